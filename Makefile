@@ -1,0 +1,48 @@
+# edge-infer. `make` alone explains the targets.
+include cross/versions.mk
+
+root := $(CURDIR)
+deps := $(root)/.deps
+
+# What every Go command of this project needs; `eval "$$(make env)"` gives it to your own shell.
+export GOFLAGS := -tags=customenv,gocv_specific_modules,gocv_videoio
+export CGO_ENABLED := 1
+export CGO_CPPFLAGS := -I$(root)/cross/shim -I/usr/include/opencv4 -I$(deps)/cuda/include
+export CGO_CFLAGS := -O2 -g0
+export CGO_CXXFLAGS := -std=c++17 -O2 -g0 -DNDEBUG
+# The trampoline libcuda.a of engine/cuda comes first, so that no program needs a driver to start.
+export CGO_LDFLAGS := -L$(deps)/lib -Wl,--as-needed -lopencv_core -lopencv_imgproc -lopencv_imgcodecs -lopencv_videoio
+export EDGE_INFER_ONNXRUNTIME := $(deps)/onnxruntime/libonnxruntime.so
+tools := $(deps)/bin
+clang := clang-$(CLANG_VERSION)
+
+.DEFAULT_GOAL := help
+.PHONY: help deps build demo test lint bench clean env tools
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+deps: ## install what is missing (apt packages, ONNX Runtime, CUDA header); quiet when nothing is
+	@cross/deps build test
+
+build: ## build bin/edge-infer
+	@cross/deps build
+	@$(MAKE) -s $(deps)/lib/libcuda.a
+	go build -trimpath -o bin/edge-infer ./cmd/edge-infer
+	@ln -sf ../.deps/onnxruntime/libonnxruntime.so bin/libonnxruntime.so
+
+demo: build ## build, then detect parts on the demo conveyor belt with an embedded MQTT broker
+	bin/edge-infer --camera demo $(DEMO_FLAGS)
+
+test: ## install what is missing and run every test
+	@cross/deps build test
+	@$(MAKE) -s $(deps)/lib/libcuda.a
+	go vet ./...
+	go test -race ./...
+
+env: ## print the environment that go commands need
+	@printf 'export GOFLAGS="%s" CGO_ENABLED=1 CGO_CPPFLAGS="%s" CGO_CFLAGS="%s" CGO_CXXFLAGS="%s" CGO_LDFLAGS="%s" EDGE_INFER_ONNXRUNTIME="%s"\n' \
+		'$(GOFLAGS)' '$(CGO_CPPFLAGS)' '$(CGO_CFLAGS)' '$(CGO_CXXFLAGS)' '$(CGO_LDFLAGS)' '$(EDGE_INFER_ONNXRUNTIME)'
+
+clean: ## remove what was built; .deps stays
+	rm -rf bin

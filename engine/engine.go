@@ -1,0 +1,77 @@
+// Package engine holds the contract between the frame loop and whatever runs the network: TensorRT, ONNX Runtime, a Triton server. It is
+// plain Go: no cgo, no backend.
+package engine
+
+// Engine runs one model. Submit and Wait of one slot are called by one goroutine at a time; different slots may be used by different
+// goroutines. Close may be called from anywhere, and again.
+type Engine interface {
+	// Model describes what was loaded. The answer never changes while the engine is open.
+	Model() Model
+	// Alloc returns memory that the engine reads without a copy: mapped pinned memory with CUDA, page-aligned memory without. It is
+	// valid until Buffer.Free or Close.
+	Alloc(size int) (*Buffer, error)
+	// Slots is how many requests can be in flight at once; slots are numbered from 0.
+	Slots() int
+	// Submit letterboxes the images into the slot's input and starts the network. It does not wait. len(images) is 1 to
+	// Model().MaxBatch; the images' memory must stay unchanged until Wait of the slot returns.
+	Submit(slot int, images []Image) error
+	// SubmitTensors starts the network on tensors as they are, for models whose inputs are not one picture. The tensors must name every
+	// input; their memory must stay unchanged until Wait of the slot returns.
+	SubmitTensors(slot int, inputs []Tensor) error
+	// Wait blocks until the slot's request is done. The result is the engine's own, valid until the next Submit of this slot.
+	Wait(slot int) (*Result, error)
+	// Close waits for the work in flight and frees everything, buffers included. It is idempotent.
+	Close() error
+}
+
+// Result is what one request gave. It and everything in it belong to the engine and are valid until the next Submit of the same slot.
+type Result struct {
+	// Outputs are the network's outputs in the model's order, with the batch that was run as their first dimension. It is empty when
+	// the engine left only Candidates on the host.
+	Outputs []Tensor
+	// Transforms has one entry per submitted image; empty after SubmitTensors.
+	Transforms []Transform
+	// Candidates has one list per submitted image when the engine filtered the boxes on the device (see Options.Confidence): rows of
+	// CandidateFields numbers. Nil when decoding is left to the host.
+	Candidates [][]float32
+	// Truncated counts candidates over the threshold that did not fit the device's list.
+	Truncated int
+	// Timing says where the time went.
+	Timing Timing
+}
+
+// CandidateFields is the length of one row of Result.Candidates: x1, y1, x2, y2 in input pixels, score, class.
+const CandidateFields = 6
+
+// Timing of one request in nanoseconds. Submitted and Done are readings of CLOCK_MONOTONIC, the rest are durations; a backend that cannot
+// measure a part leaves it 0.
+type Timing struct {
+	Submitted, Done       int64
+	Preprocess, Inference int64
+}
+
+// Transform takes a point of the network's input back to the source picture: source = (input - Pad) / Scale.
+type Transform struct {
+	ScaleX, ScaleY float32
+	PadX, PadY     float32
+}
+
+// Buffer is host memory that an engine reads without a copy.
+type Buffer struct {
+	// Data is the whole buffer; it is not Go heap memory and must not be used after Free.
+	Data []byte
+	free func()
+}
+
+// NewBuffer wraps memory of an engine; free may be nil and is called once.
+func NewBuffer(data []byte, free func()) *Buffer { return &Buffer{Data: data, free: free} }
+
+// Free gives the memory back. It is idempotent and does nothing on nil.
+func (b *Buffer) Free() {
+	if b == nil || b.free == nil {
+		return
+	}
+	free := b.free
+	b.free, b.Data = nil, nil
+	free()
+}

@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+)
+
+// What a caller can decide by, with errors.Is on any error of an engine.
+var (
+	ErrUnavailable  = errors.New("backend unavailable")
+	ErrPlanMismatch = errors.New("engine plan mismatch")
+	ErrUnsupported  = errors.New("unsupported model")
+	ErrShape        = errors.New("shape mismatch")
+)
+
+// Error is every error that an engine returns. Message says what is wrong, Hint what to do about it.
+type Error struct {
+	Op      string // open, submit, wait, build
+	Backend string
+	Code    int   // the backend's own number, 0 when it has none
+	Kind    error // one of the Err values above, or nil
+	Message string
+	Hint    string
+	Err     error // the cause, or nil
+}
+
+// Error returns "backend op: message: cause; hint" with the empty parts left out.
+func (e *Error) Error() string {
+	var text strings.Builder
+	text.WriteString(strings.TrimSpace(e.Backend + " " + e.Op))
+	if e.Message != "" {
+		text.WriteString(": " + e.Message)
+	}
+	if e.Err != nil {
+		text.WriteString(": " + e.Err.Error())
+	}
+	if e.Hint != "" {
+		text.WriteString(" (" + e.Hint + ")")
+	}
+	return text.String()
+}
+
+// Is reports whether target is the error's kind.
+func (e *Error) Is(target error) bool { return e.Kind != nil && e.Kind == target }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

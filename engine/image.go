@@ -1,0 +1,83 @@
+package engine
+
+import "fmt"
+
+// PixelFormat is the memory layout of a picture. Conversion to the network's RGB planes is part of the letterbox.
+type PixelFormat uint8
+
+// The formats that every letterbox reads, 8 bits a sample.
+const (
+	BGR   PixelFormat = iota // 3 bytes a pixel, what OpenCV decodes to
+	BGRx                     // 4 bytes a pixel, the last one ignored
+	NV12                     // height rows of Y, then height/2 rows of interleaved U and V, BT.601 limited range
+	YUYV                     // 4 bytes hold two pixels: Y0 U Y1 V, BT.601 limited range
+	GRAY8                    // 1 byte a pixel
+)
+
+// String returns the format's usual name.
+func (f PixelFormat) String() string {
+	switch f {
+	case BGR:
+		return "BGR"
+	case BGRx:
+		return "BGRx"
+	case NV12:
+		return "NV12"
+	case YUYV:
+		return "YUYV"
+	case GRAY8:
+		return "GRAY8"
+	}
+	return fmt.Sprintf("PixelFormat(%d)", uint8(f))
+}
+
+// RowBytes is the length of one row without padding.
+func (f PixelFormat) RowBytes(width int) int {
+	switch f {
+	case BGR:
+		return 3 * width
+	case BGRx:
+		return 4 * width
+	case YUYV:
+		return 2 * width
+	}
+	return width
+}
+
+// Rows is how many rows of Stride bytes a picture of that height takes.
+func (f PixelFormat) Rows(height int) int {
+	if f == NV12 {
+		return height + height/2
+	}
+	return height
+}
+
+// Image is one picture the engine reads. Data must come from Alloc of the same engine for zero copy; other memory is copied once.
+type Image struct {
+	Data                  []byte
+	Width, Height, Stride int // pixels, pixels, bytes from row to row
+	Format                PixelFormat
+}
+
+// Check reports a picture whose sizes do not fit its memory or its format, as an *Error that is ErrShape.
+func (im *Image) Check() error {
+	bad := func(format string, arguments ...any) error {
+		return &Error{Op: "submit", Kind: ErrShape, Message: fmt.Sprintf(format, arguments...)}
+	}
+	switch {
+	case im.Format > GRAY8:
+		return bad("unknown pixel format %d", im.Format)
+	case im.Width < 1 || im.Height < 1 || im.Width > MaxSide || im.Height > MaxSide:
+		return bad("picture of %dx%d, sides must be 1 to %d", im.Width, im.Height, MaxSide)
+	case im.Format == NV12 && (im.Width%2 != 0 || im.Height%2 != 0), im.Format == YUYV && im.Width%2 != 0:
+		return bad("%v picture of %dx%d needs even sides", im.Format, im.Width, im.Height)
+	case im.Stride < im.Format.RowBytes(im.Width):
+		return bad("row stride of %d bytes, %v at width %d needs %d", im.Stride, im.Format, im.Width, im.Format.RowBytes(im.Width))
+	case len(im.Data) < im.Stride*(im.Format.Rows(im.Height)-1)+im.Format.RowBytes(im.Width):
+		return bad("%d bytes for a %v picture of %dx%d with stride %d", len(im.Data), im.Format, im.Width, im.Height, im.Stride)
+	}
+	return nil
+}
+
+// MaxSide is the longest picture side that is accepted, in pixels.
+const MaxSide = 1 << 15

@@ -1,0 +1,3 @@
+module github.com/edge-infer/edge-infer
+
+go 1.26
