@@ -1,0 +1,104 @@
+// Package config holds what the daemon can be told, and reads it in the order defaults, YAML file, EDGE_INFER_* environment, flags: a later
+// one wins. Every setting is one entry of settings, from which its flag, its variable and its line in the default file come.
+package config
+
+import (
+	"os"
+	"strings"
+	"time"
+)
+
+// Config is everything that a run can be told. Default gives the built-in values.
+type Config struct {
+	Device  string   `yaml:"device"`
+	Cameras []Camera `yaml:"cameras"`
+	Model   Model    `yaml:"model"`
+	Engine  Engine   `yaml:"engine"`
+	Detect  Detect   `yaml:"detect"`
+	MQTT    MQTT     `yaml:"mqtt"`
+	Web     string   `yaml:"web"`
+	Log     string   `yaml:"log"`
+}
+
+// Camera is one picture source.
+type Camera struct {
+	Name string `yaml:"name"`
+	URI  string `yaml:"uri"`
+	// Interval runs the network on every n-th captured frame.
+	Interval int `yaml:"interval,omitempty"`
+	// Stall is how long a camera may be silent before it is opened again.
+	Stall time.Duration `yaml:"stall,omitempty"`
+}
+
+// Model is the network and how its output is read.
+type Model struct {
+	Path   string `yaml:"path"`
+	Labels string `yaml:"labels"`
+	Layout string `yaml:"layout"`
+}
+
+// Engine is what runs the network.
+type Engine struct {
+	Backend   string `yaml:"backend"`
+	Precision string `yaml:"precision"`
+	Device    int    `yaml:"device"`
+	Threads   int    `yaml:"threads"`
+	Batch     int    `yaml:"batch"`
+	Library   string `yaml:"library"`
+}
+
+// Detect is which boxes count.
+type Detect struct {
+	Confidence float64  `yaml:"confidence"`
+	IoU        float64  `yaml:"iou"`
+	Max        int      `yaml:"max"`
+	Labels     []string `yaml:"labels"`
+}
+
+// MQTT is where detections go.
+type MQTT struct {
+	URL          string `yaml:"url"`
+	User         string `yaml:"user"`
+	PasswordFile string `yaml:"password_file"`
+	CA           string `yaml:"ca"`
+	Certificate  string `yaml:"certificate"`
+	Key          string `yaml:"key"`
+	Insecure     bool   `yaml:"insecure"`
+	Listen       string `yaml:"listen"`
+	Discovery    bool   `yaml:"discovery"`
+	Control      bool   `yaml:"control"`
+	Spool        string `yaml:"spool"`
+}
+
+// Names that settings accept besides free text.
+const (
+	Off      = "off"
+	Embedded = "embedded"
+)
+
+// Default returns the built-in values. The device is named after the host.
+func Default() *Config {
+	return &Config{
+		Device: hostName(),
+		Engine: Engine{Backend: "auto", Precision: "auto"},
+		Model:  Model{Layout: "auto"},
+		Detect: Detect{Confidence: 0.25, IoU: 0.45, Max: 300},
+		MQTT:   MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true},
+		Web:    Off,
+		Log:    "info",
+	}
+}
+
+// hostName is the host's name with what MQTT forbids in a topic level taken out.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "edge"
+	}
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("+/# \t", r) || r == 0 {
+			return '-'
+		}
+		return r
+	}, name)
+}
