@@ -11,6 +11,7 @@ var (
 	ErrPlanMismatch = errors.New("engine plan mismatch")
 	ErrUnsupported  = errors.New("unsupported model")
 	ErrShape        = errors.New("shape mismatch")
+	ErrClosed       = errors.New("engine closed")
 )
 
 // Error is every error that an engine returns. Message says what is wrong, Hint what to do about it.

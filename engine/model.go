@@ -46,6 +46,15 @@ type Model struct {
 	Reason string
 }
 
+// Provider is the hardware that ONNX Runtime computes on. TensorRT and Triton ignore it.
+type Provider string
+
+// The providers that can be asked for; the zero value means the CPU.
+const (
+	CPU  Provider = "cpu"
+	CUDA Provider = "cuda"
+)
+
 // Options is what a backend needs to open a model. The zero value of each field asks for the backend's default.
 type Options struct {
 	// Path is where the model was read from, for messages; Bytes is the ONNX file or the engine plan itself.
@@ -54,8 +63,10 @@ type Options struct {
 	// Metadata overrides what the file says where a field is set.
 	Metadata  Metadata
 	Precision Precision
-	Device    int // GPU number
-	Threads   int // CPU threads of one request
+	Provider  Provider
+	Device    int  // GPU number
+	Threads   int  // CPU threads of one request
+	Spin      bool // CPU threads wait for work in a busy loop: a little faster alone, much slower beside other processes
 	Slots     int // requests in flight, default 2
 	MaxBatch  int // default 1
 	// Confidence is the score under which a box may be dropped on the device. Zero leaves filtering to the host.

@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// MaxLabels bounds the class numbers that metadata and label files may use.
+const MaxLabels = 1 << 16
+
+// ParseMetadata reads the custom metadata of an ONNX file as Ultralytics exports write it: names and imgsz are Python or JSON literals,
+// the rest are plain words and numbers. Unknown keys are ignored. A value that cannot be read is left zero and named in the error; the
+// others are returned nevertheless.
+func ParseMetadata(properties map[string]string) (Metadata, error) {
+	var m Metadata
+	var bad []error
+	field := func(key string, read func(text string) error) {
+		text := strings.TrimSpace(properties[key])
+		if text == "" {
+			return
+		}
+		if err := read(text); err != nil {
+			bad = append(bad, fmt.Errorf("metadata %q: %w", key, err))
+		}
+	}
+	number := func(to *int) func(string) error {
+		return func(text string) error {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 || n > MaxSide {
+				return fmt.Errorf("%.40q is not a number from 1 to %d", text, MaxSide)
+			}
+			*to = n
+			return nil
+		}
+	}
+	field("task", func(text string) error { m.Task = Task(text); return nil })
+	field("stride", number(&m.Stride))
+	field("batch", number(&m.Batch))
+	field("names", func(text string) (err error) { m.Labels, err = parseNames(text); return err })
+	field("imgsz", func(text string) (err error) { m.Height, m.Width, err = parseSides(text); return err })
+	return m, errors.Join(bad...)
+}
+
+// Override returns m with every field of by that is set.
+func (m Metadata) Override(by Metadata) Metadata {
+	if by.Task != "" {
+		m.Task = by.Task
+	}
+	if by.Labels != nil {
+		m.Labels = by.Labels
+	}
+	for _, f := range []struct{ to, from *int }{
+		{&m.Stride, &by.Stride},
+		{&m.Width, &by.Width},
+		{&m.Height, &by.Height},
+		{&m.Batch, &by.Batch},
+	} {
+		if *f.from != 0 {
+			*f.to = *f.from
+		}
+	}
+	return m
+}
+
+// parseNames reads {0: 'person', 1: 'car'}, ['person', 'car'] and their JSON forms. Numbers without a name get an empty one.
+func parseNames(text string) ([]string, error) {
+	value, err := parseLiteral(text)
+	if err != nil {
+		return nil, err
+	}
+	var labels []string
+	switch names := value.(type) {
+	case []any:
+		for i, name := range names {
+			label, ok := name.(string)
+			if !ok {
+				return nil, fmt.Errorf("entry %d is not a text", i)
+			}
+			labels = append(labels, label)
+		}
+	case []pair:
+		for _, entry := range names {
+			label, ok := entry.value.(string)
+			if !ok {
+				return nil, fmt.Errorf("the name of class %v is not a text", entry.key)
+			}
+			class, err := classNumber(entry.key)
+			if err != nil {
+				return nil, err
+			}
+			for len(labels) <= class {
+				labels = append(labels, "")
+			}
+			labels[class] = label
+		}
+	default:
+		return nil, errors.New("neither a list nor a dictionary of names")
+	}
+	if len(labels) > MaxLabels {
+		return nil, fmt.Errorf("%d names, at most %d are read", len(labels), MaxLabels)
+	}
+	return labels, nil
+}
+
+// classNumber takes a dictionary key: a number in Python, a text holding a number in JSON.
+func classNumber(key any) (int, error) {
+	n, ok := key.(float64)
+	if text, isText := key.(string); isText {
+		parsed, err := strconv.Atoi(strings.TrimSpace(text))
+		n, ok = float64(parsed), err == nil
+	}
+	if !ok || n < 0 || n >= MaxLabels || n != math.Trunc(n) {
+		return 0, fmt.Errorf("class number %.40v is not 0 to %d", key, MaxLabels-1)
+	}
+	return int(n), nil
+}
+
+// parseSides reads "640" and "[height, width]".
+func parseSides(text string) (height, width int, err error) {
+	value, err := parseLiteral(text)
+	if err != nil {
+		return 0, 0, err
+	}
+	sides, isList := value.([]any)
+	if !isList {
+		sides = []any{value, value}
+	}
+	if len(sides) == 1 {
+		sides = append(sides, sides[0])
+	}
+	if len(sides) != 2 {
+		return 0, 0, fmt.Errorf("%d sides instead of height and width", len(sides))
+	}
+	var numbers [2]int
+	for i, side := range sides {
+		n, ok := side.(float64)
+		if !ok || n < 1 || n > MaxSide || n != math.Trunc(n) {
+			return 0, 0, fmt.Errorf("side %.40v is not a number from 1 to %d", side, MaxSide)
+		}
+		numbers[i] = int(n)
+	}
+	return numbers[0], numbers[1], nil
+}
