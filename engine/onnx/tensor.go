@@ -1,0 +1,185 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// elementBits is the width of a type in raw data; 0 for strings and unknown types.
+func elementBits(t TensorProto_DataType) int64 {
+	switch t {
+	case TensorProto_UINT4, TensorProto_INT4, TensorProto_FLOAT4E2M1:
+		return 4
+	case TensorProto_UINT8, TensorProto_INT8, TensorProto_BOOL, TensorProto_FLOAT8E4M3FN, TensorProto_FLOAT8E4M3FNUZ, TensorProto_FLOAT8E5M2, TensorProto_FLOAT8E5M2FNUZ:
+		return 8
+	case TensorProto_UINT16, TensorProto_INT16, TensorProto_FLOAT16, TensorProto_BFLOAT16:
+		return 16
+	case TensorProto_FLOAT, TensorProto_INT32, TensorProto_UINT32:
+		return 32
+	case TensorProto_DOUBLE, TensorProto_INT64, TensorProto_UINT64, TensorProto_COMPLEX64:
+		return 64
+	case TensorProto_COMPLEX128:
+		return 128
+	}
+	return 0
+}
+
+// elements is the product of the dimensions, an error when it is negative or larger than memory.
+func (t *TensorProto) elements() (int64, error) {
+	n := int64(1)
+	for _, d := range t.GetDims() {
+		if d < 0 || (d > 0 && n > math.MaxInt32/d) {
+			return 0, fmt.Errorf("shape %v is not one of a tensor", t.Dims)
+		}
+		n *= d
+	}
+	return n, nil
+}
+
+func (t *TensorProto) byteSize() (int64, error) {
+	n, err := t.elements()
+	if err != nil {
+		return 0, err
+	}
+	bits := elementBits(TensorProto_DataType(t.GetDataType()))
+	if bits == 0 {
+		return 0, fmt.Errorf("elements of %v have no fixed size", TensorProto_DataType(t.GetDataType()))
+	}
+	return (n*bits + 7) / 8, nil
+}
+
+// Floats returns the values of a tensor of float32 or float16 as float32, in a slice of its own. The data must be in the model.
+func (t *TensorProto) Floats() ([]float32, error) {
+	n, err := t.elements()
+	if err != nil {
+		return nil, fmt.Errorf("tensor %q: %w", t.GetName(), err)
+	}
+	kind := TensorProto_DataType(t.GetDataType())
+	var have int
+	switch {
+	case kind != TensorProto_FLOAT && kind != TensorProto_FLOAT16:
+		return nil, fmt.Errorf("tensor %q: holds %v, not floats", t.GetName(), kind)
+	case t.GetDataLocation() == TensorProto_EXTERNAL:
+		return nil, fmt.Errorf("tensor %q: its data file was not read", t.GetName())
+	case len(t.RawData) > 0:
+		have = len(t.RawData) / int(elementBits(kind)/8)
+	case kind == TensorProto_FLOAT:
+		have = len(t.FloatData)
+	default:
+		have = len(t.Int32Data)
+	}
+	if int64(have) != n {
+		return nil, fmt.Errorf("tensor %q: shape %v needs %d values, %d are there", t.GetName(), t.Dims, n, have)
+	}
+	values := make([]float32, n)
+	for i := range values {
+		switch {
+		case kind == TensorProto_FLOAT && len(t.RawData) > 0:
+			values[i] = math.Float32frombits(binary.LittleEndian.Uint32(t.RawData[4*i:]))
+		case kind == TensorProto_FLOAT:
+			values[i] = t.FloatData[i]
+		case len(t.RawData) > 0:
+			values[i] = FromHalf(binary.LittleEndian.Uint16(t.RawData[2*i:]))
+		default:
+			values[i] = FromHalf(uint16(t.Int32Data[i]))
+		}
+	}
+	return values, nil
+}
+
+// Ints returns the values of a tensor of int64, int32 or bool, in a slice of its own. The data must be in the model.
+func (t *TensorProto) Ints() ([]int64, error) {
+	n, err := t.elements()
+	if err != nil {
+		return nil, fmt.Errorf("tensor %q: %w", t.GetName(), err)
+	}
+	kind := TensorProto_DataType(t.GetDataType())
+	var have int
+	switch {
+	case kind != TensorProto_INT64 && kind != TensorProto_INT32 && kind != TensorProto_BOOL:
+		return nil, fmt.Errorf("tensor %q: holds %v, not integers", t.GetName(), kind)
+	case t.GetDataLocation() == TensorProto_EXTERNAL:
+		return nil, fmt.Errorf("tensor %q: its data file was not read", t.GetName())
+	case len(t.RawData) > 0:
+		have = len(t.RawData) / int(elementBits(kind)/8)
+	case kind == TensorProto_INT64:
+		have = len(t.Int64Data)
+	default:
+		have = len(t.Int32Data)
+	}
+	if int64(have) != n {
+		return nil, fmt.Errorf("tensor %q: shape %v needs %d values, %d are there", t.GetName(), t.Dims, n, have)
+	}
+	values := make([]int64, n)
+	for i := range values {
+		switch {
+		case len(t.RawData) > 0 && kind == TensorProto_INT64:
+			values[i] = int64(binary.LittleEndian.Uint64(t.RawData[8*i:]))
+		case len(t.RawData) > 0 && kind == TensorProto_INT32:
+			values[i] = int64(int32(binary.LittleEndian.Uint32(t.RawData[4*i:])))
+		case len(t.RawData) > 0:
+			values[i] = int64(t.RawData[i])
+		case kind == TensorProto_INT64:
+			values[i] = t.Int64Data[i]
+		default:
+			values[i] = int64(t.Int32Data[i])
+		}
+	}
+	return values, nil
+}
+
+// SetFloats makes t a float32 tensor of the values; its name and shape stay.
+func (t *TensorProto) SetFloats(values []float32) {
+	raw := make([]byte, 0, 4*len(values))
+	for _, v := range values {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
+	}
+	t.setRaw(TensorProto_FLOAT, raw)
+}
+
+// SetHalves makes t a float16 tensor of the bit patterns; its name and shape stay.
+func (t *TensorProto) SetHalves(values []uint16) {
+	raw := make([]byte, 0, 2*len(values))
+	for _, v := range values {
+		raw = binary.LittleEndian.AppendUint16(raw, v)
+	}
+	t.setRaw(TensorProto_FLOAT16, raw)
+}
+
+func (t *TensorProto) setRaw(kind TensorProto_DataType, raw []byte) {
+	t.DataType, t.RawData = proto.Int32(int32(kind)), raw
+	t.FloatData, t.Int32Data, t.Int64Data = nil, nil, nil
+	t.ExternalData, t.DataLocation = nil, nil
+}
+
+// NewFloats returns a float32 tensor; no dims makes a scalar.
+func NewFloats(name string, values []float32, dims ...int64) *TensorProto {
+	t := &TensorProto{Name: &name, Dims: dims}
+	t.SetFloats(values)
+	return t
+}
+
+// NewInts returns an int64 tensor; no dims makes a scalar.
+func NewInts(name string, values []int64, dims ...int64) *TensorProto {
+	raw := make([]byte, 0, 8*len(values))
+	for _, v := range values {
+		raw = binary.LittleEndian.AppendUint64(raw, uint64(v))
+	}
+	t := &TensorProto{Name: &name, Dims: dims}
+	t.setRaw(TensorProto_INT64, raw)
+	return t
+}
+
+// NewInt8s returns an int8 tensor; no dims makes a scalar.
+func NewInt8s(name string, values []int8, dims ...int64) *TensorProto {
+	raw := make([]byte, len(values))
+	for i, v := range values {
+		raw[i] = byte(v)
+	}
+	t := &TensorProto{Name: &name, Dims: dims}
+	t.setRaw(TensorProto_INT8, raw)
+	return t
+}
