@@ -1,0 +1,68 @@
+// Package systemd tells the service manager how the daemon is: ready after the first inferred frame, alive only while frames advance. Outside
+// systemd every call does nothing.
+package systemd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+)
+
+// Service is the daemon as systemd sees it. The zero value is ready. Its methods may be called from any goroutine.
+type Service struct {
+	// Alive says whether work advances; it is asked twice in every watchdog interval and must not block.
+	Alive func() bool
+}
+
+// Managed reports whether a service manager listens.
+func (s *Service) Managed() bool {
+	sent, _ := daemon.SdNotify(false, "")
+	return sent
+}
+
+// Ready says that the first frame has been inferred.
+func (s *Service) Ready() error { return notify(daemon.SdNotifyReady) }
+
+// Status is the line that systemctl status shows.
+func (s *Service) Status(format string, arguments ...any) error {
+	return notify("STATUS=" + fmt.Sprintf(format, arguments...))
+}
+
+// Reloading says that the configuration is being read again, now in nanoseconds of CLOCK_MONOTONIC. Ready ends it.
+func (s *Service) Reloading(now int64) error {
+	return notify(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", daemon.SdNotifyReloading, now/int64(time.Microsecond)))
+}
+
+// Stopping says that the daemon has begun to end.
+func (s *Service) Stopping() error { return notify(daemon.SdNotifyStopping) }
+
+// Watch pings the watchdog while Alive says so, until ctx ends. It returns at once where the unit sets no watchdog.
+func (s *Service) Watch(ctx context.Context) error {
+	interval, err := daemon.SdWatchdogEnabled(false)
+	if err != nil || interval == 0 {
+		return err
+	}
+	ticker := time.NewTicker(interval / 2)
+	defer ticker.Stop()
+	for {
+		if s.Alive() {
+			if err := notify(daemon.SdNotifyWatchdog); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func notify(state string) error {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		return fmt.Errorf("notify systemd: %w", err)
+	}
+	return nil
+}
