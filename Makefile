@@ -17,7 +17,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test lint bench clean env tools
+.PHONY: help deps build demo check-demo test lint bench clean env
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -39,6 +39,32 @@ test: ## install what is missing and run every test
 	@$(MAKE) -s $(deps)/lib/libcuda.a
 	go vet ./...
 	go test -race ./...
+
+check-demo: build ## run the demo headless for 20 s and check what it printed
+	bin/edge-infer --camera demo --mqtt-listen 127.0.0.1:0 --duration 20s --json | cross/check-demo
+
+lint: ## gofumpt, go vet, staticcheck, clang-format, shellcheck, generated files
+	@cross/deps build test
+	@$(MAKE) -s $(deps)/lib/libcuda.a $(tools)/staticcheck-$(STATICCHECK_VERSION) $(tools)/gofumpt-$(GOFUMPT_VERSION)
+	@unformatted=$$($(tools)/gofumpt-$(GOFUMPT_VERSION) -l $$(git ls-files -co --exclude-standard '*.go' ':!*.pb.go')); \
+		[ -z "$$unformatted" ] || { echo "gofumpt -w $$unformatted"; exit 1; }
+	clang-format-$(CLANG_VERSION) --dry-run --Werror $$(git ls-files -co --exclude-standard '*.c' '*.cc' '*.cpp' '*.h' '*.hpp' '*.cu')
+	shellcheck $$(git ls-files -co --exclude-standard | xargs grep -lE '^#!.*(bash|/sh)')
+	go vet ./...
+	$(tools)/staticcheck-$(STATICCHECK_VERSION) ./...
+
+bench: ## the benchmarks that compare in one run
+	@$(MAKE) -s $(deps)/lib/libcuda.a
+	go test -run '^$$' -bench . -benchmem ./...
+
+$(tools)/staticcheck-%:
+	GOFLAGS= GOBIN=$(tools) go install honnef.co/go/tools/cmd/staticcheck@$* && mv $(tools)/staticcheck $@
+
+$(tools)/gofumpt-%:
+	GOFLAGS= GOBIN=$(tools) go install mvdan.cc/gofumpt@$* && mv $(tools)/gofumpt $@
+
+$(deps)/lib/libcuda.a: $(wildcard engine/cuda/trampoline/*)
+	@CC="$(CC)" AR="$(AR)" engine/cuda/trampoline/build $@
 
 env: ## print the environment that go commands need
 	@printf 'export GOFLAGS="%s" CGO_ENABLED=1 CGO_CPPFLAGS="%s" CGO_CFLAGS="%s" CGO_CXXFLAGS="%s" CGO_LDFLAGS="%s" EDGE_INFER_ONNXRUNTIME="%s"\n' \
