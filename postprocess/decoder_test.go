@@ -1,0 +1,409 @@
+package postprocess
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+type golden struct {
+	Transform struct {
+		Size   int
+		Scale  float32
+		Pad    [2]float32
+		Source [2]int
+	}
+	Cases []goldenCase
+}
+
+type goldenCase struct {
+	Name, Type      string
+	Layout          Layout
+	Classes         int
+	Shape           []int64
+	Confidence, IoU float32
+	Agnostic        bool
+	MultiLabel      bool `json:"multi_label"`
+	Detections      []struct {
+		Box   [4]float32
+		Score float32
+		Class int
+	}
+}
+
+func readGolden(t *testing.T) golden {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "golden.json"))
+	require.NoError(t, err)
+	var g golden
+	require.NoError(t, json.Unmarshal(text, &g))
+	return g
+}
+
+func (c *goldenCase) halves(t *testing.T) []uint16 {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", c.Name+".bin"))
+	require.NoError(t, err)
+	out := make([]uint16, len(raw)/2)
+	for i := range out {
+		out[i] = binary.LittleEndian.Uint16(raw[2*i:])
+	}
+	return out
+}
+
+func (c *goldenCase) floats(t *testing.T) []float32 {
+	t.Helper()
+	halves := c.halves(t)
+	out := make([]float32, len(halves)/2)
+	for i := range out {
+		out[i] = math.Float32frombits(uint32(halves[2*i]) | uint32(halves[2*i+1])<<16)
+	}
+	return out
+}
+
+func TestGoldenTensors(t *testing.T) {
+	g := readGolden(t)
+	transform := Transform{g.Transform.Scale, g.Transform.Scale, g.Transform.Pad[0], g.Transform.Pad[1]}
+	require.NotEmpty(t, g.Cases)
+	for _, c := range g.Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			d := &Decoder{
+				Task: "detect", Labels: c.Classes, Width: g.Transform.Size, Height: g.Transform.Size, Confidence: c.Confidence, IoU: c.IoU,
+				Agnostic: c.Agnostic, MultiLabel: c.MultiLabel,
+			}
+			require.NoError(t, d.Open(c.Shape))
+			assert.Equal(t, c.Layout, d.Recognized())
+			var got []Detection
+			var err error
+			if c.Type == "float16" {
+				got, _, err = d.DecodeHalf(c.halves(t), c.Shape, transform, g.Transform.Source[0], g.Transform.Source[1], nil)
+			} else {
+				got, _, err = d.Decode(c.floats(t), c.Shape, transform, g.Transform.Source[0], g.Transform.Source[1], nil)
+			}
+			require.NoError(t, err)
+			require.Len(t, got, len(c.Detections))
+			for i, want := range c.Detections {
+				assert.Equal(t, want.Class, got[i].Class, "detection %d", i)
+				assert.InDelta(t, want.Score, got[i].Score, 1e-6, "detection %d", i)
+				for j, edge := range [4]float32{got[i].X1, got[i].Y1, got[i].X2, got[i].Y2} {
+					assert.InDelta(t, want.Box[j], edge, 1e-3, "detection %d, edge %d", i, j)
+				}
+			}
+		})
+	}
+}
+
+var identity = Transform{ScaleX: 1, ScaleY: 1}
+
+func TestDecodeEqualsReferenceOnRandomMaps(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for round := range 1000 {
+		boxes, classes := 1+random.IntN(400), 1+random.IntN(12)
+		data := randomMap(random, boxes, classes, random.IntN(120), 64, 320)
+		shape := []int64{1, int64(4 + classes), int64(boxes)}
+		d := &Decoder{Layout: LayoutYOLOv8, Agnostic: round%3 == 0, IoU: 0.3 + 0.5*random.Float32(), MaxDetections: 1000}
+		if round%5 == 0 {
+			d.Classes = []int{random.IntN(classes)}
+			d.ClassConfidence = map[int]float32{random.IntN(classes): 0.6}
+		}
+		require.NoError(t, d.Open(shape))
+		got, stats, err := d.Decode(data, shape, identity, 1000, 1000, nil)
+		require.NoError(t, err)
+		var want []Detection
+		for _, c := range reference(d, data, boxes, classes, nil) {
+			box := Box{max(c.X1, 0), max(c.Y1, 0), min(c.X2, 1000), min(c.Y2, 1000)}
+			if box.X1 < box.X2 && box.Y1 < box.Y2 {
+				want = append(want, Detection{box, c.score, int(c.class)})
+			}
+		}
+		require.Equal(t, want, got, "round %d", round)
+		require.Equal(t, stats.Candidates, len(got)+stats.Suppressed+stats.Outside+stats.Truncated, "round %d", round)
+	}
+}
+
+func TestDeviceListGivesTheSameBoxesInAnyOrder(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	shape := []int64{1, 24, 700}
+	d := &Decoder{Labels: 20}
+	require.NoError(t, d.Open(shape))
+	for range 50 {
+		data := randomMap(random, 700, 20, 200, 64, 640)
+		want, _, err := d.Decode(data, shape, Transform{0.5, 0.4, 0, 12}, 1280, 1500, nil)
+		require.NoError(t, err)
+		list := append([]candidate(nil), d.candidates...)
+		random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		var rows []float32
+		for _, c := range list {
+			rows = append(rows, c.X1, c.Y1, c.X2, c.Y2, c.score, float32(c.class))
+		}
+		got, stats, err := d.DecodeCandidates(rows, Transform{0.5, 0.4, 0, 12}, 1280, 1500, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		require.Zero(t, stats.Invalid)
+	}
+}
+
+// column writes one box of a yolov8 map.
+func column(data []float32, boxes, at int, values ...float32) {
+	for row, v := range values {
+		data[row*boxes+at] = v
+	}
+}
+
+func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	const boxes = 100
+	shape := []int64{1, 6, boxes}
+	data := make([]float32, 6*boxes)
+	column(data, boxes, 0, 50, 50, 20, 20, 0.9, 0.1)
+	column(data, boxes, 1, nan, 50, 20, 20, 0.9, 0.8)
+	column(data, boxes, 2, 50, inf, 20, 20, 0.9, 0)
+	column(data, boxes, 3, 50, 50, -20, 20, 0.9, 0)
+	column(data, boxes, 4, 50, 50, 0, 20, 0.9, 0)
+	column(data, boxes, 5, 50, 50, 20, inf, 0.9, 0)
+	column(data, boxes, 6, 150, 50, 20, 20, nan, 0.7)
+	column(data, boxes, 7, 50, 50, 20, 20, inf, 0)
+	column(data, boxes, 8, 50, 50, 20, 20, -inf, 0)
+	column(data, boxes, 9, 50, 50, 20, 20, 7, 0)
+	column(data, boxes, 10, 900, 50, 20, 20, 0.5, 0)
+	want := []Detection{{Box{40, 40, 60, 60}, 0.9, 0}, {Box{140, 40, 160, 60}, 0.7, 1}}
+
+	d := &Decoder{Labels: 2}
+	require.NoError(t, d.Open(shape))
+	got, stats, err := d.Decode(data, shape, identity, 200, 200, nil)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+	assert.Equal(t, Stats{Candidates: 3, Outside: 1, Invalid: 8}, stats)
+
+	rows := make([]float32, 0, boxes*7)
+	for i := range boxes {
+		rows = append(rows, data[i], data[boxes+i], data[2*boxes+i], data[3*boxes+i], 1, data[4*boxes+i], data[5*boxes+i])
+	}
+	rows[50*7+4], rows[51*7+4] = nan, inf
+	d = &Decoder{Layout: LayoutYOLOv5}
+	require.NoError(t, d.Open([]int64{1, boxes, 7}))
+	got, stats, err = d.Decode(rows, []int64{1, boxes, 7}, identity, 200, 200, nil)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+	assert.Equal(t, 3, stats.Candidates)
+	assert.Positive(t, stats.Invalid)
+
+	d = &Decoder{Layout: LayoutEnd2End, Labels: 2}
+	require.NoError(t, d.Open([]int64{1, 9, 6}))
+	got, stats, err = d.Decode([]float32{
+		10, 10, 20, 20, 0.9, 1,
+		nan, 10, 20, 20, 0.9, 1,
+		10, 10, 10, 20, 0.9, 1,
+		10, 10, 20, 20, nan, 1,
+		10, 10, 20, 20, 0.9, 2,
+		10, 10, 20, 20, 0.9, -1,
+		10, 10, 20, 20, 0.9, 0.5,
+		10, 10, 20, 20, 0.9, nan,
+		nan, nan, nan, nan, 0, nan,
+	}, []int64{1, 9, 6}, identity, 200, 200, nil)
+	require.NoError(t, err)
+	assert.Equal(t, []Detection{{Box{10, 10, 20, 20}, 0.9, 1}}, got)
+	assert.Equal(t, Stats{Candidates: 1, Invalid: 7}, stats)
+}
+
+func TestDecodeErrors(t *testing.T) {
+	shape := []int64{1, 84, 8400}
+	d := &Decoder{Labels: 80}
+	_, _, err := d.Decode(nil, shape, identity, 10, 10, nil)
+	assert.EqualError(t, err, "decode: the decoder is not open")
+	require.NoError(t, d.Open([]int64{-1, 84, -1}))
+	for _, c := range []struct {
+		data      int
+		shape     []int64
+		transform Transform
+		width     int
+		want      string
+	}{
+		{10, shape, identity, 10, "decode: bad network output: 10 numbers for shape [1 84 8400]"},
+		{0, shape, identity, 10, "decode: bad network output: 0 numbers for shape [1 84 8400]"},
+		{840, []int64{1, 84, -10}, identity, 10, "decode: bad network output: 840 numbers for shape [1 84 -10]"},
+		{84, []int64{1, 84, 1 << 62}, identity, 10, "decode: bad network output: output [1 84 4611686018427387904] has a size that cannot be decoded"},
+		{85, []int64{1, 85, 1}, identity, 10, "decode: bad network output: output [1 85 1] read as yolov8 has 81 classes but the model names 80 labels: give the labels that belong to the model, or another layout"},
+		{84, []int64{84}, identity, 10, "decode: bad network output: output [84] is not yolov8, which needs [B,4+nc,N]"},
+		{84, []int64{1, 84, 1}, identity, 0, "decode: source picture of 0x10"},
+		{84, []int64{1, 84, 1}, Transform{}, 10, "decode: transform {ScaleX:0 ScaleY:0 PadX:0 PadY:0} cannot be inverted"},
+	} {
+		got, _, err := d.Decode(make([]float32, c.data), c.shape, c.transform, c.width, 10, nil)
+		assert.EqualError(t, err, c.want)
+		assert.Empty(t, got)
+	}
+	_, _, err = d.Decode(nil, shape, identity, 1, 1, nil)
+	assert.ErrorIs(t, err, ErrOutput)
+	_, _, err = d.DecodeCandidates(make([]float32, 7), identity, 10, 10, nil)
+	assert.EqualError(t, err, "decode: bad network output: 7 numbers are not rows of 6")
+}
+
+func TestBestClassDecidesBeforeTheFilter(t *testing.T) {
+	const boxes = 2
+	shape := []int64{1, 7, boxes}
+	data := make([]float32, 7*boxes)
+	column(data, boxes, 0, 50, 50, 20, 20, 0.9, 0.6, 0)
+	column(data, boxes, 1, 150, 50, 20, 20, 0.1, 0.5, 0.4)
+	for _, c := range []struct {
+		name string
+		d    Decoder
+		want []Detection
+	}{
+		{"all", Decoder{}, []Detection{{Box{40, 40, 60, 60}, 0.9, 0}, {Box{140, 40, 160, 60}, 0.5, 1}}},
+		{"a box of another class is not the wanted one", Decoder{Classes: []int{1}}, []Detection{{Box{140, 40, 160, 60}, 0.5, 1}}},
+		{"class threshold", Decoder{ClassConfidence: map[int]float32{1: 0.55}}, []Detection{{Box{40, 40, 60, 60}, 0.9, 0}}},
+		{"lower class threshold", Decoder{Confidence: 0.95, ClassConfidence: map[int]float32{1: 0.3}}, []Detection{{Box{140, 40, 160, 60}, 0.5, 1}}},
+		{"multi-label", Decoder{MultiLabel: true}, []Detection{
+			{Box{40, 40, 60, 60}, 0.9, 0}, {Box{40, 40, 60, 60}, 0.6, 1}, {Box{140, 40, 160, 60}, 0.5, 1}, {Box{140, 40, 160, 60}, 0.4, 2},
+		}},
+		{"multi-label with filter", Decoder{MultiLabel: true, Classes: []int{1}}, []Detection{{Box{40, 40, 60, 60}, 0.6, 1}, {Box{140, 40, 160, 60}, 0.5, 1}}},
+		{"no class", Decoder{Classes: []int{}}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := c.d
+			d.Layout = LayoutYOLOv8
+			require.NoError(t, d.Open(shape))
+			got, _, err := d.Decode(data, shape, identity, 200, 200, nil)
+			require.NoError(t, err)
+			assert.Equal(t, c.want, got)
+		})
+	}
+}
+
+func TestSetConfidence(t *testing.T) {
+	shape := []int64{1, 5, 1}
+	d := &Decoder{Layout: LayoutYOLOv8}
+	require.NoError(t, d.Open(shape))
+	data := []float32{50, 50, 20, 20, 0.5}
+	require.NoError(t, d.SetConfidence(0.6))
+	got, _, err := d.Decode(data, shape, identity, 200, 200, nil)
+	require.NoError(t, err)
+	assert.Empty(t, got)
+	require.NoError(t, d.SetConfidence(0.5))
+	got, _, err = d.Decode(data, shape, identity, 200, 200, nil)
+	require.NoError(t, err)
+	assert.Len(t, got, 1)
+	assert.EqualError(t, d.SetConfidence(float32(math.NaN())), "confidence NaN is not between 0 and 1")
+}
+
+func TestCapsKeepTheBest(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	const boxes, classes = 900, 8
+	shape := []int64{1, 4 + classes, boxes}
+	data := make([]float32, (4+classes)*boxes)
+	for i := range boxes {
+		column(data, boxes, i, float32(i%30)*20+10, float32(i/30)*20+10, 10, 10)
+	}
+	for i, place := range random.Perm(boxes * classes) {
+		data[4*boxes+i] = 0.3 + float32(place)/20000
+	}
+	for _, multi := range []bool{false, true} {
+		d := &Decoder{Layout: LayoutYOLOv8, MultiLabel: multi, MaxCandidates: 50, MaxDetections: 20}
+		require.NoError(t, d.Open(shape))
+		got, stats, err := d.Decode(data, shape, identity, 2000, 2000, nil)
+		require.NoError(t, err)
+		require.Len(t, got, 20)
+		wide := &Decoder{Layout: LayoutYOLOv8, MultiLabel: multi, MaxDetections: 20}
+		require.NoError(t, wide.Open(shape))
+		want, all, err := wide.Decode(data, shape, identity, 2000, 2000, nil)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+		assert.Equal(t, all.Candidates, stats.Candidates)
+		assert.Equal(t, stats.Candidates-50, stats.Truncated)
+		assert.Equal(t, 30, stats.Suppressed)
+		if multi {
+			assert.Equal(t, boxes*classes, stats.Candidates)
+		}
+	}
+	rows := make([]float32, 0, 7*900)
+	for i := range 900 {
+		rows = append(rows, 5, 5, 10, 10, 1, 0.3+float32(i)/2000, 0.4)
+	}
+	d := &Decoder{Layout: LayoutYOLOv5, MultiLabel: true, MaxCandidates: 10, MaxDetections: 5}
+	require.NoError(t, d.Open([]int64{1, 900, 7}))
+	got, stats, err := d.Decode(rows, []int64{1, 900, 7}, identity, 100, 100, nil)
+	require.NoError(t, err)
+	assert.Equal(t, 1800, stats.Candidates)
+	assert.Len(t, got, 1)
+	assert.InDelta(t, 0.3+899.0/2000, got[0].Score, 1e-6)
+}
+
+func TestClassification(t *testing.T) {
+	d := &Decoder{Task: "classify", TopK: 2}
+	require.NoError(t, d.Open([]int64{-1, 4}))
+	whole := Box{0, 0, 640, 480}
+	got, _, err := d.Decode([]float32{0.1, 0.6, 0.05, 0.25}, []int64{1, 4}, identity, 640, 480, nil)
+	require.NoError(t, err)
+	assert.Equal(t, []Detection{{whole, 0.6, 1}, {whole, 0.25, 3}}, got)
+	got, stats, err := d.Decode([]float32{1, float32(math.NaN()), 3, -2}, []int64{1, 4}, identity, 640, 480, nil)
+	require.NoError(t, err)
+	require.Len(t, got, 2)
+	assert.Equal(t, 1, stats.Invalid)
+	assert.Equal(t, 2, got[0].Class)
+	total := math.Exp(1) + math.Exp(3) + math.Exp(-2)
+	assert.InDelta(t, math.Exp(3)/total, got[0].Score, 1e-6)
+	assert.InDelta(t, math.Exp(1)/total, got[1].Score, 1e-6)
+	require.NoError(t, d.SetConfidence(0.5))
+	got, _, err = d.Decode([]float32{0.1, 0.6, 0.05, 0.25}, []int64{1, 4}, identity, 640, 480, nil)
+	require.NoError(t, err)
+	assert.Len(t, got, 1)
+}
+
+func TestDecodeAllocatesNothing(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	shape := []int64{1, 84, 2100}
+	data := randomMap(random, 2100, 80, 100, 64, 320)
+	halves := make([]uint16, len(data))
+	dst := make([]Detection, 0, 300)
+	for _, multi := range []bool{false, true} {
+		d := &Decoder{Labels: 80, MultiLabel: multi}
+		require.NoError(t, d.Open(shape))
+		assert.Zero(t, testing.AllocsPerRun(20, func() {
+			_, _, err := d.Decode(data, shape, identity, 640, 640, dst[:0])
+			if err != nil {
+				t.Error(err)
+			}
+			_, _, err = d.DecodeHalf(halves, shape, identity, 640, 640, dst[:0])
+			if err != nil {
+				t.Error(err)
+			}
+			_, _, err = d.DecodeCandidates(data[:600], identity, 640, 640, dst[:0])
+			if err != nil {
+				t.Error(err)
+			}
+		}))
+	}
+}
+
+func TestWidenEveryHalf(t *testing.T) {
+	from := make([]uint16, 1<<16+3)
+	for i := range from {
+		from[i] = uint16(i)
+	}
+	to := make([]float32, len(from))
+	widen(to, from)
+	for i, half := range from {
+		exponent, mantissa := int(half>>10&0x1f), float64(half&0x3ff)
+		want := math.Ldexp(mantissa, -24)
+		switch {
+		case exponent == 31 && mantissa != 0:
+			require.True(t, math.IsNaN(float64(to[i])), "%#x", half)
+			continue
+		case exponent == 31:
+			want = math.Inf(1)
+		case exponent != 0:
+			want = math.Ldexp(1024+mantissa, exponent-25)
+		}
+		if half&0x8000 != 0 {
+			want = math.Copysign(want, -1)
+		}
+		require.Equal(t, math.Float32bits(float32(want)), math.Float32bits(to[i]), "%#x", half)
+	}
+}

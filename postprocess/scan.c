@@ -1,0 +1,219 @@
+#include "scan.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+// Coordinates beyond this many pixels are garbage; the comparison also refuses NaN and infinity.
+#define MAX_COORDINATE 1e6f
+// Quantized sigmoids end a little over 1; anything more is not a score.
+#define MAX_SCORE (1.0f + 1.0f / 64)
+
+// A next_hit function returns the first index in [from, count) whose value is not less than the threshold, or count. "Not less" lets NaN
+// through, so that the caller can count it without another pass.
+typedef int64_t (*next_hit)(const float *values, int64_t from, int64_t count, float threshold);
+
+static int64_t next_hit_plain(const float *values, int64_t from, int64_t count, float threshold) {
+    while (from < count && values[from] < threshold) {
+        from++;
+    }
+    return from;
+}
+
+#if defined(__x86_64__)
+
+__attribute__((target("avx2"))) static int64_t next_hit_avx2(const float *values, int64_t from, int64_t count, float threshold) {
+    const __m256 limit = _mm256_set1_ps(threshold);
+#define HITS(offset) _mm256_cmp_ps(_mm256_loadu_ps(values + from + (offset)), limit, _CMP_NLT_UQ)
+    for (; from + 64 <= count; from += 64) {
+        __m256 low = _mm256_or_ps(_mm256_or_ps(HITS(0), HITS(8)), _mm256_or_ps(HITS(16), HITS(24)));
+        __m256 high = _mm256_or_ps(_mm256_or_ps(HITS(32), HITS(40)), _mm256_or_ps(HITS(48), HITS(56)));
+        if (_mm256_movemask_ps(_mm256_or_ps(low, high))) {
+            break;
+        }
+    }
+    for (; from + 8 <= count; from += 8) {
+        int mask = _mm256_movemask_ps(HITS(0));
+        if (mask) {
+            return from + __builtin_ctz((unsigned)mask);
+        }
+    }
+#undef HITS
+    return next_hit_plain(values, from, count, threshold);
+}
+
+static next_hit choose_next_hit(void) { return __builtin_cpu_supports("avx2") ? next_hit_avx2 : next_hit_plain; }
+
+#elif defined(__aarch64__)
+
+static int64_t next_hit_neon(const float *values, int64_t from, int64_t count, float threshold) {
+    const float32x4_t limit = vdupq_n_f32(threshold);
+// A lane is all ones where the value is less; NaN gives zero, as a hit does.
+#define MISSES(offset) vcltq_f32(vld1q_f32(values + from + (offset)), limit)
+    for (; from + 32 <= count; from += 32) {
+        uint32x4_t low = vandq_u32(vandq_u32(MISSES(0), MISSES(4)), vandq_u32(MISSES(8), MISSES(12)));
+        uint32x4_t high = vandq_u32(vandq_u32(MISSES(16), MISSES(20)), vandq_u32(MISSES(24), MISSES(28)));
+        if (vminvq_u32(vandq_u32(low, high)) == 0) {
+            break;
+        }
+    }
+    for (; from + 4 <= count; from += 4) {
+        if (vminvq_u32(MISSES(0)) == 0) {
+            break;
+        }
+    }
+#undef MISSES
+    return next_hit_plain(values, from, count, threshold);
+}
+
+static next_hit choose_next_hit(void) { return next_hit_neon; }
+
+#else
+
+static next_hit choose_next_hit(void) { return next_hit_plain; }
+
+#endif
+
+// corners writes the corners of a box given by centre and size; 0 when the numbers are no box.
+static int corners(float centre_x, float centre_y, float width, float height, ei_candidate *out) {
+    if (!(width > 0 && height > 0 && width < MAX_COORDINATE && height < MAX_COORDINATE && centre_x > -MAX_COORDINATE &&
+          centre_x < MAX_COORDINATE && centre_y > -MAX_COORDINATE && centre_y < MAX_COORDINATE)) {
+        return 0;
+    }
+    out->x1 = centre_x - width / 2;
+    out->y1 = centre_y - height / 2;
+    out->x2 = centre_x + width / 2;
+    out->y2 = centre_y + height / 2;
+    return 1;
+}
+
+// keep_wanted drops the boxes whose best class is not wanted, or not at that score.
+static int64_t keep_wanted(ei_candidate *candidates, int64_t count, const float *class_threshold) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (candidates[i].score >= class_threshold[candidates[i].class_id]) {
+            candidates[kept++] = candidates[i];
+        }
+    }
+    return kept;
+}
+
+int32_t ei_scan_columns(const float *data, const ei_scan_query *query, const float *class_threshold, int32_t *slots, ei_candidate *out,
+                        int64_t capacity, ei_scan_state *state) {
+    const int64_t boxes = query->boxes, total = boxes * query->classes;
+    const float *scores = data + 4 * boxes;
+    const next_hit next = choose_next_hit();
+    int64_t count = state->count, i = state->cursor;
+    // A slot is 0 for a box not seen yet, -1 for one that is no box, else the number of its candidate plus 1.
+    if (!query->multi_label) {
+        memset(slots, 0, sizeof(*slots) * (size_t)boxes);
+    }
+    for (i = next(scores, i, total, query->threshold); i < total; i = next(scores, i + 1, total, query->threshold)) {
+        const int32_t class_id = (int32_t)(i / boxes);
+        const int64_t box = i - class_id * boxes;
+        const float score = scores[i];
+        if (!(score <= MAX_SCORE)) {
+            state->invalid++;
+            continue;
+        }
+        if (query->multi_label) {
+            if (score < class_threshold[class_id]) {
+                continue;
+            }
+        } else if (slots[box] != 0) {
+            if (slots[box] > 0 && score > out[slots[box] - 1].score) {
+                out[slots[box] - 1].score = score;
+                out[slots[box] - 1].class_id = class_id;
+            }
+            continue;
+        }
+        if (count == capacity) {
+            break;
+        }
+        if (!corners(data[box], data[boxes + box], data[2 * boxes + box], data[3 * boxes + box], &out[count])) {
+            state->invalid++;
+            if (!query->multi_label) {
+                slots[box] = -1;
+            }
+            continue;
+        }
+        out[count].score = score;
+        out[count].class_id = class_id;
+        count++;
+        if (!query->multi_label) {
+            slots[box] = (int32_t)count;
+        }
+    }
+    state->cursor = i;
+    state->count = query->multi_label ? count : keep_wanted(out, count, class_threshold);
+    return i < total;
+}
+
+int32_t ei_scan_rows(const float *data, const ei_scan_query *query, const float *class_threshold, ei_candidate *out, int64_t capacity,
+                     ei_scan_state *state) {
+    const int32_t classes = query->classes;
+    const int64_t stride = 5 + classes;
+    int64_t count = state->count, box = state->cursor / classes;
+    int32_t first = (int32_t)(state->cursor % classes);
+    for (; box < query->boxes; box++, first = 0) {
+        const float *row = data + box * stride;
+        const float objectness = row[4];
+        // No class score can lift a box whose objectness is under the threshold.
+        if (objectness < query->threshold) {
+            continue;
+        }
+        ei_candidate corner;
+        if (!(objectness <= MAX_SCORE) || !corners(row[0], row[1], row[2], row[3], &corner)) {
+            state->invalid++;
+            continue;
+        }
+        int32_t best = -1;
+        float best_score = 0;
+        for (int32_t c = first; c < classes; c++) {
+            const float score = objectness * row[5 + c];
+            if (score < query->threshold) {
+                continue;
+            }
+            if (!(score <= MAX_SCORE)) {
+                state->invalid++;
+                continue;
+            }
+            if (!query->multi_label) {
+                if (best < 0 || score > best_score) {
+                    best = c;
+                    best_score = score;
+                }
+                continue;
+            }
+            if (score < class_threshold[c]) {
+                continue;
+            }
+            if (count == capacity) {
+                state->cursor = box * classes + c;
+                state->count = count;
+                return 1;
+            }
+            out[count] = corner;
+            out[count].score = score;
+            out[count].class_id = c;
+            count++;
+        }
+        if (best < 0 || best_score < class_threshold[best]) {
+            continue;
+        }
+        if (count == capacity) {
+            break;
+        }
+        out[count] = corner;
+        out[count].score = best_score;
+        out[count].class_id = best;
+        count++;
+    }
+    state->cursor = box * classes;
+    state->count = count;
+    return box < query->boxes;
+}
