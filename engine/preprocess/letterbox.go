@@ -1,0 +1,90 @@
+package preprocess
+
+// #cgo CFLAGS: -O3 -std=c11 -Wall -Wextra
+// #cgo LDFLAGS: -lm
+// #include "letterbox.h"
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// Letterbox writes pictures into one network input on the CPU. It keeps tables for the source sizes it has seen, so that a picture
+// costs one C call and no allocation. It belongs to one goroutine at a time and needs no Close.
+type Letterbox struct {
+	input   engine.PictureInput
+	plans   []*plan
+	scratch []byte
+}
+
+// plan is everything that depends on the source's size and format.
+type plan struct {
+	geometry Geometry
+	format   engine.PixelFormat
+	box      C.ei_letterbox
+	tables   []int32
+}
+
+// maxPlans bounds what a Letterbox remembers; the oldest goes first.
+const maxPlans = 16
+
+// NewLetterbox returns a letterbox for that input.
+func NewLetterbox(input engine.PictureInput) *Letterbox { return &Letterbox{input: input} }
+
+// InstructionSet names what the row kernels use on this machine: avx2, neon or plain.
+func InstructionSet() string { return C.GoString(C.ei_letterbox_isa()) }
+
+// Run writes the picture into output, which must hold input.PictureBytes() bytes, aligned to the element's size. The answer is where the
+// picture was put; when it equals drawn, the caller states that output still holds the border of an earlier Run with that geometry, and
+// only the picture is written. Pass the zero Geometry when in doubt.
+func (l *Letterbox) Run(im *engine.Image, output []byte, drawn Geometry) (Geometry, error) {
+	if err := im.Check(); err != nil {
+		return Geometry{}, err
+	}
+	if need := l.input.PictureBytes(); len(output) < need {
+		return Geometry{}, &engine.Error{
+			Op: "submit", Kind: engine.ErrShape,
+			Message: fmt.Sprintf("%d bytes for an input of %d", len(output), need),
+		}
+	}
+	p := l.plan(im)
+	border := C.int(1)
+	if p.geometry == drawn {
+		border = 0
+	}
+	C.ei_letterbox_run(&p.box, (*C.int32_t)(&p.tables[0]), unsafe.Pointer(&l.scratch[0]), (*C.uint8_t)(&im.Data[0]), C.size_t(im.Stride),
+		border, unsafe.Pointer(&output[0]))
+	return p.geometry, nil
+}
+
+func (l *Letterbox) plan(im *engine.Image) *plan {
+	for _, p := range l.plans {
+		if p.geometry.SourceWidth == im.Width && p.geometry.SourceHeight == im.Height && p.format == im.Format {
+			return p
+		}
+	}
+	g := Fit(im.Width, im.Height, l.input.Width, l.input.Height)
+	p := &plan{geometry: g, format: im.Format}
+	p.box = C.ei_letterbox{
+		format: C.int32_t(im.Format), channels: C.int32_t(l.input.Channels),
+		source_width: C.int32_t(g.SourceWidth), source_height: C.int32_t(g.SourceHeight),
+		width: C.int32_t(g.Width), height: C.int32_t(g.Height), left: C.int32_t(g.Left), top: C.int32_t(g.Top),
+		inner_width: C.int32_t(g.InnerWidth), inner_height: C.int32_t(g.InnerHeight),
+	}
+	if l.input.Type == engine.Float16 {
+		p.box.half = 1
+	}
+	p.tables = make([]int32, C.ei_letterbox_table_size(&p.box))
+	C.ei_letterbox_prepare(&p.box, (*C.int32_t)(&p.tables[0]))
+	if need := int(C.ei_letterbox_scratch_size(&p.box)); need > len(l.scratch) {
+		l.scratch = make([]byte, need)
+	}
+	if len(l.plans) == maxPlans {
+		l.plans = l.plans[1:]
+	}
+	l.plans = append(l.plans, p)
+	return p
+}

@@ -1,0 +1,146 @@
+#include "rows.h"
+
+#if defined(__x86_64__)
+
+#include <cpuid.h>
+#include <immintrin.h>
+#include <string.h>
+
+#include "colour.h"
+
+#define AVX2 __attribute__((target("avx2,f16c")))
+
+AVX2 static void nv12_row(const uint8_t *luma, const uint8_t *chroma, int width, uint8_t *bgr) {
+    ei_yuv_row(luma, 1, chroma, chroma + 1, 2, width, bgr);
+}
+
+AVX2 static void yuyv_row(const uint8_t *row, int width, uint8_t *bgr) { ei_yuv_row(row, 2, row + 1, row + 3, 4, width, bgr); }
+
+AVX2 static void gray_row(const uint8_t *row, int pixel, int width, uint8_t *gray) {
+    if (pixel == 3) {
+        ei_gray_row(row, 3, width, gray);
+    } else {
+        ei_gray_row(row, 4, width, gray);
+    }
+}
+
+// pixels loads the samples of four columns: first and second in the low half, third and fourth in the high one.
+AVX2 static inline __m256i pixels(const uint8_t *row, int32_t o0, int32_t o1, int32_t o2, int32_t o3) {
+    int64_t p0, p1, p2, p3;
+    memcpy(&p0, row + o0, 8);
+    memcpy(&p1, row + o1, 8);
+    memcpy(&p2, row + o2, 8);
+    memcpy(&p3, row + o3, 8);
+    __m128i low = _mm_insert_epi64(_mm_cvtsi64_si128(p0), p1, 1);
+    __m128i high = _mm_insert_epi64(_mm_cvtsi64_si128(p2), p3, 1);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
+// colour_columns does eight columns at a time. pixel, 3 or 4, is a constant in every copy.
+AVX2 static inline __attribute__((always_inline)) void colour_columns(const uint8_t *row, const int pixel, int step, const int32_t *offsets,
+                                                                      const int32_t *weights, int count, int wide, int16_t *lines,
+                                                                      size_t pitch) {
+    const char n = (char)pixel;
+    // Samples of one channel as 16-bit pairs: blue in the low eight bytes and green in the high ones, and red alone.
+    const __m256i blue_green = _mm256_setr_epi8(0, -1, n, -1, 8, -1, 8 + n, -1, 1, -1, 1 + n, -1, 9, -1, 9 + n, -1, 0, -1, n, -1, 8, -1,
+                                                8 + n, -1, 1, -1, 1 + n, -1, 9, -1, 9 + n, -1);
+    const __m256i red = _mm256_setr_epi8(2, -1, 2 + n, -1, 10, -1, 10 + n, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2, -1, 2 + n, -1, 10, -1,
+                                         10 + n, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    int i = 0;
+    for (; i + 8 <= wide; i += 8) {
+        const int32_t *o = offsets + i;
+        __m256i a = pixels(row, o[0], o[1], o[4], o[5]);
+        __m256i b = pixels(row, o[2], o[3], o[6], o[7]);
+        __m256i w = _mm256_loadu_si256((const __m256i *)(weights + i));
+        __m256i a_bg = _mm256_shuffle_epi8(a, blue_green), b_bg = _mm256_shuffle_epi8(b, blue_green);
+        __m256i blues = _mm256_srai_epi32(_mm256_madd_epi16(_mm256_unpacklo_epi64(a_bg, b_bg), w), 4);
+        __m256i greens = _mm256_srai_epi32(_mm256_madd_epi16(_mm256_unpackhi_epi64(a_bg, b_bg), w), 4);
+        __m256i r = _mm256_unpacklo_epi64(_mm256_shuffle_epi8(a, red), _mm256_shuffle_epi8(b, red));
+        __m256i reds = _mm256_srai_epi32(_mm256_madd_epi16(r, w), 4);
+        __m256i bg = _mm256_permute4x64_epi64(_mm256_packs_epi32(blues, greens), 0xd8);
+        __m256i rr = _mm256_permute4x64_epi64(_mm256_packs_epi32(reds, reds), 0xd8);
+        _mm_storeu_si128((__m128i *)(lines + i), _mm256_castsi256_si128(bg));
+        _mm_storeu_si128((__m128i *)(lines + pitch + i), _mm256_extracti128_si256(bg, 1));
+        _mm_storeu_si128((__m128i *)(lines + 2 * pitch + i), _mm256_castsi256_si128(rr));
+    }
+    ei_columns_from(row, pixel, step, offsets, weights, i, count, lines, pitch);
+}
+
+AVX2 static void bgr_columns(const uint8_t *row, int pixel, int step, const int32_t *offsets, const int32_t *weights, int count, int wide,
+                             int16_t *lines, size_t pitch) {
+    (void)pixel;
+    colour_columns(row, 3, step, offsets, weights, count, wide, lines, pitch);
+}
+
+AVX2 static void bgrx_columns(const uint8_t *row, int pixel, int step, const int32_t *offsets, const int32_t *weights, int count, int wide,
+                              int16_t *lines, size_t pitch) {
+    (void)pixel;
+    colour_columns(row, 4, step, offsets, weights, count, wide, lines, pitch);
+}
+
+AVX2 static void gray_columns(const uint8_t *row, int pixel, int step, const int32_t *offsets, const int32_t *weights, int count, int wide,
+                              int16_t *lines, size_t pitch) {
+    int i = 0;
+    for (; i + 8 <= wide; i += 8) {
+        __m256i four = _mm256_i32gather_epi32((const int *)row, _mm256_loadu_si256((const __m256i *)(offsets + i)), 1);
+        __m256i first = _mm256_and_si256(four, _mm256_set1_epi32(0xff));
+        __m256i second = _mm256_slli_epi32(_mm256_and_si256(four, _mm256_set1_epi32(0xff00)), 8);
+        __m256i w = _mm256_loadu_si256((const __m256i *)(weights + i));
+        __m256i sum = _mm256_srai_epi32(_mm256_madd_epi16(_mm256_or_si256(first, second), w), 4);
+        sum = _mm256_permute4x64_epi64(_mm256_packs_epi32(sum, sum), 0xd8);
+        _mm_storeu_si128((__m128i *)(lines + i), _mm256_castsi256_si128(sum));
+    }
+    ei_columns_from(row, pixel, step, offsets, weights, i, count, lines, pitch);
+}
+
+AVX2 static inline __m256i levels(const int16_t *upper, const int16_t *lower, __m256i b0, __m256i b1) {
+    __m256i u = _mm256_mulhi_epi16(_mm256_loadu_si256((const __m256i *)upper), b0);
+    __m256i l = _mm256_mulhi_epi16(_mm256_loadu_si256((const __m256i *)lower), b1);
+    return _mm256_srai_epi16(_mm256_add_epi16(_mm256_add_epi16(u, l), _mm256_set1_epi16(2)), 2);
+}
+
+AVX2 static void blend_float(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int count, void *output) {
+    const __m256i w0 = _mm256_set1_epi16(b0), w1 = _mm256_set1_epi16(b1);
+    const __m256 scale = _mm256_set1_ps(EI_LEVEL);
+    float *out = output;
+    int i = 0;
+    for (; i + 16 <= count; i += 16) {
+        __m256i v = levels(upper + i, lower + i, w0, w1);
+        __m256i low = _mm256_cvtepi16_epi32(_mm256_castsi256_si128(v)), high = _mm256_cvtepi16_epi32(_mm256_extracti128_si256(v, 1));
+        _mm256_storeu_ps(out + i, _mm256_mul_ps(_mm256_cvtepi32_ps(low), scale));
+        _mm256_storeu_ps(out + i + 8, _mm256_mul_ps(_mm256_cvtepi32_ps(high), scale));
+    }
+    ei_blend_float_from(upper, lower, b0, b1, i, count, out);
+}
+
+AVX2 static void blend_half(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int count, void *output) {
+    const __m256i w0 = _mm256_set1_epi16(b0), w1 = _mm256_set1_epi16(b1);
+    const __m256 scale = _mm256_set1_ps(EI_LEVEL);
+    uint16_t *out = output;
+    int i = 0;
+    for (; i + 16 <= count; i += 16) {
+        __m256i v = levels(upper + i, lower + i, w0, w1);
+        __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm256_castsi256_si128(v)));
+        __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm256_extracti128_si256(v, 1)));
+        _mm_storeu_si128((__m128i *)(out + i), _mm256_cvtps_ph(_mm256_mul_ps(low, scale), _MM_FROUND_TO_NEAREST_INT));
+        _mm_storeu_si128((__m128i *)(out + i + 8), _mm256_cvtps_ph(_mm256_mul_ps(high, scale), _MM_FROUND_TO_NEAREST_INT));
+    }
+    ei_blend_half_from(upper, lower, b0, b1, i, count, out);
+}
+
+static const ei_kernels kernels = {
+    "avx2", nv12_row, yuyv_row, gray_row, {gray_columns, bgr_columns, bgrx_columns}, {blend_float, blend_half}};
+
+// __builtin_cpu_supports knows F16C in some compilers only.
+static int has_f16c(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+const ei_kernels *ei_kernels_avx2(void) { return __builtin_cpu_supports("avx2") && has_f16c() ? &kernels : NULL; }
+
+#else
+
+const ei_kernels *ei_kernels_avx2(void) { return NULL; }
+
+#endif
