@@ -1,0 +1,286 @@
+// Package pipeline is the frame loop: it gathers the newest frame of every camera, keeps the engine's slots busy, turns outputs into
+// detections and hands them on. One goroutine does all of it; nothing on its way allocates or blocks but the engine.
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Source is where the newest frame of a camera is taken; *capture.Camera is one. Take reports false when there is none.
+type Source interface {
+	Take() (capture.Frame, bool)
+}
+
+// Decoder turns the engine's result for one image of a batch into detections in source pixels, appended to dst.
+type Decoder interface {
+	Decode(result *engine.Result, image, width, height int, dst []postprocess.Detection) ([]postprocess.Detection, error)
+}
+
+// Camera is one camera of the loop.
+type Camera struct {
+	Name   string
+	Source Source
+	// Interval runs the network on every Interval-th frame; 0 and 1 mean every frame.
+	Interval int
+	// Lossless says that the camera waits until its frames are taken.
+	Lossless bool
+}
+
+// Pipeline is the frame loop of one engine. The exported fields are set before Run and not changed after.
+type Pipeline struct {
+	Engine  engine.Engine
+	Decoder Decoder
+	Cameras []Camera
+	Sinks   []Sink
+	Labels  []string
+	// Notify gets a value when a camera has a frame; it has a buffer of one.
+	Notify <-chan struct{}
+	Logger *slog.Logger
+
+	meters  []*meter
+	started time.Time
+	first   atomic.Int64 // nanoseconds from Run to the first inferred frame
+
+	// Frame goroutine only.
+	flights   []flight
+	next      int // camera that is asked first
+	inference time.Duration
+	inferred  Inferred
+	failures  failures
+}
+
+// flight is what is under way in one slot of the engine.
+type flight struct {
+	frames    []capture.Frame
+	cameras   []int
+	images    []engine.Image
+	submitted time.Time
+}
+
+// giveUp is how long every request may fail before Run returns the error.
+const giveUp = 10 * time.Second
+
+// prepare makes what the frame loop works with, so that it allocates nothing later.
+func (p *Pipeline) prepare() {
+	batch := p.Engine.Model().MaxBatch
+	p.meters = make([]*meter, len(p.Cameras))
+	for i := range p.meters {
+		p.meters[i] = newMeter()
+	}
+	p.flights = make([]flight, p.Engine.Slots())
+	for i := range p.flights {
+		p.flights[i] = flight{frames: make([]capture.Frame, 0, batch), cameras: make([]int, 0, batch), images: make([]engine.Image, 0, batch)}
+	}
+	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
+	p.inferred.Labels = p.Labels
+}
+
+// Open checks the fields and makes the loop ready; Stats may be called from then on.
+func (p *Pipeline) Open() error {
+	if p.Engine == nil || p.Decoder == nil || len(p.Cameras) == 0 {
+		return errors.New("pipeline: needs an engine, a decoder and a camera")
+	}
+	if p.Logger == nil {
+		p.Logger = slog.Default()
+	}
+	p.started = time.Now()
+	p.prepare()
+	return nil
+}
+
+// Run works until ctx ends, until ended is closed and every frame that was captured before is through, or until the engine has failed for
+// ten seconds without a break. It finishes what is in flight before it returns.
+func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
+	var oldest, busy int // first slot in flight, and how many are
+	slots := len(p.flights)
+	finish := func() {
+		p.finish(oldest)
+		oldest, busy = (oldest+1)%slots, busy-1
+	}
+	defer func() {
+		for busy > 0 {
+			finish()
+		}
+	}()
+	for ctx.Err() == nil {
+		if p.failures.exceeded(giveUp) {
+			return fmt.Errorf("engine failed for %v: %w", giveUp, p.failures.last)
+		}
+		if busy == slots {
+			finish()
+			continue
+		}
+		if busy > 0 && !p.ahead(&p.flights[oldest]) {
+			finish()
+			continue
+		}
+		over := closed(ended) // read before the mailboxes, so that no frame comes between
+		slot := (oldest + busy) % slots
+		if p.gather(&p.flights[slot]) {
+			if p.submit(slot) {
+				busy++
+			}
+			continue
+		}
+		switch {
+		case busy > 0:
+			finish()
+		case over:
+			return nil
+		default:
+			select {
+			case <-ctx.Done():
+			case <-ended:
+			case <-p.Notify:
+			}
+		}
+	}
+	return nil
+}
+
+// slowInference is the engine time from which a frame submitted ahead would wait long enough to be stale.
+const slowInference = 4 * time.Millisecond
+
+// ahead says whether another request should be queued behind the one in flight. With a fast engine it hides the host's work. With a slow
+// one the frame would only grow old in the queue, so the mailbox keeps replacing it until the engine is free, except where no frame may
+// be lost and age means nothing.
+func (p *Pipeline) ahead(current *flight) bool {
+	if p.inference < slowInference {
+		return true
+	}
+	for _, camera := range current.cameras {
+		if !p.Cameras[camera].Lossless {
+			return false
+		}
+	}
+	return true
+}
+
+// gather fills the flight with the newest frame of each camera that has one, beginning after the camera that was served last.
+func (p *Pipeline) gather(f *flight) bool {
+	f.frames, f.cameras, f.images = f.frames[:0], f.cameras[:0], f.images[:0]
+	first := p.next
+	for i := range p.Cameras {
+		if len(f.frames) == cap(f.frames) {
+			break
+		}
+		index := (first + i) % len(p.Cameras)
+		camera := &p.Cameras[index]
+		frame, ok := camera.Source.Take()
+		if !ok {
+			continue
+		}
+		if camera.Interval > 1 && frame.Seq%uint64(camera.Interval) != 0 {
+			frame.Release()
+			p.meters[index].skip()
+			continue
+		}
+		f.frames = append(f.frames, frame)
+		f.cameras = append(f.cameras, index)
+		f.images = append(f.images, engine.Image{
+			Data: frame.Data, Width: frame.Width, Height: frame.Height, Stride: frame.Stride, Format: engine.PixelFormat(frame.Format),
+		})
+		p.next = index + 1
+	}
+	return len(f.frames) > 0
+}
+
+func (p *Pipeline) submit(slot int) bool {
+	f := &p.flights[slot]
+	f.submitted = time.Now()
+	if err := p.Engine.Submit(slot, f.images); err != nil {
+		p.fail(f, err)
+		return false
+	}
+	return true
+}
+
+// finish waits for the slot and hands on what came out.
+func (p *Pipeline) finish(slot int) {
+	f := &p.flights[slot]
+	result, err := p.Engine.Wait(slot)
+	if err != nil {
+		p.fail(f, err)
+		return
+	}
+	p.failures.clear()
+	p.inference = (7*p.inference + time.Since(f.submitted)) / 8
+	for i := range f.frames {
+		p.hand(f.cameras[i], &f.frames[i], result, i)
+		f.frames[i].Release()
+	}
+	f.frames = f.frames[:0]
+}
+
+// hand decodes one image and gives it to the sinks.
+func (p *Pipeline) hand(index int, frame *capture.Frame, result *engine.Result, image int) {
+	camera, in := &p.Cameras[index], &p.inferred
+	detections, err := p.Decoder.Decode(result, image, frame.Width, frame.Height, in.Detections[:0])
+	if err != nil {
+		p.meters[index].fail()
+		p.failures.add(p.Logger, err)
+		return
+	}
+	in.Detections = detections
+	in.Camera, in.Seq, in.Time, in.Captured = camera.Name, frame.Seq, frame.Time, frame.Captured
+	in.Width, in.Height, in.Lossless = frame.Width, frame.Height, camera.Lossless
+	in.Latency = time.Duration(capture.Monotonic() - frame.Captured)
+	for _, sink := range p.Sinks {
+		sink.Frame(in)
+	}
+	if p.first.Load() == 0 {
+		p.first.Store(int64(time.Since(p.started)))
+	}
+	p.meters[index].frame(time.Duration(capture.Monotonic()-frame.Captured), len(detections))
+}
+
+// fail gives the frames of a request back that the engine refused or lost.
+func (p *Pipeline) fail(f *flight, err error) {
+	for i := range f.frames {
+		p.meters[f.cameras[i]].fail()
+		f.frames[i].Release()
+	}
+	f.frames = f.frames[:0]
+	p.failures.add(p.Logger, err)
+}
+
+// Stats is what each camera came to since the previous call.
+func (p *Pipeline) Stats() []CameraStats {
+	now := time.Now()
+	stats := make([]CameraStats, len(p.meters))
+	for i, m := range p.meters {
+		stats[i] = m.snapshot(p.Cameras[i].Name, now)
+	}
+	return stats
+}
+
+// Totals is what each camera came to since Open.
+func (p *Pipeline) Totals() []CameraStats {
+	elapsed := time.Since(p.started)
+	stats := make([]CameraStats, len(p.meters))
+	for i, m := range p.meters {
+		stats[i] = m.total(p.Cameras[i].Name, elapsed)
+	}
+	return stats
+}
+
+// FirstFrame is the time from Open to the first inferred frame, 0 before it.
+func (p *Pipeline) FirstFrame() time.Duration { return time.Duration(p.first.Load()) }
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

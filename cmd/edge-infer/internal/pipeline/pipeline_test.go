@@ -1,0 +1,313 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// slowEngine takes a fixed time for each request, one request after another as a GPU does, and gives one candidate per image whose x1 is the first byte of the picture.
+type slowEngine struct {
+	took   time.Duration
+	batch  int
+	fail   atomic.Bool
+	device sync.Mutex
+	slots  [2]struct {
+		result engine.Result
+		done   chan struct{}
+	}
+	started []int64 // age of each image when the engine began with it
+}
+
+func newSlowEngine(took time.Duration, batch int) *slowEngine {
+	e := &slowEngine{took: took, batch: batch}
+	for i := range e.slots {
+		e.slots[i].done = make(chan struct{}, 1)
+		e.slots[i].result.Transforms = make([]engine.Transform, 0, batch)
+		e.slots[i].result.Candidates = make([][]float32, 0, batch)
+		for range batch {
+			e.slots[i].result.Candidates = append(e.slots[i].result.Candidates, make([]float32, engine.CandidateFields))
+		}
+	}
+	return e
+}
+
+func (e *slowEngine) Model() engine.Model {
+	return engine.Model{MaxBatch: e.batch, Width: 320, Height: 320, Outputs: []engine.TensorInfo{{Name: "o", Shape: []int64{-1, 10, 2100}}},
+		Metadata: engine.Metadata{Task: engine.Detect, Labels: []string{"a", "b", "c", "d", "e", "f"}}}
+}
+func (e *slowEngine) Alloc(int) (*engine.Buffer, error)        { return nil, errors.New("not used") }
+func (e *slowEngine) Slots() int                               { return len(e.slots) }
+func (e *slowEngine) SubmitTensors(int, []engine.Tensor) error { return errors.New("not used") }
+func (e *slowEngine) Close() error                             { return nil }
+
+var errEngine = errors.New("engine broken")
+
+func (e *slowEngine) Submit(slot int, images []engine.Image) error {
+	if e.fail.Load() {
+		return errEngine
+	}
+	s := &e.slots[slot]
+	s.result.Transforms = s.result.Transforms[:len(images)]
+	s.result.Candidates = s.result.Candidates[:len(images)]
+	for i := range images {
+		s.result.Transforms[i] = engine.Transform{ScaleX: 1, ScaleY: 1}
+		copy(s.result.Candidates[i], []float32{float32(images[i].Data[0]), 1, 255.5, 50, 0.9, 2})
+	}
+	if e.took == 0 {
+		s.done <- struct{}{}
+		return nil
+	}
+	go func() {
+		e.device.Lock()
+		defer e.device.Unlock()
+		time.Sleep(e.took)
+		s.done <- struct{}{}
+	}()
+	return nil
+}
+
+func (e *slowEngine) Wait(slot int) (*engine.Result, error) {
+	<-e.slots[slot].done
+	return &e.slots[slot].result, nil
+}
+
+// boxCamera is a mailbox that a test fills.
+type boxCamera struct {
+	pool capture.Pool
+	box  capture.Mailbox
+	seq  uint64
+}
+
+func (c *boxCamera) Take() (capture.Frame, bool) { return c.box.Take() }
+
+func (c *boxCamera) put(t testing.TB) {
+	frame, err := c.pool.Frame(capture.GRAY8, 64, 64)
+	if errors.Is(err, capture.ErrNoBuffer) {
+		require.True(t, c.box.Displace())
+		frame, err = c.pool.Frame(capture.GRAY8, 64, 64)
+	}
+	require.NoError(t, err)
+	frame.Seq, frame.Captured, frame.Time = c.seq, capture.Monotonic(), time.Now()
+	frame.Data[0] = byte(c.seq % 200)
+	c.seq++
+	c.box.Put(frame)
+}
+
+// record is a sink that keeps what a test looks at.
+type record struct {
+	seqs  map[string][]uint64
+	boxes []postprocess.Box
+}
+
+func (r *record) Frame(in *Inferred) {
+	if r.seqs == nil {
+		r.seqs = map[string][]uint64{}
+	}
+	r.seqs[in.Camera] = append(r.seqs[in.Camera], in.Seq)
+	for _, d := range in.Detections {
+		r.boxes = append(r.boxes, d.Box)
+	}
+}
+
+func open(t testing.TB, e engine.Engine, notify chan struct{}, sinks []Sink, cameras ...Camera) *Pipeline {
+	decoder := &postprocess.Decoder{}
+	detector, err := OpenDetector(e.Model(), decoder)
+	require.NoError(t, err)
+	p := &Pipeline{Engine: e, Decoder: detector, Cameras: cameras, Sinks: sinks, Notify: notify, Logger: slog.New(slog.DiscardHandler)}
+	require.NoError(t, p.Open())
+	return p
+}
+
+func TestEveryFrameOfALosslessCameraComesThrough(t *testing.T) {
+	notify := make(chan struct{}, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	defer camera.pool.Close()
+	var seen record
+	p := open(t, newSlowEngine(time.Millisecond, 1), notify, []Sink{&seen}, Camera{Name: "a", Source: camera, Lossless: true})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range 50 {
+			for camera.box.Full() {
+				time.Sleep(100 * time.Microsecond)
+			}
+			camera.put(t)
+		}
+	}()
+	require.NoError(t, p.Run(t.Context(), ended))
+	require.Len(t, seen.seqs["a"], 50)
+	for i, seq := range seen.seqs["a"] {
+		require.EqualValues(t, i, seq)
+		require.EqualValues(t, i, seen.boxes[i].X1, "detections belong to their own frame")
+	}
+	require.EqualValues(t, 50, p.Totals()[0].Inferred)
+	require.Positive(t, p.FirstFrame())
+}
+
+func TestCamerasTakeTurnsAndShareABatch(t *testing.T) {
+	notify := make(chan struct{}, 1)
+	cameras := make([]Camera, 5)
+	sources := make([]*boxCamera, len(cameras))
+	for i := range cameras {
+		sources[i] = &boxCamera{box: capture.Mailbox{Notify: notify}}
+		defer sources[i].pool.Close()
+		cameras[i] = Camera{Name: string(rune('a' + i)), Source: sources[i]}
+	}
+	var seen record
+	p := open(t, newSlowEngine(2*time.Millisecond, 2), notify, []Sink{&seen}, cameras...)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	var stop atomic.Bool
+	var feeding sync.WaitGroup
+	for _, source := range sources {
+		feeding.Go(func() {
+			for !stop.Load() {
+				source.put(t)
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	require.NoError(t, p.Run(ctx, nil))
+	stop.Store(true)
+	feeding.Wait()
+	var counts []int
+	for _, seqs := range seen.seqs {
+		require.True(t, slices.IsSorted(seqs))
+		counts = append(counts, len(seqs))
+	}
+	require.Len(t, counts, len(cameras))
+	require.GreaterOrEqual(t, float64(slices.Min(counts))/float64(slices.Max(counts)), 0.9, "%v", counts)
+}
+
+func TestIntervalSkipsFrames(t *testing.T) {
+	notify := make(chan struct{}, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	defer camera.pool.Close()
+	var seen record
+	p := open(t, newSlowEngine(0, 1), notify, []Sink{&seen}, Camera{Name: "a", Source: camera, Interval: 3, Lossless: true})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range 10 {
+			for camera.box.Full() {
+				runtime.Gosched()
+			}
+			camera.put(t)
+		}
+	}()
+	require.NoError(t, p.Run(t.Context(), ended))
+	require.Equal(t, []uint64{0, 3, 6, 9}, seen.seqs["a"])
+	require.EqualValues(t, 6, p.Totals()[0].Skipped)
+}
+
+func TestAFailingEngineLosesFramesAndRecovers(t *testing.T) {
+	notify := make(chan struct{}, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	defer camera.pool.Close()
+	var seen record
+	e := newSlowEngine(0, 1)
+	e.fail.Store(true)
+	p := open(t, e, notify, []Sink{&seen}, Camera{Name: "a", Source: camera})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx, nil) }()
+	for p.Totals()[0].Failed < 20 {
+		camera.put(t)
+		runtime.Gosched()
+	}
+	e.fail.Store(false)
+	for p.Totals()[0].Inferred < 20 {
+		camera.put(t)
+		runtime.Gosched()
+	}
+	cancel()
+	require.NoError(t, <-done)
+	require.ErrorIs(t, errEngine, errEngine)
+	require.NotEmpty(t, seen.seqs["a"])
+}
+
+// The frame loop's own allocations, capture lease to sink; the engine and the camera are stand-ins that allocate nothing.
+func TestNoAllocationPerFrame(t *testing.T) {
+	notify := make(chan struct{}, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	defer camera.pool.Close()
+	p := open(t, newSlowEngine(0, 1), notify, []Sink{discard{}}, Camera{Name: "a", Source: camera})
+	frame := func() {
+		camera.put(t)
+		require.True(t, p.gather(&p.flights[0]))
+		require.True(t, p.submit(0))
+		p.finish(0)
+	}
+	frame()
+	require.Zero(t, testing.AllocsPerRun(1000, frame))
+}
+
+type discard struct{}
+
+func (discard) Frame(*Inferred) {}
+
+// An engine three times slower than the camera must see frames no older than one frame interval: nothing may queue behind the frame in
+// flight. A queue of four would make them over four intervals old.
+func TestASlowEngineSeesFreshFrames(t *testing.T) {
+	const interval = 20 * time.Millisecond
+	notify := make(chan struct{}, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	defer camera.pool.Close()
+	e := &ageEngine{slowEngine: newSlowEngine(3*interval, 1)}
+	p := open(t, e, notify, []Sink{discard{}}, Camera{Name: "a", Source: camera})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	go func() {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for ctx.Err() == nil {
+			camera.put(t)
+			<-ticker.C
+		}
+	}()
+	e.captured = func() int64 { return p.flights[e.slot].frames[0].Captured }
+	require.NoError(t, p.Run(ctx, nil))
+	slices.Sort(e.ages)
+	require.Greater(t, len(e.ages), 10)
+	median := e.ages[len(e.ages)/2]
+	require.Less(t, median, int64(interval+interval/2), "ages in ns: %v", e.ages)
+	totals := p.Totals()[0]
+	require.Equal(t, camera.seq, totals.Inferred+camera.box.Displaced()+waiting(&camera.box), "every captured frame is inferred, displaced or waiting")
+}
+
+func waiting(box *capture.Mailbox) uint64 {
+	if box.Full() {
+		return 1
+	}
+	return 0
+}
+
+// ageEngine notes how old the first frame of each request is.
+type ageEngine struct {
+	*slowEngine
+	slot     int
+	captured func() int64
+	ages     []int64
+}
+
+func (e *ageEngine) Submit(slot int, images []engine.Image) error {
+	e.slot = slot
+	e.ages = append(e.ages, capture.Monotonic()-e.captured())
+	return e.slowEngine.Submit(slot, images)
+}

@@ -1,0 +1,26 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Inferred is one frame that the network has seen, as sinks get it. It belongs to the frame loop: a sink copies what it keeps.
+type Inferred struct {
+	Camera        string
+	Seq           uint64
+	Time          time.Time
+	Captured      int64 // CLOCK_MONOTONIC nanoseconds
+	Width, Height int   // of the source picture in pixels
+	Latency       time.Duration
+	Detections    []postprocess.Detection
+	Labels        []string // by class number
+	// Lossless says that the camera waits for the consumer: a sink may block instead of dropping.
+	Lossless bool
+}
+
+// Sink takes every inferred frame. Frame is called by the frame goroutine alone and must return in microseconds.
+type Sink interface {
+	Frame(*Inferred)
+}

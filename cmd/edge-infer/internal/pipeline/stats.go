@@ -1,0 +1,99 @@
+package pipeline
+
+import (
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Latencies are recorded in microseconds from 1 us to a minute with three significant digits.
+const (
+	lowestLatency  = 1
+	highestLatency = 60_000_000
+	latencyDigits  = 3
+)
+
+// meter counts what one camera gave and how long its frames took. The frame goroutine writes, anyone reads.
+type meter struct {
+	mutex      sync.Mutex
+	inferred   uint64
+	skipped    uint64
+	detections uint64
+	failed     uint64
+	latency    *hdrhistogram.Histogram // since the start
+	recent     *hdrhistogram.Histogram // since the last Stats
+	since      time.Time
+	base       uint64 // inferred at since
+}
+
+func newMeter() *meter {
+	return &meter{
+		latency: hdrhistogram.New(lowestLatency, highestLatency, latencyDigits),
+		recent:  hdrhistogram.New(lowestLatency, highestLatency, latencyDigits),
+		since:   time.Now(),
+	}
+}
+
+func (m *meter) frame(latency time.Duration, detections int) {
+	microseconds := min(max(latency.Microseconds(), lowestLatency), highestLatency)
+	m.mutex.Lock()
+	m.inferred++
+	m.detections += uint64(detections)
+	_ = m.latency.RecordValue(microseconds)
+	_ = m.recent.RecordValue(microseconds)
+	m.mutex.Unlock()
+}
+
+func (m *meter) skip() {
+	m.mutex.Lock()
+	m.skipped++
+	m.mutex.Unlock()
+}
+
+func (m *meter) fail() {
+	m.mutex.Lock()
+	m.failed++
+	m.mutex.Unlock()
+}
+
+// CameraStats is what one camera's frames came to. Counters run from the start; FPS, P50 and P99 cover the time since the previous call of
+// Pipeline.Stats, or the whole run for Pipeline.Totals.
+type CameraStats struct {
+	Camera     string        `json:"camera"`
+	Inferred   uint64        `json:"inferred"`
+	Skipped    uint64        `json:"skipped"` // left out by the camera's interval
+	Failed     uint64        `json:"failed"`  // lost to an engine error
+	Detections uint64        `json:"detections"`
+	FPS        float64       `json:"fps"`
+	P50        time.Duration `json:"-"`
+	P99        time.Duration `json:"-"`
+	P999       time.Duration `json:"-"`
+	Max        time.Duration `json:"-"`
+}
+
+func (m *meter) snapshot(name string, now time.Time) CameraStats {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	stats := m.read(name, m.recent, m.inferred-m.base, now.Sub(m.since))
+	m.recent.Reset()
+	m.base, m.since = m.inferred, now
+	return stats
+}
+
+func (m *meter) total(name string, elapsed time.Duration) CameraStats {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.read(name, m.latency, m.inferred, elapsed)
+}
+
+func (m *meter) read(name string, histogram *hdrhistogram.Histogram, frames uint64, elapsed time.Duration) CameraStats {
+	at := func(quantile float64) time.Duration {
+		return time.Duration(histogram.ValueAtQuantile(quantile)) * time.Microsecond
+	}
+	return CameraStats{
+		Camera: name, Inferred: m.inferred, Skipped: m.skipped, Failed: m.failed, Detections: m.detections,
+		FPS: float64(frames) / max(elapsed.Seconds(), 1e-9),
+		P50: at(50), P99: at(99), P999: at(99.9), Max: time.Duration(histogram.Max()) * time.Microsecond,
+	}
+}

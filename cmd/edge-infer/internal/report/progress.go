@@ -1,0 +1,62 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// IsTerminal reports whether out is a terminal, and its width in columns.
+func IsTerminal(out io.Writer) (columns int, live bool) {
+	file, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return 0, false
+	}
+	columns, _, err := term.GetSize(int(file.Fd()))
+	return columns, err == nil && os.Getenv("TERM") != "dumb"
+}
+
+// Progress shows how far long work has come: a line that is written again on a terminal, one line every ten seconds elsewhere.
+type Progress struct {
+	mutex   sync.Mutex
+	screen  *screen
+	what    string
+	started time.Time
+	shown   time.Time
+}
+
+// NewProgress counts things of that name on out.
+func NewProgress(out io.Writer, what string) *Progress {
+	columns, live := IsTerminal(out)
+	now := time.Now()
+	return &Progress{screen: &screen{out: out, live: live, columns: columns}, what: what, started: now, shown: now}
+}
+
+// Update says that done of total are through. It may be called from any goroutine.
+func (p *Progress) Update(done, total int) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	pause := 10 * time.Second
+	if p.screen.live {
+		pause = 100 * time.Millisecond
+	}
+	now := time.Now()
+	if now.Sub(p.shown) < pause {
+		return
+	}
+	p.shown = now
+	elapsed := now.Sub(p.started)
+	text := fmt.Sprintf("%d of %d %s", done, total, p.what)
+	if done > 0 && done < total {
+		left := time.Duration(float64(elapsed) / float64(done) * float64(total-done))
+		text += fmt.Sprintf(", %v left", left.Round(time.Second))
+	}
+	p.screen.status(text)
+}
+
+// Close leaves the cursor on a new line.
+func (p *Progress) Close() { p.screen.end() }

@@ -1,0 +1,96 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestAWriterThatHangsCostsLinesOnly(t *testing.T) {
+	reader, writer := io.Pipe()
+	lines := NewLines(writer, 4)
+	for range 100 {
+		lines.Add(false, func(line []byte) []byte { return append(line, "x\n"...) })
+	}
+	require.EqualValues(t, 96, lines.Dropped())
+	read := make(chan string, 1)
+	go func() {
+		text, _ := io.ReadAll(reader)
+		read <- string(text)
+	}()
+	lines.Add(true, func(line []byte) []byte { return append(line, "last\n"...) })
+	require.NoError(t, lines.Close())
+	require.NoError(t, writer.Close())
+	require.Equal(t, "x\nx\nx\nx\nlast\n", <-read)
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("pipe closed") }
+
+func TestAWriterThatFailsIsReported(t *testing.T) {
+	lines := NewLines(broken{}, 2)
+	lines.Add(true, func(line []byte) []byte { return append(line, '\n') })
+	require.EqualError(t, lines.Close(), "pipe closed")
+}
+
+func frame(at time.Time, classes ...int) *pipeline.Inferred {
+	in := &pipeline.Inferred{Camera: "gate", Seq: 7, Time: at, Labels: []string{"bolt", "nut"}}
+	for _, class := range classes {
+		in.Detections = append(in.Detections, postprocess.Detection{Box: postprocess.Box{X1: 1, Y1: 2.6, X2: 30, Y2: 40}, Score: 0.914, Class: class})
+	}
+	return in
+}
+
+func TestTerminal(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.Local)
+	for _, test := range []struct {
+		live bool
+		want string
+	}{
+		{false, "03:04:05.006 gate #7  bolt 0.91 [1,3 30,40], class 9 0.91 [1,3 30,40]\nall well\n"},
+		{true, "03:04:05.006 gate #7  bolt 0.91 [1,3 30,40], class 9 0.91 [1,3 30,40]\n" + eraseLine + "all well\n"},
+	} {
+		var out bytes.Buffer
+		terminal := NewTerminal(&out, test.live, 0)
+		terminal.Frame(frame(at, 0, 9))
+		terminal.Frame(frame(at.Add(time.Millisecond), 1)) // too soon for a person
+		terminal.Frame(frame(at.Add(time.Second)))         // shows nothing
+		require.NoError(t, terminal.lines.Close())
+		terminal.Status("all well")
+		terminal.screen.end()
+		require.Equal(t, test.want, out.String())
+	}
+}
+
+func TestStatusLineStaysBelow(t *testing.T) {
+	var out bytes.Buffer
+	s := &screen{out: &out, live: true, columns: 20}
+	s.status("a status that is longer than the terminal is wide")
+	_, err := s.Write([]byte("a line that is longer than the terminal\n"))
+	require.NoError(t, err)
+	require.Equal(t, eraseLine+"a status that is lo"+eraseLine+"a line that is l...\na status that is lo", out.String())
+}
+
+func TestProgress(t *testing.T) {
+	var out strings.Builder
+	p := NewProgress(&out, "pictures")
+	p.Update(1, 10)
+	require.Empty(t, out.String(), "too soon to say anything")
+	p.shown = p.shown.Add(-time.Minute)
+	p.started = p.started.Add(-10 * time.Second)
+	p.Update(5, 10)
+	p.Close()
+	require.Equal(t, "5 of 10 pictures, 10s left\n", out.String())
+}

@@ -1,0 +1,39 @@
+// Command edge-infer turns a camera into an MQTT detection sensor: `edge-infer --camera 0`.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// execute runs one command line and returns the exit status: 0 done, 1 failed, 2 wrong usage. The first SIGINT or SIGTERM ends the work
+// in order, the second one at once.
+func execute(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	root := newRoot(stdout, stderr)
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return 0
+	}
+	var usage usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintf(stderr, "%s: %v; see %s --help\n", root.Name(), err, command.CommandPath())
+		return 2
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
+	return 1
+}
