@@ -46,9 +46,10 @@ type Pipeline struct {
 	Notify <-chan struct{}
 	Logger *slog.Logger
 
-	meters  []*meter
-	started time.Time
-	first   atomic.Int64 // nanoseconds from Run to the first inferred frame
+	meters      []*meter
+	started     time.Time
+	first       atomic.Int64 // nanoseconds from Open to the first inferred frame
+	replacement atomic.Pointer[replacement]
 
 	// Frame goroutine only.
 	flights   []flight
@@ -69,19 +70,40 @@ type flight struct {
 // giveUp is how long every request may fail before Run returns the error.
 const giveUp = 10 * time.Second
 
-// prepare makes what the frame loop works with, so that it allocates nothing later.
-func (p *Pipeline) prepare() {
-	batch := p.Engine.Model().MaxBatch
-	p.meters = make([]*meter, len(p.Cameras))
-	for i := range p.meters {
-		p.meters[i] = newMeter()
+// replacement is an engine that waits to take over.
+type replacement struct {
+	engine  engine.Engine
+	decoder Decoder
+	done    chan<- struct{}
+}
+
+// Replace has the frame loop go on with another engine as soon as what is in flight is through; no frame is lost by it. It returns when the
+// old engine is not used any more, or when ctx ends. Buffers of the old engine stay in use until the cameras have given them up.
+func (p *Pipeline) Replace(ctx context.Context, e engine.Engine, decoder Decoder) error {
+	done := make(chan struct{})
+	p.replacement.Store(&replacement{e, decoder, done})
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
+}
+
+// takeOver puts the replacement in place. Nothing is in flight.
+func (p *Pipeline) takeOver(r *replacement) {
+	p.Engine, p.Decoder, p.inference = r.engine, r.decoder, 0
+	p.prepareFlights()
+	close(r.done)
+}
+
+// prepareFlights makes what the frame loop works with, so that it allocates nothing later.
+func (p *Pipeline) prepareFlights() {
+	batch := p.Engine.Model().MaxBatch
 	p.flights = make([]flight, p.Engine.Slots())
 	for i := range p.flights {
 		p.flights[i] = flight{frames: make([]capture.Frame, 0, batch), cameras: make([]int, 0, batch), images: make([]engine.Image, 0, batch)}
 	}
-	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
-	p.inferred.Labels = p.Labels
 }
 
 // Open checks the fields and makes the loop ready; Stats may be called from then on.
@@ -93,7 +115,13 @@ func (p *Pipeline) Open() error {
 		p.Logger = slog.Default()
 	}
 	p.started = time.Now()
-	p.prepare()
+	p.meters = make([]*meter, len(p.Cameras))
+	for i := range p.meters {
+		p.meters[i] = newMeter()
+	}
+	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
+	p.inferred.Labels = p.Labels
+	p.prepareFlights()
 	return nil
 }
 
@@ -101,10 +129,9 @@ func (p *Pipeline) Open() error {
 // ten seconds without a break. It finishes what is in flight before it returns.
 func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	var oldest, busy int // first slot in flight, and how many are
-	slots := len(p.flights)
 	finish := func() {
 		p.finish(oldest)
-		oldest, busy = (oldest+1)%slots, busy-1
+		oldest, busy = (oldest+1)%len(p.flights), busy-1
 	}
 	defer func() {
 		for busy > 0 {
@@ -115,7 +142,15 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 		if p.failures.exceeded(giveUp) {
 			return fmt.Errorf("engine failed for %v: %w", giveUp, p.failures.last)
 		}
-		if busy == slots {
+		if next := p.replacement.Load(); next != nil {
+			for busy > 0 {
+				finish()
+			}
+			p.takeOver(next)
+			p.replacement.CompareAndSwap(next, nil)
+			oldest = 0
+		}
+		if busy == len(p.flights) {
 			finish()
 			continue
 		}
@@ -124,7 +159,7 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 			continue
 		}
 		over := closed(ended) // read before the mailboxes, so that no frame comes between
-		slot := (oldest + busy) % slots
+		slot := (oldest + busy) % len(p.flights)
 		if p.gather(&p.flights[slot]) {
 			if p.submit(slot) {
 				busy++

@@ -311,3 +311,29 @@ func (e *ageEngine) Submit(slot int, images []engine.Image) error {
 	e.ages = append(e.ages, capture.Monotonic()-e.captured())
 	return e.slowEngine.Submit(slot, images)
 }
+
+func TestReplacingTheEngineLosesNoFrame(t *testing.T) {
+	notify := make(chan struct{}, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	defer camera.pool.Close()
+	var seen record
+	p := open(t, newSlowEngine(time.Millisecond, 1), notify, []Sink{&seen}, Camera{Name: "a", Source: camera, Lossless: true})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := range 60 {
+			for camera.box.Full() {
+				time.Sleep(100 * time.Microsecond)
+			}
+			camera.put(t)
+			if i%20 == 10 {
+				next := newSlowEngine(time.Millisecond, 1+i%3)
+				detector, err := OpenDetector(next.Model(), &postprocess.Decoder{})
+				require.NoError(t, err)
+				require.NoError(t, p.Replace(t.Context(), next, detector))
+			}
+		}
+	}()
+	require.NoError(t, p.Run(t.Context(), ended))
+	require.Len(t, seen.seqs["a"], 60)
+}
