@@ -1,0 +1,141 @@
+package draw
+
+import (
+	"image"
+	"image/color"
+	"math"
+	"strconv"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Mark is one object to paint.
+type Mark struct {
+	postprocess.Detection
+	// Track is the object's number, 0 for none.
+	Track uint64
+}
+
+// Painter paints marks, polygons and lines. Line width and letter size follow the picture's height. One goroutine at a time; once the
+// letters of a size have been drawn it allocates nothing.
+type Painter struct {
+	// Labels are the classes' names; a class without one is painted as "class N".
+	Labels []string
+
+	faces map[int]*typeface
+	text  []byte
+}
+
+// Text shorter than this cannot be read, longer than that hides the picture.
+const minLetter, maxLetter = 12, 40
+
+// face returns the letters for a picture of that height.
+func (p *Painter) face(height int) (*typeface, error) {
+	pixels := min(max(height/45, minLetter), maxLetter)
+	if face, ok := p.faces[pixels]; ok {
+		return face, nil
+	}
+	face, err := newTypeface(pixels)
+	if err != nil {
+		return nil, err
+	}
+	if p.faces == nil {
+		p.faces = make(map[int]*typeface)
+	}
+	p.faces[pixels] = face
+	return face, nil
+}
+
+func thickness(height int) int { return max(2, (height+180)/360) }
+
+// Marks paints a box with label, score and track number for every mark; later marks cover earlier ones. What lies outside the picture is
+// cut off, and a label that would leave it moves inside.
+func (p *Painter) Marks(picture Picture, marks []Mark) error {
+	if err := picture.Check(); err != nil {
+		return err
+	}
+	face, err := p.face(picture.Height)
+	if err != nil {
+		return err
+	}
+	for i := range marks {
+		mark := &marks[i]
+		c := Colour(mark.Class)
+		box := image.Rectangle{
+			Min: image.Pt(pixel(mark.X1+0.5), pixel(mark.Y1+0.5)),
+			Max: image.Pt(pixel(mark.X2+0.5), pixel(mark.Y2+0.5)),
+		}
+		if box.Empty() || !box.Overlaps(picture.bounds()) {
+			continue
+		}
+		picture.frame(box, thickness(picture.Height), c)
+		p.caption(&picture, face, mark, box, c)
+	}
+	return nil
+}
+
+// caption paints the label on its ground, above the box where there is room, else inside.
+func (p *Painter) caption(picture *Picture, face *typeface, mark *Mark, box image.Rectangle, c color.RGBA) {
+	p.text = p.text[:0]
+	if mark.Class >= 0 && mark.Class < len(p.Labels) {
+		p.text = append(p.text, p.Labels[mark.Class]...)
+	} else {
+		p.text = strconv.AppendInt(append(p.text, "class "...), int64(mark.Class), 10)
+	}
+	if score := float64(mark.Score); !math.IsNaN(score) && !math.IsInf(score, 0) {
+		p.text = strconv.AppendFloat(append(p.text, ' '), score, 'f', 2, 32)
+	}
+	if mark.Track != 0 {
+		p.text = strconv.AppendUint(append(p.text, " #"...), mark.Track, 10)
+	}
+	p.note(picture, face, box.Min.X, box.Min.Y, c)
+}
+
+// note paints p.text on a ground of colour c whose bottom left corner is x, y, moved onto the picture.
+func (p *Painter) note(picture *Picture, face *typeface, x, y int, c color.RGBA) {
+	margin := max(2, face.ascent/6)
+	width, height := face.width(p.text)+2*margin, face.ascent+face.descent
+	x = max(0, min(x, picture.Width-width))
+	top := y - height
+	if top < 0 {
+		top = max(0, min(y, picture.Height-height))
+	}
+	picture.fill(image.Rect(x, top, x+width, top+height), c)
+	face.write(picture, p.text, x+margin, top+face.ascent, ink(c))
+}
+
+// Line paints a straight line, for instance one that objects are counted at, with a name at its start; "" for none.
+func (p *Painter) Line(picture Picture, from, to Point, name string, c color.RGBA) error {
+	return p.path(picture, []Point{from, to}, false, name, c)
+}
+
+// Polygon paints the outline of a zone with its name at the first corner; "" for none.
+func (p *Painter) Polygon(picture Picture, corners []Point, name string, c color.RGBA) error {
+	return p.path(picture, corners, true, name, c)
+}
+
+func (p *Painter) path(picture Picture, points []Point, closed bool, name string, c color.RGBA) error {
+	if err := picture.Check(); err != nil {
+		return err
+	}
+	if len(points) == 0 {
+		return nil
+	}
+	width := float32(thickness(picture.Height))
+	for i := 1; i < len(points); i++ {
+		picture.stroke(points[i-1], points[i], width, c)
+	}
+	if closed {
+		picture.stroke(points[len(points)-1], points[0], width, c)
+	}
+	if name == "" {
+		return nil
+	}
+	face, err := p.face(picture.Height)
+	if err != nil {
+		return err
+	}
+	p.text = append(p.text[:0], name...)
+	p.note(&picture, face, pixel(points[0].X), pixel(points[0].Y), c)
+	return nil
+}
