@@ -1,0 +1,66 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gocv.io/x/gocv"
+)
+
+// openFile opens a video, a picture or a directory of pictures.
+func openFile(ctx context.Context, u URI, options Options) (Source, error) {
+	info, err := os.Stat(u.Address)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, u.fail("open", ErrNotFound, "no such file", "", nil)
+	case err != nil:
+		return nil, u.fail("open", ErrUnavailable, "", "", cause(err))
+	case info.IsDir():
+		return openDirectory(ctx, u)
+	}
+	file, err := os.Open(u.Address)
+	if err != nil {
+		return nil, u.fail("open", ErrUnavailable, "", "", cause(err))
+	}
+	_ = file.Close()
+	if isPicture(u.Address) {
+		return &pictures{ctx: ctx, uri: u, files: []string{u.Address}}, nil
+	}
+	path, err := filepath.Abs(u.Address) // a leading slash keeps OpenCV from reading a protocol into the name
+	if err != nil {
+		return nil, u.fail("open", ErrUnavailable, "", "", err)
+	}
+	api := gocv.VideoCaptureFFmpeg
+	if options.Decoder == GStreamer || !gocv.VideoRegistry.HasBackend(api) {
+		api = gocv.VideoCaptureGstreamer
+	}
+	v, err := openVideo(u, path, api, options)
+	if err != nil {
+		return nil, u.fail("open", ErrFormat, "not a video that OpenCV can read", "see whether ffprobe recognizes it", nil)
+	}
+	v.live = false
+	if u.FPS > 0 {
+		v.fps = u.FPS
+	}
+	return v, nil
+}
+
+// cause leaves the path out of an error, because the message names it already.
+func cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+var pictureSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".ppm"}
+
+func isPicture(path string) bool {
+	return slices.Contains(pictureSuffixes, strings.ToLower(filepath.Ext(path)))
+}

@@ -1,0 +1,99 @@
+package capture
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// PixelFormat is the memory layout of a frame. The numbers are those of engine.PixelFormat, so that one converts to the other.
+type PixelFormat uint8
+
+// The formats that a source delivers, 8 bits a sample.
+const (
+	BGR   PixelFormat = iota // 3 bytes a pixel, what OpenCV decodes to
+	BGRx                     // 4 bytes a pixel, the last one without meaning
+	NV12                     // height rows of Y, then height/2 rows of interleaved U and V
+	YUYV                     // 4 bytes hold two pixels: Y0 U Y1 V
+	GRAY8                    // 1 byte a pixel
+)
+
+// String returns the format's usual name.
+func (f PixelFormat) String() string {
+	names := [...]string{"BGR", "BGRx", "NV12", "YUYV", "GRAY8"}
+	if int(f) < len(names) {
+		return names[f]
+	}
+	return fmt.Sprintf("PixelFormat(%d)", uint8(f))
+}
+
+// MarshalText writes the format's name.
+func (f PixelFormat) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// RowBytes is the length in bytes of a row of width pixels.
+func (f PixelFormat) RowBytes(width int) int {
+	switch f {
+	case BGR:
+		return 3 * width
+	case BGRx:
+		return 4 * width
+	case YUYV:
+		return 2 * width
+	}
+	return width
+}
+
+// Rows is how many rows of memory a picture of that height takes.
+func (f PixelFormat) Rows(height int) int {
+	if f == NV12 {
+		return height + height/2
+	}
+	return height
+}
+
+// Object is one thing that a drawn scene really shows.
+type Object struct {
+	ID      int64 // the same for as long as the object is in the scene
+	Label   string
+	Class   int
+	Box     [4]float32 // x1, y1, x2, y2 of its visible part in pixels of the frame
+	Visible float32    // share of the object that can be seen, up to 1
+}
+
+// Frame is a picture and the lease on the buffer that holds it. It is a value: copies share one lease, and whoever ends up with the frame
+// calls Release on one of them. Data and Truth must not be touched after that.
+type Frame struct {
+	Data          []byte // Stride * Format.Rows(Height) bytes of the pool's memory
+	Width, Height int    // pixels
+	Stride        int    // bytes from row to row
+	Format        PixelFormat
+
+	// Seq numbers the frames of a camera from 0, displaced ones included.
+	Seq uint64
+	// Captured is when the frame arrived, in nanoseconds of CLOCK_MONOTONIC; Time is the same moment as people tell it.
+	Captured int64
+	Time     time.Time
+	// Truth is what a drawn scene shows, nil for every other source. It belongs to the buffer, like Data.
+	Truth []Object
+
+	buffer *buffer
+	lease  uint64
+}
+
+// Release gives the buffer back to its pool. Only the first call of all copies does so, later ones and those on the zero Frame do nothing,
+// also when the buffer has been lent again meanwhile. It may be called from any goroutine.
+func (f Frame) Release() {
+	if f.buffer != nil {
+		f.buffer.release(f.lease)
+	}
+}
+
+// Monotonic reads CLOCK_MONOTONIC in nanoseconds, the clock that time stamps taken in C use.
+func Monotonic() int64 {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		panic(err) // Linux has had this clock since 2.6
+	}
+	return now.Nano()
+}

@@ -1,0 +1,140 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"gocv.io/x/gocv"
+)
+
+// maxPicture bounds the encoded size in bytes of one picture.
+const maxPicture = 64 << 20
+
+var errTooLarge = errors.New("more than 64 MiB")
+
+// pictures reads picture files one after the other.
+type pictures struct {
+	ctx   context.Context
+	uri   URI
+	files []string
+
+	next    int
+	picture picture
+}
+
+// openDirectory lists a directory's pictures in the order of their names.
+func openDirectory(ctx context.Context, u URI) (Source, error) {
+	entries, err := os.ReadDir(u.Address)
+	if err != nil {
+		return nil, u.fail("open", ErrUnavailable, "", "", cause(err))
+	}
+	p := &pictures{ctx: ctx, uri: u}
+	for _, entry := range entries {
+		if !entry.IsDir() && isPicture(entry.Name()) && !strings.HasPrefix(entry.Name(), ".") {
+			p.files = append(p.files, filepath.Join(u.Address, entry.Name()))
+		}
+	}
+	if len(p.files) == 0 {
+		return nil, u.fail("open", ErrNotFound, "no picture in this directory", "known: "+strings.Join(pictureSuffixes, " "), nil)
+	}
+	return p, nil
+}
+
+func (p *pictures) Live() bool   { return false }
+func (p *pictures) FPS() float64 { return p.uri.FPS }
+
+// Next implements Source. A file that is no picture is an error that names it.
+func (p *pictures) Next(lend Lender) (Frame, error) {
+	if err := p.ctx.Err(); err != nil {
+		return Frame{}, err
+	}
+	if p.next >= len(p.files) {
+		return Frame{}, io.EOF
+	}
+	u := p.uri
+	u.Address = p.files[p.next]
+	seq := uint64(p.next)
+	p.next++
+	if err := p.picture.load(u.Address); err != nil {
+		return Frame{}, u.fail("read", ErrPicture, "", "", cause(err))
+	}
+	captured, now := Monotonic(), time.Now()
+	f, err := p.picture.decode(lend)
+	if errors.Is(err, errNoPicture) {
+		return Frame{}, u.fail("read", ErrPicture, "not a picture that OpenCV can read", "", nil)
+	}
+	if err != nil {
+		return Frame{}, u.describe(err)
+	}
+	f.Seq, f.Captured, f.Time = seq, captured, now
+	return f, nil
+}
+
+// Close implements Source.
+func (p *pictures) Close() error {
+	p.next = len(p.files)
+	p.picture.decoder.forget()
+	return nil
+}
+
+// picture is an encoded picture in memory that is used again for the next one.
+type picture struct {
+	encoded []byte
+	decoder decoder
+}
+
+// load reads a file.
+func (p *picture) load(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	return p.fill(file, info.Size())
+}
+
+// fill reads size bytes.
+func (p *picture) fill(r io.Reader, size int64) error {
+	if size > maxPicture {
+		return errTooLarge
+	}
+	if int64(cap(p.encoded)) < size {
+		p.encoded = make([]byte, size, size+size/4)
+	}
+	p.encoded = p.encoded[:size]
+	_, err := io.ReadFull(r, p.encoded)
+	return err
+}
+
+func (p *picture) decode(lend Lender) (Frame, error) {
+	if p.decoder.into == nil {
+		p.decoder.into, p.decoder.picture = p.decodeInto, colourPicture
+	}
+	return p.decoder.decode(lend)
+}
+
+// stale is what the first bytes of a matrix hold before decoding. OpenCV returns no result, and leaves the matrix as it was when it does not
+// understand the picture's header: the last picture of that buffer would pass as a new one.
+var stale = [16]byte{0xA5, 0x5A, 0xC3, 0x3C, 0x96, 0x69, 0xF0, 0x0F, 0x5A, 0xA5, 0x3C, 0xC3, 0x69, 0x96, 0x0F, 0xF0}
+
+func (p *picture) decodeInto(mat *gocv.Mat) bool {
+	before, err := mat.DataPtrUint8()
+	marked := err == nil && len(before) >= len(stale)
+	if marked {
+		copy(before, stale[:])
+	}
+	if err := gocv.IMDecodeIntoMat(p.encoded, gocv.IMReadColor, mat); err != nil || mat.Empty() {
+		return false
+	}
+	after, err := mat.DataPtrUint8()
+	return err == nil && len(after) > 0 && !(marked && len(after) >= len(stale) && [16]byte(after[:16]) == stale)
+}

@@ -1,0 +1,175 @@
+package capture
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// DefaultBuffers is enough for one frame being written, one waiting and two with the engine.
+const DefaultBuffers = 4
+
+// ErrNoBuffer says that every buffer of a pool is lent.
+var ErrNoBuffer = errors.New("every frame buffer is in use")
+
+var errPoolClosed = errors.New("frame pool is closed")
+
+// Alloc gives memory for one buffer and the function that frees it, which is called once. The memory must not be the Go heap's, because
+// OpenCV keeps its address.
+type Alloc func(size int) (data []byte, free func(), err error)
+
+// Pool lends a fixed number of equally large buffers. Its memory is reallocated when a stream's picture size changes and at no other time.
+// The zero value is ready; all methods are safe for concurrent use.
+type Pool struct {
+	// Alloc is where the memory comes from; nil means page-aligned memory outside the Go heap.
+	Alloc Alloc
+	// Buffers is how many there are, DefaultBuffers when 0.
+	Buffers int
+
+	mu     sync.Mutex
+	free   []*buffer
+	size   int    // bytes of a buffer
+	sizes  uint64 // how often the size has changed
+	made   int    // buffers of the present size, lent ones included
+	closed bool
+	freed  chan struct{} // holds a token after a release
+}
+
+// buffer is memory with the frame that it holds at the moment.
+type buffer struct {
+	pool  *Pool
+	data  []byte
+	free  func()
+	sizes uint64        // the pool's when the buffer was made
+	lease atomic.Uint64 // odd while lent
+	frame Frame         // what waits in a mailbox
+	truth []Object      // memory for Frame.Truth
+}
+
+// Frame lends a buffer for a picture of that format and size in pixels, rows without padding. When none is free it returns ErrNoBuffer.
+func (p *Pool) Frame(format PixelFormat, width, height int) (Frame, error) {
+	stride := format.RowBytes(width)
+	b, err := p.take(stride * format.Rows(height))
+	if err != nil {
+		return Frame{}, err
+	}
+	return Frame{
+		Data: b.data, Width: width, Height: height, Stride: stride, Format: format,
+		buffer: b, lease: b.lease.Add(1),
+	}, nil
+}
+
+func (p *Pool) take(size int) (*buffer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errPoolClosed
+	}
+	if size != p.size {
+		p.drop()
+		p.size, p.made = size, 0
+		p.sizes++
+	}
+	if last := len(p.free) - 1; last >= 0 {
+		b := p.free[last]
+		p.free = p.free[:last]
+		return b, nil
+	}
+	if p.made >= p.limit() {
+		return nil, ErrNoBuffer
+	}
+	alloc := p.Alloc
+	if alloc == nil {
+		alloc = allocPages
+	}
+	data, free, err := alloc(size)
+	if err != nil {
+		return nil, &Error{Op: "allocate", Kind: ErrMemory, Message: "no memory for a frame", Err: err}
+	}
+	p.made++
+	return &buffer{pool: p, data: data[:size:size], free: free, sizes: p.sizes}, nil
+}
+
+func (p *Pool) limit() int {
+	if p.Buffers > 0 {
+		return p.Buffers
+	}
+	return DefaultBuffers
+}
+
+// drop frees the buffers that nobody holds. The lock is held.
+func (p *Pool) drop() {
+	for i, b := range p.free {
+		b.discard()
+		p.free[i] = nil
+	}
+	p.free = p.free[:0]
+}
+
+// Free is signalled after every release; it serves one waiter.
+func (p *Pool) Free() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.freedLocked()
+}
+
+func (p *Pool) freedLocked() chan struct{} {
+	if p.freed == nil {
+		p.freed = make(chan struct{}, 1)
+	}
+	return p.freed
+}
+
+// Close frees every buffer, those that are lent as soon as they are released. It is idempotent.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.drop()
+	return nil
+}
+
+func (b *buffer) release(lease uint64) {
+	if !b.lease.CompareAndSwap(lease, lease+1) {
+		return
+	}
+	if b.pool == nil {
+		return
+	}
+	p := b.pool
+	p.mu.Lock()
+	if p.closed || b.sizes != p.sizes {
+		b.discard()
+	} else {
+		p.free = append(p.free, b)
+	}
+	freed := p.freedLocked()
+	p.mu.Unlock()
+	signal(freed)
+}
+
+func (b *buffer) discard() {
+	if b.free != nil {
+		b.free()
+	}
+	b.data, b.free = nil, nil
+}
+
+// signal leaves a token in a channel of capacity 1 and never waits.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// allocPages gives zeroed, page-aligned memory of the process' own.
+func allocPages(size int) ([]byte, func(), error) {
+	data, err := unix.Mmap(-1, 0, max(size, 1), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return nil, nil, err
+	}
+	return data, func() { _ = unix.Munmap(data) }, nil
+}

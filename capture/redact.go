@@ -1,0 +1,51 @@
+package capture
+
+import (
+	"regexp"
+	"strings"
+)
+
+// secret matches name=value in a query or a pipeline where the name says that the value is to be kept.
+var secret = regexp.MustCompile(`(?i)([a-z0-9_-]*(?:pass|passwd|password|pwd|pw|token|secret|key|auth|signature|sig|user-id|username|user)=)("[^"]*"|'[^']*'|[^\s&"'!]*)`)
+
+// Redact returns a camera URI or pipeline without user names, passwords and tokens, for messages and logs.
+func Redact(uri string) string {
+	var out strings.Builder
+	rest := uri
+	for {
+		head, tail, found := strings.Cut(rest, "://")
+		out.WriteString(head)
+		if !found {
+			break
+		}
+		out.WriteString("://")
+		end := strings.IndexAny(tail, " \t\r\n\"'")
+		if end < 0 {
+			end = len(tail)
+		}
+		out.WriteString(withoutUser(tail[:end]))
+		rest = tail[end:]
+	}
+	return secret.ReplaceAllString(out.String(), "${1}***")
+}
+
+// withoutUser replaces what stands before the @ of an address. A password may hold '/', '?' or '#' that nobody encoded; then what looks
+// like the port is not a number.
+func withoutUser(address string) string {
+	end := strings.IndexAny(address, "/?#")
+	if end < 0 {
+		end = len(address)
+	}
+	at := strings.LastIndexByte(address[:end], '@')
+	if at < 0 {
+		_, port, found := strings.Cut(address[:end], ":")
+		if !found || digits(port) || strings.HasPrefix(address, "[") {
+			return address
+		}
+		at = strings.LastIndexByte(address, '@')
+	}
+	if at < 0 {
+		return address
+	}
+	return "***" + address[at:]
+}

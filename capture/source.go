@@ -1,0 +1,99 @@
+package capture
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Source delivers frames. Next and Close are called by one goroutine; only the context given to Open may be cancelled from elsewhere.
+type Source interface {
+	// Next waits for the next picture and decodes it into a buffer that lend gives, which is asked for after the waiting, so that a
+	// source that hangs holds no buffer. The caller releases the frame. io.EOF means that the source has ended; the lender's error
+	// comes back as it is, the picture is then lost; any other error is an *Error. After one of kind ErrPicture the source goes on,
+	// after any other it must be closed.
+	Next(lend Lender) (Frame, error)
+	// Live reports whether pictures come at the source's own pace and its end is a failure, as with a camera.
+	Live() bool
+	// FPS is the rate that the source says it has, 0 when it does not say.
+	FPS() float64
+	// Close gives up the source. It is idempotent.
+	Close() error
+}
+
+// Lender gives the buffer for a frame. A Pool is one; any other takes its frames from a Pool.
+type Lender interface {
+	Frame(format PixelFormat, width, height int) (Frame, error)
+}
+
+// Options of Open; what the URI says comes first.
+type Options struct {
+	// OpenTimeout and ReadTimeout bound the waiting for the first and for each next picture where the decoder can bound it (FFmpeg and
+	// HTTP; GStreamer and V4L2 cannot). 0 means 10 s and 5 s.
+	OpenTimeout, ReadTimeout time.Duration
+	// Every asks for each frame in order; else a live source may leave out old ones.
+	Every bool
+	// Decoder is FFmpeg or GStreamer for URLs and files; empty for the better one that is there.
+	Decoder Decoder
+	// Logger hears about what a source works around; nil for none.
+	Logger *slog.Logger
+}
+
+func (o *Options) setDefaults() {
+	if o.OpenTimeout <= 0 {
+		o.OpenTimeout = 10 * time.Second
+	}
+	if o.ReadTimeout <= 0 {
+		o.ReadTimeout = 5 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Open parses a camera URI and opens what it names. Cancelling the context ends an HTTP source, a directory and the demo; a decoder that
+// hangs cannot be ended from outside, which is what Camera is for.
+func Open(ctx context.Context, uri string, options Options) (Source, error) {
+	u, err := ParseURI(uri)
+	if err != nil {
+		return nil, err
+	}
+	return u.Open(ctx, options)
+}
+
+// Open opens what the URI names; see the function Open.
+func (u URI) Open(ctx context.Context, options Options) (Source, error) {
+	options.setDefaults()
+	switch u.Kind {
+	case Demo:
+		return openDemo(ctx, u)
+	case HTTP:
+		return openHTTP(ctx, u, options)
+	case File:
+		return openFile(ctx, u, options)
+	case Device:
+		return openDevice(u, options)
+	case CSI:
+		return openCSI(u, options)
+	case RTSP:
+		return openRTSP(u, options)
+	}
+	return openPipeline(u, options)
+}
+
+// String returns the address without credentials.
+func (u URI) String() string {
+	switch u.Kind {
+	case Demo:
+		return "demo"
+	case CSI:
+		return "csi://" + u.Address
+	case Pipeline:
+		return "gst:" + Redact(u.Address)
+	}
+	return Redact(u.Address)
+}
+
+func (u URI) fail(op string, kind error, message, hint string, cause error) *Error {
+	return &Error{Op: op, URI: u.String(), Kind: kind, Message: message, Hint: hint, Err: cause}
+}

@@ -1,0 +1,249 @@
+package capture
+
+import (
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kind is the sort of source that a URI names.
+type Kind uint8
+
+// The kinds, in the order in which the documentation lists them.
+const (
+	Device   Kind = iota // 0, /dev/video0, v4l2:///dev/video0
+	CSI                  // csi://0
+	RTSP                 // rtsp://, rtsps://
+	HTTP                 // http://, https://
+	File                 // a video, a picture or a directory of pictures
+	Pipeline             // gst:PIPELINE
+	Demo                 // demo
+)
+
+// URI is a parsed camera URI. Which parameters there are depends on the kind; the zero value of each means the source's own choice.
+type URI struct {
+	Kind Kind
+	// Address is what the kind is opened by: device path, sensor number, URL with its credentials, file path, pipeline.
+	Address string
+
+	Width, Height int     // pixels
+	FPS           float64 // frames a second
+	Encoding      string  // Device: yuyv or mjpeg
+	Mode          int     // CSI: sensor mode, -1 for the driver's choice
+	Flip          int     // CSI: 0 to 7, nvvidconv's flip-method
+	Seed          int64   // Demo
+	Frames        int     // Demo: ends after that many, 0 never
+	Loop          bool    // File: starts again at the end
+}
+
+// parameters lists what each kind takes after a question mark. URLs of servers keep theirs, and so do plain paths and pipelines.
+var parameters = map[Kind][]string{
+	Device: {"width", "height", "fps", "format"},
+	CSI:    {"width", "height", "fps", "mode", "flip"},
+	File:   {"fps", "loop"},
+	Demo:   {"width", "height", "fps", "seed", "frames"},
+}
+
+// Limits of what a URI can ask for.
+const (
+	maxSide = 1 << 15 // pixels
+	maxRate = 1000    // frames a second
+)
+
+// ParseURI reads a camera URI. It touches no file and no device. Errors are an *Error of kind ErrURI.
+func ParseURI(text string) (URI, error) {
+	p := parser{text: strings.TrimSpace(text)}
+	u := p.parse()
+	if p.err != nil {
+		return URI{}, p.err
+	}
+	return u, nil
+}
+
+type parser struct {
+	text string
+	err  *Error
+}
+
+func (p *parser) fail(message, hint string) {
+	if p.err == nil {
+		p.err = &Error{Op: "parse", URI: Redact(p.text), Kind: ErrURI, Message: message, Hint: hint}
+	}
+}
+
+func (p *parser) parse() URI {
+	const usage = "give a device number, /dev/videoN, csi://N, rtsp://, http://, a file, a directory, gst:PIPELINE or demo"
+	scheme, rest, hasScheme := strings.Cut(p.text, "://")
+	scheme = strings.ToLower(scheme)
+	switch {
+	case p.text == "":
+		p.fail("empty camera URI", usage)
+	case strings.ContainsRune(p.text, 0):
+		p.fail("camera URI contains a zero byte", "")
+	case strings.HasPrefix(p.text, "gst:"):
+		pipeline := strings.TrimSpace(strings.TrimPrefix(p.text, "gst:"))
+		if pipeline == "" {
+			p.fail("empty pipeline", "for instance gst:videotestsrc ! videoconvert")
+		}
+		return URI{Kind: Pipeline, Address: pipeline}
+	case p.text == "demo", strings.HasPrefix(p.text, "demo?"), hasScheme && scheme == "demo":
+		_, query, _ := strings.Cut(p.text, "?")
+		return p.query(URI{Kind: Demo}, query)
+	case hasScheme && slices.Contains([]string{"rtsp", "rtsps", "http", "https"}, scheme):
+		return p.server(scheme)
+	case hasScheme && scheme == "v4l2":
+		return p.device(rest)
+	case hasScheme && scheme == "csi":
+		return p.csi(rest)
+	case hasScheme && scheme == "file":
+		return p.file(rest)
+	case hasScheme && plainScheme(scheme):
+		p.fail("unknown scheme "+scheme+"://", usage)
+	case digits(p.text) || strings.HasPrefix(p.text, "/dev/video"):
+		return p.device(p.text)
+	default:
+		if number, _, ok := strings.Cut(p.text, "?"); ok && digits(number) {
+			return p.device(p.text)
+		}
+		return URI{Kind: File, Address: p.text}
+	}
+	return URI{}
+}
+
+func (p *parser) server(scheme string) URI {
+	parsed, err := url.Parse(p.text)
+	switch {
+	case err != nil:
+		// The cause quotes the address with its credentials, so it stays out of the message.
+		p.fail("not a valid URL", "percent-encode special characters of the user name and password")
+	case parsed.Hostname() == "":
+		p.fail("URL without a host", "")
+	}
+	kind := HTTP
+	if strings.HasPrefix(scheme, "rtsp") {
+		kind = RTSP
+	}
+	return URI{Kind: kind, Address: p.text}
+}
+
+func (p *parser) device(rest string) URI {
+	path, query, _ := strings.Cut(rest, "?")
+	switch {
+	case digits(path):
+		number, err := strconv.Atoi(path)
+		if err != nil || number > 255 {
+			p.fail("device number "+path+" is out of range", "V4L2 has /dev/video0 to /dev/video255")
+		}
+		path = "/dev/video" + strconv.Itoa(number)
+	case !strings.HasPrefix(path, "/"):
+		p.fail("not a device path", "for instance v4l2:///dev/video0")
+	default:
+		path = filepath.Clean(path)
+	}
+	return p.query(URI{Kind: Device, Address: path}, query)
+}
+
+func (p *parser) csi(rest string) URI {
+	number, query, _ := strings.Cut(rest, "?")
+	if number == "" {
+		number = "0"
+	}
+	if !digits(number) || len(number) > 2 {
+		p.fail("sensor number "+strconv.Quote(number)+" is not a number", "for instance csi://0")
+	}
+	return p.query(URI{Kind: CSI, Address: number, Mode: -1}, query)
+}
+
+func (p *parser) file(rest string) URI {
+	path, query, _ := strings.Cut(rest, "?")
+	path, err := url.PathUnescape(path)
+	if err != nil || path == "" || strings.ContainsRune(path, 0) {
+		p.fail("not a file path", "for instance file:///var/lib/video.mp4")
+	}
+	return p.query(URI{Kind: File, Address: path}, query)
+}
+
+// query reads the parameters that the kind of u takes.
+func (p *parser) query(u URI, query string) URI {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		p.fail("malformed parameters after '?'", "write them as name=value&name=value")
+		return u
+	}
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !slices.Contains(parameters[u.Kind], name) {
+			p.fail("unknown parameter "+strconv.Quote(name), "known: "+strings.Join(parameters[u.Kind], ", "))
+			return u
+		}
+		if len(values[name]) != 1 {
+			p.fail("parameter "+name+" is given twice", "")
+		}
+		p.parameter(&u, name, values.Get(name))
+	}
+	if (u.Width == 0) != (u.Height == 0) {
+		p.fail("width and height go together", "")
+	}
+	return u
+}
+
+func (p *parser) parameter(u *URI, name, value string) {
+	switch name {
+	case "width":
+		u.Width = p.integer(name, value, 2, maxSide)
+	case "height":
+		u.Height = p.integer(name, value, 2, maxSide)
+	case "mode":
+		u.Mode = p.integer(name, value, 0, 63)
+	case "flip":
+		u.Flip = p.integer(name, value, 0, 7)
+	case "frames":
+		u.Frames = p.integer(name, value, 1, 1<<40)
+	case "fps":
+		rate, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(rate > 0 && rate <= maxRate) {
+			p.fail("fps "+strconv.Quote(value)+" is not a number over 0 and up to 1000", "")
+		}
+		u.FPS = rate
+	case "seed":
+		seed, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			p.fail("seed "+strconv.Quote(value)+" is not a whole number", "")
+		}
+		u.Seed = seed
+	case "format":
+		u.Encoding = strings.ToLower(value)
+		if u.Encoding != "yuyv" && u.Encoding != "mjpeg" {
+			p.fail("format "+strconv.Quote(value)+" is neither yuyv nor mjpeg", "")
+		}
+	case "loop":
+		loop, err := strconv.ParseBool(value)
+		if err != nil {
+			p.fail("loop "+strconv.Quote(value)+" is neither 0 nor 1", "")
+		}
+		u.Loop = loop
+	}
+}
+
+func (p *parser) integer(name, value string, least, most int) int {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < least || n > most {
+		p.fail(name+" "+strconv.Quote(value)+" is not a whole number of "+strconv.Itoa(least)+" to "+strconv.Itoa(most), "")
+	}
+	return n
+}
+
+func digits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// plainScheme tells ftp://x from a file whose name happens to hold "://".
+func plainScheme(s string) bool {
+	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789+-.") == ""
+}
