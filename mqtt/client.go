@@ -1,0 +1,296 @@
+// Package mqtt takes detections, state and events from the frame loop to an MQTT broker without ever holding up the frame loop. Detections
+// are newest-wins in memory; events go through a durable queue; each message is delivered, dropped and counted, or still queued. It also
+// holds the embedded broker, remote control and Home Assistant discovery.
+package mqtt
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Client publishes for one device. Fill in the exported fields, Open it, Run it, Close it; the fields must not change after Open. All
+// methods may be called from any goroutine, the publishing ones at any time between Open and Close, connected or not.
+type Client struct {
+	Root    string   // first topic level, DefaultRoot when empty
+	Device  string   // second topic level
+	Brokers []string // tcp://, tls://, ws:// or wss:// addresses in order of preference; a user and password in one goes before User
+	User    string
+	// Password, or a file that holds it and is read for each connection.
+	Password     Secret
+	PasswordFile string
+	TLS          TLS
+	ClientID     string // unique per device; made of the device name and the machine's identity when empty
+
+	KeepAlive      time.Duration // 30 s
+	ConnectTimeout time.Duration // for each address, 10 s
+	WriteTimeout   time.Duration // how long a broker may stop reading, 5 s
+	AckTimeout     time.Duration // how long a broker may leave a message unacknowledged, 30 s
+	RetryMin       time.Duration // pause after the first failure, 0.5 s; doubled for each further one
+	RetryMax       time.Duration // 30 s
+	RefusedRetry   time.Duration // pause after a refused login, 1 min
+
+	Spool Spool
+	// Window is how many messages may wait for their acknowledgement, 16. Brokers drop what a slow subscriber cannot take; a small window
+	// and ReplayRate keep the replay of a long queue under what their default limits allow.
+	Window     int
+	ReplayRate int // replayed events per second, 2000
+
+	// DetectionsInterval is the least time between two detections messages of one camera; 0 sends each frame's.
+	DetectionsInterval time.Duration
+
+	Logger *slog.Logger // slog.Default when nil
+
+	// Set by Open.
+	topics    Topics
+	addresses []address
+	run       string // makes event ids unique over restarts
+	replayGap time.Duration
+	latest    *lane
+	reliable  *lane
+	spool     *spool
+	started   time.Time
+	closing   context.Context // ends when Close is called
+	close     context.CancelFunc
+	running   sync.WaitGroup
+
+	detections ledger
+	state      ledger
+
+	mu         sync.Mutex
+	slots      map[slotKey]*slot
+	order      []*slot // in the order of their making
+	connection Connection
+	opened     bool
+}
+
+// Connection is how the client stands with its brokers. It holds no secret.
+type Connection struct {
+	Connected bool
+	Broker    string    // address in use, or tried last
+	Since     time.Time // of the last change of Connected
+	Error     string    // why it is not connected, empty when it is or has not tried
+	Spool     string    // why events are kept in memory only, empty when they are safe
+}
+
+// farewellLimit bounds how long an ending Run takes to send what is queued and say stopped.
+const farewellLimit = 1500 * time.Millisecond
+
+// slotLimit bounds the topics that newest-wins messages may have.
+const slotLimit = 8192
+
+// Open checks the configuration and opens the spool. Messages may be published from here on.
+func (c *Client) Open() error {
+	c.Root = cmp.Or(c.Root, DefaultRoot)
+	c.topics = Topics{Root: c.Root, Device: c.Device}
+	if err := c.topics.Check(); err != nil {
+		return fmt.Errorf("open mqtt: %w", err)
+	}
+	if len(c.Brokers) == 0 {
+		return errors.New("open mqtt: no broker address")
+	}
+	c.addresses = nil
+	for _, text := range c.Brokers {
+		a, err := parseAddress(text)
+		if err != nil {
+			return fmt.Errorf("open mqtt: %w", err)
+		}
+		c.addresses = append(c.addresses, a)
+	}
+	if _, err := c.TLS.load(); err != nil {
+		return fmt.Errorf("open mqtt: %w", err)
+	}
+	c.ClientID = cmp.Or(c.ClientID, defaultClientID(c.Device))
+	c.KeepAlive = orDefault(c.KeepAlive, 30*time.Second)
+	c.ConnectTimeout = orDefault(c.ConnectTimeout, 10*time.Second)
+	c.WriteTimeout = orDefault(c.WriteTimeout, 5*time.Second)
+	c.AckTimeout = orDefault(c.AckTimeout, 30*time.Second)
+	c.RetryMin = orDefault(c.RetryMin, 500*time.Millisecond)
+	c.RetryMax = orDefault(c.RetryMax, 30*time.Second)
+	c.RefusedRetry = orDefault(c.RefusedRetry, time.Minute)
+	c.Window = orDefault(c.Window, 16)
+	c.replayGap = time.Second / time.Duration(orDefault(c.ReplayRate, 2000))
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	c.started = time.Now()
+	c.run = strconv.FormatInt(c.started.UnixMicro(), 36)
+	c.latest, c.reliable = newLane(), newLane()
+	c.slots = map[slotKey]*slot{}
+	c.spool = &spool{Spool: c.Spool, log: c.Logger, notify: c.reliable.signal}
+	if err := c.spool.open(); err != nil {
+		return fmt.Errorf("open mqtt: %w", err)
+	}
+	c.closing, c.close = context.WithCancel(context.Background())
+	c.mu.Lock()
+	c.opened = true
+	c.mu.Unlock()
+	return nil
+}
+
+// Run connects, stays connected and sends, until the context ends or Close is called; then it publishes stopped and returns, in less than two
+// seconds whatever the broker does. A broker that cannot be reached is no error: it is logged when the reason changes and tried again.
+// Run is called once.
+func (c *Client) Run(ctx context.Context) error {
+	c.mu.Lock()
+	if !c.opened || c.closing.Err() != nil {
+		c.mu.Unlock()
+		return errors.New("run mqtt: client is not open")
+	}
+	c.running.Add(1)
+	c.mu.Unlock()
+	defer c.running.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.closing, cancel)()
+
+	failures := 0
+	for ctx.Err() == nil {
+		pause := c.attempt(ctx, &failures)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+	return nil
+}
+
+// attempt tries the brokers in order and serves the first that takes the client. It returns how long to wait before the next attempt.
+func (c *Client) attempt(ctx context.Context, failures *int) time.Duration {
+	const settled = 10 * time.Second // a connection that lasted this long starts the backoff anew
+	refused := 0
+	for _, to := range c.addresses {
+		s, err := c.connect(ctx, to)
+		if ctx.Err() != nil {
+			if err == nil {
+				s.fail(errStopped)
+				s.paho.Disconnect(0)
+			}
+			return 0
+		}
+		if err != nil {
+			c.disconnected(to, "mqtt cannot connect", err)
+			if loginRefused(err) {
+				refused++
+			}
+			continue
+		}
+		start := time.Now()
+		c.connected(to)
+		err = s.serve(ctx)
+		if ctx.Err() != nil {
+			c.disconnected(to, "", nil)
+			return 0
+		}
+		c.disconnected(to, "mqtt lost the connection", err)
+		if time.Since(start) >= settled {
+			*failures = 0
+		}
+		break
+	}
+	if refused == len(c.addresses) {
+		return jitter(c.RefusedRetry)
+	}
+	pause := c.RetryMax
+	if *failures < 16 {
+		pause = min(c.RetryMax, c.RetryMin<<*failures)
+	}
+	*failures++
+	return jitter(pause)
+}
+
+// jitter spreads the clients of a broker that comes back: 50 to 100 % of d.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
+
+// Close ends Run, waits for it, and writes the queued events to disk. It is idempotent and safe on a client that was never opened.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	opened := c.opened
+	c.mu.Unlock()
+	if !opened {
+		return nil
+	}
+	c.close()
+	c.running.Wait()
+	return c.spool.close()
+}
+
+// Sync returns when every event handed over before is on disk, or says why it is not.
+func (c *Client) Sync() error { return c.spool.sync() }
+
+// Topics names the client's topics. It is valid after Open.
+func (c *Client) Topics() Topics { return c.topics }
+
+// Accounting says what became of the messages since Open.
+func (c *Client) Accounting() Accounting {
+	return Accounting{Detections: c.detections.read(), State: c.state.read(), Events: c.spool.ledger.read()}
+}
+
+// Connection says how the client stands with its brokers.
+func (c *Client) Connection() Connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	connection := c.connection
+	if err := c.spool.state(); err != nil {
+		connection.Spool = err.Error()
+	}
+	return connection
+}
+
+func (c *Client) connected(to address) {
+	c.mu.Lock()
+	c.connection = Connection{Connected: true, Broker: to.String(), Since: time.Now()}
+	c.mu.Unlock()
+	c.Logger.Info("mqtt connected", "broker", to.String())
+}
+
+// disconnected notes the reason and logs it when it is not the one already known for this broker.
+func (c *Client) disconnected(to address, what string, err error) {
+	reason := ""
+	if err != nil {
+		reason = err.Error()
+		if hint := remedy(err); hint != "" {
+			reason += " (" + hint + ")"
+		}
+	}
+	c.mu.Lock()
+	known := !c.connection.Connected && c.connection.Broker == to.String() && c.connection.Error == reason
+	since := c.connection.Since
+	if c.connection.Connected || since.IsZero() {
+		since = time.Now()
+	}
+	c.connection = Connection{Broker: to.String(), Since: since, Error: reason}
+	c.mu.Unlock()
+	if err != nil && !known {
+		c.Logger.Warn(what, "broker", to.String(), "error", reason)
+	}
+}
+
+func (c *Client) user(to address) string { return cmp.Or(to.user, c.User) }
+
+func (c *Client) password(to address) (string, error) {
+	if to.user != "" {
+		return string(to.password), nil
+	}
+	return readSecret(c.Password, c.PasswordFile)
+}
+
+// defaultClientID is the same at every start of a device and differs between machines that share a device name.
+func defaultClientID(device string) string {
+	identity, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		host, _ := os.Hostname()
+		identity = []byte(host)
+	}
+	sum := sha256.Sum256(append(identity, device...))
+	return fmt.Sprintf("edge-infer-%s-%x", strings.ToValidUTF8(device, "_"), sum[:4])
+}

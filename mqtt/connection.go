@@ -1,0 +1,103 @@
+package mqtt
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+)
+
+// connection carries whole MQTT packets: each Write is one or more of them, and none is cut by another writer's. That lets the client
+// write QoS 0 messages itself, beside paho, which otherwise takes three goroutine hops for each.
+//
+// Every write has a deadline. Without one, a broker that accepts and stops reading blocks paho's Publish for ever once the socket's
+// buffer is full. A write that fails ends the connection, because part of a packet may have left.
+type connection struct {
+	net.Conn
+	raw     net.Conn // under TLS and WebSocket
+	timeout time.Duration
+	failed  func(error)
+
+	mu sync.Mutex // held by the writer
+}
+
+func newConnection(conn net.Conn, timeout time.Duration, failed func(error)) *connection {
+	raw := conn
+	if layered, ok := raw.(interface{ UnderlyingConn() net.Conn }); ok {
+		raw = layered.UnderlyingConn()
+	}
+	if layered, ok := raw.(*tls.Conn); ok {
+		raw = layered.NetConn()
+	}
+	return &connection{Conn: conn, raw: raw, timeout: timeout, failed: failed}
+}
+
+// Write sends whole packets, or fails the connection.
+func (c *connection) Write(packets []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.Conn.SetWriteDeadline(time.Now().Add(c.timeout))
+	var n int
+	if err == nil {
+		n, err = c.Conn.Write(packets)
+	}
+	if err != nil {
+		c.Close()
+		c.failed(err)
+	}
+	return n, err
+}
+
+// SetDeadline sets the deadline for reading. Write has its own, which paho must not touch.
+func (c *connection) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
+
+// SetWriteDeadline does nothing, see SetDeadline.
+func (c *connection) SetWriteDeadline(time.Time) error { return nil }
+
+// Close ends the connection at once. It goes under TLS, whose farewell could wait five seconds for a broker that does not read.
+func (c *connection) Close() error { return c.raw.Close() }
+
+// dial opens the connection to a broker without any MQTT on it.
+func dial(ctx context.Context, to address, files TLS, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 10 * time.Second, Count: 3}}
+	if to.network == "tcp" {
+		return dialer.DialContext(ctx, "tcp", to.url.Host)
+	}
+	config, err := files.load()
+	if err != nil {
+		return nil, err
+	}
+	if to.network == "tls" {
+		return (&tls.Dialer{NetDialer: &dialer, Config: config}).DialContext(ctx, "tcp", to.url.Host)
+	}
+	return dialWebSocket(ctx, to, config, timeout)
+}
+
+// dialWebSocket runs paho's dialer, which knows no context, beside the caller; a connection that comes too late is closed.
+func dialWebSocket(ctx context.Context, to address, config *tls.Config, timeout time.Duration) (net.Conn, error) {
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		conn, err := paho.NewWebsocket(to.url.String(), config, timeout, nil, nil)
+		done <- result{conn, err}
+	}()
+	select {
+	case r := <-done:
+		return r.conn, r.err
+	case <-ctx.Done():
+		go func() {
+			if r := <-done; r.err == nil {
+				r.conn.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}

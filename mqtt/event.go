@@ -1,0 +1,115 @@
+package mqtt
+
+import (
+	"strconv"
+	"time"
+)
+
+// Event is something that happened, the payload of <camera>/events. Zero fields that say nothing are left out.
+type Event struct {
+	// Type is new, update or end of a track; enter, leave or dwell in a zone; cross of a line; appear or disappear of a label.
+	Type     string
+	Camera   string
+	Sequence uint64    // frame it was seen in
+	Time     time.Time // when that frame was captured
+	Label    string
+	Class    int
+	Score    float64
+	TopScore float64    // best score of the track
+	Box      [4]float64 // x1, y1, x2, y2 in source pixels; all zero when there is none
+	Track    uint64
+	Count    int       // objects of the label now, for appear and disappear
+	Start    time.Time // when the track began
+	End      time.Time // when it ended
+	Zone     string
+	Zones    []string // zones the object is in
+	Line     string
+	// Direction of a crossing, in or out.
+	Direction string
+	Dwell     time.Duration // time in the zone
+}
+
+// Event queues an event for delivery in order and at least once, QoS 1, and returns its id. The id is in the payload and stays the same
+// when the event is sent again. It never blocks on the disk or the network.
+func (c *Client) Event(e *Event) string {
+	number := c.spool.offer(c.topics.Events(e.Camera), func(buf []byte, number uint64) []byte {
+		return e.appendJSON(buf, c.Device, c.run, number)
+	})
+	return c.run + "-" + strconv.FormatUint(number, 10)
+}
+
+func (e *Event) appendJSON(buf []byte, device, run string, number uint64) []byte {
+	buf = append(buf, schemaVersion+`"id":"`...)
+	buf = append(buf, run...)
+	buf = append(buf, '-')
+	buf = strconv.AppendUint(buf, number, 10)
+	buf = append(buf, `","type":`...)
+	buf = appendString(buf, e.Type)
+	buf = append(buf, `,"device":`...)
+	buf = appendString(buf, device)
+	buf = append(buf, `,"camera":`...)
+	buf = appendString(buf, e.Camera)
+	buf = append(buf, `,"seq":`...)
+	buf = strconv.AppendUint(buf, e.Sequence, 10)
+	buf = append(buf, `,"time":`...)
+	buf = appendTime(buf, e.Time)
+	buf = append(buf, `,"label":`...)
+	buf = appendString(buf, e.Label)
+	buf = append(buf, `,"class":`...)
+	buf = strconv.AppendInt(buf, int64(e.Class), 10)
+	if e.Score != 0 {
+		buf = append(buf, `,"score":`...)
+		buf = appendDecimal(buf, e.Score)
+	}
+	if e.TopScore != 0 {
+		buf = append(buf, `,"top_score":`...)
+		buf = appendDecimal(buf, e.TopScore)
+	}
+	if e.Box != [4]float64{} {
+		buf = append(buf, `,"box":`...)
+		buf = appendBox(buf, &e.Box)
+	}
+	if e.Track != 0 {
+		buf = append(buf, `,"track":`...)
+		buf = strconv.AppendUint(buf, e.Track, 10)
+	}
+	if e.Type == "appear" || e.Type == "disappear" {
+		buf = append(buf, `,"count":`...)
+		buf = strconv.AppendInt(buf, int64(e.Count), 10)
+	}
+	if !e.Start.IsZero() {
+		buf = append(buf, `,"start":`...)
+		buf = appendTime(buf, e.Start)
+	}
+	if !e.End.IsZero() {
+		buf = append(buf, `,"end":`...)
+		buf = appendTime(buf, e.End)
+	}
+	if e.Zone != "" {
+		buf = append(buf, `,"zone":`...)
+		buf = appendString(buf, e.Zone)
+	}
+	if len(e.Zones) > 0 {
+		buf = append(buf, `,"zones":[`...)
+		for i, zone := range e.Zones {
+			if i > 0 {
+				buf = append(buf, ',')
+			}
+			buf = appendString(buf, zone)
+		}
+		buf = append(buf, ']')
+	}
+	if e.Line != "" {
+		buf = append(buf, `,"line":`...)
+		buf = appendString(buf, e.Line)
+	}
+	if e.Direction != "" {
+		buf = append(buf, `,"direction":`...)
+		buf = appendString(buf, e.Direction)
+	}
+	if e.Dwell != 0 {
+		buf = append(buf, `,"dwell_s":`...)
+		buf = appendDecimal(buf, e.Dwell.Seconds())
+	}
+	return append(buf, '}')
+}

@@ -1,0 +1,129 @@
+package mqtt
+
+import (
+	"strconv"
+	"time"
+)
+
+// slotKey finds a slot without building its topic.
+type slotKey struct {
+	kind                kind
+	camera, name, label string
+}
+
+type kind uint8
+
+const (
+	kindDetections kind = iota
+	kindStats
+	kindStatus
+	kindCount
+	kindZone
+	kindLine
+	kindSnapshot
+)
+
+// Detections publishes one frame's detections, QoS 0, newest wins. It never blocks and allocates nothing once the camera is known.
+func (c *Client) Detections(d *Detections) {
+	s := c.slot(slotKey{kind: kindDetections, camera: d.Camera})
+	if s == nil {
+		return
+	}
+	s.put(func(buf []byte) []byte { return d.AppendJSON(buf, c.Device) })
+}
+
+// Stats publishes the figures of the last interval with the accounting of this client, QoS 0.
+func (c *Client) Stats(stats *Stats) {
+	accounting := c.Accounting()
+	now := time.Now()
+	c.slot(slotKey{kind: kindStats}).put(func(buf []byte) []byte { return stats.AppendJSON(buf, c.Device, now, &accounting) })
+}
+
+// Status publishes what runs, QoS 1 and retained.
+func (c *Client) Status(status *Status) {
+	now := time.Now()
+	c.slot(slotKey{kind: kindStatus}).put(func(buf []byte) []byte { return status.AppendJSON(buf, c.Device, now) })
+}
+
+// Count publishes how many objects of a label the camera sees, QoS 1 and retained. The label "all" is the total.
+func (c *Client) Count(camera, label string, n int) {
+	c.number(slotKey{kind: kindCount, camera: camera, label: label}, n)
+}
+
+// Zone publishes how many objects of a label are in a zone, QoS 1 and retained. The label "all" is the total.
+func (c *Client) Zone(camera, zone, label string, n int) {
+	c.number(slotKey{kind: kindZone, camera: camera, name: zone, label: label}, n)
+}
+
+func (c *Client) number(key slotKey, n int) {
+	if s := c.slot(key); s != nil {
+		s.put(func(buf []byte) []byte { return strconv.AppendInt(buf, int64(n), 10) })
+	}
+}
+
+// Line publishes how many objects have crossed a line in each direction, QoS 1 and retained.
+func (c *Client) Line(camera, line string, in, out int) {
+	if s := c.slot(slotKey{kind: kindLine, camera: camera, name: line}); s != nil {
+		s.put(func(buf []byte) []byte {
+			buf = append(buf, `{"in":`...)
+			buf = strconv.AppendInt(buf, int64(in), 10)
+			buf = append(buf, `,"out":`...)
+			buf = strconv.AppendInt(buf, int64(out), 10)
+			return append(buf, '}')
+		})
+	}
+}
+
+// Snapshot publishes a JPEG of the newest object of a label, QoS 0 and retained. The picture is copied.
+func (c *Client) Snapshot(camera, label string, jpeg []byte) {
+	if s := c.slot(slotKey{kind: kindSnapshot, camera: camera, label: label}); s != nil {
+		s.put(func(buf []byte) []byte { return append(buf, jpeg...) })
+	}
+}
+
+// slot finds or makes the slot of a topic; nil when there are too many topics.
+func (c *Client) slot(key slotKey) *slot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.slots[key]; s != nil {
+		return s
+	}
+	if len(c.slots) >= slotLimit {
+		c.state.offer(1)
+		c.state.drop(1)
+		return nil
+	}
+	s := &slot{lane: c.reliable, ledger: &c.state, retain: true}
+	switch key.kind {
+	case kindDetections:
+		*s = slot{topic: c.topics.Detections(key.camera), lane: c.latest, ledger: &c.detections, interval: c.DetectionsInterval}
+	case kindStats:
+		*s = slot{topic: c.topics.Stats(), lane: c.latest, ledger: &c.detections}
+	case kindStatus:
+		s.topic = c.topics.Status()
+	case kindCount:
+		s.topic = c.topics.Count(key.camera, key.label)
+	case kindZone:
+		s.topic = c.topics.Zone(key.camera, key.name, key.label)
+	case kindLine:
+		s.topic = c.topics.Line(key.camera, key.name)
+	case kindSnapshot:
+		s.topic, s.lane = c.topics.Snapshot(key.camera, key.label), c.latest
+	}
+	c.slots[key] = s
+	c.order = append(c.order, s)
+	return s
+}
+
+// retained lists the slots whose last message a new connection repeats.
+func (c *Client) retained() []*slot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var slots []*slot
+	for _, s := range c.order {
+		if s.retain {
+			slots = append(slots, s)
+		}
+	}
+	return slots
+}

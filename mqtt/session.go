@@ -1,0 +1,379 @@
+package mqtt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+)
+
+// session is one connection to one broker, from CONNECT to its loss. A new paho client serves each: paho's own reconnecting would keep
+// an unbounded store, replay it out of order, and hide why a broker refused.
+type session struct {
+	client *Client
+	paho   paho.Client
+	conn   *connection
+	mark   uint64 // events up to this number were handed over before the connection was up
+
+	ending chan struct{} // closed when the senders shall finish what is queued and return
+	done   chan struct{} // closed when the connection is lost
+	once   sync.Once
+	err    error // why; set before done is closed
+
+	jobs   chan publication
+	tokens chan paho.Token
+
+	inbound chan paho.Message
+}
+
+// publication is one QoS 1 message on its way to paho.
+type publication struct {
+	topic   string
+	retain  bool
+	payload []byte
+}
+
+// fail ends the session; the first reason counts.
+func (s *session) fail(err error) {
+	s.once.Do(func() {
+		s.err = err
+		close(s.done)
+		if s.conn != nil {
+			s.conn.Close()
+		}
+	})
+}
+
+// connect opens a session. The context ends the attempt.
+func (c *Client) connect(ctx context.Context, to address) (*session, error) {
+	password, err := c.password(to)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := dial(ctx, to, c.TLS, c.ConnectTimeout)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{client: c, ending: make(chan struct{}), done: make(chan struct{}),
+		jobs: make(chan publication), tokens: make(chan paho.Token, 1), inbound: make(chan paho.Message, inboundLimit)}
+	s.conn = newConnection(conn, c.WriteTimeout, s.fail)
+
+	options := paho.NewClientOptions()
+	options.AddBroker(to.String())
+	options.SetClientID(c.ClientID)
+	options.SetUsername(c.user(to))
+	options.SetPassword(password)
+	options.SetProtocolVersion(4) // a fixed version: paho would answer a refused login by a second one in MQTT 3.1
+	options.SetCleanSession(true)
+	options.SetAutoReconnect(false)
+	options.SetConnectRetry(false)
+	options.SetConnectTimeout(c.ConnectTimeout)
+	options.SetKeepAlive(c.KeepAlive)
+	options.SetPingTimeout(c.KeepAlive / 2)
+	options.SetWriteTimeout(c.WriteTimeout)
+	options.SetOrderMatters(true)
+	options.SetBinaryWill(c.topics.Available(), []byte("offline"), 1, true)
+	options.SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) { s.receive(m) })
+	options.SetConnectionLostHandler(func(_ paho.Client, err error) { s.fail(err) })
+	options.SetCustomOpenConnectionFn(func(*url.URL, paho.ClientOptions) (net.Conn, error) { return s.conn, nil })
+	s.paho = paho.NewClient(options)
+
+	stop := context.AfterFunc(ctx, func() { s.conn.Close() })
+	defer stop()
+	token := s.paho.Connect()
+	<-token.Done() // the connection's deadline ends it
+	if err := token.Error(); err != nil {
+		s.conn.Close()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// serve sends until the connection is lost or the context ends, and says goodbye in the latter case.
+func (s *session) serve(ctx context.Context) error {
+	c := s.client
+	s.mark = c.spool.last()
+	for _, slot := range c.retained() {
+		slot.renew()
+	}
+	go s.publishJobs()
+	var senders, receivers sync.WaitGroup
+	senders.Go(s.sendLatest)
+	senders.Go(s.sendReliable)
+	receivers.Go(func() { s.handleInbound(ctx) })
+	defer receivers.Wait()
+
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+		s.leave(&senders)
+	}
+	senders.Wait()
+	s.paho.Disconnect(0)
+	return s.err
+}
+
+// leave lets the senders finish, publishes stopped and disconnects, all within farewellLimit.
+func (s *session) leave(senders *sync.WaitGroup) {
+	const half = farewellLimit / 2
+	close(s.ending)
+	drained := make(chan struct{})
+	go func() {
+		senders.Wait()
+		close(drained)
+	}()
+	timer := time.NewTimer(half)
+	defer timer.Stop()
+	select {
+	case <-drained:
+	case <-timer.C:
+	case <-s.done:
+	}
+	timer.Reset(half)
+	if token := s.publish(publication{s.client.topics.Available(), true, []byte("stopped")}, timer.C); token != nil {
+		select {
+		case <-token.Done():
+			s.paho.Disconnect(uint(half.Milliseconds() / 2))
+		case <-timer.C:
+		case <-s.done:
+		}
+	}
+	s.fail(errStopped)
+}
+
+var errStopped = errors.New("stopped")
+
+// publishJobs calls paho's Publish, which may block for the whole write timeout even after the connection is gone. Nothing waits for this
+// goroutine; it ends by itself.
+func (s *session) publishJobs() {
+	for {
+		select {
+		case job := <-s.jobs:
+			s.tokens <- s.paho.Publish(job.topic, 1, job.retain, job.payload)
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// publish hands a QoS 1 message to paho. It returns nil when the session ended or the limit fired first. One goroutine at a time may call
+// it.
+func (s *session) publish(p publication, limit <-chan time.Time) paho.Token {
+	select {
+	case s.jobs <- p:
+	case <-s.done:
+		return nil
+	case <-limit:
+		return nil
+	}
+	select {
+	case token := <-s.tokens:
+		return token
+	case <-s.done:
+		return nil
+	case <-limit:
+		return nil
+	}
+}
+
+// sendLatest writes the QoS 0 slots as they become ready, as many as are ready in one write.
+func (s *session) sendLatest() {
+	const batchLimit = 64 << 10
+	var (
+		lane  = s.client.latest
+		batch []byte
+		taken []*slot
+	)
+	timer := newIdleTimer()
+	defer timer.Stop()
+	for {
+		now := time.Now()
+		batch, taken = batch[:0], taken[:0]
+		wait := time.Duration(-1)
+		for len(batch) < batchLimit {
+			var slot *slot
+			if slot, wait = lane.take(now); slot == nil {
+				break
+			}
+			batch = slot.appendPacket(batch)
+			taken = append(taken, slot)
+		}
+		if len(taken) > 0 {
+			_, err := s.conn.Write(batch)
+			for _, slot := range taken {
+				slot.settle(err == nil, now)
+			}
+			if err != nil {
+				return
+			}
+			if cap(batch) > 4*batchLimit {
+				batch = nil // a snapshot passed through
+			}
+			continue
+		}
+		ending := s.ending
+		if isClosed(ending) {
+			if lane.empty() {
+				return
+			}
+			ending = nil
+		}
+		if wait >= 0 {
+			timer.Reset(wait)
+		}
+		select {
+		case <-lane.wake:
+		case <-timer.C:
+		case <-ending:
+		case <-s.done:
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// flight is a QoS 1 message that the broker has not acknowledged yet.
+type flight struct {
+	token paho.Token
+	sent  time.Time
+	slot  *slot  // nil for an event
+	event uint64 // number of the event, 0 for none
+}
+
+// sendReliable publishes the QoS 1 slots and then the events, with at most Window of them unacknowledged.
+func (s *session) sendReliable() {
+	c := s.client
+	var (
+		flights []flight
+		cursor  uint64    // last event sent
+		paced   time.Time // when the next replayed event may leave
+	)
+	defer func() {
+		for _, f := range flights {
+			if f.slot != nil {
+				f.slot.settle(false, time.Now())
+			}
+		}
+	}()
+	timer := newIdleTimer()
+	defer timer.Stop()
+	// send returns false when the session is over.
+	send := func(p publication, f flight) bool {
+		if f.token = s.publish(p, nil); f.token == nil {
+			if f.slot != nil {
+				f.slot.settle(false, f.sent)
+			}
+			return false
+		}
+		flights = append(flights, f)
+		return true
+	}
+	if !send(publication{c.topics.Available(), true, []byte("online")}, flight{sent: time.Now()}) {
+		return
+	}
+	subscribed := s.subscribe()
+	buffers := make([][]byte, c.Window+1)
+	for turn := 0; ; {
+		wait := time.Duration(-1)
+		for len(flights) < c.Window {
+			now := time.Now()
+			var slot *slot
+			if slot, wait = c.reliable.take(now); slot != nil {
+				if !send(publication{slot.topic, slot.retain, slot.current}, flight{sent: now, slot: slot}) {
+					return
+				}
+				continue
+			}
+			if left := paced.Sub(now); left > 0 && !isClosed(s.ending) {
+				if wait < 0 || left < wait {
+					wait = left
+				}
+				break
+			}
+			// The buffer must stay as it is until the broker has acknowledged it, and Window+1 of them outlast that.
+			buffer := &buffers[turn%len(buffers)]
+			event, ok := c.spool.next(cursor, (*buffer)[:0])
+			*buffer = event.buffer
+			if !ok {
+				break
+			}
+			turn++
+			cursor = event.number
+			if event.number <= s.mark {
+				event.markReplayed()
+				*buffer = event.buffer
+				paced = now.Add(c.replayGap)
+			}
+			if !send(publication{event.topic, false, event.payload}, flight{sent: now, event: event.number}) {
+				return
+			}
+		}
+		ending := s.ending
+		if isClosed(ending) {
+			if len(flights) == 0 && wait < 0 {
+				return
+			}
+			ending = nil
+		}
+		var oldest <-chan struct{}
+		if len(flights) > 0 {
+			oldest = flights[0].token.Done()
+			if left := time.Until(flights[0].sent.Add(c.AckTimeout)); wait < 0 || left < wait {
+				wait = left
+			}
+		}
+		if wait >= 0 {
+			timer.Reset(wait)
+		}
+		select {
+		case <-oldest:
+			f := flights[0]
+			if err := f.token.Error(); err != nil {
+				s.fail(err)
+				return
+			}
+			flights = append(flights[:0], flights[1:]...)
+			if f.slot != nil {
+				f.slot.settle(true, time.Now())
+			} else if f.event != 0 {
+				c.spool.acknowledge(f.event)
+			}
+		case <-c.reliable.wake:
+		case <-ending:
+		case <-subscribed.done:
+			subscribed.report(c)
+			subscribed.done = nil
+		case <-timer.C:
+			if len(flights) > 0 && time.Since(flights[0].sent) >= c.AckTimeout {
+				s.fail(fmt.Errorf("broker acknowledged nothing for %v", c.AckTimeout))
+				return
+			}
+		case <-s.done:
+			return
+		}
+		timer.Stop()
+	}
+}
+
+func newIdleTimer() *time.Timer {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return timer
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

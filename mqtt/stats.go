@@ -1,0 +1,101 @@
+package mqtt
+
+import (
+	"strconv"
+	"time"
+)
+
+// Stats is the payload of the stats topic, published every few seconds. The client adds its own accounting.
+type Stats struct {
+	Started      time.Time
+	Cameras      []CameraStats
+	Engine       time.Duration // mean time of one inference
+	Temperatures []Reading     // degrees Celsius by thermal zone
+	Power        []Reading     // watts by rail
+}
+
+// CameraStats is one camera's part of Stats: rates are per second over the interval, latencies from capture to hand-off.
+type CameraStats struct {
+	Name                          string
+	Captured, Inferred, Displaced float64
+	LatencyP50, LatencyP99        time.Duration
+	Queue                         int // frames waiting for the engine
+}
+
+// Reading is one sensor's value.
+type Reading struct {
+	Name  string
+	Value float64
+}
+
+// AppendJSON appends the payload to buf and returns it.
+func (s *Stats) AppendJSON(buf []byte, device string, now time.Time, accounting *Accounting) []byte {
+	buf = append(buf, schemaVersion+`"device":`...)
+	buf = appendString(buf, device)
+	buf = append(buf, `,"time":`...)
+	buf = appendTime(buf, now)
+	buf = append(buf, `,"uptime_s":`...)
+	buf = appendSeconds(buf, s.Started, now)
+	buf = append(buf, `,"engine_ms":`...)
+	buf = appendMilliseconds(buf, s.Engine)
+	buf = append(buf, `,"cameras":{`...)
+	for i := range s.Cameras {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = s.Cameras[i].appendJSON(buf)
+	}
+	buf = append(buf, `},"temperature_c":`...)
+	buf = appendReadings(buf, s.Temperatures)
+	buf = append(buf, `,"power_w":`...)
+	buf = appendReadings(buf, s.Power)
+	buf = append(buf, `,"mqtt":{"detections":`...)
+	buf = accounting.Detections.appendJSON(buf)
+	buf = append(buf, `,"state":`...)
+	buf = accounting.State.appendJSON(buf)
+	buf = append(buf, `,"events":`...)
+	buf = accounting.Events.appendJSON(buf)
+	return append(buf, '}', '}')
+}
+
+func (c *CameraStats) appendJSON(buf []byte) []byte {
+	buf = appendString(buf, c.Name)
+	buf = append(buf, `:{"fps_captured":`...)
+	buf = appendDecimal(buf, c.Captured)
+	buf = append(buf, `,"fps_inferred":`...)
+	buf = appendDecimal(buf, c.Inferred)
+	buf = append(buf, `,"fps_displaced":`...)
+	buf = appendDecimal(buf, c.Displaced)
+	buf = append(buf, `,"latency_p50_ms":`...)
+	buf = appendMilliseconds(buf, c.LatencyP50)
+	buf = append(buf, `,"latency_p99_ms":`...)
+	buf = appendMilliseconds(buf, c.LatencyP99)
+	buf = append(buf, `,"queue":`...)
+	buf = strconv.AppendInt(buf, int64(c.Queue), 10)
+	return append(buf, '}')
+}
+
+func (a *Account) appendJSON(buf []byte) []byte {
+	buf = append(buf, `{"offered":`...)
+	buf = strconv.AppendUint(buf, a.Offered, 10)
+	buf = append(buf, `,"delivered":`...)
+	buf = strconv.AppendUint(buf, a.Delivered, 10)
+	buf = append(buf, `,"dropped":`...)
+	buf = strconv.AppendUint(buf, a.Dropped, 10)
+	buf = append(buf, `,"queued":`...)
+	buf = strconv.AppendUint(buf, a.Queued, 10)
+	return append(buf, '}')
+}
+
+func appendReadings(buf []byte, readings []Reading) []byte {
+	buf = append(buf, '{')
+	for i, reading := range readings {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = appendString(buf, reading.Name)
+		buf = append(buf, ':')
+		buf = appendDecimal(buf, reading.Value)
+	}
+	return append(buf, '}')
+}
