@@ -72,3 +72,64 @@ func (t *Tensor) Float32s() []float32 {
 	}
 	return unsafe.Slice((*float32)(unsafe.Pointer(&t.Data[0])), len(t.Data)/4)
 }
+
+// CheckTensors compares tensors with what a model asks for: every input once and nothing else, the element type, the number of dimensions,
+// the fixed ones among them, and memory of exactly that size. The error is an *Error that is ErrShape.
+func CheckTensors(inputs []TensorInfo, tensors []Tensor) error {
+	bad := func(format string, arguments ...any) error {
+		return &Error{Op: "submit", Kind: ErrShape, Message: fmt.Sprintf(format, arguments...)}
+	}
+	for i := range inputs {
+		info := &inputs[i]
+		found := -1
+		for j := range tensors {
+			if tensors[j].Name != info.Name {
+				continue
+			}
+			if found >= 0 {
+				return bad("input %q is given twice", info.Name)
+			}
+			found = j
+		}
+		if found < 0 {
+			return bad("input %q is missing", info.Name)
+		}
+		t := &tensors[found]
+		if t.Type != info.Type {
+			return bad("input %q is %v, the model takes %v", info.Name, t.Type, info.Type)
+		}
+		if len(t.Shape) != len(info.Shape) {
+			return bad("input %q has shape %v, the model takes %v", info.Name, t.Shape, info.Shape)
+		}
+		size := int64(t.Type.Size())
+		for d, n := range t.Shape {
+			if n < 1 || info.Shape[d] >= 0 && n != info.Shape[d] {
+				return bad("input %q has shape %v, the model takes %v", info.Name, t.Shape, info.Shape)
+			}
+			if size > int64(len(t.Data))/n {
+				return bad("input %q has %d bytes, too few for %v of %v", info.Name, len(t.Data), t.Type, t.Shape)
+			}
+			size *= n
+		}
+		if size != int64(len(t.Data)) {
+			return bad("input %q has %d bytes instead of %d for %v of %v", info.Name, len(t.Data), size, t.Type, t.Shape)
+		}
+	}
+	if len(tensors) != len(inputs) {
+		for _, t := range tensors {
+			if !named(inputs, t.Name) {
+				return bad("the model has no input %q", t.Name)
+			}
+		}
+	}
+	return nil
+}
+
+func named(inputs []TensorInfo, name string) bool {
+	for i := range inputs {
+		if inputs[i].Name == name {
+			return true
+		}
+	}
+	return false
+}

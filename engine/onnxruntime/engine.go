@@ -1,0 +1,443 @@
+// Package onnxruntime runs ONNX models with ONNX Runtime, on the CPU or through its CUDA provider. The library is loaded when the first
+// engine opens and unloaded when the last one closes; programs do not need it to start.
+package onnxruntime
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+
+	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/preprocess"
+)
+
+const backend = "onnxruntime"
+
+// Engine is a model in ONNX Runtime. Every slot has a worker goroutine that letterboxes in its own time and then runs the network; the
+// networks of different slots take turns.
+type Engine struct {
+	// Set by Open.
+	model        engine.Model
+	picture      engine.PictureInput
+	hasPicture   bool
+	deviceMemory bool // the provider copies to a device, so inputs cannot be bound once for all
+	loaded       bool
+	session      *ort.DynamicAdvancedSession
+	slots        []*slot
+	turn         chan struct{} // held by the slot whose network runs
+	memory       engine.Memory
+	workers      sync.WaitGroup
+
+	closing  sync.Once
+	closeErr error
+
+	mu     sync.Mutex
+	closed bool
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// Open loads the ONNX file in options.Bytes. options.Path is where its external data, if it has any, lies. All errors are *engine.Error.
+//
+// Threads defaults to the number of CPUs: the network is all that keeps a CPU busy here, twice the threads nearly halve its time, and
+// threads that wait sleep (Spin is off), which leaves the CPUs to capture and publishing in between.
+func Open(options engine.Options) (engine.Engine, error) {
+	e := &Engine{turn: make(chan struct{}, 1)}
+	if err := e.open(options); err != nil {
+		return nil, errors.Join(e.fail("open", err), e.Close())
+	}
+	return e, nil
+}
+
+func (e *Engine) open(options engine.Options) error {
+	file, err := onnx.Parse(options.Path, options.Bytes)
+	if err != nil {
+		return err
+	}
+	if err := e.describe(file, options); err != nil {
+		return err
+	}
+	if _, err := acquire(options.Library); err != nil {
+		return err
+	}
+	e.loaded = true
+	e.model.BackendVersion = ort.GetVersion()
+	if err := e.load(file, options); err != nil {
+		return err
+	}
+	slots := options.Slots
+	if slots == 0 {
+		slots = 2
+	}
+	for range slots {
+		s, err := e.newSlot()
+		if err != nil {
+			return err
+		}
+		e.slots = append(e.slots, s)
+	}
+	if e.hasPicture {
+		if err := e.warmUp(); err != nil {
+			return err
+		}
+	}
+	for _, s := range e.slots {
+		e.workers.Go(s.serve)
+	}
+	return nil
+}
+
+// describe fills the model from the file and the options.
+func (e *Engine) describe(file *onnx.Model, options engine.Options) error {
+	inputs, err := file.Inputs()
+	if err != nil {
+		return err
+	}
+	outputs, err := file.Outputs()
+	if err != nil {
+		return err
+	}
+	for _, info := range inputs {
+		if len(info.Shape) < 1 || len(info.Shape) > 8 {
+			return &engine.Error{
+				Kind: engine.ErrUnsupported, Message: fmt.Sprintf("input %q has %d dimensions, 1 to 8 can be fed", info.Name, len(info.Shape)),
+				Hint: "export the model with dense inputs",
+			}
+		}
+	}
+	metadata, err := fileMetadata(file, options.Metadata)
+	if err != nil {
+		return err
+	}
+	precision := filePrecision(file)
+	if options.Precision != "" && options.Precision != engine.Auto && options.Precision != precision {
+		hint := "take the file that it was made from"
+		if options.Precision != engine.FP32 {
+			hint = fmt.Sprintf("run edge-infer quantize %s --to %s and use its output", filepath.Base(options.Path), options.Precision)
+		}
+		return &engine.Error{
+			Kind:    engine.ErrUnsupported,
+			Message: fmt.Sprintf("computes in the precision of the file, which is %s, not %s", precision, options.Precision), Hint: hint,
+		}
+	}
+	e.model = engine.Model{
+		Path: options.Path, Inputs: inputs, Outputs: outputs, Metadata: metadata, MaxBatch: max(options.MaxBatch, 1),
+		Backend: backend, Precision: precision,
+	}
+	e.picture, e.hasPicture = engine.FindPictureInput(inputs, metadata)
+	if e.hasPicture {
+		e.model.Width, e.model.Height = e.picture.Width, e.picture.Height
+		if e.picture.Batch > 0 {
+			e.model.MaxBatch = e.picture.Batch
+		}
+	}
+	return nil
+}
+
+// fileMetadata reads the file's metadata. What by sets is not read at all, so that a file with broken metadata can be used.
+func fileMetadata(file *onnx.Model, by engine.Metadata) (engine.Metadata, error) {
+	properties := file.Metadata()
+	for key, set := range map[string]bool{
+		"task": by.Task != "", "names": by.Labels != nil, "stride": by.Stride != 0, "imgsz": by.Width != 0 && by.Height != 0, "batch": by.Batch != 0,
+	} {
+		if set {
+			delete(properties, key)
+		}
+	}
+	metadata, err := engine.ParseMetadata(properties)
+	if err != nil {
+		return metadata, &engine.Error{Kind: engine.ErrUnsupported, Err: err, Hint: "say what the model means with flags: labels, task, input size"}
+	}
+	return metadata.Override(by), nil
+}
+
+// filePrecision tells what most of the file's arithmetic is: its own quantization, else the type of its weights.
+func filePrecision(file *onnx.Model) engine.Precision {
+	operators := file.Operators()
+	for _, name := range []string{"QuantizeLinear", "DequantizeLinear", "QLinearConv", "ConvInteger", "MatMulInteger", "QLinearMatMul"} {
+		if operators[name] > 0 {
+			return engine.INT8
+		}
+	}
+	half, single := 0, 0
+	for _, t := range file.Proto.Graph.Initializer {
+		switch onnx.TensorProto_DataType(t.GetDataType()) {
+		case onnx.TensorProto_FLOAT16:
+			half += int(engine.Elements(t.Dims))
+		case onnx.TensorProto_FLOAT:
+			single += int(engine.Elements(t.Dims))
+		}
+	}
+	if half > single {
+		return engine.FP16
+	}
+	return engine.FP32
+}
+
+// load creates the session.
+func (e *Engine) load(file *onnx.Model, options engine.Options) error {
+	settings, err := ort.NewSessionOptions()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = settings.Destroy() }() // fails only on a second call
+	threads := options.Threads
+	if threads == 0 {
+		threads = runtime.NumCPU()
+	}
+	spin := "0"
+	if options.Spin {
+		spin = "1"
+	}
+	err = errors.Join(
+		settings.SetIntraOpNumThreads(threads),
+		settings.SetLogSeverityLevel(ort.LoggingLevelFatal),
+		settings.AddSessionConfigEntry("session.intra_op.allow_spinning", spin),
+	)
+	if err != nil {
+		return err
+	}
+	switch options.Provider {
+	case "", engine.CPU:
+		e.model.Device = fmt.Sprintf("CPU, %d threads", threads)
+	case engine.CUDA:
+		if err := appendCUDA(settings, options.Device); err != nil {
+			return err
+		}
+		e.model.Device = fmt.Sprintf("CUDA device %d", options.Device)
+		e.deviceMemory = true
+	default:
+		return &engine.Error{
+			Kind: engine.ErrUnsupported, Message: fmt.Sprintf("unknown provider %q", options.Provider),
+			Hint: fmt.Sprintf("use %s or %s", engine.CPU, engine.CUDA),
+		}
+	}
+	var inputs, outputs []string
+	for _, info := range e.model.Inputs {
+		inputs = append(inputs, info.Name)
+	}
+	for _, info := range e.model.Outputs {
+		outputs = append(outputs, info.Name)
+	}
+	if len(file.ExternalFiles()) > 0 {
+		e.session, err = ort.NewDynamicAdvancedSession(options.Path, inputs, outputs, settings)
+	} else {
+		e.session, err = ort.NewDynamicAdvancedSessionWithONNXData(options.Bytes, inputs, outputs, settings)
+	}
+	if err != nil {
+		return &engine.Error{
+			Kind: engine.ErrUnsupported, Message: "ONNX Runtime " + e.model.BackendVersion + " refuses the model", Err: errors.New(oneLine(err.Error())),
+			Hint: fmt.Sprintf("it uses opset %d; export it again with opset=17, or use a newer ONNX Runtime", file.Opset()),
+		}
+	}
+	return nil
+}
+
+// appendCUDA makes the session run on a GPU. The library's own complaint about a missing CUDA part comes with the options, not with the
+// provider.
+func appendCUDA(settings *ort.SessionOptions, device int) error {
+	cuda, err := ort.NewCUDAProviderOptions()
+	if err == nil {
+		defer func() { _ = cuda.Destroy() }() // fails only on a second call
+		if err = cuda.Update(map[string]string{"device_id": strconv.Itoa(device)}); err == nil {
+			err = settings.AppendExecutionProviderCUDA(cuda)
+		}
+	}
+	if err != nil {
+		return &engine.Error{
+			Kind: engine.ErrUnavailable, Message: "no CUDA provider", Err: errors.New(oneLine(err.Error())),
+			Hint: "use a libonnxruntime built with CUDA, with its libonnxruntime_providers_cuda.so and CUDA's own libraries, or the cpu provider",
+		}
+	}
+	return nil
+}
+
+func (e *Engine) newSlot() (*slot, error) {
+	s := &slot{
+		engine: e, start: make(chan struct{}, 1), done: make(chan struct{}, 1),
+		images: make([]engine.Image, 0, e.model.MaxBatch), tensors: make([]engine.Tensor, len(e.model.Inputs)),
+		inputs: make([]*engine.Buffer, len(e.model.Inputs)), outputs: make([]*engine.Buffer, len(e.model.Outputs)),
+	}
+	if e.hasPicture {
+		s.letterbox = preprocess.NewLetterbox(e.picture)
+		s.drawn = make([]preprocess.Geometry, e.model.MaxBatch)
+		s.result.Transforms = make([]engine.Transform, 0, e.model.MaxBatch)
+		if err := s.inputMemory(0, e.model.MaxBatch*e.picture.PictureBytes()); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// warmUp runs one empty picture through the first slot: a network that cannot run fails here, the library's first-run work is done, and the
+// sizes that the file leaves open become known, all but the batch.
+func (e *Engine) warmUp() error {
+	s := e.slots[0]
+	shape := e.picture.Shape(max(e.picture.Batch, 1))
+	r, err := s.request(shape)
+	if err == nil {
+		err = s.run(r)
+	}
+	if err != nil {
+		return err
+	}
+	for i := range e.model.Outputs {
+		declared, actual := e.model.Outputs[i].Shape, slices.Clone(r.views[i].Shape)
+		free := e.picture.Batch == 0 && len(actual) > 0 && actual[0] == 1
+		if len(declared) == len(actual) {
+			for d := range actual {
+				if d == 0 && declared[0] < 0 {
+					actual[0] = -1
+				}
+			}
+		} else if free {
+			actual[0] = -1
+		}
+		e.model.Outputs[i].Shape = actual
+	}
+	return nil
+}
+
+// Model implements engine.Engine.
+func (e *Engine) Model() engine.Model { return e.model }
+
+// Slots implements engine.Engine.
+func (e *Engine) Slots() int { return len(e.slots) }
+
+// Alloc implements engine.Engine.
+func (e *Engine) Alloc(size int) (*engine.Buffer, error) {
+	buffer, err := e.memory.Alloc(size)
+	if err != nil {
+		return nil, e.fail("alloc", err)
+	}
+	return buffer, nil
+}
+
+// Submit implements engine.Engine. The letterbox runs in the slot's worker, so the caller is free at once.
+func (e *Engine) Submit(number int, images []engine.Image) error {
+	if !e.hasPicture {
+		return e.refuse("submit", engine.ErrUnsupported, "the model has no picture input; its inputs are fed by name")
+	}
+	if len(images) < 1 || len(images) > e.model.MaxBatch {
+		return e.refuse("submit", engine.ErrShape, "%d pictures, 1 to %d fit", len(images), e.model.MaxBatch)
+	}
+	for i := range images {
+		if err := images[i].Check(); err != nil {
+			return e.fail("submit", err)
+		}
+	}
+	return e.submit(number, func(s *slot) { s.images = append(s.images[:0], images...) })
+}
+
+// SubmitTensors implements engine.Engine. The tensors are copied into the slot's memory by its worker.
+func (e *Engine) SubmitTensors(number int, inputs []engine.Tensor) error {
+	if err := engine.CheckTensors(e.model.Inputs, inputs); err != nil {
+		return e.fail("submit", err)
+	}
+	return e.submit(number, func(s *slot) {
+		s.images = s.images[:0]
+		for i, info := range e.model.Inputs {
+			s.tensors[i] = inputs[slices.IndexFunc(inputs, func(t engine.Tensor) bool { return t.Name == info.Name })]
+		}
+	})
+}
+
+// submit fills a free slot and wakes its worker.
+func (e *Engine) submit(number int, fill func(*slot)) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, err := e.slot("submit", number)
+	if err != nil {
+		return err
+	}
+	if s.busy {
+		return e.refuse("submit", nil, "slot %d has a request in flight, wait for it first", number)
+	}
+	s.busy = true
+	s.submitted = monotonic()
+	fill(s)
+	s.start <- struct{}{}
+	return nil
+}
+
+// slot returns a slot of an open engine; e.mu is held.
+func (e *Engine) slot(op string, number int) (*slot, error) {
+	if e.closed {
+		return nil, e.refuse(op, engine.ErrClosed, "the engine is closed")
+	}
+	if number < 0 || number >= len(e.slots) {
+		return nil, e.refuse(op, engine.ErrShape, "slot %d, there are slots 0 to %d", number, len(e.slots)-1)
+	}
+	return e.slots[number], nil
+}
+
+// Wait implements engine.Engine.
+func (e *Engine) Wait(number int) (*engine.Result, error) {
+	e.mu.Lock()
+	s, err := e.slot("wait", number)
+	if err == nil && !s.busy {
+		err = e.refuse("wait", nil, "slot %d has no request in flight, submit one first", number)
+	}
+	e.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	<-s.done
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s.busy = false
+	if e.closed {
+		return nil, e.refuse("wait", engine.ErrClosed, "the engine is closed")
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	return &s.result, nil
+}
+
+// Close implements engine.Engine.
+func (e *Engine) Close() error {
+	e.closing.Do(func() {
+		e.mu.Lock()
+		e.closed = true
+		for _, s := range e.slots {
+			close(s.start)
+		}
+		e.mu.Unlock()
+		e.workers.Wait()
+		for _, s := range e.slots {
+			s.forget(nil)
+		}
+		if e.session != nil {
+			_ = e.session.Destroy() // always nil
+		}
+		e.memory.Close()
+		if e.loaded {
+			e.closeErr = release()
+		}
+	})
+	return e.closeErr
+}
+
+// fail makes err an *engine.Error of this backend.
+func (e *Engine) fail(op string, err error) error {
+	if known, ok := errors.AsType[*engine.Error](err); ok {
+		complete := *known
+		if complete.Op == "" || complete.Backend == "" {
+			complete.Op, complete.Backend = op, backend
+		}
+		return &complete
+	}
+	return &engine.Error{Op: op, Backend: backend, Message: oneLine(err.Error())}
+}
+
+func (e *Engine) refuse(op string, kind error, format string, arguments ...any) error {
+	return &engine.Error{Op: op, Backend: backend, Kind: kind, Message: fmt.Sprintf(format, arguments...)}
+}

@@ -1,0 +1,156 @@
+package onnxruntime
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/preprocess"
+)
+
+// slot holds one request in flight: its memory, its worker and its result.
+type slot struct {
+	engine *Engine
+
+	// Guarded by Engine.mu.
+	busy bool
+
+	// Written by Submit before start, read by the worker.
+	images    []engine.Image
+	tensors   []engine.Tensor // in the model's order
+	submitted int64
+
+	start chan struct{} // Submit to worker; closed by Close
+	done  chan struct{} // worker to Wait; one element, so that the worker never blocks
+
+	// The worker's, until done; then Wait's.
+	letterbox *preprocess.Letterbox
+	drawn     []preprocess.Geometry // border that lies in each batch position of the input
+	inputs    []*engine.Buffer
+	outputs   []*engine.Buffer
+	requests  []*request
+	dims      []int64
+	result    engine.Result
+	err       error
+}
+
+// serve is the slot's worker.
+func (s *slot) serve() {
+	for range s.start {
+		s.err = s.work()
+		s.done <- struct{}{}
+	}
+}
+
+func (s *slot) work() error {
+	e := s.engine
+	began := monotonic()
+	s.result.Transforms = s.result.Transforms[:0]
+	s.result.Outputs = nil
+	s.dims = s.dims[:0]
+	if len(s.images) > 0 {
+		if err := s.preprocess(); err != nil {
+			return err
+		}
+	} else if err := s.copyTensors(); err != nil {
+		return err
+	}
+	r, err := s.request(s.dims)
+	if err != nil {
+		return e.fail("submit", err)
+	}
+	// One network at a time, in the order of arrival: a second one would compete for the same threads and make both slower. The other
+	// slot's letterbox runs meanwhile.
+	e.turn <- struct{}{}
+	ready := monotonic()
+	err = s.run(r)
+	done := monotonic()
+	<-e.turn
+	if err != nil {
+		return e.fail("wait", err)
+	}
+	s.result.Outputs = r.views
+	s.result.Timing = engine.Timing{Submitted: s.submitted, Done: done, Preprocess: ready - began, Inference: done - ready}
+	return nil
+}
+
+// preprocess letterboxes the images into the batch positions of the input. A model with a fixed batch runs whole; positions without an
+// image keep what they held.
+func (s *slot) preprocess() error {
+	in := s.engine.picture
+	size := in.PictureBytes()
+	for i := range s.images {
+		g, err := s.letterbox.Run(&s.images[i], s.inputs[0].Data[i*size:(i+1)*size], s.drawn[i])
+		if err != nil {
+			return err
+		}
+		s.drawn[i] = g
+		s.result.Transforms = append(s.result.Transforms, g.Transform())
+	}
+	batch := in.Batch
+	if batch == 0 {
+		batch = len(s.images)
+	}
+	s.dims = append(s.dims, int64(batch), int64(in.Channels), int64(in.Height), int64(in.Width))
+	return nil
+}
+
+// copyTensors brings the submitted tensors into the slot's input memory, which grows when it has to.
+func (s *slot) copyTensors() error {
+	clear(s.drawn)
+	for i := range s.tensors {
+		if err := s.inputMemory(i, len(s.tensors[i].Data)); err != nil {
+			return err
+		}
+		copy(s.inputs[i].Data, s.tensors[i].Data)
+		s.dims = append(s.dims, s.tensors[i].Shape...)
+	}
+	return nil
+}
+
+// inputMemory makes room for one input. Requests that were bound to smaller memory are dropped.
+func (s *slot) inputMemory(i, size int) error { return s.grow(&s.inputs[i], size, nil) }
+
+// outputMemory makes room for one output of r; where the output has a row per picture, for the largest batch at once.
+func (s *slot) outputMemory(r *request, i int, shape []int64) error {
+	need := size(s.engine.model.Outputs[i].Type, shape)
+	if batch := int(r.dims[0]); s.engine.hasPicture && int(shape[0]) == batch {
+		need = need / batch * max(s.engine.model.MaxBatch, batch)
+	}
+	return s.grow(&s.outputs[i], need, r)
+}
+
+// grow replaces a buffer that is too small, and forgets the requests that use it; r does not yet.
+func (s *slot) grow(buffer **engine.Buffer, size int, r *request) error {
+	if *buffer != nil && len((*buffer).Data) >= size {
+		return nil
+	}
+	larger, err := s.engine.memory.Alloc(size)
+	if err != nil {
+		return err
+	}
+	s.forget(r)
+	(*buffer).Free()
+	*buffer = larger
+	return nil
+}
+
+// forget drops all requests but one.
+func (s *slot) forget(keep *request) {
+	s.requests = slices.DeleteFunc(s.requests, func(r *request) bool {
+		if r != keep {
+			r.destroy()
+		}
+		return r != keep
+	})
+}
+
+// monotonic reads CLOCK_MONOTONIC in nanoseconds.
+func monotonic() int64 {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
+		return 0
+	}
+	return t.Nano()
+}
