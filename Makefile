@@ -66,6 +66,9 @@ $(tools)/gofumpt-%:
 $(deps)/lib/libcuda.a: $(wildcard engine/cuda/trampoline/*)
 	@CC="$(CC)" AR="$(AR)" engine/cuda/trampoline/build $@
 
+abi-check: ## compare the TensorRT slot tables with the headers in TRT_INCLUDE
+	@engine/tensorrt/abicheck/abi-check "$(TRT_INCLUDE)"
+
 env: ## print the environment that go commands need
 	@printf 'export GOFLAGS="%s" CGO_ENABLED=1 CGO_CPPFLAGS="%s" CGO_CFLAGS="%s" CGO_CXXFLAGS="%s" CGO_LDFLAGS="%s" EDGE_INFER_ONNXRUNTIME="%s"\n' \
 		'$(GOFLAGS)' '$(CGO_CPPFLAGS)' '$(CGO_CFLAGS)' '$(CGO_CXXFLAGS)' '$(CGO_LDFLAGS)' '$(EDGE_INFER_ONNXRUNTIME)'
