@@ -64,3 +64,10 @@ var pictureSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif",
 func isPicture(path string) bool {
 	return slices.Contains(pictureSuffixes, strings.ToLower(filepath.Ext(path)))
 }
+
+var videoSuffixes = []string{".mp4", ".m4v", ".mkv", ".avi", ".mov", ".webm", ".ts", ".mpg", ".mpeg", ".mjpeg", ".flv"}
+
+// Readable reports whether a file has the name of a picture or a video that Open reads. A file with another name may be one all the same.
+func Readable(name string) bool {
+	return isPicture(name) || slices.Contains(videoSuffixes, strings.ToLower(filepath.Ext(name)))
+}
