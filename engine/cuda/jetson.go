@@ -1,0 +1,118 @@
+package cuda
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Jetson is what NVIDIA's board support package says of the machine.
+type Jetson struct {
+	Model   string `json:"model,omitempty"`   // the board
+	Release string `json:"release,omitempty"` // Jetson Linux, as 36.4.3
+	JetPack string `json:"jetpack,omitempty"` // that belongs to the release; empty when unknown
+	Load    *Load  `json:"load,omitempty"`    // nil when the kernel does not show it
+}
+
+// Load of a Jetson's GPU at one moment.
+type Load struct {
+	Percent float64 `json:"percent"`
+	Hertz   int64   `json:"hertz,omitempty"` // current clock
+}
+
+// jetpacks lists the first Jetson Linux release of each JetPack, newest first; a release belongs to the first entry that is not above it and
+// has the same major number.
+var jetpacks = [...]struct {
+	linux   [3]int
+	jetpack string
+}{
+	{[3]int{39, 0, 0}, "7.2"},
+	{[3]int{38, 4, 0}, "7.1"},
+	{[3]int{38, 2, 0}, "7.0"},
+	{[3]int{36, 5, 0}, "6.2.2"},
+	{[3]int{36, 4, 4}, "6.2.1"},
+	{[3]int{36, 4, 3}, "6.2"},
+	{[3]int{36, 4, 0}, "6.1"},
+	{[3]int{36, 3, 0}, "6.0"},
+	{[3]int{35, 6, 4}, "5.1.6"},
+	{[3]int{35, 6, 1}, "5.1.5"},
+	{[3]int{35, 6, 0}, "5.1.4"},
+	{[3]int{35, 5, 0}, "5.1.3"},
+	{[3]int{35, 4, 0}, "5.1.2"},
+	{[3]int{35, 3, 0}, "5.1.1"},
+	{[3]int{35, 2, 0}, "5.1"},
+	{[3]int{35, 1, 0}, "5.0.2"},
+	{[3]int{32, 7, 0}, "4.6.1"},
+	{[3]int{32, 6, 0}, "4.6"},
+}
+
+var releaseLine = regexp.MustCompile(`# R(\d+) \(release\), REVISION: (\d+)(?:\.(\d+))?`)
+
+// jetson reads the release file and the device tree; nil when neither is a Jetson's.
+func (p Prober) jetson() *Jetson {
+	var j Jetson
+	if match := releaseLine.FindSubmatch(p.file("/etc/nv_tegra_release")); match != nil {
+		var linux [3]int
+		for i := range linux {
+			linux[i], _ = strconv.Atoi(string(match[i+1])) // digits, or absent for 0
+		}
+		j.Release = fmt.Sprintf("%d.%d.%d", linux[0], linux[1], linux[2])
+		for _, entry := range jetpacks {
+			if entry.linux[0] == linux[0] && slices.Compare(linux[:], entry.linux[:]) >= 0 {
+				j.JetPack = entry.jetpack
+				break
+			}
+		}
+	}
+	if j.Release == "" && !bytes.Contains(p.file("/proc/device-tree/compatible"), []byte("nvidia,tegra")) {
+		return nil
+	}
+	j.Model = strings.TrimRight(string(p.file("/proc/device-tree/model")), "\x00\n")
+	if load, ok := p.Load(); ok {
+		j.Load = &load
+	}
+	return &j
+}
+
+// gpuNodes are the device-tree names of the integrated GPUs.
+var gpuNodes = [...]string{"gpu", "gb10b", "ga10b", "gv11b", "gp10b"}
+
+// Load reads what a Jetson's GPU is doing now; false on other machines and where the kernel does not show it. It opens a handful of files.
+func (p Prober) Load() (Load, bool) {
+	folders, _ := filepath.Glob(filepath.Join(p.Root, "/sys/class/devfreq/*")) // the pattern is right, so there is no error
+	for _, folder := range folders {
+		node := strings.TrimRight(string(contents(filepath.Join(folder, "device/of_node/name"))), "\x00\n")
+		if !slices.Contains(gpuNodes[:], node) {
+			continue
+		}
+		if permille, ok := number(filepath.Join(folder, "device/load")); ok {
+			hertz, _ := number(filepath.Join(folder, "cur_freq"))
+			return Load{Percent: float64(permille) / 10, Hertz: hertz}, true
+		}
+	}
+	if permille, ok := number(filepath.Join(p.Root, "/sys/devices/gpu.0/load")); ok {
+		return Load{Percent: float64(permille) / 10}, true
+	}
+	return Load{}, false
+}
+
+func (p Prober) file(path string) []byte { return contents(filepath.Join(p.Root, path)) }
+
+// contents gives a small file's bytes, none when it cannot be read: every fact here is optional.
+func contents(path string) []byte {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+func number(path string) (int64, bool) {
+	value, err := strconv.ParseInt(strings.TrimSpace(string(contents(path))), 10, 64)
+	return value, err == nil
+}
