@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 //go:embed driver/libcuda.c
@@ -16,8 +17,7 @@ var source []byte
 const Version = 12020
 
 // Build compiles the driver into folder as libcuda.so.1 and returns its path. version, 1000*major + 10*minor, leaves out what a driver
-// of that CUDA version lacks; 0 is the newest. The head of driver/libcuda.c lists the environment variables that direct it. $CC compiles,
-// with $CFLAGS, cc without it.
+// of that CUDA version lacks; 0 is the newest. The head of driver/libcuda.c lists the environment variables that direct it.
 func Build(folder string, version int) (string, error) {
 	if version == 0 {
 		version = Version
@@ -30,13 +30,14 @@ func Build(folder string, version int) (string, error) {
 		fmt.Sprintf("-DFAKE_CUDA_VERSION=%d", version), file, "-ldl", "-lpthread")
 }
 
-// Compile makes a shared object from C or C++ with the given compiler arguments.
+// Compile makes a shared object from C or C++ with $CC (cc without it), $CFLAGS and the given compiler arguments.
 func Compile(out string, arguments ...string) (string, error) {
 	compiler := os.Getenv("CC")
 	if compiler == "" {
 		compiler = "cc"
 	}
-	command := exec.Command(compiler, append([]string{"-O1", "-shared", "-fPIC", "-o", out}, arguments...)...)
+	flags := append([]string{"-O1", "-shared", "-fPIC", "-o", out}, strings.Fields(os.Getenv("CFLAGS"))...)
+	command := exec.Command(compiler, append(flags, arguments...)...)
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile %s: %w\n%s", filepath.Base(out), err, output)
 	}
