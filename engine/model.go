@@ -67,8 +67,8 @@ type Options struct {
 	Device    int  // GPU number
 	Threads   int  // CPU threads of one request
 	Spin      bool // CPU threads wait for work in a busy loop: a little faster alone, much slower beside other processes
-	Slots     int // requests in flight, default 2
-	MaxBatch  int // default 1
+	Slots     int  // requests in flight, default 2
+	MaxBatch  int  // default 1
 	// Confidence is the score under which a box may be dropped on the device. Zero leaves filtering to the host.
 	Confidence float32
 	// Library is the shared library to load instead of searching.

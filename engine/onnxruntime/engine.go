@@ -51,7 +51,8 @@ var _ engine.Engine = (*Engine)(nil)
 func Open(options engine.Options) (engine.Engine, error) {
 	e := &Engine{turn: make(chan struct{}, 1)}
 	if err := e.open(options); err != nil {
-		return nil, errors.Join(e.fail("open", err), e.Close())
+		_ = e.Close() // what kept it from opening is the better answer
+		return nil, e.fail("open", err)
 	}
 	return e, nil
 }
@@ -252,7 +253,7 @@ func appendCUDA(settings *ort.SessionOptions, device int) error {
 	}
 	if err != nil {
 		return &engine.Error{
-			Kind: engine.ErrUnavailable, Message: "no CUDA provider", Err: errors.New(oneLine(err.Error())),
+			Op: "open", Backend: backend, Kind: engine.ErrUnavailable, Message: "no CUDA provider", Err: errors.New(oneLine(err.Error())),
 			Hint: "use a libonnxruntime built with CUDA, with its libonnxruntime_providers_cuda.so and CUDA's own libraries, or the cpu provider",
 		}
 	}

@@ -135,13 +135,39 @@ func sameFile(a, b string) bool {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Library says which shared library would be used and its version. It loads the library when no engine is open. The error is the one that
-// Open would give.
-func Library(named string) (path, version string, err error) {
-	path, err = acquire(named)
+// Find says which shared library Open would use, where it lies and its version, and tries the provider as well. It loads the library when
+// no engine is open. The error is the one that Open would give.
+func Find(options engine.Options) (path, version string, err error) {
+	path, err = acquire(options.Library)
 	if err != nil {
 		return "", "", err
 	}
-	version = ort.GetVersion()
-	return path, version, release()
+	version, path = ort.GetVersion(), loadedFrom(path)
+	if options.Provider == engine.CUDA {
+		err = findCUDA(options.Device)
+	}
+	return path, version, errors.Join(err, release())
+}
+
+// findCUDA tries to add the CUDA provider to settings that nobody uses.
+func findCUDA(device int) error {
+	settings, err := ort.NewSessionOptions()
+	if err != nil {
+		return err
+	}
+	return errors.Join(appendCUDA(settings, device), settings.Destroy())
+}
+
+// loadedFrom completes a library name that the loader searched for, from the list of what is mapped into this process.
+func loadedFrom(name string) string {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil || filepath.IsAbs(name) {
+		return name
+	}
+	for line := range strings.Lines(string(maps)) {
+		if i := strings.IndexByte(line, '/'); i >= 0 && strings.HasPrefix(filepath.Base(line[i:]), filepath.Base(name)) {
+			return strings.TrimSpace(line[i:])
+		}
+	}
+	return name
 }

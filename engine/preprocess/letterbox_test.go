@@ -42,8 +42,8 @@ func reference(t testing.TB, im engine.Image, in engine.PictureInput) []byte {
 		code gocv.ColorConversionCode
 	}{
 		engine.BGR: {im.Height, gocv.MatTypeCV8UC3, -1}, engine.BGRx: {im.Height, gocv.MatTypeCV8UC4, gocv.ColorBGRAToBGR},
-		engine.NV12: {im.Height * 3 / 2, gocv.MatTypeCV8UC1, gocv.ColorYUVToBGRNV12},
-		engine.YUYV: {im.Height, gocv.MatTypeCV8UC2, gocv.ColorYUVToBGRYUY2},
+		engine.NV12:  {im.Height * 3 / 2, gocv.MatTypeCV8UC1, gocv.ColorYUVToBGRNV12},
+		engine.YUYV:  {im.Height, gocv.MatTypeCV8UC2, gocv.ColorYUVToBGRYUY2},
 		engine.GRAY8: {im.Height, gocv.MatTypeCV8UC1, gocv.ColorGrayToBGR},
 	}
 	k := kinds[im.Format]

@@ -1,0 +1,151 @@
+package auto_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/auto"
+	"github.com/edge-infer/edge-infer/engine/enginetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is an engine that only describes itself.
+type fake struct {
+	engine.Engine
+	name string
+}
+
+func (f fake) Model() engine.Model { return engine.Model{Backend: f.name} }
+
+func works(name, title string) auto.Candidate {
+	return auto.Candidate{
+		Engine: name, Title: title,
+		Open: func(_ context.Context, address string, _ engine.Options) (engine.Engine, error) {
+			return fake{name: title + address}, nil
+		},
+		Find: func(engine.Options) (string, string, error) { return "/lib/" + name, "1.2", nil },
+	}
+}
+
+func fails(name, title string, err error) auto.Candidate {
+	return auto.Candidate{
+		Engine: name, Title: title,
+		Open: func(context.Context, string, engine.Options) (engine.Engine, error) { return nil, err },
+		Find: func(engine.Options) (string, string, error) { return "", "", err },
+	}
+}
+
+var (
+	missing = &engine.Error{Op: "open", Backend: "tensorrt", Kind: engine.ErrUnavailable, Message: "no libnvinfer"}
+	strange = &engine.Error{Op: "open", Backend: "tensorrt", Kind: engine.ErrUnsupported, Message: "no such layer"}
+	broken  = &engine.Error{Op: "model", Backend: "onnx", Kind: engine.ErrUnsupported, Message: "a PNG picture"}
+)
+
+func only(c auto.Candidate) auto.Candidate {
+	c.Explicit = true
+	return c
+}
+
+func on(c auto.Candidate, provider engine.Provider) auto.Candidate {
+	c.Provider = provider
+	return c
+}
+
+func TestOpen(t *testing.T) {
+	list := []auto.Candidate{
+		fails("tensorrt", "tensorrt", missing), on(fails("onnxruntime", "onnxruntime on CUDA", missing), engine.CUDA),
+		on(works("onnxruntime", "onnxruntime on the CPU"), engine.CPU), only(works("triton", "triton at ")),
+	}
+	for _, test := range []struct {
+		name, engine string
+		provider     engine.Provider
+		candidates   []auto.Candidate
+		backend      string
+		reason       string
+		err          string
+		kind         error
+		logged       int
+	}{
+		{
+			name: "degrades and says why", engine: "auto", candidates: list, backend: "onnxruntime on the CPU", logged: 2,
+			reason: "onnxruntime on the CPU works; tensorrt refused: tensorrt open: no libnvinfer; onnxruntime on CUDA refused: tensorrt open: no libnvinfer",
+		},
+		{
+			name: "empty means auto", candidates: []auto.Candidate{works("tensorrt", "tensorrt"), works("onnxruntime", "ort")},
+			backend: "tensorrt", reason: "tensorrt is the first choice and works",
+		},
+		{name: "a named one never degrades", engine: "tensorrt", candidates: list, err: "tensorrt open: no libnvinfer", kind: engine.ErrUnavailable},
+		{name: "by name and provider", engine: "onnxruntime", provider: engine.CPU, candidates: list, backend: "onnxruntime on the CPU", reason: "onnxruntime on the CPU was asked for"},
+		{name: "a named provider never degrades", engine: "onnxruntime", provider: engine.CUDA, candidates: list, err: "tensorrt open: no libnvinfer", kind: engine.ErrUnavailable},
+		{name: "address", engine: "triton=host:8001", candidates: list, backend: "triton at host:8001", reason: "triton at  was asked for"},
+		{name: "unknown", engine: "openvino", candidates: list, err: `engine open: "openvino" is no engine (use auto, tensorrt, onnxruntime, triton)`, kind: engine.ErrUnsupported},
+		{name: "unknown provider", provider: "npu", candidates: list[1:3], err: `engine open: no engine has the provider "npu" (use cpu or cuda)`, kind: engine.ErrUnsupported},
+		{
+			name: "none", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", missing), fails("onnxruntime", "ort", missing)}, logged: 2,
+			err: "engine open: no backend runs the model: tensorrt refused: tensorrt open: no libnvinfer; ort refused: tensorrt open: no libnvinfer", kind: engine.ErrUnavailable,
+		},
+		{
+			name: "unsupported by all", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", strange), fails("onnxruntime", "ort", strange)}, logged: 2,
+			err: "engine open: no backend runs the model: tensorrt refused: tensorrt open: no such layer; ort refused: tensorrt open: no such layer", kind: engine.ErrUnsupported,
+		},
+		{name: "a broken file is told once", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", broken), works("onnxruntime", "ort")}, err: "onnx model: a PNG picture", kind: engine.ErrUnsupported},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var log bytes.Buffer
+			choice := auto.Choice{Engine: test.engine, Candidates: test.candidates}
+			e, err := auto.Open(t.Context(), engine.Options{Provider: test.provider}, choice, slog.New(slog.NewTextHandler(&log, nil)))
+			assert.Equal(t, test.logged, strings.Count(log.String(), "engine refused"), log.String())
+			if test.err != "" {
+				require.EqualError(t, err, test.err)
+				require.ErrorIs(t, err, test.kind)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, test.backend, e.Model().Backend)
+			assert.Equal(t, test.reason, e.Model().Reason)
+		})
+	}
+}
+
+func TestOpenStopsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := auto.Open(ctx, engine.Options{}, auto.Choice{Candidates: []auto.Candidate{works("a", "a")}}, slog.New(slog.DiscardHandler))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestReport(t *testing.T) {
+	report, err := auto.Report(engine.Options{}, auto.Choice{Candidates: []auto.Candidate{
+		fails("tensorrt", "tensorrt", missing), works("onnxruntime", "ort"), works("other", "other"), only(works("triton", "triton")),
+	}})
+	require.NoError(t, err)
+	assert.Equal(t, []auto.Backend{
+		{Engine: "tensorrt", Title: "tensorrt", Reason: "tensorrt open: no libnvinfer"},
+		{Engine: "onnxruntime", Title: "ort", Path: "/lib/onnxruntime", Version: "1.2", Usable: true, Chosen: true},
+		{Engine: "other", Title: "other", Path: "/lib/other", Version: "1.2", Usable: true},
+	}, report)
+}
+
+// The real list, on whatever this machine has: the CPU always works where the tests run.
+func TestRealBackends(t *testing.T) {
+	e, err := auto.Open(t.Context(), enginetest.Network(t, "picture"), auto.Choice{}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	assert.NotEmpty(t, e.Model().Reason)
+	report, err := auto.Report(engine.Options{}, auto.Choice{})
+	require.NoError(t, err)
+	last := report[len(report)-1]
+	assert.Equal(t, "onnxruntime on the CPU", last.Title)
+	assert.True(t, last.Usable, last.Reason)
+	assert.NotEmpty(t, last.Version)
+	assert.FileExists(t, last.Path)
+}

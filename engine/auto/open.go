@@ -1,0 +1,130 @@
+package auto
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// Choice is what the user asked for.
+type Choice struct {
+	// Engine is "auto" or empty for the first backend that runs the model, or the name of a backend, followed by "=address" where it needs
+	// one. A backend that was named is never replaced by another.
+	Engine string
+	// Candidates is where to choose from; nil means Candidates().
+	Candidates []Candidate
+}
+
+// Open opens the model on the first backend that takes it. Every refusal is logged once with its reason, and told in Model().Reason. The
+// error, when none takes it, is an *engine.Error that tells all the reasons. A broken model file ends the search at once, because no backend
+// would read it.
+func Open(ctx context.Context, options engine.Options, choice Choice, logger *slog.Logger) (engine.Engine, error) {
+	candidates, address, err := choice.candidates(options.Provider)
+	if err != nil {
+		return nil, err
+	}
+	var refused []error
+	var reasons []string
+	for _, c := range candidates {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		e, err := c.Open(ctx, address, options)
+		if err == nil {
+			return &chosen{Engine: e, reason: reason(choice, c, candidates, reasons)}, nil
+		}
+		if known, ok := errors.AsType[*engine.Error](err); ok && known.Op == "model" {
+			return nil, err
+		}
+		if len(candidates) == 1 {
+			return nil, err
+		}
+		logger.Info("engine refused", "engine", c.Title, "reason", err)
+		refused = append(refused, err)
+		reasons = append(reasons, fmt.Sprintf("%s refused: %v", c.Title, err))
+	}
+	return nil, &engine.Error{
+		Op: "open", Backend: "engine", Kind: shared(refused), Message: "no backend runs the model: " + strings.Join(reasons, "; "),
+	}
+}
+
+// candidates returns those that the choice allows, in their order.
+func (c Choice) candidates(provider engine.Provider) (allowed []Candidate, address string, err error) {
+	all := c.Candidates
+	if all == nil {
+		all = Candidates()
+	}
+	name, address, addressed := strings.Cut(c.Engine, "=")
+	automatic := c.automatic()
+	known := []string{"auto"}
+	named := false
+	for _, candidate := range all {
+		if !slices.Contains(known, candidate.Engine) {
+			known = append(known, candidate.Engine)
+		}
+		if automatic && candidate.Explicit || !automatic && candidate.Engine != name {
+			continue
+		}
+		named = true
+		if provider == "" || candidate.Provider == "" || candidate.Provider == provider {
+			allowed = append(allowed, candidate)
+		}
+	}
+	switch {
+	case !named || automatic && addressed:
+		err = &engine.Error{
+			Op: "open", Backend: "engine", Kind: engine.ErrUnsupported, Message: fmt.Sprintf("%q is no engine", c.Engine),
+			Hint: "use " + strings.Join(known, ", "),
+		}
+	case len(allowed) == 0:
+		err = &engine.Error{
+			Op: "open", Backend: "engine", Kind: engine.ErrUnsupported, Message: fmt.Sprintf("no engine has the provider %q", provider),
+			Hint: fmt.Sprintf("use %s or %s", engine.CPU, engine.CUDA),
+		}
+	}
+	return allowed, address, err
+}
+
+func (c Choice) automatic() bool {
+	name, _, _ := strings.Cut(c.Engine, "=")
+	return name == "" || name == "auto"
+}
+
+// shared is the kind that all refusals have in common, nil when there is none.
+func shared(refused []error) error {
+	for _, kind := range []error{engine.ErrUnavailable, engine.ErrUnsupported} {
+		if !slices.ContainsFunc(refused, func(err error) bool { return !errors.Is(err, kind) }) {
+			return kind
+		}
+	}
+	return nil
+}
+
+// reason puts the choice in one sentence.
+func reason(choice Choice, c Candidate, candidates []Candidate, refused []string) string {
+	switch {
+	case !choice.automatic():
+		return strings.Join(append([]string{c.Title + " was asked for"}, refused...), "; ")
+	case len(refused) == 0 && len(candidates) > 1:
+		return c.Title + " is the first choice and works"
+	}
+	return strings.Join(append([]string{c.Title + " works"}, refused...), "; ")
+}
+
+// chosen adds the reason to the engine's model.
+type chosen struct {
+	engine.Engine
+	reason string
+}
+
+// Model implements engine.Engine.
+func (c *chosen) Model() engine.Model {
+	m := c.Engine.Model()
+	m.Reason = c.reason
+	return m
+}
