@@ -1,0 +1,253 @@
+// Package evaluate measures detectors and trackers against the truth and against each other: average precision as the COCO protocol
+// defines it, agreement of two engines, and the multi-object tracking measures. It also reads the usual label files.
+package evaluate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Truth is one labelled object, in pixels of its picture.
+type Truth struct {
+	postprocess.Box
+	Class int
+	// Crowd marks a region with many objects: detections in it count neither for nor against.
+	Crowd bool
+}
+
+const (
+	thresholds    = 10  // IoU 0.50, 0.55 to 0.95
+	recallPoints  = 101 // recall 0, 0.01 to 1
+	maxDetections = 100 // the best of a class on a picture
+)
+
+// Accuracy accumulates the detections of many pictures. The zero value is ready; one goroutine at a time.
+type Accuracy struct {
+	classes []classMatches
+
+	// Scratch of Add.
+	best    []int
+	truths  []int
+	matched [thresholds][]bool
+}
+
+// classMatches is what Add found for one class.
+type classMatches struct {
+	truths     int
+	detections []match
+}
+
+// match is one detection with its verdict at each IoU threshold.
+type match struct {
+	score        float32
+	hit, ignored [thresholds]bool
+}
+
+// Curve is precision over recall at IoU 0.5, a point per distinct score from the highest down.
+type Curve []CurvePoint
+
+// CurvePoint is what taking every detection down to Score gives.
+type CurvePoint struct {
+	Score             float32
+	Precision, Recall float64
+}
+
+// ClassAccuracy is the result of one class.
+type ClassAccuracy struct {
+	Class  int
+	Truths int
+	// AP50 is the average precision at IoU 0.5, AP the mean over IoU 0.50 to 0.95. Both are 0 to 1.
+	AP50, AP float64
+	Curve    Curve
+}
+
+// Result is the mean over the classes that have at least one object.
+type Result struct {
+	MAP50, MAP float64
+	Classes    []ClassAccuracy
+}
+
+// Add scores the detections of one picture. Both slices may be reused afterwards.
+func (a *Accuracy) Add(truths []Truth, detections []postprocess.Detection) {
+	classes := len(a.classes)
+	for i := range truths {
+		classes = max(classes, truths[i].Class+1)
+	}
+	for i := range detections {
+		classes = max(classes, detections[i].Class+1)
+	}
+	a.classes = append(a.classes, make([]classMatches, classes-len(a.classes))...)
+	for class := range a.classes {
+		a.add(class, truths, detections)
+	}
+}
+
+func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Detection) {
+	into := &a.classes[class]
+	// Objects first, crowds last: a detection takes a crowd only when no object fits.
+	a.truths = a.truths[:0]
+	for i := range truths {
+		if truths[i].Class == class && !truths[i].Crowd {
+			a.truths = append(a.truths, i)
+		}
+	}
+	into.truths += len(a.truths)
+	for i := range truths {
+		if truths[i].Class == class && truths[i].Crowd {
+			a.truths = append(a.truths, i)
+		}
+	}
+	a.best = a.best[:0]
+	for i := range detections {
+		if detections[i].Class == class {
+			a.best = append(a.best, i)
+		}
+	}
+	slices.SortStableFunc(a.best, func(i, j int) int { return cmp.Compare(detections[j].Score, detections[i].Score) })
+	a.best = a.best[:min(len(a.best), maxDetections)]
+	for t := range thresholds {
+		a.matched[t] = append(a.matched[t][:0], make([]bool, len(a.truths))...)
+	}
+	for _, i := range a.best {
+		found := match{score: detections[i].Score}
+		for t := range thresholds {
+			found.hit[t], found.ignored[t] = a.take(t, truths, detections[i].Box)
+		}
+		into.detections = append(into.detections, found)
+	}
+}
+
+// take gives the detection the best object that is still free at one threshold.
+func (a *Accuracy) take(t int, truths []Truth, box postprocess.Box) (hit, ignored bool) {
+	chosen, overlap := -1, 0.5+0.05*float64(t)
+	for at, i := range a.truths {
+		truth := &truths[i]
+		if a.matched[t][at] && !truth.Crowd {
+			continue
+		}
+		if chosen >= 0 && truth.Crowd && !truths[a.truths[chosen]].Crowd {
+			break
+		}
+		if iou := overlapOf(box, truth); iou >= overlap {
+			chosen, overlap = at, iou
+		}
+	}
+	if chosen < 0 {
+		return false, false
+	}
+	a.matched[t][chosen] = true
+	return true, truths[a.truths[chosen]].Crowd
+}
+
+// overlapOf is the IoU, or for a crowd the part of the box that lies in it.
+func overlapOf(box postprocess.Box, truth *Truth) float64 {
+	width := float64(min(box.X2, truth.X2)) - float64(max(box.X1, truth.X1))
+	height := float64(min(box.Y2, truth.Y2)) - float64(max(box.Y1, truth.Y1))
+	if width <= 0 || height <= 0 {
+		return 0
+	}
+	shared := width * height
+	if truth.Crowd {
+		return shared / area(box)
+	}
+	return shared / (area(box) + area(truth.Box) - shared)
+}
+
+func area(b postprocess.Box) float64 {
+	return (float64(b.X2) - float64(b.X1)) * (float64(b.Y2) - float64(b.Y1))
+}
+
+// Result is the accuracy over everything added so far.
+func (a *Accuracy) Result() Result {
+	var result Result
+	for class := range a.classes {
+		matches := &a.classes[class]
+		if matches.truths == 0 {
+			continue
+		}
+		slices.SortStableFunc(matches.detections, func(x, y match) int { return cmp.Compare(y.score, x.score) })
+		of := ClassAccuracy{Class: class, Truths: matches.truths, AP50: matches.averagePrecision(0), Curve: matches.curve()}
+		for t := range thresholds {
+			of.AP += matches.averagePrecision(t) / thresholds
+		}
+		result.MAP50 += of.AP50
+		result.MAP += of.AP
+		result.Classes = append(result.Classes, of)
+	}
+	if n := float64(len(result.Classes)); n > 0 {
+		result.MAP50 /= n
+		result.MAP /= n
+	}
+	return result
+}
+
+// averagePrecision is the mean, over 101 recalls, of the best precision at that recall or a higher one.
+func (c *classMatches) averagePrecision(t int) float64 {
+	var recall, precision []float64
+	hits, taken := 0, 0
+	for i := range c.detections {
+		if c.detections[i].ignored[t] {
+			continue
+		}
+		taken++
+		if c.detections[i].hit[t] {
+			hits++
+		}
+		recall = append(recall, float64(hits)/float64(c.truths))
+		precision = append(precision, float64(hits)/float64(taken))
+	}
+	for i := len(precision) - 2; i >= 0; i-- {
+		precision[i] = max(precision[i], precision[i+1])
+	}
+	sum := 0.0
+	for point := range recallPoints {
+		at, _ := slices.BinarySearch(recall, float64(point)/(recallPoints-1))
+		if at < len(precision) {
+			sum += precision[at]
+		}
+	}
+	return sum / recallPoints
+}
+
+func (c *classMatches) curve() Curve {
+	var curve Curve
+	hits, taken := 0, 0
+	for i := range c.detections {
+		d := &c.detections[i]
+		if d.ignored[0] {
+			continue
+		}
+		taken++
+		if d.hit[0] {
+			hits++
+		}
+		point := CurvePoint{d.score, float64(hits) / float64(taken), float64(hits) / float64(c.truths)}
+		if n := len(curve); n > 0 && curve[n-1].Score == d.score {
+			curve[n-1] = point
+		} else {
+			curve = append(curve, point)
+		}
+	}
+	return curve
+}
+
+// F1 is the harmonic mean of precision and recall.
+func (p CurvePoint) F1() float64 {
+	if p.Precision+p.Recall == 0 {
+		return 0
+	}
+	return 2 * p.Precision * p.Recall / (p.Precision + p.Recall)
+}
+
+// Best is the point with the highest F1; its score is the threshold to run with when misses and false alarms weigh the same.
+func (c Curve) Best() CurvePoint {
+	var best CurvePoint
+	for _, point := range c {
+		if point.F1() > best.F1() {
+			best = point
+		}
+	}
+	return best
+}

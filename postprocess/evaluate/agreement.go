@@ -1,0 +1,139 @@
+package evaluate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Agreement compares the detections of a candidate engine with those of a reference on the same pictures. Set the fields, then Add; one
+// goroutine at a time.
+//
+// Boxes of the same class pair up by falling overlap. What is left pairs up again regardless of the class: those are class flips. A box
+// without a partner whose score is within Margin of Threshold counts on neither side, because a drift that small decides whether
+// it was reported at all.
+type Agreement struct {
+	// IoU is the overlap two boxes need to be the same one, 0 for 0.5.
+	IoU float32
+	// MaxDrift is the difference of the scores up to which two boxes agree, 0 for any.
+	MaxDrift float32
+	// Threshold and Margin describe the scores near which a box may be missing on one side; Margin 0 excuses none.
+	Threshold, Margin float32
+
+	report AgreementReport
+	drift  float64
+	iou    float64
+	pairs  []pair
+	used   [2][]bool
+}
+
+// AgreementReport is the sum over the pictures added. Reference = Matched + Flipped + Drifted + Missing + excused ones, and likewise for
+// Candidate with Extra.
+type AgreementReport struct {
+	Pictures  int     `json:"pictures"`
+	Reference int     `json:"reference"` // boxes of the reference engine
+	Candidate int     `json:"candidate"`
+	Matched   int     `json:"matched"` // same place and class, score within MaxDrift
+	Drifted   int     `json:"drifted"` // same place and class, score too far
+	Flipped   int     `json:"flipped"` // same place, other class
+	Missing   int     `json:"missing"` // only the reference has it
+	Extra     int     `json:"extra"`   // only the candidate has it
+	Excused   int     `json:"excused"` // on one side only, but near the threshold
+	MeanDrift float64 `json:"mean_drift"`
+	MaxDrift  float64 `json:"max_drift"` // of the scores of boxes at the same place with the same class
+	MeanIoU   float64 `json:"mean_iou"`
+	MinIoU    float64 `json:"min_iou"`
+	MatchRate float64 `json:"match_rate"` // 2 Matched / (Reference + Candidate - Excused), 1 when both are empty
+}
+
+type pair struct {
+	iou                  float32
+	reference, candidate int
+}
+
+// Add compares one picture.
+func (a *Agreement) Add(reference, candidate []postprocess.Detection) {
+	r := &a.report
+	if r.Pictures == 0 {
+		r.MinIoU = 1
+	}
+	r.Pictures++
+	r.Reference += len(reference)
+	r.Candidate += len(candidate)
+	a.used[0] = append(a.used[0][:0], make([]bool, len(reference))...)
+	a.used[1] = append(a.used[1][:0], make([]bool, len(candidate))...)
+	a.match(reference, candidate, func(x, y *postprocess.Detection, iou float32) {
+		drift := math.Abs(float64(x.Score) - float64(y.Score))
+		a.drift += drift
+		a.iou += float64(iou)
+		r.MaxDrift = max(r.MaxDrift, drift)
+		r.MinIoU = min(r.MinIoU, float64(iou))
+		if a.MaxDrift > 0 && drift > float64(a.MaxDrift) {
+			r.Drifted++
+		} else {
+			r.Matched++
+		}
+	}, func(x, y *postprocess.Detection) bool { return x.Class == y.Class })
+	a.match(reference, candidate, func(*postprocess.Detection, *postprocess.Detection, float32) { r.Flipped++ },
+		func(*postprocess.Detection, *postprocess.Detection) bool { return true })
+	r.Missing += a.lonely(reference, a.used[0])
+	r.Extra += a.lonely(candidate, a.used[1])
+}
+
+// match pairs what is still free on both sides, largest overlap first.
+func (a *Agreement) match(reference, candidate []postprocess.Detection, found func(x, y *postprocess.Detection, iou float32),
+	may func(x, y *postprocess.Detection) bool,
+) {
+	limit := a.IoU
+	if limit == 0 {
+		limit = 0.5
+	}
+	a.pairs = a.pairs[:0]
+	for i := range reference {
+		for j := range candidate {
+			if a.used[0][i] || a.used[1][j] || !may(&reference[i], &candidate[j]) {
+				continue
+			}
+			if iou := reference[i].IoU(candidate[j].Box); iou >= limit {
+				a.pairs = append(a.pairs, pair{iou, i, j})
+			}
+		}
+	}
+	slices.SortStableFunc(a.pairs, func(x, y pair) int { return cmp.Compare(y.iou, x.iou) })
+	for _, p := range a.pairs {
+		if !a.used[0][p.reference] && !a.used[1][p.candidate] {
+			a.used[0][p.reference], a.used[1][p.candidate] = true, true
+			found(&reference[p.reference], &candidate[p.candidate], p.iou)
+		}
+	}
+}
+
+// lonely counts the boxes without a partner that no margin excuses.
+func (a *Agreement) lonely(detections []postprocess.Detection, used []bool) int {
+	count := 0
+	for i := range detections {
+		switch {
+		case used[i]:
+		case detections[i].Score < a.Threshold+a.Margin:
+			a.report.Excused++
+		default:
+			count++
+		}
+	}
+	return count
+}
+
+// Report is the agreement over everything added so far.
+func (a *Agreement) Report() AgreementReport {
+	r := a.report
+	if same := r.Matched + r.Drifted; same > 0 {
+		r.MeanDrift, r.MeanIoU = a.drift/float64(same), a.iou/float64(same)
+	}
+	r.MatchRate = 1
+	if total := r.Reference + r.Candidate - r.Excused; total > 0 {
+		r.MatchRate = 2 * float64(r.Matched) / float64(total)
+	}
+	return r
+}

@@ -1,0 +1,191 @@
+package evaluate
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+type cocoImage struct {
+	ID       int64  `json:"id"`
+	FileName string `json:"file_name"`
+	Width    int    `json:"width"`
+	Height   int    `json:"height"`
+}
+
+type cocoCategory struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+}
+
+type cocoAnnotation struct {
+	ImageID    int64     `json:"image_id"`
+	CategoryID int64     `json:"category_id"`
+	Box        []float64 `json:"bbox"`
+	Crowd      int       `json:"iscrowd"`
+
+	line int
+}
+
+// cocoReader goes through an annotation file member by member, so that every error can name its line.
+type cocoReader struct {
+	name        string
+	text        []byte
+	decoder     *json.Decoder
+	images      []cocoImage
+	imageLines  []int
+	categories  []cocoCategory
+	annotations []cocoAnnotation
+}
+
+// parseCOCO reads an instances file. Classes are numbered by rising category id, which for the demo scenes and for the COCO
+// categories is the order that models use.
+func parseCOCO(name string, text []byte) (*Dataset, error) {
+	r := &cocoReader{name: name, text: text, decoder: json.NewDecoder(bytes.NewReader(text))}
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	return r.dataset()
+}
+
+// line is the number of the line that the decoder has reached, not counting blank space before the next value.
+func (r *cocoReader) line(offset int64) int {
+	offset = min(offset, int64(len(r.text)))
+	rest := r.text[offset:]
+	offset += int64(len(rest) - len(bytes.TrimLeft(rest, " \t\r\n,:")))
+	return 1 + bytes.Count(r.text[:offset], []byte{'\n'})
+}
+
+func (r *cocoReader) refuse(err error) error {
+	offset := r.decoder.InputOffset()
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		offset = syntax.Offset
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err, offset = errors.New("the file ends too early"), int64(len(r.text))
+	}
+	return fmt.Errorf("%s:%d: %s", r.name, r.line(offset), strings.TrimPrefix(err.Error(), "json: "))
+}
+
+func (r *cocoReader) read() error {
+	if err := r.open('{', "the file"); err != nil {
+		return err
+	}
+	for r.decoder.More() {
+		key, err := r.decoder.Token()
+		if err != nil {
+			return r.refuse(err)
+		}
+		switch key {
+		case "images":
+			err = list(r, "images", func(v cocoImage, line int) {
+				r.images = append(r.images, v)
+				r.imageLines = append(r.imageLines, line)
+			})
+		case "categories":
+			err = list(r, "categories", func(v cocoCategory, _ int) { r.categories = append(r.categories, v) })
+		case "annotations":
+			err = list(r, "annotations", func(v cocoAnnotation, line int) {
+				v.line = line
+				r.annotations = append(r.annotations, v)
+			})
+		default:
+			var skipped json.RawMessage
+			if err = r.decoder.Decode(&skipped); err != nil {
+				err = r.refuse(err)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := r.decoder.Token(); err != nil {
+		return r.refuse(err)
+	}
+	return nil
+}
+
+func (r *cocoReader) open(want json.Delim, what string) error {
+	token, err := r.decoder.Token()
+	if err != nil {
+		return r.refuse(err)
+	}
+	if token != want {
+		return r.refuse(fmt.Errorf("%s must start with %q", what, rune(want)))
+	}
+	return nil
+}
+
+func list[T any](r *cocoReader, what string, add func(T, int)) error {
+	if err := r.open('[', what); err != nil {
+		return err
+	}
+	for r.decoder.More() {
+		line := r.line(r.decoder.InputOffset())
+		var value T
+		if err := r.decoder.Decode(&value); err != nil {
+			return r.refuse(err)
+		}
+		add(value, line)
+	}
+	if _, err := r.decoder.Token(); err != nil {
+		return r.refuse(err)
+	}
+	return nil
+}
+
+func (r *cocoReader) dataset() (*Dataset, error) {
+	sort.SliceStable(r.categories, func(i, j int) bool { return r.categories[i].ID < r.categories[j].ID })
+	d := &Dataset{}
+	classes := make(map[int64]int, len(r.categories))
+	for _, category := range r.categories {
+		classes[category.ID] = len(d.Labels)
+		d.Labels = append(d.Labels, category.Name)
+	}
+	pictures := make(map[int64]int, len(r.images))
+	for i, im := range r.images {
+		if im.FileName == "" || im.Width < 1 || im.Height < 1 {
+			return nil, fmt.Errorf("%s:%d: image %d needs file_name, width and height", r.name, r.imageLines[i], im.ID)
+		}
+		if !filepath.IsLocal(im.FileName) {
+			return nil, fmt.Errorf("%s:%d: file name %q leaves the dataset's folder", r.name, r.imageLines[i], im.FileName)
+		}
+		if _, twice := pictures[im.ID]; twice {
+			return nil, fmt.Errorf("%s:%d: image id %d is used twice", r.name, r.imageLines[i], im.ID)
+		}
+		pictures[im.ID] = len(d.Pictures)
+		d.Pictures = append(d.Pictures, Picture{Path: im.FileName, Width: im.Width, Height: im.Height})
+	}
+	for i := range r.annotations {
+		a := &r.annotations[i]
+		picture, ok := pictures[a.ImageID]
+		if !ok {
+			return nil, fmt.Errorf("%s:%d: annotation of image %d, which is not in the list of images", r.name, a.line, a.ImageID)
+		}
+		class, ok := classes[a.CategoryID]
+		if !ok {
+			return nil, fmt.Errorf("%s:%d: category %d is not in the list of categories", r.name, a.line, a.CategoryID)
+		}
+		const far = 1e6
+		if len(a.Box) != 4 || !(math.Abs(a.Box[0]) < far && math.Abs(a.Box[1]) < far && a.Box[2] >= 0 && a.Box[2] < far && a.Box[3] >= 0 && a.Box[3] < far) {
+			return nil, fmt.Errorf("%s:%d: bbox %v is not x, y, width, height in pixels", r.name, a.line, a.Box)
+		}
+		d.Pictures[picture].Truths = append(d.Pictures[picture].Truths, Truth{
+			Box: postprocess.Box{
+				X1: float32(a.Box[0]), Y1: float32(a.Box[1]), X2: float32(a.Box[0] + a.Box[2]), Y2: float32(a.Box[1] + a.Box[3]),
+			},
+			Class: class,
+			Crowd: a.Crowd != 0,
+		})
+	}
+	return d, nil
+}
