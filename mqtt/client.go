@@ -48,6 +48,11 @@ type Client struct {
 	// DetectionsInterval is the least time between two detections messages of one camera; 0 sends each frame's.
 	DetectionsInterval time.Duration
 
+	// DiscoveryPrefix is the first topic level of Home Assistant's discovery, usually "homeassistant"; empty turns it off.
+	DiscoveryPrefix string
+	// Controller carries out remote commands; nil turns remote control off.
+	Controller Controller
+
 	Logger *slog.Logger // slog.Default when nil
 
 	// Set by Open.
@@ -68,7 +73,8 @@ type Client struct {
 
 	mu         sync.Mutex
 	slots      map[slotKey]*slot
-	order      []*slot // in the order of their making
+	order      []*slot           // in the order of their making
+	cameras    map[string]string // name by topic level, of cameras that have controls
 	connection Connection
 	opened     bool
 }
@@ -94,6 +100,9 @@ func (c *Client) Open() error {
 	c.topics = Topics{Root: c.Root, Device: c.Device}
 	if err := c.topics.Check(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
+	}
+	if strings.ContainsAny(c.DiscoveryPrefix, "+#\x00") {
+		return fmt.Errorf("open mqtt: discovery prefix %q cannot start a topic (leave out + and #)", c.DiscoveryPrefix)
 	}
 	if len(c.Brokers) == 0 {
 		return errors.New("open mqtt: no broker address")
@@ -125,7 +134,7 @@ func (c *Client) Open() error {
 	c.started = time.Now()
 	c.run = strconv.FormatInt(c.started.UnixMicro(), 36)
 	c.latest, c.reliable = newLane(), newLane()
-	c.slots = map[slotKey]*slot{}
+	c.slots, c.cameras = map[slotKey]*slot{}, map[string]string{}
 	c.spool = &spool{Spool: c.Spool, log: c.Logger, notify: c.reliable.signal}
 	if err := c.spool.open(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
@@ -169,7 +178,7 @@ func (c *Client) attempt(ctx context.Context, failures *int) time.Duration {
 	const settled = 10 * time.Second // a connection that lasted this long starts the backoff anew
 	refused := 0
 	for _, to := range c.addresses {
-		s, err := c.connect(ctx, to)
+		s, err := c.connect(ctx, to, identity{id: c.ClientID, will: true, inbound: inboundLimit})
 		if ctx.Err() != nil {
 			if err == nil {
 				s.fail(errStopped)

@@ -2,23 +2,329 @@ package mqtt
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
-// inboundLimit bounds the commands that wait to be handled; more are refused.
-const inboundLimit = 64
+// Controller carries out remote commands. Its methods are called one at a time, with values that are in range and with the name of a camera
+// that Client.Settings has named. They must return soon and must not call Client.Close; what they return as an error is published on the
+// error topic, and without one the new value on the control's state topic.
+type Controller interface {
+	SetDetect(camera string, on bool) error
+	SetThreshold(camera string, threshold float64) error // 0 to 1
+	SetInterval(camera string, frames int) error         // infer every frames-th frame, 1 to 1000
+	SetLabels(camera string, labels []string) error      // nil: all labels
+	Snapshot(camera string) error
+	Reload() error
+	Restart() error
+}
+
+// Settings are the values of a camera's controls.
+type Settings struct {
+	Detect    bool
+	Threshold float64
+	Interval  int
+	Labels    []string // nil: all
+}
+
+// The controls, as they are called in topics.
+const (
+	controlDetect    = "detect"
+	controlThreshold = "threshold"
+	controlInterval  = "interval"
+	controlLabels    = "labels"
+	controlSnapshot  = "snapshot"
+	controlReload    = "reload"
+	controlRestart   = "restart"
+)
+
+const (
+	inboundLimit  = 64   // commands that wait to be carried out; more are refused
+	commandLimit  = 4096 // bytes of a command
+	labelLimit    = 100  // labels in a command
+	intervalLimit = 1000
+	allLabels     = "*"
+	press         = "PRESS" // what Home Assistant's buttons send
+)
+
+// Settings publishes the values of a camera's controls, QoS 1 and retained, and opens the controls for commands.
+func (c *Client) Settings(camera string, settings Settings) {
+	c.mu.Lock()
+	c.cameras[level(camera)] = camera
+	c.mu.Unlock()
+	c.setting(camera, controlDetect, onOff(settings.Detect))
+	c.setting(camera, controlThreshold, string(appendDecimal(nil, settings.Threshold)))
+	c.setting(camera, controlInterval, strconv.Itoa(settings.Interval))
+	c.setting(camera, controlLabels, joinLabels(settings.Labels))
+}
+
+func (c *Client) setting(camera, control, value string) {
+	if s := c.slot(slotKey{kind: kindSetting, camera: camera, name: control}); s != nil {
+		s.put(func(buf []byte) []byte { return append(buf, value...) })
+	}
+}
+
+func onOff(on bool) string {
+	if on {
+		return "ON"
+	}
+	return "OFF"
+}
+
+func joinLabels(labels []string) string {
+	if labels == nil {
+		return allLabels
+	}
+	return strings.Join(labels, ",")
+}
+
+// command is a message to a set topic that was understood.
+type command struct {
+	camera, control string
+	on              bool
+	threshold       float64
+	interval        int
+	labels          []string
+}
+
+// errNoCommand is for messages that are not commands: an empty payload is what clearing a retained message sends.
+var errNoCommand = errors.New("no command")
+
+// parseCommand reads a message below base; name turns a topic level into a camera's name.
+func parseCommand(base, topic string, payload []byte, name func(level string) (string, bool)) (command, error) {
+	rest, found := strings.CutPrefix(topic, base)
+	if !found {
+		return command{}, errNoCommand
+	}
+	path, found := strings.CutSuffix(rest, "/set")
+	if !found || len(payload) == 0 {
+		return command{}, errNoCommand
+	}
+	var c command
+	if camera, control, found := strings.Cut(path, "/"); found {
+		known := false
+		if c.camera, known = name(camera); !known {
+			return command{}, errors.New("unknown camera")
+		}
+		c.control = control
+	} else {
+		c.control = path
+	}
+	if len(payload) > commandLimit {
+		return command{}, fmt.Errorf("%d bytes, at most %d are read", len(payload), commandLimit)
+	}
+	value := strings.TrimSpace(string(payload))
+	if !utf8.ValidString(value) {
+		return command{}, errors.New("not UTF-8 text")
+	}
+	return c, c.read(value)
+}
+
+// read fills in the value that the control takes.
+func (c *command) read(value string) error {
+	control := c.control
+	if c.camera == "" && control != controlReload && control != controlRestart || c.camera != "" && (control == controlReload || control == controlRestart) {
+		control = ""
+	}
+	switch control {
+	case controlDetect:
+		switch strings.ToUpper(value) {
+		case "ON":
+			c.on = true
+		case "OFF":
+		default:
+			return fmt.Errorf("want ON or OFF, got %s", quote(value))
+		}
+	case controlThreshold:
+		threshold, err := strconv.ParseFloat(value, 64)
+		if err != nil || strings.Trim(value, "0123456789.eE+-") != "" || !(threshold >= 0 && threshold <= 1) {
+			return fmt.Errorf("want a number from 0 to 1, got %s", quote(value))
+		}
+		c.threshold = threshold
+	case controlInterval:
+		interval, err := strconv.Atoi(value)
+		if err != nil || interval < 1 || interval > intervalLimit {
+			return fmt.Errorf("want a whole number from 1 to %d, got %s", intervalLimit, quote(value))
+		}
+		c.interval = interval
+	case controlLabels:
+		if value == allLabels {
+			return nil
+		}
+		c.labels = strings.Split(value, ",")
+		for i, label := range c.labels {
+			c.labels[i] = strings.TrimSpace(label)
+			if c.labels[i] == "" {
+				return fmt.Errorf("want labels with commas between them, or * for all, got %s", quote(value))
+			}
+		}
+		if len(c.labels) > labelLimit {
+			return fmt.Errorf("%d labels, at most %d are taken", len(c.labels), labelLimit)
+		}
+	case controlSnapshot, controlReload, controlRestart:
+		if value != press {
+			return fmt.Errorf("want %s, got %s", press, quote(value))
+		}
+	default:
+		return errors.New("unknown control")
+	}
+	return nil
+}
+
+// quote shows the start of a foreign text.
+func quote(text string) string {
+	if len(text) > 40 {
+		return strconv.QuoteToASCII(text[:40]) + " and more"
+	}
+	return strconv.QuoteToASCII(text)
+}
+
+// carryOut calls the controller and publishes the value that is now in force.
+func (c *Client) carryOut(cmd command) error {
+	switch cmd.control {
+	case controlDetect:
+		if err := c.Controller.SetDetect(cmd.camera, cmd.on); err != nil {
+			return err
+		}
+		c.setting(cmd.camera, cmd.control, onOff(cmd.on))
+	case controlThreshold:
+		if err := c.Controller.SetThreshold(cmd.camera, cmd.threshold); err != nil {
+			return err
+		}
+		c.setting(cmd.camera, cmd.control, string(appendDecimal(nil, cmd.threshold)))
+	case controlInterval:
+		if err := c.Controller.SetInterval(cmd.camera, cmd.interval); err != nil {
+			return err
+		}
+		c.setting(cmd.camera, cmd.control, strconv.Itoa(cmd.interval))
+	case controlLabels:
+		if err := c.Controller.SetLabels(cmd.camera, cmd.labels); err != nil {
+			return err
+		}
+		c.setting(cmd.camera, cmd.control, joinLabels(cmd.labels))
+	case controlSnapshot:
+		return c.Controller.Snapshot(cmd.camera)
+	case controlReload:
+		return c.Controller.Reload()
+	case controlRestart:
+		return c.Controller.Restart()
+	}
+	return nil
+}
+
+// refuse answers a command on the error topic.
+func (c *Client) refuse(topic string, reason error) {
+	c.Logger.Warn("mqtt command refused", "topic", topic, "error", reason)
+	now := time.Now()
+	c.slot(slotKey{kind: kindError}).put(func(buf []byte) []byte {
+		buf = append(buf, schemaVersion+`"device":`...)
+		buf = appendString(buf, c.Device)
+		buf = append(buf, `,"time":`...)
+		buf = appendTime(buf, now)
+		buf = append(buf, `,"topic":`...)
+		buf = appendString(buf, topic)
+		buf = append(buf, `,"error":`...)
+		buf = appendString(buf, reason.Error())
+		return append(buf, '}')
+	})
+}
 
 // subscription is a subscribe request under way.
 type subscription struct {
 	done  <-chan struct{}
-	token paho.Token
+	token *paho.SubscribeToken
 }
 
-func (s *session) subscribe() subscription { return subscription{} }
+// subscribe asks for commands and for Home Assistant's birth message, where they are wanted.
+func (s *session) subscribe() subscription {
+	c := s.client
+	filters := map[string]byte{}
+	if c.Controller != nil {
+		filters[c.topics.base()+"+/set"] = 1
+		filters[c.topics.base()+"+/+/set"] = 1
+	}
+	if c.DiscoveryPrefix != "" {
+		filters[c.birthTopic()] = 1
+	}
+	if len(filters) == 0 {
+		return subscription{}
+	}
+	token := s.paho.SubscribeMultiple(filters, nil).(*paho.SubscribeToken)
+	return subscription{done: token.Done(), token: token}
+}
 
-func (s *subscription) report(*Client) {}
+// report logs what the broker refused.
+func (s *subscription) report(c *Client) {
+	const failure = 0x80 // MQTT 3.1.1 section 3.9.3
+	if err := s.token.Error(); err != nil {
+		c.Logger.Warn("mqtt cannot subscribe", "error", err)
+	}
+	for filter, code := range s.token.Result() {
+		if code == failure {
+			c.Logger.Warn("mqtt subscription refused, remote control does not work (check what the broker allows this client)", "filter", filter)
+		}
+	}
+}
 
-func (s *session) receive(m paho.Message) {}
+// receive takes a message on paho's goroutine, which must not wait.
+func (s *session) receive(m paho.Message) {
+	select {
+	case s.inbound <- m:
+	default:
+		s.client.refuse(m.Topic(), errors.New("too many commands at once"))
+	}
+}
 
-func (s *session) handleInbound(ctx context.Context) {}
+// handleInbound carries out commands until the session ends.
+func (s *session) handleInbound(ctx context.Context) {
+	c := s.client
+	name := func(level string) (string, bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		camera, known := c.cameras[level]
+		return camera, known
+	}
+	for {
+		var m paho.Message
+		select {
+		case m = <-s.inbound:
+		case <-s.done:
+			return
+		case <-ctx.Done():
+			return
+		}
+		if c.DiscoveryPrefix != "" && m.Topic() == c.birthTopic() {
+			if string(m.Payload()) == "online" && !m.Retained() {
+				c.slot(slotKey{kind: kindDiscovery}).renew()
+			}
+			continue
+		}
+		if c.Controller == nil {
+			continue
+		}
+		if m.Retained() {
+			// It would be carried out again at every connection.
+			if len(m.Payload()) > 0 {
+				c.refuse(m.Topic(), errors.New("retained commands are ignored, publish without the retain flag"))
+			}
+			continue
+		}
+		cmd, err := parseCommand(c.topics.base(), m.Topic(), m.Payload(), name)
+		if errors.Is(err, errNoCommand) {
+			continue
+		}
+		if err == nil {
+			c.Logger.Info("mqtt command", "camera", cmd.camera, "control", cmd.control, "payload", quote(string(m.Payload())))
+			err = c.carryOut(cmd)
+		}
+		if err != nil {
+			c.refuse(m.Topic(), err)
+		}
+	}
+}

@@ -21,6 +21,9 @@ const (
 	kindZone
 	kindLine
 	kindSnapshot
+	kindSetting
+	kindError
+	kindDiscovery
 )
 
 // Detections publishes one frame's detections, QoS 0, newest wins. It never blocks and allocates nothing once the camera is known.
@@ -88,7 +91,7 @@ func (c *Client) slot(key slotKey) *slot {
 	if s := c.slots[key]; s != nil {
 		return s
 	}
-	if len(c.slots) >= slotLimit {
+	if len(c.slots) >= slotLimit && key.camera != "" {
 		c.state.offer(1)
 		c.state.drop(1)
 		return nil
@@ -107,6 +110,12 @@ func (c *Client) slot(key slotKey) *slot {
 		s.topic = c.topics.Zone(key.camera, key.name, key.label)
 	case kindLine:
 		s.topic = c.topics.Line(key.camera, key.name)
+	case kindSetting:
+		s.topic = c.topics.State(key.camera, key.name)
+	case kindError:
+		s.topic, s.retain = c.topics.Error(), false
+	case kindDiscovery:
+		s.topic = c.discoveryTopic()
 	case kindSnapshot:
 		s.topic, s.lane = c.topics.Snapshot(key.camera, key.label), c.latest
 	}

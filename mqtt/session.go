@@ -49,8 +49,16 @@ func (s *session) fail(err error) {
 	})
 }
 
+// identity is how a session presents itself.
+type identity struct {
+	id   string
+	will bool // whether the broker says offline when the connection is lost
+	// inbound is how many received messages may wait.
+	inbound int
+}
+
 // connect opens a session. The context ends the attempt.
-func (c *Client) connect(ctx context.Context, to address) (*session, error) {
+func (c *Client) connect(ctx context.Context, to address, as identity) (*session, error) {
 	password, err := c.password(to)
 	if err != nil {
 		return nil, err
@@ -60,12 +68,12 @@ func (c *Client) connect(ctx context.Context, to address) (*session, error) {
 		return nil, err
 	}
 	s := &session{client: c, ending: make(chan struct{}), done: make(chan struct{}),
-		jobs: make(chan publication), tokens: make(chan paho.Token, 1), inbound: make(chan paho.Message, inboundLimit)}
+		jobs: make(chan publication), tokens: make(chan paho.Token, 1), inbound: make(chan paho.Message, as.inbound)}
 	s.conn = newConnection(conn, c.WriteTimeout, s.fail)
 
 	options := paho.NewClientOptions()
 	options.AddBroker(to.String())
-	options.SetClientID(c.ClientID)
+	options.SetClientID(as.id)
 	options.SetUsername(c.user(to))
 	options.SetPassword(password)
 	options.SetProtocolVersion(4) // a fixed version: paho would answer a refused login by a second one in MQTT 3.1
@@ -77,7 +85,9 @@ func (c *Client) connect(ctx context.Context, to address) (*session, error) {
 	options.SetPingTimeout(c.KeepAlive / 2)
 	options.SetWriteTimeout(c.WriteTimeout)
 	options.SetOrderMatters(true)
-	options.SetBinaryWill(c.topics.Available(), []byte("offline"), 1, true)
+	if as.will {
+		options.SetBinaryWill(c.topics.Available(), []byte("offline"), 1, true)
+	}
 	options.SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) { s.receive(m) })
 	options.SetConnectionLostHandler(func(_ paho.Client, err error) { s.fail(err) })
 	options.SetCustomOpenConnectionFn(func(*url.URL, paho.ClientOptions) (net.Conn, error) { return s.conn, nil })
@@ -105,11 +115,10 @@ func (s *session) serve(ctx context.Context) error {
 		slot.renew()
 	}
 	go s.publishJobs()
-	var senders, receivers sync.WaitGroup
+	go s.handleInbound(ctx) // not waited for: a command may take its time
+	var senders sync.WaitGroup
 	senders.Go(s.sendLatest)
 	senders.Go(s.sendReliable)
-	receivers.Go(func() { s.handleInbound(ctx) })
-	defer receivers.Wait()
 
 	select {
 	case <-s.done:

@@ -1,0 +1,194 @@
+package mqtt
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// recorder is a controller that notes its calls.
+type recorder struct {
+	mu    sync.Mutex
+	calls []string
+	err   error
+}
+
+func (r *recorder) note(format string, arguments ...any) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, fmt.Sprintf(format, arguments...))
+	return r.err
+}
+
+func (r *recorder) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string{}, r.calls...)
+}
+
+func (r *recorder) SetDetect(camera string, on bool) error { return r.note("detect %s %v", camera, on) }
+func (r *recorder) SetThreshold(camera string, v float64) error {
+	return r.note("threshold %s %v", camera, v)
+}
+func (r *recorder) SetInterval(camera string, n int) error { return r.note("interval %s %d", camera, n) }
+func (r *recorder) SetLabels(camera string, labels []string) error {
+	return r.note("labels %s %q", camera, labels)
+}
+func (r *recorder) Snapshot(camera string) error { return r.note("snapshot %s", camera) }
+func (r *recorder) Reload() error                { return r.note("reload") }
+func (r *recorder) Restart() error               { return r.note("restart") }
+
+func TestCommandsAreCarriedOutAndAnswered(t *testing.T) {
+	broker := startBroker(t, "")
+	sub := subscribe(t, broker.URL(), "edge-infer/#")
+	r := &recorder{}
+	c := testClient(broker.URL())
+	c.Controller = r
+	start(t, c)
+	waitConnected(t, c)
+	c.Settings("cam/0", Settings{Detect: true, Threshold: 0.25, Interval: 1})
+	base := "edge-infer/gate/cam_0/"
+	sub.waitLast(t, base+"detect/state", "ON")
+	sub.waitLast(t, base+"threshold/state", "0.25")
+	sub.waitLast(t, base+"interval/state", "1")
+	sub.waitLast(t, base+"labels/state", "*")
+	require.Eventually(t, func() bool { // until the subscription is there
+		sub.client.Publish(base+"snapshot/set", 1, false, "PRESS").WaitTimeout(patience)
+		return len(r.all()) > 0
+	}, patience, 20*time.Millisecond)
+	for _, step := range []struct{ topic, payload, state string }{
+		{base + "detect", "OFF", "OFF"},
+		{base + "detect", "on", "ON"},
+		{base + "threshold", " 0.5\n", "0.5"},
+		{base + "interval", "5", "5"},
+		{base + "labels", "person, traffic light", "person,traffic light"},
+		{base + "labels", "*", "*"},
+	} {
+		sub.client.Publish(step.topic+"/set", 1, false, step.payload).WaitTimeout(patience)
+		sub.waitLast(t, step.topic+"/state", step.state)
+	}
+	sub.client.Publish("edge-infer/gate/reload/set", 1, false, "PRESS").WaitTimeout(patience)
+	sub.client.Publish("edge-infer/gate/restart/set", 1, false, "PRESS").WaitTimeout(patience)
+	require.Eventually(t, func() bool { calls := r.all(); return calls[len(calls)-1] == "restart" }, patience, time.Millisecond)
+	var calls []string
+	for _, call := range r.all() {
+		if call != "snapshot cam/0" {
+			calls = append(calls, call)
+		}
+	}
+	assert.Equal(t, []string{
+		"detect cam/0 false", "detect cam/0 true", "threshold cam/0 0.5", "interval cam/0 5",
+		`labels cam/0 ["person" "traffic light"]`, `labels cam/0 []`, "reload", "restart",
+	}, calls)
+	balanced(t, c)
+}
+
+func TestCommandsThatAreRefused(t *testing.T) {
+	broker := startBroker(t, "")
+	sub := subscribe(t, broker.URL(), "edge-infer/gate/error", "edge-infer/gate/+/+/state")
+	sub.client.Publish("edge-infer/gate/cam0/detect/set", 1, true, "OFF").WaitTimeout(patience)
+	r := &recorder{}
+	c := testClient(broker.URL())
+	c.Controller = r
+	start(t, c)
+	c.Settings("cam0", Settings{Detect: true, Threshold: 0.25, Interval: 1})
+	answer := func(topic, want string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			var got struct{ Topic, Error string }
+			json.Unmarshal([]byte(sub.last("edge-infer/gate/error")), &got)
+			return got.Topic == "edge-infer/gate/"+topic && got.Error == want
+		}, patience, time.Millisecond, "%s: no answer %q, last is %s", topic, want, sub.last("edge-infer/gate/error"))
+	}
+	answer("cam0/detect/set", "retained commands are ignored, publish without the retain flag")
+	for _, refused := range []struct{ topic, payload, want string }{
+		{"cam0/detect/set", "maybe", `want ON or OFF, got "maybe"`},
+		{"cam0/threshold/set", "NaN", `want a number from 0 to 1, got "NaN"`},
+		{"cam0/threshold/set", "1.5", `want a number from 0 to 1, got "1.5"`},
+		{"cam0/threshold/set", "0x1p-2", `want a number from 0 to 1, got "0x1p-2"`},
+		{"cam0/interval/set", "0", `want a whole number from 1 to 1000, got "0"`},
+		{"cam0/interval/set", "1e3", `want a whole number from 1 to 1000, got "1e3"`},
+		{"cam0/labels/set", "a,,b", `want labels with commas between them, or * for all, got "a,,b"`},
+		{"cam0/labels/set", strings.Repeat("a,", 100) + "a", "101 labels, at most 100 are taken"},
+		{"cam0/snapshot/set", "now", `want PRESS, got "now"`},
+		{"cam0/reload/set", "PRESS", "unknown control"},
+		{"cam0/colour/set", "red", "unknown control"},
+		{"detect/set", "ON", "unknown control"},
+		{"cam9/detect/set", "ON", "unknown camera"},
+		{"restart/set", "restart", `want PRESS, got "restart"`},
+		{"cam0/detect/set", "\xff\xfe", "not UTF-8 text"},
+		{"cam0/labels/set", strings.Repeat("x", 5000), "5000 bytes, at most 4096 are read"},
+		{"cam0/detect/set", strings.Repeat("y", 50), `want ON or OFF, got "` + strings.Repeat("y", 40) + `" and more`},
+	} {
+		sub.client.Publish("edge-infer/gate/"+refused.topic, 1, false, refused.payload).WaitTimeout(patience)
+		answer(refused.topic, refused.want)
+	}
+	assert.Empty(t, r.all())
+	r.mu.Lock()
+	r.err = errors.New("camera is busy")
+	r.mu.Unlock()
+	sub.client.Publish("edge-infer/gate/cam0/detect/set", 1, false, "OFF").WaitTimeout(patience)
+	answer("cam0/detect/set", "camera is busy")
+	assert.Equal(t, "ON", sub.last("edge-infer/gate/cam0/detect/state"))
+	// Clearing a retained message sends an empty one, which is no command and no error.
+	before := len(sub.messages("edge-infer/gate/error"))
+	sub.client.Publish("edge-infer/gate/cam0/detect/set", 1, true, "").WaitTimeout(patience)
+	sub.client.Publish("edge-infer/gate/cam0/detect/set", 1, false, "?").WaitTimeout(patience)
+	answer("cam0/detect/set", `want ON or OFF, got "?"`)
+	assert.Len(t, sub.messages("edge-infer/gate/error"), before+1)
+	balanced(t, c)
+}
+
+func TestNoControllerNoControl(t *testing.T) {
+	broker := startBroker(t, "")
+	sub := subscribe(t, broker.URL(), "edge-infer/#")
+	c := testClient(broker.URL())
+	start(t, c)
+	c.Settings("cam0", Settings{Detect: true})
+	sub.waitLast(t, "edge-infer/gate/cam0/detect/state", "ON")
+	sub.client.Publish("edge-infer/gate/cam0/detect/set", 1, false, "OFF").WaitTimeout(patience)
+	c.Count("cam0", "person", 1)
+	sub.waitLast(t, "edge-infer/gate/cam0/count/person", "1")
+	assert.Equal(t, "ON", sub.last("edge-infer/gate/cam0/detect/state"))
+	assert.Empty(t, sub.messages("edge-infer/gate/error"))
+}
+
+func FuzzCommand(f *testing.F) {
+	const base = "edge-infer/gate/"
+	f.Add(base+"cam0/detect/set", []byte("ON"))
+	f.Add(base+"cam0/threshold/set", []byte("1e-1"))
+	f.Add(base+"cam0/interval/set", []byte("+7"))
+	f.Add(base+"cam0/labels/set", []byte("a,b , c"))
+	f.Add(base+"reload/set", []byte("PRESS"))
+	f.Add(base+"/set", []byte("x"))
+	f.Add(base+"a/b/c/set", []byte("x"))
+	f.Add("set", []byte{0xff})
+	f.Add(base+"set", []byte("\x00"))
+	name := func(level string) (string, bool) { return "camera", level == "cam0" }
+	f.Fuzz(func(t *testing.T, topic string, payload []byte) {
+		c, err := parseCommand(base, topic, payload, name)
+		if err != nil {
+			require.Less(t, len(err.Error()), 400)
+			return
+		}
+		r := &recorder{}
+		client := &Client{Controller: r, Device: "gate", topics: Topics{Root: "edge-infer", Device: "gate"}, slots: map[slotKey]*slot{}, latest: newLane(), reliable: newLane()}
+		require.NoError(t, client.carryOut(c))
+		require.Len(t, r.calls, 1)
+		require.True(t, c.threshold >= 0 && c.threshold <= 1)
+		require.True(t, c.control != controlInterval || c.interval >= 1 && c.interval <= intervalLimit)
+		require.LessOrEqual(t, len(c.labels), labelLimit)
+		if c.camera == "" {
+			require.Contains(t, []string{controlReload, controlRestart}, c.control)
+		} else {
+			require.Equal(t, "camera", c.camera)
+		}
+	})
+}
