@@ -1,0 +1,91 @@
+package track
+
+import "github.com/edge-infer/edge-infer/postprocess"
+
+// step is the time unit of the noise figures below: the frame of a 30 Hz camera, in seconds.
+const step = 1.0 / 30
+
+// Noise of the constant-velocity model as shares of the box's side, the figures that SORT and ByteTrack use: a position strays by a
+// twentieth and a velocity by 1/160 of the side in a frame.
+const (
+	positionNoise = 1.0 / 20
+	velocityNoise = 1.0 / 160
+)
+
+// axis is a Kalman filter over one coordinate and its velocity. Position and measurement noise do not couple a box's coordinates, so four of
+// these are the usual eight-dimensional filter.
+type axis struct {
+	position, velocity      float32 // pixels, pixels a step
+	variance, covariance, w float32 // of the position, between both, of the velocity
+}
+
+func (a *axis) start(position, side float32) {
+	*a = axis{position: position, variance: square(2 * positionNoise * side), w: square(10 * velocityNoise * side)}
+}
+
+func (a *axis) predict(steps, side float32) {
+	a.position += a.velocity * steps
+	a.variance += steps*(2*a.covariance+steps*a.w) + steps*square(positionNoise*side)
+	a.covariance += steps * a.w
+	a.w += steps * square(velocityNoise*side)
+}
+
+func (a *axis) update(measured, side float32) {
+	total := a.variance + square(positionNoise*side)
+	if total <= 0 {
+		return
+	}
+	k, kv := a.variance/total, a.covariance/total
+	residual := measured - a.position
+	a.position += k * residual
+	a.velocity += kv * residual
+	a.w -= kv * a.covariance
+	a.covariance *= 1 - k
+	a.variance *= 1 - k
+}
+
+func square(v float32) float32 { return v * v }
+
+// motion estimates where a box is and where it goes.
+type motion struct {
+	x, y, width, height axis // centre and sides
+}
+
+func (m *motion) start(b postprocess.Box) {
+	w, h := b.Width(), b.Height()
+	m.x.start((b.X1+b.X2)/2, w)
+	m.y.start((b.Y1+b.Y2)/2, h)
+	m.width.start(w, w)
+	m.height.start(h, h)
+}
+
+// predict moves the box on. A box that nobody has seen for a while keeps its size.
+func (m *motion) predict(steps float32, lost bool) {
+	if lost {
+		m.width.velocity, m.height.velocity = 0, 0
+	}
+	w, h := max(m.width.position, 1), max(m.height.position, 1)
+	m.x.predict(steps, w)
+	m.y.predict(steps, h)
+	m.width.predict(steps, w)
+	m.height.predict(steps, h)
+	m.width.position, m.height.position = max(m.width.position, 1), max(m.height.position, 1)
+}
+
+func (m *motion) update(b postprocess.Box) {
+	w, h := m.width.position, m.height.position
+	m.x.update((b.X1+b.X2)/2, w)
+	m.y.update((b.Y1+b.Y2)/2, h)
+	m.width.update(b.Width(), w)
+	m.height.update(b.Height(), h)
+}
+
+func (m *motion) shift(x, y float32) {
+	m.x.position += x
+	m.y.position += y
+}
+
+func (m *motion) box() postprocess.Box {
+	x, y, w, h := m.x.position, m.y.position, m.width.position/2, m.height.position/2
+	return postprocess.Box{X1: x - w, Y1: y - h, X2: x + w, Y2: y + h}
+}

@@ -1,0 +1,327 @@
+package track
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+// at is the capture time of a frame of a 30 Hz camera.
+func at(frame int) time.Time { return start.Add(time.Duration(frame) * time.Second / 30) }
+
+func detection(x, y, w, h, score float32, class int) postprocess.Detection {
+	return postprocess.Detection{Box: postprocess.Box{X1: x - w/2, Y1: y - h/2, X2: x + w/2, Y2: y + h/2}, Score: score, Class: class}
+}
+
+func open(t testing.TB, tracker Tracker) *Tracker {
+	t.Helper()
+	require.NoError(t, tracker.Open())
+	return &tracker
+}
+
+func TestGoldenSequenceGivesByteTracksNumbers(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "golden.json"))
+	require.NoError(t, err)
+	var frames []struct {
+		Detections [][5]float32
+		Tracks     [][2]int
+	}
+	require.NoError(t, json.Unmarshal(text, &frames))
+	require.Len(t, frames, 150)
+	tracker := open(t, Tracker{HighScore: 0.5, LowScore: 0.1, NewScore: 0.6, Keep: 31500 * time.Millisecond / 30})
+	highest := 0
+	for n, frame := range frames {
+		var detections []postprocess.Detection
+		for _, v := range frame.Detections {
+			detections = append(detections, postprocess.Detection{Box: postprocess.Box{X1: v[0], Y1: v[1], X2: v[2], Y2: v[3]}, Score: v[4]})
+		}
+		found := [][2]int{}
+		for _, track := range tracker.Update(at(n), detections) {
+			if track.State == Active && track.Index >= 0 {
+				found = append(found, [2]int{int(track.ID), track.Index})
+				highest = max(highest, int(track.ID))
+			}
+		}
+		require.Equal(t, frame.Tracks, found, "frame %d", n)
+	}
+	assert.Greater(t, highest, 12)
+}
+
+func ids(tracks []Track, state State) []uint64 {
+	var out []uint64
+	for _, track := range tracks {
+		if track.State == state {
+			out = append(out, track.ID)
+		}
+	}
+	return out
+}
+
+func TestLifeOfATrack(t *testing.T) {
+	tracker := open(t, Tracker{Keep: 300 * time.Millisecond})
+	assert.Empty(t, tracker.Update(at(0), nil))
+	object := detection(100, 100, 40, 40, 0.9, 2)
+
+	tracks := tracker.Update(at(1), []postprocess.Detection{object})
+	require.Len(t, tracks, 1)
+	assert.Equal(t, Track{ID: 1, Detection: object, State: Tentative, Index: 0, Hits: 1, First: at(1), Last: at(1)}, tracks[0])
+
+	tracks = tracker.Update(at(2), []postprocess.Detection{object})
+	assert.Equal(t, []uint64{1}, ids(tracks, Active))
+	assert.Equal(t, 2, tracks[0].Hits)
+
+	tracks = tracker.Update(at(3), nil)
+	assert.Equal(t, []uint64{1}, ids(tracks, Lost))
+	assert.Equal(t, -1, tracks[0].Index)
+	assert.Equal(t, at(2), tracks[0].Last)
+
+	// It comes back with the same number, on a low score only when it was not lost yet.
+	weak := object
+	weak.Score = 0.15
+	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(4), []postprocess.Detection{weak}), Lost))
+	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(5), []postprocess.Detection{object}), Active))
+	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(6), []postprocess.Detection{weak}), Active))
+
+	for frame := 7; frame <= 15; frame++ {
+		assert.Equal(t, []uint64{1}, ids(tracker.Update(at(frame), nil), Lost))
+	}
+	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(16), nil), Ended))
+	assert.Empty(t, tracker.Update(at(17), nil))
+
+	// A false alarm of one frame is never reported as anything but tentative.
+	assert.Equal(t, []uint64{2}, ids(tracker.Update(at(18), []postprocess.Detection{object}), Tentative))
+	assert.Empty(t, tracker.Update(at(19), nil))
+}
+
+func TestObjectsOfTheFirstFrameAreActive(t *testing.T) {
+	tracker := open(t, Tracker{})
+	tracks := tracker.Update(at(0), []postprocess.Detection{detection(100, 100, 40, 40, 0.9, 2)})
+	assert.Equal(t, []uint64{1}, ids(tracks, Active))
+}
+
+func TestAGapLongerThanKeepEndsTracks(t *testing.T) {
+	tracker := open(t, Tracker{})
+	object := []postprocess.Detection{detection(100, 100, 40, 40, 0.9, 2)}
+	tracker.Update(at(0), object)
+	tracks := tracker.Update(at(300), object)
+	assert.Equal(t, []uint64{1}, ids(tracks, Ended))
+	assert.Equal(t, []uint64{2}, ids(tracks, Tentative))
+}
+
+func TestPredictionFollowsSkippedFrames(t *testing.T) {
+	tracker := open(t, Tracker{})
+	const speed = 6 // pixels a frame
+	for frame := 0; frame < 90; frame++ {
+		if frame%3 != 0 {
+			tracks := tracker.Predict(at(frame))
+			require.Equal(t, []uint64{1}, ids(tracks, Active))
+			if frame > 30 {
+				want := detection(float32(100+speed*frame), 100, 40, 40, 0.9, 0)
+				require.Greater(t, tracks[0].IoU(want.Box), float32(0.95), "frame %d", frame)
+				require.InDelta(t, speed*30, tracks[0].VX, 5)
+				require.InDelta(t, 0, tracks[0].VY, 1)
+				require.Equal(t, -1, tracks[0].Index)
+			}
+			continue
+		}
+		tracks := tracker.Update(at(frame), []postprocess.Detection{detection(float32(100+speed*frame), 100, 40, 40, 0.9, 0)})
+		require.Equal(t, []uint64{1}, ids(tracks, Active))
+	}
+}
+
+func TestClasses(t *testing.T) {
+	object := func(class int) []postprocess.Detection {
+		return []postprocess.Detection{detection(100, 100, 40, 40, 0.9, class)}
+	}
+	tracker := open(t, Tracker{})
+	for frame, class := range []int{3, 3, 5, 3, 5, 3} {
+		tracks := tracker.Update(at(frame), object(class))
+		require.Equal(t, []uint64{1}, ids(tracks, Active))
+		assert.Equal(t, 3, tracks[0].Class, "frame %d", frame)
+	}
+	for frame := 6; frame < 12; frame++ {
+		tracker.Update(at(frame), object(5))
+	}
+	tracks := tracker.Update(at(12), object(9))
+	assert.Equal(t, 5, tracks[0].Class)
+
+	tracker = open(t, Tracker{StrictClasses: true})
+	tracker.Update(at(0), object(3))
+	tracks = tracker.Update(at(1), object(5))
+	assert.Equal(t, []uint64{1}, ids(tracks, Lost))
+	assert.Equal(t, []uint64{2}, ids(tracks, Tentative))
+}
+
+func TestGates(t *testing.T) {
+	tracker := open(t, Tracker{Gates: map[int]Gate{1: {HighScore: 0.8}, 2: {MinWidth: 50}, 3: {Keep: 5 * time.Second}}})
+	tracks := tracker.Update(at(0), []postprocess.Detection{
+		detection(100, 100, 40, 40, 0.7, 1), detection(200, 100, 40, 40, 0.9, 1),
+		detection(300, 100, 40, 40, 0.9, 2), detection(400, 100, 60, 40, 0.9, 2), detection(500, 100, 40, 40, 0.9, 3),
+	})
+	require.Len(t, tracks, 3)
+	assert.Equal(t, []int{1, 2, 3}, []int{tracks[0].Class, tracks[1].Class, tracks[2].Class})
+	tracker.Update(at(1), nil)
+	tracks = tracker.Update(at(60), nil)
+	assert.Equal(t, []uint64{1, 2}, ids(tracks, Ended))
+	assert.Equal(t, []uint64{3}, ids(tracks, Lost))
+}
+
+func TestOpenErrors(t *testing.T) {
+	for _, c := range []struct {
+		tracker Tracker
+		want    string
+	}{
+		{Tracker{HighScore: 0.5, LowScore: 0.6}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.6, 0.5, 0.5"},
+		{Tracker{NewScore: float32(math.NaN())}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.1, 0.25, NaN"},
+		{Tracker{Keep: -time.Second}, "open tracker: tracks cannot be kept for -1s"},
+		{Tracker{Gates: map[int]Gate{4: {HighScore: 2}}}, "open tracker: gate of class 4 has a value out of range: {HighScore:2 NewScore:0 Keep:0s MinWidth:0 MinHeight:0}"},
+	} {
+		assert.EqualError(t, c.tracker.Open(), c.want)
+	}
+}
+
+// crowd is a number of objects that move across a picture and bounce off its edges.
+type crowd struct {
+	random *rand.Rand
+	x, y   []float32
+	vx, vy []float32
+}
+
+func newCrowd(n int, seed uint64) *crowd {
+	c := &crowd{random: rand.New(rand.NewPCG(seed, 1))}
+	for range n {
+		c.x, c.y = append(c.x, c.random.Float32()*1900), append(c.y, c.random.Float32()*1000)
+		c.vx, c.vy = append(c.vx, c.random.Float32()*8-4), append(c.vy, c.random.Float32()*8-4)
+	}
+	return c
+}
+
+func (c *crowd) step(dst []postprocess.Detection, miss float32) []postprocess.Detection {
+	for i := range c.x {
+		c.x[i], c.y[i] = c.x[i]+c.vx[i], c.y[i]+c.vy[i]
+		if c.x[i] < 0 || c.x[i] > 1900 {
+			c.vx[i] = -c.vx[i]
+		}
+		if c.y[i] < 0 || c.y[i] > 1000 {
+			c.vy[i] = -c.vy[i]
+		}
+		if c.random.Float32() >= miss {
+			dst = append(dst, detection(c.x[i]+c.random.Float32(), c.y[i], 40, 60, 0.3+0.7*c.random.Float32(), i%5))
+		}
+	}
+	return dst
+}
+
+// TestProperties feeds random crowds with misses, broken boxes, dropped and repeated frames and checks what must hold after every call.
+func TestProperties(t *testing.T) {
+	for seed := range uint64(20) {
+		crowd := newCrowd(5+int(seed)*3, seed)
+		tracker := open(t, Tracker{})
+		random := rand.New(rand.NewPCG(seed, 2))
+		ended := map[uint64]bool{}
+		newest := uint64(0)
+		clock := 0
+		for range 300 {
+			detections := crowd.step(nil, 0.1)
+			if random.IntN(10) == 0 {
+				nan := float32(math.NaN())
+				detections = append(detections, detection(nan, 10, 40, 60, 0.9, 0), detection(10, 10, -5, 60, 0.9, 0), detection(10, 10, 5, 60, nan, 0),
+					detection(float32(math.Inf(1)), 10, 40, 60, 0.9, 0), detection(10, 10, float32(math.Inf(1)), 60, 0.9, 1<<30))
+			}
+			clock += random.IntN(4) - 1 + random.IntN(2)
+			var tracks []Track
+			if random.IntN(4) == 0 {
+				tracks = tracker.Predict(at(clock))
+			} else {
+				tracks = tracker.Update(at(clock), detections)
+			}
+			used, before := map[int]bool{}, uint64(0)
+			for _, track := range tracks {
+				require.Greater(t, track.ID, before, "tracks come in the order of their ids, each once")
+				before = track.ID
+				require.False(t, ended[track.ID], "id %d was used again", track.ID)
+				if track.Index >= 0 {
+					require.False(t, used[track.Index], "one detection, two tracks")
+					used[track.Index] = true
+					require.Equal(t, detections[track.Index].Box, track.Box)
+				}
+				require.True(t, track.X1 < track.X2 && track.Y1 < track.Y2, "%+v", track)
+				require.False(t, math.IsNaN(float64(track.VX+track.VY)))
+				ended[track.ID] = track.State == Ended
+				newest = max(newest, track.ID)
+			}
+			require.True(t, slices.IsSortedFunc(tracks, func(a, b Track) int { return a.First.Compare(b.First) }))
+		}
+		require.NotZero(t, newest)
+	}
+}
+
+// TestCameraJitterKeepsNumbers shakes the whole picture.
+func TestCameraJitterKeepsNumbers(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 5))
+	tracker := open(t, Tracker{})
+	for frame := range 200 {
+		dx, dy := random.Float32()*20-10, random.Float32()*20-10
+		var detections []postprocess.Detection
+		for i := range 8 {
+			// Every object is missing now and then, in turn; the jitter is a quarter of a side.
+			if frame > 2 && (frame+5*i)%40 < 4 {
+				continue
+			}
+			detections = append(detections, detection(float32(100+200*i)+dx+2*float32(frame), 300+dy, 40, 40, 0.9, 0))
+		}
+		tracks := tracker.Update(at(frame), detections)
+		require.Len(t, tracks, 8, "frame %d", frame)
+		for _, track := range tracks {
+			require.LessOrEqual(t, track.ID, uint64(8), "frame %d", frame)
+		}
+	}
+}
+
+func TestUpdateAllocatesNothing(t *testing.T) {
+	crowd := newCrowd(100, 3)
+	tracker := open(t, Tracker{Gates: map[int]Gate{2: {HighScore: 0.5}}})
+	detections := make([]postprocess.Detection, 0, 100)
+	frame := 0
+	run := func() {
+		detections = crowd.step(detections[:0], 0.05)
+		tracker.Update(at(frame), detections)
+		tracker.Predict(at(frame).Add(time.Millisecond))
+		frame++
+	}
+	for range 300 {
+		run()
+	}
+	assert.Zero(t, testing.AllocsPerRun(100, run))
+}
+
+func BenchmarkUpdate(b *testing.B) {
+	for _, n := range []int{50, 100} {
+		b.Run(map[int]string{50: "objects=50", 100: "objects=100"}[n], func(b *testing.B) {
+			crowd := newCrowd(n, 3)
+			tracker := open(b, Tracker{})
+			frames := make([][]postprocess.Detection, 2000)
+			for i := range frames {
+				frames[i] = crowd.step(nil, 0.05)
+			}
+			frame := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				tracker.Update(at(frame), frames[frame%len(frames)])
+				frame++
+			}
+		})
+	}
+}
