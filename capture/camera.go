@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -31,7 +32,7 @@ const (
 	// grace is how long a source may take to react to being cancelled before it is left behind.
 	grace = 500 * time.Millisecond
 	// maxHanging bounds the captures that hang inside OpenCV at one time; the camera then waits for one of them to come back.
-	maxHanging = 4
+	maxHanging = 8
 	// defaultRate paces a source that does not say how fast it is, in frames a second.
 	defaultRate = 25
 )
@@ -86,7 +87,7 @@ func (c *Camera) prepare() {
 		c.freed = c.pool.Free()
 		c.mailbox.Notify = c.Notify
 		c.taken = make(chan struct{}, 1)
-		c.hanging = make(chan struct{}, maxHanging+1)
+		c.hanging = make(chan struct{}, maxHanging)
 		if c.StallTimeout <= 0 {
 			c.StallTimeout = DefaultStallTimeout
 		}
@@ -211,9 +212,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // connect runs one session and watches over it. It returns in bounded time after the context has ended or the source has stalled, with
 // or without the goroutine that is inside OpenCV.
 func (c *Camera) connect(ctx context.Context, u URI) error {
-	select {
-	case c.hanging <- struct{}{}:
-	case <-ctx.Done():
+	if !c.admit(ctx, u) {
 		return ctx.Err()
 	}
 	inner, cancel := context.WithCancel(ctx)
@@ -242,11 +241,28 @@ func (c *Camera) connect(ctx context.Context, u URI) error {
 			if alive == 0 || Monotonic()-alive < int64(limit) {
 				continue
 			}
-			c.setState(Stalled)
+			err := u.fail("read", ErrStalled, waiting+limit.String(), "", nil)
+			c.stuck(err)
 			cancel()
 			c.leave(s)
-			return u.fail("read", ErrStalled, waiting+limit.String(), "", nil)
+			return err
 		}
+	}
+}
+
+// admit waits until no more than maxHanging captures hang; false when the context has ended.
+func (c *Camera) admit(ctx context.Context, u URI) bool {
+	select {
+	case c.hanging <- struct{}{}:
+		return true
+	default:
+	}
+	c.stuck(u.fail("open", ErrStalled, strconv.Itoa(maxHanging)+" captures hang inside OpenCV", "restart the program if this lasts", nil))
+	select {
+	case c.hanging <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

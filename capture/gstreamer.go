@@ -14,8 +14,6 @@ import (
 const (
 	pluginDecoder = "libgstnvvideo4linux2.so"
 	pluginCSI     = "libgstnvarguscamerasrc.so"
-	pluginRTSP    = "libgstrtsp.so"
-	pluginLibav   = "libgstlibav.so"
 )
 
 // hasPlugin looks for a plugin where GStreamer does. Asking GStreamer itself would need its headers for this one question.

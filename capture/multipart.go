@@ -45,19 +45,34 @@ func (m *multipart) next(p *picture) error {
 
 // skip reads up to and with the next boundary.
 func (m *multipart) skip() error {
+	start := true
 	for skipped := 0; skipped < maxPreamble; {
-		line, err := m.reader.ReadSlice('\n')
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+		line, full, err := m.line()
+		if start {
+			switch m.classify(line) {
+			case boundaryLine:
+				return nil
+			case closingLine:
+				return io.EOF
+			}
+		}
+		if err != nil {
 			return err
 		}
-		if kind := m.classify(line); kind == boundaryLine {
-			return nil
-		} else if kind == closingLine {
-			return io.EOF
-		}
 		skipped += len(line)
+		start = !full
 	}
 	return errMalformed
+}
+
+// line reads up to and with the next line break, or as much of a line as the buffer takes, which full reports. What stands before the end of
+// the stream comes with the error.
+func (m *multipart) line() (line []byte, full bool, err error) {
+	line, err = m.reader.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return line, true, nil
+	}
+	return line, false, err
 }
 
 type lineKind uint8
@@ -89,15 +104,18 @@ func (m *multipart) classify(line []byte) lineKind {
 func (m *multipart) headers() (int64, error) {
 	length := int64(-1)
 	for range maxHeaders {
-		line, err := m.reader.ReadSlice('\n')
-		if err != nil {
+		line, full, err := m.line()
+		switch {
+		case err != nil:
 			return 0, truncated(err)
+		case full:
+			return 0, errMalformed
 		}
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 {
 			return length, nil
 		}
-		if len(line) > len(headerLength) && bytes.EqualFold(line[:len(headerLength)], headerLength) {
+		if len(line) >= len(headerLength) && bytes.EqualFold(line[:len(headerLength)], headerLength) {
 			if length = number(bytes.TrimSpace(line[len(headerLength):])); length < 0 {
 				return 0, errMalformed
 			}
@@ -125,11 +143,7 @@ func number(text []byte) int64 {
 func (m *multipart) untilBoundary(p *picture) error {
 	p.encoded = p.encoded[:0]
 	for start := true; ; {
-		line, err := m.reader.ReadSlice('\n')
-		full := errors.Is(err, bufio.ErrBufferFull)
-		if err != nil && !full {
-			return truncated(err)
-		}
+		line, full, err := m.line()
 		if start {
 			switch m.classify(line) {
 			case boundaryLine:
@@ -140,6 +154,9 @@ func (m *multipart) untilBoundary(p *picture) error {
 				p.encoded = withoutNewline(p.encoded)
 				return nil
 			}
+		}
+		if err != nil {
+			return truncated(err)
 		}
 		if len(p.encoded)+len(line) > maxPicture {
 			return errTooLarge
@@ -156,11 +173,8 @@ func withoutNewline(data []byte) []byte {
 }
 
 func truncated(err error) error {
-	switch {
-	case errors.Is(err, io.EOF):
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
-	case errors.Is(err, bufio.ErrBufferFull):
-		return errMalformed
 	}
 	return err
 }

@@ -76,7 +76,7 @@ func (u URI) Open(ctx context.Context, options Options) (Source, error) {
 	case CSI:
 		return openCSI(u, options)
 	case RTSP:
-		return openRTSP(u, options)
+		return openRTSP(ctx, u, options)
 	}
 	return openPipeline(u, options)
 }

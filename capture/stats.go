@@ -99,8 +99,9 @@ func (c *Camera) failed(err error) {
 	c.stats.State, c.stats.Error = Reconnecting, err.Error()
 }
 
-func (c *Camera) setState(state State) {
+// stuck notes that nothing comes.
+func (c *Camera) stuck(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stats.State = state
+	c.stats.State, c.stats.Error = Stalled, err.Error()
 }

@@ -1,0 +1,233 @@
+package capture
+
+import (
+	"errors"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// ledger is an Alloc that keeps account.
+type ledger struct{ made, freed, bytes int }
+
+func (l *ledger) alloc(size int) ([]byte, func(), error) {
+	l.made++
+	l.bytes += size
+	return make([]byte, size), func() { l.freed++; l.bytes -= size }, nil
+}
+
+func TestPoolLends(t *testing.T) {
+	l := &ledger{}
+	p := &Pool{Alloc: l.alloc, Buffers: 2}
+	a, err := p.Frame(BGR, 10, 4)
+	require.NoError(t, err)
+	assert.Equal(t, 30, a.Stride)
+	assert.Len(t, a.Data, 120)
+	b, err := p.Frame(BGR, 10, 4)
+	require.NoError(t, err)
+	_, err = p.Frame(BGR, 10, 4)
+	require.ErrorIs(t, err, ErrNoBuffer)
+
+	b.Release()
+	c, err := p.Frame(BGR, 10, 4)
+	require.NoError(t, err)
+	assert.Same(t, unsafe.SliceData(b.Data), unsafe.SliceData(c.Data))
+	b.Release() // the lease is over although c has the same buffer
+	b.Release()
+	_, err = p.Frame(BGR, 10, 4)
+	require.ErrorIs(t, err, ErrNoBuffer)
+	assert.Equal(t, 2, l.made)
+
+	require.NoError(t, p.Close())
+	assert.Zero(t, l.freed, "both are lent")
+	a.Release()
+	c.Release()
+	c.Release()
+	assert.Equal(t, 2, l.freed)
+	require.NoError(t, p.Close())
+	_, err = p.Frame(BGR, 10, 4)
+	require.Error(t, err)
+	Frame{}.Release()
+}
+
+func TestPoolChangesSize(t *testing.T) {
+	l := &ledger{}
+	p := &Pool{Alloc: l.alloc, Buffers: 2}
+	old, err := p.Frame(NV12, 10, 4)
+	require.NoError(t, err)
+	assert.Len(t, old.Data, 60)
+	spare, err := p.Frame(NV12, 10, 4)
+	require.NoError(t, err)
+	spare.Release()
+
+	large, err := p.Frame(BGRx, 10, 4)
+	require.NoError(t, err)
+	assert.Equal(t, 1, l.freed, "the spare one goes at once")
+	back, err := p.Frame(NV12, 10, 4)
+	require.NoError(t, err)
+	old.Release()
+	assert.Equal(t, 2, l.freed, "one of an earlier size goes when it comes back, even if its size is the present one")
+	large.Release()
+	back.Release()
+	require.NoError(t, p.Close())
+	assert.Equal(t, l.made, l.freed)
+	assert.Zero(t, l.bytes)
+}
+
+func TestPoolWithoutMemory(t *testing.T) {
+	p := &Pool{Alloc: func(int) ([]byte, func(), error) { return nil, nil, errors.New("all gone") }}
+	_, err := p.Frame(GRAY8, 4, 4)
+	require.ErrorIs(t, err, ErrMemory)
+	assert.EqualError(t, err, "allocate: no memory for a frame: all gone")
+}
+
+func TestPoolOwnMemoryIsPageAligned(t *testing.T) {
+	p := &Pool{}
+	f, err := p.Frame(BGR, 641, 481)
+	require.NoError(t, err)
+	assert.Zero(t, uintptr(unsafe.Pointer(unsafe.SliceData(f.Data)))%4096)
+	f.Data[len(f.Data)-1] = 1
+	f.Release()
+	require.NoError(t, p.Close())
+}
+
+func TestMailboxNewestWins(t *testing.T) {
+	notify := make(chan struct{}, 1)
+	p, m := &Pool{Buffers: 2}, &Mailbox{Notify: notify}
+	defer p.Close()
+	put := func(seq uint64) {
+		f, err := p.Frame(GRAY8, 4, 4)
+		require.NoError(t, err)
+		f.Seq = seq
+		m.Put(f)
+	}
+	_, ok := m.Take()
+	require.False(t, ok)
+	for seq := range uint64(5) {
+		put(seq)
+	}
+	assert.True(t, m.Full())
+	assert.Equal(t, uint64(4), m.Displaced())
+	<-notify
+	assert.Empty(t, notify)
+	f, ok := m.Take()
+	require.True(t, ok)
+	assert.Equal(t, uint64(4), f.Seq)
+	assert.False(t, m.Full())
+	put(5)
+	f.Release()
+	assert.True(t, m.Displace())
+	assert.False(t, m.Displace())
+	assert.Equal(t, uint64(5), m.Displaced())
+	m.Put(Frame{Seq: 9}) // from no pool
+	f, ok = m.Take()
+	require.True(t, ok)
+	assert.Equal(t, uint64(9), f.Seq)
+	f.Release()
+	f.Release()
+}
+
+// One producer and one consumer at full speed: every frame is taken once or displaced, and no buffer is in two hands.
+func TestMailboxBetweenGoroutines(t *testing.T) {
+	const frames = 20000
+	p, m := &Pool{Buffers: 3}, &Mailbox{}
+	defer p.Close()
+	done := make(chan uint64)
+	stop := make(chan struct{})
+	go func() {
+		taken, next := uint64(0), uint64(0)
+		for {
+			f, ok := m.Take()
+			if !ok {
+				select {
+				case <-stop:
+					if !m.Full() {
+						done <- taken
+						return
+					}
+				default:
+				}
+				continue
+			}
+			for _, v := range f.Data {
+				assert.Equal(t, byte(f.Seq), v)
+			}
+			assert.GreaterOrEqual(t, f.Seq, next)
+			next = f.Seq + 1
+			taken++
+			f.Release()
+		}
+	}()
+	lent := uint64(0)
+	for seq := range uint64(frames) {
+		f, err := p.Frame(GRAY8, 4, 2)
+		if err != nil {
+			require.ErrorIs(t, err, ErrNoBuffer)
+			continue
+		}
+		lent++
+		f.Seq = seq
+		for i := range f.Data {
+			f.Data[i] = byte(seq)
+		}
+		m.Put(f)
+	}
+	close(stop)
+	assert.Equal(t, lent, <-done+m.Displaced())
+}
+
+func TestNoAllocationPerFrame(t *testing.T) {
+	p, m := &Pool{}, &Mailbox{Notify: make(chan struct{}, 1)}
+	defer p.Close()
+	cycle := func() {
+		f, _ := p.Frame(NV12, 64, 64)
+		m.Put(f)
+		f, _ = p.Frame(NV12, 64, 64)
+		m.Put(f)
+		f, _ = m.Take()
+		f.Release()
+	}
+	cycle()
+	assert.Zero(t, testing.AllocsPerRun(1000, cycle))
+}
+
+func BenchmarkMailbox(b *testing.B) {
+	p, m := &Pool{}, &Mailbox{}
+	defer p.Close()
+	f, _ := p.Frame(GRAY8, 4, 4)
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Put(f)
+		f, _ = m.Take()
+	}
+}
+
+func BenchmarkPool(b *testing.B) {
+	p := &Pool{}
+	defer p.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		f, _ := p.Frame(BGR, 1920, 1080)
+		f.Release()
+	}
+}
+
+// BenchmarkCopy is what a frame costs that cannot be decoded in place.
+func BenchmarkCopy(b *testing.B) {
+	for _, format := range []PixelFormat{BGR, NV12} {
+		b.Run("1080p "+format.String(), func(b *testing.B) {
+			p := &Pool{}
+			defer p.Close()
+			from, _ := p.Frame(format, 1920, 1080)
+			to, _ := p.Frame(format, 1920, 1080)
+			b.SetBytes(int64(len(to.Data)))
+			for b.Loop() {
+				copy(to.Data, from.Data)
+			}
+			from.Release()
+			to.Release()
+		})
+	}
+}

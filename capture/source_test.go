@@ -1,0 +1,184 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// readAll reads a source to its end and returns the numbers that its pictures show.
+func readAll(t *testing.T, uri string, options Options, check func(f Frame)) []int {
+	t.Helper()
+	source, err := Open(context.Background(), uri, options)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, source.Close()) }()
+	pool := &Pool{}
+	defer pool.Close()
+	var numbers []int
+	for {
+		f, err := source.Next(pool)
+		if errors.Is(err, io.EOF) {
+			return numbers
+		}
+		require.NoError(t, err)
+		assert.Equal(t, uint64(len(numbers)), f.Seq)
+		assert.NotZero(t, f.Captured)
+		numbers = append(numbers, readBarcode(f))
+		if check != nil {
+			check(f)
+		}
+		f.Release()
+	}
+}
+
+func upTo(n int) []int {
+	numbers := make([]int, n)
+	for i := range numbers {
+		numbers[i] = i
+	}
+	return numbers
+}
+
+func TestVideoFile(t *testing.T) {
+	path := barcodeVideo(t, "a video ?#%.mp4", 90, 320, 240, 30)
+	for _, decoder := range []Decoder{"", FFmpeg, GStreamer} {
+		t.Run("decoder "+string(decoder), func(t *testing.T) {
+			numbers := readAll(t, path, Options{Every: true, Decoder: decoder}, func(f Frame) {
+				assert.Equal(t, []int{320, 240}, []int{f.Width, f.Height})
+				assert.Equal(t, BGR, f.Format)
+			})
+			assert.Equal(t, upTo(90), numbers)
+		})
+	}
+}
+
+func TestPictureDirectory(t *testing.T) {
+	folder := t.TempDir()
+	sizes := [][2]int{{320, 240}, {320, 240}, {322, 242}, {322, 242}, {160, 480}, {480, 160}, {64, 64}}
+	for i, size := range sizes {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "picture"+strconv.Itoa(i)+".JPG"), barcodeJPEG(t, i, size[0], size[1]), 0o600))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "readme.txt"), []byte("not a picture"), 0o600))
+	var got [][2]int
+	numbers := readAll(t, folder, Options{}, func(f Frame) { got = append(got, [2]int{f.Width, f.Height}) })
+	assert.Equal(t, upTo(len(sizes)), numbers)
+	assert.Equal(t, sizes, got)
+
+	assert.Equal(t, []int{3}, readAll(t, filepath.Join(folder, "picture3.JPG"), Options{}, nil))
+}
+
+func TestDamagedPictures(t *testing.T) {
+	folder := t.TempDir()
+	whole := barcodeJPEG(t, 5, 320, 240)
+	flipped := barcodeJPEG(t, 9, 320, 240)
+	header := bytes.Index(flipped, []byte{0xFF, 0xC0})
+	require.Positive(t, header)
+	flipped[header+9] = 77 // components
+	for name, data := range map[string][]byte{
+		"0.jpg": whole, "1.jpg": whole, "2.jpg": {}, "3.jpg": whole[:20], "4.jpg": []byte("hello"), "5.jpg": flipped, "6.jpg": whole,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), data, 0o600))
+	}
+	source, err := Open(context.Background(), folder, Options{})
+	require.NoError(t, err)
+	defer source.Close()
+	pool := &Pool{Buffers: 1} // the damaged pictures meet the buffer that holds a whole one
+	defer pool.Close()
+	good, bad := 0, 0
+	for {
+		f, err := source.Next(pool)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			require.ErrorIs(t, err, ErrPicture)
+			bad++
+			continue
+		}
+		assert.Equal(t, 5, readBarcode(f))
+		good++
+		f.Release()
+	}
+	assert.Equal(t, 3, good)
+	assert.Equal(t, 4, bad)
+}
+
+// pipelineFormats are the caps that GStreamer can end in and the format that comes out.
+var pipelineFormats = map[string]PixelFormat{"BGR": BGR, "BGRx": BGRx, "BGRA": BGRx, "NV12": NV12, "YUY2": YUYV, "GRAY8": GRAY8}
+
+func TestPipelineFormats(t *testing.T) {
+	tool(t, "gst-launch-1.0")
+	for caps, format := range pipelineFormats {
+		for _, size := range [][2]int{{320, 240}, {326, 242}} {
+			t.Run(caps+" "+strconv.Itoa(size[0]), func(t *testing.T) {
+				path := barcodeVideo(t, "v.mp4", 20, size[0], size[1], 30)
+				numbers := readAll(t, "gst:filesrc location="+path+" ! qtdemux ! avdec_h264 ! videoconvert ! video/x-raw,format="+caps+" ! appsink sync=false",
+					Options{Every: true}, func(f Frame) {
+						assert.Equal(t, format, f.Format)
+						assert.Equal(t, size, [2]int{f.Width, f.Height})
+						assert.Len(t, f.Data, f.Stride*format.Rows(f.Height))
+					})
+				assert.Equal(t, upTo(20), numbers)
+			})
+		}
+	}
+}
+
+func TestPipelineWithoutCaps(t *testing.T) {
+	tool(t, "gst-launch-1.0")
+	n := 0
+	readAll(t, "gst:videotestsrc num-buffers=10 ! video/x-raw,width=64,height=48 ! videoconvert ! appsink sync=false", Options{}, func(f Frame) { n++ })
+	assert.Equal(t, 10, n)
+	// The end of a pipeline must not bring the last picture again and again.
+	n = 0
+	readAll(t, "gst:videotestsrc num-buffers=3 ! videoconvert ! video/x-raw,width=64,height=48,format=GRAY8", Options{Every: true}, func(f Frame) { n++ })
+	assert.Equal(t, 3, n)
+}
+
+func TestOpenErrors(t *testing.T) {
+	folder := t.TempDir()
+	text := filepath.Join(folder, "text.mp4")
+	require.NoError(t, os.WriteFile(text, []byte("not a video"), 0o600))
+	for _, c := range []struct {
+		uri  string
+		kind error
+		text string
+	}{
+		{"", ErrURI, "parse: empty camera URI (give a device number, /dev/videoN, csi://N, rtsp://, http://, a file, a directory, gst:PIPELINE or demo)"},
+		{"/dev/video99", ErrNotFound, "open /dev/video99: no such camera (" + deviceHint(Devices()) + ")"},
+		{"99", ErrNotFound, "open /dev/video99: no such camera (" + deviceHint(Devices()) + ")"},
+		{folder + "/none.mp4", ErrNotFound, "open " + folder + "/none.mp4: no such file"},
+		{folder + "/none/", ErrNotFound, "open " + folder + "/none/: no such file"},
+		{folder, ErrNotFound, "open " + folder + ": no picture in this directory (known: .jpg .jpeg .png .bmp .webp .tif .tiff .pgm .ppm)"},
+		{text, ErrFormat, "open " + text + ": not a video that OpenCV can read (see whether ffprobe recognizes it)"},
+		{"gst:nosuchelement", ErrUnavailable, "open gst:nosuchelement: GSTREAMER cannot open it (try the pipeline with gst-launch-1.0, with fakesink in place of the appsink)"},
+		{"demo?width=10&height=10", ErrURI, "open demo: open scene: picture of 10x10, sides must be 64 to 8192 pixels"},
+	} {
+		t.Run(c.uri, func(t *testing.T) {
+			source, err := Open(context.Background(), c.uri, Options{})
+			require.Nil(t, source)
+			require.ErrorIs(t, err, c.kind)
+			assert.EqualError(t, err, c.text)
+		})
+	}
+}
+
+func TestUnsupportedPipelineFormat(t *testing.T) {
+	tool(t, "gst-launch-1.0")
+	for _, caps := range []string{"I420", "UYVY", "RGBx"} {
+		source, err := Open(context.Background(), "gst:videotestsrc num-buffers=3 ! video/x-raw,format="+caps+",width=64,height=48", Options{})
+		require.NoError(t, err)
+		_, err = source.Next(&Pool{})
+		require.ErrorIs(t, err, ErrFormat)
+		assert.Contains(t, err.Error(), "the pipeline ends in pixel format "+caps+" (put 'videoconvert ! video/x-raw,format=NV12'")
+		require.NoError(t, source.Close())
+	}
+}
