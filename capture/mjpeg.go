@@ -132,7 +132,7 @@ func (m *mjpeg) Next(lend Lender) (Frame, error) {
 	case errors.Is(err, errNoPicture):
 		return Frame{}, m.uri.fail("read", ErrPicture, "not a picture that OpenCV can read", "", nil)
 	case err != nil:
-		return Frame{}, m.uri.describe(err)
+		return Frame{}, m.uri.named(err)
 	}
 	f.Seq, f.Captured, f.Time = seq, captured, now
 	return f, nil

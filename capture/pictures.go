@@ -69,7 +69,7 @@ func (p *pictures) Next(lend Lender) (Frame, error) {
 		return Frame{}, u.fail("read", ErrPicture, "not a picture that OpenCV can read", "", nil)
 	}
 	if err != nil {
-		return Frame{}, u.describe(err)
+		return Frame{}, u.named(err)
 	}
 	f.Seq, f.Captured, f.Time = seq, captured, now
 	return f, nil

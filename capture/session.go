@@ -30,7 +30,7 @@ var errLeft = errors.New("the camera has gone on")
 func (s *session) run() error {
 	c := s.camera
 	source, err := s.uri.Open(s.ctx, Options{
-		OpenTimeout: c.OpenTimeout, ReadTimeout: c.StallTimeout, Every: c.Lossless, Decoder: c.Decoder, Logger: c.Logger,
+		OpenTimeout: c.OpenTimeout, ReadTimeout: c.StallTimeout, Every: c.Lossless, Decoder: c.Decoder,
 	})
 	if err != nil {
 		return err
@@ -114,6 +114,9 @@ func (s *session) deliver(f Frame) error {
 	if s.left {
 		f.Release()
 		return errLeft
+	}
+	if c.stats.State != Running && c.stats.Reconnects > 0 {
+		c.Logger.Info("camera back", "camera", c.Name)
 	}
 	c.count(&f)
 	c.mailbox.Put(f)

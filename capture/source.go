@@ -2,7 +2,6 @@ package capture
 
 import (
 	"context"
-	"log/slog"
 	"time"
 )
 
@@ -35,8 +34,6 @@ type Options struct {
 	Every bool
 	// Decoder is FFmpeg or GStreamer for URLs and files; empty for the better one that is there.
 	Decoder Decoder
-	// Logger hears about what a source works around; nil for none.
-	Logger *slog.Logger
 }
 
 func (o *Options) setDefaults() {
@@ -45,9 +42,6 @@ func (o *Options) setDefaults() {
 	}
 	if o.ReadTimeout <= 0 {
 		o.ReadTimeout = 5 * time.Second
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
 	}
 }
 

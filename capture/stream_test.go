@@ -313,3 +313,66 @@ func (w *watched) gaps() int {
 	defer w.mu.Unlock()
 	return w.breaks
 }
+
+func TestHTTPErrors(t *testing.T) {
+	video := barcodeVideo(t, "v.mp4", 20, 160, 120, 30)
+	mux := http.NewServeMux()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server := &http.Server{Handler: mux}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	send := func(kind, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = fmt.Fprint(w, body)
+		}
+	}
+	mux.HandleFunc("/page", send("text/html; charset=utf-8", "<html>"))
+	mux.HandleFunc("/still", send("image/jpeg", "JFIF"))
+	mux.HandleFunc("/nameless", send("multipart/x-mixed-replace", ""))
+	mux.HandleFunc("/broken", send("multipart/x-mixed-replace; boundary=b", "--b\r\nContent-Length: -5\r\n\r\n"))
+	mux.HandleFunc("/ended", send("multipart/x-mixed-replace; boundary=b", "--b--\r\n"))
+	mux.HandleFunc("/junk", send("multipart/x-mixed-replace; boundary=b", "--b\r\nContent-Length: 3\r\n\r\nabc\r\n--b--\r\n"))
+	mux.HandleFunc("/garbage.mp4", send("video/mp4", "not a video"))
+	mux.HandleFunc("/denied", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	mux.HandleFunc("/video.mp4", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, video) })
+
+	base := "http://" + listener.Addr().String()
+	for path, c := range map[string]struct {
+		kind error
+		text string
+	}{
+		"/page":        {ErrFormat, "open @: the server sends text/html, which is no stream (use the camera's MJPEG or video URL)"},
+		"/still":       {ErrFormat, "open @: the server sends image/jpeg, which is no stream (use the camera's MJPEG or video URL)"},
+		"/nameless":    {ErrFormat, "open @: multipart stream without a boundary"},
+		"/broken":      {ErrUnavailable, "read @: malformed multipart stream"},
+		"/ended":       {ErrUnavailable, "read @: the stream ended"},
+		"/junk":        {ErrPicture, "read @: not a picture that OpenCV can read"},
+		"/garbage.mp4": {ErrUnavailable, "open @: FFMPEG cannot open it (" + streamHint + ")"},
+		"/denied":      {ErrUnavailable, "open @: the server answers 401 Unauthorized (put user name and password into the URL, or set right those that are in it)"},
+		"/none":        {ErrUnavailable, "open @: the server answers 404 Not Found (check the path)"},
+	} {
+		source, err := Open(t.Context(), base+path, Options{})
+		if err == nil {
+			_, err = source.Next(&Pool{})
+			require.NoError(t, source.Close())
+		}
+		require.ErrorIs(t, err, c.kind, path)
+		assert.EqualError(t, err, strings.ReplaceAll(c.text, "@", base+path))
+	}
+
+	source, err := Open(t.Context(), base+"/video.mp4", Options{})
+	require.NoError(t, err)
+	pool := &Pool{}
+	defer pool.Close()
+	for number := range 20 {
+		f, err := source.Next(pool)
+		require.NoError(t, err)
+		assert.Equal(t, number, readBarcode(f))
+		f.Release()
+	}
+	require.NoError(t, source.Close())
+	_, err = source.Next(pool)
+	require.Error(t, err)
+}

@@ -77,7 +77,7 @@ func (v *video) Next(lend Lender) (Frame, error) {
 	seq := v.seq
 	v.seq++
 	if err != nil {
-		return Frame{}, v.uri.describe(err)
+		return Frame{}, v.uri.named(err)
 	}
 	f.Seq, f.Captured, f.Time = seq, captured, now
 	return f, nil
@@ -105,8 +105,8 @@ func (v *video) Close() error {
 	return capture.Close()
 }
 
-// describe puts the camera's name into an error of the decoder.
-func (u URI) describe(err error) error {
+// named puts the camera's name into an error of the decoder.
+func (u URI) named(err error) error {
 	var typed *Error
 	if errors.As(err, &typed) && typed.URI == "" {
 		named := *typed
