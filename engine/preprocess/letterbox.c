@@ -16,14 +16,14 @@ static int packed_pixel(const ei_letterbox *box) {
     if (box->channels == 1 || box->format == EI_GRAY8) {
         return 1;
     }
-    return box->format == EI_BGRX ? 4 : 3;
+    return box->format == EI_BGR ? 3 : 4;
 }
 
 size_t ei_letterbox_table_size(const ei_letterbox *box) { return 2 * ((size_t)box->inner_width + (size_t)box->inner_height); }
 
-// Two lines of three planes, one converted row of BGR and one of gray.
+// Two lines of three planes, one converted row of BGRx and one of gray.
 size_t ei_letterbox_scratch_size(const ei_letterbox *box) {
-    return 64 + 6 * lines_bytes(box) + padded(3 * (size_t)box->source_width) + padded((size_t)box->source_width);
+    return 64 + 6 * lines_bytes(box) + padded(4 * (size_t)box->source_width) + padded((size_t)box->source_width);
 }
 
 // position returns the source position left of (above) the centre of output position i, and the weights of it and its successor in the
@@ -66,30 +66,23 @@ void ei_letterbox_prepare(ei_letterbox *box, int32_t *tables) {
 }
 
 // packed_row returns a source row as BGR, BGRx or gray samples side by side, converted into the scratch memory where it is not.
-static const uint8_t *packed_row(const ei_kernels *k, const ei_letterbox *box, const uint8_t *source, size_t stride, int y, uint8_t *bgr,
+static const uint8_t *packed_row(const ei_kernels *k, const ei_letterbox *box, const uint8_t *source, size_t stride, int y, uint8_t *bgrx,
                                  uint8_t *gray) {
     const uint8_t *row = source + (size_t)y * stride;
-    int width = box->source_width, pixel = 3;
     const uint8_t *packed = row;
-    switch (box->format) {
-        case EI_GRAY8:
-            return row;
-        case EI_BGRX:
-            pixel = 4;
-            break;
-        case EI_NV12:
-            k->nv12_row(row, source + (size_t)(box->source_height + y / 2) * stride, width, bgr);
-            packed = bgr;
-            break;
-        case EI_YUYV:
-            k->yuyv_row(row, width, bgr);
-            packed = bgr;
-            break;
-        default:
-            break;
+    int width = box->source_width;
+    if (box->format == EI_GRAY8) {
+        return row;
+    }
+    if (box->format == EI_NV12) {
+        k->nv12_row(row, source + (size_t)(box->source_height + y / 2) * stride, width, bgrx);
+        packed = bgrx;
+    } else if (box->format == EI_YUYV) {
+        k->yuyv_row(row, width, bgrx);
+        packed = bgrx;
     }
     if (box->channels == 1) {
-        k->gray_row(packed, pixel, width, gray);
+        ei_gray_row(packed, box->format == EI_BGR ? 3 : 4, width, gray);
         return gray;
     }
     return packed;
@@ -126,15 +119,14 @@ static void draw_border(const ei_letterbox *box, void *output) {
     }
 }
 
-void ei_letterbox_run(const ei_letterbox *box, const int32_t *tables, void *scratch, const uint8_t *source, size_t stride, int border,
-                      void *output) {
-    const ei_kernels *k = ei_kernels_of_this_machine();
+void ei_letterbox_run_with(const ei_kernels *k, const ei_letterbox *box, const int32_t *tables, void *scratch, const uint8_t *source,
+                           size_t stride, int border, void *output) {
     const int32_t *columns = tables, *column_weights = columns + box->inner_width;
     const int32_t *rows = column_weights + box->inner_width, *row_weights = rows + box->inner_height;
     uint8_t *memory = (uint8_t *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
     size_t line = lines_bytes(box), element = box->half ? 2 : 4;
     int16_t *lines[2] = {(int16_t *)memory, (int16_t *)(memory + 3 * line)};
-    uint8_t *bgr = memory + 6 * line, *gray = bgr + padded(3 * (size_t)box->source_width);
+    uint8_t *bgrx = memory + 6 * line, *gray = bgrx + padded(4 * (size_t)box->source_width);
     int held[2] = {-1, -1};  // source row of each set of lines
     int pixel = packed_pixel(box), planes = pixel == 1 ? 1 : 3;
     int bottom = box->source_height - 1;
@@ -156,7 +148,7 @@ void ei_letterbox_run(const ei_letterbox *box, const int32_t *tables, void *scra
             if (held[i] == need[i]) {
                 continue;
             }
-            const uint8_t *packed = packed_row(k, box, source, stride, need[i], bgr, gray);
+            const uint8_t *packed = packed_row(k, box, source, stride, need[i], bgrx, gray);
             k->columns[pixel == 1 ? 0 : pixel - 2](packed, pixel, box->source_width > 1 ? pixel : 0, columns, column_weights,
                                                    box->inner_width, box->wide_columns, lines[i], line / sizeof(int16_t));
             held[i] = need[i];
@@ -170,6 +162,11 @@ void ei_letterbox_run(const ei_letterbox *box, const int32_t *tables, void *scra
                                 (uint8_t *)output + ((size_t)c * plane + at) * element);
         }
     }
+}
+
+void ei_letterbox_run(const ei_letterbox *box, const int32_t *tables, void *scratch, const uint8_t *source, size_t stride, int border,
+                      void *output) {
+    ei_letterbox_run_with(ei_kernels_of_this_machine(), box, tables, scratch, source, stride, border, output);
 }
 
 const char *ei_letterbox_isa(void) { return ei_kernels_of_this_machine()->name; }

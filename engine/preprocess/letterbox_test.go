@@ -146,6 +146,9 @@ func TestLetterboxEqualsOpenCV(t *testing.T) {
 		for _, size := range sizes {
 			for _, channels := range []int{3, 1} {
 				for _, kind := range []engine.DataType{engine.Float32, engine.Float16} {
+					if size.inputWidth == 640 && (channels == 1 || kind == engine.Float16 || format != engine.BGR && size.width != 1920) {
+						continue // the small inputs show it as well, in less time
+					}
 					name := fmt.Sprintf("%v %dx%d to %dx%dx%d %v", format, size.width, size.height, channels, size.inputWidth, size.inputHeight, kind)
 					im := picture(format, size.width, size.height, 7)
 					worst, share := compare(t, im, input(size.inputWidth, size.inputHeight, channels, kind))
@@ -157,12 +160,111 @@ func TestLetterboxEqualsOpenCV(t *testing.T) {
 	}
 }
 
-func BenchmarkX(b *testing.B) {
-	in := input(640, 640, 3, engine.Float32)
-	im := picture(engine.BGR, 1920, 1080, 1)
-	l := preprocess.NewLetterbox(in)
-	out := make([]byte, in.PictureBytes())
-	for b.Loop() {
-		l.Run(&im, out, preprocess.Geometry{})
+// Every small size, so that each end of a row and each missing neighbour occurs.
+func TestSmallPicturesEqualOpenCV(t *testing.T) {
+	for width := 1; width <= 36; width += 1 + width/12 {
+		for height := 1; height <= 36; height += 1 + height/6 {
+			for _, format := range formats {
+				if (format == engine.NV12 || format == engine.YUYV) && (width%2 != 0 || height%2 != 0) {
+					continue
+				}
+				in := input(16+width%7, 16+height%5, 3, engine.Float32)
+				worst, _ := compare(t, picture(format, width, height, uint64(width*100+height)), in)
+				assert.LessOrEqual(t, worst, 1.0, "%v %dx%d", format, width, height)
+			}
+		}
 	}
+}
+
+func TestStrideIsFollowed(t *testing.T) {
+	for _, format := range formats {
+		in := input(64, 64, 3, engine.Float32)
+		tight := picture(format, 50, 30, 3)
+		wide := tight
+		wide.Stride += 13
+		wide.Data = make([]byte, wide.Stride*format.Rows(wide.Height))
+		for y := range format.Rows(wide.Height) {
+			copy(wide.Data[y*wide.Stride:], tight.Data[y*tight.Stride:(y+1)*tight.Stride])
+		}
+		wide.Data = wide.Data[:len(wide.Data)-13]
+		assert.Equal(t, run(t, preprocess.NewLetterbox(in), tight, in), run(t, preprocess.NewLetterbox(in), wide, in), format)
+	}
+}
+
+func TestBorderIsKept(t *testing.T) {
+	in := input(64, 64, 3, engine.Float32)
+	l := preprocess.NewLetterbox(in)
+	first, second := picture(engine.BGR, 100, 50, 1), picture(engine.BGR, 100, 50, 2)
+	output := run(t, l, first, in)
+	drawn := preprocess.Fit(100, 50, 64, 64)
+	g, err := l.Run(&second, output, drawn)
+	require.NoError(t, err)
+	assert.Equal(t, drawn, g)
+	assert.Equal(t, run(t, l, second, in), output)
+	// Another geometry draws its border whatever lies there.
+	third := picture(engine.BGR, 50, 100, 3)
+	_, err = l.Run(&third, output, drawn)
+	require.NoError(t, err)
+	assert.Equal(t, run(t, l, third, in), output)
+}
+
+func TestManySizes(t *testing.T) {
+	in := input(32, 32, 3, engine.Float32)
+	l := preprocess.NewLetterbox(in)
+	for range 2 {
+		for width := 1; width < 60; width++ {
+			im := picture(engine.BGR, width, 20, 1)
+			require.Equal(t, run(t, preprocess.NewLetterbox(in), im, in), run(t, l, im, in), width)
+		}
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	in := input(64, 64, 3, engine.Float32)
+	l := preprocess.NewLetterbox(in)
+	im := picture(engine.BGR, 10, 10, 1)
+	_, err := l.Run(&im, make([]byte, in.PictureBytes()-1), preprocess.Geometry{})
+	require.EqualError(t, err, "submit: 49151 bytes for an input of 49152")
+	require.ErrorIs(t, err, engine.ErrShape)
+	im.Stride = 29
+	_, err = l.Run(&im, make([]byte, in.PictureBytes()), preprocess.Geometry{})
+	require.EqualError(t, err, "submit: row stride of 29 bytes, BGR at width 10 needs 30")
+}
+
+func TestNoAllocations(t *testing.T) {
+	in := input(160, 160, 3, engine.Float32)
+	l := preprocess.NewLetterbox(in)
+	im := picture(engine.NV12, 320, 240, 1)
+	output := run(t, l, im, in)
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		if _, err := l.Run(&im, output, preprocess.Geometry{}); err != nil {
+			t.Error(err)
+		}
+	}))
+}
+
+func FuzzLetterbox(f *testing.F) {
+	f.Add(uint16(1920), uint16(1080), uint8(0), uint16(640), uint16(640), uint8(0), true, false)
+	f.Add(uint16(1), uint16(1), uint8(4), uint16(1), uint16(1), uint8(3), false, true)
+	f.Add(uint16(64), uint16(2), uint8(2), uint16(33), uint16(31), uint8(1), true, true)
+	f.Fuzz(func(t *testing.T, width, height uint16, format uint8, inputWidth, inputHeight uint16, padding uint8, colour, half bool) {
+		in := input(1+int(inputWidth)%300, 1+int(inputHeight)%300, 1, engine.Float32)
+		if colour {
+			in.Channels = 3
+		}
+		if half {
+			in.Type = engine.Float16
+		}
+		im := engine.Image{Width: 1 + int(width)%2000, Height: 1 + int(height)%2000, Format: formats[int(format)%len(formats)]}
+		im.Stride = im.Format.RowBytes(im.Width) + int(padding)
+		im.Data = make([]byte, im.Stride*(im.Format.Rows(im.Height)-1)+im.Format.RowBytes(im.Width))
+		if im.Check() != nil {
+			t.Skip("odd sides")
+		}
+		for _, level := range elements(run(t, preprocess.NewLetterbox(in), im, in), in.Type) {
+			if !(level >= 0 && level <= 1) {
+				t.Fatalf("level %v", level)
+			}
+		}
+	})
 }

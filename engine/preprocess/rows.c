@@ -1,22 +1,49 @@
 #include "rows.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
-#include "colour.h"
-
-static void nv12_row(const uint8_t *luma, const uint8_t *chroma, int width, uint8_t *bgr) {
-    ei_yuv_row(luma, 1, chroma, chroma + 1, 2, width, bgr);
+static uint8_t clamped(int32_t fixed) {
+    int32_t v = fixed >> EI_YUV_SHIFT;
+    return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
-static void yuyv_row(const uint8_t *row, int width, uint8_t *bgr) { ei_yuv_row(row, 2, row + 1, row + 3, 4, width, bgr); }
-
-static void gray_row(const uint8_t *row, int pixel, int width, uint8_t *gray) {
-    if (pixel == 3) {
-        ei_gray_row(row, 3, width, gray);
-    } else {
-        ei_gray_row(row, 4, width, gray);
+// Two pixels with one U and V.
+static void yuv_pair(uint8_t luma0, uint8_t luma1, int32_t u, int32_t v, uint8_t *bgrx) {
+    int32_t y[2] = {luma0 < 16 ? 0 : (luma0 - 16) * EI_Y, luma1 < 16 ? 0 : (luma1 - 16) * EI_Y};
+    u -= 128;
+    v -= 128;
+    for (int i = 0; i < 2; i++) {
+        bgrx[4 * i] = clamped(y[i] + EI_YUV_HALF + EI_UB * u);
+        bgrx[4 * i + 1] = clamped(y[i] + EI_YUV_HALF + EI_VG * v + EI_UG * u);
+        bgrx[4 * i + 2] = clamped(y[i] + EI_YUV_HALF + EI_VR * v);
+        bgrx[4 * i + 3] = 0;
     }
 }
+
+void ei_nv12_from(const uint8_t *luma, const uint8_t *chroma, int from, int count, uint8_t *bgrx) {
+    for (int i = from; i < count; i += 2) {
+        yuv_pair(luma[i], luma[i + 1], chroma[i], chroma[i + 1], bgrx + 4 * i);
+    }
+}
+
+void ei_yuyv_from(const uint8_t *row, int from, int count, uint8_t *bgrx) {
+    for (int i = from; i < count; i += 2) {
+        const uint8_t *p = row + 2 * i;
+        yuv_pair(p[0], p[2], p[1], p[3], bgrx + 4 * i);
+    }
+}
+
+void ei_gray_row(const uint8_t *row, int pixel, int width, uint8_t *gray) {
+    for (int i = 0; i < width; i++) {
+        const uint8_t *p = row + i * pixel;
+        gray[i] = (uint8_t)((p[0] * 3735 + p[1] * 19235 + p[2] * 9798 + (1 << 14)) >> 15);
+    }
+}
+
+static void nv12_row(const uint8_t *luma, const uint8_t *chroma, int width, uint8_t *bgrx) { ei_nv12_from(luma, chroma, 0, width, bgrx); }
+
+static void yuyv_row(const uint8_t *row, int width, uint8_t *bgrx) { ei_yuyv_from(row, 0, width, bgrx); }
 
 void ei_columns_from(const uint8_t *row, int pixel, int step, const int32_t *offsets, const int32_t *weights, int from, int count,
                      int16_t *lines, size_t pitch) {
@@ -72,12 +99,22 @@ uint16_t ei_half_of_level(int level) {
     return (uint16_t)((bits + 0xfff + (bits >> 13 & 1)) >> 13);
 }
 
-const ei_kernels ei_kernels_plain = {"plain", nv12_row, yuyv_row, gray_row, {columns, columns, columns}, {blend_float, blend_half}};
+const ei_kernels ei_kernels_plain = {"plain", nv12_row, yuyv_row, {columns, columns, columns}, {blend_float, blend_half}};
 
+// The choice is kept: asking the processor takes a trip to the hypervisor on virtual machines.
 const ei_kernels *ei_kernels_of_this_machine(void) {
-    const ei_kernels *set = ei_kernels_avx2();
+    static const ei_kernels *_Atomic chosen;
+    const ei_kernels *set = atomic_load_explicit(&chosen, memory_order_relaxed);
+    if (set) {
+        return set;
+    }
+    set = ei_kernels_avx2();
     if (!set) {
         set = ei_kernels_neon();
     }
-    return set ? set : &ei_kernels_plain;
+    if (!set) {
+        set = &ei_kernels_plain;
+    }
+    atomic_store_explicit(&chosen, set, memory_order_relaxed);
+    return set;
 }

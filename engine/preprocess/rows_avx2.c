@@ -6,22 +6,55 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "colour.h"
-
 #define AVX2 __attribute__((target("avx2,f16c")))
 
-AVX2 static void nv12_row(const uint8_t *luma, const uint8_t *chroma, int width, uint8_t *bgr) {
-    ei_yuv_row(luma, 1, chroma, chroma + 1, 2, width, bgr);
+// channel adds the colour part of eight pixel pairs to the luma of sixteen pixels.
+AVX2 static inline __m128i channel(__m256i luma_low, __m256i luma_high, __m256i colour) {
+    const __m256i first = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3), last = _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7);
+    __m256i low = _mm256_srai_epi32(_mm256_add_epi32(luma_low, _mm256_permutevar8x32_epi32(colour, first)), EI_YUV_SHIFT);
+    __m256i high = _mm256_srai_epi32(_mm256_add_epi32(luma_high, _mm256_permutevar8x32_epi32(colour, last)), EI_YUV_SHIFT);
+    __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
+    return _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
 }
 
-AVX2 static void yuyv_row(const uint8_t *row, int width, uint8_t *bgr) { ei_yuv_row(row, 2, row + 1, row + 3, 4, width, bgr); }
+// sixteen converts sixteen luma samples with eight pairs of U and V.
+AVX2 static inline void sixteen(__m128i luma, __m128i uv, uint8_t *bgrx) {
+    luma = _mm_subs_epu8(luma, _mm_set1_epi8(16));
+    __m256i y_low = _mm256_mullo_epi32(_mm256_cvtepu8_epi32(luma), _mm256_set1_epi32(EI_Y));
+    __m256i y_high = _mm256_mullo_epi32(_mm256_cvtepu8_epi32(_mm_srli_si128(luma, 8)), _mm256_set1_epi32(EI_Y));
+    __m256i u = _mm256_sub_epi32(_mm256_cvtepu16_epi32(_mm_and_si128(uv, _mm_set1_epi16(0xff))), _mm256_set1_epi32(128));
+    __m256i v = _mm256_sub_epi32(_mm256_cvtepu16_epi32(_mm_srli_epi16(uv, 8)), _mm256_set1_epi32(128));
+    const __m256i half = _mm256_set1_epi32(EI_YUV_HALF);
+    __m256i blue = _mm256_add_epi32(half, _mm256_mullo_epi32(u, _mm256_set1_epi32(EI_UB)));
+    __m256i green = _mm256_add_epi32(_mm256_mullo_epi32(v, _mm256_set1_epi32(EI_VG)), _mm256_mullo_epi32(u, _mm256_set1_epi32(EI_UG)));
+    __m256i red = _mm256_add_epi32(half, _mm256_mullo_epi32(v, _mm256_set1_epi32(EI_VR)));
+    __m128i b = channel(y_low, y_high, blue), g = channel(y_low, y_high, _mm256_add_epi32(half, green)), r = channel(y_low, y_high, red);
+    __m128i bg_low = _mm_unpacklo_epi8(b, g), bg_high = _mm_unpackhi_epi8(b, g);
+    __m128i rx_low = _mm_unpacklo_epi8(r, _mm_setzero_si128()), rx_high = _mm_unpackhi_epi8(r, _mm_setzero_si128());
+    __m128i *out = (__m128i *)bgrx;
+    _mm_storeu_si128(out, _mm_unpacklo_epi16(bg_low, rx_low));
+    _mm_storeu_si128(out + 1, _mm_unpackhi_epi16(bg_low, rx_low));
+    _mm_storeu_si128(out + 2, _mm_unpacklo_epi16(bg_high, rx_high));
+    _mm_storeu_si128(out + 3, _mm_unpackhi_epi16(bg_high, rx_high));
+}
 
-AVX2 static void gray_row(const uint8_t *row, int pixel, int width, uint8_t *gray) {
-    if (pixel == 3) {
-        ei_gray_row(row, 3, width, gray);
-    } else {
-        ei_gray_row(row, 4, width, gray);
+AVX2 static void nv12_row(const uint8_t *luma, const uint8_t *chroma, int width, uint8_t *bgrx) {
+    int i = 0;
+    for (; i + 16 <= width; i += 16) {
+        sixteen(_mm_loadu_si128((const __m128i *)(luma + i)), _mm_loadu_si128((const __m128i *)(chroma + i)), bgrx + 4 * i);
     }
+    ei_nv12_from(luma, chroma, i, width, bgrx);
+}
+
+AVX2 static void yuyv_row(const uint8_t *row, int width, uint8_t *bgrx) {
+    const __m128i low_bytes = _mm_set1_epi16(0xff);
+    int i = 0;
+    for (; i + 16 <= width; i += 16) {
+        __m128i a = _mm_loadu_si128((const __m128i *)(row + 2 * i)), b = _mm_loadu_si128((const __m128i *)(row + 2 * i + 16));
+        __m128i luma = _mm_packus_epi16(_mm_and_si128(a, low_bytes), _mm_and_si128(b, low_bytes));
+        sixteen(luma, _mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8)), bgrx + 4 * i);
+    }
+    ei_yuyv_from(row, i, width, bgrx);
 }
 
 // pixels loads the samples of four columns: first and second in the low half, third and fourth in the high one.
@@ -78,15 +111,27 @@ AVX2 static void bgrx_columns(const uint8_t *row, int pixel, int step, const int
     colour_columns(row, 4, step, offsets, weights, count, wide, lines, pitch);
 }
 
+static inline int two(const uint8_t *samples) {
+    uint16_t both;
+    memcpy(&both, samples, 2);
+    return both;
+}
+
 AVX2 static void gray_columns(const uint8_t *row, int pixel, int step, const int32_t *offsets, const int32_t *weights, int count, int wide,
                               int16_t *lines, size_t pitch) {
     int i = 0;
     for (; i + 8 <= wide; i += 8) {
-        __m256i four = _mm256_i32gather_epi32((const int *)row, _mm256_loadu_si256((const __m256i *)(offsets + i)), 1);
-        __m256i first = _mm256_and_si256(four, _mm256_set1_epi32(0xff));
-        __m256i second = _mm256_slli_epi32(_mm256_and_si256(four, _mm256_set1_epi32(0xff00)), 8);
+        const int32_t *o = offsets + i;
+        __m128i samples = _mm_cvtsi32_si128(two(row + o[0]));
+        samples = _mm_insert_epi16(samples, two(row + o[1]), 1);
+        samples = _mm_insert_epi16(samples, two(row + o[2]), 2);
+        samples = _mm_insert_epi16(samples, two(row + o[3]), 3);
+        samples = _mm_insert_epi16(samples, two(row + o[4]), 4);
+        samples = _mm_insert_epi16(samples, two(row + o[5]), 5);
+        samples = _mm_insert_epi16(samples, two(row + o[6]), 6);
+        samples = _mm_insert_epi16(samples, two(row + o[7]), 7);
         __m256i w = _mm256_loadu_si256((const __m256i *)(weights + i));
-        __m256i sum = _mm256_srai_epi32(_mm256_madd_epi16(_mm256_or_si256(first, second), w), 4);
+        __m256i sum = _mm256_srai_epi32(_mm256_madd_epi16(_mm256_cvtepu8_epi16(samples), w), 4);
         sum = _mm256_permute4x64_epi64(_mm256_packs_epi32(sum, sum), 0xd8);
         _mm_storeu_si128((__m128i *)(lines + i), _mm256_castsi256_si128(sum));
     }
@@ -128,8 +173,7 @@ AVX2 static void blend_half(const int16_t *upper, const int16_t *lower, int16_t 
     ei_blend_half_from(upper, lower, b0, b1, i, count, out);
 }
 
-static const ei_kernels kernels = {
-    "avx2", nv12_row, yuyv_row, gray_row, {gray_columns, bgr_columns, bgrx_columns}, {blend_float, blend_half}};
+static const ei_kernels kernels = {"avx2", nv12_row, yuyv_row, {gray_columns, bgr_columns, bgrx_columns}, {blend_float, blend_half}};
 
 // __builtin_cpu_supports knows F16C in some compilers only.
 static int has_f16c(void) {

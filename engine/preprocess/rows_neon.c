@@ -4,20 +4,58 @@
 
 #include <arm_neon.h>
 
-#include "colour.h"
-
-static void nv12_row(const uint8_t *luma, const uint8_t *chroma, int width, uint8_t *bgr) {
-    ei_yuv_row(luma, 1, chroma, chroma + 1, 2, width, bgr);
+// channel adds the colour part of eight pixels to their luma.
+static inline uint8x8_t channel(int32x4_t luma_low, int32x4_t luma_high, int32x4_t low, int32x4_t high) {
+    uint16x4_t l = vqmovun_s32(vshrq_n_s32(vaddq_s32(luma_low, low), EI_YUV_SHIFT));
+    uint16x4_t h = vqmovun_s32(vshrq_n_s32(vaddq_s32(luma_high, high), EI_YUV_SHIFT));
+    return vqmovn_u16(vcombine_u16(l, h));
 }
 
-static void yuyv_row(const uint8_t *row, int width, uint8_t *bgr) { ei_yuv_row(row, 2, row + 1, row + 3, 4, width, bgr); }
+static inline int32x4_t low_words(int16x8_t v) { return vmovl_s16(vget_low_s16(v)); }
 
-static void gray_row(const uint8_t *row, int pixel, int width, uint8_t *gray) {
-    if (pixel == 3) {
-        ei_gray_row(row, 3, width, gray);
-    } else {
-        ei_gray_row(row, 4, width, gray);
+static inline int32x4_t high_words(int16x8_t v) { return vmovl_s16(vget_high_s16(v)); }
+
+// sixteen converts eight pairs of pixels: luma of the even and the odd ones, and the U and V of every pair.
+static inline void sixteen(uint8x8_t even, uint8x8_t odd, uint8x8_t u_samples, uint8x8_t v_samples, uint8_t *bgrx) {
+    const int32x4_t half = vdupq_n_s32(EI_YUV_HALF);
+    int16x8_t u = vsubq_s16(vreinterpretq_s16_u16(vmovl_u8(u_samples)), vdupq_n_s16(128));
+    int16x8_t v = vsubq_s16(vreinterpretq_s16_u16(vmovl_u8(v_samples)), vdupq_n_s16(128));
+    int32x4_t ul = low_words(u), uh = high_words(u), vl = low_words(v), vh = high_words(v);
+    int32x4_t bl = vmlaq_n_s32(half, ul, EI_UB), bh = vmlaq_n_s32(half, uh, EI_UB);
+    int32x4_t gl = vmlaq_n_s32(vmlaq_n_s32(half, vl, EI_VG), ul, EI_UG), gh = vmlaq_n_s32(vmlaq_n_s32(half, vh, EI_VG), uh, EI_UG);
+    int32x4_t rl = vmlaq_n_s32(half, vl, EI_VR), rh = vmlaq_n_s32(half, vh, EI_VR);
+    uint8x8_t b[2], g[2], r[2], luma[2] = {even, odd};
+    for (int i = 0; i < 2; i++) {
+        int16x8_t y = vreinterpretq_s16_u16(vmovl_u8(vqsub_u8(luma[i], vdup_n_u8(16))));
+        int32x4_t yl = vmulq_n_s32(low_words(y), EI_Y), yh = vmulq_n_s32(high_words(y), EI_Y);
+        b[i] = channel(yl, yh, bl, bh);
+        g[i] = channel(yl, yh, gl, gh);
+        r[i] = channel(yl, yh, rl, rh);
     }
+    uint8x16x4_t out;
+    out.val[0] = vcombine_u8(vzip1_u8(b[0], b[1]), vzip2_u8(b[0], b[1]));
+    out.val[1] = vcombine_u8(vzip1_u8(g[0], g[1]), vzip2_u8(g[0], g[1]));
+    out.val[2] = vcombine_u8(vzip1_u8(r[0], r[1]), vzip2_u8(r[0], r[1]));
+    out.val[3] = vdupq_n_u8(0);
+    vst4q_u8(bgrx, out);
+}
+
+static void nv12_row(const uint8_t *luma, const uint8_t *chroma, int width, uint8_t *bgrx) {
+    int i = 0;
+    for (; i + 16 <= width; i += 16) {
+        uint8x8x2_t y = vld2_u8(luma + i), uv = vld2_u8(chroma + i);
+        sixteen(y.val[0], y.val[1], uv.val[0], uv.val[1], bgrx + 4 * i);
+    }
+    ei_nv12_from(luma, chroma, i, width, bgrx);
+}
+
+static void yuyv_row(const uint8_t *row, int width, uint8_t *bgrx) {
+    int i = 0;
+    for (; i + 16 <= width; i += 16) {
+        uint8x8x4_t p = vld4_u8(row + 2 * i);
+        sixteen(p.val[0], p.val[2], p.val[1], p.val[3], bgrx + 4 * i);
+    }
+    ei_yuyv_from(row, i, width, bgrx);
 }
 
 // columns does eight at a time: 8 bytes of each column side by side in a 64-byte table, from which one lookup per channel takes the
@@ -97,8 +135,7 @@ static void blend_half(const int16_t *upper, const int16_t *lower, int16_t b0, i
     ei_blend_half_from(upper, lower, b0, b1, i, count, out);
 }
 
-static const ei_kernels kernels = {
-    "neon", nv12_row, yuyv_row, gray_row, {gray_columns, bgr_columns, bgrx_columns}, {blend_float, blend_half}};
+static const ei_kernels kernels = {"neon", nv12_row, yuyv_row, {gray_columns, bgr_columns, bgrx_columns}, {blend_float, blend_half}};
 
 const ei_kernels *ei_kernels_neon(void) { return &kernels; }
 

@@ -1,0 +1,182 @@
+// The letterbox of letterbox.c on the GPU, with the same integer arithmetic: one launch reads a picture of any format and writes one batch
+// position of the network's input. A warp writes 32 neighbouring elements at a time and each thread EI_COLUMNS of them 32 apart, so
+// that stores are whole lines and loads of neighbouring threads share theirs. A block is 32 by 8 threads.
+#include "arguments.h"
+#include "kernel.h"
+#include "letterbox.h"
+#include "rows.h"
+
+#ifndef EI_COLUMNS
+#define EI_COLUMNS 2
+#endif
+
+namespace {
+
+enum { ONE = 2048 };  // weights have 11 bits
+
+struct position {
+    int first;   // of two neighbouring source samples
+    int a0, a1;  // their weights
+};
+
+// place finds the source samples of output position i: the centre is ((2 i + 1) source - inner) / (2 inner), in integers but for the
+// quotient's first guess; inverse is 1 / (2 inner). As on the CPU the last sample is expressed as the second of two, so that both exist
+// unless the side is 1.
+EI_DEVICE position place(int i, int source, int inner, float inverse) {
+    const int whole = 2 * inner, distance = (2 * i + 1) * source - inner;
+    int first = (int)((float)distance * inverse), rest = distance - first * whole;
+    if (rest < 0) {
+        first--;
+        rest += whole;
+    } else if (rest >= whole) {
+        first++;
+        rest -= whole;
+    }
+    if (distance < 0) return {0, ONE, 0};
+    if (first >= source - 1) return source > 1 ? position{source - 2, 0, ONE} : position{0, ONE, 0};
+    const float fraction = (float)rest * inverse;
+    return {first, ei_round((1.0f - fraction) * ONE), ei_round(fraction * ONE)};
+}
+
+struct bytes8 {
+    uint32_t low, high;
+};
+
+// load8 reads 8 bytes at any address by aligned words, only 5 of them for certain with 2 WORDS. Bytes behind the picture's last word come
+// out as something else; nobody uses them.
+template <int WORDS>
+EI_DEVICE bytes8 load8(const ei_letterbox_arguments &a, uint64_t at) {
+    const uint64_t last = (a.end - 1) & ~(uint64_t)3, word = at & ~(uint64_t)3;
+    const uint64_t second = word + 4 < last ? word + 4 : last, third = word + 8 < last ? word + 8 : last;
+    const uint32_t shift = 8 * ((uint32_t)at & 3), w0 = ei_load_word(word), w1 = ei_load_word(second);
+    return {ei_funnel(w0, w1, shift), WORDS == 3 ? ei_funnel(w1, ei_load_word(third), shift) : 0};
+}
+
+EI_DEVICE int byte_of(uint32_t word, int i) { return (int)(word >> 8 * i & 255); }
+
+struct pixel {
+    int b, g, r;
+};
+
+EI_DEVICE int clamped(int32_t fixed) {
+    const int32_t v = fixed >> EI_YUV_SHIFT;
+    return v < 0 ? 0 : v > 255 ? 255 : v;
+}
+
+EI_DEVICE pixel from_yuv(int luma, int u, int v) {
+    const int32_t y = (luma < 16 ? 0 : luma - 16) * EI_Y + EI_YUV_HALF;
+    return {clamped(y + EI_UB * u), clamped(y + EI_VG * v + EI_UG * u), clamped(y + EI_VR * v)};
+}
+
+EI_DEVICE int gray_of(const pixel &p) { return (p.b * 3735 + p.g * 19235 + p.r * 9798 + (1 << 14)) >> 15; }
+
+// neighbours reads the pixels x and x + 1 of source row y. FORMAT is EI_BGR for BGRx too.
+template <int FORMAT>
+EI_DEVICE void neighbours(const ei_letterbox_arguments &a, uint32_t x, uint32_t y, pixel *first, pixel *second) {
+    const uint64_t row = a.source + (uint64_t)y * (uint32_t)a.stride;
+    if (FORMAT == EI_GRAY8) {
+        const uint32_t levels = load8<2>(a, row + x).low;
+        first->b = first->g = first->r = byte_of(levels, 0);
+        second->b = second->g = second->r = byte_of(levels, 1);
+        return;
+    }
+    if (FORMAT == EI_BGR) {
+        const bytes8 p = load8<3>(a, row + (a.format == EI_BGRX ? 4 : 3) * x);
+        const uint32_t next = a.format == EI_BGRX ? p.high : ei_funnel(p.low, p.high, 24);
+        *first = {byte_of(p.low, 0), byte_of(p.low, 1), byte_of(p.low, 2)};
+        *second = {byte_of(next, 0), byte_of(next, 1), byte_of(next, 2)};
+    } else {
+        uint32_t luma, chroma;  // Y Y of the two pixels; U V of the first one's pair and of the pair after it
+        const bool odd = x & 1;
+        if (FORMAT == EI_NV12) {
+            luma = load8<2>(a, row + x).low;
+            chroma = load8<2>(a, a.source + (uint64_t)((uint32_t)a.source_height + (y >> 1)) * (uint32_t)a.stride + 2 * (x >> 1)).low;
+        } else {
+            const bytes8 p = load8<3>(a, row + 4 * (x >> 1));  // Y U Y V Y U Y V
+            luma = odd ? (p.low >> 16 & 255) | p.high << 8 : (p.low & 255) | p.low >> 8;
+            chroma = (p.low >> 8 & 255) | (p.low >> 16 & 0xff00) | (p.high & 0xff00) << 8 | (p.high & 0xff000000);
+        }
+        const uint32_t next = odd ? chroma >> 16 : chroma;
+        *first = from_yuv(byte_of(luma, 0), byte_of(chroma, 0) - 128, byte_of(chroma, 1) - 128);
+        *second = from_yuv(byte_of(luma, 1), byte_of(next, 0) - 128, byte_of(next, 1) - 128);
+    }
+    first->b = a.channels == 1 ? gray_of(*first) : first->b;
+    second->b = a.channels == 1 ? gray_of(*second) : second->b;
+}
+
+EI_DEVICE int across(int first, int second, const position &x) { return (first * x.a0 + second * x.a1) >> 4; }
+
+EI_DEVICE int down(int upper, int lower, const position &y) { return (((y.a0 * upper) >> 16) + ((y.a1 * lower) >> 16) + 2) >> 2; }
+
+EI_DEVICE void put(const ei_letterbox_arguments &a, int channel, uint64_t at, int level) {
+    const uint64_t element = (uint64_t)channel * (uint32_t)a.width * (uint32_t)a.height + at;
+    const float value = (float)level * EI_LEVEL;
+    if (a.half) {
+        ((EI_GLOBAL uint16_t *)a.output)[element] = ei_to_half(value);
+    } else {
+        ((EI_GLOBAL float *)a.output)[element] = value;
+    }
+}
+
+// sample has no branch, so that all loads of a thread can start before the first is needed. A row without weight is not read: where the
+// height is an odd multiple of the output's that halves the traffic.
+template <int FORMAT>
+EI_DEVICE pixel sample(const ei_letterbox_arguments &a, const position &px, const position &py) {
+    pixel upper[2], lower[2];
+    neighbours<FORMAT>(a, (uint32_t)px.first, (uint32_t)py.first, &upper[0], &upper[1]);
+    neighbours<FORMAT>(a, (uint32_t)px.first, (uint32_t)py.first + (py.a1 != 0), &lower[0], &lower[1]);
+    return {down(across(upper[0].b, upper[1].b, px), across(lower[0].b, lower[1].b, px), py),
+            down(across(upper[0].g, upper[1].g, px), across(lower[0].g, lower[1].g, px), py),
+            down(across(upper[0].r, upper[1].r, px), across(lower[0].r, lower[1].r, px), py)};
+}
+
+template <int FORMAT>
+EI_DEVICE void letterbox_thread(const ei_letterbox_arguments &a) {
+    const int y = (int)(ei_block_y() * 8 + ei_thread_y()), start = (int)(ei_block_x() * 32 * EI_COLUMNS + ei_thread_x());
+    if (y >= a.height) return;
+    pixel p[EI_COLUMNS];
+    if (y >= a.top && y < a.top + a.inner_height) {
+        const position py = place(y - a.top, a.source_height, a.inner_height, a.inverse_height);
+        // Columns outside the picture read its nearest one.
+        position px[EI_COLUMNS];
+        EI_UNROLL
+        for (int i = 0; i < EI_COLUMNS; i++) {
+            const int x = start + 32 * i - a.left;
+            px[i] = place(x < 0 ? 0 : x < a.inner_width ? x : a.inner_width - 1, a.source_width, a.inner_width, a.inverse_width);
+        }
+        EI_UNROLL
+        for (int i = 0; i < EI_COLUMNS; i++) p[i] = sample<FORMAT>(a, px[i], py);
+    }
+    EI_UNROLL
+    for (int i = 0; i < EI_COLUMNS; i++) {
+        const int x = start + 32 * i;
+        if (x >= a.width) return;
+        if (y < a.top || y >= a.top + a.inner_height || x < a.left || x >= a.left + a.inner_width) p[i] = {114, 114, 114};
+        const uint64_t at = (uint64_t)y * (uint32_t)a.width + (uint32_t)x;
+        if (a.channels == 1) {
+            put(a, 0, at, p[i].b);
+        } else {
+            put(a, 0, at, p[i].r);
+            put(a, 1, at, p[i].g);
+            put(a, 2, at, p[i].b);
+        }
+    }
+}
+
+}  // namespace
+
+EI_KERNEL(letterbox, ei_letterbox_arguments) {
+    switch (a.format) {
+        case EI_NV12:
+            letterbox_thread<EI_NV12>(a);
+            break;
+        case EI_YUYV:
+            letterbox_thread<EI_YUYV>(a);
+            break;
+        case EI_GRAY8:
+            letterbox_thread<EI_GRAY8>(a);
+            break;
+        default:
+            letterbox_thread<EI_BGR>(a);
+    }
+}
