@@ -11,44 +11,6 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/internal/assignment"
 )
 
-// State is where a track is in its life.
-type State uint8
-
-// The states. A track is Tentative until a second detection confirms it, Lost while no detection fits it, and Ended in the one result in
-// which the tracker gives it up.
-const (
-	Tentative State = iota
-	Active
-	Lost
-	Ended
-)
-
-// String returns the state's name.
-func (s State) String() string {
-	names := [...]string{"tentative", "active", "lost", "ended"}
-	if int(s) < len(names) {
-		return names[s]
-	}
-	return fmt.Sprintf("State(%d)", uint8(s))
-}
-
-// Track is one followed object as of the latest frame.
-type Track struct {
-	// ID is unique for the life of the tracker and never used again; it starts at 1.
-	ID uint64
-	// Detection holds the box of the matched detection, or the predicted one when there is none; the class that the detections so far
-	// vote for; the score of the last detection.
-	postprocess.Detection
-	State State
-	// Index is the number of the matched detection in this Update, -1 when the box is a prediction.
-	Index int
-	// VX and VY are the centre's velocity in source pixels a second.
-	VX, VY float32
-	// Hits is the number of detections so far, First and Last the times of the first and the latest of them.
-	Hits        int
-	First, Last time.Time
-}
-
 // Gate is what one class needs to be tracked; zero fields take the tracker's.
 type Gate struct {
 	// HighScore, NewScore and Keep are Tracker's, for this class.
@@ -91,7 +53,7 @@ type Tracker struct {
 	begun   bool
 	at      time.Time
 	objects []object
-	tracks  []Track
+	tracks  []postprocess.Track
 
 	// Scratch of one Update.
 	high, low, left []int // numbers of detections
@@ -112,7 +74,7 @@ type ballot struct {
 
 // object is a track with what the tracker alone needs.
 type object struct {
-	Track
+	postprocess.Track
 	motion    motion
 	predicted postprocess.Box
 	ballots   [votes]ballot
@@ -175,13 +137,13 @@ const (
 
 // Update takes the detections of a frame captured at that time and returns the tracks, oldest first: active, tentative and lost ones, and those
 // that just ended; a tentative one that was not confirmed goes without a word. The result is valid until the next call. A time that does not advance counts as the time before.
-func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []Track {
+func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []postprocess.Track {
 	t.forget()
 	t.advance(at)
 	t.sort(detections)
 	t.pool = t.pool[:0]
 	for i := range t.objects {
-		if state := t.objects[i].State; state == Active || state == Lost {
+		if state := t.objects[i].State; state == postprocess.Active || state == postprocess.Lost {
 			t.pool = append(t.pool, i)
 		}
 	}
@@ -190,7 +152,7 @@ func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []Tra
 
 	t.rest = t.rest[:0]
 	for _, i := range t.pool {
-		if o := &t.objects[i]; o.Index < 0 && o.State == Active {
+		if o := &t.objects[i]; o.Index < 0 && o.State == postprocess.Active {
 			t.rest = append(t.rest, i)
 		}
 	}
@@ -198,7 +160,7 @@ func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []Tra
 
 	t.rest = t.rest[:0]
 	for i := range t.objects {
-		if t.objects[i].State == Tentative {
+		if t.objects[i].State == postprocess.Tentative {
 			t.rest = append(t.rest, i)
 		}
 	}
@@ -215,7 +177,7 @@ func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []Tra
 
 // Predict moves the tracks on to a frame that was not looked at and returns them as Update does, with predicted boxes. States stay as
 // they are: a frame that was not looked at loses nobody.
-func (t *Tracker) Predict(at time.Time) []Track {
+func (t *Tracker) Predict(at time.Time) []postprocess.Track {
 	t.forget()
 	t.advance(at)
 	return t.report()
@@ -223,7 +185,7 @@ func (t *Tracker) Predict(at time.Time) []Track {
 
 // forget drops the tracks that the last result reported as ended.
 func (t *Tracker) forget() {
-	t.objects = slices.DeleteFunc(t.objects, func(o object) bool { return o.State == Ended })
+	t.objects = slices.DeleteFunc(t.objects, func(o object) bool { return o.State == postprocess.Ended })
 }
 
 // advance predicts every object at that time.
@@ -238,11 +200,11 @@ func (t *Tracker) advance(at time.Time) {
 	for i := range t.objects {
 		o := &t.objects[i]
 		o.Index = -1
-		o.motion.predict(steps, o.State == Lost)
+		o.motion.predict(steps, o.State == postprocess.Lost)
 		o.predicted = o.motion.box()
 		o.Box = o.predicted
 		if t.at.Sub(o.Last) > o.keep {
-			o.State = Ended
+			o.State = postprocess.Ended
 		}
 	}
 }
@@ -315,7 +277,7 @@ func (t *Tracker) match(detections []postprocess.Detection, objects, candidates 
 // see takes a detection as the object's.
 func (o *object) see(d *postprocess.Detection, index int, at time.Time) {
 	o.motion.update(d.Box)
-	o.Box, o.Score, o.Index, o.State, o.Last = d.Box, d.Score, index, Active, at
+	o.Box, o.Score, o.Index, o.State, o.Last = d.Box, d.Score, index, postprocess.Active, at
 	o.Hits++
 	o.confirmed = true
 	o.vote(d.Class, d.Score)
@@ -395,26 +357,26 @@ func (t *Tracker) settle() {
 		o := &t.objects[i]
 		switch {
 		case o.Index >= 0:
-		case o.State == Tentative:
-			o.State = Ended
-		case o.State == Active:
-			o.State = Lost
+		case o.State == postprocess.Tentative:
+			o.State = postprocess.Ended
+		case o.State == postprocess.Active:
+			o.State = postprocess.Lost
 		}
 	}
 	// An object that was found again beside its own lost track is one object: the longer history stays.
 	for i := range t.objects {
-		if t.objects[i].State != Lost {
+		if t.objects[i].State != postprocess.Lost {
 			continue
 		}
 		for j := range t.objects {
 			a, b := &t.objects[i], &t.objects[j]
-			if b.State != Active || a.Class != b.Class || a.Box.IoU(b.Box) <= duplicateOverlap {
+			if b.State != postprocess.Active || a.Class != b.Class || a.Box.IoU(b.Box) <= duplicateOverlap {
 				continue
 			}
 			if a.Last.Sub(a.First) > b.Last.Sub(b.First) {
-				b.State = Ended
+				b.State = postprocess.Ended
 			} else {
-				a.State = Ended
+				a.State = postprocess.Ended
 			}
 			break
 		}
@@ -423,13 +385,13 @@ func (t *Tracker) settle() {
 
 func (t *Tracker) start(d *postprocess.Detection, index int) {
 	t.next++
-	state := Tentative
+	state := postprocess.Tentative
 	if !t.begun {
 		// What is there when the tracker starts needs no second look.
-		state = Active
+		state = postprocess.Active
 	}
 	t.objects = append(t.objects, object{
-		Track:     Track{ID: t.next, Detection: *d, State: state, Index: index, Hits: 1, First: t.at, Last: t.at},
+		Track:     postprocess.Track{ID: t.next, Detection: *d, State: state, Index: index, Hits: 1, First: t.at, Last: t.at},
 		keep:      t.gate(d.Class).Keep,
 		confirmed: !t.begun,
 	})
@@ -438,11 +400,11 @@ func (t *Tracker) start(d *postprocess.Detection, index int) {
 	o.ballots[0] = ballot{d.Class, d.Score}
 }
 
-func (t *Tracker) report() []Track {
+func (t *Tracker) report() []postprocess.Track {
 	t.tracks = t.tracks[:0]
 	for i := range t.objects {
 		o := &t.objects[i]
-		if o.State == Ended && !o.confirmed {
+		if o.State == postprocess.Ended && !o.confirmed {
 			continue
 		}
 		o.VX, o.VY = o.motion.x.velocity/step, o.motion.y.velocity/step

@@ -49,7 +49,7 @@ func TestGoldenSequenceGivesByteTracksNumbers(t *testing.T) {
 		}
 		found := [][2]int{}
 		for _, track := range tracker.Update(at(n), detections) {
-			if track.State == Active && track.Index >= 0 {
+			if track.State == postprocess.Active && track.Index >= 0 {
 				found = append(found, [2]int{int(track.ID), track.Index})
 				highest = max(highest, int(track.ID))
 			}
@@ -59,7 +59,7 @@ func TestGoldenSequenceGivesByteTracksNumbers(t *testing.T) {
 	assert.Greater(t, highest, 12)
 }
 
-func ids(tracks []Track, state State) []uint64 {
+func ids(tracks []postprocess.Track, state postprocess.TrackState) []uint64 {
 	var out []uint64
 	for _, track := range tracks {
 		if track.State == state {
@@ -76,39 +76,39 @@ func TestLifeOfATrack(t *testing.T) {
 
 	tracks := tracker.Update(at(1), []postprocess.Detection{object})
 	require.Len(t, tracks, 1)
-	assert.Equal(t, Track{ID: 1, Detection: object, State: Tentative, Index: 0, Hits: 1, First: at(1), Last: at(1)}, tracks[0])
+	assert.Equal(t, postprocess.Track{ID: 1, Detection: object, State: postprocess.Tentative, Index: 0, Hits: 1, First: at(1), Last: at(1)}, tracks[0])
 
 	tracks = tracker.Update(at(2), []postprocess.Detection{object})
-	assert.Equal(t, []uint64{1}, ids(tracks, Active))
+	assert.Equal(t, []uint64{1}, ids(tracks, postprocess.Active))
 	assert.Equal(t, 2, tracks[0].Hits)
 
 	tracks = tracker.Update(at(3), nil)
-	assert.Equal(t, []uint64{1}, ids(tracks, Lost))
+	assert.Equal(t, []uint64{1}, ids(tracks, postprocess.Lost))
 	assert.Equal(t, -1, tracks[0].Index)
 	assert.Equal(t, at(2), tracks[0].Last)
 
 	// It comes back with the same number, on a low score only when it was not lost yet.
 	weak := object
 	weak.Score = 0.15
-	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(4), []postprocess.Detection{weak}), Lost))
-	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(5), []postprocess.Detection{object}), Active))
-	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(6), []postprocess.Detection{weak}), Active))
+	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(4), []postprocess.Detection{weak}), postprocess.Lost))
+	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(5), []postprocess.Detection{object}), postprocess.Active))
+	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(6), []postprocess.Detection{weak}), postprocess.Active))
 
 	for frame := 7; frame <= 15; frame++ {
-		assert.Equal(t, []uint64{1}, ids(tracker.Update(at(frame), nil), Lost))
+		assert.Equal(t, []uint64{1}, ids(tracker.Update(at(frame), nil), postprocess.Lost))
 	}
-	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(16), nil), Ended))
+	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(16), nil), postprocess.Ended))
 	assert.Empty(t, tracker.Update(at(17), nil))
 
 	// A false alarm of one frame is never reported as anything but tentative.
-	assert.Equal(t, []uint64{2}, ids(tracker.Update(at(18), []postprocess.Detection{object}), Tentative))
+	assert.Equal(t, []uint64{2}, ids(tracker.Update(at(18), []postprocess.Detection{object}), postprocess.Tentative))
 	assert.Empty(t, tracker.Update(at(19), nil))
 }
 
 func TestObjectsOfTheFirstFrameAreActive(t *testing.T) {
 	tracker := open(t, Tracker{})
 	tracks := tracker.Update(at(0), []postprocess.Detection{detection(100, 100, 40, 40, 0.9, 2)})
-	assert.Equal(t, []uint64{1}, ids(tracks, Active))
+	assert.Equal(t, []uint64{1}, ids(tracks, postprocess.Active))
 }
 
 func TestAGapLongerThanKeepEndsTracks(t *testing.T) {
@@ -116,8 +116,8 @@ func TestAGapLongerThanKeepEndsTracks(t *testing.T) {
 	object := []postprocess.Detection{detection(100, 100, 40, 40, 0.9, 2)}
 	tracker.Update(at(0), object)
 	tracks := tracker.Update(at(300), object)
-	assert.Equal(t, []uint64{1}, ids(tracks, Ended))
-	assert.Equal(t, []uint64{2}, ids(tracks, Tentative))
+	assert.Equal(t, []uint64{1}, ids(tracks, postprocess.Ended))
+	assert.Equal(t, []uint64{2}, ids(tracks, postprocess.Tentative))
 }
 
 func TestPredictionFollowsSkippedFrames(t *testing.T) {
@@ -126,7 +126,7 @@ func TestPredictionFollowsSkippedFrames(t *testing.T) {
 	for frame := 0; frame < 90; frame++ {
 		if frame%3 != 0 {
 			tracks := tracker.Predict(at(frame))
-			require.Equal(t, []uint64{1}, ids(tracks, Active))
+			require.Equal(t, []uint64{1}, ids(tracks, postprocess.Active))
 			if frame > 30 {
 				want := detection(float32(100+speed*frame), 100, 40, 40, 0.9, 0)
 				require.Greater(t, tracks[0].IoU(want.Box), float32(0.95), "frame %d", frame)
@@ -137,7 +137,7 @@ func TestPredictionFollowsSkippedFrames(t *testing.T) {
 			continue
 		}
 		tracks := tracker.Update(at(frame), []postprocess.Detection{detection(float32(100+speed*frame), 100, 40, 40, 0.9, 0)})
-		require.Equal(t, []uint64{1}, ids(tracks, Active))
+		require.Equal(t, []uint64{1}, ids(tracks, postprocess.Active))
 	}
 }
 
@@ -148,7 +148,7 @@ func TestClasses(t *testing.T) {
 	tracker := open(t, Tracker{})
 	for frame, class := range []int{3, 3, 5, 3, 5, 3} {
 		tracks := tracker.Update(at(frame), object(class))
-		require.Equal(t, []uint64{1}, ids(tracks, Active))
+		require.Equal(t, []uint64{1}, ids(tracks, postprocess.Active))
 		assert.Equal(t, 3, tracks[0].Class, "frame %d", frame)
 	}
 	for frame := 6; frame < 12; frame++ {
@@ -160,8 +160,8 @@ func TestClasses(t *testing.T) {
 	tracker = open(t, Tracker{StrictClasses: true})
 	tracker.Update(at(0), object(3))
 	tracks = tracker.Update(at(1), object(5))
-	assert.Equal(t, []uint64{1}, ids(tracks, Lost))
-	assert.Equal(t, []uint64{2}, ids(tracks, Tentative))
+	assert.Equal(t, []uint64{1}, ids(tracks, postprocess.Lost))
+	assert.Equal(t, []uint64{2}, ids(tracks, postprocess.Tentative))
 }
 
 func TestGates(t *testing.T) {
@@ -174,8 +174,8 @@ func TestGates(t *testing.T) {
 	assert.Equal(t, []int{1, 2, 3}, []int{tracks[0].Class, tracks[1].Class, tracks[2].Class})
 	tracker.Update(at(1), nil)
 	tracks = tracker.Update(at(60), nil)
-	assert.Equal(t, []uint64{1, 2}, ids(tracks, Ended))
-	assert.Equal(t, []uint64{3}, ids(tracks, Lost))
+	assert.Equal(t, []uint64{1, 2}, ids(tracks, postprocess.Ended))
+	assert.Equal(t, []uint64{3}, ids(tracks, postprocess.Lost))
 }
 
 func TestOpenErrors(t *testing.T) {
@@ -241,7 +241,7 @@ func TestProperties(t *testing.T) {
 					detection(float32(math.Inf(1)), 10, 40, 60, 0.9, 0), detection(10, 10, float32(math.Inf(1)), 60, 0.9, 1<<30))
 			}
 			clock += random.IntN(4) - 1 + random.IntN(2)
-			var tracks []Track
+			var tracks []postprocess.Track
 			if random.IntN(4) == 0 {
 				tracks = tracker.Predict(at(clock))
 			} else {
@@ -259,10 +259,10 @@ func TestProperties(t *testing.T) {
 				}
 				require.True(t, track.X1 < track.X2 && track.Y1 < track.Y2, "%+v", track)
 				require.False(t, math.IsNaN(float64(track.VX+track.VY)))
-				ended[track.ID] = track.State == Ended
+				ended[track.ID] = track.State == postprocess.Ended
 				newest = max(newest, track.ID)
 			}
-			require.True(t, slices.IsSortedFunc(tracks, func(a, b Track) int { return a.First.Compare(b.First) }))
+			require.True(t, slices.IsSortedFunc(tracks, func(a, b postprocess.Track) int { return a.First.Compare(b.First) }))
 		}
 		require.NotZero(t, newest)
 	}

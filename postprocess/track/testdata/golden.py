@@ -75,7 +75,7 @@ def byte_track(frames):
     for frame, detections in enumerate(frames):
         detections = np.reshape(detections, (-1, 5))
         scores = detections[:, 4]
-        high, low = np.flatnonzero(scores > HIGH), np.flatnonzero((scores > LOW) & (scores < HIGH))
+        high, low = np.flatnonzero(scores >= HIGH), np.flatnonzero((scores >= LOW) & (scores < HIGH))
         taken, found = set(), []
 
         def take(chosen, candidates, limit, fused):
@@ -101,7 +101,7 @@ def byte_track(frames):
         for track in take(tentative, np.array([i for i in high if i not in taken], int), 0.3, True):
             tracks.remove(track)
         for at in high:
-            if at not in taken and scores[at] > NEW:
+            if at not in taken and scores[at] >= NEW:
                 numbers += 1
                 tracks.append(Track(numbers, detections[at], frame))
                 if frame == 0:
@@ -120,11 +120,11 @@ def byte_track(frames):
 def street():
     random = np.random.default_rng(11)
     walkers = []
-    for n in range(14):
+    for n in range(18):
         side = random.choice([-1, 1])
         start = int(random.integers(0, 100)) if n > 5 else 0
-        size = random.uniform(30, 70)
-        walkers.append((start, np.array([480 - side * 500, random.uniform(80, 460)]), np.array([side * random.uniform(4, 9), random.normal(0, 0.4)]), size))
+        size = random.uniform(50, 110)
+        walkers.append((start, np.array([480 - side * 500, random.uniform(220, 400)]), np.array([side * random.uniform(4, 9), random.normal(0, 0.4)]), size))
     frames = []
     for frame in range(150):
         shown = []
@@ -141,13 +141,13 @@ def street():
             # What stands in front hides: the score falls with the hidden part, and with most of it gone nothing is seen.
             hidden = max([np.prod(np.clip(np.minimum(box[2:], b[2:]) - np.maximum(box[:2], b[:2]), 0, None)) for b in shown[:i]], default=0)
             hidden /= np.prod(box[2:] - box[:2])
-            if hidden > 0.8 or random.random() < 0.03:
+            if hidden > 0.6 or random.random() < 0.03:
                 continue
-            score = np.clip(0.92 - 0.9 * hidden + random.normal(0, 0.04), 0.05, 0.99)
+            score = np.clip(0.92 - 1.3 * hidden + random.normal(0, 0.04), 0.05, 0.99)
             detections.append([*(box + random.normal(0, 0.02, 4) * np.tile(box[2:] - box[:2], 2)), score])
-        if random.random() < 0.15:
+        if random.random() < 0.3:
             x, y = random.uniform(0, 900), random.uniform(0, 480)
-            detections.append([x, y, x + 25, y + 50, random.uniform(0.1, 0.75)])
+            detections.append([x, y, x + 25, y + 50, random.uniform(0.1, 0.9)])
         random.shuffle(detections)
         frames.append([[round(float(v), 1) for v in row[:4]] + [round(float(row[4]), 3)] for row in detections])
     return frames
