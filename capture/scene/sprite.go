@@ -49,15 +49,19 @@ func render(m *surface, p pose, l light) *sprite {
 	steps := min(5, max(2, int(math.Ceil(1.2*m.resolution/p.unit))))
 	weight := float32(1) / float32(steps*steps)
 	left, right, top, bottom := size, 0, size, 0
+	// A pixel this far from the shape's bounds, in texels, cannot see it.
+	margin := 1.5 + m.resolution/p.unit
 	for j := pad; j < size-pad; j++ {
 		for i := pad; i < size-pad; i++ {
+			u, v := m.texel(float64(i-half)+0.5, float64(j-half)+0.5, p.unit, sin, cos)
+			if u < float64(m.left)-margin || u > float64(m.right)+margin || v < float64(m.top)-margin || v > float64(m.bottom)+margin {
+				continue
+			}
 			px := colour[4*(j*size+i):][:4]
 			for s := range steps * steps {
-				x := (float64(i-half) + (float64(s%steps)+0.5)/float64(steps)) / p.unit
-				y := (float64(j-half) + (float64(s/steps)+0.5)/float64(steps)) / p.unit
-				// Back to the surface's own axes.
-				u := (x*cos+y*sin)*m.resolution + float64(m.size)/2 - 0.5
-				v := (y*cos-x*sin)*m.resolution + float64(m.size)/2 - 0.5
+				x := float64(i-half) + (float64(s%steps)+0.5)/float64(steps)
+				y := float64(j-half) + (float64(s/steps)+0.5)/float64(steps)
+				u, v := m.texel(x, y, p.unit, sin, cos)
 				t, ok := m.lookup(u, v)
 				if !ok {
 					continue
@@ -106,6 +110,12 @@ func render(m *surface, p pose, l light) *sprite {
 		}
 	}
 	return out
+}
+
+// texel is where a point of the turned picture, in pixels from the centre, lies on the surface's own grid.
+func (m *surface) texel(x, y, unit, sin, cos float64) (u, v float64) {
+	k, middle := m.resolution/unit, float64(m.size)/2-0.5
+	return (x*cos+y*sin)*k + middle, (y*cos-x*sin)*k + middle
 }
 
 // lookup is the surface between texels: outline and slopes are interpolated, materials are not.

@@ -18,6 +18,8 @@ type surface struct {
 	texels     []texel
 	shape      shape
 	alpha      float32
+	// Texels that the shape covers, as bounds.
+	left, top, right, bottom int
 }
 
 // steepest caps slopes: an outline's edge is a rim, not a mirror.
@@ -27,6 +29,7 @@ const steepest = 1.6
 func newSurface(s shape, resolution, alpha float64) *surface {
 	size := int(math.Ceil(2*s.reach*resolution)) + 2
 	m := &surface{size: size, resolution: resolution, texels: make([]texel, size*size), shape: s, alpha: float32(alpha)}
+	m.left, m.top = size, size
 	height := make([]float32, size*size)
 	for j := range size {
 		for i := range size {
@@ -38,6 +41,9 @@ func newSurface(s shape, resolution, alpha float64) *surface {
 				r: float32(p.colour.r), g: float32(p.colour.g), b: float32(p.colour.b),
 			}
 			height[j*size+i] = float32(p.h)
+			if cover > 0 {
+				m.left, m.right, m.top, m.bottom = min(m.left, i), max(m.right, i), min(m.top, j), max(m.bottom, j)
+			}
 		}
 	}
 	inside := func(k, centre int) float32 {

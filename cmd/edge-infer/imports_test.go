@@ -13,7 +13,7 @@ import (
 
 const module = "github.com/edge-infer/edge-infer/"
 
-// rooms says which rooms of the project each room may import; a room stands for its own folders as well. Everything else is a leaf.
+// rooms says which rooms of the project each room may import; a room stands for its own folders as well.
 var rooms = map[string][]string{
 	"cmd/edge-infer":                   {"capture", "capture/scene", "engine", "engine/auto", "engine/cuda", "engine/demo", "engine/onnx", "engine/onnxruntime", "engine/preprocess", "engine/quantize", "engine/tensorrt", "engine/triton", "postprocess", "postprocess/draw", "postprocess/evaluate", "postprocess/track", "postprocess/zone", "mqtt", "systemd", "cmd/edge-infer/internal/config", "cmd/edge-infer/internal/pipeline", "cmd/edge-infer/internal/report", "cmd/edge-infer/internal/web", "cmd/edge-infer/internal/telemetry"},
 	"cmd/edge-infer/internal/config":   {},
@@ -21,6 +21,10 @@ var rooms = map[string][]string{
 	"cmd/edge-infer/internal/report":   {"cmd/edge-infer/internal/pipeline", "mqtt"},
 	"cmd/edge-infer/internal/web":      {"cmd/edge-infer/internal/pipeline"},
 	"capture":                          {"capture/scene"},
+	"capture/scene":                    {},
+	"engine":                           {},
+	"engine/demo":                      {},
+	"postprocess":                      {},
 	"engine/auto":                      {"engine", "engine/cuda", "engine/onnxruntime", "engine/tensorrt", "engine/triton"},
 	"engine/cuda":                      {"engine"},
 	"engine/preprocess":                {"engine", "engine/cuda"},
@@ -93,7 +97,7 @@ func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 			require.True(t, from == to || slices.Contains(rooms[from], to), "%s must not import %s", folder, to)
 		}
 		if len(p.CgoFiles) > 0 {
-			require.Contains(t, cgo, folder, "C belongs to a few rooms only")
+			require.Contains(t, cgo, from, "C belongs to a few rooms only")
 		}
 	}
 }

@@ -1,6 +1,10 @@
-// One jump per driver entry point through ei_cuda_table. Registers and stack stay as the caller left them, so that a stub needs no
-// knowledge of its function's arguments. The stubs are hidden: exported ones would catch the driver's calls to itself, because the
-// program is linked with --export-dynamic for go-nvml.
+// One jump per symbol of symbols.h through TABLE, which the trampoline of another library sets together with a list of its own. Registers
+// and stack stay as the caller left them, so that a stub needs no knowledge of its function's arguments. The stubs are hidden: exported ones
+// would catch the library's calls to itself, because the program is linked with --export-dynamic for go-nvml.
+#ifndef TABLE
+#define TABLE ei_cuda_table
+#endif
+
     .text
     .set index, 0
 
@@ -10,7 +14,7 @@
     .hidden \name
     .type \name, @function
 \name:
-    jmp *ei_cuda_table + 8 * index(%rip)
+    jmp *TABLE + 8 * index(%rip)
     .size \name, . - \name
     .set index, index + 1
 .endm
@@ -20,8 +24,8 @@
     .hidden \name
     .type \name, %function
 \name:
-    adrp x16, ei_cuda_table + 8 * index
-    ldr x16, [x16, :lo12:ei_cuda_table + 8 * index]
+    adrp x16, TABLE + 8 * index
+    ldr x16, [x16, :lo12:TABLE + 8 * index]
     br x16
     .size \name, . - \name
     .set index, index + 1

@@ -50,13 +50,14 @@ type Pipeline struct {
 	started     time.Time
 	first       atomic.Int64 // nanoseconds from Open to the first inferred frame
 	replacement atomic.Pointer[replacement]
+	model       atomic.Pointer[engine.Model]
+	inference   atomic.Int64 // smoothed nanoseconds from Submit to Wait
 
 	// Frame goroutine only.
-	flights   []flight
-	next      int // camera that is asked first
-	inference time.Duration
-	inferred  Inferred
-	failures  failures
+	flights  []flight
+	next     int // camera that is asked first
+	inferred Inferred
+	failures failures
 }
 
 // flight is what is under way in one slot of the engine.
@@ -92,14 +93,17 @@ func (p *Pipeline) Replace(ctx context.Context, e engine.Engine, decoder Decoder
 
 // takeOver puts the replacement in place. Nothing is in flight.
 func (p *Pipeline) takeOver(r *replacement) {
-	p.Engine, p.Decoder, p.inference = r.engine, r.decoder, 0
+	p.Engine, p.Decoder = r.engine, r.decoder
+	p.inference.Store(0)
 	p.prepareFlights()
 	close(r.done)
 }
 
 // prepareFlights makes what the frame loop works with, so that it allocates nothing later.
 func (p *Pipeline) prepareFlights() {
-	batch := p.Engine.Model().MaxBatch
+	model := p.Engine.Model()
+	p.model.Store(&model)
+	batch := model.MaxBatch
 	p.flights = make([]flight, p.Engine.Slots())
 	for i := range p.flights {
 		p.flights[i] = flight{frames: make([]capture.Frame, 0, batch), cameras: make([]int, 0, batch), images: make([]engine.Image, 0, batch)}
@@ -189,7 +193,7 @@ const slowInference = 4 * time.Millisecond
 // one the frame would only grow old in the queue, so the mailbox keeps replacing it until the engine is free, except where no frame may
 // be lost and age means nothing.
 func (p *Pipeline) ahead(current *flight) bool {
-	if p.inference < slowInference {
+	if p.InferenceTime() < slowInference {
 		return true
 	}
 	for _, camera := range current.cameras {
@@ -248,7 +252,7 @@ func (p *Pipeline) finish(slot int) {
 		return
 	}
 	p.failures.clear()
-	p.inference = (7*p.inference + time.Since(f.submitted)) / 8
+	p.inference.Store((7*p.inference.Load() + int64(time.Since(f.submitted))) / 8)
 	for i := range f.frames {
 		p.hand(f.cameras[i], &f.frames[i], result, i)
 		f.frames[i].Release()
@@ -307,6 +311,12 @@ func (p *Pipeline) Totals() []CameraStats {
 	}
 	return stats
 }
+
+// Model is what runs at the moment. It may be called after Open.
+func (p *Pipeline) Model() engine.Model { return *p.model.Load() }
+
+// InferenceTime is how long a request takes from Submit to the end of Wait, smoothed.
+func (p *Pipeline) InferenceTime() time.Duration { return time.Duration(p.inference.Load()) }
 
 // FirstFrame is the time from Open to the first inferred frame, 0 before it.
 func (p *Pipeline) FirstFrame() time.Duration { return time.Duration(p.first.Load()) }

@@ -77,6 +77,9 @@ func Label(labels []string, class int) string {
 	return "class " + strconv.Itoa(class)
 }
 
+// Live reports whether the status line is written again and again.
+func (t *Terminal) Live() bool { return t.screen.live }
+
 // Status replaces the line below the detections.
 func (t *Terminal) Status(status string) { t.screen.status(status) }
 

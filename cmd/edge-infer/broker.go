@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/mqtt"
+)
+
+// openBroker starts the embedded broker. When the default address is taken, by a mosquitto for instance, it takes a free port: only an
+// address that somebody chose is worth failing for.
+func openBroker(m *config.MQTT, logger *slog.Logger) (*mqtt.Broker, error) {
+	broker := &mqtt.Broker{Address: m.Listen, Logger: logger}
+	err := broker.Open()
+	if err == nil {
+		return broker, nil
+	}
+	if m.Listen != config.Default().MQTT.Listen || !errors.Is(err, syscall.EADDRINUSE) {
+		return nil, err
+	}
+	host, _, _ := net.SplitHostPort(m.Listen)
+	logger.Info("default port of the embedded broker is taken, using a free one", "address", m.Listen)
+	broker = &mqtt.Broker{Address: net.JoinHostPort(host, "0"), Logger: logger}
+	return broker, broker.Open()
+}
+
+// subscribeCommand is what a person types to see everything the device publishes.
+func subscribeCommand(address, device string) string {
+	host, port, _ := net.SplitHostPort(address)
+	return fmt.Sprintf("mosquitto_sub -h %s -p %s -v -t '%s/%s/#'", host, port, mqtt.DefaultRoot, device)
+}
+
+// spoolDirectory is where events wait for a broker that is away: what is configured, else the state directory that systemd gives, else the
+// user's. Empty keeps them in memory.
+func spoolDirectory(configured, device string) string {
+	if configured != "" {
+		return configured
+	}
+	if state := os.Getenv("STATE_DIRECTORY"); state != "" {
+		return filepath.Join(filepath.SplitList(state)[0], "spool")
+	}
+	state := os.Getenv("XDG_STATE_HOME")
+	if state == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "edge-infer", device, "spool")
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/mqtt"
+	"github.com/edge-infer/edge-infer/systemd"
+)
+
+// daemon is one run: it assembles the parts, watches over them and takes them down in reverse order.
+type daemon struct {
+	config         *config.Config
+	flags          runFlags
+	stdout, stderr io.Writer
+	logger         *slog.Logger
+
+	started  time.Time
+	engine   engine.Engine
+	detector *pipeline.Detector
+	broker   *mqtt.Broker
+	client   *mqtt.Client
+	cameras  []*capture.Camera
+	pipeline *pipeline.Pipeline
+	terminal *report.Terminal
+	json     *report.JSON
+	service  systemd.Service
+	progress progress
+}
+
+// run works until ctx ends, every camera has ended, or something fails that no waiting mends.
+func (d *daemon) run(ctx context.Context) (err error) {
+	d.started = time.Now()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer func() { err = errors.Join(err, d.close()) }()
+	if err := d.open(ctx, cancel); err != nil {
+		return err
+	}
+
+	var cameras, rest sync.WaitGroup
+	ended := make(chan struct{})
+	failures := make(chan error, len(d.cameras))
+	for _, camera := range d.cameras {
+		cameras.Go(func() {
+			if err := camera.Run(ctx); err != nil {
+				failures <- fmt.Errorf("camera %s: %w", camera.Name, err)
+			}
+		})
+	}
+	go func() {
+		cameras.Wait()
+		close(ended)
+	}()
+	watch, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	rest.Go(func() { d.watch(watch) })
+	if d.client != nil {
+		rest.Go(func() {
+			if err := d.client.Run(watch); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	err = d.pipeline.Run(ctx, ended)
+	cancel(nil)
+	<-ended
+	stopWatching()
+	rest.Wait()
+	close(failures)
+	return d.outcome(err, failures)
+}
+
+// outcome is the run's error: the frame loop's, else the first camera's when no frame came of any.
+func (d *daemon) outcome(err error, failures <-chan error) error {
+	first := <-failures
+	for _, totals := range d.pipeline.Totals() {
+		if totals.Inferred > 0 {
+			if first != nil {
+				d.logger.Error("camera failed", "error", first)
+			}
+			first = nil
+		}
+	}
+	if err == nil {
+		err = first
+	}
+	return err
+}
+
+// open makes every part ready in the order in which they depend on each other. cancel ends the run.
+func (d *daemon) open(ctx context.Context, cancel context.CancelCauseFunc) error {
+	if err := d.openEngine(ctx); err != nil {
+		return err
+	}
+	if err := d.openMQTT(); err != nil {
+		return err
+	}
+	notify := make(chan struct{}, 1)
+	d.pipeline = &pipeline.Pipeline{Engine: d.engine, Decoder: d.detector, Labels: d.engine.Model().Metadata.Labels, Notify: notify, Logger: d.logger}
+	for _, c := range d.config.Cameras {
+		camera, lossless, err := d.newCamera(c, notify)
+		if err != nil {
+			return fmt.Errorf("camera %s: %w", c.Name, err)
+		}
+		d.cameras = append(d.cameras, camera)
+		d.pipeline.Cameras = append(d.pipeline.Cameras, pipeline.Camera{Name: c.Name, Source: camera, Interval: c.Interval, Lossless: lossless})
+	}
+	var sinks []pipeline.Sink
+	if d.flags.json {
+		d.json = report.NewJSON(d.stdout, d.config.Device)
+	} else {
+		columns, live := report.IsTerminal(d.stdout)
+		d.terminal = report.NewTerminal(d.stdout, live, columns)
+		sinks = append(sinks, d.terminal)
+		d.greet()
+	}
+	sinks = append(sinks, &publisher{client: d.client, json: d.json})
+	if d.flags.frames > 0 {
+		sinks = []pipeline.Sink{&limit{left: d.flags.frames, stop: func() { cancel(nil) }, next: sinks}}
+	}
+	d.pipeline.Sinks = sinks
+	return d.pipeline.Open()
+}
+
+func (d *daemon) openEngine(ctx context.Context) error {
+	options, err := modelOptions(d.config, len(d.config.Cameras))
+	if err != nil {
+		return err
+	}
+	if d.engine, err = openEngine(ctx, d.config, options, d.logger); err != nil {
+		return err
+	}
+	d.detector, err = openDetector(d.config, d.engine.Model())
+	return err
+}
+
+func (d *daemon) openMQTT() error {
+	m := &d.config.MQTT
+	brokers := m.Brokers()
+	if m.URL == config.Embedded {
+		broker, err := openBroker(m, d.logger)
+		if err != nil {
+			return err
+		}
+		d.broker, brokers = broker, []string{broker.URL()}
+	}
+	if len(brokers) == 0 {
+		return nil
+	}
+	client := &mqtt.Client{
+		Device: d.config.Device, Brokers: brokers, User: m.User, PasswordFile: m.PasswordFile,
+		TLS:    mqtt.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key, Insecure: m.Insecure},
+		Spool:  mqtt.Spool{Directory: spoolDirectory(m.Spool, d.config.Device)},
+		Logger: d.logger,
+	}
+	if err := client.Open(); err != nil {
+		return err
+	}
+	d.client = client
+	return nil
+}
+
+// newCamera makes the camera that c describes. A file or directory gives every frame and waits for the network, unless it is to loop: then it
+// stands for a live camera.
+func (d *daemon) newCamera(c config.Camera, notify chan<- struct{}) (*capture.Camera, bool, error) {
+	uri, err := capture.ParseURI(c.URI)
+	if err != nil {
+		return nil, false, err
+	}
+	camera := &capture.Camera{
+		Name: c.Name, URI: c.URI, Alloc: d.alloc, StallTimeout: c.Stall, Notify: notify, Logger: d.logger,
+		Lossless: uri.Kind == capture.File && !d.flags.loop && !uri.Loop,
+	}
+	if d.flags.loop {
+		camera.AtEnd = capture.Loop
+	}
+	return camera, camera.Lossless, nil
+}
+
+// alloc gives cameras memory that the engine reads without a copy.
+func (d *daemon) alloc(size int) ([]byte, func(), error) {
+	buffer, err := d.engine.Alloc(size)
+	if err != nil {
+		return nil, nil, err
+	}
+	return buffer.Data, buffer.Free, nil
+}
+
+// greet says what runs and where to watch it.
+func (d *daemon) greet() {
+	m := d.engine.Model()
+	fmt.Fprintf(d.stdout, "model %s on %s %s, %s, %s\n", m.Path, m.Backend, m.BackendVersion, m.Device, m.Precision)
+	if d.broker != nil {
+		fmt.Fprintf(d.stdout, "embedded MQTT broker at %s; watch: %s\n", d.broker.Addr(), subscribeCommand(d.broker.Addr(), d.config.Device))
+	}
+}
+
+// close takes down what open made. It works on a half-open daemon.
+func (d *daemon) close() error {
+	_ = d.service.Stopping()
+	var errs []error
+	if d.terminal != nil {
+		errs = append(errs, d.terminal.Close())
+	}
+	if d.json != nil {
+		errs = append(errs, d.json.Close(), d.summary())
+	}
+	for _, camera := range d.cameras {
+		errs = append(errs, camera.Close())
+	}
+	if d.client != nil {
+		errs = append(errs, d.client.Close())
+	}
+	if d.broker != nil {
+		errs = append(errs, d.broker.Close())
+	}
+	if d.engine != nil {
+		errs = append(errs, d.engine.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// summary prints what the run came to as the last JSON line.
+func (d *daemon) summary() error {
+	totals := d.totals()
+	return json.NewEncoder(d.stdout).Encode(map[string]any{"v": 1, "device": d.config.Device, "stats": totals})
+}

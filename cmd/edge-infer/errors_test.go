@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine/demo"
+)
+
+// What a person can get wrong gives one line that says what is wrong and what to do, and the right exit status.
+func TestMistakes(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+		return path
+	}
+	text := file("text.onnx", []byte("hello\n"))
+	empty := file("empty.onnx", nil)
+	truncated := file("truncated.onnx", demo.Model()[:5000])
+	badConfig := file("bad.yaml", []byte("mqtt:\n  urll: off\n"))
+	labels := file("labels.txt", []byte("one\ntwo\n"))
+	picture := file("picture.jpg", []byte("not a picture"))
+	for _, test := range []struct {
+		name   string
+		args   string
+		status int
+		want   []string // parts of the one line
+	}{
+		{"nothing", "", 2, []string{"no camera: give --camera 0 for the first one, or --camera demo"}},
+		{"wrong flag", "--camra demo", 2, []string{"unknown flag: --camra"}},
+		{"wrong command", "rum", 2, []string{`unknown command "rum", did you mean run?`}},
+		{"not a number", "--camera demo --conf high", 2, []string{`"high"`, "--conf"}},
+		{"out of range", "--camera demo --conf 2", 2, []string{`detect.confidence "2" must be over 0 and at most 1`}},
+		{"bad duration", "--camera demo --duration -1s", 2, []string{"--duration and --frames must be positive"}},
+		{"no model file", "--camera demo --model /none.onnx", 1, []string{"/none.onnx", "no such file", "give --model an ONNX file"}},
+		{"not a model", "--camera demo --model " + text, 1, []string{"text.onnx", "not ONNX"}},
+		{"empty model", "--camera demo --model " + empty, 1, []string{"empty.onnx", "empty"}},
+		{"truncated model", "--camera demo --model " + truncated, 1, []string{"truncated.onnx", "truncated"}},
+		{"wrong layout", "--camera demo --layout classify", 1, []string{"model demo", "classify", "[B,nc]"}},
+		{"unknown layout", "--camera demo --layout v8", 2, []string{`model.layout "v8" must be auto, yolov5`}},
+		{"wrong labels", "--camera demo --labels " + labels, 1, []string{"2 labels"}},
+		{"unknown label", "--camera demo --only cat", 2, []string{`label "cat" is not one of the model's`, "bolt"}},
+		{"unknown engine", "--camera demo --engine cuda", 2, []string{`engine.backend "cuda" must be auto, tensorrt, onnxruntime`}},
+		{"no library", "--camera demo --engine onnxruntime --library /none.so", 1, []string{"onnxruntime", "/none.so", "no such file"}},
+		{"no camera device", "--camera 97", 1, []string{"/dev/video97: no such camera", "--camera demo"}},
+		{"no file", "--camera /none.mp4", 1, []string{"/none.mp4", "no such file"}},
+		{"not a film", "--camera " + text, 1, []string{"text.onnx", "not a video"}},
+		{"unknown scheme", "--camera foo://bar", 1, []string{"foo://bar", "unknown scheme", "rtsp://"}},
+		{"secret in address", "--camera foo://user:secret@bar", 1, []string{"unknown scheme"}},
+		{"bad demo size", "--camera demo?width=1", 1, []string{"width"}},
+		{"bad broker", "--camera demo --mqtt broker", 2, []string{`mqtt.url "broker" must be embedded, off, or like tcp://host:1883`}},
+		{"password in broker", "--camera demo --mqtt tcp://me:secret@h:1", 2, []string{"must not hold a password: use mqtt.password_file"}},
+		{"no config", "--camera demo --config /none.yaml", 2, []string{"/none.yaml", "no such file"}},
+		{"bad config", "--camera demo --config " + badConfig, 2, []string{`bad.yaml line 2: unknown key "urll", did you mean "url"?`}},
+		{"infer nothing", "infer", 2, []string{"infer needs a picture, a directory or a video"}},
+		{"infer no file", "infer /none.jpg", 1, []string{"/none.jpg", "no such file"}},
+		{"infer bad picture", "infer " + picture, 1, []string{"picture.jpg", "not a picture"}},
+		{"validate nothing", "validate", 2, []string{"validate needs --data DIR"}},
+		{"validate no labels", "validate --data " + dir, 1, []string{"no labels found"}},
+		{"dataset nowhere", "dataset", 2, []string{"dataset needs --out DIR"}},
+		{"dataset full directory", "dataset --count 1 --out " + dir, 1, []string{dir}},
+		{"config nothing", "config", 2, []string{"config needs defaults or check FILE"}},
+		{"config check bad", "config check " + badConfig, 1, []string{`unknown key "urll"`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := command(t, strings.Fields(test.args)...)
+			var stderr bytes.Buffer
+			c.Stderr = &stderr
+			err := c.Run()
+			require.Error(t, err)
+			require.Equal(t, test.status, c.ProcessState.ExitCode(), stderr.String())
+			var lines []string
+			for line := range strings.Lines(stderr.String()) {
+				if !strings.HasPrefix(line, "time=") { // the log
+					lines = append(lines, line)
+				}
+			}
+			require.Len(t, lines, 1, stderr.String())
+			for _, want := range test.want {
+				require.Contains(t, lines[0], want)
+			}
+			require.True(t, strings.HasPrefix(lines[0], "edge-infer: "), lines[0])
+			require.NotContains(t, stderr.String(), "secret")
+			require.NotContains(t, stderr.String(), "goroutine ")
+		})
+	}
+}

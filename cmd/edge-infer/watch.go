@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/mqtt"
+)
+
+const (
+	statusPause = time.Second      // between two looks at the run
+	statsPause  = 10 * time.Second // between two stats messages, and status lines where no terminal is
+)
+
+// progress says whether frames advance; the watchdog asks it.
+type progress struct {
+	seen     atomic.Uint64 // frames inferred at the last look
+	advanced atomic.Int64  // CLOCK_MONOTONIC of the last look that saw more
+}
+
+// stillWindow is how long no frame may come through before the watchdog is left unfed.
+const stillWindow = 10 * time.Second
+
+// watch shows and publishes how the run is until ctx ends.
+func (d *daemon) watch(ctx context.Context) {
+	d.service.Alive = d.alive
+	go func() {
+		if err := d.service.Watch(ctx); err != nil {
+			d.logger.Warn("watchdog", "error", err)
+		}
+	}()
+	ticker := time.NewTicker(statusPause)
+	defer ticker.Stop()
+	var published string
+	var lines []pipeline.CameraStats
+	ready := false
+	since := time.Now()
+	for {
+		if status := d.status(); d.client != nil {
+			if key := fmt.Sprint(status.Cameras, status.Backend); key != published {
+				published = key
+				d.client.Status(status)
+			}
+		}
+		if !ready && d.pipeline.FirstFrame() > 0 {
+			ready = true
+			_ = d.service.Ready()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		live := d.terminal != nil && d.terminal.Live()
+		due := time.Since(since) >= statsPause
+		if !live && !due && lines != nil {
+			continue
+		}
+		lines = d.pipeline.Stats()
+		text := d.statusLine(lines)
+		if d.terminal != nil {
+			d.terminal.Status(text)
+		}
+		_ = d.service.Status("%s", text)
+		if due {
+			since = time.Now()
+			d.publishStats(lines)
+		}
+	}
+}
+
+// alive says whether the watchdog may be fed: frames come through, or every camera is known to be away or to have ended.
+func (d *daemon) alive() bool {
+	now := capture.Monotonic()
+	var inferred uint64
+	for _, totals := range d.pipeline.Totals() {
+		inferred += totals.Inferred
+	}
+	if inferred != d.progress.seen.Swap(inferred) || d.progress.advanced.Load() == 0 {
+		d.progress.advanced.Store(now)
+	}
+	if now-d.progress.advanced.Load() < int64(stillWindow) {
+		return true
+	}
+	for _, camera := range d.cameras {
+		if camera.Stats().State == capture.Running {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *daemon) statusLine(stats []pipeline.CameraStats) string {
+	var line strings.Builder
+	var fps float64
+	var p50, p99 time.Duration
+	var displaced uint64
+	for i := range stats {
+		fps += stats[i].FPS
+		p50, p99 = max(p50, stats[i].P50), max(p99, stats[i].P99)
+		camera := d.cameras[i].Stats()
+		displaced += camera.Displaced
+		if camera.State != capture.Running {
+			fmt.Fprintf(&line, "%s %s  ", camera.Name, camera.State)
+		}
+	}
+	fmt.Fprintf(&line, "%.1f fps  latency p50 %.1f ms p99 %.1f ms  displaced %d  ", fps, milliseconds(p50), milliseconds(p99), displaced)
+	switch {
+	case d.client == nil:
+		line.WriteString("mqtt off")
+	case d.client.Connection().Connected:
+		line.WriteString("mqtt connected")
+	default:
+		line.WriteString("mqtt away: " + d.client.Connection().Error)
+	}
+	return line.String()
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func (d *daemon) status() *mqtt.Status {
+	model := d.pipeline.Model()
+	status := &mqtt.Status{
+		Version: release, Started: d.started, Backend: model.Backend, Reason: model.Reason, Hardware: model.Device, Model: model.Path,
+		Precision: string(model.Precision),
+	}
+	for _, camera := range d.cameras {
+		stats := camera.Stats()
+		status.Cameras = append(status.Cameras, mqtt.CameraStatus{Name: stats.Name, State: string(stats.State), Error: stats.Error})
+	}
+	return status
+}
+
+func (d *daemon) publishStats(stats []pipeline.CameraStats) {
+	if d.client == nil {
+		return
+	}
+	message := &mqtt.Stats{Started: d.started, Engine: d.pipeline.InferenceTime()}
+	for i := range stats {
+		camera := d.cameras[i].Stats()
+		message.Cameras = append(message.Cameras, mqtt.CameraStats{
+			Name: camera.Name, Captured: camera.FPS, Inferred: stats[i].FPS, Displaced: max(0, camera.FPS-stats[i].FPS),
+			LatencyP50: stats[i].P50, LatencyP99: stats[i].P99,
+		})
+	}
+	d.client.Stats(message)
+}
+
+// cameraTotals is what one camera's frames came to over the whole run.
+type cameraTotals struct {
+	pipeline.CameraStats
+	Captured   uint64  `json:"captured"`
+	Displaced  uint64  `json:"displaced"`
+	Reconnects uint64  `json:"reconnects"`
+	P50        float64 `json:"latency_p50_ms"`
+	P99        float64 `json:"latency_p99_ms"`
+	P999       float64 `json:"latency_p999_ms"`
+	Max        float64 `json:"latency_max_ms"`
+}
+
+// totals is what the whole run came to.
+func (d *daemon) totals() map[string]any {
+	cameras := make([]cameraTotals, len(d.cameras))
+	for i, totals := range d.pipeline.Totals() {
+		camera := d.cameras[i].Stats()
+		cameras[i] = cameraTotals{
+			CameraStats: totals, Captured: camera.Captured, Displaced: camera.Displaced, Reconnects: camera.Reconnects,
+			P50: milliseconds(totals.P50), P99: milliseconds(totals.P99), P999: milliseconds(totals.P999), Max: milliseconds(totals.Max),
+		}
+	}
+	all := map[string]any{
+		"cameras": cameras, "seconds": time.Since(d.started).Seconds(), "first_frame_ms": milliseconds(d.pipeline.FirstFrame()),
+		"backend": d.pipeline.Model().Backend, "lines_dropped": d.json.Dropped(),
+	}
+	if d.client != nil {
+		all["mqtt"] = d.client.Accounting()
+	}
+	return all
+}
