@@ -15,14 +15,11 @@ type exposure struct {
 	columns, rows []float32 // factors on the gain
 }
 
-const (
-	noiseWords = 1 << 14
-	gainRows   = 4 // rows that share a gain
-)
+const gainRows = 4 // rows that share a gain
 
-func newExposure(width, height int, sigma, vignette float64, seed uint64) exposure {
+func newExposure(width, height, words int, sigma, vignette float64, seed uint64) exposure {
 	e := exposure{width: width, height: height, vignette: vignette, floor: int(math.Ceil(2.2 * sigma))}
-	e.noise = make([]uint64, noiseWords)
+	e.noise = make([]uint64, max(words, 2*((3*width+7)/8)))
 	r := seeded(seed, 7)
 	for i := range e.noise {
 		for b := range 8 {
@@ -52,7 +49,7 @@ func (e *exposure) develop(dst []byte, stride int, gain, drift float64, seed ran
 	words := 3 * e.width / 8
 	for y := range e.height {
 		row := dst[y*stride:][:3*e.width]
-		noise := e.noise[seed.intn(noiseWords-len(e.columns)+1):][:len(e.columns)]
+		noise := e.noise[seed.intn(len(e.noise)-len(e.columns)+1):][:len(e.columns)]
 		factor, columns := e.rows[y/gainRows], e.columns
 		for i := range words {
 			g := uint64(min(float32(top), factor*columns[i]))

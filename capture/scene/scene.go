@@ -43,7 +43,7 @@ const (
 )
 
 // Parts measure about one unit; this many units fit the shorter side of a picture.
-const unitsAcross = 5.5
+const unitsAcross = 5
 
 const (
 	beltSpeed = 1.3  // units a second
@@ -89,7 +89,7 @@ func (s *Scene) Open() error {
 	s.rails = [2][]byte{rail(s.Width, s.railed, false, white, s.Seed), rail(s.Width, s.railed, true, white, s.Seed+1)}
 	s.render(lamp, blur, &r)
 	s.canvas = newCanvas(s.Width, s.Height)
-	s.exposure = newExposure(s.Width, s.Height, 2.2, 0.12, s.Seed)
+	s.exposure = newExposure(s.Width, s.Height, 1<<14, 2.2, 0.12, s.Seed)
 	return nil
 }
 

@@ -25,22 +25,22 @@ const (
 // shot draws picture number n of the seed into s.pixels and appends its truth; part IDs count from 1 on each picture.
 func (s *studio) shot(seed, n uint64, truth []Part) []Part {
 	r := seeded(seed, 5, n)
-	unit := float64(min(s.width, s.height)) / unitsAcross * smallest * math.Pow(largest/smallest, r.float())
+	unit := float64(min(s.width, s.height)) / unitsAcross * r.between(smallest, largest)
 	lamp := newLight(r.between(-math.Pi, math.Pi), r.between(0.6, 1.35))
 	warm := r.between(-0.12, 0.12)
 	lamp.colour = rgb{1 + warm, 1 + r.between(-0.03, 0.03), 1 - warm}
 	lamp.ambient, lamp.shadow, lamp.softness = r.between(0.25, 0.55), r.between(0.2, 0.75), r.between(0.015, 0.09)
 	blur := 0
 	if r.chance(0.6) {
-		blur = r.intn(1 + int(0.07*unit))
+		blur = r.intn(1 + int(0.05*unit))
 	}
 	s.background(&r, unit, blur, lamp.colour)
 	s.canvas.reset()
 	stride := 3 * s.width
 	anywhere := func() (float64, float64) {
-		return r.between(-0.03, 1.03) * float64(s.width), r.between(-0.03, 1.03) * float64(s.height)
+		return r.float() * float64(s.width), r.float() * float64(s.height)
 	}
-	dim := r.between(0.75, 1.15)
+	dim := r.between(0.85, 1.15)
 	// One metal lot or a mix.
 	lot, mixed := metals()[r.intn(len(metals()))], r.chance(0.6)
 	tint := func() rgb {
@@ -48,10 +48,11 @@ func (s *studio) shot(seed, n uint64, truth []Part) []Part {
 		if mixed {
 			t = metals()[r.intn(len(metals()))]
 		}
-		return t.scaled(r.between(0.7, 1.05))
+		return t.scaled(r.between(0.8, 1.05))
 	}
 	id := int64(0)
 	put := func(m *surface, scale, x, y float64, class Class) {
+		m = m.near(unit * scale)
 		p := pose{unit: unit * scale, angle: r.between(0, 2*math.Pi), blur: blur, tint: tint(), dim: dim}
 		id++
 		sprite := render(m, p, lamp)
@@ -72,15 +73,15 @@ func (s *studio) shot(seed, n uint64, truth []Part) []Part {
 	count := min(r.intn(crowd+1), int(0.75*room))
 	x, y := anywhere()
 	for i := range count {
-		if i == 0 || !r.chance(0.12) {
+		if i == 0 || !r.chance(0.1) {
 			x, y = s.clearing(anywhere, unit)
 		} else {
 			a := r.between(0, 2*math.Pi)
-			x, y = x+0.5*unit*math.Cos(a), y+0.5*unit*math.Sin(a)
+			x, y = x+0.6*unit*math.Cos(a), y+0.6*unit*math.Sin(a)
 		}
 		class := Class(r.intn(int(classes)))
 		variants := s.catalogue.parts[class]
-		put(variants[r.intn(len(variants))], r.between(0.85, 1.15), x, y, class)
+		put(variants[r.intn(len(variants))], r.between(0.92, 1.08), x, y, class)
 		if r.chance(0.06) {
 			if k := r.intn(len(s.catalogue.kinds)); !s.catalogue.kinds[k].flat {
 				cx, cy := anywhere()
@@ -95,8 +96,8 @@ func (s *studio) shot(seed, n uint64, truth []Part) []Part {
 			put(s.catalogue.distractors[k], math.Min(2.5, s.catalogue.kinds[k].scale*r.between(0.8, 1.2)), x, y, classes)
 		}
 	}
-	e := newExposure(s.width, s.height, r.between(0.3, 5), r.between(0, 0.3), seed^n)
-	e.develop(s.pixels, stride, r.between(0.6, 1.1), r.between(0, 2*math.Pi), seeded(seed, 6, n))
+	e := newExposure(s.width, s.height, 1<<11, r.between(0.3, 5), r.between(0, 0.3), seed^n)
+	e.develop(s.pixels, stride, r.between(0.7, 1.1), r.between(0, 2*math.Pi), seeded(seed, 6, n))
 	return s.canvas.truth(truth)
 }
 

@@ -20,7 +20,28 @@ type surface struct {
 	alpha      float32
 	// Texels that the shape covers, as bounds.
 	left, top, right, bottom int
+	// coarser is the same shape at half the resolution, nil at the last level.
+	coarser *surface
 }
+
+// near returns the coarsest level that still has a texel for every pixel at unit pixels a unit.
+func (m *surface) near(unit float64) *surface {
+	for m.coarser != nil && m.coarser.resolution >= unit {
+		m = m.coarser
+	}
+	return m
+}
+
+// newPyramid is a surface with its coarser levels, for pictures of many scales.
+func newPyramid(s shape, resolution, alpha float64) *surface {
+	m := newSurface(s, resolution, alpha)
+	if resolution >= 2*coarsest {
+		m.coarser = newPyramid(s, resolution/2, alpha)
+	}
+	return m
+}
+
+const coarsest = 28 // texels a unit
 
 // steepest caps slopes: an outline's edge is a rim, not a mirror.
 const steepest = 1.6
@@ -77,7 +98,7 @@ func newCatalogue(resolution float64) *catalogue {
 	c := &catalogue{kinds: distractors()}
 	for class, shapes := range partShapes() {
 		for _, s := range shapes {
-			c.parts[class] = append(c.parts[class], newSurface(s, resolution, 1))
+			c.parts[class] = append(c.parts[class], newPyramid(s, resolution, 1))
 		}
 	}
 	for _, d := range c.kinds {
@@ -85,7 +106,7 @@ func newCatalogue(resolution float64) *catalogue {
 		if d.stain {
 			alpha = stainAlpha
 		}
-		c.distractors = append(c.distractors, newSurface(d.shape, resolution, alpha))
+		c.distractors = append(c.distractors, newPyramid(d.shape, resolution, alpha))
 	}
 	return c
 }
