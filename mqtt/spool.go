@@ -60,7 +60,6 @@ type spool struct {
 	position *os.File
 	written  uint64 // position in the file
 
-	work    chan struct{}   // holds a token when a commit is due
 	syncs   chan chan error // commit now and answer
 	stop    chan struct{}
 	stopped chan struct{}
@@ -80,7 +79,7 @@ func (s *spool) open() error {
 	s.MaxAge = orDefault(s.MaxAge, defaultMaxAge)
 	s.MaxMemory = orDefault(s.MaxMemory, defaultMaxMemory)
 	s.Commit = orDefault(s.Commit, defaultCommit)
-	s.work, s.syncs = make(chan struct{}, 1), make(chan chan error)
+	s.syncs = make(chan chan error)
 	s.stop, s.stopped = make(chan struct{}), make(chan struct{})
 	if s.Directory != "" {
 		if err := s.load(); errors.Is(err, errSpoolBusy) {
@@ -176,16 +175,8 @@ func (s *spool) offer(topic string, encode func(buf []byte, number uint64) []byt
 	s.tail.push(entry{number, now.UnixMilli(), uint32(offset), uint32(size)})
 	s.enforce(now)
 	s.mu.Unlock()
-	s.wakeWriter()
 	s.notify()
 	return number
-}
-
-func (s *spool) wakeWriter() {
-	select {
-	case s.work <- struct{}{}:
-	default:
-	}
 }
 
 // enforce drops the oldest events while a cap is exceeded. The caller holds mu.
@@ -306,7 +297,6 @@ func (s *spool) acknowledge(number uint64) {
 		s.ledger.deliver(1)
 	}
 	s.mu.Unlock()
-	s.wakeWriter()
 }
 
 // state is the error of the last commit, or why there is no directory.
@@ -342,25 +332,21 @@ func (s *spool) close() error {
 	return s.state()
 }
 
-// write is the writer goroutine: it commits a while after the first event of a batch, and tries again after a failure.
+// write is the writer goroutine. It looks at the queue at every commit interval: waking it for each event would cost the frame loop more
+// than the event itself.
 func (s *spool) write() {
 	defer close(s.stopped)
 	defer s.release()
 	const retry = time.Second
-	timer := newIdleTimer()
-	defer timer.Stop()
-	work := s.work
+	ticker := time.NewTicker(s.Commit)
+	defer ticker.Stop()
 	for {
 		select {
-		case <-work:
-			work = nil
-			timer.Reset(s.Commit)
-			continue
-		case <-timer.C:
-			work = s.work
-			if s.commit() != nil {
-				work = nil
-				timer.Reset(retry)
+		case <-ticker.C:
+			if s.commit() == nil {
+				ticker.Reset(s.Commit)
+			} else {
+				ticker.Reset(max(retry, s.Commit))
 			}
 		case answer := <-s.syncs:
 			answer <- s.flush()

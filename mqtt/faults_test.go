@@ -1,0 +1,311 @@
+package mqtt
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// faultTime is how long each fault lasts: a second, or what EDGE_INFER_FAULTS says (60s for the full runs). Only a full run holds the
+// frame loop to its bars, because it is the only one that has the machine to itself.
+func faultTime(t testing.TB) (d time.Duration, full bool) {
+	t.Helper()
+	text := os.Getenv("EDGE_INFER_FAULTS")
+	if text == "" {
+		return time.Second, false
+	}
+	d, err := time.ParseDuration(text)
+	require.NoError(t, err)
+	return d, true
+}
+
+// handOff is what the frame loop saw.
+type handOff struct {
+	rate     float64 // frames per second
+	p50, p99 time.Duration
+	longest  time.Duration
+}
+
+// runFrames hands over a frame of 10 objects 240 times a second, as 8 cameras would, and an event with every 24th.
+func runFrames(c *Client, d time.Duration) handOff {
+	const rate = 240
+	frames := make([]*Detections, 8)
+	for i := range frames {
+		frames[i] = frame("cam"+string(rune('0'+i)), 0)
+		for range 9 {
+			frames[i].Objects = append(frames[i].Objects, frames[i].Objects[0])
+		}
+	}
+	event := &Event{Type: "new", Camera: "cam0", Label: "person", Track: 1}
+	var took []time.Duration
+	start := time.Now()
+	for n := 0; ; n++ {
+		due := start.Add(time.Duration(n) * time.Second / rate)
+		if due.Sub(start) >= d {
+			break
+		}
+		time.Sleep(time.Until(due))
+		f := frames[n%len(frames)]
+		f.Sequence = uint64(n)
+		begin := time.Now()
+		c.Detections(f)
+		if n%24 == 0 {
+			c.Event(event)
+		}
+		took = append(took, time.Since(begin))
+	}
+	h := handOff{rate: float64(len(took)) / time.Since(start).Seconds()}
+	slices.Sort(took)
+	h.p50, h.p99, h.longest = took[len(took)/2], took[len(took)*99/100], took[len(took)-1]
+	return h
+}
+
+// stallingBroker accepts; it answers CONNECT when told to, reads nothing more, and stays silent.
+func stallingBroker(t testing.TB, answer bool) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var mu sync.Mutex
+	conns := []net.Conn{}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			conns = append(conns, conn)
+			mu.Unlock()
+			conn.(*net.TCPConn).SetReadBuffer(4096)
+			if answer {
+				go func() {
+					io.ReadFull(conn, make([]byte, 2))
+					conn.Write([]byte{0x20, 2, 0, 0})
+				}()
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, conn := range conns {
+			conn.Close()
+		}
+	})
+	return "tcp://" + l.Addr().String()
+}
+
+// TestFaults runs the frame loop through everything that can happen to a broker. It must never be held up, and every message must be
+// accounted for. EDGE_INFER_FAULTS=60s go test -run TestFaults -v -timeout 30m ./mqtt is the full run.
+func TestFaults(t *testing.T) {
+	d, full := faultTime(t)
+	authority := newAuthority(t)
+	var undisturbed float64
+	for _, fault := range []struct {
+		name string
+		// start makes the broker's trouble and the client; it returns the error that the client must show at the end.
+		start func(t *testing.T) (*Client, string)
+		// delivers says whether the events must all have arrived in the end.
+		delivers bool
+	}{
+		{"up", func(t *testing.T) (*Client, string) { return testClient(startBroker(t, "").URL()), "" }, true},
+		{"killed and back", func(t *testing.T) (*Client, string) {
+			broker := startBroker(t, "")
+			address := broker.Addr()
+			go func() {
+				time.Sleep(d / 4)
+				broker.Close()
+				time.Sleep(d / 2)
+				broker.Open()
+			}()
+			broker.Address = address
+			return testClient("tcp://" + address), ""
+		}, true},
+		{"flapping", func(t *testing.T) (*Client, string) {
+			broker := startBroker(t, "")
+			broker.Address = broker.Addr()
+			period := min(2*time.Second, d/10)
+			stop, stopped := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(stopped)
+				for up := true; ; up = !up {
+					select {
+					case <-time.After(period):
+						if up {
+							broker.Close()
+						} else if broker.Open() != nil {
+							up = !up
+						}
+					case <-stop:
+						if !up {
+							broker.Open()
+						}
+						return
+					}
+				}
+			}()
+			time.AfterFunc(d, func() { close(stop) })
+			t.Cleanup(func() { <-stopped })
+			return testClient(broker.URL()), ""
+		}, true},
+		{"black hole", func(t *testing.T) (*Client, string) { return testClient(stallingBroker(t, true)), "*" }, false},
+		{"silence", func(t *testing.T) (*Client, string) { return testClient(stallingBroker(t, false)), "i/o timeout" }, false},
+		{"refused", func(t *testing.T) (*Client, string) {
+			return testClient("tcp://" + freeAddress(t)), "connection refused (nothing listens there, check that the broker runs and the port)"
+		}, false},
+		{"no such host", func(t *testing.T) (*Client, string) {
+			return testClient("tcp://broker.invalid"), "(the host name does not resolve, check its spelling and the network)"
+		}, false},
+		{"wrong password", func(t *testing.T) (*Client, string) {
+			b := &Broker{Address: "127.0.0.1:0", User: "edge", Password: "right", Logger: discard()}
+			require.NoError(t, b.Open())
+			t.Cleanup(func() { b.Close() })
+			c := testClient(b.URL())
+			c.User, c.Password = "edge", "wrong"
+			return c, "(check user and password, and what the broker allows this client)"
+		}, false},
+		{"expired certificate", func(t *testing.T) (*Client, string) {
+			files := authority.issue(t, "expired", time.Now().Add(-time.Hour))
+			b := &Broker{Address: "127.0.0.1:0", TLS: TLS{CertificateFile: files.CertificateFile, KeyFile: files.KeyFile}, Logger: discard()}
+			require.NoError(t, b.Open())
+			t.Cleanup(func() { b.Close() })
+			c := testClient(b.URL())
+			c.TLS.CAFile = files.CAFile
+			return c, "(the broker's certificate is out of date, or this machine's clock is wrong)"
+		}, false},
+		{"disk full and broker away", func(t *testing.T) (*Client, string) {
+			address := freeAddress(t)
+			c := testClient("tcp://" + address)
+			fillDisk(t, d/4, d/2)
+			full := make(chan string, 1)
+			go func() {
+				time.Sleep(d * 2 / 3)
+				full <- c.Connection().Spool
+				time.Sleep(d / 6)
+				broker := &Broker{Address: address, Logger: discard()}
+				if err := broker.Open(); err == nil {
+					t.Cleanup(func() { broker.Close() })
+				}
+			}()
+			t.Cleanup(func() { assert.Contains(t, <-full, "file too large") })
+			return c, ""
+		}, true},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			noLeaks(t)
+			c, problem := fault.start(t)
+			c.Spool.Directory = t.TempDir()
+			stop := start(t, c)
+			before := memory(t)
+			h := runFrames(c, d)
+			grown := memory(t) - before
+			if fault.delivers {
+				require.Eventually(t, func() bool { return c.Accounting().Events.Queued == 0 }, patience, 10*time.Millisecond)
+			}
+			a := balanced(t, c)
+			assert.Equal(t, uint64((int(d.Seconds()*240)+23)/24), a.Events.Offered)
+			if fault.delivers {
+				assert.Zero(t, a.Events.Dropped)
+			}
+			switch problem {
+			case "":
+				require.Eventually(t, func() bool { return c.Connection().Connected }, patience, 10*time.Millisecond)
+			case "*":
+			default:
+				require.Eventually(t, func() bool { return c.Connection().Error != "" }, patience, 10*time.Millisecond)
+				assert.Contains(t, c.Connection().Error, problem)
+			}
+			assert.Less(t, stop(), 2*time.Second)
+			balanced(t, c)
+			t.Logf("%s: %.2f fps, hand-off p50 %v, p99 %v, longest %v, memory %+d KiB, detections %+v, events %+v",
+				fault.name, h.rate, h.p50, h.p99, h.longest, grown>>10, a.Detections, a.Events)
+			if fault.name == "up" {
+				undisturbed = h.rate
+			}
+			if full {
+				assert.GreaterOrEqual(t, h.rate, 0.99*undisturbed)
+				assert.LessOrEqual(t, h.p99, 20*time.Microsecond)
+			}
+		})
+	}
+}
+
+// TestBlackHole fills every buffer between the client and a broker that does not read: paho alone blocks its caller there for ever.
+func TestBlackHole(t *testing.T) {
+	noLeaks(t)
+	c := testClient(stallingBroker(t, true))
+	stop := start(t, c)
+	waitConnected(t, c)
+	f := frame("cam0", 0)
+	for range 499 {
+		f.Objects = append(f.Objects, f.Objects[0])
+	}
+	deadline := time.Now().Add(patience)
+	for c.Accounting().Detections.Dropped < 1000 || c.Connection().Connected {
+		require.True(t, time.Now().Before(deadline), "%+v %+v", c.Accounting(), c.Connection())
+		c.Detections(f)
+		c.Event(&Event{Type: "new", Camera: "cam0"})
+		time.Sleep(10 * time.Microsecond)
+	}
+	assert.NotEmpty(t, c.Connection().Error)
+	a := balanced(t, c)
+	assert.Zero(t, a.Events.Delivered)
+	assert.Less(t, stop(), 2*time.Second)
+	balanced(t, c)
+}
+
+// TestHangingBrokerDoesNotDelayTheEnd stops while the connection is up and nothing is read any more.
+func TestHangingBrokerDoesNotDelayTheEnd(t *testing.T) {
+	noLeaks(t)
+	c := testClient(stallingBroker(t, true))
+	c.WriteTimeout = 10 * time.Second
+	stop := start(t, c)
+	waitConnected(t, c)
+	jpeg := make([]byte, 16<<20)
+	c.Snapshot("cam0", "person", jpeg) // more than the buffers hold
+	for range 100 {
+		c.Event(&Event{Type: "new", Camera: "cam0"})
+	}
+	require.Eventually(t, func() bool { return c.latest.empty() }, patience, time.Millisecond)
+	assert.Less(t, stop(), 2*time.Second)
+	a := balanced(t, c)
+	assert.Equal(t, uint64(100), a.Events.Queued)
+}
+
+// memory is the resident set in bytes.
+func memory(t testing.TB) int64 {
+	t.Helper()
+	var pages, resident int64
+	data, err := os.ReadFile("/proc/self/statm")
+	require.NoError(t, err)
+	_, err = fmt.Sscan(string(data), &pages, &resident)
+	require.NoError(t, err)
+	return resident * int64(os.Getpagesize())
+}
+
+// fillDisk lets every write to a file fail after a while, and work again later.
+func fillDisk(t testing.TB, after, length time.Duration) {
+	t.Helper()
+	signal.Ignore(syscall.SIGXFSZ)
+	var old syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old))
+	restore := func() { syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old) }
+	full := time.AfterFunc(after, func() { syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 0, Max: old.Max}) })
+	free := time.AfterFunc(after+length, restore)
+	t.Cleanup(func() {
+		full.Stop()
+		free.Stop()
+		restore()
+	})
+}
