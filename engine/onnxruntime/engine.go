@@ -235,10 +235,20 @@ func (e *Engine) load(file *onnx.Model, options engine.Options) error {
 	if err != nil {
 		return &engine.Error{
 			Kind: engine.ErrUnsupported, Message: "ONNX Runtime " + e.model.BackendVersion + " refuses the model", Err: errors.New(oneLine(err.Error())),
-			Hint: fmt.Sprintf("it uses opset %d; export it again with opset=17, or use a newer ONNX Runtime", file.Opset()),
+			Hint: remedy(file),
 		}
 	}
 	return nil
+}
+
+// remedy guesses why a well-formed model is refused: somebody's own operators, else operators newer than the library.
+func remedy(file *onnx.Model) string {
+	for _, node := range file.Proto.Graph.Node {
+		if !node.Standard() {
+			return fmt.Sprintf("it uses operator %s of %s; export it with standard operators only", node.GetOpType(), node.GetDomain())
+		}
+	}
+	return fmt.Sprintf("it uses opset %d; export it again with opset=17, or use a newer ONNX Runtime", file.Opset())
 }
 
 // appendCUDA makes the session run on a GPU. The library's own complaint about a missing CUDA part comes with the options, not with the

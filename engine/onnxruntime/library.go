@@ -98,7 +98,11 @@ func load(path string) error {
 	case err == nil:
 		return nil
 	case strings.Contains(err.Error(), "setting ORT API base"):
-		return fmt.Errorf("%s: version %s is older than %s", path, ort.GetVersion(), oldest)
+		// The module has unloaded it again, so only its file name can still tell the version.
+		if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+			return fmt.Errorf("%s: %s is older than %s", path, filepath.Base(real), oldest)
+		}
+		return fmt.Errorf("%s: older than %s", path, oldest)
 	case strings.Contains(err.Error(), "looking up OrtGetApiBase"):
 		return fmt.Errorf("%s: not an ONNX Runtime library", path)
 	}

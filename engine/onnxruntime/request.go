@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	ort "github.com/yalue/onnxruntime_go"
 
@@ -147,11 +146,11 @@ func (s *slot) run(r *request) error {
 	} else {
 		err = s.engine.session.Run(r.inputs, r.outputs)
 	}
-	if err != nil && strings.Contains(err.Error(), "shape verification failed") {
-		r.varying = true
+	if err != nil {
+		// The outputs may have other shapes this time; if that is not the trouble, it shows again.
 		return s.runUnbound(r)
 	}
-	return err
+	return nil
 }
 
 // runUnbound lets ONNX Runtime allocate the outputs, copies them to the slot's memory and binds that for the runs to come. Only the first
@@ -167,15 +166,16 @@ func (s *slot) runUnbound(r *request) error {
 	}()
 	if err := s.engine.session.Run(r.inputs, allocated); err != nil {
 		if slices.ContainsFunc(s.engine.model.Outputs, func(t engine.TensorInfo) bool { return t.Type == engine.Float16 }) {
-			return errors.Join(errors.New("float16 outputs need sizes that are fixed in the file, apart from the batch"), err)
+			return fmt.Errorf("float16 outputs need sizes that are fixed in the file, apart from the batch: %w", err)
 		}
 		return err
 	}
 	shapes := make([][]int64, len(allocated))
 	for i, value := range allocated {
 		shapes[i] = value.GetShape()
+		r.varying = r.varying || r.outputs != nil && !slices.Equal(shapes[i], r.views[i].Shape)
 	}
-	if !r.varying {
+	if r.outputs == nil && !r.varying {
 		if err := s.bind(r, shapes); err != nil {
 			return err
 		}
@@ -185,13 +185,11 @@ func (s *slot) runUnbound(r *request) error {
 		if err != nil {
 			return err
 		}
-		info := s.engine.model.Outputs[i]
 		if r.varying {
+			info := s.engine.model.Outputs[i]
 			r.views[i] = engine.Tensor{Name: info.Name, Type: info.Type, Shape: shapes[i], Data: slices.Clone(data)}
-			continue
-		}
-		if copy(r.views[i].Data, data) != len(data) {
-			return fmt.Errorf("output %q of %d bytes does not fit %d", info.Name, len(data), len(r.views[i].Data))
+		} else {
+			copy(r.views[i].Data, data)
 		}
 	}
 	return nil

@@ -110,5 +110,52 @@ save(
     [("shape", np.int64([64, 64, 3, 3])), ("shape_first", np.int64([64, 3, 3, 3]))],
 )
 
-# An operator that no runtime knows, and an operator set of the future.
+# As large as YOLOv8n: 640x640 to [batch, 84, 8400], 8.4 GFLOP, SiLU after every convolution. All weights of a convolution are equal.
+nodes, shapes = [], []
+
+
+def convolution(x, channels_in, channels_out, kernel, stride):
+    k = len(shapes)
+    shapes.append(("shape%d" % k, np.int64([channels_out, channels_in, kernel, kernel])))
+    weight = h.make_tensor("v", T.FLOAT, [1], [1.6 / (channels_in * kernel * kernel)])
+    nodes.append(h.make_node("ConstantOfShape", ["shape%d" % k], ["w%d" % k], value=weight))
+    pads = [kernel // 2] * 4
+    nodes.append(h.make_node("Conv", [x, "w%d" % k], ["c%d" % k], kernel_shape=[kernel, kernel], strides=[stride, stride], pads=pads))
+    nodes.append(h.make_node("Sigmoid", ["c%d" % k], ["s%d" % k]))
+    nodes.append(h.make_node("Mul", ["c%d" % k, "s%d" % k], ["x%d" % k]))
+    return "x%d" % k
+
+
+def head(x, channels, count):
+    nodes.append(h.make_node("Reshape", [convolution(x, channels, 84, 1, 1), "rows"], ["head%d" % count]))
+    return "head%d" % count
+
+
+x = convolution("images", 3, 16, 3, 2)
+x = convolution(x, 16, 32, 3, 2)
+for _ in range(4):
+    x = convolution(x, 32, 32, 3, 1)
+x = convolution(x, 32, 64, 3, 2)
+for _ in range(6):
+    x = convolution(x, 64, 64, 3, 1)
+heads = [head(x, 64, 6400)]
+x = convolution(x, 64, 128, 3, 2)
+for _ in range(6):
+    x = convolution(x, 128, 128, 3, 1)
+heads.append(head(x, 128, 1600))
+heads.append(head(convolution(x, 128, 128, 3, 2), 128, 400))
+nodes.append(h.make_node("Concat", heads, ["output0"], axis=2))
+save(
+    "detector",
+    nodes,
+    [h.make_tensor_value_info("images", T.FLOAT, ["batch", 3, 640, 640])],
+    [h.make_tensor_value_info("output0", T.FLOAT, ["batch", 84, 8400])],
+    shapes + [("rows", np.int64([0, 84, -1]))],
+    {"task": "detect", "stride": "32", "imgsz": "[640, 640]"},
+)
+
+# What a runtime refuses: an operator set of the future, an operator of a stranger, names that are no names.
 save("future", [h.make_node("Relu", ["x"], ["y"])], [h.make_tensor_value_info("x", T.FLOAT, [1])], [h.make_tensor_value_info("y", T.FLOAT, [1])], opset=99)
+one = ([h.make_tensor_value_info("x", T.FLOAT, [1])], [h.make_tensor_value_info("y", T.FLOAT, [1])])
+save("stranger", [h.make_node("Teleport", ["x"], ["y"], domain="com.example")], *one, opset=20)
+save("unnamed", [h.make_node("Relu", ["x"], ["y"])], *one, metadata={"names": "{0: 'bolt', 1: nut}"})

@@ -1,0 +1,142 @@
+package onnxruntime_test
+
+import (
+	"encoding/binary"
+	"math"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/enginetest"
+	"github.com/edge-infer/edge-infer/engine/onnxruntime"
+)
+
+func TestRefusedModels(t *testing.T) {
+	picture := enginetest.Network(t, "picture").Bytes
+	for _, test := range []struct {
+		name    string
+		options engine.Options
+		kind    error
+		err     string
+	}{
+		{
+			name: "operator set of the future", options: enginetest.Network(t, "future"), kind: engine.ErrUnsupported,
+			err: "(it uses opset 99; export it again with opset=17, or use a newer ONNX Runtime)",
+		},
+		{name: "unknown operator", options: enginetest.Network(t, "stranger"), kind: engine.ErrUnsupported, err: "(it uses operator Teleport of com.example; export it with standard operators only)"},
+		{
+			name: "broken names", options: enginetest.Network(t, "unnamed"), kind: engine.ErrUnsupported,
+			err: `onnxruntime open: metadata "names": unexpected 'n' at byte 15 (say what the model means with flags: labels, task, input size)`,
+		},
+		{name: "no model", options: engine.Options{Path: "cat.png", Bytes: []byte("\x89PNG\r\n\x1a\n")}, kind: engine.ErrUnsupported, err: `"cat.png": a PNG picture, not ONNX`},
+		{name: "empty", options: engine.Options{Path: "a.onnx"}, kind: engine.ErrUnsupported, err: `"a.onnx"`},
+		{name: "cut short", options: engine.Options{Path: "a.onnx", Bytes: picture[:len(picture)-100]}, kind: engine.ErrUnsupported, err: `"a.onnx"`},
+		{
+			name: "other precision", options: engine.Options{Path: "a.onnx", Bytes: picture, Precision: engine.FP16}, kind: engine.ErrUnsupported,
+			err: "onnxruntime open: computes in the precision of the file, which is fp32, not fp16 (run edge-infer quantize a.onnx --to fp16 and use its output)",
+		},
+		{
+			name: "other provider", options: engine.Options{Bytes: picture, Provider: "npu"}, kind: engine.ErrUnsupported,
+			err: `onnxruntime open: unknown provider "npu" (use cpu or cuda)`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := onnxruntime.Open(test.options)
+			require.ErrorIs(t, err, test.kind)
+			require.ErrorContains(t, err, test.err)
+			require.NotContains(t, err.Error(), "\n")
+		})
+	}
+}
+
+func TestLabelsReplaceBrokenNames(t *testing.T) {
+	options := enginetest.Network(t, "unnamed")
+	options.Metadata.Labels = []string{"bolt", "nut"}
+	e, err := onnxruntime.Open(options)
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+}
+
+func TestCUDAThatIsNotThere(t *testing.T) {
+	options := enginetest.Network(t, "picture")
+	options.Provider = engine.CUDA
+	e, err := onnxruntime.Open(options)
+	if err == nil {
+		t.Cleanup(func() { require.NoError(t, e.Close()) })
+		t.Skip("this ONNX Runtime has CUDA")
+	}
+	require.ErrorIs(t, err, engine.ErrUnavailable)
+	require.ErrorContains(t, err, "onnxruntime open: no CUDA provider: ")
+	_, _, findErr := onnxruntime.Find(engine.Options{Provider: engine.CUDA})
+	require.EqualError(t, findErr, err.Error())
+}
+
+func TestPrecisionOfTheFile(t *testing.T) {
+	options := enginetest.Network(t, "picture_half")
+	options.Precision = engine.FP16
+	e, err := onnxruntime.Open(options)
+	require.NoError(t, err)
+	assert.Equal(t, engine.FP16, e.Model().Precision)
+	require.NoError(t, e.Close())
+}
+
+func TestThreads(t *testing.T) {
+	options := enginetest.Network(t, "picture")
+	for threads, want := range map[int]int{0: runtime.NumCPU(), 1: 1, 3: 3} {
+		options.Threads, options.Spin = threads, threads == 3
+		e, err := onnxruntime.Open(options)
+		require.NoError(t, err)
+		assert.Equal(t, "CPU, "+strconv.Itoa(want)+" threads", e.Model().Device)
+		require.NoError(t, e.Close())
+	}
+}
+
+// Output shapes that depend on the data, empty ones included.
+func TestVaryingOutputs(t *testing.T) {
+	e, err := onnxruntime.Open(enginetest.Network(t, "varying"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	for _, places := range [][]int64{{1, 5}, {1, 6}, {0, 2, 7}, {}, {3}, {0, 1, 2, 3, 4, 5, 6, 7}} {
+		data := make([]byte, 32)
+		for _, at := range places {
+			binary.LittleEndian.PutUint32(data[4*at:], math.Float32bits(2))
+		}
+		require.NoError(t, e.SubmitTensors(0, []engine.Tensor{{Name: "x", Type: engine.Float32, Shape: []int64{8}, Data: data}}))
+		result, err := e.Wait(0)
+		require.NoError(t, err)
+		require.Equal(t, []int64{1, int64(len(places))}, result.Outputs[0].Shape)
+		for i, want := range places {
+			require.EqualValues(t, want, binary.LittleEndian.Uint64(result.Outputs[0].Data[8*i:]))
+		}
+	}
+}
+
+// More shapes than a slot remembers.
+func TestManyShapes(t *testing.T) {
+	e, err := onnxruntime.Open(enginetest.Network(t, "tensors"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	for range 2 {
+		for n := int64(1); n <= 40; n++ {
+			values, ids := make([]byte, 8*n), make([]byte, 8)
+			for i := range 2 * n {
+				binary.LittleEndian.PutUint32(values[4*i:], math.Float32bits(float32(i)))
+			}
+			ids[0] = 3
+			require.NoError(t, e.SubmitTensors(0, []engine.Tensor{
+				{Name: "values", Type: engine.Float32, Shape: []int64{n, 2, 1}, Data: values},
+				{Name: "ids", Type: engine.Int64, Shape: []int64{1}, Data: ids},
+			}))
+			result, err := e.Wait(0)
+			require.NoError(t, err)
+			require.Equal(t, []int64{n, 2, 1}, result.Outputs[0].Shape)
+			for i, got := range result.Outputs[0].Float32s() {
+				require.EqualValues(t, 3*i, got)
+			}
+		}
+	}
+}
