@@ -84,7 +84,7 @@ type Camera struct {
 func (c *Camera) prepare() {
 	c.once.Do(func() {
 		c.pool.Alloc, c.pool.Buffers = c.Alloc, c.Buffers
-		c.freed = c.pool.Free()
+		c.freed = c.pool.Freed()
 		c.mailbox.Notify = c.Notify
 		c.taken = make(chan struct{}, 1)
 		c.hanging = make(chan struct{}, maxHanging)

@@ -1,6 +1,8 @@
 package capture
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -8,5 +10,10 @@ import (
 
 func TestMain(m *testing.M) {
 	Quiet()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if path, _ := compiled(); path != "" {
+			_ = os.RemoveAll(filepath.Dir(path))
+		}
+		os.Exit(code)
+	}))
 }

@@ -3,6 +3,7 @@ package capture
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -50,6 +51,43 @@ func TestMultipart(t *testing.T) {
 			}
 			assert.Equal(t, c.parts, parts)
 		})
+	}
+}
+
+// endless repeats its text.
+type endless struct {
+	text string
+	at   int
+}
+
+func (e *endless) Read(to []byte) (int, error) {
+	n := copy(to, e.text[e.at:])
+	e.at = (e.at + n) % len(e.text)
+	return n, nil
+}
+
+func TestNoAllocationPerPart(t *testing.T) {
+	data := string(barcodeJPEG(t, 77, 640, 480))
+	for _, header := range []string{"", fmt.Sprintf("Content-Length: %d\r\n", len(data))} {
+		m := multipart{reader: bufio.NewReader(&endless{text: "--b\r\n" + header + "\r\n" + data + "\r\n"}), boundary: []byte("b")}
+		p, jpeg := &Pool{}, &picture{}
+		defer p.Close()
+		cycle := func() {
+			require.NoError(t, m.next(jpeg))
+			f, err := jpeg.decode(p)
+			require.NoError(t, err)
+			require.Equal(t, 77, readBarcode(f))
+			f.Release()
+		}
+		for range 20 {
+			cycle()
+		}
+		assert.Less(t, testing.AllocsPerRun(100, func() {
+			_ = m.next(jpeg)
+			f, _ := jpeg.decode(p)
+			f.Release()
+		}), 1.0)
+		jpeg.decoder.forget()
 	}
 }
 

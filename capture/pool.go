@@ -108,14 +108,15 @@ func (p *Pool) drop() {
 	p.free = p.free[:0]
 }
 
-// Free is signalled after every release; it serves one waiter.
-func (p *Pool) Free() <-chan struct{} {
+// Freed gets a token after every release; it serves one waiter.
+func (p *Pool) Freed() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.freedLocked()
+	return p.token()
 }
 
-func (p *Pool) freedLocked() chan struct{} {
+// token returns the channel for Freed. The lock is held.
+func (p *Pool) token() chan struct{} {
 	if p.freed == nil {
 		p.freed = make(chan struct{}, 1)
 	}
@@ -145,7 +146,7 @@ func (b *buffer) release(lease uint64) {
 	} else {
 		p.free = append(p.free, b)
 	}
-	freed := p.freedLocked()
+	freed := p.token()
 	p.mu.Unlock()
 	signal(freed)
 }

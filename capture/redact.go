@@ -29,20 +29,20 @@ func Redact(uri string) string {
 	return secret.ReplaceAllString(out.String(), "${1}***")
 }
 
-// withoutUser replaces what stands before the @ of an address. A password may hold '/', '?' or '#' that nobody encoded; then what looks
-// like the port is not a number.
+// withoutUser replaces what stands before the @ of an address. A user name or password may hold '/', '?' or '#' that nobody encoded; then
+// what looks like the port is not a number, or a colon comes later. Rather too much is hidden than too little.
 func withoutUser(address string) string {
 	end := strings.IndexAny(address, "/?#")
 	if end < 0 {
 		end = len(address)
 	}
-	at := strings.LastIndexByte(address[:end], '@')
-	if at < 0 {
-		_, port, found := strings.Cut(address[:end], ":")
-		if !found || digits(port) || strings.HasPrefix(address, "[") {
-			return address
-		}
-		at = strings.LastIndexByte(address, '@')
+	authority, rest := address[:end], address[end:]
+	at := strings.LastIndexByte(authority, '@')
+	_, port, found := strings.Cut(authority[at+1:], ":")
+	odd := found && !digits(port) && !strings.HasPrefix(authority[at+1:], "[")
+	colon, last := strings.IndexByte(rest, ':'), strings.LastIndexByte(rest, '@')
+	if last >= 0 && (odd || colon >= 0 && colon < last) {
+		at = end + last
 	}
 	if at < 0 {
 		return address
