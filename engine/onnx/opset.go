@@ -1,0 +1,106 @@
+package onnx
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// The opsets between which RaiseOpset rewrites.
+const (
+	OldestOpset = 11
+	NewestOpset = 24
+)
+
+// RaiseOpset rewrites the model for a newer version of the ONNX operators, as per-channel quantization (13) and quantization of float16 (19) need.
+// It does nothing when the model is there already. Between 11 and 19 it turns the attributes that became inputs into inputs; an operator of
+// which it does not know the change stops it.
+func (m *Model) RaiseOpset(to int) error {
+	from := m.Opset()
+	if from >= to {
+		return nil
+	}
+	if from < OldestOpset || to > 19 {
+		return unsupported(m.Path, fmt.Sprintf("uses opset %d and cannot be raised to %d", from, to), fmt.Sprintf("export the model again with opset=%d", to))
+	}
+	x := NewIndex(m.Proto.Graph)
+	for _, n := range m.Proto.Graph.Node {
+		if !n.Standard() {
+			continue
+		}
+		if len(n.Subgraphs()) > 0 {
+			return unsupported(m.Path, fmt.Sprintf("node %q (%s) holds a graph of its own, which cannot be raised to opset %d", n.GetName(), n.GetOpType(), to), fmt.Sprintf("export the model again with opset=%d", to))
+		}
+		if err := m.raise(n, x, from, to); err != nil {
+			return err
+		}
+	}
+	for _, o := range m.Proto.OpsetImport {
+		if o.GetDomain() == "" || o.GetDomain() == "ai.onnx" {
+			o.Version = proto.Int64(int64(to))
+		}
+	}
+	// Opset 13 came with IR 7, opset 19 with IR 9.
+	version := int64(7)
+	if to > 15 {
+		version = 8
+	}
+	if to == 19 {
+		version = 9
+	}
+	if m.Proto.GetIrVersion() < version {
+		m.Proto.IrVersion = &version
+	}
+	return nil
+}
+
+func (m *Model) raise(n *NodeProto, x *Index, from, to int) error {
+	crosses := func(version int) bool { return from < version && version <= to }
+	switch n.GetOpType() {
+	case "Squeeze", "Unsqueeze", "ReduceSum":
+		if crosses(13) {
+			m.attributeToInput(n, x, "axes", 1)
+		}
+	case "ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp":
+		if crosses(18) {
+			m.attributeToInput(n, x, "axes", 1)
+		}
+	case "Split":
+		if crosses(13) {
+			m.attributeToInput(n, x, "split", 1)
+		}
+		if crosses(18) && n.In(1) == "" && n.Find("num_outputs") == nil {
+			n.Attribute = append(n.Attribute, Int("num_outputs", int64(len(n.Output))))
+		}
+	case "Softmax", "LogSoftmax", "Hardmax":
+		// Before 13 they worked on a matrix of all dimensions before and all from the axis on; this is the same for the last axis only.
+		if crosses(13) {
+			at := n.IntOr("axis", 1)
+			if rank := m.rankOf(n.In(0)); at != -1 && at != rank-1 {
+				return unsupported(m.Path, fmt.Sprintf("node %q (%s) over axis %d changes its meaning in opset 13", n.GetName(), n.GetOpType(), at), fmt.Sprintf("export the model again with opset=%d", max(to, 13)))
+			}
+			n.Remove("axis")
+			n.Attribute = append(n.Attribute, Int("axis", -1))
+		}
+	case "Upsample", "Scatter":
+		return unsupported(m.Path, fmt.Sprintf("node %q uses %s, which left ONNX before opset %d", n.GetName(), n.GetOpType(), to), fmt.Sprintf("export the model again with opset=%d", to))
+	}
+	return nil
+}
+
+// rankOf is the rank of a tensor, 0 when it is not known.
+func (m *Model) rankOf(name string) int64 { return int64(len(m.Infer(nil)[name].Shape)) }
+
+func (m *Model) attributeToInput(n *NodeProto, x *Index, attribute string, at int) {
+	a := n.Find(attribute)
+	if a == nil {
+		return
+	}
+	name := x.Unused(n.Out(0) + "_" + attribute)
+	m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, NewInts(name, a.Ints, int64(len(a.Ints))))
+	for len(n.Input) < at {
+		n.Input = append(n.Input, "")
+	}
+	n.Input = append(n.Input[:at:at], name)
+	n.Remove(attribute)
+}

@@ -1,0 +1,168 @@
+package onnx
+
+import "math"
+
+// The operators that look at a window of the picture, and those that resize it.
+
+func conv(f *inference, n *NodeProto) []Value {
+	x, w := f.in(n, 0), f.in(n, 1)
+	result := Value{Type: x.Type}
+	if x.rank() < 3 || w.rank() != x.rank() {
+		return []Value{result}
+	}
+	result.Shape = append([]int64{x.Shape[0], w.Shape[0]}, windows(n, x.Shape[2:], w.Shape[2:], false)...)
+	return []Value{result}
+}
+
+func pool(f *inference, n *NodeProto) []Value {
+	x := f.in(n, 0)
+	results := []Value{{Type: x.Type}, {Type: TensorProto_INT64}}
+	if kernel := n.Find("kernel_shape").GetInts(); x.rank() >= 3 && len(kernel) == x.rank()-2 {
+		results[0].Shape = append(copied(x.Shape[:2]), windows(n, x.Shape[2:], kernel, n.IntOr("ceil_mode", 0) != 0)...)
+		results[1].Shape = copied(results[0].Shape)
+	}
+	return results
+}
+
+// windows is how many positions a sliding window takes along each side.
+func windows(n *NodeProto, sides, kernel []int64, up bool) []int64 {
+	strides, dilations, pads := n.Find("strides").GetInts(), n.Find("dilations").GetInts(), n.Find("pads").GetInts()
+	auto := string(n.Find("auto_pad").GetS())
+	counts := open(len(sides))
+	for i, side := range sides {
+		stride, reach := entryOr(strides, i, 1), (kernel[i]-1)*min(entryOr(dilations, i, 1), math.MaxInt32)+1
+		if side == Unknown || kernel[i] < 1 || kernel[i] > math.MaxInt32 || stride < 1 {
+			continue
+		}
+		if auto == "SAME_UPPER" || auto == "SAME_LOWER" {
+			counts[i] = (side + stride - 1) / stride
+			continue
+		}
+		if auto != "VALID" {
+			side += clampPad(pads, i) + clampPad(pads, i+len(sides))
+		}
+		if side < reach {
+			continue
+		}
+		counts[i] = (side-reach)/stride + 1
+		if up && (side-reach)%stride != 0 && counts[i]*stride < sides[i]+clampPad(pads, i) {
+			counts[i]++
+		}
+	}
+	return counts
+}
+
+func entryOr(list []int64, i int, otherwise int64) int64 {
+	if i < len(list) {
+		return list[i]
+	}
+	return otherwise
+}
+
+func clampPad(pads []int64, i int) int64 { return min(max(entryOr(pads, i, 0), -maxSize), maxSize) }
+
+func convTranspose(f *inference, n *NodeProto) []Value {
+	x, w := f.in(n, 0), f.in(n, 1)
+	result := Value{Type: x.Type}
+	if x.rank() < 3 || w.rank() != x.rank() {
+		return []Value{result}
+	}
+	result.Shape = open(x.rank())
+	result.Shape[0], result.Shape[1] = x.Shape[0], product([]int64{w.Shape[1], min(max(n.IntOr("group", 1), 1), math.MaxInt32)})
+	strides, dilations, pads := n.Find("strides").GetInts(), n.Find("dilations").GetInts(), n.Find("pads").GetInts()
+	extra, fixed, auto := n.Find("output_padding").GetInts(), n.Find("output_shape").GetInts(), string(n.Find("auto_pad").GetS())
+	for i := range result.Shape[2:] {
+		side, kernel := x.Shape[i+2], w.Shape[i+2]
+		stride, dilation := entryOr(strides, i, 1), entryOr(dilations, i, 1)
+		switch {
+		case i < len(fixed):
+			result.Shape[i+2] = fixed[i]
+		case side == Unknown || kernel == Unknown || max(side, kernel, stride, dilation) > math.MaxInt32 || min(stride, dilation) < 1:
+		case auto == "SAME_UPPER" || auto == "SAME_LOWER":
+			result.Shape[i+2] = side * stride
+		default:
+			result.Shape[i+2] = stride*(side-1) + clampPad(extra, i) + (kernel-1)*dilation + 1 - clampPad(pads, i) - clampPad(pads, i+x.rank()-2)
+		}
+	}
+	return []Value{result}
+}
+
+func globalPool(f *inference, n *NodeProto) []Value {
+	x := f.in(n, 0)
+	result := Value{Type: x.Type, Shape: copied(x.Shape)}
+	for i := 2; i < len(result.Shape); i++ {
+		result.Shape[i] = 1
+	}
+	return []Value{result}
+}
+
+func resize(f *inference, n *NodeProto) []Value {
+	x := f.in(n, 0)
+	result := Value{Type: x.Type}
+	if x.Shape == nil {
+		return []Value{result}
+	}
+	result.Shape = open(x.rank())
+	axes := n.Find("axes").GetInts()
+	if axes == nil {
+		for i := range x.Shape {
+			axes = append(axes, int64(i))
+		}
+	} else {
+		copy(result.Shape, x.Shape)
+	}
+	scales := f.scales(n)
+	sizes := f.in(n, 3).numbers
+	for k, a := range axes {
+		i, ok := axis(a, x.rank())
+		if !ok {
+			continue
+		}
+		result.Shape[i] = Unknown
+		switch {
+		case k < len(sizes) && sizes[k] >= 0 && string(n.Find("keep_aspect_ratio_policy").GetS()) != "not_larger" && string(n.Find("keep_aspect_ratio_policy").GetS()) != "not_smaller":
+			result.Shape[i] = sizes[k]
+		case k < len(scales) && x.Shape[i] != Unknown && scales[k] > 0 && scales[k] < math.MaxInt32:
+			result.Shape[i] = int64(math.Floor(float64(x.Shape[i]) * float64(scales[k])))
+		}
+	}
+	return []Value{result}
+}
+
+// scales are the factors of a Resize or Upsample when they are constants.
+func (f *inference) scales(n *NodeProto) []float32 {
+	if a := n.Find("scales"); a != nil {
+		return a.Floats
+	}
+	at := 2
+	if n.GetOpType() == "Upsample" || f.opset < 11 {
+		at = 1
+	}
+	t := f.index.Constant(n.In(at))
+	if t == nil {
+		return nil
+	}
+	scales, err := t.Floats()
+	if err != nil || len(scales) > 64 {
+		return nil
+	}
+	return scales
+}
+
+func gridSample(f *inference, n *NodeProto) []Value {
+	x, grid := f.in(n, 0), f.in(n, 1)
+	result := Value{Type: x.Type}
+	if x.rank() > 2 && grid.rank() == x.rank() {
+		result.Shape = append(copied(x.Shape[:2]), grid.Shape[1:grid.rank()-1]...)
+	}
+	return []Value{result}
+}
+
+func roiAlign(f *inference, n *NodeProto) []Value {
+	x, boxes := f.in(n, 0), f.in(n, 1)
+	result := Value{Type: x.Type}
+	if x.rank() == 4 && boxes.rank() == 2 {
+		result.Shape = []int64{boxes.Shape[0], x.Shape[1], n.IntOr("output_height", 1), n.IntOr("output_width", 1)}
+	}
+	return []Value{result}
+}

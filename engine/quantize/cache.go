@@ -1,0 +1,206 @@
+package quantize
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+const cacheVersion = 1
+
+// Cache keeps the ranges of a model's tensors, so that another method or another run does not measure again.
+type Cache struct {
+	Version int `json:"version"`
+	// Model and Samples are SHA-256 of what was measured: the prepared model's bytes and the samples' contents.
+	Model      string   `json:"model"`
+	Samples    string   `json:"samples"`
+	Count      int      `json:"count"`
+	Skipped    []string `json:"skipped,omitempty"` // samples that could not be read
+	Percentile float64  `json:"percentile"`
+	Ranges     Ranges   `json:"ranges"`
+}
+
+// maxCache bounds a cache file; a range takes about 200 bytes.
+const maxCache = 64 << 20
+
+// ReadCache reads a calibration cache: this project's JSON, or TensorRT's text.
+func ReadCache(path string) (*Cache, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read calibration cache: %w", err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxCache+1))
+	if err != nil {
+		return nil, fmt.Errorf("read calibration cache: %w", err)
+	}
+	cache, err := ParseCache(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return cache, nil
+}
+
+// ParseCache reads a calibration cache from its bytes. A TensorRT cache gives the same limit to the method of its header, or to every
+// method when it names none; it knows neither model nor samples.
+func ParseCache(data []byte) (*Cache, error) {
+	const op, hint = "calibration cache", "remove the file to calibrate again"
+	if len(data) > maxCache {
+		return nil, unsupported(op, "larger than %d bytes", hint, maxCache)
+	}
+	trimmed := bytes.TrimSpace(data)
+	if bytes.HasPrefix(trimmed, []byte("TRT-")) {
+		return parseTensorRT(trimmed)
+	}
+	if !bytes.HasPrefix(trimmed, []byte("{")) {
+		return nil, unsupported(op, "neither JSON nor a TensorRT calibration cache", hint)
+	}
+	cache := new(Cache)
+	if err := json.Unmarshal(trimmed, cache); err != nil {
+		return nil, unsupported(op, "damaged: %v", hint, err)
+	}
+	if cache.Version != cacheVersion {
+		return nil, unsupported(op, "version %d, this program writes %d", hint, cache.Version, cacheVersion)
+	}
+	for name, r := range cache.Ranges {
+		for method, limit := range r.Limits {
+			if !(limit >= 0 && limit <= math.MaxFloat32) {
+				return nil, unsupported(op, "the %s limit %v of tensor %q is not a magnitude", hint, method, limit, name)
+			}
+		}
+	}
+	return cache, nil
+}
+
+// Fits reports whether the cache was measured on this model, which Prepare gave, with these samples, and has every tensor. An empty
+// hash in the cache, as after an import from TensorRT, fits any.
+func (c *Cache) Fits(model []byte, samples Samples, tensors []string) (bool, error) {
+	if c.Model != "" && c.Model != hashBytes(model) {
+		return false, nil
+	}
+	if c.Samples != "" && samples != nil {
+		hash, err := samples.Hash()
+		if err != nil || hash != c.Samples {
+			return false, err
+		}
+	}
+	for _, name := range tensors {
+		if _, known := c.Ranges[name]; !known {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Save writes the cache as JSON, by way of a temporary file beside it.
+func (c *Cache) Save(path string) error {
+	data, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return fmt.Errorf("save calibration cache: %w", err)
+	}
+	return writeFile(path, append(data, '\n'))
+}
+
+func writeFile(path string, data []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("save %s: %w", path, err)
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Chmod(0o644)
+	}
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		os.Remove(file.Name())
+		return fmt.Errorf("save %s: %w", path, err)
+	}
+	return nil
+}
+
+// TensorRT writes the cache as text for the calibrators of TensorRT up to 10: a header with its version, such as 8503 or 100600, and one line
+// for each tensor with the bits of its scale. Entropy is for IInt8EntropyCalibrator2, every other method for IInt8MinMaxCalibrator.
+func (c *Cache) TensorRT(version int, method Method) ([]byte, error) {
+	header := "MinMaxCalibration"
+	if method == Entropy {
+		header = "EntropyCalibration2"
+	}
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "TRT-%d-%s\n", version, header)
+	names := make([]string, 0, len(c.Ranges))
+	for name := range c.Ranges {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		limit, measured := c.Ranges.Limit(name, method)
+		if !measured {
+			return nil, unsupported("calibration cache", "tensor %q has no %s limit", "calibrate again", name, method)
+		}
+		if strings.ContainsAny(name, "\n\r") {
+			return nil, unsupported("calibration cache", "tensor name %q does not fit a line", "rename the tensor", name)
+		}
+		fmt.Fprintf(&text, "%s: %08x\n", name, math.Float32bits(Scale(limit)))
+	}
+	return text.Bytes(), nil
+}
+
+// parseTensorRT reads TensorRT's text.
+func parseTensorRT(data []byte) (*Cache, error) {
+	const op, hint = "calibration cache", "remove the file to calibrate again"
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 1<<20)
+	lines.Scan()
+	header := lines.Text()
+	var methods []Method
+	switch {
+	case strings.HasSuffix(header, "-EntropyCalibration2"), strings.HasSuffix(header, "-EntropyCalibration"):
+		methods = []Method{Entropy}
+	case strings.HasSuffix(header, "-MinMaxCalibration"):
+		methods = []Method{MinMax}
+	default:
+		methods = Methods()
+	}
+	cache := &Cache{Version: cacheVersion, Ranges: make(Ranges)}
+	for number := 2; lines.Scan(); number++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" {
+			continue
+		}
+		at := strings.LastIndex(line, ": ")
+		if at < 1 {
+			return nil, unsupported(op, "line %d is not \"tensor: scale\"", hint, number)
+		}
+		bits, err := strconv.ParseUint(line[at+2:], 16, 32)
+		scale := math.Float32frombits(uint32(bits))
+		if err != nil || !(scale > 0) || scale > math.MaxFloat32/127 {
+			return nil, unsupported(op, "line %d: %q is not the bits of a positive scale", hint, number, line[at+2:])
+		}
+		limit := scale * 127
+		r := Range{Min: -limit, Max: limit, Limits: make(map[Method]float32)}
+		for _, method := range methods {
+			r.Limits[method] = limit
+		}
+		cache.Ranges[line[:at]] = r
+	}
+	if err := lines.Err(); err != nil {
+		return nil, unsupported(op, "damaged: %v", hint, err)
+	}
+	if len(cache.Ranges) == 0 {
+		return nil, unsupported(op, "it has no tensors", hint)
+	}
+	return cache, nil
+}

@@ -1,0 +1,201 @@
+package quantize
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+)
+
+// Collector runs a model over samples and measures its tensors. The engine that Open gives letterboxes and scales pictures as it does in
+// service, so the ranges are those of service too.
+type Collector struct {
+	// Model is the FP32 model, as Prepare gives it.
+	Model *onnx.Model
+	// Tensors are those to measure: Plan.Tensors, or AllTensors for a calibration cache that TensorRT shall read.
+	Tensors []string
+	// Open opens a model from its bytes, on ONNX Runtime as a rule.
+	Open func(model []byte) (engine.Engine, error)
+	// Samples are what the model runs on.
+	Samples Samples
+	// Percentile in percent, DefaultPercentile when 0.
+	Percentile float64
+	// Memory bounds the tensors that are kept of one run, in bytes, 512 MiB when 0. A model with more runs several times over the samples.
+	Memory int64
+	// Progress, when not nil, is told after each sample how many of how many runs are done.
+	Progress func(done, total int)
+}
+
+// AllTensors lists the inputs and the results of a model's nodes that are float32: what TensorRT's own calibrators measure.
+func AllTensors(m *onnx.Model) []string {
+	values := m.Infer(nil)
+	initializer := onnx.NewIndex(m.Proto.Graph).Initializer
+	var names []string
+	add := func(name string) {
+		if name != "" && values[name].Type == onnx.TensorProto_FLOAT && initializer[name] == nil {
+			names = append(names, name)
+		}
+	}
+	for _, v := range m.Proto.Graph.Input {
+		add(v.GetName())
+	}
+	for _, n := range m.Proto.Graph.Node {
+		if n.GetOpType() == "Constant" {
+			continue
+		}
+		for _, name := range n.Output {
+			add(name)
+		}
+	}
+	return names
+}
+
+// Run measures the tensors. The engine that it opens is closed when it returns.
+func (c *Collector) Run(ctx context.Context) (*Cache, error) {
+	data, err := c.Model.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	hash, err := c.Samples.Hash()
+	if err != nil {
+		return nil, err
+	}
+	percentile := c.Percentile
+	if percentile == 0 {
+		percentile = DefaultPercentile
+	}
+	cache := &Cache{
+		Version: cacheVersion, Model: hashBytes(data), Samples: hash, Count: c.Samples.Len(), Percentile: percentile,
+		Ranges: make(Ranges, len(c.Tensors)),
+	}
+	groups := c.groups()
+	for i, tensors := range groups {
+		done := 0
+		tell := func() {
+			if done++; c.Progress != nil {
+				c.Progress(i*c.Samples.Len()+done, len(groups)*c.Samples.Len())
+			}
+		}
+		histograms, skipped, err := c.measure(ctx, tensors, tell)
+		if err != nil {
+			return nil, err
+		}
+		for name, h := range histograms {
+			cache.Ranges[name] = h.Range(percentile)
+		}
+		cache.Skipped = skipped
+	}
+	return cache, nil
+}
+
+func hashBytes(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// groups divides the tensors so that each group fits the memory; one that alone does not is a group of its own.
+func (c *Collector) groups() [][]string {
+	budget := c.Memory
+	if budget == 0 {
+		budget = 512 << 20
+	}
+	values := c.Model.Infer(nil)
+	var groups [][]string
+	left := int64(-1)
+	for _, name := range c.Tensors {
+		size := int64(4)
+		for _, d := range values[name].Shape {
+			size *= max(d, 1)
+		}
+		if left < size {
+			groups, left = append(groups, nil), budget
+		}
+		groups[len(groups)-1] = append(groups[len(groups)-1], name)
+		left -= size
+	}
+	return groups
+}
+
+// measure runs the model once over all samples with the tensors as outputs.
+func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) (map[string]*Histogram, []string, error) {
+	exposed, inputs := Expose(c.Model, tensors)
+	data, err := exposed.Bytes()
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := c.Open(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer e.Close()
+	histograms := make(map[string]*Histogram, len(tensors))
+	for _, name := range tensors {
+		histograms[name] = NewHistogram()
+	}
+	skipped, err := each(c.Samples, func(i int, s Sample) error {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("calibrate: %w", err)
+		}
+		defer tell()
+		if err := feed(e, 0, s); err != nil {
+			return err
+		}
+		result, err := e.Wait(0)
+		if err != nil {
+			return err
+		}
+		for k := range result.Outputs {
+			out := &result.Outputs[k]
+			name := out.Name
+			if original, renamed := inputs[name]; renamed {
+				name = original
+			}
+			h := histograms[name]
+			if h == nil {
+				continue
+			}
+			if len(out.Data) > 0 && out.Float32s() == nil {
+				return unsupported("calibrate", "tensor %q came as %v", "use an FP32 model", name, out.Type)
+			}
+			if err := h.Add(out.Float32s()); err != nil {
+				return unsupported("calibrate", "tensor %q at %q: %v", "the model or its input is broken; run it in FP32 first", name, c.Samples.Name(i), err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range tensors {
+		if histograms[name].count == 0 {
+			return nil, nil, unsupported("calibrate", "tensor %q was never given", "the engine must return every output of the model", name)
+		}
+	}
+	return histograms, skipped, nil
+}
+
+// Expose returns a copy of the model that also gives the named tensors as outputs. A graph input cannot be an output, so it is given through an
+// Identity; inputs maps that output's name to the input's.
+func Expose(m *onnx.Model, tensors []string) (exposed *onnx.Model, inputs map[string]string) {
+	exposed, inputs = m.Clone(), make(map[string]string)
+	g := exposed.Proto.Graph
+	x := onnx.NewIndex(g)
+	values := m.Infer(nil)
+	for _, name := range tensors {
+		if x.Outputs[name] {
+			continue
+		}
+		out := name
+		if x.Producer[name] == nil {
+			out = x.Unused(name + "_seen")
+			inputs[out] = name
+			g.Node = append(g.Node, onnx.NewNode("Identity", out, []string{name}, []string{out}))
+		}
+		g.Output = append(g.Output, onnx.NewValueInfo(out, onnx.TensorProto_FLOAT, values[name].Shape))
+		x.Outputs[name] = true
+	}
+	return exposed, inputs
+}

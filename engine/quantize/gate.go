@@ -1,0 +1,167 @@
+package quantize
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// Side is one of the two engines that are compared.
+type Side int
+
+// The reference is the FP32 model, the candidate what was made from it.
+const (
+	Reference Side = iota
+	Candidate
+)
+
+// Comparer decodes what two engines give and compares their detections.
+type Comparer interface {
+	// Detect remembers what one side found in sample i; an earlier answer for it is replaced. The result must not be kept.
+	Detect(side Side, i int, sample Sample, result *engine.Result) error
+	// Compare compares everything that both sides were given.
+	Compare() Comparison
+}
+
+// Comparison is how far the candidate's detections are from the reference's.
+type Comparison struct {
+	Pictures  int     `json:"pictures"`
+	Reference int     `json:"reference"`  // boxes of the reference
+	Candidate int     `json:"candidate"`  // boxes of the candidate
+	Matched   int     `json:"matched"`    // IoU 0.5 or more and the same class
+	Flipped   int     `json:"flipped"`    // IoU 0.5 or more and another class
+	MatchRate float64 `json:"match_rate"` // 2 matched / (reference + candidate)
+	MeanDrift float64 `json:"mean_drift"` // of the scores of matched boxes
+	MaxDrift  float64 `json:"max_drift"`
+	// The accuracies are nil without labels.
+	ReferenceAccuracy *Accuracy `json:"reference_accuracy,omitempty"`
+	CandidateAccuracy *Accuracy `json:"candidate_accuracy,omitempty"`
+}
+
+// Accuracy is mean average precision by the COCO protocol, 0 to 1.
+type Accuracy struct {
+	MAP50 float64 `json:"map50"`
+	MAP   float64 `json:"map50_95"`
+}
+
+// Gate decides whether a converted model may be used.
+type Gate struct {
+	// MatchRate is the least match rate, DefaultMatchRate when 0.
+	MatchRate float64
+	// MaxLoss is the largest loss of mAP50-95 where labels exist, DefaultMaxLoss when 0.
+	MaxLoss float64
+	// Samples are pictures that the model was not calibrated on.
+	Samples Samples
+	// Comparer compares detections; it is the gate's own.
+	Comparer Comparer
+	// Progress, when not nil, is told after each sample of one engine.
+	Progress func(done, total int)
+
+	referred bool // the comparer has the reference's detections
+}
+
+// What Gate takes where its fields are zero, and how many boxes of the reference a verdict needs.
+const (
+	DefaultMatchRate = 0.98
+	DefaultMaxLoss   = 0.01
+	LeastBoxes       = 20
+)
+
+// Verdict is what the gate found. It is stored beside the model that it is about.
+type Verdict struct {
+	Passed bool `json:"passed"`
+	// Reasons say why the gate refused; empty when it passed.
+	Reasons    []string   `json:"reasons,omitempty"`
+	Comparison Comparison `json:"comparison"`
+	// Required are the gate's limits.
+	RequiredMatchRate float64   `json:"required_match_rate"`
+	AllowedLoss       float64   `json:"allowed_loss"`
+	Samples           string    `json:"samples"` // hash of what was compared on
+	Skipped           []string  `json:"skipped,omitempty"`
+	Time              time.Time `json:"time"`
+}
+
+// Refer runs the reference over the samples; Judge compares with it. The engine may be closed afterwards.
+func (g *Gate) Refer(ctx context.Context, e engine.Engine) error {
+	if _, err := g.detect(ctx, Reference, e); err != nil {
+		return fmt.Errorf("gate reference: %w", err)
+	}
+	g.referred = true
+	return nil
+}
+
+// Judge runs a candidate over the samples and compares it with the reference. Refusal is a verdict, not an error.
+func (g *Gate) Judge(ctx context.Context, e engine.Engine) (*Verdict, error) {
+	if !g.referred {
+		return nil, fmt.Errorf("gate: the reference has not run")
+	}
+	skipped, err := g.detect(ctx, Candidate, e)
+	if err != nil {
+		return nil, fmt.Errorf("gate candidate: %w", err)
+	}
+	hash, err := g.Samples.Hash()
+	if err != nil {
+		return nil, fmt.Errorf("gate: %w", err)
+	}
+	v := &Verdict{
+		Comparison: g.Comparer.Compare(), RequiredMatchRate: g.MatchRate, AllowedLoss: g.MaxLoss, Samples: hash, Skipped: skipped, Time: time.Now().UTC().Truncate(time.Second),
+	}
+	if v.RequiredMatchRate == 0 {
+		v.RequiredMatchRate = DefaultMatchRate
+	}
+	if v.AllowedLoss == 0 {
+		v.AllowedLoss = DefaultMaxLoss
+	}
+	v.decide()
+	return v, nil
+}
+
+// decide fills Passed and Reasons.
+func (v *Verdict) decide() {
+	c := &v.Comparison
+	if c.Reference < LeastBoxes {
+		v.Reasons = append(v.Reasons, fmt.Sprintf("the reference found %d boxes in %d pictures, fewer than %d prove nothing: use pictures of what the model detects", c.Reference, c.Pictures, LeastBoxes))
+	}
+	if c.MatchRate < v.RequiredMatchRate {
+		v.Reasons = append(v.Reasons, fmt.Sprintf("match rate %.4f is under %.4f", c.MatchRate, v.RequiredMatchRate))
+	}
+	if c.ReferenceAccuracy != nil && c.CandidateAccuracy != nil {
+		if loss := c.ReferenceAccuracy.MAP - c.CandidateAccuracy.MAP; loss > v.AllowedLoss {
+			v.Reasons = append(v.Reasons, fmt.Sprintf("mAP50-95 fell by %.4f from %.4f, more than %.4f", loss, c.ReferenceAccuracy.MAP, v.AllowedLoss))
+		}
+	}
+	v.Passed = len(v.Reasons) == 0
+}
+
+// Save writes the verdict as JSON.
+func (v *Verdict) Save(path string) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("save verdict: %w", err)
+	}
+	return writeFile(path, append(data, '\n'))
+}
+
+// detect runs one engine over the samples.
+func (g *Gate) detect(ctx context.Context, side Side, e engine.Engine) (skipped []string, err error) {
+	done := 0
+	return each(g.Samples, func(i int, s Sample) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := feed(e, 0, s); err != nil {
+			return err
+		}
+		result, err := e.Wait(0)
+		if err != nil {
+			return err
+		}
+		if done++; g.Progress != nil {
+			g.Progress(done, g.Samples.Len())
+		}
+		return g.Comparer.Detect(side, i, s, result)
+	})
+}

@@ -1,0 +1,384 @@
+package quantize
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"google.golang.org/protobuf/proto"
+)
+
+// HalfOptions says what of a model becomes float16.
+type HalfOptions struct {
+	// ConvertIO makes inputs and outputs float16 too; otherwise they stay float32.
+	ConvertIO bool
+	// ConvertTail also converts what turns the head's outputs into boxes. Coordinates over 1024 pixels are then rounded to whole pixels.
+	ConvertTail bool
+	// Keep lists nodes that stay float32: names, patterns with * and ?, or operators.
+	Keep []string
+	// Ranges are measured values of tensors; nodes that touch one beyond what float16 holds stay float32. Nil when nothing was measured.
+	Ranges Ranges
+}
+
+// HalfReport says what ToHalf did.
+type HalfReport struct {
+	Half int `json:"half"` // nodes that compute in float16
+	// Full names the nodes with float tensors that stay float32, with the reason.
+	Full map[string]string `json:"full"`
+	// Tensors are the weights that lost values, worst first.
+	Tensors []HalfTensor `json:"tensors,omitempty"`
+}
+
+// HalfTensor is a weight or a measured activation that float16 cannot hold exactly enough.
+type HalfTensor struct {
+	Name     string `json:"name"`
+	Elements int    `json:"elements"`
+	// Overflows counts values beyond 65504, Underflows values other than 0 that became 0, Subnormals those left with fewer than 11 bits.
+	Overflows  int     `json:"overflows"`
+	Underflows int     `json:"underflows"`
+	Subnormals int     `json:"subnormals"`
+	Largest    float32 `json:"largest"`
+}
+
+// neverHalf are operators whose definition has no float16, or whose sums and powers leave its range in ordinary networks.
+var neverHalf = map[string]string{
+	"NonMaxSuppression": "the operator takes float32 only", "Range": "the operator takes float32 only", "CumSum": "the operator takes float32 only",
+	"Celu": "the operator takes float32 only", "ConstantOfShape": "its type is part of the node",
+	"RoiAlign": "picture coordinates", "GridSample": "picture coordinates",
+	"Exp": "range", "Pow": "range", "Log": "range", "BatchNormalization": "range of the variance", "InstanceNormalization": "range of the variance",
+	"LayerNormalization": "range of the variance", "GroupNormalization": "range of the variance", "RMSNormalization": "range of the variance",
+	"ReduceSum": "range of the sum", "ReduceMean": "range of the sum", "ReduceProd": "range of the product", "ReduceL1": "range of the sum", "ReduceL2": "range of the sum",
+	"ReduceSumSquare": "range of the sum", "ReduceLogSum": "range of the sum", "ReduceLogSumExp": "range of the sum", "LpNormalization": "range of the sum", "LRN": "range of the sum",
+}
+
+// ToHalf converts the model in place to float16 tensors and weights, with Cast nodes where float32 and float16 meet. It does not need a GPU or
+// a backend that prefers float16: the file says all.
+func ToHalf(m *onnx.Model, options HalfOptions) (*HalfReport, error) {
+	if err := m.CheckOpset(onnx.NewestOpset, "the float16 conversion"); err != nil {
+		return nil, err
+	}
+	if err := checkPatterns("fp16", options.Keep, m.Proto.Graph); err != nil {
+		return nil, err
+	}
+	h := &halving{
+		structure: newStructure(m), options: options, opset: m.Opset(),
+		full: make(map[*onnx.NodeProto]string), kind: make(map[string]onnx.TensorProto_DataType), copies: make(map[string]string),
+		report: &HalfReport{Full: make(map[string]string)},
+	}
+	h.decide()
+	if err := h.rewrite(); err != nil {
+		return nil, err
+	}
+	sort.Slice(h.report.Tensors, func(i, j int) bool {
+		a, b := h.report.Tensors[i], h.report.Tensors[j]
+		if a.Overflows+a.Underflows != b.Overflows+b.Underflows {
+			return a.Overflows+a.Underflows > b.Overflows+b.Underflows
+		}
+		return a.Name < b.Name
+	})
+	return h.report, nil
+}
+
+type halving struct {
+	*structure
+	options HalfOptions
+	opset   int
+	full    map[*onnx.NodeProto]string           // nodes that stay float32, and why
+	kind    map[string]onnx.TensorProto_DataType // float tensors after the conversion
+	copies  map[string]string                    // what a tensor is called in the other type
+	nodes   []*onnx.NodeProto                    // the new graph
+	report  *HalfReport
+}
+
+// floats reports whether a node has float tensors at all, and whether it has a tensor of a type that nobody knows.
+func (h *halving) floats(n *onnx.NodeProto) (any, unknown bool) {
+	for _, name := range append(n.Reads(), n.Output...) {
+		if name == "" {
+			continue
+		}
+		switch h.values[name].Type {
+		case onnx.TensorProto_FLOAT:
+			any = true
+		case onnx.TensorProto_UNDEFINED:
+			unknown = true
+		}
+	}
+	return any, unknown
+}
+
+// decide finds the nodes that stay float32.
+func (h *halving) decide() {
+	counting := make(map[string]bool) // floats that come from integers, such as sizes to resize to
+	captured := make(map[string]bool)
+	for _, n := range h.graph.Node {
+		if len(n.Subgraphs()) > 0 {
+			for _, name := range n.Reads() {
+				captured[name] = true
+			}
+		}
+	}
+	for _, n := range h.graph.Node {
+		any, unknown := h.floats(n)
+		if !any {
+			continue
+		}
+		reason, never := neverHalf[n.GetOpType()]
+		switch {
+		case !n.Standard():
+			reason = "not an ONNX operator"
+		case len(n.Subgraphs()) > 0:
+			reason = "holds a graph of its own"
+		case unknown:
+			reason = "the types of its tensors are not known"
+		case matches(h.options.Keep, n):
+			reason = "asked for"
+		case never:
+		case (n.GetOpType() == "QuantizeLinear" || n.GetOpType() == "DequantizeLinear") && h.opset < 19:
+			reason = "scales are float32 before opset 19"
+		case h.tail[n] && !h.options.ConvertTail:
+			reason = "decodes the head's outputs"
+		default:
+			reason = h.extremes(n)
+		}
+		if reason == "" && h.counts(n, counting) {
+			reason = "computes sizes"
+		}
+		for _, name := range n.Output {
+			if reason == "" && captured[name] {
+				reason = "read by a graph inside a node"
+			}
+		}
+		if reason != "" && n.GetOpType() != "Constant" {
+			h.full[n] = reason
+			h.report.Full[nodeName(n)] = reason
+		}
+	}
+}
+
+// counts reports whether all floats that the node reads are made of integers, and remembers its outputs as such.
+func (h *halving) counts(n *onnx.NodeProto, counting map[string]bool) bool {
+	found := false
+	for _, name := range n.Reads() {
+		switch {
+		case n.GetOpType() == "Cast" && h.values[name].Type != onnx.TensorProto_FLOAT && h.values[name].Type != onnx.TensorProto_FLOAT16, counting[name]:
+			found = true
+		case h.float(name) && h.index.Constant(name) == nil:
+			return false
+		}
+	}
+	if found {
+		for _, name := range n.Output {
+			counting[name] = true
+		}
+	}
+	return found
+}
+
+// extremes says why a node's weights or measured values do not fit float16, empty when they do.
+func (h *halving) extremes(n *onnx.NodeProto) string {
+	for _, name := range append(n.Reads(), n.Output...) {
+		if r, measured := h.options.Ranges[name]; measured && max(r.Max, -r.Min) > onnx.MaxHalf {
+			return "measured values beyond float16 in " + name
+		}
+		if t := h.index.Constant(name); t != nil && h.float(name) && n.GetOpType() != "Constant" && n.GetOpType() != "Clip" {
+			values, err := t.Floats()
+			if err != nil {
+				continue
+			}
+			for _, v := range values {
+				if v > onnx.MaxHalf || v < -onnx.MaxHalf {
+					return "weights beyond float16 in " + name
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// rewrite builds the new graph.
+func (h *halving) rewrite() error {
+	for _, v := range h.graph.Input {
+		name := v.GetName()
+		if !h.float(name) || h.index.Initializer[name] != nil {
+			continue
+		}
+		h.kind[name] = onnx.TensorProto_FLOAT
+		if h.options.ConvertIO {
+			h.kind[name] = onnx.TensorProto_FLOAT16
+			v.GetType().GetTensorType().ElemType = proto.Int32(int32(onnx.TensorProto_FLOAT16))
+		}
+	}
+	for _, n := range h.graph.Node {
+		if err := h.place(n); err != nil {
+			return err
+		}
+	}
+	for _, v := range h.graph.Output {
+		h.output(v)
+	}
+	for _, v := range h.graph.ValueInfo {
+		if kind, known := h.kind[v.GetName()]; known {
+			v.GetType().GetTensorType().ElemType = proto.Int32(int32(kind))
+		}
+	}
+	h.graph.Node = h.nodes
+	dropUnread(h.graph)
+	return nil
+}
+
+// place adds a node to the new graph, with the casts it needs before it.
+func (h *halving) place(n *onnx.NodeProto) error {
+	_, full := h.full[n]
+	any, _ := h.floats(n)
+	constant := n.GetOpType() == "Constant"
+	if any && !full && !constant {
+		h.report.Half++
+	}
+	for i, name := range n.Input {
+		if name == "" || !h.float(name) || indifferent(n) {
+			continue
+		}
+		want := onnx.TensorProto_FLOAT16
+		if full || stays(n, i) {
+			want = onnx.TensorProto_FLOAT
+		}
+		other, err := h.as(name, want)
+		if err != nil {
+			return err
+		}
+		n.Input[i] = other
+	}
+	for _, name := range n.Output {
+		if !h.float(name) || constant {
+			continue
+		}
+		h.kind[name] = onnx.TensorProto_FLOAT16
+		if full {
+			h.kind[name] = onnx.TensorProto_FLOAT
+		}
+	}
+	if to := n.Find("to"); n.GetOpType() == "Cast" && !full && to.GetI() == int64(onnx.TensorProto_FLOAT) {
+		to.I = proto.Int64(int64(onnx.TensorProto_FLOAT16))
+	}
+	h.nodes = append(h.nodes, n)
+	return nil
+}
+
+// indifferent reports whether the node takes either float type.
+func indifferent(n *onnx.NodeProto) bool {
+	switch n.GetOpType() {
+	case "Shape", "Size", "Cast", "NonZero":
+		return true
+	}
+	return false
+}
+
+// stays reports whether input i of the operator is float32 whatever the others are.
+func stays(n *onnx.NodeProto, i int) bool {
+	return i > 0 && (n.GetOpType() == "Resize" || n.GetOpType() == "Upsample")
+}
+
+// as returns the name under which a tensor is there in the wanted type, adding a converted weight or a Cast where it is not yet.
+func (h *halving) as(name string, want onnx.TensorProto_DataType) (string, error) {
+	if t := h.index.Constant(name); t != nil {
+		if want == onnx.TensorProto_FLOAT {
+			return name, nil
+		}
+		return h.weight(name, t)
+	}
+	if have, known := h.kind[name]; !known || have == want {
+		return name, nil
+	}
+	if other, done := h.copies[name]; done {
+		return other, nil
+	}
+	suffix := "_float16"
+	if want == onnx.TensorProto_FLOAT {
+		suffix = "_float32"
+	}
+	other := h.index.Unused(name + suffix)
+	h.copies[name], h.kind[other] = other, want
+	h.nodes = append(h.nodes, onnx.NewNode("Cast", other, []string{name}, []string{other}, onnx.Int("to", int64(want))))
+	return other, nil
+}
+
+// weight returns the name of the float16 copy of a constant.
+func (h *halving) weight(name string, t *onnx.TensorProto) (string, error) {
+	if other, done := h.copies[name]; done {
+		return other, nil
+	}
+	values, err := t.Floats()
+	if err != nil {
+		return "", unsupported("fp16", "%v", "", err)
+	}
+	entry := HalfTensor{Name: name, Elements: len(values)}
+	halves := make([]uint16, len(values))
+	for i, v := range values {
+		size := float32(math.Abs(float64(v)))
+		entry.Largest = max(entry.Largest, size)
+		switch {
+		case size > onnx.MaxHalf:
+			entry.Overflows++
+			v = min(max(v, -onnx.MaxHalf), onnx.MaxHalf)
+		case size != 0 && size < 1.0/(1<<14):
+			entry.Subnormals++
+		}
+		halves[i] = onnx.ToHalf(v)
+		if v != 0 && halves[i]&0x7fff == 0 {
+			entry.Underflows++
+			entry.Subnormals--
+		}
+	}
+	if entry.Overflows+entry.Underflows+entry.Subnormals > 0 {
+		h.report.Tensors = append(h.report.Tensors, entry)
+	}
+	other := h.index.Unused(name + "_float16")
+	h.copies[name] = other
+	converted := &onnx.TensorProto{Name: &other, Dims: slices.Clone(t.Dims)}
+	converted.SetHalves(halves)
+	h.graph.Initializer = append(h.graph.Initializer, converted)
+	return other, nil
+}
+
+// output makes a graph output what the caller sees: float32, or float16 when asked for.
+func (h *halving) output(v *onnx.ValueInfoProto) {
+	name := v.GetName()
+	have, known := h.kind[name]
+	producer := h.index.Producer[name]
+	if !known || producer == nil {
+		return
+	}
+	want := onnx.TensorProto_FLOAT
+	if h.options.ConvertIO {
+		want = onnx.TensorProto_FLOAT16
+		v.GetType().GetTensorType().ElemType = proto.Int32(int32(want))
+	}
+	if have == want {
+		return
+	}
+	// The producer's tensor takes another name, the Cast takes the output's.
+	inner := h.index.Unused(name + "_inner")
+	for _, n := range h.nodes {
+		for i := range n.Input {
+			if n.Input[i] == name {
+				n.Input[i] = inner
+			}
+		}
+		for i := range n.Output {
+			if n.Output[i] == name {
+				n.Output[i] = inner
+			}
+		}
+	}
+	h.kind[inner], h.kind[name] = have, want
+	h.nodes = append(h.nodes, onnx.NewNode("Cast", name, []string{inner}, []string{name}, onnx.Int("to", int64(want))))
+}
+
+// dropUnread removes initializers and Constant nodes that nothing reads.
+func dropUnread(g *onnx.GraphProto) {
+	x := onnx.NewIndex(g)
+	read := func(name string) bool { return len(x.Readers[name]) > 0 || x.Outputs[name] }
+	g.Node = slices.DeleteFunc(g.Node, func(n *onnx.NodeProto) bool { return n.GetOpType() == "Constant" && !read(n.Out(0)) })
+	g.Initializer = slices.DeleteFunc(g.Initializer, func(t *onnx.TensorProto) bool { return !read(t.GetName()) })
+}

@@ -1,0 +1,213 @@
+package quantize
+
+import (
+	"fmt"
+	"math"
+)
+
+// bins is the resolution of a histogram. Between half of them and all are in use.
+const bins = 4096
+
+// Histogram counts the magnitudes of a stream of values in bounded memory. Its bins are a power of two wide and merge in pairs when a
+// larger value comes, so that it does not depend on the order of the values.
+type Histogram struct {
+	min, max float32
+	count    uint64
+	exponent int // a bin is 2^exponent wide
+	counts   [bins]uint64
+}
+
+// minExponent is the narrowest bin; smaller values all fall into the first one.
+const minExponent = -60
+
+// NewHistogram returns an empty histogram.
+func NewHistogram() *Histogram {
+	return &Histogram{min: float32(math.Inf(1)), max: float32(math.Inf(-1)), exponent: minExponent}
+}
+
+// Add counts values. It reports an error, and counts none of them, when one is not finite.
+func (h *Histogram) Add(values []float32) error {
+	low, high := h.min, h.max
+	for i, v := range values {
+		if v-v != 0 {
+			return fmt.Errorf("value %d is %v", i, v)
+		}
+		low, high = min(low, v), max(high, v)
+	}
+	h.min, h.max = low, high
+	h.grow(max(high, -low))
+	h.count += uint64(len(values))
+	// A product with a power of two is exact.
+	scale := float32(math.Ldexp(1, -h.exponent))
+	for _, v := range values {
+		if v < 0 {
+			v = -v
+		}
+		h.counts[int(v*scale)&(bins-1)]++
+	}
+	return nil
+}
+
+// grow merges bins until magnitude fits.
+func (h *Histogram) grow(magnitude float32) {
+	for float64(magnitude) >= math.Ldexp(bins, h.exponent) {
+		for i := range bins / 2 {
+			h.counts[i] = h.counts[2*i] + h.counts[2*i+1]
+		}
+		clear(h.counts[bins/2:])
+		h.exponent++
+	}
+}
+
+// Range returns what was seen, with the limit of every method. percentile is in percent.
+func (h *Histogram) Range(percentile float64) Range {
+	if h.count == 0 {
+		return Range{}
+	}
+	seen := max(h.max, -h.min)
+	limits := map[Method]float32{
+		MinMax: seen, Percentile: h.percentile(percentile), Entropy: h.entropy(), MSE: h.meanSquare(),
+	}
+	for method, limit := range limits {
+		limits[method] = min(limit, seen)
+	}
+	return Range{Min: h.min, Max: h.max, Limits: limits}
+}
+
+// edge is the upper end of bin i-1.
+func (h *Histogram) edge(i int) float32 { return float32(math.Ldexp(float64(i), h.exponent)) }
+
+// used is the number of bins up to the last one that is not empty.
+func (h *Histogram) used() int {
+	n := bins
+	for n > 0 && h.counts[n-1] == 0 {
+		n--
+	}
+	return n
+}
+
+func (h *Histogram) percentile(percent float64) float32 {
+	under := uint64(math.Ceil(float64(h.count) * percent / 100))
+	seen := uint64(0)
+	for i, c := range h.counts {
+		if seen += c; seen >= under {
+			return h.edge(i + 1)
+		}
+	}
+	return h.edge(bins)
+}
+
+const (
+	levels = 128 // magnitudes that INT8 can tell apart
+	stride = 8   // bins between two candidates
+)
+
+// entropy finds the limit for which the quantized distribution loses the least information: Migacz, "8-bit Inference with TensorRT", GTC
+// 2017. The first bin, nearly all exact zeros after a ReLU, counts as its neighbour does, as NVIDIA's pytorch-quantization has it.
+func (h *Histogram) entropy() float32 {
+	used := h.used()
+	if used <= levels {
+		return h.edge(used)
+	}
+	counts := make([]float64, used)
+	for i := range counts {
+		counts[i] = float64(h.counts[i])
+	}
+	counts[0] = counts[1]
+	total := 0.0
+	for _, c := range counts {
+		total += c
+	}
+	if total == 0 {
+		return h.edge(used)
+	}
+	inside := 0.0
+	for _, c := range counts[:levels] {
+		inside += c
+	}
+	best, limit := math.Inf(1), used
+	for n := levels; ; {
+		if lost := divergence(counts[:n], total-inside); lost < best {
+			best, limit = lost, n
+		}
+		if n == used {
+			return h.edge(limit)
+		}
+		next := min(n+stride, used)
+		for _, c := range counts[n:next] {
+			inside += c
+		}
+		n = next
+	}
+}
+
+// divergence compares a clipped distribution, outliers added to its last bin, with what is left of it after levels steps spread evenly over
+// the bins that were not empty.
+func divergence(counts []float64, outliers float64) float64 {
+	n, last := len(counts), len(counts)-1
+	total, kept := outliers, 0.0
+	for _, c := range counts {
+		total += c
+		kept += c
+	}
+	if kept == 0 {
+		return math.Inf(1)
+	}
+	sum := 0.0
+	for level := range levels {
+		from, to := level*n/levels, (level+1)*n/levels
+		mass, filled := 0.0, 0.0
+		for i := from; i < to; i++ {
+			mass += counts[i]
+			if counts[i] > 0 || i == last && outliers > 0 {
+				filled++
+			}
+		}
+		if filled == 0 {
+			continue
+		}
+		q := mass / filled / kept
+		for i := from; i < to; i++ {
+			p := counts[i]
+			if i == last {
+				p += outliers
+			}
+			if p == 0 {
+				continue
+			}
+			if q == 0 {
+				// All of this step are outliers that the quantized distribution cannot show.
+				return math.Inf(1)
+			}
+			p /= total
+			sum += p * math.Log(p/q)
+		}
+	}
+	return sum
+}
+
+// meanSquare finds the limit with the least mean squared error of rounding and saturation.
+func (h *Histogram) meanSquare() float32 {
+	used := h.used()
+	best, limit := math.Inf(1), used
+	for n := min(levels, used); n > 0; {
+		step := float64(n) / 127
+		sum := 0.0
+		for i, c := range h.counts[:used] {
+			if c == 0 {
+				continue
+			}
+			middle := float64(i) + 0.5
+			lost := middle - min(math.RoundToEven(middle/step), 127)*step
+			sum += float64(c) * lost * lost
+		}
+		if sum < best {
+			best, limit = sum, n
+		}
+		if n == used {
+			break
+		}
+		n = min(n+stride, used)
+	}
+	return h.edge(limit)
+}

@@ -1,0 +1,239 @@
+package quantize
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+)
+
+// Search finds the fewest layers that must stay in floating point for the gate to pass.
+type Search struct {
+	// Model is the prepared FP32 model, Ranges what was measured of it, Options the plan to start from.
+	Model   *onnx.Model
+	Ranges  Ranges
+	Options Options
+	// Open opens a model from its bytes.
+	Open func(model []byte) (engine.Engine, error)
+	// Samples are a few samples, 4 to 16, on which each layer's error is measured.
+	Samples Samples
+	// Judge judges a quantized model, as Gate.Judge does.
+	Judge func(ctx context.Context, model *onnx.Model) (*Verdict, error)
+	// Progress, when not nil, is told of each step.
+	Progress func(step string)
+}
+
+// LayerError is what quantizing one layer alone does to the head's outputs.
+type LayerError struct {
+	Name     string `json:"name"`
+	Operator string `json:"operator"`
+	// Error is the squared difference over the squared reference, summed over the head's outputs; what is not a number counts as 1.
+	Error float64 `json:"error"`
+	// Excluded reports that the search left the layer in floating point.
+	Excluded bool `json:"excluded"`
+}
+
+// Found is the outcome of a search.
+type Found struct {
+	Model   *onnx.Model `json:"-"`
+	Plan    *Plan       `json:"-"`
+	Verdict *Verdict    `json:"verdict"`
+	// Layers are all quantizable layers, worst first. It is empty when the gate passed at once.
+	Layers []LayerError `json:"layers,omitempty"`
+	// Judged counts how many models the gate saw.
+	Judged int `json:"judged"`
+}
+
+// Run judges the whole plan and then, while the gate refuses, excludes the worst layers: twice as many each time, then by halves the
+// fewest that pass. When even that fails the last verdict comes back with Passed false.
+func (s *Search) Run(ctx context.Context) (*Found, error) {
+	found, err := s.try(ctx, nil)
+	if err != nil || found.Verdict.Passed {
+		return found, err
+	}
+	judged := found.Judged
+	layers, err := s.Sensitivity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// excluded layers of the best so far pass, failing ones do not.
+	var passed *Found
+	failing, passing := 0, len(layers)
+	for count := 1; ; count = min(2*count, len(layers)-1) {
+		if count >= len(layers) || count <= failing {
+			break
+		}
+		next, err := s.try(ctx, layers[:count])
+		if err != nil {
+			return nil, err
+		}
+		judged++
+		if next.Verdict.Passed {
+			passed, passing = next, count
+			break
+		}
+		found, failing = next, count
+	}
+	for passed != nil && passing-failing > 1 {
+		middle := (failing + passing) / 2
+		next, err := s.try(ctx, layers[:middle])
+		if err != nil {
+			return nil, err
+		}
+		judged++
+		if next.Verdict.Passed {
+			passed, passing = next, middle
+		} else {
+			failing = middle
+		}
+	}
+	if passed != nil {
+		found = passed
+		for i := range layers[:passing] {
+			layers[i].Excluded = true
+		}
+	}
+	found.Layers, found.Judged = layers, judged
+	return found, nil
+}
+
+// try quantizes the model without the given layers and judges it.
+func (s *Search) try(ctx context.Context, without []LayerError) (*Found, error) {
+	options := s.Options
+	options.Exclude = slices.Clone(options.Exclude)
+	for i := range without {
+		options.Exclude = append(options.Exclude, without[i].Name)
+	}
+	plan, err := NewPlan(s.Model, options)
+	if err != nil {
+		return nil, err
+	}
+	m, err := plan.Apply(s.Ranges)
+	if err != nil {
+		return nil, err
+	}
+	s.tell("judge with %d of %d layers in INT8", plan.Count(), len(plan.Layers))
+	verdict, err := s.Judge(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return &Found{Model: m, Plan: plan, Verdict: verdict, Judged: 1}, nil
+}
+
+func (s *Search) tell(format string, arguments ...any) {
+	if s.Progress != nil {
+		s.Progress(fmt.Sprintf(format, arguments...))
+	}
+}
+
+// Sensitivity measures every layer of the plan alone, worst first.
+func (s *Search) Sensitivity(ctx context.Context) ([]LayerError, error) {
+	plan, err := NewPlan(s.Model, s.Options)
+	if err != nil {
+		return nil, err
+	}
+	heads := plan.headOutputs()
+	reference, err := s.outputs(ctx, s.Model, heads)
+	if err != nil {
+		return nil, err
+	}
+	var layers []LayerError
+	for _, l := range plan.Layers {
+		if !l.Quantized() {
+			continue
+		}
+		options := s.Options
+		options.Only, options.WholeResidual = []string{l.Name}, true
+		alone, err := NewPlan(s.Model, options)
+		if err != nil {
+			return nil, err
+		}
+		m, err := alone.Apply(s.Ranges)
+		if err != nil {
+			return nil, err
+		}
+		s.tell("measure layer %s", l.Name)
+		outputs, err := s.outputs(ctx, m, heads)
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, LayerError{Name: l.Name, Operator: l.Operator, Error: difference(reference, outputs)})
+	}
+	sort.SliceStable(layers, func(i, j int) bool { return layers[i].Error > layers[j].Error })
+	return layers, nil
+}
+
+// headOutputs are the tensors in which an error is measured: the results of the last heavy layers, before the decoding mixes numbers of very
+// different sizes.
+func (p *Plan) headOutputs() []string {
+	var names []string
+	for _, n := range p.graph.Node {
+		if p.heads[n] {
+			names = append(names, n.Out(0))
+		}
+	}
+	return names
+}
+
+// outputs gives the values of tensors for each sample in turn, copied.
+func (s *Search) outputs(ctx context.Context, m *onnx.Model, tensors []string) (map[string][]float32, error) {
+	exposed, _ := Expose(m, tensors)
+	data, err := exposed.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.Open(data)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	values := make(map[string][]float32, len(tensors))
+	_, err = each(s.Samples, func(_ int, sample Sample) error {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("sensitivity: %w", err)
+		}
+		if err := feed(e, 0, sample); err != nil {
+			return err
+		}
+		result, err := e.Wait(0)
+		if err != nil {
+			return err
+		}
+		for i := range result.Outputs {
+			if out := &result.Outputs[i]; slices.Contains(tensors, out.Name) {
+				values[out.Name] = append(values[out.Name], out.Float32s()...)
+			}
+		}
+		return nil
+	})
+	return values, err
+}
+
+// difference is the squared difference over the squared reference, summed over the tensors.
+func difference(reference, outputs map[string][]float32) float64 {
+	sum := 0.0
+	for name, want := range reference {
+		got := outputs[name]
+		if len(got) != len(want) {
+			sum++
+			continue
+		}
+		lost, size := 0.0, 0.0
+		for i := range want {
+			d := float64(got[i]) - float64(want[i])
+			lost += d * d
+			size += float64(want[i]) * float64(want[i])
+		}
+		switch {
+		case lost != lost || math.IsInf(lost, 0):
+			sum++
+		case size > 0:
+			sum += lost / size
+		}
+	}
+	return sum
+}
