@@ -1,5 +1,5 @@
-// Compares the slot tables with real TensorRT headers. Every method is called through code that the compiler made from NVIDIA's header, on an
-// object whose tables record which slot was hit; objects of our own are called through NVIDIA's interface classes. Prints what differs.
+// Compares the slot tables with real TensorRT headers. Every method is called through code that the compiler made from NVIDIA's header, on
+// an object whose tables record which slot was hit; objects of our own are called through NVIDIA's interface classes. Prints what differs.
 #include <NvInfer.h>
 
 #include <cstdio>
@@ -75,11 +75,11 @@ void expectTrue(const char* what, bool holds) {
     printf("%s\n", what);
 }
 
-#define CHECK(Class, method, ...)                              \
-    do {                                                       \
-        hit = -1;                                              \
-        (void)fake<nvinfer1::Class>()->method(__VA_ARGS__);    \
-        expect(#Class "::" #method, CHECKED::method, hit);     \
+#define CHECK(Class, method, ...)                           \
+    do {                                                    \
+        hit = -1;                                           \
+        (void)fake<nvinfer1::Class>()->method(__VA_ARGS__); \
+        expect(#Class "::" #method, CHECKED::method, hit);  \
     } while (0)
 
 using nvinfer1::Dims;
@@ -218,10 +218,10 @@ void parser() {
 #ifdef HAVE_PARSER
     auto* parser = fake<nvonnxparser::IParser>();
     auto* error = fake<nvonnxparser::IParserError>();
-#define PARSER(Table, receiver, call)                  \
-    do {                                               \
-        hit = -1;                                      \
-        (void)receiver->call;                          \
+#define PARSER(Table, receiver, call)                         \
+    do {                                                      \
+        hit = -1;                                             \
+        (void)receiver->call;                                 \
         expect("IParser or IParserError " #call, Table, hit); \
     } while (0)
     PARSER(Abi::Parser::parse, parser, parse(nullptr, 0, nullptr));
@@ -339,11 +339,13 @@ void ours() {
         expectTrue("IInt8Calibrator::readCalibrationCache", calibrator->readCalibrationCache(size) != nullptr && size == 5);
         calibrator->writeCalibrationCache(nullptr, 9);
         expectTrue("IInt8Calibrator::writeCalibrationCache", feed.written == 9);
-        expectTrue("IInt8Calibrator::getAlgorithm", calibrator->getAlgorithm() == (minmax ? nvinfer1::CalibrationAlgoType::kMINMAX_CALIBRATION
-                                                                                          : nvinfer1::CalibrationAlgoType::kENTROPY_CALIBRATION_2));
+        expectTrue("IInt8Calibrator::getAlgorithm",
+                   calibrator->getAlgorithm() == (minmax ? nvinfer1::CalibrationAlgoType::kMINMAX_CALIBRATION
+                                                         : nvinfer1::CalibrationAlgoType::kENTROPY_CALIBRATION_2));
 #if NV_TENSORRT_MAJOR == 10
         auto* real = static_cast<nvinfer1::IInt8EntropyCalibrator2*>(adapter.object);
-        expectTrue("calibrator's kind", strcmp(real->getInterfaceInfo().kind, minmax ? "IInt8MinMaxCalibrator" : "IInt8EntropyCalibrator2") == 0);
+        expectTrue("calibrator's kind",
+                   strcmp(real->getInterfaceInfo().kind, minmax ? "IInt8MinMaxCalibrator" : "IInt8EntropyCalibrator2") == 0);
 #endif
         adapter.drop();
     }
@@ -410,6 +412,7 @@ int main() {
     deletion();
     parser();
     ours();
-    printf("TensorRT %d.%d.%d headers: %d comparisons, %d differ\n", NV_TENSORRT_MAJOR, NV_TENSORRT_MINOR, NV_TENSORRT_PATCH, checked, wrong);
+    printf("TensorRT %d.%d.%d headers: %d comparisons, %d differ\n", NV_TENSORRT_MAJOR, NV_TENSORRT_MINOR, NV_TENSORRT_PATCH, checked,
+           wrong);
     return wrong == 0 ? 0 : 1;
 }

@@ -1,0 +1,361 @@
+package tensorrt
+
+// #include <stdlib.h>
+//
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+	"unsafe"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/cuda"
+)
+
+// BuildOptions say what plan to build. The zero value of each field asks for the default.
+type BuildOptions struct {
+	// Model is the ONNX file and Path where it was read from, which also finds tensors kept beside it. Metadata goes into the plan's header.
+	Model    []byte          `json:"-"`
+	Path     string          `json:"path"`
+	Metadata engine.Metadata `json:"metadata"`
+	Device   int             `json:"device"`
+	Library  LibraryOptions  `json:"library"`
+	// Precision Auto is FP16 where the GPU computes it fast. INT8 allows FP16 too, and needs either a model with Q/DQ nodes or Calibration.
+	// From TensorRT 11 on the model itself carries the precision: leave Auto.
+	Precision engine.Precision `json:"precision"`
+	// StronglyTyped takes every type from the model, also before TensorRT 11.
+	StronglyTyped bool `json:"strongly_typed,omitempty"`
+	// Batch is for inputs that leave their first dimension open; Width and Height for a picture input that leaves its sides open. Shapes
+	// overrides both for the inputs it names.
+	Batch         Range        `json:"batch"`
+	Width, Height int          `json:",omitempty"`
+	Shapes        []ShapeRange `json:"shapes,omitempty"`
+	// Workspace is the most scratch memory in bytes that a layer may use.
+	Workspace int64 `json:"workspace,omitempty"`
+	// Level is the builder's optimization level, 0 (fastest build) to 5; nil for the release's own. Before 8.6 it is ignored.
+	Level *int `json:"level,omitempty"`
+	// DLA is the core to build for, with the GPU as fallback; nil for the GPU alone.
+	DLA *int `json:"dla,omitempty"`
+	// VersionCompatible plans run on newer releases of the same family, HardwareCompatible ones on Ampere and newer GPUs.
+	VersionCompatible  bool `json:"version_compatible,omitempty"`
+	HardwareCompatible bool `json:"hardware_compatible,omitempty"`
+	// Detailed keeps layer names and tactics in the plan for Engine.Layers and Engine.Profile.
+	Detailed bool `json:"detailed,omitempty"`
+	// TimingCache is a file of kernel timings, read when it exists and written after the build; it makes the next build faster.
+	TimingCache string      `json:"timing_cache,omitempty"`
+	Calibration Calibration `json:"calibration"`
+	// Log gets TensorRT's messages; nil for none.
+	Log *slog.Logger `json:"-"`
+}
+
+// Range of a dimension: the least, what the plan is tuned for, the most. Zeros stand for 1, Min and Opt.
+type Range struct {
+	Min int `json:"min"`
+	Opt int `json:"opt"`
+	Max int `json:"max"`
+}
+
+func (r Range) complete() Range {
+	r.Min = max(r.Min, 1)
+	r.Opt = max(r.Opt, r.Min)
+	r.Max = max(r.Max, r.Opt)
+	return r
+}
+
+// ShapeRange is the shapes that an input may have.
+type ShapeRange struct {
+	Name string  `json:"name"`
+	Min  []int64 `json:"min"`
+	Opt  []int64 `json:"opt"`
+	Max  []int64 `json:"max"`
+}
+
+// Calibration is where INT8 ranges come from when the model has no Q/DQ nodes. TensorRT 10 and before only.
+type Calibration struct {
+	// Batches is a file that WriteCalibration made. It may be empty when Cache exists.
+	Batches string `json:"batches,omitempty"`
+	// Cache is TensorRT's own table of ranges, read when it exists, else written.
+	Cache string `json:"cache,omitempty"`
+	// MinMax takes the extreme values instead of the ranges that lose the least information (entropy).
+	MinMax bool `json:"minmax,omitempty"`
+	// Hash names the set of pictures in the plan cache's key; empty for the SHA-256 of Batches.
+	Hash string `json:"hash,omitempty"`
+}
+
+// Progress is where a build is. Step and Steps count within Phase; both are 0 before TensorRT 9, which does not tell.
+type Progress struct {
+	Phase   string        `json:"phase,omitempty"`
+	Step    int           `json:"step"`
+	Steps   int           `json:"steps"`
+	Elapsed time.Duration `json:"elapsed"`
+}
+
+// Plan is a built plan.
+type Plan struct {
+	Facts PlanFacts
+	// File is what to keep and to give to Open: header, checksum and TensorRT's plan.
+	File []byte
+	// Key is the plan's place in a Cache.
+	Key Key
+}
+
+// buildKey is the part of BuildOptions that decides what is built.
+type buildKey struct {
+	Precision          engine.Precision `json:"precision"`
+	StronglyTyped      bool             `json:"strongly_typed"`
+	Batch              Range            `json:"batch"`
+	Width, Height      int
+	Shapes             []ShapeRange `json:"shapes"`
+	Workspace          int64        `json:"workspace"`
+	Level, DLA         int
+	VersionCompatible  bool `json:"version_compatible"`
+	HardwareCompatible bool `json:"hardware_compatible"`
+	Detailed           bool `json:"detailed"`
+	MinMax             bool `json:"minmax"`
+	Calibration        string
+}
+
+// key is what the plan of these options is kept under on that device and release.
+func (o *BuildOptions) key(version Version, facts cuda.Facts) (Key, error) {
+	build := buildKey{
+		Precision: o.resolve(version, facts), StronglyTyped: o.StronglyTyped, Batch: o.Batch.complete(), Width: o.Width, Height: o.Height,
+		Shapes: o.Shapes, Workspace: o.Workspace, Level: -1, DLA: -1, VersionCompatible: o.VersionCompatible,
+		HardwareCompatible: o.HardwareCompatible, Detailed: o.Detailed, MinMax: o.Calibration.MinMax,
+	}
+	if o.Level != nil {
+		build.Level = *o.Level
+	}
+	if o.DLA != nil {
+		build.DLA = *o.DLA
+	}
+	if build.Precision == engine.INT8 {
+		var err error
+		if build.Calibration, err = o.Calibration.hash(); err != nil {
+			return Key{}, err
+		}
+	}
+	return Key{
+		Model: sha256.Sum256(o.Model), TensorRT: version.String(), Architecture: facts.ComputeCapability(), GPU: facts.Name, Build: build,
+	}, nil
+}
+
+// resolve turns Auto into what is built: FP16 where the GPU computes it at more than the rate of FP32, that is everywhere from 5.3 on
+// except 6.1. From TensorRT 11 on Auto stays: the model decides.
+func (o *BuildOptions) resolve(version Version, facts cuda.Facts) engine.Precision {
+	if o.Precision != engine.Auto && o.Precision != "" {
+		return o.Precision
+	}
+	capability := 10*facts.Major + facts.Minor
+	switch {
+	case o.StronglyTyped || version.Major >= 11:
+		return engine.Auto
+	case capability >= 53 && capability != 61:
+		return engine.FP16
+	}
+	return engine.FP32
+}
+
+func (c Calibration) hash() (string, error) {
+	if c.Hash != "" {
+		return c.Hash, nil
+	}
+	path := c.Batches
+	if path == "" {
+		path = c.Cache
+	}
+	if path == "" {
+		return "", nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("calibration set: %w", err)
+	}
+	defer file.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return "", fmt.Errorf("calibration set: %w", err)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
+}
+
+// pollInterval is how often the builder's progress is read.
+const pollInterval = 100 * time.Millisecond
+
+// Build builds a plan in this process, which can take many minutes and more memory than running the plan; Child keeps both away from a daemon.
+// progress may be nil and is called from Build's goroutine. Cancelling works from TensorRT 9 on; before, Build returns only when
+// TensorRT is done. Errors hold TensorRT's own words.
+func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (*Plan, error) {
+	if len(options.Model) == 0 {
+		return nil, refuse("build", engine.ErrUnsupported, "name an .onnx file", "the model is empty")
+	}
+	device, err := cuda.Open(options.Device)
+	if err != nil {
+		return nil, err
+	}
+	defer device.Close()
+	library, err := OpenLibrary(options.Library)
+	if err != nil {
+		return nil, err
+	}
+	key, err := options.key(library.Version, device.Facts())
+	if err != nil {
+		return nil, err
+	}
+	c, err := options.c(key.Build)
+	if err != nil {
+		return nil, err
+	}
+	defer C.free(unsafe.Pointer(c))
+
+	state := (*C.ei_progress)(C.calloc(1, C.sizeof_ei_progress))
+	defer C.free(unsafe.Pointer(state))
+	path := C.CString(options.Path)
+	defer C.free(unsafe.Pointer(path))
+	var plan C.ei_plan
+	var e C.ei_error
+	begun := time.Now()
+	done := make(chan bool)
+	go func() {
+		done <- C.ei_build(library.handle, (C.ei_cuda_context)(device.Context()), unsafe.Pointer(&options.Model[0]), C.size_t(len(options.Model)), path, c,
+			state, &plan, &e) == 0
+	}()
+	built := watch(ctx, state, done, begun, progress)
+	if options.Log != nil {
+		library.Drain(options.Log)
+	}
+	if !built {
+		if e.code == C.EI_CANCELLED {
+			return nil, refuse("build", nil, "", "cancelled: %v", context.Cause(ctx))
+		}
+		return nil, buildFailure(&e)
+	}
+	defer C.ei_plan_free(&plan)
+	facts := PlanFacts{
+		Version: key.TensorRT, Architecture: key.Architecture, GPU: key.GPU, Precision: key.Build.Precision, Metadata: options.Metadata,
+		Model: options.Path, Layers: int(plan.layers), BuildSeconds: float64(plan.nanoseconds) / 1e9,
+	}
+	file, err := EncodePlan(facts, unsafe.Slice((*byte)(plan.data), int(plan.size)))
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{Facts: facts, File: file, Key: key}, nil
+}
+
+// watch reports progress until the build is done, and asks it to stop when the context ends.
+func watch(ctx context.Context, state *C.ei_progress, done <-chan bool, begun time.Time, progress func(Progress)) bool {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	stop := ctx.Done()
+	for {
+		select {
+		case built := <-done:
+			return built
+		case <-stop:
+			state.cancel = 1
+			stop = nil
+		case <-ticker.C:
+			if progress != nil {
+				progress(readProgress(state, begun))
+			}
+		}
+	}
+}
+
+// readProgress copies what the builder's thread writes; a name that changed meanwhile is left out.
+func readProgress(state *C.ei_progress, begun time.Time) Progress {
+	p := Progress{Elapsed: time.Since(begun)}
+	var phase [C.sizeof_ei_progress]byte
+	p.Phase = string(phase[:C.ei_progress_read(state, (*C.char)(unsafe.Pointer(&phase[0])), C.size_t(len(phase)))])
+	p.Step, p.Steps = int(state.step), int(state.steps)
+	return p
+}
+
+func buildFailure(e *C.ei_error) error {
+	err := failure("build", e).(*engine.Error)
+	switch e.code {
+	case C.EI_MODEL:
+		err.Hint = "export the model with operators that this TensorRT release supports, or run it with --engine onnxruntime"
+	case C.EI_SHAPE:
+		err.Hint = "give the shape with --shape NAME=MIN,OPT,MAX or --batch MIN,OPT,MAX"
+	case C.EI_FILE:
+		err.Hint = "check the path, the free space and the permissions"
+	}
+	return err
+}
+
+// c fills the shim's options; free it with C.free.
+func (o *BuildOptions) c(key buildKey) (*C.ei_build_options, error) {
+	if key.Precision == engine.INT8 && o.StronglyTyped {
+		return nil, refuse("build", engine.ErrUnsupported, "leave the precision away", "a strongly typed network takes INT8 from the model's Q/DQ nodes")
+	}
+	if len(o.Shapes) > C.EI_MAX_TENSORS {
+		return nil, refuse("build", engine.ErrShape, "", "%d shapes, at most %d", len(o.Shapes), C.EI_MAX_TENSORS)
+	}
+	c := (*C.ei_build_options)(C.calloc(1, C.sizeof_ei_build_options))
+	fill := func() error {
+		c.fp16 = flag(key.Precision == engine.FP16 || key.Precision == engine.INT8)
+		c.int8 = flag(key.Precision == engine.INT8)
+		c.strongly_typed = flag(o.StronglyTyped)
+		c.version_compatible, c.hardware_compatible = flag(o.VersionCompatible), flag(o.HardwareCompatible)
+		c.detailed, c.minmax = flag(o.Detailed), flag(o.Calibration.MinMax)
+		c.level, c.dla, c.workspace = C.int(key.Level), C.int(key.DLA), C.size_t(o.Workspace)
+		c.batch = [3]C.int64_t{C.int64_t(key.Batch.Min), C.int64_t(key.Batch.Opt), C.int64_t(key.Batch.Max)}
+		c.height, c.width = C.int64_t(o.Height), C.int64_t(o.Width)
+		c.shapes = C.int(len(o.Shapes))
+		for i := range o.Shapes {
+			if err := o.Shapes[i].fill(&c.shape[i]); err != nil {
+				return err
+			}
+		}
+		return errors.Join(
+			fillText(c.calibration[:], o.Calibration.Batches), fillText(c.calibration_cache[:], o.Calibration.Cache),
+			fillText(c.timing_cache[:], o.TimingCache))
+	}
+	if err := fill(); err != nil {
+		C.free(unsafe.Pointer(c))
+		return nil, err
+	}
+	return c, nil
+}
+
+func (s *ShapeRange) fill(c *C.ei_shape) error {
+	rank := len(s.Opt)
+	if rank > 8 || len(s.Min) != rank || len(s.Max) != rank {
+		return refuse("build", engine.ErrShape, "give MIN, OPT and MAX with the same number of dimensions, at most 8",
+			"shapes of %s have %d, %d and %d dimensions", s.Name, len(s.Min), rank, len(s.Max))
+	}
+	c.rank = C.int(rank)
+	for d := range rank {
+		if s.Min[d] < 0 || s.Min[d] > s.Opt[d] || s.Opt[d] > s.Max[d] {
+			return refuse("build", engine.ErrShape, "each dimension must grow from MIN over OPT to MAX", "dimension %d of %s is %d, %d, %d", d, s.Name, s.Min[d], s.Opt[d], s.Max[d])
+		}
+		c.min[d], c.opt[d], c.max[d] = C.int64_t(s.Min[d]), C.int64_t(s.Opt[d]), C.int64_t(s.Max[d])
+	}
+	return fillText(c.name[:], s.Name)
+}
+
+// fillText copies a text into a C array with its final zero.
+func fillText(to []C.char, text string) error {
+	if len(text) >= len(to) {
+		return refuse("build", nil, "use a shorter one", "%.80q... is %d bytes long, at most %d fit", text, len(text), len(to)-1)
+	}
+	for i := range len(text) {
+		to[i] = C.char(text[i])
+	}
+	return nil
+}
+
+func flag(on bool) C.int {
+	if on {
+		return 1
+	}
+	return 0
+}

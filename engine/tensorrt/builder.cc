@@ -1,0 +1,464 @@
+// Building a plan from an ONNX file.
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "library.h"
+
+extern "C" {
+int cuMemAlloc_v2(ei_cuda_pointer* device, size_t bytes);
+int cuMemFree_v2(ei_cuda_pointer device);
+int cuMemcpyHtoD_v2(ei_cuda_pointer to, const void* from, size_t bytes);
+}
+
+namespace ei {
+
+namespace {
+
+// File is a whole file in memory, or nothing when it cannot be read.
+class File {
+   public:
+    explicit File(const char* path) {
+        if (path[0] == 0) return;
+        const int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) return;
+        struct stat facts;
+        if (fstat(fd, &facts) == 0 && facts.st_size > 0) {
+            void* memory = mmap(nullptr, facts.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+            if (memory != MAP_FAILED) {
+                data = static_cast<const unsigned char*>(memory);
+                size = static_cast<size_t>(facts.st_size);
+            }
+        }
+        close(fd);
+    }
+    ~File() {
+        if (data != nullptr) munmap(const_cast<unsigned char*>(data), size);
+    }
+    File(const File&) = delete;
+
+    const unsigned char* data = nullptr;
+    size_t size = 0;
+};
+
+// writeFile replaces a file in one step; it answers 0 or errno.
+int writeFile(const char* path, const void* data, size_t size) {
+    char part[600];
+    snprintf(part, sizeof(part), "%s.%d", path, static_cast<int>(getpid()));
+    const int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0) return errno;
+    const char* at = static_cast<const char*>(data);
+    int code = 0;
+    for (size_t left = size; left > 0 && code == 0;) {
+        const ssize_t n = write(fd, at, left);
+        if (n < 0 && errno != EINTR) code = errno;
+        if (n > 0) {
+            at += n;
+            left -= static_cast<size_t>(n);
+        }
+    }
+    if (close(fd) != 0 && code == 0) code = errno;
+    if (code == 0 && rename(part, path) != 0) code = errno;
+    if (code != 0) unlink(part);
+    return code;
+}
+
+// Progress turns the builder's nested phases into one position for the reader: the outermost phase with steps.
+class Progress final : public Monitor {
+   public:
+    explicit Progress(ei_progress* progress) : progress_(progress) {}
+
+    void start(const char* phase, const char* parent, int32_t steps) override {
+        if (parent != nullptr && parent[0] != 0) return;
+        __atomic_add_fetch(&progress_->version, 1, __ATOMIC_SEQ_CST);
+        snprintf(progress_->phase, sizeof(progress_->phase), "%s", phase);
+        progress_->step = 0;
+        progress_->steps = steps;
+        __atomic_add_fetch(&progress_->version, 1, __ATOMIC_SEQ_CST);
+    }
+    bool step(const char* phase, int32_t step) override {
+        if (strncmp(phase, progress_->phase, sizeof(progress_->phase) - 1) == 0) progress_->step = step + 1;
+        return !progress_->cancel;
+    }
+    void finish(const char*) override {}
+
+   private:
+    ei_progress* progress_;
+};
+
+// Calibration serves the batches of a calibration file: a header, then for each batch the inputs' elements one after the other.
+//
+//     8 bytes "EICALIB1", uint32 inputs, uint32 batches, uint32 pictures of one batch,
+//     for each input: uint32 length of the name, the name, uint64 bytes of one batch
+//
+// All numbers are little endian. Elements are what the network's input has, as a rule float32.
+class Calibration final : public CalibrationFeed {
+   public:
+    Calibration(const char* batches, const char* cache) : file_(batches), path_(cache), cache_(cache) {}
+    ~Calibration() {
+        for (int i = 0; i < count_; i++) cuMemFree_v2(input_[i].device);
+    }
+
+    // check reads the header; a file that is not one is refused with the reason.
+    int check(const char* path, ei_error* error) {
+        if (path[0] == 0)
+            return cache_.data != nullptr ? EI_OK : fail(error, EI_FILE, "int8 needs calibration batches or a calibration cache");
+        if (file_.data == nullptr)
+            return fail(error, EI_FILE, "calibration batches %s: %s", path, errno != 0 ? strerror(errno) : "empty file");
+        uint32_t inputs = 0;
+        if (!take(magic_, 8) || memcmp(magic_, "EICALIB1", 8) != 0 || !take(&inputs, 4) || !take(&batches_, 4) || !take(&pictures_, 4) ||
+            inputs == 0 || inputs > EI_MAX_TENSORS || pictures_ == 0) {
+            return fail(error, EI_FILE, "calibration batches %s: not a calibration file", path);
+        }
+        size_t total = 0;
+        for (uint32_t i = 0; i < inputs; i++) {
+            uint32_t length = 0;
+            Input& input = input_[i];
+            if (!take(&length, 4) || length == 0 || length >= sizeof(input.name) || !take(input.name, length) || !take(&input.bytes, 8) ||
+                input.bytes == 0 || input.bytes > file_.size) {
+                return fail(error, EI_FILE, "calibration batches %s: broken header", path);
+            }
+            input.name[length] = 0;
+            if (const int code = cuMemAlloc_v2(&input.device, input.bytes)) return driver(error, code, "allocate a calibration batch");
+            count_++;
+            total += input.bytes;
+        }
+        if (batches_ == 0 || (file_.size - at_) / total < batches_) {
+            return fail(error, EI_FILE, "calibration batches %s: %u batches named, %zu present", path, batches_,
+                        (file_.size - at_) / total);
+        }
+        return EI_OK;
+    }
+
+    int32_t batch() override { return pictures_ > 0 ? static_cast<int32_t>(pictures_) : 1; }
+
+    bool next(void** bindings, const char** names, int32_t count) override {
+        if (given_ == batches_) return false;
+        for (int i = 0; i < count_; i++) {
+            if (cuMemcpyHtoD_v2(input_[i].device, file_.data + at_, input_[i].bytes) != 0) return false;
+            at_ += input_[i].bytes;
+        }
+        for (int32_t n = 0; n < count; n++) {
+            bindings[n] = nullptr;
+            for (int i = 0; i < count_; i++) {
+                if (strcmp(names[n], input_[i].name) == 0) bindings[n] = reinterpret_cast<void*>(input_[i].device);
+            }
+            if (bindings[n] == nullptr) return false;
+        }
+        given_++;
+        return true;
+    }
+
+    const void* readCache(size_t* size) override {
+        *size = cache_.size;
+        return cache_.data;
+    }
+
+    void writeCache(const void* data, size_t size) override {
+        if (path_[0] != 0 && cache_.data == nullptr) failure = writeFile(path_, data, size);
+    }
+
+    int failure = 0;  // errno of writing the cache
+
+   private:
+    struct Input {
+        char name[256];
+        uint64_t bytes;
+        ei_cuda_pointer device;
+    };
+
+    bool take(void* target, size_t size) {
+        if (file_.size - at_ < size) return false;
+        memcpy(target, file_.data + at_, size);
+        at_ += size;
+        return true;
+    }
+
+    File file_;
+    const char* path_;
+    File cache_;
+    char magic_[8];
+    size_t at_ = 0;
+    uint32_t batches_ = 0, pictures_ = 0, given_ = 0;
+    int count_ = 0;
+    Input input_[EI_MAX_TENSORS] = {};
+};
+
+// Builder holds what one build makes and deletes it in the reverse order.
+class Builder {
+   public:
+    Builder(ei_library* library, const ei_build_options* options, ei_progress* progress)
+        : library_(library),
+          family_(*library->family),
+          options_(*options),
+          cancel_(&progress->cancel),
+          progress_(progress),
+          calibration_(options->calibration, options->calibration_cache) {}
+
+    ~Builder() {
+        destroy(timing_);
+        destroy(config_);
+        destroy(network_);  // before the parser: its weights may point into the parser's memory
+        family_.destroyParser(parser_);
+        destroy(builder_);
+        monitor_.drop();
+        calibrator_.drop();
+    }
+
+    int build(const void* model, size_t size, const char* path, ei_plan* plan, ei_error* error) {
+        const int64_t begun = now();
+        library_->log.mark();
+        if (const int code = create(error)) return code;
+        if (const int code = parse(model, size, path, error)) return code;
+        if (const int code = configure(error)) return code;
+        if (const int code = addProfile(error)) return code;
+        plan->memory = family_.build(builder_, network_, config_);
+        if (plan->memory == nullptr) {
+            if (*cancel_) return fail(error, EI_CANCELLED, "build cancelled");
+            return refused(library_, error, EI_TENSORRT, "build");
+        }
+        plan->data = family_.memoryData(plan->memory);
+        plan->size = family_.memorySize(plan->memory);
+        plan->layers = family_.networkLayers(network_);
+        if (const int code = saveTimings(error)) return code;
+        if (calibration_.failure != 0) {
+            return fail(error, EI_FILE, "calibration cache %s: %s", options_.calibration_cache, strerror(calibration_.failure));
+        }
+        plan->nanoseconds = now() - begun;
+        return EI_OK;
+    }
+
+   private:
+    int create(ei_error* error) {
+        if (library_->createBuilder == nullptr) {
+            return fail(error, EI_UNSUPPORTED, "%s is a lean runtime, which runs plans and cannot build them", library_->facts.path);
+        }
+        if (library_->createParser == nullptr) {
+            return fail(error, EI_UNSUPPORTED, "no ONNX parser beside %s: %s", library_->facts.path, library_->why);
+        }
+        builder_ = library_->createBuilder(library_->logger.object, library_->version);
+        if (builder_ == nullptr) return refused(library_, error, EI_TENSORRT, "no TensorRT builder");
+        if (options_.strongly_typed && !family_.canBeStronglyTyped(library_->version)) {
+            return fail(error, EI_UNSUPPORTED, "strongly typed networks need TensorRT 9 or newer");
+        }
+        network_ = family_.createNetwork(builder_, options_.strongly_typed || family_.stronglyTypedOnly(), library_->version);
+        config_ = family_.createConfig(builder_);
+        if (network_ == nullptr || config_ == nullptr) return refused(library_, error, EI_TENSORRT, "no network or builder configuration");
+        return EI_OK;
+    }
+
+    int parse(const void* model, size_t size, const char* path, ei_error* error) {
+        parser_ = library_->createParser(network_, library_->logger.object, library_->parserVersion);
+        if (parser_ == nullptr) return refused(library_, error, EI_TENSORRT, "no ONNX parser");
+        if (family_.parse(parser_, model, size, path)) return EI_OK;
+        const int32_t count = family_.parserErrors(parser_);
+        if (count < 1) return refused(library_, error, EI_MODEL, "ONNX model refused");
+        char text[400];
+        family_.describeParserError(parser_, 0, library_->version, text, sizeof(text));
+        if (count == 1) return fail(error, EI_MODEL, "ONNX model refused: %s", text);
+        return fail(error, EI_MODEL, "ONNX model refused: %s (and %d more)", text, count - 1);
+    }
+
+    int configure(ei_error* error) {
+        const ei_build_options& o = options_;
+        if (o.fp16 && !o.strongly_typed && !family_.enableFp16(config_)) return precisionIsInTheModel(error);
+        if (o.int8 && !o.strongly_typed && !family_.enableInt8(config_)) return precisionIsInTheModel(error);
+        if (o.workspace > 0) family_.setWorkspace(config_, o.workspace);
+        if (o.level >= 0 && !family_.setOptimizationLevel(config_, o.level, library_->version)) {
+            library_->log.write(kWarning, "this release has no optimization levels, the option is ignored");
+        }
+        if (o.version_compatible && !family_.enableVersionCompatible(config_, library_->version)) {
+            return fail(error, EI_UNSUPPORTED, "version-compatible plans need TensorRT 8.6 or newer");
+        }
+        if (o.hardware_compatible && !family_.enableHardwareCompatible(config_, library_->version)) {
+            return fail(error, EI_UNSUPPORTED, "hardware-compatible plans need TensorRT 8.6 or newer");
+        }
+        if (o.detailed) family_.setDetailedProfile(config_);
+        if (o.dla >= 0) {
+            const int32_t cores = family_.builderDLACores(builder_);
+            if (o.dla >= cores) return fail(error, EI_UNSUPPORTED, "no DLA core %d, this device has %d", o.dla, cores);
+            family_.useDLA(config_, o.dla);
+            family_.enableGpuFallback(config_);
+        }
+        // cuBLAS and cuDNN would have to be installed in the very version that the library names; its own kernels need neither.
+        family_.useInternalTactics(config_);
+        if (const int code = loadTimings(error)) return code;
+        monitor_ = family_.monitor(&progress_, library_->version);
+        if (monitor_.object != nullptr) family_.setMonitor(config_, monitor_.object, library_->version);
+        return EI_OK;
+    }
+
+    int precisionIsInTheModel(ei_error* error) {
+        return fail(error, EI_UNSUPPORTED, "TensorRT %d takes the precision from the model: give it an FP16 or Q/DQ ONNX file",
+                    library_->facts.major);
+    }
+
+    // useCalibrator is left out for a model with Q/DQ nodes, which names neither batches nor a cache.
+    int useCalibrator(void* profile, ei_error* error) {
+        if (!options_.int8 || (options_.calibration[0] == 0 && options_.calibration_cache[0] == 0)) return EI_OK;
+        if (const int code = calibration_.check(options_.calibration, error)) return code;
+        calibrator_ = family_.calibrator(&calibration_, options_.minmax);
+        if (calibrator_.object == nullptr) return precisionIsInTheModel(error);
+        if (!family_.setCalibrator(config_, calibrator_.object, profile))
+            return refused(library_, error, EI_TENSORRT, "calibration profile");
+        return EI_OK;
+    }
+
+    int addProfile(ei_error* error) {
+        void* profile = family_.createProfile(builder_);
+        if (profile == nullptr) return refused(library_, error, EI_TENSORRT, "no optimization profile");
+        bool dynamic = false;
+        for (int32_t i = 0; i < family_.networkInputs(network_); i++) {
+            void* input = family_.networkInput(network_, i);
+            const char* name = family_.networkTensorName(input);
+            const Dims64 dims = family_.networkTensorShape(input);
+            const ei_shape* given = nullptr;
+            for (int n = 0; n < options_.shapes; n++) {
+                if (strcmp(options_.shape[n].name, name) == 0) given = &options_.shape[n];
+            }
+            for (const Selector selector : kSelectors) {
+                Dims64 wanted = dims;
+                if (given != nullptr) {
+                    if (given->rank != dims.rank)
+                        return fail(error, EI_SHAPE, "input %s has %d dimensions, not %d", name, dims.rank, given->rank);
+                    memcpy(wanted.d,
+                           selector == kMinShape   ? given->min
+                           : selector == kOptShape ? given->opt
+                                                   : given->max,
+                           sizeof(wanted.d));
+                }
+                for (int d = 0; d < dims.rank; d++) {
+                    if (dims.d[d] >= 0 && wanted.d[d] != dims.d[d]) {
+                        return fail(error, EI_SHAPE, "dimension %d of input %s is %lld in the model, not %lld", d, name,
+                                    static_cast<long long>(dims.d[d]), static_cast<long long>(wanted.d[d]));
+                    }
+                    if (wanted.d[d] < 0) wanted.d[d] = preset(dims, d, selector);
+                    if (wanted.d[d] < 1) return fail(error, EI_SHAPE, "dimension %d of input %s varies: its shape must be given", d, name);
+                }
+                if (isStatic(dims)) continue;
+                dynamic = true;
+                if (!family_.setProfileShape(profile, name, selector, wanted)) {
+                    return refused(library_, error, EI_SHAPE, "shape of input %s", name);
+                }
+            }
+        }
+        if (dynamic) {
+            if (!family_.profileIsValid(profile)) return refused(library_, error, EI_SHAPE, "optimization profile");
+            if (family_.addProfile(config_, profile) < 0) return refused(library_, error, EI_SHAPE, "optimization profile");
+        }
+        return useCalibrator(dynamic ? profile : nullptr, error);
+    }
+
+    // preset is what a free dimension is without a shape of its own, 0 when that is unknown.
+    int64_t preset(const Dims64& dims, int d, Selector selector) const {
+        if (d == 0) return options_.batch[selector];
+        const bool picture = dims.rank == 4 && (dims.d[1] == 1 || dims.d[1] == 3);
+        return picture && d == 2 ? options_.height : picture && d == 3 ? options_.width : 0;
+    }
+
+    static bool isStatic(const Dims64& dims) {
+        for (int d = 0; d < dims.rank; d++) {
+            if (dims.d[d] < 0) return false;
+        }
+        return true;
+    }
+
+    int loadTimings(ei_error* error) {
+        if (options_.timing_cache[0] == 0) return EI_OK;
+        File file(options_.timing_cache);
+        timing_ = family_.createTimingCache(config_, file.data, file.size);
+        if (timing_ == nullptr || !family_.setTimingCache(config_, timing_)) {
+            // A cache of another release or device is no reason to stop: begin an empty one.
+            library_->log.write(kWarning, "the timing cache does not fit this device and release, a new one is begun");
+            destroy(timing_);
+            library_->log.mark();
+            timing_ = family_.createTimingCache(config_, nullptr, 0);
+            if (timing_ == nullptr || !family_.setTimingCache(config_, timing_))
+                return refused(library_, error, EI_TENSORRT, "timing cache");
+        }
+        return EI_OK;
+    }
+
+    int saveTimings(ei_error* error) {
+        if (timing_ == nullptr) return EI_OK;
+        void* memory = family_.serializeTimingCache(timing_);
+        if (memory == nullptr) return refused(library_, error, EI_TENSORRT, "timing cache");
+        const int code = writeFile(options_.timing_cache, family_.memoryData(memory), family_.memorySize(memory));
+        destroy(memory);
+        return code == 0 ? EI_OK : fail(error, EI_FILE, "timing cache %s: %s", options_.timing_cache, strerror(code));
+    }
+
+    static constexpr Selector kSelectors[] = {kMinShape, kOptShape, kMaxShape};
+
+    ei_library* library_;
+    const Family& family_;
+    const ei_build_options& options_;
+    volatile int* cancel_;
+    Progress progress_;
+    Calibration calibration_;
+    Adapter calibrator_, monitor_;
+    void* builder_ = nullptr;
+    void* network_ = nullptr;
+    void* config_ = nullptr;
+    void* parser_ = nullptr;
+    void* timing_ = nullptr;
+};
+
+}  // namespace
+
+}  // namespace ei
+
+int ei_build(ei_library* library, ei_cuda_context context, const void* model, size_t size, const char* path,
+             const ei_build_options* options, ei_progress* progress, ei_plan* plan, ei_error* error) {
+    *plan = {};
+    return ei::guarded(error, [&]() -> int {
+        if (const int code = ei_cuda_use(context)) return ei::driver(error, code, "use the context");
+        auto* builder = new (std::nothrow) ei::Builder(library, options, progress);
+        if (builder == nullptr) return ei::fail(error, EI_MEMORY, "out of memory");
+        const int code = builder->build(model, size, path, plan, error);
+        delete builder;
+        if (code != EI_OK) ei_plan_free(plan);
+        return code;
+    });
+}
+
+void ei_plan_free(ei_plan* plan) {
+    ei::destroy(plan->memory);
+    *plan = {};
+}
+
+size_t ei_progress_read(const ei_progress* progress, char* phase, size_t size) {
+    const unsigned before = __atomic_load_n(&progress->version, __ATOMIC_SEQ_CST);
+    const size_t length = strnlen(progress->phase, sizeof(progress->phase));
+    if (before % 2 != 0 || length >= size) return 0;
+    memcpy(phase, progress->phase, length);
+    return __atomic_load_n(&progress->version, __ATOMIC_SEQ_CST) == before ? length : 0;
+}
+
+int ei_builder_describe(ei_library* library, ei_cuda_context context, ei_builder_facts* facts, ei_error* error) {
+    *facts = {};
+    return ei::guarded(error, [&]() -> int {
+        if (const int code = ei_cuda_use(context)) return ei::driver(error, code, "use the context");
+        const ei::Family& family = *library->family;
+        if (library->createBuilder == nullptr) return ei::fail(error, EI_UNSUPPORTED, "%s cannot build", library->facts.path);
+        library->log.mark();
+        void* builder = library->createBuilder(library->logger.object, library->version);
+        if (builder == nullptr) return ei::refused(library, error, EI_TENSORRT, "no TensorRT builder");
+        facts->fast_fp16 = family.fastFp16(builder);
+        facts->fast_int8 = family.fastInt8(builder);
+        facts->dla_cores = family.builderDLACores(builder);
+        facts->calibrators = !family.stronglyTypedOnly();
+        facts->strongly_typed = family.canBeStronglyTyped(library->version);
+        facts->strongly_typed_only = family.stronglyTypedOnly();
+        facts->progress = family.hasMonitor(library->version);
+        ei::destroy(builder);
+        return EI_OK;
+    });
+}

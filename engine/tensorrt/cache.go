@@ -1,0 +1,126 @@
+package tensorrt
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// CacheFolder is where plans are kept unless Options.Cache says otherwise: $CACHE_DIRECTORY of a systemd unit, else
+// $XDG_CACHE_HOME/edge-infer, else ~/.cache/edge-infer.
+func CacheFolder() (string, error) {
+	if folder := os.Getenv("CACHE_DIRECTORY"); folder != "" {
+		return folder, nil
+	}
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("cache folder: %w", err)
+	}
+	return filepath.Join(folder, "edge-infer"), nil
+}
+
+// Cache is a folder of plans, one file for each combination of model, device, release and build options. Several processes may use it:
+// files appear complete or not at all.
+type Cache struct {
+	Folder string
+}
+
+// Key names a plan: everything that decides what TensorRT would build. Two keys that are equal stand for interchangeable plans.
+type Key struct {
+	Model        [sha256.Size]byte `json:"model"`
+	TensorRT     string            `json:"tensorrt"`
+	Architecture string            `json:"architecture"`
+	GPU          string            `json:"gpu"`
+	Driver       string            `json:"driver,omitempty"`
+	Build        buildKey          `json:"build"`
+}
+
+// file is the plan's place. The first bytes of the model's hash lead, so that a person sees which plans belong together.
+func (c Cache) file(k Key) (string, error) {
+	text, err := json.Marshal(k)
+	if err != nil {
+		return "", fmt.Errorf("cache key: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return filepath.Join(c.Folder, hex.EncodeToString(k.Model[:4])+"-"+hex.EncodeToString(sum[:16])+".plan"), nil
+}
+
+// Load returns the plan file kept under the key. ok is false when there is none. A file that cannot be used gives the reason as an error
+// and should be built anew; it is never more than that.
+func (c Cache) Load(k Key) (file []byte, ok bool, err error) {
+	path, err := c.file(k)
+	if err != nil {
+		return nil, false, err
+	}
+	file, err = os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("plan cache: %w", err)
+	}
+	if _, _, err := ReadPlan(file); err != nil {
+		return nil, false, fmt.Errorf("plan cache: %s: %w", path, err)
+	}
+	return file, true, nil
+}
+
+// Store keeps a plan file under the key and returns its path.
+func (c Cache) Store(k Key, file []byte) (string, error) {
+	path, err := c.file(k)
+	if err != nil {
+		return "", err
+	}
+	return path, replaceFile(path, file)
+}
+
+// Remove deletes a plan that TensorRT refused.
+func (c Cache) Remove(k Key) error {
+	path, err := c.file(k)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("plan cache: %w", err)
+	}
+	return nil
+}
+
+// replaceFile writes a whole file in one step. What a user can fix carries a hint.
+func replaceFile(path string, data []byte) error {
+	fail := func(err error) error {
+		e := &engine.Error{Op: "write", Backend: Name, Message: path, Err: err}
+		switch {
+		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+			e.Hint = fmt.Sprintf("free %d MiB on that disk, or set XDG_CACHE_HOME to another one", len(data)>>20+1)
+		case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+			e.Hint = "make the folder writable for this user, or set XDG_CACHE_HOME to one that is"
+		}
+		return e
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fail(err)
+	}
+	part, err := os.CreateTemp(filepath.Dir(path), ".part-*")
+	if err != nil {
+		return fail(err)
+	}
+	defer os.Remove(part.Name()) // does nothing after the rename
+	_, err = part.Write(data)
+	err = errors.Join(err, part.Chmod(0o644), part.Sync(), part.Close())
+	if err == nil {
+		err = os.Rename(part.Name(), path)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return nil
+}

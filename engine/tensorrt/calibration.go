@@ -1,0 +1,80 @@
+package tensorrt
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// CalibrationInput is one input of the network in a calibration file.
+type CalibrationInput struct {
+	Name string
+	// Bytes is the size of one batch of it.
+	Bytes int
+}
+
+// WriteCalibration writes the batches that next gives, until io.EOF, to the file that Calibration.Batches names. next fills one buffer for
+// each input with a batch as the network takes it, pictures samples each, letterboxed and scaled exactly as in service. Nothing is kept
+// of a file that fails; no batch at all is an error.
+func WriteCalibration(path string, inputs []CalibrationInput, pictures int, next func(batch [][]byte) error) (err error) {
+	if len(inputs) == 0 || pictures < 1 {
+		return fmt.Errorf("calibration file %s: no input or no picture in a batch", path)
+	}
+	part, err := os.CreateTemp(filepath.Dir(path), ".calibration-*")
+	if err != nil {
+		return fmt.Errorf("calibration file: %w", err)
+	}
+	defer func() {
+		err = errors.Join(err, part.Close())
+		if err == nil {
+			err = os.Rename(part.Name(), path)
+		}
+		if err != nil {
+			err = errors.Join(fmt.Errorf("calibration file %s: %w", path, err), os.Remove(part.Name()))
+		}
+	}()
+	const countAt = 12 // where the number of batches stands
+	header := binary.LittleEndian.AppendUint32([]byte("EICALIB1"), uint32(len(inputs)))
+	header = binary.LittleEndian.AppendUint32(header, 0)
+	header = binary.LittleEndian.AppendUint32(header, uint32(pictures))
+	batch := make([][]byte, len(inputs))
+	for i, in := range inputs {
+		header = binary.LittleEndian.AppendUint32(header, uint32(len(in.Name)))
+		header = append(header, in.Name...)
+		header = binary.LittleEndian.AppendUint64(header, uint64(in.Bytes))
+		batch[i] = make([]byte, in.Bytes)
+	}
+	w := bufio.NewWriterSize(part, 1<<20)
+	if _, err := w.Write(header); err != nil {
+		return err
+	}
+	count := uint32(0)
+	for ; ; count++ {
+		err := next(batch)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		for _, data := range batch {
+			if _, err := w.Write(data); err != nil {
+				return err
+			}
+		}
+	}
+	if count == 0 {
+		return &engine.Error{Op: "build", Backend: Name, Message: "no calibration pictures", Hint: "name a folder with at least 100 pictures like the camera's"}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err = part.WriteAt(binary.LittleEndian.AppendUint32(nil, count), countAt)
+	return err
+}

@@ -1,0 +1,311 @@
+package tensorrt
+
+// #include "shim.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/cuda"
+)
+
+// ErrNoPlan means that the model is an ONNX file for which the cache holds no usable plan: build one, then open again.
+var ErrNoPlan = errors.New("no engine plan")
+
+// Open runs a model with the options of every backend. It is Options.Open.
+func Open(options engine.Options) (engine.Engine, error) {
+	return Options{Options: options}.Open()
+}
+
+// Engine is a plan on a GPU. Every slot has its own execution context, stream and memory, so that slots run beside each other.
+type Engine struct {
+	// Set by Open.
+	model   engine.Model
+	picture engine.PictureInput
+	log     *slog.Logger
+	library *Library
+	device  *cuda.Device
+	kernels *kernels
+	handle  *C.ei_engine
+	mapped  bool
+	tensors []C.ei_tensor
+	slots   []*slot
+
+	memory buffers
+
+	// open is held for reading by every call and for writing by Close.
+	open   sync.RWMutex
+	closed bool
+}
+
+// Open loads a plan, or the plan that the cache holds for an ONNX model; without one the error is ErrNoPlan. An error says what to do.
+func (o Options) Open() (engine.Engine, error) {
+	e := &Engine{log: o.Log}
+	if e.log == nil {
+		e.log = slog.Default()
+	}
+	if err := e.load(&o); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+func (e *Engine) load(o *Options) error {
+	var err error
+	if e.device, err = cuda.Open(o.Device); err != nil {
+		return err
+	}
+	build := o.buildOptions()
+	if e.library, err = OpenLibrary(build.Library); err != nil {
+		return err
+	}
+	defer e.library.Drain(e.log)
+	file := o.Bytes
+	var stale func() error // removes a cached plan that turns out to be useless
+	if !IsPlan(file) {
+		if file, stale, err = e.cached(o, &build); err != nil {
+			return err
+		}
+	}
+	facts, plan, err := ReadPlan(file)
+	if err != nil {
+		return refuse("open", engine.ErrPlanMismatch, "run edge-infer build again", "%s: %v", o.Path, err)
+	}
+	if err := e.deserialize(o, &build, facts, plan); err != nil {
+		if stale != nil && errors.Is(err, engine.ErrPlanMismatch) {
+			return errors.Join(&noPlan{err}, stale())
+		}
+		return err
+	}
+	if err := e.describe(o, facts); err != nil {
+		return err
+	}
+	return e.openSlots(o)
+}
+
+// noPlan is a refused plan of the cache: ErrNoPlan and the refusal in one.
+type noPlan struct{ error }
+
+func (n *noPlan) Unwrap() error        { return n.error }
+func (n *noPlan) Is(target error) bool { return target == ErrNoPlan }
+
+// cached finds the plan of an ONNX model.
+func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale func() error, err error) {
+	key, err := build.key(e.library.Version, e.device.Facts())
+	if err != nil {
+		return nil, nil, err
+	}
+	cache := o.Cache
+	if cache.Folder == "" {
+		if cache.Folder, err = CacheFolder(); err != nil {
+			return nil, nil, err
+		}
+	}
+	file, ok, err := cache.Load(key)
+	if err != nil {
+		e.log.Warn("plan of the cache is not usable", "reason", err)
+	}
+	if !ok || err != nil {
+		return nil, nil, &engine.Error{
+			Op: "open", Backend: Name, Err: ErrNoPlan,
+			Message: fmt.Sprintf("TensorRT %s on %s (%s), %s", key.TensorRT, key.GPU, key.Architecture, key.Build.Precision),
+			Hint:    "run edge-infer build, or let the daemon build it",
+		}
+	}
+	return file, func() error { return cache.Remove(key) }, nil
+}
+
+func (e *Engine) deserialize(o *Options, build *BuildOptions, facts PlanFacts, plan []byte) error {
+	dla := -1
+	if build.DLA != nil {
+		dla = *build.DLA
+	}
+	var info C.ei_engine_info
+	var ee C.ei_error
+	code := C.ei_engine_open(e.library.handle, (C.ei_cuda_context)(e.device.Context()), unsafe.Pointer(&plan[0]), C.size_t(len(plan)), C.int(o.Profile),
+		C.int(dla), flag(o.HostCode), &e.handle, &info, &ee)
+	if code == C.EI_PLAN {
+		return e.mismatch(facts, &ee)
+	}
+	if code != 0 {
+		return failure("open", &ee)
+	}
+	e.tensors = make([]C.ei_tensor, info.tensors)
+	for i := range e.tensors {
+		if C.ei_engine_tensor(e.handle, C.int(i), &e.tensors[i], &ee) != 0 {
+			return failure("open", &ee)
+		}
+	}
+	return nil
+}
+
+// mismatch says for what a refused plan was built and what is here.
+func (e *Engine) mismatch(facts PlanFacts, ee *C.ei_error) error {
+	device := e.device.Facts()
+	here := fmt.Sprintf("this is %s on %s (%s)", e.library.Version, device.ComputeCapability(), device.Name)
+	built := "plan of unknown origin"
+	switch {
+	case facts.Version != "" && facts.Architecture != "":
+		built = fmt.Sprintf("built for TensorRT %s on %s (%s)", facts.Version, facts.Architecture, facts.GPU)
+	case facts.Version != "":
+		built = "built for TensorRT " + facts.Version
+	}
+	words := strings.TrimPrefix(C.GoString(&ee.message[0]), "plan refused: ")
+	return &engine.Error{
+		Op: "open", Backend: Name, Code: int(ee.code), Kind: engine.ErrPlanMismatch,
+		Message: built + ", " + here + ": " + words, Hint: "run edge-infer build again",
+	}
+}
+
+// types maps TensorRT's element types, by number.
+var types = map[C.int]engine.DataType{
+	0: engine.Float32, 1: engine.Float16, 2: engine.Int8, 3: engine.Int32, 4: engine.Bool, 5: engine.Uint8, 8: engine.Int64,
+}
+
+// describe fills the model and chooses how memory travels.
+func (e *Engine) describe(o *Options, facts PlanFacts) error {
+	device := e.device.Facts()
+	m := engine.Model{
+		Path: o.Path, Metadata: facts.Metadata.Override(o.Metadata), Backend: Name, BackendVersion: e.library.Version.String(),
+		Device: fmt.Sprintf("%s (%s)", device.Name, device.ComputeCapability()), Precision: facts.Precision, MaxBatch: 1,
+	}
+	if m.Precision == "" && o.Precision != engine.Auto {
+		m.Precision = o.Precision
+	}
+	sides := m.Metadata
+	for i := range e.tensors {
+		t := &e.tensors[i]
+		info := engine.TensorInfo{Name: C.GoString(t.name), Type: types[t._type], Shape: make([]int64, t.rank)}
+		for d := range info.Shape {
+			info.Shape[d] = int64(t.shape[d])
+		}
+		if t.input == 0 {
+			m.Outputs = append(m.Outputs, info)
+			continue
+		}
+		m.Inputs = append(m.Inputs, info)
+		if len(info.Shape) == 4 { // sides that the plan leaves open: what it was tuned for
+			sides.Height, sides.Width = int(t.opt[2]), int(t.opt[3])
+		}
+		if len(info.Shape) > 0 && info.Shape[0] != 0 {
+			m.MaxBatch = int(min(t.max[0], C.EI_MAX_BATCH))
+		}
+	}
+	if picture, ok := engine.FindPictureInput(m.Inputs, sides); ok {
+		e.picture = picture
+		m.Width, m.Height = picture.Width, picture.Height
+	}
+	if m.Width == 0 {
+		m.MaxBatch = 1
+	} else if e.picture.Batch == 0 && o.MaxBatch > 0 {
+		m.MaxBatch = min(m.MaxBatch, o.MaxBatch)
+	}
+	why := ""
+	e.mapped, why = chooseMemory(o.Memory, device)
+	m.Reason = fmt.Sprintf("TensorRT %s on %s, %s", m.BackendVersion, m.Device, why)
+	e.log.Info("engine memory", "mapped", e.mapped, "reason", why)
+	e.model = m
+	return nil
+}
+
+// chooseMemory decides once how pictures and tensors travel, and says why.
+func chooseMemory(wanted MemoryMode, device cuda.Facts) (mapped bool, why string) {
+	switch {
+	case wanted == MemoryMapped:
+		return true, "mapped memory as asked for"
+	case wanted == MemoryCopy:
+		return false, "copies as asked for"
+	case device.ZeroCopy():
+		return true, "mapped memory because the GPU shares the machine's memory"
+	case device.Integrated:
+		return false, "copies because this integrated GPU cannot map host memory"
+	}
+	return false, "copies because the GPU has memory of its own"
+}
+
+func (e *Engine) openSlots(o *Options) error {
+	var err error
+	if e.model.Width > 0 {
+		if e.kernels, err = newKernels(e, o.Confidence); err != nil {
+			return err
+		}
+	}
+	count := o.Slots
+	if count < 1 {
+		count = 2
+	}
+	for range count {
+		s, err := e.openSlot(o)
+		if s != nil {
+			e.slots = append(e.slots, s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Model describes the plan.
+func (e *Engine) Model() engine.Model { return e.model }
+
+// Slots is the number of execution contexts.
+func (e *Engine) Slots() int { return len(e.slots) }
+
+// Alloc returns pinned host memory.
+func (e *Engine) Alloc(size int) (*engine.Buffer, error) {
+	e.open.RLock()
+	defer e.open.RUnlock()
+	if e.closed {
+		return nil, refuse("alloc", engine.ErrClosed, "", "the engine is closed")
+	}
+	return e.memory.alloc(e.device, size)
+}
+
+// Layers describes the layers of a plan that was built with BuildOptions.Detailed, as TensorRT's JSON.
+func (e *Engine) Layers() (string, error) {
+	e.open.RLock()
+	defer e.open.RUnlock()
+	if e.closed {
+		return "", refuse("layers", engine.ErrClosed, "", "the engine is closed")
+	}
+	var text []byte
+	length := C.ei_engine_layers(e.handle, nil, 0)
+	if length == 0 {
+		return "", refuse("layers", engine.ErrUnsupported, "build the plan with layer details", "the plan holds no layer description")
+	}
+	text = make([]byte, length+1)
+	C.ei_engine_layers(e.handle, (*C.char)(unsafe.Pointer(&text[0])), length+1)
+	return string(text[:length]), nil
+}
+
+// Close waits for work in flight and frees everything. It is idempotent and may be called from any goroutine.
+func (e *Engine) Close() error {
+	e.open.Lock()
+	defer e.open.Unlock()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	for _, s := range e.slots {
+		s.close()
+	}
+	if e.handle != nil {
+		C.ei_engine_close(e.handle)
+	}
+	e.memory.close()
+	var err error
+	if e.kernels != nil {
+		err = e.kernels.close()
+	}
+	if e.device != nil {
+		err = errors.Join(err, e.device.Close())
+	}
+	return err
+}

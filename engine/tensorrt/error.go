@@ -1,0 +1,50 @@
+package tensorrt
+
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// kinds says what a caller can decide by, for each code of the shim.
+func kind(code int) error {
+	switch code {
+	case C.EI_LOAD:
+		return engine.ErrUnavailable
+	case C.EI_UNSUPPORTED, C.EI_MODEL:
+		return engine.ErrUnsupported
+	case C.EI_PLAN:
+		return engine.ErrPlanMismatch
+	case C.EI_SHAPE:
+		return engine.ErrShape
+	}
+	return nil
+}
+
+func hint(code int) string {
+	switch code {
+	case C.EI_PLAN:
+		return "run edge-infer build again on this device"
+	case C.EI_MEMORY:
+		return "free GPU memory: close other programs that use the GPU, or use a smaller model, batch, workspace or number of slots"
+	case C.EI_CUDA:
+		return "open the engine again; if it recurs, check dmesg for NVRM or nvgpu lines"
+	}
+	return ""
+}
+
+// failure turns the shim's error into one of the contract.
+func failure(op string, e *C.ei_error) error {
+	code := int(e.code)
+	return &engine.Error{
+		Op: op, Backend: Name, Code: code, Kind: kind(code), Message: C.GoString(&e.message[0]), Hint: hint(code),
+	}
+}
+
+// refuse is an error of this package's own.
+func refuse(op string, kind error, hint, format string, arguments ...any) error {
+	return &engine.Error{Op: op, Backend: Name, Kind: kind, Message: fmt.Sprintf(format, arguments...), Hint: hint}
+}

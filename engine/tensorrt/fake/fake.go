@@ -1,0 +1,124 @@
+// Package fake builds TensorRT libraries that run on any machine, for tests of the shim: one for each ABI family, from the same slot tables.
+package fake
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+//go:embed library
+var sources embed.FS
+
+// Options of a library.
+type Options struct {
+	// Version as getInferLibVersion gives it: 8502, 8602, 100300, 110100.
+	Version int
+	// Lean leaves the builder out, Parserless the ONNX parser.
+	Lean, Parserless bool
+	// Tables is the folder of the slot tables, slots8.h and so on.
+	Tables string
+	// Flags are further arguments of the compiler, for sanitizers.
+	Flags []string
+}
+
+// Build compiles the library and its parser into folder and returns the library's path. $CXX compiles, g++ without it.
+func Build(folder string, o Options) (string, error) {
+	family := o.Version / 10000
+	if o.Version < 10000 {
+		family = 8
+	}
+	soname := family
+	source := filepath.Join(folder, "source")
+	if err := extract(source); err != nil {
+		return "", err
+	}
+	arguments := append([]string{
+		fmt.Sprintf("-DFAKE_FAMILY=%d", family), fmt.Sprintf("-DFAKE_VERSION=%d", o.Version), "-I" + o.Tables,
+	}, o.Flags...)
+	name := "libnvinfer.so."
+	if o.Lean {
+		name = "libnvinfer_lean.so."
+		arguments = append(arguments, "-DFAKE_LEAN")
+	}
+	library := filepath.Join(folder, name+fmt.Sprint(soname))
+	if err := compile(library, append(arguments, filepath.Join(source, "nvinfer.cc"), "-ldl", "-lpthread")); err != nil {
+		return "", err
+	}
+	if o.Lean || o.Parserless {
+		return library, nil
+	}
+	parser := filepath.Join(folder, fmt.Sprintf("libnvonnxparser.so.%d", soname))
+	return library, compile(parser, append(arguments, filepath.Join(source, "nvonnxparser.cc"), library, "-Wl,-rpath,$ORIGIN"))
+}
+
+func extract(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	return fs.WalkDir(sources, "library", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := sources.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(folder, filepath.Base(path)), data, 0o600)
+	})
+}
+
+func compile(out string, arguments []string) error {
+	compiler := os.Getenv("CXX")
+	if compiler == "" {
+		compiler = "g++"
+	}
+	arguments = append([]string{
+		"-std=c++17", "-O1", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-o", out,
+		"-Wl,-soname," + filepath.Base(out),
+	}, arguments...)
+	if output, err := exec.Command(compiler, arguments...).CombinedOutput(); err != nil {
+		return fmt.Errorf("compile %s: %w\n%s", filepath.Base(out), err, output)
+	}
+	return nil
+}
+
+// Model is the text that the fake parser reads instead of an ONNX file.
+type Model struct {
+	Network   string // what it computes; see model.h
+	Operators []string
+	Inputs    []engine.TensorInfo
+	Outputs   []engine.TensorInfo
+}
+
+// typeNumbers are TensorRT's.
+var typeNumbers = map[engine.DataType]int{
+	engine.Float32: 0, engine.Float16: 1, engine.Int8: 2, engine.Int32: 3, engine.Bool: 4, engine.Uint8: 5, engine.Int64: 8,
+}
+
+// Bytes writes the text.
+func (m Model) Bytes() []byte {
+	var text strings.Builder
+	fmt.Fprintf(&text, "FAKEMODEL\nnetwork %s\n", m.Network)
+	for _, name := range m.Operators {
+		fmt.Fprintf(&text, "operator %s\n", name)
+	}
+	write := func(kind string, tensors []engine.TensorInfo) {
+		for _, t := range tensors {
+			fmt.Fprintf(&text, "%s %s %d 0", kind, t.Name, typeNumbers[t.Type])
+			for _, d := range t.Shape {
+				fmt.Fprintf(&text, " %d", d)
+			}
+			text.WriteByte('\n')
+		}
+	}
+	write("input", m.Inputs)
+	write("output", m.Outputs)
+	return []byte(text.String())
+}

@@ -1,0 +1,160 @@
+package tensorrt
+
+// #include "shim.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/cuda"
+	"github.com/edge-infer/edge-infer/engine/preprocess"
+)
+
+// kernels are the engine's own steps before and after the network.
+type kernels struct {
+	module            *cuda.Module
+	letterboxFunction cuda.Function
+	filterFunction    cuda.Function
+	input             engine.PictureInput
+	layout            *layout // nil when the host decodes
+	confidence        float32
+}
+
+// listCapacity is how many candidates of one picture reach the host. Decoders keep at most 300 boxes after suppression, and about ten
+// candidates belong to each.
+const listCapacity = 4096
+
+func newKernels(e *Engine, confidence float32) (*kernels, error) {
+	k := &kernels{input: e.picture, confidence: confidence}
+	if confidence > 0 {
+		k.layout = findLayout(&e.model)
+	}
+	var err error
+	if k.module, err = e.device.NewModule(preprocess.PTX()); err != nil {
+		return nil, err
+	}
+	if k.letterboxFunction, err = k.module.Function(preprocess.LetterboxKernel); err == nil {
+		k.filterFunction, err = k.module.Function(preprocess.FilterKernel)
+	}
+	if err != nil {
+		_ = k.module.Close() // the missing kernel is the better error
+		return nil, err
+	}
+	return k, nil
+}
+
+func (k *kernels) close() error {
+	if k == nil {
+		return nil
+	}
+	return k.module.Close()
+}
+
+// letterbox fills the launch for one picture at a device address.
+func (k *kernels) letterbox(p *C.ei_picture, im *engine.Image, source, output uint64) engine.Transform {
+	a := (*preprocess.LetterboxArguments)(unsafe.Pointer(&p.arguments[0]))
+	var g preprocess.Geometry
+	*a, g = preprocess.NewLetterboxArguments(im, source, k.input, output)
+	grid, block := a.Grid()
+	launch(&p.letterbox, k.letterboxFunction, grid, block, unsafe.Pointer(a), unsafe.Sizeof(*a))
+	return g.Transform()
+}
+
+// launch fills a kernel of the shim. arguments is in the same C struct as the kernel.
+func launch(to *C.ei_cuda_kernel, function cuda.Function, grid, block [3]uint32, arguments unsafe.Pointer, size uintptr) {
+	to.function = C.ei_cuda_function(function)
+	for i := range 3 {
+		to.grid[i], to.block[i] = C.uint(grid[i]), C.uint(block[i])
+	}
+	to.arguments, to.size = arguments, C.size_t(size)
+}
+
+// candidates is a slot's list of boxes over the threshold: a count for each picture, then rows for each picture.
+type candidates struct {
+	pictures  int
+	function  cuda.Function
+	arguments *preprocess.FilterArguments // in the request
+	device    *cuda.Memory                // nil when host is mapped and written in place
+	host      *cuda.HostMemory
+	counts    []uint32
+	rows      []float32
+}
+
+// countBytes keeps the rows aligned.
+func countBytes(pictures int) int { return (4*pictures + 255) &^ 255 }
+
+func (e *Engine) newCandidates(r *C.ei_request) (*candidates, error) {
+	l, pictures := e.kernels.layout, e.model.MaxBatch
+	c := &candidates{pictures: pictures, function: e.kernels.filterFunction}
+	bytes := countBytes(pictures) + pictures*listCapacity*engine.CandidateFields*4
+	var err error
+	if c.host, err = e.device.AllocHost(bytes); err != nil {
+		return c, err
+	}
+	clear(c.host.Data)
+	list := c.host.Address
+	f := &r.filter
+	if !e.mapped {
+		if c.device, err = e.device.Alloc(bytes); err != nil {
+			return c, err
+		}
+		list = c.device.Address
+		f.list_host = unsafe.Pointer(&c.host.Data[0])
+	}
+	c.counts = unsafe.Slice((*uint32)(unsafe.Pointer(&c.host.Data[0])), pictures)
+	c.rows = unsafe.Slice((*float32)(unsafe.Pointer(&c.host.Data[countBytes(pictures)])), pictures*listCapacity*engine.CandidateFields)
+	f.enabled = 1
+	f.clear, f.clear_words = C.ei_cuda_pointer(list), C.size_t(pictures)
+	f.list = C.ei_cuda_pointer(list)
+	c.arguments = (*preprocess.FilterArguments)(unsafe.Pointer(&f.arguments[0]))
+	*c.arguments = preprocess.FilterArguments{
+		Output: uint64(r.io[e.outputIndex()].device), Rows: list + uint64(countBytes(pictures)), Counts: list,
+		PictureStride: int64(l.anchors * l.fields()), AnchorStride: int64(l.anchorStride), FieldStride: int64(l.fieldStride),
+		Anchors: int32(l.anchors), Classes: int32(l.classes), Capacity: listCapacity, Objectness: int32(flag(l.objectness)),
+		Half: int32(flag(l.half)), Confidence: e.kernels.confidence,
+	}
+	return c, nil
+}
+
+// outputIndex is the head's number among all tensors: its only output.
+func (e *Engine) outputIndex() int {
+	for i := range e.tensors {
+		if e.tensors[i].input == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// prepare sets the filter up for a number of pictures.
+func (c *candidates) prepare(r *C.ei_request, pictures int) {
+	if c == nil {
+		return
+	}
+	grid, block := c.arguments.Grid(pictures)
+	launch(&r.filter.kernel, c.function, grid, block, unsafe.Pointer(c.arguments), unsafe.Sizeof(*c.arguments))
+	r.filter.list_bytes = C.size_t(countBytes(c.pictures) + pictures*listCapacity*engine.CandidateFields*4)
+}
+
+// collect cuts the lists of the pictures out of the slot's memory.
+func (c *candidates) collect(rows [][]float32) (lists [][]float32, truncated int) {
+	for i := range rows {
+		count := int(c.counts[i])
+		if count > listCapacity {
+			truncated += count - listCapacity
+			count = listCapacity
+		}
+		at := i * listCapacity * engine.CandidateFields
+		rows[i] = c.rows[at : at+count*engine.CandidateFields]
+	}
+	return rows, truncated
+}
+
+func (c *candidates) close() {
+	if c == nil {
+		return
+	}
+	_ = c.host.Free() // nothing can be done about it, and the context goes next
+	_ = c.device.Free()
+}

@@ -1,0 +1,231 @@
+package tensorrt
+
+// #include <stdlib.h>
+//
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// LibraryEnvironment names the variable that holds the file or folder of the TensorRT library.
+const LibraryEnvironment = "EDGE_INFER_TENSORRT"
+
+// LibraryOptions says which shared objects to use. Empty fields are searched for.
+type LibraryOptions struct {
+	Path   string `json:"path,omitempty"`   // libnvinfer, or the folder that holds it
+	Parser string `json:"parser,omitempty"` // libnvonnxparser; by default the one beside Path
+	Plugin string `json:"plugin,omitempty"` // libnvinfer_plugin, likewise
+}
+
+// Version is a TensorRT release. Number is as the library gives it: 8601, 100300.
+type Version struct {
+	Number                     int
+	Major, Minor, Patch, Build int
+}
+
+// String writes 10.3.0, or 10.3.0.30 where the library tells its build.
+func (v Version) String() string {
+	text := fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
+	if v.Build > 0 {
+		text += fmt.Sprintf(".%d", v.Build)
+	}
+	return text
+}
+
+// Library is a loaded TensorRT. It stays loaded until the process ends; its methods may be called from any goroutine.
+type Library struct {
+	Version Version
+	Path    string
+	// Builder is false for the lean and dispatch runtimes, which only run plans. Parser is false when the ONNX parser is missing; Missing then
+	// says why, in the loader's words.
+	Builder, Parser bool
+	ParserPath      string
+	Missing         string
+
+	handle *C.ei_library
+}
+
+// Attempt is a library that was tried and not taken.
+type Attempt struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+// OpenLibrary loads the first TensorRT of the search order: the path given, $EDGE_INFER_TENSORRT, the loader's own search, Python
+// packages, and the places where JetPack and NVIDIA's archives put it. The CUDA driver must have been opened before (cuda.Open). Without
+// any library the error is engine.ErrUnavailable and holds each attempt's reason.
+func OpenLibrary(options LibraryOptions) (*Library, error) {
+	library, attempts := search(options, searchPaths(options.Path, os.Getenv))
+	if library != nil {
+		return library, nil
+	}
+	var reasons []string
+	for _, a := range attempts {
+		if !slices.Contains(reasons, a.Reason) {
+			reasons = append(reasons, a.Reason)
+		}
+	}
+	return nil, refuse("open", engine.ErrUnavailable, "install TensorRT (on a Jetson: apt install nvidia-jetpack) or set "+LibraryEnvironment+" to its folder",
+		"no usable TensorRT library: %s", strings.Join(reasons, "; "))
+}
+
+func search(options LibraryOptions, paths []string) (*Library, []Attempt) {
+	var attempts []Attempt
+	for _, path := range paths {
+		library, err := load(path, options)
+		if err == nil {
+			return library, attempts
+		}
+		reason := err.Error()
+		if e, ok := err.(*engine.Error); ok {
+			reason = e.Message
+		}
+		attempts = append(attempts, Attempt{Path: path, Reason: reason})
+	}
+	return nil, attempts
+}
+
+// names are tried newest first; the unversioned one exists where the development package is installed.
+var names = [...]string{"libnvinfer.so.11", "libnvinfer.so.10", "libnvinfer.so.8", "libnvinfer.so"}
+
+// leanNames run plans and cannot build any, so they come last.
+var leanNames = [...]string{"libnvinfer_lean.so.11", "libnvinfer_lean.so.10", "libnvinfer_lean.so.8"}
+
+// searchPaths lists what to try, most wanted first. A given path or the environment variable ends the search.
+func searchPaths(given string, environment func(string) string) []string {
+	if given == "" {
+		given = environment(LibraryEnvironment)
+	}
+	if given != "" {
+		if info, err := os.Stat(given); err == nil && info.IsDir() {
+			return inFolder(given)
+		}
+		return []string{given}
+	}
+	paths := slices.Clone(names[:])
+	folders := []string{
+		"/usr/lib/python3*/dist-packages", "/usr/lib/python3*/site-packages", "/usr/local/lib/python3*/dist-packages",
+		"/usr/local/lib/python3*/site-packages",
+	}
+	if home := environment("HOME"); home != "" {
+		folders = append(folders, home+"/.local/lib/python3*/site-packages")
+	}
+	if venv := environment("VIRTUAL_ENV"); venv != "" {
+		folders = append([]string{venv + "/lib/python3*/site-packages"}, folders...)
+	}
+	for _, folder := range folders {
+		for _, name := range []string{"/tensorrt*libs/", "/tensorrt/"} {
+			paths = append(paths, newestFirst(folder+name+"libnvinfer.so*")...)
+		}
+	}
+	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+	for _, folder := range []string{
+		"/usr/lib/" + machine + "-linux-gnu", "/usr/local/tensorrt/lib", "/usr/local/TensorRT*/lib", "/opt/tensorrt/lib",
+		"/usr/local/cuda/lib64", "/usr/src/tensorrt/lib",
+	} {
+		paths = append(paths, newestFirst(folder+"/libnvinfer.so*")...)
+	}
+	return append(paths, leanNames[:]...)
+}
+
+// inFolder lists the libraries of one folder, or the plain name in it so that the loader's message says what is missing.
+func inFolder(folder string) []string {
+	var paths []string
+	for _, name := range append(slices.Clone(names[:]), leanNames[:]...) {
+		if path := filepath.Join(folder, name); exists(path) {
+			paths = append(paths, path)
+		}
+	}
+	if len(paths) == 0 {
+		paths = []string{filepath.Join(folder, "libnvinfer.so")}
+	}
+	return paths
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// newestFirst expands a pattern; the shortest name of a release comes first because it is the soname.
+func newestFirst(pattern string) []string {
+	found, _ := filepath.Glob(pattern) // the only error is a malformed pattern
+	major := func(path string) int {
+		n := 0
+		_, suffix, _ := strings.Cut(filepath.Base(path), ".so")
+		_, _ = fmt.Sscanf(suffix, ".%d", &n) // without a number it stays 0 and comes last
+		return n
+	}
+	slices.SortFunc(found, func(a, b string) int {
+		if d := major(b) - major(a); d != 0 {
+			return d
+		}
+		return len(a) - len(b)
+	})
+	return found
+}
+
+// load opens one file.
+func load(path string, options LibraryOptions) (*Library, error) {
+	c := [3]*C.char{C.CString(path), C.CString(options.Parser), C.CString(options.Plugin)}
+	defer func() {
+		for _, text := range c {
+			C.free(unsafe.Pointer(text))
+		}
+	}()
+	var version C.ei_version
+	var e C.ei_error
+	why := (*C.char)(C.calloc(1, 1024))
+	defer C.free(unsafe.Pointer(why))
+	l := &Library{}
+	if C.ei_library_open(c[0], c[1], c[2], 3, &l.handle, &version, why, 1024, &e) != 0 {
+		return nil, failure("open", &e)
+	}
+	l.Version = Version{
+		Number: int(version.number), Major: int(version.major), Minor: int(version.minor), Patch: int(version.patch), Build: int(version.build),
+	}
+	l.Path, l.ParserPath = C.GoString(&version.path[0]), C.GoString(&version.parser_path[0])
+	l.Builder, l.Parser = version.builder != 0, version.parser != 0
+	l.Missing = C.GoString(why)
+	return l, nil
+}
+
+// Drain hands TensorRT's messages since the last call to the log: its errors and warnings as they are, the rest as debug lines.
+func (l *Library) Drain(log *slog.Logger) {
+	const size = 32 << 10
+	text := (*C.char)(C.malloc(size))
+	defer C.free(unsafe.Pointer(text))
+	for {
+		var lost C.uint64_t
+		n := int(C.ei_library_log(l.handle, text, size, &lost))
+		if lost > 0 {
+			log.Warn("TensorRT messages lost", "count", uint64(lost))
+		}
+		if n == 0 {
+			return
+		}
+		for line := range strings.Lines(C.GoStringN(text, C.int(n))) {
+			severity, message, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+			level := slog.LevelDebug
+			switch severity {
+			case "0", "1":
+				level = slog.LevelError
+			case "2":
+				level = slog.LevelWarn
+			}
+			log.Log(context.Background(), level, message, "source", "TensorRT")
+		}
+	}
+}

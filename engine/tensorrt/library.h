@@ -1,0 +1,44 @@
+// What an open TensorRT library is to the runtime and the builder.
+#pragma once
+
+#include "family.h"
+#include "log.h"
+#include "shim.h"
+
+struct ei_library {
+    void* handle = nullptr;
+    ei::Log log;
+    const ei::Family* family = nullptr;
+    ei::Adapter logger;
+    int version = 0;
+    void* (*createRuntime)(void* logger, int32_t version) = nullptr;
+    void* (*createBuilder)(void* logger, int32_t version) = nullptr;
+    void* (*createParser)(void* network, void* logger, int version) = nullptr;
+    int parserVersion = 100;
+    ei_version facts = {};
+    char why[1024] = {};
+    ei_library* next = nullptr;
+};
+
+namespace ei {
+
+// fail fills the error and returns its code.
+__attribute__((format(printf, 3, 4))) int fail(ei_error* error, int code, const char* format, ...);
+// refused is fail with the library's own error lines of this operation after the text.
+__attribute__((format(printf, 4, 5))) int refused(ei_library* library, ei_error* error, int code, const char* format, ...);
+// driver is fail for a code of the CUDA driver.
+int driver(ei_error* error, int code, const char* what);
+
+// guarded runs the body and turns an exception that the library lets out into an error.
+template <typename Body>
+int guarded(ei_error* error, Body body) {
+    try {
+        return body();
+    } catch (...) {
+        return fail(error, EI_TENSORRT, "exception out of TensorRT");
+    }
+}
+
+int64_t now();
+
+}  // namespace ei

@@ -1,0 +1,41 @@
+// Log is where TensorRT's messages go: a bounded ring that the owner drains, oldest lines first out. Any thread may write.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ei {
+
+class Log {
+   public:
+    // setThreshold says which messages write keeps: those of this severity or graver.
+    void setThreshold(int32_t severity);
+    // write keeps a message; a long one is cut.
+    void write(int32_t severity, const char* message);
+    // drain moves whole lines "<severity> <message>\n" into the text and returns how many bytes it used. Lines that were overwritten
+    // before they were read are counted in lost.
+    size_t drain(char* text, size_t size, uint64_t* lost);
+    // mark starts a new operation; errors() then gives the error lines since, joined by "; ".
+    void mark();
+    void errors(char* text, size_t size);
+
+   private:
+    static constexpr int kLines = 256;
+    static constexpr int kLength = 480;
+    static constexpr int kErrors = 4096;
+    struct Line {
+        int32_t severity;
+        char text[kLength];
+    };
+
+    pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+    int32_t threshold_ = 2;
+    Line lines_[kLines];
+    uint64_t written_ = 0, read_ = 0, lost_ = 0;
+    char errors_[kErrors] = {};
+    size_t errorsLength_ = 0;
+};
+
+}  // namespace ei

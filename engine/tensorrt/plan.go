@@ -1,0 +1,168 @@
+package tensorrt
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// PlanFacts is what a plan file says of itself. Zero values mean that it is silent.
+type PlanFacts struct {
+	// Version is the TensorRT release that built it.
+	Version string `json:"tensorrt,omitempty"`
+	// Architecture is the GPU's, as sm_87; GPU its name.
+	Architecture string           `json:"architecture,omitempty"`
+	GPU          string           `json:"gpu,omitempty"`
+	Precision    engine.Precision `json:"precision,omitempty"`
+	Metadata     engine.Metadata  `json:"metadata"`
+	// Model is the path of the ONNX file, Layers how many layers it had, BuildSeconds how long the build took.
+	Model        string  `json:"model,omitempty"`
+	Layers       int     `json:"layers,omitempty"`
+	BuildSeconds float64 `json:"build_seconds,omitempty"`
+}
+
+// planMagic begins a plan file of ours: the magic, the length of a JSON text as uint32, the JSON of PlanFacts, the SHA-256 of everything
+// else, the plan as TensorRT wrote it. Numbers are little endian.
+const planMagic = "EIPLAN1\n"
+
+const maxFacts = 64 << 20 // Ultralytics' JSON can hold many labels; more than this is no header
+
+// maxOwnFacts bounds the header that EncodePlan writes, labels included.
+const maxOwnFacts = 16 << 20
+
+// EncodePlan writes a plan file that ReadPlan checks and describes.
+func EncodePlan(facts PlanFacts, plan []byte) ([]byte, error) {
+	header, err := json.Marshal(facts)
+	if err != nil {
+		return nil, fmt.Errorf("encode plan header: %w", err)
+	}
+	if len(header) > maxOwnFacts {
+		return nil, fmt.Errorf("encode plan header: %d bytes, at most %d", len(header), maxOwnFacts)
+	}
+	file := make([]byte, 0, len(planMagic)+4+len(header)+sha256.Size+len(plan))
+	file = append(file, planMagic...)
+	file = binary.LittleEndian.AppendUint32(file, uint32(len(header)))
+	file = append(file, header...)
+	sum := planSum(header, plan)
+	file = append(file, sum[:]...)
+	return append(file, plan...), nil
+}
+
+func planSum(header, plan []byte) [sha256.Size]byte {
+	h := sha256.New()
+	h.Write(header)
+	h.Write(plan)
+	var sum [sha256.Size]byte
+	h.Sum(sum[:0])
+	return sum
+}
+
+// IsPlan reports whether a file is a plan of one of the three kinds that ReadPlan takes, as opposed to an ONNX file or anything else.
+func IsPlan(file []byte) bool {
+	_, ultralytics := ultralyticsHeader(file)
+	return bytes.HasPrefix(file, []byte(planMagic)) || ultralytics || bytes.HasPrefix(file, rawMagic) || bytes.HasPrefix(file, rawMagic85)
+}
+
+// What TensorRT writes at the start of a plan, from 8.6 and before.
+var (
+	rawMagic   = []byte("ftrt")
+	rawMagic85 = []byte("ptrt")
+)
+
+// ReadPlan takes a plan file apart: one of ours, an Ultralytics .engine file (length, JSON, plan), or what TensorRT itself writes. The plan
+// is part of file.
+func ReadPlan(file []byte) (PlanFacts, []byte, error) {
+	var facts PlanFacts
+	plan := file
+	var err error
+	if rest, ours := bytes.CutPrefix(file, []byte(planMagic)); ours {
+		facts, plan, err = readOwn(rest)
+	} else if header, ultralytics := ultralyticsHeader(file); ultralytics {
+		plan = file[4+len(header):]
+		facts.Metadata, err = readUltralytics(header)
+	}
+	if err != nil {
+		return PlanFacts{}, nil, err
+	}
+	if len(plan) == 0 {
+		return PlanFacts{}, nil, errors.New("the file ends where the plan should begin")
+	}
+	if facts.Version == "" {
+		facts.Version = rawVersion(plan)
+	}
+	return facts, plan, nil
+}
+
+func readOwn(rest []byte) (PlanFacts, []byte, error) {
+	var facts PlanFacts
+	if len(rest) < 4 {
+		return facts, nil, errors.New("truncated plan file")
+	}
+	length := binary.LittleEndian.Uint32(rest)
+	rest = rest[4:]
+	if length > maxOwnFacts || uint64(len(rest)) < uint64(length)+sha256.Size {
+		return facts, nil, errors.New("truncated plan file")
+	}
+	header, sum, plan := rest[:length], rest[length:length+sha256.Size], rest[length+sha256.Size:]
+	if want := planSum(header, plan); !bytes.Equal(sum, want[:]) {
+		return facts, nil, errors.New("checksum of the plan file does not fit: it is damaged or incomplete")
+	}
+	if err := json.Unmarshal(header, &facts); err != nil {
+		return facts, nil, fmt.Errorf("header of the plan file: %w", err)
+	}
+	return facts, plan, nil
+}
+
+// ultralyticsHeader recognizes an Ultralytics export by its signed length and the JSON object after it.
+func ultralyticsHeader(file []byte) ([]byte, bool) {
+	if len(file) < 6 {
+		return nil, false
+	}
+	length := int64(int32(binary.LittleEndian.Uint32(file)))
+	if length < 2 || length > maxFacts || int64(len(file)-4) < length || file[4] != '{' {
+		return nil, false
+	}
+	header := file[4 : 4+length]
+	return header, json.Valid(header)
+}
+
+// readUltralytics reads the JSON object whose values are texts, numbers, lists or objects; the metadata parser takes them as texts.
+func readUltralytics(header []byte) (engine.Metadata, error) {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(header, &values); err != nil {
+		return engine.Metadata{}, fmt.Errorf("header of the engine file: %w", err)
+	}
+	properties := make(map[string]string, len(values))
+	for key, value := range values {
+		text := string(value)
+		var plain string
+		if json.Unmarshal(value, &plain) == nil {
+			text = plain
+		}
+		properties[key] = text
+	}
+	m, err := engine.ParseMetadata(properties)
+	if err != nil {
+		return m, fmt.Errorf("header of the engine file: %w", err)
+	}
+	return m, nil
+}
+
+// rawVersion reads the release out of a plan's head, as trtexec --getPlanVersionOnly does; empty for releases before 8.6.
+func rawVersion(plan []byte) string {
+	if len(plan) < 28 || !bytes.HasPrefix(plan, rawMagic) || binary.LittleEndian.Uint32(plan[4:]) != 0 {
+		return ""
+	}
+	parts := make([]string, 0, 4)
+	for _, b := range plan[24:28] {
+		parts = append(parts, strconv.Itoa(int(b)))
+	}
+	return strings.Join(parts, ".")
+}

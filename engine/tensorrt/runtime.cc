@@ -1,0 +1,662 @@
+// Plans that run: an engine with its tensors, and slots, each one execution context with its stream, memory and CUDA graphs.
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "library.h"
+
+// Served by the trampoline beside the calls that ei_cuda.h declares.
+extern "C" {
+int cuMemAlloc_v2(ei_cuda_pointer* device, size_t bytes);
+int cuMemFree_v2(ei_cuda_pointer device);
+int cuStreamCreate(ei_cuda_stream* stream, unsigned flags);
+int cuStreamDestroy_v2(ei_cuda_stream stream);
+int cuEventCreate(ei_cuda_event* event, unsigned flags);
+int cuEventDestroy_v2(ei_cuda_event event);
+}
+
+struct ei_engine {
+    ei_library* library;
+    ei_cuda_context context;
+    void* runtime;
+    void* engine;
+    int count;
+    ei_tensor tensor[EI_MAX_TENSORS];
+};
+
+namespace ei {
+
+namespace {
+
+enum { kMapped = 1 | 2, kNonBlocking = 1, kBlockingSync = 1 };
+constexpr int kGraphs = 16;        // captured requests of one slot; further ones are enqueued plainly
+constexpr size_t kSmallest = 256;  // TensorRT wants addresses aligned to this
+
+// Growing owns the memory of an output whose size is known only after the run. The library asks for memory while it works.
+struct Growing final : OutputSink {
+    ei_cuda_pointer device = 0;
+    size_t capacity = 0;
+    Dims64 dims{-1, {}};
+    Adapter adapter;
+
+    void* allocate(uint64_t bytes) override {
+        if (bytes > capacity || device == 0) {
+            ei_cuda_pointer larger = 0;
+            const size_t wanted = bytes < kSmallest ? kSmallest : bytes;
+            if (cuMemAlloc_v2(&larger, wanted) != 0) return nullptr;
+            if (device != 0) cuMemFree_v2(device);
+            device = larger;
+            capacity = wanted;
+        }
+        return reinterpret_cast<void*>(device);
+    }
+    void shape(const Dims64& dimensions) override { dims = dimensions; }
+};
+
+// Captured is one shape of request. It is enqueued plainly once, because TensorRT settles its resources in the first run, and captured when
+// it comes again.
+struct Captured {
+    bool used = false, refused = false;
+    int pictures = 0;
+    Dims64 dims[EI_MAX_TENSORS];  // of inputs and outputs
+    ei_cuda_graph graph = nullptr;
+    ei_cuda_graph_exec exec = nullptr;
+    ei_cuda_node letterbox[EI_MAX_BATCH];
+    ei_cuda_kernel kernel[EI_MAX_BATCH];  // what the nodes were captured with or replaced by
+    unsigned char arguments[EI_MAX_BATCH][EI_MAX_ARGUMENTS];
+};
+
+size_t elementSize(int type) {
+    switch (type) {
+        case 0:
+        case 3:
+            return 4;
+        case 1:
+            return 2;
+        case 2:
+        case 4:
+        case 5:
+            return 1;
+        case 8:
+            return 8;
+    }
+    return 0;
+}
+
+bool operator==(const Dims64& a, const Dims64& b) {
+    if (a.rank != b.rank) return false;
+    for (int i = 0; i < a.rank; i++) {
+        if (a.d[i] != b.d[i]) return false;
+    }
+    return true;
+}
+
+int64_t elements(const Dims64& dims) {
+    int64_t n = 1;
+    for (int i = 0; i < dims.rank; i++) n *= dims.d[i];
+    return n;
+}
+
+bool isKnown(const Dims64& dims) {
+    if (dims.rank < 0) return false;
+    for (int i = 0; i < dims.rank; i++) {
+        if (dims.d[i] < 0) return false;
+    }
+    return true;
+}
+
+void format(const Dims64& dims, char* text, size_t size) {
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < dims.rank && used + 1 < size; i++) {
+        used += snprintf(text + used, size - used, "%s%lld", i > 0 ? "x" : "", static_cast<long long>(dims.d[i]));
+    }
+}
+
+struct Text {
+    char* text;
+    size_t size, used;
+
+    void append(const char* line, size_t length) {
+        if (used + length < size) memcpy(text + used, line, length + 1);
+        used += length;
+    }
+};
+
+struct Lines final : LayerTimes {
+    Text text;
+    explicit Lines(const Text& t) : text(t) {}
+    void add(const char* layer, float milliseconds) override {
+        char line[1024];
+        const int length = snprintf(line, sizeof(line), "%.6f %s\n", milliseconds, layer);
+        text.append(line, length < static_cast<int>(sizeof(line)) ? length : sizeof(line) - 1);
+    }
+};
+
+}  // namespace
+
+}  // namespace ei
+
+struct ei_slot {
+    ei_engine* engine;
+    ei_slot_options options;
+    void* context;
+    ei_cuda_stream stream;
+    ei_cuda_event begun, prepared, finished;
+    bool inFlight, graphs;
+    ei::Dims64 current[EI_MAX_TENSORS];  // what the context was told and answered
+    ei::Dims64 ran[EI_MAX_TENSORS];      // shapes of the request in flight
+    ei::Growing growing[EI_MAX_TENSORS];
+    bool unsized[EI_MAX_TENSORS];
+    bool mapped[EI_MAX_TENSORS];
+    ei::Captured captured[ei::kGraphs];
+    ei_request request;
+};
+
+namespace ei {
+
+namespace {
+
+#define CUDA(expression, what)                                                     \
+    do {                                                                           \
+        if (const int code_ = (expression)) return ei::driver(error, code_, what); \
+    } while (0)
+
+int openEngine(ei_engine* e, const void* plan, size_t size, int profile, int dla, int host_code, ei_engine_info* info, ei_error* error) {
+    ei_library* library = e->library;
+    const Family& family = *library->family;
+    library->log.mark();
+    e->runtime = library->createRuntime(library->logger.object, library->version);
+    if (e->runtime == nullptr) return refused(library, error, EI_TENSORRT, "no TensorRT runtime");
+    info->dla_cores = family.runtimeDLACores(e->runtime);
+    if (dla >= 0) {
+        if (dla >= info->dla_cores) return fail(error, EI_UNSUPPORTED, "no DLA core %d, this device has %d", dla, info->dla_cores);
+        family.setRuntimeDLACore(e->runtime, dla);
+    }
+    if (host_code) family.allowHostCode(e->runtime, library->version);
+    e->engine = family.deserialize(e->runtime, plan, size);
+    if (e->engine == nullptr) return refused(library, error, EI_PLAN, "plan refused");
+    e->count = family.tensors(e->engine);
+    if (e->count > EI_MAX_TENSORS) return fail(error, EI_UNSUPPORTED, "%d inputs and outputs, at most %d", e->count, EI_MAX_TENSORS);
+    info->tensors = e->count;
+    info->layers = family.layers(e->engine);
+    info->profiles = family.profiles(e->engine);
+    info->device_memory = family.deviceMemory(e->engine, library->version);
+    if (profile < 0 || profile >= info->profiles) {
+        return fail(error, EI_ARGUMENT, "no optimization profile %d, the plan has %d", profile, info->profiles);
+    }
+    for (int i = 0; i < e->count; i++) {
+        ei_tensor& t = e->tensor[i];
+        t.name = family.tensorName(e->engine, i);
+        if (t.name == nullptr) return refused(library, error, EI_TENSORRT, "tensor %d has no name", i);
+        t.type = family.tensorType(e->engine, t.name);
+        t.input = family.tensorMode(e->engine, t.name) == kInput;
+        t.host = family.tensorLocation(e->engine, t.name) == 1;
+        if (elementSize(t.type) == 0) return fail(error, EI_UNSUPPORTED, "tensor %s has element type %d", t.name, t.type);
+        if (const int form = family.tensorFormat(e->engine, t.name)) {
+            return fail(error, EI_UNSUPPORTED, "tensor %s has memory format %d, only linear ones cross the border", t.name, form);
+        }
+        const Dims64 shape = family.tensorShape(e->engine, t.name);
+        if (shape.rank < 0 || shape.rank > 8) return fail(error, EI_UNSUPPORTED, "tensor %s has %d dimensions", t.name, shape.rank);
+        t.rank = shape.rank;
+        memcpy(t.shape, shape.d, sizeof(t.shape));
+        memcpy(t.min, shape.d, sizeof(t.min));
+        memcpy(t.opt, shape.d, sizeof(t.opt));
+        memcpy(t.max, shape.d, sizeof(t.max));
+        if (!t.input || isKnown(shape)) continue;
+        memcpy(t.min, family.profileShape(e->engine, t.name, profile, kMinShape).d, sizeof(t.min));
+        memcpy(t.opt, family.profileShape(e->engine, t.name, profile, kOptShape).d, sizeof(t.opt));
+        memcpy(t.max, family.profileShape(e->engine, t.name, profile, kMaxShape).d, sizeof(t.max));
+    }
+    return EI_OK;
+}
+
+Dims64 dimsOf(const ei_io& io) {
+    Dims64 dims{io.rank, {}};
+    memcpy(dims.d, io.shape, sizeof(dims.d));
+    return dims;
+}
+
+void setDims(ei_io* io, const Dims64& dims) {
+    io->rank = dims.rank;
+    memcpy(io->shape, dims.d, sizeof(io->shape));
+}
+
+// applyShapes tells the context the inputs' shapes and reads the outputs' back.
+int applyShapes(ei_slot* s, ei_error* error) {
+    ei_library* library = s->engine->library;
+    const Family& family = *library->family;
+    bool changed = false;
+    for (int i = 0; i < s->engine->count; i++) {
+        const ei_tensor& t = s->engine->tensor[i];
+        if (!t.input) continue;
+        const Dims64 dims = dimsOf(s->request.io[i]);
+        if (dims == s->current[i] && !t.host) continue;
+        if (!family.setShape(s->context, t.name, dims)) {
+            char text[128];
+            format(dims, text, sizeof(text));
+            s->current[i].rank = -1;
+            return refused(library, error, EI_SHAPE, "input %s: shape %s", t.name, text);
+        }
+        s->current[i] = dims;
+        changed = true;
+    }
+    if (!changed) return EI_OK;
+    const char* missing[EI_MAX_TENSORS] = {};
+    if (const int count = family.inferShapes(s->context, EI_MAX_TENSORS, missing)) {
+        return refused(library, error, EI_SHAPE, "shapes of the outputs do not follow from the inputs%s%s", count > 0 ? ", missing " : "",
+                       count > 0 && missing[0] != nullptr ? missing[0] : "");
+    }
+    for (int i = 0; i < s->engine->count; i++) {
+        const ei_tensor& t = s->engine->tensor[i];
+        if (t.input) continue;
+        s->current[i] = family.contextShape(s->context, t.name);
+    }
+    return EI_OK;
+}
+
+int allocateTensor(ei_slot* s, int i, ei_error* error) {
+    const Family& family = *s->engine->library->family;
+    const ei_tensor& t = s->engine->tensor[i];
+    ei_io& io = s->request.io[i];
+    io.element = elementSize(t.type);
+    Dims64 dims{t.rank, {}};
+    if (t.input) {
+        memcpy(dims.d, t.max, sizeof(dims.d));
+    } else {
+        dims = s->current[i];
+        if (!isKnown(dims)) {
+            s->unsized[i] = true;
+            s->graphs = false;
+            s->growing[i].adapter = family.outputAllocator(&s->growing[i]);
+            if (!family.setAllocator(s->context, t.name, s->growing[i].adapter.object)) {
+                return refused(s->engine->library, error, EI_TENSORRT, "output %s: no allocator", t.name);
+            }
+            return EI_OK;
+        }
+    }
+    const int64_t bytes = elements(dims) * static_cast<int64_t>(io.element);
+    if (bytes < 0 || bytes > (int64_t{1} << 40))
+        return fail(error, EI_SHAPE, "tensor %s needs %lld bytes", t.name, static_cast<long long>(bytes));
+    io.capacity = static_cast<size_t>(bytes);
+    const size_t room = io.capacity < kSmallest ? kSmallest : io.capacity;
+    const bool picture = i == s->options.picture;
+    const bool discarded = !t.input && s->options.discard;
+    CUDA(cuMemHostAlloc(&io.host, room, kMapped), "allocate pinned memory");
+    memset(io.host, 0, room);
+    void* address = io.host;
+    s->mapped[i] = t.host || (s->options.mapped && !picture && !discarded);
+    if (!s->mapped[i]) {
+        CUDA(cuMemAlloc_v2(&io.device, room), "allocate device memory");
+        address = reinterpret_cast<void*>(io.device);
+    } else if (!t.host) {
+        CUDA(cuMemHostGetDevicePointer_v2(&io.device, io.host, 0), "map pinned memory");
+        address = reinterpret_cast<void*>(io.device);
+    }
+    if (!family.setAddress(s->context, t.name, address)) {
+        return refused(s->engine->library, error, EI_TENSORRT, "tensor %s: address refused", t.name);
+    }
+    return EI_OK;
+}
+
+int openSlot(ei_slot* s, ei_error* error) {
+    ei_library* library = s->engine->library;
+    const Family& family = *library->family;
+    CUDA(ei_cuda_use(s->engine->context), "use the context");
+    library->log.mark();
+    s->context = family.createContext(s->engine->engine);
+    if (s->context == nullptr) return refused(library, error, EI_MEMORY, "no execution context");
+    CUDA(cuStreamCreate(&s->stream, kNonBlocking), "create a stream");
+    CUDA(cuEventCreate(&s->begun, 0), "create an event");
+    CUDA(cuEventCreate(&s->prepared, 0), "create an event");
+    CUDA(cuEventCreate(&s->finished, s->options.spin ? 0 : kBlockingSync), "create an event");
+    if (s->options.profile > 0) {
+        if (!family.setProfile(s->context, s->options.profile, s->stream)) {
+            return refused(library, error, EI_TENSORRT, "optimization profile %d", s->options.profile);
+        }
+        CUDA(cuStreamSynchronize(s->stream), "set the optimization profile");
+    }
+    bool shaped = false;  // shape tensors decide output shapes; their values come with the first request
+    for (int i = 0; i < s->engine->count; i++) {
+        const ei_tensor& t = s->engine->tensor[i];
+        s->current[i].rank = -1;
+        if (!t.input) continue;
+        Dims64 largest{t.rank, {}};
+        memcpy(largest.d, t.max, sizeof(largest.d));
+        setDims(&s->request.io[i], largest);
+        shaped |= t.host != 0;
+    }
+    if (shaped) s->graphs = false;
+    for (int pass = 0; pass < 2; pass++) {  // inputs first: the outputs' sizes follow from their shapes
+        for (int i = 0; i < s->engine->count; i++) {
+            if (s->engine->tensor[i].input != (pass == 0)) continue;
+            if (const int code = allocateTensor(s, i, error)) return code;
+        }
+        if (pass == 0 && !shaped) {
+            if (const int code = applyShapes(s, error)) return code;
+        }
+    }
+    return EI_OK;
+}
+
+// enqueue puts the request's work on the stream; captured says that the stream is in capture mode and nodes gets the letterbox launches.
+int enqueue(ei_slot* s, Captured* captured, ei_error* error) {
+    ei_request& r = s->request;
+    ei_library* library = s->engine->library;
+    for (int i = 0; i < r.pictures; i++) {
+        CUDA(ei_cuda_launch(&r.picture[i].letterbox, s->stream), "letterbox");
+        if (captured != nullptr) CUDA(ei_cuda_captured(s->stream, &captured->letterbox[i]), "capture the letterbox");
+    }
+    if (r.pictures == 0) {
+        for (int i = 0; i < s->engine->count; i++) {
+            if (!s->engine->tensor[i].input || s->mapped[i]) continue;
+            const size_t bytes = static_cast<size_t>(elements(dimsOf(r.io[i]))) * r.io[i].element;
+            if (bytes > 0) CUDA(cuMemcpyHtoDAsync_v2(r.io[i].device, r.io[i].host, bytes, s->stream), "copy an input");
+        }
+    }
+    CUDA(ei_cuda_record(s->prepared, s->stream, captured != nullptr), "record an event");
+    if (!library->family->enqueue(s->context, s->stream)) return refused(library, error, EI_TENSORRT, "enqueue");
+    if (r.filter.enabled && r.pictures > 0) {
+        if (r.filter.clear_words > 0) CUDA(cuMemsetD32Async(r.filter.clear, 0, r.filter.clear_words, s->stream), "clear the candidates");
+        CUDA(ei_cuda_launch(&r.filter.kernel, s->stream), "filter the candidates");
+        if (r.filter.list_host != nullptr) {
+            CUDA(cuMemcpyDtoHAsync_v2(r.filter.list_host, r.filter.list, r.filter.list_bytes, s->stream), "copy the candidates");
+        }
+    }
+    const bool discard = s->options.discard && r.pictures > 0;
+    for (int i = 0; i < s->engine->count; i++) {
+        if (discard || s->engine->tensor[i].input || s->mapped[i] || s->unsized[i]) continue;
+        const size_t bytes = static_cast<size_t>(elements(s->current[i])) * r.io[i].element;
+        if (bytes > 0) CUDA(cuMemcpyDtoHAsync_v2(r.io[i].host, r.io[i].device, bytes, s->stream), "copy an output");
+    }
+    return EI_OK;
+}
+
+bool sameKernel(const ei_cuda_kernel& a, const ei_cuda_kernel& b) {
+    return a.function == b.function && a.size == b.size && memcmp(a.grid, b.grid, sizeof(a.grid)) == 0 &&
+           memcmp(a.block, b.block, sizeof(a.block)) == 0;
+}
+
+void keep(Captured* c, int i, const ei_picture& picture) {
+    c->kernel[i] = picture.letterbox;
+    memcpy(c->arguments[i], picture.arguments, picture.letterbox.size);
+}
+
+bool capture(ei_slot* s, Captured* c, ei_error* error) {
+    if (const int code = ei_cuda_begin(s->stream)) {
+        driver(error, code, "begin capture");
+        return false;
+    }
+    const int enqueued = enqueue(s, c, error);
+    const int ended = ei_cuda_end(s->stream, &c->graph, &c->exec);
+    if (enqueued != EI_OK) {
+        ei_cuda_free_graph(c->graph, c->exec);
+        c->graph = nullptr;
+        c->exec = nullptr;
+        return false;
+    }
+    if (ended != 0) {
+        driver(error, ended, "instantiate the graph");
+        return false;
+    }
+    for (int i = 0; i < s->request.pictures; i++) keep(c, i, s->request.picture[i]);
+    return true;
+}
+
+int replay(ei_slot* s, Captured* c, ei_error* error) {
+    for (int i = 0; i < s->request.pictures; i++) {
+        const ei_picture& picture = s->request.picture[i];
+        if (sameKernel(c->kernel[i], picture.letterbox) && memcmp(c->arguments[i], picture.arguments, picture.letterbox.size) == 0)
+            continue;
+        CUDA(ei_cuda_replace_kernel(c->exec, c->letterbox[i], &picture.letterbox), "replace the letterbox");
+        keep(c, i, picture);
+    }
+    CUDA(cuGraphLaunch(c->exec, s->stream), "launch the graph");
+    s->request.replayed = 1;
+    return EI_OK;
+}
+
+// find gives the entry of a request of this shape, an unused one when there is none, or null when all are taken.
+Captured* find(ei_slot* s) {
+    for (Captured& c : s->captured) {
+        if (!c.used) return &c;
+        if (c.pictures != s->request.pictures) continue;
+        bool same = true;
+        for (int i = 0; same && i < s->engine->count; i++) {
+            if (s->engine->tensor[i].input) same = c.dims[i] == dimsOf(s->request.io[i]);
+        }
+        if (same) return &c;
+    }
+    return nullptr;
+}
+
+int submit(ei_slot* s, ei_error* error) {
+    ei_request& r = s->request;
+    r.submitted = now();
+    r.replayed = 0;
+    CUDA(ei_cuda_use(s->engine->context), "use the context");
+    CUDA(cuEventRecord(s->begun, s->stream), "record an event");
+    for (int i = 0; i < r.pictures; i++) {
+        const ei_picture& picture = r.picture[i];
+        if (picture.host == nullptr) continue;
+        CUDA(cuMemcpyHtoDAsync_v2(picture.staging, picture.host, picture.bytes, s->stream), "copy a picture");
+    }
+    Captured* c = s->graphs ? find(s) : nullptr;
+    if (c != nullptr && c->exec != nullptr) {
+        memcpy(s->ran, c->dims, sizeof(Dims64) * s->engine->count);
+        if (const int code = replay(s, c, error)) return code;
+    } else {
+        s->engine->library->log.mark();
+        if (const int code = applyShapes(s, error)) return code;
+        bool launched = false;
+        if (c != nullptr && c->used && !c->refused) {
+            if (capture(s, c, error)) {
+                if (const int code = replay(s, c, error)) return code;
+                launched = true;
+            } else {
+                c->refused = true;
+                if (r.graph_refusal[0] == 0) snprintf(r.graph_refusal, sizeof(r.graph_refusal), "%.255s", error->message);
+                *error = {};
+            }
+        }
+        if (!launched) {
+            if (const int code = enqueue(s, nullptr, error)) return code;
+        }
+        if (c != nullptr && !c->used) {
+            c->used = true;
+            c->pictures = r.pictures;
+            memcpy(c->dims, s->current, sizeof(Dims64) * s->engine->count);
+        }
+        memcpy(s->ran, s->current, sizeof(Dims64) * s->engine->count);
+    }
+    CUDA(cuEventRecord(s->finished, s->stream), "record an event");
+    return EI_OK;
+}
+
+// collect brings outputs of unknown size to the host once the run is over.
+int collect(ei_slot* s, ei_error* error) {
+    for (int i = 0; i < s->engine->count; i++) {
+        if (!s->unsized[i]) continue;
+        const Growing& grown = s->growing[i];
+        ei_io& io = s->request.io[i];
+        s->ran[i] = grown.dims;
+        if (!isKnown(grown.dims)) return fail(error, EI_TENSORRT, "output %s: TensorRT gave no shape", s->engine->tensor[i].name);
+        const size_t bytes = static_cast<size_t>(elements(grown.dims)) * io.element;
+        if (bytes > io.capacity || io.host == nullptr) {
+            if (io.host != nullptr) cuMemFreeHost(io.host);
+            io.host = nullptr;
+            io.capacity = bytes < kSmallest ? kSmallest : bytes;
+            CUDA(cuMemHostAlloc(&io.host, io.capacity, kMapped), "allocate pinned memory");
+        }
+        if (bytes == 0) continue;
+        CUDA(cuMemcpyDtoHAsync_v2(io.host, grown.device, bytes, s->stream), "copy an output");
+        CUDA(cuStreamSynchronize(s->stream), "copy an output");
+    }
+    return EI_OK;
+}
+
+int wait(ei_slot* s, ei_error* error) {
+    CUDA(ei_cuda_use(s->engine->context), "use the context");
+    if (s->options.spin) {
+        int code;
+        while ((code = cuEventQuery(s->finished)) == EI_CUDA_NOT_READY) {
+        }
+        CUDA(code, "run the network");
+    } else {
+        CUDA(cuEventSynchronize(s->finished), "run the network");
+    }
+    ei_request& r = s->request;
+    r.done = now();
+    float milliseconds = 0;
+    if (cuEventElapsedTime(&milliseconds, s->begun, s->prepared) == 0) r.preprocess = static_cast<int64_t>(milliseconds * 1e6F);
+    if (cuEventElapsedTime(&milliseconds, s->prepared, s->finished) == 0) r.inference = static_cast<int64_t>(milliseconds * 1e6F);
+    if (const int code = collect(s, error)) return code;
+    for (int i = 0; i < s->engine->count; i++) {
+        if (!s->engine->tensor[i].input) setDims(&r.io[i], s->ran[i]);
+    }
+    return EI_OK;
+}
+
+void forget(ei_slot* s) {
+    for (Captured& c : s->captured) {
+        ei_cuda_free_graph(c.graph, c.exec);
+        c = {};
+    }
+}
+
+size_t profile(ei_slot* s, char* text, size_t size, ei_error* error) {
+    ei_library* library = s->engine->library;
+    Lines lines({text, size, 0});
+    Adapter adapter = library->family->profiler(&lines);
+    if (adapter.object == nullptr) {
+        fail(error, EI_MEMORY, "out of memory");
+        return 0;
+    }
+    const auto run = [&]() -> int {
+        CUDA(ei_cuda_use(s->engine->context), "use the context");
+        forget(s);  // a profiled context settles its resources anew
+        library->family->setProfiler(s->context, adapter.object);
+        if (const int code = enqueue(s, nullptr, error)) return code;
+        CUDA(cuStreamSynchronize(s->stream), "run the network");
+        if (!library->family->reportToProfiler(s->context)) return refused(library, error, EI_TENSORRT, "no layer times");
+        return EI_OK;
+    };
+    library->log.mark();
+    const int code = run();
+    library->family->setProfiler(s->context, nullptr);
+    adapter.drop();
+    return code == EI_OK ? lines.text.used : 0;
+}
+
+}  // namespace
+
+}  // namespace ei
+
+int ei_engine_open(ei_library* library, ei_cuda_context context, const void* plan, size_t size, int profile, int dla, int host_code,
+                   ei_engine** engine, ei_engine_info* info, ei_error* error) {
+    *engine = nullptr;
+    *info = {};
+    return ei::guarded(error, [&]() -> int {
+        CUDA(ei_cuda_use(context), "use the context");
+        auto* opened = new (std::nothrow) ei_engine();
+        if (opened == nullptr) return ei::fail(error, EI_MEMORY, "out of memory");
+        opened->library = library;
+        opened->context = context;
+        const int code = ei::openEngine(opened, plan, size, profile, dla, host_code, info, error);
+        if (code != EI_OK) {
+            ei_engine_close(opened);
+            return code;
+        }
+        *engine = opened;
+        return code;
+    });
+}
+
+int ei_engine_tensor(ei_engine* engine, int index, ei_tensor* tensor, ei_error* error) {
+    if (index < 0 || index >= engine->count) return ei::fail(error, EI_ARGUMENT, "no tensor %d", index);
+    *tensor = engine->tensor[index];
+    return EI_OK;
+}
+
+size_t ei_engine_layers(ei_engine* engine, char* text, size_t size) {
+    void* inspector = engine->library->family->createInspector(engine->engine);
+    if (inspector == nullptr) return 0;
+    const char* json = engine->library->family->inspect(inspector);
+    const size_t length = json != nullptr ? strlen(json) : 0;
+    if (length < size) memcpy(text, json != nullptr ? json : "", length + 1);
+    ei::destroy(inspector);
+    return length;
+}
+
+void ei_engine_close(ei_engine* engine) {
+    if (engine == nullptr) return;
+    ei_cuda_use(engine->context);
+    ei::destroy(engine->engine);
+    ei::destroy(engine->runtime);
+    delete engine;
+}
+
+int ei_slot_open(ei_engine* engine, const ei_slot_options* options, ei_slot** slot, ei_request** request, ei_error* error) {
+    *slot = nullptr;
+    return ei::guarded(error, [&] {
+        auto* opened = new (std::nothrow) ei_slot();
+        if (opened == nullptr) return ei::fail(error, EI_MEMORY, "out of memory");
+        opened->engine = engine;
+        opened->options = *options;
+        opened->graphs = options->graph;
+        const int code = ei::openSlot(opened, error);
+        if (code != EI_OK) {
+            ei_slot_close(opened);
+            return code;
+        }
+        *slot = opened;
+        *request = &opened->request;
+        return code;
+    });
+}
+
+int ei_slot_submit(ei_slot* slot, ei_error* error) {
+    return ei::guarded(error, [&] {
+        const int code = ei::submit(slot, error);
+        slot->inFlight = true;  // also after a failure: part of the work may have been started
+        return code;
+    });
+}
+
+int ei_slot_wait(ei_slot* slot, ei_error* error) {
+    return ei::guarded(error, [&] {
+        const int code = ei::wait(slot, error);
+        slot->inFlight = false;
+        return code;
+    });
+}
+
+size_t ei_slot_profile(ei_slot* slot, char* text, size_t size, ei_error* error) {
+    size_t length = 0;
+    ei::guarded(error, [&] {
+        length = ei::profile(slot, text, size, error);
+        return 0;
+    });
+    return length;
+}
+
+void ei_slot_close(ei_slot* slot) {
+    if (slot == nullptr) return;
+    ei_cuda_use(slot->engine->context);
+    if (slot->stream != nullptr && slot->inFlight) cuStreamSynchronize(slot->stream);
+    ei::forget(slot);
+    ei::destroy(slot->context);
+    for (int i = 0; i < slot->engine->count; i++) {
+        ei_io& io = slot->request.io[i];
+        if (io.device != 0 && !slot->mapped[i]) cuMemFree_v2(io.device);
+        if (io.host != nullptr) cuMemFreeHost(io.host);
+        if (slot->growing[i].device != 0) cuMemFree_v2(slot->growing[i].device);
+        slot->growing[i].adapter.drop();
+    }
+    const ei_cuda_event events[] = {slot->begun, slot->prepared, slot->finished};
+    for (ei_cuda_event event : events) {
+        if (event != nullptr) cuEventDestroy_v2(event);
+    }
+    if (slot->stream != nullptr) cuStreamDestroy_v2(slot->stream);
+    delete slot;
+}

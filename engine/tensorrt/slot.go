@@ -1,0 +1,374 @@
+package tensorrt
+
+// #include "shim.h"
+import "C"
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/cuda"
+)
+
+// slot is one request's place: a context, a stream and memory of its own. One goroutine at a time uses it.
+type slot struct {
+	engine  *Engine
+	handle  *C.ei_slot
+	request *C.ei_request
+	busy    bool
+	warned  bool // about graph capture
+
+	// For pictures that are not in the engine's memory, and for the device copies of all when memory is not mapped. By batch position; both
+	// grow to the largest picture seen.
+	host   []*cuda.HostMemory
+	device []*cuda.Memory
+	list   *candidates
+
+	result     engine.Result
+	transforms []engine.Transform
+	outputs    []engine.Tensor
+	rows       [][]float32
+}
+
+func (e *Engine) openSlot(o *Options) (*slot, error) {
+	s := &slot{engine: e}
+	options := C.ei_slot_options{
+		mapped: flag(e.mapped), graph: flag(!o.NoGraph), spin: flag(o.Spin), profile: C.int(o.Profile), picture: -1,
+	}
+	filtered := false
+	if e.model.Width > 0 {
+		options.picture = C.int(e.inputIndex())
+		filtered = e.kernels.layout != nil
+	}
+	options.discard = flag(filtered)
+	var ee C.ei_error
+	if C.ei_slot_open(e.handle, &options, &s.handle, &s.request, &ee) != 0 {
+		return nil, failure("open", &ee)
+	}
+	pictures := e.model.MaxBatch
+	s.transforms = make([]engine.Transform, pictures)
+	s.host, s.device = make([]*cuda.HostMemory, pictures), make([]*cuda.Memory, pictures)
+	for i := range e.tensors {
+		if e.tensors[i].input != 0 {
+			continue
+		}
+		info := e.model.Outputs[len(s.outputs)]
+		s.outputs = append(s.outputs, engine.Tensor{Name: info.Name, Type: info.Type, Shape: make([]int64, 0, 8)})
+	}
+	if !filtered {
+		return s, nil
+	}
+	var err error
+	if s.list, err = e.newCandidates(s.request); err != nil {
+		return s, err
+	}
+	s.rows = make([][]float32, pictures)
+	return s, nil
+}
+
+// inputIndex is the picture input's number among all tensors.
+func (e *Engine) inputIndex() int {
+	for i := range e.tensors {
+		if e.tensors[i].input != 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s *slot) close() {
+	C.ei_slot_close(s.handle)
+	for _, m := range s.host {
+		_ = m.Free() // nothing can be done about it, and the context goes next
+	}
+	for _, m := range s.device {
+		_ = m.Free()
+	}
+	s.list.close()
+}
+
+// slot checks the number and that the engine is open.
+func (e *Engine) slot(op string, number int) (*slot, error) {
+	if e.closed {
+		return nil, refuse(op, engine.ErrClosed, "", "the engine is closed")
+	}
+	if number < 0 || number >= len(e.slots) {
+		return nil, refuse(op, engine.ErrShape, "", "slot %d, there are %d", number, len(e.slots))
+	}
+	return e.slots[number], nil
+}
+
+func (e *Engine) idle(number int) (*slot, error) {
+	s, err := e.slot("submit", number)
+	if err != nil {
+		return nil, err
+	}
+	if s.busy {
+		return nil, refuse("submit", nil, "", "slot %d is in flight: wait for it first", number)
+	}
+	return s, nil
+}
+
+// Submit letterboxes the pictures into the input and starts the network, in one call of C and without an allocation.
+func (e *Engine) Submit(number int, images []engine.Image) error {
+	e.open.RLock()
+	defer e.open.RUnlock()
+	s, err := e.idle(number)
+	if err != nil {
+		return err
+	}
+	if e.model.Width == 0 {
+		return refuse("submit", engine.ErrUnsupported, "use SubmitTensors", "the model has no picture input")
+	}
+	if len(images) < 1 || len(images) > e.model.MaxBatch {
+		return refuse("submit", engine.ErrShape, "", "%d pictures, the engine takes 1 to %d", len(images), e.model.MaxBatch)
+	}
+	for i := range images {
+		if err := images[i].Check(); err != nil {
+			return err
+		}
+	}
+	for i := range images {
+		if err := s.place(i, &images[i]); err != nil {
+			return err
+		}
+	}
+	batch := len(images)
+	if e.picture.Batch > 0 {
+		batch = e.picture.Batch
+	}
+	in := &s.request.io[e.inputIndex()]
+	in.rank = 4
+	in.shape[0], in.shape[1] = C.int64_t(batch), C.int64_t(e.picture.Channels)
+	in.shape[2], in.shape[3] = C.int64_t(e.picture.Height), C.int64_t(e.picture.Width)
+	s.request.pictures = C.int(len(images))
+	s.list.prepare(s.request, len(images))
+	s.result.Transforms = s.transforms[:len(images)]
+	return s.submit()
+}
+
+func (s *slot) submit() error {
+	s.busy = true
+	if C.ei_slot_submit(s.handle, &s.request.error) != 0 {
+		err := failure("submit", &s.request.error)
+		// What was started must end before the slot's memory is written again.
+		C.ei_slot_wait(s.handle, &s.request.error)
+		s.busy = false
+		return err
+	}
+	return nil
+}
+
+// place says where the GPU finds the picture and how it is letterboxed.
+func (s *slot) place(i int, im *engine.Image) error {
+	p := &s.request.picture[i]
+	size := im.Stride*(im.Format.Rows(im.Height)-1) + im.Format.RowBytes(im.Width)
+	data := im.Data[:size]
+	source, ours := s.engine.memory.address(data)
+	memory := unsafe.Pointer(unsafe.SliceData(data))
+	if !ours {
+		if err := s.growHost(i, size); err != nil {
+			return err
+		}
+		copy(s.host[i].Data, data)
+		source, memory = s.host[i].Address, unsafe.Pointer(&s.host[i].Data[0])
+	}
+	p.host, p.staging, p.bytes = nil, 0, 0
+	if !s.engine.mapped {
+		if err := s.growDevice(i, size); err != nil {
+			return err
+		}
+		source = s.device[i].Address
+		p.host, p.staging, p.bytes = memory, C.ei_cuda_pointer(source), C.size_t(size)
+	}
+	in := &s.request.io[s.engine.inputIndex()]
+	output := uint64(in.device) + uint64(i*s.engine.picture.PictureBytes())
+	s.transforms[i] = s.engine.kernels.letterbox(p, im, source, output)
+	return nil
+}
+
+func (s *slot) growHost(i, size int) error {
+	if s.host[i] != nil && len(s.host[i].Data) >= size {
+		return nil
+	}
+	memory, err := s.engine.device.AllocHost(size)
+	if err != nil {
+		return err
+	}
+	old := s.host[i]
+	s.host[i] = memory
+	return old.Free()
+}
+
+func (s *slot) growDevice(i, size int) error {
+	if s.device[i] != nil && s.device[i].Size >= size {
+		return nil
+	}
+	memory, err := s.engine.device.Alloc(size)
+	if err != nil {
+		return err
+	}
+	old := s.device[i]
+	s.device[i] = memory
+	return old.Free()
+}
+
+// SubmitTensors starts the network on tensors as they are. They are copied into the slot's pinned memory before the call returns.
+func (e *Engine) SubmitTensors(number int, inputs []engine.Tensor) error {
+	e.open.RLock()
+	defer e.open.RUnlock()
+	s, err := e.idle(number)
+	if err != nil {
+		return err
+	}
+	if len(inputs) != len(e.model.Inputs) {
+		return refuse("submit", engine.ErrShape, "", "%d tensors for %d inputs", len(inputs), len(e.model.Inputs))
+	}
+	given := uint32(0) // by number of the tensor; there are at most 32
+	for i := range inputs {
+		at, err := e.checkInput(&inputs[i])
+		if err != nil {
+			return err
+		}
+		if given&(1<<at) != 0 {
+			return refuse("submit", engine.ErrShape, "", "input %s is given twice", inputs[i].Name)
+		}
+		given |= 1 << at
+	}
+	for i := range inputs {
+		in := &inputs[i]
+		at := e.tensor(in.Name)
+		io := &s.request.io[at]
+		io.rank = C.int(len(in.Shape))
+		for d, n := range in.Shape {
+			io.shape[d] = C.int64_t(n)
+		}
+		copy(unsafe.Slice((*byte)(io.host), int(io.capacity)), in.Data)
+	}
+	s.request.pictures = 0
+	s.result.Transforms = nil
+	return s.submit()
+}
+
+// tensor finds a tensor by name, -1 for none.
+func (e *Engine) tensor(name string) int {
+	inputs, outputs := 0, 0
+	for i := range e.tensors {
+		info := &engine.TensorInfo{}
+		if e.tensors[i].input != 0 {
+			info = &e.model.Inputs[inputs]
+			inputs++
+		} else {
+			info = &e.model.Outputs[outputs]
+			outputs++
+		}
+		if info.Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// checkInput says which tensor it is and that type, shape and data fit the plan.
+func (e *Engine) checkInput(in *engine.Tensor) (int, error) {
+	at := e.tensor(in.Name)
+	if at < 0 || e.tensors[at].input == 0 {
+		return 0, refuse("submit", engine.ErrShape, "", "the model has no input %.80q", in.Name)
+	}
+	t := &e.tensors[at]
+	if in.Type != types[t._type] {
+		return 0, refuse("submit", engine.ErrShape, "", "input %s is %v, not %v", in.Name, types[t._type], in.Type)
+	}
+	if len(in.Shape) != int(t.rank) {
+		return 0, refuse("submit", engine.ErrShape, "", "input %s has %d dimensions, not %d", in.Name, int(t.rank), len(in.Shape))
+	}
+	elements := int64(1)
+	for d, n := range in.Shape {
+		if n < int64(t.min[d]) || n > int64(t.max[d]) {
+			return 0, refuse("submit", engine.ErrShape, "build the plan for these shapes", "dimension %d of input %s is %d, the plan takes %d to %d", d, in.Name, n,
+				int64(t.min[d]), int64(t.max[d]))
+		}
+		if n != 0 && elements > math.MaxInt64/8/n {
+			return 0, refuse("submit", engine.ErrShape, "", "input %s is too large", in.Name)
+		}
+		elements *= n
+	}
+	if want := elements * int64(in.Type.Size()); int64(len(in.Data)) != want {
+		return 0, refuse("submit", engine.ErrShape, "", "input %s has %d bytes, not %d", in.Name, want, len(in.Data))
+	}
+	return at, nil
+}
+
+// Wait blocks until the slot's request is done, in one call of C and without an allocation.
+func (e *Engine) Wait(number int) (*engine.Result, error) {
+	e.open.RLock()
+	defer e.open.RUnlock()
+	s, err := e.slot("wait", number)
+	if err != nil {
+		return nil, err
+	}
+	if !s.busy {
+		return nil, refuse("wait", nil, "", "slot %d has no request in flight", number)
+	}
+	s.busy = false
+	if C.ei_slot_wait(s.handle, &s.request.error) != 0 {
+		return nil, failure("wait", &s.request.error)
+	}
+	if s.request.graph_refusal[0] != 0 && !s.warned {
+		s.warned = true
+		e.log.Warn("no CUDA graph, frames are enqueued step by step", "slot", number, "reason", C.GoString(&s.request.graph_refusal[0]))
+	}
+	s.collect()
+	return &s.result, nil
+}
+
+// collect fills the result from what C wrote.
+func (s *slot) collect() {
+	r := s.request
+	s.result.Timing = engine.Timing{
+		Submitted: int64(r.submitted), Done: int64(r.done), Preprocess: int64(r.preprocess), Inference: int64(r.inference),
+	}
+	s.result.Outputs, s.result.Candidates, s.result.Truncated = s.outputs[:0], nil, 0
+	if s.list != nil {
+		if r.pictures > 0 {
+			s.result.Candidates, s.result.Truncated = s.list.collect(s.rows[:r.pictures])
+		}
+		return
+	}
+	n := 0
+	for i := range s.engine.tensors {
+		if s.engine.tensors[i].input != 0 {
+			continue
+		}
+		io := &r.io[i]
+		out := &s.outputs[n]
+		n++
+		out.Shape = out.Shape[:io.rank]
+		elements := 1
+		for d := range out.Shape {
+			out.Shape[d] = int64(io.shape[d])
+			elements *= int(io.shape[d])
+		}
+		out.Data = unsafe.Slice((*byte)(io.host), elements*int(io.element))
+	}
+	s.result.Outputs = s.outputs[:n]
+}
+
+// Profile runs the slot's last request again, layer by layer, and returns the layers' times in the order of execution. Other slots may
+// work meanwhile, which lengthens the times. The request must have been waited for.
+func (e *Engine) Profile(number int) ([]LayerTime, error) {
+	e.open.RLock()
+	defer e.open.RUnlock()
+	s, err := e.idle(number)
+	if err != nil {
+		return nil, err
+	}
+	text := make([]byte, 1<<20)
+	var ee C.ei_error
+	length := int(C.ei_slot_profile(s.handle, (*C.char)(unsafe.Pointer(&text[0])), C.size_t(len(text)), &ee))
+	if length == 0 {
+		return nil, failure("profile", &ee)
+	}
+	return readLayerTimes(text[:min(length, len(text)-1)]), nil
+}
