@@ -182,3 +182,46 @@ func TestUnsupportedPipelineFormat(t *testing.T) {
 		require.NoError(t, source.Close())
 	}
 }
+
+// From the second picture on OpenCV writes into the lent buffers, without a copy.
+func TestDecodesInPlace(t *testing.T) {
+	folder := t.TempDir()
+	for i := range 6 {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, strconv.Itoa(i)+".jpg"), barcodeJPEG(t, i, 320, 240), 0o600))
+	}
+	for _, uri := range []string{
+		barcodeVideo(t, "v.mp4", 6, 320, 240, 30),
+		"gst:videotestsrc num-buffers=6 ! video/x-raw,format=NV12,width=320,height=240 ! appsink sync=false",
+		folder,
+	} {
+		source, err := Open(context.Background(), uri, Options{Every: true})
+		require.NoError(t, err)
+		var d *decoder
+		switch s := source.(type) {
+		case *video:
+			d = &s.decoder
+		case *pictures:
+			d = &s.picture.decoder
+		}
+		pool := &Pool{Buffers: 2}
+		var held Frame
+		for n := range 6 {
+			f, err := source.Next(pool)
+			require.NoError(t, err)
+			held.Release()
+			held = f
+			if n == 0 {
+				assert.Empty(t, d.over, "the first picture's size is not known beforehand")
+				continue
+			}
+			mat, err := d.wrap(f)
+			require.NoError(t, err)
+			assert.True(t, holds(mat, f))
+			assert.Nil(t, d.own)
+			assert.LessOrEqual(t, len(d.over), 2)
+		}
+		held.Release()
+		require.NoError(t, source.Close())
+		require.NoError(t, pool.Close())
+	}
+}

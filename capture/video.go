@@ -33,7 +33,7 @@ type video struct {
 	seq     uint64
 }
 
-// openVideo opens address with one of OpenCV's backends. set is called before the first frame.
+// openVideo opens address with one of OpenCV's backends, as a live source of BGR pictures.
 func openVideo(u URI, address string, api gocv.VideoCaptureAPI, options Options) (*video, error) {
 	if !gocv.VideoRegistry.HasBackend(api) {
 		return nil, u.fail("open", ErrUnavailable, "this OpenCV is built without "+gocv.VideoRegistry.GetBackendName(api), "", nil)
