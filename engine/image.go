@@ -73,6 +73,8 @@ func (im *Image) Check() error {
 		return bad("%v picture of %dx%d needs even sides", im.Format, im.Width, im.Height)
 	case im.Stride < im.Format.RowBytes(im.Width):
 		return bad("row stride of %d bytes, %v at width %d needs %d", im.Stride, im.Format, im.Width, im.Format.RowBytes(im.Width))
+	case im.Stride > maxStride:
+		return bad("row stride of %d bytes, at most %d are read", im.Stride, maxStride)
 	case len(im.Data) < im.Stride*(im.Format.Rows(im.Height)-1)+im.Format.RowBytes(im.Width):
 		return bad("%d bytes for a %v picture of %dx%d with stride %d", len(im.Data), im.Format, im.Width, im.Height, im.Stride)
 	}
@@ -81,3 +83,6 @@ func (im *Image) Check() error {
 
 // MaxSide is the longest picture side that is accepted, in pixels.
 const MaxSide = 1 << 15
+
+// maxStride keeps the size of a picture far from overflow.
+const maxStride = 1 << 30

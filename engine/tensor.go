@@ -101,11 +101,13 @@ func CheckTensors(inputs []TensorInfo, tensors []Tensor) error {
 		if len(t.Shape) != len(info.Shape) {
 			return bad("input %q has shape %v, the model takes %v", info.Name, t.Shape, info.Shape)
 		}
-		size := int64(t.Type.Size())
 		for d, n := range t.Shape {
 			if n < 1 || info.Shape[d] >= 0 && n != info.Shape[d] {
 				return bad("input %q has shape %v, the model takes %v", info.Name, t.Shape, info.Shape)
 			}
+		}
+		size := int64(t.Type.Size())
+		for _, n := range t.Shape {
 			if size > int64(len(t.Data))/n {
 				return bad("input %q has %d bytes, too few for %v of %v", info.Name, len(t.Data), t.Type, t.Shape)
 			}

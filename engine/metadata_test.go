@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseMetadata(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		properties map[string]string
+		want       Metadata
+		err        string
+	}{
+		{name: "silent"},
+		{
+			name: "Ultralytics export",
+			properties: map[string]string{
+				"author": "Ultralytics", "task": "detect", "stride": "32", "batch": "1", "imgsz": "[480, 640]", "names": "{0: 'person', 1: 'bicycle', 2: 'car'}",
+				"args": "{'batch': 1, 'half': False, 'nms': False}",
+			},
+			want: Metadata{Task: Detect, Stride: 32, Batch: 1, Height: 480, Width: 640, Labels: []string{"person", "bicycle", "car"}},
+		},
+		{name: "one side", properties: map[string]string{"imgsz": "640"}, want: Metadata{Width: 640, Height: 640}},
+		{name: "one side in a list", properties: map[string]string{"imgsz": "[320]"}, want: Metadata{Width: 320, Height: 320}},
+		{name: "tuple", properties: map[string]string{"imgsz": "(320, 416)"}, want: Metadata{Width: 416, Height: 320}},
+		{name: "unknown task", properties: map[string]string{"task": " pose "}, want: Metadata{Task: "pose"}},
+		{
+			name: "what could be read", properties: map[string]string{"stride": "many", "imgsz": "[1, 2, 3]", "batch": "0", "task": "detect"}, want: Metadata{Task: Detect},
+			err: "metadata \"stride\": \"many\" is not a number from 1 to 32768\nmetadata \"batch\": \"0\" is not a number from 1 to 32768\n" +
+				"metadata \"imgsz\": 3 sides instead of height and width",
+		},
+		{name: "side of no size", properties: map[string]string{"imgsz": "[0, 640]"}, err: `metadata "imgsz": side 0 is not a number from 1 to 32768`},
+		{name: "side that is none", properties: map[string]string{"imgsz": "['a', 640]"}, err: `metadata "imgsz": side a is not a number from 1 to 32768`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := ParseMetadata(test.properties)
+			if test.err == "" {
+				require.NoError(t, err)
+			} else {
+				require.EqualError(t, err, test.err)
+			}
+			assert.Equal(t, test.want, got)
+		})
+	}
+}
+
+func TestParseNames(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want []string
+		err  string
+	}{
+		{text: `{0: 'person'}`, want: []string{"person"}},
+		{text: `{0: "wood's screw", 1: 'say "hi"', }`, want: []string{"wood's screw", `say "hi"`}},
+		{text: `{0: 'it\'s', 1: 'a\\b', 2: 'tab\there', 3: '\q'}`, want: []string{"it's", `a\b`, "tab\there", `\q`}},
+		{text: `{0: '\xe9t\xe9', 1: '\u4eba', 2: '\U0001F600', 3: '\101'}`, want: []string{"été", "人", "😀", "A"}},
+		{text: `{0: '自行车', 1: u'ключ'}`, want: []string{"自行车", "ключ"}},
+		{text: `{"0": "person", "2": "car"}`, want: []string{"person", "", "car"}},
+		{text: `["a", "b/\/", "\ud83d\ude00"]`, want: []string{"a", "b//", "😀"}},
+		{text: `["\ud83d"]`, want: []string{"\uFFFD"}},
+		{text: `('a', 'b')`, want: []string{"a", "b"}},
+		{text: "{\n\t0: 'a: b, {c}',\r\n 1:'d'}", want: []string{"a: b, {c}", "d"}},
+		{text: `{2: 'c', 0: 'a', 1: 'b', 0: 'A'}`, want: []string{"A", "b", "c"}},
+		{text: `{}`},
+		{text: `[]`},
+		{text: `{0: 'open`, err: "a text has no closing quote"},
+		{text: `{0: 'open\`, err: "a text has no closing quote"},
+		{text: `{0: 'a'`, err: "ends too early"},
+		{text: `{0 'a'}`, err: `unexpected '\'' at byte 3`},
+		{text: `{0: 'a' 1: 'b'}`, err: `unexpected '1' at byte 8`},
+		{text: `{0: 'a'} x`, err: `unexpected 'x' at byte 9`},
+		{text: `{-1: 'a'}`, err: "class number -1 is not 0 to 65535"},
+		{text: `{0.5: 'a'}`, err: "class number 0.5 is not 0 to 65535"},
+		{text: `{99999999999: 'a'}`, err: "class number 99999999999 is not 0 to 65535"},
+		{text: `{'x': 'a'}`, err: "class number x is not 0 to 65535"},
+		{text: `{None: 'a'}`, err: "class number <nil> is not 0 to 65535"},
+		{text: `{0: 5}`, err: "the name of class 0 is not a text"},
+		{text: `['a', True]`, err: "entry 1 is not a text"},
+		{text: `'a'`, err: "neither a list nor a dictionary of names"},
+		{text: `{0: '\x4'}`, err: `escape at byte 5 is not a character`},
+		{text: `{0: '\uZZZZ'}`, err: "escape at byte 5 is not a character"},
+		{text: `['\U00`, err: "escape at byte 2 is cut short"},
+		{text: `['\UFFFFFFFF']`, err: "escape at byte 2 is not a character"},
+		{text: `[1.2.3]`, err: `"1.2.3" is not a number`},
+		{text: strings.Repeat("[", 20), err: "nested too deeply"},
+		{text: `person, car`, err: `unexpected 'p' at byte 0`},
+	} {
+		got, err := parseNames(test.text)
+		if test.err != "" {
+			require.EqualError(t, err, test.err, test.text)
+			continue
+		}
+		require.NoError(t, err, test.text)
+		assert.Equal(t, test.want, got, test.text)
+	}
+}
+
+func FuzzParseMetadata(f *testing.F) {
+	for _, text := range []string{`{0: 'person', 1: "it's"}`, `["a", "\ud83d\ude00"]`, `(1, [2.5e3, None], {'a': {}})`, `{0: '\`, `{"0":"\u00e9"}`, `640`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := ParseMetadata(map[string]string{"names": text, "imgsz": text, "stride": text, "batch": text, "task": text})
+		if len(m.Labels) > MaxLabels || m.Width > MaxSide || m.Height > MaxSide || m.Stride > MaxSide || m.Batch > MaxSide {
+			t.Fatalf("%+v", m)
+		}
+		if err != nil && err.Error() == "" {
+			t.Fatal("an error without a text")
+		}
+		for _, label := range m.Labels {
+			if !utf8.ValidString(label) {
+				t.Fatalf("label %q", label)
+			}
+		}
+	})
+}
+
+func TestOverride(t *testing.T) {
+	file := Metadata{Task: Detect, Labels: []string{"a"}, Stride: 32, Width: 640, Height: 480, Batch: 1}
+	assert.Equal(t, file, file.Override(Metadata{}))
+	by := Metadata{Task: Raw, Labels: []string{"b"}, Stride: 8, Width: 1, Height: 2, Batch: 3}
+	assert.Equal(t, by, file.Override(by))
+	assert.Equal(t, Metadata{Task: Detect, Labels: []string{"a"}, Stride: 32, Width: 320, Height: 480, Batch: 1}, file.Override(Metadata{Width: 320}))
+}
+
+func TestReadLabels(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want []string
+		err  string
+	}{
+		{text: "person\ncar\n", want: []string{"person", "car"}},
+		{text: "\uFEFFperson\r\n  traffic light\t\r\n\r\n\n", want: []string{"person", "traffic light"}},
+		{text: "one", want: []string{"one"}},
+		{text: "", err: "labels: the file names no class"},
+		{text: "\n\n", err: "labels: the file names no class"},
+		{text: "a\n\nb", err: "labels line 2: empty, every class needs a name"},
+		{text: "a\n\xff\n", err: "labels line 2: not UTF-8"},
+		{text: strings.Repeat("x", 70000), err: "labels: bufio.Scanner: token too long"},
+		{text: strings.Repeat("x\n", MaxLabels+1), err: "labels: more than 65536 names"},
+	} {
+		got, err := ReadLabels(strings.NewReader(test.text))
+		if test.err != "" {
+			require.EqualError(t, err, test.err)
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, test.want, got)
+	}
+}
+
+func FuzzReadLabels(f *testing.F) {
+	f.Add("person\ncar\n")
+	f.Add("\uFEFFa\r\n\r\nb")
+	f.Fuzz(func(t *testing.T, text string) {
+		labels, err := ReadLabels(strings.NewReader(text))
+		if (err == nil) != (len(labels) > 0) {
+			t.Fatalf("%d labels and error %v", len(labels), err)
+		}
+		for _, label := range labels {
+			if label == "" || !utf8.ValidString(label) {
+				t.Fatalf("label %q", label)
+			}
+		}
+	})
+}
