@@ -17,7 +17,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo check-demo test lint bench clean env
+.PHONY: help deps build demo check-demo test lint bench clean env ptx ptx-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -62,6 +62,13 @@ $(tools)/staticcheck-%:
 
 $(tools)/gofumpt-%:
 	GOFLAGS= GOBIN=$(tools) go install mvdan.cc/gofumpt@$* && mv $(tools)/gofumpt $@
+
+ptx: ## compile the CUDA kernels to the PTX that is committed
+	CLANG=$(clang) engine/preprocess/kernels
+
+ptx-check:
+	@fresh=$$(mktemp); trap 'rm -f "$$fresh"' EXIT; CLANG=$(clang) engine/preprocess/kernels "$$fresh"; \
+		cmp -s "$$fresh" engine/preprocess/kernels.ptx || { echo "kernels.ptx does not belong to its source: make ptx"; exit 1; }
 
 $(deps)/lib/libcuda.a: $(wildcard engine/cuda/trampoline/*)
 	@CC="$(CC)" AR="$(AR)" engine/cuda/trampoline/build $@

@@ -1,5 +1,5 @@
-// Arguments of the CUDA kernels: addresses are device addresses, nothing is a pointer of the host. Go's LetterboxArguments and
-// FilterArguments have the same layout.
+// Arguments of the CUDA kernels: addresses are device addresses, nothing is a pointer of the host. LetterboxArguments and
+// FilterArguments of the Go package have the same layout.
 #ifndef EDGE_INFER_PREPROCESS_ARGUMENTS_H_
 #define EDGE_INFER_PREPROCESS_ARGUMENTS_H_
 
@@ -15,10 +15,9 @@ typedef struct {
     int32_t channels;  // 3 (R, G, B) or 1 (gray)
     int32_t half;      // elements are binary16 instead of binary32
     int32_t source_width, source_height;
-    int32_t width, height;                // of the input
-    int32_t left, top;                    // where the resized picture starts in it
-    int32_t inner_width, inner_height;    // of the resized picture
-    float inverse_width, inverse_height;  // 1 / (2 * inner_width), 1 / (2 * inner_height)
+    int32_t width, height;              // of the input
+    int32_t left, top;                  // where the resized picture starts in it
+    int32_t inner_width, inner_height;  // of the resized picture
 } ei_letterbox_arguments;
 
 typedef struct {

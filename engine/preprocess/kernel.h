@@ -38,6 +38,12 @@ EI_DEVICE int ei_round(float v) {  // to nearest, ties to even
     return result;
 }
 
+// 1 / v, rounded to nearest but for the last bit: one Newton step on the hardware's estimate.
+EI_DEVICE float ei_inverse(float v) {
+    const float estimate = __nvvm_rcp_approx_ftz_f(v);
+    return __nvvm_fma_rn_f(estimate, __nvvm_fma_rn_f(-v, estimate, 1.0f), estimate);
+}
+
 EI_DEVICE uint16_t ei_to_half(float v) {
     uint16_t half;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(v));
@@ -94,6 +100,8 @@ static inline uint32_t ei_funnel(uint32_t low, uint32_t high, uint32_t shift) {
 }
 
 static inline int ei_round(float v) { return (int)lrintf(v); }
+
+static inline float ei_inverse(float v) { return 1 / v; }
 
 static inline uint32_t ei_bits(float v) {
     uint32_t bits;

@@ -14,28 +14,47 @@ namespace {
 
 enum { ONE = 2048 };  // weights have 11 bits
 
+// position is where an output position's centre lies in the source: the sample before it, the one after it, and their weights.
 struct position {
-    int first;   // of two neighbouring source samples
-    int a0, a1;  // their weights
+    int first, second;
+    int a0, a1;
 };
 
-// place finds the source samples of output position i: the centre is ((2 i + 1) source - inner) / (2 inner), in integers but for the
-// quotient's first guess; inverse is 1 / (2 inner). As on the CPU the last sample is expressed as the second of two, so that both exist
-// unless the side is 1.
-EI_DEVICE position place(int i, int source, int inner, float inverse) {
+// place computes the centre, ((2 i + 1) source - inner) / (2 inner), in integers but for the quotient's first guess. The samples may lie
+// outside the picture by one.
+EI_DEVICE position place(int i, int source, int inner) {
     const int whole = 2 * inner, distance = (2 * i + 1) * source - inner;
+    const float inverse = ei_inverse((float)whole);
     int first = (int)((float)distance * inverse), rest = distance - first * whole;
-    if (rest < 0) {
-        first--;
-        rest += whole;
-    } else if (rest >= whole) {
-        first++;
-        rest -= whole;
-    }
-    if (distance < 0) return {0, ONE, 0};
-    if (first >= source - 1) return source > 1 ? position{source - 2, 0, ONE} : position{0, ONE, 0};
-    const float fraction = (float)rest * inverse;
-    return {first, ei_round((1.0f - fraction) * ONE), ei_round(fraction * ONE)};
+    const int correction = (rest >= whole) - (rest < 0);
+    first += correction;
+    rest -= correction * whole;
+    // The CPU has the centre as one binary32 number, whose fraction has fewer bits the further right it is.
+    const float fraction = ((float)first + (float)rest * inverse) - (float)first;
+    return {first, first + 1, ei_round((1.0f - fraction) * ONE), ei_round(fraction * ONE)};
+}
+
+EI_DEVICE int clamp(int i, int size) { return i < 0 ? 0 : i < size ? i : size - 1; }
+
+// place_row keeps the weights beyond the outermost centres and repeats the row, as OpenCV does. A row without weight is not read: where the
+// height is an odd multiple of the output's that halves the traffic.
+EI_DEVICE position place_row(int i, int source, int inner) {
+    position p = place(i, source, inner);
+    p.first = clamp(p.first, source);
+    p.second = p.a1 == 0 ? p.first : clamp(p.second, source);
+    return p;
+}
+
+// place_column lets the outermost sample count alone there. At the right end it is the second of its pair, so that both are inside unless
+// the picture is one pixel wide.
+EI_DEVICE position place_column(int i, int source, int inner) {
+    position p = place(i, source, inner);
+    const int last = source > 1 ? source - 2 : 0;
+    const bool before = p.first < 0, after = p.first >= source - 1;
+    p.a1 = before ? 0 : after ? (source > 1 ? ONE : 0) : p.a1;
+    p.a0 = before || after ? ONE - p.a1 : p.a0;
+    p.first = before ? 0 : after ? last : p.first;
+    return p;
 }
 
 struct bytes8 {
@@ -82,7 +101,7 @@ EI_DEVICE void neighbours(const ei_letterbox_arguments &a, uint32_t x, uint32_t 
     }
     if (FORMAT == EI_BGR) {
         const bytes8 p = load8<3>(a, row + (a.format == EI_BGRX ? 4 : 3) * x);
-        const uint32_t next = a.format == EI_BGRX ? p.high : ei_funnel(p.low, p.high, 24);
+        const uint32_t third = ei_funnel(p.low, p.high, 24), next = a.format == EI_BGRX ? p.high : third;
         *first = {byte_of(p.low, 0), byte_of(p.low, 1), byte_of(p.low, 2)};
         *second = {byte_of(next, 0), byte_of(next, 1), byte_of(next, 2)};
     } else {
@@ -93,7 +112,7 @@ EI_DEVICE void neighbours(const ei_letterbox_arguments &a, uint32_t x, uint32_t 
             chroma = load8<2>(a, a.source + (uint64_t)((uint32_t)a.source_height + (y >> 1)) * (uint32_t)a.stride + 2 * (x >> 1)).low;
         } else {
             const bytes8 p = load8<3>(a, row + 4 * (x >> 1));  // Y U Y V Y U Y V
-            luma = odd ? (p.low >> 16 & 255) | p.high << 8 : (p.low & 255) | p.low >> 8;
+            luma = odd ? (p.low >> 16 & 255) | p.high << 8 : (p.low & 255) | (p.low >> 8 & 0xff00);
             chroma = (p.low >> 8 & 255) | (p.low >> 16 & 0xff00) | (p.high & 0xff00) << 8 | (p.high & 0xff000000);
         }
         const uint32_t next = odd ? chroma >> 16 : chroma;
@@ -108,23 +127,29 @@ EI_DEVICE int across(int first, int second, const position &x) { return (first *
 
 EI_DEVICE int down(int upper, int lower, const position &y) { return (((y.a0 * upper) >> 16) + ((y.a1 * lower) >> 16) + 2) >> 2; }
 
-EI_DEVICE void put(const ei_letterbox_arguments &a, int channel, uint64_t at, int level) {
-    const uint64_t element = (uint64_t)channel * (uint32_t)a.width * (uint32_t)a.height + at;
-    const float value = (float)level * EI_LEVEL;
-    if (a.half) {
-        ((EI_GLOBAL uint16_t *)a.output)[element] = ei_to_half(value);
-    } else {
-        ((EI_GLOBAL float *)a.output)[element] = value;
+EI_DEVICE void put(EI_GLOBAL float *at, int level) { *at = (float)level * EI_LEVEL; }
+EI_DEVICE void put(EI_GLOBAL uint16_t *at, int level) { *at = ei_to_half((float)level * EI_LEVEL); }
+
+// write stores a pixel's channels in their planes, R first.
+template <typename ELEMENT>
+EI_DEVICE void write(const ei_letterbox_arguments &a, int x, int y, const pixel &p) {
+    const uint64_t plane = (uint64_t)(uint32_t)a.width * (uint32_t)a.height;
+    EI_GLOBAL ELEMENT *at = (EI_GLOBAL ELEMENT *)a.output + (uint64_t)y * (uint32_t)a.width + (uint32_t)x;
+    if (a.channels == 1) {
+        put(at, p.b);
+        return;
     }
+    put(at, p.r);
+    put(at + plane, p.g);
+    put(at + 2 * plane, p.b);
 }
 
-// sample has no branch, so that all loads of a thread can start before the first is needed. A row without weight is not read: where the
-// height is an odd multiple of the output's that halves the traffic.
+// sample has no branch, so that all loads of a thread can start before the first is needed.
 template <int FORMAT>
 EI_DEVICE pixel sample(const ei_letterbox_arguments &a, const position &px, const position &py) {
     pixel upper[2], lower[2];
     neighbours<FORMAT>(a, (uint32_t)px.first, (uint32_t)py.first, &upper[0], &upper[1]);
-    neighbours<FORMAT>(a, (uint32_t)px.first, (uint32_t)py.first + (py.a1 != 0), &lower[0], &lower[1]);
+    neighbours<FORMAT>(a, (uint32_t)px.first, (uint32_t)py.second, &lower[0], &lower[1]);
     return {down(across(upper[0].b, upper[1].b, px), across(lower[0].b, lower[1].b, px), py),
             down(across(upper[0].g, upper[1].g, px), across(lower[0].g, lower[1].g, px), py),
             down(across(upper[0].r, upper[1].r, px), across(lower[0].r, lower[1].r, px), py)};
@@ -136,13 +161,12 @@ EI_DEVICE void letterbox_thread(const ei_letterbox_arguments &a) {
     if (y >= a.height) return;
     pixel p[EI_COLUMNS];
     if (y >= a.top && y < a.top + a.inner_height) {
-        const position py = place(y - a.top, a.source_height, a.inner_height, a.inverse_height);
+        const position py = place_row(y - a.top, a.source_height, a.inner_height);
         // Columns outside the picture read its nearest one.
         position px[EI_COLUMNS];
         EI_UNROLL
         for (int i = 0; i < EI_COLUMNS; i++) {
-            const int x = start + 32 * i - a.left;
-            px[i] = place(x < 0 ? 0 : x < a.inner_width ? x : a.inner_width - 1, a.source_width, a.inner_width, a.inverse_width);
+            px[i] = place_column(clamp(start + 32 * i - a.left, a.inner_width), a.source_width, a.inner_width);
         }
         EI_UNROLL
         for (int i = 0; i < EI_COLUMNS; i++) p[i] = sample<FORMAT>(a, px[i], py);
@@ -152,13 +176,10 @@ EI_DEVICE void letterbox_thread(const ei_letterbox_arguments &a) {
         const int x = start + 32 * i;
         if (x >= a.width) return;
         if (y < a.top || y >= a.top + a.inner_height || x < a.left || x >= a.left + a.inner_width) p[i] = {114, 114, 114};
-        const uint64_t at = (uint64_t)y * (uint32_t)a.width + (uint32_t)x;
-        if (a.channels == 1) {
-            put(a, 0, at, p[i].b);
+        if (a.half) {
+            write<uint16_t>(a, x, y, p[i]);
         } else {
-            put(a, 0, at, p[i].r);
-            put(a, 1, at, p[i].g);
-            put(a, 2, at, p[i].b);
+            write<float>(a, x, y, p[i]);
         }
     }
 }
