@@ -3,6 +3,7 @@ package onnxruntime
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	ort "github.com/yalue/onnxruntime_go"
@@ -159,7 +160,8 @@ func (s *slot) runUnbound(r *request) error {
 	allocated := make([]ort.Value, len(s.engine.model.Outputs))
 	defer func() {
 		for _, value := range allocated {
-			if value != nil {
+			// A scalar output, which the binding cannot hold, comes as an interface around a nil pointer.
+			if value != nil && !reflect.ValueOf(value).IsNil() {
 				_ = value.Destroy() // always nil
 			}
 		}
