@@ -86,6 +86,13 @@ func (b *Builder) Ints(name string, values ...int64) string {
 	return name
 }
 
+// Scalar adds an int64 initializer without dimensions.
+func (b *Builder) Scalar(name string, value int64) string {
+	name = b.unique(name)
+	b.graph.Initializer = append(b.graph.Initializer, onnx.NewInts(name, []int64{value}))
+	return name
+}
+
 // Floats adds a float32 initializer.
 func (b *Builder) Floats(name string, values []float32, dims ...int64) string {
 	name = b.unique(name)

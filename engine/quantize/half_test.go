@@ -1,0 +1,183 @@
+package quantize_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// picture is a random network input.
+func picture(side int) []float32 {
+	random := rand.New(rand.NewPCG(7, 7))
+	values := make([]float32, 3*side*side)
+	for i := range values {
+		values[i] = random.Float32()
+	}
+	return values
+}
+
+// apart is the largest difference of two lists.
+func apart(t *testing.T, a, b []float32) (largest float64) {
+	t.Helper()
+	require.Len(t, b, len(a))
+	for i := range a {
+		require.False(t, math.IsNaN(float64(b[i])))
+		largest = max(largest, math.Abs(float64(a[i]-b[i])))
+	}
+	return largest
+}
+
+func TestHalfOfPublishedNetworks(t *testing.T) {
+	const side = 64
+	for name, m := range map[string]*onnx.Model{
+		"v8": yolo(testnet.YOLO{}).V8(), "v11": yolo(testnet.YOLO{Dynamic: true}).V11(), "norms": yolo(testnet.YOLO{Norms: true, Wide: 8}).V11(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := run(t, m, picture(side), 1, 3, side, side)["output0"]
+			half := m.Clone()
+			report, err := quantize.ToHalf(half, quantize.HalfOptions{})
+			require.NoError(t, err)
+			assert.Greater(t, report.Half, 150)
+			assert.Equal(t, "decodes the head's outputs", report.Full[nodeBefore(m, "output0")], "%v", report.Full)
+			got := run(t, half, picture(side), 1, 3, side, side)["output0"]
+			anchors := side*side/64 + side*side/256 + side*side/1024
+			assert.Less(t, apart(t, want[:4*anchors], got[:4*anchors]), 2.0, "boxes in pixels")
+			assert.Less(t, apart(t, want[4*anchors:], got[4*anchors:]), 0.03, "scores")
+
+			before, err := m.Bytes()
+			require.NoError(t, err)
+			after, err := half.Bytes()
+			require.NoError(t, err)
+			assert.Less(t, float64(len(after)), 0.6*float64(len(before)), "weights take half of the bytes")
+		})
+	}
+}
+
+func TestHalfInputsAndOutputs(t *testing.T) {
+	m := yolo(testnet.YOLO{Wide: 4}).V8()
+	_, err := quantize.ToHalf(m, quantize.HalfOptions{ConvertIO: true, ConvertTail: true})
+	require.NoError(t, err)
+	inputs, err := m.Inputs()
+	require.NoError(t, err)
+	outputs, err := m.Outputs()
+	require.NoError(t, err)
+	assert.Equal(t, engine.Float16, inputs[0].Type)
+	assert.Equal(t, engine.Float16, outputs[0].Type)
+	assert.Zero(t, m.Operators()["Cast"], "all of it is float16")
+	data, err := m.Bytes()
+	require.NoError(t, err)
+	e, err := open(data)
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+
+	m = yolo(testnet.YOLO{Wide: 4}).V8()
+	_, err = quantize.ToHalf(m, quantize.HalfOptions{ConvertTail: true})
+	require.NoError(t, err)
+	assert.Equal(t, 2, m.Operators()["Cast"], "one at the input, one at the output")
+}
+
+// small is a network of one convolution and what the test needs around it.
+func small(weights []float32, around func(b *testnet.Builder, x string) string) *onnx.Model {
+	b := testnet.NewBuilder(1)
+	x := b.Input("x", 1, 1, 4, 4)
+	w := b.Floats("w", weights, int64(len(weights)), 1, 1, 1)
+	y := b.Node("Conv", "conv", []string{x, w})
+	if around != nil {
+		y = around(b, y)
+	}
+	y = b.Node("Conv", "last", []string{y, b.Random("v", 0, 1, 2, int64(len(weights)), 1, 1)})
+	b.Output(b.Rename(y, "y"), 1, 2, -1, -1)
+	return b.Model(17)
+}
+
+func TestHalfReportsWhatItLoses(t *testing.T) {
+	m := small([]float32{1e-9, -1e-9, 1e-6, 0.5, 0}, nil)
+	report, err := quantize.ToHalf(m, quantize.HalfOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, []quantize.HalfTensor{{Name: "w", Elements: 5, Underflows: 2, Subnormals: 1, Largest: 0.5}}, report.Tensors)
+
+	// Weights that float16 cannot hold keep their layer in float32 instead of being cut.
+	m = small([]float32{70000, 1}, nil)
+	report, err = quantize.ToHalf(m, quantize.HalfOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"conv/Conv": "weights beyond float16 in w"}, report.Full)
+	input := []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+	assert.Len(t, run(t, m, input, 1, 1, 4, 4)["y"], 32)
+
+	m = small([]float32{1, 1}, nil)
+	report, err = quantize.ToHalf(m, quantize.HalfOptions{Ranges: quantize.Ranges{"conv/Conv_output_0": {Max: 1e5}}, Keep: []string{"last/*"}})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"conv/Conv": "measured values beyond float16 in conv/Conv_output_0", "last/Conv": "asked for"}, report.Full)
+
+	_, err = quantize.ToHalf(small([]float32{1}, nil), quantize.HalfOptions{Keep: []string{"nowhere"}})
+	assert.EqualError(t, err, `quantize fp16: "nowhere" names no node of the model (give a node's name, a pattern such as /model.22/*/conv/Conv, or an operator such as MatMul)`)
+}
+
+// Sizes that a network computes from its input's shape stay exact, a Resize's scales stay float32, and an output that float16 nodes read keeps its name.
+func TestHalfKeepsTypesThatOperatorsFix(t *testing.T) {
+	m := small([]float32{1, 2}, func(b *testnet.Builder, x string) string {
+		shape := b.Node("Shape", "shape", []string{x})
+		sides := b.Node("Cast", "sides", []string{b.Node("Slice", "sides", []string{shape, b.Ints("two", 2), b.Ints("four", 4)})}, onnx.Int("to", int64(onnx.TensorProto_FLOAT)))
+		twice := b.Node("Floor", "twice", []string{b.Node("Mul", "twice", []string{sides, b.Floats("factor", []float32{2})})})
+		size := b.Node("Cast", "size", []string{twice}, onnx.Int("to", int64(onnx.TensorProto_INT64)))
+		all := b.Node("Concat", "all", []string{b.Node("Slice", "head", []string{shape, b.Ints("zero", 0), b.Ints("end", 2)}), size}, onnx.Int("axis", 0))
+		y := b.Node("Resize", "resize", []string{x, "", "", all}, onnx.String("mode", "nearest"))
+		y = b.Node("Resize", "scaled", []string{y, "", b.Floats("scales", []float32{1, 1, 0.5, 0.5}, 4)}, onnx.String("mode", "nearest"))
+		b.Output(y, -1, 2, -1, -1)
+		return y
+	})
+	input := []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+	want := run(t, m, input, 1, 1, 4, 4)
+	half := m.Clone()
+	report, err := quantize.ToHalf(half, quantize.HalfOptions{ConvertTail: true})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"sides/Cast": "computes sizes", "twice/Mul": "computes sizes", "twice/Floor": "computes sizes", "size/Cast": "computes sizes"}, report.Full)
+	got := run(t, half, input, 1, 1, 4, 4)
+	for name, values := range want {
+		assert.Less(t, apart(t, values, got[name]), 0.05, name)
+	}
+}
+
+// INT8 with float16 between: the one file that a strongly typed TensorRT needs.
+func TestHalfOfQuantizedModel(t *testing.T) {
+	const side = 64
+	m := yolo(testnet.YOLO{}).V8()
+	_, p := plan(t, m, quantize.Options{Method: quantize.MinMax})
+	int8, err := p.Apply(uniform(p, 6))
+	require.NoError(t, err)
+	want := run(t, int8, picture(side), 1, 3, side, side)["output0"]
+	for _, opset := range []int{17, 19} {
+		mixed := int8.Clone()
+		require.NoError(t, mixed.RaiseOpset(opset))
+		report, err := quantize.ToHalf(mixed, quantize.HalfOptions{})
+		require.NoError(t, err)
+		casts := mixed.Operators()["Cast"]
+		if opset == 19 {
+			assert.LessOrEqual(t, casts, 8, "scales are float16 too, so only input and decoding need casts")
+			for _, tensor := range report.Tensors {
+				assert.Zero(t, tensor.Overflows, tensor.Name)
+			}
+		} else {
+			assert.Greater(t, casts, 60)
+		}
+		got := run(t, mixed, picture(side), 1, 3, side, side)["output0"]
+		sum, size := 0.0, 0.0
+		for i := range want {
+			sum += math.Pow(float64(want[i]-got[i]), 2)
+			size += math.Pow(float64(want[i]), 2)
+		}
+		assert.Less(t, sum/size, 0.01, "opset %d", opset)
+	}
+}
+
+// nodeBefore is the name of the node that gives a tensor.
+func nodeBefore(m *onnx.Model, tensor string) string {
+	return onnx.NewIndex(m.Proto.Graph).Producer[tensor].GetName()
+}
