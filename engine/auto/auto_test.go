@@ -123,6 +123,24 @@ func TestOpenStopsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+func TestLibraryNeedsItsEngine(t *testing.T) {
+	var seen string
+	candidates := []auto.Candidate{works("tensorrt", "tensorrt"), {
+		Engine: "onnxruntime", Title: "ort",
+		Open: func(_ context.Context, _ string, o engine.Options) (engine.Engine, error) {
+			seen = o.Library
+			return fake{}, nil
+		},
+	}}
+	options, log := engine.Options{Library: "/lib/some.so"}, slog.New(slog.DiscardHandler)
+	_, err := auto.Open(t.Context(), options, auto.Choice{Engine: "onnxruntime", Candidates: candidates}, log)
+	require.NoError(t, err)
+	assert.Equal(t, "/lib/some.so", seen)
+	_, err = auto.Open(t.Context(), options, auto.Choice{Candidates: candidates}, log)
+	require.EqualError(t, err,
+		"engine open: library /lib/some.so is named, but not the engine it belongs to (name the engine as well: tensorrt, onnxruntime)")
+}
+
 func TestReport(t *testing.T) {
 	report, err := auto.Report(engine.Options{}, auto.Choice{Candidates: []auto.Candidate{
 		fails("tensorrt", "tensorrt", missing), works("onnxruntime", "ort"), works("other", "other"), only(works("triton", "triton")),

@@ -3,9 +3,12 @@ package auto
 
 import (
 	"context"
+	"errors"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/cuda"
 	"github.com/edge-infer/edge-infer/engine/onnxruntime"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
 // Candidate is one way to run a model.
@@ -26,9 +29,29 @@ type Candidate struct {
 // Candidates lists the backends of this program, best first.
 func Candidates() []Candidate {
 	return []Candidate{
+		{
+			Engine: "tensorrt", Title: "tensorrt",
+			Open: func(_ context.Context, _ string, options engine.Options) (engine.Engine, error) {
+				return tensorrt.Open(options)
+			},
+			Find: findTensorRT,
+		},
 		onnxRuntime("onnxruntime on CUDA", engine.CUDA),
 		onnxRuntime("onnxruntime on the CPU", engine.CPU),
 	}
+}
+
+// findTensorRT needs a GPU first: TensorRT does not load without its driver.
+func findTensorRT(options engine.Options) (path, version string, err error) {
+	device, err := cuda.Open(options.Device)
+	if err != nil {
+		return "", "", err
+	}
+	library, err := tensorrt.OpenLibrary(tensorrt.LibraryOptions{Path: options.Library})
+	if err != nil {
+		return "", "", errors.Join(err, device.Close())
+	}
+	return library.Path, library.Version.String(), device.Close()
 }
 
 func onnxRuntime(title string, provider engine.Provider) Candidate {

@@ -24,7 +24,7 @@ type Choice struct {
 // error, when none takes it, is an *engine.Error that tells all the reasons. A broken model file ends the search at once, because no backend
 // would read it.
 func Open(ctx context.Context, options engine.Options, choice Choice, logger *slog.Logger) (engine.Engine, error) {
-	candidates, address, err := choice.candidates(options.Provider)
+	candidates, address, err := choice.candidates(options)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func Open(ctx context.Context, options engine.Options, choice Choice, logger *sl
 }
 
 // candidates returns those that the choice allows, in their order.
-func (c Choice) candidates(provider engine.Provider) (allowed []Candidate, address string, err error) {
+func (c Choice) candidates(options engine.Options) (allowed []Candidate, address string, err error) {
 	all := c.Candidates
 	if all == nil {
 		all = Candidates()
@@ -71,7 +71,7 @@ func (c Choice) candidates(provider engine.Provider) (allowed []Candidate, addre
 			continue
 		}
 		named = true
-		if provider == "" || candidate.Provider == "" || candidate.Provider == provider {
+		if options.Provider == "" || candidate.Provider == "" || candidate.Provider == options.Provider {
 			allowed = append(allowed, candidate)
 		}
 	}
@@ -81,9 +81,14 @@ func (c Choice) candidates(provider engine.Provider) (allowed []Candidate, addre
 			Op: "open", Backend: "engine", Kind: engine.ErrUnsupported, Message: fmt.Sprintf("%q is no engine", c.Engine),
 			Hint: "use " + strings.Join(known, ", "),
 		}
+	case automatic && options.Library != "":
+		err = &engine.Error{
+			Op: "open", Backend: "engine", Kind: engine.ErrUnsupported, Message: fmt.Sprintf("library %s is named, but not the engine it belongs to", options.Library),
+			Hint: "name the engine as well: " + strings.Join(known[1:], ", "),
+		}
 	case len(allowed) == 0:
 		err = &engine.Error{
-			Op: "open", Backend: "engine", Kind: engine.ErrUnsupported, Message: fmt.Sprintf("no engine has the provider %q", provider),
+			Op: "open", Backend: "engine", Kind: engine.ErrUnsupported, Message: fmt.Sprintf("no engine has the provider %q", options.Provider),
 			Hint: fmt.Sprintf("use %s or %s", engine.CPU, engine.CUDA),
 		}
 	}

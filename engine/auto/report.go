@@ -16,7 +16,7 @@ type Backend struct {
 // Report looks for every backend and says which one Open would take for a model that all of them run. It opens no model; backends that can
 // only be told by connecting to them are left out.
 func Report(options engine.Options, choice Choice) ([]Backend, error) {
-	candidates, _, err := choice.candidates(options.Provider)
+	candidates, _, err := choice.candidates(options)
 	if err != nil {
 		return nil, err
 	}
