@@ -67,12 +67,17 @@ func (b *Broker) Open() error {
 		return fmt.Errorf("open embedded broker: %w", err)
 	}
 	b.server, b.address = server, listener.Address()
-	if host, _, err := net.SplitHostPort(b.address); err == nil && b.User == "" && config.TLSConfig == nil {
-		if ip := net.ParseIP(host); ip != nil && !ip.IsLoopback() {
-			b.Logger.Warn("embedded broker takes anyone on the network, set a user and password", "address", b.address)
-		}
+	if b.User == "" && b.TLS.CAFile == "" && !loopback(b.address) {
+		b.Logger.Warn("embedded broker takes anyone on the network, set a user and password", "address", b.address)
 	}
 	return nil
+}
+
+// loopback reports whether only this machine reaches an address.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
 }
 
 // Addr is host:port of the listener, with the port that was chosen when Address asked for port 0. It is valid after Open.

@@ -100,7 +100,9 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 		return a.Detections.Queued+a.State.Queued+a.Events.Queued == 0
 	}, patience, time.Millisecond)
 	seen := map[string]int{}
-	require.Eventually(t, func() bool { return sub.last("edge-infer/gate/error") != "" && len(sub.messages("edge-infer/gate/cam \"1\"___/events")) == len(events) },
+	require.Eventually(t, func() bool {
+		return sub.last("edge-infer/gate/error") != "" && len(sub.messages("edge-infer/gate/cam \"1\"___/events")) == len(events)
+	},
 		patience, time.Millisecond)
 	sub.mu.Lock()
 	defer sub.mu.Unlock()

@@ -257,6 +257,9 @@ type flight struct {
 	event uint64 // number of the event, 0 for none
 }
 
+// pacingSlack is how much of the replay's time may be caught up at once, because timers fire late.
+const pacingSlack = 20 * time.Millisecond
+
 // sendReliable publishes the QoS 1 slots and then the events, with at most Window of them unacknowledged.
 func (s *session) sendReliable() {
 	c := s.client
@@ -319,7 +322,10 @@ func (s *session) sendReliable() {
 			if event.number <= s.mark {
 				event.markReplayed()
 				*buffer = event.buffer
-				paced = now.Add(c.replayGap)
+				if floor := now.Add(-pacingSlack); paced.Before(floor) {
+					paced = floor
+				}
+				paced = paced.Add(c.replayGap)
 			}
 			if !send(publication{event.topic, false, event.payload}, flight{sent: now, event: event.number}) {
 				return
