@@ -1,0 +1,145 @@
+package zone
+
+import "time"
+
+// Counter names what a number counts.
+type Counter string
+
+// The counters.
+const (
+	Present  Counter = "present"  // objects on the picture, by label
+	Occupied Counter = "occupied" // objects in a zone, by label
+	Entered  Counter = "entered"  // entries into a zone since the last reset, by label
+	Inward   Counter = "in"       // crossings of a line since the last reset, by label
+	Outward  Counter = "out"
+)
+
+// Change is a counter with a new value.
+type Change struct {
+	Counter Counter
+	Place   int // number of the zone or line in the configuration, -1 for Present
+	Class   int
+	Value   int
+}
+
+// ZoneCount is the state of a zone. Slices are by class.
+type ZoneCount struct {
+	Occupied, Entered []int
+	// Visits and Dwell are the number of stays that are over and their sum.
+	Visits int
+	Dwell  time.Duration
+}
+
+// LineCount is the state of a line, by class.
+type LineCount struct{ In, Out []int }
+
+// counts keeps the present numbers and those that were reported last, in one row per counter.
+type counts struct {
+	classes, zones, lines int
+	now, told             []int
+	visits                []int
+	dwell                 []time.Duration
+}
+
+func (c *counts) open(classes, zones, lines int) {
+	*c = counts{classes: classes, zones: zones, lines: lines}
+	rows := 1 + 2*zones + 2*lines
+	c.now, c.told = make([]int, rows*classes), make([]int, rows*classes)
+	c.visits, c.dwell = make([]int, zones), make([]time.Duration, zones)
+}
+
+// The rows: present, then occupied and entered of each zone, then in and out of each line.
+func (c *counts) row(i int) []int    { return c.now[i*c.classes : (i+1)*c.classes] }
+func (c *counts) occupied(z int) int { return 1 + 2*z }
+func (c *counts) inward(l int) int   { return 1 + 2*c.zones + 2*l }
+
+func (c *counts) add(row, class int) {
+	if class >= 0 && class < c.classes {
+		c.now[row*c.classes+class]++
+	}
+}
+
+func (c *counts) enter(zone, class int) { c.add(c.occupied(zone)+1, class) }
+
+func (c *counts) leave(zone int, dwell time.Duration) {
+	c.visits[zone]++
+	c.dwell[zone] += dwell
+}
+
+func (c *counts) cross(line, class int, direction Direction) {
+	row := c.inward(line)
+	if direction == Out {
+		row++
+	}
+	c.add(row, class)
+}
+
+// reset sets what counts up back to 0; what counts who is there stays.
+func (c *counts) reset() {
+	for z := range c.zones {
+		clear(c.row(c.occupied(z) + 1))
+	}
+	for l := range c.lines {
+		clear(c.row(c.inward(l)))
+		clear(c.row(c.inward(l) + 1))
+	}
+	clear(c.visits)
+	clear(c.dwell)
+}
+
+// report counts who is there anew, which follows every change of class, and lists what differs from the last report.
+func (c *counts) report(a *Analytics) {
+	clear(c.row(0))
+	for z := range c.zones {
+		clear(c.row(c.occupied(z)))
+	}
+	for _, o := range a.objects {
+		if !o.announced {
+			continue
+		}
+		// A lost object still counts until its track ends: it is hidden, and the number would flicker.
+		c.add(0, o.Class)
+		for _, z := range o.Zones {
+			c.add(c.occupied(z), o.Class)
+		}
+	}
+	for i, value := range c.now {
+		if value == c.told[i] {
+			continue
+		}
+		c.told[i] = value
+		row, class := i/c.classes, i%c.classes
+		change := Change{Counter: Present, Place: -1, Class: class, Value: value}
+		switch at := row - 1; {
+		case at < 0:
+		case at < 2*c.zones:
+			change.Counter, change.Place = [...]Counter{Occupied, Entered}[at%2], at/2
+		default:
+			at -= 2 * c.zones
+			change.Counter, change.Place = [...]Counter{Inward, Outward}[at%2], at/2
+		}
+		a.result.Changes = append(a.result.Changes, change)
+	}
+}
+
+// Recount makes the next Update report every counter that is not 0, for a broker that has lost its retained messages.
+func (a *Analytics) Recount() { clear(a.counts.told) }
+
+// Reset sets the counts of lines and of entries back to 0; the next Update reports it.
+func (a *Analytics) Reset() { a.counts.reset() }
+
+// Present is the number of objects on the picture, by class. The slice is the analytics' own, valid until the next Update; so are those of
+// Zone and Line.
+func (a *Analytics) Present() []int { return a.counts.row(0) }
+
+// Zone is the count of the zone with that number.
+func (a *Analytics) Zone(zone int) ZoneCount {
+	row := a.counts.occupied(zone)
+	return ZoneCount{Occupied: a.counts.row(row), Entered: a.counts.row(row + 1), Visits: a.counts.visits[zone], Dwell: a.counts.dwell[zone]}
+}
+
+// Line is the count of the line with that number.
+func (a *Analytics) Line(line int) LineCount {
+	row := a.counts.inward(line)
+	return LineCount{In: a.counts.row(row), Out: a.counts.row(row + 1)}
+}

@@ -1,0 +1,127 @@
+package zone
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Filter says which detections are looked at.
+type Filter struct {
+	// Labels are the objects that are looked at, all when empty.
+	Labels []string `json:"labels" yaml:"labels"`
+	// Limits by label; "" is for all labels without own ones.
+	Limits map[string]Limits `json:"limits" yaml:"limits"`
+	// Masks are areas in which nothing is looked at: objects whose bottom centre lies in one do not exist.
+	Masks [][]Point `json:"masks" yaml:"masks"`
+}
+
+// Limits bound one label's detections; zero fields do not.
+type Limits struct {
+	// MinArea and MaxArea bound the box: a share of the picture up to 1, square pixels above.
+	MinArea float64 `json:"min_area" yaml:"min_area"`
+	MaxArea float64 `json:"max_area" yaml:"max_area"`
+	// MinRatio and MaxRatio bound width over height.
+	MinRatio float64 `json:"min_ratio" yaml:"min_ratio"`
+	MaxRatio float64 `json:"max_ratio" yaml:"max_ratio"`
+	// MinScore is the lowest score.
+	MinScore float32 `json:"min_score" yaml:"min_score"`
+}
+
+func (f *Filter) check(labels []string) error {
+	if err := checkLabels(f.Labels, labels); err != nil {
+		return err
+	}
+	for label, l := range f.Limits {
+		if label != "" && !slices.Contains(labels, label) {
+			return fmt.Errorf("limits for label %q, which the model does not have", label)
+		}
+		if !(l.MinArea >= 0 && l.MaxArea >= 0 && l.MinRatio >= 0 && l.MaxRatio >= 0 && l.MinScore >= 0 && l.MinScore <= 1) {
+			return fmt.Errorf("limits of label %q are out of range: %+v", label, l)
+		}
+		if (l.MaxArea > 0 && (l.MinArea <= 1) == (l.MaxArea <= 1) && l.MinArea > l.MaxArea) || (l.MaxRatio > 0 && l.MinRatio > l.MaxRatio) {
+			return fmt.Errorf("limits of label %q leave nothing: a minimum is above its maximum", label)
+		}
+	}
+	return nil
+}
+
+// classLimits are the limits of a class on a picture of known size.
+type classLimits struct {
+	wanted             bool
+	minArea, maxArea   float64
+	minRatio, maxRatio float64
+	minScore           float32
+}
+
+// prepare makes the table by class.
+func (f *Filter) prepare(labels []string, width, height float64) []classLimits {
+	table := make([]classLimits, len(labels))
+	set := classSet(f.Labels, labels)
+	pixels := func(area float64) float64 {
+		if area <= 1 {
+			return area * width * height
+		}
+		return area
+	}
+	for class, label := range labels {
+		l, ok := f.Limits[label]
+		if !ok {
+			l = f.Limits[""]
+		}
+		table[class] = classLimits{
+			wanted: has(set, class), minArea: pixels(l.MinArea), maxArea: orElse(pixels(l.MaxArea), math.Inf(1)),
+			minRatio: l.MinRatio, maxRatio: orElse(l.MaxRatio, math.Inf(1)), minScore: l.MinScore,
+		}
+	}
+	return table
+}
+
+func (l *classLimits) pass(d *postprocess.Detection) bool {
+	area, ratio := float64(d.Area()), float64(d.Width())/float64(d.Height())
+	return l.wanted && d.Score >= l.minScore && area >= l.minArea && area <= l.maxArea && ratio >= l.minRatio && ratio <= l.maxRatio
+}
+
+// Filter drops the detections that the configuration does not want, in place and in order, and returns the rest. Call it before the tracker.
+func (a *Analytics) Filter(detections []postprocess.Detection) []postprocess.Detection {
+	kept := detections[:0]
+	for i := range detections {
+		d := &detections[i]
+		if d.Class >= 0 && d.Class < len(a.limits) && !a.limits[d.Class].pass(d) {
+			continue
+		}
+		if d.Class < 0 || d.Class >= len(a.limits) {
+			if len(a.Config.Filter.Labels) > 0 {
+				continue
+			}
+		}
+		if a.masked(Bottom.of(d.Box)) {
+			continue
+		}
+		kept = append(kept, *d)
+	}
+	return kept
+}
+
+func (a *Analytics) masked(p Point) bool {
+	for _, mask := range a.masks {
+		if mask.contains(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// of is the anchor's place on a box.
+func (a Anchor) of(b postprocess.Box) Point {
+	p := Point{(float64(b.X1) + float64(b.X2)) / 2, float64(b.Y2)}
+	switch a {
+	case Centre:
+		p.Y = (float64(b.Y1) + float64(b.Y2)) / 2
+	case Top:
+		p.Y = float64(b.Y1)
+	}
+	return p
+}
