@@ -273,6 +273,7 @@ func (p *Pipeline) hand(index int, frame *capture.Frame, result *engine.Result, 
 	in.Camera, in.Seq, in.Time, in.Captured = camera.Name, frame.Seq, frame.Time, frame.Captured
 	in.Width, in.Height, in.Lossless = frame.Width, frame.Height, camera.Lossless
 	in.Latency = time.Duration(capture.Monotonic() - frame.Captured)
+	in.Frame = frame
 	for _, sink := range p.Sinks {
 		sink.Frame(in)
 	}

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"time"
 
+	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
@@ -15,6 +16,10 @@ type Inferred struct {
 	Width, Height int   // of the source picture in pixels
 	Latency       time.Duration
 	Detections    []postprocess.Detection
+	// Tracks are the followed objects as of this frame, lost ones with a predicted box; nil where nothing is tracked.
+	Tracks []postprocess.Track
+	// Frame holds the pixels.
+	Frame *capture.Frame
 	Labels        []string // by class number
 	// Lossless says that the camera waits for the consumer: a sink may block instead of dropping.
 	Lossless bool
