@@ -19,8 +19,8 @@ type Inferred struct {
 	// Tracks are the followed objects as of this frame, lost ones with a predicted box; nil where nothing is tracked.
 	Tracks []postprocess.Track
 	// Frame holds the pixels.
-	Frame *capture.Frame
-	Labels        []string // by class number
+	Frame  *capture.Frame
+	Labels []string // by class number
 	// Lossless says that the camera waits for the consumer: a sink may block instead of dropping.
 	Lossless bool
 }
