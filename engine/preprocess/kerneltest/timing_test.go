@@ -1,0 +1,199 @@
+package kerneltest
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/cuda"
+	"github.com/edge-infer/edge-infer/engine/preprocess"
+)
+
+func needsGPU(t *testing.T) {
+	t.Helper()
+	if os.Getenv(gpuEnvironment) == "" {
+		t.Skip("needs a GPU: set " + gpuEnvironment + "=1 on a machine that has one")
+	}
+}
+
+// launches is how many steps one timed graph has, and rotation through how many pictures they go, so that no cache holds them.
+const launches, rotation, replays = 100, 16, 20
+
+// time measures one step: a graph of launches steps is replayed, each replay timed by events. It returns the median.
+func (g *gpu) time(t *testing.T, step func(i int) error) time.Duration {
+	t.Helper()
+	graph, err := g.stream.Capture(func() error {
+		for i := range launches {
+			if err := step(i % rotation); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, graph.Close()) }()
+	start, err := g.NewEvent(cuda.Timing)
+	require.NoError(t, err)
+	defer start.Close()
+	end, err := g.NewEvent(cuda.Timing)
+	require.NoError(t, err)
+	defer end.Close()
+	var times []time.Duration
+	for i := range replays + 3 {
+		require.NoError(t, start.Record(g.stream))
+		require.NoError(t, graph.Launch(g.stream))
+		require.NoError(t, end.Record(g.stream))
+		require.NoError(t, end.Synchronize())
+		elapsed, err := end.Since(start)
+		require.NoError(t, err)
+		if i >= 3 { // the first ones warm up
+			times = append(times, elapsed/launches)
+		}
+	}
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+func (g *gpu) device(t *testing.T, size int) uint64 {
+	t.Helper()
+	memory, err := g.Alloc(size)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, memory.Free()) })
+	return memory.Address
+}
+
+// copyTime is what the device needs to read and write that many bytes together.
+func (g *gpu) copyTime(t *testing.T, bytes int) time.Duration {
+	t.Helper()
+	var from, to [rotation]uint64
+	for i := range rotation {
+		from[i], to[i] = g.device(t, bytes/2), g.device(t, bytes/2)
+	}
+	return g.time(t, func(i int) error { return g.stream.Copy(to[i], from[i], bytes/2) })
+}
+
+func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// The letterbox of a camera's picture is to take at most 20 us and at most twice a copy of the same bytes on an H200 (device memory).
+func TestLetterboxTime(t *testing.T) {
+	needsGPU(t)
+	g := open(t)
+	t.Logf("%+v", g.Facts())
+	const large = 1 << 30
+	bandwidth := 2 * large / g.copyTime(t, 2*large).Seconds()
+	t.Logf("device copy of 1 GiB: %.0f GB/s read and written", bandwidth/1e9)
+	for _, test := range []struct {
+		format        engine.PixelFormat
+		width, height int
+		element       engine.DataType
+	}{
+		{engine.BGR, 1920, 1080, engine.Float32},
+		{engine.BGR, 1920, 1080, engine.Float16},
+		{engine.BGRx, 1920, 1080, engine.Float32},
+		{engine.NV12, 1920, 1080, engine.Float32},
+		{engine.YUYV, 1920, 1080, engine.Float32},
+		{engine.GRAY8, 1920, 1080, engine.Float32},
+		{engine.BGR, 1280, 720, engine.Float32},
+		{engine.NV12, 1280, 720, engine.Float32},
+		{engine.BGR, 640, 480, engine.Float32},
+		{engine.BGR, 3840, 2160, engine.Float32},
+	} {
+		in := engine.PictureInput{Type: test.element, Channels: 3, Width: 640, Height: 640}
+		im := engine.Image{Width: test.width, Height: test.height, Stride: test.format.RowBytes(test.width), Format: test.format}
+		bytes := size(&im) + in.PictureBytes()
+		var device, mapped [rotation]preprocess.LetterboxArguments
+		for i := range rotation {
+			output := g.device(t, in.PictureBytes())
+			host := g.host(t, size(&im))
+			noise(host.Data, uint64(i))
+			source := g.device(t, size(&im))
+			require.NoError(t, g.stream.Copy(source, host.Address, size(&im)))
+			device[i], _ = preprocess.NewLetterboxArguments(&im, source, in, output)
+			mapped[i], _ = preprocess.NewLetterboxArguments(&im, host.Address, in, output)
+		}
+		launch := func(arguments *[rotation]preprocess.LetterboxArguments) func(int) error {
+			return func(i int) error { return g.stream.Launch(g.letterboxKernel(&arguments[i])) }
+		}
+		fromDevice, fromHost, copied := g.time(t, launch(&device)), g.time(t, launch(&mapped)), g.copyTime(t, bytes)
+		bound := float64(bytes) / bandwidth * 1e6
+		t.Logf("%-5v %4dx%-4d -> 640 %v: device memory %6.2f us, mapped %6.2f us; copy of the %.1f MB %.2f us (ratio %.2f), at full bandwidth %.2f us (ratio %.2f)",
+			test.format, test.width, test.height, test.element, microseconds(fromDevice), microseconds(fromHost), float64(bytes)/1e6,
+			microseconds(copied), fromDevice.Seconds()/copied.Seconds(), bound, microseconds(fromDevice)/bound)
+		if test.width == 1920 {
+			assert.LessOrEqual(t, fromDevice, 20*time.Microsecond)
+			assert.LessOrEqual(t, fromDevice.Seconds(), 2*copied.Seconds())
+		}
+	}
+}
+
+func TestFilterTime(t *testing.T) {
+	needsGPU(t)
+	g := open(t)
+	for _, test := range []struct {
+		name string
+		head head
+	}{
+		{"v8 8400x80", head{pictures: 1, anchors: 8400, classes: 80}},
+		{"v8 8400x80 half", head{pictures: 1, anchors: 8400, classes: 80, half: true}},
+		{"v8 8400x80 batch 8", head{pictures: 8, anchors: 8400, classes: 80}},
+		{"v8 8400x5", head{pictures: 1, anchors: 8400, classes: 5}},
+		{"v5 25200x80", head{pictures: 1, anchors: 25200, classes: 80, objectness: true}},
+	} {
+		h := test.head
+		h.fill(1, 200.0/float64(h.anchors))
+		data := h.bytes()
+		const capacity = 4096
+		var device, mapped [rotation]preprocess.FilterArguments
+		var lists, counts [2][rotation]uint64
+		host := g.host(t, len(data))
+		copy(host.Data, data)
+		for i := range rotation {
+			output := g.device(t, len(data))
+			require.NoError(t, g.stream.Copy(output, host.Address, len(data)))
+			bytes := h.pictures * capacity * engine.CandidateFields * 4
+			lists[0][i], counts[0][i] = g.device(t, bytes), g.device(t, 4*h.pictures)
+			lists[1][i], counts[1][i] = g.host(t, bytes).Address, g.host(t, 4*h.pictures).Address
+			for k, arguments := range []*[rotation]preprocess.FilterArguments{&device, &mapped} {
+				arguments[i] = preprocess.FilterArguments{
+					Output: output, Rows: lists[k][i], Counts: counts[k][i], PictureStride: int64(h.at(1, 0, 0)), AnchorStride: int64(h.at(0, 1, 0)),
+					FieldStride: int64(h.at(0, 0, 1)), Anchors: int32(h.anchors), Classes: int32(h.classes), Capacity: capacity, Confidence: 0.25,
+				}
+				if h.objectness {
+					arguments[i].Objectness = 1
+				}
+				if h.half {
+					arguments[i].Half = 1
+				}
+			}
+		}
+		step := func(k int, arguments *[rotation]preprocess.FilterArguments) func(int) error {
+			return func(i int) error {
+				if err := g.stream.Fill(counts[k][i], 0, h.pictures); err != nil {
+					return err
+				}
+				return g.stream.Launch(g.filterKernel(&arguments[i], h.pictures))
+			}
+		}
+		reset := g.time(t, func(i int) error { return g.stream.Fill(counts[0][i], 0, h.pictures) })
+		t.Logf("%-20s reset and filter: list in device memory %6.2f us, list in mapped memory %6.2f us; reset alone %.2f us; copy of the %.1f MB %.2f us",
+			test.name, microseconds(g.time(t, step(0, &device))), microseconds(g.time(t, step(1, &mapped))), microseconds(reset),
+			float64(len(data))/1e6, microseconds(g.copyTime(t, len(data))))
+	}
+}
+
+// Kernels are compiled for the device when the module is opened; the driver keeps the result on disk, where CUDA_CACHE_DISABLE=1 does not
+// forbid it.
+func TestCompileTime(t *testing.T) {
+	needsGPU(t)
+	g := open(t)
+	start := time.Now()
+	module, err := g.NewModule(preprocess.PTX())
+	require.NoError(t, err)
+	t.Logf("%d bytes of PTX compiled or found in %v", len(preprocess.PTX()), time.Since(start))
+	require.NoError(t, module.Close())
+}
