@@ -46,7 +46,8 @@ func Open(ctx context.Context, options engine.Options, choice Choice, logger *sl
 		}
 		logger.Info("engine refused", "engine", c.Title, "reason", err)
 		refused = append(refused, err)
-		reasons = append(reasons, fmt.Sprintf("%s refused: %v", c.Title, err))
+		// Joined errors are one a line.
+		reasons = append(reasons, c.Title+" refused: "+strings.ReplaceAll(err.Error(), "\n", ", "))
 	}
 	return nil, &engine.Error{
 		Op: "open", Backend: "engine", Kind: shared(refused), Message: "no backend runs the model: " + strings.Join(reasons, "; "),

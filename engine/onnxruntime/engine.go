@@ -58,6 +58,14 @@ func Open(options engine.Options) (engine.Engine, error) {
 }
 
 func (e *Engine) open(options engine.Options) error {
+	for _, n := range []struct {
+		name      string
+		value, to int
+	}{{"slots", options.Slots, 64}, {"threads", options.Threads, 1024}, {"pictures in a batch", options.MaxBatch, 1024}} {
+		if n.value < 0 || n.value > n.to {
+			return &engine.Error{Kind: engine.ErrUnsupported, Message: fmt.Sprintf("%d %s, 0 to %d are possible", n.value, n.name, n.to)}
+		}
+	}
 	file, err := onnx.Parse(options.Path, options.Bytes)
 	if err != nil {
 		return err

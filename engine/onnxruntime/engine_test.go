@@ -40,6 +40,14 @@ func TestRefusedModels(t *testing.T) {
 			err: "onnxruntime open: computes in the precision of the file, which is fp32, not fp16 (run edge-infer quantize a.onnx --to fp16 and use its output)",
 		},
 		{
+			name: "slots", options: engine.Options{Bytes: picture, Slots: -1}, kind: engine.ErrUnsupported,
+			err: "onnxruntime open: -1 slots, 0 to 64 are possible",
+		},
+		{
+			name: "batch", options: engine.Options{Bytes: picture, MaxBatch: 1 << 40}, kind: engine.ErrUnsupported,
+			err: "onnxruntime open: 1099511627776 pictures in a batch, 0 to 1024 are possible",
+		},
+		{
 			name: "other provider", options: engine.Options{Bytes: picture, Provider: "npu"}, kind: engine.ErrUnsupported,
 			err: `onnxruntime open: unknown provider "npu" (use cpu or cuda)`,
 		},
