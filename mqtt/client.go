@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -76,6 +77,7 @@ type Client struct {
 	order      []*slot           // in the order of their making
 	cameras    map[string]string // name by topic level, of cameras that have controls
 	connection Connection
+	reasons    map[string]string // why there is no connection, as logged last, by address
 	opened     bool
 }
 
@@ -134,7 +136,7 @@ func (c *Client) Open() error {
 	c.started = time.Now()
 	c.run = strconv.FormatInt(c.started.UnixMicro(), 36)
 	c.latest, c.reliable = newLane(), newLane()
-	c.slots, c.cameras = map[slotKey]*slot{}, map[string]string{}
+	c.slots, c.cameras, c.reasons = map[slotKey]*slot{}, map[string]string{}, map[string]string{}
 	c.spool = &spool{Spool: c.Spool, log: c.Logger, notify: c.reliable.signal}
 	if err := c.spool.open(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
@@ -162,9 +164,9 @@ func (c *Client) Run(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(c.closing, cancel)()
 
-	failures := 0
+	b := backoff{blocked: make([]time.Time, len(c.addresses))}
 	for ctx.Err() == nil {
-		pause := c.attempt(ctx, &failures)
+		pause := c.attempt(ctx, &b)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -173,11 +175,20 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
+// backoff is what Run remembers between attempts.
+type backoff struct {
+	failures int
+	blocked  []time.Time // by address: not to be tried before, because the login was refused
+}
+
 // attempt tries the brokers in order and serves the first that takes the client. It returns how long to wait before the next attempt.
-func (c *Client) attempt(ctx context.Context, failures *int) time.Duration {
+func (c *Client) attempt(ctx context.Context, b *backoff) time.Duration {
 	const settled = 10 * time.Second // a connection that lasted this long starts the backoff anew
-	refused := 0
-	for _, to := range c.addresses {
+	tried := false
+	for i, to := range c.addresses {
+		if time.Now().Before(b.blocked[i]) {
+			continue
+		}
 		s, err := c.connect(ctx, to, identity{id: c.ClientID, will: true, inbound: inboundLimit})
 		if ctx.Err() != nil {
 			if err == nil {
@@ -189,7 +200,9 @@ func (c *Client) attempt(ctx context.Context, failures *int) time.Duration {
 		if err != nil {
 			c.disconnected(to, "mqtt cannot connect", err)
 			if loginRefused(err) {
-				refused++
+				b.blocked[i] = time.Now().Add(jitter(c.RefusedRetry))
+			} else {
+				tried = true
 			}
 			continue
 		}
@@ -202,18 +215,19 @@ func (c *Client) attempt(ctx context.Context, failures *int) time.Duration {
 		}
 		c.disconnected(to, "mqtt lost the connection", err)
 		if time.Since(start) >= settled {
-			*failures = 0
+			b.failures = 0
 		}
+		tried = true
 		break
 	}
-	if refused == len(c.addresses) {
-		return jitter(c.RefusedRetry)
+	if !tried { // all of them are blocked
+		return time.Until(slices.MinFunc(b.blocked, time.Time.Compare))
 	}
 	pause := c.RetryMax
-	if *failures < 16 {
-		pause = min(c.RetryMax, c.RetryMin<<*failures)
+	if b.failures < 16 {
+		pause = min(c.RetryMax, c.RetryMin<<b.failures)
 	}
-	*failures++
+	b.failures++
 	return jitter(pause)
 }
 
@@ -258,6 +272,7 @@ func (c *Client) Connection() Connection {
 func (c *Client) connected(to address) {
 	c.mu.Lock()
 	c.connection = Connection{Connected: true, Broker: to.String(), Since: time.Now()}
+	delete(c.reasons, to.String())
 	c.mu.Unlock()
 	c.Logger.Info("mqtt connected", "broker", to.String())
 }
@@ -272,7 +287,8 @@ func (c *Client) disconnected(to address, what string, err error) {
 		}
 	}
 	c.mu.Lock()
-	known := !c.connection.Connected && c.connection.Broker == to.String() && c.connection.Error == reason
+	known := c.reasons[to.String()] == reason
+	c.reasons[to.String()] = reason
 	since := c.connection.Since
 	if c.connection.Connected || since.IsZero() {
 		since = time.Now()

@@ -1,7 +1,10 @@
 package mqtt
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,4 +55,146 @@ func TestEveryFrameArrives(t *testing.T) {
 	sub.waitLast(t, "edge-infer/gate/available", "stopped")
 	sub.client.Disconnect(10)
 	broker.Close()
+}
+
+func TestOpenRefusesBadConfigurations(t *testing.T) {
+	for _, c := range []struct {
+		client *Client
+		want   string
+	}{
+		{&Client{}, "open mqtt: device name is empty (set it, or give the machine a host name)"},
+		{&Client{Device: "a/b"}, `open mqtt: device name "a/b" cannot be a topic level (leave out + / # and a leading $)`},
+		{&Client{Device: "a"}, "open mqtt: no broker address"},
+		{&Client{Device: "a", Brokers: []string{"http://x"}}, `open mqtt: broker "http://x": unknown scheme "http" (use tcp, tls, ws or wss)`},
+		{&Client{Device: "a", Brokers: []string{"x"}, DiscoveryPrefix: "ha/#"}, `open mqtt: discovery prefix "ha/#" cannot start a topic (leave out + and #)`},
+		{&Client{Device: "a", Brokers: []string{"x"}, TLS: TLS{CAFile: "/nowhere/ca"}}, "open mqtt: read CA certificates: open /nowhere/ca: no such file or directory"},
+		{&Client{Device: "a", Brokers: []string{"x"}, TLS: TLS{CAFile: os.Args[0]}}, "open mqtt: read CA certificates " + os.Args[0] + ": no PEM certificate in it"},
+		{&Client{Device: "a", Brokers: []string{"x"}, TLS: TLS{KeyFile: "k"}}, "open mqtt: a client certificate needs its key: name both files or neither"},
+	} {
+		assert.EqualError(t, c.client.Open(), c.want)
+		assert.NoError(t, c.client.Close())
+	}
+}
+
+func TestClientLifecycle(t *testing.T) {
+	noLeaks(t)
+	var c Client
+	assert.EqualError(t, c.Run(t.Context()), "run mqtt: client is not open")
+	assert.NoError(t, c.Close())
+	open := testClient("tcp://" + freeAddress(t))
+	require.NoError(t, open.Open())
+	open.Event(&Event{Type: "new", Camera: "cam0"})
+	require.NoError(t, open.Sync())
+	require.NoError(t, open.Close())
+	require.NoError(t, open.Close())
+	assert.EqualError(t, open.Run(t.Context()), "run mqtt: client is not open")
+	assert.ErrorIs(t, open.Sync(), os.ErrClosed)
+	open.Event(&Event{Type: "new", Camera: "cam0"})
+	open.Detections(frame("cam0", 1))
+	assert.Equal(t, Account{Offered: 2, Dropped: 1, Queued: 1}, balanced(t, open).Events)
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	noLeaks(t)
+	broker := startBroker(t, "")
+	sub := subscribe(t, broker.URL(), "edge-infer/#")
+	c := testClient(broker.URL())
+	require.NoError(t, c.Open())
+	defer c.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	sub.waitLast(t, "edge-infer/gate/available", "online")
+	begin := time.Now()
+	c.Event(&Event{Type: "end", Camera: "cam0"}) // the last words are sent
+	cancel()
+	require.NoError(t, <-done)
+	assert.Less(t, time.Since(begin), 2*time.Second)
+	sub.waitLast(t, "edge-infer/gate/available", "stopped")
+	require.Eventually(t, func() bool { return len(sub.messages("edge-infer/gate/cam0/events")) == 1 }, patience, time.Millisecond)
+	sub.client.Disconnect(10)
+	broker.Close()
+}
+
+func TestBrokersAreTriedInOrder(t *testing.T) {
+	second := startBroker(t, "")
+	firstAddress := freeAddress(t)
+	log := &journal{}
+	c := testClient("tcp://"+firstAddress, second.URL())
+	c.Logger = log.logger()
+	start(t, c)
+	waitConnected(t, c)
+	assert.Equal(t, second.URL(), c.Connection().Broker)
+	first := startBroker(t, firstAddress)
+	second.Close()
+	require.Eventually(t, func() bool { s := c.Connection(); return s.Connected && s.Broker == first.URL() }, patience, time.Millisecond)
+	first.Close()
+	require.Eventually(t, func() bool { return !c.Connection().Connected }, patience, time.Millisecond)
+	time.Sleep(20 * c.RetryMax)
+	lines := strings.Count(log.String(), "level=WARN")
+	assert.LessOrEqual(t, lines, 6, "a reason is logged once for each broker:\n%s", log)
+}
+
+func TestRefusedLoginIsNotHammered(t *testing.T) {
+	b := &Broker{Address: "127.0.0.1:0", User: "edge", Password: "right", Logger: discard()}
+	require.NoError(t, b.Open())
+	defer b.Close()
+	other := startBroker(t, "")
+	c := testClient(b.URL(), other.URL())
+	c.RefusedRetry = time.Hour
+	start(t, c)
+	waitConnected(t, c)
+	assert.Equal(t, other.URL(), c.Connection().Broker)
+	alone := testClient(b.URL())
+	alone.RefusedRetry = time.Hour
+	log := &journal{}
+	alone.Logger = log.logger()
+	stop := start(t, alone)
+	require.Eventually(t, func() bool { return alone.Connection().Error != "" }, patience, time.Millisecond)
+	time.Sleep(200 * time.Millisecond)
+	assert.Equal(t, 1, strings.Count(log.String(), "mqtt cannot connect"))
+	assert.Less(t, stop(), time.Second)
+}
+
+func TestStateComesBackAfterBrokerRestart(t *testing.T) {
+	broker := startBroker(t, "")
+	broker.Address = broker.Addr()
+	c := testClient(broker.URL())
+	start(t, c)
+	waitConnected(t, c)
+	c.Count("cam0", "person", 4)
+	c.Snapshot("cam0", "person", []byte("\xff\xd8jpeg"))
+	require.Eventually(t, func() bool { return c.Accounting().State.Queued == 0 }, patience, time.Millisecond)
+	require.NoError(t, broker.Close())
+	require.NoError(t, broker.Open())
+	sub := subscribe(t, broker.URL(), "edge-infer/#")
+	sub.waitLast(t, "edge-infer/gate/available", "online")
+	sub.waitLast(t, "edge-infer/gate/cam0/count/person", "4")
+	sub.waitLast(t, "edge-infer/gate/cam0/snapshot/person", "\xff\xd8jpeg")
+	assert.Equal(t, Account{Offered: 2, Delivered: 2}, balanced(t, c).State)
+}
+
+func TestDetectionsRateLimit(t *testing.T) {
+	broker := startBroker(t, "")
+	sub := subscribe(t, broker.URL(), "edge-infer/#")
+	c := testClient(broker.URL())
+	c.DetectionsInterval = 100 * time.Millisecond
+	start(t, c)
+	waitConnected(t, c)
+	begin := time.Now()
+	for i := range 200 {
+		c.Detections(frame("cam0", uint64(i)))
+		time.Sleep(time.Millisecond)
+	}
+	topic := "edge-infer/gate/cam0/detections"
+	require.Eventually(t, func() bool { return strings.Contains(sub.last(topic), `"seq":199,`) }, patience, time.Millisecond)
+	assert.LessOrEqual(t, len(sub.messages(topic)), 2+int(time.Since(begin)/c.DetectionsInterval))
+	a := balanced(t, c)
+	assert.Equal(t, uint64(len(sub.messages(topic))), a.Detections.Delivered)
+}
+
+func TestDefaultClientID(t *testing.T) {
+	assert.Equal(t, defaultClientID("gate"), defaultClientID("gate"))
+	assert.NotEqual(t, defaultClientID("gate"), defaultClientID("gate2"))
+	assert.Regexp(t, `^edge-infer-gate-[0-9a-f]{8}$`, defaultClientID("gate"))
 }

@@ -13,8 +13,8 @@ import (
 // connection carries whole MQTT packets: each Write is one or more of them, and none is cut by another writer's. That lets the client
 // write QoS 0 messages itself, beside paho, which otherwise takes three goroutine hops for each.
 //
-// Every write has a deadline. Without one, a broker that accepts and stops reading blocks paho's Publish for ever once the socket's
-// buffer is full. A write that fails ends the connection, because part of a packet may have left.
+// Every piece of a write has a deadline. Without one, a broker that accepts and stops reading blocks paho's Publish for ever once the
+// socket's buffer is full. A write that fails ends the connection, because part of a packet may have left.
 type connection struct {
 	net.Conn
 	raw     net.Conn // under TLS and WebSocket
@@ -35,20 +35,26 @@ func newConnection(conn net.Conn, timeout time.Duration, failed func(error)) *co
 	return &connection{Conn: conn, raw: raw, timeout: timeout, failed: failed}
 }
 
-// Write sends whole packets, or fails the connection.
+// Write sends whole packets, or fails the connection. A large packet goes out in pieces, so that a slow link is not taken for a dead one.
 func (c *connection) Write(packets []byte) (int, error) {
+	const piece = 32 << 10
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err := c.Conn.SetWriteDeadline(time.Now().Add(c.timeout))
-	var n int
-	if err == nil {
-		n, err = c.Conn.Write(packets)
+	sent := 0
+	for sent < len(packets) {
+		err := c.Conn.SetWriteDeadline(time.Now().Add(c.timeout))
+		var n int
+		if err == nil {
+			n, err = c.Conn.Write(packets[sent:min(sent+piece, len(packets))])
+		}
+		sent += n
+		if err != nil {
+			c.Close()
+			c.failed(err)
+			return sent, err
+		}
 	}
-	if err != nil {
-		c.Close()
-		c.failed(err)
-	}
-	return n, err
+	return sent, nil
 }
 
 // SetDeadline sets the deadline for reading. Write has its own, which paho must not touch.

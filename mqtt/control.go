@@ -255,7 +255,10 @@ func (s *session) subscribe() subscription {
 	if len(filters) == 0 {
 		return subscription{}
 	}
-	token := s.paho.SubscribeMultiple(filters, nil).(*paho.SubscribeToken)
+	token, ok := s.call(func() paho.Token { return s.paho.SubscribeMultiple(filters, nil) }, nil).(*paho.SubscribeToken)
+	if !ok {
+		return subscription{} // the session is over
+	}
 	return subscription{done: token.Done(), token: token}
 }
 

@@ -36,6 +36,13 @@ type handOff struct {
 	longest  time.Duration
 }
 
+// beside runs something while the test goes on, and waits for it at the end.
+func beside(t testing.TB, run func()) {
+	var group sync.WaitGroup
+	group.Go(run)
+	t.Cleanup(group.Wait)
+}
+
 // runFrames hands over a frame of 10 objects 240 times a second, as 8 cameras would, and an event with every 24th.
 func runFrames(c *Client, d time.Duration) handOff {
 	const rate = 240
@@ -122,41 +129,30 @@ func TestFaults(t *testing.T) {
 		{"up", func(t *testing.T) (*Client, string) { return testClient(startBroker(t, "").URL()), "" }, true},
 		{"killed and back", func(t *testing.T) (*Client, string) {
 			broker := startBroker(t, "")
-			address := broker.Addr()
-			go func() {
+			broker.Address = broker.Addr()
+			beside(t, func() {
 				time.Sleep(d / 4)
 				broker.Close()
 				time.Sleep(d / 2)
 				broker.Open()
-			}()
-			broker.Address = address
-			return testClient("tcp://" + address), ""
+			})
+			return testClient("tcp://" + broker.Address), ""
 		}, true},
 		{"flapping", func(t *testing.T) (*Client, string) {
 			broker := startBroker(t, "")
 			broker.Address = broker.Addr()
 			period := min(2*time.Second, d/10)
-			stop, stopped := make(chan struct{}), make(chan struct{})
-			go func() {
-				defer close(stopped)
-				for up := true; ; up = !up {
-					select {
-					case <-time.After(period):
-						if up {
-							broker.Close()
-						} else if broker.Open() != nil {
-							up = !up
-						}
-					case <-stop:
-						if !up {
-							broker.Open()
-						}
-						return
+			beside(t, func() {
+				end := time.Now().Add(d)
+				for up := true; !up || time.Now().Before(end); {
+					time.Sleep(period)
+					if up {
+						up = broker.Close() != nil
+					} else {
+						up = broker.Open() == nil
 					}
 				}
-			}()
-			time.AfterFunc(d, func() { close(stop) })
-			t.Cleanup(func() { <-stopped })
+			})
 			return testClient(broker.URL()), ""
 		}, true},
 		{"black hole", func(t *testing.T) (*Client, string) { return testClient(stallingBroker(t, true)), "*" }, false},
@@ -188,17 +184,14 @@ func TestFaults(t *testing.T) {
 			address := freeAddress(t)
 			c := testClient("tcp://" + address)
 			fillDisk(t, d/4, d/2)
-			full := make(chan string, 1)
-			go func() {
+			broker := &Broker{Address: address, Logger: discard()}
+			t.Cleanup(func() { broker.Close() })
+			beside(t, func() {
 				time.Sleep(d * 2 / 3)
-				full <- c.Connection().Spool
+				assert.Contains(t, c.Connection().Spool, "file too large")
 				time.Sleep(d / 6)
-				broker := &Broker{Address: address, Logger: discard()}
-				if err := broker.Open(); err == nil {
-					t.Cleanup(func() { broker.Close() })
-				}
-			}()
-			t.Cleanup(func() { assert.Contains(t, <-full, "file too large") })
+				assert.NoError(t, broker.Open())
+			})
 			return c, ""
 		}, true},
 	} {

@@ -29,7 +29,7 @@ func (c *Client) Forget(ctx context.Context) (int, error) {
 		s.paho.Disconnect(100)
 		s.fail(errStopped)
 	}()
-	go s.publishJobs()
+	go s.callPaho()
 	filters := map[string]byte{c.topics.base() + "#": 1}
 	if c.DiscoveryPrefix != "" {
 		filters[c.discoveryTopic()] = 1

@@ -25,7 +25,7 @@ type session struct {
 	once   sync.Once
 	err    error // why; set before done is closed
 
-	jobs   chan publication
+	calls  chan func() paho.Token
 	tokens chan paho.Token
 
 	inbound chan paho.Message
@@ -68,7 +68,7 @@ func (c *Client) connect(ctx context.Context, to address, as identity) (*session
 		return nil, err
 	}
 	s := &session{client: c, ending: make(chan struct{}), done: make(chan struct{}),
-		jobs: make(chan publication), tokens: make(chan paho.Token, 1), inbound: make(chan paho.Message, as.inbound)}
+		calls: make(chan func() paho.Token), tokens: make(chan paho.Token, 1), inbound: make(chan paho.Message, as.inbound)}
 	s.conn = newConnection(conn, c.WriteTimeout, s.fail)
 
 	options := paho.NewClientOptions()
@@ -114,7 +114,7 @@ func (s *session) serve(ctx context.Context) error {
 	for _, slot := range c.retained() {
 		slot.renew()
 	}
-	go s.publishJobs()
+	go s.callPaho()
 	go s.handleInbound(ctx) // not waited for: a command may take its time
 	var senders sync.WaitGroup
 	senders.Go(s.sendLatest)
@@ -160,24 +160,23 @@ func (s *session) leave(senders *sync.WaitGroup) {
 
 var errStopped = errors.New("stopped")
 
-// publishJobs calls paho's Publish, which may block for the whole write timeout even after the connection is gone. Nothing waits for this
+// callPaho makes the calls of paho that may block for the whole write timeout, even after the connection is gone. Nothing waits for this
 // goroutine; it ends by itself.
-func (s *session) publishJobs() {
+func (s *session) callPaho() {
 	for {
 		select {
-		case job := <-s.jobs:
-			s.tokens <- s.paho.Publish(job.topic, 1, job.retain, job.payload)
+		case call := <-s.calls:
+			s.tokens <- call()
 		case <-s.done:
 			return
 		}
 	}
 }
 
-// publish hands a QoS 1 message to paho. It returns nil when the session ended or the limit fired first. One goroutine at a time may call
-// it.
-func (s *session) publish(p publication, limit <-chan time.Time) paho.Token {
+// call has callPaho make a call. It returns nil when the session ended or the limit fired first. One goroutine at a time may use it.
+func (s *session) call(call func() paho.Token, limit <-chan time.Time) paho.Token {
 	select {
-	case s.jobs <- p:
+	case s.calls <- call:
 	case <-s.done:
 		return nil
 	case <-limit:
@@ -191,6 +190,11 @@ func (s *session) publish(p publication, limit <-chan time.Time) paho.Token {
 	case <-limit:
 		return nil
 	}
+}
+
+// publish hands a QoS 1 message to paho, see call.
+func (s *session) publish(p publication, limit <-chan time.Time) paho.Token {
+	return s.call(func() paho.Token { return s.paho.Publish(p.topic, 1, p.retain, p.payload) }, limit)
 }
 
 // sendLatest writes the QoS 0 slots as they become ready, as many as are ready in one write.
