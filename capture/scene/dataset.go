@@ -62,8 +62,8 @@ func (o *DatasetOptions) complete() error {
 
 // WriteDataset draws Count independent scenes of the seed into dir, which it creates and which must be empty: pictures in images/, one YOLO
 // label file per picture in labels/, COCO annotations in annotations.json, and data.yaml for training tools. The same options give the
-// same files. When the context ends or a file cannot be written it stops and returns the reason; annotations.json is written last, so a
-// directory that has it is complete.
+// same files on the same processor architecture. When the context ends or a file cannot be written it stops and returns the reason;
+// annotations.json is written last, so a directory that has it is complete.
 func WriteDataset(ctx context.Context, dir string, options DatasetOptions) error {
 	if err := options.complete(); err != nil {
 		return fmt.Errorf("write dataset: %w", err)

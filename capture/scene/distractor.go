@@ -14,7 +14,7 @@ func plain(d, h float64, c rgb) sample { return sample{d: d, h: h, shade: 1, col
 
 // leafShape is a dry leaf with a midrib and veins.
 func leafShape(seed uint64, c rgb) shape {
-	return shape{reach: 0.56, turns: 8, span: 2 * math.Pi, at: func(x, y float64) sample {
+	return shape{reach: 0.56, turns: 3, span: 2 * math.Pi, at: func(x, y float64) sample {
 		bend := y - 0.12*math.Cos(x*3)
 		wide := 0.22 * math.Sqrt(math.Max(0, 1-x*x/0.2)) * (1 + 0.12*lattice(seed, x*14, 3, 64, 64))
 		d := (math.Abs(bend) - wide) * 0.8
@@ -33,7 +33,7 @@ func leafShape(seed uint64, c rgb) shape {
 
 // woodScrewShape is a screw of no known class: tapered to a point, countersunk, with a coarse thread.
 func woodScrewShape() shape {
-	return shape{reach: 0.52, turns: 12, span: 2 * math.Pi, at: func(x, y float64) sample {
+	return shape{reach: 0.52, turns: 3, span: 2 * math.Pi, at: func(x, y float64) sample {
 		r := 0.06 * math.Min(1, (0.48-x)/0.35)
 		if x > -0.2 {
 			r += 0.035 * math.Max(0, thread(x, y, 0.075)) * math.Min(1, math.Max(0, (0.46-x)/0.15))
@@ -47,7 +47,7 @@ func woodScrewShape() shape {
 
 // pebbleShape is a stone.
 func pebbleShape(seed uint64) shape {
-	return shape{reach: 0.34, turns: 6, span: 2 * math.Pi, at: func(x, y float64) sample {
+	return shape{reach: 0.34, turns: 3, span: 2 * math.Pi, at: func(x, y float64) sample {
 		a := math.Atan2(y, x)
 		r := math.Hypot(x, y*1.35) - 0.2 - 0.05*lattice(seed, 3+2*math.Cos(a), 3+2*math.Sin(a), 64, 64)
 		g := 0.42 + 0.1*lattice(seed+2, x*30+20, y*30+20, 128, 128)
@@ -57,7 +57,7 @@ func pebbleShape(seed uint64) shape {
 
 // paperShape is a torn slip with lines of print.
 func paperShape(seed uint64) shape {
-	return shape{reach: 0.6, turns: 6, span: 2 * math.Pi, at: func(x, y float64) sample {
+	return shape{reach: 0.6, turns: 3, span: 2 * math.Pi, at: func(x, y float64) sample {
 		d := box(x, y, 0.46, 0.3) + 0.02*lattice(seed, x*11+9, y*11+9, 64, 64)
 		s := plain(d, 0.02+0.03*lattice(seed+1, x*5+9, y*5+9, 64, 64), rgb{0.86, 0.85, 0.8})
 		line := math.Mod(10+y, 0.1)
@@ -70,7 +70,7 @@ func paperShape(seed uint64) shape {
 
 // stainShape is a puddle of oil: translucent, without height.
 func stainShape(seed uint64) shape {
-	return shape{reach: 0.6, turns: 4, span: 2 * math.Pi, at: func(x, y float64) sample {
+	return shape{reach: 0.6, turns: 3, span: 2 * math.Pi, at: func(x, y float64) sample {
 		a := math.Atan2(y, x)
 		d := math.Hypot(x, y) - 0.36 - 0.13*lattice(seed, 4+2*math.Cos(a), 4+2*math.Sin(a), 64, 64) - 0.05*lattice(seed+1, x*9+9, y*9+9, 64, 64)
 		return plain(d, 0, rgb{0.05, 0.05, 0.045})
@@ -86,7 +86,7 @@ func cableShape(seed uint64, c rgb) shape {
 		t := float64(i)/16 - 1
 		px[i], py[i] = t*0.5, swing*math.Sin(wave*t+phase)+0.1*math.Sin(2.3*wave*t)
 	}
-	return shape{reach: 0.6, turns: 8, span: 2 * math.Pi, at: func(x, y float64) sample {
+	return shape{reach: 0.6, turns: 3, span: 2 * math.Pi, at: func(x, y float64) sample {
 		d := math.Inf(1)
 		for i := 1; i < len(px); i++ {
 			d = math.Min(d, segment(x, y, px[i-1], py[i-1], px[i], py[i]))

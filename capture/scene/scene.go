@@ -1,5 +1,5 @@
 // Package scene draws the demo camera: a conveyor belt with metal parts, and the exact truth about every part on the picture. It also
-// writes training pictures of the same world. It is plain Go and the same seed always gives the same pixels.
+// writes training pictures of the same world. It is plain Go, and on one processor architecture the same seed always gives the same pixels.
 package scene
 
 import (
@@ -45,10 +45,14 @@ const (
 // Parts measure about one unit; this many units fit the shorter side of a picture.
 const unitsAcross = 5
 
+// largestUnit keeps the memory for sprites in bounds: pictures over 4K show more parts, not larger ones.
+const largestUnit = 432
+
 const (
 	beltSpeed = 1.3  // units a second
 	shutter   = 0.35 // share of a frame's time
 	variants  = 2    // of each class on one belt
+	strays    = 6    // kinds of distractors on one belt
 )
 
 func checkSides(width, height int) error {
@@ -71,7 +75,7 @@ func (s *Scene) Open() error {
 		return fmt.Errorf("open scene: rate of %g frames a second, must be over 0 and at most 1000", s.Rate)
 	}
 	r := seeded(s.Seed, 1)
-	s.unit = float64(min(s.Width, s.Height)) / unitsAcross
+	s.unit = math.Min(largestUnit, float64(min(s.Width, s.Height))/unitsAcross)
 	s.speed = beltSpeed * s.unit / rate
 	s.cell = max(1, int(1.15*s.unit))
 	s.railed = int(0.42 * s.unit)
@@ -120,6 +124,11 @@ func (s *Scene) render(lamp light, blur int, r *random) {
 	resolution := math.Min(256, math.Max(64, s.unit))
 	shapes, tints := partShapes(), metals()
 	s.kinds = distractors()
+	for i := range s.kinds {
+		k := i + r.intn(len(s.kinds)-i)
+		s.kinds[i], s.kinds[k] = s.kinds[k], s.kinds[i]
+	}
+	s.kinds = s.kinds[:strays]
 	var work sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	do := func(f func()) {
@@ -151,7 +160,6 @@ func (s *Scene) render(lamp light, blur int, r *random) {
 	}
 	s.clutter = nil
 	for _, d := range s.kinds {
-		d.turns = min(d.turns, 4)
 		alpha := 1.0
 		if d.stain {
 			alpha = stainAlpha
@@ -161,8 +169,6 @@ func (s *Scene) render(lamp light, blur int, r *random) {
 	work.Wait()
 }
 
-var errFrame = errors.New("draw scene: negative frame number")
-
 // Draw draws frame number frame into dst as BGR with the given bytes from row to row, and appends the truth about every part of which at
 // least one pixel can be seen. dst and the truth are the caller's. It allocates nothing when the truth has room.
 func (s *Scene) Draw(frame int, dst []byte, stride int, truth []Part) ([]Part, error) {
@@ -170,7 +176,7 @@ func (s *Scene) Draw(frame int, dst []byte, stride int, truth []Part) ([]Part, e
 	case s.texture == nil:
 		return truth, errors.New("draw scene: not open")
 	case frame < 0:
-		return truth, errFrame
+		return truth, fmt.Errorf("draw scene: frame number %d is negative", frame)
 	case stride < 3*s.Width || len(dst) < stride*(s.Height-1)+3*s.Width:
 		return truth, fmt.Errorf("draw scene: %d bytes with stride %d, a picture of %dx%d needs %d with stride %d",
 			len(dst), stride, s.Width, s.Height, 3*s.Width*s.Height, 3*s.Width)
@@ -248,7 +254,8 @@ func (s *Scene) fill(cell, position int, flat bool, dst []byte, stride int) {
 		for range pile {
 			class := Class(r.intn(int(classes)))
 			put(s.sprites[class][r.intn(variants)], x, y, class)
-			x, y = x+s.unit*r.between(-0.5, 0.5), y+s.unit*r.between(-0.35, 0.35)
+			sin, cos := math.Sincos(r.between(0, 2*math.Pi))
+			x, y = x+0.6*s.unit*cos, y+0.6*s.unit*sin
 		}
 	}
 }

@@ -69,7 +69,7 @@ func thread(x, y, pitch float64) float64 {
 func boltShape(length, head, radius, plain float64, socket bool) shape {
 	left := -length / 2
 	neck := left + 0.75*head
-	return shape{reach: length/2 + 0.04, turns: 24, span: 2 * math.Pi, at: func(x, y float64) sample {
+	return shape{reach: length/2 + 0.04, turns: 16, span: 2 * math.Pi, at: func(x, y float64) sample {
 		dHead := box(x-(left+neck)/2, y, (neck-left)/2, head)
 		r := radius
 		if x > neck+plain {
@@ -126,7 +126,7 @@ func nutShape(across, hole, flange float64) shape {
 func washerShape(outer, inner, gap float64) shape {
 	w := shape{reach: outer + 0.04, turns: 2, span: math.Pi / 2}
 	if gap > 0 {
-		w.turns, w.span = 10, 2*math.Pi
+		w.turns, w.span = 6, 2*math.Pi
 	}
 	w.at = func(x, y float64) sample {
 		d := ring(x, y, inner, outer)
@@ -212,7 +212,7 @@ func bearingShape(outer, bore float64, balls int, seal *rgb) shape {
 // springShape is a compression spring from the side, strands in front over strands behind.
 func springShape(length, radius, wire float64, coils int) shape {
 	pitch := (length - 2*wire) / float64(coils)
-	return shape{reach: math.Max(length/2, radius) + wire + 0.03, turns: 16, span: math.Pi, at: func(x, y float64) sample {
+	return shape{reach: math.Max(length/2, radius) + wire + 0.03, turns: 10, span: math.Pi, at: func(x, y float64) sample {
 		front, back := math.Inf(1), math.Inf(1)
 		near := int(math.Floor((x + length/2) / pitch))
 		for i := max(0, near-2); i <= min(coils-1, near+2); i++ {
