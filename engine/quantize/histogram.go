@@ -66,7 +66,7 @@ func (h *Histogram) Range(percentile float64) Range {
 	}
 	seen := max(h.max, -h.min)
 	limits := map[Method]float32{
-		MinMax: seen, Percentile: h.percentile(percentile), Entropy: h.entropy(), MSE: h.meanSquare(),
+		MinMax: seen, Percentile: h.edge(h.binsUnder(percentile)), Entropy: h.entropy(), MSE: h.meanSquare(),
 	}
 	for method, limit := range limits {
 		limits[method] = min(limit, seen)
@@ -86,20 +86,24 @@ func (h *Histogram) used() int {
 	return n
 }
 
-func (h *Histogram) percentile(percent float64) float32 {
+// binsUnder is the number of bins that hold that share of the values.
+func (h *Histogram) binsUnder(percent float64) int {
 	under := uint64(math.Ceil(float64(h.count) * percent / 100))
 	seen := uint64(0)
 	for i, c := range h.counts {
 		if seen += c; seen >= under {
-			return h.edge(i + 1)
+			return i + 1
 		}
 	}
-	return h.edge(bins)
+	return bins
 }
 
 const (
 	levels = 128 // magnitudes that INT8 can tell apart
 	stride = 8   // bins between two candidates
+	// entropyKeeps is the share of values, in percent, that entropy never cuts. Where most of a tensor is flat background, the divergence alone
+	// would spend all steps on that and cut the few large values that the detections come from.
+	entropyKeeps = 99.9
 )
 
 // entropy finds the limit for which the quantized distribution loses the least information: Migacz, "8-bit Inference with TensorRT", GTC
@@ -122,11 +126,12 @@ func (h *Histogram) entropy() float32 {
 		return h.edge(used)
 	}
 	inside := 0.0
-	for _, c := range counts[:levels] {
+	start := max(levels, h.binsUnder(entropyKeeps))
+	for _, c := range counts[:start] {
 		inside += c
 	}
 	best, limit := math.Inf(1), used
-	for n := levels; ; {
+	for n := start; ; {
 		if lost := divergence(counts[:n], total-inside); lost < best {
 			best, limit = lost, n
 		}
