@@ -146,7 +146,7 @@ func TestLetterboxEqualsOpenCV(t *testing.T) {
 		for _, size := range sizes {
 			for _, channels := range []int{3, 1} {
 				for _, kind := range []engine.DataType{engine.Float32, engine.Float16} {
-					if size.inputWidth == 640 && (channels == 1 || kind == engine.Float16 || format != engine.BGR && size.width != 1920) {
+					if size.inputWidth == 640 && (channels == 1 || kind == engine.Float16 || format != engine.BGR) {
 						continue // the small inputs show it as well, in less time
 					}
 					name := fmt.Sprintf("%v %dx%d to %dx%dx%d %v", format, size.width, size.height, channels, size.inputWidth, size.inputHeight, kind)
