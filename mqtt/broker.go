@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	mochi "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
@@ -39,7 +38,7 @@ func (b *Broker) Open() error {
 	if err != nil {
 		return fmt.Errorf("open embedded broker: %w", err)
 	}
-	config := listeners.Config{ID: "mqtt", Address: address}
+	var config *tls.Config
 	if b.TLS.CertificateFile != "" {
 		files, err := b.TLS.load()
 		if err != nil {
@@ -48,18 +47,21 @@ func (b *Broker) Open() error {
 		if files.RootCAs != nil {
 			files.ClientCAs, files.ClientAuth = files.RootCAs, tls.RequireAndVerifyClientCert
 		}
-		config.TLSConfig = files
+		config = files
 	}
 	server := mochi.New(&mochi.Options{Logger: quiet(b.Logger)})
 	if err := server.AddHook(&login{user: b.User, password: password}, nil); err != nil {
 		return fmt.Errorf("open embedded broker: %w", err)
 	}
-	listener := listeners.NewTCP(config)
+	listener, err := listen(address, config)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("open embedded broker: %w (if that is a broker, publish to it with --mqtt tcp://%s, or choose another port)", err, address)
+	}
+	if err != nil {
+		return fmt.Errorf("open embedded broker: %w", err)
+	}
 	if err := server.AddListener(listener); err != nil {
 		server.Close()
-		if errors.Is(err, syscall.EADDRINUSE) {
-			return fmt.Errorf("open embedded broker: %w (if that is a broker, publish to it with --mqtt tcp://%s, or choose another port)", err, address)
-		}
 		return fmt.Errorf("open embedded broker: %w", err)
 	}
 	if err := server.Serve(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/mqtt"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 	"github.com/edge-infer/edge-infer/systemd"
 )
 
@@ -114,7 +115,13 @@ func (d *daemon) open(ctx context.Context, cancel context.CancelCauseFunc) error
 			return fmt.Errorf("camera %s: %w", c.Name, err)
 		}
 		d.cameras = append(d.cameras, camera)
-		d.pipeline.Cameras = append(d.pipeline.Cameras, pipeline.Camera{Name: c.Name, Source: camera, Interval: c.Interval, Lossless: lossless})
+		follower, err := d.newFollower(c)
+		if err != nil {
+			return fmt.Errorf("camera %s: %w", c.Name, err)
+		}
+		d.pipeline.Cameras = append(d.pipeline.Cameras, pipeline.Camera{
+			Name: c.Name, Source: camera, Interval: c.Interval, Lossless: lossless, Follower: follower,
+		})
 	}
 	var sinks []pipeline.Sink
 	if d.flags.json {
@@ -134,14 +141,18 @@ func (d *daemon) open(ctx context.Context, cancel context.CancelCauseFunc) error
 }
 
 func (d *daemon) openEngine(ctx context.Context) error {
-	options, err := modelOptions(d.config, len(d.config.Cameras))
+	lowest := d.config.Detect.Confidence
+	if d.config.Detect.Track {
+		lowest = pipeline.LowestScore(lowest)
+	}
+	options, err := modelOptions(d.config, len(d.config.Cameras), lowest)
 	if err != nil {
 		return err
 	}
 	if d.engine, err = openEngine(ctx, d.config, options, d.logger); err != nil {
 		return err
 	}
-	d.detector, err = openDetector(d.config, d.engine.Model())
+	d.detector, err = openDetector(d.config, d.engine.Model(), lowest)
 	return err
 }
 
@@ -186,6 +197,24 @@ func (d *daemon) newCamera(c config.Camera, notify chan<- struct{}) (*capture.Ca
 		camera.AtEnd = capture.Loop
 	}
 	return camera, camera.Lossless, nil
+}
+
+// demoLine counts the parts on the demo belt, which runs to the right.
+func demoLine() zone.Line {
+	return zone.Line{Name: "belt", From: zone.Point{X: 0.5, Y: 1}, To: zone.Point{X: 0.5, Y: 0}}
+}
+
+// newFollower makes what tracks the camera's objects; nil where nothing is tracked.
+func (d *daemon) newFollower(c config.Camera) (*pipeline.Follower, error) {
+	model := d.engine.Model()
+	if !d.config.Detect.Track || model.Metadata.Task == engine.Classify {
+		return nil, nil
+	}
+	follower := &pipeline.Follower{Config: c.Analytics, Labels: model.Metadata.Labels, Confidence: float32(d.config.Detect.Confidence)}
+	if uri, err := capture.ParseURI(c.URI); err == nil && uri.Kind == capture.Demo && len(c.Analytics.Lines) == 0 && c.Analytics.Width == 0 {
+		follower.Config.Lines = []zone.Line{demoLine()}
+	}
+	return follower, follower.Open()
 }
 
 // alloc gives cameras memory that the engine reads without a copy.

@@ -337,3 +337,21 @@ func startRTSPServer(t *testing.T, program string, port int) (stop func()) {
 	}, patience, 10*time.Millisecond)
 	return stop
 }
+
+func TestPartsAreCountedAtTheDemoLine(t *testing.T) {
+	port := freePort(t)
+	p := start(t, "--camera", "demo?seed=3&fps=15&width=640&height=360", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate")
+	for {
+		line, more := p.line()
+		require.True(t, more, p.stderr)
+		if strings.Contains(line, "line belt: ") {
+			require.Regexp(t, `cam0 line belt: \w+ \d+ crosses in, now 1 in 0 out$`, line)
+			break
+		}
+	}
+	received := subscribe(t, port, "edge-infer/gate/cam0/#")
+	seen := until(t, received, `"type":"cross"`)
+	seen = append(seen, until(t, received, "edge-infer/gate/cam0/line/belt")...)
+	require.NotEmpty(t, payloads(seen, "edge-infer/gate/cam0/count/all"))
+	require.NoError(t, p.stop(syscall.SIGTERM))
+}

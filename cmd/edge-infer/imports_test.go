@@ -16,10 +16,10 @@ const module = "github.com/edge-infer/edge-infer/"
 // rooms says which rooms of the project each room may import; a room stands for its own folders as well.
 var rooms = map[string][]string{
 	"cmd/edge-infer":                   {"capture", "capture/scene", "engine", "engine/auto", "engine/cuda", "engine/demo", "engine/onnx", "engine/onnxruntime", "engine/preprocess", "engine/quantize", "engine/tensorrt", "engine/triton", "postprocess", "postprocess/draw", "postprocess/evaluate", "postprocess/track", "postprocess/zone", "mqtt", "systemd", "cmd/edge-infer/internal/config", "cmd/edge-infer/internal/pipeline", "cmd/edge-infer/internal/report", "cmd/edge-infer/internal/web", "cmd/edge-infer/internal/telemetry"},
-	"cmd/edge-infer/internal/config":   {},
+	"cmd/edge-infer/internal/config":   {"postprocess/zone"},
 	"cmd/edge-infer/internal/pipeline": {"capture", "engine", "postprocess", "postprocess/track", "postprocess/zone", "mqtt"},
-	"cmd/edge-infer/internal/report":   {"cmd/edge-infer/internal/pipeline", "mqtt"},
-	"cmd/edge-infer/internal/web":      {"cmd/edge-infer/internal/pipeline"},
+	"cmd/edge-infer/internal/report":   {"cmd/edge-infer/internal/pipeline", "mqtt", "postprocess/zone"},
+	"cmd/edge-infer/internal/web":      {"cmd/edge-infer/internal/pipeline", "postprocess", "postprocess/zone", "capture"},
 	"capture":                          {"capture/scene"},
 	"capture/scene":                    {},
 	"engine":                           {},

@@ -34,7 +34,7 @@ after the other.
 				return err
 			}
 			logger := newLogger(stderr, c.Log)
-			options, err := modelOptions(c, 1)
+			options, err := modelOptions(c, 1, c.Detect.Confidence)
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ after the other.
 				return err
 			}
 			defer e.Close()
-			detector, err := openDetector(c, e.Model())
+			detector, err := openDetector(c, e.Model(), c.Detect.Confidence)
 			if err != nil {
 				return err
 			}

@@ -16,11 +16,12 @@ import (
 // demoName stands for the embedded model in messages and status.
 const demoName = "demo"
 
-// modelOptions reads the model and labels that c names into what a backend needs. Batch is the batch when c leaves it open.
-func modelOptions(c *config.Config, batch int) (engine.Options, error) {
+// modelOptions reads the model and labels that c names into what a backend needs. Batch is the batch when c leaves it open, lowest the score
+// that is let through.
+func modelOptions(c *config.Config, batch int, lowest float64) (engine.Options, error) {
 	options := engine.Options{
 		Path: demoName, Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.Device, Threads: c.Engine.Threads,
-		MaxBatch: batch, Confidence: float32(c.Detect.Confidence), Library: c.Engine.Library,
+		MaxBatch: batch, Confidence: float32(lowest), Library: c.Engine.Library,
 	}
 	if c.Engine.Batch > 0 {
 		options.MaxBatch = c.Engine.Batch
@@ -50,13 +51,13 @@ func modelOptions(c *config.Config, batch int) (engine.Options, error) {
 	return options, nil
 }
 
-// openDetector fits a decoder with c's thresholds to a model.
-func openDetector(c *config.Config, model engine.Model) (*pipeline.Detector, error) {
+// openDetector fits a decoder with c's thresholds to a model; lowest is the score that it lets through.
+func openDetector(c *config.Config, model engine.Model, lowest float64) (*pipeline.Detector, error) {
 	layout, err := postprocess.ParseLayout(c.Model.Layout)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	decoder := &postprocess.Decoder{Layout: layout, Confidence: float32(c.Detect.Confidence), IoU: float32(c.Detect.IoU), MaxDetections: c.Detect.Max}
+	decoder := &postprocess.Decoder{Layout: layout, Confidence: float32(lowest), IoU: float32(c.Detect.IoU), MaxDetections: c.Detect.Max}
 	for _, wanted := range c.Detect.Labels {
 		class, err := classOf(model.Metadata.Labels, wanted)
 		if err != nil {

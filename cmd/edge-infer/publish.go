@@ -4,6 +4,8 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/mqtt"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // publisher gives each frame's detections to the broker and to whoever reads JSON lines. Frame goroutine only.
@@ -21,17 +23,86 @@ func (p *publisher) Frame(in *pipeline.Inferred) {
 	m.Objects = m.Objects[:0]
 	for i := range in.Detections {
 		d := &in.Detections[i]
-		m.Objects = append(m.Objects, mqtt.Detection{
-			Label: report.Label(in.Labels, d.Class), Class: d.Class, Score: float64(d.Score),
-			Box: [4]float64{float64(d.X1), float64(d.Y1), float64(d.X2), float64(d.Y2)},
-		})
+		object := mqtt.Detection{Label: report.Label(in.Labels, d.Class), Class: d.Class, Score: float64(d.Score), Box: corners(d.Box)}
+		if i < len(in.IDs) {
+			object.Track = in.IDs[i]
+		}
+		m.Objects = append(m.Objects, object)
 	}
 	if p.client != nil {
+		if in.Happened != nil {
+			p.happened(in)
+		}
+		if in.Frame == nil {
+			return // the camera is over, this was its last word
+		}
 		p.client.Detections(m)
+	}
+	if in.Frame == nil {
+		return
 	}
 	if p.json != nil {
 		p.json.Detections(m, in.Lossless)
 	}
+}
+
+func corners(b postprocess.Box) [4]float64 {
+	return [4]float64{float64(b.X1), float64(b.Y1), float64(b.X2), float64(b.Y2)}
+}
+
+// happened publishes events and the counters that have changed.
+func (p *publisher) happened(in *pipeline.Inferred) {
+	configuration := &in.Follower.Config
+	for i := range in.Happened.Events {
+		p.event(in, configuration, &in.Happened.Events[i])
+	}
+	for _, change := range in.Happened.Changes {
+		label := report.Label(in.Labels, change.Class)
+		switch change.Counter {
+		case zone.Present:
+			p.client.Count(in.Camera, label, change.Value)
+			p.client.Count(in.Camera, allLabels, sum(in.Follower.Present()))
+		case zone.Occupied:
+			name := configuration.Zones[change.Place].Name
+			p.client.Zone(in.Camera, name, label, change.Value)
+			p.client.Zone(in.Camera, name, allLabels, sum(in.Follower.ZoneCount(change.Place).Occupied))
+		case zone.Inward, zone.Outward:
+			count := in.Follower.LineCount(change.Place)
+			p.client.Line(in.Camera, configuration.Lines[change.Place].Name, sum(count.In), sum(count.Out))
+		}
+	}
+}
+
+// allLabels is the label of a total.
+const allLabels = "all"
+
+func sum(counts []int) (total int) {
+	for _, n := range counts {
+		total += n
+	}
+	return total
+}
+
+func (p *publisher) event(in *pipeline.Inferred, configuration *zone.Config, e *zone.Event) {
+	o := e.Object
+	message := mqtt.Event{
+		Type: string(e.Kind), Camera: in.Camera, Sequence: e.Seq, Time: e.Time, Label: report.Label(in.Labels, o.Class), Class: o.Class,
+		Score: float64(o.Score), TopScore: float64(o.TopScore), Box: corners(o.Box), Track: o.Track, Start: o.Start,
+		Direction: string(e.Direction), Dwell: e.Dwell,
+	}
+	if e.Zone >= 0 {
+		message.Zone = configuration.Zones[e.Zone].Name
+	}
+	if e.Line >= 0 {
+		message.Line = configuration.Lines[e.Line].Name
+	}
+	for _, z := range o.Zones {
+		message.Zones = append(message.Zones, configuration.Zones[z].Name)
+	}
+	if e.Kind == zone.End {
+		message.End = o.Seen
+	}
+	p.client.Event(&message)
 }
 
 // limit stops the run after a number of frames, and holds back what comes after them.
@@ -43,11 +114,14 @@ type limit struct {
 
 // Frame implements pipeline.Sink.
 func (l *limit) Frame(in *pipeline.Inferred) {
-	if l.left == 0 {
+	if l.left == 0 && in.Frame != nil {
 		return
 	}
 	for _, sink := range l.next {
 		sink.Frame(in)
+	}
+	if in.Frame == nil {
+		return
 	}
 	if l.left--; l.left == 0 {
 		l.stop()

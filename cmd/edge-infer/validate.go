@@ -140,8 +140,8 @@ func (v *validation) run(ctx context.Context) (*validated, error) {
 // detect runs one engine over the pictures and keeps every detection from lowestScore on, by picture.
 func (v *validation) detect(ctx context.Context, backend, precision string, paths []string) ([][]postprocess.Detection, engine.Model, error) {
 	c := *v.config
-	c.Engine.Backend, c.Engine.Precision, c.Detect.Confidence = backend, precision, lowestScore
-	options, err := modelOptions(&c, 1)
+	c.Engine.Backend, c.Engine.Precision = backend, precision
+	options, err := modelOptions(&c, 1, lowestScore)
 	if err != nil {
 		return nil, engine.Model{}, err
 	}
@@ -150,7 +150,7 @@ func (v *validation) detect(ctx context.Context, backend, precision string, path
 		return nil, engine.Model{}, err
 	}
 	defer e.Close()
-	detector, err := openDetector(&c, e.Model())
+	detector, err := openDetector(&c, e.Model(), lowestScore)
 	if err != nil {
 		return nil, engine.Model{}, err
 	}

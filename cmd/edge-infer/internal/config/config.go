@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // Config is everything that a run can be told. Default gives the built-in values.
@@ -28,6 +30,8 @@ type Camera struct {
 	Interval int `yaml:"interval,omitempty"`
 	// Stall is how long a camera may be silent before it is opened again.
 	Stall time.Duration `yaml:"stall,omitempty"`
+	// Analytics holds zones, lines and filters.
+	Analytics zone.Config `yaml:"analytics,omitempty"`
 }
 
 // Model is the network and how its output is read.
@@ -53,6 +57,7 @@ type Detect struct {
 	IoU        float64  `yaml:"iou"`
 	Max        int      `yaml:"max"`
 	Labels     []string `yaml:"labels"`
+	Track      bool     `yaml:"track"`
 }
 
 // MQTT is where detections go.
@@ -82,7 +87,7 @@ func Default() *Config {
 		Device: hostName(),
 		Engine: Engine{Backend: "auto", Precision: "auto"},
 		Model:  Model{Layout: "auto"},
-		Detect: Detect{Confidence: 0.25, IoU: 0.45, Max: 300},
+		Detect: Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Track: true},
 		MQTT:   MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true},
 		Web:    Off,
 		Log:    "info",

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 func TestDefaultFileSaysTheDefaults(t *testing.T) {
@@ -24,7 +26,13 @@ func TestDefaultFileSaysTheDefaults(t *testing.T) {
 
 	uncommented := strings.NewReplacer("# cameras:", "cameras:", "#   ", "  ").Replace(camerasComment)
 	require.NoError(t, c.merge("cameras.yaml", []byte(uncommented)))
-	require.Equal(t, []Camera{{Name: "gate", URI: "rtsp://192.0.2.10/stream", Interval: 1, Stall: 5 * time.Second}}, c.Cameras)
+	require.Len(t, c.Cameras, 1)
+	camera := c.Cameras[0]
+	require.NoError(t, camera.Analytics.Check([]string{"person"}))
+	require.Equal(t, time.Minute, camera.Analytics.Zones[0].Loiter)
+	require.Equal(t, "door", camera.Analytics.Lines[0].Name)
+	camera.Analytics = zone.Config{}
+	require.Equal(t, Camera{Name: "gate", URI: "rtsp://192.0.2.10/stream", Interval: 1, Stall: 5 * time.Second}, camera)
 	require.NoError(t, c.Validate())
 }
 

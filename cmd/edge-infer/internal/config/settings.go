@@ -58,6 +58,7 @@ func settings(c *Config) []setting {
 		{"detect.iou", "iou", "boxes of one class that overlap more than this are one, 0 to 1", number(&c.Detect.IoU)},
 		{"detect.max", "max-detections", "most detections in one frame", whole(&c.Detect.Max)},
 		{"detect.labels", "only", "labels to report, separated by commas; empty: all", list(&c.Detect.Labels)},
+		{"detect.track", "track", "follow objects from frame to frame; zones, lines and events need it", yes(&c.Detect.Track)},
 		{"mqtt.url", "mqtt", "broker URL (tcp, tls, ws, wss), embedded, or off; several brokers separated by commas", text(&c.MQTT.URL)},
 		{"mqtt.user", "mqtt-user", "user name at the broker", text(&c.MQTT.User)},
 		{"mqtt.password_file", "mqtt-password-file", "file that holds the password at the broker", text(&c.MQTT.PasswordFile)},
@@ -68,7 +69,7 @@ func settings(c *Config) []setting {
 		{"mqtt.listen", "mqtt-listen", "address of the embedded broker", text(&c.MQTT.Listen)},
 		{"mqtt.discovery", "mqtt-discovery", "announce the device to Home Assistant", yes(&c.MQTT.Discovery)},
 		{"mqtt.control", "mqtt-control", "obey remote control topics", yes(&c.MQTT.Control)},
-		{"mqtt.spool", "mqtt-spool", "file that keeps events while the broker is away; empty: beside the cache", text(&c.MQTT.Spool)},
+		{"mqtt.spool", "mqtt-spool", "directory that keeps events while the broker is away; empty: the state directory", text(&c.MQTT.Spool)},
 		{"web", "web", "address of the web page, or off", text(&c.Web)},
 		{"log", "log", "debug, info, warn or error", text(&c.Log)},
 	}

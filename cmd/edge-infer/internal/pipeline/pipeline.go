@@ -33,6 +33,8 @@ type Camera struct {
 	Interval int
 	// Lossless says that the camera waits until its frames are taken.
 	Lossless bool
+	// Follower tracks what the camera sees; nil leaves it at detections.
+	Follower *Follower
 }
 
 // Pipeline is the frame loop of one engine. The exported fields are set before Run and not changed after.
@@ -141,6 +143,7 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 		for busy > 0 {
 			finish()
 		}
+		p.end()
 	}()
 	for ctx.Err() == nil {
 		if p.failures.exceeded(giveUp) {
@@ -219,6 +222,9 @@ func (p *Pipeline) gather(f *flight) bool {
 			continue
 		}
 		if camera.Interval > 1 && frame.Seq%uint64(camera.Interval) != 0 {
+			if camera.Follower != nil {
+				camera.Follower.skip(frame.Time)
+			}
 			frame.Release()
 			p.meters[index].skip()
 			continue
@@ -271,7 +277,13 @@ func (p *Pipeline) hand(index int, frame *capture.Frame, result *engine.Result, 
 	}
 	in.Detections = detections
 	in.Camera, in.Seq, in.Time, in.Captured = camera.Name, frame.Seq, frame.Time, frame.Captured
-	in.Width, in.Height, in.Lossless = frame.Width, frame.Height, camera.Lossless
+	in.Width, in.Height, in.Lossless, in.Follower = frame.Width, frame.Height, camera.Lossless, camera.Follower
+	in.Tracks, in.IDs, in.Happened = nil, nil, nil
+	if camera.Follower != nil {
+		if err := camera.Follower.follow(in); err != nil {
+			p.failures.add(p.Logger, err)
+		}
+	}
 	in.Latency = time.Duration(capture.Monotonic() - frame.Captured)
 	in.Frame = frame
 	for _, sink := range p.Sinks {
@@ -280,7 +292,26 @@ func (p *Pipeline) hand(index int, frame *capture.Frame, result *engine.Result, 
 	if p.first.Load() == 0 {
 		p.first.Store(int64(time.Since(p.started)))
 	}
-	p.meters[index].frame(time.Duration(capture.Monotonic()-frame.Captured), len(detections))
+	p.meters[index].frame(time.Duration(capture.Monotonic()-frame.Captured), len(in.Detections))
+	in.Detections = detections
+}
+
+// end tells the sinks what is over because the cameras are.
+func (p *Pipeline) end() {
+	for i := range p.Cameras {
+		camera := &p.Cameras[i]
+		if camera.Follower == nil {
+			continue
+		}
+		in := Inferred{Camera: camera.Name, Labels: p.Labels, Follower: camera.Follower, Lossless: camera.Lossless}
+		in.Seq, in.Time, in.Width, in.Height = camera.Follower.seq, camera.Follower.last, camera.Follower.width, camera.Follower.height
+		if in.Happened = camera.Follower.finish(); in.Happened == nil {
+			continue
+		}
+		for _, sink := range p.Sinks {
+			sink.Frame(&in)
+		}
+	}
 }
 
 // fail gives the frames of a request back that the engine refused or lost.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // Inferred is one frame that the network has seen, as sinks get it. It belongs to the frame loop: a sink copies what it keeps.
@@ -18,6 +19,12 @@ type Inferred struct {
 	Detections    []postprocess.Detection
 	// Tracks are the followed objects as of this frame, lost ones with a predicted box; nil where nothing is tracked.
 	Tracks []postprocess.Track
+	// IDs are the track numbers of the detections, 0 for none; empty where nothing is tracked.
+	IDs []uint64
+	// Happened is what zones, lines and objects gave; nil where nothing is tracked.
+	Happened *zone.Result
+	// Follower is the camera's, for its counts; nil where nothing is tracked.
+	Follower *Follower
 	// Frame holds the pixels.
 	Frame  *capture.Frame
 	Labels []string // by class number
@@ -25,7 +32,7 @@ type Inferred struct {
 	Lossless bool
 }
 
-// Sink takes every inferred frame. Frame is called by the frame goroutine alone and must return in microseconds.
+// Sink takes every inferred frame, and at the end of a tracked camera one more without pixels and detections that says what ended. Frame is called by the frame goroutine alone and must return in microseconds.
 type Sink interface {
 	Frame(*Inferred)
 }

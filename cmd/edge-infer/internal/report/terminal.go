@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // linePause is the shortest time between two detection lines of a camera on a terminal: what a person can follow.
@@ -28,8 +29,9 @@ func NewTerminal(out io.Writer, live bool, columns int) *Terminal {
 	return &Terminal{screen: s, lines: NewLines(s, 64), last: map[string]time.Time{}}
 }
 
-// Frame shows what a frame holds, some frames a second.
+// Frame shows what a frame holds, some frames a second, and every crossing of a line.
 func (t *Terminal) Frame(in *pipeline.Inferred) {
+	t.crossings(in)
 	if in.Time.Sub(t.last[in.Camera]) < linePause || len(in.Detections) == 0 {
 		return
 	}
@@ -42,6 +44,25 @@ func (t *Terminal) Frame(in *pipeline.Inferred) {
 		line = append(line, "  "...)
 		return append(AppendSummary(line, in), '\n')
 	})
+}
+
+// crossings shows who crossed which line, with the line's count of that label.
+func (t *Terminal) crossings(in *pipeline.Inferred) {
+	if in.Happened == nil {
+		return
+	}
+	for i := range in.Happened.Events {
+		e := &in.Happened.Events[i]
+		if e.Kind != zone.Cross {
+			continue
+		}
+		count := in.Follower.LineCount(e.Line)
+		t.lines.Add(false, func(line []byte) []byte {
+			line = in.Time.AppendFormat(line, "15:04:05.000 ")
+			return fmt.Appendf(line, "%s line %s: %s %d crosses %s, now %d in %d out\n", in.Camera, in.Follower.Config.Lines[e.Line].Name,
+				Label(in.Labels, e.Object.Class), e.Object.Track, e.Direction, count.In[e.Object.Class], count.Out[e.Object.Class])
+		})
+	}
 }
 
 // AppendSummary appends "bolt 0.97 [412,88 655,690], nut 0.91 [...]", best first as they come.

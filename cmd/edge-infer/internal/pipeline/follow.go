@@ -1,0 +1,113 @@
+package pipeline
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/track"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
+)
+
+// Follower turns a camera's detections into tracks, and tracks into events and counts. Frame goroutine only after Open.
+type Follower struct {
+	// Config holds zones, lines and filters; coordinates are scaled to the picture.
+	Config zone.Config
+	Labels []string
+	// Confidence is the lowest score of what is reported. The tracker is given weaker detections too, which carry objects through
+	// occlusion.
+	Confidence float32
+
+	tracker       track.Tracker
+	analytics     zone.Analytics
+	width, height int // the picture that analytics is open for
+	ids           []uint64
+	seq           uint64
+	last          time.Time
+}
+
+// Open checks the configuration. The pictures' size is taken from the first frame.
+func (f *Follower) Open() error {
+	if err := f.Config.Check(f.Labels); err != nil {
+		return err
+	}
+	f.tracker = track.Tracker{HighScore: f.Confidence, LowScore: float32(LowestScore(float64(f.Confidence)))}
+	return f.tracker.Open()
+}
+
+// LowestScore is what a decoder must let through for tracking when boxes from the confidence on are reported.
+func LowestScore(confidence float64) float64 { return min(confidence/2, track.DefaultLowScore) }
+
+// follow fills in what the detections of this frame mean. in.Detections shrinks to what is reported.
+func (f *Follower) follow(in *Inferred) error {
+	if in.Width != f.width || in.Height != f.height {
+		f.analytics = zone.Analytics{Config: f.Config, Labels: f.Labels, Width: in.Width, Height: in.Height}
+		if err := f.analytics.Open(); err != nil {
+			return fmt.Errorf("camera %s: %w", in.Camera, err)
+		}
+		f.width, f.height = in.Width, in.Height
+	}
+	f.seq, f.last = in.Seq, in.Time
+	detections := f.analytics.Filter(in.Detections)
+	in.Tracks = f.tracker.Update(in.Time, detections)
+	f.ids = append(f.ids[:0], make([]uint64, len(detections))...)
+	for i := range in.Tracks {
+		if index := in.Tracks[i].Index; index >= 0 {
+			f.ids[index] = in.Tracks[i].ID
+		}
+	}
+	in.Happened = f.analytics.Update(in.Seq, in.Time, in.Tracks)
+	in.Detections, in.IDs = report(detections, f.ids, f.Confidence)
+	return nil
+}
+
+// report keeps the detections with a score that counts, and their track numbers.
+func report(detections []postprocess.Detection, ids []uint64, confidence float32) ([]postprocess.Detection, []uint64) {
+	kept := 0
+	for i := range detections {
+		if detections[i].Score >= confidence {
+			detections[kept], ids[kept] = detections[i], ids[i]
+			kept++
+		}
+	}
+	return detections[:kept], ids[:kept]
+}
+
+// skip moves the tracks over a frame that the network does not look at.
+func (f *Follower) skip(at time.Time) {
+	if f.width > 0 {
+		f.tracker.Predict(at)
+	}
+}
+
+// finish ends every object; nil when there was no frame.
+func (f *Follower) finish() *zone.Result {
+	if f.width == 0 {
+		return nil
+	}
+	return f.analytics.Finish(f.seq, f.last)
+}
+
+// Present is how many objects the picture shows, by class.
+func (f *Follower) Present() []int {
+	if f.width == 0 {
+		return nil
+	}
+	return f.analytics.Present()
+}
+
+// ZoneCount is the count of a zone of the configuration by class; zero before the first frame.
+func (f *Follower) ZoneCount(number int) zone.ZoneCount {
+	if f.width == 0 {
+		return zone.ZoneCount{}
+	}
+	return f.analytics.Zone(number)
+}
+
+// LineCount is the count of a line of the configuration by class; zero before the first frame.
+func (f *Follower) LineCount(line int) zone.LineCount {
+	if f.width == 0 {
+		return zone.LineCount{}
+	}
+	return f.analytics.Line(line)
+}
