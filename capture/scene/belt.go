@@ -33,6 +33,7 @@ func (g ground) belt(width, height int, unit float64, blur int, cast rgb, seed u
 	cell := float64(width) / float64(cells)
 	r := seeded(seed, 1)
 	for y := range height {
+		wear := 0.0
 		for x := range width {
 			v := 1.0
 			fx, fy := float64(x)/pitch, float64(y)/pitch
@@ -46,14 +47,12 @@ func (g ground) belt(width, height int, unit float64, blur int, cast rgb, seed u
 				v += g.depth * (1 - 8*math.Min(0.25, math.Min(a, b)))
 			}
 			v += g.grain * (float64(r.next()>>40)/(1<<23) - 1)
-			if x%2 == 0 || x == 0 {
+			if x%2 == 0 {
 				// Wear is smooth: every second column is enough.
-				v += g.blotch * (lattice(seed, float64(x)/cell, float64(y)/cell, cells, 1<<20) + 0.5*lattice(seed+1, 3*float64(x)/cell, 3*float64(y)/cell, 3*cells, 1<<20))
-				values[y*width+x] = float32(v)
-				continue
+				fx, fy = float64(x)/cell, float64(y)/cell
+				wear = lattice(seed, fx, fy, cells, 1<<20) + 0.5*lattice(seed+1, 3*fx, 3*fy, 3*cells, 1<<20)
 			}
-			wear := float64(values[y*width+x-1])
-			values[y*width+x] = float32(v + g.blotch*0.2*(wear-1))
+			values[y*width+x] = float32(v + g.blotch*wear)
 		}
 	}
 	for range g.scratch {
@@ -84,7 +83,7 @@ func (g ground) belt(width, height int, unit float64, blur int, cast rgb, seed u
 
 func frac(v float64) float64 { return v - math.Floor(v) }
 
-// railColumn is the colour of the aluminium side rail, by the distance from the outer edge of the picture, 0 to 1 at the belt.
+// railColour is the colour of the aluminium side rail, by the distance from the outer edge of the picture, 0 to 1 at the belt.
 func railColour(t float64) float64 {
 	switch {
 	case t > 0.94:
