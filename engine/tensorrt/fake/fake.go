@@ -80,7 +80,7 @@ func compile(out string, arguments []string) error {
 		compiler = "g++"
 	}
 	arguments = append([]string{
-		"-std=c++17", "-O1", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-o", out,
+		"-std=c++17", "-O0", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-o", out,
 		"-Wl,-soname," + filepath.Base(out),
 	}, arguments...)
 	if output, err := exec.Command(compiler, arguments...).CombinedOutput(); err != nil {

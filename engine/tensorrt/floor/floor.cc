@@ -1,0 +1,271 @@
+// The least that a frame can cost: the same plan, letterbox, filter and CUDA graph as the engine, driven from C++ with two slots, one
+// request ahead and busy waiting; no Go, no camera, no message. The bars of the daemon are ratios to what this prints.
+//
+// usage: floor LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=0.25]
+// PLAN is what TensorRT wrote, without another header. One JSON line goes to standard output.
+#include <sys/resource.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "../../preprocess/arguments.h"
+#include "../shim.h"
+
+extern "C" {
+int cuDeviceGet(int* device, int ordinal);
+int cuDevicePrimaryCtxRetain(ei_cuda_context* context, int device);
+int cuModuleGetFunction(ei_cuda_function* function, ei_cuda_module module, const char* name);
+int cuMemAlloc_v2(ei_cuda_pointer* device, size_t bytes);
+}
+
+namespace {
+
+constexpr int kFrames = 64, kSlots = 2, kCapacity = 4096, kFields = 6;
+
+[[noreturn]] void die(const char* what, const ei_error& error) {
+    fprintf(stderr, "floor: %s: %s\n", what, error.message);
+    exit(1);
+}
+
+void check(int code, const char* what) {
+    if (code == 0) return;
+    fprintf(stderr, "floor: %s: CUDA error %d\n", what, code);
+    exit(1);
+}
+
+std::string read(const char* path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) {
+        fprintf(stderr, "floor: cannot read %s\n", path);
+        exit(1);
+    }
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+int64_t now() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return int64_t{t.tv_sec} * 1000000000 + t.tv_nsec;
+}
+
+double cpuSeconds() {
+    rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+double percentile(std::vector<double>& values, double p) {
+    if (values.empty()) return 0;
+    std::sort(values.begin(), values.end());
+    const size_t n = values.size();
+    const size_t drop = static_cast<size_t>((1 - p) * static_cast<double>(n));
+    return values[drop < n ? n - 1 - drop : 0];
+}
+
+ei_letterbox_arguments letterbox(int width, int height, int stride, int inputWidth, int inputHeight, bool half) {
+    const double scale = std::min(static_cast<double>(inputWidth) / width, static_cast<double>(inputHeight) / height);
+    ei_letterbox_arguments a = {};
+    a.stride = stride;
+    a.channels = 3;
+    a.half = half;
+    a.source_width = width;
+    a.source_height = height;
+    a.width = inputWidth;
+    a.height = inputHeight;
+    a.inner_width = std::clamp(static_cast<int>(std::nearbyint(width * scale)), 1, inputWidth);
+    a.inner_height = std::clamp(static_cast<int>(std::nearbyint(height * scale)), 1, inputHeight);
+    a.left = (inputWidth - a.inner_width) / 2;
+    a.top = (inputHeight - a.inner_height) / 2;
+    return a;
+}
+
+struct Slot {
+    ei_slot* slot;
+    ei_request* request;
+    ei_cuda_pointer staging;
+    int64_t ready;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 7) {
+        fputs("usage: floor LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=C]\n", stderr);
+        return 2;
+    }
+    const int width = atoi(argv[4]), height = atoi(argv[5]);
+    const double seconds = atof(argv[6]);
+    bool mapped = false, graph = true;
+    float confidence = 0;
+    for (int i = 7; i < argc; i++) {
+        if (strcmp(argv[i], "mapped") == 0) mapped = true;
+        if (strcmp(argv[i], "plain") == 0) graph = false;
+        sscanf(argv[i], "confidence=%f", &confidence);
+    }
+    ei_error error = {};
+    ei_cuda_driver driver;
+    if (ei_cuda_open("libcuda.so.1", &driver) != 0) {
+        fprintf(stderr, "floor: no driver: %s\n", driver.why);
+        return 1;
+    }
+    int device = 0;
+    ei_cuda_context context = nullptr;
+    check(cuDeviceGet(&device, 0), "device");
+    check(cuDevicePrimaryCtxRetain(&context, device), "context");
+    check(ei_cuda_use(context), "context");
+
+    ei_library* library = nullptr;
+    ei_version version;
+    char why[1024];
+    if (ei_library_open(argv[1], "", "", 2, &library, &version, why, sizeof(why), &error) != 0) die("library", error);
+    const std::string plan = read(argv[2]);
+    ei_engine* engine = nullptr;
+    ei_engine_info info;
+    if (ei_engine_open(library, context, plan.data(), plan.size(), 0, -1, 0, &engine, &info, &error) != 0) die("plan", error);
+    int input = -1, output = -1;
+    std::vector<ei_tensor> tensors(info.tensors);
+    for (int i = 0; i < info.tensors; i++) {
+        if (ei_engine_tensor(engine, i, &tensors[i], &error) != 0) die("tensor", error);
+        (tensors[i].input ? input : output) = i;
+    }
+    const ei_tensor& in = tensors[input];
+    const ei_tensor& out = tensors[output];
+    const int inputHeight = static_cast<int>(in.opt[2]), inputWidth = static_cast<int>(in.opt[3]);
+    const bool filtered = confidence > 0 && out.rank == 3 && out.shape[2] > out.shape[1];
+
+    const std::string ptx = read(argv[3]);
+    ei_cuda_module module = nullptr;
+    ei_cuda_function letterboxKernel = nullptr, filterKernel = nullptr;
+    check(cuModuleLoadDataEx(&module, ptx.c_str(), 0, nullptr, nullptr), "kernels");
+    check(cuModuleGetFunction(&letterboxKernel, module, "letterbox"), "letterbox");
+    check(cuModuleGetFunction(&filterKernel, module, "filter"), "filter");
+
+    const size_t bytes = static_cast<size_t>(3) * width * height;
+    std::vector<void*> frames(kFrames);
+    std::vector<ei_cuda_pointer> addresses(kFrames);
+    std::mt19937 random(1);
+    for (int i = 0; i < kFrames; i++) {
+        check(cuMemHostAlloc(&frames[i], bytes, 3), "frame");
+        check(cuMemHostGetDevicePointer_v2(&addresses[i], frames[i], 0), "frame");
+        auto* words = static_cast<uint32_t*>(frames[i]);
+        for (size_t w = 0; w < bytes / 4; w++) words[w] = random();
+    }
+    const ei_letterbox_arguments shape = letterbox(width, height, 3 * width, inputWidth, inputHeight, in.type == 1);
+
+    Slot slots[kSlots];
+    for (Slot& s : slots) {
+        const ei_slot_options options = {mapped, graph, 1, 0, input, filtered};
+        if (ei_slot_open(engine, &options, &s.slot, &s.request, &error) != 0) die("slot", error);
+        check(cuMemAlloc_v2(&s.staging, bytes), "staging");
+        if (!filtered) continue;
+        ei_filter& f = s.request->filter;
+        void* host = nullptr;
+        ei_cuda_pointer list = 0;
+        f.list_bytes = 256 + sizeof(float) * kCapacity * kFields;
+        check(cuMemHostAlloc(&host, f.list_bytes, 3), "list");
+        check(cuMemHostGetDevicePointer_v2(&list, host, 0), "list");
+        if (!mapped) {
+            check(cuMemAlloc_v2(&list, f.list_bytes), "list");
+            f.list_host = host;
+        }
+        f.enabled = 1;
+        f.clear = f.list = list;
+        f.clear_words = 1;
+        const int anchors = static_cast<int>(out.shape[2]), fields = static_cast<int>(out.shape[1]);
+        ei_filter_arguments a = {};
+        a.output = s.request->io[output].device;
+        a.rows = list + 256;
+        a.counts = list;
+        a.picture_stride = static_cast<int64_t>(anchors) * fields;
+        a.anchor_stride = 1;
+        a.field_stride = anchors;
+        a.anchors = anchors;
+        a.classes = fields - 4;
+        a.capacity = kCapacity;
+        a.half = out.type == 1;
+        a.confidence = confidence;
+        memcpy(f.arguments, &a, sizeof(a));
+        f.kernel = {filterKernel, {static_cast<unsigned>((anchors + 127) / 128), 1, 1}, {128, 1, 1}, f.arguments, sizeof(a)};
+    }
+
+    std::vector<double> latencies, preprocess, inference;
+    int64_t frame = 0;
+    const auto submit = [&](Slot& s) {
+        ei_request& r = *s.request;
+        const int i = static_cast<int>(frame++ % kFrames);
+        s.ready = now();
+        ei_picture& p = r.picture[0];
+        ei_letterbox_arguments a = shape;
+        a.source = mapped ? addresses[i] : s.staging;
+        a.end = a.source + bytes;
+        a.output = r.io[input].device;
+        p.host = mapped ? nullptr : frames[i];
+        p.staging = s.staging;
+        p.bytes = bytes;
+        memcpy(p.arguments, &a, sizeof(a));
+        p.letterbox = {letterboxKernel,
+                       {static_cast<unsigned>((inputWidth + 63) / 64), static_cast<unsigned>((inputHeight + 7) / 8), 1},
+                       {32, 8, 1},
+                       p.arguments,
+                       sizeof(a)};
+        r.pictures = 1;
+        r.io[input].rank = 4;
+        r.io[input].shape[0] = 1;
+        r.io[input].shape[1] = 3;
+        r.io[input].shape[2] = inputHeight;
+        r.io[input].shape[3] = inputWidth;
+        if (ei_slot_submit(s.slot, &error) != 0) die("submit", error);
+    };
+    const auto wait = [&](Slot& s, bool keep) {
+        if (ei_slot_wait(s.slot, &error) != 0) die("wait", error);
+        if (!keep) return;
+        latencies.push_back(static_cast<double>(s.request->done - s.ready) / 1e3);
+        preprocess.push_back(static_cast<double>(s.request->preprocess) / 1e3);
+        inference.push_back(static_cast<double>(s.request->inference) / 1e3);
+    };
+    for (int i = 0; i < 200; i++) {
+        submit(slots[i % kSlots]);
+        wait(slots[i % kSlots], false);
+    }
+
+    // Throughput: one request ahead.
+    const int64_t begun = now();
+    const double cpu = cpuSeconds();
+    int64_t done = 0;
+    submit(slots[0]);
+    for (int64_t i = 1; now() - begun < static_cast<int64_t>(seconds * 1e9); i++, done++) {
+        submit(slots[i % kSlots]);
+        wait(slots[(i + 1) % kSlots], false);
+    }
+    const double elapsed = static_cast<double>(now() - begun) / 1e9, used = cpuSeconds() - cpu;
+    wait(slots[done % kSlots], false);
+
+    // Latency: one request at a time.
+    const int64_t paced = now();
+    for (int64_t i = 0; now() - paced < static_cast<int64_t>(seconds * 1e9); i++) {
+        submit(slots[i % kSlots]);
+        wait(slots[i % kSlots], true);
+    }
+    printf(
+        "{\"what\": \"floor\", \"tensorrt\": \"%d.%d.%d\", \"mapped\": %s, \"graph\": %s, \"replayed\": %s, \"filter\": %s, "
+        "\"frames_per_second\": "
+        "%.1f, \"cpu_us_per_frame\": %.1f, \"latency_us_p50\": %.1f, \"latency_us_p99\": %.1f, \"latency_us_p999\": %.1f, \"n\": %zu, "
+        "\"preprocess_us_p50\": %.1f, \"inference_us_p50\": %.1f, \"inference_us_p99\": %.1f}\n",
+        version.major, version.minor, version.patch, mapped ? "true" : "false", graph ? "true" : "false",
+        slots[0].request->replayed ? "true" : "false", filtered ? "true" : "false", static_cast<double>(done) / elapsed,
+        used / static_cast<double>(done) * 1e6, percentile(latencies, 0.5), percentile(latencies, 0.99), percentile(latencies, 0.999),
+        latencies.size(), percentile(preprocess, 0.5), percentile(inference, 0.5), percentile(inference, 0.99));
+    for (Slot& s : slots) ei_slot_close(s.slot);
+    ei_engine_close(engine);
+    return 0;
+}
