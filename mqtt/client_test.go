@@ -130,7 +130,7 @@ func TestBrokersAreTriedInOrder(t *testing.T) {
 	require.Eventually(t, func() bool { s := c.Connection(); return s.Connected && s.Broker == first.URL() }, patience, time.Millisecond)
 	first.Close()
 	require.Eventually(t, func() bool { return !c.Connection().Connected }, patience, time.Millisecond)
-	time.Sleep(20 * c.RetryMax)
+	time.Sleep(8 * c.RetryMax)
 	lines := strings.Count(log.String(), "level=WARN")
 	assert.LessOrEqual(t, lines, 6, "a reason is logged once for each broker:\n%s", log)
 }
@@ -197,4 +197,35 @@ func TestDefaultClientID(t *testing.T) {
 	assert.Equal(t, defaultClientID("gate"), defaultClientID("gate"))
 	assert.NotEqual(t, defaultClientID("gate"), defaultClientID("gate2"))
 	assert.Regexp(t, `^edge-infer-gate-[0-9a-f]{8}$`, defaultClientID("gate"))
+}
+
+// TestLongQueueDoesNotDelayTheEnd stops in the middle of a replay: stopped must still be said, and nothing is lost.
+func TestLongQueueDoesNotDelayTheEnd(t *testing.T) {
+	noLeaks(t)
+	broker := startBroker(t, "")
+	sub := subscribe(t, broker.URL(), "edge-infer/#")
+	c := testClient(broker.URL())
+	c.Spool.Directory = t.TempDir()
+	c.Window = 1
+	require.NoError(t, c.Open())
+	const events = 30_000
+	for range events {
+		c.Event(&Event{Type: "update", Camera: "cam0"})
+	}
+	done := make(chan error, 1)
+	go func() { done <- c.Run(context.Background()) }()
+	waitConnected(t, c)
+	begin := time.Now()
+	require.NoError(t, c.Close())
+	require.NoError(t, <-done)
+	assert.Less(t, time.Since(begin), 2*time.Second)
+	sub.waitLast(t, "edge-infer/gate/available", "stopped")
+	a := balanced(t, c)
+	again := testClient(broker.URL())
+	again.Spool.Directory = c.Spool.Directory
+	require.NoError(t, again.Open())
+	assert.Equal(t, a.Events.Queued, balanced(t, again).Events.Queued)
+	require.NoError(t, again.Close())
+	sub.client.Disconnect(10)
+	broker.Close()
 }

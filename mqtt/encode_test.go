@@ -64,7 +64,7 @@ func randomFrame(random *rand.Rand, objects int) *Detections {
 func TestDetectionsEqualAfterRoundTrip(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var buf []byte
-	for i := range 2000 {
+	for i := range 500 {
 		d := randomFrame(random, i%30)
 		buf = d.AppendJSON(buf[:0], "gate")
 		require.True(t, json.Valid(buf), "%s", buf)

@@ -21,6 +21,7 @@ type session struct {
 	mark   uint64 // events up to this number were handed over before the connection was up
 
 	ending chan struct{} // closed when the senders shall finish what is queued and return
+	cease  chan struct{} // closed when they shall return at once
 	done   chan struct{} // closed when the connection is lost
 	once   sync.Once
 	err    error // why; set before done is closed
@@ -67,8 +68,12 @@ func (c *Client) connect(ctx context.Context, to address, as identity) (*session
 	if err != nil {
 		return nil, err
 	}
-	s := &session{client: c, ending: make(chan struct{}), done: make(chan struct{}),
-		calls: make(chan func() paho.Token), tokens: make(chan paho.Token, 1), inbound: make(chan paho.Message, as.inbound)}
+	s := &session{
+		client: c,
+		ending: make(chan struct{}), cease: make(chan struct{}), done: make(chan struct{}),
+		calls: make(chan func() paho.Token), tokens: make(chan paho.Token, 1),
+		inbound: make(chan paho.Message, as.inbound),
+	}
 	s.conn = newConnection(conn, c.WriteTimeout, s.fail)
 
 	options := paho.NewClientOptions()
@@ -117,45 +122,51 @@ func (s *session) serve(ctx context.Context) error {
 	go s.callPaho()
 	go s.handleInbound(ctx) // not waited for: a command may take its time
 	var senders sync.WaitGroup
+	drained := make(chan struct{})
 	senders.Go(s.sendLatest)
-	senders.Go(s.sendReliable)
+	senders.Go(func() {
+		defer close(drained)
+		s.sendReliable()
+	})
 
 	select {
 	case <-s.done:
 	case <-ctx.Done():
-		s.leave(&senders)
+		s.leave(drained)
 	}
 	senders.Wait()
 	s.paho.Disconnect(0)
 	return s.err
 }
 
-// leave lets the senders finish, publishes stopped and disconnects, all within farewellLimit.
-func (s *session) leave(senders *sync.WaitGroup) {
-	const half = farewellLimit / 2
+// leave lets the senders finish, publishes stopped and disconnects, all within farewellLimit. drained is closed when sendReliable is done.
+func (s *session) leave(drained <-chan struct{}) {
+	half, limit := time.NewTimer(farewellLimit/2), time.NewTimer(farewellLimit)
+	defer half.Stop()
+	defer limit.Stop()
+	defer s.fail(errStopped)
 	close(s.ending)
-	drained := make(chan struct{})
-	go func() {
-		senders.Wait()
-		close(drained)
-	}()
-	timer := time.NewTimer(half)
-	defer timer.Stop()
 	select {
 	case <-drained:
-	case <-timer.C:
+	case <-half.C:
 	case <-s.done:
 	}
-	timer.Reset(half)
-	if token := s.publish(publication{s.client.topics.Available(), true, []byte("stopped")}, timer.C); token != nil {
-		select {
-		case <-token.Done():
-			s.paho.Disconnect(uint(half.Milliseconds() / 2))
-		case <-timer.C:
-		case <-s.done:
-		}
+	close(s.cease)
+	select {
+	case <-drained:
+	case <-limit.C:
+		return
 	}
-	s.fail(errStopped)
+	token := s.publish(publication{s.client.topics.Available(), true, []byte("stopped")}, limit.C)
+	if token == nil {
+		return
+	}
+	select {
+	case <-token.Done():
+		s.paho.Disconnect(uint(farewellLimit.Milliseconds() / 8))
+	case <-limit.C:
+	case <-s.done:
+	}
 }
 
 var errStopped = errors.New("stopped")
@@ -246,6 +257,8 @@ func (s *session) sendLatest() {
 		case <-lane.wake:
 		case <-timer.C:
 		case <-ending:
+		case <-s.cease:
+			return
 		case <-s.done:
 			return
 		}
@@ -299,7 +312,7 @@ func (s *session) sendReliable() {
 	buffers := make([][]byte, c.Window+1)
 	for turn := 0; ; {
 		wait := time.Duration(-1)
-		for len(flights) < c.Window {
+		for len(flights) < c.Window && !isClosed(s.cease) {
 			now := time.Now()
 			var slot *slot
 			if slot, wait = c.reliable.take(now); slot != nil {
@@ -375,6 +388,8 @@ func (s *session) sendReliable() {
 				s.fail(fmt.Errorf("broker acknowledged nothing for %v", c.AckTimeout))
 				return
 			}
+		case <-s.cease:
+			return
 		case <-s.done:
 			return
 		}

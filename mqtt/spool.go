@@ -82,11 +82,12 @@ func (s *spool) open() error {
 	s.syncs = make(chan chan error)
 	s.stop, s.stopped = make(chan struct{}), make(chan struct{})
 	if s.Directory != "" {
-		if err := s.load(); errors.Is(err, errSpoolBusy) {
-			return fmt.Errorf("event spool %s: %w", s.Directory, err)
-		} else if err != nil {
-			s.log.Warn("event spool cannot be used, events are kept in memory only", "directory", s.Directory, "error", err)
+		if err := s.load(); err != nil {
 			s.release()
+			if errors.Is(err, errSpoolBusy) {
+				return fmt.Errorf("event spool %s: %w", s.Directory, err)
+			}
+			s.log.Warn("event spool cannot be used, events are kept in memory only", "directory", s.Directory, "error", err)
 			s.stored = queue{}
 			s.Directory, s.failure = "", err
 		}

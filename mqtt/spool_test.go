@@ -197,7 +197,7 @@ func TestSpoolFallsBackToMemory(t *testing.T) {
 // and only damaged files may lose events.
 func TestSpoolDamage(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
-	for round := range 40 {
+	for round := range 25 {
 		directory := t.TempDir()
 		s := openSpool(t, Spool{Directory: directory, MaxBytes: 1 << 20}) // 64 KiB files
 		for i := range 600 {
