@@ -7,7 +7,7 @@ import (
 
 // Event is something that happened, the payload of <camera>/events. Zero fields that say nothing are left out.
 type Event struct {
-	// Type is new, update or end of a track; enter, leave or dwell in a zone; cross of a line; appear or disappear of a label.
+	// Type is new, update or end of a track; enter, leave or loiter in a zone; cross of a line; appear or disappear of a label.
 	Type     string
 	Camera   string
 	Sequence uint64    // frame it was seen in

@@ -73,7 +73,7 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 		{Type: "end", Label: "person", Track: 3, Start: now, End: now},
 		{Type: "enter", Label: "car", Zone: "yard"},
 		{Type: "leave", Label: "car", Zone: "yard", Dwell: 1500 * time.Millisecond},
-		{Type: "dwell", Label: "car", Zone: "yard", Dwell: time.Minute},
+		{Type: "loiter", Label: "car", Zone: "yard", Dwell: time.Minute},
 		{Type: "cross", Label: "car", Line: "door", Direction: "in"},
 		{Type: "appear", Label: "car", Count: 2},
 		{Type: "disappear", Label: "car"},

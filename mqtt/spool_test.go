@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -271,6 +273,90 @@ func TestSpoolMovesDamageAside(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, kept, 5*size)
 	assert.Contains(t, log.String(), "event spool file was damaged, its good part is kept and the rest moved aside")
+}
+
+// TestSpoolTornWrite cuts the newest file at every byte of its last batch, as a power cut in mid-write does, with nothing or zeros behind.
+func TestSpoolTornWrite(t *testing.T) {
+	directory := t.TempDir()
+	s := openSpool(t, Spool{Directory: directory})
+	for i := range 10 {
+		s.add(strconv.Itoa(i))
+		if i == 6 {
+			require.NoError(t, s.sync())
+		}
+	}
+	require.NoError(t, s.close())
+	files, err := filepath.Glob(filepath.Join(directory, "*"+segmentSuffix))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	whole, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	size := recordHeader + len("topic") + 1
+	synced := len(segmentMark) + 7*size
+	require.Len(t, whole, synced+3*size)
+	for cut := synced; cut <= len(whole); cut++ {
+		for _, zeros := range []int{0, len(whole) - cut, 4096} {
+			data := append(append([]byte{}, whole[:cut]...), make([]byte, zeros)...)
+			require.NoError(t, os.WriteFile(files[0], data, 0o600))
+			s := openSpool(t, Spool{Directory: directory})
+			require.Equal(t, numbers(0, 7+(cut-synced)/size), s.drain(false), "cut at %d, %d zeros", cut, zeros)
+			require.NoError(t, s.close())
+		}
+	}
+}
+
+// TestSpoolOnFullDisk fills a real file system. What was safe stays, what comes meanwhile waits in memory, and is written when there is room.
+func TestSpoolOnFullDisk(t *testing.T) {
+	directory := t.TempDir()
+	if err := syscall.Mount("tmpfs", directory, "tmpfs", 0, "size=400k"); err != nil {
+		t.Skipf("cannot mount a small file system: %v", err)
+	}
+	t.Cleanup(func() { syscall.Unmount(directory, syscall.MNT_DETACH) })
+	config := Spool{Directory: filepath.Join(directory, "spool"), MaxBytes: 1 << 20, Commit: time.Millisecond}
+	s := openSpool(t, config)
+	const before, during = 100, 500
+	for i := range before {
+		s.add(fmt.Sprintf("%d %01000d", i, 0))
+	}
+	require.NoError(t, s.sync())
+	hog := filepath.Join(directory, "hog")
+	file, err := os.Create(hog)
+	require.NoError(t, err)
+	for err == nil {
+		_, err = file.Write(make([]byte, 4096))
+	}
+	file.Close()
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	for i := range during {
+		s.add(fmt.Sprintf("%d %0100d", before+i, 0))
+	}
+	require.ErrorIs(t, s.sync(), syscall.ENOSPC)
+	require.ErrorIs(t, s.state(), syscall.ENOSPC)
+	require.Len(t, s.drain(false), before+during)
+	assert.Equal(t, Account{Offered: before + during, Queued: before + during}, s.balance(t))
+	for i := range uint64(10) {
+		s.acknowledge(i + 1)
+	}
+	require.NoError(t, os.Remove(hog))
+	require.NoError(t, s.sync())
+	require.NoError(t, s.state())
+	require.NoError(t, s.close())
+	s = openSpool(t, config)
+	defer s.close() // before the file system goes
+	for i, payload := range s.drain(true) {
+		require.True(t, strings.HasPrefix(payload, fmt.Sprintf("%d ", 10+i)), payload[:10])
+	}
+	assert.Equal(t, Account{Offered: before + during - 10, Delivered: before + during - 10}, s.balance(t))
+}
+
+// TestSpoolMemoryCap holds more than memory may while nothing can be written.
+func TestSpoolMemoryCap(t *testing.T) {
+	s := openSpool(t, Spool{MaxMemory: 10 * int64(recordHeader+len("topic")+2)})
+	for i := range 90 {
+		s.add(strconv.Itoa(10 + i))
+	}
+	assert.Equal(t, numbers(90, 100), s.drain(false))
+	assert.Equal(t, Account{Offered: 90, Dropped: 80, Queued: 10}, s.balance(t))
 }
 
 // TestSpoolFileVanishes removes and cuts files under an open spool.
