@@ -23,7 +23,32 @@ func TestSanitized(t *testing.T) {
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	run := exec.Command(program, driver)
-	run.Env = append(os.Environ(), "FAKE_CUDA=", "FAKE_CUDA_KERNELS=", "UBSAN_OPTIONS=print_stacktrace=1")
+	run.Env = append(os.Environ(), "UBSAN_OPTIONS=print_stacktrace=1")
 	output, err = run.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+}
+
+// The same on arm64, whose stubs are other code, where a cross compiler and an emulator are installed.
+func TestOnARM64(t *testing.T) {
+	compiler, err := exec.LookPath("aarch64-linux-gnu-gcc")
+	if err != nil {
+		t.Skip("aarch64-linux-gnu-gcc is not installed")
+	}
+	emulator, err := exec.LookPath("qemu-aarch64-static")
+	if err != nil {
+		t.Skip("qemu-aarch64-static is not installed")
+	}
+	t.Setenv("CC", compiler)
+	t.Setenv("AR", "aarch64-linux-gnu-ar")
+	folder := t.TempDir()
+	driver, err := fake.Build(folder, 0)
+	require.NoError(t, err)
+	archive := filepath.Join(folder, "libcuda.a")
+	output, err := exec.Command("trampoline/build", archive).CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	program := filepath.Join(folder, "exercise")
+	output, err = exec.Command(compiler, "-O1", "-I.", "-o", program, "testdata/exercise.c", archive, "-ldl", "-lpthread").CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	output, err = exec.Command(emulator, "-L", "/usr/aarch64-linux-gnu", program, driver).CombinedOutput()
 	require.NoError(t, err, "%s", output)
 }

@@ -28,7 +28,7 @@ typedef struct {
     int32_t anchors, classes, capacity;
     int32_t objectness;  // fields are centre, size, objectness, classes; 0: centre, size, classes
     int32_t half;        // the output is binary16 instead of binary32
-    float confidence;    // the lowest score that is listed
+    float confidence;    // the lowest score that is listed, over 0
 } ei_filter_arguments;
 
 #endif

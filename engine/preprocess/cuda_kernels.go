@@ -59,7 +59,7 @@ type FilterArguments struct {
 	Objectness int32
 	// Half is 1 for a binary16 output.
 	Half int32
-	// Confidence is the lowest score that is listed.
+	// Confidence is the lowest score that is listed, over 0.
 	Confidence float32
 }
 

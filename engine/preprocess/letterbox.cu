@@ -1,18 +1,17 @@
 // The letterbox of letterbox.c on the GPU, with the same integer arithmetic: one launch reads a picture of any format and writes one batch
-// position of the network's input. A warp writes 32 neighbouring elements at a time and each thread EI_COLUMNS of them 32 apart, so
+// position of the network's input. A warp writes 32 neighbouring elements at a time and each thread COLUMNS of them 32 apart, so
 // that stores are whole lines and loads of neighbouring threads share theirs. A block is 32 by 8 threads.
 #include "arguments.h"
 #include "kernel.h"
 #include "letterbox.h"
 #include "rows.h"
 
-#ifndef EI_COLUMNS
-#define EI_COLUMNS 2
-#endif
-
 namespace {
 
-enum { ONE = 2048 };  // weights have 11 bits
+enum {
+    COLUMNS = 2,  // of one thread
+    ONE = 2048,   // weights have 11 bits
+};
 
 // position is where an output position's centre lies in the source: the sample before it, the one after it, and their weights.
 struct position {
@@ -157,22 +156,22 @@ EI_DEVICE pixel sample(const ei_letterbox_arguments &a, const position &px, cons
 
 template <int FORMAT>
 EI_DEVICE void letterbox_thread(const ei_letterbox_arguments &a) {
-    const int y = (int)(ei_block_y() * 8 + ei_thread_y()), start = (int)(ei_block_x() * 32 * EI_COLUMNS + ei_thread_x());
+    const int y = (int)(ei_block_y() * 8 + ei_thread_y()), start = (int)(ei_block_x() * 32 * COLUMNS + ei_thread_x());
     if (y >= a.height) return;
-    pixel p[EI_COLUMNS];
+    pixel p[COLUMNS];
     if (y >= a.top && y < a.top + a.inner_height) {
         const position py = place_row(y - a.top, a.source_height, a.inner_height);
         // Columns outside the picture read its nearest one.
-        position px[EI_COLUMNS];
+        position px[COLUMNS];
         EI_UNROLL
-        for (int i = 0; i < EI_COLUMNS; i++) {
+        for (int i = 0; i < COLUMNS; i++) {
             px[i] = place_column(clamp(start + 32 * i - a.left, a.inner_width), a.source_width, a.inner_width);
         }
         EI_UNROLL
-        for (int i = 0; i < EI_COLUMNS; i++) p[i] = sample<FORMAT>(a, px[i], py);
+        for (int i = 0; i < COLUMNS; i++) p[i] = sample<FORMAT>(a, px[i], py);
     }
     EI_UNROLL
-    for (int i = 0; i < EI_COLUMNS; i++) {
+    for (int i = 0; i < COLUMNS; i++) {
         const int x = start + 32 * i;
         if (x >= a.width) return;
         if (y < a.top || y >= a.top + a.inner_height || x < a.left || x >= a.left + a.inner_width) p[i] = {114, 114, 114};
