@@ -94,24 +94,14 @@ func (c Cache) Remove(k Key) error {
 	return nil
 }
 
-// replaceFile writes a whole file in one step. What a user can fix carries a hint.
+// replaceFile writes a whole file in one step.
 func replaceFile(path string, data []byte) error {
-	fail := func(err error) error {
-		e := &engine.Error{Op: "write", Backend: Name, Message: path, Err: err}
-		switch {
-		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-			e.Hint = fmt.Sprintf("free %d MiB on that disk, or set XDG_CACHE_HOME to another one", len(data)>>20+1)
-		case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-			e.Hint = "make the folder writable for this user, or set XDG_CACHE_HOME to one that is"
-		}
-		return e
-	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fail(err)
+		return writeFailure(path, len(data), err)
 	}
 	part, err := os.CreateTemp(filepath.Dir(path), ".part-*")
 	if err != nil {
-		return fail(err)
+		return writeFailure(path, len(data), err)
 	}
 	defer os.Remove(part.Name()) // does nothing after the rename
 	_, err = part.Write(data)
@@ -120,7 +110,19 @@ func replaceFile(path string, data []byte) error {
 		err = os.Rename(part.Name(), path)
 	}
 	if err != nil {
-		return fail(err)
+		return writeFailure(path, len(data), err)
 	}
 	return nil
+}
+
+// writeFailure explains why a file could not be written; what a user can fix carries a hint.
+func writeFailure(path string, size int, err error) error {
+	e := &engine.Error{Op: "write", Backend: Name, Message: path, Err: err}
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		e.Hint = fmt.Sprintf("free %d MiB on that disk, or set XDG_CACHE_HOME to another one", size>>20+1)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		e.Hint = "make the folder writable for this user, or set XDG_CACHE_HOME to one that is"
+	}
+	return e
 }

@@ -223,8 +223,6 @@ func chooseMemory(wanted MemoryMode, device cuda.Facts) (mapped bool, why string
 		return false, "copies as asked for"
 	case device.ZeroCopy():
 		return true, "mapped memory because the GPU shares the machine's memory"
-	case device.Integrated:
-		return false, "copies because this integrated GPU cannot map host memory"
 	}
 	return false, "copies because the GPU has memory of its own"
 }
