@@ -7,9 +7,9 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// Options says what of a model is quantized and how. The zero value is TensorRT's recipe with entropy limits.
+// Options says what of a model is quantized and how. The zero value is TensorRT's recipe with DefaultMethod.
 type Options struct {
-	Method Method // Entropy when empty
+	Method Method // DefaultMethod when empty
 	// Exclude lists layers that stay in floating point: names, patterns with * and ?, or operators.
 	Exclude []string
 	// Only, when it is not empty, quantizes nothing but the layers it lists.
@@ -79,7 +79,7 @@ func Prepare(m *onnx.Model) (*onnx.Model, error) {
 // NewPlan decides what is quantized of a prepared model.
 func NewPlan(m *onnx.Model, options Options) (*Plan, error) {
 	if options.Method == "" {
-		options.Method = Entropy
+		options.Method = DefaultMethod
 	}
 	for _, patterns := range [][]string{options.Exclude, options.Only} {
 		if err := checkPatterns("int8", patterns, m.Proto.Graph); err != nil {

@@ -31,7 +31,7 @@ func plan(t *testing.T, m *onnx.Model, options quantize.Options) (*onnx.Model, *
 func uniform(p *quantize.Plan, limit float32) quantize.Ranges {
 	ranges := make(quantize.Ranges)
 	for _, name := range p.Tensors {
-		ranges[name] = quantize.Range{Min: -limit, Max: limit, Limits: map[quantize.Method]float32{quantize.Entropy: limit, quantize.MinMax: limit}}
+		ranges[name] = quantize.Range{Min: -limit, Max: limit, Limits: map[quantize.Method]float32{quantize.DefaultMethod: limit, quantize.MinMax: limit}}
 	}
 	return ranges
 }
@@ -75,7 +75,7 @@ func TestPlanRefuses(t *testing.T) {
 	p, err := quantize.NewPlan(prepared, quantize.Options{})
 	require.NoError(t, err)
 	_, err = p.Apply(quantize.Ranges{})
-	assert.EqualError(t, err, `quantize int8: no entropy range was measured for 52 tensors, such as "/model.0/act/Mul_output_0" (calibrate this very model again)`)
+	assert.EqualError(t, err, `quantize int8: no percentile range was measured for 52 tensors, such as "/model.0/act/Mul_output_0" (calibrate this very model again)`)
 	quantized, err := p.Apply(uniform(p, 4))
 	require.NoError(t, err)
 	_, err = quantize.Prepare(quantized)
@@ -142,7 +142,7 @@ func TestSharedScales(t *testing.T) {
 	_, p := plan(t, yolo(testnet.YOLO{}).V8(), quantize.Options{})
 	ranges := make(quantize.Ranges)
 	for i, name := range p.Tensors {
-		ranges[name] = quantize.Range{Limits: map[quantize.Method]float32{quantize.Entropy: 1 + float32(i)}}
+		ranges[name] = quantize.Range{Limits: map[quantize.Method]float32{quantize.DefaultMethod: 1 + float32(i)}}
 	}
 	quantized, err := p.Apply(ranges)
 	require.NoError(t, err)

@@ -16,6 +16,9 @@ const (
 // Methods lists the calibration methods.
 func Methods() []Method { return []Method{MinMax, Percentile, Entropy, MSE} }
 
+// DefaultMethod is the one that kept most of the demo model's accuracy and that does not depend on the largest outlier.
+const DefaultMethod = Percentile
+
 // DefaultPercentile is the share of values that Percentile keeps, in percent.
 const DefaultPercentile = 99.99
 

@@ -2,6 +2,8 @@ package accuracy
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
@@ -75,32 +77,37 @@ func judge(t *testing.T, gate *quantize.Gate, m *onnx.Model) (*quantize.Verdict,
 	return v, len(data), time.Since(started) / time.Duration(gate.Samples.Len())
 }
 
-// The demo model keeps its accuracy in FP16 and in INT8 by every method, and bad calibration is caught.
-func TestDemoModelKeepsItsAccuracy(t *testing.T) {
-	ctx := context.Background()
-	unseen := draw(t, scenes(t), 990001)
-	gate := &quantize.Gate{Samples: pictures(t, unseen), MatchRate: 0.97}
+// demoGate judges against the embedded model in FP32 on scenes that neither training nor calibration has seen.
+func demoGate(t *testing.T, count int) *quantize.Gate {
+	t.Helper()
+	unseen := draw(t, count, 990001)
 	comparer := &Comparer{}
 	for i := range unseen.Pictures {
 		comparer.Truths = append(comparer.Truths, unseen.Pictures[i].Truths)
 	}
-	gate.Comparer = comparer
-	m, err := onnx.Parse("demo.onnx", demo.Model())
-	require.NoError(t, err)
+	gate := &quantize.Gate{Samples: pictures(t, unseen), Comparer: comparer, MatchRate: 0.97}
 	e, err := open(demo.Model())
 	require.NoError(t, err)
+	defer e.Close()
 	require.NoError(t, comparer.Open(e.Model()))
-	require.NoError(t, gate.Refer(ctx, e))
-	require.NoError(t, e.Close())
+	require.NoError(t, gate.Refer(context.Background(), e))
+	return gate
+}
 
-	report := func(name string, v *quantize.Verdict, size int, each time.Duration) {
-		c := v.Comparison
-		t.Logf("%-22s mAP50 %.4f mAP50-95 %.4f (fp32 %.4f %.4f) match %.4f of %d boxes, flipped %d, drift mean %.4f max %.4f, %7d bytes, %.1f ms a picture, passed %v %q", name,
-			c.CandidateAccuracy.MAP50, c.CandidateAccuracy.MAP, c.ReferenceAccuracy.MAP50, c.ReferenceAccuracy.MAP, c.MatchRate, c.Reference, c.Flipped, c.MeanDrift, c.MaxDrift, size,
-			float64(each.Microseconds())/1000, v.Passed, v.Reasons)
-	}
+func report(t *testing.T, name string, v *quantize.Verdict, size int, each time.Duration) {
+	c := v.Comparison
+	t.Logf("%-18s mAP50 %.4f mAP50-95 %.4f (fp32 %.4f %.4f) match %.4f of %d boxes, flipped %d, drift mean %.4f max %.4f, %7d bytes, %.1f ms a picture, passed %v %q", name,
+		c.CandidateAccuracy.MAP50, c.CandidateAccuracy.MAP, c.ReferenceAccuracy.MAP50, c.ReferenceAccuracy.MAP, c.MatchRate, c.Reference, c.Flipped, c.MeanDrift, c.MaxDrift, size,
+		float64(each.Microseconds())/1000, v.Passed, v.Reasons)
+}
+
+// The demo model keeps its accuracy in FP16 and in INT8 by every method, and bad calibration is caught.
+func TestDemoModelKeepsItsAccuracy(t *testing.T) {
+	gate := demoGate(t, scenes(t))
+	m, err := onnx.Parse("demo.onnx", demo.Model())
+	require.NoError(t, err)
 	v, size, each := judge(t, gate, m)
-	report("fp32", v, size, each)
+	report(t, "fp32", v, size, each)
 	assert.True(t, v.Passed)
 	assert.EqualValues(t, 1, v.Comparison.MatchRate)
 
@@ -108,7 +115,7 @@ func TestDemoModelKeepsItsAccuracy(t *testing.T) {
 	_, err = quantize.ToHalf(half, quantize.HalfOptions{})
 	require.NoError(t, err)
 	v, size, each = judge(t, gate, half)
-	report("fp16", v, size, each)
+	report(t, "fp16", v, size, each)
 	assert.True(t, v.Passed, v.Reasons)
 	assert.InDelta(t, v.Comparison.ReferenceAccuracy.MAP, v.Comparison.CandidateAccuracy.MAP, 0.002)
 
@@ -117,6 +124,11 @@ func TestDemoModelKeepsItsAccuracy(t *testing.T) {
 	plan, err := quantize.NewPlan(prepared, quantize.Options{})
 	require.NoError(t, err)
 	t.Logf("%d of %d layers in INT8", plan.Count(), len(plan.Layers))
+	// Few scenes scatter by about a hundredth themselves.
+	allowed := 0.01
+	if scenes(t) < 300 {
+		allowed = 0.025
+	}
 	known := draw(t, min(200, scenes(t)), 7)
 	ranges := calibrate(t, prepared, plan, pictures(t, known))
 	for _, method := range quantize.Methods() {
@@ -125,7 +137,77 @@ func TestDemoModelKeepsItsAccuracy(t *testing.T) {
 		int8, err := plan.Apply(ranges)
 		require.NoError(t, err)
 		v, size, each = judge(t, gate, int8)
-		report("int8 "+string(method), v, size, each)
-		assert.InDelta(t, v.Comparison.ReferenceAccuracy.MAP, v.Comparison.CandidateAccuracy.MAP, 0.01, "%s", method)
+		report(t, "int8 "+string(method), v, size, each)
+		assert.InDelta(t, v.Comparison.ReferenceAccuracy.MAP, v.Comparison.CandidateAccuracy.MAP, allowed, "%s", method)
 	}
+
+	// Calibration pictures that are nothing like service: the gate must refuse what comes of them.
+	for _, bad := range []struct {
+		name    string
+		samples quantize.Samples
+	}{{"noise", still{8, noise}}, {"one black picture", still{1, black}}, {"one flat picture", still{1, flat}}} {
+		plan, err := quantize.NewPlan(prepared, quantize.Options{})
+		require.NoError(t, err)
+		int8, err := plan.Apply(calibrate(t, prepared, plan, bad.samples))
+		require.NoError(t, err)
+		v, size, each = judge(t, gate, int8)
+		report(t, bad.name, v, size, each)
+		assert.False(t, v.Passed, bad.name)
+	}
+}
+
+// Under a strict gate the search trades a few layers of INT8 for accuracy.
+func TestSearchOnDemoModel(t *testing.T) {
+	if scenes(t) < 300 {
+		t.Skip("takes minutes; EDGE_INFER_SCENES=1000 runs it")
+	}
+	ctx := context.Background()
+	gate := demoGate(t, scenes(t))
+	gate.MaxLoss = 0.004
+	m, err := onnx.Parse("demo.onnx", demo.Model())
+	require.NoError(t, err)
+	prepared, err := quantize.Prepare(m)
+	require.NoError(t, err)
+	plan, err := quantize.NewPlan(prepared, quantize.Options{})
+	require.NoError(t, err)
+	search := quantize.Search{
+		Model: prepared, Ranges: calibrate(t, prepared, plan, pictures(t, draw(t, 200, 7))), Open: open, Samples: pictures(t, draw(t, 8, 70)),
+		Judge: func(_ context.Context, m *onnx.Model) (*quantize.Verdict, error) {
+			v, size, each := judge(t, gate, m)
+			report(t, "search", v, size, each)
+			return v, nil
+		},
+	}
+	found, err := search.Run(ctx)
+	require.NoError(t, err)
+	assert.True(t, found.Verdict.Passed)
+	t.Logf("%d of %d layers in INT8 after %d models", found.Plan.Count(), len(found.Plan.Layers), found.Judged)
+	for _, l := range found.Layers {
+		if l.Excluded {
+			t.Logf("%s stays in floating point: alone it costs %.6f of the head's outputs", l.Name, l.Error)
+		}
+	}
+}
+
+// still are pictures without anything to detect.
+type still struct {
+	count int
+	pixel func(*rand.Rand) byte
+}
+
+func noise(random *rand.Rand) byte { return byte(random.IntN(256)) }
+func black(*rand.Rand) byte        { return 0 }
+func flat(*rand.Rand) byte         { return 114 }
+
+func (s still) Len() int              { return s.count }
+func (s still) Name(i int) string     { return fmt.Sprint("picture ", i) }
+func (s still) Hash() (string, error) { return "still", nil }
+
+func (s still) Load(i int) (quantize.Sample, error) {
+	random := rand.New(rand.NewPCG(uint64(i), 0))
+	data := make([]byte, 3*640*360)
+	for k := range data {
+		data[k] = s.pixel(random)
+	}
+	return quantize.Sample{Image: engine.Image{Data: data, Width: 640, Height: 360, Stride: 3 * 640, Format: engine.BGR}}, nil
 }
