@@ -38,10 +38,12 @@ const (
 // seen the largest number of objects.
 type Tracker struct {
 	// HighScore is the lowest score of the first matching, LowScore of the second; NewScore is what a detection needs to start a track,
-	// 0 for HighScore.
+	// 0 for a tenth more than HighScore.
 	HighScore, LowScore, NewScore float32
 	// Keep is how long a track may be lost before it ends, 0 for a second.
 	Keep time.Duration
+	// Width and Height are the picture's, in pixels: a lost track ends when its predicted centre leaves the picture. 0 means unknown.
+	Width, Height int
 	// StrictClasses never matches a detection to a track of another class. Without it another class only counts half, so that a
 	// detector that wavers between two classes does not break the track.
 	StrictClasses bool
@@ -76,6 +78,7 @@ type ballot struct {
 type object struct {
 	postprocess.Track
 	motion    motion
+	whole     whole
 	predicted postprocess.Box
 	ballots   [votes]ballot
 	keep      time.Duration
@@ -91,13 +94,16 @@ func (t *Tracker) Open() error {
 		t.LowScore = min(DefaultLowScore, t.HighScore)
 	}
 	if t.NewScore == 0 {
-		t.NewScore = t.HighScore
+		t.NewScore = min(t.HighScore+0.1, 1)
 	}
 	if t.Keep == 0 {
 		t.Keep = DefaultKeep
 	}
 	if !(t.LowScore > 0 && t.LowScore <= t.HighScore && t.HighScore <= t.NewScore && t.NewScore <= 1) {
 		return fmt.Errorf("open tracker: scores must rise from low to high to new, within 0 and 1; they are %v, %v, %v", t.LowScore, t.HighScore, t.NewScore)
+	}
+	if t.Width < 0 || t.Height < 0 {
+		return fmt.Errorf("open tracker: picture of %dx%d", t.Width, t.Height)
 	}
 	if t.Keep < 0 {
 		return fmt.Errorf("open tracker: tracks cannot be kept for %v", t.Keep)
@@ -131,8 +137,11 @@ const (
 	firstOverlap     = 0.2
 	secondOverlap    = 0.5
 	tentativeOverlap = 0.3
+	withinOverlap    = 0.5
 	duplicateOverlap = 0.85
-	otherClass       = 0.5 // weight of a detection of another class
+	sameThing        = 0.75 // two detections of different classes that share this much are one object
+	similar          = 0.35 // difference of a side
+	otherClass       = 0.5  // weight of a detection of another class
 )
 
 // Update takes the detections of a frame captured at that time and returns the tracks, oldest first: active, tentative and lost ones, and those
@@ -166,6 +175,7 @@ func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []pos
 	}
 	t.match(detections, t.rest, t.free(t.high), tentativeOverlap, true)
 	t.settle()
+	t.reappear(detections)
 	for _, i := range t.free(t.high) {
 		if detections[i].Score >= t.gate(detections[i].Class).NewScore {
 			t.start(&detections[i], i)
@@ -203,13 +213,21 @@ func (t *Tracker) advance(at time.Time) {
 		o.motion.predict(steps, o.State == postprocess.Lost)
 		o.predicted = o.motion.box()
 		o.Box = o.predicted
-		if t.at.Sub(o.Last) > o.keep {
+		if t.at.Sub(o.Last) > o.keep || (o.State == postprocess.Lost && t.outside(&o.motion)) {
 			o.State = postprocess.Ended
 		}
 	}
 }
 
-// sort splits the detections by their score; broken ones are left out.
+// outside reports whether a predicted centre is off the picture.
+func (t *Tracker) outside(m *motion) bool {
+	if t.Width == 0 || t.Height == 0 {
+		return false
+	}
+	return m.x.position < 0 || m.y.position < 0 || m.x.position > float32(t.Width) || m.y.position > float32(t.Height)
+}
+
+// sort splits the detections by their score. Broken ones are left out, and so are second guesses at the class of an object.
 func (t *Tracker) sort(detections []postprocess.Detection) {
 	t.high, t.low = t.high[:0], t.low[:0]
 	t.taken = t.taken[:0]
@@ -222,12 +240,30 @@ func (t *Tracker) sort(detections []postprocess.Detection) {
 			continue
 		}
 		switch {
+		case secondGuess(detections, i):
 		case d.Score >= gate.HighScore:
 			t.high = append(t.high, i)
 		case d.Score >= t.LowScore:
 			t.low = append(t.low, i)
 		}
 	}
+}
+
+// secondGuess reports whether another class has the same box with a higher score, as detectors give for objects that they cannot tell
+// apart; suppression by class keeps both.
+func secondGuess(detections []postprocess.Detection, i int) bool {
+	d := &detections[i]
+	reach := (1 - sameThing) / sameThing * d.Width()
+	for j := range detections {
+		other := &detections[j]
+		if abs(other.X1-d.X1) > reach || other.Class == d.Class || other.Score < d.Score || (other.Score == d.Score && j > i) {
+			continue
+		}
+		if other.IoU(d.Box) > sameThing {
+			return true
+		}
+	}
+	return false
 }
 
 // free lists the detections that no track has taken.
@@ -277,6 +313,7 @@ func (t *Tracker) match(detections []postprocess.Detection, objects, candidates 
 // see takes a detection as the object's.
 func (o *object) see(d *postprocess.Detection, index int, at time.Time) {
 	o.motion.update(d.Box)
+	o.whole.see(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
 	o.Box, o.Score, o.Index, o.State, o.Last = d.Box, d.Score, index, postprocess.Active, at
 	o.Hits++
 	o.confirmed = true
@@ -361,6 +398,7 @@ func (t *Tracker) settle() {
 			o.State = postprocess.Ended
 		case o.State == postprocess.Active:
 			o.State = postprocess.Lost
+			o.whole.restore(&o.motion)
 		}
 	}
 	// An object that was found again beside its own lost track is one object: the longer history stays.
@@ -383,6 +421,54 @@ func (t *Tracker) settle() {
 	}
 }
 
+// reappear gives detections that no track took to lost objects that are coming out from behind something: the visible part lies within the
+// place of the whole.
+func (t *Tracker) reappear(detections []postprocess.Detection) {
+	t.rest = t.rest[:0]
+	for i := range t.objects {
+		if o := &t.objects[i]; o.State == postprocess.Lost && o.whole.known {
+			t.rest = append(t.rest, i)
+		}
+	}
+	left := t.free(t.high)
+	if len(t.rest) == 0 || len(left) == 0 {
+		return
+	}
+	t.weights = t.weights[:0]
+	for _, i := range t.rest {
+		for _, j := range left {
+			o, d := &t.objects[i], &detections[j]
+			weight := within(d.Box, o.predicted) - withinOverlap
+			if d.Class != o.Class {
+				weight *= otherClass
+				// Half an object is easily taken for another class, but what hides it leaves one of its sides.
+				likeWidth := abs(d.Width()-o.predicted.Width()) < similar*o.predicted.Width()
+				likeHeight := abs(d.Height()-o.predicted.Height()) < similar*o.predicted.Height()
+				if t.StrictClasses || (!likeWidth && !likeHeight) {
+					weight = 0
+				}
+			}
+			t.weights = append(t.weights, float64(weight))
+		}
+	}
+	for row, column := range t.solver.Maximize(t.weights, len(t.rest), len(left)) {
+		if column >= 0 {
+			t.taken[left[column]] = true
+			t.objects[t.rest[row]].see(&detections[left[column]], left[column], t.at)
+		}
+	}
+}
+
+// within is the share of a box that lies in another one.
+func within(b, place postprocess.Box) float32 {
+	width := min(b.X2, place.X2) - max(b.X1, place.X1)
+	height := min(b.Y2, place.Y2) - max(b.Y1, place.Y1)
+	if width <= 0 || height <= 0 {
+		return 0
+	}
+	return width * height / b.Area()
+}
+
 func (t *Tracker) start(d *postprocess.Detection, index int) {
 	t.next++
 	state := postprocess.Tentative
@@ -397,6 +483,7 @@ func (t *Tracker) start(d *postprocess.Detection, index int) {
 	})
 	o := &t.objects[len(t.objects)-1]
 	o.motion.start(d.Box)
+	o.whole.start(d.Box)
 	o.ballots[0] = ballot{d.Class, d.Score}
 }
 

@@ -183,8 +183,9 @@ func TestOpenErrors(t *testing.T) {
 		tracker Tracker
 		want    string
 	}{
-		{Tracker{HighScore: 0.5, LowScore: 0.6}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.6, 0.5, 0.5"},
+		{Tracker{HighScore: 0.5, LowScore: 0.6}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.6, 0.5, 0.6"},
 		{Tracker{NewScore: float32(math.NaN())}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.1, 0.25, NaN"},
+		{Tracker{Width: -1}, "open tracker: picture of -1x0"},
 		{Tracker{Keep: -time.Second}, "open tracker: tracks cannot be kept for -1s"},
 		{Tracker{Gates: map[int]Gate{4: {HighScore: 2}}}, "open tracker: gate of class 4 has a value out of range: {HighScore:2 NewScore:0 Keep:0s MinWidth:0 MinHeight:0}"},
 	} {
