@@ -48,6 +48,8 @@ func TestProbeSaysWhyNot(t *testing.T) {
 func TestJetson(t *testing.T) {
 	const orin = "# R36 (release), REVISION: 4.3, GCID: 38968081, BOARD: generic, EABI: aarch64, DATE: Wed Jan  8 01:49:37 UTC 2025\n"
 	load := map[string]string{
+		"etc/nv_tegra_release":                               orin,
+		"proc/device-tree/model":                             "NVIDIA Jetson Orin Nano Developer Kit\x00",
 		"sys/class/devfreq/17000000.gpu/device/of_node/name": "gpu\x00",
 		"sys/class/devfreq/17000000.gpu/device/load":         "437\n",
 		"sys/class/devfreq/17000000.gpu/cur_freq":            "624750000\n",
@@ -60,13 +62,14 @@ func TestJetson(t *testing.T) {
 	}{
 		{"desktop", map[string]string{"proc/device-tree/compatible": "raspberrypi,5-model-b\x00"}, nil},
 		{
-			"orin", merge(load, map[string]string{"etc/nv_tegra_release": orin, "proc/device-tree/model": "NVIDIA Jetson Orin Nano Developer Kit\x00"}),
+			"orin", load,
 			&Jetson{Model: "NVIDIA Jetson Orin Nano Developer Kit", Release: "36.4.3", JetPack: "6.2", Load: &Load{Percent: 43.7, Hertz: 624750000}},
 		},
 		{"unknown release", map[string]string{"etc/nv_tegra_release": "# R40 (release), REVISION: 1, GCID: 1"}, &Jetson{Release: "40.1.0"}},
 		{"older than the first of its line", map[string]string{"etc/nv_tegra_release": "# R36 (release), REVISION: 2.0"}, &Jetson{Release: "36.2.0"}},
 		{
-			"container", map[string]string{"proc/device-tree/compatible": "nvidia,p3701-0000\x00nvidia,tegra234\x00", "sys/devices/gpu.0/load": "1000"},
+			"container",
+			map[string]string{"proc/device-tree/compatible": "nvidia,p3701-0000\x00nvidia,tegra234\x00", "sys/devices/gpu.0/load": "1000"},
 			&Jetson{Load: &Load{Percent: 100}},
 		},
 		{"garbage", map[string]string{"etc/nv_tegra_release": "\xff# R99999999999999999999 (release), REVISION: 1"}, &Jetson{Release: "9223372036854775807.1.0"}},
@@ -81,16 +84,6 @@ func TestJetson(t *testing.T) {
 			assert.Equal(t, test.want, Prober{Root: root}.jetson())
 		})
 	}
-}
-
-func merge(maps ...map[string]string) map[string]string {
-	all := map[string]string{}
-	for _, m := range maps {
-		for key, value := range m {
-			all[key] = value
-		}
-	}
-	return all
 }
 
 // One GPU of a library that lacks the power and utilization functions, as some boards' do.

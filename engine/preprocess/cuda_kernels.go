@@ -50,7 +50,8 @@ func (a *LetterboxArguments) Grid() (grid, block [3]uint32) {
 // FilterArguments are the arguments of FilterKernel, in C's layout (see arguments.h).
 type FilterArguments struct {
 	// Output is the device address of the network's output, Rows that of float32 [pictures][Capacity][engine.CandidateFields], Counts that
-	// of uint32 [pictures], which must be 0 before each launch and may end above Capacity: the excess was left out.
+	// of uint32 [pictures], which must be 0 before each launch and may end above Capacity: the excess was left out. Rows may be in mapped
+	// host memory, Counts should not: the device would cross the bus for each row.
 	Output, Rows, Counts uint64
 	// Elements of the output from picture to picture, from box to box and from field to field.
 	PictureStride, AnchorStride, FieldStride int64

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"unsafe"
 
@@ -205,8 +206,23 @@ const oneLevel = 1 + 1.0/8
 func TestLetterboxEqualsTheCPU(t *testing.T) {
 	g := open(t)
 	sizes := [][2]int{
-		{1, 1}, {2, 1}, {1, 2}, {2, 2}, {3, 5}, {7, 300}, {300, 7}, {64, 48}, {63, 47}, {127, 97}, {128, 96}, {129, 65}, {192, 144},
-		{255, 255}, {320, 180}, {321, 181}, {401, 33},
+		{1, 1},
+		{2, 1},
+		{1, 2},
+		{2, 2},
+		{3, 5},
+		{7, 300},
+		{300, 7},
+		{64, 48},
+		{63, 47},
+		{127, 97},
+		{128, 96},
+		{129, 65},
+		{192, 144},
+		{255, 255},
+		{320, 180},
+		{321, 181},
+		{401, 33},
 	}
 	inputs := []engine.PictureInput{
 		{Type: engine.Float32, Channels: 3, Width: 64, Height: 48},
@@ -245,6 +261,35 @@ func TestLetterboxOfCameraSizes(t *testing.T) {
 			assert.Less(t, differ, 1000, "%v %v", format, side)
 		}
 	}
+}
+
+// The kernel may read the words of four bytes that hold the picture's first and last byte and nothing else: closed pages lie around them.
+func TestLetterboxStaysInsideThePicture(t *testing.T) {
+	g := open(t)
+	page := os.Getpagesize()
+	const pages = 8
+	area, err := syscall.Mmap(-1, 0, (pages+2)*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Mprotect(area[:page], syscall.PROT_NONE))
+	require.NoError(t, syscall.Mprotect(area[(pages+1)*page:], syscall.PROT_NONE))
+	inside := area[page : (pages+1)*page]
+	source, err := g.Register(inside)
+	require.NoError(t, err)
+	in := engine.PictureInput{Type: engine.Float32, Channels: 3, Width: 48, Height: 40}
+	output := g.host(t, in.PictureBytes())
+	for _, format := range formats {
+		for _, side := range [][2]int{{1, 1}, {2, 2}, {3, 3}, {5, 1}, {1, 5}, {61, 47}, {48, 40}} {
+			width, height := fits(format, side[0], side[1])
+			im := engine.Image{Width: width, Height: height, Stride: format.RowBytes(width), Format: format}
+			for _, offset := range []int{0, len(inside) - size(&im)} { // the first byte first, the last byte last
+				arguments, _ := preprocess.NewLetterboxArguments(&im, source.Address+uint64(offset), in, output.Address)
+				require.NoError(t, g.stream.Launch(g.letterboxKernel(&arguments)))
+				require.NoError(t, g.stream.Synchronize(), "%v %v", format, side)
+			}
+		}
+	}
+	require.NoError(t, source.Free())
+	require.NoError(t, syscall.Munmap(area))
 }
 
 // head is a network output with its own reference: what postprocess' CPU scan keeps.
