@@ -326,3 +326,65 @@ func BenchmarkUpdate(b *testing.B) {
 		})
 	}
 }
+
+// TestNumbersSurviveAPost sends an object behind a post that is wider than itself, so that it shrinks to nothing on one side and grows from
+// nothing on the other.
+func TestNumbersSurviveAPost(t *testing.T) {
+	const side, speed, postFrom, postTo = 60, 4, 400, 500
+	for _, classes := range [][2]int{{1, 1}, {1, 2}} {
+		tracker := open(t, Tracker{Keep: 3 * time.Second})
+		tracker.Update(at(0), nil)
+		vanished := 0
+		for frame := range 200 {
+			low, high := float32(100+speed*frame), float32(100+speed*frame+side)
+			if low >= postFrom && low < postTo {
+				low = min(postTo, high)
+			}
+			if high > postFrom && high <= postTo {
+				high = max(postFrom, low)
+			}
+			class := classes[0]
+			if high-low < side/2 && low >= postTo {
+				class = classes[1] // half of it looks like something else
+			}
+			var detections []postprocess.Detection
+			if high-low >= side/5 {
+				detections = append(detections, detection((low+high)/2, 100, high-low, side, 0.8, class))
+			} else {
+				vanished++
+			}
+			for _, track := range tracker.Update(at(frame+1), detections) {
+				require.Equal(t, uint64(1), track.ID, "frame %d", frame)
+			}
+		}
+		require.Greater(t, vanished, 10)
+	}
+}
+
+func TestASecondClassOnTheSameBoxIsNoObject(t *testing.T) {
+	tracker := open(t, Tracker{})
+	for frame := range 10 {
+		x := float32(100 + 3*frame)
+		detections := []postprocess.Detection{detection(x, 100, 40, 40, 0.6, 1), detection(x+1, 101, 40, 40, 0.5, 2), detection(x+2, 99, 40, 40, 0.6, 3)}
+		tracks := tracker.Update(at(frame), detections)
+		require.Equal(t, []uint64{1}, ids(tracks, postprocess.Active))
+		require.Len(t, tracks, 1)
+		require.Equal(t, 1, tracks[0].Class)
+	}
+}
+
+func TestLostTracksEndOutsideThePicture(t *testing.T) {
+	for width, want := range map[int]postprocess.TrackState{0: postprocess.Lost, 640: postprocess.Ended} {
+		tracker := open(t, Tracker{Keep: time.Minute, Width: width, Height: width})
+		for frame := range 30 {
+			tracker.Update(at(frame), []postprocess.Detection{detection(float32(320+10*frame), 100, 40, 40, 0.9, 0)})
+		}
+		var last postprocess.TrackState
+		for frame := 30; frame < 60; frame++ {
+			for _, track := range tracker.Update(at(frame), nil) {
+				last = track.State
+			}
+		}
+		assert.Equal(t, want, last)
+	}
+}
