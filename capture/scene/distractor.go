@@ -109,10 +109,17 @@ const stainAlpha = 0.45
 
 func distractors() []distractor {
 	return []distractor{
-		{leafShape(11, rgb{0.3, 0.36, 0.12}), false, false, 1}, {leafShape(12, rgb{0.45, 0.27, 0.1}), false, false, 1.2},
-		{woodScrewShape(), false, false, 1}, {pebbleShape(21), false, false, 0.9}, {pebbleShape(22), false, false, 0.6},
-		{paperShape(31), true, false, 1.4}, {stainShape(41), true, true, 1.6}, {stainShape(42), true, true, 2.4},
-		{cableShape(51, rgb{0.5, 0.08, 0.07}), false, false, 2.6}, {cableShape(52, rgb{0.07, 0.07, 0.08}), false, false, 2.2},
-		{capShape(rgb{0.1, 0.3, 0.5}), false, false, 1}, {capShape(rgb{0.6, 0.6, 0.58}), false, false, 1.1},
+		{leafShape(11, rgb{0.3, 0.36, 0.12}), false, false, 1},
+		{leafShape(12, rgb{0.45, 0.27, 0.1}), false, false, 1.2},
+		{woodScrewShape(), false, false, 1},
+		{pebbleShape(21), false, false, 0.9},
+		{pebbleShape(22), false, false, 0.6},
+		{paperShape(31), true, false, 1.4},
+		{stainShape(41), true, true, 1.6},
+		{stainShape(42), true, true, 2.4},
+		{cableShape(51, rgb{0.5, 0.08, 0.07}), false, false, 2.6},
+		{cableShape(52, rgb{0.07, 0.07, 0.08}), false, false, 2.2},
+		{capShape(rgb{0.1, 0.3, 0.5}), false, false, 1},
+		{capShape(rgb{0.6, 0.6, 0.58}), false, false, 1.1},
 	}
 }

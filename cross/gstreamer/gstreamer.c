@@ -1,18 +1,18 @@
-// GStreamer behind a trampoline, for release builds: OpenCV is linked statically and names these functions, but the libraries are loaded when
-// a camera first needs them. Without them gst_init_check fails, OpenCV has no GStreamer backend, and everything else works.
+// GStreamer behind a trampoline, for release builds: OpenCV is linked statically and names these functions, but the libraries are loaded
+// when a camera first needs them. Without them gst_init_check fails, OpenCV has no GStreamer backend, and everything else works.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
 
-// GStreamer's variables that OpenCV reads, copied once GStreamer has filled them. GST_CAT_DEFAULT and the level belong to its debug log, which
-// stays silent.
+// GStreamer's variables that OpenCV reads, copied once GStreamer has filled them. GST_CAT_DEFAULT and the level belong to its debug log,
+// which stays silent.
 __attribute__((visibility("hidden"))) size_t _gst_caps_type, _gst_fraction_type, _gst_message_type;
 __attribute__((visibility("hidden"))) int _gst_debug_min;
 __attribute__((visibility("hidden"))) void *GST_CAT_DEFAULT;
 
 static const char *const libraries[] = {
-    "libgstreamer-1.0.so.0", "libgstbase-1.0.so.0", "libgstvideo-1.0.so.0", "libgstaudio-1.0.so.0",
+    "libgstreamer-1.0.so.0", "libgstbase-1.0.so.0", "libgstvideo-1.0.so.0",   "libgstaudio-1.0.so.0",
     "libgstapp-1.0.so.0",    "libgstriff-1.0.so.0", "libgstpbutils-1.0.so.0",
 };
 

@@ -31,7 +31,6 @@ type slowEngine struct {
 		result engine.Result
 		done   chan struct{}
 	}
-	started []int64 // age of each image when the engine began with it
 }
 
 func newSlowEngine(took time.Duration, batch int) *slowEngine {
@@ -48,9 +47,12 @@ func newSlowEngine(took time.Duration, batch int) *slowEngine {
 }
 
 func (e *slowEngine) Model() engine.Model {
-	return engine.Model{MaxBatch: e.batch, Width: 320, Height: 320, Outputs: []engine.TensorInfo{{Name: "o", Shape: []int64{-1, 10, 2100}}},
-		Metadata: engine.Metadata{Task: engine.Detect, Labels: []string{"a", "b", "c", "d", "e", "f"}}}
+	return engine.Model{
+		MaxBatch: e.batch, Width: 320, Height: 320, Outputs: []engine.TensorInfo{{Name: "o", Shape: []int64{-1, 10, 2100}}},
+		Metadata: engine.Metadata{Task: engine.Detect, Labels: []string{"a", "b", "c", "d", "e", "f"}},
+	}
 }
+
 func (e *slowEngine) Alloc(int) (*engine.Buffer, error)        { return nil, errors.New("not used") }
 func (e *slowEngine) Slots() int                               { return len(e.slots) }
 func (e *slowEngine) SubmitTensors(int, []engine.Tensor) error { return errors.New("not used") }
