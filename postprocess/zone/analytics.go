@@ -105,14 +105,61 @@ type side struct {
 
 // Open checks the configuration and starts over with counts of 0.
 func (a *Analytics) Open() error {
-	if a.Width < 1 || a.Height < 1 {
-		return fmt.Errorf("open analytics: picture of %dx%d", a.Width, a.Height)
-	}
 	if err := a.Config.Check(a.Labels); err != nil {
 		return fmt.Errorf("open analytics: %w", err)
 	}
+	if err := a.place(); err != nil {
+		return fmt.Errorf("open analytics: %w", err)
+	}
+	c := &a.Config
+	a.scores = make([]float32, len(a.Labels))
+	for class, label := range a.Labels {
+		score, ok := c.Objects.Score[label]
+		if !ok {
+			score = c.Objects.Score[""]
+		}
+		a.scores[class] = score
+	}
+	a.stillAfter = orElse(c.Objects.StationaryAfter, DefaultStationaryAfter)
+	a.viewEvery = orElse(c.Objects.SnapshotEvery, DefaultSnapshotEvery)
+	a.objects, a.ended, a.spare, a.day = nil, nil, nil, 0
+	a.counts.open(len(a.Labels), len(a.zones), len(a.lines))
+	return nil
+}
+
+// Resize goes on with pictures of another size, as after a camera changed its mode. Counts and objects stay; call it between two Updates.
+func (a *Analytics) Resize(width, height int) error {
+	before := [2]int{a.Width, a.Height}
+	a.Width, a.Height = width, height
+	if err := a.place(); err != nil {
+		a.Width, a.Height = before[0], before[1]
+		return fmt.Errorf("resize analytics: %w", err)
+	}
+	// Where objects were on the old picture says nothing about the new one.
+	for _, o := range a.objects {
+		for i := range o.sides {
+			o.sides[i] = side{counted: o.sides[i].counted, pending: o.sides[i].pending}
+		}
+		o.Path, o.homeSide, o.groundAt = o.Path[:0], 0, time.Time{}
+	}
+	return nil
+}
+
+// place puts the configured shapes on the picture.
+func (a *Analytics) place() error {
+	if a.Width < 1 || a.Height < 1 {
+		return fmt.Errorf("picture of %dx%d", a.Width, a.Height)
+	}
 	c, width, height := &a.Config, float64(a.Width), float64(a.Height)
-	a.zones, a.lines, a.masks, a.plane = nil, nil, nil, nil
+	a.plane = nil
+	if c.Ground != nil {
+		plane, err := newPlane(c.scaled(c.Ground.Points, width, height), c.Ground.Width, c.Ground.Length)
+		if err != nil {
+			return fmt.Errorf("ground: %w", err)
+		}
+		a.plane = plane
+	}
+	a.zones, a.lines, a.masks = nil, nil, nil
 	for i := range c.Zones {
 		z := &c.Zones[i]
 		a.zones = append(a.zones, area{
@@ -134,26 +181,7 @@ func (a *Analytics) Open() error {
 		a.masks = append(a.masks, c.scaled(mask, width, height))
 	}
 	a.limits = c.Filter.prepare(a.Labels, width, height)
-	if c.Ground != nil {
-		plane, err := newPlane(c.scaled(c.Ground.Points, width, height), c.Ground.Width, c.Ground.Length)
-		if err != nil {
-			return fmt.Errorf("open analytics: ground: %w", err)
-		}
-		a.plane = plane
-	}
-	a.scores = make([]float32, len(a.Labels))
-	for class, label := range a.Labels {
-		score, ok := c.Objects.Score[label]
-		if !ok {
-			score = c.Objects.Score[""]
-		}
-		a.scores[class] = score
-	}
-	a.stillAfter = orElse(c.Objects.StationaryAfter, DefaultStationaryAfter)
-	a.viewEvery = orElse(c.Objects.SnapshotEvery, DefaultSnapshotEvery)
 	a.far = math.Hypot(width, height) / 100
-	a.objects, a.ended, a.spare, a.day = nil, nil, nil, 0
-	a.counts.open(len(a.Labels), len(a.zones), len(a.lines))
 	return nil
 }
 

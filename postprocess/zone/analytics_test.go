@@ -316,6 +316,20 @@ func TestDailyReset(t *testing.T) {
 	assert.Equal(t, []Change{{Present, -1, 0, 1}}, r.Changes)
 }
 
+func TestResizeKeepsCountsAndObjects(t *testing.T) {
+	a := open(t, Config{Lines: []Line{middle}})
+	a.Update(0, at(0), []postprocess.Track{seen(1, 550, 250, 0), seen(2, 450, 250, 0)})
+	a.Update(1, at(1), []postprocess.Track{seen(1, 450, 250, 0), seen(2, 450, 250, 0)})
+	require.Equal(t, 1, a.Line(0).In[0])
+	require.NoError(t, a.Resize(2000, 1000))
+	// The jump to the new coordinates crosses nothing.
+	assert.Empty(t, a.Update(2, at(2), []postprocess.Track{seen(1, 900, 500, 0), seen(2, 1100, 500, 0)}).Changes)
+	a.Update(3, at(3), []postprocess.Track{seen(1, 900, 500, 0), seen(2, 900, 500, 0)})
+	assert.Equal(t, 2, a.Line(0).In[0])
+	assert.EqualError(t, a.Resize(0, 5), "resize analytics: picture of 0x5")
+	assert.Equal(t, 2000, a.Width)
+}
+
 func TestUpdatesAreRegularWhenAsked(t *testing.T) {
 	a := open(t, Config{Objects: Objects{Update: 2 * time.Second, SnapshotEvery: time.Hour}})
 	count := 0
