@@ -138,7 +138,7 @@ func TestWebSocket(t *testing.T) {
 			defer watch.Close()
 			a, err := parseAddress(url)
 			require.NoError(t, err)
-			s, err := watch.connect(t.Context(), a, identity{id: "watch", inbound: 1000})
+			s, err := watch.connect(t.Context(), a, identity{id: "watch", inbound: 1000, largest: 1 << 20})
 			require.NoError(t, err)
 			defer s.fail(errStopped)
 			require.True(t, s.paho.SubscribeMultiple(map[string]byte{"edge-infer/#": 1}, nil).WaitTimeout(patience))

@@ -189,7 +189,7 @@ func (c *Client) attempt(ctx context.Context, b *backoff) time.Duration {
 		if time.Now().Before(b.blocked[i]) {
 			continue
 		}
-		s, err := c.connect(ctx, to, identity{id: c.ClientID, will: true, inbound: inboundLimit})
+		s, err := c.connect(ctx, to, identity{id: c.ClientID, will: true, inbound: inboundLimit, largest: 2 * commandLimit})
 		if ctx.Err() != nil {
 			if err == nil {
 				s.fail(errStopped)

@@ -18,13 +18,14 @@ import (
 type connection struct {
 	net.Conn
 	raw     net.Conn // under TLS and WebSocket
+	in      *sieve
 	timeout time.Duration
 	failed  func(error)
 
 	mu sync.Mutex // held by the writer
 }
 
-func newConnection(conn net.Conn, timeout time.Duration, failed func(error)) *connection {
+func newConnection(conn net.Conn, timeout time.Duration, largest int, skipped func(int), failed func(error)) *connection {
 	raw := conn
 	if layered, ok := raw.(interface{ UnderlyingConn() net.Conn }); ok {
 		raw = layered.UnderlyingConn()
@@ -32,8 +33,11 @@ func newConnection(conn net.Conn, timeout time.Duration, failed func(error)) *co
 	if layered, ok := raw.(*tls.Conn); ok {
 		raw = layered.NetConn()
 	}
-	return &connection{Conn: conn, raw: raw, timeout: timeout, failed: failed}
+	return &connection{Conn: conn, raw: raw, in: newSieve(conn, largest, skipped), timeout: timeout, failed: failed}
 }
+
+// Read reads packets without those that the sieve holds back.
+func (c *connection) Read(p []byte) (int, error) { return c.in.Read(p) }
 
 // Write sends whole packets, or fails the connection. A large packet goes out in pieces, so that a slow link is not taken for a dead one.
 func (c *connection) Write(packets []byte) (int, error) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -146,6 +148,30 @@ func TestCommandsThatAreRefused(t *testing.T) {
 	answer("cam0/detect/set", `want ON or OFF, got "?"`)
 	assert.Len(t, sub.messages("edge-infer/gate/error"), before+1)
 	balanced(t, c)
+}
+
+// writeOnly lets clients publish but not subscribe.
+type writeOnly struct{ login }
+
+func (*writeOnly) OnACLCheck(_ *mochi.Client, _ string, write bool) bool { return write }
+
+func TestRefusedSubscription(t *testing.T) {
+	server := mochi.New(&mochi.Options{Logger: discard()})
+	require.NoError(t, server.AddHook(&writeOnly{}, nil))
+	listener := listeners.NewTCP(listeners.Config{ID: "tcp", Address: "127.0.0.1:0"})
+	require.NoError(t, server.AddListener(listener))
+	require.NoError(t, server.Serve())
+	defer server.Close()
+	log := &journal{}
+	c := testClient("tcp://" + listener.Address())
+	c.Controller, c.Logger = &recorder{}, log.logger()
+	start(t, c)
+	require.Eventually(t, func() bool {
+		return strings.Contains(log.String(), "mqtt subscription refused, remote control does not work")
+	}, patience,
+		time.Millisecond)
+	c.Count("cam0", "person", 1)
+	require.Eventually(t, func() bool { return c.Accounting().State.Delivered == 1 }, patience, time.Millisecond)
 }
 
 func TestNoControllerNoControl(t *testing.T) {

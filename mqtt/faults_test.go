@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eclipse/paho.mqtt.golang/packets"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -75,6 +76,29 @@ func runFrames(c *Client, d time.Duration) handOff {
 	slices.Sort(took)
 	h.p50, h.p99, h.longest = took[len(took)/2], took[len(took)*99/100], took[len(took)-1]
 	return h
+}
+
+// wakeFloor is the 99th percentile of waking a goroutine at the frame rate, which is the part of a hand-off that no code of ours can
+// shorten: on a virtual machine with an idle CPU it alone may take longer than the bar of 20 us.
+func wakeFloor(d time.Duration) time.Duration {
+	wake := make(chan struct{}, 1)
+	defer close(wake)
+	go func() {
+		for range wake {
+		}
+	}()
+	var took []time.Duration
+	for begin := time.Now(); time.Since(begin) < d; {
+		time.Sleep(time.Second / 240)
+		start := time.Now()
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100]
 }
 
 // stallingBroker accepts; it answers CONNECT when told to, reads nothing more, and stays silent.
@@ -200,6 +224,10 @@ func TestFaults(t *testing.T) {
 			c, problem := fault.start(t)
 			c.Spool.Directory = t.TempDir()
 			stop := start(t, c)
+			var floor time.Duration
+			if full {
+				floor = wakeFloor(d / 6)
+			}
 			before := memory(t)
 			h := runFrames(c, d)
 			grown := memory(t) - before
@@ -221,14 +249,15 @@ func TestFaults(t *testing.T) {
 			}
 			assert.Less(t, stop(), 2*time.Second)
 			balanced(t, c)
-			t.Logf("%s: %.2f fps, hand-off p50 %v, p99 %v, longest %v, memory %+d KiB, detections %+v, events %+v",
-				fault.name, h.rate, h.p50, h.p99, h.longest, grown>>10, a.Detections, a.Events)
+			t.Logf("%s: %.2f fps, hand-off p50 %v, p99 %v (a wake alone %v), longest %v, memory %+d KiB, detections %+v, events %+v",
+				fault.name, h.rate, h.p50, h.p99, floor, h.longest, grown>>10, a.Detections, a.Events)
 			if fault.name == "up" {
 				undisturbed = h.rate
 			}
 			if full {
 				assert.GreaterOrEqual(t, h.rate, 0.99*undisturbed)
-				assert.LessOrEqual(t, h.p99, 20*time.Microsecond)
+				assert.LessOrEqual(t, h.p99, max(20*time.Microsecond, 2*floor))
+				assert.Less(t, grown, int64(8<<20))
 			}
 		})
 	}
@@ -274,6 +303,46 @@ func TestHangingBrokerDoesNotDelayTheEnd(t *testing.T) {
 	assert.Less(t, stop(), 2*time.Second)
 	a := balanced(t, c)
 	assert.Equal(t, uint64(100), a.Events.Queued)
+}
+
+// TestUnacknowledged has a broker that reads everything, answers pings, and acknowledges no message.
+func TestUnacknowledged(t *testing.T) {
+	noLeaks(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			group.Go(func() {
+				defer conn.Close()
+				for {
+					p, err := packets.ReadPacket(conn)
+					if err != nil {
+						return
+					}
+					switch p.(type) {
+					case *packets.ConnectPacket:
+						packets.NewControlPacket(packets.Connack).Write(conn)
+					case *packets.PingreqPacket:
+						packets.NewControlPacket(packets.Pingresp).Write(conn)
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(group.Wait)
+	t.Cleanup(func() { l.Close() })
+	c := testClient("tcp://" + l.Addr().String())
+	c.AckTimeout = 100 * time.Millisecond
+	stop := start(t, c)
+	c.Event(&Event{Type: "new", Camera: "cam0"})
+	require.Eventually(t, func() bool { return c.Connection().Error == "broker acknowledged nothing for 100ms" }, patience, time.Millisecond)
+	assert.Less(t, stop(), 2*time.Second)
+	assert.Equal(t, Account{Offered: 1, Queued: 1}, balanced(t, c).Events)
 }
 
 // memory is the resident set in bytes.

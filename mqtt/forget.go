@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
@@ -17,7 +18,7 @@ func (c *Client) Forget(ctx context.Context) (int, error) {
 	var errs []error
 	for _, to := range c.addresses {
 		var err error
-		if s, err = c.connect(ctx, to, identity{id: c.ClientID + "-forget", inbound: 2 * slotLimit}); err == nil {
+		if s, err = c.connect(ctx, to, identity{id: c.ClientID + "-forget", inbound: 2 * slotLimit, largest: math.MaxInt}); err == nil {
 			break
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", to, err))

@@ -219,7 +219,7 @@ func TestMosquittoWithClientCertificates(t *testing.T) {
 		files TLS
 		want  string
 	}{
-		"no client certificate": {TLS{CAFile: client.CAFile}, ""},
+		"no client certificate": {TLS{CAFile: client.CAFile}, "client certificate"},
 		"unknown authority":     {TLS{CertificateFile: client.CertificateFile, KeyFile: client.KeyFile}, "name its CA file"},
 		"another server name":   {TLS{CAFile: client.CAFile, CertificateFile: client.CertificateFile, KeyFile: client.KeyFile, ServerName: "elsewhere"}, "set the TLS server name"},
 	} {
@@ -230,7 +230,6 @@ func TestMosquittoWithClientCertificates(t *testing.T) {
 			require.Eventually(t, func() bool { return c.Connection().Error != "" }, patience, time.Millisecond)
 			assert.False(t, c.Connection().Connected)
 			assert.Contains(t, c.Connection().Error, bad.want)
-			assert.Contains(t, c.Connection().Error, "(")
 		})
 	}
 	t.Run("no TLS", func(t *testing.T) {

@@ -34,7 +34,7 @@ func remedy(err error) string {
 		unknown   x509.UnknownAuthorityError
 		name      x509.HostnameError
 		record    tls.RecordHeaderError
-		alert     tls.AlertError
+		remote    *net.OpError
 		dns       *net.DNSError
 		timeout   net.Error
 		fileError *fs.PathError
@@ -54,7 +54,7 @@ func remedy(err error) string {
 		return "the broker's certificate is for another name, set the TLS server name"
 	case errors.As(err, &record):
 		return "the broker does not speak TLS on this port, use tcp:// or its TLS port"
-	case errors.As(err, &alert):
+	case errors.As(err, &remote) && remote.Op == "remote error": // how crypto/tls reports the other side's alert
 		return "the broker refused the TLS session, it may require a client certificate or refuse this one"
 	case errors.As(err, &fileError), errors.Is(err, os.ErrNotExist):
 		return "check the file and its permissions"

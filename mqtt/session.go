@@ -54,8 +54,8 @@ func (s *session) fail(err error) {
 type identity struct {
 	id   string
 	will bool // whether the broker says offline when the connection is lost
-	// inbound is how many received messages may wait.
-	inbound int
+	// What may come in: how many messages may wait, and how many bytes one may have.
+	inbound, largest int
 }
 
 // connect opens a session. The context ends the attempt.
@@ -74,7 +74,9 @@ func (c *Client) connect(ctx context.Context, to address, as identity) (*session
 		calls: make(chan func() paho.Token), tokens: make(chan paho.Token, 1),
 		inbound: make(chan paho.Message, as.inbound),
 	}
-	s.conn = newConnection(conn, c.WriteTimeout, s.fail)
+	s.conn = newConnection(conn, c.WriteTimeout, as.largest, func(size int) {
+		c.Logger.Warn("mqtt message is too large for a command and was ignored", "bytes", size)
+	}, s.fail)
 
 	options := paho.NewClientOptions()
 	options.AddBroker(to.String())
