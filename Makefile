@@ -52,6 +52,7 @@ lint: ## gofumpt, go vet, staticcheck, clang-format, shellcheck, generated files
 	shellcheck $$(git ls-files -co --exclude-standard | xargs grep -lE '^#!.*(bash|/sh)')
 	go vet ./...
 	$(tools)/staticcheck-$(STATICCHECK_VERSION) ./...
+	@$(MAKE) -s ptx-check
 
 bench: ## the benchmarks that compare in one run
 	@$(MAKE) -s $(deps)/lib/libcuda.a

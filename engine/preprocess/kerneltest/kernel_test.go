@@ -52,7 +52,7 @@ func fakeGPU(folder string) error {
 	if err != nil {
 		return err
 	}
-	kernels, err := fake.Compile(filepath.Join(folder, "kernels.so"), "-std=c++17", "-Wall", "-Wextra", "-Werror",
+	kernels, err := fake.Compile(filepath.Join(folder, "kernels.so"), "-O2", "-std=c++17", "-Wall", "-Wextra", "-Werror",
 		"-fsanitize=undefined", "-fsanitize-undefined-trap-on-error", "-ffp-contract=off", "-I..", "-x", "c++", "-include", "../letterbox.cu", "../filter.cu", "-lm")
 	if err != nil {
 		return err
