@@ -42,7 +42,8 @@ type Tracker struct {
 	HighScore, LowScore, NewScore float32
 	// Keep is how long a track may be lost before it ends, 0 for a second.
 	Keep time.Duration
-	// Width and Height are the picture's, in pixels: a lost track ends when its predicted centre leaves the picture. 0 means unknown.
+	// Width and Height are the picture's, in pixels: a lost track ends when its predicted centre leaves the picture. 0 means unknown. They
+	// may be set between two frames.
 	Width, Height int
 	// StrictClasses never matches a detection to a track of another class. Without it another class only counts half, so that a
 	// detector that wavers between two classes does not break the track.

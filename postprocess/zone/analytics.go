@@ -29,7 +29,8 @@ type Analytics struct {
 	far        float64 // pixels between two points of a path
 
 	// The goroutine that calls Update.
-	objects []*record
+	objects []*record // sorted by track
+	merged  []*record // the other half of the double buffer
 	spare   []*record
 	ended   []*record
 	day     int
@@ -122,7 +123,7 @@ func (a *Analytics) Open() error {
 	}
 	a.stillAfter = orElse(c.Objects.StationaryAfter, DefaultStationaryAfter)
 	a.viewEvery = orElse(c.Objects.SnapshotEvery, DefaultSnapshotEvery)
-	a.objects, a.ended, a.spare, a.day = nil, nil, nil, 0
+	a.objects, a.merged, a.ended, a.spare, a.day = nil, nil, nil, nil, 0
 	a.counts.open(len(a.Labels), len(a.zones), len(a.lines))
 	return nil
 }
@@ -189,34 +190,33 @@ func (a *Analytics) place() error {
 // are over.
 func (a *Analytics) Update(seq uint64, at time.Time, tracks []postprocess.Track) *Result {
 	a.begin(at)
+	known := a.objects
+	a.objects, a.merged = a.merged[:0], known
 	// Both lists are sorted by id, so one pass joins them.
-	next := 0
-	kept := a.objects[:0]
-	for _, o := range a.objects {
-		for next < len(tracks) && tracks[next].ID < o.Track {
-			next++
+	for i := range tracks {
+		track := &tracks[i]
+		for len(known) > 0 && known[0].Track < track.ID {
+			a.finish(known[0], seq, at)
+			known = known[1:]
 		}
-		if next == len(tracks) || tracks[next].ID != o.Track || tracks[next].State == postprocess.Ended {
-			a.finish(o, seq, at)
+		var o *record
+		switch {
+		case len(known) > 0 && known[0].Track == track.ID:
+			o, known = known[0], known[1:]
+			if track.State == postprocess.Ended {
+				a.finish(o, seq, at)
+				continue
+			}
+		case track.Seen() && track.State != postprocess.Ended:
+			o = a.create(track)
+		default:
 			continue
 		}
-		a.follow(o, &tracks[next], seq, at)
-		kept = append(kept, o)
-		next++
+		a.follow(o, track, seq, at)
+		a.objects = append(a.objects, o)
 	}
-	newest := uint64(0)
-	if len(a.objects) > 0 {
-		newest = a.objects[len(a.objects)-1].Track
-	}
-	clear(a.objects[len(kept):])
-	a.objects = kept
-	for i := range tracks {
-		if track := &tracks[i]; track.ID > newest && track.State != postprocess.Ended && track.Seen() {
-			newest = track.ID
-			o := a.create(track)
-			a.follow(o, track, seq, at)
-			a.objects = append(a.objects, o)
-		}
+	for _, o := range known {
+		a.finish(o, seq, at)
 	}
 	a.counts.report(a)
 	return &a.result

@@ -220,6 +220,13 @@ func TestAnObjectWithLowScoresIsReportedWhenTheMedianIsReached(t *testing.T) {
 	assert.Empty(t, events(a.Finish(1, at(1))))
 }
 
+func TestATrackThatIsSeenLateIsNotForgotten(t *testing.T) {
+	a := open(t, Config{})
+	assert.Equal(t, []happened{{New, 5, -1, ""}}, events(a.Update(0, at(0), []postprocess.Track{hidden(3, 10, 50, 0), seen(5, 100, 100, 0)})))
+	assert.Equal(t, []happened{{New, 3, -1, ""}}, events(a.Update(1, at(1), []postprocess.Track{seen(3, 10, 50, 0), seen(5, 100, 100, 0)})))
+	assert.Equal(t, []happened{{End, 3, -1, ""}}, events(a.Update(2, at(2), []postprocess.Track{seen(5, 100, 100, 0)})))
+}
+
 func TestTentativeTracksAreSilent(t *testing.T) {
 	a := open(t, Config{})
 	track := seen(1, 100, 100, 0)

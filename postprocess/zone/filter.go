@@ -89,13 +89,12 @@ func (a *Analytics) Filter(detections []postprocess.Detection) []postprocess.Det
 	kept := detections[:0]
 	for i := range detections {
 		d := &detections[i]
-		if d.Class >= 0 && d.Class < len(a.limits) && !a.limits[d.Class].pass(d) {
-			continue
-		}
-		if d.Class < 0 || d.Class >= len(a.limits) {
-			if len(a.Config.Filter.Labels) > 0 {
+		if d.Class >= 0 && d.Class < len(a.limits) {
+			if !a.limits[d.Class].pass(d) {
 				continue
 			}
+		} else if len(a.Config.Filter.Labels) > 0 {
+			continue
 		}
 		if a.masked(Bottom.of(d.Box)) {
 			continue
