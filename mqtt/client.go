@@ -24,7 +24,7 @@ import (
 type Client struct {
 	Root    string   // first topic level, DefaultRoot when empty
 	Device  string   // second topic level
-	Brokers []string // tcp://, tls://, ws:// or wss:// addresses in order of preference; a user and password in one goes before User
+	Brokers []string // tcp://, tls://, ws:// or wss:// addresses in order of preference; a user and a password in one go before User and Password
 	User    string
 	// Password, or a file that holds it and is read for each connection.
 	Password     Secret
@@ -64,7 +64,6 @@ type Client struct {
 	latest    *lane
 	reliable  *lane
 	spool     *spool
-	started   time.Time
 	closing   context.Context // ends when Close is called
 	close     context.CancelFunc
 	running   sync.WaitGroup
@@ -87,7 +86,7 @@ type Connection struct {
 	Broker    string    // address in use, or tried last
 	Since     time.Time // of the last change of Connected
 	Error     string    // why it is not connected, empty when it is or has not tried
-	Spool     string    // why events are kept in memory only, empty when they are safe
+	Spool     string    // why new events wait in memory only; empty when they are safe on disk, or no directory was asked for
 }
 
 // farewellLimit bounds how long an ending Run takes to send what is queued and say stopped.
@@ -120,6 +119,9 @@ func (c *Client) Open() error {
 	if _, err := c.TLS.load(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
 	}
+	if _, err := readSecret(c.Password, c.PasswordFile); err != nil {
+		return fmt.Errorf("open mqtt: %w", err)
+	}
 	c.ClientID = cmp.Or(c.ClientID, defaultClientID(c.Device))
 	c.KeepAlive = orDefault(c.KeepAlive, 30*time.Second)
 	c.ConnectTimeout = orDefault(c.ConnectTimeout, 10*time.Second)
@@ -133,8 +135,7 @@ func (c *Client) Open() error {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	c.started = time.Now()
-	c.run = strconv.FormatInt(c.started.UnixMicro(), 36)
+	c.run = strconv.FormatInt(time.Now().UnixMicro(), 36)
 	c.latest, c.reliable = newLane(), newLane()
 	c.slots, c.cameras, c.reasons = map[slotKey]*slot{}, map[string]string{}, map[string]string{}
 	c.spool = &spool{Spool: c.Spool, log: c.Logger, notify: c.reliable.signal}
@@ -303,7 +304,7 @@ func (c *Client) disconnected(to address, what string, err error) {
 func (c *Client) user(to address) string { return cmp.Or(to.user, c.User) }
 
 func (c *Client) password(to address) (string, error) {
-	if to.user != "" {
+	if to.password != "" {
 		return string(to.password), nil
 	}
 	return readSecret(c.Password, c.PasswordFile)

@@ -69,6 +69,7 @@ func TestOpenRefusesBadConfigurations(t *testing.T) {
 		{&Client{Device: "a", Brokers: []string{"x"}, DiscoveryPrefix: "ha/#"}, `open mqtt: discovery prefix "ha/#" cannot start a topic (leave out + and #)`},
 		{&Client{Device: "a", Brokers: []string{"x"}, TLS: TLS{CAFile: "/nowhere/ca"}}, "open mqtt: read CA certificates: open /nowhere/ca: no such file or directory"},
 		{&Client{Device: "a", Brokers: []string{"x"}, TLS: TLS{CAFile: os.Args[0]}}, "open mqtt: read CA certificates " + os.Args[0] + ": no PEM certificate in it"},
+		{&Client{Device: "a", Brokers: []string{"x"}, PasswordFile: "/nowhere/p"}, "open mqtt: read password file: open /nowhere/p: no such file or directory"},
 		{&Client{Device: "a", Brokers: []string{"x"}, TLS: TLS{KeyFile: "k"}}, "open mqtt: a client certificate needs its key: name both files or neither"},
 	} {
 		assert.EqualError(t, c.client.Open(), c.want)
@@ -228,4 +229,20 @@ func TestLongQueueDoesNotDelayTheEnd(t *testing.T) {
 	require.NoError(t, again.Close())
 	sub.client.Disconnect(10)
 	broker.Close()
+}
+
+func TestLoginInTheAddress(t *testing.T) {
+	b := &Broker{Address: "127.0.0.1:0", User: "edge", Password: "right", Logger: discard()}
+	require.NoError(t, b.Open())
+	defer b.Close()
+	for _, c := range []*Client{
+		{Brokers: []string{"tcp://edge:right@" + b.Addr()}, User: "other", Password: "wrong"},
+		{Brokers: []string{"tcp://edge@" + b.Addr()}, User: "other", Password: "right"},
+		{Brokers: []string{"tcp://" + b.Addr()}, User: "edge", Password: "right"},
+	} {
+		c.Device, c.Logger = "gate", discard()
+		stop := start(t, c)
+		waitConnected(t, c)
+		stop()
+	}
 }
