@@ -108,7 +108,8 @@ func (d *daemon) open(ctx context.Context, cancel context.CancelCauseFunc) error
 		return err
 	}
 	notify := make(chan struct{}, 1)
-	d.pipeline = &pipeline.Pipeline{Engine: d.engine, Decoder: d.detector, Labels: d.engine.Model().Metadata.Labels, Notify: notify, Logger: d.logger}
+	d.pipeline = &pipeline.Pipeline{Engine: d.engine, Decoder: d.detector, Labels: d.engine.Model().Metadata.Labels, Notify: notify, Logger: d.logger,
+		Confidence: float32(d.config.Detect.Confidence), LowestScore: float32(d.lowestScore())}
 	for _, c := range d.config.Cameras {
 		camera, lossless, err := d.newCamera(c, notify)
 		if err != nil {
@@ -141,10 +142,7 @@ func (d *daemon) open(ctx context.Context, cancel context.CancelCauseFunc) error
 }
 
 func (d *daemon) openEngine(ctx context.Context) error {
-	lowest := d.config.Detect.Confidence
-	if d.config.Detect.Track {
-		lowest = pipeline.LowestScore(lowest)
-	}
+	lowest := d.lowestScore()
 	options, err := modelOptions(d.config, len(d.config.Cameras), lowest)
 	if err != nil {
 		return err
@@ -154,6 +152,14 @@ func (d *daemon) openEngine(ctx context.Context) error {
 	}
 	d.detector, err = openDetector(d.config, d.engine.Model(), lowest)
 	return err
+}
+
+// lowestScore is what the decoder lets through: less than what is reported when objects are tracked.
+func (d *daemon) lowestScore() float64 {
+	if d.config.Detect.Track {
+		return pipeline.LowestScore(d.config.Detect.Confidence)
+	}
+	return d.config.Detect.Confidence
 }
 
 func (d *daemon) openMQTT() error {

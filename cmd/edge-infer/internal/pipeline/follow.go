@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/edge-infer/edge-infer/postprocess"
@@ -39,7 +40,7 @@ func (f *Follower) Open() error {
 func LowestScore(confidence float64) float64 { return min(confidence/2, track.DefaultLowScore) }
 
 // follow fills in what the detections of this frame mean. in.Detections shrinks to what is reported.
-func (f *Follower) follow(in *Inferred) error {
+func (f *Follower) follow(in *Inferred, settings *Settings) error {
 	if in.Width != f.width || in.Height != f.height {
 		f.analytics = zone.Analytics{Config: f.Config, Labels: f.Labels, Width: in.Width, Height: in.Height}
 		if err := f.analytics.Open(); err != nil {
@@ -48,6 +49,7 @@ func (f *Follower) follow(in *Inferred) error {
 		f.width, f.height = in.Width, in.Height
 	}
 	f.seq, f.last = in.Seq, in.Time
+	in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Detection) bool { return !settings.wantsClass(d.Class) })
 	detections := f.analytics.Filter(in.Detections)
 	in.Tracks = f.tracker.Update(in.Time, detections)
 	f.ids = append(f.ids[:0], make([]uint64, len(detections))...)
@@ -57,15 +59,15 @@ func (f *Follower) follow(in *Inferred) error {
 		}
 	}
 	in.Happened = f.analytics.Update(in.Seq, in.Time, in.Tracks)
-	in.Detections, in.IDs = report(detections, f.ids, f.Confidence)
+	in.Detections, in.IDs = report(detections, f.ids, settings)
 	return nil
 }
 
-// report keeps the detections with a score that counts, and their track numbers.
-func report(detections []postprocess.Detection, ids []uint64, confidence float32) ([]postprocess.Detection, []uint64) {
+// report keeps the detections that are wanted, and their track numbers.
+func report(detections []postprocess.Detection, ids []uint64, settings *Settings) ([]postprocess.Detection, []uint64) {
 	kept := 0
 	for i := range detections {
-		if detections[i].Score >= confidence {
+		if settings.wants(&detections[i]) {
 			detections[kept], ids[kept] = detections[i], ids[i]
 			kept++
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +30,7 @@ type Decoder interface {
 type Camera struct {
 	Name   string
 	Source Source
-	// Interval runs the network on every Interval-th frame; 0 and 1 mean every frame.
+	// Interval runs the network on every Interval-th frame; 0 and 1 mean every frame. Pipeline.Change changes it later.
 	Interval int
 	// Lossless says that the camera waits until its frames are taken.
 	Lossless bool
@@ -44,11 +45,14 @@ type Pipeline struct {
 	Cameras []Camera
 	Sinks   []Sink
 	Labels  []string
+	// Confidence is the lowest score reported, LowestScore what the decoder lets through (see LowestScore).
+	Confidence, LowestScore float32
 	// Notify gets a value when a camera has a frame; it has a buffer of one.
 	Notify <-chan struct{}
 	Logger *slog.Logger
 
 	meters      []*meter
+	settings    []atomic.Pointer[Settings] // by camera
 	started     time.Time
 	first       atomic.Int64 // nanoseconds from Open to the first inferred frame
 	replacement atomic.Pointer[replacement]
@@ -122,8 +126,10 @@ func (p *Pipeline) Open() error {
 	}
 	p.started = time.Now()
 	p.meters = make([]*meter, len(p.Cameras))
+	p.settings = make([]atomic.Pointer[Settings], len(p.Cameras))
 	for i := range p.meters {
 		p.meters[i] = newMeter()
+		p.settings[i].Store(&Settings{Detect: true, Threshold: p.Confidence, Interval: max(p.Cameras[i].Interval, 1)})
 	}
 	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
 	p.inferred.Labels = p.Labels
@@ -221,7 +227,8 @@ func (p *Pipeline) gather(f *flight) bool {
 		if !ok {
 			continue
 		}
-		if camera.Interval > 1 && frame.Seq%uint64(camera.Interval) != 0 {
+		settings := p.settings[index].Load()
+		if !settings.Detect || frame.Seq%uint64(settings.Interval) != 0 {
 			if camera.Follower != nil {
 				camera.Follower.skip(frame.Time)
 			}
@@ -279,10 +286,11 @@ func (p *Pipeline) hand(index int, frame *capture.Frame, result *engine.Result, 
 	in.Camera, in.Seq, in.Time, in.Captured = camera.Name, frame.Seq, frame.Time, frame.Captured
 	in.Width, in.Height, in.Lossless, in.Follower = frame.Width, frame.Height, camera.Lossless, camera.Follower
 	in.Tracks, in.IDs, in.Happened = nil, nil, nil
-	if camera.Follower != nil {
-		if err := camera.Follower.follow(in); err != nil {
-			p.failures.add(p.Logger, err)
-		}
+	settings := p.settings[index].Load()
+	if camera.Follower == nil {
+		in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Detection) bool { return !settings.wants(&d) })
+	} else if err := camera.Follower.follow(in, settings); err != nil {
+		p.failures.add(p.Logger, err)
 	}
 	in.Latency = time.Duration(capture.Monotonic() - frame.Captured)
 	in.Frame = frame

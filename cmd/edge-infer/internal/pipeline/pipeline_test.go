@@ -131,7 +131,7 @@ func open(t testing.TB, e engine.Engine, notify chan struct{}, sinks []Sink, cam
 	decoder := &postprocess.Decoder{}
 	detector, err := OpenDetector(e.Model(), decoder)
 	require.NoError(t, err)
-	p := &Pipeline{Engine: e, Decoder: detector, Cameras: cameras, Sinks: sinks, Notify: notify, Logger: slog.New(slog.DiscardHandler)}
+	p := &Pipeline{Engine: e, Decoder: detector, Cameras: cameras, Sinks: sinks, Notify: notify, Logger: slog.New(slog.DiscardHandler), Confidence: 0.25, LowestScore: 0.1}
 	require.NoError(t, p.Open())
 	return p
 }

@@ -1,0 +1,86 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Settings are what can be changed on a running camera.
+type Settings struct {
+	// Detect off leaves the camera's frames without inference.
+	Detect bool
+	// Threshold is the lowest score reported. The decoder's own threshold is the lowest that works.
+	Threshold float32
+	// Interval runs the network on every Interval-th frame, 1 or more.
+	Interval int
+	// Labels are the labels reported, all when nil.
+	Labels []string
+
+	classes []bool // by class number, nil for all
+}
+
+// wants reports whether a detection is one that the settings let through.
+func (s *Settings) wants(d *postprocess.Detection) bool {
+	return d.Score >= s.Threshold && s.wantsClass(d.Class)
+}
+
+func (s *Settings) wantsClass(class int) bool {
+	return s.classes == nil || class < len(s.classes) && s.classes[class]
+}
+
+// Settings are those of a camera as they are now; false for a camera that the pipeline has not.
+func (p *Pipeline) Settings(camera string) (Settings, bool) {
+	index := p.index(camera)
+	if index < 0 {
+		return Settings{}, false
+	}
+	return *p.settings[index].Load(), true
+}
+
+// Change gives a camera new settings from its next frame on. The error says which value cannot be.
+func (p *Pipeline) Change(camera string, change func(*Settings)) error {
+	index := p.index(camera)
+	if index < 0 {
+		return fmt.Errorf("no camera %q", camera)
+	}
+	for {
+		old := p.settings[index].Load()
+		next := *old
+		change(&next)
+		if err := p.complete(&next); err != nil {
+			return err
+		}
+		if p.settings[index].CompareAndSwap(old, &next) {
+			return nil
+		}
+	}
+}
+
+func (p *Pipeline) index(camera string) int {
+	return slices.IndexFunc(p.Cameras, func(c Camera) bool { return c.Name == camera })
+}
+
+// complete checks settings and fills in what follows from them.
+func (p *Pipeline) complete(s *Settings) error {
+	switch {
+	case s.Interval < 1:
+		return fmt.Errorf("interval %d is less than 1", s.Interval)
+	case !(s.Threshold >= p.LowestScore && s.Threshold <= 1):
+		return fmt.Errorf("threshold %.3g is not between %.3g and 1", s.Threshold, p.LowestScore)
+	}
+	s.classes = nil
+	if s.Labels == nil {
+		return nil
+	}
+	s.classes = make([]bool, len(p.Labels))
+	for _, label := range s.Labels {
+		class := slices.Index(p.Labels, label)
+		if class < 0 {
+			return fmt.Errorf("label %q is not one of the model's", label)
+		}
+		s.classes[class] = true
+	}
+	return nil
+}
