@@ -68,3 +68,67 @@ func median(values []float64) float64 {
 	slices.Sort(values)
 	return values[len(values)/2]
 }
+
+// BenchmarkLayouts times the other ways into the decoder: binary16 numbers, the YOLOv5 map of the same picture size, and the short list of a
+// device filter.
+func BenchmarkLayouts(b *testing.B) {
+	const boxes, classes = 8400, 80
+	random := rand.New(rand.NewPCG(9, 9))
+	data := randomMap(random, boxes, classes, 200, 1<<20, 640)
+	shape := []int64{1, 4 + classes, boxes}
+	dst := make([]Detection, 0, 300)
+	identity := Transform{ScaleX: 1, ScaleY: 1}
+	b.Run("half", func(b *testing.B) {
+		d := &Decoder{Labels: classes}
+		if err := d.Open(shape); err != nil {
+			b.Fatal(err)
+		}
+		halves := make([]uint16, len(data))
+		for i, v := range data {
+			halves[i] = uint16(max(0, min(v, 1)) * 0x3c00)
+		}
+		for b.Loop() {
+			if _, _, err := d.DecodeHalf(halves, shape, identity, 640, 640, dst[:0]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("yolov5", func(b *testing.B) {
+		rows := make([]float32, 3*boxes*(5+classes))
+		for i := range 3 * boxes {
+			row := rows[i*(5+classes):]
+			copy(row, []float32{random.Float32() * 640, random.Float32() * 640, 40, 40, random.Float32() * 0.2, 0.9})
+			if i%126 == 0 {
+				row[4] = 0.3 + random.Float32()*0.6
+			}
+		}
+		v5 := []int64{1, 3 * boxes, 5 + classes}
+		d := &Decoder{Labels: classes}
+		if err := d.Open(v5); err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			if _, _, err := d.Decode(rows, v5, identity, 640, 640, dst[:0]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("candidates=200", func(b *testing.B) {
+		d := &Decoder{Labels: classes}
+		if err := d.Open(shape); err != nil {
+			b.Fatal(err)
+		}
+		if _, _, err := d.Decode(data, shape, identity, 640, 640, dst[:0]); err != nil {
+			b.Fatal(err)
+		}
+		var rows []float32
+		for _, c := range d.candidates {
+			rows = append(rows, c.X1, c.Y1, c.X2, c.Y2, c.score, float32(c.class))
+		}
+		for b.Loop() {
+			if _, _, err := d.DecodeCandidates(rows, identity, 640, 640, dst[:0]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -28,6 +28,18 @@ type scanner struct {
 	state      C.ei_scan_state
 }
 
+// open sizes the scanner for a model; setThreshold follows when the thresholds are known.
+func (s *scanner) open(classes int, multiLabel bool) {
+	s.thresholds = make([]float32, classes)
+	s.query = C.ei_scan_query{classes: C.int32_t(classes)}
+	if multiLabel {
+		s.query.multi_label = 1
+	}
+}
+
+// setThreshold sets the smallest of the thresholds.
+func (s *scanner) setThreshold(lowest float32) { s.query.threshold = C.float(lowest) }
+
 // begin starts a scan of a map of that many boxes.
 func (s *scanner) begin(boxes int64) {
 	s.query.boxes = C.int64_t(boxes)
@@ -55,13 +67,10 @@ func (s *scanner) next(layout Layout, data []float32, list []candidate) (filled 
 	return room[:s.state.count], full != 0
 }
 
+// invalid is how many numbers or boxes the scan has skipped since begin.
+func (s *scanner) invalid() int { return int(s.state.invalid) }
+
 // widen converts IEEE 754 binary16 numbers; to must be as long as from.
 func widen(to []float32, from []uint16) {
 	C.ei_half_to_float((*C.uint16_t)(unsafe.Pointer(unsafe.SliceData(from))), (*C.float)(unsafe.Pointer(unsafe.SliceData(to))), C.int64_t(len(from)))
 }
-
-func scanInt(v int) C.int32_t { return C.int32_t(v) }
-
-func (s *scanner) setThreshold(lowest float32) { s.query.threshold = C.float(lowest) }
-
-func (s *scanner) invalid() int { return int(s.state.invalid) }

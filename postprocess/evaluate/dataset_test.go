@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/capture/scene"
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
@@ -157,4 +158,28 @@ func FuzzLabels(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestDemoDatasetReadsTheSameFromBothFormats(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, scene.WriteDataset(t.Context(), dir, scene.DatasetOptions{Count: 3, Seed: 5, Width: 320, Height: 320}))
+	fromCOCO, err := ReadDataset(dir)
+	require.NoError(t, err)
+	assert.Equal(t, scene.Labels(), fromCOCO.Labels)
+	require.NoError(t, os.Remove(filepath.Join(dir, "annotations.json")))
+	fromYOLO, err := ReadDataset(dir)
+	require.NoError(t, err)
+	require.Len(t, fromYOLO.Pictures, 3)
+	objects := 0
+	for i, want := range fromCOCO.Pictures {
+		got := fromYOLO.Pictures[i]
+		assert.Equal(t, want.Path, got.Path)
+		require.Len(t, got.Truths, len(want.Truths))
+		for j := range want.Truths {
+			assert.Equal(t, want.Truths[j].Class, got.Truths[j].Class)
+			assert.InDelta(t, 1, want.Truths[j].IoU(got.Truths[j].Box), 1e-4)
+			objects++
+		}
+	}
+	assert.Positive(t, objects)
 }

@@ -3,7 +3,6 @@ package track
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -133,18 +132,6 @@ func (t *Tracker) gate(class int) Gate {
 	return gate
 }
 
-// What two boxes must share to be the same object. Scores weigh in where detections compete for new and well-seen tracks.
-const (
-	firstOverlap     = 0.2
-	secondOverlap    = 0.5
-	tentativeOverlap = 0.3
-	withinOverlap    = 0.5
-	duplicateOverlap = 0.85
-	sameThing        = 0.75 // two detections of different classes that share this much are one object
-	similar          = 0.35 // difference of a side
-	otherClass       = 0.5  // weight of a detection of another class
-)
-
 // Update takes the detections of a frame captured at that time and returns the tracks, oldest first: active, tentative and lost ones, and those
 // that just ended; a tentative one that was not confirmed goes without a word. The result is valid until the next call. A time that does not advance counts as the time before.
 func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []postprocess.Track {
@@ -228,89 +215,6 @@ func (t *Tracker) outside(m *motion) bool {
 	return m.x.position < 0 || m.y.position < 0 || m.x.position > float32(t.Width) || m.y.position > float32(t.Height)
 }
 
-// sort splits the detections by their score. Broken ones are left out, and so are second guesses at the class of an object.
-func (t *Tracker) sort(detections []postprocess.Detection) {
-	t.high, t.low = t.high[:0], t.low[:0]
-	t.taken = t.taken[:0]
-	for i := range detections {
-		d := &detections[i]
-		t.taken = append(t.taken, false)
-		gate := t.gate(d.Class)
-		w, h := d.Width(), d.Height()
-		if !(w > 0 && h > 0 && w >= gate.MinWidth && h >= gate.MinHeight) || math.IsInf(float64(w), 0) || math.IsInf(float64(h), 0) {
-			continue
-		}
-		switch {
-		case secondGuess(detections, i):
-		case d.Score >= gate.HighScore:
-			t.high = append(t.high, i)
-		case d.Score >= t.LowScore:
-			t.low = append(t.low, i)
-		}
-	}
-}
-
-// secondGuess reports whether another class has the same box with a higher score, as detectors give for objects that they cannot tell
-// apart; suppression by class keeps both.
-func secondGuess(detections []postprocess.Detection, i int) bool {
-	d := &detections[i]
-	reach := (1 - sameThing) / sameThing * d.Width()
-	for j := range detections {
-		other := &detections[j]
-		if abs(other.X1-d.X1) > reach || other.Class == d.Class || other.Score < d.Score || (other.Score == d.Score && j > i) {
-			continue
-		}
-		if other.IoU(d.Box) > sameThing {
-			return true
-		}
-	}
-	return false
-}
-
-// free lists the detections that no track has taken.
-func (t *Tracker) free(detections []int) []int {
-	t.left = t.left[:0]
-	for _, i := range detections {
-		if !t.taken[i] {
-			t.left = append(t.left, i)
-		}
-	}
-	return t.left
-}
-
-// match pairs objects with detections so that the overlaps beyond the limit add up to the most.
-func (t *Tracker) match(detections []postprocess.Detection, objects, candidates []int, limit float32, scored bool) {
-	if len(objects) == 0 || len(candidates) == 0 {
-		return
-	}
-	t.weights = t.weights[:0]
-	for _, i := range objects {
-		o := &t.objects[i]
-		for _, j := range candidates {
-			d := &detections[j]
-			overlap := o.predicted.IoU(d.Box)
-			if scored {
-				overlap *= d.Score
-			}
-			if d.Class != o.Class {
-				if t.StrictClasses {
-					overlap = 0
-				}
-				overlap *= otherClass
-			}
-			t.weights = append(t.weights, float64(overlap-limit))
-		}
-	}
-	for row, column := range t.solver.Maximize(t.weights, len(objects), len(candidates)) {
-		if column < 0 {
-			continue
-		}
-		j := candidates[column]
-		t.taken[j] = true
-		t.objects[objects[row]].see(&detections[j], j, t.at)
-	}
-}
-
 // see takes a detection as the object's.
 func (o *object) see(d *postprocess.Detection, index int, at time.Time) {
 	o.motion.update(d.Box)
@@ -347,48 +251,6 @@ func (o *object) vote(class int, score float32) {
 	o.Class = best.class
 }
 
-// followCamera moves the tracks without a detection by as much as the others jumped, when those agree.
-func (t *Tracker) followCamera() {
-	const agreeing = 3
-	t.shiftX, t.shiftY = t.shiftX[:0], t.shiftY[:0]
-	side := float32(0)
-	for _, i := range t.pool {
-		if o := &t.objects[i]; o.Index >= 0 {
-			t.shiftX = append(t.shiftX, (o.X1+o.X2-o.predicted.X1-o.predicted.X2)/2)
-			t.shiftY = append(t.shiftY, (o.Y1+o.Y2-o.predicted.Y1-o.predicted.Y2)/2)
-			side += o.Width() + o.Height()
-		}
-	}
-	n := len(t.shiftX)
-	if n < agreeing || n == len(t.pool) {
-		return
-	}
-	side /= float32(2 * n)
-	x, spreadX := middle(t.shiftX)
-	y, spreadY := middle(t.shiftY)
-	// A jump is a movement well over the detector's noise, in which at least half of the objects take part alike.
-	const noise = 0.05
-	if length := abs(x) + abs(y); length < noise*side || spreadX+spreadY > length {
-		return
-	}
-	for _, i := range t.pool {
-		if o := &t.objects[i]; o.Index < 0 {
-			o.motion.shift(x, y)
-			o.predicted = o.motion.box()
-			o.Box = o.predicted
-		}
-	}
-}
-
-// middle returns the median and the distance between the quartiles.
-func middle(values []float32) (median, spread float32) {
-	slices.Sort(values)
-	n := len(values)
-	return values[n/2], values[(3*n)/4] - values[n/4]
-}
-
-func abs(v float32) float32 { return max(v, -v) }
-
 // settle decides what becomes of the objects without a detection.
 func (t *Tracker) settle() {
 	for i := range t.objects {
@@ -420,54 +282,6 @@ func (t *Tracker) settle() {
 			break
 		}
 	}
-}
-
-// reappear gives detections that no track took to lost objects that are coming out from behind something: the visible part lies within the
-// place of the whole.
-func (t *Tracker) reappear(detections []postprocess.Detection) {
-	t.rest = t.rest[:0]
-	for i := range t.objects {
-		if o := &t.objects[i]; o.State == postprocess.Lost && o.whole.known {
-			t.rest = append(t.rest, i)
-		}
-	}
-	left := t.free(t.high)
-	if len(t.rest) == 0 || len(left) == 0 {
-		return
-	}
-	t.weights = t.weights[:0]
-	for _, i := range t.rest {
-		for _, j := range left {
-			o, d := &t.objects[i], &detections[j]
-			weight := within(d.Box, o.predicted) - withinOverlap
-			if d.Class != o.Class {
-				weight *= otherClass
-				// Half an object is easily taken for another class, but what hides it leaves one of its sides.
-				likeWidth := abs(d.Width()-o.predicted.Width()) < similar*o.predicted.Width()
-				likeHeight := abs(d.Height()-o.predicted.Height()) < similar*o.predicted.Height()
-				if t.StrictClasses || (!likeWidth && !likeHeight) {
-					weight = 0
-				}
-			}
-			t.weights = append(t.weights, float64(weight))
-		}
-	}
-	for row, column := range t.solver.Maximize(t.weights, len(t.rest), len(left)) {
-		if column >= 0 {
-			t.taken[left[column]] = true
-			t.objects[t.rest[row]].see(&detections[left[column]], left[column], t.at)
-		}
-	}
-}
-
-// within is the share of a box that lies in another one.
-func within(b, place postprocess.Box) float32 {
-	width := min(b.X2, place.X2) - max(b.X1, place.X1)
-	height := min(b.Y2, place.Y2) - max(b.Y1, place.Y1)
-	if width <= 0 || height <= 0 {
-		return 0
-	}
-	return width * height / b.Area()
 }
 
 func (t *Tracker) start(d *postprocess.Detection, index int) {

@@ -3,7 +3,6 @@ package zone
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/edge-infer/edge-infer/postprocess"
@@ -38,27 +37,6 @@ type Analytics struct {
 	result  Result
 }
 
-// area is a zone on the picture.
-type area struct {
-	outline polygon
-	anchor  Anchor
-	classes []bool
-	inertia int
-	minTime time.Duration
-	loiter  time.Duration
-}
-
-// gate is a line on the picture.
-type gate struct {
-	from      Point
-	along     Point // unit vector
-	length    float64
-	anchor    Anchor
-	classes   []bool
-	direction Direction
-	loose     bool
-}
-
 // Result is what one frame brought. It is valid until the next call.
 type Result struct {
 	// Events in the order in which they happened.
@@ -76,7 +54,7 @@ type record struct {
 	dirty     bool
 	updated   time.Time
 	scores    history
-	places    []place
+	stays     []stay
 	sides     []side
 	home      Point // where it stands still
 	homeSide  float64
@@ -84,24 +62,6 @@ type record struct {
 	ground    Point
 	metres    float64
 	seconds   float64
-}
-
-// place is an object's relation to a zone.
-type place struct {
-	inside   bool // after inertia and minimum time
-	loitered bool
-	agree    int       // detections in a row that differ from inside
-	since    time.Time // of the first of them, then of the entry
-}
-
-// side is an object's relation to a line.
-type side struct {
-	sign    int8 // the side it belongs to: 1 right, -1 left, 0 not known yet
-	last    int8 // the side of the latest anchor
-	counted bool
-	pending Direction // crossed before the object was announced
-	point   Point     // latest anchor
-	crossed bool      // the latest change of sides was between the ends
 }
 
 // Open checks the configuration and starts over with counts of 0.
@@ -253,20 +213,20 @@ func (a *Analytics) create(track *postprocess.Track) *record {
 	if len(a.spare) == 0 {
 		a.spare = append(a.spare, &record{
 			Object: Object{Path: make([]Point, 0, maxPath), Zones: make([]int, 0, len(a.zones)), Entered: make([]int, 0, len(a.zones))},
-			places: make([]place, len(a.zones)),
+			stays:  make([]stay, len(a.zones)),
 			sides:  make([]side, len(a.lines)),
 		})
 	}
 	o := a.spare[len(a.spare)-1]
 	a.spare = a.spare[:len(a.spare)-1]
-	clear(o.places)
+	clear(o.stays)
 	clear(o.sides)
 	*o = record{
 		Object: Object{
 			Track: track.ID, Start: track.First, StillSince: track.First,
 			Path: o.Path[:0], Zones: o.Zones[:0], Entered: o.Entered[:0],
 		},
-		places: o.places, sides: o.sides,
+		stays: o.stays, sides: o.sides,
 	}
 	return o
 }
@@ -359,123 +319,6 @@ func (a *Analytics) measure(o *record, foot Point, at time.Time) {
 	o.seconds += elapsed.Seconds()
 	o.MeanSpeed = o.metres / o.seconds
 	o.ground, o.groundAt = ground, at
-}
-
-// visit updates an object's relation to a zone.
-func (a *Analytics) visit(o *record, zone int, seq uint64, at time.Time) {
-	z, p := &a.zones[zone], &o.places[zone]
-	inside := has(z.classes, o.Class) && z.outline.contains(z.anchor.of(o.Box))
-	if inside == p.inside {
-		p.agree = 0
-	} else {
-		p.agree++
-		if p.agree == 1 && !p.inside {
-			p.since = at
-		}
-	}
-	switch {
-	case !p.inside && p.agree >= z.inertia && at.Sub(p.since) >= z.minTime && o.announced:
-		p.inside, p.agree, p.loitered = true, 0, false
-		o.Zones = append(o.Zones, zone)
-		if !slices.Contains(o.Entered, zone) {
-			o.Entered = append(o.Entered, zone)
-		}
-		o.dirty = true
-		a.counts.enter(zone, o.Class)
-		a.event(Event{Kind: Enter, Seq: seq, Time: at, Object: &o.Object, Zone: zone, Line: -1})
-	case p.inside && p.agree >= z.inertia:
-		a.leave(o, zone, seq, at)
-	}
-	if p.inside && !p.loitered && z.loiter > 0 && at.Sub(p.since) >= z.loiter {
-		p.loitered, o.dirty = true, true
-		a.event(Event{Kind: Loiter, Seq: seq, Time: at, Object: &o.Object, Zone: zone, Line: -1, Dwell: at.Sub(p.since)})
-	}
-}
-
-func (a *Analytics) leave(o *record, zone int, seq uint64, at time.Time) {
-	p := &o.places[zone]
-	dwell := o.Seen.Sub(p.since)
-	p.inside, p.agree = false, 0
-	number := slices.Index(o.Zones, zone)
-	o.Zones = slices.Delete(o.Zones, number, number+1)
-	o.dirty = true
-	a.counts.leave(zone, dwell)
-	a.event(Event{Kind: Leave, Seq: seq, Time: at, Object: &o.Object, Zone: zone, Line: -1, Dwell: dwell})
-}
-
-// pass updates an object's relation to a line. The object belongs to a side until its anchor is clearly on the other one, so that noise
-// around the line counts nothing; where the anchor changed sides decides whether it passed between the ends.
-func (a *Analytics) pass(o *record, line int, seq uint64, at time.Time) {
-	g, s := &a.lines[line], &o.sides[line]
-	anchor := g.anchor.of(o.Box)
-	distance := g.along.cross(anchor.minus(g.from)) // right of the line is positive
-	sign := int8(0)
-	switch {
-	case distance > 0:
-		sign = 1
-	case distance < 0:
-		sign = -1
-	}
-	if s.sign == 0 {
-		s.sign, s.last, s.point = sign, sign, anchor
-		return
-	}
-	if sign != 0 && sign != s.last {
-		s.crossed = g.between(s.point, anchor, o.Box)
-		s.last = sign
-	}
-	if sign != 0 {
-		s.point = anchor
-	}
-	clearly := max(2, 0.05*float64(min(o.Width(), o.Height())))
-	if sign != 0 && sign != s.sign && math.Abs(distance) >= clearly {
-		s.sign = sign
-		direction := Out
-		if sign > 0 {
-			direction = In
-		}
-		if s.crossed && !s.counted && has(g.classes, o.Class) && (g.direction == Both || g.direction == direction) {
-			s.counted, s.pending = true, direction
-		}
-	}
-	if s.pending != "" && o.announced {
-		direction := s.pending
-		s.pending, o.dirty = "", true
-		a.counts.cross(line, o.Class, direction)
-		a.event(Event{Kind: Cross, Seq: seq, Time: at, Object: &o.Object, Zone: -1, Line: line, Direction: direction})
-	}
-}
-
-// between reports whether the way from p to q meets the line between its ends, or for a loose line whether the box does.
-func (g *gate) between(p, q Point, box postprocess.Box) bool {
-	d0, d1 := g.along.cross(p.minus(g.from)), g.along.cross(q.minus(g.from))
-	if d0 == d1 {
-		return false
-	}
-	t := d0 / (d0 - d1)
-	meet := Point{p.X + t*(q.X-p.X), p.Y + t*(q.Y-p.Y)}
-	at := g.along.dot(meet.minus(g.from))
-	reach := 0.0
-	if g.loose {
-		reach = (math.Abs(g.along.X)*float64(box.Width()) + math.Abs(g.along.Y)*float64(box.Height())) / 2
-	}
-	return at >= -reach && at <= g.length+reach
-}
-
-// view chooses the best snapshot: a high score, a large box, and whole rather than cut by the picture's edge.
-func (a *Analytics) view(o *record, seq uint64, at time.Time) {
-	quality := float64(o.Score) * math.Sqrt(float64(o.Area()))
-	const edge = 2
-	if o.X1 < edge || o.Y1 < edge || o.X2 > float32(a.Width)-edge || o.Y2 > float32(a.Height)-edge {
-		quality /= 2
-	}
-	// A tenth better is worth another picture.
-	const better = 1.1
-	if o.announced && quality > better*o.Best.quality && (o.Best.quality == 0 || at.Sub(o.Best.Time) >= a.viewEvery) {
-		o.Best = Snapshot{Seq: seq, Time: at, Detection: o.Detection, quality: quality}
-		o.dirty = true
-		a.result.Snapshots = append(a.result.Snapshots, &o.Object)
-	}
 }
 
 // finish ends an object. One that was never announced goes without a word.
