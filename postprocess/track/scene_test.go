@@ -201,7 +201,7 @@ func showsHidden(b postprocess.Box, truth []evaluate.Identified, hardly []postpr
 }
 
 var (
-	frames = flag.Int("frames", 240, "length of the film of the belt")
+	frames = flag.Int("frames", 180, "length of the film of the belt")
 	seed   = flag.Uint64("seed", 77, "seed of the belt")
 )
 
@@ -252,7 +252,8 @@ func TestTrackingOnTheDemoBelt(t *testing.T) {
 				result.MOTA, result.IDF1, result.HOTA, result.IDSwitches, result.Missed, result.FalseAlarms, result.Truths,
 				result.Identities, result.TrackerCount, crossed, counted)
 			assert.GreaterOrEqual(t, result.IDF1, c.idf1)
-			assert.InDelta(t, crossed, counted, 0.01*float64(crossed))
+			// The film may end while a part is on the line.
+			assert.InDelta(t, crossed, counted, max(1, 0.01*float64(crossed)))
 		})
 	}
 }
