@@ -55,7 +55,8 @@ func (b *Broker) Open() error {
 	}
 	listener, err := listen(address, config)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("open embedded broker: %w (if that is a broker, publish to it with --mqtt tcp://%s, or choose another port)", err, address)
+		return fmt.Errorf("open embedded broker: %w (if that is a broker, publish to it with --mqtt tcp://%s, or choose another port)",
+			err, address)
 	}
 	if err != nil {
 		return fmt.Errorf("open embedded broker: %w", err)

@@ -22,9 +22,10 @@ import (
 // Client publishes for one device. Fill in the exported fields, Open it, Run it, Close it; the fields must not change after Open. All
 // methods may be called from any goroutine, the publishing ones at any time between Open and Close, connected or not.
 type Client struct {
-	Root    string   // first topic level, DefaultRoot when empty
-	Device  string   // second topic level
-	Brokers []string // tcp://, tls://, ws:// or wss:// addresses in order of preference; a user and a password in one go before User and Password
+	Root   string // first topic level, DefaultRoot when empty
+	Device string // second topic level
+	// Brokers are tcp://, tls://, ws:// or wss:// addresses in order of preference; a user and a password in one go before User and Password.
+	Brokers []string
 	User    string
 	// Password, or a file that holds it and is read for each connection.
 	Password     Secret
@@ -149,8 +150,8 @@ func (c *Client) Open() error {
 	return nil
 }
 
-// Run connects, stays connected and sends, until the context ends or Close is called; then it publishes stopped and returns, in less than two
-// seconds whatever the broker does. A broker that cannot be reached is no error: it is logged when the reason changes and tried again.
+// Run connects, stays connected and sends, until the context ends or Close is called; then it publishes stopped and returns, in less than
+// two seconds whatever the broker does. A broker that cannot be reached is no error: it is logged when the reason changes and tried again.
 // Run is called once.
 func (c *Client) Run(ctx context.Context) error {
 	c.mu.Lock()

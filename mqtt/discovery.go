@@ -126,8 +126,10 @@ func (b *bundle) device() {
 		component{"device_class": "duration", "unit_of_measurement": "s", "state_class": "measurement"})
 	diagnostic("engine_time", "Inference time", b.topics.Stats(), "{{ value_json.engine_ms }}",
 		component{"device_class": "duration", "unit_of_measurement": "ms", "state_class": "measurement"})
-	diagnostic("events_queued", "Queued events", b.topics.Stats(), "{{ value_json.mqtt.events.queued }}", component{"state_class": "measurement"})
-	diagnostic("events_dropped", "Dropped events", b.topics.Stats(), "{{ value_json.mqtt.events.dropped }}", component{"state_class": "total_increasing"})
+	diagnostic("events_queued", "Queued events", b.topics.Stats(), "{{ value_json.mqtt.events.queued }}",
+		component{"state_class": "measurement"})
+	diagnostic("events_dropped", "Dropped events", b.topics.Stats(), "{{ value_json.mqtt.events.dropped }}",
+		component{"state_class": "total_increasing"})
 }
 
 func (b *bundle) camera(camera *AnnouncedCamera) {

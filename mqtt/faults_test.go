@@ -17,13 +17,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// faultTime is how long each fault lasts: a second, or what EDGE_INFER_FAULTS says (60s for the full runs). Only a full run holds the
+// faultTime is how long each fault lasts: a moment, or what EDGE_INFER_FAULTS says (60s for the full runs). Only a full run holds the
 // frame loop to its bars, because it is the only one that has the machine to itself.
 func faultTime(t testing.TB) (d time.Duration, full bool) {
 	t.Helper()
 	text := os.Getenv("EDGE_INFER_FAULTS")
 	if text == "" {
-		return time.Second, false
+		return 600 * time.Millisecond, false
 	}
 	d, err := time.ParseDuration(text)
 	require.NoError(t, err)
