@@ -290,6 +290,12 @@ func (c *Camera) Take() (Frame, bool) {
 	return f, ok
 }
 
+// Reallocate has the frames after the ones that are out come in new memory from Alloc, which may by then be another engine's.
+func (c *Camera) Reallocate() {
+	c.prepare()
+	c.pool.Reallocate()
+}
+
 // Close ends Run and frees the buffers, those that are lent as soon as they are released. It waits for Run, not for a capture that hangs
 // inside OpenCV, which holds no buffer. It is idempotent and may be called without Run.
 func (c *Camera) Close() error {

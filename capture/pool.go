@@ -108,6 +108,15 @@ func (p *Pool) drop() {
 	p.free = p.free[:0]
 }
 
+// Reallocate gives the memory up and gets new from Alloc with the next frame; buffers that are lent are freed when they are released.
+func (p *Pool) Reallocate() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop()
+	p.size, p.made = 0, 0
+	p.sizes++
+}
+
 // Freed gets a token after every release; it serves one waiter.
 func (p *Pool) Freed() <-chan struct{} {
 	p.mu.Lock()

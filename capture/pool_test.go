@@ -231,3 +231,26 @@ func BenchmarkCopy(b *testing.B) {
 		})
 	}
 }
+
+func TestReallocatedPoolGivesUpItsOldMemory(t *testing.T) {
+	out := 0
+	p := Pool{Buffers: 2, Alloc: func(size int) ([]byte, func(), error) {
+		out++
+		return make([]byte, size), func() { out-- }, nil
+	}}
+	defer p.Close()
+	lent, err := p.Frame(GRAY8, 8, 8)
+	require.NoError(t, err)
+	idle, err := p.Frame(GRAY8, 8, 8)
+	require.NoError(t, err)
+	idle.Release()
+	p.Reallocate()
+	require.Equal(t, 1, out, "the idle buffer is freed at once")
+	next, err := p.Frame(GRAY8, 8, 8)
+	require.NoError(t, err)
+	lent.Release()
+	require.Equal(t, 1, out, "the lent one when it comes back")
+	next.Release()
+	require.NoError(t, p.Close())
+	require.Zero(t, out)
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 	"github.com/edge-infer/edge-infer/systemd"
@@ -28,7 +29,10 @@ type daemon struct {
 	logger         *slog.Logger
 
 	started  time.Time
-	engine   engine.Engine
+	options  engine.Options
+	memory   memory
+	building building
+	engine   engine.Engine // the first one; upgrade may replace it
 	detector *pipeline.Detector
 	broker   *mqtt.Broker
 	client   *mqtt.Client
@@ -72,6 +76,9 @@ func (d *daemon) run(ctx context.Context) (err error) {
 				cancel(err)
 			}
 		})
+	}
+	if d.config.Engine.Backend == autoEngine && d.engine.Model().Backend != tensorrt.Name && lacksPlan(d.options) {
+		rest.Go(func() { d.upgrade(ctx) })
 	}
 	err = d.pipeline.Run(ctx, ended)
 	cancel(nil)
@@ -143,13 +150,14 @@ func (d *daemon) open(ctx context.Context, cancel context.CancelCauseFunc) error
 
 func (d *daemon) openEngine(ctx context.Context) error {
 	lowest := d.lowestScore()
-	options, err := modelOptions(d.config, len(d.config.Cameras), lowest)
-	if err != nil {
+	var err error
+	if d.options, err = modelOptions(d.config, len(d.config.Cameras), lowest); err != nil {
 		return err
 	}
-	if d.engine, err = openEngine(ctx, d.config, options, d.logger); err != nil {
+	if d.engine, err = openEngine(ctx, d.config, d.options, d.logger, d.stderr); err != nil {
 		return err
 	}
+	d.memory.Lend(d.engine)
 	d.detector, err = openDetector(d.config, d.engine.Model(), lowest)
 	return err
 }
@@ -196,7 +204,7 @@ func (d *daemon) newCamera(c config.Camera, notify chan<- struct{}) (*capture.Ca
 		return nil, false, err
 	}
 	camera := &capture.Camera{
-		Name: c.Name, URI: c.URI, Alloc: d.alloc, StallTimeout: c.Stall, Notify: notify, Logger: d.logger,
+		Name: c.Name, URI: c.URI, Alloc: d.memory.Alloc, StallTimeout: c.Stall, Notify: notify, Logger: d.logger,
 		Lossless: uri.Kind == capture.File && !d.flags.loop && !uri.Loop,
 	}
 	if d.flags.loop {
@@ -221,15 +229,6 @@ func (d *daemon) newFollower(c config.Camera) (*pipeline.Follower, error) {
 		follower.Config.Lines = []zone.Line{demoLine()}
 	}
 	return follower, follower.Open()
-}
-
-// alloc gives cameras memory that the engine reads without a copy.
-func (d *daemon) alloc(size int) ([]byte, func(), error) {
-	buffer, err := d.engine.Alloc(size)
-	if err != nil {
-		return nil, nil, err
-	}
-	return buffer.Data, buffer.Free, nil
 }
 
 // greet says what runs and where to watch it.
@@ -260,10 +259,7 @@ func (d *daemon) close() error {
 	if d.broker != nil {
 		errs = append(errs, d.broker.Close())
 	}
-	if d.engine != nil {
-		errs = append(errs, d.engine.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, d.memory.Close())...)
 }
 
 // summary prints what the run came to as the last JSON line.

@@ -38,7 +38,7 @@ after the other.
 			if err != nil {
 				return err
 			}
-			e, err := openEngine(command.Context(), c, options, logger)
+			e, err := openEngine(command.Context(), c, options, logger, stderr)
 			if err != nil {
 				return err
 			}

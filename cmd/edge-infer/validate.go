@@ -145,7 +145,7 @@ func (v *validation) detect(ctx context.Context, backend, precision string, path
 	if err != nil {
 		return nil, engine.Model{}, err
 	}
-	e, err := openEngine(ctx, &c, options, v.logger)
+	e, err := openEngine(ctx, &c, options, v.logger, v.stderr)
 	if err != nil {
 		return nil, engine.Model{}, err
 	}

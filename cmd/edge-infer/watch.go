@@ -110,6 +110,9 @@ func (d *daemon) statusLine(stats []pipeline.CameraStats) string {
 		}
 	}
 	fmt.Fprintf(&line, "%.1f fps  latency p50 %.1f ms p99 %.1f ms  displaced %d  ", fps, milliseconds(p50), milliseconds(p99), displaced)
+	if text := d.building.Load(); text != nil {
+		line.WriteString(*text + "  ")
+	}
 	switch {
 	case d.client == nil:
 		line.WriteString("mqtt off")

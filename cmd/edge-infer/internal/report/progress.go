@@ -38,6 +38,21 @@ func NewProgress(out io.Writer, what string) *Progress {
 
 // Update says that done of total are through. It may be called from any goroutine.
 func (p *Progress) Update(done, total int) {
+	p.show(func() string {
+		text := fmt.Sprintf("%d of %d %s", done, total, p.what)
+		if done > 0 && done < total {
+			left := time.Duration(float64(time.Since(p.started)) / float64(done) * float64(total-done))
+			text += fmt.Sprintf(", %v left", left.Round(time.Second))
+		}
+		return text
+	})
+}
+
+// Note says in words where the work is. It may be called from any goroutine.
+func (p *Progress) Note(text string) { p.show(func() string { return text }) }
+
+// show writes what text gives unless the last time is too short ago.
+func (p *Progress) show(text func() string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	pause := 10 * time.Second
@@ -49,13 +64,7 @@ func (p *Progress) Update(done, total int) {
 		return
 	}
 	p.shown = now
-	elapsed := now.Sub(p.started)
-	text := fmt.Sprintf("%d of %d %s", done, total, p.what)
-	if done > 0 && done < total {
-		left := time.Duration(float64(elapsed) / float64(done) * float64(total-done))
-		text += fmt.Sprintf(", %v left", left.Round(time.Second))
-	}
-	p.screen.status(text)
+	p.screen.status(text())
 }
 
 // Close leaves the cursor on a new line.

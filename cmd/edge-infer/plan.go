@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+)
+
+// buildPlanCommand is the hidden command by which this program builds engine plans in a process of its own.
+const buildPlanCommand = "build-plan"
+
+func newBuildPlan(stdout io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use: buildPlanCommand, Hidden: true, Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return tensorrt.ServeBuild(command.Context(), command.InOrStdin(), stdout)
+		},
+	}
+}
+
+// child builds plans in a process of its own: what runs out of memory there is not the daemon.
+func child() (tensorrt.Child, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return tensorrt.Child{}, fmt.Errorf("build: %w", err)
+	}
+	// Without lazy loading the libraries' kernels alone take hundreds of megabytes of GPU memory.
+	return tensorrt.Child{Command: []string{program, buildPlanCommand}, Environment: []string{"CUDA_MODULE_LOADING=LAZY"}}, nil
+}
+
+// lacksPlan reports whether TensorRT would run the model if only its plan had been built.
+func lacksPlan(options engine.Options) bool {
+	e, err := tensorrt.Open(options)
+	if err == nil {
+		_ = e.Close()
+	}
+	return errors.Is(err, tensorrt.ErrNoPlan)
+}
+
+// buildPlan builds the plan of a model into the cache, or into output, and shows how far it is on out.
+func buildPlan(ctx context.Context, options tensorrt.BuildOptions, output string, out io.Writer) (*tensorrt.BuiltPlan, error) {
+	builder, err := child()
+	if err != nil {
+		return nil, err
+	}
+	bar := report.NewProgress(out, "steps")
+	defer bar.Close()
+	return builder.Build(ctx, options, output, tensorrt.Cache{}, func(p tensorrt.Progress) {
+		bar.Note(phase(p))
+	})
+}
+
+// phase says in words how far a build is.
+func phase(p tensorrt.Progress) string {
+	text := "building the engine plan"
+	if p.Phase != "" {
+		text += ": " + p.Phase
+	}
+	if p.Steps > 0 {
+		text += fmt.Sprintf(", step %d of %d", p.Step, p.Steps)
+	}
+	return text + fmt.Sprintf(", %v", p.Elapsed.Round(time.Second))
+}
+
+// cachedPlan is what the daemon and the other commands build for options.
+func cachedPlan(options engine.Options, logger *slog.Logger) tensorrt.BuildOptions {
+	return tensorrt.BuildOptions{
+		Model: options.Bytes, Path: options.Path, Metadata: options.Metadata, Device: options.Device, Precision: options.Precision,
+		Library: tensorrt.LibraryOptions{Path: options.Library}, Batch: tensorrt.Range{Max: options.MaxBatch}, Log: logger,
+	}
+}
