@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/onnx"
@@ -89,6 +91,29 @@ func (c *Collector) Run(ctx context.Context) (*Cache, error) {
 		cache.Skipped = skipped
 	}
 	return cache, nil
+}
+
+// Cached returns the calibration cache at path when it fits the collector's model, samples and tensors, and otherwise runs and saves it there. A
+// cache that cannot be read is an error, not a reason to overwrite it.
+func (c *Collector) Cached(ctx context.Context, path string) (cache *Cache, reused bool, err error) {
+	cache, err = ReadCache(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, false, err
+	default:
+		data, err := c.Model.Bytes()
+		if err != nil {
+			return nil, false, err
+		}
+		if fits, err := cache.Fits(data, c.Samples, c.Tensors); err != nil || fits {
+			return cache, fits, err
+		}
+	}
+	if cache, err = c.Run(ctx); err != nil {
+		return nil, false, err
+	}
+	return cache, false, cache.Save(path)
 }
 
 func hashBytes(data []byte) string {

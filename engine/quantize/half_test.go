@@ -37,7 +37,7 @@ func apart(t *testing.T, a, b []float32) (largest float64) {
 func TestHalfOfPublishedNetworks(t *testing.T) {
 	const side = 64
 	for name, m := range map[string]*onnx.Model{
-		"v8": yolo(testnet.YOLO{}).V8(), "v11": yolo(testnet.YOLO{Dynamic: true}).V11(), "norms": yolo(testnet.YOLO{Norms: true, Wide: 8}).V11(),
+		"v8": yolo(testnet.YOLO{Wide: 8}).V8(), "v11": yolo(testnet.YOLO{Wide: 8, Dynamic: true}).V11(), "norms": yolo(testnet.YOLO{Norms: true, Wide: 8}).V11(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := run(t, m, picture(side), 1, 3, side, side)["output0"]

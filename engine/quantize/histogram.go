@@ -66,7 +66,7 @@ func (h *Histogram) Range(percentile float64) Range {
 	}
 	seen := max(h.max, -h.min)
 	limits := map[Method]float32{
-		MinMax: seen, Percentile: h.edge(h.binsUnder(percentile)), Entropy: h.entropy(), MSE: h.meanSquare(),
+		MinMax: seen, Percentile: h.edge(h.binsUnder(percentile)), Entropy: h.entropy(percentile), MSE: h.meanSquare(),
 	}
 	for method, limit := range limits {
 		limits[method] = min(limit, seen)
@@ -101,14 +101,13 @@ func (h *Histogram) binsUnder(percent float64) int {
 const (
 	levels = 128 // magnitudes that INT8 can tell apart
 	stride = 8   // bins between two candidates
-	// entropyKeeps is the share of values, in percent, that entropy never cuts. Where most of a tensor is flat background, the divergence alone
-	// would spend all steps on that and cut the few large values that the detections come from.
-	entropyKeeps = 99.9
 )
 
 // entropy finds the limit for which the quantized distribution loses the least information: Migacz, "8-bit Inference with TensorRT", GTC
-// 2017. The first bin, nearly all exact zeros after a ReLU, counts as its neighbour does, as NVIDIA's pytorch-quantization has it.
-func (h *Histogram) entropy() float32 {
+// 2017. The first bin, nearly all exact zeros after a ReLU, counts as its neighbour does, as NVIDIA's pytorch-quantization has it. It
+// never cuts more than keep percent leave: where most of a tensor is flat background, the divergence alone would spend all steps on that
+// and cut the few large values that detections come from.
+func (h *Histogram) entropy(keep float64) float32 {
 	used := h.used()
 	if used <= levels {
 		return h.edge(used)
@@ -126,7 +125,7 @@ func (h *Histogram) entropy() float32 {
 		return h.edge(used)
 	}
 	inside := 0.0
-	start := max(levels, h.binsUnder(entropyKeeps))
+	start := max(levels, h.binsUnder(keep))
 	for _, c := range counts[:start] {
 		inside += c
 	}

@@ -75,7 +75,7 @@ func TestPlanRefuses(t *testing.T) {
 	p, err := quantize.NewPlan(prepared, quantize.Options{})
 	require.NoError(t, err)
 	_, err = p.Apply(quantize.Ranges{})
-	assert.EqualError(t, err, `quantize int8: no percentile range was measured for 52 tensors, such as "/model.0/act/Mul_output_0" (calibrate this very model again)`)
+	assert.EqualError(t, err, `quantize int8: no mse range was measured for 52 tensors, such as "/model.0/act/Mul_output_0" (calibrate this very model again)`)
 	quantized, err := p.Apply(uniform(p, 4))
 	require.NoError(t, err)
 	_, err = quantize.Prepare(quantized)
