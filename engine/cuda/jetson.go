@@ -19,10 +19,12 @@ type Jetson struct {
 	Load    *Load  `json:"load,omitempty"`    // nil when the kernel does not show it
 }
 
-// Load of a Jetson's GPU at one moment.
+// Load of a Jetson's GPU at one moment. A value that the kernel does not show is -1.
 type Load struct {
-	Percent float64 `json:"percent"`
-	Hertz   int64   `json:"hertz,omitempty"` // current clock
+	Percent  float64 `json:"percent"`
+	Hertz    int64   `json:"hertz"` // current clock
+	MinHertz int64   `json:"min_hertz"`
+	MaxHertz int64   `json:"max_hertz"`
 }
 
 // jetpacks lists the first Jetson Linux release of each JetPack, newest first; a release belongs to the first entry that is not above it and
@@ -53,8 +55,8 @@ var jetpacks = [...]struct {
 
 var releaseLine = regexp.MustCompile(`# R(\d+) \(release\), REVISION: (\d+)(?:\.(\d+))?`)
 
-// jetson reads the release file and the device tree; nil when neither is a Jetson's.
-func (p Prober) jetson() *Jetson {
+// Jetson reads the release file and the device tree; nil when neither is a Jetson's.
+func (p Prober) Jetson() *Jetson {
 	var j Jetson
 	if match := releaseLine.FindSubmatch(p.file("/etc/nv_tegra_release")); match != nil {
 		var linux [3]int
@@ -82,23 +84,35 @@ func (p Prober) jetson() *Jetson {
 // gpuNodes are the device-tree names of the integrated GPUs.
 var gpuNodes = [...]string{"gpu", "gb10b", "ga10b", "gv11b", "gp10b"}
 
+// thorGPU is the folder of Thor's GPU, which has no such name and no load.
+const thorGPU = "gpu-gpc-0"
+
 // Load reads what a Jetson's GPU is doing now; false on other machines and where the kernel does not show it. It opens a handful of files.
 func (p Prober) Load() (Load, bool) {
 	folders, _ := filepath.Glob(filepath.Join(p.Root, "/sys/class/devfreq/*")) // the pattern is right, so there is no error
 	for _, folder := range folders {
 		node := strings.TrimRight(string(contents(filepath.Join(folder, "device/of_node/name"))), "\x00\n")
-		if !slices.Contains(gpuNodes[:], node) {
+		if !slices.Contains(gpuNodes[:], node) && filepath.Base(folder) != thorGPU {
 			continue
 		}
-		if permille, ok := number(filepath.Join(folder, "device/load")); ok {
-			hertz, _ := number(filepath.Join(folder, "cur_freq"))
-			return Load{Percent: float64(permille) / 10, Hertz: hertz}, true
+		load := Load{
+			Percent: percent(filepath.Join(folder, "device/load")), Hertz: number(filepath.Join(folder, "cur_freq")),
+			MinHertz: number(filepath.Join(folder, "min_freq")), MaxHertz: number(filepath.Join(folder, "max_freq")),
+		}
+		if load.Percent >= 0 || load.Hertz >= 0 {
+			return load, true
 		}
 	}
-	if permille, ok := number(filepath.Join(p.Root, "/sys/devices/gpu.0/load")); ok {
-		return Load{Percent: float64(permille) / 10}, true
+	load := Load{Percent: percent(filepath.Join(p.Root, "/sys/devices/gpu.0/load")), Hertz: -1, MinHertz: -1, MaxHertz: -1}
+	return load, load.Percent >= 0
+}
+
+// percent reads a file that counts in thousandths.
+func percent(path string) float64 {
+	if permille := number(path); permille >= 0 && permille <= 1000 {
+		return float64(permille) / 10
 	}
-	return Load{}, false
+	return -1
 }
 
 func (p Prober) file(path string) []byte { return contents(filepath.Join(p.Root, path)) }
@@ -112,7 +126,11 @@ func contents(path string) []byte {
 	return data
 }
 
-func number(path string) (int64, bool) {
+// number reads a file that holds a count, -1 when it does not.
+func number(path string) int64 {
 	value, err := strconv.ParseInt(strings.TrimSpace(string(contents(path))), 10, 64)
-	return value, err == nil
+	if err != nil || value < 0 {
+		return -1
+	}
+	return value
 }

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -22,28 +23,67 @@ type NVMLDevice struct {
 	Utilization float64 `json:"utilization"` // percent
 	Temperature float64 `json:"temperature"` // degrees Celsius
 	Power       float64 `json:"power"`       // watts
+	Hertz       int64   `json:"hertz"`       // clock of the multiprocessors
+	MaxHertz    int64   `json:"max_hertz"`
+	// Throttled says what holds the clock down now: power cap, heat, power brake.
+	Throttled []string `json:"throttled,omitempty"`
 }
 
-// nvml opens the library, reads and closes it again. Calling anything of go-nvml after a failed Init, or a function that the library at
-// hand lacks, ends the process: hence the one gate and the look-up before each call.
-func (p Prober) nvml() NVML {
+// Management is NVIDIA's management library, opened. One goroutine uses it at a time.
+type Management struct{ library nvml.Interface }
+
+// OpenManagement opens the library of that path, libnvidia-ml.so.1 when it is empty. Close the result.
+func OpenManagement(path string) (*Management, error) {
 	options := []nvml.LibraryOption{}
-	if p.NVML != "" {
-		options = append(options, nvml.WithLibraryPath(p.NVML))
+	if path != "" {
+		options = append(options, nvml.WithLibraryPath(path))
 	}
 	library := nvml.New(options...)
 	switch code := library.Init(); code {
 	case nvml.SUCCESS:
+		return &Management{library}, nil
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
-		return NVML{Reason: "libnvidia-ml.so.1 not found"}
+		return nil, errors.New("libnvidia-ml.so.1 not found")
 	case nvml.ERROR_DRIVER_NOT_LOADED:
-		return NVML{Reason: "the NVIDIA kernel module is not loaded"}
+		return nil, errors.New("the NVIDIA kernel module is not loaded")
 	default:
-		return NVML{Reason: "NVML does not start: error " + strconv.Itoa(int(code))}
+		// Calling anything else of go-nvml now would end the process, hence no Management.
+		return nil, errors.New("NVML does not start: error " + strconv.Itoa(int(code)))
 	}
-	defer library.Shutdown()
-	has := func(symbol string) bool { return library.Extensions().LookupSymbol(symbol) == nil }
+}
 
+// Close gives the library up. It is idempotent.
+func (m *Management) Close() {
+	if m.library != nil {
+		m.library.Shutdown()
+		m.library = nil
+	}
+}
+
+// nvml opens the library, reads and closes it again.
+func (p Prober) nvml() NVML {
+	management, err := OpenManagement(p.NVML)
+	if err != nil {
+		return NVML{Reason: err.Error()}
+	}
+	defer management.Close()
+	return management.Read()
+}
+
+// throttles names what can hold the clock down.
+var throttles = [...]struct {
+	reason uint64
+	name   string
+}{
+	{nvml.ClocksThrottleReasonSwPowerCap, "power cap"},
+	{nvml.ClocksThrottleReasonSwThermalSlowdown | nvml.ClocksThrottleReasonHwThermalSlowdown, "heat"},
+	{nvml.ClocksThrottleReasonHwPowerBrakeSlowdown, "power brake"},
+}
+
+// Read asks for the state of every GPU. Calling a function that the library at hand lacks ends the process: hence the look-up before each.
+func (m *Management) Read() NVML {
+	library := m.library
+	has := func(symbol string) bool { return library.Extensions().LookupSymbol(symbol) == nil }
 	var n NVML
 	if has("nvmlSystemGetDriverVersion") {
 		if version, code := library.SystemGetDriverVersion(); code == nvml.SUCCESS {
@@ -64,7 +104,7 @@ func (p Prober) nvml() NVML {
 		if code != nvml.SUCCESS {
 			continue // another user's GPU
 		}
-		d := NVMLDevice{MemoryUsed: -1, MemoryTotal: -1, Utilization: -1, Temperature: -1, Power: -1}
+		d := NVMLDevice{MemoryUsed: -1, MemoryTotal: -1, Utilization: -1, Temperature: -1, Power: -1, Hertz: -1, MaxHertz: -1}
 		if has("nvmlDeviceGetName") {
 			if name, code := device.GetName(); code == nvml.SUCCESS {
 				d.Name = name
@@ -93,6 +133,25 @@ func (p Prober) nvml() NVML {
 		if has("nvmlDeviceGetPowerUsage") {
 			if milliwatts, code := device.GetPowerUsage(); code == nvml.SUCCESS {
 				d.Power = float64(milliwatts) / 1000
+			}
+		}
+		if has("nvmlDeviceGetClockInfo") {
+			if megahertz, code := device.GetClockInfo(nvml.CLOCK_SM); code == nvml.SUCCESS {
+				d.Hertz = int64(megahertz) * 1e6
+			}
+		}
+		if has("nvmlDeviceGetMaxClockInfo") {
+			if megahertz, code := device.GetMaxClockInfo(nvml.CLOCK_SM); code == nvml.SUCCESS {
+				d.MaxHertz = int64(megahertz) * 1e6
+			}
+		}
+		if has("nvmlDeviceGetCurrentClocksThrottleReasons") {
+			if reasons, code := device.GetCurrentClocksThrottleReasons(); code == nvml.SUCCESS {
+				for _, t := range throttles {
+					if reasons&t.reason != 0 {
+						d.Throttled = append(d.Throttled, t.name)
+					}
+				}
 			}
 		}
 		n.Devices = append(n.Devices, d)

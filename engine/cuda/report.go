@@ -47,7 +47,7 @@ func (p Prober) Probe() Report {
 	if failure := (*engine.Error)(nil); errors.As(r.err, &failure) {
 		r.Reason, r.Hint = failure.Message, failure.Hint
 	}
-	r.Jetson = p.jetson()
+	r.Jetson = p.Jetson()
 	r.NVML = p.nvml()
 	return r
 }

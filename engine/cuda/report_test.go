@@ -53,6 +53,8 @@ func TestJetson(t *testing.T) {
 		"sys/class/devfreq/17000000.gpu/device/of_node/name": "gpu\x00",
 		"sys/class/devfreq/17000000.gpu/device/load":         "437\n",
 		"sys/class/devfreq/17000000.gpu/cur_freq":            "624750000\n",
+		"sys/class/devfreq/17000000.gpu/min_freq":            "slow\n",
+		"sys/class/devfreq/17000000.gpu/max_freq":            "1020000000\n",
 		"sys/class/devfreq/other/device/of_node/name":        "emc\x00",
 	}
 	for _, test := range []struct {
@@ -63,14 +65,22 @@ func TestJetson(t *testing.T) {
 		{"desktop", map[string]string{"proc/device-tree/compatible": "raspberrypi,5-model-b\x00"}, nil},
 		{
 			"orin", load,
-			&Jetson{Model: "NVIDIA Jetson Orin Nano Developer Kit", Release: "36.4.3", JetPack: "6.2", Load: &Load{Percent: 43.7, Hertz: 624750000}},
+			&Jetson{Model: "NVIDIA Jetson Orin Nano Developer Kit", Release: "36.4.3", JetPack: "6.2", Load: &Load{Percent: 43.7, Hertz: 624750000, MinHertz: -1, MaxHertz: 1020000000}},
 		},
 		{"unknown release", map[string]string{"etc/nv_tegra_release": "# R40 (release), REVISION: 1, GCID: 1"}, &Jetson{Release: "40.1.0"}},
 		{"older than the first of its line", map[string]string{"etc/nv_tegra_release": "# R36 (release), REVISION: 2.0"}, &Jetson{Release: "36.2.0"}},
 		{
 			"container",
 			map[string]string{"proc/device-tree/compatible": "nvidia,p3701-0000\x00nvidia,tegra234\x00", "sys/devices/gpu.0/load": "1000"},
-			&Jetson{Load: &Load{Percent: 100}},
+			&Jetson{Load: &Load{Percent: 100, Hertz: -1, MinHertz: -1, MaxHertz: -1}},
+		},
+		{
+			"thor has no load",
+			map[string]string{
+				"etc/nv_tegra_release": "# R38 (release), REVISION: 2.1", "sys/class/devfreq/gpu-gpc-0/cur_freq": "1575000000",
+				"sys/class/devfreq/gpu-gpc-0/min_freq": "315000000", "sys/class/devfreq/gpu-gpc-0/max_freq": "1575000000",
+			},
+			&Jetson{Release: "38.2.1", JetPack: "7.0", Load: &Load{Percent: -1, Hertz: 1575000000, MinHertz: 315000000, MaxHertz: 1575000000}},
 		},
 		{"garbage", map[string]string{"etc/nv_tegra_release": "\xff# R99999999999999999999 (release), REVISION: 1"}, &Jetson{Release: "9223372036854775807.1.0"}},
 	} {
@@ -81,7 +91,7 @@ func TestJetson(t *testing.T) {
 				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 				require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 			}
-			assert.Equal(t, test.want, Prober{Root: root}.jetson())
+			assert.Equal(t, test.want, Prober{Root: root}.Jetson())
 		})
 	}
 }
@@ -99,6 +109,8 @@ int nvmlDeviceGetName(void *device, char *text, unsigned size) { snprintf(text, 
 int nvmlDeviceGetUUID(void *device, char *text, unsigned size) { snprintf(text, size, "GPU-1"); return 0; }
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long *memory) { memory[0] = 100; memory[1] = 60; memory[2] = 40; return 0; }
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius) { return 3; }
+int nvmlDeviceGetClockInfo(void *device, int clock, unsigned *megahertz) { *megahertz = 900; return clock == 1 ? 0 : 2; }
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons) { *reasons = 0x41; return 0; }
 `
 
 func TestNVML(t *testing.T) {
@@ -112,7 +124,7 @@ func TestNVML(t *testing.T) {
 		{"9", NVML{Reason: "the NVIDIA kernel module is not loaded"}},
 		{"999", NVML{Reason: "NVML does not start: error 999"}},
 		{"0", NVML{DriverVersion: "540.4.0", Devices: []NVMLDevice{
-			{Name: "Orin (nvgpu)", UUID: "GPU-1", MemoryUsed: 40, MemoryTotal: 100, Utilization: -1, Temperature: -1, Power: -1},
+			{Name: "Orin (nvgpu)", UUID: "GPU-1", MemoryUsed: 40, MemoryTotal: 100, Utilization: -1, Temperature: -1, Power: -1, Hertz: 900e6, MaxHertz: -1, Throttled: []string{"heat"}},
 		}}},
 	} {
 		t.Run("init "+test.result, func(t *testing.T) {
