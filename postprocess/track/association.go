@@ -78,6 +78,11 @@ func (t *Tracker) match(detections []postprocess.Detection, objects, candidates 
 		o := &t.objects[i]
 		for _, j := range candidates {
 			d := &detections[j]
+			// Most pairs lie far apart; a pair without a positive weight is never made.
+			if d.X1 >= o.predicted.X2 || d.X2 <= o.predicted.X1 || d.Y1 >= o.predicted.Y2 || d.Y2 <= o.predicted.Y1 {
+				t.weights = append(t.weights, 0)
+				continue
+			}
 			overlap := o.predicted.IoU(d.Box)
 			if scored {
 				overlap *= d.Score
