@@ -170,7 +170,7 @@ func TestCollectorReusesItsCache(t *testing.T) {
 	third, reused := run()
 	assert.False(t, reused, "other pictures")
 	assert.Equal(t, 3, third.Count)
-	collector.Tensors = append(collector.Tensors, "images")
+	collector.Tensors = append(collector.Tensors, "/model.0/conv/Conv_output_0")
 	_, reused = run()
 	assert.False(t, reused, "one more tensor")
 	collector.Model = prepared.Clone()
