@@ -79,6 +79,9 @@ type Client struct {
 	connection Connection
 	reasons    map[string]string // why there is no connection, as logged last, by address
 	opened     bool
+	// Refused commands: when one was logged, and how many were not since.
+	refusalLogged time.Time
+	refusals      int
 }
 
 // Connection is how the client stands with its brokers. It holds no secret.

@@ -95,10 +95,21 @@ func (c *Client) carryOut(cmd command) error {
 	return nil
 }
 
-// refuse answers a command on the error topic.
+// refuse answers a command on the error topic. It logs once a second at most, because anyone who may publish can send nonsense.
 func (c *Client) refuse(topic string, reason error) {
-	c.Logger.Warn("mqtt command refused", "topic", topic, "error", reason)
 	now := time.Now()
+	c.mu.Lock()
+	report := now.Sub(c.refusalLogged) >= time.Second
+	unreported := c.refusals
+	if report {
+		c.refusalLogged, c.refusals = now, 0
+	} else {
+		c.refusals++
+	}
+	c.mu.Unlock()
+	if report {
+		c.Logger.Warn("mqtt command refused", "topic", quote(topic), "error", reason, "unreported", unreported)
+	}
 	c.slot(slotKey{kind: kindError}).put(func(buf []byte) []byte {
 		buf = append(buf, schemaVersion+`"device":`...)
 		buf = appendString(buf, c.Device)

@@ -174,6 +174,23 @@ func TestRefusedSubscription(t *testing.T) {
 	require.Eventually(t, func() bool { return c.Accounting().State.Delivered == 1 }, patience, time.Millisecond)
 }
 
+func TestNonsenseDoesNotFillTheLog(t *testing.T) {
+	broker := startBroker(t, "")
+	sub := subscribe(t, broker.URL(), "edge-infer/gate/error")
+	log := &journal{}
+	c := testClient(broker.URL())
+	c.Controller, c.Logger = &recorder{}, log.logger()
+	start(t, c)
+	waitConnected(t, c)
+	begin := time.Now()
+	for i := range 500 {
+		sub.client.Publish("edge-infer/gate/cam0/detect/set", 1, false, fmt.Sprint(i)).WaitTimeout(patience)
+	}
+	require.Eventually(t, func() bool { return sub.last("edge-infer/gate/error") != "" && c.Accounting().State.Queued == 0 }, patience, time.Millisecond)
+	assert.LessOrEqual(t, strings.Count(log.String(), "mqtt command refused"), 1+int(time.Since(begin)/time.Second))
+	balanced(t, c)
+}
+
 func TestNoControllerNoControl(t *testing.T) {
 	broker := startBroker(t, "")
 	sub := subscribe(t, broker.URL(), "edge-infer/#")

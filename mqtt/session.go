@@ -3,6 +3,7 @@ package mqtt
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"sync"
@@ -74,7 +75,7 @@ func (c *Client) connect(ctx context.Context, to address, as identity) (*session
 		inbound: make(chan paho.Message, as.inbound),
 	}
 	s.conn = newConnection(conn, c.WriteTimeout, as.largest, func(size int) {
-		c.Logger.Warn("mqtt message is too large for a command and was ignored", "bytes", size)
+		c.refuse("", fmt.Errorf("%d bytes are too large for a command", size))
 	}, s.fail)
 
 	options := paho.NewClientOptions()

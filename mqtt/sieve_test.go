@@ -88,7 +88,7 @@ func TestHugeMessageIsIgnored(t *testing.T) {
 		return sub.last("edge-infer/gate/cam0/interval/state") == "3"
 	}, patience, 20*time.Millisecond)
 	assert.True(t, c.Connection().Connected)
-	assert.Contains(t, log.String(), "mqtt message is too large for a command and was ignored")
+	assert.Contains(t, log.String(), "bytes are too large for a command")
 	for _, call := range r.all() {
 		assert.Equal(t, "interval cam0 3", call)
 	}
