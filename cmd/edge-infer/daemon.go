@@ -28,20 +28,23 @@ type daemon struct {
 	stdout, stderr io.Writer
 	logger         *slog.Logger
 
-	started  time.Time
-	options  engine.Options
-	memory   memory
-	building building
-	engine   engine.Engine // the first one; upgrade may replace it
-	detector *pipeline.Detector
-	broker   *mqtt.Broker
-	client   *mqtt.Client
-	cameras  []*capture.Camera
-	pipeline *pipeline.Pipeline
-	terminal *report.Terminal
-	json     *report.JSON
-	service  systemd.Service
-	progress progress
+	started   time.Time
+	options   engine.Options
+	memory    memory
+	building  building
+	engine    engine.Engine // the first one; upgrade may replace it
+	detector  *pipeline.Detector
+	broker    *mqtt.Broker
+	client    *mqtt.Client
+	cameras   []*capture.Camera
+	pipeline  *pipeline.Pipeline
+	terminal  *report.Terminal
+	json      *report.JSON
+	snapshots *snapshots
+	service   systemd.Service
+	progress  progress
+	cancel    context.CancelCauseFunc // ends the run
+	reload    chan struct{}           // holds a token when the configuration shall be read again
 }
 
 // run works until ctx ends, every camera has ended, or something fails that no waiting mends.
@@ -49,8 +52,9 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	d.started = time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	d.cancel, d.reload = cancel, make(chan struct{}, 1)
 	defer func() { err = errors.Join(err, d.close()) }()
-	if err := d.open(ctx, cancel); err != nil {
+	if err := d.open(ctx); err != nil {
 		return err
 	}
 
@@ -81,6 +85,9 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		rest.Go(func() { d.upgrade(ctx) })
 	}
 	err = d.pipeline.Run(ctx, ended)
+	if err == nil && errors.Is(context.Cause(ctx), errRestart) {
+		err = errRestart
+	}
 	cancel(nil)
 	<-ended
 	stopWatching()
@@ -106,8 +113,8 @@ func (d *daemon) outcome(err error, failures <-chan error) error {
 	return err
 }
 
-// open makes every part ready in the order in which they depend on each other. cancel ends the run.
-func (d *daemon) open(ctx context.Context, cancel context.CancelCauseFunc) error {
+// open makes every part ready in the order in which they depend on each other.
+func (d *daemon) open(ctx context.Context) error {
 	if err := d.openEngine(ctx); err != nil {
 		return err
 	}
@@ -141,11 +148,27 @@ func (d *daemon) open(ctx context.Context, cancel context.CancelCauseFunc) error
 		d.greet()
 	}
 	sinks = append(sinks, &publisher{client: d.client, json: d.json})
+	d.snapshots = &snapshots{directory: d.config.Snapshots.Directory, keep: d.config.Snapshots.Keep, logger: d.logger}
+	if d.client != nil {
+		d.snapshots.publish = d.client.Snapshot
+	}
+	if err := d.snapshots.Open(d.pipeline.Cameras); err != nil {
+		return err
+	}
+	if d.snapshots.publish != nil || d.snapshots.directory != "" {
+		sinks = append(sinks, d.snapshots)
+	}
 	if d.flags.frames > 0 {
-		sinks = []pipeline.Sink{&limit{left: d.flags.frames, stop: func() { cancel(nil) }, next: sinks}}
+		sinks = []pipeline.Sink{&limit{left: d.flags.frames, stop: func() { d.cancel(nil) }, next: sinks}}
 	}
 	d.pipeline.Sinks = sinks
-	return d.pipeline.Open()
+	if err := d.pipeline.Open(); err != nil {
+		return err
+	}
+	if d.client != nil {
+		return d.announce()
+	}
+	return nil
 }
 
 func (d *daemon) openEngine(ctx context.Context) error {
@@ -188,6 +211,12 @@ func (d *daemon) openMQTT() error {
 		TLS:    mqtt.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key, Insecure: m.Insecure},
 		Spool:  mqtt.Spool{Directory: spoolDirectory(m.Spool, d.config.Device)},
 		Logger: d.logger,
+	}
+	if m.Discovery {
+		client.DiscoveryPrefix = "homeassistant"
+	}
+	if m.Control {
+		client.Controller = controller{d}
 	}
 	if err := client.Open(); err != nil {
 		return err
@@ -253,6 +282,9 @@ func (d *daemon) close() error {
 	for _, camera := range d.cameras {
 		errs = append(errs, camera.Close())
 	}
+	if d.snapshots != nil {
+		d.snapshots.Close()
+	}
 	if d.client != nil {
 		errs = append(errs, d.client.Close())
 	}
@@ -260,6 +292,14 @@ func (d *daemon) close() error {
 		errs = append(errs, d.broker.Close())
 	}
 	return errors.Join(append(errs, d.memory.Close())...)
+}
+
+// askReload has the configuration read again soon.
+func (d *daemon) askReload() {
+	select {
+	case d.reload <- struct{}{}:
+	default:
+	}
 }
 
 // summary prints what the run came to as the last JSON line.

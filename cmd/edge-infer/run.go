@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +47,11 @@ flags, the later one wins; edge-infer config defaults prints all of them.`,
 				defer cancel()
 			}
 			d := &daemon{config: c, flags: f, stdout: stdout, stderr: stderr, logger: newLogger(stderr, c.Log)}
-			return d.run(ctx)
+			err = d.run(ctx)
+			if errors.Is(err, errRestart) {
+				return again()
+			}
+			return err
 		},
 	}
 	flags := command.Flags()
@@ -56,6 +64,15 @@ flags, the later one wins; edge-infer config defaults prints all of them.`,
 	flags.BoolVar(&f.loop, "loop", false, "start files again at their end, in their own time")
 	flags.BoolVar(&f.json, "json", false, "print detections as JSON lines, and statistics as the last one")
 	return command
+}
+
+// again replaces this process by a new one with the same arguments.
+func again() error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("restart: %w", err)
+	}
+	return fmt.Errorf("restart: %w", syscall.Exec(program, os.Args, os.Environ()))
 }
 
 // configuration reads file and environment and puts the flags that were given on top.

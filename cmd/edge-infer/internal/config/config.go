@@ -12,14 +12,15 @@ import (
 
 // Config is everything that a run can be told. Default gives the built-in values.
 type Config struct {
-	Device  string   `yaml:"device"`
-	Cameras []Camera `yaml:"cameras"`
-	Model   Model    `yaml:"model"`
-	Engine  Engine   `yaml:"engine"`
-	Detect  Detect   `yaml:"detect"`
-	MQTT    MQTT     `yaml:"mqtt"`
-	Web     string   `yaml:"web"`
-	Log     string   `yaml:"log"`
+	Device    string    `yaml:"device"`
+	Cameras   []Camera  `yaml:"cameras"`
+	Model     Model     `yaml:"model"`
+	Engine    Engine    `yaml:"engine"`
+	Detect    Detect    `yaml:"detect"`
+	MQTT      MQTT      `yaml:"mqtt"`
+	Snapshots Snapshots `yaml:"snapshots"`
+	Web       string    `yaml:"web"`
+	Log       string    `yaml:"log"`
 }
 
 // Camera is one picture source.
@@ -75,6 +76,12 @@ type MQTT struct {
 	Spool        string `yaml:"spool"`
 }
 
+// Snapshots is the ring of best views on disk.
+type Snapshots struct {
+	Directory string `yaml:"directory"`
+	Keep      int    `yaml:"keep"`
+}
+
 // Names that settings accept besides free text.
 const (
 	Off      = "off"
@@ -84,13 +91,14 @@ const (
 // Default returns the built-in values. The device is named after the host.
 func Default() *Config {
 	return &Config{
-		Device: hostName(),
-		Engine: Engine{Backend: "auto", Precision: "auto"},
-		Model:  Model{Layout: "auto"},
-		Detect: Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Track: true},
-		MQTT:   MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true},
-		Web:    Off,
-		Log:    "info",
+		Device:    hostName(),
+		Engine:    Engine{Backend: "auto", Precision: "auto"},
+		Model:     Model{Layout: "auto"},
+		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Track: true},
+		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true},
+		Snapshots: Snapshots{Keep: 500},
+		Web:       Off,
+		Log:       "info",
 	}
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -33,8 +34,33 @@ func number(target *float64) func(*pflag.FlagSet, string, string) {
 	return func(flags *pflag.FlagSet, name, help string) { flags.Float64Var(target, name, *target, help) }
 }
 
+// onOff is a truth value that also reads on and off.
+type onOff bool
+
+func (b *onOff) String() string { return strconv.FormatBool(bool(*b)) }
+
+func (b *onOff) Type() string { return "bool" }
+
+func (b *onOff) Set(text string) error {
+	switch strings.ToLower(text) {
+	case "on", "yes":
+		*b = true
+	case "off", "no":
+		*b = false
+	default:
+		value, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("%q is not on or off", text)
+		}
+		*b = onOff(value)
+	}
+	return nil
+}
+
 func yes(target *bool) func(*pflag.FlagSet, string, string) {
-	return func(flags *pflag.FlagSet, name, help string) { flags.BoolVar(target, name, *target, help) }
+	return func(flags *pflag.FlagSet, name, help string) {
+		flags.VarPF((*onOff)(target), name, "", help).NoOptDefVal = "on"
+	}
 }
 
 func list(target *[]string) func(*pflag.FlagSet, string, string) {
@@ -70,6 +96,8 @@ func settings(c *Config) []setting {
 		{"mqtt.discovery", "mqtt-discovery", "announce the device to Home Assistant", yes(&c.MQTT.Discovery)},
 		{"mqtt.control", "mqtt-control", "obey remote control topics", yes(&c.MQTT.Control)},
 		{"mqtt.spool", "mqtt-spool", "directory that keeps events while the broker is away; empty: the state directory", text(&c.MQTT.Spool)},
+		{"snapshots.directory", "snapshots", "directory that keeps the newest best views as JPEG files; empty: none", text(&c.Snapshots.Directory)},
+		{"snapshots.keep", "snapshots-keep", "how many of them", whole(&c.Snapshots.Keep)},
 		{"web", "web", "address of the web page, or off", text(&c.Web)},
 		{"log", "log", "debug, info, warn or error", text(&c.Log)},
 	}

@@ -58,6 +58,9 @@ func (c *Config) Validate() error {
 	if err := c.MQTT.validate(); err != nil {
 		return err
 	}
+	if c.Snapshots.Keep < 1 || c.Snapshots.Keep > 1000000 {
+		return invalid("snapshots.keep", c.Snapshots.Keep, "must be 1 to 1000000")
+	}
 	if c.Web != Off {
 		if _, _, err := net.SplitHostPort(c.Web); err != nil {
 			return invalid("web", c.Web, "must be host:port or off")

@@ -38,10 +38,18 @@ type Camera struct {
 	Follower *Follower
 }
 
-// Pipeline is the frame loop of one engine. The exported fields are set before Run and not changed after.
+// lane is one camera in the loop with what belongs to it.
+type lane struct {
+	Camera
+	meter    *meter
+	settings atomic.Pointer[Settings]
+}
+
+// Pipeline is the frame loop of one engine. The exported fields are set before Open and not changed after.
 type Pipeline struct {
 	Engine  engine.Engine
 	Decoder Decoder
+	// Cameras are those of the beginning; SetCameras changes them later.
 	Cameras []Camera
 	Sinks   []Sink
 	Labels  []string
@@ -51,8 +59,9 @@ type Pipeline struct {
 	Notify <-chan struct{}
 	Logger *slog.Logger
 
-	meters      []*meter
-	settings    []atomic.Pointer[Settings] // by camera
+	lanes       atomic.Pointer[[]*lane]
+	wake        chan struct{} // holds a token when replacement or cameras have been set
+	cameras     atomic.Pointer[cameraChange]
 	started     time.Time
 	first       atomic.Int64 // nanoseconds from Open to the first inferred frame
 	replacement atomic.Pointer[replacement]
@@ -69,7 +78,7 @@ type Pipeline struct {
 // flight is what is under way in one slot of the engine.
 type flight struct {
 	frames    []capture.Frame
-	cameras   []int
+	lanes     []*lane
 	images    []engine.Image
 	submitted time.Time
 }
@@ -89,11 +98,20 @@ type replacement struct {
 func (p *Pipeline) Replace(ctx context.Context, e engine.Engine, decoder Decoder) error {
 	done := make(chan struct{})
 	p.replacement.Store(&replacement{e, decoder, done})
+	p.awaken()
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// awaken has a loop that waits for frames look around.
+func (p *Pipeline) awaken() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -112,7 +130,7 @@ func (p *Pipeline) prepareFlights() {
 	batch := model.MaxBatch
 	p.flights = make([]flight, p.Engine.Slots())
 	for i := range p.flights {
-		p.flights[i] = flight{frames: make([]capture.Frame, 0, batch), cameras: make([]int, 0, batch), images: make([]engine.Image, 0, batch)}
+		p.flights[i] = flight{frames: make([]capture.Frame, 0, batch), lanes: make([]*lane, 0, batch), images: make([]engine.Image, 0, batch)}
 	}
 }
 
@@ -125,12 +143,9 @@ func (p *Pipeline) Open() error {
 		p.Logger = slog.Default()
 	}
 	p.started = time.Now()
-	p.meters = make([]*meter, len(p.Cameras))
-	p.settings = make([]atomic.Pointer[Settings], len(p.Cameras))
-	for i := range p.meters {
-		p.meters[i] = newMeter()
-		p.settings[i].Store(&Settings{Detect: true, Threshold: p.Confidence, Interval: max(p.Cameras[i].Interval, 1)})
-	}
+	p.wake = make(chan struct{}, 1)
+	lanes := p.arrange(nil, p.Cameras)
+	p.lanes.Store(&lanes)
 	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
 	p.inferred.Labels = p.Labels
 	p.prepareFlights()
@@ -149,7 +164,9 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 		for busy > 0 {
 			finish()
 		}
-		p.end()
+		for _, camera := range *p.lanes.Load() {
+			p.end(camera)
+		}
 	}()
 	for ctx.Err() == nil {
 		if p.failures.exceeded(giveUp) {
@@ -162,6 +179,13 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 			p.takeOver(next)
 			p.replacement.CompareAndSwap(next, nil)
 			oldest = 0
+		}
+		if change := p.cameras.Load(); change != nil {
+			for busy > 0 {
+				finish()
+			}
+			p.rearrange(change)
+			p.cameras.CompareAndSwap(change, nil)
 		}
 		if busy == len(p.flights) {
 			finish()
@@ -189,6 +213,7 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 			case <-ctx.Done():
 			case <-ended:
 			case <-p.Notify:
+			case <-p.wake:
 			}
 		}
 	}
@@ -205,8 +230,8 @@ func (p *Pipeline) ahead(current *flight) bool {
 	if p.InferenceTime() < slowInference {
 		return true
 	}
-	for _, camera := range current.cameras {
-		if !p.Cameras[camera].Lossless {
+	for _, lane := range current.lanes {
+		if !lane.Lossless {
 			return false
 		}
 	}
@@ -215,29 +240,29 @@ func (p *Pipeline) ahead(current *flight) bool {
 
 // gather fills the flight with the newest frame of each camera that has one, beginning after the camera that was served last.
 func (p *Pipeline) gather(f *flight) bool {
-	f.frames, f.cameras, f.images = f.frames[:0], f.cameras[:0], f.images[:0]
-	first := p.next
-	for i := range p.Cameras {
+	f.frames, f.lanes, f.images = f.frames[:0], f.lanes[:0], f.images[:0]
+	lanes, first := *p.lanes.Load(), p.next
+	for i := range lanes {
 		if len(f.frames) == cap(f.frames) {
 			break
 		}
-		index := (first + i) % len(p.Cameras)
-		camera := &p.Cameras[index]
-		frame, ok := camera.Source.Take()
+		index := (first + i) % len(lanes)
+		lane := lanes[index]
+		frame, ok := lane.Source.Take()
 		if !ok {
 			continue
 		}
-		settings := p.settings[index].Load()
+		settings := lane.settings.Load()
 		if !settings.Detect || frame.Seq%uint64(settings.Interval) != 0 {
-			if camera.Follower != nil {
-				camera.Follower.skip(frame.Time)
+			if lane.Follower != nil {
+				lane.Follower.skip(frame.Time)
 			}
 			frame.Release()
-			p.meters[index].skip()
+			lane.meter.skip()
 			continue
 		}
 		f.frames = append(f.frames, frame)
-		f.cameras = append(f.cameras, index)
+		f.lanes = append(f.lanes, lane)
 		f.images = append(f.images, engine.Image{
 			Data: frame.Data, Width: frame.Width, Height: frame.Height, Stride: frame.Stride, Format: engine.PixelFormat(frame.Format),
 		})
@@ -267,18 +292,18 @@ func (p *Pipeline) finish(slot int) {
 	p.failures.clear()
 	p.inference.Store((7*p.inference.Load() + int64(time.Since(f.submitted))) / 8)
 	for i := range f.frames {
-		p.hand(f.cameras[i], &f.frames[i], result, i)
+		p.hand(f.lanes[i], &f.frames[i], result, i)
 		f.frames[i].Release()
 	}
 	f.frames = f.frames[:0]
 }
 
 // hand decodes one image and gives it to the sinks.
-func (p *Pipeline) hand(index int, frame *capture.Frame, result *engine.Result, image int) {
-	camera, in := &p.Cameras[index], &p.inferred
+func (p *Pipeline) hand(camera *lane, frame *capture.Frame, result *engine.Result, image int) {
+	in := &p.inferred
 	detections, err := p.Decoder.Decode(result, image, frame.Width, frame.Height, in.Detections[:0])
 	if err != nil {
-		p.meters[index].fail()
+		camera.meter.fail()
 		p.failures.add(p.Logger, err)
 		return
 	}
@@ -286,7 +311,7 @@ func (p *Pipeline) hand(index int, frame *capture.Frame, result *engine.Result, 
 	in.Camera, in.Seq, in.Time, in.Captured = camera.Name, frame.Seq, frame.Time, frame.Captured
 	in.Width, in.Height, in.Lossless, in.Follower = frame.Width, frame.Height, camera.Lossless, camera.Follower
 	in.Tracks, in.IDs, in.Happened = nil, nil, nil
-	settings := p.settings[index].Load()
+	settings := camera.settings.Load()
 	if camera.Follower == nil {
 		in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Detection) bool { return !settings.wants(&d) })
 	} else if err := camera.Follower.follow(in, settings); err != nil {
@@ -300,32 +325,29 @@ func (p *Pipeline) hand(index int, frame *capture.Frame, result *engine.Result, 
 	if p.first.Load() == 0 {
 		p.first.Store(int64(time.Since(p.started)))
 	}
-	p.meters[index].frame(time.Duration(capture.Monotonic()-frame.Captured), len(in.Detections))
+	camera.meter.frame(time.Duration(capture.Monotonic()-frame.Captured), len(in.Detections))
 	in.Detections = detections
 }
 
-// end tells the sinks what is over because the cameras are.
-func (p *Pipeline) end() {
-	for i := range p.Cameras {
-		camera := &p.Cameras[i]
-		if camera.Follower == nil {
-			continue
-		}
-		in := Inferred{Camera: camera.Name, Labels: p.Labels, Follower: camera.Follower, Lossless: camera.Lossless}
-		in.Seq, in.Time, in.Width, in.Height = camera.Follower.seq, camera.Follower.last, camera.Follower.width, camera.Follower.height
-		if in.Happened = camera.Follower.finish(); in.Happened == nil {
-			continue
-		}
-		for _, sink := range p.Sinks {
-			sink.Frame(&in)
-		}
+// end tells the sinks what is over because the camera is.
+func (p *Pipeline) end(camera *lane) {
+	if camera.Follower == nil {
+		return
+	}
+	in := Inferred{Camera: camera.Name, Labels: p.Labels, Follower: camera.Follower, Lossless: camera.Lossless}
+	in.Seq, in.Time, in.Width, in.Height = camera.Follower.seq, camera.Follower.last, camera.Follower.width, camera.Follower.height
+	if in.Happened = camera.Follower.finish(); in.Happened == nil {
+		return
+	}
+	for _, sink := range p.Sinks {
+		sink.Frame(&in)
 	}
 }
 
 // fail gives the frames of a request back that the engine refused or lost.
 func (p *Pipeline) fail(f *flight, err error) {
 	for i := range f.frames {
-		p.meters[f.cameras[i]].fail()
+		f.lanes[i].meter.fail()
 		f.frames[i].Release()
 	}
 	f.frames = f.frames[:0]
@@ -335,19 +357,20 @@ func (p *Pipeline) fail(f *flight, err error) {
 // Stats is what each camera came to since the previous call.
 func (p *Pipeline) Stats() []CameraStats {
 	now := time.Now()
-	stats := make([]CameraStats, len(p.meters))
-	for i, m := range p.meters {
-		stats[i] = m.snapshot(p.Cameras[i].Name, now)
+	lanes := *p.lanes.Load()
+	stats := make([]CameraStats, len(lanes))
+	for i, camera := range lanes {
+		stats[i] = camera.meter.snapshot(camera.Name, now)
 	}
 	return stats
 }
 
-// Totals is what each camera came to since Open.
+// Totals is what each camera came to since it was there.
 func (p *Pipeline) Totals() []CameraStats {
-	elapsed := time.Since(p.started)
-	stats := make([]CameraStats, len(p.meters))
-	for i, m := range p.meters {
-		stats[i] = m.total(p.Cameras[i].Name, elapsed)
+	lanes := *p.lanes.Load()
+	stats := make([]CameraStats, len(lanes))
+	for i, camera := range lanes {
+		stats[i] = camera.meter.total(camera.Name)
 	}
 	return stats
 }

@@ -339,3 +339,77 @@ func TestReplacingTheEngineLosesNoFrame(t *testing.T) {
 	require.NoError(t, p.Run(t.Context(), ended))
 	require.Len(t, seen.seqs["a"], 60)
 }
+
+func TestCamerasComeAndGo(t *testing.T) {
+	notify := make(chan struct{}, 1)
+	sources := map[string]*boxCamera{}
+	for _, name := range []string{"a", "b", "c"} {
+		sources[name] = &boxCamera{box: capture.Mailbox{Notify: notify}}
+		defer sources[name].pool.Close()
+	}
+	camera := func(name string) Camera { return Camera{Name: name, Source: sources[name]} }
+	var mu sync.Mutex
+	seen := map[string]int{}
+	count := sinkFunc(func(in *Inferred) {
+		mu.Lock()
+		seen[in.Camera]++
+		mu.Unlock()
+	})
+	p := open(t, newSlowEngine(time.Millisecond, 1), notify, []Sink{count}, camera("a"), camera("b"))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx, nil) }()
+	frames := func(names ...string) {
+		mu.Lock()
+		clear(seen)
+		mu.Unlock()
+		enough := func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, name := range names {
+				if seen[name] < 3 {
+					return false
+				}
+			}
+			return len(seen) == len(names)
+		}
+		require.Eventually(t, func() bool {
+			for _, name := range names {
+				sources[name].put(t)
+			}
+			return enough()
+		}, 20*time.Second, 2*time.Millisecond)
+	}
+	frames("a", "b")
+	require.NoError(t, p.Change("b", func(s *Settings) { s.Threshold = 0.5 }))
+	require.NoError(t, p.SetCameras(ctx, []Camera{camera("b"), camera("c")}))
+	before := p.Totals()[0].Inferred
+	require.Positive(t, before, "a camera that stays keeps its counters")
+	frames("b", "c")
+	settings, ok := p.Settings("b")
+	require.True(t, ok)
+	require.EqualValues(t, 0.5, settings.Threshold)
+	require.EqualError(t, p.Change("a", func(*Settings) {}), `no camera "a"`)
+	cancel()
+	require.NoError(t, <-done)
+}
+
+type sinkFunc func(*Inferred)
+
+func (f sinkFunc) Frame(in *Inferred) { f(in) }
+
+func TestSettingsThatCannotBe(t *testing.T) {
+	p := open(t, newSlowEngine(0, 1), nil, nil, Camera{Name: "a", Source: &boxCamera{}})
+	p.Labels = []string{"bolt"}
+	for _, test := range []struct {
+		change func(*Settings)
+		want   string
+	}{
+		{func(s *Settings) { s.Interval = 0 }, "interval 0 is less than 1"},
+		{func(s *Settings) { s.Threshold = 0.01 }, "threshold 0.01 is not between 0.1 and 1"},
+		{func(s *Settings) { s.Labels = []string{"cat"} }, `label "cat" is not one of the model's`},
+	} {
+		require.EqualError(t, p.Change("a", test.change), test.want)
+	}
+	require.NoError(t, p.Change("a", func(s *Settings) { s.Labels = []string{"bolt"} }))
+}

@@ -32,34 +32,39 @@ func (s *Settings) wantsClass(class int) bool {
 
 // Settings are those of a camera as they are now; false for a camera that the pipeline has not.
 func (p *Pipeline) Settings(camera string) (Settings, bool) {
-	index := p.index(camera)
-	if index < 0 {
+	found := p.lane(camera)
+	if found == nil {
 		return Settings{}, false
 	}
-	return *p.settings[index].Load(), true
+	return *found.settings.Load(), true
 }
 
 // Change gives a camera new settings from its next frame on. The error says which value cannot be.
 func (p *Pipeline) Change(camera string, change func(*Settings)) error {
-	index := p.index(camera)
-	if index < 0 {
+	found := p.lane(camera)
+	if found == nil {
 		return fmt.Errorf("no camera %q", camera)
 	}
 	for {
-		old := p.settings[index].Load()
+		old := found.settings.Load()
 		next := *old
 		change(&next)
 		if err := p.complete(&next); err != nil {
 			return err
 		}
-		if p.settings[index].CompareAndSwap(old, &next) {
+		if found.settings.CompareAndSwap(old, &next) {
 			return nil
 		}
 	}
 }
 
-func (p *Pipeline) index(camera string) int {
-	return slices.IndexFunc(p.Cameras, func(c Camera) bool { return c.Name == camera })
+func (p *Pipeline) lane(camera string) *lane {
+	for _, found := range *p.lanes.Load() {
+		if found.Name == camera {
+			return found
+		}
+	}
+	return nil
 }
 
 // complete checks settings and fills in what follows from them.

@@ -23,15 +23,18 @@ type meter struct {
 	failed     uint64
 	latency    *hdrhistogram.Histogram // since the start
 	recent     *hdrhistogram.Histogram // since the last Stats
-	since      time.Time
-	base       uint64 // inferred at since
+	started    time.Time
+	since      time.Time // of the last Stats
+	base       uint64    // inferred at since
 }
 
 func newMeter() *meter {
+	now := time.Now()
 	return &meter{
 		latency: hdrhistogram.New(lowestLatency, highestLatency, latencyDigits),
 		recent:  hdrhistogram.New(lowestLatency, highestLatency, latencyDigits),
-		since:   time.Now(),
+		started: now,
+		since:   now,
 	}
 }
 
@@ -81,10 +84,10 @@ func (m *meter) snapshot(name string, now time.Time) CameraStats {
 	return stats
 }
 
-func (m *meter) total(name string, elapsed time.Duration) CameraStats {
+func (m *meter) total(name string) CameraStats {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	return m.read(name, m.latency, m.inferred, elapsed)
+	return m.read(name, m.latency, m.inferred, time.Since(m.started))
 }
 
 func (m *meter) read(name string, histogram *hdrhistogram.Histogram, frames uint64, elapsed time.Duration) CameraStats {
