@@ -23,14 +23,29 @@ type DeviceInfo struct {
 	Name string `json:"name"` // as the driver tells it; "" when sysfs is silent
 	// Captures reports whether the device gives pictures; a camera often has a second node for metadata. It is true when the device
 	// cannot be asked, and Error says why not.
-	Captures bool   `json:"captures"`
-	Error    string `json:"error,omitempty"`
+	Captures bool `json:"captures"`
+	// Formats are the pixel formats that it offers, with the largest picture of each.
+	Formats []DeviceFormat `json:"formats,omitempty"`
+	Error   string         `json:"error,omitempty"`
+}
+
+// DeviceFormat is one pixel format of a V4L2 device.
+type DeviceFormat struct {
+	Code   string `json:"code"` // V4L2's four letters: YUYV, MJPG
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
 }
 
 // Devices lists /dev/video*, in the order of their numbers.
-func Devices() []DeviceInfo { return devices("/dev", "/sys/class/video4linux", queryCapabilities) }
+func Devices() []DeviceInfo { return devices("/dev", "/sys/class/video4linux", queryDevice) }
 
-func devices(dev, sysfs string, query func(path string) ([]byte, error)) []DeviceInfo {
+// deviceAnswer is what a driver says of a device.
+type deviceAnswer struct {
+	capabilities []byte // struct v4l2_capability
+	formats      []DeviceFormat
+}
+
+func devices(dev, sysfs string, query func(path string) (deviceAnswer, error)) []DeviceInfo {
 	paths, _ := filepath.Glob(filepath.Join(dev, "video[0-9]*"))
 	slices.SortFunc(paths, func(a, b string) int { return deviceNumber(a) - deviceNumber(b) })
 	found := make([]DeviceInfo, 0, len(paths))
@@ -46,7 +61,8 @@ func devices(dev, sysfs string, query func(path string) ([]byte, error)) []Devic
 		if err != nil {
 			info.Error = cause(err).Error()
 		} else {
-			info.read(answer)
+			info.read(answer.capabilities)
+			info.Formats = answer.formats
 		}
 		found = append(found, info)
 	}
@@ -76,17 +92,87 @@ const (
 	capDeviceCaps         = 0x80000000 // device_caps is filled in
 )
 
-func queryCapabilities(path string) ([]byte, error) {
+func queryDevice(path string) (deviceAnswer, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return deviceAnswer{}, err
 	}
 	defer unix.Close(fd)
-	var answer [capabilitySize]byte
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), queryCapability, uintptr(unsafe.Pointer(&answer[0]))); errno != 0 {
-		return nil, errno
+	ask := func(request uintptr, data []byte) error {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(&data[0]))); errno != 0 {
+			return errno
+		}
+		return nil
 	}
-	return answer[:], nil
+	capabilities := make([]byte, capabilitySize)
+	if err := ask(queryCapability, capabilities); err != nil {
+		return deviceAnswer{}, err
+	}
+	return deviceAnswer{capabilities, deviceFormats(ask)}, nil
+}
+
+// struct v4l2_fmtdesc, VIDIOC_ENUM_FMT, struct v4l2_frmsizeenum and VIDIOC_ENUM_FRAMESIZES of linux/videodev2.h. Sizes are either a list,
+// or one range that ends in its greatest width and height.
+const (
+	formatSize        = 64
+	formatCodeOffset  = 44
+	enumerateFormats  = 3<<30 | formatSize<<16 | 'V'<<8 | 2 // _IOWR('V', 2, struct v4l2_fmtdesc)
+	pictureSize       = 44
+	enumeratePictures = 3<<30 | pictureSize<<16 | 'V'<<8 | 74 // _IOWR('V', 74, struct v4l2_frmsizeenum)
+	discretePicture   = 1
+
+	streamCapture       = 1 // enum v4l2_buf_type
+	streamCaptureMplane = 9
+
+	maxEntries = 256 // a driver whose lists do not end is broken
+)
+
+// deviceFormats lists the formats; a driver that does not tell them has none.
+func deviceFormats(ask func(request uintptr, data []byte) error) []DeviceFormat {
+	var formats []DeviceFormat
+	for _, stream := range [...]uint32{streamCapture, streamCaptureMplane} {
+		for index := range uint32(maxEntries) {
+			description := make([]byte, formatSize)
+			binary.NativeEndian.PutUint32(description, index)
+			binary.NativeEndian.PutUint32(description[4:], stream)
+			if ask(enumerateFormats, description) != nil {
+				break
+			}
+			code := description[formatCodeOffset : formatCodeOffset+4]
+			width, height := largestPicture(ask, binary.NativeEndian.Uint32(code))
+			formats = append(formats, DeviceFormat{Code: formatCode(code), Width: width, Height: height})
+		}
+	}
+	return formats
+}
+
+// formatCode keeps what a person can read of the four letters.
+func formatCode(code []byte) string {
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return -1
+		}
+		return r
+	}, string(code))
+}
+
+func largestPicture(ask func(request uintptr, data []byte) error, code uint32) (width, height int) {
+	for index := range uint32(maxEntries) {
+		size := make([]byte, pictureSize)
+		binary.NativeEndian.PutUint32(size, index)
+		binary.NativeEndian.PutUint32(size[4:], code)
+		if ask(enumeratePictures, size) != nil {
+			break
+		}
+		field := func(offset int) int { return int(binary.NativeEndian.Uint32(size[offset:])) }
+		if field(8) != discretePicture {
+			return field(16), field(28) // of the range from 12 and 24 on
+		}
+		if w, h := field(12), field(16); w*h > width*height {
+			width, height = w, h
+		}
+	}
+	return width, height
 }
 
 // read takes over what the driver answered.

@@ -16,8 +16,9 @@ const (
 	pluginCSI     = "libgstnvarguscamerasrc.so"
 )
 
-// hasPlugin looks for a plugin where GStreamer does. Asking GStreamer itself would need its headers for this one question.
-func hasPlugin(file string) bool {
+// FindPlugin looks for the file of a plugin where GStreamer does and returns its path, empty when there is none. Asking GStreamer itself
+// would need its headers for this one question.
+func FindPlugin(file string) string {
 	folders := filepath.SplitList(os.Getenv("GST_PLUGIN_PATH"))
 	if system := os.Getenv("GST_PLUGIN_SYSTEM_PATH"); system != "" {
 		folders = append(folders, filepath.SplitList(system)...)
@@ -27,10 +28,10 @@ func hasPlugin(file string) bool {
 	}
 	for _, folder := range folders {
 		if found, _ := filepath.Glob(filepath.Join(folder, file)); len(found) > 0 {
-			return true
+			return found[0]
 		}
 	}
-	return false
+	return ""
 }
 
 // sink ends a pipeline. The frames of a live source that nobody takes in time are replaced inside GStreamer, unless each one is asked for.
@@ -145,7 +146,7 @@ func openPipeline(u URI, options Options) (Source, error) {
 }
 
 func openCSI(u URI, options Options) (Source, error) {
-	if !hasPlugin(pluginCSI) {
+	if FindPlugin(pluginCSI) == "" {
 		return nil, u.fail("open", ErrNotFound, "CSI cameras need GStreamer's nvarguscamerasrc, which this machine has not",
 			"it is part of JetPack; elsewhere name a /dev/videoN, or use --camera demo", nil)
 	}

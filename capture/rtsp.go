@@ -21,7 +21,7 @@ func openRTSP(ctx context.Context, u URI, options Options) (Source, error) {
 	if err := describe(ctx, u, options.OpenTimeout); err != nil {
 		return nil, err
 	}
-	jetson := hasPlugin(pluginDecoder) && gocv.VideoRegistry.HasBackend(gocv.VideoCaptureGstreamer)
+	jetson := FindPlugin(pluginDecoder) != "" && gocv.VideoRegistry.HasBackend(gocv.VideoCaptureGstreamer)
 	var v *video
 	var err error
 	if options.Decoder == GStreamer || options.Decoder == "" && (jetson || !gocv.VideoRegistry.HasBackend(gocv.VideoCaptureFFmpeg)) {
