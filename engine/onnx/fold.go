@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -40,7 +41,7 @@ func (m *Model) FoldBatchNorm() (int, error) {
 		}
 	}
 	g.Node = kept
-	m.dropUnused()
+	m.DropUnused()
 	return len(gone), nil
 }
 
@@ -128,15 +129,12 @@ func own(g *GraphProto, x *Index, t *TensorProto, values []float32, dims []int64
 	return name
 }
 
-// dropUnused removes initializers that nothing reads.
-func (m *Model) dropUnused() {
+// DropUnused removes the initializers and Constant nodes that nothing reads, and their entries among the inputs of old files.
+func (m *Model) DropUnused() {
 	g := m.Proto.Graph
 	x := NewIndex(g)
-	kept := g.Initializer[:0]
-	for _, t := range g.Initializer {
-		if len(x.Readers[t.GetName()]) > 0 || x.Outputs[t.GetName()] {
-			kept = append(kept, t)
-		}
-	}
-	g.Initializer = kept
+	unread := func(name string) bool { return len(x.Readers[name]) == 0 && !x.Outputs[name] }
+	g.Node = slices.DeleteFunc(g.Node, func(n *NodeProto) bool { return n.GetOpType() == "Constant" && unread(n.Out(0)) })
+	g.Initializer = slices.DeleteFunc(g.Initializer, func(t *TensorProto) bool { return unread(t.GetName()) })
+	g.Input = slices.DeleteFunc(g.Input, func(v *ValueInfoProto) bool { return x.Initializer[v.GetName()] != nil && unread(v.GetName()) })
 }

@@ -44,7 +44,7 @@ func (p *Plan) Apply(ranges Ranges) (*onnx.Model, error) {
 		r.nodes = append(r.nodes, n)
 	}
 	g.Node = r.nodes
-	dropUnread(g)
+	m.DropUnused()
 	return m, nil
 }
 

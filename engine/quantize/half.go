@@ -70,6 +70,7 @@ func ToHalf(m *onnx.Model, options HalfOptions) (*HalfReport, error) {
 	if err := h.rewrite(); err != nil {
 		return nil, err
 	}
+	m.DropUnused()
 	sort.Slice(h.report.Tensors, func(i, j int) bool {
 		a, b := h.report.Tensors[i], h.report.Tensors[j]
 		if a.Overflows+a.Underflows != b.Overflows+b.Underflows {
@@ -223,7 +224,6 @@ func (h *halving) rewrite() error {
 		}
 	}
 	h.graph.Node = h.nodes
-	dropUnread(h.graph)
 	return nil
 }
 
@@ -373,12 +373,4 @@ func (h *halving) output(v *onnx.ValueInfoProto) {
 	}
 	h.kind[inner], h.kind[name] = have, want
 	h.nodes = append(h.nodes, onnx.NewNode("Cast", name, []string{inner}, []string{name}, onnx.Int("to", int64(want))))
-}
-
-// dropUnread removes initializers and Constant nodes that nothing reads.
-func dropUnread(g *onnx.GraphProto) {
-	x := onnx.NewIndex(g)
-	read := func(name string) bool { return len(x.Readers[name]) > 0 || x.Outputs[name] }
-	g.Node = slices.DeleteFunc(g.Node, func(n *onnx.NodeProto) bool { return n.GetOpType() == "Constant" && !read(n.Out(0)) })
-	g.Initializer = slices.DeleteFunc(g.Initializer, func(t *onnx.TensorProto) bool { return !read(t.GetName()) })
 }

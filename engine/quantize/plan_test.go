@@ -172,3 +172,26 @@ func TestSharedScales(t *testing.T) {
 	}
 	assert.Equal(t, 13, concats)
 }
+
+// Files of the first ONNX versions list their weights as inputs too; what a conversion replaces must not stay there as an input to be fed.
+func TestWeightsListedAsInputs(t *testing.T) {
+	old := func() *onnx.Model {
+		m := yolo(testnet.YOLO{Wide: 4, Norms: true}).V8()
+		for _, w := range m.Proto.Graph.Initializer {
+			m.Proto.Graph.Input = append(m.Proto.Graph.Input, onnx.NewValueInfo(w.GetName(), onnx.TensorProto_DataType(w.GetDataType()), w.Dims))
+		}
+		return m
+	}
+	_, p := plan(t, old(), quantize.Options{QuantizeNarrow: true, StoreInt8: true})
+	int8, err := p.Apply(uniform(p, 4))
+	require.NoError(t, err)
+	half := old()
+	_, err = quantize.ToHalf(half, quantize.HalfOptions{})
+	require.NoError(t, err)
+	for _, m := range []*onnx.Model{int8, half} {
+		inputs, err := m.Inputs()
+		require.NoError(t, err)
+		require.Len(t, inputs, 1)
+		assert.Equal(t, "images", inputs[0].Name)
+	}
+}
