@@ -23,6 +23,7 @@ type meter struct {
 	failed     uint64
 	latency    *hdrhistogram.Histogram // since the start
 	recent     *hdrhistogram.Histogram // since the last Stats
+	buckets    Histogram               // since the start
 	started    time.Time
 	since      time.Time // of the last Stats
 	base       uint64    // inferred at since
@@ -45,6 +46,7 @@ func (m *meter) frame(latency time.Duration, detections int) {
 	m.detections += uint64(detections)
 	_ = m.latency.RecordValue(microseconds)
 	_ = m.recent.RecordValue(microseconds)
+	m.buckets.add(latency)
 	m.mutex.Unlock()
 }
 
@@ -73,6 +75,7 @@ type CameraStats struct {
 	P99        time.Duration `json:"-"`
 	P999       time.Duration `json:"-"`
 	Max        time.Duration `json:"-"`
+	Latency    Histogram     `json:"-"` // of the whole run
 }
 
 func (m *meter) snapshot(name string, now time.Time) CameraStats {
@@ -96,7 +99,7 @@ func (m *meter) read(name string, histogram *hdrhistogram.Histogram, frames uint
 	}
 	return CameraStats{
 		Camera: name, Inferred: m.inferred, Skipped: m.skipped, Failed: m.failed, Detections: m.detections,
-		FPS: float64(frames) / max(elapsed.Seconds(), 1e-9),
+		FPS: float64(frames) / max(elapsed.Seconds(), 1e-9), Latency: m.buckets,
 		P50: at(50), P99: at(99), P999: at(99.9), Max: time.Duration(histogram.Max()) * time.Microsecond,
 	}
 }
