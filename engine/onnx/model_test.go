@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -47,6 +48,11 @@ func TestRoundTripKeepsEveryByte(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, data, again, name)
 	}
+	m, err := onnx.Parse("demo", demo.Model())
+	require.NoError(t, err)
+	again, err := m.Bytes()
+	require.NoError(t, err)
+	assert.True(t, bytes.Equal(demo.Model(), again), "an export of PyTorch")
 }
 
 func TestRewriteKeepsTheRest(t *testing.T) {

@@ -1,10 +1,12 @@
 package accuracy
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -119,6 +121,23 @@ func TestDemoModelKeepsItsAccuracy(t *testing.T) {
 	assert.True(t, v.Passed, v.Reasons)
 	assert.InDelta(t, v.Comparison.ReferenceAccuracy.MAP, v.Comparison.CandidateAccuracy.MAP, 0.002)
 
+	comparer := gate.Comparer.(*Comparer)
+	curves := comparer.Curves()
+	require.Len(t, curves, 2)
+	mean := 0.0
+	for _, precision := range curves[quantize.Candidate].Precision {
+		mean += precision / 101
+	}
+	assert.InDelta(t, v.Comparison.CandidateAccuracy.MAP50, mean, 1e-9, "the area under the curve is the average precision")
+	scores := comparer.Scores()
+	assert.GreaterOrEqual(t, len(scores), v.Comparison.Matched)
+	for _, pair := range scores {
+		assert.InDelta(t, pair.Reference, pair.Candidate, 0.05)
+	}
+	var svg bytes.Buffer
+	require.NoError(t, quantize.WritePlot(&svg, "FP16 against FP32", curves, scores))
+	assert.Contains(t, svg.String(), "</svg>")
+
 	prepared, err := quantize.Prepare(m)
 	require.NoError(t, err)
 	plan, err := quantize.NewPlan(prepared, quantize.Options{})
@@ -210,4 +229,15 @@ func (s still) Load(i int) (quantize.Sample, error) {
 		data[k] = s.pixel(random)
 	}
 	return quantize.Sample{Image: engine.Image{Data: data, Width: 640, Height: 360, Stride: 3 * 640, Format: engine.BGR}}, nil
+}
+
+func TestReaderNamesWhatItCannotRead(t *testing.T) {
+	var reader Reader
+	defer reader.Close()
+	path := filepath.Join(t.TempDir(), "cut.jpg")
+	require.NoError(t, os.WriteFile(path, []byte("\xff\xd8\xff\xe0cut"), 0o600))
+	for _, path := range []string{path, path + ".absent.jpg"} {
+		_, err := reader.Read(path)
+		assert.ErrorContains(t, err, path)
+	}
 }
