@@ -47,8 +47,7 @@ func (c controller) Restart() error {
 func (d *daemon) announce() error {
 	labels := d.engine.Model().Metadata.Labels
 	announcement := &mqtt.Announcement{Version: release}
-	for i := range d.pipeline.Cameras {
-		camera := &d.pipeline.Cameras[i]
+	for _, camera := range d.fleet.Places() {
 		settings, _ := d.pipeline.Settings(camera.Name)
 		if d.client.Controller != nil {
 			d.client.Settings(camera.Name, mqtt.Settings{

@@ -36,7 +36,7 @@ type daemon struct {
 	detector  *pipeline.Detector
 	broker    *mqtt.Broker
 	client    *mqtt.Client
-	cameras   []*capture.Camera
+	fleet     fleet
 	pipeline  *pipeline.Pipeline
 	terminal  *report.Terminal
 	json      *report.JSON
@@ -58,20 +58,8 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		return err
 	}
 
-	var cameras, rest sync.WaitGroup
-	ended := make(chan struct{})
-	failures := make(chan error, len(d.cameras))
-	for _, camera := range d.cameras {
-		cameras.Go(func() {
-			if err := camera.Run(ctx); err != nil {
-				failures <- fmt.Errorf("camera %s: %w", camera.Name, err)
-			}
-		})
-	}
-	go func() {
-		cameras.Wait()
-		close(ended)
-	}()
+	var rest sync.WaitGroup
+	d.fleet.Run(ctx)
 	watch, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	rest.Go(func() { d.watch(watch) })
 	if d.client != nil {
@@ -84,31 +72,29 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	if d.config.Engine.Backend == autoEngine && d.engine.Model().Backend != tensorrt.Name && lacksPlan(d.options) {
 		rest.Go(func() { d.upgrade(ctx) })
 	}
-	err = d.pipeline.Run(ctx, ended)
+	rest.Go(func() { d.reloads(ctx) })
+	err = d.pipeline.Run(ctx, d.fleet.ended)
 	if err == nil && errors.Is(context.Cause(ctx), errRestart) {
 		err = errRestart
 	}
 	cancel(nil)
-	<-ended
+	<-d.fleet.ended
 	stopWatching()
 	rest.Wait()
-	close(failures)
-	return d.outcome(err, failures)
+	return d.outcome(err)
 }
 
-// outcome is the run's error: the frame loop's, else the first camera's when no frame came of any.
-func (d *daemon) outcome(err error, failures <-chan error) error {
-	first := <-failures
+// outcome is the run's error: the frame loop's, else the cameras' when no frame came of any.
+func (d *daemon) outcome(err error) error {
+	failed := d.fleet.Failures()
 	for _, totals := range d.pipeline.Totals() {
-		if totals.Inferred > 0 {
-			if first != nil {
-				d.logger.Error("camera failed", "error", first)
-			}
-			first = nil
+		if totals.Inferred > 0 && failed != nil {
+			d.logger.Error("camera failed", "error", failed)
+			failed = nil
 		}
 	}
 	if err == nil {
-		err = first
+		err = failed
 	}
 	return err
 }
@@ -124,20 +110,11 @@ func (d *daemon) open(ctx context.Context) error {
 	notify := make(chan struct{}, 1)
 	d.pipeline = &pipeline.Pipeline{Engine: d.engine, Decoder: d.detector, Labels: d.engine.Model().Metadata.Labels, Notify: notify, Logger: d.logger,
 		Confidence: float32(d.config.Detect.Confidence), LowestScore: float32(d.lowestScore())}
-	for _, c := range d.config.Cameras {
-		camera, lossless, err := d.newCamera(c, notify)
-		if err != nil {
-			return fmt.Errorf("camera %s: %w", c.Name, err)
-		}
-		d.cameras = append(d.cameras, camera)
-		follower, err := d.newFollower(c)
-		if err != nil {
-			return fmt.Errorf("camera %s: %w", c.Name, err)
-		}
-		d.pipeline.Cameras = append(d.pipeline.Cameras, pipeline.Camera{
-			Name: c.Name, Source: camera, Interval: c.Interval, Lossless: lossless, Follower: follower,
-		})
+	d.fleet.make = func(c config.Camera) (*member, error) { return d.newMember(c, notify) }
+	if err := d.fleet.Open(d.config.Cameras); err != nil {
+		return err
 	}
+	d.pipeline.Cameras = d.fleet.Places()
 	var sinks []pipeline.Sink
 	if d.flags.json {
 		d.json = report.NewJSON(d.stdout, d.config.Device)
@@ -225,12 +202,12 @@ func (d *daemon) openMQTT() error {
 	return nil
 }
 
-// newCamera makes the camera that c describes. A file or directory gives every frame and waits for the network, unless it is to loop: then it
+// newMember makes the camera that c describes. A file or directory gives every frame and waits for the network, unless it is to loop: then it
 // stands for a live camera.
-func (d *daemon) newCamera(c config.Camera, notify chan<- struct{}) (*capture.Camera, bool, error) {
+func (d *daemon) newMember(c config.Camera, notify chan<- struct{}) (*member, error) {
 	uri, err := capture.ParseURI(c.URI)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	camera := &capture.Camera{
 		Name: c.Name, URI: c.URI, Alloc: d.memory.Alloc, StallTimeout: c.Stall, Notify: notify, Logger: d.logger,
@@ -239,7 +216,13 @@ func (d *daemon) newCamera(c config.Camera, notify chan<- struct{}) (*capture.Ca
 	if d.flags.loop {
 		camera.AtEnd = capture.Loop
 	}
-	return camera, camera.Lossless, nil
+	follower, err := d.newFollower(c, uri)
+	if err != nil {
+		return nil, err
+	}
+	return &member{config: c, capture: camera, place: pipeline.Camera{
+		Name: c.Name, Source: camera, Interval: c.Interval, Lossless: camera.Lossless, Follower: follower,
+	}}, nil
 }
 
 // demoLine counts the parts on the demo belt, which runs to the right.
@@ -248,13 +231,13 @@ func demoLine() zone.Line {
 }
 
 // newFollower makes what tracks the camera's objects; nil where nothing is tracked.
-func (d *daemon) newFollower(c config.Camera) (*pipeline.Follower, error) {
+func (d *daemon) newFollower(c config.Camera, uri capture.URI) (*pipeline.Follower, error) {
 	model := d.engine.Model()
 	if !d.config.Detect.Track || model.Metadata.Task == engine.Classify {
 		return nil, nil
 	}
 	follower := &pipeline.Follower{Config: c.Analytics, Labels: model.Metadata.Labels, Confidence: float32(d.config.Detect.Confidence)}
-	if uri, err := capture.ParseURI(c.URI); err == nil && uri.Kind == capture.Demo && len(c.Analytics.Lines) == 0 && c.Analytics.Width == 0 {
+	if uri.Kind == capture.Demo && len(c.Analytics.Lines) == 0 && c.Analytics.Width == 0 {
 		follower.Config.Lines = []zone.Line{demoLine()}
 	}
 	return follower, follower.Open()
@@ -279,9 +262,7 @@ func (d *daemon) close() error {
 	if d.json != nil {
 		errs = append(errs, d.json.Close(), d.summary())
 	}
-	for _, camera := range d.cameras {
-		errs = append(errs, camera.Close())
-	}
+	errs = append(errs, d.fleet.Close())
 	if d.snapshots != nil {
 		d.snapshots.Close()
 	}

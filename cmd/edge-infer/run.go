@@ -23,6 +23,7 @@ type runFlags struct {
 	frames   int
 	loop     bool
 	json     bool
+	given    *pflag.FlagSet // the command line
 }
 
 func newRun(stdout, stderr io.Writer) *cobra.Command {
@@ -36,7 +37,8 @@ Cameras: a number or /dev/videoN (V4L2), csi://N (Jetson), rtsp://, http:// (MJP
 demo; name one with NAME=URI. A file is read to its end, --loop starts it again. Settings come from --config, EDGE_INFER_* variables and
 flags, the later one wins; edge-infer config defaults prints all of them.`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, err := f.configuration(command.Flags())
+			f.given = command.Flags()
+			c, err := f.configuration(f.given)
 			if err != nil {
 				return err
 			}

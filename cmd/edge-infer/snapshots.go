@@ -34,7 +34,7 @@ type snapshots struct {
 	keep      int
 	logger    *slog.Logger
 
-	requested map[string]*atomic.Bool // by camera: the whole picture is asked for
+	requested atomic.Pointer[map[string]*atomic.Bool] // by camera: the whole picture is asked for
 	free      chan *view
 	full      chan *view
 	done      sync.WaitGroup
@@ -63,10 +63,7 @@ func (s *snapshots) Open(cameras []pipeline.Camera) error {
 		slices.Sort(files) // names begin with the time
 		s.files = files
 	}
-	s.requested = map[string]*atomic.Bool{}
-	for i := range cameras {
-		s.requested[cameras[i].Name] = new(atomic.Bool)
-	}
+	s.SetCameras(cameras)
 	s.free, s.full = make(chan *view, snapshotQueue), make(chan *view, snapshotQueue)
 	for range snapshotQueue {
 		s.free <- new(view)
@@ -75,9 +72,18 @@ func (s *snapshots) Open(cameras []pipeline.Camera) error {
 	return nil
 }
 
+// SetCameras says which cameras there are from now on.
+func (s *snapshots) SetCameras(cameras []pipeline.Camera) {
+	requested := map[string]*atomic.Bool{}
+	for i := range cameras {
+		requested[cameras[i].Name] = new(atomic.Bool)
+	}
+	s.requested.Store(&requested)
+}
+
 // Request asks for a picture of the camera's next frame. It may be called from any goroutine.
 func (s *snapshots) Request(camera string) error {
-	asked := s.requested[camera]
+	asked := (*s.requested.Load())[camera]
 	if asked == nil {
 		return fmt.Errorf("no camera %q", camera)
 	}
@@ -90,7 +96,7 @@ func (s *snapshots) Frame(in *pipeline.Inferred) {
 	if in.Frame == nil {
 		return
 	}
-	if s.requested[in.Camera].Swap(false) {
+	if asked := (*s.requested.Load())[in.Camera]; asked != nil && asked.Swap(false) {
 		whole := postprocess.Box{X2: float32(in.Width), Y2: float32(in.Height)}
 		if v := s.copy(in, whole); v != nil {
 			v.label, v.id = allLabels, in.Time.UTC().Format("20060102T150405.000")

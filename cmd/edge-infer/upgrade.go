@@ -109,8 +109,8 @@ func (d *daemon) upgrade(ctx context.Context) {
 		return
 	}
 	d.memory.Lend(next)
-	for _, camera := range d.cameras {
-		camera.Reallocate()
+	for _, m := range d.fleet.Members() {
+		m.capture.Reallocate()
 	}
 	d.logger.Info("engine replaced", "engine", next.Model().Backend, "device", next.Model().Device, "precision", next.Model().Precision)
 }

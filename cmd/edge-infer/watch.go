@@ -87,8 +87,8 @@ func (d *daemon) alive() bool {
 	if now-d.progress.advanced.Load() < int64(stillWindow) {
 		return true
 	}
-	for _, camera := range d.cameras {
-		if camera.Stats().State == capture.Running {
+	for _, m := range d.fleet.Members() {
+		if m.capture.Stats().State == capture.Running {
 			return false
 		}
 	}
@@ -103,7 +103,7 @@ func (d *daemon) statusLine(stats []pipeline.CameraStats) string {
 	for i := range stats {
 		fps += stats[i].FPS
 		p50, p99 = max(p50, stats[i].P50), max(p99, stats[i].P99)
-		camera := d.cameras[i].Stats()
+		camera := d.captured(stats[i].Camera)
 		displaced += camera.Displaced
 		if camera.State != capture.Running {
 			fmt.Fprintf(&line, "%s %s  ", camera.Name, camera.State)
@@ -124,6 +124,16 @@ func (d *daemon) statusLine(stats []pipeline.CameraStats) string {
 	return line.String()
 }
 
+// captured is the capture side of a camera; zero when it has just gone.
+func (d *daemon) captured(name string) capture.Stats {
+	for _, m := range d.fleet.Members() {
+		if m.config.Name == name {
+			return m.capture.Stats()
+		}
+	}
+	return capture.Stats{Name: name}
+}
+
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func (d *daemon) status() *mqtt.Status {
@@ -132,8 +142,8 @@ func (d *daemon) status() *mqtt.Status {
 		Version: release, Started: d.started, Backend: model.Backend, Reason: model.Reason, Hardware: model.Device, Model: model.Path,
 		Precision: string(model.Precision),
 	}
-	for _, camera := range d.cameras {
-		stats := camera.Stats()
+	for _, m := range d.fleet.Members() {
+		stats := m.capture.Stats()
 		status.Cameras = append(status.Cameras, mqtt.CameraStatus{Name: stats.Name, State: string(stats.State), Error: stats.Error})
 	}
 	return status
@@ -145,7 +155,7 @@ func (d *daemon) publishStats(stats []pipeline.CameraStats) {
 	}
 	message := &mqtt.Stats{Started: d.started, Engine: d.pipeline.InferenceTime()}
 	for i := range stats {
-		camera := d.cameras[i].Stats()
+		camera := d.captured(stats[i].Camera)
 		message.Cameras = append(message.Cameras, mqtt.CameraStats{
 			Name: camera.Name, Captured: camera.FPS, Inferred: stats[i].FPS, Displaced: max(0, camera.FPS-stats[i].FPS),
 			LatencyP50: stats[i].P50, LatencyP99: stats[i].P99,
@@ -168,13 +178,13 @@ type cameraTotals struct {
 
 // totals is what the whole run came to.
 func (d *daemon) totals() map[string]any {
-	cameras := make([]cameraTotals, len(d.cameras))
-	for i, totals := range d.pipeline.Totals() {
-		camera := d.cameras[i].Stats()
-		cameras[i] = cameraTotals{
+	var cameras []cameraTotals
+	for _, totals := range d.pipeline.Totals() {
+		camera := d.captured(totals.Camera)
+		cameras = append(cameras, cameraTotals{
 			CameraStats: totals, Captured: camera.Captured, Displaced: camera.Displaced, Reconnects: camera.Reconnects,
 			P50: milliseconds(totals.P50), P99: milliseconds(totals.P99), P999: milliseconds(totals.P999), Max: milliseconds(totals.Max),
-		}
+		})
 	}
 	all := map[string]any{
 		"cameras": cameras, "seconds": time.Since(d.started).Seconds(), "first_frame_ms": milliseconds(d.pipeline.FirstFrame()),

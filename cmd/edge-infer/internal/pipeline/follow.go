@@ -41,12 +41,8 @@ func LowestScore(confidence float64) float64 { return min(confidence/2, track.De
 
 // follow fills in what the detections of this frame mean. in.Detections shrinks to what is reported.
 func (f *Follower) follow(in *Inferred, settings *Settings) error {
-	if in.Width != f.width || in.Height != f.height {
-		f.analytics = zone.Analytics{Config: f.Config, Labels: f.Labels, Width: in.Width, Height: in.Height}
-		if err := f.analytics.Open(); err != nil {
-			return fmt.Errorf("camera %s: %w", in.Camera, err)
-		}
-		f.width, f.height = in.Width, in.Height
+	if err := f.fit(in.Width, in.Height); err != nil {
+		return fmt.Errorf("camera %s: %w", in.Camera, err)
 	}
 	f.seq, f.last = in.Seq, in.Time
 	in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Detection) bool { return !settings.wantsClass(d.Class) })
@@ -61,6 +57,25 @@ func (f *Follower) follow(in *Inferred, settings *Settings) error {
 	in.Happened = f.analytics.Update(in.Seq, in.Time, in.Tracks)
 	in.Detections, in.IDs = report(detections, f.ids, settings)
 	return nil
+}
+
+// fit makes tracker and analytics ready for pictures of that size. Objects and counts live on when the size changes.
+func (f *Follower) fit(width, height int) error {
+	if width == f.width && height == f.height {
+		return nil
+	}
+	f.tracker.Width, f.tracker.Height = width, height
+	var err error
+	if f.width == 0 {
+		f.analytics = zone.Analytics{Config: f.Config, Labels: f.Labels, Width: width, Height: height}
+		err = f.analytics.Open()
+	} else {
+		err = f.analytics.Resize(width, height)
+	}
+	if err == nil {
+		f.width, f.height = width, height
+	}
+	return err
 }
 
 // report keeps the detections that are wanted, and their track numbers.

@@ -1,0 +1,101 @@
+// Package telemetry reads how a machine fares: temperatures, power, load, memory and what throttles it, on Jetsons, on machines with an
+// NVIDIA GPU and on any other Linux. Nothing here runs on the frame path.
+package telemetry
+
+import "time"
+
+// Reading is a machine at one moment. It does not change once it has been handed out. A number that the machine does not tell is -1; a list
+// may be empty.
+type Reading struct {
+	Time         time.Time     `json:"time"`
+	Temperatures []Temperature `json:"temperatures"`
+	Rails        []Rail        `json:"rails"`
+	GPUs         []GPU         `json:"gpus"`
+	CPU          CPU           `json:"cpu"`
+	Memory       Memory        `json:"memory"`
+	EMC          EMC           `json:"emc"`
+	Disk         Disk          `json:"disk"`
+	// PowerMode is the name of nvpmodel's mode, empty on other machines than Jetsons.
+	PowerMode string `json:"power_mode,omitempty"`
+	// Throttled names what slows the machine down now.
+	Throttled []string `json:"throttled,omitempty"`
+}
+
+// Temperature is one sensor, in degrees Celsius. Names differ from each other.
+type Temperature struct {
+	Name    string  `json:"name"`
+	Celsius float64 `json:"celsius"`
+	// Limit is where the kernel begins to slow the machine down for this sensor's sake, 0 when it names no such limit.
+	Limit float64 `json:"limit,omitempty"`
+}
+
+// Rail is one power rail.
+type Rail struct {
+	Name    string  `json:"name"`
+	Watts   float64 `json:"watts"`
+	Volts   float64 `json:"volts"`
+	Amperes float64 `json:"amperes"`
+}
+
+// GPU is one graphics processor.
+type GPU struct {
+	Name        string  `json:"name"`
+	Load        float64 `json:"load"` // percent
+	Hertz       int64   `json:"hertz"`
+	MinHertz    int64   `json:"min_hertz"`
+	MaxHertz    int64   `json:"max_hertz"`
+	MemoryUsed  int64   `json:"memory_used"` // bytes, of its own memory
+	MemoryTotal int64   `json:"memory_total"`
+}
+
+// CPU is all processors together.
+type CPU struct {
+	Count    int     `json:"count"`
+	Load     float64 `json:"load"`    // percent of all of them since the reading before
+	Average  float64 `json:"average"` // processes that ran or waited over the last minute
+	Hertz    int64   `json:"hertz"`   // of the fastest one
+	MaxHertz int64   `json:"max_hertz"`
+	Governor string  `json:"governor,omitempty"` // of the first one
+}
+
+// Memory is the machine's, in bytes. A Jetson's GPU uses the same.
+type Memory struct {
+	Total     int64 `json:"total"`
+	Available int64 `json:"available"`
+	SwapTotal int64 `json:"swap_total"`
+	SwapFree  int64 `json:"swap_free"`
+}
+
+// EMC is a Jetson's memory controller; only root may read it on most releases.
+type EMC struct {
+	Load     float64 `json:"load"` // percent
+	Hertz    int64   `json:"hertz"`
+	MaxHertz int64   `json:"max_hertz"`
+}
+
+// Disk is the file system that the reader was pointed at, in bytes.
+type Disk struct {
+	Total int64 `json:"total"`
+	Free  int64 `json:"free"` // for a user without privileges
+}
+
+// Hottest is the sensor that is nearest to its limit, or the hottest one where none has a limit; nil without sensors. fallback is the limit of
+// sensors that name none, 0 to leave those out.
+func (r *Reading) Hottest(fallback float64) *Temperature {
+	var worst *Temperature
+	limit := func(t *Temperature) float64 {
+		if t.Limit == 0 {
+			return fallback
+		}
+		return t.Limit
+	}
+	for i := range r.Temperatures {
+		t := &r.Temperatures[i]
+		switch {
+		case limit(t) == 0:
+		case worst == nil, t.Celsius-limit(t) > worst.Celsius-limit(worst):
+			worst = t
+		}
+	}
+	return worst
+}

@@ -1,0 +1,127 @@
+package telemetry
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// zone is one temperature sensor.
+type zone struct {
+	name, path string
+	limit      float64
+}
+
+// maxSensors bounds what a machine with a sensor on every part may add to each message.
+const maxSensors = 48
+
+// findZones lists thermal zones, then the hwmon sensors that are no thermal zones.
+func (r *Reader) findZones() {
+	r.zones = nil
+	names := map[string]bool{}
+	add := func(name, path string, limit float64) {
+		if len(r.zones) == maxSensors {
+			return
+		}
+		unique := name
+		for i := 2; names[unique]; i++ {
+			unique = name + " " + strconv.Itoa(i)
+		}
+		names[unique] = true
+		r.zones = append(r.zones, zone{unique, path, limit})
+	}
+	types := map[string]bool{}
+	for _, folder := range r.glob("/sys/class/thermal/thermal_zone*") {
+		if name := r.text(folder + "/type"); name != "" {
+			types[strings.ReplaceAll(name, "-", "_")] = true
+			add(name, folder+"/temp", r.passiveTrip(folder))
+		}
+	}
+	for _, folder := range r.glob("/sys/class/hwmon/hwmon*") {
+		chip := r.text(folder + "/name")
+		if chip == "" || types[strings.ReplaceAll(chip, "-", "_")] {
+			continue // the kernel shows thermal zones here once more
+		}
+		for _, input := range r.glob(folder + "/temp*_input") {
+			prefix := strings.TrimSuffix(input, "input")
+			name := chip
+			if label := r.text(prefix + "label"); label != "" {
+				name += " " + label
+			}
+			limit, _ := r.number(prefix + "max")
+			add(name, input, plausibleLimit(limit))
+		}
+	}
+}
+
+// passiveTrip is the lowest trip point at which the kernel slows something down, in degrees; 0 without one.
+func (r *Reader) passiveTrip(folder string) float64 {
+	lowest := 0.0
+	for _, kind := range r.glob(folder + "/trip_point_*_type") {
+		if r.text(kind) != "passive" {
+			continue
+		}
+		milli, _ := r.number(filepath.Join(folder, strings.TrimSuffix(filepath.Base(kind), "type")+"temp"))
+		if limit := plausibleLimit(milli); limit > 0 && (lowest == 0 || limit < lowest) {
+			lowest = limit
+		}
+	}
+	return lowest
+}
+
+// plausibleLimit leaves out what firmware writes to say nothing: 0, -274 or 65261 degrees.
+func plausibleLimit(milli int64) float64 {
+	if milli < 40_000 || milli > 150_000 {
+		return 0
+	}
+	return float64(milli) / 1000
+}
+
+// temperature reads a sensor. One that is off says -256 degrees, or nothing.
+func (r *Reader) temperature(z *zone) (float64, bool) {
+	milli, ok := r.number(z.path)
+	if !ok || milli < -60_000 || milli > 200_000 {
+		return 0, false
+	}
+	return float64(milli) / 1000, true
+}
+
+// slowdown is a file that tells of throttling when it holds a number over 0.
+type slowdown struct{ path, what string }
+
+// findSlowdowns lists the cooling devices that slow a processor down, and over-current alarms. Fans and displays are cooling devices too.
+func (r *Reader) findSlowdowns() {
+	r.slows = nil
+	for _, folder := range r.glob("/sys/class/thermal/cooling_device*") {
+		kind := r.text(folder + "/type")
+		for _, part := range [...]string{"throttle", "cpufreq", "devfreq", "Processor"} {
+			if strings.Contains(kind, part) {
+				r.slows = append(r.slows, slowdown{folder + "/cur_state", "heat: " + kind})
+				break
+			}
+		}
+	}
+	for i := range r.rails {
+		for _, alarm := range r.rails[i].alarms {
+			r.slows = append(r.slows, slowdown{alarm, "over-current: " + r.rails[i].name})
+		}
+	}
+}
+
+func (r *Reader) throttling(reading *Reading) {
+	for _, s := range r.slows {
+		if state, ok := r.number(s.path); ok && state > 0 {
+			reading.throttled(s.what)
+		}
+	}
+}
+
+// throttled notes a reason once: each core has a cooling device of the same name.
+func (r *Reading) throttled(what string) {
+	for _, known := range r.Throttled {
+		if known == what {
+			return
+		}
+	}
+	r.Throttled = append(r.Throttled, what)
+}

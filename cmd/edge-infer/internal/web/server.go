@@ -1,0 +1,225 @@
+// Package web is the daemon's page: live pictures with what was found in them, zones to draw, the engine's state, events, metrics and health.
+// It reads snapshots at its own pace. Whatever a browser does, the frame loop never waits for it.
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
+)
+
+// What is used where a field of Server is zero.
+const (
+	DefaultPictureRate  = 12
+	DefaultPictureWidth = 960
+	DefaultViewers      = 16
+)
+
+// Limits on what one client may take.
+const (
+	headerTimeout  = 5 * time.Second
+	requestTimeout = 15 * time.Second
+	idleTimeout    = time.Minute
+	headerBytes    = 16 << 10
+	bodyBytes      = 256 << 10
+	connections    = 128
+	perAddress     = 48
+	// writeTimeout is how long a viewer may take for one piece of a stream before it is dropped.
+	writeTimeout = 5 * time.Second
+	// shutdownTimeout is how long requests that are under way may take when the server stops.
+	shutdownTimeout = time.Second
+)
+
+// Server serves the page. Set the exported fields, call Open, have it be a sink of the pipeline, and call Run; Close takes it down. Frame
+// belongs to the frame goroutine, everything else may be called from any.
+type Server struct {
+	// Address is host:port; port 0 takes a free one. One that other machines reach needs a Token, or a User and a Password.
+	Address string
+	// CertificateFile and KeyFile are PEM files; with them the server speaks TLS only.
+	CertificateFile, KeyFile string
+	// Token, or User and Password, let a client in. With neither everyone on this machine may look and draw zones.
+	Token          string
+	User, Password string
+
+	// Source says how the run is.
+	Source Source
+	// Configure makes a camera's zones and lines permanent. Its error is shown as it is. With nil the page shows the YAML only.
+	Configure func(ctx context.Context, camera string, analytics zone.Config) error
+	// Snapshot is the JPEG of the object with that zone.Object.ID; fs.ErrNotExist when there is none. It may be nil.
+	Snapshot func(camera, id string) ([]byte, error)
+	// Profiling serves /debug/pprof/.
+	Profiling bool
+	// PictureRate is how many pictures a second of each camera are shown at most, PictureWidth their width in pixels at most.
+	PictureRate, PictureWidth int
+	// Viewers is how many streams are served at a time.
+	Viewers int
+	Logger  *slog.Logger
+
+	// Set by Open.
+	listener net.Listener
+	http     *http.Server
+	access   *access
+	health   health
+	observer *observer
+	news     bell
+	encoded  atomic.Uint64 // pictures
+	behind   atomic.Uint64 // pictures not taken because the encoder was at work
+
+	audience atomic.Pointer[audience]
+	closed   sync.Once
+
+	mutex    sync.Mutex
+	viewers  int
+	previews map[string]*preview
+	encoders sync.WaitGroup
+}
+
+var _ pipeline.Sink = (*Server)(nil)
+
+// Open checks the fields and takes the address, so that a mistake is known before anything runs.
+func (s *Server) Open() error {
+	if s.Source == nil {
+		return errors.New("web: needs a source")
+	}
+	if s.Logger == nil {
+		s.Logger = slog.Default()
+	}
+	setDefault(&s.PictureRate, DefaultPictureRate)
+	setDefault(&s.PictureWidth, DefaultPictureWidth)
+	setDefault(&s.Viewers, DefaultViewers)
+	address, err := net.ResolveTCPAddr("tcp", s.Address)
+	if err != nil {
+		return fmt.Errorf("web: address %q: %w", s.Address, err)
+	}
+	if err := s.checkAccess(address.IP.IsLoopback()); err != nil {
+		return err
+	}
+	encryption, err := s.encryption()
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", address.String())
+	if err != nil {
+		return fmt.Errorf("web: %w", err)
+	}
+	if encryption == nil && !address.IP.IsLoopback() {
+		s.Logger.Warn("the web page is served without TLS: passwords and pictures can be read on the way; set a certificate and a key", "address", s.Address)
+	}
+	s.listener = &limitedListener{Listener: listener, total: connections, each: perAddress, open: map[string]int{}}
+	s.access = newAccess(s.Token, s.User, s.Password, listener.Addr().(*net.TCPAddr).Port, encryption != nil)
+	s.observer = newObserver()
+	s.previews = map[string]*preview{}
+	s.http = &http.Server{
+		Handler: s.handler(), TLSConfig: encryption,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: headerBytes,
+		ErrorLog:       slogLogger(s.Logger),
+	}
+	return nil
+}
+
+func setDefault(value *int, otherwise int) {
+	if *value == 0 {
+		*value = otherwise
+	}
+}
+
+// slogLogger takes net/http's complaints about clients, which are of no interest to the operator.
+func slogLogger(logger *slog.Logger) *log.Logger {
+	return slog.NewLogLogger(logger.Handler(), slog.LevelDebug)
+}
+
+// checkAccess refuses to show the page to other machines without asking who they are.
+func (s *Server) checkAccess(loopback bool) error {
+	const shortestToken, shortestPassword = 16, 8
+	switch {
+	case s.Token != "" && s.User+s.Password != "":
+		return errors.New("web: a token and a user are set, only one of them can be")
+	case (s.User == "") != (s.Password == ""):
+		return errors.New("web: a user needs a password, and a password a user")
+	case s.Token != "" && len(s.Token) < shortestToken:
+		return fmt.Errorf("web: the token has %d characters, it needs %d", len(s.Token), shortestToken)
+	case s.Password != "" && len(s.Password) < shortestPassword:
+		return fmt.Errorf("web: the password has %d characters, it needs %d", len(s.Password), shortestPassword)
+	case !loopback && s.Token == "" && s.User == "":
+		return fmt.Errorf("web: other machines reach %s: set a token, or a user and a password, or listen on 127.0.0.1", s.Address)
+	}
+	return nil
+}
+
+func (s *Server) encryption() (*tls.Config, error) {
+	if s.CertificateFile == "" && s.KeyFile == "" {
+		return nil, nil
+	}
+	if s.CertificateFile == "" || s.KeyFile == "" {
+		return nil, errors.New("web: a certificate needs a key, and a key a certificate")
+	}
+	pair, err := tls.LoadX509KeyPair(s.CertificateFile, s.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("web: certificate %s: %w", s.CertificateFile, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// URL is where the page is.
+func (s *Server) URL() string {
+	scheme := "http"
+	if s.http.TLSConfig != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + s.listener.Addr().String() + "/"
+}
+
+// Run serves until ctx ends. Streams end with it, requests that are under way get a second.
+func (s *Server) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
+	var parts sync.WaitGroup
+	parts.Go(func() { s.observer.run(ctx) })
+	parts.Go(func() {
+		<-ctx.Done()
+		stop, done := context.WithTimeout(context.Background(), shutdownTimeout)
+		defer done()
+		if s.http.Shutdown(stop) != nil {
+			_ = s.http.Close()
+		}
+	})
+	var err error
+	if s.http.TLSConfig != nil {
+		err = s.http.ServeTLS(s.listener, "", "")
+	} else {
+		err = s.http.Serve(s.listener)
+	}
+	cancel()
+	parts.Wait()
+	s.encoders.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("web: %w", err)
+}
+
+// Close gives up the address. It is idempotent, ends a Run, and is safe on a server that was never opened.
+func (s *Server) Close() error {
+	s.closed.Do(func() {
+		if s.http != nil {
+			_ = s.http.Close()
+		}
+		if s.listener != nil {
+			_ = s.listener.Close()
+		}
+	})
+	return nil
+}
