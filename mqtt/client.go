@@ -73,6 +73,7 @@ type Client struct {
 	state      ledger
 
 	mu         sync.Mutex
+	feeds      []feed // of the cameras
 	slots      map[slotKey]*slot
 	order      []*slot           // in the order of their making
 	cameras    map[string]string // name by topic level, of cameras that have controls

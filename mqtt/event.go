@@ -32,7 +32,7 @@ type Event struct {
 // Event queues an event for delivery in order and at least once, QoS 1, and returns its id. The id is in the payload and stays the same
 // when the event is sent again. It never blocks on the disk or the network.
 func (c *Client) Event(e *Event) string {
-	number := c.spool.offer(c.topics.Events(e.Camera), func(buf []byte, number uint64) []byte {
+	number := c.spool.offer(c.feed(e.Camera).events, func(buf []byte, number uint64) []byte {
 		return e.appendJSON(buf, c.Device, c.run, number)
 	})
 	return c.run + "-" + strconv.FormatUint(number, 10)

@@ -16,22 +16,42 @@ type slot struct {
 	ledger   *ledger
 
 	mu      sync.Mutex
-	next    []byte // newest message handed over, when waiting
+	next    content // newest message handed over, when waiting
 	waiting bool
-	current []byte // what was last taken; the sender's while flying
-	owed    bool   // current's delivery is not settled
-	flying  bool   // a sender has current
-	listed  bool   // in the lane's ready list
+	current content // what was last taken; the sender's while flying
+	owed    bool    // current's delivery is not settled
+	flying  bool    // a sender has current
+	listed  bool    // in the lane's ready list
 	due     time.Time
+}
+
+// content is a message: its bytes or, because the frame loop has better things to do than to encode, detections that the sender encodes.
+type content struct {
+	bytes      []byte
+	detections Detections
+	device     string // of the detections; empty when bytes are the message
 }
 
 // put replaces the waiting message by what encode appends. It never blocks on I/O.
 func (s *slot) put(encode func([]byte) []byte) {
+	s.replace(func(c *content) { c.bytes = encode(c.bytes[:0]) })
+}
+
+// putDetections replaces the waiting message by a copy of the detections.
+func (s *slot) putDetections(d *Detections, device string) {
+	s.replace(func(c *content) {
+		objects := append(c.detections.Objects[:0], d.Objects...)
+		c.detections, c.device = *d, device
+		c.detections.Objects = objects
+	})
+}
+
+func (s *slot) replace(fill func(*content)) {
 	s.mu.Lock()
 	if s.waiting {
 		s.ledger.drop(1)
 	}
-	s.next = encode(s.next[:0])
+	fill(&s.next)
 	s.waiting = true
 	s.ledger.offer(1)
 	list := !s.flying && !s.listed
@@ -62,7 +82,7 @@ func (s *slot) settle(delivered bool, now time.Time) {
 	s.flying = false
 	s.due = now.Add(s.interval)
 	if !delivered {
-		s.current = slices.Clone(s.current) // paho may still be reading the old one
+		s.current.bytes = slices.Clone(s.current.bytes) // paho may still be reading the old ones
 	}
 	if s.owed {
 		if delivered {
@@ -84,7 +104,7 @@ func (s *slot) settle(delivered bool, now time.Time) {
 // renew lists a retained message again, for a broker that may have forgotten it.
 func (s *slot) renew() {
 	s.mu.Lock()
-	list := s.retain && (s.waiting || s.current != nil) && !s.listed && !s.flying
+	list := s.retain && (s.waiting || s.current.bytes != nil) && !s.listed && !s.flying
 	s.listed = s.listed || list
 	s.mu.Unlock()
 	if list {
@@ -94,15 +114,18 @@ func (s *slot) renew() {
 
 // appendPacket appends current as one QoS 0 PUBLISH packet (MQTT 3.1.1 section 3.3).
 func (s *slot) appendPacket(buf []byte) []byte {
+	if c := &s.current; c.device != "" {
+		c.bytes = c.detections.AppendJSON(c.bytes[:0], c.device)
+	}
 	header := byte(0x30)
 	if s.retain {
 		header |= 1
 	}
 	buf = append(buf, header)
-	buf = binary.AppendUvarint(buf, uint64(2+len(s.topic)+len(s.current)))
+	buf = binary.AppendUvarint(buf, uint64(2+len(s.topic)+len(s.current.bytes)))
 	buf = binary.BigEndian.AppendUint16(buf, uint16(len(s.topic)))
 	buf = append(buf, s.topic...)
-	return append(buf, s.current...)
+	return append(buf, s.current.bytes...)
 }
 
 // lane is the list of slots that wait for one sender.

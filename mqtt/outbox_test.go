@@ -22,7 +22,7 @@ func TestSlotKeepsTheNewest(t *testing.T) {
 	now := time.Now()
 	got, _ := l.take(now)
 	require.Same(t, s, got)
-	assert.Equal(t, "4", string(s.current))
+	assert.Equal(t, "4", string(s.current.bytes))
 	s.put(text("5")) // while 4 is on its way
 	empty, wait := l.take(now)
 	assert.Nil(t, empty, "a slot is sent by one sender at a time")
@@ -30,7 +30,7 @@ func TestSlotKeepsTheNewest(t *testing.T) {
 	s.settle(true, now)
 	assert.Equal(t, Account{Offered: 6, Delivered: 1, Dropped: 4, Queued: 1}, ledger.read())
 	l.take(now)
-	assert.Equal(t, "5", string(s.current))
+	assert.Equal(t, "5", string(s.current.bytes))
 	s.settle(false, now)
 	assert.Equal(t, Account{Offered: 6, Delivered: 1, Dropped: 5}, ledger.read(), "what is not retained is lost with the connection")
 	s.renew()
@@ -50,13 +50,13 @@ func TestRetainedSlotIsSentAgain(t *testing.T) {
 	s.renew()
 	s.renew()
 	l.take(now)
-	assert.Equal(t, "a", string(s.current))
+	assert.Equal(t, "a", string(s.current.bytes))
 	assert.True(t, l.empty())
 	s.settle(true, now)
 	assert.Equal(t, Account{Offered: 1, Delivered: 1}, ledger.read())
 	s.renew()
 	l.take(now)
-	assert.Equal(t, "a", string(s.current))
+	assert.Equal(t, "a", string(s.current.bytes))
 	s.settle(true, now)
 	assert.Equal(t, Account{Offered: 1, Delivered: 1}, ledger.read(), "a repetition is no new message")
 	s.put(text("b"))
@@ -64,7 +64,7 @@ func TestRetainedSlotIsSentAgain(t *testing.T) {
 	s.settle(false, now)
 	s.put(text("c"))
 	l.take(now)
-	assert.Equal(t, "c", string(s.current))
+	assert.Equal(t, "c", string(s.current.bytes))
 	s.settle(true, now)
 	assert.Equal(t, Account{Offered: 3, Delivered: 2, Dropped: 1}, ledger.read())
 }
@@ -87,7 +87,7 @@ func TestRateLimit(t *testing.T) {
 	assert.Equal(t, 700*time.Millisecond, wait)
 	got, _ = l.take(now.Add(time.Second))
 	require.Same(t, limited, got)
-	assert.Equal(t, "3", string(limited.current))
+	assert.Equal(t, "3", string(limited.current.bytes))
 }
 
 func TestSlotsConcurrently(t *testing.T) {
@@ -108,8 +108,8 @@ func TestSlotsConcurrently(t *testing.T) {
 	for finished := false; !finished || !l.empty(); {
 		finished = isClosed(done)
 		if s, _ := l.take(time.Now()); s != nil {
-			require.Less(t, last[s], string(s.current))
-			last[s] = string(s.current)
+			require.Less(t, last[s], string(s.current.bytes))
+			last[s] = string(s.current.bytes)
 			s.settle(true, time.Now())
 		}
 	}
@@ -122,8 +122,21 @@ func TestSlotsConcurrently(t *testing.T) {
 	}
 }
 
+func TestDetectionsAreCopied(t *testing.T) {
+	l := newLane()
+	s := &slot{topic: "t", lane: l, ledger: &ledger{}}
+	d := frame("cam0", 1)
+	want := d.AppendJSON(nil, "gate")
+	s.putDetections(d, "gate")
+	d.Objects[0].Label = "changed"
+	d.Sequence = 2
+	l.take(time.Now())
+	packet := s.appendPacket(nil)
+	assert.Equal(t, string(want), string(packet[len(packet)-len(want):]))
+}
+
 func TestPacketWithLongBody(t *testing.T) {
-	s := &slot{topic: "a/b", current: make([]byte, 300), retain: true}
+	s := &slot{topic: "a/b", current: content{bytes: make([]byte, 300)}, retain: true}
 	packet := s.appendPacket(nil)
 	assert.Equal(t, []byte{0x31, 0xb1, 0x02, 0, 3, 'a', '/', 'b'}, packet[:8])
 	assert.Len(t, packet, 8+300)

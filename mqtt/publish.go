@@ -26,13 +26,39 @@ const (
 	kindDiscovery
 )
 
-// Detections publishes one frame's detections, QoS 0, newest wins. It never blocks and allocates nothing once the camera is known.
-func (c *Client) Detections(d *Detections) {
-	s := c.slot(slotKey{kind: kindDetections, camera: d.Camera})
-	if s == nil {
-		return
+// feed is what a camera publishes per frame, found without a map: its hashing would be half of what a hand-off costs with cold caches.
+type feed struct {
+	camera     string
+	detections *slot
+	events     string // topic
+}
+
+// feed finds or makes the feed of a camera.
+func (c *Client) feed(camera string) feed {
+	c.mu.Lock()
+	for i := range c.feeds {
+		if c.feeds[i].camera == camera {
+			f := c.feeds[i]
+			c.mu.Unlock()
+			return f
+		}
 	}
-	s.put(func(buf []byte) []byte { return d.AppendJSON(buf, c.Device) })
+	c.mu.Unlock()
+	f := feed{camera: camera, detections: c.slot(slotKey{kind: kindDetections, camera: camera}), events: c.topics.Events(camera)}
+	if f.detections != nil {
+		c.mu.Lock()
+		c.feeds = append(c.feeds, f)
+		c.mu.Unlock()
+	}
+	return f
+}
+
+// Detections publishes one frame's detections, QoS 0, newest wins. It copies them, never blocks, and allocates nothing once the camera is
+// known.
+func (c *Client) Detections(d *Detections) {
+	if s := c.feed(d.Camera).detections; s != nil {
+		s.putDetections(d, c.Device)
+	}
 }
 
 // Stats publishes the figures of the last interval with the accounting of this client, QoS 0.

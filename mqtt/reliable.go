@@ -83,15 +83,15 @@ func (s *session) sendReliable() {
 	}
 }
 
-// fill sends what is ready while the window has room. It returns how long until more may be ready, a negative time when that is unknown, and
-// false when the session is over.
+// fill sends what is ready while the window has room. It returns how long until more may be ready, a negative time when that is unknown,
+// and false when the session is over.
 func (r *reliable) fill() (time.Duration, bool) {
 	wait := time.Duration(-1)
 	for len(r.flights) < r.client.Window && !isClosed(r.cease) {
 		now := time.Now()
 		var slot *slot
 		if slot, wait = r.client.reliable.take(now); slot != nil {
-			if !r.send(publication{slot.topic, slot.retain, slot.current}, flight{sent: now, slot: slot}) {
+			if !r.send(publication{slot.topic, slot.retain, slot.current.bytes}, flight{sent: now, slot: slot}) {
 				return 0, false
 			}
 			continue
