@@ -1,6 +1,9 @@
 package telemetry
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Policy lowers the rate of inference before the hardware throttles: it says by how much every camera's interval is to be multiplied. The
 // zero value is off. One goroutine uses it.
@@ -21,7 +24,7 @@ type Policy struct {
 }
 
 // Step takes a reading and returns the factor: 1, 2, 4 and so on up to Most. It doubles while a sensor is within Margin of its limit or
-// the machine throttles already, and halves while every sensor is more than Margin plus Hysteresis below. Without a reading, or with one
+// the machine throttles already for heat or current, and halves while every sensor is more than Margin plus Hysteresis below. Without a reading, or with one
 // that says nothing of temperatures, it stays as it is.
 func (p *Policy) Step(r *Reading) int {
 	p.factor = max(1, p.factor)
@@ -41,7 +44,7 @@ func (p *Policy) Step(r *Reading) int {
 	next := p.factor
 	hottest := r.Hottest(p.Limit)
 	switch {
-	case len(r.Throttled) > 0:
+	case slices.ContainsFunc(r.Throttled, func(s Slowdown) bool { return s.Cause == Heat || s.Cause == OverCurrent }):
 		next = min(most, 2*p.factor)
 	case hottest == nil:
 		return p.factor

@@ -13,14 +13,15 @@ func (r *Reader) cpu() CPU {
 	c := CPU{Load: -1, Average: -1, Hertz: -1, MaxHertz: -1}
 	var busy, total uint64
 	for line := range bytes.Lines(r.contents("/proc/stat")) {
-		if !bytes.HasPrefix(line, []byte("cpu")) {
+		if !bytes.HasPrefix(line, []byte("cpu")) || len(line) < 4 {
 			break
 		}
-		if line[3] != ' ' {
+		switch {
+		case line[3] == ' ':
+			busy, total = ticks(line)
+		case line[3] >= '0' && line[3] <= '9':
 			c.Count++
-			continue
 		}
-		busy, total = ticks(line)
 	}
 	// Counters may go back when a CPU is taken away.
 	if r.total > 0 && total > r.total && busy >= r.busy {
@@ -145,7 +146,7 @@ func (r *Reader) gpus(reading *Reading) {
 			reading.Rails = append(reading.Rails, Rail{Name: name, Watts: d.Power, Volts: -1, Amperes: -1})
 		}
 		for _, what := range d.Throttled {
-			reading.throttled(what + ": " + name)
+			reading.slowed(Cause(what), name)
 		}
 	}
 }

@@ -21,7 +21,7 @@ type Reader struct {
 	// Disk is the folder whose file system is read; "/" when empty.
 	Disk string
 
-	buffer [16 << 10]byte
+	buffer [64 << 10]byte // /proc/stat has a line for each CPU
 
 	// Which files there are; looked for again after a while, because drivers come late at boot.
 	looked time.Time
@@ -50,7 +50,7 @@ func (r *Reader) Read() *Reading {
 	}
 	reading := &Reading{
 		Time: now, CPU: r.cpu(), Memory: r.memory(), EMC: EMC{Load: -1, Hertz: -1, MaxHertz: -1}, Disk: r.disk(),
-		Temperatures: make([]Temperature, 0, len(r.zones)), Rails: make([]Rail, 0, len(r.rails)),
+		Temperatures: make([]Temperature, 0, len(r.zones)), Rails: make([]Rail, 0, len(r.rails)), GPUs: []GPU{},
 	}
 	for i := range r.zones {
 		if celsius, ok := r.temperature(&r.zones[i]); ok {

@@ -2,7 +2,10 @@
 // NVIDIA GPU and on any other Linux. Nothing here runs on the frame path.
 package telemetry
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Reading is a machine at one moment. It does not change once it has been handed out. A number that the machine does not tell is -1; a list
 // may be empty.
@@ -17,8 +20,33 @@ type Reading struct {
 	Disk         Disk          `json:"disk"`
 	// PowerMode is the name of nvpmodel's mode, empty on other machines than Jetsons.
 	PowerMode string `json:"power_mode,omitempty"`
-	// Throttled names what slows the machine down now.
-	Throttled []string `json:"throttled,omitempty"`
+	// Throttled says what slows the machine down now.
+	Throttled []Slowdown `json:"throttled,omitempty"`
+}
+
+// Cause is why hardware runs slower than it could.
+type Cause string
+
+// The causes that can be told apart. PowerCap and PowerBrake are NVML's.
+const (
+	Heat        Cause = "heat"
+	OverCurrent Cause = "over-current"
+	PowerCap    Cause = "power cap"
+	PowerBrake  Cause = "power brake"
+)
+
+// Slowdown is one part that runs slower than it could.
+type Slowdown struct {
+	Cause Cause  `json:"cause"`
+	Part  string `json:"part"` // as the kernel names the cooling device or the rail, or a GPU
+}
+
+// slowed notes a slowdown once: each core may have a cooling device of the same name.
+func (r *Reading) slowed(cause Cause, part string) {
+	s := Slowdown{cause, part}
+	if !slices.Contains(r.Throttled, s) {
+		r.Throttled = append(r.Throttled, s)
+	}
 }
 
 // Temperature is one sensor, in degrees Celsius. Names differ from each other.

@@ -87,7 +87,10 @@ func (r *Reader) temperature(z *zone) (float64, bool) {
 }
 
 // slowdown is a file that tells of throttling when it holds a number over 0.
-type slowdown struct{ path, what string }
+type slowdown struct {
+	path string
+	Slowdown
+}
 
 // findSlowdowns lists the cooling devices that slow a processor down, and over-current alarms. Fans and displays are cooling devices too.
 func (r *Reader) findSlowdowns() {
@@ -96,14 +99,14 @@ func (r *Reader) findSlowdowns() {
 		kind := r.text(folder + "/type")
 		for _, part := range [...]string{"throttle", "cpufreq", "devfreq", "Processor"} {
 			if strings.Contains(kind, part) {
-				r.slows = append(r.slows, slowdown{folder + "/cur_state", "heat: " + kind})
+				r.slows = append(r.slows, slowdown{folder + "/cur_state", Slowdown{Heat, kind}})
 				break
 			}
 		}
 	}
 	for i := range r.rails {
 		for _, alarm := range r.rails[i].alarms {
-			r.slows = append(r.slows, slowdown{alarm, "over-current: " + r.rails[i].name})
+			r.slows = append(r.slows, slowdown{alarm, Slowdown{OverCurrent, r.rails[i].name}})
 		}
 	}
 }
@@ -111,17 +114,7 @@ func (r *Reader) findSlowdowns() {
 func (r *Reader) throttling(reading *Reading) {
 	for _, s := range r.slows {
 		if state, ok := r.number(s.path); ok && state > 0 {
-			reading.throttled(s.what)
+			reading.slowed(s.Cause, s.Part)
 		}
 	}
-}
-
-// throttled notes a reason once: each core has a cooling device of the same name.
-func (r *Reading) throttled(what string) {
-	for _, known := range r.Throttled {
-		if known == what {
-			return
-		}
-	}
-	r.Throttled = append(r.Throttled, what)
 }

@@ -1,0 +1,222 @@
+package telemetry
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// machine unpacks a recorded machine: each line is a path, a tab and the content, in which \n and \0 stand for what they stand for in C.
+func machine(t testing.TB, name string) string {
+	t.Helper()
+	root := t.TempDir()
+	recorded, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(recorded)) {
+		path, content, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		write(t, root, path, strings.NewReplacer(`\n`, "\n", `\0`, "\x00", `\xff`, "\xff", `\xfe`, "\xfe").Replace(content)+"\n")
+	}
+	return root
+}
+
+func write(t testing.TB, root, path, content string) {
+	t.Helper()
+	file := filepath.Join(root, path)
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+}
+
+const noNVML = "/no/such/libnvidia-ml.so.1"
+
+// reader reads a recorded machine without NVML.
+func reader(t testing.TB, root string) *Reader {
+	r := &Reader{Root: root, NVML: noNVML, Disk: "/no/such/folder"}
+	t.Cleanup(r.Close)
+	return r
+}
+
+// nothing is a reading of a machine that tells nothing.
+func nothing() Reading {
+	return Reading{
+		Temperatures: []Temperature{}, Rails: []Rail{}, GPUs: []GPU{}, CPU: CPU{Load: -1, Average: -1, Hertz: -1, MaxHertz: -1},
+		Memory: Memory{-1, -1, -1, -1}, EMC: EMC{-1, -1, -1}, Disk: Disk{-1, -1},
+	}
+}
+
+func TestMachines(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		want func(r *Reading)
+	}{
+		{"orin-nano", func(r *Reading) {
+			r.Temperatures = []Temperature{{"cpu-thermal", 52.062, 99}, {"gpu-thermal", 53.468, 99}, {"tj-thermal", 53.468, 0}}
+			r.Rails = []Rail{{"VDD_IN", 5.08 * 1.25, 5.08, 1.25}, {"VDD_CPU_GPU_CV", 5.072 * 0.5, 5.072, 0.5}}
+			r.GPUs = []GPU{{"GPU", 61.2, 624750000, 306000000, 918000000, -1, -1}}
+			r.CPU = CPU{Count: 6, Load: -1, Average: 1.25, Hertz: 1344000000, MaxHertz: 1728000000, Governor: "schedutil"}
+			r.Memory = Memory{7802024 << 10, 4012344 << 10, 3901008 << 10, 3900000 << 10}
+			r.PowerMode = "25W"
+		}},
+		{"agx-orin", func(r *Reading) {
+			r.Temperatures = []Temperature{{"CPU-therm", 98.5, 97}}
+			r.Rails = []Rail{{"VDD_GPU_SOC", 19.8 * 1.4, 19.8, 1.4}, {"VDD_CPU_CV", 19.8 * 0.72, 19.8, 0.72}, {"VDDQ_VDD2_1V8AO", 19.832 * 0.04, 19.832, 0.04}}
+			r.GPUs = []GPU{{"GPU", 100, -1, -1, -1, -1, -1}}
+			r.Memory = Memory{31270620 << 10, 28012344 << 10, 15635300 << 10, 15635300 << 10}
+			r.EMC = EMC{35, 3199000000, 3199000000}
+			r.PowerMode = "MAXN"
+			r.Throttled = []Slowdown{{Heat, "cpu-throttle-alert"}, {Heat, "cpufreq-cpu0"}, {OverCurrent, "VDD_GPU_SOC"}}
+		}},
+		{"xavier", func(r *Reading) {
+			r.Temperatures = []Temperature{{"AUX-therm", 38.5, 0}, {"AUX-therm 2", -4, 0}}
+			r.Rails = []Rail{{"GPU", 0, 19.08, 0}, {"GPU 2", 19.08 * 0.1, 19.08, 0.1}}
+			r.GPUs = []GPU{{"GPU", 0, 114750000, 114750000, 1377000000, -1, -1}}
+			r.PowerMode = "7" // that the configuration does not name
+		}},
+		{"thor", func(r *Reading) {
+			r.Temperatures = []Temperature{{"soc012-thermal", 41, 0}}
+			r.Rails = []Rail{{"ina238", 24.5, -1, -1}}
+			r.GPUs = []GPU{{"GPU", -1, 1575000000, 315000000, 1575000000, -1, -1}}
+			r.EMC = EMC{-1, 4266000000, 4266000000}
+			r.PowerMode = "120W"
+		}},
+		{"plain-pc", func(r *Reading) {
+			r.Temperatures = []Temperature{
+				{"acpitz", 27.8, 0}, {"x86_pkg_temp", 61, 0}, {"coretemp Package id 0", 61, 80}, {"coretemp Core 0", 59, 80}, {"nvme Composite", 38.85, 0},
+			}
+			r.CPU = CPU{Count: 2, Load: -1, Average: 0.2, Hertz: 2400000000, MaxHertz: 4200000000, Governor: "powersave"}
+			r.Memory = Memory{16303412 << 10, 12012344 << 10, 0, 0}
+			r.Throttled = []Slowdown{{Heat, "Processor"}}
+		}},
+		{"garbage", func(r *Reading) { r.EMC.Hertz = 0 }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			want, got := nothing(), reader(t, machine(t, test.name)).Read()
+			test.want(&want)
+			assert.WithinDuration(t, time.Now(), got.Time, time.Minute)
+			want.Time = got.Time
+			for i := range want.Rails {
+				if i < len(got.Rails) {
+					assert.InDelta(t, want.Rails[i].Watts, got.Rails[i].Watts, 1e-9)
+					want.Rails[i].Watts = got.Rails[i].Watts
+				}
+			}
+			assert.Equal(t, &want, got)
+		})
+	}
+}
+
+func TestEmptyMachine(t *testing.T) {
+	want, got := nothing(), reader(t, t.TempDir()).Read()
+	want.Time = got.Time
+	assert.Equal(t, &want, got)
+}
+
+// This machine, whatever it is: it has memory, processors and a disk.
+func TestThisMachine(t *testing.T) {
+	r := &Reader{}
+	defer r.Close()
+	got := r.Read()
+	assert.Positive(t, got.CPU.Count)
+	assert.Positive(t, got.Memory.Total)
+	assert.Positive(t, got.Memory.Available)
+	assert.Positive(t, got.Disk.Total)
+	assert.GreaterOrEqual(t, got.CPU.Average, 0.0)
+}
+
+func TestUnreadableFiles(t *testing.T) {
+	root := machine(t, "orin-nano")
+	zone := filepath.Join(root, "/sys/class/thermal/thermal_zone0/temp")
+	require.NoError(t, os.Remove(zone))
+	require.NoError(t, os.Mkdir(zone, 0o755)) // reading it fails, for root as well
+	r := reader(t, root)
+	assert.Equal(t, "gpu-thermal", r.Read().Temperatures[0].Name)
+	require.NoError(t, os.RemoveAll(filepath.Join(root, "sys")))
+	got := r.Read()
+	assert.Empty(t, got.Temperatures)
+	assert.Empty(t, got.Rails)
+	assert.Empty(t, got.GPUs)
+}
+
+func TestProcessorLoad(t *testing.T) {
+	root := t.TempDir()
+	r := reader(t, root)
+	for _, step := range []struct {
+		stat string
+		load float64
+	}{
+		{"cpu  100 0 100 800 0 0 0 0\n", -1},
+		{"cpu  150 0 125 900 25 0 0 0\n", 37.5},
+		{"cpu  150 0 125 900 25 0 0 0\n", -1}, // no time has passed
+		{"cpu  10 0 10 90 0 0 0 0\n", -1},     // counters went back
+		{"cpu  20 0 10 90 0 0 0 0\n", 100},
+		{"cpu  x 0 10 90 0 0 0 0\n", -1},
+		{"", -1},
+	} {
+		write(t, root, "/proc/stat", step.stat)
+		assert.Equal(t, step.load, r.Read().CPU.Load, step.stat)
+	}
+}
+
+func TestNewSensorsAreFound(t *testing.T) {
+	root := t.TempDir()
+	r := reader(t, root)
+	assert.Empty(t, r.Read().Temperatures)
+	write(t, root, "/sys/class/thermal/thermal_zone0/type", "late\n")
+	write(t, root, "/sys/class/thermal/thermal_zone0/temp", "40000\n")
+	assert.Empty(t, r.Read().Temperatures)
+	r.looked = time.Now().Add(-lookAgain)
+	assert.Equal(t, []Temperature{{Name: "late", Celsius: 40}}, r.Read().Temperatures)
+}
+
+func TestSensorsAreBounded(t *testing.T) {
+	root := t.TempDir()
+	for i := range 2 * maxSensors {
+		folder := fmt.Sprintf("/sys/class/thermal/thermal_zone%d", i)
+		write(t, root, folder+"/type", "same\n")
+		write(t, root, folder+"/temp", "40000\n")
+	}
+	got := reader(t, root).Read().Temperatures
+	require.Len(t, got, maxSensors)
+	assert.Equal(t, "same 48", got[maxSensors-1].Name)
+}
+
+// A reading every few seconds must not feed the garbage collector: what it allocates is what it hands out, and file names.
+func TestReadAllocatesLittle(t *testing.T) {
+	r := reader(t, machine(t, "orin-nano"))
+	r.Read()
+	allocations := testing.AllocsPerRun(20, func() { r.Read() })
+	t.Log(allocations, "allocations")
+	assert.Less(t, allocations, 200.0)
+}
+
+// FuzzFiles gives the files whose text is parsed anything.
+func FuzzFiles(f *testing.F) {
+	f.Add([]byte("cpu  1 2 3 4\ncpu0 1\n"))
+	f.Add([]byte("MemTotal: 1 kB\n"))
+	f.Add([]byte("< POWER_MODEL ID=1 NAME=X >"))
+	f.Add([]byte("pmode:0001"))
+	f.Add(bytes.Repeat([]byte("cpu"), 40000))
+	root := f.TempDir()
+	files := []string{
+		"/proc/stat", "/proc/meminfo", "/proc/loadavg", "/etc/nvpmodel.conf", "/var/lib/nvpmodel/status", "/etc/nv_tegra_release",
+		"/sys/class/thermal/thermal_zone0/type", "/sys/class/thermal/thermal_zone0/temp", "/sys/devices/gpu.0/load",
+	}
+	write(f, root, "/proc/device-tree/compatible", "nvidia,tegra234")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, file := range files {
+			write(t, root, file, string(data))
+		}
+		r := reader(t, root)
+		for range 2 {
+			got := r.Read()
+			require.LessOrEqual(t, got.CPU.Load, 100.0)
+			require.GreaterOrEqual(t, got.Memory.Total, int64(-1))
+		}
+	})
+}
