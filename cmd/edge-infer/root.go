@@ -35,7 +35,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newDataset(stdout, stderr), newDevices(stdout),
+	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newBench(stdout, stderr), newDataset(stdout, stderr), newDevices(stdout),
 		newConfig(stdout), newVersion(stdout), newBuildPlan(stdout))
 	return root
 }
