@@ -121,7 +121,8 @@ func (m *Model) infos(side string, values []*ValueInfoProto) ([]engine.TensorInf
 			if tensor != nil {
 				what = "a tensor of " + TensorProto_DataType(tensor.GetElemType()).String()
 			}
-			return nil, unsupported(m.Path, fmt.Sprintf("%s %q is %s", side, v.GetName(), what), "only dense tensors of float32, float16, int8, uint8, int32, int64 and bool can cross")
+			return nil, unsupported(m.Path, fmt.Sprintf("%s %q is %s", side, v.GetName(), what),
+				"only dense tensors of float32, float16, int8, uint8, int32, int64 and bool can cross")
 		}
 		info := engine.TensorInfo{Name: v.GetName(), Type: kind}
 		for _, d := range tensor.GetShape().GetDim() {

@@ -21,7 +21,7 @@ func (m *Model) RaiseOpset(to int) error {
 		return nil
 	}
 	if from < OldestOpset || to > 19 {
-		return unsupported(m.Path, fmt.Sprintf("uses opset %d and cannot be raised to %d", from, to), fmt.Sprintf("export the model again with opset=%d", to))
+		return m.refuse(to, "uses opset %d and cannot be raised to %d", from, to)
 	}
 	x := NewIndex(m.Proto.Graph)
 	for _, n := range m.Proto.Graph.Node {
@@ -29,7 +29,7 @@ func (m *Model) RaiseOpset(to int) error {
 			continue
 		}
 		if len(n.Subgraphs()) > 0 {
-			return unsupported(m.Path, fmt.Sprintf("node %q (%s) holds a graph of its own, which cannot be raised to opset %d", n.GetName(), n.GetOpType(), to), fmt.Sprintf("export the model again with opset=%d", to))
+			return m.refuse(to, "node %q (%s) holds a graph of its own, which cannot be raised to opset %d", n.GetName(), n.GetOpType(), to)
 		}
 		if err := m.raise(n, x, from, to); err != nil {
 			return err
@@ -52,6 +52,11 @@ func (m *Model) RaiseOpset(to int) error {
 		m.Proto.IrVersion = &version
 	}
 	return nil
+}
+
+// refuse is the error of a model that its exporter must bring to an opset.
+func (m *Model) refuse(to int, format string, arguments ...any) error {
+	return unsupported(m.Path, fmt.Sprintf(format, arguments...), fmt.Sprintf("export the model again with opset=%d", to))
 }
 
 func (m *Model) raise(n *NodeProto, x *Index, from, to int) error {
@@ -77,13 +82,13 @@ func (m *Model) raise(n *NodeProto, x *Index, from, to int) error {
 		if crosses(13) {
 			at := n.IntOr("axis", 1)
 			if rank := m.rankOf(n.In(0)); at != -1 && at != rank-1 {
-				return unsupported(m.Path, fmt.Sprintf("node %q (%s) over axis %d changes its meaning in opset 13", n.GetName(), n.GetOpType(), at), fmt.Sprintf("export the model again with opset=%d", max(to, 13)))
+				return m.refuse(to, "node %q (%s) over axis %d changes its meaning in opset 13", n.GetName(), n.GetOpType(), at)
 			}
 			n.Remove("axis")
 			n.Attribute = append(n.Attribute, Int("axis", -1))
 		}
 	case "Upsample", "Scatter":
-		return unsupported(m.Path, fmt.Sprintf("node %q uses %s, which left ONNX before opset %d", n.GetName(), n.GetOpType(), to), fmt.Sprintf("export the model again with opset=%d", to))
+		return m.refuse(to, "node %q uses %s, which left ONNX before opset %d", n.GetName(), n.GetOpType(), to)
 	}
 	return nil
 }

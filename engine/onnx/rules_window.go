@@ -111,7 +111,7 @@ func resize(f *inference, n *NodeProto) []Value {
 	} else {
 		copy(result.Shape, x.Shape)
 	}
-	scales := f.scales(n)
+	scales, policy := f.scales(n), string(n.Find("keep_aspect_ratio_policy").GetS())
 	sizes := f.in(n, 3).numbers
 	for k, a := range axes {
 		i, ok := axis(a, x.rank())
@@ -120,7 +120,7 @@ func resize(f *inference, n *NodeProto) []Value {
 		}
 		result.Shape[i] = Unknown
 		switch {
-		case k < len(sizes) && sizes[k] >= 0 && string(n.Find("keep_aspect_ratio_policy").GetS()) != "not_larger" && string(n.Find("keep_aspect_ratio_policy").GetS()) != "not_smaller":
+		case k < len(sizes) && sizes[k] >= 0 && policy != "not_larger" && policy != "not_smaller":
 			result.Shape[i] = sizes[k]
 		case k < len(scales) && x.Shape[i] != Unknown && scales[k] > 0 && scales[k] < math.MaxInt32:
 			result.Shape[i] = int64(math.Floor(float64(x.Shape[i]) * float64(scales[k])))

@@ -123,7 +123,8 @@ func (g *Gate) Judge(ctx context.Context, e engine.Engine) (*Verdict, error) {
 func (v *Verdict) decide() {
 	c := &v.Comparison
 	if c.Reference < LeastBoxes {
-		v.Reasons = append(v.Reasons, fmt.Sprintf("the reference found %d boxes in %d pictures, fewer than %d prove nothing: use pictures of what the model detects", c.Reference, c.Pictures, LeastBoxes))
+		v.Reasons = append(v.Reasons, fmt.Sprintf(
+			"the reference found %d boxes in %d pictures, fewer than %d prove nothing: use pictures of what the model detects", c.Reference, c.Pictures, LeastBoxes))
 	}
 	if c.MatchRate < v.RequiredMatchRate {
 		v.Reasons = append(v.Reasons, fmt.Sprintf("match rate %.4f is under %.4f", c.MatchRate, v.RequiredMatchRate))

@@ -41,7 +41,8 @@ func WritePlot(out io.Writer, title string, curves []Curve, scores []ScorePair) 
 	}
 	panels = append(panels, p)
 	canvas := vgsvg.New(vg.Length(len(panels))*12*vg.Centimeter, 12*vg.Centimeter)
-	tiles := draw.Tiles{Rows: 1, Cols: len(panels), PadX: 0.5 * vg.Centimeter, PadTop: 0.3 * vg.Centimeter, PadBottom: 0.3 * vg.Centimeter, PadLeft: 0.3 * vg.Centimeter, PadRight: 0.3 * vg.Centimeter}
+	const pad = 0.3 * vg.Centimeter
+	tiles := draw.Tiles{Rows: 1, Cols: len(panels), PadX: pad, PadTop: pad, PadBottom: pad, PadLeft: pad, PadRight: pad}
 	for i, c := range plot.Align([][]*plot.Plot{panels}, tiles, draw.New(canvas))[0] {
 		panels[i].Draw(c)
 	}
