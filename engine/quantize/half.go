@@ -50,7 +50,7 @@ var neverHalf = map[string]string{
 	"LayerNormalization": "range of the variance", "GroupNormalization": "range of the variance", "RMSNormalization": "range of the variance",
 	"ReduceSum": "range of the sum", "ReduceMean": "range of the sum", "ReduceProd": "range of the product", "ReduceL1": "range of the sum", "ReduceL2": "range of the sum",
 	"ReduceSumSquare": "range of the sum",
-	"ReduceLogSum": "range of the sum", "ReduceLogSumExp": "range of the sum", "LpNormalization": "range of the sum", "LRN": "range of the sum",
+	"ReduceLogSum":    "range of the sum", "ReduceLogSumExp": "range of the sum", "LpNormalization": "range of the sum", "LRN": "range of the sum",
 }
 
 // ToHalf converts the model in place to float16 tensors and weights, with Cast nodes where float32 and float16 meet. It does not need a GPU or
