@@ -249,14 +249,18 @@ func TestNoAllocationPerFrame(t *testing.T) {
 	notify := make(chan struct{}, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
 	defer camera.pool.Close()
-	p := open(t, newSlowEngine(0, 1), notify, []Sink{discard{}}, Camera{Name: "a", Source: camera})
+	follower := &Follower{Labels: []string{"a", "b", "c", "d", "e", "f"}, Confidence: 0.25}
+	require.NoError(t, follower.Open())
+	p := open(t, newSlowEngine(0, 1), notify, []Sink{discard{}}, Camera{Name: "a", Source: camera, Follower: follower})
 	frame := func() {
 		camera.put(t)
 		require.True(t, p.gather(&p.flights[0]))
 		require.True(t, p.submit(0))
 		p.finish(0)
 	}
-	frame()
+	for range 300 { // paths and tracks reach their full size
+		frame()
+	}
 	require.Zero(t, testing.AllocsPerRun(1000, frame))
 }
 
