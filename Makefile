@@ -11,13 +11,14 @@ export CGO_CPPFLAGS := -I$(root)/cross/shim -I/usr/include/opencv4 -I$(deps)/cud
 export CGO_CFLAGS := -O2 -g0
 export CGO_CXXFLAGS := -std=c++17 -O2 -g0 -DNDEBUG
 # The trampoline libcuda.a of engine/cuda comes first, so that no program needs a driver to start.
-export CGO_LDFLAGS := -L$(deps)/lib -Wl,--as-needed -lopencv_core -lopencv_imgproc -lopencv_imgcodecs -lopencv_videoio
+# go-nvml's functions are looked up when they are called: a gcc that binds at start by default (Ubuntu's) must not.
+export CGO_LDFLAGS := -L$(deps)/lib -Wl,-z,lazy -Wl,--as-needed -lopencv_core -lopencv_imgproc -lopencv_imgcodecs -lopencv_videoio
 export EDGE_INFER_ONNXRUNTIME := $(deps)/onnxruntime/libonnxruntime.so
 tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo check-demo test lint bench clean env ptx ptx-check
+.PHONY: help deps build demo check-demo test lint bench clean env ptx ptx-check release release-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -44,7 +45,7 @@ check-demo: build ## run the demo headless for 20 s and check what it printed
 	bin/edge-infer --camera demo --mqtt-listen 127.0.0.1:0 --duration 20s --json | cross/check-demo
 
 lint: ## gofumpt, go vet, staticcheck, clang-format, shellcheck, generated files
-	@cross/deps build test
+	@cross/deps build test lint
 	@$(MAKE) -s $(deps)/lib/libcuda.a $(tools)/staticcheck-$(STATICCHECK_VERSION) $(tools)/gofumpt-$(GOFUMPT_VERSION)
 	@unformatted=$$($(tools)/gofumpt-$(GOFUMPT_VERSION) -l $$(git ls-files -co --exclude-standard '*.go' ':!*.pb.go')); \
 		[ -z "$$unformatted" ] || { echo "gofumpt -w $$unformatted"; exit 1; }
@@ -57,6 +58,26 @@ lint: ## gofumpt, go vet, staticcheck, clang-format, shellcheck, generated files
 bench: ## the benchmarks that compare in one run
 	@$(MAKE) -s $(deps)/lib/libcuda.a
 	go test -run '^$$' -bench . -benchmem ./...
+
+release: ## static binaries for arm64 and amd64 in bin/release
+	@cross/deps release
+	@for arch in arm64 amd64; do cross/release $$arch bin/release/edge-infer-$$arch || exit 1; done
+
+release-check: release ## check both binaries; the arm64 one runs under qemu with stand-ins for a GPU
+	@cross/deps check
+	cross/release-check
+
+package: release ## Debian packages, archives, bill of materials, licences and checksums in bin/release
+	@cross/deps check
+	@$(MAKE) -s $(tools)/nfpm-$(NFPM_VERSION)
+	@for arch in arm64 amd64; do NFPM=$(tools)/nfpm-$(NFPM_VERSION) cross/package $$arch bin/release || exit 1; done
+	@cd bin/release && sha256sum *.deb *.tar.gz *.json edge-infer-a* >SHA256SUMS
+
+package-check: package ## install, upgrade, remove and purge the packages on a clean Debian
+	cross/package-check
+
+$(tools)/nfpm-%:
+	GOFLAGS= GOBIN=$(tools) go install github.com/goreleaser/nfpm/v2/cmd/nfpm@$* && mv $(tools)/nfpm $@
 
 $(tools)/staticcheck-%:
 	GOFLAGS= GOBIN=$(tools) go install honnef.co/go/tools/cmd/staticcheck@$* && mv $(tools)/staticcheck $@
