@@ -22,17 +22,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mosquitto runs a real broker on a port until the test ends or the returned function kills it.
-func mosquitto(t *testing.T, port int) (kill func()) {
-	broker := exec.Command(tool(t, "mosquitto"), "-p", fmt.Sprint(port))
-	require.NoError(t, broker.Start())
+// serve runs a server until the test ends or the returned function kills it, and waits until its port answers.
+func serve(t *testing.T, port int, program string, arguments ...string) (kill func()) {
+	server := exec.Command(program, arguments...)
+	require.NoError(t, server.Start())
 	ended := make(chan struct{})
 	go func() {
-		_ = broker.Wait()
+		_ = server.Wait()
 		close(ended)
 	}()
 	kill = func() {
-		_ = broker.Process.Kill()
+		_ = server.Process.Kill()
 		<-ended
 	}
 	t.Cleanup(kill)
@@ -44,6 +44,11 @@ func mosquitto(t *testing.T, port int) (kill func()) {
 		return err == nil
 	}, patience, 10*time.Millisecond)
 	return kill
+}
+
+// mosquitto runs a real broker on a port.
+func mosquitto(t *testing.T, port int) (kill func()) {
+	return serve(t, port, tool(t, "mosquitto"), "-p", fmt.Sprint(port))
 }
 
 // subscribe runs mosquitto_sub on everything below the topic; each line is topic and payload.
@@ -315,27 +320,8 @@ func compileRTSPServer(t *testing.T) string {
 }
 
 func startRTSPServer(t *testing.T, program string, port int) (stop func()) {
-	server := exec.Command(program, fmt.Sprint(port), "( videotestsrc is-live=true ! video/x-raw,width=320,height=240,framerate=20/1 ! "+
+	return serve(t, port, program, fmt.Sprint(port), "( videotestsrc is-live=true ! video/x-raw,width=320,height=240,framerate=20/1 ! "+
 		"x264enc tune=zerolatency speed-preset=ultrafast key-int-max=10 ! rtph264pay name=pay0 pt=96 )")
-	require.NoError(t, server.Start())
-	ended := make(chan struct{})
-	go func() {
-		_ = server.Wait()
-		close(ended)
-	}()
-	stop = func() {
-		_ = server.Process.Kill()
-		<-ended
-	}
-	t.Cleanup(stop)
-	require.Eventually(t, func() bool {
-		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err == nil
-	}, patience, 10*time.Millisecond)
-	return stop
 }
 
 func TestPartsAreCountedAtTheDemoLine(t *testing.T) {

@@ -139,8 +139,17 @@ func compare(t testing.TB, im engine.Image, in engine.PictureInput) (worst, shar
 func TestLetterboxEqualsOpenCV(t *testing.T) {
 	t.Logf("instruction set %s", preprocess.InstructionSet())
 	sizes := []struct{ width, height, inputWidth, inputHeight int }{
-		{1920, 1080, 640, 640}, {1280, 720, 640, 640}, {640, 480, 640, 640}, {640, 640, 640, 640}, {320, 240, 640, 640},
-		{100, 1000, 320, 320}, {1000, 36, 320, 320}, {2, 2, 64, 64}, {34, 18, 416, 416}, {642, 482, 416, 320}, {1280, 1280, 640, 640},
+		{1920, 1080, 640, 640},
+		{1280, 720, 640, 640},
+		{640, 480, 640, 640},
+		{640, 640, 640, 640},
+		{320, 240, 640, 640},
+		{100, 1000, 320, 320},
+		{1000, 36, 320, 320},
+		{2, 2, 64, 64},
+		{34, 18, 416, 416},
+		{642, 482, 416, 320},
+		{1280, 1280, 640, 640},
 	}
 	for _, format := range formats {
 		for _, size := range sizes {
