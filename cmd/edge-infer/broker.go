@@ -36,6 +36,19 @@ func subscribeCommand(address, device string) string {
 	return fmt.Sprintf("mosquitto_sub -h %s -p %s -v -t '%s/%s/#'", host, port, mqtt.DefaultRoot, device)
 }
 
+// passwordFile is what is configured, else the credential mqtt-password that systemd hands over when it holds anything.
+func passwordFile(configured string) string {
+	credentials := os.Getenv("CREDENTIALS_DIRECTORY")
+	if configured != "" || credentials == "" {
+		return configured
+	}
+	path := filepath.Join(credentials, "mqtt-password")
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		return ""
+	}
+	return path
+}
+
 // spoolDirectory is where events wait for a broker that is away: what is configured, else the state directory that systemd gives, else the
 // user's. Empty keeps them in memory.
 func spoolDirectory(configured, device string) string {

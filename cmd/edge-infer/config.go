@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/mqtt"
 )
 
 func newConfig(stdout io.Writer) *cobra.Command {
@@ -39,8 +42,53 @@ func newConfig(stdout io.Writer) *cobra.Command {
 				return err
 			},
 		})
+	command.AddCommand(newForget(stdout))
 	return command
 }
+
+// newForget takes a decommissioned device off its broker.
+func newForget(stdout io.Writer) *cobra.Command {
+	var f runFlags
+	command := &cobra.Command{
+		Use: "forget-discovery", Short: "Remove a decommissioned device's retained messages and Home Assistant entities from its broker", Args: noArguments,
+		Long: `Connects to the broker that --mqtt or the configuration names and clears every retained message of the device and its Home Assistant
+discovery. Stop the device's daemon first, or it publishes them again.
+
+  edge-infer config forget-discovery --mqtt tcp://broker:1883 --name gate`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			f.cameras = []string{"demo"} // no camera is opened
+			c, err := f.configuration(command.Flags())
+			if err != nil {
+				return err
+			}
+			if len(c.MQTT.Brokers()) == 0 {
+				return usagef("forget-discovery needs a broker, give --mqtt tcp://host:1883")
+			}
+			client := newClient(c, c.MQTT.Brokers())
+			client.DiscoveryPrefix = discoveryPrefix
+			client.Spool = mqtt.Spool{}
+			if err := client.Open(); err != nil {
+				return err
+			}
+			defer client.Close()
+			ctx, cancel := context.WithTimeout(command.Context(), forgetLimit)
+			defer cancel()
+			cleared, err := client.Forget(ctx)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(stdout, "%s: %d retained messages removed\n", c.Device, cleared)
+			return err
+		},
+	}
+	flags := command.Flags()
+	config.Flags(config.Default(), flags)
+	flags.StringVar(&f.file, "config", "", "YAML file; edge-infer config defaults prints one")
+	return command
+}
+
+// forgetLimit is how long a broker may take to name everything it retains.
+const forgetLimit = 30 * time.Second
 
 // exactly wants n arguments and names what they are.
 func exactly(n int, what string) cobra.PositionalArgs {

@@ -183,14 +183,10 @@ func (d *daemon) openMQTT() error {
 	if len(brokers) == 0 {
 		return nil
 	}
-	client := &mqtt.Client{
-		Device: d.config.Device, Brokers: brokers, User: m.User, PasswordFile: m.PasswordFile,
-		TLS:    mqtt.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key, Insecure: m.Insecure},
-		Spool:  mqtt.Spool{Directory: spoolDirectory(m.Spool, d.config.Device)},
-		Logger: d.logger,
-	}
+	client := newClient(d.config, brokers)
+	client.Logger = d.logger
 	if m.Discovery {
-		client.DiscoveryPrefix = "homeassistant"
+		client.DiscoveryPrefix = discoveryPrefix
 	}
 	if m.Control {
 		client.Controller = controller{d}
@@ -200,6 +196,19 @@ func (d *daemon) openMQTT() error {
 	}
 	d.client = client
 	return nil
+}
+
+// discoveryPrefix is where Home Assistant looks for devices.
+const discoveryPrefix = "homeassistant"
+
+// newClient makes the MQTT client that c describes.
+func newClient(c *config.Config, brokers []string) *mqtt.Client {
+	m := &c.MQTT
+	return &mqtt.Client{
+		Device: c.Device, Brokers: brokers, User: m.User, PasswordFile: passwordFile(m.PasswordFile),
+		TLS:   mqtt.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key, Insecure: m.Insecure},
+		Spool: mqtt.Spool{Directory: spoolDirectory(m.Spool, c.Device)},
+	}
 }
 
 // newMember makes the camera that c describes. A file or directory gives every frame and waits for the network, unless it is to loop: then it

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/textproto"
+	"os"
 	"os/exec"
 	"strings"
 	"sync/atomic"
@@ -340,4 +341,31 @@ func TestPartsAreCountedAtTheDemoLine(t *testing.T) {
 	seen = append(seen, until(t, received, "edge-infer/gate/cam0/line/belt")...)
 	require.NotEmpty(t, payloads(seen, "edge-infer/gate/cam0/count/all"))
 	require.NoError(t, p.stop(syscall.SIGTERM))
+}
+
+func TestADeviceIsForgotten(t *testing.T) {
+	port := freePort(t)
+	mosquitto(t, port)
+	broker := fmt.Sprintf("tcp://127.0.0.1:%d", port)
+	p := start(t, "--camera", "demo?width=320&height=240", "--mqtt", broker, "--name", "gate", "--json")
+	until(t, subscribe(t, port, "#"), "homeassistant/device/edge-infer-gate/config")
+	require.NoError(t, p.stop(syscall.SIGTERM))
+	output, err := command(t, "config", "forget-discovery", "--mqtt", broker, "--name", "gate").CombinedOutput()
+	require.NoError(t, err, string(output))
+	require.Regexp(t, `^gate: \d+ retained messages removed\n$`, string(output))
+	left := exec.Command(tool(t, "mosquitto_sub"), "-h", "127.0.0.1", "-p", fmt.Sprint(port), "-t", "#", "-W", "1")
+	nothing, _ := left.Output() // it ends by its time limit, which is an error to it
+	require.Empty(t, string(nothing))
+}
+
+func TestThePasswordOfACredential(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("CREDENTIALS_DIRECTORY", folder)
+	require.Empty(t, passwordFile(""))
+	path := folder + "/mqtt-password"
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.Empty(t, passwordFile(""), "an empty credential is none")
+	require.NoError(t, os.WriteFile(path, []byte("secret"), 0o600))
+	require.Equal(t, path, passwordFile(""))
+	require.Equal(t, "/other", passwordFile("/other"))
 }
