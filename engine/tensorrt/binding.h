@@ -124,7 +124,7 @@ class Binding final : public Family {
     bool enqueue(void* context, void* stream) const override { return call<bool>(context, Context::enqueueV3, stream); }
     void setProfiler(void* context, void* profiler) const override {
         call<void>(context, Context::setProfiler, profiler);
-        call<void>(context, Context::setEnqueueEmitsProfile, profiler == nullptr);
+        call<void>(context, Context::setEnqueueEmitsProfile, false);
     }
     bool reportToProfiler(void* context) const override { return call<bool>(context, Context::reportToProfiler); }
 

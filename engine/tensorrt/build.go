@@ -33,8 +33,8 @@ type BuildOptions struct {
 	Precision engine.Precision `json:"precision"`
 	// StronglyTyped takes every type from the model, also before TensorRT 11.
 	StronglyTyped bool `json:"strongly_typed,omitempty"`
-	// Batch is for inputs that leave their first dimension open; Width and Height for a picture input that leaves its sides open. Shapes
-	// overrides both for the inputs it names.
+	// Batch is for inputs that leave their first dimension open; Width and Height for a picture input that leaves its sides open, by default
+	// the metadata's or engine.DefaultSide. Shapes overrides both for the inputs it names.
 	Batch         Range        `json:"batch"`
 	Width, Height int          `json:",omitempty"`
 	Shapes        []ShapeRange `json:"shapes,omitempty"`
@@ -49,11 +49,15 @@ type BuildOptions struct {
 	HardwareCompatible bool `json:"hardware_compatible,omitempty"`
 	// Detailed keeps layer names and tactics in the plan for Engine.Layers and Engine.Profile.
 	Detailed bool `json:"detailed,omitempty"`
-	// TimingCache is a file of kernel timings, read when it exists and written after the build; it makes the next build faster.
+	// TimingCache is a file of kernel timings, read when it exists and written after the build; it makes the next build faster. Child.Build
+	// into a Cache keeps one there unless another is named.
 	TimingCache string      `json:"timing_cache,omitempty"`
 	Calibration Calibration `json:"calibration"`
 	// Log gets TensorRT's messages; nil for none.
 	Log *slog.Logger `json:"-"`
+
+	// timings is the folder where TimingCache is when it is not named.
+	timings *Cache
 }
 
 // Range of a dimension: the least, what the plan is tuned for, the most. Zeros stand for 1, Min and Opt.
@@ -125,8 +129,9 @@ type buildKey struct {
 
 // key is what the plan of these options is kept under on that device and release.
 func (o *BuildOptions) key(version Version, facts cuda.Facts) (Key, error) {
+	width, height := o.sides()
 	build := buildKey{
-		Precision: o.resolve(version, facts), StronglyTyped: o.StronglyTyped, Batch: o.Batch.complete(), Width: o.Width, Height: o.Height,
+		Precision: o.resolve(version, facts), StronglyTyped: o.StronglyTyped, Batch: o.Batch.complete(), Width: width, Height: height,
 		Shapes: o.Shapes, Workspace: o.Workspace, Level: -1, DLA: -1, VersionCompatible: o.VersionCompatible,
 		HardwareCompatible: o.HardwareCompatible, Detailed: o.Detailed, MinMax: o.Calibration.MinMax,
 	}
@@ -145,6 +150,17 @@ func (o *BuildOptions) key(version Version, facts cuda.Facts) (Key, error) {
 	return Key{
 		Model: sha256.Sum256(o.Model), TensorRT: version.String(), Architecture: facts.ComputeCapability(), GPU: facts.Name, Build: build,
 	}, nil
+}
+
+// sides are what a picture input that leaves them open is built for.
+func (o *BuildOptions) sides() (width, height int) {
+	switch {
+	case o.Width > 0 && o.Height > 0:
+		return o.Width, o.Height
+	case o.Metadata.Width > 0 && o.Metadata.Height > 0:
+		return o.Metadata.Width, o.Metadata.Height
+	}
+	return engine.DefaultSide, engine.DefaultSide
 }
 
 // resolve turns Auto into what is built: FP16 where the GPU computes it at more than the rate of FP32, that is everywhere from 5.3 on
@@ -193,8 +209,8 @@ const pollInterval = 100 * time.Millisecond
 // progress may be nil and is called from Build's goroutine. Cancelling works from TensorRT 9 on; before, Build returns only when
 // TensorRT is done. Errors hold TensorRT's own words.
 func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (*Plan, error) {
-	if len(options.Model) == 0 {
-		return nil, refuse("build", engine.ErrUnsupported, "name an .onnx file", "the model is empty")
+	if err := checkModel(options.Model); err != nil {
+		return nil, err
 	}
 	device, err := cuda.Open(options.Device)
 	if err != nil {
@@ -208,6 +224,11 @@ func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (
 	key, err := options.key(library.Version, device.Facts())
 	if err != nil {
 		return nil, err
+	}
+	if options.TimingCache == "" && options.timings != nil {
+		if options.TimingCache, err = options.timings.timingFile(library.Version, device.Facts()); err != nil {
+			return nil, err
+		}
 	}
 	c, err := options.c(key.Build)
 	if err != nil {
@@ -308,7 +329,7 @@ func (o *BuildOptions) c(key buildKey) (*C.ei_build_options, error) {
 		c.detailed, c.minmax = flag(o.Detailed), flag(o.Calibration.MinMax)
 		c.level, c.dla, c.workspace = C.int(key.Level), C.int(key.DLA), C.size_t(o.Workspace)
 		c.batch = [3]C.int64_t{C.int64_t(key.Batch.Min), C.int64_t(key.Batch.Opt), C.int64_t(key.Batch.Max)}
-		c.height, c.width = C.int64_t(o.Height), C.int64_t(o.Width)
+		c.height, c.width = C.int64_t(key.Height), C.int64_t(key.Width)
 		c.shapes = C.int(len(o.Shapes))
 		for i := range o.Shapes {
 			if err := o.Shapes[i].fill(&c.shape[i]); err != nil {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
 // CacheFolder is where plans are kept unless Options.Cache says otherwise: $CACHE_DIRECTORY of a systemd unit, else
@@ -27,10 +28,18 @@ func CacheFolder() (string, error) {
 	return filepath.Join(folder, "edge-infer"), nil
 }
 
-// Cache is a folder of plans, one file for each combination of model, device, release and build options. Several processes may use it:
-// files appear complete or not at all.
+// Cache is a folder of plans, one file for each combination of model, device, release and build options; the zero value is CacheFolder.
+// Several processes may use it: files appear complete or not at all.
 type Cache struct {
 	Folder string
+}
+
+// folder is where the files are.
+func (c Cache) folder() (string, error) {
+	if c.Folder != "" {
+		return c.Folder, nil
+	}
+	return CacheFolder()
 }
 
 // Key names a plan: everything that decides what TensorRT would build. Two keys that are equal stand for interchangeable plans.
@@ -39,18 +48,21 @@ type Key struct {
 	TensorRT     string            `json:"tensorrt"`
 	Architecture string            `json:"architecture"`
 	GPU          string            `json:"gpu"`
-	Driver       string            `json:"driver,omitempty"`
 	Build        buildKey          `json:"build"`
 }
 
 // file is the plan's place. The first bytes of the model's hash lead, so that a person sees which plans belong together.
 func (c Cache) file(k Key) (string, error) {
+	folder, err := c.folder()
+	if err != nil {
+		return "", err
+	}
 	text, err := json.Marshal(k)
 	if err != nil {
 		return "", fmt.Errorf("cache key: %w", err)
 	}
 	sum := sha256.Sum256(text)
-	return filepath.Join(c.Folder, hex.EncodeToString(k.Model[:4])+"-"+hex.EncodeToString(sum[:16])+".plan"), nil
+	return filepath.Join(folder, hex.EncodeToString(k.Model[:4])+"-"+hex.EncodeToString(sum[:16])+".plan"), nil
 }
 
 // Load returns the plan file kept under the key. ok is false when there is none. A file that cannot be used gives the reason as an error
@@ -80,6 +92,18 @@ func (c Cache) Store(k Key, file []byte) (string, error) {
 		return "", err
 	}
 	return path, replaceFile(path, file)
+}
+
+// timingFile is where builds of one release on one GPU architecture share their kernel timings.
+func (c Cache) timingFile(version Version, facts cuda.Facts) (string, error) {
+	folder, err := c.folder()
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", writeFailure(folder, 0, err)
+	}
+	return filepath.Join(folder, fmt.Sprintf("timing-%s-%s.cache", version, facts.ComputeCapability())), nil
 }
 
 // Remove deletes a plan that TensorRT refused.

@@ -11,14 +11,12 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
 // Child builds plans in a process of its own, so that the kernel's out-of-memory killer, a crash of the library and the memory that a build
@@ -285,6 +283,10 @@ func ServeBuild(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 func (r *request) serve(ctx context.Context, answers *answerWriter) answer {
+	cache := Cache{Folder: r.Cache}
+	if r.Output == "" {
+		r.Options.timings = &cache
+	}
 	plan, err := Build(ctx, r.Options, func(p Progress) {
 		if answers.write(answer{Progress: &p}) != nil {
 			return // the parent is gone; the end of the input stops the build
@@ -297,7 +299,7 @@ func (r *request) serve(ctx context.Context, answers *answerWriter) answer {
 	if path != "" {
 		err = replaceFile(path, plan.File)
 	} else {
-		path, err = Cache{Folder: r.Cache}.Store(plan.Key, plan.File)
+		path, err = cache.Store(plan.Key, plan.File)
 	}
 	if err != nil {
 		return answer{Error: pack(err)}
@@ -367,8 +369,3 @@ func (l *answerLog) Handle(_ context.Context, r slog.Record) error {
 
 func (l *answerLog) WithAttrs([]slog.Attr) slog.Handler { return l }
 func (l *answerLog) WithGroup(string) slog.Handler      { return l }
-
-// TimingCacheFile is where builds of one release on one GPU architecture share their kernel timings.
-func (c Cache) TimingCacheFile(version Version, facts cuda.Facts) string {
-	return filepath.Join(c.Folder, fmt.Sprintf("timing-%s-%s.cache", version, facts.ComputeCapability()))
-}

@@ -33,7 +33,8 @@ type Engine struct {
 	device  *cuda.Device
 	kernels *kernels
 	handle  *C.ei_engine
-	mapped  bool
+	mapped  bool // the letterbox reads pictures in place
+	shared  bool // inputs, outputs and candidates stay in place too
 	tensors []C.ei_tensor
 	slots   []*slot
 
@@ -61,7 +62,7 @@ func (e *Engine) load(o *Options) error {
 	if e.device, err = cuda.Open(o.Device); err != nil {
 		return err
 	}
-	build := o.buildOptions()
+	build := o.BuildOptions()
 	if e.library, err = OpenLibrary(build.Library); err != nil {
 		return err
 	}
@@ -101,13 +102,7 @@ func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale fun
 	if err != nil {
 		return nil, nil, err
 	}
-	cache := o.Cache
-	if cache.Folder == "" {
-		if cache.Folder, err = CacheFolder(); err != nil {
-			return nil, nil, err
-		}
-	}
-	file, ok, err := cache.Load(key)
+	file, ok, err := o.Cache.Load(key)
 	if err != nil {
 		e.log.Warn("plan of the cache is not usable", "reason", err)
 	}
@@ -118,7 +113,7 @@ func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale fun
 			Hint:    "run edge-infer build, or let the daemon build it",
 		}
 	}
-	return file, func() error { return cache.Remove(key) }, nil
+	return file, func() error { return o.Cache.Remove(key) }, nil
 }
 
 func (e *Engine) deserialize(o *Options, build *BuildOptions, facts PlanFacts, plan []byte) error {
@@ -208,8 +203,9 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 	}
 	why := ""
 	e.mapped, why = chooseMemory(o.Memory, device)
+	e.shared = e.mapped && device.Integrated
 	m.Reason = fmt.Sprintf("TensorRT %s on %s, %s", m.BackendVersion, m.Device, why)
-	e.log.Info("engine memory", "mapped", e.mapped, "reason", why)
+	e.log.Info("engine memory", "pictures_in_place", e.mapped, "tensors_in_place", e.shared, "reason", why)
 	e.model = m
 	return nil
 }
@@ -217,14 +213,16 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 // chooseMemory decides once how pictures and tensors travel, and says why.
 func chooseMemory(wanted MemoryMode, device cuda.Facts) (mapped bool, why string) {
 	switch {
-	case wanted == MemoryMapped:
-		return true, "mapped memory as asked for"
 	case wanted == MemoryCopy:
 		return false, "copies as asked for"
-	case device.ZeroCopy():
+	case wanted == MemoryMapped:
+		return true, "mapped memory as asked for"
+	case !device.MapsHostMemory:
+		return false, "copies because the GPU cannot map host memory"
+	case device.Integrated:
 		return true, "mapped memory because the GPU shares the machine's memory"
 	}
-	return false, "copies because the GPU has memory of its own"
+	return true, "pictures read in mapped memory, tensors copied because the GPU has memory of its own"
 }
 
 func (e *Engine) openSlots(o *Options) error {

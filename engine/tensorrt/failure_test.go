@@ -2,6 +2,7 @@ package tensorrt_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -61,7 +62,11 @@ func TestBuildFailures(t *testing.T) {
 					"(export the model with operators that this TensorRT release supports, or run it with --engine onnxruntime)",
 			},
 			{
-				name: "not a model", change: func(o *tensorrt.BuildOptions) { o.Model = []byte("\x08\x09 truncated") }, kind: engine.ErrUnsupported,
+				name: "truncated", change: func(o *tensorrt.BuildOptions) { o.Model = o.Model[:len(o.Model)-9] }, kind: engine.ErrUnsupported,
+				want: fmt.Sprintf("tensorrt build: damaged ONNX file: the end is missing of field 2 at byte 2 of %d (copy or export the model again)", len(small(nil))-9),
+			},
+			{
+				name: "not a model", change: func(o *tensorrt.BuildOptions) { o.Model = []byte("\x08\x09\x12\x02no") }, kind: engine.ErrUnsupported,
 				want: "tensorrt build: ONNX model refused: ModelImporter.cpp: Failed to parse ONNX model " +
 					"(export the model with operators that this TensorRT release supports, or run it with --engine onnxruntime)",
 			},
@@ -234,7 +239,7 @@ func TestRunFailures(t *testing.T) {
 					"(open the engine again; if it recurs, check dmesg for NVRM or nvgpu lines)",
 			},
 			{
-				name: "wait", cuda: "fail=cuEventSynchronize:719", want: "tensorrt wait: run the network: CUDA error 719: launch failed " +
+				name: "wait", cuda: "fail=cuEventQuery:719", want: "tensorrt wait: run the network: CUDA error 719: launch failed " +
 					"(open the engine again; if it recurs, check dmesg for NVRM or nvgpu lines)",
 			},
 		} {
@@ -320,10 +325,13 @@ func TestMemoryChoiceIsLogged(t *testing.T) {
 		mode tensorrt.MemoryMode
 		want string
 	}{
-		{"integrated=1", tensorrt.MemoryAuto, `mapped=true reason="mapped memory because the GPU shares the machine's memory"`},
-		{"integrated=0", tensorrt.MemoryAuto, `mapped=false reason="copies because the GPU has memory of its own"`},
-		{"integrated=0", tensorrt.MemoryMapped, `mapped=true reason="mapped memory as asked for"`},
-		{"integrated=1", tensorrt.MemoryCopy, `mapped=false reason="copies as asked for"`},
+		{"integrated=1", tensorrt.MemoryAuto, `in_place=true tensors_in_place=true reason="mapped memory because the GPU shares the machine's memory"`},
+		{
+			"integrated=0", tensorrt.MemoryAuto,
+			`in_place=true tensors_in_place=false reason="pictures read in mapped memory, tensors copied because the GPU has memory of its own"`,
+		},
+		{"integrated=0", tensorrt.MemoryMapped, `in_place=true tensors_in_place=false reason="mapped memory as asked for"`},
+		{"integrated=1", tensorrt.MemoryCopy, `in_place=false tensors_in_place=false reason="copies as asked for"`},
 	} {
 		t.Setenv("FAKE_CUDA", test.cuda)
 		log, text := logger()

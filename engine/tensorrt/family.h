@@ -85,6 +85,7 @@ class Family {
     virtual bool setAllocator(void* context, const char* name, void* allocator) const = 0;
     virtual int32_t inferShapes(void* context, int32_t capacity, const char** names) const = 0;
     virtual bool enqueue(void* context, void* stream) const = 0;
+    // setProfiler is for good: see profile in runtime.cc. Times come with reportToProfiler.
     virtual void setProfiler(void* context, void* profiler) const = 0;
     virtual bool reportToProfiler(void* context) const = 0;
 

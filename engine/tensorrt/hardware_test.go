@@ -183,10 +183,11 @@ var variants = []struct {
 	name   string
 	change func(*tensorrt.Options)
 }{
-	{"copy graph spin", func(o *tensorrt.Options) { o.Memory, o.Spin = tensorrt.MemoryCopy, true }},
-	{"copy graph block", func(o *tensorrt.Options) { o.Memory = tensorrt.MemoryCopy }},
-	{"copy plain spin", func(o *tensorrt.Options) { o.Memory, o.Spin, o.NoGraph = tensorrt.MemoryCopy, true, true }},
-	{"mapped graph spin", func(o *tensorrt.Options) { o.Memory, o.Spin = tensorrt.MemoryMapped, true }},
+	{"copy graph spin", func(o *tensorrt.Options) { o.Memory, o.Wait = tensorrt.MemoryCopy, tensorrt.WaitSpin }},
+	{"mapped graph block", func(o *tensorrt.Options) { o.Wait = tensorrt.WaitBlock }},
+	{"mapped graph adapt", func(*tensorrt.Options) {}},
+	{"copy plain spin", func(o *tensorrt.Options) { o.Memory, o.Wait, o.NoGraph = tensorrt.MemoryCopy, tensorrt.WaitSpin, true }},
+	{"mapped graph spin", func(o *tensorrt.Options) { o.Memory, o.Wait = tensorrt.MemoryMapped, tensorrt.WaitSpin }},
 }
 
 func openPlan(t testing.TB, library, plan string, change func(*tensorrt.Options)) *tensorrt.Engine {
@@ -349,48 +350,50 @@ func TestHardwareFloor(t *testing.T) {
 	for _, path := range models(t) {
 		name := strings.TrimSuffix(filepath.Base(path), ".onnx")
 		for _, precision := range precisions() {
-			t.Run(name+"/"+string(precision), func(t *testing.T) {
-				plan := hardwarePlan(t, library, plans, path, precision, 1)
-				file, err := os.ReadFile(plan)
-				require.NoError(t, err)
-				_, raw, err := tensorrt.ReadPlan(file)
-				require.NoError(t, err)
-				rawPath := filepath.Join(folder, "raw.plan")
-				require.NoError(t, os.WriteFile(rawPath, raw, 0o600))
-				libraries, err := filepath.Glob(filepath.Join(library, "libnvinfer.so*"))
-				require.NoError(t, err)
-				e := openPlan(t, library, plan, func(o *tensorrt.Options) { o.Memory, o.Spin = tensorrt.MemoryCopy, true })
-				images := ring(t, e)
-				length := measurement()
-				var ratios, added []float64
-				for range 3 {
-					var floors, ours []report
-					for _, which := range "ABBA" {
-						if which == 'B' {
-							ours = append(ours, run(t, e, images, length))
-							continue
+			for _, wait := range []tensorrt.WaitMode{tensorrt.WaitSpin, tensorrt.WaitAuto} {
+				t.Run(name+"/"+string(precision)+"/"+string(wait), func(t *testing.T) {
+					plan := hardwarePlan(t, library, plans, path, precision, 1)
+					file, err := os.ReadFile(plan)
+					require.NoError(t, err)
+					_, raw, err := tensorrt.ReadPlan(file)
+					require.NoError(t, err)
+					rawPath := filepath.Join(folder, "raw.plan")
+					require.NoError(t, os.WriteFile(rawPath, raw, 0o600))
+					libraries, err := filepath.Glob(filepath.Join(library, "libnvinfer.so*"))
+					require.NoError(t, err)
+					e := openPlan(t, library, plan, func(o *tensorrt.Options) { o.Wait = wait })
+					images := ring(t, e)
+					length := measurement()
+					var ratios, added []float64
+					for range 3 {
+						var floors, ours []report
+						for _, which := range "ABBA" {
+							if which == 'B' {
+								ours = append(ours, run(t, e, images, length))
+								continue
+							}
+							command := exec.CommandContext(t.Context(), floor, libraries[0], rawPath, kernels, "1920", "1080", fmt.Sprint(length.Seconds()), "mapped", "confidence=0.25")
+							output, err := command.Output()
+							require.NoError(t, err)
+							var r report
+							require.NoError(t, json.Unmarshal(output, &r))
+							floors = append(floors, r)
 						}
-						command := exec.CommandContext(t.Context(), floor, libraries[0], rawPath, kernels, "1920", "1080", fmt.Sprint(length.Seconds()), "confidence=0.25")
-						output, err := command.Output()
-						require.NoError(t, err)
-						var r report
-						require.NoError(t, json.Unmarshal(output, &r))
-						floors = append(floors, r)
+						sum := func(reports []report, key string) float64 {
+							return reports[0][key].(float64) + reports[1][key].(float64)
+						}
+						ratios = append(ratios, sum(ours, "frames_per_second")/sum(floors, "frames_per_second"))
+						added = append(added, (sum(ours, "latency_us_p50")-sum(floors, "latency_us_p50"))/2)
+						report{"what": "floor round", "model": name, "precision": precision, "wait": wait, "floor": floors, "engine": ours}.print()
 					}
-					sum := func(reports []report, key string) float64 {
-						return reports[0][key].(float64) + reports[1][key].(float64)
-					}
-					ratios = append(ratios, sum(ours, "frames_per_second")/sum(floors, "frames_per_second"))
-					added = append(added, (sum(ours, "latency_us_p50")-sum(floors, "latency_us_p50"))/2)
-					report{"what": "floor round", "model": name, "precision": precision, "floor": floors, "engine": ours}.print()
-				}
-				slices.Sort(ratios)
-				slices.Sort(added)
-				report{
-					"what": "floor ratio", "model": name, "precision": precision, "tensorrt": e.Model().BackendVersion, "throughput_ratio_median": ratios[1],
-					"throughput_ratio_worst": ratios[0], "added_latency_us_p50_median": added[1],
-				}.print()
-			})
+					slices.Sort(ratios)
+					slices.Sort(added)
+					report{
+						"what": "floor ratio", "wait": wait, "model": name, "precision": precision, "tensorrt": e.Model().BackendVersion, "throughput_ratio_median": ratios[1],
+						"throughput_ratio_worst": ratios[0], "added_latency_us_p50_median": added[1],
+					}.print()
+				})
+			}
 		}
 	}
 }
@@ -405,7 +408,7 @@ func TestHardwareBatches(t *testing.T) {
 			plan := hardwarePlan(t, library, plans, path, engine.FP16, batch)
 			for _, slots := range []int{1, 2, 4} {
 				e := openPlan(t, library, plan, func(o *tensorrt.Options) {
-					o.Slots, o.Memory, o.MaxBatch, o.Spin = slots, tensorrt.MemoryMapped, batch, true
+					o.Slots, o.MaxBatch = slots, batch
 				})
 				images := make([]engine.Image, batch)
 				side := e.Model().Height

@@ -95,7 +95,7 @@ func (e *Engine) newCandidates(r *C.ei_request) (*candidates, error) {
 	clear(c.host.Data)
 	list := c.host.Address
 	f := &r.filter
-	if !e.mapped {
+	if !e.shared {
 		if c.device, err = e.device.Alloc(bytes); err != nil {
 			return c, err
 		}

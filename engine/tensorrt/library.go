@@ -67,7 +67,7 @@ type Attempt struct {
 // packages, and the places where JetPack and NVIDIA's archives put it. The CUDA driver must have been opened before (cuda.Open). Without
 // any library the error is engine.ErrUnavailable and holds each attempt's reason.
 func OpenLibrary(options LibraryOptions) (*Library, error) {
-	library, attempts := search(options, searchPaths(options.Path, os.Getenv))
+	library, attempts := Search(options)
 	if library != nil {
 		return library, nil
 	}
@@ -79,6 +79,11 @@ func OpenLibrary(options LibraryOptions) (*Library, error) {
 	}
 	return nil, refuse("open", engine.ErrUnavailable, "install TensorRT (on a Jetson: apt install nvidia-jetpack) or set "+LibraryEnvironment+" to its folder",
 		"no usable TensorRT library: %s", strings.Join(reasons, "; "))
+}
+
+// Search is OpenLibrary for who wants to know of every library that was tried before the one that was taken. The library is nil when none was.
+func Search(options LibraryOptions) (*Library, []Attempt) {
+	return search(options, searchPaths(options.Path, os.Getenv))
 }
 
 func search(options LibraryOptions, paths []string) (*Library, []Attempt) {

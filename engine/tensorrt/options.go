@@ -1,5 +1,8 @@
 package tensorrt
 
+// #include "shim.h"
+import "C"
+
 import (
 	"log/slog"
 
@@ -10,13 +13,39 @@ import (
 type MemoryMode string
 
 const (
-	// MemoryAuto maps host memory on integrated GPUs, where a copy would only move bytes within the same memory, and copies on others.
+	// MemoryAuto is MemoryMapped, or MemoryCopy on a GPU that cannot map host memory.
 	MemoryAuto MemoryMode = ""
-	// MemoryMapped lets kernels and TensorRT read and write pinned host memory in place.
+	// MemoryMapped has the letterbox read pictures in pinned host memory, where the camera left them: only the lines that the picture's new size
+	// needs cross the bus. On an integrated GPU, where a copy would only move bytes within the same memory, the network's inputs
+	// and outputs stay in place too; on others they are copied asynchronously on the slot's stream, because a network reads its
+	// inputs more than once.
 	MemoryMapped MemoryMode = "mapped"
-	// MemoryCopy copies pinned host memory to device memory and results back, asynchronously on the slot's stream.
+	// MemoryCopy copies pictures too, asynchronously on the slot's stream.
 	MemoryCopy MemoryMode = "copy"
 )
+
+// WaitMode is how Wait passes the time.
+type WaitMode string
+
+const (
+	// WaitAuto sleeps while the request certainly takes and is busy for the rest, some 100 microseconds.
+	WaitAuto WaitMode = ""
+	// WaitSpin is busy all the time: the least latency, at the price of a CPU core for as long as the GPU works.
+	WaitSpin WaitMode = "spin"
+	// WaitBlock sleeps until the GPU's interrupt: the least CPU time, some 50 to 300 microseconds later.
+	WaitBlock WaitMode = "block"
+)
+
+// c is the shim's number.
+func (w WaitMode) c() C.int {
+	switch w {
+	case WaitSpin:
+		return C.EI_WAIT_SPIN
+	case WaitBlock:
+		return C.EI_WAIT_BLOCK
+	}
+	return C.EI_WAIT_ADAPT
+}
 
 // Options opens an engine: those of every backend and TensorRT's own. The zero value of each field asks for the default.
 type Options struct {
@@ -32,16 +61,16 @@ type Options struct {
 	Memory MemoryMode
 	// NoGraph enqueues each step of a frame instead of replaying a CUDA graph.
 	NoGraph bool
-	// Spin waits busily: some 20 to 50 microseconds sooner, at the price of a CPU core for as long as the GPU works.
-	Spin bool
+	// Wait chooses between latency and CPU time.
+	Wait WaitMode
 	// HostCode lets version-compatible plans run the code that they carry. Leave it off for plans from elsewhere.
 	HostCode bool
 	// Log gets what was chosen and why, and TensorRT's messages; nil for slog.Default.
 	Log *slog.Logger
 }
 
-// buildOptions completes Build from the fields of every backend.
-func (o *Options) buildOptions() BuildOptions {
+// BuildOptions are the options that build the plan which Open looks for in the cache.
+func (o *Options) BuildOptions() BuildOptions {
 	b := o.Build
 	b.Model, b.Device = o.Bytes, o.Device
 	if o.Path != "" {
@@ -56,12 +85,6 @@ func (o *Options) buildOptions() BuildOptions {
 	b.Metadata = b.Metadata.Override(o.Metadata)
 	if o.MaxBatch > 0 {
 		b.Batch.Max = o.MaxBatch
-	}
-	if b.Width == 0 && b.Height == 0 {
-		b.Width, b.Height = b.Metadata.Width, b.Metadata.Height
-	}
-	if b.Width == 0 && b.Height == 0 {
-		b.Width, b.Height = engine.DefaultSide, engine.DefaultSide
 	}
 	return b
 }

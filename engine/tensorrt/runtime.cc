@@ -1,4 +1,7 @@
 // Plans that run: an engine with its tensors, and slots, each one execution context with its stream, memory and CUDA graphs.
+#include <sys/prctl.h>
+#include <time.h>
+
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -144,6 +147,7 @@ struct ei_slot {
     ei_cuda_stream stream;
     ei_cuda_event begun, prepared, finished;
     bool inFlight, graphs;
+    int64_t expected;                    // nanoseconds that a request takes at least, 0 before the first
     ei::Dims64 current[EI_MAX_TENSORS];  // what the context was told and answered
     ei::Dims64 ran[EI_MAX_TENSORS];      // shapes of the request in flight
     ei::Growing growing[EI_MAX_TENSORS];
@@ -309,7 +313,7 @@ int openSlot(ei_slot* s, ei_error* error) {
     CUDA(cuStreamCreate(&s->stream, kNonBlocking), "create a stream");
     CUDA(cuEventCreate(&s->begun, 0), "create an event");
     CUDA(cuEventCreate(&s->prepared, 0), "create an event");
-    CUDA(cuEventCreate(&s->finished, s->options.spin ? 0 : kBlockingSync), "create an event");
+    CUDA(cuEventCreate(&s->finished, s->options.wait == EI_WAIT_SPIN ? 0 : kBlockingSync), "create an event");
     if (s->options.profile > 0) {
         if (!family.setProfile(s->context, s->options.profile, s->stream)) {
             return refused(library, error, EI_TENSORRT, "optimization profile %d", s->options.profile);
@@ -319,7 +323,7 @@ int openSlot(ei_slot* s, ei_error* error) {
     bool shaped = false;  // shape tensors decide output shapes; their values come with the first request
     for (int i = 0; i < s->engine->count; i++) {
         const ei_tensor& t = s->engine->tensor[i];
-        s->current[i].rank = -1;
+        s->current[i].rank = s->ran[i].rank = -1;
         if (!t.input) continue;
         Dims64 largest{t.rank, {}};
         memcpy(largest.d, t.max, sizeof(largest.d));
@@ -495,16 +499,44 @@ int collect(ei_slot* s, ei_error* error) {
     return EI_OK;
 }
 
+// sleepUntil wakes up within some 60 microseconds after that time.
+void sleepUntil(int64_t nanoseconds) {
+    // A thread's timers may be late by 50 microseconds unless it asks for better; Go moves the caller between threads.
+    prctl(PR_SET_TIMERSLACK, 1);
+    const timespec until = {nanoseconds / 1000000000, nanoseconds % 1000000000};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+}
+
+// pass waits for the end of the request. It learns how long requests take at least: a shorter one counts at once, longer ones slowly.
+int pass(ei_slot* s) {
+    constexpr int64_t kWorthSleeping = 100000, kWakeUp = 60000, kPatience = 2000000;
+    int code = cuEventQuery(s->finished);
+    if (s->options.wait == EI_WAIT_BLOCK) return code == EI_CUDA_NOT_READY ? cuEventSynchronize(s->finished) : code;
+    const int64_t submitted = s->request.submitted;
+    if (code != EI_CUDA_NOT_READY) {
+        const int64_t taken = now() - submitted;
+        if (taken < s->expected) s->expected = taken;
+        return code;
+    }
+    if (s->options.wait == EI_WAIT_ADAPT) {
+        const int64_t sure = s->expected - s->expected / 16 - kWakeUp;
+        if (submitted + sure - now() > kWorthSleeping) sleepUntil(submitted + sure);
+    }
+    const int64_t begun = now();
+    for (int spins = 0; (code = cuEventQuery(s->finished)) == EI_CUDA_NOT_READY; spins++) {
+        if (s->options.wait == EI_WAIT_ADAPT && spins % 16 == 15 && now() - begun > kPatience) {
+            code = cuEventSynchronize(s->finished);
+            break;
+        }
+    }
+    const int64_t taken = now() - submitted;
+    s->expected = taken < s->expected || s->expected == 0 ? taken : s->expected + (taken - s->expected) / 16;
+    return code;
+}
+
 int wait(ei_slot* s, ei_error* error) {
     CUDA(ei_cuda_use(s->engine->context), "use the context");
-    if (s->options.spin) {
-        int code;
-        while ((code = cuEventQuery(s->finished)) == EI_CUDA_NOT_READY) {
-        }
-        CUDA(code, "run the network");
-    } else {
-        CUDA(cuEventSynchronize(s->finished), "run the network");
-    }
+    CUDA(pass(s), "run the network");
     ei_request& r = s->request;
     r.done = now();
     float milliseconds = 0;
@@ -524,27 +556,54 @@ void forget(ei_slot* s) {
     }
 }
 
+// profileOn runs the network of the slot's last request on a context made for the purpose.
+int profileOn(ei_slot* s, void* context, Lines* lines, const Adapter& profiler, ei_error* error) {
+    ei_library* library = s->engine->library;
+    const Family& family = *library->family;
+    if (s->options.profile > 0 && !family.setProfile(context, s->options.profile, s->stream)) {
+        return refused(library, error, EI_TENSORRT, "optimization profile %d", s->options.profile);
+    }
+    for (int i = 0; i < s->engine->count; i++) {
+        const ei_tensor& t = s->engine->tensor[i];
+        const ei_io& io = s->request.io[i];
+        if (t.input && !family.setShape(context, t.name, s->ran[i])) return refused(library, error, EI_SHAPE, "input %s", t.name);
+        const bool bound = s->unsized[i] ? family.setAllocator(context, t.name, s->growing[i].adapter.object)
+                                         : family.setAddress(context, t.name, t.host ? io.host : reinterpret_cast<void*>(io.device));
+        if (!bound) return refused(library, error, EI_TENSORRT, "tensor %s", t.name);
+    }
+    family.setProfiler(context, profiler.object);
+    for (int run = 0; run < 2; run++) {  // the first one settles the context's resources
+        lines->text.used = 0;
+        if (!family.enqueue(context, s->stream)) return refused(library, error, EI_TENSORRT, "enqueue");
+        CUDA(cuStreamSynchronize(s->stream), "run the network");
+        if (!family.reportToProfiler(context)) return refused(library, error, EI_TENSORRT, "no layer times");
+    }
+    return EI_OK;
+}
+
+// profile uses a context of its own: one that has had a profiler keeps calling it, also after setProfiler(nullptr).
 size_t profile(ei_slot* s, char* text, size_t size, ei_error* error) {
     ei_library* library = s->engine->library;
     Lines lines({text, size, 0});
-    Adapter adapter = library->family->profiler(&lines);
-    if (adapter.object == nullptr) {
-        fail(error, EI_MEMORY, "out of memory");
+    if (s->ran[0].rank < 0) {
+        fail(error, EI_ARGUMENT, "the slot has not run a request yet");
         return 0;
     }
-    const auto run = [&]() -> int {
-        CUDA(ei_cuda_use(s->engine->context), "use the context");
-        forget(s);  // a profiled context settles its resources anew
-        library->family->setProfiler(s->context, adapter.object);
-        if (const int code = enqueue(s, nullptr, error)) return code;
-        CUDA(cuStreamSynchronize(s->stream), "run the network");
-        if (!library->family->reportToProfiler(s->context)) return refused(library, error, EI_TENSORRT, "no layer times");
-        return EI_OK;
-    };
+    if (const int code = ei_cuda_use(s->engine->context)) {
+        driver(error, code, "use the context");
+        return 0;
+    }
     library->log.mark();
-    const int code = run();
-    library->family->setProfiler(s->context, nullptr);
-    adapter.drop();
+    Adapter profiler = library->family->profiler(&lines);
+    void* context = library->family->createContext(s->engine->engine);
+    int code = EI_MEMORY;
+    if (profiler.object == nullptr || context == nullptr) {
+        refused(library, error, code, "no execution context");
+    } else {
+        code = profileOn(s, context, &lines, profiler, error);
+    }
+    destroy(context);
+    profiler.drop();
     return code == EI_OK ? lines.text.used : 0;
 }
 

@@ -140,10 +140,14 @@ typedef struct ei_request {
     char graph_refusal[256];
 } ei_request;
 
+// ei_wait is how ei_slot_wait passes the time. EI_WAIT_ADAPT sleeps for as long as requests of this slot have been known to take at least
+// and waits busily for the rest, EI_WAIT_SPIN is always busy, EI_WAIT_BLOCK leaves it to the driver's interrupt.
+enum ei_wait { EI_WAIT_ADAPT = 0, EI_WAIT_SPIN = 1, EI_WAIT_BLOCK = 2 };
+
 typedef struct ei_slot_options {
     int mapped;   // 1: inputs and outputs in mapped host memory, 0: device memory and copies
     int graph;    // 1: replay CUDA graphs
-    int spin;     // 1: wait busily
+    int wait;     // one of ei_wait
     int profile;  // optimization profile
     int picture;  // index of the input that the letterbox writes, -1 for none
     int discard;  // 1: outputs of pictures stay on the device, where the filter reads them
@@ -154,8 +158,8 @@ int ei_slot_open(ei_engine *engine, const ei_slot_options *options, ei_slot **sl
 int ei_slot_submit(ei_slot *slot, ei_error *error);
 // ei_slot_wait blocks until the request is done and fills the outputs' shapes.
 int ei_slot_wait(ei_slot *slot, ei_error *error);
-// ei_slot_profile runs the slot's last request once more, layer by layer, and writes lines "<milliseconds> <layer>\n". It returns the
-// length it needs, or 0 with the error filled.
+// ei_slot_profile runs the network of the slot's last request again, layer by layer, and writes lines "<milliseconds> <layer>\n". It
+// returns the length it needs, or 0 with the error filled.
 size_t ei_slot_profile(ei_slot *slot, char *text, size_t size, ei_error *error);
 void ei_slot_close(ei_slot *slot);
 

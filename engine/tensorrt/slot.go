@@ -34,7 +34,7 @@ type slot struct {
 func (e *Engine) openSlot(o *Options) (*slot, error) {
 	s := &slot{engine: e}
 	options := C.ei_slot_options{
-		mapped: flag(e.mapped), graph: flag(!o.NoGraph), spin: flag(o.Spin), profile: C.int(o.Profile), picture: -1,
+		mapped: flag(e.shared), graph: flag(!o.NoGraph), wait: o.Wait.c(), profile: C.int(o.Profile), picture: -1,
 	}
 	filtered := false
 	if e.model.Width > 0 {
@@ -330,10 +330,8 @@ func (s *slot) collect() {
 		Submitted: int64(r.submitted), Done: int64(r.done), Preprocess: int64(r.preprocess), Inference: int64(r.inference),
 	}
 	s.result.Outputs, s.result.Candidates, s.result.Truncated = s.outputs[:0], nil, 0
-	if s.list != nil {
-		if r.pictures > 0 {
-			s.result.Candidates, s.result.Truncated = s.list.collect(s.rows[:r.pictures])
-		}
+	if s.list != nil && r.pictures > 0 {
+		s.result.Candidates, s.result.Truncated = s.list.collect(s.rows[:r.pictures])
 		return
 	}
 	n := 0

@@ -1,24 +1,34 @@
 package tensorrt_test
 
 import (
+	"encoding/binary"
+	"math"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/enginetest"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
 func TestContract(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
 		for _, variant := range []struct {
-			name   string
-			change func(*tensorrt.Options)
+			name, cuda string
+			change     func(*tensorrt.Options)
 		}{
-			{"copies and graphs", func(*tensorrt.Options) {}},
-			{"mapped and spinning, no graphs", func(o *tensorrt.Options) { o.Memory, o.Spin, o.NoGraph = tensorrt.MemoryMapped, true, true }},
-			{"mapped and graphs", func(o *tensorrt.Options) { o.Memory = tensorrt.MemoryMapped }},
+			{"pictures in place, graphs", "", func(*tensorrt.Options) {}},
+			{"copies, blocking", "", func(o *tensorrt.Options) { o.Memory, o.Wait = tensorrt.MemoryCopy, tensorrt.WaitBlock }},
+			{"all in place, spinning, no graphs", "integrated=1", func(o *tensorrt.Options) {
+				o.Memory, o.Wait, o.NoGraph = tensorrt.MemoryMapped, tensorrt.WaitSpin, true
+			}},
+			{"all in place, graphs", "integrated=1", func(*tensorrt.Options) {}},
 		} {
 			t.Run(variant.name, func(t *testing.T) {
+				t.Setenv("FAKE_CUDA", variant.cuda)
 				enginetest.Run(t, enginetest.Backend{
 					SmallTypes: true, FreeSides: true,
 					Open: func(o engine.Options) (engine.Engine, error) {
@@ -50,4 +60,93 @@ func openONNX(t testing.TB, version int, o tensorrt.Options) (engine.Engine, err
 	}
 	o.Bytes, o.Library = plan.File, libraries[version]
 	return o.Open()
+}
+
+func TestOutputOfUnknownSize(t *testing.T) {
+	eachVersion(t, func(t *testing.T, version int) {
+		options := enginetest.Network(t, "varying")
+		e, err := openONNX(t, version, tensorrt.Options{Options: options, Log: quiet})
+		require.NoError(t, err)
+		defer e.Close()
+		for _, values := range [][]float32{{1, 0, 2, 0, 0, 3, 0, 4}, {0, 0, 0, 0, 0, 0, 0, 0}, {1, 1, 1, 1, 1, 1, 1, 1}} {
+			data := []byte{}
+			want := []byte{}
+			for i, v := range values {
+				data = append(data, floatBytes(v)...)
+				if v != 0 {
+					want = binary.LittleEndian.AppendUint64(want, uint64(i))
+				}
+			}
+			require.NoError(t, e.SubmitTensors(0, []engine.Tensor{{Name: "x", Type: engine.Float32, Shape: []int64{8}, Data: data}}))
+			result, err := e.Wait(0)
+			require.NoError(t, err)
+			require.Equal(t, []int64{1, int64(len(want) / 8)}, result.Outputs[0].Shape)
+			require.Equal(t, want, append([]byte{}, result.Outputs[0].Data...))
+		}
+	})
+}
+
+func TestCandidatesOfTheDevice(t *testing.T) {
+	eachVersion(t, func(t *testing.T, version int) {
+		model := fake.Model{
+			Network: "head", Operators: []string{"Conv"},
+			Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{-1, 3, 64, 96}}},
+			Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{-1, 7, 126}}},
+		}
+		plan := buildSmall(t, version, func(o *tensorrt.BuildOptions) { o.Model = model.Bytes() })
+		for _, cuda := range []string{"", "integrated=1"} {
+			t.Setenv("FAKE_CUDA", cuda)
+			e, err := open(t, version, plan, func(o *tensorrt.Options) { o.Confidence = 0.905 })
+			require.NoError(t, err)
+			im := engine.Image{Data: make([]byte, 3*32*32), Width: 32, Height: 32, Stride: 96, Format: engine.BGR}
+			for n := 1; n <= 4; n++ {
+				for range 3 {
+					require.NoError(t, e.Submit(0, []engine.Image{im, im, im, im}[:n]))
+					result, err := e.Wait(0)
+					require.NoError(t, err)
+					require.Empty(t, result.Outputs)
+					require.Len(t, result.Candidates, n)
+					for _, rows := range result.Candidates {
+						require.Len(t, rows, 10*engine.CandidateFields)
+						for i := range 10 { // scores fall by a hundredth from anchor to anchor, whose classes alternate
+							row := rows[6*i : 6*i+6]
+							a := int(math.Round(float64(100 * (1 - row[4]))))
+							require.InDeltaSlice(t, []float32{float32(6 + a), float32(6 + a), float32(14 + a), float32(14 + a)}, row[:4], 1e-3)
+							require.EqualValues(t, a%3, row[5])
+						}
+					}
+				}
+			}
+			// A request of tensors brings the whole output.
+			tensor := engine.Tensor{Name: "images", Type: engine.Float32, Shape: []int64{1, 3, 64, 96}, Data: make([]byte, 4*3*64*96)}
+			require.NoError(t, e.SubmitTensors(1, []engine.Tensor{tensor}))
+			result, err := e.Wait(1)
+			require.NoError(t, err)
+			require.Nil(t, result.Candidates)
+			require.Equal(t, []int64{1, 7, 126}, result.Outputs[0].Shape)
+			require.InDelta(t, 10, result.Outputs[0].Float32s()[0], 0)
+		}
+	})
+}
+
+func TestProfileAndLayers(t *testing.T) {
+	eachVersion(t, func(t *testing.T, version int) {
+		opened, err := open(t, version, buildSmall(t, version, func(o *tensorrt.BuildOptions) { o.Detailed = true }), nil)
+		require.NoError(t, err)
+		e := opened.(*tensorrt.Engine)
+		_, err = e.Profile(0)
+		require.EqualError(t, err, "tensorrt profile: the slot has not run a request yet")
+		im := engine.Image{Data: make([]byte, 3*32*32), Width: 32, Height: 32, Stride: 96, Format: engine.BGR}
+		for range 3 {
+			require.NoError(t, e.Submit(0, []engine.Image{im}))
+			_, err = e.Wait(0)
+			require.NoError(t, err)
+			layers, err := e.Profile(0)
+			require.NoError(t, err)
+			require.Equal(t, []tensorrt.LayerTime{{Layer: "Conv", Time: 250 * time.Microsecond}, {Layer: "Relu", Time: 250 * time.Microsecond}}, layers)
+		}
+		text, err := e.Layers()
+		require.NoError(t, err)
+		require.Equal(t, `{"Layers": 2}`, text)
+	})
 }

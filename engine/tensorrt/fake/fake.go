@@ -3,6 +3,7 @@ package fake
 
 import (
 	"embed"
+	"encoding/binary"
 	"fmt"
 	"io/fs"
 	"os"
@@ -102,7 +103,7 @@ var typeNumbers = map[engine.DataType]int{
 	engine.Float32: 0, engine.Float16: 1, engine.Int8: 2, engine.Int32: 3, engine.Bool: 4, engine.Uint8: 5, engine.Int64: 8,
 }
 
-// Bytes writes the text.
+// Bytes writes the text as the producer name of an otherwise empty ONNX file.
 func (m Model) Bytes() []byte {
 	var text strings.Builder
 	fmt.Fprintf(&text, "FAKEMODEL\nnetwork %s\n", m.Network)
@@ -120,5 +121,7 @@ func (m Model) Bytes() []byte {
 	}
 	write("input", m.Inputs)
 	write("output", m.Outputs)
-	return []byte(text.String())
+	file := []byte{1<<3 | 0, 8, 2<<3 | 2} // ir_version 8, then the name
+	file = binary.AppendUvarint(file, uint64(text.Len()))
+	return append(file, text.String()...)
 }

@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
 
     Slot slots[kSlots];
     for (Slot& s : slots) {
-        const ei_slot_options options = {mapped, graph, 1, 0, input, filtered};
+        const ei_slot_options options = {0, graph, EI_WAIT_SPIN, 0, input, filtered};
         if (ei_slot_open(engine, &options, &s.slot, &s.request, &error) != 0) die("slot", error);
         check(cuMemAlloc_v2(&s.staging, bytes), "staging");
         if (!filtered) continue;
@@ -173,11 +173,8 @@ int main(int argc, char** argv) {
         ei_cuda_pointer list = 0;
         f.list_bytes = 256 + sizeof(float) * kCapacity * kFields;
         check(cuMemHostAlloc(&host, f.list_bytes, 3), "list");
-        check(cuMemHostGetDevicePointer_v2(&list, host, 0), "list");
-        if (!mapped) {
-            check(cuMemAlloc_v2(&list, f.list_bytes), "list");
-            f.list_host = host;
-        }
+        check(cuMemAlloc_v2(&list, f.list_bytes), "list");
+        f.list_host = host;
         f.enabled = 1;
         f.clear = f.list = list;
         f.clear_words = 1;

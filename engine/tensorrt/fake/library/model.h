@@ -1,4 +1,4 @@
-// The networks that the fake TensorRT runs, and the text that stands for an ONNX file:
+// The networks that the fake TensorRT runs, and the text in an ONNX file's producer name that describes one:
 //
 //     FAKEMODEL
 //     network NAME          what it computes: picture, tensors, eight, busy, varying, head, anything else averages
@@ -51,7 +51,8 @@ inline Shape readShape(std::istringstream& in) {
 // readModel gives the reason in why when the text is no model.
 inline Model readModel(const std::string& source, std::string* why) {
     Model model;
-    std::istringstream lines(source);
+    const size_t begin = source.find("FAKEMODEL\n");  // after what makes it an ONNX file
+    std::istringstream lines(begin == std::string::npos ? source : source.substr(begin));
     std::string line;
     if (!std::getline(lines, line) || line != "FAKEMODEL") {
         *why = "ModelImporter.cpp: Failed to parse ONNX model";

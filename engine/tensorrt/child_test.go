@@ -1,0 +1,328 @@
+package tensorrt_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
+)
+
+func child(t testing.TB, environment ...string) tensorrt.Child {
+	program, err := os.Executable()
+	require.NoError(t, err)
+	return tensorrt.Child{Command: []string{program}, Environment: append(environment, childEnvironment+"=1")}
+}
+
+func TestChildBuilds(t *testing.T) {
+	eachVersion(t, func(t *testing.T, version int) {
+		cache := tensorrt.Cache{Folder: t.TempDir()}
+		o := buildOptions(version, small(nil))
+		o.Metadata = engine.Metadata{Labels: []string{"bolt"}}
+		log, text := logger()
+		o.Log = log
+		var last tensorrt.Progress
+		built, err := child(t, "FAKE_TRT=slow:2").Build(t.Context(), o, "", cache, func(p tensorrt.Progress) { last = p })
+		require.NoError(t, err)
+		require.Equal(t, cache.Folder, filepath.Dir(built.Path))
+		require.Equal(t, []string{"bolt"}, built.Facts.Metadata.Labels)
+		require.Contains(t, text(), "a warning of the fake library")
+		if version >= 100000 {
+			require.Equal(t, "Building Engine", last.Phase)
+			require.Equal(t, 10, last.Steps)
+			require.Positive(t, last.Step)
+			require.Positive(t, last.Elapsed)
+		}
+
+		// Open finds the plan by the model.
+		options := tensorrt.Options{
+			Options: engine.Options{Path: "small.onnx", Bytes: o.Model, Library: libraries[version], MaxBatch: 4}, Cache: cache, Log: quiet,
+		}
+		e, err := options.Open()
+		require.NoError(t, err)
+		require.Equal(t, []string{"bolt"}, e.Model().Metadata.Labels)
+		require.NoError(t, e.Close())
+
+		// Anything that changes the plan changes its place.
+		for _, change := range []func(*tensorrt.Options){
+			func(o *tensorrt.Options) { o.MaxBatch = 3 },
+			func(o *tensorrt.Options) { o.Precision = engine.FP32 },
+			func(o *tensorrt.Options) { o.Build.Workspace = 1 << 20 },
+			func(o *tensorrt.Options) { o.Build.Level = new(int) },
+			func(o *tensorrt.Options) { o.Bytes = small(func(m *fake.Model) { m.Operators = nil }) },
+		} {
+			other := options
+			change(&other)
+			_, err := other.Open()
+			require.ErrorIs(t, err, tensorrt.ErrNoPlan)
+		}
+
+		// A damaged file is no plan, and says so in the log.
+		file, err := os.ReadFile(built.Path)
+		require.NoError(t, err)
+		file[len(file)-1] ^= 1
+		require.NoError(t, os.WriteFile(built.Path, file, 0o600))
+		options.Log = log
+		_, err = options.Open()
+		require.ErrorIs(t, err, tensorrt.ErrNoPlan)
+		require.Contains(t, text(), "checksum of the plan file does not fit: it is damaged or incomplete")
+
+		// A plan that TensorRT refuses is removed from the cache.
+		_, err = child(t).Build(t.Context(), o, "", cache, nil)
+		require.NoError(t, err)
+		script(t, "deserialize")
+		_, err = options.Open()
+		require.ErrorIs(t, err, tensorrt.ErrNoPlan)
+		require.ErrorIs(t, err, engine.ErrPlanMismatch)
+		require.NoFileExists(t, built.Path)
+	})
+}
+
+func TestChildToFile(t *testing.T) {
+	output := filepath.Join(t.TempDir(), "a", "b.plan")
+	built, err := child(t).Build(t.Context(), buildOptions(100300, small(nil)), output, tensorrt.Cache{}, nil)
+	require.NoError(t, err)
+	require.Equal(t, output, built.Path)
+	info, err := os.Stat(output)
+	require.NoError(t, err)
+	require.Equal(t, info.Size(), built.Bytes)
+	entries, err := os.ReadDir(filepath.Dir(output))
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "no partial file is left")
+
+	_, err = child(t).Build(t.Context(), buildOptions(100300, small(nil)), "/proc/none/x.plan", tensorrt.Cache{}, nil)
+	require.ErrorContains(t, err, "tensorrt write: /proc/none/x.plan: mkdir /proc/none: no such file or directory")
+}
+
+func TestChildFailures(t *testing.T) {
+	o := buildOptions(100300, small(func(m *fake.Model) { m.Operators = []string{"UnsupportedSpline"} }))
+	_, err := child(t).Build(t.Context(), o, "", tensorrt.Cache{Folder: t.TempDir()}, nil)
+	require.ErrorIs(t, err, engine.ErrUnsupported)
+	require.ErrorContains(t, err, "operator UnsupportedSpline of node 0")
+
+	o = buildOptions(100300, small(nil))
+	_, err = child(t, "FAKE_TRT=build-crash").Build(t.Context(), o, "", tensorrt.Cache{Folder: t.TempDir()}, nil)
+	require.EqualError(t, err, "tensorrt build: the build process was killed, most likely because memory ran out "+
+		"(close other programs, add swap, or lower --workspace, --batch or --opt-level)")
+
+	_, err = tensorrt.Child{Command: []string{"/none"}}.Build(t.Context(), o, "", tensorrt.Cache{}, nil)
+	require.EqualError(t, err, "tensorrt build: build process: fork/exec /none: no such file or directory")
+	_, err = tensorrt.Child{Command: []string{"sh", "-c", "cat >/dev/null & echo trouble >&2; exit 3"}}.Build(t.Context(), o, "", tensorrt.Cache{}, nil)
+	require.EqualError(t, err, "tensorrt build: the build process ended without an answer: exit status 3 (its last words: trouble)")
+	_, err = tensorrt.Child{Command: []string{"echo", "hello"}}.Build(t.Context(), o, "", tensorrt.Cache{}, nil)
+	require.ErrorContains(t, err, `build process: invalid character 'h' looking for beginning of value in "hello"`)
+}
+
+func TestChildIsCancelled(t *testing.T) {
+	eachVersion(t, func(t *testing.T, version int) {
+		folder := t.TempDir()
+		ctx, cancel := context.WithCancel(t.Context())
+		begun := time.Now()
+		_, err := child(t, "FAKE_TRT=slow").Build(ctx, buildOptions(version, small(nil)), "", tensorrt.Cache{Folder: folder}, func(tensorrt.Progress) { cancel() })
+		require.ErrorContains(t, err, "tensorrt build: cancelled: ")
+		assert.Less(t, time.Since(begun), 30*time.Second)
+		entries, err := os.ReadDir(folder)
+		require.NoError(t, err)
+		require.Empty(t, entries)
+	})
+}
+
+func TestBuildIsCancelled(t *testing.T) {
+	script(t, "slow")
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := tensorrt.Build(ctx, buildOptions(100300, small(nil)), func(tensorrt.Progress) { cancel() })
+	require.EqualError(t, err, "tensorrt build: cancelled: context canceled")
+}
+
+func TestServeBuildRefusesNoise(t *testing.T) {
+	for _, test := range []struct{ in, want string }{
+		{"", "build request: EOF"},
+		{"{}", "build request: EOF"},
+		{"x\n", "build request: invalid character 'x' looking for beginning of value"},
+		{`{"model_bytes": -1}` + "\n", "build request: model of -1 bytes"},
+		{`{"model_bytes": 1099511627776}` + "\n", "build request: model of 1099511627776 bytes"},
+		{`{"model_bytes": 9}` + "\nshort", "build request: 5 of 9 bytes of the model: EOF"},
+	} {
+		var out bytes.Buffer
+		require.ErrorContains(t, tensorrt.ServeBuild(t.Context(), strings.NewReader(test.in), &out), test.want)
+		var answer struct {
+			Error struct{ Message string }
+		}
+		require.NoError(t, json.Unmarshal(out.Bytes(), &answer))
+		require.Equal(t, test.want, answer.Error.Message)
+	}
+}
+
+func FuzzServeBuild(f *testing.F) {
+	f.Add([]byte("{\"model_bytes\": 3, \"options\": {\"device\": 99}}\nabc"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if bytes.Contains(in, []byte("output")) || bytes.Contains(in, []byte("cache")) || bytes.Contains(in, []byte("library")) {
+			t.Skip("would touch files")
+		}
+		t.Setenv(tensorrt.LibraryEnvironment, "/none")
+		var out bytes.Buffer
+		_ = tensorrt.ServeBuild(t.Context(), bytes.NewReader(in), &out)
+		for line := range bytes.Lines(out.Bytes()) {
+			if !json.Valid(line) {
+				t.Fatalf("not JSON: %q", line)
+			}
+		}
+	})
+}
+
+func TestCalibration(t *testing.T) {
+	folder := t.TempDir()
+	batches := filepath.Join(folder, "batches")
+	inputs := []tensorrt.CalibrationInput{{Name: "images", Bytes: 4 * 3 * 32 * 32}}
+	count := 0
+	write := func(n int) error {
+		count = 0
+		return tensorrt.WriteCalibration(batches, inputs, 1, func(batch [][]byte) error {
+			if count == n {
+				return errEOF
+			}
+			count++
+			copy(batch[0], floatBytes(float32(count)))
+			return nil
+		})
+	}
+	err := write(0)
+	require.ErrorContains(t, err, "tensorrt build: no calibration pictures (name a folder with at least 100 pictures like the camera's)")
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+	require.NoError(t, write(5))
+
+	for _, version := range []int{8502, 8602, 100300} {
+		for _, minmax := range []bool{false, true} {
+			cache := filepath.Join(t.TempDir(), "cache")
+			calibrate := func(o *tensorrt.BuildOptions) {
+				o.Precision = engine.INT8
+				o.Calibration = tensorrt.Calibration{Batches: batches, Cache: cache, MinMax: minmax}
+			}
+			algorithm, name := "2", "EntropyCalibration2"
+			if minmax {
+				algorithm, name = "3", "MinMaxCalibration"
+			}
+			plan := buildSmall(t, version, calibrate)
+			require.Contains(t, string(plan.File), "note calibration algorithm "+algorithm+" batch 1 batches 5 sum 15\n")
+			require.Contains(t, string(plan.File), "note flag 0\n", "FP16 beside INT8")
+			require.Contains(t, string(plan.File), "note flag 1\n")
+			text, err := os.ReadFile(cache)
+			require.NoError(t, err)
+			require.Contains(t, string(text), name)
+			// The second build reads the cache instead of the batches.
+			plan = buildSmall(t, version, func(o *tensorrt.BuildOptions) {
+				calibrate(o)
+				o.Calibration.Batches = ""
+			})
+			require.Contains(t, string(plan.File), "note calibration cache ")
+		}
+		// Q/DQ models need neither.
+		plan := buildSmall(t, version, func(o *tensorrt.BuildOptions) { o.Precision = engine.INT8 })
+		require.NotContains(t, string(plan.File), "calibration algorithm")
+	}
+
+	for _, test := range []struct {
+		name, want string
+		file       []byte
+	}{
+		{"noise", "not a calibration file", []byte("noise")},
+		{"no batch", "0 batches named, 0 present", []byte("EICALIB1\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00x\x04\x00\x00\x00\x00\x00\x00\x00")},
+		{"long name", "broken header", []byte("EICALIB1\x01\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\xff\xff\x00\x00x")},
+		{"too few", "9 batches named, 1 present", append([]byte("EICALIB1\x01\x00\x00\x00\x09\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00x\x04\x00\x00\x00\x00\x00\x00\x00"), 1, 2, 3, 4)},
+		{"huge", "broken header", []byte("EICALIB1\x01\x00\x00\x00\x09\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00x\xff\xff\xff\xff\xff\xff\xff\x7f")},
+	} {
+		path := filepath.Join(t.TempDir(), "file")
+		require.NoError(t, os.WriteFile(path, test.file, 0o600))
+		o := buildOptions(100300, small(nil))
+		o.Precision, o.Calibration.Batches = engine.INT8, path
+		_, err := tensorrt.Build(t.Context(), o, nil)
+		require.EqualError(t, err, "tensorrt build: calibration batches "+path+": "+test.want+" (check the path, the free space and the permissions)", test.name)
+	}
+}
+
+func TestPrecisionIsInTheModelFrom11(t *testing.T) {
+	for _, precision := range []engine.Precision{engine.FP16, engine.INT8} {
+		o := buildOptions(110100, small(nil))
+		o.Precision = precision
+		_, err := tensorrt.Build(t.Context(), o, nil)
+		require.EqualError(t, err, "tensorrt build: TensorRT 11 takes the precision from the model: give it an FP16 or Q/DQ ONNX file")
+		require.ErrorIs(t, err, engine.ErrUnsupported)
+	}
+	require.Equal(t, engine.Auto, buildSmall(t, 110100, nil).Facts.Precision)
+	for version, want := range map[int]string{8502: "tensorrt build: strongly typed networks need TensorRT 9 or newer", 100300: "", 110100: ""} {
+		calls := record(t)
+		o := buildOptions(version, small(nil))
+		o.StronglyTyped = true
+		_, err := tensorrt.Build(t.Context(), o, nil)
+		if want != "" {
+			require.EqualError(t, err, want)
+			continue
+		}
+		require.NoError(t, err)
+		require.Contains(t, calls(), map[int]string{100300: "createNetworkV2 2\n", 110100: "createNetworkV2 1\n"}[version])
+	}
+}
+
+func TestBuildOptionsReachTheBuilder(t *testing.T) {
+	level, core := 2, 1
+	timings := filepath.Join(t.TempDir(), "timings")
+	change := func(o *tensorrt.BuildOptions) {
+		o.Precision, o.Workspace, o.Level, o.DLA, o.Detailed, o.TimingCache = engine.FP16, 123456, &level, &core, true, timings
+	}
+	want := map[int][]string{
+		8502:   {"flag 0", "flag 3", "workspace 123456", "dla 1", "device 1", "verbosity 2", "tactics 24", "preview 11"},
+		8602:   {"flag 0", "flag 3", "workspace 123456", "dla 1", "level 2", "flag 15", "hardware 1"},
+		100300: {"flag 0", "flag 3", "workspace 123456", "dla 1", "level 2", "flag 13", "hardware 1", "tactics 24"},
+		110100: {"flag 3", "workspace 123456", "dla 1", "level 2", "flag 12", "hardware 1", "tactics 3"},
+	}
+	for _, version := range versions {
+		plan := buildSmall(t, version, func(o *tensorrt.BuildOptions) {
+			change(o)
+			if version > 8600 {
+				o.VersionCompatible, o.HardwareCompatible = true, true
+			}
+			if version > 110000 {
+				o.Precision = engine.Auto
+			}
+		})
+		for _, note := range want[version] {
+			require.Contains(t, string(plan.File), "note "+note+"\n", version)
+		}
+		text, err := os.ReadFile(timings)
+		require.NoError(t, err)
+		require.Contains(t, string(text), "FAKETIMING-", "a cache of another release is begun anew")
+	}
+	for _, change := range []func(*tensorrt.BuildOptions){
+		func(o *tensorrt.BuildOptions) { o.VersionCompatible = true }, func(o *tensorrt.BuildOptions) { o.HardwareCompatible = true },
+	} {
+		o := buildOptions(8502, small(nil))
+		change(&o)
+		_, err := tensorrt.Build(t.Context(), o, nil)
+		require.ErrorContains(t, err, "-compatible plans need TensorRT 8.6 or newer")
+	}
+}
+
+func TestMessagesKeepTheirLevel(t *testing.T) {
+	script(t, "build")
+	log, text := logger()
+	o := buildOptions(100300, small(nil))
+	o.Log = log
+	_, err := tensorrt.Build(t.Context(), o, nil)
+	require.Error(t, err)
+	require.Contains(t, text(), `level=ERROR msg="Error Code 10: Internal Error`)
+	require.Contains(t, text(), `level=WARN msg="a warning of the fake library"`)
+	require.NotContains(t, text(), slog.LevelDebug.String())
+}

@@ -1,0 +1,112 @@
+package tensorrt
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+func TestWriteFailure(t *testing.T) {
+	path := "/cache/a.plan"
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{syscall.ENOSPC, "tensorrt write: /cache/a.plan: no space left on device (free 6 MiB on that disk, or set XDG_CACHE_HOME to another one)"},
+		{syscall.EROFS, "tensorrt write: /cache/a.plan: read-only file system (make the folder writable for this user, or set XDG_CACHE_HOME to one that is)"},
+		{
+			&fs.PathError{Op: "open", Path: path, Err: syscall.EACCES},
+			"tensorrt write: /cache/a.plan: open /cache/a.plan: permission denied (make the folder writable for this user, or set XDG_CACHE_HOME to one that is)",
+		},
+		{syscall.EIO, "tensorrt write: /cache/a.plan: input/output error"},
+	} {
+		require.EqualError(t, writeFailure(path, 5<<20, test.err), test.want)
+		require.ErrorIs(t, writeFailure(path, 5<<20, test.err), test.err)
+	}
+}
+
+func TestSearchPaths(t *testing.T) {
+	none := func(string) string { return "" }
+	paths := searchPaths("", none)
+	require.Equal(t, names[:], paths[:len(names)])
+	require.Equal(t, leanNames[:], paths[len(paths)-len(leanNames):])
+	require.Equal(t, []string{"/opt/libnvinfer.so.10"}, searchPaths("/opt/libnvinfer.so.10", none))
+
+	folder := t.TempDir()
+	require.Equal(t, []string{filepath.Join(folder, "libnvinfer.so")}, searchPaths(folder, none), "for the loader's message")
+	packages := filepath.Join(folder, "lib/python3.11/site-packages")
+	for _, name := range []string{"tensorrt_libs/libnvinfer.so.10", "tensorrt_cu13_libs/libnvinfer.so.11", "tensorrt/libnvinfer.so.8", "tensorrt/libnvinfer.so.8.5.3"} {
+		path := filepath.Join(packages, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
+	}
+	paths = searchPaths("", func(name string) string { return map[string]string{"VIRTUAL_ENV": folder}[name] })
+	require.Equal(t, []string{
+		filepath.Join(packages, "tensorrt_cu13_libs/libnvinfer.so.11"), filepath.Join(packages, "tensorrt_libs/libnvinfer.so.10"),
+		filepath.Join(packages, "tensorrt/libnvinfer.so.8"), filepath.Join(packages, "tensorrt/libnvinfer.so.8.5.3"),
+	}, paths[len(names):len(names)+4])
+	paths = searchPaths("", func(name string) string {
+		return map[string]string{LibraryEnvironment: filepath.Join(packages, "tensorrt")}[name]
+	})
+	require.Equal(t, []string{filepath.Join(packages, "tensorrt/libnvinfer.so.8")}, paths)
+}
+
+func TestCacheFolder(t *testing.T) {
+	t.Setenv("CACHE_DIRECTORY", "")
+	t.Setenv("XDG_CACHE_HOME", "/x")
+	folder, err := CacheFolder()
+	require.NoError(t, err)
+	require.Equal(t, "/x/edge-infer", folder)
+	t.Setenv("CACHE_DIRECTORY", "/var/cache/edge-infer")
+	folder, err = CacheFolder()
+	require.NoError(t, err)
+	require.Equal(t, "/var/cache/edge-infer", folder)
+}
+
+func TestFindLayout(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		shape  []int64
+		labels int
+		want   *layout
+	}{
+		{"YOLOv8", []int64{-1, 84, 8400}, 80, &layout{anchors: 8400, classes: 80, anchorStride: 1, fieldStride: 8400}},
+		{"YOLOv8 without labels", []int64{1, 10, 8400}, 0, &layout{anchors: 8400, classes: 6, anchorStride: 1, fieldStride: 8400}},
+		{"YOLOv5", []int64{1, 25200, 85}, 80, &layout{anchors: 25200, classes: 80, anchorStride: 85, fieldStride: 1, objectness: true}},
+		{"other labels", []int64{1, 84, 8400}, 3, nil},
+		{"one to one", []int64{1, 300, 6}, 80, nil},
+		{"free", []int64{-1, -1, -1}, 0, nil},
+		{"other anchors", []int64{1, 84, 8399}, 0, nil},
+		{"boxes only", []int64{1, 4, 8400}, 0, nil},
+		{"two dimensions", []int64{1, 1000}, 0, nil},
+	} {
+		m := engine.Model{Width: 640, Height: 640, Metadata: engine.Metadata{Labels: make([]string, test.labels)}}
+		m.Outputs = []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: test.shape}}
+		require.Equal(t, test.want, findLayout(&m), test.name)
+		m.Metadata.Task = engine.Classify
+		require.Nil(t, findLayout(&m))
+	}
+}
+
+func TestReadLayerTimes(t *testing.T) {
+	require.Equal(t, []LayerTime{{"conv + relu", 1500 * time.Microsecond}, {"{ForeignNode[a...b]}", 250 * time.Microsecond}},
+		readLayerTimes([]byte("1.500000 conv + relu\n0.250000 {ForeignNode[a...b]}\nnoise\n0.3 cut")))
+}
+
+func FuzzReadLayerTimes(f *testing.F) {
+	f.Add([]byte("1.500000 conv\n"))
+	f.Fuzz(func(_ *testing.T, text []byte) { readLayerTimes(text) })
+}
+
+func FuzzCheckModel(f *testing.F) {
+	f.Add([]byte("\x08\x08\x12\x02ab"))
+	f.Add([]byte("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"))
+	f.Fuzz(func(_ *testing.T, file []byte) { _ = checkModel(file) })
+}

@@ -1,0 +1,51 @@
+package tensorrt
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// checkModel walks the outermost fields of an ONNX file. TensorRT's parser has been seen to take a file that ends too early for a shorter
+// model, and to spend minutes on it.
+func checkModel(file []byte) error {
+	if len(file) == 0 {
+		return refuse("build", engine.ErrUnsupported, "name an .onnx file", "the model is empty")
+	}
+	damaged := func(at int, what string) error {
+		return refuse("build", engine.ErrUnsupported, "copy or export the model again", "damaged ONNX file: %s at byte %d of %d", what, at, len(file))
+	}
+	for at := 0; at < len(file); {
+		tag, n := binary.Uvarint(file[at:])
+		if n <= 0 || tag>>3 == 0 {
+			return damaged(at, "no field")
+		}
+		start := at
+		at += n
+		switch tag & 7 {
+		case 0:
+			_, n := binary.Uvarint(file[at:])
+			if n <= 0 {
+				return damaged(start, "broken number")
+			}
+			at += n
+		case 1:
+			at += 8
+		case 2:
+			length, n := binary.Uvarint(file[at:])
+			if n <= 0 {
+				return damaged(start, "broken length")
+			}
+			at += n + int(min(length, uint64(len(file))))
+		case 5:
+			at += 4
+		default:
+			return damaged(start, "unknown kind of field")
+		}
+		if at > len(file) {
+			return damaged(start, fmt.Sprintf("the end is missing of field %d", tag>>3))
+		}
+	}
+	return nil
+}
