@@ -4,7 +4,6 @@ import "github.com/edge-infer/edge-infer/engine"
 
 // layout is a YOLO head that the device filter reads: anchors boxes of centre, size, maybe objectness, and classes scores.
 type layout struct {
-	output           int // among the model's outputs
 	anchors, classes int
 	objectness       bool
 	// Elements from box to box and from field to field.

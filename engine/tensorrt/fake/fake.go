@@ -121,7 +121,7 @@ func (m Model) Bytes() []byte {
 	}
 	write("input", m.Inputs)
 	write("output", m.Outputs)
-	file := []byte{1<<3 | 0, 8, 2<<3 | 2} // ir_version 8, then the name
+	file := []byte{1 << 3, 8, 2<<3 | 2} // ir_version 8, then the name
 	file = binary.AppendUvarint(file, uint64(text.Len()))
 	return append(file, text.String()...)
 }
