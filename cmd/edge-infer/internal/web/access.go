@@ -3,8 +3,6 @@ package web
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"crypto/subtle"
-	"embed"
 	"encoding/base64"
 	"fmt"
 	"html/template"
@@ -20,21 +18,20 @@ const sessionLength = 7 * 24 * time.Hour
 // access knows who may come in: who shows the token, the user's password, or a cookie that was given for one of them.
 type access struct {
 	token, user, password string
-	cookie                string
+	cookie                string // its name
 	encrypted             bool
-	key                   [sha256.Size]byte // signs cookies; follows from the secrets, so that it outlives a restart but not a new password
+	key                   [sha256.Size]byte // signs cookies; follows from the secrets, so that it outlives a restart but no new password
 	failures              rate
 }
 
 func newAccess(token, user, password string, port int, encrypted bool) *access {
-	a := &access{token: token, user: user, password: password, encrypted: encrypted}
+	a := &access{token: token, user: user, password: password, encrypted: encrypted, failures: rate{perSecond: 1.0 / 12, burst: 5}}
 	// Cookies do not belong to a port, so the port is in the name: several daemons on one host must not log each other out.
 	a.cookie = fmt.Sprintf("edge-infer-%d", port)
 	if encrypted {
 		a.cookie = "__Host-" + a.cookie
 	}
 	a.key = sha256.Sum256(fmt.Appendf(nil, "edge-infer session %q %q %q", token, user, password))
-	a.failures = rate{perSecond: 1.0 / 12, burst: 5}
 	return a
 }
 
@@ -49,28 +46,100 @@ func (a *access) granted(r *http.Request) bool {
 	if cookie, err := r.Cookie(a.cookie); err == nil && a.valid(cookie.Value, time.Now()) {
 		return true
 	}
-	if _, present := r.Header["Authorization"]; !present {
-		return false
-	}
 	client := hostOf(r.RemoteAddr)
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
 		return a.check("", token, client)
 	}
-	user, password, _ := r.BasicAuth()
-	return a.check(user, password, client)
+	if user, password, basic := r.BasicAuth(); basic {
+		return a.check(user, password, client)
+	}
+	return false
 }
 
-// check compares secrets. An address that guesses wrongly too often is not heard for a while.
+// check compares secrets. An address that has guessed wrongly too often is not heard for a while.
 func (a *access) check(user, secret, client string) bool {
-	a.failures.mutex.Lock()
-	_, suspect := a.failures.spent[clientAddress(client)]
-	a.failures.mutex.Unlock()
-	if suspect && !a.failures.left(client, time.Now()) {
+	if !a.failures.left(client, time.Now()) {
 		return false
 	}
 	if a.token != "" && same(secret, a.token) || a.user != "" && same(user, a.user) && same(secret, a.password) {
 		return true
 	}
-	a.failures.allow(client, time.Now())
+	a.failures.spend(client, time.Now())
 	return false
+}
+
+// same compares in a time that says nothing about the secret, its length included.
+func same(given, secret string) bool {
+	one, two := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(secret))
+	return hmac.Equal(one[:], two[:])
+}
+
+// session is a cookie's value: when it ends, and a signature.
+func (a *access) session(end time.Time) string {
+	unix := strconv.FormatInt(end.Unix(), 10)
+	signature := hmac.New(sha256.New, a.key[:])
+	signature.Write([]byte(unix))
+	return unix + "." + base64.RawURLEncoding.EncodeToString(signature.Sum(nil))
+}
+
+func (a *access) valid(session string, now time.Time) bool {
+	unix, _, _ := strings.Cut(session, ".")
+	end, err := strconv.ParseInt(unix, 10, 64)
+	return err == nil && now.Unix() < end && hmac.Equal([]byte(session), []byte(a.session(time.Unix(end, 0))))
+}
+
+func (a *access) setCookie(w http.ResponseWriter, value string, age time.Duration) {
+	http.SetCookie(w, &http.Cookie{
+		Name: a.cookie, Value: value, Path: "/", MaxAge: int(age.Seconds()), HttpOnly: true, Secure: a.encrypted, SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// refuse answers who may not come in: a browser that wants a page is sent to the login, a program is told how to identify itself.
+func (a *access) refuse(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet && r.URL.Path == "/" {
+		http.Redirect(w, r, "/login", http.StatusSeeOther)
+		return
+	}
+	challenge := "Bearer"
+	// A browser would show a dialog of its own over the page.
+	if a.user != "" && r.Header.Get("Sec-Fetch-Mode") == "" {
+		challenge = "Basic"
+	}
+	w.Header().Set("WWW-Authenticate", challenge+` realm="edge-infer"`)
+	http.Error(w, "not logged in", http.StatusUnauthorized)
+}
+
+var loginPage = template.Must(template.ParseFS(page, "page/login.html"))
+
+func (a *access) showLogin(w http.ResponseWriter, r *http.Request) {
+	if a.granted(r) {
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return
+	}
+	a.writeLogin(w, http.StatusOK, "")
+}
+
+func (a *access) writeLogin(w http.ResponseWriter, code int, problem string) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	_ = loginPage.Execute(w, map[string]any{"User": a.user != "", "Problem": problem}) // the client may be gone
+}
+
+func (a *access) login(w http.ResponseWriter, r *http.Request) {
+	client := hostOf(r.RemoteAddr)
+	if !a.failures.left(client, time.Now()) {
+		a.writeLogin(w, http.StatusTooManyRequests, "Too many attempts. Wait a minute and try again.")
+		return
+	}
+	if a.required() && !a.check(r.PostFormValue("user"), r.PostFormValue("secret"), client) {
+		a.writeLogin(w, http.StatusUnauthorized, "That was not right.")
+		return
+	}
+	a.setCookie(w, a.session(time.Now().Add(sessionLength)), sessionLength)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+func (a *access) logout(w http.ResponseWriter, r *http.Request) {
+	a.setCookie(w, "", -time.Second)
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }

@@ -23,35 +23,35 @@ type spending struct {
 	at     time.Time
 }
 
-// allow takes one, and reports false when there is none left.
-func (r *rate) allow(client string, now time.Time) bool {
-	address, err := netip.ParseAddr(client)
-	if err != nil {
-		return false
-	}
-	if address.Is6() && !address.Is4In6() {
-		// One household has a whole /64.
-		address = netip.PrefixFrom(address.WithZone(""), 64).Masked().Addr()
-	}
+// after is what is still spent at a later time.
+func (s spending) after(now time.Time, perSecond float64) float64 {
+	return max(0, s.amount-perSecond*now.Sub(s.at).Seconds())
+}
+
+// left reports whether the client may do it once more.
+func (r *rate) left(client string, now time.Time) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.spent[household(client)].after(now, r.perSecond)+1 <= r.burst
+}
+
+// spend counts one, and reports false when there was none left.
+func (r *rate) spend(client string, now time.Time) bool {
+	address := household(client)
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.spent == nil {
 		r.spent = map[netip.Addr]spending{}
 	}
-	if _, known := r.spent[address]; !known && len(r.spent) >= rememberedAddresses {
-		r.forget(now)
-	}
-	left := r.spent[address].after(now, r.perSecond)
-	if left+1 > r.burst {
+	amount := r.spent[address].after(now, r.perSecond) + 1
+	if amount > r.burst {
 		return false
 	}
-	r.spent[address] = spending{left + 1, now}
+	if len(r.spent) >= rememberedAddresses {
+		r.forget(now)
+	}
+	r.spent[address] = spending{amount, now}
 	return true
-}
-
-// after is what is still spent at a later time.
-func (s spending) after(now time.Time, perSecond float64) float64 {
-	return max(0, s.amount-perSecond*now.Sub(s.at).Seconds())
 }
 
 // forget drops the addresses that have been quiet; all of them when none has.
@@ -64,4 +64,16 @@ func (r *rate) forget(now time.Time) {
 	if len(r.spent) >= rememberedAddresses {
 		clear(r.spent)
 	}
+}
+
+// household is the address that is counted: with IPv6 one subscriber has a whole /64.
+func household(client string) netip.Addr {
+	address, err := netip.ParseAddr(client)
+	if err != nil {
+		return netip.Addr{}
+	}
+	if address.Is6() && !address.Is4In6() {
+		return netip.PrefixFrom(address.WithZone(""), 64).Masked().Addr()
+	}
+	return address
 }

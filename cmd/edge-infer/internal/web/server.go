@@ -79,10 +79,11 @@ type Server struct {
 	audience atomic.Pointer[audience]
 	closed   sync.Once
 
-	mutex    sync.Mutex
-	viewers  int
-	previews map[string]*preview
-	encoders sync.WaitGroup
+	mutex            sync.Mutex
+	viewers          int
+	detectionViewers int
+	previews         map[string]*preview
+	encoders         sync.WaitGroup
 }
 
 var _ pipeline.Sink = (*Server)(nil)
@@ -175,7 +176,7 @@ func (s *Server) encryption() (*tls.Config, error) {
 // URL is where the page is.
 func (s *Server) URL() string {
 	scheme := "http"
-	if s.http.TLSConfig != nil {
+	if s.access.encrypted {
 		scheme = "https"
 	}
 	return scheme + "://" + s.listener.Addr().String() + "/"
@@ -197,7 +198,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 	})
 	var err error
-	if s.http.TLSConfig != nil {
+	if s.access.encrypted {
 		err = s.http.ServeTLS(s.listener, "", "")
 	} else {
 		err = s.http.Serve(s.listener)

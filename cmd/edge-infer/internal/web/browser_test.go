@@ -1,0 +1,110 @@
+package web
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// browser is a tab of a headless Chromium that notes what goes wrong in it.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+
+	mutex   sync.Mutex
+	console []chromedp.ConsoleMessage
+}
+
+func newBrowser(t *testing.T, width, height int) *browser {
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("no chromium on the PATH: apt-get install chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.DisableGPU, chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("no-proxy-server", true), chromedp.Flag("hide-scrollbars", true), chromedp.WindowSize(width, height))
+	allocator, cancelAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewContext(allocator)
+	b := &browser{t: t, ctx: ctx}
+	t.Cleanup(func() {
+		_ = chromedp.Cancel(ctx)
+		cancel()
+		cancelAllocator()
+	})
+	require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(int64(width), int64(height))))
+	messages := chromedp.Console(ctx)
+	go func() {
+		for message, err := range messages {
+			if err != nil {
+				return
+			}
+			b.mutex.Lock()
+			b.console = append(b.console, message)
+			b.mutex.Unlock()
+		}
+	}()
+	return b
+}
+
+// complaints are the console's errors and warnings so far, broken rules of the content security policy among them.
+func (b *browser) complaints() (complaints []string) {
+	b.t.Helper()
+	const last = "that was all"
+	evaluate[any](b, "console.info('"+last+"')")
+	var messages []chromedp.ConsoleMessage
+	require.Eventually(b.t, func() bool {
+		b.mutex.Lock()
+		defer b.mutex.Unlock()
+		messages = slices.Clone(b.console)
+		return len(messages) > 0 && messages[len(messages)-1].Text == last
+	}, testPatience, 10*time.Millisecond)
+	for _, m := range messages {
+		if m.Type == chromedp.ConsoleError || m.Type == chromedp.ConsoleWarning || m.IsException() {
+			complaints = append(complaints, m.String()+" "+m.URL)
+		}
+	}
+	return complaints
+}
+
+func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, testPatience)
+	defer cancel()
+	require.NoError(b.t, chromedp.Do(ctx, actions...))
+}
+
+// wait waits until a JavaScript expression is true.
+func (b *browser) wait(expression string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, testPatience)
+	defer cancel()
+	_, err := chromedp.Run(ctx, chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(testPatience)))
+	require.NoError(b.t, err, expression)
+}
+
+func evaluate[T any](b *browser, expression string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, testPatience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	require.NoError(b.t, err, expression)
+	return value
+}
+
+// picture writes a screenshot to the directory that EDGE_INFER_SCREENSHOTS names.
+func (b *browser) picture(name string) {
+	directory := os.Getenv("EDGE_INFER_SCREENSHOTS")
+	if directory == "" {
+		return
+	}
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	require.NoError(b.t, err)
+	require.NoError(b.t, os.WriteFile(filepath.Join(directory, name+".png"), png, 0o644))
+}

@@ -1,0 +1,109 @@
+package web
+
+import (
+	"embed"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+//go:embed page
+var page embed.FS
+
+// policy lets the page load nothing but its own files, and lets nobody frame it.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
+	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// handler is every address of the server.
+func (s *Server) handler() http.Handler {
+	open := http.NewServeMux() // what needs no login
+	open.HandleFunc("GET /login", s.access.showLogin)
+	open.HandleFunc("POST /login", s.access.login)
+	open.HandleFunc("POST /logout", s.access.logout)
+	open.HandleFunc("GET /files/{name}", serveFile)
+	open.HandleFunc("GET /healthz", s.serveHealth)
+	open.HandleFunc("GET /readyz", s.serveReadiness)
+
+	inside := http.NewServeMux()
+	inside.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, page, "page/index.html") })
+	inside.HandleFunc("GET /api/status", s.serveStatus)
+	inside.HandleFunc("GET /api/detections", s.serveDetections)
+	inside.HandleFunc("GET /api/pictures", s.servePictures)
+	inside.HandleFunc("GET /api/cameras/{camera}/stream.mjpeg", s.serveStream)
+	inside.HandleFunc("GET /api/cameras/{camera}/picture.jpg", s.servePicture)
+	inside.HandleFunc("PUT /api/cameras/{camera}/analytics", s.saveAnalytics)
+	inside.HandleFunc("POST /api/cameras/{camera}/analytics/check", s.checkAnalytics)
+	inside.HandleFunc("GET /api/events", s.serveEvents)
+	inside.HandleFunc("GET /api/cameras/{camera}/events/{id}/snapshot.jpg", s.serveSnapshot)
+	inside.Handle("GET /metrics", s.exporter())
+	if s.Profiling {
+		inside.HandleFunc("GET /debug/pprof/", pprof.Index)
+		inside.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		inside.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		inside.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	}
+	open.Handle("/", s.restricted(inside))
+	requests := &rate{perSecond: 50, burst: 200}
+	return s.guarded(requests, http.NewCrossOriginProtection().Handler(open))
+}
+
+// guarded sets what every answer carries, and turns away who asks too often, too much, or by a name that is not this machine's.
+func (s *Server) guarded(requests *rate, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+		h.Set("Cache-Control", "no-store")
+		switch {
+		case !requests.spend(hostOf(r.RemoteAddr), time.Now()):
+			h.Set("Retry-After", "1")
+			http.Error(w, "too many requests", http.StatusTooManyRequests)
+		case !s.access.required() && !local(r.Host):
+			// A page from elsewhere may have its name point to this machine; without a login only the name tells it from ours.
+			http.Error(w, "use localhost or an address in the browser", http.StatusMisdirectedRequest)
+		default:
+			r.Body = http.MaxBytesReader(w, r.Body, bodyBytes)
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// local reports whether a host is one that no name server has a say in.
+func local(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.Trim(host, "[]")
+	_, err := netip.ParseAddr(host)
+	return err == nil || host == "localhost"
+}
+
+func (s *Server) restricted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.access.granted(r) {
+			s.access.refuse(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// serveFile gives a part of the page. A browser keeps it for a short while, it changes with the program only.
+func serveFile(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "max-age=60")
+	http.ServeFileFS(w, r, page, "page/files/"+r.PathValue("name"))
+}
+
+func writeJSON(w http.ResponseWriter, code int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(value) // the client may be gone
+}

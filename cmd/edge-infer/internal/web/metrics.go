@@ -1,0 +1,157 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+)
+
+// collector turns the server's source into metrics at the moment they are asked for.
+type collector struct {
+	server *Server
+	metrics
+}
+
+// metrics describes what /metrics shows besides go_* and process_*.
+type metrics struct {
+	info, engine, started, inference                      *prometheus.Desc
+	captured, displaced, errors, reconnects, running, fps *prometheus.Desc
+	inferred, skipped, failed, detections, latency        *prometheus.Desc
+	messages, queued                                      *prometheus.Desc
+	temperature, power, load, clock                       *prometheus.Desc
+	viewers, pictures, behind, lost                       *prometheus.Desc
+}
+
+func newMetrics() metrics {
+	describe := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("edge_infer_"+name, help, labels, nil)
+	}
+	return metrics{
+		info:        describe("info", "Always 1; the labels say what runs where.", "version", "device"),
+		engine:      describe("engine_info", "Always 1; the labels say what runs the network.", "backend", "backend_version", "hardware", "model", "precision"),
+		started:     describe("start_time_seconds", "When the daemon started, Unix time."),
+		inference:   describe("inference_seconds", "Smoothed time of one request to the engine."),
+		captured:    describe("frames_captured_total", "Frames that arrived from the camera.", "camera"),
+		displaced:   describe("frames_displaced_total", "Frames that a newer one replaced before the engine was free.", "camera"),
+		inferred:    describe("frames_inferred_total", "Frames that the network has seen.", "camera"),
+		skipped:     describe("frames_skipped_total", "Frames left out by the camera's interval.", "camera"),
+		failed:      describe("frames_failed_total", "Frames lost to an engine error.", "camera"),
+		detections:  describe("detections_total", "Objects reported.", "camera"),
+		latency:     describe("latency_seconds", "Time from a frame's arrival to its detections.", "camera"),
+		errors:      describe("camera_errors_total", "Failed connections and damaged pictures.", "camera"),
+		reconnects:  describe("camera_reconnects_total", "Times the camera was opened again.", "camera"),
+		running:     describe("camera_running", "1 while the camera delivers frames.", "camera"),
+		fps:         describe("camera_fps", "Measured frame rate of the camera.", "camera"),
+		messages:    describe("messages_total", "MQTT messages by what became of them.", "queue", "outcome"),
+		queued:      describe("messages_queued", "MQTT messages that wait for the broker.", "queue"),
+		temperature: describe("temperature_celsius", "Temperature by sensor.", "sensor"),
+		power:       describe("power_watts", "Power by rail.", "rail"),
+		load:        describe("load_ratio", "Load by unit, 0 to 1.", "unit"),
+		clock:       describe("clock_hertz", "Clock rate by unit.", "unit"),
+		viewers:     describe("web_viewers", "Streams of the web page that are open."),
+		pictures:    describe("web_pictures_total", "Pictures encoded for the web page."),
+		behind:      describe("web_pictures_missed_total", "Pictures not taken because the encoder was at work."),
+		lost:        describe("web_messages_lost_total", "Messages that a viewer of the web page did not take in time."),
+	}
+}
+
+// all is every description.
+func (m *metrics) all() []*prometheus.Desc {
+	return []*prometheus.Desc{
+		m.info, m.engine, m.started, m.inference, m.captured, m.displaced, m.inferred, m.skipped, m.failed, m.detections, m.latency, m.errors,
+		m.reconnects, m.running, m.fps, m.messages, m.queued, m.temperature, m.power, m.load, m.clock, m.viewers, m.pictures, m.behind, m.lost,
+	}
+}
+
+// exporter is the handler of /metrics.
+func (s *Server) exporter() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&collector{s, newMetrics()}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, ErrorHandling: promhttp.ContinueOnError})
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, description := range c.all() {
+		out <- description
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	counter := func(d *prometheus.Desc, value uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), readable(labels)...)
+	}
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, readable(labels)...)
+	}
+	status := c.server.Source.Status()
+	e := &status.Engine
+	gauge(c.info, 1, status.Version, status.Device)
+	gauge(c.engine, 1, e.Backend, e.Version, e.Device, e.Model, e.Precision)
+	gauge(c.started, float64(status.Started.UnixMilli())/1000)
+	gauge(c.inference, e.Inference.Seconds())
+	for i := range status.Cameras {
+		name, camera, frames := status.Cameras[i].Capture.Name, &status.Cameras[i].Capture, &status.Cameras[i].Pipeline
+		counter(c.captured, camera.Captured, name)
+		counter(c.displaced, camera.Displaced, name)
+		counter(c.errors, camera.Errors, name)
+		counter(c.reconnects, camera.Reconnects, name)
+		running := 0.0
+		if camera.State == capture.Running {
+			running = 1
+		}
+		gauge(c.running, running, name)
+		gauge(c.fps, camera.FPS, name)
+		counter(c.inferred, frames.Inferred, name)
+		counter(c.skipped, frames.Skipped, name)
+		counter(c.failed, frames.Failed, name)
+		counter(c.detections, frames.Detections, name)
+		out <- histogram(c.latency, &frames.Latency, readable([]string{name})[0])
+	}
+	for _, q := range status.Queues {
+		counter(c.messages, q.Offered, q.Name, "offered")
+		counter(c.messages, q.Delivered, q.Name, "delivered")
+		counter(c.messages, q.Dropped, q.Name, "dropped")
+		gauge(c.queued, float64(q.Queued), q.Name)
+	}
+	kinds := map[string]*prometheus.Desc{"temperature": c.temperature, "power": c.power, "load": c.load, "clock": c.clock}
+	for _, r := range status.Readings {
+		if d := kinds[r.Kind]; d != nil {
+			gauge(d, r.Value, r.Name)
+		}
+	}
+	c.server.mutex.Lock()
+	viewers := c.server.viewers
+	c.server.mutex.Unlock()
+	gauge(c.viewers, float64(viewers))
+	counter(c.pictures, c.server.encoded.Load())
+	counter(c.behind, c.server.behind.Load())
+	counter(c.lost, c.server.observer.lost.Load())
+}
+
+// readable makes labels of names that may come from anywhere; a label that is not UTF-8 would be refused.
+func readable(labels []string) []string {
+	for i := range labels {
+		labels[i] = strings.ToValidUTF8(labels[i], "\uFFFD")
+	}
+	return labels
+}
+
+// histogram makes the counts of buckets cumulative.
+func histogram(d *prometheus.Desc, h *pipeline.Histogram, camera string) prometheus.Metric {
+	cumulative := map[float64]uint64{}
+	var count uint64
+	for i, bound := range h.Bounds() {
+		count += h.Counts[i]
+		cumulative[bound.Seconds()] = count
+	}
+	count += h.Counts[len(h.Counts)-1]
+	return prometheus.MustNewConstHistogram(d, count, h.Sum.Seconds(), cumulative, camera)
+}

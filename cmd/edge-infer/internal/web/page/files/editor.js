@@ -1,0 +1,467 @@
+import { sendJSON } from "./api.js";
+import { el } from "./dom.js";
+import * as paint from "./paint.js";
+
+// reach is how near a pointer must be to a point to take it, in pixels of the page.
+const reach = 14;
+
+const second = 1e9; // the configuration counts in nanoseconds
+
+// Editor draws zones and lines on a camera's picture and saves them.
+export class Editor {
+  constructor(root, app, camera) {
+    this.app = app;
+    this.mode = "select";
+    this.selected = null; // {kind: "zones" or "lines", index, point}
+    this.draft = []; // points of the shape that is being drawn
+    this.cursor = { x: 0.5, y: 0.5 }; // for the keyboard
+    this.canvas = el("canvas", {
+      width: 960, height: 540, tabIndex: 0, role: "application",
+      "aria-label": "Picture to draw on. With the keyboard: Z draws a zone, L a line, arrow keys move, space sets a point, enter finishes, escape stops, N takes the next point, delete removes.",
+    });
+    this.camera = el("select", { "aria-label": "Camera", onchange: () => (location.hash = `#zones/${encodeURIComponent(this.camera.value)}`) });
+    this.tools = {
+      select: el("button", { onclick: () => this.setMode("select") }, "Select"),
+      zones: el("button", { onclick: () => this.setMode("zones") }, "New zone"),
+      lines: el("button", { onclick: () => this.setMode("lines") }, "New line"),
+    };
+    this.finishButton = el("button", { onclick: () => this.finish(), hidden: true }, "Finish zone");
+    this.hint = el("p", { className: "quiet pad", role: "status" });
+    this.list = el("ul", { className: "shapes" });
+    this.form = el("div", { className: "fields" });
+    this.problem = el("p", { className: "problem", role: "alert" });
+    this.done = el("p", { className: "done", role: "status" });
+    this.yaml = el("pre", { tabIndex: 0, "aria-label": "Configuration" });
+    this.saveButton = el("button", { className: "primary", onclick: () => this.save() }, "Save");
+    this.revertButton = el("button", { onclick: () => this.load() }, "Revert");
+    root.replaceChildren(el("div", { className: "editor" },
+      el("section", { className: "card", "aria-label": "Picture" },
+        el("div", { className: "tools" }, this.camera, ...Object.values(this.tools), this.finishButton),
+        el("div", { className: "picture" }, this.canvas), this.hint),
+      el("div", { className: "stack" },
+        el("section", { className: "card pad stack" }, el("h2", {}, "Zones and lines"), this.list, this.form, this.problem,
+          el("div", { className: "row" }, this.saveButton, this.revertButton, this.done)),
+        el("section", { className: "card pad stack" },
+          el("div", { className: "row" }, el("h2", {}, "For the configuration file"), el("span", { className: "grow" }),
+            el("button", { onclick: () => this.copy() }, "Copy")), this.yaml))));
+    this.listen();
+    this.update(app.status);
+    const names = app.status.cameras.map((c) => c.capture.name);
+    this.camera.value = names.includes(camera) ? camera : (names[0] ?? "");
+    app.feed.show(this.camera.value ? [this.camera.value] : []);
+    this.onFrame = (event) => event.detail === this.camera.value && this.schedule();
+    app.feed.addEventListener("frame", this.onFrame);
+    this.load();
+  }
+
+  close() {
+    this.app.feed.removeEventListener("frame", this.onFrame);
+    clearTimeout(this.later);
+    this.closed = true;
+  }
+
+  update(status) {
+    const names = status.cameras.map((c) => c.capture.name);
+    if (names.join("\n") !== [...this.camera.options].map((o) => o.value).join("\n")) {
+      const value = this.camera.value;
+      this.camera.replaceChildren(...names.map((name) => el("option", { value: name }, name)));
+      if (names.includes(value)) this.camera.value = value;
+    }
+    this.saveButton.hidden = !status.editable;
+  }
+
+  get status() {
+    return this.app.status.cameras.find((c) => c.capture.name === this.camera.value);
+  }
+
+  // load takes over what is in force.
+  load() {
+    this.config = structuredClone(this.status?.analytics ?? {});
+    this.config.zones ??= [];
+    this.config.lines ??= [];
+    this.selected = null;
+    this.done.textContent = "";
+    this.setMode("select");
+    this.changed(false);
+  }
+
+  // width and height are what the configuration's coordinates count: pixels, or shares of the picture.
+  get width() { return this.config.width || 1; }
+  get height() { return this.config.height || 1; }
+  get places() { return this.config.width ? 1 : 4; } // decimals
+
+  setMode(mode) {
+    this.mode = mode;
+    this.draft = [];
+    for (const [name, button] of Object.entries(this.tools)) button.setAttribute("aria-pressed", name === mode);
+    this.canvas.className = mode === "select" ? "select" : "";
+    this.hint.textContent = {
+      select: "Drag a point to move it, drag inside a zone to move the whole zone.",
+      zones: "Set the corners one after the other; touch the first one again to finish.",
+      lines: "Set the first and the last point. Who passes in the direction of the arrow goes in.",
+    }[mode];
+    this.showFinish();
+    this.schedule();
+  }
+
+  showFinish() {
+    this.finishButton.hidden = this.mode !== "zones";
+    this.finishButton.disabled = this.draft.length < 3;
+  }
+
+  listen() {
+    const canvas = this.canvas;
+    canvas.addEventListener("pointerdown", (event) => {
+      canvas.setPointerCapture(event.pointerId);
+      canvas.focus();
+      this.press(this.point(event), this.near(event));
+      event.preventDefault();
+    });
+    canvas.addEventListener("pointermove", (event) => this.move(this.point(event)));
+    canvas.addEventListener("pointerup", () => this.drop());
+    canvas.addEventListener("pointercancel", () => this.drop());
+    canvas.addEventListener("dblclick", () => this.finish());
+    canvas.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  // point is where a pointer is, as a share of the picture.
+  point(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const clamp = (v) => Math.min(1, Math.max(0, v));
+    return { x: clamp((event.clientX - box.left) / box.width), y: clamp((event.clientY - box.top) / box.height) };
+  }
+
+  near(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const far = event.pointerType === "touch" ? reach * 1.6 : reach;
+    return (p, q) => Math.hypot((p.x - q.x) * box.width, (p.y - q.y) * box.height) < far;
+  }
+
+  toConfig(p) {
+    const unit = 10 ** this.places;
+    return { x: Math.round(p.x * this.width * unit) / unit, y: Math.round(p.y * this.height * unit) / unit };
+  }
+
+  toShare(p) {
+    return { x: p.x / this.width, y: p.y / this.height };
+  }
+
+  // points are those of a shape, as {get, set} of shares of the picture.
+  points(kind, index) {
+    const shape = this.config[kind][index];
+    if (kind === "zones") {
+      return shape.points.map((_, i) => ({ get: () => this.toShare(shape.points[i]), set: (p) => (shape.points[i] = this.toConfig(p)) }));
+    }
+    return ["from", "to"].map((end) => ({ get: () => this.toShare(shape[end]), set: (p) => (shape[end] = this.toConfig(p)) }));
+  }
+
+  *handles() {
+    for (const kind of ["lines", "zones"]) {
+      for (let index = 0; index < this.config[kind].length; index++) {
+        for (const [point, handle] of this.points(kind, index).entries()) yield { kind, index, point, ...handle };
+      }
+    }
+  }
+
+  press(at, near) {
+    if (this.mode !== "select") {
+      if (this.mode === "zones" && this.draft.length >= 3 && near(at, this.draft[0])) this.finish();
+      else this.add(at);
+      return;
+    }
+    const chosen = this.selected;
+    const taken = [...this.handles()].filter((h) => near(at, h.get()));
+    const handle = taken.find((h) => h.kind === chosen?.kind && h.index === chosen?.index) ?? taken[0];
+    if (handle) {
+      this.select(handle.kind, handle.index, handle.point);
+      this.drag = (to) => handle.set(to);
+      return;
+    }
+    const index = this.config.zones.findLastIndex((_, i) => this.inside(at, i));
+    if (index < 0) {
+      this.select(null);
+      return;
+    }
+    this.select("zones", index);
+    const start = this.points("zones", index).map((h) => h.get());
+    this.drag = (to) => {
+      // The whole zone stays on the picture.
+      const limit = (axis, by) => Math.min(1 - Math.max(...start.map((p) => p[axis])), Math.max(-Math.min(...start.map((p) => p[axis])), by));
+      const [dx, dy] = [limit("x", to.x - at.x), limit("y", to.y - at.y)];
+      this.points("zones", index).forEach((h, i) => h.set({ x: start[i].x + dx, y: start[i].y + dy }));
+    };
+  }
+
+  inside(p, index) {
+    const points = this.points("zones", index).map((h) => h.get());
+    let inside = false;
+    for (let i = 0, j = points.length - 1; i < points.length; j = i++) {
+      const [a, b] = [points[i], points[j]];
+      if (a.y > p.y !== b.y > p.y && p.x < ((b.x - a.x) * (p.y - a.y)) / (b.y - a.y) + a.x) inside = !inside;
+    }
+    return inside;
+  }
+
+  move(to) {
+    this.cursor = to;
+    if (this.drag) {
+      this.drag(to);
+      this.moved = true;
+    }
+    if (this.drag || this.draft.length > 0) this.schedule();
+  }
+
+  drop() {
+    this.drag = null;
+    if (this.moved) this.changed();
+    this.moved = false;
+  }
+
+  add(at) {
+    this.draft.push(at);
+    if (this.mode === "lines" && this.draft.length === 2) this.finish();
+    this.showFinish();
+    this.schedule();
+  }
+
+  finish() {
+    // The second press of a double click sets a point on top of the one before.
+    const points = this.draft.filter((p, i) => i === 0 || Math.hypot(p.x - this.draft[i - 1].x, p.y - this.draft[i - 1].y) > 0.004).map((p) => this.toConfig(p));
+    if (this.mode === "zones" && points.length >= 3) {
+      this.config.zones.push({ name: this.freeName("zones", "zone"), points, labels: null, anchor: "", inertia: 0, min_time: 0, loiter: 0 });
+    } else if (this.mode === "lines" && points.length === 2) {
+      this.config.lines.push({ name: this.freeName("lines", "line"), from: points[0], to: points[1], labels: null, anchor: "", direction: "", mode: "" });
+    } else {
+      return;
+    }
+    const kind = this.mode;
+    this.setMode("select");
+    this.select(kind, this.config[kind].length - 1);
+    this.changed();
+  }
+
+  freeName(kind, stem) {
+    for (let i = 1; ; i++) if (!this.config[kind].some((s) => s.name === `${stem}${i}`)) return `${stem}${i}`;
+  }
+
+  key(event) {
+    const step = event.shiftKey ? 0.001 : 0.01;
+    const by = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] }[event.key];
+    if (by) this.nudge(...by);
+    else if (event.key === "z") this.setMode("zones");
+    else if (event.key === "l") this.setMode("lines");
+    else if (event.key === "Escape") this.setMode("select");
+    else if (event.key === "Enter") this.finish();
+    else if (event.key === " " && this.mode !== "select") this.add({ ...this.cursor });
+    else if (event.key === "n") this.next();
+    else if (event.key === "Delete" || event.key === "Backspace") this.removePoint();
+    else return;
+    event.preventDefault();
+  }
+
+  nudge(dx, dy) {
+    const moved = (p) => ({ x: Math.min(1, Math.max(0, p.x + dx)), y: Math.min(1, Math.max(0, p.y + dy)) });
+    if (this.mode !== "select") {
+      this.cursor = moved(this.cursor);
+      this.keyboard = true;
+      this.schedule();
+      return;
+    }
+    if (this.selected?.point === undefined) return;
+    const handle = this.points(this.selected.kind, this.selected.index)[this.selected.point];
+    handle.set(moved(handle.get()));
+    this.changed();
+  }
+
+  next() {
+    const all = [...this.handles()];
+    if (all.length === 0) return;
+    const s = this.selected;
+    const at = all.findIndex((h) => h.kind === s?.kind && h.index === s?.index && h.point === s?.point);
+    const { kind, index, point } = all[(at + 1) % all.length];
+    this.select(kind, index, point);
+  }
+
+  removePoint() {
+    const s = this.selected;
+    if (this.mode !== "select" || !s) return;
+    const zone = this.config.zones[s.index];
+    if (s.kind === "zones" && s.point !== undefined && zone.points.length > 3) {
+      zone.points.splice(s.point, 1);
+      this.select("zones", s.index);
+      this.changed();
+    } else {
+      this.remove();
+    }
+  }
+
+  remove() {
+    this.config[this.selected.kind].splice(this.selected.index, 1);
+    this.select(null);
+    this.changed();
+  }
+
+  select(kind, index, point) {
+    const before = this.selected;
+    this.selected = kind ? { kind, index, point } : null;
+    if (before?.kind !== kind || before?.index !== index) this.showForm();
+    this.showList();
+    this.schedule();
+  }
+
+  // changed shows the new text, or what is wrong with it, a moment later.
+  changed(byUser = true) {
+    if (byUser) this.done.textContent = "";
+    this.showList();
+    this.showForm();
+    this.schedule();
+    this.checkLater();
+  }
+
+  checkLater() {
+    clearTimeout(this.later);
+    this.later = setTimeout(() => this.check(), 250);
+  }
+
+  get path() {
+    return `/api/cameras/${encodeURIComponent(this.camera.value)}/analytics`;
+  }
+
+  async check() {
+    if (!this.camera.value) return;
+    try {
+      const { yaml } = await sendJSON("POST", `${this.path}/check`, this.config);
+      this.yaml.textContent = yaml;
+      this.problem.textContent = "";
+      this.saveButton.disabled = false;
+    } catch (error) {
+      this.problem.textContent = error.message;
+      this.saveButton.disabled = true;
+    }
+  }
+
+  async save() {
+    this.saveButton.disabled = true;
+    try {
+      await sendJSON("PUT", this.path, this.config);
+      this.problem.textContent = "";
+      this.done.textContent = "Saved.";
+    } catch (error) {
+      this.problem.textContent = error.message;
+    }
+    this.saveButton.disabled = false;
+  }
+
+  async copy() {
+    try {
+      await navigator.clipboard.writeText(this.yaml.textContent);
+      this.done.textContent = "Copied.";
+    } catch {
+      // Without TLS browsers give no clipboard; the text is marked instead.
+      getSelection().selectAllChildren(this.yaml);
+    }
+  }
+
+  showList() {
+    const items = [];
+    for (const [kind, shade] of [["zones", paint.zoneColour], ["lines", paint.lineColour]]) {
+      this.config[kind].forEach((shape, index) => {
+        const mark = el("i");
+        mark.style.background = shade(index);
+        const pressed = this.selected?.kind === kind && this.selected.index === index;
+        items.push(el("li", {}, el("button", { "aria-pressed": pressed, onclick: () => this.select(kind, index) }, mark, shape.name || "(no name)",
+          el("span", { className: "quiet" }, kind === "zones" ? `zone, ${shape.points.length} points` : "line"))));
+      });
+    }
+    this.list.replaceChildren(...(items.length > 0 ? items : [el("li", { className: "quiet" }, "None yet. Draw one on the picture.")]));
+  }
+
+  showForm() {
+    const s = this.selected;
+    const shape = s && this.config[s.kind][s.index];
+    const key = s ? `${s.kind}${s.index}` : "";
+    if (this.formKey === key && this.form.contains(document.activeElement)) return; // keep what is being typed
+    this.formKey = key;
+    if (!shape) {
+      this.form.replaceChildren();
+      return;
+    }
+    const text = (label, field, wide) => el("label", { className: wide ? "wide" : "" }, label,
+      el("input", { value: shape[field], name: field, oninput: (e) => this.set(shape, field, e.target.value) }));
+    const seconds = (label, field) => el("label", {}, label, el("input", {
+      type: "number", min: 0, step: "any", name: field, value: shape[field] / second,
+      oninput: (e) => this.set(shape, field, Math.round(Number(e.target.value) * second)),
+    }));
+    const choice = (label, field, ...values) => el("label", {}, label, el("select", { name: field, onchange: (e) => this.set(shape, field, e.target.value) },
+      ...values.map(([value, title]) => el("option", { value, selected: value === shape[field] }, title))));
+    const known = this.app.status.engine.labels ?? [];
+    const labels = el("fieldset", {}, el("legend", {}, "Labels that count; none ticked: all"), ...known.slice(0, 200).map((name) =>
+      el("label", { className: "check" }, el("input", {
+        type: "checkbox", checked: (shape.labels ?? []).includes(name),
+        onchange: (e) => this.set(shape, "labels", e.target.checked ? [...(shape.labels ?? []), name] : shape.labels.filter((l) => l !== name)),
+      }), name)));
+    const anchors = [["bottom", "foot"], ["centre", "centre"], ["top", "top"]];
+    const common = [text("Name", "name", true), known.length > 0 ? labels : null];
+    const own = s.kind === "zones"
+      ? [choice("Point of the object", "anchor", ["", "default (foot)"], ...anchors), seconds("Loiters after, seconds", "loiter"), seconds("Enters after, seconds", "min_time")]
+      : [choice("Direction", "direction", ["", "both"], ["in", "in only"], ["out", "out only"]), choice("Point of the object", "anchor", ["", "default (centre)"], ...anchors),
+        choice("Crossing", "mode", ["", "exact"], ["loose", "any part of the box"]), el("label", {}, "Way in", el("button", { onclick: () => this.turn(shape) }, "Turn around"))];
+    this.form.replaceChildren(...[...common, ...own].filter(Boolean),
+      el("div", { className: "wide" }, el("button", { className: "danger", onclick: () => this.remove() }, `Delete ${s.kind === "zones" ? "zone" : "line"}`)));
+  }
+
+  set(shape, field, value) {
+    shape[field] = value;
+    this.done.textContent = "";
+    this.showList();
+    this.schedule();
+    this.checkLater();
+  }
+
+  turn(line) {
+    [line.from, line.to] = [line.to, line.from];
+    this.changed();
+  }
+
+  schedule() {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    requestAnimationFrame(() => {
+      this.scheduled = false;
+      if (!this.closed) this.paint();
+    });
+  }
+
+  paint() {
+    const camera = this.app.feed.camera(this.camera.value);
+    const size = camera.picture ?? camera.latest ?? { width: 16, height: 9 };
+    paint.fit(this.canvas, size.width, size.height);
+    const context = this.canvas.getContext("2d");
+    const { width, height } = this.canvas;
+    paint.picture(context, camera.picture?.bitmap);
+    paint.shapes(context, this.config, null, this.selected);
+    const dot = (p, filled) => {
+      context.beginPath();
+      context.arc(p.x * width, p.y * height, Math.max(5, width / 150), 0, 7);
+      context.fillStyle = filled ? "#ffffff" : "rgba(0, 0, 0, 0.55)";
+      context.strokeStyle = "#ffffff";
+      context.lineWidth = 2;
+      context.fill();
+      context.stroke();
+    };
+    for (const h of this.handles()) {
+      const s = this.selected;
+      if (s?.kind === h.kind && s.index === h.index) dot(h.get(), s.point === h.point);
+    }
+    if (this.mode === "select") return;
+    context.strokeStyle = "#ffffff";
+    context.lineWidth = 2;
+    context.setLineDash([6, 5]);
+    context.beginPath();
+    [...this.draft, this.cursor].forEach((p, i) => (i === 0 ? context.moveTo(p.x * width, p.y * height) : context.lineTo(p.x * width, p.y * height)));
+    context.stroke();
+    context.setLineDash([]);
+    this.draft.forEach((p, i) => dot(p, i === 0));
+    if (this.keyboard) dot(this.cursor, false);
+  }
+}

@@ -1,0 +1,137 @@
+import { request } from "./api.js";
+
+// kept is how many frames' detections are remembered, to be found when the picture of one of them arrives.
+const kept = 240;
+
+// Feed receives what the server streams: detections of every camera, pictures of those that are shown. It connects again by itself, and
+// lets go while the page is hidden, so that the device does not work for nobody.
+export class Feed extends EventTarget {
+  constructor() {
+    super();
+    this.cameras = new Map(); // by name: {messages, latest, picture, latencies}
+    this.shown = [];
+    this.connected = false;
+    document.addEventListener("visibilitychange", () => this.restart());
+    addEventListener("pagehide", () => this.stop());
+  }
+
+  camera(name) {
+    let camera = this.cameras.get(name);
+    if (!camera) {
+      camera = { messages: new Map(), latest: null, picture: null, latencies: [] };
+      this.cameras.set(name, camera);
+    }
+    return camera;
+  }
+
+  // show says which cameras' pictures are wanted.
+  show(names) {
+    if (names.join("\n") === this.shown.join("\n")) return;
+    this.shown = names;
+    this.readPictures();
+  }
+
+  start() {
+    this.openEvents();
+    this.readPictures();
+  }
+
+  stop() {
+    this.source?.close();
+    this.source = null;
+    this.pictures?.abort();
+    this.pictures = null;
+    clearTimeout(this.again);
+  }
+
+  restart() {
+    this.stop();
+    if (!document.hidden) this.start();
+  }
+
+  connection(connected) {
+    if (this.connected === connected) return;
+    this.connected = connected;
+    this.dispatchEvent(new CustomEvent("connection", { detail: connected }));
+  }
+
+  openEvents() {
+    this.source?.close();
+    const source = new EventSource("/api/detections");
+    this.source = source;
+    source.addEventListener("open", () => this.connection(true));
+    source.addEventListener("frame", (event) => this.message(JSON.parse(event.data)));
+    source.addEventListener("event", (event) => this.dispatchEvent(new CustomEvent("happened", { detail: JSON.parse(event.data) })));
+    source.addEventListener("error", () => {
+      this.connection(false);
+      // The browser tries again after a lost connection, but not after a refusal.
+      if (source.readyState === EventSource.CLOSED && this.source === source) this.again = setTimeout(() => this.openEvents(), 2000);
+    });
+  }
+
+  message(message) {
+    const camera = this.camera(message.camera);
+    camera.messages.set(message.seq, message);
+    if (camera.messages.size > kept) camera.messages.delete(camera.messages.keys().next().value);
+    camera.latest = message;
+    camera.latencies.push(message.latency_ms);
+    if (camera.latencies.length > 600) camera.latencies.splice(0, 300);
+    this.dispatchEvent(new CustomEvent("frame", { detail: message.camera }));
+  }
+
+  async readPictures() {
+    this.pictures?.abort();
+    const control = new AbortController();
+    this.pictures = control;
+    while (!control.signal.aborted && this.shown.length > 0) {
+      const names = this.shown;
+      try {
+        const query = names.map((name) => `camera=${encodeURIComponent(name)}`).join("&");
+        const response = await request(`/api/pictures?${query}`, { signal: control.signal });
+        if (response.ok) await this.parts(response.body, names, control.signal);
+      } catch (error) {
+        if (error.name !== "AbortError" && !(error instanceof TypeError)) throw error;
+      }
+      if (!control.signal.aborted) await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+  }
+
+  // parts reads a multipart stream. Waiting for each picture to be decoded makes the server leave out what the browser cannot show.
+  async parts(body, names, signal) {
+    const reader = body.getReader();
+    const decoder = new TextDecoder("latin1");
+    let buffer = new Uint8Array(0);
+    const more = async () => {
+      const { done, value } = await reader.read();
+      if (done) return false;
+      const joined = new Uint8Array(buffer.length + value.length);
+      joined.set(buffer);
+      joined.set(value, buffer.length);
+      buffer = joined;
+      return true;
+    };
+    for (;;) {
+      const text = decoder.decode(buffer.subarray(0, 1024));
+      const start = text.search(/[^\r\n]/);
+      const end = start < 0 ? -1 : text.indexOf("\r\n\r\n", start);
+      if (end < 0) {
+        if (!(await more())) return;
+        continue;
+      }
+      const head = text.slice(0, end);
+      const field = (name) => new RegExp(`^${name}: *(\\S+)`, "im").exec(head)?.[1] ?? "";
+      const length = Number(field("content-length"));
+      while (buffer.length < end + 4 + length) if (!(await more())) return;
+      const jpeg = buffer.slice(end + 4, end + 4 + length);
+      buffer = buffer.slice(end + 4 + length);
+      const [width, height] = field("x-size").split("x").map(Number);
+      const bitmap = await createImageBitmap(new Blob([jpeg], { type: "image/jpeg" }));
+      if (signal.aborted) return;
+      const name = names[Number(field("x-camera"))];
+      const camera = this.camera(name);
+      camera.picture?.bitmap.close();
+      camera.picture = { bitmap, width, height, seq: Number(field("x-sequence")) };
+      this.dispatchEvent(new CustomEvent("frame", { detail: name }));
+    }
+  }
+}

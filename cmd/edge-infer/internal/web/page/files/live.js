@@ -1,0 +1,168 @@
+import { clock, colour, el, milliseconds } from "./dom.js";
+import * as paint from "./paint.js";
+import * as plot from "./plot.js";
+import { describe } from "./events.js";
+
+// patience is how long a picture waits for the detections of its frame, in milliseconds.
+const patience = 300;
+
+// Live shows every camera's picture with what was found in it.
+export class Live {
+  constructor(root, app) {
+    this.root = root;
+    this.app = app;
+    this.cards = new Map();
+    this.dirty = new Set();
+    this.onFrame = (event) => this.schedule(event.detail);
+    this.onHappened = (event) => this.happened(event.detail);
+    app.feed.addEventListener("frame", this.onFrame);
+    app.feed.addEventListener("happened", this.onHappened);
+    this.update(app.status);
+    this.plots = setInterval(() => this.draw(), 500);
+  }
+
+  close() {
+    this.app.feed.removeEventListener("frame", this.onFrame);
+    this.app.feed.removeEventListener("happened", this.onHappened);
+    clearInterval(this.plots);
+    this.closed = true;
+  }
+
+  // update takes a new status over.
+  update(status) {
+    const names = status.cameras.map((c) => c.capture.name);
+    if (names.join("\n") !== [...this.cards.keys()].join("\n") || this.cards.size === 0) this.build(names);
+    for (const camera of status.cameras) this.cards.get(camera.capture.name).update(camera);
+    this.app.feed.show(names);
+  }
+
+  build(names) {
+    this.cards.clear();
+    if (names.length === 0) {
+      this.root.replaceChildren(el("p", { className: "none" }, "There is no camera yet."));
+      return;
+    }
+    const single = names.length === 1;
+    for (const name of names) this.cards.set(name, new Card(name, this.app, single));
+    const grid = el("div", { className: single ? "" : "grid" }, ...[...this.cards.values()].map((card) => card.element));
+    if (!single) {
+      this.root.replaceChildren(el("div", { className: "live" }, grid));
+      return;
+    }
+    const [card] = this.cards.values();
+    this.recent = el("ul", { className: "events short" });
+    this.root.replaceChildren(el("div", { className: "live single" }, grid, el("div", { className: "stack" },
+      el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Latency"), el("span", { className: "grow" }), card.figures),
+        el("div", { className: "pad" }, card.plot)),
+      el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Now in the picture")), card.present),
+      el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Latest events"), el("span", { className: "grow" }),
+        el("a", { href: "#events" }, "all")), this.recent))));
+    this.app.events().then((events) => events.slice(0, 8).reverse().forEach((event) => this.happened(event)));
+  }
+
+  happened(event) {
+    if (!this.recent || event.type === "update") return;
+    this.recent.prepend(el("li", {}, el("span", {}, describe(event)), el("time", { dateTime: event.time }, clock(event.time))));
+    while (this.recent.children.length > 8) this.recent.lastChild.remove();
+  }
+
+  schedule(name) {
+    if (this.dirty.size === 0) requestAnimationFrame(() => this.paint());
+    this.dirty.add(name);
+  }
+
+  paint() {
+    const names = [...this.dirty];
+    this.dirty.clear();
+    if (this.closed) return;
+    for (const name of names) this.cards.get(name)?.paint();
+  }
+
+  draw() {
+    for (const card of this.cards.values()) card.draw();
+  }
+}
+
+class Card {
+  constructor(name, app, single) {
+    this.name = name;
+    this.app = app;
+    this.canvas = el("canvas", { width: 960, height: 540, role: "img", "aria-label": `Picture of camera ${name}` });
+    this.state = el("span", { className: "pill" }, "opening");
+    this.figures = el("span", { className: "quiet number" });
+    this.plot = el("canvas", { className: "plot", role: "img" });
+    this.counters = el("div", { className: "chips" });
+    this.present = el("div", { className: "chips", "aria-live": "off" });
+    this.error = el("p", { className: "problem pad", hidden: true });
+    this.element = el("section", { className: "card", "aria-label": `Camera ${name}` },
+      el("div", { className: "picture" }, this.canvas),
+      el("div", { className: "bar" }, el("h2", {}, name), this.state, el("span", { className: "grow" }), single ? null : this.figures,
+        el("a", { href: `#zones/${encodeURIComponent(name)}` }, "Zones")),
+      this.error, this.counters,
+      ...(single ? [] : [el("div", { className: "pad" }, this.plot)]));
+    this.rate = { inferred: 0, at: 0, fps: 0 };
+  }
+
+  update(camera) {
+    this.analytics = camera.analytics;
+    const state = camera.capture.state;
+    const now = performance.now();
+    const inferred = camera.pipeline.inferred;
+    if (this.rate.at > 0) this.rate.fps = Math.max(0, (1000 * (inferred - this.rate.inferred)) / (now - this.rate.at));
+    Object.assign(this.rate, { inferred, at: now });
+    this.state.textContent = state === "running" ? `${this.rate.fps.toFixed(1)} fps` : state;
+    this.state.className = `pill ${state === "running" ? "good" : state === "failed" ? "bad" : ""}`;
+    this.error.hidden = !camera.capture.error;
+    this.error.textContent = camera.capture.error ?? "";
+  }
+
+  // paint shows the newest picture with the detections of the same frame, which may be a moment behind it.
+  paint() {
+    const camera = this.app.feed.camera(this.name);
+    const picture = camera.picture;
+    let message = camera.latest;
+    if (picture) {
+      message = camera.messages.get(picture.seq);
+      if (!message && picture !== this.waiting) {
+        this.waiting = picture;
+        this.waitingSince = performance.now();
+      }
+      if (!message && performance.now() - this.waitingSince < patience) return;
+      message ??= camera.latest;
+    }
+    const width = picture?.width ?? message?.width;
+    const height = picture?.height ?? message?.height;
+    if (!width || !height) return;
+    if (picture && this.shown === picture && this.shownMessage === message) return;
+    this.shown = picture;
+    this.shownMessage = message;
+    const scale = paint.fit(this.canvas, width, height);
+    const context = this.canvas.getContext("2d");
+    paint.picture(context, picture?.bitmap);
+    if (this.analytics) paint.shapes(context, this.analytics, message);
+    const painted = message ? paint.boxes(context, message, scale) : [];
+    this.app.drawn[this.name] = { seq: message?.seq, picture: picture?.seq, scale, boxes: painted };
+    this.message = message;
+  }
+
+  draw() {
+    const camera = this.app.feed.camera(this.name);
+    const { p50, p99 } = plot.latency(this.plot, camera.latencies);
+    this.figures.textContent = `median ${milliseconds(p50)}, p99 ${milliseconds(p99)}`;
+    const message = camera.latest;
+    if (!message) return;
+    this.counters.replaceChildren(
+      ...message.zones.map((z, i) => chip(paint.zoneColour(i), z.name, `${z.occupied}`, `${z.entered} entered`)),
+      ...message.lines.map((l, i) => chip(paint.lineColour(i), l.name, `${l.in}`, "in", `${l.out}`, "out")));
+    const counts = new Map();
+    for (const d of message.detections) counts.set(d.class, { label: d.label, count: (counts.get(d.class)?.count ?? 0) + 1 });
+    const chips = [...counts].sort(([a], [b]) => a - b).map(([number, c]) => chip(colour(number), c.label, `${c.count}`));
+    this.present.replaceChildren(...(chips.length > 0 ? chips : [el("span", { className: "quiet" }, "nothing")]));
+  }
+}
+
+function chip(background, name, ...values) {
+  const mark = el("i");
+  mark.style.background = background;
+  return el("span", { className: "chip" }, mark, name, ...values.map((v) => (/^\d/.test(v) && !v.includes(" ") ? el("b", {}, v) : el("span", { className: "quiet" }, v))));
+}

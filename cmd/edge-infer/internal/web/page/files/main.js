@@ -1,0 +1,77 @@
+import { getJSON } from "./api.js";
+import { Editor } from "./editor.js";
+import { Events } from "./events.js";
+import { Feed } from "./feed.js";
+import { Live } from "./live.js";
+import { System } from "./system.js";
+
+const pages = { live: Live, zones: Editor, events: Events, system: System };
+
+// pause is the time between two looks at the status, in milliseconds.
+const pause = 2000;
+
+class App {
+  constructor() {
+    this.feed = new Feed();
+    this.drawn = {}; // by camera: what was painted last, in source and in canvas pixels
+    this.status = null;
+    this.pill = document.getElementById("connection");
+    this.feed.addEventListener("connection", () => this.showConnection());
+    addEventListener("hashchange", () => this.route());
+  }
+
+  async start() {
+    await this.poll();
+    this.feed.start();
+    this.route();
+  }
+
+  // poll keeps the status fresh for as long as the page is open.
+  async poll() {
+    try {
+      this.status = await getJSON("/api/status");
+      document.getElementById("device").textContent = this.status.device || "edge-infer";
+      document.title = this.status.device ? `${this.status.device}: edge-infer` : "edge-infer";
+      document.getElementById("logout").hidden = !this.status.login;
+      this.reachable = true;
+      this.view?.update(this.status);
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      this.reachable = false;
+    } finally {
+      this.showConnection();
+      setTimeout(() => (document.hidden ? this.wait() : this.poll()), pause);
+    }
+    if (!this.view && this.status) this.route();
+  }
+
+  wait() {
+    document.addEventListener("visibilitychange", () => this.poll(), { once: true });
+  }
+
+  showConnection() {
+    const live = this.feed.connected && this.reachable;
+    this.pill.className = live ? "pill good" : "pill";
+    const text = live ? "live" : "connecting";
+    if (this.pill.textContent !== text) this.pill.textContent = text;
+  }
+
+  events(camera = "") {
+    return getJSON(`/api/events?limit=300&camera=${encodeURIComponent(camera)}`);
+  }
+
+  route() {
+    if (!this.status) return;
+    const [name, argument] = location.hash.slice(1).split("/");
+    const page = pages[name] ? name : "live";
+    for (const link of document.querySelectorAll("nav a")) {
+      if (link.hash === `#${page}`) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    this.view?.close();
+    this.view = new pages[page](document.getElementById("view"), this, argument && decodeURIComponent(argument));
+  }
+}
+
+window.edgeInfer = new App();
+window.edgeInfer.start();

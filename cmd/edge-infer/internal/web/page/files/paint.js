@@ -1,0 +1,119 @@
+import { colour } from "./dom.js";
+
+// fit makes the canvas as large as it is shown, keeping the picture's proportions, and returns the scale from source pixels.
+export function fit(canvas, width, height) {
+  const shown = Math.max(canvas.clientWidth, 160);
+  const wanted = Math.round(Math.min(shown * Math.min(devicePixelRatio, 2), 1920));
+  const tall = Math.round((wanted * height) / width);
+  if (canvas.width !== wanted || canvas.height !== tall) {
+    canvas.width = wanted;
+    canvas.height = tall;
+  }
+  return wanted / width;
+}
+
+// picture paints the camera's picture, or a dark ground where there is none.
+export function picture(context, bitmap) {
+  const { width, height } = context.canvas;
+  if (bitmap) {
+    context.drawImage(bitmap, 0, 0, width, height);
+    return;
+  }
+  context.fillStyle = "#0b0f10";
+  context.fillRect(0, 0, width, height);
+}
+
+const unit = (context) => Math.max(1, context.canvas.width / 640);
+
+function tag(context, text, x, y, background) {
+  const size = 12 * Math.min(2, Math.max(1, context.canvas.width / 800));
+  context.font = `600 ${size}px system-ui, "Liberation Sans", sans-serif`;
+  const width = context.measureText(text).width + size * 0.7;
+  const height = size * 1.45;
+  const left = Math.max(0, Math.min(x, context.canvas.width - width));
+  const top = Math.max(0, y - height);
+  context.fillStyle = background;
+  context.fillRect(left, top, width, height);
+  context.fillStyle = "#06211e";
+  context.textBaseline = "middle";
+  context.fillText(text, left + size * 0.35, top + height / 2);
+}
+
+// boxes paints detections and the expected places of lost objects, and returns what it painted in canvas pixels.
+export function boxes(context, message, scale) {
+  const painted = [];
+  const line = Math.round(2 * unit(context));
+  const paint = (d, lost) => {
+    const [x1, y1, x2, y2] = d.box.map((v) => v * scale);
+    context.lineWidth = line;
+    context.strokeStyle = colour(d.class);
+    context.setLineDash(lost ? [line * 3, line * 2] : []);
+    context.globalAlpha = lost ? 0.7 : 1;
+    context.strokeRect(x1, y1, x2 - x1, y2 - y1);
+    context.setLineDash([]);
+    const number = d.track ? ` ${d.track}` : "";
+    if (!lost) tag(context, `${d.label}${number} ${Math.round(d.score * 100)}%`, x1 - line / 2, y1 - line / 2, colour(d.class));
+    context.globalAlpha = 1;
+    painted.push({ label: d.label, class: d.class, track: d.track ?? 0, lost, source: d.box, canvas: [x1, y1, x2, y2], colour: colour(d.class) });
+  };
+  for (const d of message.lost) paint(d, true);
+  for (const d of message.detections) paint(d, false);
+  return painted;
+}
+
+// shapes paints the zones and lines of a configuration with their counts.
+export function shapes(context, analytics, message, selected = null) {
+  const { width, height } = context.canvas;
+  const sx = width / (analytics.width || 1);
+  const sy = height / (analytics.height || 1);
+  const line = 2 * unit(context);
+  (analytics.zones ?? []).forEach((zone, i) => {
+    const points = zone.points.map((p) => [p.x * sx, p.y * sy]);
+    if (points.length === 0) return;
+    context.beginPath();
+    points.forEach(([x, y], k) => (k === 0 ? context.moveTo(x, y) : context.lineTo(x, y)));
+    context.closePath();
+    context.fillStyle = zoneColour(i);
+    context.globalAlpha = selected?.kind === "zones" && selected.index === i ? 0.28 : 0.14;
+    context.fill();
+    context.globalAlpha = 0.9;
+    context.strokeStyle = zoneColour(i);
+    context.lineWidth = line;
+    context.stroke();
+    context.globalAlpha = 1;
+    const top = points.reduce((a, b) => (b[1] < a[1] ? b : a));
+    const count = message?.zones?.find((z) => z.name === zone.name);
+    tag(context, count ? `${zone.name}: ${count.occupied}` : zone.name || "zone", top[0], top[1] + 20 * unit(context), zoneColour(i));
+  });
+  (analytics.lines ?? []).forEach((l, i) => {
+    const [x1, y1, x2, y2] = [l.from.x * sx, l.from.y * sy, l.to.x * sx, l.to.y * sy];
+    context.strokeStyle = lineColour(i);
+    context.lineWidth = selected?.kind === "lines" && selected.index === i ? line * 2 : line * 1.3;
+    context.beginPath();
+    context.moveTo(x1, y1);
+    context.lineTo(x2, y2);
+    context.stroke();
+    arrow(context, (x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1, lineColour(i));
+    const count = message?.lines?.find((c) => c.name === l.name);
+    const [tx, ty] = y1 < y2 ? [x1, y1] : [x2, y2];
+    tag(context, count ? `${l.name}: in ${count.in}, out ${count.out}` : l.name || "line", tx + line * 2, ty + 24 * unit(context), lineColour(i));
+  });
+}
+
+export const zoneColour = (i) => colour(i + 4);
+export const lineColour = (i) => colour(i + 7);
+
+// arrow shows the way in: to the right of one who looks from the line's first point to its second.
+function arrow(context, x, y, dx, dy, fill) {
+  const length = Math.hypot(dx, dy);
+  if (length === 0) return;
+  const [ux, uy] = [-dy / length, dx / length];
+  const size = 9 * unit(context);
+  context.fillStyle = fill;
+  context.beginPath();
+  context.moveTo(x + ux * size * 1.8, y + uy * size * 1.8);
+  context.lineTo(x + (dx / length) * size * 0.7, y + (dy / length) * size * 0.7);
+  context.lineTo(x - (dx / length) * size * 0.7, y - (dy / length) * size * 0.7);
+  context.closePath();
+  context.fill();
+}

@@ -1,0 +1,76 @@
+import { duration, el, milliseconds } from "./dom.js";
+import * as plot from "./plot.js";
+
+const units = {
+  celsius: (v) => `${v.toFixed(1)} °C`,
+  watts: (v) => `${v.toFixed(2)} W`,
+  ratio: (v) => `${Math.round(v * 100)} %`,
+  hertz: (v) => `${Math.round(v / 1e6)} MHz`,
+};
+
+// System shows what runs, where, why, and how well.
+export class System {
+  constructor(root, app) {
+    this.app = app;
+    this.engine = el("dl");
+    this.machine = el("dl");
+    this.cameras = el("tbody");
+    this.queues = el("tbody");
+    this.plot = el("canvas", { className: "plot tall", role: "img" });
+    this.readings = el("dl");
+    this.sensors = section("Sensors", this.readings);
+    this.messages = section("Messages", el("div", { className: "scroll" }, el("table", {},
+      head("Queue", ".Offered", ".Delivered", ".Dropped", ".Waiting"), this.queues)));
+    root.replaceChildren(el("div", { className: "stack" },
+      el("div", { className: "grid" }, section("Engine", this.engine), el("div", { className: "stack" }, section("Daemon", this.machine), this.sensors)),
+      section("Cameras", el("div", { className: "scroll" }, el("table", {},
+        head("Camera", "State", "Picture", ".Captured", ".Inferred", ".Displaced", ".Skipped", ".Failed", ".Errors", ".Reconnects"), this.cameras))),
+      section("Latency of all frames, in milliseconds", this.plot),
+      this.messages));
+    app.feed.show([]);
+    this.update(app.status);
+  }
+
+  close() {}
+
+  update(status) {
+    const e = status.engine;
+    fill(this.engine, [
+      ["Backend", [e.backend, e.version].filter(Boolean).join(" ")], ["Why", e.reason], ["Device", e.device], ["Model", e.model], ["Task", e.task],
+      ["Precision", e.precision], ["Input", e.width ? `${e.width} x ${e.height}, up to ${e.max_batch} pictures` : ""],
+      ["One request", e.backend ? milliseconds(status.inference_ms) : ""], ["In progress", e.progress],
+      ["Labels", (e.labels ?? []).slice(0, 100).join(", ")],
+    ]);
+    fill(this.machine, [
+      ["Device", status.device], ["Version", status.version], ["Up for", duration((new Date(status.now) - new Date(status.started)) / 1000)],
+      ["Broker", status.broker], ["Metrics", el("a", { href: "/metrics" }, "/metrics")],
+    ]);
+    this.cameras.replaceChildren(...status.cameras.map((c) => row(
+      c.capture.name, c.capture.error ? `${c.capture.state}: ${c.capture.error}` : c.capture.state,
+      c.capture.width ? `${c.capture.width} x ${c.capture.height} ${c.capture.format}` : "",
+      c.capture.captured, c.pipeline.inferred, c.capture.displaced, c.pipeline.skipped, c.pipeline.failed, c.capture.errors, c.capture.reconnects)));
+    const counts = (status.bounds_ms ?? []).concat([0]).map((_, i) => (status.latencies ?? []).reduce((sum, c) => sum + c[i], 0));
+    plot.histogram(this.plot, status.bounds_ms ?? [], counts);
+    this.queues.replaceChildren(...(status.queues ?? []).map((q) => row(q.name, q.offered, q.delivered, q.dropped, q.queued)));
+    this.messages.hidden = (status.queues ?? []).length === 0;
+    fill(this.readings, (status.readings ?? []).map((r) => [r.name, (units[r.unit] ?? String)(r.value)]));
+    this.sensors.hidden = (status.readings ?? []).length === 0;
+  }
+}
+
+function section(title, ...content) {
+  return el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, title)), el("div", { className: "pad" }, ...content));
+}
+
+// head makes a table's head; a name that starts with a dot is of a column of numbers.
+function head(...names) {
+  return el("thead", {}, el("tr", {}, ...names.map((name) => el("th", { scope: "col", className: name.startsWith(".") ? "amount" : "" }, name.replace(".", "")))));
+}
+
+function row(...values) {
+  return el("tr", {}, ...values.map((v) => el("td", { className: typeof v === "number" ? "amount" : "" }, typeof v === "number" ? v.toLocaleString("en") : v)));
+}
+
+function fill(list, pairs) {
+  list.replaceChildren(...pairs.filter(([, value]) => value !== "" && value !== undefined && value !== null).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}

@@ -1,0 +1,117 @@
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
+)
+
+// Source says how the run is. Status is called from any goroutine, a few times a second at most, and must not make the frame loop wait.
+type Source interface {
+	Status() Status
+}
+
+// Status is how the run is now. Counters run from the start.
+type Status struct {
+	Device  string    `json:"device"`
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	Engine  Engine    `json:"engine"`
+	Cameras []Camera  `json:"cameras"`
+	// Readings are the machine's sensors, in the order in which they are shown.
+	Readings []Reading `json:"readings"`
+	// Queues are where messages wait for the broker; empty when MQTT is off. Broker says how the connection is.
+	Queues []Queue `json:"queues"`
+	Broker string  `json:"broker"`
+}
+
+// Engine is what runs the network.
+type Engine struct {
+	Backend   string   `json:"backend"`
+	Version   string   `json:"version"`
+	Reason    string   `json:"reason"` // why this backend
+	Device    string   `json:"device"`
+	Model     string   `json:"model"`
+	Task      string   `json:"task"`
+	Precision string   `json:"precision"`
+	Width     int      `json:"width"` // of the network's input in pixels
+	Height    int      `json:"height"`
+	MaxBatch  int      `json:"max_batch"`
+	Labels    []string `json:"labels"`
+	// Inference is the smoothed time of a request.
+	Inference time.Duration `json:"-"`
+	// Progress is the engine plan that is being built, empty for none.
+	Progress string `json:"progress"`
+}
+
+// Camera is one camera's part of Status.
+type Camera struct {
+	Capture  capture.Stats        `json:"capture"`
+	Pipeline pipeline.CameraStats `json:"pipeline"`
+	// Analytics are the zones and lines in force; Tracked says whether there is anything that uses them.
+	Analytics zone.Config `json:"analytics"`
+	Tracked   bool        `json:"tracked"`
+}
+
+// Reading is one sensor's value.
+type Reading struct {
+	Kind  string  `json:"kind"` // temperature, power, load or clock
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"` // celsius, watts, ratio or hertz
+}
+
+// Queue is what became of one kind of message: Offered = Delivered + Dropped + Queued.
+type Queue struct {
+	Name      string `json:"name"`
+	Offered   uint64 `json:"offered"`
+	Delivered uint64 `json:"delivered"`
+	Dropped   uint64 `json:"dropped"`
+	Queued    uint64 `json:"queued"`
+}
+
+// shown is Status with what only the page wants to know.
+type shown struct {
+	Status
+	Now         time.Time  `json:"now"`
+	InferenceMS float64    `json:"inference_ms"`
+	BoundsMS    []float64  `json:"bounds_ms"`
+	Latencies   [][]uint64 `json:"latencies"` // of each camera, by bucket
+	Editable    bool       `json:"editable"`
+	Login       bool       `json:"login"`
+	Snapshots   bool       `json:"snapshots"`
+	PictureRate int        `json:"picture_rate"`
+}
+
+func (s *Server) serveStatus(w http.ResponseWriter, _ *http.Request) {
+	status := shown{
+		Status: s.Source.Status(), Now: time.Now(), Editable: s.Configure != nil, Login: s.access.required(), Snapshots: s.Snapshot != nil, PictureRate: s.PictureRate,
+	}
+	status.InferenceMS = milliseconds(status.Engine.Inference)
+	for i := range status.Cameras {
+		latency := &status.Cameras[i].Pipeline.Latency
+		if i == 0 {
+			for _, bound := range latency.Bounds() {
+				status.BoundsMS = append(status.BoundsMS, milliseconds(bound))
+			}
+		}
+		status.Latencies = append(status.Latencies, latency.Counts[:])
+	}
+	writeJSON(w, http.StatusOK, status)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// camera finds a camera by its name.
+func (s *Server) camera(name string) (Camera, []string, bool) {
+	status := s.Source.Status()
+	for i := range status.Cameras {
+		if status.Cameras[i].Capture.Name == name {
+			return status.Cameras[i], status.Engine.Labels, true
+		}
+	}
+	return Camera{}, nil, false
+}
