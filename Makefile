@@ -40,6 +40,7 @@ test: ## install what is missing and run every test
 	@$(MAKE) -s $(deps)/lib/libcuda.a
 	go vet ./...
 	go test -race ./...
+	go test -run NoAllocations ./cmd/edge-infer
 
 check-demo: build ## run the demo headless for 20 s and check what it printed
 	bin/edge-infer --camera demo --mqtt-listen 127.0.0.1:0 --duration 20s --json | cross/check-demo
@@ -65,7 +66,7 @@ release: ## static binaries for arm64 and amd64 in bin/release
 
 release-check: release ## check both binaries; the arm64 one runs under qemu with stand-ins for a GPU
 	@cross/deps check
-	cross/release-check
+	EDGE_INFER_TEST_RELEASE=$(root)/bin/release go test -count=1 -v -timeout 30m ./cross
 
 package: release ## Debian packages, archives, bill of materials, licences and checksums in bin/release
 	@cross/deps check

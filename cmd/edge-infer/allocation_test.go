@@ -1,3 +1,5 @@
+//go:build !race
+
 package main
 
 import (
@@ -14,6 +16,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt"
 )
 
+// The race detector allocates on its own, so make test runs this once without it.
+//
 // From the frame's lease through the network, decoding, tracking and counting to the message in the client's hands, nothing of ours allocates
 // once everything has been seen. What is left is the runtime's: now and then it makes a new record for a goroutine that waits for a channel.
 func TestNoAllocationsPerFrame(t *testing.T) {
