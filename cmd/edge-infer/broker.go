@@ -13,21 +13,27 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt"
 )
 
-// openBroker starts the embedded broker. When the default address is taken, by a mosquitto for instance, it takes a free port: only an
-// address that somebody chose is worth failing for.
+// openBroker starts the embedded broker; user, password and certificate of m are then what it asks of clients and shows them. When the default
+// address is taken, by a mosquitto for instance, it takes a free port: only an address that somebody chose is worth failing for.
 func openBroker(m *config.MQTT, logger *slog.Logger) (*mqtt.Broker, error) {
-	broker := &mqtt.Broker{Address: m.Listen, Logger: logger}
-	err := broker.Open()
+	broker := func(address string) *mqtt.Broker {
+		return &mqtt.Broker{
+			Address: address, User: m.User, PasswordFile: passwordFile(m.PasswordFile), Logger: logger,
+			TLS: mqtt.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key},
+		}
+	}
+	first := broker(m.Listen)
+	err := first.Open()
 	if err == nil {
-		return broker, nil
+		return first, nil
 	}
 	if m.Listen != config.Default().MQTT.Listen || !errors.Is(err, syscall.EADDRINUSE) {
 		return nil, err
 	}
 	host, _, _ := net.SplitHostPort(m.Listen)
 	logger.Info("default port of the embedded broker is taken, using a free one", "address", m.Listen)
-	broker = &mqtt.Broker{Address: net.JoinHostPort(host, "0"), Logger: logger}
-	return broker, broker.Open()
+	second := broker(net.JoinHostPort(host, "0"))
+	return second, second.Open()
 }
 
 // subscribeCommand is what a person types to see everything the device publishes.

@@ -185,6 +185,9 @@ func (d *daemon) openMQTT() error {
 	}
 	client := newClient(d.config, brokers)
 	client.Logger = d.logger
+	if d.broker != nil {
+		client.TLS.Insecure = true // it is this very process
+	}
 	if m.Discovery {
 		client.DiscoveryPrefix = discoveryPrefix
 	}
