@@ -1,0 +1,173 @@
+package cross
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+	cudafake "github.com/edge-infer/edge-infer/engine/cuda/fake"
+	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
+)
+
+// sysroot and onnxruntime are what the emulated arm64 machine has besides the release binary.
+const (
+	sysroot     = "../.deps/release/sysroot-arm64"
+	onnxruntime = "../.deps/release/onnxruntime-arm64/libonnxruntime.so"
+)
+
+// machine is an arm64 machine: qemu-user on this one.
+type machine struct {
+	emulate, sysroot string
+	directory        string // in which programs run; empty: this one
+	environment      []string
+}
+
+// newMachine skips the test where there is no release binary.
+func newMachine(t *testing.T, environment ...string) *machine {
+	artefact(t, "arm64")
+	home := t.TempDir()
+	return &machine{
+		emulate: absolute(t, "emulate"), sysroot: absolute(t, sysroot),
+		environment: append([]string{"HOME=" + home, "XDG_CACHE_HOME=" + filepath.Join(home, "cache")}, environment...),
+	}
+}
+
+// run starts a program there, waits for it and returns what it wrote.
+func (m *machine) run(t *testing.T, program string, arguments ...string) (stdout, stderr string, err error) {
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, m.emulate, append([]string{m.sysroot, program}, arguments...)...)
+	command.Dir = m.directory
+	var out, log bytes.Buffer
+	command.Stdout, command.Stderr = &out, &log
+	command.Env = append(os.Environ(), m.environment...)
+	err = command.Run()
+	return out.String(), log.String(), err
+}
+
+// must is run for a program that is to succeed.
+func (m *machine) must(t *testing.T, program string, arguments ...string) string {
+	stdout, stderr, err := m.run(t, program, arguments...)
+	require.NoError(t, err, "%s: %s%s", strings.Join(arguments, " "), stdout, stderr)
+	return stdout
+}
+
+func absolute(t *testing.T, path string) string {
+	path, err := filepath.Abs(path)
+	require.NoError(t, err)
+	return path
+}
+
+func TestEmulated(t *testing.T) {
+	path := artefact(t, "arm64")
+	t.Run("version", func(t *testing.T) {
+		require.Contains(t, newMachine(t).must(t, path, "version"), " linux/arm64\n")
+	})
+	t.Run("nothing installed", func(t *testing.T) {
+		_, stderr, err := newMachine(t, "EDGE_INFER_ONNXRUNTIME=").run(t, path, "--camera", "demo", "--frames", "1", "--mqtt", "off")
+		require.Error(t, err)
+		require.Contains(t, stderr, "no usable libonnxruntime")
+		require.Contains(t, stderr, "install ONNX Runtime")
+	})
+	t.Run("devices", func(t *testing.T) {
+		var report map[string]any
+		require.NoError(t, json.Unmarshal([]byte(newMachine(t, "EDGE_INFER_ONNXRUNTIME="+absolute(t, onnxruntime)).must(t, path, "devices", "--json")), &report))
+		require.Contains(t, report, "backends")
+	})
+	t.Run("doctor", func(t *testing.T) {
+		stdout, stderr, _ := newMachine(t, "EDGE_INFER_ONNXRUNTIME="+absolute(t, onnxruntime)).run(t, path, "doctor", "--json")
+		require.True(t, json.Valid([]byte(stdout)), "%s%s", stdout, stderr)
+	})
+	t.Run("demo", func(t *testing.T) {
+		lines := strings.Split(newMachine(t, "EDGE_INFER_ONNXRUNTIME="+absolute(t, onnxruntime)).must(t, path, "--camera", "demo", "--frames", "50", "--mqtt", "off", "--json"), "\n")
+		frames, boxes := 0, 0
+		for _, line := range lines {
+			var frame struct {
+				Camera     string
+				Detections []struct{ Label string }
+			}
+			if line != "" && json.Unmarshal([]byte(line), &frame) == nil && frame.Camera != "" {
+				frames++
+				boxes += len(frame.Detections)
+			}
+		}
+		require.Equal(t, 50, frames)
+		require.Greater(t, boxes, 50)
+		t.Logf("%d frames, %d boxes", frames, boxes)
+	})
+}
+
+// TestEmulatedTensorRT lets the release binary build a plan and detect on a picture with libraries that stand in for a Jetson's: a CUDA
+// driver and a TensorRT of each ABI family, compiled for arm64, the project's own kernels on the CPU.
+func TestEmulatedTensorRT(t *testing.T) {
+	path := artefact(t, "arm64")
+	for name, value := range compilers(t) {
+		t.Setenv(name, value)
+	}
+	folder := t.TempDir()
+	driver, err := cudafake.Build(folder, 0)
+	require.NoError(t, err)
+	kernels, err := cudafake.Compile(filepath.Join(folder, "kernels.so"), "-x", "c++", "-std=c++17", "../engine/preprocess/letterbox.cu",
+		"../engine/preprocess/filter.cu", "-lstdc++", "-lm")
+	require.NoError(t, err)
+	m := newMachine(t, "EDGE_INFER_LIBCUDA="+driver, "FAKE_CUDA_KERNELS="+kernels)
+	m.must(t, path, "dataset", "--out", filepath.Join(folder, "parts"), "--count", "1")
+	pictures, err := filepath.Glob(filepath.Join(folder, "parts", "images", "*"))
+	require.NoError(t, err)
+	require.Len(t, pictures, 1)
+	labels := filepath.Join(folder, "labels")
+	require.NoError(t, os.WriteFile(labels, []byte("left\nright\n"), 0o600))
+	model := filepath.Join(folder, "head.fake")
+	require.NoError(t, os.WriteFile(model, fake.Model{
+		Network: "head",
+		Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{1, 3, 64, 64}}},
+		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{1, 6, 84}}},
+	}.Bytes(), 0o600))
+	for _, version := range []int{8502, 8602, 100300, 101602, 110100} {
+		t.Run(fmt.Sprint(version), func(t *testing.T) {
+			place := t.TempDir()
+			built, err := fake.Build(place, fake.Options{Version: version, Tables: absolute(t, "../engine/tensorrt")})
+			require.NoError(t, err)
+			output := m.must(t, path, "infer", pictures[0], "--engine", "tensorrt", "--library", built, "--model", model, "--labels", labels,
+				"--layout", "yolov8", "--json")
+			var result struct {
+				Detections []struct {
+					Label string
+					Score float64
+				}
+			}
+			require.NoError(t, json.Unmarshal([]byte(output), &result), output)
+			require.NotEmpty(t, result.Detections)
+			require.InDelta(t, 1, result.Detections[0].Score, 1e-3)
+		})
+	}
+}
+
+// TestEmulatedContract runs the contract that every engine fulfils on the arm64 build of the TensorRT binding, with the stand-ins of
+// TestEmulatedTensorRT: dimensions travel by value in registers and large results through a hidden pointer, otherwise than on x86-64.
+func TestEmulatedContract(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "tensorrt.test")
+	m := newMachine(t)
+	output, err := exec.Command("./go", "arm64", "test", "-c", "-o", program, "../engine/tensorrt").CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	for name, value := range compilers(t) {
+		m.environment = append(m.environment, name+"="+value)
+	}
+	m.directory = absolute(t, "../engine/tensorrt")
+	t.Log(m.must(t, program, "-test.run", "^TestContract$"))
+}
+
+// compilers are the variables that make the fakes arm64 libraries.
+func compilers(t *testing.T) map[string]string {
+	return map[string]string{"RELEASE_ARCH": "arm64", "CC": absolute(t, "cc"), "CXX": absolute(t, "cxx")}
+}
