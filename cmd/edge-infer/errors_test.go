@@ -26,6 +26,7 @@ func TestMistakes(t *testing.T) {
 	badConfig := file("bad.yaml", []byte("mqtt:\n  urll: off\n"))
 	labels := file("labels.txt", []byte("one\ntwo\n"))
 	picture := file("picture.jpg", []byte("not a picture"))
+	bare, out := t.TempDir(), filepath.Join(t.TempDir(), "out.onnx")
 	for _, test := range []struct {
 		name   string
 		args   string
@@ -38,7 +39,7 @@ func TestMistakes(t *testing.T) {
 		{"not a number", "--camera demo --conf high", 2, []string{`"high"`, "--conf"}},
 		{"out of range", "--camera demo --conf 2", 2, []string{`detect.confidence "2" must be over 0 and at most 1`}},
 		{"bad duration", "--camera demo --duration -1s", 2, []string{"--duration and --frames must be positive"}},
-		{"no model file", "--camera demo --model /none.onnx", 1, []string{"/none.onnx", "no such file", "give --model an ONNX file"}},
+		{"no model file", "--camera demo --model /none.onnx", 1, []string{"/none.onnx", "no such file", "name an ONNX file"}},
 		{"not a model", "--camera demo --model " + text, 1, []string{"text.onnx", "not ONNX"}},
 		{"empty model", "--camera demo --model " + empty, 1, []string{"empty.onnx", "empty"}},
 		{"truncated model", "--camera demo --model " + truncated, 1, []string{"truncated.onnx", "truncated"}},
@@ -65,6 +66,28 @@ func TestMistakes(t *testing.T) {
 		{"validate no labels", "validate --data " + dir, 1, []string{"no labels found"}},
 		{"dataset nowhere", "dataset", 2, []string{"dataset needs --out DIR"}},
 		{"dataset full directory", "dataset --count 1 --out " + dir, 1, []string{dir}},
+		{"quantize nothing", "quantize", 2, []string{"quantize needs -o OUT.onnx"}},
+		{"quantize two models", "quantize a b -o " + out, 2, []string{"quantize takes one model, not 2"}},
+		{"quantize no pictures", "quantize -o " + out, 2, []string{"quantize needs --images DIR with calibration pictures"}},
+		{"quantize no held-out pictures", "quantize --to fp16 -o " + out, 2, []string{"quantize needs --images DIR or --data DIR for the gate"}},
+		{"quantize to what", "quantize --to int4 --images x -o " + out, 2, []string{`--to "int4" must be int8 or fp16`}},
+		{"quantize by what", "quantize --method guess --images x -o " + out, 2, []string{`--method "guess" must be one of [minmax percentile entropy mse]`}},
+		{"quantize percentile", "quantize --percentile NaN --images x -o " + out, 2, []string{"--percentile NaN must be over 50 and at most 100"}},
+		{"quantize count", "quantize --count -1 --images x -o " + out, 2, []string{"--count must not be negative"}},
+		{"quantize search", "quantize --search --gate 0 --images x -o " + out, 2, []string{"--search is for --to int8 with a gate"}},
+		{"quantize gate", "quantize --gate 98 --images x -o " + out, 2, []string{"--gate 98 must be a match rate from 0 to 1"}},
+		{"quantize loss", "quantize --max-loss 0 --images x -o " + out, 2, []string{"--max-loss 0 must be over 0 and at most 1"}},
+		{"quantize no model", "quantize /none.onnx --images x -o " + out, 1, []string{"/none.onnx: no such file (name an ONNX file"}},
+		{"quantize text", "quantize " + text + " --images x -o " + out, 1, []string{"text.onnx", "not ONNX"}},
+		{"quantize truncated", "quantize " + truncated + " --images x -o " + out, 1, []string{"truncated.onnx"}},
+		{"quantize no directory", "quantize --images /none -o " + out, 1, []string{"/none: no such file or directory (give a directory that exists"}},
+		{"quantize empty directory", "quantize --images " + bare + " -o " + out, 1, []string{"none in", "give a directory with .jpg"}},
+		{"quantize bad pictures", "quantize --images " + dir + " --gate 0 -o " + out, 1, []string{"cannot be read", "picture.jpg", "remove or replace"}},
+		{"quantize too few pictures", "quantize --images " + dir + " -o " + out, 1, []string{"no pictures left for the gate after 1", "lower --count"}},
+		{"quantize overlap", "quantize --images " + dir + " --data " + dir + " -o " + out, 1, []string{"1 of the 1 pictures", "are calibration pictures"}},
+		{"quantize nowhere", "quantize --images x -o /none/out.onnx", 1, []string{"/none/out.onnx cannot be written: no such file or directory (name a file"}},
+		{"quantize into a directory", "quantize --images x -o " + dir, 1, []string{"is a directory (name the file to write with -o)"}},
+		{"quantize over itself", "quantize " + truncated + " --images x -o " + truncated, 1, []string{"would replace the model itself"}},
 		{"config nothing", "config", 2, []string{"config needs defaults or check FILE"}},
 		{"config check bad", "config check " + badConfig, 1, []string{`unknown key "urll"`}},
 	} {

@@ -32,7 +32,7 @@ func modelOptions(c *config.Config, batch int, lowest float64) (engine.Options, 
 		data, err := os.ReadFile(c.Model.Path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return options, fmt.Errorf("model %s: no such file (give --model an ONNX file, or leave it out for the demo model)", c.Model.Path)
+			return options, fmt.Errorf("model %s: no such file (name an ONNX file, or none for the demo model)", c.Model.Path)
 		case err != nil:
 			return options, fmt.Errorf("model: %w", err)
 		}

@@ -65,10 +65,7 @@ func (c *Collector) Run(ctx context.Context) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	percentile := c.Percentile
-	if percentile == 0 {
-		percentile = DefaultPercentile
-	}
+	percentile := c.percentile()
 	cache := &Cache{
 		Version: cacheVersion, Model: hashBytes(data), Samples: hash, Count: c.Samples.Len(), Percentile: percentile,
 		Ranges: make(Ranges, len(c.Tensors)),
@@ -93,7 +90,14 @@ func (c *Collector) Run(ctx context.Context) (*Cache, error) {
 	return cache, nil
 }
 
-// Cached returns the calibration cache at path when it fits the collector's model, samples and tensors, and otherwise runs and saves it there. A
+func (c *Collector) percentile() float64 {
+	if c.Percentile == 0 {
+		return DefaultPercentile
+	}
+	return c.Percentile
+}
+
+// Cached returns the calibration cache at path when it fits the collector's model, samples, tensors and percentile, and otherwise runs and saves it there. A
 // cache that cannot be read is an error, not a reason to overwrite it.
 func (c *Collector) Cached(ctx context.Context, path string) (cache *Cache, reused bool, err error) {
 	cache, err = ReadCache(path)
@@ -106,7 +110,9 @@ func (c *Collector) Cached(ctx context.Context, path string) (cache *Cache, reus
 		if err != nil {
 			return nil, false, err
 		}
-		if fits, err := cache.Fits(data, c.Samples, c.Tensors); err != nil || fits {
+		fits, err := cache.Fits(data, c.Samples, c.Tensors)
+		imported := cache.Percentile == 0
+		if err != nil || fits && (imported || cache.Percentile == c.percentile()) {
 			return cache, fits, err
 		}
 	}

@@ -58,7 +58,7 @@ func ChoosePictures(dir string, count int, seed uint64) ([]string, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list pictures: %w", err)
+		return nil, fmt.Errorf("list pictures: %w (give a directory that exists and is readable)", err)
 	}
 	if len(files) == 0 {
 		return nil, unsupported("pictures", "none in %q", "give a directory with "+strings.Join(pictureSuffixes, ", ")+" files", dir)
