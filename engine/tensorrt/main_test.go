@@ -2,6 +2,7 @@ package tensorrt_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -42,7 +43,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	if os.Getenv(hardwareEnvironment) != "" {
+	flag.Parse()
+	// Fuzzing starts this binary once for each worker, and its targets need no library.
+	if os.Getenv(hardwareEnvironment) != "" || flag.Lookup("test.fuzz").Value.String() != "" {
 		os.Exit(m.Run())
 	}
 	folder, err := os.MkdirTemp("", "tensorrt-test-")
