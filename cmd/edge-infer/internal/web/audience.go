@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"maps"
+	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
@@ -11,6 +12,7 @@ import (
 type audience struct {
 	detections bool
 	previews   map[string]*preview // by camera
+	pause      time.Duration       // between two pictures of a camera
 }
 
 // Frame implements pipeline.Sink. With nobody looking it costs an atomic load. Otherwise it copies: the detections of every frame, the pixels
@@ -27,16 +29,25 @@ func (s *Server) Frame(in *pipeline.Inferred) {
 		s.observer.observe(in)
 	}
 	if p := a.previews[in.Camera]; p != nil && in.Frame != nil {
-		p.take(in)
+		p.take(in, a.pause)
 	}
 }
 
-var errTooMany = errors.New("too many viewers")
+// picturesAtOnce is how many pictures a second are encoded of all cameras together.
+const picturesAtOnce = 48
+
+var (
+	errTooMany  = errors.New("too many viewers")
+	errStopping = errors.New("the server stops")
+)
 
 // join makes room for one more stream, which looks at detections or at the pictures of cameras. leave must be called when it ends.
 func (s *Server) join(detections bool, cameras []string) (watched []*preview, leave func(), err error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	if s.stopping {
+		return nil, nil, errStopping
+	}
 	if s.viewers >= s.Viewers {
 		return nil, nil, errTooMany
 	}
@@ -76,5 +87,8 @@ func (s *Server) gather() {
 		s.audience.Store(nil)
 		return
 	}
-	s.audience.Store(&audience{detections: s.detectionViewers > 0, previews: maps.Clone(s.previews)})
+	s.audience.Store(&audience{
+		detections: s.detectionViewers > 0, previews: maps.Clone(s.previews),
+		pause: max(time.Second/time.Duration(s.PictureRate), time.Duration(len(s.previews))*time.Second/picturesAtOnce),
+	})
 }

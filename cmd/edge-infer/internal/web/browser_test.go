@@ -80,13 +80,18 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	require.NoError(b.t, chromedp.Do(ctx, actions...))
 }
 
-// wait waits until a JavaScript expression is true.
+// wait waits until a JavaScript expression is true, on whatever page the browser is by then.
 func (b *browser) wait(expression string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, testPatience)
-	defer cancel()
-	_, err := chromedp.Run(ctx, chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(testPatience)))
-	require.NoError(b.t, err, expression)
+	var err error
+	require.Eventually(b.t, func() bool {
+		ctx, cancel := context.WithTimeout(b.ctx, testPatience)
+		defer cancel()
+		var found bool
+		found, err = chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		return found
+	}, testPatience, 50*time.Millisecond, "%s", expression)
+	require.NoError(b.t, err)
 }
 
 func evaluate[T any](b *browser, expression string) T {

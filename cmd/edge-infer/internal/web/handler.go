@@ -42,8 +42,8 @@ func (s *Server) handler() http.Handler {
 	inside.Handle("GET /metrics", s.exporter())
 	if s.Profiling {
 		inside.HandleFunc("GET /debug/pprof/", pprof.Index)
-		inside.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		inside.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		inside.HandleFunc("GET /debug/pprof/profile", unhurried(pprof.Profile))
+		inside.HandleFunc("GET /debug/pprof/trace", unhurried(pprof.Trace))
 		inside.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	}
 	open.Handle("/", s.restricted(inside))
@@ -94,6 +94,14 @@ func (s *Server) restricted(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// unhurried lifts the time limit that the server sets for requests.
+func unhurried(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+		next(w, r)
+	}
 }
 
 // serveFile gives a part of the page. A browser keeps it for a short while, it changes with the program only.

@@ -25,7 +25,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 // serveReadiness answers whether frames come through.
 func (s *Server) serveReadiness(w http.ResponseWriter, _ *http.Request) {
 	var inferred uint64
-	status := s.Source.Status()
+	status := s.status()
 	for i := range status.Cameras {
 		inferred += status.Cameras[i].Pipeline.Inferred
 	}

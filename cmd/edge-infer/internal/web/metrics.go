@@ -91,7 +91,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, readable(labels)...)
 	}
-	status := c.server.Source.Status()
+	status := c.server.status()
 	e := &status.Engine
 	gauge(c.info, 1, status.Version, status.Device)
 	gauge(c.engine, 1, e.Backend, e.Version, e.Device, e.Model, e.Precision)

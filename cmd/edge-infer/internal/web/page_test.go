@@ -1,14 +1,23 @@
 package web
 
 import (
+	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// drawn is what the page says it painted.
+// drawn is what the page says it painted, and the canvas' pixels on the outlines.
 type drawn struct {
 	Seq     uint64  `json:"seq"`
 	Picture uint64  `json:"picture"`
@@ -21,26 +30,256 @@ type drawn struct {
 		Source [4]float64 `json:"source"`
 		Canvas [4]float64 `json:"canvas"`
 		Colour string     `json:"colour"`
+		Pixels []string   `json:"pixels"`
 	} `json:"boxes"`
 }
 
-func TestLook(t *testing.T) {
-	s := newStage(t, 1280, 720, 12, "belt")
+// readCanvas gives what was painted last, with the colours of pixels in the lower halves of each box' left and right edge and along its lower
+// edge, where labels of other boxes are rarest.
+const readCanvas = `(() => {
+	const painted = structuredClone(window.edgeInfer.drawn.belt);
+	const canvas = document.querySelector("canvas");
+	const context = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", {willReadFrequently: true});
+	context.drawImage(canvas, 0, 0);
+	for (const box of painted.boxes) {
+		const [x1, y1, x2, y2] = box.canvas, [w, h] = [x2 - x1, y2 - y1];
+		const points = [[x1, y1 + .6 * h], [x1, y1 + .8 * h], [x2, y1 + .6 * h], [x2, y1 + .8 * h], [x1 + .25 * w, y2], [x1 + .5 * w, y2], [x1 + .75 * w, y2]];
+		box.pixels = points.filter(([x, y]) => x > 1 && y > 1 && x < context.canvas.width - 1 && y < context.canvas.height - 1).map(([x, y]) =>
+			"#" + [...context.getImageData(Math.floor(x), Math.floor(y), 1, 1).data.slice(0, 3)].map((v) => v.toString(16).padStart(2, "0")).join(""));
+	}
+	return painted;
+})()`
+
+func TestBoxesCoincideWithThePublishedDetections(t *testing.T) {
+	s := newStage(t, 640, 360, 10, "belt")
 	server := &Server{Configure: s.configure}
 	s.serve(t, server)
 	b := newBrowser(t, 1280, 800)
 	b.do(chromedp.Navigate(server.URL()))
-	b.wait(`window.edgeInfer?.drawn.belt?.boxes.length > 2`)
-	time.Sleep(5 * time.Second)
+	checked, outlines, matching := 0, 0, 0
+	for look := range 5 {
+		b.wait(fmt.Sprintf(`window.edgeInfer?.drawn.belt?.boxes.length > 2 && window.edgeInfer.drawn.belt.picture > %d`, 10+3*look))
+		painted := evaluate[drawn](b, readCanvas)
+		require.Equal(t, painted.Picture, painted.Seq, "boxes belong to the frame that is shown")
+		s.mutex.Lock()
+		published := s.published["belt"][painted.Seq]
+		s.mutex.Unlock()
+		var boxes []postprocess.Box
+		for _, box := range painted.Boxes {
+			for i := range box.Source {
+				require.InDelta(t, box.Source[i]*painted.Scale, box.Canvas[i], 1e-6)
+			}
+			if box.Lost {
+				continue
+			}
+			boxes = append(boxes, postprocess.Box{
+				X1: float32(box.Source[0]), Y1: float32(box.Source[1]), X2: float32(box.Source[2]), Y2: float32(box.Source[3]),
+			})
+			for _, pixel := range box.Pixels {
+				outlines++
+				if near(t, pixel, box.Colour) {
+					matching++
+				}
+			}
+		}
+		require.Len(t, boxes, len(published))
+		for i := range published {
+			require.InDelta(t, published[i].X1, boxes[i].X1, 0.06)
+			require.InDelta(t, published[i].Y1, boxes[i].Y1, 0.06)
+			require.InDelta(t, published[i].X2, boxes[i].X2, 0.06)
+			require.InDelta(t, published[i].Y2, boxes[i].Y2, 0.06)
+			checked++
+		}
+	}
+	require.Greater(t, checked, 10)
+	// A label or another outline may lie on a few of the points.
+	require.Greater(t, float64(matching), 0.9*float64(outlines), "%d of %d points on the outlines have the box' colour", matching, outlines)
+	b.wait(`document.querySelector("[aria-label^='Latency of the last']")`)
+	b.wait(`document.querySelector(".live .chips").textContent.includes("inspection")`)
 	b.picture("live")
-	b.do(chromedp.Navigate(server.URL() + "#zones"))
-	time.Sleep(2 * time.Second)
-	b.picture("zones")
-	b.do(chromedp.Navigate(server.URL() + "#events"))
-	time.Sleep(2 * time.Second)
-	b.picture("events")
-	b.do(chromedp.Navigate(server.URL() + "#system"))
-	time.Sleep(2 * time.Second)
-	b.picture("system")
 	require.Empty(t, b.complaints())
+}
+
+// near compares two colours as "#rrggbb".
+func near(t *testing.T, one, two string) bool {
+	var a, b [3]int
+	for i, text := range []string{one, two} {
+		c := [2]*[3]int{&a, &b}[i]
+		_, err := fmt.Sscanf(text, "#%02x%02x%02x", &c[0], &c[1], &c[2])
+		require.NoError(t, err)
+	}
+	far := 0.0
+	for i := range a {
+		far = max(far, math.Abs(float64(a[i]-b[i])))
+	}
+	return far <= 40
+}
+
+// press clicks on the picture of the editor, at a share of it.
+func (b *browser) press(x, y float64) {
+	type place struct{ X, Y float64 }
+	at := evaluate[place](b, fmt.Sprintf(`(() => { const r = document.querySelector("canvas").getBoundingClientRect(); return {X: r.left + %g * r.width, Y: r.top + %g * r.height} })()`, x, y))
+	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at.X, at.Y), chromedp.MouseClickXY(at.X, at.Y))
+}
+
+// click presses the button with that text.
+func (b *browser) click(text string) {
+	b.do(chromedp.Click(chromedp.Search(fmt.Sprintf(`//button[normalize-space()=%q and not(@hidden)]`, text))))
+}
+
+// fill types into a field of the form.
+func (b *browser) fill(name, value string) {
+	evaluate[any](b, fmt.Sprintf(`(() => { const f = document.querySelector("[name=%s]"); f.value = %q; f.dispatchEvent(new Event(f.tagName === "SELECT" ? "change" : "input")) })()`, name, value))
+}
+
+func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
+	s := newStage(t, 640, 360, 8, "belt")
+	server := &Server{Configure: s.configure}
+	s.serve(t, server)
+	b := newBrowser(t, 1280, 800)
+	b.do(chromedp.Navigate(server.URL() + "#zones/belt"))
+	b.wait(`document.querySelector("pre")?.textContent.includes("inspection") && window.edgeInfer.feed.camera("belt").picture`)
+
+	// With the mouse: a triangle, closed by a press on its first corner.
+	b.click("New zone")
+	for _, p := range [][2]float64{{0.1, 0.2}, {0.3, 0.2}, {0.3, 0.7}, {0.1, 0.2}} {
+		b.press(p[0], p[1])
+	}
+	b.fill("name", "entry")
+	b.fill("loiter", "90")
+	b.fill("anchor", "centre")
+	b.wait(`document.querySelector("pre").textContent.includes("loiter: 1m30s")`)
+	evaluate[any](b, `document.querySelector("fieldset input").click()`)
+
+	// With the keyboard alone: a line.
+	b.do(chromedp.Focus(chromedp.CSS("canvas")), chromedp.KeyEvent("l"))
+	b.do(chromedp.KeyEvent(strings.Repeat(kb.ArrowLeft, 5) + " " + strings.Repeat(kb.ArrowDown, 5) + " "))
+	b.wait(`document.querySelector("pre").textContent.includes("line1")`)
+	b.picture("zones")
+	b.click("Save")
+	b.wait(`document.querySelector(".done").textContent === "Saved."`)
+
+	want := yard()
+	kept := s.kept("belt")
+	require.Len(t, kept.Zones, 2)
+	require.Equal(t, want.Zones[0], kept.Zones[0], "what was not touched stays as it was")
+	entry := kept.Zones[1]
+	require.Len(t, entry.Points, 3)
+	for i, p := range []zone.Point{{X: 0.1, Y: 0.2}, {X: 0.3, Y: 0.2}, {X: 0.3, Y: 0.7}} {
+		require.InDelta(t, p.X, entry.Points[i].X, 0.003)
+		require.InDelta(t, p.Y, entry.Points[i].Y, 0.003)
+	}
+	require.Equal(t, zone.Zone{Name: "entry", Points: entry.Points, Labels: []string{"bolt"}, Anchor: zone.Centre, Loiter: 90 * time.Second}, entry)
+	require.Len(t, kept.Lines, 2)
+	line := kept.Lines[1]
+	require.InDelta(t, 0.05, line.To.Y-line.From.Y, 1e-6)
+	require.NoError(t, kept.Check(s.Status().Engine.Labels))
+
+	// A point is dragged, and a mistake is shown in the words of the check.
+	b.click("entryzone, 3 points")
+	b.fill("name", "a/b")
+	b.wait(`document.querySelector(".problem").textContent !== ""`)
+	require.Equal(t, `zone "a/b": the name becomes part of an MQTT topic and cannot contain / + #`, evaluate[string](b, `document.querySelector(".problem").textContent`))
+	require.True(t, evaluate[bool](b, `[...document.querySelectorAll("button")].find((b) => b.textContent === "Save").disabled`))
+	b.fill("name", "entry")
+	for i := range 2 {
+		b.click("New zone")
+		for _, p := range [][2]float64{{0.4, 0.2}, {0.5, 0.2}, {0.5, 0.3 + 0.1*float64(i)}} {
+			b.press(p[0], p[1])
+		}
+		b.click("Finish zone")
+	}
+	b.wait(`document.querySelector(".problem").textContent === "" && document.querySelector("pre").textContent.includes("zone2")`)
+	b.click("Save")
+	b.wait(`document.querySelector(".problem").textContent !== ""`)
+	require.Equal(t, "write /etc/edge-infer.yaml: no space left on device", evaluate[string](b, `document.querySelector(".problem").textContent`))
+	require.Len(t, s.kept("belt").Zones, 2)
+	for _, complaint := range b.complaints() {
+		require.Contains(t, complaint, "the server responded with a status of 422", "nothing but the refusals")
+	}
+
+	// What was saved is what the live page shows.
+	b.do(chromedp.Navigate(server.URL() + "#live"))
+	b.wait(`window.edgeInfer.view.cards?.get("belt")?.analytics?.zones.some((z) => z.name === "entry")`)
+}
+
+func TestLogin(t *testing.T) {
+	s := newStage(t, 160, 120, 5, "belt")
+	server := &Server{User: "operator", Password: "correct horse"}
+	s.serve(t, server)
+	b := newBrowser(t, 800, 600)
+	b.do(chromedp.Navigate(server.URL()))
+	require.Equal(t, server.URL()+"login", evaluate[string](b, "location.href"))
+	b.picture("login")
+	b.do(chromedp.SendKeys(chromedp.CSS("[name=user]"), "operator"), chromedp.SendKeys(chromedp.CSS("[name=secret]"), "wrong horse\r"))
+	b.wait(`document.querySelector("[role=alert]")?.textContent === "That was not right."`)
+	b.do(chromedp.SendKeys(chromedp.CSS("[name=user]"), "operator"), chromedp.SendKeys(chromedp.CSS("[name=secret]"), "correct horse\r"))
+	b.wait(`document.querySelector("#connection")?.textContent === "live"`)
+	require.Empty(t, evaluate[string](b, "document.cookie"), "scripts do not see the session")
+	b.click("Log out")
+	b.wait(`location.pathname === "/login"`)
+	require.Equal(t, 401, evaluate[int](b, `(() => { const r = new XMLHttpRequest(); r.open("GET", "/api/status", false); r.send(); return r.status })()`))
+	for _, complaint := range b.complaints() {
+		require.Contains(t, complaint, "status of 401")
+	}
+}
+
+func TestThePageFindsARestartedServer(t *testing.T) {
+	s := newStage(t, 160, 120, 10, "belt")
+	server := &Server{Address: freeAddress(t), Token: strings.Repeat("t", 16)}
+	stop := s.serve(t, server)
+	b := newBrowser(t, 800, 600)
+	b.do(chromedp.Navigate(server.URL()))
+	b.do(chromedp.SendKeys(chromedp.CSS("[name=secret]"), server.Token+"\r"))
+	b.wait(`window.edgeInfer?.drawn.belt?.picture > 3`)
+	stop()
+	b.wait(`document.querySelector("#connection").textContent === "connecting"`)
+	before := evaluate[uint64](b, `window.edgeInfer.drawn.belt.picture`)
+	again := &Server{Address: server.Address, Token: server.Token}
+	s.serve(t, again)
+	b.wait(`document.querySelector("#connection").textContent === "live"`)
+	b.wait(fmt.Sprintf(`window.edgeInfer.drawn.belt.picture > %d`, before+3))
+	require.Equal(t, "/", evaluate[string](b, "location.pathname"), "the session outlives the restart")
+	for _, complaint := range b.complaints() {
+		require.Contains(t, complaint, "net::ERR_", "nothing but lost connections")
+	}
+}
+
+func TestEveryPageFitsAPhone(t *testing.T) {
+	s := newStage(t, 320, 180, 8, "belt", "dock")
+	server := &Server{Configure: s.configure}
+	s.serve(t, server)
+	b := newBrowser(t, 390, 844)
+	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, dark)
+	require.NoError(t, err)
+	b.do(chromedp.Navigate(server.URL()))
+	for page, ready := range map[string]string{
+		"live":   `window.edgeInfer?.drawn.belt?.boxes.length > 0 && window.edgeInfer?.drawn.dock`,
+		"zones":  `document.querySelector("pre")?.textContent.includes("inspection")`,
+		"events": `document.querySelectorAll(".events li").length > 3`,
+		"system": `document.querySelector("table")?.textContent.includes("belt")`,
+	} {
+		evaluate[any](b, fmt.Sprintf(`void (location.hash = %q)`, page))
+		b.wait(ready)
+		b.wait(fmt.Sprintf(`document.querySelector("nav [aria-current]")?.hash === "#%s"`, page))
+		require.LessOrEqual(t, evaluate[int](b, "document.documentElement.scrollWidth"), 390, page)
+		b.picture("phone-" + page)
+	}
+	require.Equal(t, 0, evaluate[int](b, `[...document.querySelectorAll("button, input, select")].filter((e) => !e.hidden && !e.textContent.trim() && !e.closest("label") && !e.getAttribute("aria-label")).length`), "everything has a name")
+	require.Empty(t, b.complaints())
+}
+
+func TestNobodyLooksWhileThePageIsHidden(t *testing.T) {
+	s := newStage(t, 160, 120, 10, "belt")
+	server := &Server{}
+	s.serve(t, server)
+	b := newBrowser(t, 800, 600)
+	b.do(chromedp.Navigate(server.URL()))
+	b.wait(`window.edgeInfer?.drawn.belt?.picture > 0`)
+	require.NotNil(t, server.audience.Load())
+	evaluate[any](b, `Object.defineProperty(document, "hidden", {value: true, configurable: true}); document.dispatchEvent(new Event("visibilitychange"))`)
+	require.Eventually(t, func() bool { return server.audience.Load() == nil }, testPatience, 10*time.Millisecond)
+	evaluate[any](b, `delete document.hidden; document.dispatchEvent(new Event("visibilitychange"))`)
+	require.Eventually(t, func() bool { return server.audience.Load() != nil }, testPatience, 10*time.Millisecond)
 }

@@ -15,8 +15,7 @@ import (
 // does the rest, and viewers take the newest picture when they are ready for it.
 type preview struct {
 	camera  string
-	width   int           // of a JPEG in pixels, at most
-	pause   time.Duration // between two pictures
+	width   int // of a JPEG in pixels, at most
 	news    *bell
 	encoded *atomic.Uint64
 	behind  *atomic.Uint64
@@ -54,8 +53,8 @@ type picture struct {
 func (s *Server) startPreview(camera string) *preview {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &preview{
-		camera: camera, width: s.PictureWidth, pause: time.Second / time.Duration(s.PictureRate), news: &s.news, encoded: &s.encoded,
-		behind: &s.behind, logger: s.Logger, stop: cancel, fresh: make(chan struct{}, 1),
+		camera: camera, width: s.PictureWidth, news: &s.news, encoded: &s.encoded, behind: &s.behind, logger: s.Logger, stop: cancel,
+		fresh: make(chan struct{}, 1),
 	}
 	s.previews[camera] = p
 	s.encoders.Go(func() { p.encode(ctx) })
@@ -63,7 +62,7 @@ func (s *Server) startPreview(camera string) *preview {
 }
 
 // take copies the frame's pixels when a picture is due and the encoder is not reading the previous one. Frame goroutine only.
-func (p *preview) take(in *pipeline.Inferred) {
+func (p *preview) take(in *pipeline.Inferred, pause time.Duration) {
 	if in.Captured < p.due {
 		return
 	}
@@ -72,7 +71,7 @@ func (p *preview) take(in *pipeline.Inferred) {
 		return
 	}
 	// Counting from the time that was due keeps the rate; after a break it starts anew.
-	p.due = max(p.due+int64(p.pause), in.Captured+int64(p.pause)/2)
+	p.due = max(p.due+int64(pause), in.Captured+int64(pause)/2)
 	p.raw.copy(in)
 	p.mutex.Unlock()
 	select {

@@ -60,7 +60,8 @@ type Server struct {
 	Snapshot func(camera, id string) ([]byte, error)
 	// Profiling serves /debug/pprof/.
 	Profiling bool
-	// PictureRate is how many pictures a second of each camera are shown at most, PictureWidth their width in pixels at most.
+	// PictureRate is how many pictures a second of each camera are shown at most, less of many cameras; PictureWidth is their width in pixels
+	// at most.
 	PictureRate, PictureWidth int
 	// Viewers is how many streams are served at a time.
 	Viewers int
@@ -70,6 +71,7 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	access   *access
+	recent   recent
 	health   health
 	observer *observer
 	news     bell
@@ -80,6 +82,7 @@ type Server struct {
 	closed   sync.Once
 
 	mutex            sync.Mutex
+	stopping         bool // no stream may begin any more
 	viewers          int
 	detectionViewers int
 	previews         map[string]*preview
@@ -205,6 +208,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	cancel()
 	parts.Wait()
+	s.mutex.Lock()
+	s.stopping = true
+	s.mutex.Unlock()
 	s.encoders.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil

@@ -196,18 +196,24 @@ func (s *stage) kept(camera string) zone.Config {
 	return s.analytics[camera]
 }
 
-func noSnapshot(string, string) ([]byte, error) { return nil, fs.ErrNotExist }
-
-// seer is an engine that answers at once and with nothing: the stage's decoder knows.
-type seer struct{ slots []engine.Result }
+// seer is an engine that answers after a few milliseconds and with nothing: the stage's decoder knows.
+type seer struct {
+	slots []engine.Result
+	count int
+}
 
 func (e *seer) Model() engine.Model                      { return engine.Model{MaxBatch: 4} }
 func (e *seer) Alloc(int) (*engine.Buffer, error)        { return nil, errors.New("not used") }
 func (e *seer) Slots() int                               { return len(e.slots) }
 func (e *seer) Submit(int, []engine.Image) error         { return nil }
 func (e *seer) SubmitTensors(int, []engine.Tensor) error { return errors.New("not used") }
-func (e *seer) Wait(slot int) (*engine.Result, error)    { return &e.slots[slot], nil }
 func (e *seer) Close() error                             { return nil }
+
+func (e *seer) Wait(slot int) (*engine.Result, error) {
+	e.count++
+	time.Sleep(7*time.Millisecond + time.Duration(e.count*7919%13)*100*time.Microsecond)
+	return &e.slots[slot], nil
+}
 
 // serve opens and runs a server that sees the stage's frames, until the test ends or stop is called.
 func (s *stage) serve(t testing.TB, server *Server) (stop func()) {

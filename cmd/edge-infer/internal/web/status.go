@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
@@ -86,9 +87,29 @@ type shown struct {
 	PictureRate int        `json:"picture_rate"`
 }
 
+// statusAge is how old a status may be, so that no number of requests makes the frame loop be asked more often.
+const statusAge = 400 * time.Millisecond
+
+// recent is the latest status.
+type recent struct {
+	mutex  sync.Mutex
+	status Status
+	at     time.Time
+}
+
+// status asks the source, or gives what it said a moment ago. Nobody may change what it points to.
+func (s *Server) status() Status {
+	s.recent.mutex.Lock()
+	defer s.recent.mutex.Unlock()
+	if now := time.Now(); now.Sub(s.recent.at) >= statusAge {
+		s.recent.status, s.recent.at = s.Source.Status(), now
+	}
+	return s.recent.status
+}
+
 func (s *Server) serveStatus(w http.ResponseWriter, _ *http.Request) {
 	status := shown{
-		Status: s.Source.Status(), Now: time.Now(), Editable: s.Configure != nil, Login: s.access.required(), Snapshots: s.Snapshot != nil, PictureRate: s.PictureRate,
+		Status: s.status(), Now: time.Now(), Editable: s.Configure != nil, Login: s.access.required(), Snapshots: s.Snapshot != nil, PictureRate: s.PictureRate,
 	}
 	status.InferenceMS = milliseconds(status.Engine.Inference)
 	for i := range status.Cameras {
@@ -107,7 +128,7 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 
 // camera finds a camera by its name.
 func (s *Server) camera(name string) (Camera, []string, bool) {
-	status := s.Source.Status()
+	status := s.status()
 	for i := range status.Cameras {
 		if status.Cameras[i].Capture.Name == name {
 			return status.Cameras[i], status.Engine.Labels, true

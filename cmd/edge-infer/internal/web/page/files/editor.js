@@ -346,6 +346,7 @@ export class Editor {
       await sendJSON("PUT", this.path, this.config);
       this.problem.textContent = "";
       this.done.textContent = "Saved.";
+      if (this.status) this.status.analytics = structuredClone(this.config); // until the next status says so
     } catch (error) {
       this.problem.textContent = error.message;
     }

@@ -13,6 +13,7 @@ export class Feed extends EventTarget {
     this.connected = false;
     document.addEventListener("visibilitychange", () => this.restart());
     addEventListener("pagehide", () => this.stop());
+    addEventListener("pageshow", (event) => event.persisted && this.restart());
   }
 
   camera(name) {
