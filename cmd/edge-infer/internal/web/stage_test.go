@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"net"
 	"sync"
