@@ -66,6 +66,8 @@ func TestMistakes(t *testing.T) {
 		{"validate no labels", "validate --data " + dir, 1, []string{"no labels found"}},
 		{"dataset nowhere", "dataset", 2, []string{"dataset needs --out DIR"}},
 		{"dataset full directory", "dataset --count 1 --out " + dir, 1, []string{dir}},
+		{"doctor time", "doctor --timeout 0s", 2, []string{"--timeout must be positive"}},
+		{"doctor argument", "doctor me", 2, []string{`unknown command "me"`}},
 		{"quantize nothing", "quantize", 2, []string{"quantize needs -o OUT.onnx"}},
 		{"quantize two models", "quantize a b -o " + out, 2, []string{"quantize takes one model, not 2"}},
 		{"quantize no pictures", "quantize -o " + out, 2, []string{"quantize needs --images DIR with calibration pictures"}},

@@ -77,8 +77,22 @@ func again() error {
 	return fmt.Errorf("restart: %w", syscall.Exec(program, os.Args, os.Environ()))
 }
 
-// configuration reads file and environment and puts the flags that were given on top.
+// configuration is settings with at least one camera.
 func (f *runFlags) configuration(given *pflag.FlagSet) (*config.Config, error) {
+	c, err := f.settings(given)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(c.Cameras) == 0:
+		return nil, usagef("no camera: give --camera 0 for the first one, or --camera demo")
+	case f.duration < 0 || f.frames < 0:
+		return nil, usagef("--duration and --frames must be positive")
+	}
+	return c, nil
+}
+
+// settings reads file and environment and puts the flags that were given on top.
+func (f *runFlags) settings(given *pflag.FlagSet) (*config.Config, error) {
 	c, err := config.Load(f.file)
 	if err != nil {
 		return nil, usageError{err}
@@ -105,12 +119,6 @@ func (f *runFlags) configuration(given *pflag.FlagSet) (*config.Config, error) {
 	}
 	if err := c.Validate(); err != nil {
 		return nil, usageError{err}
-	}
-	switch {
-	case len(c.Cameras) == 0:
-		return nil, usagef("no camera: give --camera 0 for the first one, or --camera demo")
-	case f.duration < 0 || f.frames < 0:
-		return nil, usagef("--duration and --frames must be positive")
 	}
 	return c, nil
 }

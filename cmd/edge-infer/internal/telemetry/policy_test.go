@@ -21,7 +21,9 @@ func TestPolicy(t *testing.T) {
 	}{
 		{"off", Policy{}, 99, []step{{0, 120, 1}, {60, 120, 1}}},
 		{
-			"doubles up to eight and comes back in steps", Policy{Margin: 10, Hysteresis: 5}, 99,
+			"doubles up to eight and comes back in steps",
+			Policy{Margin: 10, Hysteresis: 5},
+			99,
 			[]step{
 				{0, 80, 1},
 				{5, 89, 1},   // exactly the margin

@@ -106,7 +106,7 @@ func (r *Reader) disk() Disk {
 
 // gpus reads a Jetson's GPU from sysfs, which NVML hardly knows, and all others from NVML.
 func (r *Reader) gpus(reading *Reading) {
-	if !r.asked {
+	if !r.asked && !r.FilesOnly {
 		// A machine without the library is not asked again: a driver that is installed later needs a new start anyway.
 		r.asked = true
 		if management, err := cuda.OpenManagement(r.NVML); err == nil {

@@ -16,8 +16,9 @@ import (
 type Reader struct {
 	// Root is put before the path of every file, for tests.
 	Root string
-	// NVML is the library to ask instead of libnvidia-ml.so.1.
-	NVML string
+	// NVML is the library to ask instead of libnvidia-ml.so.1. FilesOnly loads none.
+	NVML      string
+	FilesOnly bool
 	// Disk is the folder whose file system is read; "/" when empty.
 	Disk string
 

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// examined runs doctor as a person does and returns the status of each check.
+func examined(t *testing.T, args ...string) (checks map[string]string, details string, err error) {
+	t.Helper()
+	c := command(t, append([]string{"doctor", "--json", "--root", t.TempDir()}, args...)...)
+	c.Env = append(c.Env, "EDGE_INFER_LIBCUDA=/none/libcuda.so.1")
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	output, err := c.Output()
+	var found struct {
+		Version int `json:"v"`
+		Failed  int
+		Checks  []struct{ Check, Status, Detail, Fix string }
+	}
+	require.NoError(t, json.Unmarshal(output, &found), "%s%s", output, &stderr)
+	assert.Equal(t, 1, found.Version)
+	checks = map[string]string{}
+	failed := 0
+	for _, check := range found.Checks {
+		checks[check.Check] = check.Status
+		details += check.Check + ": " + check.Detail + "\n"
+		assert.Equal(t, check.Status == "OK", check.Fix == "", "%+v", check)
+		if check.Status == "FAIL" {
+			failed++
+		}
+	}
+	assert.Equal(t, failed, found.Failed)
+	if failed > 0 {
+		assert.Equal(t, fmt.Sprintf("edge-infer: doctor: %d of %d checks failed\n", failed, len(found.Checks)), stderr.String())
+	} else {
+		assert.Empty(t, stderr.String())
+	}
+	return checks, details, err
+}
+
+func TestDoctor(t *testing.T) {
+	checks, details, err := examined(t, "--camera", "demo", "--mqtt-listen", "127.0.0.1:0", "--engine", "onnxruntime")
+	require.NoError(t, err, details)
+	for _, check := range []string{"ONNX Runtime", "camera cam0", "model", "MQTT broker", "cache folder", "event folder"} {
+		assert.Equal(t, "OK", checks[check], "%s\n%s", check, details)
+	}
+	assert.Contains(t, details, "model: demo on onnxruntime ")
+	assert.Contains(t, details, " ms a picture\n")
+}
+
+func TestDoctorFails(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(fmt.Sprintf(
+		"cameras: [{name: gate, uri: /none.mp4}]\nmodel: {path: /none.onnx}\nmqtt: {url: \"tcp://127.0.0.1:%d\"}\n", freePort(t))), 0o600))
+	checks, details, err := examined(t, "--config", file)
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	assert.Equal(t, 1, exit.ExitCode())
+	for _, check := range []string{"camera gate", "model", "MQTT broker"} {
+		assert.Equal(t, "FAIL", checks[check], "%s\n%s", check, details)
+	}
+	assert.Contains(t, details, "model: model /none.onnx: no such file")
+	assert.Contains(t, details, "connection refused")
+}
+
+// The text is for people: a line for each check.
+func TestDoctorText(t *testing.T) {
+	c := command(t, "doctor", "--mqtt", "off", "--engine", "onnxruntime", "--library", "/none.so")
+	output, err := c.Output()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	assert.Equal(t, 1, exit.ExitCode())
+	assert.Contains(t, string(output), "FAIL  ONNX Runtime      no usable libonnxruntime, tried /none.so: no such file\n")
+	assert.Contains(t, string(output), "WARN  camera            none named\n                        fix: name one to try it: --camera 0, or --camera demo\n")
+	assert.Contains(t, string(output), "OK    MQTT broker       off\n")
+}

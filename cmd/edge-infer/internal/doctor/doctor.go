@@ -1,0 +1,98 @@
+package doctor
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
+	"github.com/edge-infer/edge-infer/engine/cuda"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+)
+
+// Doctor examines one machine for one configuration. It changes nothing on it.
+type Doctor struct {
+	Config *config.Config
+	// Folders that the daemon writes to, by the name of their check; an empty path is passed over.
+	Folders []Folder
+	// Program is this program with the hidden command whose process calls Examine.
+	Program []string
+	// Timeout bounds each of those processes and the broker's answer.
+	Timeout time.Duration
+
+	// What follows is for machines that are not this one; the zero values mean this one.
+	Root         string                      // put before the paths of sysfs, procfs and the like
+	Devices      func() []capture.DeviceInfo // V4L2 devices
+	Free         func(folder string) (bytes int64, err error)
+	Synchronized func() (bool, error) // the system clock
+}
+
+// Folder is a place that the daemon writes to.
+type Folder struct {
+	Check, Path string
+	Need        int64  // bytes that should be free
+	Move        string // how to name another folder
+}
+
+// Run makes every check in order and hands each finding to each as soon as it is known. It returns all of them; the context ends it.
+func (d *Doctor) Run(ctx context.Context, each func(Finding)) Findings {
+	d.setDefaults()
+	var all Findings
+	add := func(found ...Finding) {
+		for _, f := range found {
+			all = append(all, f)
+			each(f)
+		}
+	}
+	reader := &telemetry.Reader{Root: d.Root, FilesOnly: true} // NVML is part of the driver, and that is looked at in a child process
+	defer reader.Close()
+	reading := reader.Read()
+	board := cuda.Prober{Root: d.Root}.Jetson()
+
+	add(d.machine(board, reading), d.memory(board, reading))
+	if board != nil {
+		add(d.powerMode(reader, reading))
+	}
+	add(clocks(board, reading)...)
+	add(temperature(reading)...)
+	add(d.clock())
+	for _, folder := range d.Folders {
+		if folder.Path != "" {
+			add(d.folder(folder))
+		}
+	}
+	add(d.child(ctx, "CUDA driver", Request{Examine: driverExamination}, "reboot; if it stays, install the driver or JetPack again")...)
+	add(d.tensorrt(ctx)...)
+	add(d.child(ctx, "ONNX Runtime", Request{Examine: onnxruntimeExamination},
+		"install ONNX Runtime again, or name another one with $EDGE_INFER_ONNXRUNTIME")...)
+	add(d.gstreamer(board))
+	add(d.devices()...)
+	add(d.cameras(ctx)...)
+	add(d.child(ctx, "model", Request{Examine: ModelExamination}, "try --engine onnxruntime; where a large model is slow, give --timeout 10m")...)
+	add(d.broker(ctx)...)
+	return all
+}
+
+func (d *Doctor) tensorrt(ctx context.Context) []Finding {
+	return d.child(ctx, "TensorRT", Request{Examine: tensorrtExamination},
+		"install TensorRT again, or name another one with $"+tensorrt.LibraryEnvironment)
+}
+
+func (d *Doctor) setDefaults() {
+	if d.Timeout <= 0 {
+		d.Timeout = time.Minute
+	}
+	if d.Devices == nil {
+		d.Devices = capture.Devices
+	}
+	if d.Free == nil {
+		d.Free = freeBytes
+	}
+	if d.Synchronized == nil {
+		d.Synchronized = synchronized
+	}
+}
+
+func (d *Doctor) path(name string) string { return filepath.Join(d.Root, name) }

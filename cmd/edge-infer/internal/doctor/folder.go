@@ -1,0 +1,42 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// folder says whether the daemon can write to a folder, which it makes when there is none yet, and whether there is room.
+func (d *Doctor) folder(f Folder) Finding {
+	place := f.Path
+	for {
+		info, err := os.Stat(place)
+		if err == nil && !info.IsDir() {
+			return fail(f.Check, "remove "+place+", or "+f.Move, "%s is no folder", place)
+		}
+		if err == nil || place == filepath.Dir(place) {
+			break
+		}
+		place = filepath.Dir(place)
+	}
+	if err := unix.Access(place, unix.W_OK|unix.X_OK); err != nil {
+		return fail(f.Check, "make it writable for this user, or "+f.Move, "%s: %v", place, err)
+	}
+	free, err := d.Free(place)
+	if err != nil {
+		return warn(f.Check, f.Move, "%s: %v", f.Path, err)
+	}
+	if free < f.Need {
+		return warn(f.Check, "free "+gibibytes(f.Need-free)+", or "+f.Move, "%s, only %s free", f.Path, gibibytes(free))
+	}
+	return ok(f.Check, "%s, %s free", f.Path, gibibytes(free))
+}
+
+func freeBytes(folder string) (int64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(folder, &s); err != nil {
+		return 0, err
+	}
+	return int64(s.Bavail) * int64(s.Bsize), nil
+}
