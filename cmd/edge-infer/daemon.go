@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +16,8 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/mqtt"
@@ -28,6 +32,7 @@ type daemon struct {
 	stdout, stderr io.Writer
 	logger         *slog.Logger
 
+	device    string // does not change while the daemon runs; config may
 	started   time.Time
 	options   engine.Options
 	memory    memory
@@ -41,6 +46,10 @@ type daemon struct {
 	terminal  *report.Terminal
 	json      *report.JSON
 	snapshots *snapshots
+	web       *web.Server
+	monitor   telemetry.Monitor
+	thermal   telemetry.Policy
+	factor    int // that thermal asks for; watch goroutine only
 	service   systemd.Service
 	progress  progress
 	cancel    context.CancelCauseFunc // ends the run
@@ -49,7 +58,10 @@ type daemon struct {
 
 // run works until ctx ends, every camera has ended, or something fails that no waiting mends.
 func (d *daemon) run(ctx context.Context) (err error) {
-	d.started = time.Now()
+	d.device, d.started = d.config.Device, time.Now()
+	d.monitor.Reader = &telemetry.Reader{}
+	d.factor = 1
+	d.thermal = telemetry.Policy{Margin: d.config.Thermal.Margin, Hysteresis: d.config.Thermal.Hysteresis}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	d.cancel, d.reload = cancel, make(chan struct{}, 1)
@@ -62,6 +74,14 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	d.fleet.Run(ctx)
 	watch, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	rest.Go(func() { d.watch(watch) })
+	rest.Go(func() { d.monitor.Run(watch) })
+	if d.web != nil {
+		rest.Go(func() {
+			if err := d.web.Run(watch); err != nil {
+				cancel(err)
+			}
+		})
+	}
 	if d.client != nil {
 		rest.Go(func() {
 			if err := d.client.Run(watch); err != nil {
@@ -132,7 +152,13 @@ func (d *daemon) open(ctx context.Context) error {
 	if err := d.snapshots.Open(d.pipeline.Cameras); err != nil {
 		return err
 	}
-	if d.snapshots.publish != nil || d.snapshots.directory != "" {
+	if err := d.openWeb(); err != nil {
+		return err
+	}
+	if d.web != nil {
+		sinks = append(sinks, d.web)
+	}
+	if d.snapshots.publish != nil || d.snapshots.directory != "" || d.web != nil {
 		sinks = append(sinks, d.snapshots)
 	}
 	if d.flags.frames > 0 {
@@ -255,6 +281,43 @@ func (d *daemon) newFollower(c config.Camera, uri capture.URI) (*pipeline.Follow
 	return follower, follower.Open()
 }
 
+// openWeb takes the address of the page and says where it is.
+func (d *daemon) openWeb() error {
+	w := &d.config.Web
+	if w.Listen == config.Off {
+		return nil
+	}
+	var token string
+	if w.TokenFile != "" {
+		text, err := os.ReadFile(w.TokenFile)
+		if err != nil {
+			return fmt.Errorf("web token: %w", err)
+		}
+		token = strings.TrimSpace(string(text))
+	}
+	server := &web.Server{
+		Address: w.Listen, Token: token, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling, Logger: d.logger,
+		Source: page{d}, Snapshot: d.snapshots.Find,
+	}
+	if d.flags.file != "" {
+		server.Configure = func(_ context.Context, camera string, analytics zone.Config) error {
+			if err := config.SetAnalytics(d.flags.file, camera, analytics); err != nil {
+				return err
+			}
+			d.askReload()
+			return nil
+		}
+	}
+	if err := server.Open(); err != nil {
+		return err
+	}
+	d.web = server
+	if d.terminal != nil {
+		fmt.Fprintf(d.stdout, "web page at %s\n", server.URL())
+	}
+	return nil
+}
+
 // greet says what runs and where to watch it.
 func (d *daemon) greet() {
 	m := d.engine.Model()
@@ -273,6 +336,9 @@ func (d *daemon) close() error {
 	}
 	if d.json != nil {
 		errs = append(errs, d.json.Close(), d.summary())
+	}
+	if d.web != nil {
+		errs = append(errs, d.web.Close())
 	}
 	errs = append(errs, d.fleet.Close())
 	if d.snapshots != nil {

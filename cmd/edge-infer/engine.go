@@ -23,7 +23,7 @@ func openEngine(ctx context.Context, c *config.Config, options engine.Options, l
 		return e, err
 	}
 	logger.Info("building the engine plan, this takes minutes once", "model", options.Path)
-	if _, err := buildPlan(ctx, cachedPlan(options, logger), "", out); err != nil {
+	if _, err := buildPlan(ctx, cachedPlan(options, logger), "", tensorrt.Cache{}, out); err != nil {
 		return nil, err
 	}
 	return auto.Open(ctx, options, auto.Choice{Engine: c.Engine.Backend}, logger)

@@ -47,15 +47,15 @@ func lacksPlan(options engine.Options) bool {
 	return errors.Is(err, tensorrt.ErrNoPlan)
 }
 
-// buildPlan builds the plan of a model into the cache, or into output, and shows how far it is on out.
-func buildPlan(ctx context.Context, options tensorrt.BuildOptions, output string, out io.Writer) (*tensorrt.BuiltPlan, error) {
+// buildPlan builds the plan of a model into output, or into cache when that is empty, and shows how far it is on out.
+func buildPlan(ctx context.Context, options tensorrt.BuildOptions, output string, cache tensorrt.Cache, out io.Writer) (*tensorrt.BuiltPlan, error) {
 	builder, err := child()
 	if err != nil {
 		return nil, err
 	}
 	bar := report.NewProgress(out, "steps")
 	defer bar.Close()
-	return builder.Build(ctx, options, output, tensorrt.Cache{}, func(p tensorrt.Progress) {
+	return builder.Build(ctx, options, output, cache, func(p tensorrt.Progress) {
 		bar.Note(phase(p))
 	})
 }

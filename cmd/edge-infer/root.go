@@ -36,7 +36,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newBench(stdout, stderr), newDataset(stdout, stderr), newDevices(stdout),
-		newQuantize(stdout, stderr),
+		newBuild(stdout, stderr), newQuantize(stdout, stderr),
 		newDoctor(stdout), newExamine(),
 		newConfig(stdout), newVersion(stdout), newBuildPlan(stdout), newManual())
 	return root

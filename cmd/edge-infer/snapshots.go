@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -39,7 +40,14 @@ type snapshots struct {
 	full      chan *view
 	done      sync.WaitGroup
 	files     []string // the ring, oldest first; encoder goroutine only
+
+	mu     sync.Mutex
+	newest map[string][]byte // JPEGs in memory by camera and object
+	order  []string          // their keys, oldest first
 }
+
+// snapshotMemory is how many JPEGs are kept in memory for the page.
+const snapshotMemory = 64
 
 // view is a piece of a frame on its way to the encoder.
 type view struct {
@@ -153,6 +161,9 @@ func (s *snapshots) copy(in *pipeline.Inferred, box postprocess.Box) *view {
 func (s *snapshots) encode() {
 	for v := range s.full {
 		jpeg, err := v.jpeg()
+		if err == nil {
+			s.remember(v.camera+"/"+v.id, jpeg)
+		}
 		if err == nil && s.publish != nil {
 			s.publish(v.camera, v.label, jpeg)
 		}
@@ -164,6 +175,46 @@ func (s *snapshots) encode() {
 		}
 		s.free <- v
 	}
+}
+
+func (s *snapshots) remember(key string, jpeg []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.newest == nil {
+		s.newest = map[string][]byte{}
+	}
+	if s.newest[key] == nil {
+		s.order = append(s.order, key)
+	}
+	s.newest[key] = jpeg
+	if len(s.order) > snapshotMemory {
+		delete(s.newest, s.order[0])
+		s.order = s.order[1:]
+	}
+}
+
+// Find gives the newest JPEG of an object by its id; fs.ErrNotExist when it is not kept. It may be called from any goroutine.
+func (s *snapshots) Find(camera, id string) ([]byte, error) {
+	s.mu.Lock()
+	jpeg := s.newest[camera+"/"+id]
+	s.mu.Unlock()
+	if jpeg != nil {
+		return jpeg, nil
+	}
+	if s.directory == "" {
+		return nil, fs.ErrNotExist
+	}
+	entries, err := os.ReadDir(s.directory)
+	if err != nil {
+		return nil, err
+	}
+	prefix := id + "-" + fileName(camera) + "-"
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), prefix) {
+			return os.ReadFile(filepath.Join(s.directory, entry.Name()))
+		}
+	}
+	return nil, fs.ErrNotExist
 }
 
 func (v *view) jpeg() ([]byte, error) {

@@ -56,6 +56,7 @@ func (d *daemon) watch(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
+		d.cool()
 		live := d.terminal != nil && d.terminal.Live()
 		due := time.Since(since) >= statsPause
 		if !live && !due && lines != nil {
@@ -71,6 +72,19 @@ func (d *daemon) watch(ctx context.Context) {
 			since = time.Now()
 			d.publishStats(lines)
 		}
+	}
+}
+
+// cool slows the cameras down while the machine is about to throttle, where that is asked for.
+func (d *daemon) cool() {
+	if d.thermal.Margin == 0 {
+		return
+	}
+	factor := d.thermal.Step(d.monitor.Latest())
+	if factor != d.factor {
+		d.logger.Warn("rate changed for the machine's temperature", "interval_factor", factor)
+		d.factor = factor
+		d.pipeline.Slow(factor)
 	}
 }
 
@@ -113,15 +127,24 @@ func (d *daemon) statusLine(stats []pipeline.CameraStats) string {
 	if text := d.building.Load(); text != nil {
 		line.WriteString(*text + "  ")
 	}
-	switch {
-	case d.client == nil:
-		line.WriteString("mqtt off")
-	case d.client.Connection().Connected:
-		line.WriteString("mqtt connected")
-	default:
-		line.WriteString("mqtt away: " + d.client.Connection().Error)
+	line.WriteString("mqtt ")
+	if d.client == nil {
+		line.WriteString("off")
+	} else {
+		line.WriteString(brokerState(d.client.Connection()))
 	}
 	return line.String()
+}
+
+// brokerState says in words how the client stands with its broker.
+func brokerState(c mqtt.Connection) string {
+	switch {
+	case c.Connected:
+		return "connected"
+	case c.Error == "":
+		return "connecting"
+	}
+	return "away: " + c.Error
 }
 
 // captured is the capture side of a camera; zero when it has just gone.
@@ -160,6 +183,14 @@ func (d *daemon) publishStats(stats []pipeline.CameraStats) {
 			Name: camera.Name, Captured: camera.FPS, Inferred: stats[i].FPS, Displaced: max(0, camera.FPS-stats[i].FPS),
 			LatencyP50: stats[i].P50, LatencyP99: stats[i].P99,
 		})
+	}
+	if reading := d.monitor.Latest(); reading != nil {
+		for _, t := range reading.Temperatures {
+			message.Temperatures = append(message.Temperatures, mqtt.Reading{Name: t.Name, Value: t.Celsius})
+		}
+		for _, r := range reading.Rails {
+			message.Power = append(message.Power, mqtt.Reading{Name: r.Name, Value: r.Watts})
+		}
 	}
 	d.client.Stats(message)
 }

@@ -19,7 +19,8 @@ type Config struct {
 	Detect    Detect    `yaml:"detect"`
 	MQTT      MQTT      `yaml:"mqtt"`
 	Snapshots Snapshots `yaml:"snapshots"`
-	Web       string    `yaml:"web"`
+	Web       Web       `yaml:"web"`
+	Thermal   Thermal   `yaml:"thermal"`
 	Log       string    `yaml:"log"`
 }
 
@@ -82,6 +83,21 @@ type Snapshots struct {
 	Keep      int    `yaml:"keep"`
 }
 
+// Web is the page.
+type Web struct {
+	Listen      string `yaml:"listen"`
+	TokenFile   string `yaml:"token_file"`
+	Certificate string `yaml:"certificate"`
+	Key         string `yaml:"key"`
+	Profiling   bool   `yaml:"profiling"`
+}
+
+// Thermal lowers the rate before the hardware does.
+type Thermal struct {
+	Margin     float64 `yaml:"margin"` // degrees below a sensor's limit; 0 is off
+	Hysteresis float64 `yaml:"hysteresis"`
+}
+
 // Names that settings accept besides free text.
 const (
 	Off      = "off"
@@ -97,7 +113,8 @@ func Default() *Config {
 		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Track: true},
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true},
 		Snapshots: Snapshots{Keep: 500},
-		Web:       Off,
+		Web:       Web{Listen: Off},
+		Thermal:   Thermal{Hysteresis: 5},
 		Log:       "info",
 	}
 }

@@ -122,7 +122,10 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.MQTT.URL = "tcp://u:secret@h:1" }, `mqtt.url "tcp://u:xxxxx@h:1" must not hold a password: use mqtt.password_file`},
 		{func(c *Config) { c.MQTT.Listen = "1883" }, `mqtt.listen "1883" must be host:port`},
 		{func(c *Config) { c.MQTT.Key = "k" }, `mqtt.certificate and mqtt.key: one needs the other`},
-		{func(c *Config) { c.Web = "8080" }, `web "8080" must be host:port or off`},
+		{func(c *Config) { c.Web.Listen = "8080" }, `web.listen "8080" must be host:port or off`},
+		{func(c *Config) { c.Web.Key = "k" }, `web.certificate and web.key: one needs the other`},
+		{func(c *Config) { c.Thermal.Margin = -1 }, `thermal.margin and thermal.hysteresis must be 0 to 100 degrees`},
+		{func(c *Config) { c.Snapshots.Keep = 0 }, `snapshots.keep "0" must be 1 to 1000000`},
 		{func(c *Config) { c.Log = "loud" }, `log "loud" must be debug, info, warn or error`},
 	} {
 		c := Default()

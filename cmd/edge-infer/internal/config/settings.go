@@ -98,7 +98,13 @@ func settings(c *Config) []setting {
 		{"mqtt.spool", "mqtt-spool", "directory that keeps events while the broker is away; empty: the state directory", text(&c.MQTT.Spool)},
 		{"snapshots.directory", "snapshots", "directory that keeps the newest best views as JPEG files; empty: none", text(&c.Snapshots.Directory)},
 		{"snapshots.keep", "snapshots-keep", "how many of them", whole(&c.Snapshots.Keep)},
-		{"web", "web", "address of the web page, or off", text(&c.Web)},
+		{"web.listen", "web", "address of the web page, for instance 127.0.0.1:8080, or off", text(&c.Web.Listen)},
+		{"web.token_file", "web-token-file", "file with the token that lets browsers in; needed beyond this machine", text(&c.Web.TokenFile)},
+		{"web.certificate", "web-certificate", "PEM file of the page's certificate, for https", text(&c.Web.Certificate)},
+		{"web.key", "web-key", "PEM file of its key", text(&c.Web.Key)},
+		{"web.profiling", "web-profiling", "serve Go's profiles at /debug/pprof/", yes(&c.Web.Profiling)},
+		{"thermal.margin", "thermal-margin", "lower the rate when a sensor is this many degrees below its limit; 0: never", number(&c.Thermal.Margin)},
+		{"thermal.hysteresis", "thermal-hysteresis", "raise it again when it has cooled down by so many more", number(&c.Thermal.Hysteresis)},
 		{"log", "log", "debug, info, warn or error", text(&c.Log)},
 	}
 }

@@ -61,10 +61,16 @@ func (c *Config) Validate() error {
 	if c.Snapshots.Keep < 1 || c.Snapshots.Keep > 1000000 {
 		return invalid("snapshots.keep", c.Snapshots.Keep, "must be 1 to 1000000")
 	}
-	if c.Web != Off {
-		if _, _, err := net.SplitHostPort(c.Web); err != nil {
-			return invalid("web", c.Web, "must be host:port or off")
+	if c.Web.Listen != Off {
+		if _, _, err := net.SplitHostPort(c.Web.Listen); err != nil {
+			return invalid("web.listen", c.Web.Listen, "must be host:port or off")
 		}
+	}
+	if (c.Web.Certificate == "") != (c.Web.Key == "") {
+		return fmt.Errorf("web.certificate and web.key: one needs the other")
+	}
+	if !(c.Thermal.Margin >= 0 && c.Thermal.Margin <= 100) || !(c.Thermal.Hysteresis >= 0 && c.Thermal.Hysteresis <= 100) {
+		return fmt.Errorf("thermal.margin and thermal.hysteresis must be 0 to 100 degrees")
 	}
 	return oneOf("log", c.Log, "debug", "info", "warn", "error")
 }

@@ -60,6 +60,7 @@ type Pipeline struct {
 	Logger *slog.Logger
 
 	lanes       atomic.Pointer[[]*lane]
+	slowdown    atomic.Int32  // multiplies every camera's interval; 0 is 1
 	wake        chan struct{} // holds a token when replacement or cameras have been set
 	cameras     atomic.Pointer[cameraChange]
 	started     time.Time
@@ -242,6 +243,7 @@ func (p *Pipeline) ahead(current *flight) bool {
 func (p *Pipeline) gather(f *flight) bool {
 	f.frames, f.lanes, f.images = f.frames[:0], f.lanes[:0], f.images[:0]
 	lanes, first := *p.lanes.Load(), p.next
+	slowdown := uint64(max(p.slowdown.Load(), 1))
 	for i := range lanes {
 		if len(f.frames) == cap(f.frames) {
 			break
@@ -253,7 +255,7 @@ func (p *Pipeline) gather(f *flight) bool {
 			continue
 		}
 		settings := lane.settings.Load()
-		if !settings.Detect || frame.Seq%uint64(settings.Interval) != 0 {
+		if !settings.Detect || frame.Seq%(uint64(settings.Interval)*slowdown) != 0 {
 			if lane.Follower != nil {
 				lane.Follower.skip(frame.Time)
 			}
@@ -353,6 +355,9 @@ func (p *Pipeline) fail(f *flight, err error) {
 	f.frames = f.frames[:0]
 	p.failures.add(p.Logger, err)
 }
+
+// Slow multiplies the interval of every camera by factor, 1 for full speed.
+func (p *Pipeline) Slow(factor int) { p.slowdown.Store(int32(factor)) }
 
 // Stats is what each camera came to since the previous call.
 func (p *Pipeline) Stats() []CameraStats {

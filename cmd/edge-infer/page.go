@@ -1,0 +1,76 @@
+package main
+
+import (
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
+	"github.com/edge-infer/edge-infer/mqtt"
+)
+
+// page tells the web page how the run is.
+type page struct{ daemon *daemon }
+
+// Status implements web.Source.
+func (p page) Status() web.Status {
+	d := p.daemon
+	model := d.pipeline.Model()
+	status := web.Status{
+		Device: d.device, Version: release, Started: d.started,
+		Engine: web.Engine{
+			Backend: model.Backend, Version: model.BackendVersion, Reason: model.Reason, Device: model.Device, Model: model.Path,
+			Task: string(model.Metadata.Task), Precision: string(model.Precision), Width: model.Width, Height: model.Height, MaxBatch: model.MaxBatch,
+			Labels: model.Metadata.Labels, Inference: d.pipeline.InferenceTime(),
+		},
+		Readings: d.readings(),
+	}
+	if text := d.building.Load(); text != nil {
+		status.Engine.Progress = *text
+	}
+	totals := map[string]pipeline.CameraStats{}
+	for _, t := range d.pipeline.Totals() {
+		totals[t.Camera] = t
+	}
+	for _, m := range d.fleet.Members() {
+		camera := web.Camera{Capture: m.capture.Stats(), Pipeline: totals[m.config.Name]}
+		if m.place.Follower != nil {
+			camera.Tracked, camera.Analytics = true, m.place.Follower.Config
+		}
+		status.Cameras = append(status.Cameras, camera)
+	}
+	if d.client != nil {
+		accounting := d.client.Accounting()
+		status.Queues = []web.Queue{
+			queue("detections", accounting.Detections), queue("state", accounting.State), queue("events", accounting.Events),
+		}
+		status.Broker = brokerState(d.client.Connection())
+	}
+	return status
+}
+
+func queue(name string, a mqtt.Account) web.Queue {
+	return web.Queue{Name: name, Offered: a.Offered, Delivered: a.Delivered, Dropped: a.Dropped, Queued: a.Queued}
+}
+
+// readings are the machine's sensors as the page and the metrics show them.
+func (d *daemon) readings() []web.Reading {
+	reading := d.monitor.Latest()
+	if reading == nil {
+		return nil
+	}
+	var all []web.Reading
+	for _, t := range reading.Temperatures {
+		all = append(all, web.Reading{Kind: "temperature", Name: t.Name, Value: t.Celsius, Unit: "celsius"})
+	}
+	for _, r := range reading.Rails {
+		all = append(all, web.Reading{Kind: "power", Name: r.Name, Value: r.Watts, Unit: "watts"})
+	}
+	const percent = 100
+	for _, g := range reading.GPUs {
+		if g.Load >= 0 {
+			all = append(all, web.Reading{Kind: "load", Name: g.Name, Value: g.Load / percent, Unit: "ratio"})
+		}
+	}
+	if reading.CPU.Load >= 0 {
+		all = append(all, web.Reading{Kind: "load", Name: "cpu", Value: reading.CPU.Load / percent, Unit: "ratio"})
+	}
+	return all
+}
