@@ -22,6 +22,7 @@ type NVMLDevice struct {
 	MemoryTotal int64   `json:"memory_total"`
 	Utilization float64 `json:"utilization"` // percent
 	Temperature float64 `json:"temperature"` // degrees Celsius
+	Limit       float64 `json:"limit"`       // temperature at which it slows down
 	Power       float64 `json:"power"`       // watts
 	Hertz       int64   `json:"hertz"`       // clock of the multiprocessors
 	MaxHertz    int64   `json:"max_hertz"`
@@ -104,7 +105,7 @@ func (m *Management) Read() NVML {
 		if code != nvml.SUCCESS {
 			continue // another user's GPU
 		}
-		d := NVMLDevice{MemoryUsed: -1, MemoryTotal: -1, Utilization: -1, Temperature: -1, Power: -1, Hertz: -1, MaxHertz: -1}
+		d := NVMLDevice{MemoryUsed: -1, MemoryTotal: -1, Utilization: -1, Temperature: -1, Limit: -1, Power: -1, Hertz: -1, MaxHertz: -1}
 		if has("nvmlDeviceGetName") {
 			if name, code := device.GetName(); code == nvml.SUCCESS {
 				d.Name = name
@@ -128,6 +129,11 @@ func (m *Management) Read() NVML {
 		if has("nvmlDeviceGetTemperature") {
 			if celsius, code := device.GetTemperature(nvml.TEMPERATURE_GPU); code == nvml.SUCCESS {
 				d.Temperature = float64(celsius)
+			}
+		}
+		if has("nvmlDeviceGetTemperatureThreshold") {
+			if celsius, code := device.GetTemperatureThreshold(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN); code == nvml.SUCCESS {
+				d.Limit = float64(celsius)
 			}
 		}
 		if has("nvmlDeviceGetPowerUsage") {

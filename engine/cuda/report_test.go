@@ -109,6 +109,7 @@ int nvmlDeviceGetName(void *device, char *text, unsigned size) { snprintf(text, 
 int nvmlDeviceGetUUID(void *device, char *text, unsigned size) { snprintf(text, size, "GPU-1"); return 0; }
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long *memory) { memory[0] = 100; memory[1] = 60; memory[2] = 40; return 0; }
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius) { return 3; }
+int nvmlDeviceGetTemperatureThreshold(void *device, int threshold, unsigned *celsius) { *celsius = 90; return threshold == 1 ? 0 : 2; }
 int nvmlDeviceGetClockInfo(void *device, int clock, unsigned *megahertz) { *megahertz = 900; return clock == 1 ? 0 : 2; }
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons) { *reasons = 0x41; return 0; }
 `
@@ -124,7 +125,7 @@ func TestNVML(t *testing.T) {
 		{"9", NVML{Reason: "the NVIDIA kernel module is not loaded"}},
 		{"999", NVML{Reason: "NVML does not start: error 999"}},
 		{"0", NVML{DriverVersion: "540.4.0", Devices: []NVMLDevice{
-			{Name: "Orin (nvgpu)", UUID: "GPU-1", MemoryUsed: 40, MemoryTotal: 100, Utilization: -1, Temperature: -1, Power: -1, Hertz: 900e6, MaxHertz: -1, Throttled: []string{"heat"}},
+			{Name: "Orin (nvgpu)", UUID: "GPU-1", MemoryUsed: 40, MemoryTotal: 100, Utilization: -1, Temperature: -1, Limit: 90, Power: -1, Hertz: 900e6, MaxHertz: -1, Throttled: []string{"heat"}},
 		}}},
 	} {
 		t.Run("init "+test.result, func(t *testing.T) {

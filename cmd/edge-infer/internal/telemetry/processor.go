@@ -140,7 +140,7 @@ func (r *Reader) gpus(reading *Reading) {
 			Name: name, Load: d.Utilization, Hertz: d.Hertz, MinHertz: -1, MaxHertz: d.MaxHertz, MemoryUsed: d.MemoryUsed, MemoryTotal: d.MemoryTotal,
 		})
 		if d.Temperature >= 0 {
-			reading.Temperatures = append(reading.Temperatures, Temperature{Name: name, Celsius: d.Temperature})
+			reading.Temperatures = append(reading.Temperatures, Temperature{Name: name, Celsius: d.Temperature, Limit: max(0, d.Limit)})
 		}
 		if d.Power >= 0 {
 			reading.Rails = append(reading.Rails, Rail{Name: name, Watts: d.Power, Volts: -1, Amperes: -1})

@@ -122,6 +122,7 @@ func TestThisMachine(t *testing.T) {
 	r := &Reader{}
 	defer r.Close()
 	got := r.Read()
+	t.Logf("%+v", got)
 	assert.Positive(t, got.CPU.Count)
 	assert.Positive(t, got.Memory.Total)
 	assert.Positive(t, got.Memory.Available)
