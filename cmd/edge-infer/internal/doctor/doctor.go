@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
@@ -46,21 +47,12 @@ func (d *Doctor) Run(ctx context.Context, each func(Finding)) Findings {
 			each(f)
 		}
 	}
-	reader := &telemetry.Reader{Root: d.Root, FilesOnly: true} // NVML is part of the driver, and that is looked at in a child process
-	defer reader.Close()
-	reading := reader.Read()
 	board := cuda.Prober{Root: d.Root}.Jetson()
-
-	add(d.machine(board, reading), d.memory(board, reading))
-	if board != nil {
-		add(d.powerMode(reader, reading))
-	}
-	add(clocks(board, reading)...)
-	add(temperature(reading)...)
+	add(d.bounded(ctx, "machine", "see dmesg for the sensor that hangs", func() []Finding { return d.sensors(board) })...)
 	add(d.clock())
 	for _, folder := range d.Folders {
 		if folder.Path != "" {
-			add(d.folder(folder))
+			add(d.bounded(ctx, folder.Check, "mount its disk again, or "+folder.Move, func() []Finding { return []Finding{d.folder(folder)} })...)
 		}
 	}
 	add(d.child(ctx, "CUDA driver", Request{Examine: driverExamination}, "reboot; if it stays, install the driver or JetPack again")...)
@@ -68,11 +60,39 @@ func (d *Doctor) Run(ctx context.Context, each func(Finding)) Findings {
 	add(d.child(ctx, "ONNX Runtime", Request{Examine: onnxruntimeExamination},
 		"install ONNX Runtime again, or name another one with $EDGE_INFER_ONNXRUNTIME")...)
 	add(d.gstreamer(board))
-	add(d.devices()...)
+	add(d.bounded(ctx, "video device", "unplug the cameras and see dmesg", d.devices)...)
 	add(d.cameras(ctx)...)
 	add(d.child(ctx, "model", Request{Examine: ModelExamination}, "try --engine onnxruntime; where a large model is slow, give --timeout 10m")...)
 	add(d.broker(ctx)...)
 	return all
+}
+
+// bounded makes a check that waits for the kernel. A file system or driver that never answers holds a goroutine until the program ends.
+func (d *Doctor) bounded(ctx context.Context, check, fix string, examine func() []Finding) []Finding {
+	done := make(chan []Finding, 1)
+	go func() { done <- examine() }()
+	timer := time.NewTimer(d.Timeout)
+	defer timer.Stop()
+	select {
+	case found := <-done:
+		return found
+	case <-timer.C:
+		return []Finding{fail(check, fix, "no answer in %v", d.Timeout)}
+	case <-ctx.Done():
+		return []Finding{fail(check, fix, "%v", context.Cause(ctx))}
+	}
+}
+
+// sensors are the checks that a reading of the machine answers. NVML, which is part of the driver, stays out of this process.
+func (d *Doctor) sensors(board *cuda.Jetson) []Finding {
+	reader := &telemetry.Reader{Root: d.Root, FilesOnly: true}
+	defer reader.Close()
+	reading := reader.Read()
+	found := []Finding{d.machine(board, reading), d.memory(board, reading)}
+	if board != nil {
+		found = append(found, d.powerMode(reader, reading))
+	}
+	return slices.Concat(found, clocks(board, reading), temperature(reading))
 }
 
 func (d *Doctor) tensorrt(ctx context.Context) []Finding {

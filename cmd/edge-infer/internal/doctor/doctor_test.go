@@ -490,6 +490,22 @@ OK    video device      /dev/video3: formats unknown
 	assert.Equal(t, "FAIL"+rest, show())
 }
 
+func TestHangingDriver(t *testing.T) {
+	d := bench(t)
+	d.Timeout = 50 * time.Millisecond
+	awake := make(chan struct{})
+	defer close(awake)
+	d.Devices = func() []capture.DeviceInfo {
+		<-awake
+		return nil
+	}
+	assert.Equal(t, []Finding{fail("video device", "unplug it", "no answer in 50ms")}, d.bounded(t.Context(), "video device", "unplug it", d.devices))
+	d.Timeout = time.Minute
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	assert.Equal(t, []Finding{fail("video device", "unplug it", "context canceled")}, d.bounded(ctx, "video device", "unplug it", d.devices))
+}
+
 // unprivileged makes the child processes those of a user who may do nothing, when the tests run as root.
 func unprivileged(t *testing.T, d *Doctor) {
 	if os.Getuid() != 0 {
