@@ -216,20 +216,26 @@ func (e *seer) Wait(slot int) (*engine.Result, error) {
 
 // serve opens and runs a server that sees the stage's frames, until the test ends or stop is called.
 func (s *stage) serve(t testing.TB, server *Server) (stop func()) {
+	stop = serve(t, server, s)
+	s.server.Store(server)
+	t.Cleanup(func() { s.server.CompareAndSwap(server, nil) })
+	return stop
+}
+
+// serve opens and runs a server until the test ends or stop is called.
+func serve(t testing.TB, server *Server, source Source) (stop func()) {
 	if server.Address == "" {
 		server.Address = "127.0.0.1:0"
 	}
 	if server.Logger == nil {
 		server.Logger = slog.New(slog.DiscardHandler)
 	}
-	server.Source = s
+	server.Source = source
 	require.NoError(t, server.Open())
-	s.server.Store(server)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- server.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
-		s.server.CompareAndSwap(server, nil)
 		cancel()
 		select {
 		case err := <-done:

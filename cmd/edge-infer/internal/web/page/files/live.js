@@ -18,6 +18,7 @@ export class Live {
     app.feed.addEventListener("frame", this.onFrame);
     app.feed.addEventListener("happened", this.onHappened);
     this.update(app.status);
+    this.draw();
     this.plots = setInterval(() => this.draw(), 500);
   }
 
@@ -108,9 +109,12 @@ class Card {
     const state = camera.capture.state;
     const now = performance.now();
     const inferred = camera.pipeline.inferred;
-    if (this.rate.at > 0) this.rate.fps = Math.max(0, (1000 * (inferred - this.rate.inferred)) / (now - this.rate.at));
+    if (this.rate.at > 0) {
+      this.measured = true;
+      this.rate.fps = Math.max(0, (1000 * (inferred - this.rate.inferred)) / (now - this.rate.at));
+    }
     Object.assign(this.rate, { inferred, at: now });
-    this.state.textContent = state === "running" ? `${this.rate.fps.toFixed(1)} fps` : state;
+    this.state.textContent = state === "running" && this.measured ? `${this.rate.fps.toFixed(1)} fps` : state;
     this.state.className = `pill ${state === "running" ? "good" : state === "failed" ? "bad" : ""}`;
     this.error.hidden = !camera.capture.error;
     this.error.textContent = camera.capture.error ?? "";

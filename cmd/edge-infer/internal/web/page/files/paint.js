@@ -23,10 +23,13 @@ export function picture(context, bitmap) {
   context.fillRect(0, 0, width, height);
 }
 
+// narrow is the width of a picture on the page, in pixels, that leaves no room for scores.
+const narrow = 520;
+
 const unit = (context) => Math.max(1, context.canvas.width / 640);
 
 function tag(context, text, x, y, background) {
-  const size = 12 * Math.min(2, Math.max(1, context.canvas.width / 800));
+  const size = 12 * Math.min(2, Math.max(0.9, context.canvas.width / 800));
   context.font = `600 ${size}px system-ui, "Liberation Sans", sans-serif`;
   const width = context.measureText(text).width + size * 0.7;
   const height = size * 1.45;
@@ -52,7 +55,8 @@ export function boxes(context, message, scale) {
     context.strokeRect(x1, y1, x2 - x1, y2 - y1);
     context.setLineDash([]);
     const number = d.track ? ` ${d.track}` : "";
-    if (!lost) tag(context, `${d.label}${number} ${Math.round(d.score * 100)}%`, x1 - line / 2, y1 - line / 2, colour(d.class));
+    const score = context.canvas.clientWidth < narrow ? "" : ` ${Math.round(d.score * 100)}%`;
+    if (!lost) tag(context, `${d.label}${number}${score}`, x1 - line / 2, y1 - line / 2, colour(d.class));
     context.globalAlpha = 1;
     painted.push({ label: d.label, class: d.class, track: d.track ?? 0, lost, source: d.box, canvas: [x1, y1, x2, y2], colour: colour(d.class) });
   };

@@ -1,0 +1,108 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/postprocess/zone"
+)
+
+var labels = []string{"bolt", "nut"}
+
+func TestAnalyticsYAML(t *testing.T) {
+	c := yard()
+	c.Zones[0].Loiter, c.Zones[0].Labels = 90*time.Second, []string{"bolt"}
+	c.Lines[0].Direction = zone.In
+	text, err := analyticsYAML(c)
+	require.NoError(t, err)
+	require.Equal(t, `analytics:
+  zones:
+    - name: inspection
+      points:
+        - {x: 0.55, y: 0.1}
+        - {x: 0.95, y: 0.1}
+        - {x: 0.95, y: 0.9}
+        - {x: 0.55, y: 0.9}
+      labels:
+        - bolt
+      loiter: 1m30s
+  lines:
+    - name: gate
+      from: {x: 0.4, y: 0.98}
+      to: {x: 0.4, y: 0.02}
+      direction: in
+`, text)
+}
+
+func TestAnalyticsRequests(t *testing.T) {
+	s := &stage{analytics: map[string]zone.Config{}}
+	source := frames("a")
+	source.status.Engine.Labels = labels
+	server := &Server{Configure: s.configure}
+	serve(t, server, source)
+	for _, c := range []struct {
+		camera, body string
+		code         int
+		want         string
+	}{
+		{"b", `{}`, 404, `no camera "b"`},
+		{"a", ``, 422, `zones: EOF`},
+		{"a", `{"zone":[]}`, 422, `zones: json: unknown field "zone"`},
+		{"a", `{} {}`, 422, `zones: more than one document`},
+		{"a", `{"zones":[{"name":"x","points":[{"x":0,"y":0}]}]}`, 422, `zone "x": needs 3 to 64 points, has 1`},
+		{"a", `{"lines":[{"name":"x","from":{"x":0,"y":0},"to":{"x":2,"y":0}}]}`, 422, `line "x": to point (2, 0) is outside the picture`},
+		{"a", `{"lines":[{"name":"x","from":{"x":0,"y":0},"to":{"x":1,"y":0},"labels":["cat"]}]}`, 422, `line "x": label "cat" is not one of the model's: bolt, nut`},
+	} {
+		for method, path := range map[string]string{"PUT": "analytics", "POST": "analytics/check"} {
+			code, text, _ := ask(t, method, server.URL()+"api/cameras/"+c.camera+"/"+path, strings.NewReader(c.body))
+			require.Equal(t, c.code, code, c.body)
+			var answer map[string]string
+			require.NoError(t, json.Unmarshal([]byte(text), &answer))
+			require.Equal(t, map[string]string{"error": c.want}, answer)
+		}
+	}
+	body, err := json.Marshal(yard())
+	require.NoError(t, err)
+	code, _, _ := ask(t, "PUT", server.URL()+"api/cameras/a/analytics", bytes.NewReader(body))
+	require.Equal(t, http.StatusNoContent, code)
+	require.Equal(t, yard(), s.kept("a"))
+
+	readOnly := &Server{}
+	serve(t, readOnly, source)
+	code, text, _ := ask(t, "PUT", readOnly.URL()+"api/cameras/a/analytics", bytes.NewReader(body))
+	require.Equal(t, http.StatusConflict, code)
+	require.JSONEq(t, `{"error":"there is no configuration file to save to: copy the text into one and start with --config"}`, text)
+}
+
+// FuzzAnalytics: whatever a client sends is refused in one line, or becomes a text that the configuration reads back as the same.
+func FuzzAnalytics(f *testing.F) {
+	body, err := json.Marshal(yard())
+	require.NoError(f, err)
+	f.Add(body)
+	f.Add([]byte(`{"width":640,"height":480,"zones":[{"name":"a: b","points":[{"x":1e-7,"y":0},{"x":640,"y":0},{"x":3,"y":480}],"min_time":1}]}`))
+	f.Add([]byte(`{"zones":[{"name":"\u0000","points":[{"x":1e999}]}]}`))
+	f.Add([]byte(`{"lines":[{"name":"- x\n","from":{"x":0.1,"y":0.2},"to":{"x":0.3,"y":0.2},"labels":["bolt"]}],"objects":{"score":{"":0.5}}}`))
+	f.Add([]byte(`{"filter":{"limits":{"bolt":{"min_area":0.01}},"masks":[[{"x":0,"y":0},{"x":1,"y":0},{"x":1,"y":1}]]},"daily_reset":true}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := readAnalytics(bytes.NewReader(data), labels)
+		if err != nil {
+			require.NotContains(t, err.Error(), "\n")
+			return
+		}
+		text, err := analyticsYAML(c)
+		require.NoError(t, err)
+		var back struct{ Analytics zone.Config }
+		require.NoError(t, yaml.NewDecoder(strings.NewReader(text), yaml.Strict()).Decode(&back), "%s", text)
+		require.NoError(t, back.Analytics.Check(labels))
+		again, err := analyticsYAML(back.Analytics)
+		require.NoError(t, err)
+		require.Equal(t, text, again)
+	})
+}

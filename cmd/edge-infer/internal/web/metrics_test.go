@@ -1,0 +1,158 @@
+package web
+
+import (
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+)
+
+// busy is a source whose every number is set.
+func busy() *still {
+	latency := pipeline.Histogram{Sum: 1500 * time.Millisecond}
+	latency.Counts[0], latency.Counts[5], latency.Counts[len(latency.Counts)-1] = 10, 5, 1
+	return &still{Status{
+		Device: "gate", Version: "1.2.3", Started: time.Unix(1700000000, 500e6), Broker: "connected",
+		Engine: Engine{Backend: "tensorrt", Version: "10.3.0", Device: "Orin", Model: "m\xff.onnx", Precision: "fp16", Inference: 4 * time.Millisecond},
+		Cameras: []Camera{{
+			Capture:  capture.Stats{Name: "cam0", State: capture.Running, Captured: 20, Displaced: 3, Errors: 2, Reconnects: 1, FPS: 29.5},
+			Pipeline: pipeline.CameraStats{Inferred: 16, Skipped: 1, Failed: 4, Detections: 40, Latency: latency},
+		}},
+		Readings: []Reading{{"temperature", "cpu", 50.5, "celsius"}, {"power", "VDD_IN", 7.5, "watts"}, {"load", "gpu", 0.5, "ratio"}, {"clock", "gpu", 1e9, "hertz"}, {"fan", "x", 1, "rpm"}},
+		Queues:   []Queue{{"events", 9, 5, 1, 3}},
+	}}
+}
+
+func TestMetrics(t *testing.T) {
+	server := &Server{}
+	serve(t, server, busy())
+	code, text, _ := ask(t, "GET", server.URL()+"metrics", nil)
+	require.Equal(t, http.StatusOK, code)
+	for _, line := range strings.Split(strings.TrimSpace(`
+edge_infer_info{device="gate",version="1.2.3"} 1
+edge_infer_engine_info{backend="tensorrt",backend_version="10.3.0",hardware="Orin",model="m�.onnx",precision="fp16"} 1
+edge_infer_start_time_seconds 1.7000000005e+09
+edge_infer_inference_seconds 0.004
+edge_infer_frames_captured_total{camera="cam0"} 20
+edge_infer_frames_displaced_total{camera="cam0"} 3
+edge_infer_frames_inferred_total{camera="cam0"} 16
+edge_infer_frames_skipped_total{camera="cam0"} 1
+edge_infer_frames_failed_total{camera="cam0"} 4
+edge_infer_detections_total{camera="cam0"} 40
+edge_infer_camera_errors_total{camera="cam0"} 2
+edge_infer_camera_reconnects_total{camera="cam0"} 1
+edge_infer_camera_running{camera="cam0"} 1
+edge_infer_camera_fps{camera="cam0"} 29.5
+edge_infer_latency_seconds_bucket{camera="cam0",le="0.001"} 10
+edge_infer_latency_seconds_bucket{camera="cam0",le="0.01"} 15
+edge_infer_latency_seconds_bucket{camera="cam0",le="5"} 15
+edge_infer_latency_seconds_bucket{camera="cam0",le="+Inf"} 16
+edge_infer_latency_seconds_sum{camera="cam0"} 1.5
+edge_infer_latency_seconds_count{camera="cam0"} 16
+edge_infer_messages_total{outcome="offered",queue="events"} 9
+edge_infer_messages_total{outcome="delivered",queue="events"} 5
+edge_infer_messages_total{outcome="dropped",queue="events"} 1
+edge_infer_messages_queued{queue="events"} 3
+edge_infer_temperature_celsius{sensor="cpu"} 50.5
+edge_infer_power_watts{rail="VDD_IN"} 7.5
+edge_infer_load_ratio{unit="gpu"} 0.5
+edge_infer_clock_hertz{unit="gpu"} 1e+09
+edge_infer_web_viewers 0
+edge_infer_web_pictures_total 0
+edge_infer_web_pictures_missed_total 0
+edge_infer_web_messages_lost_total 0`), "\n") {
+		require.Contains(t, text, "\n"+line+"\n")
+	}
+	require.Contains(t, text, "go_goroutines")
+	require.Contains(t, text, "process_open_fds")
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	require.NoError(t, err)
+	require.Empty(t, problems)
+
+	// The table of METRICS.md is complete.
+	table, err := os.ReadFile("METRICS.md")
+	require.NoError(t, err)
+	documented := map[string]bool{}
+	for _, match := range regexp.MustCompile("(?m)^\\| `(edge_infer_\\w+)`").FindAllStringSubmatch(string(table), -1) {
+		documented[match[1]] = true
+	}
+	served := map[string]bool{}
+	for _, match := range regexp.MustCompile(`(?m)^# TYPE (edge_infer_\w+)`).FindAllStringSubmatch(text, -1) {
+		served[match[1]] = true
+	}
+	require.Equal(t, served, documented)
+}
+
+func TestTwoSensorsOfOneNameCostOnlyTheirOwnMetric(t *testing.T) {
+	source := busy()
+	source.status.Readings = []Reading{{"temperature", "cpu", 50, "celsius"}, {"temperature", "cpu", 60, "celsius"}}
+	server := &Server{}
+	serve(t, server, source)
+	code, text, _ := ask(t, "GET", server.URL()+"metrics", nil)
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, text, "edge_infer_frames_inferred_total")
+}
+
+func TestHealth(t *testing.T) {
+	server := &Server{}
+	serve(t, server, &still{})
+	code, text, _ := ask(t, "GET", server.URL()+"healthz", nil)
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, "ok\n", text)
+	code, text, _ = ask(t, "GET", server.URL()+"readyz", nil)
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Equal(t, "not ready: no frame has been inferred yet\n", text)
+	running := &Server{}
+	serve(t, running, busy())
+	code, text, _ = ask(t, "GET", running.URL()+"readyz", nil)
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, "ready\n", text)
+}
+
+func TestReadinessFollowsTheFrames(t *testing.T) {
+	var h health
+	now := time.Unix(1e9, 0)
+	require.Equal(t, "no frame has been inferred yet", h.check(0, now))
+	require.Empty(t, h.check(1, now))
+	require.Empty(t, h.check(1, now.Add(standstill-1)))
+	require.Equal(t, "no frame for 10 seconds", h.check(1, now.Add(standstill)))
+	require.Empty(t, h.check(2, now.Add(time.Hour)), "seldom asked")
+}
+
+func TestProfilingIsOffUnlessAsked(t *testing.T) {
+	server := &Server{}
+	serve(t, server, &still{})
+	code, _, _ := ask(t, "GET", server.URL()+"debug/pprof/", nil)
+	require.Equal(t, http.StatusNotFound, code)
+	profiled := &Server{Profiling: true}
+	serve(t, profiled, &still{})
+	code, text, _ := ask(t, "GET", profiled.URL()+"debug/pprof/goroutine?debug=1", nil)
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, text, "goroutine profile")
+	code, _, _ = ask(t, "GET", profiled.URL()+"debug/pprof/trace?seconds=0.01", nil)
+	require.Equal(t, http.StatusOK, code)
+}
+
+func TestTheStatusIsAskedSeldom(t *testing.T) {
+	source := &counted{}
+	server := &Server{Source: source}
+	for range 1000 {
+		server.status()
+	}
+	require.Less(t, source.calls, 500)
+}
+
+type counted struct{ calls int }
+
+func (c *counted) Status() Status {
+	c.calls++
+	return Status{}
+}
