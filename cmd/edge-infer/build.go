@@ -25,7 +25,7 @@ import (
 )
 
 func newBuild(stdout, stderr io.Writer) *cobra.Command {
-	b := &building{stderr: stderr}
+	b := &planning{stderr: stderr}
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "build [MODEL.onnx]", Short: "Build a TensorRT engine plan and prove its accuracy", Args: atMostOneModel,
@@ -82,8 +82,8 @@ Without -o the plan goes into the cache, where run --engine tensorrt finds a pla
 	return command
 }
 
-// building makes one plan.
-type building struct {
+// planning makes one plan.
+type planning struct {
 	model, labels, precision, output, batch, workspace, library, timings string
 	shapes                                                               []string
 	calibration, cache, method, data                                     string
@@ -123,7 +123,7 @@ type refusedPlan struct {
 }
 
 // check finds what is wrong with the command line alone, and reads it.
-func (b *building) check(command *cobra.Command) (err error) {
+func (b *planning) check(command *cobra.Command) (err error) {
 	b.logger = newLogger(b.stderr, config.Default().Log)
 	o := &b.asked
 	o.Device, o.Library.Path, o.TimingCache, o.StronglyTyped = b.device, b.library, b.timings, b.typed
@@ -175,10 +175,10 @@ func (b *building) check(command *cobra.Command) (err error) {
 }
 
 // judged reports whether there is a gate.
-func (b *building) judged() bool { return b.data != "" && !b.gate.off() }
+func (b *planning) judged() bool { return b.data != "" && !b.gate.off() }
 
 // run builds, judges and keeps. A refusal is an error that comes with what was found.
-func (b *building) run(ctx context.Context) (*built, error) {
+func (b *planning) run(ctx context.Context) (*built, error) {
 	started := time.Now()
 	c := config.Default()
 	c.Model.Path, c.Model.Labels = b.model, b.labels
@@ -192,6 +192,9 @@ func (b *building) run(ctx context.Context) (*built, error) {
 	b.asked.Model, b.asked.Path, b.asked.Metadata = options.Bytes, options.Path, options.Metadata
 	reference := options
 	if b.source, err = standalone(&reference); err != nil {
+		return nil, err
+	}
+	if err := b.checkShapes(); err != nil {
 		return nil, err
 	}
 	folder, err := b.folder()
@@ -228,8 +231,31 @@ func (b *building) run(ctx context.Context) (*built, error) {
 	return result, result.refusal()
 }
 
+// checkShapes refuses shapes that the model does not take: TensorRT would build without them.
+func (b *planning) checkShapes() error {
+	inputs, err := b.source.Inputs()
+	if err != nil {
+		return err
+	}
+	open := false
+	var names []string
+	for i := range inputs {
+		names = append(names, inputs[i].Name)
+		open = open || len(inputs[i].Shape) > 0 && inputs[i].Shape[0] < 0
+	}
+	for i := range b.asked.Shapes {
+		if name := b.asked.Shapes[i].Name; !slices.Contains(names, name) {
+			return fmt.Errorf("--shape %s: the model has no such input (it has %s)", name, strings.Join(names, ", "))
+		}
+	}
+	if b.asked.Batch.Max > 1 && !open {
+		return fmt.Errorf("--batch %s: the model fixes its batch (leave --batch away, or export the model with a dynamic batch)", b.batch)
+	}
+	return nil
+}
+
 // folder is where the plan will be.
-func (b *building) folder() (string, error) {
+func (b *planning) folder() (string, error) {
 	if b.output != "" {
 		return filepath.Dir(b.output), checkOutput(b.output, b.model)
 	}
@@ -244,7 +270,7 @@ func (b *building) folder() (string, error) {
 }
 
 // findMachine opens the GPU and TensorRT before any work that would be in vain without them.
-func (b *building) findMachine() error {
+func (b *planning) findMachine() error {
 	device, err := cuda.Open(b.device)
 	if err != nil {
 		return err
@@ -262,7 +288,7 @@ func (b *building) findMachine() error {
 }
 
 // pictures draws the calibration pictures and lists those of the gate, which are never the same.
-func (b *building) pictures() (heldOut []string, dataset *evaluate.Dataset, err error) {
+func (b *planning) pictures() (heldOut []string, dataset *evaluate.Dataset, err error) {
 	if b.judged() {
 		if heldOut, dataset, err = readHeldOut(b.data); err != nil {
 			return nil, nil, err
@@ -278,13 +304,15 @@ func (b *building) pictures() (heldOut []string, dataset *evaluate.Dataset, err 
 }
 
 // quantizedAlready reports whether the model has Q/DQ nodes.
-func (b *building) quantizedAlready() bool { return b.source.Operators()["QuantizeLinear"]+b.source.Operators()["DequantizeLinear"] > 0 }
+func (b *planning) quantizedAlready() bool {
+	return b.source.Operators()["QuantizeLinear"]+b.source.Operators()["DequantizeLinear"] > 0
+}
 
 // typedOnly reports that the model alone says in which precision it computes.
-func (b *building) typedOnly() bool { return b.typed || b.version.Major >= 11 }
+func (b *planning) typedOnly() bool { return b.typed || b.version.Major >= 11 }
 
 // candidates are the precisions to try, best first. Auto itself leaves the choice to TensorRT.
-func (b *building) candidates() []engine.Precision {
+func (b *planning) candidates() []engine.Precision {
 	asked := engine.Precision(b.precision)
 	switch {
 	case asked == engine.Auto && b.quantizedAlready():
@@ -298,7 +326,7 @@ func (b *building) candidates() []engine.Precision {
 }
 
 // try builds one precision in a folder of its own beside the plan's place and moves it there when it passes; false when the gate refuses.
-func (b *building) try(ctx context.Context, precision engine.Precision, folder string, gate *gatekeeper, result *built) (bool, error) {
+func (b *planning) try(ctx context.Context, precision engine.Precision, folder string, gate *gatekeeper, result *built) (bool, error) {
 	stage, err := os.MkdirTemp(folder, ".building-*")
 	if err != nil {
 		return false, fmt.Errorf("build: %w", err)
@@ -322,6 +350,9 @@ func (b *building) try(ctx context.Context, precision engine.Precision, folder s
 		staged = ""
 	}
 	plan, err := buildPlan(ctx, o, staged, tensorrt.Cache{Folder: stage}, b.stderr)
+	if ctx.Err() != nil {
+		return false, fmt.Errorf("build: cancelled: %w", context.Cause(ctx))
+	}
 	if err != nil {
 		return false, err
 	}
@@ -350,7 +381,7 @@ func (b *building) try(ctx context.Context, precision engine.Precision, folder s
 }
 
 // int8 finds the ranges of a model without Q/DQ nodes.
-func (b *building) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string) error {
+func (b *planning) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string) error {
 	method := quantize.Method(b.method)
 	calibrators := !b.typedOnly() && (method == quantize.Entropy || method == quantize.MinMax)
 	switch {
@@ -369,7 +400,7 @@ func (b *building) int8(ctx context.Context, o *tensorrt.BuildOptions, stage str
 }
 
 // rewrite converts the model itself to a precision.
-func (b *building) rewrite(ctx context.Context, o *tensorrt.BuildOptions, to engine.Precision, files []string) error {
+func (b *planning) rewrite(ctx context.Context, o *tensorrt.BuildOptions, to engine.Precision, files []string) error {
 	q := &quantization{model: o.Path, to: string(to), method: b.method, cache: b.cache, percentile: quantize.DefaultPercentile, stderr: b.stderr}
 	var made *onnx.Model
 	var err error
@@ -386,7 +417,7 @@ func (b *building) rewrite(ctx context.Context, o *tensorrt.BuildOptions, to eng
 }
 
 // judge opens a plan and compares it.
-func (b *building) judge(ctx context.Context, gate *gatekeeper, path string) (*quantize.Verdict, error) {
+func (b *planning) judge(ctx context.Context, gate *gatekeeper, path string) (*quantize.Verdict, error) {
 	file, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("build: %w", err)
@@ -415,8 +446,12 @@ func (r *built) print(out io.Writer) error {
 		fmt.Fprintf(&text, "%s: gate %s\n", strings.ToUpper(string(refused.Precision)), verdictText(refused.Verdict))
 	}
 	if r.Plan != "" {
+		precision := strings.ToUpper(string(r.Precision))
+		if r.Precision == engine.Auto {
+			precision = "the precision of the file"
+		}
 		fmt.Fprintf(&text, "%s in %s for TensorRT %s on %s (%s): %d layers, %d bytes, built in %.1f s\n",
-			r.Model, strings.ToUpper(string(r.Precision)), r.Facts.Version, r.Facts.GPU, r.Facts.Architecture, r.Facts.Layers, r.Bytes, r.Facts.BuildSeconds)
+			r.Model, precision, r.Facts.Version, r.Facts.GPU, r.Facts.Architecture, r.Facts.Layers, r.Bytes, r.Facts.BuildSeconds)
 		if r.Verdict != nil {
 			fmt.Fprintf(&text, "gate %s\n", verdictText(r.Verdict))
 		}

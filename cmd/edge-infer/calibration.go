@@ -57,12 +57,12 @@ func (c *calibration) table(model *onnx.Model, o *tensorrt.BuildOptions, version
 	if err != nil {
 		return false, fmt.Errorf("calibration cache: %w", err)
 	}
+	if bytes.HasPrefix(data, []byte("TRT-")) { // TensorRT's own
+		return true, nil
+	}
 	ranges, err := quantize.ParseCache(data)
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", c.cache, err)
-	}
-	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("TRT-")) {
-		return true, nil
 	}
 	prepared, err := quantize.Prepare(model)
 	if err != nil {
@@ -128,8 +128,6 @@ func calibrationInput(model *onnx.Model, o *tensorrt.BuildOptions) (engine.Pictu
 	if err != nil {
 		return engine.PictureInput{}, "", err
 	}
-	metadata, _ := engine.ParseMetadata(model.Metadata()) // what cannot be read stays at its default, as in service
-	metadata = metadata.Override(o.Metadata)
 	if len(inputs) == 1 {
 		for i := range o.Shapes {
 			if o.Shapes[i].Name == inputs[0].Name {
@@ -137,7 +135,7 @@ func calibrationInput(model *onnx.Model, o *tensorrt.BuildOptions) (engine.Pictu
 			}
 		}
 	}
-	input, ok := engine.FindPictureInput(inputs, metadata)
+	input, ok := engine.FindPictureInput(inputs, o.Metadata)
 	if !ok {
 		return input, "", errors.New("int8 calibration is for models with one picture input (give --calibration-cache with a table of ranges, or a model with Q/DQ nodes)")
 	}

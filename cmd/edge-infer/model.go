@@ -10,6 +10,8 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/demo"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
@@ -48,7 +50,22 @@ func modelOptions(c *config.Config, batch int, lowest float64) (engine.Options, 
 			return options, fmt.Errorf("labels %s: %w", c.Model.Labels, err)
 		}
 	}
+	options.Metadata = described(options).Override(options.Metadata)
 	return options, nil
+}
+
+// described is what an ONNX file says of itself: TensorRT does not read it, so it goes into the plan. What is wrong with the file the backend
+// says better.
+func described(options engine.Options) engine.Metadata {
+	if tensorrt.IsPlan(options.Bytes) {
+		return engine.Metadata{}
+	}
+	model, err := onnx.Parse(options.Path, options.Bytes)
+	if err != nil {
+		return engine.Metadata{}
+	}
+	metadata, _ := engine.ParseMetadata(model.Metadata())
+	return metadata
 }
 
 // openDetector fits a decoder with c's thresholds to a model; lowest is the score that it lets through.

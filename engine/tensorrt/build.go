@@ -226,7 +226,7 @@ func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (
 		return nil, err
 	}
 	if options.TimingCache == "" && options.timings != nil {
-		if options.TimingCache, err = options.timings.timingFile(library.Version, device.Facts()); err != nil {
+		if options.TimingCache, err = options.timings.TimingFile(library.Version, device.Facts()); err != nil {
 			return nil, err
 		}
 	}

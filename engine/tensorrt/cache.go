@@ -94,8 +94,8 @@ func (c Cache) Store(k Key, file []byte) (string, error) {
 	return path, replaceFile(path, file)
 }
 
-// timingFile is where builds of one release on one GPU architecture share their kernel timings.
-func (c Cache) timingFile(version Version, facts cuda.Facts) (string, error) {
+// TimingFile is where builds of one release on one GPU architecture share their kernel timings.
+func (c Cache) TimingFile(version Version, facts cuda.Facts) (string, error) {
 	folder, err := c.folder()
 	if err != nil {
 		return "", err

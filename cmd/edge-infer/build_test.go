@@ -1,0 +1,306 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/cuda"
+	cudafake "github.com/edge-infer/edge-infer/engine/cuda/fake"
+	"github.com/edge-infer/edge-infer/engine/demo"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/preprocess"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
+)
+
+// fakeMachine gives this test's programs a GPU and a TensorRT of that version which exist in memory only, and returns a model that both ONNX
+// Runtime and that TensorRT take: the demo model with a description for the fake, which sees other boxes in every picture.
+func fakeMachine(t *testing.T, version int) (model string) {
+	dir := t.TempDir()
+	driver, err := cudafake.Build(dir, 0)
+	require.NoError(t, err)
+	tables, err := filepath.Abs("../../engine/tensorrt")
+	require.NoError(t, err)
+	library, err := fake.Build(dir, fake.Options{Version: version, Tables: tables})
+	require.NoError(t, err)
+	t.Setenv(cuda.LibraryEnvironment, driver)
+	t.Setenv(tensorrt.LibraryEnvironment, library)
+	t.Setenv("FAKE_TRT", "")
+	description := fake.Model{
+		Network: "head", Operators: []string{"Conv"},
+		Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{-1, 3, 416, 416}}},
+		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{-1, 10, 3549}}},
+	}
+	model = filepath.Join(dir, "belt.onnx")
+	require.NoError(t, os.WriteFile(model, append(demo.Model(), description.Bytes()...), 0o600)) // fields of protobuf messages add up
+	return model
+}
+
+// buildOf runs the command with --json and gives its document and its last line on standard error.
+func buildOf(t *testing.T, args ...string) (built, string, error) {
+	c := command(t, append([]string{"build", "--json"}, args...)...)
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	output, err := c.Output()
+	var result built
+	if len(output) > 0 {
+		require.NoError(t, json.Unmarshal(output, &result), string(output))
+	}
+	lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+	return result, lines[len(lines)-1], err
+}
+
+// planText is what the fake library writes into a plan, which names what it was told.
+func planText(t *testing.T, path string) (tensorrt.PlanFacts, string) {
+	file, err := os.ReadFile(path)
+	require.NoError(t, err)
+	facts, plan, err := tensorrt.ReadPlan(file)
+	require.NoError(t, err)
+	return facts, string(plan)
+}
+
+func TestBuild(t *testing.T) {
+	for _, version := range []int{8602, 100300, 110100} {
+		t.Run(fmt.Sprint(version), func(t *testing.T) {
+			model := fakeMachine(t, version)
+			typed := version >= 110000
+			dir := t.TempDir()
+			out := filepath.Join(dir, "belt.plan")
+
+			result, text, err := buildOf(t, model, "--precision", "fp16", "--batch", "1,2,4", "--workspace", "1MiB", "--opt-level", "3", "-o", out)
+			require.NoError(t, err, text)
+			assert.Equal(t, out, result.Plan)
+			assert.Equal(t, engine.FP16, result.Precision)
+			assert.Nil(t, result.Verdict)
+			facts, plan := planText(t, out)
+			assert.Equal(t, demo.Labels(), facts.Metadata.Labels, "a plan alone knows its labels")
+			assert.Contains(t, plan, "range images 1 2 3 416 416\n")
+			assert.Contains(t, plan, "range images 2 4 3 416 416\n")
+			entries, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			assert.Len(t, entries, 1, "nothing but the plan")
+
+			// No plan of a cache or an earlier file is touched by a refusal, and auto tries every precision.
+			calibration, heldOut := scenes(t, "3", "7"), scenes(t, "6", "99")
+			before, err := os.ReadFile(out)
+			require.NoError(t, err)
+			refused, text, err := buildOf(t, model, "--calibration", calibration, "--data", heldOut, "-o", out)
+			require.Error(t, err)
+			assert.True(t, strings.HasPrefix(text, "edge-infer: the gate refused every plan and none was kept: INT8: match rate 0.0000 is under 0.9800, "), text)
+			assert.Empty(t, refused.Plan)
+			var tried []engine.Precision
+			for _, r := range refused.Refused {
+				tried = append(tried, r.Precision)
+				assert.False(t, r.Verdict.Passed)
+				assert.Equal(t, 6, r.Verdict.Comparison.Pictures)
+			}
+			assert.Equal(t, []engine.Precision{engine.INT8, engine.FP16, engine.FP32}, tried)
+			after, err := os.ReadFile(out)
+			require.NoError(t, err)
+			assert.True(t, bytes.Equal(before, after))
+			entries, err = os.ReadDir(dir)
+			require.NoError(t, err)
+			assert.Len(t, entries, 1)
+
+			// INT8 from pictures: TensorRT's calibrators where it has some, else Q/DQ nodes.
+			table := filepath.Join(dir, "ranges")
+			result, text, err = buildOf(t, model, "--precision", "int8", "--calibration", calibration, "--calibration-count", "2",
+				"--calibration-cache", table, "-o", out)
+			require.NoError(t, err, text)
+			assert.Equal(t, engine.INT8, result.Precision)
+			_, plan = planText(t, out)
+			written, err := os.ReadFile(table)
+			require.NoError(t, err)
+			if typed {
+				assert.NotContains(t, plan, "int8")
+				assert.True(t, bytes.HasPrefix(written, []byte("{")), "ranges as quantize keeps them")
+				return
+			}
+			assert.True(t, bytes.HasPrefix(written, []byte("TRT-")), string(written))
+			_, text, err = buildOf(t, model, "--precision", "int8", "--calibration-cache", table, "-o", out)
+			require.NoError(t, err, text)
+		})
+	}
+}
+
+// Without -o the plan is where run looks for it.
+func TestBuildIntoTheCache(t *testing.T) {
+	model := fakeMachine(t, 100300)
+	cache := t.TempDir()
+	build := command(t, "build", model)
+	build.Env = append(build.Env, "XDG_CACHE_HOME="+cache)
+	output, err := build.Output()
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+	require.Len(t, lines, 2)
+	assert.Regexp(t, `^\S+belt.onnx in FP16 for TensorRT 10.3.0.30 on Fake GPU 0 \(sm_87\): 1 layers, \d+ bytes, built in \d+\.\d s$`, lines[0])
+	path := strings.TrimPrefix(lines[1], "wrote ")
+	assert.Equal(t, filepath.Join(cache, "edge-infer"), filepath.Dir(path))
+	assert.FileExists(t, path)
+	staged, err := filepath.Glob(filepath.Join(cache, "edge-infer", ".*"))
+	require.NoError(t, err)
+	assert.Empty(t, staged)
+	timings, err := filepath.Glob(filepath.Join(cache, "edge-infer", "timing-*.cache"))
+	require.NoError(t, err)
+	assert.Len(t, timings, 1)
+
+	pictures := filepath.Join(scenes(t, "1", "7"), "images")
+	t.Setenv("FAKE_TRT", "builder") // another build would fail
+	infer := command(t, "infer", "--model", model, "--engine", "tensorrt", "--json", pictures)
+	infer.Env = append(infer.Env, "XDG_CACHE_HOME="+cache)
+	output, err = infer.CombinedOutput()
+	require.NoError(t, err, string(output))
+}
+
+func TestBuildStops(t *testing.T) {
+	model := fakeMachine(t, 100300)
+	t.Setenv("FAKE_TRT", "slow")
+	dir := t.TempDir()
+	p := start(t, "build", model, "-o", filepath.Join(dir, "belt.plan"))
+	require.Eventually(t, func() bool {
+		entries, err := os.ReadDir(dir)
+		return err == nil && len(entries) > 0
+	}, patience, 10*time.Millisecond)
+	require.Error(t, p.stop(syscall.SIGINT))
+	assert.Contains(t, p.stderr.String(), "edge-infer: build: cancelled: ")
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, entries)
+}
+
+// What is wrong with the model, the machine or a file is one line with its remedy, and leaves nothing behind.
+func TestBuildMistakes(t *testing.T) {
+	model := fakeMachine(t, 100300)
+	dir, empty, pictures := t.TempDir(), t.TempDir(), scenes(t, "2", "7")
+	out := filepath.Join(dir, "belt.plan")
+	garbage := filepath.Join(t.TempDir(), "garbage")
+	require.NoError(t, os.WriteFile(garbage, []byte("garbage\n"), 0o600))
+	foreign := filepath.Join(t.TempDir(), "foreign")
+	require.NoError(t, (&quantize.Cache{Version: 1, Model: "another"}).Save(foreign))
+	plan, err := tensorrt.EncodePlan(tensorrt.PlanFacts{}, []byte("plan"))
+	require.NoError(t, err)
+	planFile := filepath.Join(t.TempDir(), "old.plan")
+	require.NoError(t, os.WriteFile(planFile, plan, 0o600))
+	source, err := onnx.Parse("demo.onnx", demo.Model())
+	require.NoError(t, err)
+	source.Proto.Graph.Input[0].Type.GetTensorType().Shape.Dim[0].Value = &onnx.TensorShapeProto_Dimension_DimValue{DimValue: 1}
+	fixed := filepath.Join(t.TempDir(), "fixed.onnx")
+	require.NoError(t, source.Save(fixed))
+	for _, test := range []struct {
+		name, environment, args, want string
+	}{
+		{"plan", "", planFile, "is an engine plan already (name the ONNX file that it came from)"},
+		{"no calibration", "", model + " --precision int8", "int8 needs calibration pictures (give --calibration DIR, or a model with Q/DQ nodes"},
+		{"empty calibration", "", model + " --precision int8 --calibration " + empty, "none in"},
+		{"no table", "", model + " --precision int8 --calibration-cache /none", "calibration cache /none: no such file (give --calibration DIR to write it)"},
+		{"garbage table", "", model + " --precision int8 --calibration-cache " + garbage, "garbage: quantize calibration cache: neither JSON nor a TensorRT calibration cache"},
+		{"foreign table", "", model + " --precision int8 --calibration-cache " + foreign, "was measured on another model (remove the file to calibrate again)"},
+		{"few pictures", "", model + " --precision int8 --batch 1,4,4 --calibration " + pictures, "2 calibration pictures do not fill one batch of 4 (add pictures, or lower --batch)"},
+		{"overlap", "", model + " --calibration " + pictures + " --data " + pictures, "2 of the 2 pictures that the gate would judge on are calibration pictures"},
+		{"shape", "", model + " --shape other=1x3", "--shape other: the model has no such input (it has images)"},
+		{"fixed batch", "", fixed + " --batch 4", "--batch 4: the model fixes its batch (leave --batch away"},
+		{"parser", "FAKE_TRT=parse", model, "parse failed as told"},
+		{"builder", "FAKE_TRT=build-crash", model, "the build process was killed, most likely because memory ran out (close other programs"},
+		{"no library", tensorrt.LibraryEnvironment + "=/none", model, "/none"},
+		{"no GPU", cuda.LibraryEnvironment + "=/none", model, "/none"},
+		{"no such GPU", "", model + " --device 7", "7"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := command(t, append([]string{"build", "-o", out}, strings.Fields(test.args)...)...)
+			c.Env = append(c.Env, test.environment)
+			var stderr bytes.Buffer
+			c.Stderr = &stderr
+			require.Error(t, c.Run())
+			assert.Equal(t, 1, c.ProcessState.ExitCode())
+			lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+			last := lines[len(lines)-1]
+			assert.True(t, strings.HasPrefix(last, "edge-infer: "), last)
+			assert.Contains(t, last, test.want)
+			for _, line := range lines[:len(lines)-1] {
+				assert.True(t, strings.HasPrefix(line, "time="), line)
+			}
+			entries, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			assert.Empty(t, entries)
+		})
+	}
+}
+
+// The batches that TensorRT calibrates on are what the letterbox of service writes, byte for byte.
+func TestCalibrationBatches(t *testing.T) {
+	model, err := onnx.Parse("demo.onnx", demo.Model())
+	require.NoError(t, err)
+	images := filepath.Join(scenes(t, "5", "7"), "images")
+	files, err := quantize.ChoosePictures(images, 0, 0)
+	require.NoError(t, err)
+	metadata, err := engine.ParseMetadata(model.Metadata())
+	require.NoError(t, err)
+	c := &calibration{files: files, method: quantize.MinMax, folder: t.TempDir(), stderr: &bytes.Buffer{}}
+	o := tensorrt.BuildOptions{Metadata: metadata, Batch: tensorrt.Range{Min: 1, Opt: 2, Max: 4}}
+	require.NoError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}))
+	assert.True(t, o.Calibration.MinMax)
+	assert.Len(t, o.Calibration.Hash, 64)
+	got, err := os.ReadFile(o.Calibration.Batches)
+	require.NoError(t, err)
+
+	input := engine.PictureInput{Type: engine.Float32, Channels: 3, Width: 416, Height: 416}
+	want := []byte("EICALIB1\x01\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x06\x00\x00\x00images")
+	batch := uint64(2 * input.PictureBytes())
+	for shift := range 8 {
+		want = append(want, byte(batch>>(8*shift)))
+	}
+	reader := newGatekeeper(files, gateLimits{}, nil)
+	defer reader.Close()
+	for i := range 4 { // the fifth does not fill a batch
+		sample, err := reader.pictures.Load(i)
+		require.NoError(t, err)
+		one := make([]byte, input.PictureBytes())
+		_, err = preprocess.NewLetterbox(input).Run(&sample.Image, one, preprocess.Geometry{})
+		require.NoError(t, err)
+		want = append(want, one...)
+	}
+	assert.True(t, bytes.Equal(want, got))
+}
+
+// What quantize measured becomes TensorRT's table.
+func TestCalibrationTableFromQuantize(t *testing.T) {
+	model, err := onnx.Parse("demo.onnx", demo.Model())
+	require.NoError(t, err)
+	prepared, err := quantize.Prepare(model)
+	require.NoError(t, err)
+	files, err := quantize.ChoosePictures(scenes(t, "2", "7"), 0, 0)
+	require.NoError(t, err)
+	reader := newGatekeeper(files, gateLimits{}, nil)
+	defer reader.Close()
+	collector := quantize.Collector{
+		Model: prepared, Tensors: []string{"images"}, Samples: &reader.pictures,
+		Open: func(model []byte) (engine.Engine, error) { return openOnCPU("demo.onnx", model) },
+	}
+	cache, err := collector.Run(t.Context())
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "ranges.json")
+	require.NoError(t, cache.Save(path))
+
+	c := &calibration{cache: path, method: quantize.MinMax, folder: t.TempDir(), stderr: &bytes.Buffer{}}
+	var o tensorrt.BuildOptions
+	require.NoError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}))
+	assert.Empty(t, o.Calibration.Batches)
+	text, err := os.ReadFile(o.Calibration.Cache)
+	require.NoError(t, err)
+	want, err := cache.TensorRT(8503, quantize.MinMax)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(text))
+	assert.True(t, strings.HasPrefix(string(text), "TRT-8503-MinMaxCalibration\nimages: "), string(text))
+}
