@@ -77,7 +77,7 @@ Without -o the plan goes into the cache, where run --engine tensorrt finds a pla
 	flags.BoolVar(&b.hardwareCompatible, "hardware-compatible", false, "make a plan that Ampere and all newer GPUs run")
 	flags.BoolVar(&b.typed, "strongly-typed", false, "take every type from the model, as TensorRT 11 always does")
 	flags.StringVar(&b.data, "data", "", "directory of pictures that the gate judges on, with labels if possible")
-	b.gate.flags(flags)
+	b.gate.flags(flags, quantize.DefaultMatchRate)
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return command
 }

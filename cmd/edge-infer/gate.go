@@ -27,9 +27,9 @@ type gateLimits struct {
 	matchRate, maxLoss float64
 }
 
-// flags are the limits' place on a command line.
-func (l *gateLimits) flags(flags *pflag.FlagSet) {
-	flags.Float64Var(&l.matchRate, "gate", quantize.DefaultMatchRate, "least match rate with the FP32 model, 0 to go without the gate")
+// flags are the limits' place on a command line; rate is the match rate where none is given.
+func (l *gateLimits) flags(flags *pflag.FlagSet, rate float64) {
+	flags.Float64Var(&l.matchRate, "gate", rate, "least match rate with the FP32 reference, 0 to go without the gate")
 	flags.Float64Var(&l.maxLoss, "max-loss", quantize.DefaultMaxLoss, "largest loss of mAP50-95 that the gate lets pass, where there are labels")
 }
 

@@ -75,7 +75,7 @@ that does not match is not written. The verdict goes to OUT.onnx` + verdictSuffi
 	flags.BoolVar(&q.compact, "compact", false, "store INT8 weights as such, a quarter of the size; TensorRT 8 prefers the other form")
 	flags.BoolVar(&q.search, "search", false, "leave the layers in floating point that cost the most until the gate passes")
 	flags.StringVar(&q.data, "data", "", "directory of pictures that the gate judges on, with labels if possible")
-	q.gate.flags(flags)
+	q.gate.flags(flags, quantize.DefaultMatchRate)
 	flags.StringVar(&q.report, "report", "", "JSON file for all that was found, layer by layer; written for a refused model too")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return command

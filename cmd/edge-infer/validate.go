@@ -1,21 +1,26 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
 )
@@ -29,13 +34,18 @@ func newValidate(stdout, stderr io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "validate --data DIR", Short: "Measure a model's accuracy on labelled pictures, and against a reference engine", Args: noArguments,
 		Long: `Runs the model on a directory of labelled pictures (COCO annotations.json or YOLO labels/) and prints the mean average precision as the COCO
-protocol defines it. With --reference it also compares every box with what a second engine sees, which needs no labels.
+protocol defines it. With --reference it also compares every box with what a second engine sees, which needs no labels, draws how far they
+agree with --plot, and fails with --gate when that is too little. The gate counts as that of quantize and build does.
 
   edge-infer dataset --out /tmp/parts --count 1000 --seed 99 && edge-infer validate --data /tmp/parts
-  edge-infer validate --model yolo11n.onnx --engine tensorrt --precision int8 --data pictures/ --reference onnxruntime`,
+  edge-infer validate --model yolo11n.onnx --engine tensorrt --precision int8 --data pictures/ --reference onnxruntime
+  edge-infer validate --model demo-int8.onnx --data /tmp/parts --reference onnxruntime --reference-model demo --gate 0.98 --plot int8.svg`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if v.data == "" {
 				return usagef("validate needs --data DIR")
+			}
+			if err := v.check(); err != nil {
+				return err
 			}
 			f.cameras = []string{v.data}
 			c, err := f.configuration(command.Flags())
@@ -48,15 +58,20 @@ protocol defines it. With --reference it also compares every box with what a sec
 				return err
 			}
 			if f.json {
-				return json.NewEncoder(stdout).Encode(result)
+				err = json.NewEncoder(stdout).Encode(result)
+			} else {
+				err = result.print(stdout)
 			}
-			return result.print(stdout)
+			return errors.Join(err, result.refusal())
 		},
 	}
 	flags := command.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&v.data, "data", "", "directory of pictures with labels")
 	flags.StringVar(&v.reference, "reference", "", "engine to compare with, for instance onnxruntime; always fp32")
+	flags.StringVar(&v.referenceModel, "reference-model", "", "ONNX file that the reference runs, demo for the embedded one, instead of the same model")
+	flags.StringVar(&v.plot, "plot", "", "SVG file of precision over recall, and of one engine's scores over the other's")
+	v.gate.flags(flags, 0)
 	config.Flags(config.Default(), flags)
 	flags.StringVar(&f.file, "config", "", "YAML file; edge-infer config defaults prints one")
 	flags.BoolVar(&f.json, "json", false, "print one JSON document")
@@ -65,10 +80,24 @@ protocol defines it. With --reference it also compares every box with what a sec
 
 // validation measures one model on one directory.
 type validation struct {
-	data, reference string
-	config          *config.Config
-	logger          *slog.Logger
-	stderr          io.Writer
+	data, reference, referenceModel, plot string
+	gate                                  gateLimits
+	config                                *config.Config
+	logger                                *slog.Logger
+	stderr                                io.Writer
+}
+
+// check finds what is wrong with the command line alone.
+func (v *validation) check() error {
+	if v.reference == "" && (v.referenceModel != "" || v.plot != "" || !v.gate.off()) {
+		return usagef("--reference-model, --plot and --gate compare with --reference ENGINE")
+	}
+	if v.plot != "" {
+		if err := checkOutput(v.plot, ""); err != nil {
+			return err
+		}
+	}
+	return v.gate.check()
 }
 
 // validated is what validate prints.
@@ -82,6 +111,7 @@ type validated struct {
 	MAP       *float64                  `json:"map50_95,omitempty"`
 	Classes   []classResult             `json:"classes,omitempty"`
 	Agreement *evaluate.AgreementReport `json:"agreement,omitempty"`
+	Verdict   *quantize.Verdict         `json:"verdict,omitempty"` // of --gate
 	Seconds   float64                   `json:"seconds"`
 }
 
@@ -109,7 +139,7 @@ func (v *validation) run(ctx context.Context) (*validated, error) {
 		}
 	}
 	started := time.Now()
-	seen, model, err := v.detect(ctx, v.config.Engine.Backend, v.config.Engine.Precision, paths)
+	seen, model, err := v.detect(ctx, *v.config, paths)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +151,16 @@ func (v *validation) run(ctx context.Context) (*validated, error) {
 		result.score(dataset, seen, model.Metadata.Labels)
 	}
 	if v.reference != "" {
-		reference, _, err := v.detect(ctx, v.reference, string(engine.FP32), paths)
+		c := *v.config
+		c.Engine.Backend, c.Engine.Precision = v.reference, string(engine.FP32)
+		switch v.referenceModel {
+		case "":
+		case demoName:
+			c.Model.Path = ""
+		default:
+			c.Model.Path = v.referenceModel
+		}
+		reference, _, err := v.detect(ctx, c, paths)
 		if err != nil {
 			return nil, fmt.Errorf("reference: %w", err)
 		}
@@ -132,15 +171,59 @@ func (v *validation) run(ctx context.Context) (*validated, error) {
 		}
 		report := agreement.Report()
 		result.Agreement = &report
+		if err := v.compare(result, dataset, paths, reference, seen); err != nil {
+			return nil, err
+		}
 	}
 	result.Seconds = time.Since(started).Seconds()
 	return result, nil
 }
 
+// compare judges and draws both engines. The dataset may be nil.
+func (v *validation) compare(result *validated, dataset *evaluate.Dataset, paths []string, reference, seen [][]postprocess.Detection) error {
+	comparer := &accuracy.Comparer{Confidence: float32(v.config.Detect.Confidence)}
+	if dataset != nil {
+		for i := range dataset.Pictures {
+			comparer.Truths = append(comparer.Truths, dataset.Pictures[i].Truths)
+		}
+	}
+	for i := range paths {
+		comparer.Add(quantize.Reference, i, reference[i])
+		comparer.Add(quantize.Candidate, i, seen[i])
+	}
+	if !v.gate.off() {
+		gate := quantize.Gate{
+			MatchRate: v.gate.matchRate, MaxLoss: v.gate.maxLoss, Samples: &quantize.Pictures{Files: paths}, Comparer: comparer,
+		}
+		var err error
+		if result.Verdict, err = gate.Decide(nil); err != nil {
+			return err
+		}
+	}
+	if v.plot == "" {
+		return nil
+	}
+	var drawing bytes.Buffer
+	title := fmt.Sprintf("%s %s against %s", result.Backend, result.Precision, v.reference)
+	if err := quantize.WritePlot(&drawing, title, comparer.Curves(), comparer.Scores()); err != nil {
+		return err
+	}
+	if err := os.WriteFile(v.plot, drawing.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
+	return nil
+}
+
+// refusal is the gate's no.
+func (r *validated) refusal() error {
+	if r.Verdict == nil || r.Verdict.Passed {
+		return nil
+	}
+	return fmt.Errorf("the gate refused model %s: %s", r.Model, strings.Join(r.Verdict.Reasons, ", "))
+}
+
 // detect runs one engine over the pictures and keeps every detection from lowestScore on, by picture.
-func (v *validation) detect(ctx context.Context, backend, precision string, paths []string) ([][]postprocess.Detection, engine.Model, error) {
-	c := *v.config
-	c.Engine.Backend, c.Engine.Precision = backend, precision
+func (v *validation) detect(ctx context.Context, c config.Config, paths []string) ([][]postprocess.Detection, engine.Model, error) {
 	options, err := modelOptions(&c, 1, lowestScore)
 	if err != nil {
 		return nil, engine.Model{}, err
@@ -206,6 +289,9 @@ func (r *validated) print(out io.Writer) error {
 	if a := r.Agreement; a != nil {
 		fmt.Fprintf(table, "against the reference: match rate %.4f, %d matched, %d flipped class, %d missing, %d extra, score drift mean %.4f max %.4f\n",
 			a.MatchRate, a.Matched, a.Flipped, a.Missing, a.Extra, a.MeanDrift, a.MaxDrift)
+	}
+	if r.Verdict != nil {
+		fmt.Fprintf(table, "gate %s\n", verdictText(r.Verdict))
 	}
 	return table.Flush()
 }

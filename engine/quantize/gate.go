@@ -102,6 +102,11 @@ func (g *Gate) Judge(ctx context.Context, e engine.Engine) (*Verdict, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gate candidate: %w", err)
 	}
+	return g.Decide(skipped)
+}
+
+// Decide judges what the comparer was given of both sides; skipped are samples that could not be read. The gate runs no engine for it.
+func (g *Gate) Decide(skipped []string) (*Verdict, error) {
 	hash, err := g.Samples.Hash()
 	if err != nil {
 		return nil, fmt.Errorf("gate: %w", err)

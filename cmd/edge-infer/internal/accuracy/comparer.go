@@ -51,11 +51,19 @@ func (c *Comparer) Detect(side quantize.Side, i int, s quantize.Sample, result *
 	if err != nil {
 		return err
 	}
+	c.Add(side, i, slices.Clip(detections))
+	return nil
+}
+
+// Add remembers what one side found in sample i, decoded elsewhere from a score near 0 on; Open is not needed then. The comparer keeps the slice.
+func (c *Comparer) Add(side quantize.Side, i int, detections []postprocess.Detection) {
 	for len(c.seen[side]) <= i {
 		c.seen[side] = append(c.seen[side], nil)
 	}
-	c.seen[side][i] = slices.Clip(detections)
-	return nil
+	if detections == nil {
+		detections = []postprocess.Detection{} // nil stands for a sample that was skipped
+	}
+	c.seen[side][i] = detections
 }
 
 // samples are those that both sides have.
