@@ -313,8 +313,9 @@ func TestConnectionsAreBounded(t *testing.T) {
 
 // TestSlowloris sends headers that never end.
 func TestSlowloris(t *testing.T) {
-	t.Parallel()
-	server := &Server{}
+	server := &Server{limits: defaultLimits()}
+	require.LessOrEqual(t, server.limits.header, 10*time.Second)
+	server.limits.header = time.Second / 2
 	serve(t, server, &still{})
 	conn, err := net.Dial("tcp", server.listener.Addr().String())
 	require.NoError(t, err)
@@ -329,7 +330,7 @@ func TestSlowloris(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(20 * time.Millisecond):
 			}
 			if _, err := io.WriteString(conn, "X-More: 1\r\n"); err != nil {
 				return

@@ -21,7 +21,7 @@ func (s *Server) serveDetections(w http.ResponseWriter, r *http.Request) {
 	c := s.observer.join()
 	defer s.observer.leave(c)
 	w.Header().Set("Content-Type", "text/event-stream")
-	out := newStreamWriter(w)
+	out := newStreamWriter(w, s.limits.write)
 	if _, err := io.WriteString(out, "retry: 1000\n\n"); err != nil || out.flush() != nil {
 		return
 	}
@@ -31,7 +31,7 @@ func (s *Server) serveDetections(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case message = <-c.messages:
-		case <-time.After(heartbeat): // a dead client is noticed by writing to it
+		case <-time.After(s.limits.heartbeat): // a dead client is noticed by writing to it
 			message = []byte(":\n\n")
 		}
 		if _, err := out.Write(message); err != nil {

@@ -51,7 +51,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, cameras []string
 	}
 	defer leave()
 	w.Header().Set("Content-Type", kind+"; boundary="+boundary)
-	out := newStreamWriter(w)
+	out := newStreamWriter(w, s.limits.write)
 	if out.flush() != nil {
 		return
 	}
@@ -75,7 +75,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, cameras []string
 		case <-r.Context().Done():
 			return
 		case <-news:
-		case <-time.After(heartbeat): // a dead client is noticed by writing to it
+		case <-time.After(s.limits.heartbeat): // a dead client is noticed by writing to it
 			if _, err := io.WriteString(out, "\r\n"); err != nil {
 				return
 			}
@@ -102,7 +102,7 @@ func (s *Server) servePicture(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	deadline := time.After(writeTimeout)
+	deadline := time.After(s.limits.write)
 	for {
 		news := s.news.listen()
 		if p := watched[0].latest.Load(); p != nil {

@@ -26,20 +26,30 @@ const (
 	DefaultViewers      = 16
 )
 
-// Limits on what one client may take.
+// Limits on what one client may send and hold.
 const (
-	headerTimeout  = 5 * time.Second
-	requestTimeout = 15 * time.Second
-	idleTimeout    = time.Minute
-	headerBytes    = 16 << 10
-	bodyBytes      = 256 << 10
-	connections    = 128
-	perAddress     = 48
-	// writeTimeout is how long a viewer may take for one piece of a stream before it is dropped.
-	writeTimeout = 5 * time.Second
-	// shutdownTimeout is how long requests that are under way may take when the server stops.
-	shutdownTimeout = time.Second
+	headerBytes = 16 << 10
+	bodyBytes   = 256 << 10
+	connections = 128
+	perAddress  = 48
 )
+
+// limits is how long a client may take.
+type limits struct {
+	header, request, idle time.Duration
+	// write is for one piece of a stream; a viewer that needs longer is dropped. After a heartbeat of silence something is written to a stream,
+	// so that a client that has gone is noticed.
+	write, heartbeat time.Duration
+	// shutdown is for requests that are under way when the server stops.
+	shutdown time.Duration
+}
+
+func defaultLimits() limits {
+	return limits{
+		header: 5 * time.Second, request: 15 * time.Second, idle: time.Minute, write: 5 * time.Second, heartbeat: 10 * time.Second,
+		shutdown: time.Second,
+	}
+}
 
 // Server serves the page. Set the exported fields, call Open, have it be a sink of the pipeline, and call Run; Close takes it down. Frame
 // belongs to the frame goroutine, everything else may be called from any.
@@ -66,6 +76,8 @@ type Server struct {
 	// Viewers is how many streams are served at a time.
 	Viewers int
 	Logger  *slog.Logger
+
+	limits limits // the default ones, except in tests
 
 	// Set by Open.
 	listener net.Listener
@@ -99,6 +111,9 @@ func (s *Server) Open() error {
 	if s.Logger == nil {
 		s.Logger = slog.Default()
 	}
+	if s.limits == (limits{}) {
+		s.limits = defaultLimits()
+	}
 	setDefault(&s.PictureRate, DefaultPictureRate)
 	setDefault(&s.PictureWidth, DefaultPictureWidth)
 	setDefault(&s.Viewers, DefaultViewers)
@@ -126,9 +141,8 @@ func (s *Server) Open() error {
 	s.previews = map[string]*preview{}
 	s.http = &http.Server{
 		Handler: s.handler(), TLSConfig: encryption,
-		ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: headerBytes,
-		ErrorLog:       slogLogger(s.Logger),
+		ReadHeaderTimeout: s.limits.header, ReadTimeout: s.limits.request, WriteTimeout: s.limits.request, IdleTimeout: s.limits.idle,
+		MaxHeaderBytes: headerBytes, ErrorLog: slogLogger(s.Logger),
 	}
 	return nil
 }
@@ -194,7 +208,7 @@ func (s *Server) Run(ctx context.Context) error {
 	parts.Go(func() { s.observer.run(ctx) })
 	parts.Go(func() {
 		<-ctx.Done()
-		stop, done := context.WithTimeout(context.Background(), shutdownTimeout)
+		stop, done := context.WithTimeout(context.Background(), s.limits.shutdown)
 		defer done()
 		if s.http.Shutdown(stop) != nil {
 			_ = s.http.Close()

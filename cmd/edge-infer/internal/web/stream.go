@@ -5,31 +5,29 @@ import (
 	"time"
 )
 
-// heartbeat is how often something is written to a stream that has nothing to say.
-const heartbeat = 10 * time.Second
-
-// streamWriter writes an answer without end. The client has writeTimeout for each piece; one that does not take it is dropped.
+// streamWriter writes an answer without end. The client has a time for each piece; one that does not take it is dropped.
 type streamWriter struct {
 	http.ResponseWriter
 	controller *http.ResponseController
+	timeout    time.Duration
 }
 
-func newStreamWriter(w http.ResponseWriter) *streamWriter {
-	s := &streamWriter{w, http.NewResponseController(w)}
+func newStreamWriter(w http.ResponseWriter, timeout time.Duration) *streamWriter {
+	s := &streamWriter{w, http.NewResponseController(w), timeout}
 	_ = s.controller.SetReadDeadline(time.Time{}) // that of the request would end the stream
 	return s
 }
 
 // Write implements io.Writer.
 func (s *streamWriter) Write(data []byte) (int, error) {
-	if err := s.controller.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	if err := s.controller.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil {
 		return 0, err
 	}
 	return s.ResponseWriter.Write(data)
 }
 
 func (s *streamWriter) flush() error {
-	if err := s.controller.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	if err := s.controller.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil {
 		return err
 	}
 	return s.controller.Flush()

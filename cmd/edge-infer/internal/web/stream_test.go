@@ -3,6 +3,7 @@ package web
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"image"
 	"image/color"
@@ -189,6 +190,39 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// TestStreamsOutliveTheTimeOfARequest, over HTTP/1.1 and HTTP/2, while nothing is to be said and while there is.
+func TestStreamsOutliveTheTimeOfARequest(t *testing.T) {
+	certificate, key := selfSigned(t)
+	for _, encrypted := range []bool{false, true} {
+		server := &Server{limits: defaultLimits()}
+		server.limits.request, server.limits.heartbeat = time.Second, 100*time.Millisecond
+		if encrypted {
+			server.CertificateFile, server.KeyFile = certificate, key
+		}
+		serve(t, server, frames("cam0"))
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
+		t.Cleanup(transport.CloseIdleConnections)
+		begin := func(path string) io.Reader {
+			response, err := (&http.Client{Transport: transport}).Get(server.URL() + path)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = response.Body.Close() })
+			require.Equal(t, encrypted, response.ProtoMajor == 2)
+			return response.Body
+		}
+		idle, pictures := begin("api/detections"), begin("api/cameras/cam0/stream.mjpeg")
+		start := time.Now()
+		for buffer := make([]byte, 1); time.Since(start) < 3*time.Second/2; {
+			_, err := io.ReadFull(idle, buffer)
+			require.NoError(t, err)
+			_, err = io.ReadFull(pictures, buffer)
+			require.NoError(t, err)
+		}
+		feed(t, server, noise(capture.GRAY8, 64, 48, 64), 5*time.Millisecond)
+		_, err := io.ReadFull(pictures, make([]byte, 20_000))
+		require.NoError(t, err)
+	}
+}
+
 func TestViewersAreBounded(t *testing.T) {
 	server := &Server{Viewers: 2}
 	serve(t, server, frames("cam0"))
@@ -231,8 +265,8 @@ func TestAFrameCostsNothingWhenNobodyLooks(t *testing.T) {
 
 // TestSlowViewersSlowNobody compares what a frame costs while viewers read and while they do not.
 func TestSlowViewersSlowNobody(t *testing.T) {
-	t.Parallel()
-	server := &Server{PictureRate: 30}
+	server := &Server{PictureRate: 30, limits: defaultLimits()}
+	server.limits.write = time.Second
 	serve(t, server, frames("cam0"))
 	f := noise(capture.BGR, 960, 720, 3*960)
 	cost := func() time.Duration {

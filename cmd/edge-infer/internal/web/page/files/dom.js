@@ -9,8 +9,8 @@ export function el(tag, properties = {}, ...children) {
   return element;
 }
 
-// palette gives classes and shapes colours that can be told apart on bright and dark pictures.
-const palette = ["#2dd4bf", "#f59e0b", "#60a5fa", "#f472b6", "#a3e635", "#c084fc", "#fb7185", "#facc15", "#38bdf8", "#4ade80"];
+// palette gives classes colours that can be told apart on bright and dark pictures.
+const palette = ["#2dd4bf", "#fb923c", "#818cf8", "#f472b6", "#a3e635", "#c084fc", "#fb7185", "#4ade80", "#d6a77a", "#5eead4"];
 
 export function colour(number) {
   return palette[((number % palette.length) + palette.length) % palette.length];

@@ -3,12 +3,15 @@ import { request } from "./api.js";
 // kept is how many frames' detections are remembered, to be found when the picture of one of them arrives.
 const kept = 240;
 
+// trail is how many places of an object are remembered.
+const trail = 40;
+
 // Feed receives what the server streams: detections of every camera, pictures of those that are shown. It connects again by itself, and
 // lets go while the page is hidden, so that the device does not work for nobody.
 export class Feed extends EventTarget {
   constructor() {
     super();
-    this.cameras = new Map(); // by name: {messages, latest, picture, latencies}
+    this.cameras = new Map(); // by name: {messages, latest, picture, latencies, ways}
     this.shown = [];
     this.connected = false;
     document.addEventListener("visibilitychange", () => this.restart());
@@ -19,7 +22,7 @@ export class Feed extends EventTarget {
   camera(name) {
     let camera = this.cameras.get(name);
     if (!camera) {
-      camera = { messages: new Map(), latest: null, picture: null, latencies: [] };
+      camera = { messages: new Map(), latest: null, picture: null, latencies: [], ways: new Map() };
       this.cameras.set(name, camera);
     }
     return camera;
@@ -75,9 +78,22 @@ export class Feed extends EventTarget {
     camera.messages.set(message.seq, message);
     if (camera.messages.size > kept) camera.messages.delete(camera.messages.keys().next().value);
     camera.latest = message;
+    this.follow(camera.ways, message);
     camera.latencies.push(message.latency_ms);
     if (camera.latencies.length > 600) camera.latencies.splice(0, 300);
     this.dispatchEvent(new CustomEvent("frame", { detail: message.camera }));
+  }
+
+  // follow remembers where the middle of each followed object has been.
+  follow(ways, message) {
+    for (const d of message.detections) {
+      if (!d.track) continue;
+      if (!ways.has(d.track)) ways.set(d.track, []);
+      const way = ways.get(d.track);
+      way.push({ seq: message.seq, x: (d.box[0] + d.box[2]) / 2, y: (d.box[1] + d.box[3]) / 2 });
+      if (way.length > trail) way.shift();
+    }
+    for (const [track, way] of ways) if (message.seq - way.at(-1).seq > kept || message.seq < way.at(-1).seq) ways.delete(track);
   }
 
   async readPictures() {

@@ -144,6 +144,7 @@ class Card {
     const context = this.canvas.getContext("2d");
     paint.picture(context, picture?.bitmap);
     if (this.analytics) paint.shapes(context, this.analytics, message);
+    if (message) paint.trails(context, message, camera.ways, scale);
     const painted = message ? paint.boxes(context, message, scale) : [];
     this.app.drawn[this.name] = { seq: message?.seq, picture: picture?.seq, scale, boxes: painted };
     this.message = message;
@@ -152,7 +153,7 @@ class Card {
   draw() {
     const camera = this.app.feed.camera(this.name);
     const { p50, p99 } = plot.latency(this.plot, camera.latencies);
-    this.figures.textContent = `median ${milliseconds(p50)}, p99 ${milliseconds(p99)}`;
+    this.figures.textContent = `${milliseconds(p50)}, p99 ${milliseconds(p99)}`;
     const message = camera.latest;
     if (!message) return;
     this.counters.replaceChildren(

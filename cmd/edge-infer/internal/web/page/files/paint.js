@@ -65,6 +65,23 @@ export function boxes(context, message, scale) {
   return painted;
 }
 
+// trails paints the way that each followed object has come, up to the frame of the message.
+export function trails(context, message, ways, scale) {
+  context.lineWidth = Math.round(1.5 * unit(context));
+  for (const d of [...message.detections, ...message.lost]) {
+    const way = ways.get(d.track)?.filter((p) => p.seq <= message.seq) ?? [];
+    for (let i = 1; i < way.length; i++) {
+      context.strokeStyle = colour(d.class);
+      context.globalAlpha = (0.8 * i) / way.length;
+      context.beginPath();
+      context.moveTo(way[i - 1].x * scale, way[i - 1].y * scale);
+      context.lineTo(way[i].x * scale, way[i].y * scale);
+      context.stroke();
+    }
+  }
+  context.globalAlpha = 1;
+}
+
 // shapes paints the zones and lines of a configuration with their counts.
 export function shapes(context, analytics, message, selected = null) {
   const { width, height } = context.canvas;
@@ -85,9 +102,9 @@ export function shapes(context, analytics, message, selected = null) {
     context.lineWidth = line;
     context.stroke();
     context.globalAlpha = 1;
-    const top = points.reduce((a, b) => (b[1] < a[1] ? b : a));
+    const lowest = points.reduce((a, b) => (b[1] > a[1] || (b[1] === a[1] && b[0] < a[0]) ? b : a));
     const count = message?.zones?.find((z) => z.name === zone.name);
-    tag(context, count ? `${zone.name}: ${count.occupied}` : zone.name || "zone", top[0], top[1] + 20 * unit(context), zoneColour(i));
+    tag(context, count ? `${zone.name}: ${count.occupied}` : zone.name || "zone", lowest[0], lowest[1], zoneColour(i));
   });
   (analytics.lines ?? []).forEach((l, i) => {
     const [x1, y1, x2, y2] = [l.from.x * sx, l.from.y * sy, l.to.x * sx, l.to.y * sy];
@@ -104,8 +121,12 @@ export function shapes(context, analytics, message, selected = null) {
   });
 }
 
-export const zoneColour = (i) => colour(i + 4);
-export const lineColour = (i) => colour(i + 7);
+// Zones and lines have colours that no class has.
+const zoneColours = ["#38bdf8", "#93c5fd", "#67e8f9"];
+const lineColours = ["#facc15", "#fde68a"];
+
+export const zoneColour = (i) => zoneColours[i % zoneColours.length];
+export const lineColour = (i) => lineColours[i % lineColours.length];
 
 // arrow shows the way in: to the right of one who looks from the line's first point to its second.
 function arrow(context, x, y, dx, dy, fill) {
