@@ -38,7 +38,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newBench(stdout, stderr), newDataset(stdout, stderr), newDevices(stdout),
 		newBuild(stdout, stderr), newQuantize(stdout, stderr),
 		newDoctor(stdout), newExamine(),
-		newConfig(stdout), newVersion(stdout), newBuildPlan(stdout), newManual())
+		newConfig(stdout), newVersion(stdout), newBuildPlan(stdout))
 	return root
 }
 
