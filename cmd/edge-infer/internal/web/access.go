@@ -22,10 +22,12 @@ type access struct {
 	encrypted             bool
 	key                   [sha256.Size]byte // signs cookies; follows from the secrets, so that it outlives a restart but no new password
 	failures              rate
+	page                  *template.Template
 }
 
 func newAccess(token, user, password string, port int, encrypted bool) *access {
 	a := &access{token: token, user: user, password: password, encrypted: encrypted, failures: rate{perSecond: 1.0 / 12, burst: 5}}
+	a.page = template.Must(template.ParseFS(page, "page/login.html"))
 	// Cookies do not belong to a port, so the port is in the name: several daemons on one host must not log each other out.
 	a.cookie = fmt.Sprintf("edge-infer-%d", port)
 	if encrypted {
@@ -109,8 +111,6 @@ func (a *access) refuse(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "not logged in", http.StatusUnauthorized)
 }
 
-var loginPage = template.Must(template.ParseFS(page, "page/login.html"))
-
 func (a *access) showLogin(w http.ResponseWriter, r *http.Request) {
 	if a.granted(r) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
@@ -122,7 +122,7 @@ func (a *access) showLogin(w http.ResponseWriter, r *http.Request) {
 func (a *access) writeLogin(w http.ResponseWriter, code int, problem string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_ = loginPage.Execute(w, map[string]any{"User": a.user != "", "Problem": problem}) // the client may be gone
+	_ = a.page.Execute(w, map[string]any{"User": a.user != "", "Problem": problem}) // the client may be gone
 }
 
 func (a *access) login(w http.ResponseWriter, r *http.Request) {

@@ -24,8 +24,13 @@ type browser struct {
 }
 
 func newBrowser(t *testing.T, width, height int) *browser {
-	path, err := exec.LookPath("chromium")
-	if err != nil {
+	var path string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil && path == "" {
+			path = found
+		}
+	}
+	if path == "" {
 		t.Skip("no chromium on the PATH: apt-get install chromium")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.DisableGPU, chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),

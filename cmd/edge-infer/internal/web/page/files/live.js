@@ -153,7 +153,7 @@ class Card {
   draw() {
     const camera = this.app.feed.camera(this.name);
     const { p50, p99 } = plot.latency(this.plot, camera.latencies);
-    this.figures.textContent = `${milliseconds(p50)}, p99 ${milliseconds(p99)}`;
+    this.figures.textContent = camera.latencies.length === 0 ? "" : `${milliseconds(p50)}, p99 ${milliseconds(p99)}`;
     const message = camera.latest;
     if (!message) return;
     this.counters.replaceChildren(
