@@ -133,7 +133,7 @@ func TestEmulatedTensorRT(t *testing.T) {
 		Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{1, 3, 64, 64}}},
 		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{1, 6, 84}}},
 	}.Bytes(), 0o600))
-	for _, version := range []int{8502, 8602, 100300, 101602, 110100} {
+	for _, version := range []int{8502, 8602, 100300, 101303, 101602, 110100} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
 			place := t.TempDir()
 			built, err := fake.Build(place, fake.Options{Version: version, Tables: absolute(t, "../engine/tensorrt")})
