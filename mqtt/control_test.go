@@ -36,12 +36,15 @@ func (r *recorder) all() []string {
 }
 
 func (r *recorder) SetDetect(camera string, on bool) error { return r.note("detect %s %v", camera, on) }
+
 func (r *recorder) SetThreshold(camera string, v float64) error {
 	return r.note("threshold %s %v", camera, v)
 }
+
 func (r *recorder) SetInterval(camera string, n int) error {
 	return r.note("interval %s %d", camera, n)
 }
+
 func (r *recorder) SetLabels(camera string, labels []string) error {
 	return r.note("labels %s %q", camera, labels)
 }

@@ -125,16 +125,20 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 func TestSchemasRefuseWhatIsWrong(t *testing.T) {
 	compiled := schemas(t)
 	for name, payloads := range map[string][]string{
-		"detections": {`{}`, `{"v":1}`, `{"v":2,"device":"gate","camera":"c","seq":1,"time":"2026-11-20T10:11:12.345678Z","width":1,"height":1,"latency_ms":1,"detections":[]}`,
+		"detections": {
+			`{}`, `{"v":1}`, `{"v":2,"device":"gate","camera":"c","seq":1,"time":"2026-11-20T10:11:12.345678Z","width":1,"height":1,"latency_ms":1,"detections":[]}`,
 			`{"v":1,"device":"gate","camera":"c","seq":1,"time":"2026-11-20","width":1,"height":1,"latency_ms":1,"detections":[]}`,
-			`{"v":1,"device":"gate","camera":"c","seq":1,"time":"2026-11-20T10:11:12.345678Z","width":1,"height":1,"latency_ms":1,"detections":[{"label":"a","class":0,"score":2,"box":[1,2,3,4]}]}`},
+			`{"v":1,"device":"gate","camera":"c","seq":1,"time":"2026-11-20T10:11:12.345678Z","width":1,"height":1,"latency_ms":1,"detections":[{"label":"a","class":0,"score":2,"box":[1,2,3,4]}]}`,
+		},
 		"count":     {`-1`, `1.5`, `"1"`},
 		"threshold": {`1.01`, `-0.1`},
 		"interval":  {`0`, `1001`},
 		"line":      {`{"in":1}`, `{"in":1,"out":-1}`},
 		"event":     {`{"v":1,"id":"x","type":"new","device":"d","camera":"c","seq":1,"time":"2026-11-20T10:11:12.345678Z","label":"l","class":0}`},
-		"discovery": {`{"device":{"identifiers":["x"],"name":"n"},"origin":{"name":"o"},"availability":[],"qos":1,"components":{"a":{"platform":"sensor","name":"n","unique_id":"u"}}}`,
-			`{"device":{"identifiers":["x"],"name":"n"},"origin":{"name":"o"},"availability":[],"qos":1,"components":{"a":{"platform":"sensor","name":"n","unique_id":"u","state_topic":"t","colour":"red"}}}`},
+		"discovery": {
+			`{"device":{"identifiers":["x"],"name":"n"},"origin":{"name":"o"},"availability":[],"qos":1,"components":{"a":{"platform":"sensor","name":"n","unique_id":"u"}}}`,
+			`{"device":{"identifiers":["x"],"name":"n"},"origin":{"name":"o"},"availability":[],"qos":1,"components":{"a":{"platform":"sensor","name":"n","unique_id":"u","state_topic":"t","colour":"red"}}}`,
+		},
 	} {
 		for _, payload := range payloads {
 			assert.Error(t, validate(t, compiled[name], payload), "%s %s", name, payload)

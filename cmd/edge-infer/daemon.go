@@ -128,8 +128,10 @@ func (d *daemon) open(ctx context.Context) error {
 		return err
 	}
 	notify := make(chan struct{}, 1)
-	d.pipeline = &pipeline.Pipeline{Engine: d.engine, Decoder: d.detector, Labels: d.engine.Model().Metadata.Labels, Notify: notify, Logger: d.logger,
-		Confidence: float32(d.config.Detect.Confidence), LowestScore: float32(d.lowestScore())}
+	d.pipeline = &pipeline.Pipeline{
+		Engine: d.engine, Decoder: d.detector, Labels: d.engine.Model().Metadata.Labels, Notify: notify, Logger: d.logger,
+		Confidence: float32(d.config.Detect.Confidence), LowestScore: float32(d.lowestScore()),
+	}
 	d.fleet.make = func(c config.Camera) (*member, error) { return d.newMember(c, notify) }
 	if err := d.fleet.Open(d.config.Cameras); err != nil {
 		return err

@@ -379,8 +379,10 @@ func TestTheEmbeddedBrokerAsksForAPassword(t *testing.T) {
 	_, more := p.frame()
 	require.True(t, more)
 	listen := func(arguments ...string) string {
-		client := exec.Command(tool(t, "mosquitto_sub"), append([]string{"-h", "127.0.0.1", "-p", fmt.Sprint(port), "-t", "edge-infer/gate/available",
-			"-C", "1", "-W", "20"}, arguments...)...)
+		client := exec.Command(tool(t, "mosquitto_sub"), append([]string{
+			"-h", "127.0.0.1", "-p", fmt.Sprint(port), "-t", "edge-infer/gate/available",
+			"-C", "1", "-W", "20",
+		}, arguments...)...)
 		output, _ := client.CombinedOutput()
 		return string(output)
 	}

@@ -46,7 +46,8 @@ func (d *daemon) reloads(ctx context.Context) {
 func stamp(path string) (s struct {
 	modified time.Time
 	size     int64
-}) {
+},
+) {
 	if info, err := os.Stat(path); err == nil {
 		s.modified, s.size = info.ModTime(), info.Size()
 	}

@@ -245,7 +245,7 @@ func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (
 	begun := time.Now()
 	done := make(chan bool)
 	go func() {
-		done <- C.ei_build(library.handle, (C.ei_cuda_context)(device.Context()), unsafe.Pointer(&options.Model[0]), C.size_t(len(options.Model)), path, c,
+		done <- C.ei_build(library.handle, C.ei_cuda_context(device.Context()), unsafe.Pointer(&options.Model[0]), C.size_t(len(options.Model)), path, c,
 			state, &plan, &e) == 0
 	}()
 	built := watch(ctx, state, done, begun, progress)
