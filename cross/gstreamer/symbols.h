@@ -1,6 +1,5 @@
-// What OpenCV's GStreamer backend calls, from 'nm' on libopencv_videoio.a; stubs.S and gstreamer.c expand it in this order. gst_init_check is
-// defined in gstreamer.c instead. cross/gstreamer/check compares the list with the library.
-// clang-format off
+// What OpenCV's GStreamer backend calls, from 'nm' on libopencv_videoio.a; stubs.S and gstreamer.c expand it in this order.
+// gst_init_check is defined in gstreamer.c instead. cross/gstreamer/build compares the list with the library.
 SYMBOL(g_clear_error)
 SYMBOL(g_free)
 SYMBOL(g_main_loop_new)
