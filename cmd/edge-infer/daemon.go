@@ -295,7 +295,9 @@ func (d *daemon) openWeb() error {
 		if err != nil {
 			return fmt.Errorf("web token: %w", err)
 		}
-		token = strings.TrimSpace(string(text))
+		if token = strings.TrimSpace(string(text)); token == "" {
+			return fmt.Errorf("web token: %s is empty", w.TokenFile)
+		}
 	}
 	server := &web.Server{
 		Address: w.Listen, Token: token, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling, Logger: d.logger,

@@ -46,14 +46,14 @@ type Zone struct {
 	Name   string  `json:"name" yaml:"name"`
 	Points []Point `json:"points" yaml:"points"`
 	// Labels are the objects that count, all when empty.
-	Labels []string `json:"labels" yaml:"labels"`
-	Anchor Anchor   `json:"anchor" yaml:"anchor"` // "" for Bottom
+	Labels []string `json:"labels" yaml:"labels,omitempty"`
+	Anchor Anchor   `json:"anchor" yaml:"anchor,omitempty"` // "" for Bottom
 	// Inertia is how many detections in a row must agree that an object is inside, or outside again; 0 for 3.
-	Inertia int `json:"inertia" yaml:"inertia"`
+	Inertia int `json:"inertia" yaml:"inertia,omitempty"`
 	// MinTime is how long an object must have been inside before it has entered.
-	MinTime time.Duration `json:"min_time" yaml:"min_time"`
+	MinTime time.Duration `json:"min_time" yaml:"min_time,omitempty"`
 	// Loiter is the stay after which an object is reported to loiter, 0 for never.
-	Loiter time.Duration `json:"loiter" yaml:"loiter"`
+	Loiter time.Duration `json:"loiter" yaml:"loiter,omitempty"`
 }
 
 // Line is a line that objects are counted at, each at most once.
@@ -61,36 +61,36 @@ type Line struct {
 	Name      string    `json:"name" yaml:"name"`
 	From      Point     `json:"from" yaml:"from"`
 	To        Point     `json:"to" yaml:"to"`
-	Labels    []string  `json:"labels" yaml:"labels"`       // all when empty
-	Anchor    Anchor    `json:"anchor" yaml:"anchor"`       // "" for Centre
-	Direction Direction `json:"direction" yaml:"direction"` // "" for Both
-	Mode      Mode      `json:"mode" yaml:"mode"`           // "" for Strict
+	Labels    []string  `json:"labels" yaml:"labels,omitempty"`       // all when empty
+	Anchor    Anchor    `json:"anchor" yaml:"anchor,omitempty"`       // "" for Centre
+	Direction Direction `json:"direction" yaml:"direction,omitempty"` // "" for Both
+	Mode      Mode      `json:"mode" yaml:"mode,omitempty"`           // "" for Strict
 }
 
 // Config is everything that a user sets for one camera.
 type Config struct {
 	// Width and Height are the picture that the coordinates were measured on; both 0 means that coordinates are shares from 0 to 1.
-	Width   int     `json:"width" yaml:"width"`
-	Height  int     `json:"height" yaml:"height"`
-	Zones   []Zone  `json:"zones" yaml:"zones"`
-	Lines   []Line  `json:"lines" yaml:"lines"`
-	Ground  *Ground `json:"ground" yaml:"ground"`
-	Filter  Filter  `json:"filter" yaml:"filter"`
-	Objects Objects `json:"objects" yaml:"objects"`
+	Width   int     `json:"width" yaml:"width,omitempty"`
+	Height  int     `json:"height" yaml:"height,omitempty"`
+	Zones   []Zone  `json:"zones" yaml:"zones,omitempty"`
+	Lines   []Line  `json:"lines" yaml:"lines,omitempty"`
+	Ground  *Ground `json:"ground" yaml:"ground,omitempty"`
+	Filter  Filter  `json:"filter" yaml:"filter,omitempty"`
+	Objects Objects `json:"objects" yaml:"objects,omitempty"`
 	// DailyReset sets the counts of lines and of entries back to 0 at midnight of the clock's own time zone.
-	DailyReset bool `json:"daily_reset" yaml:"daily_reset"`
+	DailyReset bool `json:"daily_reset" yaml:"daily_reset,omitempty"`
 }
 
 // Objects says when an object is reported.
 type Objects struct {
 	// Score is the median score that an object needs to be reported at all, by label; "" is for all labels without an own one.
-	Score map[string]float32 `json:"score" yaml:"score"`
+	Score map[string]float32 `json:"score" yaml:"score,omitempty"`
 	// Update is the longest time between two updates of an object that is there, 0 for never without a change.
-	Update time.Duration `json:"update" yaml:"update"`
+	Update time.Duration `json:"update" yaml:"update,omitempty"`
 	// StationaryAfter is how long an object must stay in its place to be stationary, 0 for 10 seconds.
-	StationaryAfter time.Duration `json:"stationary_after" yaml:"stationary_after"`
+	StationaryAfter time.Duration `json:"stationary_after" yaml:"stationary_after,omitempty"`
 	// SnapshotEvery is the shortest time between two better snapshots of an object, 0 for a second.
-	SnapshotEvery time.Duration `json:"snapshot_every" yaml:"snapshot_every"`
+	SnapshotEvery time.Duration `json:"snapshot_every" yaml:"snapshot_every,omitempty"`
 }
 
 // What is used where a field is zero.

@@ -11,23 +11,23 @@ import (
 // Filter says which detections are looked at.
 type Filter struct {
 	// Labels are the objects that are looked at, all when empty.
-	Labels []string `json:"labels" yaml:"labels"`
+	Labels []string `json:"labels" yaml:"labels,omitempty"`
 	// Limits by label; "" is for all labels without own ones.
-	Limits map[string]Limits `json:"limits" yaml:"limits"`
+	Limits map[string]Limits `json:"limits" yaml:"limits,omitempty"`
 	// Masks are areas in which nothing is looked at: objects whose bottom centre lies in one do not exist.
-	Masks [][]Point `json:"masks" yaml:"masks"`
+	Masks [][]Point `json:"masks" yaml:"masks,omitempty"`
 }
 
 // Limits bound one label's detections; zero fields do not.
 type Limits struct {
 	// MinArea and MaxArea bound the box: a share of the picture up to 1, square pixels above.
-	MinArea float64 `json:"min_area" yaml:"min_area"`
-	MaxArea float64 `json:"max_area" yaml:"max_area"`
+	MinArea float64 `json:"min_area" yaml:"min_area,omitempty"`
+	MaxArea float64 `json:"max_area" yaml:"max_area,omitempty"`
 	// MinRatio and MaxRatio bound width over height.
-	MinRatio float64 `json:"min_ratio" yaml:"min_ratio"`
-	MaxRatio float64 `json:"max_ratio" yaml:"max_ratio"`
+	MinRatio float64 `json:"min_ratio" yaml:"min_ratio,omitempty"`
+	MaxRatio float64 `json:"max_ratio" yaml:"max_ratio,omitempty"`
 	// MinScore is the lowest score.
-	MinScore float32 `json:"min_score" yaml:"min_score"`
+	MinScore float32 `json:"min_score" yaml:"min_score,omitempty"`
 }
 
 func (f *Filter) check(labels []string) error {
