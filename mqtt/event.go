@@ -16,6 +16,8 @@ type Event struct {
 	Class    int
 	Score    float64
 	TopScore float64    // best score of the track
+	Median   float64    // median of its latest scores
+	Object   string     // the object's identity, the same in all of its events and never another's
 	Box      [4]float64 // x1, y1, x2, y2 in source pixels; all zero when there is none
 	Track    uint64
 	Count    int       // objects of the label now, for appear and disappear
@@ -23,7 +25,10 @@ type Event struct {
 	End      time.Time // when it ended
 	Zone     string
 	Zones    []string // zones the object is in
-	Line     string
+	Entered  []string // zones it has been in, in the order of entry
+	// Path is where the object has been, as points in source pixels; of the end of a track.
+	Path [][2]float64
+	Line string
 	// Direction of a crossing, in or out.
 	Direction string
 	Dwell     time.Duration // time in the zone
@@ -65,6 +70,14 @@ func (e *Event) appendJSON(buf []byte, device, run string, number uint64) []byte
 		buf = append(buf, `,"top_score":`...)
 		buf = appendDecimal(buf, e.TopScore)
 	}
+	if e.Median != 0 {
+		buf = append(buf, `,"median_score":`...)
+		buf = appendDecimal(buf, e.Median)
+	}
+	if e.Object != "" {
+		buf = append(buf, `,"object":`...)
+		buf = appendString(buf, e.Object)
+	}
 	if e.Box != [4]float64{} {
 		buf = append(buf, `,"box":`...)
 		buf = appendBox(buf, &e.Box)
@@ -84,19 +97,28 @@ func (e *Event) appendJSON(buf []byte, device, run string, number uint64) []byte
 	if !e.End.IsZero() {
 		buf = append(buf, `,"end":`...)
 		buf = appendTime(buf, e.End)
+		buf = append(buf, `,"duration_s":`...)
+		buf = appendDecimal(buf, e.End.Sub(e.Start).Seconds())
 	}
 	if e.Zone != "" {
 		buf = append(buf, `,"zone":`...)
 		buf = appendString(buf, e.Zone)
 	}
-	if len(e.Zones) > 0 {
-		buf = append(buf, `,"zones":[`...)
-		for i, zone := range e.Zones {
-			if i > 0 {
-				buf = append(buf, ',')
-			}
-			buf = appendString(buf, zone)
+	buf = appendNames(buf, `,"zones":[`, e.Zones)
+	buf = appendNames(buf, `,"entered":[`, e.Entered)
+	for i, point := range e.Path {
+		if i == 0 {
+			buf = append(buf, `,"path":[`...)
+		} else {
+			buf = append(buf, ',')
 		}
+		buf = append(buf, '[')
+		buf = appendDecimal(buf, point[0])
+		buf = append(buf, ',')
+		buf = appendDecimal(buf, point[1])
+		buf = append(buf, ']')
+	}
+	if len(e.Path) > 0 {
 		buf = append(buf, ']')
 	}
 	if e.Line != "" {
@@ -112,4 +134,19 @@ func (e *Event) appendJSON(buf []byte, device, run string, number uint64) []byte
 		buf = appendDecimal(buf, e.Dwell.Seconds())
 	}
 	return append(buf, '}')
+}
+
+// appendNames appends a list that key opens, or nothing.
+func appendNames(buf []byte, key string, names []string) []byte {
+	if len(names) == 0 {
+		return buf
+	}
+	buf = append(buf, key...)
+	for i, name := range names {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = appendString(buf, name)
+	}
+	return append(buf, ']')
 }

@@ -20,6 +20,7 @@ const (
 	kindCount
 	kindZone
 	kindLine
+	kindLineLabel
 	kindSnapshot
 	kindSetting
 	kindError
@@ -92,7 +93,16 @@ func (c *Client) number(key slotKey, n int) {
 
 // Line publishes how many objects have crossed a line in each direction, QoS 1 and retained.
 func (c *Client) Line(camera, line string, in, out int) {
-	if s := c.slot(slotKey{kind: kindLine, camera: camera, name: line}); s != nil {
+	c.crossings(slotKey{kind: kindLine, camera: camera, name: line}, in, out)
+}
+
+// LineLabel publishes how many objects of one label have crossed a line in each direction, QoS 1 and retained.
+func (c *Client) LineLabel(camera, line, label string, in, out int) {
+	c.crossings(slotKey{kind: kindLineLabel, camera: camera, name: line, label: label}, in, out)
+}
+
+func (c *Client) crossings(key slotKey, in, out int) {
+	if s := c.slot(key); s != nil {
 		s.put(func(buf []byte) []byte {
 			buf = append(buf, `{"in":`...)
 			buf = strconv.AppendInt(buf, int64(in), 10)
@@ -136,6 +146,8 @@ func (c *Client) slot(key slotKey) *slot {
 		s.topic = c.topics.Zone(key.camera, key.name, key.label)
 	case kindLine:
 		s.topic = c.topics.Line(key.camera, key.name)
+	case kindLineLabel:
+		s.topic = c.topics.LineLabel(key.camera, key.name, key.label)
 	case kindSetting:
 		s.topic = c.topics.State(key.camera, key.name)
 	case kindError:

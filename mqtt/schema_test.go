@@ -70,7 +70,10 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 	events := []Event{
 		{Type: "new", Label: "person", Score: 0.5, Box: [4]float64{1, 2, 3, 4}, Track: 3, Start: now, Zones: []string{"yard", "b"}},
 		{Type: "update", Label: "person", TopScore: 0.9, Track: 3},
-		{Type: "end", Label: "person", Track: 3, Start: now, End: now},
+		{
+			Type: "end", Label: "person", Track: 3, Start: now.Add(-time.Second), End: now, Median: 0.8, Object: "1795229709.517529-3",
+			Entered: []string{"yard"}, Path: [][2]float64{{1, 2}, {3.5, 4}},
+		},
 		{Type: "enter", Label: "car", Zone: "yard"},
 		{Type: "leave", Label: "car", Zone: "yard", Dwell: 1500 * time.Millisecond},
 		{Type: "loiter", Label: "car", Zone: "yard", Dwell: time.Minute},
@@ -92,6 +95,7 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 	c.Count("cam0", "person", 0)
 	c.Zone("cam0", "yard", "all", 12)
 	c.Line("cam0", "door", 4, 2)
+	c.LineLabel("cam0", "door", "person", 3, 0)
 	c.Settings("cam0", Settings{Detect: true, Threshold: 0.25, Interval: 1})
 	require.NoError(t, c.Announce(announcement()))
 	c.refuse("edge-infer/gate/cam0/detect/set", assert.AnError)

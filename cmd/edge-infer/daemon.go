@@ -49,7 +49,8 @@ type daemon struct {
 	web       *web.Server
 	monitor   telemetry.Monitor
 	thermal   telemetry.Policy
-	factor    int // that thermal asks for; watch goroutine only
+	factor    int      // that thermal asks for; watch goroutine only
+	sensors   []string // that Home Assistant knows; watch goroutine only
 	service   systemd.Service
 	progress  progress
 	cancel    context.CancelCauseFunc // ends the run
@@ -60,7 +61,7 @@ type daemon struct {
 func (d *daemon) run(ctx context.Context) (err error) {
 	d.device, d.started = d.config.Device, time.Now()
 	d.monitor.Reader = &telemetry.Reader{}
-	d.factor = 1
+	d.factor, d.progress = 1, progress{}
 	d.thermal = telemetry.Policy{Margin: d.config.Thermal.Margin, Hysteresis: d.config.Thermal.Hysteresis}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -340,6 +340,7 @@ func TestPartsAreCountedAtTheDemoLine(t *testing.T) {
 	seen := until(t, received, `"type":"cross"`)
 	seen = append(seen, until(t, received, "edge-infer/gate/cam0/line/belt")...)
 	require.NotEmpty(t, payloads(seen, "edge-infer/gate/cam0/count/all"))
+	until(t, received, "edge-infer/gate/cam0/line/belt/") // a label's own count
 	require.NoError(t, p.stop(syscall.SIGTERM))
 }
 

@@ -68,7 +68,9 @@ func (p *publisher) happened(in *pipeline.Inferred) {
 			p.client.Zone(in.Camera, name, allLabels, sum(in.Follower.ZoneCount(change.Place).Occupied))
 		case zone.Inward, zone.Outward:
 			count := in.Follower.LineCount(change.Place)
-			p.client.Line(in.Camera, configuration.Lines[change.Place].Name, sum(count.In), sum(count.Out))
+			name := configuration.Lines[change.Place].Name
+			p.client.Line(in.Camera, name, sum(count.In), sum(count.Out))
+			p.client.LineLabel(in.Camera, name, label, count.In[change.Class], count.Out[change.Class])
 		}
 	}
 }
@@ -88,7 +90,7 @@ func (p *publisher) event(in *pipeline.Inferred, configuration *zone.Config, e *
 	message := mqtt.Event{
 		Type: string(e.Kind), Camera: in.Camera, Sequence: e.Seq, Time: e.Time, Label: report.Label(in.Labels, o.Class), Class: o.Class,
 		Score: float64(o.Score), TopScore: float64(o.TopScore), Box: corners(o.Box), Track: o.Track, Start: o.Start,
-		Direction: string(e.Direction), Dwell: e.Dwell,
+		Direction: string(e.Direction), Dwell: e.Dwell, Median: float64(o.MedianScore), Object: o.ID(),
 	}
 	if e.Zone >= 0 {
 		message.Zone = configuration.Zones[e.Zone].Name
@@ -96,13 +98,21 @@ func (p *publisher) event(in *pipeline.Inferred, configuration *zone.Config, e *
 	if e.Line >= 0 {
 		message.Line = configuration.Lines[e.Line].Name
 	}
-	for _, z := range o.Zones {
-		message.Zones = append(message.Zones, configuration.Zones[z].Name)
-	}
+	message.Zones, message.Entered = zoneNames(configuration, o.Zones), zoneNames(configuration, o.Entered)
 	if e.Kind == zone.End {
 		message.End = o.Seen
+		for _, point := range o.Path {
+			message.Path = append(message.Path, [2]float64{point.X, point.Y})
+		}
 	}
 	p.client.Event(&message)
+}
+
+func zoneNames(configuration *zone.Config, numbers []int) (names []string) {
+	for _, number := range numbers {
+		names = append(names, configuration.Zones[number].Name)
+	}
+	return names
 }
 
 // limit stops the run after a number of frames, and holds back what comes after them.

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
@@ -17,13 +17,13 @@ const (
 	statsPause  = 10 * time.Second // between two stats messages, and status lines where no terminal is
 )
 
-// progress says whether frames advance; the watchdog asks it.
-type progress struct {
-	seen     atomic.Uint64 // frames inferred at the last look
-	advanced atomic.Int64  // CLOCK_MONOTONIC of the last look that saw more
+// progress says whether each camera's frames advance. It belongs to the goroutine that feeds the watchdog.
+type progress map[string]struct {
+	frames   uint64 // that the frame loop had seen of the camera at the last look
+	advanced int64  // CLOCK_MONOTONIC of the last look that saw more
 }
 
-// stillWindow is how long no frame may come through before the watchdog is left unfed.
+// stillWindow is how long a running camera may go without a frame through the loop before the watchdog is left unfed.
 const stillWindow = 10 * time.Second
 
 // watch shows and publishes how the run is until ctx ends.
@@ -57,6 +57,7 @@ func (d *daemon) watch(ctx context.Context) {
 		case <-ticker.C:
 		}
 		d.cool()
+		d.announceSensors()
 		live := d.terminal != nil && d.terminal.Live()
 		due := time.Since(since) >= statsPause
 		if !live && !due && lines != nil {
@@ -75,6 +76,28 @@ func (d *daemon) watch(ctx context.Context) {
 	}
 }
 
+// announceSensors tells Home Assistant of sensors that were not there before.
+func (d *daemon) announceSensors() {
+	reading := d.monitor.Latest()
+	if d.client == nil || reading == nil {
+		return
+	}
+	var names []string
+	for _, t := range reading.Temperatures {
+		names = append(names, t.Name)
+	}
+	for _, r := range reading.Rails {
+		names = append(names, r.Name)
+	}
+	if slices.Equal(names, d.sensors) {
+		return
+	}
+	d.sensors = names
+	if err := d.announce(); err != nil {
+		d.logger.Error("announce", "error", err)
+	}
+}
+
 // cool slows the cameras down while the machine is about to throttle, where that is asked for.
 func (d *daemon) cool() {
 	if d.thermal.Margin == 0 {
@@ -88,25 +111,21 @@ func (d *daemon) cool() {
 	}
 }
 
-// alive says whether the watchdog may be fed: frames come through, or every camera is known to be away or to have ended.
+// alive says whether the watchdog may be fed: frames of every camera come through, except of those that are known to be away or to have ended.
 func (d *daemon) alive() bool {
 	now := capture.Monotonic()
-	var inferred uint64
+	alive := true
 	for _, totals := range d.pipeline.Totals() {
-		inferred += totals.Inferred
-	}
-	if inferred != d.progress.seen.Swap(inferred) || d.progress.advanced.Load() == 0 {
-		d.progress.advanced.Store(now)
-	}
-	if now-d.progress.advanced.Load() < int64(stillWindow) {
-		return true
-	}
-	for _, m := range d.fleet.Members() {
-		if m.capture.Stats().State == capture.Running {
-			return false
+		camera := d.progress[totals.Camera]
+		if frames := totals.Inferred + totals.Skipped; frames != camera.frames || camera.advanced == 0 {
+			camera.frames, camera.advanced = frames, now
+		}
+		d.progress[totals.Camera] = camera
+		if now-camera.advanced >= int64(stillWindow) && d.captured(totals.Camera).State == capture.Running {
+			alive = false
 		}
 	}
-	return true
+	return alive
 }
 
 func (d *daemon) statusLine(stats []pipeline.CameraStats) string {
