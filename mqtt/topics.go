@@ -67,7 +67,9 @@ func (t Topics) Zone(camera, zone, label string) string {
 func (t Topics) Line(camera, line string) string { return t.camera(camera) + "line/" + level(line) }
 
 // LineLabel holds the crossings of a line by one label.
-func (t Topics) LineLabel(camera, line, label string) string { return t.Line(camera, line) + "/" + level(label) }
+func (t Topics) LineLabel(camera, line, label string) string {
+	return t.Line(camera, line) + "/" + level(label)
+}
 
 // Snapshot holds the newest JPEG of a label.
 func (t Topics) Snapshot(camera, label string) string {
