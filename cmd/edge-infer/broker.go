@@ -18,7 +18,7 @@ import (
 func openBroker(m *config.MQTT, logger *slog.Logger) (*mqtt.Broker, error) {
 	broker := func(address string) *mqtt.Broker {
 		return &mqtt.Broker{
-			Address: address, User: m.User, PasswordFile: passwordFile(m.PasswordFile), Logger: logger,
+			Address: address, User: m.User, Password: password(), PasswordFile: passwordFile(m.PasswordFile), Logger: logger,
 			TLS: mqtt.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key},
 		}
 	}
@@ -41,6 +41,9 @@ func subscribeCommand(address, device string) string {
 	host, port, _ := net.SplitHostPort(address)
 	return fmt.Sprintf("mosquitto_sub -h %s -p %s -v -t '%s/%s/#'", host, port, mqtt.DefaultRoot, device)
 }
+
+// password is the one in the environment; a password file goes before it.
+func password() mqtt.Secret { return mqtt.Secret(os.Getenv("EDGE_INFER_MQTT_PASSWORD")) }
 
 // passwordFile is what is configured, else the credential mqtt-password that systemd hands over when it holds anything.
 func passwordFile(configured string) string {

@@ -237,7 +237,7 @@ const discoveryPrefix = "homeassistant"
 func newClient(c *config.Config, brokers []string) *mqtt.Client {
 	m := &c.MQTT
 	return &mqtt.Client{
-		Device: c.Device, Brokers: brokers, User: m.User, PasswordFile: passwordFile(m.PasswordFile),
+		Device: c.Device, Brokers: brokers, User: m.User, Password: password(), PasswordFile: passwordFile(m.PasswordFile),
 		TLS:   mqtt.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key, Insecure: m.Insecure},
 		Spool: mqtt.Spool{Directory: spoolDirectory(m.Spool, c.Device)},
 	}

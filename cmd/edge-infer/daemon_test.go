@@ -372,23 +372,34 @@ func TestThePasswordOfACredential(t *testing.T) {
 }
 
 func TestTheEmbeddedBrokerAsksForAPassword(t *testing.T) {
-	port := freePort(t)
-	password := t.TempDir() + "/password"
-	require.NoError(t, os.WriteFile(password, []byte("secret\n"), 0o600))
-	p := start(t, "--camera", "demo?width=320&height=240", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate", "--json",
-		"--mqtt-user", "me", "--mqtt-password-file", password)
-	_, more := p.frame()
-	require.True(t, more)
-	listen := func(arguments ...string) string {
-		client := exec.Command(tool(t, "mosquitto_sub"), append([]string{
-			"-h", "127.0.0.1", "-p", fmt.Sprint(port), "-t", "edge-infer/gate/available",
-			"-C", "1", "-W", "20",
-		}, arguments...)...)
-		output, _ := client.CombinedOutput()
-		return string(output)
+	file := t.TempDir() + "/password"
+	require.NoError(t, os.WriteFile(file, []byte("secret\n"), 0o600))
+	for _, test := range []struct {
+		name, variable string
+		flags          []string
+	}{
+		{"from a file", "", []string{"--mqtt-password-file", file}},
+		{"from the environment", "secret", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("EDGE_INFER_MQTT_PASSWORD", test.variable)
+			port := freePort(t)
+			p := start(t, append([]string{
+				"--camera", "demo?width=320&height=240", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate", "--json", "--mqtt-user", "me",
+			}, test.flags...)...)
+			_, more := p.frame()
+			require.True(t, more)
+			listen := func(arguments ...string) string {
+				client := exec.Command(tool(t, "mosquitto_sub"), append([]string{
+					"-h", "127.0.0.1", "-p", fmt.Sprint(port), "-t", "edge-infer/gate/available", "-C", "1", "-W", "20",
+				}, arguments...)...)
+				output, _ := client.CombinedOutput()
+				return string(output)
+			}
+			require.Contains(t, listen(), "not authorised")
+			require.Equal(t, "online\n", listen("-u", "me", "-P", "secret"))
+			require.NoError(t, p.stop(syscall.SIGTERM))
+			require.NotContains(t, p.stderr.String(), "secret")
+		})
 	}
-	require.Contains(t, listen(), "not authorised")
-	require.Equal(t, "online\n", listen("-u", "me", "-P", "secret"))
-	require.NoError(t, p.stop(syscall.SIGTERM))
-	require.NotContains(t, p.stderr.String(), "secret")
 }

@@ -87,7 +87,7 @@ func settings(c *Config) []setting {
 		{"detect.track", "track", "follow objects from frame to frame; zones, lines and events need it", yes(&c.Detect.Track)},
 		{"mqtt.url", "mqtt", "broker URL (tcp, tls, ws, wss), embedded, or off; several brokers separated by commas", text(&c.MQTT.URL)},
 		{"mqtt.user", "mqtt-user", "user name at the broker", text(&c.MQTT.User)},
-		{"mqtt.password_file", "mqtt-password-file", "file that holds the password at the broker", text(&c.MQTT.PasswordFile)},
+		{"mqtt.password_file", "mqtt-password-file", "file that holds the password at the broker, instead of $EDGE_INFER_MQTT_PASSWORD", text(&c.MQTT.PasswordFile)},
 		{"mqtt.ca", "mqtt-ca", "PEM file of the authority that signed the broker's certificate", text(&c.MQTT.CA)},
 		{"mqtt.certificate", "mqtt-certificate", "PEM file of the client certificate", text(&c.MQTT.Certificate)},
 		{"mqtt.key", "mqtt-key", "PEM file of the client certificate's key", text(&c.MQTT.Key)},
