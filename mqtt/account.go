@@ -2,19 +2,21 @@ package mqtt
 
 import "sync"
 
-// Account says what became of the messages of one outgoing class since Open. Offered = Delivered + Dropped + Queued at every moment.
+// Account says what became of the messages of one outgoing class since Open. Offered = Delivered + Superseded + Dropped + Queued at every
+// moment; only state can be superseded.
 type Account struct {
-	Offered   uint64 // handed over, including what the spool held at Open
-	Delivered uint64 // QoS 0: written to the connection; QoS 1: acknowledged by the broker
-	Dropped   uint64 // displaced by a newer message, over a cap, too old, or lost with the connection
-	Queued    uint64 // waiting, or sent and not yet acknowledged
+	Offered    uint64 `json:"offered"`    // handed over, including what the spool held at Open
+	Delivered  uint64 `json:"delivered"`  // QoS 0: written to the connection; QoS 1: acknowledged by the broker
+	Superseded uint64 `json:"superseded"` // retained values that a newer one replaced before they were sent: nothing is lost by it
+	Dropped    uint64 `json:"dropped"`    // displaced by a newer frame's, over a cap, too old, or lost with the connection
+	Queued     uint64 `json:"queued"`     // waiting, or sent and not yet acknowledged
 }
 
 // Accounting is one Account per outgoing class.
 type Accounting struct {
-	Detections Account // per-frame detections and stats: newest wins, QoS 0
-	State      Account // status, counts, settings, snapshots, discovery: newest wins, retained
-	Events     Account // the durable queue
+	Detections Account `json:"detections"` // per-frame detections and stats: newest wins, QoS 0
+	State      Account `json:"state"`      // status, counts, settings, snapshots, discovery: newest wins, retained
+	Events     Account `json:"events"`     // the durable queue
 }
 
 // ledger keeps an Account balanced: every change moves messages from one column to another.
@@ -34,6 +36,13 @@ func (l *ledger) deliver(n int) {
 	l.mu.Lock()
 	l.account.Queued -= uint64(n)
 	l.account.Delivered += uint64(n)
+	l.mu.Unlock()
+}
+
+func (l *ledger) supersede(n int) {
+	l.mu.Lock()
+	l.account.Queued -= uint64(n)
+	l.account.Superseded += uint64(n)
 	l.mu.Unlock()
 }
 

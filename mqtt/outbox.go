@@ -49,7 +49,7 @@ func (s *slot) putDetections(d *Detections, device string) {
 func (s *slot) replace(fill func(*content)) {
 	s.mu.Lock()
 	if s.waiting {
-		s.ledger.drop(1)
+		s.displace()
 	}
 	fill(&s.next)
 	s.waiting = true
@@ -62,6 +62,15 @@ func (s *slot) replace(fill func(*content)) {
 	}
 }
 
+// displace counts a message that gives way to a newer one. Of a retained topic only the newest value means anything.
+func (s *slot) displace() {
+	if s.retain {
+		s.ledger.supersede(1)
+	} else {
+		s.ledger.drop(1)
+	}
+}
+
 // take gives current to a sender; settle gives it back.
 func (s *slot) take() {
 	s.mu.Lock()
@@ -69,7 +78,7 @@ func (s *slot) take() {
 	s.listed, s.flying = false, true
 	if s.waiting {
 		if s.owed {
-			s.ledger.drop(1)
+			s.displace()
 		}
 		s.next, s.current = s.current, s.next
 		s.waiting, s.owed = false, true

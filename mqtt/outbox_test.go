@@ -66,7 +66,11 @@ func TestRetainedSlotIsSentAgain(t *testing.T) {
 	l.take(now)
 	assert.Equal(t, "c", string(s.current.bytes))
 	s.settle(true, now)
-	assert.Equal(t, Account{Offered: 3, Delivered: 2, Dropped: 1}, ledger.read())
+	assert.Equal(t, Account{Offered: 3, Delivered: 2, Superseded: 1}, ledger.read(), "b was owed when c came")
+	for range 3 {
+		s.put(text("d"))
+	}
+	assert.Equal(t, Account{Offered: 6, Delivered: 2, Superseded: 3, Queued: 1}, ledger.read(), "of a retained value only the newest is wanted")
 }
 
 func TestRateLimit(t *testing.T) {
@@ -115,7 +119,7 @@ func TestSlotsConcurrently(t *testing.T) {
 	}
 	a := ledger.read()
 	assert.Equal(t, uint64(4*each), a.Offered)
-	assert.Equal(t, a.Offered, a.Delivered+a.Dropped)
+	assert.Equal(t, a.Offered, a.Delivered+a.Superseded+a.Dropped)
 	assert.Zero(t, a.Queued)
 	for _, newest := range last {
 		assert.Equal(t, fmt.Sprintf("%08d", each-1), newest, "the newest always arrives")

@@ -80,6 +80,8 @@ func (a *Account) appendJSON(buf []byte) []byte {
 	buf = strconv.AppendUint(buf, a.Offered, 10)
 	buf = append(buf, `,"delivered":`...)
 	buf = strconv.AppendUint(buf, a.Delivered, 10)
+	buf = append(buf, `,"superseded":`...)
+	buf = strconv.AppendUint(buf, a.Superseded, 10)
 	buf = append(buf, `,"dropped":`...)
 	buf = strconv.AppendUint(buf, a.Dropped, 10)
 	buf = append(buf, `,"queued":`...)

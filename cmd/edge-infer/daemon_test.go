@@ -117,6 +117,7 @@ func TestARealBrokerGetsEveryFrame(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(line), &f))
 		if f.Stats != nil {
 			require.NoError(t, json.Unmarshal(f.Stats, &stats))
+			require.Regexp(t, `"mqtt":\{"detections":\{"offered":45,"delivered":\d+,"superseded":0,"dropped":\d+,"queued":\d+\},"state":\{"offered"`, line)
 			break
 		}
 		printed = append(printed, line)

@@ -47,7 +47,7 @@ func (p page) Status() web.Status {
 }
 
 func queue(name string, a mqtt.Account) web.Queue {
-	return web.Queue{Name: name, Offered: a.Offered, Delivered: a.Delivered, Dropped: a.Dropped, Queued: a.Queued}
+	return web.Queue{Name: name, Offered: a.Offered, Delivered: a.Delivered, Superseded: a.Superseded, Dropped: a.Dropped, Queued: a.Queued}
 }
 
 // readings are the machine's sensors as the page and the metrics show them.

@@ -118,6 +118,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for _, q := range status.Queues {
 		counter(c.messages, q.Offered, q.Name, "offered")
 		counter(c.messages, q.Delivered, q.Name, "delivered")
+		counter(c.messages, q.Superseded, q.Name, "superseded")
 		counter(c.messages, q.Dropped, q.Name, "dropped")
 		gauge(c.queued, float64(q.Queued), q.Name)
 	}

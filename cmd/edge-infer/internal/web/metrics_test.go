@@ -27,7 +27,7 @@ func busy() *still {
 			Pipeline: pipeline.CameraStats{Inferred: 16, Skipped: 1, Failed: 4, Detections: 40, Latency: latency},
 		}},
 		Readings: []Reading{{"temperature", "cpu", 50.5, "celsius"}, {"power", "VDD_IN", 7.5, "watts"}, {"load", "gpu", 0.5, "ratio"}, {"clock", "gpu", 1e9, "hertz"}, {"fan", "x", 1, "rpm"}},
-		Queues:   []Queue{{"events", 9, 5, 1, 3}},
+		Queues:   []Queue{{"events", 9, 5, 0, 1, 3}},
 	}}
 }
 

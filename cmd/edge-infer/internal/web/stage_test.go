@@ -162,7 +162,7 @@ func (s *stage) Status() Status {
 			Inference: s.pipeline.InferenceTime(),
 		},
 		Readings: []Reading{{"temperature", "cpu-thermal", 51.5, "celsius"}, {"temperature", "gpu-thermal", 49, "celsius"}, {"power", "VDD_IN", 7.42, "watts"}, {"load", "gpu", 0.38, "ratio"}},
-		Queues:   []Queue{{"detections", 4211, 4203, 7, 1}, {"events", 96, 96, 0, 0}},
+		Queues:   []Queue{{"detections", 4211, 4203, 0, 7, 1}, {"state", 310, 288, 22, 0, 0}, {"events", 96, 96, 0, 0, 0}},
 	}
 	totals := s.pipeline.Totals()
 	s.mutex.Lock()

@@ -65,13 +65,14 @@ type Reading struct {
 	Unit  string  `json:"unit"` // celsius, watts, ratio or hertz
 }
 
-// Queue is what became of one kind of message: Offered = Delivered + Dropped + Queued.
+// Queue is what became of one kind of message: Offered = Delivered + Superseded + Dropped + Queued.
 type Queue struct {
-	Name      string `json:"name"`
-	Offered   uint64 `json:"offered"`
-	Delivered uint64 `json:"delivered"`
-	Dropped   uint64 `json:"dropped"`
-	Queued    uint64 `json:"queued"`
+	Name       string `json:"name"`
+	Offered    uint64 `json:"offered"`
+	Delivered  uint64 `json:"delivered"`
+	Superseded uint64 `json:"superseded"`
+	Dropped    uint64 `json:"dropped"`
+	Queued     uint64 `json:"queued"`
 }
 
 // shown is Status with what only the page wants to know.

@@ -20,7 +20,7 @@ export class System {
     this.readings = el("dl");
     this.sensors = section("Sensors", this.readings);
     this.messages = section("Messages", el("div", { className: "scroll" }, el("table", {},
-      head("Queue", ".Offered", ".Delivered", ".Dropped", ".Waiting"), this.queues)));
+      head("Queue", ".Offered", ".Delivered", ".Superseded", ".Dropped", ".Waiting"), this.queues)));
     root.replaceChildren(el("div", { className: "stack" },
       el("div", { className: "grid" }, section("Engine", this.engine), el("div", { className: "stack" }, section("Daemon", this.machine), this.sensors)),
       section("Cameras", el("div", { className: "scroll" }, el("table", {},
@@ -51,7 +51,7 @@ export class System {
       c.capture.captured, c.pipeline.inferred, c.capture.displaced, c.pipeline.skipped, c.pipeline.failed, c.capture.errors, c.capture.reconnects)));
     const counts = (status.bounds_ms ?? []).concat([0]).map((_, i) => (status.latencies ?? []).reduce((sum, c) => sum + c[i], 0));
     plot.histogram(this.plot, status.bounds_ms ?? [], counts);
-    this.queues.replaceChildren(...(status.queues ?? []).map((q) => row(q.name, q.offered, q.delivered, q.dropped, q.queued)));
+    this.queues.replaceChildren(...(status.queues ?? []).map((q) => row(q.name, q.offered, q.delivered, q.superseded, q.dropped, q.queued)));
     this.messages.hidden = (status.queues ?? []).length === 0;
     fill(this.readings, (status.readings ?? []).map((r) => [r.name, (units[r.unit] ?? String)(r.value)]));
     this.sensors.hidden = (status.readings ?? []).length === 0;
