@@ -290,18 +290,16 @@ func (d *daemon) openWeb() error {
 	if w.Listen == config.Off {
 		return nil
 	}
-	var token string
-	if w.TokenFile != "" {
-		text, err := os.ReadFile(w.TokenFile)
-		if err != nil {
-			return fmt.Errorf("web token: %w", err)
-		}
-		if token = strings.TrimSpace(string(text)); token == "" {
-			return fmt.Errorf("web token: %s is empty", w.TokenFile)
-		}
+	token, err := webSecret("token", w.TokenFile)
+	if err != nil {
+		return err
+	}
+	secret, err := webSecret("password", w.PasswordFile)
+	if err != nil {
+		return err
 	}
 	server := &web.Server{
-		Address: w.Listen, Token: token, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling, Logger: d.logger,
+		Address: w.Listen, Token: token, User: w.User, Password: secret, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling, Logger: d.logger,
 		Source: page{d}, Snapshot: d.snapshots.Find,
 	}
 	if d.flags.file != "" {
@@ -321,6 +319,22 @@ func (d *daemon) openWeb() error {
 		fmt.Fprintf(d.stdout, "web page at %s\n", server.URL())
 	}
 	return nil
+}
+
+// webSecret is what the page's token or password file holds, without the line break at its end; empty when there is no such file.
+func webSecret(kind, path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("web %s: %w (web.%s_file names a file that this user can read)", kind, err, kind)
+	}
+	secret := strings.TrimSpace(string(text))
+	if secret == "" {
+		return "", fmt.Errorf("web %s: %s is empty (write one into it: openssl rand -hex 16)", kind, path)
+	}
+	return secret, nil
 }
 
 // greet says what runs and where to watch it.

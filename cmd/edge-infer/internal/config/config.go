@@ -85,11 +85,13 @@ type Snapshots struct {
 
 // Web is the page.
 type Web struct {
-	Listen      string `yaml:"listen"`
-	TokenFile   string `yaml:"token_file"`
-	Certificate string `yaml:"certificate"`
-	Key         string `yaml:"key"`
-	Profiling   bool   `yaml:"profiling"`
+	Listen       string `yaml:"listen"`
+	TokenFile    string `yaml:"token_file"`
+	User         string `yaml:"user"`
+	PasswordFile string `yaml:"password_file"`
+	Certificate  string `yaml:"certificate"`
+	Key          string `yaml:"key"`
+	Profiling    bool   `yaml:"profiling"`
 }
 
 // Thermal lowers the rate before the hardware does.

@@ -61,13 +61,8 @@ func (c *Config) Validate() error {
 	if c.Snapshots.Keep < 1 || c.Snapshots.Keep > 1000000 {
 		return invalid("snapshots.keep", c.Snapshots.Keep, "must be 1 to 1000000")
 	}
-	if c.Web.Listen != Off {
-		if _, _, err := net.SplitHostPort(c.Web.Listen); err != nil {
-			return invalid("web.listen", c.Web.Listen, "must be host:port or off")
-		}
-	}
-	if (c.Web.Certificate == "") != (c.Web.Key == "") {
-		return fmt.Errorf("web.certificate and web.key: one needs the other")
+	if err := c.Web.validate(); err != nil {
+		return err
 	}
 	if !(c.Thermal.Margin >= 0 && c.Thermal.Margin <= 100) || !(c.Thermal.Hysteresis >= 0 && c.Thermal.Hysteresis <= 100) {
 		return fmt.Errorf("thermal.margin and thermal.hysteresis must be 0 to 100 degrees")
@@ -95,6 +90,25 @@ func (m *MQTT) validate() error {
 	}
 	if (m.Certificate == "") != (m.Key == "") {
 		return fmt.Errorf("mqtt.certificate and mqtt.key: one needs the other")
+	}
+	return nil
+}
+
+func (w *Web) validate() error {
+	if w.Listen != Off {
+		if _, _, err := net.SplitHostPort(w.Listen); err != nil {
+			return invalid("web.listen", w.Listen, "must be host:port or off")
+		}
+	}
+	switch {
+	case (w.Certificate == "") != (w.Key == ""):
+		return fmt.Errorf("web.certificate and web.key: one needs the other")
+	case (w.User == "") != (w.PasswordFile == ""):
+		return fmt.Errorf("web.user and web.password_file: one needs the other")
+	case w.User != "" && w.TokenFile != "":
+		return fmt.Errorf("web.user and web.token_file: only one of them can be")
+	case strings.ContainsRune(w.User, ':'):
+		return invalid("web.user", w.User, "must be a name without :")
 	}
 	return nil
 }
