@@ -69,6 +69,8 @@ type Options struct {
 	Spin      bool // CPU threads wait for work in a busy loop: a little faster alone, much slower beside other processes
 	Slots     int  // requests in flight, default 2
 	MaxBatch  int  // default 1
+	// Shapes are those of inputs that leave more than their batch open: what TensorRT builds a plan for. The other backends take any shape.
+	Shapes []TensorInfo
 	// Confidence is the score under which a box may be dropped on the device. Zero leaves filtering to the host.
 	Confidence float32
 	// Library is the shared library to load instead of searching.

@@ -90,7 +90,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 			}
 		})
 	}
-	if d.config.Engine.Backend == autoEngine && d.engine.Model().Backend != tensorrt.Name && lacksPlan(d.options) {
+	if d.config.Engine.Backend == autoEngine && d.engine.Model().Backend != tensorrt.Name && lacksPlan(d.options, d.logger) {
 		rest.Go(func() { d.upgrade(ctx) })
 	}
 	rest.Go(func() { d.reloads(ctx) })

@@ -17,21 +17,39 @@ import (
 func newInfer(stdout, stderr io.Writer) *cobra.Command {
 	var f runFlags
 	var save string
+	tensors := &tensorRun{stdout: stdout, stderr: stderr}
 	command := &cobra.Command{
-		Use: "infer FILE|DIR ...", Short: "Detect on pictures, directories and videos", Args: cobra.ArbitraryArgs,
+		Use: "infer FILE|DIR ... | infer --input NAME=TENSOR.npy ...", Short: "Detect on pictures, directories and videos, or run any model on arrays",
+		Args: cobra.ArbitraryArgs,
 		Long: `Runs the network on every picture of the files and directories that are named and prints what it sees. Videos are pictures one
 after the other.
 
   edge-infer infer street.jpg --model yolo11n.onnx --save /tmp/seen
-  edge-infer infer pictures/ film.mp4 --json`,
+  edge-infer infer pictures/ film.mp4 --json
+
+With --input it runs any model once, whatever its inputs and outputs are: arrays that numpy.save wrote go in as they are, one for each input,
+and the outputs are written as NAME.npy. TensorRT builds a plan of exactly these shapes where the model leaves more than its batch open; a plan
+that edge-infer build made with --shape takes every shape of its range.
+
+  edge-infer infer --model bert.onnx --input ids=ids.npy --input mask=mask.npy --output-dir out`,
 		RunE: func(command *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("infer needs a picture, a directory or a video")
+			switch {
+			case len(args) == 0 && len(tensors.inputs) == 0:
+				return usagef("infer needs a picture, a directory or a video, or --input NAME=TENSOR.npy")
+			case len(args) > 0 && len(tensors.inputs) > 0:
+				return usagef("infer takes pictures or --input, not both")
+			case tensors.directory != "" && len(tensors.inputs) == 0:
+				return usagef("--output-dir is for --input")
+			case save != "" && len(tensors.inputs) > 0:
+				return usagef("--save is for pictures, the outputs of --input go to --output-dir")
 			}
-			f.cameras = args[:1] // infer has no cameras of its own; this satisfies the check that run needs
-			c, err := f.configuration(command.Flags())
+			c, err := f.settings(command.Flags())
 			if err != nil {
 				return err
+			}
+			if len(tensors.inputs) > 0 {
+				tensors.json = f.json
+				return tensors.run(command.Context(), c)
 			}
 			logger := newLogger(stderr, c.Log)
 			options, err := modelOptions(c, 1, c.Detect.Confidence)
@@ -62,7 +80,9 @@ after the other.
 	config.Flags(config.Default(), flags)
 	flags.StringVar(&f.file, "config", "", "YAML file; edge-infer config defaults prints one")
 	flags.StringVar(&save, "save", "", "directory for copies with the boxes drawn in")
-	flags.BoolVar(&f.json, "json", false, "print one JSON line a picture")
+	flags.StringArrayVar(&tensors.inputs, "input", nil, "array for one input of the model, NAME=TENSOR.npy; NAME= may be left away when there is one")
+	flags.StringVar(&tensors.directory, "output-dir", "", "directory for the outputs of --input")
+	flags.BoolVar(&f.json, "json", false, "print one JSON line a picture, or one for the tensors")
 	return command
 }
 

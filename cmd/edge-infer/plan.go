@@ -39,8 +39,8 @@ func child() (tensorrt.Child, error) {
 }
 
 // lacksPlan reports whether TensorRT would run the model if only its plan had been built.
-func lacksPlan(options engine.Options) bool {
-	e, err := tensorrt.Open(options)
+func lacksPlan(options engine.Options, logger *slog.Logger) bool {
+	e, err := tensorrt.Options{Options: options, Log: logger}.Open()
 	if err == nil {
 		_ = e.Close()
 	}
@@ -74,8 +74,8 @@ func phase(p tensorrt.Progress) string {
 
 // cachedPlan is what the daemon and the other commands build for options.
 func cachedPlan(options engine.Options, logger *slog.Logger) tensorrt.BuildOptions {
-	return tensorrt.BuildOptions{
-		Model: options.Bytes, Path: options.Path, Metadata: options.Metadata, Device: options.Device, Precision: options.Precision,
-		Library: tensorrt.LibraryOptions{Path: options.Library}, Batch: tensorrt.Range{Max: options.MaxBatch}, Log: logger,
-	}
+	o := tensorrt.Options{Options: options}
+	b := o.BuildOptions()
+	b.Log = logger
+	return b
 }

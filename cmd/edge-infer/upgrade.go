@@ -95,7 +95,7 @@ func (d *daemon) upgrade(ctx context.Context) {
 		d.logger.Error("engine plan not built, going on with "+d.pipeline.Model().Backend, "error", err)
 		return
 	}
-	next, err := tensorrt.Open(d.options)
+	next, err := tensorrt.Options{Options: d.options, Log: d.logger}.Open()
 	if err != nil {
 		d.logger.Error("built engine plan not usable, going on with "+d.pipeline.Model().Backend, "error", err)
 		return

@@ -29,7 +29,7 @@ func (f fake) Model() engine.Model { return engine.Model{Backend: f.name} }
 func works(name, title string) auto.Candidate {
 	return auto.Candidate{
 		Engine: name, Title: title,
-		Open: func(_ context.Context, address string, _ engine.Options) (engine.Engine, error) {
+		Open: func(_ context.Context, address string, _ engine.Options, _ *slog.Logger) (engine.Engine, error) {
 			return fake{name: title + address}, nil
 		},
 		Find: func(engine.Options) (string, string, error) { return "/lib/" + name, "1.2", nil },
@@ -39,7 +39,7 @@ func works(name, title string) auto.Candidate {
 func fails(name, title string, err error) auto.Candidate {
 	return auto.Candidate{
 		Engine: name, Title: title,
-		Open: func(context.Context, string, engine.Options) (engine.Engine, error) { return nil, err },
+		Open: func(context.Context, string, engine.Options, *slog.Logger) (engine.Engine, error) { return nil, err },
 		Find: func(engine.Options) (string, string, error) { return "", "", err },
 	}
 }
@@ -127,7 +127,7 @@ func TestLibraryNeedsItsEngine(t *testing.T) {
 	var seen string
 	candidates := []auto.Candidate{works("tensorrt", "tensorrt"), {
 		Engine: "onnxruntime", Title: "ort",
-		Open: func(_ context.Context, _ string, o engine.Options) (engine.Engine, error) {
+		Open: func(_ context.Context, _ string, o engine.Options, _ *slog.Logger) (engine.Engine, error) {
 			seen = o.Library
 			return fake{}, nil
 		},

@@ -4,6 +4,7 @@ package auto
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
@@ -20,8 +21,8 @@ type Candidate struct {
 	Provider engine.Provider
 	// Explicit keeps the candidate out of automatic choice.
 	Explicit bool
-	// Open opens the model; address is what follows the equals sign in the choice.
-	Open func(ctx context.Context, address string, options engine.Options) (engine.Engine, error)
+	// Open opens the model; address is what follows the equals sign in the choice, logger gets what the engine has to say while it runs.
+	Open func(ctx context.Context, address string, options engine.Options, logger *slog.Logger) (engine.Engine, error)
 	// Find says which library would be used, without a model. Nil when there is nothing to find before Open.
 	Find func(options engine.Options) (path, version string, err error)
 }
@@ -31,8 +32,8 @@ func Candidates() []Candidate {
 	return []Candidate{
 		{
 			Engine: "tensorrt", Title: "tensorrt",
-			Open: func(_ context.Context, _ string, options engine.Options) (engine.Engine, error) {
-				return tensorrt.Open(options)
+			Open: func(_ context.Context, _ string, options engine.Options, logger *slog.Logger) (engine.Engine, error) {
+				return tensorrt.Options{Options: options, Log: logger}.Open()
 			},
 			Find: findTensorRT,
 		},
@@ -57,7 +58,7 @@ func findTensorRT(options engine.Options) (path, version string, err error) {
 func onnxRuntime(title string, provider engine.Provider) Candidate {
 	return Candidate{
 		Engine: "onnxruntime", Title: title, Provider: provider,
-		Open: func(_ context.Context, _ string, options engine.Options) (engine.Engine, error) {
+		Open: func(_ context.Context, _ string, options engine.Options, _ *slog.Logger) (engine.Engine, error) {
 			options.Provider = provider
 			return onnxruntime.Open(options)
 		},

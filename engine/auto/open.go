@@ -34,7 +34,7 @@ func Open(ctx context.Context, options engine.Options, choice Choice, logger *sl
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e, err := c.Open(ctx, address, options)
+		e, err := c.Open(ctx, address, options, logger)
 		if err == nil {
 			return &chosen{Engine: e, reason: reason(choice, c, candidates, reasons)}, nil
 		}

@@ -61,6 +61,7 @@ struct InterfaceInfo {
 // Values that are the same in every release.
 enum Severity : int32_t { kInternalError = 0, kError = 1, kWarning = 2, kInfo = 3, kVerbose = 4 };
 enum TensorMode : int32_t { kNoMode = 0, kInput = 1, kOutput = 2 };
+enum Type : int32_t { kFloat = 0, kHalf = 1 };
 enum Selector : int32_t { kMinShape = 0, kOptShape = 1, kMaxShape = 2 };
 enum Pool : int32_t { kWorkspace = 0 };
 enum Verbosity : int32_t { kLayerNames = 0, kDetailed = 2 };

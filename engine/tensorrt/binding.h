@@ -18,6 +18,7 @@ class Binding final : public Family {
     using Builder = typename Abi::Builder;
     using Config = typename Abi::Config;
     using Network = typename Abi::Network;
+    using Layer = typename Abi::Layer;
     using Tensor = typename Abi::Tensor;
     using Profile = typename Abi::Profile;
     using Parser = typename Abi::Parser;
@@ -158,6 +159,9 @@ class Binding final : public Family {
         if constexpr (Abi::kInt8 >= 0) setFlag(config, Abi::kInt8);
         return Abi::kInt8 >= 0;
     }
+    void preferPrecisions(void* config) const override {
+        if constexpr (Abi::kPreferPrecision >= 0) setFlag(config, Abi::kPreferPrecision);
+    }
     void enableGpuFallback(void* config) const override { setFlag(config, Abi::kGpuFallback); }
     void disableTimingCache(void* config) const override { setFlag(config, Abi::kDisableTimingCache); }
     bool enableVersionCompatible(void* config, int version) const override {
@@ -218,11 +222,24 @@ class Binding final : public Family {
     }
     bool profileIsValid(void* profile) const override { return call<bool>(profile, Profile::isValid); }
     int32_t networkLayers(void* network) const override { return call<int32_t>(network, Network::getNbLayers); }
+    void* networkLayer(void* network, int32_t index) const override { return call<void*>(network, Network::getLayer, index); }
     int32_t networkInputs(void* network) const override { return call<int32_t>(network, Network::getNbInputs); }
     void* networkInput(void* network, int32_t index) const override { return call<void*>(network, Network::getInput, index); }
     int32_t networkOutputs(void* network) const override { return call<int32_t>(network, Network::getNbOutputs); }
+    void* networkOutput(void* network, int32_t index) const override { return call<void*>(network, Network::getOutput, index); }
     const char* networkTensorName(void* tensor) const override { return call<const char*>(tensor, Tensor::getName); }
     Dims64 networkTensorShape(void* tensor) const override { return widen(call<Dims>(tensor, Tensor::getDimensions)); }
+    int32_t networkTensorType(void* tensor) const override { return call<int32_t>(tensor, Tensor::getType); }
+    int32_t layerInputs(void* layer) const override { return call<int32_t>(layer, Layer::getNbInputs); }
+    void* layerInput(void* layer, int32_t index) const override { return call<void*>(layer, Layer::getInput, index); }
+    int32_t layerOutputs(void* layer) const override { return call<int32_t>(layer, Layer::getNbOutputs); }
+    void* layerOutput(void* layer, int32_t index) const override { return call<void*>(layer, Layer::getOutput, index); }
+    void setLayerPrecision(void* layer, int32_t type) const override {
+        if constexpr (Layer::setPrecision.index >= 0) call<void>(layer, Layer::setPrecision, type);
+    }
+    void setLayerOutputType(void* layer, int32_t index, int32_t type) const override {
+        if constexpr (Layer::setOutputType.index >= 0) call<void>(layer, Layer::setOutputType, index, type);
+    }
 
     const void* memoryData(void* memory) const override { return call<void*>(memory, Abi::HostMemory::data); }
     size_t memorySize(void* memory) const override { return call<size_t>(memory, Abi::HostMemory::size); }

@@ -13,6 +13,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -90,6 +91,9 @@ type Calibration struct {
 	Cache string `json:"cache,omitempty"`
 	// MinMax takes the extreme values instead of the ranges that lose the least information (entropy).
 	MinMax bool `json:"minmax,omitempty"`
+	// Unquantized are the results of layers that stay in FP16, as a rule a detect head's last convolutions; what turns them into the network's
+	// outputs then stays in FP32. quantize.Plan.Unquantized finds them.
+	Unquantized []string `json:"unquantized,omitempty"`
 	// Hash names the set of pictures in the plan cache's key; empty for the SHA-256 of Batches.
 	Hash string `json:"hash,omitempty"`
 }
@@ -125,6 +129,7 @@ type buildKey struct {
 	Detailed           bool `json:"detailed"`
 	MinMax             bool `json:"minmax"`
 	Calibration        string
+	Unquantized        []string `json:"unquantized,omitempty"`
 }
 
 // key is what the plan of these options is kept under on that device and release.
@@ -146,6 +151,7 @@ func (o *BuildOptions) key(version Version, facts cuda.Facts) (Key, error) {
 		if build.Calibration, err = o.Calibration.hash(); err != nil {
 			return Key{}, err
 		}
+		build.Unquantized = o.Calibration.Unquantized
 	}
 	return Key{
 		Model: sha256.Sum256(o.Model), TensorRT: version.String(), Architecture: facts.ComputeCapability(), GPU: facts.Name, Build: build,
@@ -235,6 +241,7 @@ func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (
 		return nil, err
 	}
 	defer C.free(unsafe.Pointer(c))
+	defer C.free(unsafe.Pointer(c.unquantized))
 
 	state := (*C.ei_progress)(C.calloc(1, C.sizeof_ei_progress))
 	defer C.free(unsafe.Pointer(state))
@@ -312,7 +319,7 @@ func buildFailure(e *C.ei_error) error {
 	return err
 }
 
-// c fills the shim's options; free it with C.free.
+// c fills the shim's options; free it and its unquantized with C.free.
 func (o *BuildOptions) c(key buildKey) (*C.ei_build_options, error) {
 	if key.Precision == engine.INT8 && o.StronglyTyped {
 		return nil, refuse("build", engine.ErrUnsupported, "leave the precision away", "a strongly typed network takes INT8 from the model's Q/DQ nodes")
@@ -343,6 +350,9 @@ func (o *BuildOptions) c(key buildKey) (*C.ei_build_options, error) {
 	if err := fill(); err != nil {
 		C.free(unsafe.Pointer(c))
 		return nil, err
+	}
+	if names := key.Unquantized; len(names) > 0 {
+		c.unquantized = (*C.char)(C.CBytes([]byte(strings.Join(names, "\x00") + "\x00\x00")))
 	}
 	return c, nil
 }

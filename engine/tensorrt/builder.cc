@@ -308,7 +308,89 @@ class Builder {
         if (calibrator_.object == nullptr) return precisionIsInTheModel(error);
         if (!family_.setCalibrator(config_, calibrator_.object, profile))
             return refused(library_, error, EI_TENSORRT, "calibration profile");
+        return keepFloat(error);
+    }
+
+    // keepFloat holds the layers in floating point that calibrated INT8 would spoil: those that options name, as a rule the last
+    // convolutions of a detect head, in FP16, and whatever turns their results into the network's outputs in FP32, since box coordinates in
+    // 256 steps are off by pixels. Layers are in the order in which they compute.
+    int keepFloat(ei_error* error) {
+        const int32_t count = family_.networkLayers(network_);
+        int32_t named = 0, found = 0, decoding = 0;
+        for (const char* name = options_.unquantized; name != nullptr && *name != 0; name += strlen(name) + 1) named++;
+        if (named == 0) return EI_OK;
+        for (int32_t i = 0; i < count; i++) found += isNamed(family_.networkLayer(network_, i));
+        if (found != named) {
+            char text[160];
+            snprintf(text, sizeof(text),
+                     "%d of the %d layers that should stay in floating point have other names here, so none is held back", named - found,
+                     named);
+            library_->log.write(kWarning, text);
+            return EI_OK;
+        }
+        auto* decodes = new (std::nothrow) bool[count]();
+        if (decodes == nullptr) return fail(error, EI_MEMORY, "out of memory");
+        family_.preferPrecisions(config_);
+        for (int32_t i = count - 1; i >= 0; i--) {
+            void* layer = family_.networkLayer(network_, i);
+            if (isNamed(layer)) {
+                constrain(layer, kHalf);
+            } else if (isRead(layer, i, decodes)) {
+                decodes[i] = true;
+                if (constrain(layer, kFloat)) decoding++;
+            }
+        }
+        delete[] decodes;
+        char text[120];
+        snprintf(text, sizeof(text), "beside INT8 %d layers stay in FP16 and %d that decode in FP32", named, decoding);
+        library_->log.write(kInfo, text);
         return EI_OK;
+    }
+
+    bool isNamed(void* layer) const {
+        const char* own = family_.networkTensorName(family_.layerOutput(layer, 0));
+        for (const char* name = options_.unquantized; *name != 0; name += strlen(name) + 1) {
+            if (strcmp(name, own) == 0) return true;
+        }
+        return false;
+    }
+
+    // isRead reports whether a result of the layer leaves the network or enters one of the layers after it that decode.
+    bool isRead(void* layer, int32_t index, const bool* decodes) const {
+        for (int32_t o = 0; o < family_.layerOutputs(layer); o++) {
+            void* result = family_.layerOutput(layer, o);
+            if (isOutput(result)) return true;
+            for (int32_t i = index + 1; i < family_.networkLayers(network_); i++) {
+                if (!decodes[i]) continue;
+                void* reader = family_.networkLayer(network_, i);
+                for (int32_t n = 0; n < family_.layerInputs(reader); n++) {
+                    if (family_.layerInput(reader, n) == result) return true;
+                }
+            }
+        }
+        return false;
+    }
+
+    bool isOutput(void* tensor) const {
+        for (int32_t i = 0; i < family_.networkOutputs(network_); i++) {
+            if (family_.networkOutput(network_, i) == tensor) return true;
+        }
+        return false;
+    }
+
+    // constrain leaves layers alone that compute no floats, or have no inputs and so nothing to compute.
+    bool constrain(void* layer, Type type) {
+        if (family_.layerInputs(layer) == 0) return false;
+        for (int32_t o = 0; o < family_.layerOutputs(layer); o++) {
+            const int32_t own = family_.networkTensorType(family_.layerOutput(layer, o));
+            if (own != kFloat && own != kHalf) return false;
+        }
+        family_.setLayerPrecision(layer, type);
+        for (int32_t o = 0; o < family_.layerOutputs(layer); o++) {
+            // The type of the network's own outputs is the caller's.
+            if (!isOutput(family_.layerOutput(layer, o))) family_.setLayerOutputType(layer, o, type);
+        }
+        return true;
     }
 
     int addProfile(ei_error* error) {

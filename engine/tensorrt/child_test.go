@@ -229,6 +229,21 @@ func TestCalibration(t *testing.T) {
 			})
 			require.Contains(t, string(plan.File), "note calibration cache ")
 		}
+		// What detectors need in floating point stays there, down to the output, whose type is the caller's.
+		hold := func(names ...string) string {
+			return string(buildSmall(t, version, func(o *tensorrt.BuildOptions) {
+				o.Model = small(func(m *fake.Model) { m.Operators = []string{"backbone", "head", "Integer", "softmax", "decode"} })
+				o.Precision = engine.INT8
+				o.Calibration = tensorrt.Calibration{Batches: batches, Unquantized: names}
+			}).File)
+		}
+		held := hold("head")
+		require.Contains(t, held, map[bool]string{true: "note flag 11\n", false: "note flag 10\n"}[version < 100000], "precisions are preferred")
+		require.Contains(t, held, "note layer head precision 1 output 1\nnote layer softmax precision 0 output 0\nnote layer output0 precision 0 output -1\n")
+		require.NotContains(t, held, "note layer backbone")
+		// Nothing is where the network does not have the names.
+		require.NotContains(t, hold("head", "other"), "note layer")
+
 		// Q/DQ models need neither.
 		plan := buildSmall(t, version, func(o *tensorrt.BuildOptions) { o.Precision = engine.INT8 })
 		require.NotContains(t, string(plan.File), "calibration algorithm")

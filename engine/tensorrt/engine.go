@@ -18,11 +18,6 @@ import (
 // ErrNoPlan means that the model is an ONNX file for which the cache holds no usable plan: build one, then open again.
 var ErrNoPlan = errors.New("no engine plan")
 
-// Open runs a model with the options of every backend. It is Options.Open.
-func Open(options engine.Options) (engine.Engine, error) {
-	return Options{Options: options}.Open()
-}
-
 // Engine is a plan on a GPU. Every slot has its own execution context, stream and memory, so that slots run beside each other.
 type Engine struct {
 	// Set by Open.

@@ -89,7 +89,7 @@ class Family {
     virtual void setProfiler(void* context, void* profiler) const = 0;
     virtual bool reportToProfiler(void* context) const = 0;
 
-    // IBuilder, IBuilderConfig, INetworkDefinition, ITensor, IOptimizationProfile
+    // IBuilder, IBuilderConfig, INetworkDefinition, ILayer, ITensor, IOptimizationProfile
     virtual void* createNetwork(void* builder, bool stronglyTyped, int version) const = 0;
     virtual void* createConfig(void* builder) const = 0;
     virtual void* createProfile(void* builder) const = 0;
@@ -102,6 +102,7 @@ class Family {
     virtual bool hasMonitor(int version) const = 0;
     virtual bool enableFp16(void* config) const = 0;  // false where the release has no precision flags
     virtual bool enableInt8(void* config) const = 0;
+    virtual void preferPrecisions(void* config) const = 0;  // those of setLayerType; the release has calibrators
     virtual void enableGpuFallback(void* config) const = 0;
     virtual void disableTimingCache(void* config) const = 0;
     virtual bool enableVersionCompatible(void* config, int version) const = 0;
@@ -121,11 +122,20 @@ class Family {
     virtual bool setProfileShape(void* profile, const char* name, Selector selector, const Dims64& dims) const = 0;
     virtual bool profileIsValid(void* profile) const = 0;
     virtual int32_t networkLayers(void* network) const = 0;
+    virtual void* networkLayer(void* network, int32_t index) const = 0;
     virtual int32_t networkInputs(void* network) const = 0;
     virtual void* networkInput(void* network, int32_t index) const = 0;
     virtual int32_t networkOutputs(void* network) const = 0;
+    virtual void* networkOutput(void* network, int32_t index) const = 0;
     virtual const char* networkTensorName(void* tensor) const = 0;
     virtual Dims64 networkTensorShape(void* tensor) const = 0;
+    virtual int32_t networkTensorType(void* tensor) const = 0;
+    virtual int32_t layerInputs(void* layer) const = 0;
+    virtual void* layerInput(void* layer, int32_t index) const = 0;  // null for one that is left out
+    virtual int32_t layerOutputs(void* layer) const = 0;
+    virtual void* layerOutput(void* layer, int32_t index) const = 0;
+    virtual void setLayerPrecision(void* layer, int32_t type) const = 0;
+    virtual void setLayerOutputType(void* layer, int32_t index, int32_t type) const = 0;
 
     // IHostMemory
     virtual const void* memoryData(void* memory) const = 0;

@@ -86,5 +86,8 @@ func (o *Options) BuildOptions() BuildOptions {
 	if o.MaxBatch > 0 {
 		b.Batch.Max = o.MaxBatch
 	}
+	for _, input := range o.Shapes {
+		b.Shapes = append(b.Shapes, ShapeRange{Name: input.Name, Min: input.Shape, Opt: input.Shape, Max: input.Shape})
+	}
 	return b
 }

@@ -195,6 +195,9 @@ typedef struct ei_build_options {
     // INT8 without Q/DQ nodes: a file of calibration batches (see Calibration) and a cache file, each may be empty.
     int minmax;
     char calibration[512], calibration_cache[512];
+    // The results of the layers that stay in floating point beside calibrated ones: names with their final zeros and one more zero. NULL
+    // for none. The caller's, needed until ei_build returns.
+    const char *unquantized;
     // Read when it exists, written after the build; may be empty.
     char timing_cache[512];
 } ei_build_options;

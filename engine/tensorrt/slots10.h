@@ -17,7 +17,8 @@ struct Abi10 {
     static constexpr int kStronglyTypedFlag = 1;
     static constexpr int kStronglyTypedSince = 100000;
 
-    static constexpr int kFp16 = 0, kInt8 = 1, kGpuFallback = 3, kRefit = 4, kDisableTimingCache = 5, kTf32 = 6, kVersionCompatible = 13;
+    static constexpr int kFp16 = 0, kInt8 = 1, kGpuFallback = 3, kPreferPrecision = 10, kRefit = 4, kDisableTimingCache = 5, kTf32 = 6,
+                         kVersionCompatible = 13;
     static constexpr uint32_t kInternalTactics = 1u << 3 | 1u << 4;
     static constexpr int kNoExternalTactics = -1;
 
@@ -45,7 +46,10 @@ struct Abi10 {
             setHardwareCompatibilityLevel{49}, setProgressMonitor{56};
     };
     struct Network {
-        static constexpr Slot getNbLayers{12}, getNbInputs{14}, getInput{15}, getNbOutputs{16}, getOutput{17};
+        static constexpr Slot getNbLayers{12}, getLayer{13}, getNbInputs{14}, getInput{15}, getNbOutputs{16}, getOutput{17};
+    };
+    struct Layer {
+        static constexpr Slot getNbInputs{5}, getInput{6}, getNbOutputs{7}, getOutput{8}, setPrecision{10}, setOutputType{14};
     };
     struct Tensor {
         static constexpr Slot getName{3}, getDimensions{5}, getType{7}, isShapeTensor{21};

@@ -17,7 +17,8 @@ struct Abi11 {
     static constexpr int kStronglyTypedFlag = 0;
     static constexpr int kStronglyTypedSince = 110000;
 
-    static constexpr int kFp16 = -1, kInt8 = -1, kGpuFallback = 3, kRefit = 4, kDisableTimingCache = 5, kTf32 = 6, kVersionCompatible = 12;
+    static constexpr int kFp16 = -1, kInt8 = -1, kGpuFallback = 3, kPreferPrecision = -1, kRefit = 4, kDisableTimingCache = 5, kTf32 = 6,
+                         kVersionCompatible = 12;
     static constexpr uint32_t kInternalTactics = 1u << 0 | 1u << 1;
     static constexpr int kNoExternalTactics = -1;
 
@@ -45,7 +46,10 @@ struct Abi11 {
             setHardwareCompatibilityLevel{38}, setProgressMonitor{45};
     };
     struct Network {
-        static constexpr Slot getNbLayers{12}, getNbInputs{14}, getInput{15}, getNbOutputs{16}, getOutput{17};
+        static constexpr Slot getNbLayers{12}, getLayer{13}, getNbInputs{14}, getInput{15}, getNbOutputs{16}, getOutput{17};
+    };
+    struct Layer {
+        static constexpr Slot getNbInputs{5}, getInput{6}, getNbOutputs{7}, getOutput{8}, setPrecision{-1}, setOutputType{-1};
     };
     struct Tensor {
         static constexpr Slot getName{3}, getDimensions{5}, getType{6}, isShapeTensor{15};

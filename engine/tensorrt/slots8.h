@@ -17,7 +17,8 @@ struct Abi8 {
     static constexpr int kStronglyTypedFlag = 2;   // bit of createNetworkV2, from 9.0
     static constexpr int kStronglyTypedSince = 9000;
 
-    static constexpr int kFp16 = 0, kInt8 = 1, kGpuFallback = 3, kRefit = 5, kDisableTimingCache = 6, kTf32 = 7, kVersionCompatible = 15;
+    static constexpr int kFp16 = 0, kInt8 = 1, kGpuFallback = 3, kPreferPrecision = 11, kRefit = 5, kDisableTimingCache = 6, kTf32 = 7,
+                         kVersionCompatible = 15;
     static constexpr uint32_t kInternalTactics = 1u << 3 | 1u << 4;  // EDGE_MASK_CONVOLUTIONS, JIT_CONVOLUTIONS
     static constexpr int kNoExternalTactics =
         1;  // the preview feature that keeps cuBLAS and cuDNN out of the core; -1 where it is the rule
@@ -45,7 +46,10 @@ struct Abi8 {
             setHardwareCompatibilityLevel{53, 8600}, setProgressMonitor{60, 9000};
     };
     struct Network {
-        static constexpr Slot getNbLayers{17}, getNbInputs{19}, getInput{20}, getNbOutputs{21}, getOutput{22};
+        static constexpr Slot getNbLayers{17}, getLayer{18}, getNbInputs{19}, getInput{20}, getNbOutputs{21}, getOutput{22};
+    };
+    struct Layer {
+        static constexpr Slot getNbInputs{5}, getInput{6}, getNbOutputs{7}, getOutput{8}, setPrecision{10}, setOutputType{14};
     };
     struct Tensor {
         static constexpr Slot getName{3}, getDimensions{5}, getType{7}, isShapeTensor{21};

@@ -181,10 +181,21 @@ void builder() {
 #undef CHECKED
 #define CHECKED Abi::Network
     CHECK(INetworkDefinition, getNbLayers);
+    CHECK(INetworkDefinition, getLayer, 0);
     CHECK(INetworkDefinition, getNbInputs);
     CHECK(INetworkDefinition, getInput, 0);
     CHECK(INetworkDefinition, getNbOutputs);
     CHECK(INetworkDefinition, getOutput, 0);
+#undef CHECKED
+#define CHECKED Abi::Layer
+    CHECK(ILayer, getNbInputs);
+    CHECK(ILayer, getInput, 0);
+    CHECK(ILayer, getNbOutputs);
+    CHECK(ILayer, getOutput, 0);
+#if NV_TENSORRT_MAJOR < 11
+    CHECK(ILayer, setPrecision, nvinfer1::DataType::kHALF);
+    CHECK(ILayer, setOutputType, 0, nvinfer1::DataType::kHALF);
+#endif
 #undef CHECKED
 #define CHECKED Abi::Tensor
     CHECK(ITensor, getName);
@@ -373,8 +384,8 @@ SAME(Abi::kTf32, BuilderFlag::kTF32);
 static_assert(Abi::kInternalTactics == (1u << static_cast<int>(nvinfer1::TacticSource::kEDGE_MASK_CONVOLUTIONS) |
                                         1u << static_cast<int>(nvinfer1::TacticSource::kJIT_CONVOLUTIONS)),
               "tactic sources");
-SAME(0, DataType::kFLOAT);
-SAME(1, DataType::kHALF);
+SAME(ei::kFloat, DataType::kFLOAT);
+SAME(ei::kHalf, DataType::kHALF);
 SAME(2, DataType::kINT8);
 SAME(3, DataType::kINT32);
 SAME(4, DataType::kBOOL);
@@ -389,6 +400,7 @@ SAME(1, LayerInformationFormat::kJSON);
 #if NV_TENSORRT_MAJOR < 11
 SAME(Abi::kFp16, BuilderFlag::kFP16);
 SAME(Abi::kInt8, BuilderFlag::kINT8);
+SAME(Abi::kPreferPrecision, BuilderFlag::kPREFER_PRECISION_CONSTRAINTS);
 #endif
 #if NV_TENSORRT_MAJOR > 8 || NV_TENSORRT_MINOR >= 6
 SAME(Abi::kVersionCompatible, BuilderFlag::kVERSION_COMPATIBLE);

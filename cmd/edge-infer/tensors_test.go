@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/enginetest"
+	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
+)
+
+// writeNetwork puts a test network into a file.
+func writeNetwork(t *testing.T, name string) string {
+	options := enginetest.Network(t, name)
+	path := filepath.Join(t.TempDir(), options.Path)
+	require.NoError(t, os.WriteFile(path, options.Bytes, 0o600))
+	return path
+}
+
+// writeArray puts numbers of any fixed-size type into a .npy file.
+func writeArray(t *testing.T, name string, kind engine.DataType, shape []int64, numbers any) string {
+	tensor := engine.Tensor{Type: kind, Shape: shape}
+	var err error
+	tensor.Data, err = binary.Append(nil, binary.LittleEndian, numbers)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), name+".npy")
+	require.NoError(t, writeTensor(path, &tensor))
+	return path
+}
+
+func readArray(t *testing.T, path string) *engine.Tensor {
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	tensor, err := engine.ReadNPY(bytes.NewReader(data))
+	require.NoError(t, err)
+	return &tensor
+}
+
+// Two inputs of different types and ranks with free dimensions besides the first one, three outputs of three types.
+func TestInferOnTensors(t *testing.T) {
+	values := writeArray(t, "values", engine.Float32, []int64{2, 2, 3}, []float32{1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, 0})
+	ids := writeArray(t, "ids", engine.Int64, []int64{3}, []int64{10, 20, 30})
+	out := filepath.Join(t.TempDir(), "out")
+	output, err := command(t, "infer", "--model", writeNetwork(t, "tensors"), "--input", "values="+values, "--input", "ids="+ids, "--output-dir", out,
+		"--engine", "onnxruntime", "--json").Output()
+	require.NoError(t, err)
+	var result tensorResult
+	require.NoError(t, json.Unmarshal(output, &result))
+	require.Equal(t, []tensorOutput{
+		{"product", "float32", []int64{2, 2, 3}, filepath.Join(out, "product.npy")},
+		{"size", "int64", []int64{3}, filepath.Join(out, "size.npy")},
+		{"positive", "bool", []int64{2, 2, 3}, filepath.Join(out, "positive.npy")},
+	}, result.Outputs)
+	product := readArray(t, result.Outputs[0].File)
+	require.Equal(t, []float32{10, 40, 90, 40, 100, 180, -10, -40, -90, -40, -100, 0}, product.Float32s())
+	require.Equal(t, []byte{2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0}, readArray(t, result.Outputs[1].File).Data)
+	require.Equal(t, []byte{1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0}, readArray(t, result.Outputs[2].File).Data)
+
+	output, err = command(t, "infer", "--model", writeNetwork(t, "varying"), "--input", writeArray(t, "x", engine.Float32, []int64{8}, []float32{0, 1, 0, 0, 2, 0, 0, 0})).Output()
+	require.NoError(t, err)
+	require.Equal(t, "where  int64  1x2  \n", string(output))
+}
+
+// Eight dimensions and the small types.
+func TestInferOnEightDimensions(t *testing.T) {
+	args := []string{"infer", "--model", writeNetwork(t, "eight"), "--engine", "onnxruntime", "--output-dir", t.TempDir()}
+	shape := []int64{1, 2, 1, 2, 1, 2, 1, 2}
+	numbers := map[string]any{}
+	for name, kind := range map[string]engine.DataType{"a": engine.Int8, "b": engine.Uint8, "c": engine.Int32, "d": engine.Bool, "e": engine.Float16} {
+		data := make([]byte, 16*kind.Size())
+		for i := range data {
+			data[i] = byte(i % 2)
+		}
+		numbers[name+"_out"] = data
+		args = append(args, "--input", name+"="+writeArray(t, name, kind, shape, data))
+	}
+	_, err := command(t, args...).Output()
+	require.NoError(t, err)
+	for name, want := range numbers {
+		got := readArray(t, filepath.Join(args[6], name+".npy"))
+		require.Equal(t, shape, got.Shape)
+		require.Equal(t, want, got.Data, name)
+	}
+}
+
+// TensorRT builds a plan of the tensors' shapes, keeps it, and takes no others with it.
+func TestInferOnTensorsByTensorRT(t *testing.T) {
+	fakeMachine(t, 100300)
+	options := enginetest.Network(t, "tensors")
+	description := fake.Model{
+		Network: "tensors", Operators: []string{"Mul"},
+		Inputs: []engine.TensorInfo{{Name: "values", Type: engine.Float32, Shape: []int64{-1, 2, -1}}, {Name: "ids", Type: engine.Int64, Shape: []int64{-1}}},
+		Outputs: []engine.TensorInfo{
+			{Name: "product", Type: engine.Float32, Shape: []int64{-1, 2, -1}},
+			{Name: "size", Type: engine.Int64, Shape: []int64{3}},
+			{Name: "positive", Type: engine.Bool, Shape: []int64{-1, 2, -1}},
+		},
+	}
+	network := filepath.Join(t.TempDir(), "tensors.onnx")
+	require.NoError(t, os.WriteFile(network, append(options.Bytes, description.Bytes()...), 0o600))
+	values := writeArray(t, "values", engine.Float32, []int64{2, 2, 1}, []float32{1, 2, 3, 4})
+	ids := writeArray(t, "ids", engine.Int64, []int64{1}, []int64{10})
+	out := t.TempDir()
+	infer := func(args ...string) (string, error) {
+		c := command(t, append([]string{"infer", "--input", "values=" + values, "--input", "ids=" + ids, "--output-dir", out, "--engine", "tensorrt"}, args...)...)
+		c.Env = append(c.Env, "XDG_CACHE_HOME="+out)
+		output, err := c.CombinedOutput()
+		return string(output), err
+	}
+	output, err := infer("--model", network)
+	require.NoError(t, err, output)
+	require.Contains(t, output, "building the engine plan")
+	require.Equal(t, []float32{10, 20, 30, 40}, readArray(t, filepath.Join(out, "product.npy")).Float32s())
+	output, err = infer("--model", network)
+	require.NoError(t, err, output)
+	require.NotContains(t, output, "building the engine plan")
+
+	// A plan says what it takes.
+	plan := filepath.Join(t.TempDir(), "tensors.plan")
+	_, text, err := buildOf(t, network, "--shape", "values=1x2x1,1x2x2,1x2x3", "--shape", "ids=1,2,3", "-o", plan)
+	require.NoError(t, err, text)
+	output, err = infer("--model", plan, "--log", "error")
+	require.Error(t, err)
+	require.Equal(t, "edge-infer: tensorrt submit: dimension 0 of input values is 2, the plan takes 1 to 1 (build the plan for these shapes) "+
+		"(the model takes values float32 ?x2x?, ids int64 ?)\n", output)
+	values = writeArray(t, "values", engine.Float32, []int64{1, 2, 1}, []float32{1, 2})
+	output, err = infer("--model", plan)
+	require.NoError(t, err, output)
+	require.Equal(t, []float32{10, 20}, readArray(t, filepath.Join(out, "product.npy")).Float32s())
+}
+
+func TestInferOnTensorsRefuses(t *testing.T) {
+	network := writeNetwork(t, "tensors")
+	values := writeArray(t, "values", engine.Float32, []int64{1, 2, 1}, []float32{1, 2})
+	ids := writeArray(t, "ids", engine.Int64, []int64{1}, []int64{1})
+	const takes = " (the model takes values float32 ?x2x?, ids int64 ?)\n"
+	const usage = "; see edge-infer infer --help\n"
+	noArray := filepath.Join(t.TempDir(), "x.npy")
+	require.NoError(t, os.WriteFile(noArray, []byte("hello"), 0o600))
+	for want, args := range map[string][]string{
+		`submit: input "ids" is missing` + takes:                                      {"--input", "values=" + values},
+		`submit: the model has no input "more"` + takes:                               {"--input", "values=" + values, "--input", "ids=" + ids, "--input", "more=" + ids},
+		`submit: input "values" is given twice` + takes:                                  {"--input", "values=" + values, "--input", "values=" + values},
+		`submit: input "values" is int64, the model takes float32` + takes:            {"--input", "values=" + ids, "--input", "ids=" + ids},
+		`submit: input "values" is missing` + takes:                                   {"--input", values},
+		"input " + noArray + ": not a .npy file, as numpy.save writes it\n":           {"--input", noArray},
+		"input: open /none.npy: no such file or directory\n":                          {"--input", "values=/none.npy"},
+		`--input "x" must be NAME=TENSOR.npy when there are several` + usage:          {"--input", "x", "--input", "ids=" + ids},
+		`--input "ids=" must be NAME=TENSOR.npy` + usage:                              {"--input", "ids="},
+		"infer takes pictures or --input, not both" + usage:                           {"--input", "ids=" + ids, "a.jpg"},
+		"--output-dir is for --input" + usage:                                         {"a.jpg", "--output-dir", "x"},
+		"--save is for pictures, the outputs of --input go to --output-dir" + usage:   {"--input", "ids=" + ids, "--save", "x"},
+		"output: mkdir /proc/none: no such file or directory\n":                       {"--input", "values=" + values, "--input", "ids=" + ids, "--output-dir", "/proc/none", "--log", "error"},
+		`submit: input "values" has shape [1], the model takes [-1 2 -1]` + takes:     {"--input", "values=" + writeArray(t, "x", engine.Float32, []int64{1}, []float32{1}), "--input", "ids=" + ids},
+		`submit: input "values" has shape [1 3 1], the model takes [-1 2 -1]` + takes: {"--input", "values=" + writeArray(t, "x", engine.Float32, []int64{1, 3, 1}, []float32{1, 2, 3}), "--input", "ids=" + ids},
+	} {
+		c := command(t, append([]string{"infer", "--model", network}, args...)...)
+		var stderr bytes.Buffer
+		c.Stderr = &stderr
+		require.Error(t, c.Run())
+		require.Equal(t, "edge-infer: "+want, stderr.String())
+	}
+}
+
+func TestNarrow(t *testing.T) {
+	number := func(n int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(n)) }
+	inputs := []engine.TensorInfo{{Name: "ids", Type: engine.Int32}, {Name: "wide", Type: engine.Int64}}
+	tensors := []engine.Tensor{{Name: "ids", Type: engine.Int64, Data: number(-7)}, {Name: "wide", Type: engine.Int64, Data: number(1)}}
+	narrow(tensors, inputs)
+	require.Equal(t, engine.Tensor{Name: "ids", Type: engine.Int32, Data: []byte{0xf9, 0xff, 0xff, 0xff}}, tensors[0])
+	require.Equal(t, engine.Int64, tensors[1].Type)
+	tensors[0] = engine.Tensor{Name: "ids", Type: engine.Int64, Data: number(1 << 31)}
+	narrow(tensors, inputs)
+	require.Equal(t, engine.Int64, tensors[0].Type, "the engine says that it does not fit")
+}
