@@ -68,6 +68,7 @@ Without -o the plan goes into the cache, where run --engine tensorrt finds a pla
 	flags.StringVar(&b.cache, "calibration-cache", "", "file of INT8 ranges, read when it exists, else written; that of quantize is read too")
 	flags.StringVar(&b.method, "calibration-method", string(quantize.Entropy),
 		"entropy or minmax by TensorRT's calibrators; percentile or mse, and all of them from TensorRT 11 on, by Q/DQ nodes that are put into the model first")
+	flags.StringSliceVar(&b.exclude, "exclude", nil, "layers that INT8 leaves in floating point beside a detector's last ones: names, patterns with * and ?, or operators")
 	flags.IntVar(&b.level, "opt-level", -1, "effort of the builder, 0 to 5; -1 for the release's own")
 	flags.IntVar(&b.dla, "dla", -1, "build for this DLA core, with the GPU as fallback; -1 for the GPU alone")
 	flags.IntVar(&b.device, "device", 0, "number of the GPU")
@@ -85,7 +86,7 @@ Without -o the plan goes into the cache, where run --engine tensorrt finds a pla
 // planning makes one plan.
 type planning struct {
 	model, labels, precision, output, batch, workspace, library, timings string
-	shapes                                                               []string
+	shapes, exclude                                                      []string
 	calibration, cache, method, data                                     string
 	count, level, dla, device                                            int
 	seed                                                                 uint64
@@ -386,7 +387,11 @@ func (b *planning) int8(ctx context.Context, o *tensorrt.BuildOptions, stage str
 	calibrators := !b.typedOnly() && (method == quantize.Entropy || method == quantize.MinMax)
 	switch {
 	case calibrators && (b.calibration != "" || b.cache != ""):
-		c := &calibration{files: b.files, cache: b.cache, method: method, folder: stage, stderr: b.stderr}
+		plan, err := quantize.NewPlan(b.source, quantize.Options{Exclude: b.exclude})
+		if err != nil {
+			return err
+		}
+		c := &calibration{files: b.files, cache: b.cache, method: method, unquantized: plan.Unquantized(), folder: stage, stderr: b.stderr}
 		return c.prepare(ctx, b.source, o, b.version)
 	case len(b.files) == 0:
 		return errors.New("int8 needs calibration pictures (give --calibration DIR, or a model with Q/DQ nodes as edge-infer quantize writes it)")
@@ -401,7 +406,9 @@ func (b *planning) int8(ctx context.Context, o *tensorrt.BuildOptions, stage str
 
 // rewrite converts the model itself to a precision.
 func (b *planning) rewrite(ctx context.Context, o *tensorrt.BuildOptions, to engine.Precision, files []string) error {
-	q := &quantization{model: o.Path, to: string(to), method: b.method, cache: b.cache, percentile: quantize.DefaultPercentile, stderr: b.stderr}
+	q := &quantization{
+		model: o.Path, to: string(to), method: b.method, cache: b.cache, percentile: quantize.DefaultPercentile, exclude: b.exclude, stderr: b.stderr,
+	}
 	var made *onnx.Model
 	var err error
 	if to == engine.INT8 {

@@ -38,8 +38,12 @@ func fakeMachine(t *testing.T, version int) (model string) {
 	t.Setenv(cuda.LibraryEnvironment, driver)
 	t.Setenv(tensorrt.LibraryEnvironment, library)
 	t.Setenv("FAKE_TRT", "")
+	source, err := onnx.Parse("demo.onnx", demo.Model())
+	require.NoError(t, err)
+	plan, err := quantize.NewPlan(source, quantize.Options{})
+	require.NoError(t, err)
 	description := fake.Model{
-		Network: "head", Operators: []string{"Conv"},
+		Network: "head", Operators: append(append([]string{"backbone"}, plan.Unquantized()...), "softmax", "decode"),
 		Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{-1, 3, 416, 416}}},
 		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{-1, 10, 3549}}},
 	}
@@ -129,6 +133,9 @@ func TestBuild(t *testing.T) {
 				return
 			}
 			assert.True(t, bytes.HasPrefix(written, []byte("TRT-")), string(written))
+			assert.Equal(t, 6, strings.Count(plan, "precision 1 output 1\n"), "boxes and scores of three scales stay in FP16")
+			assert.Contains(t, plan, "note layer softmax precision 0 output 0\nnote layer output0 precision 0 output -1\n", "boxes are decoded in FP32")
+			assert.NotContains(t, plan, "note layer backbone")
 			_, text, err = buildOf(t, model, "--precision", "int8", "--calibration-cache", table, "-o", out)
 			require.NoError(t, err, text)
 		})
@@ -145,7 +152,7 @@ func TestBuildIntoTheCache(t *testing.T) {
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 	require.Len(t, lines, 2)
-	assert.Regexp(t, `^\S+belt.onnx in FP16 for TensorRT 10.3.0.30 on Fake GPU 0 \(sm_87\): 1 layers, \d+ bytes, built in \d+\.\d s$`, lines[0])
+	assert.Regexp(t, `^\S+belt.onnx in FP16 for TensorRT 10.3.0.30 on Fake GPU 0 \(sm_87\): 9 layers, \d+ bytes, built in \d+\.\d s$`, lines[0])
 	path := strings.TrimPrefix(lines[1], "wrote ")
 	assert.Equal(t, filepath.Join(cache, "edge-infer"), filepath.Dir(path))
 	assert.FileExists(t, path)

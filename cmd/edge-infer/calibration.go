@@ -24,13 +24,15 @@ type calibration struct {
 	files  []string
 	cache  string // table of ranges; may be empty
 	method quantize.Method
-	folder string // for what the build reads, removed by its owner
-	stderr io.Writer
+	// unquantized are the results of layers that stay in floating point.
+	unquantized []string
+	folder      string // for what the build reads, removed by its owner
+	stderr      io.Writer
 }
 
 // prepare uses the cache when it exists, whoever wrote it, and otherwise writes batches of the pictures for the optimal shape.
 func (c *calibration) prepare(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions, version tensorrt.Version) error {
-	o.Calibration = tensorrt.Calibration{Cache: c.cache, MinMax: c.method == quantize.MinMax}
+	o.Calibration = tensorrt.Calibration{Cache: c.cache, MinMax: c.method == quantize.MinMax, Unquantized: c.unquantized}
 	known, err := c.table(model, o, version)
 	if known || err != nil {
 		return err

@@ -141,6 +141,17 @@ func (p *Plan) Count() (quantized int) {
 	return quantized
 }
 
+// Unquantized are the results of the layers before the decoding that stay in floating point because a detector's accuracy needs it or the options
+// say so: what calibrators, which know nothing of a detector's structure, must be told.
+func (p *Plan) Unquantized() (results []string) {
+	for i := range p.Layers {
+		if n := p.Layers[i].node; !p.tail[n] && (p.heads[n] && !p.options.QuantizeHead || matches(p.options.Exclude, n)) {
+			results = append(results, n.Out(0))
+		}
+	}
+	return results
+}
+
 // weight is the constant second operand of a heavy node, nil when both operands are computed.
 func (p *Plan) weight(n *onnx.NodeProto) *onnx.TensorProto {
 	return p.index.Constant(n.In(1))

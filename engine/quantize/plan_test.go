@@ -48,6 +48,7 @@ func TestPlanOfPublishedNetworks(t *testing.T) {
 	_, p := plan(t, yolo(testnet.YOLO{}).V8(), quantize.Options{})
 	assert.Equal(t, map[string]int{"": 57, "gives the head's output": 6, "averages a distribution (DFL)": 1}, reasons(p))
 	assert.Equal(t, 57, p.Count())
+	assert.Len(t, p.Unquantized(), 6, "the head's outputs; a calibrator learns of the DFL convolution by what follows them")
 
 	_, p = plan(t, yolo(testnet.YOLO{}).V11(), quantize.Options{})
 	assert.Equal(t, map[string]int{"": 83, "gives the head's output": 6, "averages a distribution (DFL)": 1}, reasons(p))
@@ -61,6 +62,9 @@ func TestPlanOfPublishedNetworks(t *testing.T) {
 	_, p = plan(t, yolo(testnet.YOLO{}).V8(), quantize.Options{Only: []string{"/model.2/m.0/cv1/conv/Conv"}})
 	assert.Equal(t, 1, p.Count())
 	assert.Equal(t, []string{"/model.2/Split_output_1"}, p.Tensors)
+	assert.Len(t, p.Unquantized(), 6)
+	_, p = plan(t, yolo(testnet.YOLO{}).V8(), quantize.Options{Exclude: []string{"/model.0/conv/Conv"}, QuantizeHead: true})
+	assert.Equal(t, []string{"/model.0/conv/Conv_output_0"}, p.Unquantized())
 }
 
 func TestPlanRefuses(t *testing.T) {
