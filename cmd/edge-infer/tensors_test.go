@@ -146,7 +146,7 @@ func TestInferOnTensorsRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
 		`submit: input "ids" is missing` + takes:                                      {"--input", "values=" + values},
 		`submit: the model has no input "more"` + takes:                               {"--input", "values=" + values, "--input", "ids=" + ids, "--input", "more=" + ids},
-		`submit: input "values" is given twice` + takes:                                  {"--input", "values=" + values, "--input", "values=" + values},
+		`submit: input "values" is given twice` + takes:                               {"--input", "values=" + values, "--input", "values=" + values},
 		`submit: input "values" is int64, the model takes float32` + takes:            {"--input", "values=" + ids, "--input", "ids=" + ids},
 		`submit: input "values" is missing` + takes:                                   {"--input", values},
 		"input " + noArray + ": not a .npy file, as numpy.save writes it\n":           {"--input", noArray},

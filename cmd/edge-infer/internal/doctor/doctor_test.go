@@ -395,7 +395,7 @@ func TestProgramThatIsNone(t *testing.T) {
 	d := bench(t)
 	d.setDefaults()
 	d.Program = []string{"/none/program"}
-	assert.Equal(t, []Finding{fail("x", "fix", "examine driver: fork/exec /none/program: no such file or directory")},
+	assert.Equal(t, []Finding{fail("x", "fix", "fork/exec /none/program: no such file or directory")},
 		d.child(t.Context(), "x", Request{Examine: driverExamination}, "fix"))
 	d.Program = []string{os.Args[0]}
 	assert.Equal(t, []Finding{fail("x", "fix", `ends the process with status 1: examination: no "nothing"`)},

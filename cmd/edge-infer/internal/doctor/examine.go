@@ -1,9 +1,7 @@
 package doctor
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +13,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/dl"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/isolate"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
 	"github.com/edge-infer/edge-infer/engine/onnxruntime"
@@ -24,40 +23,25 @@ import (
 // Serve is the child process: it reads a request, examines and writes what it finds. model makes the one examination that needs the program's
 // own parts. The end of the input ends the process at once, wherever it hangs.
 func Serve(ctx context.Context, in io.Reader, model func(context.Context, *Request) Finding) error {
-	reader := bufio.NewReader(in)
-	line, err := reader.ReadBytes('\n')
-	if err != nil {
-		return fmt.Errorf("examination: %w", err)
-	}
 	var r Request
-	if err := json.Unmarshal(line, &r); err != nil {
-		return fmt.Errorf("examination: %w", err)
-	}
-	go func() {
-		_, _ = io.Copy(io.Discard, reader)
-		os.Exit(1)
-	}()
-	out := os.NewFile(answers, "answers")
-	if out == nil {
-		return errors.New("examination: nobody reads the answers")
-	}
-	encoder := json.NewEncoder(out)
-	tell := func(f Finding) { err = errors.Join(err, encoder.Encode(f)) }
-	switch r.Examine {
-	case driverExamination:
-		r.driver(tell)
-	case tensorrtExamination:
-		r.tensorrt(tell)
-	case onnxruntimeExamination:
-		r.onnxruntime(tell)
-	case cameraExamination:
-		r.camera(ctx, tell)
-	case ModelExamination:
-		tell(model(ctx, &r))
-	default:
-		return fmt.Errorf("examination: no %q", r.Examine)
-	}
-	return errors.Join(err, out.Close())
+	return isolate.Serve(in, &r, func(answer func(any)) error {
+		tell := func(f Finding) { answer(f) }
+		switch r.Examine {
+		case driverExamination:
+			r.driver(tell)
+		case tensorrtExamination:
+			r.tensorrt(tell)
+		case onnxruntimeExamination:
+			r.onnxruntime(tell)
+		case cameraExamination:
+			r.camera(ctx, tell)
+		case ModelExamination:
+			tell(model(ctx, &r))
+		default:
+			return fmt.Errorf("examination: no %q", r.Examine)
+		}
+		return nil
+	})
 }
 
 // gpuWanted reports whether a GPU that cannot be used is a failure.
