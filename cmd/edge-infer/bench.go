@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"runtime"
 	"syscall"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/capture/scene"
@@ -159,7 +161,7 @@ func (b *bench) run(ctx context.Context, batch int) (*benchResult, error) {
 	run, stop := context.WithCancel(ctx)
 	defer stop()
 	if b.rate > 0 {
-		go tick(run, notify, sources[0].interval/time.Duration(4*b.cameras))
+		go pace(run, notify, sources)
 	}
 	done := make(chan error, 1)
 	go func() { done <- p.Run(run, nil) }()
@@ -248,15 +250,23 @@ func (c *memoryCamera) Take() (capture.Frame, bool) {
 	return frame, true
 }
 
-// tick wakes the frame loop so that frames that fall due are seen.
-func tick(ctx context.Context, notify chan<- struct{}, pause time.Duration) {
-	ticker := time.NewTicker(max(pause, 200*time.Microsecond))
-	defer ticker.Stop()
-	for ctx.Err() == nil {
-		<-ticker.C
-		select {
-		case notify <- struct{}{}:
-		default:
+// pace wakes the frame loop at the moment a frame falls due. Go's timers may be a millisecond late, which would be measured as latency, so
+// it sleeps in the kernel on a thread of its own.
+func pace(ctx context.Context, notify chan<- struct{}, sources []*memoryCamera) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for n := int64(0); ; n++ {
+		for _, source := range sources { // in the order in which they fall due
+			due := unix.NsecToTimespec(source.start + n*int64(source.interval))
+			for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &due, nil) == unix.EINTR {
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			select {
+			case notify <- struct{}{}:
+			default:
+			}
 		}
 	}
 }

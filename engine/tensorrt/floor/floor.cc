@@ -1,12 +1,14 @@
 // The least that a frame can cost: the same plan, letterbox, filter and CUDA graph as the engine, driven from C++ with two slots, one
 // request ahead and busy waiting; no Go, no camera, no message. The bars of the daemon are ratios to what this prints.
 //
-// usage: floor LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=0.25]
-// PLAN is what TensorRT wrote, without another header. One JSON line goes to standard output.
+// usage: floor LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=0.25] [batch=1] [rate=0]
+// PLAN is what TensorRT wrote, without another header. Latency is that of one request at a time, flat out or, with a rate, of requests that
+// fall due so often a second, counted from when they were due. One JSON line goes to standard output.
 #include <sys/resource.h>
 #include <time.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -100,17 +102,20 @@ struct Slot {
 
 int main(int argc, char** argv) {
     if (argc < 7) {
-        fputs("usage: floor LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=C]\n", stderr);
+        fputs("usage: floor LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=C] [batch=N] [rate=R]\n", stderr);
         return 2;
     }
     const int width = atoi(argv[4]), height = atoi(argv[5]);
     const double seconds = atof(argv[6]);
     bool mapped = false, graph = true;
-    float confidence = 0;
+    float confidence = 0, rate = 0;
+    int batch = 1;
     for (int i = 7; i < argc; i++) {
         if (strcmp(argv[i], "mapped") == 0) mapped = true;
         if (strcmp(argv[i], "plain") == 0) graph = false;
         sscanf(argv[i], "confidence=%f", &confidence);
+        sscanf(argv[i], "batch=%d", &batch);
+        sscanf(argv[i], "rate=%f", &rate);
     }
     ei_error error = {};
     ei_cuda_driver driver;
@@ -139,6 +144,10 @@ int main(int argc, char** argv) {
         (tensors[i].input ? input : output) = i;
     }
     const ei_tensor& in = tensors[input];
+    if (batch < 1 || batch > in.max[0]) {
+        fprintf(stderr, "floor: a batch of %d, the plan takes up to %d\n", batch, static_cast<int>(in.max[0]));
+        return 2;
+    }
     const ei_tensor& out = tensors[output];
     const int inputHeight = static_cast<int>(in.opt[2]), inputWidth = static_cast<int>(in.opt[3]);
     const bool filtered = confidence > 0 && out.rank == 3 && out.shape[2] > out.shape[1];
@@ -166,18 +175,18 @@ int main(int argc, char** argv) {
     for (Slot& s : slots) {
         const ei_slot_options options = {0, graph, EI_WAIT_SPIN, 0, input, filtered};
         if (ei_slot_open(engine, &options, &s.slot, &s.request, &error) != 0) die("slot", error);
-        check(cuMemAlloc_v2(&s.staging, bytes), "staging");
+        check(cuMemAlloc_v2(&s.staging, bytes * batch), "staging");
         if (!filtered) continue;
         ei_filter& f = s.request->filter;
         void* host = nullptr;
         ei_cuda_pointer list = 0;
-        f.list_bytes = 256 + sizeof(float) * kCapacity * kFields;
+        f.list_bytes = 256 + sizeof(float) * kCapacity * kFields * batch;
         check(cuMemHostAlloc(&host, f.list_bytes, 3), "list");
         check(cuMemAlloc_v2(&list, f.list_bytes), "list");
         f.list_host = host;
         f.enabled = 1;
         f.clear = f.list = list;
-        f.clear_words = 1;
+        f.clear_words = batch;
         const int anchors = static_cast<int>(out.shape[2]), fields = static_cast<int>(out.shape[1]);
         ei_filter_arguments a = {};
         a.output = s.request->io[output].device;
@@ -192,32 +201,40 @@ int main(int argc, char** argv) {
         a.half = out.type == 1;
         a.confidence = confidence;
         memcpy(f.arguments, &a, sizeof(a));
-        f.kernel = {filterKernel, {static_cast<unsigned>((anchors + 127) / 128), 1, 1}, {128, 1, 1}, f.arguments, sizeof(a)};
+        f.kernel = {filterKernel,
+                    {static_cast<unsigned>((anchors + 127) / 128), static_cast<unsigned>(batch), 1},
+                    {128, 1, 1},
+                    f.arguments,
+                    sizeof(a)};
     }
 
     std::vector<double> latencies, preprocess, inference;
     int64_t frame = 0;
-    const auto submit = [&](Slot& s) {
+    const size_t input_bytes = size_t{3} * inputWidth * inputHeight * (in.type == 1 ? 2 : 4);
+    const auto submit = [&](Slot& s, int64_t ready) {
         ei_request& r = *s.request;
-        const int i = static_cast<int>(frame++ % kFrames);
-        s.ready = now();
-        ei_picture& p = r.picture[0];
-        ei_letterbox_arguments a = shape;
-        a.source = mapped ? addresses[i] : s.staging;
-        a.end = a.source + bytes;
-        a.output = r.io[input].device;
-        p.host = mapped ? nullptr : frames[i];
-        p.staging = s.staging;
-        p.bytes = bytes;
-        memcpy(p.arguments, &a, sizeof(a));
-        p.letterbox = {letterboxKernel,
-                       {static_cast<unsigned>((inputWidth + 63) / 64), static_cast<unsigned>((inputHeight + 7) / 8), 1},
-                       {32, 8, 1},
-                       p.arguments,
-                       sizeof(a)};
-        r.pictures = 1;
+        s.ready = ready;
+        for (int k = 0; k < batch; k++) {
+            const int i = static_cast<int>(frame++ % kFrames);
+            const ei_cuda_pointer staging = s.staging + k * bytes;
+            ei_picture& p = r.picture[k];
+            ei_letterbox_arguments a = shape;
+            a.source = mapped ? addresses[i] : staging;
+            a.end = a.source + bytes;
+            a.output = r.io[input].device + k * input_bytes;
+            p.host = mapped ? nullptr : frames[i];
+            p.staging = staging;
+            p.bytes = bytes;
+            memcpy(p.arguments, &a, sizeof(a));
+            p.letterbox = {letterboxKernel,
+                           {static_cast<unsigned>((inputWidth + 63) / 64), static_cast<unsigned>((inputHeight + 7) / 8), 1},
+                           {32, 8, 1},
+                           p.arguments,
+                           sizeof(a)};
+        }
+        r.pictures = batch;
         r.io[input].rank = 4;
-        r.io[input].shape[0] = 1;
+        r.io[input].shape[0] = batch;
         r.io[input].shape[1] = 3;
         r.io[input].shape[2] = inputHeight;
         r.io[input].shape[3] = inputWidth;
@@ -231,7 +248,7 @@ int main(int argc, char** argv) {
         inference.push_back(static_cast<double>(s.request->inference) / 1e3);
     };
     for (int i = 0; i < 200; i++) {
-        submit(slots[i % kSlots]);
+        submit(slots[i % kSlots], now());
         wait(slots[i % kSlots], false);
     }
 
@@ -239,9 +256,9 @@ int main(int argc, char** argv) {
     const int64_t begun = now();
     const double cpu = cpuSeconds();
     int64_t done = 0;
-    submit(slots[0]);
+    submit(slots[0], now());
     for (int64_t i = 1; now() - begun < static_cast<int64_t>(seconds * 1e9); i++, done++) {
-        submit(slots[i % kSlots]);
+        submit(slots[i % kSlots], now());
         wait(slots[(i + 1) % kSlots], false);
     }
     const double elapsed = static_cast<double>(now() - begun) / 1e9, used = cpuSeconds() - cpu;
@@ -250,7 +267,14 @@ int main(int argc, char** argv) {
     // Latency: one request at a time.
     const int64_t paced = now();
     for (int64_t i = 0; now() - paced < static_cast<int64_t>(seconds * 1e9); i++) {
-        submit(slots[i % kSlots]);
+        int64_t ready = now();
+        if (rate > 0) {
+            ready = paced + static_cast<int64_t>(static_cast<double>(i) * 1e9 / rate);
+            const timespec due = {static_cast<time_t>(ready / 1000000000), static_cast<long>(ready % 1000000000)};
+            while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, nullptr) == EINTR) {
+            }
+        }
+        submit(slots[i % kSlots], ready);
         wait(slots[i % kSlots], true);
     }
     printf(
@@ -259,9 +283,10 @@ int main(int argc, char** argv) {
         "%.1f, \"cpu_us_per_frame\": %.1f, \"latency_us_p50\": %.1f, \"latency_us_p99\": %.1f, \"latency_us_p999\": %.1f, \"n\": %zu, "
         "\"preprocess_us_p50\": %.1f, \"inference_us_p50\": %.1f, \"inference_us_p99\": %.1f}\n",
         version.major, version.minor, version.patch, mapped ? "true" : "false", graph ? "true" : "false",
-        slots[0].request->replayed ? "true" : "false", filtered ? "true" : "false", static_cast<double>(done) / elapsed,
-        used / static_cast<double>(done) * 1e6, percentile(latencies, 0.5), percentile(latencies, 0.99), percentile(latencies, 0.999),
-        latencies.size(), percentile(preprocess, 0.5), percentile(inference, 0.5), percentile(inference, 0.99));
+        slots[0].request->replayed ? "true" : "false", filtered ? "true" : "false", static_cast<double>(done * batch) / elapsed,
+        used / static_cast<double>(done * batch) * 1e6, percentile(latencies, 0.5), percentile(latencies, 0.99),
+        percentile(latencies, 0.999), latencies.size(), percentile(preprocess, 0.5), percentile(inference, 0.5),
+        percentile(inference, 0.99));
     for (Slot& s : slots) ei_slot_close(s.slot);
     ei_engine_close(engine);
     return 0;
