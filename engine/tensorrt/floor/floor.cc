@@ -2,8 +2,8 @@
 // request ahead and busy waiting; no Go, no camera, no message. The bars of the daemon are ratios to what this prints.
 //
 // usage: floor LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=0.25] [batch=1] [rate=0]
-// PLAN is what TensorRT wrote, without another header. Latency is that of one request at a time, flat out or, with a rate, of requests that
-// fall due so often a second, counted from when they were due. One JSON line goes to standard output.
+// PLAN is a plan file of edge-infer or what TensorRT itself wrote. Latency is that of one request at a time, flat out or, with a rate, of
+// requests that fall due so often a second, counted from when they were due. One JSON line goes to standard output.
 #include <sys/resource.h>
 #include <time.h>
 
@@ -51,6 +51,15 @@ std::string read(const char* path) {
         exit(1);
     }
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// network is the plan as TensorRT wrote it, without the header of plan.go: a magic of 8 bytes, a length, so many bytes, a sum of 32 bytes.
+std::string network(std::string file) {
+    if (file.size() < 12 || file.compare(0, 8, "EIPLAN1\n") != 0) return file;
+    uint32_t length = 0;
+    memcpy(&length, file.data() + 8, sizeof(length));
+    const size_t header = size_t{12} + length + 32;
+    return header < file.size() ? file.substr(header) : file;
 }
 
 int64_t now() {
@@ -133,7 +142,7 @@ int main(int argc, char** argv) {
     ei_version version;
     char why[1024];
     if (ei_library_open(argv[1], "", "", 2, &library, &version, why, sizeof(why), &error) != 0) die("library", error);
-    const std::string plan = read(argv[2]);
+    const std::string plan = network(read(argv[2]));
     ei_engine* engine = nullptr;
     ei_engine_info info;
     if (ei_engine_open(library, context, plan.data(), plan.size(), 0, -1, 0, &engine, &info, &error) != 0) die("plan", error);
@@ -266,6 +275,7 @@ int main(int argc, char** argv) {
 
     // Latency: one request at a time.
     const int64_t paced = now();
+    const double idle = cpuSeconds();
     for (int64_t i = 0; now() - paced < static_cast<int64_t>(seconds * 1e9); i++) {
         int64_t ready = now();
         if (rate > 0) {
@@ -277,16 +287,17 @@ int main(int argc, char** argv) {
         submit(slots[i % kSlots], ready);
         wait(slots[i % kSlots], true);
     }
+    const double paced_cpu = cpuSeconds() - idle;
     printf(
         "{\"what\": \"floor\", \"tensorrt\": \"%d.%d.%d\", \"mapped\": %s, \"graph\": %s, \"replayed\": %s, \"filter\": %s, "
         "\"frames_per_second\": "
         "%.1f, \"cpu_us_per_frame\": %.1f, \"latency_us_p50\": %.1f, \"latency_us_p99\": %.1f, \"latency_us_p999\": %.1f, \"n\": %zu, "
-        "\"preprocess_us_p50\": %.1f, \"inference_us_p50\": %.1f, \"inference_us_p99\": %.1f}\n",
+        "\"preprocess_us_p50\": %.1f, \"inference_us_p50\": %.1f, \"inference_us_p99\": %.1f, \"paced_cpu_us_per_frame\": %.1f}\n",
         version.major, version.minor, version.patch, mapped ? "true" : "false", graph ? "true" : "false",
         slots[0].request->replayed ? "true" : "false", filtered ? "true" : "false", static_cast<double>(done * batch) / elapsed,
         used / static_cast<double>(done * batch) * 1e6, percentile(latencies, 0.5), percentile(latencies, 0.99),
         percentile(latencies, 0.999), latencies.size(), percentile(preprocess, 0.5), percentile(inference, 0.5),
-        percentile(inference, 0.99));
+        percentile(inference, 0.99), latencies.empty() ? 0.0 : paced_cpu / static_cast<double>(latencies.size() * batch) * 1e6);
     for (Slot& s : slots) ei_slot_close(s.slot);
     ei_engine_close(engine);
     return 0;
