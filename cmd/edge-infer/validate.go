@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
 )
@@ -102,17 +104,28 @@ func (v *validation) check() error {
 
 // validated is what validate prints.
 type validated struct {
-	Version   int                       `json:"v"`
-	Model     string                    `json:"model"`
-	Backend   string                    `json:"backend"`
-	Precision engine.Precision          `json:"precision"`
+	Version int `json:"v"`
+	measured
 	Pictures  int                       `json:"pictures"`
-	MAP50     *float64                  `json:"map50,omitempty"` // absent without labels
-	MAP       *float64                  `json:"map50_95,omitempty"`
 	Classes   []classResult             `json:"classes,omitempty"`
+	Reference *measured                 `json:"reference,omitempty"`
 	Agreement *evaluate.AgreementReport `json:"agreement,omitempty"`
 	Verdict   *quantize.Verdict         `json:"verdict,omitempty"` // of --gate
 	Seconds   float64                   `json:"seconds"`
+}
+
+// measured is one engine on the pictures.
+type measured struct {
+	Model          string           `json:"model"`
+	Backend        string           `json:"backend"`
+	BackendVersion string           `json:"backend_version"`
+	Device         string           `json:"device"`
+	Precision      engine.Precision `json:"precision"`
+	Bytes          int              `json:"model_bytes"`
+	Request        float64          `json:"request_p50_ms"`             // from the decoded picture to the outputs
+	Inference      float64          `json:"inference_p50_ms,omitempty"` // of the network alone, where the backend measures it
+	MAP50          *float64         `json:"map50,omitempty"`            // absent without labels
+	MAP            *float64         `json:"map50_95,omitempty"`
 }
 
 type classResult struct {
@@ -139,44 +152,73 @@ func (v *validation) run(ctx context.Context) (*validated, error) {
 		}
 	}
 	started := time.Now()
-	seen, model, err := v.detect(ctx, *v.config, paths)
+	candidate, seen, labels, err := v.detect(ctx, *v.config, paths)
 	if err != nil {
 		return nil, err
 	}
-	result := &validated{Version: 1, Model: model.Path, Backend: model.Backend, Precision: model.Precision, Pictures: len(paths)}
+	result := &validated{Version: 1, measured: *candidate, Pictures: len(paths)}
 	if dataset != nil {
-		if err := dataset.Relabel(model.Metadata.Labels); err != nil {
+		if err := dataset.Relabel(labels); err != nil {
 			return nil, err
 		}
-		result.score(dataset, seen, model.Metadata.Labels)
+		for _, class := range result.score(dataset, seen) {
+			result.Classes = append(result.Classes, classResult{report.Label(labels, class.Class), class.Truths, class.AP50, class.AP})
+		}
 	}
 	if v.reference != "" {
-		c := *v.config
-		c.Engine.Backend, c.Engine.Precision = v.reference, string(engine.FP32)
-		switch v.referenceModel {
-		case "":
-		case demoName:
-			c.Model.Path = ""
-		default:
-			c.Model.Path = v.referenceModel
+		c, err := v.referenceConfig()
+		if err != nil {
+			return nil, err
 		}
-		reference, _, err := v.detect(ctx, c, paths)
+		reference, known, _, err := v.detect(ctx, c, paths)
 		if err != nil {
 			return nil, fmt.Errorf("reference: %w", err)
 		}
-		confidence := float32(v.config.Detect.Confidence)
-		agreement := evaluate.Agreement{Threshold: confidence, Margin: 0.01}
-		for i := range paths {
-			agreement.Add(above(confidence, reference[i]), above(confidence, seen[i]))
+		result.Reference = reference
+		if dataset != nil {
+			reference.score(dataset, known)
 		}
-		report := agreement.Report()
-		result.Agreement = &report
-		if err := v.compare(result, dataset, paths, reference, seen); err != nil {
+		if err := v.compare(result, dataset, paths, known, seen); err != nil {
 			return nil, err
 		}
 	}
 	result.Seconds = time.Since(started).Seconds()
 	return result, nil
+}
+
+// referenceConfig is what the reference engine runs: the same model in FP32, or the one that is named. An engine plan stands for the model that it
+// was built from.
+func (v *validation) referenceConfig() (config.Config, error) {
+	c := *v.config
+	c.Engine.Precision = string(engine.FP32)
+	if c.Engine.Backend != v.reference {
+		c.Engine.Backend, c.Engine.Library = v.reference, "" // the library is another backend's
+	}
+	source := v.referenceModel
+	if source == "" && c.Model.Path != "" && v.reference != tensorrt.Name {
+		file, err := os.ReadFile(c.Model.Path)
+		if err != nil {
+			return c, fmt.Errorf("model: %w", err)
+		}
+		if tensorrt.IsPlan(file) {
+			facts, _, err := tensorrt.ReadPlan(file)
+			if err != nil {
+				return c, fmt.Errorf("model %s: %w", c.Model.Path, err)
+			}
+			source = facts.Model
+			if _, err := os.Stat(source); err != nil && source != demoName {
+				return c, fmt.Errorf("the model %q, from which the plan %s was built, is not here (name it with --reference-model)", source, c.Model.Path)
+			}
+		}
+	}
+	switch source {
+	case "":
+	case demoName:
+		c.Model.Path = ""
+	default:
+		c.Model.Path = source
+	}
+	return c, nil
 }
 
 // compare judges and draws both engines. The dataset may be nil.
@@ -191,6 +233,8 @@ func (v *validation) compare(result *validated, dataset *evaluate.Dataset, paths
 		comparer.Add(quantize.Reference, i, reference[i])
 		comparer.Add(quantize.Candidate, i, seen[i])
 	}
+	agreement := comparer.Agreement()
+	result.Agreement = &agreement
 	if !v.gate.off() {
 		gate := quantize.Gate{
 			MatchRate: v.gate.matchRate, MaxLoss: v.gate.maxLoss, Samples: &quantize.Pictures{Files: paths}, Comparer: comparer,
@@ -223,21 +267,23 @@ func (r *validated) refusal() error {
 }
 
 // detect runs one engine over the pictures and keeps every detection from lowestScore on, by picture.
-func (v *validation) detect(ctx context.Context, c config.Config, paths []string) ([][]postprocess.Detection, engine.Model, error) {
+func (v *validation) detect(ctx context.Context, c config.Config, paths []string) (*measured, [][]postprocess.Detection, []string, error) {
 	options, err := modelOptions(&c, 1, lowestScore)
 	if err != nil {
-		return nil, engine.Model{}, err
+		return nil, nil, nil, err
 	}
-	e, err := openEngine(ctx, &c, options, v.logger, v.stderr)
+	opened, err := openEngine(ctx, &c, options, v.logger, v.stderr)
 	if err != nil {
-		return nil, engine.Model{}, err
+		return nil, nil, nil, err
 	}
+	e := &stopwatch{Engine: opened}
 	defer e.Close()
-	detector, err := openDetector(&c, e.Model(), lowestScore)
+	model := e.Model()
+	detector, err := openDetector(&c, model, lowestScore)
 	if err != nil {
-		return nil, engine.Model{}, err
+		return nil, nil, nil, err
 	}
-	bar := report.NewProgress(v.stderr, "pictures on "+e.Model().Backend)
+	bar := report.NewProgress(v.stderr, "pictures on "+model.Backend)
 	defer bar.Close()
 	seen := make([][]postprocess.Detection, 0, len(paths))
 	in := &inference{engine: e, detector: detector, each: func(_ string, number int, _ *capture.Frame, detections []postprocess.Detection) error {
@@ -249,42 +295,73 @@ func (v *validation) detect(ctx context.Context, c config.Config, paths []string
 		return nil
 	}}
 	if err := in.run(ctx, paths); err != nil {
-		return nil, engine.Model{}, err
+		return nil, nil, nil, err
 	}
-	return seen, e.Model(), nil
+	return &measured{
+		Model: model.Path, Backend: model.Backend, BackendVersion: model.BackendVersion, Device: model.Device, Precision: model.Precision,
+		Bytes: len(options.Bytes), Request: milliseconds(median(e.requests)), Inference: milliseconds(median(e.networks)),
+	}, seen, model.Metadata.Labels, nil
 }
 
-func (r *validated) score(dataset *evaluate.Dataset, seen [][]postprocess.Detection, labels []string) {
+// stopwatch is an engine whose requests are timed.
+type stopwatch struct {
+	engine.Engine
+	requests, networks []time.Duration
+}
+
+// Wait implements engine.Engine.
+func (s *stopwatch) Wait(slot int) (*engine.Result, error) {
+	result, err := s.Engine.Wait(slot)
+	if err == nil {
+		s.requests = append(s.requests, time.Duration(result.Timing.Done-result.Timing.Submitted))
+		s.networks = append(s.networks, time.Duration(result.Timing.Inference))
+	}
+	return result, err
+}
+
+// median is 0 of nothing.
+func median(durations []time.Duration) time.Duration {
+	if len(durations) == 0 {
+		return 0
+	}
+	slices.Sort(durations)
+	return durations[len(durations)/2]
+}
+
+// score fills the mean average precisions and gives those of the classes.
+func (m *measured) score(dataset *evaluate.Dataset, seen [][]postprocess.Detection) []evaluate.ClassAccuracy {
 	var accuracy evaluate.Accuracy
 	for i := range dataset.Pictures {
 		accuracy.Add(dataset.Pictures[i].Truths, seen[i])
 	}
 	score := accuracy.Result()
-	r.MAP50, r.MAP = &score.MAP50, &score.MAP
-	for _, class := range score.Classes {
-		r.Classes = append(r.Classes, classResult{report.Label(labels, class.Class), class.Truths, class.AP50, class.AP})
-	}
+	m.MAP50, m.MAP = &score.MAP50, &score.MAP
+	return score.Classes
 }
 
-func above(threshold float32, all []postprocess.Detection) []postprocess.Detection {
-	kept := all[:0:0]
-	for _, d := range all {
-		if d.Score >= threshold {
-			kept = append(kept, d)
-		}
+// String says what ran and how large and fast it is.
+func (m *measured) String() string {
+	text := fmt.Sprintf("%s on %s %s: %d bytes, p50 of a request %.3f ms", m.Model, m.Backend, m.Precision, m.Bytes, m.Request)
+	if m.Inference > 0 {
+		text += fmt.Sprintf(", of the network %.3f ms", m.Inference)
 	}
-	return kept
+	if m.MAP != nil {
+		text += fmt.Sprintf(", mAP50 %.4f, mAP50-95 %.4f", *m.MAP50, *m.MAP)
+	}
+	return text
 }
 
 func (r *validated) print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "model %s on %s %s, %d pictures in %.1f s\n", r.Model, r.Backend, r.Precision, r.Pictures, r.Seconds)
+	fmt.Fprintf(table, "%d pictures in %.1f s\nmodel %s\n", r.Pictures, r.Seconds, r.measured.String())
 	if r.MAP != nil {
 		fmt.Fprintf(table, "class\tobjects\tAP50\tAP50-95\n")
 		for _, class := range r.Classes {
 			fmt.Fprintf(table, "%s\t%d\t%.4f\t%.4f\n", class.Label, class.Count, class.AP50, class.AP)
 		}
-		fmt.Fprintf(table, "all\t\t%.4f\t%.4f\n", *r.MAP50, *r.MAP)
+	}
+	if r.Reference != nil {
+		fmt.Fprintf(table, "reference %s\n", r.Reference)
 	}
 	if a := r.Agreement; a != nil {
 		fmt.Fprintf(table, "against the reference: match rate %.4f, %d matched, %d flipped class, %d missing, %d extra, score drift mean %.4f max %.4f\n",

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
 // A converted model is compared with its original: figures, plot and verdict.
@@ -39,4 +44,45 @@ func TestValidateAgainstAnotherModel(t *testing.T) {
 	output, err := command(t, "validate", "--data", data, "--conf", "0.9999", "--reference", "onnxruntime", "--gate", "0.98").CombinedOutput()
 	require.Error(t, err)
 	assert.Regexp(t, `edge-infer: the gate refused model demo: the reference found \d+ boxes in 6 pictures, fewer than 20 prove nothing`, string(output))
+}
+
+// A plan is compared with the model that it was built from, on an engine that knows nothing of plans or of TensorRT's library.
+func TestValidateAPlan(t *testing.T) {
+	model, library := fakeMachine(t, 100300), os.Getenv(tensorrt.LibraryEnvironment)
+	t.Setenv(tensorrt.LibraryEnvironment, "/none")
+	data, plan := scenes(t, "3", "99"), filepath.Join(t.TempDir(), "belt.plan")
+	require.NoError(t, command(t, "build", model, "--precision", "fp16", "--library", library, "-o", plan).Run())
+	validate := func(extra ...string) (validated, string, error) {
+		c := command(t, append([]string{
+			"validate", "--model", plan, "--engine", "tensorrt", "--library", library, "--data", data, "--reference", "onnxruntime", "--json",
+		}, extra...)...)
+		var stderr bytes.Buffer
+		c.Stderr = &stderr
+		output, err := c.Output()
+		var result validated
+		if len(output) > 0 {
+			assert.Equal(t, 1, bytes.Count(output, []byte("\n")), "one line")
+			require.NoError(t, json.Unmarshal(output, &result), string(output))
+		}
+		return result, stderr.String(), err
+	}
+	result, text, err := validate()
+	require.NoError(t, err, text)
+	assert.Equal(t, engine.FP16, result.Precision)
+	assert.Equal(t, "tensorrt", result.Backend)
+	info, err := os.Stat(plan)
+	require.NoError(t, err)
+	assert.EqualValues(t, info.Size(), result.Bytes)
+	assert.Equal(t, model, result.Reference.Model)
+	assert.Equal(t, engine.FP32, result.Reference.Precision)
+	assert.Greater(t, *result.Reference.MAP, *result.MAP, "the fake sees other boxes in every picture")
+	assert.Positive(t, result.Reference.Request)
+
+	_, text, err = validate("--gate", "0.98")
+	require.Error(t, err)
+	assert.Contains(t, text, "edge-infer: the gate refused model "+plan+": match rate 0.0000 is under 0.9800")
+	require.NoError(t, os.Remove(model))
+	_, text, err = validate()
+	require.Error(t, err)
+	assert.Contains(t, text, fmt.Sprintf("edge-infer: the model %q, from which the plan %s was built, is not here (name it with --reference-model)\n", model, plan))
 }

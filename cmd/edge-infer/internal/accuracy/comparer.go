@@ -78,11 +78,7 @@ func (c *Comparer) samples() (both []int) {
 
 // Compare implements quantize.Comparer.
 func (c *Comparer) Compare() quantize.Comparison {
-	agreement := evaluate.Agreement{Threshold: c.Confidence, Margin: margin}
-	for _, i := range c.samples() {
-		agreement.Add(c.reported(quantize.Reference, i), c.reported(quantize.Candidate, i))
-	}
-	r := agreement.Report()
+	r := c.Agreement()
 	comparison := quantize.Comparison{
 		Pictures: r.Pictures, Reference: r.Reference, Candidate: r.Candidate, Matched: r.Matched, Flipped: r.Flipped, MatchRate: r.MatchRate,
 		MeanDrift: r.MeanDrift, MaxDrift: r.MaxDrift,
@@ -91,6 +87,15 @@ func (c *Comparer) Compare() quantize.Comparison {
 		comparison.ReferenceAccuracy, comparison.CandidateAccuracy = summary(c.Accuracy(quantize.Reference)), summary(c.Accuracy(quantize.Candidate))
 	}
 	return comparison
+}
+
+// Agreement counts how the boxes of both sides fit.
+func (c *Comparer) Agreement() evaluate.AgreementReport {
+	agreement := evaluate.Agreement{Threshold: c.Confidence, Margin: margin}
+	for _, i := range c.samples() {
+		agreement.Add(c.reported(quantize.Reference, i), c.reported(quantize.Candidate, i))
+	}
+	return agreement.Report()
 }
 
 func summary(r evaluate.Result) *quantize.Accuracy {
