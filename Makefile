@@ -18,7 +18,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo check-demo test lint bench clean env ptx ptx-check release release-check package package-check
+.PHONY: help deps build demo check-demo test lint vulncheck bench clean env ptx ptx-check release release-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -56,6 +56,10 @@ lint: ## gofumpt, go vet, staticcheck, clang-format, shellcheck, generated files
 	$(tools)/staticcheck-$(STATICCHECK_VERSION) ./...
 	@$(MAKE) -s ptx-check
 
+vulncheck: ## look up the linked modules' known vulnerabilities; needs the network, so not in CI
+	@$(MAKE) -s $(deps)/lib/libcuda.a $(tools)/govulncheck-$(GOVULNCHECK_VERSION)
+	$(tools)/govulncheck-$(GOVULNCHECK_VERSION) ./...
+
 bench: ## the benchmarks that compare in one run
 	@$(MAKE) -s $(deps)/lib/libcuda.a
 	go test -run '^$$' -bench . -benchmem ./...
@@ -82,6 +86,9 @@ $(tools)/nfpm-%:
 
 $(tools)/staticcheck-%:
 	GOFLAGS= GOBIN=$(tools) go install honnef.co/go/tools/cmd/staticcheck@$* && mv $(tools)/staticcheck $@
+
+$(tools)/govulncheck-%:
+	GOFLAGS= GOBIN=$(tools) go install golang.org/x/vuln/cmd/govulncheck@$* && mv $(tools)/govulncheck $@
 
 $(tools)/gofumpt-%:
 	GOFLAGS= GOBIN=$(tools) go install mvdan.cc/gofumpt@$* && mv $(tools)/gofumpt $@

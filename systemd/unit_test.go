@@ -1,0 +1,50 @@
+package systemd
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// analyze runs the real systemd-analyze on the units, with a program that exists in the place of the installed one.
+func analyze(t *testing.T, arguments ...string) {
+	t.Helper()
+	tool, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed; make deps installs it")
+	}
+	program, err := os.Executable()
+	require.NoError(t, err)
+	for _, name := range []string{"edge-infer.service", "edge-infer@.service"} {
+		unit, err := os.ReadFile(name)
+		require.NoError(t, err)
+		path := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(unit), "/usr/bin/edge-infer", program)), 0o600))
+		output, err := exec.Command(tool, append(arguments, path)...).CombinedOutput()
+		require.NoError(t, err, "%s: %s", name, output)
+		t.Logf("%s: %s", name, output)
+	}
+}
+
+func TestUnitsAreValid(t *testing.T) { analyze(t, "verify", "--man=no") }
+
+// TestUnitsAreConfined holds the exposure to 3.0 of 10, which systemd-analyze counts in tenths.
+func TestUnitsAreConfined(t *testing.T) { analyze(t, "security", "--offline=true", "--threshold=30") }
+
+// TestTheTemplateIsTheUnit: an instance differs in its name, its configuration and its state, and in nothing else.
+func TestTheTemplateIsTheUnit(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		return regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(string(text), "")
+	}
+	template := strings.NewReplacer("/etc/edge-infer/%i.yaml", "/etc/edge-infer/edge-infer.yaml", "sensor %i", "sensor",
+		"StateDirectory=edge-infer/%i", "StateDirectory=edge-infer").Replace(read("edge-infer@.service"))
+	require.Equal(t, read("edge-infer.service"), template)
+	require.NotContains(t, template, "%i")
+}
