@@ -8,8 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
@@ -48,13 +51,17 @@ type daemon struct {
 	snapshots *snapshots
 	web       *web.Server
 	monitor   telemetry.Monitor
-	thermal   telemetry.Policy
-	factor    int      // that thermal asks for; watch goroutine only
-	sensors   []string // that Home Assistant knows; watch goroutine only
+	limits    atomic.Pointer[config.Thermal] // that thermal works by
+	thermal   telemetry.Policy               // watch goroutine only
+	factor    int                            // that thermal asks for; watch goroutine only
+	sensors   []string                       // that Home Assistant knows; watch goroutine only
 	service   systemd.Service
 	progress  progress
 	cancel    context.CancelCauseFunc // ends the run
 	reload    chan struct{}           // holds a token when the configuration shall be read again
+	read      version                 // of the configuration file that config was read from
+	changing  sync.Mutex              // held while cameras, decoder or engine change: one change at a time
+	level     *slog.LevelVar          // of logger
 }
 
 // run works until ctx ends, every camera has ended, or something fails that no waiting mends.
@@ -62,11 +69,14 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	d.device, d.started = d.config.Device, time.Now()
 	d.monitor.Reader = &telemetry.Reader{}
 	d.factor, d.progress = 1, progress{}
-	d.thermal = telemetry.Policy{Margin: d.config.Thermal.Margin, Hysteresis: d.config.Thermal.Hysteresis}
+	d.limits.Store(&d.config.Thermal)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	d.cancel, d.reload = cancel, make(chan struct{}, 1)
-	defer func() { err = errors.Join(err, d.close()) }()
+	hangup := make(chan os.Signal, 1) // from now on it ends the program no more
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	defer func() { err = errors.Join(err, d.close(errors.Is(err, errRestart))) }()
 	if err := d.open(ctx); err != nil {
 		return err
 	}
@@ -93,7 +103,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	if d.config.Engine.Backend == autoEngine && d.engine.Model().Backend != tensorrt.Name && lacksPlan(d.options, d.logger) {
 		rest.Go(func() { d.upgrade(ctx) })
 	}
-	rest.Go(func() { d.reloads(ctx) })
+	rest.Go(func() { d.reloads(ctx, hangup) })
 	err = d.pipeline.Run(ctx, d.fleet.ended)
 	if err == nil && errors.Is(context.Cause(ctx), errRestart) {
 		err = errRestart
@@ -131,9 +141,11 @@ func (d *daemon) open(ctx context.Context) error {
 	notify := make(chan struct{}, 1)
 	d.pipeline = &pipeline.Pipeline{
 		Engine: d.engine, Decoder: d.detector, Labels: d.engine.Model().Metadata.Labels, Notify: notify, Logger: d.logger,
-		Confidence: float32(d.config.Detect.Confidence), LowestScore: float32(d.lowestScore()),
+		Confidence: float32(d.config.Detect.Confidence), LowestScore: float32(decodedScore(d.config)),
 	}
-	d.fleet.make = func(c config.Camera) (*member, error) { return d.newMember(c, notify) }
+	d.fleet.make = func(c config.Camera, running *capture.Camera) (*member, error) {
+		return d.newMember(c, running, notify)
+	}
 	if err := d.fleet.Open(d.config.Cameras); err != nil {
 		return err
 	}
@@ -178,7 +190,7 @@ func (d *daemon) open(ctx context.Context) error {
 }
 
 func (d *daemon) openEngine(ctx context.Context) error {
-	lowest := d.lowestScore()
+	lowest := decodedScore(d.config)
 	var err error
 	if d.options, err = modelOptions(d.config, len(d.config.Cameras), lowest); err != nil {
 		return err
@@ -191,12 +203,12 @@ func (d *daemon) openEngine(ctx context.Context) error {
 	return err
 }
 
-// lowestScore is what the decoder lets through: less than what is reported when objects are tracked.
-func (d *daemon) lowestScore() float64 {
-	if d.config.Detect.Track {
-		return pipeline.LowestScore(d.config.Detect.Confidence)
+// decodedScore is what the decoder lets through: less than what is reported when objects are tracked.
+func decodedScore(c *config.Config) float64 {
+	if c.Detect.Track {
+		return pipeline.LowestScore(c.Detect.Confidence)
 	}
-	return d.config.Detect.Confidence
+	return c.Detect.Confidence
 }
 
 func (d *daemon) openMQTT() error {
@@ -243,19 +255,22 @@ func newClient(c *config.Config, brokers []string) *mqtt.Client {
 	}
 }
 
-// newMember makes the camera that c describes. A file or directory gives every frame and waits for the network, unless it is to loop: then it
-// stands for a live camera.
-func (d *daemon) newMember(c config.Camera, notify chan<- struct{}) (*member, error) {
+// newMember makes the camera that c describes, around a capture side that runs already where there is one. A file or directory gives every frame
+// and waits for the network, unless it is to loop: then it stands for a live camera.
+func (d *daemon) newMember(c config.Camera, running *capture.Camera, notify chan<- struct{}) (*member, error) {
 	uri, err := capture.ParseURI(c.URI)
 	if err != nil {
 		return nil, err
 	}
-	camera := &capture.Camera{
-		Name: c.Name, URI: c.URI, Alloc: d.memory.Alloc, StallTimeout: c.Stall, Notify: notify, Logger: d.logger,
-		Lossless: uri.Kind == capture.File && !d.flags.loop && !uri.Loop,
-	}
-	if d.flags.loop {
-		camera.AtEnd = capture.Loop
+	camera := running
+	if camera == nil {
+		camera = &capture.Camera{
+			Name: c.Name, URI: c.URI, Alloc: d.memory.Alloc, StallTimeout: c.Stall, Notify: notify, Logger: d.logger,
+			Lossless: uri.Kind == capture.File && !d.flags.loop && !uri.Loop,
+		}
+		if d.flags.loop {
+			camera.AtEnd = capture.Loop
+		}
 	}
 	follower, err := d.newFollower(c, uri)
 	if err != nil {
@@ -346,9 +361,14 @@ func (d *daemon) greet() {
 	}
 }
 
-// close takes down what open made. It works on a half-open daemon.
-func (d *daemon) close() error {
-	_ = d.service.Stopping()
+// close takes down what open made. It works on a half-open daemon. To the service manager a restart in place is a long reload: it gives one that
+// stops only a little time.
+func (d *daemon) close(restart bool) error {
+	if restart {
+		_ = d.service.Reloading(capture.Monotonic())
+	} else {
+		_ = d.service.Stopping()
+	}
 	var errs []error
 	if d.terminal != nil {
 		errs = append(errs, d.terminal.Close())

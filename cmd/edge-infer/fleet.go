@@ -22,8 +22,8 @@ type member struct {
 
 // fleet is the cameras of a run. New ones may come and old ones go while it runs.
 type fleet struct {
-	// make builds a member from its configuration.
-	make func(config.Camera) (*member, error)
+	// make builds a member from its configuration, around the capture side of an earlier one where that is not nil.
+	make func(config.Camera, *capture.Camera) (*member, error)
 
 	mu       sync.Mutex
 	members  []*member
@@ -31,14 +31,14 @@ type fleet struct {
 	running  int
 	keep     bool          // a change is under way: the fleet has not ended although nobody runs
 	ended    chan struct{} // closed when every camera has ended
-	failures []error
+	failures map[*capture.Camera]error
 }
 
 // Open makes the first cameras.
 func (f *fleet) Open(cameras []config.Camera) error {
-	f.ended = make(chan struct{})
+	f.ended, f.failures = make(chan struct{}), map[*capture.Camera]error{}
 	for _, c := range cameras {
-		m, err := f.make(c)
+		m, err := f.make(c, nil)
 		if err != nil {
 			return fmt.Errorf("camera %s: %w", c.Name, err)
 		}
@@ -65,7 +65,7 @@ func (f *fleet) start(m *member) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if err != nil {
-			f.failures = append(f.failures, fmt.Errorf("camera %s: %w", m.config.Name, err))
+			f.failures[m.capture] = fmt.Errorf("camera %s: %w", m.config.Name, err)
 		}
 		f.running--
 		f.checkEnd()
@@ -99,16 +99,21 @@ func (f *fleet) Places() []pipeline.Camera {
 	return places
 }
 
-// Failures are the errors that cameras have ended with.
+// Failures are the errors that cameras of the fleet have ended with.
 func (f *fleet) Failures() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return errors.Join(f.failures...)
+	var errs []error
+	for _, m := range f.members {
+		errs = append(errs, f.failures[m.capture])
+	}
+	return errors.Join(errs...)
 }
 
-// Change makes the fleet what cameras say: members whose configuration is the same go on undisturbed, new ones are started, and the others are
-// closed once arrange has taken them out of the frame loop. When a member cannot be made, nothing changes.
-func (f *fleet) Change(cameras []config.Camera, arrange func([]pipeline.Camera) error) (kept int, err error) {
+// Change makes the fleet what cameras say. Members whose configuration is the same go on undisturbed, unless every one is to be made anew; where
+// only the use of the pictures changes, the capture side goes on. New cameras are started, and the others are closed once arrange has taken them
+// out of the frame loop. When a member cannot be made, nothing changes. kept is how many capture sides went on.
+func (f *fleet) Change(cameras []config.Camera, anew bool, arrange func([]pipeline.Camera) error) (kept int, err error) {
 	f.mu.Lock()
 	old := slices.Clone(f.members)
 	f.keep = true
@@ -122,48 +127,61 @@ func (f *fleet) Change(cameras []config.Camera, arrange func([]pipeline.Camera) 
 	var next, fresh []*member
 	for _, c := range cameras {
 		same := slices.IndexFunc(old, func(m *member) bool { return reflect.DeepEqual(m.config, c) })
-		if same >= 0 {
+		if same >= 0 && !anew {
 			next = append(next, old[same])
 			continue
 		}
-		m, err := f.make(c)
-		if err != nil {
-			for _, m := range fresh {
-				_ = m.capture.Close()
-			}
-			return 0, fmt.Errorf("camera %s: %w", c.Name, err)
+		var running *capture.Camera
+		if alike := slices.IndexFunc(old, func(m *member) bool { return m.captures(c) }); alike >= 0 {
+			running = old[alike].capture
 		}
-		next, fresh = append(next, m), append(fresh, m)
+		m, err := f.make(c, running)
+		if err != nil {
+			return 0, errors.Join(fmt.Errorf("camera %s: %w", c.Name, err), closeAll(fresh))
+		}
+		next = append(next, m)
+		if running == nil {
+			fresh = append(fresh, m)
+		}
 	}
-	f.mu.Lock()
-	f.members = next
 	places := make([]pipeline.Camera, len(next))
 	for i, m := range next {
 		places[i] = m.place
 	}
-	f.mu.Unlock()
 	if err := arrange(places); err != nil {
-		return 0, err
+		return 0, errors.Join(err, closeAll(fresh))
 	}
-	var errs []error
+	var gone []*member
 	for _, m := range old {
-		if !slices.Contains(next, m) {
-			errs = append(errs, m.capture.Close())
+		if !slices.ContainsFunc(next, func(other *member) bool { return other.capture == m.capture }) {
+			gone = append(gone, m)
 		}
 	}
+	err = closeAll(gone) // before the new ones start: one device may be in both
 	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range gone {
+		delete(f.failures, m.capture)
+	}
+	f.members = next
 	for _, m := range fresh {
 		f.start(m)
 	}
-	f.mu.Unlock()
-	return len(next) - len(fresh), errors.Join(errs...)
+	return len(next) - len(fresh), err
 }
 
-// Close ends all cameras.
-func (f *fleet) Close() error {
+// captures reports whether the member's capture side does what c asks of one.
+func (m *member) captures(c config.Camera) bool {
+	return m.config.Name == c.Name && m.config.URI == c.URI && m.config.Stall == c.Stall
+}
+
+func closeAll(members []*member) error {
 	var errs []error
-	for _, m := range f.Members() {
+	for _, m := range members {
 		errs = append(errs, m.capture.Close())
 	}
 	return errors.Join(errs...)
 }
+
+// Close ends all cameras.
+func (f *fleet) Close() error { return closeAll(f.Members()) }

@@ -27,13 +27,11 @@ func (p *program) printedAfter(text string) string {
 	}
 }
 
-// visitor is a browser without a screen.
+// visitor is a browser without a screen, which keeps no connection.
 func visitor(t *testing.T) *http.Client {
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Jar: jar, Timeout: patience, Transport: transport}
+	return &http.Client{Jar: jar, Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 }
 
 // get is the answer to a request of the page.
@@ -67,7 +65,9 @@ func TestThePageAsksForUserAndPassword(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 	code, text := get(t, browser, page+"api/status")
 	require.Equal(t, http.StatusOK, code)
-	var status struct{ Engine struct{ Backend, Device, Reason string } }
+	var status struct {
+		Engine struct{ Backend, Device, Reason string }
+	}
 	require.NoError(t, json.Unmarshal(text, &status))
 	require.Equal(t, "onnxruntime", status.Engine.Backend)
 	require.NotEmpty(t, status.Engine.Reason)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"syscall"
 	"time"
@@ -38,6 +39,7 @@ demo; name one with NAME=URI. A file is read to its end, --loop starts it again.
 flags, the later one wins; edge-infer config defaults prints all of them.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			f.given = command.Flags()
+			read := stamp(f.file)
 			c, err := f.configuration(f.given)
 			if err != nil {
 				return err
@@ -48,7 +50,9 @@ flags, the later one wins; edge-infer config defaults prints all of them.`,
 				ctx, cancel = context.WithTimeout(ctx, f.duration)
 				defer cancel()
 			}
-			d := &daemon{config: c, flags: f, stdout: stdout, stderr: stderr, logger: newLogger(stderr, c.Log)}
+			d := &daemon{config: c, flags: f, stdout: stdout, stderr: stderr, level: new(slog.LevelVar), read: read}
+			setLevel(d.level, c.Log)
+			d.logger = changingLogger(stderr, d.level)
 			err = d.run(ctx)
 			if errors.Is(err, errRestart) {
 				return again()

@@ -100,7 +100,9 @@ func (d *daemon) upgrade(ctx context.Context) {
 		d.logger.Error("built engine plan not usable, going on with "+d.pipeline.Model().Backend, "error", err)
 		return
 	}
-	detector, err := openDetector(d.config, next.Model(), d.lowestScore())
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	detector, err := openDetector(d.config, next.Model(), decodedScore(d.config))
 	if err == nil {
 		err = d.pipeline.Replace(ctx, next, detector)
 	}

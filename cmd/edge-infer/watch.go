@@ -9,6 +9,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/mqtt"
 )
 
@@ -100,10 +101,14 @@ func (d *daemon) announceSensors() {
 
 // cool slows the cameras down while the machine is about to throttle, where that is asked for.
 func (d *daemon) cool() {
-	if d.thermal.Margin == 0 {
-		return
+	limits := d.limits.Load()
+	factor := 1
+	if limits.Margin > 0 {
+		d.thermal.Margin, d.thermal.Hysteresis = limits.Margin, limits.Hysteresis
+		factor = d.thermal.Step(d.monitor.Latest())
+	} else {
+		d.thermal = telemetry.Policy{}
 	}
-	factor := d.thermal.Step(d.monitor.Latest())
 	if factor != d.factor {
 		d.logger.Warn("rate changed for the machine's temperature", "interval_factor", factor)
 		d.factor = factor
@@ -114,17 +119,22 @@ func (d *daemon) cool() {
 // alive says whether the watchdog may be fed: frames of every camera come through, except of those that are known to be away or to have ended.
 func (d *daemon) alive() bool {
 	now := capture.Monotonic()
-	alive := true
+	alive, next := true, progress{}
 	for _, totals := range d.pipeline.Totals() {
 		camera := d.progress[totals.Camera]
 		if frames := totals.Inferred + totals.Skipped; frames != camera.frames || camera.advanced == 0 {
 			camera.frames, camera.advanced = frames, now
 		}
-		d.progress[totals.Camera] = camera
-		if now-camera.advanced >= int64(stillWindow) && d.captured(totals.Camera).State == capture.Running {
+		next[totals.Camera] = camera
+		if now-camera.advanced < int64(stillWindow) {
+			continue
+		}
+		switch d.captured(totals.Camera).State {
+		case capture.Running, capture.Stalled: // a stalled one is not tried again: too many captures hang already
 			alive = false
 		}
 	}
+	d.progress = next
 	return alive
 }
 

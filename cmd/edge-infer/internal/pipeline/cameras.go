@@ -3,20 +3,30 @@ package pipeline
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 )
 
-// cameraChange is a list of cameras that waits to be taken over.
-type cameraChange struct {
-	cameras []Camera
-	done    chan<- struct{}
+// Arrangement is what the frame loop can be told anew while it runs.
+type Arrangement struct {
+	Cameras []Camera
+	// Confidence is the lowest score reported, as in Pipeline.
+	Confidence float32
+	// Decoder reads the same engine's output from now on; nil keeps the one there is.
+	Decoder Decoder
 }
 
-// SetCameras has the frame loop go on with these cameras as soon as what is in flight is through. A camera that was there before, with the same
-// name, source and follower, keeps its counters and settings; tracks of one that is gone are ended. It returns when the cameras that are gone
-// are not used any more, or when ctx ends.
-func (p *Pipeline) SetCameras(ctx context.Context, cameras []Camera) error {
+// cameraChange is an arrangement that waits to be taken over.
+type cameraChange struct {
+	Arrangement
+	done chan<- struct{}
+}
+
+// Arrange has the frame loop go on with another arrangement as soon as what is in flight is through. A camera that was there before, with the
+// same name and source, keeps its counters, and its settings but for those that the arrangement changes; tracks of a follower that is gone are
+// ended. It returns when the cameras that are gone are not used any more, or when ctx ends.
+func (p *Pipeline) Arrange(ctx context.Context, a Arrangement) error {
 	done := make(chan struct{})
-	p.cameras.Store(&cameraChange{cameras, done})
+	p.cameras.Store(&cameraChange{a, done})
 	p.awaken()
 	select {
 	case <-done:
@@ -29,9 +39,13 @@ func (p *Pipeline) SetCameras(ctx context.Context, cameras []Camera) error {
 // rearrange puts a change in place. Nothing is in flight.
 func (p *Pipeline) rearrange(change *cameraChange) {
 	old := *p.lanes.Load()
-	lanes := p.arrange(old, change.cameras)
+	if change.Decoder != nil {
+		p.Decoder = change.Decoder
+	}
+	lanes := p.arrange(old, change.Cameras, change.Confidence)
+	p.Confidence = change.Confidence
 	for _, camera := range old {
-		if !slices.Contains(lanes, camera) {
+		if !slices.ContainsFunc(lanes, func(l *lane) bool { return l.Name == camera.Name && l.Follower == camera.Follower }) {
 			p.end(camera)
 		}
 	}
@@ -41,18 +55,29 @@ func (p *Pipeline) rearrange(change *cameraChange) {
 }
 
 // arrange makes the lanes of cameras, out of the old ones where a camera has stayed.
-func (p *Pipeline) arrange(old []*lane, cameras []Camera) []*lane {
+func (p *Pipeline) arrange(old []*lane, cameras []Camera, confidence float32) []*lane {
 	lanes := make([]*lane, len(cameras))
-	for i := range cameras {
-		same := slices.IndexFunc(old, func(l *lane) bool {
-			return l.Name == cameras[i].Name && l.Source == cameras[i].Source && l.Follower == cameras[i].Follower
-		})
-		if same >= 0 {
-			lanes[i] = old[same]
+	for i, camera := range cameras {
+		same := slices.IndexFunc(old, func(l *lane) bool { return l.Name == camera.Name && l.Source == camera.Source })
+		if same < 0 {
+			lanes[i] = &lane{Camera: camera, meter: newMeter(), settings: new(atomic.Pointer[Settings])}
+			lanes[i].settings.Store(&Settings{Detect: true, Threshold: confidence, Interval: max(camera.Interval, 1)})
 			continue
 		}
-		lanes[i] = &lane{Camera: cameras[i], meter: newMeter()}
-		lanes[i].settings.Store(&Settings{Detect: true, Threshold: p.Confidence, Interval: max(cameras[i].Interval, 1)})
+		before := old[same]
+		lanes[i] = before
+		if camera == before.Camera && confidence == p.Confidence {
+			continue
+		}
+		lanes[i] = &lane{Camera: camera, meter: before.meter, settings: before.settings}
+		lanes[i].adjust(func(s *Settings) {
+			if confidence != p.Confidence {
+				s.Threshold = confidence
+			}
+			if camera.Interval != before.Interval {
+				s.Interval = max(camera.Interval, 1)
+			}
+		})
 	}
 	return lanes
 }

@@ -42,14 +42,14 @@ type Camera struct {
 type lane struct {
 	Camera
 	meter    *meter
-	settings atomic.Pointer[Settings]
+	settings *atomic.Pointer[Settings] // shared with the lane that this one replaces
 }
 
-// Pipeline is the frame loop of one engine. The exported fields are set before Open and not changed after.
+// Pipeline is the frame loop of one engine. The exported fields are set before Open and not changed by others after.
 type Pipeline struct {
 	Engine  engine.Engine
 	Decoder Decoder
-	// Cameras are those of the beginning; SetCameras changes them later.
+	// Cameras are those of the beginning; Arrange changes them later.
 	Cameras []Camera
 	Sinks   []Sink
 	Labels  []string
@@ -145,7 +145,7 @@ func (p *Pipeline) Open() error {
 	}
 	p.started = time.Now()
 	p.wake = make(chan struct{}, 1)
-	lanes := p.arrange(nil, p.Cameras)
+	lanes := p.arrange(nil, p.Cameras, p.Confidence)
 	p.lanes.Store(&lanes)
 	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
 	p.inferred.Labels = p.Labels

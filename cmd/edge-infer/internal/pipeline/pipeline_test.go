@@ -386,7 +386,7 @@ func TestCamerasComeAndGo(t *testing.T) {
 	}
 	frames("a", "b")
 	require.NoError(t, p.Change("b", func(s *Settings) { s.Threshold = 0.5 }))
-	require.NoError(t, p.SetCameras(ctx, []Camera{camera("b"), camera("c")}))
+	require.NoError(t, p.Arrange(ctx, Arrangement{Cameras: []Camera{camera("b"), camera("c")}, Confidence: p.Confidence}))
 	before := p.Totals()[0].Inferred
 	require.Positive(t, before, "a camera that stays keeps its counters")
 	frames("b", "c")
@@ -394,6 +394,24 @@ func TestCamerasComeAndGo(t *testing.T) {
 	require.True(t, ok)
 	require.EqualValues(t, 0.5, settings.Threshold)
 	require.EqualError(t, p.Change("a", func(*Settings) {}), `no camera "a"`)
+
+	// Another follower, interval and confidence: the counters go on, and so do settings that the arrangement says nothing new of.
+	require.NoError(t, p.Change("b", func(s *Settings) { s.Interval = 2 }))
+	follower := &Follower{Labels: []string{"a"}, Confidence: 0.4}
+	require.NoError(t, follower.Open())
+	followed := camera("b")
+	followed.Follower = follower
+	before = p.Totals()[0].Inferred
+	require.NoError(t, p.Arrange(ctx, Arrangement{Cameras: []Camera{followed}, Confidence: 0.4}))
+	require.GreaterOrEqual(t, p.Totals()[0].Inferred, before)
+	settings, _ = p.Settings("b")
+	require.EqualValues(t, float32(0.4), settings.Threshold)
+	require.Equal(t, 2, settings.Interval)
+	followed.Interval = 1
+	require.NoError(t, p.Arrange(ctx, Arrangement{Cameras: []Camera{followed}, Confidence: 0.4}))
+	settings, _ = p.Settings("b")
+	require.Equal(t, 1, settings.Interval)
+	frames("b")
 	cancel()
 	require.NoError(t, <-done)
 }

@@ -45,15 +45,25 @@ func (p *Pipeline) Change(camera string, change func(*Settings)) error {
 	if found == nil {
 		return fmt.Errorf("no camera %q", camera)
 	}
+	var err error
+	found.adjust(func(s *Settings) {
+		next := *s
+		change(&next)
+		if err = p.complete(&next); err == nil {
+			*s = next
+		}
+	})
+	return err
+}
+
+// adjust changes the lane's settings, of which frames under way may still use the old ones.
+func (l *lane) adjust(change func(*Settings)) {
 	for {
-		old := found.settings.Load()
+		old := l.settings.Load()
 		next := *old
 		change(&next)
-		if err := p.complete(&next); err != nil {
-			return err
-		}
-		if found.settings.CompareAndSwap(old, &next) {
-			return nil
+		if l.settings.CompareAndSwap(old, &next) {
+			return
 		}
 	}
 }
