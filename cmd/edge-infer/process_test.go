@@ -64,8 +64,12 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 }
 
 // start runs edge-infer in the background; the test's end kills it.
-func start(t *testing.T, args ...string) *program {
+func start(t *testing.T, args ...string) *program { return startWith(t, nil, args...) }
+
+// startWith is start with more environment variables.
+func startWith(t *testing.T, environment []string, args ...string) *program {
 	p := &program{t: t, command: command(t, args...), lines: make(chan string, 10000), stderr: &lockedBuffer{}, done: make(chan error, 1)}
+	p.command.Env = append(p.command.Env, environment...)
 	stdout, err := p.command.StdoutPipe()
 	require.NoError(t, err)
 	p.command.Stderr = p.stderr
