@@ -37,7 +37,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newBench(stdout, stderr), newDataset(stdout, stderr), newDevices(stdout),
 		newBuild(stdout, stderr), newQuantize(stdout, stderr),
-		newDoctor(stdout), newExamine(),
+		newDoctor(stdout), newExamine(), newSurvey(),
 		newConfig(stdout), newVersion(stdout), newBuildPlan(stdout))
 	return root
 }

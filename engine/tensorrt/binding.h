@@ -150,7 +150,6 @@ class Binding final : public Family {
     }
     bool stronglyTypedOnly() const override { return Abi::kStronglyTypedOnly; }
     bool canBeStronglyTyped(int version) const override { return version >= Abi::kStronglyTypedSince; }
-    bool hasMonitor(int version) const override { return Config::setProgressMonitor.in(version); }
     bool enableFp16(void* config) const override {
         if constexpr (Abi::kFp16 >= 0) setFlag(config, Abi::kFp16);
         return Abi::kFp16 >= 0;

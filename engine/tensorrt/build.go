@@ -175,11 +175,10 @@ func (o *BuildOptions) resolve(version Version, facts cuda.Facts) engine.Precisi
 	if o.Precision != engine.Auto && o.Precision != "" {
 		return o.Precision
 	}
-	capability := 10*facts.Major + facts.Minor
 	switch {
 	case o.StronglyTyped || version.Major >= 11:
 		return engine.Auto
-	case capability >= 53 && capability != 61:
+	case fastHalf(capability(facts)):
 		return engine.FP16
 	}
 	return engine.FP32

@@ -524,22 +524,22 @@ size_t ei_progress_read(const ei_progress* progress, char* phase, size_t size) {
     return __atomic_load_n(&progress->version, __ATOMIC_SEQ_CST) == before ? length : 0;
 }
 
-int ei_builder_describe(ei_library* library, ei_cuda_context context, ei_builder_facts* facts, ei_error* error) {
-    *facts = {};
+int ei_library_describe(ei_library* library, ei_cuda_context context, int ask_builder, ei_offer* offer, ei_error* error) {
+    *offer = {};
     return ei::guarded(error, [&]() -> int {
         if (const int code = ei_cuda_use(context)) return ei::driver(error, code, "use the context");
         const ei::Family& family = *library->family;
-        if (library->createBuilder == nullptr) return ei::fail(error, EI_UNSUPPORTED, "%s cannot build", library->facts.path);
         library->log.mark();
+        void* runtime = library->createRuntime(library->logger.object, library->version);
+        if (runtime == nullptr) return ei::refused(library, error, EI_TENSORRT, "no TensorRT runtime");
+        offer->dla_cores = family.runtimeDLACores(runtime);
+        ei::destroy(runtime);
+        if (!ask_builder || library->createBuilder == nullptr) return EI_OK;
         void* builder = library->createBuilder(library->logger.object, library->version);
         if (builder == nullptr) return ei::refused(library, error, EI_TENSORRT, "no TensorRT builder");
-        facts->fast_fp16 = family.fastFp16(builder);
-        facts->fast_int8 = family.fastInt8(builder);
-        facts->dla_cores = family.builderDLACores(builder);
-        facts->calibrators = !family.stronglyTypedOnly();
-        facts->strongly_typed = family.canBeStronglyTyped(library->version);
-        facts->strongly_typed_only = family.stronglyTypedOnly();
-        facts->progress = family.hasMonitor(library->version);
+        offer->asked_builder = 1;
+        offer->fast_fp16 = family.fastFp16(builder);
+        offer->fast_int8 = family.fastInt8(builder);
         ei::destroy(builder);
         return EI_OK;
     });

@@ -108,7 +108,8 @@ func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale fun
 			Hint:    "run edge-infer build, or let the daemon build it",
 		}
 	}
-	return file, func() error { return o.Cache.Remove(key) }, nil
+	e.model.Plan, err = o.Cache.file(key)
+	return file, func() error { return o.Cache.Remove(key) }, err
 }
 
 func (e *Engine) deserialize(o *Options, build *BuildOptions, facts PlanFacts, plan []byte) error {
@@ -162,7 +163,7 @@ var types = map[C.int]engine.DataType{
 func (e *Engine) describe(o *Options, facts PlanFacts) error {
 	device := e.device.Facts()
 	m := engine.Model{
-		Path: o.Path, Metadata: facts.Metadata.Override(o.Metadata), Backend: Name, BackendVersion: e.library.Version.String(),
+		Path: o.Path, Plan: e.model.Plan, Metadata: facts.Metadata.Override(o.Metadata), Backend: Name, BackendVersion: e.library.Version.String(),
 		Device: fmt.Sprintf("%s (%s)", device.Name, device.ComputeCapability()), Precision: facts.Precision, MaxBatch: 1,
 	}
 	if m.Precision == "" && o.Precision != engine.Auto {
@@ -197,7 +198,7 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 		m.MaxBatch = min(m.MaxBatch, o.MaxBatch)
 	}
 	why := ""
-	e.mapped, why = chooseMemory(o.Memory, device)
+	e.mapped, why = ChooseMemory(o.Memory, device)
 	e.shared = e.mapped && device.Integrated
 	m.Reason = fmt.Sprintf("TensorRT %s on %s, %s", m.BackendVersion, m.Device, why)
 	e.log.Info("engine memory", "pictures_in_place", e.mapped, "tensors_in_place", e.shared, "reason", why)
@@ -205,8 +206,8 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 	return nil
 }
 
-// chooseMemory decides once how pictures and tensors travel, and says why.
-func chooseMemory(wanted MemoryMode, device cuda.Facts) (mapped bool, why string) {
+// ChooseMemory decides how pictures and tensors travel on a device, and says why. mapped means that the letterbox reads pictures in place.
+func ChooseMemory(wanted MemoryMode, device cuda.Facts) (mapped bool, why string) {
 	switch {
 	case wanted == MemoryCopy:
 		return false, "copies as asked for"

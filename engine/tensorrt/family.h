@@ -99,7 +99,6 @@ class Family {
     virtual bool fastInt8(void* builder) const = 0;
     virtual bool stronglyTypedOnly() const = 0;
     virtual bool canBeStronglyTyped(int version) const = 0;
-    virtual bool hasMonitor(int version) const = 0;
     virtual bool enableFp16(void* config) const = 0;  // false where the release has no precision flags
     virtual bool enableInt8(void* config) const = 0;
     virtual void preferPrecisions(void* config) const = 0;  // those of setLayerType; the release has calibrators

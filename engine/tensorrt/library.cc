@@ -128,7 +128,10 @@ static int describe(void* handle, const char* path, const char* parser, const ch
 
     if (void* plugins = openCompanion(facts->path, plugin, "libnvinfer_plugin", library->why, sizeof(library->why))) {
         bool (*init)(void*, const char*) = nullptr;
-        if (find(plugins, "initLibNvInferPlugins", &init)) init(library->logger.object, "");
+        if (find(plugins, "initLibNvInferPlugins", &init)) {
+            facts->plugin = init(library->logger.object, "");
+            pathOf(reinterpret_cast<void*>(init), plugin, facts->plugin_path, sizeof(facts->plugin_path));
+        }
     }
     if (void* onnx = openCompanion(facts->path, parser, "libnvonnxparser", library->why, sizeof(library->why))) {
         int (*getParserVersion)() = nullptr;

@@ -48,11 +48,11 @@ func (v Version) String() string {
 type Library struct {
 	Version Version
 	Path    string
-	// Builder is false for the lean and dispatch runtimes, which only run plans. Parser is false when the ONNX parser is missing; Missing then
-	// says why, in the loader's words.
-	Builder, Parser bool
-	ParserPath      string
-	Missing         string
+	// Builder is false for the lean and dispatch runtimes, which only run plans. Parser is false when the ONNX parser is missing, Plugin when the
+	// plugins are; Missing then says why, in the loader's words.
+	Builder, Parser, Plugin bool
+	ParserPath, PluginPath  string
+	Missing                 string
 
 	handle *C.ei_library
 }
@@ -93,13 +93,28 @@ func search(options LibraryOptions, paths []string) (*Library, []Attempt) {
 		if err == nil {
 			return library, attempts
 		}
-		reason := err.Error()
-		if e, ok := err.(*engine.Error); ok {
-			reason = e.Message
-		}
-		attempts = append(attempts, Attempt{Path: path, Reason: reason})
+		attempts = append(attempts, Attempt{Path: path, Reason: reason(err)})
 	}
 	return nil, attempts
+}
+
+func reason(err error) string {
+	if e, ok := err.(*engine.Error); ok {
+		return e.Message
+	}
+	return err.Error()
+}
+
+// SearchPaths lists what Search tries, in its order: file names for the loader's own search, and paths.
+func SearchPaths(options LibraryOptions) []string { return searchPaths(options.Path, os.Getenv) }
+
+// Load loads the library of one path of SearchPaths. attempt holds the reason when it cannot be taken.
+func Load(path string, options LibraryOptions) (library *Library, attempt Attempt) {
+	library, err := load(path, options)
+	if err != nil {
+		return nil, Attempt{Path: path, Reason: reason(err)}
+	}
+	return library, Attempt{}
 }
 
 // names are tried newest first; the unversioned one exists where the development package is installed.
@@ -201,8 +216,8 @@ func load(path string, options LibraryOptions) (*Library, error) {
 	l.Version = Version{
 		Number: int(version.number), Major: int(version.major), Minor: int(version.minor), Patch: int(version.patch), Build: int(version.build),
 	}
-	l.Path, l.ParserPath = C.GoString(&version.path[0]), C.GoString(&version.parser_path[0])
-	l.Builder, l.Parser = version.builder != 0, version.parser != 0
+	l.Path, l.ParserPath, l.PluginPath = C.GoString(&version.path[0]), C.GoString(&version.parser_path[0]), C.GoString(&version.plugin_path[0])
+	l.Builder, l.Parser, l.Plugin = version.builder != 0, version.parser != 0, version.plugin != 0
 	l.Missing = C.GoString(why)
 	return l, nil
 }

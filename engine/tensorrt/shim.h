@@ -47,7 +47,8 @@ typedef struct ei_version {
     int major, minor, patch, build;
     int builder;  // 1 when the library can build, 0 for the lean and dispatch runtimes
     int parser;   // 1 when an ONNX parser was loaded
-    char path[512], parser_path[512];
+    int plugin;   // 1 when the plugins were loaded
+    char path[512], parser_path[512], plugin_path[512];
 } ei_version;
 
 // ei_library_open loads TensorRT from a file name or path; parser and plugin may be NULL or empty for the ones beside it. A missing parser
@@ -217,12 +218,13 @@ void ei_plan_free(ei_plan *plan);
 // ei_progress_read copies the name of the phase and returns its length; 0 while the builder changes it.
 size_t ei_progress_read(const ei_progress *progress, char *phase, size_t size);
 
-// ei_builder_facts says what the builder offers on the current device.
-typedef struct ei_builder_facts {
-    int fast_fp16, fast_int8, dla_cores;
-    int calibrators, strongly_typed, strongly_typed_only, progress;
-} ei_builder_facts;
-int ei_builder_describe(ei_library *library, ei_cuda_context context, ei_builder_facts *facts, ei_error *error);
+// ei_offer is what the library offers on a device. asked_builder says whether the builder was asked, which takes seconds and much memory;
+// without it fast_fp16 and fast_int8 are 0.
+typedef struct ei_offer {
+    int dla_cores;
+    int asked_builder, fast_fp16, fast_int8;
+} ei_offer;
+int ei_library_describe(ei_library *library, ei_cuda_context context, int ask_builder, ei_offer *offer, ei_error *error);
 
 #ifdef __cplusplus
 }

@@ -115,14 +115,14 @@ int main(int argc, char** argv) {
         require(ei_library_open(argv[2], "", "", 3, &s.library, &version, why, sizeof(why), &error) == EI_OK, "library", error);
         require(i == 0 || before == s.library, "the same handle", error);
     }
-    ei_builder_facts facts;
-    require(ei_builder_describe(s.library, s.context, &facts, &error) == EI_OK, "builder facts", error);
+    ei_offer offer;
+    require(ei_library_describe(s.library, s.context, 1, &offer, &error) == EI_OK && offer.asked_builder, "offer", error);
 
     ei_plan plan;
     require(build(s, &plan, &error, false) == EI_OK, "build", error);
     const std::string bytes(static_cast<const char*>(plan.data), plan.size);
     ei_plan_free(&plan);
-    if (facts.progress) require(build(s, &plan, &error, true) == EI_CANCELLED, "cancelled build", error);
+    if (version.major >= 9) require(build(s, &plan, &error, true) == EI_CANCELLED, "cancelled build", error);
 
     ei_slot_options options = {};
     options.picture = -1;

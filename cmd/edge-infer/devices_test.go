@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	cudafake "github.com/edge-infer/edge-infer/engine/cuda/fake"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
+)
+
+// devicesOf runs the command and gives its document and its text.
+func devicesOf(t *testing.T, args ...string) (machine, string) {
+	output, err := command(t, append([]string{"devices", "--json"}, args...)...).Output()
+	require.NoError(t, err)
+	var found machine
+	require.NoError(t, json.Unmarshal(output, &found))
+	var text bytes.Buffer
+	require.NoError(t, found.print(&text))
+	return found, text.String()
+}
+
+func TestDevices(t *testing.T) {
+	fakeMachine(t, 100300)
+	t.Setenv("FAKE_CUDA", "devices=2,capability=90,integrated=0")
+	calls := filepath.Join(t.TempDir(), "calls")
+	t.Setenv("FAKE_TRT_LOG", calls)
+	found, text := devicesOf(t)
+	require.Len(t, found.GPUs, 2)
+	assert.Equal(t, "Fake GPU 1", found.GPUs[1].Name)
+	assert.Equal(t, "pictures read in mapped memory, tensors copied because the GPU has memory of its own", found.GPUs[1].MemoryUse)
+	require.Len(t, found.TensorRT, 1)
+	library := found.TensorRT[0]
+	assert.Equal(t, "10.3.0.30", library.Version)
+	assert.True(t, library.Builder)
+	assert.Equal(t, os.Getenv(tensorrt.LibraryEnvironment), library.Path)
+	assert.NotEmpty(t, library.Parser)
+	assert.Contains(t, library.Missing, "libnvinfer_plugin.so.10: cannot open shared object file")
+	assert.Equal(t, []string{"fp32", "fp16", "int8", "bf16", "fp8"}, library.Offers[1].Precisions)
+	assert.Equal(t, tensorrt.Offer{Precisions: library.Offers[0].Precisions}, library.Offers[0], "nobody was asked about cores that cannot be there")
+	assert.NoFileExists(t, calls, "a GPU of a machine's own needs no runtime and no builder to be described")
+	assert.True(t, found.Backends[0].Chosen)
+	assert.Equal(t, tensorrt.Name, found.Backends[0].Engine)
+	assert.Contains(t, text, "GPU 1   ")
+	assert.Contains(t, text, "fp32 fp16 int8 bf16 fp8")
+	assert.Contains(t, text, "by compute capability; DLA cores: 0")
+
+	found, text = devicesOf(t, "--probe")
+	assert.True(t, found.TensorRT[0].Offers[1].Builder)
+	assert.Contains(t, text, "by the builder; DLA cores: 2")
+
+	// A Jetson's cores are the runtime's to tell.
+	t.Setenv("FAKE_CUDA", "capability=87,integrated=1")
+	_, text = devicesOf(t)
+	assert.Contains(t, text, "fp32 fp16 int8 bf16 by compute capability; DLA cores: 2")
+	t.Setenv("FAKE_TRT", "runtime")
+	found, text = devicesOf(t)
+	assert.Equal(t, -1, found.TensorRT[0].Offers[0].DLACores)
+	assert.Contains(t, text, "DLA cores: unknown: tensorrt describe: no TensorRT runtime: createInferRuntime: Error Code 6")
+}
+
+// A library that ends its process is a line, and what comes after it is looked at all the same.
+func TestDevicesSurvivesItsLibraries(t *testing.T) {
+	fakeMachine(t, 100300)
+	folder := t.TempDir()
+	source := filepath.Join(folder, "crash.c")
+	require.NoError(t, os.WriteFile(source, []byte("#include <stdlib.h>\n__attribute__((constructor)) static void crash(void) { abort(); }\n"), 0o600))
+	crash, err := cudafake.Compile(filepath.Join(folder, "libnvinfer.so.11"), source)
+	require.NoError(t, err)
+	tables, err := filepath.Abs("../../engine/tensorrt")
+	require.NoError(t, err)
+	lean, err := fake.Build(folder, fake.Options{Version: 100300, Lean: true, Tables: tables})
+	require.NoError(t, err)
+	found, text := devicesOf(t, "--library", folder)
+	require.Equal(t, []tensorrt.Attempt{{Path: crash, Reason: "crashes: abort (SIGABRT)"}}, found.Refused)
+	require.Len(t, found.TensorRT, 1)
+	assert.Equal(t, lean, found.TensorRT[0].Path)
+	assert.False(t, found.TensorRT[0].Builder)
+	assert.Contains(t, text, "lean: runs plans, builds none")
+	assert.Equal(t, "the library crashes: abort (SIGABRT)", found.Backends[0].Reason)
+	assert.Equal(t, "onnxruntime on the CPU", found.Backends[2].Title)
+	assert.True(t, found.Backends[2].Chosen)
+	assert.Contains(t, text, crash+": crashes: abort (SIGABRT)\n")
+}
+
+func TestDevicesWithoutGPU(t *testing.T) {
+	t.Setenv("EDGE_INFER_LIBCUDA", "/none/libcuda.so.1")
+	found, text := devicesOf(t)
+	assert.Contains(t, found.NoGPU, "/none/libcuda.so.1: cannot open shared object file")
+	assert.NotEmpty(t, found.Hint)
+	assert.Contains(t, text, "GPU                     no  ")
+	assert.Contains(t, text, "onnxruntime on the CPU")
+	assert.False(t, found.Backends[0].Usable)
+}
