@@ -34,6 +34,7 @@ type Metadata struct {
 // Model describes a loaded model.
 type Model struct {
 	Path            string // file, or "demo" for the embedded model
+	Plan            string // file of a cache that runs instead of the model, empty for none
 	Inputs, Outputs []TensorInfo
 	Metadata        Metadata
 	Width, Height   int // network input in pixels; 0 when the model has no picture input
