@@ -43,13 +43,13 @@ func (d *daemon) watch(ctx context.Context) {
 	since := time.Now()
 	for {
 		if status := d.status(); d.client != nil {
-			if key := fmt.Sprint(status.Cameras, status.Backend); key != published {
+			if key := fmt.Sprint(status.Cameras, status.Backend, status.Accuracy != nil); key != published {
 				published = key
 				d.client.Status(status)
 			}
 		}
 		if !ready && d.pipeline.FirstFrame() > 0 {
-			ready = true
+			ready, lines = true, nil // and a status line is due
 			_ = d.service.Ready()
 		}
 		select {
@@ -192,7 +192,7 @@ func (d *daemon) status() *mqtt.Status {
 	model := d.pipeline.Model()
 	status := &mqtt.Status{
 		Version: release, Started: d.started, Backend: model.Backend, Reason: model.Reason, Hardware: model.Device, Model: model.Path,
-		Precision: string(model.Precision),
+		Precision: string(model.Precision), Accuracy: accuracyStatus(d.proof.Load()),
 	}
 	for _, m := range d.fleet.Members() {
 		stats := m.capture.Stats()
