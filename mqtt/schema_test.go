@@ -87,7 +87,11 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 	}
 	c.Detections(randomFrame(random, 0))
 	c.Detections(randomFrame(random, 20))
-	c.Status(&Status{Version: "1", Started: now.Add(-time.Hour), Cameras: []CameraStatus{{Name: "a", State: "running"}, {Name: "b", State: "failed", Error: "no \"such\" file"}}})
+	c.Status(&Status{Accuracy: &Accuracy{Precision: "fp16", Passed: true, MatchRate: 1, Time: now}})
+	c.Status(&Status{Version: "1", Started: now.Add(-time.Hour), Accuracy: &Accuracy{
+		Precision: "fp16", Passed: true, MatchRate: 0.99871, Boxes: 6955, Flipped: 3, Pictures: 1000, Time: now, Labelled: true, MAP50: 0.96, MAP: 0.87, ReferenceMAP50: 1,
+		Refused: []RefusedPrecision{{Precision: "int8", Reasons: []string{"match rate \"0.9\"", "mAP"}}},
+	}, Cameras: []CameraStatus{{Name: "a", State: "running"}, {Name: "b", State: "failed", Error: "no \"such\" file"}}})
 	c.Stats(&Stats{
 		Started: now.Add(-time.Hour), Engine: time.Millisecond, Temperatures: []Reading{{"tj", 51.25}, {"gpu", -3}}, Power: []Reading{{"VDD_IN", 7.5}},
 		Cameras: []CameraStats{{Name: "a", Captured: 30, Inferred: 29.97, LatencyP50: time.Millisecond, LatencyP99: time.Second, Queue: 1}, {Name: "b"}},

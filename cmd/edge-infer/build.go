@@ -370,6 +370,9 @@ func (b *planning) try(ctx context.Context, precision engine.Precision, folder s
 			result.Refused = append(result.Refused, refusedPlan{precision, verdict})
 			return false, nil
 		}
+		for _, before := range result.Refused {
+			verdict.Refused = append(verdict.Refused, quantize.Refusal{Precision: before.Precision, Reasons: before.Verdict.Reasons})
+		}
 	}
 	if err := os.Rename(plan.Path, output); err != nil {
 		return false, fmt.Errorf("build: %w", err)
@@ -435,7 +438,11 @@ func (b *planning) judge(ctx context.Context, gate *gatekeeper, path string) (*q
 	if err != nil {
 		return nil, err
 	}
-	return gate.judge(ctx, candidate)
+	verdict, err := gate.judge(ctx, candidate)
+	if err == nil {
+		verdict.Of(file, candidate.Model().Precision)
+	}
+	return verdict, err
 }
 
 func (r *built) refusal() error {

@@ -22,6 +22,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
@@ -40,7 +41,8 @@ type daemon struct {
 	options   engine.Options
 	memory    memory
 	building  building
-	engine    engine.Engine // the first one; upgrade may replace it
+	proof     atomic.Pointer[quantize.Verdict] // on what runs, nil for none
+	engine    engine.Engine                    // the first one; upgrade may replace it
 	detector  *pipeline.Detector
 	broker    *mqtt.Broker
 	client    *mqtt.Client
@@ -199,6 +201,7 @@ func (d *daemon) openEngine(ctx context.Context) error {
 		return err
 	}
 	d.memory.Lend(d.engine)
+	d.proof.Store(proof(d.engine.Model(), d.logger))
 	d.detector, err = openDetector(d.config, d.engine.Model(), lowest)
 	return err
 }
@@ -356,6 +359,9 @@ func webSecret(kind, path string) (string, error) {
 func (d *daemon) greet() {
 	m := d.engine.Model()
 	fmt.Fprintf(d.stdout, "model %s on %s %s, %s, %s\n", m.Path, m.Backend, m.BackendVersion, m.Device, m.Precision)
+	if v := d.proof.Load(); v != nil {
+		fmt.Fprintf(d.stdout, "accuracy in %s\n", proofText(v))
+	}
 	if d.broker != nil {
 		fmt.Fprintf(d.stdout, "embedded MQTT broker at %s; watch: %s\n", d.broker.Addr(), subscribeCommand(d.broker.Addr(), d.config.Device))
 	}

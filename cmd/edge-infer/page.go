@@ -22,6 +22,9 @@ func (p page) Status() web.Status {
 		},
 		Readings: d.readings(),
 	}
+	if v := d.proof.Load(); v != nil {
+		status.Engine.Accuracy = proofText(v)
+	}
 	if text := d.building.Load(); text != nil {
 		status.Engine.Progress = *text
 	}

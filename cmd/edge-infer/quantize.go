@@ -207,6 +207,9 @@ func (q *quantization) run(ctx context.Context) (*quantized, error) {
 		return nil, err
 	}
 	result.OutputBytes, result.Seconds = len(data), time.Since(started).Seconds()
+	if result.Verdict != nil {
+		result.Verdict.Of(data, result.Precision)
+	}
 	if result.Verdict != nil && !result.Verdict.Passed {
 		return result, q.refusal(result.Verdict)
 	}

@@ -111,6 +111,7 @@ func (d *daemon) upgrade(ctx context.Context) {
 		return
 	}
 	d.memory.Lend(next)
+	d.proof.Store(proof(next.Model(), d.logger))
 	for _, m := range d.fleet.Members() {
 		m.capture.Reallocate()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/edge-infer/edge-infer/engine"
@@ -82,6 +83,17 @@ type Verdict struct {
 	Samples           string    `json:"samples"` // hash of what was compared on
 	Skipped           []string  `json:"skipped,omitempty"`
 	Time              time.Time `json:"time"`
+	// Precision is that of what was judged, and File the SHA-256 of its file.
+	Precision engine.Precision `json:"precision,omitempty"`
+	File      string           `json:"file_sha256,omitempty"`
+	// Refused are the precisions that were judged before and did not pass.
+	Refused []Refusal `json:"refused,omitempty"`
+}
+
+// Refusal is a precision that the gate did not let pass.
+type Refusal struct {
+	Precision engine.Precision `json:"precision"`
+	Reasons   []string         `json:"reasons"`
 }
 
 // Refer runs the reference over the samples; Judge compares with it. The engine may be closed afterwards.
@@ -149,6 +161,27 @@ func (v *Verdict) Save(path string) error {
 		return fmt.Errorf("save verdict: %w", err)
 	}
 	return writeFile(path, append(data, '\n'))
+}
+
+// Of makes the verdict that of a file.
+func (v *Verdict) Of(file []byte, precision engine.Precision) {
+	v.File, v.Precision = hashBytes(file), precision
+}
+
+// ReadVerdict reads what Save wrote. A verdict on other bytes than file's is an error: it proves nothing about these.
+func ReadVerdict(path string, file []byte) (*Verdict, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read verdict: %w", err)
+	}
+	v := new(Verdict)
+	if err := json.Unmarshal(data, v); err != nil {
+		return nil, fmt.Errorf("read verdict %s: %w", path, err)
+	}
+	if v.File != hashBytes(file) {
+		return nil, unsupported("verdict", "%s is about another file", "judge this one with edge-infer validate --gate", path)
+	}
+	return v, nil
 }
 
 // detect runs one engine over the samples.

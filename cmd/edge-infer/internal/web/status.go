@@ -38,6 +38,7 @@ type Engine struct {
 	Model     string   `json:"model"`
 	Task      string   `json:"task"`
 	Precision string   `json:"precision"`
+	Accuracy  string   `json:"accuracy"` // what was found against the original in FP32, empty when nothing was
 	Width     int      `json:"width"` // of the network's input in pixels
 	Height    int      `json:"height"`
 	MaxBatch  int      `json:"max_batch"`

@@ -37,7 +37,7 @@ export class System {
     const e = status.engine;
     fill(this.engine, [
       ["Backend", [e.backend, e.version].filter(Boolean).join(" ")], ["Why", el("span", {}, ...e.reason.split("; ").flatMap((part, i) => (i > 0 ? [el("br"), part] : [part])))], ["Device", e.device], ["Model", e.model], ["Task", e.task],
-      ["Precision", e.precision], ["Input", e.width ? `${e.width} x ${e.height}${e.max_batch > 1 ? `, up to ${e.max_batch} at once` : ""}` : ""],
+      ["Precision", e.precision], ["Accuracy", e.accuracy], ["Input", e.width ? `${e.width} x ${e.height}${e.max_batch > 1 ? `, up to ${e.max_batch} at once` : ""}` : ""],
       ["One request", e.backend ? milliseconds(status.inference_ms) : ""], ["In progress", e.progress],
       ["Labels", (e.labels ?? []).slice(0, 100).join(", ")],
     ]);
