@@ -25,8 +25,8 @@ func (p page) Status() web.Status {
 	if v := d.proof.Load(); v != nil {
 		status.Engine.Accuracy = proofText(v)
 	}
-	if text := d.building.Load(); text != nil {
-		status.Engine.Progress = *text
+	if c := d.building.Load(); c != nil {
+		status.Engine.Progress = c.text
 	}
 	totals := map[string]pipeline.CameraStats{}
 	for _, t := range d.pipeline.Totals() {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
@@ -77,28 +80,62 @@ func (m *memory) Close() error {
 	return last.engine.Close()
 }
 
-// upgrade builds the plan that TensorRT lacks while another backend serves, and then has TensorRT take over. It returns when that is done, has
-// failed, or ctx ends.
+// construction is what upgrade is doing; failed says that it waits after a failure.
+type construction struct {
+	text   string
+	failed bool
+}
+
+// building is what upgrade is doing, nil when it does nothing.
+type building = atomic.Pointer[construction]
+
+// retries are the pauses after a build that failed. One that ran out of memory may do better when other programs have ended, but building takes
+// minutes and much of the machine, and what has failed five times will fail again.
+func retries() []time.Duration {
+	return []time.Duration{15 * time.Second, time.Minute, 4 * time.Minute, 16 * time.Minute}
+}
+
+// upgrade builds the plan that TensorRT lacks while another backend serves, and then has TensorRT take over. It returns when that is done, or
+// when ctx ends.
 func (d *daemon) upgrade(ctx context.Context) {
 	defer d.building.Store(nil)
+	pauses := retries()
+	for {
+		err := d.replaceEngine(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if len(pauses) == 0 || errors.Is(err, engine.ErrUnsupported) {
+			d.logger.Error("going on with "+d.pipeline.Model().Backend, "error", err)
+			d.building.Store(&construction{"TensorRT is not used: " + err.Error(), true})
+			<-ctx.Done()
+			return
+		}
+		d.logger.Warn("going on with "+d.pipeline.Model().Backend+" for now", "error", err, "retry", pauses[0])
+		again := time.Now().Add(pauses[0]).Format(time.TimeOnly)
+		d.building.Store(&construction{"TensorRT is tried again at " + again + ": " + err.Error(), true})
+		if wait(ctx, pauses[0]) != nil {
+			return
+		}
+		pauses = pauses[1:]
+	}
+}
+
+// replaceEngine builds the plan and has the frame loop go on with it.
+func (d *daemon) replaceEngine(ctx context.Context) error {
 	builder, err := child()
-	if err == nil {
-		_, err = builder.Build(ctx, cachedPlan(d.options, d.logger), "", tensorrt.Cache{}, func(p tensorrt.Progress) {
-			text := phase(p)
-			d.building.Store(&text)
-		})
-	}
-	if ctx.Err() != nil {
-		return
-	}
 	if err != nil {
-		d.logger.Error("engine plan not built, going on with "+d.pipeline.Model().Backend, "error", err)
-		return
+		return err
+	}
+	_, err = builder.Build(ctx, cachedPlan(d.options, d.logger), "", tensorrt.Cache{}, func(p tensorrt.Progress) {
+		d.building.Store(&construction{text: phase(p)})
+	})
+	if err != nil {
+		return fmt.Errorf("engine plan not built: %w", err)
 	}
 	next, err := tensorrt.Options{Options: d.options, Log: d.logger}.Open()
 	if err != nil {
-		d.logger.Error("built engine plan not usable, going on with "+d.pipeline.Model().Backend, "error", err)
-		return
+		return fmt.Errorf("built engine plan not usable: %w", err)
 	}
 	d.changing.Lock()
 	defer d.changing.Unlock()
@@ -107,8 +144,7 @@ func (d *daemon) upgrade(ctx context.Context) {
 		err = d.pipeline.Replace(ctx, next, detector)
 	}
 	if err != nil {
-		_ = next.Close()
-		return
+		return errors.Join(err, next.Close())
 	}
 	d.memory.Lend(next)
 	d.proof.Store(proof(next.Model(), d.logger))
@@ -116,7 +152,5 @@ func (d *daemon) upgrade(ctx context.Context) {
 		m.capture.Reallocate()
 	}
 	d.logger.Info("engine replaced", "engine", next.Model().Backend, "device", next.Model().Device, "precision", next.Model().Precision)
+	return nil
 }
-
-// building is what upgrade is doing, nil when it does nothing.
-type building = atomic.Pointer[string]

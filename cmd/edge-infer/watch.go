@@ -43,7 +43,7 @@ func (d *daemon) watch(ctx context.Context) {
 	since := time.Now()
 	for {
 		if status := d.status(); d.client != nil {
-			if key := fmt.Sprint(status.Cameras, status.Backend, status.Accuracy != nil); key != published {
+			if key := fmt.Sprint(status.Cameras, status.Backend, status.Reason, status.Accuracy != nil); key != published {
 				published = key
 				d.client.Status(status)
 			}
@@ -153,8 +153,8 @@ func (d *daemon) statusLine(stats []pipeline.CameraStats) string {
 		}
 	}
 	fmt.Fprintf(&line, "%.1f fps  latency p50 %.1f ms p99 %.1f ms  displaced %d  ", fps, milliseconds(p50), milliseconds(p99), displaced)
-	if text := d.building.Load(); text != nil {
-		line.WriteString(*text + "  ")
+	if c := d.building.Load(); c != nil {
+		line.WriteString(c.text + "  ")
 	}
 	line.WriteString("mqtt ")
 	if d.client == nil {
@@ -193,6 +193,9 @@ func (d *daemon) status() *mqtt.Status {
 	status := &mqtt.Status{
 		Version: release, Started: d.started, Backend: model.Backend, Reason: model.Reason, Hardware: model.Device, Model: model.Path,
 		Precision: string(model.Precision), Accuracy: accuracyStatus(d.proof.Load()),
+	}
+	if c := d.building.Load(); c != nil && c.failed {
+		status.Reason += "; " + c.text
 	}
 	for _, m := range d.fleet.Members() {
 		stats := m.capture.Stats()

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+	cudafake "github.com/edge-infer/edge-infer/engine/cuda/fake"
+	"github.com/edge-infer/edge-infer/engine/demo"
+	tensorrtfake "github.com/edge-infer/edge-infer/engine/tensorrt/fake"
+)
+
+// standInGPU makes a driver and a TensorRT that run on any machine, and a model that they and ONNX Runtime take: the demo model, which says to
+// the stand-ins in its last field what they are to build instead. It gives the environment of a program that finds them.
+func standInGPU(t *testing.T) (environment []string, model string) {
+	folder := t.TempDir()
+	driver, err := cudafake.Build(folder, 0)
+	require.NoError(t, err)
+	kernels, err := cudafake.Compile(filepath.Join(folder, "kernels.so"), "-x", "c++", "-std=c++17", "../../engine/preprocess/letterbox.cu",
+		"../../engine/preprocess/filter.cu", "-lstdc++", "-lm")
+	require.NoError(t, err)
+	tables, err := filepath.Abs("../../engine/tensorrt")
+	require.NoError(t, err)
+	_, err = tensorrtfake.Build(folder, tensorrtfake.Options{Version: 100300, Tables: tables})
+	require.NoError(t, err)
+	file := append([]byte(nil), demo.Model()...)
+	file = append(file, tensorrtfake.Model{
+		Network: "head",
+		Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{1, 3, 416, 416}}},
+		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{1, 10, 3549}}},
+	}.Bytes()...)
+	model = filepath.Join(folder, "parts.onnx")
+	require.NoError(t, os.WriteFile(model, file, 0o600))
+	return []string{"EDGE_INFER_LIBCUDA=" + driver, "EDGE_INFER_TENSORRT=" + folder, "FAKE_CUDA_KERNELS=" + kernels, "FAKE_CUDA=capability=87"}, model
+}
+
+// children are the processes that a process has started and that are not gone, dead ones that nobody has asked after included.
+func children(t *testing.T, parent int) (found []int) {
+	entries, err := filepath.Glob("/proc/[0-9]*/stat")
+	require.NoError(t, err)
+	for _, entry := range entries {
+		text, err := os.ReadFile(entry)
+		if err != nil {
+			continue // it has ended
+		}
+		var process, its int
+		var state string
+		after := string(text[strings.LastIndexByte(string(text), ')')+1:]) // a program's name may hold anything
+		if _, err := fmt.Sscan(after, &state, &its); err != nil || its != parent {
+			continue
+		}
+		_, err = fmt.Sscan(string(text), &process)
+		require.NoError(t, err)
+		found = append(found, process)
+	}
+	return found
+}
+
+// TestAKilledBuildIsTriedAgain: when the kernel takes the process that builds the engine plan, the daemon goes on with the CPU, says why, and tries
+// again after a pause.
+func TestAKilledBuildIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	environment, model := standInGPU(t)
+	broker, page := freePort(t), freePort(t)
+	p := startWith(t, append(environment, "FAKE_TRT=slow"), "--camera", "demo?width=320&height=240&fps=10", "--model", model, "--name", "gate", "--json",
+		"--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", broker), "--web", fmt.Sprintf("127.0.0.1:%d", page))
+	daemon := p.command.Process.Pid
+	logged := func(text string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Contains(p.stderr.String(), text) }, patience, 10*time.Millisecond, "%s in %s", text, p.stderr)
+	}
+	build := func() (process int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			if all := children(t, daemon); len(all) == 1 {
+				process = all[0]
+			}
+			return process != 0
+		}, patience, 5*time.Millisecond, "no build: %s", p.stderr)
+		return process
+	}
+	require.NoError(t, syscall.Kill(build(), syscall.SIGKILL))
+	killed := time.Now()
+	logged(`msg="going on with onnxruntime for now" error="engine plan not built: tensorrt build: the build process was killed, most likely because memory ran out `)
+	logged("retry=15s")
+	require.Empty(t, children(t, daemon), "no zombie is left")
+	before, _ := p.frame()
+	for range 20 {
+		after, more := p.frame()
+		require.True(t, more)
+		require.Greater(t, after.Seq, before.Seq)
+		before = after
+	}
+	until(t, subscribe(t, broker, "edge-infer/gate/status"), "the build process was killed")
+	_, text := get(t, visitor(t), fmt.Sprintf("http://127.0.0.1:%d/api/status", page))
+	var status struct {
+		Engine struct{ Backend, Progress string }
+	}
+	require.NoError(t, json.Unmarshal(text, &status))
+	require.Equal(t, "onnxruntime", status.Engine.Backend)
+	require.Regexp(t, `^TensorRT is tried again at \d\d:\d\d:\d\d: engine plan not built: .*killed`, status.Engine.Progress)
+
+	build()
+	require.Greater(t, time.Since(killed), 10*time.Second, "not at once")
+	logged(`msg="engine replaced" engine=tensorrt`)
+	until(t, subscribe(t, broker, "edge-infer/gate/status"), `"backend":"tensorrt"`)
+	require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
+	_, stats := p.rest()
+	require.NoError(t, p.wait())
+	camera := stats.Cameras[0]
+	require.Zero(t, camera.Failed)
+	require.LessOrEqual(t, camera.Captured-camera.Inferred-camera.Displaced, uint64(1), "one frame may wait at the end: %+v", camera)
+}
