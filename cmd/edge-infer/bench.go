@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -29,8 +30,12 @@ func newBench(stdout, stderr io.Writer) *cobra.Command {
 		Long: `Runs the frame loop flat out on pictures of the demo belt that lie in memory, with tracking and with messages to an embedded broker, and
 prints rate, latency and CPU time a frame. With --rate the cameras give frames at that rate instead, as real ones do.
 
+With --layers it does not run the loop but says where one request's time goes on TensorRT: each layer's mean time, its precision and whether
+it runs on the GPU or a DLA, and how many layers run in which precision. Layers one by one take longer than the network as a whole.
+
   edge-infer bench --cameras 4 --batches 1,4 --duration 10s
-  edge-infer bench --model yolo11n.onnx --engine tensorrt --rate 30 --cameras 8 --json`,
+  edge-infer bench --model yolo11n.onnx --engine tensorrt --rate 30 --cameras 8 --json
+  edge-infer bench --model yolo11n.plan --layers`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			f.cameras = []string{"demo"}
 			c, err := f.configuration(command.Flags())
@@ -40,12 +45,15 @@ prints rate, latency and CPU time a frame. With --rate the cameras give frames a
 			if b.cameras < 1 || b.cameras > 256 || b.ring < 1 || b.ring > 1024 || b.duration <= 0 || b.warmup < 0 || b.rate < 0 {
 				return usagef("--cameras must be 1 to 256, --pictures 1 to 1024, --duration positive")
 			}
+			if slices.ContainsFunc(b.batches, func(n int) bool { return n < 1 || n > 256 }) {
+				return usagef("--batches must be numbers from 1 to 256")
+			}
 			b.config = c
+			if b.layers {
+				return b.printProfiles(command.Context(), stdout, f.json)
+			}
 			var results []benchResult
 			for _, batch := range b.batches {
-				if batch < 1 || batch > 256 {
-					return usagef("--batches must be numbers from 1 to 256")
-				}
 				result, err := b.run(command.Context(), batch)
 				if err != nil {
 					return err
@@ -68,6 +76,7 @@ prints rate, latency and CPU time a frame. With --rate the cameras give frames a
 	flags.IntVar(&b.ring, "pictures", 64, "distinct pictures in memory")
 	flags.IntVar(&b.width, "width", 1920, "picture width in pixels")
 	flags.IntVar(&b.height, "height", 1080, "picture height in pixels")
+	flags.BoolVar(&b.layers, "layers", false, "time the layers of TensorRT's plan instead of the loop")
 	config.Flags(config.Default(), flags)
 	flags.StringVar(&f.file, "config", "", "YAML file; edge-infer config defaults prints one")
 	flags.BoolVar(&f.json, "json", false, "print one JSON document")
@@ -83,6 +92,7 @@ type bench struct {
 	cameras, ring    int
 	width, height    int
 	rate             float64
+	layers           bool
 }
 
 // benchResult is what one run came to. Latencies run from the frame's arrival to the message's hand-over.

@@ -128,6 +128,14 @@ type chosen struct {
 	reason string
 }
 
+// Unwrap gives the backend's own engine for one that Open returned, for what only that backend can do.
+func Unwrap(e engine.Engine) engine.Engine {
+	if c, ok := e.(*chosen); ok {
+		return c.Engine
+	}
+	return e
+}
+
 // Model implements engine.Engine.
 func (c *chosen) Model() engine.Model {
 	m := c.Engine.Model()

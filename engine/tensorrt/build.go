@@ -48,8 +48,6 @@ type BuildOptions struct {
 	// VersionCompatible plans run on newer releases of the same family, HardwareCompatible ones on Ampere and newer GPUs.
 	VersionCompatible  bool `json:"version_compatible,omitempty"`
 	HardwareCompatible bool `json:"hardware_compatible,omitempty"`
-	// Detailed keeps layer names and tactics in the plan for Engine.Layers and Engine.Profile.
-	Detailed bool `json:"detailed,omitempty"`
 	// TimingCache is a file of kernel timings, read when it exists and written after the build; it makes the next build faster. Child.Build
 	// into a Cache keeps one there unless another is named.
 	TimingCache string      `json:"timing_cache,omitempty"`
@@ -126,7 +124,6 @@ type buildKey struct {
 	Level, DLA         int
 	VersionCompatible  bool `json:"version_compatible"`
 	HardwareCompatible bool `json:"hardware_compatible"`
-	Detailed           bool `json:"detailed"`
 	MinMax             bool `json:"minmax"`
 	Calibration        string
 	Unquantized        []string `json:"unquantized,omitempty"`
@@ -138,7 +135,7 @@ func (o *BuildOptions) key(version Version, facts cuda.Facts) (Key, error) {
 	build := buildKey{
 		Precision: o.resolve(version, facts), StronglyTyped: o.StronglyTyped, Batch: o.Batch.complete(), Width: width, Height: height,
 		Shapes: o.Shapes, Workspace: o.Workspace, Level: -1, DLA: -1, VersionCompatible: o.VersionCompatible,
-		HardwareCompatible: o.HardwareCompatible, Detailed: o.Detailed, MinMax: o.Calibration.MinMax,
+		HardwareCompatible: o.HardwareCompatible, MinMax: o.Calibration.MinMax,
 	}
 	if o.Level != nil {
 		build.Level = *o.Level
@@ -332,7 +329,7 @@ func (o *BuildOptions) c(key buildKey) (*C.ei_build_options, error) {
 		c.int8 = flag(key.Precision == engine.INT8)
 		c.strongly_typed = flag(o.StronglyTyped)
 		c.version_compatible, c.hardware_compatible = flag(o.VersionCompatible), flag(o.HardwareCompatible)
-		c.detailed, c.minmax = flag(o.Detailed), flag(o.Calibration.MinMax)
+		c.minmax = flag(o.Calibration.MinMax)
 		c.level, c.dla, c.workspace = C.int(key.Level), C.int(key.DLA), C.size_t(o.Workspace)
 		c.batch = [3]C.int64_t{C.int64_t(key.Batch.Min), C.int64_t(key.Batch.Opt), C.int64_t(key.Batch.Max)}
 		c.height, c.width = C.int64_t(key.Height), C.int64_t(key.Width)

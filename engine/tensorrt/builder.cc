@@ -280,7 +280,7 @@ class Builder {
         if (o.hardware_compatible && !family_.enableHardwareCompatible(config_, library_->version)) {
             return fail(error, EI_UNSUPPORTED, "hardware-compatible plans need TensorRT 8.6 or newer");
         }
-        if (o.detailed) family_.setDetailedProfile(config_);
+        family_.setDetailedProfile(config_);  // costs nothing while the plan runs, and tells its layers and their precisions
         if (o.dla >= 0) {
             const int32_t cores = family_.builderDLACores(builder_);
             if (o.dla >= cores) return fail(error, EI_UNSUPPORTED, "no DLA core %d, this device has %d", o.dla, cores);
@@ -306,6 +306,10 @@ class Builder {
         if (const int code = calibration_.check(options_.calibration, error)) return code;
         calibrator_ = family_.calibrator(&calibration_, options_.minmax);
         if (calibrator_.object == nullptr) return precisionIsInTheModel(error);
+        // TensorRT calibrates with one batch, which need not be that for which the plan is tuned.
+        if (profile != nullptr && options_.calibration[0] != 0) {
+            if (const int code = makeProfile(calibration_.batch(), &profile, error)) return code;
+        }
         if (!family_.setCalibrator(config_, calibrator_.object, profile))
             return refused(library_, error, EI_TENSORRT, "calibration profile");
         return keepFloat(error);
@@ -348,6 +352,7 @@ class Builder {
     }
 
     bool isNamed(void* layer) const {
+        if (family_.layerOutputs(layer) == 0) return false;
         const char* own = family_.networkTensorName(family_.layerOutput(layer, 0));
         for (const char* name = options_.unquantized; *name != 0; name += strlen(name) + 1) {
             if (strcmp(name, own) == 0) return true;
@@ -394,6 +399,16 @@ class Builder {
     }
 
     int addProfile(ei_error* error) {
+        void* profile = nullptr;
+        if (const int code = makeProfile(0, &profile, error)) return code;
+        if (profile != nullptr && family_.addProfile(config_, profile) < 0)
+            return refused(library_, error, EI_SHAPE, "optimization profile");
+        return useCalibrator(profile, error);
+    }
+
+    // makeProfile gives the shapes that inputs may have, or those of calibration, where free first dimensions are batch; null for a network
+    // that leaves none open.
+    int makeProfile(int32_t batch, void** made, ei_error* error) {
         void* profile = family_.createProfile(builder_);
         if (profile == nullptr) return refused(library_, error, EI_TENSORRT, "no optimization profile");
         bool dynamic = false;
@@ -406,36 +421,33 @@ class Builder {
                 if (strcmp(options_.shape[n].name, name) == 0) given = &options_.shape[n];
             }
             for (const Selector selector : kSelectors) {
+                const Selector from = batch > 0 ? kOptShape : selector;
                 Dims64 wanted = dims;
                 if (given != nullptr) {
                     if (given->rank != dims.rank)
                         return fail(error, EI_SHAPE, "input %s has %d dimensions, not %d", name, dims.rank, given->rank);
-                    memcpy(wanted.d,
-                           selector == kMinShape   ? given->min
-                           : selector == kOptShape ? given->opt
-                                                   : given->max,
-                           sizeof(wanted.d));
+                    memcpy(wanted.d, from == kMinShape ? given->min : from == kOptShape ? given->opt : given->max, sizeof(wanted.d));
                 }
                 for (int d = 0; d < dims.rank; d++) {
                     if (dims.d[d] >= 0 && wanted.d[d] != dims.d[d]) {
                         return fail(error, EI_SHAPE, "dimension %d of input %s is %lld in the model, not %lld", d, name,
                                     static_cast<long long>(dims.d[d]), static_cast<long long>(wanted.d[d]));
                     }
-                    if (wanted.d[d] < 0) wanted.d[d] = preset(dims, d, selector);
+                    if (wanted.d[d] < 0) wanted.d[d] = preset(dims, d, from);
                     if (wanted.d[d] < 1) return fail(error, EI_SHAPE, "dimension %d of input %s varies: its shape must be given", d, name);
                 }
                 if (isStatic(dims)) continue;
                 dynamic = true;
+                if (batch > 0 && dims.d[0] < 0) wanted.d[0] = batch;
                 if (!family_.setProfileShape(profile, name, selector, wanted)) {
                     return refused(library_, error, EI_SHAPE, "shape of input %s", name);
                 }
             }
         }
-        if (dynamic) {
-            if (!family_.profileIsValid(profile)) return refused(library_, error, EI_SHAPE, "optimization profile");
-            if (family_.addProfile(config_, profile) < 0) return refused(library_, error, EI_SHAPE, "optimization profile");
-        }
-        return useCalibrator(dynamic ? profile : nullptr, error);
+        if (!dynamic) return EI_OK;
+        if (!family_.profileIsValid(profile)) return refused(library_, error, EI_SHAPE, "optimization profile");
+        *made = profile;
+        return EI_OK;
     }
 
     // preset is what a free dimension is without a shape of its own, 0 when that is unknown.

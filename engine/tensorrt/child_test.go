@@ -295,7 +295,7 @@ func TestBuildOptionsReachTheBuilder(t *testing.T) {
 	level, core := 2, 1
 	timings := filepath.Join(t.TempDir(), "timings")
 	change := func(o *tensorrt.BuildOptions) {
-		o.Precision, o.Workspace, o.Level, o.DLA, o.Detailed, o.TimingCache = engine.FP16, 123456, &level, &core, true, timings
+		o.Precision, o.Workspace, o.Level, o.DLA, o.TimingCache = engine.FP16, 123456, &level, &core, timings
 	}
 	want := map[int][]string{
 		8502:   {"flag 0", "flag 3", "workspace 123456", "dla 1", "device 1", "verbosity 2", "tactics 24", "preview 11"},

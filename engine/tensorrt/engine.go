@@ -260,23 +260,6 @@ func (e *Engine) Alloc(size int) (*engine.Buffer, error) {
 	return e.memory.alloc(e.device, size)
 }
 
-// Layers describes the layers of a plan that was built with BuildOptions.Detailed, as TensorRT's JSON.
-func (e *Engine) Layers() (string, error) {
-	e.open.RLock()
-	defer e.open.RUnlock()
-	if e.closed {
-		return "", refuse("layers", engine.ErrClosed, "", "the engine is closed")
-	}
-	var text []byte
-	length := C.ei_engine_layers(e.handle, nil, 0)
-	if length == 0 {
-		return "", refuse("layers", engine.ErrUnsupported, "build the plan with layer details", "the plan holds no layer description")
-	}
-	text = make([]byte, length+1)
-	C.ei_engine_layers(e.handle, (*C.char)(unsafe.Pointer(&text[0])), length+1)
-	return string(text[:length]), nil
-}
-
 // Close waits for work in flight and frees everything. It is idempotent and may be called from any goroutine.
 func (e *Engine) Close() error {
 	e.open.Lock()

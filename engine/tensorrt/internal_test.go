@@ -95,14 +95,54 @@ func TestFindLayout(t *testing.T) {
 	}
 }
 
-func TestReadLayerTimes(t *testing.T) {
-	require.Equal(t, []LayerTime{{"conv + relu", 1500 * time.Microsecond}, {"{ForeignNode[a...b]}", 250 * time.Microsecond}},
-		readLayerTimes([]byte("1.500000 conv + relu\n0.250000 {ForeignNode[a...b]}\nnoise\n0.3 cut")))
+func TestReadProfile(t *testing.T) {
+	times, err := readProfile("1.5 conv + relu\n0.25 {ForeignNode[a...b]}\n\n2.5 conv + relu\n0.35 {ForeignNode[a...b]}\n\n")
+	require.NoError(t, err)
+	require.Equal(t, []LayerTime{{"conv + relu", 2 * time.Millisecond}, {"{ForeignNode[a...b]}", 300 * time.Microsecond}}, times)
+	for text, want := range map[string]string{
+		"noise\n":             `"noise" is not a layer's time`,
+		"-1 conv\n":           `"-1 conv" is not a layer's time`,
+		"1 a\n1 b\n\n1 a\n\n": "run 2 had 1 layers, the first one 2",
+		"1 a\n1 b\n\n1 b\n":   `run 2 has layer "b" as number 1, the first one had another`,
+		"1 a\n\n1 a\n1 a\n\n": `run 2 has layer "a" as number 2, the first one had another`,
+	} {
+		_, err := readProfile(text)
+		require.EqualError(t, err, want)
+	}
 }
 
-func FuzzReadLayerTimes(f *testing.F) {
-	f.Add([]byte("1.500000 conv\n"))
-	f.Fuzz(func(_ *testing.T, text []byte) { readLayerTimes(text) })
+func FuzzReadProfile(f *testing.F) {
+	f.Add("1.500000 conv\n\n")
+	f.Add("1 a\n2 b\n\n1 a\n2 b\n\n")
+	f.Fuzz(func(_ *testing.T, text string) { _, _ = readProfile(text) })
+}
+
+func TestReadLayers(t *testing.T) {
+	layers, err := readLayers([]byte(`{"Layers": [
+		{"Name": "conv1", "LayerType": "CaskConvolution", "Inputs": [{"Name": "a", "Location": "Device", "Dimensions": [1, 3],
+			"Format/Datatype": "Thirty-two wide channel vectorized row major Int8 format"}],
+			"Outputs": [{"Format/Datatype": "Channel major FP16 format where channel % 8 == 0"}]},
+		{"Name": "gen", "LayerType": "kgen", "Inputs": [], "Outputs": [{"Format/Datatype": "Half"}]},
+		{"Name": "{ForeignNode[conv2...conv9]}", "LayerType": "DLA", "Inputs": [{"Format/Datatype": "Row major linear FP32"}]},
+		{"Name": "shape", "LayerType": "ShapeHostToDevice", "Outputs": [{"Datatype": "Int64"}]},
+		"conv3"], "Bindings": ["images", "output0"]}`))
+	require.NoError(t, err)
+	require.Equal(t, []Layer{
+		{"conv1", "CaskConvolution", "int8", "GPU"},
+		{"gen", "kgen", "fp16", "GPU"},
+		{"{ForeignNode[conv2...conv9]}", "DLA", "fp32", "DLA"},
+		{"shape", "ShapeHostToDevice", "int64", "GPU"},
+		{"conv3", "", "", "GPU"},
+	}, layers)
+	_, err = readLayers([]byte(`{"Layers": [3]}`))
+	require.EqualError(t, err, "layer description: json: cannot unmarshal number into Go value of type tensorrt.inspected")
+	_, err = readLayers([]byte(`{"Layers`))
+	require.EqualError(t, err, "layer description: unexpected end of JSON input")
+}
+
+func FuzzReadLayers(f *testing.F) {
+	f.Add([]byte(`{"Layers": ["a", {"Name": "b", "Inputs": [{"Format/Datatype": "Half"}]}]}`))
+	f.Fuzz(func(_ *testing.T, text []byte) { _, _ = readLayers(text) })
 }
 
 func FuzzCheckModel(f *testing.F) {

@@ -1,27 +1,81 @@
 package tensorrt
 
+// #include "shim.h"
+import "C"
+
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
-// LayerTime is how long one layer of the plan took.
+// LayerTime is how long one layer of the plan takes.
 type LayerTime struct {
 	Layer string        `json:"layer"`
 	Time  time.Duration `json:"nanoseconds"`
 }
 
-// readLayerTimes reads lines "<milliseconds> <layer>". A last line that was cut is dropped.
-func readLayerTimes(text []byte) []LayerTime {
+// maxProfile bounds the text of all runs: some 100 bytes a layer.
+const maxProfile = 16 << 20
+
+// Profile runs the slot's last request again several times, layer by layer, and returns the layers' mean times in the order of execution. Other
+// slots may work meanwhile, which lengthens the times. The request must have been waited for.
+func (e *Engine) Profile(number, runs int) ([]LayerTime, error) {
+	e.open.RLock()
+	defer e.open.RUnlock()
+	s, err := e.idle(number)
+	if err != nil {
+		return nil, err
+	}
+	text := make([]byte, maxProfile)
+	var ee C.ei_error
+	length := int(C.ei_slot_profile(s.handle, C.int(max(runs, 1)), (*C.char)(unsafe.Pointer(&text[0])), C.size_t(len(text)), &ee))
+	switch {
+	case length == 0:
+		return nil, failure("profile", &ee)
+	case length >= len(text):
+		return nil, refuse("profile", engine.ErrUnsupported, "ask for fewer runs", "the times of all layers take %d bytes, at most %d are read", length, len(text)-1)
+	}
+	times, err := readProfile(string(text[:length]))
+	if err != nil {
+		return nil, refuse("profile", nil, "", "%v", err)
+	}
+	return times, nil
+}
+
+// readProfile reads lines "<milliseconds> <layer>", with an empty line after each run, and returns the means.
+func readProfile(text string) ([]LayerTime, error) {
 	var times []LayerTime
-	for line := range strings.Lines(string(text)) {
-		number, layer, ok := strings.Cut(line, " ")
-		milliseconds, err := strconv.ParseFloat(number, 64)
-		if !ok || err != nil || !strings.HasSuffix(layer, "\n") {
+	runs, at := 0, 0
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" {
+			if at != len(times) {
+				return nil, fmt.Errorf("run %d had %d layers, the first one %d", runs+1, at, len(times))
+			}
+			runs, at = runs+1, 0
 			continue
 		}
-		times = append(times, LayerTime{Layer: strings.TrimSuffix(layer, "\n"), Time: time.Duration(milliseconds * float64(time.Millisecond))})
+		number, layer, ok := strings.Cut(line, " ")
+		milliseconds, err := strconv.ParseFloat(number, 64)
+		if !ok || err != nil || !(milliseconds >= 0 && milliseconds < 1e9) {
+			return nil, fmt.Errorf("%.80q is not a layer's time", line)
+		}
+		if runs == 0 {
+			times = append(times, LayerTime{Layer: layer})
+		}
+		if at >= len(times) || times[at].Layer != layer {
+			return nil, fmt.Errorf("run %d has layer %.80q as number %d, the first one had another", runs+1, layer, at+1)
+		}
+		times[at].Time += time.Duration(milliseconds * float64(time.Millisecond))
+		at++
 	}
-	return times
+	for i := range times {
+		times[i].Time /= time.Duration(max(runs, 1))
+	}
+	return times, nil
 }

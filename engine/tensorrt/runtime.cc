@@ -131,8 +131,7 @@ struct Lines final : LayerTimes {
     explicit Lines(const Text& t) : text(t) {}
     void add(const char* layer, float milliseconds) override {
         char line[1024];
-        const int length = snprintf(line, sizeof(line), "%.6f %s\n", milliseconds, layer);
-        text.append(line, length < static_cast<int>(sizeof(line)) ? length : sizeof(line) - 1);
+        text.append(line, snprintf(line, sizeof(line), "%.6f %.900s\n", milliseconds, layer));
     }
 };
 
@@ -557,7 +556,7 @@ void forget(ei_slot* s) {
 }
 
 // profileOn runs the network of the slot's last request on a context made for the purpose.
-int profileOn(ei_slot* s, void* context, Lines* lines, const Adapter& profiler, ei_error* error) {
+int profileOn(ei_slot* s, int runs, void* context, Lines* lines, const Adapter& profiler, ei_error* error) {
     ei_library* library = s->engine->library;
     const Family& family = *library->family;
     if (s->options.profile > 0 && !family.setProfile(context, s->options.profile, s->stream)) {
@@ -572,17 +571,18 @@ int profileOn(ei_slot* s, void* context, Lines* lines, const Adapter& profiler, 
         if (!bound) return refused(library, error, EI_TENSORRT, "tensor %s", t.name);
     }
     family.setProfiler(context, profiler.object);
-    for (int run = 0; run < 2; run++) {  // the first one settles the context's resources
-        lines->text.used = 0;
+    for (int run = -1; run < runs; run++) {  // the first one settles the context's resources
+        if (run == 0) lines->text.used = 0;
         if (!family.enqueue(context, s->stream)) return refused(library, error, EI_TENSORRT, "enqueue");
         CUDA(cuStreamSynchronize(s->stream), "run the network");
         if (!family.reportToProfiler(context)) return refused(library, error, EI_TENSORRT, "no layer times");
+        lines->text.append("\n", 1);
     }
     return EI_OK;
 }
 
 // profile uses a context of its own: one that has had a profiler keeps calling it, also after setProfiler(nullptr).
-size_t profile(ei_slot* s, char* text, size_t size, ei_error* error) {
+size_t profile(ei_slot* s, int runs, char* text, size_t size, ei_error* error) {
     ei_library* library = s->engine->library;
     Lines lines({text, size, 0});
     if (s->ran[0].rank < 0) {
@@ -600,7 +600,7 @@ size_t profile(ei_slot* s, char* text, size_t size, ei_error* error) {
     if (profiler.object == nullptr || context == nullptr) {
         refused(library, error, code, "no execution context");
     } else {
-        code = profileOn(s, context, &lines, profiler, error);
+        code = profileOn(s, runs, context, &lines, profiler, error);
     }
     destroy(context);
     profiler.drop();
@@ -690,10 +690,10 @@ int ei_slot_wait(ei_slot* slot, ei_error* error) {
     });
 }
 
-size_t ei_slot_profile(ei_slot* slot, char* text, size_t size, ei_error* error) {
+size_t ei_slot_profile(ei_slot* slot, int runs, char* text, size_t size, ei_error* error) {
     size_t length = 0;
     ei::guarded(error, [&] {
-        length = ei::profile(slot, text, size, error);
+        length = ei::profile(slot, runs, text, size, error);
         return 0;
     });
     return length;

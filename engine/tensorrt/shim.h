@@ -87,7 +87,7 @@ typedef struct ei_engine_info {
 int ei_engine_open(ei_library *library, ei_cuda_context context, const void *plan, size_t size, int profile, int dla, int host_code,
                    ei_engine **engine, ei_engine_info *info, ei_error *error);
 int ei_engine_tensor(ei_engine *engine, int index, ei_tensor *tensor, ei_error *error);
-// ei_engine_layers writes the inspector's JSON; it returns the length it needs, which may be more than size.
+// ei_engine_layers writes the inspector's JSON; it returns the length it needs, which may be more than size, 0 when there is no inspector.
 size_t ei_engine_layers(ei_engine *engine, char *text, size_t size);
 void ei_engine_close(ei_engine *engine);
 
@@ -159,9 +159,9 @@ int ei_slot_open(ei_engine *engine, const ei_slot_options *options, ei_slot **sl
 int ei_slot_submit(ei_slot *slot, ei_error *error);
 // ei_slot_wait blocks until the request is done and fills the outputs' shapes.
 int ei_slot_wait(ei_slot *slot, ei_error *error);
-// ei_slot_profile runs the network of the slot's last request again, layer by layer, and writes lines "<milliseconds> <layer>\n". It
-// returns the length it needs, or 0 with the error filled.
-size_t ei_slot_profile(ei_slot *slot, char *text, size_t size, ei_error *error);
+// ei_slot_profile runs the network of the slot's last request several times again, layer by layer, and writes lines
+// "<milliseconds> <layer>\n", an empty line after each run. It returns the length it needs, or 0 with the error filled.
+size_t ei_slot_profile(ei_slot *slot, int runs, char *text, size_t size, ei_error *error);
 void ei_slot_close(ei_slot *slot);
 
 // ---- building
@@ -187,7 +187,6 @@ typedef struct ei_build_options {
     int level;         // builder optimization level, -1 for the library's default
     size_t workspace;  // bytes, 0 for the library's default
     int dla;           // core, -1 for none
-    int detailed;      // layer names and tactics in the plan, for the inspector
     // For inputs without a shape of their own: the range of a free first dimension, and the sides of a picture input that leaves them open.
     int64_t batch[3];
     int64_t height, width;

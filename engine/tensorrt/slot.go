@@ -352,21 +352,3 @@ func (s *slot) collect() {
 	}
 	s.result.Outputs = s.outputs[:n]
 }
-
-// Profile runs the slot's last request again, layer by layer, and returns the layers' times in the order of execution. Other slots may
-// work meanwhile, which lengthens the times. The request must have been waited for.
-func (e *Engine) Profile(number int) ([]LayerTime, error) {
-	e.open.RLock()
-	defer e.open.RUnlock()
-	s, err := e.idle(number)
-	if err != nil {
-		return nil, err
-	}
-	text := make([]byte, 1<<20)
-	var ee C.ei_error
-	length := int(C.ei_slot_profile(s.handle, (*C.char)(unsafe.Pointer(&text[0])), C.size_t(len(text)), &ee))
-	if length == 0 {
-		return nil, failure("profile", &ee)
-	}
-	return readLayerTimes(text[:min(length, len(text)-1)]), nil
-}

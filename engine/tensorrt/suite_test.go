@@ -131,22 +131,28 @@ func TestCandidatesOfTheDevice(t *testing.T) {
 
 func TestProfileAndLayers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
-		opened, err := open(t, version, buildSmall(t, version, func(o *tensorrt.BuildOptions) { o.Detailed = true }), nil)
+		opened, err := open(t, version, buildSmall(t, version, nil), nil)
 		require.NoError(t, err)
 		e := opened.(*tensorrt.Engine)
-		_, err = e.Profile(0)
+		_, err = e.Profile(0, 1)
 		require.EqualError(t, err, "tensorrt profile: the slot has not run a request yet")
 		im := engine.Image{Data: make([]byte, 3*32*32), Width: 32, Height: 32, Stride: 96, Format: engine.BGR}
 		for range 3 {
 			require.NoError(t, e.Submit(0, []engine.Image{im}))
 			_, err = e.Wait(0)
 			require.NoError(t, err)
-			layers, err := e.Profile(0)
+			layers, err := e.Profile(0, 5)
 			require.NoError(t, err)
 			require.Equal(t, []tensorrt.LayerTime{{Layer: "Conv", Time: 250 * time.Microsecond}, {Layer: "Relu", Time: 250 * time.Microsecond}}, layers)
 		}
-		text, err := e.Layers()
+		layers, err := e.Placement()
 		require.NoError(t, err)
-		require.Equal(t, `{"Layers": 2}`, text)
+		precision := "fp16"
+		if version >= 110000 {
+			precision = "fp32" // as the model has it
+		}
+		require.Equal(t, []tensorrt.Layer{
+			{Name: "Conv", Kind: "CaskConvolution", Precision: precision, Device: "GPU"}, {Name: "Relu", Kind: "CaskConvolution", Precision: precision, Device: "GPU"},
+		}, layers)
 	})
 }

@@ -36,7 +36,6 @@ int build(const Session& s, ei_plan* plan, ei_error* error, bool cancel) {
     ei_build_options options = {};
     options.level = -1;
     options.dla = -1;
-    options.detailed = 1;
     for (int64_t& b : options.batch) b = 1;
     options.batch[2] = 4;
     ei_progress progress = {};
@@ -80,8 +79,8 @@ int run(const Session& s, const std::string& plan, const ei_slot_options& option
     }
     if (code == EI_OK) {
         char times[256];
-        require(ei_slot_profile(slot, times, sizeof(times), error) > 0, "profile", *error);
-        ei_slot_profile(slot, times, 4, error);
+        require(ei_slot_profile(slot, 2, times, sizeof(times), error) > 0, "profile", *error);
+        ei_slot_profile(slot, 2, times, 4, error);
         if (options.graph) require(request->replayed == 1 || request->graph_refusal[0] != 0, "graph", *error);
     }
     ei_slot_close(slot);

@@ -1,0 +1,105 @@
+package tensorrt
+
+// #include "shim.h"
+import "C"
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// Layer is one layer of a plan, as TensorRT fused and placed it.
+type Layer struct {
+	Name string `json:"name"`
+	// Kind is TensorRT's name of the layer's type.
+	Kind string `json:"kind,omitempty"`
+	// Precision is the type of the layer's first input, which is what a convolution computes in: int8, fp16, fp32, bf16, fp8, int32 and so on; empty
+	// when the plan does not say.
+	Precision string `json:"precision,omitempty"`
+	// Device is DLA or GPU.
+	Device string `json:"device"`
+}
+
+// Placement lists the layers of the plan in the order of execution. Plans that were built elsewhere may know no more than the layers' names.
+func (e *Engine) Placement() ([]Layer, error) {
+	e.open.RLock()
+	defer e.open.RUnlock()
+	if e.closed {
+		return nil, refuse("placement", engine.ErrClosed, "", "the engine is closed")
+	}
+	length := C.ei_engine_layers(e.handle, nil, 0)
+	if length == 0 {
+		return nil, refuse("placement", engine.ErrUnsupported, "", "the plan holds no description of its layers")
+	}
+	text := make([]byte, length+1)
+	C.ei_engine_layers(e.handle, (*C.char)(unsafe.Pointer(&text[0])), length+1)
+	layers, err := readLayers(text[:length])
+	if err != nil {
+		return nil, refuse("placement", engine.ErrUnsupported, "", "%v", err)
+	}
+	return layers, nil
+}
+
+// inspected is what the engine inspector writes of a layer.
+type inspected struct {
+	Name      string
+	LayerType string
+	Inputs    []inspectedTensor
+	Outputs   []inspectedTensor
+}
+
+type inspectedTensor struct {
+	Format   string `json:"Format/Datatype"`
+	Datatype string
+}
+
+// readLayers reads the inspector's JSON: objects of a plan with details, plain names of one without.
+func readLayers(text []byte) ([]Layer, error) {
+	var plan struct{ Layers []json.RawMessage }
+	if err := json.Unmarshal(text, &plan); err != nil {
+		return nil, fmt.Errorf("layer description: %w", err)
+	}
+	layers := make([]Layer, 0, len(plan.Layers))
+	for _, raw := range plan.Layers {
+		layer := Layer{Device: "GPU"}
+		var in inspected
+		if json.Unmarshal(raw, &layer.Name) != nil {
+			if err := json.Unmarshal(raw, &in); err != nil {
+				return nil, fmt.Errorf("layer description: %w", err)
+			}
+			layer.Name, layer.Kind = in.Name, in.LayerType
+		}
+		for _, t := range append(in.Inputs, in.Outputs...) {
+			if layer.Precision = precisionOf(t.Datatype + " " + t.Format); layer.Precision != "" {
+				break
+			}
+		}
+		if strings.HasPrefix(strings.ToUpper(in.LayerType), "DLA") {
+			layer.Device = "DLA"
+		}
+		layers = append(layers, layer)
+	}
+	return layers, nil
+}
+
+// precisionOf finds the element type in a text like "Channel major FP16 format where channel % 8 == 0".
+func precisionOf(format string) string {
+	words := strings.FieldsFunc(strings.ToLower(format), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
+	for _, word := range words {
+		switch word {
+		case "int8", "fp16", "fp32", "bf16", "fp8", "fp4", "int4", "int32", "int64", "uint8", "bool":
+			return word
+		case "half":
+			return string(engine.FP16)
+		case "float":
+			return string(engine.FP32)
+		case "bfloat16":
+			return "bf16"
+		}
+	}
+	return ""
+}
