@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine"
@@ -65,9 +66,11 @@ Without -o the plan goes into the cache, where run --engine tensorrt finds a pla
 	flags.StringVar(&b.calibration, "calibration", "", "directory of pictures that INT8 is calibrated on")
 	flags.IntVar(&b.count, "calibration-count", 200, "number of calibration pictures, drawn with --seed; 0 for all")
 	flags.Uint64Var(&b.seed, "seed", 1, "which pictures are drawn")
+	flags.IntVar(&b.calibrationBatch, "calibration-batch", 0, "calibration pictures that run at once, for a model that leaves its batch open; 0 for what the plan is tuned for")
 	flags.StringVar(&b.cache, "calibration-cache", "", "file of INT8 ranges, read when it exists, else written; that of quantize is read too")
 	flags.StringVar(&b.method, "calibration-method", string(quantize.Entropy),
-		"entropy or minmax by TensorRT's calibrators; percentile or mse, and all of them from TensorRT 11 on, by Q/DQ nodes that are put into the model first")
+		"entropy or minmax by TensorRT's calibrators; percentile or mse, and all of them from TensorRT 11 on, by Q/DQ nodes")
+	flags.BoolVar(&b.qdq, "qdq", false, "put Q/DQ nodes into the model for INT8 also where TensorRT has calibrators")
 	flags.StringSliceVar(&b.exclude, "exclude", nil, "layers that INT8 leaves in floating point beside a detector's last ones: names, patterns with * and ?, or operators")
 	flags.IntVar(&b.level, "opt-level", -1, "effort of the builder, 0 to 5; -1 for the release's own")
 	flags.IntVar(&b.dla, "dla", -1, "build for this DLA core, with the GPU as fallback; -1 for the GPU alone")
@@ -80,7 +83,18 @@ Without -o the plan goes into the cache, where run --engine tensorrt finds a pla
 	flags.StringVar(&b.data, "data", "", "directory of pictures that the gate judges on, with labels if possible")
 	b.gate.flags(flags, quantize.DefaultMatchRate)
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
+	flags.SetNormalizeFunc(synonyms(map[string]string{"count": "calibration-count", "method": "calibration-method"}))
 	return command
+}
+
+// synonyms lets build and quantize take each other's names of the same flag.
+func synonyms(names map[string]string) func(*pflag.FlagSet, string) pflag.NormalizedName {
+	return func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if known, ok := names[name]; ok {
+			name = known
+		}
+		return pflag.NormalizedName(name)
+	}
 }
 
 // planning makes one plan.
@@ -88,9 +102,9 @@ type planning struct {
 	model, labels, precision, output, batch, workspace, library, timings string
 	shapes, exclude                                                      []string
 	calibration, cache, method, data                                     string
-	count, level, dla, device                                            int
+	count, calibrationBatch, level, dla, device                          int
 	seed                                                                 uint64
-	versionCompatible, hardwareCompatible, typed                         bool
+	versionCompatible, hardwareCompatible, typed, qdq                    bool
 	gate                                                                 gateLimits
 	stderr                                                               io.Writer
 
@@ -112,9 +126,11 @@ type built struct {
 	Precision engine.Precision    `json:"precision,omitempty"`
 	Facts     *tensorrt.PlanFacts `json:"facts,omitempty"`
 	Bytes     int64               `json:"bytes,omitempty"`
-	Verdict   *quantize.Verdict   `json:"verdict,omitempty"`
-	Refused   []refusedPlan       `json:"refused,omitempty"` // in the order they were tried
-	Seconds   float64             `json:"seconds"`
+	// Unquantized are the results of the layers that a calibrated plan keeps in FP16.
+	Unquantized []string          `json:"unquantized,omitempty"`
+	Verdict     *quantize.Verdict `json:"verdict,omitempty"`
+	Refused     []refusedPlan     `json:"refused,omitempty"` // in the order they were tried
+	Seconds     float64           `json:"seconds"`
 }
 
 // refusedPlan is a precision that did not pass the gate.
@@ -159,6 +175,8 @@ func (b *planning) check(command *cobra.Command) (err error) {
 		return usagef("--calibration-method %q must be one of %v", b.method, quantize.Methods())
 	case b.count < 0:
 		return usagef("--calibration-count must not be negative")
+	case b.calibrationBatch < 0:
+		return usagef("--calibration-batch must not be negative")
 	case b.level > 5:
 		return usagef("--opt-level %d must be 0 to 5", b.level)
 	case b.device < 0:
@@ -381,27 +399,31 @@ func (b *planning) try(ctx context.Context, precision engine.Precision, folder s
 	if precision == engine.Auto {
 		result.Precision = plan.Facts.Precision
 	}
+	result.Unquantized = o.Calibration.Unquantized
 	return true, saveVerdict(verdict, output)
 }
 
 // int8 finds the ranges of a model without Q/DQ nodes.
 func (b *planning) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string) error {
 	method := quantize.Method(b.method)
-	calibrators := !b.typedOnly() && (method == quantize.Entropy || method == quantize.MinMax)
+	calibrators := !b.qdq && !b.typedOnly() && (method == quantize.Entropy || method == quantize.MinMax)
 	switch {
 	case calibrators && (b.calibration != "" || b.cache != ""):
 		plan, err := quantize.NewPlan(b.source, quantize.Options{Exclude: b.exclude})
 		if err != nil {
 			return err
 		}
-		c := &calibration{files: b.files, cache: b.cache, method: method, unquantized: plan.Unquantized(), folder: stage, stderr: b.stderr}
+		c := &calibration{files: b.files, cache: b.cache, method: method, unquantized: plan.Unquantized(), batch: b.calibrationBatch, folder: stage, stderr: b.stderr}
 		return c.prepare(ctx, b.source, o, b.version)
 	case len(b.files) == 0:
 		return errors.New("int8 needs calibration pictures (give --calibration DIR, or a model with Q/DQ nodes as edge-infer quantize writes it)")
 	}
 	why := "the method " + b.method
-	if b.typedOnly() {
+	switch {
+	case b.typedOnly():
 		why = "TensorRT " + b.version.String() + " without calibrators"
+	case b.qdq:
+		why = "--qdq"
 	}
 	b.logger.Info("putting Q/DQ nodes into the model first", "for", why)
 	return b.rewrite(ctx, o, engine.INT8, b.files)
@@ -410,7 +432,8 @@ func (b *planning) int8(ctx context.Context, o *tensorrt.BuildOptions, stage str
 // rewrite converts the model itself to a precision.
 func (b *planning) rewrite(ctx context.Context, o *tensorrt.BuildOptions, to engine.Precision, files []string) error {
 	q := &quantization{
-		model: o.Path, to: string(to), method: b.method, cache: b.cache, percentile: quantize.DefaultPercentile, exclude: b.exclude, stderr: b.stderr,
+		model: o.Path, to: string(to), method: b.method, cache: b.cache, percentile: quantize.DefaultPercentile, exclude: b.exclude, batch: max(b.calibrationBatch, 1),
+		stderr: b.stderr,
 	}
 	var made *onnx.Model
 	var err error

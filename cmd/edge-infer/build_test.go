@@ -136,8 +136,24 @@ func TestBuild(t *testing.T) {
 			assert.Equal(t, 6, strings.Count(plan, "precision 1 output 1\n"), "boxes and scores of three scales stay in FP16")
 			assert.Contains(t, plan, "note layer softmax precision 0 output 0\nnote layer output0 precision 0 output -1\n", "boxes are decoded in FP32")
 			assert.NotContains(t, plan, "note layer backbone")
+			assert.Len(t, result.Unquantized, 6)
 			_, text, err = buildOf(t, model, "--precision", "int8", "--calibration-cache", table, "-o", out)
 			require.NoError(t, err, text)
+
+			// Calibration in batches of its own size, and the other route.
+			more := scenes(t, "5", "8")
+			_, text, err = buildOf(t, model, "--precision", "int8", "--batch", "1,4,8", "--calibration", more, "--calibration-batch", "2", "--method", "minmax", "-o", out)
+			require.NoError(t, err, text)
+			_, plan = planText(t, out)
+			assert.Contains(t, plan, "note calibration algorithm 3 batch 2 batches 2 ")
+			assert.Contains(t, plan, "range images 1 4 3 416 416\n")
+			result, text, err = buildOf(t, model, "--precision", "int8", "--qdq", "--calibration", more, "--count", "3", "-o", out)
+			require.NoError(t, err, text)
+			assert.Equal(t, engine.INT8, result.Precision)
+			assert.Empty(t, result.Unquantized)
+			_, plan = planText(t, out)
+			assert.NotContains(t, plan, "calibration")
+			assert.Contains(t, plan, "note flag 1\n", "INT8 all the same")
 		})
 	}
 }
@@ -214,7 +230,7 @@ func TestBuildMistakes(t *testing.T) {
 		{"no table", "", model + " --precision int8 --calibration-cache /none", "calibration cache /none: no such file (give --calibration DIR to write it)"},
 		{"garbage table", "", model + " --precision int8 --calibration-cache " + garbage, "garbage: quantize calibration cache: neither JSON nor a TensorRT calibration cache"},
 		{"foreign table", "", model + " --precision int8 --calibration-cache " + foreign, "was measured on another model (remove the file to calibrate again)"},
-		{"few pictures", "", model + " --precision int8 --batch 1,4,4 --calibration " + pictures, "2 calibration pictures do not fill one batch of 4 (add pictures, or lower --batch)"},
+		{"few pictures", "", model + " --precision int8 --batch 1,4,4 --calibration " + pictures, "2 calibration pictures do not fill one batch of 4 (add pictures, or lower --calibration-batch)"},
 		{"overlap", "", model + " --calibration " + pictures + " --data " + pictures, "2 of the 2 pictures that the gate would judge on are calibration pictures"},
 		{"shape", "", model + " --shape other=1x3", "--shape other: the model has no such input (it has images)"},
 		{"fixed batch", "", fixed + " --batch 4", "--batch 4: the model fixes its batch (leave --batch away"},
@@ -293,7 +309,7 @@ func TestCalibrationTableFromQuantize(t *testing.T) {
 	defer reader.Close()
 	collector := quantize.Collector{
 		Model: prepared, Tensors: []string{"images"}, Samples: &reader.pictures,
-		Open: func(model []byte) (engine.Engine, error) { return openOnCPU("demo.onnx", model) },
+		Open: func(model []byte) (engine.Engine, error) { return openOnCPU("demo.onnx", model, 1) },
 	}
 	cache, err := collector.Run(t.Context())
 	require.NoError(t, err)

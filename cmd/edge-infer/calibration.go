@@ -26,6 +26,7 @@ type calibration struct {
 	method quantize.Method
 	// unquantized are the results of layers that stay in floating point.
 	unquantized []string
+	batch       int    // pictures that run at once, 0 for what the plan is tuned for
 	folder      string // for what the build reads, removed by its owner
 	stderr      io.Writer
 }
@@ -87,13 +88,13 @@ func (c *calibration) table(model *onnx.Model, o *tensorrt.BuildOptions, version
 
 // write letterboxes the pictures exactly as in service.
 func (c *calibration) write(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions) error {
-	input, name, err := calibrationInput(model, o)
+	input, name, err := c.input(model, o)
 	if err != nil {
 		return err
 	}
 	batches := len(c.files) / input.Batch
 	if batches == 0 {
-		return fmt.Errorf("%d calibration pictures do not fill one batch of %d (add pictures, or lower --batch)", len(c.files), input.Batch)
+		return fmt.Errorf("%d calibration pictures do not fill one batch of %d (add pictures, or lower --calibration-batch)", len(c.files), input.Batch)
 	}
 	var reader accuracy.Reader
 	defer reader.Close()
@@ -124,8 +125,8 @@ func (c *calibration) write(ctx context.Context, model *onnx.Model, o *tensorrt.
 		})
 }
 
-// calibrationInput is the picture input as the plan is tuned for it: TensorRT calibrates at the optimal shape.
-func calibrationInput(model *onnx.Model, o *tensorrt.BuildOptions) (engine.PictureInput, string, error) {
+// input is the picture input as the plan is tuned for it: TensorRT calibrates at that shape, with the batch that is asked for.
+func (c *calibration) input(model *onnx.Model, o *tensorrt.BuildOptions) (engine.PictureInput, string, error) {
 	inputs, err := model.Inputs()
 	if err != nil {
 		return engine.PictureInput{}, "", err
@@ -141,7 +142,12 @@ func calibrationInput(model *onnx.Model, o *tensorrt.BuildOptions) (engine.Pictu
 	if !ok {
 		return input, "", errors.New("int8 calibration is for models with one picture input (give --calibration-cache with a table of ranges, or a model with Q/DQ nodes)")
 	}
-	if input.Batch == 0 {
+	switch {
+	case input.Batch > 0 && c.batch > 0 && c.batch != input.Batch:
+		return input, "", fmt.Errorf("--calibration-batch %d: the model or --shape fixes the batch to %d (leave it away)", c.batch, input.Batch)
+	case c.batch > 0:
+		input.Batch = c.batch
+	case input.Batch == 0:
 		input.Batch = max(o.Batch.Opt, o.Batch.Min, 1)
 	}
 	return input, inputs[0].Name, nil

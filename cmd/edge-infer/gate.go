@@ -56,9 +56,9 @@ type gatekeeper struct {
 	stderr   io.Writer
 }
 
-// openOnCPU opens a model of that name for one picture at a time.
-func openOnCPU(name string, model []byte) (engine.Engine, error) {
-	return onnxruntime.Open(engine.Options{Path: name, Bytes: model, Provider: engine.CPU, Slots: 1})
+// openOnCPU opens a model of that name for up to batch pictures at a time.
+func openOnCPU(name string, model []byte, batch int) (engine.Engine, error) {
+	return onnxruntime.Open(engine.Options{Path: name, Bytes: model, Provider: engine.CPU, Slots: 1, MaxBatch: batch})
 }
 
 // newGatekeeper judges on those pictures.
@@ -87,7 +87,7 @@ func readHeldOut(dir string) (files []string, dataset *evaluate.Dataset, err err
 
 // refer runs the model itself over the pictures. The dataset may be nil.
 func (g *gatekeeper) refer(ctx context.Context, options engine.Options, dataset *evaluate.Dataset) error {
-	e, err := openOnCPU(options.Path, options.Bytes)
+	e, err := openOnCPU(options.Path, options.Bytes, 1)
 	if err != nil {
 		return err
 	}

@@ -70,6 +70,7 @@ that does not match is not written. The verdict goes to OUT.onnx` + verdictSuffi
 	flags.Float64Var(&q.percentile, "percentile", quantize.DefaultPercentile, "share of the values that --method percentile keeps, in percent")
 	flags.IntVar(&q.count, "count", 0, fmt.Sprintf("number of calibration pictures, drawn with --seed; 0 for up to %d, a fifth held out without --data", calibrationPictures))
 	flags.Uint64Var(&q.seed, "seed", 1, "which pictures are drawn")
+	flags.IntVar(&q.batch, "calibration-batch", 1, "calibration pictures that run at once, for a model that leaves its batch open")
 	flags.StringVar(&q.cache, "calibration-cache", "", "file that keeps the measured ranges; a table of TensorRT is read too")
 	flags.StringSliceVar(&q.exclude, "exclude", nil, "layers that stay in floating point: names, patterns with * and ?, or operators")
 	flags.BoolVar(&q.compact, "compact", false, "store INT8 weights as such, a quarter of the size; TensorRT 8 prefers the other form")
@@ -78,6 +79,7 @@ that does not match is not written. The verdict goes to OUT.onnx` + verdictSuffi
 	q.gate.flags(flags, quantize.DefaultMatchRate)
 	flags.StringVar(&q.report, "report", "", "JSON file for all that was found, layer by layer; written for a refused model too")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
+	flags.SetNormalizeFunc(synonyms(map[string]string{"calibration-count": "count", "calibration-method": "method"}))
 	return command
 }
 
@@ -94,7 +96,7 @@ type quantization struct {
 	model, images, data, output, to, method, cache, report string
 	percentile                                             float64
 	gate                                                   gateLimits
-	count                                                  int
+	count, batch                                           int
 	seed                                                   uint64
 	exclude                                                []string
 	compact, search                                        bool
@@ -145,6 +147,8 @@ func (q *quantization) check() error {
 		return usagef("--percentile %v must be over 50 and at most 100", q.percentile)
 	case q.count < 0:
 		return usagef("--count must not be negative")
+	case q.batch < 1:
+		return usagef("--calibration-batch %d must be at least 1", q.batch)
 	case q.search && (half || q.gate.off()):
 		return usagef("--search is for --to int8 with a gate")
 	}
@@ -193,7 +197,7 @@ func (q *quantization) run(ctx context.Context) (*quantized, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := openOnCPU(q.output, data) // what ONNX Runtime refuses is not written
+	e, err := openOnCPU(q.output, data, 1) // what ONNX Runtime refuses is not written
 	if err != nil {
 		return nil, err
 	}
@@ -314,7 +318,8 @@ func (q *quantization) measure(ctx context.Context, model *onnx.Model, tensors, 
 	bar := report.NewProgress(q.stderr, "calibration runs")
 	defer bar.Close()
 	collector := quantize.Collector{
-		Model: model, Tensors: tensors, Open: q.open, Samples: &quantize.Pictures{Files: files, Decode: reader.Read},
+		Model: model, Tensors: tensors, Samples: &quantize.Pictures{Files: files, Decode: reader.Read}, Batch: q.batch,
+		Open:       func(exposed []byte) (engine.Engine, error) { return openOnCPU(q.model, exposed, q.batch) },
 		Percentile: q.percentile, Progress: bar.Update,
 	}
 	var cache *quantize.Cache
@@ -332,7 +337,7 @@ func (q *quantization) measure(ctx context.Context, model *onnx.Model, tensors, 
 	return cache.Ranges, nil
 }
 
-func (q *quantization) open(model []byte) (engine.Engine, error) { return openOnCPU(q.model, model) }
+func (q *quantization) open(model []byte) (engine.Engine, error) { return openOnCPU(q.model, model, 1) }
 
 // half converts to FP16. Calibration pictures, where there are some, show which tensors it cannot hold.
 func (q *quantization) half(ctx context.Context, model *onnx.Model, files []string, result *quantized) (*onnx.Model, error) {

@@ -23,6 +23,8 @@ type Collector struct {
 	Open func(model []byte) (engine.Engine, error)
 	// Samples are what the model runs on.
 	Samples Samples
+	// Batch is how many pictures run at once, 1 when 0; more only speed up models that leave their batch open. The ranges are the same.
+	Batch int
 	// Percentile in percent, DefaultPercentile when 0.
 	Percentile float64
 	// Memory bounds the tensors that are kept of one run, in bytes, 512 MiB when 0. A model with more runs several times over the samples.
@@ -166,33 +168,28 @@ func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) 
 	for _, name := range tensors {
 		histograms[name] = NewHistogram()
 	}
+	if most := e.Model().MaxBatch; c.Batch > max(most, 1) {
+		return nil, nil, unsupported("calibrate", "batches of %d do not fit the model, which takes %d at once", "leave the calibration batch away", c.Batch, most)
+	}
+	b := batch{size: c.Batch}
+	see := func(name string, out *engine.Tensor) error {
+		if original, renamed := inputs[out.Name]; renamed {
+			return addTo(histograms[original], out, name)
+		}
+		return addTo(histograms[out.Name], out, name)
+	}
 	skipped, err := each(c.Samples, func(i int, s Sample) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("calibrate: %w", err)
 		}
 		defer tell()
-		if err := feed(e, 0, s); err != nil {
-			return err
-		}
-		result, err := e.Wait(0)
-		if err != nil {
+		result, err := b.add(e, s)
+		if err != nil || result == nil {
 			return err
 		}
 		for k := range result.Outputs {
-			out := &result.Outputs[k]
-			name := out.Name
-			if original, renamed := inputs[name]; renamed {
-				name = original
-			}
-			h := histograms[name]
-			if h == nil {
-				continue
-			}
-			if len(out.Data) > 0 && out.Float32s() == nil {
-				return unsupported("calibrate", "tensor %q came as %v", "use an FP32 model", name, out.Type)
-			}
-			if err := h.Add(out.Float32s()); err != nil {
-				return unsupported("calibrate", "tensor %q at %q: %v", "the model or its input is broken; run it in FP32 first", name, c.Samples.Name(i), err)
+			if err := see(c.Samples.Name(i), &result.Outputs[k]); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -200,12 +197,37 @@ func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) 
 	if err != nil {
 		return nil, nil, err
 	}
+	result, err := b.rest(e)
+	if err != nil {
+		return nil, nil, err
+	}
+	if result != nil {
+		for k := range result.Outputs {
+			if err := see("the last batch", &result.Outputs[k]); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
 	for _, name := range tensors {
 		if histograms[name].count == 0 {
 			return nil, nil, unsupported("calibrate", "tensor %q was never given", "the engine must return every output of the model", name)
 		}
 	}
 	return histograms, skipped, nil
+}
+
+// addTo counts an output's values; a tensor without a histogram is one of the model's own outputs that nobody asked for.
+func addTo(h *Histogram, out *engine.Tensor, sample string) error {
+	if h == nil {
+		return nil
+	}
+	if len(out.Data) > 0 && out.Float32s() == nil {
+		return unsupported("calibrate", "tensor %q came as %v", "use an FP32 model", out.Name, out.Type)
+	}
+	if err := h.Add(out.Float32s()); err != nil {
+		return unsupported("calibrate", "tensor %q at %q: %v", "the model or its input is broken; run it in FP32 first", out.Name, sample, err)
+	}
+	return nil
 }
 
 // Expose returns a copy of the model that also gives the named tensors as outputs. A graph input cannot be an output, so it is given through an

@@ -1,0 +1,44 @@
+package quantize
+
+import "github.com/edge-infer/edge-infer/engine"
+
+// batch gathers pictures until size of them run at once. A picture is valid only until the next one is loaded, so those that wait are copied.
+type batch struct {
+	size   int // 0 and 1 for each picture by itself
+	images []engine.Image
+}
+
+// add runs the batch when the sample fills it; otherwise the result is nil. Samples of tensors run by themselves.
+func (b *batch) add(e engine.Engine, s Sample) (*engine.Result, error) {
+	if b.size <= 1 || len(s.Tensors) > 0 {
+		if err := feed(e, 0, s); err != nil {
+			return nil, err
+		}
+		return e.Wait(0)
+	}
+	n := len(b.images)
+	if n < cap(b.images) {
+		b.images = b.images[:n+1]
+	} else {
+		b.images = append(b.images, engine.Image{})
+	}
+	kept := append(b.images[n].Data[:0], s.Image.Data...)
+	b.images[n] = s.Image
+	b.images[n].Data = kept
+	if len(b.images) < b.size {
+		return nil, nil
+	}
+	return b.rest(e)
+}
+
+// rest runs the pictures that wait; the result is nil when there are none.
+func (b *batch) rest(e engine.Engine) (*engine.Result, error) {
+	if len(b.images) == 0 {
+		return nil, nil
+	}
+	if err := e.Submit(0, b.images); err != nil {
+		return nil, err
+	}
+	b.images = b.images[:0]
+	return e.Wait(0)
+}
