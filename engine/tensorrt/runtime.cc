@@ -2,6 +2,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -147,6 +148,7 @@ struct ei_slot {
     ei_cuda_event begun, prepared, finished;
     bool inFlight, graphs;
     int64_t expected;                    // nanoseconds that a request takes at least, 0 before the first
+    int64_t oversleep;                   // nanoseconds that this machine wakes threads up late, smoothed
     ei::Dims64 current[EI_MAX_TENSORS];  // what the context was told and answered
     ei::Dims64 ran[EI_MAX_TENSORS];      // shapes of the request in flight
     ei::Growing growing[EI_MAX_TENSORS];
@@ -362,9 +364,7 @@ int enqueue(ei_slot* s, Captured* captured, ei_error* error) {
     if (r.filter.enabled && r.pictures > 0) {
         if (r.filter.clear_words > 0) CUDA(cuMemsetD32Async(r.filter.clear, 0, r.filter.clear_words, s->stream), "clear the candidates");
         CUDA(ei_cuda_launch(&r.filter.kernel, s->stream), "filter the candidates");
-        if (r.filter.list_host != nullptr) {
-            CUDA(cuMemcpyDtoHAsync_v2(r.filter.list_host, r.filter.list, r.filter.list_bytes, s->stream), "copy the candidates");
-        }
+        CUDA(cuMemcpyDtoHAsync_v2(r.filter.list_host, r.filter.list, r.filter.list_bytes, s->stream), "copy the candidates");
     }
     const bool discard = s->options.discard && r.pictures > 0;
     for (int i = 0; i < s->engine->count; i++) {
@@ -498,17 +498,18 @@ int collect(ei_slot* s, ei_error* error) {
     return EI_OK;
 }
 
-// sleepUntil wakes up within some 60 microseconds after that time.
-void sleepUntil(int64_t nanoseconds) {
+// sleepUntil returns how many nanoseconds after that time it woke up, some 60 microseconds on most machines.
+int64_t sleepUntil(int64_t nanoseconds) {
     // A thread's timers may be late by 50 microseconds unless it asks for better; Go moves the caller between threads.
     prctl(PR_SET_TIMERSLACK, 1);
     const timespec until = {nanoseconds / 1000000000, nanoseconds % 1000000000};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+    return now() - nanoseconds;
 }
 
 // pass waits for the end of the request. It learns how long requests take at least: a shorter one counts at once, longer ones slowly.
 int pass(ei_slot* s) {
-    constexpr int64_t kWorthSleeping = 100000, kWakeUp = 60000, kPatience = 2000000;
+    constexpr int64_t kWorthSleeping = 100000, kMargin = 40000, kLate = 200000, kPatience = 2000000;
     int code = cuEventQuery(s->finished);
     if (s->options.wait == EI_WAIT_BLOCK) return code == EI_CUDA_NOT_READY ? cuEventSynchronize(s->finished) : code;
     const int64_t submitted = s->request.submitted;
@@ -518,8 +519,12 @@ int pass(ei_slot* s) {
         return code;
     }
     if (s->options.wait == EI_WAIT_ADAPT) {
-        const int64_t sure = s->expected - s->expected / 16 - kWakeUp;
-        if (submitted + sure - now() > kWorthSleeping) sleepUntil(submitted + sure);
+        const int64_t sure = s->expected - s->expected / 16 - kMargin - s->oversleep;
+        if (submitted + sure - now() > kWorthSleeping) {
+            const int64_t late =
+                std::clamp(sleepUntil(submitted + sure), int64_t{0}, kLate);  // what is later was another's turn on the core
+            s->oversleep += (late - s->oversleep) / 8;
+        }
     }
     const int64_t begun = now();
     for (int spins = 0; (code = cuEventQuery(s->finished)) == EI_CUDA_NOT_READY; spins++) {

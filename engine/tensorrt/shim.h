@@ -111,7 +111,7 @@ typedef struct ei_filter {
     size_t clear_words;
     ei_cuda_kernel kernel;  // arguments point to the field below
     unsigned char arguments[EI_MAX_ARGUMENTS];
-    ei_cuda_pointer list;  // copied to list_host after the kernel when list_host is not NULL
+    ei_cuda_pointer list;  // copied to list_host after the kernel
     void *list_host;
     size_t list_bytes;
 } ei_filter;

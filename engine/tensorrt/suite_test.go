@@ -94,9 +94,14 @@ func TestCandidatesOfTheDevice(t *testing.T) {
 			Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{-1, 7, 126}}},
 		}
 		plan := buildSmall(t, version, func(o *tensorrt.BuildOptions) { o.Model = model.Bytes() })
-		for _, cuda := range []string{"", "integrated=1"} {
+		for i, cuda := range []string{"", "integrated=1", ""} {
 			t.Setenv("FAKE_CUDA", cuda)
-			e, err := open(t, version, plan, func(o *tensorrt.Options) { o.Confidence = 0.905 })
+			e, err := open(t, version, plan, func(o *tensorrt.Options) {
+				o.Confidence = 0.905
+				if i == 2 {
+					o.Memory = tensorrt.MemoryCopy
+				}
+			})
 			require.NoError(t, err)
 			im := engine.Image{Data: make([]byte, 3*32*32), Width: 32, Height: 32, Stride: 96, Format: engine.BGR}
 			for n := 1; n <= 4; n++ {
