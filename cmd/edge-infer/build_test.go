@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"image/color"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	cudafake "github.com/edge-infer/edge-infer/engine/cuda/fake"
 	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
@@ -156,6 +158,66 @@ func TestBuild(t *testing.T) {
 			assert.Contains(t, plan, "note flag 1\n", "INT8 all the same")
 		})
 	}
+}
+
+// A plan that calibration spoiled is not kept, and the verdict on the one that is says why.
+func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
+	fakeMachine(t, 100300)
+	const anchors, fields = 84, 10
+	values := make([]float32, fields*anchors) // what the fake library sees in every picture
+	for f := range fields {
+		for a := range anchors {
+			switch {
+			case f < 2:
+				values[f*anchors+a] = float32(10 + a)
+			case f < 4:
+				values[f*anchors+a] = 8
+			case f == 4+a%(fields-4):
+				values[f*anchors+a] = 1 - float32(a)/100
+			}
+		}
+	}
+	b := testnet.NewBuilder(1)
+	x := b.Conv("/conv", b.Input("images", 1, 3, 64, 64), testnet.Convolution{In: 3, Out: 16, Kernel: 3})
+	x = b.Node("ReduceMean", "/mean", []string{b.Conv("/head", x, testnet.Convolution{In: 16, Out: 16, Kernel: 1})}, onnx.Ints("axes", 1, 2, 3), onnx.Int("keepdims", 1))
+	x = b.Node("Reshape", "/one", []string{b.Node("Mul", "/nothing", []string{x, b.Floats("zero", []float32{0})}), b.Ints("shape", 1, 1, 1)})
+	b.Output(b.Rename(b.Node("Add", "/boxes", []string{x, b.Floats("boxes", values, 1, fields, anchors)}), "output0"), 1, fields, anchors)
+	source := b.Model(13)
+	source.SetMetadata("task", "detect")
+	source.SetMetadata("names", "{0: 'a', 1: 'b', 2: 'c', 3: 'd', 4: 'e', 5: 'f'}")
+	plan, err := quantize.NewPlan(source, quantize.Options{})
+	require.NoError(t, err)
+	data, err := source.Bytes()
+	require.NoError(t, err)
+	model := filepath.Join(t.TempDir(), "fragile.onnx")
+	require.NoError(t, os.WriteFile(model, append(data, fake.Model{
+		Network: "fragile", Operators: append(append([]string{"backbone"}, plan.Unquantized()...), "decode"),
+		Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{1, 3, 64, 64}}},
+		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{1, fields, anchors}}},
+	}.Bytes()...), 0o600))
+	pictures := t.TempDir()
+	writePicture(t, filepath.Join(pictures, "grey.png"), color.Gray{Y: 99})
+	out, heldOut := filepath.Join(t.TempDir(), "fragile.plan"), filepath.Join(scenes(t, "2", "99"), "images")
+	for name, route := range map[string][]string{"calibrators": nil, "Q/DQ": {"--qdq"}} {
+		result, text, err := buildOf(t, append([]string{model, "--calibration", pictures, "--data", heldOut, "-o", out}, route...)...)
+		require.NoError(t, err, "%s: %s", name, text)
+		assert.Equal(t, engine.FP16, result.Precision, name)
+		require.Len(t, result.Refused, 1)
+		assert.Equal(t, engine.INT8, result.Refused[0].Precision)
+		reasons := result.Refused[0].Verdict.Reasons
+		require.Len(t, reasons, 1)
+		assert.Regexp(t, `^match rate 0\.\d{4} is under 0\.9800$`, reasons[0])
+		file, err := os.ReadFile(out)
+		require.NoError(t, err)
+		kept, err := quantize.ReadVerdict(out+verdictSuffix, file)
+		require.NoError(t, err)
+		assert.True(t, kept.Passed)
+		assert.Equal(t, engine.FP16, kept.Precision)
+		assert.Equal(t, []quantize.Refusal{{Precision: engine.INT8, Reasons: reasons}}, kept.Refused)
+	}
+	_, text, err := buildOf(t, model, "--precision", "int8", "--calibration", pictures, "--data", heldOut, "-o", filepath.Join(t.TempDir(), "none.plan"))
+	require.Error(t, err)
+	assert.Contains(t, text, "the gate refused every plan and none was kept: INT8: match rate ")
 }
 
 // Without -o the plan is where run looks for it.
