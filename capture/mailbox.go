@@ -1,6 +1,9 @@
 package capture
 
-import "sync/atomic"
+import (
+	"runtime"
+	"sync/atomic"
+)
 
 // Mailbox holds the newest frame of one camera. One goroutine puts, one takes. The zero value is ready.
 type Mailbox struct {
@@ -23,8 +26,10 @@ func (m *Mailbox) Put(f Frame) {
 		m.displaced.Add(1)
 		old.frame.Release()
 	}
-	if m.Notify != nil {
-		signal(m.Notify)
+	if m.Notify != nil && signal(m.Notify) {
+		// The consumer goes on at once on this very thread. Otherwise it would wait until another one is up, or until this one's next call
+		// into C has lasted for a while.
+		runtime.Gosched()
 	}
 }
 

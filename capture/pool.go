@@ -167,11 +167,13 @@ func (b *buffer) discard() {
 	b.data, b.free = nil, nil
 }
 
-// signal leaves a token in a channel of capacity 1 and never waits.
-func signal(c chan<- struct{}) {
+// signal leaves a token in a channel of capacity 1 and never waits. It reports whether there was none yet.
+func signal(c chan<- struct{}) bool {
 	select {
 	case c <- struct{}{}:
+		return true
 	default:
+		return false
 	}
 }
 

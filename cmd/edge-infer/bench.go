@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -109,9 +110,18 @@ type benchResult struct {
 	P99       float64          `json:"latency_p99_ms"`
 	P999      float64          `json:"latency_p999_ms"`
 	Max       float64          `json:"latency_max_ms"`
+	Stages    stageMedians     `json:"stages"`
 	CPU       float64          `json:"cpu_us_per_frame"`
 	Fairness  float64          `json:"fairness"` // slowest camera's frames over the fastest's
 	Skipped   uint64           `json:"late"`     // frames that a newer one displaced
+}
+
+// stageMedians says where the time of a frame goes, as medians in milliseconds: from arrival to submission, to the end of the network, to the
+// message's hand-over.
+type stageMedians struct {
+	Submit  float64 `json:"submit_p50_ms"`
+	Network float64 `json:"network_p50_ms"`
+	Publish float64 `json:"publish_p50_ms"`
 }
 
 func (b *bench) run(ctx context.Context, batch int) (*benchResult, error) {
@@ -147,8 +157,9 @@ func (b *bench) run(ctx context.Context, batch int) (*benchResult, error) {
 
 	model := e.Model()
 	notify := make(chan struct{}, 1)
+	stages := newStages()
 	p := &pipeline.Pipeline{
-		Engine: e, Decoder: detector, Labels: model.Metadata.Labels, Notify: notify, Sinks: []pipeline.Sink{&publisher{client: client}},
+		Engine: e, Decoder: detector, Labels: model.Metadata.Labels, Notify: notify, Sinks: []pipeline.Sink{&publisher{client: client}, stages},
 		Confidence: float32(b.config.Detect.Confidence), LowestScore: float32(pipeline.LowestScore(b.config.Detect.Confidence)),
 	}
 	var sources []*memoryCamera
@@ -178,6 +189,7 @@ func (b *bench) run(ctx context.Context, batch int) (*benchResult, error) {
 	if err := wait(ctx, b.warmup); err != nil {
 		return nil, err
 	}
+	stages.on.Store(true)
 	first, before, started := p.Stats(), cpuTime(), time.Now()
 	if err := wait(ctx, b.duration); err != nil {
 		return nil, err
@@ -188,6 +200,7 @@ func (b *bench) run(ctx context.Context, batch int) (*benchResult, error) {
 		return nil, err
 	}
 	result := &benchResult{
+		Stages:  stages.medians(),
 		Backend: model.Backend, Version: model.BackendVersion, Device: model.Device, Precision: model.Precision, Batch: batch, Cameras: b.cameras,
 	}
 	least, most := ^uint64(0), uint64(0)
@@ -205,6 +218,42 @@ func (b *bench) run(ctx context.Context, batch int) (*benchResult, error) {
 	result.CPU = float64(used.Microseconds()) / float64(max(result.Frames, 1))
 	result.Fairness = float64(least) / float64(max(most, 1))
 	return result, nil
+}
+
+// stages notes when each frame went on, as the last sink.
+type stages struct {
+	on      atomic.Bool
+	samples [3][]int64 // nanoseconds
+}
+
+func newStages() *stages {
+	s := &stages{}
+	for i := range s.samples {
+		s.samples[i] = make([]int64, 0, 1<<18) // so that a short run does not allocate
+	}
+	return s
+}
+
+// Frame implements pipeline.Sink.
+func (s *stages) Frame(in *pipeline.Inferred) {
+	if in.Frame == nil || !s.on.Load() {
+		return
+	}
+	s.samples[0] = append(s.samples[0], in.Timing.Submitted-in.Captured)
+	s.samples[1] = append(s.samples[1], in.Timing.Done-in.Timing.Submitted)
+	s.samples[2] = append(s.samples[2], capture.Monotonic()-in.Timing.Done)
+}
+
+// medians may be called when the frame loop has ended.
+func (s *stages) medians() stageMedians {
+	var medians [3]float64
+	for i, samples := range s.samples {
+		if len(samples) > 0 {
+			slices.Sort(samples)
+			medians[i] = milliseconds(time.Duration(samples[len(samples)/2]))
+		}
+	}
+	return stageMedians{medians[0], medians[1], medians[2]}
 }
 
 // draw puts pictures of the demo belt into the engine's memory.
@@ -261,13 +310,12 @@ func (c *memoryCamera) Take() (capture.Frame, bool) {
 }
 
 // pace wakes the frame loop at the moment a frame falls due. Go's timers may be a millisecond late, which would be measured as latency, so
-// it sleeps in the kernel on a thread of its own.
+// it sleeps in the kernel, and then gives way as a camera does.
 func pace(ctx context.Context, notify chan<- struct{}, sources []*memoryCamera) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	for n := int64(0); ; n++ {
 		for _, source := range sources { // in the order in which they fall due
 			due := unix.NsecToTimespec(source.start + n*int64(source.interval))
+			_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // of whatever thread this runs on; else it may be late by 50 microseconds
 			for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &due, nil) == unix.EINTR {
 			}
 			if ctx.Err() != nil {
@@ -275,6 +323,7 @@ func pace(ctx context.Context, notify chan<- struct{}, sources []*memoryCamera) 
 			}
 			select {
 			case notify <- struct{}{}:
+				runtime.Gosched()
 			default:
 			}
 		}

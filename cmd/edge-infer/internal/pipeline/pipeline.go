@@ -312,6 +312,7 @@ func (p *Pipeline) hand(camera *lane, frame *capture.Frame, result *engine.Resul
 	in.Detections = detections
 	in.Camera, in.Seq, in.Time, in.Captured = camera.Name, frame.Seq, frame.Time, frame.Captured
 	in.Width, in.Height, in.Lossless, in.Follower = frame.Width, frame.Height, camera.Lossless, camera.Follower
+	in.Timing = result.Timing
 	in.Tracks, in.IDs, in.Happened = nil, nil, nil
 	settings := camera.settings.Load()
 	if camera.Follower == nil {

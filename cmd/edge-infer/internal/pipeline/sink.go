@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
@@ -16,6 +17,7 @@ type Inferred struct {
 	Captured      int64 // CLOCK_MONOTONIC nanoseconds
 	Width, Height int   // of the source picture in pixels
 	Latency       time.Duration
+	Timing        engine.Timing // of the request that the frame was in
 	Detections    []postprocess.Detection
 	// Tracks are the followed objects as of this frame, lost ones with a predicted box; nil where nothing is tracked.
 	Tracks []postprocess.Track
