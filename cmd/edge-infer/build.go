@@ -223,6 +223,10 @@ func (b *planning) run(ctx context.Context) (*built, error) {
 	if err := b.findMachine(); err != nil {
 		return nil, err
 	}
+	const parsed = 17 // opset that the parsers of TensorRT 8 know
+	if opset := b.source.Opset(); b.version.Major < 10 && opset > parsed {
+		b.logger.Warn("the model is newer than this TensorRT; should it be refused, export it with opset=17", "opset", opset, "tensorrt", b.version.String())
+	}
 	heldOut, dataset, err := b.pictures()
 	if err != nil {
 		return nil, err

@@ -151,6 +151,12 @@ func (v *validation) run(ctx context.Context) (*validated, error) {
 			paths = append(paths, dataset.Pictures[i].Path)
 		}
 	}
+	var referenceConfig config.Config
+	if v.reference != "" { // what is wrong with it is said before the work
+		if referenceConfig, err = v.referenceConfig(); err != nil {
+			return nil, err
+		}
+	}
 	started := time.Now()
 	candidate, seen, labels, err := v.detect(ctx, *v.config, paths)
 	if err != nil {
@@ -166,11 +172,7 @@ func (v *validation) run(ctx context.Context) (*validated, error) {
 		}
 	}
 	if v.reference != "" {
-		c, err := v.referenceConfig()
-		if err != nil {
-			return nil, err
-		}
-		reference, known, _, err := v.detect(ctx, c, paths)
+		reference, known, _, err := v.detect(ctx, referenceConfig, paths)
 		if err != nil {
 			return nil, fmt.Errorf("reference: %w", err)
 		}
