@@ -2,14 +2,17 @@ package main
 
 import (
 	"bytes"
+	"image/color"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/edge-infer/edge-infer/engine/demo"
+	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
 // What a person can get wrong gives one line that says what is wrong and what to do, and the right exit status.
@@ -26,6 +29,17 @@ func TestMistakes(t *testing.T) {
 	badConfig := file("bad.yaml", []byte("mqtt:\n  urll: off\n"))
 	labels := file("labels.txt", []byte("one\ntwo\n"))
 	picture := file("picture.jpg", []byte("not a picture"))
+	source, err := onnx.Parse("demo.onnx", demo.Model())
+	require.NoError(t, err)
+	source.Proto.OpsetImport[0].Version = proto.Int64(99)
+	newer := file("newer.onnx", nil)
+	require.NoError(t, source.Save(newer))
+	foreign := t.TempDir()
+	for _, folder := range []string{"images", "labels"} {
+		require.NoError(t, os.Mkdir(filepath.Join(foreign, folder), 0o755))
+	}
+	writePicture(t, filepath.Join(foreign, "images", "a.png"), color.Black)
+	require.NoError(t, os.WriteFile(filepath.Join(foreign, "labels", "b.txt"), []byte("0 0.5 0.5 0.1 0.1\n"), 0o600))
 	bare, out := t.TempDir(), filepath.Join(t.TempDir(), "out.onnx")
 	for _, test := range []struct {
 		name   string
@@ -90,6 +104,9 @@ func TestMistakes(t *testing.T) {
 		{"quantize bad pictures", "quantize --images " + dir + " --gate 0 -o " + out, 1, []string{"cannot be read", "picture.jpg", "remove or replace"}},
 		{"quantize too few pictures", "quantize --images " + dir + " -o " + out, 1, []string{"no pictures left for the gate after 1", "lower --count"}},
 		{"quantize overlap", "quantize --images " + dir + " --data " + dir + " -o " + out, 1, []string{"1 of the 1 pictures", "are calibration pictures"}},
+		{"quantize labels of other pictures", "quantize --images " + bare + " --data " + foreign + " -o " + out, 1, []string{"no file in labels/ is called as one of the 1 pictures", "labels of other pictures"}},
+		{"quantize new opset", "quantize " + newer + " --images " + dir + " --gate 0 -o " + out, 1, []string{"uses opset 99, quantization reads up to 24 (export the model again with opset=17)"}},
+		{"quantize batch", "quantize --calibration-batch 0 --images x -o " + out, 2, []string{"--calibration-batch 0 must be at least 1"}},
 		{"quantize nowhere", "quantize --images x -o /none/out.onnx", 1, []string{"/none/out.onnx cannot be written: no such file or directory (name a file"}},
 		{"quantize into a directory", "quantize --images x -o " + dir, 1, []string{"is a directory (name the file to write with -o)"}},
 		{"quantize over itself", "quantize " + truncated + " --images x -o " + truncated, 1, []string{"would replace the model itself"}},

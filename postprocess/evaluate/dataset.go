@@ -39,8 +39,18 @@ func ReadDataset(dir string) (*Dataset, error) {
 		if err != nil {
 			return nil, err
 		}
+		missing := 0
+		var last string
 		for i := range dataset.Pictures {
-			dataset.Pictures[i].Path = locate(dir, dataset.Pictures[i].Path)
+			picture := &dataset.Pictures[i]
+			name := picture.Path
+			if picture.Path = locate(dir, name); !fileExists(picture.Path) {
+				missing, last = missing+1, name
+			}
+		}
+		if missing > 0 {
+			return nil, fmt.Errorf("read dataset %s: %d of the %d pictures in annotations.json are not there, such as %s (are these the labels of other pictures?)",
+				dir, missing, len(dataset.Pictures), last)
 		}
 		return dataset, nil
 	case !errors.Is(err, os.ErrNotExist):

@@ -134,6 +134,19 @@ func TestBadLabelsNameFileAndLine(t *testing.T) {
 	assert.EqualError(t, err, "read picture "+filepath.Join(dir, "images", "a.png")+": image: unknown format")
 }
 
+// Labels of other pictures would make any model look as bad as its reference.
+func TestLabelsOfOtherPictures(t *testing.T) {
+	dir := t.TempDir()
+	writePicture(t, dir, "images/a.png", 20, 10)
+	writePicture(t, dir, "images/b.png", 20, 10)
+	write(t, dir, "labels/c.txt", "0 0.5 0.5 0.1 0.1\n")
+	_, err := ReadDataset(dir)
+	assert.EqualError(t, err, "read dataset "+dir+": no file in labels/ is called as one of the 2 pictures in images/ (are these the labels of other pictures?)")
+	write(t, dir, "annotations.json", `{"images":[{"id":1,"file_name":"a.png","width":20,"height":10},{"id":2,"file_name":"d.png","width":20,"height":10}],"annotations":[],"categories":[]}`)
+	_, err = ReadDataset(dir)
+	assert.EqualError(t, err, "read dataset "+dir+": 1 of the 2 pictures in annotations.json are not there, such as d.png (are these the labels of other pictures?)")
+}
+
 func FuzzLabels(f *testing.F) {
 	f.Add([]byte(coco))
 	f.Add([]byte("3 0.5 0.5 0.1 0.2\n"))

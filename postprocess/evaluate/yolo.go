@@ -22,6 +22,7 @@ func readYOLODirectory(dir string) (*Dataset, error) {
 		return nil, fmt.Errorf("read dataset %s: %w: it needs annotations.json (COCO), or images/ and labels/ (YOLO)", dir, ErrNoLabels)
 	}
 	dataset := &Dataset{}
+	labelled := 0
 	for _, entry := range entries {
 		extension := strings.ToLower(filepath.Ext(entry.Name()))
 		if extension != ".jpg" && extension != ".jpeg" && extension != ".png" {
@@ -36,6 +37,9 @@ func readYOLODirectory(dir string) (*Dataset, error) {
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("read labels: %w", err)
 		}
+		if err == nil {
+			labelled++
+		}
 		// A picture without a label file has no objects on it.
 		if picture.Truths, err = parseYOLO(path, text, picture.Width, picture.Height); err != nil {
 			return nil, err
@@ -44,6 +48,10 @@ func readYOLODirectory(dir string) (*Dataset, error) {
 	}
 	if len(dataset.Pictures) == 0 {
 		return nil, fmt.Errorf("read dataset %s: %w: images/ holds no .jpg or .png picture", dir, ErrNoLabels)
+	}
+	if labelled == 0 {
+		return nil, fmt.Errorf("read dataset %s: no file in labels/ is called as one of the %d pictures in images/ (are these the labels of other pictures?)",
+			dir, len(dataset.Pictures))
 	}
 	return dataset, nil
 }
