@@ -46,6 +46,8 @@ type CameraStatus struct {
 	Name  string
 	State string // opening, running, stalled, stopped, failed
 	Error string // why, when it does not run
+	// Hardware is what the network runs on for this camera.
+	Hardware string
 }
 
 // AppendJSON appends the payload to buf and returns it.
@@ -79,6 +81,10 @@ func (s *Status) AppendJSON(buf []byte, device string, now time.Time) []byte {
 		buf = appendString(buf, camera.Name)
 		buf = append(buf, `:{"state":`...)
 		buf = appendString(buf, camera.State)
+		if camera.Hardware != "" {
+			buf = append(buf, `,"hardware":`...)
+			buf = appendString(buf, camera.Hardware)
+		}
 		if camera.Error != "" {
 			buf = append(buf, `,"error":`...)
 			buf = appendString(buf, camera.Error)

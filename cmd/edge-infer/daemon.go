@@ -23,7 +23,6 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
-	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 	"github.com/edge-infer/edge-infer/systemd"
@@ -38,16 +37,13 @@ type daemon struct {
 
 	device    string // does not change while the daemon runs; config may
 	started   time.Time
-	options   engine.Options
-	memory    memory
 	building  building
 	proof     atomic.Pointer[quantize.Verdict] // on what runs, nil for none
-	engine    engine.Engine                    // the first one; upgrade may replace it
-	detector  *pipeline.Detector
+	engine    engine.Engine                    // the first one of the first device; upgrade may replace it
 	broker    *mqtt.Broker
 	client    *mqtt.Client
 	fleet     fleet
-	pipeline  *pipeline.Pipeline
+	pipeline  loops
 	terminal  *report.Terminal
 	json      *report.JSON
 	snapshots *snapshots
@@ -102,7 +98,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 			}
 		})
 	}
-	if d.config.Engine.Backend == autoEngine && d.engine.Model().Backend != tensorrt.Name && lacksPlan(d.options, d.logger) {
+	if d.config.Engine.Backend == autoEngine && d.pipeline.upgradable(d.logger) {
 		rest.Go(func() { d.upgrade(ctx) })
 	}
 	rest.Go(func() { d.reloads(ctx, hangup) })
@@ -140,18 +136,10 @@ func (d *daemon) open(ctx context.Context) error {
 	if err := d.openMQTT(); err != nil {
 		return err
 	}
-	notify := make(chan struct{}, 1)
-	d.pipeline = &pipeline.Pipeline{
-		Engine: d.engine, Decoder: d.detector, Labels: d.engine.Model().Metadata.Labels, Notify: notify, Logger: d.logger,
-		Confidence: float32(d.config.Detect.Confidence), LowestScore: float32(decodedScore(d.config)),
-	}
-	d.fleet.make = func(c config.Camera, running *capture.Camera) (*member, error) {
-		return d.newMember(c, running, notify)
-	}
+	d.fleet.make = d.newMember
 	if err := d.fleet.Open(d.config.Cameras); err != nil {
 		return err
 	}
-	d.pipeline.Cameras = d.fleet.Places()
 	var sinks []pipeline.Sink
 	if d.flags.json {
 		d.json = report.NewJSON(d.stdout, d.config.Device)
@@ -166,7 +154,7 @@ func (d *daemon) open(ctx context.Context) error {
 	if d.client != nil {
 		d.snapshots.publish = d.client.Snapshot
 	}
-	if err := d.snapshots.Open(d.pipeline.Cameras); err != nil {
+	if err := d.snapshots.Open(d.fleet.Places()); err != nil {
 		return err
 	}
 	if err := d.openWeb(); err != nil {
@@ -181,8 +169,7 @@ func (d *daemon) open(ctx context.Context) error {
 	if d.flags.frames > 0 {
 		sinks = []pipeline.Sink{&limit{left: d.flags.frames, stop: func() { d.cancel(nil) }, next: sinks}}
 	}
-	d.pipeline.Sinks = sinks
-	if err := d.pipeline.Open(); err != nil {
+	if err := d.pipeline.Open(d.fleet.Places(), sinks); err != nil {
 		return err
 	}
 	if d.client != nil {
@@ -193,17 +180,36 @@ func (d *daemon) open(ctx context.Context) error {
 
 func (d *daemon) openEngine(ctx context.Context) error {
 	lowest := decodedScore(d.config)
-	var err error
-	if d.options, err = modelOptions(d.config, len(d.config.Cameras), lowest); err != nil {
+	options, err := modelOptions(d.config, len(d.config.Cameras), lowest)
+	if err != nil {
 		return err
 	}
-	if d.engine, err = openEngine(ctx, d.config, d.options, d.logger, d.stderr); err != nil {
+	each, err := spread(options, d.config, d.logger)
+	if err != nil {
 		return err
 	}
-	d.memory.Lend(d.engine)
-	d.proof.Store(proof(d.engine.Model(), d.logger))
-	d.detector, err = openDetector(d.config, d.engine.Model(), lowest)
-	return err
+	for _, options := range each {
+		e, err := openEngine(ctx, d.config, options, d.logger, d.stderr)
+		if err != nil {
+			return err
+		}
+		at := &loop{options: options, notify: make(chan struct{}, 1)}
+		at.memory.Lend(e)
+		d.pipeline.all = append(d.pipeline.all, at)
+		detector, err := openDetector(d.config, e.Model(), lowest)
+		if err != nil {
+			return err
+		}
+		at.Pipeline = &pipeline.Pipeline{
+			Engine: e, Decoder: detector, Labels: e.Model().Metadata.Labels, Notify: at.notify, Logger: d.logger,
+			Confidence: float32(d.config.Detect.Confidence), LowestScore: float32(lowest),
+		}
+		if d.engine == nil {
+			d.engine = e
+			d.proof.Store(proof(e.Model(), d.logger))
+		}
+	}
+	return nil
 }
 
 // decodedScore is what the decoder lets through: less than what is reported when objects are tracked.
@@ -260,20 +266,22 @@ func newClient(c *config.Config, brokers []string) *mqtt.Client {
 
 // newMember makes the camera that c describes, around a capture side that runs already where there is one. A file or directory gives every frame
 // and waits for the network, unless it is to loop: then it stands for a live camera.
-func (d *daemon) newMember(c config.Camera, running *capture.Camera, notify chan<- struct{}) (*member, error) {
+func (d *daemon) newMember(c config.Camera, running *capture.Camera) (*member, error) {
 	uri, err := capture.ParseURI(c.URI)
 	if err != nil {
 		return nil, err
 	}
 	camera := running
 	if camera == nil {
+		at := d.pipeline.choose()
 		camera = &capture.Camera{
-			Name: c.Name, URI: c.URI, Alloc: d.memory.Alloc, StallTimeout: c.Stall, Notify: notify, Logger: d.logger,
+			Name: c.Name, URI: c.URI, Alloc: at.memory.Alloc, StallTimeout: c.Stall, Notify: at.notify, Logger: d.logger,
 			Lossless: uri.Kind == capture.File && !d.flags.loop && !uri.Loop,
 		}
 		if d.flags.loop {
 			camera.AtEnd = capture.Loop
 		}
+		d.pipeline.put(camera, at)
 	}
 	follower, err := d.newFollower(c, uri)
 	if err != nil {
@@ -358,7 +366,11 @@ func webSecret(kind, path string) (string, error) {
 // greet says what runs and where to watch it.
 func (d *daemon) greet() {
 	m := d.engine.Model()
-	fmt.Fprintf(d.stdout, "model %s on %s %s, %s, %s\n", m.Path, m.Backend, m.BackendVersion, m.Device, m.Precision)
+	var devices []string
+	for _, at := range d.pipeline.all {
+		devices = append(devices, at.Engine.Model().Device)
+	}
+	fmt.Fprintf(d.stdout, "model %s on %s %s, %s, %s\n", m.Path, m.Backend, m.BackendVersion, strings.Join(devices, ", "), m.Precision)
 	if v := d.proof.Load(); v != nil {
 		fmt.Fprintf(d.stdout, "accuracy in %s\n", proofText(v))
 	}
@@ -395,7 +407,7 @@ func (d *daemon) close(restart bool) error {
 	if d.broker != nil {
 		errs = append(errs, d.broker.Close())
 	}
-	return errors.Join(append(errs, d.memory.Close())...)
+	return errors.Join(append(errs, d.pipeline.Close())...)
 }
 
 // askReload has the configuration read again soon.

@@ -22,7 +22,7 @@ const demoName = "demo"
 // that is let through.
 func modelOptions(c *config.Config, batch int, lowest float64) (engine.Options, error) {
 	options := engine.Options{
-		Path: demoName, Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.Device, Threads: c.Engine.Threads,
+		Path: demoName, Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.FirstDevice(), Threads: c.Engine.Threads,
 		MaxBatch: batch, Confidence: float32(lowest), Library: c.Engine.Library,
 	}
 	if c.Engine.Batch > 0 {

@@ -33,7 +33,7 @@ func (p page) Status() web.Status {
 		totals[t.Camera] = t
 	}
 	for _, m := range d.fleet.Members() {
-		camera := web.Camera{Capture: m.capture.Stats(), Pipeline: totals[m.config.Name]}
+		camera := web.Camera{Capture: m.capture.Stats(), Pipeline: totals[m.config.Name], Hardware: d.pipeline.Device(m.config.Name)}
 		if m.place.Follower != nil {
 			camera.Tracked, camera.Analytics = true, m.place.Follower.Config
 		}

@@ -138,6 +138,7 @@ func (p *program) rest() (frames []frame, stats totals) {
 type totals struct {
 	Cameras []struct {
 		Captured, Inferred, Displaced, Reconnects, Failed uint64
+		Hardware                                          string
 	}
 	MQTT struct {
 		Detections struct{ Offered, Delivered, Dropped, Queued uint64 }

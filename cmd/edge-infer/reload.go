@@ -9,6 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // filePause is how often the configuration file is looked at.
@@ -101,14 +102,18 @@ func (d *daemon) reconfigure(ctx context.Context) (restart bool) {
 func (d *daemon) rearrange(ctx context.Context, was *config.Config) (kept int, err error) {
 	next := pipeline.Arrangement{Confidence: float32(d.config.Detect.Confidence)}
 	anew := !reflect.DeepEqual(was.Detect, d.config.Detect)
+	var decoder func(engine.Model) (*pipeline.Detector, error)
 	if anew {
-		if next.Decoder, err = openDetector(d.config, d.pipeline.Model(), decodedScore(d.config)); err != nil {
+		decoder = func(model engine.Model) (*pipeline.Detector, error) {
+			return openDetector(d.config, model, decodedScore(d.config))
+		}
+		if _, err := decoder(d.pipeline.Model()); err != nil { // before any camera is touched
 			return 0, err
 		}
 	}
 	return d.fleet.Change(d.config.Cameras, anew, func(places []pipeline.Camera) error {
 		next.Cameras = places
-		return d.pipeline.Arrange(ctx, next)
+		return d.pipeline.Arrange(ctx, next, decoder)
 	})
 }
 

@@ -121,35 +121,63 @@ func (d *daemon) upgrade(ctx context.Context) {
 	}
 }
 
-// replaceEngine builds the plan and has the frame loop go on with it.
+// replaceEngine has every frame loop that is not on TensorRT yet go on with it. Devices of one kind share a plan.
 func (d *daemon) replaceEngine(ctx context.Context) error {
+	for _, at := range d.pipeline.all {
+		if at.Model().Backend == tensorrt.Name {
+			continue
+		}
+		next, err := d.openPlan(ctx, at.options)
+		if err != nil {
+			return err
+		}
+		if err := d.replaceOne(ctx, at, next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openPlan opens TensorRT's engine for options, and builds its plan first where there is none.
+func (d *daemon) openPlan(ctx context.Context, options engine.Options) (engine.Engine, error) {
+	open := tensorrt.Options{Options: options, Log: d.logger}
+	next, err := open.Open()
+	if !errors.Is(err, tensorrt.ErrNoPlan) {
+		return next, err
+	}
 	builder, err := child()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = builder.Build(ctx, cachedPlan(d.options, d.logger), "", tensorrt.Cache{}, func(p tensorrt.Progress) {
+	_, err = builder.Build(ctx, cachedPlan(options, d.logger), "", tensorrt.Cache{}, func(p tensorrt.Progress) {
 		d.building.Store(&construction{text: phase(p)})
 	})
 	if err != nil {
-		return fmt.Errorf("engine plan not built: %w", err)
+		return nil, fmt.Errorf("engine plan not built: %w", err)
 	}
-	next, err := tensorrt.Options{Options: d.options, Log: d.logger}.Open()
-	if err != nil {
-		return fmt.Errorf("built engine plan not usable: %w", err)
+	if next, err = open.Open(); err != nil {
+		return nil, fmt.Errorf("built engine plan not usable: %w", err)
 	}
+	return next, nil
+}
+
+// replaceOne has one frame loop go on with another engine.
+func (d *daemon) replaceOne(ctx context.Context, at *loop, next engine.Engine) error {
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	detector, err := openDetector(d.config, next.Model(), decodedScore(d.config))
 	if err == nil {
-		err = d.pipeline.Replace(ctx, next, detector)
+		err = at.Replace(ctx, next, detector)
 	}
 	if err != nil {
 		return errors.Join(err, next.Close())
 	}
-	d.memory.Lend(next)
+	at.memory.Lend(next)
 	d.proof.Store(proof(next.Model(), d.logger))
 	for _, m := range d.fleet.Members() {
-		m.capture.Reallocate()
+		if d.pipeline.of(m.config.Name) == at {
+			m.capture.Reallocate()
+		}
 	}
 	d.logger.Info("engine replaced", "engine", next.Model().Backend, "device", next.Model().Device, "precision", next.Model().Precision)
 	return nil

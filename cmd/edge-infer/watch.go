@@ -199,7 +199,9 @@ func (d *daemon) status() *mqtt.Status {
 	}
 	for _, m := range d.fleet.Members() {
 		stats := m.capture.Stats()
-		status.Cameras = append(status.Cameras, mqtt.CameraStatus{Name: stats.Name, State: string(stats.State), Error: stats.Error})
+		status.Cameras = append(status.Cameras, mqtt.CameraStatus{
+			Name: stats.Name, State: string(stats.State), Error: stats.Error, Hardware: d.pipeline.Device(stats.Name),
+		})
 	}
 	return status
 }
@@ -230,6 +232,7 @@ func (d *daemon) publishStats(stats []pipeline.CameraStats) {
 // cameraTotals is what one camera's frames came to over the whole run.
 type cameraTotals struct {
 	pipeline.CameraStats
+	Hardware   string  `json:"hardware"` // that the network runs on
 	Captured   uint64  `json:"captured"`
 	Displaced  uint64  `json:"displaced"`
 	Reconnects uint64  `json:"reconnects"`
@@ -245,7 +248,7 @@ func (d *daemon) totals() map[string]any {
 	for _, totals := range d.pipeline.Totals() {
 		camera := d.captured(totals.Camera)
 		cameras = append(cameras, cameraTotals{
-			CameraStats: totals, Captured: camera.Captured, Displaced: camera.Displaced, Reconnects: camera.Reconnects,
+			CameraStats: totals, Hardware: d.pipeline.Device(totals.Camera), Captured: camera.Captured, Displaced: camera.Displaced, Reconnects: camera.Reconnects,
 			P50: milliseconds(totals.P50), P99: milliseconds(totals.P99), P999: milliseconds(totals.P999), Max: milliseconds(totals.Max),
 		})
 	}

@@ -47,7 +47,7 @@ type Model struct {
 type Engine struct {
 	Backend   string `yaml:"backend"`
 	Precision string `yaml:"precision"`
-	Device    int    `yaml:"device"`
+	Device    string `yaml:"device"` // see Devices
 	Threads   int    `yaml:"threads"`
 	Batch     int    `yaml:"batch"`
 	Library   string `yaml:"library"`
@@ -110,7 +110,7 @@ const (
 func Default() *Config {
 	return &Config{
 		Device:    hostName(),
-		Engine:    Engine{Backend: "auto", Precision: "auto"},
+		Engine:    Engine{Backend: "auto", Precision: "auto", Device: "0"},
 		Model:     Model{Layout: "auto"},
 		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Track: true},
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true},

@@ -76,7 +76,7 @@ func settings(c *Config) []setting {
 		{"model.layout", "layout", "how boxes lie in the output: auto, yolov5, yolov8, end2end, classify", text(&c.Model.Layout)},
 		{"engine.backend", "engine", "auto, tensorrt, onnxruntime or triton=URL", text(&c.Engine.Backend)},
 		{"engine.precision", "precision", "auto, fp32, fp16 or int8", text(&c.Engine.Precision)},
-		{"engine.device", "device", "GPU number", whole(&c.Engine.Device)},
+		{"engine.device", "device", "GPU number; several separated by commas, or all: run spreads the cameras over them", text(&c.Engine.Device)},
 		{"engine.threads", "threads", "CPU threads of one inference; 0: one per core", whole(&c.Engine.Threads)},
 		{"engine.batch", "batch", "pictures in one inference at most; 0: one per camera", whole(&c.Engine.Batch)},
 		{"engine.library", "library", "backend's shared library, instead of searching for it", text(&c.Engine.Library)},

@@ -41,9 +41,10 @@ func (c *Config) Validate() error {
 	if err := oneOf("engine.precision", c.Engine.Precision, "auto", "fp32", "fp16", "int8"); err != nil {
 		return err
 	}
+	if _, _, err := parseDevices(c.Engine.Device); err != nil {
+		return invalid("engine.device", c.Engine.Device, err.Error())
+	}
 	switch {
-	case c.Engine.Device < 0:
-		return invalid("engine.device", c.Engine.Device, "must be 0 or more")
 	case c.Engine.Threads < 0 || c.Engine.Threads > 1024:
 		return invalid("engine.threads", c.Engine.Threads, "must be 0 to 1024")
 	case c.Engine.Batch < 0 || c.Engine.Batch > 256:

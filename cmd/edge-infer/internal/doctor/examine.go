@@ -46,7 +46,7 @@ func Serve(ctx context.Context, in io.Reader, model func(context.Context, *Reque
 
 // gpuWanted reports whether a GPU that cannot be used is a failure.
 func (r *Request) gpuWanted() bool {
-	return r.Engine.Backend == tensorrt.Name || r.Engine.Device > 0 || cuda.Prober{Root: r.Root}.Jetson() != nil
+	return r.Engine.Backend == tensorrt.Name || r.Engine.FirstDevice() > 0 || cuda.Prober{Root: r.Root}.Jetson() != nil
 }
 
 // driver says what the CUDA driver offers.
@@ -76,8 +76,8 @@ func (r *Request) driver(tell func(Finding)) {
 			}
 		}
 	}
-	if r.Engine.Device >= len(report.Devices) {
-		tell(fail(fmt.Sprintf("GPU %d", r.Engine.Device), "name one that there is with --device", "there is none of that number"))
+	if r.Engine.FirstDevice() >= len(report.Devices) {
+		tell(fail(fmt.Sprintf("GPU %d", r.Engine.FirstDevice()), "name one that there is with --device", "there is none of that number"))
 	}
 }
 
@@ -109,8 +109,8 @@ func (r *Request) tensorrt(tell func(Finding)) {
 	if jetson := report.Jetson; jetson != nil && hasDLA(jetson.Model) {
 		tell(dlaCompiler())
 	}
-	if report.Err() == nil && r.Engine.Device < len(report.Devices) {
-		gpu := &report.Devices[r.Engine.Device]
+	if report.Err() == nil && r.Engine.FirstDevice() < len(report.Devices) {
+		gpu := &report.Devices[r.Engine.FirstDevice()]
 		if f := supported(library.Version, gpu); f.Status != OK {
 			tell(f)
 		}
@@ -218,7 +218,7 @@ func (r *Request) plan(version tensorrt.Version, gpu *cuda.Facts, tell func(Find
 }
 
 func (r *Request) onnxruntime(tell func(Finding)) {
-	options := engine.Options{Provider: engine.CPU, Device: r.Engine.Device}
+	options := engine.Options{Provider: engine.CPU, Device: r.Engine.FirstDevice()}
 	named := os.Getenv("EDGE_INFER_ONNXRUNTIME") != ""
 	if r.Engine.Backend == "onnxruntime" {
 		options.Library = r.Engine.Library

@@ -39,7 +39,7 @@ type Engine struct {
 	Task      string   `json:"task"`
 	Precision string   `json:"precision"`
 	Accuracy  string   `json:"accuracy"` // what was found against the original in FP32, empty when nothing was
-	Width     int      `json:"width"` // of the network's input in pixels
+	Width     int      `json:"width"`    // of the network's input in pixels
 	Height    int      `json:"height"`
 	MaxBatch  int      `json:"max_batch"`
 	Labels    []string `json:"labels"`
@@ -56,6 +56,7 @@ type Camera struct {
 	// Analytics are the zones and lines in force; Tracked says whether there is anything that uses them.
 	Analytics zone.Config `json:"analytics"`
 	Tracked   bool        `json:"tracked"`
+	Hardware  string      `json:"hardware"` // that the network runs on
 }
 
 // Reading is one sensor's value.

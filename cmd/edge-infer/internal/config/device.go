@@ -1,0 +1,42 @@
+package config
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// AllDevices stands for every GPU in Engine.Device.
+const AllDevices = "all"
+
+// Devices are the GPU numbers that a valid Device names, at least one; all stands for every GPU there is, and numbers is empty then.
+func (e *Engine) Devices() (numbers []int, all bool) {
+	numbers, all, _ = parseDevices(e.Device)
+	return numbers, all
+}
+
+// FirstDevice is the GPU of the commands that use one.
+func (e *Engine) FirstDevice() int {
+	if numbers, _ := e.Devices(); len(numbers) > 0 {
+		return numbers[0]
+	}
+	return 0
+}
+
+func parseDevices(text string) (numbers []int, all bool, err error) {
+	if strings.TrimSpace(text) == AllDevices {
+		return nil, true, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil || n < 0 || n > 1024 {
+			return nil, false, errors.New("must be a GPU number of 0 or more, several separated by commas, or all")
+		}
+		if slices.Contains(numbers, n) {
+			return nil, false, errors.New("names a GPU twice")
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, false, nil
+}
