@@ -27,6 +27,7 @@ const (
 	calibrationPictures = 500 // more change the ranges of a detector little
 	heldOutPictures     = 1000
 	sensitivityPictures = 8
+	tableVersion        = 8601 // of TensorRT in the head of a calibration table; other releases read it too
 )
 
 func newQuantize(stdout, stderr io.Writer) *cobra.Command {
@@ -72,6 +73,7 @@ that does not match is not written. The verdict goes to OUT.onnx` + verdictSuffi
 	flags.Uint64Var(&q.seed, "seed", 1, "which pictures are drawn")
 	flags.IntVar(&q.batch, "calibration-batch", 1, "calibration pictures that run at once, for a model that leaves its batch open")
 	flags.StringVar(&q.cache, "calibration-cache", "", "file that keeps the measured ranges; a table of TensorRT is read too")
+	flags.StringVar(&q.table, "calibration-table", "", "file for the ranges as TensorRT's own calibration table, which its calibrators and trtexec --calib read")
 	flags.StringSliceVar(&q.exclude, "exclude", nil, "layers that stay in floating point: names, patterns with * and ?, or operators")
 	flags.BoolVar(&q.compact, "compact", false, "store INT8 weights as such, a quarter of the size; TensorRT 8 prefers the other form")
 	flags.BoolVar(&q.search, "search", false, "leave the layers in floating point that cost the most until the gate passes")
@@ -93,14 +95,14 @@ func atMostOneModel(command *cobra.Command, args []string) error {
 
 // quantization converts one model.
 type quantization struct {
-	model, images, data, output, to, method, cache, report string
-	percentile                                             float64
-	gate                                                   gateLimits
-	count, batch                                           int
-	seed                                                   uint64
-	exclude                                                []string
-	compact, search                                        bool
-	stderr                                                 io.Writer
+	model, images, data, output, to, method, cache, table, report string
+	percentile                                                    float64
+	gate                                                          gateLimits
+	count, batch                                                  int
+	seed                                                          uint64
+	exclude                                                       []string
+	compact, search                                               bool
+	stderr                                                        io.Writer
 }
 
 // quantized is what quantize prints and reports.
@@ -119,6 +121,8 @@ type quantized struct {
 	ModelsJudged int                   `json:"models_judged"`
 	Verdict      *quantize.Verdict     `json:"verdict,omitempty"`
 	Seconds      float64               `json:"seconds"`
+
+	table []byte // of TensorRT, where it is asked for
 }
 
 // calibrated says what the ranges come from.
@@ -149,6 +153,8 @@ func (q *quantization) check() error {
 		return usagef("--count must not be negative")
 	case q.batch < 1:
 		return usagef("--calibration-batch %d must be at least 1", q.batch)
+	case q.table != "" && half:
+		return usagef("--calibration-table is for --to int8")
 	case q.search && (half || q.gate.off()):
 		return usagef("--search is for --to int8 with a gate")
 	}
@@ -164,8 +170,13 @@ func (q *quantization) run(ctx context.Context) (*quantized, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkOutput(q.output, q.model); err != nil {
-		return nil, err
+	for _, output := range []string{q.output, q.table} {
+		if output == "" {
+			continue
+		}
+		if err := checkOutput(output, q.model); err != nil {
+			return nil, err
+		}
 	}
 	model, err := standalone(&options)
 	if err != nil {
@@ -221,6 +232,11 @@ func (q *quantization) run(ctx context.Context) (*quantized, error) {
 		return nil, err
 	}
 	result.Output = q.output
+	if q.table != "" {
+		if err := os.WriteFile(q.table, result.table, 0o644); err != nil {
+			return nil, fmt.Errorf("calibration table: %w", err)
+		}
+	}
 	return result, saveVerdict(result.Verdict, q.output)
 }
 
@@ -369,6 +385,11 @@ func (q *quantization) int8(ctx context.Context, model *onnx.Model, files []stri
 	ranges, err := q.measure(ctx, prepared, plan.Tensors, files, result)
 	if err != nil {
 		return nil, err
+	}
+	if q.table != "" {
+		if result.table, err = (&quantize.Cache{Ranges: ranges}).TensorRT(tableVersion, result.Method); err != nil {
+			return nil, err
+		}
 	}
 	if !q.search {
 		result.Layers = plan.Layers

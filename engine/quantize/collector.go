@@ -114,6 +114,9 @@ func (c *Collector) Cached(ctx context.Context, path string) (cache *Cache, reus
 		}
 		fits, err := cache.Fits(data, c.Samples, c.Tensors)
 		imported := cache.Percentile == 0
+		if err == nil && imported && !fits {
+			return nil, false, unsupported("calibration cache", "%s, a table of TensorRT, lacks tensors of this model", "name another file to calibrate again", path)
+		}
 		if err != nil || fits && (imported || cache.Percentile == c.percentile()) {
 			return cache, fits, err
 		}

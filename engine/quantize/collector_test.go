@@ -101,7 +101,7 @@ func noise(samples int, reference, got []float32) float64 {
 // Networks of the published shapes go through calibration and every method, load in ONNX Runtime and stay near FP32.
 func TestEveryMethodOnPublishedNetworks(t *testing.T) {
 	for name, m := range map[string]*onnx.Model{
-		"v8": testnet.YOLO{Size: 96, Wide: 8, Norms: true}.V8(), "v11": testnet.YOLO{Size: 96, Wide: 8, Dynamic: true}.V11(),
+		"v8": testnet.YOLO{Size: 96, Wide: 8, Norms: true}.V8(), "v10": testnet.YOLO{Size: 64, Wide: 8}.V10(), "v11": testnet.YOLO{Size: 96, Wide: 8, Dynamic: true}.V11(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			prepared, p := plan(t, m, quantize.Options{QuantizeNarrow: true})

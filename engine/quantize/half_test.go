@@ -60,6 +60,26 @@ func TestHalfOfPublishedNetworks(t *testing.T) {
 	}
 }
 
+// The choice of the best boxes stays in float32: indices beyond 2048 do not fit float16.
+func TestHalfOfEndToEndNetwork(t *testing.T) {
+	const side = 64
+	m := yolo(testnet.YOLO{Wide: 8}).V10()
+	want := run(t, m, picture(side), 1, 3, side, side)["output0"]
+	half := m.Clone()
+	report, err := quantize.ToHalf(half, quantize.HalfOptions{})
+	require.NoError(t, err)
+	for _, n := range half.Proto.Graph.Node {
+		if n.GetOpType() == "TopK" || n.GetOpType() == "GatherElements" {
+			assert.Equal(t, "decodes the head's outputs", report.Full[n.GetName()], n.GetName())
+		}
+	}
+	got := run(t, half, picture(side), 1, 3, side, side)["output0"]
+	require.Len(t, got, len(want))
+	for row := range 10 { // box, score, class; near scores may change places
+		assert.InDelta(t, want[6*row+4], got[6*row+4], 0.01)
+	}
+}
+
 func TestHalfInputsAndOutputs(t *testing.T) {
 	m := yolo(testnet.YOLO{Wide: 4}).V8()
 	_, err := quantize.ToHalf(m, quantize.HalfOptions{ConvertIO: true, ConvertTail: true})

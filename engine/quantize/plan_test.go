@@ -50,6 +50,10 @@ func TestPlanOfPublishedNetworks(t *testing.T) {
 	assert.Equal(t, 57, p.Count())
 	assert.Len(t, p.Unquantized(), 6, "the head's outputs; a calibrator learns of the DFL convolution by what follows them")
 
+	_, p = plan(t, yolo(testnet.YOLO{}).V10(), quantize.Options{})
+	assert.Equal(t, map[string]int{"": 78, "gives the head's output": 6, "averages a distribution (DFL)": 1}, reasons(p))
+	assert.Len(t, p.Unquantized(), 6)
+
 	_, p = plan(t, yolo(testnet.YOLO{}).V11(), quantize.Options{})
 	assert.Equal(t, map[string]int{"": 83, "gives the head's output": 6, "averages a distribution (DFL)": 1}, reasons(p))
 

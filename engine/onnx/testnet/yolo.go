@@ -104,6 +104,25 @@ func (d detector) c3k2(name, x string, in, out int64, c3k bool, ratio float64) s
 	return d.cbs(name+"/cv2", d.concat(name, 1, parts...), 3*hidden, out, 1, 1)
 }
 
+// scdown halves the size by a depthwise convolution after a pointwise one.
+func (d detector) scdown(name, x string, in, out int64) string {
+	return d.conv(name+"/cv2", d.cbs(name+"/cv1", x, in, out, 1, 1), out, out, 3, 2, out, true)
+}
+
+// c2fcib is a c2f whose inner block is inverted: depthwise and pointwise convolutions that widen and narrow again.
+func (d detector) c2fcib(name, x string, in, out int64) string {
+	half := out / 2
+	parts := d.split(name, d.cbs(name+"/cv1", x, in, out, 1, 1), 1, half, half)
+	inner := name + "/m.0/cv1"
+	y := d.conv(inner+"/0", parts[1], half, half, 3, 1, half, false)
+	y = d.cbs(inner+"/1", y, half, out, 1, 1)
+	y = d.conv(inner+"/2", y, out, out, 7, 1, out, false)
+	y = d.cbs(inner+"/3", y, out, half, 1, 1)
+	y = d.conv(inner+"/4", y, half, half, 3, 1, half, false)
+	parts = append(parts, d.Node("Add", name+"/m.0", []string{parts[1], y}))
+	return d.cbs(name+"/cv2", d.concat(name, 1, parts...), half*3, out, 1, 1)
+}
+
 // sppf is spatial pyramid pooling: three poolings one after the other, concatenated.
 func (d detector) sppf(name, x string, channels int64) string {
 	x = d.cbs(name+"/cv1", x, channels, channels/2, 1, 1)
@@ -170,8 +189,14 @@ func (d detector) heads(name string, i int, x string, in, boxHidden, classHidden
 	return d.concat(name, 1, y, z)
 }
 
-// detect decodes the three scales to boxes of centre and size in input pixels and class scores: [batch, 4+classes, anchors].
-func (d detector) detect(name string, scales [3]string, channels [3]int64, light bool) *onnx.Model {
+// corners are what a detect head gives before the last step: low and high corners of boxes in strides, the strides, and class scores.
+type corners struct {
+	low, high, strides, scores string
+	anchors                    int64
+}
+
+// decode gives the corners of the three scales.
+func (d detector) decode(name string, scales [3]string, channels [3]int64, light bool) corners {
 	boxHidden, classHidden := max(d.Wide, channels[0]/4, 64), max(channels[0], min(d.Classes, 100))
 	var flat []string
 	var x, y, strides []float32
@@ -202,12 +227,48 @@ func (d detector) detect(name string, scales [3]string, channels [3]int64, light
 	centres := d.Floats(name+".anchors", append(x, y...), 1, 2, anchors)
 	low := d.Node("Sub", name, []string{centres, sides[0]})
 	high := d.Node("Add", name, []string{centres, sides[1]})
-	middle := d.Node("Div", name, []string{d.Node("Add", name, []string{low, high}), d.Floats(name+".two", []float32{2})})
-	size := d.Node("Sub", name, []string{high, low})
-	boxes := d.Node("Mul", name, []string{d.concat(name, 1, middle, size), d.Floats(name+".strides", strides, 1, anchors)})
-	scores := d.Node("Sigmoid", name, []string{parts[1]})
-	d.Rename(d.concat(name, 1, boxes, scores), "output0")
-	d.Output("output0", d.batch(), 4+d.Classes, anchors)
+	return corners{low, high, d.Floats(name+".strides", strides, 1, anchors), d.Node("Sigmoid", name, []string{parts[1]}), anchors}
+}
+
+// detect decodes to boxes of centre and size in input pixels and class scores: [batch, 4+classes, anchors].
+func (d detector) detect(name string, scales [3]string, channels [3]int64, light bool) *onnx.Model {
+	c := d.decode(name, scales, channels, light)
+	middle := d.Node("Div", name, []string{d.Node("Add", name, []string{c.low, c.high}), d.Floats(name+".two", []float32{2})})
+	size := d.Node("Sub", name, []string{c.high, c.low})
+	boxes := d.Node("Mul", name, []string{d.concat(name, 1, middle, size), c.strides})
+	d.Rename(d.concat(name, 1, boxes, c.scores), "output0")
+	d.Output("output0", d.batch(), 4+d.Classes, c.anchors)
+	return d.described()
+}
+
+// endToEnd decodes to the best boxes, which need no suppression: [batch, 300, 6] of corners in input pixels, score and class.
+func (d detector) endToEnd(name string, scales [3]string, channels [3]int64, light bool) *onnx.Model {
+	c := d.decode(name, scales, channels, light)
+	byAnchor := func(x string) string { return d.Node("Transpose", name, []string{x}, onnx.Ints("perm", 0, 2, 1)) }
+	best := min(300, c.anchors)
+	gather := func(x, index string, width int64) string {
+		index = d.Node("Tile", name, []string{index, d.Ints(fmt.Sprintf("%s.tile%d", name, width), 1, 1, width)})
+		return d.Node("GatherElements", name, []string{x, index}, onnx.Int("axis", 1))
+	}
+	last := d.Ints(name+".last", -1)
+	boxes := byAnchor(d.Node("Mul", name, []string{d.concat(name, 1, c.low, c.high), c.strides}))
+	scores := byAnchor(c.scores)
+	highest := d.Node("ReduceMax", name, []string{scores}, onnx.Ints("axes", -1), onnx.Int("keepdims", 0))
+	count := d.Ints(name+".best", best)
+	anchors := d.Node("Unsqueeze", name, []string{d.Nodes("TopK", name+"/anchors", []string{highest, count}, 2, onnx.Int("axis", 1))[1], last})
+	boxes, scores = gather(boxes, anchors, 4), gather(scores, anchors, d.Classes)
+	flat := d.Node("Reshape", name, []string{scores, d.Ints(name+".scores", 0, best*d.Classes)})
+	chosen := d.Nodes("TopK", name+"/scores", []string{flat, count}, 2, onnx.Int("axis", 1))
+	classes := d.Scalar(name+".classes", d.Classes)
+	which := d.Node("Unsqueeze", name, []string{d.Node("Div", name, []string{chosen[1], classes}), last})
+	class := d.Node("Cast", name, []string{d.Node("Mod", name, []string{chosen[1], classes})}, onnx.Int("to", int64(onnx.TensorProto_FLOAT)))
+	d.Rename(d.concat(name, 2, gather(boxes, which, 4), d.Node("Unsqueeze", name, []string{chosen[0], last}), d.Node("Unsqueeze", name, []string{class, last})), "output0")
+	d.Output("output0", d.batch(), best, 6)
+	return d.described()
+}
+
+// described is the finished model with the metadata that an export writes.
+func (d detector) described() *onnx.Model {
 	m := d.Model(d.Opset)
 	names := make([]string, d.Classes)
 	for i := range names {
@@ -241,6 +302,23 @@ func (y YOLO) V8() *onnx.Model {
 	m4 := d.c2f("/model.18", d.concat("/model.17", 1, d.cbs("/model.16", n3, 4*w, 4*w, 3, 2), n4), 12*w, 8*w, 1, false)
 	m5 := d.c2f("/model.21", d.concat("/model.20", 1, d.cbs("/model.19", m4, 8*w, 8*w, 3, 2), p5), 24*w, 16*w, 1, false)
 	return d.detect("/model.22", [3]string{n3, m4, m5}, [3]int64{4 * w, 8 * w, 16 * w}, false)
+}
+
+// V10 builds the network of YOLOv10n: separated downsampling, the attention block, inverted blocks at the end and a head without suppression.
+func (y YOLO) V10() *onnx.Model {
+	d, x := y.start()
+	w := d.Wide
+	x = d.cbs("/model.1", d.cbs("/model.0", x, 3, w, 3, 2), w, 2*w, 3, 2)
+	x = d.c2f("/model.2", x, 2*w, 2*w, 1, true)
+	p3 := d.c2f("/model.4", d.cbs("/model.3", x, 2*w, 4*w, 3, 2), 4*w, 4*w, 2, true)
+	p4 := d.c2f("/model.6", d.scdown("/model.5", p3, 4*w, 8*w), 8*w, 8*w, 2, true)
+	x = d.c2f("/model.8", d.scdown("/model.7", p4, 8*w, 16*w), 16*w, 16*w, 1, true)
+	p5 := d.c2psa("/model.10", d.sppf("/model.9", x, 16*w), 16*w, d.Size/32)
+	n4 := d.c2f("/model.13", d.concat("/model.12", 1, d.upsample("/model.11", p5), p4), 24*w, 8*w, 1, false)
+	n3 := d.c2f("/model.16", d.concat("/model.15", 1, d.upsample("/model.14", n4), p3), 12*w, 4*w, 1, false)
+	m4 := d.c2f("/model.19", d.concat("/model.18", 1, d.cbs("/model.17", n3, 4*w, 4*w, 3, 2), n4), 12*w, 8*w, 1, false)
+	m5 := d.c2fcib("/model.22", d.concat("/model.21", 1, d.scdown("/model.20", m4, 8*w, 8*w), p5), 24*w, 16*w)
+	return d.endToEnd("/model.23", [3]string{n3, m4, m5}, [3]int64{4 * w, 8 * w, 16 * w}, true)
 }
 
 // V11 builds the network of YOLO11n: C3k2 blocks, SPPF, the C2PSA attention block and a head with depthwise class branches.
