@@ -70,8 +70,8 @@ agree with --plot, and fails with --gate when that is too little. The gate count
 	flags := command.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&v.data, "data", "", "directory of pictures with labels")
-	flags.StringVar(&v.reference, "reference", "", "engine to compare with, for instance onnxruntime; always fp32")
-	flags.StringVar(&v.referenceModel, "reference-model", "", "ONNX file that the reference runs, demo for the embedded one, instead of the same model")
+	flags.StringVar(&v.reference, "reference", "", "engine to compare with, for instance onnxruntime, in fp32")
+	flags.StringVar(&v.referenceModel, "reference-model", "", "ONNX file that the reference runs as it is, demo for the embedded one, instead of the same model")
 	flags.StringVar(&v.plot, "plot", "", "SVG file of precision over recall, and of one engine's scores over the other's")
 	v.gate.flags(flags, 0)
 	config.Flags(config.Default(), flags)
@@ -197,6 +197,9 @@ func (v *validation) referenceConfig() (config.Config, error) {
 		c.Engine.Backend, c.Engine.Library = v.reference, "" // the library is another backend's
 	}
 	source := v.referenceModel
+	if source != "" && v.reference != tensorrt.Name {
+		c.Engine.Precision = string(engine.Auto) // that of the file, whose choice was deliberate
+	}
 	if source == "" && c.Model.Path != "" && v.reference != tensorrt.Name {
 		file, err := os.ReadFile(c.Model.Path)
 		if err != nil {

@@ -41,6 +41,11 @@ func TestValidateAgainstAnotherModel(t *testing.T) {
 	assert.Contains(t, string(picture), "onnxruntime fp16 against onnxruntime")
 	assert.Contains(t, string(picture), "</svg>")
 
+	c := command(t, "validate", "--model", half, "--data", data, "--engine", "onnxruntime", "--reference", "onnxruntime", "--reference-model", half, "--json")
+	itself, err := c.Output()
+	require.NoError(t, err)
+	assert.Contains(t, string(itself), `"match_rate":1}`, "a converted file may be named as the reference")
+
 	output, err := command(t, "validate", "--data", data, "--conf", "0.9999", "--reference", "onnxruntime", "--gate", "0.98").CombinedOutput()
 	require.Error(t, err)
 	assert.Regexp(t, `edge-infer: the gate refused model demo: the reference found \d+ boxes in 6 pictures, fewer than 20 prove nothing`, string(output))
