@@ -22,6 +22,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/auto"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
@@ -189,7 +190,7 @@ func (d *daemon) openEngine(ctx context.Context) error {
 		return err
 	}
 	for _, options := range each {
-		e, err := openEngine(ctx, d.config, options, d.logger, d.stderr)
+		e, err := d.openFirst(ctx, options)
 		if err != nil {
 			return err
 		}
@@ -210,6 +211,14 @@ func (d *daemon) openEngine(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// openFirst opens the engine that begins the run. Chosen automatically it need not be the last one: upgrade follows.
+func (d *daemon) openFirst(ctx context.Context, options engine.Options) (engine.Engine, error) {
+	if d.config.Engine.Backend == autoEngine {
+		return auto.Open(ctx, options, auto.Choice{Yielding: true}, d.logger)
+	}
+	return openEngine(ctx, d.config, options, d.logger, d.stderr)
 }
 
 // decodedScore is what the decoder lets through: less than what is reported when objects are tracked.

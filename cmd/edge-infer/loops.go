@@ -24,6 +24,7 @@ type loop struct {
 	options engine.Options
 	memory  memory
 	notify  chan struct{}
+	refined bool // it runs the plan of full effort; upgrade goroutine only
 }
 
 // loops are the frame loops of a run, one for each device. A camera belongs to one of them from its beginning to its end.

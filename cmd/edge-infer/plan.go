@@ -56,13 +56,13 @@ func buildPlan(ctx context.Context, options tensorrt.BuildOptions, output string
 	bar := report.NewProgress(out, "steps")
 	defer bar.Close()
 	return builder.Build(ctx, options, output, cache, func(p tensorrt.Progress) {
-		bar.Note(phase(p))
+		bar.Note(phase("building the engine plan", p))
 	})
 }
 
 // phase says in words how far a build is.
-func phase(p tensorrt.Progress) string {
-	text := "building the engine plan"
+func phase(what string, p tensorrt.Progress) string {
+	text := what
 	if p.Phase != "" {
 		text += ": " + p.Phase
 	}

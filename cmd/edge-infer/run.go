@@ -36,7 +36,10 @@ func newRun(stdout, stderr io.Writer) *cobra.Command {
 
 Cameras: a number or /dev/videoN (V4L2), csi://N (Jetson), rtsp://, http:// (MJPEG), a video file, a directory of pictures, gst:PIPELINE or
 demo; name one with NAME=URI. A file is read to its end, --loop starts it again. Settings come from --config, EDGE_INFER_* variables and
-flags, the later one wins; edge-infer config defaults prints all of them.`,
+flags, the later one wins; edge-infer config defaults prints all of them.
+
+With a GPU and --engine auto the first start of a model serves on the CPU, with half of the cores, while TensorRT's plan is built: a quick one that
+takes over within seconds or a few minutes, then the one of full effort, which later starts find. --device 0,1 spreads the cameras over GPUs.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			f.given = command.Flags()
 			read := stamp(f.file)

@@ -100,6 +100,9 @@ func retries() []time.Duration {
 func (d *daemon) upgrade(ctx context.Context) {
 	defer d.building.Store(nil)
 	pauses := retries()
+	for _, at := range d.pipeline.all {
+		at.refined = at.Model().Backend == tensorrt.Name
+	}
 	for {
 		err := d.replaceEngine(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -121,26 +124,52 @@ func (d *daemon) upgrade(ctx context.Context) {
 	}
 }
 
-// replaceEngine has every frame loop that is not on TensorRT yet go on with it. Devices of one kind share a plan.
+// quickLevel is the optimization level of the plan that serves until the one of full effort is there: the builder takes the first kernels that
+// work, within seconds.
+const quickLevel = 0
+
+// replaceEngine has every frame loop that is not on TensorRT yet go on with it: first with a plan that is built quickly, then with the one of
+// full effort, which later starts find in the cache. Devices of one kind share plans.
 func (d *daemon) replaceEngine(ctx context.Context) error {
+	library, err := tensorrt.OpenLibrary(tensorrt.LibraryOptions{Path: d.pipeline.all[0].options.Library})
+	if err != nil {
+		return err
+	}
+	if library.Version.HasLevels() {
+		level := quickLevel
+		for _, at := range d.pipeline.all {
+			if at.Model().Backend == tensorrt.Name {
+				continue
+			}
+			if err := d.replaceOne(ctx, at, &level); err != nil {
+				return err
+			}
+		}
+	}
 	for _, at := range d.pipeline.all {
-		if at.Model().Backend == tensorrt.Name {
+		if at.refined {
 			continue
 		}
-		next, err := d.openPlan(ctx, at.options)
+		err := d.replaceOne(ctx, at, nil)
+		if err != nil && ctx.Err() == nil && at.Model().Backend == tensorrt.Name {
+			d.logger.Warn("going on with the quickly built plan", "error", err)
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		if err := d.replaceOne(ctx, at, next); err != nil {
-			return err
-		}
+		at.refined = true
 	}
 	return nil
 }
 
-// openPlan opens TensorRT's engine for options, and builds its plan first where there is none.
-func (d *daemon) openPlan(ctx context.Context, options engine.Options) (engine.Engine, error) {
-	open := tensorrt.Options{Options: options, Log: d.logger}
+// openPlan opens TensorRT's engine for options, and builds its plan first where there is none. level is the builder's, nil for its own.
+func (d *daemon) openPlan(ctx context.Context, options engine.Options, level *int) (engine.Engine, error) {
+	open := tensorrt.Options{Options: options, Build: tensorrt.BuildOptions{Level: level}, Log: d.logger}
+	what := "building the engine plan"
+	if level != nil {
+		what = "building a quick engine plan"
+	}
 	next, err := open.Open()
 	if !errors.Is(err, tensorrt.ErrNoPlan) {
 		return next, err
@@ -149,8 +178,11 @@ func (d *daemon) openPlan(ctx context.Context, options engine.Options) (engine.E
 	if err != nil {
 		return nil, err
 	}
-	_, err = builder.Build(ctx, cachedPlan(options, d.logger), "", tensorrt.Cache{}, func(p tensorrt.Progress) {
-		d.building.Store(&construction{text: phase(p)})
+	build := cachedPlan(options, d.logger)
+	build.Level = level
+	d.logger.Info(what, "model", options.Path, "serving", d.pipeline.Model().Backend)
+	_, err = builder.Build(ctx, build, "", tensorrt.Cache{}, func(p tensorrt.Progress) {
+		d.building.Store(&construction{text: phase(what, p)})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("engine plan not built: %w", err)
@@ -161,8 +193,12 @@ func (d *daemon) openPlan(ctx context.Context, options engine.Options) (engine.E
 	return next, nil
 }
 
-// replaceOne has one frame loop go on with another engine.
-func (d *daemon) replaceOne(ctx context.Context, at *loop, next engine.Engine) error {
+// replaceOne has one frame loop go on with the plan of a level.
+func (d *daemon) replaceOne(ctx context.Context, at *loop, level *int) error {
+	next, err := d.openPlan(ctx, at.options, level)
+	if err != nil {
+		return err
+	}
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	detector, err := openDetector(d.config, next.Model(), decodedScore(d.config))

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
 // Choice is what the user asked for.
@@ -18,6 +20,9 @@ type Choice struct {
 	Engine string
 	// Candidates is where to choose from; nil means Candidates().
 	Candidates []Candidate
+	// Yielding says that a plan which TensorRT lacks is built meanwhile: an engine that computes on the CPU then takes half of it, unless
+	// options.Threads says otherwise. The builder needs CPUs too, and took three times as long without any.
+	Yielding bool
 }
 
 // Open opens the model on the first backend that takes it. Every refusal is logged once with its reason, and told in Model().Reason. The
@@ -45,6 +50,10 @@ func Open(ctx context.Context, options engine.Options, choice Choice, logger *sl
 			return nil, err
 		}
 		logger.Info("engine refused", "engine", c.Title, "reason", err)
+		if choice.Yielding && options.Threads == 0 && errors.Is(err, tensorrt.ErrNoPlan) {
+			options.Threads = max(1, runtime.NumCPU()/2)
+			logger.Info("half of the CPUs is left to building the plan", "threads", options.Threads)
+		}
 		refused = append(refused, err)
 		// Joined errors are one a line.
 		reasons = append(reasons, c.Title+" refused: "+strings.ReplaceAll(err.Error(), "\n", ", "))

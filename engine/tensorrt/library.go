@@ -44,6 +44,9 @@ func (v Version) String() string {
 	return text
 }
 
+// HasLevels reports whether the release's builder has optimization levels.
+func (v Version) HasLevels() bool { return v.Number >= 8600 }
+
 // Library is a loaded TensorRT. It stays loaded until the process ends; its methods may be called from any goroutine.
 type Library struct {
 	Version Version
