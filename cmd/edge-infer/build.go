@@ -82,6 +82,7 @@ Without -o the plan goes into the cache, where run --engine tensorrt finds a pla
 	flags.BoolVar(&b.typed, "strongly-typed", false, "take every type from the model, as TensorRT 11 always does")
 	flags.StringVar(&b.data, "data", "", "directory of pictures that the gate judges on, with labels if possible")
 	b.gate.flags(flags, quantize.DefaultMatchRate)
+	flags.StringVar(&b.reference, "reference-model", "", "ONNX file in FP32 that the gate compares with, demo for the embedded one, instead of the model itself")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	flags.SetNormalizeFunc(synonyms(map[string]string{"count": "calibration-count", "method": "calibration-method"}))
 	return command
@@ -101,7 +102,7 @@ func synonyms(names map[string]string) func(*pflag.FlagSet, string) pflag.Normal
 type planning struct {
 	model, labels, precision, output, batch, workspace, library, timings string
 	shapes, exclude                                                      []string
-	calibration, cache, method, data                                     string
+	calibration, cache, method, data, reference                          string
 	count, calibrationBatch, level, dla, device                          int
 	seed                                                                 uint64
 	versionCompatible, hardwareCompatible, typed, qdq                    bool
@@ -185,7 +186,7 @@ func (b *planning) check(command *cobra.Command) (err error) {
 		return usagef("--calibration is for --precision int8 or auto")
 	case calibrates && precision == engine.Auto && b.data == "":
 		return usagef("--precision auto takes INT8 only if the gate lets it pass: give --data DIR, or --precision int8")
-	case b.data == "" && (command.Flags().Changed("gate") || command.Flags().Changed("max-loss")):
+	case b.data == "" && (command.Flags().Changed("gate") || command.Flags().Changed("max-loss") || b.reference != ""):
 		return usagef("the gate needs --data DIR with pictures")
 	case b.data != "" && o.Batch.Min > 1:
 		return usagef("the gate runs one picture at a time: --batch must begin at 1")
@@ -212,6 +213,17 @@ func (b *planning) run(ctx context.Context) (*built, error) {
 	reference := options
 	if b.source, err = standalone(&reference); err != nil {
 		return nil, err
+	}
+	if b.reference != "" {
+		if c.Model.Path = b.reference; b.reference == demoName {
+			c.Model.Path = ""
+		}
+		if reference, err = modelOptions(c, 1, lowestScore); err != nil {
+			return nil, err
+		}
+		if _, err = standalone(&reference); err != nil {
+			return nil, err
+		}
 	}
 	if err := b.checkShapes(); err != nil {
 		return nil, err

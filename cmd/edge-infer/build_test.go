@@ -215,7 +215,12 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 		assert.Equal(t, engine.FP16, kept.Precision)
 		assert.Equal(t, []quantize.Refusal{{Precision: engine.INT8, Reasons: reasons}}, kept.Refused)
 	}
-	_, text, err := buildOf(t, model, "--precision", "int8", "--calibration", pictures, "--data", heldOut, "-o", filepath.Join(t.TempDir(), "none.plan"))
+	// A model that is quantized already is compared with the one that it came from.
+	result, text, err := buildOf(t, model, "--precision", "fp16", "--data", heldOut, "--reference-model", "demo", "--gate", "0.5", "-o", filepath.Join(t.TempDir(), "other.plan"))
+	require.Error(t, err)
+	assert.Contains(t, text, "match rate 0.0000 is under 0.5000")
+	assert.Len(t, result.Refused, 1)
+	_, text, err = buildOf(t, model, "--precision", "int8", "--calibration", pictures, "--data", heldOut, "-o", filepath.Join(t.TempDir(), "none.plan"))
 	require.Error(t, err)
 	assert.Contains(t, text, "the gate refused every plan and none was kept: INT8: match rate ")
 }
