@@ -227,7 +227,7 @@ class Builder {
         plan->data = family_.memoryData(plan->memory);
         plan->size = family_.memorySize(plan->memory);
         plan->layers = family_.networkLayers(network_);
-        if (const int code = saveTimings(error)) return code;
+        saveTimings();
         if (calibration_.failure != 0) {
             return fail(error, EI_FILE, "calibration cache %s: %s", options_.calibration_cache, strerror(calibration_.failure));
         }
@@ -480,13 +480,17 @@ class Builder {
         return EI_OK;
     }
 
-    int saveTimings(ei_error* error) {
-        if (timing_ == nullptr) return EI_OK;
+    // saveTimings is for the next build's sake; this one has taken minutes and is not given up for it.
+    void saveTimings() {
+        if (timing_ == nullptr) return;
         void* memory = family_.serializeTimingCache(timing_);
-        if (memory == nullptr) return refused(library_, error, EI_TENSORRT, "timing cache");
+        if (memory == nullptr) return;
         const int code = writeFile(options_.timing_cache, family_.memoryData(memory), family_.memorySize(memory));
         destroy(memory);
-        return code == 0 ? EI_OK : fail(error, EI_FILE, "timing cache %s: %s", options_.timing_cache, strerror(code));
+        if (code == 0) return;
+        char text[640];
+        snprintf(text, sizeof(text), "timing cache %s not written: %s", options_.timing_cache, strerror(code));
+        library_->log.write(kWarning, text);
     }
 
     static constexpr Selector kSelectors[] = {kMinShape, kOptShape, kMaxShape};

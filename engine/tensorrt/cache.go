@@ -118,6 +118,18 @@ func (c Cache) Remove(k Key) error {
 	return nil
 }
 
+// checkFolder makes a folder and sees whether files can be made in it.
+func checkFolder(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return writeFailure(folder, 0, err)
+	}
+	part, err := os.CreateTemp(folder, ".part-*")
+	if err != nil {
+		return writeFailure(folder, 0, err)
+	}
+	return errors.Join(part.Close(), os.Remove(part.Name()))
+}
+
 // replaceFile writes a whole file in one step.
 func replaceFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -284,8 +285,16 @@ func ServeBuild(ctx context.Context, in io.Reader, out io.Writer) error {
 
 func (r *request) serve(ctx context.Context, answers *answerWriter) answer {
 	cache := Cache{Folder: r.Cache}
+	folder, err := filepath.Dir(r.Output), error(nil)
 	if r.Output == "" {
 		r.Options.timings = &cache
+		folder, err = cache.folder()
+	}
+	if err == nil {
+		err = checkFolder(folder) // before minutes of work
+	}
+	if err != nil {
+		return answer{Error: pack(err)}
 	}
 	plan, err := Build(ctx, r.Options, func(p Progress) {
 		if answers.write(answer{Progress: &p}) != nil {

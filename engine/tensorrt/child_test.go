@@ -102,7 +102,7 @@ func TestChildToFile(t *testing.T) {
 	require.Len(t, entries, 1, "no partial file is left")
 
 	_, err = child(t).Build(t.Context(), buildOptions(100300, small(nil)), "/proc/none/x.plan", tensorrt.Cache{}, nil)
-	require.ErrorContains(t, err, "tensorrt write: /proc/none/x.plan: mkdir /proc/none: no such file or directory")
+	require.ErrorContains(t, err, "tensorrt write: /proc/none: mkdir /proc/none: no such file or directory")
 }
 
 func TestChildFailures(t *testing.T) {

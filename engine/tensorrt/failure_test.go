@@ -112,10 +112,6 @@ func TestBuildFailures(t *testing.T) {
 				name: "long path", change: func(o *tensorrt.BuildOptions) { o.TimingCache = strings.Repeat("x", 600) },
 				want: `tensorrt build: "` + strings.Repeat("x", 80) + `"... is 600 bytes long, at most 511 fit (use a shorter one)`,
 			},
-			{
-				name: "timing cache", change: func(o *tensorrt.BuildOptions) { o.TimingCache = "/proc/none/timings" },
-				want: "tensorrt build: timing cache /proc/none/timings: No such file or directory (check the path, the free space and the permissions)",
-			},
 		} {
 			t.Run(test.name, func(t *testing.T) {
 				script(t, test.script)
@@ -131,6 +127,13 @@ func TestBuildFailures(t *testing.T) {
 			})
 		}
 	})
+}
+
+// Minutes of building are not lost because the timings cannot be kept for the next time.
+func TestTimingsThatCannotBeKept(t *testing.T) {
+	log, text := logger()
+	buildSmall(t, 100300, func(o *tensorrt.BuildOptions) { o.TimingCache, o.Log = "/proc/none/timings", log })
+	require.Contains(t, text(), `level=WARN msg="timing cache /proc/none/timings not written: No such file or directory"`)
 }
 
 func TestUnsupportedOperatorIsNamed(t *testing.T) {
@@ -224,6 +227,43 @@ func TestPlanOfAnotherRelease(t *testing.T) {
 		if test.built == 8602 {
 			require.ErrorContains(t, err, "built for TensorRT 8.6.2.0, this is 10.3.0.30 on sm_87")
 		}
+	}
+}
+
+func TestPlanOfAnotherGPU(t *testing.T) {
+	facts, raw, err := tensorrt.ReadPlan(buildSmall(t, 100300, nil).File)
+	require.NoError(t, err)
+	facts.Architecture, facts.GPU = "sm_90", "NVIDIA H200"
+	file, err := tensorrt.EncodePlan(facts, raw)
+	require.NoError(t, err)
+	script(t, "deserialize")
+	_, err = open(t, 100300, &tensorrt.Plan{File: file}, nil)
+	require.EqualError(t, err, "tensorrt open: built for TensorRT 10.3.0.30 on sm_90 (NVIDIA H200), this is 10.3.0.30 on sm_87 (Fake GPU 0): "+
+		"deserializeCudaEngine failed as told (run edge-infer build again)")
+	require.ErrorIs(t, err, engine.ErrPlanMismatch)
+}
+
+// Files that are plans but damaged ones, each told in one line.
+func TestDamagedPlans(t *testing.T) {
+	file := buildSmall(t, 100300, nil).File
+	_, raw, err := tensorrt.ReadPlan(file)
+	require.NoError(t, err)
+	for name, test := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"truncated":          {file[:len(file)-5], "small.plan: checksum of the plan file does not fit: it is damaged or incomplete (run edge-infer build again)"},
+		"truncated header":   {file[:20], "small.plan: truncated plan file (run edge-infer build again)"},
+		"only a header":      {[]byte("EIPLAN1\n"), "small.plan: truncated plan file (run edge-infer build again)"},
+		"truncated raw plan": {raw[:20], "plan of unknown origin, this is 10.3.0.30 on sm_87 (Fake GPU 0): Serialization assertion"},
+		"broken JSON":        {ultralytics(`{"names": {0: "person"}}`, raw), "small.plan: header of the engine file: invalid character '0'"},
+		"broken names":       {ultralytics(`{"names": 7}`, raw), `small.plan: header of the engine file: metadata "names": neither a list nor a dictionary of names`},
+		"no plan behind":     {ultralytics(`{"task": "detect"}`, nil), "small.plan: the file ends where the plan should begin"},
+	} {
+		_, err := open(t, 100300, &tensorrt.Plan{File: test.file}, nil)
+		require.ErrorContains(t, err, "tensorrt open: "+test.want, name)
+		require.ErrorIs(t, err, engine.ErrPlanMismatch, name)
+		require.NotContains(t, err.Error(), "\n", name)
 	}
 }
 

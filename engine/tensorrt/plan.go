@@ -120,7 +120,8 @@ func readOwn(rest []byte) (PlanFacts, []byte, error) {
 	return facts, plan, nil
 }
 
-// ultralyticsHeader recognizes an Ultralytics export by its signed length and the JSON object after it.
+// ultralyticsHeader recognizes an Ultralytics export by its signed length and the brace of the JSON object after it. In an ONNX file these would
+// be the first fields, which read as a length are far over maxFacts.
 func ultralyticsHeader(file []byte) ([]byte, bool) {
 	if len(file) < 6 {
 		return nil, false
@@ -129,8 +130,7 @@ func ultralyticsHeader(file []byte) ([]byte, bool) {
 	if length < 2 || length > maxFacts || int64(len(file)-4) < length || file[4] != '{' {
 		return nil, false
 	}
-	header := file[4 : 4+length]
-	return header, json.Valid(header)
+	return file[4 : 4+length], true
 }
 
 // readUltralytics reads the JSON object whose values are texts, numbers, lists or objects; the metadata parser takes them as texts.

@@ -78,10 +78,10 @@ func TestUltralyticsEngine(t *testing.T) {
 }
 
 func TestIsPlan(t *testing.T) {
-	for _, file := range []string{"", "\x08\x08\x12\x07pytorch", "FAKEMODEL\n", "{}", "\x02\x00\x00\x00{", "\x06\x00\x00\x00{\"a\" x", "EIPLAN"} {
+	for _, file := range []string{"", "\x08\x08\x12\x07pytorch", "FAKEMODEL\n", "{}", "\x02\x00\x00\x00{", "EIPLAN"} {
 		require.False(t, tensorrt.IsPlan([]byte(file)), "%q", file)
 	}
-	for _, file := range []string{"ftrt", "ptrt", "EIPLAN1\n", "\x02\x00\x00\x00{}plan"} {
+	for _, file := range []string{"ftrt", "ptrt", "EIPLAN1\n", "\x02\x00\x00\x00{}plan", "\x06\x00\x00\x00{\"a\" x"} {
 		require.True(t, tensorrt.IsPlan([]byte(file)), "%q", file)
 	}
 }

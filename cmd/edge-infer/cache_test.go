@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mounted runs a command with a small file system over a folder, which nobody else sees. It is skipped where that is not allowed.
+func mounted(t *testing.T, c *exec.Cmd, options, folder string) (stderr string, err error) {
+	if exec.CommandContext(t.Context(), "unshare", "-rm", "mount", "-t", "tmpfs", "none", folder).Run() != nil {
+		t.Skip("no mounts in a namespace of one's own here")
+	}
+	shell := []string{"unshare", "-rm", "sh", "-c", `mount -t tmpfs -o "$1" none "$2" && shift 2 && exec "$@"`, "sh", options, folder}
+	wrapped := exec.CommandContext(t.Context(), shell[0], append(shell[1:], c.Args...)...)
+	wrapped.Env = append(c.Env, "XDG_CACHE_HOME="+folder)
+	var text bytes.Buffer
+	wrapped.Stderr = &text
+	err = wrapped.Run()
+	lines := bytes.Split(bytes.TrimSpace(text.Bytes()), []byte("\n"))
+	return string(lines[len(lines)-1]), err
+}
+
+func TestCacheThatCannotBeWritten(t *testing.T) {
+	model := fakeMachine(t, 100300)
+	folder := t.TempDir()
+	picture := filepath.Join(t.TempDir(), "none.jpg") // it does not come to that
+	require.NoError(t, os.WriteFile(picture, nil, 0o600))
+	infer := []string{"infer", picture, "--model", model, "--engine", "tensorrt"}
+
+	text, err := mounted(t, command(t, infer...), "size=4k", folder) // the timings take the only page
+	require.Error(t, err)
+	require.Regexp(t, `^edge-infer: tensorrt write: `+folder+`/edge-infer/[0-9a-f-]+\.plan: write .*: no space left on device `+
+		`\(free 1 MiB on that disk, or set XDG_CACHE_HOME to another one\)$`, text)
+
+	text, err = mounted(t, command(t, infer...), "ro", folder)
+	require.Error(t, err)
+	require.Equal(t, "edge-infer: tensorrt write: "+folder+"/edge-infer: mkdir "+folder+"/edge-infer: read-only file system "+
+		"(make the folder writable for this user, or set XDG_CACHE_HOME to one that is)", text)
+
+	text, err = mounted(t, command(t, "build", model), "size=4k", folder)
+	require.Error(t, err)
+	require.Contains(t, text, "no space left on device (free 1 MiB on that disk, or set XDG_CACHE_HOME to another one)")
+}
