@@ -86,6 +86,13 @@ func TestOpen(t *testing.T) {
 		{name: "a named one never degrades", engine: "tensorrt", candidates: list, err: "tensorrt open: no libnvinfer", kind: engine.ErrUnavailable},
 		{name: "by name and provider", engine: "onnxruntime", provider: engine.CPU, candidates: list, backend: "onnxruntime on the CPU", reason: "onnxruntime on the CPU was asked for"},
 		{name: "a named provider never degrades", engine: "onnxruntime", provider: engine.CUDA, candidates: list, err: "tensorrt open: no libnvinfer", kind: engine.ErrUnavailable},
+		{name: "by name and provider in one", engine: "onnxruntime=cpu", candidates: list, backend: "onnxruntime on the CPUcpu", reason: "onnxruntime on the CPU was asked for"},
+		{name: "a provider that was named never degrades", engine: "onnxruntime=cuda", candidates: list, err: "tensorrt open: no libnvinfer", kind: engine.ErrUnavailable},
+		{name: "no such provider", engine: "onnxruntime=npu", candidates: list, err: `engine open: no engine has the provider "npu" (use cpu or cuda)`, kind: engine.ErrUnsupported},
+		{
+			name: "CUDA first, then the CPU with the reason", engine: "onnxruntime", candidates: list, backend: "onnxruntime on the CPU", logged: 1,
+			reason: "onnxruntime on the CPU was asked for; onnxruntime on CUDA refused: tensorrt open: no libnvinfer",
+		},
 		{name: "address", engine: "triton=host:8001", candidates: list, backend: "triton at host:8001", reason: "triton at  was asked for"},
 		{name: "unknown", engine: "openvino", candidates: list, err: `engine open: "openvino" is no engine (use auto, tensorrt, onnxruntime, triton)`, kind: engine.ErrUnsupported},
 		{name: "unknown provider", provider: "npu", candidates: list[1:3], err: `engine open: no engine has the provider "npu" (use cpu or cuda)`, kind: engine.ErrUnsupported},

@@ -1,6 +1,7 @@
 package auto
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 // Choice is what the user asked for.
 type Choice struct {
 	// Engine is "auto" or empty for the first backend that runs the model, or the name of a backend, followed by "=address" where it needs
-	// one. A backend that was named is never replaced by another.
+	// one and by "=provider" where it has several, as onnxruntime=cuda. What was named is never replaced by another.
 	Engine string
 	// Candidates is where to choose from; nil means Candidates().
 	Candidates []Candidate
@@ -81,7 +82,11 @@ func (c Choice) candidates(options engine.Options) (allowed []Candidate, address
 			continue
 		}
 		named = true
-		if options.Provider == "" || candidate.Provider == "" || candidate.Provider == options.Provider {
+		provider := options.Provider
+		if addressed && candidate.Provider != "" {
+			provider = engine.Provider(address)
+		}
+		if provider == "" || candidate.Provider == "" || candidate.Provider == provider {
 			allowed = append(allowed, candidate)
 		}
 	}
@@ -98,7 +103,7 @@ func (c Choice) candidates(options engine.Options) (allowed []Candidate, address
 		}
 	case len(allowed) == 0:
 		err = &engine.Error{
-			Op: "open", Backend: "engine", Kind: engine.ErrUnsupported, Message: fmt.Sprintf("no engine has the provider %q", options.Provider),
+			Op: "open", Backend: "engine", Kind: engine.ErrUnsupported, Message: fmt.Sprintf("no engine has the provider %q", cmp.Or(address, string(options.Provider))),
 			Hint: fmt.Sprintf("use %s or %s", engine.CPU, engine.CUDA),
 		}
 	}

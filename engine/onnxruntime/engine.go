@@ -265,7 +265,11 @@ func appendCUDA(settings *ort.SessionOptions, device int) error {
 	cuda, err := ort.NewCUDAProviderOptions()
 	if err == nil {
 		defer func() { _ = cuda.Destroy() }() // fails only on a second call
-		if err = cuda.Update(map[string]string{"device_id": strconv.Itoa(device)}); err == nil {
+		if err = cuda.Update(map[string]string{
+			"device_id": strconv.Itoa(device),
+			// The default times every algorithm for every shape, which stalls the first frames of each batch size, and takes memory in powers of two.
+			"cudnn_conv_algo_search": "HEURISTIC", "arena_extend_strategy": "kSameAsRequested",
+		}); err == nil {
 			err = settings.AppendExecutionProviderCUDA(cuda)
 		}
 	}

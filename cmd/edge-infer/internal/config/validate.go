@@ -34,7 +34,7 @@ func (c *Config) Validate() error {
 		return err
 	}
 	if !strings.HasPrefix(c.Engine.Backend, "triton=") {
-		if err := oneOf("engine.backend", c.Engine.Backend, "auto", "tensorrt", "onnxruntime", "triton=URL"); err != nil {
+		if err := oneOf("engine.backend", c.Engine.Backend, "auto", "tensorrt", "onnxruntime", "onnxruntime=cuda", "onnxruntime=cpu", "triton=URL"); err != nil {
 			return err
 		}
 	}

@@ -220,7 +220,7 @@ func (r *Request) plan(version tensorrt.Version, gpu *cuda.Facts, tell func(Find
 func (r *Request) onnxruntime(tell func(Finding)) {
 	options := engine.Options{Provider: engine.CPU, Device: r.Engine.FirstDevice()}
 	named := os.Getenv("EDGE_INFER_ONNXRUNTIME") != ""
-	if r.Engine.Backend == "onnxruntime" {
+	if strings.HasPrefix(r.Engine.Backend, "onnxruntime") {
 		options.Library = r.Engine.Library
 		named = true
 	}
