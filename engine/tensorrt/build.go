@@ -302,6 +302,9 @@ func readProgress(state *C.ei_progress, begun time.Time) Progress {
 	return p
 }
 
+// wholeLibrary is what to do where a library can only run plans.
+const wholeLibrary = "install the whole TensorRT with its ONNX parser, or name a plan that edge-infer build -o PLAN made where it is"
+
 func buildFailure(e *C.ei_error) error {
 	err := failure("build", e).(*engine.Error)
 	switch e.code {
@@ -311,6 +314,8 @@ func buildFailure(e *C.ei_error) error {
 		err.Hint = "give the shape with --shape NAME=MIN,OPT,MAX or --batch MIN,OPT,MAX"
 	case C.EI_FILE:
 		err.Hint = "check the path, the free space and the permissions"
+	case C.EI_LEAN:
+		err.Kind, err.Hint = engine.ErrUnsupported, wholeLibrary
 	}
 	return err
 }

@@ -238,10 +238,10 @@ class Builder {
    private:
     int create(ei_error* error) {
         if (library_->createBuilder == nullptr) {
-            return fail(error, EI_UNSUPPORTED, "%s is a lean runtime, which runs plans and cannot build them", library_->facts.path);
+            return fail(error, EI_LEAN, "%s is a lean runtime, which runs plans and cannot build them", library_->facts.path);
         }
         if (library_->createParser == nullptr) {
-            return fail(error, EI_UNSUPPORTED, "no ONNX parser beside %s: %s", library_->facts.path, library_->why);
+            return fail(error, EI_LEAN, "no ONNX parser beside %s: %s", library_->facts.path, library_->why);
         }
         builder_ = library_->createBuilder(library_->logger.object, library_->version);
         if (builder_ == nullptr) return refused(library_, error, EI_TENSORRT, "no TensorRT builder");

@@ -101,6 +101,9 @@ func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale fun
 	if err != nil {
 		e.log.Warn("plan of the cache is not usable", "reason", err)
 	}
+	if !ok && !(e.library.Builder && e.library.Parser) { // so nobody tries to build what is missing
+		return nil, nil, refuse("open", engine.ErrUnsupported, wholeLibrary, "%s runs plans and builds none, and %s is not a plan", e.library.Path, o.Path)
+	}
 	if !ok || err != nil {
 		return nil, nil, &engine.Error{
 			Op: "open", Backend: Name, Err: ErrNoPlan,

@@ -428,7 +428,19 @@ func TestLeanRuntimeOnlyRuns(t *testing.T) {
 	o := buildOptions(0, small(nil))
 	o.Library.Path = lean
 	_, err = tensorrt.Build(t.Context(), o, nil)
-	require.EqualError(t, err, "tensorrt build: "+lean+" is a lean runtime, which runs plans and cannot build them")
+	const hint = " (install the whole TensorRT with its ONNX parser, or name a plan that edge-infer build -o PLAN made where it is)"
+	require.EqualError(t, err, "tensorrt build: "+lean+" is a lean runtime, which runs plans and cannot build them"+hint)
+	require.ErrorIs(t, err, engine.ErrUnsupported)
+	// A model without a plan is refused outright: nobody shall wait for a build that cannot be.
+	for _, library := range []string{lean, parserless} {
+		options := tensorrt.Options{
+			Options: engine.Options{Path: "small.onnx", Bytes: small(nil), Library: library}, Cache: tensorrt.Cache{Folder: t.TempDir()}, Log: quiet,
+		}
+		_, err = options.Open()
+		require.EqualError(t, err, "tensorrt open: "+library+" runs plans and builds none, and small.onnx is not a plan"+hint)
+		require.ErrorIs(t, err, engine.ErrUnsupported)
+		require.NotErrorIs(t, err, tensorrt.ErrNoPlan)
+	}
 	e, err := open(t, 100300, plan, func(o *tensorrt.Options) { o.Library = lean })
 	require.NoError(t, err)
 	im := engine.Image{Data: make([]byte, 3*32*32), Width: 32, Height: 32, Stride: 96, Format: engine.BGR}

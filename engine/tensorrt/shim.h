@@ -25,6 +25,7 @@ enum ei_code {
     EI_MEMORY = 9,
     EI_FILE = 10,
     EI_ARGUMENT = 11,
+    EI_LEAN = 12,  // the library only runs plans
 };
 
 enum {
