@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	ort "github.com/yalue/onnxruntime_go"
@@ -274,9 +275,13 @@ func appendCUDA(settings *ort.SessionOptions, device int) error {
 		}
 	}
 	if err != nil {
+		text := oneLine(err.Error())
+		if _, plain, found := strings.Cut(text, " : FAIL : "); found { // after where in ONNX Runtime it was noticed
+			text = plain
+		}
 		return &engine.Error{
-			Op: "open", Backend: backend, Kind: engine.ErrUnavailable, Message: "no CUDA provider", Err: errors.New(oneLine(err.Error())),
-			Hint: "use a libonnxruntime built with CUDA, with its libonnxruntime_providers_cuda.so and CUDA's own libraries, or the cpu provider",
+			Op: "open", Backend: backend, Kind: engine.ErrUnavailable, Message: "no CUDA provider", Err: errors.New(text),
+			Hint: "use a libonnxruntime built with CUDA, with its libonnxruntime_providers_cuda.so and CUDA's own libraries, or onnxruntime=cpu",
 		}
 	}
 	return nil
