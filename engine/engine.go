@@ -1,4 +1,4 @@
-// Package engine holds the contract between the frame loop and whatever runs the network: TensorRT, ONNX Runtime, a Triton server. It is
+// Package engine holds the contract between the frame loop and whatever runs the network: TensorRT or ONNX Runtime. It is
 // plain Go: no cgo, no backend.
 package engine
 

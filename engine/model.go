@@ -39,7 +39,7 @@ type Model struct {
 	Metadata        Metadata
 	Width, Height   int // network input in pixels; 0 when the model has no picture input
 	MaxBatch        int
-	Backend         string // tensorrt, onnxruntime, triton
+	Backend         string // tensorrt or onnxruntime
 	BackendVersion  string
 	Device          string // what the backend runs on, for people
 	Precision       Precision
@@ -47,7 +47,7 @@ type Model struct {
 	Reason string
 }
 
-// Provider is the hardware that ONNX Runtime computes on. TensorRT and Triton ignore it.
+// Provider is the hardware that ONNX Runtime computes on. TensorRT ignores it.
 type Provider string
 
 // The providers that can be asked for; the zero value means the CPU.

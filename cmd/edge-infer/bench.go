@@ -78,7 +78,7 @@ it runs on the GPU or a DLA, and how many layers run in which precision. Layers 
 	flags.IntVar(&b.width, "width", 1920, "picture width in pixels")
 	flags.IntVar(&b.height, "height", 1080, "picture height in pixels")
 	flags.BoolVar(&b.layers, "layers", false, "time the layers of TensorRT's plan instead of the loop")
-	config.Flags(config.Default(), flags)
+	config.InferenceFlags(config.Default(), flags)
 	flags.StringVar(&f.file, "config", "", "YAML file; edge-infer config defaults prints one")
 	flags.BoolVar(&f.json, "json", false, "print one JSON document")
 	return command

@@ -15,7 +15,7 @@ const module = "github.com/edge-infer/edge-infer/"
 
 // rooms says which rooms of the project each room may import; a room stands for its own folders as well.
 var rooms = map[string][]string{
-	"cmd/edge-infer":                    {"capture", "capture/scene", "engine", "engine/auto", "engine/cuda", "engine/demo", "engine/onnx", "engine/onnxruntime", "engine/preprocess", "engine/quantize", "engine/tensorrt", "engine/triton", "postprocess", "postprocess/draw", "postprocess/evaluate", "postprocess/track", "postprocess/zone", "mqtt", "systemd", "cmd/edge-infer/internal/config", "cmd/edge-infer/internal/pipeline", "cmd/edge-infer/internal/report", "cmd/edge-infer/internal/web", "cmd/edge-infer/internal/telemetry"},
+	"cmd/edge-infer":                    {"capture", "capture/scene", "engine", "engine/auto", "engine/cuda", "engine/demo", "engine/onnx", "engine/onnxruntime", "engine/preprocess", "engine/quantize", "engine/tensorrt", "postprocess", "postprocess/draw", "postprocess/evaluate", "postprocess/track", "postprocess/zone", "mqtt", "systemd", "cmd/edge-infer/internal/config", "cmd/edge-infer/internal/pipeline", "cmd/edge-infer/internal/report", "cmd/edge-infer/internal/web", "cmd/edge-infer/internal/telemetry"},
 	"cmd/edge-infer/internal/config":    {"postprocess/zone"},
 	"cmd/edge-infer/internal/pipeline":  {"capture", "engine", "postprocess", "postprocess/track", "postprocess/zone", "mqtt"},
 	"cmd/edge-infer/internal/report":    {"cmd/edge-infer/internal/pipeline", "mqtt", "postprocess/zone"},
@@ -26,13 +26,12 @@ var rooms = map[string][]string{
 	"engine":                            {},
 	"engine/demo":                       {},
 	"postprocess":                       {},
-	"engine/auto":                       {"engine", "engine/cuda", "engine/onnxruntime", "engine/tensorrt", "engine/triton"},
+	"engine/auto":                       {"engine", "engine/cuda", "engine/onnxruntime", "engine/tensorrt"},
 	"engine/cuda":                       {"engine"},
 	"engine/preprocess":                 {"engine", "engine/cuda"},
 	"engine/tensorrt":                   {"engine", "engine/cuda", "engine/preprocess"},
 	"engine/enginetest":                 {"engine"},
 	"engine/onnxruntime":                {"engine", "engine/onnx", "engine/preprocess"},
-	"engine/triton":                     {"engine", "engine/preprocess"},
 	"engine/onnx":                       {"engine"},
 	"engine/quantize":                   {"engine", "engine/onnx"},
 	"postprocess/draw":                  {"postprocess"},

@@ -77,7 +77,7 @@ that edge-infer build made with --shape takes every shape of its range.
 	}
 	flags := command.Flags()
 	flags.SortFlags = false
-	config.Flags(config.Default(), flags)
+	config.InferenceFlags(config.Default(), flags)
 	flags.StringVar(&f.file, "config", "", "YAML file; edge-infer config defaults prints one")
 	flags.StringVar(&save, "save", "", "directory for copies with the boxes drawn in")
 	flags.StringArrayVar(&tensors.inputs, "input", nil, "array for one input of the model, NAME=TENSOR.npy; NAME= may be left away when there is one")

@@ -74,7 +74,7 @@ agree with --plot, and fails with --gate when that is too little. The gate count
 	flags.StringVar(&v.referenceModel, "reference-model", "", "ONNX file that the reference runs as it is, demo for the embedded one, instead of the same model")
 	flags.StringVar(&v.plot, "plot", "", "SVG file of precision over recall, and of one engine's scores over the other's")
 	v.gate.flags(flags, 0)
-	config.Flags(config.Default(), flags)
+	config.InferenceFlags(config.Default(), flags)
 	flags.StringVar(&f.file, "config", "", "YAML file; edge-infer config defaults prints one")
 	flags.BoolVar(&f.json, "json", false, "print one JSON document")
 	return command

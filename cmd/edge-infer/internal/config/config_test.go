@@ -111,7 +111,7 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a", URI: "0"}, {Name: "a", URI: "1"}} }, `cameras[1].name "a" is used twice`},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a", URI: "0", Interval: -1}} }, `cameras[0].interval "-1" must be 1 or more`},
 		{func(c *Config) { c.Model.Layout = "v8" }, `model.layout "v8" must be auto, yolov5, yolov8, end2end or classify`},
-		{func(c *Config) { c.Engine.Backend = "cuda" }, `engine.backend "cuda" must be auto, tensorrt, onnxruntime, onnxruntime=cuda, onnxruntime=cpu or triton=URL`},
+		{func(c *Config) { c.Engine.Backend = "cuda" }, `engine.backend "cuda" must be auto, tensorrt, onnxruntime, onnxruntime=cuda or onnxruntime=cpu`},
 		{func(c *Config) { c.Engine.Precision = "fp8" }, `engine.precision "fp8" must be auto, fp32, fp16 or int8`},
 		{func(c *Config) { c.Engine.Threads = -1 }, `engine.threads "-1" must be 0 to 1024`},
 		{func(c *Config) { c.Detect.Confidence = 0 }, `detect.confidence "0" must be over 0 and at most 1`},

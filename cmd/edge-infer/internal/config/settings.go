@@ -74,7 +74,7 @@ func settings(c *Config) []setting {
 		{"model.path", "model", "ONNX file or TensorRT engine; empty: the embedded demo model", text(&c.Model.Path)},
 		{"model.labels", "labels", "file with one label a line, instead of the model's own", text(&c.Model.Labels)},
 		{"model.layout", "layout", "how boxes lie in the output: auto, yolov5, yolov8, end2end, classify", text(&c.Model.Layout)},
-		{"engine.backend", "engine", "auto, tensorrt, onnxruntime (on CUDA where it can, else on the CPU), onnxruntime=cuda, onnxruntime=cpu or triton=URL", text(&c.Engine.Backend)},
+		{"engine.backend", "engine", "auto, tensorrt, onnxruntime (on CUDA where it can, else on the CPU), onnxruntime=cuda or onnxruntime=cpu", text(&c.Engine.Backend)},
 		{"engine.precision", "precision", "auto, fp32, fp16 or int8", text(&c.Engine.Precision)},
 		{"engine.device", "device", "GPU number; several separated by commas, or all: run spreads the cameras over them", text(&c.Engine.Device)},
 		{"engine.threads", "threads", "CPU threads of one inference; 0: one per core", whole(&c.Engine.Threads)},
@@ -115,6 +115,16 @@ func settings(c *Config) []setting {
 func Flags(c *Config, flags *pflag.FlagSet) {
 	for _, s := range settings(c) {
 		s.bind(flags, s.flag, s.help)
+	}
+}
+
+// InferenceFlags gives flags to what commands need that run the model without cameras, a broker or a page.
+func InferenceFlags(c *Config, flags *pflag.FlagSet) {
+	for _, s := range settings(c) {
+		switch group, _, _ := strings.Cut(s.key, "."); group {
+		case "model", "engine", "detect", "log":
+			s.bind(flags, s.flag, s.help)
+		}
 	}
 }
 

@@ -33,10 +33,8 @@ func (c *Config) Validate() error {
 	if err := oneOf("model.layout", c.Model.Layout, "auto", "yolov5", "yolov8", "end2end", "classify"); err != nil {
 		return err
 	}
-	if !strings.HasPrefix(c.Engine.Backend, "triton=") {
-		if err := oneOf("engine.backend", c.Engine.Backend, "auto", "tensorrt", "onnxruntime", "onnxruntime=cuda", "onnxruntime=cpu", "triton=URL"); err != nil {
-			return err
-		}
+	if err := oneOf("engine.backend", c.Engine.Backend, "auto", "tensorrt", "onnxruntime", "onnxruntime=cuda", "onnxruntime=cpu"); err != nil {
+		return err
 	}
 	if err := oneOf("engine.precision", c.Engine.Precision, "auto", "fp32", "fp16", "int8"); err != nil {
 		return err
