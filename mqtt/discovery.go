@@ -14,6 +14,8 @@ type Announcement struct {
 	Cameras                     []AnnouncedCamera
 	Temperatures                []string // names of the readings in Stats
 	Power                       []string
+	Loads                       []string
+	PowerMode                   bool // the device has power modes
 }
 
 // AnnouncedCamera is what one camera publishes.
@@ -55,6 +57,23 @@ func (c *Client) Announce(a *Announcement) error {
 		b.add("power_"+name, "sensor", "Power "+name, component{
 			"state_topic": c.topics.Stats(), "value_template": valueOf("power_w", name), "device_class": "power",
 			"unit_of_measurement": "W", "state_class": "measurement", "entity_category": "diagnostic",
+		})
+	}
+	for _, name := range a.Loads {
+		b.add("load_"+name, "sensor", "Load "+name, component{
+			"state_topic": c.topics.Stats(), "value_template": valueOf("load_pct", name), "unit_of_measurement": "%",
+			"state_class": "measurement", "entity_category": "diagnostic",
+		})
+	}
+	if a.PowerMode {
+		b.add("power_mode", "sensor", "Power mode", component{
+			"state_topic": c.topics.Stats(), "value_template": valueOf("power_mode"), "entity_category": "diagnostic",
+		})
+	}
+	if len(a.Temperatures)+len(a.Loads) > 0 {
+		b.add("throttled", "binary_sensor", "Slowed down", component{
+			"state_topic": c.topics.Stats(), "value_template": "{{ 'ON' if value_json.throttled else 'OFF' }}", "device_class": "problem",
+			"entity_category": "diagnostic",
 		})
 	}
 	device := map[string]any{"identifiers": []string{b.id}, "name": c.Device}

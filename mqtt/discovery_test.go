@@ -19,7 +19,7 @@ func announcement() *Announcement {
 			{Name: "cam0", Labels: []string{"person", "traffic light"}, Zones: []string{"yard"}, Lines: []string{"door"}},
 			{Name: `odd "camera"/#`, Labels: []string{"person", "per/son", "per_son"}},
 		},
-		Temperatures: []string{"tj"}, Power: []string{"VDD_IN"},
+		Temperatures: []string{"tj"}, Power: []string{"VDD_IN"}, Loads: []string{"cpu", "GPU"}, PowerMode: true,
 	}
 }
 
@@ -55,7 +55,7 @@ func TestDiscoveryBundle(t *testing.T) {
 		unique[component["unique_id"]] = true
 		platforms[component["platform"].(string)]++
 	}
-	assert.Equal(t, map[string]int{"sensor": 24, "binary_sensor": 3, "image": 5, "switch": 2, "number": 4, "text": 2, "button": 4}, platforms)
+	assert.Equal(t, map[string]int{"sensor": 27, "binary_sensor": 4, "image": 5, "switch": 2, "number": 4, "text": 2, "button": 4}, platforms)
 	assert.Equal(t, map[string]any{
 		"platform": "sensor", "name": "cam0 traffic light", "unique_id": "edge-infer-gate_7_cam0_count_traffic_light",
 		"state_topic": "edge-infer/gate 7/cam0/count/traffic light", "state_class": "measurement",

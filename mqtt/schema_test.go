@@ -94,6 +94,7 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 	}, Cameras: []CameraStatus{{Name: "a", State: "running"}, {Name: "b", State: "failed", Error: "no \"such\" file"}}})
 	c.Stats(&Stats{
 		Started: now.Add(-time.Hour), Engine: time.Millisecond, Temperatures: []Reading{{"tj", 51.25}, {"gpu", -3}}, Power: []Reading{{"VDD_IN", 7.5}},
+		Loads: []Reading{{"cpu", 12.5}}, PowerMode: "MAXN", Throttled: []string{"VDD_IN: over-current", "cpu: heat"},
 		Cameras: []CameraStats{{Name: "a", Captured: 30, Inferred: 29.97, LatencyP50: time.Millisecond, LatencyP99: time.Second, Queue: 1}, {Name: "b"}},
 	})
 	c.Count("cam0", "person", 0)

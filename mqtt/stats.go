@@ -12,6 +12,9 @@ type Stats struct {
 	Engine       time.Duration // mean time of one inference
 	Temperatures []Reading     // degrees Celsius by thermal zone
 	Power        []Reading     // watts by rail
+	Loads        []Reading     // percent by processor, and of the memory
+	PowerMode    string        // of a Jetson, empty elsewhere
+	Throttled    []string      // parts that are slowed down now, with the cause
 }
 
 // CameraStats is one camera's part of Stats: rates are per second over the interval, latencies from capture to hand-off.
@@ -49,7 +52,18 @@ func (s *Stats) AppendJSON(buf []byte, device string, now time.Time, accounting 
 	buf = appendReadings(buf, s.Temperatures)
 	buf = append(buf, `,"power_w":`...)
 	buf = appendReadings(buf, s.Power)
-	buf = append(buf, `,"mqtt":{"detections":`...)
+	buf = append(buf, `,"load_pct":`...)
+	buf = appendReadings(buf, s.Loads)
+	buf = append(buf, `,"power_mode":`...)
+	buf = appendString(buf, s.PowerMode)
+	buf = append(buf, `,"throttled":[`...)
+	for i, part := range s.Throttled {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = appendString(buf, part)
+	}
+	buf = append(buf, `],"mqtt":{"detections":`...)
 	buf = accounting.Detections.appendJSON(buf)
 	buf = append(buf, `,"state":`...)
 	buf = accounting.State.appendJSON(buf)

@@ -47,14 +47,8 @@ func (c controller) Restart() error {
 func (d *daemon) announce() error {
 	labels := d.engine.Model().Metadata.Labels
 	announcement := &mqtt.Announcement{Version: release}
-	if reading := d.monitor.Latest(); reading != nil {
-		for _, t := range reading.Temperatures {
-			announcement.Temperatures = append(announcement.Temperatures, t.Name)
-		}
-		for _, r := range reading.Rails {
-			announcement.Power = append(announcement.Power, r.Name)
-		}
-	}
+	found := sensorsOf(d.monitor.Latest())
+	announcement.Temperatures, announcement.Power, announcement.Loads, announcement.PowerMode = found.temperatures, found.power, found.loads, found.mode
 	for _, camera := range d.fleet.Places() {
 		settings, _ := d.pipeline.Settings(camera.Name)
 		if d.client.Controller != nil {

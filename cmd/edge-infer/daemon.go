@@ -53,7 +53,7 @@ type daemon struct {
 	limits    atomic.Pointer[config.Thermal] // that thermal works by
 	thermal   telemetry.Policy               // watch goroutine only
 	factor    int                            // that thermal asks for; watch goroutine only
-	sensors   []string                       // that Home Assistant knows; watch goroutine only
+	sensors   sensors                        // that Home Assistant knows; watch goroutine only
 	service   systemd.Service
 	progress  progress
 	cancel    context.CancelCauseFunc // ends the run
@@ -66,7 +66,7 @@ type daemon struct {
 // run works until ctx ends, every camera has ended, or something fails that no waiting mends.
 func (d *daemon) run(ctx context.Context) (err error) {
 	d.device, d.started = d.config.Device, time.Now()
-	d.monitor.Reader = &telemetry.Reader{}
+	d.monitor.Reader = &telemetry.Reader{Root: d.flags.root, FilesOnly: d.flags.root != ""}
 	d.factor, d.progress = 1, progress{}
 	d.limits.Store(&d.config.Thermal)
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -23,7 +23,6 @@ const examineCommand = "examine"
 
 func newDoctor(stdout io.Writer) *cobra.Command {
 	var f runFlags
-	var root string
 	var timeout time.Duration
 	command := &cobra.Command{
 		Use: "doctor", Short: "Check machine, libraries, cameras, model and broker, and say what to do", Args: noArguments,
@@ -46,7 +45,7 @@ line is OK, WARN or FAIL, with what to do about it. It changes nothing, may run 
 				return err
 			}
 			d := &doctor.Doctor{
-				Config: c, Program: []string{program, examineCommand}, Timeout: timeout, Root: root, Folders: writtenFolders(c),
+				Config: c, Program: []string{program, examineCommand}, Timeout: timeout, Root: f.root, Folders: writtenFolders(c),
 			}
 			var failed error // of writing
 			all := d.Run(command.Context(), func(found doctor.Finding) {
@@ -70,7 +69,7 @@ line is OK, WARN or FAIL, with what to do about it. It changes nothing, may run 
 	flags.StringVar(&f.file, "config", "", "YAML file; edge-infer config defaults prints one")
 	flags.DurationVar(&timeout, "timeout", time.Minute, "how long a driver, a library, a camera, the model or the broker may take")
 	flags.BoolVar(&f.json, "json", false, "print one JSON document")
-	flags.StringVar(&root, "root", "", "folder in front of /sys, /proc and /etc")
+	flags.StringVar(&f.root, "root", "", "folder in front of /sys, /proc and /etc")
 	_ = flags.MarkHidden("root") // the flag exists
 	return command
 }

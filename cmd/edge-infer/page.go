@@ -52,28 +52,3 @@ func (p page) Status() web.Status {
 func queue(name string, a mqtt.Account) web.Queue {
 	return web.Queue{Name: name, Offered: a.Offered, Delivered: a.Delivered, Superseded: a.Superseded, Dropped: a.Dropped, Queued: a.Queued}
 }
-
-// readings are the machine's sensors as the page and the metrics show them.
-func (d *daemon) readings() []web.Reading {
-	reading := d.monitor.Latest()
-	if reading == nil {
-		return nil
-	}
-	var all []web.Reading
-	for _, t := range reading.Temperatures {
-		all = append(all, web.Reading{Kind: "temperature", Name: t.Name, Value: t.Celsius, Unit: "celsius"})
-	}
-	for _, r := range reading.Rails {
-		all = append(all, web.Reading{Kind: "power", Name: r.Name, Value: r.Watts, Unit: "watts"})
-	}
-	const percent = 100
-	for _, g := range reading.GPUs {
-		if g.Load >= 0 {
-			all = append(all, web.Reading{Kind: "load", Name: g.Name, Value: g.Load / percent, Unit: "ratio"})
-		}
-	}
-	if reading.CPU.Load >= 0 {
-		all = append(all, web.Reading{Kind: "load", Name: "cpu", Value: reading.CPU.Load / percent, Unit: "ratio"})
-	}
-	return all
-}

@@ -24,6 +24,7 @@ type runFlags struct {
 	frames   int
 	loop     bool
 	json     bool
+	root     string         // in front of the paths of sensors
 	given    *pflag.FlagSet // the command line
 }
 
@@ -72,6 +73,8 @@ takes over within seconds or a few minutes, then the one of full effort, which l
 	flags.IntVar(&f.frames, "frames", 0, "stop after this many frames")
 	flags.BoolVar(&f.loop, "loop", false, "start files again at their end, in their own time")
 	flags.BoolVar(&f.json, "json", false, "print detections as JSON lines, and statistics as the last one")
+	flags.StringVar(&f.root, "root", "", "folder in front of /sys, /proc and /etc")
+	_ = flags.MarkHidden("root") // the flag exists
 	return command
 }
 

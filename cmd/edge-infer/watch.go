@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -77,28 +76,6 @@ func (d *daemon) watch(ctx context.Context) {
 	}
 }
 
-// announceSensors tells Home Assistant of sensors that were not there before.
-func (d *daemon) announceSensors() {
-	reading := d.monitor.Latest()
-	if d.client == nil || reading == nil {
-		return
-	}
-	var names []string
-	for _, t := range reading.Temperatures {
-		names = append(names, t.Name)
-	}
-	for _, r := range reading.Rails {
-		names = append(names, r.Name)
-	}
-	if slices.Equal(names, d.sensors) {
-		return
-	}
-	d.sensors = names
-	if err := d.announce(); err != nil {
-		d.logger.Error("announce", "error", err)
-	}
-}
-
 // cool slows the cameras down while the machine is about to throttle, where that is asked for.
 func (d *daemon) cool() {
 	limits := d.limits.Load()
@@ -151,6 +128,9 @@ func (d *daemon) statusLine(stats []pipeline.CameraStats) string {
 		if camera.State != capture.Running {
 			fmt.Fprintf(&line, "%s %s  ", camera.Name, camera.State)
 		}
+	}
+	if d.factor > 1 {
+		fmt.Fprintf(&line, "cooling down: %d times the interval  ", d.factor)
 	}
 	fmt.Fprintf(&line, "%.1f fps  latency p50 %.1f ms p99 %.1f ms  displaced %d  ", fps, milliseconds(p50), milliseconds(p99), displaced)
 	if c := d.building.Load(); c != nil {
@@ -218,14 +198,7 @@ func (d *daemon) publishStats(stats []pipeline.CameraStats) {
 			LatencyP50: stats[i].P50, LatencyP99: stats[i].P99,
 		})
 	}
-	if reading := d.monitor.Latest(); reading != nil {
-		for _, t := range reading.Temperatures {
-			message.Temperatures = append(message.Temperatures, mqtt.Reading{Name: t.Name, Value: t.Celsius})
-		}
-		for _, r := range reading.Rails {
-			message.Power = append(message.Power, mqtt.Reading{Name: r.Name, Value: r.Watts})
-		}
-	}
+	d.measure(message)
 	d.client.Stats(message)
 }
 

@@ -24,7 +24,7 @@ type metrics struct {
 	captured, displaced, errors, reconnects, running, fps *prometheus.Desc
 	inferred, skipped, failed, detections, latency        *prometheus.Desc
 	messages, queued                                      *prometheus.Desc
-	temperature, power, load, clock                       *prometheus.Desc
+	temperature, power, load, clock, throttled            *prometheus.Desc
 	viewers, pictures, behind, lost                       *prometheus.Desc
 }
 
@@ -54,6 +54,7 @@ func newMetrics() metrics {
 		power:       describe("power_watts", "Power by rail.", "rail"),
 		load:        describe("load_ratio", "Load by unit, 0 to 1.", "unit"),
 		clock:       describe("clock_hertz", "Clock rate by unit.", "unit"),
+		throttled:   describe("throttled", "1 while the part is slowed down; absent otherwise.", "part"),
 		viewers:     describe("web_viewers", "Streams of the web page that are open."),
 		pictures:    describe("web_pictures_total", "Pictures encoded for the web page."),
 		behind:      describe("web_pictures_missed_total", "Pictures not taken because the encoder was at work."),
@@ -65,7 +66,7 @@ func newMetrics() metrics {
 func (m *metrics) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
 		m.info, m.engine, m.started, m.inference, m.captured, m.displaced, m.inferred, m.skipped, m.failed, m.detections, m.latency, m.errors,
-		m.reconnects, m.running, m.fps, m.messages, m.queued, m.temperature, m.power, m.load, m.clock, m.viewers, m.pictures, m.behind, m.lost,
+		m.reconnects, m.running, m.fps, m.messages, m.queued, m.temperature, m.power, m.load, m.clock, m.throttled, m.viewers, m.pictures, m.behind, m.lost,
 	}
 }
 
@@ -122,7 +123,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		counter(c.messages, q.Dropped, q.Name, "dropped")
 		gauge(c.queued, float64(q.Queued), q.Name)
 	}
-	kinds := map[string]*prometheus.Desc{"temperature": c.temperature, "power": c.power, "load": c.load, "clock": c.clock}
+	kinds := map[string]*prometheus.Desc{"temperature": c.temperature, "power": c.power, "load": c.load, "clock": c.clock, "throttled": c.throttled}
 	for _, r := range status.Readings {
 		if d := kinds[r.Kind]; d != nil {
 			gauge(d, r.Value, r.Name)

@@ -26,7 +26,7 @@ func busy() *still {
 			Capture:  capture.Stats{Name: "cam0", State: capture.Running, Captured: 20, Displaced: 3, Errors: 2, Reconnects: 1, FPS: 29.5},
 			Pipeline: pipeline.CameraStats{Inferred: 16, Skipped: 1, Failed: 4, Detections: 40, Latency: latency},
 		}},
-		Readings: []Reading{{"temperature", "cpu", 50.5, "celsius"}, {"power", "VDD_IN", 7.5, "watts"}, {"load", "gpu", 0.5, "ratio"}, {"clock", "gpu", 1e9, "hertz"}, {"fan", "x", 1, "rpm"}},
+		Readings: []Reading{{"temperature", "cpu", 50.5, "celsius"}, {"power", "VDD_IN", 7.5, "watts"}, {"load", "gpu", 0.5, "ratio"}, {"clock", "gpu", 1e9, "hertz"}, {"throttled", "cpu: heat", 1, "now"}, {"fan", "x", 1, "rpm"}},
 		Queues:   []Queue{{"events", 9, 5, 0, 1, 3}},
 	}}
 }
@@ -59,12 +59,14 @@ edge_infer_latency_seconds_sum{camera="cam0"} 1.5
 edge_infer_latency_seconds_count{camera="cam0"} 16
 edge_infer_messages_total{outcome="offered",queue="events"} 9
 edge_infer_messages_total{outcome="delivered",queue="events"} 5
+edge_infer_messages_total{outcome="superseded",queue="events"} 0
 edge_infer_messages_total{outcome="dropped",queue="events"} 1
 edge_infer_messages_queued{queue="events"} 3
 edge_infer_temperature_celsius{sensor="cpu"} 50.5
 edge_infer_power_watts{rail="VDD_IN"} 7.5
 edge_infer_load_ratio{unit="gpu"} 0.5
 edge_infer_clock_hertz{unit="gpu"} 1e+09
+edge_infer_throttled{part="cpu: heat"} 1
 edge_infer_web_viewers 0
 edge_infer_web_pictures_total 0
 edge_infer_web_pictures_missed_total 0

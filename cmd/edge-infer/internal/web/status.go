@@ -61,10 +61,10 @@ type Camera struct {
 
 // Reading is one sensor's value.
 type Reading struct {
-	Kind  string  `json:"kind"` // temperature, power, load or clock
+	Kind  string  `json:"kind"` // temperature, power, load, clock or throttled
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
-	Unit  string  `json:"unit"` // celsius, watts, ratio or hertz
+	Unit  string  `json:"unit"` // celsius, watts, ratio, hertz, or now for what is throttled
 }
 
 // Queue is what became of one kind of message: Offered = Delivered + Superseded + Dropped + Queued.

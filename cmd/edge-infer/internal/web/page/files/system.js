@@ -5,6 +5,7 @@ const units = {
   celsius: (v) => `${v.toFixed(1)} °C`,
   watts: (v) => `${v.toFixed(2)} W`,
   ratio: (v) => `${Math.round(v * 100)} %`,
+  now: () => "slowed down",
   hertz: (v) => `${Math.round(v / 1e6)} MHz`,
 };
 
