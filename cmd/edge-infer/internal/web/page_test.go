@@ -2,7 +2,9 @@ package web
 
 import (
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -267,6 +269,44 @@ func TestEveryPageFitsAPhone(t *testing.T) {
 		b.picture("phone-" + page)
 	}
 	require.Equal(t, 0, evaluate[int](b, `[...document.querySelectorAll("button, input, select")].filter((e) => !e.hidden && !e.textContent.trim() && !e.closest("label") && !e.getAttribute("aria-label")).length`), "everything has a name")
+	require.Empty(t, b.complaints())
+}
+
+func TestThePageShowsEngineMachineAndMessages(t *testing.T) {
+	s := newStage(t, 160, 120, 8, "belt")
+	server := &Server{}
+	s.serve(t, server)
+	b := newBrowser(t, 1280, 800)
+	b.do(chromedp.Navigate(server.URL() + "#system"))
+	b.wait(`document.querySelectorAll("tbody tr").length >= 4`)
+	shown := evaluate[string](b, `document.querySelector("main").innerText`)
+	for _, fact := range []string{
+		"tensorrt 10.3.0", "first choice, engine plan from the cache", "Orin (sm_87)", "parts-320.onnx", "fp16", "320 x 320, up to 4 at once", "line-4",
+		"connected to tcp://127.0.0.1:1883", "cpu-thermal", "51.5 °C", "VDD_IN", "7.42 W", "38 %", "160 x 120 BGR", "4,211",
+	} {
+		require.Contains(t, shown, fact)
+	}
+	require.Empty(t, b.complaints())
+}
+
+func TestEventsAreListedWithSnapshots(t *testing.T) {
+	s := newStage(t, 160, 120, 8, "belt")
+	picture, err := os.ReadFile("screenshot.png") // any picture: the browser looks at the bytes
+	require.NoError(t, err)
+	server := &Server{Snapshot: func(camera, id string) ([]byte, error) {
+		if camera != "belt" || id == "" {
+			return nil, fs.ErrNotExist
+		}
+		return picture, nil
+	}}
+	s.serve(t, server)
+	b := newBrowser(t, 1280, 800)
+	b.do(chromedp.Navigate(server.URL() + "#events"))
+	b.wait(`[...document.querySelectorAll(".events img")].some((i) => i.complete && i.naturalWidth > 0)`)
+	b.wait(`document.querySelector(".events").innerText.includes("appeared")`)
+	evaluate[any](b, `(() => { const s = document.querySelectorAll("select")[1]; s.value = "cross"; s.dispatchEvent(new Event("change")) })()`)
+	b.wait(`document.querySelectorAll(".events li").length > 0 && [...document.querySelectorAll(".events li")].every((l) => l.innerText.includes("crossed gate"))`)
+	b.picture("events")
 	require.Empty(t, b.complaints())
 }
 
