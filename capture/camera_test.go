@@ -63,6 +63,40 @@ func TestLosslessFile(t *testing.T) {
 	assert.Positive(t, stats.FPS)
 }
 
+// TestFilmTime: what moves in a film keeps its speed, however fast the film is played, and time does not go back where it begins again.
+func TestFilmTime(t *testing.T) {
+	path := barcodeVideo(t, "v.mp4", 60, 160, 120, 4)
+	for name, c := range map[string]*Camera{"lossless": {URI: path, Lossless: true}, "flat out": {URI: path, FlatOut: true}} {
+		t.Run(name, func(t *testing.T) {
+			var first, last Frame
+			begin := time.Now()
+			_, err := drain(t, c, func(f Frame) {
+				if first.Time.IsZero() {
+					first = f
+				}
+				assert.InDelta(t, float64(f.Seq-first.Seq)/4, f.Time.Sub(first.Time).Seconds(), 0.002)
+				last = f
+			})
+			require.NoError(t, err)
+			assert.Greater(t, last.Time.Sub(begin), 10*time.Second, "a film of 15 seconds")
+		})
+	}
+	loop := &Camera{URI: path, Lossless: true, AtEnd: Loop}
+	var before time.Time
+	seen := 0
+	_, err := drain(t, loop, func(f Frame) {
+		assert.False(t, f.Time.Before(before))
+		before = f.Time
+		if seen++; seen == 150 {
+			go loop.Close()
+		}
+	})
+	require.NoError(t, err)
+	paced := &Camera{URI: barcodeVideo(t, "w.mp4", 5, 160, 120, 100)}
+	_, err = drain(t, paced, func(f Frame) { assert.WithinDuration(t, time.Now(), f.Time, patience) })
+	require.NoError(t, err)
+}
+
 func TestLoop(t *testing.T) {
 	path := barcodeVideo(t, "v.mp4", 10, 160, 120, 30)
 	c := &Camera{URI: path, Lossless: true, AtEnd: Loop}

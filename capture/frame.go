@@ -71,11 +71,14 @@ type Frame struct {
 
 	// Seq numbers the frames of a camera from 0, displaced ones included.
 	Seq uint64
-	// Captured is when the frame arrived, in nanoseconds of CLOCK_MONOTONIC; Time is the same moment as people tell it.
+	// Captured is when the frame arrived, in nanoseconds of CLOCK_MONOTONIC; Time is the same moment as people tell it. In a film that a Camera
+	// plays at another pace than its own, Time is the film's: what moves in it keeps its speed.
 	Captured int64
 	Time     time.Time
 	// Truth is what a drawn scene shows, nil for every other source. It belongs to the buffer, like Data.
 	Truth []Object
+
+	position time.Duration // in the film, from its beginning; 0 where there is none
 
 	buffer *buffer
 	lease  uint64

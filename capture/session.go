@@ -18,6 +18,8 @@ type session struct {
 	ctx    context.Context
 	done   chan error
 
+	began, shown time.Time // of the film, and of its newest picture
+
 	// Read by the camera's goroutine.
 	alive   atomic.Int64 // the last sign of life, CLOCK_MONOTONIC; 0 while the source is not what is waited for
 	running atomic.Bool  // there has been a picture
@@ -60,11 +62,32 @@ func (s *session) run() error {
 			return err
 		default:
 			s.running.Store(true)
+			if p.rate == 0 && !source.Live() {
+				f.Time = s.filmed(&f)
+			}
 			if err := s.deliver(f); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// filmed is the film's time of a frame: that of its beginning, which is now, and its position. It never goes back, also when a film begins again.
+func (s *session) filmed(f *Frame) time.Time {
+	if s.began.IsZero() {
+		s.began = f.Time
+		if last := s.camera.newest(); last.After(s.began) {
+			s.began = last
+		}
+		s.shown = s.began
+	}
+	if f.position == 0 && f.Seq > 0 {
+		return f.Time // there is no other time
+	}
+	if at := s.began.Add(f.position); at.After(s.shown) {
+		s.shown = at
+	}
+	return s.shown
 }
 
 // Frame is the Lender of the source. When all buffers are out, the frame that waits for the consumer gives up its own.

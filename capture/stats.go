@@ -30,7 +30,7 @@ type Stats struct {
 	Width      int         `json:"width"`     // of the newest frame, pixels
 	Height     int         `json:"height"`
 	Format     PixelFormat `json:"format"`
-	Last       time.Time   `json:"last,omitzero"` // when the newest frame came
+	Last       time.Time   `json:"last,omitzero"` // time of the newest frame
 }
 
 // Stats may be called from any goroutine at any time.
@@ -45,6 +45,13 @@ func (c *Camera) Stats() Stats {
 		s.FPS = float64(time.Second) / max(c.period, float64(Monotonic()-c.last)-c.period)
 	}
 	return s
+}
+
+// newest is the time of the newest frame.
+func (c *Camera) newest() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats.Last
 }
 
 func (c *Camera) captured() uint64 {

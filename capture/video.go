@@ -80,7 +80,21 @@ func (v *video) Next(lend Lender) (Frame, error) {
 		return Frame{}, v.uri.named(err)
 	}
 	f.Seq, f.Captured, f.Time = seq, captured, now
+	if !v.live {
+		f.position = v.position(seq)
+	}
 	return f, nil
+}
+
+// position is when the film shows the picture that was decoded last: by its own time stamp, else by its number.
+func (v *video) position(seq uint64) time.Duration {
+	if milliseconds := v.capture.Get(gocv.VideoCapturePosMsec); milliseconds > 0 {
+		return time.Duration(milliseconds * float64(time.Millisecond))
+	}
+	if v.fps == 0 {
+		return 0
+	}
+	return time.Duration(float64(seq) / v.fps * float64(time.Second))
 }
 
 // end is what the absence of a picture means.
