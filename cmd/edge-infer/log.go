@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/systemd"
 )
 
 // newLogger writes what is of that level or above.
@@ -15,13 +15,12 @@ func newLogger(out io.Writer, level string) *slog.Logger {
 	return changingLogger(out, &least)
 }
 
-// changingLogger writes text for people on a terminal and JSON where a journal collects it. The level may change later.
+// changingLogger writes text, or fields where systemd's journal collects it. The level may change later.
 func changingLogger(out io.Writer, level *slog.LevelVar) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
-	if _, live := report.IsTerminal(out); !live && os.Getenv("JOURNAL_STREAM") != "" {
-		return slog.New(slog.NewJSONHandler(out, options))
+	if out == os.Stderr && systemd.Journaled() {
+		return slog.New(&systemd.Journal{Level: level})
 	}
-	return slog.New(slog.NewTextHandler(out, options))
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
 }
 
 // setLevel takes a level by its name in the configuration.
