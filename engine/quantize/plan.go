@@ -37,6 +37,9 @@ type Layer struct {
 	node   *onnx.NodeProto
 }
 
+// groupedBeforeAdd is the reason of Plan.groupedResidual.
+const groupedBeforeAdd = "in groups before an Add, for which TensorRT has no INT8 kernel"
+
 // Quantized reports whether the layer computes in INT8.
 func (l *Layer) Quantized() bool { return l.Reason == "" }
 
@@ -193,6 +196,8 @@ func (p *Plan) refuse(n *onnx.NodeProto) string {
 		return "input is not float32"
 	case p.vector(n):
 		return "a matrix times a vector"
+	case p.groupedResidual(n):
+		return groupedBeforeAdd
 	case !p.options.QuantizeNarrow:
 		return p.narrow(n, weight)
 	}
@@ -206,6 +211,16 @@ func (p *Plan) vector(n *onnx.NodeProto) bool {
 	}
 	shape := p.values[n.Out(0)].Shape
 	return len(shape) >= 2 && (shape[len(shape)-1] == 1 || shape[len(shape)-2] == 1)
+}
+
+// groupedResidual reports whether a convolution in groups gives its result to an Add alone. TensorRT fuses the two, and TensorRT 8 then fails to
+// build: it finds no INT8 kernel of a depthwise convolution with an Add, as in the attention of YOLO11.
+func (p *Plan) groupedResidual(n *onnx.NodeProto) bool {
+	if n.GetOpType() != "Conv" || n.IntOr("group", 1) == 1 {
+		return false
+	}
+	reader := p.index.Sole(n.Out(0))
+	return reader != nil && reader.GetOpType() == "Add" && reader.Standard()
 }
 
 // narrow says why TensorRT would run a convolution faster in FP16: fewer channels than a tensor core takes at once. The limits are those of
@@ -242,6 +257,10 @@ func (p *Plan) findResiduals(quantized map[*onnx.NodeProto]bool) {
 		}
 		fused := -1
 		for i, name := range n.Input {
+			if from := p.index.Producer[name]; from != nil && p.groupedResidual(from) {
+				fused = -1 // the Add is that convolution's, in floating point
+				break
+			}
 			conv := p.convolutionBefore(name, n)
 			if conv == nil || !quantized[conv] {
 				continue

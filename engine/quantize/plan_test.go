@@ -1,6 +1,7 @@
 package quantize_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/edge-infer/edge-infer/engine/onnx"
@@ -51,17 +52,18 @@ func TestPlanOfPublishedNetworks(t *testing.T) {
 	assert.Len(t, p.Unquantized(), 6, "the head's outputs; a calibrator learns of the DFL convolution by what follows them")
 
 	_, p = plan(t, yolo(testnet.YOLO{}).V10(), quantize.Options{})
-	assert.Equal(t, map[string]int{"": 78, "gives the head's output": 6, "averages a distribution (DFL)": 1}, reasons(p))
+	const grouped = "in groups before an Add, for which TensorRT has no INT8 kernel"
+	assert.Equal(t, map[string]int{"": 77, "gives the head's output": 6, "averages a distribution (DFL)": 1, grouped: 1}, reasons(p))
 	assert.Len(t, p.Unquantized(), 6)
 
 	_, p = plan(t, yolo(testnet.YOLO{}).V11(), quantize.Options{})
-	assert.Equal(t, map[string]int{"": 83, "gives the head's output": 6, "averages a distribution (DFL)": 1}, reasons(p))
+	assert.Equal(t, map[string]int{"": 82, "gives the head's output": 6, "averages a distribution (DFL)": 1, grouped: 1}, reasons(p))
 
 	_, p = plan(t, yolo(testnet.YOLO{Wide: 8}).V11(), quantize.Options{Exclude: []string{"/model.10/*/*/attn/*", "MatMul", "/model.0/conv/Conv"}})
 	assert.Equal(t, 2, reasons(p)["excluded"]-1, "two products and the first convolution")
 	assert.Equal(t, 1, reasons(p)["narrow: 4 to 8 channels"], "%v", reasons(p))
 	_, wide := plan(t, yolo(testnet.YOLO{Wide: 8}).V11(), quantize.Options{QuantizeNarrow: true, QuantizeHead: true})
-	assert.Equal(t, 89, wide.Count(), "all but the DFL convolution")
+	assert.Equal(t, 88, wide.Count(), "all but the DFL convolution and that of the attention's positions")
 
 	_, p = plan(t, yolo(testnet.YOLO{}).V8(), quantize.Options{Only: []string{"/model.2/m.0/cv1/conv/Conv"}})
 	assert.Equal(t, 1, p.Count())
@@ -140,9 +142,50 @@ func TestPlacement(t *testing.T) {
 			}
 			assert.Equal(t, n.Find("axis") != nil, len(x.Initializer[n.In(1)].Dims) == 1, "one scale per channel goes with an axis")
 		}
-		want := map[string]int{"v8": 6, "v11": 14, "stored": 14}[name]
+		want := map[string]int{"v8": 6, "v11": 13, "stored": 13}[name]
 		assert.Equal(t, want, adds, "%s: residual branches", name)
 	}
+}
+
+// The positions of YOLO11's attention are a depthwise convolution that TensorRT fuses with the Add after it: both stay in floating point, whatever
+// comes from the Add's other side.
+func TestDepthwiseConvolutionBeforeAdd(t *testing.T) {
+	const positions, add = "/model.10/m/m.0/attn/pe/conv/Conv", "/model.10/m/m.0/attn/Add"
+	float := func(m *onnx.Model, name, add string) {
+		prepared, p := plan(t, m, quantize.Options{})
+		at := slices.IndexFunc(p.Layers, func(l quantize.Layer) bool { return l.Name == name })
+		require.GreaterOrEqual(t, at, 0)
+		assert.Equal(t, "in groups before an Add, for which TensorRT has no INT8 kernel", p.Layers[at].Reason)
+		quantized, err := p.Apply(uniform(p, 4))
+		require.NoError(t, err)
+		before, after := onnx.NewIndex(prepared.Proto.Graph), onnx.NewIndex(quantized.Proto.Graph)
+		for i, n := range quantized.Proto.Graph.Node {
+			if n.GetName() == name || n.GetName() == add {
+				for _, input := range n.Input {
+					if from := after.Producer[input]; from != nil {
+						assert.NotEqual(t, "DequantizeLinear", from.GetOpType(), "node %d, %s reads %s", i, n.GetName(), input)
+					}
+				}
+				assert.Equal(t, before.Producer[n.Out(0)].Input, n.Input)
+			}
+		}
+	}
+	float(yolo(testnet.YOLO{}).V11(), positions, add)
+	float(yolo(testnet.YOLO{Norms: true}).V10(), positions, add)
+
+	// A convolution on the other side would fuse with the Add and have the depthwise one's result quantized.
+	both := func(group int64) *onnx.Model {
+		b := testnet.NewBuilder(1)
+		x := b.Conv("/first", b.Input("images", 1, 3, 32, 32), testnet.Convolution{In: 3, Out: 16, Kernel: 3})
+		y := b.Conv("/grouped", x, testnet.Convolution{In: 16, Out: 16, Kernel: 3, Group: group})
+		x = b.Node("Add", "/join", []string{y, b.Conv("/other", x, testnet.Convolution{In: 16, Out: 16, Kernel: 3})})
+		x = b.Conv("/last", x, testnet.Convolution{In: 16, Out: 16, Kernel: 3})
+		b.Output(b.Rename(b.Conv("/head", x, testnet.Convolution{In: 16, Out: 16, Kernel: 1}), "output0"), 1, 16, 32, 32)
+		return b.Model(13)
+	}
+	float(both(16), "/grouped/Conv", "/join/Add")
+	_, p := plan(t, both(1), quantize.Options{})
+	assert.Contains(t, p.Tensors, "/grouped/Conv_output_0", "without groups the branch is quantized as ever")
 }
 
 // The inputs and the result of every Concat before the head have one scale.
