@@ -5,7 +5,8 @@ root := $(CURDIR)
 deps := $(root)/.deps
 
 # What every Go command of this project needs; `eval "$$(make env)"` gives it to your own shell.
-export GOFLAGS := -tags=customenv,gocv_specific_modules,gocv_videoio
+# minimal: gonum.org/v1/plot without the picture formats that nothing here writes.
+export GOFLAGS := -tags=customenv,gocv_specific_modules,gocv_videoio,minimal
 export CGO_ENABLED := 1
 export CGO_CPPFLAGS := -I$(root)/cross/shim -I/usr/include/opencv4 -I$(deps)/cuda/include
 export CGO_CFLAGS := -O2 -g0

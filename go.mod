@@ -55,3 +55,5 @@ require (
 )
 
 tool google.golang.org/protobuf/cmd/protoc-gen-go
+
+replace codeberg.org/go-fonts/liberation => ./cross/liberation
