@@ -220,6 +220,11 @@ class Builder {
         if (const int code = configure(error)) return code;
         if (const int code = addProfile(error)) return code;
         plan->memory = family_.build(builder_, network_, config_);
+        const bool timed = timing_ != nullptr && !library_->log.timingsRefused();
+        if (timing_ != nullptr && !timed) {  // TensorRT looked into it only now
+            removeTimings();
+            warnOfTimings("could not be used, the next build begins a new one");
+        }
         if (plan->memory == nullptr) {
             if (*cancel_) return fail(error, EI_CANCELLED, "build cancelled");
             return refused(library_, error, EI_TENSORRT, "build");
@@ -227,7 +232,7 @@ class Builder {
         plan->data = family_.memoryData(plan->memory);
         plan->size = family_.memorySize(plan->memory);
         plan->layers = family_.networkLayers(network_);
-        saveTimings();
+        if (timed) saveTimings();
         if (calibration_.failure != 0) {
             return fail(error, EI_FILE, "calibration cache %s: %s", options_.calibration_cache, strerror(calibration_.failure));
         }
@@ -464,32 +469,54 @@ class Builder {
         return true;
     }
 
+    // readTimings gives a timing cache, null when the library refuses it: that of another release or device, or one whose parts it cannot
+    // read.
+    void* readTimings(const void* data, size_t size) {
+        library_->log.timingsRefused();
+        void* timings = family_.createTimingCache(config_, data, size);
+        if (timings == nullptr || !library_->log.timingsRefused()) return timings;
+        destroy(timings);
+        return nullptr;
+    }
+
     int loadTimings(ei_error* error) {
         if (options_.timing_cache[0] == 0) return EI_OK;
         File file(options_.timing_cache);
-        timing_ = family_.createTimingCache(config_, file.data, file.size);
-        if (timing_ == nullptr || !family_.setTimingCache(config_, timing_)) {
-            // A cache of another release or device is no reason to stop: begin an empty one.
-            library_->log.write(kWarning, "the timing cache does not fit this device and release, a new one is begun");
-            destroy(timing_);
-            library_->log.mark();
-            timing_ = family_.createTimingCache(config_, nullptr, 0);
-            if (timing_ == nullptr || !family_.setTimingCache(config_, timing_))
-                return refused(library_, error, EI_TENSORRT, "timing cache");
-        }
-        return EI_OK;
+        if (file.data != nullptr) timing_ = readTimings(file.data, file.size);
+        if (timing_ != nullptr && family_.setTimingCache(config_, timing_) && !library_->log.timingsRefused()) return EI_OK;
+        void* unfit = timing_;
+        if (file.data != nullptr) warnOfTimings("does not fit this device and release, a new one is begun");
+        timing_ = family_.createTimingCache(config_, nullptr, 0);
+        const bool begun = timing_ != nullptr && family_.setTimingCache(config_, timing_);
+        destroy(unfit);  // only now does the configuration name another
+        library_->log.timingsRefused();
+        if (begun) library_->log.mark();  // what the library said of the other is no reason of a failure to come
+        return begun ? EI_OK : refused(library_, error, EI_TENSORRT, "timing cache");
     }
 
-    // saveTimings is for the next build's sake; this one has taken minutes and is not given up for it.
+    // saveTimings is for the next build's sake; this one has taken minutes and is not given up for it. What this release could not read
+    // again is not kept: TensorRT 8.6 writes such caches, and would complain of them in every later build.
     void saveTimings() {
-        if (timing_ == nullptr) return;
         void* memory = family_.serializeTimingCache(timing_);
         if (memory == nullptr) return;
-        const int code = writeFile(options_.timing_cache, family_.memoryData(memory), family_.memorySize(memory));
+        void* again = readTimings(family_.memoryData(memory), family_.memorySize(memory));
+        if (again == nullptr) {
+            removeTimings();
+            library_->log.write(kInfo, "this release cannot read the timings of this build again, so they are not kept");
+        } else if (const int code = writeFile(options_.timing_cache, family_.memoryData(memory), family_.memorySize(memory))) {
+            char why[100];
+            snprintf(why, sizeof(why), "not written: %s", strerror(code));
+            warnOfTimings(why);
+        }
+        destroy(again);
         destroy(memory);
-        if (code == 0) return;
+    }
+
+    void removeTimings() { unlink(options_.timing_cache); }
+
+    void warnOfTimings(const char* what) {
         char text[640];
-        snprintf(text, sizeof(text), "timing cache %s not written: %s", options_.timing_cache, strerror(code));
+        snprintf(text, sizeof(text), "timing cache %s %s", options_.timing_cache, what);
         library_->log.write(kWarning, text);
     }
 

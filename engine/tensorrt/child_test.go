@@ -227,7 +227,7 @@ func TestCalibration(t *testing.T) {
 				calibrate(o)
 				o.Calibration.Batches = ""
 			})
-			require.Contains(t, string(plan.File), "note calibration cache ")
+			require.Contains(t, string(plan.File), "note calibration algorithm "+algorithm+" cache TRT-")
 		}
 		// What detectors need in floating point stays there, down to the output, whose type is the caller's.
 		hold := func(names ...string) string {

@@ -3,9 +3,11 @@ package tensorrt_test
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -134,6 +136,61 @@ func TestTimingsThatCannotBeKept(t *testing.T) {
 	log, text := logger()
 	buildSmall(t, 100300, func(o *tensorrt.BuildOptions) { o.TimingCache, o.Log = "/proc/none/timings", log })
 	require.Contains(t, text(), `level=WARN msg="timing cache /proc/none/timings not written: No such file or directory"`)
+}
+
+// A timing cache that the library refuses costs one warning: it is no part of another failure's reason, and no later build meets it again.
+func TestTimingsThatAreRefused(t *testing.T) {
+	const (
+		fit   = "does not fit this device and release, a new one is begun"
+		late  = "could not be used, the next build begins a new one"
+		cause = "tensorrt build: build: Error Code 10: Internal Error (Could not find any implementation for node Conv_0.)"
+	)
+	for _, test := range []struct {
+		name, script, file, warning, err string
+		kept                             bool
+	}{
+		{"when it is read", "", "unreadable", fit, "", true},
+		{"whenever it is read", "timings", "", fit, "", false},
+		{"when it is used", "late timings", "", late, "", false},
+		{"before another failure", "timings,build", "", fit, cause, true},
+		{"late before another failure", "late timings,build", "", late, cause, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			script(t, "")
+			path := filepath.Join(t.TempDir(), "timings")
+			build := func() (string, error) {
+				log, text := logger()
+				o := buildOptions(8602, small(nil))
+				o.TimingCache, o.Log = path, log
+				_, err := tensorrt.Build(t.Context(), o, nil)
+				return text(), err
+			}
+			_, err := build()
+			require.NoError(t, err)
+			first, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(path, append(slices.Clone(first), test.file...), 0o600))
+			script(t, test.script)
+			text, err := build()
+			if test.err != "" {
+				require.EqualError(t, err, test.err)
+			} else {
+				require.NoError(t, err)
+				require.NotContains(t, text, "level=ERROR")
+			}
+			require.Contains(t, text, "timing cache "+path+" "+test.warning)
+			require.NotRegexp(t, `level=(WARN|ERROR) msg="?[14]: `, text, "TensorRT's own lines are information")
+			after, err := os.ReadFile(path)
+			if !test.kept {
+				require.ErrorIs(t, err, fs.ErrNotExist)
+				text, _ = build()
+				require.NotContains(t, text, fit)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, first, after)
+		})
+	}
 }
 
 func TestUnsupportedOperatorIsNamed(t *testing.T) {

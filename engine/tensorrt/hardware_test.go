@@ -33,9 +33,10 @@ import (
 // The tests of this file run on a real GPU with a real TensorRT, from a binary of `go test -c`. They print JSON lines of what they measure.
 //
 //	EDGE_INFER_TEST_TENSORRT    folder of libnvinfer and libnvonnxparser; without it these tests are skipped and the fakes are used
-//	EDGE_INFER_TEST_MODELS      folder with NAME.onnx, NAME.input and NAME.output (float32 of one sample, as another runtime computes them) and
-//	                            NAME.calibration (see WriteCalibration), NAME.qdq.onnx where INT8 comes from the model
-//	EDGE_INFER_TEST_PLANS       folder that keeps the plans and timing caches
+//	EDGE_INFER_TEST_MODELS      folder with NAME.onnx, NAME.input and NAME.output (float32 of one sample, as another runtime computes them), and for
+//	                            each way to INT8 that shall be tried NAME.calibration (see WriteCalibration), NAME.table (of edge-infer quantize
+//	                            --calibration-table) or NAME.qdq.onnx; NAME.unquantized names the results that calibrators leave in FP16
+//	EDGE_INFER_TEST_PLANS       folder that keeps the plans and timing caches, made when missing
 //	EDGE_INFER_TEST_PRECISIONS  comma-separated, fp32,fp16,int8 by default
 //	EDGE_INFER_TEST_LEVEL       builder optimization level
 //	EDGE_INFER_TEST_SECONDS     length of one measurement, 2 by default
@@ -73,6 +74,7 @@ func hardware(t *testing.T) (library, plans string) {
 	if plans == "" {
 		plans = t.TempDir()
 	}
+	require.NoError(t, os.MkdirAll(plans, 0o755))
 	return library, plans
 }
 
@@ -92,6 +94,41 @@ func precisions() []engine.Precision {
 	var all []engine.Precision
 	for name := range strings.SplitSeq(list, ",") {
 		all = append(all, engine.Precision(name))
+	}
+	return all
+}
+
+// route is a way to a plan: a precision, and for INT8 the ending of the file that its ranges come from.
+type route struct {
+	precision engine.Precision
+	ranges    string
+}
+
+// The ways to INT8.
+const (
+	byPictures = ".calibration" // TensorRT's own calibrator
+	byTable    = ".table"       // its calibrator given ranges
+	byModel    = ".qdq.onnx"
+)
+
+func (r route) String() string {
+	return string(r.precision) + map[string]string{byPictures: "-calibrator", byTable: "-ranges", byModel: "-qdq"}[r.ranges]
+}
+
+// routes are the precisions of the environment, with every way to INT8 that the model's files allow.
+func routes(t *testing.T, path string) (all []route) {
+	for _, precision := range precisions() {
+		if precision != engine.INT8 {
+			all = append(all, route{precision: precision})
+			continue
+		}
+		known := len(all)
+		for _, ending := range []string{byPictures, byTable, byModel} {
+			if _, err := os.Stat(strings.TrimSuffix(path, ".onnx") + ending); err == nil {
+				all = append(all, route{precision, ending})
+			}
+		}
+		require.Greater(t, len(all), known, "no calibration, table or qdq.onnx for INT8 beside %s", path)
 	}
 	return all
 }
@@ -124,12 +161,13 @@ func TestHardwareBuildAndRun(t *testing.T) {
 	require.NotEmpty(t, models(t), modelsEnvironment)
 	for _, path := range models(t) {
 		name := strings.TrimSuffix(filepath.Base(path), ".onnx")
-		for _, precision := range precisions() {
-			t.Run(name+"/"+string(precision), func(t *testing.T) {
-				plan := hardwarePlan(t, library, plans, path, precision, 1)
-				compareWithReference(t, library, plan, strings.TrimSuffix(path, ".onnx"), precision)
+		for _, route := range routes(t, path) {
+			t.Run(name+"/"+route.String(), func(t *testing.T) {
+				plan := hardwarePlan(t, library, plans, path, route, 1)
+				countLayers(t, library, plan, name, route)
+				compareWithReference(t, library, plan, strings.TrimSuffix(path, ".onnx"), route)
 				for _, variant := range variants {
-					measure(t, library, plan, name, precision, variant)
+					measure(t, library, plan, name, route, variant)
 				}
 			})
 		}
@@ -137,25 +175,32 @@ func TestHardwareBuildAndRun(t *testing.T) {
 }
 
 // hardwarePlan builds a plan unless the folder holds it, and returns its path.
-func hardwarePlan(t *testing.T, library, plans, path string, precision engine.Precision, batch int) string {
+func hardwarePlan(t *testing.T, library, plans, path string, route route, batch int) string {
 	name := strings.TrimSuffix(filepath.Base(path), ".onnx")
 	release := filepath.Base(library)
-	output := filepath.Join(plans, fmt.Sprintf("%s-%s-%s-b%d.plan", name, precision, release, batch))
+	output := filepath.Join(plans, fmt.Sprintf("%s-%s-%s-b%d.plan", name, route, release, batch))
 	if _, err := os.Stat(output); err == nil {
 		return output
 	}
 	o := tensorrt.BuildOptions{
-		Path: path, Library: tensorrt.LibraryOptions{Path: library}, Precision: precision, Batch: tensorrt.Range{Opt: batch, Max: batch},
+		Path: path, Library: tensorrt.LibraryOptions{Path: library}, Precision: route.precision, Batch: tensorrt.Range{Opt: batch, Max: batch},
 		TimingCache: filepath.Join(plans, "timing-"+release+".cache"), Workspace: 2 << 30,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
-	if precision == engine.INT8 {
-		base := strings.TrimSuffix(path, ".onnx")
-		if _, err := os.Stat(base + ".qdq.onnx"); err == nil {
-			path = base + ".qdq.onnx"
-		} else {
-			o.Calibration = tensorrt.Calibration{Batches: base + ".calibration", Cache: filepath.Join(plans, name+"-"+release+".calibration-cache")}
-		}
+	base := strings.TrimSuffix(path, ".onnx")
+	switch route.ranges {
+	case byPictures:
+		o.Calibration = tensorrt.Calibration{Batches: base + byPictures, Cache: filepath.Join(plans, name+"-"+release+".calibration-cache")}
+	case byTable:
+		table, err := os.ReadFile(base + byTable)
+		require.NoError(t, err)
+		header, _, _ := strings.Cut(string(table), "\n")
+		o.Calibration = tensorrt.Calibration{Cache: base + byTable, MinMax: strings.HasSuffix(header, "-MinMaxCalibration")}
+	case byModel:
+		path = base + byModel
+	}
+	if names, err := os.ReadFile(base + ".unquantized"); err == nil && route.ranges != byModel {
+		o.Calibration.Unquantized = strings.Fields(string(names))
 	}
 	var err error
 	o.Model, err = os.ReadFile(path)
@@ -171,7 +216,7 @@ func hardwarePlan(t *testing.T, library, plans, path string, precision engine.Pr
 	built, err := child.Build(t.Context(), o, output, tensorrt.Cache{}, func(p tensorrt.Progress) { phases[p.Phase] = true })
 	require.NoError(t, err)
 	report{
-		"what": "build", "model": name, "precision": precision, "tensorrt": built.Facts.Version, "gpu": built.Facts.GPU, "layers": built.Facts.Layers,
+		"what": "build", "model": name, "precision": route.String(), "tensorrt": built.Facts.Version, "gpu": built.Facts.GPU, "layers": built.Facts.Layers,
 		"build_seconds": built.Facts.BuildSeconds, "process_seconds": time.Since(begun).Seconds(), "plan_bytes": built.Bytes, "progress_phases": len(phases),
 		"level": os.Getenv(levelEnvironment), "batch": batch,
 	}.print()
@@ -206,7 +251,7 @@ func openPlan(t testing.TB, library, plan string, change func(*tensorrt.Options)
 // tolerance is how far an output may be from FP32 on a CPU, relative to the largest value.
 var tolerance = map[engine.Precision]float64{engine.FP32: 5e-3, engine.FP16: 3e-2, engine.INT8: 1}
 
-func compareWithReference(t *testing.T, library, plan, base string, precision engine.Precision) {
+func compareWithReference(t *testing.T, library, plan, base string, route route) {
 	input, want := readFloats(t, base+".input"), readFloats(t, base+".output")
 	if input == nil || want == nil {
 		t.Log("no reference for " + base)
@@ -223,18 +268,48 @@ func compareWithReference(t *testing.T, library, plan, base string, precision en
 		require.NoError(t, err)
 		got := result.Outputs[0].Float32s()
 		require.Len(t, got, len(want))
-		var largest, worst, sum float64
+		var largest, worst, sum, signal, noise float64
 		for i := range want {
 			difference := math.Abs(float64(got[i]) - float64(want[i]))
 			require.False(t, math.IsNaN(difference), "element %d", i)
 			largest, worst, sum = max(largest, math.Abs(float64(want[i]))), max(worst, difference), sum+difference
+			signal, noise = signal+float64(want[i])*float64(want[i]), noise+difference*difference
 		}
 		report{
-			"what": "reference", "model": filepath.Base(base), "precision": precision, "tensorrt": m.BackendVersion, "max_error": worst,
-			"mean_error": sum / float64(len(want)), "largest_value": largest,
+			"what": "reference", "model": filepath.Base(base), "precision": route.String(), "tensorrt": m.BackendVersion, "max_error": worst,
+			"mean_error": sum / float64(len(want)), "largest_value": largest, "relative_rms_error": math.Sqrt(noise / signal), "score": scoreError(m.Outputs[0].Shape, got, want),
 		}.print()
-		assert.LessOrEqual(t, worst, tolerance[precision]*largest)
+		assert.LessOrEqual(t, worst, tolerance[route.precision]*largest)
 	}
+}
+
+// scoreError is the error of the class scores alone, beside which boxes are as large as the picture; nil for outputs of another layout.
+func scoreError(shape []int64, got, want []float32) map[string]float64 {
+	if len(shape) != 3 || shape[1] < 5 || shape[1] > shape[2] {
+		return nil
+	}
+	var worst, sum float64
+	scores := int(4 * shape[2])
+	for i := scores; i < len(want); i++ {
+		difference := math.Abs(float64(got[i]) - float64(want[i]))
+		worst, sum = max(worst, difference), sum+difference
+	}
+	return map[string]float64{"max_error": worst, "mean_error": sum / float64(len(want)-scores)}
+}
+
+// countLayers prints in which precisions the layers of a plan compute, all of them and the convolutions alone.
+func countLayers(t *testing.T, library, plan, name string, route route) {
+	placed, err := openPlan(t, library, plan, nil).Placement()
+	require.NoError(t, err)
+	counts, convolutions := map[string]int{}, map[string]int{}
+	for _, l := range placed {
+		counts[l.Device+" "+l.Precision]++
+		if strings.Contains(l.Kind, "Convolution") {
+			convolutions[l.Precision]++
+		}
+	}
+	report{"what": "placement", "model": name, "precision": route.String(), "layers": counts, "convolutions": convolutions}.print()
+	require.NotContains(t, counts, "GPU ", "every layer says its precision")
 }
 
 // ring fills 64 distinct 1080p pictures in the engine's memory.
@@ -258,7 +333,7 @@ type variant = struct {
 	change func(*tensorrt.Options)
 }
 
-func measure(t *testing.T, library, plan, name string, precision engine.Precision, v variant) {
+func measure(t *testing.T, library, plan, name string, route route, v variant) {
 	device, err := cuda.Open(0)
 	require.NoError(t, err)
 	defer device.Close()
@@ -269,7 +344,7 @@ func measure(t *testing.T, library, plan, name string, precision engine.Precisio
 	require.NoError(t, err)
 	images := ring(t, e)
 	r := run(t, e, images, measurement())
-	r["what"], r["model"], r["precision"], r["variant"], r["engine_device_bytes"] = "run", name, precision, v.name, before-after
+	r["what"], r["model"], r["precision"], r["variant"], r["engine_device_bytes"] = "run", name, route.String(), v.name, before-after
 	r.print()
 	require.NoError(t, e.Close())
 }
@@ -349,10 +424,10 @@ func TestHardwareFloor(t *testing.T) {
 	require.NoError(t, os.WriteFile(kernels, []byte(preprocess.PTX()), 0o600))
 	for _, path := range models(t) {
 		name := strings.TrimSuffix(filepath.Base(path), ".onnx")
-		for _, precision := range precisions() {
+		for _, route := range routes(t, path) {
 			for _, wait := range []tensorrt.WaitMode{tensorrt.WaitSpin, tensorrt.WaitAuto} {
-				t.Run(name+"/"+string(precision)+"/"+string(wait), func(t *testing.T) {
-					plan := hardwarePlan(t, library, plans, path, precision, 1)
+				t.Run(name+"/"+route.String()+"/"+string(wait), func(t *testing.T) {
+					plan := hardwarePlan(t, library, plans, path, route, 1)
 					file, err := os.ReadFile(plan)
 					require.NoError(t, err)
 					_, raw, err := tensorrt.ReadPlan(file)
@@ -384,12 +459,12 @@ func TestHardwareFloor(t *testing.T) {
 						}
 						ratios = append(ratios, sum(ours, "frames_per_second")/sum(floors, "frames_per_second"))
 						added = append(added, (sum(ours, "latency_us_p50")-sum(floors, "latency_us_p50"))/2)
-						report{"what": "floor round", "model": name, "precision": precision, "wait": wait, "floor": floors, "engine": ours}.print()
+						report{"what": "floor round", "model": name, "precision": route.String(), "wait": wait, "floor": floors, "engine": ours}.print()
 					}
 					slices.Sort(ratios)
 					slices.Sort(added)
 					report{
-						"what": "floor ratio", "wait": wait, "model": name, "precision": precision, "tensorrt": e.Model().BackendVersion, "throughput_ratio_median": ratios[1],
+						"what": "floor ratio", "wait": wait, "model": name, "precision": route.String(), "tensorrt": e.Model().BackendVersion, "throughput_ratio_median": ratios[1],
 						"throughput_ratio_worst": ratios[0], "added_latency_us_p50_median": added[1],
 					}.print()
 				})
@@ -405,7 +480,7 @@ func TestHardwareBatches(t *testing.T) {
 	for _, path := range models(t) {
 		name := strings.TrimSuffix(filepath.Base(path), ".onnx")
 		t.Run(name, func(t *testing.T) {
-			plan := hardwarePlan(t, library, plans, path, engine.FP16, batch)
+			plan := hardwarePlan(t, library, plans, path, route{precision: engine.FP16}, batch)
 			for _, slots := range []int{1, 2, 4} {
 				e := openPlan(t, library, plan, func(o *tensorrt.Options) {
 					o.Slots, o.MaxBatch = slots, batch
@@ -452,7 +527,7 @@ func TestHardwareBatches(t *testing.T) {
 func TestHardwareCycles(t *testing.T) {
 	library, plans := hardware(t)
 	all := models(t)
-	plan := hardwarePlan(t, library, plans, all[0], engine.FP16, 1)
+	plan := hardwarePlan(t, library, plans, all[0], route{precision: engine.FP16}, 1)
 	device, err := cuda.Open(0)
 	require.NoError(t, err)
 	defer device.Close()
@@ -482,7 +557,7 @@ func TestHardwareCycles(t *testing.T) {
 func TestHardwareFrames(t *testing.T) {
 	library, plans := hardware(t)
 	for _, path := range models(t) {
-		plan := hardwarePlan(t, library, plans, path, engine.FP32, 1)
+		plan := hardwarePlan(t, library, plans, path, route{precision: engine.FP32}, 1)
 		whole := openPlan(t, library, plan, func(o *tensorrt.Options) { o.Confidence = 0 })
 		m := whole.Model()
 		input, ok := engine.FindPictureInput(m.Inputs, engine.Metadata{Width: m.Width, Height: m.Height})
@@ -544,7 +619,7 @@ func TestHardwareFrames(t *testing.T) {
 func TestHardwareProfile(t *testing.T) {
 	library, plans := hardware(t)
 	for _, path := range models(t) {
-		e := openPlan(t, library, hardwarePlan(t, library, plans, path, engine.FP16, 1), nil)
+		e := openPlan(t, library, hardwarePlan(t, library, plans, path, route{precision: engine.FP16}, 1), nil)
 		image := engine.Image{Data: make([]byte, 3*640*480), Width: 640, Height: 480, Stride: 3 * 640, Format: engine.BGR}
 		for range 2 {
 			require.NoError(t, e.Submit(0, []engine.Image{image}))
@@ -556,14 +631,6 @@ func TestHardwareProfile(t *testing.T) {
 		require.NotEmpty(t, layers)
 		slices.SortFunc(layers, func(a, b tensorrt.LayerTime) int { return int(b.Time - a.Time) })
 		report{"what": "profile", "model": filepath.Base(path), "layers": len(layers), "slowest": layers[:min(5, len(layers))]}.print()
-		placed, err := e.Placement()
-		require.NoError(t, err)
-		counts := map[string]int{}
-		for _, l := range placed {
-			counts[l.Device+" "+l.Precision]++
-		}
-		report{"what": "placement", "model": filepath.Base(path), "layers": counts}.print()
-		require.NotContains(t, counts, "GPU ", "every layer says its precision")
 		require.NoError(t, e.Submit(0, []engine.Image{image}), "after a profile the slot works as before")
 		_, err = e.Wait(0)
 		require.NoError(t, err)
@@ -596,7 +663,7 @@ func TestHardwareRefusals(t *testing.T) {
 		require.Error(t, err, name)
 		report{"what": "refusal", "case": name, "error": err.Error()}.print()
 	}
-	file, err := os.ReadFile(hardwarePlan(t, library, plans, path, engine.FP16, 1))
+	file, err := os.ReadFile(hardwarePlan(t, library, plans, path, route{precision: engine.FP16}, 1))
 	require.NoError(t, err)
 	facts, raw, err := tensorrt.ReadPlan(file)
 	require.NoError(t, err)

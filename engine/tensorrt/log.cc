@@ -26,6 +26,11 @@ size_t copyLine(char* target, size_t size, const char* source) {
     return n;
 }
 
+// isAboutTimings knows the lines by which TensorRT 8 refuses a timing cache, or the part of its graph compiler in it.
+bool isAboutTimings(const char* message) {
+    return strcasestr(message, "timing cache") != nullptr || strcasestr(message, "myelinCache") != nullptr;
+}
+
 }  // namespace
 
 void Log::setThreshold(int32_t severity) {
@@ -36,6 +41,10 @@ void Log::setThreshold(int32_t severity) {
 void Log::write(int32_t severity, const char* message) {
     if (message == nullptr) return;
     Lock lock(&mutex_);
+    if (severity <= kError && isAboutTimings(message)) {
+        timingsRefused_ = true;
+        severity = kInfo;
+    }
     if (severity <= kError && errorsLength_ + 3 < kErrors) {
         if (errorsLength_ > 0) errorsLength_ += copyLine(errors_ + errorsLength_, kErrors - errorsLength_, "; ");
         errorsLength_ += copyLine(errors_ + errorsLength_, kErrors - errorsLength_, message);
@@ -69,6 +78,13 @@ void Log::mark() {
     Lock lock(&mutex_);
     errorsLength_ = 0;
     errors_[0] = 0;
+}
+
+bool Log::timingsRefused() {
+    Lock lock(&mutex_);
+    const bool refused = timingsRefused_;
+    timingsRefused_ = false;
+    return refused;
 }
 
 void Log::errors(char* text, size_t size) {

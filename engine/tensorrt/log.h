@@ -12,7 +12,8 @@ class Log {
    public:
     // setThreshold says which messages write keeps: those of this severity or graver.
     void setThreshold(int32_t severity);
-    // write keeps a message; a long one is cut.
+    // write keeps a message; a long one is cut. What the library says of a timing cache that it refuses is information and no error: it
+    // builds without, and such a line before the reason of another failure would only mislead.
     void write(int32_t severity, const char* message);
     // drain moves whole lines "<severity> <message>\n" into the text and returns how many bytes it used. Lines that were overwritten
     // before they were read are counted in lost.
@@ -20,6 +21,8 @@ class Log {
     // mark starts a new operation; errors() then gives the error lines since, joined by "; ".
     void mark();
     void errors(char* text, size_t size);
+    // timingsRefused reports whether the library has refused a timing cache since the last call.
+    bool timingsRefused();
 
    private:
     static constexpr int kLines = 256;
@@ -36,6 +39,7 @@ class Log {
     uint64_t written_ = 0, read_ = 0, lost_ = 0;
     char errors_[kErrors] = {};
     size_t errorsLength_ = 0;
+    bool timingsRefused_ = false;
 };
 
 }  // namespace ei
