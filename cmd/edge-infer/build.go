@@ -67,9 +67,10 @@ Without -o the plan goes into the cache, where run --engine tensorrt finds a pla
 	flags.IntVar(&b.count, "calibration-count", 200, "number of calibration pictures, drawn with --seed; 0 for all")
 	flags.Uint64Var(&b.seed, "seed", 1, "which pictures are drawn")
 	flags.IntVar(&b.calibrationBatch, "calibration-batch", 0, "calibration pictures that run at once, for a model that leaves its batch open; 0 for what the plan is tuned for")
-	flags.StringVar(&b.cache, "calibration-cache", "", "file of INT8 ranges, read when it exists, else written; that of quantize is read too")
-	flags.StringVar(&b.method, "calibration-method", string(quantize.Entropy),
-		"entropy or minmax by TensorRT's calibrators; percentile or mse, and all of them from TensorRT 11 on, by Q/DQ nodes")
+	flags.StringVar(&b.cache, "calibration-cache", "", "file that keeps the measured ranges, as that of quantize; a table of TensorRT is taken as it is")
+	flags.StringVar(&b.method, "calibration-method", string(quantize.DefaultMethod),
+		"how INT8 ranges are chosen: minmax, percentile, entropy or mse of what ONNX Runtime measures; "+ownEntropy+" or "+ownMinMax+
+			" leave the choice to TensorRT's own calibrators, which lose more accuracy")
 	flags.BoolVar(&b.qdq, "qdq", false, "put Q/DQ nodes into the model for INT8 also where TensorRT has calibrators")
 	flags.StringSliceVar(&b.exclude, "exclude", nil, "layers that INT8 leaves in floating point beside a detector's last ones: names, patterns with * and ?, or operators")
 	flags.IntVar(&b.level, "opt-level", -1, "effort of the builder, 0 to 5; -1 for the release's own")
@@ -172,8 +173,10 @@ func (b *planning) check(command *cobra.Command) (err error) {
 	switch {
 	case !slices.Contains([]engine.Precision{engine.Auto, engine.FP32, engine.FP16, engine.INT8}, precision):
 		return usagef("--precision %q must be auto, fp32, fp16 or int8", b.precision)
-	case !slices.Contains(quantize.Methods(), quantize.Method(b.method)):
-		return usagef("--calibration-method %q must be one of %v", b.method, quantize.Methods())
+	case !slices.Contains(quantize.Methods(), quantize.Method(b.method)) && !byTensorRT(b.method):
+		return usagef("--calibration-method %q must be one of %v, %s or %s", b.method, quantize.Methods(), ownEntropy, ownMinMax)
+	case byTensorRT(b.method) && (b.qdq || b.typed):
+		return usagef("--calibration-method %s is for TensorRT's calibrators, not for Q/DQ nodes (choose one of %v)", b.method, quantize.Methods())
 	case b.count < 0:
 		return usagef("--calibration-count must not be negative")
 	case b.calibrationBatch < 0:
@@ -234,6 +237,9 @@ func (b *planning) run(ctx context.Context) (*built, error) {
 	}
 	if err := b.findMachine(); err != nil {
 		return nil, err
+	}
+	if byTensorRT(b.method) && b.typedOnly() {
+		return nil, fmt.Errorf("TensorRT %s has no calibrators for --calibration-method %s (choose one of %v)", b.version, b.method, quantize.Methods())
 	}
 	const parsed = 17 // opset that the parsers of TensorRT 8 know
 	if opset := b.source.Opset(); b.version.Major < 10 && opset > parsed {
@@ -421,36 +427,43 @@ func (b *planning) try(ctx context.Context, precision engine.Precision, folder s
 
 // int8 finds the ranges of a model without Q/DQ nodes.
 func (b *planning) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string) error {
-	method := quantize.Method(b.method)
-	calibrators := !b.qdq && !b.typedOnly() && (method == quantize.Entropy || method == quantize.MinMax)
 	switch {
-	case calibrators && (b.calibration != "" || b.cache != ""):
-		plan, err := quantize.NewPlan(b.source, quantize.Options{Exclude: b.exclude})
+	case !b.qdq && !b.typedOnly() && (b.calibration != "" || b.cache != ""):
+		options := quantize.Options{Exclude: b.exclude}
+		plan, err := quantize.NewPlan(b.source, options)
 		if err != nil {
 			return err
 		}
-		c := &calibration{files: b.files, cache: b.cache, method: method, unquantized: plan.Unquantized(), batch: b.calibrationBatch, folder: stage, stderr: b.stderr}
+		c := &calibration{
+			files: b.files, cache: b.cache, method: b.method, unquantized: plan.Unquantized(), batch: b.calibrationBatch, folder: stage, logger: b.logger, stderr: b.stderr,
+			measure: func(ctx context.Context) (quantize.Ranges, error) {
+				_, _, ranges, err := b.quantization(o, engine.INT8).ranges(ctx, b.source, b.files, options, &quantized{})
+				return ranges, err
+			},
+		}
 		return c.prepare(ctx, b.source, o, b.version)
 	case len(b.files) == 0:
 		return errors.New("int8 needs calibration pictures (give --calibration DIR, or a model with Q/DQ nodes as edge-infer quantize writes it)")
 	}
-	why := "the method " + b.method
-	switch {
-	case b.typedOnly():
+	why := "--qdq"
+	if b.typedOnly() {
 		why = "TensorRT " + b.version.String() + " without calibrators"
-	case b.qdq:
-		why = "--qdq"
 	}
 	b.logger.Info("putting Q/DQ nodes into the model first", "for", why)
 	return b.rewrite(ctx, o, engine.INT8, b.files)
 }
 
-// rewrite converts the model itself to a precision.
-func (b *planning) rewrite(ctx context.Context, o *tensorrt.BuildOptions, to engine.Precision, files []string) error {
-	q := &quantization{
+// quantization is what quantize does to the model of these options.
+func (b *planning) quantization(o *tensorrt.BuildOptions, to engine.Precision) *quantization {
+	return &quantization{
 		model: o.Path, to: string(to), method: b.method, cache: b.cache, percentile: quantize.DefaultPercentile, exclude: b.exclude, batch: max(b.calibrationBatch, 1),
 		stderr: b.stderr,
 	}
+}
+
+// rewrite converts the model itself to a precision.
+func (b *planning) rewrite(ctx context.Context, o *tensorrt.BuildOptions, to engine.Precision, files []string) error {
+	q := b.quantization(o, to)
 	var made *onnx.Model
 	var err error
 	if to == engine.INT8 {

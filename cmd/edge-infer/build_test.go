@@ -120,40 +120,79 @@ func TestBuild(t *testing.T) {
 			require.NoError(t, err)
 			assert.Len(t, entries, 1)
 
-			// INT8 from pictures: TensorRT's calibrators where it has some, else Q/DQ nodes.
-			table := filepath.Join(dir, "ranges")
-			result, text, err = buildOf(t, model, "--precision", "int8", "--calibration", calibration, "--calibration-count", "1",
-				"--calibration-cache", table, "-o", out)
-			require.NoError(t, err, text)
-			assert.Equal(t, engine.INT8, result.Precision)
-			_, plan = planText(t, out)
-			written, err := os.ReadFile(table)
+			// INT8 from pictures, by ranges that ONNX Runtime measures: through TensorRT's calibrators where it has some, else by Q/DQ nodes.
+			ranges := filepath.Join(dir, "ranges")
+			int8 := func(args ...string) (built, string) {
+				result, text, err := buildOf(t, append([]string{model, "--precision", "int8", "-o", out}, args...)...)
+				require.NoError(t, err, text)
+				assert.Equal(t, engine.INT8, result.Precision)
+				_, plan := planText(t, out)
+				return result, plan
+			}
+			result, plan = int8("--calibration", calibration, "--calibration-count", "1", "--calibration-cache", ranges)
+			written, err := quantize.ReadCache(ranges)
 			require.NoError(t, err)
+			assert.Equal(t, 1, written.Count, "as quantize keeps them")
 			if typed {
 				assert.NotContains(t, plan, "int8")
-				assert.True(t, bytes.HasPrefix(written, []byte("{")), "ranges as quantize keeps them")
+				_, text, err = buildOf(t, model, "--precision", "int8", "--calibration", calibration, "--method", "tensorrt-minmax", "-o", out)
+				require.Error(t, err)
+				assert.Equal(t, "edge-infer: TensorRT 11.1.0.30 has no calibrators for --calibration-method tensorrt-minmax (choose one of [minmax percentile entropy mse])", text)
 				return
 			}
-			assert.True(t, bytes.HasPrefix(written, []byte("TRT-")), string(written))
+			tables := map[quantize.Method]string{}
+			for _, method := range quantize.Methods() {
+				table, err := written.TensorRT(8602, method)
+				require.NoError(t, err)
+				tables[method] = fmt.Sprintf("note calibration algorithm %s cache %s\n", map[bool]string{true: "2", false: "3"}[method == quantize.Entropy],
+					strings.ReplaceAll(string(table), "\n", "|"))
+			}
+			assert.Contains(t, plan, tables[quantize.DefaultMethod])
 			assert.Equal(t, 6, strings.Count(plan, "precision 1 output 1\n"), "boxes and scores of three scales stay in FP16")
 			assert.Contains(t, plan, "note layer softmax precision 0 output 0\nnote layer output0 precision 0 output -1\n", "boxes are decoded in FP32")
 			assert.NotContains(t, plan, "note layer backbone")
 			assert.Len(t, result.Unquantized, 6)
-			_, text, err = buildOf(t, model, "--precision", "int8", "--calibration-cache", table, "-o", out)
-			require.NoError(t, err, text)
+			for method, table := range tables {
+				_, plan = int8("--calibration-cache", ranges, "--method", string(method))
+				assert.Contains(t, plan, table, method)
+			}
 
-			// Calibration in batches of its own size, and the other route.
-			more := scenes(t, "5", "8")
-			_, text, err = buildOf(t, model, "--precision", "int8", "--batch", "1,4,8", "--calibration", more, "--calibration-batch", "2", "--method", "minmax", "-o", out)
-			require.NoError(t, err, text)
-			_, plan = planText(t, out)
-			assert.Contains(t, plan, "note calibration algorithm 3 batch 2 batches 2 ")
-			assert.Contains(t, plan, "range images 1 4 3 416 416\n")
-			result, text, err = buildOf(t, model, "--precision", "int8", "--qdq", "--calibration", more, "--count", "3", "-o", out)
-			require.NoError(t, err, text)
-			assert.Equal(t, engine.INT8, result.Precision)
+			// TensorRT's own algorithms see the pictures, in batches of their own size, and keep a table that is taken as it is.
+			more, table := scenes(t, "5", "8"), filepath.Join(dir, "table")
+			for method, algorithm := range map[string]string{"tensorrt-minmax": "3", "tensorrt-entropy": "2"} {
+				require.NoError(t, os.RemoveAll(table))
+				own := []string{"--batch", "1,4,8", "--calibration", more, "--calibration-batch", "2", "--calibration-cache", table, "--method", method}
+				_, plan = int8(own...)
+				assert.Contains(t, plan, "note calibration algorithm "+algorithm+" batch 2 batches 2 ")
+				assert.Contains(t, plan, "range images 1 4 3 416 416\n")
+				kept, err := os.ReadFile(table)
+				require.NoError(t, err)
+				for _, args := range [][]string{own, {"--calibration-cache", table}} { // whatever the method
+					_, plan = int8(args...)
+					assert.Contains(t, plan, "note calibration algorithm "+algorithm+" cache "+strings.ReplaceAll(string(kept), "\n", "|"))
+				}
+			}
+			_, text, err = buildOf(t, model, "--precision", "int8", "--calibration", more, "--calibration-cache", ranges, "--method", "tensorrt-minmax", "-o", out)
+			require.Error(t, err)
+			assert.Equal(t, "edge-infer: calibration cache "+ranges+" holds ranges that ONNX Runtime measured, which --calibration-method tensorrt-minmax does not use"+
+				" (name another file, or another method)", text)
+
+			// Without ONNX Runtime, TensorRT's own calibrator is better than nothing, but nothing of it is kept for later.
+			none := filepath.Join(dir, "none")
+			for method, algorithm := range map[string]string{"mse": "3", "entropy": "2"} {
+				c := command(t, "build", model, "--precision", "int8", "--calibration", more, "--calibration-cache", none, "--method", method, "-o", out)
+				c.Env = append(c.Env, "EDGE_INFER_ONNXRUNTIME=/none")
+				output, err := c.CombinedOutput()
+				require.NoError(t, err, string(output))
+				assert.Equal(t, 1, strings.Count(string(output), `level=WARN msg="INT8 ranges by TensorRT's own calibrator, which may lose accuracy: there is no ONNX Runtime to measure them"`), string(output))
+				_, plan = planText(t, out)
+				assert.Contains(t, plan, "note calibration algorithm "+algorithm+" batch 1 batches 5 ")
+				assert.NoFileExists(t, none)
+			}
+
+			// The other route.
+			result, plan = int8("--qdq", "--calibration", more, "--count", "3")
 			assert.Empty(t, result.Unquantized)
-			_, plan = planText(t, out)
 			assert.NotContains(t, plan, "calibration")
 			assert.Contains(t, plan, "note flag 1\n", "INT8 all the same")
 		})
@@ -297,7 +336,7 @@ func TestBuildMistakes(t *testing.T) {
 		{"no table", "", model + " --precision int8 --calibration-cache /none", "calibration cache /none: no such file (give --calibration DIR to write it)"},
 		{"garbage table", "", model + " --precision int8 --calibration-cache " + garbage, "garbage: quantize calibration cache: neither JSON nor a TensorRT calibration cache"},
 		{"foreign table", "", model + " --precision int8 --calibration-cache " + foreign, "was measured on another model (remove the file to calibrate again)"},
-		{"few pictures", "", model + " --precision int8 --batch 1,4,4 --calibration " + pictures, "2 calibration pictures do not fill one batch of 4 (add pictures, or lower --calibration-batch)"},
+		{"few pictures", "", model + " --precision int8 --batch 1,4,4 --method tensorrt-entropy --calibration " + pictures, "2 calibration pictures do not fill one batch of 4 (add pictures, or lower --calibration-batch)"},
 		{"overlap", "", model + " --calibration " + pictures + " --data " + pictures, "2 of the 2 pictures that the gate would judge on are calibration pictures"},
 		{"shape", "", model + " --shape other=1x3", "--shape other: the model has no such input (it has images)"},
 		{"fixed batch", "", fixed + " --batch 4", "--batch 4: the model fixes its batch (leave --batch away"},
@@ -337,7 +376,7 @@ func TestCalibrationBatches(t *testing.T) {
 	require.NoError(t, err)
 	metadata, err := engine.ParseMetadata(model.Metadata())
 	require.NoError(t, err)
-	c := &calibration{files: files, method: quantize.MinMax, folder: t.TempDir(), stderr: &bytes.Buffer{}}
+	c := &calibration{files: files, method: ownMinMax, folder: t.TempDir(), stderr: &bytes.Buffer{}}
 	o := tensorrt.BuildOptions{Metadata: metadata, Batch: tensorrt.Range{Min: 1, Opt: 2, Max: 4}}
 	require.NoError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}))
 	assert.True(t, o.Calibration.MinMax)
@@ -383,7 +422,7 @@ func TestCalibrationTableFromQuantize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ranges.json")
 	require.NoError(t, cache.Save(path))
 
-	c := &calibration{cache: path, method: quantize.MinMax, folder: t.TempDir(), stderr: &bytes.Buffer{}}
+	c := &calibration{cache: path, method: string(quantize.MinMax), folder: t.TempDir(), stderr: &bytes.Buffer{}}
 	var o tensorrt.BuildOptions
 	require.NoError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}))
 	assert.Empty(t, o.Calibration.Batches)

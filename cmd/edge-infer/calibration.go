@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -19,71 +20,112 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
-// calibration gives the calibrators of TensorRT up to 10 what they need.
+// What --calibration-method calls the algorithms of TensorRT's own calibrators, beside the methods of package quantize.
+const (
+	ownEntropy = "tensorrt-entropy"
+	ownMinMax  = "tensorrt-minmax"
+)
+
+// calibration gives the calibrators of TensorRT up to 10 what they need: a table of ranges as a rule, or the pictures themselves.
 type calibration struct {
 	files  []string
-	cache  string // table of ranges; may be empty
-	method quantize.Method
+	cache  string // file of ranges; may be empty
+	method string // of package quantize, or one of TensorRT's own
 	// unquantized are the results of layers that stay in floating point.
 	unquantized []string
 	batch       int    // pictures that run at once, 0 for what the plan is tuned for
 	folder      string // for what the build reads, removed by its owner
+	measure     func(context.Context) (quantize.Ranges, error)
+	logger      *slog.Logger
 	stderr      io.Writer
 }
 
-// prepare uses the cache when it exists, whoever wrote it, and otherwise writes batches of the pictures for the optimal shape.
+// byTensorRT reports whether TensorRT's own algorithm is asked for.
+func byTensorRT(method string) bool { return method == ownEntropy || method == ownMinMax }
+
+// prepare uses a table that TensorRT wrote as it is. Otherwise ONNX Runtime measures the ranges, unless TensorRT shall, or ONNX Runtime is not there.
 func (c *calibration) prepare(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions, version tensorrt.Version) error {
-	o.Calibration = tensorrt.Calibration{Cache: c.cache, MinMax: c.method == quantize.MinMax, Unquantized: c.unquantized}
-	known, err := c.table(model, o, version)
-	if known || err != nil {
+	o.Calibration = tensorrt.Calibration{Unquantized: c.unquantized}
+	known, err := c.known()
+	switch {
+	case err != nil:
+		return err
+	case bytes.HasPrefix(known, []byte("TRT-")):
+		header, _, _ := bytes.Cut(known, []byte("\n"))
+		o.Calibration.Cache, o.Calibration.MinMax = c.cache, bytes.HasSuffix(bytes.TrimSpace(header), []byte("-MinMaxCalibration"))
+		return nil
+	case known == nil && len(c.files) == 0:
+		return fmt.Errorf("calibration cache %s: no such file (give --calibration DIR to write it)", c.cache)
+	case byTensorRT(c.method) && known != nil:
+		return fmt.Errorf("calibration cache %s holds ranges that ONNX Runtime measured, which --calibration-method %s does not use (name another file, or another method)",
+			c.cache, c.method)
+	case byTensorRT(c.method):
+		o.Calibration.Cache = c.cache
+		return c.algorithm(ctx, model, o, c.method == ownMinMax)
+	}
+	ranges, err := c.ranges(ctx, model, known)
+	if errors.Is(err, engine.ErrUnavailable) {
+		minmax := c.method != string(quantize.Entropy)
+		c.logger.Warn("INT8 ranges by TensorRT's own calibrator, which may lose accuracy: there is no ONNX Runtime to measure them", "minmax", minmax, "error", err)
+		return c.algorithm(ctx, model, o, minmax) // and no cache, which would be taken for good ranges later
+	}
+	if err != nil {
 		return err
 	}
-	if len(c.files) == 0 {
-		return fmt.Errorf("calibration cache %s: no such file (give --calibration DIR to write it)", c.cache)
+	text, err := (&quantize.Cache{Ranges: ranges}).TensorRT(version.Number, quantize.Method(c.method))
+	if err != nil {
+		return err
 	}
+	o.Calibration.Cache, o.Calibration.MinMax = filepath.Join(c.folder, "table"), c.method != string(quantize.Entropy)
+	return os.WriteFile(o.Calibration.Cache, text, 0o600)
+}
+
+// known is what the cache holds, nil when there is none.
+func (c *calibration) known() ([]byte, error) {
+	if c.cache == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(c.cache)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("calibration cache: %w", err)
+	}
+	return data, nil
+}
+
+// ranges measures on the pictures, or takes those of the cache where it was measured on them. Without pictures the cache must fit the model.
+func (c *calibration) ranges(ctx context.Context, model *onnx.Model, known []byte) (quantize.Ranges, error) {
+	if len(c.files) > 0 {
+		return c.measure(ctx)
+	}
+	cache, err := quantize.ParseCache(known)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.cache, err)
+	}
+	prepared, err := quantize.Prepare(model)
+	if err != nil {
+		return nil, err
+	}
+	measured, err := prepared.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	if fits, err := cache.Fits(measured, nil, nil); err != nil || !fits {
+		return nil, errors.Join(err, fmt.Errorf("calibration cache %s was measured on another model (remove the file to calibrate again)", c.cache))
+	}
+	return cache.Ranges, nil
+}
+
+// algorithm has TensorRT calibrate on batches of the pictures in the optimal shape.
+func (c *calibration) algorithm(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions, minmax bool) (err error) {
+	o.Calibration.MinMax = minmax
 	if o.Calibration.Hash, err = (&quantize.Pictures{Files: c.files}).Hash(); err != nil {
 		return err
 	}
 	o.Calibration.Batches = filepath.Join(c.folder, "calibration")
 	return c.write(ctx, model, o)
-}
-
-// table reports whether the cache exists, and translates what quantize wrote.
-func (c *calibration) table(model *onnx.Model, o *tensorrt.BuildOptions, version tensorrt.Version) (bool, error) {
-	if c.cache == "" {
-		return false, nil
-	}
-	data, err := os.ReadFile(c.cache)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("calibration cache: %w", err)
-	}
-	if bytes.HasPrefix(data, []byte("TRT-")) { // TensorRT's own
-		return true, nil
-	}
-	ranges, err := quantize.ParseCache(data)
-	if err != nil {
-		return false, fmt.Errorf("%s: %w", c.cache, err)
-	}
-	prepared, err := quantize.Prepare(model)
-	if err != nil {
-		return false, err
-	}
-	measured, err := prepared.Bytes()
-	if err != nil {
-		return false, err
-	}
-	if fits, err := ranges.Fits(measured, nil, nil); err != nil || !fits {
-		return false, errors.Join(err, fmt.Errorf("calibration cache %s was measured on another model (remove the file to calibrate again)", c.cache))
-	}
-	text, err := ranges.TensorRT(version.Number, c.method)
-	if err != nil {
-		return false, err
-	}
-	o.Calibration.Cache = filepath.Join(c.folder, "table")
-	return true, os.WriteFile(o.Calibration.Cache, text, 0o600)
 }
 
 // write letterboxes the pictures exactly as in service.

@@ -370,19 +370,25 @@ func (q *quantization) half(ctx context.Context, model *onnx.Model, files []stri
 	return made, err
 }
 
+// ranges plans what INT8 makes of the prepared model, and measures the ranges for it.
+func (q *quantization) ranges(
+	ctx context.Context, model *onnx.Model, files []string, options quantize.Options, result *quantized,
+) (prepared *onnx.Model, plan *quantize.Plan, ranges quantize.Ranges, err error) {
+	if prepared, err = quantize.Prepare(model); err != nil {
+		return nil, nil, nil, err
+	}
+	if plan, err = quantize.NewPlan(prepared, options); err != nil {
+		return nil, nil, nil, err
+	}
+	ranges, err = q.measure(ctx, prepared, plan.Tensors, files, result)
+	return prepared, plan, ranges, err
+}
+
 // int8 quantizes. A search has the gate judge what it tries.
 func (q *quantization) int8(ctx context.Context, model *onnx.Model, files []string, gate *gatekeeper, result *quantized) (*onnx.Model, error) {
 	result.Method = quantize.Method(q.method)
-	prepared, err := quantize.Prepare(model)
-	if err != nil {
-		return nil, err
-	}
 	options := quantize.Options{Method: result.Method, Exclude: q.exclude, StoreInt8: q.compact}
-	plan, err := quantize.NewPlan(prepared, options)
-	if err != nil {
-		return nil, err
-	}
-	ranges, err := q.measure(ctx, prepared, plan.Tensors, files, result)
+	prepared, plan, ranges, err := q.ranges(ctx, model, files, options, result)
 	if err != nil {
 		return nil, err
 	}
