@@ -215,6 +215,7 @@ class Builder {
     int build(const void* model, size_t size, const char* path, ei_plan* plan, ei_error* error) {
         const int64_t begun = now();
         library_->log.mark();
+        library_->log.rangeless();
         if (const int code = create(error)) return code;
         if (const int code = parse(model, size, path, error)) return code;
         if (const int code = configure(error)) return code;
@@ -224,6 +225,11 @@ class Builder {
         if (timing_ != nullptr && !timed) {  // TensorRT looked into it only now
             removeTimings();
             warnOfTimings("could not be used, the next build begins a new one");
+        }
+        if (const int count = library_->log.rangeless()) {
+            char text[120];
+            snprintf(text, sizeof(text), "%d tensors have no INT8 range, and what reads or computes them stays in floating point", count);
+            library_->log.write(kWarning, text);
         }
         if (plan->memory == nullptr) {
             if (*cancel_) return fail(error, EI_CANCELLED, "build cancelled");

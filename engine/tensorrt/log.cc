@@ -45,6 +45,10 @@ void Log::write(int32_t severity, const char* message) {
         timingsRefused_ = true;
         severity = kInfo;
     }
+    if (severity == kWarning && strstr(message, "Missing scale and zero-point for tensor") != nullptr) {
+        rangeless_++;
+        severity = kVerbose;
+    }
     if (severity <= kError && errorsLength_ + 3 < kErrors) {
         if (errorsLength_ > 0) errorsLength_ += copyLine(errors_ + errorsLength_, kErrors - errorsLength_, "; ");
         errorsLength_ += copyLine(errors_ + errorsLength_, kErrors - errorsLength_, message);
@@ -78,6 +82,13 @@ void Log::mark() {
     Lock lock(&mutex_);
     errorsLength_ = 0;
     errors_[0] = 0;
+}
+
+int Log::rangeless() {
+    Lock lock(&mutex_);
+    const int count = rangeless_;
+    rangeless_ = 0;
+    return count;
 }
 
 bool Log::timingsRefused() {

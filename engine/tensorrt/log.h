@@ -21,6 +21,8 @@ class Log {
     // mark starts a new operation; errors() then gives the error lines since, joined by "; ".
     void mark();
     void errors(char* text, size_t size);
+    // rangeless is how many tensors the library has missed an INT8 range of since the last call. Its line for each is kept back as detail.
+    int rangeless();
     // timingsRefused reports whether the library has refused a timing cache since the last call.
     bool timingsRefused();
 
@@ -40,6 +42,7 @@ class Log {
     char errors_[kErrors] = {};
     size_t errorsLength_ = 0;
     bool timingsRefused_ = false;
+    int rangeless_ = 0;
 };
 
 }  // namespace ei
