@@ -69,8 +69,9 @@ release: ## static binaries for arm64 and amd64 in bin/release
 	@cross/deps release
 	@for arch in arm64 amd64; do cross/release $$arch bin/release/edge-infer-$$arch || exit 1; done
 
-release-check: release ## check both binaries; the arm64 one runs under qemu with stand-ins for a GPU
+release-check: release build ## check both binaries; the arm64 one runs under qemu with stand-ins for a GPU
 	@cross/deps check
+	@file bin/release/edge-infer-arm64 bin/release/edge-infer-amd64
 	EDGE_INFER_TEST_RELEASE=$(root)/bin/release go test -count=1 -v -timeout 30m ./cross
 
 package: release ## Debian packages, archives, bill of materials, licences and checksums in bin/release

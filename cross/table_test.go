@@ -1,0 +1,90 @@
+package cross
+
+import (
+	"cmp"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// slowest is the bound of a start, from the beginning of the process to the end of version.
+const slowest = 50 * time.Millisecond
+
+// starts gives the fastest and the median of several starts. The fastest says most about the program and least about what else the machine does.
+func starts(t *testing.T, program ...string) (fastest, median time.Duration) {
+	var times []time.Duration
+	for range 20 {
+		start := time.Now()
+		output, err := exec.Command(program[0], append(program[1:], "version")...).CombinedOutput()
+		times = append(times, time.Since(start))
+		require.NoError(t, err, "%s", output)
+		require.Contains(t, string(output), " linux/")
+	}
+	slices.Sort(times)
+	return times[0], times[len(times)/2]
+}
+
+func TestStart(t *testing.T) {
+	fastest, _ := starts(t, released(t, "amd64"))
+	require.Less(t, fastest, slowest)
+}
+
+// TestTable prints what the checks look at, with the plain build of this machine for comparison.
+func TestTable(t *testing.T) {
+	var table strings.Builder
+	out := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "binary\tbytes\tstripped\tlibraries at start\tversion: fastest, median\tglibc\tother versions\tRPATH\tPIE\tRELRO\tNVML names, later")
+	for _, row := range []struct{ name, path string }{
+		{"release amd64", released(t, "amd64")},
+		{"release arm64, qemu", released(t, "arm64")},
+		{"plain " + runtime.GOARCH, absolute(t, "../bin/edge-infer")},
+	} {
+		a, err := inspect(row.path)
+		require.NoError(t, err)
+		program, loaded := []string{row.path}, fmt.Sprint(len(a.needed))
+		if a.machine == machines[runtime.GOARCH] {
+			loaded = fmt.Sprint(dependencies(t, row.path))
+		} else {
+			program = []string{absolute(t, "emulate"), absolute(t, sysroot), row.path}
+		}
+		fastest, median := starts(t, program...)
+		relro := "no"
+		switch {
+		case a.relro && a.now:
+			relro = "full"
+		case a.relro:
+			relro = "partial"
+		}
+		nvml := 0
+		for _, symbol := range a.undefined {
+			if strings.HasPrefix(symbol, "nvml") {
+				nvml++
+			}
+		}
+		foreign := cmp.Or(strings.Join(a.foreign, " "), "none")
+		if len(a.foreign) > 4 {
+			foreign = fmt.Sprint(len(a.foreign))
+		}
+		fmt.Fprintf(out, "%s\t%d\t%t\t%s\t%.0f ms, %.0f ms\t2.%d\t%s\t%s\t%t\t%s\t%d\n", row.name, a.size, a.stripped, loaded, milliseconds(fastest),
+			milliseconds(median), a.glibc, foreign, cmp.Or(strings.Join(a.paths, " "), "none"), a.pie, relro, nvml)
+		t.Logf("%s needs %s", row.name, strings.Join(a.needed, " "))
+	}
+	require.NoError(t, out.Flush())
+	t.Log("\n" + table.String())
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// dependencies counts the libraries that the loader maps before main, those of libraries too.
+func dependencies(t *testing.T, program string) int {
+	output, err := exec.Command("ldd", program).CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	return strings.Count(string(output), "\n")
+}
