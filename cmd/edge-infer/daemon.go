@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -377,9 +378,9 @@ func (d *daemon) greet() {
 	m := d.engine.Model()
 	var devices []string
 	for _, at := range d.pipeline.all {
-		devices = append(devices, at.Engine.Model().Device)
+		devices = append(devices, d.pipeline.device(at, at.Engine.Model()))
 	}
-	fmt.Fprintf(d.stdout, "model %s on %s %s, %s, %s\n", m.Path, m.Backend, m.BackendVersion, strings.Join(devices, ", "), m.Precision)
+	fmt.Fprintf(d.stdout, "model %s on %s %s, %s, %s\n", m.Path, m.Backend, m.BackendVersion, strings.Join(slices.Compact(devices), "; "), m.Precision)
 	if v := d.proof.Load(); v != nil {
 		fmt.Fprintf(d.stdout, "accuracy in %s\n", proofText(v))
 	}

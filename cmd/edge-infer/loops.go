@@ -238,19 +238,27 @@ func (l *loops) Totals() (all []pipeline.CameraStats) {
 func (l *loops) Model() engine.Model {
 	var names []string
 	for _, at := range l.all {
-		names = append(names, at.Model().Device)
+		names = append(names, l.device(at, at.Model()))
 	}
 	model := l.all[0].Model()
-	model.Device = strings.Join(slices.Compact(names), ", ")
+	model.Device = strings.Join(slices.Compact(names), "; ")
 	return model
 }
 
 // Device is what a camera's frames are computed on; empty for one that is not there.
 func (l *loops) Device(camera string) string {
 	if at := l.of(camera); at != nil {
-		return at.Model().Device
+		return l.device(at, at.Model())
 	}
 	return ""
+}
+
+// device tells GPUs of one name apart by their numbers.
+func (l *loops) device(at *loop, model engine.Model) string {
+	if len(l.all) > 1 && model.Backend == "tensorrt" {
+		return fmt.Sprintf("GPU %d, %s", at.options.Device, model.Device)
+	}
+	return model.Device
 }
 
 // InferenceTime is that of the slowest device.

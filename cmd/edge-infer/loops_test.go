@@ -31,7 +31,7 @@ func TestCamerasOnSeveralDevices(t *testing.T) {
 		assert.EqualValues(t, 12, camera.Inferred)
 		devices[camera.Hardware]++
 	}
-	assert.Equal(t, map[string]int{"Fake GPU 0 (sm_87)": 2, "Fake GPU 1 (sm_87)": 1}, devices)
+	assert.Equal(t, map[string]int{"GPU 0, Fake GPU 0 (sm_87)": 2, "GPU 1, Fake GPU 1 (sm_87)": 1}, devices)
 }
 
 func TestDeviceNumbers(t *testing.T) {
