@@ -46,13 +46,14 @@ test: ## install what is missing and run every test
 check-demo: build ## run the demo headless for 20 s and check what it printed
 	bin/edge-infer --camera demo --mqtt-listen 127.0.0.1:0 --duration 20s --json | cross/check-demo
 
-lint: ## gofumpt, go vet, staticcheck, clang-format, shellcheck, generated files
+lint: ## gofumpt, go vet, staticcheck, clang-format, shellcheck, hadolint, generated files
 	@cross/deps build test lint
 	@$(MAKE) -s $(deps)/lib/libcuda.a $(tools)/staticcheck-$(STATICCHECK_VERSION) $(tools)/gofumpt-$(GOFUMPT_VERSION)
 	@unformatted=$$($(tools)/gofumpt-$(GOFUMPT_VERSION) -l $$(git ls-files -co --exclude-standard '*.go' ':!*.pb.go')); \
 		[ -z "$$unformatted" ] || { echo "gofumpt -w $$unformatted"; exit 1; }
 	clang-format-$(CLANG_VERSION) --dry-run --Werror $$(git ls-files -co --exclude-standard '*.c' '*.cc' '*.cpp' '*.h' '*.hpp' '*.cu')
 	shellcheck $$(git ls-files -co --exclude-standard | xargs grep -lE '^#!.*(bash|/sh)')
+	$(deps)/hadolint/bin/hadolint cross/docker/Dockerfile
 	go vet ./...
 	$(tools)/staticcheck-$(STATICCHECK_VERSION) ./...
 	@$(MAKE) -s ptx-check
