@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,14 +33,22 @@ type machine struct {
 	environment      []string
 }
 
-// newMachine skips the test where there is no release binary.
+// unable is the exit status of emulate where the kernel does not let it.
+const unable = 77
+
+// newMachine skips the test where there is no release binary or where arm64 programs cannot run.
 func newMachine(t *testing.T, environment ...string) *machine {
-	released(t, "arm64")
+	path := released(t, "arm64")
 	home := t.TempDir()
-	return &machine{
+	m := &machine{
 		emulate: absolute(t, "emulate"), sysroot: absolute(t, sysroot),
 		environment: append([]string{"HOME=" + home, "XDG_CACHE_HOME=" + filepath.Join(home, "cache")}, environment...),
 	}
+	var exit *exec.ExitError
+	if _, stderr, err := m.run(t, path, "version"); errors.As(err, &exit) && exit.ExitCode() == unable {
+		t.Skip(stderr)
+	}
+	return m
 }
 
 // run starts a program there, waits for it and returns what it wrote.

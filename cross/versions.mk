@@ -1,7 +1,5 @@
 # Every version that the build pins, in one place.
 ONNXRUNTIME_VERSION := 1.31.1
-# Newer ones crash inside dlopen under qemu-user 7.2, so that nothing could be checked with them.
-ONNXRUNTIME_ARM64_VERSION := 1.27.0
 CUDA_HEADER_VERSION := 11.8.89
 OPENCV_VERSION := 4.6.0
 OPENCV_DEBIAN_VERSION := 4.6.0+dfsg-12
