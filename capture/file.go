@@ -40,8 +40,16 @@ func openFile(ctx context.Context, u URI, options Options) (Source, error) {
 		api = gocv.VideoCaptureGstreamer
 	}
 	v, err := openVideo(u, path, api, options)
+	if err != nil && api == gocv.VideoCaptureGstreamer {
+		// What OpenCV reads by itself, GStreamer or not: Motion JPEG in AVI.
+		v, err = openVideo(u, path, gocv.VideoCaptureOpencvMjpeg, options)
+	}
 	if err != nil {
-		return nil, u.fail("open", ErrFormat, "not a video that OpenCV can read", "see whether ffprobe recognizes it", nil)
+		hint := "see whether ffprobe recognizes it"
+		if api == gocv.VideoCaptureGstreamer && FindPlugin("libgstcoreelements.so") == "" {
+			hint = "install GStreamer with gstreamer1.0-plugins-good and gstreamer1.0-libav; without it only Motion JPEG in AVI can be read"
+		}
+		return nil, u.fail("open", ErrFormat, "not a video that OpenCV can read", hint, nil)
 	}
 	v.live = false
 	if u.FPS > 0 {
