@@ -92,6 +92,10 @@ func load(path string) error {
 			return fmt.Errorf("%s: %w", path, errors.Unwrap(err))
 		}
 	}
+	// Microsoft's builds, since 1.29, otherwise keep an identity and a database in the home folder and report to Microsoft.
+	if err := os.Setenv("ORT_DISABLE_TELEMETRY", "1"); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	ort.SetSharedLibraryPath(path)
 	err := ort.InitializeEnvironment(ort.WithLogLevelFatal())
 	switch {

@@ -144,3 +144,23 @@ func TestReopen(t *testing.T) {
 		require.NoError(t, e.Close())
 	}
 }
+
+// TestNothingIsReported: ONNX Runtime keeps no identity of the machine and nothing to send. It decides that once for a process, so this is one
+// of its own.
+func TestNothingIsReported(t *testing.T) {
+	const marker = "EDGE_INFER_TEST_ALONE"
+	if os.Getenv(marker) != "" {
+		e, err := onnxruntime.Open(enginetest.Network(t, "picture"))
+		require.NoError(t, err)
+		require.NoError(t, e.Close())
+		return
+	}
+	home := t.TempDir()
+	alone := exec.Command(os.Args[0], "-test.run", "^TestNothingIsReported$")
+	alone.Env = append(os.Environ(), marker+"=yes", "HOME="+home, "XDG_CACHE_HOME=")
+	output, err := alone.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	entries, err := os.ReadDir(home)
+	require.NoError(t, err)
+	assert.Empty(t, entries)
+}
