@@ -78,6 +78,7 @@ func absolute(t *testing.T, path string) string {
 }
 
 func TestEmulated(t *testing.T) {
+	t.Parallel() // with TestEmulatedContract: neither uses more than half of two cores for long
 	path := released(t, "arm64")
 	t.Run("version", func(t *testing.T) {
 		require.Contains(t, newMachine(t).must(t, path, "version"), " linux/arm64\n")
@@ -183,6 +184,7 @@ func TestEmulatedTensorRT(t *testing.T) {
 // TestEmulatedContract runs the contract that every engine fulfils on the arm64 build of the TensorRT binding, with the stand-ins of
 // TestEmulatedTensorRT: dimensions travel by value in registers and large results through a hidden pointer, otherwise than on x86-64.
 func TestEmulatedContract(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "tensorrt.test")
 	m := newMachine(t)
 	output, err := exec.Command("./go", "arm64", "test", "-c", "-o", program, "../engine/tensorrt").CombinedOutput()
