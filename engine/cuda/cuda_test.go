@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gorgonia.org/cu"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda/fake"
@@ -147,6 +148,26 @@ func TestFacts(t *testing.T) {
 	assert.True(t, f.ZeroCopy())
 	_, err := Open(2)
 	require.EqualError(t, err, "cuda open: no GPU number 2: there are 2 (edge-infer devices lists them)")
+}
+
+func TestStackOfThreads(t *testing.T) {
+	limit := func(d *Device) (bytes int64) {
+		require.NoError(t, d.Do(func() (err error) {
+			bytes, err = cu.Limits(cu.StackSize)
+			return err
+		}))
+		return bytes
+	}
+	d := open(t)
+	assert.Equal(t, int64(stackSize), limit(d))
+	require.NoError(t, d.Do(func() error { return cu.SetLimit(cu.StackSize, 64) }))
+	assert.Equal(t, int64(64), limit(open(t)), "less than that stays")
+
+	script(t, "devices=2,fail=cuCtxSetLimit:215")
+	refused, err := Open(1)
+	require.NoError(t, err)
+	assert.Equal(t, int64(1024), limit(refused))
+	require.NoError(t, refused.Close())
 }
 
 func TestCopiesThroughMappedMemory(t *testing.T) {

@@ -473,54 +473,61 @@ func TestHardwareFloor(t *testing.T) {
 	}
 }
 
-// TestHardwareBatches measures requests of 16 pictures on four slots.
+// TestHardwareBatches measures requests of 16 pictures on one to four slots, each with a stream of its own.
 func TestHardwareBatches(t *testing.T) {
 	library, plans := hardware(t)
 	const batch = 16
 	for _, path := range models(t) {
 		name := strings.TrimSuffix(filepath.Base(path), ".onnx")
-		t.Run(name, func(t *testing.T) {
-			plan := hardwarePlan(t, library, plans, path, route{precision: engine.FP16}, batch)
-			for _, slots := range []int{1, 2, 4} {
-				e := openPlan(t, library, plan, func(o *tensorrt.Options) {
-					o.Slots, o.MaxBatch = slots, batch
-				})
-				images := make([]engine.Image, batch)
-				side := e.Model().Height
-				for i := range images {
-					buffer, err := e.Alloc(3 * side * side)
-					require.NoError(t, err)
-					images[i] = engine.Image{Data: buffer.Data, Width: side, Height: side, Stride: 3 * side, Format: engine.BGR}
+		for _, route := range routes(t, path) {
+			t.Run(name+"/"+route.String(), func(t *testing.T) {
+				plan := hardwarePlan(t, library, plans, path, route, batch)
+				for _, slots := range []int{1, 2, 4} {
+					r := runBatches(t, library, plan, slots, batch)
+					r["what"], r["model"], r["precision"], r["level"] = "batches", name, route.String(), os.Getenv(levelEnvironment)
+					r.print()
 				}
-				var frames [8]int
-				var group sync.WaitGroup
-				begun := time.Now()
-				for slot := range slots {
-					group.Go(func() {
-						for time.Since(begun) < measurement() {
-							if !assert.NoError(t, e.Submit(slot, images)) {
-								return
-							}
-							if _, err := e.Wait(slot); !assert.NoError(t, err) {
-								return
-							}
-							frames[slot] += batch
-						}
-					})
+			})
+		}
+	}
+}
+
+// runBatches keeps every slot of an engine busy with requests of batch pictures of the network's own size.
+func runBatches(t *testing.T, library, plan string, slots, batch int) report {
+	e := openPlan(t, library, plan, func(o *tensorrt.Options) { o.Slots, o.MaxBatch = slots, batch })
+	images := make([]engine.Image, batch)
+	side := e.Model().Height
+	for i := range images {
+		buffer, err := e.Alloc(3 * side * side)
+		require.NoError(t, err)
+		images[i] = engine.Image{Data: buffer.Data, Width: side, Height: side, Stride: 3 * side, Format: engine.BGR}
+	}
+	latencies := make([][]float64, slots)
+	var group sync.WaitGroup
+	begun := time.Now()
+	for slot := range slots {
+		group.Go(func() {
+			for time.Since(begun) < measurement() {
+				start := time.Now()
+				if !assert.NoError(t, e.Submit(slot, images)) {
+					return
 				}
-				group.Wait()
-				total := 0
-				for _, n := range frames {
-					total += n
+				if _, err := e.Wait(slot); !assert.NoError(t, err) {
+					return
 				}
-				report{
-					"what": "batches", "model": name, "precision": "fp16", "tensorrt": e.Model().BackendVersion, "batch": batch, "slots": slots,
-					"pictures_per_second": float64(total) / time.Since(begun).Seconds(),
-				}.print()
-				require.NoError(t, e.Close())
+				latencies[slot] = append(latencies[slot], float64(time.Since(start).Nanoseconds())/1e3)
 			}
 		})
 	}
+	group.Wait()
+	elapsed, all := time.Since(begun), slices.Concat(latencies...)
+	require.NotEmpty(t, all)
+	r := report{
+		"tensorrt": e.Model().BackendVersion, "batch": batch, "slots": slots, "pictures_per_second": float64(batch*len(all)) / elapsed.Seconds(),
+		"latency_us_p50": percentile(all, 0.5), "latency_us_p99": percentile(all, 0.99),
+	}
+	require.NoError(t, e.Close())
+	return r
 }
 
 // TestHardwareCycles opens and closes an engine many times and watches the device's memory.

@@ -29,6 +29,7 @@ enum {
     INVALID_DEVICE = 101,
     INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201,
+    UNSUPPORTED_LIMIT = 215,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
     NOT_READY = 600,
@@ -43,6 +44,7 @@ typedef unsigned long long pointer;
 typedef int (*launcher)(const void *arguments, size_t size, const unsigned *grid, const unsigned *block);
 typedef struct context {
     int device, retained;
+    size_t limits[3];  // of the stack, printf's buffer and malloc's heap
 } context;
 typedef struct module {
     char *text;
@@ -356,12 +358,14 @@ API int cuDeviceGetAttribute(int *value, int attribute, int device) {
     return SUCCESS;
 }
 
+static const size_t initial_limits[3] = {1 << 10, 1 << 20, 8 << 20};
+
 API int cuDevicePrimaryCtxRetain(context **made, int device) {
     ENTER_ANY("");
     if (device < 0 || device >= devices()) return INVALID_DEVICE;
     pthread_mutex_lock(&lock);
     contexts[device].device = device;
-    contexts[device].retained++;
+    if (!contexts[device].retained++) memcpy(contexts[device].limits, initial_limits, sizeof(initial_limits));
     pthread_mutex_unlock(&lock);
     *made = &contexts[device];
     return SUCCESS;
@@ -401,6 +405,20 @@ API int cuCtxPopCurrent_v2(context **c) {
     ENTER_ANY("");
     if (!depth) return INVALID_CONTEXT;
     *c = stack[--depth];
+    return SUCCESS;
+}
+
+API int cuCtxSetLimit(int limit, size_t value) {
+    ENTER("");
+    if (limit < 0 || limit > 2) return UNSUPPORTED_LIMIT;
+    current()->limits[limit] = value;
+    return SUCCESS;
+}
+
+API int cuCtxGetLimit(size_t *value, int limit) {
+    ENTER("");
+    if (limit < 0 || limit > 2) return UNSUPPORTED_LIMIT;
+    *value = current()->limits[limit];
     return SUCCESS;
 }
 
