@@ -437,7 +437,7 @@ func (b *planning) int8(ctx context.Context, o *tensorrt.BuildOptions, stage str
 		c := &calibration{
 			files: b.files, cache: b.cache, method: b.method, unquantized: plan.Unquantized(), batch: b.calibrationBatch, folder: stage, logger: b.logger, stderr: b.stderr,
 			measure: func(ctx context.Context) (quantize.Ranges, error) {
-				_, _, ranges, err := b.quantization(o, engine.INT8).ranges(ctx, b.source, b.files, options, &quantized{})
+				_, _, ranges, err := b.quantization(o, engine.INT8).ranges(ctx, b.source, b.files, options, true, &quantized{})
 				return ranges, err
 			},
 		}

@@ -414,16 +414,24 @@ func TestCalibrationTableFromQuantize(t *testing.T) {
 	reader := newGatekeeper(files, gateLimits{}, nil)
 	defer reader.Close()
 	collector := quantize.Collector{
-		Model: prepared, Tensors: []string{"images"}, Samples: &reader.pictures,
+		Model: prepared, Samples: &reader.pictures,
 		Open: func(model []byte) (engine.Engine, error) { return openOnCPU("demo.onnx", model, 1) },
 	}
-	cache, err := collector.Run(t.Context())
-	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "ranges.json")
-	require.NoError(t, cache.Save(path))
+	measure := func(tensors ...string) *quantize.Cache {
+		collector.Tensors = tensors
+		cache, err := collector.Run(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, cache.Save(path))
+		return cache
+	}
 
 	c := &calibration{cache: path, method: string(quantize.MinMax), folder: t.TempDir(), stderr: &bytes.Buffer{}}
 	var o tensorrt.BuildOptions
+	measure("images")
+	require.EqualError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}),
+		"calibration cache "+path+" has only the ranges that Q/DQ nodes need (give --calibration DIR to measure all)")
+	cache := measure(quantize.AllTensors(prepared)...)
 	require.NoError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}))
 	assert.Empty(t, o.Calibration.Batches)
 	text, err := os.ReadFile(o.Calibration.Cache)
@@ -431,5 +439,7 @@ func TestCalibrationTableFromQuantize(t *testing.T) {
 	want, err := cache.TensorRT(8503, quantize.MinMax)
 	require.NoError(t, err)
 	assert.Equal(t, string(want), string(text))
-	assert.True(t, strings.HasPrefix(string(text), "TRT-8503-MinMaxCalibration\nimages: "), string(text))
+	assert.Regexp(t, `^TRT-8503-MinMaxCalibration\n(\S+: [0-9a-f]{8}\n)+$`, string(text))
+	assert.Contains(t, string(text), "\nimages: ")
+	assert.Equal(t, 1+len(quantize.AllTensors(prepared)), strings.Count(string(text), "\n"), "TensorRT wants the range of every tensor")
 }

@@ -115,6 +115,9 @@ func (c *calibration) ranges(ctx context.Context, model *onnx.Model, known []byt
 	if fits, err := cache.Fits(measured, nil, nil); err != nil || !fits {
 		return nil, errors.Join(err, fmt.Errorf("calibration cache %s was measured on another model (remove the file to calibrate again)", c.cache))
 	}
+	if fits, err := cache.Fits(measured, nil, quantize.AllTensors(prepared)); err != nil || !fits {
+		return nil, errors.Join(err, fmt.Errorf("calibration cache %s has only the ranges that Q/DQ nodes need (give --calibration DIR to measure all)", c.cache))
+	}
 	return cache.Ranges, nil
 }
 

@@ -370,9 +370,10 @@ func (q *quantization) half(ctx context.Context, model *onnx.Model, files []stri
 	return made, err
 }
 
-// ranges plans what INT8 makes of the prepared model, and measures the ranges for it.
+// ranges plans what INT8 makes of the prepared model, and measures the ranges for it: of every tensor for a table of TensorRT, whose calibrators
+// leave layers in floating point, or fail, where one of their tensors has no range; otherwise only those that get Q/DQ nodes.
 func (q *quantization) ranges(
-	ctx context.Context, model *onnx.Model, files []string, options quantize.Options, result *quantized,
+	ctx context.Context, model *onnx.Model, files []string, options quantize.Options, table bool, result *quantized,
 ) (prepared *onnx.Model, plan *quantize.Plan, ranges quantize.Ranges, err error) {
 	if prepared, err = quantize.Prepare(model); err != nil {
 		return nil, nil, nil, err
@@ -380,7 +381,11 @@ func (q *quantization) ranges(
 	if plan, err = quantize.NewPlan(prepared, options); err != nil {
 		return nil, nil, nil, err
 	}
-	ranges, err = q.measure(ctx, prepared, plan.Tensors, files, result)
+	tensors := plan.Tensors
+	if table {
+		tensors = quantize.AllTensors(prepared)
+	}
+	ranges, err = q.measure(ctx, prepared, tensors, files, result)
 	return prepared, plan, ranges, err
 }
 
@@ -388,7 +393,7 @@ func (q *quantization) ranges(
 func (q *quantization) int8(ctx context.Context, model *onnx.Model, files []string, gate *gatekeeper, result *quantized) (*onnx.Model, error) {
 	result.Method = quantize.Method(q.method)
 	options := quantize.Options{Method: result.Method, Exclude: q.exclude, StoreInt8: q.compact}
-	prepared, plan, ranges, err := q.ranges(ctx, model, files, options, result)
+	prepared, plan, ranges, err := q.ranges(ctx, model, files, options, q.table != "", result)
 	if err != nil {
 		return nil, err
 	}
