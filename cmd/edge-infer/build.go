@@ -67,7 +67,7 @@ Without -o the plan goes into the cache, where run --engine tensorrt finds a pla
 	flags.IntVar(&b.count, "calibration-count", 200, "number of calibration pictures, drawn with --seed; 0 for all")
 	flags.Uint64Var(&b.seed, "seed", 1, "which pictures are drawn")
 	flags.IntVar(&b.calibrationBatch, "calibration-batch", 0, "calibration pictures that run at once, for a model that leaves its batch open; 0 for one, in TensorRT's own calibrators for what the plan is tuned for")
-	flags.StringVar(&b.cache, "calibration-cache", "", "file that keeps the measured ranges, as that of quantize; a table of TensorRT is taken as it is")
+	flags.StringVar(&b.cache, "calibration-cache", "", "file that keeps the measured ranges, as that of quantize; a table of TensorRT of any release is read too")
 	flags.StringVar(&b.method, "calibration-method", string(quantize.DefaultMethod),
 		"how INT8 ranges are chosen: minmax, percentile, entropy or mse of what ONNX Runtime measures; "+ownEntropy+" or "+ownMinMax+
 			" leave the choice to TensorRT's own calibrators, which lose more accuracy")

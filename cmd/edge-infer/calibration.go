@@ -43,7 +43,7 @@ type calibration struct {
 // byTensorRT reports whether TensorRT's own algorithm is asked for.
 func byTensorRT(method string) bool { return method == ownEntropy || method == ownMinMax }
 
-// prepare uses a table that TensorRT wrote as it is. Otherwise ONNX Runtime measures the ranges, unless TensorRT shall, or ONNX Runtime is not there.
+// prepare uses the ranges of a table that TensorRT wrote. Otherwise ONNX Runtime measures the ranges, unless TensorRT shall, or ONNX Runtime is not there.
 func (c *calibration) prepare(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions, version tensorrt.Version) error {
 	o.Calibration = tensorrt.Calibration{Unquantized: c.unquantized}
 	known, err := c.known()
@@ -51,9 +51,7 @@ func (c *calibration) prepare(ctx context.Context, model *onnx.Model, o *tensorr
 	case err != nil:
 		return err
 	case bytes.HasPrefix(known, []byte("TRT-")):
-		header, _, _ := bytes.Cut(known, []byte("\n"))
-		o.Calibration.Cache, o.Calibration.MinMax = c.cache, bytes.HasSuffix(bytes.TrimSpace(header), []byte("-MinMaxCalibration"))
-		return nil
+		return c.give(o, retitle(known, version.Number))
 	case known == nil && len(c.files) == 0:
 		return fmt.Errorf("calibration cache %s: no such file (give --calibration DIR to write it)", c.cache)
 	case byTensorRT(c.method) && known != nil:
@@ -76,8 +74,21 @@ func (c *calibration) prepare(ctx context.Context, model *onnx.Model, o *tensorr
 	if err != nil {
 		return err
 	}
-	o.Calibration.Cache, o.Calibration.MinMax = filepath.Join(c.folder, "table"), c.method != string(quantize.Entropy)
-	return os.WriteFile(o.Calibration.Cache, text, 0o600)
+	return c.give(o, text)
+}
+
+// give has the build read a table, by the calibrator that its head names.
+func (c *calibration) give(o *tensorrt.BuildOptions, table []byte) error {
+	head, _, _ := bytes.Cut(table, []byte("\n"))
+	o.Calibration.Cache, o.Calibration.MinMax = filepath.Join(c.folder, "table"), bytes.HasSuffix(bytes.TrimSpace(head), []byte("-MinMaxCalibration"))
+	return os.WriteFile(o.Calibration.Cache, table, 0o600)
+}
+
+// retitle names another release in a table's head, TRT-8601-MinMaxCalibration. Releases write the same lines, but TensorRT 10.6 fails on the
+// head of another one.
+func retitle(table []byte, release int) []byte {
+	_, rest, _ := bytes.Cut(bytes.TrimPrefix(table, []byte("TRT-")), []byte("-"))
+	return fmt.Appendf(nil, "TRT-%d-%s", release, rest)
 }
 
 // known is what the cache holds, nil when there is none.

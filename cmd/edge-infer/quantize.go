@@ -27,7 +27,7 @@ const (
 	calibrationPictures = 500 // more change the ranges of a detector little
 	heldOutPictures     = 1000
 	sensitivityPictures = 8
-	tableVersion        = 8601 // of TensorRT in the head of a calibration table; other releases read it too
+	tableVersion        = 8601 // of TensorRT in the head of a calibration table; build writes that of the release it finds instead
 )
 
 func newQuantize(stdout, stderr io.Writer) *cobra.Command {

@@ -194,8 +194,13 @@ func hardwarePlan(t *testing.T, library, plans, path string, route route, batch 
 	case byTable:
 		table, err := os.ReadFile(base + byTable)
 		require.NoError(t, err)
-		header, _, _ := strings.Cut(string(table), "\n")
-		o.Calibration = tensorrt.Calibration{Cache: base + byTable, MinMax: strings.HasSuffix(header, "-MinMaxCalibration")}
+		loaded, err := tensorrt.OpenLibrary(o.Library)
+		require.NoError(t, err)
+		head, lines, _ := strings.Cut(string(table), "\n")
+		algorithm := head[strings.LastIndexByte(head, '-')+1:]
+		own := filepath.Join(t.TempDir(), "table") // a release reads no table whose head names another
+		require.NoError(t, os.WriteFile(own, fmt.Appendf(nil, "TRT-%d-%s\n%s", loaded.Version.Number, algorithm, lines), 0o600))
+		o.Calibration = tensorrt.Calibration{Cache: own, MinMax: algorithm == "MinMaxCalibration"}
 	case byModel:
 		path = base + byModel
 	}
