@@ -27,19 +27,33 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
-// fakeMachine gives this test's programs a GPU and a TensorRT of that version which exist in memory only, and returns a model that both ONNX
-// Runtime and that TensorRT take: the demo model with a description for the fake, which sees other boxes in every picture.
-func fakeMachine(t *testing.T, version int) (model string) {
-	dir := t.TempDir()
-	driver, err := cudafake.Build(dir, 0)
+// fakeDriver is a driver with a GPU that exists in memory only.
+func fakeDriver(t *testing.T) string {
+	return filepath.Join(shared(t, "cuda", func(folder string) error {
+		_, err := cudafake.Build(folder, 0)
+		return err
+	}), "libcuda.so.1")
+}
+
+// fakeTensorRT is a library for that GPU.
+func fakeTensorRT(t *testing.T, version int) string {
+	folder := shared(t, fmt.Sprint("tensorrt-", version), func(folder string) error {
+		tables, err := filepath.Abs("../../engine/tensorrt")
+		if err != nil {
+			return err
+		}
+		_, err = fake.Build(folder, fake.Options{Version: version, Tables: tables})
+		return err
+	})
+	found, err := filepath.Glob(filepath.Join(folder, "libnvinfer.so.*"))
 	require.NoError(t, err)
-	tables, err := filepath.Abs("../../engine/tensorrt")
-	require.NoError(t, err)
-	library, err := fake.Build(dir, fake.Options{Version: version, Tables: tables})
-	require.NoError(t, err)
-	t.Setenv(cuda.LibraryEnvironment, driver)
-	t.Setenv(tensorrt.LibraryEnvironment, library)
-	t.Setenv("FAKE_TRT", "")
+	require.Len(t, found, 1)
+	return found[0]
+}
+
+// fakeMachine gives the environment of programs that find that GPU and a TensorRT of that version, and a model that both ONNX Runtime and that
+// TensorRT take: the demo model with a description for the fake, which sees other boxes in every picture.
+func fakeMachine(t *testing.T, version int) (environment []string, model string) {
 	source, err := onnx.Parse("demo.onnx", demo.Model())
 	require.NoError(t, err)
 	plan, err := quantize.NewPlan(source, quantize.Options{})
@@ -49,14 +63,14 @@ func fakeMachine(t *testing.T, version int) (model string) {
 		Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{-1, 3, 416, 416}}},
 		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{-1, 10, 3549}}},
 	}
-	model = filepath.Join(dir, "belt.onnx")
+	model = filepath.Join(t.TempDir(), "belt.onnx")
 	require.NoError(t, os.WriteFile(model, append(demo.Model(), description.Bytes()...), 0o600)) // fields of protobuf messages add up
-	return model
+	return []string{cuda.LibraryEnvironment + "=" + fakeDriver(t), tensorrt.LibraryEnvironment + "=" + fakeTensorRT(t, version)}, model
 }
 
 // buildOf runs the command with --json and gives its document and its last line on standard error.
-func buildOf(t *testing.T, args ...string) (built, string, error) {
-	c := command(t, append([]string{"build", "--json"}, args...)...)
+func buildOf(t *testing.T, environment []string, args ...string) (built, string, error) {
+	c := commandWith(t, environment, append([]string{"build", "--json"}, args...)...)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	output, err := c.Output()
@@ -78,14 +92,15 @@ func planText(t *testing.T, path string) (tensorrt.PlanFacts, string) {
 }
 
 func TestBuild(t *testing.T) {
+	t.Parallel()
 	for _, version := range []int{8602, 110100} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
-			model := fakeMachine(t, version)
+			environment, model := fakeMachine(t, version)
 			typed := version >= 110000
 			dir := t.TempDir()
 			out := filepath.Join(dir, "belt.plan")
 
-			result, text, err := buildOf(t, model, "--precision", "fp16", "--batch", "1,2,4", "--workspace", "1MiB", "--opt-level", "3", "-o", out)
+			result, text, err := buildOf(t, environment, model, "--precision", "fp16", "--batch", "1,2,4", "--workspace", "1MiB", "--opt-level", "3", "-o", out)
 			require.NoError(t, err, text)
 			assert.Equal(t, out, result.Plan)
 			assert.Equal(t, engine.FP16, result.Precision)
@@ -102,7 +117,7 @@ func TestBuild(t *testing.T) {
 			calibration, heldOut := scenes(t, "1", "7"), scenes(t, "3", "99")
 			before, err := os.ReadFile(out)
 			require.NoError(t, err)
-			refused, text, err := buildOf(t, model, "--calibration", calibration, "--data", heldOut, "-o", out)
+			refused, text, err := buildOf(t, environment, model, "--calibration", calibration, "--data", heldOut, "-o", out)
 			require.Error(t, err)
 			assert.True(t, strings.HasPrefix(text, "edge-infer: the gate refused every plan and none was kept: INT8: match rate 0.0000 is under 0.9800, "), text)
 			assert.Empty(t, refused.Plan)
@@ -123,7 +138,7 @@ func TestBuild(t *testing.T) {
 			// INT8 from pictures, by ranges that ONNX Runtime measures: through TensorRT's calibrators where it has some, else by Q/DQ nodes.
 			ranges := filepath.Join(dir, "ranges")
 			int8 := func(args ...string) (built, string) {
-				result, text, err := buildOf(t, append([]string{model, "--precision", "int8", "-o", out}, args...)...)
+				result, text, err := buildOf(t, environment, append([]string{model, "--precision", "int8", "-o", out}, args...)...)
 				require.NoError(t, err, text)
 				assert.Equal(t, engine.INT8, result.Precision)
 				_, plan := planText(t, out)
@@ -135,7 +150,7 @@ func TestBuild(t *testing.T) {
 			assert.Equal(t, 1, written.Count, "as quantize keeps them")
 			if typed {
 				assert.NotContains(t, plan, "int8")
-				_, text, err = buildOf(t, model, "--precision", "int8", "--calibration", calibration, "--method", "tensorrt-minmax", "-o", out)
+				_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", calibration, "--method", "tensorrt-minmax", "-o", out)
 				require.Error(t, err)
 				assert.Equal(t, "edge-infer: TensorRT 11.1.0.30 has no calibrators for --calibration-method tensorrt-minmax (choose one of [minmax percentile entropy mse])", text)
 				return
@@ -172,7 +187,7 @@ func TestBuild(t *testing.T) {
 					assert.Contains(t, plan, "note calibration algorithm "+algorithm+" cache "+strings.ReplaceAll(string(kept), "\n", "|"))
 				}
 			}
-			_, text, err = buildOf(t, model, "--precision", "int8", "--calibration", more, "--calibration-cache", ranges, "--method", "tensorrt-minmax", "-o", out)
+			_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", more, "--calibration-cache", ranges, "--method", "tensorrt-minmax", "-o", out)
 			require.Error(t, err)
 			assert.Equal(t, "edge-infer: calibration cache "+ranges+" holds ranges that ONNX Runtime measured, which --calibration-method tensorrt-minmax does not use"+
 				" (name another file, or another method)", text)
@@ -180,8 +195,8 @@ func TestBuild(t *testing.T) {
 			// Without ONNX Runtime, TensorRT's own calibrator is better than nothing, but nothing of it is kept for later.
 			none := filepath.Join(dir, "none")
 			for method, algorithm := range map[string]string{"mse": "3", "entropy": "2"} {
-				c := command(t, "build", model, "--precision", "int8", "--calibration", more, "--calibration-cache", none, "--method", method, "-o", out)
-				c.Env = append(c.Env, "EDGE_INFER_ONNXRUNTIME=/none")
+				c := commandWith(t, append(environment, "EDGE_INFER_ONNXRUNTIME=/none"), "build", model, "--precision", "int8", "--calibration", more,
+					"--calibration-cache", none, "--method", method, "-o", out)
 				output, err := c.CombinedOutput()
 				require.NoError(t, err, string(output))
 				assert.Equal(t, 1, strings.Count(string(output), `level=WARN msg="INT8 ranges by TensorRT's own calibrator, which may lose accuracy: there is no ONNX Runtime to measure them"`), string(output))
@@ -201,7 +216,8 @@ func TestBuild(t *testing.T) {
 
 // A plan that calibration spoiled is not kept, and the verdict on the one that is says why.
 func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
-	fakeMachine(t, 100300)
+	t.Parallel()
+	environment, _ := fakeMachine(t, 100300)
 	const anchors, fields = 84, 10
 	values := make([]float32, fields*anchors) // what the fake library sees in every picture
 	for f := range fields {
@@ -238,7 +254,7 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 	writePicture(t, filepath.Join(pictures, "grey.png"), color.Gray{Y: 99})
 	out, heldOut := filepath.Join(t.TempDir(), "fragile.plan"), filepath.Join(scenes(t, "2", "99"), "images")
 	for name, route := range map[string][]string{"calibrators": nil, "Q/DQ": {"--qdq"}} {
-		result, text, err := buildOf(t, append([]string{model, "--calibration", pictures, "--data", heldOut, "-o", out}, route...)...)
+		result, text, err := buildOf(t, environment, append([]string{model, "--calibration", pictures, "--data", heldOut, "-o", out}, route...)...)
 		require.NoError(t, err, "%s: %s", name, text)
 		assert.Equal(t, engine.FP16, result.Precision, name)
 		require.Len(t, result.Refused, 1)
@@ -255,22 +271,22 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 		assert.Equal(t, []quantize.Refusal{{Precision: engine.INT8, Reasons: reasons}}, kept.Refused)
 	}
 	// A model that is quantized already is compared with the one that it came from.
-	result, text, err := buildOf(t, model, "--precision", "fp16", "--data", heldOut, "--reference-model", "demo", "--gate", "0.5", "-o", filepath.Join(t.TempDir(), "other.plan"))
+	result, text, err := buildOf(t, environment, model, "--precision", "fp16", "--data", heldOut, "--reference-model", "demo", "--gate", "0.5", "-o", filepath.Join(t.TempDir(), "other.plan"))
 	require.Error(t, err)
 	assert.Contains(t, text, "match rate 0.0000 is under 0.5000")
 	assert.Len(t, result.Refused, 1)
-	_, text, err = buildOf(t, model, "--precision", "int8", "--calibration", pictures, "--data", heldOut, "-o", filepath.Join(t.TempDir(), "none.plan"))
+	_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", pictures, "--data", heldOut, "-o", filepath.Join(t.TempDir(), "none.plan"))
 	require.Error(t, err)
 	assert.Contains(t, text, "the gate refused every plan and none was kept: INT8: match rate ")
 }
 
 // Without -o the plan is where run looks for it.
 func TestBuildIntoTheCache(t *testing.T) {
-	model := fakeMachine(t, 100300)
+	t.Parallel()
+	environment, model := fakeMachine(t, 100300)
 	cache := t.TempDir()
-	build := command(t, "build", model)
-	build.Env = append(build.Env, "XDG_CACHE_HOME="+cache)
-	output, err := build.Output()
+	environment = append(environment, "XDG_CACHE_HOME="+cache)
+	output, err := commandWith(t, environment, "build", model).Output()
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 	require.Len(t, lines, 2)
@@ -286,18 +302,16 @@ func TestBuildIntoTheCache(t *testing.T) {
 	assert.Len(t, timings, 1)
 
 	pictures := filepath.Join(scenes(t, "1", "7"), "images")
-	t.Setenv("FAKE_TRT", "builder") // another build would fail
-	infer := command(t, "infer", "--model", model, "--engine", "tensorrt", "--json", pictures)
-	infer.Env = append(infer.Env, "XDG_CACHE_HOME="+cache)
-	output, err = infer.CombinedOutput()
+	environment = append(environment, "FAKE_TRT=builder") // another build would fail
+	output, err = commandWith(t, environment, "infer", "--model", model, "--engine", "tensorrt", "--json", pictures).CombinedOutput()
 	require.NoError(t, err, string(output))
 }
 
 func TestBuildStops(t *testing.T) {
-	model := fakeMachine(t, 100300)
-	t.Setenv("FAKE_TRT", "slow")
+	t.Parallel()
+	environment, model := fakeMachine(t, 100300)
 	dir := t.TempDir()
-	p := start(t, "build", model, "-o", filepath.Join(dir, "belt.plan"))
+	p := startWith(t, append(environment, "FAKE_TRT=slow"), "build", model, "-o", filepath.Join(dir, "belt.plan"))
 	require.Eventually(t, func() bool {
 		entries, err := os.ReadDir(dir)
 		return err == nil && len(entries) > 0
@@ -311,7 +325,8 @@ func TestBuildStops(t *testing.T) {
 
 // What is wrong with the model, the machine or a file is one line with its remedy, and leaves nothing behind.
 func TestBuildMistakes(t *testing.T) {
-	model := fakeMachine(t, 100300)
+	t.Parallel()
+	environment, model := fakeMachine(t, 100300)
 	dir, empty, pictures := t.TempDir(), t.TempDir(), scenes(t, "2", "7")
 	out := filepath.Join(dir, "belt.plan")
 	garbage := filepath.Join(t.TempDir(), "garbage")
@@ -347,8 +362,7 @@ func TestBuildMistakes(t *testing.T) {
 		{"no such GPU", "", model + " --device 7", "7"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := command(t, append([]string{"build", "-o", out}, strings.Fields(test.args)...)...)
-			c.Env = append(c.Env, test.environment)
+			c := commandWith(t, append(environment, test.environment), append([]string{"build", "-o", out}, strings.Fields(test.args)...)...)
 			var stderr bytes.Buffer
 			c.Stderr = &stderr
 			require.Error(t, c.Run())
@@ -369,6 +383,7 @@ func TestBuildMistakes(t *testing.T) {
 
 // The batches that TensorRT calibrates on are what the letterbox of service writes, byte for byte.
 func TestCalibrationBatches(t *testing.T) {
+	t.Parallel()
 	model, err := onnx.Parse("demo.onnx", demo.Model())
 	require.NoError(t, err)
 	images := filepath.Join(scenes(t, "5", "7"), "images")
@@ -405,6 +420,7 @@ func TestCalibrationBatches(t *testing.T) {
 
 // What quantize measured becomes TensorRT's table.
 func TestCalibrationTableFromQuantize(t *testing.T) {
+	t.Parallel()
 	model, err := onnx.Parse("demo.onnx", demo.Model())
 	require.NoError(t, err)
 	prepared, err := quantize.Prepare(model)

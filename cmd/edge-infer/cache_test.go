@@ -26,23 +26,24 @@ func mounted(t *testing.T, c *exec.Cmd, options, folder string) (stderr string, 
 }
 
 func TestCacheThatCannotBeWritten(t *testing.T) {
-	model := fakeMachine(t, 100300)
+	t.Parallel()
+	environment, model := fakeMachine(t, 100300)
 	folder := t.TempDir()
 	picture := filepath.Join(t.TempDir(), "none.jpg") // it does not come to that
 	require.NoError(t, os.WriteFile(picture, nil, 0o600))
 	infer := []string{"infer", picture, "--model", model, "--engine", "tensorrt"}
 
-	text, err := mounted(t, command(t, infer...), "size=4k", folder) // the timings take the only page
+	text, err := mounted(t, commandWith(t, environment, infer...), "size=4k", folder) // the timings take the only page
 	require.Error(t, err)
 	require.Regexp(t, `^edge-infer: tensorrt write: `+folder+`/edge-infer/[0-9a-f-]+\.plan: write .*: no space left on device `+
 		`\(free 1 MiB on that disk, or set XDG_CACHE_HOME to another one\)$`, text)
 
-	text, err = mounted(t, command(t, infer...), "ro", folder)
+	text, err = mounted(t, commandWith(t, environment, infer...), "ro", folder)
 	require.Error(t, err)
 	require.Equal(t, "edge-infer: tensorrt write: "+folder+"/edge-infer: mkdir "+folder+"/edge-infer: read-only file system "+
 		"(make the folder writable for this user, or set XDG_CACHE_HOME to one that is)", text)
 
-	text, err = mounted(t, command(t, "build", model), "size=4k", folder)
+	text, err = mounted(t, commandWith(t, environment, "build", model), "size=4k", folder)
 	require.Error(t, err)
 	require.Contains(t, text, "no space left on device (free 1 MiB on that disk, or set XDG_CACHE_HOME to another one)")
 }

@@ -140,6 +140,7 @@ func TestARealBrokerGetsEveryFrame(t *testing.T) {
 }
 
 func TestABrokerThatComesBack(t *testing.T) {
+	t.Parallel()
 	port := freePort(t)
 	kill := mosquitto(t, port)
 	received := subscribe(t, port, "edge-infer/gate/+/detections")
@@ -160,6 +161,7 @@ func TestABrokerThatComesBack(t *testing.T) {
 }
 
 func TestTheEmbeddedBrokerServesOthers(t *testing.T) {
+	t.Parallel()
 	port := freePort(t)
 	p := start(t, "--camera", "demo?width=640&height=360", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate")
 	for {
@@ -178,6 +180,7 @@ func TestTheEmbeddedBrokerServesOthers(t *testing.T) {
 }
 
 func TestAPortInUseIsSaid(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
@@ -191,6 +194,7 @@ func TestAPortInUseIsSaid(t *testing.T) {
 
 // A broker that accepts and never answers costs the stop its full grace; a second signal does not wait for it.
 func TestASecondSignalStopsAtOnce(t *testing.T) {
+	t.Parallel()
 	hole, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer hole.Close()
@@ -206,6 +210,7 @@ func TestASecondSignalStopsAtOnce(t *testing.T) {
 }
 
 func TestEveryFrameOfAFilm(t *testing.T) {
+	t.Parallel()
 	p := start(t, "--camera", video(t, 40), "--json", "--mqtt", "off")
 	frames, stats := p.rest()
 	require.NoError(t, p.wait())
@@ -221,6 +226,7 @@ func TestEveryFrameOfAFilm(t *testing.T) {
 }
 
 func TestSeveralCamerasAtOnce(t *testing.T) {
+	t.Parallel()
 	film := video(t, 20)
 	p := start(t, "--camera", "a="+film, "--camera", "b="+film, "--camera", "c=demo?frames=20&width=320&height=240", "--json", "--mqtt", "off")
 	frames, _ := p.rest()
@@ -267,6 +273,7 @@ func mjpeg(t *testing.T, address string) (stop func(), sent *atomic.Int64) {
 }
 
 func TestAnHTTPCameraThatComesBack(t *testing.T) {
+	t.Parallel()
 	address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	stop, sent := mjpeg(t, address)
 	p := start(t, "--camera", "http://"+address+"/", "--json", "--mqtt", "off")
@@ -275,6 +282,7 @@ func TestAnHTTPCameraThatComesBack(t *testing.T) {
 }
 
 func TestAnRTSPCameraThatComesBack(t *testing.T) {
+	t.Parallel()
 	server := compileRTSPServer(t)
 	port := freePort(t)
 	stop := startRTSPServer(t, server, port)
@@ -346,6 +354,7 @@ func TestPartsAreCountedAtTheDemoLine(t *testing.T) {
 }
 
 func TestADeviceIsForgotten(t *testing.T) {
+	t.Parallel()
 	port := freePort(t)
 	mosquitto(t, port)
 	broker := fmt.Sprintf("tcp://127.0.0.1:%d", port)
@@ -373,6 +382,7 @@ func TestThePasswordOfACredential(t *testing.T) {
 }
 
 func TestTheEmbeddedBrokerAsksForAPassword(t *testing.T) {
+	t.Parallel()
 	file := t.TempDir() + "/password"
 	require.NoError(t, os.WriteFile(file, []byte("secret\n"), 0o600))
 	for _, test := range []struct {
@@ -383,9 +393,8 @@ func TestTheEmbeddedBrokerAsksForAPassword(t *testing.T) {
 		{"from the environment", "secret", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Setenv("EDGE_INFER_MQTT_PASSWORD", test.variable)
 			port := freePort(t)
-			p := start(t, append([]string{
+			p := startWith(t, []string{"EDGE_INFER_MQTT_PASSWORD=" + test.variable}, append([]string{
 				"--camera", "demo?width=320&height=240", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate", "--json", "--mqtt-user", "me",
 			}, test.flags...)...)
 			_, more := p.frame()

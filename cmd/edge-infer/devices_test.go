@@ -16,8 +16,8 @@ import (
 )
 
 // devicesOf runs the command and gives its document and its text.
-func devicesOf(t *testing.T, args ...string) (machine, string) {
-	output, err := command(t, append([]string{"devices", "--json"}, args...)...).Output()
+func devicesOf(t *testing.T, environment []string, args ...string) (machine, string) {
+	output, err := commandWith(t, environment, append([]string{"devices", "--json"}, args...)...).Output()
 	require.NoError(t, err)
 	var found machine
 	require.NoError(t, json.Unmarshal(output, &found))
@@ -27,11 +27,11 @@ func devicesOf(t *testing.T, args ...string) (machine, string) {
 }
 
 func TestDevices(t *testing.T) {
-	fakeMachine(t, 100300)
-	t.Setenv("FAKE_CUDA", "devices=2,capability=90,integrated=0")
+	t.Parallel()
+	environment, _ := fakeMachine(t, 100300)
 	calls := filepath.Join(t.TempDir(), "calls")
-	t.Setenv("FAKE_TRT_LOG", calls)
-	found, text := devicesOf(t)
+	server := append(environment, "FAKE_CUDA=devices=2,capability=90,integrated=0", "FAKE_TRT_LOG="+calls)
+	found, text := devicesOf(t, server)
 	require.Len(t, found.GPUs, 2)
 	assert.Equal(t, "Fake GPU 1", found.GPUs[1].Name)
 	assert.Equal(t, "pictures read in mapped memory, tensors copied because the GPU has memory of its own", found.GPUs[1].MemoryUse)
@@ -39,7 +39,7 @@ func TestDevices(t *testing.T) {
 	library := found.TensorRT[0]
 	assert.Equal(t, "10.3.0.30", library.Version)
 	assert.True(t, library.Builder)
-	assert.Equal(t, os.Getenv(tensorrt.LibraryEnvironment), library.Path)
+	assert.Equal(t, fakeTensorRT(t, 100300), library.Path)
 	assert.NotEmpty(t, library.Parser)
 	assert.Contains(t, library.Missing, "libnvinfer_plugin.so.10: cannot open shared object file")
 	assert.Equal(t, []string{"fp32", "fp16", "int8", "bf16", "fp8"}, library.Offers[1].Precisions)
@@ -51,23 +51,23 @@ func TestDevices(t *testing.T) {
 	assert.Contains(t, text, "fp32 fp16 int8 bf16 fp8")
 	assert.Contains(t, text, "by compute capability; DLA cores: 0")
 
-	found, text = devicesOf(t, "--probe")
+	found, text = devicesOf(t, server, "--probe")
 	assert.True(t, found.TensorRT[0].Offers[1].Builder)
 	assert.Contains(t, text, "by the builder; DLA cores: 2")
 
 	// A Jetson's cores are the runtime's to tell.
-	t.Setenv("FAKE_CUDA", "capability=87,integrated=1")
-	_, text = devicesOf(t)
+	jetson := append(environment, "FAKE_CUDA=capability=87,integrated=1")
+	_, text = devicesOf(t, jetson)
 	assert.Contains(t, text, "fp32 fp16 int8 bf16 by compute capability; DLA cores: 2")
-	t.Setenv("FAKE_TRT", "runtime")
-	found, text = devicesOf(t)
+	found, text = devicesOf(t, append(jetson, "FAKE_TRT=runtime"))
 	assert.Equal(t, -1, found.TensorRT[0].Offers[0].DLACores)
 	assert.Contains(t, text, "DLA cores: unknown: tensorrt describe: no TensorRT runtime: createInferRuntime: Error Code 6")
 }
 
 // A library that ends its process is a line, and what comes after it is looked at all the same.
 func TestDevicesSurvivesItsLibraries(t *testing.T) {
-	fakeMachine(t, 100300)
+	t.Parallel()
+	environment, _ := fakeMachine(t, 100300)
 	folder := t.TempDir()
 	source := filepath.Join(folder, "crash.c")
 	require.NoError(t, os.WriteFile(source, []byte("#include <stdlib.h>\n__attribute__((constructor)) static void crash(void) { abort(); }\n"), 0o600))
@@ -77,7 +77,7 @@ func TestDevicesSurvivesItsLibraries(t *testing.T) {
 	require.NoError(t, err)
 	lean, err := fake.Build(folder, fake.Options{Version: 100300, Lean: true, Tables: tables})
 	require.NoError(t, err)
-	found, text := devicesOf(t, "--library", folder)
+	found, text := devicesOf(t, environment, "--library", folder)
 	require.Equal(t, []tensorrt.Attempt{{Path: crash, Reason: "crashes: abort (SIGABRT)"}}, found.Refused)
 	require.Len(t, found.TensorRT, 1)
 	assert.Equal(t, lean, found.TensorRT[0].Path)
@@ -90,8 +90,8 @@ func TestDevicesSurvivesItsLibraries(t *testing.T) {
 }
 
 func TestDevicesWithoutGPU(t *testing.T) {
-	t.Setenv("EDGE_INFER_LIBCUDA", "/none/libcuda.so.1")
-	found, text := devicesOf(t)
+	t.Parallel()
+	found, text := devicesOf(t, []string{"EDGE_INFER_LIBCUDA=/none/libcuda.so.1"})
 	assert.Contains(t, found.NoGPU, "/none/libcuda.so.1: cannot open shared object file")
 	assert.NotEmpty(t, found.Hint)
 	assert.Contains(t, text, "GPU                     no  ")

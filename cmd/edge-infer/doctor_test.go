@@ -48,6 +48,7 @@ func examined(t *testing.T, args ...string) (checks map[string]string, details s
 }
 
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	checks, details, err := examined(t, "--camera", "demo", "--mqtt-listen", "127.0.0.1:0", "--engine", "onnxruntime")
 	require.NoError(t, err, details)
 	for _, check := range []string{"ONNX Runtime", "camera cam0", "model", "MQTT broker", "cache folder", "event folder"} {
@@ -58,6 +59,7 @@ func TestDoctor(t *testing.T) {
 }
 
 func TestDoctorFails(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(fmt.Sprintf(
 		"cameras: [{name: gate, uri: /none.mp4}]\nmodel: {path: /none.onnx}\nmqtt: {url: \"tcp://127.0.0.1:%d\"}\n", freePort(t))), 0o600))
@@ -74,6 +76,7 @@ func TestDoctorFails(t *testing.T) {
 
 // The text is for people: a line for each check.
 func TestDoctorText(t *testing.T) {
+	t.Parallel()
 	c := command(t, "doctor", "--mqtt", "off", "--engine", "onnxruntime", "--library", "/none.so")
 	output, err := c.Output()
 	var exit *exec.ExitError

@@ -17,6 +17,7 @@ import (
 
 // What a person can get wrong gives one line that says what is wrong and what to do, and the right exit status.
 func TestMistakes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := func(name string, content []byte) string {
 		path := filepath.Join(dir, name)

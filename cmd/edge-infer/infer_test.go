@@ -14,6 +14,7 @@ import (
 
 // The commands that work on files, one after the other as a person would: draw pictures, detect on them, save copies, measure accuracy.
 func TestPicturesEndToEnd(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	data, seenDir := filepath.Join(dir, "data"), filepath.Join(dir, "seen")
 	output, err := command(t, "dataset", "--out", data, "--count", "12", "--seed", "7", "--width", "640", "--height", "360", "--json").Output()
@@ -62,6 +63,7 @@ func TestPicturesEndToEnd(t *testing.T) {
 }
 
 func TestACopyNeverReplacesItsPicture(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
 	require.NoError(t, command(t, "dataset", "--out", data, "--count", "1", "--width", "320", "--height", "240").Run())
@@ -72,6 +74,7 @@ func TestACopyNeverReplacesItsPicture(t *testing.T) {
 }
 
 func TestConfigurationFileFromTheProgram(t *testing.T) {
+	t.Parallel()
 	output, err := command(t, "config", "defaults").Output()
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
@@ -82,6 +85,7 @@ func TestConfigurationFileFromTheProgram(t *testing.T) {
 }
 
 func TestDevicesAndVersion(t *testing.T) {
+	t.Parallel()
 	output, err := command(t, "devices", "--json").Output()
 	require.NoError(t, err)
 	var found struct {

@@ -13,11 +13,12 @@ import (
 )
 
 func TestBenchLayers(t *testing.T) {
-	model := fakeMachine(t, 100300)
+	t.Parallel()
+	environment, model := fakeMachine(t, 100300)
 	plan := filepath.Join(t.TempDir(), "belt.plan")
-	_, text, err := buildOf(t, model, "--precision", "fp16", "--batch", "2", "-o", plan)
+	_, text, err := buildOf(t, environment, model, "--precision", "fp16", "--batch", "2", "-o", plan)
 	require.NoError(t, err, text)
-	output, err := command(t, "bench", "--model", plan, "--layers", "--batches", "1,2", "--width", "320", "--height", "240", "--pictures", "1", "--json").Output()
+	output, err := commandWith(t, environment, "bench", "--model", plan, "--layers", "--batches", "1,2", "--width", "320", "--height", "240", "--pictures", "1", "--json").Output()
 	require.NoError(t, err)
 	var found struct{ Profiles []layerProfile }
 	require.NoError(t, json.Unmarshal(output, &found))
@@ -28,7 +29,7 @@ func TestBenchLayers(t *testing.T) {
 	require.InDelta(t, 250, p.Layers[0].Mean, 0)
 	require.Equal(t, map[string]*placed{"GPU fp16": {len(p.Layers), p.Total, 1}}, p.Placement)
 
-	c := command(t, "bench", "--layers", "--engine", "onnxruntime")
+	c := commandWith(t, environment, "bench", "--layers", "--engine", "onnxruntime")
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	require.Error(t, c.Run())

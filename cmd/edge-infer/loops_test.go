@@ -16,6 +16,7 @@ import (
 
 // Three cameras on two GPUs: each device gets an engine of its own, cameras are dealt out in turn, and no frame of a file is lost.
 func TestCamerasOnSeveralDevices(t *testing.T) {
+	t.Parallel()
 	environment, model := standInGPU(t)
 	file := video(t, 12)
 	args := []string{"--model", model, "--engine", "tensorrt", "--device", "0,1", "--mqtt", "off", "--json"}

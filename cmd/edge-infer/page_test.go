@@ -45,10 +45,11 @@ func get(t *testing.T, client *http.Client, address string) (int, []byte) {
 }
 
 func TestThePageAsksForUserAndPassword(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(file, []byte("correct horse\n"), 0o600))
-	t.Setenv("EDGE_INFER_WEB_USER", "operator")
-	p := start(t, "--camera", "demo?width=320&height=240", "--mqtt", "off", "--web", "127.0.0.1:0", "--web-password-file", file)
+	p := startWith(t, []string{"EDGE_INFER_WEB_USER=operator"}, "--camera", "demo?width=320&height=240", "--mqtt", "off", "--web", "127.0.0.1:0",
+		"--web-password-file", file)
 	page := p.printedAfter("web page at ")
 
 	code, _ := get(t, visitor(t), page+"api/status")
@@ -80,6 +81,7 @@ func TestThePageAsksForUserAndPassword(t *testing.T) {
 }
 
 func TestThePageIsNotServedWithoutASecret(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	empty, short := filepath.Join(folder, "empty"), filepath.Join(folder, "short")
 	require.NoError(t, os.WriteFile(empty, []byte("\n"), 0o600))

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,7 +28,36 @@ func TestMain(m *testing.M) {
 	if os.Getenv(runAsProgram) != "" {
 		os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 	}
-	os.Exit(m.Run())
+	os.Exit(withShared(m))
+}
+
+// sharedFolder holds what several tests use and none changes: libraries that were compiled, pictures that were drawn.
+var (
+	sharedFolder string
+	sharedOnce   sync.Map // of a name, what makes it
+)
+
+func withShared(m *testing.M) (status int) {
+	var err error
+	if sharedFolder, err = os.MkdirTemp("", "edge-infer-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(sharedFolder)
+	return m.Run()
+}
+
+// shared gives a folder that the first test which asks for that name has filled.
+func shared(t *testing.T, name string, fill func(folder string) error) (folder string) {
+	folder = filepath.Join(sharedFolder, name)
+	once, _ := sharedOnce.LoadOrStore(name, sync.OnceValue(func() error {
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			return err
+		}
+		return fill(folder)
+	}))
+	require.NoError(t, once.(func() error)())
+	return folder
 }
 
 // program is one running edge-infer.
@@ -56,10 +86,18 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-func command(t *testing.T, args ...string) *exec.Cmd {
+// raceOptions keeps a program that the race detector watches from waiting a second at its end, for reports on threads that still run.
+const raceOptions = "GORACE=atexit_sleep_ms=20 "
+
+func command(t *testing.T, args ...string) *exec.Cmd { return commandWith(t, nil, args...) }
+
+// commandWith is command with more environment variables.
+func commandWith(t *testing.T, environment []string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(t.Context(), os.Args[0], args...)
 	home := t.TempDir()
-	c.Env = append(os.Environ(), runAsProgram+"=1", "HOME="+home, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home, "STATE_DIRECTORY=")
+	c.Env = append(os.Environ(), runAsProgram+"=1", "HOME="+home, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home, "STATE_DIRECTORY=",
+		raceOptions+os.Getenv("GORACE"))
+	c.Env = append(c.Env, environment...)
 	return c
 }
 
@@ -68,8 +106,7 @@ func start(t *testing.T, args ...string) *program { return startWith(t, nil, arg
 
 // startWith is start with more environment variables.
 func startWith(t *testing.T, environment []string, args ...string) *program {
-	p := &program{t: t, command: command(t, args...), lines: make(chan string, 10000), stderr: &lockedBuffer{}, done: make(chan error, 1)}
-	p.command.Env = append(p.command.Env, environment...)
+	p := &program{t: t, command: commandWith(t, environment, args...), lines: make(chan string, 10000), stderr: &lockedBuffer{}, done: make(chan error, 1)}
 	stdout, err := p.command.StdoutPipe()
 	require.NoError(t, err)
 	p.command.Stderr = p.stderr

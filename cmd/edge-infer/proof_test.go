@@ -21,6 +21,7 @@ import (
 
 // What the gate found about a model is said where the model runs, as long as it is that very file.
 func TestProofOfWhatRuns(t *testing.T) {
+	t.Parallel()
 	data, half := scenes(t, "6", "99"), filepath.Join(t.TempDir(), "half.onnx")
 	_, text, err := quantizeTo(t, "--to", "fp16", "--data", data, "-o", half)
 	require.NoError(t, err, text)
@@ -76,9 +77,10 @@ func TestProofInWords(t *testing.T) {
 
 // The status of a plan that a gate let pass names the precisions that it did not.
 func TestProofReachesTheBroker(t *testing.T) {
-	model := fakeMachine(t, 100300)
+	t.Parallel()
+	environment, model := fakeMachine(t, 100300)
 	plan := filepath.Join(t.TempDir(), "belt.plan")
-	require.NoError(t, command(t, "build", model, "--precision", "fp16", "-o", plan).Run())
+	require.NoError(t, commandWith(t, environment, "build", model, "--precision", "fp16", "-o", plan).Run())
 	file, err := os.ReadFile(plan)
 	require.NoError(t, err)
 	v := &quantize.Verdict{
@@ -90,7 +92,8 @@ func TestProofReachesTheBroker(t *testing.T) {
 	port := freePort(t)
 	mosquitto(t, port)
 	received := subscribe(t, port, "edge-infer/gate/#")
-	p := start(t, "--camera", "demo?width=640&height=360", "--model", plan, "--engine", "tensorrt", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--name", "gate", "--json")
+	p := startWith(t, environment, "--camera", "demo?width=640&height=360", "--model", plan, "--engine", "tensorrt",
+		"--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--name", "gate", "--json")
 	before := until(t, received, `"accuracy":{"precision":"fp16","passed":true,"match_rate":1.0000,"boxes":20,"flipped":0,"pictures":3,"time":"2026-11-21T05:06:07.000000Z",`+
 		`"refused":[{"precision":"int8","reason":"match rate 0.4000 is under 0.9800"}]}`)
 	assert.False(t, strings.Contains(strings.Join(before, ""), "edge-infer/gate/status {"), "it is in the first one")

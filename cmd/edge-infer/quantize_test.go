@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"image"
 	"image/color"
 	"image/png"
@@ -24,12 +25,15 @@ import (
 	"github.com/edge-infer/edge-infer/engine/quantize"
 )
 
-// scenes draws labelled pictures of the demo's belt.
+// scenes draws labelled pictures of the demo's belt, which tests share.
 func scenes(t *testing.T, count, seed string) string {
-	dir := filepath.Join(t.TempDir(), "scenes")
-	output, err := command(t, "dataset", "--out", dir, "--count", count, "--seed", seed, "--width", "640", "--height", "360").CombinedOutput()
-	require.NoError(t, err, string(output))
-	return dir
+	return shared(t, "scenes-"+count+"-"+seed, func(folder string) error {
+		output, err := command(t, "dataset", "--out", folder, "--count", count, "--seed", seed, "--width", "640", "--height", "360").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("dataset: %w: %s", err, output)
+		}
+		return nil
+	})
 }
 
 // quantizeTo runs the command with --json and gives its document.
@@ -54,6 +58,7 @@ func readVerdict(t *testing.T, path string) quantize.Verdict {
 }
 
 func TestQuantizeInt8(t *testing.T) {
+	t.Parallel()
 	calibration, heldOut, dir := scenes(t, "4", "7"), scenes(t, "5", "99"), t.TempDir()
 	out, cache, report := filepath.Join(dir, "int8.onnx"), filepath.Join(dir, "ranges.json"), filepath.Join(dir, "report.json")
 	arguments := []string{
@@ -123,6 +128,7 @@ func TestQuantizeInt8(t *testing.T) {
 }
 
 func TestQuantizeHalf(t *testing.T) {
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "half.onnx")
 	output, err := command(t, "quantize", "--to", "fp16", "--images", scenes(t, "6", "7"), "--count", "1", "-o", out).Output()
 	require.NoError(t, err)
@@ -141,6 +147,7 @@ func size(t *testing.T, path string) int64 {
 
 // Ranges measured on a black picture fit nothing: the gate refuses, and no model is left behind.
 func TestQuantizeRefuses(t *testing.T) {
+	t.Parallel()
 	black, dir := t.TempDir(), t.TempDir()
 	writePicture(t, filepath.Join(black, "black.png"), color.Black)
 	out, report := filepath.Join(dir, "bad.onnx"), filepath.Join(dir, "report.json")
@@ -171,6 +178,7 @@ func writePicture(t *testing.T, path string, pixel color.Color) {
 
 // The search gives up layers until the gate passes, and says which.
 func TestQuantizeSearches(t *testing.T) {
+	t.Parallel()
 	black, out := t.TempDir(), filepath.Join(t.TempDir(), "searched.onnx")
 	writePicture(t, filepath.Join(black, "black.png"), color.Black)
 	result, text, err := quantizeTo(t, "--images", black, "--data", scenes(t, "5", "99"), "--search", "--exclude", "/p3/*/*/Conv", "-o", out)
@@ -195,6 +203,7 @@ func TestQuantizeSearches(t *testing.T) {
 
 // A run that is stopped while it calibrates or judges leaves nothing behind.
 func TestQuantizeStops(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	pictures, dir := scenes(t, "2", "7"), t.TempDir()
@@ -223,6 +232,7 @@ func TestGateTextNamesTheAccuracy(t *testing.T) {
 
 // A model that keeps tensors in another file is read as a whole, and what is written stands alone.
 func TestQuantizeReadsExternalData(t *testing.T) {
+	t.Parallel()
 	source, err := onnx.Parse("demo.onnx", demo.Model())
 	require.NoError(t, err)
 	dir := t.TempDir()

@@ -36,6 +36,7 @@ func showing(t *testing.T, p *program, cameras ...string) {
 }
 
 func TestReload(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 	logged := func(p *program, text string) {
@@ -129,6 +130,7 @@ var mistakes = []struct{ text, want string }{
 // TestReloadsLeakNothing has a daemon change its cameras, zones and thresholds over and over, by each of the ways to ask for it, with mistakes in
 // between, and compares what it holds before and after.
 func TestReloadsLeakNothing(t *testing.T) {
+	t.Parallel()
 	count := 30
 	if text := os.Getenv(reloadsEnvironment); text != "" {
 		var err error

@@ -44,6 +44,7 @@ func readArray(t *testing.T, path string) *engine.Tensor {
 
 // Two inputs of different types and ranks with free dimensions besides the first one, three outputs of three types.
 func TestInferOnTensors(t *testing.T) {
+	t.Parallel()
 	values := writeArray(t, "values", engine.Float32, []int64{2, 2, 3}, []float32{1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, 0})
 	ids := writeArray(t, "ids", engine.Int64, []int64{3}, []int64{10, 20, 30})
 	out := filepath.Join(t.TempDir(), "out")
@@ -69,6 +70,7 @@ func TestInferOnTensors(t *testing.T) {
 
 // Eight dimensions and the small types.
 func TestInferOnEightDimensions(t *testing.T) {
+	t.Parallel()
 	args := []string{"infer", "--model", writeNetwork(t, "eight"), "--engine", "onnxruntime", "--output-dir", t.TempDir()}
 	shape := []int64{1, 2, 1, 2, 1, 2, 1, 2}
 	numbers := map[string]any{}
@@ -91,7 +93,8 @@ func TestInferOnEightDimensions(t *testing.T) {
 
 // TensorRT builds a plan of the tensors' shapes, keeps it, and takes no others with it.
 func TestInferOnTensorsByTensorRT(t *testing.T) {
-	fakeMachine(t, 100300)
+	t.Parallel()
+	environment, _ := fakeMachine(t, 100300)
 	options := enginetest.Network(t, "tensors")
 	description := fake.Model{
 		Network: "tensors", Operators: []string{"Mul"},
@@ -108,9 +111,9 @@ func TestInferOnTensorsByTensorRT(t *testing.T) {
 	ids := writeArray(t, "ids", engine.Int64, []int64{1}, []int64{10})
 	out := t.TempDir()
 	infer := func(args ...string) (string, error) {
-		c := command(t, append([]string{"infer", "--input", "values=" + values, "--input", "ids=" + ids, "--output-dir", out, "--engine", "tensorrt"}, args...)...)
-		c.Env = append(c.Env, "XDG_CACHE_HOME="+out)
-		output, err := c.CombinedOutput()
+		output, err := commandWith(t, append(environment, "XDG_CACHE_HOME="+out), append([]string{
+			"infer", "--input", "values=" + values, "--input", "ids=" + ids, "--output-dir", out, "--engine", "tensorrt",
+		}, args...)...).CombinedOutput()
 		return string(output), err
 	}
 	output, err := infer("--model", network)
@@ -123,7 +126,7 @@ func TestInferOnTensorsByTensorRT(t *testing.T) {
 
 	// A plan says what it takes.
 	plan := filepath.Join(t.TempDir(), "tensors.plan")
-	_, text, err := buildOf(t, network, "--shape", "values=1x2x1,1x2x2,1x2x3", "--shape", "ids=1,2,3", "-o", plan)
+	_, text, err := buildOf(t, environment, network, "--shape", "values=1x2x1,1x2x2,1x2x3", "--shape", "ids=1,2,3", "-o", plan)
 	require.NoError(t, err, text)
 	output, err = infer("--model", plan, "--log", "error")
 	require.Error(t, err)
@@ -136,6 +139,7 @@ func TestInferOnTensorsByTensorRT(t *testing.T) {
 }
 
 func TestInferOnTensorsRefuses(t *testing.T) {
+	t.Parallel()
 	network := writeNetwork(t, "tensors")
 	values := writeArray(t, "values", engine.Float32, []int64{1, 2, 1}, []float32{1, 2})
 	ids := writeArray(t, "ids", engine.Int64, []int64{1}, []int64{1})

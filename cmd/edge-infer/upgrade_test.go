@@ -21,25 +21,24 @@ import (
 // standInGPU makes a driver and a TensorRT that run on any machine, and a model that they and ONNX Runtime take: the demo model, which says to
 // the stand-ins in its last field what they are to build instead. It gives the environment of a program that finds them.
 func standInGPU(t *testing.T) (environment []string, model string) {
-	folder := t.TempDir()
-	driver, err := cudafake.Build(folder, 0)
-	require.NoError(t, err)
-	kernels, err := cudafake.Compile(filepath.Join(folder, "kernels.so"), "-x", "c++", "-std=c++17", "../../engine/preprocess/letterbox.cu",
-		"../../engine/preprocess/filter.cu", "-lstdc++", "-lm")
-	require.NoError(t, err)
-	tables, err := filepath.Abs("../../engine/tensorrt")
-	require.NoError(t, err)
-	_, err = tensorrtfake.Build(folder, tensorrtfake.Options{Version: 100300, Tables: tables})
-	require.NoError(t, err)
+	const kernels = "kernels.so"
+	folder := shared(t, "kernels", func(folder string) error {
+		_, err := cudafake.Compile(filepath.Join(folder, kernels), "-x", "c++", "-std=c++17", "../../engine/preprocess/letterbox.cu",
+			"../../engine/preprocess/filter.cu", "-lstdc++", "-lm")
+		return err
+	})
 	file := append([]byte(nil), demo.Model()...)
 	file = append(file, tensorrtfake.Model{
 		Network: "head",
 		Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{1, 3, 416, 416}}},
 		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{1, 10, 3549}}},
 	}.Bytes()...)
-	model = filepath.Join(folder, "parts.onnx")
+	model = filepath.Join(t.TempDir(), "parts.onnx")
 	require.NoError(t, os.WriteFile(model, file, 0o600))
-	return []string{"EDGE_INFER_LIBCUDA=" + driver, "EDGE_INFER_TENSORRT=" + folder, "FAKE_CUDA_KERNELS=" + kernels, "FAKE_CUDA=capability=87"}, model
+	return []string{
+		"EDGE_INFER_LIBCUDA=" + fakeDriver(t), "EDGE_INFER_TENSORRT=" + filepath.Dir(fakeTensorRT(t, 100300)),
+		"FAKE_CUDA_KERNELS=" + filepath.Join(folder, kernels), "FAKE_CUDA=capability=87",
+	}, model
 }
 
 // children are the processes that a process has started and that are not gone, dead ones that nobody has asked after included.

@@ -17,6 +17,7 @@ import (
 
 // A converted model is compared with its original: figures, plot and verdict.
 func TestValidateAgainstAnotherModel(t *testing.T) {
+	t.Parallel()
 	data, dir := scenes(t, "6", "99"), t.TempDir()
 	half, drawing := filepath.Join(dir, "half.onnx"), filepath.Join(dir, "half.svg")
 	require.NoError(t, command(t, "quantize", "--to", "fp16", "--gate", "0", "-o", half).Run())
@@ -53,12 +54,13 @@ func TestValidateAgainstAnotherModel(t *testing.T) {
 
 // A plan is compared with the model that it was built from, on an engine that knows nothing of plans or of TensorRT's library.
 func TestValidateAPlan(t *testing.T) {
-	model, library := fakeMachine(t, 100300), os.Getenv(tensorrt.LibraryEnvironment)
-	t.Setenv(tensorrt.LibraryEnvironment, "/none")
+	t.Parallel()
+	environment, model := fakeMachine(t, 100300)
+	environment, library := append(environment, tensorrt.LibraryEnvironment+"=/none"), fakeTensorRT(t, 100300)
 	data, plan := scenes(t, "3", "99"), filepath.Join(t.TempDir(), "belt.plan")
-	require.NoError(t, command(t, "build", model, "--precision", "fp16", "--library", library, "-o", plan).Run())
+	require.NoError(t, commandWith(t, environment, "build", model, "--precision", "fp16", "--library", library, "-o", plan).Run())
 	validate := func(extra ...string) (validated, string, error) {
-		c := command(t, append([]string{
+		c := commandWith(t, environment, append([]string{
 			"validate", "--model", plan, "--engine", "tensorrt", "--library", library, "--data", data, "--reference", "onnxruntime", "--json",
 		}, extra...)...)
 		var stderr bytes.Buffer
