@@ -83,6 +83,9 @@ type Client struct {
 	// Refused commands: when one was logged, and how many were not since.
 	refusalLogged time.Time
 	refusals      int
+
+	announcing sync.Mutex           // taken before mu
+	components map[string]component // of the last discovery bundle
 }
 
 // Connection is how the client stands with its brokers. It holds no secret.

@@ -42,8 +42,15 @@ func (c *Client) Settings(camera string, settings Settings) {
 	c.setting(camera, controlLabels, joinLabels(settings.Labels))
 }
 
+// setting publishes the value of a control, unless the camera was withdrawn while the command was carried out. The lock is held all along, so
+// that the withdrawal comes before or after it.
 func (c *Client) setting(camera, control, value string) {
-	if s := c.slot(slotKey{kind: kindSetting, camera: camera, name: control}); s != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cameras[level(camera)] != camera {
+		return
+	}
+	if s := c.find(slotKey{kind: kindSetting, camera: camera, name: control}); s != nil {
 		s.put(func(buf []byte) []byte { return append(buf, value...) })
 	}
 }

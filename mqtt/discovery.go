@@ -28,13 +28,24 @@ type AnnouncedCamera struct {
 
 const projectURL = "https://github.com/edge-infer/edge-infer"
 
-// Announce publishes the device to Home Assistant as one discovery bundle, QoS 1 and retained, and again whenever Home Assistant comes up.
-// It does nothing when DiscoveryPrefix is empty.
+// Announce says what the device has from now on. It publishes the device to Home Assistant as one discovery bundle, QoS 1 and retained, and
+// again whenever Home Assistant comes up; with an empty DiscoveryPrefix it does not. Then it clears the retained topics of each camera, zone
+// and line that has published before and is not in the announcement. Nothing of those may be published any more.
 // Source: https://www.home-assistant.io/integrations/mqtt/#device-discovery-payload
 func (c *Client) Announce(a *Announcement) error {
-	if c.DiscoveryPrefix == "" {
-		return nil
+	c.announcing.Lock()
+	defer c.announcing.Unlock()
+	if c.DiscoveryPrefix != "" {
+		if err := c.discover(a); err != nil {
+			return fmt.Errorf("announce device: %w", err)
+		}
 	}
+	c.withdraw(a.Cameras)
+	return nil
+}
+
+// discover publishes the discovery bundle.
+func (c *Client) discover(a *Announcement) error {
 	b := bundle{topics: c.topics, id: c.discoveryID(), components: map[string]component{}}
 	b.device()
 	for i := range a.Cameras {
@@ -76,6 +87,8 @@ func (c *Client) Announce(a *Announcement) error {
 			"entity_category": "diagnostic",
 		})
 	}
+	slot := c.slot(slotKey{kind: kindDiscovery})
+	b.remove(c.components, slot.settled())
 	device := map[string]any{"identifiers": []string{b.id}, "name": c.Device}
 	for key, value := range map[string]string{
 		"manufacturer": a.Manufacturer, "model": a.Model, "serial_number": a.Serial, "sw_version": a.Version, "configuration_url": a.URL,
@@ -95,9 +108,10 @@ func (c *Client) Announce(a *Announcement) error {
 		"components": b.components,
 	})
 	if err != nil {
-		return fmt.Errorf("announce device: %w", err)
+		return err
 	}
-	c.slot(slotKey{kind: kindDiscovery}).put(func(buf []byte) []byte { return append(buf, payload...) })
+	c.components = b.components
+	slot.put(func(buf []byte) []byte { return append(buf, payload...) })
 	return nil
 }
 
@@ -127,6 +141,17 @@ func (b *bundle) add(key, platform, name string, c component) {
 	}
 	c["platform"], c["name"], c["unique_id"] = platform, name, b.id+"_"+key
 	b.components[key] = c
+}
+
+// remove has Home Assistant remove the components of the bundle before that are not in this one: it does when it sees one with nothing but its
+// platform. Once a bundle that says so was delivered, the next one is without them.
+func (b *bundle) remove(before map[string]component, delivered bool) {
+	for key, c := range before {
+		removed := len(c) == 1
+		if b.components[key] == nil && !(removed && delivered) {
+			b.components[key] = component{"platform": c["platform"]}
+		}
+	}
 }
 
 // device adds what belongs to no camera.

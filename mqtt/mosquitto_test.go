@@ -34,7 +34,7 @@ func startMosquitto(t testing.TB, lines ...string) *mosquitto {
 	require.NoError(t, err)
 	m.config = filepath.Join(t.TempDir(), "mosquitto.conf")
 	// Started by root it would give up root and could not read the test's files.
-	text := fmt.Sprintf("persistence false\nuser root\nlistener %s %s\n%s\n", port, host, strings.Join(lines, "\n"))
+	text := fmt.Sprintf("user root\nlistener %s %s\n%s\n", port, host, strings.Join(lines, "\n"))
 	require.NoError(t, os.WriteFile(m.config, []byte(text), 0o644))
 	m.start()
 	t.Cleanup(m.kill)
@@ -54,9 +54,14 @@ func (m *mosquitto) start() {
 	}, patience, 10*time.Millisecond, "mosquitto does not listen")
 }
 
-func (m *mosquitto) kill() {
+func (m *mosquitto) kill() { m.end(syscall.SIGKILL) }
+
+// stop has it write to disk what it retains, where it does that.
+func (m *mosquitto) stop() { m.end(syscall.SIGTERM) }
+
+func (m *mosquitto) end(signal syscall.Signal) {
 	if m.command != nil {
-		m.command.Process.Signal(syscall.SIGKILL)
+		m.command.Process.Signal(signal)
 		m.command.Wait()
 		m.command = nil
 	}

@@ -15,6 +15,8 @@ type slot struct {
 	lane     *lane
 	ledger   *ledger
 
+	withdrawn bool // its topic shall be empty; under the client's lock
+
 	mu      sync.Mutex
 	next    content // newest message handed over, when waiting
 	waiting bool
@@ -187,6 +189,13 @@ func (l *lane) take(now time.Time) (*slot, time.Duration) {
 	}
 	found.take()
 	return found, 0
+}
+
+// settled reports whether the newest message was delivered.
+func (s *slot) settled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.waiting && !s.owed
 }
 
 func (s *slot) remaining(now time.Time) time.Duration {

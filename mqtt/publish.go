@@ -124,7 +124,13 @@ func (c *Client) Snapshot(camera, label string, jpeg []byte) {
 func (c *Client) slot(key slotKey) *slot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.find(key)
+}
+
+// find is slot for who holds the lock.
+func (c *Client) find(key slotKey) *slot {
 	if s := c.slots[key]; s != nil {
+		s.withdrawn = false
 		return s
 	}
 	if len(c.slots) >= slotLimit && key.camera != "" {
