@@ -43,7 +43,8 @@ func (c controller) Restart() error {
 	return nil
 }
 
-// announce tells brokers and Home Assistant what there is.
+// announce tells brokers and Home Assistant what there is, and clears what this process has published of cameras, zones and lines that are gone.
+// Their last words must have been said.
 func (d *daemon) announce() error {
 	labels := d.engine.Model().Metadata.Labels
 	announcement := &mqtt.Announcement{Version: release}

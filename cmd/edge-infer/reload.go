@@ -74,6 +74,8 @@ func (d *daemon) reconfigure(ctx context.Context) (restart bool) {
 		return false
 	}
 	if !reflect.DeepEqual(restartPart(was), restartPart(next)) {
+		// The new process does not know what this one has published. What only this one has topics of, such as a camera that the same change of the
+		// file removes, stays on the broker until config forget-discovery clears the whole device.
 		d.logger.Info("configuration changed beyond cameras and thresholds, restarting")
 		d.cancel(errRestart)
 		return true

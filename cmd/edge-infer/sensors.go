@@ -53,12 +53,14 @@ func (s sensors) equal(other sensors) bool {
 	return slices.Equal(s.temperatures, other.temperatures) && slices.Equal(s.power, other.power) && slices.Equal(s.loads, other.loads) && s.mode == other.mode
 }
 
-// announceSensors tells Home Assistant of sensors that were not there before.
+// announceSensors tells Home Assistant of sensors that were not there before. While cameras or engine change it leaves that for the next time:
+// an announcement must not be of cameras that are just going or coming.
 func (d *daemon) announceSensors() {
 	reading := d.monitor.Latest()
-	if d.client == nil || reading == nil {
+	if d.client == nil || reading == nil || !d.changing.TryLock() {
 		return
 	}
+	defer d.changing.Unlock()
 	if found := sensorsOf(reading); !found.equal(d.sensors) {
 		d.sensors = found
 		if err := d.announce(); err != nil {

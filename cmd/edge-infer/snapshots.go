@@ -41,7 +41,7 @@ type snapshots struct {
 	done      sync.WaitGroup
 	files     []string // the ring, oldest first; encoder goroutine only
 
-	mu     sync.Mutex
+	mu     sync.Mutex        // also held while a picture is published and while the cameras change
 	newest map[string][]byte // JPEGs in memory by camera and object
 	order  []string          // their keys, oldest first
 }
@@ -80,12 +80,14 @@ func (s *snapshots) Open(cameras []pipeline.Camera) error {
 	return nil
 }
 
-// SetCameras says which cameras there are from now on.
+// SetCameras says which cameras there are from now on. When it has returned, no picture of another one is published any more.
 func (s *snapshots) SetCameras(cameras []pipeline.Camera) {
 	requested := map[string]*atomic.Bool{}
 	for i := range cameras {
 		requested[cameras[i].Name] = new(atomic.Bool)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.requested.Store(&requested)
 }
 
@@ -165,7 +167,7 @@ func (s *snapshots) encode() {
 			s.remember(v.camera+"/"+v.id, jpeg)
 		}
 		if err == nil && s.publish != nil {
-			s.publish(v.camera, v.label, jpeg)
+			s.announce(v, jpeg)
 		}
 		if err == nil && s.directory != "" {
 			err = s.store(v, jpeg)
@@ -174,6 +176,15 @@ func (s *snapshots) encode() {
 			s.logger.Warn("snapshot lost", "camera", v.camera, "error", err)
 		}
 		s.free <- v
+	}
+}
+
+// announce publishes a picture, unless a reload has taken the camera away since: its topics are being cleared.
+func (s *snapshots) announce(v *view, jpeg []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if (*s.requested.Load())[v.camera] != nil {
+		s.publish(v.camera, v.label, jpeg)
 	}
 }
 
