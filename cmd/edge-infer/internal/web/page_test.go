@@ -249,6 +249,7 @@ func TestThePageFindsARestartedServer(t *testing.T) {
 
 func TestEveryPageFitsAPhone(t *testing.T) {
 	s := newStage(t, 320, 180, 8, "belt", "dock")
+	s.belts[0].runsOn, s.belts[1].runsOn = "GPU 0, NVIDIA RTX A4000 Laptop GPU (sm_86)", "GPU 1, NVIDIA RTX A4000 Laptop GPU (sm_86)"
 	server := &Server{Configure: s.configure}
 	s.serve(t, server)
 	b := newBrowser(t, 390, 844)
@@ -287,6 +288,37 @@ func TestThePageShowsEngineMachineAndMessages(t *testing.T) {
 		require.Contains(t, shown, fact)
 	}
 	require.Empty(t, b.complaints())
+}
+
+func TestThePageSaysWhatEachCameraRunsOn(t *testing.T) {
+	const first, second = "GPU 0, NVIDIA L4 (sm_89)", "GPU 1, NVIDIA L4 (sm_89)"
+	for _, test := range []struct {
+		name        string
+		belt, dock  string
+		live, table string // what stands at the cameras
+	}{
+		{"two GPUs", first, second, first + "; " + second, first + "; " + second},
+		{"one GPU", first, first, "; ", first + "; " + first},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newStage(t, 160, 120, 8, "belt", "dock")
+			s.belts[0].runsOn, s.belts[1].runsOn = test.belt, test.dock
+			server := &Server{}
+			s.serve(t, server)
+			b := newBrowser(t, 1280, 800)
+			b.do(chromedp.Navigate(server.URL()))
+			b.wait(`document.querySelectorAll("section.card .pill.good").length === 2`)
+			require.Equal(t, test.live, evaluate[string](b, `["belt", "dock"].map((name) => document.querySelector(
+				"section[aria-label='Camera " + name + "'] .pill + .quiet")).map((e) => e.checkVisibility() ? e.innerText : "").join("; ")`))
+			b.picture("live-" + test.name)
+			evaluate[any](b, `void (location.hash = "system")`)
+			b.wait(`document.querySelectorAll("tbody tr").length >= 5`)
+			require.Equal(t, test.table, evaluate[string](b, `["belt", "dock"].map((name) => [...document.querySelectorAll("tbody tr")].find(
+				(row) => row.cells[0].innerText === name).cells[2].innerText).join("; ")`))
+			b.picture("system-" + test.name)
+			require.Empty(t, b.complaints())
+		})
+	}
 }
 
 func TestEventsAreListedWithSnapshots(t *testing.T) {

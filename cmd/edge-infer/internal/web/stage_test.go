@@ -43,6 +43,7 @@ type stage struct {
 type belt struct {
 	stage  *stage
 	name   string
+	runsOn string // hardware, as the status tells it
 	scene  scene.Scene
 	pause  time.Duration
 	next   time.Time
@@ -66,7 +67,7 @@ func newStage(t testing.TB, width, height, rate int, names ...string) *stage {
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	for i, name := range names {
-		b := &belt{stage: s, name: name, scene: scene.Scene{Width: width, Height: height, Rate: float64(rate), Seed: uint64(i + 1)}, pause: time.Second / time.Duration(rate)}
+		b := &belt{stage: s, name: name, runsOn: "Orin (sm_87)", scene: scene.Scene{Width: width, Height: height, Rate: float64(rate), Seed: uint64(i + 1)}, pause: time.Second / time.Duration(rate)}
 		require.NoError(t, b.scene.Open())
 		for k := range b.memory {
 			b.memory[k] = make([]byte, 3*width*height)
@@ -172,7 +173,7 @@ func (s *stage) Status() Status {
 			Capture: capture.Stats{
 				Name: b.name, URI: "demo", State: capture.Running, Captured: totals[i].Inferred, FPS: totals[i].FPS, Width: b.scene.Width, Height: b.scene.Height,
 			},
-			Pipeline: totals[i], Analytics: s.analytics[b.name], Tracked: true,
+			Pipeline: totals[i], Analytics: s.analytics[b.name], Tracked: true, Hardware: b.runsOn,
 		})
 	}
 	return status

@@ -33,7 +33,8 @@ export class Live {
   update(status) {
     const names = status.cameras.map((c) => c.capture.name);
     if (names.join("\n") !== [...this.cards.keys()].join("\n") || this.cards.size === 0) this.build(names);
-    for (const camera of status.cameras) this.cards.get(camera.capture.name).update(camera);
+    const several = new Set(status.cameras.map((c) => c.hardware)).size > 1;
+    for (const camera of status.cameras) this.cards.get(camera.capture.name).update(camera, several);
     this.app.feed.show(names);
   }
 
@@ -90,6 +91,7 @@ class Card {
     this.app = app;
     this.canvas = el("canvas", { width: 960, height: 540, role: "img", "aria-label": `Picture of camera ${name}` });
     this.state = el("span", { className: "pill" }, "opening");
+    this.hardware = el("span", { className: "quiet" });
     this.figures = el("span", { className: "quiet number" });
     this.plot = el("canvas", { className: "plot", role: "img" });
     this.counters = el("div", { className: "chips" });
@@ -97,14 +99,15 @@ class Card {
     this.error = el("p", { className: "problem pad", hidden: true });
     this.element = el("section", { className: "card", "aria-label": `Camera ${name}` },
       el("div", { className: "picture" }, this.canvas),
-      el("div", { className: "bar" }, el("h2", {}, name), this.state, el("span", { className: "grow" }), single ? null : this.figures,
+      el("div", { className: "bar" }, el("h2", {}, name), this.state, this.hardware, el("span", { className: "grow" }), single ? null : this.figures,
         el("a", { href: `#zones/${encodeURIComponent(name)}` }, "Zones")),
       this.error, this.counters,
       ...(single ? [] : [el("div", { className: "pad" }, this.plot)]));
     this.rate = { inferred: 0, at: 0, fps: 0 };
   }
 
-  update(camera) {
+  // update takes a new status over; what the network runs on is shown where it differs between cameras.
+  update(camera, several) {
     this.analytics = camera.analytics;
     const state = camera.capture.state;
     const now = performance.now();
@@ -116,6 +119,8 @@ class Card {
     Object.assign(this.rate, { inferred, at: now });
     this.state.textContent = state === "running" && this.measured ? `${this.rate.fps.toFixed(1)} fps` : state;
     this.state.className = `pill ${state === "running" ? "good" : state === "failed" ? "bad" : ""}`;
+    this.hardware.hidden = !several;
+    this.hardware.textContent = camera.hardware;
     this.error.hidden = !camera.capture.error;
     this.error.textContent = camera.capture.error ?? "";
   }
