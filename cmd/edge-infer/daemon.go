@@ -138,7 +138,7 @@ func (d *daemon) open(ctx context.Context) error {
 	if err := d.openMQTT(); err != nil {
 		return err
 	}
-	d.fleet.make = d.newMember
+	d.fleet.make, d.fleet.logger = d.newMember, d.logger
 	if err := d.fleet.Open(d.config.Cameras); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"sync"
@@ -23,7 +24,8 @@ type member struct {
 // fleet is the cameras of a run. New ones may come and old ones go while it runs.
 type fleet struct {
 	// make builds a member from its configuration, around the capture side of an earlier one where that is not nil.
-	make func(config.Camera, *capture.Camera) (*member, error)
+	make   func(config.Camera, *capture.Camera) (*member, error)
+	logger *slog.Logger
 
 	mu       sync.Mutex
 	members  []*member
@@ -157,7 +159,9 @@ func (f *fleet) Change(cameras []config.Camera, anew bool, arrange func([]pipeli
 			gone = append(gone, m)
 		}
 	}
-	err = closeAll(gone) // before the new ones start: one device may be in both
+	if err := closeAll(gone); err != nil { // before the new ones start: one device may be in both
+		f.logger.Warn("a camera that is no longer there closed with an error", "error", err)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range gone {
@@ -167,7 +171,7 @@ func (f *fleet) Change(cameras []config.Camera, anew bool, arrange func([]pipeli
 	for _, m := range fresh {
 		f.start(m)
 	}
-	return len(next) - len(fresh), err
+	return len(next) - len(fresh), nil
 }
 
 // captures reports whether the member's capture side does what c asks of one.
