@@ -30,7 +30,7 @@ deps: ## install what is missing (apt packages, ONNX Runtime, CUDA header); quie
 build: ## build bin/edge-infer
 	@cross/deps build
 	@$(MAKE) -s $(deps)/lib/libcuda.a
-	go build -trimpath -o bin/edge-infer ./cmd/edge-infer
+	go build -o bin/edge-infer ./cmd/edge-infer
 	@ln -sf ../.deps/onnxruntime/libonnxruntime.so bin/libonnxruntime.so
 
 demo: build ## build, then detect parts on the demo conveyor belt with an embedded MQTT broker
@@ -68,7 +68,10 @@ bench: ## the benchmarks that compare in one run
 
 release: ## static binaries for arm64 and amd64 in bin/release
 	@cross/deps release
-	@for arch in arm64 amd64; do cross/release $$arch bin/release/edge-infer-$$arch || exit 1; done
+	@$(MAKE) -s -j2 release-arm64 release-amd64
+
+release-%:
+	@cross/release $* bin/release/edge-infer-$*
 
 release-check: release build ## check both binaries; the arm64 one runs under qemu with stand-ins for a GPU
 	@cross/deps check

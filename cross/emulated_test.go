@@ -111,7 +111,9 @@ func TestEmulated(t *testing.T) {
 		t.Log(found["model"])
 	})
 	t.Run("demo", func(t *testing.T) {
-		lines := strings.Split(newMachine(t, "EDGE_INFER_ONNXRUNTIME="+absolute(t, onnxruntime)).must(t, path, "--camera", "demo", "--frames", "50", "--mqtt", "off", "--json"), "\n")
+		// Small pictures and few: an emulated core would be busy drawing what no one looks at. The network takes 416 x 416 from any camera.
+		lines := strings.Split(newMachine(t, "EDGE_INFER_ONNXRUNTIME="+absolute(t, onnxruntime)).must(t, path,
+			"--camera", "demo?width=320&height=180&fps=2", "--frames", "50", "--mqtt", "off", "--json"), "\n")
 		frames, boxes := 0, 0
 		for _, line := range lines {
 			var frame struct {
@@ -193,7 +195,10 @@ func TestEmulatedContract(t *testing.T) {
 		m.environment = append(m.environment, name+"="+value)
 	}
 	m.directory = absolute(t, "../engine/tensorrt")
-	t.Log(m.must(t, program, "-test.run", "^TestContract$"))
+	// Counting heap allocations over hundreds of frames is the same on every machine, and closing during a long request, five times, is slow
+	// on an emulated one: once for each release is enough.
+	t.Log(m.must(t, program, "-test.run", "^TestContract$", "-test.skip",
+		"^TestContract$/././^allocations$|^TestContract$/./^(copies|all_in_place)/^close_with_work_in_flight$"))
 }
 
 // compilers are the variables that make the fakes arm64 libraries.
