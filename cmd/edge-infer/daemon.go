@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -376,11 +375,8 @@ func webSecret(kind, path string) (string, error) {
 // greet says what runs and where to watch it.
 func (d *daemon) greet() {
 	m := d.engine.Model()
-	var devices []string
-	for _, at := range d.pipeline.all {
-		devices = append(devices, d.pipeline.device(at, at.Engine.Model()))
-	}
-	fmt.Fprintf(d.stdout, "model %s on %s %s, %s, %s\n", m.Path, m.Backend, m.BackendVersion, strings.Join(slices.Compact(devices), "; "), m.Precision)
+	devices := d.pipeline.devices(func(at *loop) engine.Model { return at.Engine.Model() }) // no loop is open yet
+	fmt.Fprintf(d.stdout, "model %s on %s %s, %s, %s\n", m.Path, m.Backend, m.BackendVersion, devices, m.Precision)
 	if v := d.proof.Load(); v != nil {
 		fmt.Fprintf(d.stdout, "accuracy in %s\n", proofText(v))
 	}

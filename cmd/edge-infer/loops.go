@@ -236,13 +236,18 @@ func (l *loops) Totals() (all []pipeline.CameraStats) {
 
 // Model is what runs on the first device, with the names of all devices.
 func (l *loops) Model() engine.Model {
+	model := l.all[0].Model()
+	model.Device = l.devices((*loop).Model)
+	return model
+}
+
+// devices names each device of the models once.
+func (l *loops) devices(model func(*loop) engine.Model) string {
 	var names []string
 	for _, at := range l.all {
-		names = append(names, l.device(at, at.Model()))
+		names = append(names, l.device(at, model(at)))
 	}
-	model := l.all[0].Model()
-	model.Device = strings.Join(slices.Compact(names), "; ")
-	return model
+	return strings.Join(slices.Compact(names), "; ")
 }
 
 // Device is what a camera's frames are computed on; empty for one that is not there.
