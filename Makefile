@@ -5,8 +5,7 @@ root := $(CURDIR)
 deps := $(root)/.deps
 
 # What every Go command of this project needs; `eval "$$(make env)"` gives it to your own shell.
-# minimal: gonum.org/v1/plot without the picture formats that nothing here writes.
-export GOFLAGS := -tags=customenv,gocv_specific_modules,gocv_videoio,minimal
+export GOFLAGS := -tags=customenv,gocv_specific_modules,gocv_videoio
 export CGO_ENABLED := 1
 export CGO_CPPFLAGS := -I$(root)/cross/shim -I/usr/include/opencv4 -I$(deps)/cuda/include
 export CGO_CFLAGS := -O2 -g0
@@ -19,7 +18,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo check-demo test lint vulncheck bench clean env ptx ptx-check release release-check package package-check
+.PHONY: help deps build demo check-demo test lint vulncheck fuzz bench clean env ptx ptx-check release release-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -41,26 +40,27 @@ test: ## install what is missing and run every test
 	@$(MAKE) -s $(deps)/lib/libcuda.a
 	go vet ./...
 	go test -race -timeout 20m ./...
-	go test -run NoAllocations ./cmd/edge-infer
+	go test -run NoAllocations ./cmd/edge-infer/... ./postprocess/predict
 
 check-demo: build ## run the demo headless for 20 s and check what it printed
 	bin/edge-infer --camera demo --mqtt-listen 127.0.0.1:0 --duration 20s --json | cross/check-demo
 
-lint: ## gofumpt, go vet, staticcheck, clang-format, shellcheck, hadolint, generated files
+lint: ## golangci-lint, clang-format, shellcheck, hadolint, generated files
 	@cross/deps build test lint
-	@$(MAKE) -s $(deps)/lib/libcuda.a $(tools)/staticcheck-$(STATICCHECK_VERSION) $(tools)/gofumpt-$(GOFUMPT_VERSION)
-	@unformatted=$$($(tools)/gofumpt-$(GOFUMPT_VERSION) -l $$(git ls-files -co --exclude-standard '*.go' ':!*.pb.go')); \
-		[ -z "$$unformatted" ] || { echo "gofumpt -w $$unformatted"; exit 1; }
+	@$(MAKE) -s $(deps)/lib/libcuda.a $(tools)/golangci-lint-$(GOLANGCI_LINT_VERSION)
+	$(tools)/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
 	clang-format-$(CLANG_VERSION) --dry-run --Werror $$(git ls-files -co --exclude-standard '*.c' '*.cc' '*.cpp' '*.h' '*.hpp' '*.cu')
 	shellcheck $$(git ls-files -co --exclude-standard | xargs grep -lE '^#!.*(bash|/sh)')
 	$(deps)/hadolint/bin/hadolint cross/docker/Dockerfile
-	go vet ./...
-	$(tools)/staticcheck-$(STATICCHECK_VERSION) ./...
 	@$(MAKE) -s ptx-check
 
 vulncheck: ## look up the linked modules' known vulnerabilities; needs the network, so not in CI
 	@$(MAKE) -s $(deps)/lib/libcuda.a $(tools)/govulncheck-$(GOVULNCHECK_VERSION)
 	$(tools)/govulncheck-$(GOVULNCHECK_VERSION) ./...
+
+fuzz: ## fuzz every parser of foreign bytes, each for FUZZTIME (10s)
+	@$(MAKE) -s $(deps)/lib/libcuda.a
+	@cross/fuzz $(FUZZTIME)
 
 bench: ## the benchmarks that compare in one run
 	@$(MAKE) -s $(deps)/lib/libcuda.a
@@ -90,14 +90,11 @@ package-check: package ## install, upgrade, remove and purge the packages on a c
 $(tools)/nfpm-%:
 	GOFLAGS= GOBIN=$(tools) go install github.com/goreleaser/nfpm/v2/cmd/nfpm@$* && mv $(tools)/nfpm $@
 
-$(tools)/staticcheck-%:
-	GOFLAGS= GOBIN=$(tools) go install honnef.co/go/tools/cmd/staticcheck@$* && mv $(tools)/staticcheck $@
+$(tools)/golangci-lint-%:
+	GOFLAGS= CGO_ENABLED=0 GOBIN=$(tools) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$* && mv $(tools)/golangci-lint $@
 
 $(tools)/govulncheck-%:
 	GOFLAGS= GOBIN=$(tools) go install golang.org/x/vuln/cmd/govulncheck@$* && mv $(tools)/govulncheck $@
-
-$(tools)/gofumpt-%:
-	GOFLAGS= GOBIN=$(tools) go install mvdan.cc/gofumpt@$* && mv $(tools)/gofumpt $@
 
 ptx: ## compile the CUDA kernels to the PTX that is committed
 	CLANG=$(clang) engine/preprocess/kernels

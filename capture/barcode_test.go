@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // The tests know each picture by a number that it shows as vertical bars, one a bit, which survive every codec.
@@ -49,20 +51,21 @@ func readBarcode(f Frame) int {
 }
 
 // brightnessStep is the distance in bytes of two samples that tell the brightness.
-func brightnessStep(f PixelFormat) int {
-	return map[PixelFormat]int{BGR: 3, BGRx: 4, YUYV: 2, NV12: 1, GRAY8: 1}[f]
+func brightnessStep(f engine.PixelFormat) int {
+	return map[engine.PixelFormat]int{engine.BGR: 3, engine.BGRx: 4, engine.YUYV: 2, engine.NV12: 1, engine.GRAY8: 1}[f]
 }
 
 func barcodeJPEG(t testing.TB, number, width, height int) []byte {
 	var out bytes.Buffer
-	require.NoError(t, jpeg.Encode(&out, &image.Gray{Pix: barcode(number, width, height), Stride: width, Rect: image.Rect(0, 0, width, height)}, nil))
+	picture := &image.Gray{Pix: barcode(number, width, height), Stride: width, Rect: image.Rect(0, 0, width, height)}
+	require.NoError(t, jpeg.Encode(&out, picture, nil))
 	return out.Bytes()
 }
 
 // barcodeVideo makes a video file whose pictures are numbered from 0.
 func barcodeVideo(t testing.TB, name string, frames, width, height, fps int) string {
 	path := filepath.Join(t.TempDir(), name)
-	command := exec.Command(tool(t, "ffmpeg"), "-v", "error", "-f", "rawvideo", "-pix_fmt", "gray", "-s", strconv.Itoa(width)+"x"+strconv.Itoa(height),
+	command := exec.Command(tool(t, "ffmpeg"), "-v", "error", "-f", "rawvideo", "-pix_fmt", "gray", "-s", size{width, height}.String(),
 		"-r", strconv.Itoa(fps), "-i", "-", "-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-g", "10", "-bf", "0", path)
 	var raw bytes.Buffer
 	for n := range frames {

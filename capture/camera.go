@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"math/rand/v2"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -24,45 +22,51 @@ const (
 const (
 	DefaultStallTimeout = 5 * time.Second
 	DefaultOpenTimeout  = 10 * time.Second
-	DefaultBackoffMin   = 500 * time.Millisecond
-	DefaultBackoffMax   = 30 * time.Second
 )
 
 const (
-	// grace is how long a source may take to react to being cancelled before it is left behind.
-	grace = 500 * time.Millisecond
-	// maxHanging bounds the captures that hang inside OpenCV at one time; the camera then waits for one of them to come back.
-	maxHanging = 8
+	// settled is how long pictures must have come before trouble is over: the next loss is then news again, and the first try after it comes
+	// soon.
+	settled = 30 * time.Second
+	// maxPatience is how many times OpenTimeout a source gets to give its first picture, after it has not done so in less.
+	maxPatience = 8
 	// defaultRate paces a source that does not say how fast it is, in frames a second.
 	defaultRate = 25
 )
 
-// Camera keeps one source running: it opens it, hands out its newest frame, paces files, notices stalls and reconnects. Set the exported
-// fields, call Run in a goroutine of its own, Take in the consumer's, and Close at the end. The fields must not change after that.
+// Camera keeps one source running: it opens it, hands out its newest frame, paces files, notices stalls and tries again for ever. Set the
+// exported fields, call Run in a goroutine of its own, Take in the consumer's, and Close at the end. The fields must not change after that.
 type Camera struct {
 	// Name is for messages and topics; URI says what to open (ParseURI).
 	Name, URI string
 	// Alloc gives the memory of the frames, see Pool; it must outlive Close. Buffers is how many there are, DefaultBuffers when 0.
 	Alloc   Alloc
 	Buffers int
-	// StallTimeout is the time without a picture after which the source is given up, OpenTimeout the same for the first picture.
+	// MaxPixels is how many pixels a picture may have, see Options. The frames take up to Buffers times 3 bytes of each.
+	MaxPixels int
+	// StallTimeout is the time without a good picture after which the source is given up. OpenTimeout is the same for the first picture; it
+	// doubles up to maxPatience times while the source gives none, for there are slow ones.
 	StallTimeout, OpenTimeout time.Duration
-	// BackoffMin and BackoffMax bound the pause before a reconnect; it doubles from one to the other while no picture comes, and a
-	// random half is taken off so that many cameras do not come back at once.
-	BackoffMin, BackoffMax time.Duration
-	AtEnd                  AtEnd
+	// Retry bounds the pause before another try, half a second to half a minute when it is not set; DeniedRetry that after user name or
+	// password were missing or refused, 2 to 30 minutes: cameras lock accounts after a few wrong passwords.
+	Retry, DeniedRetry Backoff
+	AtEnd              AtEnd
 	// Lossless lets the consumer set the pace: the source waits until each frame is taken. Else a finite source runs at its own rate and
 	// a frame that is not taken in time is displaced by the next one.
 	Lossless bool
-	// FlatOut leaves out the pacing of a finite source, for benchmarks.
-	FlatOut bool
-	// Decoder is passed on to Open.
-	Decoder Decoder
+	// Once makes the camera a job: the source is opened once, and Run returns the error of one that cannot be opened or read. Else whatever
+	// goes wrong, at the first start or later, is tried again for ever.
+	Once bool
 	// Notify gets a token when there is a new frame and when Run ends; see Mailbox.
 	Notify chan<- struct{}
-	// Logger hears about lost and recovered connections; nil for slog.Default().
+	// Changed hears of each new state, and of pictures of a new size or format while running, with the snapshot after it. The calls come from
+	// Run's goroutine, in order, at most a quarter of a second after what they tell of; the last one tells of Ended or Failed. It must return
+	// soon and must not call Close. Nil for none.
+	Changed func(Stats)
+	// Logger hears about lost and recovered connections, once per reason; nil for slog.Default().
 	Logger *slog.Logger
 
+	backend  backend // who reads URLs and files; empty for the better one
 	once     sync.Once
 	pool     Pool
 	freed    <-chan struct{}
@@ -71,14 +75,18 @@ type Camera struct {
 	hanging  chan struct{} // holds a token for every session that has not returned
 	finished chan struct{} // closed when Run returns
 
+	journal journal // Run's goroutine only
+	told    Stats   // what Changed has heard; Run's goroutine only
+
 	mu     sync.Mutex
 	stop   context.CancelFunc // set while Run is running
 	closed bool
 	next   uint64 // sequence number
 	stats  Stats
-	lost   uint64  // captured without a free buffer
-	period float64 // smoothed time between frames in nanoseconds
-	last   int64   // when the newest frame came, CLOCK_MONOTONIC
+	lost   uint64    // captured without a free buffer
+	period float64   // smoothed time between frames in nanoseconds
+	last   int64     // when the newest frame came, CLOCK_MONOTONIC
+	shown  time.Time // the newest frame's own time
 }
 
 func (c *Camera) prepare() {
@@ -94,22 +102,18 @@ func (c *Camera) prepare() {
 		if c.OpenTimeout <= 0 {
 			c.OpenTimeout = DefaultOpenTimeout
 		}
-		if c.BackoffMin <= 0 {
-			c.BackoffMin = DefaultBackoffMin
-		}
-		if c.BackoffMax < c.BackoffMin {
-			c.BackoffMax = max(c.BackoffMin, DefaultBackoffMax)
-		}
+		c.Retry = c.Retry.orElse(Backoff{Min: 500 * time.Millisecond, Max: 30 * time.Second})
+		c.DeniedRetry = c.DeniedRetry.orElse(Backoff{Min: 2 * time.Minute, Max: 30 * time.Minute})
 		if c.Logger == nil {
 			c.Logger = slog.Default()
 		}
-		c.stats = Stats{Name: c.Name, URI: Redact(c.URI), State: Opening}
+		c.journal = journal{logger: c.Logger, camera: c.Name}
+		c.stats = Stats{Name: c.Name, URI: Redact(c.URI), State: Connecting, Since: time.Now()}
 	})
 }
 
 // Run captures until the context ends, Close is called or the source ends; then it returns nil. It returns an *Error when going on is
-// pointless: a malformed URI, and a camera or file that cannot be opened the first time. A stream from the network is tried again for ever.
-// It runs once.
+// pointless, which only a malformed URI is, unless the camera is a job (Once). It runs once.
 func (c *Camera) Run(ctx context.Context) error {
 	c.prepare()
 	ctx, cancel := context.WithCancel(ctx)
@@ -119,11 +123,14 @@ func (c *Camera) Run(ctx context.Context) error {
 	}
 	err := c.run(ctx)
 	c.mu.Lock()
-	c.stats.State = Ended
-	if err != nil {
-		c.stats.State, c.stats.Error = Failed, err.Error()
+	if c.stats.Reason = ""; err == nil {
+		c.enter(Ended)
+	} else {
+		c.enter(Failed)
+		c.stats.Reason = reason(err)
 	}
 	c.mu.Unlock()
+	c.announce()
 	if c.Notify != nil {
 		signal(c.Notify)
 	}
@@ -146,55 +153,59 @@ func (c *Camera) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for failures := 0; ; {
-		before := c.captured()
-		err := c.connect(ctx, u)
-		after := c.captured()
+	var tries tries
+	for again := false; ; {
+		c.opening(again)
+		s, err := c.connect(ctx, u, tries.patience(c.OpenTimeout))
 		switch {
 		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, io.EOF) && after > before:
+			return nil //nolint:nilerr // the end was asked for, whatever came of the connection
+		case errors.Is(err, io.EOF) && s.running():
 			if c.AtEnd != Loop && !u.Loop {
 				return nil
 			}
+			again = false
 			continue
 		case errors.Is(err, io.EOF):
 			err = u.fail("read", ErrFormat, "no picture in it", "", nil)
 		}
-		if after == 0 && (u.local() || errors.Is(err, ErrFormat)) {
+		if c.Once || errors.Is(err, ErrURI) {
 			return err
 		}
-		if after > before {
-			failures = 0
-		}
-		pause := c.backoff(failures)
-		failures++
-		c.Logger.Warn("camera lost", "camera", c.Name, "error", err, "retry", pause.Round(time.Millisecond))
-		c.failed(err)
+		pause := tries.pause(c, s, err)
+		c.failed(err, pause)
 		if !sleep(ctx, pause) {
 			return nil
 		}
+		again = true
 	}
 }
 
-// local reports whether a first failure to open will not go away by itself.
-func (u URI) local() bool {
-	switch u.Kind {
-	case RTSP, HTTP:
-		return false
-	case Pipeline:
-		return !remote.MatchString(u.Address)
-	}
-	return true
+// tries counts what has gone wrong in a row.
+type tries struct {
+	failures, denials int
+	slow              int // openings that took too long
 }
 
-// backoff is the pause after that many failures in a row.
-func (c *Camera) backoff(failures int) time.Duration {
-	pause := c.BackoffMax
-	if failures < 30 {
-		pause = min(c.BackoffMin<<failures, c.BackoffMax)
+// pause counts a session that has failed and says how long to wait.
+func (t *tries) pause(c *Camera, s *session, err error) time.Duration {
+	if s.settled() {
+		*t = tries{}
 	}
-	return pause/2 + rand.N(pause/2+1)
+	switch {
+	case errors.Is(err, ErrDenied):
+		t.denials++
+		return c.DeniedRetry.after(t.denials - 1)
+	case errors.Is(err, ErrStalled) && !s.running():
+		t.slow++
+	}
+	t.failures++
+	return c.Retry.after(t.failures - 1)
+}
+
+// patience is how long the next source may take to give its first picture.
+func (t *tries) patience(first time.Duration) time.Duration {
+	return first * time.Duration(min(1<<min(t.slow, 8), maxPatience))
 }
 
 // sleep waits and reports whether the context has lasted.
@@ -206,77 +217,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// connect runs one session and watches over it. It returns in bounded time after the context has ended or the source has stalled, with
-// or without the goroutine that is inside OpenCV.
-func (c *Camera) connect(ctx context.Context, u URI) error {
-	if !c.admit(ctx, u) {
-		return ctx.Err()
-	}
-	inner, cancel := context.WithCancel(ctx)
-	defer cancel()
-	s := &session{camera: c, uri: u, ctx: inner, done: make(chan error, 1)}
-	s.alive.Store(Monotonic())
-	go func() {
-		s.done <- s.run()
-		<-c.hanging
-	}()
-	tick := time.NewTicker(min(max(c.StallTimeout/20, 5*time.Millisecond), 250*time.Millisecond))
-	defer tick.Stop()
-	for {
-		select {
-		case err := <-s.done:
-			return err
-		case <-ctx.Done():
-			c.leave(s)
-			return ctx.Err()
-		case <-tick.C:
-			limit, waiting := c.StallTimeout, "no picture for "
-			if !s.running.Load() {
-				limit, waiting = c.OpenTimeout, "no first picture for "
-			}
-			alive := s.alive.Load()
-			if alive == 0 || Monotonic()-alive < int64(limit) {
-				continue
-			}
-			err := u.fail("read", ErrStalled, waiting+limit.String(), "", nil)
-			c.stuck(err)
-			cancel()
-			c.leave(s)
-			return err
-		}
-	}
-}
-
-// admit waits until no more than maxHanging captures hang; false when the context has ended.
-func (c *Camera) admit(ctx context.Context, u URI) bool {
-	select {
-	case c.hanging <- struct{}{}:
-		return true
-	default:
-	}
-	c.stuck(u.fail("open", ErrStalled, strconv.Itoa(maxHanging)+" captures hang inside OpenCV", "restart the program if this lasts", nil))
-	select {
-	case c.hanging <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// leave waits a moment for a cancelled session and then does without it: nothing that it may still deliver counts any more.
-func (c *Camera) leave(s *session) {
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-s.done:
-	case <-timer.C:
-		c.mu.Lock()
-		s.left = true
-		c.stats.Abandoned++
-		c.mu.Unlock()
 	}
 }
 

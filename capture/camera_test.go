@@ -2,16 +2,17 @@ package capture
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"os"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // drain runs a camera to its end and returns the numbers that its pictures show.
@@ -58,33 +59,31 @@ func TestLosslessFile(t *testing.T) {
 	assert.Equal(t, upTo(200), numbers)
 	stats := c.Stats()
 	assert.Equal(t, Stats{
-		Name: "file", URI: path, State: Ended, Captured: 200, Width: 160, Height: 120, Format: BGR, FPS: stats.FPS, Last: stats.Last,
+		Name: "file", URI: path, State: Ended, Since: stats.Since, Captured: 200, Width: 160, Height: 120, Format: engine.BGR,
+		FPS: stats.FPS, Last: stats.Last,
 	}, stats)
 	assert.Positive(t, stats.FPS)
+	assert.False(t, stats.Since.Before(stats.Last))
 }
 
 // TestFilmTime: what moves in a film keeps its speed, however fast the film is played, and time does not go back where it begins again.
 func TestFilmTime(t *testing.T) {
 	path := barcodeVideo(t, "v.mp4", 60, 160, 120, 4)
-	for name, c := range map[string]*Camera{"lossless": {URI: path, Lossless: true}, "flat out": {URI: path, FlatOut: true}} {
-		t.Run(name, func(t *testing.T) {
-			var first, last Frame
-			begin := time.Now()
-			_, err := drain(t, c, func(f Frame) {
-				if first.Time.IsZero() {
-					first = f
-				}
-				assert.InDelta(t, float64(f.Seq-first.Seq)/4, f.Time.Sub(first.Time).Seconds(), 0.002)
-				last = f
-			})
-			require.NoError(t, err)
-			assert.Greater(t, last.Time.Sub(begin), 10*time.Second, "a film of 15 seconds")
-		})
-	}
+	var first, last Frame
+	begin := time.Now()
+	_, err := drain(t, &Camera{URI: path, Lossless: true}, func(f Frame) {
+		if first.Time.IsZero() {
+			first = f
+		}
+		assert.InDelta(t, float64(f.Seq-first.Seq)/4, f.Time.Sub(first.Time).Seconds(), 0.002)
+		last = f
+	})
+	require.NoError(t, err)
+	assert.Greater(t, last.Time.Sub(begin), 10*time.Second, "a film of 15 seconds")
 	loop := &Camera{URI: path, Lossless: true, AtEnd: Loop}
 	var before time.Time
 	seen := 0
-	_, err := drain(t, loop, func(f Frame) {
+	_, err = drain(t, loop, func(f Frame) {
 		assert.False(t, f.Time.Before(before))
 		before = f.Time
 		if seen++; seen == 150 {
@@ -125,7 +124,7 @@ func TestPacedFile(t *testing.T) {
 
 func TestNewestWins(t *testing.T) {
 	path := barcodeVideo(t, "v.mp4", 100, 160, 120, 30)
-	c := &Camera{URI: path, FlatOut: true, Buffers: 2, Logger: slog.New(slog.DiscardHandler)}
+	c := &Camera{URI: "file://" + path + "?fps=1000", Buffers: 2, Logger: slog.New(slog.DiscardHandler)}
 	require.NoError(t, c.Run(t.Context()))
 	f, ok := c.Take()
 	require.True(t, ok)
@@ -190,41 +189,27 @@ func TestDamagedPictureIsCounted(t *testing.T) {
 	numbers, err := drain(t, c, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []int{1, 3}, numbers)
-	assert.Equal(t, uint64(1), c.Stats().Errors)
+	assert.Equal(t, uint64(1), c.Stats().Damaged)
+	assert.Equal(t, "not a picture that OpenCV can read", c.Stats().Damage)
 
 	require.NoError(t, os.Remove(folder+"/1.jpg"))
 	require.NoError(t, os.Remove(folder+"/3.jpg"))
-	_, err = drain(t, &Camera{URI: folder, Lossless: true, AtEnd: Loop}, nil)
+	_, err = drain(t, &Camera{URI: folder, Lossless: true, AtEnd: Loop, Once: true}, nil)
 	require.ErrorIs(t, err, ErrFormat)
 	assert.EqualError(t, err, "read "+folder+": no picture in it")
 }
 
-func TestFirstFailureIsFinal(t *testing.T) {
+// TestJob: what is read once and cannot be read is an error, a malformed address always is.
+func TestJob(t *testing.T) {
 	for uri, kind := range map[string]error{
 		"demo?nonsense=1": ErrURI, "/dev/video99": ErrNotFound, "/no/such/file.mp4": ErrNotFound, "gst:nosuchelement": ErrUnavailable,
 	} {
-		c := &Camera{URI: uri}
+		c := &Camera{URI: uri, Once: !errors.Is(kind, ErrURI)}
 		_, err := drain(t, c, nil)
 		require.ErrorIs(t, err, kind)
 		assert.Equal(t, Failed, c.Stats().State)
-		assert.Equal(t, err.Error(), c.Stats().Error)
-	}
-}
-
-func TestNetworkIsTriedAgain(t *testing.T) {
-	for _, uri := range []string{"rtsp://admin:secret@127.0.0.1:1/x", "http://127.0.0.1:1/x?token=secret"} {
-		var log strings.Builder
-		c := &Camera{URI: uri, BackoffMin: time.Millisecond, BackoffMax: 2 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		ctx, cancel := context.WithCancel(t.Context())
-		result := make(chan error, 1)
-		go func() { result <- c.Run(ctx) }()
-		require.Eventually(t, func() bool { return c.Stats().Reconnects >= 3 }, patience, time.Millisecond, uri)
-		cancel()
-		require.NoError(t, <-result)
-		require.NoError(t, c.Close())
-		assert.Contains(t, log.String(), "camera lost")
-		assert.NotContains(t, log.String()+fmt.Sprintf("%+v", c.Stats()), "secret")
-		assert.Equal(t, Ended, c.Stats().State)
+		assert.Equal(t, reason(err), c.Stats().Reason)
+		assert.Contains(t, err.Error(), c.Stats().Reason)
 	}
 }
 
@@ -243,20 +228,27 @@ func TestCloseWhileWaitingForTheConsumer(t *testing.T) {
 	go func() { result <- c.Run(context.Background()) }()
 	require.Eventually(t, func() bool { return c.mailbox.Full() }, patience, time.Millisecond)
 	time.Sleep(200 * time.Millisecond) // longer than the stall time-out, and no stall: it is the consumer who is slow
-	assert.Zero(t, c.Stats().Errors)
+	assert.Equal(t, Running, c.Stats().State)
+	assert.True(t, c.Stats().Pending)
+	assert.Zero(t, c.Stats().Reconnects)
 	require.NoError(t, c.Close())
 	require.NoError(t, <-result)
+	assert.False(t, c.Stats().Pending)
 }
 
 func TestBackoff(t *testing.T) {
-	c := &Camera{BackoffMin: 100 * time.Millisecond, BackoffMax: time.Second}
+	b := Backoff{Min: 100 * time.Millisecond, Max: time.Second}
 	for failures, most := range map[int]time.Duration{0: 100, 1: 200, 2: 400, 3: 800, 4: 1000, 100: 1000} {
 		for range 100 {
-			pause := c.backoff(failures)
+			pause := b.after(failures)
 			assert.LessOrEqual(t, pause, most*time.Millisecond)
 			assert.GreaterOrEqual(t, pause, most*time.Millisecond/2)
 		}
 	}
+	short := Backoff{Min: time.Second, Max: time.Minute}
+	assert.Equal(t, short, Backoff{}.orElse(short))
+	assert.Equal(t, Backoff{Min: 2 * time.Second, Max: time.Minute}, Backoff{Min: 2 * time.Second}.orElse(short))
+	assert.Equal(t, Backoff{Min: time.Hour, Max: time.Hour}, Backoff{Min: time.Hour, Max: time.Second}.orElse(short))
 }
 
 // From the decoder to the consumer a frame allocates nothing.
@@ -296,53 +288,39 @@ func TestNoAllocationPerCapturedFrame(t *testing.T) {
 	}
 }
 
-// residentKB is the memory of the process that is in use.
-func residentKB(t *testing.T) int {
-	data, err := os.ReadFile("/proc/self/statm")
+// openFiles is how many files, sockets and other descriptors the process has.
+func openFiles(t *testing.T) int {
+	entries, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
-	var size, resident int
-	_, err = fmt.Sscan(string(data), &size, &resident)
-	require.NoError(t, err)
-	return resident * os.Getpagesize() / 1024
+	return len(entries)
 }
 
+// TestOpenCloseLeaksNothing counts what captures own: frame buffers, descriptors (a decoder that is not released keeps its file, a pipeline
+// its poll sets) and goroutines. Resident memory is no measure, it grows with what runs beside the test.
 func TestOpenCloseLeaksNothing(t *testing.T) {
 	path := barcodeVideo(t, "v.mp4", 5, 640, 480, 30)
 	uris := []string{path, "gst:videotestsrc num-buffers=5 ! video/x-raw,format=NV12,width=640,height=480 ! appsink sync=false"}
+	var memory ledger
 	cycle := func() {
 		for _, uri := range uris {
-			c := &Camera{URI: uri, FlatOut: true, Logger: slog.New(slog.DiscardHandler)}
-			require.NoError(t, c.Run(t.Context()))
-			require.Equal(t, uint64(5), c.Stats().Captured)
-			require.NoError(t, c.Close())
+			c := &Camera{URI: uri, Lossless: true, Alloc: memory.alloc}
+			numbers, err := drain(t, c, nil)
+			require.NoError(t, err)
+			require.Len(t, numbers, 5)
+			require.Equal(t, memory.made, memory.freed)
 		}
 	}
-	for range 10 {
+	for range 5 {
 		cycle()
 	}
-	goroutines, resident := runtime.NumGoroutine(), residentKB(t)
-	for range 50 {
+	require.GreaterOrEqual(t, memory.made, 5*len(uris))
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	for range 20 {
 		cycle()
 	}
-	assert.LessOrEqual(t, runtime.NumGoroutine(), goroutines+2)
-	grown := residentKB(t) - resident
-	assert.Less(t, grown, 20<<10, "a buffer set that stays behind would be 180 MB")
-	t.Logf("resident memory grew by %d kB over 100 captures", grown)
-}
-
-func TestStallTimeoutOfAnOpen(t *testing.T) {
-	server := newRTSPServer(t)
-	server.stop()
-	uri := "gst:" + rtspPipeline(server.uri(), false, false) // rtsp:// itself would see that the server is silent
-	c := &Camera{URI: uri, OpenTimeout: 300 * time.Millisecond, BackoffMin: time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
-	result := make(chan error, 1)
-	go func() { result <- c.Run(context.Background()) }()
-	require.Eventually(t, func() bool { return c.Stats().Reconnects >= 1 }, patience, time.Millisecond)
-	assert.Contains(t, c.Stats().Error, "no first picture for 300ms")
-	require.NoError(t, c.Close())
-	require.NoError(t, <-result)
-	server.kill()
-	require.Eventually(t, func() bool { return len(c.hanging) == 0 }, patience, 10*time.Millisecond)
+	same := func() bool { return runtime.NumGoroutine() <= goroutines+2 && openFiles(t) <= files }
+	require.Eventually(t, same, patience, 10*time.Millisecond,
+		"%d goroutines and %d files before", goroutines, files)
 }
 
 func TestSilentServer(t *testing.T) {
@@ -350,5 +328,5 @@ func TestSilentServer(t *testing.T) {
 	server.stop()
 	_, err := Open(t.Context(), server.uri(), Options{OpenTimeout: 100 * time.Millisecond})
 	require.ErrorIs(t, err, ErrUnavailable)
-	assert.EqualError(t, err, "open "+server.uri()+": the server does not answer: context deadline exceeded (check that the camera is on)")
+	assert.EqualError(t, err, "open "+server.uri()+": the server does not answer (check that the camera is on)")
 }

@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"gocv.io/x/gocv"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // errNoPicture is a decoder's word that OpenCV gave nothing.
@@ -15,12 +17,15 @@ type decoder struct {
 	// into decodes the current picture and reports whether there was one.
 	into func(mat *gocv.Mat) bool
 	// picture says what an OpenCV matrix of that form is.
-	picture func(form form) (format PixelFormat, width, height int, err error)
+	picture func(form form) (format engine.PixelFormat, size size, err error)
+	limit   sizeLimit
 
-	form form // of the last picture; zero before the first
-	over []gocv.Mat
-	data []*byte // what each of over lies over
-	own  *gocv.Mat
+	form   form // of the last picture; zero before the first
+	format engine.PixelFormat
+	size   size
+	over   []gocv.Mat
+	data   []*byte // what each of over lies over
+	own    *gocv.Mat
 }
 
 // form is how OpenCV describes a picture's memory.
@@ -41,11 +46,7 @@ func (d *decoder) decode(lend Lender) (Frame, error) {
 		}
 		return d.copy(lend, d.own)
 	}
-	format, width, height, err := d.picture(d.form)
-	if err != nil {
-		return Frame{}, err
-	}
-	f, err := lend.Frame(format, width, height)
+	f, err := lend.Frame(d.format, d.size.width, d.size.height)
 	if err != nil {
 		return Frame{}, err
 	}
@@ -73,18 +74,20 @@ func (d *decoder) copy(lend Lender, mat *gocv.Mat) (Frame, error) {
 		return Frame{}, errNoPicture
 	}
 	seen := form{mat.Rows(), mat.Cols(), mat.Type()}
-	defer func() {
-		d.forget()
-		d.form = seen
-	}()
-	format, width, height, err := d.picture(seen)
+	defer d.forget() // before the next picture; mat is one of those
+	d.form = form{}
+	format, size, err := d.picture(seen)
+	if err == nil {
+		err = d.limit.check(size, format)
+	}
 	if err != nil {
 		return Frame{}, err
 	}
-	f, err := lend.Frame(format, width, height)
+	f, err := lend.Frame(format, size.width, size.height)
 	if err != nil {
 		return Frame{}, err
 	}
+	d.form, d.format, d.size = seen, format, size
 	copy(f.Data, data)
 	return f, nil
 }
@@ -145,12 +148,12 @@ func holds(mat *gocv.Mat, f Frame) bool {
 }
 
 // colourPicture is the meaning of a matrix that OpenCV made itself: BGR or grey.
-func colourPicture(f form) (PixelFormat, int, int, error) {
+func colourPicture(f form) (engine.PixelFormat, size, error) {
 	switch f.pixel {
 	case gocv.MatTypeCV8UC3:
-		return BGR, f.columns, f.rows, nil
+		return engine.BGR, size{f.columns, f.rows}, nil
 	case gocv.MatTypeCV8UC1:
-		return GRAY8, f.columns, f.rows, nil
+		return engine.GRAY8, size{f.columns, f.rows}, nil
 	}
-	return 0, 0, 0, &Error{Op: "read", Kind: ErrFormat, Message: "OpenCV gave neither 8-bit BGR nor grey"}
+	return 0, size{}, &Error{Op: "read", Kind: ErrFormat, Message: "OpenCV gave neither 8-bit BGR nor grey"}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture/scene"
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // The demo camera's picture when the URI does not say.
@@ -52,7 +53,7 @@ func (d *demo) Next(lend Lender) (Frame, error) {
 	}
 	number := d.next
 	d.next++
-	f, err := lend.Frame(BGR, d.scene.Width, d.scene.Height)
+	f, err := lend.Frame(engine.BGR, d.scene.Width, d.scene.Height)
 	if err != nil {
 		return Frame{}, err
 	}

@@ -15,6 +15,8 @@ import (
 
 	"gocv.io/x/gocv"
 	"golang.org/x/sys/unix"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // DeviceInfo is one V4L2 device of this machine.
@@ -197,7 +199,8 @@ func openDevice(u URI, options Options) (Source, error) {
 	}
 	v, err := openVideo(u, u.Address, gocv.VideoCaptureV4L2, options)
 	if err != nil {
-		return nil, withHint(err, "see which process has it open: fuser -v "+u.Address+"; a camera has nodes that give no picture, "+deviceHint(Devices()))
+		hint := "see which process has it open: fuser -v " + u.Address + "; a camera has nodes that give no picture, " + deviceHint(Devices())
+		return nil, withHint(err, hint)
 	}
 	v.configure()
 	return v, nil
@@ -239,11 +242,11 @@ func (v *video) configure() {
 		set(gocv.VideoCaptureFOURCC, v.capture.ToCodec("YUYV"))
 		// The letterbox reads YUYV, so OpenCV need not convert.
 		set(gocv.VideoCaptureConvertRGB, 0)
-		v.decoder.picture = func(f form) (PixelFormat, int, int, error) {
+		v.decoder.picture = func(f form) (engine.PixelFormat, size, error) {
 			if f.pixel == gocv.MatTypeCV8UC2 {
-				return YUYV, f.columns, f.rows, nil
+				return engine.YUYV, size{f.columns, f.rows}, nil
 			}
-			return 0, 0, 0, &Error{Op: "read", Kind: ErrFormat, Message: "the camera does not give YUYV", Hint: "leave out format=yuyv"}
+			return 0, size{}, &Error{Op: "read", Kind: ErrFormat, Message: "the camera does not give YUYV", Hint: "leave out format=yuyv"}
 		}
 	case "mjpeg":
 		set(gocv.VideoCaptureFOURCC, v.capture.ToCodec("MJPG"))
@@ -258,5 +261,12 @@ func (v *video) configure() {
 	set(gocv.VideoCaptureBufferSize, 2) // the driver's queue; its older pictures would only add delay
 	if fps := v.capture.Get(gocv.VideoCaptureFPS); fps > 0 && fps <= maxRate {
 		v.fps = fps
+	}
+	if code := v.capture.Get(gocv.VideoCaptureFOURCC); code == v.capture.ToCodec("MJPG") || code == v.capture.ToCodec("JPEG") {
+		// OpenCV would show the picture before instead of one that it cannot decode, and would decode one of any size.
+		set(gocv.VideoCaptureConvertRGB, 0)
+		raw := gocv.NewMat()
+		v.raw = &raw
+		v.encoded.decoder.limit = v.decoder.limit
 	}
 }

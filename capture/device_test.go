@@ -43,7 +43,8 @@ func TestDevices(t *testing.T) {
 		{Path: dev + "/video2", Name: "C920: HD Pro", Captures: true, Formats: formats},
 		{Path: dev + "/video10", Name: "metadata", Captures: false, Formats: formats},
 	}, found)
-	assert.Equal(t, "there is "+dev+"/video0 old driver, "+dev+"/video1, "+dev+"/video2 C920: HD Pro; without a camera, use --camera demo", deviceHint(found))
+	hint := "there is " + dev + "/video0 old driver, " + dev + "/video1, " + dev + "/video2 C920: HD Pro; without a camera, use --camera demo"
+	assert.Equal(t, hint, deviceHint(found))
 	assert.Equal(t, "there is no /dev/video* that captures; without a camera, use --camera demo", deviceHint(nil))
 	assert.Equal(t, uintptr(0x80685600), uintptr(queryCapability), "VIDIOC_QUERYCAP")
 }

@@ -2,5 +2,6 @@
 // pictures, GStreamer pipelines and a drawn demo scene.
 //
 // OpenCV decodes straight into buffers of the caller's choice (Pool), a frame is a lease on such a buffer (Frame), the newest frame of a
-// camera waits in a Mailbox, and a Camera keeps a source running: it paces files, reconnects, and gives up on captures that hang.
+// camera waits in a Mailbox, and a Camera keeps a source running: it paces files, tries again for ever what fails, leaves captures behind
+// that hang, and tells at every moment how the source is (Stats).
 package capture

@@ -10,6 +10,7 @@ var (
 	ErrURI         = errors.New("malformed camera URI")
 	ErrNotFound    = errors.New("camera not found")
 	ErrUnavailable = errors.New("camera unavailable") // the source is there or may come back, but gives no picture now
+	ErrDenied      = errors.New("access denied")      // user name or password are missing or refused
 	ErrFormat      = errors.New("unsupported picture format")
 	ErrPicture     = errors.New("damaged picture") // the source goes on with the next one
 	ErrStalled     = errors.New("camera stalled")
@@ -28,18 +29,29 @@ type Error struct {
 
 // Error returns "op uri: message: cause (hint)" with the empty parts left out.
 func (e *Error) Error() string {
-	var text strings.Builder
-	text.WriteString(strings.TrimSpace(e.Op + " " + e.URI))
-	if e.Message != "" {
-		text.WriteString(": " + e.Message)
+	subject, why := strings.TrimSpace(e.Op+" "+e.URI), e.reason()
+	if why == "" {
+		return subject
 	}
+	if e.Message == "" && e.Err == nil {
+		return subject + " " + why
+	}
+	return subject + ": " + why
+}
+
+// reason is the error without operation and camera.
+func (e *Error) reason() string {
+	text := e.Message
 	if e.Err != nil {
-		text.WriteString(": " + e.Err.Error())
+		if text != "" {
+			text += ": "
+		}
+		text += e.Err.Error()
 	}
 	if e.Hint != "" {
-		text.WriteString(" (" + e.Hint + ")")
+		text = strings.TrimSpace(text + " (" + e.Hint + ")")
 	}
-	return text.String()
+	return text
 }
 
 // Is reports whether target is the error's kind.

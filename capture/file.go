@@ -21,7 +21,7 @@ func openFile(ctx context.Context, u URI, options Options) (Source, error) {
 	case err != nil:
 		return nil, u.fail("open", ErrUnavailable, "", "", cause(err))
 	case info.IsDir():
-		return openDirectory(ctx, u)
+		return openDirectory(ctx, u, options)
 	}
 	file, err := os.Open(u.Address)
 	if err != nil {
@@ -29,14 +29,14 @@ func openFile(ctx context.Context, u URI, options Options) (Source, error) {
 	}
 	_ = file.Close()
 	if isPicture(u.Address) {
-		return &pictures{ctx: ctx, uri: u, files: []string{u.Address}}, nil
+		return newPictures(ctx, u, []string{u.Address}, options), nil
 	}
 	path, err := filepath.Abs(u.Address) // a leading slash keeps OpenCV from reading a protocol into the name
 	if err != nil {
 		return nil, u.fail("open", ErrUnavailable, "", "", err)
 	}
 	api := gocv.VideoCaptureFFmpeg
-	if options.Decoder == GStreamer || !gocv.VideoRegistry.HasBackend(api) {
+	if options.backend == gstreamer || !gocv.VideoRegistry.HasBackend(api) {
 		api = gocv.VideoCaptureGstreamer
 	}
 	v, err := openVideo(u, path, api, options)
@@ -45,6 +45,9 @@ func openFile(ctx context.Context, u URI, options Options) (Source, error) {
 		v, err = openVideo(u, path, gocv.VideoCaptureOpencvMjpeg, options)
 	}
 	if err != nil {
+		if errors.Is(err, ErrFormat) {
+			return nil, err
+		}
 		hint := "see whether ffprobe recognizes it"
 		if api == gocv.VideoCaptureGstreamer && FindPlugin("libgstcoreelements.so") == "" {
 			hint = "install GStreamer with gstreamer1.0-plugins-good and gstreamer1.0-libav; without it only Motion JPEG in AVI can be read"

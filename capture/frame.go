@@ -1,56 +1,12 @@
 package capture
 
 import (
-	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
-
-// PixelFormat is the memory layout of a frame. The numbers are those of engine.PixelFormat, so that one converts to the other.
-type PixelFormat uint8
-
-// The formats that a source delivers, 8 bits a sample.
-const (
-	BGR   PixelFormat = iota // 3 bytes a pixel, what OpenCV decodes to
-	BGRx                     // 4 bytes a pixel, the last one without meaning
-	NV12                     // height rows of Y, then height/2 rows of interleaved U and V
-	YUYV                     // 4 bytes hold two pixels: Y0 U Y1 V
-	GRAY8                    // 1 byte a pixel
-)
-
-// String returns the format's usual name.
-func (f PixelFormat) String() string {
-	names := [...]string{"BGR", "BGRx", "NV12", "YUYV", "GRAY8"}
-	if int(f) < len(names) {
-		return names[f]
-	}
-	return fmt.Sprintf("PixelFormat(%d)", uint8(f))
-}
-
-// MarshalText writes the format's name.
-func (f PixelFormat) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
-
-// RowBytes is the length in bytes of a row of width pixels.
-func (f PixelFormat) RowBytes(width int) int {
-	switch f {
-	case BGR:
-		return 3 * width
-	case BGRx:
-		return 4 * width
-	case YUYV:
-		return 2 * width
-	}
-	return width
-}
-
-// Rows is how many rows of memory a picture of that height takes.
-func (f PixelFormat) Rows(height int) int {
-	if f == NV12 {
-		return height + height/2
-	}
-	return height
-}
 
 // Object is one thing that a drawn scene really shows.
 type Object struct {
@@ -67,12 +23,12 @@ type Frame struct {
 	Data          []byte // Stride * Format.Rows(Height) bytes of the pool's memory
 	Width, Height int    // pixels
 	Stride        int    // bytes from row to row
-	Format        PixelFormat
+	Format        engine.PixelFormat
 
 	// Seq numbers the frames of a camera from 0, displaced ones included.
 	Seq uint64
-	// Captured is when the frame arrived, in nanoseconds of CLOCK_MONOTONIC; Time is the same moment as people tell it. In a film that a Camera
-	// plays at another pace than its own, Time is the film's: what moves in it keeps its speed.
+	// Captured is when the frame arrived, in nanoseconds of CLOCK_MONOTONIC; Time is the same moment as people tell it. In a film that a
+	// Camera plays at another pace than its own, Time is the film's: what moves in it keeps its speed.
 	Captured int64
 	Time     time.Time
 	// Truth is what a drawn scene shows, nil for every other source. It belongs to the buffer, like Data.
@@ -82,6 +38,11 @@ type Frame struct {
 
 	buffer *buffer
 	lease  uint64
+}
+
+// Image is the picture as an engine reads it. It belongs to the lease as Data does.
+func (f *Frame) Image() engine.Image {
+	return engine.Image{Data: f.Data, Width: f.Width, Height: f.Height, Stride: f.Stride, Format: f.Format}
 }
 
 // Release gives the buffer back to its pool. Only the first call of all copies does so, later ones and those on the zero Frame do nothing,

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"strings"
 
 	"gocv.io/x/gocv"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // The GStreamer plugins of JetPack, by file name: hardware decoding, and CSI cameras through the image signal processor.
@@ -23,8 +26,8 @@ func FindPlugin(file string) string {
 	if system := os.Getenv("GST_PLUGIN_SYSTEM_PATH"); system != "" {
 		folders = append(folders, filepath.SplitList(system)...)
 	} else {
-		folders = append(folders, "/usr/lib/*-linux-gnu/gstreamer-1.0", "/usr/lib/gstreamer-1.0", "/usr/lib64/gstreamer-1.0", "/usr/local/lib/gstreamer-1.0",
-			"/usr/local/lib/*-linux-gnu/gstreamer-1.0")
+		folders = append(folders, "/usr/lib/*-linux-gnu/gstreamer-1.0", "/usr/lib/gstreamer-1.0", "/usr/lib64/gstreamer-1.0",
+			"/usr/local/lib/gstreamer-1.0", "/usr/local/lib/*-linux-gnu/gstreamer-1.0")
 	}
 	for _, folder := range folders {
 		if found, _ := filepath.Glob(filepath.Join(folder, file)); len(found) > 0 {
@@ -44,7 +47,8 @@ func quote(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
-// toNV12 converts on the GPU where JetPack offers that. NV12 is half of BGR's bytes and next to what decoders give, and the letterbox reads it.
+// toNV12 converts on the GPU where JetPack offers that. NV12 is half of BGR's bytes and next to what decoders give, and the letterbox reads
+// it.
 func toNV12(jetson bool) string {
 	if jetson {
 		return "nvvidconv ! video/x-raw,format=NV12"
@@ -54,7 +58,8 @@ func toNV12(jetson bool) string {
 
 func rtspPipeline(address string, every, jetson bool) string {
 	// A track of sound beside the picture would stop decodebin from linking, hence media=video.
-	return "rtspsrc location=" + quote(address) + " protocols=tcp latency=100 ! application/x-rtp,media=video ! decodebin ! " + toNV12(jetson) + " ! " + sink(every, false)
+	return "rtspsrc location=" + quote(address) + " protocols=tcp latency=100 ! application/x-rtp,media=video ! decodebin ! " +
+		toNV12(jetson) + " ! " + sink(every, false)
 }
 
 func csiPipeline(u URI, every bool) string {
@@ -69,7 +74,9 @@ func csiPipeline(u URI, every bool) string {
 	if u.Mode >= 0 {
 		mode = fmt.Sprintf(" sensor-mode=%d", u.Mode)
 	}
-	return fmt.Sprintf("nvarguscamerasrc sensor-id=%s%s ! video/x-raw(memory:NVMM),width=%d,height=%d,framerate=%s,format=NV12 ! nvvidconv flip-method=%d ! video/x-raw,format=NV12 ! %s",
+	const pipeline = "nvarguscamerasrc sensor-id=%s%s ! video/x-raw(memory:NVMM),width=%d,height=%d,framerate=%s,format=NV12 ! " +
+		"nvvidconv flip-method=%d ! video/x-raw,format=NV12 ! %s"
+	return fmt.Sprintf(pipeline,
 		u.Address, mode, width, height, fraction(fps), u.Flip, sink(every, false))
 }
 
@@ -87,9 +94,14 @@ func openGStreamer(u URI, pipeline string, options Options) (*video, error) {
 	if err != nil {
 		return nil, err
 	}
-	height := int(v.capture.Get(gocv.VideoCaptureFrameHeight))
 	declared := declaredFormat(pipeline)
-	v.decoder.picture = func(f form) (PixelFormat, int, int, error) { return pipelinePicture(f, declared, height) }
+	height := int(v.capture.Get(gocv.VideoCaptureFrameHeight)) // of the first picture, also when later ones have another
+	grey := declared == "GRAY8"
+	v.decoder.picture = func(f form) (engine.PixelFormat, size, error) {
+		// OpenCV asks a pipeline for BGR or grey, and for other formats only where it gives neither.
+		grey = grey || f.pixel == gocv.MatTypeCV8UC3 || f.rows == height
+		return pipelinePicture(f, declared, grey)
+	}
 	return v, nil
 }
 
@@ -104,25 +116,26 @@ func declaredFormat(pipeline string) string {
 	return all[len(all)-1][1]
 }
 
-// pipelinePicture says what an appsink's matrix is. OpenCV gives the same form to several formats, so that the pipeline has to say which one;
-// without a word from it GStreamer agrees with OpenCV on BGR or grey.
-func pipelinePicture(f form, declared string, height int) (PixelFormat, int, int, error) {
+// pipelinePicture says what an appsink's matrix is. OpenCV gives the same form to several formats, so that the pipeline has to say which
+// one; without a word from it GStreamer agrees with OpenCV on BGR or grey.
+func pipelinePicture(f form, declared string, grey bool) (engine.PixelFormat, size, error) {
+	whole := size{f.columns, f.rows}
 	switch {
 	case f.pixel == gocv.MatTypeCV8UC3:
-		return BGR, f.columns, f.rows, nil
+		return engine.BGR, whole, nil
 	case f.pixel == gocv.MatTypeCV8UC4 && (declared == "BGRx" || declared == "BGRA"):
-		return BGRx, f.columns, f.rows, nil
+		return engine.BGRx, whole, nil
 	case f.pixel == gocv.MatTypeCV8UC2 && declared == "YUY2":
-		return YUYV, f.columns, f.rows, nil
+		return engine.YUYV, whole, nil
 	case f.pixel == gocv.MatTypeCV8UC1 && declared == "NV12" && f.rows%3 == 0:
-		return NV12, f.columns, f.rows / 3 * 2, nil
-	case f.pixel == gocv.MatTypeCV8UC1 && (declared == "GRAY8" || declared == "") && f.rows == height:
-		return GRAY8, f.columns, f.rows, nil
+		return engine.NV12, size{f.columns, f.rows / 3 * 2}, nil
+	case f.pixel == gocv.MatTypeCV8UC1 && grey:
+		return engine.GRAY8, whole, nil
 	}
 	if declared == "" {
 		declared = "that it does not name"
 	}
-	return 0, 0, 0, &Error{
+	return 0, size{}, &Error{
 		Op: "read", Kind: ErrFormat, Message: "the pipeline ends in pixel format " + declared,
 		Hint: "put 'videoconvert ! video/x-raw,format=NV12' (or BGR, BGRx, YUY2, GRAY8) before the appsink",
 	}
@@ -158,7 +171,8 @@ func openCSI(u URI, options Options) (Source, error) {
 }
 
 func withHint(err error, hint string) error {
-	if typed, ok := err.(*Error); ok && typed.Hint == "" {
+	var typed *Error
+	if errors.As(err, &typed) && typed.Hint == "" {
 		hinted := *typed
 		hinted.Hint = hint
 		return &hinted

@@ -65,8 +65,8 @@ func (m *multipart) skip() error {
 	return errMalformed
 }
 
-// line reads up to and with the next line break, or as much of a line as the buffer takes, which full reports. What stands before the end of
-// the stream comes with the error.
+// line reads up to and with the next line break, or as much of a line as the buffer takes, which full reports. What stands before the end
+// of the stream comes with the error.
 func (m *multipart) line() (line []byte, full bool, err error) {
 	line, err = m.reader.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,9 @@ func TestMultipart(t *testing.T) {
 		parts []string
 		end   error
 	}{
-		"with lengths":                 {"--b\r\nContent-Length: 3\r\n\r\nabc\r\n--b\r\ncontent-LENGTH:2\r\nX: y\r\n\r\nde\r\n--b--\r\n", []string{"abc", "de"}, io.EOF},
+		"with lengths": {
+			"--b\r\nContent-Length: 3\r\n\r\nabc\r\n--b\r\ncontent-LENGTH:2\r\nX: y\r\n\r\nde\r\n--b--\r\n", []string{"abc", "de"}, io.EOF,
+		},
 		"without lengths":              {"preamble\r\n--b\r\n\r\nabc\r\n--b\r\nA: b\r\n\r\nd\r\ne\r\n--b--", []string{"abc", "d\r\ne"}, io.EOF},
 		"bare newlines":                {"--b\n\nabc\n--b\n\nde\n--b--\n", []string{"abc", "de"}, io.EOF},
 		"boundary in a part":           {"--b\r\n\r\nx--b\r\n--bc\r\n--b--\r\n", []string{"x--b\r\n--bc"}, io.EOF},
@@ -27,6 +30,8 @@ func TestMultipart(t *testing.T) {
 		"boundary after a full buffer": {"--b\r\n\r\n" + long[:64<<10] + "--b\r\n--b--\r\n", []string{long[:64<<10] + "--b"}, io.EOF},
 		"cut in a header":              {"--b\r\nContent-Le", nil, io.ErrUnexpectedEOF},
 		"cut in a part":                {"--b\r\nContent-Length: 5\r\n\r\nab", nil, io.ErrUnexpectedEOF},
+		"cut in a long part":           {"--b\r\nContent-Length: 70000\r\n\r\n" + long[:64<<10], nil, io.ErrUnexpectedEOF},
+		"announced and not sent":       {"--b\r\nContent-Length: 60000000\r\n\r\n", nil, io.ErrUnexpectedEOF},
 		"cut without length":           {"--b\r\n\r\nabc", nil, io.ErrUnexpectedEOF},
 		"empty":                        {"", nil, io.EOF},
 		"no boundary":                  {"hello\r\n", nil, io.EOF},
@@ -50,6 +55,7 @@ func TestMultipart(t *testing.T) {
 				parts = append(parts, string(p.encoded))
 			}
 			assert.Equal(t, c.parts, parts)
+			assert.LessOrEqual(t, cap(p.encoded), 2*len(c.body)+128<<10, "memory for what has arrived")
 		})
 	}
 }
@@ -94,18 +100,21 @@ func TestNoAllocationPerPart(t *testing.T) {
 func FuzzMultipart(f *testing.F) {
 	f.Add([]byte("--b\r\nContent-Length: 3\r\n\r\nabc\r\n--b\r\n\r\nd\r\n--b--\r\n"))
 	f.Add([]byte("--b\n\n\n--b\n\n--b--"))
+	reader := bufio.NewReaderSize(nil, 64)
+	p := &picture{}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		m := multipart{reader: bufio.NewReaderSize(strings.NewReader(string(body)), 64), boundary: []byte("b")}
-		p := &picture{}
-		total := 0
-		for {
-			err := m.next(p)
-			if err != nil {
-				require.True(t, errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errMalformed) || errors.Is(err, errTooLarge), "%v", err)
+		reader.Reset(bytes.NewReader(body))
+		m := multipart{reader: reader, boundary: []byte("b")}
+		for total := 0; ; {
+			switch err := m.next(p); {
+			case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, errMalformed), errors.Is(err, errTooLarge):
 				return
+			case err != nil:
+				t.Fatal(err)
 			}
-			total += len(p.encoded)
-			require.LessOrEqual(t, total, len(body))
+			if total += len(p.encoded); total > len(body) {
+				t.Fatalf("%d bytes of pictures in %d", total, len(body))
+			}
 		}
 	})
 }

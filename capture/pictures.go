@@ -6,10 +6,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"gocv.io/x/gocv"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // maxPicture bounds the encoded size in bytes of one picture.
@@ -28,21 +31,27 @@ type pictures struct {
 }
 
 // openDirectory lists a directory's pictures in the order of their names.
-func openDirectory(ctx context.Context, u URI) (Source, error) {
+func openDirectory(ctx context.Context, u URI, options Options) (Source, error) {
 	entries, err := os.ReadDir(u.Address)
 	if err != nil {
 		return nil, u.fail("open", ErrUnavailable, "", "", cause(err))
 	}
-	p := &pictures{ctx: ctx, uri: u}
+	var files []string
 	for _, entry := range entries {
 		if !entry.IsDir() && isPicture(entry.Name()) && !strings.HasPrefix(entry.Name(), ".") {
-			p.files = append(p.files, filepath.Join(u.Address, entry.Name()))
+			files = append(files, filepath.Join(u.Address, entry.Name()))
 		}
 	}
-	if len(p.files) == 0 {
+	if len(files) == 0 {
 		return nil, u.fail("open", ErrNotFound, "no picture in this directory", "known: "+strings.Join(pictureSuffixes, " "), nil)
 	}
-	return p, nil
+	return newPictures(ctx, u, files, options), nil
+}
+
+func newPictures(ctx context.Context, u URI, files []string, options Options) *pictures {
+	p := &pictures{ctx: ctx, uri: u, files: files}
+	p.picture.decoder.limit = sizeLimit(options.MaxPixels)
+	return p
 }
 
 func (p *pictures) Live() bool   { return false }
@@ -65,9 +74,6 @@ func (p *pictures) Next(lend Lender) (Frame, error) {
 	}
 	captured, now := Monotonic(), time.Now()
 	f, err := p.picture.decode(lend)
-	if errors.Is(err, errNoPicture) {
-		return Frame{}, u.fail("read", ErrPicture, "not a picture that OpenCV can read", "", nil)
-	}
 	if err != nil {
 		return Frame{}, u.named(err)
 	}
@@ -102,28 +108,47 @@ func (p *picture) load(path string) error {
 	return p.fill(file, info.Size())
 }
 
-// fill reads size bytes.
+// fill reads size bytes, into memory that grows with what arrives, whatever was announced.
 func (p *picture) fill(r io.Reader, size int64) error {
 	if size > maxPicture {
 		return errTooLarge
 	}
-	if int64(cap(p.encoded)) < size {
-		p.encoded = make([]byte, size, size+size/4)
+	p.encoded = p.encoded[:0]
+	for need := int(size); len(p.encoded) < need; {
+		if len(p.encoded) == cap(p.encoded) {
+			p.encoded = slices.Grow(p.encoded, min(need-len(p.encoded), max(len(p.encoded), 64<<10)))
+		}
+		begin := len(p.encoded)
+		p.encoded = p.encoded[:min(need, cap(p.encoded))]
+		if n, err := io.ReadFull(r, p.encoded[begin:]); err != nil {
+			p.encoded = p.encoded[:begin+n]
+			return truncated(err)
+		}
 	}
-	p.encoded = p.encoded[:size]
-	_, err := io.ReadFull(r, p.encoded)
-	return err
+	return nil
 }
 
+// decode looks at the header before there is memory for the picture. What is wrong with the picture is an *Error of kind ErrPicture.
 func (p *picture) decode(lend Lender) (Frame, error) {
 	if p.decoder.into == nil {
 		p.decoder.into, p.decoder.picture = p.decodeInto, colourPicture
 	}
-	return p.decoder.decode(lend)
+	told, err := encodedSize(p.encoded)
+	if err == nil {
+		if err = p.decoder.limit.check(told, engine.BGR); err != nil {
+			return Frame{}, err
+		}
+		var f Frame
+		if f, err = p.decoder.decode(lend); !errors.Is(err, errNoPicture) {
+			return f, err
+		}
+		err = errNotPicture
+	}
+	return Frame{}, &Error{Op: "read", Kind: ErrPicture, Err: err}
 }
 
-// stale is what the first bytes of a matrix hold before decoding. OpenCV returns no result, and leaves the matrix as it was when it does not
-// understand the picture's header: the last picture of that buffer would pass as a new one.
+// stale is what the first bytes of a matrix hold before decoding. OpenCV returns no result, and leaves the matrix as it was when it does
+// not understand the picture's header: the last picture of that buffer would pass as a new one.
 var stale = [16]byte{0xA5, 0x5A, 0xC3, 0x3C, 0x96, 0x69, 0xF0, 0x0F, 0x5A, 0xA5, 0x3C, 0xC3, 0x69, 0x96, 0x0F, 0xF0}
 
 func (p *picture) decodeInto(mat *gocv.Mat) bool {

@@ -6,10 +6,18 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // DefaultBuffers is enough for one frame being written, one waiting and two with the engine.
 const DefaultBuffers = 4
+
+const (
+	// wasteful is how many times the memory of a picture its buffer may take for more than maxSpare pictures in a row.
+	wasteful = 4
+	maxSpare = 250
+)
 
 // ErrNoBuffer says that every buffer of a pool is lent.
 var ErrNoBuffer = errors.New("every frame buffer is in use")
@@ -20,7 +28,8 @@ var errPoolClosed = errors.New("frame pool is closed")
 // OpenCV keeps its address.
 type Alloc func(size int) (data []byte, free func(), err error)
 
-// Pool lends a fixed number of equally large buffers. Its memory is reallocated when a stream's picture size changes and at no other time.
+// Pool lends a fixed number of equally large buffers. They become larger when a picture needs that, and smaller when a long row of pictures
+// does not need them: pictures that alternate between sizes cost no memory anew, which of a GPU's kind is slow to get and stops the GPU.
 // The zero value is ready; all methods are safe for concurrent use.
 type Pool struct {
 	// Alloc is where the memory comes from; nil means page-aligned memory outside the Go heap.
@@ -31,6 +40,7 @@ type Pool struct {
 	mu     sync.Mutex
 	free   []*buffer
 	size   int    // bytes of a buffer
+	spare  int    // pictures in a row that needed little of a buffer
 	sizes  uint64 // how often the size has changed
 	made   int    // buffers of the present size, lent ones included
 	closed bool
@@ -49,14 +59,15 @@ type buffer struct {
 }
 
 // Frame lends a buffer for a picture of that format and size in pixels, rows without padding. When none is free it returns ErrNoBuffer.
-func (p *Pool) Frame(format PixelFormat, width, height int) (Frame, error) {
+func (p *Pool) Frame(format engine.PixelFormat, width, height int) (Frame, error) {
 	stride := format.RowBytes(width)
-	b, err := p.take(stride * format.Rows(height))
+	size := stride * format.Rows(height)
+	b, err := p.take(size)
 	if err != nil {
 		return Frame{}, err
 	}
 	return Frame{
-		Data: b.data, Width: width, Height: height, Stride: stride, Format: format,
+		Data: b.data[:size:size], Width: width, Height: height, Stride: stride, Format: format,
 		buffer: b, lease: b.lease.Add(1),
 	}, nil
 }
@@ -67,9 +78,14 @@ func (p *Pool) take(size int) (*buffer, error) {
 	if p.closed {
 		return nil, errPoolClosed
 	}
-	if size != p.size {
+	if size >= p.size/wasteful {
+		p.spare = 0
+	} else {
+		p.spare++
+	}
+	if size > p.size || p.spare > maxSpare {
 		p.drop()
-		p.size, p.made = size, 0
+		p.size, p.made, p.spare = size, 0, 0
 		p.sizes++
 	}
 	if last := len(p.free) - 1; last >= 0 {
@@ -84,12 +100,12 @@ func (p *Pool) take(size int) (*buffer, error) {
 	if alloc == nil {
 		alloc = allocPages
 	}
-	data, free, err := alloc(size)
+	data, free, err := alloc(p.size)
 	if err != nil {
 		return nil, &Error{Op: "allocate", Kind: ErrMemory, Message: "no memory for a frame", Err: err}
 	}
 	p.made++
-	return &buffer{pool: p, data: data[:size:size], free: free, sizes: p.sizes}, nil
+	return &buffer{pool: p, data: data[:p.size:p.size], free: free, sizes: p.sizes}, nil
 }
 
 func (p *Pool) limit() int {
@@ -113,7 +129,7 @@ func (p *Pool) Reallocate() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop()
-	p.size, p.made = 0, 0
+	p.size, p.made, p.spare = 0, 0, 0
 	p.sizes++
 }
 

@@ -7,36 +7,46 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // ledger is an Alloc that keeps account.
 type ledger struct{ made, freed, bytes int }
 
 func (l *ledger) alloc(size int) ([]byte, func(), error) {
+	data, free, err := allocPages(size)
+	if err != nil {
+		return nil, nil, err
+	}
 	l.made++
 	l.bytes += size
-	return make([]byte, size), func() { l.freed++; l.bytes -= size }, nil
+	return data, func() {
+		free()
+		l.freed++
+		l.bytes -= size
+	}, nil
 }
 
 func TestPoolLends(t *testing.T) {
 	l := &ledger{}
 	p := &Pool{Alloc: l.alloc, Buffers: 2}
-	a, err := p.Frame(BGR, 10, 4)
+	a, err := p.Frame(engine.BGR, 10, 4)
 	require.NoError(t, err)
 	assert.Equal(t, 30, a.Stride)
 	assert.Len(t, a.Data, 120)
-	b, err := p.Frame(BGR, 10, 4)
+	b, err := p.Frame(engine.BGR, 10, 4)
 	require.NoError(t, err)
-	_, err = p.Frame(BGR, 10, 4)
+	_, err = p.Frame(engine.BGR, 10, 4)
 	require.ErrorIs(t, err, ErrNoBuffer)
 
 	b.Release()
-	c, err := p.Frame(BGR, 10, 4)
+	c, err := p.Frame(engine.BGR, 10, 4)
 	require.NoError(t, err)
 	assert.Same(t, unsafe.SliceData(b.Data), unsafe.SliceData(c.Data))
 	b.Release() // the lease is over although c has the same buffer
 	b.Release()
-	_, err = p.Frame(BGR, 10, 4)
+	_, err = p.Frame(engine.BGR, 10, 4)
 	require.ErrorIs(t, err, ErrNoBuffer)
 	assert.Equal(t, 2, l.made)
 
@@ -47,7 +57,7 @@ func TestPoolLends(t *testing.T) {
 	c.Release()
 	assert.Equal(t, 2, l.freed)
 	require.NoError(t, p.Close())
-	_, err = p.Frame(BGR, 10, 4)
+	_, err = p.Frame(engine.BGR, 10, 4)
 	require.Error(t, err)
 	Frame{}.Release()
 }
@@ -55,17 +65,17 @@ func TestPoolLends(t *testing.T) {
 func TestPoolChangesSize(t *testing.T) {
 	l := &ledger{}
 	p := &Pool{Alloc: l.alloc, Buffers: 2}
-	old, err := p.Frame(NV12, 10, 4)
+	old, err := p.Frame(engine.NV12, 10, 4)
 	require.NoError(t, err)
 	assert.Len(t, old.Data, 60)
-	spare, err := p.Frame(NV12, 10, 4)
+	spare, err := p.Frame(engine.NV12, 10, 4)
 	require.NoError(t, err)
 	spare.Release()
 
-	large, err := p.Frame(BGRx, 10, 4)
+	large, err := p.Frame(engine.BGRx, 10, 4)
 	require.NoError(t, err)
 	assert.Equal(t, 1, l.freed, "the spare one goes at once")
-	back, err := p.Frame(NV12, 10, 4)
+	back, err := p.Frame(engine.NV12, 10, 4)
 	require.NoError(t, err)
 	old.Release()
 	assert.Equal(t, 2, l.freed, "one of an earlier size goes when it comes back, even if its size is the present one")
@@ -76,16 +86,46 @@ func TestPoolChangesSize(t *testing.T) {
 	assert.Zero(t, l.bytes)
 }
 
+// TestPoolOfAlternatingSizes: memory is made for the largest, once, and given back when only small ones come.
+func TestPoolOfAlternatingSizes(t *testing.T) {
+	l := &ledger{}
+	p := &Pool{Alloc: l.alloc, Buffers: 2}
+	for n := range 100 {
+		side := []int{10, 1000}[n%2]
+		f, err := p.Frame(engine.GRAY8, side, side)
+		require.NoError(t, err)
+		assert.Len(t, f.Data, side*side)
+		assert.Equal(t, side*side, cap(f.Data), "the rest is nobody's")
+		f.Release()
+	}
+	assert.Equal(t, 2, l.made, "one of each size")
+	assert.Equal(t, 1000*1000, l.bytes)
+	for range maxSpare + 1 {
+		f, err := p.Frame(engine.GRAY8, 10, 10)
+		require.NoError(t, err)
+		f.Release()
+	}
+	assert.Equal(t, 100, l.bytes)
+	for range 2 * maxSpare {
+		f, err := p.Frame(engine.GRAY8, 6, 6) // more than a quarter
+		require.NoError(t, err)
+		f.Release()
+	}
+	assert.Equal(t, 3, l.made)
+	require.NoError(t, p.Close())
+	assert.Zero(t, l.bytes)
+}
+
 func TestPoolWithoutMemory(t *testing.T) {
 	p := &Pool{Alloc: func(int) ([]byte, func(), error) { return nil, nil, errors.New("all gone") }}
-	_, err := p.Frame(GRAY8, 4, 4)
+	_, err := p.Frame(engine.GRAY8, 4, 4)
 	require.ErrorIs(t, err, ErrMemory)
 	assert.EqualError(t, err, "allocate: no memory for a frame: all gone")
 }
 
 func TestPoolOwnMemoryIsPageAligned(t *testing.T) {
 	p := &Pool{}
-	f, err := p.Frame(BGR, 641, 481)
+	f, err := p.Frame(engine.BGR, 641, 481)
 	require.NoError(t, err)
 	assert.Zero(t, uintptr(unsafe.Pointer(unsafe.SliceData(f.Data)))%4096)
 	f.Data[len(f.Data)-1] = 1
@@ -98,7 +138,7 @@ func TestMailboxNewestWins(t *testing.T) {
 	p, m := &Pool{Buffers: 2}, &Mailbox{Notify: notify}
 	defer p.Close()
 	put := func(seq uint64) {
-		f, err := p.Frame(GRAY8, 4, 4)
+		f, err := p.Frame(engine.GRAY8, 4, 4)
 		require.NoError(t, err)
 		f.Seq = seq
 		m.Put(f)
@@ -162,7 +202,7 @@ func TestMailboxBetweenGoroutines(t *testing.T) {
 	}()
 	lent := uint64(0)
 	for seq := range uint64(frames) {
-		f, err := p.Frame(GRAY8, 4, 2)
+		f, err := p.Frame(engine.GRAY8, 4, 2)
 		if err != nil {
 			require.ErrorIs(t, err, ErrNoBuffer)
 			continue
@@ -182,9 +222,9 @@ func TestNoAllocationPerFrame(t *testing.T) {
 	p, m := &Pool{}, &Mailbox{Notify: make(chan struct{}, 1)}
 	defer p.Close()
 	cycle := func() {
-		f, _ := p.Frame(NV12, 64, 64)
+		f, _ := p.Frame(engine.NV12, 64, 64)
 		m.Put(f)
-		f, _ = p.Frame(NV12, 64, 64)
+		f, _ = p.Frame(engine.NV12, 64, 64)
 		m.Put(f)
 		f, _ = m.Take()
 		f.Release()
@@ -196,7 +236,7 @@ func TestNoAllocationPerFrame(t *testing.T) {
 func BenchmarkMailbox(b *testing.B) {
 	p, m := &Pool{}, &Mailbox{}
 	defer p.Close()
-	f, _ := p.Frame(GRAY8, 4, 4)
+	f, _ := p.Frame(engine.GRAY8, 4, 4)
 	b.ReportAllocs()
 	for b.Loop() {
 		m.Put(f)
@@ -209,14 +249,14 @@ func BenchmarkPool(b *testing.B) {
 	defer p.Close()
 	b.ReportAllocs()
 	for b.Loop() {
-		f, _ := p.Frame(BGR, 1920, 1080)
+		f, _ := p.Frame(engine.BGR, 1920, 1080)
 		f.Release()
 	}
 }
 
 // BenchmarkCopy is what a frame costs that cannot be decoded in place.
 func BenchmarkCopy(b *testing.B) {
-	for _, format := range []PixelFormat{BGR, NV12} {
+	for _, format := range []engine.PixelFormat{engine.BGR, engine.NV12} {
 		b.Run("1080p "+format.String(), func(b *testing.B) {
 			p := &Pool{}
 			defer p.Close()
@@ -239,14 +279,14 @@ func TestReallocatedPoolGivesUpItsOldMemory(t *testing.T) {
 		return make([]byte, size), func() { out-- }, nil
 	}}
 	defer p.Close()
-	lent, err := p.Frame(GRAY8, 8, 8)
+	lent, err := p.Frame(engine.GRAY8, 8, 8)
 	require.NoError(t, err)
-	idle, err := p.Frame(GRAY8, 8, 8)
+	idle, err := p.Frame(engine.GRAY8, 8, 8)
 	require.NoError(t, err)
 	idle.Release()
 	p.Reallocate()
 	require.Equal(t, 1, out, "the idle buffer is freed at once")
-	next, err := p.Frame(GRAY8, 8, 8)
+	next, err := p.Frame(engine.GRAY8, 8, 8)
 	require.NoError(t, err)
 	lent.Release()
 	require.Equal(t, 1, out, "the lent one when it comes back")

@@ -6,7 +6,9 @@ import (
 )
 
 // secret matches name=value in a query or a pipeline where the name says that the value is to be kept.
-var secret = regexp.MustCompile(`(?i)([a-z0-9_-]*(?:pass|passwd|password|pwd|pw|token|secret|key|auth|signature|sig|user-id|username|user)=)("[^"]*"|'[^']*'|[^\s&"'!]*)`)
+var secret = regexp.MustCompile(
+	`(?i)([a-z0-9_-]*(?:pass|passwd|password|pwd|pw|token|secret|key|auth|signature|sig|user-id|username|user)=)` +
+		`("[^"]*"|'[^']*'|[^\s&"'!]*)`)
 
 // Redact returns a camera URI or pipeline without user names, passwords and tokens, for messages and logs.
 func Redact(uri string) string {
@@ -25,6 +27,9 @@ func Redact(uri string) string {
 		}
 		out.WriteString(withoutUser(tail[:end]))
 		rest = tail[end:]
+	}
+	if !strings.Contains(uri, "=") {
+		return out.String()
 	}
 	return secret.ReplaceAllString(out.String(), "${1}***")
 }

@@ -3,43 +3,62 @@ package capture
 import (
 	"context"
 	"errors"
-	"regexp"
 	"sync/atomic"
 	"time"
-)
 
-// remote matches pipelines that read from a network, whose first failure may go away.
-var remote = regexp.MustCompile(`rtspsrc|souphttpsrc|udpsrc|tcpclientsrc|srtsrc|rtmpsrc|webrtc|[a-z]+://`)
+	"github.com/edge-infer/edge-infer/engine"
+)
 
 // session is one life of a camera's source, from open to failure. Everything runs in its own goroutine, which may hang inside OpenCV.
 type session struct {
-	camera *Camera
-	uri    URI
-	ctx    context.Context
-	done   chan error
+	camera      *Camera
+	uri         URI
+	ctx         context.Context
+	openTimeout time.Duration
+	done        chan error
 
 	began, shown time.Time // of the film, and of its newest picture
 
 	// Read by the camera's goroutine.
-	alive   atomic.Int64 // the last sign of life, CLOCK_MONOTONIC; 0 while the source is not what is waited for
-	running atomic.Bool  // there has been a picture
+	life    atomic.Uint64          // signs of life
+	excused atomic.Bool            // the source waits for somebody else
+	first   atomic.Int64           // when the first picture came, CLOCK_MONOTONIC; 0 before
+	damage  atomic.Pointer[string] // what is wrong with the pictures that came since the last good one
 
 	left bool // guarded by camera.mu: the camera has gone on without this session
 }
 
 var errLeft = errors.New("the camera has gone on")
 
+// running reports whether there has been a picture.
+func (s *session) running() bool { return s.first.Load() != 0 }
+
+// settled reports whether pictures have come for long enough that another try need not wait.
+func (s *session) settled() bool { return s.running() && Monotonic()-s.first.Load() >= int64(settled) }
+
+// stalled is the error of a session that shows no life.
+func (s *session) stalled(limit time.Duration) error {
+	which := "picture"
+	if !s.running() {
+		which = "first picture"
+	}
+	if damage := s.damage.Load(); damage != nil {
+		return s.uri.fail("read", ErrStalled, "no good "+which+" for "+limit.String()+": "+*damage, "", nil)
+	}
+	return s.uri.fail("read", ErrStalled, "no "+which+" for "+limit.String(), "", nil)
+}
+
 func (s *session) run() error {
 	c := s.camera
 	source, err := s.uri.Open(s.ctx, Options{
-		OpenTimeout: c.OpenTimeout, ReadTimeout: c.StallTimeout, Every: c.Lossless, Decoder: c.Decoder,
+		OpenTimeout: s.openTimeout, ReadTimeout: c.StallTimeout, Every: c.Lossless, MaxPixels: c.MaxPixels, backend: c.backend,
 	})
 	if err != nil {
 		return err
 	}
 	defer source.Close()
 	p := pace{session: s}
-	if !c.Lossless && !c.FlatOut && !source.Live() {
+	if !c.Lossless && !source.Live() {
 		if p.rate = source.FPS(); p.rate <= 0 {
 			p.rate = defaultRate
 		}
@@ -49,30 +68,30 @@ func (s *session) run() error {
 			return s.ctx.Err()
 		}
 		f, err := source.Next(s)
-		s.alive.Store(Monotonic())
 		switch {
 		case s.ctx.Err() != nil:
 			f.Release()
 			return s.ctx.Err()
 		case errors.Is(err, ErrNoBuffer):
-			c.missed()
+			err = s.missed()
 		case errors.Is(err, ErrPicture):
-			c.damaged(err)
-		case err != nil:
-			return err
-		default:
-			s.running.Store(true)
-			if p.rate == 0 && !source.Live() {
+			if err = s.damaged(err); !source.Live() {
+				s.life.Add(1) // it gets on, to its end
+			}
+		case err == nil:
+			if c.Lossless && !source.Live() {
 				f.Time = s.filmed(&f)
 			}
-			if err := s.deliver(f); err != nil {
-				return err
-			}
+			err = s.deliver(f)
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
 
-// filmed is the film's time of a frame: that of its beginning, which is now, and its position. It never goes back, also when a film begins again.
+// filmed is the film's time of a frame: that of its beginning, which is now, and its position. It never goes back, also when a film begins
+// again.
 func (s *session) filmed(f *Frame) time.Time {
 	if s.began.IsZero() {
 		s.began = f.Time
@@ -91,7 +110,7 @@ func (s *session) filmed(f *Frame) time.Time {
 }
 
 // Frame is the Lender of the source. When all buffers are out, the frame that waits for the consumer gives up its own.
-func (s *session) Frame(format PixelFormat, width, height int) (Frame, error) {
+func (s *session) Frame(format engine.PixelFormat, width, height int) (Frame, error) {
 	c := s.camera
 	for {
 		if err := s.ctx.Err(); err != nil {
@@ -113,8 +132,7 @@ func (s *session) Frame(format PixelFormat, width, height int) (Frame, error) {
 
 // await waits for somebody else than the source; false when the context has ended.
 func (s *session) await(signal <-chan struct{}) bool {
-	s.alive.Store(0)
-	defer func() { s.alive.Store(Monotonic()) }()
+	defer s.excused.Store(s.excused.Swap(true))
 	select {
 	case <-signal:
 		return true
@@ -138,12 +156,46 @@ func (s *session) deliver(f Frame) error {
 		f.Release()
 		return errLeft
 	}
-	if c.stats.State != Running && c.stats.Reconnects > 0 {
-		c.Logger.Info("camera back", "camera", c.Name)
-	}
+	s.alive()
 	c.count(&f)
 	c.mailbox.Put(f)
 	return nil
+}
+
+// missed counts a picture that found every buffer in use.
+func (s *session) missed() error {
+	c := s.camera
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.left {
+		return errLeft
+	}
+	s.alive()
+	c.missed()
+	return nil
+}
+
+// damaged counts a picture that is none.
+func (s *session) damaged(err error) error {
+	why := reason(err)
+	s.damage.Store(&why)
+	c := s.camera
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.left {
+		return errLeft
+	}
+	c.damaged(why)
+	return nil
+}
+
+// alive notes a good picture.
+func (s *session) alive() {
+	if !s.running() {
+		s.first.Store(Monotonic())
+	}
+	s.damage.Store(nil)
+	s.life.Add(1)
 }
 
 // pace holds a source to a rate.
@@ -177,8 +229,7 @@ func (p *pace) wait() bool {
 	} else {
 		p.timer.Reset(time.Duration(due - now))
 	}
-	p.session.alive.Store(0)
-	defer func() { p.session.alive.Store(Monotonic()) }()
+	defer p.session.excused.Store(p.session.excused.Swap(true))
 	select {
 	case <-p.timer.C:
 		return true

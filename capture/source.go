@@ -3,6 +3,8 @@ package capture
 import (
 	"context"
 	"time"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // Source delivers frames. Next and Close are called by one goroutine; only the context given to Open may be cancelled from elsewhere.
@@ -22,8 +24,14 @@ type Source interface {
 
 // Lender gives the buffer for a frame. A Pool is one; any other takes its frames from a Pool.
 type Lender interface {
-	Frame(format PixelFormat, width, height int) (Frame, error)
+	Frame(format engine.PixelFormat, width, height int) (Frame, error)
 }
+
+// DefaultMaxPixels admits 8K UHD, which takes 100 MB as BGR. MaxPixels is what the decoder of pictures takes at most.
+const (
+	DefaultMaxPixels = 1 << 25
+	MaxPixels        = 1 << 30
+)
 
 // Options of Open; what the URI says comes first.
 type Options struct {
@@ -32,8 +40,12 @@ type Options struct {
 	OpenTimeout, ReadTimeout time.Duration
 	// Every asks for each frame in order; else a live source may leave out old ones.
 	Every bool
-	// Decoder is FFmpeg or GStreamer for URLs and files; empty for the better one that is there.
-	Decoder Decoder
+	// MaxPixels is how many pixels, width times height, a picture may have; DefaultMaxPixels when 0. A JPEG, PNG or other single picture that
+	// has more is refused by its header, before there is memory for it, and counts as damaged (ErrPicture); a video is refused when it is
+	// opened.
+	MaxPixels int
+
+	backend backend
 }
 
 func (o *Options) setDefaults() {
@@ -42,6 +54,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.ReadTimeout <= 0 {
 		o.ReadTimeout = 5 * time.Second
+	}
+	if o.MaxPixels <= 0 {
+		o.MaxPixels = DefaultMaxPixels
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // readAll reads a source to its end and returns the numbers that its pictures show.
@@ -49,11 +51,11 @@ func upTo(n int) []int {
 
 func TestVideoFile(t *testing.T) {
 	path := barcodeVideo(t, "a video ?#%.mp4", 90, 320, 240, 30)
-	for _, decoder := range []Decoder{"", FFmpeg, GStreamer} {
-		t.Run("decoder "+string(decoder), func(t *testing.T) {
-			numbers := readAll(t, path, Options{Every: true, Decoder: decoder}, func(f Frame) {
+	for _, backend := range []backend{"", ffmpeg, gstreamer} {
+		t.Run("backend "+string(backend), func(t *testing.T) {
+			numbers := readAll(t, path, Options{Every: true, backend: backend}, func(f Frame) {
 				assert.Equal(t, []int{320, 240}, []int{f.Width, f.Height})
-				assert.Equal(t, BGR, f.Format)
+				assert.Equal(t, engine.BGR, f.Format)
 			})
 			assert.Equal(t, upTo(90), numbers)
 		})
@@ -112,7 +114,9 @@ func TestDamagedPictures(t *testing.T) {
 }
 
 // pipelineFormats are the caps that GStreamer can end in and the format that comes out.
-var pipelineFormats = map[string]PixelFormat{"BGR": BGR, "BGRx": BGRx, "BGRA": BGRx, "NV12": NV12, "YUY2": YUYV, "GRAY8": GRAY8}
+var pipelineFormats = map[string]engine.PixelFormat{
+	"BGR": engine.BGR, "BGRx": engine.BGRx, "BGRA": engine.BGRx, "NV12": engine.NV12, "YUY2": engine.YUYV, "GRAY8": engine.GRAY8,
+}
 
 func TestPipelineFormats(t *testing.T) {
 	tool(t, "gst-launch-1.0")
@@ -120,7 +124,8 @@ func TestPipelineFormats(t *testing.T) {
 		for _, size := range [][2]int{{320, 240}, {326, 242}} {
 			t.Run(caps+" "+strconv.Itoa(size[0]), func(t *testing.T) {
 				path := barcodeVideo(t, "v.mp4", 20, size[0], size[1], 30)
-				numbers := readAll(t, "gst:filesrc location="+path+" ! qtdemux ! avdec_h264 ! videoconvert ! video/x-raw,format="+caps+" ! appsink sync=false",
+				pipeline := "gst:filesrc location=" + path + " ! qtdemux ! avdec_h264 ! videoconvert ! video/x-raw,format=" + caps
+				numbers := readAll(t, pipeline+" ! appsink sync=false",
 					Options{Every: true}, func(f Frame) {
 						assert.Equal(t, format, f.Format)
 						assert.Equal(t, size, [2]int{f.Width, f.Height})
@@ -135,11 +140,12 @@ func TestPipelineFormats(t *testing.T) {
 func TestPipelineWithoutCaps(t *testing.T) {
 	tool(t, "gst-launch-1.0")
 	n := 0
-	readAll(t, "gst:videotestsrc num-buffers=10 ! video/x-raw,width=64,height=48 ! videoconvert ! appsink sync=false", Options{}, func(f Frame) { n++ })
+	count := func(Frame) { n++ }
+	readAll(t, "gst:videotestsrc num-buffers=10 ! video/x-raw,width=64,height=48 ! videoconvert ! appsink sync=false", Options{}, count)
 	assert.Equal(t, 10, n)
 	// The end of a pipeline must not bring the last picture again and again.
 	n = 0
-	readAll(t, "gst:videotestsrc num-buffers=3 ! videoconvert ! video/x-raw,width=64,height=48,format=GRAY8", Options{Every: true}, func(f Frame) { n++ })
+	readAll(t, "gst:videotestsrc num-buffers=3 ! videoconvert ! video/x-raw,width=64,height=48,format=GRAY8", Options{Every: true}, count)
 	assert.Equal(t, 3, n)
 }
 
@@ -147,20 +153,22 @@ func TestOpenErrors(t *testing.T) {
 	folder := t.TempDir()
 	text := filepath.Join(folder, "text.mp4")
 	require.NoError(t, os.WriteFile(text, []byte("not a video"), 0o600))
+	const uris = "give a device number, /dev/videoN, csi://N, rtsp://, http://, a file, a directory, gst:PIPELINE or demo"
+	const pipelines = "try the pipeline with gst-launch-1.0, with fakesink in place of the appsink"
 	for _, c := range []struct {
 		uri  string
 		kind error
 		text string
 	}{
-		{"", ErrURI, "parse: empty camera URI (give a device number, /dev/videoN, csi://N, rtsp://, http://, a file, a directory, gst:PIPELINE or demo)"},
+		{"", ErrURI, "parse: empty camera URI (" + uris + ")"},
 		{"/dev/video99", ErrNotFound, "open /dev/video99: no such camera (" + deviceHint(Devices()) + ")"},
 		{"99", ErrNotFound, "open /dev/video99: no such camera (" + deviceHint(Devices()) + ")"},
 		{folder + "/none.mp4", ErrNotFound, "open " + folder + "/none.mp4: no such file"},
 		{folder + "/none/", ErrNotFound, "open " + folder + "/none/: no such file"},
 		{folder, ErrNotFound, "open " + folder + ": no picture in this directory (known: .jpg .jpeg .png .bmp .webp .tif .tiff .pgm .ppm)"},
 		{text, ErrFormat, "open " + text + ": not a video that OpenCV can read (see whether ffprobe recognizes it)"},
-		{"gst:nosuchelement", ErrUnavailable, "open gst:nosuchelement: GSTREAMER cannot open it (try the pipeline with gst-launch-1.0, with fakesink in place of the appsink)"},
-		{"demo?width=10&height=10", ErrURI, "open demo: open scene: picture of 10x10, sides must be 64 to 8192 pixels"},
+		{"gst:nosuchelement", ErrUnavailable, "open gst:nosuchelement: GSTREAMER cannot open it (" + pipelines + ")"},
+		{"demo?width=10&height=10", ErrURI, `parse demo?width=10&height=10: height "10" is not a whole number of 64 to 8192`},
 	} {
 		t.Run(c.uri, func(t *testing.T) {
 			source, err := Open(context.Background(), c.uri, Options{})

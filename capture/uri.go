@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/edge-infer/edge-infer/capture/scene"
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // Kind is the sort of source that a URI names.
@@ -46,11 +49,8 @@ var parameters = map[Kind][]string{
 	Demo:   {"width", "height", "fps", "seed", "frames"},
 }
 
-// Limits of what a URI can ask for.
-const (
-	maxSide = 1 << 15 // pixels
-	maxRate = 1000    // frames a second
-)
+// maxRate is the most that a URI can ask for, in frames a second.
+const maxRate = 1000
 
 // ParseURI reads a camera URI. It touches no file and no device. Errors are an *Error of kind ErrURI.
 func ParseURI(text string) (URI, error) {
@@ -196,9 +196,9 @@ func (p *parser) query(u URI, query string) URI {
 func (p *parser) parameter(u *URI, name, value string) {
 	switch name {
 	case "width":
-		u.Width = p.integer(name, value, 2, maxSide)
+		u.Width = p.side(u.Kind, name, value)
 	case "height":
-		u.Height = p.integer(name, value, 2, maxSide)
+		u.Height = p.side(u.Kind, name, value)
 	case "mode":
 		u.Mode = p.integer(name, value, 0, 63)
 	case "flip":
@@ -229,6 +229,14 @@ func (p *parser) parameter(u *URI, name, value string) {
 		}
 		u.Loop = loop
 	}
+}
+
+// side is a picture's width or height.
+func (p *parser) side(kind Kind, name, value string) int {
+	if kind == Demo {
+		return p.integer(name, value, scene.MinSide, scene.MaxSide)
+	}
+	return p.integer(name, value, 2, engine.MaxSide)
 }
 
 func (p *parser) integer(name, value string, least, most int) int {

@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"gocv.io/x/gocv"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Decoder is who reads and decodes a stream for OpenCV.
-type Decoder string
+// backend is who reads and decodes a stream for OpenCV.
+type backend string
 
-// The decoders that a caller may insist on.
 const (
-	FFmpeg    Decoder = "ffmpeg"
-	GStreamer Decoder = "gstreamer"
+	ffmpeg    backend = "ffmpeg"
+	gstreamer backend = "gstreamer"
 )
 
 // OpenCV's numbers for its time-outs, which gocv does not name. Only the FFmpeg backend knows them; the others refuse to open.
@@ -25,12 +26,16 @@ const (
 
 // video is a cv::VideoCapture: a file, a stream, a device or a pipeline.
 type video struct {
-	uri     URI
-	live    bool
-	fps     float64
-	capture *gocv.VideoCapture
-	decoder decoder
-	seq     uint64
+	uri      URI
+	live     bool
+	fps      float64
+	patience time.Duration // of the backend, with a picture that does not come
+	late     int64         // when it had last waited for about that long, CLOCK_MONOTONIC
+	capture  *gocv.VideoCapture
+	decoder  decoder
+	raw      *gocv.Mat // the encoded picture of a device that compresses; nil for any other
+	encoded  picture   // a copy of that
+	seq      uint64
 }
 
 // openVideo opens address with one of OpenCV's backends, as a live source of BGR pictures.
@@ -53,11 +58,22 @@ func openVideo(u URI, address string, api gocv.VideoCaptureAPI, options Options)
 		// gocv's text quotes the address with its credentials and says nothing else.
 		return nil, u.fail("open", ErrUnavailable, gocv.VideoRegistry.GetBackendName(api)+" cannot open it", "", nil)
 	}
-	v := &video{uri: u, live: true, capture: capture}
+	v := &video{uri: u, live: true, capture: capture, patience: options.ReadTimeout}
 	if fps := capture.Get(gocv.VideoCaptureFPS); fps > 0 && fps <= maxRate {
 		v.fps = fps
 	}
-	v.decoder = decoder{into: capture.Retrieve, picture: colourPicture}
+	v.decoder = decoder{into: capture.Retrieve, picture: colourPicture, limit: sizeLimit(options.MaxPixels)}
+	told := size{int(capture.Get(gocv.VideoCaptureFrameWidth)), int(capture.Get(gocv.VideoCaptureFrameHeight))}
+	if told.width > 0 && told.height > 0 {
+		if err := v.decoder.limit.check(told, engine.BGR); err != nil {
+			_ = v.Close()
+			var refused *Error
+			if errors.As(err, &refused) {
+				return nil, u.fail("open", ErrFormat, refused.Message, refused.Hint, nil)
+			}
+			return nil, err
+		}
+	}
 	return v, nil
 }
 
@@ -66,16 +82,24 @@ func (v *video) FPS() float64 { return v.fps }
 
 // Next implements Source.
 func (v *video) Next(lend Lender) (Frame, error) {
-	if v.capture == nil || !grab(v.capture) {
-		return Frame{}, v.end()
+	if v.capture == nil {
+		return Frame{}, io.EOF
 	}
+	asked := Monotonic()
+	grabbed := grab(v.capture)
 	captured, now := Monotonic(), time.Now()
-	f, err := v.decoder.decode(lend)
-	if errors.Is(err, errNoPicture) {
+	if captured-asked >= int64(v.patience)*9/10 {
+		v.late = captured
+	}
+	if !grabbed {
 		return Frame{}, v.end()
 	}
+	f, err := v.decode(lend)
 	seq := v.seq
 	v.seq++
+	if errors.Is(err, errNoPicture) {
+		return Frame{}, v.uri.fail("read", ErrPicture, "not a picture that OpenCV can read", "", nil)
+	}
 	if err != nil {
 		return Frame{}, v.uri.named(err)
 	}
@@ -84,6 +108,22 @@ func (v *video) Next(lend Lender) (Frame, error) {
 		f.position = v.position(seq)
 	}
 	return f, nil
+}
+
+// decode puts the picture that was grabbed into a lent buffer.
+func (v *video) decode(lend Lender) (Frame, error) {
+	if v.raw == nil {
+		return v.decoder.decode(lend)
+	}
+	if !v.capture.Retrieve(v.raw) {
+		return Frame{}, errNoPicture
+	}
+	data, err := v.raw.DataPtrUint8()
+	if err != nil {
+		return Frame{}, errNoPicture
+	}
+	v.encoded.encoded = append(v.encoded.encoded[:0], data...)
+	return v.encoded.decode(lend)
 }
 
 // position is when the film shows the picture that was decoded last: by its own time stamp, else by its number.
@@ -97,9 +137,11 @@ func (v *video) position(seq uint64) time.Duration {
 	return time.Duration(float64(seq) / v.fps * float64(time.Second))
 }
 
-// end is what the absence of a picture means.
+// end is what the absence of a picture means. FFmpeg that has waited in vain first gives the pictures that it still holds.
 func (v *video) end() error {
 	switch {
+	case v.live && v.late != 0 && Monotonic()-v.late < int64(time.Second):
+		return v.uri.fail("read", ErrStalled, "no picture for "+v.patience.String(), "", nil)
 	case v.seq == 0:
 		return v.uri.fail("read", ErrUnavailable, "it opened but gave no picture", "", nil)
 	case v.live:
@@ -111,6 +153,11 @@ func (v *video) end() error {
 // Close implements Source.
 func (v *video) Close() error {
 	v.decoder.forget()
+	v.encoded.decoder.forget()
+	if v.raw != nil {
+		_ = v.raw.Close()
+		v.raw = nil
+	}
 	if v.capture == nil {
 		return nil
 	}

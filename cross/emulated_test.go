@@ -91,7 +91,8 @@ func TestEmulated(t *testing.T) {
 	})
 	t.Run("devices", func(t *testing.T) {
 		var report map[string]any
-		require.NoError(t, json.Unmarshal([]byte(newMachine(t, "EDGE_INFER_ONNXRUNTIME="+absolute(t, onnxruntime)).must(t, path, "devices", "--json")), &report))
+		text := newMachine(t, "EDGE_INFER_ONNXRUNTIME="+absolute(t, onnxruntime)).must(t, path, "devices", "--json")
+		require.NoError(t, json.Unmarshal([]byte(text), &report))
 		require.Contains(t, report, "backends")
 	})
 	t.Run("doctor", func(t *testing.T) {
@@ -141,8 +142,8 @@ func TestEmulatedTensorRT(t *testing.T) {
 	folder := t.TempDir()
 	driver, err := cudafake.Build(folder, 0)
 	require.NoError(t, err)
-	kernels, err := cudafake.Compile(filepath.Join(folder, "kernels.so"), "-x", "c++", "-std=c++17", "../engine/preprocess/letterbox.cu",
-		"../engine/preprocess/filter.cu", "-lstdc++", "-lm")
+	kernels, err := cudafake.Compile(filepath.Join(folder, "kernels.so"), "-x", "c++", "-std=c++17", "../engine/preprocess/kernels.cu",
+		"-lstdc++", "-lm")
 	require.NoError(t, err)
 	m := newMachine(t, "EDGE_INFER_LIBCUDA="+driver, "FAKE_CUDA_KERNELS="+kernels)
 	m.must(t, path, "dataset", "--out", filepath.Join(folder, "parts"), "--count", "1")

@@ -46,13 +46,19 @@ func TestWrongArtefacts(t *testing.T) {
 		{"library", nothing, "needs libstdc++.so.6 at start", []string{"-Wl,--no-as-needed", "-lstdc++"}},
 		{"run path", nothing, "looks for libraries in /opt/here", []string{"-Wl,--enable-new-dtags,-rpath,/opt/here"}},
 		{"old run path", nothing, "looks for libraries in /opt/here", []string{"-Wl,--disable-new-dtags,-rpath,/opt/here"}},
-		{"symbol", `extern "C" int absent(); int main() { return absent(); }`, "lacks the symbol absent", []string{"-Wl,--unresolved-symbols=ignore-all,--export-dynamic"}},
+		{
+			"symbol", `extern "C" int absent(); int main() { return absent(); }`, "lacks the symbol absent",
+			[]string{"-Wl,--unresolved-symbols=ignore-all,--export-dynamic"},
+		},
 		{"C++ library", "int main(int n, char **) { return *new int(n); }", "needs symbols of GLIBCXX_3.4", []string{"-lstdc++"}},
 		{"fixed address", nothing, "is not position-independent", []string{"-no-pie"}},
 		{"relocations", nothing, "has no RELRO", []string{"-Wl,-z,norelro"}},
 		{"binding", nothing, "binds at start", []string{"-Wl,-z,now"}},
 		{"stack", nothing, "has an executable stack", []string{"-Wl,-z,execstack"}},
-		{"folder", `int main() { return "/home/me/.deps/release/x"[0]; } extern "C" const char *const kept = "/home/me/.deps/release/x";`, "names the folder /home/me/.deps/release/x", nil},
+		{
+			"folder", `int main() { return "/home/me/.deps/release/x"[0]; } extern "C" const char *const kept = "/home/me/.deps/release/x";`,
+			"names the folder /home/me/.deps/release/x", nil,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			require.Contains(t, inspected(t, compile(t, test.source, test.flags...)).problems(machine), test.problem)

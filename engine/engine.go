@@ -31,17 +31,28 @@ type Result struct {
 	Outputs []Tensor
 	// Transforms has one entry per submitted image; empty after SubmitTensors.
 	Transforms []Transform
-	// Candidates has one list per submitted image when the engine filtered the boxes on the device (see Options.Confidence): rows of
-	// CandidateFields numbers. Nil when decoding is left to the host.
-	Candidates [][]float32
-	// Truncated counts candidates over the threshold that did not fit the device's list.
-	Truncated int
+	// Candidates has one list per submitted image when the engine listed the boxes on its device (see Options.Filter). Nil when decoding is
+	// left to the host.
+	Candidates []Candidates
 	// Timing says where the time went.
 	Timing Timing
 }
 
-// CandidateFields is the length of one row of Result.Candidates: x1, y1, x2, y2 in input pixels, score, class.
+// Candidates are the boxes of one picture that an engine listed on its device, each with its best class.
+type Candidates struct {
+	// Rows has CandidateFields numbers for each box, the boxes in no particular order.
+	Rows []float32
+	// Truncated counts boxes over the threshold that did not fit the list.
+	Truncated int
+	// Impossible counts boxes with a score that is none: not a number, under 0 or over 1.
+	Impossible int
+}
+
+// CandidateFields is the length of one row of Candidates: x1, y1, x2, y2 in input pixels, score, class.
 const CandidateFields = 6
+
+// ScoreTolerance is how far outside 0 to 1 a score may be: quantized sigmoids end a little over 1.
+const ScoreTolerance = 1.0 / 64
 
 // Timing of one request in nanoseconds. Submitted and Done are readings of CLOCK_MONOTONIC, the rest are durations; a backend that cannot
 // measure a part leaves it 0.

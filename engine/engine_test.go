@@ -61,7 +61,10 @@ func TestImageCheck(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for format, name := range map[PixelFormat]string{BGR: "BGR", BGRx: "BGRx", NV12: "NV12", YUYV: "YUYV", GRAY8: "GRAY8", 7: "PixelFormat(7)"} {
+	for format, name := range map[PixelFormat]string{
+		BGR: "BGR", BGRx: "BGRx", NV12: "NV12", YUYV: "YUYV", GRAY8: "GRAY8",
+		7: "PixelFormat(7)",
+	} {
 		assert.Equal(t, name, format.String())
 	}
 	for kind, name := range map[DataType]string{Float32: "float32", Float16: "float16", Bool: "bool", Int64: "int64", 9: "DataType(9)"} {
@@ -104,7 +107,10 @@ func TestFloat32s(t *testing.T) {
 
 func TestCheckTensors(t *testing.T) {
 	inputs := []TensorInfo{{Name: "a", Type: Float32, Shape: []int64{-1, 2}}, {Name: "b", Type: Uint8, Shape: []int64{3}}}
-	a, b := Tensor{Name: "a", Shape: []int64{2, 2}, Data: make([]byte, 16)}, Tensor{Name: "b", Type: Uint8, Shape: []int64{3}, Data: make([]byte, 3)}
+	a, b := Tensor{Name: "a", Shape: []int64{2, 2}, Data: make([]byte, 16)}, Tensor{
+		Name: "b", Type: Uint8, Shape: []int64{3},
+		Data: make([]byte, 3),
+	}
 	require.NoError(t, CheckTensors(inputs, []Tensor{b, a}))
 	for want, tensors := range map[string][]Tensor{
 		`submit: input "b" is missing`:                                      {a},

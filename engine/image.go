@@ -31,6 +31,9 @@ func (f PixelFormat) String() string {
 	return fmt.Sprintf("PixelFormat(%d)", uint8(f))
 }
 
+// MarshalText writes the format's name.
+func (f PixelFormat) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
 // RowBytes is the length of one row without padding.
 func (f PixelFormat) RowBytes(width int) int {
 	switch f {

@@ -11,6 +11,9 @@ import (
 // MaxLabels bounds the class numbers that metadata and label files may use.
 const MaxLabels = 1 << 16
 
+// PreprocessProperty is the metadata of an ONNX file that holds a Preprocess as YAML. Edge-infer writes it into the files that it makes.
+const PreprocessProperty = "preprocess"
+
 // ParseMetadata reads the custom metadata of an ONNX file as Ultralytics exports write it: names and imgsz are Python or JSON literals,
 // the rest are plain words and numbers. Unknown keys are ignored. A value that cannot be read is left zero and named in the error; the
 // others are returned nevertheless.
@@ -41,7 +44,45 @@ func ParseMetadata(properties map[string]string) (Metadata, error) {
 	field("batch", number(&m.Batch))
 	field("names", func(text string) (err error) { m.Labels, err = parseNames(text); return err })
 	field("imgsz", func(text string) (err error) { m.Height, m.Width, err = parseSides(text); return err })
+	m.Preprocess = ultralytics(properties)
+	field(PreprocessProperty, func(text string) (err error) { m.Preprocess, err = ParsePreprocess([]byte(text)); return err })
+	m.EndToEnd = truth(properties["end2end"]) || truth(argument(properties["args"], "nms"))
 	return m, errors.Join(bad...)
+}
+
+// ultralytics tells from an Ultralytics export how its predictors prepare pictures. Only those write a task.
+func ultralytics(properties map[string]string) Preprocess {
+	task := strings.TrimSpace(properties["task"])
+	switch {
+	case task == "":
+		return Preprocess{}
+	case Task(task) == Classify:
+		return Preprocess{Preset: "ultralytics-classify"}
+	case properties["head"] == "RTDETRDecoder", strings.Contains(strings.ToLower(properties["description"]), "rtdetr"):
+		return Preprocess{Preset: "ultralytics-rtdetr"}
+	}
+	return Preprocess{Preset: "ultralytics"}
+}
+
+// argument is one of the settings that an export was made with, as text; empty where there is none.
+func argument(settings, name string) string {
+	value, err := parseLiteral(settings)
+	if err != nil {
+		return ""
+	}
+	all, _ := value.([]pair)
+	for _, entry := range all {
+		if entry.key == name {
+			return fmt.Sprint(entry.value)
+		}
+	}
+	return ""
+}
+
+// truth reads a flag of Python or JSON; what is none of them is false.
+func truth(text string) bool {
+	value, err := strconv.ParseBool(strings.TrimSpace(text))
+	return err == nil && value
 }
 
 // Override returns m with every field of by that is set.
@@ -52,6 +93,7 @@ func (m Metadata) Override(by Metadata) Metadata {
 	if by.Labels != nil {
 		m.Labels = by.Labels
 	}
+	m.EndToEnd = m.EndToEnd || by.EndToEnd
 	for _, f := range []struct{ to, from *int }{
 		{&m.Stride, &by.Stride},
 		{&m.Width, &by.Width},
@@ -62,6 +104,7 @@ func (m Metadata) Override(by Metadata) Metadata {
 			*f.to = *f.from
 		}
 	}
+	m.Preprocess = m.Preprocess.Override(by.Preprocess)
 	return m
 }
 

@@ -20,22 +20,64 @@ func TestParseMetadata(t *testing.T) {
 		{
 			name: "Ultralytics export",
 			properties: map[string]string{
-				"author": "Ultralytics", "task": "detect", "stride": "32", "batch": "1", "imgsz": "[480, 640]", "names": "{0: 'person', 1: 'bicycle', 2: 'car'}",
-				"args": "{'batch': 1, 'half': False, 'nms': False}",
+				"author": "Ultralytics", "task": "detect", "stride": "32", "batch": "1", "imgsz": "[480, 640]",
+				"names": "{0: 'person', 1: 'bicycle', 2: 'car'}",
+				"args":  "{'batch': 1, 'half': False, 'nms': False}",
 			},
-			want: Metadata{Task: Detect, Stride: 32, Batch: 1, Height: 480, Width: 640, Labels: []string{"person", "bicycle", "car"}},
+			want: Metadata{
+				Task: Detect, Stride: 32, Batch: 1, Height: 480, Width: 640, Labels: []string{"person", "bicycle", "car"},
+				Preprocess: Preprocess{Preset: "ultralytics"},
+			},
 		},
+		{
+			name: "classifier", properties: map[string]string{"task": "classify"},
+			want: Metadata{Task: Classify, Preprocess: Preprocess{Preset: "ultralytics-classify"}},
+		},
+		{
+			name: "RT-DETR", properties: map[string]string{"task": "detect", "head": "RTDETRDecoder"},
+			want: Metadata{Task: Detect, Preprocess: Preprocess{Preset: "ultralytics-rtdetr"}},
+		},
+		{
+			name:       "RT-DETR of older exports",
+			properties: map[string]string{"task": "detect", "description": "Ultralytics RTDETR-l model trained on coco.yaml"},
+			want:       Metadata{Task: Detect, Preprocess: Preprocess{Preset: "ultralytics-rtdetr"}},
+		},
+		{
+			name: "a description of its own", properties: map[string]string{"task": "detect", "preprocess": "{preset: yolox, pad: 0}"},
+			want: Metadata{Task: Detect, Preprocess: Preprocess{Preset: "yolox", Pad: new(int)}},
+		},
+		{
+			name: "a bad description", properties: map[string]string{"preprocess": "pad: 256"}, want: Metadata{},
+			err: "metadata \"preprocess\": preprocess pad: 256 is not a level of gray from 0 to 255",
+		},
+		{name: "end to end", properties: map[string]string{"end2end": "True"}, want: Metadata{EndToEnd: true}},
+		{name: "not end to end", properties: map[string]string{"end2end": "False", "args": "{'nms': False, 'half': True}"}},
+		{
+			name: "suppressed by the export", properties: map[string]string{"args": "{'batch': 1, 'half': False, 'nms': True}"},
+			want: Metadata{EndToEnd: true},
+		},
+		{name: "settings of another kind", properties: map[string]string{"args": "nms", "end2end": "perhaps"}},
 		{name: "one side", properties: map[string]string{"imgsz": "640"}, want: Metadata{Width: 640, Height: 640}},
 		{name: "one side in a list", properties: map[string]string{"imgsz": "[320]"}, want: Metadata{Width: 320, Height: 320}},
 		{name: "tuple", properties: map[string]string{"imgsz": "(320, 416)"}, want: Metadata{Width: 416, Height: 320}},
-		{name: "unknown task", properties: map[string]string{"task": " pose "}, want: Metadata{Task: "pose"}},
 		{
-			name: "what could be read", properties: map[string]string{"stride": "many", "imgsz": "[1, 2, 3]", "batch": "0", "task": "detect"}, want: Metadata{Task: Detect},
+			name: "unknown task", properties: map[string]string{"task": " pose "},
+			want: Metadata{Task: "pose", Preprocess: Preprocess{Preset: "ultralytics"}},
+		},
+		{
+			name: "what could be read", properties: map[string]string{"stride": "many", "imgsz": "[1, 2, 3]", "batch": "0", "task": "detect"},
+			want: Metadata{Task: Detect, Preprocess: Preprocess{Preset: "ultralytics"}},
 			err: "metadata \"stride\": \"many\" is not a number from 1 to 32768\nmetadata \"batch\": \"0\" is not a number from 1 to 32768\n" +
 				"metadata \"imgsz\": 3 sides instead of height and width",
 		},
-		{name: "side of no size", properties: map[string]string{"imgsz": "[0, 640]"}, err: `metadata "imgsz": side 0 is not a number from 1 to 32768`},
-		{name: "side that is none", properties: map[string]string{"imgsz": "['a', 640]"}, err: `metadata "imgsz": side a is not a number from 1 to 32768`},
+		{
+			name: "side of no size", properties: map[string]string{"imgsz": "[0, 640]"},
+			err: `metadata "imgsz": side 0 is not a number from 1 to 32768`,
+		},
+		{
+			name: "side that is none", properties: map[string]string{"imgsz": "['a', 640]"},
+			err: `metadata "imgsz": side a is not a number from 1 to 32768`,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := ParseMetadata(test.properties)
@@ -101,7 +143,10 @@ func TestParseNames(t *testing.T) {
 }
 
 func FuzzParseMetadata(f *testing.F) {
-	for _, text := range []string{`{0: 'person', 1: "it's"}`, `["a", "\ud83d\ude00"]`, `(1, [2.5e3, None], {'a': {}})`, `{0: '\`, `{"0":"\u00e9"}`, `640`} {
+	for _, text := range []string{
+		`{0: 'person', 1: "it's"}`, `["a", "\ud83d\ude00"]`, `(1, [2.5e3, None], {'a': {}})`, `{0: '\`,
+		`{"0":"\u00e9"}`, `640`,
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -123,9 +168,10 @@ func FuzzParseMetadata(f *testing.F) {
 func TestOverride(t *testing.T) {
 	file := Metadata{Task: Detect, Labels: []string{"a"}, Stride: 32, Width: 640, Height: 480, Batch: 1}
 	assert.Equal(t, file, file.Override(Metadata{}))
-	by := Metadata{Task: Raw, Labels: []string{"b"}, Stride: 8, Width: 1, Height: 2, Batch: 3}
+	by := Metadata{Task: Raw, Labels: []string{"b"}, Stride: 8, Width: 1, Height: 2, Batch: 3, Preprocess: Preprocess{Resize: Stretch}}
 	assert.Equal(t, by, file.Override(by))
-	assert.Equal(t, Metadata{Task: Detect, Labels: []string{"a"}, Stride: 32, Width: 320, Height: 480, Batch: 1}, file.Override(Metadata{Width: 320}))
+	assert.Equal(t, Metadata{Task: Detect, Labels: []string{"a"}, Stride: 32, Width: 320, Height: 480, Batch: 1},
+		file.Override(Metadata{Width: 320}))
 }
 
 func TestReadLabels(t *testing.T) {

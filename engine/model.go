@@ -29,6 +29,10 @@ type Metadata struct {
 	Width  int      // imgsz
 	Height int
 	Batch  int
+	// Preprocess is how pictures become the network's input.
+	Preprocess Preprocess `json:",omitzero"`
+	// EndToEnd says that the network suppresses overlapping boxes itself: an end-to-end head, or an export with nms=True.
+	EndToEnd bool `json:",omitempty"`
 }
 
 // Model describes a loaded model.
@@ -38,13 +42,26 @@ type Model struct {
 	Inputs, Outputs []TensorInfo
 	Metadata        Metadata
 	Width, Height   int // network input in pixels; 0 when the model has no picture input
-	MaxBatch        int
-	Backend         string // tensorrt or onnxruntime
-	BackendVersion  string
-	Device          string // what the backend runs on, for people
-	Precision       Precision
+	// Picture is the picture input, nil when there is none; NoPicture then says why.
+	Picture        *PictureInput
+	NoPicture      error
+	MaxBatch       int
+	Backend        string // tensorrt or onnxruntime
+	BackendVersion string
+	Device         string // what the backend runs on, for people
+	Precision      Precision
 	// Reason says in one sentence why this backend was chosen, including what was refused before it.
 	Reason string
+	// Filter is what the engine lists on its device instead of handing over the outputs of pictures; nil when the outputs come whole.
+	Filter *Filter
+}
+
+// RefusesPictures is the error of an operation that would give pictures to a model that takes none; nil for one that takes them.
+func (m *Model) RefusesPictures(op string) error {
+	if m.NoPicture == nil {
+		return nil
+	}
+	return &Error{Op: op, Backend: m.Backend, Kind: ErrUnsupported, Message: "the model takes no pictures", Err: m.NoPicture}
 }
 
 // Provider is the hardware that ONNX Runtime computes on. TensorRT ignores it.
@@ -70,10 +87,15 @@ type Options struct {
 	Spin      bool // CPU threads wait for work in a busy loop: a little faster alone, much slower beside other processes
 	Slots     int  // requests in flight, default 2
 	MaxBatch  int  // default 1
+	// Width and Height are the sides that a picture input which leaves them open gets; 0 leaves them to Sources.
+	Width, Height int
+	// Sources are the sizes of the pictures to come, as far as they are known: see Sides.
+	Sources []Size
 	// Shapes are those of inputs that leave more than their batch open: what TensorRT builds a plan for. The other backends take any shape.
 	Shapes []TensorInfo
-	// Confidence is the score under which a box may be dropped on the device. Zero leaves filtering to the host.
-	Confidence float32
+	// Filter says where the boxes of a model are, so that a backend with a device can list those over a threshold there; it is asked once the
+	// outputs' shapes are known. Nil, or an answer of nil, leaves decoding to the host. Backends without a device do not ask.
+	Filter func(Model) *Filter
 	// Library is the shared library to load instead of searching.
 	Library string
 }

@@ -26,8 +26,8 @@ var npyTypes = map[string]DataType{
 	"f4": Float32, "f2": Float16, "i1": Int8, "u1": Uint8, "i4": Int32, "i8": Int64, "b1": Bool,
 }
 
-// ReadNPY reads one array as numpy.save writes it, in either byte order and either order of dimensions. The tensor has no name. What follows
-// the array is an error, as is an element type that no engine takes.
+// ReadNPY reads one array as numpy.save writes it, in either byte order and either order of dimensions. The tensor has no name. What
+// follows the array is an error, as is an element type that no engine takes.
 func ReadNPY(from io.Reader) (Tensor, error) {
 	r := bufio.NewReader(from)
 	header, err := readNPYHeader(r)
@@ -113,7 +113,8 @@ func (h *npyHeader) fill(value any) error {
 	}
 	kind, known := npyTypes[strings.TrimLeft(descr, "<>=|")]
 	if !known {
-		return fmt.Errorf(`element type %.20q is not float32, float16, int8, uint8, int32, int64 or bool: convert it with .astype("float32")`, descr)
+		return fmt.Errorf(`element type %.20q is not float32, float16, int8, uint8, int32, int64 or bool: convert it with .astype("float32")`,
+			descr)
 	}
 	if len(shape) > maxRank {
 		return fmt.Errorf("%d dimensions, at most %d are read", len(shape), maxRank)

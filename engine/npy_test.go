@@ -32,8 +32,8 @@ func TestReadNPY(t *testing.T) {
 		"float32": {engine.Float32, nil},
 		"float16_fortran": {engine.Float16, func(i int) []byte {
 			return binary.LittleEndian.AppendUint16(nil, []uint16{
-				0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700, 0x4800, 0x4880, 0x4900, 0x4980, 0x4a00, 0x4a80, 0x4b00, 0x4b80, 0x4c00, 0x4c40,
-				0x4c80, 0x4cc0, 0x4d00, 0x4d40, 0x4d80, 0x4dc0,
+				0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700, 0x4800, 0x4880, 0x4900, 0x4980, 0x4a00, 0x4a80, 0x4b00, 0x4b80, 0x4c00,
+				0x4c40, 0x4c80, 0x4cc0, 0x4d00, 0x4d40, 0x4d80, 0x4dc0,
 			}[i])
 		}},
 		"int64_big":         {engine.Int64, func(i int) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(i)) }},
@@ -63,7 +63,8 @@ func TestReadNPY(t *testing.T) {
 
 func TestReadNPYRefuses(t *testing.T) {
 	_, err := readNPY(t, "float64")
-	require.EqualError(t, err, `element type "<f8" is not float32, float16, int8, uint8, int32, int64 or bool: convert it with .astype("float32")`)
+	require.EqualError(t, err,
+		`element type "<f8" is not float32, float16, int8, uint8, int32, int64 or bool: convert it with .astype("float32")`)
 	_, err = readNPY(t, "record")
 	require.EqualError(t, err, "header: no descr, fortran_order and shape of a plain array")
 

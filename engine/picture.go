@@ -1,52 +1,270 @@
 package engine
 
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
 // DefaultSide is the input width and height of a model that leaves both open and has no imgsz in its metadata.
 const DefaultSide = 640
 
-// PictureInput is a network input that takes one picture per batch position, as planes: batch, channels, height, width.
+// Bounds of a picture input, so that a file cannot ask for more memory than a machine has.
+const (
+	maxInputPixels = 1 << 26 // 8192 x 8192
+	maxInputBatch  = 1024
+	maxInputBytes  = 1 << 31
+)
+
+// PictureInput is a network input that takes one picture per batch position.
 type PictureInput struct {
 	Index         int // among the model's inputs
 	Type          DataType
-	Channels      int // 3 for R, G, B planes, 1 for gray
+	Channels      int // 3 or 1
 	Width, Height int
 	Batch         int // number of pictures of one run; 0 when it is free
+	// Interleaved inputs have the channels of a pixel side by side (batch, height, width, channels), others one plane for each.
+	Interleaved bool
+	// Preprocess is how a picture gets there; FindPictureInput leaves nothing of it open.
+	Preprocess Preprocess
+	// Assumed says that neither the file nor a setting told how: it is Ultralytics' letterbox then.
+	Assumed bool
 }
 
-// FindPictureInput recognizes the picture input of a model: its only input, with four dimensions, 1 or 3 channels and float elements. Sides
-// that the model leaves open come from the metadata, else they are DefaultSide. It reports false for any other model; those run through
-// SubmitTensors.
-func FindPictureInput(inputs []TensorInfo, m Metadata) (PictureInput, bool) {
-	if len(inputs) != 1 || len(inputs[0].Shape) != 4 {
-		return PictureInput{}, false
+// FindPictureInput recognises the picture input of a model: its only input, with four dimensions, 1 or 3 channels first or last, and
+// elements of float32, float16 or uint8. How pictures get there is what the metadata say, with what the input itself says: its layout, and
+// that 8 bits take levels as they are. Sides that the model leaves open come from the metadata, else they are DefaultSide.
+//
+// The error says why pictures cannot be given to the model, which may run through SubmitTensors nevertheless.
+func FindPictureInput(inputs []TensorInfo, m Metadata) (*PictureInput, error) {
+	if err := m.Preprocess.check(); err != nil {
+		return nil, err
+	}
+	if len(inputs) != 1 {
+		return nil, fmt.Errorf("it has %d inputs, pictures go to a single one", len(inputs))
 	}
 	in := inputs[0]
-	batch, channels, height, width := in.Shape[0], in.Shape[1], in.Shape[2], in.Shape[3]
-	if channels < 0 {
-		channels = 3
+	if in.Type != Float32 && in.Type != Float16 && in.Type != Uint8 || len(in.Shape) != 4 {
+		return nil, fmt.Errorf("input %q is %v %v, pictures go to float32, float16 or uint8 with four dimensions",
+			in.Name, in.Type, in.Shape)
 	}
-	if in.Type != Float32 && in.Type != Float16 || channels != 1 && channels != 3 || batch == 0 {
-		return PictureInput{}, false
+	interleaved, channels, err := channelsOf(in, &m.Preprocess)
+	if err != nil {
+		return nil, err
 	}
-	side := func(fixed int64, imgsz int) int {
+	p := &PictureInput{Type: in.Type, Channels: channels, Interleaved: interleaved, Batch: int(max(in.Shape[0], 0))}
+	height, width := in.Shape[2], in.Shape[3]
+	if interleaved {
+		height, width = in.Shape[1], in.Shape[2]
+	}
+	side := func(fixed int64, imgsz int) int64 {
 		switch {
-		case fixed > 0:
-			return int(min(fixed, MaxSide+1))
+		case fixed >= 0:
+			return fixed
 		case imgsz > 0:
-			return imgsz
+			return int64(imgsz)
 		}
 		return DefaultSide
 	}
-	p := PictureInput{
-		Type: in.Type, Channels: int(channels), Batch: int(max(batch, 0)),
-		Width: side(width, m.Width), Height: side(height, m.Height),
+	height, width = side(height, m.Height), side(width, m.Width)
+	if err := checkSize(in, height, width); err != nil {
+		return nil, err
 	}
-	return p, p.Width <= MaxSide && p.Height <= MaxSide && height != 0 && width != 0
+	p.Width, p.Height = int(width), int(height)
+	if err := p.CheckBatch(p.Batch); err != nil {
+		return nil, err
+	}
+	if err := p.complete(in, m); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
+// channelsOf tells the layout and the number of channels of an input with four dimensions. What the shape leaves open is NCHW with 3
+// channels.
+func channelsOf(in TensorInfo, by *Preprocess) (interleaved bool, channels int, err error) {
+	possible := func(n int64) bool { return n == 1 || n == 3 }
+	planes, last := in.Shape[1], in.Shape[3]
+	switch by.Layout {
+	case NCHW:
+		interleaved = false
+	case NHWC:
+		interleaved = true
+	default:
+		interleaved = !possible(planes) && possible(last)
+	}
+	n := planes
+	if interleaved {
+		n = last
+	}
+	switch {
+	case n < 0 && by.Colour == GrayColour:
+		return interleaved, 1, nil
+	case n < 0:
+		return interleaved, 3, nil
+	case possible(n):
+		return interleaved, int(n), nil
+	}
+	return interleaved, 0, fmt.Errorf("input %q is %v, pictures have 1 or 3 channels as the second dimension or the last",
+		in.Name, in.Shape)
+}
+
+func checkSize(in TensorInfo, height, width int64) error {
+	if height < 1 || width < 1 || height > MaxSide || width > MaxSide || height*width > maxInputPixels {
+		return fmt.Errorf("input %q takes pictures of %dx%d, sides from 1 to %d and %d pixels are possible",
+			in.Name, width, height, MaxSide, maxInputPixels)
+	}
+	return nil
+}
+
+// CheckBatch refuses a number of pictures of one run whose input would take more memory than any machine should give.
+func (p *PictureInput) CheckBatch(pictures int) error {
+	switch {
+	case pictures > maxInputBatch:
+		return fmt.Errorf("a batch of %d pictures, at most %d are possible (export the model with a batch of 1, or an open one)",
+			pictures, maxInputBatch)
+	case pictures*p.PictureBytes() > maxInputBytes:
+		return fmt.Errorf("a batch of %d pictures of %dx%d takes %.1f GiB, at most %d are possible", pictures, p.Width, p.Height,
+			float64(pictures*p.PictureBytes())/(1<<30), maxInputBytes>>30)
+	}
+	return nil
+}
+
+// UnsaidPreprocess is the error for a network of which nothing says what is named.
+func UnsaidPreprocess(what string) error {
+	return fmt.Errorf("nothing says %s (name it beside the model or in the configuration, as in preprocess: {preset: torchvision}; "+
+		"presets are %v)", what, Presets())
+}
+
+// complete resolves how pictures get into the input.
+func (p *PictureInput) complete(in TensorInfo, m Metadata) error {
+	said := m.Preprocess
+	if said.Preset != "" {
+		base := preset(said.Preset, max(p.Width, p.Height))
+		said.Preset = ""
+		said = base.Override(said)
+	}
+	p.Assumed = m.Preprocess.IsZero()
+	switch {
+	case p.Assumed && m.Task == Classify:
+		return UnsaidPreprocess("how a classifier's pictures are cropped and scaled")
+	case p.Interleaved && p.Type != Uint8 && said.Range == nil:
+		return UnsaidPreprocess(fmt.Sprintf("what numbers input %q, %v %v, takes for the levels of a picture", in.Name, in.Type, in.Shape))
+	}
+	said.Layout = NCHW
+	if p.Interleaved {
+		said.Layout = NHWC
+	}
+	if err := p.completeColour(&said); err != nil {
+		return err
+	}
+	if said.Resize == "" {
+		said.Resize = Letterbox
+	}
+	if said.ShorterSide > 0 && said.Resize != Crop {
+		return fmt.Errorf("preprocess shorter_side is for resize: crop, not %s", said.Resize)
+	}
+	pad := said.pad()
+	said.Pad, said.Interpolation = &pad, said.interpolation()
+	if m.Preprocess.Preset == "ultralytics-classify" && m.Preprocess.Resize == "" && p.Width != p.Height {
+		said.Resize = Stretch // as Ultralytics has it where the sides differ
+	}
+	p.Preprocess = said
+	return p.completeNumbers()
+}
+
+// completeColour compares the colour with the number of channels.
+func (p *PictureInput) completeColour(said *Preprocess) error {
+	switch {
+	case said.Colour == "" && p.Channels == 1:
+		said.Colour = GrayColour
+	case said.Colour == "":
+		said.Colour = RGBColour
+	case (said.Colour == GrayColour) != (p.Channels == 1):
+		return fmt.Errorf("preprocess colour: %s has not the %d channels of the input", said.Colour, p.Channels)
+	}
+	return nil
+}
+
+// completeNumbers fills range, mean and deviation and refuses what the element type cannot hold.
+func (p *PictureInput) completeNumbers() error {
+	said := &p.Preprocess
+	levels := []float64{0, 255}
+	for _, list := range [][]float64{said.Mean, said.Deviation} {
+		if len(list) > 1 && len(list) != p.Channels {
+			return fmt.Errorf("preprocess mean and deviation: %d numbers for %d channels", len(list), p.Channels)
+		}
+	}
+	if p.Type == Uint8 {
+		if said.Range == nil {
+			said.Range = levels
+		}
+		if !slices.Equal(said.Range, levels) || said.Mean != nil || said.Deviation != nil {
+			return fmt.Errorf("preprocess: an input of uint8 takes levels as they are, not %v, mean %v, deviation %v",
+				said.Range, said.Mean, said.Deviation)
+		}
+		return nil
+	}
+	if said.Range == nil {
+		said.Range = []float64{0, 1}
+	}
+	limit := float64(math.MaxFloat32)
+	if p.Type == Float16 {
+		limit = 65504
+	}
+	scale, bias := p.Affine()
+	for c := range scale {
+		for _, level := range levels {
+			if v := math.Abs(level*float64(scale[c]) + float64(bias[c])); !(v <= limit) {
+				return fmt.Errorf("preprocess: level %v becomes %.6g, more than %v holds", level, v, p.Type)
+			}
+		}
+	}
+	return nil
+}
+
+// Affine is what is computed of a channel's levels, 0 to 255: level x scale + bias, by channel of the input.
+func (p *PictureInput) Affine() (scale, bias [3]float32) {
+	said := &p.Preprocess
+	at := func(list []float64, c int, otherwise float64) float64 {
+		switch {
+		case len(list) == 0:
+			return otherwise
+		case len(list) == 1:
+			return list[0]
+		}
+		return list[c]
+	}
+	low, high := 0.0, 1.0
+	switch {
+	case p.Type == Uint8:
+		high = 255
+	case len(said.Range) == 2:
+		low, high = said.Range[0], said.Range[1]
+	}
+	for c := range scale {
+		if c >= p.Channels {
+			break
+		}
+		mean, deviation := at(said.Mean, c, 0), at(said.Deviation, c, 1)
+		scale[c], bias[c] = float32((high-low)/255/deviation), float32((low-mean)/deviation)
+	}
+	return scale, bias
+}
+
+// Pad is the level of gray where the input has no picture.
+func (p *PictureInput) Pad() int { return p.Preprocess.pad() }
+
+// Interpolation is how the pixels of the input are made of the picture's.
+func (p *PictureInput) Interpolation() Interpolation { return p.Preprocess.interpolation() }
+
 // Shape of the input for a number of pictures.
-func (p PictureInput) Shape(batch int) []int64 {
+func (p *PictureInput) Shape(batch int) []int64 {
+	if p.Interleaved {
+		return []int64{int64(batch), int64(p.Height), int64(p.Width), int64(p.Channels)}
+	}
 	return []int64{int64(batch), int64(p.Channels), int64(p.Height), int64(p.Width)}
 }
 
 // PictureBytes is the size of one batch position.
-func (p PictureInput) PictureBytes() int { return p.Channels * p.Height * p.Width * p.Type.Size() }
+func (p *PictureInput) PictureBytes() int { return p.Channels * p.Height * p.Width * p.Type.Size() }

@@ -41,7 +41,8 @@ func (t DataType) String() string {
 	return fmt.Sprintf("DataType(%d)", uint8(t))
 }
 
-// TensorInfo describes an input or output of a model. A dimension that may vary is -1.
+// TensorInfo describes an input or output of a model. A dimension that may vary is -1; a scalar's shape is empty, that of a tensor whose
+// number of dimensions is not known is nil.
 type TensorInfo struct {
 	Name  string
 	Type  DataType

@@ -17,20 +17,27 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/edge-infer/edge-infer/mqtt/address"
+	"github.com/edge-infer/edge-infer/mqtt/credentials"
+	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
+	"github.com/edge-infer/edge-infer/mqtt/ledger"
+	"github.com/edge-infer/edge-infer/mqtt/spool"
+	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
 // Client publishes for one device. Fill in the exported fields, Open it, Run it, Close it; the fields must not change after Open. All
 // methods may be called from any goroutine, the publishing ones at any time between Open and Close, connected or not.
 type Client struct {
-	Root   string // first topic level, DefaultRoot when empty
+	Root   string // first topic level, topic.DefaultRoot when empty
 	Device string // second topic level
 	// Brokers are tcp://, tls://, ws:// or wss:// addresses in order of preference; a user and a password in one go before User and Password.
 	Brokers []string
 	User    string
 	// Password, or a file that holds it and is read for each connection.
-	Password     Secret
+	Password     credentials.Secret
 	PasswordFile string
-	TLS          TLS
+	TLS          credentials.TLS
 	ClientID     string // unique per device; made of the device name and the machine's identity when empty
 
 	KeepAlive      time.Duration // 30 s
@@ -41,11 +48,15 @@ type Client struct {
 	RetryMax       time.Duration // 30 s
 	RefusedRetry   time.Duration // pause after a refused login, 1 min
 
-	Spool Spool
+	Spool spool.Config
 	// Window is how many messages may wait for their acknowledgement, 16. Brokers drop what a slow subscriber cannot take; a small window
 	// and ReplayRate keep the replay of a long queue under what their default limits allow.
 	Window     int
 	ReplayRate int // replayed events per second, 2000
+
+	// MaxPacket is how many bytes a packet may have that a broker is sent; 0: as many as it takes, which is found out. What is larger is set
+	// aside.
+	MaxPacket int
 
 	// DetectionsInterval is the least time between two detections messages of one camera; 0 sends each frame's.
 	DetectionsInterval time.Duration
@@ -58,34 +69,42 @@ type Client struct {
 	Logger *slog.Logger // slog.Default when nil
 
 	// Set by Open.
-	topics    Topics
-	addresses []address
+	topics    topic.Tree
+	addresses []address.Address
 	run       string // makes event ids unique over restarts
 	replayGap time.Duration
-	latest    *lane
-	reliable  *lane
-	spool     *spool
+	qos0      *sendQueue
+	qos1      *sendQueue
+	events    *spool.Spool
 	closing   context.Context // ends when Close is called
 	close     context.CancelFunc
 	running   sync.WaitGroup
 
-	detections ledger
-	state      ledger
+	sizes      packetSizes
+	detections ledger.Ledger
+	state      ledger.Ledger
 
 	mu         sync.Mutex
 	feeds      []feed // of the cameras
-	slots      map[slotKey]*slot
-	order      []*slot           // in the order of their making
+	mailboxes  map[topicKey]*mailbox
+	order      []*mailbox        // in the order of their making
 	cameras    map[string]string // name by topic level, of cameras that have controls
+	remote     map[string]RemoteSettings
 	connection Connection
+	connects   uint64
+	repeats    uint64            // events that were sent again
+	sentEvent  uint64            // number of the newest event that was sent
 	reasons    map[string]string // why there is no connection, as logged last, by address
 	opened     bool
 	// Refused commands: when one was logged, and how many were not since.
 	refusalLogged time.Time
 	refusals      int
 
-	announcing sync.Mutex           // taken before mu
-	components map[string]component // of the last discovery bundle
+	saving sync.Mutex // of the files beside the spool; taken before mu
+	// What Home Assistant was told, and as it is on disk; under announcing, which is taken before mu.
+	announcing     sync.Mutex
+	announced      homeassistant.Announced
+	announcedSaved string
 }
 
 // Connection is how the client stands with its brokers. It holds no secret.
@@ -100,13 +119,13 @@ type Connection struct {
 // farewellLimit bounds how long an ending Run takes to send what is queued and say stopped.
 const farewellLimit = 1500 * time.Millisecond
 
-// slotLimit bounds the topics that newest-wins messages may have.
-const slotLimit = 8192
+// topicLimit bounds the topics that newest-wins messages may have.
+const topicLimit = 8192
 
 // Open checks the configuration and opens the spool. Messages may be published from here on.
 func (c *Client) Open() error {
-	c.Root = cmp.Or(c.Root, DefaultRoot)
-	c.topics = Topics{Root: c.Root, Device: c.Device}
+	c.Root = cmp.Or(c.Root, topic.DefaultRoot)
+	c.topics = topic.Tree{Root: c.Root, Device: c.Device}
 	if err := c.topics.Check(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
 	}
@@ -118,38 +137,41 @@ func (c *Client) Open() error {
 	}
 	c.addresses = nil
 	for _, text := range c.Brokers {
-		a, err := parseAddress(text)
+		a, err := address.Parse(text)
 		if err != nil {
 			return fmt.Errorf("open mqtt: %w", err)
 		}
 		c.addresses = append(c.addresses, a)
 	}
-	if _, err := c.TLS.load(); err != nil {
+	if _, err := c.TLS.Load(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
 	}
-	if _, err := readSecret(c.Password, c.PasswordFile); err != nil {
+	if _, err := credentials.ReadSecret(c.Password, c.PasswordFile); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
 	}
 	c.ClientID = cmp.Or(c.ClientID, defaultClientID(c.Device))
-	c.KeepAlive = orDefault(c.KeepAlive, 30*time.Second)
-	c.ConnectTimeout = orDefault(c.ConnectTimeout, 10*time.Second)
-	c.WriteTimeout = orDefault(c.WriteTimeout, 5*time.Second)
-	c.AckTimeout = orDefault(c.AckTimeout, 30*time.Second)
-	c.RetryMin = orDefault(c.RetryMin, 500*time.Millisecond)
-	c.RetryMax = orDefault(c.RetryMax, 30*time.Second)
-	c.RefusedRetry = orDefault(c.RefusedRetry, time.Minute)
-	c.Window = orDefault(c.Window, 16)
-	c.replayGap = time.Second / time.Duration(orDefault(c.ReplayRate, 2000))
+	c.KeepAlive = positive(c.KeepAlive, 30*time.Second)
+	c.ConnectTimeout = positive(c.ConnectTimeout, 10*time.Second)
+	c.WriteTimeout = positive(c.WriteTimeout, 5*time.Second)
+	c.AckTimeout = positive(c.AckTimeout, 30*time.Second)
+	c.RetryMin = positive(c.RetryMin, 500*time.Millisecond)
+	c.RetryMax = positive(c.RetryMax, 30*time.Second)
+	c.RefusedRetry = positive(c.RefusedRetry, time.Minute)
+	c.Window = positive(c.Window, 16)
+	c.replayGap = time.Second / time.Duration(positive(c.ReplayRate, 2000))
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
 	c.run = strconv.FormatInt(time.Now().UnixMicro(), 36)
-	c.latest, c.reliable = newLane(), newLane()
-	c.slots, c.cameras, c.reasons = map[slotKey]*slot{}, map[string]string{}, map[string]string{}
-	c.spool = &spool{Spool: c.Spool, log: c.Logger, notify: c.reliable.signal}
-	if err := c.spool.open(); err != nil {
+	c.qos0, c.qos1 = newSendQueue(), newSendQueue()
+	c.mailboxes, c.cameras, c.reasons = map[topicKey]*mailbox{}, map[string]string{}, map[string]string{}
+	c.sizes.most, c.sizes.brokers, c.sizes.named = c.MaxPacket, map[string]*brokerSize{}, map[string]bool{}
+	c.events = &spool.Spool{Config: c.Spool, Logger: c.Logger, Notify: c.qos1.signal}
+	if err := c.events.Open(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
 	}
+	c.loadRemote()
+	c.loadAnnounced()
 	c.closing, c.close = context.WithCancel(context.Background())
 	c.mu.Lock()
 	c.opened = true
@@ -222,7 +244,7 @@ func (c *Client) attempt(ctx context.Context, b *backoff) time.Duration {
 			c.disconnected(to, "", nil)
 			return 0
 		}
-		c.disconnected(to, "mqtt lost the connection", err)
+		c.disconnected(to, "mqtt lost the connection", c.blame(s, to.String(), err))
 		if time.Since(start) >= settled {
 			b.failures = 0
 		}
@@ -240,6 +262,14 @@ func (c *Client) attempt(ctx context.Context, b *backoff) time.Duration {
 	return jitter(pause)
 }
 
+// positive is the value, or a default in place of what is not set.
+func positive[T int | time.Duration](value, standard T) T {
+	if value <= 0 {
+		return standard
+	}
+	return value
+}
+
 // jitter spreads the clients of a broker that comes back: 50 to 100 % of d.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
@@ -253,18 +283,29 @@ func (c *Client) Close() error {
 	}
 	c.close()
 	c.running.Wait()
-	return c.spool.close()
+	c.announcing.Lock()
+	c.settleAnnounced()
+	c.saveAnnounced()
+	c.announcing.Unlock()
+	return c.events.Close()
 }
 
 // Sync returns when every event handed over before is on disk, or says why it is not.
-func (c *Client) Sync() error { return c.spool.sync() }
+func (c *Client) Sync() error { return c.events.Sync() }
 
 // Topics names the client's topics. It is valid after Open.
-func (c *Client) Topics() Topics { return c.topics }
+func (c *Client) Topics() topic.Tree { return c.topics }
+
+// Accounting is one account per outgoing class.
+type Accounting struct {
+	Detections ledger.Account `json:"detections"` // per-frame detections and stats: newest wins, QoS 0
+	State      ledger.Account `json:"state"`      // status, counts, settings, snapshots, discovery: newest wins, retained
+	Events     ledger.Account `json:"events"`     // the durable queue
+}
 
 // Accounting says what became of the messages since Open.
 func (c *Client) Accounting() Accounting {
-	return Accounting{Detections: c.detections.read(), State: c.state.read(), Events: c.spool.ledger.read()}
+	return Accounting{Detections: c.detections.Read(), State: c.state.Read(), Events: c.events.Account()}
 }
 
 // Connection says how the client stands with its brokers.
@@ -272,14 +313,23 @@ func (c *Client) Connection() Connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	connection := c.connection
-	if err := c.spool.state(); err != nil {
-		connection.Spool = err.Error()
-	}
+	connection.Spool = c.events.Stats().Error
 	return connection
 }
 
-func (c *Client) connected(to address) {
+// noteSent counts an event that is sent again.
+func (c *Client) noteSent(event uint64) {
 	c.mu.Lock()
+	if event <= c.sentEvent {
+		c.repeats++
+	}
+	c.sentEvent = max(c.sentEvent, event)
+	c.mu.Unlock()
+}
+
+func (c *Client) connected(to address.Address) {
+	c.mu.Lock()
+	c.connects++
 	c.connection = Connection{Connected: true, Broker: to.String(), Since: time.Now()}
 	delete(c.reasons, to.String())
 	c.mu.Unlock()
@@ -287,11 +337,11 @@ func (c *Client) connected(to address) {
 }
 
 // disconnected notes the reason and logs it when it is not the one already known for this broker.
-func (c *Client) disconnected(to address, what string, err error) {
+func (c *Client) disconnected(to address.Address, what string, err error) {
 	reason := ""
 	if err != nil {
 		reason = err.Error()
-		if hint := remedy(err); hint != "" {
+		if hint := remedy(err, c.Connection().Connected); hint != "" {
 			reason += " (" + hint + ")"
 		}
 	}
@@ -309,13 +359,13 @@ func (c *Client) disconnected(to address, what string, err error) {
 	}
 }
 
-func (c *Client) user(to address) string { return cmp.Or(to.user, c.User) }
+func (c *Client) user(to address.Address) string { return cmp.Or(to.User, c.User) }
 
-func (c *Client) password(to address) (string, error) {
-	if to.password != "" {
-		return string(to.password), nil
+func (c *Client) password(to address.Address) (string, error) {
+	if to.Password != "" {
+		return string(to.Password), nil
 	}
-	return readSecret(c.Password, c.PasswordFile)
+	return credentials.ReadSecret(c.Password, c.PasswordFile)
 }
 
 // defaultClientID is the same at every start of a device and differs between machines that share a device name.

@@ -10,50 +10,61 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
+	"github.com/edge-infer/edge-infer/mqtt/credentials"
+	"github.com/edge-infer/edge-infer/mqtt/ledger"
+	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
+	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
-func frame(camera string, sequence uint64) *Detections {
-	return &Detections{
+func frame(camera string, sequence uint64) *payload.Detections {
+	return &payload.Detections{
 		Camera: camera, Sequence: sequence, Time: time.Date(2026, 11, 20, 10, 11, 12, 345678901, time.UTC), Width: 1920, Height: 1080,
 		Latency: 9400 * time.Microsecond,
-		Objects: []Detection{{Label: "person", Score: 0.914, Box: [4]float64{412, 88.5, 655.2, 690.1}, Track: 17}},
+		Objects: []payload.Detection{{Label: "person", Score: 0.914, Box: [4]float64{412, 88.5, 655.2, 690.1}, Track: 17}},
 	}
 }
 
+// send publishes a frame's detections.
+func send(c *Client, d *payload.Detections) {
+	c.Detections(d.Camera, d.AppendJSON(nil, c.Device))
+}
+
 func TestEveryFrameArrives(t *testing.T) {
-	noLeaks(t)
+	mqtttest.NoLeaks(t)
 	broker := startBroker(t, "")
-	sub := subscribe(t, broker.URL(), "edge-infer/#")
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/#")
 	c := testClient(broker.URL())
 	stop := start(t, c)
-	sub.waitLast(t, "edge-infer/gate/available", "online")
+	sub.WaitLast(t, "edge-infer/gate/available", "online")
 	for i := range 100 {
-		c.Detections(frame("cam0", uint64(i)))
-		require.Eventually(t, func() bool { return c.Accounting().Detections.Queued == 0 }, patience, 50*time.Microsecond)
+		send(c, frame("cam0", uint64(i)))
+		require.Eventually(t, func() bool { return c.Accounting().Detections.Queued == 0 }, mqtttest.Patience, 50*time.Microsecond)
 	}
-	c.Status(&Status{Version: "1.0", Cameras: []CameraStatus{{Name: "cam0", State: "running"}}})
+	c.Status(&payload.Status{Version: "1.0", Cameras: []payload.CameraStatus{{Name: "cam0", State: "running"}}})
 	c.Count("cam0", "person", 3)
 	c.Line("cam0", "door", 4, 2)
-	id := c.Event(&Event{Type: "new", Camera: "cam0", Label: "person", Time: time.Now()})
+	id := c.Event(&payload.Event{Type: "new", Camera: "cam0", Label: "person", Time: time.Now()})
 	topic := "edge-infer/gate/cam0/detections"
-	require.Eventually(t, func() bool { return len(sub.messages(topic)) == 100 }, patience, time.Millisecond)
-	for i, payload := range sub.messages(topic) {
+	require.Eventually(t, func() bool { return len(sub.Messages(topic)) == 100 }, mqtttest.Patience, time.Millisecond)
+	for i, payload := range sub.Messages(topic) {
 		assert.Contains(t, payload, fmt.Sprintf(`"seq":%d,"time":"2026-11-20T10:11:12.345678Z"`, i))
 	}
 	assert.Equal(t, `{"v":1,"device":"gate","camera":"cam0","seq":99,"time":"2026-11-20T10:11:12.345678Z","width":1920,"height":1080,"latency_ms":9.4,`+
-		`"detections":[{"label":"person","class":0,"score":0.914,"box":[412,88.5,655.2,690.1],"track":17}]}`, sub.last(topic))
-	sub.waitLast(t, "edge-infer/gate/cam0/count/person", "3")
-	sub.waitLast(t, "edge-infer/gate/cam0/line/door", `{"in":4,"out":2}`)
-	require.Eventually(t, func() bool { return len(sub.messages("edge-infer/gate/cam0/events")) == 1 }, patience, time.Millisecond)
-	assert.Contains(t, sub.last("edge-infer/gate/cam0/events"), `"id":"`+id+`"`)
-	require.Eventually(t, func() bool { a := c.Accounting(); return a.State.Queued+a.Events.Queued == 0 }, patience, time.Millisecond)
+		`"detections":[{"label":"person","class":0,"score":0.914,"box":[412,88.5,655.2,690.1],"track":17}]}`, sub.Last(topic))
+	sub.WaitLast(t, "edge-infer/gate/cam0/count/person", "3")
+	sub.WaitLast(t, "edge-infer/gate/cam0/line/door", `{"in":4,"out":2}`)
+	require.Eventually(t, func() bool { return len(sub.Messages("edge-infer/gate/cam0/events")) == 1 }, mqtttest.Patience, time.Millisecond)
+	assert.Contains(t, sub.Last("edge-infer/gate/cam0/events"), `"id":"`+id+`"`)
+	require.Eventually(t, func() bool { a := c.Accounting(); return a.State.Queued+a.Events.Queued == 0 }, mqtttest.Patience, time.Millisecond)
 	a := balanced(t, c)
-	assert.Equal(t, Account{Offered: 100, Delivered: 100}, a.Detections)
-	assert.Equal(t, Account{Offered: 3, Delivered: 3}, a.State)
-	assert.Equal(t, Account{Offered: 1, Delivered: 1}, a.Events)
+	assert.Equal(t, ledger.Account{Offered: 100, Delivered: 100}, a.Detections)
+	assert.Equal(t, ledger.Account{Offered: 3, Delivered: 3}, a.State)
+	assert.Equal(t, ledger.Account{Offered: 1, Delivered: 1}, a.Events)
 	assert.Less(t, stop(), 2*time.Second)
-	sub.waitLast(t, "edge-infer/gate/available", "stopped")
-	sub.client.Disconnect(10)
+	sub.WaitLast(t, "edge-infer/gate/available", "stopped")
+	sub.Client.Disconnect(10)
 	broker.Close()
 }
 
@@ -67,10 +78,10 @@ func TestOpenRefusesBadConfigurations(t *testing.T) {
 		{&Client{Device: "a"}, "open mqtt: no broker address"},
 		{&Client{Device: "a", Brokers: []string{"http://x"}}, `open mqtt: broker "http://x": unknown scheme "http" (use tcp, tls, ws or wss)`},
 		{&Client{Device: "a", Brokers: []string{"x"}, DiscoveryPrefix: "ha/#"}, `open mqtt: discovery prefix "ha/#" cannot start a topic (leave out + and #)`},
-		{&Client{Device: "a", Brokers: []string{"x"}, TLS: TLS{CAFile: "/nowhere/ca"}}, "open mqtt: read CA certificates: open /nowhere/ca: no such file or directory"},
-		{&Client{Device: "a", Brokers: []string{"x"}, TLS: TLS{CAFile: os.Args[0]}}, "open mqtt: read CA certificates " + os.Args[0] + ": no PEM certificate in it"},
+		{&Client{Device: "a", Brokers: []string{"x"}, TLS: credentials.TLS{CAFile: "/nowhere/ca"}}, "open mqtt: read CA certificates: open /nowhere/ca: no such file or directory"},
+		{&Client{Device: "a", Brokers: []string{"x"}, TLS: credentials.TLS{CAFile: os.Args[0]}}, "open mqtt: read CA certificates " + os.Args[0] + ": no PEM certificate in it"},
 		{&Client{Device: "a", Brokers: []string{"x"}, PasswordFile: "/nowhere/p"}, "open mqtt: read password file: open /nowhere/p: no such file or directory"},
-		{&Client{Device: "a", Brokers: []string{"x"}, TLS: TLS{KeyFile: "k"}}, "open mqtt: a client certificate needs its key: name both files or neither"},
+		{&Client{Device: "a", Brokers: []string{"x"}, TLS: credentials.TLS{KeyFile: "k"}}, "open mqtt: a client certificate needs its key: name both files or neither"},
 	} {
 		assert.EqualError(t, c.client.Open(), c.want)
 		assert.NoError(t, c.client.Close())
@@ -78,66 +89,66 @@ func TestOpenRefusesBadConfigurations(t *testing.T) {
 }
 
 func TestClientLifecycle(t *testing.T) {
-	noLeaks(t)
+	mqtttest.NoLeaks(t)
 	var c Client
 	assert.EqualError(t, c.Run(t.Context()), "run mqtt: client is not open")
 	assert.NoError(t, c.Close())
-	open := testClient("tcp://" + freeAddress(t))
+	open := testClient("tcp://" + mqtttest.FreeAddress(t))
 	require.NoError(t, open.Open())
-	open.Event(&Event{Type: "new", Camera: "cam0"})
+	open.Event(&payload.Event{Type: "new", Camera: "cam0"})
 	require.NoError(t, open.Sync())
 	require.NoError(t, open.Close())
 	require.NoError(t, open.Close())
 	assert.EqualError(t, open.Run(t.Context()), "run mqtt: client is not open")
 	assert.ErrorIs(t, open.Sync(), os.ErrClosed)
-	open.Event(&Event{Type: "new", Camera: "cam0"})
-	open.Detections(frame("cam0", 1))
-	assert.Equal(t, Account{Offered: 2, Dropped: 1, Queued: 1}, balanced(t, open).Events)
+	open.Event(&payload.Event{Type: "new", Camera: "cam0"})
+	send(open, frame("cam0", 1))
+	assert.Equal(t, ledger.Account{Offered: 2, Dropped: 1, Queued: 1}, balanced(t, open).Events)
 }
 
 func TestRunEndsWithItsContext(t *testing.T) {
-	noLeaks(t)
+	mqtttest.NoLeaks(t)
 	broker := startBroker(t, "")
-	sub := subscribe(t, broker.URL(), "edge-infer/#")
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/#")
 	c := testClient(broker.URL())
 	require.NoError(t, c.Open())
 	defer c.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
-	sub.waitLast(t, "edge-infer/gate/available", "online")
+	sub.WaitLast(t, "edge-infer/gate/available", "online")
 	begin := time.Now()
-	c.Event(&Event{Type: "end", Camera: "cam0"}) // the last words are sent
+	c.Event(&payload.Event{Type: "end", Camera: "cam0"}) // the last words are sent
 	cancel()
 	require.NoError(t, <-done)
 	assert.Less(t, time.Since(begin), 2*time.Second)
-	sub.waitLast(t, "edge-infer/gate/available", "stopped")
-	require.Eventually(t, func() bool { return len(sub.messages("edge-infer/gate/cam0/events")) == 1 }, patience, time.Millisecond)
-	sub.client.Disconnect(10)
+	sub.WaitLast(t, "edge-infer/gate/available", "stopped")
+	require.Eventually(t, func() bool { return len(sub.Messages("edge-infer/gate/cam0/events")) == 1 }, mqtttest.Patience, time.Millisecond)
+	sub.Client.Disconnect(10)
 	broker.Close()
 }
 
 func TestBrokersAreTriedInOrder(t *testing.T) {
 	second := startBroker(t, "")
-	firstAddress := freeAddress(t)
-	log := &journal{}
+	firstAddress := mqtttest.FreeAddress(t)
+	log := &mqtttest.Journal{}
 	c := testClient("tcp://"+firstAddress, second.URL())
-	c.Logger = log.logger()
+	c.Logger = log.Logger()
 	start(t, c)
 	waitConnected(t, c)
 	assert.Equal(t, second.URL(), c.Connection().Broker)
 	first := startBroker(t, firstAddress)
 	second.Close()
-	require.Eventually(t, func() bool { s := c.Connection(); return s.Connected && s.Broker == first.URL() }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { s := c.Connection(); return s.Connected && s.Broker == first.URL() }, mqtttest.Patience, time.Millisecond)
 	first.Close()
-	require.Eventually(t, func() bool { return !c.Connection().Connected }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return !c.Connection().Connected }, mqtttest.Patience, time.Millisecond)
 	time.Sleep(8 * c.RetryMax)
 	lines := strings.Count(log.String(), "level=WARN")
 	assert.LessOrEqual(t, lines, 10, "a reason is logged once for each broker:\n%s", log)
 }
 
 func TestRefusedLoginIsNotHammered(t *testing.T) {
-	b := &Broker{Address: "127.0.0.1:0", User: "edge", Password: "right", Logger: discard()}
+	b := &embedded.Broker{Address: "127.0.0.1:0", User: "edge", Password: "right", Logger: mqtttest.Discard()}
 	require.NoError(t, b.Open())
 	defer b.Close()
 	other := startBroker(t, "")
@@ -148,10 +159,10 @@ func TestRefusedLoginIsNotHammered(t *testing.T) {
 	assert.Equal(t, other.URL(), c.Connection().Broker)
 	alone := testClient(b.URL())
 	alone.RefusedRetry = time.Hour
-	log := &journal{}
-	alone.Logger = log.logger()
+	log := &mqtttest.Journal{}
+	alone.Logger = log.Logger()
 	stop := start(t, alone)
-	require.Eventually(t, func() bool { return alone.Connection().Error != "" }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return alone.Connection().Error != "" }, mqtttest.Patience, time.Millisecond)
 	time.Sleep(200 * time.Millisecond)
 	assert.Equal(t, 1, strings.Count(log.String(), "mqtt cannot connect"))
 	assert.Less(t, stop(), time.Second)
@@ -165,33 +176,33 @@ func TestStateComesBackAfterBrokerRestart(t *testing.T) {
 	waitConnected(t, c)
 	c.Count("cam0", "person", 4)
 	c.Snapshot("cam0", "person", []byte("\xff\xd8jpeg"))
-	require.Eventually(t, func() bool { return c.Accounting().State.Queued == 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return c.Accounting().State.Queued == 0 }, mqtttest.Patience, time.Millisecond)
 	require.NoError(t, broker.Close())
 	require.NoError(t, broker.Open())
-	sub := subscribe(t, broker.URL(), "edge-infer/#")
-	sub.waitLast(t, "edge-infer/gate/available", "online")
-	sub.waitLast(t, "edge-infer/gate/cam0/count/person", "4")
-	sub.waitLast(t, "edge-infer/gate/cam0/snapshot/person", "\xff\xd8jpeg")
-	assert.Equal(t, Account{Offered: 2, Delivered: 2}, balanced(t, c).State)
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/#")
+	sub.WaitLast(t, "edge-infer/gate/available", "online")
+	sub.WaitLast(t, "edge-infer/gate/cam0/count/person", "4")
+	sub.WaitLast(t, "edge-infer/gate/cam0/snapshot/person", "\xff\xd8jpeg")
+	assert.Equal(t, ledger.Account{Offered: 3, Delivered: 3}, balanced(t, c).State)
 }
 
 func TestDetectionsRateLimit(t *testing.T) {
 	broker := startBroker(t, "")
-	sub := subscribe(t, broker.URL(), "edge-infer/#")
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/#")
 	c := testClient(broker.URL())
 	c.DetectionsInterval = 100 * time.Millisecond
 	start(t, c)
 	waitConnected(t, c)
 	begin := time.Now()
 	for i := range 200 {
-		c.Detections(frame("cam0", uint64(i)))
+		send(c, frame("cam0", uint64(i)))
 		time.Sleep(time.Millisecond)
 	}
 	topic := "edge-infer/gate/cam0/detections"
-	require.Eventually(t, func() bool { return strings.Contains(sub.last(topic), `"seq":199,`) }, patience, time.Millisecond)
-	assert.LessOrEqual(t, len(sub.messages(topic)), 2+int(time.Since(begin)/c.DetectionsInterval))
-	require.Eventually(t, func() bool { return c.Accounting().Detections.Queued == 0 }, patience, time.Millisecond)
-	assert.Equal(t, uint64(len(sub.messages(topic))), balanced(t, c).Detections.Delivered)
+	require.Eventually(t, func() bool { return strings.Contains(sub.Last(topic), `"seq":199,`) }, mqtttest.Patience, time.Millisecond)
+	assert.LessOrEqual(t, len(sub.Messages(topic)), 2+int(time.Since(begin)/c.DetectionsInterval))
+	require.Eventually(t, func() bool { return c.Accounting().Detections.Queued == 0 }, mqtttest.Patience, time.Millisecond)
+	assert.Equal(t, uint64(len(sub.Messages(topic))), balanced(t, c).Detections.Delivered)
 }
 
 func TestDefaultClientID(t *testing.T) {
@@ -202,16 +213,16 @@ func TestDefaultClientID(t *testing.T) {
 
 // TestLongQueueDoesNotDelayTheEnd stops in the middle of a replay: stopped must still be said, and nothing is lost.
 func TestLongQueueDoesNotDelayTheEnd(t *testing.T) {
-	noLeaks(t)
+	mqtttest.NoLeaks(t)
 	broker := startBroker(t, "")
-	sub := subscribe(t, broker.URL(), "edge-infer/#")
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/#")
 	c := testClient(broker.URL())
 	c.Spool.Directory = t.TempDir()
 	c.Window = 1
 	require.NoError(t, c.Open())
 	const events = 30_000
 	for range events {
-		c.Event(&Event{Type: "update", Camera: "cam0"})
+		c.Event(&payload.Event{Type: "update", Camera: "cam0"})
 	}
 	done := make(chan error, 1)
 	go func() { done <- c.Run(context.Background()) }()
@@ -220,19 +231,19 @@ func TestLongQueueDoesNotDelayTheEnd(t *testing.T) {
 	require.NoError(t, c.Close())
 	require.NoError(t, <-done)
 	assert.Less(t, time.Since(begin), 2*time.Second)
-	sub.waitLast(t, "edge-infer/gate/available", "stopped")
+	sub.WaitLast(t, "edge-infer/gate/available", "stopped")
 	a := balanced(t, c)
 	again := testClient(broker.URL())
 	again.Spool.Directory = c.Spool.Directory
 	require.NoError(t, again.Open())
 	assert.Equal(t, a.Events.Queued, balanced(t, again).Events.Queued)
 	require.NoError(t, again.Close())
-	sub.client.Disconnect(10)
+	sub.Client.Disconnect(10)
 	broker.Close()
 }
 
 func TestLoginInTheAddress(t *testing.T) {
-	b := &Broker{Address: "127.0.0.1:0", User: "edge", Password: "right", Logger: discard()}
+	b := &embedded.Broker{Address: "127.0.0.1:0", User: "edge", Password: "right", Logger: mqtttest.Discard()}
 	require.NoError(t, b.Open())
 	defer b.Close()
 	for _, c := range []*Client{
@@ -240,7 +251,7 @@ func TestLoginInTheAddress(t *testing.T) {
 		{Brokers: []string{"tcp://edge@" + b.Addr()}, User: "other", Password: "right"},
 		{Brokers: []string{"tcp://" + b.Addr()}, User: "edge", Password: "right"},
 	} {
-		c.Device, c.Logger = "gate", discard()
+		c.Device, c.Logger = "gate", mqtttest.Discard()
 		stop := start(t, c)
 		waitConnected(t, c)
 		stop()

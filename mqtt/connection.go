@@ -8,6 +8,9 @@ import (
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"github.com/edge-infer/edge-infer/mqtt/address"
+	"github.com/edge-infer/edge-infer/mqtt/credentials"
 )
 
 // connection carries whole MQTT packets: each Write is one or more of them, and none is cut by another writer's. That lets the client
@@ -18,7 +21,7 @@ import (
 type connection struct {
 	net.Conn
 	raw     net.Conn // under TLS and WebSocket
-	in      *sieve
+	in      *packetFilter
 	timeout time.Duration
 	failed  func(error)
 
@@ -33,11 +36,19 @@ func newConnection(conn net.Conn, timeout time.Duration, largest int, skipped fu
 	if layered, ok := raw.(*tls.Conn); ok {
 		raw = layered.NetConn()
 	}
-	return &connection{Conn: conn, raw: raw, in: newSieve(conn, largest, skipped), timeout: timeout, failed: failed}
+	return &connection{Conn: conn, raw: raw, in: newPacketFilter(conn, largest, skipped), timeout: timeout, failed: failed}
 }
 
-// Read reads packets without those that the sieve holds back.
-func (c *connection) Read(p []byte) (int, error) { return c.in.Read(p) }
+// Read reads packets without those that the packetFilter holds back. How the connection has ended is reported from here: paho closes it
+// before it
+// says why, and a writer would then see no more than that.
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	if err != nil {
+		c.failed(err)
+	}
+	return n, err
+}
 
 // Write sends whole packets, or fails the connection. A large packet goes out in pieces, so that a slow link is not taken for a dead one.
 func (c *connection) Write(packets []byte) (int, error) {
@@ -71,32 +82,32 @@ func (c *connection) SetWriteDeadline(time.Time) error { return nil }
 func (c *connection) Close() error { return c.raw.Close() }
 
 // dial opens the connection to a broker without any MQTT on it.
-func dial(ctx context.Context, to address, files TLS, timeout time.Duration) (net.Conn, error) {
+func dial(ctx context.Context, to address.Address, files credentials.TLS, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 10 * time.Second, Count: 3}}
-	if to.network == "tcp" {
-		return dialer.DialContext(ctx, "tcp", to.url.Host)
+	if to.Network == "tcp" {
+		return dialer.DialContext(ctx, "tcp", to.URL.Host)
 	}
-	config, err := files.load()
+	config, err := files.Load()
 	if err != nil {
 		return nil, err
 	}
-	if to.network == "tls" {
-		return (&tls.Dialer{NetDialer: &dialer, Config: config}).DialContext(ctx, "tcp", to.url.Host)
+	if to.Network == "tls" {
+		return (&tls.Dialer{NetDialer: &dialer, Config: config}).DialContext(ctx, "tcp", to.URL.Host)
 	}
 	return dialWebSocket(ctx, to, config, timeout)
 }
 
 // dialWebSocket runs paho's dialer, which knows no context, beside the caller; a connection that comes too late is closed.
-func dialWebSocket(ctx context.Context, to address, config *tls.Config, timeout time.Duration) (net.Conn, error) {
+func dialWebSocket(ctx context.Context, to address.Address, config *tls.Config, timeout time.Duration) (net.Conn, error) {
 	type result struct {
 		conn net.Conn
 		err  error
 	}
 	done := make(chan result, 1)
 	go func() {
-		conn, err := paho.NewWebsocket(to.url.String(), config, timeout, nil, nil)
+		conn, err := paho.NewWebsocket(to.URL.String(), config, timeout, nil, nil)
 		done <- result{conn, err}
 	}()
 	select {

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"github.com/edge-infer/edge-infer/mqtt/payload"
+	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
 // Controller carries out remote commands. Its methods are called one at a time, with values that are in range and with the name of a camera
@@ -34,23 +37,23 @@ type Settings struct {
 // Settings publishes the values of a camera's controls, QoS 1 and retained, and opens the controls for commands.
 func (c *Client) Settings(camera string, settings Settings) {
 	c.mu.Lock()
-	c.cameras[level(camera)] = camera
+	c.cameras[topic.Level(camera)] = camera
 	c.mu.Unlock()
 	c.setting(camera, controlDetect, onOff(settings.Detect))
-	c.setting(camera, controlThreshold, string(appendDecimal(nil, settings.Threshold)))
+	c.setting(camera, controlThreshold, string(payload.AppendDecimal(nil, settings.Threshold)))
 	c.setting(camera, controlInterval, strconv.Itoa(settings.Interval))
 	c.setting(camera, controlLabels, joinLabels(settings.Labels))
 }
 
-// setting publishes the value of a control, unless the camera was withdrawn while the command was carried out. The lock is held all along, so
+// setting publishes the value of a control, unless the camera was cleared while the command was carried out. The lock is held all along, so
 // that the withdrawal comes before or after it.
 func (c *Client) setting(camera, control, value string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cameras[level(camera)] != camera {
+	if c.cameras[topic.Level(camera)] != camera {
 		return
 	}
-	if s := c.find(slotKey{kind: kindSetting, camera: camera, name: control}); s != nil {
+	if s := c.find(topicKey{kind: kindSetting, camera: camera, name: control}); s != nil {
 		s.put(func(buf []byte) []byte { return append(buf, value...) })
 	}
 }
@@ -69,29 +72,19 @@ func joinLabels(labels []string) string {
 	return strings.Join(labels, ",")
 }
 
-// carryOut calls the controller and publishes the value that is now in force.
+// carryOut calls the controller, keeps what it has set, and publishes the value that is now in force.
 func (c *Client) carryOut(cmd command) error {
+	var err error
+	value := ""
 	switch cmd.control {
 	case controlDetect:
-		if err := c.Controller.SetDetect(cmd.camera, cmd.on); err != nil {
-			return err
-		}
-		c.setting(cmd.camera, cmd.control, onOff(cmd.on))
+		err, value = c.Controller.SetDetect(cmd.camera, cmd.on), onOff(cmd.on)
 	case controlThreshold:
-		if err := c.Controller.SetThreshold(cmd.camera, cmd.threshold); err != nil {
-			return err
-		}
-		c.setting(cmd.camera, cmd.control, string(appendDecimal(nil, cmd.threshold)))
+		err, value = c.Controller.SetThreshold(cmd.camera, cmd.threshold), string(payload.AppendDecimal(nil, cmd.threshold))
 	case controlInterval:
-		if err := c.Controller.SetInterval(cmd.camera, cmd.interval); err != nil {
-			return err
-		}
-		c.setting(cmd.camera, cmd.control, strconv.Itoa(cmd.interval))
+		err, value = c.Controller.SetInterval(cmd.camera, cmd.interval), strconv.Itoa(cmd.interval)
 	case controlLabels:
-		if err := c.Controller.SetLabels(cmd.camera, cmd.labels); err != nil {
-			return err
-		}
-		c.setting(cmd.camera, cmd.control, joinLabels(cmd.labels))
+		err, value = c.Controller.SetLabels(cmd.camera, cmd.labels), joinLabels(cmd.labels)
 	case controlSnapshot:
 		return c.Controller.Snapshot(cmd.camera)
 	case controlReload:
@@ -99,7 +92,11 @@ func (c *Client) carryOut(cmd command) error {
 	case controlRestart:
 		return c.Controller.Restart()
 	}
-	return nil
+	if err == nil {
+		c.keepRemote(cmd)
+		c.setting(cmd.camera, cmd.control, value)
+	}
+	return err
 }
 
 // refuse answers a command on the error topic. It logs once a second at most, because anyone who may publish can send nonsense.
@@ -117,15 +114,14 @@ func (c *Client) refuse(topic string, reason error) {
 	if report {
 		c.Logger.Warn("mqtt command refused", "topic", quote(topic), "error", reason, "unreported", unreported)
 	}
-	c.slot(slotKey{kind: kindError}).put(func(buf []byte) []byte {
-		buf = append(buf, schemaVersion+`"device":`...)
-		buf = appendString(buf, c.Device)
-		buf = append(buf, `,"time":`...)
-		buf = appendTime(buf, now)
+	c.mailbox(topicKey{kind: kindError}).put(func(buf []byte) []byte {
+		buf = append(buf, payload.Version+`"device":`...)
+		buf = payload.AppendString(buf, c.Device)
+		buf = payload.AppendTimeField(buf, now)
 		buf = append(buf, `,"topic":`...)
-		buf = appendString(buf, topic)
+		buf = payload.AppendString(buf, topic)
 		buf = append(buf, `,"error":`...)
-		buf = appendString(buf, reason.Error())
+		buf = payload.AppendString(buf, reason.Error())
 		return append(buf, '}')
 	})
 }
@@ -141,11 +137,11 @@ func (s *session) subscribe() subscription {
 	c := s.client
 	filters := map[string]byte{}
 	if c.Controller != nil {
-		filters[c.topics.base()+"+/set"] = 1
-		filters[c.topics.base()+"+/+/set"] = 1
+		filters[c.topics.Base()+"+/set"] = 1
+		filters[c.topics.Base()+"+/+/set"] = 1
 	}
 	if c.DiscoveryPrefix != "" {
-		filters[c.birthTopic()] = 1
+		filters[c.discovery().Birth()] = 1
 	}
 	if len(filters) == 0 {
 		return subscription{}
@@ -197,9 +193,9 @@ func (s *session) handleInbound(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if c.DiscoveryPrefix != "" && m.Topic() == c.birthTopic() {
+		if c.DiscoveryPrefix != "" && m.Topic() == c.discovery().Birth() {
 			if string(m.Payload()) == "online" && !m.Retained() {
-				c.slot(slotKey{kind: kindDiscovery}).renew()
+				c.renewDiscovery()
 			}
 			continue
 		}
@@ -213,7 +209,7 @@ func (s *session) handleInbound(ctx context.Context) {
 			}
 			continue
 		}
-		cmd, err := parseCommand(c.topics.base(), m.Topic(), m.Payload(), name)
+		cmd, err := parseCommand(c.topics.Base(), m.Topic(), m.Payload(), name)
 		if errors.Is(err, errNoCommand) {
 			continue
 		}

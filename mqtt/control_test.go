@@ -11,8 +11,13 @@ import (
 
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/mochi-mqtt/server/v2/packets"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
+	"github.com/edge-infer/edge-infer/mqtt/spool"
+	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
 // recorder is a controller that notes its calls.
@@ -54,7 +59,7 @@ func (r *recorder) Restart() error               { return r.note("restart") }
 
 func TestCommandsAreCarriedOutAndAnswered(t *testing.T) {
 	broker := startBroker(t, "")
-	sub := subscribe(t, broker.URL(), "edge-infer/#")
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/#")
 	r := &recorder{}
 	c := testClient(broker.URL())
 	c.Controller = r
@@ -62,14 +67,14 @@ func TestCommandsAreCarriedOutAndAnswered(t *testing.T) {
 	waitConnected(t, c)
 	c.Settings("cam/0", Settings{Detect: true, Threshold: 0.25, Interval: 1})
 	base := "edge-infer/gate/cam_0/"
-	sub.waitLast(t, base+"detect/state", "ON")
-	sub.waitLast(t, base+"threshold/state", "0.25")
-	sub.waitLast(t, base+"interval/state", "1")
-	sub.waitLast(t, base+"labels/state", "*")
+	sub.WaitLast(t, base+"detect/state", "ON")
+	sub.WaitLast(t, base+"threshold/state", "0.25")
+	sub.WaitLast(t, base+"interval/state", "1")
+	sub.WaitLast(t, base+"labels/state", "*")
 	require.Eventually(t, func() bool { // until the subscription is there
-		sub.client.Publish(base+"snapshot/set", 1, false, "PRESS").WaitTimeout(patience)
+		sub.Client.Publish(base+"snapshot/set", 1, false, "PRESS").WaitTimeout(mqtttest.Patience)
 		return len(r.all()) > 0
-	}, patience, 20*time.Millisecond)
+	}, mqtttest.Patience, 20*time.Millisecond)
 	for _, step := range []struct{ topic, payload, state string }{
 		{base + "detect", "OFF", "OFF"},
 		{base + "detect", "on", "ON"},
@@ -78,12 +83,12 @@ func TestCommandsAreCarriedOutAndAnswered(t *testing.T) {
 		{base + "labels", "person, traffic light", "person,traffic light"},
 		{base + "labels", "*", "*"},
 	} {
-		sub.client.Publish(step.topic+"/set", 1, false, step.payload).WaitTimeout(patience)
-		sub.waitLast(t, step.topic+"/state", step.state)
+		sub.Client.Publish(step.topic+"/set", 1, false, step.payload).WaitTimeout(mqtttest.Patience)
+		sub.WaitLast(t, step.topic+"/state", step.state)
 	}
-	sub.client.Publish("edge-infer/gate/reload/set", 1, false, "PRESS").WaitTimeout(patience)
-	sub.client.Publish("edge-infer/gate/restart/set", 1, false, "PRESS").WaitTimeout(patience)
-	require.Eventually(t, func() bool { calls := r.all(); return calls[len(calls)-1] == "restart" }, patience, time.Millisecond)
+	sub.Client.Publish("edge-infer/gate/reload/set", 1, false, "PRESS").WaitTimeout(mqtttest.Patience)
+	sub.Client.Publish("edge-infer/gate/restart/set", 1, false, "PRESS").WaitTimeout(mqtttest.Patience)
+	require.Eventually(t, func() bool { calls := r.all(); return calls[len(calls)-1] == "restart" }, mqtttest.Patience, time.Millisecond)
 	var calls []string
 	for _, call := range r.all() {
 		if call != "snapshot cam/0" {
@@ -99,10 +104,10 @@ func TestCommandsAreCarriedOutAndAnswered(t *testing.T) {
 
 func TestCommandsThatAreRefused(t *testing.T) {
 	broker := startBroker(t, "")
-	sub := subscribe(t, broker.URL(), "edge-infer/gate/error", "edge-infer/gate/+/+/state", "edge-infer/gate/cam0/detect/set")
-	sub.client.Publish("edge-infer/gate/cam0/detect/set", 1, true, "OFF").WaitTimeout(patience)
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/gate/error", "edge-infer/gate/+/+/state", "edge-infer/gate/cam0/detect/set")
+	sub.Client.Publish("edge-infer/gate/cam0/detect/set", 1, true, "OFF").WaitTimeout(mqtttest.Patience)
 	// The broker acknowledges before it has handed the message round: a client that subscribes in between gets it as a live command.
-	require.Eventually(t, func() bool { return sub.last("edge-infer/gate/cam0/detect/set") == "OFF" }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return sub.Last("edge-infer/gate/cam0/detect/set") == "OFF" }, mqtttest.Patience, time.Millisecond)
 	r := &recorder{}
 	c := testClient(broker.URL())
 	c.Controller = r
@@ -112,9 +117,9 @@ func TestCommandsThatAreRefused(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, func() bool {
 			var got struct{ Topic, Error string }
-			json.Unmarshal([]byte(sub.last("edge-infer/gate/error")), &got)
+			json.Unmarshal([]byte(sub.Last("edge-infer/gate/error")), &got)
 			return got.Topic == "edge-infer/gate/"+topic && got.Error == want
-		}, patience, time.Millisecond, "%s: no answer %q, last is %s", topic, want, sub.last("edge-infer/gate/error"))
+		}, mqtttest.Patience, time.Millisecond, "%s: no answer %q, last is %s", topic, want, sub.Last("edge-infer/gate/error"))
 	}
 	answer("cam0/detect/set", "retained commands are ignored, publish without the retain flag")
 	for _, refused := range []struct{ topic, payload, want string }{
@@ -136,78 +141,88 @@ func TestCommandsThatAreRefused(t *testing.T) {
 		{"cam0/labels/set", strings.Repeat("x", 5000), "5000 bytes, at most 4096 are read"},
 		{"cam0/detect/set", strings.Repeat("y", 50), `want ON or OFF, got "` + strings.Repeat("y", 40) + `" and more`},
 	} {
-		sub.client.Publish("edge-infer/gate/"+refused.topic, 1, false, refused.payload).WaitTimeout(patience)
+		sub.Client.Publish("edge-infer/gate/"+refused.topic, 1, false, refused.payload).WaitTimeout(mqtttest.Patience)
 		answer(refused.topic, refused.want)
 	}
 	assert.Empty(t, r.all())
 	r.mu.Lock()
 	r.err = errors.New("camera is busy")
 	r.mu.Unlock()
-	sub.client.Publish("edge-infer/gate/cam0/detect/set", 1, false, "OFF").WaitTimeout(patience)
+	sub.Client.Publish("edge-infer/gate/cam0/detect/set", 1, false, "OFF").WaitTimeout(mqtttest.Patience)
 	answer("cam0/detect/set", "camera is busy")
-	assert.Equal(t, "ON", sub.last("edge-infer/gate/cam0/detect/state"))
+	assert.Equal(t, "ON", sub.Last("edge-infer/gate/cam0/detect/state"))
 	// Clearing a retained message sends an empty one, which is no command and no error.
-	before := len(sub.messages("edge-infer/gate/error"))
-	sub.client.Publish("edge-infer/gate/cam0/detect/set", 1, true, "").WaitTimeout(patience)
-	sub.client.Publish("edge-infer/gate/cam0/detect/set", 1, false, "?").WaitTimeout(patience)
+	before := len(sub.Messages("edge-infer/gate/error"))
+	sub.Client.Publish("edge-infer/gate/cam0/detect/set", 1, true, "").WaitTimeout(mqtttest.Patience)
+	sub.Client.Publish("edge-infer/gate/cam0/detect/set", 1, false, "?").WaitTimeout(mqtttest.Patience)
 	answer("cam0/detect/set", `want ON or OFF, got "?"`)
-	assert.Len(t, sub.messages("edge-infer/gate/error"), before+1)
+	assert.Len(t, sub.Messages("edge-infer/gate/error"), before+1)
 	balanced(t, c)
 }
 
-// writeOnly lets clients publish but not subscribe.
-type writeOnly struct{ login }
+// openHook lets every client in, to every topic unless publishOnly is set.
+type openHook struct {
+	mochi.HookBase
+	publishOnly bool
+}
 
-func (*writeOnly) OnACLCheck(_ *mochi.Client, _ string, write bool) bool { return write }
+func (*openHook) ID() string { return "open" }
+func (*openHook) Provides(event byte) bool {
+	return event == mochi.OnConnectAuthenticate || event == mochi.OnACLCheck
+}
+func (*openHook) OnConnectAuthenticate(*mochi.Client, packets.Packet) bool { return true }
+func (h *openHook) OnACLCheck(_ *mochi.Client, _ string, write bool) bool {
+	return write || !h.publishOnly
+}
 
 func TestRefusedSubscription(t *testing.T) {
-	server := mochi.New(&mochi.Options{Logger: discard()})
-	require.NoError(t, server.AddHook(&writeOnly{}, nil))
+	server := mochi.New(&mochi.Options{Logger: mqtttest.Discard()})
+	require.NoError(t, server.AddHook(&openHook{publishOnly: true}, nil))
 	listener := listeners.NewTCP(listeners.Config{ID: "tcp", Address: "127.0.0.1:0"})
 	require.NoError(t, server.AddListener(listener))
 	require.NoError(t, server.Serve())
 	defer server.Close()
-	log := &journal{}
+	log := &mqtttest.Journal{}
 	c := testClient("tcp://" + listener.Address())
-	c.Controller, c.Logger = &recorder{}, log.logger()
+	c.Controller, c.Logger = &recorder{}, log.Logger()
 	start(t, c)
 	require.Eventually(t, func() bool {
 		return strings.Contains(log.String(), "mqtt subscription refused, remote control does not work")
-	}, patience,
+	}, mqtttest.Patience,
 		time.Millisecond)
 	c.Count("cam0", "person", 1)
-	require.Eventually(t, func() bool { return c.Accounting().State.Delivered == 1 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return c.Accounting().State.Delivered == 1 }, mqtttest.Patience, time.Millisecond)
 }
 
 func TestNonsenseDoesNotFillTheLog(t *testing.T) {
 	broker := startBroker(t, "")
-	sub := subscribe(t, broker.URL(), "edge-infer/gate/error")
-	log := &journal{}
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/gate/error")
+	log := &mqtttest.Journal{}
 	c := testClient(broker.URL())
-	c.Controller, c.Logger = &recorder{}, log.logger()
+	c.Controller, c.Logger = &recorder{}, log.Logger()
 	start(t, c)
 	waitConnected(t, c)
 	begin := time.Now()
 	for i := range 500 {
-		sub.client.Publish("edge-infer/gate/cam0/detect/set", 1, false, fmt.Sprint(i)).WaitTimeout(patience)
+		sub.Client.Publish("edge-infer/gate/cam0/detect/set", 1, false, fmt.Sprint(i)).WaitTimeout(mqtttest.Patience)
 	}
-	require.Eventually(t, func() bool { return sub.last("edge-infer/gate/error") != "" && c.Accounting().State.Queued == 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return sub.Last("edge-infer/gate/error") != "" && c.Accounting().State.Queued == 0 }, mqtttest.Patience, time.Millisecond)
 	assert.LessOrEqual(t, strings.Count(log.String(), "mqtt command refused"), 1+int(time.Since(begin)/time.Second))
 	balanced(t, c)
 }
 
 func TestNoControllerNoControl(t *testing.T) {
 	broker := startBroker(t, "")
-	sub := subscribe(t, broker.URL(), "edge-infer/#")
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/#")
 	c := testClient(broker.URL())
 	start(t, c)
 	c.Settings("cam0", Settings{Detect: true})
-	sub.waitLast(t, "edge-infer/gate/cam0/detect/state", "ON")
-	sub.client.Publish("edge-infer/gate/cam0/detect/set", 1, false, "OFF").WaitTimeout(patience)
+	sub.WaitLast(t, "edge-infer/gate/cam0/detect/state", "ON")
+	sub.Client.Publish("edge-infer/gate/cam0/detect/set", 1, false, "OFF").WaitTimeout(mqtttest.Patience)
 	c.Count("cam0", "person", 1)
-	sub.waitLast(t, "edge-infer/gate/cam0/count/person", "1")
-	assert.Equal(t, "ON", sub.last("edge-infer/gate/cam0/detect/state"))
-	assert.Empty(t, sub.messages("edge-infer/gate/error"))
+	sub.WaitLast(t, "edge-infer/gate/cam0/count/person", "1")
+	assert.Equal(t, "ON", sub.Last("edge-infer/gate/cam0/detect/state"))
+	assert.Empty(t, sub.Messages("edge-infer/gate/error"))
 }
 
 func FuzzCommand(f *testing.F) {
@@ -222,14 +237,14 @@ func FuzzCommand(f *testing.F) {
 	f.Add("set", []byte{0xff})
 	f.Add(base+"set", []byte("\x00"))
 	name := func(level string) (string, bool) { return "camera", level == "cam0" }
-	f.Fuzz(func(t *testing.T, topic string, payload []byte) {
-		c, err := parseCommand(base, topic, payload, name)
+	f.Fuzz(func(t *testing.T, to string, payload []byte) {
+		c, err := parseCommand(base, to, payload, name)
 		if err != nil {
 			require.Less(t, len(err.Error()), 400)
 			return
 		}
 		r := &recorder{}
-		client := &Client{Controller: r, Device: "gate", topics: Topics{Root: "edge-infer", Device: "gate"}, slots: map[slotKey]*slot{}, latest: newLane(), reliable: newLane()}
+		client := &Client{Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox{}, qos0: newSendQueue(), qos1: newSendQueue(), remote: map[string]RemoteSettings{}, events: &spool.Spool{}}
 		require.NoError(t, client.carryOut(c))
 		require.Len(t, r.calls, 1)
 		require.True(t, c.threshold >= 0 && c.threshold <= 1)

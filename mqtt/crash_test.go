@@ -14,6 +14,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
+	"github.com/edge-infer/edge-infer/mqtt/payload"
+	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
 
 // TestCrashChild is the process that TestKilledProcessLosesNoEvent kills. It queues numbered events as fast as it can and prints a number
@@ -24,12 +28,12 @@ func TestCrashChild(t *testing.T) {
 		t.Skip("runs only as a child of TestKilledProcessLosesNoEvent")
 	}
 	c := testClient(os.Getenv("EDGE_INFER_CRASH_BROKER"))
-	c.Spool = Spool{Directory: directory, Commit: 2 * time.Millisecond, MaxBytes: 4 << 20}
+	c.Spool = spool.Config{Directory: directory, Commit: 2 * time.Millisecond, MaxBytes: 4 << 20}
 	start(t, c)
 	first, err := strconv.ParseUint(os.Getenv("EDGE_INFER_CRASH_FIRST"), 10, 64)
 	require.NoError(t, err)
 	for n := first; ; n++ {
-		c.Event(&Event{Type: "update", Camera: "cam0", Label: "person", Sequence: n, Time: time.Now()})
+		c.Event(&payload.Event{Type: "update", Camera: "cam0", Label: "person", Sequence: n, Time: time.Now()})
 		if n%7 == 0 {
 			require.NoError(t, c.Sync())
 			fmt.Println("safe", n)
@@ -46,13 +50,13 @@ func TestKilledProcessLosesNoEvent(t *testing.T) {
 		rounds = 100
 	}
 	broker := startBroker(t, "")
-	sub := subscribe(t, broker.URL(), "edge-infer/gate/cam0/events")
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/gate/cam0/events")
 	directory := t.TempDir()
 	var safe []uint64
 	for round := range rounds {
 		address := broker.URL()
 		if round%2 == 1 {
-			address = "tcp://" + freeAddress(t)
+			address = "tcp://" + mqtttest.FreeAddress(t)
 		}
 		child := exec.Command(os.Args[0], "-test.run=^TestCrashChild$")
 		child.Env = append(os.Environ(), "EDGE_INFER_CRASH_SPOOL="+directory, "EDGE_INFER_CRASH_BROKER="+address,
@@ -82,19 +86,19 @@ func TestKilledProcessLosesNoEvent(t *testing.T) {
 	require.NotEmpty(t, safe)
 
 	c := testClient(broker.URL())
-	c.Spool = Spool{Directory: directory, MaxBytes: 4 << 20}
+	c.Spool = spool.Config{Directory: directory, MaxBytes: 4 << 20}
 	start(t, c)
-	require.Eventually(t, func() bool { return c.Accounting().Events.Queued == 0 }, 2*patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return c.Accounting().Events.Queued == 0 }, 2*mqtttest.Patience, 10*time.Millisecond)
 	restored := c.Accounting().Events.Offered
-	c.Event(&Event{Type: "end", Camera: "cam0", Sequence: 1 << 40})
-	require.Eventually(t, func() bool { return strings.Contains(sub.last("edge-infer/gate/cam0/events"), `"type":"end"`) }, patience, time.Millisecond)
+	c.Event(&payload.Event{Type: "end", Camera: "cam0", Sequence: 1 << 40})
+	require.Eventually(t, func() bool { return strings.Contains(sub.Last("edge-infer/gate/cam0/events"), `"type":"end"`) }, mqtttest.Patience, time.Millisecond)
 	balanced(t, c)
 
 	ids := map[uint64]string{}
 	owners := map[string]uint64{}
 	var highest uint64
 	repeats, replayed := 0, 0
-	for _, payload := range sub.messages("edge-infer/gate/cam0/events") {
+	for _, payload := range sub.Messages("edge-infer/gate/cam0/events") {
 		var e struct {
 			ID       string
 			Seq      uint64

@@ -3,19 +3,26 @@ package mqtt
 import (
 	"context"
 	"encoding/json"
-	"os/exec"
-	"regexp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
+	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
+	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
-func announcement() *Announcement {
-	return &Announcement{
+func announcement() *homeassistant.Announcement {
+	return &homeassistant.Announcement{
 		Manufacturer: "NVIDIA", Model: "Orin Nano", Serial: "1421", Version: "1.0", URL: "http://gate:8080/",
-		Cameras: []AnnouncedCamera{
+		Cameras: []homeassistant.Camera{
 			{Name: "cam0", Labels: []string{"person", "traffic light"}, Zones: []string{"yard"}, Lines: []string{"door"}},
 			{Name: `odd "camera"/#`, Labels: []string{"person", "per/son", "per_son"}},
 		},
@@ -28,74 +35,186 @@ type discovered struct {
 		Identifiers []string
 		Name        string
 	}
-	Availability []map[string]string
-	Components   map[string]map[string]any
+	Components map[string]map[string]any
 }
 
-func TestDiscoveryBundle(t *testing.T) {
-	broker := startBroker(t, "")
-	sub := subscribe(t, broker.URL(), "homeassistant/#")
-	c := testClient(broker.URL())
-	c.DiscoveryPrefix, c.Device, c.Controller = "homeassistant", "gate 7", &recorder{}
-	start(t, c)
-	require.NoError(t, c.Announce(announcement()))
-	topic := "homeassistant/device/edge-infer-gate_7/config"
-	require.Eventually(t, func() bool { return sub.last(topic) != "" }, patience, time.Millisecond)
-	payload := sub.last(topic)
-	require.NoError(t, validate(t, schemas(t)["discovery"], payload))
-	var got discovered
-	require.NoError(t, json.Unmarshal([]byte(payload), &got))
-	assert.Equal(t, []string{"edge-infer-gate_7"}, got.Device.Identifiers)
-	assert.Equal(t, "gate 7", got.Device.Name)
-	assert.Equal(t, "edge-infer/gate 7/available", got.Availability[0]["topic"])
-	platforms, unique := map[string]int{}, map[any]bool{}
-	for key, component := range got.Components {
-		assert.Regexp(t, regexp.MustCompile(`^[a-zA-Z0-9_-]+$`), key)
-		assert.False(t, unique[component["unique_id"]], "unique_id of %s is taken", key)
-		unique[component["unique_id"]] = true
-		platforms[component["platform"].(string)]++
+// discoveredOn are the retained discovery messages of a broker, by the part of the topic that names them.
+func discoveredOn(t *testing.T, m *mqtttest.Mosquitto) map[string]discovered {
+	t.Helper()
+	sub := mqtttest.Subscribe(t, "tcp://"+m.Address, "homeassistant/#", "last")
+	m.Publish("last", "message")
+	sub.WaitLast(t, "last", "message")
+	schema := schemas(t)["discovery"]
+	found := map[string]discovered{}
+	for _, message := range sub.All() {
+		part, isDiscovery := strings.CutPrefix(message.Topic, "homeassistant/device/edge-infer-gate/")
+		if !isDiscovery || !message.Retained {
+			continue
+		}
+		require.NoError(t, validate(t, schema, message.Payload), message.Payload)
+		var d discovered
+		require.NoError(t, json.Unmarshal([]byte(message.Payload), &d))
+		found[strings.TrimSuffix(part, "/config")] = d
 	}
-	assert.Equal(t, map[string]int{"sensor": 27, "binary_sensor": 4, "image": 5, "switch": 2, "number": 4, "text": 2, "button": 4}, platforms)
-	assert.Equal(t, map[string]any{
-		"platform": "sensor", "name": "cam0 traffic light", "unique_id": "edge-infer-gate_7_cam0_count_traffic_light",
-		"state_topic": "edge-infer/gate 7/cam0/count/traffic light", "state_class": "measurement",
-	}, got.Components["cam0_count_traffic_light"])
-	assert.Equal(t, `{{ value_json["cameras"]["odd \"camera\"/#"]["fps_inferred"] }}`, got.Components["odd__camera____fps"]["value_template"])
-	assert.Equal(t, "edge-infer/gate 7/cam0/detect/set", got.Components["cam0_detect"]["command_topic"])
+	return found
 }
 
 func TestDiscoveryIsRepeatedAtBirth(t *testing.T) {
 	broker := startBroker(t, "")
-	sub := subscribe(t, broker.URL(), "homeassistant/device/#")
+	sub := mqtttest.Subscribe(t, broker.URL(), "homeassistant/device/#")
 	c := testClient(broker.URL())
 	c.DiscoveryPrefix = "homeassistant"
 	start(t, c)
 	waitConnected(t, c)
 	require.NoError(t, c.Announce(announcement()))
-	topic := "homeassistant/device/edge-infer-gate/config"
-	require.Eventually(t, func() bool { return len(sub.messages(topic)) > 0 }, patience, time.Millisecond)
-	before := len(sub.messages(topic))
+	topics := []string{"hub", "camera-cam0", "camera-odd__camera___"}
+	for i, part := range topics {
+		topics[i] = "homeassistant/device/edge-infer-gate/" + part + "/config"
+		require.Eventually(t, func() bool { return len(sub.Messages(topics[i])) > 0 }, mqtttest.Patience, time.Millisecond)
+	}
+	before := map[string]int{}
+	for _, topic := range topics {
+		before[topic] = len(sub.Messages(topic))
+	}
+	require.NoError(t, c.Announce(announcement()))
 	require.Eventually(t, func() bool {
-		sub.client.Publish("homeassistant/status", 1, false, "online").WaitTimeout(patience)
-		return len(sub.messages(topic)) > before
-	}, patience, 50*time.Millisecond)
-	a := balanced(t, c)
-	assert.Equal(t, uint64(1), a.State.Offered, "a repetition is no new message")
+		sub.Client.Publish("homeassistant/status", 1, false, "online").WaitTimeout(mqtttest.Patience)
+		return !slices.ContainsFunc(topics, func(topic string) bool { return len(sub.Messages(topic)) == before[topic] })
+	}, mqtttest.Patience, 50*time.Millisecond)
+	assert.Equal(t, uint64(3), balanced(t, c).State.Offered, "a repetition is no new message, nor is what has not changed")
 }
 
 func TestDiscoveryCanBeTurnedOff(t *testing.T) {
-	broker := startBroker(t, "")
-	sub := subscribe(t, broker.URL(), "#")
-	c := testClient(broker.URL())
-	start(t, c)
-	require.NoError(t, c.Announce(announcement()))
-	c.Count("cam0", "person", 1)
-	sub.waitLast(t, "edge-infer/gate/cam0/count/person", "1")
-	sub.mu.Lock()
-	defer sub.mu.Unlock()
-	for _, m := range sub.got {
-		assert.NotContains(t, m.topic, "homeassistant")
+	m := mqtttest.StartMosquitto(t, "allow_anonymous true")
+	directory := t.TempDir()
+	run := func(prefix string) (stop func() time.Duration) {
+		c := testClient("tcp://" + m.Address)
+		c.Spool.Directory, c.DiscoveryPrefix = directory, prefix
+		stop = start(t, c)
+		require.NoError(t, c.Announce(announcement()))
+		waitDelivered(t, c)
+		return stop
 	}
+	run("")()
+	require.Empty(t, discoveredOn(t, m))
+	run("homeassistant")()
+	require.Len(t, discoveredOn(t, m), 3)
+	run("")()
+	require.Empty(t, discoveredOn(t, m), "what an earlier run has announced is taken away")
+}
+
+// TestWhatGoesWhileStoppedGoesFromHomeAssistant changes the cameras between two runs.
+func TestWhatGoesWhileStoppedGoesFromHomeAssistant(t *testing.T) {
+	m := mqtttest.StartMosquitto(t, "allow_anonymous true")
+	directory := t.TempDir()
+	run := func(cameras ...homeassistant.Camera) (found map[string]discovered) {
+		c := testClient("tcp://" + m.Address)
+		c.Spool.Directory, c.DiscoveryPrefix, c.Controller = directory, "homeassistant", &recorder{}
+		stop := start(t, c)
+		require.NoError(t, c.Announce(&homeassistant.Announcement{Cameras: cameras}))
+		waitDelivered(t, c)
+		found = discoveredOn(t, m)
+		stop()
+		return found
+	}
+	all := run(frontCamera, backCamera)
+	require.Len(t, all, 3)
+	require.Len(t, all["camera-front"].Components, homeassistant.EntityLimit)
+	smaller := frontCamera
+	smaller.Zones, smaller.Lines = []string{"drive"}, nil
+	changed := run(smaller)
+	require.NotContains(t, changed, "camera-back", "a camera that is gone is cleared")
+	removed := 0
+	for key, component := range changed["camera-front"].Components {
+		if len(component) == 1 {
+			assert.Equal(t, all["camera-front"].Components[key]["platform"], component["platform"], key)
+			removed++
+		}
+	}
+	assert.Equal(t, 3, removed, "a zone and both directions of a line")
+	again := run(smaller)
+	for key, component := range again["camera-front"].Components {
+		assert.Greater(t, len(component), 1, "%s was removed in the run before", key)
+	}
+	back := run(frontCamera, backCamera)
+	for part, d := range back {
+		for key, component := range d.Components {
+			if len(component) == 1 { // had taken the place of what is there again
+				delete(d.Components, key)
+			}
+		}
+		require.True(t, assert.ObjectsAreEqual(all[part], d), "%s: what comes back is whole again", part)
+	}
+	saved, err := os.ReadFile(filepath.Join(directory, announcedName))
+	require.NoError(t, err)
+	assert.NotContains(t, string(saved), `"removed"`, "Home Assistant has been told")
+}
+
+// TestRemovalOutlastsABrokerThatIsAway has the process end before Home Assistant was told.
+func TestRemovalOutlastsABrokerThatIsAway(t *testing.T) {
+	m := startLasting(t)
+	directory := t.TempDir()
+	client := func() *Client {
+		c := testClient("tcp://" + m.Address)
+		c.Spool.Directory, c.DiscoveryPrefix = directory, "homeassistant"
+		return c
+	}
+	c := client()
+	stop := start(t, c)
+	require.NoError(t, c.Announce(&homeassistant.Announcement{Cameras: []homeassistant.Camera{frontCamera, backCamera}}))
+	waitDelivered(t, c)
+	stop()
+	m.Stop()
+	for range 2 {
+		c = client()
+		stop = start(t, c)
+		require.NoError(t, c.Announce(&homeassistant.Announcement{Cameras: []homeassistant.Camera{frontCamera}}))
+		stop()
+	}
+	m.Start()
+	require.Contains(t, discoveredOn(t, m), "camera-back")
+	c = client()
+	start(t, c)
+	require.NoError(t, c.Announce(&homeassistant.Announcement{Cameras: []homeassistant.Camera{frontCamera}}))
+	waitDelivered(t, c)
+	require.NotContains(t, discoveredOn(t, m), "camera-back")
+}
+
+func TestAnnouncedThatCannotBeRead(t *testing.T) {
+	for _, text := range []string{"null", "[]", "x"} {
+		log := &mqtttest.Journal{}
+		c := testClient("tcp://127.0.0.1:1")
+		c.Spool.Directory, c.DiscoveryPrefix, c.Logger = t.TempDir(), "homeassistant", log.Logger()
+		require.NoError(t, os.WriteFile(filepath.Join(c.Spool.Directory, announcedName), []byte(text), 0o600))
+		require.NoError(t, c.Open())
+		require.NoError(t, c.Announce(announcement()))
+		require.NoError(t, c.Close())
+		assert.Equal(t, text != "null", strings.Contains(log.String(), "what Home Assistant was told in an earlier run cannot be read"))
+	}
+}
+
+// TestDiscoveryFitsASmallBroker announces everything of a model of 80 classes to a broker that takes 8 KiB.
+func TestDiscoveryFitsASmallBroker(t *testing.T) {
+	m := mqtttest.StartMosquitto(t, "allow_anonymous true", "max_packet_size 8192")
+	c := testClient("tcp://" + m.Address)
+	c.DiscoveryPrefix, c.Controller, c.MaxPacket = "homeassistant", &recorder{}, 8192
+	start(t, c)
+	a := &homeassistant.Announcement{Labels: []string{"*"}}
+	for _, name := range []string{"front", "back"} {
+		camera := homeassistant.Camera{Name: name, Zones: []string{"yard", "drive", "porch"}}
+		for i := range 80 {
+			camera.Labels = append(camera.Labels, fmt.Sprint("label", i))
+		}
+		a.Cameras = append(a.Cameras, camera)
+	}
+	require.NoError(t, c.Announce(a))
+	waitDelivered(t, c)
+	assert.Zero(t, c.Health().Oversize.Messages)
+	entities := 0
+	for _, d := range discoveredOn(t, m) {
+		entities += len(d.Components)
+	}
+	assert.Greater(t, entities, 2*80*6)
 }
 
 func TestForgetClearsTheBroker(t *testing.T) {
@@ -107,16 +226,16 @@ func TestForgetClearsTheBroker(t *testing.T) {
 	for i := range 200 {
 		c.Count("cam0", "label"+string(rune('a'+i%26))+string(rune('a'+i/26)), i)
 	}
-	c.Status(&Status{})
+	c.Status(&payload.Status{})
 	waitConnected(t, c)
-	require.Eventually(t, func() bool { return c.Accounting().State.Queued == 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return c.Accounting().State.Queued == 0 }, mqtttest.Patience, time.Millisecond)
 	stop()
 	other := testClient(broker.URL())
 	other.Device = "other"
 	start(t, other)
 	waitConnected(t, other)
-	watch := subscribe(t, broker.URL(), "edge-infer/other/available")
-	watch.waitLast(t, "edge-infer/other/available", "online")
+	watch := mqtttest.Subscribe(t, broker.URL(), "edge-infer/other/available")
+	watch.WaitLast(t, "edge-infer/other/available", "online")
 
 	again := testClient(broker.URL())
 	again.DiscoveryPrefix = "homeassistant"
@@ -124,31 +243,17 @@ func TestForgetClearsTheBroker(t *testing.T) {
 	defer again.Close()
 	cleared, err := again.Forget(context.Background())
 	require.NoError(t, err)
-	assert.Equal(t, 203, cleared) // 200 counts, status, available, discovery
-	sub := subscribe(t, broker.URL(), "edge-infer/#", "homeassistant/#")
-	sub.waitLast(t, "edge-infer/other/available", "online")
-	sub.mu.Lock()
-	defer sub.mu.Unlock()
-	assert.Len(t, sub.got, 1, "only the other device is left")
+	assert.Equal(t, 205, cleared) // 200 counts, status, available, discovery of the machine and two cameras
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/#", "homeassistant/#")
+	sub.WaitLast(t, "edge-infer/other/available", "online")
+	assert.Len(t, sub.All(), 1, "only the other device is left")
 }
 
 func TestForgetWithoutBroker(t *testing.T) {
-	c := testClient("tcp://user:hunter2@" + freeAddress(t))
+	c := testClient("tcp://user:hunter2@" + mqtttest.FreeAddress(t))
 	require.NoError(t, c.Open())
 	defer c.Close()
 	_, err := c.Forget(context.Background())
 	require.ErrorContains(t, err, "connection refused")
 	assert.NotContains(t, err.Error(), "hunter2")
-}
-
-// lookPath skips the test when a program is missing.
-func lookPath(t testing.TB, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		if path, err = exec.LookPath("/usr/sbin/" + program); err != nil {
-			t.Skipf("%s is not installed (make deps installs it)", program)
-		}
-	}
-	return path
 }

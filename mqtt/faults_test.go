@@ -15,6 +15,12 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
+	"github.com/edge-infer/edge-infer/mqtt/credentials"
+	"github.com/edge-infer/edge-infer/mqtt/ledger"
+	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
+	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
 // faultTime is how long each fault lasts: a moment, or what EDGE_INFER_FAULTS says (60s for the full runs). Only a full run holds the
@@ -47,14 +53,15 @@ func beside(t testing.TB, run func()) {
 // runFrames hands over a frame of 10 objects 240 times a second, as 8 cameras would, and an event with every 24th.
 func runFrames(c *Client, d time.Duration) handOff {
 	const rate = 240
-	frames := make([]*Detections, 8)
+	frames := make([]*payload.Detections, 8)
 	for i := range frames {
 		frames[i] = frame("cam"+string(rune('0'+i)), 0)
 		for range 9 {
 			frames[i].Objects = append(frames[i].Objects, frames[i].Objects[0])
 		}
 	}
-	event := &Event{Type: "new", Camera: "cam0", Label: "person", Track: 1}
+	event := &payload.Event{Type: "new", Camera: "cam0", Label: "person", Track: 1}
+	var encoded []byte
 	var took []time.Duration
 	start := time.Now()
 	for n := 0; ; n++ {
@@ -66,7 +73,8 @@ func runFrames(c *Client, d time.Duration) handOff {
 		f := frames[n%len(frames)]
 		f.Sequence = uint64(n)
 		begin := time.Now()
-		c.Detections(f)
+		encoded = f.AppendJSON(encoded[:0], c.Device)
+		c.Detections(f.Camera, encoded)
 		if n%24 == 0 {
 			c.Event(event)
 		}
@@ -141,7 +149,7 @@ func stallingBroker(t testing.TB, answer bool) string {
 // accounted for. EDGE_INFER_FAULTS=60s go test -run TestFaults -v -timeout 30m ./mqtt is the full run.
 func TestFaults(t *testing.T) {
 	d, full := faultTime(t)
-	authority := newAuthority(t)
+	authority := mqtttest.NewAuthority(t)
 	var undisturbed float64
 	for _, fault := range []struct {
 		name string
@@ -182,13 +190,13 @@ func TestFaults(t *testing.T) {
 		{"black hole", func(t *testing.T) (*Client, string) { return testClient(stallingBroker(t, true)), "*" }, false},
 		{"silence", func(t *testing.T) (*Client, string) { return testClient(stallingBroker(t, false)), "i/o timeout" }, false},
 		{"refused", func(t *testing.T) (*Client, string) {
-			return testClient("tcp://" + freeAddress(t)), "connection refused (nothing listens there, check that the broker runs and the port)"
+			return testClient("tcp://" + mqtttest.FreeAddress(t)), "connection refused (nothing listens there, check that the broker runs and the port)"
 		}, false},
 		{"no such host", func(t *testing.T) (*Client, string) {
 			return testClient("tcp://broker.invalid"), "(the host name does not resolve, check its spelling and the network)"
 		}, false},
 		{"wrong password", func(t *testing.T) (*Client, string) {
-			b := &Broker{Address: "127.0.0.1:0", User: "edge", Password: "right", Logger: discard()}
+			b := &embedded.Broker{Address: "127.0.0.1:0", User: "edge", Password: "right", Logger: mqtttest.Discard()}
 			require.NoError(t, b.Open())
 			t.Cleanup(func() { b.Close() })
 			c := testClient(b.URL())
@@ -196,8 +204,8 @@ func TestFaults(t *testing.T) {
 			return c, "(check user and password, and what the broker allows this client)"
 		}, false},
 		{"expired certificate", func(t *testing.T) (*Client, string) {
-			files := authority.issue(t, "expired", time.Now().Add(-time.Hour))
-			b := &Broker{Address: "127.0.0.1:0", TLS: TLS{CertificateFile: files.CertificateFile, KeyFile: files.KeyFile}, Logger: discard()}
+			files := authority.Issue(t, "expired", time.Now().Add(-time.Hour))
+			b := &embedded.Broker{Address: "127.0.0.1:0", TLS: credentials.TLS{CertificateFile: files.CertificateFile, KeyFile: files.KeyFile}, Logger: mqtttest.Discard()}
 			require.NoError(t, b.Open())
 			t.Cleanup(func() { b.Close() })
 			c := testClient(b.URL())
@@ -205,10 +213,10 @@ func TestFaults(t *testing.T) {
 			return c, "(the broker's certificate is out of date, or this machine's clock is wrong)"
 		}, false},
 		{"disk full and broker away", func(t *testing.T) (*Client, string) {
-			address := freeAddress(t)
+			address := mqtttest.FreeAddress(t)
 			c := testClient("tcp://" + address)
 			fillDisk(t, d/4, d/2)
-			broker := &Broker{Address: address, Logger: discard()}
+			broker := &embedded.Broker{Address: address, Logger: mqtttest.Discard()}
 			t.Cleanup(func() { broker.Close() })
 			beside(t, func() {
 				time.Sleep(d * 2 / 3)
@@ -220,7 +228,7 @@ func TestFaults(t *testing.T) {
 		}, true},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
-			noLeaks(t)
+			mqtttest.NoLeaks(t)
 			c, problem := fault.start(t)
 			c.Spool.Directory = t.TempDir()
 			stop := start(t, c)
@@ -232,7 +240,7 @@ func TestFaults(t *testing.T) {
 			h := runFrames(c, d)
 			grown := memory(t) - before
 			if fault.delivers {
-				require.Eventually(t, func() bool { return c.Accounting().Events.Queued == 0 }, patience, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return c.Accounting().Events.Queued == 0 }, mqtttest.Patience, 10*time.Millisecond)
 			}
 			a := balanced(t, c)
 			assert.Equal(t, uint64((int(d.Seconds()*240)+23)/24), a.Events.Offered)
@@ -241,10 +249,10 @@ func TestFaults(t *testing.T) {
 			}
 			switch problem {
 			case "":
-				require.Eventually(t, func() bool { return c.Connection().Connected }, patience, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return c.Connection().Connected }, mqtttest.Patience, 10*time.Millisecond)
 			case "*":
 			default:
-				require.Eventually(t, func() bool { return c.Connection().Error != "" }, patience, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return c.Connection().Error != "" }, mqtttest.Patience, 10*time.Millisecond)
 				assert.Contains(t, c.Connection().Error, problem)
 			}
 			assert.Less(t, stop(), 2*time.Second)
@@ -265,7 +273,7 @@ func TestFaults(t *testing.T) {
 
 // TestBlackHole fills every buffer between the client and a broker that does not read: paho alone blocks its caller there for ever.
 func TestBlackHole(t *testing.T) {
-	noLeaks(t)
+	mqtttest.NoLeaks(t)
 	c := testClient(stallingBroker(t, true))
 	stop := start(t, c)
 	waitConnected(t, c)
@@ -273,11 +281,11 @@ func TestBlackHole(t *testing.T) {
 	for range 499 {
 		f.Objects = append(f.Objects, f.Objects[0])
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(mqtttest.Patience)
 	for c.Accounting().Detections.Dropped < 1000 || c.Connection().Connected {
 		require.True(t, time.Now().Before(deadline), "%+v %+v", c.Accounting(), c.Connection())
-		c.Detections(f)
-		c.Event(&Event{Type: "new", Camera: "cam0"})
+		send(c, f)
+		c.Event(&payload.Event{Type: "new", Camera: "cam0"})
 		time.Sleep(10 * time.Microsecond)
 	}
 	assert.NotEmpty(t, c.Connection().Error)
@@ -289,7 +297,7 @@ func TestBlackHole(t *testing.T) {
 
 // TestHangingBrokerDoesNotDelayTheEnd stops while the connection is up and nothing is read any more.
 func TestHangingBrokerDoesNotDelayTheEnd(t *testing.T) {
-	noLeaks(t)
+	mqtttest.NoLeaks(t)
 	c := testClient(stallingBroker(t, true))
 	c.WriteTimeout = 10 * time.Second
 	stop := start(t, c)
@@ -297,9 +305,13 @@ func TestHangingBrokerDoesNotDelayTheEnd(t *testing.T) {
 	jpeg := make([]byte, 16<<20)
 	c.Snapshot("cam0", "person", jpeg) // more than the buffers hold
 	for range 100 {
-		c.Event(&Event{Type: "new", Camera: "cam0"})
+		c.Event(&payload.Event{Type: "new", Camera: "cam0"})
 	}
-	require.Eventually(t, func() bool { return c.latest.empty() }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { // of the snapshot's two messages one is being written
+		c.qos0.mu.Lock()
+		defer c.qos0.mu.Unlock()
+		return len(c.qos0.ready) == 1
+	}, mqtttest.Patience, time.Millisecond)
 	assert.Less(t, stop(), 2*time.Second)
 	a := balanced(t, c)
 	assert.Equal(t, uint64(100), a.Events.Queued)
@@ -307,7 +319,7 @@ func TestHangingBrokerDoesNotDelayTheEnd(t *testing.T) {
 
 // TestUnacknowledged has a broker that reads everything, answers pings, and acknowledges no message.
 func TestUnacknowledged(t *testing.T) {
-	noLeaks(t)
+	mqtttest.NoLeaks(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	var group sync.WaitGroup
@@ -339,10 +351,10 @@ func TestUnacknowledged(t *testing.T) {
 	c := testClient("tcp://" + l.Addr().String())
 	c.AckTimeout = 100 * time.Millisecond
 	stop := start(t, c)
-	c.Event(&Event{Type: "new", Camera: "cam0"})
-	require.Eventually(t, func() bool { return c.Connection().Error == "broker acknowledged nothing for 100ms" }, patience, time.Millisecond)
+	c.Event(&payload.Event{Type: "new", Camera: "cam0"})
+	require.Eventually(t, func() bool { return c.Connection().Error == "broker acknowledged nothing for 100ms" }, mqtttest.Patience, time.Millisecond)
 	assert.Less(t, stop(), 2*time.Second)
-	assert.Equal(t, Account{Offered: 1, Queued: 1}, balanced(t, c).Events)
+	assert.Equal(t, ledger.Account{Offered: 1, Queued: 1}, balanced(t, c).Events)
 }
 
 // memory is the resident set in bytes.

@@ -11,14 +11,15 @@ import (
 )
 
 // Forget removes a decommissioned device from the first broker that answers: every retained message below its topics and its Home
-// Assistant bundle. The device's own daemon must be stopped, or it publishes them again. It needs an open client that does not run and that
+// Assistant devices. The device's own daemon must be stopped, or it publishes them again. It needs an open client that does not run and
+// that
 // needs no spool, and returns how many messages it cleared.
 func (c *Client) Forget(ctx context.Context) (int, error) {
 	var s *session
 	var errs []error
 	for _, to := range c.addresses {
 		var err error
-		if s, err = c.connect(ctx, to, identity{id: c.ClientID + "-forget", inbound: 2 * slotLimit, largest: math.MaxInt}); err == nil {
+		if s, err = c.connect(ctx, to, identity{id: c.ClientID + "-forget", inbound: 2 * topicLimit, largest: math.MaxInt}); err == nil {
 			break
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", to, err))
@@ -31,9 +32,9 @@ func (c *Client) Forget(ctx context.Context) (int, error) {
 		s.fail(errStopped)
 	}()
 	go s.callPaho()
-	filters := map[string]byte{c.topics.base() + "#": 1}
+	filters := map[string]byte{c.topics.Base() + "#": 1}
 	if c.DiscoveryPrefix != "" {
-		filters[c.discoveryTopic()] = 1
+		filters[c.discovery().Filter()] = 1
 	}
 	subscribed := s.paho.SubscribeMultiple(filters, nil)
 	// The broker sends what it retains right after its acknowledgement; silence means that this was all.

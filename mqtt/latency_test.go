@@ -14,6 +14,9 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
+	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
 // rawClient speaks just enough MQTT for the floor of BenchmarkEndToEnd: one write for a message.
@@ -96,19 +99,19 @@ func BenchmarkEndToEnd(b *testing.B) {
 	waitConnected(b, ours)
 	hand := dialRaw(b, broker.Addr(), "hand")
 	plain := paho.NewClient(paho.NewClientOptions().AddBroker(broker.URL()).SetClientID("plain"))
-	require.True(b, plain.Connect().WaitTimeout(patience))
+	require.True(b, plain.Connect().WaitTimeout(mqtttest.Patience))
 	defer plain.Disconnect(10)
 	topic := ours.Topics().Detections("cam0")
 	var buf []byte
 	ways := []struct {
 		name    string
-		publish func(*Detections)
+		publish func(*payload.Detections)
 		took    []time.Duration
 		called  []time.Duration
 	}{
-		{name: "ours", publish: ours.Detections},
-		{name: "hand", publish: func(d *Detections) { buf = d.AppendJSON(buf[:0], "gate"); hand.publish(topic, buf) }},
-		{name: "paho", publish: func(d *Detections) { plain.Publish(topic, 0, false, d.AppendJSON(nil, "gate")) }},
+		{name: "ours", publish: func(d *payload.Detections) { buf = d.AppendJSON(buf[:0], "gate"); ours.Detections(d.Camera, buf) }},
+		{name: "hand", publish: func(d *payload.Detections) { buf = d.AppendJSON(buf[:0], "gate"); hand.publish(topic, buf) }},
+		{name: "paho", publish: func(d *payload.Detections) { plain.Publish(topic, 0, false, d.AppendJSON(nil, "gate")) }},
 	}
 	d := frame("cam0", 0)
 	for range 9 {

@@ -9,7 +9,8 @@ type Login struct {
 	Hint   string // what to do about it, where that is known
 }
 
-// Login tries each broker as Run would and publishes nothing. It uses a client id of its own, so that a running daemon keeps its connection.
+// Login tries each broker as Run would and publishes nothing. It uses a client id of its own, so that a running daemon keeps its
+// connection.
 // It needs an open client; the context ends it.
 func (c *Client) Login(ctx context.Context) []Login {
 	logins := make([]Login, len(c.addresses))
@@ -17,7 +18,7 @@ func (c *Client) Login(ctx context.Context) []Login {
 		logins[i].Broker = to.String()
 		s, err := c.connect(ctx, to, identity{id: c.ClientID + "-login", largest: 2 * commandLimit})
 		if err != nil {
-			logins[i].Error, logins[i].Hint = err.Error(), remedy(err)
+			logins[i].Error, logins[i].Hint = err.Error(), remedy(err, false)
 			continue
 		}
 		s.paho.Disconnect(100)

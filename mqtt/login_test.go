@@ -7,13 +7,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
+	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 )
 
 func TestLogin(t *testing.T) {
-	broker := &Broker{Address: "127.0.0.1:0", User: "edge", Password: "right", Logger: discard()}
+	broker := &embedded.Broker{Address: "127.0.0.1:0", User: "edge", Password: "right", Logger: mqtttest.Discard()}
 	require.NoError(t, broker.Open())
 	t.Cleanup(func() { broker.Close() })
-	away := "tcp://" + freeAddress(t)
+	away := "tcp://" + mqtttest.FreeAddress(t)
 
 	c := testClient(broker.URL())
 	c.Brokers, c.User, c.Password = []string{away, broker.URL()}, "edge", "wrong"
@@ -39,8 +42,8 @@ func TestLoginBesideTheDaemon(t *testing.T) {
 	start(t, c)
 	waitConnected(t, c)
 	since := c.Connection().Since
-	watch := subscribe(t, broker.URL(), "#")
-	watch.waitLast(t, "edge-infer/"+c.Device+"/available", "online")
+	watch := mqtttest.Subscribe(t, broker.URL(), "#")
+	watch.WaitLast(t, "edge-infer/"+c.Device+"/available", "online")
 
 	other := testClient(broker.URL())
 	require.NoError(t, other.Open())
@@ -48,13 +51,11 @@ func TestLoginBesideTheDaemon(t *testing.T) {
 	assert.Equal(t, []Login{{Broker: broker.URL()}}, other.Login(t.Context()))
 	assert.True(t, c.Connection().Connected)
 	assert.Equal(t, since, c.Connection().Since)
-	watch.mu.Lock()
-	defer watch.mu.Unlock()
-	assert.Len(t, watch.got, 1)
+	assert.Len(t, watch.All(), 1)
 }
 
 func TestLoginEndsWithItsContext(t *testing.T) {
-	c := testClient("tcp://" + freeAddress(t))
+	c := testClient("tcp://" + mqtttest.FreeAddress(t))
 	require.NoError(t, c.Open())
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)

@@ -3,10 +3,13 @@ package mqtt
 import (
 	"strconv"
 	"time"
+
+	"github.com/edge-infer/edge-infer/mqtt/payload"
+	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
-// slotKey finds a slot without building its topic.
-type slotKey struct {
+// topicKey finds a mailbox without building its topic.
+type topicKey struct {
 	kind                kind
 	camera, name, label string
 }
@@ -25,12 +28,14 @@ const (
 	kindSetting
 	kindError
 	kindDiscovery
+	kindAvailable
+	kindPicture
 )
 
 // feed is what a camera publishes per frame, found without a map: its hashing would be half of what a hand-off costs with cold caches.
 type feed struct {
 	camera     string
-	detections *slot
+	detections *mailbox
 	events     string // topic
 }
 
@@ -45,7 +50,7 @@ func (c *Client) feed(camera string) feed {
 		}
 	}
 	c.mu.Unlock()
-	f := feed{camera: camera, detections: c.slot(slotKey{kind: kindDetections, camera: camera}), events: c.topics.Events(camera)}
+	f := feed{camera: camera, detections: c.mailbox(topicKey{kind: kindDetections, camera: camera}), events: c.topics.Events(camera)}
 	if f.detections != nil {
 		c.mu.Lock()
 		c.feeds = append(c.feeds, f)
@@ -54,55 +59,68 @@ func (c *Client) feed(camera string) feed {
 	return f
 }
 
-// Detections publishes one frame's detections, QoS 0, newest wins. It copies them, never blocks, and allocates nothing once the camera is
-// known.
-func (c *Client) Detections(d *Detections) {
-	if s := c.feed(d.Camera).detections; s != nil {
-		s.putDetections(d, c.Device)
+// Detections publishes the payload of one frame's detections, QoS 0, newest wins. It copies the bytes, never blocks, and allocates nothing
+// once the
+// camera is known.
+func (c *Client) Detections(camera string, json []byte) {
+	if s := c.feed(camera).detections; s != nil {
+		s.putBytes(json)
 	}
 }
 
+// Event queues an event for delivery in order and at least once, QoS 1, and returns its id. The id is in the payload and stays the same
+// when the event is sent again. It never blocks on the disk or the network.
+func (c *Client) Event(e *payload.Event) string {
+	number := c.events.Offer(c.feed(e.Camera).events, func(buf []byte, number uint64) []byte {
+		return e.AppendJSON(buf, c.Device, c.run, number)
+	})
+	return c.run + "-" + strconv.FormatUint(number, 10)
+}
+
 // Stats publishes the figures of the last interval with the accounting of this client, QoS 0.
-func (c *Client) Stats(stats *Stats) {
-	accounting := c.Accounting()
+func (c *Client) Stats(stats *payload.Stats) {
+	health := c.Health()
 	now := time.Now()
-	c.slot(slotKey{kind: kindStats}).put(func(buf []byte) []byte { return stats.AppendJSON(buf, c.Device, now, &accounting) })
+	c.mailbox(topicKey{kind: kindStats}).put(func(buf []byte) []byte {
+		return stats.AppendJSON(buf, c.Device, now, func(buf []byte) []byte { return health.append(buf, now) })
+	})
 }
 
 // Status publishes what runs, QoS 1 and retained.
-func (c *Client) Status(status *Status) {
+func (c *Client) Status(status *payload.Status) {
 	now := time.Now()
-	c.slot(slotKey{kind: kindStatus}).put(func(buf []byte) []byte { return status.AppendJSON(buf, c.Device, now) })
+	_, oversize := c.sizes.read()
+	c.mailbox(topicKey{kind: kindStatus}).put(func(buf []byte) []byte { return status.AppendJSON(buf, c.Device, now, oversize.append) })
 }
 
 // Count publishes how many objects of a label the camera sees, QoS 1 and retained. The label "all" is the total.
 func (c *Client) Count(camera, label string, n int) {
-	c.number(slotKey{kind: kindCount, camera: camera, label: label}, n)
+	c.number(topicKey{kind: kindCount, camera: camera, label: label}, n)
 }
 
 // Zone publishes how many objects of a label are in a zone, QoS 1 and retained. The label "all" is the total.
 func (c *Client) Zone(camera, zone, label string, n int) {
-	c.number(slotKey{kind: kindZone, camera: camera, name: zone, label: label}, n)
+	c.number(topicKey{kind: kindZone, camera: camera, name: zone, label: label}, n)
 }
 
-func (c *Client) number(key slotKey, n int) {
-	if s := c.slot(key); s != nil {
+func (c *Client) number(key topicKey, n int) {
+	if s := c.mailbox(key); s != nil {
 		s.put(func(buf []byte) []byte { return strconv.AppendInt(buf, int64(n), 10) })
 	}
 }
 
 // Line publishes how many objects have crossed a line in each direction, QoS 1 and retained.
 func (c *Client) Line(camera, line string, in, out int) {
-	c.crossings(slotKey{kind: kindLine, camera: camera, name: line}, in, out)
+	c.crossings(topicKey{kind: kindLine, camera: camera, name: line}, in, out)
 }
 
 // LineLabel publishes how many objects of one label have crossed a line in each direction, QoS 1 and retained.
 func (c *Client) LineLabel(camera, line, label string, in, out int) {
-	c.crossings(slotKey{kind: kindLineLabel, camera: camera, name: line, label: label}, in, out)
+	c.crossings(topicKey{kind: kindLineLabel, camera: camera, name: line, label: label}, in, out)
 }
 
-func (c *Client) crossings(key slotKey, in, out int) {
-	if s := c.slot(key); s != nil {
+func (c *Client) crossings(key topicKey, in, out int) {
+	if s := c.mailbox(key); s != nil {
 		s.put(func(buf []byte) []byte {
 			buf = append(buf, `{"in":`...)
 			buf = strconv.AppendInt(buf, int64(in), 10)
@@ -113,39 +131,73 @@ func (c *Client) crossings(key slotKey, in, out int) {
 	}
 }
 
-// Snapshot publishes a JPEG of the newest object of a label, QoS 0 and retained. The picture is copied.
+// Snapshot publishes a JPEG of the newest object of a label, as that of the label and as the camera's newest, QoS 0 and retained. The
+// picture is
+// copied.
 func (c *Client) Snapshot(camera, label string, jpeg []byte) {
-	if s := c.slot(slotKey{kind: kindSnapshot, camera: camera, label: label}); s != nil {
-		s.put(func(buf []byte) []byte { return append(buf, jpeg...) })
+	for _, key := range [...]topicKey{{kind: kindSnapshot, camera: camera, label: label}, {kind: kindPicture, camera: camera}} {
+		if s := c.mailbox(key); s != nil {
+			s.put(func(buf []byte) []byte { return append(buf, jpeg...) })
+		}
 	}
 }
 
-// slot finds or makes the slot of a topic; nil when there are too many topics.
-func (c *Client) slot(key slotKey) *slot {
+// Available publishes whether there are pictures of a camera, QoS 1 and retained. When there are none any more, the counts of the camera
+// and of
+// its zones go to 0; crossings of lines stay, for they are of the past. What is known already is not published again.
+func (c *Client) Available(camera string, available bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	value := topic.Offline
+	if available {
+		value = topic.Online
+	}
+	c.change(topicKey{kind: kindAvailable, camera: camera}, value)
+	if available {
+		return
+	}
+	for key, s := range c.mailboxes {
+		if key.camera == camera && (key.kind == kindCount || key.kind == kindZone) && !s.cleared {
+			c.change(key, "0")
+		}
+	}
+}
+
+// change publishes a value that differs from the one before. The lock is held.
+func (c *Client) change(key topicKey, value string) {
+	if s := c.find(key); s != nil && !s.holds(value) {
+		s.put(func(buf []byte) []byte { return append(buf, value...) })
+	}
+}
+
+// mailbox finds or makes the mailbox of a topic; nil when there are too many topics.
+func (c *Client) mailbox(key topicKey) *mailbox {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.find(key)
 }
 
-// find is slot for who holds the lock.
-func (c *Client) find(key slotKey) *slot {
-	if s := c.slots[key]; s != nil {
-		s.withdrawn = false
+// find is mailbox for who holds the lock.
+func (c *Client) find(key topicKey) *mailbox {
+	if s := c.mailboxes[key]; s != nil {
+		s.cleared = false
 		return s
 	}
-	if len(c.slots) >= slotLimit && key.camera != "" {
-		c.state.offer(1)
-		c.state.drop(1)
+	if len(c.mailboxes) >= topicLimit && key.camera != "" {
+		c.state.Offer(1)
+		c.state.Drop(1)
 		return nil
 	}
-	s := &slot{lane: c.reliable, ledger: &c.state, retain: true}
+	s := &mailbox{queue: c.qos1, ledger: &c.state, retain: true}
 	switch key.kind {
 	case kindDetections:
-		*s = slot{topic: c.topics.Detections(key.camera), lane: c.latest, ledger: &c.detections, interval: c.DetectionsInterval}
+		*s = mailbox{topic: c.topics.Detections(key.camera), queue: c.qos0, ledger: &c.detections, interval: c.DetectionsInterval}
 	case kindStats:
-		*s = slot{topic: c.topics.Stats(), lane: c.latest, ledger: &c.detections}
+		*s = mailbox{topic: c.topics.Stats(), queue: c.qos0, ledger: &c.detections}
 	case kindStatus:
 		s.topic = c.topics.Status()
+	case kindAvailable:
+		s.topic = c.topics.CameraAvailable(key.camera)
 	case kindCount:
 		s.topic = c.topics.Count(key.camera, key.label)
 	case kindZone:
@@ -159,24 +211,26 @@ func (c *Client) find(key slotKey) *slot {
 	case kindError:
 		s.topic, s.retain = c.topics.Error(), false
 	case kindDiscovery:
-		s.topic = c.discoveryTopic()
+		s.topic, s.discovery = key.name, true
+	case kindPicture:
+		s.topic, s.queue = c.topics.Picture(key.camera), c.qos0
 	case kindSnapshot:
-		s.topic, s.lane = c.topics.Snapshot(key.camera, key.label), c.latest
+		s.topic, s.queue = c.topics.Snapshot(key.camera, key.label), c.qos0
 	}
-	c.slots[key] = s
+	c.mailboxes[key] = s
 	c.order = append(c.order, s)
 	return s
 }
 
-// retained lists the slots whose last message a new connection repeats.
-func (c *Client) retained() []*slot {
+// retained lists the mailboxes whose last message a new connection repeats.
+func (c *Client) retained() []*mailbox {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var slots []*slot
+	var mailboxes []*mailbox
 	for _, s := range c.order {
 		if s.retain {
-			slots = append(slots, s)
+			mailboxes = append(mailboxes, s)
 		}
 	}
-	return slots
+	return mailboxes
 }

@@ -1,7 +1,7 @@
 package mqtt
 
 import (
-	"math/rand/v2"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +11,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
+	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
 // schemas compiles every schema of the repository, by name.
@@ -59,15 +62,14 @@ func schemaOf(topic string) string {
 func TestEveryMessageFitsItsSchema(t *testing.T) {
 	compiled := schemas(t)
 	broker := startBroker(t, "")
-	sub := subscribe(t, broker.URL(), "edge-infer/#", "homeassistant/#")
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/#", "homeassistant/#")
 	c := testClient(broker.URL())
 	c.DiscoveryPrefix = "homeassistant"
 	c.Controller = &recorder{}
 	start(t, c)
 	waitConnected(t, c)
 	now := time.Now()
-	random := rand.New(rand.NewPCG(7, 8))
-	events := []Event{
+	events := []payload.Event{
 		{Type: "new", Label: "person", Score: 0.5, Box: [4]float64{1, 2, 3, 4}, Track: 3, Start: now, Zones: []string{"yard", "b"}},
 		{Type: "update", Label: "person", TopScore: 0.9, Track: 3},
 		{
@@ -85,17 +87,19 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 		events[i].Camera, events[i].Time = "cam \"1\"/#+", now
 		c.Event(&events[i])
 	}
-	c.Detections(randomFrame(random, 0))
-	c.Detections(randomFrame(random, 20))
-	c.Status(&Status{Accuracy: &Accuracy{Precision: "fp16", Passed: true, MatchRate: 1, Time: now}})
-	c.Status(&Status{Version: "1", Started: now.Add(-time.Hour), Accuracy: &Accuracy{
+	few := frame("cam0", 1)
+	few.Objects = nil
+	send(c, few)
+	send(c, frame("cam0", 2))
+	c.Status(&payload.Status{Accuracy: &payload.Accuracy{Precision: "fp16", Passed: true, MatchRate: 1, Time: now}})
+	c.Status(&payload.Status{Version: "1", Started: now.Add(-time.Hour), Accuracy: &payload.Accuracy{
 		Precision: "fp16", Passed: true, MatchRate: 0.99871, Boxes: 6955, Flipped: 3, Pictures: 1000, Time: now, Labelled: true, MAP50: 0.96, MAP: 0.87, ReferenceMAP50: 1,
-		Refused: []RefusedPrecision{{Precision: "int8", Reasons: []string{"match rate \"0.9\"", "mAP"}}},
-	}, Cameras: []CameraStatus{{Name: "a", State: "running"}, {Name: "b", State: "failed", Error: "no \"such\" file"}}})
-	c.Stats(&Stats{
-		Started: now.Add(-time.Hour), Engine: time.Millisecond, Temperatures: []Reading{{"tj", 51.25}, {"gpu", -3}}, Power: []Reading{{"VDD_IN", 7.5}},
-		Loads: []Reading{{"cpu", 12.5}}, PowerMode: "MAXN", Throttled: []string{"VDD_IN: over-current", "cpu: heat"},
-		Cameras: []CameraStats{{Name: "a", Captured: 30, Inferred: 29.97, LatencyP50: time.Millisecond, LatencyP99: time.Second, Queue: 1}, {Name: "b"}},
+		Refused: []payload.RefusedPrecision{{Precision: "int8", Reasons: []string{"match rate \"0.9\"", "mAP"}}},
+	}, Cameras: []payload.CameraStatus{{Name: "a", State: "running"}, {Name: "b", State: "failed", Error: "no \"such\" file"}}})
+	c.Stats(&payload.Stats{
+		Started: now.Add(-time.Hour), Engine: time.Millisecond, Temperatures: []payload.Reading{{Name: "tj", Value: 51.25}, {Name: "gpu", Value: -3}}, Power: []payload.Reading{{Name: "VDD_IN", Value: 7.5}},
+		Loads: []payload.Reading{{Name: "cpu", Value: 12.5}}, PowerMode: "MAXN", Throttled: []string{"VDD_IN: over-current", "cpu: heat"},
+		Cameras: []payload.CameraStats{{Name: "a", Captured: 30, Inferred: 29.97, LatencyP50: time.Millisecond, LatencyP99: time.Second, Queue: 1}, {Name: "b"}},
 	})
 	c.Count("cam0", "person", 0)
 	c.Zone("cam0", "yard", "all", 12)
@@ -107,23 +111,21 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 	require.Eventually(t, func() bool {
 		a := c.Accounting()
 		return a.Detections.Queued+a.State.Queued+a.Events.Queued == 0
-	}, patience, time.Millisecond)
+	}, mqtttest.Patience, time.Millisecond)
 	seen := map[string]int{}
 	require.Eventually(t, func() bool {
-		return sub.last("edge-infer/gate/error") != "" && len(sub.messages("edge-infer/gate/cam \"1\"___/events")) == len(events)
+		return sub.Last("edge-infer/gate/error") != "" && len(sub.Messages("edge-infer/gate/cam \"1\"___/events")) == len(events)
 	},
-		patience, time.Millisecond)
-	sub.mu.Lock()
-	defer sub.mu.Unlock()
-	for _, m := range sub.got {
+		mqtttest.Patience, time.Millisecond)
+	for _, m := range sub.All() {
 		name := "discovery"
-		if !strings.HasPrefix(m.topic, "homeassistant/") {
-			name = schemaOf(strings.TrimPrefix(m.topic, "edge-infer/gate/"))
+		if !strings.HasPrefix(m.Topic, "homeassistant/") {
+			name = schemaOf(strings.TrimPrefix(m.Topic, "edge-infer/gate/"))
 		}
 		if name == "" {
 			continue
 		}
-		assert.NoError(t, validate(t, compiled[name], m.payload), "%s %s", m.topic, m.payload)
+		assert.NoError(t, validate(t, compiled[name], m.Payload), "%s %s", m.Topic, m.Payload)
 		seen[name]++
 	}
 	for name := range compiled {
@@ -145,8 +147,8 @@ func TestSchemasRefuseWhatIsWrong(t *testing.T) {
 		"line":      {`{"in":1}`, `{"in":1,"out":-1}`},
 		"event":     {`{"v":1,"id":"x","type":"new","device":"d","camera":"c","seq":1,"time":"2026-11-20T10:11:12.345678Z","label":"l","class":0}`},
 		"discovery": {
-			`{"device":{"identifiers":["x"],"name":"n"},"origin":{"name":"o"},"availability":[],"qos":1,"components":{"a":{"platform":"sensor","name":"n","unique_id":"u"}}}`,
-			`{"device":{"identifiers":["x"],"name":"n"},"origin":{"name":"o"},"availability":[],"qos":1,"components":{"a":{"platform":"sensor","name":"n","unique_id":"u","state_topic":"t","colour":"red"}}}`,
+			`{"device":{"identifiers":["x"],"name":"n","manufacturer":"m","model":"m"},"origin":{"name":"o"},"availability":[{"topic":"a"}],"availability_mode":"all","qos":1,"components":{"a":{"platform":"sensor","name":"n","unique_id":"u"}}}`,
+			`{"device":{"identifiers":["x"],"name":"n","manufacturer":"m","model":"m"},"origin":{"name":"o"},"availability":[{"topic":"a"}],"availability_mode":"all","qos":1,"components":{"a":{"platform":"sensor","name":"n","unique_id":"u","state_topic":"t","colour":"red"}}}`,
 		},
 	} {
 		for _, payload := range payloads {
@@ -155,4 +157,35 @@ func TestSchemasRefuseWhatIsWrong(t *testing.T) {
 	}
 	_, err := os.Stat("schema/README.md")
 	assert.NoError(t, err)
+}
+
+func TestTimesOfAnUnsetClockAreMarked(t *testing.T) {
+	compiled := schemas(t)
+	floor := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	nothing := func(buf []byte) []byte { return buf }
+	for _, c := range []struct {
+		time   time.Time
+		marked bool
+	}{
+		{time.Unix(12, 0), true},
+		{floor.Add(-time.Microsecond), true},
+		{floor, false},
+		{time.Date(2027, 5, 6, 7, 8, 9, 0, time.UTC), false},
+	} {
+		for name, text := range map[string][]byte{
+			"detections": (&payload.Detections{Camera: "c", Time: c.time, Width: 1, Height: 1}).AppendJSON(nil, "gate"),
+			"event":      (&payload.Event{Type: "new", Camera: "c", Time: c.time}).AppendJSON(nil, "gate", "r", 1),
+			"status":     (&payload.Status{}).AppendJSON(nil, "gate", c.time, nothing),
+			"stats":      (&payload.Stats{}).AppendJSON(nil, "gate", c.time, func(buf []byte) []byte { return (&Health{}).append(buf, c.time) }),
+		} {
+			var got struct {
+				Time  time.Time
+				Clock *bool `json:"clock_set"`
+			}
+			require.NoError(t, json.Unmarshal(text, &got))
+			assert.True(t, c.time.Equal(got.Time))
+			assert.Equal(t, c.marked, got.Clock != nil && !*got.Clock, "%s", text)
+			assert.NoError(t, validate(t, compiled[name], string(text)))
+		}
+	}
 }

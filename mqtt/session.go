@@ -10,6 +10,9 @@ import (
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"github.com/edge-infer/edge-infer/mqtt/address"
+	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
 // session is one connection to one broker, from CONNECT to its loss. A new paho client serves each: paho's own reconnecting would keep
@@ -18,10 +21,13 @@ type session struct {
 	client *Client
 	paho   paho.Client
 	conn   *connection
+	broker string
 	mark   uint64 // events up to this number were handed over before the connection was up
 
+	unconfirmed unconfirmed
+
 	ending chan struct{} // closed when the senders shall finish what is queued and return
-	cease  chan struct{} // closed when they shall return at once
+	abort  chan struct{} // closed when they shall return at once
 	done   chan struct{} // closed when the connection is lost
 	once   sync.Once
 	err    error // why; set before done is closed
@@ -59,7 +65,7 @@ type identity struct {
 }
 
 // connect opens a session. The context ends the attempt.
-func (c *Client) connect(ctx context.Context, to address, as identity) (*session, error) {
+func (c *Client) connect(ctx context.Context, to address.Address, as identity) (*session, error) {
 	password, err := c.password(to)
 	if err != nil {
 		return nil, err
@@ -69,8 +75,8 @@ func (c *Client) connect(ctx context.Context, to address, as identity) (*session
 		return nil, err
 	}
 	s := &session{
-		client: c,
-		ending: make(chan struct{}), cease: make(chan struct{}), done: make(chan struct{}),
+		client: c, broker: to.String(),
+		ending: make(chan struct{}), abort: make(chan struct{}), done: make(chan struct{}),
 		calls: make(chan func() paho.Token), tokens: make(chan paho.Token, 1),
 		inbound: make(chan paho.Message, as.inbound),
 	}
@@ -93,7 +99,7 @@ func (c *Client) connect(ctx context.Context, to address, as identity) (*session
 	options.SetWriteTimeout(c.WriteTimeout)
 	options.SetOrderMatters(true)
 	if as.will {
-		options.SetBinaryWill(c.topics.Available(), []byte("offline"), 1, true)
+		options.SetBinaryWill(c.topics.Available(), []byte(topic.Offline), 1, true)
 	}
 	options.SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) { s.receive(m) })
 	options.SetConnectionLostHandler(func(_ paho.Client, err error) { s.fail(err) })
@@ -117,18 +123,18 @@ func (c *Client) connect(ctx context.Context, to address, as identity) (*session
 // serve sends until the connection is lost or the context ends, and says goodbye in the latter case.
 func (s *session) serve(ctx context.Context) error {
 	c := s.client
-	s.mark = c.spool.last()
-	for _, slot := range c.retained() {
-		slot.renew()
+	s.mark = c.events.Last()
+	for _, mailbox := range c.retained() {
+		mailbox.renew()
 	}
 	go s.callPaho()
 	go s.handleInbound(ctx) // not waited for: a command may take its time
 	var senders sync.WaitGroup
 	drained := make(chan struct{})
-	senders.Go(s.sendLatest)
+	senders.Go(s.sendQoS0)
 	senders.Go(func() {
 		defer close(drained)
-		s.sendReliable()
+		s.sendQoS1()
 	})
 
 	select {
@@ -141,7 +147,7 @@ func (s *session) serve(ctx context.Context) error {
 	return s.err
 }
 
-// leave lets the senders finish, publishes stopped and disconnects, all within farewellLimit. drained is closed when sendReliable is done.
+// leave lets the senders finish, publishes stopped and disconnects, all within farewellLimit. drained is closed when sendQoS1 is done.
 func (s *session) leave(drained <-chan struct{}) {
 	half, limit := time.NewTimer(farewellLimit/2), time.NewTimer(farewellLimit)
 	defer half.Stop()
@@ -153,13 +159,13 @@ func (s *session) leave(drained <-chan struct{}) {
 	case <-half.C:
 	case <-s.done:
 	}
-	close(s.cease)
+	close(s.abort)
 	select {
 	case <-drained:
 	case <-limit.C:
 		return
 	}
-	token := s.publish(publication{s.client.topics.Available(), true, []byte("stopped")}, limit.C)
+	token := s.publish(publication{s.client.topics.Available(), true, []byte(topic.Stopped)}, limit.C)
 	if token == nil {
 		return
 	}
@@ -204,6 +210,9 @@ func (s *session) call(call func() paho.Token, limit <-chan time.Time) paho.Toke
 		return nil
 	}
 }
+
+// sizeLimit is the number of bytes from which on packets are set aside.
+func (s *session) sizeLimit(now time.Time) int { return s.client.sizes.limit(s.broker, now) }
 
 // publish hands a QoS 1 message to paho, see call.
 func (s *session) publish(p publication, limit <-chan time.Time) paho.Token {

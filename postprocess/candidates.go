@@ -1,36 +1,33 @@
 package postprocess
 
-import "fmt"
+import (
+	"fmt"
 
-// candidateFields is the length of one row of DecodeCandidates.
-const candidateFields = 6
+	"github.com/edge-infer/edge-infer/engine"
+)
 
-// DecodeCandidates decodes a list of boxes that the engine has already filtered: rows of x1, y1, x2, y2 in input pixels, score, class. For
-// the same network output it gives the same detections as Decode, in whatever order the rows are; without MultiLabel
-// the engine must have reduced each box to its best class.
-func (d *Decoder) DecodeCandidates(rows []float32, transform Transform, width, height int, dst []Detection) ([]Detection, Stats, error) {
-	var stats Stats
-	if err := d.checkCall(transform, width, height); err != nil {
-		return dst, stats, err
+// list takes rows of x1, y1, x2, y2 in input pixels, score and class for candidates, as an engine lists them on its device and as heads
+// that suppress for themselves give them. The order of the rows means nothing.
+func (d *Decoder) list(rows []float32) error {
+	const fields = engine.CandidateFields
+	if len(rows)%fields != 0 {
+		return fmt.Errorf("decode: %w: %d numbers are not rows of %d", ErrOutput, len(rows), fields)
 	}
-	if len(rows)%candidateFields != 0 {
-		return dst, stats, fmt.Errorf("decode: %w: %d numbers are not rows of %d", ErrOutput, len(rows), candidateFields)
-	}
-	d.reserve(len(rows) / candidateFields)
-	list := d.candidates[:0]
-	for ; len(rows) > 0; rows = rows[candidateFields:] {
-		found, verdict := d.candidate((*[candidateFields]float32)(rows))
-		switch verdict {
+	d.reserve(len(rows) / fields)
+	list, stats := d.candidates[:len(rows)/fields], &d.picture.stats
+	for ; len(rows) > 0; rows = rows[fields:] {
+		switch d.candidate((*[fields]float32)(rows), &list[stats.Candidates]) {
 		case wanted:
-			list = append(list, found)
+			stats.Candidates++
+		case impossible:
+			stats.Impossible++
+			stats.Invalid++
 		case invalid:
 			stats.Invalid++
 		}
 	}
-	d.candidates = list
-	stats.Candidates = len(list)
-	dst = d.finish(transform, width, height, d.head.layout != LayoutEnd2End, dst, &stats)
-	return dst, stats, nil
+	d.candidates = list[:stats.Candidates]
+	return nil
 }
 
 type verdict uint8
@@ -38,42 +35,45 @@ type verdict uint8
 const (
 	unwanted verdict = iota
 	wanted
+	impossible
 	invalid
 )
 
 // What the scan in C refuses as well.
 const (
 	maxCoordinate = 1e6
-	maxScore      = 1 + 1.0/64
+	minScore      = -engine.ScoreTolerance
+	maxScore      = 1 + engine.ScoreTolerance
 	maxClass      = 1 << 20
 )
 
-func (d *Decoder) candidate(row *[candidateFields]float32) (candidate, verdict) {
+// candidate writes a row to out, where it is wanted.
+func (d *Decoder) candidate(row *[engine.CandidateFields]float32, out *candidate) verdict {
 	score, class := row[4], row[5]
-	if score < d.Confidence && d.ClassConfidence == nil {
+	if score < d.Threshold && score >= minScore && d.ClassThresholds == nil {
 		// Most rows of an end-to-end head are padding; whatever else is in them does not matter.
-		return candidate{}, unwanted
+		return unwanted
 	}
-	if !(score <= maxScore && class >= 0 && class < maxClass) || class != float32(int32(class)) {
-		return candidate{}, invalid
+	if !(score >= minScore && score <= maxScore && class >= 0 && class < maxClass) || class != float32(int32(class)) {
+		return impossible
 	}
-	found := candidate{Box{row[0], row[1], row[2], row[3]}, score, int32(class)}
+	*out = candidate{Box{row[0], row[1], row[2], row[3]}, score, int32(class)}
 	threshold := float32(0)
 	switch {
-	case d.head.classes == 0:
+	case d.classes == 0:
 		threshold = d.threshold(int(class))
-	case int(class) < d.head.classes:
+	case int(class) < d.classes:
 		threshold = d.scan.thresholds[int(class)]
 	default:
-		return candidate{}, invalid
+		return impossible
 	}
 	if score < threshold {
-		return candidate{}, unwanted
+		return unwanted
 	}
-	if !found.sane() {
-		return candidate{}, invalid
+	if !out.sane() {
+		return invalid
 	}
-	return found, wanted
+	return wanted
 }
 
 func (c *candidate) sane() bool {

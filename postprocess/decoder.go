@@ -5,43 +5,46 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
-// What Open puts where a Decoder's field is zero.
+// What Open puts where a Decoder's field is zero; DefaultReported is the threshold's.
 const (
-	DefaultConfidence    = 0.25
 	DefaultIoU           = 0.45
 	DefaultMaxCandidates = 30000
-	DefaultMaxDetections = 300
+	DefaultLimit         = 300
 	DefaultTopK          = 5
 )
 
-// ErrLayout is what errors.Is finds in an error of Open: the model's outputs cannot be decoded as they are described.
+// ErrLayout is what errors.Is finds in an error of Open: nothing is certain about the model's outputs, or they are not as somebody has
+// said.
 var ErrLayout = errors.New("unsupported output layout")
 
-// ErrOutput is what errors.Is finds in an error of a Decode method: the numbers do not fit the layout.
+// layoutError is ErrLayout in the words of its own alone.
+type layoutError struct{ error }
+
+func (layoutError) Is(target error) bool { return target == ErrLayout }
+func (e layoutError) Unwrap() error      { return e.error }
+
+// ErrOutput is what errors.Is finds in an error of Decode: the numbers do not fit the layout.
 var ErrOutput = errors.New("bad network output")
 
-// Decoder turns one picture's part of a network's output into detections.
+// Decoder turns one picture's part of a network's output into findings.
 //
-// A box gives one detection, with its best class (argmax), and only when that class is wanted and its score reaches the class's threshold;
-// MultiLabel gives one for every class over its threshold instead. Suppression compares boxes of the same class. Boxes that
-// are NaN, infinite, empty or outside the picture are skipped and counted, never returned.
+// A box gives one finding, with its best class (argmax), and only when that class is wanted and its score reaches the class's threshold;
+// MultiLabel gives one for every class over its threshold instead. Suppression compares boxes of the same class. Boxes that are NaN,
+// infinite, empty or outside the picture are skipped and counted, never returned.
 //
 // Set the fields, call Open once, then Decode from one goroutine at a time: the scratch memory inside belongs to the call. Once the scratch
 // has grown to the model's size, decoding allocates nothing but what dst lacks.
 type Decoder struct {
-	// Layout overrides recognition from the shape.
+	// Layout names the head instead of having it recognised.
 	Layout Layout
-	// Task, Labels, Width and Height are the model's metadata: "detect" or "classify", the number of labels, the network's input in
-	// pixels. Zero values mean unknown.
-	Task          string
-	Labels        int
-	Width, Height int
-	// Confidence is the lowest score returned, 0 for DefaultConfidence, or for none in a classification. ClassConfidence overrides it by
-	// class.
-	Confidence      float32
-	ClassConfidence map[int]float32
+	// Threshold is the decoded threshold, the lowest score returned: 0 for DefaultReported, or for none in a classification. ClassThresholds
+	// overrides it by class.
+	Threshold       float32
+	ClassThresholds map[int]float32
 	// IoU is the overlap above which the lower-scored box is suppressed, 0 for DefaultIoU.
 	IoU float32
 	// Classes are the classes returned; nil for all.
@@ -50,80 +53,137 @@ type Decoder struct {
 	Agnostic bool
 	// MultiLabel gives a box once for every class over the threshold.
 	MultiLabel bool
-	// MaxCandidates is how many of the best boxes suppression looks at, MaxDetections how many detections are returned.
-	MaxCandidates, MaxDetections int
+	// MaxCandidates is how many of the best boxes suppression looks at, Limit how many findings are returned.
+	MaxCandidates, Limit int
 	// TopK is how many classes a classification returns.
 	TopK int
 
 	// Set by Open.
-	output int
-	head   head
+	fit     fit
+	classes int // 0 while nobody knows
 
 	// Decode goroutine only.
+	picture    picture
+	now        fit // with the picture's own sizes
+	shapes     [][]int64
+	parts      []part
 	scan       scanner
 	candidates []candidate
 	keys       []uint64
 	kept       suppressor
-	widened    []float32
 }
 
-// Open recognizes the layout from the shapes of the model's outputs, batch first and -1 where a dimension varies. With several
-// outputs the first one that has a known layout is decoded; Output says which. The error says what to override.
-func (d *Decoder) Open(outputs ...[]int64) error {
+// part is a picture's part of an output that the head reads.
+type part struct {
+	data    []float32
+	widened []float32 // memory for what comes as binary16
+}
+
+// picture is what is known of the picture that is decoded.
+type picture struct {
+	transform     engine.Transform
+	width, height int
+	stats         Stats
+}
+
+// unsaidCrop is what a classifier that says nothing of its pictures lacks: a letterboxed one would be wrong in silence.
+const unsaidCrop = "how a classifier's pictures are cropped and scaled"
+
+// Open recognises the head of a model and fits the decoder to it. An error that is ErrLayout says what would settle it.
+func (d *Decoder) Open(model *engine.Model) error {
 	if err := d.check(); err != nil {
 		return fmt.Errorf("open decoder: %w", err)
 	}
-	if len(outputs) == 0 {
-		return fmt.Errorf("open decoder: %w: the model has no output", ErrLayout)
+	n := &network{
+		outputs: model.Outputs, width: model.Width, height: model.Height, metadata: &model.Metadata, labels: len(model.Metadata.Labels),
 	}
-	var first error
-	for i, shape := range outputs {
-		found, err := d.resolve(shape)
-		if err == nil {
-			d.output, d.head = i, found
-			return d.prepare(found.classes)
-		}
-		if first == nil {
-			first = err
-		}
+	switch {
+	case len(n.outputs) == 0:
+		return layoutError{errors.New("the model has no output")}
+	case model.NoPicture != nil:
+		return layoutError{fmt.Errorf("the model takes no pictures: %w (infer --input runs it on arrays)", model.NoPicture)}
 	}
-	return fmt.Errorf("open decoder: %w: %w", ErrLayout, first)
+	found, err := recognise(n, d.Layout)
+	if err != nil {
+		return layoutError{err}
+	}
+	if found.describe().Layout == LayoutClassify && model.Picture != nil && model.Picture.Assumed {
+		return layoutError{engine.UnsaidPreprocess(unsaidCrop)}
+	}
+	d.fit = found
+	d.shapes, d.parts = make([][]int64, len(found.outputs)), make([]part, len(found.outputs))
+	if err := d.prepare(max(found.classes, n.labels)); err != nil {
+		return fmt.Errorf("open decoder: %w", err)
+	}
+	if err := d.checkFilter(model.Filter); err != nil {
+		return fmt.Errorf("open decoder: %w", err)
+	}
+	return nil
 }
 
-// Output is the number of the output that is decoded.
-func (d *Decoder) Output() int { return d.output }
+// Recognition says what a network's outputs were recognised as.
+type Recognition struct {
+	Head
+	// Outputs are the numbers of those that are read, Boxes and Classes what they hold for each picture: 0 while it is open.
+	Outputs []int `json:"outputs"`
+	Boxes   int   `json:"boxes,omitempty"`
+	Classes int   `json:"classes,omitempty"`
+	// Evidence says what makes that certain.
+	Evidence string `json:"evidence"`
+}
 
-// Recognized is the layout that is decoded.
-func (d *Decoder) Recognized() Layout { return d.head.layout }
+// String says what the outputs are and why.
+func (r Recognition) String() string { return string(r.Layout) + ": " + r.Evidence }
 
-// SetConfidence changes the threshold of every class without an own one, between two calls of a Decode method.
-func (d *Decoder) SetConfidence(confidence float32) error {
-	if !(confidence > 0 && confidence < 1) {
-		return fmt.Errorf("confidence %v is not between 0 and 1", confidence)
+// Recognised says what Open has recognised.
+func (d *Decoder) Recognised() Recognition {
+	return Recognition{d.fit.describe(), d.fit.outputs, int(max(d.fit.boxes, 0)), d.classes, d.fit.evidence}
+}
+
+// Filter says what an engine may list on its device for this decoder; nil when the outputs must come whole.
+func (d *Decoder) Filter() *engine.Filter {
+	m, ok := d.fit.boxMap(&d.fit)
+	if !ok || d.MultiLabel {
+		return nil
 	}
-	d.Confidence = confidence
-	d.setThresholds()
+	f := &engine.Filter{BoxMap: m, Threshold: d.Threshold}
+	for _, threshold := range d.ClassThresholds {
+		f.Threshold = min(f.Threshold, threshold)
+	}
+	return f
+}
+
+// checkFilter compares what the engine lists with what the decoder needs.
+func (d *Decoder) checkFilter(filter *engine.Filter) error {
+	if filter == nil {
+		return nil
+	}
+	need := d.Filter()
+	switch {
+	case need == nil || need.BoxMap != filter.BoxMap:
+		return errors.New("the engine was opened to list boxes on its device that are read in another way now (open it again)")
+	case need.Threshold < filter.Threshold:
+		return fmt.Errorf("the engine was opened to list boxes from a score of %.3g, not %.3g (open it again)", filter.Threshold, need.Threshold)
+	}
 	return nil
 }
 
 func (d *Decoder) check() error {
 	setDefault(&d.IoU, DefaultIoU)
 	setDefault(&d.MaxCandidates, DefaultMaxCandidates)
-	setDefault(&d.MaxDetections, DefaultMaxDetections)
+	setDefault(&d.Limit, DefaultLimit)
 	setDefault(&d.TopK, DefaultTopK)
 	switch {
-	case !(d.Confidence >= 0 && d.Confidence < 1):
-		return fmt.Errorf("confidence %v is not between 0 and 1", d.Confidence)
+	case !(d.Threshold >= 0 && d.Threshold < 1):
+		return fmt.Errorf("threshold %v is not between 0 and 1", d.Threshold)
 	case !(d.IoU > 0 && d.IoU <= 1):
 		return fmt.Errorf("iou %v is not between 0 and 1", d.IoU)
 	case d.MaxCandidates < 1 || d.MaxCandidates > 1<<20:
 		return fmt.Errorf("max candidates %d is not between 1 and %d", d.MaxCandidates, 1<<20)
-	case d.MaxDetections < 1 || d.MaxDetections > d.MaxCandidates:
-		return fmt.Errorf("max detections %d is not between 1 and max candidates %d", d.MaxDetections, d.MaxCandidates)
+	case d.Limit < 1 || d.Limit > d.MaxCandidates:
+		return fmt.Errorf("limit %d is not between 1 and max candidates %d", d.Limit, d.MaxCandidates)
 	case d.TopK < 1:
 		return fmt.Errorf("top-k %d is less than 1", d.TopK)
-	case d.Labels < 0 || d.Width < 0 || d.Height < 0:
-		return errors.New("labels, width and height cannot be negative")
 	}
 	return nil
 }
@@ -134,43 +194,26 @@ func setDefault[T int | float32](field *T, value T) {
 	}
 }
 
-func (d *Decoder) resolve(shape []int64) (head, error) {
-	for _, size := range shape {
-		if size < -1 || size == 0 {
-			return head{}, fmt.Errorf("output %v has a size that cannot be decoded", shape)
-		}
-	}
-	if d.Layout == LayoutAuto {
-		return recognize(shape, d.Task, d.Labels, d.Width, d.Height)
-	}
-	return named(d.Layout, shape, d.Labels)
-}
-
 // prepare makes the tables that depend on the number of classes, which is 0 while it is not known.
 func (d *Decoder) prepare(classes int) error {
 	for _, class := range d.Classes {
 		if class < 0 || (classes > 0 && class >= classes) {
-			return fmt.Errorf("open decoder: class %d is not one of the model's %d", class, classes)
+			return fmt.Errorf("class %d is not one of the model's %d", class, classes)
 		}
 	}
-	for class, confidence := range d.ClassConfidence {
+	for class, threshold := range d.ClassThresholds {
 		if class < 0 || (classes > 0 && class >= classes) {
-			return fmt.Errorf("open decoder: class %d of the class thresholds is not one of the model's %d", class, classes)
+			return fmt.Errorf("class %d of the class thresholds is not one of the model's %d", class, classes)
 		}
-		if !(confidence > 0 && confidence < 1) {
-			return fmt.Errorf("open decoder: confidence %v of class %d is not between 0 and 1", confidence, class)
+		if !(threshold > 0 && threshold < 1) {
+			return fmt.Errorf("threshold %v of class %d is not between 0 and 1", threshold, class)
 		}
 	}
-	if d.head.layout != LayoutClassify {
-		setDefault(&d.Confidence, DefaultConfidence)
+	if d.fit.describe().Task != engine.Classify {
+		setDefault(&d.Threshold, DefaultReported)
 	}
-	d.head.classes = classes
+	d.classes = classes
 	d.scan.open(classes, d.MultiLabel)
-	d.setThresholds()
-	return nil
-}
-
-func (d *Decoder) setThresholds() {
 	lowest := float32(math.Inf(1))
 	for class := range d.scan.thresholds {
 		threshold := d.threshold(class)
@@ -178,6 +221,7 @@ func (d *Decoder) setThresholds() {
 		lowest = min(lowest, threshold)
 	}
 	d.scan.setThreshold(lowest)
+	return nil
 }
 
 // threshold is the lowest score at which a class is returned, infinity for one that is not wanted.
@@ -185,78 +229,85 @@ func (d *Decoder) threshold(class int) float32 {
 	if d.Classes != nil && !slices.Contains(d.Classes, class) {
 		return float32(math.Inf(1))
 	}
-	if own, ok := d.ClassConfidence[class]; ok {
+	if own, ok := d.ClassThresholds[class]; ok {
 		return own
 	}
-	return d.Confidence
+	return d.Threshold
 }
 
-// Decode decodes the output of one picture and appends the detections to dst, best first. data holds the numbers of that picture alone;
-// shape is the tensor's, batch included, and the batch is ignored. width and height are those of the source picture.
-func (d *Decoder) Decode(data []float32, shape []int64, transform Transform, width, height int, dst []Detection) ([]Detection, Stats, error) {
-	var stats Stats
-	if err := d.checkCall(transform, width, height); err != nil {
-		return dst, stats, err
+// Decode decodes what an engine gave for one picture of a request, by its number, and appends the findings to dst, best first. width and
+// height are those of the picture in pixels.
+func (d *Decoder) Decode(result *engine.Result, number, width, height int, dst []Finding) ([]Finding, Stats, error) {
+	if err := d.checkCall(result, number, width, height); err != nil {
+		return dst, Stats{}, err
 	}
-	h, err := named(d.head.layout, shape, d.head.classes)
-	switch {
-	case err != nil:
-		return dst, stats, fmt.Errorf("decode: %w: %w", ErrOutput, err)
-	case !holds(shape[1:], len(data)):
-		return dst, stats, fmt.Errorf("decode: %w: %d numbers for shape %v", ErrOutput, len(data), shape)
-	}
-	if h.classes != d.head.classes {
-		// The model left the number of classes open until its first result.
-		if err := d.prepare(h.classes); err != nil {
-			return dst, stats, err
+	d.picture = picture{transform: result.Transforms[number], width: width, height: height}
+	if result.Candidates != nil {
+		c := &result.Candidates[number]
+		if err := d.list(c.Rows); err != nil {
+			return dst, Stats{}, err
 		}
+		dst = d.finish(true, dst)
+		stats := &d.picture.stats
+		stats.Candidates += c.Truncated
+		stats.Truncated += c.Truncated
+		stats.Invalid += c.Impossible
+		stats.Impossible += c.Impossible
+		return dst, *stats, nil
 	}
-	switch h.layout {
-	case LayoutClassify:
-		return d.classify(data, width, height, dst, stats)
-	case LayoutEnd2End:
-		return d.DecodeCandidates(data, transform, width, height, dst)
+	if err := d.cut(result, number); err != nil {
+		return dst, Stats{}, fmt.Errorf("decode: %w: %w", ErrOutput, err)
 	}
-	d.gather(h, data, &stats)
-	dst = d.finish(transform, width, height, true, dst, &stats)
-	return dst, stats, nil
+	dst, err := d.fit.decode(d, dst)
+	return dst, d.picture.stats, err
 }
 
-// DecodeHalf is Decode for a network with binary16 outputs.
-func (d *Decoder) DecodeHalf(data []uint16, shape []int64, transform Transform, width, height int, dst []Detection) ([]Detection, Stats, error) {
-	if cap(d.widened) < len(data) {
-		d.widened = make([]float32, len(data))
+// Impossible counts the scores that are none in what an engine gave for a picture: not a number, under 0 or over 1. It looks at every
+// score, where Decode passes over those under the threshold, and takes as long as a few Decodes.
+func (d *Decoder) Impossible(result *engine.Result, number int) (int, error) {
+	if err := d.checkCall(result, number, 1, 1); err != nil {
+		return 0, err
 	}
-	d.widened = d.widened[:len(data)]
-	widen(d.widened, data)
-	return d.Decode(d.widened, shape, transform, width, height, dst)
+	if result.Candidates != nil {
+		return result.Candidates[number].Impossible, nil
+	}
+	if err := d.cut(result, number); err != nil {
+		return 0, fmt.Errorf("decode: %w: %w", ErrOutput, err)
+	}
+	if _, dense := d.fit.boxMap(&d.now); !dense {
+		d.picture = picture{transform: result.Transforms[number], width: 1, height: 1}
+		_, err := d.fit.decode(d, nil)
+		return d.picture.stats.Impossible, err
+	}
+	_, scores, err := d.begin()
+	if err != nil {
+		return 0, err
+	}
+	return d.scan.impossible(scores), nil
 }
 
-func (d *Decoder) checkCall(transform Transform, width, height int) error {
-	switch {
-	case d.head.layout == LayoutAuto:
+func (d *Decoder) checkCall(result *engine.Result, number, width, height int) error {
+	if d.fit.head == nil {
 		return errors.New("decode: the decoder is not open")
+	}
+	if number < 0 || number >= len(result.Transforms) || result.Candidates != nil && number >= len(result.Candidates) {
+		return fmt.Errorf("decode: picture %d of a result for %d", number, len(result.Transforms))
+	}
+	t := &result.Transforms[number]
+	switch {
 	case width < 1 || height < 1:
 		return fmt.Errorf("decode: source picture of %dx%d", width, height)
-	case !(finite(transform.ScaleX) && finite(transform.ScaleY) && transform.ScaleX > 0 && transform.ScaleY > 0 &&
-		finite(transform.PadX) && finite(transform.PadY)):
-		return fmt.Errorf("decode: transform %+v cannot be inverted", transform)
+	case !(finite(t.ScaleX) && finite(t.ScaleY) && t.ScaleX > 0 && t.ScaleY > 0 && finite(t.PadX) && finite(t.PadY)):
+		return fmt.Errorf("decode: transform %+v cannot be inverted", *t)
 	}
 	return nil
 }
 
 func finite(v float32) bool { return v-v == 0 }
 
-// holds reports whether a tensor of that shape has count elements.
-func holds(shape []int64, count int) bool {
-	elements := int64(1)
-	for _, size := range shape {
-		if size < 1 || elements > int64(count)/size {
-			return false
-		}
-		elements *= size
-	}
-	return elements == int64(count)
+// part is the picture's part of an output, by the output's number among the model's.
+func (d *Decoder) part(output int) []float32 {
+	return d.parts[slices.Index(d.fit.outputs, output)].data
 }
 
 // reserve makes room for that many candidates.
@@ -265,28 +316,6 @@ func (d *Decoder) reserve(count int) {
 		d.candidates = make([]candidate, 0, count)
 		d.keys = make([]uint64, 0, count)
 	}
-}
-
-// gather scans a dense map. A list that fills up is cut to the best MaxCandidates before the scan goes on, so that the memory is bounded
-// whatever the threshold.
-func (d *Decoder) gather(h head, data []float32, stats *Stats) {
-	room := int(h.boxes)
-	if d.MultiLabel {
-		room = 2 * d.MaxCandidates
-	}
-	d.reserve(room)
-	d.scan.begin(h.boxes)
-	list := d.candidates[:0:room]
-	for more := true; more; {
-		before := len(list)
-		list, more = d.scan.next(h.layout, data, list)
-		stats.Candidates += len(list) - before
-		if more {
-			list = d.best(list)
-		}
-	}
-	d.candidates = list
-	stats.Invalid += d.scan.invalid()
 }
 
 // best keeps the MaxCandidates best of the list.
@@ -306,37 +335,48 @@ func (d *Decoder) best(list []candidate) []candidate {
 }
 
 // finish sorts, suppresses and takes the boxes to the source picture.
-func (d *Decoder) finish(transform Transform, width, height int, suppress bool, dst []Detection, stats *Stats) []Detection {
-	list := d.best(d.candidates)
+func (d *Decoder) finish(suppress bool, dst []Finding) []Finding {
+	list, stats, transform := d.best(d.candidates), d.picture.stats, d.picture.transform
 	stats.Truncated = stats.Candidates - len(list)
 	keys := sortKeys(d.keys, list)
 	sortByScore(keys, list)
 	d.kept.begin(d.classSlots(list), d.IoU, d.Agnostic)
-	right, bottom := float32(width), float32(height)
+	width, height := float32(d.picture.width), float32(d.picture.height)
+	right, bottom := float32(d.fit.width), float32(d.fit.height) // of the network's input
 	count := 0
 	for _, key := range keys {
 		c := &list[uint32(key)]
-		if count == d.MaxDetections || (suppress && !d.kept.admit(c)) {
+		if count == d.Limit || (suppress && !d.kept.admit(c)) {
 			stats.Suppressed++
 			continue
 		}
 		count++
-		box := transform.Source(c.Box)
-		box.X1, box.X2 = max(box.X1, 0), min(box.X2, right)
-		box.Y1, box.Y2 = max(box.Y1, 0), min(box.Y2, bottom)
+		// One that ends within two pixels is likely in shares of the input, and read as pixels.
+		if c.X2 <= 2 && c.Y2 <= 2 || c.X2 <= 0 || c.Y2 <= 0 || c.X1 >= right || c.Y1 >= bottom {
+			stats.Misplaced++
+		}
+		box := source(&transform, c.Box)
+		box.X1, box.X2 = max(box.X1, 0), min(box.X2, width)
+		box.Y1, box.Y2 = max(box.Y1, 0), min(box.Y2, height)
 		if !(box.X1 < box.X2 && box.Y1 < box.Y2) {
 			stats.Outside++
 			continue
 		}
-		dst = append(dst, Detection{Box: box, Score: c.score, Class: int(c.class)})
+		if len(dst) == cap(dst) {
+			dst = slices.Grow(dst, 1)
+		}
+		dst = dst[:len(dst)+1]
+		f := &dst[len(dst)-1] // in place: a literal would be copied
+		f.Box, f.Score, f.Class, f.Detail = box, c.score, int(c.class), nil
 	}
+	d.picture.stats = stats
 	return dst
 }
 
 // classSlots is one more than the highest class in the list.
 func (d *Decoder) classSlots(list []candidate) int {
-	if d.head.classes > 0 {
-		return d.head.classes
+	if d.classes > 0 {
+		return d.classes
 	}
 	highest := int32(0)
 	for i := range list {

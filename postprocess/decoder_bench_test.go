@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/internal/readfloor"
 )
 
@@ -18,18 +19,19 @@ func BenchmarkDecode(b *testing.B) {
 			const boxes, classes = 8400, 80
 			shape := []int64{1, 4 + classes, boxes}
 			data := randomMap(rand.New(rand.NewPCG(9, 9)), boxes, classes, hits, 1<<20, 640)
-			d := &Decoder{Labels: classes}
-			if err := d.Open(shape); err != nil {
+			d := &Decoder{}
+			if err := d.Open(described(classes, shape)); err != nil {
 				b.Fatal(err)
 			}
-			dst := make([]Detection, 0, 300)
+			dst := make([]Finding, 0, 300)
+			given := result(engine.Transform{ScaleX: 0.333, ScaleY: 0.333, PadY: 140}, whole(data, shape))
 			decode := func() {
-				if _, _, err := d.Decode(data, shape, Transform{0.333, 0.333, 0, 140}, 1920, 1080, dst[:0]); err != nil {
+				if _, _, err := d.Decode(given, 0, 1920, 1080, dst[:0]); err != nil {
 					b.Fatal(err)
 				}
 			}
 			found := 0
-			floor := func() { found += readfloor.Count(data[4*boxes:], d.Confidence) }
+			floor := func() { found += readfloor.Count(data[4*boxes:], d.Threshold) }
 			var list []candidate
 			strided := func() { list = reference(d, data, boxes, classes, list[:0]) }
 			decode()
@@ -69,29 +71,34 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// BenchmarkLayouts times the other ways into the decoder: binary16 numbers, the YOLOv5 map of the same picture size, and the short list of a
-// device filter.
+// BenchmarkLayouts times the other ways into the decoder: binary16 numbers, the YOLOv5 map of the same picture size, and the short list of
+// a device filter.
 func BenchmarkLayouts(b *testing.B) {
 	const boxes, classes = 8400, 80
 	random := rand.New(rand.NewPCG(9, 9))
 	data := randomMap(random, boxes, classes, 200, 1<<20, 640)
 	shape := []int64{1, 4 + classes, boxes}
-	dst := make([]Detection, 0, 300)
-	identity := Transform{ScaleX: 1, ScaleY: 1}
-	b.Run("half", func(b *testing.B) {
-		d := &Decoder{Labels: classes}
-		if err := d.Open(shape); err != nil {
+	dst := make([]Finding, 0, 300)
+	open := func(b *testing.B, shape []int64) *Decoder {
+		d := &Decoder{}
+		if err := d.Open(described(classes, shape)); err != nil {
 			b.Fatal(err)
 		}
-		halves := make([]uint16, len(data))
-		for i, v := range data {
-			halves[i] = uint16(max(0, min(v, 1)) * 0x3c00)
-		}
+		return d
+	}
+	decode := func(b *testing.B, d *Decoder, given *engine.Result) {
 		for b.Loop() {
-			if _, _, err := d.DecodeHalf(halves, shape, identity, 640, 640, dst[:0]); err != nil {
+			if _, _, err := d.Decode(given, 0, 640, 640, dst[:0]); err != nil {
 				b.Fatal(err)
 			}
 		}
+	}
+	b.Run("half", func(b *testing.B) {
+		numbers := make([]uint16, len(data))
+		for i, v := range data {
+			numbers[i] = uint16(max(0, min(v, 1)) * 0x3c00)
+		}
+		decode(b, open(b, shape), result(identity, halves(numbers, shape)))
 	})
 	b.Run("yolov5", func(b *testing.B) {
 		rows := make([]float32, 3*boxes*(5+classes))
@@ -103,32 +110,17 @@ func BenchmarkLayouts(b *testing.B) {
 			}
 		}
 		v5 := []int64{1, 3 * boxes, 5 + classes}
-		d := &Decoder{Labels: classes}
-		if err := d.Open(v5); err != nil {
-			b.Fatal(err)
-		}
-		for b.Loop() {
-			if _, _, err := d.Decode(rows, v5, identity, 640, 640, dst[:0]); err != nil {
-				b.Fatal(err)
-			}
-		}
+		decode(b, open(b, v5), result(identity, whole(rows, v5)))
 	})
 	b.Run("candidates=200", func(b *testing.B) {
-		d := &Decoder{Labels: classes}
-		if err := d.Open(shape); err != nil {
-			b.Fatal(err)
-		}
-		if _, _, err := d.Decode(data, shape, identity, 640, 640, dst[:0]); err != nil {
+		d := open(b, shape)
+		if _, _, err := d.Decode(result(identity, whole(data, shape)), 0, 640, 640, dst[:0]); err != nil {
 			b.Fatal(err)
 		}
 		var rows []float32
 		for _, c := range d.candidates {
 			rows = append(rows, c.X1, c.Y1, c.X2, c.Y2, c.score, float32(c.class))
 		}
-		for b.Loop() {
-			if _, _, err := d.DecodeCandidates(rows, identity, 640, 640, dst[:0]); err != nil {
-				b.Fatal(err)
-			}
-		}
+		decode(b, d, listed(identity, rows))
 	})
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 type golden struct {
@@ -70,23 +72,22 @@ func (c *goldenCase) floats(t *testing.T) []float32 {
 
 func TestGoldenTensors(t *testing.T) {
 	g := readGolden(t)
-	transform := Transform{g.Transform.Scale, g.Transform.Scale, g.Transform.Pad[0], g.Transform.Pad[1]}
+	transform := engine.Transform{ScaleX: g.Transform.Scale, ScaleY: g.Transform.Scale, PadX: g.Transform.Pad[0], PadY: g.Transform.Pad[1]}
 	require.NotEmpty(t, g.Cases)
 	for _, c := range g.Cases {
 		t.Run(c.Name, func(t *testing.T) {
-			d := &Decoder{
-				Task: "detect", Labels: c.Classes, Width: g.Transform.Size, Height: g.Transform.Size, Confidence: c.Confidence, IoU: c.IoU,
-				Agnostic: c.Agnostic, MultiLabel: c.MultiLabel,
-			}
-			require.NoError(t, d.Open(c.Shape))
-			assert.Equal(t, c.Layout, d.Recognized())
-			var got []Detection
-			var err error
+			d := &Decoder{Threshold: c.Confidence, IoU: c.IoU, Agnostic: c.Agnostic, MultiLabel: c.MultiLabel}
+			m := described(c.Classes, c.Shape)
+			m.Width, m.Height = g.Transform.Size, g.Transform.Size
+			require.NoError(t, d.Open(m))
+			assert.Equal(t, c.Layout, d.Recognised().Layout)
+			var output engine.Tensor
 			if c.Type == "float16" {
-				got, _, err = d.DecodeHalf(c.halves(t), c.Shape, transform, g.Transform.Source[0], g.Transform.Source[1], nil)
+				output = halves(c.halves(t), c.Shape)
 			} else {
-				got, _, err = d.Decode(c.floats(t), c.Shape, transform, g.Transform.Source[0], g.Transform.Source[1], nil)
+				output = whole(c.floats(t), c.Shape)
 			}
+			got, _, err := d.Decode(result(transform, output), 0, g.Transform.Source[0], g.Transform.Source[1], nil)
 			require.NoError(t, err)
 			require.Len(t, got, len(c.Detections))
 			for i, want := range c.Detections {
@@ -100,7 +101,7 @@ func TestGoldenTensors(t *testing.T) {
 	}
 }
 
-var identity = Transform{ScaleX: 1, ScaleY: 1}
+var identity = engine.Transform{ScaleX: 1, ScaleY: 1}
 
 func TestDecodeEqualsReferenceOnRandomMaps(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -108,19 +109,19 @@ func TestDecodeEqualsReferenceOnRandomMaps(t *testing.T) {
 		boxes, classes := 1+random.IntN(400), 1+random.IntN(12)
 		data := randomMap(random, boxes, classes, random.IntN(120), 64, 320)
 		shape := []int64{1, int64(4 + classes), int64(boxes)}
-		d := &Decoder{Layout: LayoutYOLOv8, Agnostic: round%3 == 0, IoU: 0.3 + 0.5*random.Float32(), MaxDetections: 1000}
+		d := &Decoder{Layout: LayoutYOLOv8, Agnostic: round%3 == 0, IoU: 0.3 + 0.5*random.Float32(), Limit: 1000}
 		if round%5 == 0 {
 			d.Classes = []int{random.IntN(classes)}
-			d.ClassConfidence = map[int]float32{random.IntN(classes): 0.6}
+			d.ClassThresholds = map[int]float32{random.IntN(classes): 0.6}
 		}
-		require.NoError(t, d.Open(shape))
-		got, stats, err := d.Decode(data, shape, identity, 1000, 1000, nil)
+		require.NoError(t, d.Open(described(0, shape)))
+		got, stats, err := d.Decode(result(identity, whole(data, shape)), 0, 1000, 1000, nil)
 		require.NoError(t, err)
-		var want []Detection
+		var want []Finding
 		for _, c := range reference(d, data, boxes, classes, nil) {
 			box := Box{max(c.X1, 0), max(c.Y1, 0), min(c.X2, 1000), min(c.Y2, 1000)}
 			if box.X1 < box.X2 && box.Y1 < box.Y2 {
-				want = append(want, Detection{box, c.score, int(c.class)})
+				want = append(want, Finding{Box: box, Score: c.score, Class: int(c.class)})
 			}
 		}
 		require.Equal(t, want, got, "round %d", round)
@@ -131,11 +132,12 @@ func TestDecodeEqualsReferenceOnRandomMaps(t *testing.T) {
 func TestDeviceListGivesTheSameBoxesInAnyOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	shape := []int64{1, 24, 700}
-	d := &Decoder{Labels: 20}
-	require.NoError(t, d.Open(shape))
+	d := &Decoder{Layout: LayoutYOLOv8}
+	require.NoError(t, d.Open(described(20, shape)))
+	transform := engine.Transform{ScaleX: 0.5, ScaleY: 0.4, PadY: 12}
 	for range 50 {
 		data := randomMap(random, 700, 20, 200, 64, 640)
-		want, _, err := d.Decode(data, shape, Transform{0.5, 0.4, 0, 12}, 1280, 1500, nil)
+		want, _, err := d.Decode(result(transform, whole(data, shape)), 0, 1280, 1500, nil)
 		require.NoError(t, err)
 		list := append([]candidate(nil), d.candidates...)
 		random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -143,7 +145,7 @@ func TestDeviceListGivesTheSameBoxesInAnyOrder(t *testing.T) {
 		for _, c := range list {
 			rows = append(rows, c.X1, c.Y1, c.X2, c.Y2, c.score, float32(c.class))
 		}
-		got, stats, err := d.DecodeCandidates(rows, Transform{0.5, 0.4, 0, 12}, 1280, 1500, nil)
+		got, stats, err := d.Decode(listed(transform, rows), 0, 1280, 1500, nil)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		require.Zero(t, stats.Invalid)
@@ -173,14 +175,17 @@ func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
 	column(data, boxes, 8, 50, 50, 20, 20, -inf, 0)
 	column(data, boxes, 9, 50, 50, 20, 20, 7, 0)
 	column(data, boxes, 10, 900, 50, 20, 20, 0.5, 0)
-	want := []Detection{{Box{40, 40, 60, 60}, 0.9, 0}, {Box{140, 40, 160, 60}, 0.7, 1}}
+	want := []Finding{found(0, 0.9, 40, 40, 60, 60), found(1, 0.7, 140, 40, 160, 60)}
 
-	d := &Decoder{Labels: 2}
-	require.NoError(t, d.Open(shape))
-	got, stats, err := d.Decode(data, shape, identity, 200, 200, nil)
+	d := &Decoder{Layout: LayoutYOLOv8}
+	require.NoError(t, d.Open(described(2, shape)))
+	got, stats, err := d.Decode(result(identity, whole(data, shape)), 0, 200, 200, nil)
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
-	assert.Equal(t, Stats{Candidates: 3, Outside: 1, Invalid: 8}, stats)
+	assert.Equal(t, Stats{Candidates: 3, Outside: 1, Invalid: 8, Impossible: 3, Misplaced: 1}, stats)
+	impossible, err := d.Impossible(result(identity, whole(data, shape)), 0)
+	require.NoError(t, err)
+	assert.Equal(t, 4, impossible, "and the infinitely negative one, which no threshold lets through")
 
 	rows := make([]float32, 0, boxes*7)
 	for i := range boxes {
@@ -188,16 +193,19 @@ func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
 	}
 	rows[50*7+4], rows[51*7+4] = nan, inf
 	d = &Decoder{Layout: LayoutYOLOv5}
-	require.NoError(t, d.Open([]int64{1, boxes, 7}))
-	got, stats, err = d.Decode(rows, []int64{1, boxes, 7}, identity, 200, 200, nil)
+	require.NoError(t, d.Open(described(0, []int64{1, boxes, 7})))
+	got, stats, err = d.Decode(result(identity, whole(rows, []int64{1, boxes, 7})), 0, 200, 200, nil)
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
 	assert.Equal(t, 3, stats.Candidates)
 	assert.Positive(t, stats.Invalid)
+	impossible, err = d.Impossible(result(identity, whole(rows, []int64{1, boxes, 7})), 0)
+	require.NoError(t, err)
+	assert.Equal(t, 6, impossible, "and two objectnesses")
 
-	d = &Decoder{Layout: LayoutEnd2End, Labels: 2}
-	require.NoError(t, d.Open([]int64{1, 9, 6}))
-	got, stats, err = d.Decode([]float32{
+	d = &Decoder{Layout: LayoutEnd2End}
+	require.NoError(t, d.Open(described(2, []int64{1, 9, 6})))
+	list := result(identity, whole([]float32{
 		10, 10, 20, 20, 0.9, 1,
 		nan, 10, 20, 20, 0.9, 1,
 		10, 10, 10, 20, 0.9, 1,
@@ -207,42 +215,61 @@ func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
 		10, 10, 20, 20, 0.9, 0.5,
 		10, 10, 20, 20, 0.9, nan,
 		nan, nan, nan, nan, 0, nan,
-	}, []int64{1, 9, 6}, identity, 200, 200, nil)
+	}, []int64{1, 9, 6}))
+	got, stats, err = d.Decode(list, 0, 200, 200, nil)
 	require.NoError(t, err)
-	assert.Equal(t, []Detection{{Box{10, 10, 20, 20}, 0.9, 1}}, got)
-	assert.Equal(t, Stats{Candidates: 1, Invalid: 7}, stats)
+	assert.Equal(t, []Finding{found(1, 0.9, 10, 10, 20, 20)}, got)
+	assert.Equal(t, Stats{Candidates: 1, Invalid: 7, Impossible: 5}, stats)
+	impossible, err = d.Impossible(list, 0)
+	require.NoError(t, err)
+	assert.Equal(t, 5, impossible)
 }
 
 func TestDecodeErrors(t *testing.T) {
 	shape := []int64{1, 84, 8400}
-	d := &Decoder{Labels: 80}
-	_, _, err := d.Decode(nil, shape, identity, 10, 10, nil)
+	d := &Decoder{}
+	_, _, err := d.Decode(result(identity, whole(nil, shape)), 0, 10, 10, nil)
 	assert.EqualError(t, err, "decode: the decoder is not open")
-	require.NoError(t, d.Open([]int64{-1, 84, -1}))
+	m := described(80, []int64{-1, 84, -1})
+	m.Metadata.Task = engine.Detect
+	require.NoError(t, d.Open(m))
 	for _, c := range []struct {
 		data      int
 		shape     []int64
-		transform Transform
+		transform engine.Transform
 		width     int
 		want      string
 	}{
-		{10, shape, identity, 10, "decode: bad network output: 10 numbers for shape [1 84 8400]"},
-		{0, shape, identity, 10, "decode: bad network output: 0 numbers for shape [1 84 8400]"},
-		{840, []int64{1, 84, -10}, identity, 10, "decode: bad network output: 840 numbers for shape [1 84 -10]"},
-		{84, []int64{1, 84, 1 << 62}, identity, 10, "decode: bad network output: output [1 84 4611686018427387904] has a size that cannot be decoded"},
-		{85, []int64{1, 85, 1}, identity, 10, "decode: bad network output: output [1 85 1] read as yolov8 has 81 classes but the model names 80 labels: give the labels that belong to the model, or another layout"},
-		{84, []int64{84}, identity, 10, "decode: bad network output: output [84] is not yolov8, which needs [B,4+nc,N]"},
+		{10, shape, identity, 10, "decode: bad network output: output output0 with 10 numbers a picture for shape [1 84 8400]"},
+		{0, shape, identity, 10, "decode: bad network output: output output0 with 0 numbers a picture for shape [1 84 8400]"},
+		{840, []int64{1, 84, -10}, identity, 10, "decode: bad network output: output output0 with 840 numbers a picture for shape [1 84 -10]"},
+		{
+			84,
+			[]int64{1, 84, 1 << 62},
+			identity, 10,
+			"decode: bad network output: output output0 with 84 numbers a picture for shape [1 84 4611686018427387904]",
+		},
+		{85, []int64{1, 85, 1}, identity, 10, "decode: bad network output: [[1 85 1]] has 81 classes, not 80"},
+		{84, []int64{84}, identity, 10, "decode: bad network output: [[84]] is not yolov8, which needs [B,4+nc,N]"},
+		{84, []int64{-1, 84, 1}, identity, 10, "decode: bad network output: output output0 with shape [-1 84 1] has no picture 0"},
 		{84, []int64{1, 84, 1}, identity, 0, "decode: source picture of 0x10"},
-		{84, []int64{1, 84, 1}, Transform{}, 10, "decode: transform {ScaleX:0 ScaleY:0 PadX:0 PadY:0} cannot be inverted"},
+		{84, []int64{1, 84, 1}, engine.Transform{}, 10, "decode: transform {ScaleX:0 ScaleY:0 PadX:0 PadY:0} cannot be inverted"},
 	} {
-		got, _, err := d.Decode(make([]float32, c.data), c.shape, c.transform, c.width, 10, nil)
+		got, _, err := d.Decode(result(c.transform, whole(make([]float32, c.data), c.shape)), 0, c.width, 10, nil)
 		assert.EqualError(t, err, c.want)
 		assert.Empty(t, got)
 	}
-	_, _, err = d.Decode(nil, shape, identity, 1, 1, nil)
+	_, _, err = d.Decode(result(identity, whole(nil, shape)), 0, 1, 1, nil)
 	assert.ErrorIs(t, err, ErrOutput)
-	_, _, err = d.DecodeCandidates(make([]float32, 7), identity, 10, 10, nil)
+	_, _, err = d.Decode(result(identity, whole(nil, shape)), 1, 1, 1, nil)
+	assert.EqualError(t, err, "decode: picture 1 of a result for 1")
+	_, _, err = d.Decode(result(identity), 0, 1, 1, nil)
+	assert.EqualError(t, err, "decode: bad network output: output 0 of a result with 0")
+	_, _, err = d.Decode(listed(identity, make([]float32, 7)), 0, 10, 10, nil)
 	assert.EqualError(t, err, "decode: bad network output: 7 numbers are not rows of 6")
+	integers := engine.Tensor{Name: "output0", Type: engine.Int32, Shape: []int64{1, 84, 1}, Data: make([]byte, 4*84)}
+	_, _, err = d.Decode(result(identity, integers), 0, 10, 10, nil)
+	assert.EqualError(t, err, "decode: bad network output: output output0 is int32, only float32 and float16 are decoded")
 }
 
 func TestBestClassDecidesBeforeTheFilter(t *testing.T) {
@@ -254,43 +281,29 @@ func TestBestClassDecidesBeforeTheFilter(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		d    Decoder
-		want []Detection
+		want []Finding
 	}{
-		{"all", Decoder{}, []Detection{{Box{40, 40, 60, 60}, 0.9, 0}, {Box{140, 40, 160, 60}, 0.5, 1}}},
-		{"a box of another class is not the wanted one", Decoder{Classes: []int{1}}, []Detection{{Box{140, 40, 160, 60}, 0.5, 1}}},
-		{"class threshold", Decoder{ClassConfidence: map[int]float32{1: 0.55}}, []Detection{{Box{40, 40, 60, 60}, 0.9, 0}}},
-		{"lower class threshold", Decoder{Confidence: 0.95, ClassConfidence: map[int]float32{1: 0.3}}, []Detection{{Box{140, 40, 160, 60}, 0.5, 1}}},
-		{"multi-label", Decoder{MultiLabel: true}, []Detection{
-			{Box{40, 40, 60, 60}, 0.9, 0}, {Box{40, 40, 60, 60}, 0.6, 1}, {Box{140, 40, 160, 60}, 0.5, 1}, {Box{140, 40, 160, 60}, 0.4, 2},
+		{"all", Decoder{}, []Finding{found(0, 0.9, 40, 40, 60, 60), found(1, 0.5, 140, 40, 160, 60)}},
+		{"a box of another class is not the wanted one", Decoder{Classes: []int{1}}, []Finding{found(1, 0.5, 140, 40, 160, 60)}},
+		{"class threshold", Decoder{ClassThresholds: map[int]float32{1: 0.55}}, []Finding{found(0, 0.9, 40, 40, 60, 60)}},
+		{"lower class threshold", Decoder{Threshold: 0.95, ClassThresholds: map[int]float32{1: 0.3}}, []Finding{found(1, 0.5, 140, 40, 160, 60)}},
+		{"multi-label", Decoder{MultiLabel: true}, []Finding{
+			found(0, 0.9, 40, 40, 60, 60), found(1, 0.6, 40, 40, 60, 60), found(1, 0.5, 140, 40, 160, 60), found(2, 0.4, 140, 40, 160, 60),
 		}},
-		{"multi-label with filter", Decoder{MultiLabel: true, Classes: []int{1}}, []Detection{{Box{40, 40, 60, 60}, 0.6, 1}, {Box{140, 40, 160, 60}, 0.5, 1}}},
+		{"multi-label with filter", Decoder{MultiLabel: true, Classes: []int{1}}, []Finding{
+			found(1, 0.6, 40, 40, 60, 60), found(1, 0.5, 140, 40, 160, 60),
+		}},
 		{"no class", Decoder{Classes: []int{}}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := c.d
 			d.Layout = LayoutYOLOv8
-			require.NoError(t, d.Open(shape))
-			got, _, err := d.Decode(data, shape, identity, 200, 200, nil)
+			require.NoError(t, d.Open(described(0, shape)))
+			got, _, err := d.Decode(result(identity, whole(data, shape)), 0, 200, 200, nil)
 			require.NoError(t, err)
 			assert.Equal(t, c.want, got)
 		})
 	}
-}
-
-func TestSetConfidence(t *testing.T) {
-	shape := []int64{1, 5, 1}
-	d := &Decoder{Layout: LayoutYOLOv8}
-	require.NoError(t, d.Open(shape))
-	data := []float32{50, 50, 20, 20, 0.5}
-	require.NoError(t, d.SetConfidence(0.6))
-	got, _, err := d.Decode(data, shape, identity, 200, 200, nil)
-	require.NoError(t, err)
-	assert.Empty(t, got)
-	require.NoError(t, d.SetConfidence(0.5))
-	got, _, err = d.Decode(data, shape, identity, 200, 200, nil)
-	require.NoError(t, err)
-	assert.Len(t, got, 1)
-	assert.EqualError(t, d.SetConfidence(float32(math.NaN())), "confidence NaN is not between 0 and 1")
 }
 
 func TestCapsKeepTheBest(t *testing.T) {
@@ -305,14 +318,14 @@ func TestCapsKeepTheBest(t *testing.T) {
 		data[4*boxes+i] = 0.3 + float32(place)/20000
 	}
 	for _, multi := range []bool{false, true} {
-		d := &Decoder{Layout: LayoutYOLOv8, MultiLabel: multi, MaxCandidates: 50, MaxDetections: 20}
-		require.NoError(t, d.Open(shape))
-		got, stats, err := d.Decode(data, shape, identity, 2000, 2000, nil)
+		d := &Decoder{Layout: LayoutYOLOv8, MultiLabel: multi, MaxCandidates: 50, Limit: 20}
+		require.NoError(t, d.Open(described(0, shape)))
+		got, stats, err := d.Decode(result(identity, whole(data, shape)), 0, 2000, 2000, nil)
 		require.NoError(t, err)
 		require.Len(t, got, 20)
-		wide := &Decoder{Layout: LayoutYOLOv8, MultiLabel: multi, MaxDetections: 20}
-		require.NoError(t, wide.Open(shape))
-		want, all, err := wide.Decode(data, shape, identity, 2000, 2000, nil)
+		wide := &Decoder{Layout: LayoutYOLOv8, MultiLabel: multi, Limit: 20}
+		require.NoError(t, wide.Open(described(0, shape)))
+		want, all, err := wide.Decode(result(identity, whole(data, shape)), 0, 2000, 2000, nil)
 		require.NoError(t, err)
 		assert.Equal(t, want, got)
 		assert.Equal(t, all.Candidates, stats.Candidates)
@@ -326,9 +339,9 @@ func TestCapsKeepTheBest(t *testing.T) {
 	for i := range 900 {
 		rows = append(rows, 5, 5, 10, 10, 1, 0.3+float32(i)/2000, 0.4)
 	}
-	d := &Decoder{Layout: LayoutYOLOv5, MultiLabel: true, MaxCandidates: 10, MaxDetections: 5}
-	require.NoError(t, d.Open([]int64{1, 900, 7}))
-	got, stats, err := d.Decode(rows, []int64{1, 900, 7}, identity, 100, 100, nil)
+	d := &Decoder{Layout: LayoutYOLOv5, MultiLabel: true, MaxCandidates: 10, Limit: 5}
+	require.NoError(t, d.Open(described(0, []int64{1, 900, 7})))
+	got, stats, err := d.Decode(result(identity, whole(rows, []int64{1, 900, 7})), 0, 100, 100, nil)
 	require.NoError(t, err)
 	assert.Equal(t, 1800, stats.Candidates)
 	assert.Len(t, got, 1)
@@ -336,13 +349,14 @@ func TestCapsKeepTheBest(t *testing.T) {
 }
 
 func TestClassification(t *testing.T) {
-	d := &Decoder{Task: "classify", TopK: 2}
-	require.NoError(t, d.Open([]int64{-1, 4}))
-	whole := Box{0, 0, 640, 480}
-	got, _, err := d.Decode([]float32{0.1, 0.6, 0.05, 0.25}, []int64{1, 4}, identity, 640, 480, nil)
+	m, shape := described(0, []int64{-1, 4}), []int64{1, 4}
+	m.Metadata.Task = engine.Classify
+	d := &Decoder{TopK: 2}
+	require.NoError(t, d.Open(m))
+	got, _, err := d.Decode(result(identity, whole([]float32{0.1, 0.6, 0.05, 0.25}, shape)), 0, 640, 480, nil)
 	require.NoError(t, err)
-	assert.Equal(t, []Detection{{whole, 0.6, 1}, {whole, 0.25, 3}}, got)
-	got, stats, err := d.Decode([]float32{1, float32(math.NaN()), 3, -2}, []int64{1, 4}, identity, 640, 480, nil)
+	assert.Equal(t, []Finding{found(1, 0.6, 0, 0, 640, 480), found(3, 0.25, 0, 0, 640, 480)}, got)
+	got, stats, err := d.Decode(result(identity, whole([]float32{1, float32(math.NaN()), 3, -2}, shape)), 0, 640, 480, nil)
 	require.NoError(t, err)
 	require.Len(t, got, 2)
 	assert.Equal(t, 1, stats.Invalid)
@@ -350,8 +364,9 @@ func TestClassification(t *testing.T) {
 	total := math.Exp(1) + math.Exp(3) + math.Exp(-2)
 	assert.InDelta(t, math.Exp(3)/total, got[0].Score, 1e-6)
 	assert.InDelta(t, math.Exp(1)/total, got[1].Score, 1e-6)
-	require.NoError(t, d.SetConfidence(0.5))
-	got, _, err = d.Decode([]float32{0.1, 0.6, 0.05, 0.25}, []int64{1, 4}, identity, 640, 480, nil)
+	d = &Decoder{TopK: 2, Threshold: 0.5}
+	require.NoError(t, d.Open(m))
+	got, _, err = d.Decode(result(identity, whole([]float32{0.1, 0.6, 0.05, 0.25}, shape)), 0, 640, 480, nil)
 	require.NoError(t, err)
 	assert.Len(t, got, 1)
 }
@@ -360,23 +375,21 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	shape := []int64{1, 84, 2100}
 	data := randomMap(random, 2100, 80, 100, 64, 320)
-	halves := make([]uint16, len(data))
-	dst := make([]Detection, 0, 300)
+	dst := make([]Finding, 0, 300)
+	results := []*engine.Result{
+		result(identity, whole(data, shape)), result(identity, halves(make([]uint16, len(data)), shape)), listed(identity, data[:600]),
+	}
 	for _, multi := range []bool{false, true} {
-		d := &Decoder{Labels: 80, MultiLabel: multi}
-		require.NoError(t, d.Open(shape))
+		d := &Decoder{Layout: LayoutYOLOv8, MultiLabel: multi}
+		require.NoError(t, d.Open(described(80, shape)))
 		assert.Zero(t, testing.AllocsPerRun(20, func() {
-			_, _, err := d.Decode(data, shape, identity, 640, 640, dst[:0])
-			if err != nil {
-				t.Error(err)
-			}
-			_, _, err = d.DecodeHalf(halves, shape, identity, 640, 640, dst[:0])
-			if err != nil {
-				t.Error(err)
-			}
-			_, _, err = d.DecodeCandidates(data[:600], identity, 640, 640, dst[:0])
-			if err != nil {
-				t.Error(err)
+			for _, r := range results {
+				if _, _, err := d.Decode(r, 0, 640, 640, dst[:0]); err != nil {
+					t.Error(err)
+				}
+				if _, err := d.Impossible(r, 0); err != nil {
+					t.Error(err)
+				}
 			}
 		}))
 	}

@@ -10,8 +10,9 @@
 
 // Coordinates beyond this many pixels are garbage; the comparison also refuses NaN and infinity.
 #define MAX_COORDINATE 1e6f
-// Quantized sigmoids end a little over 1; anything more is not a score.
+// Quantized sigmoids end a little over 1; anything more is not a score. engine.ScoreTolerance is the same.
 #define MAX_SCORE (1.0f + 1.0f / 64)
+#define MIN_SCORE (-1.0f / 64)
 
 // A next_hit function returns the first index in [from, count) whose value is not less than the threshold, or count. "Not less" lets NaN
 // through, so that the caller can count it without another pass.
@@ -78,17 +79,25 @@ static next_hit choose_next_hit(void) { return next_hit_plain; }
 
 #endif
 
-// corners writes the corners of a box given by centre and size; 0 when the numbers are no box.
-static int corners(float centre_x, float centre_y, float width, float height, ei_candidate *out) {
-    if (!(width > 0 && height > 0 && width < MAX_COORDINATE && height < MAX_COORDINATE && centre_x > -MAX_COORDINATE &&
-          centre_x < MAX_COORDINATE && centre_y > -MAX_COORDINATE && centre_y < MAX_COORDINATE)) {
-        return 0;
+// place writes the corners of a box in pixels; 0 when the numbers are none.
+static int place(const float *boxes, const ei_scan_query *query, int64_t box, ei_candidate *out) {
+    const float *at = boxes + box * query->box_step;
+    const int64_t next = query->box_next;
+    const float x = query->scale_x * at[0], y = query->scale_y * at[next];
+    const float width = query->scale_x * at[2 * next], height = query->scale_y * at[3 * next];
+    if (query->corners) {
+        out->x1 = x;
+        out->y1 = y;
+        out->x2 = width;
+        out->y2 = height;
+        return x < width && y < height && x > -MAX_COORDINATE && y > -MAX_COORDINATE && width < MAX_COORDINATE && height < MAX_COORDINATE;
     }
-    out->x1 = centre_x - width / 2;
-    out->y1 = centre_y - height / 2;
-    out->x2 = centre_x + width / 2;
-    out->y2 = centre_y + height / 2;
-    return 1;
+    out->x1 = x - width / 2;
+    out->y1 = y - height / 2;
+    out->x2 = x + width / 2;
+    out->y2 = y + height / 2;
+    return width > 0 && height > 0 && width < MAX_COORDINATE && height < MAX_COORDINATE && x > -MAX_COORDINATE && x < MAX_COORDINATE &&
+           y > -MAX_COORDINATE && y < MAX_COORDINATE;
 }
 
 // keep_wanted drops the boxes whose best class is not wanted, or not at that score.
@@ -102,10 +111,9 @@ static int64_t keep_wanted(ei_candidate *candidates, int64_t count, const float 
     return kept;
 }
 
-int32_t ei_scan_columns(const float *data, const ei_scan_query *query, const float *class_threshold, int32_t *slots, ei_candidate *out,
-                        int64_t capacity, ei_scan_state *state) {
+int32_t ei_scan_columns(const float *coordinates, const float *scores, const ei_scan_query *query, const float *class_threshold,
+                        int32_t *slots, ei_candidate *out, int64_t capacity, ei_scan_state *state) {
     const int64_t boxes = query->boxes, total = boxes * query->classes;
-    const float *scores = data + 4 * boxes;
     const next_hit next = choose_next_hit();
     int64_t count = state->count, i = state->cursor;
     // A slot is 0 for a box not seen yet, -1 for one that is no box, else the number of its candidate plus 1.
@@ -117,7 +125,7 @@ int32_t ei_scan_columns(const float *data, const ei_scan_query *query, const flo
         const int64_t box = i - class_id * boxes;
         const float score = scores[i];
         if (!(score <= MAX_SCORE)) {
-            state->invalid++;
+            state->impossible++;
             continue;
         }
         if (query->multi_label) {
@@ -134,7 +142,7 @@ int32_t ei_scan_columns(const float *data, const ei_scan_query *query, const flo
         if (count == capacity) {
             break;
         }
-        if (!corners(data[box], data[boxes + box], data[2 * boxes + box], data[3 * boxes + box], &out[count])) {
+        if (!place(coordinates, query, box, &out[count])) {
             state->invalid++;
             if (!query->multi_label) {
                 slots[box] = -1;
@@ -153,33 +161,44 @@ int32_t ei_scan_columns(const float *data, const ei_scan_query *query, const flo
     return i < total;
 }
 
-int32_t ei_scan_rows(const float *data, const ei_scan_query *query, const float *class_threshold, ei_candidate *out, int64_t capacity,
-                     ei_scan_state *state) {
-    const int32_t classes = query->classes;
-    const int64_t stride = 5 + classes;
+int32_t ei_scan_rows(const float *coordinates, const float *scores, const ei_scan_query *query, const float *class_threshold,
+                     ei_candidate *out, int64_t capacity, ei_scan_state *state) {
+    const int32_t classes = query->classes, multiplied = query->objectness;
+    const int64_t boxes = query->boxes, step = query->score_step;
+    const float threshold = query->threshold;
+    const next_hit next = choose_next_hit();
     int64_t count = state->count, box = state->cursor / classes;
     int32_t first = (int32_t)(state->cursor % classes);
-    for (; box < query->boxes; box++, first = 0) {
-        const float *row = data + box * stride;
-        const float objectness = row[4];
+    for (; box < boxes; box++, first = 0) {
+        float objectness = 1;
+        int32_t c = first;
         // No class score can lift a box whose objectness is under the threshold.
-        if (objectness < query->threshold) {
+        if (multiplied && (objectness = scores[box * step - 1]) < threshold) {
+            continue;
+        }
+        if (!(objectness <= MAX_SCORE)) {
+            state->impossible++;
+            continue;
+        }
+        // With an objectness the scores are products, without it they are looked through as they are.
+        const float *row = scores + box * step;
+        if (!multiplied && (c = (int32_t)next(row, c, classes, threshold)) == classes) {
             continue;
         }
         ei_candidate corner;
-        if (!(objectness <= MAX_SCORE) || !corners(row[0], row[1], row[2], row[3], &corner)) {
+        if (!place(coordinates, query, box, &corner)) {
             state->invalid++;
             continue;
         }
         int32_t best = -1;
         float best_score = 0;
-        for (int32_t c = first; c < classes; c++) {
-            const float score = objectness * row[5 + c];
-            if (score < query->threshold) {
+        for (; c < classes; c++) {
+            const float score = objectness * row[c];
+            if (score < threshold) {
                 continue;
             }
             if (!(score <= MAX_SCORE)) {
-                state->invalid++;
+                state->impossible++;
                 continue;
             }
             if (!query->multi_label) {
@@ -215,5 +234,19 @@ int32_t ei_scan_rows(const float *data, const ei_scan_query *query, const float 
     }
     state->cursor = box * classes;
     state->count = count;
-    return box < query->boxes;
+    return box < boxes;
+}
+
+int64_t ei_impossible(const float *scores, const ei_scan_query *query) {
+    const int columns = query->score_step == 1;
+    const int64_t outer = columns ? query->classes : query->boxes, inner = columns ? query->boxes : query->classes;
+    const int64_t step = columns ? query->score_next : query->score_step;
+    int64_t found = 0;
+    for (int64_t i = 0; i < outer; i++) {
+        const float *line = scores + i * step;
+        for (int64_t j = query->objectness ? -1 : 0; j < inner; j++) {
+            found += !(line[j] >= MIN_SCORE && line[j] <= MAX_SCORE);
+        }
+    }
+    return found;
 }

@@ -10,29 +10,39 @@ typedef struct {
     int32_t class_id;
 } ei_candidate;
 
-// Where a scan stands. All zero starts one; a scan that filled its list goes on from cursor when called again with room.
+// Where a scan stands. All zero starts one; a scan that filled its list goes on from cursor when called again with room. impossible counts
+// scores that are none, invalid boxes that are none.
 typedef struct {
-    int64_t cursor, count, invalid;
+    int64_t cursor, count, impossible, invalid;
 } ei_scan_state;
 
-// What is looked for. threshold is the smallest of class_threshold, which holds one value a class, infinity for a class that is not wanted.
-// With multi_label every class over its threshold gives a candidate; without it a box gives its best class or nothing.
+// What is looked for, and where it is: engine.BoxMap says the same in Go. Coordinate i of a box is element box * box_step + i * box_next of
+// the boxes, the score of a class element box * score_step + class * score_next of the scores. threshold is the smallest of
+// class_threshold, which holds one value a class, infinity for a class that is not wanted. With multi_label every class over its threshold
+// gives a candidate; without it a box gives its best class or nothing.
 typedef struct {
     int64_t boxes;
+    int64_t box_step, box_next, score_step, score_next;
+    float scale_x, scale_y;  // from coordinates to pixels
     int32_t classes;
+    int32_t objectness;  // the number before a box's first score multiplies them
+    int32_t corners;     // coordinates are x1, y1, x2, y2 instead of centre x, centre y, width, height
     int32_t multi_label;
     float threshold;
 } ei_scan_query;
 
-// ei_scan_columns reads [4+classes, boxes]: rows centre x, centre y, width, height, then one row of scores a class. slots has room for
+// ei_scan_columns reads scores that lie class after class without a gap: score_step 1, score_next boxes, no objectness. slots has room for
 // `boxes` numbers and is used without multi_label, where out needs room for `boxes` candidates. Returns 1 when the list is full, 0 when
 // done.
-int32_t ei_scan_columns(const float *data, const ei_scan_query *query, const float *class_threshold, int32_t *slots, ei_candidate *out,
-                        int64_t capacity, ei_scan_state *state);
+int32_t ei_scan_columns(const float *boxes, const float *scores, const ei_scan_query *query, const float *class_threshold, int32_t *slots,
+                        ei_candidate *out, int64_t capacity, ei_scan_state *state);
 
-// ei_scan_rows reads [boxes, 5+classes]: centre x, centre y, width, height, objectness, one score a class.
-int32_t ei_scan_rows(const float *data, const ei_scan_query *query, const float *class_threshold, ei_candidate *out, int64_t capacity,
-                     ei_scan_state *state);
+// ei_scan_rows reads scores that lie box after box: score_next 1.
+int32_t ei_scan_rows(const float *boxes, const float *scores, const ei_scan_query *query, const float *class_threshold, ei_candidate *out,
+                     int64_t capacity, ei_scan_state *state);
+
+// ei_impossible counts the scores, objectness included, that are none: not a number, under 0 or over 1 by more than the tolerance.
+int64_t ei_impossible(const float *scores, const ei_scan_query *query);
 
 // ei_half_to_float widens IEEE 754 binary16 numbers.
 void ei_half_to_float(const uint16_t *from, float *to, int64_t count);

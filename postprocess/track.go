@@ -30,9 +30,9 @@ func (s TrackState) String() string {
 type Track struct {
 	// ID is unique for the life of the tracker and never used again; it starts at 1.
 	ID uint64
-	// Detection holds the box of the matched detection, or the predicted one when there is none; the class that the detections so far
+	// Finding holds the box of the matched detection, or the predicted one when there is none; the class that the detections so far
 	// vote for; the score of the last detection.
-	Detection
+	Finding
 	State TrackState
 	// Index is the number of the matched detection in this frame, -1 when the box is a prediction.
 	Index int

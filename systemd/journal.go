@@ -71,8 +71,8 @@ func (j *Journal) WithGroup(name string) slog.Handler {
 	return &next
 }
 
-// fieldName is a key as the journal wants it: capitals, digits and underscores, a capital first, 64 at most. The journal's own fields are out of
-// reach.
+// fieldName is a key as the journal wants it: capitals, digits and underscores, a capital first, 64 at most. The journal's own fields are
+// out of reach.
 func fieldName(key string) string {
 	name := strings.TrimLeft(strings.Map(func(r rune) rune {
 		switch {

@@ -30,7 +30,10 @@ func TestJournalFields(t *testing.T) {
 		{"camera lost camera=gate error=no\nanswer message=m _1x=2 ü=3", journal.PriWarning, map[string]string{
 			"SYSLOG_IDENTIFIER": "edge-infer", "CAMERA": "gate", "ERROR": "no\nanswer", "EDGE_INFER_MESSAGE": "m", "X": "2",
 		}},
-		{"deep a=1 g_b=2 g_c-d=true", journal.PriDebug, map[string]string{"SYSLOG_IDENTIFIER": "edge-infer", "A": "1", "G_B": "2", "G_C_D": "true"}},
+		{
+			"deep a=1 g_b=2 g_c-d=true", journal.PriDebug,
+			map[string]string{"SYSLOG_IDENTIFIER": "edge-infer", "A": "1", "G_B": "2", "G_C_D": "true"},
+		},
 		{"bad", journal.PriErr, map[string]string{"SYSLOG_IDENTIFIER": "edge-infer"}},
 	}, got)
 	t.Setenv("JOURNAL_STREAM", "1:1")

@@ -1,5 +1,5 @@
-// Package systemd tells the service manager how the daemon is: ready after the first inferred frame, alive only while frames advance. Outside
-// systemd every call does nothing.
+// Package systemd tells the service manager how the daemon is: ready after the first inferred frame, alive only while frames advance.
+// Outside systemd every call does nothing.
 package systemd
 
 import (

@@ -160,7 +160,7 @@ func (w *writer) finished(err error) {
 }
 
 func (w *writer) picture(studio *studio, picture *image.RGBA, n int) error {
-	for _, p := range studio.shot(w.options.Seed, uint64(n), nil) {
+	for _, p := range studio.shot(w.options.Seed, uint64(n)) {
 		if p.Visible >= LabelledFrom {
 			w.labels[n] = append(w.labels[n], p)
 		}

@@ -101,7 +101,7 @@ func TestHiddenPartsAreNotLabelled(t *testing.T) {
 	studio, below := newStudio(newCatalogue(catalogueResolution), 128, 96), 0
 	for n := range count {
 		lines := 0
-		for _, p := range studio.shot(seed, uint64(n), nil) {
+		for _, p := range studio.shot(seed, uint64(n)) {
 			if p.Visible >= LabelledFrom {
 				lines++
 			} else {
@@ -132,7 +132,8 @@ func TestProgressCountsEveryPicture(t *testing.T) {
 
 func TestDatasetErrors(t *testing.T) {
 	full := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(full, "notes.txt"), nil, 0o600))
+	notes := filepath.Join(full, "notes.txt")
+	require.NoError(t, os.WriteFile(notes, nil, 0o600))
 	for _, c := range []struct {
 		dir     string
 		options DatasetOptions
@@ -143,7 +144,7 @@ func TestDatasetErrors(t *testing.T) {
 		{"", DatasetOptions{Count: 1, Width: 640}, "write dataset: picture of 640x0, sides must be 64 to 8192 pixels"},
 		{"", DatasetOptions{Count: 1, Format: "gif"}, `write dataset: unknown picture format "gif", choose jpg or png`},
 		{full, DatasetOptions{Count: 1}, "write dataset: directory " + full + " is not empty, choose a new one"},
-		{filepath.Join(full, "notes.txt"), DatasetOptions{Count: 1}, "write dataset: open " + filepath.Join(full, "notes.txt") + ": not a directory"},
+		{notes, DatasetOptions{Count: 1}, "write dataset: open " + notes + ": not a directory"},
 	} {
 		dir := c.dir
 		if dir == "" {

@@ -36,10 +36,10 @@ type Scene struct {
 	reachable int // cells beyond the picture's edge whose sprites can reach into it
 }
 
-// Sides of a picture, in pixels.
+// MinSide and MaxSide are the shortest and the longest side of a picture, in pixels.
 const (
-	minSide = 64
-	maxSide = 8192
+	MinSide = 64
+	MaxSide = 8192
 )
 
 // Parts measure about one unit; this many units fit the shorter side of a picture.
@@ -56,13 +56,14 @@ const (
 )
 
 func checkSides(width, height int) error {
-	if width < minSide || height < minSide || width > maxSide || height > maxSide {
-		return fmt.Errorf("picture of %dx%d, sides must be %d to %d pixels", width, height, minSide, maxSide)
+	if width < MinSide || height < MinSide || width > MaxSide || height > MaxSide {
+		return fmt.Errorf("picture of %dx%d, sides must be %d to %d pixels", width, height, MinSide, MaxSide)
 	}
 	return nil
 }
 
-// Open renders the parts in all their turns, which takes a fraction of a second, and allocates what Draw needs. Calling it again starts over.
+// Open renders the parts in all their turns, which takes seconds of a processor at 1280x720, and allocates what Draw needs. Calling it
+// again starts over.
 func (s *Scene) Open() error {
 	if err := checkSides(s.Width, s.Height); err != nil {
 		return fmt.Errorf("open scene: %w", err)

@@ -117,7 +117,7 @@ func TestTruthIsExact(t *testing.T) {
 func TestTruthOfStillsIsExact(t *testing.T) {
 	studio := newStudio(newCatalogue(56), 200, 150)
 	for n := range uint64(12) {
-		truth := studio.shot(5, n, nil)
+		truth := studio.shot(5, n)
 		exact(t, &studio.canvas, truth)
 		assert.LessOrEqual(t, len(truth), crowd)
 	}
@@ -262,6 +262,6 @@ func BenchmarkOpen(b *testing.B) {
 func BenchmarkShot(b *testing.B) {
 	studio := newStudio(newCatalogue(catalogueResolution), 1280, 720)
 	for n := uint64(0); b.Loop(); n++ {
-		studio.shot(1, n, nil)
+		studio.shot(1, n)
 	}
 }

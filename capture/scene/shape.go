@@ -248,6 +248,9 @@ func partShapes() [classes][]shape {
 			bearingShape(0.37, 0.15, 9, nil), bearingShape(0.4, 0.2, 12, nil),
 			bearingShape(0.36, 0.14, 9, &rubber), bearingShape(0.38, 0.17, 9, &blue),
 		},
-		Spring: {springShape(1.0, 0.17, 0.032, 9), springShape(0.8, 0.15, 0.028, 10), springShape(0.66, 0.2, 0.038, 5), springShape(0.9, 0.13, 0.026, 13)},
+		Spring: {
+			springShape(1.0, 0.17, 0.032, 9), springShape(0.8, 0.15, 0.028, 10), springShape(0.66, 0.2, 0.038, 5),
+			springShape(0.9, 0.13, 0.026, 13),
+		},
 	}
 }

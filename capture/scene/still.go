@@ -2,8 +2,8 @@ package scene
 
 import "math"
 
-// studio draws independent pictures for training and measuring: each has its own belt, light, camera and parts. It is used by one goroutine;
-// the catalogue may be shared.
+// studio draws independent pictures for training and measuring: each has its own belt, light, camera and parts. It is used by one
+// goroutine; the catalogue may be shared.
 type studio struct {
 	catalogue *catalogue
 	canvas    canvas
@@ -22,8 +22,8 @@ const (
 	crowd             = 14       // parts on one picture at most
 )
 
-// shot draws picture number n of the seed into s.pixels and appends its truth; part IDs count from 1 on each picture.
-func (s *studio) shot(seed, n uint64, truth []Part) []Part {
+// shot draws picture number n of the seed into s.pixels and gives its truth; part IDs count from 1 on each picture.
+func (s *studio) shot(seed, n uint64) []Part {
 	r := seeded(seed, 5, n)
 	unit := float64(min(s.width, s.height)) / unitsAcross * r.between(smallest, largest)
 	lamp := newLight(r.between(-math.Pi, math.Pi), r.between(0.6, 1.35))
@@ -98,7 +98,7 @@ func (s *studio) shot(seed, n uint64, truth []Part) []Part {
 	}
 	e := newExposure(s.width, s.height, 1<<11, r.between(0.3, 5), r.between(0, 0.3), seed^n)
 	e.develop(s.pixels, stride, r.between(0.7, 1.1), r.between(0, 2*math.Pi), seeded(seed, 6, n))
-	return s.canvas.truth(truth)
+	return s.canvas.truth(nil)
 }
 
 // clearing looks for a place away from the parts that lie already; in a crowd it takes what comes.

@@ -1,32 +1,38 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
-func TestBench(t *testing.T) {
-	output, err := command(t, "bench", "--duration", "500ms", "--warmup", "50ms", "--pictures", "2", "--width", "320", "--height", "240", "--batches", "1,2",
-		"--cameras", "2", "--json").Output()
+func TestBenchLayers(t *testing.T) {
+	t.Parallel()
+	environment, model := programtest.FakeMachine(t, 100300)
+	plan := filepath.Join(t.TempDir(), "belt.plan")
+	_, text, err := buildOf(t, environment, model, "--precision", "fp16", "--batch", "2", "-o", plan)
+	require.NoError(t, err, text)
+	output, err := programtest.CommandWith(t, environment, "bench", "--model", plan, "--layers", "--batches", "1,2", "--width", "320", "--height", "240",
+		"--pictures", "1", "--json").Output()
 	require.NoError(t, err)
-	var report struct{ Results []benchResult }
-	require.NoError(t, json.Unmarshal(output, &report))
-	require.Len(t, report.Results, 2)
-	for i, result := range report.Results {
-		require.Equal(t, i+1, result.Batch)
-		require.Equal(t, "onnxruntime", result.Backend)
-		require.Positive(t, result.Frames)
-		require.Positive(t, result.CPU)
-		require.LessOrEqual(t, result.P50, result.P99)
-	}
-}
+	var found struct{ Profiles []bench.Profile }
+	require.NoError(t, json.Unmarshal(output, &found))
+	require.Len(t, found.Profiles, 2)
+	p := found.Profiles[1]
+	require.Equal(t, 2, p.Batch)
+	require.Equal(t, "fp16", p.Layers[0].Precision)
+	require.InDelta(t, 250, p.Layers[0].Mean, 0)
+	require.Equal(t, map[string]*bench.Placement{"GPU fp16": {Layers: len(p.Layers), Mean: p.Total, Share: 1}}, p.Placement)
 
-func TestMemoryCameraCountsWhatItReplaces(t *testing.T) {
-	c := memoryCamera{pictures: [][]byte{make([]byte, 12)}, width: 2, height: 2, interval: 1000}
-	frame, ok := c.Take()
-	require.True(t, ok, "many frames have been due since the clock's beginning")
-	require.Equal(t, c.displaced, frame.Seq)
-	require.Zero(t, frame.Captured%1000)
+	c := programtest.CommandWith(t, environment, "bench", "--layers", "--engine", "onnxruntime")
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	require.Error(t, c.Run())
+	require.Equal(t, "edge-infer: --layers: only TensorRT tells its layers' times, not onnxruntime; see edge-infer bench --help\n", stderr.String())
 }

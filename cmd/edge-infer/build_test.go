@@ -15,66 +15,26 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/convert"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
-	cudafake "github.com/edge-infer/edge-infer/engine/cuda/fake"
 	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
-	"github.com/edge-infer/edge-infer/engine/preprocess"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
-// fakeDriver is a driver with a GPU that exists in memory only.
-func fakeDriver(t *testing.T) string {
-	return filepath.Join(shared(t, "cuda", func(folder string) error {
-		_, err := cudafake.Build(folder, 0)
-		return err
-	}), "libcuda.so.1")
-}
-
-// fakeTensorRT is a library for that GPU.
-func fakeTensorRT(t *testing.T, version int) string {
-	folder := shared(t, fmt.Sprint("tensorrt-", version), func(folder string) error {
-		tables, err := filepath.Abs("../../engine/tensorrt")
-		if err != nil {
-			return err
-		}
-		_, err = fake.Build(folder, fake.Options{Version: version, Tables: tables})
-		return err
-	})
-	found, err := filepath.Glob(filepath.Join(folder, "libnvinfer.so.*"))
-	require.NoError(t, err)
-	require.Len(t, found, 1)
-	return found[0]
-}
-
-// fakeMachine gives the environment of programs that find that GPU and a TensorRT of that version, and a model that both ONNX Runtime and that
-// TensorRT take: the demo model with a description for the fake, which sees other boxes in every picture.
-func fakeMachine(t *testing.T, version int) (environment []string, model string) {
-	source, err := onnx.Parse("demo.onnx", demo.Model())
-	require.NoError(t, err)
-	plan, err := quantize.NewPlan(source, quantize.Options{})
-	require.NoError(t, err)
-	description := fake.Model{
-		Network: "head", Operators: append(append([]string{"backbone"}, plan.Unquantized()...), "softmax", "decode"),
-		Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{-1, 3, 416, 416}}},
-		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{-1, 10, 3549}}},
-	}
-	model = filepath.Join(t.TempDir(), "belt.onnx")
-	require.NoError(t, os.WriteFile(model, append(demo.Model(), description.Bytes()...), 0o600)) // fields of protobuf messages add up
-	return []string{cuda.LibraryEnvironment + "=" + fakeDriver(t), tensorrt.LibraryEnvironment + "=" + fakeTensorRT(t, version)}, model
-}
-
 // buildOf runs the command with --json and gives its document and its last line on standard error.
-func buildOf(t *testing.T, environment []string, args ...string) (built, string, error) {
-	c := commandWith(t, environment, append([]string{"build", "--json"}, args...)...)
+func buildOf(t *testing.T, environment []string, args ...string) (convert.BuildReport, string, error) {
+	c := programtest.CommandWith(t, environment, append([]string{"build", "--json"}, args...)...)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	output, err := c.Output()
-	var result built
+	var result convert.BuildReport
 	if len(output) > 0 {
 		require.NoError(t, json.Unmarshal(output, &result), string(output))
 	}
@@ -95,7 +55,7 @@ func TestBuild(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{8602, 110100} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
-			environment, model := fakeMachine(t, version)
+			environment, model := programtest.FakeMachine(t, version)
 			typed := version >= 110000
 			dir := t.TempDir()
 			out := filepath.Join(dir, "belt.plan")
@@ -114,7 +74,7 @@ func TestBuild(t *testing.T) {
 			assert.Len(t, entries, 1, "nothing but the plan")
 
 			// No plan of a cache or an earlier file is touched by a refusal, and auto tries every precision.
-			calibration, heldOut := scenes(t, "1", "7"), scenes(t, "3", "99")
+			calibration, heldOut := programtest.Scenes(t, 1, 7), programtest.Scenes(t, 3, 99)
 			before, err := os.ReadFile(out)
 			require.NoError(t, err)
 			refused, text, err := buildOf(t, environment, model, "--calibration", calibration, "--data", heldOut, "-o", out)
@@ -137,7 +97,7 @@ func TestBuild(t *testing.T) {
 
 			// INT8 from pictures, by ranges that ONNX Runtime measures: through TensorRT's calibrators where it has some, else by Q/DQ nodes.
 			ranges := filepath.Join(dir, "ranges")
-			int8 := func(args ...string) (built, string) {
+			int8 := func(args ...string) (convert.BuildReport, string) {
 				result, text, err := buildOf(t, environment, append([]string{model, "--precision", "int8", "-o", out}, args...)...)
 				require.NoError(t, err, text)
 				assert.Equal(t, engine.INT8, result.Precision)
@@ -173,7 +133,7 @@ func TestBuild(t *testing.T) {
 			}
 
 			// TensorRT's own algorithms see the pictures, in batches of their own size, and keep a table that is taken as it is.
-			more, table := scenes(t, "5", "8"), filepath.Join(dir, "table")
+			more, table := programtest.Scenes(t, 5, 8), filepath.Join(dir, "table")
 			for method, algorithm := range map[string]string{"tensorrt-minmax": "3", "tensorrt-entropy": "2"} {
 				require.NoError(t, os.RemoveAll(table))
 				own := []string{"--batch", "1,4,8", "--calibration", more, "--calibration-batch", "2", "--calibration-cache", table, "--method", method}
@@ -195,7 +155,7 @@ func TestBuild(t *testing.T) {
 			// Without ONNX Runtime, TensorRT's own calibrator is better than nothing, but nothing of it is kept for later.
 			none := filepath.Join(dir, "none")
 			for method, algorithm := range map[string]string{"mse": "3", "entropy": "2"} {
-				c := commandWith(t, append(environment, "EDGE_INFER_ONNXRUNTIME=/none"), "build", model, "--precision", "int8", "--calibration", more,
+				c := programtest.CommandWith(t, append(environment, "EDGE_INFER_ONNXRUNTIME=/none"), "build", model, "--precision", "int8", "--calibration", more,
 					"--calibration-cache", none, "--method", method, "-o", out)
 				output, err := c.CombinedOutput()
 				require.NoError(t, err, string(output))
@@ -217,7 +177,7 @@ func TestBuild(t *testing.T) {
 // A plan that calibration spoiled is not kept, and the verdict on the one that is says why.
 func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 	t.Parallel()
-	environment, _ := fakeMachine(t, 100300)
+	environment, _ := programtest.FakeMachine(t, 100300)
 	const anchors, fields = 84, 10
 	values := make([]float32, fields*anchors) // what the fake library sees in every picture
 	for f := range fields {
@@ -251,8 +211,8 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{1, fields, anchors}}},
 	}.Bytes()...), 0o600))
 	pictures := t.TempDir()
-	writePicture(t, filepath.Join(pictures, "grey.png"), color.Gray{Y: 99})
-	out, heldOut := filepath.Join(t.TempDir(), "fragile.plan"), filepath.Join(scenes(t, "2", "99"), "images")
+	programtest.WritePicture(t, filepath.Join(pictures, "grey.png"), color.Gray{Y: 99})
+	out, heldOut := filepath.Join(t.TempDir(), "fragile.plan"), filepath.Join(programtest.Scenes(t, 2, 99), "images")
 	for name, route := range map[string][]string{"calibrators": nil, "Q/DQ": {"--qdq"}} {
 		result, text, err := buildOf(t, environment, append([]string{model, "--calibration", pictures, "--data", heldOut, "-o", out}, route...)...)
 		require.NoError(t, err, "%s: %s", name, text)
@@ -264,7 +224,7 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 		assert.Regexp(t, `^match rate 0\.\d{4} is under 0\.9800$`, reasons[0])
 		file, err := os.ReadFile(out)
 		require.NoError(t, err)
-		kept, err := quantize.ReadVerdict(out+verdictSuffix, file)
+		kept, err := quantize.ReadVerdict(out+accuracy.VerdictSuffix, file)
 		require.NoError(t, err)
 		assert.True(t, kept.Passed)
 		assert.Equal(t, engine.FP16, kept.Precision)
@@ -283,10 +243,10 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 // Without -o the plan is where run looks for it.
 func TestBuildIntoTheCache(t *testing.T) {
 	t.Parallel()
-	environment, model := fakeMachine(t, 100300)
+	environment, model := programtest.FakeMachine(t, 100300)
 	cache := t.TempDir()
 	environment = append(environment, "XDG_CACHE_HOME="+cache)
-	output, err := commandWith(t, environment, "build", model).Output()
+	output, err := programtest.CommandWith(t, environment, "build", model).Output()
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 	require.Len(t, lines, 2)
@@ -301,23 +261,23 @@ func TestBuildIntoTheCache(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, timings, 1)
 
-	pictures := filepath.Join(scenes(t, "1", "7"), "images")
+	pictures := filepath.Join(programtest.Scenes(t, 1, 7), "images")
 	environment = append(environment, "FAKE_TRT=builder") // another build would fail
-	output, err = commandWith(t, environment, "infer", "--model", model, "--engine", "tensorrt", "--json", pictures).CombinedOutput()
+	output, err = programtest.CommandWith(t, environment, "infer", "--model", model, "--engine", "tensorrt", "--json", pictures).CombinedOutput()
 	require.NoError(t, err, string(output))
 }
 
 func TestBuildStops(t *testing.T) {
 	t.Parallel()
-	environment, model := fakeMachine(t, 100300)
+	environment, model := programtest.FakeMachine(t, 100300)
 	dir := t.TempDir()
-	p := startWith(t, append(environment, "FAKE_TRT=slow"), "build", model, "-o", filepath.Join(dir, "belt.plan"))
+	p := programtest.StartWith(t, append(environment, "FAKE_TRT=slow"), "build", model, "-o", filepath.Join(dir, "belt.plan"))
 	require.Eventually(t, func() bool {
 		entries, err := os.ReadDir(dir)
 		return err == nil && len(entries) > 0
-	}, patience, 10*time.Millisecond)
-	require.Error(t, p.stop(syscall.SIGINT))
-	assert.Contains(t, p.stderr.String(), "edge-infer: build: cancelled: ")
+	}, programtest.Patience, 10*time.Millisecond)
+	require.Error(t, p.Stop(syscall.SIGINT))
+	assert.Contains(t, p.Stderr.String(), "edge-infer: build: cancelled: ")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Empty(t, entries)
@@ -326,8 +286,8 @@ func TestBuildStops(t *testing.T) {
 // What is wrong with the model, the machine or a file is one line with its remedy, and leaves nothing behind.
 func TestBuildMistakes(t *testing.T) {
 	t.Parallel()
-	environment, model := fakeMachine(t, 100300)
-	dir, empty, pictures := t.TempDir(), t.TempDir(), scenes(t, "2", "7")
+	environment, model := programtest.FakeMachine(t, 100300)
+	dir, empty, pictures := t.TempDir(), t.TempDir(), programtest.Scenes(t, 2, 7)
 	out := filepath.Join(dir, "belt.plan")
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	require.NoError(t, os.WriteFile(garbage, []byte("garbage\n"), 0o600))
@@ -362,7 +322,7 @@ func TestBuildMistakes(t *testing.T) {
 		{"no such GPU", "", model + " --device 7", "7"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := commandWith(t, append(environment, test.environment), append([]string{"build", "-o", out}, strings.Fields(test.args)...)...)
+			c := programtest.CommandWith(t, append(environment, test.environment), append([]string{"build", "-o", out}, strings.Fields(test.args)...)...)
 			var stderr bytes.Buffer
 			c.Stderr = &stderr
 			require.Error(t, c.Run())
@@ -379,83 +339,4 @@ func TestBuildMistakes(t *testing.T) {
 			assert.Empty(t, entries)
 		})
 	}
-}
-
-// The batches that TensorRT calibrates on are what the letterbox of service writes, byte for byte.
-func TestCalibrationBatches(t *testing.T) {
-	t.Parallel()
-	model, err := onnx.Parse("demo.onnx", demo.Model())
-	require.NoError(t, err)
-	images := filepath.Join(scenes(t, "5", "7"), "images")
-	files, err := quantize.ChoosePictures(images, 0, 0)
-	require.NoError(t, err)
-	metadata, err := engine.ParseMetadata(model.Metadata())
-	require.NoError(t, err)
-	c := &calibration{files: files, method: ownMinMax, folder: t.TempDir(), stderr: &bytes.Buffer{}}
-	o := tensorrt.BuildOptions{Metadata: metadata, Batch: tensorrt.Range{Min: 1, Opt: 2, Max: 4}}
-	require.NoError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}))
-	assert.True(t, o.Calibration.MinMax)
-	assert.Len(t, o.Calibration.Hash, 64)
-	got, err := os.ReadFile(o.Calibration.Batches)
-	require.NoError(t, err)
-
-	input := engine.PictureInput{Type: engine.Float32, Channels: 3, Width: 416, Height: 416}
-	want := []byte("EICALIB1\x01\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x06\x00\x00\x00images")
-	batch := uint64(2 * input.PictureBytes())
-	for shift := range 8 {
-		want = append(want, byte(batch>>(8*shift)))
-	}
-	reader := newGatekeeper(files, gateLimits{}, nil)
-	defer reader.Close()
-	for i := range 4 { // the fifth does not fill a batch
-		sample, err := reader.pictures.Load(i)
-		require.NoError(t, err)
-		one := make([]byte, input.PictureBytes())
-		_, err = preprocess.NewLetterbox(input).Run(&sample.Image, one, preprocess.Geometry{})
-		require.NoError(t, err)
-		want = append(want, one...)
-	}
-	assert.True(t, bytes.Equal(want, got))
-}
-
-// What quantize measured becomes TensorRT's table.
-func TestCalibrationTableFromQuantize(t *testing.T) {
-	t.Parallel()
-	model, err := onnx.Parse("demo.onnx", demo.Model())
-	require.NoError(t, err)
-	prepared, err := quantize.Prepare(model)
-	require.NoError(t, err)
-	files, err := quantize.ChoosePictures(scenes(t, "2", "7"), 0, 0)
-	require.NoError(t, err)
-	reader := newGatekeeper(files, gateLimits{}, nil)
-	defer reader.Close()
-	collector := quantize.Collector{
-		Model: prepared, Samples: &reader.pictures,
-		Open: func(model []byte) (engine.Engine, error) { return openOnCPU("demo.onnx", model, 1) },
-	}
-	path := filepath.Join(t.TempDir(), "ranges.json")
-	measure := func(tensors ...string) *quantize.Cache {
-		collector.Tensors = tensors
-		cache, err := collector.Run(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, cache.Save(path))
-		return cache
-	}
-
-	c := &calibration{cache: path, method: string(quantize.MinMax), folder: t.TempDir(), stderr: &bytes.Buffer{}}
-	var o tensorrt.BuildOptions
-	measure("images")
-	require.EqualError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}),
-		"calibration cache "+path+" has only the ranges that Q/DQ nodes need (give --calibration DIR to measure all)")
-	cache := measure(quantize.AllTensors(prepared)...)
-	require.NoError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}))
-	assert.Empty(t, o.Calibration.Batches)
-	text, err := os.ReadFile(o.Calibration.Cache)
-	require.NoError(t, err)
-	want, err := cache.TensorRT(8503, quantize.MinMax)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), string(text))
-	assert.Regexp(t, `^TRT-8503-MinMaxCalibration\n(\S+: [0-9a-f]{8}\n)+$`, string(text))
-	assert.Contains(t, string(text), "\nimages: ")
-	assert.Equal(t, 1+len(quantize.AllTensors(prepared)), strings.Count(string(text), "\n"), "TensorRT wants the range of every tensor")
 }

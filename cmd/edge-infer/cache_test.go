@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
 // mounted runs a command with a small file system over a folder, which nobody else sees. It is skipped where that is not allowed.
@@ -27,23 +29,23 @@ func mounted(t *testing.T, c *exec.Cmd, options, folder string) (stderr string, 
 
 func TestCacheThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	environment, model := fakeMachine(t, 100300)
+	environment, model := programtest.FakeMachine(t, 100300)
 	folder := t.TempDir()
 	picture := filepath.Join(t.TempDir(), "none.jpg") // it does not come to that
 	require.NoError(t, os.WriteFile(picture, nil, 0o600))
 	infer := []string{"infer", picture, "--model", model, "--engine", "tensorrt"}
 
-	text, err := mounted(t, commandWith(t, environment, infer...), "size=4k", folder) // the timings take the only page
+	text, err := mounted(t, programtest.CommandWith(t, environment, infer...), "size=4k", folder) // the timings take the only page
 	require.Error(t, err)
-	require.Regexp(t, `^edge-infer: tensorrt write: `+folder+`/edge-infer/[0-9a-f-]+\.plan: write .*: no space left on device `+
+	require.Regexp(t, `^edge-infer: engine plan not built: tensorrt write: `+folder+`/edge-infer/[0-9a-f-]+\.plan: write .*: no space left on device `+
 		`\(free 1 MiB on that disk, or set XDG_CACHE_HOME to another one\)$`, text)
 
-	text, err = mounted(t, commandWith(t, environment, infer...), "ro", folder)
+	text, err = mounted(t, programtest.CommandWith(t, environment, infer...), "ro", folder)
 	require.Error(t, err)
-	require.Equal(t, "edge-infer: tensorrt write: "+folder+"/edge-infer: mkdir "+folder+"/edge-infer: read-only file system "+
+	require.Equal(t, "edge-infer: engine plan not built: tensorrt write: "+folder+"/edge-infer: mkdir "+folder+"/edge-infer: read-only file system "+
 		"(make the folder writable for this user, or set XDG_CACHE_HOME to one that is)", text)
 
-	text, err = mounted(t, commandWith(t, environment, "build", model), "size=4k", folder)
+	text, err = mounted(t, programtest.CommandWith(t, environment, "build", model), "size=4k", folder)
 	require.Error(t, err)
 	require.Contains(t, text, "no space left on device (free 1 MiB on that disk, or set XDG_CACHE_HOME to another one)")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/edge-infer/edge-infer/capture/scene"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 )
 
@@ -24,14 +25,14 @@ and a data.yaml for training tools. The same seed always gives the same files.
   edge-infer dataset --out /tmp/parts --count 1000 --seed 7`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if out == "" {
-				return usagef("dataset needs --out DIR")
+				return config.Usagef("dataset needs --out DIR")
 			}
 			options.Format = scene.Format(format)
 			started := time.Now()
-			bar := report.NewProgress(stderr, "pictures")
-			options.Progress = bar.Update
+			step := report.NewProgress(stderr, "pictures")
+			options.Progress = step.Count
 			err := scene.WriteDataset(command.Context(), out, options)
-			bar.Close()
+			step.Close()
 			if err != nil {
 				return err
 			}

@@ -10,25 +10,27 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/probe"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	cudafake "github.com/edge-infer/edge-infer/engine/cuda/fake"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
 // devicesOf runs the command and gives its document and its text.
-func devicesOf(t *testing.T, environment []string, args ...string) (machine, string) {
-	output, err := commandWith(t, environment, append([]string{"devices", "--json"}, args...)...).Output()
+func devicesOf(t *testing.T, environment []string, args ...string) (probe.Machine, string) {
+	output, err := programtest.CommandWith(t, environment, append([]string{"devices", "--json"}, args...)...).Output()
 	require.NoError(t, err)
-	var found machine
+	var found probe.Machine
 	require.NoError(t, json.Unmarshal(output, &found))
 	var text bytes.Buffer
-	require.NoError(t, found.print(&text))
+	require.NoError(t, found.Print(&text))
 	return found, text.String()
 }
 
 func TestDevices(t *testing.T) {
 	t.Parallel()
-	environment, _ := fakeMachine(t, 100300)
+	environment, _ := programtest.FakeMachine(t, 100300)
 	calls := filepath.Join(t.TempDir(), "calls")
 	server := append(environment, "FAKE_CUDA=devices=2,capability=90,integrated=0", "FAKE_TRT_LOG="+calls)
 	found, text := devicesOf(t, server)
@@ -39,7 +41,7 @@ func TestDevices(t *testing.T) {
 	library := found.TensorRT[0]
 	assert.Equal(t, "10.3.0.30", library.Version)
 	assert.True(t, library.Builder)
-	assert.Equal(t, fakeTensorRT(t, 100300), library.Path)
+	assert.Equal(t, programtest.FakeTensorRT(t, 100300), library.Path)
 	assert.NotEmpty(t, library.Parser)
 	assert.Contains(t, library.Missing, "libnvinfer_plugin.so.10: cannot open shared object file")
 	assert.Equal(t, []string{"fp32", "fp16", "int8", "bf16", "fp8"}, library.Offers[1].Precisions)
@@ -67,7 +69,7 @@ func TestDevices(t *testing.T) {
 // A library that ends its process is a line, and what comes after it is looked at all the same.
 func TestDevicesSurvivesItsLibraries(t *testing.T) {
 	t.Parallel()
-	environment, _ := fakeMachine(t, 100300)
+	environment, _ := programtest.FakeMachine(t, 100300)
 	folder := t.TempDir()
 	source := filepath.Join(folder, "crash.c")
 	require.NoError(t, os.WriteFile(source, []byte("#include <stdlib.h>\n__attribute__((constructor)) static void crash(void) { abort(); }\n"), 0o600))

@@ -11,12 +11,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
 // examined runs doctor as a person does and returns the status of each check.
 func examined(t *testing.T, args ...string) (checks map[string]string, details string, err error) {
 	t.Helper()
-	c := command(t, append([]string{"doctor", "--json", "--root", t.TempDir()}, args...)...)
+	c := programtest.Command(t, append([]string{"doctor", "--json", "--root", t.TempDir()}, args...)...)
 	c.Env = append(c.Env, "EDGE_INFER_LIBCUDA=/none/libcuda.so.1")
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
@@ -62,7 +64,7 @@ func TestDoctorFails(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(fmt.Sprintf(
-		"cameras: [{name: gate, uri: /none.mp4}]\nmodel: {path: /none.onnx}\nmqtt: {url: \"tcp://127.0.0.1:%d\"}\n", freePort(t))), 0o600))
+		"cameras: [{name: gate, uri: /none.mp4}]\nmodel: {path: /none.onnx}\nmqtt: {url: \"tcp://127.0.0.1:%d\"}\n", programtest.FreePort(t))), 0o600))
 	checks, details, err := examined(t, "--config", file)
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
@@ -77,7 +79,7 @@ func TestDoctorFails(t *testing.T) {
 // The text is for people: a line for each check.
 func TestDoctorText(t *testing.T) {
 	t.Parallel()
-	c := command(t, "doctor", "--mqtt", "off", "--engine", "onnxruntime", "--library", "/none.so")
+	c := programtest.Command(t, "doctor", "--mqtt", "off", "--engine", "onnxruntime", "--library", "/none.so")
 	output, err := c.Output()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)

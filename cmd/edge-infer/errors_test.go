@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
@@ -39,7 +40,7 @@ func TestMistakes(t *testing.T) {
 	for _, folder := range []string{"images", "labels"} {
 		require.NoError(t, os.Mkdir(filepath.Join(foreign, folder), 0o755))
 	}
-	writePicture(t, filepath.Join(foreign, "images", "a.png"), color.Black)
+	programtest.WritePicture(t, filepath.Join(foreign, "images", "a.png"), color.Black)
 	require.NoError(t, os.WriteFile(filepath.Join(foreign, "labels", "b.txt"), []byte("0 0.5 0.5 0.1 0.1\n"), 0o600))
 	bare, out := t.TempDir(), filepath.Join(t.TempDir(), "out.onnx")
 	for _, test := range []struct {
@@ -52,7 +53,9 @@ func TestMistakes(t *testing.T) {
 		{"wrong flag", "--camra demo", 2, []string{"unknown flag: --camra"}},
 		{"wrong command", "rum", 2, []string{`unknown command "rum", did you mean run?`}},
 		{"not a number", "--camera demo --conf high", 2, []string{`"high"`, "--conf"}},
-		{"out of range", "--camera demo --conf 2", 2, []string{`detect.confidence "2" must be over 0 and at most 1`}},
+		{"out of range", "--camera demo --conf 2", 2, []string{`detect.confidence "2" must be over 0 and under 1`}},
+		{"certain and untracked", "--camera demo --conf 1 --track=off", 2, []string{`detect.confidence "1" must be over 0 and under 1`}},
+		{"bad address before the model", "--camera foo://bar --model /none.onnx", 2, []string{"unknown scheme"}},
 		{"bad duration", "--camera demo --duration -1s", 2, []string{"--duration and --frames must be positive"}},
 		{"no model file", "--camera demo --model /none.onnx", 1, []string{"/none.onnx", "no such file", "name an ONNX file"}},
 		{"not a model", "--camera demo --model " + text, 1, []string{"text.onnx", "not ONNX"}},
@@ -64,12 +67,11 @@ func TestMistakes(t *testing.T) {
 		{"unknown label", "--camera demo --only cat", 2, []string{`label "cat" is not one of the model's`, "bolt"}},
 		{"unknown engine", "--camera demo --engine cuda", 2, []string{`engine.backend "cuda" must be auto, tensorrt, onnxruntime`}},
 		{"no library", "--camera demo --engine onnxruntime --library /none.so", 1, []string{"onnxruntime", "/none.so", "no such file"}},
-		{"no camera device", "--camera 97", 1, []string{"/dev/video97: no such camera", "--camera demo"}},
 		{"no file", "--camera /none.mp4", 1, []string{"/none.mp4", "no such file"}},
 		{"not a film", "--camera " + text, 1, []string{"text.onnx", "not a video"}},
-		{"unknown scheme", "--camera foo://bar", 1, []string{"foo://bar", "unknown scheme", "rtsp://"}},
-		{"secret in address", "--camera foo://user:secret@bar", 1, []string{"unknown scheme"}},
-		{"bad demo size", "--camera demo?width=1", 1, []string{"width"}},
+		{"unknown scheme", "--camera foo://bar", 2, []string{"foo://bar", "unknown scheme", "rtsp://"}},
+		{"secret in address", "--camera foo://user:secret@bar", 2, []string{"unknown scheme"}},
+		{"bad demo size", "--camera demo?width=1", 2, []string{"width"}},
 		{"bad broker", "--camera demo --mqtt broker", 2, []string{`mqtt.url "broker" must be embedded, off, or like tcp://host:1883`}},
 		{"password in broker", "--camera demo --mqtt tcp://me:secret@h:1", 2, []string{"must not hold a password: use mqtt.password_file"}},
 		{"no config", "--camera demo --config /none.yaml", 2, []string{"/none.yaml", "no such file"}},
@@ -82,6 +84,10 @@ func TestMistakes(t *testing.T) {
 		{"validate plot alone", "validate --data x --plot x.svg", 2, []string{"--reference-model, --plot and --gate compare with --reference ENGINE"}},
 		{"validate gate", "validate --data x --reference onnxruntime --gate 98", 2, []string{"--gate 98 must be a match rate from 0 to 1"}},
 		{"validate plot nowhere", "validate --data x --reference onnxruntime --plot /none/x.svg", 1, []string{"/none/x.svg cannot be written"}},
+		{
+			"validate plot as", "validate --data x --reference onnxruntime --plot x.pdf", 2,
+			[]string{`--plot: "x.pdf" is no diagram's name (let it end with .svg or .png)`},
+		},
 		{"dataset nowhere", "dataset", 2, []string{"dataset needs --out DIR"}},
 		{"dataset full directory", "dataset --count 1 --out " + dir, 1, []string{dir}},
 		{"doctor time", "doctor --timeout 0s", 2, []string{"--timeout must be positive"}},
@@ -133,7 +139,7 @@ func TestMistakes(t *testing.T) {
 		{"config check bad", "config check " + badConfig, 1, []string{`unknown key "urll"`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := command(t, strings.Fields(test.args)...)
+			c := programtest.Command(t, strings.Fields(test.args)...)
 			var stderr bytes.Buffer
 			c.Stderr = &stderr
 			err := c.Run()

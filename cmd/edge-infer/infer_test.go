@@ -10,6 +10,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/infer"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
 // The commands that work on files, one after the other as a person would: draw pictures, detect on them, save copies, measure accuracy.
@@ -17,16 +21,16 @@ func TestPicturesEndToEnd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	data, seenDir := filepath.Join(dir, "data"), filepath.Join(dir, "seen")
-	output, err := command(t, "dataset", "--out", data, "--count", "12", "--seed", "7", "--width", "640", "--height", "360", "--json").Output()
+	output, err := programtest.Command(t, "dataset", "--out", data, "--count", "12", "--seed", "7", "--width", "640", "--height", "360", "--json").Output()
 	require.NoError(t, err)
 	require.Contains(t, string(output), `"pictures":12`)
 
-	output, err = command(t, "infer", filepath.Join(data, "images"), video(t, 3), "--json", "--save", seenDir).Output()
+	output, err = programtest.Command(t, "infer", filepath.Join(data, "images"), programtest.Video(t, 3), "--json", "--save", seenDir).Output()
 	require.NoError(t, err)
 	lines := bufio.NewScanner(bytes.NewReader(output))
 	pictures, boxes, frames := 0, 0, 0
 	for lines.Scan() {
-		var line seen
+		var line infer.Seen
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
 		require.FileExists(t, line.Saved)
 		if strings.HasSuffix(line.File, ".mp4") {
@@ -45,19 +49,19 @@ func TestPicturesEndToEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, saved, 15)
 
-	output, err = command(t, "infer", filepath.Join(data, "images")).Output()
+	output, err = programtest.Command(t, "infer", filepath.Join(data, "images")).Output()
 	require.NoError(t, err)
 	require.Len(t, strings.Split(strings.TrimSpace(string(output)), "\n"), 12)
 
-	output, err = command(t, "validate", "--data", data, "--reference", "onnxruntime", "--json").Output()
+	output, err = programtest.Command(t, "validate", "--data", data, "--reference", "onnxruntime", "--json").Output()
 	require.NoError(t, err)
-	var result validated
+	var result accuracy.Report
 	require.NoError(t, json.Unmarshal(output, &result))
 	require.Greater(t, *result.MAP50, 0.85)
 	require.Greater(t, *result.MAP, 0.7)
 	require.EqualValues(t, 1, result.Agreement.MatchRate, "the reference is the same engine")
 
-	output, err = command(t, "validate", "--data", data).Output()
+	output, err = programtest.Command(t, "validate", "--data", data).Output()
 	require.NoError(t, err)
 	require.Contains(t, string(output), "AP50-95")
 }
@@ -66,27 +70,27 @@ func TestACopyNeverReplacesItsPicture(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
-	require.NoError(t, command(t, "dataset", "--out", data, "--count", "1", "--width", "320", "--height", "240").Run())
+	require.NoError(t, programtest.Command(t, "dataset", "--out", data, "--count", "1", "--width", "320", "--height", "240").Run())
 	images := filepath.Join(data, "images")
-	output, err := command(t, "infer", images, "--save", images).CombinedOutput()
+	output, err := programtest.Command(t, "infer", images, "--save", images).CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(output), "the copy would replace the picture itself")
 }
 
 func TestConfigurationFileFromTheProgram(t *testing.T) {
 	t.Parallel()
-	output, err := command(t, "config", "defaults").Output()
+	output, err := programtest.Command(t, "config", "defaults").Output()
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
 	require.NoError(t, os.WriteFile(path, output, 0o600))
-	output, err = command(t, "config", "check", path).Output()
+	output, err = programtest.Command(t, "config", "check", path).Output()
 	require.NoError(t, err)
 	require.Contains(t, string(output), "no mistakes, 0 cameras")
 }
 
 func TestDevicesAndVersion(t *testing.T) {
 	t.Parallel()
-	output, err := command(t, "devices", "--json").Output()
+	output, err := programtest.Command(t, "devices", "--json").Output()
 	require.NoError(t, err)
 	var found struct {
 		Backends []struct {
@@ -96,10 +100,10 @@ func TestDevicesAndVersion(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(output, &found))
 	require.NotEmpty(t, found.Backends)
-	output, err = command(t, "devices").Output()
+	output, err = programtest.Command(t, "devices").Output()
 	require.NoError(t, err)
 	require.Contains(t, string(output), "onnxruntime on the CPU")
-	output, err = command(t, "version").Output()
+	output, err = programtest.Command(t, "version").Output()
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(string(output), "edge-infer "))
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 func main() {
@@ -32,8 +34,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	var usage usageError
-	if errors.As(err, &usage) {
+	var usage config.UsageError
+	if errors.As(err, &usage) || errors.Is(err, predict.ErrSetting) {
 		fmt.Fprintf(stderr, "%s: %v; see %s --help\n", root.Name(), err, command.CommandPath())
 		return 2
 	}

@@ -3,13 +3,8 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
-	"fmt"
-	"image"
 	"image/color"
-	"image/png"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,29 +15,21 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/convert"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 )
 
-// scenes draws labelled pictures of the demo's belt, which tests share.
-func scenes(t *testing.T, count, seed string) string {
-	return shared(t, "scenes-"+count+"-"+seed, func(folder string) error {
-		output, err := command(t, "dataset", "--out", folder, "--count", count, "--seed", seed, "--width", "640", "--height", "360").CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("dataset: %w: %s", err, output)
-		}
-		return nil
-	})
-}
-
 // quantizeTo runs the command with --json and gives its document.
-func quantizeTo(t *testing.T, args ...string) (quantized, string, error) {
-	c := command(t, append([]string{"quantize", "--json"}, args...)...)
+func quantizeTo(t *testing.T, args ...string) (convert.QuantizeReport, string, error) {
+	c := programtest.Command(t, append([]string{"quantize", "--json"}, args...)...)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	output, err := c.Output()
-	var result quantized
+	var result convert.QuantizeReport
 	if len(output) > 0 {
 		require.NoError(t, json.Unmarshal(output, &result), string(output))
 	}
@@ -59,7 +46,7 @@ func readVerdict(t *testing.T, path string) quantize.Verdict {
 
 func TestQuantizeInt8(t *testing.T) {
 	t.Parallel()
-	calibration, heldOut, dir := scenes(t, "4", "7"), scenes(t, "5", "99"), t.TempDir()
+	calibration, heldOut, dir := programtest.Scenes(t, 4, 7), programtest.Scenes(t, 5, 99), t.TempDir()
 	out, cache, report := filepath.Join(dir, "int8.onnx"), filepath.Join(dir, "ranges.json"), filepath.Join(dir, "report.json")
 	arguments := []string{
 		"--images", calibration, "--data", heldOut, "--gate", "0.9", "--max-loss", "0.2", "--compact", "--calibration-cache", cache, "--report", report, "-o", out,
@@ -75,14 +62,14 @@ func TestQuantizeInt8(t *testing.T) {
 	assert.True(t, first.Verdict.Passed)
 	assert.Equal(t, 5, first.Verdict.Comparison.Pictures)
 	assert.InDelta(t, first.Verdict.Comparison.ReferenceAccuracy.MAP50, first.Verdict.Comparison.CandidateAccuracy.MAP50, 0.05)
-	assert.Equal(t, *first.Verdict, readVerdict(t, out+verdictSuffix))
+	assert.Equal(t, *first.Verdict, readVerdict(t, out+accuracy.VerdictSuffix))
 
 	model, err := onnx.Read(out)
 	require.NoError(t, err)
 	assert.Positive(t, model.Operators()["DequantizeLinear"])
 	written, err := os.ReadFile(report)
 	require.NoError(t, err)
-	var reported quantized
+	var reported convert.QuantizeReport
 	require.NoError(t, json.Unmarshal(written, &reported))
 	assert.Equal(t, first, reported)
 
@@ -117,25 +104,25 @@ func TestQuantizeInt8(t *testing.T) {
 	require.NoError(t, err, text)
 	assert.False(t, other.Calibration.Reused, "another percentile needs other ranges")
 
-	output, err := command(t, "infer", "--model", out, filepath.Join(heldOut, "images")).Output()
+	output, err := programtest.Command(t, "infer", "--model", out, filepath.Join(heldOut, "images")).Output()
 	require.NoError(t, err)
 	assert.Len(t, strings.Split(strings.TrimSpace(string(output)), "\n"), 5)
 
 	// A file without the gate has no verdict, not that of an earlier one.
 	_, text, err = quantizeTo(t, "--images", calibration, "--gate", "0", "--calibration-cache", cache, "-o", out)
 	require.NoError(t, err, text)
-	assert.NoFileExists(t, out+verdictSuffix)
+	assert.NoFileExists(t, out+accuracy.VerdictSuffix)
 }
 
 func TestQuantizeHalf(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "half.onnx")
-	output, err := command(t, "quantize", "--to", "fp16", "--images", scenes(t, "6", "7"), "--count", "1", "-o", out).Output()
+	output, err := programtest.Command(t, "quantize", "--to", "fp16", "--images", programtest.Scenes(t, 6, 7), "--count", "1", "-o", out).Output()
 	require.NoError(t, err)
 	assert.Contains(t, string(output), "demo in FP16: ")
 	assert.Contains(t, string(output), "gate passed; match rate ")
 	assert.Contains(t, string(output), " in 5 pictures")
-	assert.True(t, readVerdict(t, out+verdictSuffix).Passed)
+	assert.True(t, readVerdict(t, out+accuracy.VerdictSuffix).Passed)
 	assert.InDelta(t, 0.5, float64(size(t, out))/float64(1842526), 0.1)
 }
 
@@ -149,9 +136,9 @@ func size(t *testing.T, path string) int64 {
 func TestQuantizeRefuses(t *testing.T) {
 	t.Parallel()
 	black, dir := t.TempDir(), t.TempDir()
-	writePicture(t, filepath.Join(black, "black.png"), color.Black)
+	programtest.WritePicture(t, filepath.Join(black, "black.png"), color.Black)
 	out, report := filepath.Join(dir, "bad.onnx"), filepath.Join(dir, "report.json")
-	result, text, err := quantizeTo(t, "--images", black, "--data", scenes(t, "6", "99"), "--report", report, "-o", out)
+	result, text, err := quantizeTo(t, "--images", black, "--data", programtest.Scenes(t, 6, 99), "--report", report, "-o", out)
 	require.Error(t, err)
 	assert.Regexp(t, `^edge-infer: \S+bad.onnx was not written, the gate refused the INT8 model: match rate \S+ is under 0.9800, mAP50-95 fell by .*`+
 		`\(calibrate on more pictures like the camera's, try --search, another --method, or --to fp16\)\n$`, text)
@@ -163,25 +150,12 @@ func TestQuantizeRefuses(t *testing.T) {
 	assert.Len(t, entries, 1, "nothing but the report")
 }
 
-func writePicture(t *testing.T, path string, pixel color.Color) {
-	picture := image.NewRGBA(image.Rect(0, 0, 64, 48))
-	for y := range 48 {
-		for x := range 64 {
-			picture.Set(x, y, pixel)
-		}
-	}
-	file, err := os.Create(path)
-	require.NoError(t, err)
-	require.NoError(t, png.Encode(file, picture))
-	require.NoError(t, file.Close())
-}
-
 // The search gives up layers until the gate passes, and says which.
 func TestQuantizeSearches(t *testing.T) {
 	t.Parallel()
 	black, out := t.TempDir(), filepath.Join(t.TempDir(), "searched.onnx")
-	writePicture(t, filepath.Join(black, "black.png"), color.Black)
-	result, text, err := quantizeTo(t, "--images", black, "--data", scenes(t, "5", "99"), "--search", "--exclude", "/p3/*/*/Conv", "-o", out)
+	programtest.WritePicture(t, filepath.Join(black, "black.png"), color.Black)
+	result, text, err := quantizeTo(t, "--images", black, "--data", programtest.Scenes(t, 5, 99), "--search", "--exclude", "/p3/*/*/Conv", "-o", out)
 	require.NotNil(t, result.Verdict, text)
 	assert.Equal(t, err == nil, result.Verdict.Passed, text)
 	assert.Greater(t, result.ModelsJudged, 1)
@@ -199,35 +173,6 @@ func TestQuantizeSearches(t *testing.T) {
 		}
 	}
 	assert.Equal(t, err == nil, excluded > 0)
-}
-
-// A run that is stopped while it calibrates or judges leaves nothing behind.
-func TestQuantizeStops(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	pictures, dir := scenes(t, "2", "7"), t.TempDir()
-	for matchRate, want := range map[float64]string{0: "calibrate: context canceled", 1: "gate reference: context canceled"} {
-		q := &quantization{
-			images: pictures, to: "int8", method: "minmax", count: 1, cache: filepath.Join(dir, "ranges.json"), output: filepath.Join(dir, "out.onnx"),
-			gate: gateLimits{matchRate: matchRate}, stderr: io.Discard,
-		}
-		_, err := q.run(ctx)
-		require.EqualError(t, err, want)
-	}
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	assert.Empty(t, entries)
-}
-
-func TestGateTextNamesTheAccuracy(t *testing.T) {
-	v := &quantize.Verdict{Passed: true, Comparison: quantize.Comparison{
-		Pictures: 2, Reference: 30, MatchRate: 0.99, ReferenceAccuracy: &quantize.Accuracy{MAP50: 0.9, MAP: 0.8}, CandidateAccuracy: &quantize.Accuracy{MAP50: 0.8, MAP: 0.7},
-	}}
-	assert.Equal(t, "passed; match rate 0.9900 of 30 boxes in 2 pictures, 0 flipped class, score drift mean 0.0000 max 0.0000; "+
-		"mAP50 0.8000 of 0.9000, mAP50-95 0.7000 of 0.8000", verdictText(v))
-	v.Passed, v.Reasons = false, []string{"this", "that"}
-	assert.True(t, strings.HasPrefix(verdictText(v), "refused: this, that; match rate"))
 }
 
 // A model that keeps tensors in another file is read as a whole, and what is written stands alone.

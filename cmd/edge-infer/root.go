@@ -1,19 +1,21 @@
 package main
 
 import (
-	"fmt"
+	"encoding/json"
+	"errors"
 	"io"
+	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/doctor"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/probe"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 )
-
-// usageError is a wrong command line: exit status 2.
-type usageError struct{ error }
-
-func usagef(format string, arguments ...any) error {
-	return usageError{fmt.Errorf(format, arguments...)}
-}
 
 // newRoot gives the command tree. Without a subcommand it runs the daemon.
 func newRoot(stdout, stderr io.Writer) *cobra.Command {
@@ -32,14 +34,22 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.Flags().AddFlagSet(run.Flags())
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return config.UsageError{Err: err} })
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newBench(stdout, stderr), newDataset(stdout, stderr), newDevices(stdout),
-		newBuild(stdout, stderr), newQuantize(stdout, stderr),
-		newDoctor(stdout), newExamine(), newSurvey(),
-		newConfig(stdout), newVersion(stdout), newBuildPlan(stdout))
+	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newBench(stdout, stderr), newDataset(stdout, stderr),
+		newDevices(stdout), newInspect(stdout), newBuild(stdout, stderr), newQuantize(stdout, stderr), newDoctor(stdout), newConfig(stdout), newVersion(stdout))
+	root.AddCommand(
+		newHidden(network.BuildCommand, func(c *cobra.Command) error { return network.ServeBuild(c.Context(), c.InOrStdin(), stdout) }),
+		newHidden(doctor.Command, func(c *cobra.Command) error { return doctor.Serve(c.Context(), c.InOrStdin()) }),
+		newHidden(probe.Command, func(c *cobra.Command) error { return probe.Serve(c.InOrStdin()) }),
+	)
 	return root
+}
+
+// newHidden is a command that this program starts itself as, for what must not happen in its own process.
+func newHidden(name string, serve func(*cobra.Command) error) *cobra.Command {
+	return &cobra.Command{Use: name, Hidden: true, Args: noArguments, RunE: func(c *cobra.Command, _ []string) error { return serve(c) }}
 }
 
 // noArguments refuses words behind the flags and says which command was meant.
@@ -48,7 +58,49 @@ func noArguments(command *cobra.Command, args []string) error {
 		return nil
 	}
 	if near := command.Root().SuggestionsFor(args[0]); len(near) > 0 {
-		return usagef("unknown command %q, did you mean %s?", args[0], strings.Join(near, " or "))
+		return config.Usagef("unknown command %q, did you mean %s?", args[0], strings.Join(near, " or "))
 	}
-	return usagef("unknown command %q", args[0])
+	return config.Usagef("unknown command %q", args[0])
 }
+
+// atMostOneModel takes a model's file or nothing.
+func atMostOneModel(command *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return config.Usagef("%s takes one model, not %d", command.Name(), len(args))
+	}
+	return nil
+}
+
+// exactly wants n arguments and names what they are.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(command *cobra.Command, args []string) error {
+		if len(args) != n {
+			return config.Usagef("%s needs %s, got %d arguments", command.Name(), what, len(args))
+		}
+		return nil
+	}
+}
+
+// synonyms lets build and quantize take each other's names of the same flag.
+func synonyms(names map[string]string) func(*pflag.FlagSet, string) pflag.NormalizedName {
+	return func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if known, ok := names[name]; ok {
+			name = known
+		}
+		return pflag.NormalizedName(name)
+	}
+}
+
+// printed is what a job came to.
+type printed interface{ Print(io.Writer) error }
+
+// show prints what a job came to, for a person or as one JSON document, also beside the job's error.
+func show(out io.Writer, asJSON bool, result printed, err error) error {
+	if asJSON {
+		return errors.Join(err, json.NewEncoder(out).Encode(result))
+	}
+	return errors.Join(err, result.Print(out))
+}
+
+// logger writes what the configuration wants to know.
+func logger(stderr io.Writer, c *config.Config) *slog.Logger { return report.NewLogger(stderr, c.Log) }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/infer"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/enginetest"
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
@@ -30,7 +32,9 @@ func writeArray(t *testing.T, name string, kind engine.DataType, shape []int64, 
 	tensor.Data, err = binary.Append(nil, binary.LittleEndian, numbers)
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), name+".npy")
-	require.NoError(t, writeTensor(path, &tensor))
+	var file bytes.Buffer
+	require.NoError(t, engine.WriteNPY(&file, &tensor))
+	require.NoError(t, os.WriteFile(path, file.Bytes(), 0o600))
 	return path
 }
 
@@ -48,22 +52,22 @@ func TestInferOnTensors(t *testing.T) {
 	values := writeArray(t, "values", engine.Float32, []int64{2, 2, 3}, []float32{1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, 0})
 	ids := writeArray(t, "ids", engine.Int64, []int64{3}, []int64{10, 20, 30})
 	out := filepath.Join(t.TempDir(), "out")
-	output, err := command(t, "infer", "--model", writeNetwork(t, "tensors"), "--input", "values="+values, "--input", "ids="+ids, "--output-dir", out,
+	output, err := programtest.Command(t, "infer", "--model", writeNetwork(t, "tensors"), "--input", "values="+values, "--input", "ids="+ids, "--output-dir", out,
 		"--engine", "onnxruntime", "--json").Output()
 	require.NoError(t, err)
-	var result tensorResult
+	var result infer.Outputs
 	require.NoError(t, json.Unmarshal(output, &result))
-	require.Equal(t, []tensorOutput{
-		{"product", "float32", []int64{2, 2, 3}, filepath.Join(out, "product.npy")},
-		{"size", "int64", []int64{3}, filepath.Join(out, "size.npy")},
-		{"positive", "bool", []int64{2, 2, 3}, filepath.Join(out, "positive.npy")},
+	require.Equal(t, []infer.Output{
+		{Name: "product", Type: "float32", Shape: []int64{2, 2, 3}, File: filepath.Join(out, "product.npy")},
+		{Name: "size", Type: "int64", Shape: []int64{3}, File: filepath.Join(out, "size.npy")},
+		{Name: "positive", Type: "bool", Shape: []int64{2, 2, 3}, File: filepath.Join(out, "positive.npy")},
 	}, result.Outputs)
 	product := readArray(t, result.Outputs[0].File)
 	require.Equal(t, []float32{10, 40, 90, 40, 100, 180, -10, -40, -90, -40, -100, 0}, product.Float32s())
 	require.Equal(t, []byte{2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0}, readArray(t, result.Outputs[1].File).Data)
 	require.Equal(t, []byte{1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0}, readArray(t, result.Outputs[2].File).Data)
 
-	output, err = command(t, "infer", "--model", writeNetwork(t, "varying"), "--input", writeArray(t, "x", engine.Float32, []int64{8}, []float32{0, 1, 0, 0, 2, 0, 0, 0})).Output()
+	output, err = programtest.Command(t, "infer", "--model", writeNetwork(t, "varying"), "--input", writeArray(t, "x", engine.Float32, []int64{8}, []float32{0, 1, 0, 0, 2, 0, 0, 0})).Output()
 	require.NoError(t, err)
 	require.Equal(t, "where  int64  1x2  \n", string(output))
 }
@@ -82,7 +86,7 @@ func TestInferOnEightDimensions(t *testing.T) {
 		numbers[name+"_out"] = data
 		args = append(args, "--input", name+"="+writeArray(t, name, kind, shape, data))
 	}
-	_, err := command(t, args...).Output()
+	_, err := programtest.Command(t, args...).Output()
 	require.NoError(t, err)
 	for name, want := range numbers {
 		got := readArray(t, filepath.Join(args[6], name+".npy"))
@@ -94,7 +98,7 @@ func TestInferOnEightDimensions(t *testing.T) {
 // TensorRT builds a plan of the tensors' shapes, keeps it, and takes no others with it.
 func TestInferOnTensorsByTensorRT(t *testing.T) {
 	t.Parallel()
-	environment, _ := fakeMachine(t, 100300)
+	environment, _ := programtest.FakeMachine(t, 100300)
 	options := enginetest.Network(t, "tensors")
 	description := fake.Model{
 		Network: "tensors", Operators: []string{"Mul"},
@@ -110,17 +114,17 @@ func TestInferOnTensorsByTensorRT(t *testing.T) {
 	values := writeArray(t, "values", engine.Float32, []int64{2, 2, 1}, []float32{1, 2, 3, 4})
 	ids := writeArray(t, "ids", engine.Int64, []int64{1}, []int64{10})
 	out := t.TempDir()
-	infer := func(args ...string) (string, error) {
-		output, err := commandWith(t, append(environment, "XDG_CACHE_HOME="+out), append([]string{
+	run := func(args ...string) (string, error) {
+		output, err := programtest.CommandWith(t, append(environment, "XDG_CACHE_HOME="+out), append([]string{
 			"infer", "--input", "values=" + values, "--input", "ids=" + ids, "--output-dir", out, "--engine", "tensorrt",
 		}, args...)...).CombinedOutput()
 		return string(output), err
 	}
-	output, err := infer("--model", network)
+	output, err := run("--model", network)
 	require.NoError(t, err, output)
 	require.Contains(t, output, "building the engine plan")
 	require.Equal(t, []float32{10, 20, 30, 40}, readArray(t, filepath.Join(out, "product.npy")).Float32s())
-	output, err = infer("--model", network)
+	output, err = run("--model", network)
 	require.NoError(t, err, output)
 	require.NotContains(t, output, "building the engine plan")
 
@@ -128,12 +132,12 @@ func TestInferOnTensorsByTensorRT(t *testing.T) {
 	plan := filepath.Join(t.TempDir(), "tensors.plan")
 	_, text, err := buildOf(t, environment, network, "--shape", "values=1x2x1,1x2x2,1x2x3", "--shape", "ids=1,2,3", "-o", plan)
 	require.NoError(t, err, text)
-	output, err = infer("--model", plan, "--log", "error")
+	output, err = run("--model", plan, "--log", "error")
 	require.Error(t, err)
 	require.Equal(t, "edge-infer: tensorrt submit: dimension 0 of input values is 2, the plan takes 1 to 1 (build the plan for these shapes) "+
 		"(the model takes values float32 ?x2x?, ids int64 ?)\n", output)
 	values = writeArray(t, "values", engine.Float32, []int64{1, 2, 1}, []float32{1, 2})
-	output, err = infer("--model", plan)
+	output, err = run("--model", plan)
 	require.NoError(t, err, output)
 	require.Equal(t, []float32{10, 20}, readArray(t, filepath.Join(out, "product.npy")).Float32s())
 }
@@ -164,22 +168,10 @@ func TestInferOnTensorsRefuses(t *testing.T) {
 		`submit: input "values" has shape [1], the model takes [-1 2 -1]` + takes:     {"--input", "values=" + writeArray(t, "x", engine.Float32, []int64{1}, []float32{1}), "--input", "ids=" + ids},
 		`submit: input "values" has shape [1 3 1], the model takes [-1 2 -1]` + takes: {"--input", "values=" + writeArray(t, "x", engine.Float32, []int64{1, 3, 1}, []float32{1, 2, 3}), "--input", "ids=" + ids},
 	} {
-		c := command(t, append([]string{"infer", "--model", network}, args...)...)
+		c := programtest.Command(t, append([]string{"infer", "--model", network}, args...)...)
 		var stderr bytes.Buffer
 		c.Stderr = &stderr
 		require.Error(t, c.Run())
 		require.Equal(t, "edge-infer: "+want, stderr.String())
 	}
-}
-
-func TestNarrow(t *testing.T) {
-	number := func(n int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(n)) }
-	inputs := []engine.TensorInfo{{Name: "ids", Type: engine.Int32}, {Name: "wide", Type: engine.Int64}}
-	tensors := []engine.Tensor{{Name: "ids", Type: engine.Int64, Data: number(-7)}, {Name: "wide", Type: engine.Int64, Data: number(1)}}
-	narrow(tensors, inputs)
-	require.Equal(t, engine.Tensor{Name: "ids", Type: engine.Int32, Data: []byte{0xf9, 0xff, 0xff, 0xff}}, tensors[0])
-	require.Equal(t, engine.Int64, tensors[1].Type)
-	tensors[0] = engine.Tensor{Name: "ids", Type: engine.Int64, Data: number(1 << 31)}
-	narrow(tensors, inputs)
-	require.Equal(t, engine.Int64, tensors[0].Type, "the engine says that it does not fit")
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
@@ -18,15 +20,15 @@ import (
 // A converted model is compared with its original: figures, plot and verdict.
 func TestValidateAgainstAnotherModel(t *testing.T) {
 	t.Parallel()
-	data, dir := scenes(t, "6", "99"), t.TempDir()
+	data, dir := programtest.Scenes(t, 6, 99), t.TempDir()
 	half, drawing := filepath.Join(dir, "half.onnx"), filepath.Join(dir, "half.svg")
-	require.NoError(t, command(t, "quantize", "--to", "fp16", "--gate", "0", "-o", half).Run())
-	compare := func(extra ...string) (validated, error) {
-		c := command(t, append([]string{
+	require.NoError(t, programtest.Command(t, "quantize", "--to", "fp16", "--gate", "0", "-o", half).Run())
+	compare := func(extra ...string) (accuracy.Report, error) {
+		c := programtest.Command(t, append([]string{
 			"validate", "--model", half, "--data", data, "--engine", "onnxruntime", "--reference", "onnxruntime", "--reference-model", "demo", "--json",
 		}, extra...)...)
 		output, err := c.Output()
-		var result validated
+		var result accuracy.Report
 		require.NoError(t, json.Unmarshal(output, &result), string(output))
 		return result, err
 	}
@@ -42,12 +44,12 @@ func TestValidateAgainstAnotherModel(t *testing.T) {
 	assert.Contains(t, string(picture), "onnxruntime fp16 against onnxruntime")
 	assert.Contains(t, string(picture), "</svg>")
 
-	c := command(t, "validate", "--model", half, "--data", data, "--engine", "onnxruntime", "--reference", "onnxruntime", "--reference-model", half, "--json")
+	c := programtest.Command(t, "validate", "--model", half, "--data", data, "--engine", "onnxruntime", "--reference", "onnxruntime", "--reference-model", half, "--json")
 	itself, err := c.Output()
 	require.NoError(t, err)
 	assert.Contains(t, string(itself), `"match_rate":1}`, "a converted file may be named as the reference")
 
-	output, err := command(t, "validate", "--data", data, "--conf", "0.9999", "--reference", "onnxruntime", "--gate", "0.98").CombinedOutput()
+	output, err := programtest.Command(t, "validate", "--data", data, "--conf", "0.9999", "--reference", "onnxruntime", "--gate", "0.98").CombinedOutput()
 	require.Error(t, err)
 	assert.Regexp(t, `edge-infer: the gate refused model demo: the reference found \d+ boxes in 6 pictures, fewer than 20 prove nothing`, string(output))
 }
@@ -55,18 +57,18 @@ func TestValidateAgainstAnotherModel(t *testing.T) {
 // A plan is compared with the model that it was built from, on an engine that knows nothing of plans or of TensorRT's library.
 func TestValidateAPlan(t *testing.T) {
 	t.Parallel()
-	environment, model := fakeMachine(t, 100300)
-	environment, library := append(environment, tensorrt.LibraryEnvironment+"=/none"), fakeTensorRT(t, 100300)
-	data, plan := scenes(t, "3", "99"), filepath.Join(t.TempDir(), "belt.plan")
-	require.NoError(t, commandWith(t, environment, "build", model, "--precision", "fp16", "--library", library, "-o", plan).Run())
-	validate := func(extra ...string) (validated, string, error) {
-		c := commandWith(t, environment, append([]string{
+	environment, model := programtest.FakeMachine(t, 100300)
+	environment, library := append(environment, tensorrt.LibraryEnvironment+"=/none"), programtest.FakeTensorRT(t, 100300)
+	data, plan := programtest.Scenes(t, 3, 99), filepath.Join(t.TempDir(), "belt.plan")
+	require.NoError(t, programtest.CommandWith(t, environment, "build", model, "--precision", "fp16", "--library", library, "-o", plan).Run())
+	validate := func(extra ...string) (accuracy.Report, string, error) {
+		c := programtest.CommandWith(t, environment, append([]string{
 			"validate", "--model", plan, "--engine", "tensorrt", "--library", library, "--data", data, "--reference", "onnxruntime", "--json",
 		}, extra...)...)
 		var stderr bytes.Buffer
 		c.Stderr = &stderr
 		output, err := c.Output()
-		var result validated
+		var result accuracy.Report
 		if len(output) > 0 {
 			assert.Equal(t, 1, bytes.Count(output, []byte("\n")), "one line")
 			require.NoError(t, json.Unmarshal(output, &result), string(output))

@@ -83,28 +83,58 @@ func TestOpen(t *testing.T) {
 			name: "empty means auto", candidates: []auto.Candidate{works("tensorrt", "tensorrt"), works("onnxruntime", "ort")},
 			backend: "tensorrt", reason: "tensorrt is the first choice and works",
 		},
-		{name: "a named one never degrades", engine: "tensorrt", candidates: list, err: "tensorrt open: no libnvinfer", kind: engine.ErrUnavailable},
-		{name: "by name and provider", engine: "onnxruntime", provider: engine.CPU, candidates: list, backend: "onnxruntime on the CPU", reason: "onnxruntime on the CPU was asked for"},
-		{name: "a named provider never degrades", engine: "onnxruntime", provider: engine.CUDA, candidates: list, err: "tensorrt open: no libnvinfer", kind: engine.ErrUnavailable},
-		{name: "by name and provider in one", engine: "onnxruntime=cpu", candidates: list, backend: "onnxruntime on the CPUcpu", reason: "onnxruntime on the CPU was asked for"},
-		{name: "a provider that was named never degrades", engine: "onnxruntime=cuda", candidates: list, err: "tensorrt open: no libnvinfer", kind: engine.ErrUnavailable},
-		{name: "no such provider", engine: "onnxruntime=npu", candidates: list, err: `engine open: no engine has the provider "npu" (use cpu or cuda)`, kind: engine.ErrUnsupported},
+		{
+			name: "a named one never degrades", engine: "tensorrt", candidates: list, err: "tensorrt open: no libnvinfer",
+			kind: engine.ErrUnavailable,
+		},
+		{
+			name: "by name and provider", engine: "onnxruntime", provider: engine.CPU, candidates: list, backend: "onnxruntime on the CPU",
+			reason: "onnxruntime on the CPU was asked for",
+		},
+		{
+			name: "a named provider never degrades", engine: "onnxruntime", provider: engine.CUDA, candidates: list,
+			err: "tensorrt open: no libnvinfer", kind: engine.ErrUnavailable,
+		},
+		{
+			name: "by name and provider in one", engine: "onnxruntime=cpu", candidates: list, backend: "onnxruntime on the CPUcpu",
+			reason: "onnxruntime on the CPU was asked for",
+		},
+		{
+			name: "a provider that was named never degrades", engine: "onnxruntime=cuda", candidates: list, err: "tensorrt open: no libnvinfer",
+			kind: engine.ErrUnavailable,
+		},
+		{
+			name: "no such provider", engine: "onnxruntime=npu", candidates: list,
+			err: `engine open: no engine has the provider "npu" (use cpu or cuda)`, kind: engine.ErrUnsupported,
+		},
 		{
 			name: "CUDA first, then the CPU with the reason", engine: "onnxruntime", candidates: list, backend: "onnxruntime on the CPU", logged: 1,
 			reason: "onnxruntime on the CPU was asked for; onnxruntime on CUDA refused: tensorrt open: no libnvinfer",
 		},
 		{name: "address", engine: "triton=host:8001", candidates: list, backend: "triton at host:8001", reason: "triton at  was asked for"},
-		{name: "unknown", engine: "openvino", candidates: list, err: `engine open: "openvino" is no engine (use auto, tensorrt, onnxruntime, triton)`, kind: engine.ErrUnsupported},
-		{name: "unknown provider", provider: "npu", candidates: list[1:3], err: `engine open: no engine has the provider "npu" (use cpu or cuda)`, kind: engine.ErrUnsupported},
+		{
+			name: "unknown", engine: "openvino", candidates: list,
+			err: `engine open: "openvino" is no engine (use auto, tensorrt, onnxruntime, triton)`, kind: engine.ErrUnsupported,
+		},
+		{
+			name: "unknown provider", provider: "npu", candidates: list[1:3], err: `engine open: no engine has the provider "npu" (use cpu or cuda)`,
+			kind: engine.ErrUnsupported,
+		},
 		{
 			name: "none", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", missing), fails("onnxruntime", "ort", missing)}, logged: 2,
-			err: "engine open: no backend runs the model: tensorrt refused: tensorrt open: no libnvinfer; ort refused: tensorrt open: no libnvinfer", kind: engine.ErrUnavailable,
+			err:  "engine open: no backend runs the model: tensorrt refused: tensorrt open: no libnvinfer; ort refused: tensorrt open: no libnvinfer",
+			kind: engine.ErrUnavailable,
 		},
 		{
-			name: "unsupported by all", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", strange), fails("onnxruntime", "ort", strange)}, logged: 2,
-			err: "engine open: no backend runs the model: tensorrt refused: tensorrt open: no such layer; ort refused: tensorrt open: no such layer", kind: engine.ErrUnsupported,
+			name: "unsupported by all", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", strange), fails("onnxruntime", "ort", strange)},
+			logged: 2,
+			err:    "engine open: no backend runs the model: tensorrt refused: tensorrt open: no such layer; ort refused: tensorrt open: no such layer",
+			kind:   engine.ErrUnsupported,
 		},
-		{name: "a broken file is told once", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", broken), works("onnxruntime", "ort")}, err: "onnx model: a PNG picture", kind: engine.ErrUnsupported},
+		{
+			name: "a broken file is told once", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", broken), works("onnxruntime", "ort")},
+			err: "onnx model: a PNG picture", kind: engine.ErrUnsupported,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var log bytes.Buffer

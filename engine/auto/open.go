@@ -27,8 +27,8 @@ type Choice struct {
 }
 
 // Open opens the model on the first backend that takes it. Every refusal is logged once with its reason, and told in Model().Reason. The
-// error, when none takes it, is an *engine.Error that tells all the reasons. A broken model file ends the search at once, because no backend
-// would read it.
+// error, when none takes it, is an *engine.Error that tells all the reasons. A broken model file ends the search at once, because no
+// backend would read it.
 func Open(ctx context.Context, options engine.Options, choice Choice, logger *slog.Logger) (engine.Engine, error) {
 	candidates, address, err := choice.candidates(options)
 	if err != nil {
@@ -98,13 +98,15 @@ func (c Choice) candidates(options engine.Options) (allowed []Candidate, address
 		}
 	case automatic && options.Library != "":
 		err = &engine.Error{
-			Op: "open", Backend: "engine", Kind: engine.ErrUnsupported, Message: fmt.Sprintf("library %s is named, but not the engine it belongs to", options.Library),
-			Hint: "name the engine as well: " + strings.Join(known[1:], ", "),
+			Op: "open", Backend: "engine", Kind: engine.ErrUnsupported,
+			Message: fmt.Sprintf("library %s is named, but not the engine it belongs to", options.Library),
+			Hint:    "name the engine as well: " + strings.Join(known[1:], ", "),
 		}
 	case len(allowed) == 0:
 		err = &engine.Error{
-			Op: "open", Backend: "engine", Kind: engine.ErrUnsupported, Message: fmt.Sprintf("no engine has the provider %q", cmp.Or(address, string(options.Provider))),
-			Hint: fmt.Sprintf("use %s or %s", engine.CPU, engine.CUDA),
+			Op: "open", Backend: "engine", Kind: engine.ErrUnsupported,
+			Message: fmt.Sprintf("no engine has the provider %q", cmp.Or(address, string(options.Provider))),
+			Hint:    fmt.Sprintf("use %s or %s", engine.CPU, engine.CUDA),
 		}
 	}
 	return allowed, address, err

@@ -40,13 +40,12 @@ func TestMain(m *testing.M) {
 }
 
 // another runs one test in a process of its own with other environment variables.
-func another(t *testing.T, test string, environment ...string) string {
+func another(t *testing.T, test string, environment ...string) {
 	t.Helper()
 	command := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.v", "-test.timeout=60s")
 	command.Env = append(append(os.Environ(), "CUDA_TEST_CHILD=1"), environment...)
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, "%s", output)
-	return string(output)
 }
 
 func child(t *testing.T) {
@@ -95,7 +94,10 @@ func TestOpenSaysWhyNot(t *testing.T) {
 			"REFUSAL=cuda open: no CUDA driver: "+library+": no cuInit: not a CUDA driver (install the NVIDIA driver, or set EDGE_INFER_LIBCUDA to the path of libcuda.so.1)")
 	})
 	for _, test := range []struct{ settings, want string }{
-		{"version=10020", "cuda open: the driver supports CUDA 10.2, 11.4 or newer is needed (update to JetPack 5.1 or newer, or to NVIDIA driver 470 or newer)"},
+		{
+			"version=10020",
+			"cuda open: the driver supports CUDA 10.2, 11.4 or newer is needed (update to JetPack 5.1 or newer, or to NVIDIA driver 470 or newer)",
+		},
 		{"devices=0", "cuda open: no GPU number 0: there are 0 (edge-infer devices lists them)"},
 		{"fail=cuDeviceGetCount:100", "cuda open: counting GPUs: no device (100) (no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES; start a container with --gpus all or --runtime nvidia)"},
 		{"fail=cuDeviceGetName:999", "cuda open: name of GPU 0: unknown error (999) (the driver library and the kernel module do not fit or the module hangs: reboot, then check nvidia-smi)"},
@@ -294,7 +296,8 @@ func TestGraph(t *testing.T) {
 		t.Run(VersionText(version), func(t *testing.T) {
 			driver, err := fake.Build(t.TempDir(), version)
 			require.NoError(t, err)
-			another(t, "TestChildGraph", append(environment, LibraryEnvironment+"="+driver, "FAKE_CUDA=version=11040", fmt.Sprintf("FAKE_VERSION=%d", version))...)
+			another(t, "TestChildGraph",
+				append(environment, LibraryEnvironment+"="+driver, "FAKE_CUDA=version=11040", fmt.Sprintf("FAKE_VERSION=%d", version))...)
 		})
 	}
 }

@@ -74,12 +74,13 @@ func Open(ordinal int) (*Device, error) {
 	return d, nil
 }
 
-// stackSize is the stack of a GPU thread in bytes. CUDA sets aside this much for every thread that a GPU can hold at once: with its default of
-// 1024 that is 264 MiB of the 551 MiB that a context takes on an H200. Kernels whose need is known when they are compiled, spilled registers
-// among it, get what they need whatever the limit is; only recursion and calls through pointers live on the limit.
+// stackSize is the stack of a GPU thread in bytes. CUDA sets aside this much for every thread that a GPU can hold at once: with its default
+// of 1024 that is 264 MiB of the 551 MiB that a context takes on an H200. Kernels whose need is known when they are compiled, spilled
+// registers among it, get what they need whatever the limit is; only recursion and calls through pointers live on the limit.
 const stackSize = 512
 
-// limitStack lowers the stack of the context's threads to stackSize. A driver that refuses costs memory and nothing else, so that is no error.
+// limitStack lowers the stack of the context's threads to stackSize. A driver that refuses costs memory and nothing else, so that is no
+// error.
 func (d *Device) limitStack() {
 	_ = d.Do(func() error {
 		if now, err := cu.Limits(cu.StackSize); err != nil || now <= stackSize {

@@ -27,8 +27,8 @@ type Load struct {
 	MaxHertz int64   `json:"max_hertz"`
 }
 
-// jetpacks lists the first Jetson Linux release of each JetPack, newest first; a release belongs to the first entry that is not above it and
-// has the same major number.
+// jetpacks lists the first Jetson Linux release of each JetPack, newest first; a release belongs to the first entry that is not above it
+// and has the same major number.
 var jetpacks = [...]struct {
 	linux   [3]int
 	jetpack string

@@ -31,9 +31,18 @@ func TestProbe(t *testing.T) {
 
 func TestProbeSaysWhyNot(t *testing.T) {
 	for _, test := range []struct{ settings, reason, hint string }{
-		{"devices=0", "the driver works: no device (100)", "no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES; start a container with --gpus all or --runtime nvidia"},
-		{"version=10020", "the driver supports CUDA 10.2, 11.4 or newer is needed", "update to JetPack 5.1 or newer, or to NVIDIA driver 470 or newer"},
-		{"fail=cuDeviceTotalMem_v2:999", "memory size of Fake GPU 0: unknown error (999)", "the driver library and the kernel module do not fit or the module hangs: reboot, then check nvidia-smi"},
+		{
+			"devices=0", "the driver works: no device (100)",
+			"no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES; start a container with --gpus all or --runtime nvidia",
+		},
+		{
+			"version=10020", "the driver supports CUDA 10.2, 11.4 or newer is needed",
+			"update to JetPack 5.1 or newer, or to NVIDIA driver 470 or newer",
+		},
+		{
+			"fail=cuDeviceTotalMem_v2:999", "memory size of Fake GPU 0: unknown error (999)",
+			"the driver library and the kernel module do not fit or the module hangs: reboot, then check nvidia-smi",
+		},
 	} {
 		t.Run(test.settings, func(t *testing.T) {
 			script(t, test.settings)
@@ -65,10 +74,17 @@ func TestJetson(t *testing.T) {
 		{"desktop", map[string]string{"proc/device-tree/compatible": "raspberrypi,5-model-b\x00"}, nil},
 		{
 			"orin", load,
-			&Jetson{Model: "NVIDIA Jetson Orin Nano Developer Kit", Release: "36.4.3", JetPack: "6.2", Load: &Load{Percent: 43.7, Hertz: 624750000, MinHertz: -1, MaxHertz: 1020000000}},
+			&Jetson{
+				Model: "NVIDIA Jetson Orin Nano Developer Kit", Release: "36.4.3", JetPack: "6.2",
+				Load: &Load{Percent: 43.7, Hertz: 624750000, MinHertz: -1, MaxHertz: 1020000000},
+			},
 		},
 		{"unknown release", map[string]string{"etc/nv_tegra_release": "# R40 (release), REVISION: 1, GCID: 1"}, &Jetson{Release: "40.1.0"}},
-		{"older than the first of its line", map[string]string{"etc/nv_tegra_release": "# R36 (release), REVISION: 2.0"}, &Jetson{Release: "36.2.0"}},
+		{
+			"older than the first of its line",
+			map[string]string{"etc/nv_tegra_release": "# R36 (release), REVISION: 2.0"},
+			&Jetson{Release: "36.2.0"},
+		},
 		{
 			"container",
 			map[string]string{"proc/device-tree/compatible": "nvidia,p3701-0000\x00nvidia,tegra234\x00", "sys/devices/gpu.0/load": "1000"},
@@ -82,7 +98,11 @@ func TestJetson(t *testing.T) {
 			},
 			&Jetson{Release: "38.2.1", JetPack: "7.0", Load: &Load{Percent: -1, Hertz: 1575000000, MinHertz: 315000000, MaxHertz: 1575000000}},
 		},
-		{"garbage", map[string]string{"etc/nv_tegra_release": "\xff# R99999999999999999999 (release), REVISION: 1"}, &Jetson{Release: "9223372036854775807.1.0"}},
+		{
+			"garbage",
+			map[string]string{"etc/nv_tegra_release": "\xff# R99999999999999999999 (release), REVISION: 1"},
+			&Jetson{Release: "9223372036854775807.1.0"},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			root := t.TempDir()
@@ -125,7 +145,10 @@ func TestNVML(t *testing.T) {
 		{"9", NVML{Reason: "the NVIDIA kernel module is not loaded"}},
 		{"999", NVML{Reason: "NVML does not start: error 999"}},
 		{"0", NVML{DriverVersion: "540.4.0", Devices: []NVMLDevice{
-			{Name: "Orin (nvgpu)", UUID: "GPU-1", MemoryUsed: 40, MemoryTotal: 100, Utilization: -1, Temperature: -1, Limit: 90, Power: -1, Hertz: 900e6, MaxHertz: -1, Throttled: []string{"heat"}},
+			{
+				Name: "Orin (nvgpu)", UUID: "GPU-1", MemoryUsed: 40, MemoryTotal: 100, Utilization: -1, Temperature: -1, Limit: 90, Power: -1,
+				Hertz: 900e6, MaxHertz: -1, Throttled: []string{"heat"},
+			},
 		}}},
 	} {
 		t.Run("init "+test.result, func(t *testing.T) {

@@ -18,8 +18,8 @@ func TestSanitized(t *testing.T) {
 	driver, err := fake.Build(folder, 0)
 	require.NoError(t, err)
 	program := filepath.Join(folder, "exercise")
-	build := exec.Command("cc", "-O1", "-g", "-Wall", "-Wextra", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I.", "-Itrampoline",
-		"-o", program, "testdata/exercise.c", "trampoline/driver.c", "trampoline/stubs.S", "-ldl", "-lpthread")
+	build := exec.Command("cc", "-O1", "-g", "-Wall", "-Wextra", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I.",
+		"-Itrampoline", "-o", program, "testdata/exercise.c", "trampoline/driver.c", "trampoline/stubs.S", "-ldl", "-lpthread")
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	run := exec.Command(program, driver)

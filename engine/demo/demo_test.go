@@ -100,8 +100,8 @@ func TestModelMetadata(t *testing.T) {
 // The operators are those that every runtime builds and quantizes well; BatchNorm is folded.
 func TestModelOperators(t *testing.T) {
 	usual := map[string]bool{
-		"Conv": true, "Relu": true, "Concat": true, "Resize": true, "MaxPool": true, "Sigmoid": true, "Reshape": true, "Split": true, "Slice": true,
-		"Add": true, "Sub": true, "Mul": true, "Constant": true, "Transpose": true,
+		"Conv": true, "Relu": true, "Concat": true, "Resize": true, "MaxPool": true, "Sigmoid": true, "Reshape": true, "Split": true,
+		"Slice": true, "Add": true, "Sub": true, "Mul": true, "Constant": true, "Transpose": true,
 	}
 	model, _ := fields(t, Model())
 	graph, _ := fields(t, model[modelGraph][0])

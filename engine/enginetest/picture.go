@@ -38,32 +38,71 @@ func copied(t testing.TB, e engine.Engine, im engine.Image) engine.Image {
 	return im
 }
 
-// sampled computes what the picture networks answer: pixel (8x+5, 8y+3) of the letterboxed picture as R, G, B planes, in 0..1. It is the
-// plain definition of a bilinear letterbox, without any backend's arithmetic.
-func sampled(im engine.Image, width, height int, tr engine.Transform) []float64 {
+// sampled computes what the picture networks answer: pixel (8x+5, 8y+3) of their input, in its layout. It is the plain definition of how a
+// picture gets there, without any backend's arithmetic.
+func sampled(im engine.Image, in *engine.PictureInput, tr engine.Transform) []float64 {
+	scale, bias := in.Affine()
+	value := func(x, y, c int) float64 {
+		channel := 2 - c // of the BGR picture
+		if in.Preprocess.Colour == engine.BGRColour {
+			channel = c
+		}
+		return level(im, in, x, y, channel, tr)*float64(scale[c]) + float64(bias[c])
+	}
 	var out []float64
+	if in.Interleaved {
+		for y := 3; y < in.Height; y += 8 {
+			for x := 5; x < in.Width; x += 8 {
+				out = append(out, value(x, y, 0), value(x, y, 1), value(x, y, 2))
+			}
+		}
+		return out
+	}
 	for c := range 3 {
-		for y := 3; y < height; y += 8 {
-			for x := 5; x < width; x += 8 {
-				out = append(out, letterboxed(im, x, y, 2-c, tr)/255)
+		for y := 3; y < in.Height; y += 8 {
+			for x := 5; x < in.Width; x += 8 {
+				out = append(out, value(x, y, c))
 			}
 		}
 	}
 	return out
 }
 
-func letterboxed(im engine.Image, x, y, channel int, tr engine.Transform) float64 {
+// level is the picture's level at a pixel of the input: an average weighed by distance, or the border's.
+func level(im engine.Image, in *engine.PictureInput, x, y, channel int, tr engine.Transform) float64 {
 	sx, sy := float64(float32(x)+0.5-tr.PadX)/float64(tr.ScaleX), float64(float32(y)+0.5-tr.PadY)/float64(tr.ScaleY)
 	if sx < 0 || sy < 0 || sx > float64(im.Width) || sy > float64(im.Height) {
-		return 114
+		return float64(in.Pad())
 	}
-	x0, fx := math.Floor(sx-0.5), sx-0.5-math.Floor(sx-0.5)
-	y0, fy := math.Floor(sy-0.5), sy-0.5-math.Floor(sy-0.5)
-	at := func(x, y float64) float64 {
-		column, row := int(min(max(x, 0), float64(im.Width-1))), int(min(max(y, 0), float64(im.Height-1)))
-		return float64(im.Data[row*im.Stride+3*column+channel])
+	reach := func(scale float32) float64 { // how far a sample counts
+		if in.Interpolation() == engine.Bilinear {
+			return 1
+		}
+		return max(1/float64(scale), 1)
 	}
-	return (at(x0, y0)*(1-fx)+at(x0+1, y0)*fx)*(1-fy) + (at(x0, y0+1)*(1-fx)+at(x0+1, y0+1)*fx)*fy
+	columns, rows := shares(sx, reach(tr.ScaleX), im.Width), shares(sy, reach(tr.ScaleY), im.Height)
+	sum := 0.0
+	for row, r := range rows {
+		for column, c := range columns {
+			sum += r * c * float64(im.Data[row*im.Stride+3*column+channel])
+		}
+	}
+	return sum
+}
+
+// shares is how much the samples of an axis count for a point: less with their distance, nothing beyond reach.
+func shares(at, reach float64, size int) map[int]float64 {
+	weights, sum := map[int]float64{}, 0.0
+	for i := max(int(at-reach)-1, 0); i < min(int(at+reach)+2, size); i++ {
+		if w := reach - math.Abs(float64(i)+0.5-at); w > 0 {
+			weights[i] = w
+			sum += w
+		}
+	}
+	for i := range weights {
+		weights[i] /= sum
+	}
+	return weights
 }
 
 // position returns a copy of one batch position of an output.

@@ -32,9 +32,8 @@ func Run(t *testing.T, b Backend) {
 	t.Run("describes the model", b.describes)
 	t.Run("letterboxes and infers", b.infers)
 	t.Run("same picture, same answer", b.repeats)
-	t.Run("fixed batch", b.fixedBatch)
-	t.Run("half precision input", b.half)
-	t.Run("gray input", b.gray)
+	RunPictures(t, b)
+	t.Run("no way of pictures", b.noWay)
 	t.Run("slots in any order", b.order)
 	t.Run("slots at the same time", b.concurrent)
 	t.Run("bad requests", b.refuses)
@@ -44,8 +43,18 @@ func Run(t *testing.T, b Backend) {
 	t.Run("close", b.closes)
 	t.Run("close with work in flight", b.closesBusy)
 	t.Run("allocations", b.allocations)
+}
+
+// RunPictures runs the part of the suite that is about how pictures become inputs: on a real library for one it says more than the rest.
+func RunPictures(t *testing.T, b Backend) {
+	t.Run("fixed batch", b.fixedBatch)
+	t.Run("half precision input", b.half)
+	t.Run("gray input", b.gray)
+	t.Run("every way of pictures", b.everyWay)
+	t.Run("channels last", b.channelsLast)
 	if b.FreeSides {
 		t.Run("free sides", b.freeSides)
+		t.Run("free sides, half precision", b.halfFreeSides)
 	}
 }
 
@@ -77,7 +86,10 @@ func (b Backend) describes(t *testing.T) {
 	assert.Equal(t, "picture.onnx", m.Path)
 	assert.Equal(t, []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{-1, 3, 64, 96}}}, m.Inputs)
 	assert.Equal(t, []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{-1, 3, 8, 12}}}, m.Outputs)
-	want := engine.Metadata{Task: engine.Detect, Labels: []string{"bolt", "nut", "wood's screw"}, Stride: 8, Width: 96, Height: 64, Batch: 1}
+	want := engine.Metadata{
+		Task: engine.Detect, Labels: []string{"bolt", "nut", "wood's screw"}, Stride: 8, Width: 96, Height: 64, Batch: 1,
+		Preprocess: engine.Preprocess{Preset: "ultralytics"},
+	}
 	assert.Equal(t, want, m.Metadata)
 	assert.Equal(t, []int{96, 64, 4}, []int{m.Width, m.Height, m.MaxBatch})
 	assert.NotEmpty(t, m.Backend)
@@ -105,7 +117,7 @@ func (b Backend) infers(t *testing.T) {
 			result := infer(t, e, i%2, source)
 			require.Equal(t, before, source, "the picture must not change")
 			require.Equal(t, []int64{1, 3, 8, 12}, result.Outputs[0].Shape)
-			requireSampled(t, im, 96, 64, result.Transforms[0], &result.Outputs[0], 0)
+			requireSampled(t, e, im, result.Transforms[0], &result.Outputs[0], 0)
 			assert.Positive(t, result.Timing.Submitted)
 			assert.Greater(t, result.Timing.Done, result.Timing.Submitted)
 			assert.Positive(t, result.Timing.Inference)
@@ -114,31 +126,37 @@ func (b Backend) infers(t *testing.T) {
 }
 
 // requireSampled compares a batch position with the definition, to within the rounding of one level.
-func requireSampled(t testing.TB, im engine.Image, width, height int, tr engine.Transform, out *engine.Tensor, i int) {
-	want := sampled(im, width, height, tr)
+func requireSampled(t testing.TB, e engine.Engine, im engine.Image, tr engine.Transform, out *engine.Tensor, i int) {
+	in := e.Model().Picture
+	want := sampled(im, in, tr)
 	got := numbers(out.Type, position(t, out, i))
 	require.Len(t, got, len(want))
+	scale, _ := in.Affine()
+	limit := 1.6 * float64(max(scale[0], scale[1], scale[2]))
 	for k := range want {
-		require.InDelta(t, want[k], got[k], 1.6/255, "%dx%d element %d", im.Width, im.Height, k)
+		require.InDelta(t, want[k], got[k], limit, "%dx%d element %d: %v", im.Width, im.Height, k, in.Preprocess)
 	}
 }
 
 func numbers(kind engine.DataType, data []byte) []float64 {
 	var values []float64
 	for i := 0; i < len(data); i += kind.Size() {
-		if kind == engine.Float32 {
+		switch kind {
+		case engine.Float32:
 			values = append(values, float64(math.Float32frombits(binary.LittleEndian.Uint32(data[i:]))))
-			continue
-		}
-		bits := binary.LittleEndian.Uint16(data[i:])
-		exponent, mantissa := int(bits>>10&31), float64(bits&1023)
-		if exponent == 0 {
-			values = append(values, math.Ldexp(mantissa, -24))
-		} else {
-			values = append(values, math.Ldexp(1024+mantissa, exponent-25))
+		default:
+			values = append(values, half(binary.LittleEndian.Uint16(data[i:])))
 		}
 	}
 	return values
+}
+
+func half(bits uint16) float64 {
+	sign, exponent, mantissa := 1-2*float64(bits>>15), int(bits>>10&31), float64(bits&1023)
+	if exponent == 0 {
+		return sign * math.Ldexp(mantissa, -24)
+	}
+	return sign * math.Ldexp(1024+mantissa, exponent-25)
 }
 
 func (b Backend) repeats(t *testing.T) {
@@ -176,10 +194,10 @@ func (b Backend) fixedBatch(t *testing.T) {
 	first, second := scene(100, 50, 1), scene(50, 100, 2)
 	result := infer(t, e, 0, first)
 	require.EqualValues(t, 2, result.Outputs[0].Shape[0])
-	requireSampled(t, first, 96, 64, result.Transforms[0], &result.Outputs[0], 0)
+	requireSampled(t, e, first, result.Transforms[0], &result.Outputs[0], 0)
 	result = infer(t, e, 0, second, first)
-	requireSampled(t, second, 96, 64, result.Transforms[0], &result.Outputs[0], 0)
-	requireSampled(t, first, 96, 64, result.Transforms[1], &result.Outputs[0], 1)
+	requireSampled(t, e, second, result.Transforms[0], &result.Outputs[0], 0)
+	requireSampled(t, e, first, result.Transforms[1], &result.Outputs[0], 1)
 }
 
 func (b Backend) half(t *testing.T) {
@@ -188,8 +206,8 @@ func (b Backend) half(t *testing.T) {
 	result := infer(t, e, 1, first, second)
 	require.Equal(t, engine.Float16, result.Outputs[0].Type)
 	require.Equal(t, []int64{2, 3, 8, 12}, result.Outputs[0].Shape)
-	requireSampled(t, first, 96, 64, result.Transforms[0], &result.Outputs[0], 0)
-	requireSampled(t, second, 96, 64, result.Transforms[1], &result.Outputs[0], 1)
+	requireSampled(t, e, first, result.Transforms[0], &result.Outputs[0], 0)
+	requireSampled(t, e, second, result.Transforms[1], &result.Outputs[0], 1)
 }
 
 func (b Backend) gray(t *testing.T) {
@@ -202,15 +220,104 @@ func (b Backend) gray(t *testing.T) {
 	}
 }
 
+// everyWay gives the network its pictures in the ways of several projects.
+func (b Backend) everyWay(t *testing.T) {
+	for _, preset := range []string{
+		"ultralytics-classify", "torchvision", "imagenet", "yolox", "nanodet", "rtdetr", "ssd-mobilenet",
+		"keras",
+	} {
+		for _, name := range []string{"picture", "picture_half"} {
+			e := b.open(t, name, func(o *engine.Options) {
+				o.MaxBatch, o.Metadata.Preprocess = 2, engine.Preprocess{Preset: preset}
+			})
+			assert.Equal(t, engine.Preprocess{Preset: preset}, e.Model().Metadata.Preprocess)
+			assert.False(t, e.Model().Picture.Assumed)
+			first, second := scene(300, 200, 1), scene(50, 100, 2)
+			result := infer(t, e, 0, first, second)
+			requireSampled(t, e, first, result.Transforms[0], &result.Outputs[0], 0)
+			requireSampled(t, e, second, result.Transforms[1], &result.Outputs[0], 1)
+			// A border of another geometry must not stay.
+			result = infer(t, e, 0, second, first)
+			requireSampled(t, e, second, result.Transforms[0], &result.Outputs[0], 0)
+			requireSampled(t, e, first, result.Transforms[1], &result.Outputs[0], 1)
+		}
+	}
+}
+
+// channelsLast runs networks as TensorFlow's converters write them: bytes or numbers, the channels of a pixel side by side.
+func (b Backend) channelsLast(t *testing.T) {
+	first, second := scene(300, 200, 1), scene(50, 100, 2)
+	e := b.open(t, "picture_last", batch(2))
+	assert.Equal(t, []int{96, 64}, []int{e.Model().Width, e.Model().Height})
+	assert.True(t, e.Model().Picture.Assumed)
+	result := infer(t, e, 0, first, second)
+	require.Equal(t, engine.Uint8, e.Model().Inputs[0].Type)
+	require.Equal(t, []int64{2, 8, 12, 3}, result.Outputs[0].Shape)
+	requireSampled(t, e, first, result.Transforms[0], &result.Outputs[0], 0)
+	requireSampled(t, e, second, result.Transforms[1], &result.Outputs[0], 1)
+	if !b.FreeSides {
+		return
+	}
+	e = b.open(t, "picture_last_free", func(o *engine.Options) {
+		o.Metadata.Preprocess = engine.Preprocess{Preset: "keras", Colour: engine.BGRColour}
+		o.Width, o.Height = 64, 32
+	})
+	result = infer(t, e, 0, first)
+	require.Equal(t, []int64{1, 4, 8, 3}, result.Outputs[0].Shape)
+	requireSampled(t, e, first, result.Transforms[0], &result.Outputs[0], 0)
+}
+
+// noWay opens networks that nothing says of how pictures get into them: they run by tensors, and say what is missing.
+func (b Backend) noWay(t *testing.T) {
+	im := scene(20, 10, 1)
+	for _, change := range []struct {
+		name, want string
+		change     func(*engine.Options)
+	}{
+		{"picture_last_free", "nothing says what numbers input \"images\", float32 ", func(*engine.Options) {}},
+		{
+			"busy", "nothing says how a classifier's pictures are cropped and scaled",
+			func(o *engine.Options) { o.Metadata.Task = engine.Classify },
+		},
+		{
+			"picture", "preprocess colour: gray has not the 3 channels of the input",
+			func(o *engine.Options) { o.Metadata.Preprocess.Colour = engine.GrayColour },
+		},
+	} {
+		e := b.open(t, change.name, change.change)
+		assert.Zero(t, e.Model().Width)
+		assert.Nil(t, e.Model().Picture)
+		err := e.Submit(0, []engine.Image{im})
+		requireKind(t, engine.ErrUnsupported, err, change.name)
+		require.ErrorContains(t, err, "the model takes no pictures: "+change.want)
+	}
+}
+
 func (b Backend) freeSides(t *testing.T) {
 	e := b.open(t, "picture_free", nil)
 	assert.Equal(t, []int{96, 64}, []int{e.Model().Width, e.Model().Height}, "from imgsz")
 	im := scene(300, 200, 3)
-	requireSampled(t, im, 96, 64, infer(t, e, 0, im).Transforms[0], &infer(t, e, 0, im).Outputs[0], 0)
-	e = b.open(t, "picture_free", func(o *engine.Options) { o.Metadata = engine.Metadata{Width: 64, Height: 128} })
+	requireSampled(t, e, im, infer(t, e, 0, im).Transforms[0], &infer(t, e, 0, im).Outputs[0], 0)
+	e = b.open(t, "picture_free", func(o *engine.Options) { o.Sources = []engine.Size{{Width: 1280, Height: 400}} })
+	assert.Equal(t, []int{96, 32}, []int{e.Model().Width, e.Model().Height}, "30 of 64 rows show the picture")
+	requireSampled(t, e, im, infer(t, e, 0, im).Transforms[0], &infer(t, e, 0, im).Outputs[0], 0)
+	e = b.open(t, "picture_free", func(o *engine.Options) { o.Width, o.Height = 64, 128 })
 	result := infer(t, e, 0, im)
 	require.Equal(t, []int64{1, 3, 16, 8}, result.Outputs[0].Shape)
-	requireSampled(t, im, 64, 128, result.Transforms[0], &result.Outputs[0], 0)
+	requireSampled(t, e, im, result.Transforms[0], &result.Outputs[0], 0)
+}
+
+func (b Backend) halfFreeSides(t *testing.T) {
+	im := scene(300, 200, 3)
+	for _, sides := range [][2]int{{96, 64}, {64, 128}} {
+		e := b.open(t, "picture_half_free", func(o *engine.Options) { o.Width, o.Height, o.MaxBatch = sides[0], sides[1], 2 })
+		for n := 1; n <= 2; n++ {
+			result := infer(t, e, 0, []engine.Image{im, im}[:n]...)
+			require.Equal(t, []int64{int64(n), 3, int64(sides[1] / 8), int64(sides[0] / 8)}, result.Outputs[0].Shape)
+			require.Equal(t, engine.Float16, result.Outputs[0].Type)
+			requireSampled(t, e, im, result.Transforms[n-1], &result.Outputs[0], n-1)
+		}
+	}
 }
 
 func (b Backend) order(t *testing.T) {
@@ -223,7 +330,7 @@ func (b Backend) order(t *testing.T) {
 		for _, slot := range order {
 			result, err := e.Wait(slot)
 			require.NoError(t, err)
-			requireSampled(t, images[slot][0], 96, 64, result.Transforms[0], &result.Outputs[0], 0)
+			requireSampled(t, e, images[slot][0], result.Transforms[0], &result.Outputs[0], 0)
 		}
 	}
 	// A result lives until its own slot is used again, whatever the other slot does.
@@ -231,7 +338,7 @@ func (b Backend) order(t *testing.T) {
 	for range 3 {
 		infer(t, e, 1, images[1][0])
 	}
-	requireSampled(t, images[0][0], 96, 64, kept.Transforms[0], &kept.Outputs[0], 0)
+	requireSampled(t, e, images[0][0], kept.Transforms[0], &kept.Outputs[0], 0)
 }
 
 func (b Backend) concurrent(t *testing.T) {
@@ -248,7 +355,7 @@ func (b Backend) concurrent(t *testing.T) {
 				if !assert.NoError(t, err) {
 					return
 				}
-				for k, want := range sampled(im, 96, 64, result.Transforms[0]) {
+				for k, want := range sampled(im, e.Model().Picture, result.Transforms[0]) {
 					if got := float64(result.Outputs[0].Float32s()[k]); math.Abs(got-want) > 1.6/255 {
 						assert.InDelta(t, want, got, 1.6/255, "slot %d picture %d element %d", slot, i, k)
 						return
@@ -279,7 +386,7 @@ func (b Backend) refuses(t *testing.T) {
 	requireKind(t, nil, e.Submit(0, []engine.Image{im}), "in flight")
 	result, err := e.Wait(0)
 	require.NoError(t, err, "a refused request must not harm the one in flight")
-	requireSampled(t, im, 96, 64, result.Transforms[0], &result.Outputs[0], 0)
+	requireSampled(t, e, im, result.Transforms[0], &result.Outputs[0], 0)
 	_, err = e.Wait(0)
 	requireKind(t, nil, err, "waited already")
 	requireKind(t, engine.ErrShape, e.SubmitTensors(0, nil), "no tensor")

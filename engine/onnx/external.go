@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/edge-infer/edge-infer/engine"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
 // tensors lists every tensor of the model: initializers and attributes, subgraphs included.
@@ -97,7 +99,10 @@ func (m *Model) Embed(dir string) error {
 }
 
 func (m *Model) missing(dir, location string, err error) error {
-	e := &engine.Error{Op: "model", Backend: "onnx", Kind: engine.ErrUnsupported, Message: fmt.Sprintf("%q: its data file %q cannot be read", m.Path, location), Err: err}
+	e := &engine.Error{
+		Op: "model", Backend: "onnx", Kind: engine.ErrUnsupported,
+		Message: fmt.Sprintf("%q: its data file %q cannot be read", m.Path, location), Err: err,
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		e.Message, e.Err = fmt.Sprintf("%q: its data file %q is missing", m.Path, location), nil
 		e.Hint = fmt.Sprintf("copy %s to %s: the exporter wrote it beside the model", location, dir)
@@ -215,27 +220,16 @@ func shallow(to, from proto.Message) {
 	target.SetUnknown(from.ProtoReflect().GetUnknown())
 }
 
-// replace writes a file beside path and renames it to path, so that a reader never sees half of it.
+// replace writes a file in one step.
 func replace(path string, write func(io.Writer) error) error {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	file, err := atomicfile.Create(path, 0o644)
 	if err != nil {
 		return fmt.Errorf("save model: %w", err)
 	}
-	err = write(file)
-	if err == nil {
-		err = file.Chmod(0o644)
+	if err = write(file); err == nil {
+		err = file.Commit()
 	}
-	if err == nil {
-		err = file.Sync()
-	}
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		os.Remove(file.Name())
+	if err = errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("save model: %w", err)
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 )
 
 // FoldBatchNorm merges each BatchNormalization into the Conv or ConvTranspose before it, where the Conv's result goes nowhere else and all
-// parameters are constants: w' = w * scale / sqrt(variance + epsilon), b' = (b - mean) * scale / sqrt(variance + epsilon) + bias. It returns
-// how many were folded; the others stay.
+// parameters are constants: w' = w * scale / sqrt(variance + epsilon), b' = (b - mean) * scale / sqrt(variance + epsilon) + bias. It
+// returns how many were folded; the others stay.
 func (m *Model) FoldBatchNorm() (int, error) {
 	g := m.Proto.Graph
 	x := NewIndex(g)

@@ -47,8 +47,9 @@ func (v Value) String() string {
 
 func (v Value) rank() int { return len(v.Shape) }
 
-// Infer computes type and shape of every tensor of the main graph that the operators of detectors give, by name. A tensor of an operator it does
-// not know is taken from the file's own value_info, or left out. shapes gives inputs a fixed shape instead of the file's; nil keeps the file's.
+// Infer computes type and shape of every tensor of the main graph that the operators of detectors give, by name. A tensor of an operator it
+// does not know is taken from the file's own value_info, or left out. shapes gives inputs a fixed shape instead of the file's; nil keeps
+// the file's.
 func (m *Model) Infer(shapes map[string][]int64) map[string]Value {
 	g := m.Proto.Graph
 	f := &inference{values: make(map[string]Value, len(g.Node)), index: NewIndex(g), opset: m.Opset()}
@@ -162,12 +163,12 @@ type inference struct {
 // in is what is known of input i; the zero Value when it is left out or unknown. Its slices are shared and must not be changed.
 func (f *inference) in(n *NodeProto, i int) Value { return f.values[n.In(i)] }
 
-// list is an integer list that newer operators take as input i and older ones as an attribute; nil when it is not known or not given.
-func (f *inference) list(n *NodeProto, i int, attribute string) []int64 {
+// list is an integer list that newer operators take as input 1 and older ones as an attribute; nil when it is not known or not given.
+func (f *inference) list(n *NodeProto, attribute string) []int64 {
 	if a := n.Find(attribute); a != nil {
 		return a.Ints
 	}
-	return f.fixed(n, i)
+	return f.fixed(n, 1)
 }
 
 // fixed is input i as integers that are all known, else nil.

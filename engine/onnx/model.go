@@ -5,10 +5,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sort"
 
-	"github.com/edge-infer/edge-infer/engine"
+	"github.com/goccy/go-yaml"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // Model is an ONNX model in memory. It is not safe for use by several goroutines at once while one of them rewrites it.
@@ -35,8 +38,9 @@ func Read(path string) (*Model, error) {
 	return m, nil
 }
 
-// Parse reads a model from the bytes of its file. Tensors that the file keeps elsewhere stay there until Embed. The memory it takes is bounded
-// by a small multiple of len(data) and a constant. Errors are *engine.Error of kind engine.ErrUnsupported that name what the bytes are instead.
+// Parse reads a model from the bytes of its file. Tensors that the file keeps elsewhere stay there until Embed. The memory it takes is
+// bounded by a small multiple of len(data) and a constant. Errors are *engine.Error of kind engine.ErrUnsupported that name what the bytes
+// are instead.
 func Parse(path string, data []byte) (*Model, error) {
 	if err := recognise(path, data); err != nil {
 		return nil, err
@@ -57,7 +61,8 @@ func Parse(path string, data []byte) (*Model, error) {
 // Bytes encodes the model as one file. Equal models give equal bytes.
 func (m *Model) Bytes() ([]byte, error) {
 	if size := proto.Size(m.Proto); size > math.MaxInt32 {
-		return nil, unsupported(m.Path, fmt.Sprintf("%d bytes do not fit one ONNX file, which holds 2 GiB", size), "save it with its tensors in a data file beside it")
+		return nil, unsupported(m.Path, fmt.Sprintf("%d bytes do not fit one ONNX file, which holds 2 GiB", size),
+			"save it with its tensors in a data file beside it")
 	}
 	data, err := (proto.MarshalOptions{Deterministic: true}).Marshal(m.Proto)
 	if err != nil {
@@ -91,7 +96,22 @@ func (m *Model) SetMetadata(key, value string) {
 	m.Proto.MetadataProps = append(m.Proto.MetadataProps, &StringStringEntryProto{Key: &key, Value: &value})
 }
 
-// Inputs describes what the model must be given, in its own order. Initializers that old files list as inputs too are left out.
+// SetPreprocess makes the metadata say how pictures become inputs. It reports whether they did not already.
+func (m *Model) SetPreprocess(p engine.Preprocess) (changed bool, err error) {
+	own, err := engine.ParseMetadata(m.Metadata())
+	if p.IsZero() || err == nil && reflect.DeepEqual(own.Preprocess, p) {
+		return false, nil
+	}
+	text, err := yaml.Marshal(p)
+	if err != nil {
+		return false, fmt.Errorf("preprocess: %w", err)
+	}
+	m.SetMetadata(engine.PreprocessProperty, string(text))
+	return true, nil
+}
+
+// Inputs describes what the model must be given, in its own order; the shape of one whose rank the file leaves open is nil. Initializers
+// that old files list as inputs too are left out.
 func (m *Model) Inputs() ([]engine.TensorInfo, error) {
 	given := make(map[string]bool, len(m.Proto.Graph.Initializer))
 	for _, t := range m.Proto.Graph.Initializer {
@@ -106,7 +126,7 @@ func (m *Model) Inputs() ([]engine.TensorInfo, error) {
 	return m.infos("input", inputs)
 }
 
-// Outputs describes what the model gives, in its own order.
+// Outputs describes what the model gives, in its own order, as Inputs does.
 func (m *Model) Outputs() ([]engine.TensorInfo, error) {
 	return m.infos("output", m.Proto.Graph.Output)
 }
@@ -125,6 +145,9 @@ func (m *Model) infos(side string, values []*ValueInfoProto) ([]engine.TensorInf
 				"only dense tensors of float32, float16, int8, uint8, int32, int64 and bool can cross")
 		}
 		info := engine.TensorInfo{Name: v.GetName(), Type: kind}
+		if tensor.GetShape() != nil {
+			info.Shape = []int64{} // a scalar, unless there is more
+		}
 		for _, d := range tensor.GetShape().GetDim() {
 			size := d.GetDimValue()
 			if size < 1 {
@@ -155,7 +178,8 @@ func (m *Model) Opset() int {
 // CheckOpset reports a model whose operators are newer than the reader of that name understands.
 func (m *Model) CheckOpset(newest int, reader string) error {
 	if opset := m.Opset(); opset > newest {
-		return unsupported(m.Path, fmt.Sprintf("uses opset %d, %s reads up to %d", opset, reader, newest), fmt.Sprintf("export the model again with opset=%d", min(newest, 17)))
+		return unsupported(m.Path, fmt.Sprintf("uses opset %d, %s reads up to %d", opset, reader, newest),
+			fmt.Sprintf("export the model again with opset=%d", min(newest, 17)))
 	}
 	return nil
 }

@@ -36,7 +36,11 @@ func TestExportedModel(t *testing.T) {
 	assert.Equal(t, []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{-1, 6, 256}}}, outputs)
 	metadata, err := engine.ParseMetadata(m.Metadata())
 	require.NoError(t, err)
-	assert.Equal(t, engine.Metadata{Task: engine.Detect, Labels: []string{"cap", "nut"}, Stride: 32, Width: 32, Height: 32, Batch: 1}, metadata)
+	assert.Equal(t,
+		engine.Metadata{
+			Task: engine.Detect, Labels: []string{"cap", "nut"}, Stride: 32, Width: 32, Height: 32, Batch: 1,
+			Preprocess: engine.Preprocess{Preset: "ultralytics"},
+		}, metadata)
 }
 
 func TestRoundTripKeepsEveryByte(t *testing.T) {
@@ -137,17 +141,38 @@ func TestUnreadableModels(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"empty":          {nil, `onnx model: "m": the file is empty (fetch or export the file again and compare its size)`},
-		"web page":       {[]byte("\n<!DOCTYPE html><html>"), `onnx model: "m": a web page or XML text, not ONNX (the download was answered with a page; fetch the file itself)`},
-		"git-LFS":        {[]byte("version https://git-lfs.github.com/spec/v1\noid sha256:1\n"), `onnx model: "m": a git-LFS pointer, not the model itself (run git lfs pull where it came from)`},
-		"checkpoint":     {[]byte("PK\x03\x04\x00\x00best/data.pkl"), `onnx model: "m": a PyTorch checkpoint, not ONNX (export it: yolo export model=FILE.pt format=onnx)`},
-		"zip":            {[]byte("PK\x03\x04\x00\x00best.onnx"), `onnx model: "m": a zip file, not ONNX (unpack it and name the .onnx file)`},
-		"plan":           {[]byte("ftrt\x00\x00\x00"), `onnx model: "m": a TensorRT plan, not ONNX (a plan belongs to one GPU and one TensorRT; name the .onnx file that it was built from)`},
-		"ultralytics":    {[]byte("\x21\x01\x00\x00{\"task\""), `onnx model: "m": a TensorRT plan with a header of Ultralytics, not ONNX (a plan belongs to one GPU and one TensorRT; name the .onnx file that it was built from)`},
-		"picture":        {[]byte("\xff\xd8\xff\xe0"), `onnx model: "m": a JPEG picture, not ONNX (name the .onnx file)`},
-		"text":           {[]byte("hello, this is text"), `onnx model: "m": not ONNX: byte 3 fits no ONNX field (name the .onnx file that the exporter wrote)`},
-		"cut":            {good[:1000], `onnx model: "m": truncated: its graph takes 2689 bytes and 979 are there (fetch or export the file again and compare its size)`},
-		"no graph":       {[]byte("\x08\x08"), `onnx model: "m": no ONNX model: it has no graph with outputs (name the .onnx file that the exporter wrote)`},
+		"empty": {nil, `onnx model: "m": the file is empty (fetch or export the file again and compare its size)`},
+		"web page": {
+			[]byte("\n<!DOCTYPE html><html>"),
+			`onnx model: "m": a web page or XML text, not ONNX (the download was answered with a page; fetch the file itself)`,
+		},
+		"git-LFS": {
+			[]byte("version https://git-lfs.github.com/spec/v1\noid sha256:1\n"),
+			`onnx model: "m": a git-LFS pointer, not the model itself (run git lfs pull where it came from)`,
+		},
+		"checkpoint": {
+			[]byte("PK\x03\x04\x00\x00best/data.pkl"),
+			`onnx model: "m": a PyTorch checkpoint, not ONNX (export it: yolo export model=FILE.pt format=onnx)`,
+		},
+		"zip": {[]byte("PK\x03\x04\x00\x00best.onnx"), `onnx model: "m": a zip file, not ONNX (unpack it and name the .onnx file)`},
+		"plan": {
+			[]byte("ftrt\x00\x00\x00"),
+			`onnx model: "m": a TensorRT plan, not ONNX (a plan belongs to one GPU and one TensorRT; name the .onnx file that it was built from)`,
+		},
+		"ultralytics": {[]byte("\x21\x01\x00\x00{\"task\""), `onnx model: "m": a TensorRT plan with a header of Ultralytics, not ONNX (a plan belongs to one GPU and one TensorRT; name the .onnx file that it was built from)`},
+		"picture":     {[]byte("\xff\xd8\xff\xe0"), `onnx model: "m": a JPEG picture, not ONNX (name the .onnx file)`},
+		"text": {
+			[]byte("hello, this is text"),
+			`onnx model: "m": not ONNX: byte 3 fits no ONNX field (name the .onnx file that the exporter wrote)`,
+		},
+		"cut": {
+			good[:1000],
+			`onnx model: "m": truncated: its graph takes 2689 bytes and 979 are there (fetch or export the file again and compare its size)`,
+		},
+		"no graph": {
+			[]byte("\x08\x08"),
+			`onnx model: "m": no ONNX model: it has no graph with outputs (name the .onnx file that the exporter wrote)`,
+		},
 		"nested too far": {nested(100), `onnx model: "m": more than 2097152 nested fields or 64 levels (no exporter writes such a file; fetch or export the file again and compare its size)`},
 		"too many nodes": {field(7, bytes.Repeat([]byte{10, 0}, 3<<20)), `onnx model: "m": more than 2097152 nested fields or 64 levels (no exporter writes such a file; fetch or export the file again and compare its size)`},
 	} {
@@ -162,7 +187,8 @@ func TestUnreadableModels(t *testing.T) {
 // field wraps a body of less than 2^28 bytes as a length-delimited field.
 func field(number int, body []byte) []byte {
 	length := len(body)
-	return append([]byte{byte(number<<3 | 2), byte(length) | 0x80, byte(length>>7) | 0x80, byte(length>>14) | 0x80, byte(length>>21) & 0x7f}, body...)
+	return append([]byte{byte(number<<3 | 2), byte(length) | 0x80, byte(length>>7) | 0x80, byte(length>>14) | 0x80, byte(length>>21) & 0x7f},
+		body...)
 }
 
 // nested is a model whose graph holds a node with an attribute with a graph, and so on.
@@ -178,7 +204,8 @@ func TestOpsetTooNew(t *testing.T) {
 	m, err := onnx.Read("testdata/exported.onnx")
 	require.NoError(t, err)
 	require.NoError(t, m.CheckOpset(17, "TensorRT 8.5"))
-	assert.EqualError(t, m.CheckOpset(16, "TensorRT 8.4"), `onnx model: "testdata/exported.onnx": uses opset 17, TensorRT 8.4 reads up to 16 (export the model again with opset=16)`)
+	assert.EqualError(t, m.CheckOpset(16, "TensorRT 8.4"),
+		`onnx model: "testdata/exported.onnx": uses opset 17, TensorRT 8.4 reads up to 16 (export the model again with opset=16)`)
 }
 
 func TestInputsThatCannotCross(t *testing.T) {
@@ -202,7 +229,8 @@ func TestGeneratedCodeIsCurrent(t *testing.T) {
 	plugin, err := exec.Command("go", "tool", "-n", "protoc-gen-go").Output()
 	require.NoError(t, err)
 	out := t.TempDir()
-	message, err := exec.Command("protoc", "--plugin=protoc-gen-go="+strings.TrimSpace(string(plugin)), "--go_out="+out, "--go_opt=paths=source_relative", "onnx.proto").CombinedOutput()
+	message, err := exec.Command("protoc", "--plugin=protoc-gen-go="+strings.TrimSpace(string(plugin)), "--go_out="+out,
+		"--go_opt=paths=source_relative", "onnx.proto").CombinedOutput()
 	require.NoError(t, err, string(message))
 	again, err := os.ReadFile(filepath.Join(out, "onnx.pb.go"))
 	require.NoError(t, err)
@@ -242,4 +270,38 @@ func FuzzParse(f *testing.F) {
 			t.Fatal("the second round trip changes the bytes")
 		}
 	})
+}
+
+func TestSetPreprocess(t *testing.T) {
+	m, err := onnx.Read("testdata/exported.onnx")
+	require.NoError(t, err)
+	said := func() engine.Preprocess {
+		metadata, err := engine.ParseMetadata(m.Metadata())
+		require.NoError(t, err)
+		return metadata.Preprocess
+	}
+	for _, test := range []struct {
+		p       engine.Preprocess
+		changed bool
+		want    engine.Preprocess
+	}{
+		{engine.Preprocess{}, false, engine.Preprocess{Preset: "ultralytics"}},
+		{engine.Preprocess{Preset: "ultralytics"}, false, engine.Preprocess{Preset: "ultralytics"}},
+		{
+			engine.Preprocess{Preset: "yolox", Pad: new(int), Mean: []float64{1, 2, 3}},
+			true,
+			engine.Preprocess{Preset: "yolox", Pad: new(int), Mean: []float64{1, 2, 3}},
+		},
+		{
+			engine.Preprocess{Preset: "yolox", Pad: new(int), Mean: []float64{1, 2, 3}},
+			false,
+			engine.Preprocess{Preset: "yolox", Pad: new(int), Mean: []float64{1, 2, 3}},
+		},
+		{engine.Preprocess{Preset: "ultralytics"}, true, engine.Preprocess{Preset: "ultralytics"}},
+	} {
+		changed, err := m.SetPreprocess(test.p)
+		require.NoError(t, err)
+		assert.Equal(t, test.changed, changed, test.p)
+		assert.Equal(t, test.want, said())
+	}
 }

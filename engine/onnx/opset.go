@@ -12,9 +12,9 @@ const (
 	NewestOpset = 24
 )
 
-// RaiseOpset rewrites the model for a newer version of the ONNX operators, as per-channel quantization (13) and quantization of float16 (19) need.
-// It does nothing when the model is there already. Between 11 and 19 it turns the attributes that became inputs into inputs; an operator of
-// which it does not know the change stops it.
+// RaiseOpset rewrites the model for a newer version of the ONNX operators, as per-channel quantization (13) and quantization of float16
+// (19) need. It does nothing when the model is there already. Between 11 and 19 it turns the attributes that became inputs into inputs; an
+// operator of which it does not know the change stops it.
 func (m *Model) RaiseOpset(to int) error {
 	from := m.Opset()
 	if from >= to {

@@ -29,7 +29,10 @@ var foreign = []struct {
 	{0, "version https://git-lfs", "a git-LFS pointer, not the model itself", "run git lfs pull where it came from"},
 	{0, "ptrt", "a TensorRT plan, not ONNX", "a plan belongs to one GPU and one TensorRT; name the .onnx file that it was built from"},
 	{0, "ftrt", "a TensorRT plan, not ONNX", "a plan belongs to one GPU and one TensorRT; name the .onnx file that it was built from"},
-	{4, "{\"", "a TensorRT plan with a header of Ultralytics, not ONNX", "a plan belongs to one GPU and one TensorRT; name the .onnx file that it was built from"},
+	{
+		4, "{\"", "a TensorRT plan with a header of Ultralytics, not ONNX",
+		"a plan belongs to one GPU and one TensorRT; name the .onnx file that it was built from",
+	},
 	{0, "\x80\x02", "a Python pickle such as an old PyTorch checkpoint, not ONNX", "export it: yolo export model=FILE.pt format=onnx"},
 	{4, "TFL3", "a TensorFlow Lite model, not ONNX", "export the model to ONNX"},
 	{4, "ORTM", "a model in ONNX Runtime's own format, not ONNX", "name the .onnx file that it was made from"},
@@ -104,7 +107,8 @@ const (
 func weigh(path string, data []byte) error {
 	left := maxMessages
 	if !descend(data, (*ModelProto)(nil).ProtoReflect().Descriptor(), maxDepth, &left) {
-		return unsupported(path, fmt.Sprintf("more than %d nested fields or %d levels", maxMessages, maxDepth), "no exporter writes such a file; "+fetchAgain)
+		return unsupported(path, fmt.Sprintf("more than %d nested fields or %d levels", maxMessages, maxDepth),
+			"no exporter writes such a file; "+fetchAgain)
 	}
 	return nil
 }

@@ -28,7 +28,9 @@ func run(t *testing.T, m *onnx.Model, shape ...int64) map[string]engine.Tensor {
 		values[i] = random.Float32()
 	}
 	in := onnx.NewFloats("", values, shape...)
-	require.NoError(t, e.SubmitTensors(0, []engine.Tensor{{Name: e.Model().Inputs[0].Name, Type: engine.Float32, Shape: shape, Data: in.RawData}}))
+	require.NoError(t, e.SubmitTensors(0, []engine.Tensor{
+		{Name: e.Model().Inputs[0].Name, Type: engine.Float32, Shape: shape, Data: in.RawData},
+	}))
 	result, err := e.Wait(0)
 	require.NoError(t, err)
 	outputs := make(map[string]engine.Tensor)
@@ -104,10 +106,12 @@ func operators() *onnx.Model {
 	shape := b.Node("Shape", "/shape", in(x))
 	height := b.Node("Gather", "/height", in(shape, b.Ints("two", 2)))
 	double := b.Node("Mul", "/double", in(height, b.Ints("times", 2)))
-	sizes := b.Node("Concat", "/sizes", in(b.Node("Slice", "/slice", in(shape, b.Ints("from", 0), b.Ints("to", 2))), double, double), onnx.Int("axis", 0))
+	sizes := b.Node("Concat", "/sizes", in(b.Node("Slice", "/slice", in(shape, b.Ints("from", 0), b.Ints("to", 2))), double, double),
+		onnx.Int("axis", 0))
 	y := b.Node("Resize", "/resize", in(x, "", "", sizes), onnx.String("mode", "linear"))
 	y = b.Node("AveragePool", "/average", in(y), onnx.Ints("kernel_shape", 3, 3), onnx.Ints("strides", 2, 2), onnx.Int("ceil_mode", 1))
-	y = b.Node("ConvTranspose", "/deconv", in(y, b.Random("deconv.weight", 0, 0.1, 8, 4, 2, 2)), onnx.Ints("strides", 2, 2), onnx.Int("group", 2))
+	y = b.Node("ConvTranspose", "/deconv", in(y, b.Random("deconv.weight", 0, 0.1, 8, 4, 2, 2)), onnx.Ints("strides", 2, 2),
+		onnx.Int("group", 2))
 	y = b.Node("Pad", "/pad", in(y, b.Ints("pads", 0, 0, 1, 0, 0, 0, 1, 0)))
 	y = b.Node("DepthToSpace", "/depth", in(b.Node("SpaceToDepth", "/space", in(y), onnx.Int("blocksize", 2))), onnx.Int("blocksize", 2))
 	top := b.Nodes("TopK", "/topk", in(b.Node("Flatten", "/flatten", in(y)), b.Ints("k", 5)), 2)
@@ -125,7 +129,8 @@ func operators() *onnx.Model {
 	b.Node("Slice", "/strided", in(y, b.Ints("start", -1), b.Ints("end", -1000), b.Ints("axis", 2), b.Ints("step", -3)))
 	b.Node("Range", "/range", in(b.Scalar("start", 0), b.Scalar("limit", 7), b.Scalar("delta", 2)))
 	b.Node("ConstantOfShape", "/fill", in(sizes))
-	b.Node("QuantizeLinear", "/q", in(y, b.Floats("scale", []float32{0.1}), b.Node("Cast", "/zero", in(b.Scalar("z", 0)), onnx.Int("to", int64(onnx.TensorProto_INT8)))))
+	b.Node("QuantizeLinear", "/q",
+		in(y, b.Floats("scale", []float32{0.1}), b.Node("Cast", "/zero", in(b.Scalar("z", 0)), onnx.Int("to", int64(onnx.TensorProto_INT8)))))
 	pooled := b.Node("GlobalAveragePool", "/pool", in(y))
 	gemm := b.Node("Gemm", "/gemm", in(b.Node("Flatten", "/flat", in(pooled)), b.Random("gemm.weight", 0, 1, 10, 8)), onnx.Int("transB", 1))
 	b.Output(b.Rename(gemm, "output"), 1, 10)
@@ -149,7 +154,8 @@ func TestFoldBatchNorm(t *testing.T) {
 	shared := b.Random("shared", 0, 1, 4, 3, 1, 1)
 	left := b.Norm("/left", b.Node("Conv", "/left", []string{x, shared}), 4)
 	right := b.Node("Conv", "/right", []string{x, shared})
-	up := b.Norm("/up", b.Node("ConvTranspose", "/up", []string{left, b.Random("up", 0, 1, 4, 3, 2, 2), b.Random("upbias", 0, 1, 6)}, onnx.Int("group", 2)), 6)
+	up := b.Node("ConvTranspose", "/up", []string{left, b.Random("up", 0, 1, 4, 3, 2, 2), b.Random("upbias", 0, 1, 6)}, onnx.Int("group", 2))
+	up = b.Norm("/up", up, 6)
 	kept := b.Node("Conv", "/kept", []string{right, b.Random("w", 0, 1, 4, 4, 1, 1)})
 	b.Output(b.Norm("/kept", kept, 4), 1, 4, -1, -1)
 	b.Output(kept, 1, 4, -1, -1)
@@ -194,5 +200,6 @@ func TestRaiseOpset(t *testing.T) {
 	m := old(12)
 	m.Proto.Graph.Node[len(m.Proto.Graph.Node)-1].Attribute[0].I = proto.Int64(1)
 	assert.EqualError(t, m.RaiseOpset(13), `onnx model: "testnet": node "/softmax/Softmax" (Softmax) over axis 1 changes its meaning in opset 13 (export the model again with opset=13)`)
-	assert.EqualError(t, old(9).RaiseOpset(13), `onnx model: "testnet": uses opset 9 and cannot be raised to 13 (export the model again with opset=13)`)
+	assert.EqualError(t, old(9).RaiseOpset(13),
+		`onnx model: "testnet": uses opset 9 and cannot be raised to 13 (export the model again with opset=13)`)
 }

@@ -8,20 +8,22 @@ var rules = ruleTable()
 
 func ruleTable() map[string]rule {
 	table := map[string]rule{
-		"Constant": constant, "ConstantOfShape": constantOfShape, "Shape": shapeOf, "Size": sizeOf, "Range": rangeOf, "Cast": cast, "CastLike": castLike,
-		"QuantizeLinear": quantizeLinear, "DequantizeLinear": dequantizeLinear,
+		"Constant": constant, "ConstantOfShape": constantOfShape, "Shape": shapeOf, "Size": sizeOf, "Range": rangeOf, "Cast": cast,
+		"CastLike": castLike, "QuantizeLinear": quantizeLinear, "DequantizeLinear": dequantizeLinear,
 		"Conv": conv, "ConvTranspose": convTranspose, "MaxPool": pool, "AveragePool": pool, "LpPool": pool,
-		"GlobalAveragePool": globalPool, "GlobalMaxPool": globalPool, "MatMul": matMul, "Gemm": gemm, "GridSample": gridSample, "RoiAlign": roiAlign,
-		"Concat": concat, "Split": split, "Slice": slice, "Gather": gather, "GatherElements": gatherElements, "GatherND": gatherND,
-		"Squeeze": squeeze, "Unsqueeze": unsqueeze, "Reshape": reshape, "Flatten": flatten, "Transpose": transpose, "Expand": expand, "Tile": tile, "Pad": pad,
-		"Resize": resize, "Upsample": resize, "DepthToSpace": depthToSpace, "SpaceToDepth": spaceToDepth, "Where": where,
-		"ArgMax": argReduce, "ArgMin": argReduce, "TopK": topK, "NonMaxSuppression": nonMaxSuppression, "NonZero": nonZero, "Identity": identity,
+		"GlobalAveragePool": globalPool, "GlobalMaxPool": globalPool, "MatMul": matMul, "Gemm": gemm, "GridSample": gridSample,
+		"RoiAlign": roiAlign, "Concat": concat, "Split": split, "Slice": slice, "Gather": gather, "GatherElements": gatherElements,
+		"GatherND": gatherND, "Squeeze": squeeze, "Unsqueeze": unsqueeze, "Reshape": reshape, "Flatten": flatten, "Transpose": transpose,
+		"Expand": expand, "Tile": tile, "Pad": pad, "Resize": resize, "Upsample": resize, "DepthToSpace": depthToSpace,
+		"SpaceToDepth": spaceToDepth, "Where": where, "ArgMax": argReduce, "ArgMin": argReduce, "TopK": topK,
+		"NonMaxSuppression": nonMaxSuppression, "NonZero": nonZero, "Identity": identity,
 	}
 	for _, op := range []string{
-		"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "Celu", "Softplus", "Softsign", "HardSigmoid", "HardSwish", "Mish", "Swish", "Gelu", "ThresholdedRelu",
-		"Erf", "Exp", "Log", "Sqrt", "Neg", "Abs", "Sign", "Floor", "Ceil", "Round", "Reciprocal", "Sin", "Cos", "Tan", "Atan", "Clip", "Softmax", "LogSoftmax", "Hardmax",
-		"BatchNormalization", "InstanceNormalization", "LayerNormalization", "GroupNormalization", "RMSNormalization", "LpNormalization", "LRN",
-		"Dropout", "CumSum", "ScatterND", "ScatterElements", "Trilu", "Not", "BitwiseNot",
+		"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "Celu", "Softplus", "Softsign", "HardSigmoid", "HardSwish", "Mish", "Swish",
+		"Gelu", "ThresholdedRelu", "Erf", "Exp", "Log", "Sqrt", "Neg", "Abs", "Sign", "Floor", "Ceil", "Round", "Reciprocal", "Sin", "Cos", "Tan",
+		"Atan", "Clip", "Softmax", "LogSoftmax", "Hardmax", "BatchNormalization", "InstanceNormalization", "LayerNormalization",
+		"GroupNormalization", "RMSNormalization", "LpNormalization", "LRN", "Dropout", "CumSum", "ScatterND", "ScatterElements", "Trilu",
+		"Not", "BitwiseNot",
 	} {
 		table[op] = sameAsFirst
 	}
@@ -32,7 +34,8 @@ func ruleTable() map[string]rule {
 		table[op] = compare
 	}
 	for _, op := range []string{
-		"ReduceMax", "ReduceMin", "ReduceMean", "ReduceSum", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp",
+		"ReduceMax", "ReduceMin", "ReduceMean", "ReduceSum", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare",
+		"ReduceLogSum", "ReduceLogSumExp",
 	} {
 		table[op] = reduce
 	}
@@ -272,7 +275,7 @@ func reduce(f *inference, n *NodeProto) []Value {
 	if x.Shape == nil {
 		return []Value{result}
 	}
-	axes := f.list(n, 1, "axes")
+	axes := f.list(n, "axes")
 	if axes == nil && n.In(1) != "" {
 		if n.IntOr("keepdims", 1) != 0 {
 			result.Shape = open(x.rank())

@@ -48,7 +48,7 @@ func split(f *inference, n *NodeProto) []Value {
 	if !ok || len(results) == 0 {
 		return results
 	}
-	sizes := f.list(n, 1, "split")
+	sizes := f.list(n, "split")
 	each := (x.Shape[at] + int64(len(results)) - 1) / int64(len(results))
 	for i := range results {
 		results[i].Shape = copied(x.Shape)
@@ -179,7 +179,7 @@ func gatherND(f *inference, n *NodeProto) []Value {
 func squeeze(f *inference, n *NodeProto) []Value {
 	x := f.in(n, 0)
 	result := Value{Type: x.Type, numbers: x.numbers}
-	axes := f.list(n, 1, "axes")
+	axes := f.list(n, "axes")
 	if x.Shape == nil || axes == nil && n.In(1) != "" {
 		return []Value{result}
 	}
@@ -204,7 +204,7 @@ func squeeze(f *inference, n *NodeProto) []Value {
 func unsqueeze(f *inference, n *NodeProto) []Value {
 	x := f.in(n, 0)
 	result := Value{Type: x.Type}
-	axes := f.list(n, 1, "axes")
+	axes := f.list(n, "axes")
 	if x.Shape == nil || axes == nil || len(axes) > 64 {
 		return []Value{result}
 	}
@@ -365,7 +365,7 @@ func tile(f *inference, n *NodeProto) []Value {
 }
 
 func pad(f *inference, n *NodeProto) []Value {
-	x, pads, axes := f.in(n, 0), f.list(n, 1, "pads"), f.fixed(n, 3)
+	x, pads, axes := f.in(n, 0), f.list(n, "pads"), f.fixed(n, 3)
 	result := Value{Type: x.Type}
 	if x.Shape == nil {
 		return []Value{result}

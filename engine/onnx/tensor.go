@@ -13,7 +13,8 @@ func elementBits(t TensorProto_DataType) int64 {
 	switch t {
 	case TensorProto_UINT4, TensorProto_INT4, TensorProto_FLOAT4E2M1:
 		return 4
-	case TensorProto_UINT8, TensorProto_INT8, TensorProto_BOOL, TensorProto_FLOAT8E4M3FN, TensorProto_FLOAT8E4M3FNUZ, TensorProto_FLOAT8E5M2, TensorProto_FLOAT8E5M2FNUZ:
+	case TensorProto_UINT8, TensorProto_INT8, TensorProto_BOOL, TensorProto_FLOAT8E4M3FN, TensorProto_FLOAT8E4M3FNUZ, TensorProto_FLOAT8E5M2,
+		TensorProto_FLOAT8E5M2FNUZ:
 		return 8
 	case TensorProto_UINT16, TensorProto_INT16, TensorProto_FLOAT16, TensorProto_BFLOAT16:
 		return 16

@@ -26,11 +26,11 @@ const backend = "onnxruntime"
 type Engine struct {
 	// Set by Open.
 	model        engine.Model
-	picture      engine.PictureInput
-	hasPicture   bool
-	deviceMemory bool // the provider copies to a device, so inputs cannot be bound once for all
+	picture      *engine.PictureInput // nil when there is none
+	deviceMemory bool                 // the provider copies to a device, so inputs cannot be bound once for all
 	loaded       bool
 	session      *ort.DynamicAdvancedSession
+	exposed      exposed
 	slots        []*slot
 	turn         chan struct{} // held by the slot whose network runs
 	memory       engine.Memory
@@ -93,7 +93,7 @@ func (e *Engine) open(options engine.Options) error {
 		}
 		e.slots = append(e.slots, s)
 	}
-	if e.hasPicture {
+	if e.picture != nil {
 		if err := e.warmUp(); err != nil {
 			return err
 		}
@@ -115,10 +115,11 @@ func (e *Engine) describe(file *onnx.Model, options engine.Options) error {
 		return err
 	}
 	for _, info := range inputs {
-		if len(info.Shape) < 1 || len(info.Shape) > 8 {
+		if info.Shape == nil || len(info.Shape) > 8 {
 			return &engine.Error{
-				Kind: engine.ErrUnsupported, Message: fmt.Sprintf("input %q has %d dimensions, 1 to 8 can be fed", info.Name, len(info.Shape)),
-				Hint: "export the model with dense inputs",
+				Kind:    engine.ErrUnsupported,
+				Message: fmt.Sprintf("input %q has %d dimensions, or nothing says how many; up to 8 can be fed", info.Name, len(info.Shape)),
+				Hint:    "export the model with shapes of its inputs",
 			}
 		}
 	}
@@ -141,12 +142,18 @@ func (e *Engine) describe(file *onnx.Model, options engine.Options) error {
 		Path: options.Path, Inputs: inputs, Outputs: outputs, Metadata: metadata, MaxBatch: max(options.MaxBatch, 1),
 		Backend: backend, Precision: precision,
 	}
-	e.picture, e.hasPicture = engine.FindPictureInput(inputs, metadata)
-	if e.hasPicture {
-		e.model.Width, e.model.Height = e.picture.Width, e.picture.Height
-		if e.picture.Batch > 0 {
-			e.model.MaxBatch = e.picture.Batch
-		}
+	sides := metadata
+	sides.Width, sides.Height = options.Sides(metadata)
+	if e.picture, err = engine.FindPictureInput(inputs, sides); err != nil {
+		e.model.NoPicture = err
+		return nil //nolint:nilerr // a model that takes no pictures runs on tensors
+	}
+	e.model.Picture, e.model.Width, e.model.Height = e.picture, e.picture.Width, e.picture.Height
+	if e.picture.Batch > 0 {
+		e.model.MaxBatch = e.picture.Batch
+	}
+	if err := e.picture.CheckBatch(e.model.MaxBatch); err != nil {
+		return &engine.Error{Kind: engine.ErrUnsupported, Err: err}
 	}
 	return nil
 }
@@ -155,7 +162,7 @@ func (e *Engine) describe(file *onnx.Model, options engine.Options) error {
 func fileMetadata(file *onnx.Model, by engine.Metadata) (engine.Metadata, error) {
 	properties := file.Metadata()
 	for key, set := range map[string]bool{
-		"task": by.Task != "", "names": by.Labels != nil, "stride": by.Stride != 0, "imgsz": by.Width != 0 && by.Height != 0, "batch": by.Batch != 0,
+		"names": by.Labels != nil, "stride": by.Stride != 0, "imgsz": by.Width != 0 && by.Height != 0, "batch": by.Batch != 0,
 	} {
 		if set {
 			delete(properties, key)
@@ -163,7 +170,10 @@ func fileMetadata(file *onnx.Model, by engine.Metadata) (engine.Metadata, error)
 	}
 	metadata, err := engine.ParseMetadata(properties)
 	if err != nil {
-		return metadata, &engine.Error{Kind: engine.ErrUnsupported, Err: err, Hint: "say what the model means with flags: labels, task, input size"}
+		return metadata, &engine.Error{
+			Kind: engine.ErrUnsupported, Err: err,
+			Hint: "say what the model means with flags: labels, task, input size",
+		}
 	}
 	return metadata.Override(by), nil
 }
@@ -229,21 +239,26 @@ func (e *Engine) load(file *onnx.Model, options engine.Options) error {
 			Hint: fmt.Sprintf("use %s or %s", engine.CPU, engine.CUDA),
 		}
 	}
-	var inputs, outputs []string
-	for _, info := range e.model.Inputs {
-		inputs = append(inputs, info.Name)
+	x, changed, err := expose(file, e.model.Inputs, e.model.Outputs)
+	if err != nil {
+		return err
 	}
-	for _, info := range e.model.Outputs {
-		outputs = append(outputs, info.Name)
-	}
+	e.exposed = x
 	if len(file.ExternalFiles()) > 0 {
-		e.session, err = ort.NewDynamicAdvancedSession(options.Path, inputs, outputs, settings)
+		e.session, err = ort.NewDynamicAdvancedSession(options.Path, x.inputs, x.outputs, settings)
 	} else {
-		e.session, err = ort.NewDynamicAdvancedSessionWithONNXData(options.Bytes, inputs, outputs, settings)
+		data := options.Bytes
+		if changed {
+			if data, err = file.Bytes(); err != nil {
+				return err
+			}
+		}
+		e.session, err = ort.NewDynamicAdvancedSessionWithONNXData(data, x.inputs, x.outputs, settings)
 	}
 	if err != nil {
 		return &engine.Error{
-			Kind: engine.ErrUnsupported, Message: "ONNX Runtime " + e.model.BackendVersion + " refuses the model", Err: errors.New(oneLine(err.Error())),
+			Kind: engine.ErrUnsupported, Message: "ONNX Runtime " + e.model.BackendVersion + " refuses the model",
+			Err:  errors.New(oneLine(err.Error())),
 			Hint: remedy(file),
 		}
 	}
@@ -268,7 +283,8 @@ func appendCUDA(settings *ort.SessionOptions, device int) error {
 		defer func() { _ = cuda.Destroy() }() // fails only on a second call
 		if err = cuda.Update(map[string]string{
 			"device_id": strconv.Itoa(device),
-			// The default times every algorithm for every shape, which stalls the first frames of each batch size, and takes memory in powers of two.
+			// The default times every algorithm for every shape, which stalls the first frames of each batch size, and takes memory in powers of
+			// two.
 			"cudnn_conv_algo_search": "HEURISTIC", "arena_extend_strategy": "kSameAsRequested",
 		}); err == nil {
 			err = settings.AppendExecutionProviderCUDA(cuda)
@@ -293,7 +309,7 @@ func (e *Engine) newSlot() (*slot, error) {
 		images: make([]engine.Image, 0, e.model.MaxBatch), tensors: make([]engine.Tensor, len(e.model.Inputs)),
 		inputs: make([]*engine.Buffer, len(e.model.Inputs)), outputs: make([]*engine.Buffer, len(e.model.Outputs)),
 	}
-	if e.hasPicture {
+	if e.picture != nil {
 		s.letterbox = preprocess.NewLetterbox(e.picture)
 		s.drawn = make([]preprocess.Geometry, e.model.MaxBatch)
 		s.result.Transforms = make([]engine.Transform, 0, e.model.MaxBatch)
@@ -350,8 +366,8 @@ func (e *Engine) Alloc(size int) (*engine.Buffer, error) {
 
 // Submit implements engine.Engine. The letterbox runs in the slot's worker, so the caller is free at once.
 func (e *Engine) Submit(number int, images []engine.Image) error {
-	if !e.hasPicture {
-		return e.refuse("submit", engine.ErrUnsupported, "the model has no picture input; its inputs are fed by name")
+	if err := e.model.RefusesPictures("submit"); err != nil {
+		return err
 	}
 	if len(images) < 1 || len(images) > e.model.MaxBatch {
 		return e.refuse("submit", engine.ErrShape, "%d pictures, 1 to %d fit", len(images), e.model.MaxBatch)

@@ -27,14 +27,23 @@ func TestRefusedModels(t *testing.T) {
 			name: "operator set of the future", options: enginetest.Network(t, "future"), kind: engine.ErrUnsupported,
 			err: "(it uses opset 99; export it again with opset=17, or use a newer ONNX Runtime)",
 		},
-		{name: "unknown operator", options: enginetest.Network(t, "stranger"), kind: engine.ErrUnsupported, err: "(it uses operator Teleport of com.example; export it with standard operators only)"},
+		{
+			name: "unknown operator", options: enginetest.Network(t, "stranger"), kind: engine.ErrUnsupported,
+			err: "(it uses operator Teleport of com.example; export it with standard operators only)",
+		},
 		{
 			name: "broken names", options: enginetest.Network(t, "unnamed"), kind: engine.ErrUnsupported,
 			err: `onnxruntime open: metadata "names": unexpected 'n' at byte 15 (say what the model means with flags: labels, task, input size)`,
 		},
-		{name: "no model", options: engine.Options{Path: "cat.png", Bytes: []byte("\x89PNG\r\n\x1a\n")}, kind: engine.ErrUnsupported, err: `"cat.png": a PNG picture, not ONNX`},
+		{
+			name: "no model", options: engine.Options{Path: "cat.png", Bytes: []byte("\x89PNG\r\n\x1a\n")}, kind: engine.ErrUnsupported,
+			err: `"cat.png": a PNG picture, not ONNX`,
+		},
 		{name: "empty", options: engine.Options{Path: "a.onnx"}, kind: engine.ErrUnsupported, err: `"a.onnx"`},
-		{name: "cut short", options: engine.Options{Path: "a.onnx", Bytes: picture[:len(picture)-100]}, kind: engine.ErrUnsupported, err: `"a.onnx"`},
+		{
+			name: "cut short", options: engine.Options{Path: "a.onnx", Bytes: picture[:len(picture)-100]}, kind: engine.ErrUnsupported,
+			err: `"a.onnx"`,
+		},
 		{
 			name: "other precision", options: engine.Options{Path: "a.onnx", Bytes: picture, Precision: engine.FP16}, kind: engine.ErrUnsupported,
 			err: "onnxruntime open: computes in the precision of the file, which is fp32, not fp16 (run edge-infer quantize a.onnx --to fp16 and use its output)",

@@ -78,7 +78,8 @@ func acquire(named string) (path string, err error) {
 	return "", &engine.Error{
 		Op: "open", Backend: backend, Kind: engine.ErrUnavailable,
 		Message: "no usable libonnxruntime, tried " + strings.Join(tried, "; "),
-		Hint:    fmt.Sprintf("install ONNX Runtime %s or newer, or name its library with --engine onnxruntime --library FILE or $%s", oldest, libraryVariable),
+		Hint: fmt.Sprintf("install ONNX Runtime %s or newer, or name its library with --engine onnxruntime --library FILE or $%s", oldest,
+			libraryVariable),
 	}
 }
 

@@ -134,7 +134,8 @@ func TestOneLibraryAProcess(t *testing.T) {
 	options.Library = "/elsewhere/libonnxruntime.so"
 	_, err = onnxruntime.Open(options)
 	require.ErrorIs(t, err, engine.ErrUnavailable)
-	require.ErrorContains(t, err, "is loaded already, a process cannot use /elsewhere/libonnxruntime.so as well (name one library for all engines)")
+	require.ErrorContains(t, err,
+		"is loaded already, a process cannot use /elsewhere/libonnxruntime.so as well (name one library for all engines)")
 }
 
 func TestReopen(t *testing.T) {
@@ -145,8 +146,8 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// TestNothingIsReported: ONNX Runtime keeps no identity of the machine and nothing to send. It decides that once for a process, so this is one
-// of its own.
+// TestNothingIsReported: ONNX Runtime keeps no identity of the machine and nothing to send. It decides that once for a process, so this is
+// one of its own.
 func TestNothingIsReported(t *testing.T) {
 	const marker = "EDGE_INFER_TEST_ALONE"
 	if os.Getenv(marker) != "" {

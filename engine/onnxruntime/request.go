@@ -2,7 +2,6 @@ package onnxruntime
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -24,15 +23,24 @@ type request struct {
 }
 
 func (r *request) destroy() {
+	r.unbind()
+	for _, value := range r.inputs {
+		_ = value.Destroy() // always nil
+	}
+	*r = request{}
+}
+
+// unbind frees what bind made.
+func (r *request) unbind() {
 	if r.binding != nil {
 		_ = r.binding.Destroy() // always nil
 	}
-	for _, value := range slices.Concat(r.inputs, r.outputs) {
+	for _, value := range r.outputs {
 		if value != nil {
 			_ = value.Destroy() // always nil
 		}
 	}
-	*r = request{}
+	r.binding, r.outputs = nil, nil
 }
 
 // maxRequests bounds the shapes that a slot remembers besides its batch sizes.
@@ -54,104 +62,226 @@ func (s *slot) request(dims []int64) (*request, error) {
 	for i, info := range s.engine.model.Inputs {
 		shape := r.dims[at : at+len(info.Shape)]
 		at += len(info.Shape)
-		value, err := ort.NewCustomDataTensor(shape, s.inputs[i].Data[:size(info.Type, shape)], elementTypes[info.Type])
+		value, err := ort.NewCustomDataTensor(orOne(shape), s.inputs[i].Data[:size(info.Type, shape)], elementTypes[info.Type])
 		if err != nil {
 			r.destroy()
 			return nil, err
 		}
 		r.inputs = append(r.inputs, value)
 	}
-	if shapes, ok := s.halfShapes(r); ok {
-		if err := s.bind(r, shapes); err != nil {
-			r.destroy()
-			return nil, err
-		}
-	}
 	s.requests = append(s.requests, r)
 	return r, nil
 }
 
-// halfShapes guesses the shapes of the outputs for models with float16 outputs, which the module cannot return when ONNX Runtime allocated
-// them: a free first dimension is the batch.
-func (s *slot) halfShapes(r *request) ([][]int64, bool) {
-	if !slices.ContainsFunc(s.engine.model.Outputs, func(t engine.TensorInfo) bool { return t.Type == engine.Float16 }) {
-		return nil, false
+// orOne is the shape that the session has for a tensor: scalars are exposed with one dimension.
+func orOne(shape []int64) []int64 {
+	if len(shape) == 0 {
+		return []int64{1}
 	}
+	return shape
+}
+
+// fixedShapes are the shapes of the outputs of a model with float16 outputs, which the module cannot return when ONNX Runtime allocated
+// them, where the file says all of them. Those of other such models are measured.
+func (s *slot) fixedShapes() ([][]int64, bool) {
+	half := false
 	var shapes [][]int64
 	for _, info := range s.engine.model.Outputs {
-		shape := slices.Clone(info.Shape)
-		if len(shape) > 0 && shape[0] < 0 && len(r.dims) > 0 {
-			shape[0] = r.dims[0]
-		}
-		if len(shape) == 0 || slices.Min(shape) < 1 {
+		if info.Shape == nil || slices.Contains(info.Shape, -1) {
 			return nil, false
+		}
+		half = half || info.Type == engine.Float16
+		shapes = append(shapes, slices.Clone(info.Shape))
+	}
+	return shapes, half
+}
+
+// measure runs the network for the sizes of its outputs alone.
+func (s *slot) measure(r *request) (shapes [][]int64, err error) {
+	x := &s.engine.exposed
+	ranks := make([]int, len(x.shapes))
+	names, sizes := []string{}, []int{}
+	for i, info := range s.engine.model.Outputs {
+		ranks[i] = len(info.Shape)
+		if x.ranks[i] != "" {
+			names, sizes = append(names, x.ranks[i]), append(sizes, 1)
+		}
+	}
+	answers, err := s.integers(r, names, sizes)
+	if err != nil {
+		return nil, err
+	}
+	names, sizes = names[:0], sizes[:0]
+	for i := range ranks {
+		if x.ranks[i] != "" {
+			ranks[i], answers = int(answers[0][0]), answers[1:]
+		}
+		if ranks[i] > 0 {
+			names, sizes = append(names, x.shapes[i]), append(sizes, ranks[i])
+		}
+	}
+	if answers, err = s.integers(r, names, sizes); err != nil {
+		return nil, err
+	}
+	for _, rank := range ranks {
+		shape := []int64{}
+		if rank > 0 {
+			shape, answers = answers[0], answers[1:]
 		}
 		shapes = append(shapes, shape)
 	}
-	return shapes, true
+	return shapes, nil
 }
 
-// bind gives the outputs their memory and fixes where the next runs read and write. It changes nothing when it fails, or when an output
-// is empty: then there is nothing to bind, and the next run may give more.
+// integers runs the network for outputs of integers of one dimension with those sizes.
+func (s *slot) integers(r *request, names []string, sizes []int) (answers [][]int64, err error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	binding, err := s.engine.session.CreateIoBinding()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = binding.Destroy() }() // always nil
+	for i, name := range s.engine.exposed.inputs {
+		err = errors.Join(err, binding.BindInput(name, r.inputs[i]))
+	}
+	tensors := make([]*ort.Tensor[int64], len(names))
+	for i, name := range names {
+		tensor, failed := ort.NewEmptyTensor[int64](ort.NewShape(int64(sizes[i])))
+		if failed != nil {
+			return nil, errors.Join(err, failed)
+		}
+		defer func() { _ = tensor.Destroy() }() // always nil
+		tensors[i] = tensor
+		err = errors.Join(err, binding.BindOutput(name, tensor))
+	}
+	if err == nil {
+		err = s.engine.session.RunWithBinding(binding)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, tensor := range tensors {
+		answers = append(answers, slices.Clone(tensor.GetData()))
+	}
+	return answers, nil
+}
+
+// bind gives the outputs their memory and fixes where the next runs read and write. It changes nothing when it fails. An output without an
+// element has nothing to bind: one whose sizes were measured is left out, with another the next run may give more.
 func (s *slot) bind(r *request, shapes [][]int64) error {
+	x := &s.engine.exposed
 	for i, info := range s.engine.model.Outputs {
-		if engine.Elements(shapes[i]) == 0 {
-			r.varying = true
+		empty := engine.Elements(shapes[i]) == 0
+		r.varying = r.varying || empty
+		if empty && x.shapes == nil {
 			return nil
+		}
+		r.views[i] = engine.Tensor{Name: info.Name, Type: info.Type, Shape: shapes[i]}
+		if empty {
+			continue
 		}
 		if err := s.outputMemory(r, i, shapes[i]); err != nil {
 			return err
 		}
-		r.views[i] = engine.Tensor{Name: info.Name, Type: info.Type, Shape: shapes[i], Data: s.outputs[i].Data[:size(info.Type, shapes[i])]}
+		r.views[i].Data = s.outputs[i].Data[:size(info.Type, shapes[i])]
 	}
-	bound := request{}
+	bound := request{outputs: make([]ort.Value, len(r.views))}
 	for i, view := range r.views {
-		value, err := ort.NewCustomDataTensor(shapes[i], view.Data, elementTypes[view.Type])
+		if len(view.Data) == 0 {
+			continue
+		}
+		shape := view.Shape
+		if x.flat[i] {
+			shape = []int64{engine.Elements(shape)}
+		}
+		value, err := ort.NewCustomDataTensor(shape, view.Data, elementTypes[view.Type])
 		if err != nil {
 			bound.destroy()
 			return err
 		}
-		bound.outputs = append(bound.outputs, value)
+		bound.outputs[i] = value
 	}
 	if !s.engine.deviceMemory {
-		var err error
-		if bound.binding, err = s.engine.session.CreateIoBinding(); err != nil {
-			bound.destroy()
-			return err
-		}
-		for i, info := range s.engine.model.Inputs {
-			err = errors.Join(err, bound.binding.BindInput(info.Name, r.inputs[i]))
-		}
-		for i, info := range s.engine.model.Outputs {
-			err = errors.Join(err, bound.binding.BindOutput(info.Name, bound.outputs[i]))
-		}
-		if err != nil {
+		if err := s.bindIO(r, &bound); err != nil {
 			bound.destroy()
 			return err
 		}
 	}
+	r.unbind()
 	r.outputs, r.binding = bound.outputs, bound.binding
 	return nil
+}
+
+// bindIO makes the binding of r's inputs and bound's outputs.
+func (s *slot) bindIO(r, bound *request) error {
+	var err error
+	if bound.binding, err = s.engine.session.CreateIoBinding(); err != nil {
+		return err
+	}
+	for i, name := range s.engine.exposed.inputs {
+		err = errors.Join(err, bound.binding.BindInput(name, r.inputs[i]))
+	}
+	for i, name := range s.engine.exposed.outputs {
+		if bound.outputs[i] != nil {
+			err = errors.Join(err, bound.binding.BindOutput(name, bound.outputs[i]))
+		}
+	}
+	return err
 }
 
 func size(t engine.DataType, shape []int64) int { return int(engine.Elements(shape)) * t.Size() }
 
 // run executes the network and leaves the outputs in r.views.
 func (s *slot) run(r *request) error {
+	if s.engine.exposed.shapes != nil {
+		return s.runMeasured(r)
+	}
+	if r.outputs == nil && !r.varying {
+		if shapes, known := s.fixedShapes(); known {
+			if err := s.bind(r, shapes); err != nil {
+				return err
+			}
+		}
+	}
 	if r.outputs == nil || r.varying {
 		return s.runUnbound(r)
 	}
-	var err error
-	if r.binding != nil {
-		err = s.engine.session.RunWithBinding(r.binding)
-	} else {
-		err = s.engine.session.Run(r.inputs, r.outputs)
-	}
-	if err != nil {
+	if s.runBound(r) != nil {
 		// The outputs may have other shapes this time; if that is not the trouble, it shows again.
 		return s.runUnbound(r)
 	}
 	return nil
+}
+
+// runMeasured runs a model whose outputs are measured first: once for each shape of the inputs, and always when it turns out that they
+// depend on the data.
+func (s *slot) runMeasured(r *request) error {
+	if r.outputs != nil && !r.varying {
+		if s.runBound(r) == nil {
+			return nil
+		}
+		r.varying = true
+	}
+	shapes, err := s.measure(r)
+	if err != nil {
+		return err
+	}
+	if err := s.bind(r, shapes); err != nil {
+		return err
+	}
+	return s.runBound(r)
+}
+
+func (s *slot) runBound(r *request) error {
+	if !slices.ContainsFunc(r.outputs, func(v ort.Value) bool { return v != nil }) {
+		return nil // all of them are empty
+	}
+	if r.binding != nil {
+		return s.engine.session.RunWithBinding(r.binding)
+	}
+	return s.engine.session.Run(r.inputs, r.outputs)
 }
 
 // runUnbound lets ONNX Runtime allocate the outputs, copies them to the slot's memory and binds that for the runs to come. Only the first
@@ -160,21 +290,21 @@ func (s *slot) runUnbound(r *request) error {
 	allocated := make([]ort.Value, len(s.engine.model.Outputs))
 	defer func() {
 		for _, value := range allocated {
-			// A scalar output, which the binding cannot hold, comes as an interface around a nil pointer.
+			// What the module could not make a tensor of comes as an interface around a nil pointer.
 			if value != nil && !reflect.ValueOf(value).IsNil() {
 				_ = value.Destroy() // always nil
 			}
 		}
 	}()
 	if err := s.engine.session.Run(r.inputs, allocated); err != nil {
-		if slices.ContainsFunc(s.engine.model.Outputs, func(t engine.TensorInfo) bool { return t.Type == engine.Float16 }) {
-			return fmt.Errorf("float16 outputs need sizes that are fixed in the file, apart from the batch: %w", err)
-		}
 		return err
 	}
 	shapes := make([][]int64, len(allocated))
 	for i, value := range allocated {
 		shapes[i] = value.GetShape()
+		if s.engine.exposed.flat[i] {
+			shapes[i] = []int64{} // of a scalar; the other flat ones are measured
+		}
 		r.varying = r.varying || r.outputs != nil && !slices.Equal(shapes[i], r.views[i].Shape)
 	}
 	if r.outputs == nil && !r.varying {

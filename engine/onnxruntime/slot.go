@@ -92,7 +92,7 @@ func (s *slot) preprocess() error {
 	if batch == 0 {
 		batch = len(s.images)
 	}
-	s.dims = append(s.dims, int64(batch), int64(in.Channels), int64(in.Height), int64(in.Width))
+	s.dims = append(s.dims, in.Shape(batch)...)
 	return nil
 }
 
@@ -115,7 +115,8 @@ func (s *slot) inputMemory(i, size int) error { return s.grow(&s.inputs[i], size
 // outputMemory makes room for one output of r; where the output has a row per picture, for the largest batch at once.
 func (s *slot) outputMemory(r *request, i int, shape []int64) error {
 	need := size(s.engine.model.Outputs[i].Type, shape)
-	if batch := int(r.dims[0]); s.engine.hasPicture && int(shape[0]) == batch {
+	if s.engine.picture != nil && len(shape) > 0 && shape[0] == r.dims[0] {
+		batch := int(r.dims[0])
 		need = need / batch * max(s.engine.model.MaxBatch, batch)
 	}
 	return s.grow(&s.outputs[i], need, r)

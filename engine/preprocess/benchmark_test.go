@@ -24,12 +24,12 @@ type openCV struct {
 	planes                  [3]gocv.Mat
 }
 
-func newOpenCV(b *testing.B, im engine.Image, in engine.PictureInput) *openCV {
+func newOpenCV(b *testing.B, im engine.Image, in *engine.PictureInput) *openCV {
 	gocv.SetNumThreads(1)
 	source, err := gocv.NewMatFromBytes(im.Height, im.Width, gocv.MatTypeCV8UC3, im.Data)
 	require.NoError(b, err)
 	o := &openCV{
-		g: preprocess.Fit(im.Width, im.Height, in.Width, in.Height), source: source,
+		g: preprocess.Fit(im.Width, im.Height, in), source: source,
 		small: gocv.NewMat(), boxed: gocv.NewMat(), converted: gocv.NewMat(), planes: [3]gocv.Mat{gocv.NewMat(), gocv.NewMat(), gocv.NewMat()},
 	}
 	b.Cleanup(func() {
@@ -44,7 +44,7 @@ func (o *openCV) run(b *testing.B) {
 	g := o.g
 	require.NoError(b, gocv.Resize(o.source, &o.small, image.Pt(g.InnerWidth, g.InnerHeight), 0, 0, gocv.InterpolationLinear))
 	require.NoError(b, gocv.CopyMakeBorder(o.small, &o.boxed, g.Top, g.Height-g.Top-g.InnerHeight, g.Left, g.Width-g.Left-g.InnerWidth,
-		gocv.BorderConstant, color.RGBA{R: preprocess.PadLevel, G: preprocess.PadLevel, B: preprocess.PadLevel}))
+		gocv.BorderConstant, color.RGBA{R: engine.DefaultPad, G: engine.DefaultPad, B: engine.DefaultPad}))
 	require.NoError(b, o.boxed.ConvertToWithParams(&o.converted, gocv.MatTypeCV32FC3, 1.0/255, 0))
 	for c := range 3 {
 		require.NoError(b, gocv.ExtractChannel(o.converted, &o.planes[2-c], c))
@@ -112,6 +112,39 @@ func BenchmarkFormats(b *testing.B) {
 				l := preprocess.NewLetterbox(in)
 				output := make([]byte, in.PictureBytes())
 				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := l.Run(&im, output, preprocess.Geometry{}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkPresets is what other ways of a picture cost.
+func BenchmarkPresets(b *testing.B) {
+	for _, test := range []struct {
+		preset string
+		input  engine.TensorInfo
+	}{
+		{"ultralytics", engine.TensorInfo{Type: engine.Float32, Shape: []int64{1, 3, 640, 640}}},
+		{"yolox", engine.TensorInfo{Type: engine.Float32, Shape: []int64{1, 3, 416, 416}}},
+		{"nanodet", engine.TensorInfo{Type: engine.Float32, Shape: []int64{1, 3, 416, 416}}},
+		{"tf-detection", engine.TensorInfo{Type: engine.Uint8, Shape: []int64{1, 320, 320, 3}}},
+		{"keras", engine.TensorInfo{Type: engine.Float32, Shape: []int64{1, 224, 224, 3}}},
+		{"torchvision", engine.TensorInfo{Type: engine.Float32, Shape: []int64{1, 3, 224, 224}}},
+		{"timm", engine.TensorInfo{Type: engine.Float32, Shape: []int64{1, 3, 224, 224}}},
+		{"rtdetr", engine.TensorInfo{Type: engine.Float32, Shape: []int64{1, 3, 640, 640}}},
+	} {
+		for _, format := range []engine.PixelFormat{engine.BGR, engine.NV12} {
+			b.Run(fmt.Sprintf("%s/%v", test.preset, format), func(b *testing.B) {
+				metadata := engine.Metadata{Preprocess: engine.Preprocess{Preset: test.preset}}
+				in, err := engine.FindPictureInput([]engine.TensorInfo{test.input}, metadata)
+				require.NoError(b, err)
+				im := picture(format, 1920, 1080, 1)
+				l := preprocess.NewLetterbox(in)
+				output := make([]byte, in.PictureBytes())
 				for b.Loop() {
 					if _, err := l.Run(&im, output, preprocess.Geometry{}); err != nil {
 						b.Fatal(err)

@@ -1,7 +1,11 @@
 package preprocess
 
+// #include "arguments.h"
+import "C"
+
 import (
 	_ "embed"
+	"fmt"
 
 	"github.com/edge-infer/edge-infer/engine"
 )
@@ -9,71 +13,122 @@ import (
 //go:embed kernels.ptx
 var ptx string
 
-// PTX is the text of the CUDA kernels, for any GPU of compute capability 5.3 or newer: LetterboxKernel and FilterKernel.
+// PTX is the text of the CUDA kernels, for any GPU of compute capability 5.3 or newer.
 func PTX() string { return ptx }
 
 // Names of the kernels. Each takes its arguments struct by value as its only parameter.
 const (
 	LetterboxKernel = "letterbox"
+	AntialiasKernel = "antialias"
 	FilterKernel    = "filter"
 )
 
-// LetterboxArguments are the arguments of LetterboxKernel, one picture into one batch position, in C's layout (see arguments.h). A graph
-// that captured a launch can be given others.
-type LetterboxArguments struct {
-	source, end, output       uint64
-	format, stride            int32
-	channels, half            int32
-	sourceWidth, sourceHeight int32
-	width, height             int32
-	left, top                 int32
-	innerWidth, innerHeight   int32
+// PictureKernel is the kernel that writes pictures into that input: LetterboxKernel or AntialiasKernel, with the same arguments.
+func PictureKernel(in *engine.PictureInput) string {
+	if in.Interpolation() == engine.Bilinear {
+		return LetterboxKernel
+	}
+	return AntialiasKernel
 }
 
-// NewLetterboxArguments describes the letterbox of a picture. source is the device address of the picture's first byte, output that of the
-// batch position's first element. The picture must have passed Check; its Data is not read.
-func NewLetterboxArguments(im *engine.Image, source uint64, input engine.PictureInput, output uint64) (LetterboxArguments, Geometry) {
-	g := Fit(im.Width, im.Height, input.Width, input.Height)
-	return LetterboxArguments{
-		source: source, end: source + uint64(im.Stride)*uint64(im.Format.Rows(im.Height)-1) + uint64(im.Format.RowBytes(im.Width)), output: output,
-		format: int32(im.Format), stride: int32(im.Stride), channels: int32(input.Channels), half: flag(input.Type == engine.Float16),
-		sourceWidth: int32(g.SourceWidth), sourceHeight: int32(g.SourceHeight), width: int32(g.Width), height: int32(g.Height),
-		left: int32(g.Left), top: int32(g.Top), innerWidth: int32(g.InnerWidth), innerHeight: int32(g.InnerHeight),
-	}, g
+// LetterboxArguments are the arguments of the picture kernels, one picture into one batch position. A graph that captured a launch can be
+// given others.
+type LetterboxArguments struct{ c C.ei_letterbox_arguments }
+
+// NewLetterboxArguments describes where a picture goes. source is the device address of the picture's first byte, output that of the batch
+// position's first element. The picture must have passed Check; its Data is not read.
+func NewLetterboxArguments(im *engine.Image, source uint64, in *engine.PictureInput, output uint64) (LetterboxArguments, Geometry) {
+	g := Fit(im.Width, im.Height, in)
+	end := source + uint64(im.Stride)*uint64(im.Format.Rows(im.Height)-1) + uint64(im.Format.RowBytes(im.Width))
+	element, plane := in.Type.Size(), in.Width*in.Height*in.Type.Size()
+	a := C.ei_letterbox_arguments{
+		source: C.uint64_t(source), end: C.uint64_t(end), stride: C.int32_t(im.Stride), box: box(g, im.Format, in),
+		pixel_bytes: C.int32_t(element),
+	}
+	channel := plane
+	if a.box.interleaved != 0 {
+		channel, a.pixel_bytes = element, C.int32_t(element*in.Channels)
+	}
+	for colour := range a.output {
+		at := colour
+		if a.box.bgr != 0 {
+			at = 2 - colour
+		}
+		a.output[colour] = C.uint64_t(output + uint64(at*channel))
+	}
+	return LetterboxArguments{a}, g
 }
 
 // Grid is the launch that the arguments need.
 func (a *LetterboxArguments) Grid() (grid, block [3]uint32) {
-	return [3]uint32{blocks(a.width, 64), blocks(a.height, 8), 1}, [3]uint32{32, 8, 1}
+	columns := int32(C.EI_LETTERBOX_COLUMNS)
+	if a.c.box.interpolation != C.EI_BILINEAR {
+		columns = C.EI_ANTIALIAS_COLUMNS
+	}
+	return [3]uint32{blocks(int32(a.c.box.width), columns), blocks(int32(a.c.box.height), 8), 1}, [3]uint32{32, 8, 1}
 }
 
-// FilterArguments are the arguments of FilterKernel, in C's layout (see arguments.h).
-type FilterArguments struct {
-	// Output is the device address of the network's output, Rows that of float32 [pictures][Capacity][engine.CandidateFields], Counts that
-	// of uint32 [pictures], which must be 0 before each launch and may end above Capacity: the excess was left out. Rows may be in mapped
-	// host memory, Counts should not: the device would cross the bus for each row.
-	Output, Rows, Counts uint64
-	// Elements of the output from picture to picture, from box to box and from field to field.
-	PictureStride, AnchorStride, FieldStride int64
-	Anchors, Classes, Capacity               int32
-	// Objectness is 1 when the fields are centre, size, objectness, classes, as in YOLOv5, and 0 when they are centre, size, classes.
-	Objectness int32
-	// Half is 1 for a binary16 output.
-	Half int32
-	// Confidence is the lowest score that is listed, over 0.
-	Confidence float32
+// FilterArguments are the arguments of FilterKernel.
+type FilterArguments struct{ c C.ei_filter_arguments }
+
+// FilterMemory is where the filter reads and writes, as device addresses.
+type FilterMemory struct {
+	// Outputs are those of the network, by number.
+	Outputs []uint64
+	// Rows is float32 [pictures][Capacity][engine.CandidateFields].
+	Rows uint64
+	// Counts is uint32 [2][pictures], which must be 0 before each launch: the rows of each picture, which may end above Capacity when rows
+	// were left out, then the boxes of each picture with a score that is none. Rows may be in mapped host memory, Counts should not: the
+	// device would cross the bus for each row.
+	Counts uint64
+	// Capacity is how many rows each picture has room for.
+	Capacity int
 }
 
-// Grid is the launch for a number of pictures.
-func (a *FilterArguments) Grid(pictures int) (grid, block [3]uint32) {
-	return [3]uint32{blocks(a.Anchors, 128), uint32(pictures), 1}, [3]uint32{128, 1, 1}
+// NewFilterArguments describes the filter of up to that many pictures. outputs are the network's, whose shapes must be known but for the
+// batch; the error is what engine.BoxMap.Check says, or that an output holds no floating point numbers.
+func NewFilterArguments(f *engine.Filter, outputs []engine.TensorInfo, m FilterMemory, pictures int) (FilterArguments, error) {
+	if err := f.Check(outputs); err != nil {
+		return FilterArguments{}, err
+	}
+	a := C.ei_filter_arguments{
+		rows: C.uint64_t(m.Rows), counts: C.uint64_t(m.Counts), box_step: C.int64_t(f.Boxes.Step), box_next: C.int64_t(f.Boxes.Next),
+		score_step: C.int64_t(f.Scores.Step), score_next: C.int64_t(f.Scores.Next), pictures: C.int32_t(pictures), count: C.int32_t(f.Count),
+		classes: C.int32_t(f.Classes), capacity: C.int32_t(m.Capacity), objectness: flag(f.Objectness), corners: flag(f.Corners),
+		scale_x: C.float(f.ScaleX), scale_y: C.float(f.ScaleY), threshold: C.float(f.Threshold),
+	}
+	for _, part := range []struct {
+		numbers *engine.Numbers
+		address *C.uint64_t
+		picture *C.int64_t
+		half    *C.int32_t
+	}{{&f.Boxes, &a.boxes, &a.box_picture, &a.half_boxes}, {&f.Scores, &a.scores, &a.score_picture, &a.half_scores}} {
+		output := &outputs[part.numbers.Output]
+		if output.Type != engine.Float32 && output.Type != engine.Float16 {
+			return FilterArguments{}, &engine.Error{
+				Op: "filter", Kind: engine.ErrUnsupported,
+				Message: fmt.Sprintf("output %s is %v, only float32 and float16 are filtered", output.Name, output.Type),
+			}
+		}
+		*part.address = C.uint64_t(m.Outputs[part.numbers.Output] + uint64(part.numbers.Offset)*uint64(output.Type.Size()))
+		*part.picture, *part.half = C.int64_t(engine.Elements(output.Shape[1:])), flag(output.Type == engine.Float16)
+	}
+	return FilterArguments{a}, nil
 }
 
-func blocks(size, block int32) uint32 { return uint32((size + block - 1) / block) }
-
-func flag(set bool) int32 {
+func flag(set bool) C.int32_t {
 	if set {
 		return 1
 	}
 	return 0
 }
+
+// CountBytes is the size of FilterMemory.Counts for that many pictures.
+func CountBytes(pictures int) int { return 8 * pictures }
+
+// Grid is the launch for a number of pictures.
+func (a *FilterArguments) Grid(pictures int) (grid, block [3]uint32) {
+	return [3]uint32{blocks(int32(a.c.count), 128), uint32(pictures), 1}, [3]uint32{128, 1, 1}
+}
+
+func blocks(size, block int32) uint32 { return uint32((size + block - 1) / block) }

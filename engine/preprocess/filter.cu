@@ -1,5 +1,5 @@
-// Lists the boxes over a threshold of a YOLO head (v5 rows with objectness; v8, v9 and 11 columns), each with its best class, so that only
-// they cross to the host. It keeps what postprocess keeps: scores up to 1 + 1/64, finite boxes of positive size; the threshold must be over
+// Lists the boxes over a threshold, each with its best class, so that only they cross to the host; the arguments say where in the outputs
+// boxes and scores are. It keeps what postprocess keeps: scores up to 1 + 1/64, finite boxes of positive size; the threshold must be over
 // 0. A thread looks at one box, a block at 128; the list is in no particular order.
 #include "arguments.h"
 #include "kernel.h"
@@ -7,65 +7,91 @@
 namespace {
 
 enum { AHEAD = 16 };
-constexpr float MAX_COORDINATE = 1e6f, MAX_SCORE = 1.0f + 1.0f / 64;
+constexpr float MAX_COORDINATE = 1e6f, SCORE_TOLERANCE = 1.0f / 64;
 
-template <bool HALF>
-EI_DEVICE float read(const ei_filter_arguments &a, int64_t element) {
-    return HALF ? ei_from_half(ei_load_short(a.output + 2 * (uint64_t)element)) : ei_load_float(a.output + 4 * (uint64_t)element);
+EI_DEVICE float read(uint64_t from, int64_t element, bool half) {
+    return half ? ei_from_half(ei_load_short(from + 2 * (uint64_t)element)) : ei_load_float(from + 4 * (uint64_t)element);
 }
 
-// consider keeps the best score, of equal ones the first. What is no score, NaN included, is passed over.
-EI_DEVICE void consider(float score, int c, float *best, int *best_class) {
-    const bool better = score <= MAX_SCORE && score > *best;
-    *best = better ? score : *best;
-    *best_class = better ? c : *best_class;
+// Best is the best class of a box so far.
+struct Best {
+    float score;
+    int id;
+    bool impossible;  // a score was none
+};
+
+// consider keeps the best score, of equal ones the first. What is no score, NaN included, is passed over and remembered.
+EI_DEVICE void consider(float score, int c, Best *best) {
+    const bool possible = score >= -SCORE_TOLERANCE && score <= 1 + SCORE_TOLERANCE;
+    const bool better = possible && score > best->score;
+    best->score = better ? score : best->score;
+    best->id = better ? c : best->id;
+    best->impossible |= !possible;
+}
+
+EI_DEVICE uint32_t count(uint64_t counts, int64_t number) { return __atomic_fetch_add((uint32_t *)counts + number, 1, __ATOMIC_RELAXED); }
+
+// place writes the corners of a box in input pixels; false when the numbers are no box.
+EI_DEVICE bool place(const ei_filter_arguments &a, int64_t at, float *corner) {
+    const bool half = a.half_boxes != 0;
+    const float x = a.scale_x * read(a.boxes, at, half), y = a.scale_y * read(a.boxes, at + a.box_next, half);
+    const float right = a.scale_x * read(a.boxes, at + 2 * a.box_next, half), bottom = a.scale_y * read(a.boxes, at + 3 * a.box_next, half);
+    if (a.corners) {
+        corner[0] = x;
+        corner[1] = y;
+        corner[2] = right;
+        corner[3] = bottom;
+        return x < right && y < bottom && x > -MAX_COORDINATE && y > -MAX_COORDINATE && right < MAX_COORDINATE && bottom < MAX_COORDINATE;
+    }
+    corner[0] = x - right / 2;
+    corner[1] = y - bottom / 2;
+    corner[2] = x + right / 2;
+    corner[3] = y + bottom / 2;
+    return right > 0 && bottom > 0 && right < MAX_COORDINATE && bottom < MAX_COORDINATE && x > -MAX_COORDINATE && x < MAX_COORDINATE &&
+           y > -MAX_COORDINATE && y < MAX_COORDINATE;
 }
 
 template <bool HALF>
 EI_DEVICE void filter_thread(const ei_filter_arguments &a) {
-    const int anchor = (int)(ei_block_x() * 128 + ei_thread_x()), picture = (int)ei_block_y();
-    if (anchor >= a.anchors) return;
-    const int64_t box = picture * a.picture_stride + anchor * a.anchor_stride;
+    const int box = (int)(ei_block_x() * 128 + ei_thread_x()), picture = (int)ei_block_y();
+    if (box >= a.count) return;
+    int64_t scores = picture * a.score_picture + box * a.score_step;
     float objectness = 1;
-    int64_t scores = box + 4 * a.field_stride;
+    Best best = {0, 0, false};
     if (a.objectness) {
-        objectness = read<HALF>(a, scores);
-        if (!(objectness >= a.confidence && objectness <= MAX_SCORE)) return;
-        scores += a.field_stride;
+        objectness = read(a.scores, scores - a.score_next, HALF);
+        if (!(objectness >= -SCORE_TOLERANCE && objectness <= 1 + SCORE_TOLERANCE)) {
+            count(a.counts, a.pictures + picture);
+            return;
+        }
+        if (objectness < a.threshold) return;
     }
-    float best = 0;
-    int best_class = 0, c = 0;
+    int c = 0;
     // All loads before the first use: a thread waits once for several classes.
     for (; c + AHEAD <= a.classes; c += AHEAD) {
         float raw[AHEAD];
         EI_UNROLL
-        for (int i = 0; i < AHEAD; i++, scores += a.field_stride) raw[i] = read<HALF>(a, scores);
+        for (int i = 0; i < AHEAD; i++, scores += a.score_next) raw[i] = read(a.scores, scores, HALF);
         EI_UNROLL
-        for (int i = 0; i < AHEAD; i++) consider(objectness * raw[i], c + i, &best, &best_class);
+        for (int i = 0; i < AHEAD; i++) consider(objectness * raw[i], c + i, &best);
     }
-    for (; c < a.classes; c++, scores += a.field_stride) consider(objectness * read<HALF>(a, scores), c, &best, &best_class);
-    if (!(best >= a.confidence)) return;
-    const float x = read<HALF>(a, box), y = read<HALF>(a, box + a.field_stride);
-    const float width = read<HALF>(a, box + 2 * a.field_stride), height = read<HALF>(a, box + 3 * a.field_stride);
-    if (!(width > 0 && height > 0 && width < MAX_COORDINATE && height < MAX_COORDINATE && x > -MAX_COORDINATE && x < MAX_COORDINATE &&
-          y > -MAX_COORDINATE && y < MAX_COORDINATE)) {
-        return;
-    }
-    const uint32_t row = __atomic_fetch_add((uint32_t *)a.counts + picture, 1, __ATOMIC_RELAXED);
+    for (; c < a.classes; c++, scores += a.score_next) consider(objectness * read(a.scores, scores, HALF), c, &best);
+    if (best.impossible) count(a.counts, a.pictures + picture);
+    if (!(best.score >= a.threshold)) return;
+    float corner[4];
+    if (!place(a, picture * a.box_picture + box * a.box_step, corner)) return;
+    const uint32_t row = count(a.counts, picture);
     if (row >= (uint32_t)a.capacity) return;
     EI_GLOBAL float *out = (EI_GLOBAL float *)a.rows + ((int64_t)picture * a.capacity + row) * 6;
-    out[0] = x - width / 2;
-    out[1] = y - height / 2;
-    out[2] = x + width / 2;
-    out[3] = y + height / 2;
-    out[4] = best;
-    out[5] = (float)best_class;
+    for (int i = 0; i < 4; i++) out[i] = corner[i];
+    out[4] = best.score;
+    out[5] = (float)best.id;
 }
 
 }  // namespace
 
 EI_KERNEL(filter, ei_filter_arguments) {
-    if (a.half) {
+    if (a.half_scores) {
         filter_thread<true>(a);
     } else {
         filter_thread<false>(a);

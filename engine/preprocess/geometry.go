@@ -1,5 +1,5 @@
-// Package preprocess turns camera pictures into network inputs: resize with the sides' ratio kept, pad, convert the colours, scale to 0..1
-// and split into planes, in one pass over the picture. Geometry is shared by the CPU path of this package and the CUDA kernel.
+// Package preprocess turns camera pictures into network inputs as the model wants them (engine.Preprocess): resize, pad or crop, convert
+// the colours, scale and lay out, in one pass over the picture. Geometry is shared by the CPU path of this package and the CUDA kernels.
 package preprocess
 
 import (
@@ -8,30 +8,65 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// PadLevel is the gray of the border, out of 255.
-const PadLevel = 114
-
-// Geometry places a source picture in the network's input as Ultralytics' LetterBox does: one scale for both sides, the rest split evenly
-// between the two borders, the odd pixel to the right or the bottom. All numbers are pixels.
+// Geometry places a source picture in the network's input. All numbers are pixels.
 type Geometry struct {
 	SourceWidth, SourceHeight int
 	Width, Height             int // of the network's input
-	Left, Top                 int // where the picture starts in the input
-	InnerWidth, InnerHeight   int // of the resized picture, at least 1
+	// Left and Top are where the resized picture starts in the input: under 0 where it is cropped.
+	Left, Top               int
+	InnerWidth, InnerHeight int // of the resized picture, at least 1
 }
 
-// Fit computes the geometry; all four sides must be at least 1.
-func Fit(sourceWidth, sourceHeight, width, height int) Geometry {
-	scale := min(float64(width)/float64(sourceWidth), float64(height)/float64(sourceHeight))
-	inner := func(source, limit int) int {
-		return min(max(int(math.RoundToEven(float64(source)*scale)), 1), limit)
-	}
+// Fit computes the geometry by the input's rule for sizes; both sides of the source must be at least 1.
+func Fit(sourceWidth, sourceHeight int, in *engine.PictureInput) Geometry {
 	g := Geometry{
-		SourceWidth: sourceWidth, SourceHeight: sourceHeight, Width: width, Height: height,
-		InnerWidth: inner(sourceWidth, width), InnerHeight: inner(sourceHeight, height),
+		SourceWidth: sourceWidth, SourceHeight: sourceHeight, Width: in.Width, Height: in.Height, InnerWidth: in.Width, InnerHeight: in.Height,
 	}
-	g.Left, g.Top = (width-g.InnerWidth)/2, (height-g.InnerHeight)/2
+	switch in.Preprocess.Resize {
+	case engine.Stretch:
+	case engine.Crop:
+		g.crop(in.Preprocess.ShorterSide)
+	case engine.LetterboxTopLeft:
+		g.letterbox(math.Floor)
+	default:
+		g.letterbox(math.RoundToEven)
+		g.Left, g.Top = (g.Width-g.InnerWidth)/2, (g.Height-g.InnerHeight)/2
+	}
 	return g
+}
+
+// letterbox takes one scale for both sides. Ultralytics rounds the sides, YOLOX does not; both divide and multiply in this order.
+func (g *Geometry) letterbox(round func(float64) float64) {
+	scale := min(float64(g.Width)/float64(g.SourceWidth), float64(g.Height)/float64(g.SourceHeight))
+	inner := func(source, limit int) int { return min(max(int(round(float64(source)*scale)), 1), limit) }
+	g.InnerWidth, g.InnerHeight = inner(g.SourceWidth, g.Width), inner(g.SourceHeight, g.Height)
+}
+
+// crop makes the shorter side that long, or lets the picture just cover the input when shorter is 0, and puts the middle of the picture in
+// the middle of the input. Rounding is torchvision's: the longer side downwards, the crop's corner to the nearest, ties to even.
+func (g *Geometry) crop(shorter int) {
+	upright := g.SourceWidth <= g.SourceHeight
+	if shorter == 0 {
+		upright = g.Width*g.SourceHeight >= g.Height*g.SourceWidth
+		shorter = g.Height
+		if upright {
+			shorter = g.Width
+		}
+	}
+	// Sides over MaxSide are no use: the crop of such a strip is stretched a little.
+	longer := func(of, to int) int { return min(max(shorter*of/to, 1), engine.MaxSide) }
+	if upright {
+		g.InnerWidth, g.InnerHeight = shorter, longer(g.SourceHeight, g.SourceWidth)
+	} else {
+		g.InnerWidth, g.InnerHeight = longer(g.SourceWidth, g.SourceHeight), shorter
+	}
+	corner := func(inner, side int) int {
+		if inner < side {
+			return (side - inner) / 2
+		}
+		return -int(math.RoundToEven(float64(inner-side) / 2))
+	}
+	g.Left, g.Top = corner(g.InnerWidth, g.Width), corner(g.InnerHeight, g.Height)
 }
 
 // Transform takes points of the input back to the source picture.

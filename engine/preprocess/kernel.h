@@ -61,6 +61,8 @@ EI_DEVICE float ei_from_half(uint16_t half) {
 #include <math.h>
 #include <string.h>
 
+#include "half.h"
+
 #define EI_DEVICE static inline
 #define EI_GLOBAL
 #define EI_UNROLL
@@ -103,18 +105,7 @@ static inline int ei_round(float v) { return (int)lrintf(v); }
 
 static inline float ei_inverse(float v) { return 1 / v; }
 
-static inline uint32_t ei_bits(float v) {
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof(bits));
-    return bits;
-}
-
-// Of numbers from 0 to 1 whose binary16 is normal: all that the letterbox writes.
-static inline uint16_t ei_to_half(float v) {
-    if (v == 0) return 0;
-    uint32_t bits = ei_bits(v) - ((uint32_t)(127 - 15) << 23);
-    return (uint16_t)((bits + 0xfff + (bits >> 13 & 1)) >> 13);
-}
+static inline uint16_t ei_to_half(float v) { return ei_half(v); }
 
 static inline float ei_from_half(uint16_t half) {
     int exponent = half >> 10 & 31, mantissa = half & 1023;

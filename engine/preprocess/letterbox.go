@@ -12,8 +12,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Letterbox writes pictures into one network input on the CPU. It keeps tables for the source sizes it has seen, so that a picture
-// costs one C call and no allocation. It belongs to one goroutine at a time and needs no Close.
+// Letterbox writes pictures into one network input on the CPU, by whatever rule the input has. It keeps tables for the source sizes it has
+// seen, so that a picture costs one C call and no allocation. It belongs to one goroutine at a time and needs no Close.
 type Letterbox struct {
 	input   engine.PictureInput
 	plans   []*plan
@@ -32,7 +32,7 @@ type plan struct {
 const maxPlans = 16
 
 // NewLetterbox returns a letterbox for that input.
-func NewLetterbox(input engine.PictureInput) *Letterbox { return &Letterbox{input: input} }
+func NewLetterbox(input *engine.PictureInput) *Letterbox { return &Letterbox{input: *input} }
 
 // InstructionSet names what the row kernels use on this machine: avx2, neon or plain.
 func InstructionSet() string { return C.GoString(C.ei_letterbox_isa()) }
@@ -66,17 +66,8 @@ func (l *Letterbox) plan(im *engine.Image) *plan {
 			return p
 		}
 	}
-	g := Fit(im.Width, im.Height, l.input.Width, l.input.Height)
-	p := &plan{geometry: g, format: im.Format}
-	p.box = C.ei_letterbox{
-		format: C.int32_t(im.Format), channels: C.int32_t(l.input.Channels),
-		source_width: C.int32_t(g.SourceWidth), source_height: C.int32_t(g.SourceHeight),
-		width: C.int32_t(g.Width), height: C.int32_t(g.Height), left: C.int32_t(g.Left), top: C.int32_t(g.Top),
-		inner_width: C.int32_t(g.InnerWidth), inner_height: C.int32_t(g.InnerHeight),
-	}
-	if l.input.Type == engine.Float16 {
-		p.box.half = 1
-	}
+	g := Fit(im.Width, im.Height, &l.input)
+	p := &plan{geometry: g, format: im.Format, box: box(g, im.Format, &l.input)}
 	p.tables = make([]int32, C.ei_letterbox_table_size(&p.box))
 	C.ei_letterbox_prepare(&p.box, (*C.int32_t)(&p.tables[0]))
 	if need := int(C.ei_letterbox_scratch_size(&p.box)); need > len(l.scratch) {
@@ -87,4 +78,41 @@ func (l *Letterbox) plan(im *engine.Image) *plan {
 	}
 	l.plans = append(l.plans, p)
 	return p
+}
+
+// box says the same in C, for the CPU and the kernels alike.
+func box(g Geometry, format engine.PixelFormat, in *engine.PictureInput) C.ei_letterbox {
+	b := C.ei_letterbox{
+		format: C.int32_t(format), source_width: C.int32_t(g.SourceWidth), source_height: C.int32_t(g.SourceHeight),
+		width: C.int32_t(g.Width), height: C.int32_t(g.Height), left: C.int32_t(g.Left), top: C.int32_t(g.Top),
+		inner_width: C.int32_t(g.InnerWidth), inner_height: C.int32_t(g.InnerHeight),
+		channels: C.int32_t(in.Channels), pad: C.int32_t(in.Pad()),
+	}
+	switch in.Interpolation() {
+	case engine.BilinearAntialias:
+		b.interpolation = C.EI_BILINEAR_ANTIALIAS
+	case engine.BicubicAntialias:
+		b.interpolation = C.EI_BICUBIC_ANTIALIAS
+	}
+	if in.Preprocess.Colour == engine.BGRColour {
+		b.bgr = 1
+	}
+	if in.Interleaved && in.Channels > 1 {
+		b.interleaved = 1
+	}
+	switch in.Type {
+	case engine.Float16:
+		b.element = C.EI_FLOAT16
+	case engine.Uint8:
+		b.element = C.EI_UINT8
+	}
+	scale, bias := in.Affine()
+	for colour := range scale {
+		channel := colour
+		if b.bgr != 0 {
+			channel = 2 - colour
+		}
+		b.scale[colour], b.bias[colour] = C.float(scale[channel]), C.float(bias[channel])
+	}
+	return b
 }

@@ -1,5 +1,5 @@
-// The CPU letterbox: bilinear resize (half-pixel centres, the 11-bit fixed-point arithmetic of OpenCV's INTER_LINEAR), border, colour
-// conversion, scaling to 0..1 and split into planes.
+// From a camera's picture to a network's input on the CPU: resize, border, colour conversion, scaling and layout in one pass over the
+// picture.
 #ifndef EDGE_INFER_PREPROCESS_LETTERBOX_H_
 #define EDGE_INFER_PREPROCESS_LETTERBOX_H_
 
@@ -9,22 +9,35 @@
 // Same numbers as engine.PixelFormat.
 enum { EI_BGR, EI_BGRX, EI_NV12, EI_YUYV, EI_GRAY8 };
 
-// One source size and network input. It holds no pointers, so that Go may own it.
+// Elements of the input.
+enum { EI_FLOAT32, EI_FLOAT16, EI_UINT8 };
+
+// EI_BILINEAR has half-pixel centres and the 11-bit fixed-point arithmetic of OpenCV's INTER_LINEAR. The others have the arithmetic of
+// Pillow: all pixels within the filter, weights of 22 bits, columns first, then rows, each rounded to 8 bits.
+enum { EI_BILINEAR, EI_BILINEAR_ANTIALIAS, EI_BICUBIC_ANTIALIAS };
+
+// How pictures of one size and format get into an input. It holds no pointers, so that Go may own it and kernels of the GPU take it by
+// value.
 typedef struct {
     int32_t format;
-    int32_t channels;  // planes of the output: 3 (R, G, B) or 1 (gray)
-    int32_t half;      // output elements are IEEE binary16 instead of binary32
     int32_t source_width, source_height;
+    int32_t interpolation;
+    // The picture becomes inner_width by inner_height and its corner lies at left, top of the input; what is outside of it is cut off.
     int32_t width, height, left, top, inner_width, inner_height;
-    int32_t wide_columns;  // leading columns whose 8-byte loads stay inside a row
+    int32_t channels;     // 3 or 1 (gray)
+    int32_t bgr;          // order of the 3 in the input
+    int32_t interleaved;  // the 3 are side by side, not in planes
+    int32_t element;
+    int32_t pad;              // level of the border
+    float scale[3], bias[3];  // of R (or gray), G and B: level * scale + bias; floating-point elements only
 } ei_letterbox;
 
 // Number of int32 in the tables and of bytes in the scratch memory that ei_letterbox_run needs.
 size_t ei_letterbox_table_size(const ei_letterbox *box);
 size_t ei_letterbox_scratch_size(const ei_letterbox *box);
 
-// Fills the tables and box->wide_columns.
-void ei_letterbox_prepare(ei_letterbox *box, int32_t *tables);
+// Fills the tables.
+void ei_letterbox_prepare(const ei_letterbox *box, int32_t *tables);
 
 // Writes one picture. Reads nothing outside the picture's rows. border is 0 when the output already holds the border of this geometry.
 void ei_letterbox_run(const ei_letterbox *box, const int32_t *tables, void *scratch, const uint8_t *source, size_t stride, int border,

@@ -30,12 +30,12 @@ func picture(format engine.PixelFormat, width, height int, seed uint64) engine.I
 	return im
 }
 
-func input(width, height, channels int, t engine.DataType) engine.PictureInput {
-	return engine.PictureInput{Type: t, Channels: channels, Width: width, Height: height}
+func input(width, height, channels int, t engine.DataType) *engine.PictureInput {
+	return &engine.PictureInput{Type: t, Channels: channels, Width: width, Height: height}
 }
 
-// reference is the letterbox of OpenCV: cvtColor, resize, copyMakeBorder; levels as planes R, G, B or gray.
-func reference(t testing.TB, im engine.Image, in engine.PictureInput) []byte {
+// decode converts the picture with OpenCV to BGR, or to gray for inputs of one channel.
+func decode(t testing.TB, im engine.Image, channels int) gocv.Mat {
 	kinds := map[engine.PixelFormat]struct {
 		rows int
 		kind gocv.MatType
@@ -49,25 +49,31 @@ func reference(t testing.TB, im engine.Image, in engine.PictureInput) []byte {
 	k := kinds[im.Format]
 	mat, err := gocv.NewMatFromBytes(k.rows, im.Width, k.kind, im.Data)
 	require.NoError(t, err)
-	defer func() { mat.Close() }()
 	if k.code >= 0 {
 		bgr := gocv.NewMat()
 		require.NoError(t, gocv.CvtColor(mat, &bgr, k.code))
 		mat.Close()
 		mat = bgr
 	}
-	if in.Channels == 1 {
+	if channels == 1 {
 		gray := gocv.NewMat()
 		require.NoError(t, gocv.CvtColor(mat, &gray, gocv.ColorBGRToGray))
 		mat.Close()
 		mat = gray
 	}
-	g := preprocess.Fit(im.Width, im.Height, in.Width, in.Height)
+	return mat
+}
+
+// reference is the letterbox of OpenCV: cvtColor, resize, copyMakeBorder; levels as planes R, G, B or gray.
+func reference(t testing.TB, im engine.Image, in *engine.PictureInput) []byte {
+	mat := decode(t, im, in.Channels)
+	defer mat.Close()
+	g := preprocess.Fit(im.Width, im.Height, in)
 	small, boxed := gocv.NewMat(), gocv.NewMat()
 	defer small.Close()
 	defer boxed.Close()
 	require.NoError(t, gocv.Resize(mat, &small, image.Pt(g.InnerWidth, g.InnerHeight), 0, 0, gocv.InterpolationLinear))
-	pad := color.RGBA{R: preprocess.PadLevel, G: preprocess.PadLevel, B: preprocess.PadLevel}
+	pad := color.RGBA{R: engine.DefaultPad, G: engine.DefaultPad, B: engine.DefaultPad}
 	require.NoError(t, gocv.CopyMakeBorder(small, &boxed, g.Top, in.Height-g.Top-g.InnerHeight, g.Left, in.Width-g.Left-g.InnerWidth,
 		gocv.BorderConstant, pad))
 	packed := boxed.ToBytes()
@@ -85,9 +91,12 @@ func reference(t testing.TB, im engine.Image, in engine.PictureInput) []byte {
 func elements(output []byte, t engine.DataType) []float64 {
 	values := make([]float64, len(output)/t.Size())
 	for i := range values {
-		if t == engine.Float16 {
+		switch t {
+		case engine.Float16:
 			values[i] = half(binary.LittleEndian.Uint16(output[2*i:]))
-		} else {
+		case engine.Uint8:
+			values[i] = float64(output[i])
+		default:
 			values[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(output[4*i:])))
 		}
 	}
@@ -95,15 +104,18 @@ func elements(output []byte, t engine.DataType) []float64 {
 }
 
 func half(bits uint16) float64 {
-	exponent, mantissa := int(bits>>10&31), float64(bits&1023)
-	if exponent == 0 {
-		return math.Ldexp(mantissa, -24)
+	sign, exponent, mantissa := 1-2*float64(bits>>15), int(bits>>10&31), float64(bits&1023)
+	switch exponent {
+	case 0:
+		return sign * math.Ldexp(mantissa, -24)
+	case 31:
+		return math.NaN()
 	}
-	return math.Ldexp(1024+mantissa, exponent-25)
+	return sign * math.Ldexp(1024+mantissa, exponent-25)
 }
 
 // run letterboxes into memory that is full of NaN, so that an element left out shows.
-func run(t testing.TB, l *preprocess.Letterbox, im engine.Image, in engine.PictureInput) []byte {
+func run(t testing.TB, l *preprocess.Letterbox, im engine.Image, in *engine.PictureInput) []byte {
 	words := make([]uint64, (in.PictureBytes()+7)/8)
 	output := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), in.PictureBytes())
 	for i := range output {
@@ -115,7 +127,7 @@ func run(t testing.TB, l *preprocess.Letterbox, im engine.Image, in engine.Pictu
 }
 
 // compare returns the largest difference in levels and the share of elements that differ at all.
-func compare(t testing.TB, im engine.Image, in engine.PictureInput) (worst, share float64) {
+func compare(t testing.TB, im engine.Image, in *engine.PictureInput) (worst, share float64) {
 	want := reference(t, im, in)
 	got := elements(run(t, preprocess.NewLetterbox(in), im, in), in.Type)
 	differ := 0
@@ -205,7 +217,7 @@ func TestBorderIsKept(t *testing.T) {
 	l := preprocess.NewLetterbox(in)
 	first, second := picture(engine.BGR, 100, 50, 1), picture(engine.BGR, 100, 50, 2)
 	output := run(t, l, first, in)
-	drawn := preprocess.Fit(100, 50, 64, 64)
+	drawn := preprocess.Fit(100, 50, in)
 	g, err := l.Run(&second, output, drawn)
 	require.NoError(t, err)
 	assert.Equal(t, drawn, g)

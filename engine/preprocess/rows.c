@@ -3,6 +3,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "half.h"
+#include "taps.h"
+
 static uint8_t clamped(int32_t fixed) {
     int32_t v = fixed >> EI_YUV_SHIFT;
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
@@ -67,39 +70,115 @@ static inline int32_t level(int16_t upper, int16_t lower, int16_t b0, int16_t b1
     return (((b0 * upper) >> 16) + ((b1 * lower) >> 16) + 2) >> 2;
 }
 
-void ei_blend_float_from(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int from, int count, float *output) {
+void ei_blend_float_from(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int from, int count, float scale, float bias,
+                         float *output) {
     for (int i = from; i < count; i++) {
-        output[i] = (float)level(upper[i], lower[i], b0, b1) * EI_LEVEL;
+        output[i] = (float)level(upper[i], lower[i], b0, b1) * scale + bias;
     }
 }
 
-void ei_blend_half_from(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int from, int count, uint16_t *output) {
+void ei_blend_half_from(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int from, int count, float scale, float bias,
+                        uint16_t *output) {
     for (int i = from; i < count; i++) {
-        output[i] = ei_half_of_level(level(upper[i], lower[i], b0, b1));
+        output[i] = ei_half((float)level(upper[i], lower[i], b0, b1) * scale + bias);
     }
 }
 
-static void blend_float(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int count, void *output) {
-    ei_blend_float_from(upper, lower, b0, b1, 0, count, output);
-}
-
-static void blend_half(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int count, void *output) {
-    ei_blend_half_from(upper, lower, b0, b1, 0, count, output);
-}
-
-// Rounds to nearest, ties to even. Levels over 0 are normal numbers in both formats, so only exponent and mantissa are to be moved.
-uint16_t ei_half_of_level(int level) {
-    if (level == 0) {
-        return 0;
+void ei_blend_bytes_from(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int from, int count, uint8_t *output) {
+    for (int i = from; i < count; i++) {
+        output[i] = (uint8_t)level(upper[i], lower[i], b0, b1);
     }
-    float value = (float)level * EI_LEVEL;
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    bits -= (uint32_t)(127 - 15) << 23;
-    return (uint16_t)((bits + 0xfff + (bits >> 13 & 1)) >> 13);
 }
 
-const ei_kernels ei_kernels_plain = {"plain", nv12_row, yuyv_row, {columns, columns, columns}, {blend_float, blend_half}};
+static void blend_float(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int count, float scale, float bias,
+                        void *output) {
+    ei_blend_float_from(upper, lower, b0, b1, 0, count, scale, bias, output);
+}
+
+static void blend_half(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int count, float scale, float bias,
+                       void *output) {
+    ei_blend_half_from(upper, lower, b0, b1, 0, count, scale, bias, output);
+}
+
+static void blend_bytes(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int count, float scale, float bias,
+                        void *output) {
+    (void)scale;
+    (void)bias;
+    ei_blend_bytes_from(upper, lower, b0, b1, 0, count, output);
+}
+
+void ei_weigh_columns_from(const uint8_t *row, int pixel, const int32_t *offsets, const int32_t *weights, int taps, int padded, int from,
+                           int count, uint8_t *lines, size_t pitch) {
+    int channels = pixel == 1 ? 1 : 3;
+    for (int i = from; i < count; i++) {
+        const int32_t *w = weights + (size_t)i * (size_t)padded;
+        for (int c = 0; c < channels; c++) {
+            const uint8_t *p = row + offsets[i] + c;
+            int32_t sum = 0;
+            for (int k = 0; k < taps; k++) {
+                sum += w[k] * p[k * pixel];
+            }
+            lines[(size_t)c * pitch + (size_t)i] = (uint8_t)ei_rounded(sum);
+        }
+    }
+}
+
+static void weigh_columns(const uint8_t *row, int pixel, const int32_t *offsets, const int32_t *weights, int taps, int padded, int count,
+                          int wide, uint8_t *lines, size_t pitch) {
+    (void)wide;
+    ei_weigh_columns_from(row, pixel, offsets, weights, taps, padded, 0, count, lines, pitch);
+}
+
+void ei_weigh_lines_from(const uint8_t *const *lines, const int32_t *weights, int taps, int from, int count, uint8_t *levels) {
+    for (int i = from; i < count; i++) {
+        int32_t sum = 0;
+        for (int k = 0; k < taps; k++) {
+            sum += weights[k] * lines[k][i];
+        }
+        levels[i] = (uint8_t)ei_rounded(sum);
+    }
+}
+
+static void weigh_lines(const uint8_t *const *lines, const int32_t *weights, int taps, int count, uint8_t *levels) {
+    ei_weigh_lines_from(lines, weights, taps, 0, count, levels);
+}
+
+void ei_store_float_from(const uint8_t *levels, int from, int count, float scale, float bias, float *output) {
+    for (int i = from; i < count; i++) {
+        output[i] = (float)levels[i] * scale + bias;
+    }
+}
+
+void ei_store_half_from(const uint8_t *levels, int from, int count, float scale, float bias, uint16_t *output) {
+    for (int i = from; i < count; i++) {
+        output[i] = ei_half((float)levels[i] * scale + bias);
+    }
+}
+
+static void store_float(const uint8_t *levels, int count, float scale, float bias, void *output) {
+    ei_store_float_from(levels, 0, count, scale, bias, output);
+}
+
+static void store_half(const uint8_t *levels, int count, float scale, float bias, void *output) {
+    ei_store_half_from(levels, 0, count, scale, bias, output);
+}
+
+void ei_store_bytes(const uint8_t *levels, int count, float scale, float bias, void *output) {
+    (void)scale;
+    (void)bias;
+    memcpy(output, levels, (size_t)count);
+}
+
+const ei_kernels ei_kernels_plain = {
+    .name = "plain",
+    .nv12_row = nv12_row,
+    .yuyv_row = yuyv_row,
+    .columns = {columns, columns, columns},
+    .blend = {blend_float, blend_half, blend_bytes},
+    .weigh_columns = {weigh_columns, weigh_columns, weigh_columns},
+    .weigh_lines = weigh_lines,
+    .store = {store_float, store_half, ei_store_bytes},
+};
 
 // The choice is kept: asking the processor takes a trip to the hypervisor on virtual machines.
 const ei_kernels *ei_kernels_of_this_machine(void) {

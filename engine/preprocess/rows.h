@@ -7,7 +7,12 @@
 
 #include "letterbox.h"
 
-#define EI_LEVEL (1.0f / 255.0f)
+#ifdef __clang__  // gcc needs no word where it follows ISO C
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+// Weights of one output pixel are stored with zeros behind them, up to a multiple of this.
+enum { EI_WEIGHT_GROUP = 8 };
 
 typedef struct {
     const char *name;
@@ -19,8 +24,15 @@ typedef struct {
     // samples a pixel: 0 for one, 1 for three, 2 for four (the last one ignored).
     void (*columns[3])(const uint8_t *row, int pixel, int step, const int32_t *offsets, const int32_t *weights, int count, int wide,
                        int16_t *lines, size_t pitch);
-    // Vertical step: levels of two lines, scaled to 0..1, as binary32 (0) or binary16 (1).
-    void (*blend[2])(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int count, void *output);
+    // Vertical step: the levels of two lines, as elements of the input.
+    void (*blend[3])(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int count, float scale, float bias, void *output);
+    // The antialiased steps: taps weighted pixels of a row, or taps weighted lines, make one level. weights has padded numbers for each
+    // column; the first wide columns may be loaded as far as those reach.
+    void (*weigh_columns[3])(const uint8_t *row, int pixel, const int32_t *offsets, const int32_t *weights, int taps, int padded, int count,
+                             int wide, uint8_t *lines, size_t pitch);
+    void (*weigh_lines)(const uint8_t *const *lines, const int32_t *weights, int taps, int count, uint8_t *levels);
+    // Levels as elements of the input.
+    void (*store[3])(const uint8_t *levels, int count, float scale, float bias, void *output);
 } ei_kernels;
 
 const ei_kernels *ei_kernels_of_this_machine(void);
@@ -42,13 +54,19 @@ void ei_nv12_from(const uint8_t *luma, const uint8_t *chroma, int from, int coun
 void ei_yuyv_from(const uint8_t *row, int from, int count, uint8_t *bgrx);
 void ei_columns_from(const uint8_t *row, int pixel, int step, const int32_t *offsets, const int32_t *weights, int from, int count,
                      int16_t *lines, size_t pitch);
-void ei_blend_float_from(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int from, int count, float *output);
-void ei_blend_half_from(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int from, int count, uint16_t *output);
+void ei_blend_float_from(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int from, int count, float scale, float bias,
+                         float *output);
+void ei_blend_half_from(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int from, int count, float scale, float bias,
+                        uint16_t *output);
+void ei_blend_bytes_from(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int from, int count, uint8_t *output);
+void ei_weigh_columns_from(const uint8_t *row, int pixel, const int32_t *offsets, const int32_t *weights, int taps, int padded, int from,
+                           int count, uint8_t *lines, size_t pitch);
+void ei_weigh_lines_from(const uint8_t *const *lines, const int32_t *weights, int taps, int from, int count, uint8_t *levels);
+void ei_store_float_from(const uint8_t *levels, int from, int count, float scale, float bias, float *output);
+void ei_store_half_from(const uint8_t *levels, int from, int count, float scale, float bias, uint16_t *output);
+void ei_store_bytes(const uint8_t *levels, int count, float scale, float bias, void *output);
 
 // BGR or BGRx to gray.
 void ei_gray_row(const uint8_t *row, int pixel, int width, uint8_t *gray);
-
-// binary16 of level / 255.
-uint16_t ei_half_of_level(int level);
 
 #endif

@@ -4,6 +4,8 @@
 
 #include <arm_neon.h>
 
+#include "taps.h"
+
 // channel adds the colour part of eight pixels to their luma.
 static inline uint8x8_t channel(int32x4_t luma_low, int32x4_t luma_high, int32x4_t low, int32x4_t high) {
     uint16x4_t l = vqmovun_s32(vshrq_n_s32(vaddq_s32(luma_low, low), EI_YUV_SHIFT));
@@ -112,30 +114,195 @@ static inline int16x8_t levels(const int16_t *upper, const int16_t *lower, int16
     return vshrq_n_s16(vaddq_s16(vaddq_s16(mu, ml), vdupq_n_s16(2)), 2);
 }
 
-static void blend_float(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int count, void *output) {
+// to_output makes elements of four levels: scaled, and not in one step with the addition, which would round once only.
+static inline float32x4_t to_output(int32x4_t levels, float scale, float32x4_t bias) {
+    return vaddq_f32(vmulq_n_f32(vcvtq_f32_s32(levels), scale), bias);
+}
+
+// scaled is to_output without a bias, which most networks have not.
+static inline float32x4_t scaled(int32x4_t levels, float scale) { return vmulq_n_f32(vcvtq_f32_s32(levels), scale); }
+
+static inline uint16x8_t halves(float32x4_t low, float32x4_t high) {
+    return vreinterpretq_u16_f16(vcombine_f16(vcvt_f16_f32(low), vcvt_f16_f32(high)));
+}
+
+// biased is a constant in every copy.
+static inline __attribute__((always_inline)) void blend_floats(const int biased, const int16_t *upper, const int16_t *lower, int16_t b0,
+                                                               int16_t b1, int count, float scale, float bias, float *out) {
+    const float32x4_t b = vdupq_n_f32(bias);
+    int i = 0;
+    for (; i + 8 <= count; i += 8) {
+        int16x8_t v = levels(upper + i, lower + i, b0, b1);
+        int32x4_t low = low_words(v), high = high_words(v);
+        vst1q_f32(out + i, biased ? to_output(low, scale, b) : scaled(low, scale));
+        vst1q_f32(out + i + 4, biased ? to_output(high, scale, b) : scaled(high, scale));
+    }
+    ei_blend_float_from(upper, lower, b0, b1, i, count, scale, bias, out);
+}
+
+static void blend_float(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int count, float scale, float bias,
+                        void *output) {
+    if (bias == 0) {
+        blend_floats(0, upper, lower, b0, b1, count, scale, 0, output);
+    } else {
+        blend_floats(1, upper, lower, b0, b1, count, scale, bias, output);
+    }
+}
+
+static inline __attribute__((always_inline)) void blend_halves(const int biased, const int16_t *upper, const int16_t *lower, int16_t b0,
+                                                               int16_t b1, int count, float scale, float bias, uint16_t *out) {
+    const float32x4_t b = vdupq_n_f32(bias);
+    int i = 0;
+    for (; i + 8 <= count; i += 8) {
+        int16x8_t v = levels(upper + i, lower + i, b0, b1);
+        int32x4_t low = low_words(v), high = high_words(v);
+        vst1q_u16(out + i,
+                  biased ? halves(to_output(low, scale, b), to_output(high, scale, b)) : halves(scaled(low, scale), scaled(high, scale)));
+    }
+    ei_blend_half_from(upper, lower, b0, b1, i, count, scale, bias, out);
+}
+
+static void blend_half(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int count, float scale, float bias,
+                       void *output) {
+    if (bias == 0) {
+        blend_halves(0, upper, lower, b0, b1, count, scale, 0, output);
+    } else {
+        blend_halves(1, upper, lower, b0, b1, count, scale, bias, output);
+    }
+}
+
+static void blend_bytes(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int count, float scale, float bias,
+                        void *output) {
+    (void)scale;
+    (void)bias;
+    uint8_t *out = output;
+    int i = 0;
+    for (; i + 8 <= count; i += 8) {
+        vst1_u8(out + i, vqmovun_s16(levels(upper + i, lower + i, b0, b1)));
+    }
+    ei_blend_bytes_from(upper, lower, b0, b1, i, count, out);
+}
+
+// rounded is ei_rounded of eight sums, as bytes.
+static inline uint8x8_t rounded(int32x4_t low, int32x4_t high) {
+    return vqmovn_u16(vcombine_u16(vqmovun_s32(vrshrq_n_s32(low, EI_WEIGHT_BITS)), vqmovun_s32(vrshrq_n_s32(high, EI_WEIGHT_BITS))));
+}
+
+// weighed adds up the pixels of one column, two at a time; an odd one more has the weight 0. pixel is a constant in every copy.
+static inline __attribute__((always_inline)) int32x4_t weighed(const uint8_t *p, const int pixel, const int32_t *weights, int taps) {
+    static const uint8_t threes[8] = {0, 1, 2, 2, 3, 4, 5, 5};
+    const uint8x8_t four = vld1_u8(threes);
+    int32x4_t sum = vdupq_n_s32(0);
+    for (int k = 0; k < taps; k += 2) {
+        uint8x8_t two = vld1_u8(p + k * pixel);
+        if (pixel == 3) {
+            two = vtbl1_u8(two, four);
+        }
+        int16x8_t samples = vreinterpretq_s16_u16(vmovl_u8(two));
+        sum = vmlaq_n_s32(sum, low_words(samples), weights[k]);
+        sum = vmlaq_n_s32(sum, high_words(samples), weights[k + 1]);
+    }
+    return sum;
+}
+
+static inline __attribute__((always_inline)) void weigh_colour(const uint8_t *row, const int pixel, const int32_t *offsets,
+                                                               const int32_t *weights, int taps, int padded, int count, int wide,
+                                                               uint8_t *lines, size_t pitch) {
+    int i = 0;
+    for (; i + 2 <= wide; i += 2) {
+        int32x4_t first = weighed(row + offsets[i], pixel, weights + (size_t)i * (size_t)padded, taps);
+        int32x4_t second = weighed(row + offsets[i + 1], pixel, weights + (size_t)(i + 1) * (size_t)padded, taps);
+        uint8x8_t both = rounded(first, second);
+        uint8_t *at = lines + i;
+        at[0] = vget_lane_u8(both, 0);
+        at[1] = vget_lane_u8(both, 4);
+        at[pitch] = vget_lane_u8(both, 1);
+        at[pitch + 1] = vget_lane_u8(both, 5);
+        at[2 * pitch] = vget_lane_u8(both, 2);
+        at[2 * pitch + 1] = vget_lane_u8(both, 6);
+    }
+    ei_weigh_columns_from(row, pixel, offsets, weights, taps, padded, i, count, lines, pitch);
+}
+
+static void weigh_bgr(const uint8_t *row, int pixel, const int32_t *offsets, const int32_t *weights, int taps, int padded, int count,
+                      int wide, uint8_t *lines, size_t pitch) {
+    (void)pixel;
+    weigh_colour(row, 3, offsets, weights, taps, padded, count, wide, lines, pitch);
+}
+
+static void weigh_bgrx(const uint8_t *row, int pixel, const int32_t *offsets, const int32_t *weights, int taps, int padded, int count,
+                       int wide, uint8_t *lines, size_t pitch) {
+    (void)pixel;
+    weigh_colour(row, 4, offsets, weights, taps, padded, count, wide, lines, pitch);
+}
+
+static void weigh_gray(const uint8_t *row, int pixel, const int32_t *offsets, const int32_t *weights, int taps, int padded, int count,
+                       int wide, uint8_t *lines, size_t pitch) {
+    int i = 0;
+    for (; i < wide; i++) {
+        const int32_t *w = weights + (size_t)i * (size_t)padded;
+        int32x4_t sum = vdupq_n_s32(0);
+        for (int k = 0; k < taps; k += 8) {
+            int16x8_t samples = vreinterpretq_s16_u16(vmovl_u8(vld1_u8(row + offsets[i] + k)));
+            sum = vmlaq_s32(sum, low_words(samples), vld1q_s32(w + k));
+            sum = vmlaq_s32(sum, high_words(samples), vld1q_s32(w + k + 4));
+        }
+        lines[i] = (uint8_t)ei_rounded(vaddvq_s32(sum));
+    }
+    ei_weigh_columns_from(row, pixel, offsets, weights, taps, padded, i, count, lines, pitch);
+}
+
+static void weigh_lines(const uint8_t *const *lines, const int32_t *weights, int taps, int count, uint8_t *out) {
+    int i = 0;
+    for (; i + 16 <= count; i += 16) {
+        int32x4_t sums[4] = {vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0)};
+        for (int k = 0; k < taps; k++) {
+            uint8x16_t samples = vld1q_u8(lines[k] + i);
+            int16x8_t low = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(samples)));
+            int16x8_t high = vreinterpretq_s16_u16(vmovl_u8(vget_high_u8(samples)));
+            sums[0] = vmlaq_n_s32(sums[0], low_words(low), weights[k]);
+            sums[1] = vmlaq_n_s32(sums[1], high_words(low), weights[k]);
+            sums[2] = vmlaq_n_s32(sums[2], low_words(high), weights[k]);
+            sums[3] = vmlaq_n_s32(sums[3], high_words(high), weights[k]);
+        }
+        vst1q_u8(out + i, vcombine_u8(rounded(sums[0], sums[1]), rounded(sums[2], sums[3])));
+    }
+    ei_weigh_lines_from(lines, weights, taps, i, count, out);
+}
+
+static void store_float(const uint8_t *from, int count, float scale, float bias, void *output) {
+    const float32x4_t b = vdupq_n_f32(bias);
     float *out = output;
     int i = 0;
     for (; i + 8 <= count; i += 8) {
-        int16x8_t v = levels(upper + i, lower + i, b0, b1);
-        vst1q_f32(out + i, vmulq_n_f32(vcvtq_f32_s32(vmovl_s16(vget_low_s16(v))), EI_LEVEL));
-        vst1q_f32(out + i + 4, vmulq_n_f32(vcvtq_f32_s32(vmovl_s16(vget_high_s16(v))), EI_LEVEL));
+        int16x8_t v = vreinterpretq_s16_u16(vmovl_u8(vld1_u8(from + i)));
+        vst1q_f32(out + i, to_output(low_words(v), scale, b));
+        vst1q_f32(out + i + 4, to_output(high_words(v), scale, b));
     }
-    ei_blend_float_from(upper, lower, b0, b1, i, count, out);
+    ei_store_float_from(from, i, count, scale, bias, out);
 }
 
-static void blend_half(const int16_t *upper, const int16_t *lower, int16_t b0, int16_t b1, int count, void *output) {
+static void store_half(const uint8_t *from, int count, float scale, float bias, void *output) {
+    const float32x4_t b = vdupq_n_f32(bias);
     uint16_t *out = output;
     int i = 0;
     for (; i + 8 <= count; i += 8) {
-        int16x8_t v = levels(upper + i, lower + i, b0, b1);
-        float32x4_t low = vmulq_n_f32(vcvtq_f32_s32(vmovl_s16(vget_low_s16(v))), EI_LEVEL);
-        float32x4_t high = vmulq_n_f32(vcvtq_f32_s32(vmovl_s16(vget_high_s16(v))), EI_LEVEL);
-        vst1q_u16(out + i, vreinterpretq_u16_f16(vcombine_f16(vcvt_f16_f32(low), vcvt_f16_f32(high))));
+        int16x8_t v = vreinterpretq_s16_u16(vmovl_u8(vld1_u8(from + i)));
+        vst1q_u16(out + i, halves(to_output(low_words(v), scale, b), to_output(high_words(v), scale, b)));
     }
-    ei_blend_half_from(upper, lower, b0, b1, i, count, out);
+    ei_store_half_from(from, i, count, scale, bias, out);
 }
 
-static const ei_kernels kernels = {"neon", nv12_row, yuyv_row, {gray_columns, bgr_columns, bgrx_columns}, {blend_float, blend_half}};
+static const ei_kernels kernels = {
+    .name = "neon",
+    .nv12_row = nv12_row,
+    .yuyv_row = yuyv_row,
+    .columns = {gray_columns, bgr_columns, bgrx_columns},
+    .blend = {blend_float, blend_half, blend_bytes},
+    .weigh_columns = {weigh_gray, weigh_bgr, weigh_bgrx},
+    .weigh_lines = weigh_lines,
+    .store = {store_float, store_half, ei_store_bytes},
+};
 
 const ei_kernels *ei_kernels_neon(void) { return &kernels; }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// Apply returns a copy of the plan's model with QuantizeLinear and DequantizeLinear nodes: symmetric INT8 with zero point 0, one scale for an activation,
-// one for each output channel of weights, biases in FP32.
+// Apply returns a copy of the plan's model with QuantizeLinear and DequantizeLinear nodes: symmetric INT8 with zero point 0, one scale for
+// an activation, one for each output channel of weights, biases in FP32.
 func (p *Plan) Apply(ranges Ranges) (*onnx.Model, error) {
 	limits, err := p.limits(ranges)
 	if err != nil {
@@ -103,14 +103,16 @@ func (r *rewriting) weights(n *onnx.NodeProto, t *onnx.TensorProto, name string)
 		attributes = append(attributes, onnx.Int("axis", int64(axis)))
 	}
 	scale, zero := r.index.Unused(name+"_scale"), r.index.Unused(name+"_zero_point")
-	r.graph.Initializer = append(r.graph.Initializer, onnx.NewFloats(scale, scales, dims...), onnx.NewInt8s(zero, make([]int8, len(scales)), dims...))
+	r.graph.Initializer = append(r.graph.Initializer, onnx.NewFloats(scale, scales, dims...),
+		onnx.NewInt8s(zero, make([]int8, len(scales)), dims...))
 	if !r.options.StoreInt8 {
 		r.done[name] = r.pair(name, scale, zero, attributes...)
 		return r.done[name], nil
 	}
 	stored, back := r.index.Unused(name+"_quantized"), r.index.Unused(name+"_dequantized")
 	r.graph.Initializer = append(r.graph.Initializer, onnx.NewInt8s(stored, rounded(values, layout, scales), t.Dims...))
-	r.nodes = append(r.nodes, onnx.NewNode("DequantizeLinear", name+"_DequantizeLinear", []string{stored, scale, zero}, []string{back}, attributes...))
+	r.nodes = append(r.nodes,
+		onnx.NewNode("DequantizeLinear", name+"_DequantizeLinear", []string{stored, scale, zero}, []string{back}, attributes...))
 	r.done[name] = back
 	return back, nil
 }

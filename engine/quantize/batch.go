@@ -2,7 +2,8 @@ package quantize
 
 import "github.com/edge-infer/edge-infer/engine"
 
-// batch gathers pictures until size of them run at once. A picture is valid only until the next one is loaded, so those that wait are copied.
+// batch gathers pictures until size of them run at once. A picture is valid only until the next one is loaded, so those that wait are
+// copied.
 type batch struct {
 	size   int // 0 and 1 for each picture by itself
 	images []engine.Image

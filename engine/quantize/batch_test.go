@@ -31,7 +31,8 @@ func TestCollectorInBatches(t *testing.T) {
 		prepared, p := plan(t, model.V11(), quantize.Options{QuantizeNarrow: true})
 		total := 0
 		c := quantize.Collector{
-			Model: prepared, Tensors: p.Tensors, Samples: oneBuffer{patches{count: 7}, new([]byte)}, Batch: size, Progress: func(int, int) { total++ },
+			Model: prepared, Tensors: p.Tensors, Samples: oneBuffer{patches{count: 7}, new([]byte)}, Batch: size,
+			Progress: func(int, int) { total++ },
 			Open: func(model []byte) (engine.Engine, error) {
 				return onnxruntime.Open(engine.Options{Path: "test.onnx", Bytes: model, Provider: engine.CPU, Slots: 1, MaxBatch: size})
 			},
@@ -54,5 +55,6 @@ func TestCollectorInBatches(t *testing.T) {
 		}
 	}
 	_, err = run(testnet.YOLO{Size: 64, Wide: 4}, 2)
-	assert.EqualError(t, err, "quantize calibrate: batches of 2 do not fit the model, which takes 1 at once (leave the calibration batch away)")
+	assert.EqualError(t, err,
+		"quantize calibrate: batches of 2 do not fit the model, which takes 1 at once (leave the calibration batch away)")
 }

@@ -8,10 +8,11 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
 const cacheVersion = 1
@@ -110,29 +111,14 @@ func (c *Cache) Save(path string) error {
 }
 
 func writeFile(path string, data []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("save %s: %w", path, err)
-	}
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Chmod(0o644)
-	}
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		os.Remove(file.Name())
+	if err := atomicfile.Write(path, data, 0o644); err != nil {
 		return fmt.Errorf("save %s: %w", path, err)
 	}
 	return nil
 }
 
-// TensorRT writes the cache as text for the calibrators of TensorRT up to 10: a header with its version, such as 8503 or 100600, and one line
-// for each tensor with the bits of its scale. Entropy is for IInt8EntropyCalibrator2, every other method for IInt8MinMaxCalibrator.
+// TensorRT writes the cache as text for the calibrators of TensorRT up to 10: a header with its version, such as 8503 or 100600, and one
+// line for each tensor with the bits of its scale. Entropy is for IInt8EntropyCalibrator2, every other method for IInt8MinMaxCalibrator.
 func (c *Cache) TensorRT(version int, method Method) ([]byte, error) {
 	header := "MinMaxCalibration"
 	if method == Entropy {

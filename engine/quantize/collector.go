@@ -99,8 +99,8 @@ func (c *Collector) percentile() float64 {
 	return c.Percentile
 }
 
-// Cached returns the calibration cache at path when it fits the collector's model, samples, tensors and percentile, and otherwise runs and saves it there. A
-// cache that cannot be read is an error, not a reason to overwrite it.
+// Cached returns the calibration cache at path when it fits the collector's model, samples, tensors and percentile, and otherwise runs and
+// saves it there. A cache that cannot be read is an error, not a reason to overwrite it.
 func (c *Collector) Cached(ctx context.Context, path string) (cache *Cache, reused bool, err error) {
 	cache, err = ReadCache(path)
 	switch {
@@ -115,7 +115,8 @@ func (c *Collector) Cached(ctx context.Context, path string) (cache *Cache, reus
 		fits, err := cache.Fits(data, c.Samples, c.Tensors)
 		imported := cache.Percentile == 0
 		if err == nil && imported && !fits {
-			return nil, false, unsupported("calibration cache", "%s, a table of TensorRT, lacks tensors of this model", "name another file to calibrate again", path)
+			return nil, false, unsupported("calibration cache", "%s, a table of TensorRT, lacks tensors of this model",
+				"name another file to calibrate again", path)
 		}
 		if err != nil || fits && (imported || cache.Percentile == c.percentile()) {
 			return cache, fits, err
@@ -172,7 +173,8 @@ func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) 
 		histograms[name] = NewHistogram()
 	}
 	if most := e.Model().MaxBatch; c.Batch > max(most, 1) {
-		return nil, nil, unsupported("calibrate", "batches of %d do not fit the model, which takes %d at once", "leave the calibration batch away", c.Batch, most)
+		return nil, nil, unsupported("calibrate", "batches of %d do not fit the model, which takes %d at once",
+			"leave the calibration batch away", c.Batch, most)
 	}
 	b := batch{size: c.Batch}
 	see := func(name string, out *engine.Tensor) error {
@@ -233,8 +235,8 @@ func addTo(h *Histogram, out *engine.Tensor, sample string) error {
 	return nil
 }
 
-// Expose returns a copy of the model that also gives the named tensors as outputs. A graph input cannot be an output, so it is given through an
-// Identity; inputs maps that output's name to the input's.
+// Expose returns a copy of the model that also gives the named tensors as outputs. A graph input cannot be an output, so it is given
+// through an Identity; inputs maps that output's name to the input's.
 func Expose(m *onnx.Model, tensors []string) (exposed *onnx.Model, inputs map[string]string) {
 	exposed, inputs = m.Clone(), make(map[string]string)
 	g := exposed.Proto.Graph

@@ -81,7 +81,8 @@ func heads(t *testing.T, m *onnx.Model, samples quantize.Samples) (all []float32
 	return all
 }
 
-// noise is the squared difference over what the reference differs between samples: 1 would be an answer that does not depend on the picture.
+// noise is the squared difference over what the reference differs between samples: 1 would be an answer that does not depend on the
+// picture.
 func noise(samples int, reference, got []float32) float64 {
 	each := len(reference) / samples
 	lost, signal := 0.0, 0.0
@@ -101,7 +102,8 @@ func noise(samples int, reference, got []float32) float64 {
 // Networks of the published shapes go through calibration and every method, load in ONNX Runtime and stay near FP32.
 func TestEveryMethodOnPublishedNetworks(t *testing.T) {
 	for name, m := range map[string]*onnx.Model{
-		"v8": testnet.YOLO{Size: 96, Wide: 8, Norms: true}.V8(), "v10": testnet.YOLO{Size: 64, Wide: 8}.V10(), "v11": testnet.YOLO{Size: 96, Wide: 8, Dynamic: true}.V11(),
+		"v8": testnet.YOLO{Size: 96, Wide: 8, Norms: true}.V8(), "v10": testnet.YOLO{Size: 64, Wide: 8}.V10(),
+		"v11": testnet.YOLO{Size: 96, Wide: 8, Dynamic: true}.V11(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			prepared, p := plan(t, m, quantize.Options{QuantizeNarrow: true})
@@ -142,10 +144,13 @@ func TestCollectorInLittleMemory(t *testing.T) {
 	want, err := once.Run(context.Background())
 	require.NoError(t, err)
 	runs := 0
-	little := quantize.Collector{Model: prepared, Tensors: p.Tensors, Samples: patches{count: 3}, Memory: 64 << 10, Open: func(model []byte) (engine.Engine, error) {
-		runs++
-		return open(model)
-	}}
+	little := quantize.Collector{
+		Model: prepared, Tensors: p.Tensors, Samples: patches{count: 3}, Memory: 64 << 10,
+		Open: func(model []byte) (engine.Engine, error) {
+			runs++
+			return open(model)
+		},
+	}
 	got, err := little.Run(context.Background())
 	require.NoError(t, err)
 	assert.Greater(t, runs, 2)
@@ -180,7 +185,8 @@ func TestCollectorReusesItsCache(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(path, []byte("precious notes"), 0o600))
 	_, _, err := collector.Cached(context.Background(), path)
-	assert.EqualError(t, err, path+": quantize calibration cache: neither JSON nor a TensorRT calibration cache (remove the file to calibrate again)")
+	assert.EqualError(t, err,
+		path+": quantize calibration cache: neither JSON nor a TensorRT calibration cache (remove the file to calibrate again)")
 	kept, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, "precious notes", string(kept))
@@ -248,7 +254,8 @@ func TestCollectorRefuses(t *testing.T) {
 func TestChoosePictures(t *testing.T) {
 	dir := t.TempDir()
 	_, err := quantize.ChoosePictures(dir, 0, 1)
-	assert.EqualError(t, err, fmt.Sprintf("quantize pictures: none in %q (give a directory with .jpg, .jpeg, .png, .bmp, .webp, .tif, .tiff, .ppm files)", dir))
+	assert.EqualError(t, err,
+		fmt.Sprintf("quantize pictures: none in %q (give a directory with .jpg, .jpeg, .png, .bmp, .webp, .tif, .tiff, .ppm files)", dir))
 	_, err = quantize.ChoosePictures(filepath.Join(dir, "absent"), 0, 1)
 	assert.ErrorContains(t, err, "list pictures: ")
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "more"), 0o700))

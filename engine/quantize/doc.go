@@ -1,6 +1,6 @@
-// Package quantize makes a model smaller and faster and proves that it still detects: it converts ONNX models to float16 and to 8-bit integers with
-// QuantizeLinear and DequantizeLinear nodes where TensorRT wants them, collects the value ranges that this needs, and compares the result with
-// the model that it came from.
+// Package quantize makes a model smaller and faster and proves that it still detects: it converts ONNX models to float16 and to 8-bit
+// integers with QuantizeLinear and DequantizeLinear nodes where TensorRT wants them, collects the value ranges that this needs, and
+// compares the result with the model that it came from.
 //
 // The steps of INT8 are Prepare, NewPlan, Collector.Run, Plan.Apply and Gate.Judge; Search repeats the last two until the gate passes.
 package quantize

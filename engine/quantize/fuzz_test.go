@@ -1,6 +1,7 @@
 package quantize_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -77,9 +78,10 @@ func mutate(m *onnx.Model, random *rand.Rand) {
 	g := m.Proto.Graph
 	extremes := []int64{-1 << 63, -2, -1, 0, 1, 2, 3, 1 << 31, 1 << 40, 1<<63 - 1}
 	operators := []string{
-		"Conv", "ConvTranspose", "Gemm", "MatMul", "Concat", "Split", "Slice", "Gather", "Reshape", "Transpose", "Resize", "Pad", "Tile", "Expand", "TopK", "Range", "Constant",
-		"ConstantOfShape", "Shape", "Squeeze", "Unsqueeze", "ReduceMean", "ArgMax", "GatherND", "DepthToSpace", "SpaceToDepth", "MaxPool", "Cast", "QuantizeLinear",
-		"DequantizeLinear", "BatchNormalization", "Softmax", "Add", "Where", "Flatten", "RoiAlign", "GridSample", "Unknown",
+		"Conv", "ConvTranspose", "Gemm", "MatMul", "Concat", "Split", "Slice", "Gather", "Reshape", "Transpose", "Resize", "Pad", "Tile",
+		"Expand", "TopK", "Range", "Constant", "ConstantOfShape", "Shape", "Squeeze", "Unsqueeze", "ReduceMean", "ArgMax", "GatherND",
+		"DepthToSpace", "SpaceToDepth", "MaxPool", "Cast", "QuantizeLinear", "DequantizeLinear", "BatchNormalization", "Softmax", "Add", "Where",
+		"Flatten", "RoiAlign", "GridSample", "Unknown",
 	}
 	for range 1 + random.IntN(8) {
 		n := g.Node[random.IntN(len(g.Node))]
@@ -130,21 +132,45 @@ func mutate(m *onnx.Model, random *rand.Rand) {
 	}
 }
 
+// convertBroken breaks one of the models and takes it through every conversion.
+func convertBroken(t *testing.T, models []*onnx.Model, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	m := models[seed%uint64(len(models))].Clone()
+	mutate(m, random)
+	data, err := m.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err = onnx.Parse("broken", data); err == nil {
+		convert(t, m, int(seed%6))
+	}
+}
+
+// FuzzConvertBroken uses networks of a dozen nodes, so that there are a thousand executions a second.
 func FuzzConvertBroken(f *testing.F) {
-	models := []*onnx.Model{testnet.YOLO{Size: 32, Wide: 2, Classes: 2, Norms: true}.V11(), testnet.YOLO{Size: 32, Wide: 2, Classes: 2, Dynamic: true}.V8()}
+	var models []*onnx.Model
+	for _, name := range []string{"testdata/shared.onnx", "testdata/shared_int8.onnx"} {
+		m, err := onnx.Read(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		models = append(models, m)
+	}
 	for seed := range uint64(60) {
 		f.Add(seed)
 	}
-	f.Fuzz(func(t *testing.T, seed uint64) {
-		random := rand.New(rand.NewPCG(seed, 0))
-		m := models[seed%2].Clone()
-		mutate(m, random)
-		data, err := m.Bytes()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m, err = onnx.Parse("broken", data); err == nil {
-			convert(t, m, int(seed%6))
-		}
-	})
+	f.Fuzz(func(t *testing.T, seed uint64) { convertBroken(t, models, seed) })
+}
+
+// TestConvertBroken does the same with whole detectors.
+func TestConvertBroken(t *testing.T) {
+	models := []*onnx.Model{
+		testnet.YOLO{Size: 32, Wide: 2, Classes: 2, Norms: true}.V11(), testnet.YOLO{Size: 32, Wide: 2, Classes: 2, Dynamic: true}.V8(),
+	}
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			convertBroken(t, models, seed)
+		})
+	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Side is one of the two engines that are compared.
+// Side is one of the two models that are compared.
 type Side int
 
 // The reference is the FP32 model, the candidate what was made from it.
@@ -19,13 +19,8 @@ const (
 	Candidate
 )
 
-// Comparer decodes what two engines give and compares their detections.
-type Comparer interface {
-	// Detect remembers what one side found in sample i; an earlier answer for it is replaced. The result must not be kept.
-	Detect(side Side, i int, sample Sample, result *engine.Result) error
-	// Compare compares everything that both sides were given.
-	Compare() Comparison
-}
+// Run takes sample i through one side and remembers what that finds; an earlier answer for the sample is replaced.
+type Run func(i int, sample Sample) error
 
 // Comparison is how far the candidate's detections are from the reference's.
 type Comparison struct {
@@ -56,12 +51,12 @@ type Gate struct {
 	MaxLoss float64
 	// Samples are pictures that the model was not calibrated on.
 	Samples Samples
-	// Comparer compares detections; it is the gate's own.
-	Comparer Comparer
-	// Progress, when not nil, is told after each sample of one engine.
+	// Compare compares everything that both sides have found.
+	Compare func() Comparison
+	// Progress, when not nil, is told after each sample of one side.
 	Progress func(done, total int)
 
-	referred bool // the comparer has the reference's detections
+	referred bool // the reference has run
 }
 
 // What Gate takes where its fields are zero, and how many boxes of the reference a verdict needs.
@@ -96,9 +91,9 @@ type Refusal struct {
 	Reasons   []string         `json:"reasons"`
 }
 
-// Refer runs the reference over the samples; Judge compares with it. The engine may be closed afterwards.
-func (g *Gate) Refer(ctx context.Context, e engine.Engine) error {
-	if _, err := g.detect(ctx, Reference, e); err != nil {
+// Refer runs the reference over the samples; Judge compares with it.
+func (g *Gate) Refer(ctx context.Context, reference Run) error {
+	if _, err := g.run(ctx, reference); err != nil {
 		return fmt.Errorf("gate reference: %w", err)
 	}
 	g.referred = true
@@ -106,25 +101,26 @@ func (g *Gate) Refer(ctx context.Context, e engine.Engine) error {
 }
 
 // Judge runs a candidate over the samples and compares it with the reference. Refusal is a verdict, not an error.
-func (g *Gate) Judge(ctx context.Context, e engine.Engine) (*Verdict, error) {
+func (g *Gate) Judge(ctx context.Context, candidate Run) (*Verdict, error) {
 	if !g.referred {
 		return nil, fmt.Errorf("gate: the reference has not run")
 	}
-	skipped, err := g.detect(ctx, Candidate, e)
+	skipped, err := g.run(ctx, candidate)
 	if err != nil {
 		return nil, fmt.Errorf("gate candidate: %w", err)
 	}
 	return g.Decide(skipped)
 }
 
-// Decide judges what the comparer was given of both sides; skipped are samples that could not be read. The gate runs no engine for it.
+// Decide judges what both sides have found; skipped are samples that could not be read. The gate runs nothing for it.
 func (g *Gate) Decide(skipped []string) (*Verdict, error) {
 	hash, err := g.Samples.Hash()
 	if err != nil {
 		return nil, fmt.Errorf("gate: %w", err)
 	}
 	v := &Verdict{
-		Comparison: g.Comparer.Compare(), RequiredMatchRate: g.MatchRate, AllowedLoss: g.MaxLoss, Samples: hash, Skipped: skipped, Time: time.Now().UTC().Truncate(time.Second),
+		Comparison: g.Compare(), RequiredMatchRate: g.MatchRate, AllowedLoss: g.MaxLoss, Samples: hash, Skipped: skipped,
+		Time: time.Now().UTC().Truncate(time.Second),
 	}
 	if v.RequiredMatchRate == 0 {
 		v.RequiredMatchRate = DefaultMatchRate
@@ -141,14 +137,16 @@ func (v *Verdict) decide() {
 	c := &v.Comparison
 	if c.Reference < LeastBoxes {
 		v.Reasons = append(v.Reasons, fmt.Sprintf(
-			"the reference found %d boxes in %d pictures, fewer than %d prove nothing: use pictures of what the model detects", c.Reference, c.Pictures, LeastBoxes))
+			"the reference found %d boxes in %d pictures, fewer than %d prove nothing: use pictures of what the model detects",
+			c.Reference, c.Pictures, LeastBoxes))
 	}
 	if c.MatchRate < v.RequiredMatchRate {
 		v.Reasons = append(v.Reasons, fmt.Sprintf("match rate %.4f is under %.4f", c.MatchRate, v.RequiredMatchRate))
 	}
 	if c.ReferenceAccuracy != nil && c.CandidateAccuracy != nil {
 		if loss := c.ReferenceAccuracy.MAP - c.CandidateAccuracy.MAP; loss > v.AllowedLoss {
-			v.Reasons = append(v.Reasons, fmt.Sprintf("mAP50-95 fell by %.4f from %.4f, more than %.4f", loss, c.ReferenceAccuracy.MAP, v.AllowedLoss))
+			v.Reasons = append(v.Reasons,
+				fmt.Sprintf("mAP50-95 fell by %.4f from %.4f, more than %.4f", loss, c.ReferenceAccuracy.MAP, v.AllowedLoss))
 		}
 	}
 	v.Passed = len(v.Reasons) == 0
@@ -184,23 +182,19 @@ func ReadVerdict(path string, file []byte) (*Verdict, error) {
 	return v, nil
 }
 
-// detect runs one engine over the samples.
-func (g *Gate) detect(ctx context.Context, side Side, e engine.Engine) (skipped []string, err error) {
+// run takes the samples through one side.
+func (g *Gate) run(ctx context.Context, side Run) (skipped []string, err error) {
 	done := 0
 	return each(g.Samples, func(i int, s Sample) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := feed(e, 0, s); err != nil {
-			return err
-		}
-		result, err := e.Wait(0)
-		if err != nil {
+		if err := side(i, s); err != nil {
 			return err
 		}
 		if done++; g.Progress != nil {
 			g.Progress(done, g.Samples.Len())
 		}
-		return g.Comparer.Detect(side, i, s, result)
+		return nil
 	})
 }

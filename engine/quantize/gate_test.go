@@ -1,12 +1,9 @@
 package quantize_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -26,21 +23,22 @@ func submit(t *testing.T, e engine.Engine, s quantize.Sample) []float32 {
 	return append([]float32{}, result.Outputs[0].Float32s()...)
 }
 
-// answers is a comparer with a prepared comparison that remembers what it was shown.
+// answers is a prepared comparison that remembers what it was shown.
 type answers struct {
 	comparison quantize.Comparison
 	seen       [2]map[int]float32
 }
 
-func (a *answers) Detect(side quantize.Side, i int, s quantize.Sample, result *engine.Result) error {
-	if a.seen[side] == nil {
-		a.seen[side] = make(map[int]float32)
+// run has an engine be one side.
+func (a *answers) run(t *testing.T, side quantize.Side, e engine.Engine) quantize.Run {
+	a.seen[side] = map[int]float32{}
+	return func(i int, s quantize.Sample) error {
+		a.seen[side][i] = submit(t, e, s)[0]
+		return nil
 	}
-	a.seen[side][i] = result.Outputs[0].Float32s()[0]
-	return nil
 }
 
-func (a *answers) Compare() quantize.Comparison { return a.comparison }
+func (a *answers) compare() quantize.Comparison { return a.comparison }
 
 func TestGate(t *testing.T) {
 	accuracy := func(map50, m float64) *quantize.Accuracy { return &quantize.Accuracy{MAP50: map50, MAP: m} }
@@ -55,24 +53,30 @@ func TestGate(t *testing.T) {
 		},
 		"mismatch": {quantize.Comparison{Pictures: 4, Reference: 100, MatchRate: 0.97}, []string{"match rate 0.9700 is under 0.9800"}},
 		"lost accuracy": {
-			quantize.Comparison{Pictures: 4, Reference: 100, MatchRate: 0.97, ReferenceAccuracy: accuracy(0.9, 0.743), CandidateAccuracy: accuracy(0.5, 0.324)},
+			quantize.Comparison{
+				Pictures: 4, Reference: 100, MatchRate: 0.97, ReferenceAccuracy: accuracy(0.9, 0.743),
+				CandidateAccuracy: accuracy(0.5, 0.324),
+			},
 			[]string{"match rate 0.9700 is under 0.9800", "mAP50-95 fell by 0.4190 from 0.7430, more than 0.0100"},
 		},
-		"better than the reference": {quantize.Comparison{Reference: 100, MatchRate: 0.99, ReferenceAccuracy: accuracy(0.9, 0.7), CandidateAccuracy: accuracy(0.9, 0.75)}, nil},
+		"better than the reference": {
+			quantize.Comparison{Reference: 100, MatchRate: 0.99, ReferenceAccuracy: accuracy(0.9, 0.7), CandidateAccuracy: accuracy(0.9, 0.75)},
+			nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
 			comparer := &answers{comparison: test.comparison}
-			gate := &quantize.Gate{Samples: patches{count: 4, unreadable: map[int]bool{2: true}}, Comparer: comparer}
+			gate := &quantize.Gate{Samples: patches{count: 4, unreadable: map[int]bool{2: true}}, Compare: comparer.compare}
 			data, err := fragile(1).Bytes()
 			require.NoError(t, err)
 			e, err := open(data)
 			require.NoError(t, err)
 			defer e.Close()
-			_, err = gate.Judge(ctx, e)
+			_, err = gate.Judge(ctx, comparer.run(t, quantize.Candidate, e))
 			require.EqualError(t, err, "gate: the reference has not run")
-			require.NoError(t, gate.Refer(ctx, e))
-			v, err := gate.Judge(ctx, e)
+			require.NoError(t, gate.Refer(ctx, comparer.run(t, quantize.Reference, e)))
+			v, err := gate.Judge(ctx, comparer.run(t, quantize.Candidate, e))
 			require.NoError(t, err)
 			assert.Equal(t, test.want, v.Reasons)
 			assert.Equal(t, len(test.want) == 0, v.Passed)
@@ -91,47 +95,11 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// closed is an engine that fails.
-type closed struct{ engine.Engine }
-
-func (closed) Submit(int, []engine.Image) error { return errors.New("engine is closed") }
-
-func TestGateReportsEngineErrors(t *testing.T) {
-	gate := &quantize.Gate{Samples: patches{count: 1}, Comparer: &answers{}}
-	assert.EqualError(t, gate.Refer(context.Background(), closed{}), "gate reference: engine is closed")
+func TestGateReportsErrors(t *testing.T) {
+	gate := &quantize.Gate{Samples: patches{count: 1}, Compare: new(answers).compare}
+	closed := func(int, quantize.Sample) error { return errors.New("engine is closed") }
+	assert.EqualError(t, gate.Refer(context.Background(), closed), "gate reference: engine is closed")
 	gate.Samples = patches{}
-	assert.EqualError(t, gate.Refer(context.Background(), closed{}), "gate reference: quantize samples: there are none (name a directory with pictures)")
-}
-
-func TestPlot(t *testing.T) {
-	curves := []quantize.Curve{
-		{Name: "reference", Recall: []float64{0, 0.5, 1}, Precision: []float64{1, 0.9, 0.2}},
-		{Name: "candidate", Recall: []float64{0, 0.5, 1}, Precision: []float64{1, 0.85, 0.1}},
-	}
-	pairs := make([]quantize.ScorePair, 5000)
-	for i := range pairs {
-		pairs[i] = quantize.ScorePair{Reference: float32(i) / 5000, Candidate: float32(i) / 5001}
-	}
-	for _, test := range []struct {
-		curves []quantize.Curve
-		pairs  []quantize.ScorePair
-		want   []string
-	}{
-		{curves, pairs, []string{"precision at IoU 0.5", "candidate", "score of the reference", "FP32 and INT8"}},
-		{nil, nil, []string{"score of the candidate"}},
-	} {
-		var svg bytes.Buffer
-		require.NoError(t, quantize.WritePlot(&svg, "FP32 and INT8", test.curves, test.pairs))
-		for _, text := range test.want {
-			assert.Contains(t, svg.String(), text)
-		}
-		assert.Less(t, svg.Len(), 1<<20)
-		for decoder := xml.NewDecoder(&svg); ; {
-			_, err := decoder.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			require.NoError(t, err, "the plot is well-formed")
-		}
-	}
+	assert.EqualError(t, gate.Refer(context.Background(), closed),
+		"gate reference: quantize samples: there are none (name a directory with pictures)")
 }

@@ -39,8 +39,8 @@ func run(t *testing.T, m *onnx.Model, input []float32, shape ...int64) map[strin
 	return outputs
 }
 
-// With the same ranges the model is that of onnxruntime.quantization with TensorRT's options: the same tensors quantized, the same scales, the
-// same integers, and the same outputs on ONNX Runtime.
+// With the same ranges the model is that of onnxruntime.quantization with TensorRT's options: the same tensors quantized, the same scales,
+// the same integers, and the same outputs on ONNX Runtime.
 func TestEqualsONNXRuntimeQuantization(t *testing.T) {
 	text, err := os.ReadFile("testdata/shared_ranges.json")
 	require.NoError(t, err)

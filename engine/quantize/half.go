@@ -43,18 +43,22 @@ type HalfTensor struct {
 
 // neverHalf are operators whose definition has no float16, or whose sums and powers leave its range in ordinary networks.
 var neverHalf = map[string]string{
-	"NonMaxSuppression": "the operator takes float32 only", "Range": "the operator takes float32 only", "CumSum": "the operator takes float32 only",
-	"Celu": "the operator takes float32 only", "ConstantOfShape": "its type is part of the node",
-	"RoiAlign": "picture coordinates", "GridSample": "picture coordinates",
-	"Exp": "range", "Pow": "range", "Log": "range", "BatchNormalization": "range of the variance", "InstanceNormalization": "range of the variance",
-	"LayerNormalization": "range of the variance", "GroupNormalization": "range of the variance", "RMSNormalization": "range of the variance",
-	"ReduceSum": "range of the sum", "ReduceMean": "range of the sum", "ReduceProd": "range of the product", "ReduceL1": "range of the sum", "ReduceL2": "range of the sum",
-	"ReduceSumSquare": "range of the sum",
-	"ReduceLogSum":    "range of the sum", "ReduceLogSumExp": "range of the sum", "LpNormalization": "range of the sum", "LRN": "range of the sum",
+	"NonMaxSuppression": "the operator takes float32 only", "Range": "the operator takes float32 only",
+	"CumSum": "the operator takes float32 only", "Celu": "the operator takes float32 only",
+	"ConstantOfShape": "its type is part of the node",
+	"RoiAlign":        "picture coordinates", "GridSample": "picture coordinates",
+	"Exp": "range", "Pow": "range", "Log": "range",
+	"BatchNormalization": "range of the variance", "InstanceNormalization": "range of the variance",
+	"LayerNormalization": "range of the variance", "GroupNormalization": "range of the variance",
+	"RMSNormalization": "range of the variance",
+	"ReduceProd":       "range of the product",
+	"ReduceSum":        "range of the sum", "ReduceMean": "range of the sum", "ReduceL1": "range of the sum", "ReduceL2": "range of the sum",
+	"ReduceSumSquare": "range of the sum", "ReduceLogSum": "range of the sum", "ReduceLogSumExp": "range of the sum",
+	"LpNormalization": "range of the sum", "LRN": "range of the sum",
 }
 
-// ToHalf converts the model in place to float16 tensors and weights, with Cast nodes where float32 and float16 meet. It does not need a GPU or
-// a backend that prefers float16: the file says all.
+// ToHalf converts the model in place to float16 tensors and weights, with Cast nodes where float32 and float16 meet. It does not need a GPU
+// or a backend that prefers float16: the file says all.
 func ToHalf(m *onnx.Model, options HalfOptions) (*HalfReport, error) {
 	if err := m.CheckOpset(onnx.NewestOpset, "the float16 conversion"); err != nil {
 		return nil, err
@@ -163,7 +167,9 @@ func (h *halving) counts(n *onnx.NodeProto, counting map[string]bool) bool {
 	found := false
 	for _, name := range n.Reads() {
 		switch {
-		case n.GetOpType() == "Cast" && h.values[name].Type != onnx.TensorProto_FLOAT && h.values[name].Type != onnx.TensorProto_FLOAT16, counting[name]:
+		case counting[name]:
+			found = true
+		case n.GetOpType() == "Cast" && h.values[name].Type != onnx.TensorProto_FLOAT && h.values[name].Type != onnx.TensorProto_FLOAT16:
 			found = true
 		case h.float(name) && h.index.Constant(name) == nil:
 			return false

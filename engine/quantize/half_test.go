@@ -13,8 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// side is the width and height of the networks' input in pixels.
+const side = 64
+
 // picture is a random network input.
-func picture(side int) []float32 {
+func picture() []float32 {
 	random := rand.New(rand.NewPCG(7, 7))
 	values := make([]float32, 3*side*side)
 	for i := range values {
@@ -35,18 +38,18 @@ func apart(t *testing.T, a, b []float32) (largest float64) {
 }
 
 func TestHalfOfPublishedNetworks(t *testing.T) {
-	const side = 64
 	for name, m := range map[string]*onnx.Model{
-		"v8": yolo(testnet.YOLO{Wide: 8}).V8(), "v11": yolo(testnet.YOLO{Wide: 8, Dynamic: true}).V11(), "norms": yolo(testnet.YOLO{Norms: true, Wide: 8}).V11(),
+		"v8": yolo(testnet.YOLO{Wide: 8}).V8(), "v11": yolo(testnet.YOLO{Wide: 8, Dynamic: true}).V11(),
+		"norms": yolo(testnet.YOLO{Norms: true, Wide: 8}).V11(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := run(t, m, picture(side), 1, 3, side, side)["output0"]
+			want := run(t, m, picture(), 1, 3, side, side)["output0"]
 			half := m.Clone()
 			report, err := quantize.ToHalf(half, quantize.HalfOptions{})
 			require.NoError(t, err)
 			assert.Greater(t, report.Half, 150)
 			assert.Equal(t, "decodes the head's outputs", report.Full[nodeBefore(m, "output0")], "%v", report.Full)
-			got := run(t, half, picture(side), 1, 3, side, side)["output0"]
+			got := run(t, half, picture(), 1, 3, side, side)["output0"]
 			anchors := side*side/64 + side*side/256 + side*side/1024
 			assert.Less(t, apart(t, want[:4*anchors], got[:4*anchors]), 2.0, "boxes in pixels")
 			assert.Less(t, apart(t, want[4*anchors:], got[4*anchors:]), 0.03, "scores")
@@ -62,9 +65,8 @@ func TestHalfOfPublishedNetworks(t *testing.T) {
 
 // The choice of the best boxes stays in float32: indices beyond 2048 do not fit float16.
 func TestHalfOfEndToEndNetwork(t *testing.T) {
-	const side = 64
 	m := yolo(testnet.YOLO{Wide: 8}).V10()
-	want := run(t, m, picture(side), 1, 3, side, side)["output0"]
+	want := run(t, m, picture(), 1, 3, side, side)["output0"]
 	half := m.Clone()
 	report, err := quantize.ToHalf(half, quantize.HalfOptions{})
 	require.NoError(t, err)
@@ -73,7 +75,7 @@ func TestHalfOfEndToEndNetwork(t *testing.T) {
 			assert.Equal(t, "decodes the head's outputs", report.Full[n.GetName()], n.GetName())
 		}
 	}
-	got := run(t, half, picture(side), 1, 3, side, side)["output0"]
+	got := run(t, half, picture(), 1, 3, side, side)["output0"]
 	require.Len(t, got, len(want))
 	for row := range 10 { // box, score, class; near scores may change places
 		assert.InDelta(t, want[6*row+4], got[6*row+4], 0.01)
@@ -134,20 +136,24 @@ func TestHalfReportsWhatItLoses(t *testing.T) {
 	m = small([]float32{1, 1}, nil)
 	report, err = quantize.ToHalf(m, quantize.HalfOptions{Ranges: quantize.Ranges{"conv/Conv_output_0": {Max: 1e5}}, Keep: []string{"last/*"}})
 	require.NoError(t, err)
-	assert.Equal(t, map[string]string{"conv/Conv": "measured values beyond float16 in conv/Conv_output_0", "last/Conv": "asked for"}, report.Full)
+	assert.Equal(t, map[string]string{"conv/Conv": "measured values beyond float16 in conv/Conv_output_0", "last/Conv": "asked for"},
+		report.Full)
 
 	_, err = quantize.ToHalf(small([]float32{1}, nil), quantize.HalfOptions{Keep: []string{"nowhere"}})
 	assert.EqualError(t, err, `quantize fp16: "nowhere" names no node of the model (give a node's name, a pattern such as /model.22/*/conv/Conv, or an operator such as MatMul)`)
 }
 
-// Sizes that a network computes from its input's shape stay exact, a Resize's scales stay float32, and an output that float16 nodes read keeps its name.
+// Sizes that a network computes from its input's shape stay exact, a Resize's scales stay float32, and an output that float16 nodes read
+// keeps its name.
 func TestHalfKeepsTypesThatOperatorsFix(t *testing.T) {
 	m := small([]float32{1, 2}, func(b *testnet.Builder, x string) string {
 		shape := b.Node("Shape", "shape", []string{x})
-		sides := b.Node("Cast", "sides", []string{b.Node("Slice", "sides", []string{shape, b.Ints("two", 2), b.Ints("four", 4)})}, onnx.Int("to", int64(onnx.TensorProto_FLOAT)))
+		sides := b.Node("Cast", "sides", []string{b.Node("Slice", "sides", []string{shape, b.Ints("two", 2), b.Ints("four", 4)})},
+			onnx.Int("to", int64(onnx.TensorProto_FLOAT)))
 		twice := b.Node("Floor", "twice", []string{b.Node("Mul", "twice", []string{sides, b.Floats("factor", []float32{2})})})
 		size := b.Node("Cast", "size", []string{twice}, onnx.Int("to", int64(onnx.TensorProto_INT64)))
-		all := b.Node("Concat", "all", []string{b.Node("Slice", "head", []string{shape, b.Ints("zero", 0), b.Ints("end", 2)}), size}, onnx.Int("axis", 0))
+		all := b.Node("Concat", "all", []string{b.Node("Slice", "head", []string{shape, b.Ints("zero", 0), b.Ints("end", 2)}), size},
+			onnx.Int("axis", 0))
 		y := b.Node("Resize", "resize", []string{x, "", "", all}, onnx.String("mode", "nearest"))
 		y = b.Node("Resize", "scaled", []string{y, "", b.Floats("scales", []float32{1, 1, 0.5, 0.5}, 4)}, onnx.String("mode", "nearest"))
 		b.Output(y, -1, 2, -1, -1)
@@ -158,7 +164,9 @@ func TestHalfKeepsTypesThatOperatorsFix(t *testing.T) {
 	half := m.Clone()
 	report, err := quantize.ToHalf(half, quantize.HalfOptions{ConvertTail: true})
 	require.NoError(t, err)
-	assert.Equal(t, map[string]string{"sides/Cast": "computes sizes", "twice/Mul": "computes sizes", "twice/Floor": "computes sizes", "size/Cast": "computes sizes"}, report.Full)
+	assert.Equal(t, map[string]string{
+		"sides/Cast": "computes sizes", "twice/Mul": "computes sizes", "twice/Floor": "computes sizes", "size/Cast": "computes sizes",
+	}, report.Full)
 	got := run(t, half, input, 1, 1, 4, 4)
 	for name, values := range want {
 		assert.Less(t, apart(t, values, got[name]), 0.05, name)
@@ -167,12 +175,11 @@ func TestHalfKeepsTypesThatOperatorsFix(t *testing.T) {
 
 // INT8 with float16 between: the one file that a strongly typed TensorRT needs.
 func TestHalfOfQuantizedModel(t *testing.T) {
-	const side = 64
 	m := yolo(testnet.YOLO{}).V8()
 	_, p := plan(t, m, quantize.Options{Method: quantize.MinMax})
 	int8, err := p.Apply(uniform(p, 6))
 	require.NoError(t, err)
-	want := run(t, int8, picture(side), 1, 3, side, side)["output0"]
+	want := run(t, int8, picture(), 1, 3, side, side)["output0"]
 	for _, opset := range []int{17, 19} {
 		mixed := int8.Clone()
 		require.NoError(t, mixed.RaiseOpset(opset))
@@ -187,7 +194,7 @@ func TestHalfOfQuantizedModel(t *testing.T) {
 		} else {
 			assert.Greater(t, casts, 60)
 		}
-		got := run(t, mixed, picture(side), 1, 3, side, side)["output0"]
+		got := run(t, mixed, picture(), 1, 3, side, side)["output0"]
 		sum, size := 0.0, 0.0
 		for i := range want {
 			sum += math.Pow(float64(want[i]-got[i]), 2)

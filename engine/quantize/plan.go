@@ -18,8 +18,8 @@ type Options struct {
 	QuantizeHead bool
 	// QuantizeNarrow also quantizes layers so narrow that TensorRT runs them slower in INT8 than in FP16.
 	QuantizeNarrow bool
-	// SeparateScales gives every tensor its own scale. Otherwise the inputs and the result of a Concat, and what data movement joins to them, share one,
-	// so that TensorRT needs no kernel to convert between them.
+	// SeparateScales gives every tensor its own scale. Otherwise the inputs and the result of a Concat, and what data movement joins to them,
+	// share one, so that TensorRT needs no kernel to convert between them.
 	SeparateScales bool
 	// WholeResidual leaves the identity branch of a residual Add in floating point.
 	WholeResidual bool
@@ -43,8 +43,8 @@ const groupedBeforeAdd = "in groups before an Add, for which TensorRT has no INT
 // Quantized reports whether the layer computes in INT8.
 func (l *Layer) Quantized() bool { return l.Reason == "" }
 
-// Plan is where a model gets its QuantizeLinear and DequantizeLinear nodes. It belongs to the model it was made for, which must not be rewritten in
-// between.
+// Plan is where a model gets its QuantizeLinear and DequantizeLinear nodes. It belongs to the model it was made for, which must not be
+// rewritten in between.
 type Plan struct {
 	// Layers are the model's heavy nodes in its own order.
 	Layers []Layer
@@ -144,8 +144,8 @@ func (p *Plan) Count() (quantized int) {
 	return quantized
 }
 
-// Unquantized are the results of the layers before the decoding that stay in floating point because a detector's accuracy needs it or the options
-// say so: what calibrators, which know nothing of a detector's structure, must be told.
+// Unquantized are the results of the layers before the decoding that stay in floating point because a detector's accuracy needs it or the
+// options say so: what calibrators, which know nothing of a detector's structure, must be told.
 func (p *Plan) Unquantized() (results []string) {
 	for i := range p.Layers {
 		if n := p.Layers[i].node; !p.tail[n] && (p.heads[n] && !p.options.QuantizeHead || matches(p.options.Exclude, n)) {
@@ -213,8 +213,8 @@ func (p *Plan) vector(n *onnx.NodeProto) bool {
 	return len(shape) >= 2 && (shape[len(shape)-1] == 1 || shape[len(shape)-2] == 1)
 }
 
-// groupedResidual reports whether a convolution in groups gives its result to an Add alone. TensorRT fuses the two, and TensorRT 8 then fails to
-// build: it finds no INT8 kernel of a depthwise convolution with an Add, as in the attention of YOLO11.
+// groupedResidual reports whether a convolution in groups gives its result to an Add alone. TensorRT fuses the two, and TensorRT 8 then
+// fails to build: it finds no INT8 kernel of a depthwise convolution with an Add, as in the attention of YOLO11.
 func (p *Plan) groupedResidual(n *onnx.NodeProto) bool {
 	if n.GetOpType() != "Conv" || n.IntOr("group", 1) == 1 {
 		return false
@@ -241,8 +241,8 @@ func (p *Plan) narrow(n *onnx.NodeProto, weight *onnx.TensorProto) string {
 	return ""
 }
 
-// findResiduals finds the Adds that join the result of a quantized convolution with what went around it. Only the latter is quantized, so that
-// convolution and Add stay one kernel that can write INT8.
+// findResiduals finds the Adds that join the result of a quantized convolution with what went around it. Only the latter is quantized, so
+// that convolution and Add stay one kernel that can write INT8.
 func (p *Plan) findResiduals(quantized map[*onnx.NodeProto]bool) {
 	position := make(map[*onnx.NodeProto]int, len(p.graph.Node))
 	for i, n := range p.graph.Node {
@@ -317,7 +317,8 @@ func (p *Plan) share() {
 		switch n.GetOpType() {
 		case "Concat":
 			joined = n.Input
-		case "Split", "Slice", "Resize", "Upsample", "MaxPool", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity", "DepthToSpace", "SpaceToDepth":
+		case "Split", "Slice", "Resize", "Upsample", "MaxPool", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity",
+			"DepthToSpace", "SpaceToDepth":
 		default:
 			continue
 		}
@@ -353,7 +354,8 @@ func (p *Plan) limits(ranges Ranges) (map[string]float32, error) {
 	}
 	if len(absent) > 0 {
 		sort.Strings(absent)
-		return nil, unsupported("int8", "no %s range was measured for %d tensors, such as %q", "calibrate this very model again", p.options.Method, len(absent), absent[0])
+		return nil, unsupported("int8", "no %s range was measured for %d tensors, such as %q", "calibrate this very model again",
+			p.options.Method, len(absent), absent[0])
 	}
 	for _, name := range p.Tensors {
 		limits[name] = largest[p.leader(name)]

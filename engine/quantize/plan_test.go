@@ -32,7 +32,10 @@ func plan(t *testing.T, m *onnx.Model, options quantize.Options) (*onnx.Model, *
 func uniform(p *quantize.Plan, limit float32) quantize.Ranges {
 	ranges := make(quantize.Ranges)
 	for _, name := range p.Tensors {
-		ranges[name] = quantize.Range{Min: -limit, Max: limit, Limits: map[quantize.Method]float32{quantize.DefaultMethod: limit, quantize.MinMax: limit}}
+		ranges[name] = quantize.Range{
+			Min: -limit, Max: limit,
+			Limits: map[quantize.Method]float32{quantize.DefaultMethod: limit, quantize.MinMax: limit},
+		}
 	}
 	return ranges
 }
@@ -59,7 +62,8 @@ func TestPlanOfPublishedNetworks(t *testing.T) {
 	_, p = plan(t, yolo(testnet.YOLO{}).V11(), quantize.Options{})
 	assert.Equal(t, map[string]int{"": 82, "gives the head's output": 6, "averages a distribution (DFL)": 1, grouped: 1}, reasons(p))
 
-	_, p = plan(t, yolo(testnet.YOLO{Wide: 8}).V11(), quantize.Options{Exclude: []string{"/model.10/*/*/attn/*", "MatMul", "/model.0/conv/Conv"}})
+	_, p = plan(t, yolo(testnet.YOLO{Wide: 8}).V11(),
+		quantize.Options{Exclude: []string{"/model.10/*/*/attn/*", "MatMul", "/model.0/conv/Conv"}})
 	assert.Equal(t, 2, reasons(p)["excluded"]-1, "two products and the first convolution")
 	assert.Equal(t, 1, reasons(p)["narrow: 4 to 8 channels"], "%v", reasons(p))
 	_, wide := plan(t, yolo(testnet.YOLO{Wide: 8}).V11(), quantize.Options{QuantizeNarrow: true, QuantizeHead: true})
@@ -85,7 +89,8 @@ func TestPlanRefuses(t *testing.T) {
 	p, err := quantize.NewPlan(prepared, quantize.Options{})
 	require.NoError(t, err)
 	_, err = p.Apply(quantize.Ranges{})
-	assert.EqualError(t, err, `quantize int8: no mse range was measured for 52 tensors, such as "/model.0/act/Mul_output_0" (calibrate this very model again)`)
+	assert.EqualError(t, err,
+		`quantize int8: no mse range was measured for 52 tensors, such as "/model.0/act/Mul_output_0" (calibrate this very model again)`)
 	quantized, err := p.Apply(uniform(p, 4))
 	require.NoError(t, err)
 	_, err = quantize.Prepare(quantized)
@@ -147,8 +152,8 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// The positions of YOLO11's attention are a depthwise convolution that TensorRT fuses with the Add after it: both stay in floating point, whatever
-// comes from the Add's other side.
+// The positions of YOLO11's attention are a depthwise convolution that TensorRT fuses with the Add after it: both stay in floating point,
+// whatever comes from the Add's other side.
 func TestDepthwiseConvolutionBeforeAdd(t *testing.T) {
 	const positions, add = "/model.10/m/m.0/attn/pe/conv/Conv", "/model.10/m/m.0/attn/Add"
 	float := func(m *onnx.Model, name, add string) {

@@ -9,7 +9,7 @@ type Method string
 const (
 	MinMax     Method = "minmax"     // the largest magnitude that was seen
 	Percentile Method = "percentile" // the magnitude that 99.99 % of the values stay under
-	Entropy    Method = "entropy"    // least Kullback-Leibler divergence, as TensorRT's entropy calibration, of the limits from the percentile on
+	Entropy    Method = "entropy"    // least Kullback-Leibler divergence of the limits from the percentile on, as TensorRT's
 	MSE        Method = "mse"        // least mean squared error
 )
 

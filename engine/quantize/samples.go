@@ -16,7 +16,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Sample is what a model is given once: a picture, which the engine letterboxes as in service, or the tensors of a model without a picture input.
+// Sample is what a model is given once: a picture, which the engine letterboxes as in service, or the tensors of a model without a picture
+// input.
 type Sample struct {
 	Image   engine.Image
 	Tensors []engine.Tensor // when not empty, fed instead of Image
@@ -44,8 +45,8 @@ type Pictures struct {
 // pictureSuffixes are the files that ChoosePictures takes.
 var pictureSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".ppm"}
 
-// ChoosePictures lists pictures under dir, subdirectories included: count of them drawn with seed, or all when count is 0 or more than there
-// are. The same directory, count and seed give the same list.
+// ChoosePictures lists pictures under dir, subdirectories included: count of them drawn with seed, or all when count is 0 or more than
+// there are. The same directory, count and seed give the same list.
 func ChoosePictures(dir string, count int, seed uint64) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -98,7 +99,8 @@ func (p *Pictures) Hash() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// Overlap counts the files of p that have the contents of one of other: pictures that a model was calibrated on say little about its accuracy.
+// Overlap counts the files of p that have the contents of one of other: pictures that a model was calibrated on say little about its
+// accuracy.
 func (p *Pictures) Overlap(other *Pictures) (int, error) {
 	seen := make(map[string]bool, len(other.Files))
 	for _, path := range other.Files {
@@ -157,7 +159,8 @@ func each(samples Samples, use func(i int, s Sample) error) (skipped []string, e
 			skipped, last = append(skipped, samples.Name(i)), err
 			if len(skipped) == total || len(skipped) > max(total/maxUnreadable, 1) {
 				return skipped, &engine.Error{
-					Op: "samples", Backend: "quantize", Message: fmt.Sprintf("%d of %d samples cannot be read, the last one %q", len(skipped), total, samples.Name(i)), Err: last,
+					Op: "samples", Backend: "quantize",
+					Message: fmt.Sprintf("%d of %d samples cannot be read, the last one %q", len(skipped), total, samples.Name(i)), Err: last,
 					Hint: "remove or replace the unreadable files",
 				}
 			}

@@ -167,8 +167,8 @@ func (s *Search) Sensitivity(ctx context.Context) ([]LayerError, error) {
 	return layers, nil
 }
 
-// headOutputs are the tensors in which an error is measured: the results of the last heavy layers, before the decoding mixes numbers of very
-// different sizes.
+// headOutputs are the tensors in which an error is measured: the results of the last heavy layers, before the decoding mixes numbers of
+// very different sizes.
 func (p *Plan) headOutputs() []string {
 	var names []string
 	for _, n := range p.graph.Node {

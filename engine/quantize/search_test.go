@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fragile is a chain of convolutions of which the ones in bad read a tensor with one enormous channel that they ignore: with one scale for the
-// tensor everything else rounds to 0.
+// fragile is a chain of convolutions of which the ones in bad read a tensor with one enormous channel that they ignore: with one scale for
+// the tensor everything else rounds to 0.
 func fragile(layers int, bad ...int) *onnx.Model {
 	b := testnet.NewBuilder(11)
 	x := b.Input("images", 1, 3, 32, 32)

@@ -66,7 +66,8 @@ func newStructure(m *onnx.Model) *structure {
 // average reports whether a Conv is that of a distribution focal loss: one output channel of kernel 1 with the weights 0, 1, 2...
 func (s *structure) average(n *onnx.NodeProto) bool {
 	weight := s.index.Constant(n.In(1))
-	if n.GetOpType() != "Conv" || weight == nil || len(weight.Dims) != 4 || weight.Dims[0] != 1 || weight.Dims[2] != 1 || weight.Dims[3] != 1 || weight.Dims[1] < 2 {
+	if n.GetOpType() != "Conv" || weight == nil || len(weight.Dims) != 4 || weight.Dims[0] != 1 || weight.Dims[2] != 1 ||
+		weight.Dims[3] != 1 || weight.Dims[1] < 2 {
 		return false
 	}
 	values, err := weight.Floats()
@@ -108,7 +109,8 @@ func checkPatterns(op string, patterns []string, g *onnx.GraphProto) error {
 			return unsupported(op, "pattern %q is malformed", "use * and ? as wildcards within one element of a node's name", p)
 		}
 		if !found {
-			return unsupported(op, "%q names no node of the model", "give a node's name, a pattern such as /model.22/*/conv/Conv, or an operator such as MatMul", p)
+			return unsupported(op, "%q names no node of the model",
+				"give a node's name, a pattern such as /model.22/*/conv/Conv, or an operator such as MatMul", p)
 		}
 	}
 	return nil

@@ -127,6 +127,8 @@ type buildKey struct {
 	MinMax             bool `json:"minmax"`
 	Calibration        string
 	Unquantized        []string `json:"unquantized,omitempty"`
+	// Preprocess is how the pictures of a calibration by hash became inputs.
+	Preprocess engine.Preprocess `json:"preprocess,omitzero"`
 }
 
 // key is what the plan of these options is kept under on that device and release.
@@ -149,6 +151,9 @@ func (o *BuildOptions) key(version Version, facts cuda.Facts) (Key, error) {
 			return Key{}, err
 		}
 		build.Unquantized = o.Calibration.Unquantized
+		if o.Calibration.Hash != "" {
+			build.Preprocess = o.Metadata.Preprocess
+		}
 	}
 	return Key{
 		Model: sha256.Sum256(o.Model), TensorRT: version.String(), Architecture: facts.ComputeCapability(), GPU: facts.Name, Build: build,
@@ -207,8 +212,8 @@ func (c Calibration) hash() (string, error) {
 // pollInterval is how often the builder's progress is read.
 const pollInterval = 100 * time.Millisecond
 
-// Build builds a plan in this process, which can take many minutes and more memory than running the plan; Child keeps both away from a daemon.
-// progress may be nil and is called from Build's goroutine. Cancelling works from TensorRT 9 on; before, Build returns only when
+// Build builds a plan in this process, which can take many minutes and more memory than running the plan; Child keeps both away from a
+// daemon. progress may be nil and is called from Build's goroutine. Cancelling works from TensorRT 9 on; before, Build returns only when
 // TensorRT is done. Errors hold TensorRT's own words.
 func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (*Plan, error) {
 	if err := checkModel(options.Model); err != nil {
@@ -248,7 +253,8 @@ func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (
 	begun := time.Now()
 	done := make(chan bool)
 	go func() {
-		done <- C.ei_build(library.handle, C.ei_cuda_context(device.Context()), unsafe.Pointer(&options.Model[0]), C.size_t(len(options.Model)), path, c,
+		done <- C.ei_build(library.handle, C.ei_cuda_context(device.Context()),
+			unsafe.Pointer(&options.Model[0]), C.size_t(len(options.Model)), path, c,
 			state, &plan, &e) == 0
 	}()
 	built := watch(ctx, state, done, begun, progress)
@@ -306,7 +312,7 @@ func readProgress(state *C.ei_progress, begun time.Time) Progress {
 const wholeLibrary = "install the whole TensorRT with its ONNX parser, or name a plan that edge-infer build -o PLAN made where it is"
 
 func buildFailure(e *C.ei_error) error {
-	err := failure("build", e).(*engine.Error)
+	err := failure("build", e)
 	switch e.code {
 	case C.EI_MODEL:
 		err.Hint = "export the model with operators that this TensorRT release supports, or run it with --engine onnxruntime"
@@ -323,7 +329,8 @@ func buildFailure(e *C.ei_error) error {
 // c fills the shim's options; free it and its unquantized with C.free.
 func (o *BuildOptions) c(key buildKey) (*C.ei_build_options, error) {
 	if key.Precision == engine.INT8 && o.StronglyTyped {
-		return nil, refuse("build", engine.ErrUnsupported, "leave the precision away", "a strongly typed network takes INT8 from the model's Q/DQ nodes")
+		return nil, refuse("build", engine.ErrUnsupported, "leave the precision away",
+			"a strongly typed network takes INT8 from the model's Q/DQ nodes")
 	}
 	if len(o.Shapes) > C.EI_MAX_TENSORS {
 		return nil, refuse("build", engine.ErrShape, "", "%d shapes, at most %d", len(o.Shapes), C.EI_MAX_TENSORS)
@@ -367,7 +374,8 @@ func (s *ShapeRange) fill(c *C.ei_shape) error {
 	c.rank = C.int(rank)
 	for d := range rank {
 		if s.Min[d] < 0 || s.Min[d] > s.Opt[d] || s.Opt[d] > s.Max[d] {
-			return refuse("build", engine.ErrShape, "each dimension must grow from MIN over OPT to MAX", "dimension %d of %s is %d, %d, %d", d, s.Name, s.Min[d], s.Opt[d], s.Max[d])
+			return refuse("build", engine.ErrShape, "each dimension must grow from MIN over OPT to MAX", "dimension %d of %s is %d, %d, %d", d,
+				s.Name, s.Min[d], s.Opt[d], s.Max[d])
 		}
 		c.min[d], c.opt[d], c.max[d] = C.int64_t(s.Min[d]), C.int64_t(s.Opt[d]), C.int64_t(s.Max[d])
 	}

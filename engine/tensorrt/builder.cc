@@ -464,8 +464,10 @@ class Builder {
     // preset is what a free dimension is without a shape of its own, 0 when that is unknown.
     int64_t preset(const Dims64& dims, int d, Selector selector) const {
         if (d == 0) return options_.batch[selector];
-        const bool picture = dims.rank == 4 && (dims.d[1] == 1 || dims.d[1] == 3);
-        return picture && d == 2 ? options_.height : picture && d == 3 ? options_.width : 0;
+        if (dims.rank != 4) return 0;
+        const auto channels = [&dims](int at) { return dims.d[at] == 1 || dims.d[at] == 3; };
+        const int height = channels(1) ? 2 : channels(3) ? 1 : 4;  // NCHW, NHWC, no picture
+        return d == height ? options_.height : d == height + 1 ? options_.width : 0;
     }
 
     static bool isStatic(const Dims64& dims) {

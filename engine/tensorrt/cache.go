@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
@@ -135,17 +136,7 @@ func replaceFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return writeFailure(path, len(data), err)
 	}
-	part, err := os.CreateTemp(filepath.Dir(path), ".part-*")
-	if err != nil {
-		return writeFailure(path, len(data), err)
-	}
-	defer os.Remove(part.Name()) // does nothing after the rename
-	_, err = part.Write(data)
-	err = errors.Join(err, part.Chmod(0o644), part.Sync(), part.Close())
-	if err == nil {
-		err = os.Rename(part.Name(), path)
-	}
-	if err != nil {
+	if err := atomicfile.Write(path, data, 0o644); err != nil {
 		return writeFailure(path, len(data), err)
 	}
 	return nil

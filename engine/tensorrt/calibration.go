@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
 // CalibrationInput is one input of the network in a calibration file.
@@ -26,17 +25,16 @@ func WriteCalibration(path string, inputs []CalibrationInput, pictures int, next
 	if len(inputs) == 0 || pictures < 1 {
 		return fmt.Errorf("calibration file %s: no input or no picture in a batch", path)
 	}
-	part, err := os.CreateTemp(filepath.Dir(path), ".calibration-*")
+	part, err := atomicfile.Create(path, 0o600)
 	if err != nil {
 		return fmt.Errorf("calibration file: %w", err)
 	}
 	defer func() {
-		err = errors.Join(err, part.Close())
 		if err == nil {
-			err = os.Rename(part.Name(), path)
+			err = part.Commit()
 		}
-		if err != nil {
-			err = errors.Join(fmt.Errorf("calibration file %s: %w", path, err), os.Remove(part.Name()))
+		if err = errors.Join(err, part.Close()); err != nil {
+			err = fmt.Errorf("calibration file %s: %w", path, err)
 		}
 	}()
 	const countAt = 12 // where the number of batches stands
@@ -70,7 +68,10 @@ func WriteCalibration(path string, inputs []CalibrationInput, pictures int, next
 		}
 	}
 	if count == 0 {
-		return &engine.Error{Op: "build", Backend: Name, Message: "no calibration pictures", Hint: "name a folder with at least 100 pictures like the camera's"}
+		return &engine.Error{
+			Op: "build", Backend: Name, Message: "no calibration pictures",
+			Hint: "name a folder with at least 100 pictures like the camera's",
+		}
 	}
 	if err := w.Flush(); err != nil {
 		return err

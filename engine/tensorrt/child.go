@@ -97,8 +97,8 @@ var kindNames = [...]struct {
 	{"shape", engine.ErrShape},
 }
 
-// Build builds a plan in a child process. The plan goes to output, or into the cache when output is empty; progress may be nil and is called
-// from Build's goroutine. Cancelling the context stops the child.
+// Build builds a plan in a child process. The plan goes to output, or into the cache when output is empty; progress may be nil and is
+// called from Build's goroutine. Cancelling the context stops the child.
 func (c Child) Build(ctx context.Context, options BuildOptions, output string, cache Cache, progress func(Progress)) (*BuiltPlan, error) {
 	r := request{Options: options, Bytes: int64(len(options.Model)), Output: output, Cache: cache.Folder}
 	if options.Log != nil {
@@ -247,8 +247,8 @@ func (t *tail) String() string {
 	return strings.TrimSpace(string(t.text))
 }
 
-// ServeBuild is the body of the hidden command: it serves one request of Child.Build from in and writes answers to out. It returns after the
-// answer; the error is only about the pipes. A build that cannot be stopped, as before TensorRT 9, ends with the process.
+// ServeBuild is the body of the hidden command: it serves one request of Child.Build from in and writes answers to out. It returns after
+// the answer; the error is only about the pipes. A build that cannot be stopped, as before TensorRT 9, ends with the process.
 func ServeBuild(ctx context.Context, in io.Reader, out io.Writer) error {
 	answers := &answerWriter{out: out}
 	reader := bufio.NewReaderSize(in, 1<<20)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -22,7 +23,7 @@ var ErrNoPlan = errors.New("no engine plan")
 type Engine struct {
 	// Set by Open.
 	model   engine.Model
-	picture engine.PictureInput
+	picture *engine.PictureInput // nil when there is none
 	log     *slog.Logger
 	library *Library
 	device  *cuda.Device
@@ -102,7 +103,8 @@ func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale fun
 		e.log.Warn("plan of the cache is not usable", "reason", err)
 	}
 	if !ok && !(e.library.Builder && e.library.Parser) { // so nobody tries to build what is missing
-		return nil, nil, refuse("open", engine.ErrUnsupported, wholeLibrary, "%s runs plans and builds none, and %s is not a plan", e.library.Path, o.Path)
+		return nil, nil, refuse("open", engine.ErrUnsupported, wholeLibrary, "%s runs plans and builds none, and %s is not a plan",
+			e.library.Path, o.Path)
 	}
 	if !ok || err != nil {
 		return nil, nil, &engine.Error{
@@ -122,8 +124,8 @@ func (e *Engine) deserialize(o *Options, build *BuildOptions, facts PlanFacts, p
 	}
 	var info C.ei_engine_info
 	var ee C.ei_error
-	code := C.ei_engine_open(e.library.handle, C.ei_cuda_context(e.device.Context()), unsafe.Pointer(&plan[0]), C.size_t(len(plan)), C.int(o.Profile),
-		C.int(dla), flag(o.HostCode), &e.handle, &info, &ee)
+	code := C.ei_engine_open(e.library.handle, C.ei_cuda_context(e.device.Context()), unsafe.Pointer(&plan[0]), C.size_t(len(plan)),
+		C.int(o.Profile), C.int(dla), flag(o.HostCode), &e.handle, &info, &ee)
 	if code == C.EI_PLAN {
 		return e.mismatch(facts, &ee)
 	}
@@ -166,13 +168,14 @@ var types = map[C.int]engine.DataType{
 func (e *Engine) describe(o *Options, facts PlanFacts) error {
 	device := e.device.Facts()
 	m := engine.Model{
-		Path: o.Path, Plan: e.model.Plan, Metadata: facts.Metadata.Override(o.Metadata), Backend: Name, BackendVersion: e.library.Version.String(),
-		Device: fmt.Sprintf("%s (%s)", device.Name, device.ComputeCapability()), Precision: facts.Precision, MaxBatch: 1,
+		Path: o.Path, Plan: e.model.Plan, Metadata: facts.Metadata.Override(o.Metadata), Backend: Name,
+		BackendVersion: e.library.Version.String(), Device: fmt.Sprintf("%s (%s)", device.Name, device.ComputeCapability()),
+		Precision: facts.Precision, MaxBatch: 1,
 	}
 	if m.Precision == "" && o.Precision != engine.Auto {
 		m.Precision = o.Precision
 	}
-	sides := m.Metadata
+	var tuned []engine.TensorInfo // the inputs as the plan is tuned for them
 	for i := range e.tensors {
 		t := &e.tensors[i]
 		info := engine.TensorInfo{Name: C.GoString(t.name), Type: types[t._type], Shape: make([]int64, t.rank)}
@@ -184,21 +187,23 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 			continue
 		}
 		m.Inputs = append(m.Inputs, info)
-		if len(info.Shape) == 4 { // sides that the plan leaves open: what it was tuned for
-			sides.Height, sides.Width = int(t.opt[2]), int(t.opt[3])
-		}
+		tuned = append(tuned, tunedFor(info, t))
 		if len(info.Shape) > 0 && info.Shape[0] != 0 {
 			m.MaxBatch = int(min(t.max[0], C.EI_MAX_BATCH))
 		}
 	}
-	if picture, ok := engine.FindPictureInput(m.Inputs, sides); ok {
-		e.picture = picture
-		m.Width, m.Height = picture.Width, picture.Height
-	}
-	if m.Width == 0 {
+	e.picture, m.NoPicture = engine.FindPictureInput(tuned, m.Metadata)
+	switch {
+	case e.picture == nil:
 		m.MaxBatch = 1
-	} else if e.picture.Batch == 0 && o.MaxBatch > 0 {
+	case e.picture.Batch == 0 && o.MaxBatch > 0:
 		m.MaxBatch = min(m.MaxBatch, o.MaxBatch)
+	}
+	if e.picture != nil {
+		m.Picture, m.Width, m.Height = e.picture, e.picture.Width, e.picture.Height
+		if err := e.picture.CheckBatch(m.MaxBatch); err != nil {
+			return &engine.Error{Op: "open", Backend: Name, Kind: engine.ErrUnsupported, Err: err}
+		}
 	}
 	why := ""
 	e.mapped, why = ChooseMemory(o.Memory, device)
@@ -207,6 +212,17 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 	e.log.Info("engine memory", "pictures_in_place", e.mapped, "tensors_in_place", e.shared, "reason", why)
 	e.model = m
 	return nil
+}
+
+// tunedFor is an input whose sides are those that the plan is tuned for where it leaves them open. The batch stays open.
+func tunedFor(info engine.TensorInfo, t *C.ei_tensor) engine.TensorInfo {
+	info.Shape = slices.Clone(info.Shape)
+	for d := 1; d < len(info.Shape); d++ {
+		if info.Shape[d] < 0 {
+			info.Shape[d] = int64(t.opt[d])
+		}
+	}
+	return info
 }
 
 // ChooseMemory decides how pictures and tensors travel on a device, and says why. mapped means that the letterbox reads pictures in place.
@@ -227,8 +243,11 @@ func ChooseMemory(wanted MemoryMode, device cuda.Facts) (mapped bool, why string
 func (e *Engine) openSlots(o *Options) error {
 	var err error
 	if e.model.Width > 0 {
-		if e.kernels, err = newKernels(e, o.Confidence); err != nil {
+		if e.kernels, err = newKernels(e); err != nil {
 			return err
+		}
+		if o.Filter != nil {
+			e.model.Filter = o.Filter(e.model)
 		}
 	}
 	count := o.Slots

@@ -37,7 +37,7 @@ func hint(code int) string {
 }
 
 // failure turns the shim's error into one of the contract.
-func failure(op string, e *C.ei_error) error {
+func failure(op string, e *C.ei_error) *engine.Error {
 	code := int(e.code)
 	return &engine.Error{
 		Op: op, Backend: Name, Code: code, Kind: kind(code), Message: C.GoString(&e.message[0]), Hint: hint(code),

@@ -34,7 +34,10 @@ func small(change func(*fake.Model)) []byte {
 }
 
 func buildOptions(version int, model []byte) tensorrt.BuildOptions {
-	return tensorrt.BuildOptions{Model: model, Path: "small.onnx", Library: tensorrt.LibraryOptions{Path: libraries[version]}, Batch: tensorrt.Range{Max: 4}}
+	return tensorrt.BuildOptions{
+		Model: model, Path: "small.onnx", Library: tensorrt.LibraryOptions{Path: libraries[version]},
+		Batch: tensorrt.Range{Max: 4},
+	}
 }
 
 func buildSmall(t testing.TB, version int, change func(*tensorrt.BuildOptions)) *tensorrt.Plan {
@@ -65,14 +68,18 @@ func TestBuildFailures(t *testing.T) {
 			},
 			{
 				name: "truncated", change: func(o *tensorrt.BuildOptions) { o.Model = o.Model[:len(o.Model)-9] }, kind: engine.ErrUnsupported,
-				want: fmt.Sprintf("tensorrt build: damaged ONNX file: the end is missing of field 2 at byte 2 of %d (copy or export the model again)", len(small(nil))-9),
+				want: fmt.Sprintf("tensorrt build: damaged ONNX file: the end is missing of field 2 at byte 2 of %d "+
+					"(copy or export the model again)", len(small(nil))-9),
 			},
 			{
 				name: "not a model", change: func(o *tensorrt.BuildOptions) { o.Model = []byte("\x08\x09\x12\x02no") }, kind: engine.ErrUnsupported,
 				want: "tensorrt build: ONNX model refused: ModelImporter.cpp: Failed to parse ONNX model " +
 					"(export the model with operators that this TensorRT release supports, or run it with --engine onnxruntime)",
 			},
-			{name: "empty", change: func(o *tensorrt.BuildOptions) { o.Model = nil }, kind: engine.ErrUnsupported, want: "tensorrt build: the model is empty (name an .onnx file)"},
+			{
+				name: "empty", change: func(o *tensorrt.BuildOptions) { o.Model = nil }, kind: engine.ErrUnsupported,
+				want: "tensorrt build: the model is empty (name an .onnx file)",
+			},
 			{
 				name: "build", script: "build",
 				want: "tensorrt build: build: Error Code 10: Internal Error (Could not find any implementation for node Conv_0.)",
@@ -238,7 +245,10 @@ func TestOpenFailures(t *testing.T) {
 					"or use a smaller model, batch, workspace or number of slots)",
 			},
 			{name: "address", script: "address", want: "tensorrt open: tensor images: address refused"},
-			{name: "shape", script: "shape", kind: engine.ErrShape, want: "tensorrt open: input images: shape 4x3x32x32: setInputShape: images 4x3x32x32 is outside the profile"},
+			{
+				name: "shape", script: "shape", kind: engine.ErrShape,
+				want: "tensorrt open: input images: shape 4x3x32x32: setInputShape: images 4x3x32x32 is outside the profile",
+			},
 			{
 				name: "device memory", cuda: "fail=cuMemAlloc_v2:2", want: "tensorrt open: allocate device memory: CUDA error 2: out of memory (free GPU memory: " +
 					"close other programs that use the GPU, or use a smaller model, batch, workspace or number of slots)",
@@ -309,13 +319,19 @@ func TestDamagedPlans(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"truncated":          {file[:len(file)-5], "small.plan: checksum of the plan file does not fit: it is damaged or incomplete (run edge-infer build again)"},
+		"truncated": {
+			file[:len(file)-5],
+			"small.plan: checksum of the plan file does not fit: it is damaged or incomplete (run edge-infer build again)",
+		},
 		"truncated header":   {file[:20], "small.plan: truncated plan file (run edge-infer build again)"},
 		"only a header":      {[]byte("EIPLAN1\n"), "small.plan: truncated plan file (run edge-infer build again)"},
 		"truncated raw plan": {raw[:20], "plan of unknown origin, this is 10.3.0.30 on sm_87 (Fake GPU 0): Serialization assertion"},
 		"broken JSON":        {ultralytics(`{"names": {0: "person"}}`, raw), "small.plan: header of the engine file: invalid character '0'"},
-		"broken names":       {ultralytics(`{"names": 7}`, raw), `small.plan: header of the engine file: metadata "names": neither a list nor a dictionary of names`},
-		"no plan behind":     {ultralytics(`{"task": "detect"}`, nil), "small.plan: the file ends where the plan should begin"},
+		"broken names": {
+			ultralytics(`{"names": 7}`, raw),
+			`small.plan: header of the engine file: metadata "names": neither a list nor a dictionary of names`,
+		},
+		"no plan behind": {ultralytics(`{"task": "detect"}`, nil), "small.plan: the file ends where the plan should begin"},
 	} {
 		_, err := open(t, 100300, &tensorrt.Plan{File: test.file}, nil)
 		require.ErrorContains(t, err, "tensorrt open: "+test.want, name)
@@ -422,7 +438,10 @@ func TestMemoryChoiceIsLogged(t *testing.T) {
 		mode tensorrt.MemoryMode
 		want string
 	}{
-		{"integrated=1", tensorrt.MemoryAuto, `in_place=true tensors_in_place=true reason="mapped memory because the GPU shares the machine's memory"`},
+		{
+			"integrated=1", tensorrt.MemoryAuto,
+			`in_place=true tensors_in_place=true reason="mapped memory because the GPU shares the machine's memory"`,
+		},
 		{
 			"integrated=0", tensorrt.MemoryAuto,
 			`in_place=true tensors_in_place=false reason="pictures read in mapped memory, tensors copied because the GPU has memory of its own"`,

@@ -26,6 +26,8 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
+	"github.com/edge-infer/edge-infer/engine/enginetest"
+	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
@@ -33,9 +35,10 @@ import (
 // The tests of this file run on a real GPU with a real TensorRT, from a binary of `go test -c`. They print JSON lines of what they measure.
 //
 //	EDGE_INFER_TEST_TENSORRT    folder of libnvinfer and libnvonnxparser; without it these tests are skipped and the fakes are used
-//	EDGE_INFER_TEST_MODELS      folder with NAME.onnx, NAME.input and NAME.output (float32 of one sample, as another runtime computes them), and for
-//	                            each way to INT8 that shall be tried NAME.calibration (see WriteCalibration), NAME.table (of edge-infer quantize
-//	                            --calibration-table) or NAME.qdq.onnx; NAME.unquantized names the results that calibrators leave in FP16
+//	EDGE_INFER_TEST_MODELS      folder with NAME.onnx, NAME.input and NAME.output (float32 of one sample, as another runtime computes
+//	                            them), and for each way to INT8 that shall be tried NAME.calibration (see WriteCalibration), NAME.table
+//	                            (of edge-infer quantize --calibration-table) or NAME.qdq.onnx; NAME.unquantized names the results that
+//	                            calibrators leave in FP16
 //	EDGE_INFER_TEST_PLANS       folder that keeps the plans and timing caches, made when missing
 //	EDGE_INFER_TEST_PRECISIONS  comma-separated, fp32,fp16,int8 by default
 //	EDGE_INFER_TEST_LEVEL       builder optimization level
@@ -154,6 +157,34 @@ func readFloats(t *testing.T, path string) []float32 {
 	return values
 }
 
+// TestHardwarePictures gives pictures to networks of every input in the ways of several projects.
+func TestHardwarePictures(t *testing.T) {
+	library, _ := hardware(t)
+	enginetest.RunPictures(t, enginetest.Backend{FreeSides: true, Open: func(o engine.Options) (engine.Engine, error) {
+		options := tensorrt.Options{Options: o, Log: quiet}
+		options.Library = library
+		model, err := onnx.Parse(o.Path, o.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		metadata, err := engine.ParseMetadata(model.Metadata())
+		if err != nil {
+			return nil, err
+		}
+		options.Build.Metadata = metadata
+		options.Build.Precision = engine.FP32
+		if o.Path == "picture_half.onnx" || o.Path == "picture_half_free.onnx" {
+			options.Build.Precision = engine.FP16
+		}
+		plan, err := tensorrt.Build(t.Context(), options.BuildOptions(), nil)
+		if err != nil {
+			return nil, err
+		}
+		options.Bytes = plan.File
+		return options.Open()
+	}})
+}
+
 // TestHardwareBuildAndRun builds every model in every precision in a child process, compares the outputs with those of another runtime, and
 // measures what the plan costs and how fast it runs.
 func TestHardwareBuildAndRun(t *testing.T) {
@@ -221,8 +252,9 @@ func hardwarePlan(t *testing.T, library, plans, path string, route route, batch 
 	built, err := child.Build(t.Context(), o, output, tensorrt.Cache{}, func(p tensorrt.Progress) { phases[p.Phase] = true })
 	require.NoError(t, err)
 	report{
-		"what": "build", "model": name, "precision": route.String(), "tensorrt": built.Facts.Version, "gpu": built.Facts.GPU, "layers": built.Facts.Layers,
-		"build_seconds": built.Facts.BuildSeconds, "process_seconds": time.Since(begun).Seconds(), "plan_bytes": built.Bytes, "progress_phases": len(phases),
+		"what": "build", "model": name, "precision": route.String(), "tensorrt": built.Facts.Version, "gpu": built.Facts.GPU,
+		"layers": built.Facts.Layers, "build_seconds": built.Facts.BuildSeconds, "process_seconds": time.Since(begun).Seconds(),
+		"plan_bytes": built.Bytes, "progress_phases": len(phases),
 		"level": os.Getenv(levelEnvironment), "batch": batch,
 	}.print()
 	return built.Path
@@ -243,7 +275,7 @@ var variants = []struct {
 func openPlan(t testing.TB, library, plan string, change func(*tensorrt.Options)) *tensorrt.Engine {
 	file, err := os.ReadFile(plan)
 	require.NoError(t, err)
-	options := tensorrt.Options{Options: engine.Options{Path: plan, Bytes: file, Library: library, Confidence: 0.25}, Log: quiet}
+	options := tensorrt.Options{Options: engine.Options{Path: plan, Bytes: file, Library: library, Filter: columns(0.25)}, Log: quiet}
 	if change != nil {
 		change(&options)
 	}
@@ -262,11 +294,14 @@ func compareWithReference(t *testing.T, library, plan, base string, route route)
 		t.Log("no reference for " + base)
 		return
 	}
-	e := openPlan(t, library, plan, func(o *tensorrt.Options) { o.Confidence, o.Slots = 0, 1 })
+	e := openPlan(t, library, plan, func(o *tensorrt.Options) { o.Filter, o.Slots = nil, 1 })
 	m := e.Model()
 	shape := slices.Clone(m.Inputs[0].Shape)
 	shape[0] = 1
-	tensor := engine.Tensor{Name: m.Inputs[0].Name, Type: engine.Float32, Shape: shape, Data: unsafe.Slice((*byte)(unsafe.Pointer(&input[0])), 4*len(input))}
+	tensor := engine.Tensor{
+		Name: m.Inputs[0].Name, Type: engine.Float32, Shape: shape,
+		Data: unsafe.Slice((*byte)(unsafe.Pointer(&input[0])), 4*len(input)),
+	}
 	for range 3 { // plain, captured, replayed
 		require.NoError(t, e.SubmitTensors(0, []engine.Tensor{tensor}))
 		result, err := e.Wait(0)
@@ -275,7 +310,10 @@ func compareWithReference(t *testing.T, library, plan, base string, route route)
 		require.Len(t, got, len(want))
 		score := scoreError(m.Outputs[0].Shape, got, want)
 		if endToEnd(m.Outputs[0].Shape) { // nearly equal scores change places, so that only the scores can be compared row by row
-			report{"what": "reference", "model": filepath.Base(base), "precision": route.String(), "tensorrt": m.BackendVersion, "score": score}.print()
+			report{
+				"what": "reference", "model": filepath.Base(base), "precision": route.String(), "tensorrt": m.BackendVersion,
+				"score": score,
+			}.print()
 			assert.LessOrEqual(t, score["max_error"], tolerance[route.precision])
 			continue
 		}
@@ -414,9 +452,11 @@ func run(t testing.TB, e *tensorrt.Engine, images []engine.Image, length time.Du
 	}
 	return report{
 		"tensorrt": e.Model().BackendVersion, "frames_per_second": float64(frames) / elapsed.Seconds(),
-		"cpu_us_per_frame": float64(used.Microseconds()) / float64(frames), "allocations_per_frame": float64(memory[1].Mallocs-memory[0].Mallocs) / float64(frames),
-		"latency_us_p50": percentile(latency, 0.5), "latency_us_p99": percentile(latency, 0.99), "latency_us_p999": percentile(latency, 0.999),
-		"n": len(latency), "preprocess_us_p50": percentile(preprocessing, 0.5), "inference_us_p50": percentile(inference, 0.5),
+		"cpu_us_per_frame":      float64(used.Microseconds()) / float64(frames),
+		"allocations_per_frame": float64(memory[1].Mallocs-memory[0].Mallocs) / float64(frames),
+		"latency_us_p50":        percentile(latency, 0.5), "latency_us_p99": percentile(latency, 0.99),
+		"latency_us_p999": percentile(latency, 0.999), "n": len(latency), "preprocess_us_p50": percentile(preprocessing, 0.5),
+		"inference_us_p50": percentile(inference, 0.5),
 		"inference_us_p99": percentile(inference, 0.99),
 	}
 }
@@ -470,7 +510,8 @@ func TestHardwareFloor(t *testing.T) {
 								ours = append(ours, run(t, e, images, length))
 								continue
 							}
-							command := exec.CommandContext(t.Context(), floor, libraries[0], rawPath, kernels, "1920", "1080", fmt.Sprint(length.Seconds()), "mapped", "confidence=0.25")
+							command := exec.CommandContext(t.Context(), floor, libraries[0], rawPath, kernels, "1920", "1080", fmt.Sprint(length.Seconds()),
+								"mapped", "confidence=0.25")
 							output, err := command.Output()
 							require.NoError(t, err)
 							var r report
@@ -487,8 +528,8 @@ func TestHardwareFloor(t *testing.T) {
 					slices.Sort(ratios)
 					slices.Sort(added)
 					report{
-						"what": "floor ratio", "wait": wait, "model": name, "precision": route.String(), "tensorrt": e.Model().BackendVersion, "throughput_ratio_median": ratios[1],
-						"throughput_ratio_worst": ratios[0], "added_latency_us_p50_median": added[1],
+						"what": "floor ratio", "wait": wait, "model": name, "precision": route.String(), "tensorrt": e.Model().BackendVersion,
+						"throughput_ratio_median": ratios[1], "throughput_ratio_worst": ratios[0], "added_latency_us_p50_median": added[1],
 					}.print()
 				})
 			}
@@ -588,10 +629,9 @@ func TestHardwareFrames(t *testing.T) {
 	library, plans := hardware(t)
 	for _, path := range models(t) {
 		plan := hardwarePlan(t, library, plans, path, route{precision: engine.FP32}, 1)
-		whole := openPlan(t, library, plan, func(o *tensorrt.Options) { o.Confidence = 0 })
+		whole := openPlan(t, library, plan, func(o *tensorrt.Options) { o.Filter = nil })
 		m := whole.Model()
-		input, ok := engine.FindPictureInput(m.Inputs, engine.Metadata{Width: m.Width, Height: m.Height})
-		require.True(t, ok)
+		input := m.Picture
 		cpu := preprocess.NewLetterbox(input)
 		tensor := engine.Tensor{Name: m.Inputs[0].Name, Type: engine.Float32, Shape: input.Shape(1), Data: make([]byte, input.PictureBytes())}
 		random := rand.New(rand.NewPCG(3, 4))
@@ -635,10 +675,10 @@ func TestHardwareFrames(t *testing.T) {
 				require.NoError(t, err)
 				report{
 					"what": "frame", "model": filepath.Base(path), "mode": string(mode), "format": format.String(), "max_difference": worst,
-					"candidates_host": over, "candidates_device": len(result.Candidates[0])/engine.CandidateFields + result.Truncated,
+					"candidates_host": over, "candidates_device": len(result.Candidates[0].Rows)/engine.CandidateFields + result.Candidates[0].Truncated,
 				}.print()
 				assert.LessOrEqual(t, worst, 1.0, "pixels of a box on 640")
-				assert.Equal(t, over, len(result.Candidates[0])/engine.CandidateFields+result.Truncated)
+				assert.Equal(t, over, len(result.Candidates[0].Rows)/engine.CandidateFields+result.Candidates[0].Truncated)
 				buffer.Free()
 			}
 		}

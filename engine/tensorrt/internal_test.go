@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
 func TestWriteFailure(t *testing.T) {
@@ -19,8 +20,14 @@ func TestWriteFailure(t *testing.T) {
 		err  error
 		want string
 	}{
-		{syscall.ENOSPC, "tensorrt write: /cache/a.plan: no space left on device (free 6 MiB on that disk, or set XDG_CACHE_HOME to another one)"},
-		{syscall.EROFS, "tensorrt write: /cache/a.plan: read-only file system (make the folder writable for this user, or set XDG_CACHE_HOME to one that is)"},
+		{
+			syscall.ENOSPC,
+			"tensorrt write: /cache/a.plan: no space left on device (free 6 MiB on that disk, or set XDG_CACHE_HOME to another one)",
+		},
+		{
+			syscall.EROFS,
+			"tensorrt write: /cache/a.plan: read-only file system (make the folder writable for this user, or set XDG_CACHE_HOME to one that is)",
+		},
 		{
 			&fs.PathError{Op: "open", Path: path, Err: syscall.EACCES},
 			"tensorrt write: /cache/a.plan: open /cache/a.plan: permission denied (make the folder writable for this user, or set XDG_CACHE_HOME to one that is)",
@@ -42,7 +49,10 @@ func TestSearchPaths(t *testing.T) {
 	folder := t.TempDir()
 	require.Equal(t, []string{filepath.Join(folder, "libnvinfer.so")}, searchPaths(folder, none), "for the loader's message")
 	packages := filepath.Join(folder, "lib/python3.11/site-packages")
-	for _, name := range []string{"tensorrt_libs/libnvinfer.so.10", "tensorrt_cu13_libs/libnvinfer.so.11", "tensorrt/libnvinfer.so.8", "tensorrt/libnvinfer.so.8.5.3"} {
+	for _, name := range []string{
+		"tensorrt_libs/libnvinfer.so.10", "tensorrt_cu13_libs/libnvinfer.so.11",
+		"tensorrt/libnvinfer.so.8", "tensorrt/libnvinfer.so.8.5.3",
+	} {
 		path := filepath.Join(packages, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, nil, 0o600))
@@ -68,31 +78,6 @@ func TestCacheFolder(t *testing.T) {
 	folder, err = CacheFolder()
 	require.NoError(t, err)
 	require.Equal(t, "/var/cache/edge-infer", folder)
-}
-
-func TestFindLayout(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		shape  []int64
-		labels int
-		want   *layout
-	}{
-		{"YOLOv8", []int64{-1, 84, 8400}, 80, &layout{anchors: 8400, classes: 80, anchorStride: 1, fieldStride: 8400}},
-		{"YOLOv8 without labels", []int64{1, 10, 8400}, 0, &layout{anchors: 8400, classes: 6, anchorStride: 1, fieldStride: 8400}},
-		{"YOLOv5", []int64{1, 25200, 85}, 80, &layout{anchors: 25200, classes: 80, anchorStride: 85, fieldStride: 1, objectness: true}},
-		{"other labels", []int64{1, 84, 8400}, 3, nil},
-		{"one to one", []int64{1, 300, 6}, 80, nil},
-		{"free", []int64{-1, -1, -1}, 0, nil},
-		{"other anchors", []int64{1, 84, 8399}, 0, nil},
-		{"boxes only", []int64{1, 4, 8400}, 0, nil},
-		{"two dimensions", []int64{1, 1000}, 0, nil},
-	} {
-		m := engine.Model{Width: 640, Height: 640, Metadata: engine.Metadata{Labels: make([]string, test.labels)}}
-		m.Outputs = []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: test.shape}}
-		require.Equal(t, test.want, findLayout(&m), test.name)
-		m.Metadata.Task = engine.Classify
-		require.Nil(t, findLayout(&m))
-	}
 }
 
 func TestReadProfile(t *testing.T) {
@@ -149,4 +134,36 @@ func FuzzCheckModel(f *testing.F) {
 	f.Add([]byte("\x08\x08\x12\x02ab"))
 	f.Add([]byte("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"))
 	f.Fuzz(func(_ *testing.T, file []byte) { _ = checkModel(file) })
+}
+
+// A plan is kept for the shape and the calibration that it was built for.
+func TestKeyHoldsShapeAndPreprocess(t *testing.T) {
+	file := func(o BuildOptions) string {
+		key, err := o.key(Version{Major: 10, Minor: 3}, cuda.Facts{Name: "GPU", Major: 8, Minor: 7})
+		require.NoError(t, err)
+		path, err := Cache{Folder: "/cache"}.file(key)
+		require.NoError(t, err)
+		return path
+	}
+	of := func(o engine.Options) BuildOptions {
+		options := Options{Options: o}
+		return options.BuildOptions()
+	}
+	metadata := engine.Metadata{Width: 640, Height: 640, Stride: 32}
+	square, wide := engine.Options{Metadata: metadata}, engine.Options{Metadata: metadata, Sources: []engine.Size{{Width: 1920, Height: 1080}}}
+	asked := engine.Options{Metadata: metadata, Width: 640, Height: 384}
+	require.Equal(t, []int{640, 384}, []int{of(wide).Width, of(wide).Height})
+	require.NotEqual(t, file(of(square)), file(of(wide)))
+	require.Equal(t, file(of(asked)), file(of(wide)))
+	require.Equal(t, file(of(square)), file(BuildOptions{Metadata: metadata}), "no source is the shape of the metadata")
+
+	ways := map[string]bool{}
+	for _, preset := range []string{"", "ultralytics", "yolox"} {
+		o := BuildOptions{Precision: engine.INT8, Calibration: Calibration{Hash: "pictures"}}
+		o.Metadata.Preprocess.Preset = preset
+		ways[file(o)] = true
+		o.Precision = engine.FP16
+		require.Equal(t, file(BuildOptions{Precision: engine.FP16}), file(o), "only a calibration depends on it")
+	}
+	require.Len(t, ways, 3)
 }

@@ -16,25 +16,20 @@ type kernels struct {
 	module            *cuda.Module
 	letterboxFunction cuda.Function
 	filterFunction    cuda.Function
-	input             engine.PictureInput
-	layout            *layout // nil when the host decodes
-	confidence        float32
+	input             *engine.PictureInput
 }
 
 // listCapacity is how many candidates of one picture reach the host. Decoders keep at most 300 boxes after suppression, and about ten
 // candidates belong to each.
 const listCapacity = 4096
 
-func newKernels(e *Engine, confidence float32) (*kernels, error) {
-	k := &kernels{input: e.picture, confidence: confidence}
-	if confidence > 0 {
-		k.layout = findLayout(&e.model)
-	}
+func newKernels(e *Engine) (*kernels, error) {
+	k := &kernels{input: e.picture}
 	var err error
 	if k.module, err = e.device.NewModule(preprocess.PTX()); err != nil {
 		return nil, err
 	}
-	if k.letterboxFunction, err = k.module.Function(preprocess.LetterboxKernel); err == nil {
+	if k.letterboxFunction, err = k.module.Function(preprocess.PictureKernel(k.input)); err == nil {
 		k.filterFunction, err = k.module.Function(preprocess.FilterKernel)
 	}
 	if err != nil {
@@ -70,9 +65,9 @@ func launch(to *C.ei_cuda_kernel, function cuda.Function, grid, block [3]uint32,
 	to.arguments, to.size = arguments, C.size_t(size)
 }
 
-// candidates is a slot's list of boxes over the threshold: a count for each picture, then rows for each picture. The counts are in device memory
-// and copied, because all of a picture's threads add to one: in host memory that took 155 microseconds on a GPU behind a bus. The rows, which
-// are written once and by few threads, go to mapped memory where there is some, so that only as many cross as there are.
+// candidates is a slot's list of boxes over the threshold: a count for each picture, then rows for each picture. The counts are in device
+// memory and copied, because all of a picture's threads add to one: in host memory that took 155 microseconds on a GPU behind a bus. The
+// rows, which are written once and by few threads, go to mapped memory where there is some, so that only as many cross as there are.
 type candidates struct {
 	pictures  int
 	function  cuda.Function
@@ -82,13 +77,14 @@ type candidates struct {
 	inPlace   bool // the rows are written to host
 	counts    []uint32
 	rows      []float32
+	lists     []engine.Candidates
 }
 
 // countBytes keeps the rows aligned.
-func countBytes(pictures int) int { return (4*pictures + 255) &^ 255 }
+func countBytes(pictures int) int { return (preprocess.CountBytes(pictures) + 255) &^ 255 }
 
 func (e *Engine) newCandidates(r *C.ei_request) (*candidates, error) {
-	l, pictures := e.kernels.layout, e.model.MaxBatch
+	pictures := e.model.MaxBatch
 	c := &candidates{pictures: pictures, function: e.kernels.filterFunction, inPlace: e.mapped}
 	bytes := countBytes(pictures) + pictures*listCapacity*engine.CandidateFields*4
 	var err error
@@ -109,29 +105,21 @@ func (e *Engine) newCandidates(r *C.ei_request) (*candidates, error) {
 		rows = c.host.Address
 	}
 	f := &r.filter
-	c.counts = unsafe.Slice((*uint32)(unsafe.Pointer(&c.host.Data[0])), pictures)
+	c.counts = unsafe.Slice((*uint32)(unsafe.Pointer(&c.host.Data[0])), 2*pictures)
+	c.lists = make([]engine.Candidates, pictures)
 	c.rows = unsafe.Slice((*float32)(unsafe.Pointer(&c.host.Data[countBytes(pictures)])), pictures*listCapacity*engine.CandidateFields)
 	f.enabled = 1
-	f.clear, f.clear_words = C.ei_cuda_pointer(list), C.size_t(pictures)
+	f.clear, f.clear_words = C.ei_cuda_pointer(list), C.size_t(2*pictures)
 	f.list, f.list_host = C.ei_cuda_pointer(list), unsafe.Pointer(&c.host.Data[0])
 	c.arguments = (*preprocess.FilterArguments)(unsafe.Pointer(&f.arguments[0]))
-	*c.arguments = preprocess.FilterArguments{
-		Output: uint64(r.io[e.outputIndex()].device), Rows: rows + uint64(countBytes(pictures)), Counts: list,
-		PictureStride: int64(l.anchors * l.fields()), AnchorStride: int64(l.anchorStride), FieldStride: int64(l.fieldStride),
-		Anchors: int32(l.anchors), Classes: int32(l.classes), Capacity: listCapacity, Objectness: int32(flag(l.objectness)),
-		Half: int32(flag(l.half)), Confidence: e.kernels.confidence,
-	}
-	return c, nil
-}
-
-// outputIndex is the head's number among all tensors: its only output.
-func (e *Engine) outputIndex() int {
+	m := preprocess.FilterMemory{Rows: rows + uint64(countBytes(pictures)), Counts: list, Capacity: listCapacity}
 	for i := range e.tensors {
 		if e.tensors[i].input == 0 {
-			return i
+			m.Outputs = append(m.Outputs, uint64(r.io[i].device))
 		}
 	}
-	return -1
+	*c.arguments, err = preprocess.NewFilterArguments(e.model.Filter, e.model.Outputs, m, pictures)
+	return c, err
 }
 
 // prepare sets the filter up for a number of pictures.
@@ -141,7 +129,7 @@ func (c *candidates) prepare(r *C.ei_request, pictures int) {
 	}
 	grid, block := c.arguments.Grid(pictures)
 	launch(&r.filter.kernel, c.function, grid, block, unsafe.Pointer(c.arguments), unsafe.Sizeof(*c.arguments))
-	bytes := 4 * pictures
+	bytes := preprocess.CountBytes(c.pictures)
 	if !c.inPlace {
 		bytes = countBytes(c.pictures) + pictures*listCapacity*engine.CandidateFields*4
 	}
@@ -149,17 +137,17 @@ func (c *candidates) prepare(r *C.ei_request, pictures int) {
 }
 
 // collect cuts the lists of the pictures out of the slot's memory.
-func (c *candidates) collect(rows [][]float32) (lists [][]float32, truncated int) {
-	for i := range rows {
-		count := int(c.counts[i])
-		if count > listCapacity {
-			truncated += count - listCapacity
-			count = listCapacity
-		}
+func (c *candidates) collect(pictures int) []engine.Candidates {
+	lists := c.lists[:pictures]
+	for i := range lists {
+		all := int(c.counts[i])
+		count := min(all, listCapacity)
 		at := i * listCapacity * engine.CandidateFields
-		rows[i] = c.rows[at : at+count*engine.CandidateFields]
+		lists[i] = engine.Candidates{
+			Rows: c.rows[at : at+count*engine.CandidateFields], Truncated: all - count, Impossible: int(c.counts[c.pictures+i]),
+		}
 	}
-	return rows, truncated
+	return lists
 }
 
 func (c *candidates) close() {

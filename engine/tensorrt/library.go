@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -51,8 +52,8 @@ func (v Version) HasLevels() bool { return v.Number >= 8600 }
 type Library struct {
 	Version Version
 	Path    string
-	// Builder is false for the lean and dispatch runtimes, which only run plans. Parser is false when the ONNX parser is missing, Plugin when the
-	// plugins are; Missing then says why, in the loader's words.
+	// Builder is false for the lean and dispatch runtimes, which only run plans. Parser is false when the ONNX parser is missing, Plugin when
+	// the plugins are; Missing then says why, in the loader's words.
 	Builder, Parser, Plugin bool
 	ParserPath, PluginPath  string
 	Missing                 string
@@ -80,11 +81,13 @@ func OpenLibrary(options LibraryOptions) (*Library, error) {
 			reasons = append(reasons, a.Reason)
 		}
 	}
-	return nil, refuse("open", engine.ErrUnavailable, "install TensorRT (on a Jetson: apt install nvidia-jetpack) or set "+LibraryEnvironment+" to its folder",
+	return nil, refuse("open", engine.ErrUnavailable,
+		"install TensorRT (on a Jetson: apt install nvidia-jetpack) or set "+LibraryEnvironment+" to its folder",
 		"no usable TensorRT library: %s", strings.Join(reasons, "; "))
 }
 
-// Search is OpenLibrary for who wants to know of every library that was tried before the one that was taken. The library is nil when none was.
+// Search is OpenLibrary for who wants to know of every library that was tried before the one that was taken. The library is nil when none
+// was.
 func Search(options LibraryOptions) (*Library, []Attempt) {
 	return search(options, searchPaths(options.Path, os.Getenv))
 }
@@ -102,7 +105,8 @@ func search(options LibraryOptions, paths []string) (*Library, []Attempt) {
 }
 
 func reason(err error) string {
-	if e, ok := err.(*engine.Error); ok {
+	var e *engine.Error
+	if errors.As(err, &e) {
 		return e.Message
 	}
 	return err.Error()

@@ -14,7 +14,8 @@ func checkModel(file []byte) error {
 		return refuse("build", engine.ErrUnsupported, "name an .onnx file", "the model is empty")
 	}
 	damaged := func(at int, what string) error {
-		return refuse("build", engine.ErrUnsupported, "copy or export the model again", "damaged ONNX file: %s at byte %d of %d", what, at, len(file))
+		return refuse("build", engine.ErrUnsupported, "copy or export the model again", "damaged ONNX file: %s at byte %d of %d", what, at,
+			len(file))
 	}
 	for at := 0; at < len(file); {
 		tag, n := binary.Uvarint(file[at:])

@@ -30,7 +30,8 @@ func Expect(version Version, device cuda.Facts) Offer {
 	return offer
 }
 
-// Describe asks a release what it offers on a device. Asking the builder too takes seconds and hundreds of megabytes of memory for its kernels.
+// Describe asks a release what it offers on a device. Asking the builder too takes seconds and hundreds of megabytes of memory for its
+// kernels.
 func (l *Library) Describe(device *cuda.Device, builder bool) (Offer, error) {
 	var c C.ei_offer
 	var e C.ei_error

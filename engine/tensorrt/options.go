@@ -15,10 +15,10 @@ type MemoryMode string
 const (
 	// MemoryAuto is MemoryMapped, or MemoryCopy on a GPU that cannot map host memory.
 	MemoryAuto MemoryMode = ""
-	// MemoryMapped has the letterbox read pictures in pinned host memory, where the camera left them: only the lines that the picture's new size
-	// needs cross the bus. On an integrated GPU, where a copy would only move bytes within the same memory, the network's inputs
-	// and outputs stay in place too; on others they are copied asynchronously on the slot's stream, because a network reads its
-	// inputs more than once.
+	// MemoryMapped has the letterbox read pictures in pinned host memory, where the camera left them: only the lines that the picture's new
+	// size needs cross the bus. On an integrated GPU, where a copy would only move bytes within the same memory, the network's inputs and
+	// outputs stay in place too; on others they are copied asynchronously on the slot's stream, because a network reads its inputs more than
+	// once.
 	MemoryMapped MemoryMode = "mapped"
 	// MemoryCopy copies pictures too, asynchronously on the slot's stream.
 	MemoryCopy MemoryMode = "copy"
@@ -50,8 +50,8 @@ func (w WaitMode) c() C.int {
 // Options opens an engine: those of every backend and TensorRT's own. The zero value of each field asks for the default.
 type Options struct {
 	engine.Options
-	// Build says how the plan of an ONNX model is built, and with that which one of the cache fits. Model, Path, Metadata, Device, Library.Path,
-	// Precision and Batch.Max are taken from the fields above where those are set.
+	// Build says how the plan of an ONNX model is built, and with that which one of the cache fits. Model, Path, Metadata, Device,
+	// Library.Path, Precision and Batch.Max are taken from the fields above where those are set.
 	Build BuildOptions
 	// Cache is the folder of plans; empty for CacheFolder.
 	Cache Cache
@@ -85,6 +85,9 @@ func (o *Options) BuildOptions() BuildOptions {
 	b.Metadata = b.Metadata.Override(o.Metadata)
 	if o.MaxBatch > 0 {
 		b.Batch.Max = o.MaxBatch
+	}
+	if b.Width == 0 && b.Height == 0 {
+		b.Width, b.Height = o.Sides(b.Metadata)
 	}
 	for _, input := range o.Shapes {
 		b.Shapes = append(b.Shapes, ShapeRange{Name: input.Name, Min: input.Shape, Opt: input.Shape, Max: input.Shape})

@@ -17,14 +17,15 @@ type Layer struct {
 	Name string `json:"name"`
 	// Kind is TensorRT's name of the layer's type.
 	Kind string `json:"kind,omitempty"`
-	// Precision is the type of the layer's first input, which is what a convolution computes in: int8, fp16, fp32, bf16, fp8, int32 and so on; empty
-	// when the plan does not say.
+	// Precision is the type of the layer's first input, which is what a convolution computes in: int8, fp16, fp32, bf16, fp8, int32 and so on;
+	// empty when the plan does not say.
 	Precision string `json:"precision,omitempty"`
 	// Device is DLA or GPU.
 	Device string `json:"device"`
 }
 
-// Placement lists the layers of the plan in the order of execution. Plans that were built elsewhere may know no more than the layers' names.
+// Placement lists the layers of the plan in the order of execution. Plans that were built elsewhere may know no more than the layers'
+// names.
 func (e *Engine) Placement() ([]Layer, error) {
 	e.open.RLock()
 	defer e.open.RUnlock()

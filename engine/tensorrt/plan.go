@@ -120,8 +120,8 @@ func readOwn(rest []byte) (PlanFacts, []byte, error) {
 	return facts, plan, nil
 }
 
-// ultralyticsHeader recognizes an Ultralytics export by its signed length and the brace of the JSON object after it. In an ONNX file these would
-// be the first fields, which read as a length are far over maxFacts.
+// ultralyticsHeader recognizes an Ultralytics export by its signed length and the brace of the JSON object after it. In an ONNX file these
+// would be the first fields, which read as a length are far over maxFacts.
 func ultralyticsHeader(file []byte) ([]byte, bool) {
 	if len(file) < 6 {
 		return nil, false

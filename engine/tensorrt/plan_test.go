@@ -64,7 +64,10 @@ func TestUltralyticsEngine(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, raw, got)
 	require.Equal(t, "8.6.2.0", facts.Version)
-	want := engine.Metadata{Task: engine.Detect, Labels: []string{"person", "car"}, Stride: 32, Width: 640, Height: 384, Batch: 4}
+	want := engine.Metadata{
+		Task: engine.Detect, Labels: []string{"person", "car"}, Stride: 32, Width: 640, Height: 384, Batch: 4,
+		Preprocess: engine.Preprocess{Preset: "ultralytics"},
+	}
 	require.Equal(t, want, facts.Metadata)
 
 	e, err := open(t, 8602, &tensorrt.Plan{File: file}, nil)

@@ -22,8 +22,8 @@ type LayerTime struct {
 // maxProfile bounds the text of all runs: some 100 bytes a layer.
 const maxProfile = 16 << 20
 
-// Profile runs the slot's last request again several times, layer by layer, and returns the layers' mean times in the order of execution. Other
-// slots may work meanwhile, which lengthens the times. The request must have been waited for.
+// Profile runs the slot's last request again several times, layer by layer, and returns the layers' mean times in the order of execution.
+// Other slots may work meanwhile, which lengthens the times. The request must have been waited for.
 func (e *Engine) Profile(number, runs int) ([]LayerTime, error) {
 	e.open.RLock()
 	defer e.open.RUnlock()
@@ -38,7 +38,8 @@ func (e *Engine) Profile(number, runs int) ([]LayerTime, error) {
 	case length == 0:
 		return nil, failure("profile", &ee)
 	case length >= len(text):
-		return nil, refuse("profile", engine.ErrUnsupported, "ask for fewer runs", "the times of all layers take %d bytes, at most %d are read", length, len(text)-1)
+		return nil, refuse("profile", engine.ErrUnsupported, "ask for fewer runs", "the times of all layers take %d bytes, at most %d are read",
+			length, len(text)-1)
 	}
 	times, err := readProfile(string(text[:length]))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
-// TestSanitizers compiles the shim, the trampoline and the fakes with AddressSanitizer and UndefinedBehaviorSanitizer and drives them from C++,
-// one ABI family after the other.
+// TestSanitizers compiles the shim, the trampoline and the fakes with AddressSanitizer and UndefinedBehaviorSanitizer and drives them from
+// C++, one ABI family after the other.
 func TestSanitizers(t *testing.T) {
 	if libraries == nil {
 		t.Skip("real hardware")
@@ -30,7 +30,8 @@ func TestSanitizers(t *testing.T) {
 	program := filepath.Join(folder, "driver")
 	sources, err := filepath.Glob("*.cc")
 	require.NoError(t, err)
-	compile := append([]string{"-std=c++17", "-Wall", "-Wextra", "-o", program, "testdata/driver.cc", trampoline}, append(flags, sources...)...)
+	compile := append([]string{"-std=c++17", "-Wall", "-Wextra", "-o", program, "testdata/driver.cc", trampoline},
+		append(flags, sources...)...)
 	run("g++", append(compile, trampoline, "-ldl", "-lpthread")...)
 	cuda, err := cudafake.Build(folder, 0)
 	require.NoError(t, err)

@@ -28,7 +28,6 @@ type slot struct {
 	result     engine.Result
 	transforms []engine.Transform
 	outputs    []engine.Tensor
-	rows       [][]float32
 }
 
 func (e *Engine) openSlot(o *Options) (*slot, error) {
@@ -39,7 +38,7 @@ func (e *Engine) openSlot(o *Options) (*slot, error) {
 	filtered := false
 	if e.model.Width > 0 {
 		options.picture = C.int(e.inputIndex())
-		filtered = e.kernels.layout != nil
+		filtered = e.model.Filter != nil
 	}
 	options.discard = flag(filtered)
 	var ee C.ei_error
@@ -63,7 +62,6 @@ func (e *Engine) openSlot(o *Options) (*slot, error) {
 	if s.list, err = e.newCandidates(s.request); err != nil {
 		return s, err
 	}
-	s.rows = make([][]float32, pictures)
 	return s, nil
 }
 
@@ -118,8 +116,8 @@ func (e *Engine) Submit(number int, images []engine.Image) error {
 	if err != nil {
 		return err
 	}
-	if e.model.Width == 0 {
-		return refuse("submit", engine.ErrUnsupported, "use SubmitTensors", "the model has no picture input")
+	if err := e.model.RefusesPictures("submit"); err != nil {
+		return err
 	}
 	if len(images) < 1 || len(images) > e.model.MaxBatch {
 		return refuse("submit", engine.ErrShape, "", "%d pictures, the engine takes 1 to %d", len(images), e.model.MaxBatch)
@@ -140,8 +138,9 @@ func (e *Engine) Submit(number int, images []engine.Image) error {
 	}
 	in := &s.request.io[e.inputIndex()]
 	in.rank = 4
-	in.shape[0], in.shape[1] = C.int64_t(batch), C.int64_t(e.picture.Channels)
-	in.shape[2], in.shape[3] = C.int64_t(e.picture.Height), C.int64_t(e.picture.Width)
+	for d, n := range e.picture.Shape(batch) {
+		in.shape[d] = C.int64_t(n)
+	}
 	s.request.pictures = C.int(len(images))
 	s.list.prepare(s.request, len(images))
 	s.result.Transforms = s.transforms[:len(images)]
@@ -286,8 +285,8 @@ func (e *Engine) checkInput(in *engine.Tensor) (int, error) {
 	elements := int64(1)
 	for d, n := range in.Shape {
 		if n < int64(t.min[d]) || n > int64(t.max[d]) {
-			return 0, refuse("submit", engine.ErrShape, "build the plan for these shapes", "dimension %d of input %s is %d, the plan takes %d to %d", d, in.Name, n,
-				int64(t.min[d]), int64(t.max[d]))
+			return 0, refuse("submit", engine.ErrShape, "build the plan for these shapes",
+				"dimension %d of input %s is %d, the plan takes %d to %d", d, in.Name, n, int64(t.min[d]), int64(t.max[d]))
 		}
 		if n != 0 && elements > math.MaxInt64/8/n {
 			return 0, refuse("submit", engine.ErrShape, "", "input %s is too large", in.Name)
@@ -329,9 +328,9 @@ func (s *slot) collect() {
 	s.result.Timing = engine.Timing{
 		Submitted: int64(r.submitted), Done: int64(r.done), Preprocess: int64(r.preprocess), Inference: int64(r.inference),
 	}
-	s.result.Outputs, s.result.Candidates, s.result.Truncated = s.outputs[:0], nil, 0
+	s.result.Outputs, s.result.Candidates = s.outputs[:0], nil
 	if s.list != nil && r.pictures > 0 {
-		s.result.Candidates, s.result.Truncated = s.list.collect(s.rows[:r.pictures])
+		s.result.Candidates = s.list.collect(int(r.pictures))
 		return
 	}
 	n := 0

@@ -53,7 +53,7 @@ func openONNX(t testing.TB, version int, o tensorrt.Options) (engine.Engine, err
 			{Name: "ids", Min: []int64{1}, Opt: []int64{3}, Max: []int64{4}},
 		},
 	}
-	build.Width, build.Height = build.Metadata.Width, build.Metadata.Height
+	build.Width, build.Height = o.Sides(build.Metadata)
 	plan, err := tensorrt.Build(t.Context(), build, nil)
 	if err != nil {
 		return nil, err
@@ -86,6 +86,21 @@ func TestOutputOfUnknownSize(t *testing.T) {
 	})
 }
 
+// columns has an engine list the boxes of an output of shape [batch, 4+classes, boxes]; it leaves any other to the host.
+func columns(threshold float32) func(engine.Model) *engine.Filter {
+	return func(m engine.Model) *engine.Filter {
+		shape := m.Outputs[0].Shape
+		if len(shape) != 3 || shape[1] < 5 || shape[2] == 6 {
+			return nil
+		}
+		n := shape[2]
+		return &engine.Filter{Threshold: threshold, BoxMap: engine.BoxMap{
+			Boxes: engine.Numbers{Step: 1, Next: n}, Scores: engine.Numbers{Offset: 4 * n, Step: 1, Next: n},
+			Count: int(n), Classes: int(shape[1] - 4), ScaleX: 1, ScaleY: 1,
+		}}
+	}
+}
+
 func TestCandidatesOfTheDevice(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
 		model := fake.Model{
@@ -97,12 +112,13 @@ func TestCandidatesOfTheDevice(t *testing.T) {
 		for i, cuda := range []string{"", "integrated=1", ""} {
 			t.Setenv("FAKE_CUDA", cuda)
 			e, err := open(t, version, plan, func(o *tensorrt.Options) {
-				o.Confidence = 0.905
+				o.Filter = columns(0.905)
 				if i == 2 {
 					o.Memory = tensorrt.MemoryCopy
 				}
 			})
 			require.NoError(t, err)
+			require.Equal(t, columns(0.905)(e.Model()), e.Model().Filter)
 			im := engine.Image{Data: make([]byte, 3*32*32), Width: 32, Height: 32, Stride: 96, Format: engine.BGR}
 			for n := 1; n <= 4; n++ {
 				for range 3 {
@@ -111,8 +127,11 @@ func TestCandidatesOfTheDevice(t *testing.T) {
 					require.NoError(t, err)
 					require.Empty(t, result.Outputs)
 					require.Len(t, result.Candidates, n)
-					for _, rows := range result.Candidates {
+					for _, list := range result.Candidates {
+						rows := list.Rows
 						require.Len(t, rows, 10*engine.CandidateFields)
+						require.Zero(t, list.Truncated)
+						require.Equal(t, 24, list.Impossible, "the scores of the last anchors fell under 0")
 						for i := range 10 { // scores fall by a hundredth from anchor to anchor, whose classes alternate
 							row := rows[6*i : 6*i+6]
 							a := int(math.Round(float64(100 * (1 - row[4]))))
@@ -134,6 +153,22 @@ func TestCandidatesOfTheDevice(t *testing.T) {
 	})
 }
 
+// A filter that leaves the outputs would have the kernel read memory that is none of its business.
+func TestFilterThatDoesNotFit(t *testing.T) {
+	eachVersion(t, func(t *testing.T, version int) {
+		plan := buildSmall(t, version, nil)
+		_, err := open(t, version, plan, func(o *tensorrt.Options) {
+			o.Filter = func(engine.Model) *engine.Filter {
+				return &engine.Filter{Threshold: 0.5, BoxMap: engine.BoxMap{
+					Count: 1 << 20, Classes: 3, ScaleX: 1, ScaleY: 1, Boxes: engine.Numbers{Step: 1},
+				}}
+			}
+		})
+		require.ErrorIs(t, err, engine.ErrShape)
+		require.ErrorContains(t, err, "filter: numbers {Output:0 Offset:0 Step:1 Next:0} of 1048576 boxes and 3 classes leave output ")
+	})
+}
+
 func TestProfileAndLayers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
 		opened, err := open(t, version, buildSmall(t, version, nil), nil)
@@ -148,7 +183,8 @@ func TestProfileAndLayers(t *testing.T) {
 			require.NoError(t, err)
 			layers, err := e.Profile(0, 5)
 			require.NoError(t, err)
-			require.Equal(t, []tensorrt.LayerTime{{Layer: "Conv", Time: 250 * time.Microsecond}, {Layer: "Relu", Time: 250 * time.Microsecond}}, layers)
+			require.Equal(t, []tensorrt.LayerTime{{Layer: "Conv", Time: 250 * time.Microsecond}, {Layer: "Relu", Time: 250 * time.Microsecond}},
+				layers)
 		}
 		layers, err := e.Placement()
 		require.NoError(t, err)
@@ -157,7 +193,8 @@ func TestProfileAndLayers(t *testing.T) {
 			precision = "fp32" // as the model has it
 		}
 		require.Equal(t, []tensorrt.Layer{
-			{Name: "Conv", Kind: "CaskConvolution", Precision: precision, Device: "GPU"}, {Name: "Relu", Kind: "CaskConvolution", Precision: precision, Device: "GPU"},
+			{Name: "Conv", Kind: "CaskConvolution", Precision: precision, Device: "GPU"},
+			{Name: "Relu", Kind: "CaskConvolution", Precision: precision, Device: "GPU"},
 		}, layers)
 	})
 }

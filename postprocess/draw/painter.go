@@ -11,7 +11,7 @@ import (
 
 // Mark is one object to paint.
 type Mark struct {
-	postprocess.Detection
+	postprocess.Finding
 	// Track is the object's number, 0 for none.
 	Track uint64
 }

@@ -26,7 +26,7 @@ func blank(width, height int) Picture {
 }
 
 func mark(x1, y1, x2, y2 float32, class int) Mark {
-	return Mark{Detection: postprocess.Detection{Box: postprocess.Box{X1: x1, Y1: y1, X2: x2, Y2: y2}, Score: 0.914, Class: class}, Track: 17}
+	return Mark{Finding: postprocess.Finding{Box: postprocess.Box{X1: x1, Y1: y1, X2: x2, Y2: y2}, Score: 0.914, Class: class}, Track: 17}
 }
 
 func TestMarksPaintBoxAndLabel(t *testing.T) {

@@ -70,7 +70,7 @@ type Result struct {
 }
 
 // Add scores the detections of one picture. Both slices may be reused afterwards.
-func (a *Accuracy) Add(truths []Truth, detections []postprocess.Detection) {
+func (a *Accuracy) Add(truths []Truth, detections []postprocess.Finding) {
 	classes := len(a.classes)
 	for i := range truths {
 		classes = max(classes, truths[i].Class+1)
@@ -84,7 +84,7 @@ func (a *Accuracy) Add(truths []Truth, detections []postprocess.Detection) {
 	}
 }
 
-func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Detection) {
+func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Finding) {
 	into := &a.classes[class]
 	// Objects first, crowds last: a detection takes a crowd only when no object fits.
 	a.truths = a.truths[:0]

@@ -54,7 +54,7 @@ type pair struct {
 }
 
 // Add compares one picture.
-func (a *Agreement) Add(reference, candidate []postprocess.Detection) {
+func (a *Agreement) Add(reference, candidate []postprocess.Finding) {
 	r := &a.report
 	if r.Pictures == 0 {
 		r.MinIoU = 1
@@ -64,7 +64,7 @@ func (a *Agreement) Add(reference, candidate []postprocess.Detection) {
 	r.Candidate += len(candidate)
 	a.used[0] = append(a.used[0][:0], make([]bool, len(reference))...)
 	a.used[1] = append(a.used[1][:0], make([]bool, len(candidate))...)
-	a.match(reference, candidate, func(x, y *postprocess.Detection, iou float32) {
+	a.match(reference, candidate, func(x, y *postprocess.Finding, iou float32) {
 		drift := math.Abs(float64(x.Score) - float64(y.Score))
 		a.drift += drift
 		a.iou += float64(iou)
@@ -75,16 +75,16 @@ func (a *Agreement) Add(reference, candidate []postprocess.Detection) {
 		} else {
 			r.Matched++
 		}
-	}, func(x, y *postprocess.Detection) bool { return x.Class == y.Class })
-	a.match(reference, candidate, func(*postprocess.Detection, *postprocess.Detection, float32) { r.Flipped++ },
-		func(*postprocess.Detection, *postprocess.Detection) bool { return true })
+	}, func(x, y *postprocess.Finding) bool { return x.Class == y.Class })
+	a.match(reference, candidate, func(*postprocess.Finding, *postprocess.Finding, float32) { r.Flipped++ },
+		func(*postprocess.Finding, *postprocess.Finding) bool { return true })
 	r.Missing += a.lonely(reference, a.used[0])
 	r.Extra += a.lonely(candidate, a.used[1])
 }
 
 // match pairs what is still free on both sides, largest overlap first.
-func (a *Agreement) match(reference, candidate []postprocess.Detection, found func(x, y *postprocess.Detection, iou float32),
-	may func(x, y *postprocess.Detection) bool,
+func (a *Agreement) match(reference, candidate []postprocess.Finding, found func(x, y *postprocess.Finding, iou float32),
+	may func(x, y *postprocess.Finding) bool,
 ) {
 	limit := a.IoU
 	if limit == 0 {
@@ -111,7 +111,7 @@ func (a *Agreement) match(reference, candidate []postprocess.Detection, found fu
 }
 
 // lonely counts the boxes without a partner that no margin excuses.
-func (a *Agreement) lonely(detections []postprocess.Detection, used []bool) int {
+func (a *Agreement) lonely(detections []postprocess.Finding, used []bool) int {
 	count := 0
 	for i := range detections {
 		switch {

@@ -2,6 +2,7 @@ package track_test
 
 import (
 	"flag"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -13,9 +14,9 @@ import (
 	"github.com/edge-infer/edge-infer/capture/scene"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/demo"
-	"github.com/edge-infer/edge-infer/engine/onnxruntime"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 	"github.com/edge-infer/edge-infer/postprocess/track"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
@@ -24,8 +25,8 @@ import (
 type faults struct{ noise, miss, fake float64 }
 
 // detect gives the true boxes with faults.
-func (f faults) detect(random *rand.Rand, truth []scene.Part) []postprocess.Detection {
-	var out []postprocess.Detection
+func (f faults) detect(random *rand.Rand, truth []scene.Part) []postprocess.Finding {
+	var out []postprocess.Finding
 	for _, p := range truth {
 		side := float64(p.X1-p.X0+p.Y1-p.Y0) / 2
 		off := func() float32 { return float32(random.NormFloat64() * f.noise * side) }
@@ -35,44 +36,34 @@ func (f faults) detect(random *rand.Rand, truth []scene.Part) []postprocess.Dete
 			continue
 		}
 		box := postprocess.Box{X1: float32(p.X0) + off(), Y1: float32(p.Y0) + off(), X2: float32(p.X1) + off(), Y2: float32(p.Y1) + off()}
-		out = append(out, postprocess.Detection{Box: box, Score: min(score, 1), Class: int(p.Class)})
+		out = append(out, postprocess.Finding{Box: box, Score: min(score, 1), Class: int(p.Class)})
 	}
 	if random.Float64() < f.fake {
 		x, y := random.Float32()*width, random.Float32()*height
-		out = append(out, postprocess.Detection{Box: postprocess.Box{X1: x, Y1: y, X2: x + 40, Y2: y + 40}, Score: random.Float32()})
+		out = append(out, postprocess.Finding{Box: postprocess.Box{X1: x, Y1: y, X2: x + 40, Y2: y + 40}, Score: random.Float32()})
 	}
 	return out
 }
 
 // network is the demo model on ONNX Runtime.
-type network struct {
-	engine  engine.Engine
-	decoder postprocess.Decoder
-}
+type network struct{ *predict.Network }
 
 func openNetwork(t *testing.T) *network {
 	t.Helper()
-	e, err := onnxruntime.Open(engine.Options{Path: "demo", Bytes: demo.Model(), Slots: 1, Threads: 2})
+	o := predict.Options{Backend: "onnxruntime=cpu", Decoding: predict.Decoding{Threshold: track.DefaultLowScore}, Log: slog.New(slog.DiscardHandler)}
+	o.Threads = 2
+	n, err := predict.Open(t.Context(), o)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, e.Close()) })
-	model := e.Model()
-	n := &network{engine: e, decoder: postprocess.Decoder{
-		Task: string(model.Metadata.Task), Labels: len(model.Metadata.Labels), Width: model.Width, Height: model.Height, Confidence: track.DefaultLowScore,
-	}}
-	require.NoError(t, n.decoder.Open(model.Outputs[0].Shape))
-	return n
+	t.Cleanup(func() { require.NoError(t, n.Close()) })
+	return &network{n}
 }
 
-func (n *network) detect(t *testing.T, picture engine.Image) []postprocess.Detection {
+func (n *network) detect(t *testing.T, picture engine.Image) []postprocess.Finding {
 	t.Helper()
-	require.NoError(t, n.engine.Submit(0, []engine.Image{picture}))
-	result, err := n.engine.Wait(0)
+	seen, err := predict.Run(n, picture)
 	require.NoError(t, err)
-	out := &result.Outputs[0]
-	transform := postprocess.Transform(result.Transforms[0])
-	detections, _, err := n.decoder.Decode(out.Float32s(), out.Shape, transform, picture.Width, picture.Height, nil)
-	require.NoError(t, err)
-	return detections
+	require.NoError(t, seen[0].Err)
+	return seen[0].Findings
 }
 
 const width, height, rate = 640, 480, 30
@@ -83,7 +74,7 @@ type shot struct{ free, post view }
 // view is what can be seen on a picture, truly and by the demo model.
 type view struct {
 	truth      []scene.Part
-	detections []postprocess.Detection
+	detections []postprocess.Finding
 }
 
 // film draws the belt once for all cases; n is nil without a model.

@@ -134,7 +134,7 @@ func (t *Tracker) gate(class int) Gate {
 
 // Update takes the detections of a frame captured at that time and returns the tracks, oldest first: active, tentative and lost ones, and those
 // that just ended; a tentative one that was not confirmed goes without a word. The result is valid until the next call. A time that does not advance counts as the time before.
-func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []postprocess.Track {
+func (t *Tracker) Update(at time.Time, detections []postprocess.Finding) []postprocess.Track {
 	t.forget()
 	t.advance(at)
 	t.sort(detections)
@@ -216,7 +216,7 @@ func (t *Tracker) outside(m *motion) bool {
 }
 
 // see takes a detection as the object's.
-func (o *object) see(d *postprocess.Detection, index int, at time.Time) {
+func (o *object) see(d *postprocess.Finding, index int, at time.Time) {
 	o.motion.update(d.Box)
 	o.whole.see(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
 	o.Box, o.Score, o.Index, o.State, o.Last = d.Box, d.Score, index, postprocess.Active, at
@@ -284,7 +284,7 @@ func (t *Tracker) settle() {
 	}
 }
 
-func (t *Tracker) start(d *postprocess.Detection, index int) {
+func (t *Tracker) start(d *postprocess.Finding, index int) {
 	t.next++
 	state := postprocess.Tentative
 	if !t.begun {
@@ -292,7 +292,7 @@ func (t *Tracker) start(d *postprocess.Detection, index int) {
 		state = postprocess.Active
 	}
 	t.objects = append(t.objects, object{
-		Track:     postprocess.Track{ID: t.next, Detection: *d, State: state, Index: index, Hits: 1, First: t.at, Last: t.at},
+		Track:     postprocess.Track{ID: t.next, Finding: *d, State: state, Index: index, Hits: 1, First: t.at, Last: t.at},
 		keep:      t.gate(d.Class).Keep,
 		confirmed: !t.begun,
 	})

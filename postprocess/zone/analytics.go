@@ -238,7 +238,7 @@ func (a *Analytics) follow(o *record, track *postprocess.Track, seq uint64, at t
 		o.Class, o.dirty = track.Class, true
 	}
 	if track.Seen() {
-		o.Detection, o.Seen = track.Detection, at
+		o.Finding, o.Seen = track.Finding, at
 		o.scores.add(track.Score)
 		o.TopScore, o.MedianScore = max(o.TopScore, track.Score), o.scores.median()
 		foot := Bottom.of(track.Box)

@@ -29,7 +29,7 @@ func open(t testing.TB, config Config) *Analytics {
 // seen is an active track of 20x20 pixels whose bottom centre is x, y.
 func seen(id uint64, x, y float64, class int) postprocess.Track {
 	box := postprocess.Box{X1: float32(x - 10), Y1: float32(y - 20), X2: float32(x + 10), Y2: float32(y)}
-	return postprocess.Track{ID: id, State: postprocess.Active, First: start, Detection: postprocess.Detection{Box: box, Score: 0.8, Class: class}}
+	return postprocess.Track{ID: id, State: postprocess.Active, First: start, Finding: postprocess.Finding{Box: box, Score: 0.8, Class: class}}
 }
 
 func hidden(id uint64, x, y float64, class int) postprocess.Track {
@@ -373,15 +373,15 @@ func TestFilter(t *testing.T) {
 		Limits: map[string]Limits{"": {MinArea: 100, MaxRatio: 3}, "nut": {MaxArea: 0.01, MinRatio: 0.5, MinScore: 0.6}},
 		Masks:  [][]Point{{{0.9, 0}, {1, 0}, {1, 1}, {0.9, 1}}},
 	}})
-	d := func(x, w, h, score float32, class int) postprocess.Detection {
-		return postprocess.Detection{Box: postprocess.Box{X1: x - w/2, Y1: 100, X2: x + w/2, Y2: 100 + h}, Score: score, Class: class}
+	d := func(x, w, h, score float32, class int) postprocess.Finding {
+		return postprocess.Finding{Box: postprocess.Box{X1: x - w/2, Y1: 100, X2: x + w/2, Y2: 100 + h}, Score: score, Class: class}
 	}
-	keep := []postprocess.Detection{d(100, 20, 20, 0.2, 0), d(200, 50, 20, 0.2, 0), d(300, 60, 60, 0.7, 1), d(889, 20, 20, 0.2, 0)}
-	drop := []postprocess.Detection{
+	keep := []postprocess.Finding{d(100, 20, 20, 0.2, 0), d(200, 50, 20, 0.2, 0), d(300, 60, 60, 0.7, 1), d(889, 20, 20, 0.2, 0)}
+	drop := []postprocess.Finding{
 		d(100, 5, 5, 0.9, 0), d(100, 70, 20, 0.9, 0), d(100, 80, 80, 0.7, 1), d(100, 20, 50, 0.7, 1), d(100, 20, 20, 0.5, 1),
 		d(100, 20, 20, 0.9, 2), d(905, 20, 20, 0.9, 0), d(100, 20, 20, 0.9, 99), d(100, 20, 20, 0.9, -1),
 	}
-	var all []postprocess.Detection
+	var all []postprocess.Finding
 	for i := range drop {
 		if i < len(keep) {
 			all = append(all, keep[i])

@@ -106,10 +106,10 @@ func FuzzConfig(f *testing.F) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		for frame := range 30 {
 			var tracks []postprocess.Track
-			var detections []postprocess.Detection
+			var detections []postprocess.Finding
 			for id := range uint64(5) {
 				track := seen(id+1, random.Float64()*800-80, random.Float64()*600-60, random.IntN(5)-1)
-				tracks, detections = append(tracks, track), append(detections, track.Detection)
+				tracks, detections = append(tracks, track), append(detections, track.Finding)
 			}
 			a.Filter(detections)
 			for _, e := range a.Update(uint64(frame), at(frame*3), tracks).Events {

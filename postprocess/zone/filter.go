@@ -79,13 +79,13 @@ func (f *Filter) prepare(labels []string, width, height float64) []classLimits {
 	return table
 }
 
-func (l *classLimits) pass(d *postprocess.Detection) bool {
+func (l *classLimits) pass(d *postprocess.Finding) bool {
 	area, ratio := float64(d.Area()), float64(d.Width())/float64(d.Height())
 	return l.wanted && d.Score >= l.minScore && area >= l.minArea && area <= l.maxArea && ratio >= l.minRatio && ratio <= l.maxRatio
 }
 
 // Filter drops the detections that the configuration does not want, in place and in order, and returns the rest. Call it before the tracker.
-func (a *Analytics) Filter(detections []postprocess.Detection) []postprocess.Detection {
+func (a *Analytics) Filter(detections []postprocess.Finding) []postprocess.Finding {
 	kept := detections[:0]
 	for i := range detections {
 		d := &detections[i]

@@ -11,7 +11,7 @@ import (
 type Snapshot struct {
 	Seq  uint64
 	Time time.Time
-	postprocess.Detection
+	postprocess.Finding
 	quality float64
 }
 
@@ -25,7 +25,7 @@ func (a *Analytics) view(o *record, seq uint64, at time.Time) {
 	// A tenth better is worth another picture.
 	const better = 1.1
 	if o.announced && quality > better*o.Best.quality && (o.Best.quality == 0 || at.Sub(o.Best.Time) >= a.viewEvery) {
-		o.Best = Snapshot{Seq: seq, Time: at, Detection: o.Detection, quality: quality}
+		o.Best = Snapshot{Seq: seq, Time: at, Finding: o.Finding, quality: quality}
 		o.dirty = true
 		a.result.Snapshots = append(a.result.Snapshots, &o.Object)
 	}

@@ -11,13 +11,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 NAMES = {0: "bolt", 1: "nut", 2: "wood's screw"}
 
 
-def save(name, nodes, inputs, outputs, initializers=(), metadata=None, opset=13):
+def save(name, nodes, inputs, outputs, initializers=(), metadata=None, opset=13, check=True):
     graph = h.make_graph(list(nodes), name, list(inputs), list(outputs), [numpy_helper.from_array(v, k) for k, v in initializers])
     model = h.make_model(graph, opset_imports=[h.make_opsetid("", opset)], ir_version=8, producer_name="edge-infer")
     for key, value in (metadata or {}).items():
         entry = model.metadata_props.add()
         entry.key, entry.value = key, value
-    if opset < 20:
+    if opset < 20 and check:
         onnx.checker.check_model(model)
     with open(os.path.join(HERE, name + ".onnx"), "wb") as f:
         f.write(model.SerializeToString(deterministic=True))
@@ -47,6 +47,31 @@ picture("picture_fixed", 2, (64, 96))
 picture("picture_free", "batch", ("height", "width"))
 picture("picture_half", "batch", (64, 96), T.FLOAT16)
 picture("picture_gray", "batch", (64, 96), channels=1)
+picture("picture_half_free", "batch", ("height", "width"), T.FLOAT16)
+
+
+# Inputs of absurd sizes.
+picture("huge_batch", 1 << 31, (64, 96))
+picture("huge_sides", 1, (1 << 14, 1 << 14))
+
+
+def picture_last(name, sides, kind):
+    """The same pixels of a picture whose channels come last, as numbers."""
+    out = [s if isinstance(s, str) else s // 8 for s in sides]
+    save(
+        name,
+        [
+            h.make_node("Cast", ["images"], ["numbers"], to=T.FLOAT),
+            h.make_node("Slice", ["numbers", "starts", "ends", "axes", "steps"], ["output0"]),
+        ],
+        [h.make_tensor_value_info("images", kind, ["batch", *sides, 3])],
+        [h.make_tensor_value_info("output0", T.FLOAT, ["batch", *["out" + s if isinstance(s, str) else s for s in out], 3])],
+        [("starts", np.int64([3, 5])), ("ends", np.int64([1 << 40, 1 << 40])), ("axes", np.int64([1, 2])), ("steps", np.int64([8, 8]))],
+    )
+
+
+picture_last("picture_last", (64, 96), T.UINT8)
+picture_last("picture_last_free", ("height", "width"), T.FLOAT)
 
 # Two inputs of different types and ranks, three outputs, free dimensions besides the first one.
 save(
@@ -90,6 +115,53 @@ save(
     [h.make_node("NonZero", ["x"], ["where"])],
     [h.make_tensor_value_info("x", T.FLOAT, [8])],
     [h.make_tensor_value_info("where", T.INT64, [1, "found"])],
+)
+
+# Float16 outputs whose sizes are open: by the batch, by the data, and of a rank that the file does not tell.
+save(
+    "varying_half",
+    [
+        h.make_node("NonZero", ["x"], ["where"]),
+        h.make_node("Cast", ["where"], ["where_half"], to=T.FLOAT16),
+        h.make_node("Cast", ["x"], ["unranked"], to=T.FLOAT16),
+        h.make_node("Identity", ["x"], ["same"]),
+    ],
+    [h.make_tensor_value_info("x", T.FLOAT, ["n"])],
+    [
+        h.make_tensor_value_info("where_half", T.FLOAT16, [1, "found"]),
+        h.make_tensor_value_info("unranked", T.FLOAT16, None),
+        h.make_tensor_value_info("same", T.FLOAT, ["n"]),
+    ],
+    check=False,
+)
+
+# Scalars in and out, of all kinds.
+save(
+    "scalars",
+    [
+        h.make_node("ReduceMax", ["values"], ["most"], keepdims=0),
+        h.make_node("Mul", ["most", "factor"], ["product"]),
+        h.make_node("Cast", ["product"], ["product_half"], to=T.FLOAT16),
+        h.make_node("Size", ["values"], ["size"]),
+        h.make_node("Greater", ["product", "factor"], ["over"]),
+        h.make_node("Neg", ["product"], ["unranked"]),
+    ],
+    [h.make_tensor_value_info("values", T.FLOAT, ["n"]), h.make_tensor_value_info("factor", T.FLOAT, [])],
+    [
+        h.make_tensor_value_info("product", T.FLOAT, []),
+        h.make_tensor_value_info("product_half", T.FLOAT16, []),
+        h.make_tensor_value_info("size", T.INT64, []),
+        h.make_tensor_value_info("over", T.BOOL, []),
+        h.make_tensor_value_info("unranked", T.FLOAT, None),
+    ],
+    check=False,
+)
+scalar_outputs = [("product", T.FLOAT), ("size", T.INT64)]
+save(
+    "scalar",
+    [h.make_node("ReduceMax", ["values"], ["product"], keepdims=0), h.make_node("Size", ["values"], ["size"])],
+    [h.make_tensor_value_info("values", T.FLOAT, ["n"])],
+    [h.make_tensor_value_info(n, k, []) for n, k in scalar_outputs],
 )
 
 # Runs for a while: a chain of convolutions on 64 channels whose weights are made from constants, to keep the file small.

@@ -1,5 +1,5 @@
-// Package testnet builds networks with random weights in the shape of published detectors, for tests and measurements: what a rewriter or a backend
-// does with the structure can be checked without anyone's weights.
+// Package testnet builds networks with random weights in the shape of published detectors, for tests and measurements: what a rewriter or a
+// backend does with the structure can be checked without anyone's weights.
 package testnet
 
 import (
@@ -21,7 +21,10 @@ type Builder struct {
 
 // NewBuilder starts an empty graph whose random weights depend on the seed alone.
 func NewBuilder(seed uint64) *Builder {
-	return &Builder{graph: &onnx.GraphProto{Name: proto.String("main_graph")}, random: rand.New(rand.NewPCG(seed, 1)), taken: make(map[string]int)}
+	return &Builder{
+		graph: &onnx.GraphProto{Name: proto.String("main_graph")}, random: rand.New(rand.NewPCG(seed, 1)),
+		taken: make(map[string]int),
+	}
 }
 
 // Input adds a float32 input; a dimension of -1 is left open.
@@ -130,7 +133,8 @@ func (b *Builder) Conv(name, x string, c Convolution) string {
 		inputs = append(inputs, b.Random(module+".bias", c.BiasMean, 0.1, c.Out))
 	}
 	p := c.Kernel / 2
-	return b.Node("Conv", name, inputs, onnx.Ints("dilations", 1, 1), onnx.Int("group", c.Group), onnx.Ints("kernel_shape", c.Kernel, c.Kernel),
+	return b.Node("Conv", name, inputs, onnx.Ints("dilations", 1, 1), onnx.Int("group", c.Group),
+		onnx.Ints("kernel_shape", c.Kernel, c.Kernel),
 		onnx.Ints("pads", p, p, p, p), onnx.Ints("strides", c.Stride, c.Stride))
 }
 

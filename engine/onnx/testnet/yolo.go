@@ -262,7 +262,8 @@ func (d detector) endToEnd(name string, scales [3]string, channels [3]int64, lig
 	classes := d.Scalar(name+".classes", d.Classes)
 	which := d.Node("Unsqueeze", name, []string{d.Node("Div", name, []string{chosen[1], classes}), last})
 	class := d.Node("Cast", name, []string{d.Node("Mod", name, []string{chosen[1], classes})}, onnx.Int("to", int64(onnx.TensorProto_FLOAT)))
-	d.Rename(d.concat(name, 2, gather(boxes, which, 4), d.Node("Unsqueeze", name, []string{chosen[0], last}), d.Node("Unsqueeze", name, []string{class, last})), "output0")
+	d.Rename(d.concat(name, 2, gather(boxes, which, 4), d.Node("Unsqueeze", name, []string{chosen[0], last}),
+		d.Node("Unsqueeze", name, []string{class, last})), "output0")
 	d.Output("output0", d.batch(), best, 6)
 	return d.described()
 }
@@ -275,7 +276,11 @@ func (d detector) described() *onnx.Model {
 		names[i] = fmt.Sprintf("%d: 'class%d'", i, i)
 	}
 	for _, p := range [][2]string{
-		{"task", "detect"}, {"stride", "32"}, {"batch", "1"}, {"imgsz", fmt.Sprintf("[%d, %d]", d.Size, d.Size)}, {"names", "{" + strings.Join(names, ", ") + "}"},
+		{"task", "detect"},
+		{"stride", "32"},
+		{"batch", "1"},
+		{"imgsz", fmt.Sprintf("[%d, %d]", d.Size, d.Size)},
+		{"names", "{" + strings.Join(names, ", ") + "}"},
 	} {
 		m.SetMetadata(p[0], p[1])
 	}
@@ -304,7 +309,8 @@ func (y YOLO) V8() *onnx.Model {
 	return d.detect("/model.22", [3]string{n3, m4, m5}, [3]int64{4 * w, 8 * w, 16 * w}, false)
 }
 
-// V10 builds the network of YOLOv10n: separated downsampling, the attention block, inverted blocks at the end and a head without suppression.
+// V10 builds the network of YOLOv10n: separated downsampling, the attention block, inverted blocks at the end and a head without
+// suppression.
 func (y YOLO) V10() *onnx.Model {
 	d, x := y.start()
 	w := d.Wide

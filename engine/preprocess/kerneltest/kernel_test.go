@@ -53,7 +53,7 @@ func fakeGPU(folder string) error {
 		return err
 	}
 	kernels, err := fake.Compile(filepath.Join(folder, "kernels.so"), "-O2", "-std=c++17", "-Wall", "-Wextra", "-Werror",
-		"-fsanitize=undefined", "-fsanitize-undefined-trap-on-error", "-ffp-contract=off", "-I..", "-x", "c++", "-include", "../letterbox.cu", "../filter.cu", "-lm")
+		"-fsanitize=undefined", "-fsanitize-undefined-trap-on-error", "-ffp-contract=off", "-I..", "-x", "c++", "../kernels.cu", "-lm")
 	if err != nil {
 		return err
 	}
@@ -63,9 +63,10 @@ func fakeGPU(folder string) error {
 // gpu is a device with the kernels loaded.
 type gpu struct {
 	*cuda.Device
-	stream            *cuda.Stream
-	module            *cuda.Module
-	letterbox, filter cuda.Function
+	stream               *cuda.Stream
+	module               *cuda.Module
+	letterbox, antialias cuda.Function
+	filter               cuda.Function
 }
 
 func open(t testing.TB) *gpu {
@@ -78,6 +79,8 @@ func open(t testing.TB) *gpu {
 	g.module, err = device.NewModule(preprocess.PTX())
 	require.NoError(t, err)
 	g.letterbox, err = g.module.Function(preprocess.LetterboxKernel)
+	require.NoError(t, err)
+	g.antialias, err = g.module.Function(preprocess.AntialiasKernel)
 	require.NoError(t, err)
 	g.filter, err = g.module.Function(preprocess.FilterKernel)
 	require.NoError(t, err)
@@ -97,9 +100,14 @@ func (g *gpu) host(t testing.TB, size int) *cuda.HostMemory {
 	return memory
 }
 
-func (g *gpu) letterboxKernel(a *preprocess.LetterboxArguments) *cuda.Kernel {
+// pictureKernel is the launch of the kernel that the input needs.
+func (g *gpu) pictureKernel(in *engine.PictureInput, a *preprocess.LetterboxArguments) *cuda.Kernel {
 	grid, block := a.Grid()
-	return &cuda.Kernel{Function: g.letterbox, Grid: grid, Block: block, Arguments: cuda.Bytes(a)}
+	function := g.letterbox
+	if preprocess.PictureKernel(in) == preprocess.AntialiasKernel {
+		function = g.antialias
+	}
+	return &cuda.Kernel{Function: function, Grid: grid, Block: block, Arguments: cuda.Bytes(a)}
 }
 
 func (g *gpu) filterKernel(a *preprocess.FilterArguments, pictures int) *cuda.Kernel {
@@ -136,33 +144,38 @@ func noise(data []byte, seed uint64) {
 	}
 }
 
-// levels reads the planes as levels of 0 to 255.
-func levels(output []byte, in engine.PictureInput) []float64 {
+// levels reads the elements as levels of 0 to 255, of inputs whose channels are scaled alike.
+func levels(output []byte, in *engine.PictureInput) []float64 {
 	values := make([]float64, len(output)/in.Type.Size())
+	scale, bias := in.Affine()
 	for i := range values {
-		if in.Type == engine.Float16 {
-			values[i] = 255 * half(binary.LittleEndian.Uint16(output[2*i:]))
-		} else {
-			values[i] = 255 * float64(math.Float32frombits(binary.LittleEndian.Uint32(output[4*i:])))
+		v := 0.0
+		switch in.Type {
+		case engine.Float16:
+			v = half(binary.LittleEndian.Uint16(output[2*i:]))
+		case engine.Uint8:
+			v = float64(output[i])
+		default:
+			v = float64(math.Float32frombits(binary.LittleEndian.Uint32(output[4*i:])))
 		}
+		values[i] = (v - float64(bias[0])) / float64(scale[0])
 	}
 	return values
 }
 
 func half(bits uint16) float64 {
-	exponent, mantissa := int(bits>>10&31), float64(bits&1023)
+	sign, exponent, mantissa := 1-2*float64(bits>>15), int(bits>>10&31), float64(bits&1023)
 	switch exponent {
 	case 0:
-		return math.Ldexp(mantissa, -24)
+		return sign * math.Ldexp(mantissa, -24)
 	case 31:
 		return math.NaN()
 	}
-	return math.Ldexp(1024+mantissa, exponent-25)
+	return sign * math.Ldexp(1024+mantissa, exponent-25)
 }
 
-// check letterboxes a picture that starts offset bytes into mapped memory on the GPU and on the CPU. It returns the largest difference in
-// levels and how many elements differ at all.
-func (g *gpu) check(t testing.TB, format engine.PixelFormat, width, height, padding, offset int, in engine.PictureInput) (worst float64, differ int) {
+// both makes the input of a picture that starts offset bytes into mapped memory, on the CPU and on the GPU.
+func (g *gpu) both(t testing.TB, format engine.PixelFormat, width, height, padding, offset int, in *engine.PictureInput) (cpu, gpu []byte) {
 	t.Helper()
 	width, height = fits(format, width, height)
 	im := engine.Image{Width: width, Height: height, Stride: format.RowBytes(width) + padding, Format: format}
@@ -180,14 +193,22 @@ func (g *gpu) check(t testing.TB, format engine.PixelFormat, width, height, padd
 	require.NoError(t, im.Check())
 
 	arguments, _ := preprocess.NewLetterboxArguments(&im, source.Address+uint64(offset), in, output.Address)
-	require.NoError(t, g.stream.Launch(g.letterboxKernel(&arguments)))
+	require.NoError(t, g.stream.Launch(g.pictureKernel(in, &arguments)))
 	require.NoError(t, g.stream.Synchronize())
 	words := make([]uint64, (in.PictureBytes()+7)/8)
-	want := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), in.PictureBytes())
-	_, err = preprocess.NewLetterbox(in).Run(&im, want, preprocess.Geometry{})
+	cpu = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), in.PictureBytes())
+	_, err = preprocess.NewLetterbox(in).Run(&im, cpu, preprocess.Geometry{})
 	require.NoError(t, err)
+	return cpu, slices.Clone(output.Data)
+}
 
-	cpu, gpu := levels(want, in), levels(output.Data, in)
+// check returns the largest difference in levels between the GPU's input and the CPU's, and how many elements differ at all.
+func (g *gpu) check(
+	t testing.TB, format engine.PixelFormat, width, height, padding, offset int, in *engine.PictureInput,
+) (worst float64, differ int) {
+	t.Helper()
+	onCPU, onGPU := g.both(t, format, width, height, padding, offset, in)
+	cpu, gpu := levels(onCPU, in), levels(onGPU, in)
 	for i := range cpu {
 		difference := math.Abs(cpu[i] - gpu[i])
 		if !(difference == 0) {
@@ -224,7 +245,7 @@ func TestLetterboxEqualsTheCPU(t *testing.T) {
 		{321, 181},
 		{401, 33},
 	}
-	inputs := []engine.PictureInput{
+	inputs := []*engine.PictureInput{
 		{Type: engine.Float32, Channels: 3, Width: 64, Height: 48},
 		{Type: engine.Float16, Channels: 3, Width: 96, Height: 64},
 		{Type: engine.Float32, Channels: 1, Width: 65, Height: 33},
@@ -251,9 +272,83 @@ func TestLetterboxEqualsTheCPU(t *testing.T) {
 	assert.Less(t, float64(differ), 0.001*float64(elements))
 }
 
+// ways are inputs of every rule, layout, type, colour and range, for pictures that are resized by that interpolation.
+func ways(t testing.TB, by engine.Interpolation) (found []*engine.PictureInput) {
+	level := 77
+	for n, resize := range []engine.Resize{engine.Letterbox, engine.LetterboxTopLeft, engine.Stretch, engine.Crop} {
+		for m, kind := range []engine.DataType{engine.Float32, engine.Float16, engine.Uint8} {
+			for k, shape := range [][]int64{{-1, 3, 48, 64}, {-1, 33, 65, 3}, {-1, 1, 40, 40}, {-1, 56, 56, 1}} {
+				said := engine.Preprocess{Resize: resize, Interpolation: by}
+				if resize == engine.Crop && k == 0 {
+					said.ShorterSide = 80
+				}
+				if (n+m+k)%2 == 0 {
+					said.Pad = &level
+				}
+				if k == 1 && m != 1 {
+					said.Colour = engine.BGRColour
+				}
+				if kind != engine.Uint8 {
+					said.Range = [][]float64{{0, 1}, {-1, 1}, {0, 255}}[(n+k)%3]
+				}
+				inputs := []engine.TensorInfo{{Name: "x", Type: kind, Shape: shape}}
+				in, err := engine.FindPictureInput(inputs, engine.Metadata{Preprocess: said})
+				require.NoError(t, err)
+				found = append(found, in)
+			}
+		}
+	}
+	return found
+}
+
+// Antialiased pictures are computed in whole numbers but for the weights, which are alike: not a bit differs.
+func TestAntialiasEqualsTheCPU(t *testing.T) {
+	g := open(t)
+	for _, by := range []engine.Interpolation{engine.BilinearAntialias, engine.BicubicAntialias} {
+		for _, in := range ways(t, by) {
+			for n, format := range formats {
+				for _, side := range [][2]int{{1, 1}, {2, 3}, {7, 300}, {64, 48}, {129, 65}, {320, 181}} {
+					cpu, gpu := g.both(t, format, side[0], side[1], n%3, n%4, in)
+					require.Equal(t, cpu, gpu, "%v %v to %dx%d: %v", format, side, in.Width, in.Height, in.Preprocess)
+				}
+			}
+		}
+	}
+}
+
+// The same for what the bilinear kernel does after its arithmetic, which rounds now and then otherwise than the CPU.
+func TestEveryWayEqualsTheCPU(t *testing.T) {
+	g := open(t)
+	elements, differ := 0, 0
+	for _, in := range ways(t, engine.Bilinear) {
+		for n, format := range formats {
+			for _, side := range [][2]int{{1, 1}, {2, 3}, {7, 300}, {64, 48}, {129, 65}, {320, 181}} {
+				worst, count := g.check(t, format, side[0], side[1], n%3, n%4, in)
+				require.LessOrEqual(t, worst, oneLevel, "%v %v to %dx%d: %v", format, side, in.Width, in.Height, in.Preprocess)
+				elements, differ = elements+in.Channels*in.Width*in.Height, differ+count
+			}
+		}
+	}
+	t.Logf("%d of %d elements differ, by at most one level", differ, elements)
+	assert.Less(t, float64(differ), 0.001*float64(elements))
+}
+
+func TestMeanAndDeviationEqualTheCPU(t *testing.T) {
+	g := open(t)
+	for _, preset := range []string{"torchvision", "nanodet", "rfdetr", "ssd-mobilenet"} {
+		for _, kind := range []engine.DataType{engine.Float32, engine.Float16} {
+			in, err := engine.FindPictureInput([]engine.TensorInfo{{Name: "x", Type: kind, Shape: []int64{1, 3, 56, 56}}},
+				engine.Metadata{Preprocess: engine.Preprocess{Preset: preset}})
+			require.NoError(t, err)
+			cpu, gpu := g.both(t, engine.BGR, 56, 56, 0, 0, in) // as large as the input, so that no level depends on the interpolation
+			require.Equal(t, cpu, gpu, "%s %v", preset, kind)
+		}
+	}
+}
+
 func TestLetterboxOfCameraSizes(t *testing.T) {
 	g := open(t)
-	in := engine.PictureInput{Type: engine.Float32, Channels: 3, Width: 640, Height: 640}
+	in := &engine.PictureInput{Type: engine.Float32, Channels: 3, Width: 640, Height: 640}
 	for _, format := range formats {
 		for _, side := range [][2]int{{1920, 1080}, {1280, 720}, {640, 480}, {1366, 768}, {720, 1280}} {
 			worst, differ := g.check(t, format, side[0], side[1], 0, 0, in)
@@ -275,15 +370,18 @@ func TestLetterboxStaysInsideThePicture(t *testing.T) {
 	inside := area[page : (pages+1)*page]
 	source, err := g.Register(inside)
 	require.NoError(t, err)
-	in := engine.PictureInput{Type: engine.Float32, Channels: 3, Width: 48, Height: 40}
+	in := &engine.PictureInput{Type: engine.Float32, Channels: 3, Width: 48, Height: 40}
 	output := g.host(t, in.PictureBytes())
-	for _, format := range formats {
+	for n, format := range slices.Concat(formats, formats) {
+		if n == len(formats) {
+			in.Preprocess.Interpolation = engine.BicubicAntialias
+		}
 		for _, side := range [][2]int{{1, 1}, {2, 2}, {3, 3}, {5, 1}, {1, 5}, {61, 47}, {48, 40}} {
 			width, height := fits(format, side[0], side[1])
 			im := engine.Image{Width: width, Height: height, Stride: format.RowBytes(width), Format: format}
 			for _, offset := range []int{0, len(inside) - size(&im)} { // the first byte first, the last byte last
 				arguments, _ := preprocess.NewLetterboxArguments(&im, source.Address+uint64(offset), in, output.Address)
-				require.NoError(t, g.stream.Launch(g.letterboxKernel(&arguments)))
+				require.NoError(t, g.stream.Launch(g.pictureKernel(in, &arguments)))
 				require.NoError(t, g.stream.Synchronize(), "%v %v", format, side)
 			}
 		}
@@ -292,62 +390,101 @@ func TestLetterboxStaysInsideThePicture(t *testing.T) {
 	require.NoError(t, syscall.Munmap(area))
 }
 
-// head is a network output with its own reference: what postprocess' CPU scan keeps.
+// head is a network's output with its own reference: what postprocess' CPU scan keeps. Its boxes are columns, as in YOLOv8; rows with an
+// objectness, as in YOLOv5; or, apart, rows of corners in shares of the input in one output and rows of scores in another.
 type head struct {
-	pictures, anchors, classes int
-	objectness, half           bool
-	data                       []float32
+	pictures, boxes, classes int
+	objectness, apart, half  bool
+	data                     [][]float32 // by output
 }
 
-func (h *head) fields() int {
-	if h.objectness {
-		return 5 + h.classes
+func (h *head) boxMap() engine.BoxMap {
+	n, c := int64(h.boxes), int64(h.classes)
+	m := engine.BoxMap{Count: h.boxes, Classes: h.classes, Objectness: h.objectness, Corners: h.apart, ScaleX: 1, ScaleY: 1}
+	switch {
+	case h.apart:
+		m.Boxes, m.Scores = engine.Numbers{Output: 1, Step: 4, Next: 1}, engine.Numbers{Step: c, Next: 1}
+		m.ScaleX, m.ScaleY = 640, 320
+	case h.objectness:
+		m.Boxes, m.Scores = engine.Numbers{Step: 5 + c, Next: 1}, engine.Numbers{Offset: 5, Step: 5 + c, Next: 1}
+	default:
+		m.Boxes, m.Scores = engine.Numbers{Step: 1, Next: n}, engine.Numbers{Offset: 4 * n, Step: 1, Next: n}
 	}
-	return 4 + h.classes
+	return m
 }
 
-// at is where a field is: rows of fields with objectness (YOLOv5), else columns (YOLOv8).
-func (h *head) at(picture, anchor, field int) int {
-	if h.objectness {
-		return (picture*h.anchors+anchor)*h.fields() + field
+func (h *head) outputs() []engine.TensorInfo {
+	n, c := int64(h.boxes), int64(h.classes)
+	kind := engine.Float32
+	if h.half {
+		kind = engine.Float16
 	}
-	return (picture*h.fields()+field)*h.anchors + anchor
+	switch {
+	case h.apart:
+		return []engine.TensorInfo{{Name: "scores", Type: kind, Shape: []int64{-1, n, c}}, {Name: "boxes", Type: kind, Shape: []int64{-1, n, 4}}}
+	case h.objectness:
+		return []engine.TensorInfo{{Name: "output0", Type: kind, Shape: []int64{-1, n, 5 + c}}}
+	}
+	return []engine.TensorInfo{{Name: "output0", Type: kind, Shape: []int64{-1, 4 + c, n}}}
+}
+
+// number is a number of a box: a coordinate, or a score, of which the one before the first is the objectness.
+func (h *head) number(at engine.Numbers, picture, box, i int) *float32 {
+	elements := engine.Elements(h.outputs()[at.Output].Shape[1:])
+	return &h.data[at.Output][int64(picture)*elements+at.Offset+int64(box)*at.Step+int64(i)*at.Next]
 }
 
 // fill writes boxes of which a share scores high, and some garbage.
 func (h *head) fill(seed uint64, share float64) {
 	random := rand.New(rand.NewPCG(seed, 3))
-	h.data = make([]float32, h.pictures*h.anchors*h.fields())
-	first := h.fields() - h.classes
+	h.data = nil
+	for _, output := range h.outputs() {
+		h.data = append(h.data, make([]float32, h.pictures*int(engine.Elements(output.Shape[1:]))))
+	}
+	m := h.boxMap()
+	first := 0
+	if h.objectness {
+		first = -1
+	}
 	garbage := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), -1, 2, 2e6}
 	for picture := range h.pictures {
-		for anchor := range h.anchors {
-			for field := range 4 {
-				h.data[h.at(picture, anchor, field)] = float32(random.IntN(640)) + 0.5
+		for box := range h.boxes {
+			for i := range 4 {
+				v := float32(random.IntN(640)) + 0.5
+				if h.apart {
+					v /= 1024
+				}
+				*h.number(m.Boxes, picture, box, i) = v
 			}
 			hot := random.Float64() < share
-			for field := 4; field < h.fields(); field++ {
+			for i := first; i < h.classes; i++ {
 				score := float32(random.IntN(200)) / 1024
-				if hot && (field < first || random.IntN(4) == 0) {
+				if hot && (i < 0 || random.IntN(4) == 0) {
 					score = float32(256+random.IntN(768)) / 1024 // few values, so that there are ties
 				}
-				h.data[h.at(picture, anchor, field)] = score
+				*h.number(m.Scores, picture, box, i) = score
 			}
 			if random.IntN(50) == 0 {
-				h.data[h.at(picture, anchor, random.IntN(h.fields()))] = garbage[random.IntN(len(garbage))]
+				at, i := m.Boxes, random.IntN(4)
+				if random.IntN(2) == 0 {
+					at, i = m.Scores, first+random.IntN(h.classes-first)
+				}
+				*h.number(at, picture, box, i) = garbage[random.IntN(len(garbage))]
 			}
 		}
 	}
 	if h.half {
-		for i, v := range h.data {
-			h.data[i] = float32(halfValue(toHalf(v)))
+		for _, data := range h.data {
+			for i, v := range data {
+				data[i] = float32(halfValue(toHalf(v)))
+			}
 		}
 	}
 }
 
-func (h *head) bytes() []byte {
+func (h *head) bytes(output int) []byte {
 	var out []byte
-	for _, v := range h.data {
+	for _, v := range h.data[output] {
 		if h.half {
 			out = binary.LittleEndian.AppendUint16(out, toHalf(v))
 		} else {
@@ -355,6 +492,15 @@ func (h *head) bytes() []byte {
 		}
 	}
 	return out
+}
+
+// filter are the arguments of the kernel for outputs at these addresses.
+func (h *head) filter(t testing.TB, outputs []uint64, rows, counts uint64, capacity int, threshold float32) preprocess.FilterArguments {
+	t.Helper()
+	a, err := preprocess.NewFilterArguments(&engine.Filter{BoxMap: h.boxMap(), Threshold: threshold}, h.outputs(),
+		preprocess.FilterMemory{Outputs: outputs, Rows: rows, Counts: counts, Capacity: capacity}, h.pictures)
+	require.NoError(t, err)
+	return a
 }
 
 // toHalf truncates; exact for the values that come from it.
@@ -373,42 +519,55 @@ func toHalf(v float32) uint16 {
 }
 
 func halfValue(bits uint16) float64 {
-	sign := 1 - 2*float64(bits>>15)
 	if bits&0x7fff == 0x7c00 {
-		return math.Inf(int(sign))
+		return math.Inf(1 - 2*int(bits>>15))
 	}
-	return sign * half(bits&0x7fff)
+	return half(bits)
 }
 
 type row [engine.CandidateFields]float32
 
-func (h *head) reference(picture int, confidence float32) []row {
-	const maxScore, maxCoordinate = 1 + 1.0/64, 1e6
-	var rows []row
-	for anchor := range h.anchors {
-		field := func(i int) float32 { return h.data[h.at(picture, anchor, i)] }
-		objectness, first := float32(1), 4
+// reference lists the boxes of a picture, and counts those with a score that is none.
+func (h *head) reference(picture int, threshold float32) (rows []row, impossible int) {
+	const tolerance, maxCoordinate = 1.0 / 64, 1e6
+	none := func(score float32) bool { return !(score >= -tolerance && score <= 1+tolerance) }
+	inside := func(v, low float32) bool { return v > low && v < maxCoordinate }
+	m := h.boxMap()
+	for box := range h.boxes {
+		objectness := float32(1)
 		if h.objectness {
-			objectness, first = field(4), 5
-			if !(objectness >= confidence && objectness <= maxScore) {
+			if objectness = *h.number(m.Scores, picture, box, -1); none(objectness) {
+				impossible++
+				continue
+			}
+			if objectness < threshold {
 				continue
 			}
 		}
-		best, class := float32(0), -1
+		best, class, bad := float32(0), -1, false
 		for c := range h.classes {
-			score := objectness * field(first+c)
-			if score >= confidence && score <= maxScore && (class < 0 || score > best) {
+			score := objectness * *h.number(m.Scores, picture, box, c)
+			bad = bad || none(score)
+			if !none(score) && score >= threshold && (class < 0 || score > best) {
 				best, class = score, c
 			}
 		}
-		x, y, width, height := field(0), field(1), field(2), field(3)
-		inside := func(v, low float32) bool { return v > low && v < maxCoordinate }
-		if class < 0 || !inside(width, 0) || !inside(height, 0) || !inside(x, -maxCoordinate) || !inside(y, -maxCoordinate) {
-			continue
+		if bad {
+			impossible++
 		}
-		rows = append(rows, row{x - width/2, y - height/2, x + width/2, y + height/2, best, float32(class)})
+		coordinate := func(i int, scale float32) float32 { return scale * *h.number(m.Boxes, picture, box, i) }
+		x, y, width, height := coordinate(0, m.ScaleX), coordinate(1, m.ScaleY), coordinate(2, m.ScaleX), coordinate(3, m.ScaleY)
+		r := row{x, y, width, height, best, float32(class)}
+		ok := x < width && y < height && inside(x, -maxCoordinate) && inside(y, -maxCoordinate) && inside(width, x) && inside(height, y)
+		if !m.Corners {
+			r[0], r[1], r[2], r[3] = x-width/2, y-height/2, x+width/2, y+height/2
+			ok = inside(width, 0) && inside(height, 0) && inside(x, -maxCoordinate) && inside(y, -maxCoordinate)
+		}
+		if class >= 0 && ok {
+			rows = append(rows, r)
+		}
 	}
-	return rows
+	return rows, impossible
 }
 
 func sorted(rows []row) []row {
@@ -417,59 +576,59 @@ func sorted(rows []row) []row {
 	return rows
 }
 
-// list runs the filter on the GPU and returns each picture's rows and count.
-func (g *gpu) list(t testing.TB, h *head, capacity int, confidence float32) (rows [][]row, counts []int) {
+// list runs the filter on the GPU and returns each picture's rows, how many there were, and how many boxes had a score that is none.
+func (g *gpu) list(t testing.TB, h *head, capacity int, threshold float32) (rows [][]row, counts, impossible []int) {
 	t.Helper()
-	data := h.bytes()
-	output := g.host(t, len(data))
-	copy(output.Data, data)
+	var outputs []uint64
+	for i := range h.data {
+		data := h.bytes(i)
+		output := g.host(t, len(data))
+		copy(output.Data, data)
+		outputs = append(outputs, output.Address)
+	}
 	list := g.host(t, h.pictures*capacity*engine.CandidateFields*4)
-	counters := g.host(t, 4*h.pictures)
-	a := preprocess.FilterArguments{
-		Output: output.Address, Rows: list.Address, Counts: counters.Address, PictureStride: int64(h.at(1, 0, 0)), AnchorStride: int64(h.at(0, 1, 0)),
-		FieldStride: int64(h.at(0, 0, 1)), Anchors: int32(h.anchors), Classes: int32(h.classes), Capacity: int32(capacity), Confidence: confidence,
-	}
-	if h.objectness {
-		a.Objectness = 1
-	}
-	if h.half {
-		a.Half = 1
-	}
-	require.NoError(t, g.stream.Fill(counters.Address, 0, h.pictures))
+	counters := g.host(t, preprocess.CountBytes(h.pictures))
+	a := h.filter(t, outputs, list.Address, counters.Address, capacity, threshold)
+	require.NoError(t, g.stream.Fill(counters.Address, 0, 2*h.pictures))
 	require.NoError(t, g.stream.Launch(g.filterKernel(&a, h.pictures)))
 	require.NoError(t, g.stream.Synchronize())
 	all := unsafe.Slice((*row)(unsafe.Pointer(&list.Data[0])), h.pictures*capacity)
 	for picture := range h.pictures {
 		count := int(binary.LittleEndian.Uint32(counters.Data[4*picture:]))
 		counts = append(counts, count)
+		impossible = append(impossible, int(binary.LittleEndian.Uint32(counters.Data[4*(h.pictures+picture):])))
 		rows = append(rows, slices.Clone(all[picture*capacity:picture*capacity+min(count, capacity)]))
 	}
-	return rows, counts
+	return rows, counts, impossible
 }
 
 func TestFilterEqualsTheReference(t *testing.T) {
-	g := open(t)
+	g, seen := open(t), 0
 	for _, test := range []struct {
-		name       string
-		head       head
-		share      float64
-		confidence float32
+		name      string
+		head      head
+		share     float64
+		threshold float32
 	}{
-		{"v8", head{pictures: 1, anchors: 8400, classes: 80}, 0.02, 0.25},
-		{"v8 batch", head{pictures: 3, anchors: 525, classes: 20}, 0.1, 0.25},
-		{"v8 half", head{pictures: 2, anchors: 525, classes: 80, half: true}, 0.1, 0.25},
-		{"v8 one class", head{pictures: 1, anchors: 129, classes: 1}, 0.5, 0.25},
-		{"v8 17 classes", head{pictures: 1, anchors: 300, classes: 17}, 0.5, 0.25},
-		{"v8 everything", head{pictures: 1, anchors: 525, classes: 3}, 1, 0.001},
-		{"v8 nothing", head{pictures: 1, anchors: 525, classes: 3}, 0, 0.25},
-		{"v5", head{pictures: 1, anchors: 25200, classes: 80, objectness: true}, 0.01, 0.25},
-		{"v5 batch half", head{pictures: 2, anchors: 315, classes: 5, objectness: true, half: true}, 0.3, 0.25},
+		{"v8", head{pictures: 1, boxes: 8400, classes: 80}, 0.02, 0.25},
+		{"v8 batch", head{pictures: 3, boxes: 525, classes: 20}, 0.1, 0.25},
+		{"v8 half", head{pictures: 2, boxes: 525, classes: 80, half: true}, 0.1, 0.25},
+		{"v8 one class", head{pictures: 1, boxes: 129, classes: 1}, 0.5, 0.25},
+		{"v8 17 classes", head{pictures: 1, boxes: 300, classes: 17}, 0.5, 0.25},
+		{"v8 everything", head{pictures: 1, boxes: 525, classes: 3}, 1, 0.001},
+		{"v8 nothing", head{pictures: 1, boxes: 525, classes: 3}, 0, 0.25},
+		{"v5", head{pictures: 1, boxes: 25200, classes: 80, objectness: true}, 0.01, 0.25},
+		{"v5 batch half", head{pictures: 2, boxes: 315, classes: 5, objectness: true, half: true}, 0.3, 0.25},
+		{"boxes apart", head{pictures: 1, boxes: 8400, classes: 80, apart: true}, 0.02, 0.25},
+		{"boxes apart batch half", head{pictures: 3, boxes: 525, classes: 21, apart: true, half: true}, 0.3, 0.25},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.head.fill(1, test.share)
-			rows, counts := g.list(t, &test.head, test.head.anchors, test.confidence)
+			rows, counts, impossible := g.list(t, &test.head, test.head.boxes, test.threshold)
 			for picture := range test.head.pictures {
-				want := test.head.reference(picture, test.confidence)
+				want, none := test.head.reference(picture, test.threshold)
+				require.Equal(t, none, impossible[picture])
+				seen += none
 				require.Len(t, rows[picture], len(want))
 				require.Equal(t, len(want), counts[picture])
 				require.Equal(t, sorted(want), sorted(rows[picture]))
@@ -479,15 +638,16 @@ func TestFilterEqualsTheReference(t *testing.T) {
 			}
 		})
 	}
+	require.Positive(t, seen, "scores that are none")
 }
 
 func TestFilterCountsWhatDoesNotFit(t *testing.T) {
 	g := open(t)
-	h := head{pictures: 2, anchors: 525, classes: 3}
+	h := head{pictures: 2, boxes: 525, classes: 3}
 	h.fill(2, 1)
-	rows, counts := g.list(t, &h, 100, 0.25)
+	rows, counts, _ := g.list(t, &h, 100, 0.25)
 	for picture := range h.pictures {
-		want := h.reference(picture, 0.25)
+		want, _ := h.reference(picture, 0.25)
 		require.Greater(t, len(want), 100)
 		assert.Equal(t, len(want), counts[picture])
 		require.Len(t, rows[picture], 100)
@@ -498,18 +658,15 @@ func TestFilterCountsWhatDoesNotFit(t *testing.T) {
 // TestGraph replays the whole frame, then gives it a picture of another size and format, as a camera change does.
 func TestGraph(t *testing.T) {
 	g := open(t)
-	in := engine.PictureInput{Type: engine.Float32, Channels: 3, Width: 64, Height: 64}
+	in := &engine.PictureInput{Type: engine.Float32, Channels: 3, Width: 64, Height: 64}
 	source, output := g.host(t, 256*256*4), g.host(t, in.PictureBytes())
 	noise(source.Data, 5)
-	h := head{pictures: 1, anchors: 256, classes: 4}
+	h := head{pictures: 1, boxes: 256, classes: 4}
 	h.fill(4, 0.2)
-	data := h.bytes()
-	network, list, counts := g.host(t, len(data)), g.host(t, 256*engine.CandidateFields*4), g.host(t, 4)
+	data := h.bytes(0)
+	network, list, counts := g.host(t, len(data)), g.host(t, 256*engine.CandidateFields*4), g.host(t, preprocess.CountBytes(1))
 	copy(network.Data, data)
-	filter := preprocess.FilterArguments{
-		Output: network.Address, Rows: list.Address, Counts: counts.Address, AnchorStride: 1, FieldStride: 256, Anchors: 256, Classes: 4,
-		Capacity: 256, Confidence: 0.25,
-	}
+	filter := h.filter(t, []uint64{network.Address}, list.Address, counts.Address, 256, 0.25)
 	picture := func(format engine.PixelFormat, width, height int) (engine.Image, preprocess.LetterboxArguments) {
 		im := engine.Image{Width: width, Height: height, Stride: format.RowBytes(width), Format: format}
 		im.Data = source.Data[:size(&im)]
@@ -519,19 +676,20 @@ func TestGraph(t *testing.T) {
 	first, arguments := picture(engine.BGR, 100, 60)
 	var node cuda.Node
 	graph, err := g.stream.Capture(func() error {
-		if err := g.stream.Launch(g.letterboxKernel(&arguments)); err != nil {
+		if err := g.stream.Launch(g.pictureKernel(in, &arguments)); err != nil {
 			return err
 		}
 		var err error
 		if node, err = g.stream.Captured(); err != nil {
 			return err
 		}
-		if err := g.stream.Fill(counts.Address, 0, 1); err != nil {
+		if err := g.stream.Fill(counts.Address, 0, 2); err != nil {
 			return err
 		}
 		return g.stream.Launch(g.filterKernel(&filter, 1))
 	})
 	require.NoError(t, err)
+	want, _ := h.reference(0, 0.25)
 	defer func() { assert.NoError(t, graph.Close()) }()
 	letterbox := preprocess.NewLetterbox(in)
 	verify := func(im engine.Image) {
@@ -539,7 +697,7 @@ func TestGraph(t *testing.T) {
 		for range 3 {
 			require.NoError(t, graph.Launch(g.stream))
 			require.NoError(t, g.stream.Synchronize())
-			assert.Equal(t, len(h.reference(0, 0.25)), int(binary.LittleEndian.Uint32(counts.Data)), "the counter starts at 0 in every replay")
+			assert.Equal(t, len(want), int(binary.LittleEndian.Uint32(counts.Data)), "the counter starts at 0 in every replay")
 		}
 		words := make([]float32, in.PictureBytes()/4)
 		want := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), in.PictureBytes())
@@ -549,6 +707,6 @@ func TestGraph(t *testing.T) {
 	}
 	verify(first)
 	second, arguments := picture(engine.NV12, 90, 200)
-	require.NoError(t, graph.Replace(node, g.letterboxKernel(&arguments)))
+	require.NoError(t, graph.Replace(node, g.pictureKernel(in, &arguments)))
 	verify(second)
 }

@@ -103,21 +103,12 @@ func TestLetterboxTime(t *testing.T) {
 		{engine.BGR, 640, 480, engine.Float32},
 		{engine.BGR, 3840, 2160, engine.Float32},
 	} {
-		in := engine.PictureInput{Type: test.element, Channels: 3, Width: 640, Height: 640}
+		in := &engine.PictureInput{Type: test.element, Channels: 3, Width: 640, Height: 640}
 		im := engine.Image{Width: test.width, Height: test.height, Stride: test.format.RowBytes(test.width), Format: test.format}
 		bytes := size(&im) + in.PictureBytes()
-		var device, mapped [rotation]preprocess.LetterboxArguments
-		for i := range rotation {
-			output := g.device(t, in.PictureBytes())
-			host := g.host(t, size(&im))
-			noise(host.Data, uint64(i))
-			source := g.device(t, size(&im))
-			require.NoError(t, g.stream.Copy(source, host.Address, size(&im)))
-			device[i], _ = preprocess.NewLetterboxArguments(&im, source, in, output)
-			mapped[i], _ = preprocess.NewLetterboxArguments(&im, host.Address, in, output)
-		}
+		device, mapped := g.pictures(t, &im, in)
 		launch := func(arguments *[rotation]preprocess.LetterboxArguments) func(int) error {
-			return func(i int) error { return g.stream.Launch(g.letterboxKernel(&arguments[i])) }
+			return g.launches(in, arguments)
 		}
 		fromDevice, fromHost, copied := g.time(t, launch(&device)), g.time(t, launch(&mapped)), g.copyTime(t, bytes)
 		bound := float64(bytes) / bandwidth * 1e6
@@ -131,6 +122,53 @@ func TestLetterboxTime(t *testing.T) {
 	}
 }
 
+// pictures places random pictures in device memory and in mapped memory, each with an output of its own, and describes their launches.
+func (g *gpu) pictures(t *testing.T, im *engine.Image, in *engine.PictureInput) (device, mapped [rotation]preprocess.LetterboxArguments) {
+	t.Helper()
+	for i := range rotation {
+		output := g.device(t, in.PictureBytes())
+		host := g.host(t, size(im))
+		noise(host.Data, uint64(i))
+		source := g.device(t, size(im))
+		require.NoError(t, g.stream.Copy(source, host.Address, size(im)))
+		device[i], _ = preprocess.NewLetterboxArguments(im, source, in, output)
+		mapped[i], _ = preprocess.NewLetterboxArguments(im, host.Address, in, output)
+	}
+	return device, mapped
+}
+
+func (g *gpu) launches(in *engine.PictureInput, arguments *[rotation]preprocess.LetterboxArguments) func(int) error {
+	return func(i int) error { return g.stream.Launch(g.pictureKernel(in, &arguments[i])) }
+}
+
+// Antialiased pictures have no bar: a classifier's network takes far longer.
+func TestAntialiasTime(t *testing.T) {
+	needsGPU(t)
+	g := open(t)
+	for _, test := range []struct {
+		preset        string
+		side          int64
+		format        engine.PixelFormat
+		width, height int
+	}{
+		{"torchvision", 224, engine.BGR, 1920, 1080},
+		{"torchvision", 224, engine.NV12, 1920, 1080},
+		{"timm", 224, engine.BGR, 1920, 1080},
+		{"torchvision", 224, engine.BGR, 640, 480},
+		{"torchvision", 224, engine.BGR, 3840, 2160},
+		{"rtdetr", 640, engine.BGR, 1920, 1080},
+	} {
+		inputs := []engine.TensorInfo{{Name: "x", Type: engine.Float32, Shape: []int64{1, 3, test.side, test.side}}}
+		in, err := engine.FindPictureInput(inputs, engine.Metadata{Preprocess: engine.Preprocess{Preset: test.preset}})
+		require.NoError(t, err)
+		im := engine.Image{Width: test.width, Height: test.height, Stride: test.format.RowBytes(test.width), Format: test.format}
+		device, mapped := g.pictures(t, &im, in)
+		t.Logf("%-11s %-5v %4dx%-4d -> %d: device memory %7.2f us, mapped %7.2f us",
+			test.preset, test.format, test.width, test.height, test.side,
+			microseconds(g.time(t, g.launches(in, &device))), microseconds(g.time(t, g.launches(in, &mapped))))
+	}
+}
+
 func TestFilterTime(t *testing.T) {
 	needsGPU(t)
 	g := open(t)
@@ -138,49 +176,41 @@ func TestFilterTime(t *testing.T) {
 		name string
 		head head
 	}{
-		{"v8 8400x80", head{pictures: 1, anchors: 8400, classes: 80}},
-		{"v8 8400x80 half", head{pictures: 1, anchors: 8400, classes: 80, half: true}},
-		{"v8 8400x80 batch 8", head{pictures: 8, anchors: 8400, classes: 80}},
-		{"v8 8400x5", head{pictures: 1, anchors: 8400, classes: 5}},
-		{"v5 25200x80", head{pictures: 1, anchors: 25200, classes: 80, objectness: true}},
+		{"v8 8400x80", head{pictures: 1, boxes: 8400, classes: 80}},
+		{"v8 8400x80 half", head{pictures: 1, boxes: 8400, classes: 80, half: true}},
+		{"v8 8400x80 batch 8", head{pictures: 8, boxes: 8400, classes: 80}},
+		{"v8 8400x5", head{pictures: 1, boxes: 8400, classes: 5}},
+		{"v5 25200x80", head{pictures: 1, boxes: 25200, classes: 80, objectness: true}},
 	} {
 		h := test.head
-		h.fill(1, 200.0/float64(h.anchors))
-		data := h.bytes()
+		h.fill(1, 200.0/float64(h.boxes))
+		data := h.bytes(0)
 		const capacity = 4096
 		var arguments [3][rotation]preprocess.FilterArguments
+		var counts [3][rotation]uint64
 		host := g.host(t, len(data))
 		copy(host.Data, data)
 		for i := range rotation {
 			output := g.device(t, len(data))
 			require.NoError(t, g.stream.Copy(output, host.Address, len(data)))
-			bytes := h.pictures * capacity * engine.CandidateFields * 4
-			deviceRows, deviceCounts := g.device(t, bytes), g.device(t, 4*h.pictures)
-			mappedRows, mappedCounts := g.host(t, bytes).Address, g.host(t, 4*h.pictures).Address
+			bytes, countBytes := h.pictures*capacity*engine.CandidateFields*4, preprocess.CountBytes(h.pictures)
+			deviceRows, deviceCounts := g.device(t, bytes), g.device(t, countBytes)
+			mappedRows, mappedCounts := g.host(t, bytes).Address, g.host(t, countBytes).Address
 			for k, list := range [][2]uint64{{deviceRows, deviceCounts}, {mappedRows, deviceCounts}, {mappedRows, mappedCounts}} {
-				arguments[k][i] = preprocess.FilterArguments{
-					Output: output, Rows: list[0], Counts: list[1], PictureStride: int64(h.at(1, 0, 0)), AnchorStride: int64(h.at(0, 1, 0)),
-					FieldStride: int64(h.at(0, 0, 1)), Anchors: int32(h.anchors), Classes: int32(h.classes), Capacity: capacity, Confidence: 0.25,
-				}
-				if h.objectness {
-					arguments[k][i].Objectness = 1
-				}
-				if h.half {
-					arguments[k][i].Half = 1
-				}
+				arguments[k][i], counts[k][i] = h.filter(t, []uint64{output}, list[0], list[1], capacity, 0.25), list[1]
 			}
 		}
 		var times [3]float64
 		for k := range arguments {
 			times[k] = microseconds(g.time(t, func(i int) error {
 				a := &arguments[k][i]
-				if err := g.stream.Fill(a.Counts, 0, h.pictures); err != nil {
+				if err := g.stream.Fill(counts[k][i], 0, 2*h.pictures); err != nil {
 					return err
 				}
 				return g.stream.Launch(g.filterKernel(a, h.pictures))
 			}))
 		}
-		reset := g.time(t, func(i int) error { return g.stream.Fill(arguments[0][i].Counts, 0, h.pictures) })
+		reset := g.time(t, func(i int) error { return g.stream.Fill(counts[0][i], 0, 2*h.pictures) })
 		t.Logf("%-20s reset and filter: list in device memory %6.2f us, rows mapped %6.2f us, rows and counts mapped %6.2f us; reset alone %.2f us; copy of the %.1f MB %.2f us",
 			test.name, times[0], times[1], times[2], microseconds(reset), float64(len(data))/1e6, microseconds(g.copyTime(t, len(data))))
 	}

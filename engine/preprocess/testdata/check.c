@@ -30,31 +30,48 @@ static unsigned char *guarded(size_t size, void **map, size_t *length) {
     return memory + pages * page - size;
 }
 
+static ei_letterbox random_box(void) {
+    ei_letterbox box = {0};
+    box.format = number(EI_BGR, EI_GRAY8);
+    box.channels = number(0, 3) ? 3 : 1;
+    box.element = number(EI_FLOAT32, EI_UINT8);
+    box.interpolation = number(EI_BILINEAR, EI_BICUBIC_ANTIALIAS);
+    box.pad = number(0, 255);
+    if (box.channels == 3) {
+        box.interleaved = number(0, 1);
+        box.bgr = number(0, 1);
+    }
+    for (int c = 0; c < 3; c++) {
+        box.scale[c] = (float)number(1, 3000) / 1000 / 255;
+        box.bias[c] = number(0, 1) ? (float)number(-3000, 3000) / 1000 : 0;
+    }
+    int limit = number(0, 3) ? 40 : 400;
+    box.source_width = number(1, limit);
+    box.source_height = number(1, limit);
+    if (box.format == EI_NV12 || box.format == EI_YUYV) {
+        box.source_width += box.source_width % 2;
+        box.source_height += box.source_height % 2;
+    }
+    box.width = number(1, 200);
+    box.height = number(1, 200);
+    box.inner_width = number(1, 2 * box.width);
+    box.inner_height = number(1, 2 * box.height);
+    // Inside the input, or the other way round: cropped.
+    box.left = box.inner_width < box.width ? number(0, box.width - box.inner_width) : -number(0, box.inner_width - box.width);
+    box.top = box.inner_height < box.height ? number(0, box.height - box.inner_height) : -number(0, box.inner_height - box.height);
+    return box;
+}
+
 int main(int argc, char **argv) {
     int rounds = argc > 1 ? atoi(argv[1]) : 100;
     state = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
     for (int round = 0; round < rounds; round++) {
-        ei_letterbox box = {0};
-        box.format = number(EI_BGR, EI_GRAY8);
-        box.channels = number(0, 3) ? 3 : 1;
-        box.half = number(0, 1);
-        int limit = number(0, 3) ? 40 : 400;
-        box.source_width = number(1, limit);
-        box.source_height = number(1, limit);
-        if (box.format == EI_NV12 || box.format == EI_YUYV) {
-            box.source_width += box.source_width % 2;
-            box.source_height += box.source_height % 2;
-        }
-        box.width = number(1, 200);
-        box.height = number(1, 200);
-        box.inner_width = number(1, box.width);
-        box.inner_height = number(1, box.height);
-        box.left = number(0, box.width - box.inner_width);
-        box.top = number(0, box.height - box.inner_height);
+        ei_letterbox box = random_box();
         size_t row = (size_t)box.source_width * (size_t[]){3, 4, 1, 2, 1}[box.format];
         size_t stride = row + (size_t)number(0, 9);
         size_t rows = (size_t)box.source_height + (box.format == EI_NV12 ? (size_t)box.source_height / 2 : 0);
-        size_t size = stride * (rows - 1) + row, out = (size_t)box.channels * (size_t)box.width * (size_t)box.height * (box.half ? 2 : 4);
+        size_t element = (size_t[]){4, 2, 1}[box.element];
+        size_t size = stride * (rows - 1) + row, out = (size_t)box.channels * (size_t)box.width * (size_t)box.height * element;
         void *maps[3];
         size_t lengths[3];
         unsigned char *source = guarded(size, &maps[0], &lengths[0]);
@@ -70,9 +87,11 @@ int main(int argc, char **argv) {
         ei_letterbox_run_with(&ei_kernels_plain, &box, tables, scratch, source, stride, 1, plain);
         ei_letterbox_run(&box, tables, scratch, source, stride, 1, fast);
         if (memcmp(plain, fast, out) != 0) {
-            printf("round %d: %s differs from plain: format %d, %dx%d to %dx%d in %dx%dx%d, half %d\n", round, ei_letterbox_isa(),
-                   box.format, box.source_width, box.source_height, box.inner_width, box.inner_height, box.width, box.height, box.channels,
-                   box.half);
+            printf(
+                "round %d: %s differs from plain: format %d, %dx%d to %dx%d at %d,%d in %dx%dx%d, interpolation %d, element %d, "
+                "interleaved %d\n",
+                round, ei_letterbox_isa(), box.format, box.source_width, box.source_height, box.inner_width, box.inner_height, box.left,
+                box.top, box.width, box.height, box.channels, box.interpolation, box.element, box.interleaved);
             return 1;
         }
         free(scratch);

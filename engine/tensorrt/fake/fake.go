@@ -1,4 +1,5 @@
-// Package fake builds TensorRT libraries that run on any machine, for tests of the shim: one for each ABI family, from the same slot tables.
+// Package fake builds TensorRT libraries that run on any machine, for tests of the shim: one for each ABI family, from the same slot
+// tables.
 package fake
 
 import (

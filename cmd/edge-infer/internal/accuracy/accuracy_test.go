@@ -1,25 +1,26 @@
 package accuracy
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/edge-infer/edge-infer/capture/scene"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/onnxruntime"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // scenes is how many unseen scenes the demo model is judged on: EDGE_INFER_SCENES, or few enough for every test run.
@@ -49,7 +50,7 @@ func draw(t *testing.T, count int, seed uint64) *evaluate.Dataset {
 }
 
 func pictures(t *testing.T, dataset *evaluate.Dataset) *quantize.Pictures {
-	reader := &Reader{}
+	reader := &media.Reader{}
 	t.Cleanup(reader.Close)
 	p := &quantize.Pictures{Decode: reader.Read}
 	for i := range dataset.Pictures {
@@ -66,34 +67,44 @@ func calibrate(t *testing.T, model *onnx.Model, plan *quantize.Plan, samples qua
 	return cache.Ranges
 }
 
-func judge(t *testing.T, gate *quantize.Gate, m *onnx.Model) (*quantize.Verdict, int, time.Duration) {
+// demoGate judges against the embedded model in FP32 on scenes that neither training nor calibration has seen.
+type demoGate struct {
+	quantize.Gate
+	comparer Comparer
+}
+
+func newDemoGate(t *testing.T, count int) *demoGate {
+	t.Helper()
+	unseen := draw(t, count, 990001)
+	g := &demoGate{}
+	for i := range unseen.Pictures {
+		g.comparer.Truths = append(g.comparer.Truths, unseen.Pictures[i].Truths)
+	}
+	g.Gate = quantize.Gate{Samples: pictures(t, unseen), Compare: g.comparer.Compare, MatchRate: 0.97}
+	require.NoError(t, g.Refer(context.Background(), g.comparer.Run(quantize.Reference, predictor(t, demo.Model()))))
+	return g
+}
+
+// predictor opens a model until the test ends.
+func predictor(t *testing.T, model []byte) predict.Predictor {
+	t.Helper()
+	e, err := open(model)
+	require.NoError(t, err)
+	n, err := wrap(e)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Close()) })
+	return n
+}
+
+func (g *demoGate) judge(t *testing.T, m *onnx.Model) (*quantize.Verdict, int, time.Duration) {
 	t.Helper()
 	data, err := m.Bytes()
 	require.NoError(t, err)
-	e, err := open(data)
-	require.NoError(t, err)
-	defer e.Close()
+	candidate := predictor(t, data)
 	started := time.Now()
-	v, err := gate.Judge(context.Background(), e)
+	v, err := g.Judge(context.Background(), g.comparer.Run(quantize.Candidate, candidate))
 	require.NoError(t, err)
-	return v, len(data), time.Since(started) / time.Duration(gate.Samples.Len())
-}
-
-// demoGate judges against the embedded model in FP32 on scenes that neither training nor calibration has seen.
-func demoGate(t *testing.T, count int) *quantize.Gate {
-	t.Helper()
-	unseen := draw(t, count, 990001)
-	comparer := &Comparer{}
-	for i := range unseen.Pictures {
-		comparer.Truths = append(comparer.Truths, unseen.Pictures[i].Truths)
-	}
-	gate := &quantize.Gate{Samples: pictures(t, unseen), Comparer: comparer, MatchRate: 0.97}
-	e, err := open(demo.Model())
-	require.NoError(t, err)
-	defer e.Close()
-	require.NoError(t, comparer.Open(e.Model()))
-	require.NoError(t, gate.Refer(context.Background(), e))
-	return gate
+	return v, len(data), time.Since(started) / time.Duration(g.Samples.Len())
 }
 
 func report(t *testing.T, name string, v *quantize.Verdict, size int, each time.Duration) {
@@ -105,10 +116,10 @@ func report(t *testing.T, name string, v *quantize.Verdict, size int, each time.
 
 // The demo model keeps its accuracy in FP16 and in INT8 by every method, and bad calibration is caught.
 func TestDemoModelKeepsItsAccuracy(t *testing.T) {
-	gate := demoGate(t, scenes(t))
+	gate := newDemoGate(t, scenes(t))
 	m, err := onnx.Parse("demo.onnx", demo.Model())
 	require.NoError(t, err)
-	v, size, each := judge(t, gate, m)
+	v, size, each := gate.judge(t, m)
 	report(t, "fp32", v, size, each)
 	assert.True(t, v.Passed)
 	assert.EqualValues(t, 1, v.Comparison.MatchRate)
@@ -116,27 +127,28 @@ func TestDemoModelKeepsItsAccuracy(t *testing.T) {
 	half := m.Clone()
 	_, err = quantize.ToHalf(half, quantize.HalfOptions{})
 	require.NoError(t, err)
-	v, size, each = judge(t, gate, half)
+	v, size, each = gate.judge(t, half)
 	report(t, "fp16", v, size, each)
 	assert.True(t, v.Passed, v.Reasons)
 	assert.InDelta(t, v.Comparison.ReferenceAccuracy.MAP, v.Comparison.CandidateAccuracy.MAP, 0.002)
 
-	comparer := gate.Comparer.(*Comparer)
+	comparer := &gate.comparer
 	curves := comparer.Curves()
 	require.Len(t, curves, 2)
 	mean := 0.0
-	for _, precision := range curves[quantize.Candidate].Precision {
+	for _, precision := range curves[quantize.Candidate].Y {
 		mean += precision / 101
 	}
 	assert.InDelta(t, v.Comparison.CandidateAccuracy.MAP50, mean, 1e-9, "the area under the curve is the average precision")
 	scores := comparer.Scores()
-	assert.GreaterOrEqual(t, len(scores), v.Comparison.Matched)
-	for _, pair := range scores {
-		assert.InDelta(t, pair.Reference, pair.Candidate, 0.05)
+	assert.GreaterOrEqual(t, len(scores.X), v.Comparison.Matched)
+	for i := range scores.X {
+		assert.InDelta(t, scores.X[i], scores.Y[i], 0.05)
 	}
-	var svg bytes.Buffer
-	require.NoError(t, quantize.WritePlot(&svg, "FP16 against FP32", curves, scores))
-	assert.Contains(t, svg.String(), "</svg>")
+	drawing := string(comparer.Diagram("FP16 against FP32").SVG())
+	for _, text := range []string{"FP16 against FP32", "precision at IoU 0.5", "candidate", "score of the reference", "score of the candidate"} {
+		assert.Contains(t, drawing, ">"+text+"<")
+	}
 
 	prepared, err := quantize.Prepare(m)
 	require.NoError(t, err)
@@ -155,7 +167,7 @@ func TestDemoModelKeepsItsAccuracy(t *testing.T) {
 		require.NoError(t, err)
 		int8, err := plan.Apply(ranges)
 		require.NoError(t, err)
-		v, size, each = judge(t, gate, int8)
+		v, size, each = gate.judge(t, int8)
 		report(t, "int8 "+string(method), v, size, each)
 		assert.InDelta(t, v.Comparison.ReferenceAccuracy.MAP, v.Comparison.CandidateAccuracy.MAP, allowed, "%s", method)
 	}
@@ -169,7 +181,7 @@ func TestDemoModelKeepsItsAccuracy(t *testing.T) {
 		require.NoError(t, err)
 		int8, err := plan.Apply(calibrate(t, prepared, plan, bad.samples))
 		require.NoError(t, err)
-		v, size, each = judge(t, gate, int8)
+		v, size, each = gate.judge(t, int8)
 		report(t, bad.name, v, size, each)
 		assert.False(t, v.Passed, bad.name)
 	}
@@ -181,7 +193,7 @@ func TestSearchOnDemoModel(t *testing.T) {
 		t.Skip("takes minutes; EDGE_INFER_SCENES=1000 runs it")
 	}
 	ctx := context.Background()
-	gate := demoGate(t, scenes(t))
+	gate := newDemoGate(t, scenes(t))
 	gate.MaxLoss = 0.004
 	m, err := onnx.Parse("demo.onnx", demo.Model())
 	require.NoError(t, err)
@@ -192,7 +204,7 @@ func TestSearchOnDemoModel(t *testing.T) {
 	search := quantize.Search{
 		Model: prepared, Ranges: calibrate(t, prepared, plan, pictures(t, draw(t, 200, 7))), Open: open, Samples: pictures(t, draw(t, 8, 70)),
 		Judge: func(_ context.Context, m *onnx.Model) (*quantize.Verdict, error) {
-			v, size, each := judge(t, gate, m)
+			v, size, each := gate.judge(t, m)
 			report(t, "search", v, size, each)
 			return v, nil
 		},
@@ -229,15 +241,4 @@ func (s still) Load(i int) (quantize.Sample, error) {
 		data[k] = s.pixel(random)
 	}
 	return quantize.Sample{Image: engine.Image{Data: data, Width: 640, Height: 360, Stride: 3 * 640, Format: engine.BGR}}, nil
-}
-
-func TestReaderNamesWhatItCannotRead(t *testing.T) {
-	var reader Reader
-	defer reader.Close()
-	path := filepath.Join(t.TempDir(), "cut.jpg")
-	require.NoError(t, os.WriteFile(path, []byte("\xff\xd8\xff\xe0cut"), 0o600))
-	for _, path := range []string{path, path + ".absent.jpg"} {
-		_, err := reader.Read(path)
-		assert.ErrorContains(t, err, path)
-	}
 }

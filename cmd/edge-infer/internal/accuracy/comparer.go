@@ -1,67 +1,57 @@
+// Package accuracy says how good a network is: validate's measurements, and the gate that compares what was made of a model with the model.
 package accuracy
 
 import (
+	"cmp"
 	"slices"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-const (
-	// lowestScore is where average precision begins to count: the curve needs the weak detections too.
-	lowestScore = 0.001
-	// margin is how near the threshold a box may be missing on one side: 8-bit scores move by a few steps of 1/127.
-	margin = 0.04
-)
+// margin is how near the threshold a box may be missing on one side: 8-bit scores move by a few steps of 1/127.
+const margin = 0.04
 
-// Comparer decodes and compares two engines of one model; it implements quantize.Comparer. One goroutine at a time.
+// Comparer compares what two networks find in the same samples. One goroutine at a time.
 type Comparer struct {
-	// Confidence is the score from which boxes are compared, postprocess.DefaultConfidence when 0. Average precision counts weaker ones too.
-	Confidence float32
-	// Layout overrides how the outputs are recognized.
-	Layout postprocess.Layout
+	// Reported is the reported threshold, from which boxes are compared, postprocess.DefaultReported when 0. Average precision counts weaker ones
+	// too.
+	Reported float32
 	// Truths are the labels of each sample; nil when there are none.
 	Truths [][]evaluate.Truth
 
-	detectors [2]*pipeline.Detector
-	seen      [2][][]postprocess.Detection // by sample; nil for samples that were skipped
+	seen [2][][]postprocess.Finding // by sample; nil for samples that were skipped
 }
 
-var _ quantize.Comparer = (*Comparer)(nil)
-
-// Open fits the decoders to the model, whose outputs are the same on both sides. It is called once, before the gate runs.
-func (c *Comparer) Open(model engine.Model) (err error) {
-	if c.Confidence == 0 {
-		c.Confidence = postprocess.DefaultConfidence
-	}
-	for side := range c.detectors {
-		if c.detectors[side], err = pipeline.OpenDetector(model, &postprocess.Decoder{Layout: c.Layout, Confidence: lowestScore}); err != nil {
+// Run has a predictor that decodes from the floor on be one side of a gate.
+func (c *Comparer) Run(side quantize.Side, p predict.Predictor) quantize.Run {
+	return func(i int, s quantize.Sample) error {
+		if err := p.Submit(0, []engine.Image{s.Image}); err != nil {
 			return err
 		}
+		result, err := p.Wait(0)
+		if err == nil {
+			err = result.Pictures[0].Err
+		}
+		if err != nil {
+			return err
+		}
+		c.Add(side, i, slices.Clone(result.Pictures[0].Findings))
+		return nil
 	}
-	return nil
 }
 
-// Detect implements quantize.Comparer.
-func (c *Comparer) Detect(side quantize.Side, i int, s quantize.Sample, result *engine.Result) error {
-	detections, err := c.detectors[side].Decode(result, 0, s.Image.Width, s.Image.Height, []postprocess.Detection{})
-	if err != nil {
-		return err
-	}
-	c.Add(side, i, slices.Clip(detections))
-	return nil
-}
-
-// Add remembers what one side found in sample i, decoded elsewhere from a score near 0 on; Open is not needed then. The comparer keeps the slice.
-func (c *Comparer) Add(side quantize.Side, i int, detections []postprocess.Detection) {
+// Add remembers what one side found in sample i, decoded from the floor on. The comparer keeps the slice.
+func (c *Comparer) Add(side quantize.Side, i int, detections []postprocess.Finding) {
 	for len(c.seen[side]) <= i {
 		c.seen[side] = append(c.seen[side], nil)
 	}
 	if detections == nil {
-		detections = []postprocess.Detection{} // nil stands for a sample that was skipped
+		detections = []postprocess.Finding{} // nil stands for a sample that was skipped
 	}
 	c.seen[side][i] = detections
 }
@@ -76,7 +66,7 @@ func (c *Comparer) samples() (both []int) {
 	return both
 }
 
-// Compare implements quantize.Comparer.
+// Compare is what quantize.Gate asks for.
 func (c *Comparer) Compare() quantize.Comparison {
 	r := c.Agreement()
 	comparison := quantize.Comparison{
@@ -91,7 +81,7 @@ func (c *Comparer) Compare() quantize.Comparison {
 
 // Agreement counts how the boxes of both sides fit.
 func (c *Comparer) Agreement() evaluate.AgreementReport {
-	agreement := evaluate.Agreement{Threshold: c.Confidence, Margin: margin}
+	agreement := evaluate.Agreement{Threshold: c.reportedThreshold(), Margin: margin}
 	for _, i := range c.samples() {
 		agreement.Add(c.reported(quantize.Reference, i), c.reported(quantize.Candidate, i))
 	}
@@ -111,12 +101,16 @@ func (c *Comparer) Accuracy(side quantize.Side) evaluate.Result {
 	return accuracy.Result()
 }
 
-// reported are the detections of a sample from the threshold on.
-func (c *Comparer) reported(side quantize.Side, i int) []postprocess.Detection {
-	return above(c.Confidence, c.seen[side][i])
+func (c *Comparer) reportedThreshold() float32 {
+	return cmp.Or(c.Reported, postprocess.DefaultReported)
 }
 
-func above(threshold float32, all []postprocess.Detection) (kept []postprocess.Detection) {
+// reported are the detections of a sample from the threshold on.
+func (c *Comparer) reported(side quantize.Side, i int) []postprocess.Finding {
+	return above(c.reportedThreshold(), c.seen[side][i])
+}
+
+func above(threshold float32, all []postprocess.Finding) (kept []postprocess.Finding) {
 	for _, d := range all {
 		if d.Score >= threshold {
 			kept = append(kept, d)
@@ -126,11 +120,11 @@ func above(threshold float32, all []postprocess.Detection) (kept []postprocess.D
 }
 
 // Curves are the precision-recall curves of both sides, averaged over the classes; nil without labels.
-func (c *Comparer) Curves() []quantize.Curve {
+func (c *Comparer) Curves() []plot.Series {
 	if c.Truths == nil {
 		return nil
 	}
-	var curves []quantize.Curve
+	var curves []plot.Series
 	for side, name := range []string{"reference", "candidate"} {
 		curves = append(curves, mean(name, c.Accuracy(quantize.Side(side))))
 	}
@@ -138,8 +132,8 @@ func (c *Comparer) Curves() []quantize.Curve {
 }
 
 // mean averages the classes' curves at 101 recalls, with the best precision at that recall or a higher one as average precision takes it.
-func mean(name string, r evaluate.Result) quantize.Curve {
-	curve := quantize.Curve{Name: name}
+func mean(name string, r evaluate.Result) plot.Series {
+	curve := plot.Series{Name: name}
 	for step := range 101 {
 		recall, sum := float64(step)/100, 0.0
 		for i := range r.Classes {
@@ -151,17 +145,19 @@ func mean(name string, r evaluate.Result) quantize.Curve {
 			}
 			sum += best
 		}
-		curve.Recall = append(curve.Recall, recall)
-		curve.Precision = append(curve.Precision, sum/float64(max(len(r.Classes), 1)))
+		curve.X = append(curve.X, recall)
+		curve.Y = append(curve.Y, sum/float64(max(len(r.Classes), 1)))
 	}
 	return curve
 }
 
-// Scores are the scores of the boxes that both sides see, from half of the threshold on.
-func (c *Comparer) Scores() (pairs []quantize.ScorePair) {
+// Scores are the candidate's scores over the reference's, of the boxes that both see, from half of the threshold on.
+func (c *Comparer) Scores() plot.Series {
+	pairs := plot.Series{Style: plot.Points}
+	half := c.reportedThreshold() / 2
 	for _, i := range c.samples() {
-		candidates := above(c.Confidence/2, c.seen[quantize.Candidate][i])
-		for _, r := range above(c.Confidence/2, c.seen[quantize.Reference][i]) {
+		candidates := above(half, c.seen[quantize.Candidate][i])
+		for _, r := range above(half, c.seen[quantize.Reference][i]) {
 			best, overlap := -1, float32(0.5)
 			for j := range candidates {
 				if iou := r.IoU(candidates[j].Box); candidates[j].Class == r.Class && iou >= overlap {
@@ -169,7 +165,8 @@ func (c *Comparer) Scores() (pairs []quantize.ScorePair) {
 				}
 			}
 			if best >= 0 {
-				pairs = append(pairs, quantize.ScorePair{Reference: r.Score, Candidate: candidates[best].Score})
+				pairs.X = append(pairs.X, float64(r.Score))
+				pairs.Y = append(pairs.Y, float64(candidates[best].Score))
 				candidates = slices.Delete(candidates, best, best+1)
 			}
 		}

@@ -1,5 +1,5 @@
 // Package config holds what the daemon can be told, and reads it in the order defaults, YAML file, EDGE_INFER_* environment, flags: a later
-// one wins. Every setting is one entry of settings, from which its flag, its variable and its line in the default file come.
+// one wins. Every setting is one entry of a table, from which its flag, its variable, its check and its line in the default file come.
 package config
 
 import (
@@ -64,17 +64,20 @@ type Detect struct {
 
 // MQTT is where detections go.
 type MQTT struct {
-	URL          string `yaml:"url"`
-	User         string `yaml:"user"`
-	PasswordFile string `yaml:"password_file"`
-	CA           string `yaml:"ca"`
-	Certificate  string `yaml:"certificate"`
-	Key          string `yaml:"key"`
-	Insecure     bool   `yaml:"insecure"`
-	Listen       string `yaml:"listen"`
-	Discovery    bool   `yaml:"discovery"`
-	Control      bool   `yaml:"control"`
-	Spool        string `yaml:"spool"`
+	URL             string   `yaml:"url"`
+	User            string   `yaml:"user"`
+	PasswordFile    string   `yaml:"password_file"`
+	Password        string   `yaml:"-"` // of $EDGE_INFER_MQTT_PASSWORD; a file goes before it
+	CA              string   `yaml:"ca"`
+	Certificate     string   `yaml:"certificate"`
+	Key             string   `yaml:"key"`
+	Insecure        bool     `yaml:"insecure"`
+	Listen          string   `yaml:"listen"`
+	MaxPacket       int      `yaml:"max_packet"`
+	Discovery       bool     `yaml:"discovery"`
+	DiscoveryLabels []string `yaml:"discovery_labels"`
+	Control         bool     `yaml:"control"`
+	Spool           string   `yaml:"spool"`
 }
 
 // Snapshots is the ring of best views on disk.
@@ -102,6 +105,7 @@ type Thermal struct {
 
 // Names that settings accept besides free text.
 const (
+	Auto     = "auto"
 	Off      = "off"
 	Embedded = "embedded"
 )
@@ -110,8 +114,8 @@ const (
 func Default() *Config {
 	return &Config{
 		Device:    hostName(),
-		Engine:    Engine{Backend: "auto", Precision: "auto", Device: "0"},
-		Model:     Model{Layout: "auto"},
+		Engine:    Engine{Backend: Auto, Precision: Auto, Device: "0"},
+		Model:     Model{Layout: Auto},
 		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Track: true},
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true},
 		Snapshots: Snapshots{Keep: 500},
@@ -119,6 +123,14 @@ func Default() *Config {
 		Thermal:   Thermal{Hysteresis: 5},
 		Log:       "info",
 	}
+}
+
+// Brokers is the list of broker addresses; empty when MQTT is off or embedded.
+func (m *MQTT) Brokers() []string {
+	if m.URL == Off || m.URL == Embedded {
+		return nil
+	}
+	return strings.FieldsFunc(m.URL, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // hostName is the host's name with what MQTT forbids in a topic level taken out.

@@ -21,19 +21,54 @@ func TestDefaultFileSaysTheDefaults(t *testing.T) {
 	c.MQTT.URL, c.Detect.Max, c.Engine.Backend = "changed", 1, "changed"
 	require.NoError(t, c.merge("defaults.yaml", []byte(file)))
 	want := Default()
-	want.Detect.Labels = []string{}
+	want.Detect.Labels, want.MQTT.DiscoveryLabels = []string{}, []string{}
 	require.Equal(t, want, c)
 
-	uncommented := strings.NewReplacer("# cameras:", "cameras:", "#   ", "  ").Replace(camerasComment)
-	require.NoError(t, c.merge("cameras.yaml", []byte(uncommented)))
+	uncommented := strings.ReplaceAll("\n"+camerasComment(), "\n# ", "\n")
+	uncommented = uncommented[strings.Index(uncommented, "\ncameras:"):]
+	require.NoError(t, c.merge("cameras.yaml", []byte(uncommented)), uncommented)
 	require.Len(t, c.Cameras, 1)
 	camera := c.Cameras[0]
 	require.NoError(t, camera.Analytics.Check([]string{"person"}))
 	require.Equal(t, time.Minute, camera.Analytics.Zones[0].Loiter)
+	require.Equal(t, zone.DefaultInertia, camera.Analytics.Zones[0].Inertia)
 	require.Equal(t, "door", camera.Analytics.Lines[0].Name)
+	require.Equal(t, map[string]float32{"person": 0.5}, camera.Analytics.Objects.Score)
+	require.Equal(t, zone.DefaultSnapshotEvery, camera.Analytics.Objects.SnapshotEvery)
 	camera.Analytics = zone.Config{}
 	require.Equal(t, Camera{Name: "gate", URI: "rtsp://192.0.2.10/stream", Interval: 1, Stall: 5 * time.Second}, camera)
-	require.NoError(t, c.Validate())
+	require.NoError(t, c.Validate(Everything()))
+}
+
+// The default file holds every setting of a camera that there is, and no other.
+func TestEveryCameraSettingIsListed(t *testing.T) {
+	var all []string
+	var walk func(v reflect.Type, path string)
+	walk = func(v reflect.Type, path string) {
+		switch {
+		case v == reflect.TypeFor[zone.Point](), v.Kind() == reflect.Slice && v.Elem() == reflect.TypeFor[zone.Point](), v == reflect.TypeFor[[][]zone.Point]():
+			all = append(all, path)
+		case v.Kind() == reflect.Slice && v.Elem().Kind() == reflect.Struct:
+			walk(v.Elem(), path+"[]")
+		case v.Kind() == reflect.Map:
+			walk(v.Elem(), path+".*")
+		case v.Kind() == reflect.Pointer:
+			walk(v.Elem(), path)
+		case v.Kind() == reflect.Struct:
+			for i := range v.NumField() {
+				name, _, _ := strings.Cut(v.Field(i).Tag.Get("yaml"), ",")
+				walk(v.Field(i).Type, strings.TrimPrefix(path+"."+name, "."))
+			}
+		default:
+			all = append(all, path)
+		}
+	}
+	walk(reflect.TypeFor[Camera](), "")
+	var listed []string
+	for _, s := range cameraSettings() {
+		listed = append(listed, s.key)
+	}
+	require.ElementsMatch(t, all, listed)
 }
 
 func TestEverySettingHasAFlag(t *testing.T) {
@@ -44,7 +79,7 @@ func TestEverySettingHasAFlag(t *testing.T) {
 		for i := range v.NumField() {
 			field := v.Field(i)
 			switch {
-			case field.Type == reflect.TypeFor[[]Camera]():
+			case field.Type == reflect.TypeFor[[]Camera](), field.Tag.Get("yaml") == "-":
 			case field.Type.Kind() == reflect.Struct:
 				walk(field.Type)
 			default:
@@ -62,12 +97,12 @@ func TestOrder(t *testing.T) {
 	t.Setenv("EDGE_INFER_MQTT", "tcp://two:1883")
 	t.Setenv("EDGE_INFER_CONF", "0.6")
 	t.Setenv("EDGE_INFER_CAMERA", "demo gate=rtsp://h/x")
-	c, err := Load(path)
-	require.NoError(t, err)
+	var s Sources
 	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	Flags(c, flags)
-	require.NoError(t, flags.Parse([]string{"--conf", "0.7"}))
-	require.NoError(t, c.Validate())
+	s.Flags(flags)
+	require.NoError(t, flags.Parse([]string{"--config", path, "--conf", "0.7"}))
+	c, err := s.Load()
+	require.NoError(t, err)
 	require.Equal(t, "gate", c.Device)
 	require.Equal(t, "tcp://two:1883", c.MQTT.URL)
 	require.Equal(t, 0.7, c.Detect.Confidence)
@@ -85,18 +120,65 @@ func TestFileErrors(t *testing.T) {
 	} {
 		require.EqualError(t, Default().merge("f.yaml", []byte(test.file)), test.want)
 	}
-	_, err := Load(filepath.Join(t.TempDir(), "none.yaml"))
+	_, err := (&Sources{File: filepath.Join(t.TempDir(), "none.yaml")}).Load()
 	require.ErrorIs(t, err, os.ErrNotExist)
-	require.NoError(t, Default().merge("empty.yaml", nil))
+}
+
+// A file that says nothing leaves every value as it is.
+func TestEmptyFile(t *testing.T) {
+	for _, text := range []string{"", "\n", "# nothing yet\n", "---\n", "---\n# nothing\n...\n", "# a\n\n# b"} {
+		path := filepath.Join(t.TempDir(), "edge-infer.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		nothing := func(string) (string, bool) { return "", false }
+		c, err := (&Sources{File: path, Environment: nothing}).Load()
+		require.NoError(t, err, "%q", text)
+		require.Equal(t, Default(), c, "%q", text)
+	}
+}
+
+// What systemd and the user's environment give is taken where nothing is configured, by every command.
+func TestService(t *testing.T) {
+	folder := t.TempDir()
+	credential := filepath.Join(folder, "mqtt-password")
+	environment := map[string]string{"HOME": "/home/me", "EDGE_INFER_NAME": "gate", "EDGE_INFER_MQTT_PASSWORD": "secret"}
+	load := func() MQTT {
+		s := Sources{Environment: func(name string) (string, bool) { value, set := environment[name]; return value, set }}
+		c, err := s.Load()
+		require.NoError(t, err)
+		return c.MQTT
+	}
+	m := load()
+	require.Equal(t, "secret", m.Password)
+	require.Equal(t, "/home/me/.local/state/edge-infer/gate/spool", m.Spool)
+	require.Empty(t, m.PasswordFile)
+	environment["XDG_STATE_HOME"] = "/state"
+	for device, want := range map[string]string{ // a name does not move the spool
+		"gate": "/state/edge-infer/gate/spool", "..": "/state/edge-infer/%2E%2E_/spool", ".": "/state/edge-infer/%2E_/spool",
+	} {
+		environment["EDGE_INFER_NAME"] = device
+		require.Equal(t, want, load().Spool)
+	}
+	environment["STATE_DIRECTORY"], environment["CREDENTIALS_DIRECTORY"] = "/var/lib/edge-infer:/var/lib/other", folder
+	require.Empty(t, load().PasswordFile)
+	require.NoError(t, os.WriteFile(credential, nil, 0o600))
+	require.Empty(t, load().PasswordFile, "an empty credential is none")
+	require.NoError(t, os.WriteFile(credential, []byte("hush\n"), 0o600))
+	m = load()
+	require.Equal(t, "/var/lib/edge-infer/spool", m.Spool)
+	require.Equal(t, credential, m.PasswordFile)
+	environment["EDGE_INFER_MQTT_SPOOL"], environment["EDGE_INFER_MQTT_PASSWORD_FILE"] = "/spool", "/file"
+	m = load()
+	require.Equal(t, "/spool", m.Spool)
+	require.Equal(t, "/file", m.PasswordFile)
 }
 
 func TestEnvironmentErrors(t *testing.T) {
 	t.Setenv("EDGE_INFER_CONF", "high")
-	_, err := Load("")
+	_, err := new(Sources).Load()
 	require.ErrorContains(t, err, `environment EDGE_INFER_CONF="high": `)
 	t.Setenv("EDGE_INFER_CONF", "0.5")
 	t.Setenv("EDGE_INFER_CAMERA", "gate= x")
-	_, err = Load("")
+	_, err = new(Sources).Load()
 	require.NoError(t, err)
 }
 
@@ -109,18 +191,30 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a"}} }, `cameras[0].uri "" must be an address, a file, a device number or demo`},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a b", URI: "0"}} }, `cameras[0].name "a b" must be a name without + / # and spaces`},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a", URI: "0"}, {Name: "a", URI: "1"}} }, `cameras[1].name "a" is used twice`},
+		{
+			func(c *Config) { c.Cameras = []Camera{{Name: "a", URI: "foo://bar"}} },
+			"camera a: parse foo://bar: unknown scheme foo:// (give a device number, /dev/videoN, csi://N, rtsp://, http://, a file, a directory, gst:PIPELINE or demo)",
+		},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a", URI: "0", Interval: -1}} }, `cameras[0].interval "-1" must be 1 or more`},
 		{func(c *Config) { c.Model.Layout = "v8" }, `model.layout "v8" must be auto, yolov5, yolov8, end2end or classify`},
 		{func(c *Config) { c.Engine.Backend = "cuda" }, `engine.backend "cuda" must be auto, tensorrt, onnxruntime, onnxruntime=cuda or onnxruntime=cpu`},
 		{func(c *Config) { c.Engine.Precision = "fp8" }, `engine.precision "fp8" must be auto, fp32, fp16 or int8`},
 		{func(c *Config) { c.Engine.Threads = -1 }, `engine.threads "-1" must be 0 to 1024`},
-		{func(c *Config) { c.Detect.Confidence = 0 }, `detect.confidence "0" must be over 0 and at most 1`},
+		{func(c *Config) { c.Detect.Confidence = 0 }, `detect.confidence "0" must be over 0 and under 1`},
+		{func(c *Config) { c.Detect.Confidence = 1 }, `detect.confidence "1" must be over 0 and under 1`},
 		{func(c *Config) { c.Detect.IoU = 2 }, `detect.iou "2" must be over 0 and at most 1`},
 		{func(c *Config) { c.Detect.Max = 0 }, `detect.max "0" must be 1 to 30000`},
 		{func(c *Config) { c.MQTT.URL = "broker" }, `mqtt.url "broker" must be embedded, off, or like tcp://host:1883`},
-		{func(c *Config) { c.MQTT.URL = "ftp://h:1" }, `mqtt.url "ftp" must be tcp, tls, ssl, mqtt, mqtts, ws or wss`},
-		{func(c *Config) { c.MQTT.URL = "tcp://u:secret@h:1" }, `mqtt.url "tcp://u:xxxxx@h:1" must not hold a password: use mqtt.password_file`},
+		{func(c *Config) { c.MQTT.URL = "ftp://h:1" }, `mqtt.url: broker "ftp://h:1": unknown scheme "ftp" (use tcp, tls, ws or wss)`},
+		{func(c *Config) { c.MQTT.URL = "tcp://h:1,1.2.3.4:x" }, `mqtt.url: broker "tcp://1.2.3.4:x": invalid port ":x" after host ` +
+			`(write tcp://host:1883, tls://host:8883, ws://host/path or wss://host/path)`},
+		{func(c *Config) { c.MQTT.Listen = "0.0.0.0:1883" }, `mqtt.listen "0.0.0.0:1883" is reached by other machines: ` +
+			`set mqtt.user and mqtt.password_file, or mqtt.ca for client certificates, or listen on 127.0.0.1`},
+		{func(c *Config) { c.MQTT.Listen = ":1883" }, `mqtt.listen ":1883" is reached by other machines: ` +
+			`set mqtt.user and mqtt.password_file, or mqtt.ca for client certificates, or listen on 127.0.0.1`},
+		{func(c *Config) { c.MQTT.URL = "tcp://u:secret@h:1" }, `mqtt.url "tcp://h:1" must not hold a password: use mqtt.password_file`},
 		{func(c *Config) { c.MQTT.Listen = "1883" }, `mqtt.listen "1883" must be host:port`},
+		{func(c *Config) { c.MQTT.MaxPacket = 1000 }, `mqtt.max_packet "1000" must be 0, or 1024 to 268435456`},
 		{func(c *Config) { c.MQTT.Key = "k" }, `mqtt.certificate and mqtt.key: one needs the other`},
 		{func(c *Config) { c.Web.Listen = "8080" }, `web.listen "8080" must be host:port or off`},
 		{func(c *Config) { c.Web.Key = "k" }, `web.certificate and web.key: one needs the other`},
@@ -128,15 +222,43 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Web.PasswordFile = "f" }, `web.user and web.password_file: one needs the other`},
 		{func(c *Config) { c.Web.User, c.Web.PasswordFile, c.Web.TokenFile = "me", "f", "t" }, `web.user and web.token_file: only one of them can be`},
 		{func(c *Config) { c.Web.User, c.Web.PasswordFile = "a:b", "f" }, `web.user "a:b" must be a name without :`},
-		{func(c *Config) { c.Thermal.Margin = -1 }, `thermal.margin and thermal.hysteresis must be 0 to 100 degrees`},
+		{func(c *Config) { c.Thermal.Margin = -1 }, `thermal.margin "-1" must be 0 to 100`},
 		{func(c *Config) { c.Snapshots.Keep = 0 }, `snapshots.keep "0" must be 1 to 1000000`},
 		{func(c *Config) { c.Log = "loud" }, `log "loud" must be debug, info, warn or error`},
 	} {
 		c := Default()
 		test.change(c)
-		require.EqualError(t, c.Validate(), test.want)
+		require.EqualError(t, c.Validate(Everything()), test.want)
 	}
-	require.NoError(t, Default().Validate())
+	require.NoError(t, Default().Validate(Everything()))
+}
+
+// What a command does not use need not be right.
+func TestValidateByScope(t *testing.T) {
+	c := Default()
+	c.MQTT.URL, c.Web.Listen, c.Cameras = "broker", "8080", []Camera{{}}
+	require.NoError(t, c.Validate(Network()))
+	require.ErrorContains(t, c.Validate(Broker()), "mqtt.url")
+	c = Default()
+	c.Detect.Max = 0
+	require.NoError(t, c.Validate(Broker()))
+	require.ErrorContains(t, c.Validate(Network()), "detect.max")
+}
+
+func TestValidateTakes(t *testing.T) {
+	for _, change := range []func(*Config){
+		func(c *Config) { c.MQTT.URL = "127.0.0.1:1883" },
+		func(c *Config) { c.MQTT.URL = "gate.local:1883, [::1]:1884" },
+		func(c *Config) { c.MQTT.URL = "mqtts://edge@gate.local" },
+		func(c *Config) { c.MQTT.Listen = "localhost:0" },
+		func(c *Config) { c.MQTT.Listen = "[::1]:1883" },
+		func(c *Config) { c.MQTT.Listen, c.MQTT.User = "0.0.0.0:1883", "edge" },
+		func(c *Config) { c.MQTT.Listen, c.MQTT.CA = "0.0.0.0:1883", "ca.pem" },
+	} {
+		c := Default()
+		change(c)
+		require.NoError(t, c.Validate(Everything()), "%+v", c.MQTT)
+	}
 }
 
 func FuzzFile(f *testing.F) {
@@ -153,7 +275,7 @@ func FuzzFile(f *testing.F) {
 			require.NotContains(t, err.Error(), "\n")
 			return
 		}
-		_ = c.Validate()
+		_ = c.Validate(Everything())
 	})
 }
 

@@ -1,16 +1,15 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/parser"
 
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -49,26 +48,20 @@ func SetAnalytics(path, camera string, analytics zone.Config) error {
 	if err := next.merge(path, text); err != nil {
 		return err
 	}
-	if err := next.Validate(); err != nil {
+	if err := next.Validate(Everything()); err != nil {
 		return fmt.Errorf("config %s: %w", path, err)
 	}
 	return replace(path, text)
 }
 
-// replace writes a file in one step and keeps its mode.
+// replace writes the file in one step and keeps its mode.
 func replace(path string, text []byte) error {
 	mode := os.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	part, err := os.CreateTemp(filepath.Dir(path), ".edge-infer-*")
-	if err != nil {
+	if err := atomicfile.Write(path, text, mode); err != nil {
 		return fmt.Errorf("config: %w (the folder must be writable for the service's user)", err)
 	}
-	defer os.Remove(part.Name()) // does nothing after the rename
-	_, err = part.Write(text)
-	if err := errors.Join(err, part.Chmod(mode), part.Sync(), part.Close()); err != nil {
-		return fmt.Errorf("config: %w", err)
-	}
-	return os.Rename(part.Name(), path)
+	return nil
 }

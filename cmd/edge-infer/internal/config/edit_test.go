@@ -22,7 +22,7 @@ func TestSetAnalyticsKeepsTheRestOfTheFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), "# the gate")
 	require.Contains(t, string(text), "# looks at the yard")
-	c, err := Load(path)
+	c, err := (&Sources{File: path}).Load()
 	require.NoError(t, err)
 	require.Len(t, c.Cameras, 2)
 	for i := range c.Cameras {

@@ -10,14 +10,21 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 )
 
 // merge changes c by the YAML in data. An unknown key is an error that names its line and the nearest known key.
 func (c *Config) merge(path string, data []byte) error {
 	next := *c
-	err := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(&next)
-	switch {
-	case err == nil, errors.Is(err, io.EOF):
+	file, err := parser.ParseBytes(data, 0)
+	if err == nil {
+		if empty(file) { // decoding nothing would clear everything
+			return nil
+		}
+		err = yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(&next)
+	}
+	if err == nil || errors.Is(err, io.EOF) {
 		*c = next
 		return nil
 	}
@@ -40,6 +47,13 @@ func (c *Config) merge(path string, data []byte) error {
 	return fmt.Errorf("config %s line %d: %s", path, line, message)
 }
 
+// empty reports a file without a word but comments.
+func empty(file *ast.File) bool {
+	return !slices.ContainsFunc(file.Docs, func(doc *ast.DocumentNode) bool {
+		return doc.Body != nil && doc.Body.Type() != ast.CommentType && doc.Body.Type() != ast.NullType
+	})
+}
+
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
@@ -56,7 +70,7 @@ func keys(t reflect.Type) []string {
 	}
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
-		if name == "" {
+		if name == "" || name == "-" {
 			continue
 		}
 		all = append(all, name)

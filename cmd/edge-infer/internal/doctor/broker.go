@@ -7,8 +7,9 @@ import (
 	"net"
 	"syscall"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/mqtt"
+	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
 
 // broker says whether each broker answers and takes this device, or whether the embedded one can listen.
@@ -21,11 +22,8 @@ func (d *Doctor) broker(ctx context.Context) []Finding {
 	case config.Embedded:
 		return []Finding{embedded(check, m.Listen)}
 	}
-	client := &mqtt.Client{
-		Device: d.Config.Device, Brokers: m.Brokers(), User: m.User, PasswordFile: m.PasswordFile, ConnectTimeout: d.Timeout,
-		TLS:    mqtt.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key, Insecure: m.Insecure},
-		Logger: slog.New(slog.DiscardHandler),
-	}
+	client := broker.NewClient(d.Config, m.Brokers())
+	client.ConnectTimeout, client.Spool, client.Logger = d.Timeout, spool.Config{}, slog.New(slog.DiscardHandler)
 	if err := client.Open(); err != nil {
 		return []Finding{fail(check, "correct the mqtt settings", "%v", err)}
 	}

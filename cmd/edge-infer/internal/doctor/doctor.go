@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -16,15 +17,14 @@ import (
 // Doctor examines one machine for one configuration. It changes nothing on it.
 type Doctor struct {
 	Config *config.Config
-	// Folders that the daemon writes to, by the name of their check; an empty path is passed over.
-	Folders []Folder
-	// Program is this program with the hidden command whose process calls Examine.
+	// Program is the program whose process calls Serve, this one with Command when nil.
 	Program []string
-	// Timeout bounds each of those processes and the broker's answer.
+	// Timeout bounds each of those processes and the broker's answer, a minute when 0.
 	Timeout time.Duration
 
 	// What follows is for machines that are not this one; the zero values mean this one.
 	Root         string                      // put before the paths of sysfs, procfs and the like
+	Folders      []Folder                    // that the daemon writes to, with an empty path passed over; nil for those of the configuration
 	Devices      func() []capture.DeviceInfo // V4L2 devices
 	Free         func(folder string) (bytes int64, err error)
 	Synchronized func() (bool, error) // the system clock
@@ -100,7 +100,29 @@ func (d *Doctor) tensorrt(ctx context.Context) []Finding {
 		"install TensorRT again, or name another one with $"+tensorrt.LibraryEnvironment)
 }
 
+// writtenFolders are the folders that a run of the configuration writes to.
+func (d *Doctor) writtenFolders() []Folder {
+	const planSize, spoolSize = 1 << 30, 128 << 20
+	cache, err := tensorrt.CacheFolder()
+	if err != nil {
+		cache = ""
+	}
+	folders := []Folder{{Check: "cache folder", Path: cache, Need: planSize, Move: "set XDG_CACHE_HOME to another folder"}}
+	if d.Config.MQTT.URL != config.Off {
+		folders = append(folders, Folder{
+			Check: "event folder", Path: d.Config.MQTT.Spool, Need: spoolSize, Move: "name another one with --mqtt-spool",
+		})
+	}
+	return folders
+}
+
 func (d *Doctor) setDefaults() {
+	if program, err := os.Executable(); d.Program == nil && err == nil {
+		d.Program = []string{program, Command}
+	}
+	if d.Folders == nil {
+		d.Folders = d.writtenFolders()
+	}
 	if d.Timeout <= 0 {
 		d.Timeout = time.Minute
 	}

@@ -24,7 +24,7 @@ import (
 	cudafake "github.com/edge-infer/edge-infer/engine/cuda/fake"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	tensorrtfake "github.com/edge-infer/edge-infer/engine/tensorrt/fake"
-	"github.com/edge-infer/edge-infer/mqtt"
+	mqttbroker "github.com/edge-infer/edge-infer/mqtt/broker"
 )
 
 // asChild makes the test binary behave as doctor's child process.
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asChild) == "" {
 		os.Exit(m.Run())
 	}
-	err := Serve(context.Background(), os.Stdin, func(_ context.Context, r *Request) Finding {
+	err := serve(context.Background(), os.Stdin, func(r *Request, _ context.Context) Finding {
 		return Finding{Status: OK, Detail: "model " + r.Model.Path + " was run"}
 	})
 	if err != nil {
@@ -412,7 +412,7 @@ func TestBroker(t *testing.T) {
 	d := bench(t)
 	d.setDefaults()
 	d.Config.Device = "gate"
-	server := &mqtt.Broker{Address: "127.0.0.1:0", User: "edge", Password: "right"}
+	server := &mqttbroker.Broker{Address: "127.0.0.1:0", User: "edge", Password: "right"}
 	require.NoError(t, server.Open())
 	t.Cleanup(func() { server.Close() })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -20,9 +20,15 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
-// Serve is the child process: it reads a request, examines and writes what it finds. model makes the one examination that needs the program's
-// own parts. The end of the input ends the process at once, wherever it hangs.
-func Serve(ctx context.Context, in io.Reader, model func(context.Context, *Request) Finding) error {
+// Command is the hidden command of the child processes; Serve is its body.
+const Command = "examine"
+
+// Serve is the child process: it reads a request, examines and writes what it finds. The end of the input ends the process at once, wherever it
+// hangs.
+func Serve(ctx context.Context, in io.Reader) error { return serve(ctx, in, (*Request).model) }
+
+// serve has model make the examination that takes longest.
+func serve(ctx context.Context, in io.Reader, model func(*Request, context.Context) Finding) error {
 	var r Request
 	return isolate.Serve(in, &r, func(answer func(any)) error {
 		tell := func(f Finding) { answer(f) }
@@ -36,7 +42,7 @@ func Serve(ctx context.Context, in io.Reader, model func(context.Context, *Reque
 		case cameraExamination:
 			r.camera(ctx, tell)
 		case ModelExamination:
-			tell(model(ctx, &r))
+			tell(model(&r, ctx))
 		default:
 			return fmt.Errorf("examination: no %q", r.Examine)
 		}

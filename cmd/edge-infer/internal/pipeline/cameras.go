@@ -8,11 +8,8 @@ import (
 
 // Arrangement is what the frame loop can be told anew while it runs.
 type Arrangement struct {
-	Cameras []Camera
-	// Confidence is the lowest score reported, as in Pipeline.
-	Confidence float32
-	// Decoder reads the same engine's output from now on; nil keeps the one there is.
-	Decoder Decoder
+	Cameras  []Camera
+	Reported float32 // as in Pipeline
 }
 
 // cameraChange is an arrangement that waits to be taken over.
@@ -21,9 +18,9 @@ type cameraChange struct {
 	done chan<- struct{}
 }
 
-// Arrange has the frame loop go on with another arrangement as soon as what is in flight is through. A camera that was there before, with the
-// same name and source, keeps its counters, and its settings but for those that the arrangement changes; tracks of a follower that is gone are
-// ended. It returns when the cameras that are gone are not used any more, or when ctx ends.
+// Arrange has the frame loop go on with another arrangement as soon as what is in flight is through. A camera that was there before, with
+// the same name and source, keeps its counters, and its settings but for those that the arrangement changes; tracks of a follower that is
+// gone are ended. It returns when the cameras that are gone are not used any more, or when ctx ends.
 func (p *Pipeline) Arrange(ctx context.Context, a Arrangement) error {
 	done := make(chan struct{})
 	p.cameras.Store(&cameraChange{a, done})
@@ -39,11 +36,8 @@ func (p *Pipeline) Arrange(ctx context.Context, a Arrangement) error {
 // rearrange puts a change in place. Nothing is in flight.
 func (p *Pipeline) rearrange(change *cameraChange) {
 	old := *p.lanes.Load()
-	if change.Decoder != nil {
-		p.Decoder = change.Decoder
-	}
-	lanes := p.arrange(old, change.Cameras, change.Confidence)
-	p.Confidence = change.Confidence
+	lanes := p.arrange(old, change.Cameras, change.Reported)
+	p.Reported = change.Reported
 	for _, camera := range old {
 		if !slices.ContainsFunc(lanes, func(l *lane) bool { return l.Name == camera.Name && l.Follower == camera.Follower }) {
 			p.end(camera)
@@ -55,24 +49,24 @@ func (p *Pipeline) rearrange(change *cameraChange) {
 }
 
 // arrange makes the lanes of cameras, out of the old ones where a camera has stayed.
-func (p *Pipeline) arrange(old []*lane, cameras []Camera, confidence float32) []*lane {
+func (p *Pipeline) arrange(old []*lane, cameras []Camera, reported float32) []*lane {
 	lanes := make([]*lane, len(cameras))
 	for i, camera := range cameras {
 		same := slices.IndexFunc(old, func(l *lane) bool { return l.Name == camera.Name && l.Source == camera.Source })
 		if same < 0 {
 			lanes[i] = &lane{Camera: camera, meter: newMeter(), settings: new(atomic.Pointer[Settings])}
-			lanes[i].settings.Store(&Settings{Detect: true, Threshold: confidence, Interval: max(camera.Interval, 1)})
+			lanes[i].settings.Store(&Settings{Detect: true, Threshold: reported, Interval: max(camera.Interval, 1)})
 			continue
 		}
 		before := old[same]
 		lanes[i] = before
-		if camera == before.Camera && confidence == p.Confidence {
+		if camera == before.Camera && reported == p.Reported {
 			continue
 		}
 		lanes[i] = &lane{Camera: camera, meter: before.meter, settings: before.settings}
 		lanes[i].adjust(func(s *Settings) {
-			if confidence != p.Confidence {
-				s.Threshold = confidence
+			if reported != p.Reported {
+				s.Threshold = reported
 			}
 			if camera.Interval != before.Interval {
 				s.Interval = max(camera.Interval, 1)

@@ -15,9 +15,8 @@ type Follower struct {
 	// Config holds zones, lines and filters; coordinates are scaled to the picture.
 	Config zone.Config
 	Labels []string
-	// Confidence is the lowest score of what is reported. The tracker is given weaker detections too, which carry objects through
-	// occlusion.
-	Confidence float32
+	// Reported is the reported threshold. The tracker is given weaker detections too, which carry objects through occlusion.
+	Reported float32
 
 	tracker       track.Tracker
 	analytics     zone.Analytics
@@ -32,12 +31,12 @@ func (f *Follower) Open() error {
 	if err := f.Config.Check(f.Labels); err != nil {
 		return err
 	}
-	f.tracker = track.Tracker{HighScore: f.Confidence, LowScore: float32(LowestScore(float64(f.Confidence)))}
+	f.tracker = track.Tracker{HighScore: f.Reported, LowScore: float32(Decoded(float64(f.Reported)))}
 	return f.tracker.Open()
 }
 
-// LowestScore is what a decoder must let through for tracking when boxes from the confidence on are reported.
-func LowestScore(confidence float64) float64 { return min(confidence/2, track.DefaultLowScore) }
+// Decoded is the decoded threshold that tracking needs for a reported one.
+func Decoded(reported float64) float64 { return min(reported/2, track.DefaultLowScore) }
 
 // follow fills in what the detections of this frame mean. in.Detections shrinks to what is reported.
 func (f *Follower) follow(in *Inferred, settings *Settings) error {
@@ -45,7 +44,7 @@ func (f *Follower) follow(in *Inferred, settings *Settings) error {
 		return fmt.Errorf("camera %s: %w", in.Camera, err)
 	}
 	f.seq, f.last = in.Seq, in.Time
-	in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Detection) bool { return !settings.wantsClass(d.Class) })
+	in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Finding) bool { return !settings.wantsClass(d.Class) })
 	detections := f.analytics.Filter(in.Detections)
 	in.Tracks = f.tracker.Update(in.Time, detections)
 	f.ids = append(f.ids[:0], make([]uint64, len(detections))...)
@@ -79,7 +78,7 @@ func (f *Follower) fit(width, height int) error {
 }
 
 // report keeps the detections that are wanted, and their track numbers.
-func report(detections []postprocess.Detection, ids []uint64, settings *Settings) ([]postprocess.Detection, []uint64) {
+func report(detections []postprocess.Finding, ids []uint64, settings *Settings) ([]postprocess.Finding, []uint64) {
 	kept := 0
 	for i := range detections {
 		if settings.wants(&detections[i]) {

@@ -1,5 +1,5 @@
-// Package pipeline is the frame loop: it gathers the newest frame of every camera, keeps the engine's slots busy, turns outputs into
-// detections and hands them on. One goroutine does all of it; nothing on its way allocates or blocks but the engine.
+// Package pipeline is the frame loop: it gathers the newest frame of every camera, keeps the predictor's slots busy, follows what is found
+// and hands it on. One goroutine does all of it; nothing on its way allocates or blocks but the predictor.
 package pipeline
 
 import (
@@ -14,6 +14,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // Source is where the newest frame of a camera is taken; *capture.Camera is one. Take reports false when there is none.
@@ -21,9 +22,12 @@ type Source interface {
 	Take() (capture.Frame, bool)
 }
 
-// Decoder turns the engine's result for one image of a batch into detections in source pixels, appended to dst.
-type Decoder interface {
-	Decode(result *engine.Result, image, width, height int, dst []postprocess.Detection) ([]postprocess.Detection, error)
+// Predictor turns pictures into findings; every predict.Predictor is one.
+type Predictor interface {
+	Model() predict.Model
+	Slots() int
+	Submit(slot int, pictures []engine.Image) error
+	Wait(slot int) (*predict.Result, error)
 }
 
 // Camera is one camera of the loop.
@@ -45,16 +49,15 @@ type lane struct {
 	settings *atomic.Pointer[Settings] // shared with the lane that this one replaces
 }
 
-// Pipeline is the frame loop of one engine. The exported fields are set before Open and not changed by others after.
+// Pipeline is the frame loop of one predictor. The exported fields are set before Open and not changed by others after.
 type Pipeline struct {
-	Engine  engine.Engine
-	Decoder Decoder
+	Predictor Predictor
 	// Cameras are those of the beginning; Arrange changes them later.
 	Cameras []Camera
 	Sinks   []Sink
 	Labels  []string
-	// Confidence is the lowest score reported, LowestScore what the decoder lets through (see LowestScore).
-	Confidence, LowestScore float32
+	// Reported is the reported threshold, Decoded the decoded one, as package postprocess names them.
+	Reported, Decoded float32
 	// Notify gets a value when a camera has a frame; it has a buffer of one.
 	Notify <-chan struct{}
 	Logger *slog.Logger
@@ -70,14 +73,16 @@ type Pipeline struct {
 	inference   atomic.Int64 // smoothed nanoseconds from Submit to Wait
 
 	// Frame goroutine only.
-	flights  []flight
+	requests []request
 	next     int // camera that is asked first
 	inferred Inferred
 	failures failures
+	// contradiction ends Run: what comes out of the network means nothing.
+	contradiction *predict.Contradiction
 }
 
-// flight is what is under way in one slot of the engine.
-type flight struct {
+// request is what is under way in one slot of the predictor.
+type request struct {
 	frames    []capture.Frame
 	lanes     []*lane
 	images    []engine.Image
@@ -87,18 +92,17 @@ type flight struct {
 // giveUp is how long every request may fail before Run returns the error.
 const giveUp = 10 * time.Second
 
-// replacement is an engine that waits to take over.
+// replacement is a predictor that waits to take over.
 type replacement struct {
-	engine  engine.Engine
-	decoder Decoder
-	done    chan<- struct{}
+	predictor Predictor
+	done      chan<- struct{}
 }
 
-// Replace has the frame loop go on with another engine as soon as what is in flight is through; no frame is lost by it. It returns when the
-// old engine is not used any more, or when ctx ends. Buffers of the old engine stay in use until the cameras have given them up.
-func (p *Pipeline) Replace(ctx context.Context, e engine.Engine, decoder Decoder) error {
+// Replace has the frame loop go on with another predictor as soon as what is in flight is through; no frame is lost by it. It returns when
+// the old one is not used any more, or when ctx ends. Buffers of the old one stay in use until the cameras have given them up.
+func (p *Pipeline) Replace(ctx context.Context, next Predictor) error {
 	done := make(chan struct{})
-	p.replacement.Store(&replacement{e, decoder, done})
+	p.replacement.Store(&replacement{next, done})
 	p.awaken()
 	select {
 	case <-done:
@@ -118,48 +122,49 @@ func (p *Pipeline) awaken() {
 
 // takeOver puts the replacement in place. Nothing is in flight.
 func (p *Pipeline) takeOver(r *replacement) {
-	p.Engine, p.Decoder = r.engine, r.decoder
+	p.Predictor, p.contradiction = r.predictor, nil
 	p.inference.Store(0)
-	p.prepareFlights()
+	p.prepare()
 	close(r.done)
 }
 
-// prepareFlights makes what the frame loop works with, so that it allocates nothing later.
-func (p *Pipeline) prepareFlights() {
-	model := p.Engine.Model()
-	p.model.Store(&model)
+// prepare makes what the frame loop works with, so that it allocates nothing later.
+func (p *Pipeline) prepare() {
+	model := p.Predictor.Model()
+	p.model.Store(&model.Model)
 	batch := model.MaxBatch
-	p.flights = make([]flight, p.Engine.Slots())
-	for i := range p.flights {
-		p.flights[i] = flight{frames: make([]capture.Frame, 0, batch), lanes: make([]*lane, 0, batch), images: make([]engine.Image, 0, batch)}
+	p.requests = make([]request, p.Predictor.Slots())
+	for i := range p.requests {
+		p.requests[i] = request{frames: make([]capture.Frame, 0, batch), lanes: make([]*lane, 0, batch), images: make([]engine.Image, 0, batch)}
 	}
 }
 
 // Open checks the fields and makes the loop ready; Stats may be called from then on.
 func (p *Pipeline) Open() error {
-	if p.Engine == nil || p.Decoder == nil || len(p.Cameras) == 0 {
-		return errors.New("pipeline: needs an engine, a decoder and a camera")
+	if p.Predictor == nil || len(p.Cameras) == 0 {
+		return errors.New("pipeline: needs a predictor and a camera")
 	}
 	if p.Logger == nil {
 		p.Logger = slog.Default()
 	}
 	p.started = time.Now()
 	p.wake = make(chan struct{}, 1)
-	lanes := p.arrange(nil, p.Cameras, p.Confidence)
+	lanes := p.arrange(nil, p.Cameras, p.Reported)
 	p.lanes.Store(&lanes)
-	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
+	p.inferred.Detections = make([]postprocess.Finding, 0, 512)
 	p.inferred.Labels = p.Labels
-	p.prepareFlights()
+	p.prepare()
 	return nil
 }
 
-// Run works until ctx ends, until ended is closed and every frame that was captured before is through, or until the engine has failed for
-// ten seconds without a break. It finishes what is in flight before it returns.
+// Run works until ctx ends, until ended is closed and every frame that was captured before is through, until the engine has failed for ten
+// seconds without a break, or until what comes out of the network contradicts what it was recognised as: the error is a
+// *predict.Contradiction then. It finishes what is in flight before it returns.
 func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	var oldest, busy int // first slot in flight, and how many are
 	finish := func() {
 		p.finish(oldest)
-		oldest, busy = (oldest+1)%len(p.flights), busy-1
+		oldest, busy = (oldest+1)%len(p.requests), busy-1
 	}
 	defer func() {
 		for busy > 0 {
@@ -172,6 +177,9 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	for ctx.Err() == nil {
 		if p.failures.exceeded(giveUp) {
 			return fmt.Errorf("engine failed for %v: %w", giveUp, p.failures.last)
+		}
+		if p.contradiction != nil {
+			return p.contradiction
 		}
 		if next := p.replacement.Load(); next != nil {
 			for busy > 0 {
@@ -188,17 +196,17 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 			p.rearrange(change)
 			p.cameras.CompareAndSwap(change, nil)
 		}
-		if busy == len(p.flights) {
+		if busy == len(p.requests) {
 			finish()
 			continue
 		}
-		if busy > 0 && !p.ahead(&p.flights[oldest]) {
+		if busy > 0 && !p.ahead(&p.requests[oldest]) {
 			finish()
 			continue
 		}
 		over := closed(ended) // read before the mailboxes, so that no frame comes between
-		slot := (oldest + busy) % len(p.flights)
-		if p.gather(&p.flights[slot]) {
+		slot := (oldest + busy) % len(p.requests)
+		if p.gather(&p.requests[slot]) {
 			if p.submit(slot) {
 				busy++
 			}
@@ -227,7 +235,7 @@ const slowInference = 4 * time.Millisecond
 // ahead says whether another request should be queued behind the one in flight. With a fast engine it hides the host's work. With a slow
 // one the frame would only grow old in the queue, so the mailbox keeps replacing it until the engine is free, except where no frame may
 // be lost and age means nothing.
-func (p *Pipeline) ahead(current *flight) bool {
+func (p *Pipeline) ahead(current *request) bool {
 	if p.InferenceTime() < slowInference {
 		return true
 	}
@@ -240,7 +248,7 @@ func (p *Pipeline) ahead(current *flight) bool {
 }
 
 // gather fills the flight with the newest frame of each camera that has one, beginning after the camera that was served last.
-func (p *Pipeline) gather(f *flight) bool {
+func (p *Pipeline) gather(f *request) bool {
 	f.frames, f.lanes, f.images = f.frames[:0], f.lanes[:0], f.images[:0]
 	lanes, first := *p.lanes.Load(), p.next
 	slowdown := uint64(max(p.slowdown.Load(), 1))
@@ -265,18 +273,16 @@ func (p *Pipeline) gather(f *flight) bool {
 		}
 		f.frames = append(f.frames, frame)
 		f.lanes = append(f.lanes, lane)
-		f.images = append(f.images, engine.Image{
-			Data: frame.Data, Width: frame.Width, Height: frame.Height, Stride: frame.Stride, Format: engine.PixelFormat(frame.Format),
-		})
+		f.images = append(f.images, frame.Image())
 		p.next = index + 1
 	}
 	return len(f.frames) > 0
 }
 
 func (p *Pipeline) submit(slot int) bool {
-	f := &p.flights[slot]
+	f := &p.requests[slot]
 	f.submitted = time.Now()
-	if err := p.Engine.Submit(slot, f.images); err != nil {
+	if err := p.Predictor.Submit(slot, f.images); err != nil {
 		p.fail(f, err)
 		return false
 	}
@@ -285,38 +291,43 @@ func (p *Pipeline) submit(slot int) bool {
 
 // finish waits for the slot and hands on what came out.
 func (p *Pipeline) finish(slot int) {
-	f := &p.flights[slot]
-	result, err := p.Engine.Wait(slot)
+	f := &p.requests[slot]
+	result, err := p.Predictor.Wait(slot)
 	if err != nil {
 		p.fail(f, err)
 		return
 	}
 	p.failures.clear()
+	if result.Contradiction != nil {
+		p.contradiction = result.Contradiction
+		p.lose(f)
+		return
+	}
 	p.inference.Store((7*p.inference.Load() + int64(time.Since(f.submitted))) / 8)
 	for i := range f.frames {
-		p.hand(f.lanes[i], &f.frames[i], result, i)
+		p.hand(f.lanes[i], &f.frames[i], &result.Pictures[i], result.Timing)
 		f.frames[i].Release()
 	}
 	f.frames = f.frames[:0]
 }
 
-// hand decodes one image and gives it to the sinks.
-func (p *Pipeline) hand(camera *lane, frame *capture.Frame, result *engine.Result, image int) {
-	in := &p.inferred
-	detections, err := p.Decoder.Decode(result, image, frame.Width, frame.Height, in.Detections[:0])
-	if err != nil {
+// hand gives what one picture shows to the sinks.
+func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Picture, timing engine.Timing) {
+	if seen.Err != nil {
 		camera.meter.fail()
-		p.failures.add(p.Logger, err)
+		p.failures.add(p.Logger, seen.Err)
 		return
 	}
+	in := &p.inferred
+	detections := append(in.Detections[:0], seen.Findings...)
 	in.Detections = detections
 	in.Camera, in.Seq, in.Time, in.Captured = camera.Name, frame.Seq, frame.Time, frame.Captured
 	in.Width, in.Height, in.Lossless, in.Follower = frame.Width, frame.Height, camera.Lossless, camera.Follower
-	in.Timing = result.Timing
+	in.Timing = timing
 	in.Tracks, in.IDs, in.Happened = nil, nil, nil
 	settings := camera.settings.Load()
 	if camera.Follower == nil {
-		in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Detection) bool { return !settings.wants(&d) })
+		in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Finding) bool { return !settings.wants(&d) })
 	} else if err := camera.Follower.follow(in, settings); err != nil {
 		p.failures.add(p.Logger, err)
 	}
@@ -348,13 +359,18 @@ func (p *Pipeline) end(camera *lane) {
 }
 
 // fail gives the frames of a request back that the engine refused or lost.
-func (p *Pipeline) fail(f *flight, err error) {
+func (p *Pipeline) fail(f *request, err error) {
+	p.lose(f)
+	p.failures.add(p.Logger, err)
+}
+
+// lose gives the frames of a request back from which nothing came.
+func (p *Pipeline) lose(f *request) {
 	for i := range f.frames {
 		f.lanes[i].meter.fail()
 		f.frames[i].Release()
 	}
 	f.frames = f.frames[:0]
-	p.failures.add(p.Logger, err)
 }
 
 // Slow multiplies the interval of every camera by factor, 1 for full speed.

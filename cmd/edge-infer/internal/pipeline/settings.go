@@ -11,7 +11,7 @@ import (
 type Settings struct {
 	// Detect off leaves the camera's frames without inference.
 	Detect bool
-	// Threshold is the lowest score reported. The decoder's own threshold is the lowest that works.
+	// Threshold is the camera's reported threshold; the decoded one is the lowest that works.
 	Threshold float32
 	// Interval runs the network on every Interval-th frame, 1 or more.
 	Interval int
@@ -22,7 +22,7 @@ type Settings struct {
 }
 
 // wants reports whether a detection is one that the settings let through.
-func (s *Settings) wants(d *postprocess.Detection) bool {
+func (s *Settings) wants(d *postprocess.Finding) bool {
 	return d.Score >= s.Threshold && s.wantsClass(d.Class)
 }
 
@@ -82,8 +82,8 @@ func (p *Pipeline) complete(s *Settings) error {
 	switch {
 	case s.Interval < 1:
 		return fmt.Errorf("interval %d is less than 1", s.Interval)
-	case !(s.Threshold >= p.LowestScore && s.Threshold <= 1):
-		return fmt.Errorf("threshold %.3g is not between %.3g and 1", s.Threshold, p.LowestScore)
+	case !(s.Threshold >= p.Decoded && s.Threshold <= 1):
+		return fmt.Errorf("threshold %.3g is not between %.3g and 1", s.Threshold, p.Decoded)
 	}
 	s.classes = nil
 	if s.Labels == nil {

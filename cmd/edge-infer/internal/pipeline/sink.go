@@ -18,7 +18,7 @@ type Inferred struct {
 	Width, Height int   // of the source picture in pixels
 	Latency       time.Duration
 	Timing        engine.Timing // of the request that the frame was in
-	Detections    []postprocess.Detection
+	Detections    []postprocess.Finding
 	// Tracks are the followed objects as of this frame, lost ones with a predicted box; nil where nothing is tracked.
 	Tracks []postprocess.Track
 	// IDs are the track numbers of the detections, 0 for none; empty where nothing is tracked.
@@ -34,7 +34,8 @@ type Inferred struct {
 	Lossless bool
 }
 
-// Sink takes every inferred frame, and at the end of a tracked camera one more without pixels and detections that says what ended. Frame is called by the frame goroutine alone and must return in microseconds.
+// Sink takes every inferred frame, and at the end of a tracked camera one more without pixels and detections that says what ended. Frame is
+// called by the frame goroutine alone and must return in microseconds.
 type Sink interface {
 	Frame(*Inferred)
 }

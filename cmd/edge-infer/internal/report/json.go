@@ -3,7 +3,7 @@ package report
 import (
 	"io"
 
-	"github.com/edge-infer/edge-infer/mqtt"
+	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
 // JSON writes each frame's detections as the line that MQTT subscribers get.
@@ -18,7 +18,7 @@ func NewJSON(out io.Writer, device string) *JSON {
 }
 
 // Detections writes one line; with wait it blocks while the reader of the output is behind, without it the line is dropped and counted.
-func (j *JSON) Detections(d *mqtt.Detections, wait bool) {
+func (j *JSON) Detections(d *payload.Detections, wait bool) {
 	j.lines.Add(wait, func(line []byte) []byte { return append(d.AppendJSON(line, j.device), '\n') })
 }
 

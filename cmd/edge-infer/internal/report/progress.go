@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 )
 
 // IsTerminal reports whether out is a terminal, and its width in columns.
@@ -29,6 +31,8 @@ type Progress struct {
 	shown   time.Time
 }
 
+var _ progress.Step = (*Progress)(nil)
+
 // NewProgress counts things of that name on out.
 func NewProgress(out io.Writer, what string) *Progress {
 	columns, live := IsTerminal(out)
@@ -36,8 +40,13 @@ func NewProgress(out io.Writer, what string) *Progress {
 	return &Progress{screen: &screen{out: out, live: live, columns: columns}, what: what, started: now, shown: now}
 }
 
-// Update says that done of total are through. It may be called from any goroutine.
-func (p *Progress) Update(done, total int) {
+// Steps shows every step of some work on out.
+func Steps(out io.Writer) progress.Reporter {
+	return func(name string) progress.Step { return NewProgress(out, name) }
+}
+
+// Count says that done of total are through. It may be called from any goroutine.
+func (p *Progress) Count(done, total int) {
 	p.show(func() string {
 		text := fmt.Sprintf("%d of %d %s", done, total, p.what)
 		if done > 0 && done < total {

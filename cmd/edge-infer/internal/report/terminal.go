@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -42,7 +43,7 @@ func (t *Terminal) Frame(in *pipeline.Inferred) {
 		line = append(line, " #"...)
 		line = strconv.AppendUint(line, in.Seq, 10)
 		line = append(line, "  "...)
-		return append(AppendSummary(line, in), '\n')
+		return append(AppendSummary(line, in.Detections, in.Labels), '\n')
 	})
 }
 
@@ -60,22 +61,22 @@ func (t *Terminal) crossings(in *pipeline.Inferred) {
 		t.lines.Add(false, func(line []byte) []byte {
 			line = in.Time.AppendFormat(line, "15:04:05.000 ")
 			return fmt.Appendf(line, "%s line %s: %s %d crosses %s, now %d in %d out\n", in.Camera, in.Follower.Config.Lines[e.Line].Name,
-				Label(in.Labels, e.Object.Class), e.Object.Track, e.Direction, count.In[e.Object.Class], count.Out[e.Object.Class])
+				postprocess.Label(in.Labels, e.Object.Class), e.Object.Track, e.Direction, count.In[e.Object.Class], count.Out[e.Object.Class])
 		})
 	}
 }
 
 // AppendSummary appends "bolt 0.97 [412,88 655,690], nut 0.91 [...]", best first as they come.
-func AppendSummary(line []byte, in *pipeline.Inferred) []byte {
-	if len(in.Detections) == 0 {
+func AppendSummary(line []byte, findings []postprocess.Finding, labels []string) []byte {
+	if len(findings) == 0 {
 		return append(line, "nothing"...)
 	}
-	for i := range in.Detections {
-		d := &in.Detections[i]
+	for i := range findings {
+		d := &findings[i]
 		if i > 0 {
 			line = append(line, ", "...)
 		}
-		line = append(line, Label(in.Labels, d.Class)...)
+		line = append(line, postprocess.Label(labels, d.Class)...)
 		line = append(line, ' ')
 		line = strconv.AppendFloat(line, float64(d.Score), 'f', 2, 32)
 		line = append(line, " ["...)
@@ -88,14 +89,6 @@ func AppendSummary(line []byte, in *pipeline.Inferred) []byte {
 		line = append(line, ']')
 	}
 	return line
-}
-
-// Label is the class's name, or its number where the model has no names.
-func Label(labels []string, class int) string {
-	if class >= 0 && class < len(labels) {
-		return labels[class]
-	}
-	return "class " + strconv.Itoa(class)
 }
 
 // Live reports whether the status line is written again and again.

@@ -40,7 +40,7 @@ func analyticsYAML(c zone.Config) (string, error) {
 // requested reads the camera and the analytics of a request, or answers what is wrong.
 func (s *Server) requested(w http.ResponseWriter, r *http.Request) (name string, analytics zone.Config, ok bool) {
 	name = r.PathValue("camera")
-	_, labels, known := s.camera(name)
+	labels, known := s.labels(name)
 	if !known {
 		writeError(w, http.StatusNotFound, fmt.Errorf("no camera %q", name))
 		return "", zone.Config{}, false

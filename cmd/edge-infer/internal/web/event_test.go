@@ -29,7 +29,7 @@ func TestEvents(t *testing.T) {
 	server := &Server{Snapshot: snapshot}
 	serve(t, server, frames("cam0"))
 	object := &zone.Object{
-		Track: 7, Detection: postprocess.Detection{Box: postprocess.Box{X1: 1, Y1: 2, X2: 3, Y2: 4}}, TopScore: 0.91239, Start: time.Unix(1e9, 0),
+		Track: 7, Finding: postprocess.Finding{Box: postprocess.Box{X1: 1, Y1: 2, X2: 3, Y2: 4}}, TopScore: 0.91239, Start: time.Unix(1e9, 0),
 	}
 	in := &pipeline.Inferred{
 		Camera: "cam0", Labels: []string{"bolt"}, Follower: &pipeline.Follower{Config: yard()},
@@ -72,7 +72,7 @@ func TestEvents(t *testing.T) {
 
 func TestNumbersThatJSONHasNot(t *testing.T) {
 	zero := float32(0)
-	o := observation{detections: []postprocess.Detection{{Score: zero / zero, Class: 9, Box: postprocess.Box{X1: 1 / zero}}}}
+	o := observation{detections: []postprocess.Finding{{Score: zero / zero, Class: 9, Box: postprocess.Box{X1: 1 / zero}}}}
 	data, err := json.Marshal(o.message())
 	require.NoError(t, err)
 	require.Contains(t, string(data), `"detections":[{"label":"","class":9,"score":0,"box":[0,0,0,0]}]`)

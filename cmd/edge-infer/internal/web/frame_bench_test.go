@@ -1,13 +1,15 @@
 package web
 
 import (
+	"image"
 	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/picture"
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // BenchmarkFrame is what a 1080p frame with 20 objects costs the frame loop.
@@ -15,7 +17,7 @@ func BenchmarkFrame(b *testing.B) {
 	server := &Server{Address: "127.0.0.1:0", Source: &still{}, Logger: slog.New(slog.DiscardHandler)}
 	require.NoError(b, server.Open())
 	defer server.Close()
-	in := inferred(noise(capture.BGR, 1920, 1080, 3*1920), 1, 0)
+	in := inferred(noise(engine.BGR, 1920, 1080, 3*1920), 1, 0)
 	for range 19 {
 		in.Detections, in.IDs = append(in.Detections, in.Detections[0]), append(in.IDs, 7)
 	}
@@ -41,13 +43,13 @@ func BenchmarkFrame(b *testing.B) {
 		}
 	})
 	b.Run("encode", func(b *testing.B) {
-		var copied raw
-		copied.copy(in)
-		var e encoder
-		defer e.close()
+		var copied picture.Pixels
+		part := copied.Copy(in.Frame.Image(), image.Rect(0, 0, in.Width, in.Height))
+		e := picture.Encoder{Quality: jpegQuality, MaxWidth: DefaultPictureWidth}
+		defer e.Close()
 		for b.Loop() {
-			require.NoError(b, e.load(&copied, DefaultPictureWidth))
-			_, err := e.jpeg()
+			require.NoError(b, e.Load(&copied, part))
+			_, err := e.JPEG()
 			require.NoError(b, err)
 		}
 	})

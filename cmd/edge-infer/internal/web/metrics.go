@@ -20,12 +20,12 @@ type collector struct {
 
 // metrics describes what /metrics shows besides go_* and process_*.
 type metrics struct {
-	info, engine, started, inference                      *prometheus.Desc
-	captured, displaced, errors, reconnects, running, fps *prometheus.Desc
-	inferred, skipped, failed, detections, latency        *prometheus.Desc
-	messages, queued                                      *prometheus.Desc
-	temperature, power, load, clock, throttled            *prometheus.Desc
-	viewers, pictures, behind, lost                       *prometheus.Desc
+	info, engine, started, inference, memory               *prometheus.Desc
+	captured, displaced, damaged, reconnects, running, fps *prometheus.Desc
+	inferred, skipped, failed, detections, latency         *prometheus.Desc
+	messages, queued                                       *prometheus.Desc
+	temperature, power, load, clock, throttled             *prometheus.Desc
+	viewers, pictures, behind, lost                        *prometheus.Desc
 }
 
 func newMetrics() metrics {
@@ -37,6 +37,7 @@ func newMetrics() metrics {
 		engine:      describe("engine_info", "Always 1; the labels say what runs the network.", "backend", "backend_version", "hardware", "model", "precision"),
 		started:     describe("start_time_seconds", "When the daemon started, Unix time."),
 		inference:   describe("inference_seconds", "Smoothed time of one request to the engine."),
+		memory:      describe("frame_memory_bytes", "The engines' memory that cameras hold for their frames."),
 		captured:    describe("frames_captured_total", "Frames that arrived from the camera.", "camera"),
 		displaced:   describe("frames_displaced_total", "Frames that a newer one replaced before the engine was free.", "camera"),
 		inferred:    describe("frames_inferred_total", "Frames that the network has seen.", "camera"),
@@ -44,7 +45,7 @@ func newMetrics() metrics {
 		failed:      describe("frames_failed_total", "Frames lost to an engine error.", "camera"),
 		detections:  describe("detections_total", "Objects reported.", "camera"),
 		latency:     describe("latency_seconds", "Time from a frame's arrival to its detections.", "camera"),
-		errors:      describe("camera_errors_total", "Failed connections and damaged pictures.", "camera"),
+		damaged:     describe("camera_damaged_total", "Pictures that could not be decoded or exceeded a limit.", "camera"),
 		reconnects:  describe("camera_reconnects_total", "Times the camera was opened again.", "camera"),
 		running:     describe("camera_running", "1 while the camera delivers frames.", "camera"),
 		fps:         describe("camera_fps", "Measured frame rate of the camera.", "camera"),
@@ -65,7 +66,7 @@ func newMetrics() metrics {
 // all is every description.
 func (m *metrics) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		m.info, m.engine, m.started, m.inference, m.captured, m.displaced, m.inferred, m.skipped, m.failed, m.detections, m.latency, m.errors,
+		m.info, m.engine, m.started, m.inference, m.memory, m.captured, m.displaced, m.inferred, m.skipped, m.failed, m.detections, m.latency, m.damaged,
 		m.reconnects, m.running, m.fps, m.messages, m.queued, m.temperature, m.power, m.load, m.clock, m.throttled, m.viewers, m.pictures, m.behind, m.lost,
 	}
 }
@@ -98,11 +99,12 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(c.engine, 1, e.Backend, e.Version, e.Device, e.Model, e.Precision)
 	gauge(c.started, float64(status.Started.UnixMilli())/1000)
 	gauge(c.inference, e.Inference.Seconds())
+	gauge(c.memory, float64(status.FrameMemory))
 	for i := range status.Cameras {
 		name, camera, frames := status.Cameras[i].Capture.Name, &status.Cameras[i].Capture, &status.Cameras[i].Pipeline
 		counter(c.captured, camera.Captured, name)
 		counter(c.displaced, camera.Displaced, name)
-		counter(c.errors, camera.Errors, name)
+		counter(c.damaged, camera.Damaged, name)
 		counter(c.reconnects, camera.Reconnects, name)
 		running := 0.0
 		if camera.State == capture.Running {

@@ -20,10 +20,10 @@ func busy() *still {
 	latency := pipeline.Histogram{Sum: 1500 * time.Millisecond}
 	latency.Counts[0], latency.Counts[5], latency.Counts[len(latency.Counts)-1] = 10, 5, 1
 	return &still{Status{
-		Device: "gate", Version: "1.2.3", Started: time.Unix(1700000000, 500e6), Broker: "connected",
+		Device: "gate", Version: "1.2.3", Started: time.Unix(1700000000, 500e6), Broker: "connected", FrameMemory: 691200,
 		Engine: Engine{Backend: "tensorrt", Version: "10.3.0", Device: "Orin", Model: "m\xff.onnx", Precision: "fp16", Inference: 4 * time.Millisecond},
 		Cameras: []Camera{{
-			Capture:  capture.Stats{Name: "cam0", State: capture.Running, Captured: 20, Displaced: 3, Errors: 2, Reconnects: 1, FPS: 29.5},
+			Capture:  capture.Stats{Name: "cam0", State: capture.Running, Captured: 20, Displaced: 3, Damaged: 2, Reconnects: 1, FPS: 29.5},
 			Pipeline: pipeline.CameraStats{Inferred: 16, Skipped: 1, Failed: 4, Detections: 40, Latency: latency},
 		}},
 		Readings: []Reading{{"temperature", "cpu", 50.5, "celsius"}, {"power", "VDD_IN", 7.5, "watts"}, {"load", "gpu", 0.5, "ratio"}, {"clock", "gpu", 1e9, "hertz"}, {"throttled", "cpu: heat", 1, "now"}, {"fan", "x", 1, "rpm"}},
@@ -41,13 +41,14 @@ edge_infer_info{device="gate",version="1.2.3"} 1
 edge_infer_engine_info{backend="tensorrt",backend_version="10.3.0",hardware="Orin",model="m�.onnx",precision="fp16"} 1
 edge_infer_start_time_seconds 1.7000000005e+09
 edge_infer_inference_seconds 0.004
+edge_infer_frame_memory_bytes 691200
 edge_infer_frames_captured_total{camera="cam0"} 20
 edge_infer_frames_displaced_total{camera="cam0"} 3
 edge_infer_frames_inferred_total{camera="cam0"} 16
 edge_infer_frames_skipped_total{camera="cam0"} 1
 edge_infer_frames_failed_total{camera="cam0"} 4
 edge_infer_detections_total{camera="cam0"} 40
-edge_infer_camera_errors_total{camera="cam0"} 2
+edge_infer_camera_damaged_total{camera="cam0"} 2
 edge_infer_camera_reconnects_total{camera="cam0"} 1
 edge_infer_camera_running{camera="cam0"} 1
 edge_infer_camera_fps{camera="cam0"} 29.5

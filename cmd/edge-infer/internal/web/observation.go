@@ -16,7 +16,7 @@ type observation struct {
 	width, height int
 	latency       time.Duration
 	labels        []string
-	detections    []postprocess.Detection
+	detections    []postprocess.Finding
 	ids           []uint64
 	tracks        []postprocess.Track
 	zones         []zoneCount
@@ -100,7 +100,7 @@ func (o *observation) message() *frameMessage {
 	}
 	for i := range o.tracks {
 		if t := &o.tracks[i]; t.State == postprocess.Lost {
-			d := newDetection(&t.Detection, o.labels)
+			d := newDetection(&t.Finding, o.labels)
 			d.Track = t.ID
 			m.Lost = append(m.Lost, d)
 		}
@@ -108,7 +108,7 @@ func (o *observation) message() *frameMessage {
 	return m
 }
 
-func newDetection(d *postprocess.Detection, labels []string) detection {
+func newDetection(d *postprocess.Finding, labels []string) detection {
 	return detection{Label: label(labels, d.Class), Class: d.Class, Score: round(float64(d.Score), 3), Box: corners(d.Box)}
 }
 

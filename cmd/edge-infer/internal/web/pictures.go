@@ -31,7 +31,7 @@ func (s *Server) watch(w http.ResponseWriter, cameras []string) (watched []*prev
 		return nil, nil, false
 	}
 	for _, name := range cameras {
-		if _, _, known := s.camera(name); !known {
+		if _, known := s.labels(name); !known {
 			http.Error(w, fmt.Sprintf("no camera %q", name), http.StatusNotFound)
 			return nil, nil, false
 		}
@@ -55,7 +55,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, cameras []string
 	if out.flush() != nil {
 		return
 	}
-	shown := make([]*picture, len(watched))
+	shown := make([]*view, len(watched))
 	for {
 		news := s.news.listen()
 		for i, p := range watched {
@@ -83,7 +83,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, cameras []string
 	}
 }
 
-func writePart(out io.Writer, camera int, p *picture) error {
+func writePart(out io.Writer, camera int, p *view) error {
 	_, err := fmt.Fprintf(out, "--%s\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\nX-Camera: %d\r\nX-Sequence: %d\r\nX-Size: %dx%d\r\n\r\n",
 		boundary, len(p.jpeg), camera, p.seq, p.width, p.height)
 	if err == nil {

@@ -2,14 +2,18 @@ package web
 
 import (
 	"context"
+	"image"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/picture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
+
+// jpegQuality is enough for a picture to look at.
+const jpegQuality = 75
 
 // preview turns a camera's frames into JPEGs for as long as somebody looks. The frame goroutine copies the pixels, a goroutine of the preview
 // does the rest, and viewers take the newest picture when they are ready for it.
@@ -25,24 +29,17 @@ type preview struct {
 
 	due int64 // frame goroutine only: when the next picture may be taken, CLOCK_MONOTONIC
 
-	mutex sync.Mutex // held by the encoder while it reads raw; the frame goroutine only tries
-	raw   raw
+	mutex  sync.Mutex // held by the encoder while it reads what follows; the frame goroutine only tries
+	pixels picture.Pixels
+	seq    uint64
+	time   time.Time
 
-	fresh  chan struct{} // holds a token when raw is new
-	latest atomic.Pointer[picture]
+	fresh  chan struct{} // holds a token when the pixels are new
+	latest atomic.Pointer[view]
 }
 
-// raw is a copy of a frame, rows without padding.
-type raw struct {
-	pixels        []byte
-	width, height int
-	format        capture.PixelFormat
-	seq           uint64
-	time          time.Time
-}
-
-// picture is a JPEG of a frame. It is never changed.
-type picture struct {
+// view is a JPEG of a frame. It is never changed.
+type view struct {
 	jpeg          []byte
 	width, height int // of the frame in pixels
 	seq           uint64
@@ -72,7 +69,8 @@ func (p *preview) take(in *pipeline.Inferred, pause time.Duration) {
 	}
 	// Counting from the time that was due keeps the rate; after a break it starts anew.
 	p.due = max(p.due+int64(pause), in.Captured+int64(pause)/2)
-	p.raw.copy(in)
+	p.pixels.Copy(in.Frame.Image(), image.Rect(0, 0, in.Frame.Width, in.Frame.Height))
+	p.seq, p.time = in.Seq, in.Time
 	p.mutex.Unlock()
 	select {
 	case p.fresh <- struct{}{}:
@@ -80,28 +78,10 @@ func (p *preview) take(in *pipeline.Inferred, pause time.Duration) {
 	}
 }
 
-func (r *raw) copy(in *pipeline.Inferred) {
-	f := in.Frame
-	row, rows := f.Format.RowBytes(f.Width), f.Format.Rows(f.Height)
-	if size := row * rows; cap(r.pixels) < size {
-		r.pixels = make([]byte, size)
-	} else {
-		r.pixels = r.pixels[:size]
-	}
-	if f.Stride == row {
-		copy(r.pixels, f.Data)
-	} else {
-		for y := range rows {
-			copy(r.pixels[y*row:(y+1)*row], f.Data[y*f.Stride:])
-		}
-	}
-	r.width, r.height, r.format, r.seq, r.time = f.Width, f.Height, f.Format, in.Seq, in.Time
-}
-
 // encode makes pictures until ctx ends.
 func (p *preview) encode(ctx context.Context) {
-	var encoder encoder
-	defer encoder.close()
+	encoder := picture.Encoder{Quality: jpegQuality, MaxWidth: p.width}
+	defer encoder.Close()
 	var told string
 	for {
 		select {
@@ -110,11 +90,11 @@ func (p *preview) encode(ctx context.Context) {
 		case <-p.fresh:
 		}
 		p.mutex.Lock()
-		next := &picture{width: p.raw.width, height: p.raw.height, seq: p.raw.seq, time: p.raw.time}
-		err := encoder.load(&p.raw, p.width)
+		next := &view{width: p.pixels.Width, height: p.pixels.Height, seq: p.seq, time: p.time}
+		err := encoder.Load(&p.pixels, image.Rect(0, 0, p.pixels.Width, p.pixels.Height))
 		p.mutex.Unlock()
 		if err == nil {
-			next.jpeg, err = encoder.jpeg()
+			next.jpeg, err = encoder.JPEG()
 		}
 		if err != nil {
 			if err.Error() != told {

@@ -18,6 +18,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -35,8 +36,8 @@ type stage struct {
 
 	mutex     sync.Mutex
 	analytics map[string]zone.Config
-	published map[string]map[uint64][]postprocess.Detection // by camera and sequence number
-	server    atomic.Pointer[Server]                        // gets every frame
+	published map[string]map[uint64][]postprocess.Finding // by camera and sequence number
+	server    atomic.Pointer[Server]                      // gets every frame
 }
 
 // belt is a demo camera.
@@ -60,22 +61,25 @@ func yard() zone.Config {
 
 // newStage makes a stage of cameras with pictures of that size.
 func newStage(t testing.TB, width, height, rate int, names ...string) *stage {
-	s := &stage{started: time.Now(), analytics: map[string]zone.Config{}, published: map[string]map[uint64][]postprocess.Detection{}}
+	s := &stage{started: time.Now(), analytics: map[string]zone.Config{}, published: map[string]map[uint64][]postprocess.Finding{}}
 	notify := make(chan struct{}, 1)
 	s.pipeline = &pipeline.Pipeline{
-		Engine: &seer{slots: make([]engine.Result, 2)}, Decoder: s, Labels: scene.Labels(), Confidence: 0.25, LowestScore: 0.1, Notify: notify,
+		Predictor: &seer{stage: s, slots: make([]predict.Result, 2)}, Labels: scene.Labels(), Reported: 0.25, Decoded: 0.1, Notify: notify,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	for i, name := range names {
-		b := &belt{stage: s, name: name, runsOn: "Orin (sm_87)", scene: scene.Scene{Width: width, Height: height, Rate: float64(rate), Seed: uint64(i + 1)}, pause: time.Second / time.Duration(rate)}
+		b := &belt{
+			stage: s, name: name, runsOn: "Orin (sm_87)", pause: time.Second / time.Duration(rate),
+			scene: scene.Scene{Width: width, Height: height, Rate: float64(rate), Seed: uint64(i + 1)},
+		}
 		require.NoError(t, b.scene.Open())
 		for k := range b.memory {
 			b.memory[k] = make([]byte, 3*width*height)
 		}
 		s.belts = append(s.belts, b)
 		s.analytics[name] = yard()
-		s.published[name] = map[uint64][]postprocess.Detection{}
-		follower := &pipeline.Follower{Config: yard(), Labels: scene.Labels(), Confidence: 0.25}
+		s.published[name] = map[uint64][]postprocess.Finding{}
+		follower := &pipeline.Follower{Config: yard(), Labels: scene.Labels(), Reported: 0.25}
 		require.NoError(t, follower.Open())
 		s.pipeline.Cameras = append(s.pipeline.Cameras, pipeline.Camera{Name: name, Source: b, Follower: follower})
 	}
@@ -127,20 +131,20 @@ func (b *belt) Take() (capture.Frame, bool) {
 	return frame, true
 }
 
-// Decode implements pipeline.Decoder: it sees what is there.
-func (s *stage) Decode(_ *engine.Result, _, _, _ int, dst []postprocess.Detection) ([]postprocess.Detection, error) {
+// see appends what is there in the oldest frame on its way.
+func (s *stage) see(dst []postprocess.Finding) []postprocess.Finding {
 	truth := s.truths[0]
 	s.truths = s.truths[1:]
 	for _, part := range truth {
 		if part.Visible < 0.5 {
 			continue
 		}
-		dst = append(dst, postprocess.Detection{
+		dst = append(dst, postprocess.Finding{
 			Box:   postprocess.Box{X1: float32(part.X0), Y1: float32(part.Y0), X2: float32(part.X1), Y2: float32(part.Y1)},
 			Score: float32(0.97 - 0.2*(1-part.Visible) - 0.01*float64(part.ID%5)), Class: int(part.Class),
 		})
 	}
-	return dst, nil
+	return dst
 }
 
 // Frame implements pipeline.Sink: it remembers what is published, and has the server see it.
@@ -150,7 +154,7 @@ func (s *stage) Frame(in *pipeline.Inferred) {
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.published[in.Camera][in.Seq] = append([]postprocess.Detection(nil), in.Detections...)
+	s.published[in.Camera][in.Seq] = append([]postprocess.Finding(nil), in.Detections...)
 }
 
 // Status implements Source.
@@ -162,8 +166,13 @@ func (s *stage) Status() Status {
 			Model: "parts-320.onnx", Task: "detect", Precision: "fp16", Width: 320, Height: 320, MaxBatch: 4, Labels: scene.Labels(),
 			Inference: s.pipeline.InferenceTime(),
 		},
-		Readings: []Reading{{"temperature", "cpu-thermal", 51.5, "celsius"}, {"temperature", "gpu-thermal", 49, "celsius"}, {"power", "VDD_IN", 7.42, "watts"}, {"load", "gpu", 0.38, "ratio"}},
-		Queues:   []Queue{{"detections", 4211, 4203, 0, 7, 1}, {"state", 310, 288, 22, 0, 0}, {"events", 96, 96, 0, 0, 0}},
+		Readings: []Reading{
+			{"temperature", "cpu-thermal", 51.5, "celsius"},
+			{"temperature", "gpu-thermal", 49, "celsius"},
+			{"power", "VDD_IN", 7.42, "watts"},
+			{"load", "gpu", 0.38, "ratio"},
+		},
+		Queues: []Queue{{"detections", 4211, 4203, 0, 7, 1}, {"state", 310, 288, 22, 0, 0}, {"events", 96, 96, 0, 0, 0}},
 	}
 	totals := s.pipeline.Totals()
 	s.mutex.Lock()
@@ -171,7 +180,8 @@ func (s *stage) Status() Status {
 	for i, b := range s.belts {
 		status.Cameras = append(status.Cameras, Camera{
 			Capture: capture.Stats{
-				Name: b.name, URI: "demo", State: capture.Running, Captured: totals[i].Inferred, FPS: totals[i].FPS, Width: b.scene.Width, Height: b.scene.Height,
+				Name: b.name, URI: "demo", State: capture.Running, Captured: totals[i].Inferred, FPS: totals[i].FPS,
+				Width: b.scene.Width, Height: b.scene.Height,
 			},
 			Pipeline: totals[i], Analytics: s.analytics[b.name], Tracked: true, Hardware: b.runsOn,
 		})
@@ -196,23 +206,28 @@ func (s *stage) kept(camera string) zone.Config {
 	return s.analytics[camera]
 }
 
-// seer is an engine that answers after a few milliseconds and with nothing: the stage's decoder knows.
+// seer is a predictor that answers after a few milliseconds with what is there.
 type seer struct {
-	slots []engine.Result
+	stage *stage
+	slots []predict.Result
 	count int
 }
 
-func (e *seer) Model() engine.Model                      { return engine.Model{MaxBatch: 4} }
-func (e *seer) Alloc(int) (*engine.Buffer, error)        { return nil, errors.New("not used") }
-func (e *seer) Slots() int                               { return len(e.slots) }
-func (e *seer) Submit(int, []engine.Image) error         { return nil }
-func (e *seer) SubmitTensors(int, []engine.Tensor) error { return errors.New("not used") }
-func (e *seer) Close() error                             { return nil }
+func (p *seer) Model() predict.Model { return predict.Model{Model: engine.Model{MaxBatch: 4}} }
+func (p *seer) Slots() int           { return len(p.slots) }
 
-func (e *seer) Wait(slot int) (*engine.Result, error) {
-	e.count++
-	time.Sleep(7*time.Millisecond + time.Duration(e.count*7919%13)*100*time.Microsecond)
-	return &e.slots[slot], nil
+func (p *seer) Submit(slot int, pictures []engine.Image) error {
+	p.slots[slot].Pictures = make([]predict.Picture, len(pictures))
+	return nil
+}
+
+func (p *seer) Wait(slot int) (*predict.Result, error) {
+	p.count++
+	time.Sleep(7*time.Millisecond + time.Duration(p.count*7919%13)*100*time.Microsecond)
+	for i := range p.slots[slot].Pictures {
+		p.slots[slot].Pictures[i].Findings = p.stage.see(nil)
+	}
+	return &p.slots[slot], nil
 }
 
 // serve opens and runs a server that sees the stage's frames, until the test ends or stop is called.

@@ -22,6 +22,8 @@ type Status struct {
 	Started time.Time `json:"started"`
 	Engine  Engine    `json:"engine"`
 	Cameras []Camera  `json:"cameras"`
+	// FrameMemory is how many bytes of the engines' memory the cameras hold.
+	FrameMemory int64 `json:"frame_memory"`
 	// Readings are the machine's sensors, in the order in which they are shown.
 	Readings []Reading `json:"readings"`
 	// Queues are where messages wait for the broker; empty when MQTT is off. Broker says how the connection is.
@@ -37,6 +39,7 @@ type Engine struct {
 	Device    string   `json:"device"`
 	Model     string   `json:"model"`
 	Task      string   `json:"task"`
+	Head      string   `json:"head"` // what the outputs were recognised as, and why
 	Precision string   `json:"precision"`
 	Accuracy  string   `json:"accuracy"` // what was found against the original in FP32, empty when nothing was
 	Width     int      `json:"width"`    // of the network's input in pixels
@@ -129,13 +132,13 @@ func (s *Server) serveStatus(w http.ResponseWriter, _ *http.Request) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// camera finds a camera by its name.
-func (s *Server) camera(name string) (Camera, []string, bool) {
+// labels are those of the network that a camera's pictures go to.
+func (s *Server) labels(camera string) (labels []string, known bool) {
 	status := s.status()
 	for i := range status.Cameras {
-		if status.Cameras[i].Capture.Name == name {
-			return status.Cameras[i], status.Engine.Labels, true
+		if status.Cameras[i].Capture.Name == camera {
+			return status.Engine.Labels, true
 		}
 	}
-	return Camera{}, nil, false
+	return nil, false
 }

@@ -162,6 +162,9 @@ inline const Tensor* first(const Model& model, bool input) {
     return nullptr;
 }
 
+// channelsLast tells the layout of a picture input.
+inline bool channelsLast(const Shape& shape) { return shape.size() == 4 && shape[3] == 3 && shape[1] != 3; }
+
 // outputShape follows from the inputs' shapes; -1 where only the run can tell.
 inline Shape outputShape(const Model& model, const Tensor& tensor, const std::map<std::string, Shape>& shapes) {
     Shape shape = tensor.shape;
@@ -172,7 +175,9 @@ inline Shape outputShape(const Model& model, const Tensor& tensor, const std::ma
         if (model.network == "tensors") {
             if (values != shapes.end()) shape[i] = values->second[i];
         } else if (in != shapes.end() && i < in->second.size()) {
-            shape[i] = model.network == "picture" && i >= 2 ? in->second[i] / 8 : in->second[i];
+            const size_t sides = channelsLast(in->second) ? 1 : 2;  // where they begin
+            const bool side = i == sides || i == sides + 1;
+            shape[i] = model.network == "picture" && side ? in->second[i] / 8 : in->second[i];
         }
     }
     return shape;
@@ -192,6 +197,18 @@ inline void run(const Model& model, const std::map<std::string, void*>& addresse
         const size_t element = size(in.type);
         const char* source = at<char>(addresses, in.name);
         char* target = at<char>(addresses, out.name);
+        if (channelsLast(shape)) {
+            float* numbers = at<float>(addresses, out.name);
+            for (int64_t row = 0; row < shape[0] * shape[1]; row++) {
+                if (row % shape[1] % 8 != 3) continue;
+                for (int64_t x = 5; x < shape[2]; x += 8) {
+                    for (int64_t i = 3 * (row * shape[2] + x), end = i + 3; i < end; i++) {
+                        *numbers++ = element == 1 ? at<uint8_t>(addresses, in.name)[i] : at<float>(addresses, in.name)[i];
+                    }
+                }
+            }
+            return;
+        }
         for (int64_t plane = 0; plane < shape[0] * shape[1]; plane++) {
             for (int64_t y = 3; y < shape[2]; y += 8) {
                 for (int64_t x = 5; x < shape[3]; x += 8, target += element) {

@@ -90,7 +90,7 @@ class Card {
     this.name = name;
     this.app = app;
     this.canvas = el("canvas", { width: 960, height: 540, role: "img", "aria-label": `Picture of camera ${name}` });
-    this.state = el("span", { className: "pill" }, "opening");
+    this.state = el("span", { className: "pill" }, "connecting");
     this.hardware = el("span", { className: "quiet" });
     this.figures = el("span", { className: "quiet number" });
     this.plot = el("canvas", { className: "plot", role: "img" });
@@ -121,8 +121,8 @@ class Card {
     this.state.className = `pill ${state === "running" ? "good" : state === "failed" ? "bad" : ""}`;
     this.hardware.hidden = !several;
     this.hardware.textContent = camera.hardware;
-    this.error.hidden = !camera.capture.error;
-    this.error.textContent = camera.capture.error ?? "";
+    this.error.hidden = !camera.capture.reason;
+    this.error.textContent = camera.capture.reason ?? "";
   }
 
   // paint shows the newest picture with the detections of the same frame, which may be a moment behind it.

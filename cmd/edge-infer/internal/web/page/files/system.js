@@ -25,7 +25,7 @@ export class System {
     root.replaceChildren(el("div", { className: "stack" },
       el("div", { className: "grid" }, section("Engine", this.engine), el("div", { className: "stack" }, section("Daemon", this.machine), this.sensors)),
       section("Cameras", el("div", { className: "scroll" }, el("table", {},
-        head("Camera", "State", "Runs on", "Picture", ".Captured", ".Inferred", ".Displaced", ".Skipped", ".Failed", ".Errors", ".Reconnects"), this.cameras))),
+        head("Camera", "State", "Runs on", "Picture", ".Captured", ".Inferred", ".Displaced", ".Skipped", ".Failed", ".Damaged", ".Reconnects"), this.cameras))),
       section("Latency of all frames, in milliseconds", this.plot),
       this.messages));
     app.feed.show([]);
@@ -47,9 +47,9 @@ export class System {
       ["Broker", status.broker], ["Metrics", el("a", { href: "/metrics" }, "/metrics")],
     ]);
     this.cameras.replaceChildren(...status.cameras.map((c) => row(
-      c.capture.name, c.capture.error ? `${c.capture.state}: ${c.capture.error}` : c.capture.state, c.hardware,
+      c.capture.name, c.capture.reason ? `${c.capture.state}: ${c.capture.reason}` : c.capture.state, c.hardware,
       c.capture.width ? `${c.capture.width} x ${c.capture.height} ${c.capture.format}` : "",
-      c.capture.captured, c.pipeline.inferred, c.capture.displaced, c.pipeline.skipped, c.pipeline.failed, c.capture.errors, c.capture.reconnects)));
+      c.capture.captured, c.pipeline.inferred, c.capture.displaced, c.pipeline.skipped, c.pipeline.failed, c.capture.damaged, c.capture.reconnects)));
     const counts = (status.bounds_ms ?? []).concat([0]).map((_, i) => (status.latencies ?? []).reduce((sum, c) => sum + c[i], 0));
     plot.histogram(this.plot, status.bounds_ms ?? [], counts);
     this.queues.replaceChildren(...(status.queues ?? []).map((q) => row(q.name, q.offered, q.delivered, q.superseded, q.dropped, q.queued)));

@@ -1,0 +1,188 @@
+package capture
+
+import (
+	"errors"
+	"time"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// State is what a camera is doing.
+type State string
+
+// The states of a camera. From Lost and Waiting it goes on to Connecting for ever; Ended and Failed are the last ones.
+const (
+	Connecting State = "connecting" // the source is being opened, or is open and has given no picture yet
+	Running    State = "running"    // pictures come
+	Stalled    State = "stalled"    // no good picture has come for too long; the source is being given up
+	Lost       State = "lost"       // there were pictures, then the source broke off; tried again at NextTry
+	Waiting    State = "waiting"    // the last try gave no picture; tried again at NextTry
+	Hung       State = "hung"       // so many captures hang inside OpenCV that no more are begun; a new start of the process mends that
+	Ended      State = "ended"      // the source has ended, or the camera was told to
+	Failed     State = "failed"     // it cannot be read and will not be tried again
+)
+
+// Stats is a snapshot of a camera. Captured = taken by the consumer + Displaced + 1 while Pending.
+type Stats struct {
+	Name    string             `json:"name"`
+	URI     string             `json:"uri"` // without credentials
+	State   State              `json:"state"`
+	Since   time.Time          `json:"since,omitzero"`    // when the state began
+	Reason  string             `json:"reason,omitempty"`  // why no pictures come, and what to do about it; empty while running
+	NextTry time.Time          `json:"next_try,omitzero"` // while Lost or Waiting
+	Tries   uint64             `json:"tries"`             // times it was opened since the last picture
+	Last    time.Time          `json:"last,omitzero"`     // when the newest good picture came
+	Width   int                `json:"width"`             // of the newest frame, pixels
+	Height  int                `json:"height"`
+	Format  engine.PixelFormat `json:"format"`
+	FPS     float64            `json:"fps"` // measured
+
+	Captured   uint64 `json:"captured"`         // good pictures that arrived
+	Displaced  uint64 `json:"displaced"`        // of these, the ones that no consumer took in time
+	Damaged    uint64 `json:"damaged"`          // pictures that cannot be decoded or exceed a limit
+	Damage     string `json:"damage,omitempty"` // what is wrong with the last of these
+	Reconnects uint64 `json:"reconnects"`       // times it was opened again
+	Abandoned  uint64 `json:"abandoned"`        // captures left behind because they hung
+	Pending    bool   `json:"pending"`          // a frame waits for the consumer
+}
+
+// Stats may be called from any goroutine at any time.
+func (c *Camera) Stats() Stats {
+	c.prepare()
+	pending := c.mailbox.Full()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.stats
+	s.Pending = pending
+	s.Displaced = c.mailbox.Displaced() + c.lost
+	if c.period > 0 {
+		// A camera that has fallen silent is as slow as its silence is long.
+		s.FPS = float64(time.Second) / max(c.period, float64(Monotonic()-c.last)-c.period)
+	}
+	return s
+}
+
+// enter begins a state, if it is another one. The lock is held.
+func (c *Camera) enter(state State) {
+	if c.stats.State != state {
+		c.stats.State, c.stats.Since = state, time.Now()
+	}
+	c.stats.NextTry = time.Time{}
+}
+
+// announce tells Changed of a new state, or of pictures of another form. It belongs to Run's goroutine.
+func (c *Camera) announce() {
+	now := c.Stats()
+	if now.State == Running {
+		c.journal.running()
+	}
+	c.journal.damaged(now.Damaged, now.Damage)
+	if !now.differs(&c.told) {
+		return
+	}
+	c.told = now
+	if c.Changed != nil {
+		c.Changed(now)
+	}
+}
+
+// differs reports whether the camera has entered another state, or its pictures have another form.
+func (s *Stats) differs(before *Stats) bool {
+	return s.State != before.State || !s.Since.Equal(before.Since) ||
+		s.Width != before.Width || s.Height != before.Height || s.Format != before.Format
+}
+
+// opening notes that the source is opened. A film that begins again goes on running.
+func (c *Camera) opening(again bool) {
+	c.mu.Lock()
+	if again {
+		c.stats.Reconnects++
+	}
+	if c.stats.State != Running {
+		c.stats.Tries++
+		c.enter(Connecting)
+	}
+	c.mu.Unlock()
+	c.announce()
+}
+
+// trouble begins a state in which no pictures come.
+func (c *Camera) trouble(state State, err error) {
+	c.mu.Lock()
+	c.enter(state)
+	c.stats.Reason = reason(err)
+	c.mu.Unlock()
+	c.announce()
+}
+
+// failed notes a try that is over, and the pause until the next.
+func (c *Camera) failed(err error, pause time.Duration) {
+	c.mu.Lock()
+	state := Waiting
+	if c.stats.Tries == 0 { // there were pictures
+		state = Lost
+	}
+	c.enter(state)
+	c.stats.Reason = reason(err)
+	c.stats.NextTry = time.Now().Add(pause)
+	c.mu.Unlock()
+	c.announce()
+	c.journal.failed(state, err, pause)
+}
+
+// newest is the film's time of the newest frame.
+func (c *Camera) newest() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.shown
+}
+
+// smoothing is the weight of the newest interval in the measured rate.
+const smoothing = 0.1
+
+// count numbers a frame and adds it to the statistics. The lock is held.
+func (c *Camera) count(f *Frame) {
+	f.Seq = c.next
+	c.next++
+	c.stats.Captured++
+	c.alive()
+	c.stats.Width, c.stats.Height, c.stats.Format = f.Width, f.Height, f.Format
+	c.shown = f.Time
+	if c.last != 0 {
+		interval := float64(f.Captured - c.last)
+		if c.period == 0 || interval > 10*c.period {
+			c.period = interval
+		}
+		c.period += smoothing * (interval - c.period)
+	}
+	c.last = f.Captured
+}
+
+// alive notes a good picture. The lock is held.
+func (c *Camera) alive() {
+	c.enter(Running)
+	c.stats.Reason, c.stats.Tries, c.stats.Last = "", 0, time.Now()
+}
+
+// missed counts a picture that found every buffer in use. The lock is held.
+func (c *Camera) missed() {
+	c.next++
+	c.stats.Captured++
+	c.lost++
+	c.alive()
+}
+
+// damaged counts a picture that is none. The lock is held.
+func (c *Camera) damaged(why string) {
+	c.stats.Damaged++
+	c.stats.Damage = why
+}
+
+// reason is why there are no pictures, for somebody who knows which camera it is about.
+func reason(err error) string {
+	var typed *Error
+	if errors.As(err, &typed) {
+		return typed.reason()
+	}
+	return err.Error()
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+func newInspect(stdout io.Writer) *cobra.Command {
+	settings := config.Sources{Scope: config.Network()}
+	var asJSON bool
+	command := &cobra.Command{
+		Use: "inspect [MODEL]", Short: "Say what a model takes and gives, and what is made of it", Args: atMostOneModel,
+		Long: `Opens a model and prints its inputs and outputs, how pictures get into it, what its outputs were recognised as and why, and its labels.
+Outputs that could be several things are refused with the setting that would settle it; the exit code is 1 then.
+
+  edge-infer inspect yolo11n.onnx
+  edge-infer inspect somebody.plan --labels coco.txt --json`,
+		RunE: func(command *cobra.Command, args []string) error {
+			c, err := settings.Load()
+			if err != nil {
+				return err
+			}
+			if len(args) > 0 {
+				c.Model.Path = args[0]
+			}
+			options := network.Options(c, c.Detect.Confidence, slog.New(slog.DiscardHandler)) // what was refused is in the reason
+			d, err := predict.Inspect(command.Context(), options)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = json.NewEncoder(stdout).Encode(d)
+			} else {
+				_, err = io.WriteString(stdout, d.String())
+			}
+			if err == nil && d.Problem != "" {
+				err = fmt.Errorf("model %s: its outputs are not understood", d.Model)
+			}
+			return err
+		},
+	}
+	flags := command.Flags()
+	flags.SortFlags = false
+	settings.Flags(flags)
+	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
+	return command
+}

@@ -1,0 +1,139 @@
+package accuracy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/onnxruntime"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// Limits are what a model must keep of its original to pass.
+type Limits struct {
+	MatchRate float64 // 0 goes without the gate
+	MaxLoss   float64 // of mAP50-95
+}
+
+// Flags are the limits' place on a command line; rate is the match rate where none is given.
+func (l *Limits) Flags(flags *pflag.FlagSet, rate float64) {
+	flags.Float64Var(&l.MatchRate, "gate", rate, "least match rate with the FP32 reference, 0 to go without the gate")
+	flags.Float64Var(&l.MaxLoss, "max-loss", quantize.DefaultMaxLoss, "largest loss of mAP50-95 that the gate lets pass, where there are labels")
+}
+
+// Off reports that nothing is judged.
+func (l *Limits) Off() bool { return l.MatchRate == 0 }
+
+// Check finds what is wrong with the limits.
+func (l *Limits) Check() error {
+	switch {
+	case !(l.MatchRate >= 0 && l.MatchRate <= 1):
+		return config.Usagef("--gate %v must be a match rate from 0 to 1; 0 goes without the gate", l.MatchRate)
+	case !(l.MaxLoss > 0 && l.MaxLoss <= 1):
+		return config.Usagef("--max-loss %v must be over 0 and at most 1", l.MaxLoss)
+	}
+	return nil
+}
+
+// Gate compares what was made of a model with the model itself, which runs in FP32 on ONNX Runtime's CPU provider: the same numbers on every
+// machine. Close it at the end.
+type Gate struct {
+	gate     quantize.Gate
+	comparer Comparer
+	pictures quantize.Pictures
+	reader   media.Reader
+	progress progress.Reporter
+}
+
+// NewGate judges on those pictures.
+func NewGate(files []string, limits Limits, reporter progress.Reporter) *Gate {
+	g := &Gate{pictures: quantize.Pictures{Files: files}, progress: reporter}
+	g.pictures.Decode = g.reader.Read
+	g.gate = quantize.Gate{MatchRate: limits.MatchRate, MaxLoss: limits.MaxLoss, Samples: &g.pictures, Compare: g.comparer.Compare}
+	return g
+}
+
+// OnCPU opens a model of that name on ONNX Runtime's CPU provider, for up to batch pictures at a time.
+func OnCPU(name string, model []byte, batch int) (engine.Engine, error) {
+	return onnxruntime.Open(engine.Options{Path: name, Bytes: model, Provider: engine.CPU, Slots: 1, MaxBatch: batch})
+}
+
+// Refer runs the model itself over the pictures. The dataset may be nil.
+func (g *Gate) Refer(ctx context.Context, options engine.Options, dataset *evaluate.Dataset) error {
+	e, err := onnxruntime.Open(engine.Options{
+		Path: options.Path, Bytes: options.Bytes, Metadata: options.Metadata, Provider: engine.CPU, Slots: 1, MaxBatch: 1,
+	})
+	if err != nil {
+		return err
+	}
+	reference, err := wrap(e)
+	if err != nil {
+		return fmt.Errorf("%w (the gate compares detectors; --gate 0 goes without it)", err)
+	}
+	defer reference.Close()
+	if dataset != nil {
+		if err := dataset.Relabel(reference.Model().Metadata.Labels); err != nil {
+			return err
+		}
+		for i := range dataset.Pictures {
+			g.comparer.Truths = append(g.comparer.Truths, dataset.Pictures[i].Truths)
+		}
+	}
+	defer g.show("held-out pictures in FP32")()
+	return g.gate.Refer(ctx, g.comparer.Run(quantize.Reference, reference))
+}
+
+// wrap decodes from the floor on, and closes the engine that it cannot decode.
+func wrap(e engine.Engine) (*predict.Network, error) {
+	n, err := predict.Wrap(e, predict.Decoding{Threshold: postprocess.Floor})
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return n, nil
+}
+
+// Judge closes the candidate.
+func (g *Gate) Judge(ctx context.Context, candidate engine.Engine) (*quantize.Verdict, error) {
+	judged, err := wrap(candidate)
+	if err != nil {
+		return nil, err
+	}
+	defer judged.Close()
+	defer g.show("held-out pictures judged")()
+	return g.gate.Judge(ctx, g.comparer.Run(quantize.Candidate, judged))
+}
+
+// show counts the gate's pictures until the answer is called.
+func (g *Gate) show(what string) (done func()) {
+	step := g.progress.Begin(what)
+	g.gate.Progress = step.Count
+	return step.Close
+}
+
+// Close frees the pictures' memory.
+func (g *Gate) Close() { g.reader.Close() }
+
+// ReadHeldOut lists the pictures of a directory, with their labels where it has some.
+func ReadHeldOut(dir string) (files []string, dataset *evaluate.Dataset, err error) {
+	dataset, err = evaluate.ReadDataset(dir)
+	if errors.Is(err, evaluate.ErrNoLabels) {
+		files, err = quantize.ChoosePictures(dir, 0, 0)
+		return files, nil, err
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range dataset.Pictures {
+		files = append(files, dataset.Pictures[i].Path)
+	}
+	return files, dataset, nil
+}

@@ -1,0 +1,117 @@
+package accuracy
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+)
+
+// Report is what a validation found.
+type Report struct {
+	Version int `json:"v"`
+	Measurement
+	Pictures  int                       `json:"pictures"`
+	Classes   []ClassAccuracy           `json:"classes,omitempty"`
+	Reference *Measurement              `json:"reference,omitempty"`
+	Agreement *evaluate.AgreementReport `json:"agreement,omitempty"`
+	Verdict   *quantize.Verdict         `json:"verdict,omitempty"` // of the gate
+	Seconds   float64                   `json:"seconds"`
+}
+
+// Measurement is one engine on the pictures.
+type Measurement struct {
+	Model          string           `json:"model"`
+	Backend        string           `json:"backend"`
+	BackendVersion string           `json:"backend_version"`
+	Device         string           `json:"device"`
+	Precision      engine.Precision `json:"precision"`
+	Bytes          int              `json:"model_bytes"`
+	Request        float64          `json:"request_p50_ms"`             // from the decoded picture to the outputs
+	Inference      float64          `json:"inference_p50_ms,omitempty"` // of the network alone, where the backend measures it
+	MAP50          *float64         `json:"map50,omitempty"`            // absent without labels
+	MAP            *float64         `json:"map50_95,omitempty"`
+}
+
+// ClassAccuracy is the average precision of one class.
+type ClassAccuracy struct {
+	Label string  `json:"label"`
+	Count int     `json:"objects"`
+	AP50  float64 `json:"ap50"`
+	AP    float64 `json:"ap50_95"`
+}
+
+// score fills the mean average precisions and gives those of the classes.
+func (m *Measurement) score(dataset *evaluate.Dataset, seen [][]postprocess.Finding, labels []string) (classes []ClassAccuracy) {
+	var accuracy evaluate.Accuracy
+	for i := range dataset.Pictures {
+		accuracy.Add(dataset.Pictures[i].Truths, seen[i])
+	}
+	score := accuracy.Result()
+	m.MAP50, m.MAP = &score.MAP50, &score.MAP
+	for _, class := range score.Classes {
+		classes = append(classes, ClassAccuracy{postprocess.Label(labels, class.Class), class.Truths, class.AP50, class.AP})
+	}
+	return classes
+}
+
+// String says what ran and how large and fast it is.
+func (m *Measurement) String() string {
+	text := fmt.Sprintf("%s on %s %s: %d bytes, p50 of a request %.3f ms", m.Model, m.Backend, m.Precision, m.Bytes, m.Request)
+	if m.Inference > 0 {
+		text += fmt.Sprintf(", of the network %.3f ms", m.Inference)
+	}
+	if m.MAP != nil {
+		text += fmt.Sprintf(", mAP50 %.4f, mAP50-95 %.4f", *m.MAP50, *m.MAP)
+	}
+	return text
+}
+
+// Refusal is the gate's no.
+func (r *Report) Refusal() error {
+	if r.Verdict == nil || r.Verdict.Passed {
+		return nil
+	}
+	return fmt.Errorf("the gate refused model %s: %s", r.Model, strings.Join(r.Verdict.Reasons, ", "))
+}
+
+// Print writes the report for a person.
+func (r *Report) Print(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "%d pictures in %.1f s\nmodel %s\n", r.Pictures, r.Seconds, r.Measurement.String())
+	if r.MAP != nil {
+		fmt.Fprintf(table, "class\tobjects\tAP50\tAP50-95\n")
+		for _, class := range r.Classes {
+			fmt.Fprintf(table, "%s\t%d\t%.4f\t%.4f\n", class.Label, class.Count, class.AP50, class.AP)
+		}
+	}
+	if r.Reference != nil {
+		fmt.Fprintf(table, "reference %s\n", r.Reference)
+	}
+	if a := r.Agreement; a != nil {
+		fmt.Fprintf(table, "against the reference: match rate %.4f, %d matched, %d flipped class, %d missing, %d extra, "+
+			"score drift mean %.4f max %.4f\n", a.MatchRate, a.Matched, a.Flipped, a.Missing, a.Extra, a.MeanDrift, a.MaxDrift)
+	}
+	if r.Verdict != nil {
+		fmt.Fprintf(table, "gate %s\n", Text(r.Verdict))
+	}
+	return table.Flush()
+}
+
+// median is 0 of nothing.
+func median(durations []time.Duration) time.Duration {
+	if len(durations) == 0 {
+		return 0
+	}
+	slices.Sort(durations)
+	return durations[len(durations)/2]
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

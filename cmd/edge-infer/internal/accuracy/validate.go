@@ -1,0 +1,234 @@
+package accuracy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// Validate measures one model on one directory of pictures.
+type Validate struct {
+	Data           string // directory of pictures with labels
+	Reference      string // engine to compare with, in FP32; none when empty
+	ReferenceModel string // that the reference runs as it is, instead of the same model
+	Plot           string // SVG or PNG file
+	Limits         Limits
+
+	Config   *config.Config
+	Logger   *slog.Logger
+	Progress progress.Reporter
+}
+
+// Flags are the job's place on a command line.
+func (v *Validate) Flags(flags *pflag.FlagSet) {
+	flags.StringVar(&v.Data, "data", "", "directory of pictures with labels")
+	flags.StringVar(&v.Reference, "reference", "", "engine to compare with, for instance onnxruntime, in fp32")
+	flags.StringVar(&v.ReferenceModel, "reference-model", "",
+		"ONNX file that the reference runs as it is, demo for the embedded one, instead of the same model")
+	flags.StringVar(&v.Plot, "plot", "", "SVG or PNG file of precision over recall, and of one engine's scores over the other's")
+	v.Limits.Flags(flags, 0)
+}
+
+// Check finds what is wrong with the inputs before any work.
+func (v *Validate) Check() error {
+	if v.Data == "" {
+		return config.Usagef("validate needs --data DIR")
+	}
+	if v.Reference == "" && (v.ReferenceModel != "" || v.Plot != "" || !v.Limits.Off()) {
+		return config.Usagef("--reference-model, --plot and --gate compare with --reference ENGINE")
+	}
+	if err := v.Limits.Check(); err != nil {
+		return err
+	}
+	if v.Plot == "" {
+		return nil
+	}
+	if err := plot.CheckPath(v.Plot); err != nil {
+		return config.Usagef("--plot: %w", err)
+	}
+	return atomicfile.Check(v.Plot)
+}
+
+// Run measures. A refusal of the gate is part of the report, see Report.Refusal.
+func (v *Validate) Run(ctx context.Context) (*Report, error) {
+	dataset, paths, err := v.pictures()
+	if err != nil {
+		return nil, err
+	}
+	var reference config.Config
+	if v.Reference != "" { // what is wrong with it is said before the work
+		if reference, err = v.referenceConfig(); err != nil {
+			return nil, err
+		}
+	}
+	started := time.Now()
+	candidate, seen, labels, err := v.detect(ctx, *v.Config, paths)
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{Version: 1, Measurement: *candidate, Pictures: len(paths)}
+	if dataset != nil {
+		if err := dataset.Relabel(labels); err != nil {
+			return nil, err
+		}
+		report.Classes = report.score(dataset, seen, labels)
+	}
+	if v.Reference != "" {
+		other, known, labels, err := v.detect(ctx, reference, paths)
+		if err != nil {
+			return nil, fmt.Errorf("reference: %w", err)
+		}
+		report.Reference = other
+		if dataset != nil {
+			other.score(dataset, known, labels)
+		}
+		if err := v.compare(report, dataset, paths, known, seen); err != nil {
+			return nil, err
+		}
+	}
+	report.Seconds = time.Since(started).Seconds()
+	return report, nil
+}
+
+// pictures lists the pictures; the dataset is nil where they have no labels and a reference needs none.
+func (v *Validate) pictures() (dataset *evaluate.Dataset, paths []string, err error) {
+	dataset, err = evaluate.ReadDataset(v.Data)
+	if errors.Is(err, evaluate.ErrNoLabels) && v.Reference != "" {
+		paths, err = media.Expand(v.Data)
+		return nil, paths, err
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range dataset.Pictures {
+		paths = append(paths, dataset.Pictures[i].Path)
+	}
+	return dataset, paths, nil
+}
+
+// referenceConfig is what the reference engine runs: the same model in FP32, or the one that is named. An engine plan stands for the model that
+// it was built from.
+func (v *Validate) referenceConfig() (config.Config, error) {
+	c := *v.Config
+	c.Engine.Precision = string(engine.FP32)
+	if c.Engine.Backend != v.Reference {
+		c.Engine.Backend, c.Engine.Library = v.Reference, "" // the library is another backend's
+	}
+	source := v.ReferenceModel
+	if source != "" && v.Reference != tensorrt.Name {
+		c.Engine.Precision = string(engine.Auto) // that of the file, whose choice was deliberate
+	}
+	if source == "" && c.Model.Path != "" && v.Reference != tensorrt.Name {
+		file, err := os.ReadFile(c.Model.Path)
+		if err != nil {
+			return c, fmt.Errorf("model: %w", err)
+		}
+		if tensorrt.IsPlan(file) {
+			facts, _, err := tensorrt.ReadPlan(file)
+			if err != nil {
+				return c, fmt.Errorf("model %s: %w", c.Model.Path, err)
+			}
+			source = facts.Model
+			if _, err := os.Stat(source); err != nil && source != predict.Demo {
+				return c, fmt.Errorf("the model %q, from which the plan %s was built, is not here (name it with --reference-model)",
+					source, c.Model.Path)
+			}
+		}
+	}
+	if source != "" {
+		c.Model.Path = source
+	}
+	return c, nil
+}
+
+// compare judges and draws both engines. The dataset may be nil.
+func (v *Validate) compare(report *Report, dataset *evaluate.Dataset, paths []string, reference, seen [][]postprocess.Finding) error {
+	comparer := &Comparer{Reported: float32(v.Config.Detect.Confidence)}
+	if dataset != nil {
+		for i := range dataset.Pictures {
+			comparer.Truths = append(comparer.Truths, dataset.Pictures[i].Truths)
+		}
+	}
+	for i := range paths {
+		comparer.Add(quantize.Reference, i, reference[i])
+		comparer.Add(quantize.Candidate, i, seen[i])
+	}
+	agreement := comparer.Agreement()
+	report.Agreement = &agreement
+	if !v.Limits.Off() {
+		gate := quantize.Gate{
+			MatchRate: v.Limits.MatchRate, MaxLoss: v.Limits.MaxLoss, Samples: &quantize.Pictures{Files: paths}, Compare: comparer.Compare,
+		}
+		var err error
+		if report.Verdict, err = gate.Decide(nil); err != nil {
+			return err
+		}
+	}
+	if v.Plot == "" {
+		return nil
+	}
+	title := fmt.Sprintf("%s %s against %s", report.Backend, report.Precision, v.Reference)
+	drawing, err := comparer.Diagram(title).Encode(v.Plot)
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.Write(v.Plot, drawing, 0o644); err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
+	return nil
+}
+
+// detect runs one engine over the pictures and keeps every detection from the floor on, by picture.
+func (v *Validate) detect(ctx context.Context, c config.Config, paths []string) (*Measurement, [][]postprocess.Finding, []string, error) {
+	options := network.Options(&c, postprocess.Floor, v.Logger)
+	options.Build = network.Builder{Progress: v.Progress}.Build
+	if err := options.Load(); err != nil {
+		return nil, nil, nil, err
+	}
+	n, err := predict.Open(ctx, options)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer n.Close()
+	model := n.Model()
+	step := v.Progress.Begin("pictures on " + model.Backend)
+	defer step.Close()
+	seen := make([][]postprocess.Finding, 0, len(paths))
+	var requests, networks []time.Duration
+	files := &media.Run{Predictor: n, Each: func(_ string, number int, _ *capture.Frame, picture *predict.Picture, timing engine.Timing) error {
+		if number > 0 {
+			return errors.New("is not a single picture")
+		}
+		seen = append(seen, append([]postprocess.Finding(nil), picture.Findings...))
+		requests = append(requests, time.Duration(timing.Done-timing.Submitted))
+		networks = append(networks, time.Duration(timing.Inference))
+		step.Count(len(seen), len(paths))
+		return nil
+	}}
+	if err := files.Files(ctx, paths); err != nil {
+		return nil, nil, nil, err
+	}
+	return &Measurement{
+		Model: model.Path, Backend: model.Backend, BackendVersion: model.BackendVersion, Device: model.Device, Precision: model.Precision,
+		Bytes: len(options.Bytes), Request: milliseconds(median(requests)), Inference: milliseconds(median(networks)),
+	}, seen, model.Metadata.Labels, nil
+}

@@ -1,0 +1,64 @@
+package bench
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// memoryCamera gives pictures that lie in memory, always or at a rate.
+type memoryCamera struct {
+	pictures      [][]byte
+	width, height int
+	interval      time.Duration // 0 for always
+	start         int64         // CLOCK_MONOTONIC of the first frame
+	next          uint64        // sequence number
+	displaced     uint64        // frames that were due and replaced by the next one before they were taken
+}
+
+// Take implements pipeline.Source.
+func (c *memoryCamera) Take() (capture.Frame, bool) {
+	now := capture.Monotonic()
+	captured := now
+	if c.interval > 0 {
+		due := (now - c.start) / int64(c.interval)
+		if now < c.start || uint64(due) < c.next {
+			return capture.Frame{}, false
+		}
+		c.displaced += uint64(due) - c.next
+		c.next = uint64(due)
+		captured = c.start + due*int64(c.interval)
+	}
+	frame := capture.Frame{
+		Data: c.pictures[c.next%uint64(len(c.pictures))], Width: c.width, Height: c.height, Stride: engine.BGR.RowBytes(c.width),
+		Format: engine.BGR, Seq: c.next, Captured: captured, Time: time.Now(),
+	}
+	c.next++
+	return frame, true
+}
+
+// pace wakes the frame loop at the moment a frame falls due. Go's timers may be a millisecond late, which would be measured as latency, so
+// it sleeps in the kernel, and then gives way as a camera does.
+func pace(ctx context.Context, notify chan<- struct{}, sources []*memoryCamera) {
+	for n := int64(0); ; n++ {
+		for _, source := range sources { // in the order in which they fall due
+			due := unix.NsecToTimespec(source.start + n*int64(source.interval))
+			_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // of whatever thread this runs on; else it may be late by 50 microseconds
+			for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &due, nil) == unix.EINTR {
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			select {
+			case notify <- struct{}{}:
+				runtime.Gosched()
+			default:
+			}
+		}
+	}
+}

@@ -1,0 +1,44 @@
+// Package broker makes the MQTT client that a configuration describes, and the embedded broker.
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"syscall"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
+	"github.com/edge-infer/edge-infer/mqtt/credentials"
+	"github.com/edge-infer/edge-infer/mqtt/topic"
+)
+
+// Open starts the embedded broker; user, password and certificate of m are then what it asks of clients and shows them. When the default
+// address is taken, by a mosquitto for instance, it takes a free port: only an address that somebody chose is worth failing for.
+func Open(m *config.MQTT, logger *slog.Logger) (*embedded.Broker, error) {
+	broker := func(address string) *embedded.Broker {
+		return &embedded.Broker{
+			Address: address, User: m.User, Password: credentials.Secret(m.Password), PasswordFile: m.PasswordFile, Logger: logger,
+			TLS: credentials.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key},
+		}
+	}
+	first := broker(m.Listen)
+	err := first.Open()
+	if err == nil {
+		return first, nil
+	}
+	if m.Listen != config.Default().MQTT.Listen || !errors.Is(err, syscall.EADDRINUSE) {
+		return nil, err
+	}
+	host, _, _ := net.SplitHostPort(m.Listen)
+	logger.Info("default port of the embedded broker is taken, using a free one", "address", m.Listen)
+	second := broker(net.JoinHostPort(host, "0"))
+	return second, second.Open()
+}
+
+// SubscribeCommand is what a person types to see everything the device publishes.
+func SubscribeCommand(address, device string) string {
+	host, port, _ := net.SplitHostPort(address)
+	return fmt.Sprintf("mosquitto_sub -h %s -p %s -v -t '%s/%s/#'", host, port, topic.DefaultRoot, device)
+}

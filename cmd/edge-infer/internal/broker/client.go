@@ -1,0 +1,21 @@
+package broker
+
+import (
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/mqtt"
+	"github.com/edge-infer/edge-infer/mqtt/credentials"
+	"github.com/edge-infer/edge-infer/mqtt/spool"
+)
+
+// DiscoveryPrefix is where Home Assistant looks for devices.
+const DiscoveryPrefix = "homeassistant"
+
+// NewClient makes the MQTT client that c describes, for these brokers.
+func NewClient(c *config.Config, brokers []string) *mqtt.Client {
+	m := &c.MQTT
+	return &mqtt.Client{
+		Device: c.Device, Brokers: brokers, User: m.User, Password: credentials.Secret(m.Password), PasswordFile: m.PasswordFile,
+		TLS:   credentials.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key, Insecure: m.Insecure},
+		Spool: spool.Config{Directory: m.Spool}, MaxPacket: m.MaxPacket,
+	}
+}

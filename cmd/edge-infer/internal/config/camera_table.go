@@ -1,0 +1,107 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/edge-infer/edge-infer/postprocess/zone"
+)
+
+// cameraSetting is one value of a camera in the file.
+type cameraSetting struct {
+	key     string // path; [] behind a list, * for any label
+	example string // in YAML
+	help    string
+}
+
+// cameraSettings lists every value of a camera in the order of the default file.
+func cameraSettings() []cameraSetting {
+	const (
+		labels    = "[person]"
+		labelHelp = "labels that count; empty: all"
+	)
+	return []cameraSetting{
+		{"name", "gate", "its part of the MQTT topics"},
+		{"uri", "rtsp://192.0.2.10/stream", "0, /dev/video0, csi://0, rtsp://, http://, a file, a directory of pictures, gst:PIPELINE or demo"},
+		{"interval", "1", "runs the network on every n-th frame"},
+		{"stall", "5s", "how long it may be silent before it is opened again"},
+		{"analytics.width", "0", "picture in pixels that the coordinates were measured on; 0: they are shares from 0 to 1"},
+		{"analytics.height", "0", ""},
+		{"analytics.zones[].name", "yard", "a zone counts who is in it"},
+		{"analytics.zones[].points", "[{x: 0.1, y: 0.5}, {x: 0.9, y: 0.5}, {x: 0.9, y: 1}, {x: 0.1, y: 1}]", "its corners"},
+		{"analytics.zones[].labels", labels, labelHelp},
+		{"analytics.zones[].anchor", string(zone.Bottom), "point of a box that stands for the object: bottom, centre or top"},
+		{"analytics.zones[].inertia", fmt.Sprint(zone.DefaultInertia), "detections in a row that must agree before somebody is in or out"},
+		{"analytics.zones[].min_time", "0s", "stay before somebody has entered"},
+		{"analytics.zones[].loiter", "1m", "stay after which somebody loiters; 0s: never"},
+		{"analytics.lines[].name", "door", "a line counts who crosses it"},
+		{"analytics.lines[].from", "{x: 0.5, y: 0}", "seen from here,"},
+		{"analytics.lines[].to", "{x: 0.5, y: 1}", "looking to here, from left to right is in"},
+		{"analytics.lines[].labels", labels, labelHelp},
+		{"analytics.lines[].anchor", string(zone.Centre), "bottom, centre or top"},
+		{"analytics.lines[].direction", string(zone.Both), "both, in or out"},
+		{"analytics.lines[].mode", string(zone.Strict), "strict: the anchor passes between the ends; loose: any part of the box does"},
+		{"analytics.ground.points", "[{x: 0.3, y: 0.4}, {x: 0.7, y: 0.4}, {x: 0.9, y: 0.9}, {x: 0.1, y: 0.9}]", "corners of a rectangle on the ground, in order"},
+		{"analytics.ground.width", "4", "metres from the first corner to the second"},
+		{"analytics.ground.length", "10", "metres from the second corner to the third"},
+		{"analytics.filter.labels", labels, "labels that are looked at; empty: all"},
+		{"analytics.filter.limits.*.min_area", "0", "of a label, \"\" for all: share of the picture up to 1, square pixels above; 0: any"},
+		{"analytics.filter.limits.*.max_area", "0", ""},
+		{"analytics.filter.limits.*.min_ratio", "0", "width over height; 0: any"},
+		{"analytics.filter.limits.*.max_ratio", "0", ""},
+		{"analytics.filter.limits.*.min_score", "0", "lowest score"},
+		{"analytics.filter.masks", "[[{x: 0, y: 0}, {x: 0.2, y: 0}, {x: 0.2, y: 0.1}]]", "areas in which nothing is looked at"},
+		{"analytics.objects.score.*", "0.5", "median score that an object of a label, \"\" for all, needs to be reported"},
+		{"analytics.objects.update", "0s", "longest time between two updates of an object; 0s: only changes are reported"},
+		{"analytics.objects.stationary_after", zone.DefaultStationaryAfter.String(), "how long an object stays in its place to be stationary"},
+		{"analytics.objects.snapshot_every", zone.DefaultSnapshotEvery.String(), "shortest time between two better snapshots of an object"},
+		{"analytics.daily_reset", "false", "sets the counts of lines and entries to 0 at midnight"},
+	}
+}
+
+// exampleLabel stands for any label.
+const exampleLabel = "person"
+
+// camerasComment is the one part of the file that is a list, as an example behind comment signs.
+func camerasComment() string {
+	var file strings.Builder
+	file.WriteString("# Cameras, and what to look for in their pictures; only name and uri are needed.\n# cameras:\n")
+	var open []string // keys of what the line before was in
+	for i, s := range cameraSettings() {
+		path := strings.Split(strings.ReplaceAll("cameras[]."+s.key, "*", exampleLabel), ".")
+		level, keys := len(path)-1, path[:len(path)-1]
+		same := 0
+		for same < min(len(open), level) && open[same] == keys[same] {
+			same++
+		}
+		dash := i == 0
+		for depth := same; depth < level; depth++ {
+			if depth > 0 {
+				fmt.Fprintf(&file, "# %s%s:\n", indent(keys[:depth], false), strings.TrimSuffix(keys[depth], "[]"))
+			}
+			dash = strings.HasSuffix(keys[depth], "[]")
+		}
+		line := fmt.Sprintf("# %s%s: %s", indent(keys, dash), path[level], s.example)
+		if s.help != "" {
+			line += "  # " + s.help
+		}
+		file.WriteString(line + "\n")
+		open = keys
+	}
+	return file.String()
+}
+
+// indent is the space before a key inside of others; the first one of a list's element begins with a dash.
+func indent(keys []string, dash bool) string {
+	width := 0
+	for _, key := range keys {
+		width += 2
+		if strings.HasSuffix(key, "[]") {
+			width += 2
+		}
+	}
+	if dash {
+		return strings.Repeat(" ", width-2) + "- "
+	}
+	return strings.Repeat(" ", width)
+}

@@ -1,0 +1,137 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/edge-infer/edge-infer/mqtt/address"
+)
+
+// check says what is wrong with a setting.
+type check func() error
+
+// mustError is a value that a setting cannot have, and what it must be.
+type mustError struct {
+	value any
+	want  string
+}
+
+func must(value any, want string) error { return mustError{value, want} }
+
+// Error names the value and what it must be, behind the setting's name.
+func (e mustError) Error() string { return fmt.Sprintf("%q %s", fmt.Sprint(e.value), e.want) }
+
+func oneOf(target *string, allowed ...string) check {
+	return func() error {
+		if slices.Contains(allowed, *target) {
+			return nil
+		}
+		return must(*target, "must be "+alternatives(allowed))
+	}
+}
+
+func alternatives(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+func within[T int | float64](target *T, low, high T) check {
+	return func() error {
+		if *target >= low && *target <= high {
+			return nil
+		}
+		return must(*target, fmt.Sprintf("must be %v to %v", low, high))
+	}
+}
+
+// share is over 0 and at most 1.
+func share(target *float64) check {
+	return func() error {
+		if *target > 0 && *target <= 1 {
+			return nil
+		}
+		return must(*target, "must be over 0 and at most 1")
+	}
+}
+
+// openShare is between 0 and 1, neither included.
+func openShare(target *float64) check {
+	return func() error {
+		if *target > 0 && *target < 1 {
+			return nil
+		}
+		return must(*target, "must be over 0 and under 1")
+	}
+}
+
+// topic is a level of an MQTT topic.
+func topic(target *string) check {
+	return func() error {
+		if *target != "" && !strings.ContainsAny(*target, "+/#\x00") {
+			return nil
+		}
+		return must(*target, "must be a name without + / #")
+	}
+}
+
+func (e *Engine) checkDevice() error {
+	if _, _, err := parseDevices(e.Device); err != nil {
+		return must(e.Device, err.Error())
+	}
+	return nil
+}
+
+func (m *MQTT) checkURL() error {
+	for _, broker := range m.Brokers() {
+		a, err := address.Parse(broker)
+		switch {
+		case err == nil && !strings.Contains(broker, ":"): // more likely a slip in a word than a host
+			return must(broker, "must be embedded, off, or like tcp://host:1883")
+		case err != nil:
+			return err
+		case a.Password != "":
+			return must(a, "must not hold a password: use mqtt.password_file")
+		}
+	}
+	return nil
+}
+
+func (m *MQTT) checkListen() error {
+	if m.URL != Embedded {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(m.Listen)
+	if err != nil {
+		return must(m.Listen, "must be host:port")
+	}
+	if m.User == "" && m.CA == "" && host != "localhost" && !net.ParseIP(host).IsLoopback() {
+		return must(m.Listen, "is reached by other machines: set mqtt.user and mqtt.password_file, "+
+			"or mqtt.ca for client certificates, or listen on 127.0.0.1")
+	}
+	return nil
+}
+
+func (m *MQTT) checkMaxPacket() error {
+	if m.MaxPacket == 0 || m.MaxPacket >= 1024 && m.MaxPacket <= 256<<20 {
+		return nil
+	}
+	return must(m.MaxPacket, "must be 0, or 1024 to 268435456")
+}
+
+func (w *Web) checkListen() error {
+	if w.Listen != Off {
+		if _, _, err := net.SplitHostPort(w.Listen); err != nil {
+			return must(w.Listen, "must be host:port or off")
+		}
+	}
+	return nil
+}
+
+func (w *Web) checkUser() error {
+	if strings.ContainsRune(w.User, ':') {
+		return must(w.User, "must be a name without :")
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/edge-infer/edge-infer/mqtt/spool"
+)
+
+// passwordVariable holds the password at the broker; a password file goes before it.
+const passwordVariable = "EDGE_INFER_MQTT_PASSWORD"
+
+// applyService fills in what the service manager and the user's environment give, where nothing is configured: the broker's password and the
+// directory that keeps events.
+func (c *Config) applyService(lookup func(string) (string, bool)) {
+	value := func(name string) string {
+		text, _ := lookup(name)
+		return text
+	}
+	m := &c.MQTT
+	m.Password = value(passwordVariable)
+	if credentials := value("CREDENTIALS_DIRECTORY"); m.PasswordFile == "" && credentials != "" {
+		path := filepath.Join(credentials, "mqtt-password")
+		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+			m.PasswordFile = path
+		}
+	}
+	if m.Spool == "" {
+		m.Spool = spoolDirectory(c.Device, value)
+	}
+}
+
+// spoolDirectory is the state directory that systemd gives, else the user's; empty, which keeps events in memory, where there is neither.
+func spoolDirectory(device string, value func(string) string) string {
+	if state := value("STATE_DIRECTORY"); state != "" {
+		return filepath.Join(filepath.SplitList(state)[0], "spool")
+	}
+	state := value("XDG_STATE_HOME")
+	if state == "" {
+		home := value("HOME")
+		if home == "" {
+			return ""
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "edge-infer", spool.FolderName(device), "spool")
+}

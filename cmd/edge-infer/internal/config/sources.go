@@ -1,0 +1,133 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Sources are where a command's settings come from: the built-in values, File, the environment, and what was given on the command line; a
+// later one wins. Loading again reads file and environment again.
+type Sources struct {
+	File    string   // YAML; empty for none
+	Cameras []string // of --camera, see ParseCameras
+	Scope   Scope
+	// Environment looks a variable up; nil is the process' own.
+	Environment func(name string) (value string, set bool)
+
+	given *pflag.FlagSet
+}
+
+// Flags gives the settings of the scope, and the configuration file, their flags. What is given to them counts when the settings are loaded.
+func (s *Sources) Flags(flags *pflag.FlagSet) {
+	Flags(Default(), flags, s.Scope) // gives them their help; the values are read again after the file
+	flags.StringVar(&s.File, "config", "", "YAML file; edge-infer config defaults prints one")
+	s.given = flags
+}
+
+// CameraFlag gives cameras their flag.
+func (s *Sources) CameraFlag(flags *pflag.FlagSet, help string) {
+	flags.StringArrayVar(&s.Cameras, "camera", nil, help)
+}
+
+// Load reads the settings and checks those of the scope. An error is a UsageError.
+func (s *Sources) Load() (*Config, error) {
+	c, err := s.read()
+	if err == nil {
+		err = c.Validate(s.Scope)
+	}
+	if err != nil {
+		return nil, UsageError{err}
+	}
+	return c, nil
+}
+
+// read puts the sources over each other.
+func (s *Sources) read() (*Config, error) {
+	c := Default()
+	if s.File != "" {
+		data, err := os.ReadFile(s.File)
+		if err != nil {
+			return nil, fmt.Errorf("config: %w", err)
+		}
+		if err := c.merge(s.File, data); err != nil {
+			return nil, err
+		}
+	}
+	lookup := s.Environment
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	if err := c.applyEnvironment(lookup); err != nil {
+		return nil, err
+	}
+	if err := s.applyFlags(c); err != nil {
+		return nil, err
+	}
+	c.applyService(lookup)
+	return c, nil
+}
+
+// applyEnvironment sets what EDGE_INFER_* variables say.
+func (c *Config) applyEnvironment(lookup func(string) (string, bool)) error {
+	flags := pflag.NewFlagSet("environment", pflag.ContinueOnError)
+	Flags(c, flags, Everything())
+	for _, s := range settings(c) {
+		value, set := lookup(s.variable())
+		if !set {
+			continue
+		}
+		if err := flags.Set(s.flag, value); err != nil {
+			return fmt.Errorf("environment %s=%q: %w", s.variable(), value, err)
+		}
+	}
+	const camera = variablePrefix + "CAMERA"
+	if value, set := lookup(camera); set {
+		cameras, err := ParseCameras(strings.Fields(value))
+		if err != nil {
+			return fmt.Errorf("environment %s: %w", camera, err)
+		}
+		c.Cameras = cameras
+	}
+	return nil
+}
+
+// applyFlags sets what was given on the command line.
+func (s *Sources) applyFlags(c *Config) (err error) {
+	if len(s.Cameras) > 0 {
+		if c.Cameras, err = ParseCameras(s.Cameras); err != nil {
+			return err
+		}
+	}
+	if s.given == nil {
+		return nil
+	}
+	overlay := pflag.NewFlagSet("given", pflag.ContinueOnError)
+	Flags(c, overlay, s.Scope)
+	s.given.VisitAll(func(flag *pflag.Flag) { // Changed is the flag's, not of the set that it was parsed in
+		if !flag.Changed || overlay.Lookup(flag.Name) == nil || err != nil {
+			return
+		}
+		if values, ok := flag.Value.(pflag.SliceValue); ok {
+			err = overlay.Lookup(flag.Name).Value.(pflag.SliceValue).Replace(values.GetSlice())
+			return
+		}
+		err = overlay.Set(flag.Name, flag.Value.String())
+	})
+	return err
+}
+
+// CheckFile reads a file as run would, without flags.
+func CheckFile(path string) (*Config, error) {
+	s := Sources{File: path}
+	c, err := s.read()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Validate(Everything()); err != nil {
+		return nil, fmt.Errorf("config %s: %w", path, err)
+	}
+	return c, nil
+}

@@ -1,0 +1,147 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// setting ties one value of a Config to its key in the file, its flag, its environment variable, its help and what it may be.
+type setting struct {
+	key   string // path in the YAML file
+	flag  string
+	bind  func(flags *pflag.FlagSet, name, help string)
+	check check // nil for any value
+	help  string
+}
+
+// section is the first level of the setting's key.
+func (s *setting) section() string {
+	section, _, _ := strings.Cut(s.key, ".")
+	return section
+}
+
+// variable is the setting's environment variable.
+func (s *setting) variable() string {
+	return variablePrefix + strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
+}
+
+const variablePrefix = "EDGE_INFER_"
+
+// settings lists every single value of c in the order of the default file. Cameras are the one exception: a list with a table of its own.
+func settings(c *Config) []setting {
+	return slices.Concat(
+		[]setting{{"device", "name", text(&c.Device), topic(&c.Device), "device name in MQTT topics"}},
+		c.Model.settings(), c.Engine.settings(), c.Detect.settings(), c.MQTT.settings(), c.Snapshots.settings(), c.Web.settings(), c.Thermal.settings(),
+		[]setting{{"log", "log", text(&c.Log), oneOf(&c.Log, "debug", "info", "warn", "error"), "debug, info, warn or error"}},
+	)
+}
+
+func (m *Model) settings() []setting {
+	return []setting{
+		{"model.path", "model", text(&m.Path), nil, "ONNX file or TensorRT engine; empty: the embedded demo model"},
+		{"model.labels", "labels", text(&m.Labels), nil, "file with one label a line, instead of the model's own"},
+		{
+			"model.layout", "layout", text(&m.Layout), oneOf(&m.Layout, postprocess.Layouts()...),
+			"what the outputs mean, where they are not to be recognised: " + strings.Join(postprocess.Layouts(), ", "),
+		},
+	}
+}
+
+func (e *Engine) settings() []setting {
+	return []setting{
+		{
+			"engine.backend", "engine", text(&e.Backend), oneOf(&e.Backend, "auto", "tensorrt", "onnxruntime", "onnxruntime=cuda", "onnxruntime=cpu"),
+			"auto, tensorrt, onnxruntime (on CUDA where it can, else on the CPU), onnxruntime=cuda or onnxruntime=cpu",
+		},
+		{
+			"engine.precision", "precision", text(&e.Precision), oneOf(&e.Precision, "auto", "fp32", "fp16", "int8"),
+			"auto, fp32, fp16 or int8",
+		},
+		{
+			"engine.device", "device", text(&e.Device), e.checkDevice,
+			"GPU number; several separated by commas, or all: run spreads the cameras over them",
+		},
+		{"engine.threads", "threads", whole(&e.Threads), within(&e.Threads, 0, 1024), "CPU threads of one inference; 0: one per core"},
+		{"engine.batch", "batch", whole(&e.Batch), within(&e.Batch, 0, 256), "pictures in one inference at most; 0: one per camera"},
+		{"engine.library", "library", text(&e.Library), nil, "backend's shared library, instead of searching for it"},
+	}
+}
+
+func (d *Detect) settings() []setting {
+	return []setting{
+		{"detect.confidence", "conf", number(&d.Confidence), openShare(&d.Confidence), "lowest score of a detection, 0 to 1"},
+		{"detect.iou", "iou", number(&d.IoU), share(&d.IoU), "boxes of one class that overlap more than this are one, 0 to 1"},
+		{"detect.max", "max-detections", whole(&d.Max), within(&d.Max, 1, 30000), "most detections in one frame"},
+		{"detect.labels", "only", list(&d.Labels), nil, "labels to report, separated by commas; empty: all"},
+		{"detect.track", "track", yes(&d.Track), nil, "follow objects from frame to frame; zones, lines and events need it"},
+	}
+}
+
+func (m *MQTT) settings() []setting {
+	return []setting{
+		{
+			"mqtt.url", "mqtt", text(&m.URL), m.checkURL,
+			"broker URL (tcp, tls, ws, wss), embedded, or off; several brokers separated by commas",
+		},
+		{"mqtt.user", "mqtt-user", text(&m.User), nil, "user name at the broker"},
+		{
+			"mqtt.password_file", "mqtt-password-file", text(&m.PasswordFile), nil,
+			"file that holds the password at the broker, instead of $" + passwordVariable,
+		},
+		{"mqtt.ca", "mqtt-ca", text(&m.CA), nil, "PEM file of the authority that signed the broker's certificate"},
+		{"mqtt.certificate", "mqtt-certificate", text(&m.Certificate), nil, "PEM file of the client certificate"},
+		{"mqtt.key", "mqtt-key", text(&m.Key), nil, "PEM file of the client certificate's key"},
+		{"mqtt.insecure", "mqtt-insecure", yes(&m.Insecure), nil, "accept any broker certificate"},
+		{"mqtt.listen", "mqtt-listen", text(&m.Listen), m.checkListen, "address of the embedded broker"},
+		{
+			"mqtt.max_packet", "mqtt-max-packet", whole(&m.MaxPacket), m.checkMaxPacket,
+			"bytes of the largest message that the broker takes; 0: find out",
+		},
+		{"mqtt.discovery", "mqtt-discovery", yes(&m.Discovery), nil, "announce the device to Home Assistant"},
+		{
+			"mqtt.discovery_labels", "mqtt-discovery-labels", list(&m.DiscoveryLabels), nil,
+			"labels with Home Assistant entities of their own, separated by commas, * for all; empty: those that matter most",
+		},
+		{"mqtt.control", "mqtt-control", yes(&m.Control), nil, "obey remote control topics"},
+		{"mqtt.spool", "mqtt-spool", text(&m.Spool), nil, "directory that keeps events while the broker is away; empty: the state directory"},
+	}
+}
+
+func (s *Snapshots) settings() []setting {
+	return []setting{
+		{"snapshots.directory", "snapshots", text(&s.Directory), nil, "directory that keeps the newest best views as JPEG files; empty: none"},
+		{"snapshots.keep", "snapshots-keep", whole(&s.Keep), within(&s.Keep, 1, 1000000), "how many of them"},
+	}
+}
+
+func (w *Web) settings() []setting {
+	return []setting{
+		{"web.listen", "web", text(&w.Listen), w.checkListen, "address of the web page, for instance 127.0.0.1:8080, or off"},
+		{
+			"web.token_file", "web-token-file", text(&w.TokenFile), nil,
+			"file with the token that lets browsers in; beyond this machine it is needed, or a user",
+		},
+		{"web.user", "web-user", text(&w.User), w.checkUser, "user name that lets browsers in, instead of a token"},
+		{"web.password_file", "web-password-file", text(&w.PasswordFile), nil, "file with that user's password"},
+		{"web.certificate", "web-certificate", text(&w.Certificate), nil, "PEM file of the page's certificate, for https"},
+		{"web.key", "web-key", text(&w.Key), nil, "PEM file of its key"},
+		{"web.profiling", "web-profiling", yes(&w.Profiling), nil, "serve Go's profiles at /debug/pprof/"},
+	}
+}
+
+func (t *Thermal) settings() []setting {
+	return []setting{
+		{
+			"thermal.margin", "thermal-margin", number(&t.Margin), within(&t.Margin, 0, 100),
+			"lower the rate when a sensor is this many degrees below its limit; 0: never",
+		},
+		{
+			"thermal.hysteresis", "thermal-hysteresis", number(&t.Hysteresis), within(&t.Hysteresis, 0, 100),
+			"raise it again when it has cooled down by so many more",
+		},
+	}
+}

@@ -1,0 +1,92 @@
+package convert
+
+import (
+	"log/slog"
+
+	"github.com/spf13/pflag"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+)
+
+// Build writes a TensorRT engine plan and proves its accuracy.
+type Build struct {
+	Model              string   // ONNX file; empty for the demo model
+	Labels             string   // file with one class name a line, instead of the model's own
+	Precision          string   // auto, fp32, fp16 or int8
+	Output             string   // plan file; empty for the cache
+	Batch              string   // MIN,OPT,MAX or the most
+	Shapes             []string // NAME=MIN,OPT,MAX each
+	Workspace          string   // like 1GiB; empty for TensorRT's own
+	Images             string   // directory of calibration pictures
+	Count              int      // calibration pictures; 0 for all
+	Seed               uint64   // which pictures are drawn
+	CalibrationBatch   int      // calibration pictures that run at once; 0 for one, in TensorRT's own calibrators for what the plan is tuned for
+	Cache              string   // file that keeps the measured ranges
+	Method             string   // how INT8 ranges are chosen
+	QDQ                bool     // Q/DQ nodes also where TensorRT has calibrators
+	Exclude            []string // layers that INT8 leaves in floating point
+	Level              int      // of the builder's effort; -1 for the release's own
+	DLA                int      // core; -1 for the GPU alone
+	Device             int      // GPU
+	Library            string   // TensorRT's, instead of searching
+	Timings            string   // file of kernel timings, instead of one in the cache
+	VersionCompatible  bool
+	HardwareCompatible bool
+	Typed              bool   // every type is the model's
+	Data               string // directory that the gate judges on
+	Limits             accuracy.Limits
+	ReferenceModel     string // that the gate compares with, instead of the model itself
+
+	Logger   *slog.Logger
+	Progress progress.Reporter
+
+	given *pflag.FlagSet        // the command line; nil without one
+	asked tensorrt.BuildOptions // what the fields say, without the model; set by Check
+
+	// Set by Run.
+	version tensorrt.Version
+	source  *source
+	files   []string // calibration pictures
+}
+
+// Flags are the job's place on a command line.
+func (b *Build) Flags(flags *pflag.FlagSet) {
+	b.given = flags
+	flags.StringVar(&b.Precision, "precision", string(engine.Auto), "auto, fp32, fp16 or int8")
+	flags.StringVarP(&b.Output, "output", "o", "", "plan file to write, instead of the cache")
+	flags.StringVar(&b.Batch, "batch", "1", "pictures in a batch, MIN,OPT,MAX or the most, for a model that leaves it open")
+	flags.StringArrayVar(&b.Shapes, "shape", nil,
+		"NAME=MIN,OPT,MAX of an input, like images=1x3x640x640,4x3x640x640,8x3x640x640; may be given several times")
+	flags.StringVar(&b.Workspace, "workspace", "", "most scratch memory of a layer, like 1GiB")
+	flags.StringVar(&b.Labels, "labels", "", "file with one class name per line, instead of the model's own")
+	flags.StringVar(&b.Images, "calibration", "", "directory of pictures that INT8 is calibrated on")
+	flags.IntVar(&b.Count, "calibration-count", 200, "number of calibration pictures, drawn with --seed; 0 for all")
+	flags.Uint64Var(&b.Seed, "seed", 1, "which pictures are drawn")
+	flags.IntVar(&b.CalibrationBatch, "calibration-batch", 0,
+		"calibration pictures that run at once, for a model that leaves its batch open; "+
+			"0 for one, in TensorRT's own calibrators for what the plan is tuned for")
+	flags.StringVar(&b.Cache, "calibration-cache", "",
+		"file that keeps the measured ranges, as that of quantize; a table of TensorRT of any release is read too")
+	flags.StringVar(&b.Method, "calibration-method", string(quantize.DefaultMethod),
+		"how INT8 ranges are chosen: minmax, percentile, entropy or mse of what ONNX Runtime measures; "+TensorRTEntropy+" or "+TensorRTMinMax+
+			" leave the choice to TensorRT's own calibrators, which lose more accuracy")
+	flags.BoolVar(&b.QDQ, "qdq", false, "put Q/DQ nodes into the model for INT8 also where TensorRT has calibrators")
+	flags.StringSliceVar(&b.Exclude, "exclude", nil,
+		"layers that INT8 leaves in floating point beside a detector's last ones: names, patterns with * and ?, or operators")
+	flags.IntVar(&b.Level, "opt-level", -1, "effort of the builder, 0 to 5; -1 for the release's own")
+	flags.IntVar(&b.DLA, "dla", -1, "build for this DLA core, with the GPU as fallback; -1 for the GPU alone")
+	flags.IntVar(&b.Device, "device", 0, "number of the GPU")
+	flags.StringVar(&b.Library, "library", "", "TensorRT library or its folder, instead of searching")
+	flags.StringVar(&b.Timings, "timing-cache", "", "file of kernel timings that makes later builds faster, instead of one in the cache")
+	flags.BoolVar(&b.VersionCompatible, "version-compatible", false, "make a plan that newer releases of TensorRT run too")
+	flags.BoolVar(&b.HardwareCompatible, "hardware-compatible", false, "make a plan that Ampere and all newer GPUs run")
+	flags.BoolVar(&b.Typed, "strongly-typed", false, "take every type from the model, as TensorRT 11 always does")
+	flags.StringVar(&b.Data, "data", "", "directory of pictures that the gate judges on, with labels if possible")
+	b.Limits.Flags(flags, quantize.DefaultMatchRate)
+	flags.StringVar(&b.ReferenceModel, "reference-model", "",
+		"ONNX file in FP32 that the gate compares with, demo for the embedded one, instead of the model itself")
+}

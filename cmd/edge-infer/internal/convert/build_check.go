@@ -1,0 +1,73 @@
+package convert
+
+import (
+	"slices"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+)
+
+// Check finds what is wrong with the inputs alone, and reads them.
+func (b *Build) Check() error {
+	if err := b.read(); err != nil {
+		return err
+	}
+	precision := engine.Precision(b.Precision)
+	calibrates := b.Images != "" || b.Cache != ""
+	limits := b.given != nil && (b.given.Changed("gate") || b.given.Changed("max-loss"))
+	switch {
+	case !slices.Contains([]engine.Precision{engine.Auto, engine.FP32, engine.FP16, engine.INT8}, precision):
+		return config.Usagef("--precision %q must be auto, fp32, fp16 or int8", b.Precision)
+	case !slices.Contains(quantize.Methods(), quantize.Method(b.Method)) && !byTensorRT(b.Method):
+		return config.Usagef("--calibration-method %q must be one of %v, %s or %s", b.Method, quantize.Methods(), TensorRTEntropy, TensorRTMinMax)
+	case byTensorRT(b.Method) && (b.QDQ || b.Typed):
+		return config.Usagef("--calibration-method %s is for TensorRT's calibrators, not for Q/DQ nodes (choose one of %v)", b.Method, quantize.Methods())
+	case b.Count < 0:
+		return config.Usagef("--calibration-count must not be negative")
+	case b.CalibrationBatch < 0:
+		return config.Usagef("--calibration-batch must not be negative")
+	case b.Level > 5:
+		return config.Usagef("--opt-level %d must be 0 to 5", b.Level)
+	case b.Device < 0:
+		return config.Usagef("--device must not be negative")
+	case calibrates && (precision == engine.FP32 || precision == engine.FP16):
+		return config.Usagef("--calibration is for --precision int8 or auto")
+	case calibrates && precision == engine.Auto && b.Data == "":
+		return config.Usagef("--precision auto takes INT8 only if the gate lets it pass: give --data DIR, or --precision int8")
+	case b.Data == "" && (limits || b.ReferenceModel != ""):
+		return config.Usagef("the gate needs --data DIR with pictures")
+	case b.Data != "" && b.asked.Batch.Min > 1:
+		return config.Usagef("the gate runs one picture at a time: --batch must begin at 1")
+	}
+	return b.Limits.Check()
+}
+
+// read makes build options of the fields.
+func (b *Build) read() (err error) {
+	o := &b.asked
+	o.Device, o.Library.Path, o.TimingCache, o.StronglyTyped = b.Device, b.Library, b.Timings, b.Typed
+	o.VersionCompatible, o.HardwareCompatible, o.Log = b.VersionCompatible, b.HardwareCompatible, b.Logger
+	if o.Batch, err = parseBatch(b.Batch); err != nil {
+		return err
+	}
+	for _, text := range b.Shapes {
+		shape, err := parseShape(text)
+		if err != nil {
+			return err
+		}
+		o.Shapes = append(o.Shapes, shape)
+	}
+	if b.Workspace != "" {
+		if o.Workspace, err = parseBytes(b.Workspace); err != nil {
+			return err
+		}
+	}
+	if b.Level >= 0 {
+		o.Level = &b.Level
+	}
+	if b.DLA >= 0 {
+		o.DLA = &b.DLA
+	}
+	return nil
+}

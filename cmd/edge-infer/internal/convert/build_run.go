@@ -1,0 +1,334 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/engine/cuda"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+)
+
+// judged reports whether there is a gate.
+func (b *Build) judged() bool { return b.Data != "" && !b.Limits.Off() }
+
+// Run builds, judges and keeps. A refusal is an error that comes with what was found.
+func (b *Build) Run(ctx context.Context) (*BuildReport, error) {
+	started := time.Now()
+	reference, err := b.open()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := b.folder()
+	if err != nil {
+		return nil, err
+	}
+	if err := b.findMachine(); err != nil {
+		return nil, err
+	}
+	if err := b.fitVersion(); err != nil {
+		return nil, err
+	}
+	heldOut, dataset, err := b.pictures()
+	if err != nil {
+		return nil, err
+	}
+	var gate *accuracy.Gate
+	if b.judged() {
+		gate = accuracy.NewGate(heldOut, b.Limits, b.Progress)
+		defer gate.Close()
+		if err := gate.Refer(ctx, reference.Options, dataset); err != nil {
+			return nil, err
+		}
+	}
+	report := &BuildReport{Version: 1, Model: b.source.Path}
+	for _, precision := range b.candidates() {
+		done, err := b.try(ctx, precision, folder, gate, report)
+		if err != nil {
+			return nil, err
+		}
+		if done {
+			report.Seconds = time.Since(started).Seconds()
+			return report, nil
+		}
+	}
+	report.Seconds = time.Since(started).Seconds()
+	return report, report.refusal()
+}
+
+// open reads the model, and what the gate compares with.
+func (b *Build) open() (reference *source, err error) {
+	if b.source, err = read(b.Model, b.Labels); err != nil {
+		return nil, err
+	}
+	b.asked.Model, b.asked.Path, b.asked.Metadata = b.source.Bytes, b.source.Path, b.source.Metadata // as run would build it
+	if err := b.source.parse(); err != nil {
+		return nil, err
+	}
+	reference = b.source
+	if b.ReferenceModel != "" {
+		if reference, err = read(b.ReferenceModel, b.Labels); err != nil {
+			return nil, err
+		}
+		if err := reference.parse(); err != nil {
+			return nil, err
+		}
+	}
+	return reference, b.checkShapes()
+}
+
+// fitVersion compares what is asked for with the TensorRT that is there.
+func (b *Build) fitVersion() error {
+	if byTensorRT(b.Method) && b.typedOnly() {
+		return fmt.Errorf("TensorRT %s has no calibrators for --calibration-method %s (choose one of %v)", b.version, b.Method, quantize.Methods())
+	}
+	const parsed = 17 // opset that the parsers of TensorRT 8 know
+	if opset := b.source.model.Opset(); b.version.Major < 10 && opset > parsed {
+		b.Logger.Warn("the model is newer than this TensorRT; should it be refused, export it with opset=17",
+			"opset", opset, "tensorrt", b.version.String())
+	}
+	return nil
+}
+
+// checkShapes refuses shapes that the model does not take: TensorRT would build without them.
+func (b *Build) checkShapes() error {
+	inputs, err := b.source.model.Inputs()
+	if err != nil {
+		return err
+	}
+	open := false
+	var names []string
+	for i := range inputs {
+		names = append(names, inputs[i].Name)
+		open = open || len(inputs[i].Shape) > 0 && inputs[i].Shape[0] < 0
+	}
+	for i := range b.asked.Shapes {
+		if name := b.asked.Shapes[i].Name; !slices.Contains(names, name) {
+			return fmt.Errorf("--shape %s: the model has no such input (it has %s)", name, strings.Join(names, ", "))
+		}
+	}
+	if b.asked.Batch.Max > 1 && !open {
+		return fmt.Errorf("--batch %s: the model fixes its batch (leave --batch away, or export the model with a dynamic batch)", b.Batch)
+	}
+	return nil
+}
+
+// folder is where the plan will be.
+func (b *Build) folder() (string, error) {
+	if b.Output != "" {
+		return filepath.Dir(b.Output), checkOutput(b.Output, b.Model)
+	}
+	folder, err := tensorrt.CacheFolder()
+	if err != nil {
+		return "", fmt.Errorf("%w (give -o FILE)", err)
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", fmt.Errorf("plan cache: %w (give -o FILE, or set XDG_CACHE_HOME to a writable directory)", err)
+	}
+	return folder, atomicfile.Check(filepath.Join(folder, "plan"))
+}
+
+// findMachine opens the GPU and TensorRT before any work that would be in vain without them.
+func (b *Build) findMachine() error {
+	device, err := cuda.Open(b.Device)
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	library, err := tensorrt.OpenLibrary(b.asked.Library)
+	if err != nil {
+		return err
+	}
+	b.version = library.Version
+	if b.asked.TimingCache == "" {
+		b.asked.TimingCache, err = tensorrt.Cache{}.TimingFile(library.Version, device.Facts())
+	}
+	return err
+}
+
+// pictures draws the calibration pictures and lists those of the gate, which are never the same.
+func (b *Build) pictures() (heldOut []string, dataset *evaluate.Dataset, err error) {
+	if b.judged() {
+		if heldOut, dataset, err = accuracy.ReadHeldOut(b.Data); err != nil {
+			return nil, nil, err
+		}
+	}
+	if b.Images == "" {
+		return heldOut, dataset, nil
+	}
+	if b.files, err = quantize.ChoosePictures(b.Images, b.Count, b.Seed); err != nil {
+		return nil, nil, err
+	}
+	return heldOut, dataset, checkOverlap(heldOut, b.files)
+}
+
+// quantizedAlready reports whether the model has Q/DQ nodes.
+func (b *Build) quantizedAlready() bool {
+	return b.source.model.Operators()["QuantizeLinear"]+b.source.model.Operators()["DequantizeLinear"] > 0
+}
+
+// typedOnly reports that the model alone says in which precision it computes.
+func (b *Build) typedOnly() bool { return b.Typed || b.version.Major >= 11 }
+
+// candidates are the precisions to try, best first. Auto itself leaves the choice to TensorRT.
+func (b *Build) candidates() []engine.Precision {
+	asked := engine.Precision(b.Precision)
+	switch {
+	case asked == engine.Auto && b.quantizedAlready():
+		return []engine.Precision{engine.INT8}
+	case asked != engine.Auto || !b.judged():
+		return []engine.Precision{asked}
+	case b.Images != "" || b.Cache != "":
+		return []engine.Precision{engine.INT8, engine.FP16, engine.FP32}
+	}
+	return []engine.Precision{engine.FP16, engine.FP32}
+}
+
+// try builds one precision in a folder of its own beside the plan's place and moves it there when it passes; false when the gate refuses.
+func (b *Build) try(ctx context.Context, precision engine.Precision, folder string, gate *accuracy.Gate, report *BuildReport) (bool, error) {
+	stage, err := os.MkdirTemp(folder, ".building-*")
+	if err != nil {
+		return false, fmt.Errorf("build: %w", err)
+	}
+	defer os.RemoveAll(stage)
+	o := b.asked
+	if o.Precision = precision; b.typedOnly() {
+		o.Precision = engine.Auto
+	}
+	switch {
+	case precision == engine.INT8 && !b.quantizedAlready():
+		err = b.int8(ctx, &o, stage)
+	case precision == engine.FP16 && b.typedOnly():
+		err = b.rewrite(ctx, &o, engine.FP16, nil)
+	}
+	if err != nil {
+		return false, err
+	}
+	staged, output := filepath.Join(stage, "plan"), b.Output
+	if output == "" {
+		staged = ""
+	}
+	plan, err := network.Builder{Progress: b.Progress}.BuildTo(ctx, o, staged, tensorrt.Cache{Folder: stage})
+	if ctx.Err() != nil {
+		return false, fmt.Errorf("build: cancelled: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		return false, err
+	}
+	if output == "" {
+		output = filepath.Join(folder, filepath.Base(plan.Path))
+	}
+	var verdict *quantize.Verdict
+	if gate != nil {
+		if verdict, err = b.judge(ctx, gate, plan.Path); err != nil {
+			return false, err
+		}
+		if !verdict.Passed {
+			b.Logger.Warn("the gate refused the plan", "precision", precision, "reasons", strings.Join(verdict.Reasons, ", "))
+			report.Refused = append(report.Refused, RefusedPlan{precision, verdict})
+			return false, nil
+		}
+		for _, before := range report.Refused {
+			verdict.Refused = append(verdict.Refused, quantize.Refusal{Precision: before.Precision, Reasons: before.Verdict.Reasons})
+		}
+	}
+	if err := atomicfile.Move(plan.Path, output); err != nil {
+		return false, fmt.Errorf("build: %w", err)
+	}
+	report.Plan, report.Precision, report.Facts, report.Bytes, report.Verdict = output, precision, &plan.Facts, plan.Bytes, verdict
+	if precision == engine.Auto {
+		report.Precision = plan.Facts.Precision
+	}
+	report.Unquantized = o.Calibration.Unquantized
+	return true, accuracy.SaveVerdict(verdict, output)
+}
+
+// int8 finds the ranges of a model without Q/DQ nodes.
+func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string) error {
+	switch {
+	case !b.QDQ && !b.typedOnly() && (b.Images != "" || b.Cache != ""):
+		c := b.conversion(o)
+		plan, err := quantize.NewPlan(b.source.model, quantize.Options{Exclude: b.Exclude})
+		if err != nil {
+			return err
+		}
+		t := &calibrator{
+			files: b.files, cache: b.Cache, method: b.Method, unquantized: plan.Unquantized(), batch: b.CalibrationBatch, folder: stage,
+			logger: b.Logger, progress: b.Progress,
+			measure: func(ctx context.Context) (quantize.Ranges, error) {
+				known, err := c.calibrate(ctx, b.source.model, b.files, true)
+				if err != nil {
+					return nil, err
+				}
+				return known.ranges, nil
+			},
+		}
+		return t.prepare(ctx, b.source.model, o, b.version)
+	case len(b.files) == 0:
+		return errNoPictures
+	}
+	why := "--qdq"
+	if b.typedOnly() {
+		why = "TensorRT " + b.version.String() + " without calibrators"
+	}
+	b.Logger.Info("putting Q/DQ nodes into the model first", "for", why)
+	return b.rewrite(ctx, o, engine.INT8, b.files)
+}
+
+// conversion is how the model of these options is converted.
+func (b *Build) conversion(o *tensorrt.BuildOptions) *conversion {
+	return &conversion{
+		name: o.Path, method: quantize.Method(b.Method), percentile: quantize.DefaultPercentile, cache: b.Cache, exclude: b.Exclude,
+		batch: max(b.CalibrationBatch, 1), progress: b.Progress,
+	}
+}
+
+// rewrite converts the model itself to a precision.
+func (b *Build) rewrite(ctx context.Context, o *tensorrt.BuildOptions, to engine.Precision, files []string) error {
+	c := b.conversion(o)
+	var made *onnx.Model
+	var err error
+	if to == engine.INT8 {
+		var known *ranges
+		if known, err = c.calibrate(ctx, b.source.model, files, false); err == nil {
+			made, err = known.plan.Apply(known.ranges)
+		}
+	} else {
+		made, _, _, err = c.half(ctx, b.source.model, files)
+	}
+	if err != nil {
+		return err
+	}
+	o.Model, err = made.Bytes()
+	return err
+}
+
+// judge opens a plan and compares it.
+func (b *Build) judge(ctx context.Context, gate *accuracy.Gate, path string) (*quantize.Verdict, error) {
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("build: %w", err)
+	}
+	candidate, err := tensorrt.Options{
+		Options: engine.Options{Path: path, Bytes: file, Device: b.Device, Library: b.Library, Slots: 1}, HostCode: b.VersionCompatible, Log: b.Logger,
+	}.Open()
+	if err != nil {
+		return nil, err
+	}
+	verdict, err := gate.Judge(ctx, candidate)
+	if err == nil {
+		verdict.Of(file, candidate.Model().Precision)
+	}
+	return verdict, err
+}

@@ -1,0 +1,218 @@
+package convert
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/preprocess"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+)
+
+// What --calibration-method calls the algorithms of TensorRT's own calibrators, beside the methods of package quantize.
+const (
+	TensorRTEntropy = "tensorrt-entropy"
+	TensorRTMinMax  = "tensorrt-minmax"
+)
+
+// calibrator gives the calibrators of TensorRT up to 10 what they need: a table of ranges as a rule, or the pictures themselves.
+type calibrator struct {
+	files  []string
+	cache  string // file of ranges; may be empty
+	method string // of package quantize, or one of TensorRT's own
+	// unquantized are the results of layers that stay in floating point.
+	unquantized []string
+	batch       int    // pictures that run at once, 0 for what the plan is tuned for
+	folder      string // for what the build reads, removed by its owner
+	measure     func(context.Context) (quantize.Ranges, error)
+	logger      *slog.Logger
+	progress    progress.Reporter
+}
+
+// byTensorRT reports whether TensorRT's own algorithm is asked for.
+func byTensorRT(method string) bool { return method == TensorRTEntropy || method == TensorRTMinMax }
+
+// prepare uses the ranges of a table that TensorRT wrote. Otherwise ONNX Runtime measures the ranges, unless TensorRT shall, or ONNX
+// Runtime is not there.
+func (c *calibrator) prepare(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions, version tensorrt.Version) error {
+	o.Calibration = tensorrt.Calibration{Unquantized: c.unquantized}
+	known, err := c.known()
+	switch {
+	case err != nil:
+		return err
+	case bytes.HasPrefix(known, []byte("TRT-")):
+		return c.give(o, withRelease(known, version.Number))
+	case known == nil && len(c.files) == 0:
+		return fmt.Errorf("calibration cache %s: no such file (give --calibration DIR to write it)", c.cache)
+	case byTensorRT(c.method) && known != nil:
+		return fmt.Errorf("calibration cache %s holds ranges that ONNX Runtime measured, which --calibration-method %s does not use (name another file, or another method)",
+			c.cache, c.method)
+	case byTensorRT(c.method):
+		o.Calibration.Cache = c.cache
+		return c.algorithm(ctx, model, o, c.method == TensorRTMinMax)
+	}
+	ranges, err := c.ranges(ctx, model, known)
+	if errors.Is(err, engine.ErrUnavailable) {
+		minmax := c.method != string(quantize.Entropy)
+		c.logger.Warn("INT8 ranges by TensorRT's own calibrator, which may lose accuracy: there is no ONNX Runtime to measure them", "minmax", minmax, "error", err)
+		return c.algorithm(ctx, model, o, minmax) // and no cache, which would be taken for good ranges later
+	}
+	if err != nil {
+		return err
+	}
+	text, err := (&quantize.Cache{Ranges: ranges}).TensorRT(version.Number, quantize.Method(c.method))
+	if err != nil {
+		return err
+	}
+	return c.give(o, text)
+}
+
+// give has the build read a table, by the calibrator that its head names.
+func (c *calibrator) give(o *tensorrt.BuildOptions, table []byte) error {
+	head, _, _ := bytes.Cut(table, []byte("\n"))
+	o.Calibration.Cache, o.Calibration.MinMax = filepath.Join(c.folder, "table"), bytes.HasSuffix(bytes.TrimSpace(head), []byte("-MinMaxCalibration"))
+	return atomicfile.Write(o.Calibration.Cache, table, 0o600)
+}
+
+// withRelease names another release in a table's head, TRT-8601-MinMaxCalibration. Releases write the same lines, but TensorRT 10.6 fails
+// on the head of another one.
+func withRelease(table []byte, release int) []byte {
+	_, rest, _ := bytes.Cut(bytes.TrimPrefix(table, []byte("TRT-")), []byte("-"))
+	return fmt.Appendf(nil, "TRT-%d-%s", release, rest)
+}
+
+// known is what the cache holds, nil when there is none.
+func (c *calibrator) known() ([]byte, error) {
+	if c.cache == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(c.cache)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("calibration cache: %w", err)
+	}
+	return data, nil
+}
+
+// ranges measures on the pictures, or takes those of the cache where it was measured on them. Without pictures the cache must fit the
+// model.
+func (c *calibrator) ranges(ctx context.Context, model *onnx.Model, known []byte) (quantize.Ranges, error) {
+	if len(c.files) > 0 {
+		return c.measure(ctx)
+	}
+	cache, err := quantize.ParseCache(known)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.cache, err)
+	}
+	prepared, err := quantize.Prepare(model)
+	if err != nil {
+		return nil, err
+	}
+	measured, err := prepared.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	if fits, err := cache.Fits(measured, nil, nil); err != nil || !fits {
+		return nil, errors.Join(err, fmt.Errorf("calibration cache %s was measured on another model (remove the file to calibrate again)", c.cache))
+	}
+	if fits, err := cache.Fits(measured, nil, quantize.AllTensors(prepared)); err != nil || !fits {
+		return nil, errors.Join(err, fmt.Errorf("calibration cache %s has only the ranges that Q/DQ nodes need (give --calibration DIR to measure all)", c.cache))
+	}
+	return cache.Ranges, nil
+}
+
+// algorithm has TensorRT calibrate on batches of the pictures in the optimal shape.
+func (c *calibrator) algorithm(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions, minmax bool) (err error) {
+	o.Calibration.MinMax = minmax
+	if o.Calibration.Hash, err = (&quantize.Pictures{Files: c.files}).Hash(); err != nil {
+		return err
+	}
+	o.Calibration.Batches = filepath.Join(c.folder, "calibration")
+	return c.write(ctx, model, o)
+}
+
+// write letterboxes the pictures exactly as in service.
+func (c *calibrator) write(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions) error {
+	input, name, err := c.input(model, o)
+	if err != nil {
+		return err
+	}
+	batches := len(c.files) / input.Batch
+	if batches == 0 {
+		return fmt.Errorf("%d calibration pictures do not fill one batch of %d (add pictures, or lower --calibration-batch)", len(c.files), input.Batch)
+	}
+	var reader media.Reader
+	defer reader.Close()
+	step := c.progress.Begin("calibration pictures letterboxed")
+	defer step.Close()
+	letterbox := preprocess.NewLetterbox(input)
+	done, total := 0, batches*input.Batch
+	return tensorrt.WriteCalibration(o.Calibration.Batches, []tensorrt.CalibrationInput{{Name: name, Bytes: input.Batch * input.PictureBytes()}}, input.Batch,
+		func(batch [][]byte) error {
+			if done == total {
+				return io.EOF
+			}
+			for i := range input.Batch {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				picture, err := reader.Read(c.files[done])
+				if err != nil {
+					return err
+				}
+				if _, err := letterbox.Run(&picture, batch[0][i*input.PictureBytes():(i+1)*input.PictureBytes()], preprocess.Geometry{}); err != nil {
+					return fmt.Errorf("%s: %w", c.files[done], err)
+				}
+				done++
+				step.Count(done, total)
+			}
+			return nil
+		})
+}
+
+// input is the picture input as the plan is tuned for it: TensorRT calibrates at that shape, with the batch that is asked for.
+func (c *calibrator) input(model *onnx.Model, o *tensorrt.BuildOptions) (*engine.PictureInput, string, error) {
+	inputs, err := model.Inputs()
+	if err != nil {
+		return nil, "", err
+	}
+	if len(inputs) == 1 {
+		for i := range o.Shapes {
+			if o.Shapes[i].Name == inputs[0].Name {
+				inputs[0].Shape = o.Shapes[i].Opt
+			}
+		}
+	}
+	metadata := o.Metadata
+	if o.Width > 0 && o.Height > 0 {
+		metadata.Width, metadata.Height = o.Width, o.Height
+	}
+	input, err := engine.FindPictureInput(inputs, metadata)
+	if err != nil {
+		return nil, "", fmt.Errorf("int8 calibration is for models that take pictures: %w "+
+			"(give --calibration-cache with a table of ranges, or a model with Q/DQ nodes)", err)
+	}
+	switch {
+	case input.Batch > 0 && c.batch > 0 && c.batch != input.Batch:
+		return input, "", fmt.Errorf("--calibration-batch %d: the model or --shape fixes the batch to %d (leave it away)", c.batch, input.Batch)
+	case c.batch > 0:
+		input.Batch = c.batch
+	case input.Batch == 0:
+		input.Batch = max(o.Batch.Opt, o.Batch.Min, 1)
+	}
+	return input, inputs[0].Name, nil
+}

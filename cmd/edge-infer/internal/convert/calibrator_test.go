@@ -1,0 +1,157 @@
+package convert
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/demo"
+	"github.com/edge-infer/edge-infer/engine/enginetest"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/onnxruntime"
+	"github.com/edge-infer/edge-infer/engine/preprocess"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+)
+
+// A table of another release serves: only its head is written anew, and the file itself stays.
+func TestCalibrationTableOfAnotherRelease(t *testing.T) {
+	for _, test := range []struct {
+		head, want string
+		minmax     bool
+	}{
+		{"TRT-8601-MinMaxCalibration\n", "TRT-100600-MinMaxCalibration\n", true},
+		{"TRT-100300-EntropyCalibration2\n", "TRT-100600-EntropyCalibration2\n", false},
+		{"TRT-8503-MinMaxCalibration\r\n", "TRT-100600-MinMaxCalibration\r\n", true},
+	} {
+		const lines = "images: 3c010a14\n"
+		path := filepath.Join(t.TempDir(), "table")
+		require.NoError(t, os.WriteFile(path, []byte(test.head+lines), 0o600))
+		c := &calibrator{cache: path, folder: t.TempDir()}
+		var o tensorrt.BuildOptions
+		require.NoError(t, c.prepare(t.Context(), nil, &o, tensorrt.Version{Number: 100600, Major: 10}))
+		given, err := os.ReadFile(o.Calibration.Cache)
+		require.NoError(t, err)
+		assert.Equal(t, test.want+lines, string(given))
+		assert.Equal(t, test.minmax, o.Calibration.MinMax)
+		kept, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, test.head+lines, string(kept))
+	}
+}
+
+// The batches that TensorRT calibrates on are what service makes of the pictures, byte for byte, in whatever way and shape that is.
+func TestCalibrationBatches(t *testing.T) {
+	t.Parallel()
+	images := filepath.Join(programtest.Scenes(t, 5, 7), "images")
+	files, err := quantize.ChoosePictures(images, 0, 0)
+	require.NoError(t, err)
+	for _, test := range []struct {
+		name          string
+		model         []byte
+		preprocess    engine.Preprocess
+		width, height int
+		way           string
+	}{
+		{"as the file says", demo.Model(), engine.Preprocess{}, 0, 0, "letterbox, bilinear, pad 114, rgb, 0..1, nchw"},
+		{"as it is told", demo.Model(), engine.Preprocess{Preset: "yolox"}, 0, 0, "letterbox-top-left, bilinear, pad 114, bgr, 0..255, nchw"},
+		{
+			"in the shape of the plan", enginetest.Network(t, "picture_free").Bytes,
+			engine.Preprocess{Preset: "rtdetr"},
+			160, 96,
+			"stretch, bilinear-antialias, pad 114, rgb, 0..1, nchw",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			model, err := onnx.Parse("model.onnx", test.model)
+			require.NoError(t, err)
+			metadata, err := engine.ParseMetadata(model.Metadata())
+			require.NoError(t, err)
+			metadata.Preprocess = metadata.Preprocess.Override(test.preprocess)
+			c := &calibrator{files: files, method: TensorRTMinMax, folder: t.TempDir()}
+			o := tensorrt.BuildOptions{
+				Metadata: metadata, Batch: tensorrt.Range{Min: 1, Opt: 2, Max: 4}, Width: test.width, Height: test.height,
+			}
+			require.NoError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}))
+			assert.True(t, o.Calibration.MinMax)
+			assert.Len(t, o.Calibration.Hash, 64)
+			got, err := os.ReadFile(o.Calibration.Batches)
+			require.NoError(t, err)
+
+			e, err := onnxruntime.Open(engine.Options{
+				Path: "model.onnx", Bytes: test.model, Metadata: engine.Metadata{Preprocess: test.preprocess}, Width: test.width, Height: test.height,
+			})
+			require.NoError(t, err)
+			input := e.Model().Picture
+			require.NoError(t, e.Close())
+			require.Equal(t, test.way, input.Preprocess.String())
+			want := []byte("EICALIB1\x01\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x06\x00\x00\x00images")
+			batch := uint64(2 * input.PictureBytes())
+			for shift := range 8 {
+				want = append(want, byte(batch>>(8*shift)))
+			}
+			var reader media.Reader
+			defer reader.Close()
+			for i := range 4 { // the fifth does not fill a batch
+				picture, err := reader.Read(files[i])
+				require.NoError(t, err)
+				one := make([]byte, input.PictureBytes())
+				_, err = preprocess.NewLetterbox(input).Run(&picture, one, preprocess.Geometry{})
+				require.NoError(t, err)
+				want = append(want, one...)
+			}
+			assert.True(t, bytes.Equal(want, got))
+		})
+	}
+}
+
+// What quantize measured becomes TensorRT's table.
+func TestCalibrationTableFromQuantize(t *testing.T) {
+	t.Parallel()
+	model, err := onnx.Parse("demo.onnx", demo.Model())
+	require.NoError(t, err)
+	prepared, err := quantize.Prepare(model)
+	require.NoError(t, err)
+	files, err := quantize.ChoosePictures(programtest.Scenes(t, 2, 7), 0, 0)
+	require.NoError(t, err)
+	var reader media.Reader
+	defer reader.Close()
+	collector := quantize.Collector{
+		Model: prepared, Samples: &quantize.Pictures{Files: files, Decode: reader.Read},
+		Open: func(model []byte) (engine.Engine, error) { return accuracy.OnCPU("demo.onnx", model, 1) },
+	}
+	path := filepath.Join(t.TempDir(), "ranges.json")
+	measure := func(tensors ...string) *quantize.Cache {
+		collector.Tensors = tensors
+		cache, err := collector.Run(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, cache.Save(path))
+		return cache
+	}
+
+	c := &calibrator{cache: path, method: string(quantize.MinMax), folder: t.TempDir()}
+	var o tensorrt.BuildOptions
+	measure("images")
+	require.EqualError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}),
+		"calibration cache "+path+" has only the ranges that Q/DQ nodes need (give --calibration DIR to measure all)")
+	cache := measure(quantize.AllTensors(prepared)...)
+	require.NoError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}))
+	assert.Empty(t, o.Calibration.Batches)
+	text, err := os.ReadFile(o.Calibration.Cache)
+	require.NoError(t, err)
+	want, err := cache.TensorRT(8503, quantize.MinMax)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(text))
+	assert.Regexp(t, `^TRT-8503-MinMaxCalibration\n(\S+: [0-9a-f]{8}\n)+$`, string(text))
+	assert.Contains(t, string(text), "\nimages: ")
+	assert.Equal(t, 1+len(quantize.AllTensors(prepared)), strings.Count(string(text), "\n"), "TensorRT wants the range of every tensor")
+}

@@ -1,0 +1,108 @@
+package convert
+
+import (
+	"context"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+)
+
+// conversion is how a model's numbers become smaller ones.
+type conversion struct {
+	name       string          // of the model
+	method     quantize.Method // how INT8 ranges are chosen
+	percentile float64
+	cache      string   // file that keeps measured ranges; empty for none
+	exclude    []string // layers that stay in floating point
+	compact    bool     // INT8 weights are stored as such
+	batch      int      // calibration pictures that run at once
+	progress   progress.Reporter
+}
+
+// Calibration says what ranges come from.
+type Calibration struct {
+	Pictures int      `json:"pictures"`
+	Skipped  []string `json:"skipped,omitempty"`
+	Cache    string   `json:"cache,omitempty"`
+	Reused   bool     `json:"reused"`
+}
+
+// options are those of package quantize for INT8.
+func (c *conversion) options() quantize.Options {
+	return quantize.Options{Method: c.method, Exclude: c.exclude, StoreInt8: c.compact}
+}
+
+// measure collects the ranges of tensors.
+func (c *conversion) measure(ctx context.Context, model *onnx.Model, tensors, files []string) (quantize.Ranges, *Calibration, error) {
+	var reader media.Reader
+	defer reader.Close()
+	step := c.progress.Begin("calibration runs")
+	defer step.Close()
+	collector := quantize.Collector{
+		Model: model, Tensors: tensors, Samples: &quantize.Pictures{Files: files, Decode: reader.Read}, Batch: c.batch,
+		Open:       func(exposed []byte) (engine.Engine, error) { return accuracy.OnCPU(c.name, exposed, c.batch) },
+		Percentile: c.percentile, Progress: step.Count,
+	}
+	calibration := &Calibration{Cache: c.cache}
+	var cache *quantize.Cache
+	var err error
+	if c.cache == "" {
+		cache, err = collector.Run(ctx)
+	} else {
+		cache, calibration.Reused, err = collector.Cached(ctx, c.cache)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	calibration.Pictures, calibration.Skipped = cache.Count, cache.Skipped
+	return cache.Ranges, calibration, nil
+}
+
+// half converts to FP16. Calibration pictures, where there are some, show which tensors it cannot hold.
+func (c *conversion) half(
+	ctx context.Context, model *onnx.Model, files []string,
+) (made *onnx.Model, report *quantize.HalfReport, calibration *Calibration, err error) {
+	options := quantize.HalfOptions{Keep: c.exclude}
+	if len(files) > 0 {
+		if options.Ranges, calibration, err = c.measure(ctx, model, quantize.AllTensors(model), files); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	made = model.Clone()
+	report, err = quantize.ToHalf(made, options)
+	return made, report, calibration, err
+}
+
+// ranges are what INT8 needs to know of a model.
+type ranges struct {
+	prepared    *onnx.Model
+	plan        *quantize.Plan
+	ranges      quantize.Ranges
+	calibration *Calibration
+}
+
+// calibrate plans what INT8 makes of a model and measures the ranges for it: of every tensor for a table of TensorRT, whose calibrators
+// leave layers in floating point, or fail, where one of their tensors has no range; otherwise only those that get Q/DQ nodes.
+func (c *conversion) calibrate(ctx context.Context, model *onnx.Model, files []string, table bool) (*ranges, error) {
+	prepared, err := quantize.Prepare(model)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := quantize.NewPlan(prepared, c.options())
+	if err != nil {
+		return nil, err
+	}
+	tensors := plan.Tensors
+	if table {
+		tensors = quantize.AllTensors(prepared)
+	}
+	measured, calibration, err := c.measure(ctx, prepared, tensors, files)
+	if err != nil {
+		return nil, err
+	}
+	return &ranges{prepared, plan, measured, calibration}, nil
+}

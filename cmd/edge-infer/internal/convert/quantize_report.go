@@ -1,0 +1,88 @@
+package convert
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+)
+
+// QuantizeReport is what quantizing came to.
+type QuantizeReport struct {
+	Version      int                   `json:"v"`
+	Model        string                `json:"model"`
+	Output       string                `json:"output,omitempty"` // empty when the gate refused
+	Precision    engine.Precision      `json:"precision"`
+	Method       quantize.Method       `json:"method,omitempty"`
+	ModelBytes   int                   `json:"model_bytes"`
+	OutputBytes  int                   `json:"output_bytes"`
+	Calibration  *Calibration          `json:"calibration,omitempty"`
+	Layers       []quantize.Layer      `json:"layers,omitempty"`      // of INT8
+	Sensitivity  []quantize.LayerError `json:"sensitivity,omitempty"` // of a search, worst first
+	Half         *quantize.HalfReport  `json:"half,omitempty"`        // of FP16
+	ModelsJudged int                   `json:"models_judged"`
+	Verdict      *quantize.Verdict     `json:"verdict,omitempty"`
+	Seconds      float64               `json:"seconds"`
+
+	table []byte // of TensorRT, where it is asked for
+}
+
+// refusal is the gate's no.
+func (r *QuantizeReport) refusal(q *Quantize) error {
+	remedy := "calibrate on more pictures like the camera's, try --search, another --method, or --to fp16"
+	if r.Precision == engine.FP16 {
+		remedy = "keep layers in float32 with --exclude, or use the model as it is"
+	}
+	return fmt.Errorf("%s was not written, the gate refused the %s model: %s (%s)",
+		q.Output, strings.ToUpper(q.To), strings.Join(r.Verdict.Reasons, ", "), remedy)
+}
+
+// Save writes all that was found, layer by layer.
+func (r *QuantizeReport) Save(path string) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if err := atomicfile.Write(path, append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
+}
+
+// Print writes the report for a person.
+func (r *QuantizeReport) Print(out io.Writer) error {
+	text := fmt.Sprintf("%s in %s", r.Model, strings.ToUpper(string(r.Precision)))
+	if r.Half != nil {
+		text += fmt.Sprintf(": %d nodes in float16, %d in float32", r.Half.Half, len(r.Half.Full))
+	} else {
+		quantizedLayers := 0
+		for i := range r.Layers {
+			if r.Layers[i].Quantized() {
+				quantizedLayers++
+			}
+		}
+		text += fmt.Sprintf(" by %s: %d of %d layers", r.Method, quantizedLayers, len(r.Layers))
+	}
+	if r.Calibration != nil {
+		text += fmt.Sprintf(", %d calibration pictures", r.Calibration.Pictures)
+	}
+	text += fmt.Sprintf(", %d bytes from %d, %.1f s\n", r.OutputBytes, r.ModelBytes, r.Seconds)
+	for _, layer := range r.Sensitivity {
+		if layer.Excluded {
+			text += fmt.Sprintf("%s %s stays in floating point: alone it costs %.6f of the head's outputs\n", layer.Operator, layer.Name, layer.Error)
+		}
+	}
+	if r.Verdict != nil {
+		text += "gate " + accuracy.Text(r.Verdict) + "\n"
+	}
+	if r.Output != "" {
+		text += "wrote " + r.Output + "\n"
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}

@@ -1,0 +1,56 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+)
+
+// TestAnAbsentCameraIsTriedAgain: a camera that is not there at the start is logged once with the remedy, and runs as soon as it is there: a device,
+// a film that is shown again and again, and one that is read once.
+func TestAnAbsentCameraIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	film := filepath.Join(t.TempDir(), "film.mp4")
+	p := programtest.Start(t, "--camera", "belt=demo?width=160&height=120&fps=5", "--camera", "usb=97", "--camera", "late=file://"+film+"?loop=1",
+		"--camera", "once="+film, "--mqtt", "off", "--json")
+	log := func() []string { return strings.Split(p.Stderr.String(), "\n") }
+	about := func(words ...string) (found int) {
+		for _, line := range log() {
+			matches := true
+			for _, word := range words {
+				matches = matches && strings.Contains(line, word)
+			}
+			if matches {
+				found++
+			}
+		}
+		return found
+	}
+	for about("camera away", "usb") == 0 || about("camera away", "late") == 0 || about("camera away", "once") == 0 {
+		_, more := p.Frame()
+		require.True(t, more)
+	}
+	require.Equal(t, 1, about("camera away", "usb", "/dev/video97: no such camera", "--camera demo"), p.Stderr)
+	require.NoError(t, os.Rename(programtest.Video(t, 20), film))
+	for seen := map[string]bool{}; !seen["late"] || !seen["once"]; {
+		f, more := p.Frame()
+		require.True(t, more)
+		seen[f.Camera] = true
+	}
+	for about("camera back", "late") == 0 {
+		_, more := p.Frame()
+		require.True(t, more)
+	}
+	require.NoError(t, p.Command.Process.Signal(syscall.SIGTERM))
+	_, _ = p.Rest()
+	require.NoError(t, p.Wait())
+	require.Equal(t, 1, about("camera away", "usb"), p.Stderr)
+	require.Equal(t, 1, about("camera away", "late"), p.Stderr)
+	require.Equal(t, 1, about("camera away", "once"), p.Stderr)
+}

@@ -1,0 +1,46 @@
+package daemon
+
+import (
+	"github.com/edge-infer/edge-infer/mqtt"
+	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
+)
+
+// announce tells brokers and Home Assistant what there is, and clears what this process has published of cameras, zones and lines that are gone.
+// Their last words must have been said.
+func (r *run) announce() error {
+	client := r.outputs.client
+	if client == nil {
+		return nil
+	}
+	labels := r.devices.Model().Metadata.Labels
+	if only := r.config.Detect.Labels; len(only) > 0 {
+		labels = only
+	}
+	announcement := &homeassistant.Announcement{Version: r.Release, Labels: r.config.MQTT.DiscoveryLabels}
+	announcement.Manufacturer, announcement.Model = hardware(r.Root)
+	if r.outputs.web != nil {
+		announcement.URL = reachable(r.outputs.web.URL())
+	}
+	found := sensorsOf(r.monitor.Latest())
+	announcement.Temperatures, announcement.Power, announcement.Loads, announcement.PowerMode = found.temperatures, found.power, found.loads, found.mode
+	for _, camera := range r.cameras.Places() {
+		settings, _ := r.devices.Settings(camera.Name)
+		if client.Controller != nil {
+			client.Settings(camera.Name, mqtt.Settings{
+				Detect: settings.Detect, Threshold: float64(settings.Threshold), Interval: settings.Interval, Labels: settings.Labels,
+			})
+		}
+		announced := homeassistant.Camera{Name: camera.Name}
+		if camera.Follower != nil {
+			announced.Labels = labels
+			for _, z := range camera.Follower.Config.Zones {
+				announced.Zones = append(announced.Zones, z.Name)
+			}
+			for _, l := range camera.Follower.Config.Lines {
+				announced.Lines = append(announced.Lines, l.Name)
+			}
+		}
+		announcement.Cameras = append(announcement.Cameras, announced)
+	}
+	return client.Announce(announcement)
+}

@@ -1,0 +1,70 @@
+package daemon
+
+import (
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
+)
+
+// newCamera makes the camera that c describes, around a capture side that runs already where there is one. A file or directory gives every frame
+// and waits for the network, unless it is to loop: then it stands for a live camera.
+func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera, error) {
+	uri, err := capture.ParseURI(c.URI)
+	if err != nil {
+		return nil, err
+	}
+	source := running
+	if source == nil {
+		at := r.devices.choose()
+		source = &capture.Camera{
+			Name: c.Name, URI: c.URI, Alloc: at.memory.Alloc, StallTimeout: c.Stall, Notify: at.notify, Logger: r.logger,
+			Lossless: r.readOnce(uri), Once: r.finite(),
+		}
+		if r.Loop {
+			source.AtEnd = capture.Loop
+		}
+		r.devices.put(source, at)
+	}
+	follower, err := r.newFollower(c, uri)
+	if err != nil {
+		return nil, err
+	}
+	return &camera{config: c, capture: source, place: pipeline.Camera{
+		Name: c.Name, Source: source, Interval: c.Interval, Lossless: source.Lossless, Follower: follower,
+	}}, nil
+}
+
+// readOnce reports whether a camera is a film or a directory that is read once.
+func (r *run) readOnce(uri capture.URI) bool {
+	return uri.Kind == capture.File && !r.Loop && !uri.Loop
+}
+
+// finite reports whether all cameras are: then what cannot be read is a mistake. Beside a live camera it may still come.
+func (r *run) finite() bool {
+	for i := range r.config.Cameras {
+		if uri, err := capture.ParseURI(r.config.Cameras[i].URI); err != nil || !r.readOnce(uri) {
+			return false
+		}
+	}
+	return true
+}
+
+// demoLine counts the parts on the demo belt, which runs to the right.
+func demoLine() zone.Line {
+	return zone.Line{Name: "belt", From: zone.Point{X: 0.5, Y: 1}, To: zone.Point{X: 0.5, Y: 0}}
+}
+
+// newFollower makes what tracks the camera's objects; nil where nothing is tracked.
+func (r *run) newFollower(c config.Camera, uri capture.URI) (*pipeline.Follower, error) {
+	model := r.devices.Model()
+	if !r.config.Detect.Track || model.Recognised.Task == engine.Classify {
+		return nil, nil
+	}
+	follower := &pipeline.Follower{Config: c.Analytics, Labels: model.Metadata.Labels, Reported: float32(r.config.Detect.Confidence)}
+	if uri.Kind == capture.Demo && len(c.Analytics.Lines) == 0 && c.Analytics.Width == 0 {
+		follower.Config.Lines = []zone.Line{demoLine()}
+	}
+	return follower, follower.Open()
+}

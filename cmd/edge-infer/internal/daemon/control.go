@@ -1,0 +1,59 @@
+package daemon
+
+import (
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/mqtt"
+)
+
+// controller carries out the remote commands that arrive over MQTT.
+type controller struct{ run *run }
+
+var _ mqtt.Controller = controller{}
+
+func (c controller) SetDetect(camera string, on bool) error {
+	return c.run.devices.Change(camera, func(s *pipeline.Settings) { s.Detect = on })
+}
+
+func (c controller) SetThreshold(camera string, threshold float64) error {
+	return c.run.devices.Change(camera, func(s *pipeline.Settings) { s.Threshold = float32(threshold) })
+}
+
+func (c controller) SetInterval(camera string, frames int) error {
+	return c.run.devices.Change(camera, func(s *pipeline.Settings) { s.Interval = frames })
+}
+
+func (c controller) SetLabels(camera string, labels []string) error {
+	return c.run.devices.Change(camera, func(s *pipeline.Settings) { s.Labels = labels })
+}
+
+func (c controller) Snapshot(camera string) error { return c.run.outputs.snapshots.Request(camera) }
+
+func (c controller) Reload() error {
+	c.run.askReload()
+	return nil
+}
+
+func (c controller) Restart() error {
+	c.run.cancel(ErrRestart)
+	return nil
+}
+
+// applyRemote puts what remote commands have set in earlier runs in the place of what is configured: a camera that was switched off stays off.
+func (r *run) applyRemote() {
+	client := r.outputs.client
+	if client == nil {
+		return
+	}
+	for _, camera := range r.cameras.Places() {
+		remote := client.Remote(camera.Name)
+		err := r.devices.Change(camera.Name, func(s *pipeline.Settings) {
+			settings := mqtt.Settings{Detect: s.Detect, Threshold: float64(s.Threshold), Interval: s.Interval, Labels: s.Labels}
+			remote.Apply(&settings)
+			s.Detect, s.Threshold, s.Interval, s.Labels = settings.Detect, float32(settings.Threshold), settings.Interval, settings.Labels
+		})
+		if err != nil { // of another model, perhaps
+			r.logger.Warn("remote settings do not fit any more, those of the configuration are in force", "camera", camera.Name, "error", err)
+			client.ForgetRemote(camera.Name)
+		}
+	}
+}

@@ -1,0 +1,207 @@
+// Package daemon is one run of edge-infer: it assembles cameras, devices and outputs, watches over them, changes them while they run, and takes
+// them down in reverse order.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/systemd"
+)
+
+// ErrRestart ends a run that shall begin again as a new process.
+var ErrRestart = errors.New("restart asked for")
+
+// Daemon is what a run is asked for.
+type Daemon struct {
+	Settings config.Sources // read when the run starts and when it reloads
+	Duration time.Duration  // the run ends after it; 0 for never
+	Frames   int            // the run ends after so many; 0 for never
+	Loop     bool           // files start again at their end, in their own time
+	JSON     bool           // detections go to Stdout as JSON lines, statistics as the last one
+	Root     string         // put before the paths of sysfs, procfs and the like
+	Release  string         // version of the program
+
+	Stdout, Stderr io.Writer
+}
+
+// Flags are the daemon's place on a command line.
+func (d *Daemon) Flags(flags *pflag.FlagSet) {
+	d.Settings.CameraFlag(flags, "camera, URI or NAME=URI; may be given several times")
+	d.Settings.Flags(flags)
+	flags.DurationVar(&d.Duration, "duration", 0, "stop after this time")
+	flags.IntVar(&d.Frames, "frames", 0, "stop after this many frames")
+	flags.BoolVar(&d.Loop, "loop", false, "start files again at their end, in their own time")
+	flags.BoolVar(&d.JSON, "json", false, "print detections as JSON lines, and statistics as the last one")
+	flags.StringVar(&d.Root, "root", "", "folder in front of /sys, /proc and /etc")
+	_ = flags.MarkHidden("root") // the flag exists
+}
+
+// load reads the settings. An error is a config.UsageError.
+func (d *Daemon) load() (*config.Config, error) {
+	c, err := d.Settings.Load()
+	switch {
+	case err != nil:
+		return nil, err
+	case len(c.Cameras) == 0:
+		return nil, config.Usagef("no camera: give --camera 0 for the first one, or --camera demo")
+	case d.Duration < 0 || d.Frames < 0:
+		return nil, config.Usagef("--duration and --frames must be positive")
+	}
+	return c, nil
+}
+
+// Run works until ctx ends, every camera has ended, or something fails that no waiting mends. ErrRestart asks for a new process. What is wrong
+// with the settings alone is a config.UsageError, and nothing has been opened then.
+func (d *Daemon) Run(ctx context.Context) error {
+	read := stamp(d.Settings.File)
+	c, err := d.load()
+	if err != nil {
+		return err
+	}
+	if d.Duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.Duration)
+		defer cancel()
+	}
+	r := &run{Daemon: d, config: c, device: c.Device, started: time.Now(), asked: make(chan struct{}, 1), read: read}
+	report.SetLevel(&r.level, c.Log)
+	r.logger = report.NewChangingLogger(d.Stderr, &r.level)
+	r.monitor.Reader = &telemetry.Reader{Root: d.Root, FilesOnly: d.Root != ""}
+	r.throttle.factor = 1
+	r.throttle.limits.Store(&c.Thermal)
+	r.watchdog = watchdog{cameras: &r.cameras, devices: &r.devices}
+	return r.run(ctx)
+}
+
+// run is a run that is under way.
+type run struct {
+	*Daemon
+	device  string // does not change while it runs; config may
+	started time.Time
+	level   slog.LevelVar // of logger
+	logger  *slog.Logger
+	cancel  context.CancelCauseFunc // ends it
+	service systemd.Service
+
+	cameras cameras
+	devices devices
+	outputs outputs
+	upgrade upgrade
+	verdict atomic.Pointer[quantize.Verdict] // on what runs, nil for none
+	monitor telemetry.Monitor
+	asked   chan struct{} // holds a token when the configuration shall be read again
+
+	changing sync.Mutex     // held while the configuration, cameras or predictors change: one change at a time
+	config   *config.Config // in force
+
+	// Watch goroutine only.
+	throttle throttle // but for its limits
+	sensors  sensors  // that Home Assistant knows
+
+	watchdog watchdog // goroutine that feeds systemd's watchdog only
+	read     version  // of the configuration file that config was read from; reload goroutine only
+}
+
+func (r *run) run(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.cancel = cancel
+	hangup := make(chan os.Signal, 1) // from now on it ends the program no more
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	defer func() { err = errors.Join(err, r.close(errors.Is(err, ErrRestart))) }()
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+
+	var rest sync.WaitGroup
+	r.cameras.Run(ctx)
+	watch, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	rest.Go(func() { r.watch(watch) })
+	rest.Go(func() { r.monitor.Run(watch) })
+	r.outputs.Run(watch, &rest, cancel)
+	if r.config.Engine.Backend == config.Auto && r.devices.upgradable() {
+		rest.Go(func() { r.upgrade.Run(ctx) })
+	}
+	rest.Go(func() { r.reloads(ctx, hangup) })
+	err = r.devices.Run(ctx, r.cameras.ended)
+	if err == nil && errors.Is(context.Cause(ctx), ErrRestart) {
+		err = ErrRestart
+	}
+	cancel(nil)
+	<-r.cameras.ended
+	stopWatching()
+	rest.Wait()
+	return r.outcome(err)
+}
+
+// outcome is the run's error: the frame loop's, else the cameras' when no frame came of any.
+func (r *run) outcome(err error) error {
+	failed := r.cameras.Failures()
+	for _, totals := range r.devices.Totals() {
+		if totals.Inferred > 0 && failed != nil {
+			r.logger.Error("camera failed", "error", failed)
+			failed = nil
+		}
+	}
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+// open makes every part ready in the order in which they depend on each other.
+func (r *run) open(ctx context.Context) error {
+	builder := network.Builder{Progress: report.Steps(r.Stderr)}
+	if err := r.devices.Open(ctx, r.config, builder.Build, r.logger); err != nil {
+		return err
+	}
+	r.upgrade = upgrade{run: r}
+	r.judged(r.devices.all[0].network().Model().Model)
+	if err := r.outputs.openMQTT(r); err != nil {
+		return err
+	}
+	r.cameras.make, r.cameras.logger = r.newCamera, r.logger
+	if err := r.cameras.Open(r.config.Cameras); err != nil {
+		return err
+	}
+	places := r.cameras.Places()
+	if err := r.outputs.open(r, places); err != nil {
+		return err
+	}
+	if err := r.devices.Ready(places, r.outputs.sinks(r)); err != nil {
+		return err
+	}
+	r.applyRemote()
+	return r.announce()
+}
+
+// close takes down what open made. It works on a half-open run. To the service manager a restart in place is a long reload: it gives one that
+// stops only a little time.
+func (r *run) close(restart bool) error {
+	if restart {
+		_ = r.service.Reloading(capture.Monotonic())
+	} else {
+		_ = r.service.Stopping()
+	}
+	errs := []error{r.outputs.closeReports(r)}
+	errs = append(errs, r.cameras.Close(), r.outputs.close(), r.devices.Close())
+	return errors.Join(errs...)
+}

@@ -1,0 +1,97 @@
+package daemon
+
+import (
+	"sync"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// lender is an open predictor as its memory is concerned.
+type lender interface {
+	Alloc(size int) (*engine.Buffer, error)
+	Close() error
+}
+
+// memory lends cameras a predictor's memory, and keeps the predictor open until the last buffer of it has come back.
+type memory struct {
+	mu      sync.Mutex
+	current *lending
+	lent    int64 // bytes that are out, of earlier predictors too
+}
+
+// lending is one predictor with the buffers that are out.
+type lending struct {
+	lender
+	buffers int
+	retired bool
+}
+
+// Alloc is a capture.Alloc.
+func (m *memory) Alloc(size int) ([]byte, func(), error) {
+	m.mu.Lock()
+	from := m.current
+	from.buffers++
+	m.mu.Unlock()
+	buffer, err := from.Alloc(size)
+	if err != nil {
+		m.release(from)
+		return nil, nil, err
+	}
+	m.count(size)
+	return buffer.Data, func() {
+		buffer.Free()
+		m.count(-size)
+		m.release(from)
+	}, nil
+}
+
+func (m *memory) count(bytes int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lent += int64(bytes)
+}
+
+// Lent is how many bytes the cameras hold at the moment.
+func (m *memory) Lent() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lent
+}
+
+func (m *memory) release(from *lending) {
+	m.mu.Lock()
+	from.buffers--
+	over := from.retired && from.buffers == 0
+	m.mu.Unlock()
+	if over {
+		_ = from.Close()
+	}
+}
+
+// Lend gives out another predictor's memory from now on. The one before is closed as soon as nothing of it is out.
+func (m *memory) Lend(next lender) {
+	m.mu.Lock()
+	old := m.current
+	m.current = &lending{lender: next}
+	over := false
+	if old != nil {
+		old.retired = true
+		over = old.buffers == 0
+	}
+	m.mu.Unlock()
+	if over {
+		_ = old.Close()
+	}
+}
+
+// Close closes the predictor in use. The cameras must be closed before.
+func (m *memory) Close() error {
+	m.mu.Lock()
+	last := m.current
+	m.current = nil
+	m.mu.Unlock()
+	if last == nil {
+		return nil
+	}
+	return last.Close()
+}

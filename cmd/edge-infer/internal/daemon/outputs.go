@@ -1,0 +1,220 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
+	"github.com/edge-infer/edge-infer/mqtt"
+	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
+)
+
+// outputs are where the results of a run go. What is not asked for is nil.
+type outputs struct {
+	broker    *embedded.Broker // the embedded one
+	client    *mqtt.Client
+	terminal  *report.Terminal
+	lines     *report.JSON // with JSON
+	snapshots *sink.Snapshots
+	web       *web.Server
+}
+
+// openMQTT makes the client ready, and the embedded broker where that is to be used.
+func (o *outputs) openMQTT(r *run) error {
+	m := &r.config.MQTT
+	brokers := m.Brokers()
+	if m.URL == config.Embedded {
+		opened, err := broker.Open(m, r.logger)
+		if err != nil {
+			return err
+		}
+		o.broker, brokers = opened, []string{opened.URL()}
+	}
+	if len(brokers) == 0 {
+		return nil
+	}
+	client := broker.NewClient(r.config, brokers)
+	client.Logger = r.logger
+	if o.broker != nil {
+		client.TLS.Insecure = true // it is this very process
+	}
+	if m.Discovery {
+		client.DiscoveryPrefix = broker.DiscoveryPrefix
+	}
+	if m.Control {
+		client.Controller = controller{r}
+	}
+	if err := client.Open(); err != nil {
+		return err
+	}
+	o.client = client
+	return nil
+}
+
+// open makes the other outputs ready.
+func (o *outputs) open(r *run, cameras []pipeline.Camera) error {
+	if r.JSON {
+		o.lines = report.NewJSON(r.Stdout, r.device)
+	} else {
+		columns, live := report.IsTerminal(r.Stdout)
+		o.terminal = report.NewTerminal(r.Stdout, live, columns)
+		r.greet()
+	}
+	kept := &r.config.Snapshots
+	snapshots := &sink.Snapshots{Directory: kept.Directory, Keep: kept.Keep, Logger: r.logger}
+	if o.client != nil {
+		snapshots.Publish = o.client.Snapshot
+	}
+	if err := snapshots.Open(cameras); err != nil {
+		return err
+	}
+	o.snapshots = snapshots
+	return o.openWeb(r)
+}
+
+// openWeb takes the address of the page and says where it is.
+func (o *outputs) openWeb(r *run) error {
+	w := &r.config.Web
+	if w.Listen == config.Off {
+		return nil
+	}
+	token, err := webSecret("token", w.TokenFile)
+	if err != nil {
+		return err
+	}
+	password, err := webSecret("password", w.PasswordFile)
+	if err != nil {
+		return err
+	}
+	server := &web.Server{
+		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
+		Logger: r.logger, Source: page{r}, Snapshot: o.snapshots.Find,
+	}
+	if file := r.Settings.File; file != "" {
+		server.Configure = func(_ context.Context, camera string, analytics zone.Config) error {
+			if err := config.SetAnalytics(file, camera, analytics); err != nil {
+				return err
+			}
+			r.askReload()
+			return nil
+		}
+	}
+	if err := server.Open(); err != nil {
+		return err
+	}
+	o.web = server
+	if o.terminal != nil {
+		fmt.Fprintf(r.Stdout, "web page at %s\n", server.URL())
+	}
+	return nil
+}
+
+// webSecret is what the page's token or password file holds, without the line break at its end; empty when there is no such file.
+func webSecret(kind, path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("web %s: %w (web.%s_file names a file that this user can read)", kind, err, kind)
+	}
+	secret := strings.TrimSpace(string(text))
+	if secret == "" {
+		return "", fmt.Errorf("web %s: %s is empty (write one into it: openssl rand -hex 16)", kind, path)
+	}
+	return secret, nil
+}
+
+// greet says what runs and where to watch it.
+func (r *run) greet() {
+	m := r.devices.Model()
+	fmt.Fprintf(r.Stdout, "model %s on %s %s, %s, %s\n", m.Path, m.Backend, m.BackendVersion, m.Device, m.Precision)
+	if v := r.verdict.Load(); v != nil {
+		fmt.Fprintf(r.Stdout, "accuracy in %s\n", accuracy.Summary(v))
+	}
+	fmt.Fprintf(r.Stdout, "outputs read as %s\n", m.Recognised)
+	if b := r.outputs.broker; b != nil {
+		fmt.Fprintf(r.Stdout, "embedded MQTT broker at %s; watch: %s\n", b.Addr(), broker.SubscribeCommand(b.Addr(), r.device))
+	}
+}
+
+// sinks are the outputs in the order in which they get a frame.
+func (o *outputs) sinks(r *run) []pipeline.Sink {
+	var sinks []pipeline.Sink
+	if o.terminal != nil {
+		sinks = append(sinks, o.terminal)
+	}
+	sinks = append(sinks, &sink.Publisher{Client: o.client, JSON: o.lines})
+	if o.web != nil {
+		sinks = append(sinks, o.web)
+	}
+	if o.client != nil || o.snapshots.Directory != "" || o.web != nil {
+		sinks = append(sinks, o.snapshots)
+	}
+	if r.Frames > 0 {
+		sinks = []pipeline.Sink{&sink.Limit{Frames: r.Frames, Stop: func() { r.cancel(nil) }, Next: sinks}}
+	}
+	return sinks
+}
+
+// Run runs what has work of its own until ctx ends, in goroutines of group. The first one to fail says so to failed.
+func (o *outputs) Run(ctx context.Context, group *sync.WaitGroup, failed context.CancelCauseFunc) {
+	work := func(run func(context.Context) error) {
+		group.Go(func() {
+			if err := run(ctx); err != nil {
+				failed(err)
+			}
+		})
+	}
+	if o.web != nil {
+		work(o.web.Run)
+	}
+	if o.client != nil {
+		work(o.client.Run)
+	}
+}
+
+// closeReports ends what people and programs read, with the statistics as the last JSON line. The cameras may still run.
+func (o *outputs) closeReports(r *run) error {
+	var errs []error
+	if o.terminal != nil {
+		errs = append(errs, o.terminal.Close())
+	}
+	if o.lines != nil {
+		errs = append(errs, o.lines.Close())
+		if r.devices.ready {
+			errs = append(errs, json.NewEncoder(r.Stdout).Encode(map[string]any{"v": 1, "device": r.device, "stats": r.totals()}))
+		}
+	}
+	if o.web != nil {
+		errs = append(errs, o.web.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// close ends the rest. The cameras must be closed before.
+func (o *outputs) close() error {
+	if o.snapshots != nil {
+		o.snapshots.Close()
+	}
+	var errs []error
+	if o.client != nil {
+		errs = append(errs, o.client.Close())
+	}
+	if o.broker != nil {
+		errs = append(errs, o.broker.Close())
+	}
+	return errors.Join(errs...)
+}

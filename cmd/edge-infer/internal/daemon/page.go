@@ -1,0 +1,55 @@
+package daemon
+
+import (
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
+	"github.com/edge-infer/edge-infer/mqtt/ledger"
+)
+
+// page tells the web page how the run is.
+type page struct{ run *run }
+
+// Status implements web.Source.
+func (p page) Status() web.Status {
+	r := p.run
+	model := r.devices.Model()
+	status := web.Status{
+		Device: r.device, Version: r.Release, Started: r.started,
+		Engine: web.Engine{
+			Backend: model.Backend, Version: model.BackendVersion, Reason: model.Reason, Device: model.Device, Model: model.Path,
+			Task: string(model.Recognised.Task), Head: model.Recognised.String(), Precision: string(model.Precision), Width: model.Width, Height: model.Height, MaxBatch: model.MaxBatch,
+			Labels: model.Metadata.Labels, Inference: r.devices.InferenceTime(),
+		},
+		Readings: readings(r.monitor.Latest()), FrameMemory: r.devices.FrameMemory(),
+	}
+	if v := r.verdict.Load(); v != nil {
+		status.Engine.Accuracy = accuracy.Summary(v)
+	}
+	if c := r.upgrade.state.Load(); c != nil {
+		status.Engine.Progress = c.text
+	}
+	totals := map[string]pipeline.CameraStats{}
+	for _, t := range r.devices.Totals() {
+		totals[t.Camera] = t
+	}
+	for _, c := range r.cameras.All() {
+		camera := web.Camera{Capture: c.capture.Stats(), Pipeline: totals[c.config.Name], Hardware: r.devices.Hardware(c.config.Name)}
+		if c.place.Follower != nil {
+			camera.Tracked, camera.Analytics = true, c.place.Follower.Config
+		}
+		status.Cameras = append(status.Cameras, camera)
+	}
+	if client := r.outputs.client; client != nil {
+		accounting := client.Accounting()
+		status.Queues = []web.Queue{
+			queue("detections", accounting.Detections), queue("state", accounting.State), queue("events", accounting.Events),
+		}
+		status.Broker = brokerState(client.Connection())
+	}
+	return status
+}
+
+func queue(name string, a ledger.Account) web.Queue {
+	return web.Queue{Name: name, Offered: a.Offered, Delivered: a.Delivered, Superseded: a.Superseded, Dropped: a.Dropped, Queued: a.Queued}
+}

@@ -1,0 +1,121 @@
+package daemon
+
+import (
+	"slices"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
+	"github.com/edge-infer/edge-infer/mqtt/payload"
+)
+
+// loads are the shares of each processor and of the memory that are in use, in percent; what the machine does not tell is left out.
+func loads(r *telemetry.Reading) (all []payload.Reading) {
+	add := func(name string, percent float64) {
+		if percent >= 0 {
+			all = append(all, payload.Reading{Name: name, Value: min(percent, 100)})
+		}
+	}
+	add("cpu", r.CPU.Load)
+	for _, g := range r.GPUs {
+		add(g.Name, g.Load)
+	}
+	add("emc", r.EMC.Load)
+	if r.Memory.Total > 0 && r.Memory.Available >= 0 {
+		add("memory", 100*(1-float64(r.Memory.Available)/float64(r.Memory.Total)))
+	}
+	return all
+}
+
+// sensors are the names of what a reading tells, as Home Assistant is told of them.
+type sensors struct {
+	temperatures, power, loads []string
+	mode                       bool
+}
+
+func sensorsOf(r *telemetry.Reading) (s sensors) {
+	if r == nil {
+		return s
+	}
+	for _, t := range r.Temperatures {
+		s.temperatures = append(s.temperatures, t.Name)
+	}
+	for _, rail := range r.Rails {
+		s.power = append(s.power, rail.Name)
+	}
+	for _, load := range loads(r) {
+		s.loads = append(s.loads, load.Name)
+	}
+	s.mode = r.PowerMode != ""
+	return s
+}
+
+func (s sensors) equal(other sensors) bool {
+	return slices.Equal(s.temperatures, other.temperatures) && slices.Equal(s.power, other.power) && slices.Equal(s.loads, other.loads) && s.mode == other.mode
+}
+
+// announceSensors tells Home Assistant of sensors that were not there before. While cameras or engine change it leaves that for the next time:
+// an announcement must not be of cameras that are just going or coming.
+func (r *run) announceSensors() {
+	reading := r.monitor.Latest()
+	if r.outputs.client == nil || reading == nil || !r.changing.TryLock() {
+		return
+	}
+	defer r.changing.Unlock()
+	if found := sensorsOf(reading); !found.equal(r.sensors) {
+		r.sensors = found
+		if err := r.announce(); err != nil {
+			r.logger.Error("announce", "error", err)
+		}
+	}
+}
+
+// measure adds the machine's sensors to the figures of the last interval.
+func measure(reading *telemetry.Reading, message *payload.Stats) {
+	if reading == nil {
+		return
+	}
+	for _, t := range reading.Temperatures {
+		message.Temperatures = append(message.Temperatures, payload.Reading{Name: t.Name, Value: t.Celsius})
+	}
+	for _, r := range reading.Rails {
+		message.Power = append(message.Power, payload.Reading{Name: r.Name, Value: r.Watts})
+	}
+	message.Loads, message.PowerMode = loads(reading), reading.PowerMode
+	for _, slow := range reading.Throttled {
+		message.Throttled = append(message.Throttled, slow.Part+": "+string(slow.Cause))
+	}
+}
+
+// readings are the machine's sensors as the page and the metrics show them.
+func readings(reading *telemetry.Reading) (all []web.Reading) {
+	if reading == nil {
+		return nil
+	}
+	add := func(kind, name string, value float64, unit string) {
+		all = append(all, web.Reading{Kind: kind, Name: name, Value: value, Unit: unit})
+	}
+	for _, t := range reading.Temperatures {
+		add("temperature", t.Name, t.Celsius, "celsius")
+	}
+	for _, r := range reading.Rails {
+		add("power", r.Name, r.Watts, "watts")
+	}
+	for _, load := range loads(reading) {
+		add("load", load.Name, load.Value/100, "ratio")
+	}
+	for _, g := range reading.GPUs {
+		if g.Hertz > 0 {
+			add("clock", g.Name, float64(g.Hertz), "hertz")
+		}
+	}
+	if reading.CPU.Hertz > 0 {
+		add("clock", "cpu", float64(reading.CPU.Hertz), "hertz")
+	}
+	if reading.EMC.Hertz > 0 {
+		add("clock", "emc", float64(reading.EMC.Hertz), "hertz")
+	}
+	for _, slow := range reading.Throttled {
+		add("throttled", slow.Part+": "+string(slow.Cause), 1, "now")
+	}
+	return all
+}

@@ -1,0 +1,157 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/mqtt"
+	"github.com/edge-infer/edge-infer/mqtt/payload"
+)
+
+// status is what the broker is told of the run.
+func (r *run) status() *payload.Status {
+	model := r.devices.Model()
+	status := &payload.Status{
+		Version: r.Release, Started: r.started, Backend: model.Backend, Reason: model.Reason, Hardware: model.Device, Model: model.Path,
+		Head: model.Recognised.String(), Precision: string(model.Precision), Accuracy: accuracyStatus(r.verdict.Load()),
+	}
+	if c := r.upgrade.state.Load(); c != nil && c.failed {
+		status.Reason += "; " + c.text
+	}
+	for _, c := range r.cameras.All() {
+		stats := c.capture.Stats()
+		status.Cameras = append(status.Cameras, payload.CameraStatus{
+			Name: stats.Name, State: string(stats.State), Error: stats.Reason, Hardware: r.devices.Hardware(stats.Name),
+		})
+	}
+	return status
+}
+
+// judged notes what the gate has found about the model that runs from now on.
+func (r *run) judged(model engine.Model) {
+	v, err := accuracy.VerdictOn(model)
+	if err != nil {
+		r.logger.Warn("accuracy not known", "error", err)
+	}
+	r.verdict.Store(v)
+}
+
+// accuracyStatus is the MQTT status' form of a verdict.
+func accuracyStatus(v *quantize.Verdict) *payload.Accuracy {
+	if v == nil {
+		return nil
+	}
+	c := &v.Comparison
+	a := &payload.Accuracy{
+		Precision: string(v.Precision), Passed: v.Passed, MatchRate: c.MatchRate, Boxes: c.Reference, Flipped: c.Flipped, Pictures: c.Pictures, Time: v.Time,
+	}
+	if c.ReferenceAccuracy != nil && c.CandidateAccuracy != nil {
+		a.Labelled, a.MAP50, a.MAP = true, c.CandidateAccuracy.MAP50, c.CandidateAccuracy.MAP
+		a.ReferenceMAP50, a.ReferenceMAP = c.ReferenceAccuracy.MAP50, c.ReferenceAccuracy.MAP
+	}
+	for _, refused := range v.Refused {
+		a.Refused = append(a.Refused, payload.RefusedPrecision{Precision: string(refused.Precision), Reasons: refused.Reasons})
+	}
+	return a
+}
+
+// publishStats tells the broker how the last interval was.
+func (r *run) publishStats(stats []pipeline.CameraStats) {
+	if r.outputs.client == nil {
+		return
+	}
+	message := &payload.Stats{Started: r.started, Engine: r.devices.InferenceTime()}
+	for i := range stats {
+		camera := r.cameras.Captured(stats[i].Camera)
+		message.Cameras = append(message.Cameras, payload.CameraStats{
+			Name: camera.Name, Captured: camera.FPS, Inferred: stats[i].FPS, Displaced: max(0, camera.FPS-stats[i].FPS),
+			LatencyP50: stats[i].P50, LatencyP99: stats[i].P99,
+		})
+	}
+	measure(r.monitor.Latest(), message)
+	r.outputs.client.Stats(message)
+}
+
+// statusLine is how the run is, for a person.
+func (r *run) statusLine(stats []pipeline.CameraStats) string {
+	var line strings.Builder
+	var fps float64
+	var p50, p99 time.Duration
+	var displaced uint64
+	for i := range stats {
+		fps += stats[i].FPS
+		p50, p99 = max(p50, stats[i].P50), max(p99, stats[i].P99)
+		camera := r.cameras.Captured(stats[i].Camera)
+		displaced += camera.Displaced
+		if camera.State != capture.Running {
+			fmt.Fprintf(&line, "%s %s  ", camera.Name, camera.State)
+		}
+	}
+	if r.throttle.factor > 1 {
+		fmt.Fprintf(&line, "cooling down: %d times the interval  ", r.throttle.factor)
+	}
+	fmt.Fprintf(&line, "%.1f fps  latency p50 %.1f ms p99 %.1f ms  displaced %d  ", fps, milliseconds(p50), milliseconds(p99), displaced)
+	if c := r.upgrade.state.Load(); c != nil {
+		line.WriteString(c.text + "  ")
+	}
+	line.WriteString("mqtt ")
+	if r.outputs.client == nil {
+		line.WriteString("off")
+	} else {
+		line.WriteString(brokerState(r.outputs.client.Connection()))
+	}
+	return line.String()
+}
+
+// brokerState says in words how the client stands with its broker.
+func brokerState(c mqtt.Connection) string {
+	switch {
+	case c.Connected:
+		return "connected"
+	case c.Error == "":
+		return "connecting"
+	}
+	return "away: " + c.Error
+}
+
+// cameraTotals is what one camera's frames came to over the whole run.
+type cameraTotals struct {
+	pipeline.CameraStats
+	Hardware   string  `json:"hardware"` // that the network runs on
+	Captured   uint64  `json:"captured"`
+	Displaced  uint64  `json:"displaced"`
+	Reconnects uint64  `json:"reconnects"`
+	P50        float64 `json:"latency_p50_ms"`
+	P99        float64 `json:"latency_p99_ms"`
+	P999       float64 `json:"latency_p999_ms"`
+	Max        float64 `json:"latency_max_ms"`
+}
+
+// totals is what the whole run came to.
+func (r *run) totals() map[string]any {
+	var cameras []cameraTotals
+	for _, totals := range r.devices.Totals() {
+		camera := r.cameras.Captured(totals.Camera)
+		cameras = append(cameras, cameraTotals{
+			CameraStats: totals, Hardware: r.devices.Hardware(totals.Camera), Captured: camera.Captured, Displaced: camera.Displaced,
+			Reconnects: camera.Reconnects, P50: milliseconds(totals.P50), P99: milliseconds(totals.P99), P999: milliseconds(totals.P999),
+			Max: milliseconds(totals.Max),
+		})
+	}
+	all := map[string]any{
+		"cameras": cameras, "seconds": time.Since(r.started).Seconds(), "first_frame_ms": milliseconds(r.devices.FirstFrame()),
+		"backend": r.devices.Model().Backend, "lines_dropped": r.outputs.lines.Dropped(),
+	}
+	if r.outputs.client != nil {
+		all["mqtt"] = r.outputs.client.Accounting()
+	}
+	return all
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

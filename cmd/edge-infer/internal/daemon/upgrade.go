@@ -1,0 +1,161 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// upgrade builds the plan that TensorRT lacks while another backend serves, and then has TensorRT take over.
+type upgrade struct {
+	run   *run
+	state state
+}
+
+// state is what an upgrade is doing, nil while there is nothing to do. As a progress.Step it takes what the builder says.
+type state struct{ atomic.Pointer[construction] }
+
+// Count implements progress.Step.
+func (s *state) Count(int, int) {}
+
+// Note implements progress.Step.
+func (s *state) Note(text string) { s.Store(&construction{text: text}) }
+
+// Close implements progress.Step.
+func (s *state) Close() {}
+
+// construction is what an upgrade is doing; failed says that it waits after a failure.
+type construction struct {
+	text   string
+	failed bool
+}
+
+// retries are the pauses after a build that failed. One that ran out of memory may do better when other programs have ended, but building takes
+// minutes and much of the machine, and what has failed five times will fail again.
+func retries() []time.Duration {
+	return []time.Duration{15 * time.Second, time.Minute, 4 * time.Minute, 16 * time.Minute}
+}
+
+// Run returns when TensorRT runs everywhere, or when ctx ends.
+func (u *upgrade) Run(ctx context.Context) {
+	defer u.state.Store(nil)
+	r, pauses := u.run, retries()
+	for _, d := range r.devices.all {
+		d.refined = d.network().Model().Backend == tensorrt.Name
+	}
+	for {
+		err := u.replaceAll(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if len(pauses) == 0 || errors.Is(err, engine.ErrUnsupported) {
+			r.logger.Error("going on with "+r.devices.Model().Backend, "error", err)
+			u.state.Store(&construction{"TensorRT is not used: " + err.Error(), true})
+			<-ctx.Done()
+			return
+		}
+		r.logger.Warn("going on with "+r.devices.Model().Backend+" for now", "error", err, "retry", pauses[0])
+		again := time.Now().Add(pauses[0]).Format(time.TimeOnly)
+		u.state.Store(&construction{"TensorRT is tried again at " + again + ": " + err.Error(), true})
+		select {
+		case <-time.After(pauses[0]):
+		case <-ctx.Done():
+			return
+		}
+		pauses = pauses[1:]
+	}
+}
+
+// quickLevel is the optimization level of the plan that serves until the one of full effort is there: the builder takes the first kernels that
+// work, within seconds.
+const quickLevel = 0
+
+// replaceAll has every frame loop that is not on TensorRT yet go on with it: first with a plan that is built quickly, then with the one of full
+// effort, which later starts find in the cache. Devices of one kind share plans.
+func (u *upgrade) replaceAll(ctx context.Context) error {
+	all := u.run.devices.all
+	library, err := tensorrt.OpenLibrary(tensorrt.LibraryOptions{Path: all[0].options.Library})
+	if err != nil {
+		return err
+	}
+	if library.Version.HasLevels() {
+		level := quickLevel
+		for _, d := range all {
+			if d.network().Model().Backend == tensorrt.Name {
+				continue
+			}
+			if err := u.replace(ctx, d, &level); err != nil {
+				return err
+			}
+		}
+	}
+	for _, d := range all {
+		if d.refined {
+			continue
+		}
+		err := u.replace(ctx, d, nil)
+		if err != nil && ctx.Err() == nil && d.network().Model().Backend == tensorrt.Name {
+			u.run.logger.Warn("going on with the quickly built plan", "error", err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		d.refined = true
+	}
+	return nil
+}
+
+// open opens TensorRT's predictor for options, and builds its plan first where there is none. level is the builder's, nil for its own.
+func (u *upgrade) open(ctx context.Context, options predict.Options, level *int) (*predict.Network, error) {
+	what := "building the engine plan"
+	if level != nil {
+		what = "building a quick engine plan"
+	}
+	options.Backend, options.Level, options.Yielding = tensorrt.Name, level, false
+	options.Build = nil // what is missing is built here, with another backend serving
+	if options.LacksPlan() {
+		u.run.logger.Info(what, "model", options.Path, "serving", u.run.devices.Model().Backend)
+		builder := network.Builder{What: what, Progress: func(string) progress.Step { return &u.state }}
+		if err := builder.Build(ctx, options.Plan()); err != nil {
+			return nil, fmt.Errorf("engine plan not built: %w", err)
+		}
+	}
+	return predict.Open(ctx, options)
+}
+
+// replace has one frame loop go on with the plan of a level.
+func (u *upgrade) replace(ctx context.Context, d *device, level *int) error {
+	r := u.run
+	next, err := u.open(ctx, d.options, level)
+	if err != nil {
+		return err
+	}
+	r.changing.Lock()
+	defer r.changing.Unlock()
+	err = next.Tune(network.Decoding(r.config, decoded(r.config))) // a reload may have changed it since
+	if err == nil {
+		err = d.Replace(ctx, next)
+	}
+	if err != nil {
+		return errors.Join(err, next.Close())
+	}
+	d.use(next)
+	model := next.Model()
+	r.judged(model.Model)
+	for _, c := range r.cameras.All() {
+		if r.devices.of(c.config.Name) == d {
+			c.capture.Reallocate()
+		}
+	}
+	r.logger.Info("engine replaced", "engine", model.Backend, "device", model.Device, "precision", model.Precision)
+	return nil
+}

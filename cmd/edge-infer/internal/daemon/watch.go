@@ -1,0 +1,77 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+)
+
+const (
+	statusPause = time.Second      // between two looks at the run
+	statsPause  = 10 * time.Second // between two stats messages, and status lines where no terminal is
+)
+
+// watch shows and publishes how the run is until ctx ends.
+func (r *run) watch(ctx context.Context) {
+	r.service.Alive = r.watchdog.alive
+	go func() {
+		if err := r.service.Watch(ctx); err != nil {
+			r.logger.Warn("watchdog", "error", err)
+		}
+	}()
+	ticker := time.NewTicker(statusPause)
+	defer ticker.Stop()
+	var published string
+	var lines []pipeline.CameraStats
+	ready := false
+	since := time.Now()
+	for {
+		published = r.publishStatus(published)
+		if !ready && r.devices.FirstFrame() > 0 {
+			ready, lines = true, nil // and a status line is due
+			_ = r.service.Ready()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		r.slowDown()
+		r.announceSensors()
+		terminal := r.outputs.terminal
+		due := time.Since(since) >= statsPause
+		if (terminal == nil || !terminal.Live()) && !due && lines != nil {
+			continue
+		}
+		lines = r.devices.Stats()
+		text := r.statusLine(lines)
+		if terminal != nil {
+			terminal.Status(text)
+		}
+		_ = r.service.Status("%s", text)
+		if due {
+			since = time.Now()
+			r.publishStats(lines)
+		}
+	}
+}
+
+// publishStatus tells the broker of a status that is another one than before.
+func (r *run) publishStatus(before string) (now string) {
+	client := r.outputs.client
+	if client == nil {
+		return before
+	}
+	status := r.status()
+	for _, camera := range status.Cameras {
+		client.Available(camera.Name, camera.State == string(capture.Running))
+	}
+	now = fmt.Sprint(status.Cameras, status.Backend, status.Reason, status.Accuracy != nil, client.Health().Oversize.Messages)
+	if now != before {
+		client.Status(status)
+	}
+	return now
+}

@@ -1,0 +1,234 @@
+package daemon
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+)
+
+// manager is systemd's side of the service.
+type manager struct {
+	t        *testing.T
+	messages chan string
+	seen     []string // all so far
+}
+
+const ping = "WATCHDOG=1"
+
+// manage starts edge-infer as a service whose watchdog wants to be fed every half second.
+func manage(t *testing.T, args ...string) (*manager, *programtest.Program) {
+	path := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	require.NoError(t, err)
+	m := &manager{t: t, messages: make(chan string, 10000)}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		buffer := make([]byte, 4096)
+		for {
+			n, err := conn.Read(buffer)
+			if err != nil {
+				return
+			}
+			m.messages <- string(buffer[:n])
+		}
+	}()
+	t.Cleanup(func() {
+		_ = conn.Close()
+		<-read
+	})
+	p := programtest.StartWith(t, []string{"NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=500000"}, args...)
+	go func() { // nobody reads what it prints
+		for range p.Lines {
+			continue
+		}
+	}()
+	return m, p
+}
+
+// within gives the next message, or nothing after a time.
+func (m *manager) within(limit time.Duration) string {
+	select {
+	case message := <-m.messages:
+		m.seen = append(m.seen, message)
+		return message
+	case <-time.After(limit):
+		return ""
+	}
+}
+
+// until waits for a message that begins so.
+func (m *manager) until(begin string) string {
+	for deadline := time.Now().Add(programtest.Patience); ; {
+		message := m.within(time.Until(deadline))
+		require.NotEmpty(m.t, message, "%s does not come, only %q", begin, m.seen)
+		if strings.HasPrefix(message, begin) {
+			return message
+		}
+	}
+}
+
+// quiet waits until no ping has come for a while.
+func (m *manager) quiet(while time.Duration) {
+	deadline := time.Now().Add(programtest.Patience)
+	for last := time.Now(); time.Since(last) < while; {
+		if m.within(while) == ping {
+			last = time.Now()
+		}
+		require.True(m.t, time.Now().Before(deadline), "the pings do not stop")
+	}
+}
+
+// moody is an HTTP camera that sends pictures or, while it sulks, nothing over a connection that stays open.
+func moody(t *testing.T) (address string, sulk *atomic.Bool) {
+	sulk = new(atomic.Bool)
+	var picture bytes.Buffer
+	require.NoError(t, jpeg.Encode(&picture, image.NewGray(image.Rect(0, 0, 160, 120)), nil))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		parts := multipart.NewWriter(w)
+		w.Header().Set("Content-Type", "multipart/x-mixed-replace; boundary="+parts.Boundary())
+		for ; r.Context().Err() == nil; time.Sleep(50 * time.Millisecond) {
+			if sulk.Load() {
+				continue
+			}
+			part, err := parts.CreatePart(textproto.MIMEHeader{"Content-Type": {"image/jpeg"}, "Content-Length": {fmt.Sprint(picture.Len())}})
+			if err != nil {
+				return
+			}
+			_, _ = part.Write(picture.Bytes())
+			w.(http.Flusher).Flush()
+		}
+	})}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return "http://" + listener.Addr().String() + "/", sulk
+}
+
+// settings writes a configuration of that camera beside a demo camera.
+func settings(t *testing.T, address, stall string) (path string) {
+	path = filepath.Join(t.TempDir(), "edge-infer.yaml")
+	text := fmt.Sprintf("mqtt: {url: 'off'}\ncameras:\n  - {name: belt, uri: 'demo?width=160&height=120&fps=5'}\n  - {name: door, uri: '%s', stall: %s}\n", address, stall)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// TestAHungCameraStopsTheWatchdog: a camera that hangs and that nothing brings back is worth a restart, although another one still gives frames.
+func TestAHungCameraStopsTheWatchdog(t *testing.T) {
+	t.Parallel()
+	address, sulk := moody(t)
+	path := settings(t, address, "10m")
+	m, p := manage(t, "--config", path, "--json")
+	m.until("READY=1")
+	require.Regexp(t, `^STATUS=.*\d+\.\d fps  latency p50 .* mqtt off$`, m.until("STATUS="))
+	m.until(ping)
+
+	require.NoError(t, p.Command.Process.Signal(syscall.SIGHUP))
+	require.Regexp(t, `^RELOADING=1\nMONOTONIC_USEC=[1-9]\d+$`, m.until("RELOADING=1"))
+	m.until("READY=1")
+
+	m.until(ping)
+	sulk.Store(true)
+	hung := time.Now()
+	m.quiet(3 * time.Second)
+	t.Logf("the pings have stopped %v after the camera", time.Since(hung)-3*time.Second)
+	sulk.Store(false) // nobody has killed the daemon here: it goes on
+	m.until(ping)
+
+	require.NoError(t, p.Command.Process.Signal(syscall.SIGTERM))
+	m.until("STOPPING=1")
+	require.NoError(t, <-p.Done)
+	for message := m.within(0); message != ""; message = m.within(0) {
+		require.NotEqual(t, "READY=1", message)
+	}
+}
+
+// TestACameraThatReconnectsDoesNotStopTheWatchdog: what is being mended is no reason for a restart.
+func TestACameraThatReconnectsDoesNotStopTheWatchdog(t *testing.T) {
+	t.Parallel()
+	address, sulk := moody(t)
+	m, p := manage(t, "--config", settings(t, address, "1s"), "--json")
+	m.until("READY=1")
+	sulk.Store(true)
+	require.Eventually(t, func() bool { return strings.Contains(p.Stderr.String(), "camera lost") }, programtest.Patience, 20*time.Millisecond)
+	for start := time.Now(); time.Since(start) < stillWindow+4*time.Second; { // longer than a hung camera is put up with
+		m.within(time.Second)
+	}
+	m.until(ping)
+	sulk.Store(false)
+	require.Eventually(t, func() bool { return strings.Contains(p.Stderr.String(), "camera back") }, programtest.Patience, 20*time.Millisecond)
+	require.NoError(t, p.Command.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, <-p.Done)
+}
+
+// TestReadyMeansTheFirstFrame: the service manager waits for a frame through the network, also when a reload is asked for before.
+func TestReadyMeansTheFirstFrame(t *testing.T) {
+	t.Parallel()
+	address, sulk := moody(t)
+	sulk.Store(true)
+	m, p := manage(t, "--camera", address, "--mqtt", "off", "--json")
+	m.until("STATUS=")
+	require.NoError(t, p.Command.Process.Signal(syscall.SIGHUP))
+	require.Eventually(t, func() bool { return strings.Contains(p.Stderr.String(), "configuration unchanged") }, programtest.Patience, 20*time.Millisecond)
+	for range 3 {
+		m.until(ping)
+	}
+	require.NotContains(t, m.seen, "READY=1")
+	sulk.Store(false)
+	m.until("READY=1")
+
+	require.NoError(t, p.Command.Process.Signal(syscall.SIGTERM))
+	m.until("STOPPING=1")
+	require.NoError(t, <-p.Done)
+}
+
+// TestARestartIsNoStop: systemd kills a service that says it stops and does not within seconds.
+func TestARestartIsNoStop(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
+	write := func(threads int) {
+		text := fmt.Sprintf("mqtt: {url: 'off'}\nengine: {threads: %d}\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=5'}]\n", threads)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	write(1)
+	m, p := manage(t, "--config", path, "--json")
+	m.until("READY=1")
+	files := descriptors(t, p.Command.Process.Pid)
+	for threads := 2; threads < 5; threads++ {
+		m.seen = nil
+		write(threads)
+		require.NoError(t, p.Command.Process.Signal(syscall.SIGHUP))
+		m.until("RELOADING=1")
+		m.until("READY=1")
+		require.NotContains(t, m.seen, "STOPPING=1")
+	}
+	require.Eventually(t, func() bool { return descriptors(t, p.Command.Process.Pid) <= files }, programtest.Patience, 20*time.Millisecond,
+		"a restarted program inherits nothing that is open")
+	require.NoError(t, p.Command.Process.Signal(syscall.SIGTERM))
+	m.until("STOPPING=1")
+	require.NoError(t, <-p.Done)
+}
+
+// descriptors is how many files a process has open.
+func descriptors(t *testing.T, process int) int {
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", process))
+	require.NoError(t, err)
+	return len(entries)
+}

@@ -1,0 +1,69 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// model runs the network twice on a grey picture and times the second one.
+func (r *Request) model(ctx context.Context) Finding {
+	c := config.Default()
+	c.Model, c.Engine, c.Detect = r.Model, r.Engine, r.Detect
+	detail, err := timeModel(ctx, c)
+	switch {
+	case err == nil:
+		return Finding{Status: OK, Detail: detail}
+	case errors.Is(err, tensorrt.ErrNoPlan):
+		return Finding{
+			Status: Warn, Detail: "no engine plan yet: the first start builds it, which takes minutes", Fix: "edge-infer build builds it beforehand",
+		}
+	}
+	f := Finding{Status: Fail, Detail: err.Error(), Fix: "name another --model or --engine"}
+	if errors.Is(err, postprocess.ErrLayout) {
+		f.Fix = "edge-infer inspect shows inputs and outputs; --labels and --layout say what they mean"
+	}
+	if e := (*engine.Error)(nil); errors.As(err, &e) && e.Hint != "" {
+		plain := *e
+		plain.Hint = ""
+		f.Detail, f.Fix = plain.Error(), e.Hint
+	}
+	return f
+}
+
+func timeModel(ctx context.Context, c *config.Config) (detail string, err error) {
+	n, err := predict.Open(ctx, network.Options(c, c.Detect.Confidence, slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	m := n.Model()
+	const width, height = 640, 480
+	picture := engine.Image{Data: make([]byte, 3*width*height), Width: width, Height: height, Stride: 3 * width, Format: engine.BGR}
+	for i := range picture.Data {
+		picture.Data[i] = 114
+	}
+	var took time.Duration
+	for range 2 { // the first one warms up
+		start := time.Now()
+		seen, err := predict.Run(n, picture)
+		if err == nil {
+			err = seen[0].Err
+		}
+		if err != nil {
+			return "", err
+		}
+		took = time.Since(start)
+	}
+	return fmt.Sprintf("%s on %s %s, %s, %s: read as %s, %.1f ms a picture", m.Path, m.Backend, m.BackendVersion, m.Device, m.Precision,
+		m.Recognised.Layout, float64(took.Microseconds())/1000), nil
+}

@@ -1,0 +1,84 @@
+package infer
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gocv.io/x/gocv"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/draw"
+)
+
+// saver writes copies of pictures with the detections drawn in: pictures under their own name, frames of a video with their number.
+type saver struct {
+	directory string
+	painter   draw.Painter
+	marks     []draw.Mark
+	taken     map[string]string // file written -> where it came from
+}
+
+func newSaver(directory string, labels []string) (*saver, error) {
+	if err := os.MkdirAll(directory, 0o755); err != nil {
+		return nil, fmt.Errorf("save: %w", err)
+	}
+	return &saver{directory: directory, painter: draw.Painter{Labels: labels}, taken: map[string]string{}}, nil
+}
+
+// save draws into the frame and returns the file that was written.
+func (s *saver) save(source string, number int, frame *capture.Frame, detections []postprocess.Finding) (string, error) {
+	if frame.Format != engine.BGR {
+		return "", fmt.Errorf("save %s: %v pictures cannot be drawn on", source, frame.Format)
+	}
+	s.marks = s.marks[:0]
+	for _, d := range detections {
+		s.marks = append(s.marks, draw.Mark{Finding: d})
+	}
+	if err := s.painter.Marks(draw.Picture{Data: frame.Data, Width: frame.Width, Height: frame.Height, Stride: frame.Stride}, s.marks); err != nil {
+		return "", fmt.Errorf("save %s: %w", source, err)
+	}
+	path := s.path(source, number)
+	if same(path, source) {
+		return "", fmt.Errorf("save %s: the copy would replace the picture itself, name another directory", source)
+	}
+	picture, err := gocv.NewMatFromBytes(frame.Height, frame.Width, gocv.MatTypeCV8UC3, frame.Data)
+	if err != nil {
+		return "", fmt.Errorf("save %s: %w", path, err)
+	}
+	defer picture.Close()
+	if !gocv.IMWrite(path, picture) {
+		return "", fmt.Errorf("save %s: picture could not be written", path)
+	}
+	return path, nil
+}
+
+// path is where the copy goes. Pictures of the same name from different directories get a number.
+func (s *saver) path(source string, number int) string {
+	extension := strings.ToLower(filepath.Ext(source))
+	name := strings.TrimSuffix(filepath.Base(source), filepath.Ext(source))
+	switch extension {
+	case ".jpg", ".jpeg", ".png", ".bmp":
+	default:
+		extension = ".jpg"
+		name = fmt.Sprintf("%s_%06d", name, number)
+	}
+	path := filepath.Join(s.directory, name+extension)
+	for again := 2; s.taken[path] != "" && s.taken[path] != source; again++ {
+		path = filepath.Join(s.directory, fmt.Sprintf("%s_%d%s", name, again, extension))
+	}
+	s.taken[path] = source
+	return path
+}
+
+func same(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}

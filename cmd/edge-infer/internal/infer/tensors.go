@@ -1,0 +1,263 @@
+package infer
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// Tensors is infer on arrays instead of pictures: one request of any model.
+type Tensors struct {
+	Inputs    []string // NAME=FILE, or FILE for a model with one input
+	Directory string   // where the outputs go as files; empty for nowhere
+
+	Config   *config.Config
+	Logger   *slog.Logger
+	Progress progress.Reporter
+}
+
+// Outputs is what a request of tensors gave.
+type Outputs struct {
+	Version   int      `json:"v"`
+	Model     string   `json:"model"`
+	Backend   string   `json:"backend"`
+	Inference float64  `json:"inference_ms"`
+	Outputs   []Output `json:"outputs"`
+}
+
+// Output is one of them.
+type Output struct {
+	Name  string  `json:"name"`
+	Type  string  `json:"type"`
+	Shape []int64 `json:"shape"`
+	File  string  `json:"file,omitempty"`
+}
+
+// Run runs the model once.
+func (r *Tensors) Run(ctx context.Context) (*Outputs, error) {
+	tensors, err := r.read()
+	if err != nil {
+		return nil, err
+	}
+	options := network.Options(r.Config, r.Config.Detect.Confidence, r.Logger)
+	options.Build = network.Builder{Progress: r.Progress}.Build
+	if err := options.Load(); err != nil {
+		return nil, err
+	}
+	options.Slots = 1
+	if err := fit(&options.Options, tensors); err != nil {
+		return nil, err
+	}
+	e, err := predict.OpenEngine(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	model := e.Model()
+	name(tensors, model.Inputs)
+	narrow(tensors, model.Inputs)
+	result, err := predict.Tensors(e, tensors)
+	if err != nil {
+		return nil, explain(err, model.Inputs)
+	}
+	return r.keep(&model, result)
+}
+
+// read reads the files in the order they were given.
+func (r *Tensors) read() ([]engine.Tensor, error) {
+	var tensors []engine.Tensor
+	for _, input := range r.Inputs {
+		name, path, named := strings.Cut(input, "=")
+		if !named {
+			name, path = "", input
+		}
+		switch {
+		case path == "" || named && name == "":
+			return nil, config.Usagef("--input %q must be NAME=TENSOR.npy", input)
+		case !named && len(r.Inputs) > 1:
+			return nil, config.Usagef("--input %q must be NAME=TENSOR.npy when there are several", input)
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("input: %w", err)
+		}
+		tensor, err := engine.ReadNPY(file)
+		_ = file.Close() // it was only read
+		if err != nil {
+			return nil, fmt.Errorf("input %s: %w", path, err)
+		}
+		tensor.Name = name
+		tensors = append(tensors, tensor)
+	}
+	return tensors, nil
+}
+
+// fit compares the tensors with what an ONNX file takes, before a plan is built for them, and asks for a plan of their shapes where the file
+// leaves those open. A plan says for itself what it takes.
+func fit(options *engine.Options, tensors []engine.Tensor) error {
+	if tensorrt.IsPlan(options.Bytes) {
+		return nil
+	}
+	file, err := onnx.Parse(options.Path, options.Bytes)
+	if err != nil {
+		return err
+	}
+	inputs, err := file.Inputs()
+	if err != nil {
+		return err
+	}
+	name(tensors, inputs)
+	if err := engine.CheckTensors(inputs, tensors); err != nil {
+		return explain(err, inputs)
+	}
+	batch := 1
+	for _, info := range inputs {
+		if !slices.Contains(info.Shape, -1) {
+			continue
+		}
+		given := tensors[slices.IndexFunc(tensors, func(t engine.Tensor) bool { return t.Name == info.Name })].Shape
+		batch = max(batch, int(given[0]))
+		if slices.Contains(info.Shape[1:], -1) {
+			options.Shapes = append(options.Shapes, engine.TensorInfo{Name: info.Name, Type: info.Type, Shape: given})
+		}
+	}
+	options.MaxBatch = batch
+	return nil
+}
+
+// name gives the only tensor the name of the only input where it has none.
+func name(tensors []engine.Tensor, inputs []engine.TensorInfo) {
+	if len(tensors) == 1 && tensors[0].Name == "" && len(inputs) == 1 {
+		tensors[0].Name = inputs[0].Name
+	}
+}
+
+// narrow turns int64 into int32 where the backend takes that instead, as TensorRT before 10 does, and every number fits.
+func narrow(tensors []engine.Tensor, inputs []engine.TensorInfo) {
+	for i := range tensors {
+		t := &tensors[i]
+		takes := slices.ContainsFunc(inputs, func(info engine.TensorInfo) bool { return info.Name == t.Name && info.Type == engine.Int32 })
+		if t.Type != engine.Int64 || !takes {
+			continue
+		}
+		data := make([]byte, 0, len(t.Data)/2)
+		for number := range slices.Chunk(t.Data, t.Type.Size()) {
+			n := int64(binary.LittleEndian.Uint64(number))
+			if n < math.MinInt32 || n > math.MaxInt32 {
+				data = nil
+				break
+			}
+			data = binary.LittleEndian.AppendUint32(data, uint32(n))
+		}
+		if data != nil {
+			t.Type, t.Data = engine.Int32, data
+		}
+	}
+}
+
+// explain lists what the model takes behind an error about a tensor.
+func explain(err error, inputs []engine.TensorInfo) error {
+	if !errors.Is(err, engine.ErrShape) {
+		return err
+	}
+	var takes []string
+	for _, info := range inputs {
+		takes = append(takes, fmt.Sprintf("%s %v %s", info.Name, info.Type, shapeText(info.Shape)))
+	}
+	return fmt.Errorf("%w (the model takes %s)", err, strings.Join(takes, ", "))
+}
+
+// shapeText writes 1x3x?x?, with a question mark where the size may vary, and - for a single number.
+func shapeText(shape []int64) string {
+	if len(shape) == 0 {
+		return "-"
+	}
+	sides := make([]string, len(shape))
+	for d, n := range shape {
+		sides[d] = fmt.Sprint(n)
+		if n < 0 {
+			sides[d] = "?"
+		}
+	}
+	return strings.Join(sides, "x")
+}
+
+// keep writes the outputs' files and says what they are.
+func (r *Tensors) keep(model *engine.Model, result *engine.Result) (*Outputs, error) {
+	seen := &Outputs{Version: 1, Model: model.Path, Backend: model.Backend, Inference: float64(result.Timing.Inference) / 1e6}
+	taken := map[string]bool{}
+	for i := range result.Outputs {
+		out := &result.Outputs[i]
+		line := Output{Name: out.Name, Type: out.Type.String(), Shape: out.Shape}
+		if r.Directory != "" {
+			line.File = r.path(out.Name, taken)
+			if err := writeTensor(line.File, out); err != nil {
+				return nil, err
+			}
+		}
+		seen.Outputs = append(seen.Outputs, line)
+	}
+	return seen, nil
+}
+
+// Print writes the outputs for a person.
+func (o *Outputs) Print(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, line := range o.Outputs {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", line.Name, line.Type, shapeText(line.Shape), line.File)
+	}
+	return table.Flush()
+}
+
+// path is the file of an output: its name, with what a file name cannot hold replaced and a number where two become the same.
+func (r *Tensors) path(name string, taken map[string]bool) string {
+	base := strings.Map(func(c rune) rune {
+		if c == '/' || c == 0 {
+			return '_'
+		}
+		return c
+	}, name)
+	unique := base
+	for n := 2; taken[unique]; n++ {
+		unique = fmt.Sprintf("%s_%d", base, n)
+	}
+	taken[unique] = true
+	return filepath.Join(r.Directory, unique+".npy")
+}
+
+func writeTensor(path string, t *engine.Tensor) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	file, err := atomicfile.Create(path, 0o644) // half an array is none
+	if err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	w := bufio.NewWriter(file)
+	if err = errors.Join(engine.WriteNPY(w, t), w.Flush()); err == nil {
+		err = file.Commit()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	return nil
+}

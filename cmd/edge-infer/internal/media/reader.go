@@ -1,0 +1,35 @@
+package media
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// Reader reads picture files with the decoder that cameras use. One goroutine at a time.
+type Reader struct {
+	pool  capture.Pool
+	frame capture.Frame
+}
+
+// Read returns the picture of a file. It is valid until the next Read or Close.
+func (r *Reader) Read(path string) (engine.Image, error) {
+	r.frame.Release()
+	source, err := capture.Open(context.Background(), path, capture.Options{Every: true, MaxPixels: capture.MaxPixels})
+	if err != nil {
+		return engine.Image{}, err
+	}
+	defer source.Close()
+	if r.frame, err = source.Next(&r.pool); err != nil {
+		return engine.Image{}, fmt.Errorf("read picture %s: %w", path, err)
+	}
+	return r.frame.Image(), nil
+}
+
+// Close frees the memory.
+func (r *Reader) Close() {
+	r.frame.Release()
+	r.pool.Close()
+}

@@ -1,0 +1,93 @@
+package programtest
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Serve runs a server until the test ends or the returned function kills it, and waits until its port answers.
+func Serve(t testing.TB, port int, program string, arguments ...string) (kill func()) {
+	server := exec.Command(program, arguments...)
+	require.NoError(t, server.Start())
+	ended := make(chan struct{})
+	go func() {
+		_ = server.Wait()
+		close(ended)
+	}()
+	kill = func() {
+		_ = server.Process.Kill()
+		<-ended
+	}
+	t.Cleanup(kill)
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	}, Patience, 10*time.Millisecond)
+	return kill
+}
+
+// Mosquitto runs a real broker on a port.
+func Mosquitto(t testing.TB, port int) (kill func()) {
+	return Serve(t, port, Tool(t, "mosquitto"), "-p", fmt.Sprint(port))
+}
+
+// Subscribe runs mosquitto_sub on everything below the topic; each line is topic and payload.
+func Subscribe(t testing.TB, port int, topic string) <-chan string {
+	client := exec.Command(Tool(t, "mosquitto_sub"), "-h", "127.0.0.1", "-p", fmt.Sprint(port), "-q", "1", "-v", "-t", topic)
+	stdout, err := client.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, client.Start())
+	lines := make(chan string, 10000)
+	go func() {
+		defer close(lines)
+		scanner := bufio.NewScanner(stdout)
+		for scanner.Scan() {
+			lines <- scanner.Text()
+		}
+		_ = client.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = client.Process.Kill()
+		for range lines {
+			continue
+		}
+	})
+	return lines
+}
+
+// Until reads lines of the subscriber up to one with that text.
+func Until(t testing.TB, lines <-chan string, text string) (before []string) {
+	deadline := time.After(Patience)
+	for {
+		select {
+		case line, more := <-lines:
+			require.True(t, more, "subscriber ended before %q", text)
+			if strings.Contains(line, text) {
+				return before
+			}
+			before = append(before, line)
+		case <-deadline:
+			require.FailNow(t, "subscriber never got "+text, "%q", before)
+		}
+	}
+}
+
+// Payloads are those of a topic among the lines of a subscriber.
+func Payloads(lines []string, topic string) (found []string) {
+	for _, line := range lines {
+		if rest, ok := strings.CutPrefix(line, topic+" "); ok {
+			found = append(found, rest)
+		}
+	}
+	return found
+}

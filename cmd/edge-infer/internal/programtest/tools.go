@@ -1,0 +1,60 @@
+package programtest
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FreePort is a port on the loopback address that nobody uses at the moment.
+func FreePort(t testing.TB) int {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// Tool gives the path of a program that the test needs, or skips it.
+func Tool(t testing.TB, name string) string {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		path, err = exec.LookPath("/usr/sbin/" + name)
+	}
+	if err != nil {
+		t.Skipf("%s is not installed; make deps installs it", name)
+	}
+	return path
+}
+
+// Video writes a test film of that many frames with ffmpeg.
+func Video(t *testing.T, frames int) string {
+	path := t.TempDir() + "/film.mp4"
+	output, err := exec.Command(Tool(t, "ffmpeg"), "-loglevel", "error", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25",
+		"-frames:v", fmt.Sprint(frames), "-pix_fmt", "yuv420p", path).CombinedOutput()
+	require.NoError(t, err, strings.TrimSpace(string(output)))
+	return path
+}
+
+// Visitor is a browser without a screen, which keeps no connection.
+func Visitor(t testing.TB) *http.Client {
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	return &http.Client{Jar: jar, Timeout: Patience, Transport: &http.Transport{DisableKeepAlives: true}}
+}
+
+// Get is the answer to a request of the page.
+func Get(t testing.TB, client *http.Client, address string) (int, []byte) {
+	response, err := client.Get(address)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, text
+}

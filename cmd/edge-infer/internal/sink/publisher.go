@@ -1,0 +1,120 @@
+// Package sink is what a result of the frame loop goes to: the broker, JSON lines, snapshots. Each is a pipeline.Sink.
+package sink
+
+import (
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/mqtt"
+	"github.com/edge-infer/edge-infer/mqtt/payload"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
+)
+
+// Publisher gives each frame's detections to the broker and to whoever reads JSON lines. Frame goroutine only.
+type Publisher struct {
+	Client *mqtt.Client // nil when MQTT is off
+	JSON   *report.JSON // nil without JSON lines
+
+	message payload.Detections
+	encoded []byte
+}
+
+// Frame implements pipeline.Sink.
+func (p *Publisher) Frame(in *pipeline.Inferred) {
+	m := &p.message
+	m.Camera, m.Sequence, m.Time, m.Width, m.Height, m.Latency = in.Camera, in.Seq, in.Time, in.Width, in.Height, in.Latency
+	m.Objects = m.Objects[:0]
+	for i := range in.Detections {
+		d := &in.Detections[i]
+		object := payload.Detection{Label: postprocess.Label(in.Labels, d.Class), Class: d.Class, Score: float64(d.Score), Box: corners(d.Box)}
+		if i < len(in.IDs) {
+			object.Track = in.IDs[i]
+		}
+		m.Objects = append(m.Objects, object)
+	}
+	if p.Client != nil {
+		if in.Happened != nil {
+			p.happened(in)
+		}
+		if in.Frame == nil {
+			return // the camera is over, this was its last word
+		}
+		p.encoded = m.AppendJSON(p.encoded[:0], p.Client.Device)
+		p.Client.Detections(in.Camera, p.encoded)
+	}
+	if in.Frame == nil {
+		return
+	}
+	if p.JSON != nil {
+		p.JSON.Detections(m, in.Lossless)
+	}
+}
+
+func corners(b postprocess.Box) [4]float64 {
+	return [4]float64{float64(b.X1), float64(b.Y1), float64(b.X2), float64(b.Y2)}
+}
+
+// happened publishes events and the counters that have changed.
+func (p *Publisher) happened(in *pipeline.Inferred) {
+	configuration := &in.Follower.Config
+	for i := range in.Happened.Events {
+		p.event(in, configuration, &in.Happened.Events[i])
+	}
+	for _, change := range in.Happened.Changes {
+		label := postprocess.Label(in.Labels, change.Class)
+		switch change.Counter {
+		case zone.Present:
+			p.Client.Count(in.Camera, label, change.Value)
+			p.Client.Count(in.Camera, allLabels, sum(in.Follower.Present()))
+		case zone.Occupied:
+			name := configuration.Zones[change.Place].Name
+			p.Client.Zone(in.Camera, name, label, change.Value)
+			p.Client.Zone(in.Camera, name, allLabels, sum(in.Follower.ZoneCount(change.Place).Occupied))
+		case zone.Inward, zone.Outward:
+			count := in.Follower.LineCount(change.Place)
+			name := configuration.Lines[change.Place].Name
+			p.Client.Line(in.Camera, name, sum(count.In), sum(count.Out))
+			p.Client.LineLabel(in.Camera, name, label, count.In[change.Class], count.Out[change.Class])
+		}
+	}
+}
+
+// allLabels is the label of a total.
+const allLabels = "all"
+
+func sum(counts []int) (total int) {
+	for _, n := range counts {
+		total += n
+	}
+	return total
+}
+
+func (p *Publisher) event(in *pipeline.Inferred, configuration *zone.Config, e *zone.Event) {
+	o := e.Object
+	message := payload.Event{
+		Type: string(e.Kind), Camera: in.Camera, Sequence: e.Seq, Time: e.Time, Label: postprocess.Label(in.Labels, o.Class), Class: o.Class,
+		Score: float64(o.Score), TopScore: float64(o.TopScore), Box: corners(o.Box), Track: o.Track, Start: o.Start,
+		Direction: string(e.Direction), Dwell: e.Dwell, Median: float64(o.MedianScore), Object: o.ID(),
+	}
+	if e.Zone >= 0 {
+		message.Zone = configuration.Zones[e.Zone].Name
+	}
+	if e.Line >= 0 {
+		message.Line = configuration.Lines[e.Line].Name
+	}
+	message.Zones, message.Entered = zoneNames(configuration, o.Zones), zoneNames(configuration, o.Entered)
+	if e.Kind == zone.End {
+		message.End = o.Seen
+		for _, point := range o.Path {
+			message.Path = append(message.Path, [2]float64{point.X, point.Y})
+		}
+	}
+	p.Client.Event(&message)
+}
+
+func zoneNames(configuration *zone.Config, numbers []int) (names []string) {
+	for _, number := range numbers {
+		names = append(names, configuration.Zones[number].Name)
+	}
+	return names
+}

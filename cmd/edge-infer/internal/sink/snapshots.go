@@ -1,0 +1,253 @@
+package sink
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/picture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+const (
+	snapshotQueue   = 4    // views that wait for the encoder; more are left out
+	snapshotMargin  = 0.15 // of the box, on every side
+	snapshotQuality = 85   // JPEG
+)
+
+// Snapshots turns best views of objects into JPEG files and messages. The frame loop only copies the pixels; encoding has a goroutine of its
+// own, and a view that finds the queue full is left out.
+type Snapshots struct {
+	Publish   func(camera, label string, jpeg []byte) // nil for no messages
+	Directory string                                  // ring on disk; empty for none
+	Keep      int                                     // files in the ring
+	Logger    *slog.Logger
+
+	requested atomic.Pointer[map[string]*atomic.Bool] // by camera: the whole picture is asked for
+	free      chan *view
+	full      chan *view
+	done      sync.WaitGroup
+	files     []string // the ring, oldest first; encoder goroutine only
+
+	mu     sync.Mutex        // also held while a picture is published and while the cameras change
+	newest map[string][]byte // JPEGs in memory by camera and object
+	order  []string          // their keys, oldest first
+}
+
+// snapshotMemory is how many JPEGs are kept in memory for the page.
+const snapshotMemory = 64
+
+// view is a piece of a frame on its way to the encoder.
+type view struct {
+	camera, label, id string
+	pixels            picture.Pixels
+	part              image.Rectangle // what to show of them
+}
+
+// Open starts the encoder.
+func (s *Snapshots) Open(cameras []pipeline.Camera) error {
+	if s.Directory != "" {
+		if err := os.MkdirAll(s.Directory, 0o755); err != nil {
+			return fmt.Errorf("snapshots: %w", err)
+		}
+		files, err := filepath.Glob(filepath.Join(s.Directory, "*.jpg"))
+		if err != nil {
+			return fmt.Errorf("snapshots: %w", err)
+		}
+		slices.Sort(files) // names begin with the time
+		s.files = files
+	}
+	s.SetCameras(cameras)
+	s.free, s.full = make(chan *view, snapshotQueue), make(chan *view, snapshotQueue)
+	for range snapshotQueue {
+		s.free <- new(view)
+	}
+	s.done.Go(s.encode)
+	return nil
+}
+
+// SetCameras says which cameras there are from now on. When it has returned, no picture of another one is published any more.
+func (s *Snapshots) SetCameras(cameras []pipeline.Camera) {
+	requested := map[string]*atomic.Bool{}
+	for i := range cameras {
+		requested[cameras[i].Name] = new(atomic.Bool)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requested.Store(&requested)
+}
+
+// Request asks for a picture of the camera's next frame. It may be called from any goroutine.
+func (s *Snapshots) Request(camera string) error {
+	asked := (*s.requested.Load())[camera]
+	if asked == nil {
+		return fmt.Errorf("no camera %q", camera)
+	}
+	asked.Store(true)
+	return nil
+}
+
+// Frame implements pipeline.Sink.
+func (s *Snapshots) Frame(in *pipeline.Inferred) {
+	if in.Frame == nil {
+		return
+	}
+	if asked := (*s.requested.Load())[in.Camera]; asked != nil && asked.Swap(false) {
+		whole := postprocess.Box{X2: float32(in.Width), Y2: float32(in.Height)}
+		if v := s.copy(in, whole); v != nil {
+			v.label, v.id = allLabels, in.Time.UTC().Format("20060102T150405.000")
+			s.full <- v
+		}
+	}
+	if in.Happened == nil {
+		return
+	}
+	for _, object := range in.Happened.Snapshots {
+		v := s.copy(in, object.Box)
+		if v == nil {
+			return
+		}
+		v.label, v.id = postprocess.Label(in.Labels, object.Class), object.ID()
+		s.full <- v
+	}
+}
+
+// copy takes the pixels of a box with a margin; nil when the encoder is behind, or when nothing of the box is in the picture.
+func (s *Snapshots) copy(in *pipeline.Inferred, box postprocess.Box) *view {
+	marginX, marginY := snapshotMargin*box.Width(), snapshotMargin*box.Height()
+	part := image.Rect(int(box.X1-marginX), int(box.Y1-marginY), int(box.X2+marginX)+1, int(box.Y2+marginY)+1)
+	part = part.Intersect(image.Rect(0, 0, in.Frame.Width, in.Frame.Height))
+	if part.Empty() {
+		return nil
+	}
+	select {
+	case v := <-s.free:
+		v.camera, v.part = in.Camera, v.pixels.Copy(in.Frame.Image(), part)
+		return v
+	default:
+		return nil
+	}
+}
+
+// encode makes and hands on JPEGs until Close.
+func (s *Snapshots) encode() {
+	encoder := picture.Encoder{Quality: snapshotQuality}
+	defer encoder.Close()
+	for v := range s.full {
+		var jpeg []byte
+		err := encoder.Load(&v.pixels, v.part)
+		if err == nil {
+			jpeg, err = encoder.JPEG()
+		}
+		if err == nil {
+			s.remember(v.camera+"/"+v.id, jpeg)
+		}
+		if err == nil && s.Publish != nil {
+			s.announce(v, jpeg)
+		}
+		if err == nil && s.Directory != "" {
+			err = s.store(v, jpeg)
+		}
+		if err != nil {
+			s.Logger.Warn("snapshot lost", "camera", v.camera, "error", err)
+		}
+		s.free <- v
+	}
+}
+
+// announce publishes a picture, unless a reload has taken the camera away since: its topics are being cleared.
+func (s *Snapshots) announce(v *view, jpeg []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if (*s.requested.Load())[v.camera] != nil {
+		s.Publish(v.camera, v.label, jpeg)
+	}
+}
+
+func (s *Snapshots) remember(key string, jpeg []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.newest == nil {
+		s.newest = map[string][]byte{}
+	}
+	if s.newest[key] == nil {
+		s.order = append(s.order, key)
+	}
+	s.newest[key] = jpeg
+	if len(s.order) > snapshotMemory {
+		delete(s.newest, s.order[0])
+		s.order = s.order[1:]
+	}
+}
+
+// Find gives the newest JPEG of an object by its id; fs.ErrNotExist when it is not kept. It may be called from any goroutine.
+func (s *Snapshots) Find(camera, id string) ([]byte, error) {
+	s.mu.Lock()
+	jpeg := s.newest[camera+"/"+id]
+	s.mu.Unlock()
+	if jpeg != nil {
+		return jpeg, nil
+	}
+	if s.Directory == "" {
+		return nil, fs.ErrNotExist
+	}
+	entries, err := os.ReadDir(s.Directory)
+	if err != nil {
+		return nil, err
+	}
+	prefix := id + "-" + fileName(camera) + "-"
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), prefix) {
+			return os.ReadFile(filepath.Join(s.Directory, entry.Name()))
+		}
+	}
+	return nil, fs.ErrNotExist
+}
+
+// store adds a file to the ring and takes the oldest ones out. A better view of the same object replaces the one before.
+func (s *Snapshots) store(v *view, jpeg []byte) error {
+	path := filepath.Join(s.Directory, fmt.Sprintf("%s-%s-%s.jpg", v.id, fileName(v.camera), fileName(v.label)))
+	if err := atomicfile.Write(path, jpeg, 0o644); err != nil {
+		return err
+	}
+	if slices.Contains(s.files, path) {
+		return nil
+	}
+	s.files = append(s.files, path)
+	for len(s.files) > s.Keep {
+		if err := os.Remove(s.files[0]); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		s.files = s.files[1:]
+	}
+	return nil
+}
+
+// fileName makes a name of a label or camera that every file system takes.
+func fileName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || strings.ContainsRune(`/\:*?"<>|-`, r) {
+			return '_'
+		}
+		return r
+	}, name)
+}
+
+// Close ends the encoder when what waits is through. Frame must not be called any more. It is safe on one that was never opened.
+func (s *Snapshots) Close() {
+	if s.full != nil {
+		close(s.full)
+		s.done.Wait()
+		s.full = nil
+	}
+}

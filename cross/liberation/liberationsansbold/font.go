@@ -1,7 +1,0 @@
-// Package liberationsansbold has Go Medium in the place of a Liberation font.
-package liberationsansbold
-
-import "golang.org/x/image/font/gofont/gomedium"
-
-// TTF is the font.
-var TTF = gomedium.TTF

@@ -1,7 +1,0 @@
-// Package liberationserifitalic has Go Medium in the place of a Liberation font.
-package liberationserifitalic
-
-import "golang.org/x/image/font/gofont/gomedium"
-
-// TTF is the font.
-var TTF = gomedium.TTF

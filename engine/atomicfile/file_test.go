@@ -1,0 +1,92 @@
+package atomicfile_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
+)
+
+// alone reports that the folder holds nothing but the file with that text.
+func alone(t *testing.T, path, text string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, text, string(data))
+	entries, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	assert.Len(t, entries, 1)
+}
+
+func TestWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "plan")
+	require.NoError(t, atomicfile.Write(path, []byte("old"), 0o644))
+	require.NoError(t, atomicfile.Write(path, []byte("new"), 0o600))
+	alone(t, path, "new")
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.EqualValues(t, 0o600, info.Mode().Perm())
+
+	err = atomicfile.Write(filepath.Join(path, "below"), nil, 0o600)
+	require.Error(t, err)
+	alone(t, path, "new")
+}
+
+// What is not committed leaves everything as it was.
+func TestClose(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "plan")
+	require.NoError(t, atomicfile.Write(path, []byte("old"), 0o644))
+	f, err := atomicfile.Create(path, 0o644)
+	require.NoError(t, err)
+	_, err = f.WriteString("half of it")
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.NoError(t, f.Close())
+	alone(t, path, "old")
+
+	f, err = atomicfile.Create(path, 0o644)
+	require.NoError(t, err)
+	require.NoError(t, f.Commit())
+	require.NoError(t, f.Close())
+	alone(t, path, "")
+}
+
+// A failing Commit leaves the file as it was, and nothing beside it.
+func TestCommitFails(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "folder")
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "plan", "full"), 0o755))
+	f, err := atomicfile.Create(filepath.Join(folder, "plan"), 0o644)
+	require.NoError(t, err)
+	require.Error(t, f.Commit(), "a folder stands there")
+	require.NoError(t, f.Close())
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	assert.Len(t, entries, 1)
+}
+
+func TestMove(t *testing.T) {
+	folder := t.TempDir()
+	from, to := filepath.Join(folder, "from"), filepath.Join(folder, "to")
+	require.NoError(t, os.WriteFile(from, []byte("plan"), 0o600))
+	require.NoError(t, atomicfile.Move(from, to))
+	alone(t, to, "plan")
+	require.ErrorIs(t, atomicfile.Move(from, to), os.ErrNotExist)
+}
+
+func TestCheck(t *testing.T) {
+	folder := t.TempDir()
+	require.NoError(t, atomicfile.Check(filepath.Join(folder, "plan")))
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	assert.Empty(t, entries)
+	assert.EqualError(t, atomicfile.Check(folder), folder+" is a directory (name the file to write)")
+	err = atomicfile.Check(folder + "/none/plan")
+	assert.EqualError(t, err,
+		folder+"/none/plan cannot be written: no such file or directory (name a file in a directory that exists and is writable)")
+	assert.True(t, errors.Is(err, os.ErrNotExist))
+}

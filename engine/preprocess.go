@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Preprocess says how a model wants its pictures: what happens between a camera's picture and the network's input. It belongs to the model:
+// the file's metadata gives it, or a preset, or a file beside the model (see ReadPreprocess). A field that is zero is left open; what it is
+// then stands with it.
+type Preprocess struct {
+	// Preset is the way of a project, one of Presets; the other fields change it.
+	Preset string `yaml:"preset,omitempty" json:"preset,omitempty"`
+	// Resize is how the picture gets the input's size; Letterbox when open.
+	Resize Resize `yaml:"resize,omitempty" json:"resize,omitempty"`
+	// ShorterSide is for Crop: what the picture's shorter side becomes before its centre is cut out, in pixels. When open the picture just
+	// covers the input.
+	ShorterSide int `yaml:"shorter_side,omitempty" json:"shorter_side,omitempty"`
+	// Interpolation is how pixels are made of others; antialiased for Crop, else Bilinear when open.
+	Interpolation Interpolation `yaml:"interpolation,omitempty" json:"interpolation,omitempty"`
+	// Pad is the level of gray, 0 to 255, where the input has no picture; 0 for Crop, else 114 when open.
+	Pad *int `yaml:"pad,omitempty" json:"pad,omitempty"`
+	// Colour is what the channels are; RGB for three and Gray for one when open.
+	Colour Colour `yaml:"colour,omitempty" json:"colour,omitempty"`
+	// Range is what the levels 0 and 255 become; 0 and 1 when open, except that inputs of 8 bits take the levels as they are.
+	Range []float64 `yaml:"range,omitempty,flow" json:"range,omitempty"`
+	// Mean is subtracted after that, and the rest divided by Deviation: a number for each channel in the network's order, or one for all;
+	// 0 and 1 when open.
+	Mean      []float64 `yaml:"mean,omitempty,flow" json:"mean,omitempty"`
+	Deviation []float64 `yaml:"deviation,omitempty,flow" json:"deviation,omitempty"`
+	// Layout is the order of the input's dimensions; as its shape says when open.
+	Layout InputLayout `yaml:"layout,omitempty" json:"layout,omitempty"`
+}
+
+// Resize is how a picture gets the size of the network's input.
+type Resize string
+
+// The rules for sizes. Rounding is that of the project that is named.
+const (
+	// Letterbox keeps the ratio of the sides and puts the rest evenly around the picture (Ultralytics).
+	Letterbox Resize = "letterbox"
+	// LetterboxTopLeft keeps the ratio and puts the rest to the right and at the bottom (YOLOX).
+	LetterboxTopLeft Resize = "letterbox-top-left"
+	// Stretch gives up the ratio.
+	Stretch Resize = "stretch"
+	// Crop keeps the ratio and cuts the input out of the picture's centre (torchvision, Ultralytics' classifiers).
+	Crop Resize = "crop"
+)
+
+// Interpolation is how the pixels of a resized picture are made.
+type Interpolation string
+
+const (
+	// Bilinear looks at two by two pixels, as OpenCV's INTER_LINEAR does.
+	Bilinear Interpolation = "bilinear"
+	// BilinearAntialias and BicubicAntialias weigh all pixels that a pixel of a smaller picture stands for, as Pillow's and torchvision's
+	// BILINEAR and BICUBIC do.
+	BilinearAntialias Interpolation = "bilinear-antialias"
+	BicubicAntialias  Interpolation = "bicubic-antialias"
+)
+
+// Colour is what the channels of an input are, in their order.
+type Colour string
+
+// The colours that networks take.
+const (
+	RGBColour  Colour = "rgb"
+	BGRColour  Colour = "bgr"
+	GrayColour Colour = "gray"
+)
+
+// InputLayout is the order of a picture input's dimensions.
+type InputLayout string
+
+// The layouts that networks have.
+const (
+	NCHW InputLayout = "nchw" // one plane for each channel
+	NHWC InputLayout = "nhwc" // the channels of a pixel side by side
+)
+
+// DefaultPad is the level of gray around a letterboxed picture.
+const DefaultPad = 114
+
+// IsZero reports whether nothing is said.
+func (p Preprocess) IsZero() bool {
+	return p.Preset == "" && p.Resize == "" && p.ShorterSide == 0 && p.Interpolation == "" && p.Pad == nil && p.Colour == "" &&
+		p.Range == nil && p.Mean == nil && p.Deviation == nil && p.Layout == ""
+}
+
+// Override returns p with every field of by that is set. A preset of by replaces all of p.
+func (p Preprocess) Override(by Preprocess) Preprocess {
+	if by.Preset != "" {
+		return by
+	}
+	set(&p.Resize, by.Resize)
+	set(&p.ShorterSide, by.ShorterSide)
+	set(&p.Interpolation, by.Interpolation)
+	set(&p.Colour, by.Colour)
+	set(&p.Layout, by.Layout)
+	set(&p.Pad, by.Pad)
+	for _, list := range []struct{ to, from *[]float64 }{{&p.Range, &by.Range}, {&p.Mean, &by.Mean}, {&p.Deviation, &by.Deviation}} {
+		if *list.from != nil {
+			*list.to = *list.from
+		}
+	}
+	return p
+}
+
+func set[T comparable](to *T, from T) {
+	var zero T
+	if from != zero {
+		*to = from
+	}
+}
+
+// String describes it in one line, as "letterbox, bilinear, pad 114, rgb 0..1, nchw"; what is open is left out.
+func (p Preprocess) String() string {
+	var parts []string
+	add := func(text string) {
+		if text != "" {
+			parts = append(parts, text)
+		}
+	}
+	add(p.Preset)
+	add(string(p.Resize))
+	if p.ShorterSide > 0 {
+		add(fmt.Sprintf("shorter side %d", p.ShorterSide))
+	}
+	add(string(p.Interpolation))
+	if p.Pad != nil {
+		add(fmt.Sprintf("pad %d", *p.Pad))
+	}
+	add(string(p.Colour))
+	if len(p.Range) == 2 {
+		add(number(p.Range[0]) + ".." + number(p.Range[1]))
+	}
+	for _, list := range []struct {
+		name   string
+		values []float64
+	}{{"mean", p.Mean}, {"deviation", p.Deviation}} {
+		if list.values != nil {
+			text := list.name
+			for _, v := range list.values {
+				text += " " + number(v)
+			}
+			add(text)
+		}
+	}
+	add(string(p.Layout))
+	return strings.Join(parts, ", ")
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+
+// check refuses values that mean nothing, whatever the network.
+func (p *Preprocess) check() error {
+	oneOf := func(key, value string, choices ...string) error {
+		if value == "" || slices.Contains(choices, value) {
+			return nil
+		}
+		return fmt.Errorf("preprocess %s: %q is not one of %s", key, value, strings.Join(choices, ", "))
+	}
+	for _, err := range []error{
+		oneOf("preset", p.Preset, Presets()...),
+		oneOf("resize", string(p.Resize), string(Letterbox), string(LetterboxTopLeft), string(Stretch), string(Crop)),
+		oneOf("interpolation", string(p.Interpolation), string(Bilinear), string(BilinearAntialias), string(BicubicAntialias)),
+		oneOf("colour", string(p.Colour), string(RGBColour), string(BGRColour), string(GrayColour)),
+		oneOf("layout", string(p.Layout), string(NCHW), string(NHWC)),
+		p.checkNumbers(),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Preprocess) checkNumbers() error {
+	switch {
+	case p.ShorterSide < 0 || p.ShorterSide > MaxSide:
+		return fmt.Errorf("preprocess shorter_side: %d is not 1 to %d pixels", p.ShorterSide, MaxSide)
+	case p.Pad != nil && (*p.Pad < 0 || *p.Pad > 255):
+		return fmt.Errorf("preprocess pad: %d is not a level of gray from 0 to 255", *p.Pad)
+	case p.Range != nil && (len(p.Range) != 2 || !finite(p.Range) || !(p.Range[0] < p.Range[1])):
+		return fmt.Errorf("preprocess range: %v is not the two numbers that the levels 0 and 255 become, as in [0, 1]", p.Range)
+	case !channelwise(p.Mean) || !finite(p.Mean):
+		return fmt.Errorf("preprocess mean: %v is not one number or three", p.Mean)
+	case !channelwise(p.Deviation) || !finite(p.Deviation) || p.Deviation != nil && slices.Min(p.Deviation) < minDeviation:
+		return fmt.Errorf("preprocess deviation: %v is not one positive number or three", p.Deviation)
+	}
+	return nil
+}
+
+// minDeviation keeps what is divided by it finite.
+const minDeviation = 1e-6
+
+// channelwise tells whether there is a number for all channels or one for each, if any.
+func channelwise(values []float64) bool { return values == nil || len(values) == 1 || len(values) == 3 }
+
+func finite(values []float64) bool {
+	return !slices.ContainsFunc(values, func(v float64) bool { return !(math.Abs(v) <= math.MaxFloat32) })
+}
+
+// interpolation is Interpolation or what it is when open.
+func (p *Preprocess) interpolation() Interpolation {
+	switch {
+	case p.Interpolation != "":
+		return p.Interpolation
+	case p.Resize == Crop:
+		return BilinearAntialias
+	}
+	return Bilinear
+}
+
+// pad is Pad or what it is when open.
+func (p *Preprocess) pad() int {
+	switch {
+	case p.Pad != nil:
+		return *p.Pad
+	case p.Resize == Crop:
+		return 0
+	}
+	return DefaultPad
+}

@@ -1,0 +1,53 @@
+package engine
+
+// Size of a picture in pixels.
+type Size struct{ Width, Height int }
+
+// defaultStride is the largest stride of most detectors.
+const defaultStride = 32
+
+// Sides chooses the sides of a picture input that leaves them open: Width and Height where they are set, else the smallest shape in which
+// every source is as large as the square of imgsz would make it, in multiples of the network's stride: 640x384 for 16:9. Without sources it
+// is what the metadata say, else DefaultSide. m is the model's metadata, overridden or not. Inputs that are not letterboxed have no border to
+// save.
+func (o *Options) Sides(m Metadata) (width, height int) {
+	if o.Width > 0 && o.Height > 0 {
+		return o.Width, o.Height
+	}
+	width, height = DefaultSide, DefaultSide
+	if m.Width > 0 && m.Height > 0 {
+		width, height = m.Width, m.Height
+	}
+	if len(o.Sources) == 0 || !letterboxed(m.Preprocess) {
+		return width, height
+	}
+	stride := m.Stride
+	if stride == 0 {
+		stride = defaultStride
+	}
+	longest := max(width, height)
+	width, height = 0, 0
+	for _, source := range o.Sources {
+		w, h := leastSides(source, longest, stride)
+		width, height = max(width, w), max(height, h)
+	}
+	return width, height
+}
+
+func letterboxed(p Preprocess) bool {
+	resize := p.Resize
+	if resize == "" && p.Preset != "" {
+		resize = preset(p.Preset, DefaultSide).Resize
+	}
+	return resize == "" || resize == Letterbox || resize == LetterboxTopLeft
+}
+
+// leastSides is the smallest shape that holds the source when its longer side is as long as longest.
+func leastSides(source Size, longest, stride int) (width, height int) {
+	longer := max(source.Width, source.Height, 1)
+	side := func(of int) int {
+		resized := max((2*of*longest+longer)/(2*longer), 1) // to the nearest, as the letterbox rounds
+		return (resized + stride - 1) / stride * stride
+	}
+	return side(source.Width), side(source.Height)
+}

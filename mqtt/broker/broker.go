@@ -1,0 +1,280 @@
+// Package broker is the embedded MQTT broker, for machines that have no other. The protocol is mochi-mqtt's; what stands before it keeps
+// any
+// client from taking the process down: each packet is checked whole before the library sees it, and sizes, connections, silence and what is
+// retained are bounded.
+package broker
+
+import (
+	"cmp"
+	"crypto/subtle"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"syscall"
+
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+
+	"github.com/edge-infer/edge-infer/mqtt/credentials"
+)
+
+// Broker serves MQTT 3.1, 3.1.1 and 5. Fill in the exported fields and Open it; they must not change until Close. Its methods may be called
+// from
+// any goroutine.
+type Broker struct {
+	Address string // 127.0.0.1:1883 when empty
+	// User and Password are asked of every client when User is set. An address that other machines reach needs them, or client certificates.
+	User         string
+	Password     credentials.Secret
+	PasswordFile string
+	TLS          credentials.TLS // TLS when CertificateFile is set, clients must show a certificate when CAFile is set too
+	Limits       Limits
+	Logger       *slog.Logger // slog.Default when nil
+
+	// Set by Open.
+	server   *mochi.Server
+	listener *listener
+	retained *retained
+	address  string
+}
+
+// Stats is what a broker has done since Open and what it holds now.
+type Stats struct {
+	Connections      int    `json:"connections"`       // open now
+	Refused          uint64 `json:"refused"`           // connections ended because a limit or a packet's form was not kept
+	Panics           uint64 `json:"panics"`            // connections ended because the library failed on them
+	RetainedMessages int    `json:"retained_messages"` // held now
+	RetainedBytes    int64  `json:"retained_bytes"`    // topics and payloads of those
+	NotRetained      uint64 `json:"not_retained"`      // messages that were passed on and not kept: the limits were reached
+}
+
+// Open listens and serves until Close. An address beyond this machine without a password or client certificates is refused.
+func (b *Broker) Open() error {
+	if err := b.open(); err != nil {
+		return fmt.Errorf("open embedded broker: %w", err)
+	}
+	return nil
+}
+
+func (b *Broker) open() error {
+	if b.Logger == nil {
+		b.Logger = slog.Default()
+	}
+	password, err := credentials.ReadSecret(b.Password, b.PasswordFile)
+	if err != nil {
+		return err
+	}
+	address, err := b.checkAccess(password)
+	if err != nil {
+		return err
+	}
+	encryption, err := b.encryption()
+	if err != nil {
+		return err
+	}
+	b.Limits.setDefaults()
+	if err := b.assemble(password); err != nil {
+		return err
+	}
+	socket, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w (if that is a broker, publish to it with --mqtt tcp://%s, or choose another port)", err, address)
+	}
+	if err != nil {
+		return err
+	}
+	if encryption != nil {
+		socket = tls.NewListener(socket, encryption)
+	}
+	b.listener.Listener, b.address = socket, socket.Addr().String()
+	if err := b.server.AddListener(b.listener); err != nil {
+		socket.Close()
+		return err
+	}
+	return b.server.Serve()
+}
+
+// checkAccess returns the address to listen on, and refuses to take anyone on the network.
+func (b *Broker) checkAccess(password string) (string, error) {
+	address := cmp.Or(b.Address, "127.0.0.1:1883")
+	resolved, err := net.ResolveTCPAddr("tcp", address)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("address %q: %w", address, err)
+	case b.User != "" && password == "":
+		return "", fmt.Errorf("user %q has no password (set one, or leave out the user)", b.User)
+	case b.User == "" && b.TLS.CAFile == "" && !resolved.IP.IsLoopback():
+		return "", fmt.Errorf("other machines reach %s: set a user and a password, or the authority of client certificates, or listen on 127.0.0.1",
+			address)
+	}
+	return resolved.String(), nil
+}
+
+func (b *Broker) encryption() (*tls.Config, error) {
+	if b.TLS.CertificateFile == "" {
+		return nil, nil
+	}
+	config, err := b.TLS.Load()
+	if err == nil && config.RootCAs != nil {
+		config.ClientCAs, config.ClientAuth = config.RootCAs, tls.RequireAndVerifyClientCert
+	}
+	return config, err
+}
+
+// assemble makes the library's server and what stands before it, without a socket.
+func (b *Broker) assemble(password string) error {
+	capabilities := mochi.NewDefaultServerCapabilities()
+	// The library would throw away what is retained after this time, and at once when the clock jumps.
+	capabilities.MaximumMessageExpiryInterval = 0
+	capabilities.MaximumSessionExpiryInterval = uint32(b.Limits.SessionExpiry.Seconds())
+	capabilities.TopicAliasMaximum = topicAliases // each may hold 64 KiB
+	b.server = mochi.New(&mochi.Options{Capabilities: capabilities, Logger: demoted(b.Logger)})
+	b.retained = &retained{limits: &b.Limits, sizes: map[string]int64{}}
+	b.listener = newListener(&b.Limits, b.Logger)
+	b.listener.abandon = b.abandon
+	return b.server.AddHook(&policy{
+		user: b.User, password: password, limits: &b.Limits, retained: b.retained, sessions: b.server.Clients.Len, log: b.listener.complain,
+	}, nil)
+}
+
+// topicAliases is how many topics of MQTT 5 a client may abbreviate.
+const topicAliases = 16
+
+// abandon forgets the client of a connection on which the library failed: it did not get to do so itself.
+func (b *Broker) abandon(conn net.Conn) {
+	for _, client := range b.server.Clients.GetAll() {
+		if client.Net.Conn == conn {
+			client.Stop(errPanic)
+			client.ClearInflights()
+			b.server.UnsubscribeClient(client)
+			b.server.Clients.Delete(client.ID)
+		}
+	}
+}
+
+// Addr is host:port of the listener, with the port that was chosen when Address asked for port 0. It is valid after Open.
+func (b *Broker) Addr() string { return b.address }
+
+// URL is the address for clients on this machine.
+func (b *Broker) URL() string {
+	if b.TLS.CertificateFile != "" {
+		return "tls://" + b.address
+	}
+	return "tcp://" + b.address
+}
+
+// Stats says how the broker stands; zero before Open and after Close.
+func (b *Broker) Stats() Stats {
+	if b.server == nil {
+		return Stats{}
+	}
+	s := b.listener.stats()
+	s.RetainedMessages, s.RetainedBytes, s.NotRetained = b.retained.stats()
+	return s
+}
+
+// Close ends all connections. It is idempotent and safe on a broker that was never opened.
+func (b *Broker) Close() error {
+	if b.server == nil {
+		return nil
+	}
+	server := b.server
+	b.server = nil
+	if err := server.Close(); err != nil {
+		return fmt.Errorf("close embedded broker: %w", err)
+	}
+	return nil
+}
+
+// policy lets clients in by user and password, or all when no user is set, and to every topic; and bounds what they leave behind.
+type policy struct {
+	mochi.HookBase
+	user, password string
+	limits         *Limits
+	retained       *retained
+	sessions       func() int // how many clients are remembered
+	log            func(reason error, remote string)
+}
+
+// ID implements mochi.Hook.
+func (*policy) ID() string { return "policy" }
+
+// Provides implements mochi.Hook.
+func (*policy) Provides(event byte) bool {
+	switch event {
+	case mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnConnect, mochi.OnSessionEstablish, mochi.OnSubscribe, mochi.OnPublish,
+		mochi.OnWill, mochi.OnRetainMessage, mochi.OnRetainedExpired:
+		return true
+	}
+	return false
+}
+
+// OnConnectAuthenticate implements mochi.Hook.
+func (p *policy) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool {
+	if p.user == "" {
+		return true
+	}
+	user := subtle.ConstantTimeCompare(pk.Connect.Username, []byte(p.user))
+	password := subtle.ConstantTimeCompare(pk.Connect.Password, []byte(p.password))
+	return user&password == 1
+}
+
+// OnACLCheck implements mochi.Hook.
+func (*policy) OnACLCheck(*mochi.Client, string, bool) bool { return true }
+
+// OnConnect refuses a new client when too many that left are remembered.
+func (p *policy) OnConnect(client *mochi.Client, _ packets.Packet) error {
+	const longestDelay = 300 // seconds that a will may wait; each is kept meanwhile
+	client.Properties.Will.WillDelayInterval = min(client.Properties.Will.WillDelayInterval, longestDelay)
+	if p.sessions() >= p.limits.Sessions {
+		p.log(errSessions, client.Net.Remote)
+		return packets.ErrQuotaExceeded
+	}
+	return nil
+}
+
+// OnSessionEstablish is called when a client is let in.
+func (*policy) OnSessionEstablish(client *mochi.Client, _ packets.Packet) {
+	if g, ok := client.Net.Conn.(*guard); ok {
+		g.admit()
+	}
+}
+
+// OnSubscribe refuses the filters over the limit: the library answers an empty one with a refusal.
+func (p *policy) OnSubscribe(client *mochi.Client, pk packets.Packet) packets.Packet {
+	room := p.limits.Subscriptions - client.State.Subscriptions.Len()
+	for i := range pk.Filters {
+		if i >= room {
+			pk.Filters[i].Filter = ""
+		}
+	}
+	return pk
+}
+
+// OnPublish passes a message on without keeping it when there is no room.
+func (p *policy) OnPublish(client *mochi.Client, pk packets.Packet) (packets.Packet, error) {
+	if pk.FixedHeader.Retain && !p.retained.fits(pk.TopicName, len(pk.Payload)) {
+		pk.FixedHeader.Retain = false
+		p.log(errRetained, client.Net.Remote)
+	}
+	return pk, nil
+}
+
+// OnWill does the same for the message of a client that has left without a word.
+func (p *policy) OnWill(client *mochi.Client, will mochi.Will) (mochi.Will, error) {
+	if will.Retain && !p.retained.fits(will.TopicName, len(will.Payload)) {
+		will.Retain = false
+		p.log(errRetained, client.Net.Remote)
+	}
+	return will, nil
+}
+
+// OnRetainMessage implements mochi.Hook.
+func (p *policy) OnRetainMessage(_ *mochi.Client, pk packets.Packet, _ int64) {
+	p.retained.set(pk.TopicName, len(pk.Payload))
+}
+
+// OnRetainedExpired implements mochi.Hook.
+func (p *policy) OnRetainedExpired(topic string) { p.retained.set(topic, 0) }

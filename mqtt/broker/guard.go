@@ -1,0 +1,223 @@
+package broker
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// guard is a client's connection as the library sees it: it hands over whole packets whose form and size were checked, and gives a client
+// that
+// does not log in, or does not read, no more than its time. The library allocates what a packet's header announces, up to 256 MiB.
+type guard struct {
+	net.Conn
+	limits  *Limits
+	inbound *atomic.Int64       // bytes of large packets, of all connections
+	let     func(*guard)        // called when the client was let in
+	refused func(*guard, error) // called with what ends the connection
+
+	in *bufio.Reader
+	// The reading goroutine's.
+	packet    []byte // what the library has not read yet
+	large     int64  // of it, counted in inbound
+	connected bool   // CONNECT was read
+	version   byte
+
+	admitted atomic.Bool
+	write    sync.Mutex
+}
+
+var (
+	errSilent      = errors.New("no login in time")
+	errSize        = errors.New("packet is too large")
+	errInbound     = errors.New("too many large packets at once")
+	errFirst       = errors.New("first packet is no CONNECT")
+	errSecond      = errors.New("second CONNECT")
+	errNotReading  = errors.New("client does not read")
+	errCrowded     = errors.New("too many connections")
+	errUnknown     = errors.New("too many connections without a login")
+	errSessions    = errors.New("too many clients are remembered")
+	errRetained    = errors.New("no room to retain a message")
+	errPanic       = errors.New("the broker failed on it")
+	errDescriptors = errors.New("no file descriptor left")
+)
+
+// smallPacket is what any packet may have, and PUBLISH alone may exceed.
+const smallPacket = 64 << 10
+
+func newGuard(conn net.Conn, l *listener) *guard {
+	g := &guard{Conn: conn, limits: l.limits, inbound: &l.inbound, let: l.admit, refused: l.refuse, in: bufio.NewReaderSize(conn, 2048)}
+	_ = conn.SetDeadline(time.Now().Add(g.limits.Login)) // a connection that has ended says so at the first read
+	return g
+}
+
+// admit is called when the client has logged in.
+func (g *guard) admit() {
+	g.admitted.Store(true)
+	g.let(g)
+}
+
+// Read hands over the next bytes of checked packets. An error that is not the network's has been reported.
+func (g *guard) Read(p []byte) (int, error) {
+	for len(g.packet) == 0 {
+		if err := g.next(); err != nil {
+			g.release()
+			return 0, g.report(err)
+		}
+	}
+	n := copy(p, g.packet)
+	if g.packet = g.packet[n:]; len(g.packet) == 0 {
+		g.release()
+	}
+	return n, nil
+}
+
+func (g *guard) release() {
+	g.inbound.Add(-g.large)
+	g.large = 0
+	g.packet = nil
+}
+
+// report passes on why a client is refused, and tells one that speaks MQTT 5.
+func (g *guard) report(err error) error {
+	var timeout net.Error
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout() && !g.admitted.Load():
+		err = errSilent
+	case errors.As(err, &timeout), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		return err
+	}
+	g.refused(g, err)
+	if g.admitted.Load() && g.version == version5 {
+		const malformed, tooLarge = 0x81, 0x95
+		code := byte(malformed)
+		if errors.Is(err, errSize) {
+			code = tooLarge
+		}
+		_, _ = g.Write([]byte{typeDisconnect << 4, 1, code}) // it is told as far as it listens
+	}
+	return err
+}
+
+// next reads a packet.
+func (g *guard) next() error {
+	header, err := g.in.ReadByte()
+	if err != nil {
+		return err
+	}
+	start := append(make([]byte, 0, 5), header)
+	length, shift := 0, 0
+	for {
+		b, err := g.in.ReadByte()
+		if err != nil {
+			return unexpected(err)
+		}
+		start = append(start, b)
+		length |= int(b&0x7f) << shift
+		if b < 0x80 {
+			break
+		}
+		if shift += 7; shift == 28 {
+			return errMalformed
+		}
+	}
+	if err := g.allow(header>>4, length); err != nil {
+		return err
+	}
+	packet, err := g.receive(start, length)
+	if err != nil {
+		return unexpected(err)
+	}
+	body := packet[len(start):]
+	if err := check(header, body, g.version); err != nil {
+		return err
+	}
+	if !g.connected {
+		g.connected, g.version = true, connectVersion(body)
+	}
+	g.packet = packet
+	return nil
+}
+
+// allow decides on a packet by its type and length, before there is memory for it.
+func (g *guard) allow(kind byte, length int) error {
+	limit := smallPacket
+	switch {
+	case !g.connected && kind != typeConnect:
+		return errFirst
+	case g.connected && kind == typeConnect:
+		return errSecond
+	case !g.connected:
+		limit = g.limits.Connect
+	case kind == typePublish:
+		limit = g.limits.Packet
+	}
+	if length > limit {
+		return fmt.Errorf("%w: %d bytes, at most %d are taken", errSize, length, limit)
+	}
+	if length > smallPacket {
+		g.large = int64(length)
+		if g.inbound.Add(g.large) > g.limits.Inbound {
+			return errInbound
+		}
+	}
+	return nil
+}
+
+// receive reads the body behind the fixed header. Memory grows with what arrives.
+func (g *guard) receive(packet []byte, length int) ([]byte, error) {
+	for length > 0 {
+		n := min(length, max(smallPacket, len(packet)))
+		packet = append(packet, make([]byte, n)...)
+		if _, err := io.ReadFull(g.in, packet[len(packet)-n:]); err != nil {
+			return nil, err
+		}
+		length -= n
+	}
+	return packet, nil
+}
+
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Write sends all of p. A client that does not read for the time of the limit loses its connection.
+func (g *guard) Write(p []byte) (int, error) {
+	const piece = 32 << 10
+	g.write.Lock()
+	defer g.write.Unlock()
+	sent := 0
+	for sent < len(p) {
+		err := g.Conn.SetWriteDeadline(time.Now().Add(g.limits.Write))
+		var n int
+		if err == nil {
+			n, err = g.Conn.Write(p[sent:min(sent+piece, len(p))])
+		}
+		sent += n
+		if err != nil {
+			var timeout net.Error
+			if errors.As(err, &timeout) && timeout.Timeout() {
+				g.refused(g, errNotReading)
+			}
+			g.Conn.Close()
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// SetDeadline sets the deadline for reading of a client that has logged in; before that there is the limit's, and Write has its own.
+func (g *guard) SetDeadline(t time.Time) error {
+	if !g.admitted.Load() {
+		return nil
+	}
+	return g.Conn.SetReadDeadline(t)
+}

@@ -1,0 +1,208 @@
+package broker
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/mochi-mqtt/server/v2/listeners"
+)
+
+// listener accepts the broker's connections. The library's own one leaves a connection that comes while it closes to a goroutine that
+// nobody
+// waits for, ends at the first error, and lets a panic end the process; this one waits for all of them, goes on, and ends one connection.
+type listener struct {
+	net.Listener
+	limits  *Limits
+	log     *slog.Logger
+	abandon func(net.Conn) // forgets the client of a connection on which the library panicked
+	inbound atomic.Int64
+	serving sync.WaitGroup
+	closing chan struct{}
+
+	mu      sync.Mutex
+	conns   map[*guard]struct{}
+	unknown []*guard // those before the login, oldest first
+	closed  bool
+	refused uint64
+	panics  uint64
+	// Complaints: when one was logged, and how many were not since.
+	complained time.Time
+	unreported int
+}
+
+func newListener(limits *Limits, log *slog.Logger) *listener {
+	return &listener{limits: limits, log: log, closing: make(chan struct{}), conns: map[*guard]struct{}{}}
+}
+
+// ID implements listeners.Listener, as the methods below do.
+func (l *listener) ID() string { return "mqtt" }
+
+// Protocol is the network's name.
+func (l *listener) Protocol() string { return "tcp" }
+
+// Address is host:port.
+func (l *listener) Address() string { return l.Addr().String() }
+
+// Init does nothing: the listener has its logger.
+func (l *listener) Init(*slog.Logger) error { return nil }
+
+// Serve accepts until Close. Whatever else fails is tried again: a machine that is out of file descriptors has some again later.
+func (l *listener) Serve(establish listeners.EstablishFn) {
+	const shortest, longest = 5 * time.Millisecond, time.Second
+	pause := shortest
+	for {
+		conn, err := l.Accept()
+		if err == nil {
+			pause = shortest
+			if g := newGuard(conn, l); l.add(g) {
+				go l.serve(g, establish)
+			} else {
+				_ = conn.Close() // nothing was said on it
+			}
+			continue
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			l.endOldestUnknown(errDescriptors)
+		}
+		l.complain(err, "")
+		select {
+		case <-time.After(pause):
+		case <-l.closing:
+			return
+		}
+		pause = min(2*pause, longest)
+	}
+}
+
+// serve runs one connection to its end.
+func (l *listener) serve(g *guard, establish listeners.EstablishFn) {
+	defer l.remove(g)
+	defer func() {
+		if reason := recover(); reason != nil {
+			l.log.Error("embedded broker failed on a client, which is disconnected", "remote", g.RemoteAddr().String(), "panic", reason,
+				"stack", string(debug.Stack()))
+			l.mu.Lock()
+			l.panics++
+			l.mu.Unlock()
+			l.abandon(g)
+		}
+	}()
+	if err := establish(l.ID(), g); err != nil {
+		l.log.Debug("client left", "remote", g.RemoteAddr().String(), "error", err)
+	}
+}
+
+// Close ends every connection and waits for their goroutines.
+func (l *listener) Close(closeClients listeners.CloseFn) {
+	l.mu.Lock()
+	first := !l.closed
+	l.closed = true
+	l.mu.Unlock()
+	_ = l.Listener.Close()
+	if first {
+		close(l.closing)
+		closeClients(l.ID())
+	}
+	l.mu.Lock()
+	for g := range l.conns {
+		_ = g.Close()
+	}
+	l.mu.Unlock()
+	l.serving.Wait()
+}
+
+// add takes a connection in, when there is room.
+func (l *listener) add(g *guard) bool {
+	l.mu.Lock()
+	full, crowded := len(l.conns) >= l.limits.Connections, len(l.unknown) >= l.limits.Unknown
+	l.mu.Unlock()
+	switch {
+	case full && !l.endOldestUnknown(errCrowded):
+		l.refuse(g, errCrowded)
+		return false
+	case crowded && !full:
+		l.endOldestUnknown(errUnknown)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.conns[g] = struct{}{}
+	l.unknown = append(l.unknown, g)
+	l.serving.Add(1)
+	return true
+}
+
+// endOldestUnknown makes room at the cost of who has waited longest with its login; false when there is no such connection.
+func (l *listener) endOldestUnknown(reason error) bool {
+	l.mu.Lock()
+	if len(l.unknown) == 0 {
+		l.mu.Unlock()
+		return false
+	}
+	oldest := l.unknown[0]
+	l.unknown = l.unknown[1:]
+	delete(l.conns, oldest) // it counts no more, though its goroutine has not noticed yet
+	l.mu.Unlock()
+	l.refuse(oldest, reason)
+	_ = oldest.Close()
+	return true
+}
+
+func (l *listener) admit(g *guard) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unknown = slices.DeleteFunc(l.unknown, func(other *guard) bool { return other == g })
+}
+
+func (l *listener) remove(g *guard) {
+	l.admit(g)
+	_ = g.Close()
+	l.mu.Lock()
+	delete(l.conns, g)
+	l.mu.Unlock()
+	l.serving.Done()
+}
+
+// refuse counts a connection that ends for a reason, and reports it.
+func (l *listener) refuse(g *guard, reason error) {
+	l.mu.Lock()
+	l.refused++
+	l.mu.Unlock()
+	l.complain(reason, g.RemoteAddr().String())
+}
+
+// complain logs what clients do wrong, once in ten seconds at most: anyone can do it as often as he likes.
+func (l *listener) complain(reason error, remote string) {
+	const each = 10 * time.Second
+	now := time.Now()
+	l.mu.Lock()
+	report := now.Sub(l.complained) >= each
+	unreported := l.unreported
+	if report {
+		l.complained, l.unreported = now, 0
+	} else {
+		l.unreported++
+	}
+	l.mu.Unlock()
+	if report {
+		l.log.Warn("embedded broker refused a client", "remote", remote, "error", reason, "unreported", unreported)
+	}
+}
+
+func (l *listener) stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Stats{Connections: len(l.conns), Refused: l.refused, Panics: l.panics}
+}

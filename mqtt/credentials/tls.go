@@ -1,0 +1,45 @@
+package credentials
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// TLS names the files of a connection's certificates, all PEM. The zero value trusts the system's authorities and shows no certificate.
+// TLS 1.2 is the oldest version spoken.
+type TLS struct {
+	CAFile          string // client: who may sign the broker's certificate; broker: who may sign the clients', and that they must have one
+	CertificateFile string
+	KeyFile         string
+	ServerName      string // client: name expected in the broker's certificate, when it is not the host of the address
+	Insecure        bool   // client: do not check the broker's certificate at all
+}
+
+// Load reads the files. They are read for every connection, so that a renewed certificate needs no restart.
+func (t TLS) Load() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.Insecure}
+	if t.CAFile != "" {
+		pem, err := os.ReadFile(t.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read CA certificates: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("read CA certificates %s: no PEM certificate in it", t.CAFile)
+		}
+	}
+	if (t.CertificateFile == "") != (t.KeyFile == "") {
+		return nil, errors.New("a client certificate needs its key: name both files or neither")
+	}
+	if t.CertificateFile != "" {
+		pair, err := tls.LoadX509KeyPair(t.CertificateFile, t.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("load certificate %s: %w", t.CertificateFile, err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}

@@ -1,0 +1,95 @@
+package mqtt
+
+import (
+	"slices"
+
+	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
+)
+
+// clearGone clears the retained topics of what was published and is not among cameras any more: an empty message takes the place of the
+// value, waits for the broker like one, and is repeated at each connection like one, for another broker of the list may hold the value too.
+// Only this client's own values are known; those of an earlier process stay until Forget.
+func (c *Client) clearGone(cameras []homeassistant.Camera) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.makeRoom()
+	stay := places(cameras)
+	kept := map[string]bool{} // topics; names that differ may share one
+	for key, s := range c.mailboxes {
+		if stay[key.place()] {
+			kept[s.topic] = true
+		}
+	}
+	gone := map[*mailbox]bool{}
+	for key, s := range c.mailboxes {
+		switch {
+		case stay[key.place()] || s.cleared:
+		case s.retain && !kept[s.topic]:
+			s.cleared = true
+			s.put(func([]byte) []byte { return []byte{} })
+		default:
+			gone[s] = true
+		}
+	}
+	c.discard(gone)
+	c.feeds = slices.DeleteFunc(c.feeds, func(f feed) bool { return gone[f.detections] })
+	for name, camera := range c.cameras {
+		if !stay[place{camera: camera}] {
+			delete(c.cameras, name)
+		}
+	}
+}
+
+// makeRoom gives up what earlier calls of clearGone have cleared, once the topics there may be are half used up. The lock is held.
+func (c *Client) makeRoom() {
+	if len(c.mailboxes) < topicLimit/2 {
+		return
+	}
+	gone := map[*mailbox]bool{}
+	for _, s := range c.order {
+		gone[s] = s.cleared && s.settled()
+	}
+	c.discard(gone)
+}
+
+// discard takes mailboxes out of the table; what waits in them is still sent. The lock is held.
+func (c *Client) discard(gone map[*mailbox]bool) {
+	for key, s := range c.mailboxes {
+		if gone[s] {
+			delete(c.mailboxes, key)
+		}
+	}
+	c.order = slices.DeleteFunc(c.order, func(s *mailbox) bool { return gone[s] })
+}
+
+// place is a camera, one of its zones or one of its lines; the zero place is the device.
+type place struct {
+	kind         kind // kindZone or kindLine, else 0
+	camera, name string
+}
+
+// place is what the topic belongs to.
+func (k topicKey) place() place {
+	switch k.kind {
+	case kindZone:
+		return place{kindZone, k.camera, k.name}
+	case kindLine, kindLineLabel:
+		return place{kindLine, k.camera, k.name}
+	}
+	return place{camera: k.camera}
+}
+
+// places are the device and what the cameras have.
+func places(cameras []homeassistant.Camera) map[place]bool {
+	all := map[place]bool{{}: true}
+	for _, camera := range cameras {
+		all[place{camera: camera.Name}] = true
+		for _, zone := range camera.Zones {
+			all[place{kindZone, camera.Name, zone}] = true
+		}
+		for _, line := range camera.Lines {
+			all[place{kindLine, camera.Name, line}] = true
+		}
+	}
+	return all
+}

@@ -1,0 +1,186 @@
+package homeassistant
+
+import (
+	"slices"
+	"strings"
+)
+
+// cameraStates are what a camera's state in the status payload may be.
+var cameraStates = [...]string{"connecting", "running", "stalled", "lost", "waiting", "hung", "ended", "failed"}
+
+// eventTypes are what Home Assistant hears of; updates of a track are too many for it.
+var eventTypes = [...]string{"new", "end", "enter", "leave", "loiter", "cross", "appear", "disappear"}
+
+// intervalLimit is the highest frame interval that can be set.
+const intervalLimit = 1000
+
+// cameraDevice collects the entities of one camera.
+type cameraDevice struct {
+	*device
+	d       *Discovery
+	camera  *Camera
+	machine []any // availability of what works without pictures
+}
+
+// camera is the device that stands for a camera; name is its part of identifiers.
+func (d *Discovery) camera(a *Announcement, camera *Camera, name string) *device {
+	machine := reachable(d.Tree.Available())
+	c := cameraDevice{d: d, camera: camera, machine: []any{machine}, device: &device{
+		name: "camera-" + name, id: d.id() + "_" + name, taken: map[string]bool{},
+		availability: []any{machine, map[string]any{"topic": d.Tree.CameraAvailable(camera.Name)}},
+	}}
+	c.info = map[string]any{
+		"identifiers": []string{c.id}, "name": title(camera.Name), "via_device": d.id(), "manufacturer": "edge-infer", "model": "Camera",
+	}
+	for key, value := range map[string]string{"sw_version": a.Version, "configuration_url": a.URL} {
+		if value != "" {
+			c.info[key] = value
+		}
+	}
+	c.basic()
+	if len(a.Labels) > 0 {
+		c.asked(a.Labels)
+	} else {
+		c.usual()
+	}
+	return c.device
+}
+
+// basic adds what every camera has.
+func (c *cameraDevice) basic() {
+	t, name := c.d.Tree, c.camera.Name
+	if c.d.Control {
+		c.add("detect", "switch", "Detection", c.control("detect").with(config{"icon": "mdi:motion-sensor"}))
+	}
+	states := append([]string{}, cameraStates[:]...)
+	c.add("state", "sensor", "State", config{
+		"state_topic": t.Status(), "value_template": valueOf("cameras", name, "state"), "device_class": "enum", "options": states,
+		"entity_category": diagnostic, "icon": "mdi:cctv", "availability": c.machine,
+	})
+	if len(c.camera.Labels) == 0 {
+		return
+	}
+	c.add("occupied", "binary_sensor", "Occupied", occupied(t.Count(name, total)))
+	c.add("count", "sensor", "Objects", count(t.Count(name, total)).with(config{"icon": "mdi:counter"}))
+	c.add("events", "event", "Events", config{
+		"state_topic": t.Events(name), "event_types": eventTypes[:], "icon": "mdi:timeline-alert", "value_template": eventTemplate,
+	})
+	c.add("camera", "camera", "Picture", config{"topic": t.Picture(name)})
+	if c.d.Control {
+		c.add("snapshot", "button", "Take snapshot", config{
+			"command_topic": t.Set(name, "snapshot"), "payload_press": press, "icon": "mdi:camera",
+		})
+	}
+}
+
+// eventTemplate makes of an event's payload what Home Assistant takes for one; of an update nothing, which it ignores. The path of an
+// object is
+// left out, for it may be long.
+const eventTemplate = `{% if value_json.type != 'update' %}{{ dict(event_type=value_json.type, id=value_json.id, label=value_json.label, ` +
+	`object=value_json.object | default(none), score=value_json.top_score | default(none), zone=value_json.zone | default(none), ` +
+	`line=value_json.line | default(none), direction=value_json.direction | default(none), time=value_json.time, ` +
+	`replayed=value_json.replayed | default(false)) | tojson }}{% endif %}`
+
+func count(topic string) config {
+	return config{"state_topic": topic, "state_class": measurement, "unit_of_measurement": "objects"}
+}
+
+// control is what the entities of a camera's controls have in common.
+func (c *cameraDevice) control(name string) config {
+	return config{
+		"state_topic": c.d.Tree.State(c.camera.Name, name), "command_topic": c.d.Tree.Set(c.camera.Name, name), "availability": c.machine,
+	}
+}
+
+// usual adds what somebody has drawn and, as far as there is room, what people ask for most.
+func (c *cameraDevice) usual() {
+	c.drawn()
+	labels := ranked(c.camera.Labels)
+	room := func() bool { return len(c.entities) < EntityLimit }
+	const shown = 3
+	for i, label := range labels[:min(shown, len(labels))] {
+		if room() {
+			c.label(label)
+		}
+		if i == 0 && room() {
+			c.image(label)
+		}
+	}
+	if room() {
+		c.threshold()
+	}
+	if room() {
+		c.rate()
+	}
+}
+
+// asked adds everything there is of the given labels.
+func (c *cameraDevice) asked(wanted []string) {
+	c.drawn()
+	for _, label := range ranked(c.camera.Labels) {
+		if !slices.Contains(wanted, everyLabel) && !slices.Contains(wanted, label) {
+			continue
+		}
+		c.label(label)
+		c.add("count_"+label, "sensor", title(label)+" count", count(c.d.Tree.Count(c.camera.Name, label)).with(config{"icon": icon(label)}))
+		c.image(label)
+		for _, zone := range c.camera.Zones {
+			c.add("zone_"+zone+"_"+label, "sensor", title(zone)+" "+strings.ToLower(title(label))+" count",
+				count(c.d.Tree.Zone(c.camera.Name, zone, label)).with(config{"icon": icon(label)}))
+		}
+	}
+	c.threshold()
+	c.rate()
+	if !c.d.Control {
+		return
+	}
+	c.add("interval", "number", "Frame interval", c.control("interval").with(config{
+		"min": 1, "max": intervalLimit, "step": 1, "mode": "box", "entity_category": adjustment, "unit_of_measurement": "frames",
+		"icon": "mdi:speedometer-slow",
+	}))
+	c.add("labels", "text", "Labels", c.control("labels").with(config{
+		"min": 1, "max": 255, "entity_category": adjustment, "icon": "mdi:label-multiple",
+	}))
+}
+
+// drawn adds the camera's zones and lines.
+func (c *cameraDevice) drawn() {
+	t, name := c.d.Tree, c.camera.Name
+	for _, zone := range c.camera.Zones {
+		c.add("zone_"+zone, "binary_sensor", title(zone), occupied(t.Zone(name, zone, total)).with(config{"icon": "mdi:vector-polygon"}))
+	}
+	for _, line := range c.camera.Lines {
+		for _, direction := range [...]string{"in", "out"} {
+			c.add("line_"+line+"_"+direction, "sensor", title(line)+" "+direction, config{
+				"state_topic": t.Line(name, line), "value_template": valueOf(direction), "state_class": "total_increasing",
+				"unit_of_measurement": "objects", "icon": "mdi:arrow-" + map[string]string{"in": "right", "out": "left"}[direction] + "-bold",
+			})
+		}
+	}
+}
+
+func (c *cameraDevice) label(label string) {
+	c.add("label_"+label, "binary_sensor", title(label), occupied(c.d.Tree.Count(c.camera.Name, label)).with(config{"icon": icon(label)}))
+}
+
+func (c *cameraDevice) image(label string) {
+	c.add("image_"+label, "image", title(label)+" snapshot", config{
+		"image_topic": c.d.Tree.Snapshot(c.camera.Name, label), "content_type": "image/jpeg",
+	})
+}
+
+func (c *cameraDevice) threshold() {
+	if c.d.Control {
+		c.add("threshold", "number", "Threshold", c.control("threshold").with(config{
+			"min": 0, "max": 1, "step": 0.01, "mode": "slider", "entity_category": adjustment, "icon": "mdi:tune-variant",
+		}))
+	}
+}
+
+func (c *cameraDevice) rate() {
+	name := c.camera.Name
+	c.add("fps", "sensor", "Frame rate", config{
+		"state_topic": c.d.Tree.Stats(), "value_template": valueOf("cameras", name, "fps_inferred"), "unit_of_measurement": "fps",
+		"state_class": measurement, "entity_category": diagnostic, "icon": "mdi:speedometer",
+	})
+}

@@ -1,0 +1,191 @@
+package homeassistant
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/edge-infer/edge-infer/mqtt/topic"
+)
+
+// Discovery makes the discovery messages of one device.
+// Source: https://www.home-assistant.io/integrations/mqtt/#device-discovery-payload
+type Discovery struct {
+	Prefix  string // first topic level, usually "homeassistant"
+	Tree    topic.Tree
+	Control bool // remote commands are obeyed
+	// Limit is how many bytes a message may have: a device with more entities is announced in several. One entity is never divided.
+	Limit int
+}
+
+// Message is one discovery message, to be retained. An empty payload takes a device away.
+type Message struct {
+	Topic   string
+	Payload []byte
+}
+
+// Announced is what Home Assistant was told: by topic of the message and by key, the entities.
+type Announced map[string]map[string]Entity
+
+// Birth is the topic on which Home Assistant says that it has started.
+func (d *Discovery) Birth() string { return d.Prefix + "/status" }
+
+// Filter matches the topics of every message.
+func (d *Discovery) Filter() string { return d.Prefix + "/device/" + d.id() + "/+/config" }
+
+func (d *Discovery) id() string { return identifier("edge-infer-" + d.Tree.Device) }
+
+func (d *Discovery) topic(name string) string {
+	return d.Prefix + "/device/" + d.id() + "/" + name + "/config"
+}
+
+// Messages are the discovery messages in the order in which they should be sent, and what Home Assistant knows then. What it was told
+// before and is
+// not there any more is removed: such entities are in the result, marked, until the caller has left them out.
+func (d *Discovery) Messages(a *Announcement, before Announced) ([]Message, Announced, error) {
+	after := Announced{}
+	var messages []Message
+	devices := []*device{d.hub(a)}
+	names := map[string]bool{}
+	for i := range a.Cameras {
+		name := identifier(a.Cameras[i].Name)
+		for names[name] {
+			name += "_"
+		}
+		names[name] = true
+		devices = append(devices, d.camera(a, &a.Cameras[i], name))
+	}
+	for _, device := range devices {
+		more, err := d.divide(device, a, before, after)
+		if err != nil {
+			return nil, nil, fmt.Errorf("home assistant discovery: %w", err)
+		}
+		messages = append(messages, more...)
+	}
+	for topic, entities := range before {
+		if after[topic] != nil || len(entities) == 0 {
+			continue
+		}
+		after[topic] = allRemoved(entities)
+		messages = append(messages, Message{Topic: topic})
+	}
+	return messages, after, nil
+}
+
+// part is one message of a device.
+type part struct {
+	topic      string
+	components map[string]any
+	size       int
+}
+
+// divide makes the messages of a device. An entity stays in the message that it was in, where there is room: Home Assistant knows it by
+// that.
+func (d *Discovery) divide(of *device, a *Announcement, before, after Announced) ([]Message, error) {
+	frame := map[string]any{
+		"device": of.info, "origin": map[string]any{"name": "edge-infer", "sw_version": a.Version, "support_url": projectURL},
+		"availability": of.availability, "availability_mode": "all", "qos": 1,
+	}
+	empty, err := json.Marshal(frame)
+	if err != nil {
+		return nil, err
+	}
+	var parts []*part
+	at := func(n int) *part {
+		for len(parts) <= n {
+			name := of.name
+			if n := len(parts); n > 0 {
+				kind, rest, _ := strings.Cut(of.name, "-")
+				name = strings.TrimSuffix(fmt.Sprintf("%s%d-%s", kind, n+1, rest), "-")
+			}
+			parts = append(parts, &part{topic: d.topic(name), components: map[string]any{}, size: len(empty) + len(`,"components":{}`)})
+		}
+		return parts[n]
+	}
+	for _, e := range of.entities {
+		payload, err := json.Marshal(e.config)
+		if err != nil {
+			return nil, err
+		}
+		size := len(payload) + len(e.key) + len(`"":,`)
+		n := 0
+		for known := 0; before[at(known).topic] != nil; known++ {
+			if old, found := before[at(known).topic][e.key]; found && !old.Removed {
+				n = known
+				break
+			}
+		}
+		for len(at(n).components) > 0 && at(n).size+size > d.Limit {
+			n++
+		}
+		at(n).components[e.key] = e.config
+		at(n).size += size
+	}
+	var messages []Message
+	for _, p := range parts {
+		if len(p.components) == 0 {
+			continue // if it was there before, it is cleared
+		}
+		known := map[string]Entity{}
+		for key, c := range p.components {
+			known[key] = Entity{Platform: c.(map[string]any)["platform"].(string)}
+		}
+		// Home Assistant removes an entity when it sees nothing but its platform.
+		for key, e := range before[p.topic] {
+			if _, stays := known[key]; !stays {
+				p.components[key] = map[string]any{"platform": e.Platform}
+				known[key] = Entity{Platform: e.Platform, Removed: true}
+			}
+		}
+		frame["components"] = p.components
+		payload, err := json.Marshal(frame)
+		if err != nil {
+			return nil, err
+		}
+		after[p.topic] = known
+		messages = append(messages, Message{p.topic, payload})
+	}
+	return messages, nil
+}
+
+const projectURL = "https://github.com/edge-infer/edge-infer"
+
+// Entity is what is remembered of an entity.
+type Entity struct {
+	Platform string `json:"platform"`
+	Removed  bool   `json:"removed,omitempty"` // Home Assistant is being told that it is gone
+}
+
+// Withdrawal takes everything away that Home Assistant was told.
+func (a Announced) Withdrawal() ([]Message, Announced) {
+	after := Announced{}
+	var messages []Message
+	for topic, entities := range a {
+		if len(entities) > 0 {
+			messages = append(messages, Message{Topic: topic})
+			after[topic] = allRemoved(entities)
+		}
+	}
+	return messages, after
+}
+
+// allRemoved are the entities of a message that is cleared.
+func allRemoved(entities map[string]Entity) map[string]Entity {
+	removed := map[string]Entity{}
+	for key, e := range entities {
+		removed[key] = Entity{Platform: e.Platform, Removed: true}
+	}
+	return removed
+}
+
+// Settle leaves out what was removed by a message that was delivered.
+func (a Announced) Settle(topic string) {
+	for key, e := range a[topic] {
+		if e.Removed {
+			delete(a[topic], key)
+		}
+	}
+	if len(a[topic]) == 0 {
+		delete(a, topic)
+	}
+}

@@ -1,0 +1,207 @@
+package homeassistant
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/mqtt/topic"
+)
+
+func discovery() *Discovery {
+	return &Discovery{Prefix: "homeassistant", Tree: topic.Tree{Root: "edge-infer", Device: "gate 7"}, Control: true, Limit: 16 << 10}
+}
+
+// everyday are the first labels of a model of 80 classes.
+func everyday(n int) []string {
+	labels := []string{"person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat", "traffic light"}
+	for len(labels) < n {
+		labels = append(labels, fmt.Sprint("thing ", len(labels)))
+	}
+	return labels[:n]
+}
+
+type parsed struct {
+	Device struct {
+		Identifiers               []string
+		Name, Manufacturer, Model string
+		ViaDevice                 string `json:"via_device"`
+		URL                       string `json:"configuration_url"`
+		Version                   string `json:"sw_version"`
+	}
+	Availability []map[string]string
+	Components   map[string]map[string]any
+}
+
+// messages are the parsed discovery messages by topic.
+func messages(t *testing.T, d *Discovery, a *Announcement, before Announced) (map[string]parsed, Announced) {
+	t.Helper()
+	made, after, err := d.Messages(a, before)
+	require.NoError(t, err)
+	found := map[string]parsed{}
+	for _, m := range made {
+		var p parsed
+		if len(m.Payload) > 0 {
+			require.NoError(t, json.Unmarshal(m.Payload, &p))
+		}
+		require.Regexp(t, `^homeassistant/device/[a-zA-Z0-9_-]+/[a-zA-Z0-9_-]+/config$`, m.Topic)
+		require.NotContains(t, found, m.Topic)
+		found[m.Topic] = p
+	}
+	return found, after
+}
+
+func TestADeviceForEachCameraUnderAHub(t *testing.T) {
+	found, _ := messages(t, discovery(), &Announcement{
+		Manufacturer: "NVIDIA", Model: "Orin Nano", Version: "1.2", URL: "http://gate:8080/", Temperatures: []string{"cpu-thermal"},
+		Cameras: []Camera{{Name: "front_door", Labels: everyday(80), Zones: []string{"yard"}, Lines: []string{"gate"}}, {Name: `odd "x"/#`}},
+	}, nil)
+	require.Len(t, found, 3)
+	hub := found["homeassistant/device/edge-infer-gate_7/hub/config"]
+	assert.Equal(t, "Gate 7", hub.Device.Name)
+	assert.Equal(t, "NVIDIA", hub.Device.Manufacturer)
+	assert.Equal(t, "http://gate:8080/", hub.Device.URL)
+	front := found["homeassistant/device/edge-infer-gate_7/camera-front_door/config"]
+	assert.Equal(t, "Front door", front.Device.Name)
+	assert.Equal(t, hub.Device.Identifiers[0], front.Device.ViaDevice)
+	assert.Equal(t, "http://gate:8080/", front.Device.URL)
+	assert.Equal(t, "1.2", front.Device.Version)
+	require.Len(t, front.Availability, 2)
+	assert.Equal(t, "edge-infer/gate 7/front_door/available", front.Availability[1]["topic"])
+	odd := found["homeassistant/device/edge-infer-gate_7/camera-odd__x___/config"]
+	assert.Equal(t, `{{ value_json["cameras"]["odd \"x\"/#"]["state"] }}`, odd.Components["state"]["value_template"])
+	assert.NotContains(t, odd.Components, "occupied", "nothing is counted where nothing is tracked")
+
+	unique := map[any]bool{}
+	for _, p := range found {
+		for key, c := range p.Components {
+			assert.False(t, unique[c["unique_id"]], "%s", key)
+			unique[c["unique_id"]] = true
+			name := c["name"].(string)
+			assert.Regexp(t, regexp.MustCompile(`^[A-Z]`), name, "names are written as people write them")
+			assert.NotContains(t, name, "_")
+			if c["platform"] == "sensor" && c["state_class"] != nil {
+				assert.NotEmpty(t, c["unit_of_measurement"], name)
+			}
+			if c["device_class"] == nil && c["platform"] != "camera" && c["platform"] != "image" {
+				assert.NotEmpty(t, c["icon"], name)
+			}
+		}
+	}
+}
+
+func TestACameraHasFewEntitiesUnlessAsked(t *testing.T) {
+	d := discovery()
+	keys := func(camera Camera, asked ...string) []string {
+		camera.Name = "front"
+		found, _ := messages(t, d, &Announcement{Cameras: []Camera{camera}, Labels: asked}, nil)
+		var keys []string
+		for topic, p := range found {
+			if strings.HasSuffix(topic, "-front/config") {
+				keys = slices.AppendSeq(keys, maps.Keys(p.Components))
+			}
+		}
+		slices.Sort(keys)
+		return keys
+	}
+	basic := []string{"camera", "count", "detect", "events", "occupied", "snapshot", "state"}
+	with := func(more ...string) []string {
+		all := append(append([]string{}, basic...), more...)
+		slices.Sort(all)
+		return all
+	}
+	assert.Equal(t, with("image_person", "label_car", "label_person", "label_truck", "threshold"), keys(Camera{Labels: append(everyday(80)[5:], "person", "car")})[:12],
+		"what matters goes first")
+	for _, zones := range []int{0, 1, 2, 3, 5} {
+		camera := Camera{Labels: everyday(80)}
+		for i := range zones {
+			camera.Zones = append(camera.Zones, fmt.Sprint("zone", i))
+		}
+		assert.Len(t, keys(camera), EntityLimit, "%d zones", zones)
+	}
+	many := Camera{Labels: everyday(80), Lines: []string{"a", "b"}, Zones: []string{"c", "d", "e"}}
+	assert.Len(t, keys(many), len(basic)+7, "what somebody has drawn is there, however much")
+	asked := keys(Camera{Labels: everyday(80), Zones: []string{"yard"}}, "car", "boat")
+	for _, key := range []string{"label_car", "count_boat", "image_car", "zone_yard_boat", "threshold", "interval", "labels", "zone_yard"} {
+		assert.Contains(t, asked, key)
+	}
+	assert.NotContains(t, asked, "label_person")
+	assert.Greater(t, len(keys(Camera{Labels: everyday(80), Zones: []string{"yard"}}, "*")), 4*80)
+	d.Control = false
+	assert.NotContains(t, keys(Camera{Labels: everyday(2)}), "detect")
+}
+
+func TestALargeDeviceIsAnnouncedInParts(t *testing.T) {
+	d := discovery()
+	d.Limit = 4000
+	a := &Announcement{Cameras: []Camera{{Name: "front", Labels: everyday(40)}, {Name: "2-front", Labels: everyday(3)}}, Labels: []string{"*"}}
+	made, announced, err := d.Messages(a, nil)
+	require.NoError(t, err)
+	parts := 0
+	for _, m := range made {
+		assert.LessOrEqual(t, len(m.Payload), d.Limit, m.Topic)
+		if strings.Contains(m.Topic, "-front/") {
+			parts++
+		}
+	}
+	assert.Greater(t, parts, 5)
+	where := map[string]string{}
+	for topic, entities := range announced {
+		for key := range entities {
+			where[topic[:len(topic)-len("/config")]+"/"+key] = topic
+		}
+	}
+
+	// Fewer labels: what stays stays where it was, what goes is removed there, a part without any is cleared.
+	a.Cameras[0].Labels = everyday(40)[5:8]
+	found, after := messages(t, d, a, announced)
+	cleared := 0
+	for topic, p := range found {
+		if p.Components == nil {
+			cleared++
+			for _, e := range after[topic] {
+				assert.True(t, e.Removed)
+			}
+			continue
+		}
+		for key, c := range p.Components {
+			before, known := announced[topic][key]
+			require.True(t, known, "%s has moved to %s", key, topic)
+			if len(c) == 1 {
+				assert.Equal(t, before.Platform, c["platform"])
+				assert.True(t, after[topic][key].Removed)
+			}
+		}
+	}
+	assert.Positive(t, cleared)
+	for topic := range after {
+		after.Settle(topic)
+	}
+	again, last := messages(t, d, a, after)
+	for _, p := range again {
+		for key, c := range p.Components {
+			assert.Greater(t, len(c), 1, "%s was removed before", key)
+		}
+	}
+	withdrawn, marked := last.Withdrawal()
+	assert.Len(t, withdrawn, len(last))
+	for topic := range marked {
+		marked.Settle(topic)
+	}
+	assert.Empty(t, marked)
+}
+
+func TestTitle(t *testing.T) {
+	for name, want := range map[string]string{
+		"front_door": "Front door", "traffic light": "Traffic light", "VDD_IN": "VDD IN", "tür": "Tür", "élan-vital": "Élan vital", "": "", "__": "__", "cam0": "Cam0",
+	} {
+		assert.Equal(t, want, title(name))
+	}
+}

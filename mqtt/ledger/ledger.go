@@ -1,0 +1,60 @@
+// Package ledger counts messages so that none is unaccounted for.
+package ledger
+
+import "sync"
+
+// Account says what became of the messages of one outgoing class since Open. Offered = Delivered + Superseded + Dropped + Queued at every
+// moment; only state can be superseded.
+type Account struct {
+	Offered    uint64 `json:"offered"`    // handed over, including what the spool held at Open
+	Delivered  uint64 `json:"delivered"`  // QoS 0: written to the connection; QoS 1: acknowledged by the broker
+	Superseded uint64 `json:"superseded"` // retained values that a newer one replaced before they were sent: nothing is lost by it
+	Dropped    uint64 `json:"dropped"`    // displaced by a newer frame's, over a cap, too old, or lost with the connection
+	Queued     uint64 `json:"queued"`     // waiting, or sent and not yet acknowledged
+}
+
+// Ledger keeps an Account balanced: every change moves messages from one column to another. The zero value is empty; any goroutine may use
+// it.
+type Ledger struct {
+	mu      sync.Mutex
+	account Account
+}
+
+// Offer adds n messages that were handed over.
+func (l *Ledger) Offer(n int) {
+	l.mu.Lock()
+	l.account.Offered += uint64(n)
+	l.account.Queued += uint64(n)
+	l.mu.Unlock()
+}
+
+// Deliver notes that n queued messages have arrived.
+func (l *Ledger) Deliver(n int) {
+	l.mu.Lock()
+	l.account.Queued -= uint64(n)
+	l.account.Delivered += uint64(n)
+	l.mu.Unlock()
+}
+
+// Supersede notes that newer values have replaced n queued ones.
+func (l *Ledger) Supersede(n int) {
+	l.mu.Lock()
+	l.account.Queued -= uint64(n)
+	l.account.Superseded += uint64(n)
+	l.mu.Unlock()
+}
+
+// Drop notes that n queued messages are lost.
+func (l *Ledger) Drop(n int) {
+	l.mu.Lock()
+	l.account.Queued -= uint64(n)
+	l.account.Dropped += uint64(n)
+	l.mu.Unlock()
+}
+
+// Read is the account as it stands.
+func (l *Ledger) Read() Account {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.account
+}

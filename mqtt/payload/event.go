@@ -1,0 +1,148 @@
+package payload
+
+import (
+	"strconv"
+	"time"
+)
+
+// Event is something that happened, the payload of <camera>/events. Zero fields that say nothing are left out.
+type Event struct {
+	// Type is new, update or end of a track; enter, leave or loiter in a zone; cross of a line; appear or disappear of a label.
+	Type     string
+	Camera   string
+	Sequence uint64    // frame it was seen in
+	Time     time.Time // when that frame was captured
+	Label    string
+	Class    int
+	Score    float64
+	TopScore float64    // best score of the track
+	Median   float64    // median of its latest scores
+	Object   string     // the object's identity, the same in all of its events and never another's
+	Box      [4]float64 // x1, y1, x2, y2 in source pixels; all zero when there is none
+	Track    uint64
+	Count    int       // objects of the label now, for appear and disappear
+	Start    time.Time // when the track began
+	End      time.Time // when it ended
+	Zone     string
+	Zones    []string // zones the object is in
+	Entered  []string // zones it has been in, in the order of entry
+	// Path is where the object has been, as points in source pixels; of the end of a track.
+	Path [][2]float64
+	Line string
+	// Direction of a crossing, in or out.
+	Direction string
+	Dwell     time.Duration // time in the zone
+}
+
+// AppendJSON appends the payload to buf and returns it. The run and the number of the event in it make its id.
+func (e *Event) AppendJSON(buf []byte, device, run string, number uint64) []byte {
+	buf = append(buf, Version+`"id":"`...)
+	buf = append(buf, run...)
+	buf = append(buf, '-')
+	buf = strconv.AppendUint(buf, number, 10)
+	buf = append(buf, `","type":`...)
+	buf = AppendString(buf, e.Type)
+	buf = append(buf, `,"device":`...)
+	buf = AppendString(buf, device)
+	buf = append(buf, `,"camera":`...)
+	buf = AppendString(buf, e.Camera)
+	buf = append(buf, `,"seq":`...)
+	buf = strconv.AppendUint(buf, e.Sequence, 10)
+	buf = AppendTimeField(buf, e.Time)
+	buf = append(buf, `,"label":`...)
+	buf = AppendString(buf, e.Label)
+	buf = append(buf, `,"class":`...)
+	buf = strconv.AppendInt(buf, int64(e.Class), 10)
+	if e.Score != 0 {
+		buf = append(buf, `,"score":`...)
+		buf = AppendDecimal(buf, e.Score)
+	}
+	if e.TopScore != 0 {
+		buf = append(buf, `,"top_score":`...)
+		buf = AppendDecimal(buf, e.TopScore)
+	}
+	if e.Median != 0 {
+		buf = append(buf, `,"median_score":`...)
+		buf = AppendDecimal(buf, e.Median)
+	}
+	if e.Object != "" {
+		buf = append(buf, `,"object":`...)
+		buf = AppendString(buf, e.Object)
+	}
+	if e.Box != [4]float64{} {
+		buf = append(buf, `,"box":`...)
+		buf = appendBox(buf, &e.Box)
+	}
+	if e.Track != 0 {
+		buf = append(buf, `,"track":`...)
+		buf = strconv.AppendUint(buf, e.Track, 10)
+	}
+	if e.Type == "appear" || e.Type == "disappear" {
+		buf = append(buf, `,"count":`...)
+		buf = strconv.AppendInt(buf, int64(e.Count), 10)
+	}
+	if !e.Start.IsZero() {
+		buf = append(buf, `,"start":`...)
+		buf = appendTime(buf, e.Start)
+	}
+	if !e.End.IsZero() {
+		buf = append(buf, `,"end":`...)
+		buf = appendTime(buf, e.End)
+		buf = append(buf, `,"duration_s":`...)
+		buf = AppendDecimal(buf, e.End.Sub(e.Start).Seconds())
+	}
+	if e.Zone != "" {
+		buf = append(buf, `,"zone":`...)
+		buf = AppendString(buf, e.Zone)
+	}
+	buf = appendNames(buf, `,"zones":[`, e.Zones)
+	buf = appendNames(buf, `,"entered":[`, e.Entered)
+	buf = appendPath(buf, e.Path)
+	if e.Line != "" {
+		buf = append(buf, `,"line":`...)
+		buf = AppendString(buf, e.Line)
+	}
+	if e.Direction != "" {
+		buf = append(buf, `,"direction":`...)
+		buf = AppendString(buf, e.Direction)
+	}
+	if e.Dwell != 0 {
+		buf = append(buf, `,"dwell_s":`...)
+		buf = AppendDecimal(buf, e.Dwell.Seconds())
+	}
+	return append(buf, '}')
+}
+
+// appendPath appends the field path, or nothing.
+func appendPath(buf []byte, path [][2]float64) []byte {
+	if len(path) == 0 {
+		return buf
+	}
+	buf = append(buf, `,"path":[`...)
+	for i, point := range path {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = append(buf, '[')
+		buf = AppendDecimal(buf, point[0])
+		buf = append(buf, ',')
+		buf = AppendDecimal(buf, point[1])
+		buf = append(buf, ']')
+	}
+	return append(buf, ']')
+}
+
+// appendNames appends a list that key opens, or nothing.
+func appendNames(buf []byte, key string, names []string) []byte {
+	if len(names) == 0 {
+		return buf
+	}
+	buf = append(buf, key...)
+	for i, name := range names {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = AppendString(buf, name)
+	}
+	return append(buf, ']')
+}

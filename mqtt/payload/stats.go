@@ -1,0 +1,97 @@
+package payload
+
+import (
+	"strconv"
+	"time"
+)
+
+// Stats is the payload of the stats topic, published every few seconds. The client adds its own health.Accounting.
+type Stats struct {
+	Started      time.Time
+	Cameras      []CameraStats
+	Engine       time.Duration // mean time of one inference
+	Temperatures []Reading     // degrees Celsius by thermal zone
+	Power        []Reading     // watts by rail
+	Loads        []Reading     // percent by processor, and of the memory
+	PowerMode    string        // of a Jetson, empty elsewhere
+	Throttled    []string      // parts that are slowed down now, with the cause
+}
+
+// CameraStats is one camera's part of Stats: rates are per second over the interval, latencies from capture to hand-off.
+type CameraStats struct {
+	Name                          string
+	Captured, Inferred, Displaced float64
+	LatencyP50, LatencyP99        time.Duration
+	Queue                         int // frames waiting for the engine
+}
+
+// Reading is one sensor's value.
+type Reading struct {
+	Name  string
+	Value float64
+}
+
+// AppendJSON appends the payload to buf and returns it. client appends the fields of the object mqtt, which the client knows.
+func (s *Stats) AppendJSON(buf []byte, device string, now time.Time, client func([]byte) []byte) []byte {
+	buf = append(buf, Version+`"device":`...)
+	buf = AppendString(buf, device)
+	buf = AppendTimeField(buf, now)
+	buf = append(buf, `,"uptime_s":`...)
+	buf = appendSeconds(buf, s.Started, now)
+	buf = append(buf, `,"engine_ms":`...)
+	buf = AppendMilliseconds(buf, s.Engine)
+	buf = append(buf, `,"cameras":{`...)
+	for i := range s.Cameras {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = s.Cameras[i].appendJSON(buf)
+	}
+	buf = append(buf, `},"temperature_c":`...)
+	buf = appendReadings(buf, s.Temperatures)
+	buf = append(buf, `,"power_w":`...)
+	buf = appendReadings(buf, s.Power)
+	buf = append(buf, `,"load_pct":`...)
+	buf = appendReadings(buf, s.Loads)
+	buf = append(buf, `,"power_mode":`...)
+	buf = AppendString(buf, s.PowerMode)
+	buf = append(buf, `,"throttled":[`...)
+	for i, part := range s.Throttled {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = AppendString(buf, part)
+	}
+	buf = client(append(buf, `],"mqtt":{`...))
+	return append(buf, '}', '}')
+}
+
+func (c *CameraStats) appendJSON(buf []byte) []byte {
+	buf = AppendString(buf, c.Name)
+	buf = append(buf, `:{"fps_captured":`...)
+	buf = AppendDecimal(buf, c.Captured)
+	buf = append(buf, `,"fps_inferred":`...)
+	buf = AppendDecimal(buf, c.Inferred)
+	buf = append(buf, `,"fps_displaced":`...)
+	buf = AppendDecimal(buf, c.Displaced)
+	buf = append(buf, `,"latency_p50_ms":`...)
+	buf = AppendMilliseconds(buf, c.LatencyP50)
+	buf = append(buf, `,"latency_p99_ms":`...)
+	buf = AppendMilliseconds(buf, c.LatencyP99)
+	buf = append(buf, `,"queue":`...)
+	buf = strconv.AppendInt(buf, int64(c.Queue), 10)
+	return append(buf, '}')
+}
+
+func appendReadings(buf []byte, readings []Reading) []byte {
+	buf = append(buf, '{')
+	for i, reading := range readings {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = AppendString(buf, reading.Name)
+		buf = append(buf, ':')
+		buf = AppendDecimal(buf, reading.Value)
+	}
+	return append(buf, '}')
+}

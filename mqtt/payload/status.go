@@ -1,0 +1,152 @@
+package payload
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Status is the retained payload of the status topic: what runs, on what, and why.
+type Status struct {
+	Version   string
+	Started   time.Time
+	Backend   string // engine in use
+	Reason    string // why it was chosen
+	Hardware  string // what the backend runs on
+	Model     string
+	Head      string // what the outputs were recognised as, and why
+	Precision string
+	Accuracy  *Accuracy // nil when nothing is known of it
+	Cameras   []CameraStatus
+}
+
+// Accuracy is what was found when the model was compared with its original in FP32, before it came into service.
+type Accuracy struct {
+	Precision string
+	Passed    bool
+	MatchRate float64 // boxes that both see, of those that either sees
+	Boxes     int     // that the original saw
+	Flipped   int     // seen with another class
+	Pictures  int
+	Time      time.Time
+	// Labelled says that the pictures had labels; the mean average precisions are of the model and of its original.
+	Labelled                                 bool
+	MAP50, MAP, ReferenceMAP50, ReferenceMAP float64
+	// Refused are the precisions that were tried before.
+	Refused []RefusedPrecision
+}
+
+// RefusedPrecision is a precision that lost too much of the accuracy.
+type RefusedPrecision struct {
+	Precision string
+	Reasons   []string
+}
+
+// CameraStatus is one camera's part of Status.
+type CameraStatus struct {
+	Name  string
+	State string // connecting, running, stalled, lost, waiting, hung, ended, failed
+	Error string // why, when it does not run
+	// Hardware is what the network runs on for this camera.
+	Hardware string
+}
+
+// AppendJSON appends the payload; client appends further fields, to buf and returns it.
+func (s *Status) AppendJSON(buf []byte, device string, now time.Time, client func([]byte) []byte) []byte {
+	buf = append(buf, Version+`"device":`...)
+	buf = AppendString(buf, device)
+	buf = AppendTimeField(buf, now)
+	buf = append(buf, `,"version":`...)
+	buf = AppendString(buf, s.Version)
+	buf = append(buf, `,"uptime_s":`...)
+	buf = appendSeconds(buf, s.Started, now)
+	for _, field := range [...]struct{ key, value string }{
+		{`,"backend":`, s.Backend},
+		{`,"reason":`, s.Reason},
+		{`,"hardware":`, s.Hardware},
+		{`,"model":`, s.Model},
+		{`,"head":`, s.Head},
+		{`,"precision":`, s.Precision},
+	} {
+		buf = append(buf, field.key...)
+		buf = AppendString(buf, field.value)
+	}
+	if s.Accuracy != nil {
+		buf = s.Accuracy.append(append(buf, `,"accuracy":`...))
+	}
+	buf = append(buf, `,"cameras":{`...)
+	for i, camera := range s.Cameras {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = AppendString(buf, camera.Name)
+		buf = append(buf, `:{"state":`...)
+		buf = AppendString(buf, camera.State)
+		if camera.Hardware != "" {
+			buf = append(buf, `,"hardware":`...)
+			buf = AppendString(buf, camera.Hardware)
+		}
+		if camera.Error != "" {
+			buf = append(buf, `,"error":`...)
+			buf = AppendString(buf, camera.Error)
+		}
+		buf = append(buf, '}')
+	}
+	buf = append(buf, '}')
+	buf = client(buf)
+	return append(buf, '}')
+}
+
+func (a *Accuracy) append(buf []byte) []byte {
+	buf = append(buf, `{"precision":`...)
+	buf = AppendString(buf, a.Precision)
+	buf = append(buf, `,"passed":`...)
+	buf = strconv.AppendBool(buf, a.Passed)
+	buf = append(buf, `,"match_rate":`...)
+	buf = appendShare(buf, a.MatchRate)
+	for _, field := range [...]struct {
+		key   string
+		value int
+	}{{`,"boxes":`, a.Boxes}, {`,"flipped":`, a.Flipped}, {`,"pictures":`, a.Pictures}} {
+		buf = append(buf, field.key...)
+		buf = strconv.AppendInt(buf, int64(field.value), 10)
+	}
+	if a.Labelled {
+		for _, field := range [...]struct {
+			key   string
+			value float64
+		}{
+			{`,"map50":`, a.MAP50}, {`,"map50_95":`, a.MAP}, {`,"reference_map50":`, a.ReferenceMAP50}, {`,"reference_map50_95":`, a.ReferenceMAP},
+		} {
+			buf = append(buf, field.key...)
+			buf = appendShare(buf, field.value)
+		}
+	}
+	buf = appendTime(append(buf, `,"time":`...), a.Time)
+	if len(a.Refused) > 0 {
+		buf = append(buf, `,"refused":[`...)
+		for i := range a.Refused {
+			if i > 0 {
+				buf = append(buf, ',')
+			}
+			buf = append(buf, `{"precision":`...)
+			buf = AppendString(buf, a.Refused[i].Precision)
+			buf = append(buf, `,"reason":`...)
+			buf = AppendString(buf, strings.Join(a.Refused[i].Reasons, ", "))
+			buf = append(buf, '}')
+		}
+		buf = append(buf, ']')
+	}
+	return append(buf, '}')
+}
+
+// appendShare writes a number from 0 to 1 with four decimals.
+func appendShare(buf []byte, v float64) []byte { return strconv.AppendFloat(buf, v, 'f', 4, 64) }
+
+// appendSeconds writes the whole seconds from start to now; an unset start counts as now.
+func appendSeconds(buf []byte, start, now time.Time) []byte {
+	if start.IsZero() {
+		return append(buf, '0')
+	}
+	return AppendDecimal(buf, float64(now.Sub(start)/time.Second))
+}

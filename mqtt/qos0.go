@@ -1,0 +1,78 @@
+package mqtt
+
+import "time"
+
+// sendQoS0 writes the QoS 0 mailboxes as they become ready, as many as are ready in one write.
+func (s *session) sendQoS0() {
+	const batchLimit = 64 << 10
+	var (
+		queue = s.client.qos0
+		batch []byte
+		taken []*mailbox
+		large []*sentPacket
+	)
+	timer := newIdleTimer()
+	defer timer.Stop()
+	for {
+		now := time.Now()
+		batch, taken, large = batch[:0], taken[:0], large[:0]
+		limit := s.sizeLimit(now)
+		wait := time.Duration(-1)
+		for len(batch) < batchLimit {
+			var mailbox *mailbox
+			if mailbox, wait = queue.take(now); mailbox == nil {
+				break
+			}
+			before := len(batch)
+			batch = mailbox.appendPacket(batch)
+			size := len(batch) - before
+			if size >= limit {
+				batch = batch[:before]
+				s.client.tooLarge(mailbox.topic, size, limit, !mailbox.setAside(now))
+				continue
+			}
+			if packet := s.unconfirmed.begin(size); packet != nil {
+				large = append(large, packet)
+			}
+			taken = append(taken, mailbox)
+		}
+		if len(taken) > 0 {
+			_, err := s.conn.Write(batch)
+			if err == nil {
+				for _, packet := range large {
+					s.unconfirmed.written(packet)
+				}
+			}
+			for _, mailbox := range taken {
+				mailbox.settle(err == nil, now)
+			}
+			if err != nil {
+				return
+			}
+			if cap(batch) > 4*batchLimit {
+				batch = nil // a snapshot passed through
+			}
+			continue
+		}
+		ending := s.ending
+		if isClosed(ending) {
+			if queue.empty() {
+				return
+			}
+			ending = nil
+		}
+		if wait >= 0 {
+			timer.Reset(wait)
+		}
+		select {
+		case <-queue.wake:
+		case <-timer.C:
+		case <-ending:
+		case <-s.abort:
+			return
+		case <-s.done:
+			return
+		}
+		timer.Stop()
+	}
+}

@@ -1,0 +1,245 @@
+package mqtt
+
+import (
+	"fmt"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"github.com/edge-infer/edge-infer/mqtt/payload"
+	"github.com/edge-infer/edge-infer/mqtt/spool"
+	"github.com/edge-infer/edge-infer/mqtt/topic"
+)
+
+// inflightMessage is a QoS 1 message that the broker has not acknowledged yet.
+type inflightMessage struct {
+	token   paho.Token
+	sent    time.Time
+	mailbox *mailbox // nil for an event
+	event   uint64   // number of the event, 0 for none
+	size    int      // of its packet
+	order   uint64   // among what was written
+}
+
+// qos1Sender publishes the events and the QoS 1 mailboxes, with at most Window messages unacknowledged. Its goroutine only.
+type qos1Sender struct {
+	*session
+	inflight []inflightMessage // oldest first, which is the order in which brokers acknowledge
+	cursor   uint64            // last event sent
+	paced    time.Time         // when the next replayed event may leave
+	// buffers hold the events in flight: each must stay as it is until it is acknowledged, and Window+1 in turn outlast that.
+	buffers [][]byte
+	turn    int // of the buffers
+	turns   int // of fill
+}
+
+// sendQoS1 runs until the session ends, or when it is ending until everything is sent and acknowledged.
+func (s *session) sendQoS1() {
+	r := qos1Sender{session: s, buffers: make([][]byte, s.client.Window+1)}
+	defer r.abandon()
+	if !r.send(publication{s.client.topics.Available(), true, []byte(topic.Online)}, inflightMessage{sent: time.Now()}) {
+		return
+	}
+	subscribed := s.subscribe()
+	timer := newIdleTimer()
+	defer timer.Stop()
+	for {
+		wait, ok := r.fill()
+		if !ok {
+			return
+		}
+		ending := s.ending
+		if isClosed(ending) {
+			if len(r.inflight) == 0 && wait < 0 {
+				return
+			}
+			ending = nil
+		}
+		var oldest <-chan struct{}
+		if len(r.inflight) > 0 {
+			oldest = r.inflight[0].token.Done()
+			if left := time.Until(r.inflight[0].sent.Add(s.client.AckTimeout)); wait < 0 || left < wait {
+				wait = left
+			}
+		}
+		if wait >= 0 {
+			timer.Reset(wait)
+		}
+		select {
+		case <-oldest:
+			if err := r.settleOldest(); err != nil {
+				s.fail(err)
+				return
+			}
+		case <-s.client.qos1.wake:
+		case <-ending:
+		case <-subscribed.done:
+			subscribed.report(s.client)
+			subscribed.done = nil
+		case <-timer.C:
+			if len(r.inflight) > 0 && time.Since(r.inflight[0].sent) >= s.client.AckTimeout {
+				s.fail(fmt.Errorf("broker acknowledged nothing for %v", s.client.AckTimeout))
+				return
+			}
+		case <-s.abort:
+			return
+		case <-s.done:
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// outcome says what an attempt to send has come to.
+type outcome int
+
+const (
+	nothing outcome = iota // is ready
+	sent
+	over // the session
+)
+
+// fill sends what is ready while the window has room. It returns how long until more may be ready, a negative time when that is unknown,
+// and false when the session is over.
+func (r *qos1Sender) fill() (time.Duration, bool) {
+	// Events go before state, all of which is repeated after each connection; but it has one turn in so many.
+	const stateTurn = 4
+	for len(r.inflight) < r.client.Window && !isClosed(r.abort) {
+		now := time.Now()
+		first, second := r.sendEvent, r.sendState
+		if r.turns++; r.turns%stateTurn == 0 {
+			first, second = second, first
+		}
+		result, wait := first(now)
+		if result == nothing {
+			var other time.Duration
+			if result, other = second(now); wait < 0 || other >= 0 && other < wait {
+				wait = other
+			}
+		}
+		switch result {
+		case over:
+			return 0, false
+		case nothing:
+			return wait, true
+		}
+	}
+	return -1, true
+}
+
+// sendState sends the next of the state's mailboxes. With nothing ready it returns how long until something is, a negative time when that
+// is
+// unknown.
+func (r *qos1Sender) sendState(now time.Time) (outcome, time.Duration) {
+	for {
+		mailbox, wait := r.client.qos1.take(now)
+		if mailbox == nil {
+			return nothing, wait
+		}
+		size := packetSize(mailbox.topic, len(mailbox.current), 1)
+		if limit := r.sizeLimit(now); size >= limit {
+			r.client.tooLarge(mailbox.topic, size, limit, !mailbox.setAside(now))
+			continue
+		}
+		if !r.send(publication{mailbox.topic, mailbox.retain, mailbox.current}, inflightMessage{sent: now, mailbox: mailbox, size: size}) {
+			return over, 0
+		}
+		return sent, 0
+	}
+}
+
+// sendEvent sends the next event, as sendState does.
+func (r *qos1Sender) sendEvent(now time.Time) (outcome, time.Duration) {
+	for {
+		if left := r.paced.Sub(now); left > 0 && !isClosed(r.ending) {
+			return nothing, left
+		}
+		event, ok := r.next(now)
+		if !ok {
+			return nothing, -1
+		}
+		size := packetSize(event.Topic, len(event.Payload), 1)
+		if limit := r.sizeLimit(now); size >= limit {
+			r.client.events.Drop(event.Number)
+			r.client.tooLarge(event.Topic, size, limit, false)
+			continue
+		}
+		if !r.send(publication{event.Topic, false, event.Payload}, inflightMessage{sent: now, event: event.Number, size: size}) {
+			return over, 0
+		}
+		r.client.noteSent(event.Number)
+		return sent, 0
+	}
+}
+
+// next takes the next event from the spool.
+func (r *qos1Sender) next(now time.Time) (spool.Event, bool) {
+	// pacingSlack is how much of the replay's time may be caught up at once, because timers fire late.
+	const pacingSlack = 20 * time.Millisecond
+	buffer := &r.buffers[r.turn%len(r.buffers)]
+	event, ok := r.client.events.Next(r.cursor, (*buffer)[:0])
+	if ok {
+		r.turn++
+		r.cursor = event.Number
+		if event.Number <= r.mark {
+			r.markReplayed(&event)
+			if floor := now.Add(-pacingSlack); r.paced.Before(floor) {
+				r.paced = floor
+			}
+			r.paced = r.paced.Add(r.client.replayGap)
+		}
+	}
+	*buffer = event.Buffer
+	return event, ok
+}
+
+// markReplayed adds to a payload that is a JSON object that it waited, and how long: its own time may be of a clock that was not set.
+func (r *qos1Sender) markReplayed(e *spool.Event) {
+	if n := len(e.Payload); n > 2 && e.Payload[n-1] == '}' {
+		at := len(e.Buffer) - n
+		e.Buffer = append(e.Buffer[:len(e.Buffer)-1], `,"age_s":`...)
+		e.Buffer = payload.AppendDecimal(e.Buffer, r.client.events.Age(e).Seconds())
+		e.Buffer = append(e.Buffer, `,"replayed":true}`...)
+		e.Payload = e.Buffer[at:]
+	}
+}
+
+// send publishes a message. It returns false when the session is over.
+func (r *qos1Sender) send(p publication, f inflightMessage) bool {
+	packet := r.unconfirmed.begin(f.size)
+	if f.token = r.publish(p, nil); f.token == nil {
+		if f.mailbox != nil {
+			f.mailbox.settle(false, f.sent)
+		}
+		return false
+	}
+	f.order = r.unconfirmed.written(packet)
+	r.inflight = append(r.inflight, f)
+	return true
+}
+
+// settleOldest settles the oldest message in flight, whose token is done.
+func (r *qos1Sender) settleOldest() error {
+	f := r.inflight[0]
+	if err := f.token.Error(); err != nil {
+		return err
+	}
+	r.inflight = append(r.inflight[:0], r.inflight[1:]...)
+	r.client.sizes.confirm(r.broker, max(f.size, r.unconfirmed.confirm(f.order)))
+	switch {
+	case f.mailbox != nil:
+		f.mailbox.settle(true, time.Now())
+	case f.event != 0:
+		r.client.events.Acknowledge(f.event)
+	}
+	return nil
+}
+
+// abandon gives the unacknowledged mailboxes back; unacknowledged events are still in the spool.
+func (r *qos1Sender) abandon() {
+	for _, f := range r.inflight {
+		if f.mailbox != nil {
+			f.mailbox.settle(false, time.Now())
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package mqtt
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
+	"github.com/edge-infer/edge-infer/mqtt/storage"
+)
+
+// RemoteSettings are the values of a camera's controls that remote commands have set. They are kept beside the event spool, so that a
+// camera that
+// somebody has switched off stays off after a restart. What no command has set is nil.
+type RemoteSettings struct {
+	Detect    *bool     `json:"detect,omitempty"`
+	Threshold *float64  `json:"threshold,omitempty"`
+	Interval  *int      `json:"interval,omitempty"`
+	Labels    *[]string `json:"labels,omitempty"` // none: all
+}
+
+// Apply changes what was set.
+func (r *RemoteSettings) Apply(s *Settings) {
+	if r.Detect != nil {
+		s.Detect = *r.Detect
+	}
+	if r.Threshold != nil {
+		s.Threshold = *r.Threshold
+	}
+	if r.Interval != nil {
+		s.Interval = *r.Interval
+	}
+	if r.Labels != nil {
+		s.Labels = nil
+		if len(*r.Labels) > 0 {
+			s.Labels = slices.Clone(*r.Labels)
+		}
+	}
+}
+
+const remoteName = "remote.json"
+
+// Remote is what remote commands have set of a camera, in this run or an earlier one. The daemon applies it when it makes the camera,
+// before it
+// publishes the camera's Settings.
+func (c *Client) Remote(camera string) RemoteSettings {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.remote[camera]
+}
+
+// ForgetRemote takes back what remote commands have set of a camera: its configuration has changed since.
+func (c *Client) ForgetRemote(camera string) {
+	c.mu.Lock()
+	_, known := c.remote[camera]
+	delete(c.remote, camera)
+	c.mu.Unlock()
+	if known {
+		c.saveRemote()
+	}
+}
+
+// dropRemote forgets the cameras that are gone.
+func (c *Client) dropRemote(cameras []homeassistant.Camera) {
+	c.mu.Lock()
+	before := len(c.remote)
+	maps.DeleteFunc(c.remote, func(name string, _ RemoteSettings) bool {
+		return !slices.ContainsFunc(cameras, func(camera homeassistant.Camera) bool { return camera.Name == name })
+	})
+	changed := len(c.remote) != before
+	c.mu.Unlock()
+	if changed {
+		c.saveRemote()
+	}
+}
+
+// loadRemote reads what an earlier run has kept. A file that cannot be read is as none, and said.
+func (c *Client) loadRemote() {
+	c.remote = map[string]RemoteSettings{}
+	path := c.statePath(remoteName)
+	if path == "" {
+		return
+	}
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &c.remote)
+	}
+	for camera, r := range c.remote {
+		if err == nil && !r.inRange() {
+			err = fmt.Errorf("values of %q are out of range", camera)
+		}
+	}
+	if c.remote == nil || err != nil {
+		c.remote = map[string]RemoteSettings{}
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		c.Logger.Warn("remote settings of an earlier run cannot be read, those of the configuration are in force", "file", path, "error", err)
+	}
+}
+
+// inRange reports whether a command could have set the values.
+func (r *RemoteSettings) inRange() bool {
+	return (r.Threshold == nil || *r.Threshold >= 0 && *r.Threshold <= 1) &&
+		(r.Interval == nil || *r.Interval >= 1 && *r.Interval <= intervalLimit) && (r.Labels == nil || len(*r.Labels) <= labelLimit)
+}
+
+// keepRemote notes a command that was carried out.
+func (c *Client) keepRemote(cmd command) {
+	c.mu.Lock()
+	r := c.remote[cmd.camera]
+	switch cmd.control {
+	case controlDetect:
+		r.Detect = &cmd.on
+	case controlThreshold:
+		r.Threshold = &cmd.threshold
+	case controlInterval:
+		r.Interval = &cmd.interval
+	case controlLabels:
+		labels := append([]string{}, cmd.labels...)
+		r.Labels = &labels
+	}
+	c.remote[cmd.camera] = r
+	c.mu.Unlock()
+	c.saveRemote()
+}
+
+func (c *Client) saveRemote() {
+	path := c.statePath(remoteName)
+	if path == "" {
+		return
+	}
+	c.saving.Lock()
+	defer c.saving.Unlock()
+	c.mu.Lock()
+	data, err := json.Marshal(c.remote)
+	c.mu.Unlock()
+	if err == nil {
+		err = storage.Replace(path, data)
+	}
+	if err != nil {
+		c.Logger.Warn("remote settings cannot be kept, a restart will forget them", "file", path, "error", err)
+	}
+}
+
+// statePath is where a file of the client's own lies; empty when nothing outlasts the process.
+func (c *Client) statePath(name string) string {
+	if c.events.Directory == "" {
+		return ""
+	}
+	return filepath.Join(c.events.Directory, name)
+}

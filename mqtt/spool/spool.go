@@ -1,0 +1,451 @@
+// Package spool is the durable queue of events: bounded in messages, bytes and age, in files that survive a power cut and that lose to
+// damage only
+// the records that are damaged.
+package spool
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/edge-infer/edge-infer/mqtt/ledger"
+)
+
+// Config says where the queue is and what it may hold. It is an append-only log of small files. Compared with an embedded B+tree store it
+// writes
+// each event once and in order, which flash memory likes, gives space back as events leave, needs no memory map that faults when a file is
+// damaged, and loses to damage only the records that are damaged.
+type Config struct {
+	// Directory holds the files; it is made when missing. Empty keeps events in memory only.
+	Directory string
+	// The caps; what is over one of them is dropped, oldest first, and counted. Zero means the default.
+	MaxBytes    int64         // of queued records, 64 MiB
+	MaxMessages int           // 100,000
+	MaxAge      time.Duration // that the machine has run since, 7 days; setting its clock changes nothing
+	// MaxMemory caps the records that are not on disk yet: a few, unless the disk fails or Directory is empty. 8 MiB.
+	MaxMemory int64
+	// Commit is how long an event may wait for its sync to disk, 100 ms. Events that the broker acknowledges sooner never touch the disk.
+	Commit time.Duration
+	// CloseLimit is how long Close may wait for the disk, 2 s.
+	CloseLimit time.Duration
+}
+
+// Defaults of Config.
+const (
+	defaultMaxBytes    = 64 << 20
+	defaultMaxMessages = 100_000
+	defaultMaxAge      = 7 * 24 * time.Hour
+	defaultMaxMemory   = 8 << 20
+	defaultCommit      = 100 * time.Millisecond
+	defaultCloseLimit  = 2 * time.Second
+)
+
+// Stats says how the queue stands.
+type Stats struct {
+	Messages int           // queued
+	Bytes    int64         // of their records
+	Oldest   time.Duration // age of the oldest of them
+	Failures uint64        // attempts to write that failed, since Open
+	Lost     uint64        // events that damaged files have lost, found by Open; they are in the account as dropped
+	Error    string        // why new events wait in memory only; empty when they are safe on disk, or no directory was asked for
+}
+
+// Spool is the running queue. Fill in the exported fields, Open it, Close it; the fields must not change after Open. Its methods may be
+// called from
+// any goroutine; Next and Acknowledge belong to one that delivers.
+//
+// An event is in one of three places, oldest first: in a file, in the batch being written, or in the tail.
+type Spool struct {
+	Config
+	Logger *slog.Logger
+	Notify func() // called when an event was added
+
+	ledger ledger.Ledger
+	clock  clock
+
+	mu      sync.Mutex
+	stored  queue      // in files
+	writing batch      // being written to a file; its bytes change only between commits
+	tail    batch      // handed over since
+	files   []*segment // oldest first; the last one is appended to
+	newest  uint64     // number of the last event handed over
+	done    uint64     // number of the last event popped
+	failure error      // of the last commit, nil when it worked
+	failed  uint64     // commits that failed
+	lost    uint64     // events in damaged parts of files
+	closed  bool
+
+	// Writer goroutine only, after open.
+	lock     *os.File
+	position *os.File
+	written  position // in the file
+
+	syncs   chan chan error // commit now and answer
+	stop    chan struct{}
+	stopped chan struct{}
+}
+
+// batch is a queue whose records lie in one buffer.
+type batch struct {
+	queue
+	data []byte
+}
+
+// Open reads what an earlier run left and starts the writer. Only a directory that another process uses is an error; one that cannot be
+// used is reported and replaced by memory.
+func (s *Spool) Open() error {
+	s.MaxBytes = orDefault(s.MaxBytes, defaultMaxBytes)
+	s.MaxMessages = orDefault(s.MaxMessages, defaultMaxMessages)
+	s.MaxAge = orDefault(s.MaxAge, defaultMaxAge)
+	s.MaxMemory = orDefault(s.MaxMemory, defaultMaxMemory)
+	s.Commit = orDefault(s.Commit, defaultCommit)
+	s.CloseLimit = orDefault(s.CloseLimit, defaultCloseLimit)
+	s.syncs = make(chan chan error)
+	s.stop, s.stopped = make(chan struct{}), make(chan struct{})
+	if s.clock.running == nil {
+		s.clock = machineClock()
+	}
+	if s.Directory != "" {
+		if err := s.load(); err != nil {
+			s.release()
+			if errors.Is(err, errBusy) {
+				return fmt.Errorf("event spool %s: %w", s.Directory, err)
+			}
+			s.Logger.Warn("event spool cannot be used, events are kept in memory only", "directory", s.Directory, "error", err)
+			s.stored = queue{}
+			s.Directory, s.failure = "", err
+		}
+	}
+	go s.write()
+	return nil
+}
+
+func orDefault[T int | int64 | time.Duration](value, standard T) T {
+	if value <= 0 {
+		return standard
+	}
+	return value
+}
+
+// load takes the directory and indexes its files.
+func (s *Spool) load() error {
+	if err := os.MkdirAll(s.Directory, 0o700); err != nil {
+		return err
+	}
+	var err error
+	if s.lock, err = os.OpenFile(filepath.Join(s.Directory, "lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(s.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return errBusy
+	}
+	s.written = readPosition(s.Directory)
+	s.done = s.written.done
+	if s.position, err = os.OpenFile(filepath.Join(s.Directory, positionName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
+	if err := s.loadSegments(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.enforce()
+	s.mu.Unlock()
+	return nil
+}
+
+// loadSegments indexes the files and sets the clock by what is in them.
+func (s *Spool) loadSegments() error {
+	paths, err := filepath.Glob(filepath.Join(s.Directory, "*"+segmentSuffix)) // sorted, which is the order of their numbers
+	if err != nil {
+		return err
+	}
+	last, newest := uint64(0), int64(0)
+	damaged := false
+	for i, path := range paths {
+		if first := firstNumber(path); i == 0 && first > 0 {
+			last = first - 1
+		}
+		file, c, err := openSegment(path, last)
+		if err != nil {
+			return err
+		}
+		if len(c.damaged) > 0 {
+			s.Logger.Warn("event spool file was damaged: what is whole is kept, the rest moved aside", "file", path, "parts", len(c.damaged))
+		}
+		if i > 0 && c.before > last {
+			s.lose(last, c.before)
+			last = c.before
+		}
+		for _, e := range c.records {
+			if damaged || e.afterDamage {
+				s.lose(last, e.Number-1)
+			}
+			damaged, last, newest = false, e.Number, max(newest, e.at)
+			if e.Number > s.done {
+				s.stored.push(entry{e.Number, e.at, uint32(e.offset), uint32(len(e.Buffer))})
+			}
+		}
+		damaged = damaged || c.tail
+		if file != nil {
+			s.files = append(s.files, file)
+		}
+	}
+	if s.lose(last, s.written.stored); damaged && s.written.stored == 0 {
+		s.lost++ // nobody knows how many, at least one
+	}
+	s.newest = max(last, s.done, s.written.stored)
+	s.clock.restore(&s.written, newest)
+	for i := range s.stored.live() { // of a time when the clock on the wall was used
+		if e := &s.stored.live()[i]; e.at == ageUnknown {
+			e.at = s.clock.now()
+		}
+	}
+	s.ledger.Offer(s.stored.len())
+	if s.stored.len() > 0 {
+		s.Logger.Info("event spool holds events of an earlier run", "events", s.stored.len(), "bytes", s.stored.bytes)
+	}
+	if s.lost > 0 {
+		s.ledger.Offer(int(s.lost))
+		s.ledger.Drop(int(s.lost))
+		s.Logger.Warn("event spool has lost events to damage", "directory", s.Directory, "events", s.lost)
+	}
+	return nil
+}
+
+// lose counts the events behind one number, up to another, as lost, as far as they were not done with.
+func (s *Spool) lose(behind, to uint64) {
+	if behind = max(behind, s.done); to > behind {
+		s.lost += to - behind
+	}
+}
+
+// Offer queues an event that encode appends, given its number, and returns the number. It does no I/O.
+func (s *Spool) Offer(topic string, encode func(buf []byte, number uint64) []byte) uint64 {
+	s.mu.Lock()
+	s.newest++
+	number, at := s.newest, s.clock.now()
+	offset := len(s.tail.data)
+	s.tail.data = appendRecord(s.tail.data, number, at, topic, func(buf []byte) []byte { return encode(buf, number) })
+	size := len(s.tail.data) - offset
+	s.ledger.Offer(1)
+	if size > RecordLimit || s.closed {
+		s.tail.data = s.tail.data[:offset]
+		s.ledger.Drop(1)
+		s.mu.Unlock()
+		return number
+	}
+	s.tail.push(entry{number, at, uint32(offset), uint32(size)})
+	s.enforce()
+	s.mu.Unlock()
+	s.Notify()
+	return number
+}
+
+// enforce drops the oldest events while a cap is exceeded. The caller holds mu.
+func (s *Spool) enforce() {
+	limit := s.clock.now() - s.MaxAge.Milliseconds()
+	for {
+		oldest := s.oldest()
+		if oldest == nil {
+			return
+		}
+		over := s.messages() > s.MaxMessages || s.bytes() > s.MaxBytes || oldest.live()[0].at < limit
+		if !over {
+			break
+		}
+		s.pop(oldest)
+		s.ledger.Drop(1)
+	}
+	for s.writing.bytes+s.tail.bytes > s.MaxMemory {
+		from := &s.writing.queue
+		if from.len() == 0 {
+			from = &s.tail.queue
+		}
+		from.pop()
+		s.ledger.Drop(1)
+	}
+	s.tail.compact()
+}
+
+// compact moves the records to the front of the buffer when more than half of it is dead.
+func (b *batch) compact() {
+	dead := len(b.data)
+	if b.len() > 0 {
+		dead = int(b.live()[0].offset)
+	}
+	if dead <= 64<<10 || dead < len(b.data)/2 {
+		return
+	}
+	b.data = b.data[:copy(b.data, b.data[dead:])]
+	for i := range b.live() {
+		b.live()[i].offset -= uint32(dead)
+	}
+}
+
+// oldest is the part that holds the oldest event, nil when there is none. The caller holds mu.
+func (s *Spool) oldest() *queue {
+	for _, q := range [...]*queue{&s.stored, &s.writing.queue, &s.tail.queue} {
+		if q.len() > 0 {
+			return q
+		}
+	}
+	return nil
+}
+
+func (s *Spool) pop(q *queue) { s.done = q.pop().number }
+
+func (s *Spool) messages() int { return s.stored.len() + s.writing.len() + s.tail.len() }
+
+func (s *Spool) bytes() int64 { return s.stored.bytes + s.writing.bytes + s.tail.bytes }
+
+// Last is the number of the newest event.
+func (s *Spool) Last() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.newest
+}
+
+// spare is the room that Next leaves behind an event.
+const spare = 64
+
+// Next reads the first event after a number into buf. The event is the caller's, with room for a little more in its buffer.
+func (s *Spool) Next(after uint64, buf []byte) (Event, bool) {
+	for {
+		s.mu.Lock()
+		s.enforce()
+		e, ok := s.stored.after(after)
+		if !ok {
+			for _, b := range [...]*batch{&s.writing, &s.tail} {
+				if e, ok = b.after(after); ok {
+					buf = append(buf, b.data[e.offset:e.offset+e.size]...)
+					break
+				}
+			}
+			s.mu.Unlock()
+			if !ok {
+				return Event{Buffer: buf}, false
+			}
+			read, err := readRecord(buf)
+			return read, err == nil
+		}
+		var file *segment
+		for _, file = range s.files {
+			if file.last >= e.number {
+				break
+			}
+		}
+		s.mu.Unlock()
+		buf = slices.Grow(buf[:0], int(e.size)+spare)[:e.size]
+		_, err := file.file.ReadAt(buf, int64(e.offset))
+		if err == nil {
+			var read Event
+			if read, err = readRecord(buf); err == nil && read.Number == e.number {
+				return read, true
+			}
+		}
+		// A file that was removed meanwhile has no entries any more; one that cannot be read loses this event.
+		s.mu.Lock()
+		if s.stored.remove(e.number) {
+			s.ledger.Drop(1)
+			s.Logger.Warn("event spool cannot read an event back, it is dropped", "file", file.path, "event", e.number, "error", err)
+		}
+		s.mu.Unlock()
+		buf = buf[:0]
+	}
+}
+
+// Age is how long the machine has run since an event was queued.
+func (s *Spool) Age(e *Event) time.Duration {
+	return time.Duration(max(0, s.clock.now()-e.at)) * time.Millisecond
+}
+
+// Acknowledge ends an event that the broker has. Events are acknowledged in their order.
+func (s *Spool) Acknowledge(number uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if oldest := s.oldest(); oldest != nil && oldest.live()[0].number == number {
+		s.pop(oldest)
+		s.ledger.Deliver(1)
+	}
+}
+
+// Drop ends an event that cannot be delivered. Older ones may still be on their way.
+func (s *Spool) Drop(number uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if oldest := s.oldest(); oldest != nil && oldest.live()[0].number == number {
+		s.pop(oldest)
+		s.ledger.Drop(1)
+		return
+	}
+	for _, q := range [...]*queue{&s.stored, &s.writing.queue, &s.tail.queue} {
+		if q.remove(number) {
+			s.ledger.Drop(1)
+			return
+		}
+	}
+}
+
+// Account says what became of the events since Open.
+func (s *Spool) Account() ledger.Account { return s.ledger.Read() }
+
+// Stats says how the queue stands.
+func (s *Spool) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := Stats{Messages: s.messages(), Bytes: s.bytes(), Failures: s.failed, Lost: s.lost}
+	if oldest := s.oldest(); oldest != nil {
+		stats.Oldest = time.Duration(max(0, s.clock.now()-oldest.live()[0].at)) * time.Millisecond
+	}
+	if s.failure != nil {
+		stats.Error = s.failure.Error()
+	}
+	return stats
+}
+
+// Sync writes everything that is queued to disk.
+func (s *Spool) Sync() error {
+	answer := make(chan error, 1)
+	select {
+	case s.syncs <- answer:
+		return <-answer
+	case <-s.stopped:
+		return os.ErrClosed
+	}
+}
+
+// Close writes what is queued and ends the writer. It is an error when events are lost by that, because the directory cannot be used or the
+// disk does not answer in time; a queue that was asked to stay in memory ends with its process. Events offered later are dropped.
+func (s *Spool) Close() error {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if !closed {
+		close(s.stop)
+	}
+	limit := time.NewTimer(s.CloseLimit)
+	defer limit.Stop()
+	var hanging error
+	select {
+	case <-s.stopped:
+	case <-limit.C:
+		hanging = fmt.Errorf("the disk has not answered for %v", s.CloseLimit)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reason := cmp.Or(hanging, s.failure)
+	if lost := s.writing.len() + s.tail.len(); lost > 0 && reason != nil && !closed {
+		return fmt.Errorf("close event spool: %d events are lost: %w", lost, reason)
+	}
+	return nil
+}
+
+var errBusy = errors.New("in use by another process (give each instance its own directory)")

@@ -1,0 +1,126 @@
+// Package topic names the topics of a device.
+package topic
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// DefaultRoot is the first level of every topic.
+const DefaultRoot = "edge-infer"
+
+// Tree names every topic of one device. Camera, zone, line and label names that come from users may hold anything; what a topic level
+// cannot hold becomes an underscore.
+type Tree struct {
+	Root   string // may have several levels
+	Device string // one level
+}
+
+// Payloads of the availability topics.
+const (
+	Online  = "online"
+	Offline = "offline"
+	Stopped = "stopped"
+)
+
+// Check reports names that would break the topic tree.
+func (t Tree) Check() error {
+	if t.Device == "" {
+		return errors.New("device name is empty (set it, or give the machine a host name)")
+	}
+	if strings.ContainsAny(t.Device, "+/#\x00") || !utf8.ValidString(t.Device) || strings.HasPrefix(t.Device, "$") {
+		return fmt.Errorf("device name %q cannot be a topic level (leave out + / # and a leading $)", t.Device)
+	}
+	if t.Root == "" || strings.ContainsAny(t.Root, "+#\x00") || !utf8.ValidString(t.Root) || strings.HasPrefix(t.Root, "$") ||
+		strings.HasPrefix(t.Root, "/") || strings.HasSuffix(t.Root, "/") {
+		return fmt.Errorf("topic root %q cannot start a topic (leave out + # and a leading $ or slash)", t.Root)
+	}
+	if len(t.Base()) > 512 {
+		return fmt.Errorf("topic root and device name have %d bytes, at most 512 are allowed", len(t.Base()))
+	}
+	return nil
+}
+
+// Base is what every topic of the device begins with.
+func (t Tree) Base() string { return t.Root + "/" + t.Device + "/" }
+
+// Available holds online, offline (the will) or stopped (a clean end).
+func (t Tree) Available() string { return t.Base() + "available" }
+
+// CameraAvailable holds online, or offline while there is no picture of the camera.
+func (t Tree) CameraAvailable(camera string) string { return t.camera(camera) + "available" }
+
+// Status holds a Status.
+func (t Tree) Status() string { return t.Base() + "status" }
+
+// Stats holds Stats.
+func (t Tree) Stats() string { return t.Base() + "stats" }
+
+// Error holds the answer to a command that was refused.
+func (t Tree) Error() string { return t.Base() + "error" }
+
+// Detections holds one Detections per frame.
+func (t Tree) Detections(camera string) string { return t.camera(camera) + "detections" }
+
+// Events holds the camera's Events.
+func (t Tree) Events(camera string) string { return t.camera(camera) + "events" }
+
+// Count holds the number of objects of a label in the picture.
+func (t Tree) Count(camera, label string) string { return t.camera(camera) + "count/" + Level(label) }
+
+// Zone holds the number of objects of a label in a zone.
+func (t Tree) Zone(camera, zone, label string) string {
+	return t.camera(camera) + "zone/" + Level(zone) + "/" + Level(label)
+}
+
+// Line holds the crossings of a line in both directions.
+func (t Tree) Line(camera, line string) string { return t.camera(camera) + "line/" + Level(line) }
+
+// LineLabel holds the crossings of a line by one label.
+func (t Tree) LineLabel(camera, line, label string) string {
+	return t.Line(camera, line) + "/" + Level(label)
+}
+
+// Picture holds the newest of the camera's snapshots.
+func (t Tree) Picture(camera string) string { return t.camera(camera) + "picture" }
+
+// Snapshot holds the newest JPEG of a label.
+func (t Tree) Snapshot(camera, label string) string {
+	return t.camera(camera) + "snapshot/" + Level(label)
+}
+
+// Set takes commands for one of a camera's controls; with an empty camera, for the device.
+func (t Tree) Set(camera, control string) string { return t.control(camera, control) + "/set" }
+
+// State holds the value of a control that is in force.
+func (t Tree) State(camera, control string) string { return t.control(camera, control) + "/state" }
+
+func (t Tree) control(camera, control string) string {
+	if camera == "" {
+		return t.Base() + control
+	}
+	return t.camera(camera) + control
+}
+
+func (t Tree) camera(camera string) string { return t.Base() + Level(camera) + "/" }
+
+// Level makes one topic level of a name. The words set and state get a mark, so that no label can publish into a control's topics.
+func Level(name string) string {
+	if name == "" {
+		return "_"
+	}
+	if name == "set" || name == "state" {
+		return "_" + name
+	}
+	if len(name) > 256 {
+		name = name[:256]
+	}
+	return strings.Map(func(r rune) rune {
+		if r == '+' || r == '/' || r == '#' || r < ' ' || r == 0x7f || r == utf8.RuneError {
+			return '_'
+		}
+		return r
+	}, name)
+}

@@ -1,0 +1,72 @@
+package topic
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTopics(t *testing.T) {
+	topics := Tree{Root: "site/a", Device: "gate"}
+	require.NoError(t, topics.Check())
+	for got, want := range map[string]string{
+		topics.Available():                      "site/a/gate/available",
+		topics.Status():                         "site/a/gate/status",
+		topics.Stats():                          "site/a/gate/stats",
+		topics.Error():                          "site/a/gate/error",
+		topics.Detections("cam0"):               "site/a/gate/cam0/detections",
+		topics.Events("cam0"):                   "site/a/gate/cam0/events",
+		topics.Count("cam0", "traffic light"):   "site/a/gate/cam0/count/traffic light",
+		topics.Zone("cam0", "yard", "person"):   "site/a/gate/cam0/zone/yard/person",
+		topics.Line("cam0", "door"):             "site/a/gate/cam0/line/door",
+		topics.Snapshot("cam0", "person"):       "site/a/gate/cam0/snapshot/person",
+		topics.Snapshot("cam0", "set"):          "site/a/gate/cam0/snapshot/_set",
+		topics.Set("cam0", "detect"):            "site/a/gate/cam0/detect/set",
+		topics.State("cam0", "detect"):          "site/a/gate/cam0/detect/state",
+		topics.Set("", "reload"):                "site/a/gate/reload/set",
+		topics.Detections("rtsp://a/b+c#d\x00"): "site/a/gate/rtsp:__a_b_c_d_/detections",
+		topics.Detections(""):                   "site/a/gate/_/detections",
+		topics.Detections("\xff"):               "site/a/gate/_/detections",
+	} {
+		assert.Equal(t, want, got)
+	}
+}
+
+func TestTopicsCheck(t *testing.T) {
+	for _, c := range []struct{ root, device, want string }{
+		{"edge-infer", "", "device name is empty (set it, or give the machine a host name)"},
+		{"edge-infer", "a/b", `device name "a/b" cannot be a topic level (leave out + / # and a leading $)`},
+		{"edge-infer", "a+", `device name "a+" cannot be a topic level (leave out + / # and a leading $)`},
+		{"edge-infer", "#", `device name "#" cannot be a topic level (leave out + / # and a leading $)`},
+		{"edge-infer", "$SYS", `device name "$SYS" cannot be a topic level (leave out + / # and a leading $)`},
+		{"edge-infer", "a\xff", `device name "a\xff" cannot be a topic level (leave out + / # and a leading $)`},
+		{"", "a", `topic root "" cannot start a topic (leave out + # and a leading $ or slash)`},
+		{"a/#", "a", `topic root "a/#" cannot start a topic (leave out + # and a leading $ or slash)`},
+		{"/a", "a", `topic root "/a" cannot start a topic (leave out + # and a leading $ or slash)`},
+		{"a", strings.Repeat("x", 600), "topic root and device name have 603 bytes, at most 512 are allowed"},
+	} {
+		assert.EqualError(t, Tree{Root: c.root, Device: c.device}.Check(), c.want)
+	}
+}
+
+// FuzzTopics makes sure that no name of a camera, zone or label leaves the device's tree, reaches a control's topic or breaks a filter.
+func FuzzTopics(f *testing.F) {
+	for _, seed := range []string{"cam0", "", "/", "a/../b", "+", "#", "set", "state", "\x00", "\xf0\x28", strings.Repeat("é", 300)} {
+		f.Add(seed, seed)
+	}
+	f.Fuzz(func(t *testing.T, camera, label string) {
+		topics := Tree{Root: "edge-infer", Device: "gate"}
+		for topic, depth := range map[string]int{
+			topics.Detections(camera): 4, topics.Count(camera, label): 5, topics.Zone(camera, label, camera): 6, topics.Snapshot(camera, label): 5,
+		} {
+			require.True(t, strings.HasPrefix(topic, "edge-infer/gate/"))
+			require.Len(t, strings.Split(topic, "/"), depth)
+			require.NotContains(t, strings.Split(topic, "/"), "")
+			require.False(t, strings.ContainsAny(topic, "+#\x00"))
+			require.False(t, strings.HasSuffix(topic, "/set") || strings.HasSuffix(topic, "/state"))
+			require.Less(t, len(topic), 1000)
+		}
+	})
+}

@@ -1,0 +1,106 @@
+package postprocess
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// LayoutClassify is [B,nc]: a score for each class of the whole picture, probabilities or logits.
+const LayoutClassify Layout = "classify"
+
+type classify struct{}
+
+func (classify) describe() Head {
+	const networks = "classifiers of Ultralytics, torchvision and others"
+	return Head{LayoutClassify, engine.Classify, "[B,nc]", networks, "the best classes of the picture"}
+}
+
+func (classify) reads(n *network) [][]int { return n.single() }
+
+func (h classify) measure(shapes [][]int64) (sizes, error) {
+	shape := shapes[0]
+	if len(shape) != 2 {
+		return sizes{}, misfit(h, shapes)
+	}
+	return sizes{classes: int(max(shape[1], 0))}, nil
+}
+
+// weigh wants to know that the numbers are classes: an embedding looks the same.
+func (classify) weigh(n *network, f *fit) (evidence, doubt string) {
+	switch {
+	case len(n.outputs) > 1:
+		return "", ""
+	case n.labels > 0 && f.classes > 0 && f.classes != n.labels:
+		return "", fmt.Sprintf("it has %s and the model names %s (give the labels that belong to it with --labels FILE)",
+			plural(f.classes, "class"), plural(n.labels, "label"))
+	case n.metadata.Task == engine.Classify:
+		return "the file says that it classifies", ""
+	case n.labels > 0:
+		return fmt.Sprintf("as many numbers as there are labels, %d", n.labels), ""
+	}
+	return "", "nothing says that its numbers are classes (give their labels with --labels FILE, or confirm it with --layout classify)"
+}
+
+func (classify) boxMap(*fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+
+// decode returns the TopK best classes as findings of the whole picture. Scores that are no probabilities, because a number is outside 0
+// to 1 or they do not add up to 1, are logits and go through softmax first. Thresholds and class filter apply after the choice of the
+// best.
+func (classify) decode(d *Decoder, dst []Finding) ([]Finding, error) {
+	scores := d.parts[0].data
+	d.reserve(d.TopK + 1)
+	list := d.candidates[:0]
+	whole := Box{0, 0, float32(d.picture.width), float32(d.picture.height)}
+	highest, sum, probabilities := math.Inf(-1), 0.0, true
+	for class, score := range scores {
+		if !finite(score) {
+			d.picture.stats.Invalid++
+			d.picture.stats.Impossible++
+			continue
+		}
+		highest = max(highest, float64(score))
+		sum += float64(score)
+		probabilities = probabilities && score >= 0 && score <= maxScore
+		at := len(list)
+		for at > 0 && score > list[at-1].score {
+			at--
+		}
+		if at == d.TopK {
+			continue
+		}
+		list = append(list, candidate{})
+		copy(list[at+1:], list[at:])
+		list[at] = candidate{whole, score, int32(class)}
+		if len(list) > d.TopK {
+			list = list[:d.TopK]
+		}
+	}
+	d.candidates = list
+	const tolerance = 0.02 // what INT8 outputs miss a sum of 1 by
+	if !probabilities || math.Abs(sum-1) > tolerance {
+		softmax(list, scores, highest)
+	}
+	for _, c := range list {
+		if c.score < d.scan.thresholds[c.class] {
+			continue
+		}
+		d.picture.stats.Candidates++
+		dst = append(dst, Finding{Box: whole, Score: c.score, Class: int(c.class)})
+	}
+	return dst, nil
+}
+
+// softmax replaces the logits of the list by probabilities over all scores.
+func softmax(list []candidate, scores []float32, highest float64) {
+	total := 0.0
+	for _, score := range scores {
+		if finite(score) {
+			total += math.Exp(float64(score) - highest)
+		}
+	}
+	for i := range list {
+		list[i].score = float32(math.Exp(float64(list[i].score)-highest) / total)
+	}
+}

@@ -1,0 +1,113 @@
+// Package postprocess turns the numbers a network gives into findings on the source picture: which head the outputs are of, thresholds,
+// non-maximum suppression and coordinates. Each head has a file of its own that says how it looks, how it is recognised and how it is
+// decoded; Heads lists them. No camera and no backend is known here, only what package engine says of a model and its results.
+package postprocess
+
+import (
+	"slices"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// Box is an axis-aligned rectangle in pixels: X1, Y1 is the top left corner, X2, Y2 the bottom right one.
+type Box struct{ X1, Y1, X2, Y2 float32 }
+
+// Width is the horizontal side in pixels.
+func (b Box) Width() float32 { return b.X2 - b.X1 }
+
+// Height is the vertical side in pixels.
+func (b Box) Height() float32 { return b.Y2 - b.Y1 }
+
+// Area is width times height in square pixels.
+func (b Box) Area() float32 { return (b.X2 - b.X1) * (b.Y2 - b.Y1) }
+
+// IoU is the intersection over the union of two boxes, 0 when they do not touch or have no area.
+func (b Box) IoU(other Box) float32 {
+	width := min(b.X2, other.X2) - max(b.X1, other.X1)
+	height := min(b.Y2, other.Y2) - max(b.Y1, other.Y1)
+	if width <= 0 || height <= 0 {
+		return 0
+	}
+	shared := width * height
+	return shared / (b.Area() + other.Area() - shared)
+}
+
+// Finding is one object in one picture, in pixels of the source picture. A classification is a Finding whose box is the whole picture.
+//
+// What only some tasks give is in Detail.
+type Finding struct {
+	Box
+	Score  float32 // 0 to 1
+	Class  int     // index into the model's labels
+	Detail *Detail // nil where the task gives none
+}
+
+// Detail is what some tasks say of an object beside its box; what the task does not give is nil. It belongs to whoever gave the finding
+// and is valid for as long as the slice that holds the finding; Finding.Clone makes one that can be kept. It is apart from the finding so
+// that a plain detector's findings are not made longer by it.
+type Detail struct {
+	// Mask is the object's shape within the box.
+	Mask *Mask
+	// Keypoints are the object's, in the order that the model was trained with.
+	Keypoints []Keypoint
+	// Oriented is the rotated rectangle that Box encloses.
+	Oriented *Oriented
+	// Probabilities are those of every class, by class number.
+	Probabilities []float32
+}
+
+// Mask says how likely each part of a box belongs to the object in it. Its cells divide the box evenly.
+type Mask struct {
+	Width, Height int    // cells
+	Cells         []byte // Height rows of Width cells, 255 for certainty; what reaches 128 belongs to the object
+}
+
+// Keypoint is one point of an object in pixels of the source picture.
+type Keypoint struct {
+	X, Y  float32
+	Score float32 // that the point is visible, 0 to 1; 1 for models that do not tell
+}
+
+// Oriented is a rectangle around its centre in pixels of the source picture, turned clockwise by Angle radians.
+type Oriented struct {
+	X, Y, Width, Height float32
+	Angle               float32
+}
+
+// Clone returns a finding that shares no memory with f.
+func (f *Finding) Clone() Finding {
+	c := *f
+	if f.Detail == nil {
+		return c
+	}
+	d := *f.Detail
+	if d.Mask != nil {
+		d.Mask = &Mask{d.Mask.Width, d.Mask.Height, slices.Clone(d.Mask.Cells)}
+	}
+	if d.Oriented != nil {
+		oriented := *d.Oriented
+		d.Oriented = &oriented
+	}
+	d.Keypoints, d.Probabilities = slices.Clone(d.Keypoints), slices.Clone(d.Probabilities)
+	c.Detail = &d
+	return c
+}
+
+// source takes a box of the network's input back to the source picture. It is not clipped.
+func source(t *engine.Transform, input Box) Box {
+	return Box{
+		X1: (input.X1 - t.PadX) / t.ScaleX, Y1: (input.Y1 - t.PadY) / t.ScaleY,
+		X2: (input.X2 - t.PadX) / t.ScaleX, Y2: (input.Y2 - t.PadY) / t.ScaleY,
+	}
+}
+
+// Stats counts what decoding one picture did. Candidates - Truncated is what suppression looked at.
+type Stats struct {
+	Candidates int // boxes over the threshold
+	Truncated  int // candidates dropped because there were more than Decoder.MaxCandidates, or than an engine's list holds
+	Suppressed int // candidates removed by a better overlapping box, or by Decoder.Limit
+	Outside    int // boxes that lie wholly outside the source picture, in the letterbox bars for instance
+	Invalid    int // numbers passed over: boxes that are NaN, infinite or empty, and what is Impossible
+	Impossible int // scores that are none, being NaN, under 0 or over 1, and class numbers that the model does not have
+	Misplaced  int // boxes where a network that is read rightly has none: wholly outside its input, or within the first two pixels of it
+}

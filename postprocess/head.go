@@ -1,0 +1,108 @@
+package postprocess
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// Layout is the name of a head as settings give it.
+type Layout string
+
+// LayoutAuto has the head recognised by what the outputs and the metadata say.
+const LayoutAuto Layout = ""
+
+// Head describes a family of networks by what they put out. In Form B is the batch, N the number of boxes and nc that of classes.
+type Head struct {
+	Layout   Layout      `json:"layout"`
+	Task     engine.Task `json:"task"`
+	Form     string      `json:"form"`
+	Networks string      `json:"networks"` // that have it
+	Gives    string      `json:"gives"`    // what is published of it
+}
+
+// head is a family of networks. A new one is a file like yolov8.go, a line in heads, and its networks in the corpus of package predict.
+type head interface {
+	describe() Head
+	// reads lists what could be the outputs that it reads: in each entry their numbers, in the order in which measure wants them.
+	reads(n *network) [][]int
+	// measure takes the sizes from the shapes of these outputs, the batch first, -1 where a size is open. The error says what it needs.
+	measure(shapes [][]int64) (sizes, error)
+	// weigh says what makes the outputs certainly of this head, or what they look like and why that is not certain. With both empty they are
+	// of another one.
+	weigh(n *network, f *fit) (evidence, doubt string)
+	// boxMap says where boxes and scores are. It reports false for a head without a box and scores for each anchor, which the host decodes
+	// whole, and while a size is open.
+	boxMap(f *fit) (engine.BoxMap, bool)
+	// decode appends what d.picture shows to dst. Its part of the outputs is in d.parts.
+	decode(d *Decoder, dst []Finding) ([]Finding, error)
+}
+
+// heads lists all, in the order in which people are told of them.
+func heads() []head {
+	return []head{yolov5{}, yolov8{}, endToEnd{}, classify{}}
+}
+
+// sizes are what one model gives a head.
+type sizes struct {
+	boxes   int64 // -1 while it is open
+	classes int   // 0 while it is not known
+}
+
+// fit is a head as a model has it.
+type fit struct {
+	head
+	sizes
+	outputs  []int // that it reads
+	width    int   // of the network's input
+	height   int
+	evidence string
+}
+
+// Heads lists the heads that are decoded. Names in settings, help and documents come from here.
+func Heads() []Head {
+	var all []Head
+	for _, h := range heads() {
+		all = append(all, h.describe())
+	}
+	return all
+}
+
+// Layouts lists the names that ParseLayout reads.
+func Layouts() []string {
+	names := []string{"auto"}
+	for _, h := range Heads() {
+		names = append(names, string(h.Layout))
+	}
+	return names
+}
+
+// ParseLayout reads a layout's name as a user gives it; "auto" and "" ask for recognition.
+func ParseLayout(name string) (Layout, error) {
+	lower := strings.ToLower(name)
+	if lower == "" || lower == "auto" {
+		return LayoutAuto, nil
+	}
+	for _, h := range Heads() {
+		if lower == string(h.Layout) {
+			return h.Layout, nil
+		}
+	}
+	return LayoutAuto, fmt.Errorf("layout %q is not known (%s)", name, strings.Join(Layouts(), ", "))
+}
+
+// forms lists the heads with their forms, for messages.
+func forms() string {
+	var all []string
+	for _, h := range Heads() {
+		all = append(all, fmt.Sprintf("%s %s", h.Layout, h.Form))
+	}
+	return strings.Join(all, ", ")
+}
+
+// misfit says that outputs do not have a head's form.
+func misfit(h head, shapes [][]int64) error {
+	about := h.describe()
+	return fmt.Errorf("%v is not %s, which needs %s", shapes, about.Layout, about.Form)
+}

@@ -1,0 +1,73 @@
+package predict
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Contradiction says that what a network gives cannot come from the head that its outputs were recognised as: everything decoded from it is
+// noise, and another layout is called for.
+type Contradiction struct {
+	Model    string
+	Layout   postprocess.Layout
+	Pictures int    // in a row that said so
+	What     string // they gave
+}
+
+// Error says it in one line.
+func (c *Contradiction) Error() string {
+	return fmt.Sprintf("model %s is not %s: %d pictures in a row gave %s (name another --layout; edge-infer inspect shows the outputs)",
+		c.Model, c.Layout, c.Pictures, c.What)
+}
+
+// Evidence is how many pictures in a row must contradict the head. Only pictures on which the network sees something count, for it or
+// against it: an empty scene is no evidence, however long it stays empty.
+const Evidence = 30
+
+// evidence gathers what pictures say about the head. Any goroutine may add to it.
+type evidence struct {
+	mu       sync.Mutex
+	looked   int // pictures whose scores were all looked at
+	scores   int // in a row with scores that are none
+	boxes    int // in a row with boxes where there can be none
+	contrary *Contradiction
+	model    string
+	layout   postprocess.Layout
+}
+
+// curious reports whether every score of the next picture should be looked at. It takes long, so only the first pictures are; after them
+// those over the threshold still are.
+func (e *evidence) curious() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.looked++
+	return e.looked <= Evidence
+}
+
+// add takes one picture into account; impossible are the scores that are none.
+func (e *evidence) add(s *postprocess.Stats, impossible int) *Contradiction {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	shown := s.Candidates - s.Truncated - s.Suppressed // boxes of the picture, wherever they are
+	switch {
+	case impossible > 0:
+		e.scores++
+	case s.Candidates > 0:
+		e.scores = 0
+	}
+	switch {
+	case shown > 0 && s.Misplaced == shown, s.Candidates == 0 && s.Invalid > s.Impossible:
+		e.boxes++
+	case shown > 0:
+		e.boxes = 0
+	}
+	if e.contrary == nil && e.scores >= Evidence {
+		e.contrary = &Contradiction{e.model, e.layout, e.scores, "scores that are not from 0 to 1"}
+	}
+	if e.contrary == nil && e.boxes >= Evidence {
+		e.contrary = &Contradiction{e.model, e.layout, e.boxes, "boxes outside the picture or of no size"}
+	}
+	return e.contrary
+}

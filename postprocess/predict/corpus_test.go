@@ -1,0 +1,458 @@
+package predict
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// tensor is an input or output of a corpus network: floats unless the name says otherwise, as in "labels:int64". A size of -1 is open.
+type tensor struct {
+	name  string
+	shape []int64
+}
+
+func out(name string, shape ...int64) tensor { return tensor{name, shape} }
+
+// kind takes the type off a name.
+func (c tensor) kind() (string, onnx.TensorProto_DataType) {
+	name, kind, _ := strings.Cut(c.name, ":")
+	switch kind {
+	case "int64":
+		return name, onnx.TensorProto_INT64
+	case "int32":
+		return name, onnx.TensorProto_INT32
+	case "uint8":
+		return name, onnx.TensorProto_UINT8
+	}
+	return name, onnx.TensorProto_FLOAT
+}
+
+// exported is a network that has the outputs of a family, and nothing in them: every number is 0, and open sizes come out as 3.
+type exported struct {
+	inputs, outputs []tensor
+	metadata        map[string]string
+}
+
+func (e exported) bytes(t *testing.T) []byte {
+	t.Helper()
+	g := &onnx.GraphProto{Name: proto.String("corpus")}
+	for _, in := range e.inputs {
+		name, kind := in.kind()
+		g.Input = append(g.Input, onnx.NewValueInfo(name, kind, in.shape))
+	}
+	for _, o := range e.outputs {
+		name, kind := o.kind()
+		g.Output = append(g.Output, onnx.NewValueInfo(name, kind, o.shape))
+		size := make([]int64, len(o.shape))
+		for i, n := range o.shape {
+			if size[i] = n; n < 0 {
+				size[i] = 3
+			}
+		}
+		g.Initializer = append(g.Initializer, onnx.NewInts(name+".shape", size, int64(len(size))))
+		zero := &onnx.TensorProto{DataType: proto.Int32(int32(kind)), Dims: []int64{1}, RawData: make([]byte, 8)}
+		if kind == onnx.TensorProto_FLOAT || kind == onnx.TensorProto_INT32 {
+			zero.RawData = zero.RawData[:4]
+		}
+		g.Node = append(g.Node, onnx.NewNode("ConstantOfShape", name+"/zeros", []string{name + ".shape"}, []string{name}, &onnx.AttributeProto{
+			Name: proto.String("value"), Type: onnx.AttributeProto_TENSOR.Enum(), T: zero,
+		}))
+	}
+	m := &onnx.Model{Proto: &onnx.ModelProto{
+		IrVersion: proto.Int64(8), Graph: g, OpsetImport: []*onnx.OperatorSetIdProto{{Domain: proto.String(""), Version: proto.Int64(13)}},
+	}}
+	for key, value := range e.metadata {
+		m.SetMetadata(key, value)
+	}
+	data, err := m.Bytes()
+	require.NoError(t, err)
+	return data
+}
+
+// ultralytics is what an export of Ultralytics says of itself.
+func ultralytics(task string, classes int, more ...string) map[string]string {
+	var names []string
+	for i := range classes {
+		names = append(names, strconv.Itoa(i)+": 'class"+strconv.Itoa(i)+"'")
+	}
+	m := map[string]string{"task": task, "stride": "32", "batch": "1", "imgsz": "[640, 640]", "names": "{" + strings.Join(names, ", ") + "}"}
+	for i := 0; i < len(more); i += 2 {
+		m[more[i]] = more[i+1]
+	}
+	return m
+}
+
+// The heads that there are, at the end of a refusal that knows nothing better.
+const noHead = " are of no head that is decoded: yolov5 [B,N,5+nc], yolov8 [B,4+nc,N], end2end [B,N,6], classify [B,nc] " +
+	"(should they be one of these all the same, name it with --layout NAME)"
+
+const (
+	like8      = " looks like yolov8, but "
+	like5      = " looks like yolov5, but "
+	likeClass  = " looks like classify, but "
+	nothing    = "nothing says that what follows a box is the scores of "
+	noClasses  = "nothing says that its numbers are classes (give their labels with --labels FILE, or confirm it with --layout classify)"
+	otherNames = " (give the labels that belong to it with --labels FILE)"
+	confirm8   = ": keypoints, masks or an angle would look the same (give the labels with --labels FILE, or confirm it with --layout yolov8)"
+	confirm5   = ": keypoints, masks or an angle would look the same (give the labels with --labels FILE, or confirm it with --layout yolov5)"
+	twoClasses = " looks like end2end, but boxes with the scores of 2 classes would look the same (confirm it with --layout end2end)"
+	masksToo   = " beside it, which a detector does not have (--layout yolov8 takes it for one all the same)"
+	arrays     = " (infer --input runs it on arrays)"
+)
+
+// family is a network that people bring, and what becomes of it.
+type family struct {
+	name    string
+	side    int64 // of the square input, 640 when 0
+	outputs []tensor
+	inputs  []tensor // where they are not one picture
+	about   map[string]string
+	labels  int // in a labels file
+	layout  postprocess.Layout
+	want    postprocess.Layout // recognised
+	refusal string
+}
+
+func corpus() []family {
+	picture := out("images", -1, 3, 640, 640)
+	sizes := []tensor{picture, out("orig_target_sizes:int64", -1, 2)}
+	detected := ultralytics("detect", 80)
+	return []family{
+		// Ultralytics detectors and their relatives.
+		{name: "YOLOv8 to 12", outputs: []tensor{out("output0", -1, 84, 8400)}, about: detected, want: "yolov8"},
+		{
+			name: "YOLOv8, one class", outputs: []tensor{out("output0", 1, 5, 8400)}, about: ultralytics("detect", 1),
+			want: "yolov8",
+		},
+		{
+			name: "YOLOv8-p6", side: 1280, outputs: []tensor{out("output0", 1, 84, 34000)},
+			about: ultralytics("detect", 80, "stride", "64"), want: "yolov8",
+		},
+		{name: "YOLOv8-p2", outputs: []tensor{out("output0", 1, 84, 34000)}, about: detected, want: "yolov8"},
+		{name: "YOLOv3-tinyu", outputs: []tensor{out("output0", 1, 84, 2000)}, about: detected, want: "yolov8"},
+		{
+			name: "YOLOv8 by trtexec", outputs: []tensor{out("output0", 1, 84, 8400)},
+			refusal: "output0 [1 84 8400]" + like8 + nothing + "80 classes" + confirm8,
+		},
+		{name: "YOLOv8 by trtexec with labels", outputs: []tensor{out("output0", 1, 84, 8400)}, labels: 80, want: "yolov8"},
+		{
+			name: "YOLOv8 by trtexec with a layout", outputs: []tensor{out("output0", 1, 84, 8400)}, layout: "yolov8",
+			want: "yolov8",
+		},
+		{
+			name: "YOLOv8 with the labels of another", outputs: []tensor{out("output0", 1, 84, 8400)}, about: detected, labels: 6,
+			refusal: "output0 [1 84 8400]" + like8 + "it has 80 classes and the model names 6 labels" + otherNames,
+		},
+		{
+			name: "YOLOv5", outputs: []tensor{out("output0", 1, 25200, 85)},
+			about: map[string]string{"stride": "32", "names": ultralytics("", 80)["names"]}, want: "yolov5",
+		},
+		{
+			name:    "YOLOv5 with its maps",
+			outputs: []tensor{out("output", 1, 25200, 85), out("339", 1, 3, 80, 80, 85), out("391", 1, 3, 40, 40, 85), out("443", 1, 3, 20, 20, 85)},
+			labels:  80, want: "yolov5",
+		},
+		{
+			name: "YOLOv7", outputs: []tensor{out("output", 1, 25200, 85)},
+			refusal: "output [1 25200 85]" + like5 + nothing + "80 classes" + confirm5,
+		},
+		{name: "YOLOv7 with labels", outputs: []tensor{out("output", 1, 25200, 85)}, labels: 80, want: "yolov5"},
+		{
+			name: "YOLO26 end to end", outputs: []tensor{out("output0", 1, 300, 6)},
+			about: ultralytics("detect", 2, "end2end", "True"), want: "end2end",
+		},
+		{
+			name: "nms=True", outputs: []tensor{out("output0", 1, 300, 6)},
+			about: ultralytics("detect", 2, "args", "{'batch': 1, 'nms': True}"), want: "end2end",
+		},
+		{name: "YOLOv10 of before", outputs: []tensor{out("output0", 1, 300, 6)}, about: detected, want: "end2end"},
+		{name: "YOLOv10 by trtexec", outputs: []tensor{out("output0", 1, 300, 6)}, refusal: "output0 [1 300 6]" + twoClasses},
+		{
+			name: "YOLOv10 by trtexec with a layout", outputs: []tensor{out("output0", 1, 300, 6)}, layout: "end2end",
+			want: "end2end",
+		},
+
+		// Other tasks of Ultralytics.
+		{
+			name: "segment", outputs: []tensor{out("output0", 1, 116, 8400), out("output1", 1, 32, 160, 160)},
+			about: ultralytics("segment", 80), refusal: `task "segment" is not decoded (detect or classify)`,
+		},
+		{
+			name: "segment by trtexec", outputs: []tensor{out("output0", 1, 116, 8400), out("output1", 1, 32, 160, 160)},
+			refusal: "output0 [1 116 8400]" + like8 + "there is output1 [1 32 160 160]" + masksToo,
+		},
+		{
+			name: "segment by trtexec with labels", outputs: []tensor{out("output0", 1, 116, 8400), out("output1", 1, 32, 160, 160)},
+			labels: 80, refusal: "output0 [1 116 8400]" + like8 + "there is output1 [1 32 160 160]" + masksToo,
+		},
+		{
+			name: "segment nms=True", outputs: []tensor{out("output0", 1, 300, 38), out("output1", 1, 32, 160, 160)}, labels: 80,
+			refusal: "outputs output0 [1 300 38], output1 [1 32 160 160]" + noHead,
+		},
+		{
+			name: "pose", outputs: []tensor{out("output0", 1, 56, 8400)}, about: ultralytics("pose", 1, "kpt_shape", "[17, 3]"),
+			refusal: `task "pose" is not decoded (detect or classify)`,
+		},
+		{
+			name: "pose by trtexec", outputs: []tensor{out("output0", 1, 56, 8400)},
+			refusal: "output0 [1 56 8400]" + like8 + nothing + "52 classes" + confirm8,
+		},
+		{
+			name: "pose by trtexec with labels", outputs: []tensor{out("output0", 1, 56, 8400)}, labels: 1,
+			refusal: "output0 [1 56 8400]" + like8 + "it has 52 classes and the model names 1 label" + otherNames,
+		},
+		{name: "pose nms=True", outputs: []tensor{out("output0", 1, 300, 57)}, refusal: "outputs output0 [1 300 57]" + noHead},
+		{
+			name: "oriented boxes", outputs: []tensor{out("output0", 1, 20, 8400)}, about: ultralytics("obb", 15),
+			refusal: `task "obb" is not decoded (detect or classify)`,
+		},
+		{
+			name: "oriented boxes by trtexec", outputs: []tensor{out("output0", 1, 20, 8400)},
+			refusal: "output0 [1 20 8400]" + like8 + nothing + "16 classes" + confirm8,
+		},
+		{
+			name: "oriented boxes by trtexec with labels", outputs: []tensor{out("output0", 1, 20, 8400)}, labels: 15,
+			refusal: "output0 [1 20 8400]" + like8 + "it has 16 classes and the model names 15 labels" + otherNames,
+		},
+		{
+			name: "oriented boxes nms=True", outputs: []tensor{out("output0", 1, 300, 7)},
+			refusal: "outputs output0 [1 300 7]" + noHead,
+		},
+		{
+			name: "classify", side: 224, outputs: []tensor{out("output0", 1, 1000)}, about: ultralytics("classify", 1000),
+			want: "classify",
+		},
+
+		// Classifiers without a word about themselves, and what looks like them.
+		{
+			name: "torchvision classifier", side: 224, outputs: []tensor{out("logits", 1, 1000)},
+			refusal: "logits [1 1000]" + likeClass + noClasses,
+		},
+		{
+			name: "torchvision classifier with labels", side: 224, outputs: []tensor{out("logits", 1, 1000)}, labels: 1000,
+			refusal: engine.UnsaidPreprocess("how a classifier's pictures are cropped and scaled").Error(),
+		},
+		{
+			name: "torchvision classifier that says how it sees", side: 224, outputs: []tensor{out("logits", 1, 1000)}, labels: 1000,
+			about: map[string]string{engine.PreprocessProperty: "torchvision"}, want: "classify",
+		},
+		{
+			name: "torchvision classifier with the labels of another", side: 224, outputs: []tensor{out("logits", 1, 1000)},
+			labels: 80, refusal: "logits [1 1000]" + likeClass + "it has 1000 classes and the model names 80 labels" + otherNames,
+		},
+		{
+			name: "embedding", side: 112, outputs: []tensor{out("embedding", 1, 512)},
+			refusal: "embedding [1 512]" + likeClass + noClasses,
+		},
+		{
+			name: "two classifiers", side: 224, outputs: []tensor{out("age", 1, 100), out("gender", 1, 2)}, labels: 100,
+			refusal: "outputs age [1 100], gender [1 2]" + noHead,
+		},
+
+		// Other detectors with a box in every cell.
+		{
+			name: "YOLOX", outputs: []tensor{out("output", 1, 8400, 85)}, labels: 80, refusal: "outputs output [1 8400 85]" + noHead,
+		},
+		{
+			name: "YOLOX nano", side: 416, outputs: []tensor{out("output", 1, 3549, 85)},
+			refusal: "outputs output [1 3549 85]" + noHead,
+		},
+		{
+			name: "NanoDet-Plus", side: 416, outputs: []tensor{out("output", 1, 3598, 112)}, labels: 80,
+			refusal: "outputs output [1 3598 112]" + noHead,
+		},
+		{
+			name: "YOLO-NAS", outputs: []tensor{out("boxes", 1, 8400, 4), out("scores", 1, 8400, 80)}, labels: 80,
+			refusal: "outputs boxes [1 8400 4], scores [1 8400 80]" + noHead,
+		},
+		{
+			name: "jetson-inference SSD", side: 300, outputs: []tensor{out("scores", 1, 3000, 91), out("boxes", 1, 3000, 4)},
+			labels: 91, refusal: "outputs scores [1 3000 91], boxes [1 3000 4]" + noHead,
+		},
+
+		// Transformers.
+		{
+			name: "RT-DETR of Ultralytics", outputs: []tensor{out("output0", 1, 300, 84)}, about: detected,
+			refusal: "outputs output0 [1 300 84]" + noHead,
+		},
+		{
+			name: "RT-DETR of Ultralytics, two classes", outputs: []tensor{out("output0", 1, 300, 6)},
+			about: ultralytics("detect", 2), refusal: "output0 [1 300 6]" + twoClasses,
+		},
+		{
+			name: "RT-DETR, D-FINE, DEIM", inputs: sizes,
+			outputs: []tensor{out("labels:int64", -1, 300), out("boxes", -1, 300, 4), out("scores", -1, 300)},
+			refusal: "the model takes no pictures: it has 2 inputs, pictures go to a single one" + arrays,
+		},
+		{
+			name: "RF-DETR", side: 560, outputs: []tensor{out("dets", 1, 300, 4), out("labels", 1, 300, 91)},
+			refusal: "outputs dets [1 300 4], labels [1 300 91]" + noHead,
+		},
+		{
+			name: "RF-DETR segmentation", side: 432,
+			outputs: []tensor{out("dets", 1, 200, 4), out("labels", 1, 200, 91), out("masks", 1, 200, 108, 108)}, labels: 91,
+			refusal: "outputs dets [1 200 4], labels [1 200 91], masks [1 200 108 108]" + noHead,
+		},
+		{
+			name: "DETR of Hugging Face", side: 800, outputs: []tensor{out("logits", 1, 100, 92), out("pred_boxes", 1, 100, 4)},
+			refusal: "outputs logits [1 100 92], pred_boxes [1 100 4]" + noHead,
+		},
+		{
+			name: "DETR boxes alone", side: 800, outputs: []tensor{out("pred_boxes", 1, 300, 4)},
+			refusal: "outputs pred_boxes [1 300 4]" + noHead,
+		},
+		{
+			name: "RT-DETRv2 of Hugging Face", outputs: []tensor{out("logits", 1, 300, 80), out("pred_boxes", 1, 300, 4)},
+			labels: 80, refusal: "outputs logits [1 300 80], pred_boxes [1 300 4]" + noHead,
+		},
+
+		// Lists that are suppressed already.
+		{
+			name:    "EfficientNMS",
+			outputs: []tensor{out("num_dets:int32", 1, 1), out("det_boxes", 1, 100, 4), out("det_scores", 1, 100), out("det_classes:int32", 1, 100)},
+			labels:  80,
+			refusal: "outputs num_dets int32 [1 1], det_boxes [1 100 4], det_scores [1 100], det_classes int32 [1 100]" + noHead,
+		},
+		{
+			name: "BatchedNMS",
+			outputs: []tensor{
+				out("num_detections:int32", 1, 1), out("nmsed_boxes", 1, 100, 4), out("nmsed_scores", 1, 100), out("nmsed_classes", 1, 100),
+			},
+			labels:  80,
+			refusal: "outputs num_detections int32 [1 1], nmsed_boxes [1 100 4], nmsed_scores [1 100], nmsed_classes [1 100]" + noHead,
+		},
+		{
+			name: "YOLOv7 with its own suppression", outputs: []tensor{out("output", -1, 7)}, labels: 80,
+			refusal: "output [-1 7]" + likeClass + "it has 7 classes and the model names 80 labels" + otherNames,
+		},
+		{
+			name: "torchvision detection", outputs: []tensor{out("boxes", -1, 4), out("labels:int64", -1), out("scores", -1)},
+			labels: 91, refusal: "outputs boxes [-1 4], labels int64 [-1], scores [-1]" + noHead,
+		},
+		{
+			name: "TensorFlow object detection", inputs: []tensor{out("input_tensor:uint8", 1, -1, -1, 3)},
+			outputs: []tensor{
+				out("num_detections", 1), out("detection_boxes", 1, 100, 4), out("detection_scores", 1, 100), out("detection_classes", 1, 100),
+			},
+			refusal: "outputs num_detections [1], detection_boxes [1 100 4], detection_scores [1 100], detection_classes [1 100]" + noHead,
+		},
+
+		// Maps.
+		{
+			name: "semantic segmentation", side: 512, outputs: []tensor{out("out", 1, 21, 128, 128)},
+			refusal: "outputs out [1 21 128 128]" + noHead,
+		},
+		{
+			name: "depth", side: 384, outputs: []tensor{out("depth", 1, 1, 384, 384)},
+			refusal: "outputs depth [1 1 384 384]" + noHead,
+		},
+		{
+			name: "depth without channels", side: 518, outputs: []tensor{out("predicted_depth", 1, 518, 518)},
+			refusal: "outputs predicted_depth [1 518 518]" + noHead,
+		},
+	}
+}
+
+// Every family that people bring is decoded as what it is, or refused in one line that names its outputs and what would settle it. None is
+// taken for another.
+func TestCorpus(t *testing.T) {
+	for _, c := range corpus() {
+		t.Run(c.name, func(t *testing.T) {
+			if c.inputs == nil {
+				side := max(c.side, 640)
+				if c.side > 0 {
+					side = c.side
+				}
+				c.inputs = []tensor{out("images", 1, 3, side, side)}
+			}
+			o := Options{Model: "network.onnx", Backend: "onnxruntime=cpu", Decoding: Decoding{Layout: c.layout}, Log: slog.New(slog.DiscardHandler)}
+			o.Bytes = exported{c.inputs, c.outputs, c.about}.bytes(t)
+			o.Threads, o.Slots = 1, 1
+			if c.labels > 0 {
+				o.LabelsFile = filepath.Join(t.TempDir(), "labels.txt")
+				require.NoError(t, os.WriteFile(o.LabelsFile, []byte(strings.Repeat("part\n", c.labels)), 0o600))
+			}
+			d, err := Inspect(t.Context(), o)
+			require.NoError(t, err, "a network that is not understood is described all the same")
+			assert.Len(t, d.Outputs, len(c.outputs))
+			assert.Equal(t, c.refusal, d.Problem)
+			n, err := Open(t.Context(), o)
+			if c.refusal != "" {
+				require.EqualError(t, err, "model network.onnx: "+c.refusal)
+				require.ErrorIs(t, err, postprocess.ErrLayout)
+				require.Nil(t, d.Head)
+				return
+			}
+			require.NoError(t, err)
+			defer n.Close()
+			assert.Equal(t, c.want, n.Model().Recognised.Layout)
+			require.NotNil(t, d.Head)
+			assert.Equal(t, n.Model().Recognised, *d.Head)
+			for range Evidence + 2 { // nothing in it is no evidence against it
+				seen, err := Run(n, engine.Image{Data: make([]byte, 64), Width: 8, Height: 8, Stride: 8, Format: engine.GRAY8})
+				require.NoError(t, err)
+				require.NoError(t, seen[0].Err)
+				if c.want != "classify" {
+					require.Empty(t, seen[0].Findings)
+				}
+				if c.side > 640 {
+					break
+				}
+			}
+			require.Nil(t, n.evidence.contrary)
+		})
+	}
+}
+
+func TestDescription(t *testing.T) {
+	o := quiet(Options{Backend: "onnxruntime=cpu"})
+	d, err := Inspect(t.Context(), o)
+	require.NoError(t, err)
+	assert.Empty(t, d.Problem)
+	assert.Equal(t, []Port{{"images", "float32", []int64{-1, 3, 416, 416}}}, d.Inputs)
+	assert.Equal(t, []Port{{"output0", "float32", []int64{-1, 10, 3549}}}, d.Outputs)
+	text := d.String()
+	for _, line := range []string{
+		"model         demo in fp32, batches of up to 1\n",
+		"because       onnxruntime on the CPU was asked for\n",
+		"input         images float32 [-1 3 416 416]\n",
+		"picture       416x416: letterbox, bilinear, pad 114, rgb, 0..1, nchw\n",
+		"output        output0 float32 [-1 10 3549]\n",
+		"head          yolov8, [B,4+nc,N]: YOLOv8, v9, 11, 12 and others of Ultralytics, YOLOv5u\n",
+		"evidence      output0 [-1 10 3549]: 3549 boxes are a box for each cell of strides 8, 16 and 32 at 416x416, with 6 classes as " +
+			"there are labels\n",
+		"gives         box, class and score of each object\n",
+		"labels        6: bolt, nut, washer, gear, bearing, spring\n",
+	} {
+		assert.Contains(t, text, line)
+	}
+	n, err := Open(t.Context(), o)
+	require.NoError(t, err)
+	defer n.Close()
+	assert.Equal(t, d, Describe(n.Model()))
+
+	o.Bytes = exported{[]tensor{out("x", 1, 3, 64, 64)}, []tensor{out("y", 1, 512)}, nil}.bytes(t)
+	o.Model = "unknown.onnx"
+	d, err = Inspect(t.Context(), o)
+	require.NoError(t, err)
+	assert.Nil(t, d.Head)
+	text = d.String()
+	assert.Contains(t, text, "problem       y [1 512] looks like classify, but nothing says that its numbers are classes "+
+		"(give their labels with --labels FILE, or confirm it with --layout classify)\n")
+	assert.Contains(t, text, "labels        none: classes are numbers (give their names with --labels FILE)\n")
+
+	_, err = Inspect(t.Context(), Options{Model: "/nowhere/m.onnx"})
+	require.EqualError(t, err, "model /nowhere/m.onnx: no such file (name an ONNX file, or none for the demo model)")
+}

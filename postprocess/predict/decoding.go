@@ -1,0 +1,66 @@
+package predict
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// ErrSetting is what errors.Is finds in an error that another setting mends: a layout or a label that the model does not have, a threshold
+// that cannot be.
+var ErrSetting = errors.New("setting does not fit the model")
+
+// settingError is ErrSetting with the words of its own alone.
+type settingError struct{ error }
+
+func (settingError) Is(target error) bool { return target == ErrSetting }
+func (e settingError) Unwrap() error      { return e.error }
+
+// Decoding is how the outputs of a network become findings. The zero value asks for the defaults of package postprocess.
+type Decoding struct {
+	// Layout names the meaning of the outputs where they are not to be recognised.
+	Layout postprocess.Layout
+	// Threshold is the decoded threshold: the lowest score of a finding that comes out.
+	Threshold float32
+	// IoU is the overlap above which the lower-scored of two boxes of a class is dropped.
+	IoU float32
+	// Limit is how many findings a picture has at most.
+	Limit int
+	// Labels are the labels that come out; nil for all.
+	Labels []string
+	// MultiLabel gives a box once for every class over the threshold instead of once for its best.
+	MultiLabel bool
+}
+
+// open makes a decoder of the settings for a model.
+func (d *Decoding) open(model *engine.Model) (*postprocess.Decoder, error) {
+	layout, err := postprocess.ParseLayout(string(d.Layout))
+	if err != nil {
+		return nil, settingError{err}
+	}
+	decoder := &postprocess.Decoder{Layout: layout, Threshold: d.Threshold, IoU: d.IoU, Limit: d.Limit, MultiLabel: d.MultiLabel}
+	for _, label := range d.Labels {
+		class := slices.Index(model.Metadata.Labels, label)
+		if class < 0 {
+			return nil, settingError{fmt.Errorf("label %q is not one of the model's: %.400q", label, model.Metadata.Labels)}
+		}
+		decoder.Classes = append(decoder.Classes, class)
+	}
+	if err := decoder.Open(model); err != nil {
+		return nil, fmt.Errorf("model %s: %w", model.Path, err)
+	}
+	return decoder, nil
+}
+
+// Filter is an engine.Options.Filter: what an engine may list on its device for these settings. It is nil for a model that they do not fit,
+// of which Wrap says what is wrong.
+func (d *Decoding) Filter(model engine.Model) *engine.Filter {
+	decoder, err := d.open(&model)
+	if err != nil {
+		return nil
+	}
+	return decoder.Filter()
+}

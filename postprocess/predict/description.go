@@ -1,0 +1,142 @@
+package predict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Description says of a model what goes in, what comes out, and what is made of it.
+type Description struct {
+	Model          string           `json:"model"`
+	Backend        string           `json:"backend"`
+	BackendVersion string           `json:"backend_version"`
+	Device         string           `json:"device"`
+	Precision      engine.Precision `json:"precision"`
+	Reason         string           `json:"reason"` // of the choice of the backend
+	Inputs         []Port           `json:"inputs"`
+	Outputs        []Port           `json:"outputs"`
+	// Preprocessing says what is done to a picture, in the terms of engine.Preprocess; empty for a model that takes none.
+	Preprocessing string `json:"preprocessing,omitempty"`
+	MaxBatch      int    `json:"max_batch"`
+	// Task and Labels are what the file or the settings say; absent where they are silent.
+	Task   engine.Task `json:"task,omitempty"`
+	Labels []string    `json:"labels,omitempty"`
+	// Head is what the outputs were recognised as, and why; nil with the Problem when they were not.
+	Head    *postprocess.Recognition `json:"head,omitempty"`
+	Problem string                   `json:"problem,omitempty"`
+	// OnDevice says that boxes are listed on the device, and only those over the decoded threshold reach the host.
+	OnDevice bool `json:"on_device"`
+}
+
+// Port is an input or output of a model. A size that may vary is -1.
+type Port struct {
+	Name  string  `json:"name"`
+	Type  string  `json:"type"`
+	Shape []int64 `json:"shape"`
+}
+
+func ports(tensors []engine.TensorInfo) []Port {
+	all := make([]Port, len(tensors))
+	for i, t := range tensors {
+		all[i] = Port{t.Name, t.Type.String(), append([]int64{}, t.Shape...)}
+	}
+	return all
+}
+
+// Describe says what an open predictor runs.
+func Describe(m Model) Description {
+	d := describe(&m.Model)
+	d.Head = &m.Recognised
+	return d
+}
+
+func describe(m *engine.Model) Description {
+	d := Description{
+		Model: m.Path, Backend: m.Backend, BackendVersion: m.BackendVersion, Device: m.Device, Precision: m.Precision, Reason: m.Reason,
+		Inputs: ports(m.Inputs), Outputs: ports(m.Outputs), MaxBatch: m.MaxBatch, Task: m.Metadata.Task, Labels: m.Metadata.Labels,
+		OnDevice: m.Filter != nil,
+	}
+	if p := m.Picture; p != nil {
+		d.Preprocessing = fmt.Sprintf("%dx%d: %s", p.Width, p.Height, p.Preprocess)
+		if p.Assumed {
+			d.Preprocessing += " (assumed: neither the file nor a setting says)"
+		}
+	}
+	return d
+}
+
+// Inspect opens a model as Open does and says what became of it. A model whose outputs are not understood is described all the same, with
+// the Problem; the error is what kept it from being opened at all.
+func Inspect(ctx context.Context, o Options) (d Description, err error) {
+	if err := o.Load(); err != nil {
+		return d, err
+	}
+	o.Filter = o.Decoding.Filter
+	e, err := o.open(ctx)
+	if err != nil {
+		return d, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	model := e.Model()
+	d = describe(&model)
+	decoder, refusal := o.Decoding.open(&model)
+	if refusal != nil {
+		d.Problem = strings.TrimPrefix(refusal.Error(), "model "+model.Path+": ")
+		return d, nil
+	}
+	r := decoder.Recognised()
+	d.Head = &r
+	return d, nil
+}
+
+// String lays the description out for people.
+func (d Description) String() string {
+	var text strings.Builder
+	line := func(name, format string, arguments ...any) {
+		fmt.Fprintf(&text, "%-14s%s\n", name, fmt.Sprintf(format, arguments...))
+	}
+	line("model", "%s in %s, batches of up to %d", d.Model, d.Precision, d.MaxBatch)
+	line("backend", "%s %s on %s", d.Backend, d.BackendVersion, d.Device)
+	line("because", "%s", d.Reason)
+	for _, p := range d.Inputs {
+		line("input", "%s %s %v", p.Name, p.Type, p.Shape)
+	}
+	if d.Preprocessing != "" {
+		line("picture", "%s", d.Preprocessing)
+	}
+	for _, p := range d.Outputs {
+		line("output", "%s %s %v", p.Name, p.Type, p.Shape)
+	}
+	if d.Head != nil {
+		line("head", "%s, %s: %s", d.Head.Layout, d.Head.Form, d.Head.Networks)
+		line("evidence", "%s", d.Head.Evidence)
+		line("gives", "%s", d.Head.Gives)
+	} else {
+		line("problem", "%s", d.Problem)
+	}
+	switch {
+	case len(d.Labels) > 0:
+		line("labels", "%d: %s", len(d.Labels), shorten(strings.Join(d.Labels, ", "), 400))
+	default:
+		line("labels", "none: classes are numbers (give their names with --labels FILE)")
+	}
+	if d.OnDevice {
+		line("filtered", "on the device: only boxes over the threshold reach the host")
+	}
+	return text.String()
+}
+
+// shorten cuts a long text at a rune.
+func shorten(text string, most int) string {
+	for i := range text {
+		if i > most {
+			return text[:i] + " ..."
+		}
+	}
+	return text
+}

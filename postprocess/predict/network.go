@@ -1,0 +1,177 @@
+package predict
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/auto"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Network is the Predictor of one network on one engine.
+type Network struct {
+	engine engine.Engine
+	model  Model
+	asked  postprocess.Layout // by whoever opened it
+	slots  []slot
+	tuned  atomic.Pointer[[]*postprocess.Decoder] // one for each slot: decoders keep scratch memory
+
+	evidence evidence
+}
+
+var _ Predictor = (*Network)(nil)
+
+// slot is one request's place. One goroutine at a time uses it.
+type slot struct {
+	busy    bool
+	decoder *postprocess.Decoder
+	images  []engine.Image // those that the engine has
+	places  []int          // their numbers among the pictures of the request
+	result  Result
+}
+
+// Wrap makes a predictor of an open engine, which it closes when it is closed itself. An error leaves the engine open.
+func Wrap(e engine.Engine, d Decoding) (*Network, error) {
+	n := &Network{engine: e, model: Model{Model: e.Model()}, asked: d.Layout, slots: make([]slot, e.Slots())}
+	for i := range n.slots {
+		batch := n.model.MaxBatch
+		n.slots[i] = slot{images: make([]engine.Image, 0, batch), places: make([]int, 0, batch)}
+		n.slots[i].result.Pictures = make([]Picture, 0, batch)
+	}
+	decoders, err := n.decoders(d)
+	if err != nil {
+		return nil, err
+	}
+	n.tuned.Store(&decoders)
+	n.model.Recognised = decoders[0].Recognised()
+	n.evidence.model, n.evidence.layout = n.model.Path, n.model.Recognised.Layout
+	return n, nil
+}
+
+func (n *Network) decoders(d Decoding) ([]*postprocess.Decoder, error) {
+	decoders := make([]*postprocess.Decoder, len(n.slots))
+	for i := range decoders {
+		var err error
+		if decoders[i], err = d.open(&n.model.Model); err != nil {
+			return nil, err
+		}
+	}
+	return decoders, nil
+}
+
+// Model implements Predictor.
+func (n *Network) Model() Model { return n.model }
+
+// Engine is the backend's own engine, for what only that backend can do. The predictor goes on owning it.
+func (n *Network) Engine() engine.Engine { return auto.Unwrap(n.engine) }
+
+// Alloc implements Predictor.
+func (n *Network) Alloc(size int) (*engine.Buffer, error) { return n.engine.Alloc(size) }
+
+// Slots implements Predictor.
+func (n *Network) Slots() int { return len(n.slots) }
+
+// Tune implements Predictor. The layout cannot be changed.
+func (n *Network) Tune(d Decoding) error {
+	layout, err := postprocess.ParseLayout(string(d.Layout))
+	if err != nil {
+		return settingError{err}
+	}
+	if has := n.model.Recognised.Layout; layout != postprocess.LayoutAuto && layout != has {
+		return settingError{fmt.Errorf("layout %s: the network was opened as %s (open it again)", layout, has)}
+	}
+	d.Layout = n.asked
+	decoders, err := n.decoders(d)
+	if err != nil {
+		return err
+	}
+	n.tuned.Store(&decoders)
+	return nil
+}
+
+// slot checks the number of a slot.
+func (n *Network) slot(op string, number int) (*slot, error) {
+	if number < 0 || number >= len(n.slots) {
+		return nil, n.refuse(op, engine.ErrShape, "slot %d, there are slots 0 to %d", number, len(n.slots)-1)
+	}
+	return &n.slots[number], nil
+}
+
+func (n *Network) refuse(op string, kind error, format string, arguments ...any) error {
+	return &engine.Error{Op: op, Backend: n.model.Backend, Kind: kind, Message: fmt.Sprintf(format, arguments...)}
+}
+
+// Submit implements Predictor.
+func (n *Network) Submit(number int, pictures []engine.Image) error {
+	s, err := n.slot("submit", number)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.busy:
+		return n.refuse("submit", nil, "slot %d has a request in flight, wait for it first", number)
+	case len(pictures) < 1 || len(pictures) > n.model.MaxBatch:
+		return n.refuse("submit", engine.ErrShape, "%d pictures, 1 to %d fit", len(pictures), n.model.MaxBatch)
+	}
+	s.images, s.places = s.images[:0], s.places[:0]
+	s.result.Timing = engine.Timing{}
+	s.result.Pictures = s.result.Pictures[:len(pictures)]
+	for i := range pictures {
+		at := &s.result.Pictures[i]
+		at.Findings, at.Stats, at.Err = at.Findings[:0], postprocess.Stats{}, pictures[i].Check()
+		if at.Err == nil {
+			s.images, s.places = append(s.images, pictures[i]), append(s.places, i)
+		}
+	}
+	if len(s.images) > 0 {
+		if err := n.engine.Submit(number, s.images); err != nil {
+			return err
+		}
+	}
+	s.busy = true
+	s.decoder = (*n.tuned.Load())[number]
+	return nil
+}
+
+// Wait implements Predictor.
+func (n *Network) Wait(number int) (*Result, error) {
+	s, err := n.slot("wait", number)
+	if err != nil {
+		return nil, err
+	}
+	if !s.busy {
+		return nil, n.refuse("wait", nil, "slot %d has no request in flight, submit one first", number)
+	}
+	s.busy = false
+	if len(s.images) == 0 {
+		return &s.result, nil
+	}
+	result, err := n.engine.Wait(number)
+	if err != nil {
+		return nil, err
+	}
+	s.result.Timing = result.Timing
+	for i, place := range s.places {
+		at, image := &s.result.Pictures[place], &s.images[i]
+		at.Findings, at.Stats, at.Err = s.decoder.Decode(result, i, image.Width, image.Height, at.Findings)
+		if at.Err == nil {
+			s.result.Contradiction = n.weigh(s.decoder, result, i, &at.Stats)
+		}
+	}
+	return &s.result, nil
+}
+
+// weigh takes what a picture gave for evidence.
+func (n *Network) weigh(decoder *postprocess.Decoder, result *engine.Result, number int, stats *postprocess.Stats) *Contradiction {
+	impossible := stats.Impossible
+	if n.evidence.curious() {
+		if all, err := decoder.Impossible(result, number); err == nil {
+			impossible = all
+		}
+	}
+	return n.evidence.add(stats, impossible)
+}
+
+// Close implements Predictor. It closes the engine.
+func (n *Network) Close() error { return n.engine.Close() }

@@ -1,0 +1,182 @@
+package predict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/auto"
+	"github.com/edge-infer/edge-infer/engine/demo"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+)
+
+// Demo is the name of the embedded model.
+const Demo = "demo"
+
+// Options says what to open and on what. Only the model is needed; the zero value of it all opens the embedded one on the best backend.
+type Options struct {
+	// Model is an ONNX file or an engine plan, or Demo or nothing for the embedded model. LabelsFile has one label a line; they replace
+	// those of the model.
+	Model, LabelsFile string
+	// Options are those of every backend. Load fills Path, Bytes and Metadata; Bytes that are there already stand for the file, Metadata
+	// for what the file says. Filter is Decoding's.
+	engine.Options
+	// Backend is the name of a backend as engine/auto knows it, "auto" or nothing for the best one that takes the model.
+	Backend string
+	// Candidates are the backends to choose from; nil for those of engine/auto.
+	Candidates []auto.Candidate
+	// Build builds the plan that TensorRT lacks when it is the Backend by name, and puts it into the cache; nil leaves it at the error.
+	// Building takes minutes and much memory, so a program may want to do it in a child process (see tensorrt.Child). Chosen automatically
+	// TensorRT is passed over until somebody has built its plan.
+	Build func(context.Context, tensorrt.BuildOptions) error
+	// Level is the builder's effort for that plan, nil for TensorRT's own. It belongs to a Backend of tensorrt by name.
+	Level *int
+	// Yielding says that a missing plan is built meanwhile: a backend that computes on the CPU leaves half of it to the builder.
+	Yielding bool
+	Decoding Decoding
+	// Log gets what was refused and why; nil for slog.Default.
+	Log *slog.Logger
+
+	loaded bool
+}
+
+// Load reads the model and its labels, and what an ONNX file says of itself. Open does it where it has not been done; call it before to
+// look at the model, or to open it several times. What is set afterwards stands.
+func (o *Options) Load() error {
+	if o.loaded {
+		return nil
+	}
+	if o.Bytes == nil {
+		if err := o.read(); err != nil {
+			return err
+		}
+	}
+	if o.Path == "" {
+		o.Path = o.Model
+	}
+	if o.LabelsFile != "" {
+		file, err := os.Open(o.LabelsFile)
+		if err != nil {
+			return fmt.Errorf("labels: %w", err)
+		}
+		defer file.Close()
+		if o.Metadata.Labels, err = engine.ReadLabels(file); err != nil {
+			return fmt.Errorf("labels %s: %w", o.LabelsFile, err)
+		}
+	}
+	o.Metadata = described(&o.Options).Override(o.Metadata)
+	o.loaded = true
+	return nil
+}
+
+func (o *Options) read() error {
+	if o.Model == "" || o.Model == Demo {
+		o.Path, o.Bytes = Demo, demo.Model()
+		return nil
+	}
+	data, err := os.ReadFile(o.Model)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("model %s: no such file (name an ONNX file, or none for the demo model)", o.Model)
+	case err != nil:
+		return fmt.Errorf("model: %w", err)
+	}
+	o.Path, o.Bytes = o.Model, data
+	beside, err := engine.ReadPreprocess(o.Model)
+	o.Metadata.Preprocess = beside.Override(o.Metadata.Preprocess)
+	return err
+}
+
+// described is what an ONNX file says of itself: TensorRT does not read it, so it goes into the plan. What is wrong with the file the
+// backend says better.
+func described(options *engine.Options) engine.Metadata {
+	if tensorrt.IsPlan(options.Bytes) {
+		return engine.Metadata{}
+	}
+	model, err := onnx.Parse(options.Path, options.Bytes)
+	if err != nil {
+		return engine.Metadata{}
+	}
+	metadata, _ := engine.ParseMetadata(model.Metadata())
+	return metadata
+}
+
+// Open loads the model, opens the backend and fits a decoder to the outputs. The error says what to do; it is ErrSetting where another
+// setting would help, and an *engine.Error where a backend refused.
+func Open(ctx context.Context, o Options) (*Network, error) {
+	if err := o.Load(); err != nil {
+		return nil, err
+	}
+	o.Filter = o.Decoding.Filter
+	e, err := o.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n, err := Wrap(e, o.Decoding)
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return n, nil
+}
+
+// OpenEngine does the first half of Open, for a model that is run with Tensors: nothing is decoded, and outputs come whole.
+func OpenEngine(ctx context.Context, o Options) (engine.Engine, error) {
+	if err := o.Load(); err != nil {
+		return nil, err
+	}
+	o.Filter = nil
+	return o.open(ctx)
+}
+
+// open opens the backend, and has the plan built that it lacks.
+func (o *Options) open(ctx context.Context) (engine.Engine, error) {
+	logger := o.Log
+	if logger == nil {
+		logger = slog.Default()
+	}
+	choice := auto.Choice{Engine: o.Backend, Yielding: o.Yielding, Candidates: o.Candidates}
+	if o.Level != nil && o.Backend == tensorrt.Name && o.Candidates == nil {
+		choice.Candidates = []auto.Candidate{o.leveled()}
+	}
+	e, err := auto.Open(ctx, o.Options, choice, logger)
+	if o.Build == nil || o.Backend != tensorrt.Name || !errors.Is(err, tensorrt.ErrNoPlan) {
+		return e, err
+	}
+	logger.Info("building the engine plan, this takes minutes once", "model", o.Path)
+	if err := o.Build(ctx, o.Plan()); err != nil {
+		return nil, fmt.Errorf("engine plan not built: %w", err)
+	}
+	return auto.Open(ctx, o.Options, choice, logger)
+}
+
+// leveled is TensorRT with the plans of a level.
+func (o *Options) leveled() auto.Candidate {
+	return auto.Candidate{
+		Engine: tensorrt.Name, Title: tensorrt.Name,
+		Open: func(_ context.Context, _ string, options engine.Options, logger *slog.Logger) (engine.Engine, error) {
+			return tensorrt.Options{Options: options, Build: tensorrt.BuildOptions{Level: o.Level}, Log: logger}.Open()
+		},
+	}
+}
+
+// Plan describes the plan that TensorRT looks for in its cache when it opens the model, which must have been loaded.
+func (o *Options) Plan() tensorrt.BuildOptions {
+	t := tensorrt.Options{Options: o.Options, Build: tensorrt.BuildOptions{Level: o.Level}}
+	plan := t.BuildOptions()
+	plan.Log = o.Log
+	return plan
+}
+
+// LacksPlan reports whether TensorRT would run the model, which must have been loaded, if only its plan had been built.
+func (o *Options) LacksPlan() bool {
+	e, err := tensorrt.Options{Options: o.Options, Build: tensorrt.BuildOptions{Level: o.Level}, Log: o.Log}.Open()
+	if err == nil {
+		_ = e.Close() // it was only a question
+	}
+	return errors.Is(err, tensorrt.ErrNoPlan)
+}

@@ -1,0 +1,55 @@
+package predict
+
+import (
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Predictor turns pictures into findings. Submit and Wait of one slot are called by one goroutine at a time; different slots may be used by
+// different goroutines. Tune and Close may be called from anywhere.
+type Predictor interface {
+	// Model says what runs and how its outputs are read. The answer never changes while the predictor is open.
+	Model() Model
+	// Alloc returns memory whose pictures Submit reads without a copy, valid until Buffer.Free or Close.
+	Alloc(size int) (*engine.Buffer, error)
+	// Slots is how many requests can be in flight at once; slots are numbered from 0.
+	Slots() int
+	// Submit starts work on 1 to Model().MaxBatch pictures and does not wait. Their memory must stay unchanged until Wait of the slot
+	// returns. A picture that cannot be read does not harm the others: its Picture holds the error.
+	Submit(slot int, pictures []engine.Image) error
+	// Wait blocks until the slot's request is done. The result belongs to the predictor and is valid until the next Submit of this slot.
+	Wait(slot int) (*Result, error)
+	// Tune changes how outputs are decoded, from the next Submit of each slot on. An error changes nothing.
+	Tune(Decoding) error
+	// Close waits for the work in flight and frees everything. It is idempotent.
+	Close() error
+}
+
+// Model is a loaded model and how its outputs are read.
+type Model struct {
+	engine.Model
+	// Recognised is the head that the outputs are of, and why.
+	Recognised postprocess.Recognition
+}
+
+// Result is what one request gave: one Picture for each that was submitted, in their order. It and everything in it belong to the predictor
+// and are valid until the next Submit of the same slot.
+type Result struct {
+	Pictures []Picture
+	// Timing says where the time of the request went; zero when no picture of it could be read.
+	Timing engine.Timing
+	// Contradiction is nil while what comes out of the network fits the head that it was recognised as. Once it does not, nothing that comes
+	// out means anything, and it stays so.
+	Contradiction *Contradiction
+}
+
+// Picture is what one picture shows.
+type Picture struct {
+	// Findings are in pixels of the picture, best first.
+	Findings []postprocess.Finding
+	// Stats counts what decoding did.
+	Stats postprocess.Stats
+	// Err says why there are no findings when the picture could not be read, or what the network gave for it not be decoded. The other
+	// pictures of the request are not touched by it.
+	Err error
+}

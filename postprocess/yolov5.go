@@ -1,0 +1,53 @@
+package postprocess
+
+import "github.com/edge-infer/edge-infer/engine"
+
+// LayoutYOLOv5 is [B,N,5+nc]: a row for each box with the centre's x and y, width and height in input pixels, an objectness, and a score
+// for each class that is multiplied by it. There are three boxes in each cell.
+const LayoutYOLOv5 Layout = "yolov5"
+
+type yolov5 struct{}
+
+func (yolov5) describe() Head {
+	return Head{LayoutYOLOv5, engine.Detect, "[B,N,5+nc]", "YOLOv5 and YOLOv7 of the original repositories", boxesWithClasses}
+}
+
+func (yolov5) reads(n *network) [][]int { return n.single() }
+
+func (h yolov5) measure(shapes [][]int64) (sizes, error) {
+	shape := shapes[0]
+	if len(shape) != 3 || shape[2] < 6 && shape[2] != -1 {
+		return sizes{}, misfit(h, shapes)
+	}
+	return sizes{boxes: shape[1], classes: int(max(shape[2]-5, 0))}, nil
+}
+
+// weigh takes maps of 3 boxes in each cell, one for each scale, for what was decoded.
+func (yolov5) weigh(n *network, f *fit) (evidence, doubt string) {
+	row := 5 + int64(f.classes)
+	if f.classes == 1 && f.boxes <= mostRows && n.cells(f.boxes, 3) != "" {
+		return "", "it could be end2end as well (name one of them with --layout)"
+	}
+	return n.weighDense(f, 3, func(shape []int64) bool {
+		switch len(shape) {
+		case 5:
+			return shape[1] == 3 && n.scale(shape[2], shape[3]) && shape[4] == row
+		case 4:
+			return shape[1] == 3*row && n.scale(shape[2], shape[3])
+		}
+		return false
+	})
+}
+
+func (yolov5) boxMap(f *fit) (engine.BoxMap, bool) {
+	output, row := f.outputs[0], 5+int64(f.classes)
+	return engine.BoxMap{
+		Boxes:  engine.Numbers{Output: output, Step: row, Next: 1},
+		Scores: engine.Numbers{Output: output, Offset: 5, Step: row, Next: 1},
+		Count:  int(f.boxes), Classes: f.classes, Objectness: true, ScaleX: 1, ScaleY: 1,
+	}, f.boxes > 0 && f.classes > 0
+}
+
+func (yolov5) decode(d *Decoder, dst []Finding) ([]Finding, error) {
+	return d.dense(dst)
+}

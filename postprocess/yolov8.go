@@ -1,0 +1,43 @@
+package postprocess
+
+import "github.com/edge-infer/edge-infer/engine"
+
+// LayoutYOLOv8 is [B,4+nc,N]: a column for each box with the centre's x and y, width and height in input pixels, and a score for each
+// class, after its sigmoid. There is one box in each cell.
+const LayoutYOLOv8 Layout = "yolov8"
+
+type yolov8 struct{}
+
+func (yolov8) describe() Head {
+	return Head{LayoutYOLOv8, engine.Detect, "[B,4+nc,N]", "YOLOv8, v9, 11, 12 and others of Ultralytics, YOLOv5u", boxesWithClasses}
+}
+
+func (yolov8) reads(n *network) [][]int { return n.single() }
+
+func (h yolov8) measure(shapes [][]int64) (sizes, error) {
+	shape := shapes[0]
+	if len(shape) != 3 || shape[1] < 5 && shape[1] != -1 {
+		return sizes{}, misfit(h, shapes)
+	}
+	return sizes{boxes: shape[2], classes: int(max(shape[1]-4, 0))}, nil
+}
+
+// weigh takes maps of 16 distances to each side and the classes, one for each scale, for what was decoded.
+func (yolov8) weigh(n *network, f *fit) (evidence, doubt string) {
+	return n.weighDense(f, 1, func(shape []int64) bool {
+		return len(shape) == 4 && shape[1] == 64+int64(f.classes) && n.scale(shape[2], shape[3])
+	})
+}
+
+func (yolov8) boxMap(f *fit) (engine.BoxMap, bool) {
+	output := f.outputs[0]
+	return engine.BoxMap{
+		Boxes:  engine.Numbers{Output: output, Step: 1, Next: f.boxes},
+		Scores: engine.Numbers{Output: output, Offset: 4 * f.boxes, Step: 1, Next: f.boxes},
+		Count:  int(f.boxes), Classes: f.classes, ScaleX: 1, ScaleY: 1,
+	}, f.boxes > 0 && f.classes > 0
+}
+
+func (yolov8) decode(d *Decoder, dst []Finding) ([]Finding, error) {
+	return d.dense(dst)
+}
