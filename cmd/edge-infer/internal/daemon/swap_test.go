@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // TestPlansSwapWithoutLosingFrames: while the CPU serves a plan is built quickly, then while that one serves the plan of full effort, which the
@@ -25,7 +26,7 @@ func TestPlansSwapWithoutLosingFrames(t *testing.T) {
 		p.Frame()
 		require.Eventually(t, func() bool { return strings.Count(p.Stderr.String(), `msg="engine replaced" engine=tensorrt`) == swaps }, programtest.Patience,
 			10*time.Millisecond, "%s", p.Stderr)
-		for range 5 {
+		for range predict.Evidence + 5 { // pictures that would contradict the head
 			_, more := p.Frame()
 			require.True(t, more)
 		}

@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -240,7 +241,8 @@ inline void run(const Model& model, const std::map<std::string, void*>& addresse
         // INT8 spoils the fragile one: all its boxes are elsewhere.
         bool spoilt = false;
         for (const std::string& note : model.notes) spoilt = spoilt || (model.network == "fragile" && note == "flag 1");
-        // A box at every anchor whose score falls along the anchors, so that the threshold cuts the list where a test expects it.
+        // A box at every anchor whose score falls along the anchors, so that the threshold cuts the list where a test expects it,
+        // and stays a score.
         const Tensor& out = *first(model, false);
         const Shape& shape = shapes.at(out.name);
         const int64_t anchors = shape[2], fields = shape[1];
@@ -250,7 +252,7 @@ inline void run(const Model& model, const std::map<std::string, void*>& addresse
                 for (int64_t a = 0; a < anchors; a++, target++) {
                     *target = f < 2                       ? static_cast<float>((spoilt ? 30 : 10) + a)
                               : f < 4                     ? 8.0F
-                              : f == 4 + a % (fields - 4) ? 1.0F - static_cast<float>(a) / 100
+                              : f == 4 + a % (fields - 4) ? std::max(0.0F, 1.0F - static_cast<float>(a) / 100)
                                                           : 0.0F;
                 }
             }
