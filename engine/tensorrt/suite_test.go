@@ -104,7 +104,7 @@ func columns(threshold float32) func(engine.Model) *engine.Filter {
 func TestCandidatesOfTheDevice(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
 		model := fake.Model{
-			Network: "head", Operators: []string{"Conv"},
+			Network: "contrary", Operators: []string{"Conv"},
 			Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{-1, 3, 64, 96}}},
 			Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{-1, 7, 126}}},
 		}

@@ -1,7 +1,7 @@
 // The networks that the fake TensorRT runs, and the text in an ONNX file's producer name that describes one:
 //
 //     FAKEMODEL
-//     network NAME          what it computes: picture, tensors, eight, busy, varying, head, fragile, anything else averages
+//     network NAME          what it computes: picture, tensors, eight, busy, varying, head, fragile, contrary, anything else averages
 //     operator NAME         one line per layer; an operator named Unsupported... is refused by the parser
 //     input NAME TYPE FORMAT DIMENSION...
 //     output NAME TYPE FORMAT DIMENSION...
@@ -237,12 +237,13 @@ inline void run(const Model& model, const std::map<std::string, void*>& addresse
         return;
     }
     if (model.network == "busy") usleep(20000);
-    if (model.network == "head" || model.network == "fragile") {
+    if (model.network == "head" || model.network == "fragile" || model.network == "contrary") {
         // INT8 spoils the fragile one: all its boxes are elsewhere.
         bool spoilt = false;
         for (const std::string& note : model.notes) spoilt = spoilt || (model.network == "fragile" && note == "flag 1");
-        // A box at every anchor whose score falls along the anchors, so that the threshold cuts the list where a test expects it,
-        // and stays a score.
+        // A box at every anchor whose score falls along the anchors, so that the threshold cuts the list where a test expects it;
+        // the contrary one's fall on under 0.
+        const float lowest = model.network == "contrary" ? -INFINITY : 0.0F;
         const Tensor& out = *first(model, false);
         const Shape& shape = shapes.at(out.name);
         const int64_t anchors = shape[2], fields = shape[1];
@@ -252,7 +253,7 @@ inline void run(const Model& model, const std::map<std::string, void*>& addresse
                 for (int64_t a = 0; a < anchors; a++, target++) {
                     *target = f < 2                       ? static_cast<float>((spoilt ? 30 : 10) + a)
                               : f < 4                     ? 8.0F
-                              : f == 4 + a % (fields - 4) ? std::max(0.0F, 1.0F - static_cast<float>(a) / 100)
+                              : f == 4 + a % (fields - 4) ? std::max(lowest, 1.0F - static_cast<float>(a) / 100)
                                                           : 0.0F;
                 }
             }
