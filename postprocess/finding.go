@@ -1,13 +1,8 @@
-// Package postprocess turns the numbers a network gives into findings on the source picture: which head the outputs are of, thresholds,
-// non-maximum suppression and coordinates. Each head has a file of its own that says how it looks, how it is recognised and how it is
-// decoded; Heads lists them. No camera and no backend is known here, only what package engine says of a model and its results.
+// Package postprocess is what the rooms after the network talk of: findings on the source picture, their tracks, labels and thresholds. Its
+// folders make them (head, scan), give them to whoever has pictures (predict), and go on from them.
 package postprocess
 
-import (
-	"slices"
-
-	"github.com/edge-infer/edge-infer/engine"
-)
+import "slices"
 
 // Box is an axis-aligned rectangle in pixels: X1, Y1 is the top left corner, X2, Y2 the bottom right one.
 type Box struct{ X1, Y1, X2, Y2 float32 }
@@ -91,23 +86,4 @@ func (f *Finding) Clone() Finding {
 	d.Keypoints, d.Probabilities = slices.Clone(d.Keypoints), slices.Clone(d.Probabilities)
 	c.Detail = &d
 	return c
-}
-
-// source takes a box of the network's input back to the source picture. It is not clipped.
-func source(t *engine.Transform, input Box) Box {
-	return Box{
-		X1: (input.X1 - t.PadX) / t.ScaleX, Y1: (input.Y1 - t.PadY) / t.ScaleY,
-		X2: (input.X2 - t.PadX) / t.ScaleX, Y2: (input.Y2 - t.PadY) / t.ScaleY,
-	}
-}
-
-// Stats counts what decoding one picture did. Candidates - Truncated is what suppression looked at.
-type Stats struct {
-	Candidates int // boxes over the threshold
-	Truncated  int // candidates dropped because there were more than Decoder.MaxCandidates, or than an engine's list holds
-	Suppressed int // candidates removed by a better overlapping box, or by Decoder.Limit
-	Outside    int // boxes that lie wholly outside the source picture, in the letterbox bars for instance
-	Invalid    int // numbers passed over: boxes that are NaN, infinite or empty, and what is Impossible
-	Impossible int // scores that are none, being NaN, under 0 or over 1, and class numbers that the model does not have
-	Misplaced  int // boxes where a network that is read rightly has none: wholly outside its input, or within the first two pixels of it
 }

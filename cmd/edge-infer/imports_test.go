@@ -43,10 +43,12 @@ var rooms = map[string]string{
 	"mqtt/spool":           "mqtt/ledger mqtt/storage",
 	"mqtt/storage":         "",
 	"mqtt/topic":           "",
-	"postprocess":          "engine",
+	"postprocess":          "",
 	"postprocess/draw":     "postprocess",
 	"postprocess/evaluate": "postprocess",
-	"postprocess/predict":  "engine engine/auto engine/cuda engine/demo engine/onnx engine/tensorrt postprocess",
+	"postprocess/head":     "engine postprocess postprocess/scan",
+	"postprocess/scan":     "engine postprocess",
+	"postprocess/predict":  "engine engine/auto engine/cuda engine/demo engine/onnx engine/tensorrt postprocess postprocess/head",
 	"postprocess/track":    "postprocess",
 	"postprocess/zone":     "postprocess postprocess/track",
 	"systemd":              "",
@@ -56,19 +58,19 @@ var rooms = map[string]string{
 	"internal/bench": "capture capture/scene engine engine/tensorrt internal/config internal/network internal/pipeline internal/progress " +
 		"internal/sink mqtt mqtt/broker postprocess/predict",
 	"internal/broker": "internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic",
-	"internal/config": "capture engine/atomicfile mqtt/address mqtt/spool postprocess postprocess/zone",
+	"internal/config": "capture engine/atomicfile mqtt/address mqtt/spool postprocess/head postprocess/zone",
 	"internal/convert": "engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt " +
 		"internal/accuracy internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/predict",
 	"internal/daemon": "capture engine engine/cuda engine/quantize engine/tensorrt internal/accuracy internal/broker internal/config " +
 		"internal/network internal/pipeline internal/progress internal/report internal/sink internal/telemetry internal/web " +
 		"mqtt mqtt/broker mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/zone systemd",
 	"internal/doctor": "capture engine engine/cuda engine/onnxruntime engine/tensorrt internal/broker internal/config internal/isolate " +
-		"internal/network internal/telemetry mqtt mqtt/spool postprocess postprocess/predict",
+		"internal/network internal/telemetry mqtt mqtt/spool postprocess/head postprocess/predict",
 	"internal/infer": "capture engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/media internal/network " +
 		"internal/progress internal/report postprocess postprocess/draw postprocess/predict",
 	"internal/isolate":   "",
 	"internal/media":     "capture engine postprocess/predict",
-	"internal/network":   "engine engine/tensorrt internal/config internal/progress postprocess postprocess/predict",
+	"internal/network":   "engine engine/tensorrt internal/config internal/progress postprocess/head postprocess/predict",
 	"internal/picture":   "engine",
 	"internal/pipeline":  "capture engine postprocess postprocess/predict postprocess/track postprocess/zone",
 	"internal/plot":      "",
@@ -81,7 +83,7 @@ var rooms = map[string]string{
 }
 
 // cgo says which rooms may hold C.
-var cgo = []string{"capture", "engine/cuda", "engine/preprocess", "engine/tensorrt", "postprocess"}
+var cgo = []string{"capture", "engine/cuda", "engine/preprocess", "engine/tensorrt", "postprocess/scan"}
 
 type listed struct {
 	ImportPath string

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 // Contradiction says that what a network gives cannot come from the head that its outputs were recognised as: everything decoded from it is
 // noise, and another layout is called for.
 type Contradiction struct {
 	Model    string
-	Layout   postprocess.Layout
+	Layout   head.Layout
 	Pictures int    // in a row that said so
 	What     string // they gave
 }
@@ -34,7 +34,7 @@ type evidence struct {
 	boxes    int // in a row with boxes where there can be none
 	contrary *Contradiction
 	model    string
-	layout   postprocess.Layout
+	layout   head.Layout
 }
 
 // curious reports whether every score of the next picture should be looked at. It takes long, so only the first pictures are; after them
@@ -47,7 +47,7 @@ func (e *evidence) curious() bool {
 }
 
 // add takes one picture into account; impossible are the scores that are none.
-func (e *evidence) add(s *postprocess.Stats, impossible int) *Contradiction {
+func (e *evidence) add(s *head.Stats, impossible int) *Contradiction {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	shown := s.Candidates - s.Truncated - s.Suppressed // boxes of the picture, wherever they are

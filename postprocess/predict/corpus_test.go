@@ -14,7 +14,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/onnx"
-	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 // tensor is an input or output of a corpus network: floats unless the name says otherwise, as in "labels:int64". A size of -1 is open.
@@ -120,8 +120,8 @@ type family struct {
 	inputs  []tensor // where they are not one picture
 	about   map[string]string
 	labels  int // in a labels file
-	layout  postprocess.Layout
-	want    postprocess.Layout // recognised
+	layout  head.Layout
+	want    head.Layout // recognised
 	refusal string
 }
 
@@ -391,7 +391,7 @@ func TestCorpus(t *testing.T) {
 			n, err := Open(t.Context(), o)
 			if c.refusal != "" {
 				require.EqualError(t, err, "model network.onnx: "+c.refusal)
-				require.ErrorIs(t, err, postprocess.ErrLayout)
+				require.ErrorIs(t, err, head.ErrLayout)
 				require.Nil(t, d.Head)
 				return
 			}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 // ErrSetting is what errors.Is finds in an error that another setting mends: a layout or a label that the model does not have, a threshold
@@ -22,7 +22,7 @@ func (e settingError) Unwrap() error      { return e.error }
 // Decoding is how the outputs of a network become findings. The zero value asks for the defaults of package postprocess.
 type Decoding struct {
 	// Layout names the meaning of the outputs where they are not to be recognised.
-	Layout postprocess.Layout
+	Layout head.Layout
 	// Threshold is the decoded threshold: the lowest score of a finding that comes out.
 	Threshold float32
 	// IoU is the overlap above which the lower-scored of two boxes of a class is dropped.
@@ -36,12 +36,12 @@ type Decoding struct {
 }
 
 // open makes a decoder of the settings for a model.
-func (d *Decoding) open(model *engine.Model) (*postprocess.Decoder, error) {
-	layout, err := postprocess.ParseLayout(string(d.Layout))
+func (d *Decoding) open(model *engine.Model) (*head.Decoder, error) {
+	layout, err := head.ParseLayout(string(d.Layout))
 	if err != nil {
 		return nil, settingError{err}
 	}
-	decoder := &postprocess.Decoder{Layout: layout, Threshold: d.Threshold, IoU: d.IoU, Limit: d.Limit, MultiLabel: d.MultiLabel}
+	decoder := &head.Decoder{Layout: layout, Threshold: d.Threshold, IoU: d.IoU, Limit: d.Limit, MultiLabel: d.MultiLabel}
 	for _, label := range d.Labels {
 		class := slices.Index(model.Metadata.Labels, label)
 		if class < 0 {

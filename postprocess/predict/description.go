@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 // Description says of a model what goes in, what comes out, and what is made of it.
@@ -27,8 +27,8 @@ type Description struct {
 	Task   engine.Task `json:"task,omitempty"`
 	Labels []string    `json:"labels,omitempty"`
 	// Head is what the outputs were recognised as, and why; nil with the Problem when they were not.
-	Head    *postprocess.Recognition `json:"head,omitempty"`
-	Problem string                   `json:"problem,omitempty"`
+	Head    *head.Recognition `json:"head,omitempty"`
+	Problem string            `json:"problem,omitempty"`
 	// OnDevice says that boxes are listed on the device, and only those over the decoded threshold reach the host.
 	OnDevice bool `json:"on_device"`
 }

@@ -6,16 +6,16 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/auto"
-	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 // Network is the Predictor of one network on one engine.
 type Network struct {
 	engine engine.Engine
 	model  Model
-	asked  postprocess.Layout // by whoever opened it
+	asked  head.Layout // by whoever opened it
 	slots  []slot
-	tuned  atomic.Pointer[[]*postprocess.Decoder] // one for each slot: decoders keep scratch memory
+	tuned  atomic.Pointer[[]*head.Decoder] // one for each slot: decoders keep scratch memory
 
 	evidence evidence
 }
@@ -25,7 +25,7 @@ var _ Predictor = (*Network)(nil)
 // slot is one request's place. One goroutine at a time uses it.
 type slot struct {
 	busy    bool
-	decoder *postprocess.Decoder
+	decoder *head.Decoder
 	images  []engine.Image // those that the engine has
 	places  []int          // their numbers among the pictures of the request
 	result  Result
@@ -49,8 +49,8 @@ func Wrap(e engine.Engine, d Decoding) (*Network, error) {
 	return n, nil
 }
 
-func (n *Network) decoders(d Decoding) ([]*postprocess.Decoder, error) {
-	decoders := make([]*postprocess.Decoder, len(n.slots))
+func (n *Network) decoders(d Decoding) ([]*head.Decoder, error) {
+	decoders := make([]*head.Decoder, len(n.slots))
 	for i := range decoders {
 		var err error
 		if decoders[i], err = d.open(&n.model.Model); err != nil {
@@ -74,11 +74,11 @@ func (n *Network) Slots() int { return len(n.slots) }
 
 // Tune implements Predictor. The layout cannot be changed.
 func (n *Network) Tune(d Decoding) error {
-	layout, err := postprocess.ParseLayout(string(d.Layout))
+	layout, err := head.ParseLayout(string(d.Layout))
 	if err != nil {
 		return settingError{err}
 	}
-	if has := n.model.Recognised.Layout; layout != postprocess.LayoutAuto && layout != has {
+	if has := n.model.Recognised.Layout; layout != head.LayoutAuto && layout != has {
 		return settingError{fmt.Errorf("layout %s: the network was opened as %s (open it again)", layout, has)}
 	}
 	d.Layout = n.asked
@@ -119,7 +119,7 @@ func (n *Network) Submit(number int, pictures []engine.Image) error {
 	s.result.Pictures = s.result.Pictures[:len(pictures)]
 	for i := range pictures {
 		at := &s.result.Pictures[i]
-		at.Findings, at.Stats, at.Err = at.Findings[:0], postprocess.Stats{}, pictures[i].Check()
+		at.Findings, at.Stats, at.Err = at.Findings[:0], head.Stats{}, pictures[i].Check()
 		if at.Err == nil {
 			s.images, s.places = append(s.images, pictures[i]), append(s.places, i)
 		}
@@ -163,7 +163,7 @@ func (n *Network) Wait(number int) (*Result, error) {
 }
 
 // weigh takes what a picture gave for evidence.
-func (n *Network) weigh(decoder *postprocess.Decoder, result *engine.Result, number int, stats *postprocess.Stats) *Contradiction {
+func (n *Network) weigh(decoder *head.Decoder, result *engine.Result, number int, stats *head.Stats) *Contradiction {
 	impossible := stats.Impossible
 	if n.evidence.curious() {
 		if all, err := decoder.Impossible(result, number); err == nil {

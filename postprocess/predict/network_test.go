@@ -12,6 +12,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 // scripted is an engine whose outputs come from the picture's first bytes: box k is at x = 10k and has the score that scores finds there.
@@ -141,7 +142,7 @@ func TestNetworkDecodesEachPictureOfABatch(t *testing.T) {
 			e := newScripted(3)
 			e.listed = listed
 			n := wrap(t, e, Decoding{Threshold: 0.3})
-			assert.Equal(t, postprocess.LayoutYOLOv8, n.Model().Recognised.Layout)
+			assert.Equal(t, head.LayoutYOLOv8, n.Model().Recognised.Layout)
 			assert.Equal(t, []string{"bolt", "nut"}, n.Model().Metadata.Labels)
 			require.NoError(t, n.Submit(1, []engine.Image{shows(50, 90), shows(), shows(20, 40)}))
 			require.NoError(t, n.Submit(0, []engine.Image{shows(99)}))
@@ -232,7 +233,7 @@ func TestWrapRefuses(t *testing.T) {
 		{Decoding{Labels: []string{"nut", "cat"}}, `label "cat" is not one of the model's: ["bolt" "nut"]`, true},
 		{Decoding{Threshold: 2}, "model scripted.onnx: open decoder: threshold 2 is not between 0 and 1", false},
 		{
-			Decoding{Layout: postprocess.LayoutClassify},
+			Decoding{Layout: head.LayoutClassify},
 			"model scripted.onnx: outputs output0 [-1 6 84]: none is classify, which needs [B,nc]", false,
 		},
 	} {

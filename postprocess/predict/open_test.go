@@ -16,7 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/auto"
 	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
-	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -109,7 +109,7 @@ func TestOpenDemo(t *testing.T) {
 	defer n.Close()
 	m := n.Model()
 	assert.Equal(t, "demo", m.Path)
-	assert.Equal(t, postprocess.LayoutYOLOv8, m.Recognised.Layout)
+	assert.Equal(t, head.LayoutYOLOv8, m.Recognised.Layout)
 	assert.Equal(t, "onnxruntime on the CPU was asked for", m.Reason)
 	assert.Equal(t, "onnxruntime", n.Engine().Model().Backend)
 	buffer, err := n.Alloc(64 * 64 * 3)

@@ -3,6 +3,7 @@ package predict
 import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 // Predictor turns pictures into findings. Submit and Wait of one slot are called by one goroutine at a time; different slots may be used by
@@ -29,7 +30,7 @@ type Predictor interface {
 type Model struct {
 	engine.Model
 	// Recognised is the head that the outputs are of, and why.
-	Recognised postprocess.Recognition
+	Recognised head.Recognition
 }
 
 // Result is what one request gave: one Picture for each that was submitted, in their order. It and everything in it belong to the predictor
@@ -48,7 +49,7 @@ type Picture struct {
 	// Findings are in pixels of the picture, best first.
 	Findings []postprocess.Finding
 	// Stats counts what decoding did.
-	Stats postprocess.Stats
+	Stats head.Stats
 	// Err says why there are no findings when the picture could not be read, or what the network gave for it not be decoded. The other
 	// pictures of the request are not touched by it.
 	Err error

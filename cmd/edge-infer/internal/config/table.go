@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 // setting ties one value of a Config to its key in the file, its flag, its environment variable, its help and what it may be.
@@ -45,8 +45,8 @@ func (m *Model) settings() []setting {
 		{"model.path", "model", text(&m.Path), nil, "ONNX file or TensorRT engine; empty: the embedded demo model"},
 		{"model.labels", "labels", text(&m.Labels), nil, "file with one label a line, instead of the model's own"},
 		{
-			"model.layout", "layout", text(&m.Layout), oneOf(&m.Layout, postprocess.Layouts()...),
-			"what the outputs mean, where they are not to be recognised: " + strings.Join(postprocess.Layouts(), ", "),
+			"model.layout", "layout", text(&m.Layout), oneOf(&m.Layout, head.Layouts()...),
+			"what the outputs mean, where they are not to be recognised: " + strings.Join(head.Layouts(), ", "),
 		},
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
-	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
@@ -29,7 +29,7 @@ func (r *Request) model(ctx context.Context) Finding {
 		}
 	}
 	f := Finding{Status: Fail, Detail: err.Error(), Fix: "name another --model or --engine"}
-	if errors.Is(err, postprocess.ErrLayout) {
+	if errors.Is(err, head.ErrLayout) {
 		f.Fix = "edge-infer inspect shows inputs and outputs; --labels and --layout say what they mean"
 	}
 	if e := (*engine.Error)(nil); errors.As(err, &e) && e.Hint != "" {

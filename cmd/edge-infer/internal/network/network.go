@@ -7,7 +7,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
@@ -25,6 +25,6 @@ func Options(c *config.Config, decoded float64, logger *slog.Logger) predict.Opt
 // Decoding is c's, with that decoded threshold.
 func Decoding(c *config.Config, decoded float64) predict.Decoding {
 	return predict.Decoding{
-		Layout: postprocess.Layout(c.Model.Layout), Threshold: float32(decoded), IoU: float32(c.Detect.IoU), Limit: c.Detect.Max, Labels: c.Detect.Labels,
+		Layout: head.Layout(c.Model.Layout), Threshold: float32(decoded), IoU: float32(c.Detect.IoU), Limit: c.Detect.Max, Labels: c.Detect.Labels,
 	}
 }

@@ -1,9 +1,10 @@
-package postprocess
+package head
 
 import (
 	"fmt"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // boxesWithClasses is what detectors give.
@@ -38,7 +39,7 @@ func (n *network) weighDense(f *fit, perCell int, raw func(shape []int64) bool) 
 }
 
 // dense decodes a map of boxes and scores.
-func (d *Decoder) dense(dst []Finding) ([]Finding, error) {
+func (d *Decoder) dense(dst []postprocess.Finding) ([]postprocess.Finding, error) {
 	boxes, scores, err := d.begin()
 	if err != nil {
 		return dst, err
@@ -61,7 +62,7 @@ func (d *Decoder) begin() (boxes, scores []float32, err error) {
 	if !(columns || rows) || !before || !holds(&m.Boxes, m.Count, 4, len(boxes)) || !holds(&m.Scores, m.Count, m.Classes, len(scores)) {
 		return nil, nil, fmt.Errorf("decode: %w: %d and %d numbers are not %+v", ErrOutput, len(boxes), len(scores), m)
 	}
-	d.scan.begin(&m)
+	d.scan.Begin(&m)
 	return boxes[m.Boxes.Offset:], scores[m.Scores.Offset:], nil
 }
 
@@ -73,7 +74,7 @@ func holds(n *engine.Numbers, boxes, numbers, elements int) bool {
 // gather scans the map. A list that fills up is cut to the best MaxCandidates before the scan goes on, so that the memory is bounded
 // whatever the threshold.
 func (d *Decoder) gather(boxes, scores []float32, stats *Stats) {
-	room := int(d.scan.query.boxes)
+	room := d.scan.Boxes()
 	if d.MultiLabel {
 		room = 2 * d.MaxCandidates
 	}
@@ -81,13 +82,14 @@ func (d *Decoder) gather(boxes, scores []float32, stats *Stats) {
 	list := d.candidates[:0:room]
 	for more := true; more; {
 		before := len(list)
-		list, more = d.scan.next(boxes, scores, list)
+		list, more = d.scan.Next(boxes, scores, list)
 		stats.Candidates += len(list) - before
 		if more {
 			list = d.best(list)
 		}
 	}
 	d.candidates = list
-	stats.Impossible += int(d.scan.state.impossible)
-	stats.Invalid += int(d.scan.state.impossible + d.scan.state.invalid)
+	impossible, invalid := d.scan.PassedOver()
+	stats.Impossible += impossible
+	stats.Invalid += impossible + invalid
 }

@@ -1,4 +1,4 @@
-package postprocess
+package head
 
 import (
 	"encoding/binary"
@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
 type golden struct {
@@ -117,11 +119,11 @@ func TestDecodeEqualsReferenceOnRandomMaps(t *testing.T) {
 		require.NoError(t, d.Open(described(0, shape)))
 		got, stats, err := d.Decode(result(identity, whole(data, shape)), 0, 1000, 1000, nil)
 		require.NoError(t, err)
-		var want []Finding
+		var want []postprocess.Finding
 		for _, c := range reference(d, data, boxes, classes, nil) {
-			box := Box{max(c.X1, 0), max(c.Y1, 0), min(c.X2, 1000), min(c.Y2, 1000)}
+			box := postprocess.Box{X1: max(c.X1, 0), Y1: max(c.Y1, 0), X2: min(c.X2, 1000), Y2: min(c.Y2, 1000)}
 			if box.X1 < box.X2 && box.Y1 < box.Y2 {
-				want = append(want, Finding{Box: box, Score: c.score, Class: int(c.class)})
+				want = append(want, postprocess.Finding{Box: box, Score: c.Score, Class: int(c.Class)})
 			}
 		}
 		require.Equal(t, want, got, "round %d", round)
@@ -139,11 +141,11 @@ func TestDeviceListGivesTheSameBoxesInAnyOrder(t *testing.T) {
 		data := randomMap(random, 700, 20, 200, 64, 640)
 		want, _, err := d.Decode(result(transform, whole(data, shape)), 0, 1280, 1500, nil)
 		require.NoError(t, err)
-		list := append([]candidate(nil), d.candidates...)
+		list := append([]scan.Candidate(nil), d.candidates...)
 		random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		var rows []float32
 		for _, c := range list {
-			rows = append(rows, c.X1, c.Y1, c.X2, c.Y2, c.score, float32(c.class))
+			rows = append(rows, c.X1, c.Y1, c.X2, c.Y2, c.Score, float32(c.Class))
 		}
 		got, stats, err := d.Decode(listed(transform, rows), 0, 1280, 1500, nil)
 		require.NoError(t, err)
@@ -175,7 +177,7 @@ func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
 	column(data, boxes, 8, 50, 50, 20, 20, -inf, 0)
 	column(data, boxes, 9, 50, 50, 20, 20, 7, 0)
 	column(data, boxes, 10, 900, 50, 20, 20, 0.5, 0)
-	want := []Finding{found(0, 0.9, 40, 40, 60, 60), found(1, 0.7, 140, 40, 160, 60)}
+	want := []postprocess.Finding{found(0, 0.9, 40, 40, 60, 60), found(1, 0.7, 140, 40, 160, 60)}
 
 	d := &Decoder{Layout: LayoutYOLOv8}
 	require.NoError(t, d.Open(described(2, shape)))
@@ -218,7 +220,7 @@ func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
 	}, []int64{1, 9, 6}))
 	got, stats, err = d.Decode(list, 0, 200, 200, nil)
 	require.NoError(t, err)
-	assert.Equal(t, []Finding{found(1, 0.9, 10, 10, 20, 20)}, got)
+	assert.Equal(t, []postprocess.Finding{found(1, 0.9, 10, 10, 20, 20)}, got)
 	assert.Equal(t, Stats{Candidates: 1, Invalid: 7, Impossible: 5}, stats)
 	impossible, err = d.Impossible(list, 0)
 	require.NoError(t, err)
@@ -281,16 +283,16 @@ func TestBestClassDecidesBeforeTheFilter(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		d    Decoder
-		want []Finding
+		want []postprocess.Finding
 	}{
-		{"all", Decoder{}, []Finding{found(0, 0.9, 40, 40, 60, 60), found(1, 0.5, 140, 40, 160, 60)}},
-		{"a box of another class is not the wanted one", Decoder{Classes: []int{1}}, []Finding{found(1, 0.5, 140, 40, 160, 60)}},
-		{"class threshold", Decoder{ClassThresholds: map[int]float32{1: 0.55}}, []Finding{found(0, 0.9, 40, 40, 60, 60)}},
-		{"lower class threshold", Decoder{Threshold: 0.95, ClassThresholds: map[int]float32{1: 0.3}}, []Finding{found(1, 0.5, 140, 40, 160, 60)}},
-		{"multi-label", Decoder{MultiLabel: true}, []Finding{
+		{"all", Decoder{}, []postprocess.Finding{found(0, 0.9, 40, 40, 60, 60), found(1, 0.5, 140, 40, 160, 60)}},
+		{"a box of another class is not the wanted one", Decoder{Classes: []int{1}}, []postprocess.Finding{found(1, 0.5, 140, 40, 160, 60)}},
+		{"class threshold", Decoder{ClassThresholds: map[int]float32{1: 0.55}}, []postprocess.Finding{found(0, 0.9, 40, 40, 60, 60)}},
+		{"lower class threshold", Decoder{Threshold: 0.95, ClassThresholds: map[int]float32{1: 0.3}}, []postprocess.Finding{found(1, 0.5, 140, 40, 160, 60)}},
+		{"multi-label", Decoder{MultiLabel: true}, []postprocess.Finding{
 			found(0, 0.9, 40, 40, 60, 60), found(1, 0.6, 40, 40, 60, 60), found(1, 0.5, 140, 40, 160, 60), found(2, 0.4, 140, 40, 160, 60),
 		}},
-		{"multi-label with filter", Decoder{MultiLabel: true, Classes: []int{1}}, []Finding{
+		{"multi-label with filter", Decoder{MultiLabel: true, Classes: []int{1}}, []postprocess.Finding{
 			found(1, 0.6, 40, 40, 60, 60), found(1, 0.5, 140, 40, 160, 60),
 		}},
 		{"no class", Decoder{Classes: []int{}}, nil},
@@ -355,7 +357,7 @@ func TestClassification(t *testing.T) {
 	require.NoError(t, d.Open(m))
 	got, _, err := d.Decode(result(identity, whole([]float32{0.1, 0.6, 0.05, 0.25}, shape)), 0, 640, 480, nil)
 	require.NoError(t, err)
-	assert.Equal(t, []Finding{found(1, 0.6, 0, 0, 640, 480), found(3, 0.25, 0, 0, 640, 480)}, got)
+	assert.Equal(t, []postprocess.Finding{found(1, 0.6, 0, 0, 640, 480), found(3, 0.25, 0, 0, 640, 480)}, got)
 	got, stats, err := d.Decode(result(identity, whole([]float32{1, float32(math.NaN()), 3, -2}, shape)), 0, 640, 480, nil)
 	require.NoError(t, err)
 	require.Len(t, got, 2)
@@ -375,7 +377,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	shape := []int64{1, 84, 2100}
 	data := randomMap(random, 2100, 80, 100, 64, 320)
-	dst := make([]Finding, 0, 300)
+	dst := make([]postprocess.Finding, 0, 300)
 	results := []*engine.Result{
 		result(identity, whole(data, shape)), result(identity, halves(make([]uint16, len(data)), shape)), listed(identity, data[:600]),
 	}
@@ -401,7 +403,7 @@ func TestWidenEveryHalf(t *testing.T) {
 		from[i] = uint16(i)
 	}
 	to := make([]float32, len(from))
-	widen(to, from)
+	scan.Widen(to, from)
 	for i, half := range from {
 		exponent, mantissa := int(half>>10&0x1f), float64(half&0x3ff)
 		want := math.Ldexp(mantissa, -24)

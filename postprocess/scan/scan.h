@@ -4,10 +4,11 @@
 
 #include <stdint.h>
 
-// One box over the threshold: corners in pixels of the network's input. postprocess.candidate has the same fields.
+// One box over the threshold: corners in pixels of the network's input, and the number of the box. scan.Candidate has the same fields.
 typedef struct {
     float x1, y1, x2, y2, score;
     int32_t class_id;
+    int32_t index;
 } ei_candidate;
 
 // Where a scan stands. All zero starts one; a scan that filled its list goes on from cursor when called again with room. impossible counts

@@ -1,6 +1,9 @@
-package postprocess
+package head
 
-import "github.com/edge-infer/edge-infer/engine"
+import (
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
 
 // LayoutYOLOv5 is [B,N,5+nc]: a row for each box with the centre's x and y, width and height in input pixels, an objectness, and a score
 // for each class that is multiplied by it. There are three boxes in each cell.
@@ -8,8 +11,8 @@ const LayoutYOLOv5 Layout = "yolov5"
 
 type yolov5 struct{}
 
-func (yolov5) describe() Head {
-	return Head{LayoutYOLOv5, engine.Detect, "[B,N,5+nc]", "YOLOv5 and YOLOv7 of the original repositories", boxesWithClasses}
+func (yolov5) describe() Description {
+	return Description{LayoutYOLOv5, engine.Detect, "[B,N,5+nc]", "YOLOv5 and YOLOv7 of the original repositories", boxesWithClasses}
 }
 
 func (yolov5) reads(n *network) [][]int { return n.single() }
@@ -48,6 +51,6 @@ func (yolov5) boxMap(f *fit) (engine.BoxMap, bool) {
 	}, f.boxes > 0 && f.classes > 0
 }
 
-func (yolov5) decode(d *Decoder, dst []Finding) ([]Finding, error) {
+func (yolov5) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error) {
 	return d.dense(dst)
 }

@@ -1,4 +1,4 @@
-package postprocess
+package scan
 
 import (
 	"math/rand/v2"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // Every way in which a map may lie gives the boxes that the map says, whatever the scan's shortcuts.
@@ -47,34 +48,33 @@ func TestScanReadsEveryMap(t *testing.T) {
 		}
 		want, impossible := plainScan(&m, data, 0.4)
 		for _, multi := range []bool{false, true} {
-			var s scanner
-			s.open(nc, multi)
-			for i := range s.thresholds {
-				s.thresholds[i] = 0.4
+			var s Scanner
+			s.Open(nc, multi)
+			for i := range s.Thresholds {
+				s.Thresholds[i] = 0.4
 			}
-			s.setThreshold(0.4)
-			s.begin(&m)
-			var got []candidate
-			room := make([]candidate, 0, max(n, 7))
+			s.SetThreshold(0.4)
+			s.Begin(&m)
+			var got []Candidate
+			room := make([]Candidate, 0, max(n, 7))
 			for more := true; more; {
-				var list []candidate
-				list, more = s.next(data[m.Boxes.Offset:], data[m.Scores.Offset:], room[:0])
+				var list []Candidate
+				list, more = s.Next(data[m.Boxes.Offset:], data[m.Scores.Offset:], room[:0])
 				got = append(got, list...)
 			}
 			if multi {
 				require.GreaterOrEqual(t, len(got), len(want), "round %d", round)
 				got = bestOfEach(got)
 			}
-			sortByScore(sortKeys(nil, got), got)
 			require.ElementsMatch(t, want, got, "round %d", round)
-			require.Equal(t, impossible, s.impossible(data[m.Scores.Offset:]), "round %d", round)
+			require.Equal(t, impossible, s.Impossible(data[m.Scores.Offset:]), "round %d", round)
 		}
 	}
 }
 
 // plainScan is what a map says, read number by number; impossible counts scores and objectnesses that are none.
-func plainScan(m *engine.BoxMap, data []float32, threshold float32) (list []candidate, impossible int) {
-	none := func(v float32) bool { return !(v >= minScore && v <= maxScore) }
+func plainScan(m *engine.BoxMap, data []float32, threshold float32) (list []Candidate, impossible int) {
+	none := func(v float32) bool { return !(v >= MinScore && v <= MaxScore) }
 	at := func(n engine.Numbers, box, i int) float32 { return data[n.Offset+int64(box)*n.Step+int64(i)*n.Next] }
 	for box := range m.Count {
 		objectness := float32(1)
@@ -84,22 +84,22 @@ func plainScan(m *engine.BoxMap, data []float32, threshold float32) (list []cand
 				impossible++
 			}
 		}
-		best := candidate{class: -1}
+		best := Candidate{Class: -1, Index: int32(box)}
 		for class := range m.Classes {
 			raw := at(m.Scores, box, class)
 			if none(raw) {
 				impossible++
 			}
-			if score := objectness * raw; score >= threshold && !none(score) && (best.class < 0 || score > best.score) {
-				best.class, best.score = int32(class), score
+			if score := objectness * raw; score >= threshold && !none(score) && (best.Class < 0 || score > best.Score) {
+				best.Class, best.Score = int32(class), score
 			}
 		}
 		a, b, c, d := m.ScaleX*at(m.Boxes, box, 0), m.ScaleY*at(m.Boxes, box, 1), m.ScaleX*at(m.Boxes, box, 2), m.ScaleY*at(m.Boxes, box, 3)
-		best.Box = Box{a - c/2, b - d/2, a + c/2, b + d/2}
+		best.Box = postprocess.Box{X1: a - c/2, Y1: b - d/2, X2: a + c/2, Y2: b + d/2}
 		if m.Corners {
-			best.Box = Box{a, b, c, d}
+			best.Box = postprocess.Box{X1: a, Y1: b, X2: c, Y2: d}
 		}
-		if best.class >= 0 && !none(objectness) && best.X1 < best.X2 && best.Y1 < best.Y2 {
+		if best.Class >= 0 && !none(objectness) && best.X1 < best.X2 && best.Y1 < best.Y2 {
 			list = append(list, best)
 		}
 	}
@@ -107,15 +107,15 @@ func plainScan(m *engine.BoxMap, data []float32, threshold float32) (list []cand
 }
 
 // bestOfEach keeps the best class of each box.
-func bestOfEach(list []candidate) []candidate {
-	var kept []candidate
-	seen := map[Box]int{}
+func bestOfEach(list []Candidate) []Candidate {
+	var kept []Candidate
+	seen := map[postprocess.Box]int{}
 	for _, c := range list {
 		at, known := seen[c.Box]
 		if !known {
 			seen[c.Box] = len(kept)
 			kept = append(kept, c)
-		} else if c.score > kept[at].score {
+		} else if c.Score > kept[at].Score {
 			kept[at] = c
 		}
 	}

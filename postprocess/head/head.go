@@ -1,10 +1,14 @@
-package postprocess
+// Package head turns the numbers a network gives into findings on the source picture: which head the outputs are of, thresholds,
+// non-maximum suppression and coordinates. Each head has a file of its own that says how it looks, how it is recognised and how it is
+// decoded; All lists them. No camera and no backend is known here, only what package engine says of a model and its results.
+package head
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // Layout is the name of a head as settings give it.
@@ -13,8 +17,8 @@ type Layout string
 // LayoutAuto has the head recognised by what the outputs and the metadata say.
 const LayoutAuto Layout = ""
 
-// Head describes a family of networks by what they put out. In Form B is the batch, N the number of boxes and nc that of classes.
-type Head struct {
+// Description is of a family of networks by what they put out. In Form B is the batch, N the number of boxes and nc that of classes.
+type Description struct {
 	Layout   Layout      `json:"layout"`
 	Task     engine.Task `json:"task"`
 	Form     string      `json:"form"`
@@ -24,7 +28,7 @@ type Head struct {
 
 // head is a family of networks. A new one is a file like yolov8.go, a line in heads, and its networks in the corpus of package predict.
 type head interface {
-	describe() Head
+	describe() Description
 	// reads lists what could be the outputs that it reads: in each entry their numbers, in the order in which measure wants them.
 	reads(n *network) [][]int
 	// measure takes the sizes from the shapes of these outputs, the batch first, -1 where a size is open. The error says what it needs.
@@ -36,7 +40,7 @@ type head interface {
 	// whole, and while a size is open.
 	boxMap(f *fit) (engine.BoxMap, bool)
 	// decode appends what d.picture shows to dst. Its part of the outputs is in d.parts.
-	decode(d *Decoder, dst []Finding) ([]Finding, error)
+	decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error)
 }
 
 // heads lists all, in the order in which people are told of them.
@@ -60,9 +64,9 @@ type fit struct {
 	evidence string
 }
 
-// Heads lists the heads that are decoded. Names in settings, help and documents come from here.
-func Heads() []Head {
-	var all []Head
+// All lists the heads that are decoded. Names in settings, help and documents come from here.
+func All() []Description {
+	var all []Description
 	for _, h := range heads() {
 		all = append(all, h.describe())
 	}
@@ -72,7 +76,7 @@ func Heads() []Head {
 // Layouts lists the names that ParseLayout reads.
 func Layouts() []string {
 	names := []string{"auto"}
-	for _, h := range Heads() {
+	for _, h := range All() {
 		names = append(names, string(h.Layout))
 	}
 	return names
@@ -84,7 +88,7 @@ func ParseLayout(name string) (Layout, error) {
 	if lower == "" || lower == "auto" {
 		return LayoutAuto, nil
 	}
-	for _, h := range Heads() {
+	for _, h := range All() {
 		if lower == string(h.Layout) {
 			return h.Layout, nil
 		}
@@ -95,7 +99,7 @@ func ParseLayout(name string) (Layout, error) {
 // forms lists the heads with their forms, for messages.
 func forms() string {
 	var all []string
-	for _, h := range Heads() {
+	for _, h := range All() {
 		all = append(all, fmt.Sprintf("%s %s", h.Layout, h.Form))
 	}
 	return strings.Join(all, ", ")

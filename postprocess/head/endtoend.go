@@ -1,9 +1,10 @@
-package postprocess
+package head
 
 import (
 	"fmt"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // LayoutEnd2End is [B,N,6]: a row for each box with its corners x1, y1, x2, y2 in input pixels, score and class. The network has suppressed
@@ -12,8 +13,8 @@ const LayoutEnd2End Layout = "end2end"
 
 type endToEnd struct{}
 
-func (endToEnd) describe() Head {
-	return Head{LayoutEnd2End, engine.Detect, "[B,N,6]", "YOLOv10, YOLO26, exports with nms=True", boxesWithClasses}
+func (endToEnd) describe() Description {
+	return Description{LayoutEnd2End, engine.Detect, "[B,N,6]", "YOLOv10, YOLO26, exports with nms=True", boxesWithClasses}
 }
 
 func (endToEnd) reads(n *network) [][]int { return n.single() }
@@ -51,7 +52,7 @@ func (endToEnd) weigh(n *network, f *fit) (evidence, doubt string) {
 
 func (endToEnd) boxMap(*fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
 
-func (endToEnd) decode(d *Decoder, dst []Finding) ([]Finding, error) {
+func (endToEnd) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error) {
 	if err := d.list(d.parts[0].data); err != nil {
 		return dst, err
 	}

@@ -1,4 +1,4 @@
-package postprocess
+package head
 
 import (
 	"fmt"
@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess/internal/readfloor"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/scan"
+	"github.com/edge-infer/edge-infer/postprocess/scan/readfloor"
 )
 
 // BenchmarkDecode prints the decoder's time over the time of reading the same scores once in C ("x-floor") and the time of a strided Go
@@ -23,7 +25,7 @@ func BenchmarkDecode(b *testing.B) {
 			if err := d.Open(described(classes, shape)); err != nil {
 				b.Fatal(err)
 			}
-			dst := make([]Finding, 0, 300)
+			dst := make([]postprocess.Finding, 0, 300)
 			given := result(engine.Transform{ScaleX: 0.333, ScaleY: 0.333, PadY: 140}, whole(data, shape))
 			decode := func() {
 				if _, _, err := d.Decode(given, 0, 1920, 1080, dst[:0]); err != nil {
@@ -32,7 +34,7 @@ func BenchmarkDecode(b *testing.B) {
 			}
 			found := 0
 			floor := func() { found += readfloor.Count(data[4*boxes:], d.Threshold) }
-			var list []candidate
+			var list []scan.Candidate
 			strided := func() { list = reference(d, data, boxes, classes, list[:0]) }
 			decode()
 			var ours, floors, stridden []float64
@@ -78,7 +80,7 @@ func BenchmarkLayouts(b *testing.B) {
 	random := rand.New(rand.NewPCG(9, 9))
 	data := randomMap(random, boxes, classes, 200, 1<<20, 640)
 	shape := []int64{1, 4 + classes, boxes}
-	dst := make([]Finding, 0, 300)
+	dst := make([]postprocess.Finding, 0, 300)
 	open := func(b *testing.B, shape []int64) *Decoder {
 		d := &Decoder{}
 		if err := d.Open(described(classes, shape)); err != nil {
@@ -119,7 +121,7 @@ func BenchmarkLayouts(b *testing.B) {
 		}
 		var rows []float32
 		for _, c := range d.candidates {
-			rows = append(rows, c.X1, c.Y1, c.X2, c.Y2, c.score, float32(c.class))
+			rows = append(rows, c.X1, c.Y1, c.X2, c.Y2, c.Score, float32(c.Class))
 		}
 		decode(b, d, listed(identity, rows))
 	})

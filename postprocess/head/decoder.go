@@ -1,4 +1,4 @@
-package postprocess
+package head
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
 // What Open puts where a Decoder's field is zero; DefaultReported is the threshold's.
@@ -67,8 +69,8 @@ type Decoder struct {
 	now        fit // with the picture's own sizes
 	shapes     [][]int64
 	parts      []part
-	scan       scanner
-	candidates []candidate
+	scan       scan.Scanner
+	candidates []scan.Candidate
 	keys       []uint64
 	kept       suppressor
 }
@@ -123,7 +125,7 @@ func (d *Decoder) Open(model *engine.Model) error {
 
 // Recognition says what a network's outputs were recognised as.
 type Recognition struct {
-	Head
+	Description
 	// Outputs are the numbers of those that are read, Boxes and Classes what they hold for each picture: 0 while it is open.
 	Outputs []int `json:"outputs"`
 	Boxes   int   `json:"boxes,omitempty"`
@@ -210,17 +212,17 @@ func (d *Decoder) prepare(classes int) error {
 		}
 	}
 	if d.fit.describe().Task != engine.Classify {
-		setDefault(&d.Threshold, DefaultReported)
+		setDefault(&d.Threshold, postprocess.DefaultReported)
 	}
 	d.classes = classes
-	d.scan.open(classes, d.MultiLabel)
+	d.scan.Open(classes, d.MultiLabel)
 	lowest := float32(math.Inf(1))
-	for class := range d.scan.thresholds {
+	for class := range d.scan.Thresholds {
 		threshold := d.threshold(class)
-		d.scan.thresholds[class] = threshold
+		d.scan.Thresholds[class] = threshold
 		lowest = min(lowest, threshold)
 	}
-	d.scan.setThreshold(lowest)
+	d.scan.SetThreshold(lowest)
 	return nil
 }
 
@@ -237,7 +239,7 @@ func (d *Decoder) threshold(class int) float32 {
 
 // Decode decodes what an engine gave for one picture of a request, by its number, and appends the findings to dst, best first. width and
 // height are those of the picture in pixels.
-func (d *Decoder) Decode(result *engine.Result, number, width, height int, dst []Finding) ([]Finding, Stats, error) {
+func (d *Decoder) Decode(result *engine.Result, number, width, height int, dst []postprocess.Finding) ([]postprocess.Finding, Stats, error) {
 	if err := d.checkCall(result, number, width, height); err != nil {
 		return dst, Stats{}, err
 	}
@@ -283,7 +285,7 @@ func (d *Decoder) Impossible(result *engine.Result, number int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return d.scan.impossible(scores), nil
+	return d.scan.Impossible(scores), nil
 }
 
 func (d *Decoder) checkCall(result *engine.Result, number, width, height int) error {
@@ -313,13 +315,13 @@ func (d *Decoder) part(output int) []float32 {
 // reserve makes room for that many candidates.
 func (d *Decoder) reserve(count int) {
 	if cap(d.candidates) < count {
-		d.candidates = make([]candidate, 0, count)
+		d.candidates = make([]scan.Candidate, 0, count)
 		d.keys = make([]uint64, 0, count)
 	}
 }
 
 // best keeps the MaxCandidates best of the list.
-func (d *Decoder) best(list []candidate) []candidate {
+func (d *Decoder) best(list []scan.Candidate) []scan.Candidate {
 	if len(list) <= d.MaxCandidates {
 		return list
 	}
@@ -335,7 +337,7 @@ func (d *Decoder) best(list []candidate) []candidate {
 }
 
 // finish sorts, suppresses and takes the boxes to the source picture.
-func (d *Decoder) finish(suppress bool, dst []Finding) []Finding {
+func (d *Decoder) finish(suppress bool, dst []postprocess.Finding) []postprocess.Finding {
 	list, stats, transform := d.best(d.candidates), d.picture.stats, d.picture.transform
 	stats.Truncated = stats.Candidates - len(list)
 	keys := sortKeys(d.keys, list)
@@ -367,20 +369,28 @@ func (d *Decoder) finish(suppress bool, dst []Finding) []Finding {
 		}
 		dst = dst[:len(dst)+1]
 		f := &dst[len(dst)-1] // in place: a literal would be copied
-		f.Box, f.Score, f.Class, f.Detail = box, c.score, int(c.class), nil
+		f.Box, f.Score, f.Class, f.Detail = box, c.Score, int(c.Class), nil
 	}
 	d.picture.stats = stats
 	return dst
 }
 
+// source takes a box of the network's input back to the source picture. It is not clipped.
+func source(t *engine.Transform, input postprocess.Box) postprocess.Box {
+	return postprocess.Box{
+		X1: (input.X1 - t.PadX) / t.ScaleX, Y1: (input.Y1 - t.PadY) / t.ScaleY,
+		X2: (input.X2 - t.PadX) / t.ScaleX, Y2: (input.Y2 - t.PadY) / t.ScaleY,
+	}
+}
+
 // classSlots is one more than the highest class in the list.
-func (d *Decoder) classSlots(list []candidate) int {
+func (d *Decoder) classSlots(list []scan.Candidate) int {
 	if d.classes > 0 {
 		return d.classes
 	}
 	highest := int32(0)
 	for i := range list {
-		highest = max(highest, list[i].class)
+		highest = max(highest, list[i].Class)
 	}
 	return int(highest) + 1
 }

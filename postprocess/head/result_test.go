@@ -1,10 +1,11 @@
-package postprocess
+package head
 
 import (
 	"strconv"
 	"unsafe"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // described is a model with outputs of these shapes and that many labels, for pictures of 640x640.
@@ -38,6 +39,6 @@ func halves(data []uint16, shape []int64) engine.Tensor {
 	return engine.Tensor{Name: "output0", Type: engine.Float16, Shape: shape, Data: bytes}
 }
 
-func found(class int, score, x1, y1, x2, y2 float32) Finding {
-	return Finding{Box: Box{x1, y1, x2, y2}, Score: score, Class: class}
+func found(class int, score, x1, y1, x2, y2 float32) postprocess.Finding {
+	return postprocess.Finding{Box: postprocess.Box{X1: x1, Y1: y1, X2: x2, Y2: y2}, Score: score, Class: class}
 }

@@ -1,9 +1,11 @@
-package postprocess
+package head
 
 import (
 	"fmt"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
 // list takes rows of x1, y1, x2, y2 in input pixels, score and class for candidates, as an engine lists them on its device and as heads
@@ -15,8 +17,10 @@ func (d *Decoder) list(rows []float32) error {
 	}
 	d.reserve(len(rows) / fields)
 	list, stats := d.candidates[:len(rows)/fields], &d.picture.stats
-	for ; len(rows) > 0; rows = rows[fields:] {
-		switch d.candidate((*[fields]float32)(rows), &list[stats.Candidates]) {
+	for row := range int32(len(rows) / fields) {
+		to := &list[stats.Candidates]
+		to.Index = row
+		switch d.candidate((*[fields]float32)(rows[row*fields:]), to) {
 		case wanted:
 			stats.Candidates++
 		case impossible:
@@ -39,43 +43,40 @@ const (
 	invalid
 )
 
-// What the scan in C refuses as well.
-const (
-	maxCoordinate = 1e6
-	minScore      = -engine.ScoreTolerance
-	maxScore      = 1 + engine.ScoreTolerance
-	maxClass      = 1 << 20
-)
+// maxClass is what no class number reaches.
+const maxClass = 1 << 20
 
 // candidate writes a row to out, where it is wanted.
-func (d *Decoder) candidate(row *[engine.CandidateFields]float32, out *candidate) verdict {
+func (d *Decoder) candidate(row *[engine.CandidateFields]float32, out *scan.Candidate) verdict {
 	score, class := row[4], row[5]
-	if score < d.Threshold && score >= minScore && d.ClassThresholds == nil {
+	if score < d.Threshold && score >= scan.MinScore && d.ClassThresholds == nil {
 		// Most rows of an end-to-end head are padding; whatever else is in them does not matter.
 		return unwanted
 	}
-	if !(score >= minScore && score <= maxScore && class >= 0 && class < maxClass) || class != float32(int32(class)) {
+	if !(score >= scan.MinScore && score <= scan.MaxScore && class >= 0 && class < maxClass) || class != float32(int32(class)) {
 		return impossible
 	}
-	*out = candidate{Box{row[0], row[1], row[2], row[3]}, score, int32(class)}
+	out.Box, out.Score, out.Class = postprocess.Box{X1: row[0], Y1: row[1], X2: row[2], Y2: row[3]}, score, int32(class)
 	threshold := float32(0)
 	switch {
 	case d.classes == 0:
 		threshold = d.threshold(int(class))
 	case int(class) < d.classes:
-		threshold = d.scan.thresholds[int(class)]
+		threshold = d.scan.Thresholds[int(class)]
 	default:
 		return impossible
 	}
 	if score < threshold {
 		return unwanted
 	}
-	if !out.sane() {
+	if !sane(&out.Box) {
 		return invalid
 	}
 	return wanted
 }
 
-func (c *candidate) sane() bool {
-	return c.X1 < c.X2 && c.Y1 < c.Y2 && c.X1 > -maxCoordinate && c.Y1 > -maxCoordinate && c.X2 < maxCoordinate && c.Y2 < maxCoordinate
+// sane reports whether a box is one, as the scan in C does.
+func sane(b *postprocess.Box) bool {
+	const most = scan.MaxCoordinate
+	return b.X1 < b.X2 && b.Y1 < b.Y2 && b.X1 > -most && b.Y1 > -most && b.X2 < most && b.Y2 < most
 }

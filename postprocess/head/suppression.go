@@ -1,17 +1,20 @@
-package postprocess
+package head
 
 import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
 // sortKeys gives every candidate a number that sorts best score first: the complement of the score's bits above the candidate's index. The
 // bits of positive floats sort as the floats do.
-func sortKeys(keys []uint64, list []candidate) []uint64 {
+func sortKeys(keys []uint64, list []scan.Candidate) []uint64 {
 	keys = keys[:0]
 	for i := range list {
-		keys = append(keys, uint64(^math.Float32bits(list[i].score))<<32|uint64(uint32(i)))
+		keys = append(keys, uint64(^math.Float32bits(list[i].Score))<<32|uint64(uint32(i)))
 	}
 	return keys
 }
@@ -20,7 +23,7 @@ func byIndex(a, b uint64) int { return cmp.Compare(uint32(a), uint32(b)) }
 
 // sortByScore sorts best first. Boxes with equal scores are ordered by class and place, not by index: a list that a device filtered comes
 // in no particular order and must give the same detections.
-func sortByScore(keys []uint64, list []candidate) {
+func sortByScore(keys []uint64, list []scan.Candidate) {
 	slices.Sort(keys)
 	for start := 0; start < len(keys); {
 		end := start + 1
@@ -34,10 +37,10 @@ func sortByScore(keys []uint64, list []candidate) {
 	}
 }
 
-func comparePlace(a, b *candidate) int {
+func comparePlace(a, b *scan.Candidate) int {
 	switch {
-	case a.class != b.class:
-		return cmp.Compare(a.class, b.class)
+	case a.Class != b.Class:
+		return cmp.Compare(a.Class, b.Class)
 	case a.X1 != b.X1:
 		return cmp.Compare(a.X1, b.X1)
 	case a.Y1 != b.Y1:
@@ -88,7 +91,7 @@ type suppressor struct {
 }
 
 type keptBox struct {
-	Box
+	postprocess.Box
 	area  float32
 	older int32 // number of the next box of the chain plus 1
 	class int32
@@ -107,8 +110,8 @@ func (s *suppressor) begin(classes int, limit float32, agnostic bool) {
 }
 
 // admit keeps the candidate unless a kept box of its class overlaps it by more than the limit.
-func (s *suppressor) admit(c *candidate) bool {
-	class := c.class
+func (s *suppressor) admit(c *scan.Candidate) bool {
+	class := c.Class
 	if s.agnostic {
 		class = 0
 	}

@@ -1,4 +1,4 @@
-package postprocess
+package head
 
 import (
 	"encoding/binary"
@@ -9,12 +9,13 @@ import (
 	"unsafe"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
 // layouts are all that can be asked for, recognition among them.
 func layouts() []Layout {
 	all := []Layout{LayoutAuto}
-	for _, h := range Heads() {
+	for _, h := range All() {
 		all = append(all, h.Layout)
 	}
 	return all
@@ -123,7 +124,7 @@ func check(t *testing.T, d *Decoder, given *engine.Result, number int) {
 	}
 	for _, g := range got {
 		inside := 0 <= g.X1 && g.X1 < g.X2 && g.X2 <= 100 && 0 <= g.Y1 && g.Y1 < g.Y2 && g.Y2 <= 80
-		if !(inside && g.Class >= 0 && g.Score >= 0 && g.Score <= maxScore) {
+		if !(inside && g.Class >= 0 && g.Score >= 0 && g.Score <= scan.MaxScore) {
 			t.Fatalf("bad finding %+v", g)
 		}
 	}

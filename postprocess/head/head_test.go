@@ -1,4 +1,4 @@
-package postprocess
+package head
 
 import (
 	"fmt"
@@ -348,7 +348,7 @@ func TestParseLayout(t *testing.T) {
 	_, err := ParseLayout("ssd")
 	assert.EqualError(t, err, `layout "ssd" is not known (auto, yolov5, yolov8, end2end, classify)`)
 	assert.Equal(t, []string{"auto", "yolov5", "yolov8", "end2end", "classify"}, Layouts())
-	for _, h := range Heads() {
+	for _, h := range All() {
 		assert.NotEmpty(t, h.Form)
 		assert.NotEmpty(t, h.Networks)
 		assert.NotEmpty(t, h.Task)
@@ -411,21 +411,4 @@ func TestFilter(t *testing.T) {
 				"open decoder: the engine was opened to list boxes on its device that are read in another way now (open it again)")
 		})
 	}
-}
-
-func TestClone(t *testing.T) {
-	full := func() Finding {
-		return Finding{Box: Box{1, 2, 3, 4}, Score: 0.5, Class: 6, Detail: &Detail{
-			Mask: &Mask{2, 1, []byte{0, 255}}, Keypoints: []Keypoint{{1, 2, 0.5}}, Oriented: &Oriented{X: 2, Angle: 0.1},
-			Probabilities: []float32{0.5, 0.5},
-		}}
-	}
-	f := full()
-	c := f.Clone()
-	d := f.Detail
-	d.Mask.Cells[0], d.Mask.Width, d.Keypoints[0].X, d.Oriented.X, d.Probabilities[0] = 9, 9, 9, 9, 9
-	assert.Equal(t, full(), c)
-	plain := Finding{Box: Box{1, 2, 3, 4}}
-	assert.Equal(t, plain, plain.Clone())
-	assert.Zero(t, testing.AllocsPerRun(10, func() { _ = plain.Clone() }), "what a task does not give costs nothing")
 }

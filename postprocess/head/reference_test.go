@@ -1,13 +1,16 @@
-package postprocess
+package head
 
 import (
 	"math/rand/v2"
 	"sort"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
 // reference is the decoder as one would write it first: a strided look at every box, a sort, and every pair compared.
-func reference(d *Decoder, data []float32, boxes, classes int, dst []candidate) []candidate {
-	var list []candidate
+func reference(d *Decoder, data []float32, boxes, classes int, dst []scan.Candidate) []scan.Candidate {
+	var list []scan.Candidate
 	for i := range boxes {
 		best, score := 0, data[4*boxes+i]
 		for c := 1; c < classes; c++ {
@@ -19,11 +22,13 @@ func reference(d *Decoder, data []float32, boxes, classes int, dst []candidate) 
 			continue
 		}
 		x, y, w, h := data[i], data[boxes+i], data[2*boxes+i], data[3*boxes+i]
-		list = append(list, candidate{Box{x - w/2, y - h/2, x + w/2, y + h/2}, score, int32(best)})
+		list = append(list, scan.Candidate{
+			Box: postprocess.Box{X1: x - w/2, Y1: y - h/2, X2: x + w/2, Y2: y + h/2}, Score: score, Class: int32(best), Index: int32(i),
+		})
 	}
 	sort.SliceStable(list, func(a, b int) bool {
-		if list[a].score != list[b].score {
-			return list[a].score > list[b].score
+		if list[a].Score != list[b].Score {
+			return list[a].Score > list[b].Score
 		}
 		return comparePlace(&list[a], &list[b]) < 0
 	})
@@ -34,7 +39,7 @@ func reference(d *Decoder, data []float32, boxes, classes int, dst []candidate) 
 		}
 		dst = append(dst, list[i])
 		for j := i + 1; j < len(list); j++ {
-			if (d.Agnostic || list[i].class == list[j].class) && list[i].IoU(list[j].Box) > d.IoU {
+			if (d.Agnostic || list[i].Class == list[j].Class) && list[i].IoU(list[j].Box) > d.IoU {
 				gone[j] = true
 			}
 		}

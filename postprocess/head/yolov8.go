@@ -1,6 +1,9 @@
-package postprocess
+package head
 
-import "github.com/edge-infer/edge-infer/engine"
+import (
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
 
 // LayoutYOLOv8 is [B,4+nc,N]: a column for each box with the centre's x and y, width and height in input pixels, and a score for each
 // class, after its sigmoid. There is one box in each cell.
@@ -8,8 +11,8 @@ const LayoutYOLOv8 Layout = "yolov8"
 
 type yolov8 struct{}
 
-func (yolov8) describe() Head {
-	return Head{LayoutYOLOv8, engine.Detect, "[B,4+nc,N]", "YOLOv8, v9, 11, 12 and others of Ultralytics, YOLOv5u", boxesWithClasses}
+func (yolov8) describe() Description {
+	return Description{LayoutYOLOv8, engine.Detect, "[B,4+nc,N]", "YOLOv8, v9, 11, 12 and others of Ultralytics, YOLOv5u", boxesWithClasses}
 }
 
 func (yolov8) reads(n *network) [][]int { return n.single() }
@@ -38,6 +41,6 @@ func (yolov8) boxMap(f *fit) (engine.BoxMap, bool) {
 	}, f.boxes > 0 && f.classes > 0
 }
 
-func (yolov8) decode(d *Decoder, dst []Finding) ([]Finding, error) {
+func (yolov8) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error) {
 	return d.dense(dst)
 }

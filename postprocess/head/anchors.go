@@ -1,4 +1,4 @@
-package postprocess
+package head
 
 import (
 	"fmt"

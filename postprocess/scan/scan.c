@@ -151,6 +151,7 @@ int32_t ei_scan_columns(const float *coordinates, const float *scores, const ei_
         }
         out[count].score = score;
         out[count].class_id = class_id;
+        out[count].index = (int32_t)box;
         count++;
         if (!query->multi_label) {
             slots[box] = (int32_t)count;
@@ -186,6 +187,7 @@ int32_t ei_scan_rows(const float *coordinates, const float *scores, const ei_sca
             continue;
         }
         ei_candidate corner;
+        corner.index = (int32_t)box;
         if (!place(coordinates, query, box, &corner)) {
             state->invalid++;
             continue;

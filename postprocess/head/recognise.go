@@ -1,4 +1,4 @@
-package postprocess
+package head
 
 import (
 	"fmt"
@@ -76,7 +76,7 @@ func recognise(n *network, asked Layout) (fit, error) {
 	if asked != LayoutAuto {
 		return named(n, asked)
 	}
-	if task := n.metadata.Task; task != "" && !slices.ContainsFunc(Heads(), func(h Head) bool { return h.Task == task }) {
+	if task := n.metadata.Task; task != "" && !slices.ContainsFunc(All(), func(h Description) bool { return h.Task == task }) {
 		return fit{}, fmt.Errorf("task %q is not decoded (%s)", string(task), strings.Join(tasks(), " or "))
 	}
 	var found []fit
@@ -118,7 +118,7 @@ func recognise(n *network, asked Layout) (fit, error) {
 }
 
 func tasks() (all []string) {
-	for _, h := range Heads() {
+	for _, h := range All() {
 		if !slices.Contains(all, string(h.Task)) {
 			all = append(all, string(h.Task))
 		}

@@ -1,10 +1,12 @@
-package postprocess
+package head
 
 import (
 	"fmt"
 	"math"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
 // LayoutClassify is [B,nc]: a score for each class of the whole picture, probabilities or logits.
@@ -12,9 +14,9 @@ const LayoutClassify Layout = "classify"
 
 type classify struct{}
 
-func (classify) describe() Head {
+func (classify) describe() Description {
 	const networks = "classifiers of Ultralytics, torchvision and others"
-	return Head{LayoutClassify, engine.Classify, "[B,nc]", networks, "the best classes of the picture"}
+	return Description{LayoutClassify, engine.Classify, "[B,nc]", networks, "the best classes of the picture"}
 }
 
 func (classify) reads(n *network) [][]int { return n.single() }
@@ -48,11 +50,11 @@ func (classify) boxMap(*fit) (engine.BoxMap, bool) { return engine.BoxMap{}, fal
 // decode returns the TopK best classes as findings of the whole picture. Scores that are no probabilities, because a number is outside 0
 // to 1 or they do not add up to 1, are logits and go through softmax first. Thresholds and class filter apply after the choice of the
 // best.
-func (classify) decode(d *Decoder, dst []Finding) ([]Finding, error) {
+func (classify) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error) {
 	scores := d.parts[0].data
 	d.reserve(d.TopK + 1)
 	list := d.candidates[:0]
-	whole := Box{0, 0, float32(d.picture.width), float32(d.picture.height)}
+	whole := postprocess.Box{X2: float32(d.picture.width), Y2: float32(d.picture.height)}
 	highest, sum, probabilities := math.Inf(-1), 0.0, true
 	for class, score := range scores {
 		if !finite(score) {
@@ -62,17 +64,17 @@ func (classify) decode(d *Decoder, dst []Finding) ([]Finding, error) {
 		}
 		highest = max(highest, float64(score))
 		sum += float64(score)
-		probabilities = probabilities && score >= 0 && score <= maxScore
+		probabilities = probabilities && score >= 0 && score <= scan.MaxScore
 		at := len(list)
-		for at > 0 && score > list[at-1].score {
+		for at > 0 && score > list[at-1].Score {
 			at--
 		}
 		if at == d.TopK {
 			continue
 		}
-		list = append(list, candidate{})
+		list = append(list, scan.Candidate{})
 		copy(list[at+1:], list[at:])
-		list[at] = candidate{whole, score, int32(class)}
+		list[at] = scan.Candidate{Box: whole, Score: score, Class: int32(class)}
 		if len(list) > d.TopK {
 			list = list[:d.TopK]
 		}
@@ -83,17 +85,17 @@ func (classify) decode(d *Decoder, dst []Finding) ([]Finding, error) {
 		softmax(list, scores, highest)
 	}
 	for _, c := range list {
-		if c.score < d.scan.thresholds[c.class] {
+		if c.Score < d.scan.Thresholds[c.Class] {
 			continue
 		}
 		d.picture.stats.Candidates++
-		dst = append(dst, Finding{Box: whole, Score: c.score, Class: int(c.class)})
+		dst = append(dst, postprocess.Finding{Box: whole, Score: c.Score, Class: int(c.Class)})
 	}
 	return dst, nil
 }
 
 // softmax replaces the logits of the list by probabilities over all scores.
-func softmax(list []candidate, scores []float32, highest float64) {
+func softmax(list []scan.Candidate, scores []float32, highest float64) {
 	total := 0.0
 	for _, score := range scores {
 		if finite(score) {
@@ -101,6 +103,6 @@ func softmax(list []candidate, scores []float32, highest float64) {
 		}
 	}
 	for i := range list {
-		list[i].score = float32(math.Exp(float64(list[i].score)-highest) / total)
+		list[i].Score = float32(math.Exp(float64(list[i].Score)-highest) / total)
 	}
 }

@@ -1,10 +1,11 @@
-package postprocess
+package head
 
 import (
 	"fmt"
 	"unsafe"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
 // cut finds a picture's part of every output that the head reads, and measures it.
@@ -32,7 +33,7 @@ func (d *Decoder) cut(result *engine.Result, number int) error {
 				to.widened = make([]float32, elements)
 			}
 			to.data = to.widened[:elements]
-			widen(to.data, view[uint16](data))
+			scan.Widen(to.data, view[uint16](data))
 		default:
 			return fmt.Errorf("output %s is %v, only float32 and float16 are decoded", output.Name, output.Type)
 		}

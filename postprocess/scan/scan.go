@@ -1,0 +1,122 @@
+// Package scan is the one part of decoding that touches every number of a network's output: it finds the boxes whose scores are over a
+// threshold. It is C where Go has no vector instructions.
+package scan
+
+/*
+#cgo noescape ei_scan_columns
+#cgo nocallback ei_scan_columns
+#cgo noescape ei_scan_rows
+#cgo nocallback ei_scan_rows
+#cgo noescape ei_half_to_float
+#cgo nocallback ei_half_to_float
+#cgo noescape ei_impossible
+#cgo nocallback ei_impossible
+#include "scan.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Candidate is one box over the threshold, in pixels of the network's input. It has the memory layout of ei_candidate.
+type Candidate struct {
+	postprocess.Box
+	Score float32
+	Class int32
+	Index int32 // of the box in the map
+}
+
+// Scores outside of these are none. Quantized sigmoids end a little over 1; anything more is not a score.
+const (
+	MinScore = -engine.ScoreTolerance
+	MaxScore = 1 + engine.ScoreTolerance
+)
+
+// MaxCoordinate is what no coordinate in pixels reaches.
+const MaxCoordinate = 1e6
+
+// Scanner finds the boxes over the threshold in a dense map, a list of bounded length at a time.
+type Scanner struct {
+	// Thresholds are the lowest scores that are wanted, by class: infinity for a class that is not.
+	Thresholds []float32
+
+	query   C.ei_scan_query
+	columns bool    // the scores lie class after class
+	slots   []int32 // scratch of the column scan
+	state   C.ei_scan_state
+}
+
+// Open sizes the scanner for a model. With multiLabel a box comes once for every class over its threshold, else for its best. Thresholds
+// and SetThreshold follow when they are known.
+func (s *Scanner) Open(classes int, multiLabel bool) {
+	s.Thresholds = make([]float32, classes)
+	s.query = C.ei_scan_query{multi_label: C.int32_t(flag(multiLabel))}
+}
+
+// SetThreshold sets the smallest of the thresholds.
+func (s *Scanner) SetThreshold(lowest float32) { s.query.threshold = C.float(lowest) }
+
+// Begin starts a scan. A map's scores lie class after class without a gap, or box after box.
+func (s *Scanner) Begin(m *engine.BoxMap) {
+	q := &s.query
+	q.boxes, q.classes = C.int64_t(m.Count), C.int32_t(m.Classes)
+	q.box_step, q.box_next = C.int64_t(m.Boxes.Step), C.int64_t(m.Boxes.Next)
+	q.score_step, q.score_next = C.int64_t(m.Scores.Step), C.int64_t(m.Scores.Next)
+	q.scale_x, q.scale_y = C.float(m.ScaleX), C.float(m.ScaleY)
+	q.objectness, q.corners = C.int32_t(flag(m.Objectness)), C.int32_t(flag(m.Corners))
+	s.columns = m.Scores.Next == int64(m.Count) && m.Scores.Step == 1
+	s.state = C.ei_scan_state{}
+	if s.columns && q.multi_label == 0 && len(s.slots) < m.Count {
+		s.slots = make([]int32, m.Count)
+	}
+}
+
+// Boxes is how many there are in the map of Begin.
+func (s *Scanner) Boxes() int { return int(s.query.boxes) }
+
+// Next appends candidates to list up to its capacity and reports whether there may be more. boxes and scores begin where the map's offsets
+// say; the caller has checked that they hold the whole map. Without multiLabel the scores that lie class after class want room for all
+// boxes.
+func (s *Scanner) Next(boxes, scores []float32, list []Candidate) (filled []Candidate, more bool) {
+	room := list[:cap(list)]
+	s.state.count = C.int64_t(len(list))
+	coordinates := (*C.float)(unsafe.Pointer(unsafe.SliceData(boxes)))
+	values := (*C.float)(unsafe.Pointer(unsafe.SliceData(scores)))
+	thresholds := (*C.float)(unsafe.Pointer(unsafe.SliceData(s.Thresholds)))
+	out := (*C.ei_candidate)(unsafe.Pointer(unsafe.SliceData(room)))
+	var full C.int32_t
+	if s.columns {
+		slots := (*C.int32_t)(unsafe.Pointer(unsafe.SliceData(s.slots)))
+		full = C.ei_scan_columns(coordinates, values, &s.query, thresholds, slots, out, C.int64_t(len(room)), &s.state)
+	} else {
+		full = C.ei_scan_rows(coordinates, values, &s.query, thresholds, out, C.int64_t(len(room)), &s.state)
+	}
+	return room[:s.state.count], full != 0
+}
+
+// PassedOver counts since Begin the scores that are none, and the boxes that are.
+func (s *Scanner) PassedOver() (impossible, invalid int) {
+	return int(s.state.impossible), int(s.state.invalid)
+}
+
+// Impossible counts all scores of the map that Begin was given which are none.
+func (s *Scanner) Impossible(scores []float32) int {
+	return int(C.ei_impossible((*C.float)(unsafe.Pointer(unsafe.SliceData(scores))), &s.query))
+}
+
+func flag(set bool) int32 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// Widen converts IEEE 754 binary16 numbers; to must be as long as from.
+func Widen(to []float32, from []uint16) {
+	source, target := (*C.uint16_t)(unsafe.Pointer(unsafe.SliceData(from))), (*C.float)(unsafe.Pointer(unsafe.SliceData(to)))
+	C.ei_half_to_float(source, target, C.int64_t(len(from)))
+}
