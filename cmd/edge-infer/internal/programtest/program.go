@@ -132,6 +132,7 @@ func (p *Program) Discard() {
 type Frame struct {
 	Camera     string            `json:"camera"`
 	Seq        uint64            `json:"seq"`
+	Time       time.Time         `json:"time"`
 	Width      int               `json:"width"`
 	Height     int               `json:"height"`
 	Detections []json.RawMessage `json:"detections"`
