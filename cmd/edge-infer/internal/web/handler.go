@@ -113,5 +113,5 @@ func serveFile(w http.ResponseWriter, r *http.Request) {
 func writeJSON(w http.ResponseWriter, code int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(value) // the client may be gone
+	_ = json.NewEncoder(w).Encode(withLists(value)) // the client may be gone
 }

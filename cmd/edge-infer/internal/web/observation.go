@@ -89,7 +89,8 @@ type detection struct {
 func (o *observation) message() *frameMessage {
 	m := &frameMessage{
 		Camera: o.camera, Seq: o.seq, Time: o.time, Width: o.width, Height: o.height, LatencyMS: round(milliseconds(o.latency), 3),
-		Detections: make([]detection, 0, len(o.detections)), Lost: []detection{}, Zones: o.zones, Lines: o.lines,
+		Detections: make([]detection, 0, len(o.detections)), Lost: []detection{},
+		Zones: append([]zoneCount{}, o.zones...), Lines: append([]lineCount{}, o.lines...),
 	}
 	for i := range o.detections {
 		d := newDetection(&o.detections[i], o.labels)

@@ -102,6 +102,58 @@ func TestBoxesCoincideWithThePublishedDetections(t *testing.T) {
 	require.Empty(t, b.complaints())
 }
 
+// TestThePageShowsCamerasWithAndWithoutZones, one alone and both kinds side by side, the one without first.
+func TestThePageShowsCamerasWithAndWithoutZones(t *testing.T) {
+	const plotted = `document.querySelectorAll("[aria-label^='Latency of the last']").length === %d`
+	for _, names := range [][]string{{bare}, {bare, "belt"}} {
+		s := newStage(t, 320, 180, 8, names...)
+		server := &Server{}
+		s.serve(t, server)
+		b := newBrowser(t, 1280, 800)
+		b.do(chromedp.Navigate(server.URL()))
+		b.wait(fmt.Sprintf(plotted, len(names)))
+		b.wait(`window.edgeInfer.drawn.bare?.boxes.length > 0`)
+		if len(names) == 1 {
+			b.wait(`[...document.querySelectorAll(".stack .chips .chip b")].some((count) => Number(count.textContent) > 0)`)
+		} else {
+			b.wait(`document.querySelector("section[aria-label='Camera belt'] .chips").innerText.includes("inspection")`)
+		}
+		require.Empty(t, evaluate[string](b, `document.querySelector("section[aria-label='Camera bare'] .chips").innerText`))
+		require.Empty(t, b.complaints())
+	}
+}
+
+// TestWhatIsOldLooksOld: first one camera of two falls silent, then the daemon is gone.
+func TestWhatIsOldLooksOld(t *testing.T) {
+	s := newStage(t, 160, 120, 10, "belt", "dock")
+	server := &Server{}
+	stop := s.serve(t, server)
+	b := newBrowser(t, 1280, 800)
+	b.do(chromedp.Navigate(server.URL()))
+	const card = `document.querySelector("section[aria-label='Camera %s']")`
+	alive := func(name string) string {
+		return fmt.Sprintf(card+`.querySelector(".pill.good")?.textContent.endsWith("fps") && !`+card+`.matches(".stale")`, name, name)
+	}
+	b.wait(alive("belt"))
+	b.wait(alive("dock"))
+	s.belts[0].silent.Store(true)
+	old := fmt.Sprintf(card+`.matches(".stale") && /^last picture \d+ s ago$/.test(`+card+`.querySelector(".pill").textContent)`, "belt", "belt")
+	b.wait(old)
+	require.Empty(t, evaluate[[]string](b, fmt.Sprintf(`[...`+card+`.querySelectorAll(".pill.good")].map((p) => p.textContent)`, "belt")))
+	require.Contains(t, evaluate[string](b, fmt.Sprintf(`getComputedStyle(`+card+`.querySelector("canvas")).filter`, "belt")), "grayscale")
+	require.True(t, evaluate[bool](b, alive("dock")), "the other one is as it was")
+	s.belts[0].silent.Store(false)
+	b.wait(alive("belt"))
+	stop()
+	for _, name := range []string{"belt", "dock"} {
+		b.wait(fmt.Sprintf(card+`.matches(".stale") && /^no connection, last picture \d+ s ago$/.test(`+card+`.querySelector(".pill.bad")?.textContent)`, name, name))
+	}
+	b.picture("live-old")
+	for _, complaint := range b.complaints() {
+		require.Contains(t, complaint, "net::ERR_", "nothing but lost connections")
+	}
+}
+
 // near compares two colours as "#rrggbb".
 func near(t *testing.T, one, two string) bool {
 	var a, b [3]int
@@ -161,10 +213,13 @@ func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	b.click("Save")
 	b.wait(`document.querySelector(".done").textContent === "Saved."`)
 
-	want := yard()
 	kept := s.kept("belt")
 	require.Len(t, kept.Zones, 2)
-	require.Equal(t, want.Zones[0], kept.Zones[0], "what was not touched stays as it was")
+	was, err := analyticsYAML(zone.Config{Zones: yard().Zones})
+	require.NoError(t, err)
+	is, err := analyticsYAML(zone.Config{Zones: kept.Zones[:1]})
+	require.NoError(t, err)
+	require.Equal(t, was, is, "what was not touched stays as it was")
 	entry := kept.Zones[1]
 	require.Len(t, entry.Points, 3)
 	for i, p := range []zone.Point{{X: 0.1, Y: 0.2}, {X: 0.3, Y: 0.2}, {X: 0.3, Y: 0.7}} {

@@ -40,8 +40,12 @@ type stage struct {
 	server    atomic.Pointer[Server]                      // gets every frame
 }
 
+// bare is the name of a stage's camera that nothing is to be followed or counted at.
+const bare = "bare"
+
 // belt is a demo camera.
 type belt struct {
+	silent atomic.Bool // gives no frames any more
 	stage  *stage
 	name   string
 	runsOn string // hardware, as the status tells it
@@ -77,8 +81,12 @@ func newStage(t testing.TB, width, height, rate int, names ...string) *stage {
 			b.memory[k] = make([]byte, 3*width*height)
 		}
 		s.belts = append(s.belts, b)
-		s.analytics[name] = yard()
 		s.published[name] = map[uint64][]postprocess.Finding{}
+		if name == bare {
+			s.pipeline.Cameras = append(s.pipeline.Cameras, pipeline.Camera{Name: name, Source: b})
+			continue
+		}
+		s.analytics[name] = yard()
 		follower := &pipeline.Follower{Config: yard(), Labels: scene.Labels(), Reported: 0.25}
 		require.NoError(t, follower.Open())
 		s.pipeline.Cameras = append(s.pipeline.Cameras, pipeline.Camera{Name: name, Source: b, Follower: follower})
@@ -113,7 +121,7 @@ func newStage(t testing.TB, width, height, rate int, names ...string) *stage {
 // Take implements pipeline.Source.
 func (b *belt) Take() (capture.Frame, bool) {
 	now := time.Now()
-	if now.Before(b.next) {
+	if now.Before(b.next) || b.silent.Load() {
 		return capture.Frame{}, false
 	}
 	b.next = now.Add(b.pause)
@@ -183,7 +191,7 @@ func (s *stage) Status() Status {
 				Name: b.name, URI: "demo", State: capture.Running, Captured: totals[i].Inferred, FPS: totals[i].FPS,
 				Width: b.scene.Width, Height: b.scene.Height,
 			},
-			Pipeline: totals[i], Analytics: s.analytics[b.name], Tracked: true, Hardware: b.runsOn,
+			Pipeline: totals[i], Analytics: s.analytics[b.name], Tracked: b.name != bare, Hardware: b.runsOn,
 		})
 	}
 	return status

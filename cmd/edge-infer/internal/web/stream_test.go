@@ -125,7 +125,7 @@ func TestStreams(t *testing.T) {
 		if message, found := strings.CutPrefix(line, "data: "); found {
 			require.Contains(t, message, `"camera":"cam0"`)
 			require.Contains(t, message, `"width":320,"height":240,"latency_ms":0,"detections":[{"label":"bolt","class":0,"score":0.9,"box":[1,2,3.3,4],"track":7}],`+
-				`"lost":[{"label":"bolt","class":0,"score":0,"box":[0,0,0,0],"track":8}],"zones":null,"lines":null}`)
+				`"lost":[{"label":"bolt","class":0,"score":0,"box":[0,0,0,0],"track":8}],"zones":[],"lines":[]}`)
 			break
 		}
 	}

@@ -8,8 +8,8 @@ export async function request(path, options = {}) {
   return response;
 }
 
-export async function getJSON(path) {
-  const response = await request(path);
+export async function getJSON(path, options = {}) {
+  const response = await request(path, options);
   if (!response.ok) throw new Error((await response.text()).trim());
   return response.json();
 }

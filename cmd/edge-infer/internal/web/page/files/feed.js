@@ -3,6 +3,9 @@ import { request } from "./api.js";
 // kept is how many frames' detections are remembered, to be found when the picture of one of them arrives.
 const kept = 240;
 
+// shortestSilence is how long a camera may be silent before its picture counts as old, in milliseconds.
+const shortestSilence = 3000;
+
 // trail is how many places of an object are remembered.
 const trail = 40;
 
@@ -11,7 +14,7 @@ const trail = 40;
 export class Feed extends EventTarget {
   constructor() {
     super();
-    this.cameras = new Map(); // by name: {messages, latest, picture, latencies, ways}
+    this.cameras = new Map(); // by name: {messages, latest, picture, latencies, ways, heard, gap}
     this.shown = [];
     this.connected = false;
     document.addEventListener("visibilitychange", () => this.restart());
@@ -22,10 +25,23 @@ export class Feed extends EventTarget {
   camera(name) {
     let camera = this.cameras.get(name);
     if (!camera) {
-      camera = { messages: new Map(), latest: null, picture: null, latencies: [], ways: new Map() };
+      camera = { messages: new Map(), latest: null, picture: null, latencies: [], ways: new Map(), heard: null, gap: 0 };
       this.cameras.set(name, camera);
     }
     return camera;
+  }
+
+  // silence is how long a camera has given nothing new, in milliseconds; null when it never has. A picture stands for as long as no newer one
+  // comes, whatever the detections do.
+  silence(name) {
+    const camera = this.camera(name);
+    return camera.heard === null ? null : performance.now() - Math.min(camera.heard, camera.picture?.at ?? camera.heard);
+  }
+
+  // stale reports a silence that is long for this camera, which may give a picture every minute.
+  stale(name) {
+    const silence = this.silence(name);
+    return silence !== null && silence > Math.max(shortestSilence, 4 * this.camera(name).gap);
   }
 
   // show says which cameras' pictures are wanted.
@@ -78,6 +94,12 @@ export class Feed extends EventTarget {
     camera.messages.set(message.seq, message);
     if (camera.messages.size > kept) camera.messages.delete(camera.messages.keys().next().value);
     camera.latest = message;
+    const now = performance.now();
+    if (camera.heard !== null) {
+      const gap = Math.min(now - camera.heard, 60000);
+      camera.gap = camera.gap ? camera.gap + 0.2 * (gap - camera.gap) : gap;
+    }
+    camera.heard = now;
     this.follow(camera.ways, message);
     camera.latencies.push(message.latency_ms);
     if (camera.latencies.length > 600) camera.latencies.splice(0, 300);
@@ -147,7 +169,7 @@ export class Feed extends EventTarget {
       const name = names[Number(field("x-camera"))];
       const camera = this.camera(name);
       camera.picture?.bitmap.close();
-      camera.picture = { bitmap, width, height, seq: Number(field("x-sequence")) };
+      camera.picture = { bitmap, width, height, seq: Number(field("x-sequence")), at: performance.now() };
       this.dispatchEvent(new CustomEvent("frame", { detail: name }));
     }
   }

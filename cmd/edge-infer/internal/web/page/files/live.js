@@ -1,4 +1,4 @@
-import { clock, colour, el, milliseconds } from "./dom.js";
+import { clock, colour, duration, el, milliseconds } from "./dom.js";
 import * as paint from "./paint.js";
 import * as plot from "./plot.js";
 import { describe } from "./events.js";
@@ -109,7 +109,7 @@ class Card {
   // update takes a new status over; what the network runs on is shown where it differs between cameras.
   update(camera, several) {
     this.analytics = camera.analytics;
-    const state = camera.capture.state;
+    this.capture = camera.capture;
     const now = performance.now();
     const inferred = camera.pipeline.inferred;
     if (this.rate.at > 0) {
@@ -117,12 +117,27 @@ class Card {
       this.rate.fps = Math.max(0, (1000 * (inferred - this.rate.inferred)) / (now - this.rate.at));
     }
     Object.assign(this.rate, { inferred, at: now });
-    this.state.textContent = state === "running" && this.measured ? `${this.rate.fps.toFixed(1)} fps` : state;
-    this.state.className = `pill ${state === "running" ? "good" : state === "failed" ? "bad" : ""}`;
+    this.showState();
     this.hardware.hidden = !several;
     this.hardware.textContent = camera.hardware;
     this.error.hidden = !camera.capture.reason;
     this.error.textContent = camera.capture.reason ?? "";
+  }
+
+  // showState says how the camera is, and how old what is shown is when nothing new comes: what stands still must not look alive.
+  showState() {
+    const connected = this.app.connected || this.app.feed.silence(this.name) === null;
+    const stale = this.app.feed.stale(this.name);
+    const state = connected ? (this.capture?.state ?? "connecting") : "no connection";
+    const running = state === "running";
+    let text = running && this.measured ? `${this.rate.fps.toFixed(1)} fps` : state;
+    if (stale) {
+      const age = `last picture ${duration(this.app.feed.silence(this.name) / 1000)} ago`;
+      text = running ? age : `${state}, ${age}`;
+    }
+    for (const part of [this.element, this.present]) part.classList.toggle("stale", stale);
+    this.state.textContent = text;
+    this.state.className = `pill ${state === "failed" || !connected ? "bad" : running && !stale ? "good" : ""}`;
   }
 
   // paint shows the newest picture with the detections of the same frame, which may be a moment behind it.
@@ -156,6 +171,7 @@ class Card {
   }
 
   draw() {
+    this.showState();
     const camera = this.app.feed.camera(this.name);
     const { p50, p99 } = plot.latency(this.plot, camera.latencies);
     this.figures.textContent = camera.latencies.length === 0 ? "" : `${milliseconds(p50)}, p99 ${milliseconds(p99)}`;

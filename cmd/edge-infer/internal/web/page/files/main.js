@@ -7,6 +7,9 @@ import { System } from "./system.js";
 
 const pages = { live: Live, zones: Editor, events: Events, system: System };
 
+// answerTime is how long the server may take over a status before it counts as gone, in milliseconds.
+const answerTime = 5000;
+
 // pause is the time between two looks at the status, in milliseconds.
 const pause = 2000;
 
@@ -29,14 +32,14 @@ class App {
   // poll keeps the status fresh for as long as the page is open.
   async poll() {
     try {
-      this.status = await getJSON("/api/status");
+      this.status = await getJSON("/api/status", { signal: AbortSignal.timeout(answerTime) });
       document.getElementById("device").textContent = this.status.device || "edge-infer";
       document.title = this.status.device ? `${this.status.device}: edge-infer` : "edge-infer";
       document.getElementById("logout").hidden = !this.status.login;
       this.reachable = true;
       this.view?.update(this.status);
     } catch (error) {
-      if (!(error instanceof TypeError)) throw error;
+      if (!(error instanceof TypeError) && error.name !== "TimeoutError") throw error;
       this.reachable = false;
     } finally {
       this.showConnection();
@@ -49,10 +52,13 @@ class App {
     document.addEventListener("visibilitychange", () => this.poll(), { once: true });
   }
 
+  get connected() {
+    return this.feed.connected && this.reachable;
+  }
+
   showConnection() {
-    const live = this.feed.connected && this.reachable;
-    this.pill.className = live ? "pill good" : "pill";
-    const text = live ? "live" : "connecting";
+    this.pill.className = this.connected ? "pill good" : "pill";
+    const text = this.connected ? "live" : "connecting";
     if (this.pill.textContent !== text) this.pill.textContent = text;
   }
 
