@@ -51,12 +51,6 @@ type Detail struct {
 	Probabilities []float32
 }
 
-// Mask says how likely each part of a box belongs to the object in it. Its cells divide the box evenly.
-type Mask struct {
-	Width, Height int    // cells
-	Cells         []byte // Height rows of Width cells, 255 for certainty; what reaches 128 belongs to the object
-}
-
 // Keypoint is one point of an object in pixels of the source picture.
 type Keypoint struct {
 	X, Y  float32
@@ -77,7 +71,9 @@ func (f *Finding) Clone() Finding {
 	}
 	d := *f.Detail
 	if d.Mask != nil {
-		d.Mask = &Mask{d.Mask.Width, d.Mask.Height, slices.Clone(d.Mask.Cells)}
+		mask := *d.Mask
+		mask.Logits = slices.Clone(mask.Logits)
+		d.Mask = &mask
 	}
 	if d.Oriented != nil {
 		oriented := *d.Oriented
