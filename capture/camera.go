@@ -39,6 +39,8 @@ const (
 type Camera struct {
 	// Name is for messages and topics; URI says what to open (ParseURI).
 	Name, URI string
+	// Open opens the source, each time anew: source.Open.
+	Open Opener
 	// Alloc gives the memory of the frames, see Pool; it must outlive Close. Buffers is how many there are, DefaultBuffers when 0.
 	Alloc   Alloc
 	Buffers int
@@ -66,7 +68,6 @@ type Camera struct {
 	// Logger hears about lost and recovered connections, once per reason; nil for slog.Default().
 	Logger *slog.Logger
 
-	backend  backend // who reads URLs and files; empty for the better one
 	once     sync.Once
 	pool     Pool
 	freed    <-chan struct{}
@@ -167,7 +168,7 @@ func (c *Camera) run(ctx context.Context) error {
 			again = false
 			continue
 		case errors.Is(err, io.EOF):
-			err = u.fail("read", ErrFormat, "no picture in it", "", nil)
+			err = u.Fail("read", ErrFormat, "no picture in it", "", nil)
 		}
 		if c.Once || errors.Is(err, ErrURI) {
 			return err

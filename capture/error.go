@@ -29,7 +29,7 @@ type Error struct {
 
 // Error returns "op uri: message: cause (hint)" with the empty parts left out.
 func (e *Error) Error() string {
-	subject, why := strings.TrimSpace(e.Op+" "+e.URI), e.reason()
+	subject, why := strings.TrimSpace(e.Op+" "+e.URI), e.Reason()
 	if why == "" {
 		return subject
 	}
@@ -39,8 +39,8 @@ func (e *Error) Error() string {
 	return subject + ": " + why
 }
 
-// reason is the error without operation and camera.
-func (e *Error) reason() string {
+// Reason is the error without operation and camera.
+func (e *Error) Reason() string {
 	text := e.Message
 	if e.Err != nil {
 		if text != "" {

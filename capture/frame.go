@@ -34,10 +34,19 @@ type Frame struct {
 	// Truth is what a drawn scene shows, nil for every other source. It belongs to the buffer, like Data.
 	Truth []Object
 
-	position time.Duration // in the film, from its beginning; 0 where there is none
+	Position time.Duration // in the film, from its beginning; 0 where there is none
 
 	buffer *buffer
 	lease  uint64
+}
+
+// Show makes Truth a list of that many objects, in the buffer's memory, for a source to fill in.
+func (f *Frame) Show(objects int) {
+	truth := f.buffer.truth
+	if cap(truth) < objects {
+		truth = make([]Object, objects)
+	}
+	f.buffer.truth, f.Truth = truth, truth[:objects]
 }
 
 // Image is the picture as an engine reads it. It belongs to the lease as Data does.

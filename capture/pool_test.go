@@ -8,29 +8,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/capture/capturetest"
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// ledger is an Alloc that keeps account.
-type ledger struct{ made, freed, bytes int }
-
-func (l *ledger) alloc(size int) ([]byte, func(), error) {
-	data, free, err := allocPages(size)
-	if err != nil {
-		return nil, nil, err
-	}
-	l.made++
-	l.bytes += size
-	return data, func() {
-		free()
-		l.freed++
-		l.bytes -= size
-	}, nil
-}
-
 func TestPoolLends(t *testing.T) {
-	l := &ledger{}
-	p := &Pool{Alloc: l.alloc, Buffers: 2}
+	l := &capturetest.Ledger{}
+	p := &Pool{Alloc: l.Alloc, Buffers: 2}
 	a, err := p.Frame(engine.BGR, 10, 4)
 	require.NoError(t, err)
 	assert.Equal(t, 30, a.Stride)
@@ -48,14 +32,14 @@ func TestPoolLends(t *testing.T) {
 	b.Release()
 	_, err = p.Frame(engine.BGR, 10, 4)
 	require.ErrorIs(t, err, ErrNoBuffer)
-	assert.Equal(t, 2, l.made)
+	assert.Equal(t, 2, l.Made)
 
 	require.NoError(t, p.Close())
-	assert.Zero(t, l.freed, "both are lent")
+	assert.Zero(t, l.Freed, "both are lent")
 	a.Release()
 	c.Release()
 	c.Release()
-	assert.Equal(t, 2, l.freed)
+	assert.Equal(t, 2, l.Freed)
 	require.NoError(t, p.Close())
 	_, err = p.Frame(engine.BGR, 10, 4)
 	require.Error(t, err)
@@ -63,8 +47,8 @@ func TestPoolLends(t *testing.T) {
 }
 
 func TestPoolChangesSize(t *testing.T) {
-	l := &ledger{}
-	p := &Pool{Alloc: l.alloc, Buffers: 2}
+	l := &capturetest.Ledger{}
+	p := &Pool{Alloc: l.Alloc, Buffers: 2}
 	old, err := p.Frame(engine.NV12, 10, 4)
 	require.NoError(t, err)
 	assert.Len(t, old.Data, 60)
@@ -74,22 +58,22 @@ func TestPoolChangesSize(t *testing.T) {
 
 	large, err := p.Frame(engine.BGRx, 10, 4)
 	require.NoError(t, err)
-	assert.Equal(t, 1, l.freed, "the spare one goes at once")
+	assert.Equal(t, 1, l.Freed, "the spare one goes at once")
 	back, err := p.Frame(engine.NV12, 10, 4)
 	require.NoError(t, err)
 	old.Release()
-	assert.Equal(t, 2, l.freed, "one of an earlier size goes when it comes back, even if its size is the present one")
+	assert.Equal(t, 2, l.Freed, "one of an earlier size goes when it comes back, even if its size is the present one")
 	large.Release()
 	back.Release()
 	require.NoError(t, p.Close())
-	assert.Equal(t, l.made, l.freed)
-	assert.Zero(t, l.bytes)
+	assert.Equal(t, l.Made, l.Freed)
+	assert.Zero(t, l.Bytes)
 }
 
 // TestPoolOfAlternatingSizes: memory is made for the largest, once, and given back when only small ones come.
 func TestPoolOfAlternatingSizes(t *testing.T) {
-	l := &ledger{}
-	p := &Pool{Alloc: l.alloc, Buffers: 2}
+	l := &capturetest.Ledger{}
+	p := &Pool{Alloc: l.Alloc, Buffers: 2}
 	for n := range 100 {
 		side := []int{10, 1000}[n%2]
 		f, err := p.Frame(engine.GRAY8, side, side)
@@ -98,22 +82,22 @@ func TestPoolOfAlternatingSizes(t *testing.T) {
 		assert.Equal(t, side*side, cap(f.Data), "the rest is nobody's")
 		f.Release()
 	}
-	assert.Equal(t, 2, l.made, "one of each size")
-	assert.Equal(t, 1000*1000, l.bytes)
+	assert.Equal(t, 2, l.Made, "one of each size")
+	assert.Equal(t, 1000*1000, l.Bytes)
 	for range maxSpare + 1 {
 		f, err := p.Frame(engine.GRAY8, 10, 10)
 		require.NoError(t, err)
 		f.Release()
 	}
-	assert.Equal(t, 100, l.bytes)
+	assert.Equal(t, 100, l.Bytes)
 	for range 2 * maxSpare {
 		f, err := p.Frame(engine.GRAY8, 6, 6) // more than a quarter
 		require.NoError(t, err)
 		f.Release()
 	}
-	assert.Equal(t, 3, l.made)
+	assert.Equal(t, 3, l.Made)
 	require.NoError(t, p.Close())
-	assert.Zero(t, l.bytes)
+	assert.Zero(t, l.Bytes)
 }
 
 func TestPoolWithoutMemory(t *testing.T) {

@@ -43,15 +43,15 @@ func (s *session) stalled(limit time.Duration) error {
 		which = "first picture"
 	}
 	if damage := s.damage.Load(); damage != nil {
-		return s.uri.fail("read", ErrStalled, "no good "+which+" for "+limit.String()+": "+*damage, "", nil)
+		return s.uri.Fail("read", ErrStalled, "no good "+which+" for "+limit.String()+": "+*damage, "", nil)
 	}
-	return s.uri.fail("read", ErrStalled, "no "+which+" for "+limit.String(), "", nil)
+	return s.uri.Fail("read", ErrStalled, "no "+which+" for "+limit.String(), "", nil)
 }
 
 func (s *session) run() error {
 	c := s.camera
-	source, err := s.uri.Open(s.ctx, Options{
-		OpenTimeout: s.openTimeout, ReadTimeout: c.StallTimeout, Every: c.Lossless, MaxPixels: c.MaxPixels, backend: c.backend,
+	source, err := c.Open(s.ctx, c.URI, Options{
+		OpenTimeout: s.openTimeout, ReadTimeout: c.StallTimeout, Every: c.Lossless, MaxPixels: c.MaxPixels,
 	})
 	if err != nil {
 		return err
@@ -100,10 +100,10 @@ func (s *session) filmed(f *Frame) time.Time {
 		}
 		s.shown = s.began
 	}
-	if f.position == 0 && f.Seq > 0 {
+	if f.Position == 0 && f.Seq > 0 {
 		return f.Time // there is no other time
 	}
-	if at := s.began.Add(f.position); at.After(s.shown) {
+	if at := s.began.Add(f.Position); at.After(s.shown) {
 		s.shown = at
 	}
 	return s.shown

@@ -7,7 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Source delivers frames. Next and Close are called by one goroutine; only the context given to Open may be cancelled from elsewhere.
+// Source delivers frames. Next and Close are called by one goroutine; only the context that it was opened with may be cancelled from elsewhere.
 type Source interface {
 	// Next waits for the next picture and decodes it into a buffer that lend gives, which is asked for after the waiting, so that a
 	// source that hangs holds no buffer. The caller releases the frame. io.EOF means that the source has ended; the lender's error
@@ -33,7 +33,10 @@ const (
 	MaxPixels        = 1 << 30
 )
 
-// Options of Open; what the URI says comes first.
+// Opener parses a camera URI and opens what it names; source.Open is one. An error is an *Error.
+type Opener func(ctx context.Context, uri string, options Options) (Source, error)
+
+// Options of an Opener; what the URI says comes first.
 type Options struct {
 	// OpenTimeout and ReadTimeout bound the waiting for the first and for each next picture where the decoder can bound it (FFmpeg and
 	// HTTP; GStreamer and V4L2 cannot). 0 means 10 s and 5 s.
@@ -44,50 +47,6 @@ type Options struct {
 	// has more is refused by its header, before there is memory for it, and counts as damaged (ErrPicture); a video is refused when it is
 	// opened.
 	MaxPixels int
-
-	backend backend
-}
-
-func (o *Options) setDefaults() {
-	if o.OpenTimeout <= 0 {
-		o.OpenTimeout = 10 * time.Second
-	}
-	if o.ReadTimeout <= 0 {
-		o.ReadTimeout = 5 * time.Second
-	}
-	if o.MaxPixels <= 0 {
-		o.MaxPixels = DefaultMaxPixels
-	}
-}
-
-// Open parses a camera URI and opens what it names. Cancelling the context ends an HTTP source, a directory and the demo; a decoder that
-// hangs cannot be ended from outside, which is what Camera is for.
-func Open(ctx context.Context, uri string, options Options) (Source, error) {
-	u, err := ParseURI(uri)
-	if err != nil {
-		return nil, err
-	}
-	return u.Open(ctx, options)
-}
-
-// Open opens what the URI names; see the function Open.
-func (u URI) Open(ctx context.Context, options Options) (Source, error) {
-	options.setDefaults()
-	switch u.Kind {
-	case Demo:
-		return openDemo(ctx, u)
-	case HTTP:
-		return openHTTP(ctx, u, options)
-	case File:
-		return openFile(ctx, u, options)
-	case Device:
-		return openDevice(u, options)
-	case CSI:
-		return openCSI(u, options)
-	case RTSP:
-		return openRTSP(ctx, u, options)
-	}
-	return openPipeline(u, options)
 }
 
 // String returns the address without credentials.
@@ -103,6 +62,7 @@ func (u URI) String() string {
 	return Redact(u.Address)
 }
 
-func (u URI) fail(op string, kind error, message, hint string, cause error) *Error {
+// Fail makes an error about what the URI names.
+func (u URI) Fail(op string, kind error, message, hint string, cause error) *Error {
 	return &Error{Op: op, URI: u.String(), Kind: kind, Message: message, Hint: hint, Err: cause}
 }

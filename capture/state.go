@@ -77,7 +77,7 @@ func (c *Camera) announce() {
 		c.journal.running()
 	}
 	c.journal.damaged(now.Damaged, now.Damage)
-	if !now.differs(&c.told) {
+	if !now.Differs(&c.told) {
 		return
 	}
 	c.told = now
@@ -86,8 +86,8 @@ func (c *Camera) announce() {
 	}
 }
 
-// differs reports whether the camera has entered another state, or its pictures have another form.
-func (s *Stats) differs(before *Stats) bool {
+// Differs reports whether the camera has entered another state, or its pictures have another form.
+func (s *Stats) Differs(before *Stats) bool {
 	return s.State != before.State || !s.Since.Equal(before.Since) ||
 		s.Width != before.Width || s.Height != before.Height || s.Format != before.Format
 }
@@ -182,7 +182,7 @@ func (c *Camera) damaged(why string) {
 func reason(err error) string {
 	var typed *Error
 	if errors.As(err, &typed) {
-		return typed.reason()
+		return typed.Reason()
 	}
 	return err.Error()
 }

@@ -49,8 +49,8 @@ var parameters = map[Kind][]string{
 	Demo:   {"width", "height", "fps", "seed", "frames"},
 }
 
-// maxRate is the most that a URI can ask for, in frames a second.
-const maxRate = 1000
+// MaxRate is the most that a URI can ask for, in frames a second.
+const MaxRate = 1000
 
 // ParseURI reads a camera URI. It touches no file and no device. Errors are an *Error of kind ErrURI.
 func ParseURI(text string) (URI, error) {
@@ -207,7 +207,7 @@ func (p *parser) parameter(u *URI, name, value string) {
 		u.Frames = p.integer(name, value, 1, 1<<40)
 	case "fps":
 		rate, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(rate > 0 && rate <= maxRate) {
+		if err != nil || !(rate > 0 && rate <= MaxRate) {
 			p.fail("fps "+strconv.Quote(value)+" is not a number over 0 and up to 1000", "")
 		}
 		u.FPS = rate

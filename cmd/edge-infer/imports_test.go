@@ -21,6 +21,7 @@ const (
 // command. The command itself may import everything.
 var rooms = map[string]string{
 	"capture":              "capture/scene engine",
+	"capture/source":       "capture capture/scene engine",
 	"capture/scene":        "",
 	"cross":                "",
 	"engine":               "",
@@ -61,20 +62,20 @@ var rooms = map[string]string{
 	"internal/config": "capture engine/atomicfile mqtt/address mqtt/spool postprocess/head postprocess/zone",
 	"internal/convert": "engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt " +
 		"internal/accuracy internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/predict",
-	"internal/daemon": "capture engine engine/cuda engine/quantize engine/tensorrt internal/accuracy internal/broker internal/config " +
+	"internal/daemon": "capture capture/source engine engine/cuda engine/quantize engine/tensorrt internal/accuracy internal/broker internal/config " +
 		"internal/network internal/pipeline internal/progress internal/report internal/sink internal/telemetry internal/web " +
 		"mqtt mqtt/broker mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/zone systemd",
-	"internal/doctor": "capture engine engine/cuda engine/onnxruntime engine/tensorrt internal/broker internal/config internal/isolate " +
+	"internal/doctor": "capture capture/source engine engine/cuda engine/onnxruntime engine/tensorrt internal/broker internal/config internal/isolate " +
 		"internal/network internal/telemetry mqtt mqtt/spool postprocess/head postprocess/predict",
 	"internal/infer": "capture engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/media internal/network " +
 		"internal/progress internal/report postprocess postprocess/draw postprocess/predict",
 	"internal/isolate":   "",
-	"internal/media":     "capture engine postprocess/predict",
+	"internal/media":     "capture capture/source engine postprocess/predict",
 	"internal/network":   "engine engine/tensorrt internal/config internal/progress postprocess/head postprocess/predict",
 	"internal/picture":   "engine",
 	"internal/pipeline":  "capture engine postprocess postprocess/predict postprocess/track postprocess/zone",
 	"internal/plot":      "",
-	"internal/probe":     "capture engine engine/auto engine/cuda engine/tensorrt internal/isolate",
+	"internal/probe":     "capture capture/source engine engine/auto engine/cuda engine/tensorrt internal/isolate",
 	"internal/progress":  "",
 	"internal/report":    "internal/pipeline internal/progress mqtt/payload postprocess postprocess/zone systemd",
 	"internal/sink":      "engine/atomicfile internal/picture internal/pipeline internal/report mqtt mqtt/payload postprocess postprocess/zone",
@@ -83,7 +84,7 @@ var rooms = map[string]string{
 }
 
 // cgo says which rooms may hold C.
-var cgo = []string{"capture", "engine/cuda", "engine/preprocess", "engine/tensorrt", "postprocess/scan"}
+var cgo = []string{"capture/source", "engine/cuda", "engine/preprocess", "engine/tensorrt", "postprocess/scan"}
 
 type listed struct {
 	ImportPath string

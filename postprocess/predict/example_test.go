@@ -10,6 +10,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/capture/scene"
+	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
@@ -121,7 +122,7 @@ func ExampleNetwork_Tune() {
 func Example_film() {
 	network := onCPU()
 	defer network.Close()
-	film, err := capture.Open(context.Background(), "demo?width=640&height=480&seed=1", capture.Options{Every: true})
+	film, err := source.Open(context.Background(), "demo?width=640&height=480&seed=1", capture.Options{Every: true})
 	if err != nil {
 		log.Fatal(err)
 	}

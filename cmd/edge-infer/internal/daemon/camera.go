@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/engine"
@@ -15,24 +16,24 @@ func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera, erro
 	if err != nil {
 		return nil, err
 	}
-	source := running
-	if source == nil {
+	captured := running
+	if captured == nil {
 		at := r.devices.choose()
-		source = &capture.Camera{
-			Name: c.Name, URI: c.URI, Alloc: at.memory.Alloc, StallTimeout: c.Stall, Notify: at.notify, Logger: r.logger,
+		captured = &capture.Camera{
+			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.memory.Alloc, StallTimeout: c.Stall, Notify: at.notify, Logger: r.logger,
 			Lossless: r.readOnce(uri), Once: r.finite(),
 		}
 		if r.Loop {
-			source.AtEnd = capture.Loop
+			captured.AtEnd = capture.Loop
 		}
-		r.devices.put(source, at)
+		r.devices.put(captured, at)
 	}
 	follower, err := r.newFollower(c, uri)
 	if err != nil {
 		return nil, err
 	}
-	return &camera{config: c, capture: source, place: pipeline.Camera{
-		Name: c.Name, Source: source, Interval: c.Interval, Lossless: source.Lossless, Follower: follower,
+	return &camera{config: c, capture: captured, place: pipeline.Camera{
+		Name: c.Name, Source: captured, Interval: c.Interval, Lossless: captured.Lossless, Follower: follower,
 	}}, nil
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/convert"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
@@ -22,7 +22,7 @@ import (
 // The test binary stands for edge-infer: it runs a daemon, and makes plans for it.
 func TestMain(m *testing.M) {
 	programtest.Main(m, func(args []string) int {
-		capture.Quiet()
+		source.Quiet()
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		context.AfterFunc(ctx, stop)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/engine/cuda"
@@ -23,9 +23,9 @@ type Doctor struct {
 	Timeout time.Duration
 
 	// What follows is for machines that are not this one; the zero values mean this one.
-	Root         string                      // put before the paths of sysfs, procfs and the like
-	Folders      []Folder                    // that the daemon writes to, with an empty path passed over; nil for those of the configuration
-	Devices      func() []capture.DeviceInfo // V4L2 devices
+	Root         string                     // put before the paths of sysfs, procfs and the like
+	Folders      []Folder                   // that the daemon writes to, with an empty path passed over; nil for those of the configuration
+	Devices      func() []source.DeviceInfo // V4L2 devices
 	Free         func(folder string) (bytes int64, err error)
 	Synchronized func() (bool, error) // the system clock
 }
@@ -127,7 +127,7 @@ func (d *Doctor) setDefaults() {
 		d.Timeout = time.Minute
 	}
 	if d.Devices == nil {
-		d.Devices = capture.Devices
+		d.Devices = source.Devices
 	}
 	if d.Free == nil {
 		d.Free = freeBytes

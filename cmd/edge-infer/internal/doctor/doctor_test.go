@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine/cuda"
 	cudafake "github.com/edge-infer/edge-infer/engine/cuda/fake"
@@ -66,7 +66,7 @@ func bench(t *testing.T) *Doctor {
 	d := &Doctor{
 		Config: c, Root: root, Program: []string{os.Args[0]}, Timeout: time.Minute,
 		Folders:      []Folder{{Check: "cache folder", Path: filepath.Join(root, "cache"), Need: 1 << 30, Move: "move it"}},
-		Devices:      func() []capture.DeviceInfo { return nil },
+		Devices:      func() []source.DeviceInfo { return nil },
 		Free:         func(string) (int64, error) { return 5 << 30, nil },
 		Synchronized: func() (bool, error) { return true, nil },
 	}
@@ -465,10 +465,10 @@ func TestEmbeddedBroker(t *testing.T) {
 
 func TestVideoDevices(t *testing.T) {
 	d := bench(t)
-	d.Devices = func() []capture.DeviceInfo {
-		return []capture.DeviceInfo{
+	d.Devices = func() []source.DeviceInfo {
+		return []source.DeviceInfo{
 			{Path: "/dev/video0", Captures: true, Error: "permission denied"},
-			{Path: "/dev/video1", Name: "C920", Captures: true, Formats: []capture.DeviceFormat{{Code: "YUYV", Width: 1280, Height: 720}, {Code: "MJPG", Width: 1920, Height: 1080}}},
+			{Path: "/dev/video1", Name: "C920", Captures: true, Formats: []source.DeviceFormat{{Code: "YUYV", Width: 1280, Height: 720}, {Code: "MJPG", Width: 1920, Height: 1080}}},
 			{Path: "/dev/video2", Name: "C920 metadata"},
 			{Path: "/dev/video3", Captures: true},
 		}
@@ -495,7 +495,7 @@ func TestHangingDriver(t *testing.T) {
 	d.Timeout = 50 * time.Millisecond
 	awake := make(chan struct{})
 	defer close(awake)
-	d.Devices = func() []capture.DeviceInfo {
+	d.Devices = func() []source.DeviceInfo {
 		<-awake
 		return nil
 	}

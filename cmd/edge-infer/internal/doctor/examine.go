@@ -13,6 +13,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/dl"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/isolate"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
@@ -273,14 +274,14 @@ func (r *Request) camera(ctx context.Context, tell func(Finding)) {
 
 // picture gives a frame without its data, and the source's rate.
 func picture(ctx context.Context, uri string) (frame capture.Frame, rate float64, err error) {
-	source, err := capture.Open(ctx, uri, capture.Options{})
+	opened, err := source.Open(ctx, uri, capture.Options{})
 	if err != nil {
 		return frame, 0, err
 	}
-	defer func() { err = errors.Join(err, source.Close()) }()
+	defer func() { err = errors.Join(err, opened.Close()) }()
 	pool := &capture.Pool{Buffers: 1}
 	defer pool.Close()
-	if frame, err = source.Next(pool); err != nil {
+	if frame, err = opened.Next(pool); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("%s: no picture in it", capture.Redact(uri))
 		}
@@ -288,5 +289,5 @@ func picture(ctx context.Context, uri string) (frame capture.Frame, rate float64
 	}
 	frame.Release()
 	frame.Data = nil
-	return frame, source.FPS(), nil
+	return frame, opened.FPS(), nil
 }

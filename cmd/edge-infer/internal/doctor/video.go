@@ -10,6 +10,7 @@ import (
 	"gocv.io/x/gocv"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
@@ -44,7 +45,7 @@ func (d *Doctor) gstreamer(board *cuda.Jetson) Finding {
 	}
 	var missing []string
 	for _, e := range wanted {
-		if !slices.ContainsFunc(e.files, func(file string) bool { return capture.FindPlugin(file) != "" }) {
+		if !slices.ContainsFunc(e.files, func(file string) bool { return source.FindPlugin(file) != "" }) {
 			missing = append(missing, e.name)
 		}
 	}
@@ -116,7 +117,7 @@ func permissionFix(reason string) string {
 	return "plug the camera in again, and see dmesg"
 }
 
-func formats(all []capture.DeviceFormat) string {
+func formats(all []source.DeviceFormat) string {
 	if len(all) == 0 {
 		return "formats unknown"
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/engine"
 )
 
@@ -17,12 +18,12 @@ type Reader struct {
 // Read returns the picture of a file. It is valid until the next Read or Close.
 func (r *Reader) Read(path string) (engine.Image, error) {
 	r.frame.Release()
-	source, err := capture.Open(context.Background(), path, capture.Options{Every: true, MaxPixels: capture.MaxPixels})
+	opened, err := source.Open(context.Background(), path, capture.Options{Every: true, MaxPixels: capture.MaxPixels})
 	if err != nil {
 		return engine.Image{}, err
 	}
-	defer source.Close()
-	if r.frame, err = source.Next(&r.pool); err != nil {
+	defer opened.Close()
+	if r.frame, err = opened.Next(&r.pool); err != nil {
 		return engine.Image{}, fmt.Errorf("read picture %s: %w", path, err)
 	}
 	return r.frame.Image(), nil

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
@@ -66,7 +67,7 @@ func Expand(input string) ([]string, error) {
 	}
 	var files []string
 	for _, entry := range entries {
-		if entry.Type().IsRegular() && capture.Readable(entry.Name()) {
+		if entry.Type().IsRegular() && source.Readable(entry.Name()) {
 			files = append(files, filepath.Join(input, entry.Name()))
 		}
 	}
@@ -77,13 +78,13 @@ func Expand(input string) ([]string, error) {
 }
 
 func (r *Run) file(ctx context.Context, path string) error {
-	source, err := capture.Open(ctx, path, capture.Options{Every: true, MaxPixels: capture.MaxPixels})
+	opened, err := source.Open(ctx, path, capture.Options{Every: true, MaxPixels: capture.MaxPixels})
 	if err != nil {
 		return err
 	}
-	defer source.Close()
+	defer opened.Close()
 	for number := 0; ; {
-		frame, err := source.Next(&r.pool)
+		frame, err := opened.Next(&r.pool)
 		if err == nil {
 			r.frames = append(r.frames, frame)
 			r.images = append(r.images, frame.Image())

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/engine/auto"
 	"github.com/edge-infer/edge-infer/engine/cuda"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
@@ -19,12 +19,12 @@ type Machine struct {
 	Jetson  *cuda.Jetson `json:"jetson,omitempty"`
 	GPUs    []GPU        `json:"gpus"`
 	// NoGPU and Hint say why no GPU can be used.
-	NoGPU    string               `json:"no_gpu,omitempty"`
-	Hint     string               `json:"hint,omitempty"`
-	TensorRT []Library            `json:"tensorrt"`
-	Refused  []tensorrt.Attempt   `json:"tensorrt_refused,omitempty"`
-	Backends []auto.Backend       `json:"backends"`
-	Cameras  []capture.DeviceInfo `json:"cameras"`
+	NoGPU    string              `json:"no_gpu,omitempty"`
+	Hint     string              `json:"hint,omitempty"`
+	TensorRT []Library           `json:"tensorrt"`
+	Refused  []tensorrt.Attempt  `json:"tensorrt_refused,omitempty"`
+	Backends []auto.Backend      `json:"backends"`
+	Cameras  []source.DeviceInfo `json:"cameras"`
 }
 
 // GPU is one of them, and how pictures and tensors reach it.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/isolate"
 	"github.com/edge-infer/edge-infer/engine/auto"
 	"github.com/edge-infer/edge-infer/engine/cuda"
@@ -45,7 +45,7 @@ func (p *Probe) Run(ctx context.Context) (*Machine, error) {
 	p.process = isolate.Process{Program: []string{program, Command}, Timeout: limit}
 	driver := make(chan cuda.Report, 1)
 	go func() { driver <- p.gpus(ctx) }()
-	m := &Machine{Version: 1, Cameras: capture.Devices()}
+	m := &Machine{Version: 1, Cameras: source.Devices()}
 	m.TensorRT, m.Refused = p.libraries(ctx)
 	m.Backends = p.backends(ctx)
 	report := <-driver

@@ -1,0 +1,67 @@
+package source
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/icholy/digest"
+
+	"github.com/edge-infer/edge-infer/capture"
+)
+
+const refusedHint = "set right those in its URI, percent-encoded; it is asked again rarely, so that it does not lock the account"
+
+// credentials are the user name and password of a camera, for RTSP and HTTP.
+type credentials struct {
+	user, password string
+}
+
+// credentialsOf reads them from an address; ok is false when it has none.
+func credentialsOf(address *url.URL) (c credentials, ok bool) {
+	if address.User == nil {
+		return credentials{}, false
+	}
+	c.user = address.User.Username()
+	c.password, _ = address.User.Password()
+	return c, true
+}
+
+// answer is the Authorization header for a server that wants one: digest where it offers that, else the password itself. It is empty for a
+// server that wants what is not known here.
+func (c credentials) answer(challenges http.Header, method, uri string) string {
+	if challenge, err := digest.FindChallenge(challenges); err == nil {
+		made, err := digest.Digest(challenge, digest.Options{Method: method, URI: uri, Username: c.user, Password: c.password, Count: 1})
+		if err == nil {
+			return made.String()
+		}
+	}
+	offered := challenges.Values("WWW-Authenticate")
+	for _, challenge := range offered {
+		if scheme, _, _ := strings.Cut(challenge, " "); strings.EqualFold(scheme, "basic") {
+			return c.basic()
+		}
+	}
+	if len(offered) == 0 { // some small servers do not say what they want
+		return c.basic()
+	}
+	return ""
+}
+
+func (c credentials) basic() string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(c.user+":"+c.password))
+}
+
+// denied is the error of a camera that lets nobody in who has not the right credentials.
+func denied(u capture.URI, given bool, status string) *capture.Error {
+	switch {
+	case !given:
+		scheme, _, _ := strings.Cut(u.Address, "://")
+		return u.Fail("open", capture.ErrDenied, "the camera wants a user name and password", "write them as "+scheme+"://USER:PASSWORD@HOST/PATH", nil)
+	case strings.HasPrefix(status, "403"):
+		const hint = "check what this user may do, and whether the account is locked"
+		return u.Fail("open", capture.ErrDenied, "the camera forbids it ("+status+")", hint, nil)
+	}
+	return u.Fail("open", capture.ErrDenied, "the camera refused user name or password", refusedHint, nil)
+}

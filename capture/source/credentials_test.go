@@ -1,0 +1,254 @@
+package source
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/textproto"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/icholy/digest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/capture"
+)
+
+// locking is how a camera is tried again whose account would be locked.
+var locking = capture.Backoff{Min: time.Hour, Max: 2 * time.Hour}
+
+// refused asks that a camera waits long because its user name or password was refused.
+func refused(t *testing.T, c *watched) {
+	t.Helper()
+	heard := c.hears("that it waits", state(capture.Waiting))
+	assert.Equal(t, "the camera refused user name or password ("+refusedHint+")", heard.Reason)
+	assert.Greater(t, heard.NextTry.Sub(heard.Since), 29*time.Minute)
+	assert.Equal(t, uint64(1), heard.Tries)
+	require.NoError(t, c.Close())
+}
+
+// TestRTSPCredentials: a server of others wants user name and password. The right ones are let in with either decoder; wrong ones are known
+// as such.
+func TestRTSPCredentials(t *testing.T) {
+	for _, scheme := range []string{"basic", "digest"} {
+		server := newRTSPServer(t)
+		server.login = []string{scheme, "admin", "p@ss/ wörd"}
+		server.show(server.video)
+		at := "@127.0.0.1:" + server.port + "/test"
+		for _, backend := range []backend{ffmpeg, gstreamer} {
+			t.Run(scheme+" "+string(backend), func(t *testing.T) {
+				c := watch(t, &capture.Camera{Open: opener(backend), URI: "rtsp://admin:p%40ss%2F%20w%C3%B6rd" + at, Retry: quick, DeniedRetry: locking})
+				c.hears("that it runs", state(capture.Running))
+				c.moves(5)
+			})
+		}
+		t.Run(scheme+" refused", func(t *testing.T) {
+			var log strings.Builder
+			_, err := Open(t.Context(), "rtsp://admin:secret"+at, capture.Options{})
+			require.ErrorIs(t, err, capture.ErrDenied)
+			log.WriteString(err.Error())
+			assert.NotContains(t, log.String(), "secret")
+			refused(t, watch(t, &capture.Camera{Open: Open, URI: "rtsp://admin:secret" + at, Retry: quick, DeniedRetry: locking}))
+		})
+		t.Run(scheme+" missing", func(t *testing.T) {
+			c := watch(t, &capture.Camera{Open: Open, URI: server.uri(), Retry: quick, DeniedRetry: locking})
+			heard := c.hears("that it waits", state(capture.Waiting))
+			assert.Equal(t, "the camera wants a user name and password (write them as rtsp://USER:PASSWORD@HOST/PATH)", heard.Reason)
+		})
+	}
+}
+
+// rtspScript is a server that answers each request as it is told, and counts connections and passwords.
+type rtspScript struct {
+	address     string
+	connections atomic.Int32
+	passwords   atomic.Int32
+}
+
+func newRTSPScript(t *testing.T, answer func(s *rtspScript, header textproto.MIMEHeader) (text string, again bool)) *rtspScript {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := &rtspScript{address: listener.Addr().String()}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.connections.Add(1)
+			all.Go(func() {
+				defer connection.Close()
+				for reader := textproto.NewReader(bufio.NewReader(connection)); ; {
+					if line, err := reader.ReadLine(); err != nil || !strings.HasPrefix(line, "DESCRIBE ") {
+						return
+					}
+					header, err := reader.ReadMIMEHeader()
+					if err != nil {
+						return
+					}
+					if header.Get("Authorization") != "" {
+						s.passwords.Add(1)
+					}
+					text, again := answer(s, header)
+					if _, err := fmt.Fprintf(connection, "%sCSeq: %s\r\n\r\n", text, header.Get("CSeq")); err != nil || !again {
+						return
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		all.Wait()
+	})
+	return s
+}
+
+const rtspChallenge = "RTSP/1.0 401 Unauthorized\r\nWWW-Authenticate: Digest realm=\"r\", nonce=\"n\"\r\n"
+
+// TestPasswordIsTriedOnce: a wrong password reaches the camera once a try, whether or not it keeps the connection.
+func TestPasswordIsTriedOnce(t *testing.T) {
+	for _, keeps := range []bool{true, false} {
+		s := newRTSPScript(t, func(*rtspScript, textproto.MIMEHeader) (string, bool) { return rtspChallenge, keeps })
+		refused(t, watch(t, &capture.Camera{Open: Open, URI: "rtsp://admin:secret@" + s.address + "/", Retry: quick, DeniedRetry: locking}))
+		assert.Equal(t, int32(1), s.passwords.Load(), "keeps the connection: %v", keeps)
+	}
+}
+
+// TestRedirectsAreBounded: a server that sends every request elsewhere costs a few connections a try.
+func TestRedirectsAreBounded(t *testing.T) {
+	pause := capture.Backoff{Min: time.Hour, Max: time.Hour}
+	s := newRTSPScript(t, func(s *rtspScript, _ textproto.MIMEHeader) (string, bool) {
+		return "RTSP/1.0 302 Moved\r\nLocation: rtsp://" + s.address + "/again\r\n", false
+	})
+	c := watch(t, &capture.Camera{Open: Open, URI: "rtsp://admin:secret@" + s.address + "/", Retry: pause})
+	heard := c.hears("that it waits", state(capture.Waiting))
+	assert.Equal(t, "the server redirects in a circle, or more than 5 times (write the camera's final address)", heard.Reason)
+	assert.Equal(t, int32(maxRedirects+1), s.connections.Load())
+	assert.Zero(t, s.passwords.Load())
+
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		http.Redirect(w, r, "/again", http.StatusFound)
+	}))
+	t.Cleanup(server.Close)
+	c = watch(t, &capture.Camera{Open: Open, URI: server.URL, Retry: pause})
+	assert.Equal(t, heard.Reason, c.hears("that it waits", state(capture.Waiting)).Reason)
+	assert.Equal(t, int32(maxRedirects+1), asked.Load())
+}
+
+// TestRedirectLeadsToTheStream: the decoder gets the address at which the stream is, and a password only for the host that it was given
+// for.
+func TestRedirectLeadsToTheStream(t *testing.T) {
+	server := newRTSPServer(t)
+	server.login = []string{"digest", "admin", "secret"}
+	server.show(server.video)
+	s := newRTSPScript(t, func(*rtspScript, textproto.MIMEHeader) (string, bool) {
+		return "RTSP/1.0 301 Moved\r\nLocation: " + server.uri() + "\r\n", false
+	})
+	c := watch(t, &capture.Camera{Open: Open, URI: "rtsp://admin:secret@" + s.address + "/", Retry: quick, DeniedRetry: locking})
+	c.hears("that it runs", state(capture.Running))
+	c.moves(5)
+	_, port, err := net.SplitHostPort(s.address)
+	require.NoError(t, err)
+	_, err = Open(t.Context(), "rtsp://admin:secret@localhost:"+port+"/", capture.Options{}) // 127.0.0.1 is another host
+	require.ErrorIs(t, err, capture.ErrDenied)
+	assert.Contains(t, err.Error(), "the camera wants a user name and password")
+}
+
+// TestHTTPCredentials: user name and password over HTTP, as the server wants them; the password itself goes only to one that asks for it.
+func TestHTTPCredentials(t *testing.T) {
+	good := newMJPEGServer(t, true)
+	challenge := &digest.Challenge{Realm: "camera", Nonce: "n", QOP: []string{"auth"}, Algorithm: "SHA-256"}
+	allowed := map[string]func(r *http.Request) bool{
+		"basic": func(r *http.Request) bool {
+			user, password, _ := r.BasicAuth()
+			return user == "admin" && password == "secret"
+		},
+		"digest": func(r *http.Request) bool {
+			given, err := digest.ParseCredentials(r.Header.Get("Authorization"))
+			if err != nil {
+				return false
+			}
+			want, err := digest.Digest(challenge, digest.Options{
+				Method: r.Method, URI: r.URL.RequestURI(), Username: "admin", Password: "secret", Count: given.Nc, Cnonce: given.Cnonce,
+			})
+			return err == nil && *want == *given
+		},
+	}
+	for scheme, allows := range allowed {
+		var asked, passwords, clear atomic.Int32
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			given := r.Header.Get("Authorization")
+			if given != "" {
+				passwords.Add(1)
+			}
+			if strings.HasPrefix(given, "Basic ") {
+				clear.Add(1)
+			}
+			if r.URL.Path == "/moved" {
+				http.Redirect(w, r, "/video", http.StatusFound)
+				return
+			}
+			if !allows(r) {
+				w.Header().Set("WWW-Authenticate", map[string]string{"basic": `Basic realm="camera"`, "digest": challenge.String()}[scheme])
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			r.SetBasicAuth("camera", "secret")
+			good.ServeHTTP(w, r)
+		}))
+		t.Cleanup(server.Close)
+		host := strings.TrimPrefix(server.URL, "http://")
+		for _, path := range []string{"/video", "/moved"} {
+			t.Run(scheme+path, func(t *testing.T) {
+				c := watch(t, &capture.Camera{Open: Open, URI: "http://admin:secret@" + host + path, Retry: quick, DeniedRetry: locking})
+				c.last = append(c.last, server.CloseClientConnections)
+				c.hears("that it runs", state(capture.Running))
+				c.moves(5)
+			})
+		}
+		t.Run(scheme+" refused", func(t *testing.T) {
+			before, after := passwords.Load(), asked.Load()
+			refused(t, watch(t, &capture.Camera{Open: Open, URI: "http://admin:wrong@" + host + "/video", Retry: quick, DeniedRetry: locking}))
+			assert.Equal(t, before+1, passwords.Load())
+			assert.Equal(t, after+2, asked.Load())
+		})
+		assert.Equal(t, scheme == "basic", clear.Load() > 0)
+	}
+}
+
+// TestForbiddenWithoutPassword: some servers forbid what they should ask a password for.
+func TestForbiddenWithoutPassword(t *testing.T) {
+	good := newMJPEGServer(t, true)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, _, given := r.BasicAuth(); !given {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		good.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	c := watch(t, &capture.Camera{Open: Open, URI: "http://camera:secret@" + strings.TrimPrefix(server.URL, "http://"), Retry: quick, DeniedRetry: locking})
+	c.last = append(c.last, server.CloseClientConnections)
+	c.hears("that it runs", state(capture.Running))
+	c.moves(5)
+}
+
+// TestForbidden: some cameras answer so while they have locked an account.
+func TestForbidden(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	defer server.Close()
+	_, err := Open(t.Context(), "http://admin:secret@"+strings.TrimPrefix(server.URL, "http://"), capture.Options{})
+	require.ErrorIs(t, err, capture.ErrDenied)
+	assert.Contains(t, err.Error(), "the camera forbids it (403 Forbidden) (check what this user may do, and whether the account is locked)")
+}

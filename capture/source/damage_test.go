@@ -1,0 +1,113 @@
+package source
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/capture"
+)
+
+// parts is an HTTP camera that sends, every few milliseconds, what the function gives for each number.
+func parts(t *testing.T, picture func(number int) []byte) (uri string) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "multipart/x-mixed-replace; boundary=frame")
+		for number := 0; r.Context().Err() == nil; number++ {
+			data := picture(number)
+			_, _ = fmt.Fprintf(w, "--frame\r\nContent-Length: %d\r\n\r\n%s\r\n", len(data), data)
+			w.(http.Flusher).Flush()
+			time.Sleep(5 * time.Millisecond)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestBadPicturesFailAlone: of a stream in which every second picture is broken or a giant, the others come.
+func TestBadPicturesFailAlone(t *testing.T) {
+	giant := giant(t, ".jpg", size{30000, 30000})
+	uri := parts(t, func(number int) []byte {
+		switch number % 4 {
+		case 1:
+			return giant
+		case 3:
+			return []byte("broken")
+		}
+		return barcodeJPEG(t, number, small.width, small.height)
+	})
+	c := watch(t, &capture.Camera{Open: Open, URI: uri, Retry: quick})
+	c.hears("that it runs", state(capture.Running))
+	c.moves(20)
+	c.shows(small)
+	stats := c.Stats()
+	assert.Equal(t, capture.Running, stats.State)
+	assert.Zero(t, stats.Reconnects)
+	assert.Positive(t, stats.Damaged)
+	assert.Contains(t, []string{tooLarge, "not a picture that OpenCV can read"}, stats.Damage)
+}
+
+// TestDamagedPicturesAreNoLife: a camera that sends nothing but these is given up as one that sends nothing, with the reason, from its
+// first picture on and later.
+func TestDamagedPicturesAreNoLife(t *testing.T) {
+	var broken atomic.Bool
+	broken.Store(true)
+	uri := parts(t, func(number int) []byte {
+		if broken.Load() {
+			return []byte("broken")
+		}
+		return barcodeJPEG(t, number, small.width, small.height)
+	})
+	c := watch(t, &capture.Camera{Open: Open, URI: uri, Retry: quick, OpenTimeout: 300 * time.Millisecond, StallTimeout: 300 * time.Millisecond})
+	heard := c.hears("that it stalls", state(capture.Stalled))
+	assert.Equal(t, "no good first picture for 300ms: not a picture that OpenCV can read", heard.Reason)
+	assert.Positive(t, heard.Damaged)
+	assert.Zero(t, heard.Captured)
+	assert.Zero(t, heard.Last)
+	c.hears("that it waits", state(capture.Waiting))
+
+	broken.Store(false)
+	c.hears("that it runs", state(capture.Running))
+	c.moves(5)
+	last := c.Stats().Last
+	broken.Store(true)
+	heard = c.hears("that it stalls", state(capture.Stalled))
+	assert.Equal(t, "no good picture for 300ms: not a picture that OpenCV can read", heard.Reason)
+	assert.False(t, heard.Last.Before(last))
+	c.hears("that it is lost", state(capture.Lost))
+	broken.Store(false)
+	c.hears("that it runs", state(capture.Running))
+	c.moves(5)
+}
+
+// TestPending: a frame that nobody takes is known to wait, which tells a consumer that hangs from a camera that is silent.
+func TestPending(t *testing.T) {
+	var silent atomic.Bool
+	uri := parts(t, func(number int) []byte {
+		for silent.Load() {
+			time.Sleep(5 * time.Millisecond)
+		}
+		return barcodeJPEG(t, number, small.width, small.height)
+	})
+	c := &capture.Camera{Open: Open, URI: uri, StallTimeout: time.Hour}
+	result := make(chan error, 1)
+	go func() { result <- c.Run(t.Context()) }()
+	require.Eventually(t, func() bool { return c.Stats().Pending }, patience, time.Millisecond)
+	silent.Store(true)
+	require.Eventually(t, func() bool {
+		if f, ok := c.Take(); ok {
+			f.Release()
+		}
+		return !c.Stats().Pending
+	}, patience, 50*time.Millisecond)
+	assert.Equal(t, capture.Running, c.Stats().State)
+	silent.Store(false)
+	require.Eventually(t, func() bool { return c.Stats().Pending }, patience, time.Millisecond)
+	require.NoError(t, c.Close())
+	require.NoError(t, <-result)
+}

@@ -1,0 +1,273 @@
+package source
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"gocv.io/x/gocv"
+	"golang.org/x/sys/unix"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// DeviceInfo is one V4L2 device of this machine.
+type DeviceInfo struct {
+	Path string `json:"path"` // /dev/video0
+	Name string `json:"name"` // as the driver tells it; "" when sysfs is silent
+	// Captures reports whether the device gives pictures; a camera often has a second node for metadata. It is true when the device
+	// cannot be asked, and Error says why not.
+	Captures bool `json:"captures"`
+	// Formats are the pixel formats that it offers, with the largest picture of each.
+	Formats []DeviceFormat `json:"formats,omitempty"`
+	Error   string         `json:"error,omitempty"`
+}
+
+// DeviceFormat is one pixel format of a V4L2 device.
+type DeviceFormat struct {
+	Code   string `json:"code"` // V4L2's four letters: YUYV, MJPG
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+}
+
+// Devices lists /dev/video*, in the order of their numbers.
+func Devices() []DeviceInfo { return devices("/dev", "/sys/class/video4linux", queryDevice) }
+
+// deviceAnswer is what a driver says of a device.
+type deviceAnswer struct {
+	capabilities []byte // struct v4l2_capability
+	formats      []DeviceFormat
+}
+
+func devices(dev, sysfs string, query func(path string) (deviceAnswer, error)) []DeviceInfo {
+	paths, _ := filepath.Glob(filepath.Join(dev, "video[0-9]*"))
+	slices.SortFunc(paths, func(a, b string) int { return deviceNumber(a) - deviceNumber(b) })
+	found := make([]DeviceInfo, 0, len(paths))
+	for _, path := range paths {
+		if deviceNumber(path) < 0 {
+			continue
+		}
+		info := DeviceInfo{Path: path, Captures: true}
+		if name, err := os.ReadFile(filepath.Join(sysfs, filepath.Base(path), "name")); err == nil {
+			info.Name = strings.TrimSpace(string(name))
+		}
+		answer, err := query(path)
+		if err != nil {
+			info.Error = cause(err).Error()
+		} else {
+			info.read(answer.capabilities)
+			info.Formats = answer.formats
+		}
+		found = append(found, info)
+	}
+	return found
+}
+
+func deviceNumber(path string) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(path), "video"))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// struct v4l2_capability and VIDIOC_QUERYCAP of linux/videodev2.h: driver[16], card[32], bus_info[32], version, capabilities, device_caps,
+// reserved[3].
+const (
+	capabilitySize   = 104
+	cardOffset       = 16
+	busOffset        = 48
+	capsOffset       = 84
+	deviceCapsOffset = 88
+	queryCapability  = 2<<30 | capabilitySize<<16 | 'V'<<8 // _IOR('V', 0, struct v4l2_capability)
+
+	capVideoCapture       = 0x00000001
+	capVideoCaptureMplane = 0x00001000
+	capDeviceCaps         = 0x80000000 // device_caps is filled in
+)
+
+func queryDevice(path string) (deviceAnswer, error) {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return deviceAnswer{}, err
+	}
+	defer unix.Close(fd)
+	ask := func(request uintptr, data []byte) error {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(&data[0]))); errno != 0 {
+			return errno
+		}
+		return nil
+	}
+	capabilities := make([]byte, capabilitySize)
+	if err := ask(queryCapability, capabilities); err != nil {
+		return deviceAnswer{}, err
+	}
+	return deviceAnswer{capabilities, deviceFormats(ask)}, nil
+}
+
+// struct v4l2_fmtdesc, VIDIOC_ENUM_FMT, struct v4l2_frmsizeenum and VIDIOC_ENUM_FRAMESIZES of linux/videodev2.h. Sizes are either a list,
+// or one range that ends in its greatest width and height.
+const (
+	formatSize        = 64
+	formatCodeOffset  = 44
+	enumerateFormats  = 3<<30 | formatSize<<16 | 'V'<<8 | 2 // _IOWR('V', 2, struct v4l2_fmtdesc)
+	pictureSize       = 44
+	enumeratePictures = 3<<30 | pictureSize<<16 | 'V'<<8 | 74 // _IOWR('V', 74, struct v4l2_frmsizeenum)
+	discretePicture   = 1
+
+	streamCapture       = 1 // enum v4l2_buf_type
+	streamCaptureMplane = 9
+
+	maxEntries = 256 // a driver whose lists do not end is broken
+)
+
+// deviceFormats lists the formats; a driver that does not tell them has none.
+func deviceFormats(ask func(request uintptr, data []byte) error) []DeviceFormat {
+	var formats []DeviceFormat
+	for _, stream := range [...]uint32{streamCapture, streamCaptureMplane} {
+		for index := range uint32(maxEntries) {
+			description := make([]byte, formatSize)
+			binary.NativeEndian.PutUint32(description, index)
+			binary.NativeEndian.PutUint32(description[4:], stream)
+			if ask(enumerateFormats, description) != nil {
+				break
+			}
+			code := description[formatCodeOffset : formatCodeOffset+4]
+			width, height := largestPicture(ask, binary.NativeEndian.Uint32(code))
+			formats = append(formats, DeviceFormat{Code: formatCode(code), Width: width, Height: height})
+		}
+	}
+	return formats
+}
+
+// formatCode keeps what a person can read of the four letters.
+func formatCode(code []byte) string {
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return -1
+		}
+		return r
+	}, string(code))
+}
+
+func largestPicture(ask func(request uintptr, data []byte) error, code uint32) (width, height int) {
+	for index := range uint32(maxEntries) {
+		size := make([]byte, pictureSize)
+		binary.NativeEndian.PutUint32(size, index)
+		binary.NativeEndian.PutUint32(size[4:], code)
+		if ask(enumeratePictures, size) != nil {
+			break
+		}
+		field := func(offset int) int { return int(binary.NativeEndian.Uint32(size[offset:])) }
+		if field(8) != discretePicture {
+			return field(16), field(28) // of the range from 12 and 24 on
+		}
+		if w, h := field(12), field(16); w*h > width*height {
+			width, height = w, h
+		}
+	}
+	return width, height
+}
+
+// read takes over what the driver answered.
+func (d *DeviceInfo) read(answer []byte) {
+	if len(answer) != capabilitySize {
+		return
+	}
+	if card, _, _ := bytes.Cut(answer[cardOffset:busOffset], []byte{0}); d.Name == "" {
+		d.Name = string(card)
+	}
+	caps := binary.NativeEndian.Uint32(answer[capsOffset:])
+	if caps&capDeviceCaps != 0 {
+		caps = binary.NativeEndian.Uint32(answer[deviceCapsOffset:])
+	}
+	d.Captures = caps&(capVideoCapture|capVideoCaptureMplane) != 0
+}
+
+// openDevice opens a V4L2 camera.
+func openDevice(u capture.URI, options settings) (capture.Source, error) {
+	if err := checkDevice(u); err != nil {
+		return nil, err
+	}
+	v, err := openVideo(u, u.Address, gocv.VideoCaptureV4L2, options)
+	if err != nil {
+		hint := "see which process has it open: fuser -v " + u.Address + "; a camera has nodes that give no picture, " + deviceHint(Devices())
+		return nil, withHint(err, hint)
+	}
+	v.configure()
+	return v, nil
+}
+
+// checkDevice says in words of V4L2 what OpenCV would only call a failure.
+func checkDevice(u capture.URI) error {
+	file, err := os.OpenFile(u.Address, os.O_RDWR|unix.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return u.Fail("open", capture.ErrNotFound, "no such camera", deviceHint(Devices()), nil)
+	case errors.Is(err, fs.ErrPermission):
+		return u.Fail("open", capture.ErrUnavailable, "", "add the user to the group 'video'", cause(err))
+	case err != nil:
+		return u.Fail("open", capture.ErrUnavailable, "", deviceHint(Devices()), cause(err))
+	}
+	return file.Close()
+}
+
+// deviceHint names the cameras that there are.
+func deviceHint(all []DeviceInfo) string {
+	var names []string
+	for _, device := range all {
+		if device.Captures {
+			names = append(names, strings.TrimSpace(device.Path+" "+device.Name))
+		}
+	}
+	if len(names) == 0 {
+		return "there is no /dev/video* that captures; without a camera, use --camera demo"
+	}
+	return fmt.Sprintf("there is %s; without a camera, use --camera demo", strings.Join(names, ", "))
+}
+
+// configure asks the driver for what the URI wants. The driver takes the nearest mode that it has.
+func (v *video) configure() {
+	set := v.capture.Set
+	switch v.uri.Encoding {
+	case "yuyv":
+		set(gocv.VideoCaptureFOURCC, v.capture.ToCodec("YUYV"))
+		// The letterbox reads YUYV, so OpenCV need not convert.
+		set(gocv.VideoCaptureConvertRGB, 0)
+		v.decoder.picture = func(f form) (engine.PixelFormat, size, error) {
+			if f.pixel == gocv.MatTypeCV8UC2 {
+				return engine.YUYV, size{f.columns, f.rows}, nil
+			}
+			return 0, size{}, &capture.Error{Op: "read", Kind: capture.ErrFormat, Message: "the camera does not give YUYV", Hint: "leave out format=yuyv"}
+		}
+	case "mjpeg":
+		set(gocv.VideoCaptureFOURCC, v.capture.ToCodec("MJPG"))
+	}
+	if v.uri.Width > 0 {
+		set(gocv.VideoCaptureFrameWidth, float64(v.uri.Width))
+		set(gocv.VideoCaptureFrameHeight, float64(v.uri.Height))
+	}
+	if v.uri.FPS > 0 {
+		set(gocv.VideoCaptureFPS, v.uri.FPS)
+	}
+	set(gocv.VideoCaptureBufferSize, 2) // the driver's queue; its older pictures would only add delay
+	if fps := v.capture.Get(gocv.VideoCaptureFPS); fps > 0 && fps <= capture.MaxRate {
+		v.fps = fps
+	}
+	if code := v.capture.Get(gocv.VideoCaptureFOURCC); code == v.capture.ToCodec("MJPG") || code == v.capture.ToCodec("JPEG") {
+		// OpenCV would show the picture before instead of one that it cannot decode, and would decode one of any size.
+		set(gocv.VideoCaptureConvertRGB, 0)
+		raw := gocv.NewMat()
+		v.raw = &raw
+		v.encoded.decoder.limit = v.decoder.limit
+	}
+}

@@ -1,0 +1,86 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gocv.io/x/gocv"
+
+	"github.com/edge-infer/edge-infer/capture"
+)
+
+// openFile opens a video, a picture or a directory of pictures.
+func openFile(ctx context.Context, u capture.URI, options settings) (capture.Source, error) {
+	info, err := os.Stat(u.Address)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, u.Fail("open", capture.ErrNotFound, "no such file", "", nil)
+	case err != nil:
+		return nil, u.Fail("open", capture.ErrUnavailable, "", "", cause(err))
+	case info.IsDir():
+		return openDirectory(ctx, u, options)
+	}
+	file, err := os.Open(u.Address)
+	if err != nil {
+		return nil, u.Fail("open", capture.ErrUnavailable, "", "", cause(err))
+	}
+	_ = file.Close()
+	if isPicture(u.Address) {
+		return newPictures(ctx, u, []string{u.Address}, options), nil
+	}
+	path, err := filepath.Abs(u.Address) // a leading slash keeps OpenCV from reading a protocol into the name
+	if err != nil {
+		return nil, u.Fail("open", capture.ErrUnavailable, "", "", err)
+	}
+	api := gocv.VideoCaptureFFmpeg
+	if options.backend == gstreamer || !gocv.VideoRegistry.HasBackend(api) {
+		api = gocv.VideoCaptureGstreamer
+	}
+	v, err := openVideo(u, path, api, options)
+	if err != nil && api == gocv.VideoCaptureGstreamer {
+		// What OpenCV reads by itself, GStreamer or not: Motion JPEG in AVI.
+		v, err = openVideo(u, path, gocv.VideoCaptureOpencvMjpeg, options)
+	}
+	if err != nil {
+		if errors.Is(err, capture.ErrFormat) {
+			return nil, err
+		}
+		hint := "see whether ffprobe recognizes it"
+		if api == gocv.VideoCaptureGstreamer && FindPlugin("libgstcoreelements.so") == "" {
+			hint = "install GStreamer with gstreamer1.0-plugins-good and gstreamer1.0-libav; without it only Motion JPEG in AVI can be read"
+		}
+		return nil, u.Fail("open", capture.ErrFormat, "not a video that OpenCV can read", hint, nil)
+	}
+	v.live = false
+	if u.FPS > 0 {
+		v.fps = u.FPS
+	}
+	return v, nil
+}
+
+// cause leaves the path out of an error, because the message names it already.
+func cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+var pictureSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".ppm"}
+
+func isPicture(path string) bool {
+	return slices.Contains(pictureSuffixes, strings.ToLower(filepath.Ext(path)))
+}
+
+var videoSuffixes = []string{".mp4", ".m4v", ".mkv", ".avi", ".mov", ".webm", ".ts", ".mpg", ".mpeg", ".mjpeg", ".flv"}
+
+// Readable reports whether a file has the name of a picture or a video that Open reads. A file with another name may be one all the same.
+func Readable(name string) bool {
+	return isPicture(name) || slices.Contains(videoSuffixes, strings.ToLower(filepath.Ext(name)))
+}

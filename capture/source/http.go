@@ -1,0 +1,204 @@
+package source
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"gocv.io/x/gocv"
+
+	"github.com/edge-infer/edge-infer/capture"
+)
+
+// mjpeg is an HTTP stream of JPEG pictures, as most network cameras and ESP32 boards offer it.
+type mjpeg struct {
+	uri     capture.URI
+	options settings
+	cancel  context.CancelCauseFunc
+	ctx     context.Context
+	body    io.ReadCloser
+	client  *http.Client
+	timer   *time.Timer // cancels when no picture comes in time
+
+	parts   multipart
+	picture picture
+	seq     uint64
+}
+
+var errReadTimeout = errors.New("no picture in time")
+
+// openHTTP reads multipart JPEG itself and leaves any other video to OpenCV.
+func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Source, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	transport := &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: options.OpenTimeout}).DialContext,
+		TLSHandshakeTimeout:    options.OpenTimeout,
+		ResponseHeaderTimeout:  options.OpenTimeout,
+		MaxResponseHeaderBytes: 64 << 10,
+		DisableCompression:     true,
+		DisableKeepAlives:      true,
+	}
+	m := &mjpeg{uri: u, options: options, ctx: ctx, cancel: cancel, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}
+	m.picture.decoder.limit = sizeLimit(options.MaxPixels)
+	m.timer = time.AfterFunc(options.OpenTimeout+options.ReadTimeout, func() { cancel(errReadTimeout) })
+	response, err := m.ask()
+	if err == nil {
+		var stream bool
+		if stream, err = m.recognize(response); stream {
+			return m, nil
+		}
+	}
+	_ = m.Close()
+	if err != nil {
+		return nil, err
+	}
+	api := gocv.VideoCaptureFFmpeg
+	if options.backend == gstreamer || !gocv.VideoRegistry.HasBackend(api) {
+		api = gocv.VideoCaptureGstreamer
+	}
+	v, err := openVideo(u, u.Address, api, options)
+	if err != nil {
+		return nil, withHint(err, streamHint)
+	}
+	return v, nil
+}
+
+// checkRedirect bounds the redirects of one request.
+func checkRedirect(_ *http.Request, before []*http.Request) error {
+	if len(before) > maxRedirects {
+		return errRedirects
+	}
+	return nil
+}
+
+// ask asks the server for its stream, once without credentials and once more with them if it wants them. The answer is 200 OK.
+func (m *mjpeg) ask() (*http.Response, error) {
+	start, err := url.Parse(m.uri.Address)
+	if err != nil {
+		return nil, m.uri.Fail("open", capture.ErrURI, "not a valid URL", "", nil)
+	}
+	login, given := credentialsOf(start)
+	bare := *start
+	bare.User = nil
+	response, err := m.get(&bare, "")
+	if err != nil {
+		return nil, err
+	}
+	target := response.Request.URL // where redirects have led to
+	asked := given && sameHost(target, start)
+	// Some forbid instead of asking who it is.
+	if asked && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden) {
+		authorization := login.answer(response.Header, http.MethodGet, target.RequestURI())
+		if authorization == "" {
+			return nil, m.uri.Fail("open", capture.ErrUnavailable, "the camera wants to know who asks in a way that is not known here", "", nil)
+		}
+		_ = response.Body.Close()
+		if response, err = m.get(target, authorization); err != nil {
+			return nil, err
+		}
+	}
+	switch response.StatusCode {
+	case http.StatusOK:
+		return response, nil
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return nil, denied(m.uri, asked, response.Status)
+	}
+	return nil, m.uri.Fail("open", capture.ErrUnavailable, "the server answers "+response.Status, "check the path", nil)
+}
+
+// get sends one request. The body is the source's to close.
+func (m *mjpeg) get(target *url.URL, authorization string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(m.ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return nil, m.uri.Fail("open", capture.ErrURI, "not a valid URL", "", nil)
+	}
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	response, err := m.client.Do(request)
+	switch {
+	case errors.Is(err, errRedirects):
+		return nil, m.uri.Fail("open", capture.ErrUnavailable, "", "write the camera's final address", errRedirects)
+	case err != nil:
+		return nil, m.uri.Fail("open", capture.ErrUnavailable, "", "check the address and that the camera is on", m.reason(err))
+	}
+	m.body = response.Body
+	return response, nil
+}
+
+// recognize looks at what the server sends; stream is false for a video, which OpenCV may be able to read.
+func (m *mjpeg) recognize(response *http.Response) (stream bool, err error) {
+	kind, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	switch {
+	case strings.HasPrefix(kind, "multipart/"):
+		if parameters["boundary"] == "" {
+			return false, m.uri.Fail("open", capture.ErrFormat, "multipart stream without a boundary", "", nil)
+		}
+		m.parts = multipart{reader: bufio.NewReaderSize(m.body, 64<<10), boundary: []byte(strings.TrimPrefix(parameters["boundary"], "--"))}
+		return true, nil
+	case strings.HasPrefix(kind, "text/"), strings.HasPrefix(kind, "image/"), kind == "application/json":
+		return false, m.uri.Fail("open", capture.ErrFormat, "the server sends "+kind+", which is no stream", "use the camera's MJPEG or video URL", nil)
+	}
+	return false, nil
+}
+
+// reason leaves URL, addresses and ports out of an error of net/http and tells a time-out from a cancelled context.
+func (m *mjpeg) reason(err error) error {
+	if cause := context.Cause(m.ctx); cause != nil {
+		return cause
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return plain(err)
+}
+
+func (m *mjpeg) Live() bool   { return true }
+func (m *mjpeg) FPS() float64 { return 0 }
+
+// Next implements Source.
+func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
+	if m.ctx.Err() == nil {
+		m.timer.Reset(m.options.ReadTimeout)
+	}
+	err := m.parts.next(&m.picture)
+	m.timer.Stop()
+	switch {
+	case errors.Is(context.Cause(m.ctx), errReadTimeout):
+		return capture.Frame{}, m.uri.Fail("read", capture.ErrStalled, "no picture for "+m.options.ReadTimeout.String(), "", nil)
+	case errors.Is(err, io.EOF) && m.ctx.Err() == nil:
+		return capture.Frame{}, m.uri.Fail("read", capture.ErrUnavailable, "the stream ended", "", nil)
+	case err != nil:
+		return capture.Frame{}, m.uri.Fail("read", capture.ErrUnavailable, "", "", m.reason(err))
+	}
+	captured, now := capture.Monotonic(), time.Now()
+	f, err := m.picture.decode(lend)
+	seq := m.seq
+	m.seq++
+	if err != nil {
+		return capture.Frame{}, named(m.uri, err)
+	}
+	f.Seq, f.Captured, f.Time = seq, captured, now
+	return f, nil
+}
+
+// Close implements Source.
+func (m *mjpeg) Close() error {
+	m.timer.Stop()
+	m.cancel(nil)
+	if m.body != nil {
+		_ = m.body.Close()
+	}
+	m.client.CloseIdleConnections()
+	m.picture.decoder.forget()
+	return nil
+}

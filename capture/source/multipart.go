@@ -1,0 +1,180 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// multipart splits a multipart/x-mixed-replace body without allocating. mime/multipart makes a header map for every part.
+type multipart struct {
+	reader   *bufio.Reader
+	boundary []byte // without the two dashes
+	inside   bool   // the line of the boundary has been read
+}
+
+var (
+	errMalformed = errors.New("malformed multipart stream")
+	headerLength = []byte("content-length:")
+)
+
+// Bounds on what a server may send between two pictures.
+const (
+	maxHeaders  = 64      // lines of a part
+	maxPreamble = 1 << 20 // bytes before a boundary
+)
+
+// next reads the next part into the picture; io.EOF after the closing boundary and at a clean end of the stream.
+func (m *multipart) next(p *picture) error {
+	if !m.inside {
+		if err := m.skip(); err != nil {
+			return err
+		}
+	}
+	m.inside = false
+	length, err := m.headers()
+	if err != nil {
+		return err
+	}
+	if length >= 0 {
+		return p.fill(m.reader, length)
+	}
+	return m.untilBoundary(p)
+}
+
+// skip reads up to and with the next boundary.
+func (m *multipart) skip() error {
+	start := true
+	for skipped := 0; skipped < maxPreamble; {
+		line, full, err := m.line()
+		if start {
+			switch m.classify(line) {
+			case boundaryLine:
+				return nil
+			case closingLine:
+				return io.EOF
+			}
+		}
+		if err != nil {
+			return err
+		}
+		skipped += len(line)
+		start = !full
+	}
+	return errMalformed
+}
+
+// line reads up to and with the next line break, or as much of a line as the buffer takes, which full reports. What stands before the end
+// of the stream comes with the error.
+func (m *multipart) line() (line []byte, full bool, err error) {
+	line, err = m.reader.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return line, true, nil
+	}
+	return line, false, err
+}
+
+type lineKind uint8
+
+const (
+	dataLine lineKind = iota
+	boundaryLine
+	closingLine
+)
+
+func (m *multipart) classify(line []byte) lineKind {
+	rest, ok := bytes.CutPrefix(line, []byte("--"))
+	if !ok {
+		return dataLine
+	}
+	if rest, ok = bytes.CutPrefix(rest, m.boundary); !ok {
+		return dataLine
+	}
+	switch string(bytes.TrimRight(rest, " \t\r\n")) {
+	case "":
+		return boundaryLine
+	case "--":
+		return closingLine
+	}
+	return dataLine
+}
+
+// headers reads a part's header and returns its content length, -1 when it has none.
+func (m *multipart) headers() (int64, error) {
+	length := int64(-1)
+	for range maxHeaders {
+		line, full, err := m.line()
+		switch {
+		case err != nil:
+			return 0, truncated(err)
+		case full:
+			return 0, errMalformed
+		}
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 {
+			return length, nil
+		}
+		if len(line) >= len(headerLength) && bytes.EqualFold(line[:len(headerLength)], headerLength) {
+			if length = number(bytes.TrimSpace(line[len(headerLength):])); length < 0 {
+				return 0, errMalformed
+			}
+		}
+	}
+	return 0, errMalformed
+}
+
+// number reads a decimal number up to maxPicture; -1 for anything else.
+func number(text []byte) int64 {
+	n := int64(0)
+	for _, c := range text {
+		if c < '0' || c > '9' || n > maxPicture {
+			return -1
+		}
+		n = 10*n + int64(c-'0')
+	}
+	if len(text) == 0 || n > maxPicture {
+		return -1
+	}
+	return n
+}
+
+// untilBoundary reads a part whose length nobody told.
+func (m *multipart) untilBoundary(p *picture) error {
+	p.encoded = p.encoded[:0]
+	for start := true; ; {
+		line, full, err := m.line()
+		if start {
+			switch m.classify(line) {
+			case boundaryLine:
+				m.inside = true
+				p.encoded = withoutNewline(p.encoded)
+				return nil
+			case closingLine:
+				p.encoded = withoutNewline(p.encoded)
+				return nil
+			}
+		}
+		if err != nil {
+			return truncated(err)
+		}
+		if len(p.encoded)+len(line) > maxPicture {
+			return errTooLarge
+		}
+		p.encoded = append(p.encoded, line...)
+		start = !full
+	}
+}
+
+// withoutNewline drops the line break that belongs to the boundary after it.
+func withoutNewline(data []byte) []byte {
+	data = bytes.TrimSuffix(data, []byte("\n"))
+	return bytes.TrimSuffix(data, []byte("\r"))
+}
+
+func truncated(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

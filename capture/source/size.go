@@ -1,0 +1,231 @@
+package source
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// size is a picture's width and height in pixels.
+type size struct{ width, height int }
+
+func (s size) String() string { return fmt.Sprintf("%dx%d", s.width, s.height) }
+
+// sizeLimit is how many pixels a picture may have.
+type sizeLimit int
+
+// check refuses pictures that are too large, and those that no engine would read. The error is an *Error of kind ErrPicture without a
+// camera.
+func (l sizeLimit) check(s size, format engine.PixelFormat) error {
+	bad := func(message, hint string) error {
+		return &capture.Error{Op: "read", Kind: capture.ErrPicture, Message: "picture of " + s.String() + message, Hint: hint}
+	}
+	switch {
+	case s.width < 1 || s.height < 1 || s.width > engine.MaxSide || s.height > engine.MaxSide:
+		return bad(fmt.Sprintf(", sides must be 1 to %d", engine.MaxSide), "")
+	case l > 0 && s.width*s.height > int(l):
+		return bad(fmt.Sprintf(" has more than %d pixels", l), "lower the camera's resolution")
+	case format == engine.NV12 && (s.width%2 != 0 || s.height%2 != 0), format == engine.YUYV && s.width%2 != 0:
+		return bad(" needs even sides in "+format.String(), "")
+	}
+	return nil
+}
+
+var (
+	errNotPicture = errors.New("not a picture that OpenCV can read")
+	errCut        = errors.New("the picture's header is cut off")
+)
+
+// encodedSize reads the size of a picture from its header: JPEG, PNG, BMP, WebP, TIFF and PNM, which is what a file may be and a server may
+// send. It allocates nothing.
+func encodedSize(data []byte) (size, error) {
+	switch {
+	case bytes.HasPrefix(data, []byte{0xFF, 0xD8}):
+		return jpegSize(data)
+	case bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")):
+		return pngSize(data)
+	case bytes.HasPrefix(data, []byte("BM")):
+		return bmpSize(data)
+	case len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP":
+		return webpSize(data)
+	case bytes.HasPrefix(data, []byte("II")), bytes.HasPrefix(data, []byte("MM")):
+		return tiffSize(data)
+	case len(data) >= 3 && data[0] == 'P' && data[1] >= '1' && data[1] <= '6':
+		return pnmSize(data)
+	}
+	return size{}, errNotPicture
+}
+
+// The markers of a JPEG that matter here.
+const (
+	markerSOF0  = 0xC0 // start of frame, the first of sixteen that are not all one
+	markerDHT   = 0xC4
+	markerJPG   = 0xC8
+	markerDAC   = 0xCC
+	markerRST0  = 0xD0
+	markerSOI   = 0xD8
+	markerEOI   = 0xD9
+	markerSOS   = 0xDA
+	markerTEM   = 0x01
+	frameHeader = 8 // bytes from a frame's marker to the end of its width
+)
+
+// jpegSize walks over the segments as libjpeg does, up to the first frame: pictures within a segment, such as a thumbnail, are not it.
+func jpegSize(data []byte) (size, error) {
+	for at := 2; ; {
+		skip := bytes.IndexByte(data[at:], 0xFF)
+		if skip < 0 {
+			return size{}, errCut
+		}
+		for at += skip; at < len(data) && data[at] == 0xFF; at++ { // a marker may be preceded by any number of these
+		}
+		if at+2 >= len(data) {
+			return size{}, errCut
+		}
+		marker := data[at]
+		switch {
+		case marker == 0, marker == markerTEM, marker >= markerRST0 && marker < markerSOI:
+			at++ // stands alone
+			continue
+		case marker == markerSOI, marker == markerEOI, marker == markerSOS:
+			return size{}, errNotPicture
+		case marker >= markerSOF0 && marker < markerRST0 && marker != markerDHT && marker != markerJPG && marker != markerDAC:
+			if len(data) < at+frameHeader {
+				return size{}, errCut
+			}
+			big := binary.BigEndian
+			return size{int(big.Uint16(data[at+6:])), int(big.Uint16(data[at+4:]))}, nil
+		}
+		length := int(binary.BigEndian.Uint16(data[at+1:]))
+		if at += 1 + length; length < 2 || at > len(data) {
+			return size{}, errCut
+		}
+	}
+}
+
+func pngSize(data []byte) (size, error) {
+	if len(data) < 24 {
+		return size{}, errCut
+	}
+	if string(data[12:16]) != "IHDR" {
+		return size{}, errNotPicture
+	}
+	return size{int(binary.BigEndian.Uint32(data[16:])), int(binary.BigEndian.Uint32(data[20:]))}, nil
+}
+
+func bmpSize(data []byte) (size, error) {
+	little := binary.LittleEndian
+	switch {
+	case len(data) < 26:
+		return size{}, errCut
+	case little.Uint32(data[14:]) == 12: // of OS/2
+		return size{int(little.Uint16(data[18:])), int(little.Uint16(data[20:]))}, nil
+	}
+	width, height := int(int32(little.Uint32(data[18:]))), int(int32(little.Uint32(data[22:])))
+	return size{width, max(height, -height)}, nil // upside down when negative
+}
+
+func webpSize(data []byte) (size, error) {
+	if len(data) < 30 {
+		return size{}, errCut
+	}
+	little := binary.LittleEndian
+	switch string(data[12:16]) {
+	case "VP8 ":
+		return size{int(little.Uint16(data[26:]) & 0x3FFF), int(little.Uint16(data[28:]) & 0x3FFF)}, nil
+	case "VP8L":
+		bits := little.Uint32(data[21:])
+		return size{int(bits&0x3FFF) + 1, int(bits>>14&0x3FFF) + 1}, nil
+	case "VP8X":
+		return size{int(little.Uint32(data[24:])&0xFFFFFF) + 1, int(little.Uint32(data[26:])>>8) + 1}, nil
+	}
+	return size{}, errNotPicture
+}
+
+// The tags of a TIFF directory that tell the size, and the types that their values may have.
+const (
+	tagWidth  = 256
+	tagHeight = 257
+	typeShort = 3
+	typeLong  = 4
+)
+
+// tiffSize reads the first directory, which is the picture that OpenCV gives.
+func tiffSize(data []byte) (size, error) {
+	var order binary.ByteOrder = binary.LittleEndian
+	if data[0] == 'M' {
+		order = binary.BigEndian
+	}
+	if len(data) < 8 {
+		return size{}, errCut
+	}
+	if order.Uint16(data[2:]) != 42 {
+		return size{}, errNotPicture
+	}
+	directory := int(order.Uint32(data[4:]))
+	if directory < 8 || directory+2 > len(data) {
+		return size{}, errCut
+	}
+	var s size
+	entries := int(order.Uint16(data[directory:]))
+	for i := range entries {
+		at := directory + 2 + 12*i
+		if at+12 > len(data) {
+			return size{}, errCut
+		}
+		side := &s.width
+		switch order.Uint16(data[at:]) {
+		case tagWidth:
+		case tagHeight:
+			side = &s.height
+		default:
+			continue
+		}
+		kind := order.Uint16(data[at+2:])
+		switch {
+		case *side != 0: // told twice
+			return size{}, errNotPicture
+		case kind == typeShort:
+			*side = int(order.Uint16(data[at+8:]))
+		case kind == typeLong:
+			*side = int(order.Uint32(data[at+8:]))
+		default:
+			return size{}, errNotPicture
+		}
+	}
+	return s, nil
+}
+
+// pnmSize reads the two numbers after the signature, with comments between them.
+func pnmSize(data []byte) (size, error) {
+	at := 2
+	next := func() (int, error) {
+		for at < len(data) && (data[at] <= ' ' || data[at] == '#') {
+			if data[at] == '#' {
+				for at < len(data) && data[at] != '\n' && data[at] != '\r' {
+					at++
+				}
+				continue
+			}
+			at++
+		}
+		value, start := 0, at
+		for ; at < len(data) && data[at] >= '0' && data[at] <= '9' && value <= engine.MaxSide; at++ {
+			value = 10*value + int(data[at]-'0')
+		}
+		if at == start {
+			return 0, errNotPicture
+		}
+		return value, nil
+	}
+	width, err := next()
+	if err != nil {
+		return size{}, err
+	}
+	height, err := next()
+	return size{width, height}, err
+}

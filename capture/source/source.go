@@ -1,0 +1,57 @@
+// Package source opens everything that shows pictures: V4L2 and CSI cameras, RTSP and HTTP streams, video files, directories of pictures,
+// GStreamer pipelines and the drawn demo scene. OpenCV decodes straight into the buffers that it is lent.
+package source
+
+import (
+	"context"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
+)
+
+// settings are the options of one source, all of them set.
+type settings struct {
+	capture.Options
+	backend backend // who reads URLs and files; empty for the better one
+}
+
+func (s *settings) setDefaults() {
+	if s.OpenTimeout <= 0 {
+		s.OpenTimeout = 10 * time.Second
+	}
+	if s.ReadTimeout <= 0 {
+		s.ReadTimeout = 5 * time.Second
+	}
+	if s.MaxPixels <= 0 {
+		s.MaxPixels = capture.DefaultMaxPixels
+	}
+}
+
+// Open is a capture.Opener. Cancelling the context ends an HTTP source, a directory and the demo; a decoder that hangs cannot be ended
+// from outside, which is what capture.Camera is for.
+func Open(ctx context.Context, uri string, options capture.Options) (capture.Source, error) {
+	return open(ctx, uri, settings{Options: options})
+}
+
+func open(ctx context.Context, uri string, options settings) (capture.Source, error) {
+	u, err := capture.ParseURI(uri)
+	if err != nil {
+		return nil, err
+	}
+	options.setDefaults()
+	switch u.Kind {
+	case capture.Demo:
+		return openDemo(ctx, u)
+	case capture.HTTP:
+		return openHTTP(ctx, u, options)
+	case capture.File:
+		return openFile(ctx, u, options)
+	case capture.Device:
+		return openDevice(u, options)
+	case capture.CSI:
+		return openCSI(u, options)
+	case capture.RTSP:
+		return openRTSP(ctx, u, options)
+	}
+	return openPipeline(u, options)
+}

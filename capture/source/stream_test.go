@@ -1,0 +1,389 @@
+package source
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/capture"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 60 * time.Second
+
+// watched is a camera with a consumer that checks what it gets.
+type watched struct {
+	*capture.Camera
+	t      *testing.T
+	notify chan struct{}
+	result chan error
+
+	last []func() // run after Close
+
+	captures atomic.Int32 // that have begun and not come back
+
+	mu      sync.Mutex
+	told    []capture.Stats // what Changed has heard
+	heard   int             // of these, the ones that hears is done with
+	size    size            // of the newest frame
+	taken   uint64
+	newest  int // number shown by the newest frame
+	nextSeq uint64
+}
+
+// watch runs a camera until the test ends.
+func watch(t *testing.T, c *capture.Camera) *watched {
+	w := &watched{Camera: c, t: t, notify: make(chan struct{}, 1), result: make(chan error, 1), newest: -1}
+	c.Notify, c.Changed, c.Open = w.notify, w.hear, w.counted(c.Open)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	finished := make(chan struct{})
+	go func() { w.result <- c.Run(ctx) }()
+	go func() {
+		defer close(finished)
+		for {
+			select {
+			case <-w.notify:
+				w.consume()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		begin := time.Now()
+		require.NoError(t, c.Close())
+		assert.Less(t, time.Since(begin), 10*time.Second, "closing is bounded")
+		require.NoError(t, <-w.result)
+		cancel()
+		<-finished
+		for _, last := range w.last {
+			last()
+		}
+		// Captures that hung come back when their server is gone.
+		require.Eventually(t, func() bool { return w.captures.Load() == 0 }, patience, 10*time.Millisecond)
+		stats := c.Stats()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		assert.Equal(t, capture.Ended, w.told[len(w.told)-1].State, "the last event")
+		assert.Equal(t, stats.Captured, w.taken+stats.Displaced, "every frame is taken or displaced")
+	})
+	return w
+}
+
+// counted counts the captures that have begun and not come back.
+func (w *watched) counted(open capture.Opener) capture.Opener {
+	return func(ctx context.Context, uri string, options capture.Options) (capture.Source, error) {
+		w.captures.Add(1)
+		source, err := open(ctx, uri, options)
+		if err != nil {
+			w.captures.Add(-1)
+			return nil, err
+		}
+		return &countedSource{Source: source, captures: &w.captures}, nil
+	}
+}
+
+type countedSource struct {
+	capture.Source
+	captures *atomic.Int32
+}
+
+func (s *countedSource) Close() error {
+	defer s.captures.Add(-1)
+	return s.Source.Close()
+}
+
+// hear is the camera's Changed. It checks that a change is one, and that it tells what a consumer needs.
+func (w *watched) hear(now capture.Stats) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last := len(w.told) - 1; last >= 0 {
+		before := w.told[last]
+		assert.True(w.t, now.Differs(&before), "told twice: %+v", now)
+		assert.False(w.t, now.Since.Before(before.Since), "%+v after %+v", now, before)
+	}
+	switch now.State {
+	case capture.Running:
+		assert.Empty(w.t, now.Reason)
+		assert.Zero(w.t, now.Tries)
+		assert.NotZero(w.t, now.Last)
+	case capture.Lost, capture.Waiting:
+		assert.NotEmpty(w.t, now.Reason)
+		assert.True(w.t, now.NextTry.After(now.Since), "%+v", now)
+	case capture.Stalled, capture.Hung:
+		assert.NotEmpty(w.t, now.Reason)
+		assert.Zero(w.t, now.NextTry)
+	}
+	assert.Equal(w.t, now.State == capture.Lost || now.State == capture.Waiting, !now.NextTry.IsZero(), "%+v", now)
+	assert.NotContains(w.t, fmt.Sprintf("%+v", now), "secret")
+	w.told = append(w.told, now)
+}
+
+// hears waits for an event after the ones that have been waited for before, and returns it.
+func (w *watched) hears(what string, is func(s capture.Stats) bool) (heard capture.Stats) {
+	w.t.Helper()
+	found := assert.Eventually(w.t, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for i, s := range w.told[w.heard:] {
+			if is(s) {
+				w.heard, heard = w.heard+i+1, s
+				return true
+			}
+		}
+		return false
+	}, patience, time.Millisecond)
+	if !found {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, s := range w.told {
+			w.t.Logf("%s %s: %s, tries %d", s.Since.Format("05.000"), s.State, s.Reason, s.Tries)
+		}
+		require.Fail(w.t, "no event "+what)
+	}
+	return heard
+}
+
+// state is a condition for hears.
+func state(want capture.State) func(s capture.Stats) bool {
+	return func(s capture.Stats) bool { return s.State == want }
+}
+
+func (w *watched) consume() {
+	for f, ok := w.Take(); ok; f, ok = w.Take() {
+		w.mu.Lock()
+		assert.GreaterOrEqual(w.t, f.Seq, w.nextSeq)
+		w.nextSeq = f.Seq + 1
+		w.taken++
+		w.size = size{f.Width, f.Height}
+		w.newest = readBarcode(f)
+		w.mu.Unlock()
+		f.Release()
+	}
+}
+
+func (w *watched) seen() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.taken
+}
+
+// moves waits for that many frames more.
+func (w *watched) moves(frames uint64) {
+	w.t.Helper()
+	from := w.seen()
+	require.Eventually(w.t, func() bool { return w.seen() >= from+frames }, patience, 5*time.Millisecond, "no frames; %+v", w.Stats())
+}
+
+// compiled builds the RTSP server once.
+var compiled = sync.OnceValues(func() (string, error) {
+	flags, err := exec.Command("pkg-config", "--cflags", "--libs", "gstreamer-rtsp-server-1.0").Output()
+	if err != nil {
+		return "", nil // the library is not installed
+	}
+	folder, err := os.MkdirTemp("", "rtspserver")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, "rtspserver")
+	arguments := append([]string{"-o", path, "testdata/rtspserver.c"}, strings.Fields(string(flags))...)
+	output, err := exec.Command("cc", arguments...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, output)
+	}
+	return path, nil
+})
+
+// rtspServer is a process that streams a video.
+type rtspServer struct {
+	t       *testing.T
+	video   string
+	port    string
+	login   []string // scheme, user, password; none for everybody
+	process *exec.Cmd
+}
+
+func newRTSPServer(t *testing.T) *rtspServer {
+	tool(t, "cc")
+	tool(t, "pkg-config")
+	path, err := compiled()
+	require.NoError(t, err)
+	if path == "" {
+		t.Skip("libgstrtspserver-1.0-dev is not installed: run make deps")
+	}
+	s := &rtspServer{t: t, video: barcodeVideo(t, "stream.mp4", 1500, 160, 120, 50), port: "0"}
+	s.start()
+	t.Cleanup(s.kill)
+	return s
+}
+
+// show starts the server again with another video.
+func (s *rtspServer) show(video string) {
+	s.kill()
+	s.video = video
+	s.start()
+}
+
+func (s *rtspServer) uri() string { return "rtsp://127.0.0.1:" + s.port + "/test" }
+
+func (s *rtspServer) start() {
+	path, err := compiled()
+	require.NoError(s.t, err)
+	pipeline := "( filesrc location=" + s.video + " ! qtdemux ! h264parse ! rtph264pay name=pay0 pt=96 config-interval=1 )"
+	s.process = exec.Command(path, append([]string{s.port, pipeline}, s.login...)...)
+	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := s.process.StdoutPipe()
+	require.NoError(s.t, err)
+	require.NoError(s.t, s.process.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(s.t, err)
+	s.port = strings.TrimSpace(line)
+}
+
+func (s *rtspServer) stop() { require.NoError(s.t, s.process.Process.Signal(syscall.SIGSTOP)) }
+
+func (s *rtspServer) kill() {
+	if s.process != nil {
+		_ = s.process.Process.Kill()
+		_ = s.process.Wait()
+		s.process = nil
+	}
+}
+
+// mjpegServer streams numbered JPEG pictures and can be stopped, restarted on its port and told to fall silent.
+type mjpegServer struct {
+	t       *testing.T
+	address string
+	server  *http.Server
+	length  bool // sends Content-Length with each part
+	silent  atomic.Bool
+	size    atomic.Pointer[size]
+	gap     time.Duration
+}
+
+func newMJPEGServer(t *testing.T, length bool) *mjpegServer {
+	s := &mjpegServer{t: t, address: "127.0.0.1:0", length: length, gap: 5 * time.Millisecond}
+	s.size.Store(&small)
+	s.start()
+	t.Cleanup(s.kill)
+	return s
+}
+
+func (s *mjpegServer) uri() string {
+	return "http://camera:secret@" + s.address + "/video?token=hidden"
+}
+
+func (s *mjpegServer) start() {
+	listener, err := net.Listen("tcp", s.address)
+	require.NoError(s.t, err)
+	s.address = listener.Addr().String()
+	s.server = &http.Server{Handler: s}
+	go func(server *http.Server) { _ = server.Serve(listener) }(s.server)
+}
+
+func (s *mjpegServer) kill() { _ = s.server.Close() }
+
+func (s *mjpegServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, password, _ := r.BasicAuth(); password != "secret" {
+		http.Error(w, "who are you", http.StatusUnauthorized)
+		return
+	}
+	w.Header().Set("Content-Type", "multipart/x-mixed-replace; boundary=--frame")
+	for number := 0; r.Context().Err() == nil; number++ {
+		if s.silent.Load() {
+			<-r.Context().Done()
+			return
+		}
+		data := barcodeJPEG(s.t, number, s.size.Load().width, s.size.Load().height)
+		_, _ = fmt.Fprint(w, "--frame\r\nContent-Type: image/jpeg\r\n")
+		if s.length {
+			_, _ = fmt.Fprintf(w, "Content-Length: %d\r\n", len(data))
+		}
+		_, _ = fmt.Fprint(w, "\r\n")
+		_, _ = w.Write(data)
+		_, _ = fmt.Fprint(w, "\r\n")
+		w.(http.Flusher).Flush()
+		time.Sleep(s.gap)
+	}
+}
+
+func TestHTTPErrors(t *testing.T) {
+	video := barcodeVideo(t, "v.mp4", 20, 160, 120, 30)
+	mux := http.NewServeMux()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server := &http.Server{Handler: mux}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	send := func(kind, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = fmt.Fprint(w, body)
+		}
+	}
+	mux.HandleFunc("/page", send("text/html; charset=utf-8", "<html>"))
+	mux.HandleFunc("/still", send("image/jpeg", "JFIF"))
+	mux.HandleFunc("/nameless", send("multipart/x-mixed-replace", ""))
+	mux.HandleFunc("/broken", send("multipart/x-mixed-replace; boundary=b", "--b\r\nContent-Length: -5\r\n\r\n"))
+	mux.HandleFunc("/ended", send("multipart/x-mixed-replace; boundary=b", "--b--\r\n"))
+	mux.HandleFunc("/junk", send("multipart/x-mixed-replace; boundary=b", "--b\r\nContent-Length: 3\r\n\r\nabc\r\n--b--\r\n"))
+	mux.HandleFunc("/garbage.mp4", send("video/mp4", "not a video"))
+	mux.HandleFunc("/denied", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	mux.HandleFunc("/video.mp4", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, video) })
+
+	base := "http://" + listener.Addr().String()
+	for path, c := range map[string]struct {
+		kind error
+		text string
+	}{
+		"/page":        {capture.ErrFormat, "open @: the server sends text/html, which is no stream (use the camera's MJPEG or video URL)"},
+		"/still":       {capture.ErrFormat, "open @: the server sends image/jpeg, which is no stream (use the camera's MJPEG or video URL)"},
+		"/nameless":    {capture.ErrFormat, "open @: multipart stream without a boundary"},
+		"/broken":      {capture.ErrUnavailable, "read @: malformed multipart stream"},
+		"/ended":       {capture.ErrUnavailable, "read @: the stream ended"},
+		"/junk":        {capture.ErrPicture, "read @: not a picture that OpenCV can read"},
+		"/garbage.mp4": {capture.ErrUnavailable, "open @: FFMPEG cannot open it (" + streamHint + ")"},
+		"/denied":      {capture.ErrDenied, "open @: the camera wants a user name and password (write them as http://USER:PASSWORD@HOST/PATH)"},
+		"/none":        {capture.ErrUnavailable, "open @: the server answers 404 Not Found (check the path)"},
+	} {
+		source, err := Open(t.Context(), base+path, capture.Options{})
+		if err == nil {
+			_, err = source.Next(&capture.Pool{})
+			require.NoError(t, source.Close())
+		}
+		require.ErrorIs(t, err, c.kind, path)
+		assert.EqualError(t, err, strings.Replace(c.text, "@", base+path, 1))
+	}
+
+	source, err := Open(t.Context(), base+"/video.mp4", capture.Options{})
+	require.NoError(t, err)
+	pool := &capture.Pool{}
+	defer pool.Close()
+	for number := range 20 {
+		f, err := source.Next(pool)
+		require.NoError(t, err)
+		assert.Equal(t, number, readBarcode(f))
+		f.Release()
+	}
+	require.NoError(t, source.Close())
+	_, err = source.Next(pool)
+	require.Error(t, err)
+}

@@ -1,0 +1,179 @@
+package source
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"gocv.io/x/gocv"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// backend is who reads and decodes a stream for OpenCV.
+type backend string
+
+const (
+	ffmpeg    backend = "ffmpeg"
+	gstreamer backend = "gstreamer"
+)
+
+// OpenCV's numbers for its time-outs, which gocv does not name. Only the FFmpeg backend knows them; the others refuse to open.
+const (
+	propertyOpenTimeout = 53 // ms
+	propertyReadTimeout = 54 // ms
+)
+
+// video is a cv::VideoCapture: a file, a stream, a device or a pipeline.
+type video struct {
+	uri      capture.URI
+	live     bool
+	fps      float64
+	patience time.Duration // of the backend, with a picture that does not come
+	late     int64         // when it had last waited for about that long, CLOCK_MONOTONIC
+	capture  *gocv.VideoCapture
+	decoder  decoder
+	raw      *gocv.Mat // the encoded picture of a device that compresses; nil for any other
+	encoded  picture   // a copy of that
+	seq      uint64
+}
+
+// openVideo opens address with one of OpenCV's backends, as a live source of BGR pictures.
+func openVideo(u capture.URI, address string, api gocv.VideoCaptureAPI, options settings) (*video, error) {
+	if !gocv.VideoRegistry.HasBackend(api) {
+		return nil, u.Fail("open", capture.ErrUnavailable, "this OpenCV is built without "+gocv.VideoRegistry.GetBackendName(api), "", nil)
+	}
+	var opened *gocv.VideoCapture
+	var err error
+	if api == gocv.VideoCaptureFFmpeg {
+		opened, err = gocv.VideoCaptureFileWithAPIParams(address, api, []gocv.VideoCaptureProperties{
+			propertyOpenTimeout, gocv.VideoCaptureProperties(options.OpenTimeout.Milliseconds()),
+			propertyReadTimeout, gocv.VideoCaptureProperties(options.ReadTimeout.Milliseconds()),
+		})
+	} else {
+		opened, err = gocv.VideoCaptureFileWithAPI(address, api)
+	}
+	if err != nil || !opened.IsOpened() {
+		_ = opened.Close()
+		// gocv's text quotes the address with its credentials and says nothing else.
+		return nil, u.Fail("open", capture.ErrUnavailable, gocv.VideoRegistry.GetBackendName(api)+" cannot open it", "", nil)
+	}
+	v := &video{uri: u, live: true, capture: opened, patience: options.ReadTimeout}
+	if fps := opened.Get(gocv.VideoCaptureFPS); fps > 0 && fps <= capture.MaxRate {
+		v.fps = fps
+	}
+	v.decoder = decoder{into: opened.Retrieve, picture: colourPicture, limit: sizeLimit(options.MaxPixels)}
+	told := size{int(opened.Get(gocv.VideoCaptureFrameWidth)), int(opened.Get(gocv.VideoCaptureFrameHeight))}
+	if told.width > 0 && told.height > 0 {
+		if err := v.decoder.limit.check(told, engine.BGR); err != nil {
+			_ = v.Close()
+			var refused *capture.Error
+			if errors.As(err, &refused) {
+				return nil, u.Fail("open", capture.ErrFormat, refused.Message, refused.Hint, nil)
+			}
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+func (v *video) Live() bool   { return v.live }
+func (v *video) FPS() float64 { return v.fps }
+
+// Next implements Source.
+func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
+	if v.capture == nil {
+		return capture.Frame{}, io.EOF
+	}
+	asked := capture.Monotonic()
+	grabbed := grab(v.capture)
+	captured, now := capture.Monotonic(), time.Now()
+	if captured-asked >= int64(v.patience)*9/10 {
+		v.late = captured
+	}
+	if !grabbed {
+		return capture.Frame{}, v.end()
+	}
+	f, err := v.decode(lend)
+	seq := v.seq
+	v.seq++
+	if errors.Is(err, errNoPicture) {
+		return capture.Frame{}, v.uri.Fail("read", capture.ErrPicture, "not a picture that OpenCV can read", "", nil)
+	}
+	if err != nil {
+		return capture.Frame{}, named(v.uri, err)
+	}
+	f.Seq, f.Captured, f.Time = seq, captured, now
+	if !v.live {
+		f.Position = v.position(seq)
+	}
+	return f, nil
+}
+
+// decode puts the picture that was grabbed into a lent buffer.
+func (v *video) decode(lend capture.Lender) (capture.Frame, error) {
+	if v.raw == nil {
+		return v.decoder.decode(lend)
+	}
+	if !v.capture.Retrieve(v.raw) {
+		return capture.Frame{}, errNoPicture
+	}
+	data, err := v.raw.DataPtrUint8()
+	if err != nil {
+		return capture.Frame{}, errNoPicture
+	}
+	v.encoded.encoded = append(v.encoded.encoded[:0], data...)
+	return v.encoded.decode(lend)
+}
+
+// position is when the film shows the picture that was decoded last: by its own time stamp, else by its number.
+func (v *video) position(seq uint64) time.Duration {
+	if milliseconds := v.capture.Get(gocv.VideoCapturePosMsec); milliseconds > 0 {
+		return time.Duration(milliseconds * float64(time.Millisecond))
+	}
+	if v.fps == 0 {
+		return 0
+	}
+	return time.Duration(float64(seq) / v.fps * float64(time.Second))
+}
+
+// end is what the absence of a picture means. FFmpeg that has waited in vain first gives the pictures that it still holds.
+func (v *video) end() error {
+	switch {
+	case v.live && v.late != 0 && capture.Monotonic()-v.late < int64(time.Second):
+		return v.uri.Fail("read", capture.ErrStalled, "no picture for "+v.patience.String(), "", nil)
+	case v.seq == 0:
+		return v.uri.Fail("read", capture.ErrUnavailable, "it opened but gave no picture", "", nil)
+	case v.live:
+		return v.uri.Fail("read", capture.ErrUnavailable, "the stream ended", "", nil)
+	}
+	return io.EOF
+}
+
+// Close implements Source.
+func (v *video) Close() error {
+	v.decoder.forget()
+	v.encoded.decoder.forget()
+	if v.raw != nil {
+		_ = v.raw.Close()
+		v.raw = nil
+	}
+	if v.capture == nil {
+		return nil
+	}
+	opened := v.capture
+	v.capture = nil
+	return opened.Close()
+}
+
+// named puts the camera's name into an error of the decoder.
+func named(u capture.URI, err error) error {
+	var typed *capture.Error
+	if errors.As(err, &typed) && typed.URI == "" {
+		named := *typed
+		named.URI = u.String()
+		return &named
+	}
+	return err
+}
