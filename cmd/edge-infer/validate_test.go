@@ -95,3 +95,50 @@ func TestValidateAPlan(t *testing.T) {
 	require.Error(t, err)
 	assert.Contains(t, text, fmt.Sprintf("edge-infer: the model %q, from which the plan %s was built, is not here (name it with --reference-model)\n", model, plan))
 }
+
+// The convention of published figures counts every class of a box, that of service one; the report says which. What was found comes out as
+// COCO's list of results, with the ids of its annotations.
+func TestValidateConventions(t *testing.T) {
+	t.Parallel()
+	data, dir := programtest.Scenes(t, 5, 99), t.TempDir()
+	found := make(map[string]int)
+	for _, convention := range []string{accuracy.Published, accuracy.Service} {
+		predictions := filepath.Join(dir, convention+".json")
+		output, err := programtest.Command(t, "validate", "--data", data, "--engine", "onnxruntime", "--convention", convention, "--limit", "3",
+			"--predictions", predictions, "--json").Output()
+		require.NoError(t, err)
+		var result accuracy.Report
+		require.NoError(t, json.Unmarshal(output, &result), string(output))
+		assert.Equal(t, convention, result.Convention.Name)
+		assert.Equal(t, convention == accuracy.Published, result.Convention.MultiLabel)
+		assert.Equal(t, 3, result.Pictures)
+		text, err := os.ReadFile(predictions)
+		require.NoError(t, err)
+		var results []struct {
+			Image    int64      `json:"image_id"`
+			Category int64      `json:"category_id"`
+			Box      [4]float64 `json:"bbox"`
+			Score    float64    `json:"score"`
+		}
+		require.NoError(t, json.Unmarshal(text, &results))
+		pictures, boxes := make(map[int64]bool), make(map[[5]float64]bool)
+		for _, r := range results {
+			pictures[r.Image] = true
+			assert.Positive(t, r.Image, "the demo scenes count their pictures from 1")
+			boxes[[5]float64{float64(r.Image), r.Box[0], r.Box[1], r.Box[2], r.Box[3]}] = true
+			assert.Positive(t, r.Box[2])
+		}
+		assert.Len(t, pictures, 3)
+		found[convention] = len(results)
+		assert.Equal(t, convention == accuracy.Published, len(boxes) < len(results), "a box comes with several classes")
+	}
+	assert.Greater(t, found[accuracy.Published], found[accuracy.Service])
+
+	output, err := programtest.Command(t, "validate", "--data", data, "--limit", "2").Output()
+	require.NoError(t, err)
+	assert.Contains(t, string(output),
+		"published convention: every class of a box from score 0.001, suppression at IoU 0.7, 300 findings a picture\n")
+	output, err = programtest.Command(t, "validate", "--data", data, "--convention", "mine").CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(output), `edge-infer: --convention "mine" must be published or service`)
+}

@@ -150,6 +150,7 @@ func (r *cocoReader) dataset() (*Dataset, error) {
 	for _, category := range r.categories {
 		classes[category.ID] = len(d.Labels)
 		d.Labels = append(d.Labels, category.Name)
+		d.Categories = append(d.Categories, category.ID)
 	}
 	pictures := make(map[int64]int, len(r.images))
 	for i, im := range r.images {
@@ -163,7 +164,7 @@ func (r *cocoReader) dataset() (*Dataset, error) {
 			return nil, fmt.Errorf("%s:%d: image id %d is used twice", r.name, r.imageLines[i], im.ID)
 		}
 		pictures[im.ID] = len(d.Pictures)
-		d.Pictures = append(d.Pictures, Picture{Path: im.FileName, Width: im.Width, Height: im.Height})
+		d.Pictures = append(d.Pictures, Picture{Path: im.FileName, ID: im.ID, Width: im.Width, Height: im.Height})
 	}
 	for i := range r.annotations {
 		a := &r.annotations[i]

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Dataset is a set of pictures with labels.
@@ -13,13 +14,18 @@ type Dataset struct {
 	// Labels are the class names by class number; nil when the files only give numbers.
 	Labels   []string
 	Pictures []Picture
+	// Categories are the ids that a COCO file has for the classes; nil when the labels came otherwise.
+	Categories []int64
 }
 
 // Picture is one picture of a dataset with its objects.
 type Picture struct {
 	Path          string
-	Width, Height int // pixels
+	ID            int64 // that a COCO file has for it
+	Width, Height int   // pixels
 	Truths        []Truth
+
+	shares bool // the labels are shares of the sides, whatever these are
 }
 
 // ErrNoLabels is what errors.Is finds when a directory holds no labels that ReadDataset knows.
@@ -28,72 +34,202 @@ var ErrNoLabels = errors.New("no labels found")
 // maxClass bounds class numbers, so that one bad line cannot make tables of its size.
 const maxClass = 1 << 16
 
-// ReadDataset reads a directory of labelled pictures: COCO as annotations.json beside images/ (or beside the pictures), or YOLO as
-// labels/NAME.txt for images/NAME.jpg or .png. Every error names the file, and the line where there is one.
-func ReadDataset(dir string) (*Dataset, error) {
-	path := filepath.Join(dir, "annotations.json")
-	text, err := os.ReadFile(path)
-	switch {
-	case err == nil:
-		dataset, err := parseCOCO(path, text)
-		if err != nil {
-			return nil, err
-		}
-		missing := 0
-		var last string
-		for i := range dataset.Pictures {
-			picture := &dataset.Pictures[i]
-			name := picture.Path
-			if picture.Path = locate(dir, name); !fileExists(picture.Path) {
-				missing, last = missing+1, name
-			}
-		}
-		if missing > 0 {
-			return nil, fmt.Errorf("read dataset %s: %d of the %d pictures in annotations.json are not there, such as %s (are these the labels of other pictures?)",
-				dir, missing, len(dataset.Pictures), last)
-		}
-		return dataset, nil
-	case !errors.Is(err, os.ErrNotExist):
+// known is what ReadDataset takes, for messages.
+const known = "it needs annotations/instances_*.json or annotations.json (COCO), data.yaml (Ultralytics), or images/ and labels/ (YOLO)"
+
+// ReadDataset reads labelled pictures as they come: a folder or JSON file of COCO, a data.yaml of Ultralytics or the folder where it is, or a
+// folder with labels/NAME.txt for each images/NAME.jpg. split chooses a part, like val; where it is empty the part that is meant for
+// validation is read, else the only one. Every error names the file, and the line where there is one.
+func ReadDataset(path, split string) (*Dataset, error) {
+	dataset, err := read(path, split)
+	if err != nil {
 		return nil, fmt.Errorf("read dataset: %w", err)
 	}
-	return readYOLODirectory(dir)
+	if len(dataset.Pictures) == 0 {
+		return nil, fmt.Errorf("read dataset: %w: %s names no picture", ErrNoLabels, path)
+	}
+	return dataset, nil
 }
 
-// locate finds a picture that an annotation file names relative to the dataset or to its images folder.
-func locate(dir, name string) string {
-	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); err != nil {
-		if inImages := filepath.Join(dir, "images", name); fileExists(inImages) {
-			return inImages
+func read(path, split string) (*Dataset, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		switch strings.ToLower(filepath.Ext(path)) {
+		case ".json":
+			return readCOCO(path)
+		case ".yaml", ".yml":
+			return readUltralytics(path, split)
+		}
+		return nil, fmt.Errorf("%w: %s is neither a folder nor a .json or .yaml file", ErrNoLabels, path)
+	}
+	annotations, err := findCOCO(path, split)
+	switch {
+	case err != nil:
+		return nil, err
+	case annotations != "":
+		return readCOCO(annotations)
+	}
+	for _, name := range []string{"data.yaml", "data.yml", "dataset.yaml"} {
+		if file := filepath.Join(path, name); exists(file) {
+			return readUltralytics(file, split)
 		}
 	}
-	return path
+	return readYOLO(path, split)
 }
 
-func fileExists(path string) bool {
+// preferred are the parts of a dataset that a model is measured on, best first.
+func preferred() []string { return []string{"val", "valid", "validation", "test", "train"} }
+
+// choose finds the part of that split among names, each of which begins with its split, as val2017 does. Without a split it is the best that
+// is there. -1 stands for none; several of one split are an error.
+func choose(names []string, split string) (int, error) {
+	wanted := preferred()
+	if split != "" {
+		wanted = []string{split}
+	} else if len(names) == 1 {
+		return 0, nil
+	}
+	for _, want := range wanted {
+		if i := slices.Index(names, want); i >= 0 {
+			return i, nil
+		}
+		found := -1
+		for i, name := range names {
+			if !strings.HasPrefix(name, want) {
+				continue
+			}
+			if found >= 0 {
+				return -1, fmt.Errorf("there are %s and %s (choose one with --split)", names[found], name)
+			}
+			found = i
+		}
+		if found >= 0 {
+			return found, nil
+		}
+	}
+	if len(names) == 0 {
+		return -1, nil
+	}
+	if split != "" {
+		return -1, fmt.Errorf("there is no %s, only %s (choose one with --split)", split, strings.Join(names, ", "))
+	}
+	return -1, fmt.Errorf("there are %s (choose one with --split)", strings.Join(names, ", "))
+}
+
+func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
-// Relabel changes the class numbers from the dataset's labels to those of a model. A dataset without names keeps its numbers.
-func (d *Dataset) Relabel(labels []string) error {
+// Fit makes the labels those of the picture as it was decoded. A camera's note to turn the picture, which decoding follows, changes its
+// sides: labels in shares of them follow, labels in pixels do not fit any more, which is an error.
+func (p *Picture) Fit(width, height int) error {
+	switch {
+	case p.Width == width && p.Height == height:
+		return nil
+	case !p.shares:
+		return fmt.Errorf("%s is %dx%d, its labels are for %dx%d (are these the labels of other pictures?)", p.Path, width, height, p.Width, p.Height)
+	}
+	x, y := float32(width)/float32(p.Width), float32(height)/float32(p.Height)
+	for i := range p.Truths {
+		box := &p.Truths[i].Box
+		box.X1, box.Y1, box.X2, box.Y2 = box.X1*x, box.Y1*y, box.X2*x, box.Y2*y
+	}
+	p.Width, p.Height = width, height
+	return nil
+}
+
+// Relabel changes the class numbers from the dataset's labels to those of a model, by name. A dataset without names keeps its numbers. only,
+// where it is not empty, names the labels of the model that count: objects of others are left out.
+func (d *Dataset) Relabel(labels, only []string) error {
 	if d.Labels == nil {
+		if len(labels) > 0 {
+			for i := range d.Pictures {
+				for _, truth := range d.Pictures[i].Truths {
+					if truth.Class >= len(labels) {
+						return fmt.Errorf("%s has an object of class %d, the model has %d classes", d.Pictures[i].Path, truth.Class, len(labels))
+					}
+				}
+			}
+		}
+		d.keep(labels, only)
 		return nil
 	}
+	if len(labels) == 0 {
+		return errors.New("the model has no labels to find those of the dataset by (name a file with them, one a line)")
+	}
 	to := make([]int, len(d.Labels))
+	categories := make([]int64, len(labels))
 	for i, label := range d.Labels {
-		to[i] = slices.Index(labels, label)
+		if to[i] = indexLabel(labels, label); to[i] >= 0 && d.Categories != nil {
+			categories[to[i]] = d.Categories[i]
+		}
 	}
 	for i := range d.Pictures {
 		truths := d.Pictures[i].Truths
 		for j := range truths {
 			class := to[truths[j].Class]
-			if class < 0 {
-				return fmt.Errorf("dataset has objects labelled %q, which the model does not know", d.Labels[truths[j].Class])
+			if class < 0 && len(only) == 0 {
+				return fmt.Errorf("dataset has objects labelled %q, which the model does not know (its labels: %s; --only counts no others than those it names)",
+					d.Labels[truths[j].Class], abridged(labels))
 			}
 			truths[j].Class = class
 		}
 	}
 	d.Labels = slices.Clone(labels)
+	if d.Categories != nil {
+		d.Categories = categories
+	}
+	d.keep(labels, only)
 	return nil
+}
+
+// keep leaves only the objects of those labels, all where there are none.
+func (d *Dataset) keep(labels, only []string) {
+	if len(only) == 0 {
+		return
+	}
+	for i := range d.Pictures {
+		p := &d.Pictures[i]
+		p.Truths = slices.DeleteFunc(p.Truths, func(t Truth) bool {
+			return t.Class < 0 || t.Class >= len(labels) || !slices.Contains(only, labels[t.Class])
+		})
+	}
+}
+
+// abridged are the first of many labels.
+func abridged(labels []string) string {
+	const most = 8
+	if len(labels) <= most {
+		return strings.Join(labels, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(labels[:most], ", "), len(labels)-most)
+}
+
+// indexLabel finds a label as it is, else in another spelling; -1 when it is not there.
+func indexLabel(labels []string, label string) int {
+	if i := slices.Index(labels, label); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(labels, func(other string) bool { return spelling(other) == spelling(label) })
+}
+
+// spelling is a label without the differences between the usual lists: letter case, spaces for underscores and hyphens, and the names that
+// Pascal VOC and Darknet's COCO list have for classes of COCO.
+func spelling(label string) string {
+	plain := strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(label))
+	switch plain {
+	case "aeroplane":
+		return "airplane"
+	case "motorbike":
+		return "motorcycle"
+	case "sofa":
+		return "couch"
+	case "tvmonitor":
+		return "tv"
+	}
+	return plain
 }

@@ -48,23 +48,28 @@ func TestReadCOCO(t *testing.T) {
 	write(t, dir, "annotations.json", coco)
 	writePicture(t, dir, "images/a.png", 200, 100)
 	writePicture(t, dir, "images/b.png", 20, 10)
-	dataset, err := ReadDataset(dir)
+	dataset, err := ReadDataset(dir, "")
 	require.NoError(t, err)
 	want := []Picture{
-		{Path: filepath.Join(dir, "images", "a.png"), Width: 200, Height: 100, Truths: []Truth{
+		{Path: filepath.Join(dir, "images", "a.png"), ID: 10, Width: 200, Height: 100, Truths: []Truth{
 			{Box: postprocess.Box{X1: 10, Y1: 20, X2: 40, Y2: 60.5}, Class: 1},
 			{Box: postprocess.Box{X1: 0, Y1: 0, X2: 5, Y2: 5}, Class: 0, Crowd: true},
 		}},
-		{Path: filepath.Join(dir, "images", "b.png"), Width: 20, Height: 10},
+		{Path: filepath.Join(dir, "images", "b.png"), ID: 11, Width: 20, Height: 10},
 	}
-	assert.Equal(t, &Dataset{Labels: []string{"bolt", "nut"}, Pictures: want}, dataset)
+	assert.Equal(t, &Dataset{Labels: []string{"bolt", "nut"}, Pictures: want, Categories: []int64{2, 7}}, dataset)
 
-	assert.EqualError(t, dataset.Relabel([]string{"nut", "washer"}), `dataset has objects labelled "bolt", which the model does not know`)
-	dataset, err = ReadDataset(dir)
+	assert.EqualError(t, dataset.Relabel([]string{"nut", "washer"}, nil),
+		`dataset has objects labelled "bolt", which the model does not know (its labels: nut, washer; --only counts no others than those it names)`)
+	assert.EqualError(t, dataset.Relabel(nil, nil), "the model has no labels to find those of the dataset by (name a file with them, one a line)")
+	dataset, err = ReadDataset(dir, "")
 	require.NoError(t, err)
-	require.NoError(t, dataset.Relabel([]string{"nut", "washer", "bolt"}))
+	require.NoError(t, dataset.Relabel([]string{"nut", "washer", "Bolt"}, nil))
 	assert.Equal(t, 0, dataset.Pictures[0].Truths[0].Class)
 	assert.Equal(t, 2, dataset.Pictures[0].Truths[1].Class)
+	assert.Equal(t, []int64{7, 0, 2}, dataset.Categories)
+	require.NoError(t, dataset.Relabel([]string{"nut", "washer", "Bolt"}, []string{"nut"}))
+	assert.Len(t, dataset.Pictures[0].Truths, 1, "objects of labels that do not count are left out")
 }
 
 func TestReadYOLO(t *testing.T) {
@@ -73,7 +78,7 @@ func TestReadYOLO(t *testing.T) {
 	writePicture(t, dir, "images/b.PNG", 20, 10)
 	write(t, dir, "images/notes.md", "")
 	write(t, dir, "labels/a.txt", "3 0.5 0.5 0.1 0.2\n\n0 0.05 0.1 0.1 0.2\r\n")
-	dataset, err := ReadDataset(dir)
+	dataset, err := ReadDataset(dir, "")
 	require.NoError(t, err)
 	require.Len(t, dataset.Pictures, 2)
 	assert.Equal(t, []Truth{
@@ -81,18 +86,19 @@ func TestReadYOLO(t *testing.T) {
 		{Box: postprocess.Box{X1: 0, Y1: 0, X2: 20, Y2: 20}, Class: 0},
 	}, dataset.Pictures[0].Truths)
 	assert.Empty(t, dataset.Pictures[1].Truths)
-	assert.NoError(t, dataset.Relabel([]string{"x"}))
+	assert.EqualError(t, dataset.Relabel([]string{"x"}, nil), filepath.Join(dir, "images", "a.png")+" has an object of class 3, the model has 1 classes")
+	assert.NoError(t, dataset.Relabel([]string{"a", "b", "c", "d"}, nil))
 }
 
 func TestBadLabelsNameFileAndLine(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"0 0.5 0.5 0.1", "a.txt:1: 4 fields, a line is: class centre-x centre-y width height"},
+		{"0 0.5 0.5 0.1", "a.txt:1: 4 fields, a line is: class centre-x centre-y width height, or class and the corners of an outline"},
 		{"0 0.5 0.5 0.1 0.1\nbolt 0.5 0.5 0.1 0.1", `a.txt:2: class "bolt" is not a number from 0 to 65535`},
 		{"-1 0.5 0.5 0.1 0.1", `a.txt:1: class "-1" is not a number from 0 to 65535`},
 		{"0 0.5 1.5 0.1 0.1", `a.txt:1: "1.5" is not a share of the picture from 0 to 1`},
 		{"0 0.5 0.5 0.1 NaN", `a.txt:1: "NaN" is not a share of the picture from 0 to 1`},
 	} {
-		_, err := parseYOLO("a.txt", []byte(c.text), 100, 100)
+		_, err := lineFormat{}.parse("a.txt", []byte(c.text), 100, 100)
 		assert.EqualError(t, err, c.want)
 	}
 	for _, c := range []struct{ text, want string }{
@@ -122,16 +128,17 @@ func TestBadLabelsNameFileAndLine(t *testing.T) {
 		assert.EqualError(t, err, c.want)
 	}
 	dir := t.TempDir()
-	_, err := ReadDataset(dir)
+	_, err := ReadDataset(dir, "")
 	require.ErrorIs(t, err, ErrNoLabels)
-	assert.EqualError(t, err, "read dataset "+dir+": no labels found: it needs annotations.json (COCO), or images/ and labels/ (YOLO)")
+	assert.EqualError(t, err, "read dataset: "+dir+": no labels found: it needs annotations/instances_*.json or annotations.json (COCO), data.yaml (Ultralytics), "+
+		"or images/ and labels/ (YOLO)")
 	write(t, dir, "labels/a.txt", "")
 	write(t, dir, "images/a.gif", "")
-	_, err = ReadDataset(dir)
-	assert.EqualError(t, err, "read dataset "+dir+": no labels found: images/ holds no .jpg or .png picture")
+	_, err = ReadDataset(dir, "")
+	assert.EqualError(t, err, "read dataset: no labels found: "+filepath.Join(dir, "images")+" holds no picture (.jpg, .jpeg, .png, .bmp, .webp)")
 	write(t, dir, "images/a.png", "this is no picture")
-	_, err = ReadDataset(dir)
-	assert.EqualError(t, err, "read picture "+filepath.Join(dir, "images", "a.png")+": image: unknown format")
+	_, err = ReadDataset(dir, "")
+	assert.EqualError(t, err, "read dataset: picture "+filepath.Join(dir, "images", "a.png")+": image: unknown format")
 }
 
 // Labels of other pictures would make any model look as bad as its reference.
@@ -140,11 +147,13 @@ func TestLabelsOfOtherPictures(t *testing.T) {
 	writePicture(t, dir, "images/a.png", 20, 10)
 	writePicture(t, dir, "images/b.png", 20, 10)
 	write(t, dir, "labels/c.txt", "0 0.5 0.5 0.1 0.1\n")
-	_, err := ReadDataset(dir)
-	assert.EqualError(t, err, "read dataset "+dir+": no file in labels/ is called as one of the 2 pictures in images/ (are these the labels of other pictures?)")
+	_, err := ReadDataset(dir, "")
+	assert.EqualError(t, err, "read dataset: none of the 2 pictures has a label file, such as "+filepath.Join(dir, "labels", "a.txt")+
+		" (are these the labels of other pictures?)")
 	write(t, dir, "annotations.json", `{"images":[{"id":1,"file_name":"a.png","width":20,"height":10},{"id":2,"file_name":"d.png","width":20,"height":10}],"annotations":[],"categories":[]}`)
-	_, err = ReadDataset(dir)
-	assert.EqualError(t, err, "read dataset "+dir+": 1 of the 2 pictures in annotations.json are not there, such as d.png (are these the labels of other pictures?)")
+	_, err = ReadDataset(dir, "")
+	assert.EqualError(t, err, "read dataset: 1 of the 2 pictures of "+filepath.Join(dir, "annotations.json")+" are not there, such as d.png, in none of "+
+		filepath.Join(dir, "images")+", "+dir+" (are these the labels of other pictures?)")
 }
 
 func FuzzLabels(f *testing.F) {
@@ -152,7 +161,7 @@ func FuzzLabels(f *testing.F) {
 	f.Add([]byte("3 0.5 0.5 0.1 0.2\n"))
 	f.Add([]byte(`{"images": [{"id": 1`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if truths, err := parseYOLO("a.txt", text, 640, 480); err == nil {
+		if truths, err := (lineFormat{}).parse("a.txt", text, 640, 480); err == nil {
 			for _, truth := range truths {
 				if truth.Class < 0 || !(truth.X1 <= truth.X2 && truth.Y1 <= truth.Y2) {
 					t.Fatalf("%+v", truth)
@@ -176,11 +185,11 @@ func FuzzLabels(f *testing.F) {
 func TestDemoDatasetReadsTheSameFromBothFormats(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, scene.WriteDataset(t.Context(), dir, scene.DatasetOptions{Count: 3, Seed: 5, Width: 320, Height: 320}))
-	fromCOCO, err := ReadDataset(dir)
+	fromCOCO, err := ReadDataset(dir, "")
 	require.NoError(t, err)
 	assert.Equal(t, scene.Labels(), fromCOCO.Labels)
 	require.NoError(t, os.Remove(filepath.Join(dir, "annotations.json")))
-	fromYOLO, err := ReadDataset(dir)
+	fromYOLO, err := ReadDataset(dir, "")
 	require.NoError(t, err)
 	require.Len(t, fromYOLO.Pictures, 3)
 	objects := 0

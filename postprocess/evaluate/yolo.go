@@ -8,71 +8,142 @@ import (
 	"image"
 	_ "image/jpeg" // pictures are measured, not decoded
 	_ "image/png"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	_ "golang.org/x/image/bmp"
+	_ "golang.org/x/image/webp"
 
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-func readYOLODirectory(dir string) (*Dataset, error) {
-	entries, err := os.ReadDir(filepath.Join(dir, "images"))
-	if err != nil || !fileExists(filepath.Join(dir, "labels")) {
-		return nil, fmt.Errorf("read dataset %s: %w: it needs annotations.json (COCO), or images/ and labels/ (YOLO)", dir, ErrNoLabels)
+// pictureSuffixes are the pictures whose sides are known without decoding them.
+func pictureSuffixes() []string { return []string{".jpg", ".jpeg", ".png", ".bmp", ".webp"} }
+
+// readYOLO reads a folder with images/ and labels/, or with folders in both that are parts of the dataset.
+func readYOLO(dir, split string) (*Dataset, error) {
+	images := filepath.Join(dir, "images")
+	entries, err := os.ReadDir(images)
+	if err != nil || !exists(filepath.Join(dir, "labels")) {
+		return nil, fmt.Errorf("%s: %w: %s", dir, ErrNoLabels, known) //nolint:nilerr // what is not there is what is said
 	}
-	dataset := &Dataset{}
-	labelled := 0
+	var parts []string
 	for _, entry := range entries {
-		extension := strings.ToLower(filepath.Ext(entry.Name()))
-		if extension != ".jpg" && extension != ".jpeg" && extension != ".png" {
+		if entry.IsDir() && exists(filepath.Join(dir, "labels", entry.Name())) {
+			parts = append(parts, entry.Name())
+		}
+	}
+	if len(parts) > 0 {
+		chosen, err := choose(parts, split)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", images, err)
+		}
+		images = filepath.Join(images, parts[chosen])
+	}
+	pictures, err := listPictures(images)
+	if err != nil {
+		return nil, err
+	}
+	dataset := &Dataset{Pictures: pictures}
+	return dataset, dataset.readLabels(lineFormat{})
+}
+
+// listPictures lists the pictures under a folder.
+func listPictures(dir string) (pictures []Picture, err error) {
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !entry.IsDir() && slices.Contains(pictureSuffixes(), strings.ToLower(filepath.Ext(path))) {
+			pictures = append(pictures, Picture{Path: path})
+		}
+		return nil
+	})
+	if err == nil && len(pictures) == 0 {
+		err = fmt.Errorf("%w: %s holds no picture (%s)", ErrNoLabels, dir, strings.Join(pictureSuffixes(), ", "))
+	}
+	return pictures, err
+}
+
+// labelFile is where the labels of a picture are: in labels/ where the picture is in images/, else beside it.
+func labelFile(picture string) string {
+	const separator = string(filepath.Separator)
+	base := strings.TrimSuffix(picture, filepath.Ext(picture)) + ".txt"
+	if at := strings.LastIndex(base, separator+"images"+separator); at >= 0 {
+		return base[:at] + separator + "labels" + base[at+len(separator+"images"):]
+	}
+	return base
+}
+
+// readLabels measures the pictures and reads the label file of each. A picture without one has no objects on it.
+func (d *Dataset) readLabels(format lineFormat) error {
+	labelled := 0
+	for i := range d.Pictures {
+		p := &d.Pictures[i]
+		p.shares = true
+		var err error
+		if p.Width, p.Height, err = measure(p.Path); err != nil {
+			return err
+		}
+		path := labelFile(p.Path)
+		text, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		picture := Picture{Path: filepath.Join(dir, "images", entry.Name())}
-		if picture.Width, picture.Height, err = measure(picture.Path); err != nil {
-			return nil, err
+		if err != nil {
+			return err
 		}
-		path := filepath.Join(dir, "labels", strings.TrimSuffix(entry.Name(), filepath.Ext(entry.Name()))+".txt")
-		text, err := os.ReadFile(path)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("read labels: %w", err)
+		labelled++
+		if p.Truths, err = format.parse(path, text, p.Width, p.Height); err != nil {
+			return err
 		}
-		if err == nil {
-			labelled++
-		}
-		// A picture without a label file has no objects on it.
-		if picture.Truths, err = parseYOLO(path, text, picture.Width, picture.Height); err != nil {
-			return nil, err
-		}
-		dataset.Pictures = append(dataset.Pictures, picture)
-	}
-	if len(dataset.Pictures) == 0 {
-		return nil, fmt.Errorf("read dataset %s: %w: images/ holds no .jpg or .png picture", dir, ErrNoLabels)
 	}
 	if labelled == 0 {
-		return nil, fmt.Errorf("read dataset %s: no file in labels/ is called as one of the %d pictures in images/ (are these the labels of other pictures?)",
-			dir, len(dataset.Pictures))
+		return fmt.Errorf("none of the %d pictures has a label file, such as %s (are these the labels of other pictures?)", len(d.Pictures),
+			labelFile(d.Pictures[0].Path))
 	}
-	return dataset, nil
+	return nil
 }
 
 func measure(path string) (width, height int, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return 0, 0, fmt.Errorf("read picture: %w", err)
+		return 0, 0, err
 	}
 	defer file.Close()
 	size, _, err := image.DecodeConfig(file)
 	if err != nil {
-		return 0, 0, fmt.Errorf("read picture %s: %w", path, err)
+		return 0, 0, fmt.Errorf("picture %s: %w", path, err)
 	}
 	return size.Width, size.Height, nil
 }
 
-// parseYOLO reads lines of class, centre x, centre y, width and height, the last four as shares of the picture's sides.
-func parseYOLO(name string, text []byte, width, height int) ([]Truth, error) {
+// lineFormat is what stands on a line of a label file after the class: centre x, centre y, width and height, or the corners of an outline,
+// all as shares of the picture's sides.
+type lineFormat struct {
+	keypoints bool // follow the box
+}
+
+// fields is how many numbers of a line are read, 0 for a line that is none.
+func (f lineFormat) fields(count int) int {
+	switch {
+	case count == 5, f.keypoints && count > 5:
+		return 5
+	case count >= 7 && count%2 == 1:
+		return count
+	}
+	return 0
+}
+
+// parse reads a label file. A line that comes twice counts once.
+func (f lineFormat) parse(name string, text []byte, width, height int) ([]Truth, error) {
 	var truths []Truth
 	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, 1<<20) // an outline may be long
 	for number := 1; lines.Scan(); number++ {
 		fields := strings.Fields(lines.Text())
 		if len(fields) == 0 {
@@ -81,27 +152,44 @@ func parseYOLO(name string, text []byte, width, height int) ([]Truth, error) {
 		refuse := func(format string, arguments ...any) error {
 			return fmt.Errorf("%s:%d: %s", name, number, fmt.Sprintf(format, arguments...))
 		}
-		if len(fields) != 5 {
-			return nil, refuse("%d fields, a line is: class centre-x centre-y width height", len(fields))
+		count := f.fields(len(fields))
+		if count == 0 {
+			return nil, refuse("%d fields, a line is: class centre-x centre-y width height, or class and the corners of an outline", len(fields))
 		}
 		class, err := strconv.Atoi(fields[0])
 		if err != nil || class < 0 || class >= maxClass {
 			return nil, refuse("class %q is not a number from 0 to %d", fields[0], maxClass-1)
 		}
-		var share [4]float64
-		for i := range share {
-			share[i], err = strconv.ParseFloat(fields[1+i], 64)
-			if err != nil || !(share[i] >= 0 && share[i] <= 1) {
-				return nil, refuse("%q is not a share of the picture from 0 to 1", fields[1+i])
+		shares := make([]float64, count-1)
+		for i, field := range fields[1:count] {
+			shares[i], err = strconv.ParseFloat(field, 64)
+			if err != nil || !(shares[i] >= 0 && shares[i] <= 1) {
+				return nil, refuse("%q is not a share of the picture from 0 to 1", field)
 			}
 		}
-		x, y, w, h := share[0]*float64(width), share[1]*float64(height), share[2]*float64(width), share[3]*float64(height)
-		truths = append(truths, Truth{Box: postprocess.Box{
-			X1: float32(x - w/2), Y1: float32(y - h/2), X2: float32(x + w/2), Y2: float32(y + h/2),
-		}, Class: class})
+		truth := Truth{Box: bounds(shares, float64(width), float64(height)), Class: class}
+		if !slices.Contains(truths, truth) {
+			truths = append(truths, truth)
+		}
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return truths, nil
+}
+
+// bounds is the box of four shares, or around an outline of more.
+func bounds(shares []float64, width, height float64) postprocess.Box {
+	if len(shares) == 4 {
+		x, y, w, h := shares[0]*width, shares[1]*height, shares[2]*width, shares[3]*height
+		return postprocess.Box{X1: float32(x - w/2), Y1: float32(y - h/2), X2: float32(x + w/2), Y2: float32(y + h/2)}
+	}
+	left, top, right, bottom := shares[0], shares[1], shares[0], shares[1]
+	for i := 0; i < len(shares); i += 2 {
+		left, right = min(left, shares[i]), max(right, shares[i])
+		top, bottom = min(top, shares[i+1]), max(bottom, shares[i+1])
+	}
+	return postprocess.Box{
+		X1: float32(left * width), Y1: float32(top * height), X2: float32(right * width), Y2: float32(bottom * height),
+	}
 }

@@ -43,9 +43,9 @@ func draw(t *testing.T, count int, seed uint64) *evaluate.Dataset {
 	t.Helper()
 	dir := t.TempDir() + "/scenes"
 	require.NoError(t, scene.WriteDataset(context.Background(), dir, scene.DatasetOptions{Count: count, Seed: seed}))
-	dataset, err := evaluate.ReadDataset(dir)
+	dataset, err := evaluate.ReadDataset(dir, "")
 	require.NoError(t, err)
-	require.NoError(t, dataset.Relabel(demo.Labels()))
+	require.NoError(t, dataset.Relabel(demo.Labels(), nil))
 	return dataset
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
@@ -21,6 +22,9 @@ type Comparer struct {
 	// Reported is the reported threshold, from which boxes are compared, postprocess.DefaultReported when 0. Average precision counts weaker ones
 	// too.
 	Reported float32
+	// IoU is the overlap above which suppression drops a box, that of the default settings when 0. Boxes are compared as service would show
+	// them, each with its best class, however many of them average precision counts.
+	IoU float32
 	// Truths are the labels of each sample; nil when there are none.
 	Truths [][]evaluate.Truth
 
@@ -105,9 +109,22 @@ func (c *Comparer) reportedThreshold() float32 {
 	return cmp.Or(c.Reported, postprocess.DefaultReported)
 }
 
-// reported are the detections of a sample from the threshold on.
+// reported are the detections of a sample from the threshold on, as service would show them.
 func (c *Comparer) reported(side quantize.Side, i int) []postprocess.Finding {
-	return above(c.reportedThreshold(), c.seen[side][i])
+	return shown(above(c.reportedThreshold(), c.seen[side][i]), cmp.Or(c.IoU, float32(config.Default().Detect.IoU)))
+}
+
+// shown leaves each box its best class and suppresses by that overlap what comes after a better one of its class. The findings come best
+// first.
+func shown(all []postprocess.Finding, overlap float32) (kept []postprocess.Finding) {
+	for _, f := range all {
+		if !slices.ContainsFunc(kept, func(better postprocess.Finding) bool {
+			return better.Box == f.Box || better.Class == f.Class && better.IoU(f.Box) > overlap
+		}) {
+			kept = append(kept, f)
+		}
+	}
+	return kept
 }
 
 func above(threshold float32, all []postprocess.Finding) (kept []postprocess.Finding) {

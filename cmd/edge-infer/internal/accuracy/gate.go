@@ -13,7 +13,6 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/onnxruntime"
 	"github.com/edge-infer/edge-infer/engine/quantize"
-	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
@@ -81,7 +80,7 @@ func (g *Gate) Refer(ctx context.Context, options engine.Options, dataset *evalu
 	}
 	defer reference.Close()
 	if dataset != nil {
-		if err := dataset.Relabel(reference.Model().Metadata.Labels); err != nil {
+		if err := dataset.Relabel(reference.Model().Metadata.Labels, nil); err != nil {
 			return err
 		}
 		for i := range dataset.Pictures {
@@ -92,9 +91,12 @@ func (g *Gate) Refer(ctx context.Context, options engine.Options, dataset *evalu
 	return g.gate.Refer(ctx, g.comparer.Run(quantize.Reference, reference))
 }
 
-// wrap decodes from the floor on, and closes the engine that it cannot decode.
+// wrap decodes by the convention of published figures, and closes the engine that it cannot decode.
 func wrap(e engine.Engine) (*predict.Network, error) {
-	n, err := predict.Wrap(e, predict.Decoding{Threshold: postprocess.Floor})
+	var decoding predict.Decoding
+	convention := published()
+	convention.decode(&decoding)
+	n, err := predict.Wrap(e, decoding)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -122,9 +124,9 @@ func (g *Gate) show(what string) (done func()) {
 // Close frees the pictures' memory.
 func (g *Gate) Close() { g.reader.Close() }
 
-// ReadHeldOut lists the pictures of a directory, with their labels where it has some.
+// ReadHeldOut lists the pictures of a directory, with their labels where it has some, or those that a file of labels names.
 func ReadHeldOut(dir string) (files []string, dataset *evaluate.Dataset, err error) {
-	dataset, err = evaluate.ReadDataset(dir)
+	dataset, err = evaluate.ReadDataset(dir, "")
 	if errors.Is(err, evaluate.ErrNoLabels) {
 		files, err = quantize.ChoosePictures(dir, 0, 0)
 		return files, nil, err

@@ -16,7 +16,8 @@ import (
 
 // Report is what a validation found.
 type Report struct {
-	Version int `json:"v"`
+	Version    int        `json:"v"`
+	Convention Convention `json:"convention"`
 	Measurement
 	Pictures  int                       `json:"pictures"`
 	Classes   []ClassAccuracy           `json:"classes,omitempty"`
@@ -87,6 +88,7 @@ func (r *Report) Print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "%d pictures in %.1f s\nmodel %s\n", r.Pictures, r.Seconds, r.Measurement.String())
 	if r.MAP != nil {
+		fmt.Fprintf(table, "%s\n", r.Convention.String())
 		fmt.Fprintf(table, "class\tobjects\tAP50\tAP50-95\n")
 		for _, class := range r.Classes {
 			fmt.Fprintf(table, "%s\t%d\t%.4f\t%.4f\n", class.Label, class.Count, class.AP50, class.AP)

@@ -1,6 +1,7 @@
 package accuracy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,24 +28,37 @@ import (
 
 // Validate measures one model on one directory of pictures.
 type Validate struct {
-	Data           string // directory of pictures with labels
+	Data           string // folder of pictures with labels, or file of labels
+	Split          string // part of the dataset; empty for that of validation
+	Limit          int    // pictures, the first ones; 0 for all
 	Reference      string // engine to compare with, in FP32; none when empty
 	ReferenceModel string // that the reference runs as it is, instead of the same model
+	Predictions    string // file for what was found, as COCO's list of results
 	Plot           string // SVG or PNG file
+	Convention     string // name of what average precision counts
 	Limits         Limits
 
 	Config   *config.Config
 	Logger   *slog.Logger
 	Progress progress.Reporter
+
+	counted Convention // set by Run
 }
 
 // Flags are the job's place on a command line.
 func (v *Validate) Flags(flags *pflag.FlagSet) {
-	flags.StringVar(&v.Data, "data", "", "directory of pictures with labels")
+	flags.StringVar(&v.Data, "data", "",
+		"pictures with labels: a folder of COCO (annotations/instances_*.json), a data.yaml, or a folder with images/ and labels/")
+	flags.StringVar(&v.Split, "split", "", "part of the dataset, like val or train2017; by default that of validation")
+	flags.IntVar(&v.Limit, "limit", 0, "number of pictures, the first ones; 0 for all")
 	flags.StringVar(&v.Reference, "reference", "", "engine to compare with, for instance onnxruntime, in fp32")
 	flags.StringVar(&v.ReferenceModel, "reference-model", "",
 		"ONNX file that the reference runs as it is, demo for the embedded one, instead of the same model")
+	flags.StringVar(&v.Predictions, "predictions", "", "JSON file for everything found, as the list of results that COCO's tools read")
 	flags.StringVar(&v.Plot, "plot", "", "SVG or PNG file of precision over recall, and of one engine's scores over the other's")
+	flags.StringVar(&v.Convention, "convention", Published,
+		"which findings average precision counts: "+Published+" as published figures do, every class of a box and suppression at IoU 0.7, or "+
+			Service+", the best class of a box and the settings --iou and --max")
 	v.Limits.Flags(flags, 0)
 }
 
@@ -52,6 +66,14 @@ func (v *Validate) Flags(flags *pflag.FlagSet) {
 func (v *Validate) Check() error {
 	if v.Data == "" {
 		return config.Usagef("validate needs --data DIR")
+	}
+	if v.Limit < 0 {
+		return config.Usagef("--limit must not be negative")
+	}
+	if v.Predictions != "" {
+		if err := atomicfile.Check(v.Predictions); err != nil {
+			return err
+		}
 	}
 	if v.Reference == "" && (v.ReferenceModel != "" || v.Plot != "" || !v.Limits.Off()) {
 		return config.Usagef("--reference-model, --plot and --gate compare with --reference ENGINE")
@@ -70,6 +92,10 @@ func (v *Validate) Check() error {
 
 // Run measures. A refusal of the gate is part of the report, see Report.Refusal.
 func (v *Validate) Run(ctx context.Context) (*Report, error) {
+	var err error
+	if v.counted, err = newConvention(v.Convention, &v.Config.Detect); err != nil {
+		return nil, err
+	}
 	dataset, paths, err := v.pictures()
 	if err != nil {
 		return nil, err
@@ -81,19 +107,22 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		}
 	}
 	started := time.Now()
-	candidate, seen, labels, err := v.detect(ctx, *v.Config, paths)
+	candidate, seen, labels, err := v.detect(ctx, *v.Config, paths, dataset)
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{Version: 1, Measurement: *candidate, Pictures: len(paths)}
+	report := &Report{Version: 1, Convention: v.counted, Measurement: *candidate, Pictures: len(paths)}
 	if dataset != nil {
-		if err := dataset.Relabel(labels); err != nil {
+		if err := dataset.Relabel(labels, v.Config.Detect.Labels); err != nil {
 			return nil, err
 		}
 		report.Classes = report.score(dataset, seen, labels)
 	}
+	if err := v.write(dataset, paths, seen); err != nil {
+		return nil, err
+	}
 	if v.Reference != "" {
-		other, known, labels, err := v.detect(ctx, reference, paths)
+		other, known, labels, err := v.detect(ctx, reference, paths, nil)
 		if err != nil {
 			return nil, fmt.Errorf("reference: %w", err)
 		}
@@ -109,15 +138,41 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
+// write keeps what was found for other tools. The dataset may be nil.
+func (v *Validate) write(dataset *evaluate.Dataset, paths []string, seen [][]postprocess.Finding) error {
+	if v.Predictions == "" {
+		return nil
+	}
+	if dataset == nil {
+		dataset = new(evaluate.Dataset)
+		for _, path := range paths {
+			dataset.Pictures = append(dataset.Pictures, evaluate.Picture{Path: path})
+		}
+	}
+	var text bytes.Buffer
+	if err := dataset.WriteResults(&text, seen); err != nil {
+		return err
+	}
+	if err := atomicfile.Write(v.Predictions, text.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("predictions: %w", err)
+	}
+	return nil
+}
+
 // pictures lists the pictures; the dataset is nil where they have no labels and a reference needs none.
 func (v *Validate) pictures() (dataset *evaluate.Dataset, paths []string, err error) {
-	dataset, err = evaluate.ReadDataset(v.Data)
+	dataset, err = evaluate.ReadDataset(v.Data, v.Split)
 	if errors.Is(err, evaluate.ErrNoLabels) && v.Reference != "" {
-		paths, err = media.Expand(v.Data)
+		if paths, err = media.Expand(v.Data); v.Limit > 0 {
+			paths = paths[:min(v.Limit, len(paths))]
+		}
 		return nil, paths, err
 	}
 	if err != nil {
 		return nil, nil, err
+	}
+	if v.Limit > 0 {
+		dataset.Pictures = dataset.Pictures[:min(v.Limit, len(dataset.Pictures))]
 	}
 	for i := range dataset.Pictures {
 		paths = append(paths, dataset.Pictures[i].Path)
@@ -162,7 +217,7 @@ func (v *Validate) referenceConfig() (config.Config, error) {
 
 // compare judges and draws both engines. The dataset may be nil.
 func (v *Validate) compare(report *Report, dataset *evaluate.Dataset, paths []string, reference, seen [][]postprocess.Finding) error {
-	comparer := &Comparer{Reported: float32(v.Config.Detect.Confidence)}
+	comparer := &Comparer{Reported: float32(v.Config.Detect.Confidence), IoU: float32(v.Config.Detect.IoU)}
 	if dataset != nil {
 		for i := range dataset.Pictures {
 			comparer.Truths = append(comparer.Truths, dataset.Pictures[i].Truths)
@@ -197,9 +252,13 @@ func (v *Validate) compare(report *Report, dataset *evaluate.Dataset, paths []st
 	return nil
 }
 
-// detect runs one engine over the pictures and keeps every detection from the floor on, by picture.
-func (v *Validate) detect(ctx context.Context, c config.Config, paths []string) (*Measurement, [][]postprocess.Finding, []string, error) {
+// detect runs one engine over the pictures and keeps every detection from the floor on, by picture. The labels of the dataset, which may be
+// nil, are made those of the pictures as decoded.
+func (v *Validate) detect(
+	ctx context.Context, c config.Config, paths []string, dataset *evaluate.Dataset,
+) (*Measurement, [][]postprocess.Finding, []string, error) {
 	options := network.Options(&c, postprocess.Floor, v.Logger)
+	v.counted.decode(&options.Decoding)
 	options.Build = network.Builder{Progress: v.Progress}.Build
 	if err := options.Load(); err != nil {
 		return nil, nil, nil, err
@@ -214,9 +273,14 @@ func (v *Validate) detect(ctx context.Context, c config.Config, paths []string) 
 	defer step.Close()
 	seen := make([][]postprocess.Finding, 0, len(paths))
 	var requests, networks []time.Duration
-	files := &media.Run{Predictor: n, Each: func(_ string, number int, _ *capture.Frame, picture *predict.Picture, timing engine.Timing) error {
+	files := &media.Run{Predictor: n, Each: func(_ string, number int, frame *capture.Frame, picture *predict.Picture, timing engine.Timing) error {
 		if number > 0 {
 			return errors.New("is not a single picture")
+		}
+		if dataset != nil {
+			if err := dataset.Pictures[len(seen)].Fit(frame.Width, frame.Height); err != nil {
+				return err
+			}
 		}
 		seen = append(seen, append([]postprocess.Finding(nil), picture.Findings...))
 		requests = append(requests, time.Duration(timing.Done-timing.Submitted))

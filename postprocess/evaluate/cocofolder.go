@@ -1,0 +1,98 @@
+package evaluate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// findCOCO finds the annotation file of a dataset's folder; empty when there is none.
+func findCOCO(dir, split string) (string, error) {
+	for _, name := range []string{"annotations.json", "_annotations.coco.json"} {
+		if path := filepath.Join(dir, name); exists(path) {
+			return path, nil
+		}
+	}
+	const prefix = "instances_"
+	folder := filepath.Join(dir, "annotations")
+	if filepath.Base(dir) == "annotations" {
+		folder = dir
+	}
+	files, err := filepath.Glob(filepath.Join(escapePattern(folder), prefix+"*.json"))
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, file := range files {
+		names = append(names, partOf(file))
+	}
+	chosen, err := choose(names, split)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", folder, err)
+	}
+	if chosen < 0 {
+		return "", nil
+	}
+	return files[chosen], nil
+}
+
+// escapePattern makes a path mean itself to filepath.Glob.
+func escapePattern(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
+// partOf is the part of a dataset that an annotation file is for: val2017 of instances_val2017.json.
+func partOf(file string) string {
+	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+	_, part, _ := strings.Cut(name, "_")
+	return part
+}
+
+// readCOCO reads an annotation file and finds its pictures.
+func readCOCO(path string) (*Dataset, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	dataset, err := parseCOCO(path, text)
+	if err != nil {
+		return nil, err
+	}
+	folders := pictureFolders(path)
+	missing, last := 0, ""
+	for i := range dataset.Pictures {
+		p := &dataset.Pictures[i]
+		at := slices.IndexFunc(folders, func(folder string) bool { return exists(filepath.Join(folder, p.Path)) })
+		if at < 0 {
+			missing, last = missing+1, p.Path
+			continue
+		}
+		p.Path = filepath.Join(folders[at], p.Path)
+		folders[0], folders[at] = folders[at], folders[0] // the next one is there too, as a rule
+	}
+	if missing > 0 {
+		return nil, fmt.Errorf("%d of the %d pictures of %s are not there, such as %s, in none of %s (are these the labels of other pictures?)",
+			missing, len(dataset.Pictures), path, last, strings.Join(folders, ", "))
+	}
+	return dataset, nil
+}
+
+// pictureFolders are where the pictures of an annotation file may be: beside it or beside its folder, by themselves, in images/, or in a
+// folder named after the part of the dataset.
+func pictureFolders(file string) (folders []string) {
+	dir := filepath.Dir(file)
+	roots := []string{dir}
+	if filepath.Base(dir) == "annotations" {
+		roots = []string{filepath.Dir(dir), dir}
+	}
+	part := partOf(file)
+	for _, root := range roots {
+		if part != "" {
+			folders = append(folders, filepath.Join(root, part), filepath.Join(root, "images", part))
+		}
+		folders = append(folders, filepath.Join(root, "images"), root)
+	}
+	return folders
+}

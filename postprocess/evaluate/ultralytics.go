@@ -1,0 +1,224 @@
+package evaluate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// maxDescription bounds a data.yaml, which may name some thousand classes.
+const maxDescription = 256 << 10
+
+// description is what of a data.yaml matters here.
+type description struct {
+	Path  string  `yaml:"path"`
+	Train entries `yaml:"train"`
+	Val   entries `yaml:"val"`
+	Test  entries `yaml:"test"`
+	Names names   `yaml:"names"`
+	// Keypoints is the number of keypoints and of the numbers of each, which follow a box on its line.
+	Keypoints []int `yaml:"kpt_shape"`
+}
+
+// entries are the folders or list files of a part: one, or a list.
+type entries []string
+
+// UnmarshalYAML implements yaml.InterfaceUnmarshaler.
+func (e *entries) UnmarshalYAML(unmarshal func(any) error) error {
+	var one string
+	if err := unmarshal(&one); err == nil {
+		if *e = nil; one != "" {
+			*e = entries{one}
+		}
+		return nil
+	}
+	var many []string
+	if err := unmarshal(&many); err != nil {
+		return errors.New("a part of the dataset is a folder, a list file, or a list of them")
+	}
+	*e = many
+	return nil
+}
+
+// names are the labels: a list, or a map from class numbers.
+type names []string
+
+// UnmarshalYAML implements yaml.InterfaceUnmarshaler.
+func (n *names) UnmarshalYAML(unmarshal func(any) error) error {
+	if unmarshal((*[]string)(n)) == nil {
+		return nil
+	}
+	var numbered map[int]string
+	if err := unmarshal(&numbered); err != nil {
+		return errors.New("names are a list of labels, or a map from class numbers to labels")
+	}
+	*n = make(names, len(numbered))
+	for class, name := range numbered {
+		if class < 0 || class >= len(numbered) {
+			return fmt.Errorf("names have class %d, but there are %d of them from 0 on", class, len(numbered))
+		}
+		(*n)[class] = name
+	}
+	return nil
+}
+
+// parseDescription reads a data.yaml. It may hold more than what matters here.
+func parseDescription(path string, text []byte) (d *description, err error) {
+	if len(text) > maxDescription || nested(text) {
+		return nil, fmt.Errorf("%s is no description of a dataset: over %d bytes, or nested too deeply", path, maxDescription)
+	}
+	defer func() {
+		if recover() != nil { // the parser's, on tags in odd places
+			d, err = nil, fmt.Errorf("%s: not YAML that can be read", path)
+		}
+	}()
+	d = new(description)
+	err = yaml.NewDecoder(bytes.NewReader(text)).Decode(d)
+	if err == nil || errors.Is(err, io.EOF) {
+		return d, nil
+	}
+	message := err.Error()
+	if positioned, ok := errors.AsType[yaml.Error](err); ok {
+		message = positioned.GetMessage()
+		if token := positioned.GetToken(); token != nil && token.Position != nil {
+			path = fmt.Sprintf("%s:%d", path, token.Position.Line)
+		}
+	}
+	message, _, _ = strings.Cut(message, "\n")
+	return nil, fmt.Errorf("%s: %s", path, message)
+}
+
+// nested reports YAML that opens more than a description does: the parser takes memory by the square of that.
+func nested(text []byte) bool {
+	const most = 64
+	depth := 0
+	for line := range bytes.Lines(text) {
+		for _, b := range line {
+			switch b {
+			case '[', '{':
+				depth++
+			case ']', '}':
+				depth = max(depth-1, 0)
+			}
+			if depth > most {
+				return true
+			}
+		}
+		if dashes := bytes.Count(line, []byte("- ")) + bytes.Count(line, []byte("? ")); dashes > most {
+			return true
+		}
+	}
+	return false
+}
+
+// readUltralytics reads what a data.yaml describes.
+func readUltralytics(path, split string) (*Dataset, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	d, err := parseDescription(path, text)
+	if err != nil {
+		return nil, err
+	}
+	parts := map[string]entries{"train": d.Train, "val": d.Val, "test": d.Test}
+	var there []string
+	for _, name := range preferred() {
+		if len(parts[name]) > 0 {
+			there = append(there, name)
+		}
+	}
+	chosen, err := choose(there, split)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if chosen < 0 {
+		return nil, fmt.Errorf("%s: %w: it names neither val nor train", path, ErrNoLabels)
+	}
+	dataset := &Dataset{Labels: d.Names}
+	for _, entry := range parts[there[chosen]] {
+		pictures, err := d.pictures(filepath.Dir(path), entry)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", path, there[chosen], err)
+		}
+		dataset.Pictures = append(dataset.Pictures, pictures...)
+	}
+	return dataset, dataset.readLabels(lineFormat{keypoints: len(d.Keypoints) > 0})
+}
+
+// pictures lists the pictures of a folder or list file that a description in dir names.
+func (d *description) pictures(dir, entry string) ([]Picture, error) {
+	place, tried := "", d.places(dir, entry)
+	for _, path := range tried {
+		if exists(path) {
+			place = path
+			break
+		}
+	}
+	if place == "" {
+		return nil, fmt.Errorf("no such folder or list: %s", strings.Join(tried, ", nor "))
+	}
+	info, err := os.Stat(place)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return listPictures(place)
+	}
+	return readList(place)
+}
+
+// places are where an entry may be, best first. The path of a description is often one on the machine where it was written, and its entries
+// one folder too high.
+func (d *description) places(dir, entry string) (all []string) {
+	if filepath.IsAbs(entry) {
+		return []string{entry}
+	}
+	root := d.Path
+	if !filepath.IsAbs(root) {
+		root = filepath.Join(dir, root)
+	}
+	add := func(path string) {
+		if !slices.Contains(all, path) {
+			all = append(all, path)
+		}
+	}
+	for _, base := range []string{root, dir} {
+		add(filepath.Join(base, entry))
+		if below, above := strings.CutPrefix(filepath.ToSlash(entry), "../"); above {
+			add(filepath.Join(base, below))
+		}
+	}
+	return all
+}
+
+// readList reads a file with a picture a line; relative ones are so to the file.
+func readList(path string) (pictures []Picture, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		name := strings.TrimSpace(line)
+		if name == "" {
+			continue
+		}
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(path), name)
+		}
+		if !exists(name) {
+			return nil, fmt.Errorf("%s:%d: no such picture: %s", path, number, name)
+		}
+		pictures = append(pictures, Picture{Path: name})
+	}
+	return pictures, nil
+}
