@@ -22,6 +22,8 @@ type Config struct {
 	Web       Web       `yaml:"web"`
 	Thermal   Thermal   `yaml:"thermal"`
 	Log       string    `yaml:"log"`
+	// State is the folder for what the daemon keeps by itself; empty for none. It follows from the service manager or the user's home.
+	State string `yaml:"-"`
 }
 
 // Camera is one picture source.

@@ -25,15 +25,16 @@ func (c *Config) applyService(lookup func(string) (string, bool)) {
 			m.PasswordFile = path
 		}
 	}
-	if m.Spool == "" {
-		m.Spool = spoolDirectory(c.Device, value)
+	c.State = stateDirectory(c.Device, value)
+	if m.Spool == "" && c.State != "" {
+		m.Spool = filepath.Join(c.State, "spool")
 	}
 }
 
-// spoolDirectory is the state directory that systemd gives, else the user's; empty, which keeps events in memory, where there is neither.
-func spoolDirectory(device string, value func(string) string) string {
+// stateDirectory is the one that systemd gives, else the user's; empty, which keeps events in memory, where there is neither.
+func stateDirectory(device string, value func(string) string) string {
 	if state := value("STATE_DIRECTORY"); state != "" {
-		return filepath.Join(filepath.SplitList(state)[0], "spool")
+		return filepath.SplitList(state)[0]
 	}
 	state := value("XDG_STATE_HOME")
 	if state == "" {
@@ -43,5 +44,5 @@ func spoolDirectory(device string, value func(string) string) string {
 		}
 		state = filepath.Join(home, ".local", "state")
 	}
-	return filepath.Join(state, "edge-infer", spool.FolderName(device), "spool")
+	return filepath.Join(state, "edge-infer", spool.FolderName(device))
 }

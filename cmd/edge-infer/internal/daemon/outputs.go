@@ -100,7 +100,7 @@ func (o *outputs) openWeb(r *run) error {
 	}
 	server := &web.Server{
 		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
-		Logger: r.logger, Source: page{r}, Snapshot: o.snapshots.Find,
+		Directory: r.config.State, Logger: r.logger, Source: page{r}, Snapshot: o.snapshots.Find,
 	}
 	if file := r.Settings.File; file != "" {
 		server.Configure = func(_ context.Context, camera string, analytics zone.Config) error {

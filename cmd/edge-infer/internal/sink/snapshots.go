@@ -1,21 +1,16 @@
 package sink
 
 import (
-	"errors"
 	"fmt"
 	"image"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/picture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
-	"github.com/edge-infer/edge-infer/engine/atomicfile"
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
@@ -29,15 +24,15 @@ const (
 // own, and a view that finds the queue full is left out.
 type Snapshots struct {
 	Publish   func(camera, label string, jpeg []byte) // nil for no messages
-	Directory string                                  // ring on disk; empty for none
-	Keep      int                                     // files in the ring
+	Directory string                                  // pictures on disk; empty for none. Other files in it are left alone
+	Keep      int                                     // pictures on disk; the oldest ones make room
 	Logger    *slog.Logger
 
 	requested atomic.Pointer[map[string]*atomic.Bool] // by camera: the whole picture is asked for
 	free      chan *view
 	full      chan *view
 	done      sync.WaitGroup
-	files     []string // the ring, oldest first; encoder goroutine only
+	ring      *ring // nil for none; encoder goroutine only, but for find
 
 	mu     sync.Mutex        // also held while a picture is published and while the cameras change
 	newest map[string][]byte // JPEGs in memory by camera and object
@@ -57,15 +52,11 @@ type view struct {
 // Open starts the encoder.
 func (s *Snapshots) Open(cameras []pipeline.Camera) error {
 	if s.Directory != "" {
-		if err := os.MkdirAll(s.Directory, 0o755); err != nil {
-			return fmt.Errorf("snapshots: %w", err)
-		}
-		files, err := filepath.Glob(filepath.Join(s.Directory, "*.jpg"))
+		ring, err := openRing(s.Directory, s.Keep)
 		if err != nil {
-			return fmt.Errorf("snapshots: %w", err)
+			return err
 		}
-		slices.Sort(files) // names begin with the time
-		s.files = files
+		s.ring = ring
 	}
 	s.SetCameras(cameras)
 	s.free, s.full = make(chan *view, snapshotQueue), make(chan *view, snapshotQueue)
@@ -155,8 +146,8 @@ func (s *Snapshots) encode() {
 		if err == nil && s.Publish != nil {
 			s.announce(v, jpeg)
 		}
-		if err == nil && s.Directory != "" {
-			err = s.store(v, jpeg)
+		if err == nil && s.ring != nil {
+			err = s.ring.store(fmt.Sprintf("%s-%s-%s.jpg", v.id, fileName(v.camera), fileName(v.label)), jpeg)
 		}
 		if err != nil {
 			s.Logger.Warn("snapshot lost", "camera", v.camera, "error", err)
@@ -198,39 +189,10 @@ func (s *Snapshots) Find(camera, id string) ([]byte, error) {
 	if jpeg != nil {
 		return jpeg, nil
 	}
-	if s.Directory == "" {
+	if s.ring == nil {
 		return nil, fs.ErrNotExist
 	}
-	entries, err := os.ReadDir(s.Directory)
-	if err != nil {
-		return nil, err
-	}
-	prefix := id + "-" + fileName(camera) + "-"
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), prefix) {
-			return os.ReadFile(filepath.Join(s.Directory, entry.Name()))
-		}
-	}
-	return nil, fs.ErrNotExist
-}
-
-// store adds a file to the ring and takes the oldest ones out. A better view of the same object replaces the one before.
-func (s *Snapshots) store(v *view, jpeg []byte) error {
-	path := filepath.Join(s.Directory, fmt.Sprintf("%s-%s-%s.jpg", v.id, fileName(v.camera), fileName(v.label)))
-	if err := atomicfile.Write(path, jpeg, 0o644); err != nil {
-		return err
-	}
-	if slices.Contains(s.files, path) {
-		return nil
-	}
-	s.files = append(s.files, path)
-	for len(s.files) > s.Keep {
-		if err := os.Remove(s.files[0]); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		s.files = s.files[1:]
-	}
-	return nil
+	return s.ring.find(id + "-" + fileName(camera) + "-")
 }
 
 // fileName makes a name of a label or camera that every file system takes.
@@ -249,5 +211,8 @@ func (s *Snapshots) Close() {
 		close(s.full)
 		s.done.Wait()
 		s.full = nil
+		if s.ring != nil {
+			_ = s.ring.Close() // every line of it is on the disk
+		}
 	}
 }

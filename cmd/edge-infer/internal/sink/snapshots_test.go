@@ -76,6 +76,10 @@ func TestSnapshotsOfEveryFormat(t *testing.T) {
 
 func TestSnapshotRingOnDisk(t *testing.T) {
 	folder := t.TempDir()
+	foreign := []string{"0-holiday.jpg", "holiday.jpg", "1001.000000-1-gate-a_b.txt", ".hidden.jpg"}
+	for _, name := range foreign {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte("not ours"), 0o644))
+	}
 	run := func(from, to uint64) {
 		s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Directory: folder, Keep: 3}
 		require.NoError(t, s.Open([]pipeline.Camera{{Name: "gate"}}))
@@ -91,15 +95,45 @@ func TestSnapshotRingOnDisk(t *testing.T) {
 	}
 	run(1, 6)
 	run(6, 8) // the ring goes on after a restart
-	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	files, err := filepath.Glob(filepath.Join(folder, "*-gate-a_b.jpg"))
 	require.NoError(t, err)
 	require.Len(t, files, 3)
 	for _, file := range files {
 		info, err := os.Stat(file)
 		require.NoError(t, err)
 		require.Positive(t, info.Size())
+		require.EqualValues(t, 0o640, info.Mode().Perm())
 	}
 	require.Contains(t, files[2], "-7-gate-a_b.jpg")
+	for _, name := range foreign {
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		require.NoError(t, err, "what the daemon has not written stays")
+		require.Equal(t, "not ours", string(text))
+	}
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, entries, 3+len(foreign)+1)
+}
+
+// TestTheLedgerOfSnapshotsNamesPicturesOnly: whoever can write it has nothing else removed by it.
+func TestTheLedgerOfSnapshotsNamesPicturesOnly(t *testing.T) {
+	outside := t.TempDir()
+	folder := filepath.Join(outside, "pictures")
+	victim, inside := filepath.Join(outside, "victim.jpg"), filepath.Join(folder, "sub", "victim.jpg")
+	require.NoError(t, os.MkdirAll(filepath.Dir(inside), 0o755))
+	for _, path := range []string{victim, inside, filepath.Join(folder, "notes.txt"), filepath.Join(folder, "last.jpg")} {
+		require.NoError(t, os.WriteFile(path, []byte("x"), 0o644))
+	}
+	ledger := "../victim.jpg\n" + victim + "\nsub/victim.jpg\nnotes.txt\n\n..\nold.jpg\nold.jpg\nlast.jpg"
+	require.NoError(t, os.WriteFile(filepath.Join(folder, ledgerName), []byte(ledger), 0o644))
+	r, err := openRing(folder, 0)
+	require.NoError(t, err)
+	require.Empty(t, r.names)
+	require.ErrorContains(t, r.store("last.jpg", nil), "no snapshot of this daemon")
+	require.NoError(t, r.Close())
+	for _, path := range []string{victim, inside, filepath.Join(folder, "notes.txt"), filepath.Join(folder, "last.jpg")} {
+		require.FileExists(t, path)
+	}
 }
 
 func TestAPictureThatOutlastsItsCameraIsNotPublished(t *testing.T) {

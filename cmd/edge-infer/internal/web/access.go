@@ -4,11 +4,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"fmt"
 	"html"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -16,15 +14,12 @@ import (
 //go:embed page/login.html
 var loginPage string
 
-// sessionLength is how long a browser stays logged in.
-const sessionLength = 7 * 24 * time.Hour
-
 // access knows who may come in: who shows the token, the user's password, or a cookie that was given for one of them.
 type access struct {
 	token, user, password string
 	cookie                string // its name
 	encrypted             bool
-	key                   [sha256.Size]byte // signs cookies; follows from the secrets, so that it outlives a restart but no new password
+	sessions              sessions
 	failures              rate
 }
 
@@ -35,7 +30,7 @@ func newAccess(token, user, password string, port int, encrypted bool) *access {
 	if encrypted {
 		a.cookie = "__Host-" + a.cookie
 	}
-	a.key = sha256.Sum256(fmt.Appendf(nil, "edge-infer session %q %q %q", token, user, password))
+	a.sessions.key = sha256.Sum256(fmt.Appendf(nil, "edge-infer session %q %q %q", token, user, password))
 	return a
 }
 
@@ -47,7 +42,7 @@ func (a *access) granted(r *http.Request) bool {
 	if !a.required() {
 		return true
 	}
-	if cookie, err := r.Cookie(a.cookie); err == nil && a.valid(cookie.Value, time.Now()) {
+	if cookie, err := r.Cookie(a.cookie); err == nil && a.sessions.valid(cookie.Value, time.Now()) {
 		return true
 	}
 	client := hostOf(r.RemoteAddr)
@@ -60,12 +55,13 @@ func (a *access) granted(r *http.Request) bool {
 	return false
 }
 
-// check compares secrets. An address that has guessed wrongly too often is not heard for a while.
+// check compares secrets. An address that has guessed wrongly too often is not heard for a while with passwords, which people can remember and
+// guess. A token is too long for that, so the right one always counts: nobody who shares the owner's address can lock the owner out.
 func (a *access) check(user, secret, client string) bool {
-	if !a.failures.left(client, time.Now()) {
-		return false
+	if a.token != "" && same(secret, a.token) {
+		return true
 	}
-	if a.token != "" && same(secret, a.token) || a.user != "" && same(user, a.user) && same(secret, a.password) {
+	if a.user != "" && a.failures.left(client, time.Now()) && same(user, a.user) && same(secret, a.password) {
 		return true
 	}
 	a.failures.spend(client, time.Now())
@@ -76,20 +72,6 @@ func (a *access) check(user, secret, client string) bool {
 func same(given, secret string) bool {
 	one, two := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(secret))
 	return hmac.Equal(one[:], two[:])
-}
-
-// session is a cookie's value: when it ends, and a signature.
-func (a *access) session(end time.Time) string {
-	unix := strconv.FormatInt(end.Unix(), 10)
-	signature := hmac.New(sha256.New, a.key[:])
-	signature.Write([]byte(unix))
-	return unix + "." + base64.RawURLEncoding.EncodeToString(signature.Sum(nil))
-}
-
-func (a *access) valid(session string, now time.Time) bool {
-	unix, _, _ := strings.Cut(session, ".")
-	end, err := strconv.ParseInt(unix, 10, 64)
-	return err == nil && now.Unix() < end && hmac.Equal([]byte(session), []byte(a.session(time.Unix(end, 0))))
 }
 
 func (a *access) setCookie(w http.ResponseWriter, value string, age time.Duration) {
@@ -138,19 +120,27 @@ func (a *access) writeLogin(w http.ResponseWriter, code int, problem string) {
 
 func (a *access) login(w http.ResponseWriter, r *http.Request) {
 	client := hostOf(r.RemoteAddr)
-	if !a.failures.left(client, time.Now()) {
-		a.writeLogin(w, http.StatusTooManyRequests, "Too many attempts. Wait a minute and try again.")
-		return
-	}
+	heard := a.failures.left(client, time.Now())
 	if a.required() && !a.check(r.PostFormValue("user"), r.PostFormValue("secret"), client) {
-		a.writeLogin(w, http.StatusUnauthorized, "That was not right.")
+		if heard {
+			a.writeLogin(w, http.StatusUnauthorized, "That was not right.")
+		} else {
+			a.writeLogin(w, http.StatusTooManyRequests, "Too many attempts. Wait a minute and try again.")
+		}
 		return
 	}
-	a.setCookie(w, a.session(time.Now().Add(sessionLength)), sessionLength)
+	a.setCookie(w, a.sessions.begin(time.Now().Add(sessionLength)), sessionLength)
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-func (a *access) logout(w http.ResponseWriter, r *http.Request) {
+// logout ends the browser's session here too, so that nobody comes in with a copy of its cookie.
+func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
+	a := s.access
+	if cookie, err := r.Cookie(a.cookie); err == nil {
+		if err := a.sessions.end(cookie.Value, time.Now()); err != nil {
+			s.Logger.Warn("a session that ended will be valid again after a restart", "error", err)
+		}
+	}
 	a.setCookie(w, "", -time.Second)
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }

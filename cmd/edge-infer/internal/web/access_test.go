@@ -118,12 +118,12 @@ func TestNobodyComesInUninvited(t *testing.T) {
 	}
 	code, _, _ := ask(t, "GET", server.URL()+"api/status", nil, "Authorization", "Bearer "+token)
 	require.Equal(t, http.StatusOK, code)
-	for _, forged := range []string{"", ".", "9999999999", "9999999999.AAAA", "99999999999999999999.x", server.access.session(time.Now().Add(-time.Minute)), server.access.session(time.Now().Add(time.Hour)) + "x"} {
+	for _, forged := range []string{"", ".", "9999999999", "9999999999.AAAA", "99999999999999999999.x", server.access.sessions.begin(time.Now().Add(-time.Minute)), server.access.sessions.begin(time.Now().Add(time.Hour)) + "x"} {
 		code, _, _ := ask(t, "GET", server.URL()+"api/status", nil, "Cookie", server.access.cookie+"="+forged)
 		require.Equal(t, http.StatusUnauthorized, code, forged)
 	}
 	other := newAccess("another token of length", "", "", 1, false)
-	code, _, _ = ask(t, "GET", server.URL()+"api/status", nil, "Cookie", server.access.cookie+"="+other.session(time.Now().Add(time.Hour)))
+	code, _, _ = ask(t, "GET", server.URL()+"api/status", nil, "Cookie", server.access.cookie+"="+other.sessions.begin(time.Now().Add(time.Hour)))
 	require.Equal(t, http.StatusUnauthorized, code, "a session ends with the token that it was given for")
 }
 
@@ -164,11 +164,68 @@ func TestGuessingIsSlow(t *testing.T) {
 	for range 5 {
 		require.Equal(t, http.StatusUnauthorized, login("guess"))
 	}
-	require.Equal(t, http.StatusTooManyRequests, login(token), "not even the right one")
-	code, _, _ := ask(t, "GET", server.URL()+"api/status", nil, "Authorization", "Bearer "+token)
+	require.Equal(t, http.StatusTooManyRequests, login("guess"))
+	code, _, _ := ask(t, "GET", server.URL()+"api/status", nil, "Authorization", "Bearer guess")
 	require.Equal(t, http.StatusUnauthorized, code)
-	code, _, _ = ask(t, "GET", server.URL()+"api/status", nil, "Cookie", server.access.cookie+"="+server.access.session(time.Now().Add(time.Hour)))
+	require.Equal(t, http.StatusSeeOther, login(token), "who guesses from the owner's address does not lock the owner out")
+	code, _, _ = ask(t, "GET", server.URL()+"api/status", nil, "Authorization", "Bearer "+token)
+	require.Equal(t, http.StatusOK, code)
+	code, _, _ = ask(t, "GET", server.URL()+"api/status", nil, "Cookie", server.access.cookie+"="+server.access.sessions.begin(time.Now().Add(time.Hour)))
 	require.Equal(t, http.StatusOK, code, "who is inside stays inside")
+}
+
+func TestGuessedPasswordsAreNotHeardForAWhile(t *testing.T) {
+	server := &Server{User: "operator", Password: "correct horse"}
+	serve(t, server, &still{})
+	login := func(secret string) int {
+		form := url.Values{"user": {"operator"}, "secret": {secret}}.Encode()
+		code, _, _ := ask(t, "POST", server.URL()+"login", strings.NewReader(form), "Content-Type", "application/x-www-form-urlencoded")
+		return code
+	}
+	for range 5 {
+		require.Equal(t, http.StatusUnauthorized, login("guess"))
+	}
+	require.Equal(t, http.StatusTooManyRequests, login("correct horse"), "not even the right one")
+}
+
+// TestALogoutEndsTheSession also for who has copied the cookie, and after a restart.
+func TestALogoutEndsTheSession(t *testing.T) {
+	folder := t.TempDir()
+	for name, directory := range map[string]string{"kept": folder, "in memory": ""} {
+		t.Run(name, func(t *testing.T) {
+			server := &Server{Address: freeAddress(t), Token: token, Directory: directory}
+			stop := serve(t, server, &still{})
+			login := func() string {
+				form := url.Values{"secret": {token}}.Encode()
+				_, _, headers := ask(t, "POST", server.URL()+"login", strings.NewReader(form), "Content-Type", "application/x-www-form-urlencoded")
+				pair, _, _ := strings.Cut(headers.Get("Set-Cookie"), ";")
+				return pair
+			}
+			look := func(cookie string) int {
+				code, _, _ := ask(t, "GET", server.URL()+"api/status", nil, "Cookie", cookie)
+				return code
+			}
+			mine, other := login(), login()
+			require.NotEqual(t, mine, other)
+			require.Equal(t, http.StatusOK, look(mine))
+			code, _, _ := ask(t, "POST", server.URL()+"logout", nil, "Cookie", mine)
+			require.Equal(t, http.StatusSeeOther, code)
+			require.Equal(t, http.StatusUnauthorized, look(mine))
+			require.Equal(t, http.StatusOK, look(other), "another browser stays logged in")
+			for _, forged := range []string{"", "x", "9999999999.x.y"} { // strangers leave nothing behind
+				ask(t, "POST", server.URL()+"logout", nil, "Cookie", server.access.cookie+"="+forged)
+			}
+			require.Len(t, server.access.sessions.ended, 1)
+			stop()
+			if directory == "" {
+				return
+			}
+			again := &Server{Address: server.Address, Token: token, Directory: directory}
+			serve(t, again, &still{})
+			require.Equal(t, http.StatusUnauthorized, look(mine), "a restart does not revive it")
+			require.Equal(t, http.StatusOK, look(other))
+		})
+	}
 }
 
 func TestForeignNamesAreRefusedWithoutALogin(t *testing.T) {
@@ -277,40 +334,6 @@ func TestRate(t *testing.T) {
 	require.LessOrEqual(t, len(r.spent), rememberedAddresses)
 }
 
-func TestConnectionsAreBounded(t *testing.T) {
-	server := &Server{}
-	serve(t, server, &still{})
-	limits := server.listener.(*limitedListener)
-	var held []net.Conn
-	defer func() {
-		for _, conn := range held {
-			_ = conn.Close()
-		}
-	}()
-	for range perAddress + 8 {
-		conn, err := net.Dial("tcp", server.listener.Addr().String())
-		require.NoError(t, err)
-		held = append(held, conn)
-	}
-	refused := 0
-	for _, conn := range held[perAddress:] {
-		require.NoError(t, conn.SetReadDeadline(time.Now().Add(testPatience)))
-		if _, err := conn.Read(make([]byte, 1)); err != nil && !os.IsTimeout(err) {
-			refused++
-		}
-	}
-	require.Equal(t, 8, refused)
-	for _, conn := range held {
-		require.NoError(t, conn.Close())
-	}
-	held = nil
-	require.Eventually(t, func() bool {
-		limits.mutex.Lock()
-		defer limits.mutex.Unlock()
-		return limits.count == 0 && len(limits.open) == 0
-	}, testPatience, 10*time.Millisecond)
-}
-
 // TestSlowloris sends headers that never end.
 func TestSlowloris(t *testing.T) {
 	server := &Server{limits: defaultLimits()}
@@ -356,6 +379,7 @@ func TestTLS(t *testing.T) {
 	_, _, headers := ask(t, "POST", server.URL()+"login", strings.NewReader(form), "Content-Type", "application/x-www-form-urlencoded")
 	require.True(t, strings.HasPrefix(headers.Get("Set-Cookie"), "__Host-edge-infer-"))
 	require.Contains(t, headers.Get("Set-Cookie"), "Secure")
+	require.Equal(t, "max-age=15552000", headers.Get("Strict-Transport-Security"))
 	_, err := tls.Dial("tcp", server.listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11})
 	require.Error(t, err)
 	require.Empty(t, logged.String())

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,8 +31,9 @@ const (
 const (
 	headerBytes = 16 << 10
 	bodyBytes   = 256 << 10
-	connections = 128
+	anonymous   = 96 // connections that have not shown a right to come in, of all and of one address
 	perAddress  = 48
+	owners      = 64 // connections that have
 )
 
 // limits is how long a client may take.
@@ -61,6 +63,8 @@ type Server struct {
 	// Token, or User and Password, let a client in. With neither everyone on this machine may look and draw zones.
 	Token          string
 	User, Password string
+	// Directory keeps what must outlive a restart: the sessions that ended by a logout. Empty for none.
+	Directory string
 
 	// Source says how the run is.
 	Source Source
@@ -135,14 +139,20 @@ func (s *Server) Open() error {
 	if encryption == nil && !address.IP.IsLoopback() {
 		s.Logger.Warn("the web page is served without TLS: passwords and pictures can be read on the way; set a certificate and a key", "address", s.Address)
 	}
-	s.listener = &limitedListener{Listener: listener, total: connections, each: perAddress, open: map[string]int{}}
+	s.listener = &limitedListener{Listener: listener, anonymous: anonymous, each: perAddress, owners: owners}
 	s.access = newAccess(s.Token, s.User, s.Password, listener.Addr().(*net.TCPAddr).Port, encryption != nil)
+	if s.Directory != "" {
+		s.access.sessions.file = filepath.Join(s.Directory, "web-logouts")
+	}
+	if err := s.access.sessions.open(time.Now()); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	s.observer = newObserver()
 	s.previews = map[string]*preview{}
 	s.http = &http.Server{
 		Handler: s.handler(), TLSConfig: encryption,
 		ReadHeaderTimeout: s.limits.header, ReadTimeout: s.limits.request, WriteTimeout: s.limits.request, IdleTimeout: s.limits.idle,
-		MaxHeaderBytes: headerBytes, ErrorLog: slogLogger(s.Logger),
+		MaxHeaderBytes: headerBytes, ConnContext: withConnection, ErrorLog: slogLogger(s.Logger),
 	}
 	return nil
 }
