@@ -22,6 +22,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
+	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
@@ -80,7 +81,7 @@ type Client struct {
 	close     context.CancelFunc
 	running   sync.WaitGroup
 
-	sizes      packetSizes
+	sizes      packetsize.Limits
 	detections ledger.Ledger
 	state      ledger.Ledger
 
@@ -165,7 +166,7 @@ func (c *Client) Open() error {
 	c.run = strconv.FormatInt(time.Now().UnixMicro(), 36)
 	c.qos0, c.qos1 = newSendQueue(), newSendQueue()
 	c.mailboxes, c.cameras, c.reasons = map[topicKey]*mailbox{}, map[string]string{}, map[string]string{}
-	c.sizes.most, c.sizes.brokers, c.sizes.named = c.MaxPacket, map[string]*brokerSize{}, map[string]bool{}
+	c.sizes.Most = c.MaxPacket
 	c.events = &spool.Spool{Config: c.Spool, Logger: c.Logger, Notify: c.qos1.signal}
 	if err := c.events.Open(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)

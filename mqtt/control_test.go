@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
@@ -256,4 +257,30 @@ func FuzzCommand(f *testing.F) {
 			require.Equal(t, "camera", c.camera)
 		}
 	})
+}
+
+func TestHugeMessageIsIgnored(t *testing.T) {
+	broker := &embedded.Broker{Address: "127.0.0.1:0", Logger: mqtttest.Discard(), Limits: embedded.Limits{Packet: 16 << 20}}
+	require.NoError(t, broker.Open())
+	defer broker.Close()
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/gate/cam0/+/state")
+	huge := make([]byte, 8<<20)
+	sub.Client.Publish("edge-infer/gate/cam0/detect/set", 1, true, huge).WaitTimeout(mqtttest.Patience)
+	log := &mqtttest.Journal{}
+	r := &recorder{}
+	c := testClient(broker.URL())
+	c.Controller, c.Logger = r, log.Logger()
+	start(t, c)
+	c.Settings("cam0", Settings{Detect: true, Threshold: 0.25, Interval: 1})
+	sub.WaitLast(t, "edge-infer/gate/cam0/interval/state", "1")
+	sub.Client.Publish("edge-infer/gate/cam0/labels/set", 1, false, huge).WaitTimeout(mqtttest.Patience)
+	require.Eventually(t, func() bool {
+		sub.Client.Publish("edge-infer/gate/cam0/interval/set", 1, false, "3").WaitTimeout(mqtttest.Patience)
+		return sub.Last("edge-infer/gate/cam0/interval/state") == "3"
+	}, mqtttest.Patience, 20*time.Millisecond)
+	assert.True(t, c.Connection().Connected)
+	assert.Contains(t, log.String(), "bytes are too large for a command")
+	for _, call := range r.all() {
+		assert.Equal(t, "interval cam0 3", call)
+	}
 }

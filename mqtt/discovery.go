@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
-	"github.com/edge-infer/edge-infer/mqtt/storage"
 )
 
 const (
@@ -120,7 +120,7 @@ func (c *Client) saveAnnounced() {
 	}
 	data, err := json.Marshal(c.announced)
 	if err == nil && string(data) != c.announcedSaved {
-		err = storage.Replace(path, data)
+		err = atomicfile.Write(path, data, 0o600)
 	}
 	if err != nil {
 		c.Logger.Warn("what Home Assistant is told cannot be kept, entities that go while this is stopped will stay there", "file", path,

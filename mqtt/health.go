@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
+	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
@@ -16,14 +17,14 @@ type Health struct {
 	Connects   uint64 // connections that came up, since Open
 	Repeats    uint64 // events that were sent more than once, because their acknowledgement was lost with a connection
 	Largest    int    // bytes of the largest packet that a broker has taken
-	Oversize   Oversize
+	Oversize   packetsize.Oversize
 	Events     spool.Stats
 }
 
 // Health says how the client does.
 func (c *Client) Health() Health {
 	h := Health{Connection: c.Connection(), Accounting: c.Accounting(), Events: c.events.Stats()}
-	h.Largest, h.Oversize = c.sizes.read()
+	h.Largest, h.Oversize = c.sizes.Read()
 	c.mu.Lock()
 	h.Connects, h.Repeats = c.connects, c.repeats
 	c.mu.Unlock()
@@ -72,8 +73,8 @@ func appendAccount(buf []byte, a *ledger.Account) []byte {
 	return append(buf, '}')
 }
 
-// append appends the status payload's field too_large, when there is anything to say.
-func (o *Oversize) append(buf []byte) []byte {
+// appendOversize appends the status payload's field too_large, when there is anything to say.
+func appendOversize(buf []byte, o *packetsize.Oversize) []byte {
 	if o.Messages == 0 {
 		return buf
 	}

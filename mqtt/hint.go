@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"github.com/edge-infer/edge-infer/mqtt/transport"
 )
 
 // loginRefused reports that the broker answered and will not have this client. Trying again soon is of no use and looks like an attack.
@@ -43,7 +45,7 @@ func remedy(err error, established bool) string {
 	switch {
 	case errors.As(err, &packet):
 		return "a packet on which this happens again is set aside: raise the broker's limit (mosquitto: max_packet_size), or set mqtt.max_packet"
-	case established && closedByBroker(err):
+	case established && transport.Closed(err):
 		return "it was stopped, or another client has the same client id"
 	case errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword), errors.Is(err, packets.ErrorRefusedNotAuthorised):
 		return "check user and password, and what the broker allows this client"
@@ -71,7 +73,7 @@ func remedy(err error, established bool) string {
 		return "no route to the broker, check the network"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "the broker does not answer, check address and firewall"
-	case closedByBroker(err):
+	case transport.Closed(err):
 		return "the broker closed the connection, it may want TLS, a client certificate or another client id"
 	}
 	return ""

@@ -89,8 +89,10 @@ func (c *Client) Stats(stats *payload.Stats) {
 // Status publishes what runs, QoS 1 and retained.
 func (c *Client) Status(status *payload.Status) {
 	now := time.Now()
-	_, oversize := c.sizes.read()
-	c.mailbox(topicKey{kind: kindStatus}).put(func(buf []byte) []byte { return status.AppendJSON(buf, c.Device, now, oversize.append) })
+	_, oversize := c.sizes.Read()
+	c.mailbox(topicKey{kind: kindStatus}).put(func(buf []byte) []byte {
+		return status.AppendJSON(buf, c.Device, now, func(buf []byte) []byte { return appendOversize(buf, &oversize) })
+	})
 }
 
 // Count publishes how many objects of a label the camera sees, QoS 1 and retained. The label "all" is the total.

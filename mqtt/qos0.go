@@ -1,6 +1,10 @@
 package mqtt
 
-import "time"
+import (
+	"time"
+
+	"github.com/edge-infer/edge-infer/mqtt/packetsize"
+)
 
 // sendQoS0 writes the QoS 0 mailboxes as they become ready, as many as are ready in one write.
 func (s *session) sendQoS0() {
@@ -9,7 +13,7 @@ func (s *session) sendQoS0() {
 		queue = s.client.qos0
 		batch []byte
 		taken []*mailbox
-		large []*sentPacket
+		large []*packetsize.Packet
 	)
 	timer := newIdleTimer()
 	defer timer.Stop()
@@ -31,7 +35,7 @@ func (s *session) sendQoS0() {
 				s.client.tooLarge(mailbox.topic, size, limit, !mailbox.setAside(now))
 				continue
 			}
-			if packet := s.unconfirmed.begin(size); packet != nil {
+			if packet := s.unconfirmed.Begin(size); packet != nil {
 				large = append(large, packet)
 			}
 			taken = append(taken, mailbox)
@@ -40,7 +44,7 @@ func (s *session) sendQoS0() {
 			_, err := s.conn.Write(batch)
 			if err == nil {
 				for _, packet := range large {
-					s.unconfirmed.written(packet)
+					s.unconfirmed.Written(packet)
 				}
 			}
 			for _, mailbox := range taken {

@@ -6,6 +6,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
@@ -136,7 +137,7 @@ func (r *qos1Sender) sendState(now time.Time) (outcome, time.Duration) {
 		if mailbox == nil {
 			return nothing, wait
 		}
-		size := packetSize(mailbox.topic, len(mailbox.current), 1)
+		size := packetsize.Of(mailbox.topic, len(mailbox.current), 1)
 		if limit := r.sizeLimit(now); size >= limit {
 			r.client.tooLarge(mailbox.topic, size, limit, !mailbox.setAside(now))
 			continue
@@ -158,7 +159,7 @@ func (r *qos1Sender) sendEvent(now time.Time) (outcome, time.Duration) {
 		if !ok {
 			return nothing, -1
 		}
-		size := packetSize(event.Topic, len(event.Payload), 1)
+		size := packetsize.Of(event.Topic, len(event.Payload), 1)
 		if limit := r.sizeLimit(now); size >= limit {
 			r.client.events.Drop(event.Number)
 			r.client.tooLarge(event.Topic, size, limit, false)
@@ -206,14 +207,14 @@ func (r *qos1Sender) markReplayed(e *spool.Event) {
 
 // send publishes a message. It returns false when the session is over.
 func (r *qos1Sender) send(p publication, f inflightMessage) bool {
-	packet := r.unconfirmed.begin(f.size)
+	packet := r.unconfirmed.Begin(f.size)
 	if f.token = r.publish(p, nil); f.token == nil {
 		if f.mailbox != nil {
 			f.mailbox.settle(false, f.sent)
 		}
 		return false
 	}
-	f.order = r.unconfirmed.written(packet)
+	f.order = r.unconfirmed.Written(packet)
 	r.inflight = append(r.inflight, f)
 	return true
 }
@@ -225,7 +226,7 @@ func (r *qos1Sender) settleOldest() error {
 		return err
 	}
 	r.inflight = append(r.inflight[:0], r.inflight[1:]...)
-	r.client.sizes.confirm(r.broker, max(f.size, r.unconfirmed.confirm(f.order)))
+	r.client.sizes.Confirm(r.broker, max(f.size, r.unconfirmed.Confirm(f.order)))
 	switch {
 	case f.mailbox != nil:
 		f.mailbox.settle(true, time.Now())

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
-	"github.com/edge-infer/edge-infer/mqtt/storage"
 )
 
 // RemoteSettings are the values of a camera's controls that remote commands have set. They are kept beside the event spool, so that a
@@ -139,7 +139,7 @@ func (c *Client) saveRemote() {
 	data, err := json.Marshal(c.remote)
 	c.mu.Unlock()
 	if err == nil {
-		err = storage.Replace(path, data)
+		err = atomicfile.Write(path, data, 0o600)
 	}
 	if err != nil {
 		c.Logger.Warn("remote settings cannot be kept, a restart will forget them", "file", path, "error", err)

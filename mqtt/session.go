@@ -12,7 +12,9 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"github.com/edge-infer/edge-infer/mqtt/address"
+	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
+	"github.com/edge-infer/edge-infer/mqtt/transport"
 )
 
 // session is one connection to one broker, from CONNECT to its loss. A new paho client serves each: paho's own reconnecting would keep
@@ -20,11 +22,11 @@ import (
 type session struct {
 	client *Client
 	paho   paho.Client
-	conn   *connection
+	conn   *transport.Conn
 	broker string
 	mark   uint64 // events up to this number were handed over before the connection was up
 
-	unconfirmed unconfirmed
+	unconfirmed packetsize.Unconfirmed
 
 	ending chan struct{} // closed when the senders shall finish what is queued and return
 	abort  chan struct{} // closed when they shall return at once
@@ -70,7 +72,7 @@ func (c *Client) connect(ctx context.Context, to address.Address, as identity) (
 	if err != nil {
 		return nil, err
 	}
-	conn, err := dial(ctx, to, c.TLS, c.ConnectTimeout)
+	conn, err := transport.Dial(ctx, to, c.TLS, c.ConnectTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +82,7 @@ func (c *Client) connect(ctx context.Context, to address.Address, as identity) (
 		calls: make(chan func() paho.Token), tokens: make(chan paho.Token, 1),
 		inbound: make(chan paho.Message, as.inbound),
 	}
-	s.conn = newConnection(conn, c.WriteTimeout, as.largest, func(size int) {
+	s.conn = transport.New(conn, c.WriteTimeout, as.largest, func(size int) {
 		c.refuse("", fmt.Errorf("%d bytes are too large for a command", size))
 	}, s.fail)
 
@@ -212,7 +214,7 @@ func (s *session) call(call func() paho.Token, limit <-chan time.Time) paho.Toke
 }
 
 // sizeLimit is the number of bytes from which on packets are set aside.
-func (s *session) sizeLimit(now time.Time) int { return s.client.sizes.limit(s.broker, now) }
+func (s *session) sizeLimit(now time.Time) int { return s.client.sizes.Limit(s.broker, now) }
 
 // publish hands a QoS 1 message to paho, see call.
 func (s *session) publish(p publication, limit <-chan time.Time) paho.Token {

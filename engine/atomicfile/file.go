@@ -74,7 +74,12 @@ func Move(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	folder, err := os.Open(filepath.Dir(to))
+	return SyncFolder(filepath.Dir(to))
+}
+
+// SyncFolder puts on the disk what was made, renamed and removed in a folder.
+func SyncFolder(path string) error {
+	folder, err := os.Open(path)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/edge-infer/edge-infer/mqtt/storage"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
 // A segment is one file of the spool: a header, then records with rising numbers. The header is a mark, the number of the last record of
@@ -47,7 +47,7 @@ func createSegment(directory string, first, before uint64) (*segment, error) {
 		return nil, err
 	}
 	if _, err = file.Write(header(before)); err == nil {
-		err = storage.SyncDirectory(directory)
+		err = atomicfile.SyncFolder(directory)
 	}
 	if err != nil {
 		file.Close()
@@ -206,7 +206,7 @@ func (c *contents) moveAside(path string, data []byte) error {
 		e := &c.records[i].Event
 		whole = appendRecord(whole, e.Number, e.at, e.Topic, func(buf []byte) []byte { return append(buf, e.Payload...) })
 	}
-	if err := storage.Replace(path, whole); err != nil {
+	if err := atomicfile.Write(path, whole, 0o600); err != nil {
 		return err
 	}
 	for i := range c.records {

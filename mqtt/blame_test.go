@@ -2,12 +2,8 @@ package mqtt
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"math"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +12,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
+	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
@@ -78,7 +75,7 @@ func TestAMessageThatIsTooLargeHoldsNothingUp(t *testing.T) {
 			payload := sub.Payloads("edge-infer/gate/status")[0]
 			assert.NoError(t, validate(t, schemas(t)["status"], payload))
 			var status struct {
-				Large Oversize `json:"too_large"`
+				Large packetsize.Oversize `json:"too_large"`
 			}
 			require.NoError(t, json.Unmarshal([]byte(payload), &status))
 			assert.Equal(t, uint64(4), status.Large.Messages)
@@ -120,61 +117,11 @@ func TestEventsGoBeforeState(t *testing.T) {
 	assert.Contains(t, order[:8], "count", "state has its turns")
 }
 
-func TestPacketSize(t *testing.T) {
+func TestPacketsHaveTheSizeThatIsSaid(t *testing.T) {
 	for _, payload := range []int{0, 1, 120, 121, 122, 123, 124, 16_000, 16_373, 16_380, 200_000, 2_097_143, 2_097_150} {
 		m := &mailbox{topic: "abc"}
 		m.current = make([]byte, payload)
-		assert.Equal(t, len(m.appendPacket(nil)), packetSize("abc", payload, 0), "%d", payload)
-		assert.Contains(t, []int{2, 3}, packetSize("abc", payload, 1)-packetSize("abc", payload, 0))
-	}
-}
-
-func TestWhatABrokerTakesIsFoundOut(t *testing.T) {
-	now := time.Now()
-	p := &packetSizes{brokers: map[string]*brokerSize{}, named: map[string]bool{}}
-	limit := func() int { return p.limit("b", now) }
-	assert.Equal(t, math.MaxInt, limit())
-	assert.Zero(t, p.lost("b", 0, now))
-	assert.Zero(t, p.lost("b", suspectSize-1, now), "restarts of the broker say nothing of small packets")
-	assert.Zero(t, p.lost("b", suspectSize-1, now))
-	assert.Zero(t, p.lost("b", 200_000, now))
-	p.confirm("b", 200_000)
-	assert.Zero(t, p.lost("b", 200_000, now), "it was not the packet")
-	assert.Zero(t, p.lost("b", 300_000, now))
-	assert.Equal(t, math.MaxInt, limit(), "once may be chance")
-	assert.Zero(t, p.lost("b", 100, now))
-	assert.Zero(t, p.lost("b", 300_000, now))
-	assert.Equal(t, 300_000, p.lost("b", 310_000, now))
-	assert.Equal(t, 300_000, limit())
-	assert.Equal(t, math.MaxInt, p.limit("another", now))
-	now = now.Add(limitTime + 1)
-	assert.Equal(t, math.MaxInt, limit(), "somebody may have raised it")
-	p.most = 1000
-	assert.Equal(t, 1001, limit())
-	largest, _ := p.read()
-	assert.Equal(t, 200_000, largest)
-}
-
-func TestUnconfirmedPackets(t *testing.T) {
-	var u unconfirmed
-	assert.Nil(t, u.begin(suspectSize-1))
-	first := u.begin(20_000)
-	one := u.written(nil)
-	two := u.written(first)
-	third := u.begin(40_000) // is being written
-	assert.Equal(t, 40_000, u.largest())
-	assert.Zero(t, u.confirm(one))
-	assert.Equal(t, 20_000, u.confirm(two))
-	assert.Equal(t, 40_000, u.largest())
-	assert.Equal(t, 40_000, u.confirm(u.written(third)))
-	assert.Zero(t, u.largest())
-}
-
-func TestClosedByBroker(t *testing.T) {
-	for err, want := range map[error]bool{
-		io.EOF: true, fmt.Errorf("read: %w", syscall.ECONNRESET): true, &packetError{1, syscall.EPIPE}: true, errStopped: false,
-		errors.New("broker acknowledged nothing"): false, syscall.ETIMEDOUT: false,
-	} {
-		assert.Equal(t, want, closedByBroker(err), "%v", err)
+		assert.Equal(t, len(m.appendPacket(nil)), packetsize.Of("abc", payload, 0), "%d", payload)
+		assert.Contains(t, []int{2, 3}, packetsize.Of("abc", payload, 1)-packetsize.Of("abc", payload, 0))
 	}
 }

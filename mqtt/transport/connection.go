@@ -1,10 +1,14 @@
-package mqtt
+// Package transport carries MQTT packets between a client and its broker: over TCP, TLS or WebSocket, whole, and in bounded time and memory.
+package transport
 
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
@@ -13,22 +17,24 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 )
 
-// connection carries whole MQTT packets: each Write is one or more of them, and none is cut by another writer's. That lets the client
+// Conn carries whole MQTT packets: each Write is one or more of them, and none is cut by another writer's. That lets the client
 // write QoS 0 messages itself, beside paho, which otherwise takes three goroutine hops for each.
 //
 // Every piece of a write has a deadline. Without one, a broker that accepts and stops reading blocks paho's Publish for ever once the
 // socket's buffer is full. A write that fails ends the connection, because part of a packet may have left.
-type connection struct {
+type Conn struct {
 	net.Conn
 	raw     net.Conn // under TLS and WebSocket
-	in      *packetFilter
+	in      *filter
 	timeout time.Duration
 	failed  func(error)
 
 	mu sync.Mutex // held by the writer
 }
 
-func newConnection(conn net.Conn, timeout time.Duration, largest int, skipped func(int), failed func(error)) *connection {
+// New makes a connection of one that is open, which it takes over. timeout is how long the other side may stop reading; skipped hears the
+// sizes of messages of more than largest bytes, which are held back; failed hears why the connection has ended, perhaps more than once.
+func New(conn net.Conn, timeout time.Duration, largest int, skipped func(int), failed func(error)) *Conn {
 	raw := conn
 	if layered, ok := raw.(interface{ UnderlyingConn() net.Conn }); ok {
 		raw = layered.UnderlyingConn()
@@ -36,13 +42,12 @@ func newConnection(conn net.Conn, timeout time.Duration, largest int, skipped fu
 	if layered, ok := raw.(*tls.Conn); ok {
 		raw = layered.NetConn()
 	}
-	return &connection{Conn: conn, raw: raw, in: newPacketFilter(conn, largest, skipped), timeout: timeout, failed: failed}
+	return &Conn{Conn: conn, raw: raw, in: newFilter(conn, largest, skipped), timeout: timeout, failed: failed}
 }
 
-// Read reads packets without those that the packetFilter holds back. How the connection has ended is reported from here: paho closes it
-// before it
+// Read reads packets without those that the filter holds back. How the connection has ended is reported from here: paho closes it before it
 // says why, and a writer would then see no more than that.
-func (c *connection) Read(p []byte) (int, error) {
+func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.in.Read(p)
 	if err != nil {
 		c.failed(err)
@@ -51,7 +56,7 @@ func (c *connection) Read(p []byte) (int, error) {
 }
 
 // Write sends whole packets, or fails the connection. A large packet goes out in pieces, so that a slow link is not taken for a dead one.
-func (c *connection) Write(packets []byte) (int, error) {
+func (c *Conn) Write(packets []byte) (int, error) {
 	const piece = 32 << 10
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,16 +78,16 @@ func (c *connection) Write(packets []byte) (int, error) {
 }
 
 // SetDeadline sets the deadline for reading. Write has its own, which paho must not touch.
-func (c *connection) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
+func (c *Conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
 // SetWriteDeadline does nothing, see SetDeadline.
-func (c *connection) SetWriteDeadline(time.Time) error { return nil }
+func (c *Conn) SetWriteDeadline(time.Time) error { return nil }
 
 // Close ends the connection at once. It goes under TLS, whose farewell could wait five seconds for a broker that does not read.
-func (c *connection) Close() error { return c.raw.Close() }
+func (c *Conn) Close() error { return c.raw.Close() }
 
-// dial opens the connection to a broker without any MQTT on it.
-func dial(ctx context.Context, to address.Address, files credentials.TLS, timeout time.Duration) (net.Conn, error) {
+// Dial opens the connection to a broker without any MQTT on it.
+func Dial(ctx context.Context, to address.Address, files credentials.TLS, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 10 * time.Second, Count: 3}}
@@ -121,4 +126,9 @@ func dialWebSocket(ctx context.Context, to address.Address, config *tls.Config, 
 		}()
 		return nil, ctx.Err()
 	}
+}
+
+// Closed reports whether the other side ended a connection, and not the network or this one.
+func Closed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -1,0 +1,42 @@
+package mqtt
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/edge-infer/edge-infer/mqtt/transport"
+)
+
+// tooLarge reports a message that is not sent.
+func (c *Client) tooLarge(topic string, size, limit int, repetition bool) {
+	if c.sizes.SetAside(topic, size, limit, repetition) {
+		c.Logger.Warn("mqtt message is larger than the broker takes, it is set aside", "topic", topic, "bytes", size, "limit", limit-1)
+	}
+}
+
+// blame looks at how a session with a broker has ended: it notes a packet that may be the reason, and names it in the error.
+func (c *Client) blame(s *session, broker string, err error) error {
+	if !transport.Closed(err) {
+		return err
+	}
+	size := s.unconfirmed.Largest()
+	if limit := c.sizes.Lost(broker, size, time.Now()); limit > 0 {
+		c.Logger.Warn("mqtt broker takes no packets as large as this one, they are set aside from now on", "broker", broker, "bytes", limit)
+	}
+	if size == 0 {
+		return err
+	}
+	return &packetError{size, err}
+}
+
+// packetError is the end of a connection that a packet may have caused.
+type packetError struct {
+	size int
+	err  error
+}
+
+func (e *packetError) Error() string {
+	return fmt.Sprintf("broker closed the connection with a packet of %d bytes on its way: %v", e.size, e.err)
+}
+
+func (e *packetError) Unwrap() error { return e.err }
