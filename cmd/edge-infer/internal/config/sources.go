@@ -44,8 +44,17 @@ func (s *Sources) Load() (*Config, error) {
 	return c, nil
 }
 
-// read puts the sources over each other.
+// read puts the sources over each other, and what was drawn on the page over them.
 func (s *Sources) read() (*Config, error) {
+	c, err := s.configured()
+	if err == nil {
+		err = c.applyDrawn()
+	}
+	return c, err
+}
+
+// configured puts the sources over each other.
+func (s *Sources) configured() (*Config, error) {
 	c := Default()
 	if s.File != "" {
 		data, err := os.ReadFile(s.File)

@@ -18,7 +18,6 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/mqtt"
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
-	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // outputs are where the results of a run go. What is not asked for is nil.
@@ -101,15 +100,7 @@ func (o *outputs) openWeb(r *run) error {
 	server := &web.Server{
 		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
 		Directory: r.config.State, Logger: r.logger, Source: page{r}, Snapshot: o.snapshots.Find,
-	}
-	if file := r.Settings.File; file != "" {
-		server.Configure = func(_ context.Context, camera string, analytics zone.Config) error {
-			if err := config.SetAnalytics(file, camera, analytics); err != nil {
-				return err
-			}
-			r.askReload()
-			return nil
-		}
+		Zones: &zones{Zones: config.Zones{Sources: &r.Settings}, reload: r.askReload},
 	}
 	if err := server.Open(); err != nil {
 		return err

@@ -267,7 +267,7 @@ func TestPathsOutsideThePageAreNotFiles(t *testing.T) {
 }
 
 func TestOversizeRequests(t *testing.T) {
-	server := &Server{Configure: (&stage{}).configure}
+	server := &Server{Zones: &stage{}}
 	source := &still{Status{Cameras: []Camera{{}}}}
 	source.status.Cameras[0].Capture.Name = "a"
 	serve(t, server, source)

@@ -70,21 +70,64 @@ func (s *Server) checkAnalytics(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"yaml": text})
 }
 
-// saveAnalytics puts zones and lines in force for good.
+// showAnalytics answers the zones and lines that were saved last, with their version for the next save.
+func (s *Server) showAnalytics(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("camera")
+	if _, known := s.labels(name); !known {
+		writeError(w, http.StatusNotFound, fmt.Errorf("no camera %q", name))
+		return
+	}
+	if s.Zones == nil {
+		writeError(w, http.StatusConflict, errNowhere)
+		return
+	}
+	analytics, version, err := s.Zones.Get(name)
+	if err != nil {
+		writeError(w, http.StatusInternalServerError, err)
+		return
+	}
+	w.Header().Set("ETag", strconv.Quote(version))
+	writeJSON(w, http.StatusOK, analytics)
+}
+
+// saveAnalytics puts zones and lines in force for good. The request says which version it has read, so that nobody's work is written over unseen.
 func (s *Server) saveAnalytics(w http.ResponseWriter, r *http.Request) {
 	name, analytics, ok := s.requested(w, r)
 	if !ok {
 		return
 	}
-	if s.Configure == nil {
-		writeError(w, http.StatusConflict, errors.New("there is no configuration file to save to: copy the text into one and start with --config"))
+	if s.Zones == nil {
+		writeError(w, http.StatusConflict, errNowhere)
 		return
 	}
-	if err := s.Configure(r.Context(), name, analytics); err != nil {
+	version, err := matched(r.Header.Get("If-Match"))
+	if err != nil {
+		writeError(w, http.StatusPreconditionRequired, err)
+		return
+	}
+	next, err := s.Zones.Set(name, version, analytics)
+	switch {
+	case errors.Is(err, ErrOutdated):
+		writeError(w, http.StatusPreconditionFailed, err)
+	case err != nil:
+		s.writable.forget()
 		writeError(w, http.StatusUnprocessableEntity, err)
-		return
+	default:
+		w.Header().Set("ETag", strconv.Quote(next))
+		w.WriteHeader(http.StatusNoContent)
 	}
-	w.WriteHeader(http.StatusNoContent)
+}
+
+// matched is the version that an If-Match names; empty for *, which is any.
+func matched(header string) (string, error) {
+	if header == "*" {
+		return "", nil
+	}
+	version, err := strconv.Unquote(header)
+	if err != nil || version == "" {
+		return "", errors.New("If-Match must hold the ETag that the zones were read with, or * to save over anything")
+	}
+	return version, nil
 }
 
 func writeError(w http.ResponseWriter, code int, err error) {

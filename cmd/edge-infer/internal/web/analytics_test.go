@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func TestAnalyticsRequests(t *testing.T) {
 	s := &stage{analytics: map[string]zone.Config{}}
 	source := frames("a")
 	source.status.Engine.Labels = labels
-	server := &Server{Configure: s.configure}
+	server := &Server{Zones: s}
 	serve(t, server, source)
 	for _, c := range []struct {
 		camera, body string
@@ -70,15 +71,67 @@ func TestAnalyticsRequests(t *testing.T) {
 	}
 	body, err := json.Marshal(yard())
 	require.NoError(t, err)
-	code, _, _ := ask(t, "PUT", server.URL()+"api/cameras/a/analytics", bytes.NewReader(body))
+	path := server.URL() + "api/cameras/a/analytics"
+	save := func(headers ...string) (int, string, http.Header) {
+		return ask(t, "PUT", path, bytes.NewReader(body), headers...)
+	}
+	for _, header := range []string{"", "0", `""`} {
+		code, text, _ := save("If-Match", header)
+		require.Equal(t, http.StatusPreconditionRequired, code)
+		require.JSONEq(t, `{"error":"If-Match must hold the ETag that the zones were read with, or * to save over anything"}`, text)
+	}
+	code, text, headers := ask(t, "GET", path, nil)
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, text, `"zones":[]`)
+	read := headers.Get("ETag")
+	code, _, headers = save("If-Match", read)
 	require.Equal(t, http.StatusNoContent, code)
 	require.Equal(t, yard(), s.kept("a"))
+	code, text, _ = save("If-Match", read)
+	require.Equal(t, http.StatusPreconditionFailed, code, "what was read before somebody else's save is not written over it")
+	require.JSONEq(t, `{"error":"`+ErrOutdated.Error()+`"}`, text)
+	for _, version := range []string{headers.Get("ETag"), "*"} {
+		code, _, _ = save("If-Match", version)
+		require.Equal(t, http.StatusNoContent, code)
+	}
+	code, text, _ = ask(t, "GET", server.URL()+"api/cameras/b/analytics", nil)
+	require.Equal(t, http.StatusNotFound, code)
+	require.JSONEq(t, `{"error":"no camera \"b\""}`, text)
 
 	readOnly := &Server{}
 	serve(t, readOnly, source)
-	code, text, _ := ask(t, "PUT", readOnly.URL()+"api/cameras/a/analytics", bytes.NewReader(body))
-	require.Equal(t, http.StatusConflict, code)
-	require.JSONEq(t, `{"error":"there is no configuration file to save to: copy the text into one and start with --config"}`, text)
+	for _, method := range []string{"GET", "PUT"} {
+		code, text, _ := ask(t, method, readOnly.URL()+"api/cameras/a/analytics", bytes.NewReader(body))
+		require.Equal(t, http.StatusConflict, code)
+		require.JSONEq(t, `{"error":"`+errNowhere.Error()+`"}`, text)
+	}
+}
+
+// TestEditableIsWhatASaveWouldDo.
+func TestEditableIsWhatASaveWouldDo(t *testing.T) {
+	s := &stage{analytics: map[string]zone.Config{}}
+	source := frames("a")
+	source.status.Engine.Labels = labels
+	editable := func(server *Server) (answer struct {
+		Editable   bool
+		Uneditable string
+	}) {
+		code, text, _ := ask(t, "GET", server.URL()+"api/status", nil)
+		require.Equal(t, http.StatusOK, code)
+		require.NoError(t, json.Unmarshal([]byte(text), &answer))
+		return answer
+	}
+	nowhere := &Server{}
+	serve(t, nowhere, source)
+	require.Equal(t, errNowhere.Error(), editable(nowhere).Uneditable)
+	server := &Server{Zones: s}
+	serve(t, server, source)
+	require.True(t, editable(server).Editable)
+	s.readOnly = errors.New("read-only file system")
+	server.writable.forget()
+	answer := editable(server)
+	require.False(t, answer.Editable)
+	require.Equal(t, "read-only file system", answer.Uneditable)
 }
 
 // FuzzAnalytics: whatever a client sends is refused in one line, or becomes a text that the configuration reads back as the same.

@@ -38,6 +38,7 @@ func (s *Server) handler() http.Handler {
 	inside.HandleFunc("GET /api/pictures", s.servePictures)
 	inside.HandleFunc("GET /api/cameras/{camera}/stream.mjpeg", s.serveStream)
 	inside.HandleFunc("GET /api/cameras/{camera}/picture.jpg", s.servePicture)
+	inside.HandleFunc("GET /api/cameras/{camera}/analytics", s.showAnalytics)
 	inside.HandleFunc("PUT /api/cameras/{camera}/analytics", s.saveAnalytics)
 	inside.HandleFunc("POST /api/cameras/{camera}/analytics/check", s.checkAnalytics)
 	inside.HandleFunc("GET /api/events", s.serveEvents)

@@ -54,7 +54,7 @@ const readCanvas = `(() => {
 
 func TestBoxesCoincideWithThePublishedDetections(t *testing.T) {
 	s := newStage(t, 640, 360, 10, "belt")
-	server := &Server{Configure: s.configure}
+	server := &Server{Zones: s}
 	s.serve(t, server)
 	b := newBrowser(t, 1280, 800)
 	b.do(chromedp.Navigate(server.URL()))
@@ -188,7 +188,7 @@ func (b *browser) fill(name, value string) {
 
 func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	s := newStage(t, 640, 360, 8, "belt")
-	server := &Server{Configure: s.configure}
+	server := &Server{Zones: s}
 	s.serve(t, server)
 	b := newBrowser(t, 1280, 800)
 	b.do(chromedp.Navigate(server.URL() + "#zones/belt"))
@@ -249,11 +249,23 @@ func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	b.wait(`document.querySelector(".problem").textContent === "" && document.querySelector("pre").textContent.includes("zone2")`)
 	b.click("Save")
 	b.wait(`document.querySelector(".problem").textContent !== ""`)
-	require.Equal(t, "write /etc/edge-infer.yaml: no space left on device", evaluate[string](b, `document.querySelector(".problem").textContent`))
+	require.Equal(t, "write /var/lib/edge-infer/zones.yaml: no space left on device", evaluate[string](b, `document.querySelector(".problem").textContent`))
 	require.Len(t, s.kept("belt").Zones, 2)
 	for _, complaint := range b.complaints() {
-		require.Contains(t, complaint, "the server responded with a status of 422", "nothing but the refusals")
+		require.Contains(t, complaint, "the server responded with a status of 4", "nothing but the refusals")
 	}
+
+	// Somebody else draws meanwhile: nothing is written over that.
+	_, err = s.Set("belt", "", yard())
+	require.NoError(t, err)
+	b.click("Revert")
+	b.wait(`!document.querySelector("pre").textContent.includes("entry")`)
+	_, err = s.Set("belt", "", kept)
+	require.NoError(t, err)
+	b.click("Save")
+	b.wait(`document.querySelector(".problem").textContent !== ""`)
+	require.Equal(t, ErrOutdated.Error(), evaluate[string](b, `document.querySelector(".problem").textContent`))
+	require.Len(t, s.kept("belt").Zones, 2)
 
 	// What was saved is what the live page shows.
 	b.do(chromedp.Navigate(server.URL() + "#live"))
@@ -305,7 +317,7 @@ func TestThePageFindsARestartedServer(t *testing.T) {
 func TestEveryPageFitsAPhone(t *testing.T) {
 	s := newStage(t, 320, 180, 8, "belt", "dock")
 	s.belts[0].runsOn, s.belts[1].runsOn = "GPU 0, NVIDIA RTX A4000 Laptop GPU (sm_86)", "GPU 1, NVIDIA RTX A4000 Laptop GPU (sm_86)"
-	server := &Server{Configure: s.configure}
+	server := &Server{Zones: s}
 	s.serve(t, server)
 	b := newBrowser(t, 390, 844)
 	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
-	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // What is used where a field of Server is zero.
@@ -68,8 +67,8 @@ type Server struct {
 
 	// Source says how the run is.
 	Source Source
-	// Configure makes a camera's zones and lines permanent. Its error is shown as it is. With nil the page shows the YAML only.
-	Configure func(ctx context.Context, camera string, analytics zone.Config) error
+	// Zones keeps what is drawn on the page. With nil the page shows the YAML only.
+	Zones Zones
 	// Snapshot is the JPEG of the object with that zone.Object.ID; fs.ErrNotExist when there is none. It may be nil.
 	Snapshot func(camera, id string) ([]byte, error)
 	// Profiling serves /debug/pprof/.
@@ -90,6 +89,7 @@ type Server struct {
 	recent   recent
 	health   health
 	observer *observer
+	writable writable
 	news     bell
 	encoded  atomic.Uint64 // pictures
 	behind   atomic.Uint64 // pictures not taken because the encoder was at work

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -36,6 +37,8 @@ type stage struct {
 
 	mutex     sync.Mutex
 	analytics map[string]zone.Config
+	saves     int
+	readOnly  error
 	published map[string]map[uint64][]postprocess.Finding // by camera and sequence number
 	server    atomic.Pointer[Server]                      // gets every frame
 }
@@ -197,15 +200,35 @@ func (s *stage) Status() Status {
 	return status
 }
 
-// configure is a Server.Configure that keeps what it is given.
-func (s *stage) configure(_ context.Context, camera string, analytics zone.Config) error {
+var _ Zones = (*stage)(nil)
+
+// Get implements Zones.
+func (s *stage) Get(camera string) (zone.Config, string, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	return s.analytics[camera], fmt.Sprint(s.saves), nil
+}
+
+// Set implements Zones.
+func (s *stage) Set(camera, version string, analytics zone.Config) (string, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if version != "" && version != fmt.Sprint(s.saves) {
+		return "", ErrOutdated
+	}
 	if len(analytics.Zones) > 3 {
-		return errors.New("write /etc/edge-infer.yaml: no space left on device")
+		return "", errors.New("write /var/lib/edge-infer/zones.yaml: no space left on device")
 	}
 	s.analytics[camera] = analytics
-	return nil
+	s.saves++
+	return fmt.Sprint(s.saves), nil
+}
+
+// Writable implements Zones.
+func (s *stage) Writable() error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.readOnly
 }
 
 func (s *stage) kept(camera string) zone.Config {

@@ -86,8 +86,9 @@ type shown struct {
 	Now         time.Time  `json:"now"`
 	InferenceMS float64    `json:"inference_ms"`
 	BoundsMS    []float64  `json:"bounds_ms"`
-	Latencies   [][]uint64 `json:"latencies"` // of each camera, by bucket
-	Editable    bool       `json:"editable"`
+	Latencies   [][]uint64 `json:"latencies"`            // of each camera, by bucket
+	Editable    bool       `json:"editable"`             // zones can be saved
+	Uneditable  string     `json:"uneditable,omitempty"` // why not
 	Login       bool       `json:"login"`
 	Snapshots   bool       `json:"snapshots"`
 	PictureRate int        `json:"picture_rate"`
@@ -114,8 +115,9 @@ func (s *Server) status() Status {
 }
 
 func (s *Server) serveStatus(w http.ResponseWriter, _ *http.Request) {
+	uneditable := s.uneditable(time.Now())
 	status := shown{
-		Status: s.status(), Now: time.Now(), Editable: s.Configure != nil, Login: s.access.required(), Snapshots: s.Snapshot != nil, PictureRate: s.PictureRate,
+		Status: s.status(), Now: time.Now(), Editable: uneditable == "", Uneditable: uneditable, Login: s.access.required(), Snapshots: s.Snapshot != nil, PictureRate: s.PictureRate,
 	}
 	status.InferenceMS = milliseconds(status.Engine.Inference)
 	for i := range status.Cameras {

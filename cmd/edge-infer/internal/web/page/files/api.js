@@ -9,22 +9,35 @@ export async function request(path, options = {}) {
 }
 
 export async function getJSON(path, options = {}) {
-  const response = await request(path, options);
-  if (!response.ok) throw new Error((await response.text()).trim());
-  return response.json();
+  return (await exchange(path, options)).value;
 }
 
-// sendJSON returns the answer, or throws the error that the server gives, word for word.
+// sendJSON returns the answer.
 export async function sendJSON(method, path, value) {
-  const response = await request(path, { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
-  if (response.status === 204) return null;
-  const text = await response.text();
-  let answer;
+  return (await exchange(path, { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) })).value;
+}
+
+// getVersioned returns a value and its version, for putVersioned.
+export function getVersioned(path) {
+  return exchange(path);
+}
+
+// putVersioned replaces what was read in that version, and returns the next version. It fails when somebody else was faster.
+export async function putVersioned(path, version, value) {
+  const headers = { "Content-Type": "application/json", "If-Match": version };
+  return (await exchange(path, { method: "PUT", headers, body: JSON.stringify(value) })).version;
+}
+
+// exchange asks the server, or throws the error that it gives, word for word.
+async function exchange(path, options = {}) {
+  const response = await request(path, options);
+  const text = response.status === 204 ? "null" : await response.text();
+  let value;
   try {
-    answer = JSON.parse(text);
+    value = JSON.parse(text);
   } catch {
     throw new Error(text.trim());
   }
-  if (!response.ok) throw new Error(answer.error);
-  return answer;
+  if (!response.ok) throw new Error(value.error);
+  return { value, version: response.headers.get("ETag") };
 }

@@ -1,4 +1,4 @@
-import { sendJSON } from "./api.js";
+import { getVersioned, putVersioned, sendJSON } from "./api.js";
 import { el } from "./dom.js";
 import * as paint from "./paint.js";
 
@@ -31,6 +31,7 @@ export class Editor {
     this.form = el("div", { className: "fields" });
     this.problem = el("p", { className: "problem", role: "alert" });
     this.done = el("p", { className: "done", role: "status" });
+    this.readOnly = el("p", { className: "quiet", hidden: true });
     this.yaml = el("pre", { tabIndex: 0, "aria-label": "Configuration" });
     this.saveButton = el("button", { className: "primary", onclick: () => this.save() }, "Save");
     this.revertButton = el("button", { onclick: () => this.load() }, "Revert");
@@ -39,7 +40,7 @@ export class Editor {
         el("div", { className: "tools" }, this.camera, ...Object.values(this.tools), this.finishButton),
         el("div", { className: "picture" }, this.canvas), this.hint),
       el("div", { className: "stack" },
-        el("section", { className: "card pad stack" }, el("h2", {}, "Zones and lines"), this.list, this.form, this.problem,
+        el("section", { className: "card pad stack" }, el("h2", {}, "Zones and lines"), this.list, this.form, this.problem, this.readOnly,
           el("div", { className: "row" }, this.saveButton, this.revertButton, this.done)),
         el("section", { className: "card pad stack" },
           el("div", { className: "row" }, el("h2", {}, "For the configuration file"), el("span", { className: "grow" }),
@@ -51,6 +52,7 @@ export class Editor {
     app.feed.show(this.camera.value ? [this.camera.value] : []);
     this.onFrame = (event) => event.detail === this.camera.value && this.schedule();
     app.feed.addEventListener("frame", this.onFrame);
+    this.take({});
     this.load();
   }
 
@@ -68,15 +70,33 @@ export class Editor {
       if (names.includes(value)) this.camera.value = value;
     }
     this.saveButton.hidden = !status.editable;
+    this.readOnly.hidden = status.editable;
+    this.readOnly.textContent = status.uneditable ?? "";
   }
 
   get status() {
     return this.app.status.cameras.find((c) => c.capture.name === this.camera.value);
   }
 
-  // load takes over what is in force.
-  load() {
-    this.config = structuredClone(this.status?.analytics ?? {});
+  // load takes over what was saved last; what is in force, where nothing can be saved.
+  async load() {
+    const camera = this.status;
+    if (!camera || !this.app.status.editable) {
+      this.take(structuredClone(camera?.analytics ?? {}));
+      return;
+    }
+    try {
+      const { value, version } = await getVersioned(this.path);
+      if (this.closed) return;
+      this.version = version;
+      this.take(value);
+    } catch (error) {
+      this.problem.textContent = error.message;
+    }
+  }
+
+  take(config) {
+    this.config = config;
     this.config.zones ??= [];
     this.config.lines ??= [];
     this.selected = null;
@@ -343,7 +363,8 @@ export class Editor {
   async save() {
     this.saveButton.disabled = true;
     try {
-      await sendJSON("PUT", this.path, this.config);
+      this.version ??= (await getVersioned(this.path)).version;
+      this.version = await putVersioned(this.path, this.version, this.config);
       this.problem.textContent = "";
       this.done.textContent = "Saved.";
       if (this.status) this.status.analytics = structuredClone(this.config); // until the next status says so
