@@ -53,14 +53,35 @@ func (c *Client) Remote(camera string) RemoteSettings {
 	return c.remote[camera]
 }
 
-// ForgetRemote takes back what remote commands have set of a camera: its configuration has changed since.
-func (c *Client) ForgetRemote(camera string) {
+// ForgetRemote takes back what remote commands have set of a camera, of those controls or of all when none is named: its configuration has
+// changed since.
+func (c *Client) ForgetRemote(camera string, controls ...string) {
 	c.mu.Lock()
-	_, known := c.remote[camera]
-	delete(c.remote, camera)
+	r, known := c.remote[camera]
+	for _, control := range controls {
+		r.forget(control)
+	}
+	if len(controls) == 0 || r == (RemoteSettings{}) {
+		delete(c.remote, camera)
+	} else {
+		c.remote[camera] = r
+	}
 	c.mu.Unlock()
 	if known {
 		c.saveRemote()
+	}
+}
+
+func (r *RemoteSettings) forget(control string) {
+	switch control {
+	case controlDetect:
+		r.Detect = nil
+	case controlThreshold:
+		r.Threshold = nil
+	case controlInterval:
+		r.Interval = nil
+	case controlLabels:
+		r.Labels = nil
 	}
 }
 

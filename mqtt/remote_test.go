@@ -50,6 +50,11 @@ func TestRemoteSettingsOutlastTheProcess(t *testing.T) {
 	} {
 		sub.WaitLast(t, "edge-infer/gate/"+topic+"/state", want)
 	}
+	c.ForgetRemote("front", controlThreshold)
+	assert.Nil(t, c.Remote("front").Threshold)
+	assert.False(t, *c.Remote("front").Detect)
+	c.ForgetRemote("front", controlDetect, controlLabels)
+	assert.Equal(t, RemoteSettings{}, c.Remote("front"))
 	c.ForgetRemote("front")
 	require.NoError(t, c.Announce(&homeassistant.Announcement{Cameras: []homeassistant.Camera{{Name: "front"}}})) // back is gone
 	stop()

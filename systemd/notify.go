@@ -1,4 +1,4 @@
-// Package systemd tells the service manager how the daemon is: ready after the first inferred frame, alive only while frames advance.
+// Package systemd tells the service manager how the daemon is: ready when it serves, alive while its own work gets on.
 // Outside systemd every call does nothing.
 package systemd
 
@@ -22,7 +22,7 @@ func (s *Service) Managed() bool {
 	return sent
 }
 
-// Ready says that the first frame has been inferred.
+// Ready says that the daemon serves, whether its cameras are there or not.
 func (s *Service) Ready() error { return notify(daemon.SdNotifyReady) }
 
 // Status is the line that systemctl status shows.

@@ -47,6 +47,10 @@ type CameraStatus struct {
 	Name  string
 	State string // connecting, running, stalled, lost, waiting, hung, ended, failed
 	Error string // why, when it does not run
+	Since time.Time
+	// While it does not run: when its last picture came, if any did, when it is tried again, and how often it has been tried since.
+	Last, NextTry time.Time
+	Tries         uint64
 	// Hardware is what the network runs on for this camera.
 	Hardware string
 }
@@ -82,6 +86,17 @@ func (s *Status) AppendJSON(buf []byte, device string, now time.Time, client fun
 		buf = AppendString(buf, camera.Name)
 		buf = append(buf, `:{"state":`...)
 		buf = AppendString(buf, camera.State)
+		for _, moment := range [...]struct {
+			key string
+			at  time.Time
+		}{{`,"since":`, camera.Since}, {`,"last":`, camera.Last}, {`,"next_try":`, camera.NextTry}} {
+			if !moment.at.IsZero() {
+				buf = appendTime(append(buf, moment.key...), moment.at)
+			}
+		}
+		if camera.Tries > 0 {
+			buf = strconv.AppendUint(append(buf, `,"tries":`...), camera.Tries, 10)
+		}
 		if camera.Hardware != "" {
 			buf = append(buf, `,"hardware":`...)
 			buf = AppendString(buf, camera.Hardware)

@@ -181,6 +181,9 @@ func (t *Tracker) Predict(at time.Time) []postprocess.Track {
 	return t.report()
 }
 
+// Clear forgets every object, as when the pictures have stopped; ids go on.
+func (t *Tracker) Clear() { t.objects, t.tracks, t.begun = t.objects[:0], t.tracks[:0], false }
+
 // forget drops the tracks that the last result reported as ended.
 func (t *Tracker) forget() {
 	t.objects = slices.DeleteFunc(t.objects, func(o object) bool { return o.State == postprocess.Ended })

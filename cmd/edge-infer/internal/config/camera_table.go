@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -25,6 +26,7 @@ func cameraSettings() []cameraSetting {
 		{"uri", "rtsp://192.0.2.10/stream", "0, /dev/video0, csi://0, rtsp://, http://, a file, a directory of pictures, gst:PIPELINE or demo"},
 		{"interval", "1", "runs the network on every n-th frame"},
 		{"stall", "5s", "how long it may be silent before it is opened again"},
+		{"max_pixels", fmt.Sprint(capture.DefaultMaxPixels), "pixels that a picture may have, width times height; larger ones are left out"},
 		{"analytics.width", "0", "picture in pixels that the coordinates were measured on; 0: they are shares from 0 to 1"},
 		{"analytics.height", "0", ""},
 		{"analytics.zones[].name", "yard", "a zone counts who is in it"},

@@ -34,6 +34,8 @@ type Camera struct {
 	Interval int `yaml:"interval,omitempty"`
 	// Stall is how long a camera may be silent before it is opened again.
 	Stall time.Duration `yaml:"stall,omitempty"`
+	// MaxPixels is how many pixels a picture may have, width times height; capture.DefaultMaxPixels when 0.
+	MaxPixels int `yaml:"max_pixels,omitempty"`
 	// Analytics holds zones, lines and filters.
 	Analytics zone.Config `yaml:"analytics,omitempty"`
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -36,7 +37,8 @@ func TestDefaultFileSaysTheDefaults(t *testing.T) {
 	require.Equal(t, map[string]float32{"person": 0.5}, camera.Analytics.Objects.Score)
 	require.Equal(t, zone.DefaultSnapshotEvery, camera.Analytics.Objects.SnapshotEvery)
 	camera.Analytics = zone.Config{}
-	require.Equal(t, Camera{Name: "gate", URI: "rtsp://192.0.2.10/stream", Interval: 1, Stall: 5 * time.Second}, camera)
+	gate := Camera{Name: "gate", URI: "rtsp://192.0.2.10/stream", Interval: 1, Stall: 5 * time.Second, MaxPixels: capture.DefaultMaxPixels}
+	require.Equal(t, gate, camera)
 	require.NoError(t, c.Validate(Everything()))
 }
 
@@ -191,6 +193,7 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a"}} }, `cameras[0].uri "" must be an address, a file, a device number or demo`},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a b", URI: "0"}} }, `cameras[0].name "a b" must be a name without + / # and spaces`},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a", URI: "0"}, {Name: "a", URI: "1"}} }, `cameras[1].name "a" is used twice`},
+		{func(c *Config) { c.Cameras = []Camera{{Name: "a", URI: "0", MaxPixels: -1}} }, `cameras[0].max_pixels "-1" must be 0 to 1073741824`},
 		{
 			func(c *Config) { c.Cameras = []Camera{{Name: "a", URI: "foo://bar"}} },
 			"camera a: parse foo://bar: unknown scheme foo:// (give a device number, /dev/videoN, csi://N, rtsp://, http://, a file, a directory, gst:PIPELINE or demo)",

@@ -47,6 +47,8 @@ func (c *Config) validateCameras() error {
 			return wrong(key+".interval", must(camera.Interval, "must be 1 or more"))
 		case camera.Stall < 0:
 			return wrong(key+".stall", must(camera.Stall, "must be positive"))
+		case camera.MaxPixels < 0 || camera.MaxPixels > capture.MaxPixels:
+			return wrong(key+".max_pixels", must(camera.MaxPixels, fmt.Sprintf("must be 0 to %d", capture.MaxPixels)))
 		}
 		seen[camera.Name] = true
 		if _, err := capture.ParseURI(camera.URI); err != nil {

@@ -21,7 +21,7 @@ func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera, erro
 		at := r.devices.choose()
 		captured = &capture.Camera{
 			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.memory.Alloc, StallTimeout: c.Stall, Notify: at.notify, Logger: r.logger,
-			Lossless: r.readOnce(uri), Once: r.finite(),
+			Lossless: r.readOnce(uri), Once: r.finite(), MaxPixels: c.MaxPixels, Changed: r.cameraChanged,
 		}
 		if r.Loop {
 			captured.AtEnd = capture.Loop
@@ -35,6 +35,21 @@ func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera, erro
 	return &camera{config: c, capture: captured, place: pipeline.Camera{
 		Name: c.Name, Source: captured, Interval: c.Interval, Lossless: captured.Lossless, Follower: follower,
 	}}, nil
+}
+
+// cameraChanged has everybody know of a camera's new state. What a camera showed is over when its pictures stop.
+func (r *run) cameraChanged(now capture.Stats) {
+	running := now.State == capture.Running
+	if !running {
+		r.devices.Left(now.Name)
+	}
+	if r.outputs.client != nil {
+		r.outputs.client.Available(now.Name, running)
+	}
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
 }
 
 // readOnce reports whether a camera is a film or a directory that is read once.

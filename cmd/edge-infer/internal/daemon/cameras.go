@@ -23,7 +23,8 @@ type camera struct {
 
 // captures reports whether the capture side does what another configuration asks of one.
 func (c *camera) captures(other config.Camera) bool {
-	return c.config.Name == other.Name && c.config.URI == other.URI && c.config.Stall == other.Stall
+	return c.config.Name == other.Name && c.config.URI == other.URI && c.config.Stall == other.Stall &&
+		c.config.MaxPixels == other.MaxPixels
 }
 
 // cameras are those of a run. New ones may come and old ones go while it is under way.
@@ -34,7 +35,9 @@ type cameras struct {
 
 	mu       sync.Mutex
 	all      []*camera
-	ctx      context.Context // of the run; nil before Run
+	ctx      context.Context // ends them all; nil before Run
+	stop     context.CancelFunc
+	last     map[string]capture.Stats // as they were when they were stopped; nil before
 	running  int
 	keep     bool          // a change is under way: they have not ended although none runs
 	ended    chan struct{} // closed when every camera has ended
@@ -54,14 +57,37 @@ func (l *cameras) Open(wanted []config.Camera) error {
 	return nil
 }
 
-// Run starts capturing; ctx ends it.
+// Run starts capturing; Stop or ctx end it.
 func (l *cameras) Run(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ctx = ctx
+	l.ctx, l.stop = context.WithCancel(ctx)
 	for _, c := range l.all {
 		l.start(c)
 	}
+}
+
+// Stop ends capturing. Last then says how the cameras were before.
+func (l *cameras) Stop() {
+	last := map[string]capture.Stats{}
+	for _, c := range l.All() {
+		last[c.config.Name] = c.capture.Stats()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = last
+	l.stop()
+}
+
+// Last is how a camera was before it was stopped; only its counters have moved on since.
+func (l *cameras) Last(name string) capture.Stats {
+	now := l.Captured(name)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if before, stopped := l.last[name]; stopped {
+		now.State, now.Since, now.Reason, now.NextTry, now.Tries = before.State, before.Since, before.Reason, before.NextTry, before.Tries
+	}
+	return now
 }
 
 // start runs one camera in a goroutine of its own. The lock is held.

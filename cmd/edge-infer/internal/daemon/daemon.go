@@ -19,6 +19,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/engine/quantize"
@@ -80,13 +81,16 @@ func (d *Daemon) Run(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, d.Duration)
 		defer cancel()
 	}
-	r := &run{Daemon: d, config: c, device: c.Device, started: time.Now(), asked: make(chan struct{}, 1), read: read}
+	r := &run{
+		Daemon: d, config: c, device: c.Device, started: time.Now(), asked: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), read: read,
+	}
 	report.SetLevel(&r.level, c.Log)
 	r.logger = report.NewChangingLogger(d.Stderr, &r.level)
 	r.monitor.Reader = &telemetry.Reader{Root: d.Root, FilesOnly: d.Root != ""}
 	r.throttle.factor = 1
 	r.throttle.limits.Store(&c.Thermal)
-	r.watchdog = watchdog{cameras: &r.cameras, devices: &r.devices}
+	r.watchdog = watchdog{devices: &r.devices, pulse: &r.pulse}
 	return r.run(ctx)
 }
 
@@ -106,7 +110,9 @@ type run struct {
 	upgrade upgrade
 	verdict atomic.Pointer[quantize.Verdict] // on what runs, nil for none
 	monitor telemetry.Monitor
-	asked   chan struct{} // holds a token when the configuration shall be read again
+	asked   chan struct{}      // holds a token when the configuration shall be read again
+	changed chan struct{}      // holds a token when a camera has entered another state
+	pulse   pipeline.Heartbeat // of the watch goroutine
 
 	changing sync.Mutex     // held while the configuration, cameras or predictors change: one change at a time
 	config   *config.Config // in force
@@ -115,8 +121,8 @@ type run struct {
 	throttle throttle // but for its limits
 	sensors  sensors  // that Home Assistant knows
 
-	watchdog watchdog // goroutine that feeds systemd's watchdog only
-	read     version  // of the configuration file that config was read from; reload goroutine only
+	watchdog watchdog
+	read     version // of the configuration file that config was read from; reload goroutine only
 }
 
 func (r *run) run(ctx context.Context) (err error) {
@@ -132,7 +138,7 @@ func (r *run) run(ctx context.Context) (err error) {
 	}
 
 	var rest sync.WaitGroup
-	r.cameras.Run(ctx)
+	r.cameras.Run(context.WithoutCancel(ctx))
 	watch, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	rest.Go(func() { r.watch(watch) })
 	rest.Go(func() { r.monitor.Run(watch) })
@@ -140,12 +146,14 @@ func (r *run) run(ctx context.Context) (err error) {
 	if r.config.Engine.Backend == config.Auto && r.devices.upgradable() {
 		rest.Go(func() { r.upgrade.Run(ctx) })
 	}
+	_ = r.service.Ready()
 	rest.Go(func() { r.reloads(ctx, hangup) })
 	err = r.devices.Run(ctx, r.cameras.ended)
-	if err == nil && errors.Is(context.Cause(ctx), ErrRestart) {
-		err = ErrRestart
+	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
+		err = cause // a restart is asked for, or an output has failed
 	}
 	cancel(nil)
+	r.cameras.Stop()
 	<-r.cameras.ended
 	stopWatching()
 	rest.Wait()
@@ -189,7 +197,7 @@ func (r *run) open(ctx context.Context) error {
 	if err := r.devices.Ready(places, r.outputs.sinks(r)); err != nil {
 		return err
 	}
-	r.applyRemote()
+	r.applyRemote(places)
 	return r.announce()
 }
 

@@ -245,7 +245,7 @@ func compileRTSPServer(t *testing.T) string {
 		t.Skip("gstreamer-rtsp-server-1.0 is not installed; make deps installs it")
 	}
 	program := t.TempDir() + "/rtspserver"
-	arguments := append([]string{"-O1", "-o", program, programtest.Project("capture/testdata/rtspserver.c")}, strings.Fields(string(flags))...)
+	arguments := append([]string{"-O1", "-o", program, programtest.Project("capture/source/testdata/rtspserver.c")}, strings.Fields(string(flags))...)
 	output, err := exec.Command("cc", arguments...).CombinedOutput()
 	require.NoError(t, err, string(output))
 	return program

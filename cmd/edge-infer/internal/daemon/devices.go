@@ -197,6 +197,13 @@ func (l *devices) Change(camera string, change func(*pipeline.Settings)) error {
 	return fmt.Errorf("no camera %q", camera)
 }
 
+// Left ends what a camera showed.
+func (l *devices) Left(camera string) {
+	if d := l.of(camera); d != nil {
+		d.Left(camera)
+	}
+}
+
 // Settings are those of a camera; false for one that is not there.
 func (l *devices) Settings(camera string) (pipeline.Settings, bool) {
 	if d := l.of(camera); d != nil {

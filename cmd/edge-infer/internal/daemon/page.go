@@ -34,7 +34,7 @@ func (p page) Status() web.Status {
 		totals[t.Camera] = t
 	}
 	for _, c := range r.cameras.All() {
-		camera := web.Camera{Capture: c.capture.Stats(), Pipeline: totals[c.config.Name], Hardware: r.devices.Hardware(c.config.Name)}
+		camera := web.Camera{Capture: c.capture.Stats(), Silence: c.config.Stall, Pipeline: totals[c.config.Name], Hardware: r.devices.Hardware(c.config.Name)}
 		if c.place.Follower != nil {
 			camera.Tracked, camera.Analytics = true, c.place.Follower.Config
 		}

@@ -32,16 +32,11 @@ func (r *run) reloads(ctx context.Context, hangup <-chan os.Signal) {
 			}
 		}
 		r.read = stamp(r.Settings.File)
-		ready := r.devices.FirstFrame() > 0 // before that the service manager still waits for the start
-		if ready {
-			_ = r.service.Reloading(capture.Monotonic())
-		}
+		_ = r.service.Reloading(capture.Monotonic())
 		if r.reload(ctx) {
 			return
 		}
-		if ready {
-			_ = r.service.Ready()
-		}
+		_ = r.service.Ready()
 	}
 }
 
@@ -116,7 +111,12 @@ func (r *run) rearrange(ctx context.Context, was *config.Config) (kept int, err 
 		}
 	}
 	kept, err = r.cameras.Change(r.config.Cameras, anew, func(places []pipeline.Camera) error {
-		return r.devices.Arrange(ctx, pipeline.Arrangement{Cameras: places, Reported: float32(r.config.Detect.Confidence)})
+		err := r.devices.Arrange(ctx, pipeline.Arrangement{Cameras: places, Reported: float32(r.config.Detect.Confidence)})
+		if err == nil { // before a camera that is new to the loop has a picture
+			r.forgetRemote(was)
+			r.applyRemote(places)
+		}
+		return err
 	})
 	if err != nil && anew {
 		_ = r.devices.Tune(before, next) // it worked before

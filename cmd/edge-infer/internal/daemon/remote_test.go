@@ -2,7 +2,9 @@ package daemon
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -37,6 +39,38 @@ func TestWhatIsSwitchedOffStaysOff(t *testing.T) {
 	require.NotContains(t, programtest.Payloads(before, "edge-infer/gate/belt/detect/state"), "ON")
 	require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/belt/detect/set", "-m", "ON").Run())
 	programtest.Until(t, received, "belt/detections")
+	require.NoError(t, p.Stop(syscall.SIGTERM))
+}
+
+// TestAReloadKeepsWhatIsSwitchedOff: a camera that is made anew stays off, and a control that the configuration says something new of follows it.
+func TestAReloadKeepsWhatIsSwitchedOff(t *testing.T) {
+	t.Parallel()
+	port := programtest.FreePort(t)
+	programtest.Mosquitto(t, port)
+	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
+	write := func(uri string, interval int) {
+		text := fmt.Sprintf("device: gate\nmqtt: {url: 'tcp://127.0.0.1:%d'}\ncameras: [{name: belt, uri: '%s', interval: %d}]\n", port, uri, interval)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	publish := func(control, value string) {
+		require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/belt/"+control+"/set", "-m", value).Run())
+	}
+	write("demo?fps=10&width=320&height=240", 1)
+	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
+	p := programtest.Start(t, "--config", path, "--json")
+	programtest.Until(t, received, "belt/detections")
+	publish("detect", "OFF")
+	programtest.Until(t, received, "belt/detect/state OFF")
+	publish("interval", "7")
+	programtest.Until(t, received, "belt/interval/state 7")
+
+	write("demo?fps=10&width=320&height=240&seed=2", 3)
+	p.Logged(`msg="configuration changed"`)
+	seen := programtest.Until(t, received, "belt/interval/state 3")
+	require.NotContains(t, programtest.Payloads(seen, "edge-infer/gate/belt/detect/state"), "ON")
+	publish("detect", "ON")
+	seen = programtest.Until(t, received, "belt/detections")
+	require.Contains(t, programtest.Payloads(seen, "edge-infer/gate/belt/detect/state"), "ON", "no detections before")
 	require.NoError(t, p.Stop(syscall.SIGTERM))
 }
 

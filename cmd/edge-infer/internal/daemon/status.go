@@ -26,9 +26,13 @@ func (r *run) status() *payload.Status {
 	}
 	for _, c := range r.cameras.All() {
 		stats := c.capture.Stats()
-		status.Cameras = append(status.Cameras, payload.CameraStatus{
-			Name: stats.Name, State: string(stats.State), Error: stats.Reason, Hardware: r.devices.Hardware(stats.Name),
-		})
+		camera := payload.CameraStatus{
+			Name: stats.Name, State: string(stats.State), Error: stats.Reason, Hardware: r.devices.Hardware(stats.Name), Since: stats.Since,
+		}
+		if stats.State != capture.Running {
+			camera.Last, camera.NextTry, camera.Tries = stats.Last, stats.NextTry, stats.Tries
+		}
+		status.Cameras = append(status.Cameras, camera)
 	}
 	return status
 }
@@ -123,24 +127,34 @@ func brokerState(c mqtt.Connection) string {
 // cameraTotals is what one camera's frames came to over the whole run.
 type cameraTotals struct {
 	pipeline.CameraStats
-	Hardware   string  `json:"hardware"` // that the network runs on
-	Captured   uint64  `json:"captured"`
-	Displaced  uint64  `json:"displaced"`
-	Reconnects uint64  `json:"reconnects"`
-	P50        float64 `json:"latency_p50_ms"`
-	P99        float64 `json:"latency_p99_ms"`
-	P999       float64 `json:"latency_p999_ms"`
-	Max        float64 `json:"latency_max_ms"`
+	Hardware   string `json:"hardware"` // that the network runs on
+	Captured   uint64 `json:"captured"`
+	Displaced  uint64 `json:"displaced"`
+	Damaged    uint64 `json:"damaged"`
+	Reconnects uint64 `json:"reconnects"`
+	// As it was when the run came to its end.
+	State   capture.State `json:"state"`
+	Since   time.Time     `json:"since,omitzero"`
+	Reason  string        `json:"reason,omitempty"`
+	Last    time.Time     `json:"last,omitzero"`
+	NextTry time.Time     `json:"next_try,omitzero"`
+	Tries   uint64        `json:"tries"`
+
+	P50  float64 `json:"latency_p50_ms"`
+	P99  float64 `json:"latency_p99_ms"`
+	P999 float64 `json:"latency_p999_ms"`
+	Max  float64 `json:"latency_max_ms"`
 }
 
 // totals is what the whole run came to.
 func (r *run) totals() map[string]any {
 	var cameras []cameraTotals
 	for _, totals := range r.devices.Totals() {
-		camera := r.cameras.Captured(totals.Camera)
+		camera := r.cameras.Last(totals.Camera)
 		cameras = append(cameras, cameraTotals{
 			CameraStats: totals, Hardware: r.devices.Hardware(totals.Camera), Captured: camera.Captured, Displaced: camera.Displaced,
-			Reconnects: camera.Reconnects, P50: milliseconds(totals.P50), P99: milliseconds(totals.P99), P999: milliseconds(totals.P999),
+			Damaged: camera.Damaged, Reconnects: camera.Reconnects, State: camera.State, Since: camera.Since, Reason: camera.Reason,
+			Last: camera.Last, NextTry: camera.NextTry, Tries: camera.Tries, P50: milliseconds(totals.P50), P99: milliseconds(totals.P99), P999: milliseconds(totals.P999),
 			Max: milliseconds(totals.Max),
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
 
@@ -31,13 +30,17 @@ func (r *run) watch(ctx context.Context) {
 	for {
 		published = r.publishStatus(published)
 		if !ready && r.devices.FirstFrame() > 0 {
-			ready, lines = true, nil // and a status line is due
-			_ = r.service.Ready()
+			ready, lines = true, nil // a status line is due
 		}
+		r.pulse.Rest()
 		select {
 		case <-ctx.Done():
 			return
+		case <-r.changed:
+			r.pulse.Beat()
+			continue
 		case <-ticker.C:
+			r.pulse.Beat()
 		}
 		r.slowDown()
 		r.announceSensors()
@@ -66,9 +69,6 @@ func (r *run) publishStatus(before string) (now string) {
 		return before
 	}
 	status := r.status()
-	for _, camera := range status.Cameras {
-		client.Available(camera.Name, camera.State == string(capture.Running))
-	}
 	now = fmt.Sprint(status.Cameras, status.Backend, status.Reason, status.Accuracy != nil, client.Health().Oversize.Messages)
 	if now != before {
 		client.Status(status)

@@ -3,43 +3,36 @@ package daemon
 import (
 	"time"
 
-	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
 
-// stillWindow is how long a running camera may go without a frame through the loop before the watchdog is left unfed.
-const stillWindow = 10 * time.Second
+const (
+	// stillWindow is how long a loop may take over one round before the watchdog is left unfed.
+	stillWindow = 10 * time.Second
+	// firstWindow is the same for a frame loop whose engine has not answered yet: at first it loads kernels and chooses among them.
+	firstWindow = 2 * time.Minute
+	// slowRounds is how many requests to the engine a round may last at least: some networks are slow on some machines.
+	slowRounds = 4
+)
 
-// watchdog says whether each camera's frames advance. It belongs to the goroutine that feeds systemd's.
+// watchdog says whether the daemon itself gets on, which is what a new start of the process would mend: its frame loops and its watch over
+// the run. A camera that is away is no reason for a restart, whatever is wrong with it.
 type watchdog struct {
-	cameras *cameras
 	devices *devices
-	seen    map[string]advance
+	pulse   *pipeline.Heartbeat
 }
 
-// advance is how far a camera had come.
-type advance struct {
-	frames uint64 // that the frame loop had seen of the camera at the last look
-	at     int64  // CLOCK_MONOTONIC of the last look that saw more
-}
-
-// alive says whether the watchdog may be fed: frames of every camera come through, except of those that are known to be away or to have ended.
-func (w *watchdog) alive() bool {
-	now := capture.Monotonic()
-	alive, next := true, map[string]advance{}
-	for _, totals := range w.devices.Totals() {
-		camera := w.seen[totals.Camera]
-		if frames := totals.Inferred + totals.Skipped; frames != camera.frames || camera.at == 0 {
-			camera.frames, camera.at = frames, now
+// margin is how much longer the loop that is furthest behind may be stuck; the watchdog is not fed when nothing is left of it.
+func (w *watchdog) margin() time.Duration {
+	margin := stillWindow - w.pulse.Stuck()
+	for _, d := range w.devices.all {
+		window := firstWindow
+		if took := d.InferenceTime(); took > 0 {
+			window = max(stillWindow, slowRounds*took)
 		}
-		next[totals.Camera] = camera
-		if now-camera.at < int64(stillWindow) {
-			continue
-		}
-		switch w.cameras.Captured(totals.Camera).State {
-		case capture.Running, capture.Hung: // a hung one is not tried again: too many captures hang already
-			alive = false
-		}
+		margin = min(margin, window-d.Stuck())
 	}
-	w.seen = next
-	return alive
+	return margin
 }
+
+func (w *watchdog) alive() bool { return w.margin() > 0 }

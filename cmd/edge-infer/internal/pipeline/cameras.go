@@ -54,7 +54,7 @@ func (p *Pipeline) arrange(old []*lane, cameras []Camera, reported float32) []*l
 	for i, camera := range cameras {
 		same := slices.IndexFunc(old, func(l *lane) bool { return l.Name == camera.Name && l.Source == camera.Source })
 		if same < 0 {
-			lanes[i] = &lane{Camera: camera, meter: newMeter(), settings: new(atomic.Pointer[Settings])}
+			lanes[i] = &lane{Camera: camera, meter: newMeter(), settings: new(atomic.Pointer[Settings]), left: new(atomic.Int64)}
 			lanes[i].settings.Store(&Settings{Detect: true, Threshold: reported, Interval: max(camera.Interval, 1)})
 			continue
 		}
@@ -63,7 +63,7 @@ func (p *Pipeline) arrange(old []*lane, cameras []Camera, reported float32) []*l
 		if camera == before.Camera && reported == p.Reported {
 			continue
 		}
-		lanes[i] = &lane{Camera: camera, meter: before.meter, settings: before.settings}
+		lanes[i] = &lane{Camera: camera, meter: before.meter, settings: before.settings, left: before.left}
 		lanes[i].adjust(func(s *Settings) {
 			if reported != p.Reported {
 				s.Threshold = reported

@@ -58,7 +58,12 @@ func (f *Follower) follow(in *Inferred, settings *Settings) error {
 	return nil
 }
 
-// fit makes tracker and analytics ready for pictures of that size. Objects and counts live on when the size changes.
+// resized reports whether there were pictures before, of another size.
+func (f *Follower) resized(width, height int) bool {
+	return f.width != 0 && (width != f.width || height != f.height)
+}
+
+// fit makes tracker and analytics ready for pictures of that size. Counts live on when the size changes.
 func (f *Follower) fit(width, height int) error {
 	if width == f.width && height == f.height {
 		return nil
@@ -96,11 +101,12 @@ func (f *Follower) skip(at time.Time) {
 	}
 }
 
-// finish ends every object; nil when there was no frame.
+// finish ends every object; nil when there was no frame. Frames may follow: their objects are new ones.
 func (f *Follower) finish() *zone.Result {
 	if f.width == 0 {
 		return nil
 	}
+	f.tracker.Clear()
 	return f.analytics.Finish(f.seq, f.last)
 }
 

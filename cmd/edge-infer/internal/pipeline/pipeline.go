@@ -46,7 +46,9 @@ type Camera struct {
 type lane struct {
 	Camera
 	meter    *meter
-	settings *atomic.Pointer[Settings] // shared with the lane that this one replaces
+	settings *atomic.Pointer[Settings] // shared with the lane that this one replaces, as is left
+	left     *atomic.Int64             // when the camera's pictures stopped, CLOCK_MONOTONIC, until that is seen to; else 0
+	suspect  bool                      // the engine has refused its newest picture: the next one goes alone; frame goroutine only
 }
 
 // Pipeline is the frame loop of one predictor. The exported fields are set before Open and not changed by others after.
@@ -71,6 +73,7 @@ type Pipeline struct {
 	replacement atomic.Pointer[replacement]
 	model       atomic.Pointer[engine.Model]
 	inference   atomic.Int64 // smoothed nanoseconds from Submit to Wait
+	heartbeat   Heartbeat
 
 	// Frame goroutine only.
 	requests []request
@@ -87,6 +90,7 @@ type request struct {
 	lanes     []*lane
 	images    []engine.Image
 	submitted time.Time
+	err       error // of Submit
 }
 
 // giveUp is how long every request may fail before Run returns the error.
@@ -163,10 +167,12 @@ func (p *Pipeline) Open() error {
 func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	var oldest, busy int // first slot in flight, and how many are
 	finish := func() {
+		p.heartbeat.Beat()
 		p.finish(oldest)
 		oldest, busy = (oldest+1)%len(p.requests), busy-1
 	}
 	defer func() {
+		defer p.heartbeat.Rest()
 		for busy > 0 {
 			finish()
 		}
@@ -175,6 +181,7 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 		}
 	}()
 	for ctx.Err() == nil {
+		p.heartbeat.Beat()
 		if p.failures.exceeded(giveUp) {
 			return fmt.Errorf("engine failed for %v: %w", giveUp, p.failures.last)
 		}
@@ -207,9 +214,8 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 		over := closed(ended) // read before the mailboxes, so that no frame comes between
 		slot := (oldest + busy) % len(p.requests)
 		if p.gather(&p.requests[slot]) {
-			if p.submit(slot) {
-				busy++
-			}
+			p.submit(slot)
+			busy++
 			continue
 		}
 		switch {
@@ -218,6 +224,7 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 		case over:
 			return nil
 		default:
+			p.heartbeat.Rest()
 			select {
 			case <-ctx.Done():
 			case <-ended:
@@ -258,8 +265,12 @@ func (p *Pipeline) gather(f *request) bool {
 		}
 		index := (first + i) % len(lanes)
 		lane := lanes[index]
+		if lane.suspect && len(f.frames) > 0 {
+			break // the next request begins with it
+		}
 		frame, ok := lane.Source.Take()
 		if !ok {
+			p.departed(lane)
 			continue
 		}
 		settings := lane.settings.Load()
@@ -275,29 +286,36 @@ func (p *Pipeline) gather(f *request) bool {
 		f.lanes = append(f.lanes, lane)
 		f.images = append(f.images, frame.Image())
 		p.next = index + 1
+		if lane.suspect {
+			break
+		}
 	}
 	return len(f.frames) > 0
 }
 
-func (p *Pipeline) submit(slot int) bool {
+// submit starts a request. Its error waits until what was submitted before is through.
+func (p *Pipeline) submit(slot int) {
 	f := &p.requests[slot]
 	f.submitted = time.Now()
-	if err := p.Predictor.Submit(slot, f.images); err != nil {
-		p.fail(f, err)
-		return false
-	}
-	return true
+	f.err = p.Predictor.Submit(slot, f.images)
 }
 
 // finish waits for the slot and hands on what came out.
 func (p *Pipeline) finish(slot int) {
 	f := &p.requests[slot]
-	result, err := p.Predictor.Wait(slot)
+	var result *predict.Result
+	err := f.err
+	if err == nil {
+		result, err = p.Predictor.Wait(slot)
+	}
 	if err != nil {
-		p.fail(f, err)
+		p.fail(slot, err)
 		return
 	}
 	p.failures.clear()
+	for _, lane := range f.lanes {
+		lane.suspect = false
+	}
 	if result.Contradiction != nil {
 		p.contradiction = result.Contradiction
 		p.lose(f)
@@ -311,8 +329,12 @@ func (p *Pipeline) finish(slot int) {
 	f.frames = f.frames[:0]
 }
 
-// hand gives what one picture shows to the sinks.
+// hand gives what one picture shows to the sinks. Where objects were in pictures of another size says nothing about this one.
 func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Picture, timing engine.Timing) {
+	p.returned(camera, frame)
+	if camera.Follower != nil && camera.Follower.resized(frame.Width, frame.Height) {
+		p.end(camera)
+	}
 	if seen.Err != nil {
 		camera.meter.fail()
 		p.failures.add(p.Logger, seen.Err)
@@ -343,7 +365,7 @@ func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Pictur
 	in.Detections = detections
 }
 
-// end tells the sinks what is over because the camera is.
+// end tells the sinks what is over because the camera's pictures are.
 func (p *Pipeline) end(camera *lane) {
 	if camera.Follower == nil {
 		return
@@ -358,10 +380,23 @@ func (p *Pipeline) end(camera *lane) {
 	}
 }
 
-// fail gives the frames of a request back that the engine refused or lost.
-func (p *Pipeline) fail(f *request, err error) {
-	p.lose(f)
-	p.failures.add(p.Logger, err)
+// fail finds out which pictures of a request the engine refused or lost: each one is tried alone, so that a bad one does not cost other
+// cameras theirs. The slot has no work in flight.
+func (p *Pipeline) fail(slot int, err error) {
+	f := &p.requests[slot]
+	if len(f.frames) == 1 {
+		f.lanes[0].suspect = true
+		p.lose(f)
+		p.failures.add(p.Logger, err)
+		return
+	}
+	frames, lanes, images := slices.Clone(f.frames), slices.Clone(f.lanes), slices.Clone(f.images)
+	for i := range frames {
+		p.heartbeat.Beat()
+		f.frames, f.lanes, f.images = append(f.frames[:0], frames[i]), append(f.lanes[:0], lanes[i]), append(f.images[:0], images[i])
+		p.submit(slot)
+		p.finish(slot)
+	}
 }
 
 // lose gives the frames of a request back from which nothing came.
@@ -402,6 +437,9 @@ func (p *Pipeline) Model() engine.Model { return *p.model.Load() }
 
 // InferenceTime is how long a request takes from Submit to the end of Wait, smoothed.
 func (p *Pipeline) InferenceTime() time.Duration { return time.Duration(p.inference.Load()) }
+
+// Stuck is how long the loop has not come round although it has something to do.
+func (p *Pipeline) Stuck() time.Duration { return p.heartbeat.Stuck() }
 
 // FirstFrame is the time from Open to the first inferred frame, 0 before it.
 func (p *Pipeline) FirstFrame() time.Duration { return time.Duration(p.first.Load()) }

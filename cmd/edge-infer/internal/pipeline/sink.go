@@ -34,8 +34,8 @@ type Inferred struct {
 	Lossless bool
 }
 
-// Sink takes every inferred frame, and at the end of a tracked camera one more without pixels and detections that says what ended. Frame is
-// called by the frame goroutine alone and must return in microseconds.
+// Sink takes every inferred frame, and when the pictures of a tracked camera stop one more without pixels and detections that says what
+// ended. Frame is called by the frame goroutine alone and must return in microseconds.
 type Sink interface {
 	Frame(*Inferred)
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/edge-infer/edge-infer/capture"
 )
 
 // Latencies are recorded in microseconds from 1 us to a minute with three significant digits.
@@ -27,6 +29,7 @@ type meter struct {
 	started    time.Time
 	since      time.Time // of the last Stats
 	base       uint64    // inferred at since
+	through    int64     // when the newest frame came through, or the camera came; CLOCK_MONOTONIC
 }
 
 func newMeter() *meter {
@@ -36,6 +39,7 @@ func newMeter() *meter {
 		recent:  hdrhistogram.New(lowestLatency, highestLatency, latencyDigits),
 		started: now,
 		since:   now,
+		through: capture.Monotonic(),
 	}
 }
 
@@ -43,6 +47,7 @@ func (m *meter) frame(latency time.Duration, detections int) {
 	microseconds := min(max(latency.Microseconds(), lowestLatency), highestLatency)
 	m.mutex.Lock()
 	m.inferred++
+	m.through = capture.Monotonic()
 	m.detections += uint64(detections)
 	_ = m.latency.RecordValue(microseconds)
 	_ = m.recent.RecordValue(microseconds)
@@ -53,6 +58,7 @@ func (m *meter) frame(latency time.Duration, detections int) {
 func (m *meter) skip() {
 	m.mutex.Lock()
 	m.skipped++
+	m.through = capture.Monotonic()
 	m.mutex.Unlock()
 }
 
@@ -76,6 +82,8 @@ type CameraStats struct {
 	P999       time.Duration `json:"-"`
 	Max        time.Duration `json:"-"`
 	Latency    Histogram     `json:"-"` // of the whole run
+	// Idle is how long ago the newest frame came through, or the camera came.
+	Idle time.Duration `json:"-"`
 }
 
 func (m *meter) snapshot(name string, now time.Time) CameraStats {
@@ -101,5 +109,6 @@ func (m *meter) read(name string, histogram *hdrhistogram.Histogram, frames uint
 		Camera: name, Inferred: m.inferred, Skipped: m.skipped, Failed: m.failed, Detections: m.detections,
 		FPS: float64(frames) / max(elapsed.Seconds(), 1e-9), Latency: m.buckets,
 		P50: at(50), P99: at(99), P999: at(99.9), Max: time.Duration(histogram.Max()) * time.Microsecond,
+		Idle: time.Duration(capture.Monotonic() - m.through),
 	}
 }

@@ -25,7 +25,7 @@ func (s *Server) Frame(in *pipeline.Inferred) {
 	if a == nil {
 		return
 	}
-	if a.detections && in.Frame != nil {
+	if a.detections { // also when the pictures have stopped and nothing is seen any more
 		s.observer.observe(in)
 	}
 	if p := a.previews[in.Camera]; p != nil && in.Frame != nil {

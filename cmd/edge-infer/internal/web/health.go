@@ -3,51 +3,64 @@ package web
 import (
 	"fmt"
 	"net/http"
-	"sync"
+	"strings"
 	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
 )
 
-// standstill is how long no frame may come through before the daemon is not ready.
+// standstill is how long no frame of a camera may come through before the daemon is not ready; more for a camera that may be silent longer.
 const standstill = 10 * time.Second
-
-// health remembers whether frames advance.
-type health struct {
-	mutex    sync.Mutex
-	inferred uint64
-	advanced time.Time
-}
 
 // serveHealth answers that the process lives. It looks at nothing else.
 func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-// serveReadiness answers whether frames come through.
+// serveReadiness answers whether frames of every camera come through, and says of each that is down since when, why, and what is done about it.
 func (s *Server) serveReadiness(w http.ResponseWriter, _ *http.Request) {
-	var inferred uint64
 	status := s.status()
+	now := time.Now()
+	var down []string
 	for i := range status.Cameras {
-		inferred += status.Cameras[i].Pipeline.Inferred
+		if problem := status.Cameras[i].problem(now); problem != "" {
+			down = append(down, "camera "+status.Cameras[i].Capture.Name+": "+problem)
+		}
 	}
-	if problem := s.health.check(inferred, time.Now()); problem != "" {
-		http.Error(w, "not ready: "+problem, http.StatusServiceUnavailable)
+	if len(down) > 0 {
+		http.Error(w, fmt.Sprintf("not ready: %d of %d cameras are down\n%s", len(down), len(status.Cameras), strings.Join(down, "\n")),
+			http.StatusServiceUnavailable)
 		return
 	}
 	fmt.Fprintln(w, "ready")
 }
 
-// check says what is wrong, nothing when frames have come since the check before or in the last seconds.
-func (h *health) check(inferred uint64, now time.Time) string {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	if inferred != h.inferred {
-		h.inferred, h.advanced = inferred, now
+// problem is why nothing comes of the camera; empty when frames do, and for a film that was shown to its end.
+func (c *Camera) problem(now time.Time) string {
+	stats, limit := &c.Capture, max(standstill, c.Silence)
+	seconds := func(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
+	switch {
+	case stats.State == capture.Ended:
+		return ""
+	case stats.State == capture.Running && now.Sub(stats.Last) >= limit:
+		return "no picture for " + seconds(now.Sub(stats.Last))
+	case stats.State == capture.Running && c.Pipeline.Idle >= limit:
+		return "pictures come, but for " + seconds(c.Pipeline.Idle) + " none has come through the network"
+	case stats.State == capture.Running:
+		return ""
 	}
-	switch still := now.Sub(h.advanced); {
-	case h.advanced.IsZero():
-		return "no frame has been inferred yet"
-	case still >= standstill:
-		return fmt.Sprintf("no frame for %.0f seconds", still.Seconds())
+	text := fmt.Sprintf("%s since %s", stats.State, stats.Since.UTC().Format(time.RFC3339))
+	if stats.Reason != "" {
+		text += ": " + stats.Reason
 	}
-	return ""
+	if !stats.Last.IsZero() {
+		text += "; last picture " + stats.Last.UTC().Format(time.RFC3339)
+	}
+	if stats.Tries > 0 {
+		text += fmt.Sprintf("; tried %d times", stats.Tries)
+	}
+	if !stats.NextTry.IsZero() {
+		text += ", next at " + stats.NextTry.UTC().Format(time.RFC3339)
+	}
+	return text
 }

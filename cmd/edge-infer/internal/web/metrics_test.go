@@ -23,7 +23,7 @@ func busy() *still {
 		Device: "gate", Version: "1.2.3", Started: time.Unix(1700000000, 500e6), Broker: "connected", FrameMemory: 691200,
 		Engine: Engine{Backend: "tensorrt", Version: "10.3.0", Device: "Orin", Model: "m\xff.onnx", Precision: "fp16", Inference: 4 * time.Millisecond},
 		Cameras: []Camera{{
-			Capture:  capture.Stats{Name: "cam0", State: capture.Running, Captured: 20, Displaced: 3, Damaged: 2, Reconnects: 1, FPS: 29.5},
+			Capture:  capture.Stats{Name: "cam0", State: capture.Running, Last: time.Now(), Captured: 20, Displaced: 3, Damaged: 2, Reconnects: 1, FPS: 29.5},
 			Pipeline: pipeline.CameraStats{Inferred: 16, Skipped: 1, Failed: 4, Detections: 40, Latency: latency},
 		}},
 		Readings: []Reading{{"temperature", "cpu", 50.5, "celsius"}, {"power", "VDD_IN", 7.5, "watts"}, {"load", "gpu", 0.5, "ratio"}, {"clock", "gpu", 1e9, "hertz"}, {"throttled", "cpu: heat", 1, "now"}, {"fan", "x", 1, "rpm"}},
@@ -110,9 +110,6 @@ func TestHealth(t *testing.T) {
 	code, text, _ := ask(t, "GET", server.URL()+"healthz", nil)
 	require.Equal(t, http.StatusOK, code)
 	require.Equal(t, "ok\n", text)
-	code, text, _ = ask(t, "GET", server.URL()+"readyz", nil)
-	require.Equal(t, http.StatusServiceUnavailable, code)
-	require.Equal(t, "not ready: no frame has been inferred yet\n", text)
 	running := &Server{}
 	serve(t, running, busy())
 	code, text, _ = ask(t, "GET", running.URL()+"readyz", nil)
@@ -120,14 +117,44 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, "ready\n", text)
 }
 
-func TestReadinessFollowsTheFrames(t *testing.T) {
-	var h health
-	now := time.Unix(1e9, 0)
-	require.Equal(t, "no frame has been inferred yet", h.check(0, now))
-	require.Empty(t, h.check(1, now))
-	require.Empty(t, h.check(1, now.Add(standstill-1)))
-	require.Equal(t, "no frame for 10 seconds", h.check(1, now.Add(standstill)))
-	require.Empty(t, h.check(2, now.Add(time.Hour)), "seldom asked")
+// TestReadinessSaysWhichCamerasAreDown and why.
+func TestReadinessSaysWhichCamerasAreDown(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 50, 0, time.UTC)
+	at := func(second int) time.Time { return time.Date(2026, 1, 2, 3, 4, second, 0, time.UTC) }
+	camera := func(state capture.State, last time.Time) capture.Stats {
+		return capture.Stats{State: state, Since: at(1), Last: last}
+	}
+	lost := camera(capture.Lost, at(2))
+	lost.Reason, lost.NextTry, lost.Tries = "connection refused", at(55), 3
+	for _, c := range []struct {
+		camera Camera
+		want   string
+	}{
+		{Camera{Capture: camera(capture.Running, at(49))}, ""},
+		{Camera{Capture: camera(capture.Running, at(41))}, ""},
+		{Camera{Capture: camera(capture.Running, at(40))}, "no picture for 10 s"},
+		{Camera{Capture: camera(capture.Running, at(20)), Silence: time.Minute}, ""},
+		{
+			Camera{Capture: camera(capture.Running, at(49)), Pipeline: pipeline.CameraStats{Idle: 12 * time.Second}},
+			"pictures come, but for 12 s none has come through the network",
+		},
+		{Camera{Capture: camera(capture.Ended, at(2))}, ""},
+		{Camera{Capture: camera(capture.Connecting, time.Time{})}, "connecting since 2026-01-02T03:04:01Z"},
+		{
+			Camera{Capture: lost}, "lost since 2026-01-02T03:04:01Z: connection refused; last picture 2026-01-02T03:04:02Z; tried 3 times, " +
+				"next at 2026-01-02T03:04:55Z",
+		},
+	} {
+		require.Equal(t, c.want, c.camera.problem(now))
+	}
+	away := camera(capture.Waiting, time.Time{})
+	away.Name, away.Reason = "door", "no such camera"
+	here := capture.Stats{Name: "gate", State: capture.Running, Last: time.Now()}
+	server := &Server{}
+	serve(t, server, &still{Status{Cameras: []Camera{{Capture: here}, {Capture: away}}}})
+	code, text, _ := ask(t, "GET", server.URL()+"readyz", nil)
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Equal(t, "not ready: 1 of 2 cameras are down\ncamera door: waiting since 2026-01-02T03:04:01Z: no such camera\n", text)
 }
 
 func TestProfilingIsOffUnlessAsked(t *testing.T) {

@@ -87,7 +87,6 @@ type Server struct {
 	http     *http.Server
 	access   *access
 	recent   recent
-	health   health
 	observer *observer
 	writable writable
 	news     bell

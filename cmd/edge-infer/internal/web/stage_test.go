@@ -191,7 +191,7 @@ func (s *stage) Status() Status {
 	for i, b := range s.belts {
 		status.Cameras = append(status.Cameras, Camera{
 			Capture: capture.Stats{
-				Name: b.name, URI: "demo", State: capture.Running, Captured: totals[i].Inferred, FPS: totals[i].FPS,
+				Name: b.name, URI: "demo", State: capture.Running, Last: time.Now(), Captured: totals[i].Inferred, FPS: totals[i].FPS,
 				Width: b.scene.Width, Height: b.scene.Height,
 			},
 			Pipeline: totals[i], Analytics: s.analytics[b.name], Tracked: b.name != bare, Hardware: b.runsOn,

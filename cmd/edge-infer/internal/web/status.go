@@ -56,6 +56,8 @@ type Engine struct {
 type Camera struct {
 	Capture  capture.Stats        `json:"capture"`
 	Pipeline pipeline.CameraStats `json:"pipeline"`
+	// Silence is how long it may be without a picture.
+	Silence time.Duration `json:"-"`
 	// Analytics are the zones and lines in force; Tracked says whether there is anything that uses them.
 	Analytics zone.Config `json:"analytics"`
 	Tracked   bool        `json:"tracked"`

@@ -121,7 +121,7 @@ class Card {
     this.hardware.hidden = !several;
     this.hardware.textContent = camera.hardware;
     this.error.hidden = !camera.capture.reason;
-    this.error.textContent = camera.capture.reason ?? "";
+    this.error.textContent = trouble(camera.capture);
   }
 
   // showState says how the camera is, and how old what is shown is when nothing new comes: what stands still must not look alive.
@@ -185,6 +185,12 @@ class Card {
     const chips = [...counts].sort(([a], [b]) => a - b).map(([number, c]) => chip(colour(number), c.label, `${c.count}`));
     this.present.replaceChildren(...(chips.length > 0 ? chips : [el("span", { className: "quiet" }, "nothing")]));
   }
+}
+
+// trouble is why a camera gives no pictures, and what is done about it.
+function trouble(capture) {
+  const next = capture.next_try ? ` Tried ${capture.tries} times, next at ${clock(capture.next_try)}.` : "";
+  return (capture.reason ?? "") + next;
 }
 
 function chip(background, name, ...values) {

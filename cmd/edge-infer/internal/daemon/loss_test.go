@@ -1,0 +1,212 @@
+package daemon
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"net/textproto"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/capture/scene"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+)
+
+// beltPicture is a JPEG of the demo's belt with parts on it.
+func beltPicture(t *testing.T) []byte {
+	const width, height = 640, 360
+	belt := scene.Scene{Width: width, Height: height, Rate: 30, Seed: 3}
+	require.NoError(t, belt.Open())
+	pixels := make([]byte, 3*width*height)
+	_, err := belt.Draw(90, pixels, 3*width, nil)
+	require.NoError(t, err)
+	picture := image.NewRGBA(image.Rect(0, 0, width, height))
+	for i := range width * height {
+		picture.Pix[4*i], picture.Pix[4*i+1], picture.Pix[4*i+2], picture.Pix[4*i+3] = pixels[3*i+2], pixels[3*i+1], pixels[3*i], 255
+	}
+	var encoded bytes.Buffer
+	require.NoError(t, jpeg.Encode(&encoded, picture, &jpeg.Options{Quality: 95}))
+	return encoded.Bytes()
+}
+
+// pictureServer is an HTTP camera that shows one picture, ten times a second. While it is silent its connections stay open.
+func pictureServer(t *testing.T, picture []byte) (address string, silent *atomic.Bool, stop func()) {
+	silent = new(atomic.Bool)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		parts := multipart.NewWriter(w)
+		w.Header().Set("Content-Type", "multipart/x-mixed-replace; boundary="+parts.Boundary())
+		for ; r.Context().Err() == nil; time.Sleep(100 * time.Millisecond) {
+			if silent.Load() {
+				continue
+			}
+			part, err := parts.CreatePart(textproto.MIMEHeader{"Content-Type": {"image/jpeg"}, "Content-Length": {fmt.Sprint(len(picture))}})
+			if err != nil {
+				return
+			}
+			_, _ = part.Write(picture)
+			w.(http.Flusher).Flush()
+		}
+	})}
+	go func() { _ = server.Serve(listener) }()
+	stop = func() { _ = server.Close() }
+	t.Cleanup(stop)
+	return "http://" + listener.Addr().String() + "/", silent, stop
+}
+
+// hearing notes when lines of a subscriber came, and remembers the newest payload of each topic.
+type hearing struct {
+	mu     sync.Mutex
+	newest map[string]string
+	ends   map[string]time.Time // of the newest end event, by camera
+	shown  map[string]bool      // the cameras that have shown something
+}
+
+func hear(lines <-chan string) *hearing {
+	h := &hearing{newest: map[string]string{}, ends: map[string]time.Time{}, shown: map[string]bool{}}
+	go func() {
+		for line := range lines {
+			topic, payload, _ := strings.Cut(line, " ")
+			h.mu.Lock()
+			h.newest[topic] = payload
+			camera, kind, _ := strings.Cut(strings.TrimPrefix(topic, "edge-infer/gate/"), "/")
+			switch {
+			case kind == "events" && strings.Contains(payload, `"type":"end"`):
+				h.ends[camera] = time.Now()
+			case kind == "count/all" && payload != "0":
+				h.shown[camera] = true
+			}
+			h.mu.Unlock()
+		}
+	}()
+	return h
+}
+
+func (h *hearing) said(topic string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.newest["edge-infer/gate/"+topic]
+}
+
+func (h *hearing) hasShown(camera string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.shown[camera]
+}
+
+func (h *hearing) ended(camera string, after time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ends[camera].After(after)
+}
+
+// TestEverySurfaceSaysThatACameraIsGone kills a camera of each kind in the running program, one after another, and waits until every surface says
+// so; the log of the test is the table of the times.
+func TestEverySurfaceSaysThatACameraIsGone(t *testing.T) {
+	t.Parallel()
+	picture := beltPicture(t)
+	folder := t.TempDir()
+	still := filepath.Join(folder, "still.jpg")
+	require.NoError(t, os.WriteFile(still, picture, 0o600))
+	film := filepath.Join(folder, "film.avi")
+	output, err := exec.Command(programtest.Tool(t, "ffmpeg"), "-loglevel", "error", "-loop", "1", "-framerate", "10", "-i", still, "-frames:v", "20",
+		"-c:v", "mjpeg", "-q:v", "2", film).CombinedOutput()
+	require.NoError(t, err, string(output))
+	rtsp := programtest.FreePort(t)
+	stopRTSP := programtest.Serve(t, rtsp, compileRTSPServer(t), fmt.Sprint(rtsp), "( filesrc location="+still+" ! jpegdec ! imagefreeze is-live=true ! "+
+		"video/x-raw,framerate=10/1 ! videoconvert ! x264enc tune=zerolatency speed-preset=ultrafast key-int-max=5 ! rtph264pay name=pay0 pt=96 )")
+	killed, _, stopHTTP := pictureServer(t, picture)
+	muted, silent, _ := pictureServer(t, picture)
+	port := programtest.FreePort(t)
+	programtest.Mosquitto(t, port)
+	heard := hear(programtest.Subscribe(t, port, "edge-infer/gate/#"))
+	p := programtest.Start(t, "--camera", fmt.Sprintf("rtsp=rtsp://127.0.0.1:%d/test", rtsp), "--camera", "http="+killed, "--camera", "silent="+muted,
+		"--camera", "film=file://"+film+"?loop=1", "--camera", "demo=demo?width=640&height=360&fps=10&seed=3&frames=150",
+		"--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate", "--web", "127.0.0.1:0")
+	page := p.PrintedAfter("web page at ")
+	p.Discard()
+	client := programtest.Visitor(t)
+	const pause = 100 * time.Millisecond // between two looks: the page answers 50 requests a second
+	get := func(path string) string {
+		_, text := programtest.Get(t, client, page+path)
+		return string(text)
+	}
+	state := func(camera string) string {
+		var status struct {
+			Cameras []struct {
+				Capture struct{ Name, State string }
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(get("api/status")), &status))
+		for _, c := range status.Cameras {
+			if c.Capture.Name == camera {
+				return c.Capture.State
+			}
+		}
+		return "unknown"
+	}
+	for _, camera := range []struct {
+		name  string
+		kill  func()
+		final bool // a demo that has come to its end is not down
+	}{
+		{"demo", func() {}, true},
+		{"rtsp", stopRTSP, false},
+		{"http", stopHTTP, false},
+		{"silent", func() { silent.Store(true) }, false},
+		{"film", func() { require.NoError(t, os.WriteFile(film, []byte("no film"), 0o600)) }, false},
+	} {
+		name := camera.name
+		require.Eventually(t, func() bool { return heard.hasShown(name) }, programtest.Patience, 5*time.Millisecond, "%s: %s", name, p.Stderr)
+		if camera.final {
+			require.Eventually(t, func() bool { return state(name) == "ended" }, programtest.Patience, pause)
+		}
+		start := time.Now()
+		camera.kill()
+		line := fmt.Sprintf("%-7s", name)
+		if camera.final {
+			start = start.Add(-time.Second) // an end that came at once counts
+		}
+		waiting := map[string]func() bool{
+			"event end": func() bool { return heard.ended(name, start) },
+			"count":     func() bool { return heard.said(name+"/count/all") == "0" },
+			"available": func() bool { return heard.said(name+"/available") == "offline" },
+			"status": func() bool {
+				_, rest, _ := strings.Cut(heard.said("status"), `"`+name+`":{"state":"`)
+				return rest != "" && !strings.HasPrefix(rest, `running"`)
+			},
+			"readyz":     func() bool { return camera.final || strings.Contains(get("readyz"), "camera "+name+": ") },
+			"api/status": func() bool { return state(name) != "running" },
+			"metrics":    func() bool { return strings.Contains(get("metrics"), `edge_infer_camera_running{camera="`+name+`"} 0`) },
+		}
+		took := map[string]time.Duration{}
+		require.Eventually(t, func() bool {
+			for surface, says := range waiting {
+				if took[surface] == 0 && says() {
+					took[surface] = time.Since(start)
+				}
+			}
+			return len(took) == len(waiting)
+		}, programtest.Patience, pause, "%s: only %v: %s", name, took, p.Stderr)
+		for _, surface := range []string{"event end", "count", "available", "status", "readyz", "api/status", "metrics"} {
+			line += fmt.Sprintf("  %s %.2f s", surface, took[surface].Seconds())
+		}
+		t.Log(line)
+	}
+	require.NoError(t, p.Stop(syscall.SIGTERM))
+}

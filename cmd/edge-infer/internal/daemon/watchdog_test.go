@@ -1,0 +1,70 @@
+package daemon
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/source"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// held answers a request when it is let, and sees nothing.
+type held struct{ entered, let chan struct{} }
+
+func (h *held) Model() predict.Model { return predict.Model{Model: engine.Model{MaxBatch: 1}} }
+
+func (h *held) Slots() int { return 1 }
+
+func (h *held) Submit(int, []engine.Image) error { return nil }
+
+func (h *held) Wait(int) (*predict.Result, error) {
+	h.entered <- struct{}{}
+	<-h.let
+	return &predict.Result{Pictures: make([]predict.Picture, 1)}, nil
+}
+
+// TestALoopThatIsStuckStopsTheWatchdog: the margin of a loop shrinks while it is busy with one thing, and not while it waits for something to do.
+func TestALoopThatIsStuckStopsTheWatchdog(t *testing.T) {
+	notify := make(chan struct{}, 1)
+	camera := &capture.Camera{Name: "a", URI: "demo?width=64&height=64&frames=2&fps=1000", Open: source.Open, Lossless: true, Notify: notify}
+	defer camera.Close()
+	predictor := &held{entered: make(chan struct{}), let: make(chan struct{})}
+	loop := &pipeline.Pipeline{
+		Predictor: predictor, Cameras: []pipeline.Camera{{Name: "a", Source: camera, Lossless: true}}, Reported: 0.25, Decoded: 0.1, Notify: notify,
+	}
+	require.NoError(t, loop.Open())
+	var pulse pipeline.Heartbeat
+	w := watchdog{devices: &devices{all: []*device{{Pipeline: loop}}}, pulse: &pulse}
+	margin := func(right func(time.Duration) bool, why string) {
+		require.Eventually(t, func() bool { return right(w.margin()) }, programtest.Patience, time.Millisecond, why)
+	}
+	whole := func(left time.Duration) bool { return left == stillWindow }
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- loop.Run(ctx, nil) }()
+	margin(whole, "nothing to do")
+
+	go func() { _ = camera.Run(ctx) }()
+	<-predictor.entered
+	require.Eventually(t, func() bool { return loop.Stuck() > 20*time.Millisecond }, programtest.Patience, time.Millisecond)
+	require.Equal(t, stillWindow, w.margin(), "the first request may take long")
+	predictor.let <- struct{}{}
+
+	<-predictor.entered
+	margin(func(left time.Duration) bool { return left < stillWindow }, "the engine does not answer")
+	require.True(t, w.alive())
+	predictor.let <- struct{}{}
+	margin(whole, "it has answered")
+
+	pulse.Beat()
+	margin(func(left time.Duration) bool { return left < stillWindow }, "the watch over the run is stuck")
+	cancel()
+	require.NoError(t, <-ended)
+}
