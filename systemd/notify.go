@@ -35,6 +35,11 @@ func (s *Service) Reloading(now int64) error {
 	return notify(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", daemon.SdNotifyReloading, now/int64(time.Microsecond)))
 }
 
+// Working says that the daemon works on what must be there before it serves, and gives it that much more time for it.
+func (s *Service) Working(more time.Duration) error {
+	return notify(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d\n%s", more.Microseconds(), daemon.SdNotifyWatchdog))
+}
+
 // Stopping says that the daemon has begun to end.
 func (s *Service) Stopping() error { return notify(daemon.SdNotifyStopping) }
 

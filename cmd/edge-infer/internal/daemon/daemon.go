@@ -18,7 +18,6 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
@@ -177,8 +176,9 @@ func (r *run) outcome(err error) error {
 
 // open makes every part ready in the order in which they depend on each other.
 func (r *run) open(ctx context.Context) error {
-	builder := network.Builder{Progress: report.Steps(r.Stderr)}
-	if err := r.devices.Open(ctx, r.config, builder.Build, r.logger); err != nil {
+	starting := opening{service: &r.service, steps: report.Steps(r.Stderr)}
+	defer starting.Watch()()
+	if err := r.devices.Open(ctx, r.config, starting.Begin, r.logger); err != nil {
 		return err
 	}
 	r.upgrade = upgrade{run: r}

@@ -14,6 +14,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -26,6 +27,7 @@ type device struct {
 	running atomic.Pointer[predict.Network] // that the frame loop goes on with; upgrade may replace it
 	memory  memory
 	notify  chan struct{}
+	quick   bool // it began with a plan of little effort
 	refined bool // it runs the plan of full effort; upgrade goroutine only
 }
 
@@ -56,10 +58,10 @@ func decoded(c *config.Config) float64 {
 }
 
 // Open opens the network on every device. A backend that was chosen automatically need not be the last one: upgrade follows. One that is named
-// builds the plan that it lacks first.
-func (l *devices) Open(ctx context.Context, c *config.Config, build func(context.Context, tensorrt.BuildOptions) error, logger *slog.Logger) error {
+// builds the plan that it lacks first, of which steps hears.
+func (l *devices) Open(ctx context.Context, c *config.Config, steps progress.Reporter, logger *slog.Logger) error {
 	options := network.Options(c, decoded(c), logger)
-	options.Build, options.Yielding = build, c.Engine.Backend == config.Auto
+	options.Build, options.Yielding = network.Builder{Progress: steps}.Build, c.Engine.Backend == config.Auto
 	if err := options.Load(); err != nil {
 		return err
 	}
@@ -68,11 +70,11 @@ func (l *devices) Open(ctx context.Context, c *config.Config, build func(context
 		return err
 	}
 	for _, options := range each {
-		n, err := predict.Open(ctx, options)
+		n, quick, err := openFirst(ctx, options, steps, logger)
 		if err != nil {
 			return err
 		}
-		d := &device{options: options, notify: make(chan struct{}, 1)}
+		d := &device{options: options, quick: quick, notify: make(chan struct{}, 1)}
 		d.use(n)
 		d.Pipeline = &pipeline.Pipeline{
 			Predictor: n, Labels: n.Model().Metadata.Labels, Notify: d.notify, Logger: logger,
@@ -293,7 +295,9 @@ func (l *devices) FrameMemory() (bytes int64) {
 
 // upgradable reports whether TensorRT could take over somewhere if its plan were built.
 func (l *devices) upgradable() bool {
-	return slices.ContainsFunc(l.all, func(d *device) bool { return d.network().Model().Backend != tensorrt.Name && d.options.LacksPlan() })
+	return slices.ContainsFunc(l.all, func(d *device) bool {
+		return d.quick || d.network().Model().Backend != tensorrt.Name && d.options.LacksPlan()
+	})
 }
 
 // Close closes the predictors. The cameras must be closed before.

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
-	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // upgrade builds the plan that TensorRT lacks while another backend serves, and then has TensorRT take over.
@@ -49,7 +47,7 @@ func (u *upgrade) Run(ctx context.Context) {
 	defer u.state.Store(nil)
 	r, pauses := u.run, retries()
 	for _, d := range r.devices.all {
-		d.refined = d.network().Model().Backend == tensorrt.Name
+		d.refined = d.network().Model().Backend == tensorrt.Name && !d.quick
 	}
 	for {
 		err := u.replaceAll(ctx)
@@ -74,25 +72,20 @@ func (u *upgrade) Run(ctx context.Context) {
 	}
 }
 
-// quickLevel is the optimization level of the plan that serves until the one of full effort is there: the builder takes the first kernels that
-// work, within seconds.
-const quickLevel = 0
-
 // replaceAll has every frame loop that is not on TensorRT yet go on with it: first with a plan that is built quickly, then with the one of full
 // effort, which later starts find in the cache. Devices of one kind share plans.
 func (u *upgrade) replaceAll(ctx context.Context) error {
 	all := u.run.devices.all
-	library, err := tensorrt.OpenLibrary(tensorrt.LibraryOptions{Path: all[0].options.Library})
+	level, err := quickLevel(&all[0].options)
 	if err != nil {
 		return err
 	}
-	if library.Version.HasLevels() {
-		level := quickLevel
+	if level != nil {
 		for _, d := range all {
 			if d.network().Model().Backend == tensorrt.Name {
 				continue
 			}
-			if err := u.replace(ctx, d, &level); err != nil {
+			if err := u.replace(ctx, d, level); err != nil {
 				return err
 			}
 		}
@@ -114,28 +107,11 @@ func (u *upgrade) replaceAll(ctx context.Context) error {
 	return nil
 }
 
-// open opens TensorRT's predictor for options, and builds its plan first where there is none. level is the builder's, nil for its own.
-func (u *upgrade) open(ctx context.Context, options predict.Options, level *int) (*predict.Network, error) {
-	what := "building the engine plan"
-	if level != nil {
-		what = "building a quick engine plan"
-	}
-	options.Backend, options.Level, options.Yielding = tensorrt.Name, level, false
-	options.Build = nil // what is missing is built here, with another backend serving
-	if options.LacksPlan() {
-		u.run.logger.Info(what, "model", options.Path, "serving", u.run.devices.Model().Backend)
-		builder := network.Builder{What: what, Progress: func(string) progress.Step { return &u.state }}
-		if err := builder.Build(ctx, options.Plan()); err != nil {
-			return nil, fmt.Errorf("engine plan not built: %w", err)
-		}
-	}
-	return predict.Open(ctx, options)
-}
-
 // replace has one frame loop go on with the plan of a level.
 func (u *upgrade) replace(ctx context.Context, d *device, level *int) error {
 	r := u.run
-	next, err := u.open(ctx, d.options, level)
+	p := plan{level: level, progress: func(string) progress.Step { return &u.state }, serving: r.devices.Model().Backend, logger: r.logger}
+	next, err := p.open(ctx, d.options)
 	if err != nil {
 		return err
 	}

@@ -92,3 +92,31 @@ func TestAKilledBuildIsTriedAgain(t *testing.T) {
 	require.Zero(t, camera.Failed)
 	require.LessOrEqual(t, camera.Captured-camera.Inferred-camera.Displaced, uint64(1), "one frame may wait at the end: %+v", camera)
 }
+
+// TestWithoutAnotherEngineThePlanIsBuiltFirst: the service manager hears that a plan is being built and that it takes longer; then TensorRT serves,
+// at first with a plan that was built quickly where nobody has said that it must be TensorRT.
+func TestWithoutAnotherEngineThePlanIsBuiltFirst(t *testing.T) {
+	t.Parallel()
+	environment, model := programtest.StandInGPU(t)
+	for _, test := range []struct {
+		engine, building string
+		replaced         int
+	}{{"auto", "building a quick engine plan", 1}, {"tensorrt", "building the engine plan", 0}} {
+		t.Run(test.engine, func(t *testing.T) {
+			m, p := manageWith(t, append(environment, "FAKE_TRT=slow", "EDGE_INFER_ONNXRUNTIME=/none/libonnxruntime.so"),
+				"--camera", "demo?width=320&height=240&fps=20", "--model", model, "--engine", test.engine, "--mqtt", "off", "--json")
+			require.Equal(t, "STATUS="+test.building, m.until("STATUS="))
+			require.Equal(t, "EXTEND_TIMEOUT_USEC=20000000\nWATCHDOG=1", m.until("EXTEND_TIMEOUT_USEC="))
+			require.NotContains(t, m.seen, "READY=1")
+			m.until("READY=1")
+			m.status(func(text string) bool { return !strings.Contains(text, "cam0") && strings.Contains(text, " fps") })
+			require.Eventually(t, func() bool {
+				return strings.Count(p.Stderr.String(), `msg="engine replaced" engine=tensorrt`) == test.replaced
+			},
+				programtest.Patience, 10*time.Millisecond, "%s", p.Stderr)
+			require.Equal(t, test.replaced, strings.Count(p.Stderr.String(), "so its plan is built before anything is served"))
+			require.NoError(t, p.Command.Process.Signal(syscall.SIGTERM))
+			require.NoError(t, <-p.Done)
+		})
+	}
+}

@@ -33,6 +33,11 @@ const ping = "WATCHDOG=1"
 
 // manage starts edge-infer as a service whose watchdog wants to be fed every half second.
 func manage(t *testing.T, args ...string) (*manager, *programtest.Program) {
+	return manageWith(t, nil, args...)
+}
+
+// manageWith is manage with more environment variables.
+func manageWith(t *testing.T, environment []string, args ...string) (*manager, *programtest.Program) {
 	path := filepath.Join(t.TempDir(), "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	require.NoError(t, err)
@@ -53,7 +58,7 @@ func manage(t *testing.T, args ...string) (*manager, *programtest.Program) {
 		_ = conn.Close()
 		<-read
 	})
-	p := programtest.StartWith(t, []string{"NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=500000"}, args...)
+	p := programtest.StartWith(t, append([]string{"NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=500000"}, environment...), args...)
 	go func() { // nobody reads what it prints
 		for range p.Lines {
 			continue
