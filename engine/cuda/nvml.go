@@ -81,86 +81,72 @@ var throttles = [...]struct {
 	{nvml.ClocksThrottleReasonHwPowerBrakeSlowdown, "power brake"},
 }
 
-// Read asks for the state of every GPU. Calling a function that the library at hand lacks ends the process: hence the look-up before each.
+// asked is what a function of NVML answered. Calling a function that the library at hand lacks ends the process: hence the look-up before
+// each.
+func asked[T any](m *Management, symbol string, call func() (T, nvml.Return)) (T, nvml.Return) {
+	if m.library.Extensions().LookupSymbol(symbol) != nil {
+		var none T
+		return none, nvml.ERROR_FUNCTION_NOT_FOUND
+	}
+	return call()
+}
+
+// Read asks for the state of every GPU.
 func (m *Management) Read() NVML {
-	library := m.library
-	has := func(symbol string) bool { return library.Extensions().LookupSymbol(symbol) == nil }
 	var n NVML
-	if has("nvmlSystemGetDriverVersion") {
-		if version, code := library.SystemGetDriverVersion(); code == nvml.SUCCESS {
-			n.DriverVersion = version
-		}
-	}
-	if !has("nvmlDeviceGetCount_v2") || !has("nvmlDeviceGetHandleByIndex_v2") {
-		n.Reason = "NVML cannot list GPUs"
-		return n
-	}
-	count, code := library.DeviceGetCount()
+	n.DriverVersion, _ = asked(m, "nvmlSystemGetDriverVersion", m.library.SystemGetDriverVersion)
+	count, code := asked(m, "nvmlDeviceGetCount_v2", m.library.DeviceGetCount)
 	if code != nvml.SUCCESS {
 		n.Reason = "NVML cannot list GPUs: error " + strconv.Itoa(int(code))
 		return n
 	}
 	for index := range count {
-		device, code := library.DeviceGetHandleByIndex(index)
-		if code != nvml.SUCCESS {
-			continue // another user's GPU
+		handle := func() (nvml.Device, nvml.Return) { return m.library.DeviceGetHandleByIndex(index) }
+		device, code := asked(m, "nvmlDeviceGetHandleByIndex_v2", handle)
+		if code == nvml.SUCCESS { // else another user's GPU
+			n.Devices = append(n.Devices, m.device(device))
 		}
-		d := NVMLDevice{MemoryUsed: -1, MemoryTotal: -1, Utilization: -1, Temperature: -1, Limit: -1, Power: -1, Hertz: -1, MaxHertz: -1}
-		if has("nvmlDeviceGetName") {
-			if name, code := device.GetName(); code == nvml.SUCCESS {
-				d.Name = name
-			}
-		}
-		if has("nvmlDeviceGetUUID") {
-			if id, code := device.GetUUID(); code == nvml.SUCCESS {
-				d.UUID = id
-			}
-		}
-		if has("nvmlDeviceGetMemoryInfo") {
-			if memory, code := device.GetMemoryInfo(); code == nvml.SUCCESS {
-				d.MemoryUsed, d.MemoryTotal = int64(memory.Used), int64(memory.Total)
-			}
-		}
-		if has("nvmlDeviceGetUtilizationRates") {
-			if rates, code := device.GetUtilizationRates(); code == nvml.SUCCESS {
-				d.Utilization = float64(rates.Gpu)
-			}
-		}
-		if has("nvmlDeviceGetTemperature") {
-			if celsius, code := device.GetTemperature(nvml.TEMPERATURE_GPU); code == nvml.SUCCESS {
-				d.Temperature = float64(celsius)
-			}
-		}
-		if has("nvmlDeviceGetTemperatureThreshold") {
-			if celsius, code := device.GetTemperatureThreshold(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN); code == nvml.SUCCESS {
-				d.Limit = float64(celsius)
-			}
-		}
-		if has("nvmlDeviceGetPowerUsage") {
-			if milliwatts, code := device.GetPowerUsage(); code == nvml.SUCCESS {
-				d.Power = float64(milliwatts) / 1000
-			}
-		}
-		if has("nvmlDeviceGetClockInfo") {
-			if megahertz, code := device.GetClockInfo(nvml.CLOCK_SM); code == nvml.SUCCESS {
-				d.Hertz = int64(megahertz) * 1e6
-			}
-		}
-		if has("nvmlDeviceGetMaxClockInfo") {
-			if megahertz, code := device.GetMaxClockInfo(nvml.CLOCK_SM); code == nvml.SUCCESS {
-				d.MaxHertz = int64(megahertz) * 1e6
-			}
-		}
-		if has("nvmlDeviceGetCurrentClocksThrottleReasons") {
-			if reasons, code := device.GetCurrentClocksThrottleReasons(); code == nvml.SUCCESS {
-				for _, t := range throttles {
-					if reasons&t.reason != 0 {
-						d.Throttled = append(d.Throttled, t.name)
-					}
-				}
-			}
-		}
-		n.Devices = append(n.Devices, d)
 	}
 	return n
+}
+
+func (m *Management) device(device nvml.Device) NVMLDevice {
+	d := NVMLDevice{MemoryUsed: -1, MemoryTotal: -1, Utilization: -1, Temperature: -1, Limit: -1, Power: -1, Hertz: -1, MaxHertz: -1}
+	d.Name, _ = asked(m, "nvmlDeviceGetName", device.GetName)
+	d.UUID, _ = asked(m, "nvmlDeviceGetUUID", device.GetUUID)
+	if memory, code := asked(m, "nvmlDeviceGetMemoryInfo", device.GetMemoryInfo); code == nvml.SUCCESS {
+		d.MemoryUsed, d.MemoryTotal = int64(memory.Used), int64(memory.Total)
+	}
+	if rates, code := asked(m, "nvmlDeviceGetUtilizationRates", device.GetUtilizationRates); code == nvml.SUCCESS {
+		d.Utilization = float64(rates.Gpu)
+	}
+	temperature := func() (uint32, nvml.Return) { return device.GetTemperature(nvml.TEMPERATURE_GPU) }
+	if celsius, code := asked(m, "nvmlDeviceGetTemperature", temperature); code == nvml.SUCCESS {
+		d.Temperature = float64(celsius)
+	}
+	limit := func() (uint32, nvml.Return) {
+		return device.GetTemperatureThreshold(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN)
+	}
+	if celsius, code := asked(m, "nvmlDeviceGetTemperatureThreshold", limit); code == nvml.SUCCESS {
+		d.Limit = float64(celsius)
+	}
+	if milliwatts, code := asked(m, "nvmlDeviceGetPowerUsage", device.GetPowerUsage); code == nvml.SUCCESS {
+		d.Power = float64(milliwatts) / 1000
+	}
+	clock := func() (uint32, nvml.Return) { return device.GetClockInfo(nvml.CLOCK_SM) }
+	if megahertz, code := asked(m, "nvmlDeviceGetClockInfo", clock); code == nvml.SUCCESS {
+		d.Hertz = int64(megahertz) * 1e6
+	}
+	highest := func() (uint32, nvml.Return) { return device.GetMaxClockInfo(nvml.CLOCK_SM) }
+	if megahertz, code := asked(m, "nvmlDeviceGetMaxClockInfo", highest); code == nvml.SUCCESS {
+		d.MaxHertz = int64(megahertz) * 1e6
+	}
+	if reasons, code := asked(m, "nvmlDeviceGetCurrentClocksThrottleReasons", device.GetCurrentClocksThrottleReasons); code == nvml.SUCCESS {
+		for _, t := range throttles {
+			if reasons&t.reason != 0 {
+				d.Throttled = append(d.Throttled, t.name)
+			}
+		}
+	}
+	return d
 }

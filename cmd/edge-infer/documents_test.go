@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// readmeLimit keeps the README to what a user needs.
+const readmeLimit = 120
+
+var (
+	markdownLink = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	makeTarget   = regexp.MustCompile("(?:`|^    |&& )make ((?:[a-z-]+ ?)+)")
+	// commandLine is one in backticks or indented as code, up to what follows it on the line.
+	commandLine = regexp.MustCompile("(?:`|^    |&& |bin/)edge-infer ([^`#|&]*)")
+	target      = regexp.MustCompile(`(?m)^([a-z-]+):`)
+	goTest      = regexp.MustCompile("go test [^`]*")
+	folderName  = regexp.MustCompile(`\./[a-z0-9/_.-]+`)
+	runPattern  = regexp.MustCompile(`-run '?([^' ]+)`)
+	flagName    = regexp.MustCompile(`(?:^| )(--?[a-z][a-z-]*)`)
+)
+
+// documents are what people read, by path from the root.
+func documents(t *testing.T) map[string]string {
+	all := map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "cross/*.md", "engine/demo/*.md", "mqtt/schema/*.md"} {
+		paths, err := filepath.Glob("../../" + pattern)
+		require.NoError(t, err)
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			all[strings.TrimPrefix(path, "../../")] = string(data)
+		}
+	}
+	require.Contains(t, all, "README.md")
+	return all
+}
+
+func TestREADMEIsShort(t *testing.T) {
+	assert.LessOrEqual(t, strings.Count(documents(t)["README.md"], "\n"), readmeLimit)
+}
+
+func TestDocumentsNameWhatThereIs(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	require.NoError(t, err)
+	targets := map[string]bool{}
+	for _, match := range target.FindAllSubmatch(makefile, -1) {
+		targets[string(match[1])] = true
+	}
+	tests := map[string]bool{}
+	for _, path := range goFiles(t) {
+		if strings.HasSuffix(path, "_test.go") {
+			data, err := os.ReadFile("../../" + path)
+			require.NoError(t, err)
+			for _, match := range regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)`).FindAllSubmatch(data, -1) {
+				tests[string(match[1])] = true
+			}
+		}
+	}
+	for path, text := range documents(t) {
+		for number, line := range strings.Split(text, "\n") {
+			for _, match := range markdownLink.FindAllStringSubmatch(line, -1) {
+				_, err := os.Stat(filepath.Join("../..", filepath.Dir(path), match[1]))
+				assert.NoError(t, err, "%s:%d", path, number+1)
+			}
+			for _, match := range makeTarget.FindAllStringSubmatch(line, -1) {
+				for name := range strings.FieldsSeq(match[1]) {
+					assert.True(t, targets[name], "%s:%d: make %s", path, number+1, name)
+				}
+			}
+			for _, match := range commandLine.FindAllStringSubmatch(line, -1) {
+				checkCommand(t, match[1], fmt.Sprintf("%s:%d: edge-infer %s", path, number+1, match[1]))
+			}
+			for _, command := range goTest.FindAllString(line, -1) {
+				checkGoTest(t, tests, command, fmt.Sprintf("%s:%d: %s", path, number+1, command))
+			}
+		}
+	}
+}
+
+// checkCommand looks for the command that a line names and for its flags.
+func checkCommand(t *testing.T, line, where string) {
+	command := newRoot(io.Discard, io.Discard)
+	command.InitDefaultHelpFlag()
+	command.InitDefaultHelpCmd()
+	words := strings.Fields(line)
+	for len(words) > 0 {
+		at, _, err := command.Find(words[:1])
+		if err != nil || at == command {
+			break
+		}
+		command, words = at, words[1:]
+	}
+	for _, match := range flagName.FindAllStringSubmatch(strings.Join(words, " "), -1) {
+		assert.True(t, hasFlag(command, match[1]), where)
+	}
+}
+
+func hasFlag(command *cobra.Command, name string) bool {
+	if long, ok := strings.CutPrefix(name, "--"); ok {
+		return command.Flags().Lookup(long) != nil || command.InheritedFlags().Lookup(long) != nil || long == "help"
+	}
+	found := false
+	command.Flags().VisitAll(func(f *pflag.Flag) { found = found || "-"+f.Shorthand == name })
+	return found || name == "-h"
+}
+
+// checkGoTest looks for the folders of a go test command and for a test that it would run.
+func checkGoTest(t *testing.T, tests map[string]bool, command, where string) {
+	for _, folder := range folderName.FindAllString(command, -1) {
+		folder = strings.TrimSuffix(strings.TrimSuffix(folder, "..."), "/")
+		assert.DirExists(t, filepath.Join("../..", folder), where)
+	}
+	for _, match := range runPattern.FindAllStringSubmatch(command, -1) {
+		if match[1] == "xxx" || match[1] == "^$" || match[1] == "X" {
+			continue // none, for benchmarks
+		}
+		pattern, err := regexp.Compile(match[1])
+		require.NoError(t, err)
+		found := false
+		for name := range tests {
+			found = found || pattern.MatchString(name)
+		}
+		assert.True(t, found, where)
+	}
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	// packageLimit bounds the lines of a package without its tests. What engine holds is one thing each, however long: an ABI, a file format.
+	packageLimit  = 2500
+	functionLimit = 80
+)
+
+// long is a word of why in the comment of a function that exceeds the limit.
+var long = regexp.MustCompile(`(?i)\blong\b`)
+
+func TestRoomsAreSmall(t *testing.T) {
+	lines := map[string]int{}
+	for _, path := range goFiles(t) {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join("../..", path))
+		require.NoError(t, err)
+		lines[filepath.Dir(path)] += bytes.Count(data, []byte("\n"))
+		fileSet := token.NewFileSet()
+		file, err := parser.ParseFile(fileSet, path, data, parser.ParseComments)
+		require.NoError(t, err)
+		for _, declared := range file.Decls {
+			function, ok := declared.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			first, last := fileSet.Position(function.Pos()), fileSet.Position(function.End())
+			assert.True(t, last.Line-first.Line < functionLimit || long.MatchString(function.Doc.Text()),
+				"%s: %s has more than %d lines, and its comment does not say why it is long", first, function.Name.Name, functionLimit)
+		}
+	}
+	for folder, count := range lines {
+		assert.True(t, count < packageLimit || strings.HasPrefix(folder, "engine/"), "%s has %d lines, %d are the most", folder, count, packageLimit)
+	}
+	require.NotZero(t, lines[theCommand])
+}
+
+// goFiles lists the Go files of the project that git knows or would add, below its root.
+func goFiles(t *testing.T) []string {
+	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*.go")
+	list.Dir = "../.."
+	output, err := list.Output()
+	require.NoError(t, err)
+	var files []string
+	for path := range strings.FieldsSeq(string(output)) {
+		if _, err := os.Stat(filepath.Join("../..", path)); err == nil { // it may be about to go
+			files = append(files, path)
+		}
+	}
+	return files
+}
