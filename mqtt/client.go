@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/mqtt/address"
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
@@ -221,7 +222,7 @@ func (c *Client) attempt(ctx context.Context, b *backoff) time.Duration {
 		if time.Now().Before(b.blocked[i]) {
 			continue
 		}
-		s, err := c.connect(ctx, to, identity{id: c.ClientID, will: true, inbound: inboundLimit, largest: 2 * commandLimit})
+		s, err := c.connect(ctx, to, identity{id: c.ClientID, will: true, inbound: inboundLimit, largest: 2 * command.MaxBytes})
 		if ctx.Err() != nil {
 			if err == nil {
 				s.fail(errStopped)

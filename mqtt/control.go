@@ -9,9 +9,13 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
+
+// inboundLimit is how many commands may wait to be carried out; more are refused.
+const inboundLimit = 64
 
 // Controller carries out remote commands. Its methods are called one at a time, with values that are in range and with the name of a camera
 // that Client.Settings has named. They must return soon and must not call Client.Close; what they return as an error is published on the
@@ -39,10 +43,10 @@ func (c *Client) Settings(camera string, settings Settings) {
 	c.mu.Lock()
 	c.cameras[topic.Level(camera)] = camera
 	c.mu.Unlock()
-	c.setting(camera, controlDetect, onOff(settings.Detect))
-	c.setting(camera, controlThreshold, string(payload.AppendDecimal(nil, settings.Threshold)))
-	c.setting(camera, controlInterval, strconv.Itoa(settings.Interval))
-	c.setting(camera, controlLabels, joinLabels(settings.Labels))
+	c.setting(camera, command.Detect, onOff(settings.Detect))
+	c.setting(camera, command.Threshold, string(payload.AppendDecimal(nil, settings.Threshold)))
+	c.setting(camera, command.Interval, strconv.Itoa(settings.Interval))
+	c.setting(camera, command.Labels, joinLabels(settings.Labels))
 }
 
 // setting publishes the value of a control, unless the camera was cleared while the command was carried out. The lock is held all along, so
@@ -67,34 +71,34 @@ func onOff(on bool) string {
 
 func joinLabels(labels []string) string {
 	if labels == nil {
-		return allLabels
+		return command.AllLabels
 	}
 	return strings.Join(labels, ",")
 }
 
 // carryOut calls the controller, keeps what it has set, and publishes the value that is now in force.
-func (c *Client) carryOut(cmd command) error {
+func (c *Client) carryOut(cmd command.Command) error {
 	var err error
 	value := ""
-	switch cmd.control {
-	case controlDetect:
-		err, value = c.Controller.SetDetect(cmd.camera, cmd.on), onOff(cmd.on)
-	case controlThreshold:
-		err, value = c.Controller.SetThreshold(cmd.camera, cmd.threshold), string(payload.AppendDecimal(nil, cmd.threshold))
-	case controlInterval:
-		err, value = c.Controller.SetInterval(cmd.camera, cmd.interval), strconv.Itoa(cmd.interval)
-	case controlLabels:
-		err, value = c.Controller.SetLabels(cmd.camera, cmd.labels), joinLabels(cmd.labels)
-	case controlSnapshot:
-		return c.Controller.Snapshot(cmd.camera)
-	case controlReload:
+	switch cmd.Control {
+	case command.Detect:
+		err, value = c.Controller.SetDetect(cmd.Camera, cmd.On), onOff(cmd.On)
+	case command.Threshold:
+		err, value = c.Controller.SetThreshold(cmd.Camera, cmd.Threshold), string(payload.AppendDecimal(nil, cmd.Threshold))
+	case command.Interval:
+		err, value = c.Controller.SetInterval(cmd.Camera, cmd.Interval), strconv.Itoa(cmd.Interval)
+	case command.Labels:
+		err, value = c.Controller.SetLabels(cmd.Camera, cmd.Labels), joinLabels(cmd.Labels)
+	case command.Snapshot:
+		return c.Controller.Snapshot(cmd.Camera)
+	case command.Reload:
 		return c.Controller.Reload()
-	case controlRestart:
+	case command.Restart:
 		return c.Controller.Restart()
 	}
 	if err == nil {
 		c.keepRemote(cmd)
-		c.setting(cmd.camera, cmd.control, value)
+		c.setting(cmd.Camera, cmd.Control, value)
 	}
 	return err
 }
@@ -112,7 +116,7 @@ func (c *Client) refuse(topic string, reason error) {
 	}
 	c.mu.Unlock()
 	if report {
-		c.Logger.Warn("mqtt command refused", "topic", quote(topic), "error", reason, "unreported", unreported)
+		c.Logger.Warn("mqtt command refused", "topic", command.Quote(topic), "error", reason, "unreported", unreported)
 	}
 	c.mailbox(topicKey{kind: kindError}).put(func(buf []byte) []byte {
 		buf = append(buf, payload.Version+`"device":`...)
@@ -209,12 +213,12 @@ func (s *session) handleInbound(ctx context.Context) {
 			}
 			continue
 		}
-		cmd, err := parseCommand(c.topics.Base(), m.Topic(), m.Payload(), name)
-		if errors.Is(err, errNoCommand) {
+		cmd, err := command.Parse(c.topics.Base(), m.Topic(), m.Payload(), name)
+		if errors.Is(err, command.ErrNone) {
 			continue
 		}
 		if err == nil {
-			c.Logger.Info("mqtt command", "camera", cmd.camera, "control", cmd.control, "payload", quote(string(m.Payload())))
+			c.Logger.Info("mqtt command", "camera", cmd.Camera, "control", cmd.Control, "payload", command.Quote(string(m.Payload())))
 			err = c.carryOut(cmd)
 		}
 		if err != nil {

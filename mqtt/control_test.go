@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
@@ -239,7 +240,7 @@ func FuzzCommand(f *testing.F) {
 	f.Add(base+"set", []byte("\x00"))
 	name := func(level string) (string, bool) { return "camera", level == "cam0" }
 	f.Fuzz(func(t *testing.T, to string, payload []byte) {
-		c, err := parseCommand(base, to, payload, name)
+		c, err := command.Parse(base, to, payload, name)
 		if err != nil {
 			require.Less(t, len(err.Error()), 400)
 			return
@@ -248,13 +249,13 @@ func FuzzCommand(f *testing.F) {
 		client := &Client{Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox{}, qos0: newSendQueue(), qos1: newSendQueue(), remote: map[string]RemoteSettings{}, events: &spool.Spool{}}
 		require.NoError(t, client.carryOut(c))
 		require.Len(t, r.calls, 1)
-		require.True(t, c.threshold >= 0 && c.threshold <= 1)
-		require.True(t, c.control != controlInterval || c.interval >= 1 && c.interval <= intervalLimit)
-		require.LessOrEqual(t, len(c.labels), labelLimit)
-		if c.camera == "" {
-			require.Contains(t, []string{controlReload, controlRestart}, c.control)
+		require.True(t, c.Threshold >= 0 && c.Threshold <= 1)
+		require.True(t, c.Control != command.Interval || c.Interval >= 1 && c.Interval <= command.MaxInterval)
+		require.LessOrEqual(t, len(c.Labels), command.MaxLabels)
+		if c.Camera == "" {
+			require.Contains(t, []string{command.Reload, command.Restart}, c.Control)
 		} else {
-			require.Equal(t, "camera", c.camera)
+			require.Equal(t, "camera", c.Camera)
 		}
 	})
 }

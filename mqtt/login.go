@@ -1,6 +1,10 @@
 package mqtt
 
-import "context"
+import (
+	"context"
+
+	"github.com/edge-infer/edge-infer/mqtt/command"
+)
 
 // Login is how one broker answered; it holds no secret.
 type Login struct {
@@ -16,7 +20,7 @@ func (c *Client) Login(ctx context.Context) []Login {
 	logins := make([]Login, len(c.addresses))
 	for i, to := range c.addresses {
 		logins[i].Broker = to.String()
-		s, err := c.connect(ctx, to, identity{id: c.ClientID + "-login", largest: 2 * commandLimit})
+		s, err := c.connect(ctx, to, identity{id: c.ClientID + "-login", largest: 2 * command.MaxBytes})
 		if err != nil {
 			logins[i].Error, logins[i].Hint = err.Error(), remedy(err, false)
 			continue

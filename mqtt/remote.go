@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 )
 
@@ -74,13 +75,13 @@ func (c *Client) ForgetRemote(camera string, controls ...string) {
 
 func (r *RemoteSettings) forget(control string) {
 	switch control {
-	case controlDetect:
+	case command.Detect:
 		r.Detect = nil
-	case controlThreshold:
+	case command.Threshold:
 		r.Threshold = nil
-	case controlInterval:
+	case command.Interval:
 		r.Interval = nil
-	case controlLabels:
+	case command.Labels:
 		r.Labels = nil
 	}
 }
@@ -126,25 +127,25 @@ func (c *Client) loadRemote() {
 // inRange reports whether a command could have set the values.
 func (r *RemoteSettings) inRange() bool {
 	return (r.Threshold == nil || *r.Threshold >= 0 && *r.Threshold <= 1) &&
-		(r.Interval == nil || *r.Interval >= 1 && *r.Interval <= intervalLimit) && (r.Labels == nil || len(*r.Labels) <= labelLimit)
+		(r.Interval == nil || *r.Interval >= 1 && *r.Interval <= command.MaxInterval) && (r.Labels == nil || len(*r.Labels) <= command.MaxLabels)
 }
 
 // keepRemote notes a command that was carried out.
-func (c *Client) keepRemote(cmd command) {
+func (c *Client) keepRemote(cmd command.Command) {
 	c.mu.Lock()
-	r := c.remote[cmd.camera]
-	switch cmd.control {
-	case controlDetect:
-		r.Detect = &cmd.on
-	case controlThreshold:
-		r.Threshold = &cmd.threshold
-	case controlInterval:
-		r.Interval = &cmd.interval
-	case controlLabels:
-		labels := append([]string{}, cmd.labels...)
+	r := c.remote[cmd.Camera]
+	switch cmd.Control {
+	case command.Detect:
+		r.Detect = &cmd.On
+	case command.Threshold:
+		r.Threshold = &cmd.Threshold
+	case command.Interval:
+		r.Interval = &cmd.Interval
+	case command.Labels:
+		labels := append([]string{}, cmd.Labels...)
 		r.Labels = &labels
 	}
-	c.remote[cmd.camera] = r
+	c.remote[cmd.Camera] = r
 	c.mu.Unlock()
 	c.saveRemote()
 }

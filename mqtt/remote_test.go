@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 )
@@ -33,12 +34,12 @@ func TestRemoteSettingsOutlastTheProcess(t *testing.T) {
 		return c, stop
 	}
 	_, stop := run()
-	for _, command := range []struct{ topic, payload, state string }{
+	for _, sent := range []struct{ topic, payload, state string }{
 		{"front/detect", "OFF", "OFF"}, {"front/threshold", "0.7", "0.7"}, {"front/labels", "*", "*"}, {"back/interval", "9", "9"}, {"back/labels", "a,b", "a,b"},
 	} {
 		require.Eventually(t, func() bool { // until the subscription is there
-			sub.Client.Publish("edge-infer/gate/"+command.topic+"/set", 1, false, command.payload).WaitTimeout(mqtttest.Patience)
-			return sub.Last("edge-infer/gate/"+command.topic+"/state") == command.state
+			sub.Client.Publish("edge-infer/gate/"+sent.topic+"/set", 1, false, sent.payload).WaitTimeout(mqtttest.Patience)
+			return sub.Last("edge-infer/gate/"+sent.topic+"/state") == sent.state
 		}, mqtttest.Patience, 20*time.Millisecond)
 	}
 	stop()
@@ -50,10 +51,10 @@ func TestRemoteSettingsOutlastTheProcess(t *testing.T) {
 	} {
 		sub.WaitLast(t, "edge-infer/gate/"+topic+"/state", want)
 	}
-	c.ForgetRemote("front", controlThreshold)
+	c.ForgetRemote("front", command.Threshold)
 	assert.Nil(t, c.Remote("front").Threshold)
 	assert.False(t, *c.Remote("front").Detect)
-	c.ForgetRemote("front", controlDetect, controlLabels)
+	c.ForgetRemote("front", command.Detect, command.Labels)
 	assert.Equal(t, RemoteSettings{}, c.Remote("front"))
 	c.ForgetRemote("front")
 	require.NoError(t, c.Announce(&homeassistant.Announcement{Cameras: []homeassistant.Camera{{Name: "front"}}})) // back is gone
@@ -73,7 +74,7 @@ func TestRemoteSettingsThatCannotBeRead(t *testing.T) {
 		require.NoError(t, c.Open())
 		assert.Equal(t, RemoteSettings{}, c.Remote("front"), text)
 		assert.Equal(t, text != "null", strings.Contains(log.String(), "remote settings of an earlier run cannot be read"), text)
-		require.NoError(t, c.carryOut(command{camera: "front", control: controlDetect}))
+		require.NoError(t, c.carryOut(command.Command{Camera: "front", Control: command.Detect}))
 		assert.False(t, *c.Remote("front").Detect)
 		require.NoError(t, c.Close())
 	}
@@ -85,6 +86,6 @@ func TestRemoteSettingsWithoutADisk(t *testing.T) {
 	c.Controller = &recorder{}
 	require.NoError(t, c.Open())
 	defer c.Close()
-	require.NoError(t, c.carryOut(command{camera: "front", control: controlThreshold, threshold: 0.5}))
+	require.NoError(t, c.carryOut(command.Command{Camera: "front", Control: command.Threshold, Threshold: 0.5}))
 	assert.InDelta(t, 0.5, *c.Remote("front").Threshold, 0)
 }

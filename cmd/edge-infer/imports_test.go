@@ -34,10 +34,11 @@ var rooms = map[string]string{
 	"engine/preprocess":  "engine engine/cuda",
 	"engine/quantize":    "engine engine/atomicfile engine/onnx",
 	"engine/tensorrt":    "engine engine/atomicfile engine/cuda engine/preprocess",
-	"mqtt": "engine/atomicfile mqtt/address mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/packetsize mqtt/payload mqtt/spool mqtt/topic " +
+	"mqtt": "engine/atomicfile mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/packetsize mqtt/payload mqtt/spool mqtt/topic " +
 		"mqtt/transport",
 	"mqtt/address":         "mqtt/credentials",
 	"mqtt/broker":          "mqtt/credentials",
+	"mqtt/command":         "",
 	"mqtt/credentials":     "",
 	"mqtt/homeassistant":   "mqtt/topic",
 	"mqtt/ledger":          "",
