@@ -82,6 +82,7 @@ func TestMistakes(t *testing.T) {
 		{"validate nothing", "validate", 2, []string{"validate needs --data DIR"}},
 		{"validate no labels", "validate --data " + dir, 1, []string{"no labels found"}},
 		{"validate plot alone", "validate --data x --plot x.svg", 2, []string{"--reference-model, --plot and --gate compare with --reference ENGINE"}},
+		{"validate loss alone", "validate --data x --max-loss 0.01", 2, []string{"--reference-model, --plot and --gate compare with --reference ENGINE"}},
 		{"validate gate", "validate --data x --reference onnxruntime --gate 98", 2, []string{"--gate 98 must be a match rate from 0 to 1"}},
 		{"validate plot nowhere", "validate --data x --reference onnxruntime --plot /none/x.svg", 1, []string{"/none/x.svg cannot be written"}},
 		{

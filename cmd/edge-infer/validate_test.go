@@ -32,10 +32,12 @@ func TestValidateAgainstAnotherModel(t *testing.T) {
 		require.NoError(t, json.Unmarshal(output, &result), string(output))
 		return result, err
 	}
-	result, err := compare("--gate", "0.98", "--plot", drawing)
+	result, err := compare("--max-loss", "0.05", "--plot", drawing)
 	require.NoError(t, err)
 	assert.Equal(t, half, result.Model)
-	assert.True(t, result.Verdict.Passed)
+	assert.True(t, result.Verdict.Passed, result.Verdict.Reasons)
+	assert.LessOrEqual(t, result.Verdict.Comparison.Loss.Low, result.Verdict.Comparison.Loss.MAP)
+	assert.LessOrEqual(t, result.Verdict.Comparison.Loss.MAP, result.Verdict.Comparison.Loss.High)
 	assert.InDelta(t, *result.MAP, result.Verdict.Comparison.CandidateAccuracy.MAP, 1e-9)
 	assert.InDelta(t, *result.MAP, result.Verdict.Comparison.ReferenceAccuracy.MAP, 0.01)
 	assert.Positive(t, result.Agreement.MaxDrift, "two models, not one twice")
@@ -89,7 +91,7 @@ func TestValidateAPlan(t *testing.T) {
 
 	_, text, err = validate("--gate", "0.98")
 	require.Error(t, err)
-	assert.Contains(t, text, "edge-infer: the gate refused model "+plan+": match rate 0.0000 is under 0.9800")
+	assert.Contains(t, text, "edge-infer: the gate refused model "+plan+": mAP50-95 fell by ")
 	require.NoError(t, os.Remove(model))
 	_, text, err = validate()
 	require.Error(t, err)

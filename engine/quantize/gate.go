@@ -35,6 +35,7 @@ type Comparison struct {
 	// The accuracies are nil without labels.
 	ReferenceAccuracy *Accuracy `json:"reference_accuracy,omitempty"`
 	CandidateAccuracy *Accuracy `json:"candidate_accuracy,omitempty"`
+	Loss              *Loss     `json:"loss,omitempty"`
 }
 
 // Accuracy is mean average precision by the COCO protocol, 0 to 1.
@@ -43,11 +44,25 @@ type Accuracy struct {
 	MAP   float64 `json:"map50_95"`
 }
 
-// Gate decides whether a converted model may be used.
+// Loss is how much mAP50-95 the candidate loses; less than 0 when it gains.
+type Loss struct {
+	MAP float64 `json:"map50_95"`
+	// Low and High hold the loss on pictures like these with 95 % certainty: the fewer pictures, the further they are apart.
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+// String says the loss and how certain it is.
+func (l *Loss) String() string {
+	return fmt.Sprintf("%.4f (95 %% certain: %.4f to %.4f)", l.MAP, l.Low, l.High)
+}
+
+// Gate decides whether a converted model may be used: where labels exist by what it loses of mAP50-95, else by how many boxes match.
 type Gate struct {
-	// MatchRate is the least match rate, DefaultMatchRate when 0.
+	// MatchRate is the least match rate where there are no labels, DefaultMatchRate when 0.
 	MatchRate float64
-	// MaxLoss is the largest loss of mAP50-95 where labels exist, DefaultMaxLoss when 0.
+	// MaxLoss is the largest loss of mAP50-95 where labels exist, DefaultMaxLoss when 0. With 95 % certainty the loss must also be at most twice
+	// that: few pictures prove nothing.
 	MaxLoss float64
 	// Samples are pictures that the model was not calibrated on.
 	Samples Samples
@@ -61,10 +76,13 @@ type Gate struct {
 
 // What Gate takes where its fields are zero, and how many boxes of the reference a verdict needs.
 const (
-	DefaultMatchRate = 0.98
+	DefaultMatchRate = 0.95
 	DefaultMaxLoss   = 0.01
 	LeastBoxes       = 20
 )
+
+// leastAccuracy is the mAP50-95 of a reference under which its loss says nothing.
+const leastAccuracy = 0.02
 
 // Verdict is what the gate found. It is stored beside the model that it is about.
 type Verdict struct {
@@ -140,16 +158,26 @@ func (v *Verdict) decide() {
 			"the reference found %d boxes in %d pictures, fewer than %d prove nothing: use pictures of what the model detects",
 			c.Reference, c.Pictures, LeastBoxes))
 	}
-	if c.MatchRate < v.RequiredMatchRate {
+	if c.Loss != nil {
+		v.Reasons = append(v.Reasons, v.weighLoss()...)
+	} else if c.MatchRate < v.RequiredMatchRate {
 		v.Reasons = append(v.Reasons, fmt.Sprintf("match rate %.4f is under %.4f", c.MatchRate, v.RequiredMatchRate))
 	}
-	if c.ReferenceAccuracy != nil && c.CandidateAccuracy != nil {
-		if loss := c.ReferenceAccuracy.MAP - c.CandidateAccuracy.MAP; loss > v.AllowedLoss {
-			v.Reasons = append(v.Reasons,
-				fmt.Sprintf("mAP50-95 fell by %.4f from %.4f, more than %.4f", loss, c.ReferenceAccuracy.MAP, v.AllowedLoss))
-		}
-	}
 	v.Passed = len(v.Reasons) == 0
+}
+
+// weighLoss says what is too much of the loss of mAP50-95, or too uncertain.
+func (v *Verdict) weighLoss() []string {
+	loss, of := v.Comparison.Loss, v.Comparison.ReferenceAccuracy
+	switch {
+	case of.MAP < leastAccuracy:
+		return []string{fmt.Sprintf("the reference itself reaches mAP50-95 %.4f only, which leaves nothing to lose: are these the model's labels?", of.MAP)}
+	case loss.MAP > v.AllowedLoss:
+		return []string{fmt.Sprintf("mAP50-95 fell by %v from %.4f, more than %.4f", loss, of.MAP, v.AllowedLoss)}
+	case loss.High > 2*v.AllowedLoss:
+		return []string{fmt.Sprintf("mAP50-95 fell by %v: on so few pictures it might be more than twice %.4f, label more", loss, v.AllowedLoss)}
+	}
+	return nil
 }
 
 // Save writes the verdict as JSON.

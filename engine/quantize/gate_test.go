@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -41,7 +42,12 @@ func (a *answers) run(t *testing.T, side quantize.Side, e engine.Engine) quantiz
 func (a *answers) compare() quantize.Comparison { return a.comparison }
 
 func TestGate(t *testing.T) {
-	accuracy := func(map50, m float64) *quantize.Accuracy { return &quantize.Accuracy{MAP50: map50, MAP: m} }
+	labelled := func(of float64, loss quantize.Loss) quantize.Comparison {
+		return quantize.Comparison{
+			Pictures: 4, Reference: 100, MatchRate: 0.5, ReferenceAccuracy: &quantize.Accuracy{MAP: of},
+			CandidateAccuracy: &quantize.Accuracy{MAP: of - loss.MAP}, Loss: &loss,
+		}
+	}
 	for name, test := range map[string]struct {
 		comparison quantize.Comparison
 		want       []string
@@ -51,17 +57,20 @@ func TestGate(t *testing.T) {
 			quantize.Comparison{Pictures: 4, Reference: 19, MatchRate: 1},
 			[]string{"the reference found 19 boxes in 4 pictures, fewer than 20 prove nothing: use pictures of what the model detects"},
 		},
-		"mismatch": {quantize.Comparison{Pictures: 4, Reference: 100, MatchRate: 0.97}, []string{"match rate 0.9700 is under 0.9800"}},
+		"mismatch": {quantize.Comparison{Pictures: 4, Reference: 100, MatchRate: 0.94}, []string{fmt.Sprintf("match rate 0.9400 is under %.4f", quantize.DefaultMatchRate)}},
 		"lost accuracy": {
-			quantize.Comparison{
-				Pictures: 4, Reference: 100, MatchRate: 0.97, ReferenceAccuracy: accuracy(0.9, 0.743),
-				CandidateAccuracy: accuracy(0.5, 0.324),
-			},
-			[]string{"match rate 0.9700 is under 0.9800", "mAP50-95 fell by 0.4190 from 0.7430, more than 0.0100"},
+			labelled(0.743, quantize.Loss{MAP: 0.419, Low: 0.4, High: 0.44}),
+			[]string{"mAP50-95 fell by 0.4190 (95 % certain: 0.4000 to 0.4400) from 0.7430, more than 0.0100"},
 		},
-		"better than the reference": {
-			quantize.Comparison{Reference: 100, MatchRate: 0.99, ReferenceAccuracy: accuracy(0.9, 0.7), CandidateAccuracy: accuracy(0.9, 0.75)},
-			nil,
+		"boxes differ, but not for the worse": {labelled(0.7, quantize.Loss{MAP: 0.01, Low: -0.001, High: 0.02}), nil},
+		"better than the reference":           {labelled(0.7, quantize.Loss{MAP: -0.05, Low: -0.06, High: -0.04}), nil},
+		"too few pictures": {
+			labelled(0.7, quantize.Loss{MAP: 0.001, Low: -0.03, High: 0.031}),
+			[]string{"mAP50-95 fell by 0.0010 (95 % certain: -0.0300 to 0.0310): on so few pictures it might be more than twice 0.0100, label more"},
+		},
+		"labels of others": {
+			labelled(0.015, quantize.Loss{}),
+			[]string{"the reference itself reaches mAP50-95 0.0150 only, which leaves nothing to lose: are these the model's labels?"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

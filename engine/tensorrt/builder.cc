@@ -327,8 +327,9 @@ class Builder {
     }
 
     // keepFloat holds the layers in floating point that calibrated INT8 would spoil: those that options name, as a rule the last
-    // convolutions of a detect head, in FP16, and whatever turns their results into the network's outputs in FP32, since box coordinates in
-    // 256 steps are off by pixels. Layers are in the order in which they compute.
+    // convolutions of a detect head, and whatever turns their results into the network's outputs, since box coordinates in 256 steps are
+    // off by pixels. They run in FP16 as in a plan of that precision, which loses nothing, unless the device computes it slowly. Layers are
+    // in the order in which they compute.
     int keepFloat(ei_error* error) {
         const int32_t count = family_.networkLayers(network_);
         int32_t named = 0, found = 0, decoding = 0;
@@ -345,19 +346,20 @@ class Builder {
         }
         auto* decodes = new (std::nothrow) bool[count]();
         if (decodes == nullptr) return fail(error, EI_MEMORY, "out of memory");
+        const Type type = family_.fastFp16(builder_) ? kHalf : kFloat;
         family_.preferPrecisions(config_);
         for (int32_t i = count - 1; i >= 0; i--) {
             void* layer = family_.networkLayer(network_, i);
             if (isNamed(layer)) {
-                constrain(layer, kHalf);
+                constrain(layer, type);
             } else if (isRead(layer, i, decodes)) {
                 decodes[i] = true;
-                if (constrain(layer, kFloat)) decoding++;
+                if (constrain(layer, type)) decoding++;
             }
         }
         delete[] decodes;
         char text[120];
-        snprintf(text, sizeof(text), "beside INT8 %d layers stay in FP16 and %d that decode in FP32", named, decoding);
+        snprintf(text, sizeof(text), "beside INT8 %d layers and %d that decode stay in %s", named, decoding, type == kHalf ? "FP16" : "FP32");
         library_->log.write(kInfo, text);
         return EI_OK;
     }

@@ -25,7 +25,9 @@ const (
 
 // Accuracy accumulates the detections of many pictures. The zero value is ready; one goroutine at a time.
 type Accuracy struct {
-	classes []classMatches
+	classes  []classMatches
+	pictures int
+	sorted   bool
 
 	// Scratch of Add.
 	best    []int
@@ -35,14 +37,15 @@ type Accuracy struct {
 
 // classMatches is what Add found for one class.
 type classMatches struct {
-	truths     int
+	truths     []int32 // the picture of each
 	detections []match
 }
 
-// match is one detection with its verdict at each IoU threshold.
+// match is one detection with its verdict at each IoU threshold, a bit for each. What a crowd takes is a hit that is ignored.
 type match struct {
 	score        float32
-	hit, ignored [thresholds]bool
+	picture      int32
+	hit, ignored uint16
 }
 
 // Curve is precision over recall at IoU 0.5, a point per distinct score from the highest down.
@@ -82,6 +85,8 @@ func (a *Accuracy) Add(truths []Truth, detections []postprocess.Finding) {
 	for class := range a.classes {
 		a.add(class, truths, detections)
 	}
+	a.pictures++
+	a.sorted = false
 }
 
 func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Finding) {
@@ -91,9 +96,9 @@ func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Findi
 	for i := range truths {
 		if truths[i].Class == class && !truths[i].Crowd {
 			a.truths = append(a.truths, i)
+			into.truths = append(into.truths, int32(a.pictures))
 		}
 	}
-	into.truths += len(a.truths)
 	for i := range truths {
 		if truths[i].Class == class && truths[i].Crowd {
 			a.truths = append(a.truths, i)
@@ -111,9 +116,15 @@ func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Findi
 		a.matched[t] = append(a.matched[t][:0], make([]bool, len(a.truths))...)
 	}
 	for _, i := range a.best {
-		found := match{score: detections[i].Score}
+		found := match{score: detections[i].Score, picture: int32(a.pictures)}
 		for t := range thresholds {
-			found.hit[t], found.ignored[t] = a.take(t, truths, detections[i].Box)
+			hit, ignored := a.take(t, truths, detections[i].Box)
+			if hit {
+				found.hit |= 1 << t
+			}
+			if ignored {
+				found.ignored |= 1 << t
+			}
 		}
 		into.detections = append(into.detections, found)
 	}
@@ -159,19 +170,29 @@ func area(b postprocess.Box) float64 {
 	return (float64(b.X2) - float64(b.X1)) * (float64(b.Y2) - float64(b.Y1))
 }
 
+// sort brings the detections of each class in the order in which they are taken.
+func (a *Accuracy) sort() {
+	if a.sorted {
+		return
+	}
+	for class := range a.classes {
+		slices.SortStableFunc(a.classes[class].detections, func(x, y match) int { return cmp.Compare(y.score, x.score) })
+	}
+	a.sorted = true
+}
+
 // Result is the accuracy over everything added so far.
 func (a *Accuracy) Result() Result {
+	a.sort()
 	var result Result
+	var scratch curves
 	for class := range a.classes {
 		matches := &a.classes[class]
-		if matches.truths == 0 {
+		averages, measured := matches.averagePrecisions(nil, &scratch)
+		if !measured {
 			continue
 		}
-		slices.SortStableFunc(matches.detections, func(x, y match) int { return cmp.Compare(y.score, x.score) })
-		of := ClassAccuracy{Class: class, Truths: matches.truths, AP50: matches.averagePrecision(0), Curve: matches.curve()}
-		for t := range thresholds {
-			of.AP += matches.averagePrecision(t) / thresholds
-		}
+		of := ClassAccuracy{Class: class, Truths: len(matches.truths), AP50: averages[0], AP: mean(averages), Curve: matches.curve()}
 		result.MAP50 += of.AP50
 		result.MAP += of.AP
 		result.Classes = append(result.Classes, of)
@@ -183,30 +204,74 @@ func (a *Accuracy) Result() Result {
 	return result
 }
 
-// averagePrecision is the mean, over 101 recalls, of the best precision at that recall or a higher one.
-func (c *classMatches) averagePrecision(t int) float64 {
-	var recall, precision []float64
-	hits, taken := 0, 0
+func mean(averages [thresholds]float64) (sum float64) {
+	for _, v := range averages {
+		sum += v / thresholds
+	}
+	return sum
+}
+
+// curves are scratch memory of averagePrecisions: recall and precision at each hit, by threshold.
+type curves [thresholds]struct{ recall, precision []float64 }
+
+// averagePrecisions are, for each threshold, the mean over 101 recalls of the best precision at that recall or a higher one. weights say how
+// often each picture counts, once where they are nil. Without an object nothing is measured.
+func (c *classMatches) averagePrecisions(weights []uint16, scratch *curves) (averages [thresholds]float64, measured bool) {
+	truths := len(c.truths)
+	if weights != nil {
+		truths = 0
+		for _, picture := range c.truths {
+			truths += int(weights[picture])
+		}
+	}
+	if truths == 0 {
+		return averages, false
+	}
+	for t := range scratch {
+		scratch[t].recall, scratch[t].precision = scratch[t].recall[:0], scratch[t].precision[:0]
+	}
+	taken := 0
+	var hits, passed [thresholds]int
 	for i := range c.detections {
-		if c.detections[i].ignored[t] {
+		d, weight := &c.detections[i], 1
+		if weights != nil {
+			weight = int(weights[d.picture])
+		}
+		if taken += weight; d.hit == 0 || weight == 0 {
 			continue
 		}
-		taken++
-		if c.detections[i].hit[t] {
-			hits++
+		for t := range thresholds {
+			switch bit := uint16(1) << t; {
+			case d.ignored&bit != 0:
+				passed[t] += weight
+			case d.hit&bit != 0:
+				// Precision between two hits is lower than at the first: it is never the best.
+				hits[t] += weight
+				scratch[t].recall = append(scratch[t].recall, float64(hits[t])/float64(truths))
+				scratch[t].precision = append(scratch[t].precision, float64(hits[t])/float64(taken-passed[t]))
+			}
 		}
-		recall = append(recall, float64(hits)/float64(c.truths))
-		precision = append(precision, float64(hits)/float64(taken))
 	}
+	for t := range averages {
+		averages[t] = average(scratch[t].recall, scratch[t].precision)
+	}
+	return averages, true
+}
+
+// average changes precision to the best at that recall or a higher one.
+func average(recall, precision []float64) (sum float64) {
 	for i := len(precision) - 2; i >= 0; i-- {
 		precision[i] = max(precision[i], precision[i+1])
 	}
-	sum := 0.0
+	at := 0
 	for point := range recallPoints {
-		at, _ := slices.BinarySearch(recall, float64(point)/(recallPoints-1))
-		if at < len(precision) {
-			sum += precision[at]
+		for at < len(recall) && recall[at] < float64(point)/(recallPoints-1) {
+			at++
 		}
+		if at == len(recall) {
+			break
+		}
+		sum += precision[at]
 	}
 	return sum / recallPoints
 }
@@ -216,14 +281,14 @@ func (c *classMatches) curve() Curve {
 	hits, taken := 0, 0
 	for i := range c.detections {
 		d := &c.detections[i]
-		if d.ignored[0] {
+		if d.ignored&1 != 0 {
 			continue
 		}
 		taken++
-		if d.hit[0] {
+		if d.hit&1 != 0 {
 			hits++
 		}
-		point := CurvePoint{d.score, float64(hits) / float64(taken), float64(hits) / float64(c.truths)}
+		point := CurvePoint{d.score, float64(hits) / float64(taken), float64(hits) / float64(len(c.truths))}
 		if n := len(curve); n > 0 && curve[n-1].Score == d.score {
 			curve[n-1] = point
 		} else {

@@ -77,11 +77,20 @@ func (c *Comparer) Compare() quantize.Comparison {
 		Pictures: r.Pictures, Reference: r.Reference, Candidate: r.Candidate, Matched: r.Matched, Flipped: r.Flipped, MatchRate: r.MatchRate,
 		MeanDrift: r.MeanDrift, MaxDrift: r.MaxDrift,
 	}
-	if c.Truths != nil {
-		comparison.ReferenceAccuracy, comparison.CandidateAccuracy = summary(c.Accuracy(quantize.Reference)), summary(c.Accuracy(quantize.Candidate))
+	if c.Truths == nil {
+		return comparison
+	}
+	reference, candidate := c.measure(quantize.Reference), c.measure(quantize.Candidate)
+	comparison.ReferenceAccuracy, comparison.CandidateAccuracy = summary(reference.Result()), summary(candidate.Result())
+	interval := evaluate.LossInterval(reference, candidate, resamples, 1)
+	comparison.Loss = &quantize.Loss{
+		MAP: comparison.ReferenceAccuracy.MAP - comparison.CandidateAccuracy.MAP, Low: interval.Low, High: interval.High,
 	}
 	return comparison
 }
+
+// resamples of the pictures say how certain a loss is; more hardly move the ends of its interval.
+const resamples = 1000
 
 // Agreement counts how the boxes of both sides fit.
 func (c *Comparer) Agreement() evaluate.AgreementReport {
@@ -97,12 +106,14 @@ func summary(r evaluate.Result) *quantize.Accuracy {
 }
 
 // Accuracy scores one side against the labels.
-func (c *Comparer) Accuracy(side quantize.Side) evaluate.Result {
-	var accuracy evaluate.Accuracy
+func (c *Comparer) Accuracy(side quantize.Side) evaluate.Result { return c.measure(side).Result() }
+
+func (c *Comparer) measure(side quantize.Side) *evaluate.Accuracy {
+	accuracy := new(evaluate.Accuracy)
 	for _, i := range c.samples() {
 		accuracy.Add(c.Truths[i], c.seen[side][i])
 	}
-	return accuracy.Result()
+	return accuracy
 }
 
 func (c *Comparer) reportedThreshold() float32 {

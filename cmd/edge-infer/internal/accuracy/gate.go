@@ -19,14 +19,26 @@ import (
 
 // Limits are what a model must keep of its original to pass.
 type Limits struct {
-	MatchRate float64 // 0 goes without the gate
-	MaxLoss   float64 // of mAP50-95
+	MatchRate float64 // where there are no labels; 0 goes without the gate
+	MaxLoss   float64 // of mAP50-95, where there are labels
+
+	given *pflag.FlagSet
 }
 
 // Flags are the limits' place on a command line; rate is the match rate where none is given.
 func (l *Limits) Flags(flags *pflag.FlagSet, rate float64) {
-	flags.Float64Var(&l.MatchRate, "gate", rate, "least match rate with the FP32 reference, 0 to go without the gate")
-	flags.Float64Var(&l.MaxLoss, "max-loss", quantize.DefaultMaxLoss, "largest loss of mAP50-95 that the gate lets pass, where there are labels")
+	l.given = flags
+	flags.Float64Var(&l.MatchRate, "gate", rate,
+		"least match rate with the FP32 reference on pictures without labels, 0 to go without the gate")
+	flags.Float64Var(&l.MaxLoss, "max-loss", quantize.DefaultMaxLoss,
+		"largest loss of mAP50-95 that the gate lets pass on pictures with labels, and half of what it may be with 95 % certainty")
+}
+
+// wanted turns the gate on that was off, where only a loss is given.
+func (l *Limits) wanted() {
+	if l.given != nil && l.given.Changed("max-loss") && !l.given.Changed("gate") {
+		l.MatchRate = quantize.DefaultMatchRate
+	}
 }
 
 // Off reports that nothing is judged.

@@ -75,6 +75,7 @@ func (v *Validate) Check() error {
 			return err
 		}
 	}
+	v.Limits.wanted()
 	if v.Reference == "" && (v.ReferenceModel != "" || v.Plot != "" || !v.Limits.Off()) {
 		return config.Usagef("--reference-model, --plot and --gate compare with --reference ENGINE")
 	}

@@ -72,5 +72,8 @@ func Text(v *quantize.Verdict) string {
 		text += fmt.Sprintf("; mAP50 %.4f of %.4f, mAP50-95 %.4f of %.4f",
 			c.CandidateAccuracy.MAP50, c.ReferenceAccuracy.MAP50, c.CandidateAccuracy.MAP, c.ReferenceAccuracy.MAP)
 	}
+	if c.Loss != nil {
+		text += fmt.Sprintf("; loss of mAP50-95 %v", c.Loss)
+	}
 	return text
 }
