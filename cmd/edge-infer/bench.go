@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,8 @@ func newBench(stdout, stderr io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "bench", Short: "Measure the frame loop from frame in memory to message handed over", Args: noArguments,
 		Long: `Runs the frame loop flat out on pictures of the demo belt that lie in memory, with tracking and with messages to an embedded broker, and
-prints rate, latency and CPU time a frame. With --rate the cameras give frames at that rate instead, as real ones do.
+prints rate, latency and CPU time a frame. A batch of 4 is 4 pictures in every request: there are that many cameras at least. With --rate the
+cameras give frames at that rate instead, as real ones do, and a request holds what has come by then. Frames that are lost make it fail.
 
 With --layers it does not run the loop but says where one request's time goes on TensorRT: each layer's mean time, its precision and whether
 it runs on the GPU or a DLA, and how many layers run in which precision. Layers one by one take longer than the network as a whole.
@@ -34,21 +36,22 @@ it runs on the GPU or a DLA, and how many layers run in which precision. Layers 
 			if err != nil {
 				return err
 			}
-			b.Config, b.Logger = c, logger(stderr, c)
-			name, result := "results", printed(nil)
-			if layers {
-				name = "profiles"
-				result, err = b.Profile(command.Context())
-			} else {
-				result, err = b.Run(command.Context())
+			if err := c.Engine.OneDevice("bench"); err != nil {
+				return err
 			}
+			b.Config, b.Logger = c, logger(stderr, c)
+			if layers {
+				profiles, err := b.Profile(command.Context())
+				if err != nil {
+					return err
+				}
+				return showBench(stdout, asJSON, "profiles", profiles)
+			}
+			results, err := b.Run(command.Context())
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return json.NewEncoder(stdout).Encode(map[string]any{"v": 1, name: result})
-			}
-			return result.Print(stdout)
+			return errors.Join(showBench(stdout, asJSON, "results", results), results.Err())
 		},
 	}
 	flags := command.Flags()
@@ -58,4 +61,11 @@ it runs on the GPU or a DLA, and how many layers run in which precision. Layers 
 	settings.Flags(flags)
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return command
+}
+
+func showBench(stdout io.Writer, asJSON bool, name string, result printed) error {
+	if asJSON {
+		return json.NewEncoder(stdout).Encode(map[string]any{"v": 1, name: result})
+	}
+	return result.Print(stdout)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,27 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
+
+// TestCommandsOnOneGPURefuseSeveral, and models that take no picture.
+func TestCommandsOnOneGPURefuseSeveral(t *testing.T) {
+	t.Parallel()
+	model := writeNetwork(t, "tensors")
+	for _, c := range []struct {
+		args, want string
+	}{
+		{"bench --device all", `engine.device "all": bench uses one GPU, name it as in --device 0; run spreads its cameras over several; see edge-infer bench --help`},
+		{"infer x.jpg --device 0,1", `engine.device "0,1": infer uses one GPU, name it as in --device 0; run spreads its cameras over several; see edge-infer infer --help`},
+		{"bench --engine onnxruntime=cpu --model " + model, "model " + model + ": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)"},
+		{"infer x.jpg --engine onnxruntime=cpu --model " + model, "model " + model + ": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)"},
+		{"run --camera demo --mqtt off --engine onnxruntime=cpu --model " + model, "model " + model + ": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)"},
+	} {
+		var stderr bytes.Buffer
+		command := programtest.Command(t, strings.Fields(c.args)...)
+		command.Stderr = &stderr
+		require.Error(t, command.Run())
+		require.Equal(t, "edge-infer: "+c.want+"\n", stderr.String(), c.args)
+	}
+}
 
 func TestBenchLayers(t *testing.T) {
 	t.Parallel()

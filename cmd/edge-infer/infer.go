@@ -19,9 +19,11 @@ func newInfer(stdout, stderr io.Writer) *cobra.Command {
 		Use: "infer FILE|DIR ... | infer --input NAME=TENSOR.npy ...", Short: "Detect on pictures, directories and videos, or run any model on arrays",
 		Args: cobra.ArbitraryArgs,
 		Long: `Runs the network on every picture of the files and directories that are named and prints what it sees. Videos are pictures one
-after the other.
+after the other. With --batch N a request holds N pictures, of whichever files. A picture that cannot be read is told and left out; the command
+fails at the end then.
 
   edge-infer infer street.jpg --model yolo11n.onnx --save /tmp/seen
+  edge-infer infer pictures/ --batch 8 --save /data/seen --resume --json > seen.jsonl
   edge-infer infer pictures/ film.mp4 --json
 
 With --input it runs any model once, whatever its inputs and outputs are: arrays that numpy.save wrote go in as they are, one for each input,
@@ -38,6 +40,9 @@ that edge-infer build made with --shape takes every shape of its range.
 			if err != nil {
 				return err
 			}
+			if err := c.Engine.OneDevice("infer"); err != nil {
+				return err
+			}
 			pictures.Config, pictures.Logger = c, logger(stderr, c)
 			tensors.Config, tensors.Logger = c, pictures.Logger
 			if len(tensors.Inputs) > 0 {
@@ -46,6 +51,9 @@ that edge-infer build made with --shape takes every shape of its range.
 					return err
 				}
 				return show(stdout, asJSON, outputs, nil)
+			}
+			if _, live := report.IsTerminal(stdout); !live { // else the lines themselves show how far it is
+				pictures.Counting = report.Steps(stderr)
 			}
 			return pictures.Run(command.Context(), func(seen *infer.Seen) error {
 				if asJSON {
@@ -59,6 +67,7 @@ that edge-infer build made with --shape takes every shape of its range.
 	flags.SortFlags = false
 	settings.Flags(flags)
 	flags.StringVar(&pictures.Save, "save", "", "directory for copies with the boxes drawn in")
+	flags.BoolVar(&pictures.Resume, "resume", false, "go on where an earlier run with the same --save was stopped")
 	flags.StringArrayVar(&tensors.Inputs, "input", nil,
 		"array for one input of the model, NAME=TENSOR.npy; NAME= may be left away when there is one")
 	flags.StringVar(&tensors.Directory, "output-dir", "", "directory for the outputs of --input")

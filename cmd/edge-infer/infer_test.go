@@ -66,6 +66,50 @@ func TestPicturesEndToEnd(t *testing.T) {
 	require.Contains(t, string(output), "AP50-95")
 }
 
+// TestInferGoesOnAfterABadPictureAndAfterAStop.
+func TestInferGoesOnAfterABadPictureAndAfterAStop(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data, kept := filepath.Join(dir, "data"), filepath.Join(dir, "kept")
+	require.NoError(t, programtest.Command(t, "dataset", "--out", data, "--count", "6", "--width", "320", "--height", "240").Run())
+	images := filepath.Join(data, "images")
+	names, err := os.ReadDir(images)
+	require.NoError(t, err)
+	bad := filepath.Join(images, names[2].Name())
+	require.NoError(t, os.WriteFile(bad, []byte("no picture"), 0o600))
+	run := func(flags ...string) (files []string, said string) {
+		command := programtest.Command(t, append([]string{"infer", images, "--json", "--batch", "4", "--save", kept}, flags...)...)
+		var stdout, stderr bytes.Buffer
+		command.Stdout, command.Stderr = &stdout, &stderr
+		require.Error(t, command.Run())
+		require.Equal(t, 1, command.ProcessState.ExitCode())
+		for line := range strings.Lines(stdout.String()) {
+			var seen infer.Seen
+			require.NoError(t, json.Unmarshal([]byte(line), &seen))
+			files = append(files, filepath.Base(seen.File))
+		}
+		return files, stderr.String()
+	}
+	files, said := run()
+	require.Len(t, files, 5)
+	require.NotContains(t, files, names[2].Name())
+	require.Contains(t, said, `msg="picture left out"`)
+	require.Contains(t, said, bad)
+	require.True(t, strings.HasSuffix(said, "edge-infer: 1 of 6 pictures could not be read\n"), said)
+
+	require.NoError(t, os.Remove(filepath.Join(kept, names[4].Name())))
+	files, _ = run("--resume")
+	require.Equal(t, []string{names[4].Name()}, files, "what has its copy is not run again")
+
+	command := programtest.Command(t, "infer", images, "--resume")
+	output, err := command.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, "edge-infer: --resume leaves out what --save DIR holds already: name that folder; see edge-infer infer --help\n", string(output))
+	output, err = programtest.Command(t, "infer", bad).Output()
+	require.Error(t, err)
+	require.Empty(t, output)
+}
+
 func TestACopyNeverReplacesItsPicture(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

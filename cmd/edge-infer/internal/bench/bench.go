@@ -2,6 +2,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -41,7 +42,7 @@ func (b *Bench) Flags(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&b.Batches, "batches", []int{1}, "pictures in one inference, one run for each")
 	flags.DurationVar(&b.Duration, "duration", 10*time.Second, "length of each run")
 	flags.DurationVar(&b.Warmup, "warmup", 500*time.Millisecond, "time before measuring")
-	flags.IntVar(&b.Cameras, "cameras", 1, "cameras that give pictures")
+	flags.IntVar(&b.Cameras, "cameras", 1, "cameras that give pictures; without --rate as many as fill a batch")
 	flags.Float64Var(&b.Rate, "rate", 0, "frames a second of each camera; 0: as fast as they are taken")
 	flags.IntVar(&b.Pictures, "pictures", 64, "distinct pictures in memory")
 	flags.IntVar(&b.Width, "width", 1920, "picture width in pixels")
@@ -55,6 +56,8 @@ func (b *Bench) Check() error {
 		return config.Usagef("--cameras must be 1 to 256, --pictures 1 to 1024, --duration positive")
 	case slices.ContainsFunc(b.Batches, func(n int) bool { return n < 1 || n > 256 }):
 		return config.Usagef("--batches must be numbers from 1 to 256")
+	case b.Rate > 0 && slices.Max(b.Batches) > b.Cameras:
+		return config.Usagef("--batches %d with --rate: a camera has one picture at a time, so that takes --cameras %[1]d", slices.Max(b.Batches))
 	}
 	return nil
 }
@@ -87,6 +90,10 @@ func (b *Bench) measure(ctx context.Context, batch int) (*Result, error) {
 		return nil, err
 	}
 	defer n.Close()
+	if takes := n.Model().MaxBatch; takes != batch {
+		return nil, fmt.Errorf("--batches %d: model %s takes %d pictures in a request, no more and no less (export it with an open batch)",
+			batch, n.Model().Path, takes)
+	}
 	pictures, err := draw(n, b.Pictures, b.Width, b.Height)
 	if err != nil {
 		return nil, err
@@ -103,34 +110,38 @@ func (b *Bench) measure(ctx context.Context, batch int) (*Result, error) {
 	defer client.Close()
 	go func() { _ = client.Run(ctx) }()
 
-	l, err := b.loop(n, pictures, client)
+	l, err := b.loop(&requests{Predictor: n}, b.cameras(batch), pictures, client)
 	if err != nil {
 		return nil, err
 	}
 	return l.measure(ctx, b, batch)
 }
 
+// cameras is how many there are for a batch: a request holds one picture of each, so fewer never fill it.
+func (b *Bench) cameras(batch int) int { return max(b.Cameras, batch) }
+
 // loop is a frame loop that is measured.
 type loop struct {
 	*pipeline.Pipeline
-	notify  chan struct{}
-	sources []*memoryCamera
-	stages  *stages
+	notify   chan struct{}
+	sources  []*memoryCamera
+	stages   *stages
+	requests *requests
 }
 
 // loop makes a frame loop of cameras in memory.
-func (b *Bench) loop(n *predict.Network, pictures [][]byte, client *mqtt.Client) (*loop, error) {
-	l := &loop{notify: make(chan struct{}, 1), stages: newStages()}
+func (b *Bench) loop(n *requests, cameras int, pictures [][]byte, client *mqtt.Client) (*loop, error) {
+	l := &loop{notify: make(chan struct{}, 1), stages: newStages(), requests: n}
 	reported, labels := b.Config.Detect.Confidence, n.Model().Metadata.Labels
 	l.Pipeline = &pipeline.Pipeline{
 		Predictor: n, Labels: labels, Notify: l.notify, Sinks: []pipeline.Sink{&sink.Publisher{Client: client}, l.stages},
 		Reported: float32(reported), Decoded: float32(pipeline.Decoded(reported)),
 	}
-	for i := range b.Cameras {
+	for i := range cameras {
 		source := &memoryCamera{pictures: pictures, width: b.Width, height: b.Height, next: uint64(i)}
 		if b.Rate > 0 {
 			source.interval = time.Duration(float64(time.Second) / b.Rate)
-			source.start = capture.Monotonic() + int64(i)*int64(source.interval)/int64(b.Cameras)
+			source.start = capture.Monotonic() + int64(i)*int64(source.interval)/int64(cameras)
 		}
 		l.sources = append(l.sources, source)
 		follower := &pipeline.Follower{Labels: labels, Reported: l.Reported}
@@ -153,23 +164,25 @@ func (l *loop) measure(ctx context.Context, b *Bench, batch int) (*Result, error
 	}
 	done := make(chan error, 1)
 	go func() { done <- l.Run(run, nil) }()
-	if err := wait(ctx, b.Warmup); err != nil {
+	if err := wait(ctx, b.Warmup, done); err != nil {
 		return nil, err
 	}
 	l.stages.on.Store(true)
 	first, before, started := l.Stats(), cpuTime(), time.Now()
-	if err := wait(ctx, b.Duration); err != nil {
+	requestsBefore, picturesBefore := l.requests.counts()
+	if err := wait(ctx, b.Duration, done); err != nil {
 		return nil, err
 	}
 	last, elapsed, used := l.Stats(), time.Since(started), cpuTime()-before
+	requests, pictures := l.requests.counts()
 	stop()
 	if err := <-done; err != nil {
 		return nil, err
 	}
 	model := l.Model()
 	result := &Result{
-		Backend: model.Backend, Version: model.BackendVersion, Device: model.Device, Precision: model.Precision, Batch: batch, Cameras: b.Cameras,
-		Stages: l.stages.medians(),
+		Backend: model.Backend, Version: model.BackendVersion, Device: model.Device, Precision: model.Precision, Batch: batch, Cameras: len(l.sources),
+		Stages: l.stages.medians(), Filled: float64(pictures-picturesBefore) / float64(max(requests-requestsBefore, 1)), reason: l.requests.failed,
 	}
 	least, most := ^uint64(0), uint64(0)
 	for i := range last {
@@ -178,6 +191,9 @@ func (l *loop) measure(ctx context.Context, b *Bench, batch int) (*Result, error
 		least, most = min(least, frames), max(most, frames)
 		result.P50, result.P99 = max(result.P50, milliseconds(last[i].P50)), max(result.P99, milliseconds(last[i].P99))
 		result.P999, result.Max = max(result.P999, milliseconds(last[i].P999)), max(result.Max, milliseconds(last[i].Max))
+	}
+	for _, camera := range l.Totals() {
+		result.Lost += camera.Failed
 	}
 	for _, source := range l.sources {
 		result.Skipped += source.displaced
@@ -188,10 +204,13 @@ func (l *loop) measure(ctx context.Context, b *Bench, batch int) (*Result, error
 	return result, nil
 }
 
-func wait(ctx context.Context, d time.Duration) error {
+// wait ends early with what ended the loop.
+func wait(ctx context.Context, d time.Duration, done <-chan error) error {
 	select {
 	case <-time.After(d):
 		return nil
+	case err := <-done:
+		return cmp.Or(err, context.Cause(ctx))
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -24,6 +24,14 @@ func (e *Engine) FirstDevice() int {
 	return 0
 }
 
+// OneDevice is a UsageError where several GPUs are named for a command that uses one.
+func (e *Engine) OneDevice(command string) error {
+	if numbers, all := e.Devices(); all || len(numbers) > 1 {
+		return Usagef("engine.device %q: %s uses one GPU, name it as in --device 0; run spreads its cameras over several", e.Device, command)
+	}
+	return nil
+}
+
 func parseDevices(text string) (numbers []int, all bool, err error) {
 	if strings.TrimSpace(text) == AllDevices {
 		return nil, true, nil

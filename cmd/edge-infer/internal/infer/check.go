@@ -9,6 +9,8 @@ func Check(p *Pictures, t *Tensors) error {
 		return config.Usagef("infer needs a picture, a directory or a video, or --input NAME=TENSOR.npy")
 	case len(p.Files) > 0 && len(t.Inputs) > 0:
 		return config.Usagef("infer takes pictures or --input, not both")
+	case p.Resume && p.Save == "":
+		return config.Usagef("--resume leaves out what --save DIR holds already: name that folder")
 	case t.Directory != "" && len(t.Inputs) == 0:
 		return config.Usagef("--output-dir is for --input")
 	case p.Save != "" && len(t.Inputs) > 0:

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
@@ -20,12 +22,14 @@ import (
 
 // Pictures runs the network on every picture of files and directories.
 type Pictures struct {
-	Files []string
-	Save  string // directory for copies with the findings drawn in; empty for none
+	Files  []string
+	Save   string // directory for copies with the findings drawn in; empty for none
+	Resume bool   // leaves out what has its copy already
 
 	Config   *config.Config
 	Logger   *slog.Logger
-	Progress progress.Reporter
+	Progress progress.Reporter // of building an engine plan
+	Counting progress.Reporter // of the pictures
 }
 
 // Seen is what one picture shows.
@@ -50,7 +54,8 @@ type Detection struct {
 	Box   [4]float32 `json:"box"`
 }
 
-// Run hands what each picture shows to each, in order; it is valid during the call only.
+// Run hands what each picture shows to each, in order; it is valid during the call only. A picture that cannot be read is told and left out, and
+// the error says at the end how many were.
 func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 	options := network.Options(p.Config, p.Config.Detect.Confidence, p.Logger)
 	options.Build = network.Builder{Progress: p.Progress}.Build
@@ -59,31 +64,93 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 		return err
 	}
 	defer n.Close()
-	labels := n.Model().Metadata.Labels
-	var saver *saver
+	w := &work{each: each, labels: n.Model().Metadata.Labels}
 	if p.Save != "" {
-		if saver, err = newSaver(p.Save, labels); err != nil {
+		if w.saver, err = newSaver(p.Save, w.labels); err != nil {
 			return err
 		}
 	}
-	files := &media.Run{Predictor: n, Each: func(path string, number int, frame *capture.Frame, picture *predict.Picture, _ engine.Timing) error {
-		seen := &Seen{
-			Version: 1, File: path, Frame: number, Width: frame.Width, Height: frame.Height, Detections: []Detection{},
-			findings: picture.Findings, labels: labels,
+	w.count(p.Files)
+	step := p.Counting.Begin("pictures")
+	defer step.Close()
+	w.step = step
+	files := &media.Run{Predictor: n, Each: w.picture}
+	if p.Resume {
+		files.Skip = w.saved
+	}
+	if w.total > 1 {
+		files.Failed = func(path string, err error) {
+			w.failed++
+			p.Logger.Warn("picture left out", "file", path, "error", err)
 		}
-		for _, d := range picture.Findings {
-			seen.Detections = append(seen.Detections, Detection{
-				postprocess.Label(labels, d.Class), d.Class, d.Score, [4]float32{d.X1, d.Y1, d.X2, d.Y2},
-			})
+	}
+	if err := files.Files(ctx, p.Files); err != nil {
+		return err
+	}
+	if w.failed > 0 {
+		return fmt.Errorf("%d of %d pictures could not be read", w.failed, w.failed+w.done)
+	}
+	return nil
+}
+
+// work is what a run has come to.
+type work struct {
+	each    func(*Seen) error
+	labels  []string
+	saver   *saver // nil for none
+	step    progress.Step
+	started time.Time
+
+	total        int // files
+	done, failed int
+	film         bool // there are more pictures than files
+}
+
+// count finds out how many files there are, for the progress alone: what is wrong with them is found when they are read.
+func (w *work) count(inputs []string) {
+	w.started = time.Now()
+	for _, input := range inputs {
+		files, _ := media.Expand(input)
+		w.total += max(len(files), 1)
+	}
+}
+
+// saved implements media.Run.Skip: the copy of an earlier run is there.
+func (w *work) saved(path string, number int) bool {
+	_, err := os.Stat(w.saver.path(path, number))
+	if err == nil {
+		w.progress(number)
+	}
+	return err == nil
+}
+
+func (w *work) progress(number int) {
+	w.done++
+	if w.film = w.film || number > 0; w.film {
+		w.step.Note(fmt.Sprintf("%d pictures, %.1f a second", w.done, float64(w.done)/time.Since(w.started).Seconds()))
+		return
+	}
+	w.step.Count(w.done+w.failed, w.total)
+}
+
+// picture implements media.Run.Each.
+func (w *work) picture(path string, number int, frame *capture.Frame, picture *predict.Picture, _ engine.Timing) (err error) {
+	seen := &Seen{
+		Version: 1, File: path, Frame: number, Width: frame.Width, Height: frame.Height, Detections: []Detection{},
+		findings: picture.Findings, labels: w.labels,
+	}
+	for _, d := range picture.Findings {
+		seen.Detections = append(seen.Detections, Detection{
+			postprocess.Label(w.labels, d.Class), d.Class, d.Score, [4]float32{d.X1, d.Y1, d.X2, d.Y2},
+		})
+	}
+	if w.saver != nil {
+		if seen.Saved, err = w.saver.save(path, number, frame, picture.Findings); err != nil {
+			return err
 		}
-		if saver != nil {
-			if seen.Saved, err = saver.save(path, number, frame, picture.Findings); err != nil {
-				return err
-			}
-		}
-		return each(seen)
-	}}
-	return files.Files(ctx, p.Files)
+	}
+	w.progress(number)
+	return w.each(seen)
 }
 
 // Print writes one line for a person.

@@ -50,8 +50,14 @@ func (s *saver) save(source string, number int, frame *capture.Frame, detections
 		return "", fmt.Errorf("save %s: %w", path, err)
 	}
 	defer picture.Close()
-	if !gocv.IMWrite(path, picture) {
-		return "", fmt.Errorf("save %s: picture could not be written", path)
+	// Under its name stands a whole copy or none, so that a later run knows what is done.
+	partial := filepath.Join(s.directory, ".partial"+filepath.Ext(path))
+	defer os.Remove(partial)
+	if !gocv.IMWrite(partial, picture) {
+		return "", fmt.Errorf("save %s: picture could not be written (is the disk full, or the folder read-only?)", path)
+	}
+	if err := os.Rename(partial, path); err != nil {
+		return "", fmt.Errorf("save: %w", err)
 	}
 	return path, nil
 }
@@ -67,10 +73,11 @@ func (s *saver) path(source string, number int) string {
 		name = fmt.Sprintf("%s_%06d", name, number)
 	}
 	path := filepath.Join(s.directory, name+extension)
-	for again := 2; s.taken[path] != "" && s.taken[path] != source; again++ {
+	from := fmt.Sprintf("%s#%d", source, number)
+	for again := 2; s.taken[path] != "" && s.taken[path] != from; again++ {
 		path = filepath.Join(s.directory, fmt.Sprintf("%s_%d%s", name, again, extension))
 	}
-	s.taken[path] = source
+	s.taken[path] = from
 	return path
 }
 

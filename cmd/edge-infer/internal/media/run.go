@@ -15,18 +15,32 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Run takes files through a predictor, one request after the other.
+// Run takes files through a predictor, one request after the other. A request holds as many pictures as the predictor takes, whichever files
+// they are of.
 type Run struct {
 	Predictor predict.Predictor
-	// Each gets every picture with its file, its number in the file and what it shows; all of it is valid during the call only.
+	// Each gets every picture, in order, with its file, its number in the file and what it shows; all of it is valid during the call only.
 	Each func(path string, number int, frame *capture.Frame, seen *predict.Picture, timing engine.Timing) error
+	// Failed gets every picture and every rest of a film that could not be read or run, and why; the others follow all the same. With nil
+	// they are what Files returns.
+	Failed func(path string, err error)
+	// Skip says which pictures are left out; nil for none.
+	Skip func(path string, number int) bool
 
-	pool   capture.Pool
-	frames []capture.Frame
-	images []engine.Image
+	pool    capture.Pool
+	pending []pending
+	images  []engine.Image
+	errs    []error
 }
 
-// Files reads every input to its end. One that cannot be read is reported at the end; the others are read all the same.
+// pending is a picture that waits for the others of its request.
+type pending struct {
+	path   string
+	number int
+	frame  capture.Frame
+}
+
+// Files reads every input to its end. An error of Each, or of the predictor as a whole, ends it.
 func (r *Run) Files(ctx context.Context, inputs []string) error {
 	r.pool = capture.Pool{Buffers: r.Predictor.Model().MaxBatch, Alloc: func(size int) ([]byte, func(), error) {
 		buffer, err := r.Predictor.Alloc(size)
@@ -36,23 +50,31 @@ func (r *Run) Files(ctx context.Context, inputs []string) error {
 		return buffer.Data, buffer.Free, nil
 	}}
 	defer r.pool.Close()
-	var errs []error
+	defer r.release()
+	r.errs = nil
 	for _, input := range inputs {
 		files, err := Expand(input)
 		if err != nil {
-			errs = append(errs, err)
-			continue
+			r.fail(input, err)
 		}
 		for _, file := range files {
 			if err := r.file(ctx, file); err != nil {
-				errs = append(errs, err)
+				return errors.Join(append(r.errs, err)...)
 			}
 			if ctx.Err() != nil {
-				return errors.Join(append(errs, context.Cause(ctx))...)
+				return errors.Join(append(r.errs, context.Cause(ctx))...)
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(r.errs, r.request())...)
+}
+
+func (r *Run) fail(path string, err error) {
+	if r.Failed != nil {
+		r.Failed(path, err)
+		return
+	}
+	r.errs = append(r.errs, err)
 }
 
 // Expand lists the files of a directory; anything else stands for itself.
@@ -77,60 +99,76 @@ func Expand(input string) ([]string, error) {
 	return files, nil
 }
 
+// file reads a file to its end. Its error is one that ends the run.
 func (r *Run) file(ctx context.Context, path string) error {
 	opened, err := source.Open(ctx, path, capture.Options{Every: true, MaxPixels: capture.MaxPixels})
 	if err != nil {
-		return err
+		r.fail(path, err)
+		return nil
 	}
 	defer opened.Close()
-	for number := 0; ; {
+	for number := 0; ctx.Err() == nil; number++ {
 		frame, err := opened.Next(&r.pool)
-		if err == nil {
-			r.frames = append(r.frames, frame)
-			r.images = append(r.images, frame.Image())
-		}
-		if len(r.frames) > 0 && (err != nil || len(r.frames) == r.Predictor.Model().MaxBatch) {
-			done, failed := r.batch(path, number)
-			number += done
-			if failed != nil {
-				return fmt.Errorf("%s: %w", path, failed)
-			}
-		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
+			r.fail(path, err)
+			return nil
+		}
+		if r.Skip != nil && r.Skip(path, number) {
+			frame.Release()
+			continue
+		}
+		r.pending = append(r.pending, pending{path, number, frame})
+		if len(r.pending) < r.Predictor.Model().MaxBatch {
+			continue
+		}
+		if err := r.request(); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
-// batch runs the frames that were gathered, the first of which has that number in its file.
-func (r *Run) batch(path string, number int) (done int, err error) {
-	defer func() {
-		for i := range r.frames {
-			r.frames[i].Release()
-		}
-		r.frames, r.images = r.frames[:0], r.images[:0]
-	}()
-	if err := r.Predictor.Submit(0, r.images); err != nil {
-		return 0, err
+// request runs the pictures that wait.
+func (r *Run) request() error {
+	defer r.release()
+	if len(r.pending) == 0 {
+		return nil
 	}
-	result, err := r.Predictor.Wait(0)
+	r.images = r.images[:0]
+	for i := range r.pending {
+		r.images = append(r.images, r.pending[i].frame.Image())
+	}
+	var result *predict.Result
+	err := r.Predictor.Submit(0, r.images)
+	if err == nil {
+		result, err = r.Predictor.Wait(0)
+	}
+	if err == nil && result.Contradiction != nil {
+		err = result.Contradiction
+	}
 	if err != nil {
-		return 0, err
+		return fmt.Errorf("%s: %w", r.pending[0].path, err)
 	}
-	if result.Contradiction != nil {
-		return 0, result.Contradiction
-	}
-	for i := range r.frames {
-		seen := &result.Pictures[i]
+	for i := range r.pending {
+		at, seen := &r.pending[i], &result.Pictures[i]
 		if seen.Err != nil {
-			return i, seen.Err
+			r.fail(at.path, fmt.Errorf("%s: %w", at.path, seen.Err))
+			continue
 		}
-		if err := r.Each(path, number+i, &r.frames[i], seen, result.Timing); err != nil {
-			return i, err
+		if err := r.Each(at.path, at.number, &at.frame, seen, result.Timing); err != nil {
+			return fmt.Errorf("%s: %w", at.path, err)
 		}
 	}
-	return len(r.frames), nil
+	return nil
+}
+
+// release gives the pictures' memory back.
+func (r *Run) release() {
+	for i := range r.pending {
+		r.pending[i].frame.Release()
+	}
+	r.pending = r.pending[:0]
 }

@@ -50,8 +50,9 @@ func (p *Progress) Count(done, total int) {
 	p.show(func() string {
 		text := fmt.Sprintf("%d of %d %s", done, total, p.what)
 		if done > 0 && done < total {
-			left := time.Duration(float64(time.Since(p.started)) / float64(done) * float64(total-done))
-			text += fmt.Sprintf(", %v left", left.Round(time.Second))
+			elapsed := time.Since(p.started)
+			left := time.Duration(float64(elapsed) / float64(done) * float64(total-done))
+			text += fmt.Sprintf(", %.3g a second, %v left", float64(done)/elapsed.Seconds(), left.Round(time.Second))
 		}
 		return text
 	})

@@ -92,5 +92,5 @@ func TestProgress(t *testing.T) {
 	p.started = p.started.Add(-10 * time.Second)
 	p.Count(5, 10)
 	p.Close()
-	require.Equal(t, "5 of 10 pictures, 10s left\n", out.String())
+	require.Equal(t, "5 of 10 pictures, 0.5 a second, 10s left\n", out.String())
 }

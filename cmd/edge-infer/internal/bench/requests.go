@@ -1,0 +1,45 @@
+package bench
+
+import (
+	"sync/atomic"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// requests is a predictor that counts what it is asked.
+type requests struct {
+	pipeline.Predictor
+	made, pictures atomic.Uint64
+
+	failed error // the last one; frame goroutine only while the loop runs
+}
+
+// Submit implements pipeline.Predictor.
+func (r *requests) Submit(slot int, pictures []engine.Image) error {
+	r.made.Add(1)
+	r.pictures.Add(uint64(len(pictures)))
+	err := r.Predictor.Submit(slot, pictures)
+	if err != nil {
+		r.failed = err
+	}
+	return err
+}
+
+// Wait implements pipeline.Predictor.
+func (r *requests) Wait(slot int) (*predict.Result, error) {
+	result, err := r.Predictor.Wait(slot)
+	if err != nil {
+		r.failed = err
+		return nil, err
+	}
+	for i := range result.Pictures {
+		if err := result.Pictures[i].Err; err != nil {
+			r.failed = err
+		}
+	}
+	return result, nil
+}
+
+func (r *requests) counts() (made, pictures uint64) { return r.made.Load(), r.pictures.Load() }
