@@ -289,7 +289,7 @@ func watch(ctx context.Context, state *C.ei_progress, done <-chan bool, begun ti
 		case built := <-done:
 			return built
 		case <-stop:
-			state.cancel = 1
+			C.ei_progress_cancel(state)
 			stop = nil
 		case <-ticker.C:
 			if progress != nil {
@@ -299,13 +299,11 @@ func watch(ctx context.Context, state *C.ei_progress, done <-chan bool, begun ti
 	}
 }
 
-// readProgress copies what the builder's thread writes; a name that changed meanwhile is left out.
+// readProgress copies what the builder's thread writes.
 func readProgress(state *C.ei_progress, begun time.Time) Progress {
-	p := Progress{Elapsed: time.Since(begun)}
-	var phase [C.sizeof_ei_progress]byte
-	p.Phase = string(phase[:C.ei_progress_read(state, (*C.char)(unsafe.Pointer(&phase[0])), C.size_t(len(phase)))])
-	p.Step, p.Steps = int(state.step), int(state.steps)
-	return p
+	var now C.ei_progress
+	C.ei_progress_read(state, &now)
+	return Progress{Elapsed: time.Since(begun), Phase: C.GoString(&now.phase[0]), Step: int(now.step), Steps: int(now.steps)}
 }
 
 // wholeLibrary is what to do where a library can only run plans.

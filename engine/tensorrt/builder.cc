@@ -1,5 +1,6 @@
 // Building a plan from an ONNX file.
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -70,6 +71,22 @@ int writeFile(const char* path, const void* data, size_t size) {
     return code;
 }
 
+// ProgressLock holds the lock of an ei_progress, for a few instructions at a time.
+class ProgressLock final {
+   public:
+    explicit ProgressLock(ei_progress* progress) : locked_(&progress->locked) {
+        while (__atomic_exchange_n(locked_, 1, __ATOMIC_ACQUIRE)) sched_yield();
+    }
+    ~ProgressLock() { __atomic_store_n(locked_, 0, __ATOMIC_RELEASE); }
+    ProgressLock(const ProgressLock&) = delete;
+    ProgressLock& operator=(const ProgressLock&) = delete;
+
+   private:
+    int* locked_;
+};
+
+bool cancelled(const ei_progress* progress) { return __atomic_load_n(&progress->cancel, __ATOMIC_RELAXED) != 0; }
+
 // Progress turns the builder's nested phases into one position for the reader: the outermost phase with steps.
 class Progress final : public Monitor {
    public:
@@ -77,15 +94,15 @@ class Progress final : public Monitor {
 
     void start(const char* phase, const char* parent, int32_t steps) override {
         if (parent != nullptr && parent[0] != 0) return;
-        __atomic_add_fetch(&progress_->version, 1, __ATOMIC_SEQ_CST);
+        const ProgressLock lock(progress_);
         snprintf(progress_->phase, sizeof(progress_->phase), "%s", phase);
         progress_->step = 0;
         progress_->steps = steps;
-        __atomic_add_fetch(&progress_->version, 1, __ATOMIC_SEQ_CST);
     }
     bool step(const char* phase, int32_t step) override {
+        const ProgressLock lock(progress_);
         if (strncmp(phase, progress_->phase, sizeof(progress_->phase) - 1) == 0) progress_->step = step + 1;
-        return !progress_->cancel;
+        return !cancelled(progress_);
     }
     void finish(const char*) override {}
 
@@ -198,7 +215,7 @@ class Builder {
         : library_(library),
           family_(*library->family),
           options_(*options),
-          cancel_(&progress->cancel),
+          state_(progress),
           progress_(progress),
           calibration_(options->calibration, options->calibration_cache) {}
 
@@ -232,7 +249,7 @@ class Builder {
             library_->log.write(kWarning, text);
         }
         if (plan->memory == nullptr) {
-            if (*cancel_) return fail(error, EI_CANCELLED, "build cancelled");
+            if (cancelled(state_)) return fail(error, EI_CANCELLED, "build cancelled");
             return refused(library_, error, EI_TENSORRT, "build");
         }
         plan->data = family_.memoryData(plan->memory);
@@ -535,7 +552,7 @@ class Builder {
     ei_library* library_;
     const Family& family_;
     const ei_build_options& options_;
-    volatile int* cancel_;
+    const ei_progress* state_;
     Progress progress_;
     Calibration calibration_;
     Adapter calibrator_, monitor_;
@@ -569,13 +586,14 @@ void ei_plan_free(ei_plan* plan) {
     *plan = {};
 }
 
-size_t ei_progress_read(const ei_progress* progress, char* phase, size_t size) {
-    const unsigned before = __atomic_load_n(&progress->version, __ATOMIC_SEQ_CST);
-    const size_t length = strnlen(progress->phase, sizeof(progress->phase));
-    if (before % 2 != 0 || length >= size) return 0;
-    memcpy(phase, progress->phase, length);
-    return __atomic_load_n(&progress->version, __ATOMIC_SEQ_CST) == before ? length : 0;
+void ei_progress_read(ei_progress* progress, ei_progress* copy) {
+    const ei::ProgressLock lock(progress);
+    copy->step = progress->step;
+    copy->steps = progress->steps;
+    memcpy(copy->phase, progress->phase, sizeof(copy->phase));
 }
+
+void ei_progress_cancel(ei_progress* progress) { __atomic_store_n(&progress->cancel, 1, __ATOMIC_RELAXED); }
 
 int ei_library_describe(ei_library* library, ei_cuda_context context, int ask_builder, ei_offer* offer, ei_error* error) {
     *offer = {};

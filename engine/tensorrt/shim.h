@@ -173,12 +173,12 @@ typedef struct ei_shape {
     int64_t min[8], opt[8], max[8];
 } ei_shape;
 
-// ei_progress is written by the builder while it works and read by another thread at any time. step and steps belong to the outermost
-// phase; the reader sets cancel.
+// ei_progress is written by the builder while it works and read by another thread at any time, by the functions below alone: what is in it
+// is atomic or under its lock. It begins as zeros.
 typedef struct ei_progress {
-    volatile int cancel;
-    volatile int depth, step, steps;
-    volatile unsigned version;  // odd while phase is being written
+    int cancel;       // atomic
+    int locked;       // atomic; guards the rest
+    int step, steps;  // of the outermost phase
     char phase[256];
 } ei_progress;
 
@@ -215,8 +215,10 @@ typedef struct ei_plan {
 int ei_build(ei_library *library, ei_cuda_context context, const void *model, size_t size, const char *path,
              const ei_build_options *options, ei_progress *progress, ei_plan *plan, ei_error *error);
 void ei_plan_free(ei_plan *plan);
-// ei_progress_read copies the name of the phase and returns its length; 0 while the builder changes it.
-size_t ei_progress_read(const ei_progress *progress, char *phase, size_t size);
+// ei_progress_read copies where the builder is. It waits for nothing but a few instructions.
+void ei_progress_read(ei_progress *progress, ei_progress *copy);
+// ei_progress_cancel asks the builder to stop.
+void ei_progress_cancel(ei_progress *progress);
 
 // ei_offer is what the library offers on a device. asked_builder says whether the builder was asked, which takes seconds and much memory;
 // without it fast_fp16 and fast_int8 are 0.

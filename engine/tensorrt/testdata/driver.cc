@@ -2,12 +2,14 @@
 // the fake TensorRT can be told. usage: driver LIBCUDA LIBNVINFER MODEL
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "../shim.h"
@@ -39,10 +41,14 @@ int build(const Session& s, ei_plan* plan, ei_error* error, bool cancel) {
     for (int64_t& b : options.batch) b = 1;
     options.batch[2] = 4;
     ei_progress progress = {};
-    progress.cancel = cancel;
+    if (cancel) ei_progress_cancel(&progress);
+    std::atomic<bool> done = false;
+    std::thread reader([&] {
+        for (ei_progress copy; !done;) ei_progress_read(&progress, &copy);
+    });
     const int code = ei_build(s.library, s.context, s.model.data(), s.model.size(), "model.onnx", &options, &progress, plan, error);
-    char phase[256];
-    ei_progress_read(&progress, phase, sizeof(phase));
+    done = true;
+    reader.join();
     return code;
 }
 
