@@ -18,20 +18,25 @@ func (d *Decoder) list(rows []float32) error {
 	d.reserve(len(rows) / fields)
 	list, stats := d.candidates[:len(rows)/fields], &d.picture.stats
 	for row := range int32(len(rows) / fields) {
-		to := &list[stats.Candidates]
-		to.Index = row
-		switch d.candidate((*[fields]float32)(rows[row*fields:]), to) {
-		case wanted:
-			stats.Candidates++
-		case impossible:
-			stats.Impossible++
-			stats.Invalid++
-		case invalid:
-			stats.Invalid++
-		}
+		d.take((*[fields]float32)(rows[row*fields:]), &list[stats.Candidates], row)
 	}
 	d.candidates = list[:stats.Candidates]
 	return nil
+}
+
+// take writes a row to out and counts what it is.
+func (d *Decoder) take(row *[engine.CandidateFields]float32, out *scan.Candidate, index int32) {
+	stats := &d.picture.stats
+	out.Index = index
+	switch d.candidate(row, out) {
+	case wanted:
+		stats.Candidates++
+	case impossible:
+		stats.Impossible++
+		stats.Invalid++
+	case invalid:
+		stats.Invalid++
+	}
 }
 
 type verdict uint8
@@ -57,14 +62,17 @@ func (d *Decoder) candidate(row *[engine.CandidateFields]float32, out *scan.Cand
 		return impossible
 	}
 	out.Box, out.Score, out.Class = postprocess.Box{X1: row[0], Y1: row[1], X2: row[2], Y2: row[3]}, score, int32(class)
+	number := d.fit.numbers.class(int(class))
 	threshold := float32(0)
 	switch {
-	case d.classes == 0:
-		threshold = d.threshold(int(class))
-	case int(class) < d.classes:
-		threshold = d.scan.Thresholds[int(class)]
-	default:
+	case d.columns > 0 && int(class) >= d.columns, d.classes > 0 && number >= d.classes:
 		return impossible
+	case number < 0: // background
+		return unwanted
+	case d.classes == 0:
+		threshold = d.threshold(number)
+	default:
+		threshold = d.thresholds[number]
 	}
 	if score < threshold {
 		return unwanted

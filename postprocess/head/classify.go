@@ -12,11 +12,13 @@ import (
 // LayoutClassify is [B,nc]: a score for each class of the whole picture, probabilities or logits.
 const LayoutClassify Layout = "classify"
 
-type classify struct{}
+type classify struct{ labelsAsScored }
 
 func (classify) describe() Description {
 	const networks = "classifiers of Ultralytics, torchvision and others"
-	return Description{LayoutClassify, engine.Classify, "[B,nc]", networks, "the best classes of the picture"}
+	return Description{
+		Layout: LayoutClassify, Task: engine.Classify, Form: "[B,nc]", Networks: networks, Gives: "the best classes of the picture",
+	}
 }
 
 func (classify) reads(n *network) [][]int { return n.single() }
@@ -34,9 +36,6 @@ func (classify) weigh(n *network, f *fit) (evidence, doubt string) {
 	switch {
 	case len(n.outputs) > 1:
 		return "", ""
-	case n.labels > 0 && f.classes > 0 && f.classes != n.labels:
-		return "", fmt.Sprintf("it has %s and the model names %s (give the labels that belong to it with --labels FILE)",
-			plural(f.classes, "class"), plural(n.labels, "label"))
 	case n.metadata.Task == engine.Classify:
 		return "the file says that it classifies", ""
 	case n.labels > 0:
@@ -85,7 +84,7 @@ func (classify) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Fin
 		softmax(list, scores, highest)
 	}
 	for _, c := range list {
-		if c.Score < d.scan.Thresholds[c.Class] {
+		if c.Score < d.thresholds[c.Class] {
 			continue
 		}
 		d.picture.stats.Candidates++

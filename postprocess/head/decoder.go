@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
@@ -61,8 +62,13 @@ type Decoder struct {
 	TopK int
 
 	// Set by Open.
-	fit     fit
-	classes int // 0 while nobody knows
+	fit        fit
+	final      bool
+	single     bool
+	columns    int       // that are scored; 0 while nobody knows, and where classes come by number
+	classes    int       // of the labels; 0 while nobody knows
+	odds       float32   // logarithm of what the lowest threshold is to 1
+	thresholds []float32 // the lowest score at which a class is returned, by class: infinity for one that is not wanted
 
 	// Decode goroutine only.
 	picture    picture
@@ -88,6 +94,9 @@ type picture struct {
 	stats         Stats
 }
 
+// backgrounds are what label files call class 0 where it is none.
+var backgrounds = [...]string{"background", "__background__", "n/a", "__bg__", "unlabeled", "???"}
+
 // unsaidCrop is what a classifier that says nothing of its pictures lacks: a letterboxed one would be wrong in silence.
 const unsaidCrop = "how a classifier's pictures are cropped and scaled"
 
@@ -99,22 +108,34 @@ func (d *Decoder) Open(model *engine.Model) error {
 	n := &network{
 		outputs: model.Outputs, width: model.Width, height: model.Height, metadata: &model.Metadata, labels: len(model.Metadata.Labels),
 	}
+	if n.labels > 0 {
+		n.background = slices.Contains(backgrounds[:], strings.ToLower(model.Metadata.Labels[0]))
+	}
 	switch {
 	case len(n.outputs) == 0:
 		return layoutError{errors.New("the model has no output")}
 	case model.NoPicture != nil:
 		return layoutError{fmt.Errorf("the model takes no pictures: %w (infer --input runs it on arrays)", model.NoPicture)}
+	case model.Width < 1 || model.Height < 1:
+		return layoutError{errors.New("the size of the pictures that the model takes is not known")}
 	}
 	found, err := recognise(n, d.Layout)
 	if err != nil {
 		return layoutError{err}
 	}
-	if found.describe().Layout == LayoutClassify && model.Picture != nil && model.Picture.Assumed {
-		return layoutError{engine.UnsaidPreprocess(unsaidCrop)}
+	if model.Picture != nil && model.Picture.Assumed {
+		switch found.describe().Layout {
+		case LayoutClassify:
+			return layoutError{engine.UnsaidPreprocess(unsaidCrop)}
+		case LayoutDETRSigmoid:
+			return layoutError{engine.UnsaidPreprocess("how the pictures of " + string(LayoutDETRSigmoid) + " are scaled, which its networks differ in")}
+		}
 	}
 	d.fit = found
 	d.shapes, d.parts = make([][]int64, len(found.outputs)), make([]part, len(found.outputs))
-	if err := d.prepare(max(found.classes, n.labels)); err != nil {
+	about := found.describe()
+	d.final, d.single = about.Final, about.single
+	if err := d.prepare(found.classes, n.labels); err != nil {
 		return fmt.Errorf("open decoder: %w", err)
 	}
 	if err := d.checkFilter(model.Filter); err != nil {
@@ -145,7 +166,7 @@ func (d *Decoder) Recognised() Recognition {
 // Filter says what an engine may list on its device for this decoder; nil when the outputs must come whole.
 func (d *Decoder) Filter() *engine.Filter {
 	m, ok := d.fit.boxMap(&d.fit)
-	if !ok || d.MultiLabel {
+	if !ok || d.MultiLabel || d.fit.describe().scanned.Logits {
 		return nil
 	}
 	f := &engine.Filter{BoxMap: m, Threshold: d.Threshold}
@@ -196,8 +217,15 @@ func setDefault[T int | float32](field *T, value T) {
 	}
 }
 
-// prepare makes the tables that depend on the number of classes, which is 0 while it is not known.
-func (d *Decoder) prepare(classes int) error {
+// prepare makes the tables that depend on the number of classes that are scored and of those that have labels, 0 while it is not known.
+func (d *Decoder) prepare(columns, labels int) error {
+	d.columns, d.classes = columns, labels
+	for column := range columns {
+		if labels == 0 {
+			d.classes = max(d.classes, d.fit.numbers.class(column)+1)
+		}
+	}
+	classes := d.classes
 	for _, class := range d.Classes {
 		if class < 0 || (classes > 0 && class >= classes) {
 			return fmt.Errorf("class %d is not one of the model's %d", class, classes)
@@ -211,18 +239,28 @@ func (d *Decoder) prepare(classes int) error {
 			return fmt.Errorf("threshold %v of class %d is not between 0 and 1", threshold, class)
 		}
 	}
-	if d.fit.describe().Task != engine.Classify {
+	about := d.fit.describe()
+	if about.Task != engine.Classify {
 		setDefault(&d.Threshold, postprocess.DefaultReported)
 	}
-	d.classes = classes
-	d.scan.Open(classes, d.MultiLabel)
-	lowest := float32(math.Inf(1))
-	for class := range d.scan.Thresholds {
-		threshold := d.threshold(class)
-		d.scan.Thresholds[class] = threshold
+	d.thresholds = make([]float32, classes)
+	for class := range d.thresholds {
+		d.thresholds[class] = d.threshold(class)
+	}
+	scored := make([]float32, columns)
+	for column := range scored {
+		scored[column] = float32(math.Inf(1))
+		if class := d.fit.numbers.class(column); class >= 0 && class < classes {
+			scored[column] = d.thresholds[class]
+		}
+	}
+	lowest := d.Threshold
+	for _, threshold := range d.ClassThresholds {
 		lowest = min(lowest, threshold)
 	}
-	d.scan.SetThreshold(lowest)
+	d.odds = float32(math.Log(float64(lowest) / (1 - float64(lowest))))
+	about.scanned.MultiLabel = d.MultiLabel
+	d.scan.Open(scored, about.scanned)
 	return nil
 }
 
@@ -249,7 +287,7 @@ func (d *Decoder) Decode(result *engine.Result, number, width, height int, dst [
 		if err := d.list(c.Rows); err != nil {
 			return dst, Stats{}, err
 		}
-		dst = d.finish(true, dst)
+		dst = d.finish(dst)
 		stats := &d.picture.stats
 		stats.Candidates += c.Truncated
 		stats.Truncated += c.Truncated
@@ -276,12 +314,13 @@ func (d *Decoder) Impossible(result *engine.Result, number int) (int, error) {
 	if err := d.cut(result, number); err != nil {
 		return 0, fmt.Errorf("decode: %w: %w", ErrOutput, err)
 	}
-	if _, dense := d.fit.boxMap(&d.now); !dense {
+	m, dense := d.fit.boxMap(&d.now)
+	if !dense {
 		d.picture = picture{transform: result.Transforms[number], width: 1, height: 1}
 		_, err := d.fit.decode(d, nil)
 		return d.picture.stats.Impossible, err
 	}
-	_, scores, err := d.begin()
+	_, scores, err := d.begin(&m)
 	if err != nil {
 		return 0, err
 	}
@@ -337,7 +376,7 @@ func (d *Decoder) best(list []scan.Candidate) []scan.Candidate {
 }
 
 // finish sorts, suppresses and takes the boxes to the source picture.
-func (d *Decoder) finish(suppress bool, dst []postprocess.Finding) []postprocess.Finding {
+func (d *Decoder) finish(dst []postprocess.Finding) []postprocess.Finding {
 	list, stats, transform := d.best(d.candidates), d.picture.stats, d.picture.transform
 	stats.Truncated = stats.Candidates - len(list)
 	keys := sortKeys(d.keys, list)
@@ -348,7 +387,7 @@ func (d *Decoder) finish(suppress bool, dst []postprocess.Finding) []postprocess
 	count := 0
 	for _, key := range keys {
 		c := &list[uint32(key)]
-		if count == d.Limit || (suppress && !d.kept.admit(c)) {
+		if count == d.Limit || (!d.final && !d.kept.admit(c)) {
 			stats.Suppressed++
 			continue
 		}
@@ -369,7 +408,7 @@ func (d *Decoder) finish(suppress bool, dst []postprocess.Finding) []postprocess
 		}
 		dst = dst[:len(dst)+1]
 		f := &dst[len(dst)-1] // in place: a literal would be copied
-		f.Box, f.Score, f.Class, f.Detail = box, c.Score, int(c.Class), nil
+		f.Box, f.Score, f.Class, f.Detail = box, c.Score, d.fit.numbers.class(int(c.Class)), nil
 	}
 	d.picture.stats = stats
 	return dst
@@ -385,8 +424,8 @@ func source(t *engine.Transform, input postprocess.Box) postprocess.Box {
 
 // classSlots is one more than the highest class in the list.
 func (d *Decoder) classSlots(list []scan.Candidate) int {
-	if d.classes > 0 {
-		return d.classes
+	if d.columns > 0 {
+		return d.columns
 	}
 	highest := int32(0)
 	for i := range list {

@@ -35,11 +35,13 @@ type goldenCase struct {
 	Confidence, IoU float32
 	Agnostic        bool
 	MultiLabel      bool `json:"multi_label"`
-	Detections      []struct {
-		Box   [4]float32
-		Score float32
-		Class int
-	}
+	Detections      []goldenDetection
+}
+
+type goldenDetection struct {
+	Box   [4]float32
+	Score float32
+	Class int
 }
 
 func readGolden(t *testing.T) golden {
@@ -269,9 +271,9 @@ func TestDecodeErrors(t *testing.T) {
 	assert.EqualError(t, err, "decode: bad network output: output 0 of a result with 0")
 	_, _, err = d.Decode(listed(identity, make([]float32, 7)), 0, 10, 10, nil)
 	assert.EqualError(t, err, "decode: bad network output: 7 numbers are not rows of 6")
-	integers := engine.Tensor{Name: "output0", Type: engine.Int32, Shape: []int64{1, 84, 1}, Data: make([]byte, 4*84)}
-	_, _, err = d.Decode(result(identity, integers), 0, 10, 10, nil)
-	assert.EqualError(t, err, "decode: bad network output: output output0 is int32, only float32 and float16 are decoded")
+	flags := engine.Tensor{Name: "output0", Type: engine.Bool, Shape: []int64{1, 84, 1}, Data: make([]byte, 84)}
+	_, _, err = d.Decode(result(identity, flags), 0, 10, 10, nil)
+	assert.EqualError(t, err, "decode: bad network output: output output0 is bool, only float32, float16, int32 and int64 are decoded")
 }
 
 func TestBestClassDecidesBeforeTheFilter(t *testing.T) {

@@ -11,10 +11,13 @@ import (
 // already; rows that it has no box for score 0.
 const LayoutEnd2End Layout = "end2end"
 
-type endToEnd struct{}
+type endToEnd struct{ labelsAsScored }
 
 func (endToEnd) describe() Description {
-	return Description{LayoutEnd2End, engine.Detect, "[B,N,6]", "YOLOv10, YOLO26, exports with nms=True", boxesWithClasses}
+	return Description{
+		Layout: LayoutEnd2End, Task: engine.Detect, Form: "[B,N,6]", Networks: "YOLOv10, YOLO26, exports with nms=True",
+		Gives: boxesWithClasses, Final: true,
+	}
 }
 
 func (endToEnd) reads(n *network) [][]int { return n.single() }
@@ -35,13 +38,13 @@ func (endToEnd) weigh(n *network, f *fit) (evidence, doubt string) {
 	const confirm = "(confirm it with --layout end2end)"
 	columns := n.outputs[f.outputs[0]].Shape[2]
 	switch {
-	case f.boxes > mostRows || columns < 0 && !n.metadata.EndToEnd:
+	case f.boxes > mostRows || columns < 0 && !n.metadata.EndToEnd, n.metadata.Preprocess.Preset == "ultralytics-rtdetr":
 		return "", ""
 	case n.metadata.EndToEnd:
 		return "the file says that its boxes are suppressed already", ""
 	case len(n.outputs) > 1:
 		return "", "there are other outputs beside it: " + n.String() + " " + confirm
-	case n.labels <= 1 && (f.boxes < 0 || n.cells(f.boxes, 3) != ""):
+	case n.labels <= 1 && (f.boxes < 0 || n.cells(f.boxes, 3, false) != ""):
 		return "", "it could be yolov5 with 1 class as well (name one of them with --layout)"
 	case n.labels == 0 || n.labels == 2:
 		return "", "boxes with the scores of 2 classes would look the same " + confirm
@@ -56,5 +59,5 @@ func (endToEnd) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Fin
 	if err := d.list(d.parts[0].data); err != nil {
 		return dst, err
 	}
-	return d.finish(false, dst), nil
+	return d.finish(dst), nil
 }

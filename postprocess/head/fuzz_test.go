@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -108,6 +109,46 @@ func FuzzDecode(f *testing.F) {
 		}
 		check(t, d, listed(transform, data[:len(data)/6*6]), 0)
 	})
+}
+
+// FuzzHeads changes what the networks of heads.json gave, a number here and the shape of an output there: an error or sane findings, and
+// nothing else.
+func FuzzHeads(f *testing.F) {
+	for i := range readHeads(f) {
+		f.Add(uint8(i), uint16(0), []byte{0, 0, 0, 0}, uint8(0), int16(1))
+		f.Add(uint8(i), uint16(77), []byte{0, 0, 0xc0, 0x7f, 0xff, 0xff, 0xff, 0xff}, uint8(1), int16(-1))
+	}
+	cases := readHeads(f)
+	f.Fuzz(func(t *testing.T, number uint8, at uint16, bytes []byte, axis uint8, size int16) {
+		c := &cases[int(number)%len(cases)]
+		transform := engine.Transform{ScaleX: 0.5, ScaleY: 0.25, PadX: 3, PadY: -1}
+		m, given := c.open(t, 64, transform)
+		d := &Decoder{Layout: c.Layout, MultiLabel: at&1 != 0}
+		if err := d.Open(m); err != nil {
+			t.Fatal(err)
+		}
+		for i := range given.Outputs {
+			o := &given.Outputs[i]
+			o.Data = aligned(o.Data)
+			if len(o.Data) > 0 {
+				copy(o.Data[int(at)%len(o.Data):], bytes)
+			}
+			if int(axis)%len(given.Outputs) == i && axis >= 128 && len(o.Shape) > 0 {
+				o.Shape = slices.Clone(o.Shape)
+				o.Shape[int(axis/4)%len(o.Shape)] = int64(size)
+			}
+		}
+		check(t, d, given, 0)
+		_, _ = d.Impossible(given, 0)
+	})
+}
+
+// aligned is a copy that may be read as numbers of any size.
+func aligned(data []byte) []byte {
+	numbers := make([]uint64, (len(data)+7)/8)
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(numbers))), 8*len(numbers))
+	copy(bytes, data)
+	return bytes[:len(data):len(data)]
 }
 
 // check decodes a picture of 100x80.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
 // Layout is the name of a head as settings give it.
@@ -24,6 +25,15 @@ type Description struct {
 	Form     string      `json:"form"`
 	Networks string      `json:"networks"` // that have it
 	Gives    string      `json:"gives"`    // what is published of it
+	// Preset is how such networks take their pictures, one of engine.Presets: what holds where neither the file nor a setting says. Empty
+	// where they differ, or take Ultralytics' letterbox.
+	Preset string `json:"preset,omitempty"`
+	// Final says that boxes that overlap are different objects: nothing is suppressed.
+	Final bool `json:"-"`
+	// scanned is the form of the scores and boxes in a map.
+	scanned scan.Form
+	// single says that outputs are those of one picture: their first dimension is no batch.
+	single bool
 }
 
 // head is a family of networks. A new one is a file like yolov8.go, a line in heads, and its networks in the corpus of package predict.
@@ -39,25 +49,45 @@ type head interface {
 	// boxMap says where boxes and scores are. It reports false for a head without a box and scores for each anchor, which the host decodes
 	// whole, and while a size is open.
 	boxMap(f *fit) (engine.BoxMap, bool)
+	// number says how the network numbers its classes; false when the labels do not fit.
+	number(n *network, f *fit) (numbering, bool)
 	// decode appends what d.picture shows to dst. Its part of the outputs is in d.parts.
 	decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error)
 }
 
 // heads lists all, in the order in which people are told of them.
 func heads() []head {
-	return []head{yolov5{}, yolov8{}, endToEnd{}, classify{}}
+	return []head{
+		yolov5{},
+		yolov8{},
+		endToEnd{},
+		yolox{},
+		yoloNAS{},
+		nanodet{},
+		ultralyticsRTDETR{},
+		ssd{},
+		rtdetr{},
+		rfdetr{},
+		detr{},
+		detrSigmoid{},
+		nms{},
+		tfDetection{},
+		torchvision{},
+		classify{},
+	}
 }
 
 // sizes are what one model gives a head.
 type sizes struct {
 	boxes   int64 // -1 while it is open
-	classes int   // 0 while it is not known
+	classes int   // that are scored; 0 while it is not known, and where classes come by number
 }
 
 // fit is a head as a model has it.
 type fit struct {
 	head
 	sizes
+	numbers  numbering
 	outputs  []int // that it reads
 	width    int   // of the network's input
 	height   int
@@ -94,15 +124,6 @@ func ParseLayout(name string) (Layout, error) {
 		}
 	}
 	return LayoutAuto, fmt.Errorf("layout %q is not known (%s)", name, strings.Join(Layouts(), ", "))
-}
-
-// forms lists the heads with their forms, for messages.
-func forms() string {
-	var all []string
-	for _, h := range All() {
-		all = append(all, fmt.Sprintf("%s %s", h.Layout, h.Form))
-	}
-	return strings.Join(all, ", ")
 }
 
 // misfit says that outputs do not have a head's form.

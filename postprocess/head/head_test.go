@@ -2,6 +2,7 @@ package head
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -171,8 +172,8 @@ func TestRecognise(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	const heads = "yolov5 [B,N,5+nc], yolov8 [B,4+nc,N], end2end [B,N,6], classify [B,nc] " +
-		"(should they be one of these all the same, name it with --layout NAME)"
+	names := strings.Join(Layouts()[1:], ", ")
+	none := " are of no head that is decoded (if they are of one all the same, name it: --layout " + names + ")"
 	strided := described(80, []int64{1, 84, 8400})
 	strided.Metadata.Stride = 64
 	half := described(80, []int64{1, 84, 100}, []int64{1})
@@ -193,12 +194,12 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{Decoder{}, described(0), "the model has no output"},
 		{Decoder{}, sentence, "the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)"},
-		{Decoder{}, described(80, []int64{1, 3, 80, 80, 85}), "outputs output0 [1 3 80 80 85] are of no head that is decoded: " + heads},
-		{Decoder{}, described(0, []int64{}), "outputs output0 [] are of no head that is decoded: " + heads},
-		{Decoder{}, sized(640, 640, engine.Detect, 0, []int64{1, 1000}), "outputs output0 [1 1000] are of no head that is decoded: " + heads},
-		{Decoder{}, described(7, []int64{1, 90, 100}), "outputs output0 [1 90 100] are of no head that is decoded: " + heads},
-		{Decoder{}, half, "outputs output0 float16 [1 84 100], output1 int32 [1] are of no head that is decoded: " + heads},
-		{Decoder{}, integers, "outputs output0 int64 [1 84 8400] are of no head that is decoded: " + heads},
+		{Decoder{}, described(80, []int64{1, 3, 80, 80, 85}), "outputs output0 [1 3 80 80 85]" + none},
+		{Decoder{}, described(0, []int64{}), "outputs output0 []" + none},
+		{Decoder{}, sized(640, 640, engine.Detect, 0, []int64{1, 1000}), "outputs output0 [1 1000]" + none},
+		{Decoder{}, described(7, []int64{1, 90, 100}), "outputs output0 [1 90 100]" + none},
+		{Decoder{}, half, "outputs output0 float16 [1 84 100], output1 int32 [1]" + none},
+		{Decoder{}, integers, "outputs output0 int64 [1 84 8400]" + none},
 		{
 			Decoder{},
 			described(0, []int64{1, 84, 8400}),
@@ -234,7 +235,7 @@ func TestOpenRefuses(t *testing.T) {
 		{
 			Decoder{},
 			strided,
-			"outputs output0 [1 84 8400] are of no head that is decoded: " + heads,
+			"outputs output0 [1 84 8400]" + none,
 		},
 		{
 			Decoder{},
@@ -280,7 +281,7 @@ func TestOpenRefuses(t *testing.T) {
 		{
 			Decoder{},
 			sized(224, 224, engine.Classify, 0, []int64{1, 84, 8400}),
-			"outputs output0 [1 84 8400] are of no head that is decoded: " + heads,
+			"outputs output0 [1 84 8400]" + none,
 		},
 		{Decoder{Layout: LayoutYOLOv5}, described(0, []int64{1, 84, 5}), "outputs output0 [1 84 5]: none is yolov5, which needs [B,N,5+nc]"},
 		{Decoder{Layout: LayoutYOLOv8}, described(0, []int64{1, 4, 84}), "outputs output0 [1 4 84]: none is yolov8, which needs [B,4+nc,N]"},
@@ -296,7 +297,7 @@ func TestOpenRefuses(t *testing.T) {
 			"output0 [1 84 8400] read as yolov8 has 80 classes but the model names 6 labels (give the labels that belong to it with " +
 				"--labels, or another --layout)",
 		},
-		{Decoder{Layout: "ssd"}, described(6, []int64{1, 84, 8400}), `layout "ssd" is not known (auto, yolov5, yolov8, end2end, classify)`},
+		{Decoder{Layout: "retinanet"}, described(6, []int64{1, 84, 8400}), `layout "retinanet" is not known (auto, ` + names + `)`},
 		{Decoder{}, described(0, []int64{1, 0, 6}), "output0 [1 0 6] has a size that cannot be decoded"},
 		{Decoder{}, described(0, []int64{1, -2, 6}), "output0 [1 -2 6] has a size that cannot be decoded"},
 		{Decoder{}, described(0, []int64{1, 6, 1 << 40}), "output0 [1 6 1099511627776] has a size that cannot be decoded"},
@@ -345,10 +346,15 @@ func TestParseLayout(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, got)
 	}
-	_, err := ParseLayout("ssd")
-	assert.EqualError(t, err, `layout "ssd" is not known (auto, yolov5, yolov8, end2end, classify)`)
-	assert.Equal(t, []string{"auto", "yolov5", "yolov8", "end2end", "classify"}, Layouts())
+	_, err := ParseLayout("retinanet")
+	assert.EqualError(t, err, `layout "retinanet" is not known (`+strings.Join(Layouts(), ", ")+`)`)
+	seen := map[Layout]bool{}
 	for _, h := range All() {
+		assert.False(t, seen[h.Layout], "two heads are called %s", h.Layout)
+		seen[h.Layout] = true
+		if h.Preset != "" {
+			assert.Contains(t, engine.Presets(), h.Preset)
+		}
 		assert.NotEmpty(t, h.Form)
 		assert.NotEmpty(t, h.Networks)
 		assert.NotEmpty(t, h.Task)

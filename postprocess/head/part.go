@@ -2,6 +2,7 @@ package head
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/edge-infer/edge-infer/engine"
@@ -15,27 +16,28 @@ func (d *Decoder) cut(result *engine.Result, number int) error {
 			return fmt.Errorf("output %d of a result with %d", index, len(result.Outputs))
 		}
 		output := &result.Outputs[index]
-		if len(output.Shape) == 0 || output.Shape[0] <= int64(number) {
-			return fmt.Errorf("output %s with shape %v has no picture %d", output.Name, output.Shape, number)
-		}
 		d.shapes[role] = output.Shape
-		elements := int64(len(output.Data)) / int64(output.Type.Size()) / output.Shape[0]
-		if !fills(output.Shape[1:], elements) {
-			return fmt.Errorf("output %s with %d numbers a picture for shape %v", output.Name, elements, output.Shape)
+		elements, err := d.elements(output, number)
+		if err != nil {
+			return err
 		}
 		size := int(elements) * output.Type.Size()
 		data, to := output.Data[number*size:(number+1)*size], &d.parts[role]
+		to.data = nil
 		switch output.Type {
 		case engine.Float32:
 			to.data = view[float32](data)
 		case engine.Float16:
-			if int64(cap(to.widened)) < elements {
-				to.widened = make([]float32, elements)
-			}
-			to.data = to.widened[:elements]
+			to.data = to.grow(elements)
 			scan.Widen(to.data, view[uint16](data))
+		case engine.Int32:
+			to.data = to.grow(elements)
+			numbers(to.data, view[int32](data))
+		case engine.Int64:
+			to.data = to.grow(elements)
+			numbers(to.data, view[int64](data))
 		default:
-			return fmt.Errorf("output %s is %v, only float32 and float16 are decoded", output.Name, output.Type)
+			return fmt.Errorf("output %s is %v, only float32, float16, int32 and int64 are decoded", output.Name, output.Type)
 		}
 	}
 	s, err := d.fit.measure(d.shapes)
@@ -43,19 +45,42 @@ func (d *Decoder) cut(result *engine.Result, number int) error {
 		return err
 	}
 	if s.classes == 0 {
-		s.classes = d.classes
+		s.classes = d.columns
 	}
-	if d.classes == 0 && s.classes > 0 { // the model left them open until its first result
-		if err := d.prepare(s.classes); err != nil {
+	if d.columns == 0 && s.classes > 0 { // the model left them open until its first result
+		if d.classes > 0 && s.classes != d.classes {
+			return fmt.Errorf("%v has %s, not %d", d.shapes, plural(s.classes, "class"), d.classes)
+		}
+		if err := d.prepare(s.classes, d.classes); err != nil {
 			return err
 		}
 	}
-	if s.classes != d.classes {
-		return fmt.Errorf("%v has %s, not %d", d.shapes, plural(s.classes, "class"), d.classes)
+	if s.classes != d.columns {
+		return fmt.Errorf("%v has %s, not %d", d.shapes, plural(s.classes, "class"), d.columns)
 	}
 	d.now = d.fit
 	d.now.sizes = s
 	return nil
+}
+
+// elements is how many numbers of an output belong to a picture.
+func (d *Decoder) elements(output *engine.Tensor, number int) (int64, error) {
+	all, shape := int64(len(output.Data))/int64(output.Type.Size()), output.Shape
+	if d.single {
+		// There may be no object at all.
+		if number > 0 || !slices.Contains(shape, 0) && !fills(shape, all) || slices.Contains(shape, 0) && all > 0 {
+			return 0, fmt.Errorf("output %s with %d numbers for shape %v and picture %d", output.Name, all, shape, number)
+		}
+		return all, nil
+	}
+	if len(shape) == 0 || shape[0] <= int64(number) {
+		return 0, fmt.Errorf("output %s with shape %v has no picture %d", output.Name, shape, number)
+	}
+	each := all / shape[0]
+	if !fills(shape[1:], each) {
+		return 0, fmt.Errorf("output %s with %d numbers a picture for shape %v", output.Name, each, shape)
+	}
+	return each, nil
 }
 
 // fills reports whether a tensor of that shape has count elements.
@@ -70,8 +95,23 @@ func fills(shape []int64, count int64) bool {
 	return elements == count
 }
 
+// numbers converts integers: class numbers and counts, which a float32 holds exactly.
+func numbers[T int32 | int64](to []float32, from []T) {
+	for i, n := range from {
+		to[i] = float32(n)
+	}
+}
+
+// grow makes room for that many numbers in memory of the part's own.
+func (p *part) grow(count int64) []float32 {
+	if int64(cap(p.widened)) < count {
+		p.widened = make([]float32, count)
+	}
+	return p.widened[:count]
+}
+
 // view reads bytes as numbers. The engine aligns its outputs to the element size.
-func view[T float32 | uint16](data []byte) []T {
+func view[T float32 | uint16 | int32 | int64](data []byte) []T {
 	var element T
 	size := int(unsafe.Sizeof(element))
 	if len(data) < size {

@@ -14,7 +14,8 @@ type network struct {
 	outputs       []engine.TensorInfo
 	width, height int // of the input
 	metadata      *engine.Metadata
-	labels        int // 0 when nobody knows
+	labels        int  // 0 when nobody knows
+	background    bool // the first of them is none
 }
 
 // single lists the outputs one by one, for heads that read one of floating point numbers.
@@ -55,6 +56,17 @@ func (n *network) name(outputs []int) string {
 	return strings.Join(texts, ", ")
 }
 
+// called reports whether an output has one of these names, whatever a framework put before or after it: a scope, or the number of the output.
+func called(output string, names ...string) bool {
+	output, _, _ = strings.Cut(output, ":")
+	for _, name := range names {
+		if before, found := strings.CutSuffix(output, name); found && (before == "" || strings.ContainsAny(before[len(before)-1:], "_/.")) {
+			return true
+		}
+	}
+	return false
+}
+
 // shapes are those of some outputs.
 func (n *network) shapes(outputs []int) [][]int64 {
 	var shapes [][]int64
@@ -91,8 +103,12 @@ func recognise(n *network, asked Layout) (fit, error) {
 				continue
 			}
 			f := fit{head: h, sizes: s, outputs: outputs, width: n.width, height: n.height}
+			numbers, agree := h.number(n, &f)
+			f.numbers = numbers
 			evidence, doubt := h.weigh(n, &f)
 			switch {
+			case evidence != "" && !agree:
+				doubts = append(doubts, fmt.Sprintf("%s looks like %s, but %s", n.name(outputs), h.describe().Layout, n.disagreement(&f)))
 			case evidence != "":
 				f.evidence = n.name(outputs) + ": " + evidence
 				found = append(found, f)
@@ -113,8 +129,8 @@ func recognise(n *network, asked Layout) (fit, error) {
 	case doubts != nil:
 		return fit{}, fmt.Errorf("%s", strings.Join(doubts, "; "))
 	}
-	return fit{}, fmt.Errorf("outputs %s are of no head that is decoded: %s "+
-		"(should they be one of these all the same, name it with --layout NAME)", n, forms())
+	return fit{}, fmt.Errorf("outputs %s are of no head that is decoded (if they are of one all the same, name it: --layout %s)", n,
+		strings.Join(Layouts()[1:], ", "))
 }
 
 func tasks() (all []string) {
@@ -139,7 +155,8 @@ func named(n *network, layout Layout) (fit, error) {
 			continue
 		}
 		f := fit{head: h, sizes: s, outputs: outputs, width: n.width, height: n.height, evidence: n.name(outputs) + ": the layout was named"}
-		if n.labels > 0 && s.classes > 0 && s.classes != n.labels {
+		agree := true
+		if f.numbers, agree = h.number(n, &f); !agree {
 			return fit{}, fmt.Errorf("%s read as %s has %s but the model names %s "+
 				"(give the labels that belong to it with --labels, or another --layout)",
 				n.name(outputs), layout, plural(s.classes, "class"), plural(n.labels, "label"))
@@ -147,6 +164,12 @@ func named(n *network, layout Layout) (fit, error) {
 		return f, nil
 	}
 	return fit{}, fmt.Errorf("outputs %s: none is %s, which needs %s", n, layout, h.describe().Form)
+}
+
+// disagreement says that a head scores other classes than there are labels.
+func (n *network) disagreement(f *fit) string {
+	return fmt.Sprintf("it has %s and the model names %s (give the labels that belong to it with --labels FILE)",
+		plural(f.classes, "class"), plural(n.labels, "label"))
 }
 
 // plural counts things.

@@ -9,10 +9,13 @@ import (
 // for each class that is multiplied by it. There are three boxes in each cell.
 const LayoutYOLOv5 Layout = "yolov5"
 
-type yolov5 struct{}
+type yolov5 struct{ labelsAsScored }
 
 func (yolov5) describe() Description {
-	return Description{LayoutYOLOv5, engine.Detect, "[B,N,5+nc]", "YOLOv5 and YOLOv7 of the original repositories", boxesWithClasses}
+	return Description{
+		Layout: LayoutYOLOv5, Task: engine.Detect, Form: "[B,N,5+nc]", Networks: "YOLOv5 and YOLOv7 of the original repositories",
+		Gives: boxesWithClasses,
+	}
 }
 
 func (yolov5) reads(n *network) [][]int { return n.single() }
@@ -28,10 +31,10 @@ func (h yolov5) measure(shapes [][]int64) (sizes, error) {
 // weigh takes maps of 3 boxes in each cell, one for each scale, for what was decoded.
 func (yolov5) weigh(n *network, f *fit) (evidence, doubt string) {
 	row := 5 + int64(f.classes)
-	if f.classes == 1 && f.boxes <= mostRows && n.cells(f.boxes, 3) != "" {
+	if f.classes == 1 && f.boxes <= mostRows && n.cells(f.boxes, 3, false) != "" {
 		return "", "it could be end2end as well (name one of them with --layout)"
 	}
-	return n.weighDense(f, 3, func(shape []int64) bool {
+	return n.weighDense(f, 3, false, func(shape []int64) bool {
 		switch len(shape) {
 		case 5:
 			return shape[1] == 3 && n.scale(shape[2], shape[3]) && shape[4] == row

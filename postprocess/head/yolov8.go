@@ -9,10 +9,13 @@ import (
 // class, after its sigmoid. There is one box in each cell.
 const LayoutYOLOv8 Layout = "yolov8"
 
-type yolov8 struct{}
+type yolov8 struct{ labelsAsScored }
 
 func (yolov8) describe() Description {
-	return Description{LayoutYOLOv8, engine.Detect, "[B,4+nc,N]", "YOLOv8, v9, 11, 12 and others of Ultralytics, YOLOv5u", boxesWithClasses}
+	return Description{
+		Layout: LayoutYOLOv8, Task: engine.Detect, Form: "[B,4+nc,N]", Networks: "YOLOv8, v9, 11, 12 and others of Ultralytics, YOLOv5u",
+		Gives: boxesWithClasses,
+	}
 }
 
 func (yolov8) reads(n *network) [][]int { return n.single() }
@@ -27,7 +30,7 @@ func (h yolov8) measure(shapes [][]int64) (sizes, error) {
 
 // weigh takes maps of 16 distances to each side and the classes, one for each scale, for what was decoded.
 func (yolov8) weigh(n *network, f *fit) (evidence, doubt string) {
-	return n.weighDense(f, 1, func(shape []int64) bool {
+	return n.weighDense(f, 1, false, func(shape []int64) bool {
 		return len(shape) == 4 && shape[1] == 64+int64(f.classes) && n.scale(shape[2], shape[3])
 	})
 }

@@ -1,7 +1,9 @@
 package predict
 
 import (
+	"encoding/binary"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,11 +37,14 @@ func (c tensor) kind() (string, onnx.TensorProto_DataType) {
 		return name, onnx.TensorProto_INT32
 	case "uint8":
 		return name, onnx.TensorProto_UINT8
+	case "logits":
+		return name, onnx.TensorProto_FLOAT
 	}
 	return name, onnx.TensorProto_FLOAT
 }
 
-// exported is a network that has the outputs of a family, and nothing in them: every number is 0, and open sizes come out as 3.
+// exported is a network that has the outputs of a family, and nothing in them: every number is 0, or -9 in "x:logits", and open sizes come out
+// as 3.
 type exported struct {
 	inputs, outputs []tensor
 	metadata        map[string]string
@@ -65,6 +70,9 @@ func (e exported) bytes(t *testing.T) []byte {
 		zero := &onnx.TensorProto{DataType: proto.Int32(int32(kind)), Dims: []int64{1}, RawData: make([]byte, 8)}
 		if kind == onnx.TensorProto_FLOAT || kind == onnx.TensorProto_INT32 {
 			zero.RawData = zero.RawData[:4]
+		}
+		if strings.HasSuffix(o.name, ":logits") {
+			binary.LittleEndian.PutUint32(zero.RawData, math.Float32bits(-9))
 		}
 		g.Node = append(g.Node, onnx.NewNode("ConstantOfShape", name+"/zeros", []string{name + ".shape"}, []string{name}, &onnx.AttributeProto{
 			Name: proto.String("value"), Type: onnx.AttributeProto_TENSOR.Enum(), T: zero,
@@ -94,9 +102,8 @@ func ultralytics(task string, classes int, more ...string) map[string]string {
 	return m
 }
 
-// The heads that there are, at the end of a refusal that knows nothing better.
-const noHead = " are of no head that is decoded: yolov5 [B,N,5+nc], yolov8 [B,4+nc,N], end2end [B,N,6], classify [B,nc] " +
-	"(should they be one of these all the same, name it with --layout NAME)"
+// noHead is the end of a refusal that knows nothing better.
+var noHead = " are of no head that is decoded (if they are of one all the same, name it: --layout " + strings.Join(head.Layouts()[1:], ", ") + ")"
 
 const (
 	like8      = " looks like yolov8, but "
@@ -105,12 +112,15 @@ const (
 	nothing    = "nothing says that what follows a box is the scores of "
 	noClasses  = "nothing says that its numbers are classes (give their labels with --labels FILE, or confirm it with --layout classify)"
 	otherNames = " (give the labels that belong to it with --labels FILE)"
-	confirm8   = ": keypoints, masks or an angle would look the same (give the labels with --labels FILE, or confirm it with --layout yolov8)"
-	confirm5   = ": keypoints, masks or an angle would look the same (give the labels with --labels FILE, or confirm it with --layout yolov5)"
 	twoClasses = " looks like end2end, but boxes with the scores of 2 classes would look the same (confirm it with --layout end2end)"
 	masksToo   = " beside it, which a detector does not have (--layout yolov8 takes it for one all the same)"
 	arrays     = " (infer --input runs it on arrays)"
 )
+
+// confirm is what would settle a layout.
+func confirm(layout string) string {
+	return ": keypoints, masks or an angle would look the same (give the labels with --labels FILE, or confirm it with --layout " + layout + ")"
+}
 
 // family is a network that people bring, and what becomes of it.
 type family struct {
@@ -144,7 +154,7 @@ func corpus() []family {
 		{name: "YOLOv3-tinyu", outputs: []tensor{out("output0", 1, 84, 2000)}, about: detected, want: "yolov8"},
 		{
 			name: "YOLOv8 by trtexec", outputs: []tensor{out("output0", 1, 84, 8400)},
-			refusal: "output0 [1 84 8400]" + like8 + nothing + "80 classes" + confirm8,
+			refusal: "output0 [1 84 8400]" + like8 + nothing + "80 classes" + confirm("yolov8"),
 		},
 		{name: "YOLOv8 by trtexec with labels", outputs: []tensor{out("output0", 1, 84, 8400)}, labels: 80, want: "yolov8"},
 		{
@@ -166,7 +176,7 @@ func corpus() []family {
 		},
 		{
 			name: "YOLOv7", outputs: []tensor{out("output", 1, 25200, 85)},
-			refusal: "output [1 25200 85]" + like5 + nothing + "80 classes" + confirm5,
+			refusal: "output [1 25200 85]" + like5 + nothing + "80 classes" + confirm("yolov5"),
 		},
 		{name: "YOLOv7 with labels", outputs: []tensor{out("output", 1, 25200, 85)}, labels: 80, want: "yolov5"},
 		{
@@ -207,7 +217,7 @@ func corpus() []family {
 		},
 		{
 			name: "pose by trtexec", outputs: []tensor{out("output0", 1, 56, 8400)},
-			refusal: "output0 [1 56 8400]" + like8 + nothing + "52 classes" + confirm8,
+			refusal: "output0 [1 56 8400]" + like8 + nothing + "52 classes" + confirm("yolov8"),
 		},
 		{
 			name: "pose by trtexec with labels", outputs: []tensor{out("output0", 1, 56, 8400)}, labels: 1,
@@ -220,7 +230,7 @@ func corpus() []family {
 		},
 		{
 			name: "oriented boxes by trtexec", outputs: []tensor{out("output0", 1, 20, 8400)},
-			refusal: "output0 [1 20 8400]" + like8 + nothing + "16 classes" + confirm8,
+			refusal: "output0 [1 20 8400]" + like8 + nothing + "16 classes" + confirm("yolov8"),
 		},
 		{
 			name: "oriented boxes by trtexec with labels", outputs: []tensor{out("output0", 1, 20, 8400)}, labels: 15,
@@ -262,34 +272,58 @@ func corpus() []family {
 		},
 
 		// Other detectors with a box in every cell.
-		{
-			name: "YOLOX", outputs: []tensor{out("output", 1, 8400, 85)}, labels: 80, refusal: "outputs output [1 8400 85]" + noHead,
-		},
+		{name: "YOLOX", outputs: []tensor{out("output", 1, 8400, 85)}, labels: 80, want: "yolox"},
 		{
 			name: "YOLOX nano", side: 416, outputs: []tensor{out("output", 1, 3549, 85)},
-			refusal: "outputs output [1 3549 85]" + noHead,
+			refusal: "output [1 3549 85] looks like yolox, but " + nothing + "80 classes" + confirm("yolox") +
+				"; output [1 3549 85] looks like nanodet, but " + nothing + "53 classes" + confirm("nanodet"),
+		},
+		{name: "YOLOX nano with a layout", side: 416, outputs: []tensor{out("output", 1, 3549, 85)}, layout: "yolox", want: "yolox"},
+		{name: "NanoDet-Plus", side: 416, outputs: []tensor{out("output", 1, 3598, 112)}, labels: 80, want: "nanodet"},
+		{
+			name: "NanoDet-Plus without labels", side: 416, outputs: []tensor{out("output", 1, 3598, 112)},
+			refusal: "output [1 3598 112] looks like nanodet, but " + nothing + "80 classes" + confirm("nanodet"),
 		},
 		{
-			name: "NanoDet-Plus", side: 416, outputs: []tensor{out("output", 1, 3598, 112)}, labels: 80,
-			refusal: "outputs output [1 3598 112]" + noHead,
+			name: "YOLO-NAS", outputs: []tensor{out("boxes", 1, 8400, 4), out("scores", 1, 8400, 80)}, labels: 80, want: "yolo-nas",
 		},
 		{
-			name: "YOLO-NAS", outputs: []tensor{out("boxes", 1, 8400, 4), out("scores", 1, 8400, 80)}, labels: 80,
-			refusal: "outputs boxes [1 8400 4], scores [1 8400 80]" + noHead,
+			name: "YOLO-NAS without labels", outputs: []tensor{out("904", 1, 8400, 4), out("913", 1, 8400, 80)},
+			refusal: "904 [1 8400 4], 913 [1 8400 80] looks like yolo-nas, but " + nothing + "80 classes" + confirm("yolo-nas"),
+		},
+		{
+			name: "YOLO-NAS as SuperGradients exports it", inputs: []tensor{out("input:uint8", 1, 3, 640, 640)},
+			outputs: []tensor{
+				out("graph2_num_predictions:int64", 1, 1), out("graph2_pred_boxes", 1, 1000, 4), out("graph2_pred_scores", 1, 1000),
+				out("graph2_pred_classes:int64", 1, 1000),
+			},
+			labels: 80, want: "nms",
 		},
 		{
 			name: "jetson-inference SSD", side: 300, outputs: []tensor{out("scores", 1, 3000, 91), out("boxes", 1, 3000, 4)},
-			labels: 91, refusal: "outputs scores [1 3000 91], boxes [1 3000 4]" + noHead,
+			labels: 91, want: "ssd",
+		},
+		{
+			name: "jetson-inference SSD trained again", side: 300, outputs: []tensor{out("scores", 1, 3000, 9), out("boxes", 1, 3000, 4)},
+			want: "ssd",
+		},
+		{
+			name: "jetson-inference SSD with the labels of another", side: 300, outputs: []tensor{out("scores", 1, 3000, 9), out("boxes", 1, 3000, 4)},
+			labels:  4,
+			refusal: "boxes [1 3000 4], scores [1 3000 9] looks like ssd, but it has 8 classes and the model names 4 labels" + otherNames,
 		},
 
 		// Transformers.
 		{
-			name: "RT-DETR of Ultralytics", outputs: []tensor{out("output0", 1, 300, 84)}, about: detected,
-			refusal: "outputs output0 [1 300 84]" + noHead,
+			name: "RT-DETR of Ultralytics", outputs: []tensor{out("output0", 1, 300, 84)}, about: detected, want: "ultralytics-rtdetr",
 		},
 		{
 			name: "RT-DETR of Ultralytics, two classes", outputs: []tensor{out("output0", 1, 300, 6)},
 			about: ultralytics("detect", 2), refusal: "output0 [1 300 6]" + twoClasses,
+		},
+		{
+			name: "RT-DETR of Ultralytics, two classes and its name", outputs: []tensor{out("output0", 1, 300, 6)},
+			about: ultralytics("detect", 2, "description", "Ultralytics rtdetr-l model"), want: "ultralytics-rtdetr",
 		},
 		{
 			name: "RT-DETR, D-FINE, DEIM", inputs: sizes,
@@ -297,56 +331,100 @@ func corpus() []family {
 			refusal: "the model takes no pictures: it has 2 inputs, pictures go to a single one" + arrays,
 		},
 		{
-			name: "RF-DETR", side: 560, outputs: []tensor{out("dets", 1, 300, 4), out("labels", 1, 300, 91)},
-			refusal: "outputs dets [1 300 4], labels [1 300 91]" + noHead,
+			name: "RF-DETR", side: 560, outputs: []tensor{out("dets", 1, 300, 4), out("labels:logits", 1, 300, 91)}, want: "rfdetr",
+		},
+		{
+			name: "RF-DETR of six classes", side: 560, outputs: []tensor{out("dets", 1, 300, 4), out("labels:logits", 1, 300, 8)}, labels: 6,
+			want: "rfdetr",
 		},
 		{
 			name: "RF-DETR segmentation", side: 432,
 			outputs: []tensor{out("dets", 1, 200, 4), out("labels", 1, 200, 91), out("masks", 1, 200, 108, 108)}, labels: 91,
-			refusal: "outputs dets [1 200 4], labels [1 200 91], masks [1 200 108 108]" + noHead,
+			refusal: "dets [1 200 4], labels [1 200 91] looks like rfdetr, but there are other outputs beside it: dets [1 200 4], " +
+				"labels [1 200 91], masks [1 200 108 108] (--layout rfdetr reads the boxes all the same)",
 		},
 		{
 			name: "DETR of Hugging Face", side: 800, outputs: []tensor{out("logits", 1, 100, 92), out("pred_boxes", 1, 100, 4)},
-			refusal: "outputs logits [1 100 92], pred_boxes [1 100 4]" + noHead,
+			refusal: "pred_boxes [1 100 4], logits [1 100 92] looks like detr, but its scores could be those of 91 classes and of no object, or, " +
+				"as detr-sigmoid, those of 92 classes (give the labels with --labels FILE, or name one of them with --layout)",
+		},
+		{
+			name: "DETR of Hugging Face with labels", side: 800, outputs: []tensor{out("logits", 1, 100, 92), out("pred_boxes", 1, 100, 4)},
+			labels: 91, want: "detr",
+		},
+		{
+			name: "DETR of Hugging Face with the 80 labels of COCO", side: 800,
+			outputs: []tensor{out("logits", 1, 100, 92), out("pred_boxes", 1, 100, 4)}, labels: 80, want: "detr",
 		},
 		{
 			name: "DETR boxes alone", side: 800, outputs: []tensor{out("pred_boxes", 1, 300, 4)},
 			refusal: "outputs pred_boxes [1 300 4]" + noHead,
 		},
 		{
-			name: "RT-DETRv2 of Hugging Face", outputs: []tensor{out("logits", 1, 300, 80), out("pred_boxes", 1, 300, 4)},
-			labels: 80, refusal: "outputs logits [1 300 80], pred_boxes [1 300 4]" + noHead,
+			name: "RT-DETRv2 of Hugging Face", outputs: []tensor{out("logits:logits", 1, 300, 80), out("pred_boxes", 1, 300, 4)},
+			labels:  80,
+			refusal: engine.UnsaidPreprocess("how the pictures of detr-sigmoid are scaled, which its networks differ in").Error(),
+		},
+		{
+			name: "RT-DETRv2 of Hugging Face that says how it sees", outputs: []tensor{out("logits:logits", 1, 300, 80), out("pred_boxes", 1, 300, 4)},
+			labels: 80, about: map[string]string{engine.PreprocessProperty: "rtdetr"}, want: "detr-sigmoid",
 		},
 
 		// Lists that are suppressed already.
 		{
 			name:    "EfficientNMS",
 			outputs: []tensor{out("num_dets:int32", 1, 1), out("det_boxes", 1, 100, 4), out("det_scores", 1, 100), out("det_classes:int32", 1, 100)},
-			labels:  80,
-			refusal: "outputs num_dets int32 [1 1], det_boxes [1 100 4], det_scores [1 100], det_classes int32 [1 100]" + noHead,
+			labels:  80, want: "nms",
+		},
+		{
+			name: "EfficientNMS under TensorFlow's names",
+			outputs: []tensor{
+				out("num_detections:int32", 1, 1), out("detection_boxes", 1, 100, 4), out("detection_scores", 1, 100),
+				out("detection_classes:int32", 1, 100),
+			},
+			refusal: "detection_boxes [1 100 4], detection_scores [1 100], detection_classes int32 [1 100], num_detections int32 [1 1] looks like " +
+				"nms, but its boxes could be y1, x1, y2, x2 and its classes numbered from 1, as tf-detection has them, as well (name one of them " +
+				"with --layout); detection_boxes [1 100 4], detection_scores [1 100], detection_classes int32 [1 100], num_detections int32 [1 1] " +
+				"looks like tf-detection, but it could be nms as well (name one of them with --layout)",
 		},
 		{
 			name: "BatchedNMS",
 			outputs: []tensor{
 				out("num_detections:int32", 1, 1), out("nmsed_boxes", 1, 100, 4), out("nmsed_scores", 1, 100), out("nmsed_classes", 1, 100),
 			},
-			labels:  80,
-			refusal: "outputs num_detections int32 [1 1], nmsed_boxes [1 100 4], nmsed_scores [1 100], nmsed_classes [1 100]" + noHead,
+			labels: 80, want: "nms",
+		},
+		{
+			name: "BatchedNMS of TAO",
+			outputs: []tensor{
+				out("BatchedNMS:int32", 1, 1), out("BatchedNMS_1", 1, 200, 4), out("BatchedNMS_2", 1, 200), out("BatchedNMS_3", 1, 200),
+			},
+			want: "nms",
 		},
 		{
 			name: "YOLOv7 with its own suppression", outputs: []tensor{out("output", -1, 7)}, labels: 80,
 			refusal: "output [-1 7]" + likeClass + "it has 7 classes and the model names 80 labels" + otherNames,
 		},
 		{
-			name: "torchvision detection", outputs: []tensor{out("boxes", -1, 4), out("labels:int64", -1), out("scores", -1)},
-			labels: 91, refusal: "outputs boxes [-1 4], labels int64 [-1], scores [-1]" + noHead,
+			name: "torchvision detection", inputs: []tensor{out("images", 1, 3, 320, 320)},
+			outputs: []tensor{out("boxes", -1, 4), out("labels:int64", -1), out("scores", -1)}, labels: 91, want: "torchvision",
+		},
+		{
+			name: "torchvision detection without names", inputs: []tensor{out("images", 1, 3, 320, 320)},
+			outputs: []tensor{out("2770", -1, 4), out("2820:int64", -1), out("2821", -1)}, want: "torchvision",
+		},
+		{
+			name: "torchvision instance segmentation", inputs: []tensor{out("images", 1, 3, 320, 320)},
+			outputs: []tensor{out("boxes", -1, 4), out("labels:int64", -1), out("scores", -1), out("masks", -1, 1, 28, 28)}, labels: 91,
+			refusal: "boxes [-1 4], scores [-1], labels int64 [-1] looks like torchvision, but there are other outputs beside it: boxes [-1 4], " +
+				"labels int64 [-1], scores [-1], masks [-1 1 28 28] (--layout torchvision reads the boxes all the same)",
 		},
 		{
 			name: "TensorFlow object detection", inputs: []tensor{out("input_tensor:uint8", 1, -1, -1, 3)},
 			outputs: []tensor{
 				out("num_detections", 1), out("detection_boxes", 1, 100, 4), out("detection_scores", 1, 100), out("detection_classes", 1, 100),
 			},
-			refusal: "outputs num_detections [1], detection_boxes [1 100 4], detection_scores [1 100], detection_classes [1 100]" + noHead,
+			want: "tf-detection",
 		},
 
 		// Maps.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -229,7 +230,7 @@ func TestWrapRefuses(t *testing.T) {
 		want    string
 		setting bool
 	}{
-		{Decoding{Layout: "ssd"}, `layout "ssd" is not known (auto, yolov5, yolov8, end2end, classify)`, true},
+		{Decoding{Layout: "retinanet"}, `layout "retinanet" is not known (` + strings.Join(head.Layouts(), ", ") + `)`, true},
 		{Decoding{Labels: []string{"nut", "cat"}}, `label "cat" is not one of the model's: ["bolt" "nut"]`, true},
 		{Decoding{Threshold: 2}, "model scripted.onnx: open decoder: threshold 2 is not between 0 and 1", false},
 		{
@@ -271,7 +272,7 @@ func TestTune(t *testing.T) {
 		want string
 	}{
 		{Decoding{Labels: []string{"cat"}}, `label "cat" is not one of the model's: ["bolt" "nut"]`},
-		{Decoding{Layout: "ssd"}, `layout "ssd" is not known (auto, yolov5, yolov8, end2end, classify)`},
+		{Decoding{Layout: "retinanet"}, `layout "retinanet" is not known (` + strings.Join(head.Layouts(), ", ") + `)`},
 		{Decoding{Layout: "yolov5"}, "layout yolov5: the network was opened as yolov8 (open it again)"},
 	} {
 		err := n.Tune(c.d)

@@ -1,5 +1,7 @@
 #include "scan.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -13,6 +15,8 @@
 // Quantized sigmoids end a little over 1; anything more is not a score. engine.ScoreTolerance is the same.
 #define MAX_SCORE (1.0f + 1.0f / 64)
 #define MIN_SCORE (-1.0f / 64)
+
+static float highest(const ei_scan_query *query) { return query->logits ? FLT_MAX : MAX_SCORE; }
 
 // A next_hit function returns the first index in [from, count) whose value is not less than the threshold, or count. "Not less" lets NaN
 // through, so that the caller can count it without another pass.
@@ -83,9 +87,16 @@ static next_hit choose_next_hit(void) { return next_hit_plain; }
 static int place(const float *boxes, const ei_scan_query *query, int64_t box, ei_candidate *out) {
     const float *at = boxes + box * query->box_step;
     const int64_t next = query->box_next;
+    if (query->form == EI_RAW) {
+        out->x1 = at[0];
+        out->y1 = at[next];
+        out->x2 = at[2 * next];
+        out->y2 = at[3 * next];
+        return 1;
+    }
     const float x = query->scale_x * at[0], y = query->scale_y * at[next];
     const float width = query->scale_x * at[2 * next], height = query->scale_y * at[3 * next];
-    if (query->corners) {
+    if (query->form == EI_CORNERS) {
         out->x1 = x;
         out->y1 = y;
         out->x2 = width;
@@ -115,6 +126,7 @@ int32_t ei_scan_columns(const float *coordinates, const float *scores, const ei_
                         int32_t *slots, ei_candidate *out, int64_t capacity, ei_scan_state *state) {
     const int64_t boxes = query->boxes, total = boxes * query->classes;
     const next_hit next = choose_next_hit();
+    const float most = highest(query);
     int64_t count = state->count, i = state->cursor;
     // A slot is 0 for a box not seen yet, -1 for one that is no box, else the number of its candidate plus 1.
     if (!query->multi_label) {
@@ -124,7 +136,7 @@ int32_t ei_scan_columns(const float *coordinates, const float *scores, const ei_
         const int32_t class_id = (int32_t)(i / boxes);
         const int64_t box = i - class_id * boxes;
         const float score = scores[i];
-        if (!(score <= MAX_SCORE)) {
+        if (!(score <= most)) {
             state->impossible++;
             continue;
         }
@@ -168,6 +180,7 @@ int32_t ei_scan_rows(const float *coordinates, const float *scores, const ei_sca
     const int64_t boxes = query->boxes, step = query->score_step;
     const float threshold = query->threshold;
     const next_hit next = choose_next_hit();
+    const float most = highest(query);
     int64_t count = state->count, box = state->cursor / classes;
     int32_t first = (int32_t)(state->cursor % classes);
     for (; box < boxes; box++, first = 0) {
@@ -199,7 +212,7 @@ int32_t ei_scan_rows(const float *coordinates, const float *scores, const ei_sca
             if (score < threshold) {
                 continue;
             }
-            if (!(score <= MAX_SCORE)) {
+            if (!(score <= most)) {
                 state->impossible++;
                 continue;
             }
@@ -243,11 +256,12 @@ int64_t ei_impossible(const float *scores, const ei_scan_query *query) {
     const int columns = query->score_step == 1;
     const int64_t outer = columns ? query->classes : query->boxes, inner = columns ? query->boxes : query->classes;
     const int64_t step = columns ? query->score_next : query->score_step;
+    const float low = query->logits ? -INFINITY : MIN_SCORE, high = highest(query);
     int64_t found = 0;
     for (int64_t i = 0; i < outer; i++) {
         const float *line = scores + i * step;
         for (int64_t j = query->objectness ? -1 : 0; j < inner; j++) {
-            found += !(line[j] >= MIN_SCORE && line[j] <= MAX_SCORE);
+            found += !(line[j] >= low && line[j] <= high);
         }
     }
     return found;

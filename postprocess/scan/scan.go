@@ -16,6 +16,7 @@ package scan
 import "C"
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/edge-infer/edge-infer/engine"
@@ -39,10 +40,20 @@ const (
 // MaxCoordinate is what no coordinate in pixels reaches.
 const MaxCoordinate = 1e6
 
+// Form is what a map holds.
+type Form struct {
+	// MultiLabel gives a box once for every class over its threshold instead of once for its best.
+	MultiLabel bool
+	// Logits says that scores are what goes into a sigmoid. Thresholds and the scores of candidates are what comes out.
+	Logits bool
+	// Raw says that the numbers of a box are no coordinates yet: they come as they are, and nobody has looked at them.
+	Raw bool
+}
+
 // Scanner finds the boxes over the threshold in a dense map, a list of bounded length at a time.
 type Scanner struct {
-	// Thresholds are the lowest scores that are wanted, by class: infinity for a class that is not.
-	Thresholds []float32
+	form       Form
+	thresholds []float32
 
 	query   C.ei_scan_query
 	columns bool    // the scores lie class after class
@@ -50,15 +61,23 @@ type Scanner struct {
 	state   C.ei_scan_state
 }
 
-// Open sizes the scanner for a model. With multiLabel a box comes once for every class over its threshold, else for its best. Thresholds
-// and SetThreshold follow when they are known.
-func (s *Scanner) Open(classes int, multiLabel bool) {
-	s.Thresholds = make([]float32, classes)
-	s.query = C.ei_scan_query{multi_label: C.int32_t(flag(multiLabel))}
+// Open fits the scanner to the lowest scores that are wanted, by class: infinity for a class that is not. It keeps the list.
+func (s *Scanner) Open(thresholds []float32, form Form) {
+	s.form, s.thresholds = form, thresholds
+	s.query = C.ei_scan_query{multi_label: C.int32_t(flag(form.MultiLabel)), logits: C.int32_t(flag(form.Logits))}
+	lowest := float32(math.Inf(1))
+	for i, threshold := range thresholds {
+		if form.Logits {
+			p := float64(threshold)
+			thresholds[i] = float32(math.Log(p / max(1-p, 0)))
+			if p > 1 {
+				thresholds[i] = threshold
+			}
+		}
+		lowest = min(lowest, thresholds[i])
+	}
+	s.query.threshold = C.float(lowest)
 }
-
-// SetThreshold sets the smallest of the thresholds.
-func (s *Scanner) SetThreshold(lowest float32) { s.query.threshold = C.float(lowest) }
 
 // Begin starts a scan. A map's scores lie class after class without a gap, or box after box.
 func (s *Scanner) Begin(m *engine.BoxMap) {
@@ -67,7 +86,13 @@ func (s *Scanner) Begin(m *engine.BoxMap) {
 	q.box_step, q.box_next = C.int64_t(m.Boxes.Step), C.int64_t(m.Boxes.Next)
 	q.score_step, q.score_next = C.int64_t(m.Scores.Step), C.int64_t(m.Scores.Next)
 	q.scale_x, q.scale_y = C.float(m.ScaleX), C.float(m.ScaleY)
-	q.objectness, q.corners = C.int32_t(flag(m.Objectness)), C.int32_t(flag(m.Corners))
+	q.objectness, q.form = C.int32_t(flag(m.Objectness)), C.EI_CENTRE
+	switch {
+	case s.form.Raw:
+		q.form = C.EI_RAW
+	case m.Corners:
+		q.form = C.EI_CORNERS
+	}
 	s.columns = m.Scores.Next == int64(m.Count) && m.Scores.Step == 1
 	s.state = C.ei_scan_state{}
 	if s.columns && q.multi_label == 0 && len(s.slots) < m.Count {
@@ -86,7 +111,7 @@ func (s *Scanner) Next(boxes, scores []float32, list []Candidate) (filled []Cand
 	s.state.count = C.int64_t(len(list))
 	coordinates := (*C.float)(unsafe.Pointer(unsafe.SliceData(boxes)))
 	values := (*C.float)(unsafe.Pointer(unsafe.SliceData(scores)))
-	thresholds := (*C.float)(unsafe.Pointer(unsafe.SliceData(s.Thresholds)))
+	thresholds := (*C.float)(unsafe.Pointer(unsafe.SliceData(s.thresholds)))
 	out := (*C.ei_candidate)(unsafe.Pointer(unsafe.SliceData(room)))
 	var full C.int32_t
 	if s.columns {
@@ -95,8 +120,17 @@ func (s *Scanner) Next(boxes, scores []float32, list []Candidate) (filled []Cand
 	} else {
 		full = C.ei_scan_rows(coordinates, values, &s.query, thresholds, out, C.int64_t(len(room)), &s.state)
 	}
-	return room[:s.state.count], full != 0
+	filled = room[:s.state.count]
+	if s.form.Logits {
+		for i := len(list); i < len(filled); i++ {
+			filled[i].Score = Sigmoid(filled[i].Score)
+		}
+	}
+	return filled, full != 0
 }
+
+// Sigmoid takes a logit to a score.
+func Sigmoid(logit float32) float32 { return float32(1 / (1 + math.Exp(-float64(logit)))) }
 
 // PassedOver counts since Begin the scores that are none, and the boxes that are.
 func (s *Scanner) PassedOver() (impossible, invalid int) {

@@ -11,6 +11,10 @@ typedef struct {
     int32_t index;
 } ei_candidate;
 
+// What the four numbers of a box are: the centre's x and y, width and height; x1, y1, x2, y2; or what only the caller can read, which comes
+// as it is.
+enum ei_box_form { EI_CENTRE, EI_CORNERS, EI_RAW };
+
 // Where a scan stands. All zero starts one; a scan that filled its list goes on from cursor when called again with room. impossible counts
 // scores that are none, invalid boxes that are none.
 typedef struct {
@@ -27,7 +31,8 @@ typedef struct {
     float scale_x, scale_y;  // from coordinates to pixels
     int32_t classes;
     int32_t objectness;  // the number before a box's first score multiplies them
-    int32_t corners;     // coordinates are x1, y1, x2, y2 instead of centre x, centre y, width, height
+    int32_t form;        // one of ei_box_form
+    int32_t logits;      // scores are any numbers, to be compared with thresholds of their kind
     int32_t multi_label;
     float threshold;
 } ei_scan_query;
@@ -42,7 +47,8 @@ int32_t ei_scan_columns(const float *boxes, const float *scores, const ei_scan_q
 int32_t ei_scan_rows(const float *boxes, const float *scores, const ei_scan_query *query, const float *class_threshold, ei_candidate *out,
                      int64_t capacity, ei_scan_state *state);
 
-// ei_impossible counts the scores, objectness included, that are none: not a number, under 0 or over 1 by more than the tolerance.
+// ei_impossible counts the scores, objectness included, that are none: not a number, under 0 or over 1 by more than the tolerance. A logit
+// is none when it is not a number or endless.
 int64_t ei_impossible(const float *scores, const ei_scan_query *query);
 
 // ei_half_to_float widens IEEE 754 binary16 numbers.

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,11 +50,7 @@ func TestScanReadsEveryMap(t *testing.T) {
 		want, impossible := plainScan(&m, data, 0.4)
 		for _, multi := range []bool{false, true} {
 			var s Scanner
-			s.Open(nc, multi)
-			for i := range s.Thresholds {
-				s.Thresholds[i] = 0.4
-			}
-			s.SetThreshold(0.4)
+			s.Open(slices.Repeat([]float32{0.4}, nc), Form{MultiLabel: multi})
 			s.Begin(&m)
 			var got []Candidate
 			room := make([]Candidate, 0, max(n, 7))

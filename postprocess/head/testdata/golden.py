@@ -115,4 +115,5 @@ def main():
     (HERE / "golden.json").write_text('{"transform": %s, "cases": [\n%s\n]}\n' % (json.dumps(settings), text))
 
 
-main()
+if __name__ == "__main__":
+    main()

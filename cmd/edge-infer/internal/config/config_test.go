@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -185,6 +186,7 @@ func TestEnvironmentErrors(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
+	layouts := head.Layouts()
 	for _, test := range []struct {
 		change func(*Config)
 		want   string
@@ -199,7 +201,7 @@ func TestValidate(t *testing.T) {
 			"camera a: parse foo://bar: unknown scheme foo:// (give a device number, /dev/videoN, csi://N, rtsp://, http://, a file, a directory, gst:PIPELINE or demo)",
 		},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a", URI: "0", Interval: -1}} }, `cameras[0].interval "-1" must be 1 or more`},
-		{func(c *Config) { c.Model.Layout = "v8" }, `model.layout "v8" must be auto, yolov5, yolov8, end2end or classify`},
+		{func(c *Config) { c.Model.Layout = "v8" }, `model.layout "v8" must be ` + strings.Join(layouts[:len(layouts)-1], ", ") + " or " + layouts[len(layouts)-1]},
 		{func(c *Config) { c.Engine.Backend = "cuda" }, `engine.backend "cuda" must be auto, tensorrt, onnxruntime, onnxruntime=cuda or onnxruntime=cpu`},
 		{func(c *Config) { c.Engine.Precision = "fp8" }, `engine.precision "fp8" must be auto, fp32, fp16 or int8`},
 		{func(c *Config) { c.Engine.Threads = -1 }, `engine.threads "-1" must be 0 to 1024`},

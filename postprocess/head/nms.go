@@ -1,0 +1,59 @@
+package head
+
+import (
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// LayoutNMS is [B,K,4], [B,K], [B,K] and [B,1]: the corners x1, y1, x2, y2 of boxes that the network has suppressed itself, their scores and
+// class numbers, and how many of the K there are. Coordinates are pixels of the input or shares of it; the numbers tell which.
+const LayoutNMS Layout = "nms"
+
+type nms struct{}
+
+func (nms) describe() Description {
+	return Description{
+		Layout: LayoutNMS, Task: engine.Detect, Form: "[B,K,4], [B,K], [B,K] and their number [B,1]",
+		Networks: "plans and exports that end in EfficientNMS_TRT, BatchedNMS_TRT or SuperGradients' suppression", Gives: boxesWithClasses, Final: true,
+	}
+}
+
+func (nms) reads(n *network) [][]int {
+	all := n.named(
+		[]string{"det_boxes", "nmsed_boxes", "pred_boxes", "BatchedNMS_1", "detection_boxes"},
+		[]string{"det_scores", "nmsed_scores", "pred_scores", "BatchedNMS_2", "detection_scores"},
+		[]string{"det_classes", "nmsed_classes", "pred_classes", "BatchedNMS_3", "detection_classes"},
+		[]string{"num_dets", "num_detections", "num_predictions", "BatchedNMS"},
+	)
+	if all == nil {
+		return nil
+	}
+	return [][]int{all}
+}
+
+func (h nms) measure(shapes [][]int64) (sizes, error) { return measureChosen(h, shapes, 1) }
+
+func (nms) number(*network, *fit) (numbering, bool) { return numbering{}, true }
+
+func (nms) weigh(n *network, f *fit) (evidence, doubt string) {
+	switch {
+	case !called(n.outputs[f.outputs[chosenBoxes]].Name, "detection_boxes"):
+		return "the outputs' names: boxes that are suppressed already", ""
+	case n.integer(f.outputs[chosenCount]):
+		return "", "its boxes could be y1, x1, y2, x2 and its classes numbered from 1, as tf-detection has them, as well (name one of them with --layout)"
+	}
+	return "", ""
+}
+
+func (nms) boxMap(*fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+
+func (nms) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error) {
+	o := pixels()
+	if d.inShares() {
+		o = d.shares(false)
+	}
+	if err := d.chosen(o); err != nil {
+		return dst, err
+	}
+	return d.finish(dst), nil
+}
