@@ -1,6 +1,5 @@
-// Package head turns the numbers a network gives into findings on the source picture: which head the outputs are of, thresholds,
-// non-maximum suppression and coordinates. Each head has a file of its own that says how it looks, how it is recognised and how it is
-// decoded; All lists them. No camera and no backend is known here, only what package engine says of a model and its results.
+// Package head knows the outputs of networks: which head they are of, and why, and where in them boxes, scores and class numbers lie. Each head
+// has a file of its own that says how it looks and how it is recognised; All lists them. Package decode reads the numbers.
 package head
 
 import (
@@ -8,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
@@ -30,29 +28,28 @@ type Description struct {
 	Preset string `json:"preset,omitempty"`
 	// Final says that boxes that overlap are different objects: nothing is suppressed.
 	Final bool `json:"-"`
-	// scanned is the form of the scores and boxes in a map.
-	scanned scan.Form
-	// single says that outputs are those of one picture: their first dimension is no batch.
-	single bool
+	// Scanned is the form of the scores and boxes in a map.
+	Scanned scan.Form `json:"-"`
+	// Single says that outputs are those of one picture: their first dimension is no batch.
+	Single bool `json:"-"`
 }
 
-// head is a family of networks. A new one is a file like yolov8.go, a line in heads, and its networks in the corpus of package predict.
+// head is a family of networks. A new one is a file like yolov8.go, a line in heads, a way of decoding it in package decode where there is none
+// yet, its tensors in the tests of that, and its networks in the corpus of package predict.
 type head interface {
 	describe() Description
 	// reads lists what could be the outputs that it reads: in each entry their numbers, in the order in which measure wants them.
 	reads(n *network) [][]int
 	// measure takes the sizes from the shapes of these outputs, the batch first, -1 where a size is open. The error says what it needs.
-	measure(shapes [][]int64) (sizes, error)
+	measure(shapes [][]int64) (Sizes, error)
 	// weigh says what makes the outputs certainly of this head, or what they look like and why that is not certain. With both empty they are
 	// of another one.
-	weigh(n *network, f *fit) (evidence, doubt string)
+	weigh(n *network, f *Fit) (evidence, doubt string)
 	// boxMap says where boxes and scores are. It reports false for a head without a box and scores for each anchor, which the host decodes
 	// whole, and while a size is open.
-	boxMap(f *fit) (engine.BoxMap, bool)
+	boxMap(f *Fit) (engine.BoxMap, bool)
 	// number says how the network numbers its classes; false when the labels do not fit.
-	number(n *network, f *fit) (numbering, bool)
-	// decode appends what d.picture shows to dst. Its part of the outputs is in d.parts.
-	decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error)
+	number(n *network, f *Fit) (Numbering, bool)
 }
 
 // heads lists all, in the order in which people are told of them.
@@ -77,22 +74,30 @@ func heads() []head {
 	}
 }
 
-// sizes are what one model gives a head.
-type sizes struct {
-	boxes   int64 // -1 while it is open
-	classes int   // that are scored; 0 while it is not known, and where classes come by number
+// Sizes are what one model gives a head.
+type Sizes struct {
+	Boxes   int64 // -1 while it is open
+	Classes int   // that are scored; 0 while it is not known, and where classes come by number
 }
 
-// fit is a head as a model has it.
-type fit struct {
-	head
-	sizes
-	numbers  numbering
-	outputs  []int // that it reads
-	width    int   // of the network's input
-	height   int
-	evidence string
+// Fit is a head as a model has it.
+type Fit struct {
+	head head
+	Sizes
+	Numbers       Numbering
+	Outputs       []int // that it reads
+	Width, Height int   // of the network's input
+	Evidence      string
 }
+
+// Describe says which head it is.
+func (f *Fit) Describe() Description { return f.head.describe() }
+
+// Measure takes the sizes from the shapes of a result's outputs.
+func (f *Fit) Measure(shapes [][]int64) (Sizes, error) { return f.head.measure(shapes) }
+
+// BoxMap says where boxes and scores are; false for a head that has no box and scores for each anchor, and while a size is open.
+func (f *Fit) BoxMap() (engine.BoxMap, bool) { return f.head.boxMap(f) }
 
 // All lists the heads that are decoded. Names in settings, help and documents come from here.
 func All() []Description {

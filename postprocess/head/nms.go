@@ -2,7 +2,6 @@ package head
 
 import (
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // LayoutNMS is [B,K,4], [B,K], [B,K] and [B,1]: the corners x1, y1, x2, y2 of boxes that the network has suppressed itself, their scores and
@@ -31,29 +30,18 @@ func (nms) reads(n *network) [][]int {
 	return [][]int{all}
 }
 
-func (h nms) measure(shapes [][]int64) (sizes, error) { return measureChosen(h, shapes, 1) }
+func (h nms) measure(shapes [][]int64) (Sizes, error) { return measureChosen(h, shapes, 1) }
 
-func (nms) number(*network, *fit) (numbering, bool) { return numbering{}, true }
+func (nms) number(*network, *Fit) (Numbering, bool) { return Numbering{}, true }
 
-func (nms) weigh(n *network, f *fit) (evidence, doubt string) {
+func (nms) weigh(n *network, f *Fit) (evidence, doubt string) {
 	switch {
-	case !called(n.outputs[f.outputs[chosenBoxes]].Name, "detection_boxes"):
+	case !called(n.outputs[f.Outputs[ChosenBoxes]].Name, "detection_boxes"):
 		return "the outputs' names: boxes that are suppressed already", ""
-	case n.integer(f.outputs[chosenCount]):
+	case n.integer(f.Outputs[ChosenCount]):
 		return "", "its boxes could be y1, x1, y2, x2 and its classes numbered from 1, as tf-detection has them, as well (name one of them with --layout)"
 	}
 	return "", ""
 }
 
-func (nms) boxMap(*fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
-
-func (nms) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error) {
-	o := pixels()
-	if d.inShares() {
-		o = d.shares(false)
-	}
-	if err := d.chosen(o); err != nil {
-		return dst, err
-	}
-	return d.finish(dst), nil
-}
+func (nms) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }

@@ -29,26 +29,26 @@ func (n *network) pairs() [][]int {
 var boxNames = []string{"boxes", "pred_boxes", "dets", "bboxes"}
 
 // measurePair measures a pair.
-func measurePair(h head, shapes [][]int64) (sizes, error) {
+func measurePair(h head, shapes [][]int64) (Sizes, error) {
 	boxes, scores := shapes[0], shapes[1]
 	if len(boxes) != 3 || len(scores) != 3 || boxes[2] != 4 || boxes[1] != scores[1] || scores[2] < 1 && scores[2] != -1 {
-		return sizes{}, misfit(h, shapes)
+		return Sizes{}, misfit(h, shapes)
 	}
-	return sizes{boxes: boxes[1], classes: int(max(scores[2], 0))}, nil
+	return Sizes{Boxes: boxes[1], Classes: int(max(scores[2], 0))}, nil
 }
 
 // pairMap is where boxes and scores of a pair lie.
-func pairMap(f *fit) (engine.BoxMap, bool) {
+func pairMap(f *Fit) (engine.BoxMap, bool) {
 	return engine.BoxMap{
-		Boxes:  engine.Numbers{Output: f.outputs[0], Step: 4, Next: 1},
-		Scores: engine.Numbers{Output: f.outputs[1], Step: int64(f.classes), Next: 1},
-		Count:  int(f.boxes), Classes: f.classes, ScaleX: 1, ScaleY: 1,
-	}, f.boxes > 0 && f.classes > 0
+		Boxes:  engine.Numbers{Output: f.Outputs[0], Step: 4, Next: 1},
+		Scores: engine.Numbers{Output: f.Outputs[1], Step: int64(f.Classes), Next: 1},
+		Count:  int(f.Boxes), Classes: f.Classes, ScaleX: 1, ScaleY: 1,
+	}, f.Boxes > 0 && f.Classes > 0
 }
 
 // shares has the coordinates of a map be shares of the input's sides.
-func (f *fit) shares(m engine.BoxMap) engine.BoxMap {
-	m.ScaleX, m.ScaleY = float32(f.width), float32(f.height)
+func (f *Fit) shares(m engine.BoxMap) engine.BoxMap {
+	m.ScaleX, m.ScaleY = float32(f.Width), float32(f.Height)
 	return m
 }
 

@@ -1,6 +1,7 @@
 package head
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -8,6 +9,70 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 )
+
+// ErrLayout is what errors.Is finds in an error of Recognise: nothing is certain about the model's outputs, or they are not as somebody has
+// said.
+var ErrLayout = errors.New("unsupported output layout")
+
+// layoutError is ErrLayout in the words of its own alone.
+type layoutError struct{ error }
+
+func (layoutError) Is(target error) bool { return target == ErrLayout }
+func (e layoutError) Unwrap() error      { return e.error }
+
+// Recognition says what a network's outputs were recognised as.
+type Recognition struct {
+	Description
+	// Outputs are the numbers of those that are read, Boxes and Classes what they hold for each picture: 0 while it is open.
+	Outputs []int `json:"outputs"`
+	Boxes   int   `json:"boxes,omitempty"`
+	Classes int   `json:"classes,omitempty"`
+	// Evidence says what makes that certain.
+	Evidence string `json:"evidence"`
+}
+
+// String says what the outputs are and why.
+func (r Recognition) String() string { return string(r.Layout) + ": " + r.Evidence }
+
+// backgrounds are what label files call class 0 where it is none.
+var backgrounds = [...]string{"background", "__background__", "n/a", "__bg__", "unlabeled", "???"}
+
+// unsaidCrop is what a classifier that says nothing of its pictures lacks: a letterboxed one would be wrong in silence.
+const unsaidCrop = "how a classifier's pictures are cropped and scaled"
+
+// unsaidScale is what DETRs that say nothing lack: they are too many, with the same outputs.
+const unsaidScale = "how the pictures of " + string(LayoutDETRSigmoid) + " are scaled, which its networks differ in"
+
+// Recognise finds the head of a model, or fits the one that is asked for by name. An error that is ErrLayout says what would settle it.
+func Recognise(model *engine.Model, asked Layout) (Fit, error) {
+	n := &network{
+		outputs: model.Outputs, width: model.Width, height: model.Height, metadata: &model.Metadata, labels: len(model.Metadata.Labels),
+	}
+	if n.labels > 0 {
+		n.background = slices.Contains(backgrounds[:], strings.ToLower(model.Metadata.Labels[0]))
+	}
+	switch {
+	case len(n.outputs) == 0:
+		return Fit{}, layoutError{errors.New("the model has no output")}
+	case model.NoPicture != nil:
+		return Fit{}, layoutError{fmt.Errorf("the model takes no pictures: %w (infer --input runs it on arrays)", model.NoPicture)}
+	case model.Width < 1 || model.Height < 1:
+		return Fit{}, layoutError{errors.New("the size of the pictures that the model takes is not known")}
+	}
+	found, err := n.recognise(asked)
+	if err != nil {
+		return Fit{}, layoutError{err}
+	}
+	if model.Picture != nil && model.Picture.Assumed {
+		switch found.Describe().Layout {
+		case LayoutClassify:
+			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidCrop)}
+		case LayoutDETRSigmoid:
+			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidScale)}
+		}
+	}
+	return found, nil
+}
 
 // network is what recognition looks at.
 type network struct {
@@ -78,20 +143,20 @@ func (n *network) shapes(outputs []int) [][]int64 {
 
 // recognise finds the head of a network, by evidence alone: what only looks like a head is refused with what would make it certain. A
 // layout that somebody named is taken at its word where the sizes allow it.
-func recognise(n *network, asked Layout) (fit, error) {
+func (n *network) recognise(asked Layout) (Fit, error) {
 	for i := range n.outputs {
 		shape := n.outputs[i].Shape
 		if slices.ContainsFunc(shape, func(size int64) bool { return size < -1 || size == 0 || size > math.MaxInt32 }) {
-			return fit{}, fmt.Errorf("%s has a size that cannot be decoded", n.name([]int{i}))
+			return Fit{}, fmt.Errorf("%s has a size that cannot be decoded", n.name([]int{i}))
 		}
 	}
 	if asked != LayoutAuto {
 		return named(n, asked)
 	}
 	if task := n.metadata.Task; task != "" && !slices.ContainsFunc(All(), func(h Description) bool { return h.Task == task }) {
-		return fit{}, fmt.Errorf("task %q is not decoded (%s)", string(task), strings.Join(tasks(), " or "))
+		return Fit{}, fmt.Errorf("task %q is not decoded (%s)", string(task), strings.Join(tasks(), " or "))
 	}
-	var found []fit
+	var found []Fit
 	var doubts []string
 	for _, h := range heads() {
 		if task := n.metadata.Task; task != "" && h.describe().Task != task {
@@ -102,15 +167,15 @@ func recognise(n *network, asked Layout) (fit, error) {
 			if err != nil {
 				continue
 			}
-			f := fit{head: h, sizes: s, outputs: outputs, width: n.width, height: n.height}
+			f := Fit{head: h, Sizes: s, Outputs: outputs, Width: n.width, Height: n.height}
 			numbers, agree := h.number(n, &f)
-			f.numbers = numbers
+			f.Numbers = numbers
 			evidence, doubt := h.weigh(n, &f)
 			switch {
 			case evidence != "" && !agree:
 				doubts = append(doubts, fmt.Sprintf("%s looks like %s, but %s", n.name(outputs), h.describe().Layout, n.disagreement(&f)))
 			case evidence != "":
-				f.evidence = n.name(outputs) + ": " + evidence
+				f.Evidence = n.name(outputs) + ": " + evidence
 				found = append(found, f)
 			case doubt != "":
 				doubts = append(doubts, fmt.Sprintf("%s looks like %s, but %s", n.name(outputs), h.describe().Layout, doubt))
@@ -123,13 +188,13 @@ func recognise(n *network, asked Layout) (fit, error) {
 	case len(found) > 1:
 		var names []string
 		for i := range found {
-			names = append(names, fmt.Sprintf("%s (%s)", found[i].describe().Layout, found[i].evidence))
+			names = append(names, fmt.Sprintf("%s (%s)", found[i].Describe().Layout, found[i].Evidence))
 		}
-		return fit{}, fmt.Errorf("the outputs could be %s (name one with --layout)", strings.Join(names, " or "))
+		return Fit{}, fmt.Errorf("the outputs could be %s (name one with --layout)", strings.Join(names, " or "))
 	case doubts != nil:
-		return fit{}, fmt.Errorf("%s", strings.Join(doubts, "; "))
+		return Fit{}, fmt.Errorf("%s", strings.Join(doubts, "; "))
 	}
-	return fit{}, fmt.Errorf("outputs %s are of no head that is decoded (if they are of one all the same, name it: --layout %s)", n,
+	return Fit{}, fmt.Errorf("outputs %s are of no head that is decoded (if they are of one all the same, name it: --layout %s)", n,
 		strings.Join(Layouts()[1:], ", "))
 }
 
@@ -143,10 +208,10 @@ func tasks() (all []string) {
 }
 
 // named fits the head that somebody has named to the first outputs that have its form.
-func named(n *network, layout Layout) (fit, error) {
+func named(n *network, layout Layout) (Fit, error) {
 	at := slices.IndexFunc(heads(), func(h head) bool { return h.describe().Layout == layout })
 	if at < 0 {
-		return fit{}, fmt.Errorf("layout %q is not known (%s)", string(layout), strings.Join(Layouts(), ", "))
+		return Fit{}, fmt.Errorf("layout %q is not known (%s)", string(layout), strings.Join(Layouts(), ", "))
 	}
 	h := heads()[at]
 	for _, outputs := range h.reads(n) {
@@ -154,26 +219,26 @@ func named(n *network, layout Layout) (fit, error) {
 		if err != nil {
 			continue
 		}
-		f := fit{head: h, sizes: s, outputs: outputs, width: n.width, height: n.height, evidence: n.name(outputs) + ": the layout was named"}
+		f := Fit{head: h, Sizes: s, Outputs: outputs, Width: n.width, Height: n.height, Evidence: n.name(outputs) + ": the layout was named"}
 		agree := true
-		if f.numbers, agree = h.number(n, &f); !agree {
-			return fit{}, fmt.Errorf("%s read as %s has %s but the model names %s "+
+		if f.Numbers, agree = h.number(n, &f); !agree {
+			return Fit{}, fmt.Errorf("%s read as %s has %s but the model names %s "+
 				"(give the labels that belong to it with --labels, or another --layout)",
-				n.name(outputs), layout, plural(s.classes, "class"), plural(n.labels, "label"))
+				n.name(outputs), layout, Plural(s.Classes, "class"), Plural(n.labels, "label"))
 		}
 		return f, nil
 	}
-	return fit{}, fmt.Errorf("outputs %s: none is %s, which needs %s", n, layout, h.describe().Form)
+	return Fit{}, fmt.Errorf("outputs %s: none is %s, which needs %s", n, layout, h.describe().Form)
 }
 
 // disagreement says that a head scores other classes than there are labels.
-func (n *network) disagreement(f *fit) string {
+func (n *network) disagreement(f *Fit) string {
 	return fmt.Sprintf("it has %s and the model names %s (give the labels that belong to it with --labels FILE)",
-		plural(f.classes, "class"), plural(n.labels, "label"))
+		Plural(f.Classes, "class"), Plural(n.labels, "label"))
 }
 
-// plural counts things.
-func plural(count int, what string) string {
+// Plural counts things.
+func Plural(count int, what string) string {
 	switch {
 	case count == 1:
 		return "1 " + what

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
@@ -17,7 +16,7 @@ type rfdetr struct{}
 func (rfdetr) describe() Description {
 	return Description{
 		Layout: LayoutRFDETR, Task: engine.Detect, Form: "[B,Q,4] with [B,Q,1+nc] before sigmoid", Networks: "RF-DETR", Gives: boxesWithClasses,
-		Preset: "rfdetr", Final: true, scanned: scan.Form{Logits: true},
+		Preset: "rfdetr", Final: true, Scanned: scan.Form{Logits: true},
 	}
 }
 
@@ -28,31 +27,27 @@ func (rfdetr) reads(n *network) [][]int {
 	return n.pairs()
 }
 
-func (h rfdetr) measure(shapes [][]int64) (sizes, error) { return measurePair(h, shapes) }
+func (h rfdetr) measure(shapes [][]int64) (Sizes, error) { return measurePair(h, shapes) }
 
 // number knows that a head that was trained again on Roboflow's data sets has one class more than there are.
-func (rfdetr) number(n *network, f *fit) (numbering, bool) {
-	if n.labels > 0 && f.classes == n.labels+2 {
-		return numbering{first: -1}, true
+func (rfdetr) number(n *network, f *Fit) (Numbering, bool) {
+	if n.labels > 0 && f.Classes == n.labels+2 {
+		return Numbering{first: -1}, true
 	}
-	return n.number(f.classes, 0, true)
+	return n.number(f.Classes, 0, true)
 }
 
-func (rfdetr) weigh(n *network, f *fit) (evidence, doubt string) {
+func (rfdetr) weigh(n *network, f *Fit) (evidence, doubt string) {
 	switch {
-	case !called(n.outputs[f.outputs[0]].Name, "dets") || !called(n.outputs[f.outputs[1]].Name, "labels"):
+	case !called(n.outputs[f.Outputs[0]].Name, "dets") || !called(n.outputs[f.Outputs[1]].Name, "labels"):
 		return "", ""
 	case len(n.outputs) > 2:
 		return "", "there are other outputs beside it: " + n.String() + " (--layout rfdetr reads the boxes all the same)"
 	}
-	return fmt.Sprintf("the outputs' names, boxes of queries and %s numbered from 1", plural(f.classes-1, "class")), ""
+	return fmt.Sprintf("the outputs' names, boxes of queries and %s numbered from 1", Plural(f.Classes-1, "class")), ""
 }
 
-func (rfdetr) boxMap(f *fit) (engine.BoxMap, bool) {
+func (rfdetr) boxMap(f *Fit) (engine.BoxMap, bool) {
 	m, ok := pairMap(f)
 	return f.shares(m), ok
-}
-
-func (rfdetr) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error) {
-	return d.dense(dst)
 }

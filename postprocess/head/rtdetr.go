@@ -2,7 +2,6 @@ package head
 
 import (
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // LayoutRTDETR is [B,Q,4], [B,Q] and [B,Q]: the corners x1, y1, x2, y2 in pixels of the size that the network was given, scores and class
@@ -20,28 +19,21 @@ func (rtdetr) describe() Description {
 
 func (rtdetr) reads(n *network) [][]int {
 	all := n.named([]string{"boxes"}, []string{"scores"}, []string{"labels"})
-	if all == nil || !n.integer(all[chosenClasses]) {
+	if all == nil || !n.integer(all[ChosenClasses]) {
 		return nil
 	}
 	return [][]int{all}
 }
 
-func (h rtdetr) measure(shapes [][]int64) (sizes, error) { return measureChosen(h, shapes, 1) }
+func (h rtdetr) measure(shapes [][]int64) (Sizes, error) { return measureChosen(h, shapes, 1) }
 
-func (rtdetr) number(n *network, _ *fit) (numbering, bool) { return numbering{}, true }
+func (rtdetr) number(n *network, _ *Fit) (Numbering, bool) { return Numbering{}, true }
 
-func (rtdetr) weigh(n *network, _ *fit) (evidence, doubt string) {
+func (rtdetr) weigh(n *network, _ *Fit) (evidence, doubt string) {
 	if len(n.outputs) > 3 {
 		return "", "there are other outputs beside it: " + n.String() + " (confirm it with --layout rtdetr)"
 	}
 	return "the outputs' names: boxes, scores and labels of queries", ""
 }
 
-func (rtdetr) boxMap(*fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
-
-func (rtdetr) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error) {
-	if err := d.chosen(pixels()); err != nil {
-		return dst, err
-	}
-	return d.finish(dst), nil
-}
+func (rtdetr) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }

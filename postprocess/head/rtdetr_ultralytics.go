@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // LayoutUltralyticsRTDETR is [B,Q,4+nc]: a row for each query with the centre's x and y, width and height as shares of the input, and the
@@ -22,37 +21,33 @@ func (ultralyticsRTDETR) describe() Description {
 
 func (ultralyticsRTDETR) reads(n *network) [][]int { return n.single() }
 
-func (h ultralyticsRTDETR) measure(shapes [][]int64) (sizes, error) {
+func (h ultralyticsRTDETR) measure(shapes [][]int64) (Sizes, error) {
 	shape := shapes[0]
 	if len(shape) != 3 || shape[2] < 5 && shape[2] != -1 || shape[1] > mostRows {
-		return sizes{}, misfit(h, shapes)
+		return Sizes{}, misfit(h, shapes)
 	}
-	return sizes{boxes: shape[1], classes: int(max(shape[2]-4, 0))}, nil
+	return Sizes{Boxes: shape[1], Classes: int(max(shape[2]-4, 0))}, nil
 }
 
-func (ultralyticsRTDETR) weigh(n *network, f *fit) (evidence, doubt string) {
+func (ultralyticsRTDETR) weigh(n *network, f *Fit) (evidence, doubt string) {
 	switch said := n.metadata.Preprocess.Preset == "ultralytics-rtdetr"; {
-	case len(n.outputs) > 1 || n.labels == 0 || f.classes != n.labels:
+	case len(n.outputs) > 1 || n.labels == 0 || f.Classes != n.labels:
 		return "", ""
 	case said:
-		return "the file says that it is RT-DETR, with " + plural(n.labels, "class") + " as there are labels", ""
-	case f.classes == 2:
+		return "the file says that it is RT-DETR, with " + Plural(n.labels, "class") + " as there are labels", ""
+	case f.Classes == 2:
 		return "", "" // end2end says that it could be either
-	case f.boxes < 0:
+	case f.Boxes < 0:
 		return "", ""
 	}
-	return fmt.Sprintf("a short list of rows of 4 numbers and the scores of %s, as there are labels", plural(n.labels, "class")), ""
+	return fmt.Sprintf("a short list of rows of 4 numbers and the scores of %s, as there are labels", Plural(n.labels, "class")), ""
 }
 
-func (ultralyticsRTDETR) boxMap(f *fit) (engine.BoxMap, bool) {
-	output, row := f.outputs[0], 4+int64(f.classes)
+func (ultralyticsRTDETR) boxMap(f *Fit) (engine.BoxMap, bool) {
+	output, row := f.Outputs[0], 4+int64(f.Classes)
 	return f.shares(engine.BoxMap{
 		Boxes:  engine.Numbers{Output: output, Step: row, Next: 1},
 		Scores: engine.Numbers{Output: output, Offset: 4, Step: row, Next: 1},
-		Count:  int(f.boxes), Classes: f.classes,
-	}), f.boxes > 0 && f.classes > 0
-}
-
-func (ultralyticsRTDETR) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error) {
-	return d.dense(dst)
+		Count:  int(f.Boxes), Classes: f.Classes,
+	}), f.Boxes > 0 && f.Classes > 0
 }

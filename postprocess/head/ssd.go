@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // LayoutSSD is [B,N,4] and [B,N,1+nc]: the corners x1, y1, x2, y2 as shares of the input, and the probabilities of background and each class.
@@ -22,20 +21,20 @@ func (ssd) describe() Description {
 func (ssd) reads(n *network) [][]int { return n.pairs() }
 
 // measure leaves the background out.
-func (h ssd) measure(shapes [][]int64) (sizes, error) {
+func (h ssd) measure(shapes [][]int64) (Sizes, error) {
 	s, err := measurePair(h, shapes)
-	if err == nil && s.classes == 1 {
-		return sizes{}, misfit(h, shapes)
+	if err == nil && s.Classes == 1 {
+		return Sizes{}, misfit(h, shapes)
 	}
-	s.classes = max(s.classes-1, 0)
+	s.Classes = max(s.Classes-1, 0)
 	return s, err
 }
 
-func (ssd) number(n *network, f *fit) (numbering, bool) { return n.number(f.classes, 1, true) }
+func (ssd) number(n *network, f *Fit) (Numbering, bool) { return n.number(f.Classes, 1, true) }
 
 // weigh looks for the boxes of SSD-MobileNet: six in each cell of six grids, the first with a sixteenth of the input's sides, each with half
 // the sides of the one before.
-func (ssd) weigh(n *network, f *fit) (evidence, doubt string) {
+func (ssd) weigh(n *network, f *Fit) (evidence, doubt string) {
 	boxes, width, height := int64(0), n.width, n.height
 	for stride := 2; stride <= 16; stride *= 2 {
 		width, height = (width+1)/2, (height+1)/2
@@ -45,21 +44,17 @@ func (ssd) weigh(n *network, f *fit) (evidence, doubt string) {
 		width, height = (width+1)/2, (height+1)/2
 	}
 	switch {
-	case boxes != f.boxes:
+	case boxes != f.Boxes:
 		return "", ""
 	case len(n.outputs) > 2:
 		return "", "there are other outputs beside it: " + n.String() + " (confirm it with --layout ssd)"
 	}
 	return fmt.Sprintf("%d boxes are 6 for each cell of the grids of SSD-MobileNet at %dx%d, with background before %s",
-		f.boxes, n.width, n.height, plural(f.classes, "class")), ""
+		f.Boxes, n.width, n.height, Plural(f.Classes, "class")), ""
 }
 
-func (ssd) boxMap(f *fit) (engine.BoxMap, bool) {
+func (ssd) boxMap(f *Fit) (engine.BoxMap, bool) {
 	m, ok := pairMap(f)
-	m.Corners, m.Scores.Offset, m.Scores.Step = true, 1, int64(f.classes)+1
+	m.Corners, m.Scores.Offset, m.Scores.Step = true, 1, int64(f.Classes)+1
 	return f.shares(m), ok
-}
-
-func (ssd) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error) {
-	return d.dense(dst)
 }

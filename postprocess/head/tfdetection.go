@@ -2,7 +2,6 @@ package head
 
 import (
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // LayoutTFDetection is [B,K,4], [B,K], [B,K] and [B]: the corners y1, x1, y2, x2 as shares of the input, scores, class numbers from 1, and how
@@ -26,22 +25,15 @@ func (tfDetection) reads(n *network) [][]int {
 	return [][]int{all}
 }
 
-func (h tfDetection) measure(shapes [][]int64) (sizes, error) { return measureChosen(h, shapes, 1) }
+func (h tfDetection) measure(shapes [][]int64) (Sizes, error) { return measureChosen(h, shapes, 1) }
 
-func (tfDetection) number(n *network, _ *fit) (numbering, bool) { return n.fromOne(), true }
+func (tfDetection) number(n *network, _ *Fit) (Numbering, bool) { return n.fromOne(), true }
 
-func (tfDetection) weigh(n *network, f *fit) (evidence, doubt string) {
-	if n.integer(f.outputs[chosenCount]) {
+func (tfDetection) weigh(n *network, f *Fit) (evidence, doubt string) {
+	if n.integer(f.Outputs[ChosenCount]) {
 		return "", "it could be nms as well (name one of them with --layout)"
 	}
 	return "the outputs' names, and a number of boxes in floating point", ""
 }
 
-func (tfDetection) boxMap(*fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
-
-func (tfDetection) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error) {
-	if err := d.chosen(d.shares(true)); err != nil {
-		return dst, err
-	}
-	return d.finish(dst), nil
-}
+func (tfDetection) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // LayoutTorchvision is [K,4], [K] and [K]: the corners x1, y1, x2, y2 in input pixels, scores and class numbers, 0 being background, of the one
@@ -16,7 +15,7 @@ type torchvision struct{}
 func (torchvision) describe() Description {
 	return Description{
 		Layout: LayoutTorchvision, Task: engine.Detect, Form: "[K,4], [K] and [K]", Networks: "Faster R-CNN, RetinaNet, FCOS and SSD of torchvision",
-		Gives: boxesWithClasses, Final: true, single: true,
+		Gives: boxesWithClasses, Final: true, Single: true,
 	}
 }
 
@@ -34,22 +33,15 @@ func (torchvision) reads(n *network) [][]int {
 	return [][]int{all}
 }
 
-func (h torchvision) measure(shapes [][]int64) (sizes, error) { return measureChosen(h, shapes, 0) }
+func (h torchvision) measure(shapes [][]int64) (Sizes, error) { return measureChosen(h, shapes, 0) }
 
-func (torchvision) number(n *network, _ *fit) (numbering, bool) { return n.fromOne(), true }
+func (torchvision) number(n *network, _ *Fit) (Numbering, bool) { return n.fromOne(), true }
 
-func (torchvision) weigh(n *network, _ *fit) (evidence, doubt string) {
+func (torchvision) weigh(n *network, _ *Fit) (evidence, doubt string) {
 	if len(n.outputs) > 3 {
 		return "", "there are other outputs beside it: " + n.String() + " (--layout torchvision reads the boxes all the same)"
 	}
 	return "boxes, scores and class numbers of one picture, as many as there are objects", ""
 }
 
-func (torchvision) boxMap(*fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
-
-func (torchvision) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error) {
-	if err := d.chosen(pixels()); err != nil {
-		return dst, err
-	}
-	return d.finish(dst), nil
-}
+func (torchvision) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }

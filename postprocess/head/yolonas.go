@@ -2,7 +2,6 @@ package head
 
 import (
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // LayoutYOLONAS is [B,N,4] and [B,N,nc]: for each cell the corners x1, y1, x2, y2 in input pixels, and the scores of the classes, after their
@@ -20,18 +19,14 @@ func (yoloNAS) describe() Description {
 
 func (yoloNAS) reads(n *network) [][]int { return n.pairs() }
 
-func (h yoloNAS) measure(shapes [][]int64) (sizes, error) { return measurePair(h, shapes) }
+func (h yoloNAS) measure(shapes [][]int64) (Sizes, error) { return measurePair(h, shapes) }
 
-func (yoloNAS) weigh(n *network, f *fit) (evidence, doubt string) {
+func (yoloNAS) weigh(n *network, f *Fit) (evidence, doubt string) {
 	return n.weighDense(f, 1, false, func([]int64) bool { return true })
 }
 
-func (yoloNAS) boxMap(f *fit) (engine.BoxMap, bool) {
+func (yoloNAS) boxMap(f *Fit) (engine.BoxMap, bool) {
 	m, ok := pairMap(f)
 	m.Corners = true
 	return m, ok
-}
-
-func (yoloNAS) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error) {
-	return d.dense(dst)
 }

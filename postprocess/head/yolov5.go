@@ -2,7 +2,6 @@ package head
 
 import (
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // LayoutYOLOv5 is [B,N,5+nc]: a row for each box with the centre's x and y, width and height in input pixels, an objectness, and a score
@@ -20,18 +19,18 @@ func (yolov5) describe() Description {
 
 func (yolov5) reads(n *network) [][]int { return n.single() }
 
-func (h yolov5) measure(shapes [][]int64) (sizes, error) {
+func (h yolov5) measure(shapes [][]int64) (Sizes, error) {
 	shape := shapes[0]
 	if len(shape) != 3 || shape[2] < 6 && shape[2] != -1 {
-		return sizes{}, misfit(h, shapes)
+		return Sizes{}, misfit(h, shapes)
 	}
-	return sizes{boxes: shape[1], classes: int(max(shape[2]-5, 0))}, nil
+	return Sizes{Boxes: shape[1], Classes: int(max(shape[2]-5, 0))}, nil
 }
 
 // weigh takes maps of 3 boxes in each cell, one for each scale, for what was decoded.
-func (yolov5) weigh(n *network, f *fit) (evidence, doubt string) {
-	row := 5 + int64(f.classes)
-	if f.classes == 1 && f.boxes <= mostRows && n.cells(f.boxes, 3, false) != "" {
+func (yolov5) weigh(n *network, f *Fit) (evidence, doubt string) {
+	row := 5 + int64(f.Classes)
+	if f.Classes == 1 && f.Boxes <= mostRows && n.cells(f.Boxes, 3, false) != "" {
 		return "", "it could be end2end as well (name one of them with --layout)"
 	}
 	return n.weighDense(f, 3, false, func(shape []int64) bool {
@@ -45,15 +44,11 @@ func (yolov5) weigh(n *network, f *fit) (evidence, doubt string) {
 	})
 }
 
-func (yolov5) boxMap(f *fit) (engine.BoxMap, bool) {
-	output, row := f.outputs[0], 5+int64(f.classes)
+func (yolov5) boxMap(f *Fit) (engine.BoxMap, bool) {
+	output, row := f.Outputs[0], 5+int64(f.Classes)
 	return engine.BoxMap{
 		Boxes:  engine.Numbers{Output: output, Step: row, Next: 1},
 		Scores: engine.Numbers{Output: output, Offset: 5, Step: row, Next: 1},
-		Count:  int(f.boxes), Classes: f.classes, Objectness: true, ScaleX: 1, ScaleY: 1,
-	}, f.boxes > 0 && f.classes > 0
-}
-
-func (yolov5) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error) {
-	return d.dense(dst)
+		Count:  int(f.Boxes), Classes: f.Classes, Objectness: true, ScaleX: 1, ScaleY: 1,
+	}, f.Boxes > 0 && f.Classes > 0
 }

@@ -2,7 +2,6 @@ package head
 
 import (
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // LayoutYOLOv8 is [B,4+nc,N]: a column for each box with the centre's x and y, width and height in input pixels, and a score for each
@@ -20,30 +19,26 @@ func (yolov8) describe() Description {
 
 func (yolov8) reads(n *network) [][]int { return n.single() }
 
-func (h yolov8) measure(shapes [][]int64) (sizes, error) {
+func (h yolov8) measure(shapes [][]int64) (Sizes, error) {
 	shape := shapes[0]
 	if len(shape) != 3 || shape[1] < 5 && shape[1] != -1 {
-		return sizes{}, misfit(h, shapes)
+		return Sizes{}, misfit(h, shapes)
 	}
-	return sizes{boxes: shape[2], classes: int(max(shape[1]-4, 0))}, nil
+	return Sizes{Boxes: shape[2], Classes: int(max(shape[1]-4, 0))}, nil
 }
 
 // weigh takes maps of 16 distances to each side and the classes, one for each scale, for what was decoded.
-func (yolov8) weigh(n *network, f *fit) (evidence, doubt string) {
+func (yolov8) weigh(n *network, f *Fit) (evidence, doubt string) {
 	return n.weighDense(f, 1, false, func(shape []int64) bool {
-		return len(shape) == 4 && shape[1] == 64+int64(f.classes) && n.scale(shape[2], shape[3])
+		return len(shape) == 4 && shape[1] == 64+int64(f.Classes) && n.scale(shape[2], shape[3])
 	})
 }
 
-func (yolov8) boxMap(f *fit) (engine.BoxMap, bool) {
-	output := f.outputs[0]
+func (yolov8) boxMap(f *Fit) (engine.BoxMap, bool) {
+	output := f.Outputs[0]
 	return engine.BoxMap{
-		Boxes:  engine.Numbers{Output: output, Step: 1, Next: f.boxes},
-		Scores: engine.Numbers{Output: output, Offset: 4 * f.boxes, Step: 1, Next: f.boxes},
-		Count:  int(f.boxes), Classes: f.classes, ScaleX: 1, ScaleY: 1,
-	}, f.boxes > 0 && f.classes > 0
-}
-
-func (yolov8) decode(d *Decoder, dst []postprocess.Finding) ([]postprocess.Finding, error) {
-	return d.dense(dst)
+		Boxes:  engine.Numbers{Output: output, Step: 1, Next: f.Boxes},
+		Scores: engine.Numbers{Output: output, Offset: 4 * f.Boxes, Step: 1, Next: f.Boxes},
+		Count:  int(f.Boxes), Classes: f.Classes, ScaleX: 1, ScaleY: 1,
+	}, f.Boxes > 0 && f.Classes > 0
 }

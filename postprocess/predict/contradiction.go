@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/edge-infer/edge-infer/postprocess/decode"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
@@ -47,7 +48,7 @@ func (e *evidence) curious() bool {
 }
 
 // add takes one picture into account; impossible are the scores that are none.
-func (e *evidence) add(s *head.Stats, impossible int) *Contradiction {
+func (e *evidence) add(s *decode.Stats, impossible int) *Contradiction {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	shown := s.Candidates - s.Truncated - s.Suppressed // boxes of the picture, wherever they are

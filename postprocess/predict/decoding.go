@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/decode"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
@@ -36,12 +37,12 @@ type Decoding struct {
 }
 
 // open makes a decoder of the settings for a model.
-func (d *Decoding) open(model *engine.Model) (*head.Decoder, error) {
+func (d *Decoding) open(model *engine.Model) (*decode.Decoder, error) {
 	layout, err := head.ParseLayout(string(d.Layout))
 	if err != nil {
 		return nil, settingError{err}
 	}
-	decoder := &head.Decoder{Layout: layout, Threshold: d.Threshold, IoU: d.IoU, Limit: d.Limit, MultiLabel: d.MultiLabel}
+	decoder := &decode.Decoder{Layout: layout, Threshold: d.Threshold, IoU: d.IoU, Limit: d.Limit, MultiLabel: d.MultiLabel}
 	for _, label := range d.Labels {
 		class := slices.Index(model.Metadata.Labels, label)
 		if class < 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/auto"
+	"github.com/edge-infer/edge-infer/postprocess/decode"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
@@ -15,7 +16,7 @@ type Network struct {
 	model  Model
 	asked  head.Layout // by whoever opened it
 	slots  []slot
-	tuned  atomic.Pointer[[]*head.Decoder] // one for each slot: decoders keep scratch memory
+	tuned  atomic.Pointer[[]*decode.Decoder] // one for each slot: decoders keep scratch memory
 
 	evidence evidence
 }
@@ -25,7 +26,7 @@ var _ Predictor = (*Network)(nil)
 // slot is one request's place. One goroutine at a time uses it.
 type slot struct {
 	busy    bool
-	decoder *head.Decoder
+	decoder *decode.Decoder
 	images  []engine.Image // those that the engine has
 	places  []int          // their numbers among the pictures of the request
 	result  Result
@@ -49,8 +50,8 @@ func Wrap(e engine.Engine, d Decoding) (*Network, error) {
 	return n, nil
 }
 
-func (n *Network) decoders(d Decoding) ([]*head.Decoder, error) {
-	decoders := make([]*head.Decoder, len(n.slots))
+func (n *Network) decoders(d Decoding) ([]*decode.Decoder, error) {
+	decoders := make([]*decode.Decoder, len(n.slots))
 	for i := range decoders {
 		var err error
 		if decoders[i], err = d.open(&n.model.Model); err != nil {
@@ -119,7 +120,7 @@ func (n *Network) Submit(number int, pictures []engine.Image) error {
 	s.result.Pictures = s.result.Pictures[:len(pictures)]
 	for i := range pictures {
 		at := &s.result.Pictures[i]
-		at.Findings, at.Stats, at.Err = at.Findings[:0], head.Stats{}, pictures[i].Check()
+		at.Findings, at.Stats, at.Err = at.Findings[:0], decode.Stats{}, pictures[i].Check()
 		if at.Err == nil {
 			s.images, s.places = append(s.images, pictures[i]), append(s.places, i)
 		}
@@ -163,7 +164,7 @@ func (n *Network) Wait(number int) (*Result, error) {
 }
 
 // weigh takes what a picture gave for evidence.
-func (n *Network) weigh(decoder *head.Decoder, result *engine.Result, number int, stats *head.Stats) *Contradiction {
+func (n *Network) weigh(decoder *decode.Decoder, result *engine.Result, number int, stats *decode.Stats) *Contradiction {
 	impossible := stats.Impossible
 	if n.evidence.curious() {
 		if all, err := decoder.Impossible(result, number); err == nil {

@@ -3,6 +3,7 @@ package predict
 import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/decode"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
@@ -49,7 +50,7 @@ type Picture struct {
 	// Findings are in pixels of the picture, best first.
 	Findings []postprocess.Finding
 	// Stats counts what decoding did.
-	Stats head.Stats
+	Stats decode.Stats
 	// Err says why there are no findings when the picture could not be read, or what the network gave for it not be decoded. The other
 	// pictures of the request are not touched by it.
 	Err error

@@ -1,14 +1,17 @@
-package head
+// Package decode turns the numbers a network gives into findings on the source picture: thresholds, class numbers, non-maximum suppression and
+// coordinates. Which head the outputs are of, and where in them what lies, package head says. No camera and no backend is known here, only
+// what package engine says of a model and its results.
+package decode
 
 import (
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
@@ -19,16 +22,6 @@ const (
 	DefaultLimit         = 300
 	DefaultTopK          = 5
 )
-
-// ErrLayout is what errors.Is finds in an error of Open: nothing is certain about the model's outputs, or they are not as somebody has
-// said.
-var ErrLayout = errors.New("unsupported output layout")
-
-// layoutError is ErrLayout in the words of its own alone.
-type layoutError struct{ error }
-
-func (layoutError) Is(target error) bool { return target == ErrLayout }
-func (e layoutError) Unwrap() error      { return e.error }
 
 // ErrOutput is what errors.Is finds in an error of Decode: the numbers do not fit the layout.
 var ErrOutput = errors.New("bad network output")
@@ -43,7 +36,7 @@ var ErrOutput = errors.New("bad network output")
 // has grown to the model's size, decoding allocates nothing but what dst lacks.
 type Decoder struct {
 	// Layout names the head instead of having it recognised.
-	Layout Layout
+	Layout head.Layout
 	// Threshold is the decoded threshold, the lowest score returned: 0 for DefaultReported, or for none in a classification. ClassThresholds
 	// overrides it by class.
 	Threshold       float32
@@ -62,9 +55,9 @@ type Decoder struct {
 	TopK int
 
 	// Set by Open.
-	fit        fit
-	final      bool
-	single     bool
+	fit        head.Fit
+	about      head.Description
+	layout     head.Layout
 	columns    int       // that are scored; 0 while nobody knows, and where classes come by number
 	classes    int       // of the labels; 0 while nobody knows
 	odds       float32   // logarithm of what the lowest threshold is to 1
@@ -72,7 +65,7 @@ type Decoder struct {
 
 	// Decode goroutine only.
 	picture    picture
-	now        fit // with the picture's own sizes
+	now        head.Fit // with the picture's own sizes
 	shapes     [][]int64
 	parts      []part
 	scan       scan.Scanner
@@ -94,48 +87,18 @@ type picture struct {
 	stats         Stats
 }
 
-// backgrounds are what label files call class 0 where it is none.
-var backgrounds = [...]string{"background", "__background__", "n/a", "__bg__", "unlabeled", "???"}
-
-// unsaidCrop is what a classifier that says nothing of its pictures lacks: a letterboxed one would be wrong in silence.
-const unsaidCrop = "how a classifier's pictures are cropped and scaled"
-
 // Open recognises the head of a model and fits the decoder to it. An error that is ErrLayout says what would settle it.
 func (d *Decoder) Open(model *engine.Model) error {
 	if err := d.check(); err != nil {
 		return fmt.Errorf("open decoder: %w", err)
 	}
-	n := &network{
-		outputs: model.Outputs, width: model.Width, height: model.Height, metadata: &model.Metadata, labels: len(model.Metadata.Labels),
-	}
-	if n.labels > 0 {
-		n.background = slices.Contains(backgrounds[:], strings.ToLower(model.Metadata.Labels[0]))
-	}
-	switch {
-	case len(n.outputs) == 0:
-		return layoutError{errors.New("the model has no output")}
-	case model.NoPicture != nil:
-		return layoutError{fmt.Errorf("the model takes no pictures: %w (infer --input runs it on arrays)", model.NoPicture)}
-	case model.Width < 1 || model.Height < 1:
-		return layoutError{errors.New("the size of the pictures that the model takes is not known")}
-	}
-	found, err := recognise(n, d.Layout)
+	found, err := head.Recognise(model, d.Layout)
 	if err != nil {
-		return layoutError{err}
+		return err
 	}
-	if model.Picture != nil && model.Picture.Assumed {
-		switch found.describe().Layout {
-		case LayoutClassify:
-			return layoutError{engine.UnsaidPreprocess(unsaidCrop)}
-		case LayoutDETRSigmoid:
-			return layoutError{engine.UnsaidPreprocess("how the pictures of " + string(LayoutDETRSigmoid) + " are scaled, which its networks differ in")}
-		}
-	}
-	d.fit = found
-	d.shapes, d.parts = make([][]int64, len(found.outputs)), make([]part, len(found.outputs))
-	about := found.describe()
-	d.final, d.single = about.Final, about.single
-	if err := d.prepare(found.classes, n.labels); err != nil {
+	d.fit, d.about, d.layout = found, found.Describe(), found.Describe().Layout
+	d.shapes, d.parts = make([][]int64, len(found.Outputs)), make([]part, len(found.Outputs))
+	if err := d.prepare(found.Classes, len(model.Metadata.Labels)); err != nil {
 		return fmt.Errorf("open decoder: %w", err)
 	}
 	if err := d.checkFilter(model.Filter); err != nil {
@@ -144,29 +107,17 @@ func (d *Decoder) Open(model *engine.Model) error {
 	return nil
 }
 
-// Recognition says what a network's outputs were recognised as.
-type Recognition struct {
-	Description
-	// Outputs are the numbers of those that are read, Boxes and Classes what they hold for each picture: 0 while it is open.
-	Outputs []int `json:"outputs"`
-	Boxes   int   `json:"boxes,omitempty"`
-	Classes int   `json:"classes,omitempty"`
-	// Evidence says what makes that certain.
-	Evidence string `json:"evidence"`
-}
-
-// String says what the outputs are and why.
-func (r Recognition) String() string { return string(r.Layout) + ": " + r.Evidence }
-
 // Recognised says what Open has recognised.
-func (d *Decoder) Recognised() Recognition {
-	return Recognition{d.fit.describe(), d.fit.outputs, int(max(d.fit.boxes, 0)), d.classes, d.fit.evidence}
+func (d *Decoder) Recognised() head.Recognition {
+	return head.Recognition{
+		Description: d.about, Outputs: d.fit.Outputs, Boxes: int(max(d.fit.Boxes, 0)), Classes: d.classes, Evidence: d.fit.Evidence,
+	}
 }
 
 // Filter says what an engine may list on its device for this decoder; nil when the outputs must come whole.
 func (d *Decoder) Filter() *engine.Filter {
-	m, ok := d.fit.boxMap(&d.fit)
-	if !ok || d.MultiLabel || d.fit.describe().scanned.Logits {
+	m, ok := d.fit.BoxMap()
+	if !ok || d.MultiLabel || d.about.Scanned.Logits || d.about.Scanned.Raw {
 		return nil
 	}
 	f := &engine.Filter{BoxMap: m, Threshold: d.Threshold}
@@ -222,7 +173,7 @@ func (d *Decoder) prepare(columns, labels int) error {
 	d.columns, d.classes = columns, labels
 	for column := range columns {
 		if labels == 0 {
-			d.classes = max(d.classes, d.fit.numbers.class(column)+1)
+			d.classes = max(d.classes, d.fit.Numbers.Class(column)+1)
 		}
 	}
 	classes := d.classes
@@ -239,8 +190,7 @@ func (d *Decoder) prepare(columns, labels int) error {
 			return fmt.Errorf("threshold %v of class %d is not between 0 and 1", threshold, class)
 		}
 	}
-	about := d.fit.describe()
-	if about.Task != engine.Classify {
+	if d.about.Task != engine.Classify {
 		setDefault(&d.Threshold, postprocess.DefaultReported)
 	}
 	d.thresholds = make([]float32, classes)
@@ -250,7 +200,7 @@ func (d *Decoder) prepare(columns, labels int) error {
 	scored := make([]float32, columns)
 	for column := range scored {
 		scored[column] = float32(math.Inf(1))
-		if class := d.fit.numbers.class(column); class >= 0 && class < classes {
+		if class := d.fit.Numbers.Class(column); class >= 0 && class < classes {
 			scored[column] = d.thresholds[class]
 		}
 	}
@@ -259,8 +209,9 @@ func (d *Decoder) prepare(columns, labels int) error {
 		lowest = min(lowest, threshold)
 	}
 	d.odds = float32(math.Log(float64(lowest) / (1 - float64(lowest))))
-	about.scanned.MultiLabel = d.MultiLabel
-	d.scan.Open(scored, about.scanned)
+	form := d.about.Scanned
+	form.MultiLabel = d.MultiLabel
+	d.scan.Open(scored, form)
 	return nil
 }
 
@@ -298,7 +249,7 @@ func (d *Decoder) Decode(result *engine.Result, number, width, height int, dst [
 	if err := d.cut(result, number); err != nil {
 		return dst, Stats{}, fmt.Errorf("decode: %w: %w", ErrOutput, err)
 	}
-	dst, err := d.fit.decode(d, dst)
+	dst, err := d.decode(dst)
 	return dst, d.picture.stats, err
 }
 
@@ -314,10 +265,10 @@ func (d *Decoder) Impossible(result *engine.Result, number int) (int, error) {
 	if err := d.cut(result, number); err != nil {
 		return 0, fmt.Errorf("decode: %w: %w", ErrOutput, err)
 	}
-	m, dense := d.fit.boxMap(&d.now)
+	m, dense := d.now.BoxMap()
 	if !dense {
 		d.picture = picture{transform: result.Transforms[number], width: 1, height: 1}
-		_, err := d.fit.decode(d, nil)
+		_, err := d.decode(nil)
 		return d.picture.stats.Impossible, err
 	}
 	_, scores, err := d.begin(&m)
@@ -328,7 +279,7 @@ func (d *Decoder) Impossible(result *engine.Result, number int) (int, error) {
 }
 
 func (d *Decoder) checkCall(result *engine.Result, number, width, height int) error {
-	if d.fit.head == nil {
+	if d.layout == head.LayoutAuto {
 		return errors.New("decode: the decoder is not open")
 	}
 	if number < 0 || number >= len(result.Transforms) || result.Candidates != nil && number >= len(result.Candidates) {
@@ -348,7 +299,7 @@ func finite(v float32) bool { return v-v == 0 }
 
 // part is the picture's part of an output, by the output's number among the model's.
 func (d *Decoder) part(output int) []float32 {
-	return d.parts[slices.Index(d.fit.outputs, output)].data
+	return d.parts[slices.Index(d.fit.Outputs, output)].data
 }
 
 // reserve makes room for that many candidates.
@@ -383,11 +334,11 @@ func (d *Decoder) finish(dst []postprocess.Finding) []postprocess.Finding {
 	sortByScore(keys, list)
 	d.kept.begin(d.classSlots(list), d.IoU, d.Agnostic)
 	width, height := float32(d.picture.width), float32(d.picture.height)
-	right, bottom := float32(d.fit.width), float32(d.fit.height) // of the network's input
+	right, bottom := float32(d.fit.Width), float32(d.fit.Height) // of the network's input
 	count := 0
 	for _, key := range keys {
 		c := &list[uint32(key)]
-		if count == d.Limit || (!d.final && !d.kept.admit(c)) {
+		if count == d.Limit || (!d.about.Final && !d.kept.admit(c)) {
 			stats.Suppressed++
 			continue
 		}
@@ -408,7 +359,7 @@ func (d *Decoder) finish(dst []postprocess.Finding) []postprocess.Finding {
 		}
 		dst = dst[:len(dst)+1]
 		f := &dst[len(dst)-1] // in place: a literal would be copied
-		f.Box, f.Score, f.Class, f.Detail = box, c.Score, d.fit.numbers.class(int(c.Class)), nil
+		f.Box, f.Score, f.Class, f.Detail = box, c.Score, d.fit.Numbers.Class(int(c.Class)), nil
 	}
 	d.picture.stats = stats
 	return dst

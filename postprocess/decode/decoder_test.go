@@ -1,4 +1,4 @@
-package head
+package decode
 
 import (
 	"encoding/binary"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
@@ -29,7 +30,7 @@ type golden struct {
 
 type goldenCase struct {
 	Name, Type      string
-	Layout          Layout
+	Layout          head.Layout
 	Classes         int
 	Shape           []int64
 	Confidence, IoU float32
@@ -113,7 +114,7 @@ func TestDecodeEqualsReferenceOnRandomMaps(t *testing.T) {
 		boxes, classes := 1+random.IntN(400), 1+random.IntN(12)
 		data := randomMap(random, boxes, classes, random.IntN(120), 64, 320)
 		shape := []int64{1, int64(4 + classes), int64(boxes)}
-		d := &Decoder{Layout: LayoutYOLOv8, Agnostic: round%3 == 0, IoU: 0.3 + 0.5*random.Float32(), Limit: 1000}
+		d := &Decoder{Layout: head.LayoutYOLOv8, Agnostic: round%3 == 0, IoU: 0.3 + 0.5*random.Float32(), Limit: 1000}
 		if round%5 == 0 {
 			d.Classes = []int{random.IntN(classes)}
 			d.ClassThresholds = map[int]float32{random.IntN(classes): 0.6}
@@ -136,7 +137,7 @@ func TestDecodeEqualsReferenceOnRandomMaps(t *testing.T) {
 func TestDeviceListGivesTheSameBoxesInAnyOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	shape := []int64{1, 24, 700}
-	d := &Decoder{Layout: LayoutYOLOv8}
+	d := &Decoder{Layout: head.LayoutYOLOv8}
 	require.NoError(t, d.Open(described(20, shape)))
 	transform := engine.Transform{ScaleX: 0.5, ScaleY: 0.4, PadY: 12}
 	for range 50 {
@@ -181,7 +182,7 @@ func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
 	column(data, boxes, 10, 900, 50, 20, 20, 0.5, 0)
 	want := []postprocess.Finding{found(0, 0.9, 40, 40, 60, 60), found(1, 0.7, 140, 40, 160, 60)}
 
-	d := &Decoder{Layout: LayoutYOLOv8}
+	d := &Decoder{Layout: head.LayoutYOLOv8}
 	require.NoError(t, d.Open(described(2, shape)))
 	got, stats, err := d.Decode(result(identity, whole(data, shape)), 0, 200, 200, nil)
 	require.NoError(t, err)
@@ -196,7 +197,7 @@ func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
 		rows = append(rows, data[i], data[boxes+i], data[2*boxes+i], data[3*boxes+i], 1, data[4*boxes+i], data[5*boxes+i])
 	}
 	rows[50*7+4], rows[51*7+4] = nan, inf
-	d = &Decoder{Layout: LayoutYOLOv5}
+	d = &Decoder{Layout: head.LayoutYOLOv5}
 	require.NoError(t, d.Open(described(0, []int64{1, boxes, 7})))
 	got, stats, err = d.Decode(result(identity, whole(rows, []int64{1, boxes, 7})), 0, 200, 200, nil)
 	require.NoError(t, err)
@@ -207,7 +208,7 @@ func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 6, impossible, "and two objectnesses")
 
-	d = &Decoder{Layout: LayoutEnd2End}
+	d = &Decoder{Layout: head.LayoutEnd2End}
 	require.NoError(t, d.Open(described(2, []int64{1, 9, 6})))
 	list := result(identity, whole([]float32{
 		10, 10, 20, 20, 0.9, 1,
@@ -301,7 +302,7 @@ func TestBestClassDecidesBeforeTheFilter(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := c.d
-			d.Layout = LayoutYOLOv8
+			d.Layout = head.LayoutYOLOv8
 			require.NoError(t, d.Open(described(0, shape)))
 			got, _, err := d.Decode(result(identity, whole(data, shape)), 0, 200, 200, nil)
 			require.NoError(t, err)
@@ -322,12 +323,12 @@ func TestCapsKeepTheBest(t *testing.T) {
 		data[4*boxes+i] = 0.3 + float32(place)/20000
 	}
 	for _, multi := range []bool{false, true} {
-		d := &Decoder{Layout: LayoutYOLOv8, MultiLabel: multi, MaxCandidates: 50, Limit: 20}
+		d := &Decoder{Layout: head.LayoutYOLOv8, MultiLabel: multi, MaxCandidates: 50, Limit: 20}
 		require.NoError(t, d.Open(described(0, shape)))
 		got, stats, err := d.Decode(result(identity, whole(data, shape)), 0, 2000, 2000, nil)
 		require.NoError(t, err)
 		require.Len(t, got, 20)
-		wide := &Decoder{Layout: LayoutYOLOv8, MultiLabel: multi, Limit: 20}
+		wide := &Decoder{Layout: head.LayoutYOLOv8, MultiLabel: multi, Limit: 20}
 		require.NoError(t, wide.Open(described(0, shape)))
 		want, all, err := wide.Decode(result(identity, whole(data, shape)), 0, 2000, 2000, nil)
 		require.NoError(t, err)
@@ -343,7 +344,7 @@ func TestCapsKeepTheBest(t *testing.T) {
 	for i := range 900 {
 		rows = append(rows, 5, 5, 10, 10, 1, 0.3+float32(i)/2000, 0.4)
 	}
-	d := &Decoder{Layout: LayoutYOLOv5, MultiLabel: true, MaxCandidates: 10, Limit: 5}
+	d := &Decoder{Layout: head.LayoutYOLOv5, MultiLabel: true, MaxCandidates: 10, Limit: 5}
 	require.NoError(t, d.Open(described(0, []int64{1, 900, 7})))
 	got, stats, err := d.Decode(result(identity, whole(rows, []int64{1, 900, 7})), 0, 100, 100, nil)
 	require.NoError(t, err)
@@ -384,7 +385,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		result(identity, whole(data, shape)), result(identity, halves(make([]uint16, len(data)), shape)), listed(identity, data[:600]),
 	}
 	for _, multi := range []bool{false, true} {
-		d := &Decoder{Layout: LayoutYOLOv8, MultiLabel: multi}
+		d := &Decoder{Layout: head.LayoutYOLOv8, MultiLabel: multi}
 		require.NoError(t, d.Open(described(80, shape)))
 		assert.Zero(t, testing.AllocsPerRun(20, func() {
 			for _, r := range results {

@@ -1,4 +1,4 @@
-package head
+package decode
 
 import (
 	"fmt"
@@ -62,7 +62,7 @@ func (d *Decoder) candidate(row *[engine.CandidateFields]float32, out *scan.Cand
 		return impossible
 	}
 	out.Box, out.Score, out.Class = postprocess.Box{X1: row[0], Y1: row[1], X2: row[2], Y2: row[3]}, score, int32(class)
-	number := d.fit.numbers.class(int(class))
+	number := d.fit.Numbers.Class(int(class))
 	threshold := float32(0)
 	switch {
 	case d.columns > 0 && int(class) >= d.columns, d.classes > 0 && number >= d.classes:

@@ -1,4 +1,4 @@
-package head
+package decode
 
 import (
 	"fmt"
@@ -6,12 +6,13 @@ import (
 	"unsafe"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
 // cut finds a picture's part of every output that the head reads, and measures it.
 func (d *Decoder) cut(result *engine.Result, number int) error {
-	for role, index := range d.fit.outputs {
+	for role, index := range d.fit.Outputs {
 		if index >= len(result.Outputs) {
 			return fmt.Errorf("output %d of a result with %d", index, len(result.Outputs))
 		}
@@ -40,33 +41,33 @@ func (d *Decoder) cut(result *engine.Result, number int) error {
 			return fmt.Errorf("output %s is %v, only float32, float16, int32 and int64 are decoded", output.Name, output.Type)
 		}
 	}
-	s, err := d.fit.measure(d.shapes)
+	s, err := d.fit.Measure(d.shapes)
 	if err != nil {
 		return err
 	}
-	if s.classes == 0 {
-		s.classes = d.columns
+	if s.Classes == 0 {
+		s.Classes = d.columns
 	}
-	if d.columns == 0 && s.classes > 0 { // the model left them open until its first result
-		if d.classes > 0 && s.classes != d.classes {
-			return fmt.Errorf("%v has %s, not %d", d.shapes, plural(s.classes, "class"), d.classes)
+	if d.columns == 0 && s.Classes > 0 { // the model left them open until its first result
+		if d.classes > 0 && s.Classes != d.classes {
+			return fmt.Errorf("%v has %s, not %d", d.shapes, head.Plural(s.Classes, "class"), d.classes)
 		}
-		if err := d.prepare(s.classes, d.classes); err != nil {
+		if err := d.prepare(s.Classes, d.classes); err != nil {
 			return err
 		}
 	}
-	if s.classes != d.columns {
-		return fmt.Errorf("%v has %s, not %d", d.shapes, plural(s.classes, "class"), d.columns)
+	if s.Classes != d.columns {
+		return fmt.Errorf("%v has %s, not %d", d.shapes, head.Plural(s.Classes, "class"), d.columns)
 	}
 	d.now = d.fit
-	d.now.sizes = s
+	d.now.Sizes = s
 	return nil
 }
 
 // elements is how many numbers of an output belong to a picture.
 func (d *Decoder) elements(output *engine.Tensor, number int) (int64, error) {
 	all, shape := int64(len(output.Data))/int64(output.Type.Size()), output.Shape
-	if d.single {
+	if d.about.Single {
 		// There may be no object at all.
 		if number > 0 || !slices.Contains(shape, 0) && !fills(shape, all) || slices.Contains(shape, 0) && all > 0 {
 			return 0, fmt.Errorf("output %s with %d numbers for shape %v and picture %d", output.Name, all, shape, number)

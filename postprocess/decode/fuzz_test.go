@@ -1,4 +1,4 @@
-package head
+package decode
 
 import (
 	"encoding/binary"
@@ -10,19 +10,20 @@ import (
 	"unsafe"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
 // layouts are all that can be asked for, recognition among them.
-func layouts() []Layout {
-	all := []Layout{LayoutAuto}
-	for _, h := range All() {
+func layouts() []head.Layout {
+	all := []head.Layout{head.LayoutAuto}
+	for _, h := range head.All() {
 		all = append(all, h.Layout)
 	}
 	return all
 }
 
-// FuzzRecognise feeds any outputs to recognition: an error in one line that is ErrLayout, or a head whose map lies within the outputs.
+// FuzzRecognise feeds any outputs to recognition: an error in one line that is head.ErrLayout, or a head whose map lies within the outputs.
 func FuzzRecognise(f *testing.F) {
 	f.Add(uint16(640), uint16(640), uint16(80), uint8(0), uint8(0), []byte{0, 3, 1, 0, 84, 0, 0xd0, 0x20})
 	f.Add(uint16(640), uint16(640), uint16(80), uint8(1), uint8(0), []byte{0, 3, 1, 0, 0x70, 0x62, 85, 0, 0, 4, 1, 0, 32, 0, 160, 0, 160, 0})
@@ -43,13 +44,13 @@ func FuzzRecognise(f *testing.F) {
 		}
 		d := &Decoder{Layout: layouts()[int(layout)%len(layouts())]}
 		if err := d.Open(m); err != nil {
-			if !errors.Is(err, ErrLayout) || strings.Contains(err.Error(), "\n") {
+			if !errors.Is(err, head.ErrLayout) || strings.Contains(err.Error(), "\n") {
 				t.Fatalf("%q", err)
 			}
 			return
 		}
 		r := d.Recognised()
-		if r.Evidence == "" || r.Layout == LayoutAuto || d.Layout != LayoutAuto && r.Layout != d.Layout {
+		if r.Evidence == "" || r.Layout == head.LayoutAuto || d.Layout != head.LayoutAuto && r.Layout != d.Layout {
 			t.Fatalf("%+v", r)
 		}
 		if filter := d.Filter(); filter != nil {
@@ -157,7 +158,7 @@ func check(t *testing.T, d *Decoder, given *engine.Result, number int) {
 	if err != nil && len(got) != 0 {
 		t.Fatalf("%d findings with the error %v", len(got), err)
 	}
-	if d.Recognised().Layout != LayoutClassify && len(got) > d.Limit {
+	if d.Recognised().Layout != head.LayoutClassify && len(got) > d.Limit {
 		t.Fatalf("%d findings", len(got))
 	}
 	if err == nil && stats.Candidates != len(got)+stats.Suppressed+stats.Outside+stats.Truncated || stats.Impossible > stats.Invalid {

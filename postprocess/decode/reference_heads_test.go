@@ -1,4 +1,4 @@
-package head
+package decode
 
 import (
 	"encoding/json"
@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 // goldenHead is a network of heads.json: the outputs of one picture and what the project's own postprocessing makes of them.
 type goldenHead struct {
 	Name            string
-	Layout          Layout
+	Layout          head.Layout
 	Labels          int
 	Confidence, IoU float32
 	MultiLabel      bool `json:"multi_label"`

@@ -1,4 +1,4 @@
-package head
+package decode
 
 // Stats counts what decoding one picture did. Candidates - Truncated is what suppression looked at.
 type Stats struct {

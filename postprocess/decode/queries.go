@@ -1,0 +1,70 @@
+package decode
+
+import (
+	"math"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/scan"
+)
+
+// detr decodes queries whose last logit is that of no object.
+func (d *Decoder) detr(dst []postprocess.Finding) ([]postprocess.Finding, error) {
+	boxes, logits, classes := d.parts[0].data, d.parts[1].data, d.now.Classes
+	d.reserve(int(d.now.Boxes) * max(1, flag(d.MultiLabel)*classes))
+	list, stats := d.candidates[:0], &d.picture.stats
+	for query := range int(d.now.Boxes) {
+		row := logits[query*(classes+1):][:classes+1]
+		best := 0
+		for class, v := range row[1:classes] {
+			if v > row[best] {
+				best = class + 1
+			}
+		}
+		// A class that is likelier than the threshold is so much likelier than no object, whatever the others are.
+		if row[best]-row[classes] < d.odds {
+			continue
+		}
+		share, ok := softmaxOf(row)
+		if !ok {
+			stats.Impossible++
+			stats.Invalid++
+			continue
+		}
+		b := boxes[4*query:][:4]
+		x, y, width, height := b[0]*float32(d.fit.Width), b[1]*float32(d.fit.Height), b[2]*float32(d.fit.Width), b[3]*float32(d.fit.Height)
+		c := scan.Candidate{Index: int32(query), Box: postprocess.Box{X1: x - width/2, Y1: y - height/2, X2: x + width/2, Y2: y + height/2}}
+		first, last := best, best
+		if d.MultiLabel {
+			first, last = 0, classes-1
+		}
+		for class := first; class <= last; class++ {
+			c.Class, c.Score = int32(class), float32(math.Exp(float64(row[class]))*share)
+			number := d.fit.Numbers.Class(class)
+			switch {
+			case number < 0 || number >= d.classes || c.Score < d.thresholds[number]:
+			case !sane(&c.Box):
+				stats.Invalid++
+			default:
+				list = append(list, c)
+			}
+		}
+	}
+	stats.Candidates, d.candidates = len(list), list
+	return d.finish(dst), nil
+}
+
+// softmaxOf is what the exponent of a logit is multiplied by to be its probability; false when there is none.
+func softmaxOf(logits []float32) (share float64, ok bool) {
+	sum := 0.0
+	for _, v := range logits {
+		sum += math.Exp(float64(v))
+	}
+	return 1 / sum, sum > 0 && sum <= math.MaxFloat64
+}
+
+func flag(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
+}

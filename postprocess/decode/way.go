@@ -1,0 +1,39 @@
+package decode
+
+import (
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
+)
+
+// decode appends what d.picture shows to dst, the way of the head. Its part of the outputs is in d.parts.
+func (d *Decoder) decode(dst []postprocess.Finding) ([]postprocess.Finding, error) {
+	var err error
+	switch d.layout {
+	case head.LayoutClassify:
+		return d.classify(dst)
+	case head.LayoutYOLOX:
+		return d.yolox(dst)
+	case head.LayoutNanoDet:
+		return d.nanodet(dst)
+	case head.LayoutDETR:
+		return d.detr(dst)
+	case head.LayoutEnd2End:
+		err = d.list(d.parts[0].data)
+	case head.LayoutRTDETR, head.LayoutTorchvision:
+		err = d.chosen(pixels())
+	case head.LayoutTFDetection:
+		err = d.chosen(d.shares(true))
+	case head.LayoutNMS:
+		o := pixels()
+		if d.inShares() {
+			o = d.shares(false)
+		}
+		err = d.chosen(o)
+	default: // boxes and scores lie in a map
+		err = d.scanMap()
+	}
+	if err != nil {
+		return dst, err
+	}
+	return d.finish(dst), nil
+}
