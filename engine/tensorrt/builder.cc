@@ -271,7 +271,7 @@ class Builder {
         if (library_->createParser == nullptr) {
             return fail(error, EI_LEAN, "no ONNX parser beside %s: %s", library_->facts.path, library_->why);
         }
-        builder_ = library_->createBuilder(library_->logger.object, library_->version);
+        builder_ = createBuilder(library_);
         if (builder_ == nullptr) return refused(library_, error, EI_TENSORRT, "no TensorRT builder");
         if (options_.strongly_typed && !family_.canBeStronglyTyped(library_->version)) {
             return fail(error, EI_UNSUPPORTED, "strongly typed networks need TensorRT 9 or newer");
@@ -606,7 +606,7 @@ int ei_library_describe(ei_library* library, ei_cuda_context context, int ask_bu
         offer->dla_cores = family.runtimeDLACores(runtime);
         ei::destroy(runtime);
         if (!ask_builder || library->createBuilder == nullptr) return EI_OK;
-        void* builder = library->createBuilder(library->logger.object, library->version);
+        void* builder = ei::createBuilder(library);
         if (builder == nullptr) return ei::refused(library, error, EI_TENSORRT, "no TensorRT builder");
         offer->asked_builder = 1;
         offer->fast_fp16 = family.fastFp16(builder);

@@ -67,15 +67,18 @@ func (c Cache) file(k Key) (string, error) {
 }
 
 // Load returns the plan file kept under the key. ok is false when there is none. A file that cannot be used gives the reason as an error
-// and should be built anew; it is never more than that.
+// and should be built anew; it is never more than that, except one that somebody else can have written, which is errUntrusted.
 func (c Cache) Load(k Key) (file []byte, ok bool, err error) {
 	path, err := c.file(k)
 	if err != nil {
 		return nil, false, err
 	}
-	file, err = os.ReadFile(path)
+	file, err = readTrusted(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
+	}
+	if errors.Is(err, errUntrusted) {
+		return nil, false, err
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("plan cache: %w", err)

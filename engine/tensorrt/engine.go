@@ -99,6 +99,9 @@ func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale fun
 		return nil, nil, err
 	}
 	file, ok, err := o.Cache.Load(key)
+	if errors.Is(err, errUntrusted) {
+		return nil, nil, err
+	}
 	if err != nil {
 		e.log.Warn("plan of the cache is not usable", "reason", err)
 	}

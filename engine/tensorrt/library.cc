@@ -1,5 +1,6 @@
 #include "library.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <time.h>
 
@@ -9,6 +10,10 @@
 #include <new>
 
 namespace ei {
+
+// loaded are the libraries of this process; see ei_library_open.
+static pthread_mutex_t loadedMutex = PTHREAD_MUTEX_INITIALIZER;
+static ei_library* loaded = nullptr;
 
 static int failList(ei_error* error, int code, const char* format, va_list arguments) {
     error->code = code;
@@ -91,6 +96,38 @@ static void* openCompanion(const char* path, const char* given, const char* comp
     return handle;
 }
 
+// openResources opens the libraries of the builder's kernels that lie beside libnvinfer. It asks the loader for them by name, which finds those
+// that are open already, and does not find a folder that is in nobody's search path.
+static void openResources(const ei_library* library) {
+    const ei_version& facts = library->facts;
+    const char* slash = strrchr(facts.path, '/');
+    if (slash == nullptr) return;
+    char folder[sizeof(facts.path)], release[48];
+    snprintf(folder, sizeof(folder), "%.*s", static_cast<int>(slash - facts.path + 1), facts.path);
+    snprintf(release, sizeof(release), ".so.%d.%d.%d", facts.major, facts.minor, facts.patch);
+    DIR* entries = opendir(folder);
+    if (entries == nullptr) return;
+    while (const dirent* entry = readdir(entries)) {
+        static const char prefix[] = "libnvinfer_builder_resource";
+        const size_t length = strlen(entry->d_name), tail = strlen(release);
+        if (strncmp(entry->d_name, prefix, sizeof(prefix) - 1) != 0 || length < tail) continue;
+        if (strcmp(entry->d_name + length - tail, release) != 0) continue;
+        if (strstr(entry->d_name, "_win") != nullptr) continue;  // kernels for another system
+        char path[sizeof(folder) + sizeof(entry->d_name)];
+        snprintf(path, sizeof(path), "%s%s", folder, entry->d_name);
+        dlopen(path, RTLD_LAZY | RTLD_LOCAL);  // what cannot be opened TensorRT names itself
+    }
+    closedir(entries);
+}
+
+void* createBuilder(ei_library* library) {
+    pthread_mutex_lock(&loadedMutex);
+    if (!library->resources) openResources(library);
+    library->resources = true;
+    pthread_mutex_unlock(&loadedMutex);
+    return library->createBuilder(library->logger.object, library->version);
+}
+
 template <typename Function>
 static bool find(void* handle, const char* name, Function* function) {
     *function = reinterpret_cast<Function>(dlsym(handle, name));
@@ -101,10 +138,6 @@ static void pathOf(void* symbol, const char* fallback, char* text, size_t size) 
     Dl_info info;
     snprintf(text, size, "%s", dladdr(symbol, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : fallback);
 }
-
-// loaded are the libraries of this process; see ei_library_open.
-static pthread_mutex_t loadedMutex = PTHREAD_MUTEX_INITIALIZER;
-static ei_library* loaded = nullptr;
 
 static int describe(void* handle, const char* path, const char* parser, const char* plugin, ei_library* library, ei_error* error) {
     ei_version* facts = &library->facts;

@@ -17,6 +17,7 @@ struct ei_library {
     int parserVersion = 100;
     ei_version facts = {};
     char why[1024] = {};
+    bool resources = false;  // those of the builder have been opened
     ei_library* next = nullptr;
 };
 
@@ -40,5 +41,8 @@ int guarded(ei_error* error, Body body) {
 }
 
 int64_t now();
+
+// createBuilder makes a builder with the kernels that lie beside the library; null when TensorRT refuses.
+void* createBuilder(ei_library* library);
 
 }  // namespace ei

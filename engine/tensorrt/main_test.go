@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +49,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(hardwareEnvironment) != "" || flag.Lookup("test.fuzz").Value.String() != "" {
 		os.Exit(m.Run())
 	}
+	syscall.Umask(0o022) // folders that a group may write to are no caches
 	folder, err := os.MkdirTemp("", "tensorrt-test-")
 	if err == nil {
 		err = buildFakes(folder)

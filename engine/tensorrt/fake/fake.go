@@ -24,6 +24,8 @@ type Options struct {
 	Version int
 	// Lean leaves the builder out, Parserless the ONNX parser.
 	Lean, Parserless bool
+	// Resource makes the builder ask the loader for its kernels by name, as real ones do, and puts that library beside the other.
+	Resource bool
 	// Tables is the folder of the slot tables, slots8.h and so on.
 	Tables string
 	// Flags are further arguments of the compiler, for sanitizers.
@@ -48,6 +50,20 @@ func Build(folder string, o Options) (string, error) {
 	if o.Lean {
 		name = "libnvinfer_lean.so."
 		arguments = append(arguments, "-DFAKE_LEAN")
+	}
+	if o.Resource {
+		release := fmt.Sprintf("libnvinfer_builder_resource.so.%d.%d.%d", o.Version/10000, o.Version/100%100, o.Version%100)
+		if family == 8 {
+			release = fmt.Sprintf("libnvinfer_builder_resource.so.%d.%d.%d", o.Version/1000, o.Version/100%10, o.Version%100)
+		}
+		empty := filepath.Join(source, "resource.cc")
+		if err := os.WriteFile(empty, nil, 0o600); err != nil {
+			return "", err
+		}
+		if err := compile(filepath.Join(folder, release), append(arguments, empty)); err != nil {
+			return "", err
+		}
+		arguments = append(arguments, fmt.Sprintf("-DFAKE_RESOURCE=%q", release))
 	}
 	library := filepath.Join(folder, name+fmt.Sprint(soname))
 	if err := compile(library, append(arguments, filepath.Join(source, "nvinfer.cc"), "-ldl", "-lpthread")); err != nil {

@@ -530,6 +530,12 @@ __attribute__((visibility("default"))) void* createInferRuntime_INTERNAL(void* g
 #ifndef FAKE_LEAN
 __attribute__((visibility("default"))) void* createInferBuilder_INTERNAL(void* given, int32_t version) {
     checkLogger(given, version);
+#ifdef FAKE_RESOURCE
+    if (dlopen(FAKE_RESOURCE, RTLD_LAZY) == nullptr) {
+        say(0, "Unable to load library: " FAKE_RESOURCE);
+        return nullptr;
+    }
+#endif
     if (!fails("builder")) return &(new Builder())->object;
     say(0, "createInferBuilder: Error Code 6: API Usage Error");
     return nullptr;

@@ -1,0 +1,59 @@
+package tensorrt
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// errUntrusted is of plans that somebody else could have written. TensorRT runs what is in a plan, so a checksum inside of it proves nothing.
+var errUntrusted = errors.New("anybody could have put a plan there, and a plan is code")
+
+// readTrusted reads a file that nobody but root and this user can have written: both it and its folder belong to one of them, and no group and
+// no other user may write to them.
+func readTrusted(path string) ([]byte, error) {
+	folder, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	if err := trusted(filepath.Dir(path), folder); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // what is looked at is what is read
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no file", path)
+	}
+	if err := trusted(path, info); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(file)
+}
+
+func trusted(path string, info fs.FileInfo) error {
+	refused := func(hint, format string, arguments ...any) error {
+		return &engine.Error{Op: "open", Backend: Name, Message: fmt.Sprintf(format, arguments...), Hint: hint, Err: errUntrusted}
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return refused("chmod go-w "+path+" if you know who wrote to it, else remove it",
+			"plan cache: %s has mode %04o", path, info.Mode().Perm())
+	}
+	if owner, known := info.Sys().(*syscall.Stat_t); known && owner.Uid != 0 && int(owner.Uid) != os.Geteuid() {
+		return refused("remove it, or set XDG_CACHE_HOME to a folder of this user", "plan cache: %s belongs to user %d, this is user %d",
+			path, owner.Uid, os.Geteuid())
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package tensorrt_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
+)
+
+// TestPlansThatOthersCanWriteAreNotRun, however right their checksum is.
+func TestPlansThatOthersCanWriteAreNotRun(t *testing.T) {
+	folder := t.TempDir()
+	cache := tensorrt.Cache{Folder: folder}
+	o := buildOptions(100300, small(nil))
+	built, err := child(t).Build(t.Context(), o, "", cache, func(tensorrt.Progress) {})
+	require.NoError(t, err)
+	plan := built.Path
+	open := func() error {
+		options := tensorrt.Options{
+			Options: engine.Options{Path: "small.onnx", Bytes: o.Model, Library: libraries[100300], MaxBatch: 4}, Cache: cache, Log: quiet,
+		}
+		e, err := options.Open()
+		if err == nil {
+			require.NoError(t, e.Close())
+		}
+		return err
+	}
+	require.NoError(t, open())
+	const why = ": anybody could have put a plan there, and a plan is code "
+	for _, path := range []string{plan, folder} {
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		for mode, text := range map[os.FileMode]string{0o777: "0777", 0o772: "0772", 0o720: "0720"} {
+			require.NoError(t, os.Chmod(path, mode))
+			err := open()
+			require.EqualError(t, err, "tensorrt open: plan cache: "+path+" has mode "+text+why+"(chmod go-w "+path+" if you know who wrote to it, else remove it)")
+			require.NotErrorIs(t, err, tensorrt.ErrNoPlan, "nothing is built into a folder of everybody")
+		}
+		require.NoError(t, os.Chmod(path, info.Mode().Perm()))
+		require.NoError(t, open())
+	}
+	other := filepath.Join(t.TempDir(), "elsewhere.plan")
+	require.NoError(t, os.Rename(plan, other))
+	require.NoError(t, os.Symlink(other, plan))
+	require.ErrorIs(t, open(), tensorrt.ErrNoPlan, "a link may lead anywhere")
+	require.NoError(t, os.Remove(plan))
+	require.NoError(t, os.Rename(other, plan))
+	require.NoError(t, open())
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	for _, path := range []string{plan, folder} {
+		require.NoError(t, os.Chown(path, 4711, -1))
+		require.EqualError(t, open(), "tensorrt open: plan cache: "+path+" belongs to user 4711, this is user 0"+why+
+			"(remove it, or set XDG_CACHE_HOME to a folder of this user)")
+		require.NoError(t, os.Chown(path, 0, -1))
+	}
+	require.NoError(t, open())
+}
+
+// TestTheBuildersKernelsAreFoundBesideTheLibrary, in a folder that the loader does not search.
+func TestTheBuildersKernelsAreFoundBesideTheLibrary(t *testing.T) {
+	for _, version := range []int{8603, 100600} {
+		folder := t.TempDir()
+		tables, err := filepath.Abs(".")
+		require.NoError(t, err)
+		_, err = fake.Build(folder, fake.Options{Version: version, Resource: true, Tables: tables})
+		require.NoError(t, err)
+		o := buildOptions(0, small(nil))
+		o.Library.Path = folder
+		_, err = child(t).Build(t.Context(), o, "", tensorrt.Cache{Folder: t.TempDir()}, func(tensorrt.Progress) {})
+		require.NoError(t, err)
+
+		resources, err := filepath.Glob(filepath.Join(folder, "libnvinfer_builder_resource*"))
+		require.NoError(t, err)
+		require.Len(t, resources, 1)
+		require.NoError(t, os.Remove(resources[0]))
+		_, err = child(t).Build(t.Context(), o, "", tensorrt.Cache{Folder: t.TempDir()}, func(tensorrt.Progress) {})
+		require.ErrorContains(t, err, "Unable to load library: "+filepath.Base(resources[0]))
+	}
+}
