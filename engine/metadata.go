@@ -11,6 +11,9 @@ import (
 // MaxLabels bounds the class numbers that metadata and label files may use.
 const MaxLabels = 1 << 16
 
+// MaxKeypoints bounds how many points of an object metadata may speak of.
+const MaxKeypoints = 1024
+
 // PreprocessProperty is the metadata of an ONNX file that holds a Preprocess as YAML. Edge-infer writes it into the files that it makes.
 const PreprocessProperty = "preprocess"
 
@@ -44,6 +47,7 @@ func ParseMetadata(properties map[string]string) (Metadata, error) {
 	field("batch", number(&m.Batch))
 	field("names", func(text string) (err error) { m.Labels, err = parseNames(text); return err })
 	field("imgsz", func(text string) (err error) { m.Height, m.Width, err = parseSides(text); return err })
+	field("kpt_shape", func(text string) (err error) { m.Keypoints, m.KeypointNumbers, err = parseKeypoints(text); return err })
 	m.Preprocess = ultralytics(properties)
 	field(PreprocessProperty, func(text string) (err error) { m.Preprocess, err = ParsePreprocess([]byte(text)); return err })
 	m.EndToEnd = truth(properties["end2end"]) || truth(argument(properties["args"], "nms"))
@@ -99,6 +103,8 @@ func (m Metadata) Override(by Metadata) Metadata {
 		{&m.Width, &by.Width},
 		{&m.Height, &by.Height},
 		{&m.Batch, &by.Batch},
+		{&m.Keypoints, &by.Keypoints},
+		{&m.KeypointNumbers, &by.KeypointNumbers},
 	} {
 		if *f.from != 0 {
 			*f.to = *f.from
@@ -159,6 +165,23 @@ func classNumber(key any) (int, error) {
 		return 0, fmt.Errorf("class number %.40v is not 0 to %d", key, MaxLabels-1)
 	}
 	return int(n), nil
+}
+
+// parseKeypoints reads "[17, 3]": how many points an object has, and how many numbers each.
+func parseKeypoints(text string) (points, numbers int, err error) {
+	value, err := parseLiteral(text)
+	if err != nil {
+		return 0, 0, err
+	}
+	shape, _ := value.([]any)
+	if len(shape) == 2 {
+		k, _ := shape[0].(float64)
+		d, _ := shape[1].(float64)
+		if k >= 1 && k <= MaxKeypoints && k == math.Trunc(k) && (d == 2 || d == 3) {
+			return int(k), int(d), nil
+		}
+	}
+	return 0, 0, fmt.Errorf("%.40q is not a number of keypoints up to %d and 2 or 3", text, MaxKeypoints)
 }
 
 // parseSides reads "640" and "[height, width]".

@@ -6,6 +6,9 @@ type Task string
 // The tasks that the daemon decodes. Any other model runs through SubmitTensors.
 const (
 	Detect   Task = "detect"
+	Pose     Task = "pose"
+	Segment  Task = "segment"
+	OBB      Task = "obb" // oriented bounding boxes
 	Classify Task = "classify"
 	Raw      Task = "raw"
 )
@@ -33,6 +36,10 @@ type Metadata struct {
 	Preprocess Preprocess `json:",omitzero"`
 	// EndToEnd says that the network suppresses overlapping boxes itself: an end-to-end head, or an export with nms=True.
 	EndToEnd bool `json:",omitempty"`
+	// Keypoints is how many points of an object a network for poses gives, and KeypointNumbers how many numbers each has: 2 for a place, 3
+	// with how visible it is.
+	Keypoints       int `json:",omitempty"`
+	KeypointNumbers int `json:",omitempty"`
 }
 
 // Model describes a loaded model.

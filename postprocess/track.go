@@ -31,7 +31,7 @@ type Track struct {
 	// ID is unique for the life of the tracker and never used again; it starts at 1.
 	ID uint64
 	// Finding holds the box of the matched detection, or the predicted one when there is none; the class that the detections so far
-	// vote for; the score of the last detection.
+	// vote for; the score of the last detection. Its Detail is that of this frame's detection, nil without one.
 	Finding
 	State TrackState
 	// Index is the number of the matched detection in this frame, -1 when the box is a prediction.

@@ -23,6 +23,7 @@ type Detection struct {
 	Score float64    // 0 to 1
 	Box   [4]float64 // x1, y1, x2, y2 in source pixels
 	Track uint64     // 0: not tracked, and left out of the payload
+	Detail
 }
 
 // AppendJSON appends the payload to buf and returns it. It allocates nothing when buf has room.
@@ -63,7 +64,7 @@ func (d *Detection) appendJSON(buf []byte) []byte {
 		buf = append(buf, `,"track":`...)
 		buf = strconv.AppendUint(buf, d.Track, 10)
 	}
-	return append(buf, '}')
+	return append(d.Detail.AppendJSON(buf), '}')
 }
 
 func appendBox(buf []byte, box *[4]float64) []byte {

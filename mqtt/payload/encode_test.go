@@ -38,7 +38,7 @@ func mirror(d *Detections, device string) *jsonDetections {
 		Latency: float64(d.Latency) / float64(time.Millisecond), Detections: []jsonDetection{},
 	}
 	for _, o := range d.Objects {
-		m.Detections = append(m.Detections, jsonDetection(o))
+		m.Detections = append(m.Detections, jsonDetection{o.Label, o.Class, o.Score, o.Box, o.Track})
 	}
 	return m
 }

@@ -8,17 +8,16 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
-// list takes rows of x1, y1, x2, y2 in input pixels, score and class for candidates, as an engine lists them on its device and as heads
-// that suppress for themselves give them. The order of the rows means nothing.
-func (d *Decoder) list(rows []float32) error {
-	const fields = engine.CandidateFields
-	if len(rows)%fields != 0 {
-		return fmt.Errorf("decode: %w: %d numbers are not rows of %d", ErrOutput, len(rows), fields)
+// list takes rows of so many numbers for candidates, as an engine lists them on its device and as heads that suppress for themselves give
+// them: x1, y1, x2, y2 in input pixels, score and class come first. The order of the rows means nothing.
+func (d *Decoder) list(rows []float32, width int) error {
+	if len(rows)%width != 0 {
+		return fmt.Errorf("decode: %w: %d numbers are not rows of %d", ErrOutput, len(rows), width)
 	}
-	d.reserve(len(rows) / fields)
-	list, stats := d.candidates[:len(rows)/fields], &d.picture.stats
-	for row := range int32(len(rows) / fields) {
-		d.take((*[fields]float32)(rows[row*fields:]), &list[stats.Candidates], row)
+	d.reserve(len(rows) / width)
+	list, stats := d.candidates[:len(rows)/width], &d.picture.stats
+	for row := range len(rows) / width {
+		d.take((*[engine.CandidateFields]float32)(rows[row*width:]), &list[stats.Candidates], int32(row))
 	}
 	d.candidates = list[:stats.Candidates]
 	return nil

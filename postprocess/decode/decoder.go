@@ -58,6 +58,7 @@ type Decoder struct {
 	fit        head.Fit
 	about      head.Description
 	layout     head.Layout
+	detailed   bool      // boxes have numbers beside coordinates and scores
 	columns    int       // that are scored; 0 while nobody knows, and where classes come by number
 	classes    int       // of the labels; 0 while nobody knows
 	odds       float32   // logarithm of what the lowest threshold is to 1
@@ -72,6 +73,9 @@ type Decoder struct {
 	candidates []scan.Candidate
 	keys       []uint64
 	kept       suppressor
+	turned     turnedSuppressor
+	origins    []int32   // of the findings of finish: their boxes in the map
+	details    []details // by picture of a request
 }
 
 // part is a picture's part of an output that the head reads.
@@ -85,6 +89,7 @@ type picture struct {
 	transform     engine.Transform
 	width, height int
 	stats         Stats
+	details       *details // nil where only scores are looked at
 }
 
 // Open recognises the head of a model and fits the decoder to it. An error that is ErrLayout says what would settle it.
@@ -97,6 +102,7 @@ func (d *Decoder) Open(model *engine.Model) error {
 		return err
 	}
 	d.fit, d.about, d.layout = found, found.Describe(), found.Describe().Layout
+	_, d.detailed = found.ExtraNumbers()
 	d.shapes, d.parts = make([][]int64, len(found.Outputs)), make([]part, len(found.Outputs))
 	if err := d.prepare(found.Classes, len(model.Metadata.Labels)); err != nil {
 		return fmt.Errorf("open decoder: %w", err)
@@ -117,7 +123,7 @@ func (d *Decoder) Recognised() head.Recognition {
 // Filter says what an engine may list on its device for this decoder; nil when the outputs must come whole.
 func (d *Decoder) Filter() *engine.Filter {
 	m, ok := d.fit.BoxMap()
-	if !ok || d.MultiLabel || d.about.Scanned.Logits || d.about.Scanned.Raw {
+	if !ok || d.detailed || d.MultiLabel || d.about.Scanned.Logits || d.about.Scanned.Raw {
 		return nil
 	}
 	f := &engine.Filter{BoxMap: m, Threshold: d.Threshold}
@@ -232,10 +238,13 @@ func (d *Decoder) Decode(result *engine.Result, number, width, height int, dst [
 	if err := d.checkCall(result, number, width, height); err != nil {
 		return dst, Stats{}, err
 	}
-	d.picture = picture{transform: result.Transforms[number], width: width, height: height}
+	for len(d.details) <= number {
+		d.details = append(d.details, details{})
+	}
+	d.picture = picture{transform: result.Transforms[number], width: width, height: height, details: &d.details[number]}
 	if result.Candidates != nil {
 		c := &result.Candidates[number]
-		if err := d.list(c.Rows); err != nil {
+		if err := d.list(c.Rows, engine.CandidateFields); err != nil {
 			return dst, Stats{}, err
 		}
 		dst = d.finish(dst)
@@ -326,19 +335,33 @@ func (d *Decoder) best(list []scan.Candidate) []scan.Candidate {
 	return list[:d.MaxCandidates]
 }
 
-// finish sorts, suppresses and takes the boxes to the source picture.
+// admits asks whether a box stays; they come best first.
+func (d *Decoder) admits(c *scan.Candidate) bool {
+	switch {
+	case d.about.Final:
+		return true
+	case d.layout == head.LayoutOBB:
+		return d.turned.admit(c, d.turnedBox(c.Index))
+	}
+	return d.kept.admit(c)
+}
+
+// finish sorts, suppresses and takes the boxes to the source picture, and fills in what else the head gives.
 func (d *Decoder) finish(dst []postprocess.Finding) []postprocess.Finding {
 	list, stats, transform := d.best(d.candidates), d.picture.stats, d.picture.transform
 	stats.Truncated = stats.Candidates - len(list)
 	keys := sortKeys(d.keys, list)
 	sortByScore(keys, list)
-	d.kept.begin(d.classSlots(list), d.IoU, d.Agnostic)
+	slots, first := d.classSlots(list), len(dst)
+	d.kept.begin(slots, d.IoU, d.Agnostic)
+	d.turned.begin(slots, d.IoU, d.Agnostic)
+	d.origins = d.origins[:0]
 	width, height := float32(d.picture.width), float32(d.picture.height)
 	right, bottom := float32(d.fit.Width), float32(d.fit.Height) // of the network's input
 	count := 0
 	for _, key := range keys {
 		c := &list[uint32(key)]
-		if count == d.Limit || (!d.about.Final && !d.kept.admit(c)) {
+		if count == d.Limit || !d.admits(c) {
 			stats.Suppressed++
 			continue
 		}
@@ -360,8 +383,10 @@ func (d *Decoder) finish(dst []postprocess.Finding) []postprocess.Finding {
 		dst = dst[:len(dst)+1]
 		f := &dst[len(dst)-1] // in place: a literal would be copied
 		f.Box, f.Score, f.Class, f.Detail = box, c.Score, d.fit.Numbers.Class(int(c.Class)), nil
+		d.origins = append(d.origins, c.Index)
 	}
 	d.picture.stats = stats
+	d.describe(dst[first:])
 	return dst
 }
 

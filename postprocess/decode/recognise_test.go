@@ -277,8 +277,8 @@ func TestOpenRefuses(t *testing.T) {
 			"output0 [1 1000] looks like classify, but it has 1000 classes and the model names 10 labels (give the labels that belong to " +
 				"it with --labels FILE)",
 		},
-		{Decoder{}, sized(640, 640, "segment", 80, []int64{1, 116, 8400}), `task "segment" is not decoded (detect or classify)`},
-		{Decoder{}, sized(640, 640, engine.Raw, 80, []int64{1, 84, 8400}), `task "raw" is not decoded (detect or classify)`},
+		{Decoder{}, sized(640, 640, "depth", 80, []int64{1, 116, 8400}), `task "depth" is not decoded (detect or pose or segment or obb or classify)`},
+		{Decoder{}, sized(640, 640, engine.Raw, 80, []int64{1, 84, 8400}), `task "raw" is not decoded (detect or pose or segment or obb or classify)`},
 		{
 			Decoder{},
 			sized(224, 224, engine.Classify, 0, []int64{1, 84, 8400}),

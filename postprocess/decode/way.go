@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
@@ -17,8 +18,12 @@ func (d *Decoder) decode(dst []postprocess.Finding) ([]postprocess.Finding, erro
 		return d.nanodet(dst)
 	case head.LayoutDETR:
 		return d.detr(dst)
-	case head.LayoutEnd2End:
-		err = d.list(d.parts[0].data)
+	case head.LayoutEnd2End, head.LayoutPoseEnd2End, head.LayoutSegmentEnd2End:
+		err = d.list(d.parts[0].data, engine.CandidateFields+d.now.Extra)
+	case head.LayoutOBB:
+		err = d.scanTurned()
+	case head.LayoutOBBEnd2End:
+		d.listTurned()
 	case head.LayoutRTDETR, head.LayoutTorchvision:
 		err = d.chosen(pixels())
 	case head.LayoutTFDetection:

@@ -58,6 +58,12 @@ func heads() []head {
 		yolov5{},
 		yolov8{},
 		endToEnd{},
+		pose{},
+		pose{ended: true},
+		segment{},
+		segment{ended: true},
+		obb{},
+		obb{ended: true},
 		yolox{},
 		yoloNAS{},
 		nanodet{},
@@ -74,10 +80,16 @@ func heads() []head {
 	}
 }
 
+// adapting is a head that measures by what the file says of itself.
+type adapting interface {
+	adapt(n *network) head
+}
+
 // Sizes are what one model gives a head.
 type Sizes struct {
 	Boxes   int64 // -1 while it is open
 	Classes int   // that are scored; 0 while it is not known, and where classes come by number
+	Extra   int   // numbers of a box beside coordinates and scores
 }
 
 // Fit is a head as a model has it.

@@ -94,6 +94,17 @@ func (n *network) single() [][]int {
 	return all
 }
 
+// heads lists all as they are for this network.
+func (n *network) heads() []head {
+	all := heads()
+	for i := range all {
+		if h, ok := all[i].(adapting); ok {
+			all[i] = h.adapt(n)
+		}
+	}
+	return all
+}
+
 // String names outputs with their shapes.
 func (n *network) String() string { return n.name(n.numbers()) }
 
@@ -158,7 +169,7 @@ func (n *network) recognise(asked Layout) (Fit, error) {
 	}
 	var found []Fit
 	var doubts []string
-	for _, h := range heads() {
+	for _, h := range n.heads() {
 		if task := n.metadata.Task; task != "" && h.describe().Task != task {
 			continue
 		}
@@ -213,7 +224,7 @@ func named(n *network, layout Layout) (Fit, error) {
 	if at < 0 {
 		return Fit{}, fmt.Errorf("layout %q is not known (%s)", string(layout), strings.Join(Layouts(), ", "))
 	}
-	h := heads()[at]
+	h := n.heads()[at]
 	for _, outputs := range h.reads(n) {
 		s, err := h.measure(n.shapes(outputs))
 		if err != nil {

@@ -113,7 +113,6 @@ const (
 	noClasses  = "nothing says that its numbers are classes (give their labels with --labels FILE, or confirm it with --layout classify)"
 	otherNames = " (give the labels that belong to it with --labels FILE)"
 	twoClasses = " looks like end2end, but boxes with the scores of 2 classes would look the same (confirm it with --layout end2end)"
-	masksToo   = " beside it, which a detector does not have (--layout yolov8 takes it for one all the same)"
 	arrays     = " (infer --input runs it on arrays)"
 )
 
@@ -197,23 +196,22 @@ func corpus() []family {
 		// Other tasks of Ultralytics.
 		{
 			name: "segment", outputs: []tensor{out("output0", 1, 116, 8400), out("output1", 1, 32, 160, 160)},
-			about: ultralytics("segment", 80), refusal: `task "segment" is not decoded (detect or classify)`,
+			about: ultralytics("segment", 80), want: "segment",
 		},
 		{
-			name: "segment by trtexec", outputs: []tensor{out("output0", 1, 116, 8400), out("output1", 1, 32, 160, 160)},
-			refusal: "output0 [1 116 8400]" + like8 + "there is output1 [1 32 160 160]" + masksToo,
+			name: "segment by trtexec", outputs: []tensor{out("output0", 1, 116, 8400), out("output1", 1, 32, 160, 160)}, want: "segment",
 		},
 		{
 			name: "segment by trtexec with labels", outputs: []tensor{out("output0", 1, 116, 8400), out("output1", 1, 32, 160, 160)},
-			labels: 80, refusal: "output0 [1 116 8400]" + like8 + "there is output1 [1 32 160 160]" + masksToo,
+			labels: 80, want: "segment",
 		},
 		{
 			name: "segment nms=True", outputs: []tensor{out("output0", 1, 300, 38), out("output1", 1, 32, 160, 160)}, labels: 80,
-			refusal: "outputs output0 [1 300 38], output1 [1 32 160 160]" + noHead,
+			want: "segment-end2end",
 		},
 		{
 			name: "pose", outputs: []tensor{out("output0", 1, 56, 8400)}, about: ultralytics("pose", 1, "kpt_shape", "[17, 3]"),
-			refusal: `task "pose" is not decoded (detect or classify)`,
+			want: "pose",
 		},
 		{
 			name: "pose by trtexec", outputs: []tensor{out("output0", 1, 56, 8400)},
@@ -223,10 +221,27 @@ func corpus() []family {
 			name: "pose by trtexec with labels", outputs: []tensor{out("output0", 1, 56, 8400)}, labels: 1,
 			refusal: "output0 [1 56 8400]" + like8 + "it has 52 classes and the model names 1 label" + otherNames,
 		},
+		{name: "pose by trtexec with a layout", outputs: []tensor{out("output0", 1, 56, 8400)}, layout: "pose", want: "pose"},
+		{
+			name: "pose without the number of keypoints", outputs: []tensor{out("output0", 1, 56, 8400)}, about: ultralytics("pose", 1),
+			refusal: "output0 [1 56 8400] looks like pose, but the file does not say how many keypoints an object has (confirm it with --layout pose)",
+		},
+		{
+			name: "pose nms=True with what the export says", outputs: []tensor{out("output0", 1, 300, 57)},
+			about: ultralytics("pose", 1, "kpt_shape", "[17, 3]", "args", "{'nms': True}"), want: "pose-end2end",
+		},
+		{
+			name: "segment nms=True with what the export says", outputs: []tensor{out("output0", 1, 300, 38), out("output1", 1, 32, 160, 160)},
+			about: ultralytics("segment", 80, "args", "{'nms': True}"), want: "segment-end2end",
+		},
+		{
+			name: "oriented boxes nms=True with what the export says", outputs: []tensor{out("output0", 1, 300, 7)},
+			about: ultralytics("obb", 15, "args", "{'nms': True}"), want: "obb-end2end",
+		},
 		{name: "pose nms=True", outputs: []tensor{out("output0", 1, 300, 57)}, refusal: "outputs output0 [1 300 57]" + noHead},
 		{
 			name: "oriented boxes", outputs: []tensor{out("output0", 1, 20, 8400)}, about: ultralytics("obb", 15),
-			refusal: `task "obb" is not decoded (detect or classify)`,
+			want: "obb",
 		},
 		{
 			name: "oriented boxes by trtexec", outputs: []tensor{out("output0", 1, 20, 8400)},

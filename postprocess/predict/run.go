@@ -36,6 +36,9 @@ func Run(p Predictor, pictures ...engine.Image) ([]Picture, error) {
 		}
 		for _, picture := range result.Pictures {
 			picture.Findings = slices.Clone(picture.Findings)
+			for i := range picture.Findings {
+				picture.Findings[i] = picture.Findings[i].Clone()
+			}
 			all = append(all, picture)
 		}
 	}

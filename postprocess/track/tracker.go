@@ -200,7 +200,7 @@ func (t *Tracker) advance(at time.Time) {
 	}
 	for i := range t.objects {
 		o := &t.objects[i]
-		o.Index = -1
+		o.Index, o.Detail = -1, nil
 		o.motion.predict(steps, o.State == postprocess.Lost)
 		o.predicted = o.motion.box()
 		o.Box = o.predicted
@@ -222,7 +222,7 @@ func (t *Tracker) outside(m *motion) bool {
 func (o *object) see(d *postprocess.Finding, index int, at time.Time) {
 	o.motion.update(d.Box)
 	o.whole.see(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
-	o.Box, o.Score, o.Index, o.State, o.Last = d.Box, d.Score, index, postprocess.Active, at
+	o.Box, o.Score, o.Detail, o.Index, o.State, o.Last = d.Box, d.Score, d.Detail, index, postprocess.Active, at
 	o.Hits++
 	o.confirmed = true
 	o.vote(d.Class, d.Score)

@@ -239,6 +239,7 @@ func (a *Analytics) follow(o *record, track *postprocess.Track, seq uint64, at t
 	}
 	if track.Seen() {
 		o.Finding, o.Seen = track.Finding, at
+		o.Detail = nil // it belongs to the frame
 		o.scores.add(track.Score)
 		o.TopScore, o.MedianScore = max(o.TopScore, track.Score), o.scores.median()
 		foot := Bottom.of(track.Box)

@@ -64,6 +64,7 @@ type Detect struct {
 	Max        int      `yaml:"max"`
 	Labels     []string `yaml:"labels"`
 	Track      bool     `yaml:"track"`
+	Masks      string   `yaml:"masks"`
 }
 
 // MQTT is where detections go.
@@ -120,7 +121,7 @@ func Default() *Config {
 		Device:    hostName(),
 		Engine:    Engine{Backend: Auto, Precision: Auto, Device: "0"},
 		Model:     Model{Layout: Auto},
-		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Track: true},
+		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Track: true, Masks: "polygon"},
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true},
 		Snapshots: Snapshots{Keep: 500},
 		Web:       Web{Listen: Off},

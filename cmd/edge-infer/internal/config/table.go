@@ -78,6 +78,10 @@ func (d *Detect) settings() []setting {
 		{"detect.max", "max-detections", whole(&d.Max), within(&d.Max, 1, 30000), "most detections in one frame"},
 		{"detect.labels", "only", list(&d.Labels), nil, "labels to report, separated by commas; empty: all"},
 		{"detect.track", "track", yes(&d.Track), nil, "follow objects from frame to frame; zones, lines and events need it"},
+		{
+			"detect.masks", "masks", text(&d.Masks), oneOf(&d.Masks, "polygon", "rle", "off"),
+			"masks in messages and JSON: polygon (outlines), rle (COCO's run lengths of every pixel) or off",
+		},
 	}
 }
 

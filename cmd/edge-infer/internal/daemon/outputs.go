@@ -147,7 +147,7 @@ func (o *outputs) sinks(r *run) []pipeline.Sink {
 	if o.terminal != nil {
 		sinks = append(sinks, o.terminal)
 	}
-	sinks = append(sinks, &sink.Publisher{Client: o.client, JSON: o.lines})
+	sinks = append(sinks, &sink.Publisher{Client: o.client, JSON: o.lines, Masks: report.MaskForm(r.config.Detect.Masks)})
 	if o.web != nil {
 		sinks = append(sinks, o.web)
 	}

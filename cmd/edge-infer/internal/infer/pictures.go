@@ -3,6 +3,7 @@ package infer
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
@@ -52,6 +54,18 @@ type Detection struct {
 	Class int        `json:"class"`
 	Score float32    `json:"score"`
 	Box   [4]float32 `json:"box"`
+
+	payload.Detail `json:"-"`
+}
+
+// MarshalJSON puts the details behind the other fields, as messages over MQTT have them.
+func (d Detection) MarshalJSON() ([]byte, error) {
+	type plain Detection
+	text, err := json.Marshal(plain(d))
+	if err != nil {
+		return nil, err
+	}
+	return append(d.AppendJSON(text[:len(text)-1]), '}'), nil
 }
 
 // Run hands what each picture shows to each, in order; it is valid during the call only. A picture that cannot be read is told and left out, and
@@ -64,7 +78,7 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 		return err
 	}
 	defer n.Close()
-	w := &work{each: each, labels: n.Model().Metadata.Labels}
+	w := &work{each: each, details: report.Details{Masks: report.MaskForm(p.Config.Detect.Masks)}, labels: n.Model().Metadata.Labels}
 	if p.Save != "" {
 		if w.saver, err = newSaver(p.Save, w.labels); err != nil {
 			return err
@@ -97,6 +111,7 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 type work struct {
 	each    func(*Seen) error
 	labels  []string
+	details report.Details
 	saver   *saver // nil for none
 	step    progress.Step
 	started time.Time
@@ -139,9 +154,13 @@ func (w *work) picture(path string, number int, frame *capture.Frame, picture *p
 		Version: 1, File: path, Frame: number, Width: frame.Width, Height: frame.Height, Detections: []Detection{},
 		findings: picture.Findings, labels: w.labels,
 	}
-	for _, d := range picture.Findings {
+	w.details.Begin()
+	for i := range picture.Findings {
+		d := &picture.Findings[i]
 		seen.Detections = append(seen.Detections, Detection{
-			postprocess.Label(w.labels, d.Class), d.Class, d.Score, [4]float32{d.X1, d.Y1, d.X2, d.Y2},
+			postprocess.Label(w.labels, d.Class), d.Class, d.Score,
+			[4]float32{d.X1, d.Y1, d.X2, d.Y2},
+			w.details.Of(d, frame.Width, frame.Height),
 		})
 	}
 	if w.saver != nil {

@@ -15,7 +15,10 @@ type Publisher struct {
 	Client *mqtt.Client // nil when MQTT is off
 	JSON   *report.JSON // nil without JSON lines
 
+	Masks report.MaskForm
+
 	message payload.Detections
+	details report.Details
 	encoded []byte
 }
 
@@ -24,9 +27,12 @@ func (p *Publisher) Frame(in *pipeline.Inferred) {
 	m := &p.message
 	m.Camera, m.Sequence, m.Time, m.Width, m.Height, m.Latency = in.Camera, in.Seq, in.Time, in.Width, in.Height, in.Latency
 	m.Objects = m.Objects[:0]
+	p.details.Masks = p.Masks
+	p.details.Begin()
 	for i := range in.Detections {
 		d := &in.Detections[i]
 		object := payload.Detection{Label: postprocess.Label(in.Labels, d.Class), Class: d.Class, Score: float64(d.Score), Box: corners(d.Box)}
+		object.Detail = p.details.Of(d, in.Width, in.Height)
 		if i < len(in.IDs) {
 			object.Track = in.IDs[i]
 		}

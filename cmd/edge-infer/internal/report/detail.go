@@ -1,0 +1,94 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/edge-infer/edge-infer/mqtt/payload"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// MaskForm is how masks leave the program.
+type MaskForm string
+
+// The forms: outlines of few corners, COCO's compressed run lengths of every pixel, or not at all.
+const (
+	MaskPolygon MaskForm = "polygon"
+	MaskRLE     MaskForm = "rle"
+	MaskOff     MaskForm = "off"
+)
+
+// mostCounts bounds the run lengths of one mask in bytes. What is longer is smoothed until it fits: specks and dents of a few pixels go.
+const mostCounts = 4096
+
+// Details makes the payload's details of what findings have beside their boxes. It keeps its memory from frame to frame; one goroutine at a
+// time.
+type Details struct {
+	Masks MaskForm // "" for polygons
+
+	keypoints [][3]float64
+	corners   [][2]float64
+	counts    []byte
+	polygons  [][][2]float64
+	points    [][2]float64
+	runs      postprocess.Runs
+	tracer    postprocess.Tracer
+}
+
+// Begin forgets the last frame: what Of gave for it is not valid any more.
+func (d *Details) Begin() {
+	d.keypoints, d.corners, d.counts = d.keypoints[:0], d.corners[:0], d.counts[:0]
+	d.polygons, d.points = d.polygons[:0], d.points[:0]
+}
+
+// Of is the details of a finding on a picture of that size, valid until Begin.
+func (d *Details) Of(f *postprocess.Finding, width, height int) (to payload.Detail) {
+	from := f.Detail
+	if from == nil {
+		return to
+	}
+	first := len(d.keypoints)
+	for _, k := range from.Keypoints {
+		d.keypoints = append(d.keypoints, [3]float64{float64(k.X), float64(k.Y), float64(k.Score)})
+	}
+	to.Keypoints = slices.Clip(d.keypoints[first:])
+	if from.Oriented != nil {
+		first = len(d.corners)
+		for _, c := range from.Oriented.Corners() {
+			d.corners = append(d.corners, [2]float64{float64(c.X), float64(c.Y)})
+		}
+		to.Corners, to.Angle = slices.Clip(d.corners[first:]), float64(from.Oriented.Angle)
+	}
+	switch {
+	case from.Mask == nil || d.Masks == MaskOff:
+	case d.Masks == MaskRLE:
+		first = len(d.counts)
+		d.runLengths(from.Mask, width, height)
+		to.Mask = payload.Mask{Counts: slices.Clip(d.counts[first:]), Width: width, Height: height}
+	default:
+		to.Mask.Polygons = d.outlines(from.Mask)
+	}
+	return to
+}
+
+// runLengths appends the mask to d.counts.
+func (d *Details) runLengths(m *postprocess.Mask, width, height int) {
+	first := len(d.counts)
+	d.runs = m.AppendRuns(d.runs[:0], width, height)
+	d.counts = d.runs.AppendCounts(d.counts)
+	for least := uint32(2); len(d.counts)-first > mostCounts; least *= 2 {
+		d.runs = d.runs.Smooth(least)
+		d.counts = d.runs.AppendCounts(d.counts[:first])
+	}
+}
+
+func (d *Details) outlines(m *postprocess.Mask) [][][2]float64 {
+	first := len(d.polygons)
+	for _, line := range d.tracer.Outlines(m) {
+		start := len(d.points)
+		for _, p := range line {
+			d.points = append(d.points, [2]float64{float64(p.X), float64(p.Y)})
+		}
+		d.polygons = append(d.polygons, slices.Clip(d.points[start:]))
+	}
+	return slices.Clip(d.polygons[first:])
+}

@@ -1,0 +1,89 @@
+package payload
+
+import "strconv"
+
+// Detail is what some tasks say of an object beside its box. What is empty is left out of the payload.
+type Detail struct {
+	// Keypoints are x and y in source pixels and how likely the point is visible, in the order of the model.
+	Keypoints [][3]float64
+	// Corners are those of a turned box in source pixels, four or none, Angle by how many radians it is turned clockwise.
+	Corners [][2]float64
+	Angle   float64
+	Mask    Mask
+}
+
+// Mask is an object's shape in one of two forms: Counts or Polygons.
+type Mask struct {
+	// Counts is COCO's compressed run-length encoding of a picture of Width x Height pixels.
+	Counts        []byte
+	Width, Height int
+	// Polygons are outlines in source pixels, largest first.
+	Polygons [][][2]float64
+}
+
+// AppendJSON appends the fields that are there to an object, each with a comma before it.
+func (d *Detail) AppendJSON(buf []byte) []byte {
+	if len(d.Keypoints) > 0 {
+		buf = append(buf, `,"keypoints":[`...)
+		for i := range d.Keypoints {
+			buf = appendNumbers(separate(buf, i), d.Keypoints[i][:])
+		}
+		buf = append(buf, ']')
+	}
+	if len(d.Corners) > 0 {
+		buf = append(buf, `,"angle":`...)
+		buf = AppendDecimal(buf, d.Angle)
+		buf = append(buf, `,"corners":[`...)
+		for i := range d.Corners {
+			buf = appendNumbers(separate(buf, i), d.Corners[i][:])
+		}
+		buf = append(buf, ']')
+	}
+	return d.Mask.appendJSON(buf)
+}
+
+func (m *Mask) appendJSON(buf []byte) []byte {
+	switch {
+	case len(m.Counts) > 0:
+		buf = append(buf, `,"mask":{"size":[`...)
+		buf = strconv.AppendInt(buf, int64(m.Height), 10)
+		buf = append(buf, ',')
+		buf = strconv.AppendInt(buf, int64(m.Width), 10)
+		buf = append(buf, `],"counts":"`...)
+		for _, c := range m.Counts {
+			if c == '\\' { // the one letter of the encoding that JSON knows as something else
+				buf = append(buf, '\\')
+			}
+			buf = append(buf, c)
+		}
+		buf = append(buf, `"}`...)
+	case len(m.Polygons) > 0:
+		buf = append(buf, `,"mask":{"polygons":[`...)
+		for i, polygon := range m.Polygons {
+			buf = append(separate(buf, i), '[')
+			for k, point := range polygon {
+				buf = AppendDecimal(separate(buf, k), point[0])
+				buf = AppendDecimal(append(buf, ','), point[1])
+			}
+			buf = append(buf, ']')
+		}
+		buf = append(buf, `]}`...)
+	}
+	return buf
+}
+
+// separate appends a comma before every element but the first.
+func separate(buf []byte, number int) []byte {
+	if number > 0 {
+		return append(buf, ',')
+	}
+	return buf
+}
+
+func appendNumbers(buf []byte, numbers []float64) []byte {
+	buf = append(buf, '[')
+	for i, v := range numbers {
+		buf = AppendDecimal(separate(buf, i), v)
+	}
+	return append(buf, ']')
+}

@@ -1,0 +1,28 @@
+package decode
+
+import "github.com/edge-infer/edge-infer/postprocess"
+
+// keypoints gives every finding its points, moved onto the picture where they lie outside. One whose place is no number scores 0.
+func (d *Decoder) keypoints(found []postprocess.Finding) {
+	points, each := d.now.Keypoints()
+	from, transform := d.extra(), &d.picture.transform
+	right, bottom := float32(d.picture.width), float32(d.picture.height)
+	all := room(&d.picture.details.keypoints, points*len(found))
+	for i := range found {
+		own := all[i*points : (i+1)*points : (i+1)*points]
+		found[i].Detail.Keypoints = own
+		box := d.origins[i]
+		for k := range own {
+			x := (from.at(box, k*each) - transform.PadX) / transform.ScaleX
+			y := (from.at(box, k*each+1) - transform.PadY) / transform.ScaleY
+			score := float32(1)
+			if each == 3 {
+				score = from.at(box, k*each+2)
+			}
+			if !(finite(x) && finite(y) && finite(score)) {
+				x, y, score = 0, 0, 0
+			}
+			own[k] = postprocess.Keypoint{X: min(max(x, 0), right), Y: min(max(y, 0), bottom), Score: min(max(score, 0), 1)}
+		}
+	}
+}
