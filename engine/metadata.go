@@ -110,6 +110,9 @@ func (m Metadata) Override(by Metadata) Metadata {
 			*f.to = *f.from
 		}
 	}
+	if !by.Preprocess.IsZero() {
+		m.Presumed = by.Presumed
+	}
 	m.Preprocess = m.Preprocess.Override(by.Preprocess)
 	return m
 }

@@ -32,8 +32,9 @@ type Metadata struct {
 	Width  int      // imgsz
 	Height int
 	Batch  int
-	// Preprocess is how pictures become the network's input.
+	// Preprocess is how pictures become the network's input. Presumed is the kind of network that takes them so, where only that tells.
 	Preprocess Preprocess `json:",omitzero"`
+	Presumed   string     `json:",omitempty"`
 	// EndToEnd says that the network suppresses overlapping boxes itself: an end-to-end head, or an export with nms=True.
 	EndToEnd bool `json:",omitempty"`
 	// Keypoints is how many points of an object a network for poses gives, and KeypointNumbers how many numbers each has: 2 for a place, 3

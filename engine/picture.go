@@ -141,6 +141,9 @@ func (p *PictureInput) complete(in TensorInfo, m Metadata) error {
 	said := m.Preprocess
 	if said.Preset != "" {
 		base := preset(said.Preset, max(p.Width, p.Height))
+		if p.Type == Uint8 { // such a network scales levels itself
+			base.Range, base.Mean, base.Deviation = nil, nil, nil
+		}
 		said.Preset = ""
 		said = base.Override(said)
 	}

@@ -342,8 +342,7 @@ func corpus() []family {
 		},
 		{
 			name: "RT-DETR, D-FINE, DEIM", inputs: sizes,
-			outputs: []tensor{out("labels:int64", -1, 300), out("boxes", -1, 300, 4), out("scores", -1, 300)},
-			refusal: "the model takes no pictures: it has 2 inputs, pictures go to a single one" + arrays,
+			outputs: []tensor{out("labels:int64", -1, 300), out("boxes", -1, 300, 4), out("scores", -1, 300)}, want: "rtdetr",
 		},
 		{
 			name: "RF-DETR", side: 560, outputs: []tensor{out("dets", 1, 300, 4), out("labels:logits", 1, 300, 91)}, want: "rfdetr",

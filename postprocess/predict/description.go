@@ -63,6 +63,9 @@ func describe(m *engine.Model) Description {
 	}
 	if p := m.Picture; p != nil {
 		d.Preprocessing = fmt.Sprintf("%dx%d: %s", p.Width, p.Height, p.Preprocess)
+		if m.Metadata.Presumed != "" {
+			d.Preprocessing += fmt.Sprintf(" (as %s has it: neither the file nor a setting says)", m.Metadata.Presumed)
+		}
 		if p.Assumed {
 			d.Preprocessing += " (assumed: neither the file nor a setting says)"
 		}
@@ -79,6 +82,9 @@ func Inspect(ctx context.Context, o Options) (d Description, err error) {
 	o.Filter = o.Decoding.Filter
 	e, err := o.open(ctx)
 	if err != nil {
+		return d, err
+	}
+	if e, err = o.resettle(ctx, e); err != nil {
 		return d, err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()

@@ -28,6 +28,8 @@ type Options struct {
 	engine.Options
 	// Backend is the name of a backend as engine/auto knows it, "auto" or nothing for the best one that takes the model.
 	Backend string
+	// Arrays says that the model is run on Tensors: it keeps the inputs of its file, whatever Open would know to give them.
+	Arrays bool
 	// Candidates are the backends to choose from; nil for those of engine/auto.
 	Candidates []auto.Candidate
 	// Build builds the plan that TensorRT lacks when it is the Backend by name, and puts it into the cache; nil leaves it at the error.
@@ -69,9 +71,17 @@ func (o *Options) Load() error {
 			return fmt.Errorf("labels %s: %w", o.LabelsFile, err)
 		}
 	}
-	o.Metadata = described(&o.Options).Override(o.Metadata)
 	o.loaded = true
-	return nil
+	if tensorrt.IsPlan(o.Bytes) {
+		return nil
+	}
+	model, err := onnx.Parse(o.Path, o.Bytes)
+	if err != nil {
+		return nil //nolint:nilerr // the backend says better what is wrong with the file
+	}
+	metadata, _ := engine.ParseMetadata(model.Metadata())
+	o.Metadata = metadata.Override(o.Metadata)
+	return o.settle(model)
 }
 
 func (o *Options) read() error {
@@ -92,20 +102,6 @@ func (o *Options) read() error {
 	return err
 }
 
-// described is what an ONNX file says of itself: TensorRT does not read it, so it goes into the plan. What is wrong with the file the
-// backend says better.
-func described(options *engine.Options) engine.Metadata {
-	if tensorrt.IsPlan(options.Bytes) {
-		return engine.Metadata{}
-	}
-	model, err := onnx.Parse(options.Path, options.Bytes)
-	if err != nil {
-		return engine.Metadata{}
-	}
-	metadata, _ := engine.ParseMetadata(model.Metadata())
-	return metadata
-}
-
 // Open loads the model, opens the backend and fits a decoder to the outputs. The error says what to do; it is ErrSetting where another
 // setting would help, and an *engine.Error where a backend refused.
 func Open(ctx context.Context, o Options) (*Network, error) {
@@ -115,6 +111,9 @@ func Open(ctx context.Context, o Options) (*Network, error) {
 	o.Filter = o.Decoding.Filter
 	e, err := o.open(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if e, err = o.resettle(ctx, e); err != nil {
 		return nil, err
 	}
 	n, err := Wrap(e, o.Decoding)

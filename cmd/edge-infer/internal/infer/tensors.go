@@ -59,7 +59,7 @@ func (r *Tensors) Run(ctx context.Context) (*Outputs, error) {
 		return nil, err
 	}
 	options := network.Options(r.Config, r.Config.Detect.Confidence, r.Logger)
-	options.Build = network.Builder{Progress: r.Progress}.Build
+	options.Build, options.Arrays = network.Builder{Progress: r.Progress}.Build, true
 	if err := options.Load(); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,116 @@
+package predict
+
+import (
+	"context"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/postprocess/head"
+)
+
+// settle gives a model what its file leaves to whoever runs it: inputs beside the picture whose values are known, and the way of taking
+// pictures that networks with its head have, where neither the file nor a setting says another.
+func (o *Options) settle(model *onnx.Model) error {
+	sides := o.Metadata
+	sides.Width, sides.Height = o.Sides(o.Metadata)
+	if sides.Preprocess.IsZero() {
+		sides.Preprocess.Range = []float64{0, 255} // any: only the size is asked
+	}
+	inputs, err := model.Inputs()
+	if err != nil {
+		return nil //nolint:nilerr // the backend says it better
+	}
+	known := slices.DeleteFunc(slices.Clone(inputs), func(in engine.TensorInfo) bool { return !derived(in) })
+	inputs = slices.DeleteFunc(inputs, derived)
+	picture, err := engine.FindPictureInput(inputs, sides)
+	if err != nil {
+		return nil //nolint:nilerr // Open says what is wrong with the inputs
+	}
+	if !o.Arrays && len(known) > 0 && len(model.ExternalFiles()) == 0 {
+		for i := range known {
+			derive(model.Proto.Graph, &known[i], picture)
+		}
+		if o.Bytes, err = model.Bytes(); err != nil {
+			return err
+		}
+	}
+	outputs, err := model.Outputs()
+	if err != nil {
+		return nil //nolint:nilerr // the backend says it better
+	}
+	o.presume(&engine.Model{Outputs: outputs, Metadata: o.Metadata, Width: picture.Width, Height: picture.Height})
+	return nil
+}
+
+// presume fills how pictures are taken, where nothing says it and the head does. It reports whether it has.
+func (o *Options) presume(m *engine.Model) bool {
+	layout, err := head.ParseLayout(string(o.Decoding.Layout))
+	if err != nil || !o.Metadata.Preprocess.IsZero() {
+		return false
+	}
+	fit, err := head.Recognise(m, layout)
+	if err != nil || fit.Describe().Preset == "" {
+		return false
+	}
+	about := fit.Describe()
+	o.Metadata.Preprocess, o.Metadata.Presumed = engine.Preprocess{Preset: about.Preset}, string(about.Layout)
+	return true
+}
+
+// resettle opens an engine again whose head is known only now: a plan of somebody else's, or a file that leaves sizes open. Which way of
+// taking pictures it was opened with does not matter until then.
+func (o *Options) resettle(ctx context.Context, e engine.Engine) (engine.Engine, error) {
+	m := e.Model()
+	if m.Picture == nil || !m.Picture.Assumed {
+		return e, nil
+	}
+	m.Picture = nil // that nothing says how pictures are taken is no reason to refuse it here
+	if !o.presume(&m) {
+		return e, nil
+	}
+	if err := e.Close(); err != nil {
+		return nil, err
+	}
+	return o.open(ctx)
+}
+
+// The names of inputs beside the picture whose values are known: the size that boxes are to be in, and which pixels are no padding.
+const (
+	sizesInput = "orig_target_sizes" // RT-DETR, D-FINE, DEIM: width and height for each picture
+	maskInput  = "pixel_mask"        // DETR of Hugging Face
+)
+
+// derived reports whether an input's values are known from the picture's.
+func derived(in engine.TensorInfo) bool {
+	switch in.Name {
+	case sizesInput:
+		return in.Type == engine.Int64 && len(in.Shape) == 2 && (in.Shape[1] == 2 || in.Shape[1] == -1)
+	case maskInput:
+		return in.Type == engine.Int64 && len(in.Shape) == 3
+	}
+	return false
+}
+
+// mostPixels bounds the mask that a file may ask for.
+const mostPixels = 1 << 22
+
+// derive makes an input a constant of the model: boxes are to be in pixels of the network's own input, from where they are taken to the
+// picture as those of any other network are, and all of it is picture. One serves for a batch of any size.
+func derive(g *onnx.GraphProto, in *engine.TensorInfo, picture *engine.PictureInput) {
+	shape, values := []int64{1, 2}, []int64{int64(picture.Width), int64(picture.Height)}
+	if in.Name == maskInput {
+		shape = []int64{1, int64(picture.Height), int64(picture.Width)}
+		for axis, size := range in.Shape {
+			if axis > 0 && size > 0 {
+				shape[axis] = size
+			}
+		}
+		if shape[1] > mostPixels || shape[2] > mostPixels/shape[1] {
+			return
+		}
+		values = slices.Repeat([]int64{1}, int(shape[1]*shape[2]))
+	}
+	g.Input = slices.DeleteFunc(g.Input, func(v *onnx.ValueInfoProto) bool { return v.GetName() == in.Name })
+	g.Initializer = append(g.Initializer, onnx.NewInts(in.Name, values, shape...))
+}
