@@ -112,7 +112,7 @@ func TestMistakes(t *testing.T) {
 		{"quantize bad pictures", "quantize --images " + dir + " --gate 0 -o " + out, 1, []string{"cannot be read", "picture.jpg", "remove or replace"}},
 		{"quantize too few pictures", "quantize --images " + dir + " -o " + out, 1, []string{"no pictures left for the gate after 1", "lower --count"}},
 		{"quantize overlap", "quantize --images " + dir + " --data " + dir + " -o " + out, 1, []string{"1 of the 1 pictures", "are calibration pictures"}},
-		{"quantize labels of other pictures", "quantize --images " + bare + " --data " + foreign + " -o " + out, 1, []string{"no file in labels/ is called as one of the 1 pictures", "labels of other pictures"}},
+		{"quantize labels of other pictures", "quantize --images " + bare + " --data " + foreign + " -o " + out, 1, []string{"none of the 1 pictures has a label file", "labels of other pictures"}},
 		{"quantize new opset", "quantize " + newer + " --images " + dir + " --gate 0 -o " + out, 1, []string{"uses opset 99, quantization reads up to 24 (export the model again with opset=17)"}},
 		{"quantize batch", "quantize --calibration-batch 0 --images x -o " + out, 2, []string{"--calibration-batch 0 must be at least 1"}},
 		{"quantize nowhere", "quantize --images x -o /none/out.onnx", 1, []string{"/none/out.onnx cannot be written: no such file or directory (name a file"}},

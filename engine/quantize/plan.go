@@ -2,6 +2,7 @@ package quantize
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/edge-infer/edge-infer/engine/onnx"
@@ -12,6 +13,8 @@ type Options struct {
 	Method Method // DefaultMethod when empty
 	// Exclude lists layers that stay in floating point: names, patterns with * and ?, or operators.
 	Exclude []string
+	// Fragile lists the layers that stay in floating point because a measurement says so; Search.Fragile finds them.
+	Fragile []string
 	// Only, when it is not empty, quantizes nothing but the layers it lists.
 	Only []string
 	// QuantizeHead also quantizes the last layers before the decoding, which a detector's accuracy usually does not survive.
@@ -148,7 +151,8 @@ func (p *Plan) Count() (quantized int) {
 // options say so: what calibrators, which know nothing of a detector's structure, must be told.
 func (p *Plan) Unquantized() (results []string) {
 	for i := range p.Layers {
-		if n := p.Layers[i].node; !p.tail[n] && (p.heads[n] && !p.options.QuantizeHead || matches(p.options.Exclude, n)) {
+		n := p.Layers[i].node
+		if !p.tail[n] && (p.heads[n] && !p.options.QuantizeHead || matches(p.options.Exclude, n) || p.fragile(n)) {
 			results = append(results, n.Out(0))
 		}
 	}
@@ -178,6 +182,8 @@ func (p *Plan) refuse(n *onnx.NodeProto) string {
 		return "belongs to the decoding"
 	case matches(p.options.Exclude, n):
 		return "excluded"
+	case p.fragile(n):
+		return "distorts the head's outputs"
 	case len(p.options.Only) > 0 && !matches(p.options.Only, n):
 		return "not chosen"
 	case p.heads[n] && !p.options.QuantizeHead:
@@ -202,6 +208,11 @@ func (p *Plan) refuse(n *onnx.NodeProto) string {
 		return p.narrow(n, weight)
 	}
 	return ""
+}
+
+// fragile reports whether a measurement says that the layer must not be quantized.
+func (p *Plan) fragile(n *onnx.NodeProto) bool {
+	return slices.Contains(p.options.Fragile, nodeName(n))
 }
 
 // vector reports whether a matrix product has one row or one column, which INT8 does not make faster.

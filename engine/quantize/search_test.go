@@ -3,6 +3,7 @@ package quantize_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/edge-infer/edge-infer/engine/onnx"
@@ -125,4 +126,30 @@ func TestSearchGivesUp(t *testing.T) {
 	s.Judge = func(context.Context, *onnx.Model) (*quantize.Verdict, error) { return nil, errors.New("device lost") }
 	_, err = s.Run(context.Background())
 	assert.EqualError(t, err, "device lost")
+}
+
+// Layers that lose too much alone stay in floating point without a gate, and calibrators are told of them.
+func TestFragileLayersStayInFloatingPoint(t *testing.T) {
+	s, _ := search(t, fragile(9, 2, 4, 7), 0.05)
+	layers, err := s.Fragile(t.Context(), quantize.DefaultLayerLoss*50)
+	require.NoError(t, err)
+	options := s.Options
+	for _, l := range layers {
+		if l.Excluded {
+			options.Fragile = append(options.Fragile, l.Name)
+		}
+	}
+	assert.ElementsMatch(t, []string{"/layerc/Conv", "/layere/Conv", "/layerh/Conv"}, options.Fragile)
+	plan, err := quantize.NewPlan(s.Model, options)
+	require.NoError(t, err)
+	assert.Equal(t, 6, plan.Count())
+	assert.Len(t, plan.Unquantized(), 4, "the head's last layer too")
+	for _, l := range plan.Layers {
+		assert.Equal(t, slices.Contains(options.Fragile, l.Name), l.Reason == "distorts the head's outputs", l)
+	}
+	none, err := s.Fragile(t.Context(), 2)
+	require.NoError(t, err)
+	for _, l := range none {
+		assert.False(t, l.Excluded)
+	}
 }

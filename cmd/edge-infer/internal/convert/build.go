@@ -29,6 +29,7 @@ type Build struct {
 	Method             string   // how INT8 ranges are chosen
 	QDQ                bool     // Q/DQ nodes also where TensorRT has calibrators
 	Exclude            []string // layers that INT8 leaves in floating point
+	LayerLoss          float64  // of the head's outputs, from which on a layer stays out of INT8
 	Level              int      // of the builder's effort; -1 for the release's own
 	DLA                int      // core; -1 for the GPU alone
 	Device             int      // GPU
@@ -77,6 +78,7 @@ func (b *Build) Flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&b.QDQ, "qdq", false, "put Q/DQ nodes into the model for INT8 also where TensorRT has calibrators")
 	flags.StringSliceVar(&b.Exclude, "exclude", nil,
 		"layers that INT8 leaves in floating point beside a detector's last ones: names, patterns with * and ?, or operators")
+	flags.Float64Var(&b.LayerLoss, "layer-loss", quantize.DefaultLayerLoss, layerLossHelp)
 	flags.IntVar(&b.Level, "opt-level", -1, "effort of the builder, 0 to 5; -1 for the release's own")
 	flags.IntVar(&b.DLA, "dla", -1, "build for this DLA core, with the GPU as fallback; -1 for the GPU alone")
 	flags.IntVar(&b.Device, "device", 0, "number of the GPU")

@@ -27,6 +27,8 @@ func (b *Build) Check() error {
 		return config.Usagef("--calibration-count must not be negative")
 	case b.CalibrationBatch < 0:
 		return config.Usagef("--calibration-batch must not be negative")
+	case !(b.LayerLoss >= 0):
+		return config.Usagef("--layer-loss %v must not be negative", b.LayerLoss)
 	case b.Level > 5:
 		return config.Usagef("--opt-level %d must be 0 to 5", b.Level)
 	case b.Device < 0:

@@ -266,12 +266,16 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 		t := &calibrator{
 			files: b.files, cache: b.Cache, method: b.Method, unquantized: plan.Unquantized(), batch: b.CalibrationBatch, folder: stage,
 			logger: b.Logger, progress: b.Progress,
-			measure: func(ctx context.Context) (quantize.Ranges, error) {
+			measure: func(ctx context.Context) (quantize.Ranges, []string, error) {
 				known, err := c.calibrate(ctx, b.source.model, b.files, true)
 				if err != nil {
-					return nil, err
+					return nil, nil, err
 				}
-				return known.ranges, nil
+				plan, err = quantize.NewPlan(b.source.model, c.options()) // of the layers as TensorRT sees them
+				if err != nil {
+					return nil, nil, err
+				}
+				return known.ranges, plan.Unquantized(), nil
 			},
 		}
 		return t.prepare(ctx, b.source.model, o, b.version)
@@ -290,7 +294,7 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 func (b *Build) conversion(o *tensorrt.BuildOptions) *conversion {
 	return &conversion{
 		name: o.Path, method: quantize.Method(b.Method), percentile: quantize.DefaultPercentile, cache: b.Cache, exclude: b.Exclude,
-		batch: max(b.CalibrationBatch, 1), progress: b.Progress,
+		layerLoss: b.LayerLoss, batch: max(b.CalibrationBatch, 1), progress: b.Progress,
 	}
 }
 

@@ -36,9 +36,10 @@ type calibrator struct {
 	unquantized []string
 	batch       int    // pictures that run at once, 0 for what the plan is tuned for
 	folder      string // for what the build reads, removed by its owner
-	measure     func(context.Context) (quantize.Ranges, error)
-	logger      *slog.Logger
-	progress    progress.Reporter
+	// measure gives the ranges, and the results of all layers that stay in floating point now that these are known.
+	measure  func(context.Context) (quantize.Ranges, []string, error)
+	logger   *slog.Logger
+	progress progress.Reporter
 }
 
 // byTensorRT reports whether TensorRT's own algorithm is asked for.
@@ -63,7 +64,7 @@ func (c *calibrator) prepare(ctx context.Context, model *onnx.Model, o *tensorrt
 		o.Calibration.Cache = c.cache
 		return c.algorithm(ctx, model, o, c.method == TensorRTMinMax)
 	}
-	ranges, err := c.ranges(ctx, model, known)
+	ranges, unquantized, err := c.ranges(ctx, model, known)
 	if errors.Is(err, engine.ErrUnavailable) {
 		minmax := c.method != string(quantize.Entropy)
 		c.logger.Warn("INT8 ranges by TensorRT's own calibrator, which may lose accuracy: there is no ONNX Runtime to measure them", "minmax", minmax, "error", err)
@@ -72,6 +73,7 @@ func (c *calibrator) prepare(ctx context.Context, model *onnx.Model, o *tensorrt
 	if err != nil {
 		return err
 	}
+	o.Calibration.Unquantized = unquantized
 	text, err := (&quantize.Cache{Ranges: ranges}).TensorRT(version.Number, quantize.Method(c.method))
 	if err != nil {
 		return err
@@ -110,29 +112,29 @@ func (c *calibrator) known() ([]byte, error) {
 
 // ranges measures on the pictures, or takes those of the cache where it was measured on them. Without pictures the cache must fit the
 // model.
-func (c *calibrator) ranges(ctx context.Context, model *onnx.Model, known []byte) (quantize.Ranges, error) {
+func (c *calibrator) ranges(ctx context.Context, model *onnx.Model, known []byte) (ranges quantize.Ranges, unquantized []string, err error) {
 	if len(c.files) > 0 {
 		return c.measure(ctx)
 	}
 	cache, err := quantize.ParseCache(known)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.cache, err)
+		return nil, nil, fmt.Errorf("%s: %w", c.cache, err)
 	}
 	prepared, err := quantize.Prepare(model)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	measured, err := prepared.Bytes()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if fits, err := cache.Fits(measured, nil, nil); err != nil || !fits {
-		return nil, errors.Join(err, fmt.Errorf("calibration cache %s was measured on another model (remove the file to calibrate again)", c.cache))
+		return nil, nil, errors.Join(err, fmt.Errorf("calibration cache %s was measured on another model (remove the file to calibrate again)", c.cache))
 	}
 	if fits, err := cache.Fits(measured, nil, quantize.AllTensors(prepared)); err != nil || !fits {
-		return nil, errors.Join(err, fmt.Errorf("calibration cache %s has only the ranges that Q/DQ nodes need (give --calibration DIR to measure all)", c.cache))
+		return nil, nil, errors.Join(err, fmt.Errorf("calibration cache %s has only the ranges that Q/DQ nodes need (give --calibration DIR to measure all)", c.cache))
 	}
-	return cache.Ranges, nil
+	return cache.Ranges, c.unquantized, nil
 }
 
 // algorithm has TensorRT calibrate on batches of the pictures in the optimal shape.

@@ -19,8 +19,11 @@ type conversion struct {
 	cache      string   // file that keeps measured ranges; empty for none
 	exclude    []string // layers that stay in floating point
 	compact    bool     // INT8 weights are stored as such
+	layerLoss  float64  // of the head's outputs, from which on a layer stays in floating point; 0 for none
 	batch      int      // calibration pictures that run at once
 	progress   progress.Reporter
+
+	fragile []string // layers that lose too much in INT8; found by calibrate
 }
 
 // Calibration says what ranges come from.
@@ -33,7 +36,7 @@ type Calibration struct {
 
 // options are those of package quantize for INT8.
 func (c *conversion) options() quantize.Options {
-	return quantize.Options{Method: c.method, Exclude: c.exclude, StoreInt8: c.compact}
+	return quantize.Options{Method: c.method, Exclude: c.exclude, Fragile: c.fragile, StoreInt8: c.compact}
 }
 
 // measure collects the ranges of tensors.
@@ -83,6 +86,7 @@ type ranges struct {
 	plan        *quantize.Plan
 	ranges      quantize.Ranges
 	calibration *Calibration
+	sensitivity []quantize.LayerError // worst first; nil where it was not measured
 }
 
 // calibrate plans what INT8 makes of a model and measures the ranges for it: of every tensor for a table of TensorRT, whose calibrators
@@ -104,5 +108,37 @@ func (c *conversion) calibrate(ctx context.Context, model *onnx.Model, files []s
 	if err != nil {
 		return nil, err
 	}
-	return &ranges{prepared, plan, measured, calibration}, nil
+	known := &ranges{prepared: prepared, plan: plan, ranges: measured, calibration: calibration}
+	if c.layerLoss > 0 && len(files) > 0 {
+		err = c.findFragile(ctx, known, files)
+	}
+	return known, err
+}
+
+// findFragile measures what each layer loses in INT8, and plans without those that lose too much.
+func (c *conversion) findFragile(ctx context.Context, known *ranges, files []string) (err error) {
+	var reader media.Reader
+	defer reader.Close()
+	step := c.progress.Begin("layers measured")
+	defer step.Close()
+	done, total := 0, known.plan.Count()
+	search := quantize.Search{
+		Model: known.prepared, Ranges: known.ranges, Options: c.options(),
+		Open:    func(model []byte) (engine.Engine, error) { return accuracy.OnCPU(c.name, model, 1) },
+		Samples: &quantize.Pictures{Files: files[:min(sensitivityPictures, len(files))], Decode: reader.Read},
+		Progress: func(string) {
+			step.Count(min(done, total), total)
+			done++
+		},
+	}
+	if known.sensitivity, err = search.Fragile(ctx, c.layerLoss); err != nil {
+		return err
+	}
+	for _, layer := range known.sensitivity {
+		if layer.Excluded {
+			c.fragile = append(c.fragile, layer.Name)
+		}
+	}
+	known.plan, err = quantize.NewPlan(known.prepared, c.options())
+	return err
 }

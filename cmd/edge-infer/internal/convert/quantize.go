@@ -25,7 +25,7 @@ import (
 const (
 	calibrationPictures = 500 // more change the ranges of a detector little
 	heldOutPictures     = 1000
-	sensitivityPictures = 8
+	sensitivityPictures = 4    // layers differ more than pictures do
 	tableVersion        = 8601 // of TensorRT in the head of a calibration table; build writes that of the release it finds instead
 )
 
@@ -43,14 +43,18 @@ type Quantize struct {
 	Cache      string // file that keeps the measured ranges; empty for none
 	Table      string // file for the ranges as TensorRT's own calibration table; empty for none
 	Exclude    []string
-	Compact    bool   // INT8 weights are stored as such
-	Search     bool   // layers are left in floating point until the gate passes
-	Data       string // directory that the gate judges on; empty for the pictures of Images that are not calibrated on
+	LayerLoss  float64 // of the head's outputs, from which on a layer stays in floating point
+	Compact    bool    // INT8 weights are stored as such
+	Search     bool    // layers are left in floating point until the gate passes
+	Data       string  // directory that the gate judges on; empty for the pictures of Images that are not calibrated on
 	Limits     accuracy.Limits
 
 	Logger   *slog.Logger
 	Progress progress.Reporter
 }
+
+// layerLossHelp explains the flag of conversions to INT8.
+const layerLossHelp = "share of the head's outputs that a layer alone may lose in INT8; one that loses more stays in floating point; 0 for none"
 
 // Flags are the job's place on a command line.
 func (q *Quantize) Flags(flags *pflag.FlagSet) {
@@ -67,6 +71,7 @@ func (q *Quantize) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&q.Table, "calibration-table", "",
 		"file for the ranges as TensorRT's own calibration table, which its calibrators and trtexec --calib read")
 	flags.StringSliceVar(&q.Exclude, "exclude", nil, "layers that stay in floating point: names, patterns with * and ?, or operators")
+	flags.Float64Var(&q.LayerLoss, "layer-loss", quantize.DefaultLayerLoss, layerLossHelp)
 	flags.BoolVar(&q.Compact, "compact", false, "store INT8 weights as such, a quarter of the size; TensorRT 8 prefers the other form")
 	flags.BoolVar(&q.Search, "search", false, "leave the layers in floating point that cost the most until the gate passes")
 	flags.StringVar(&q.Data, "data", "", "directory of pictures that the gate judges on, with labels if possible")
@@ -91,6 +96,8 @@ func (q *Quantize) Check() error {
 		return config.Usagef("--percentile %v must be over 50 and at most 100", q.Percentile)
 	case q.Count < 0:
 		return config.Usagef("--count must not be negative")
+	case !(q.LayerLoss >= 0):
+		return config.Usagef("--layer-loss %v must not be negative", q.LayerLoss)
 	case q.Batch < 1:
 		return config.Usagef("--calibration-batch %d must be at least 1", q.Batch)
 	case q.Table != "" && half:
@@ -134,7 +141,7 @@ func (q *Quantize) Run(ctx context.Context) (*QuantizeReport, error) {
 	}
 	c := &conversion{
 		name: source.Path, method: quantize.Method(q.Method), percentile: q.Percentile, cache: q.Cache, exclude: q.Exclude, compact: q.Compact,
-		batch: q.Batch, progress: q.Progress,
+		layerLoss: q.LayerLoss, batch: q.Batch, progress: q.Progress,
 	}
 	var made *onnx.Model
 	if report.Precision == engine.FP16 {
@@ -243,7 +250,7 @@ func (q *Quantize) int8(
 	if err != nil {
 		return nil, err
 	}
-	report.Method, report.Calibration = c.method, known.calibration
+	report.Method, report.Calibration, report.Sensitivity = c.method, known.calibration, known.sensitivity
 	if q.Table != "" {
 		if report.table, err = (&quantize.Cache{Ranges: known.ranges}).TensorRT(tableVersion, c.method); err != nil {
 			return nil, err
@@ -284,6 +291,7 @@ func (q *Quantize) search(
 	if err != nil {
 		return nil, err
 	}
-	report.Layers, report.Sensitivity, report.ModelsJudged, report.Verdict = found.Plan.Layers, found.Layers, found.Judged, found.Verdict
+	report.Layers, report.ModelsJudged, report.Verdict = found.Plan.Layers, found.Judged, found.Verdict
+	report.Sensitivity = append(slices.DeleteFunc(known.sensitivity, func(l quantize.LayerError) bool { return !l.Excluded }), found.Layers...)
 	return found.Model, nil
 }
