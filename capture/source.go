@@ -48,21 +48,3 @@ type Options struct {
 	// opened.
 	MaxPixels int
 }
-
-// String returns the address without credentials.
-func (u URI) String() string {
-	switch u.Kind {
-	case Demo:
-		return "demo"
-	case CSI:
-		return "csi://" + u.Address
-	case Pipeline:
-		return "gst:" + Redact(u.Address)
-	}
-	return Redact(u.Address)
-}
-
-// Fail makes an error about what the URI names.
-func (u URI) Fail(op string, kind error, message, hint string, cause error) *Error {
-	return &Error{Op: op, URI: u.String(), Kind: kind, Message: message, Hint: hint, Err: cause}
-}

@@ -41,6 +41,24 @@ type URI struct {
 	Loop          bool    // File: starts again at the end
 }
 
+// String returns the address without credentials.
+func (u URI) String() string {
+	switch u.Kind {
+	case Demo:
+		return "demo"
+	case CSI:
+		return "csi://" + u.Address
+	case Pipeline:
+		return "gst:" + Redact(u.Address)
+	}
+	return Redact(u.Address)
+}
+
+// Fail makes an error about what the URI names.
+func (u URI) Fail(op string, kind error, message, hint string, cause error) *Error {
+	return &Error{Op: op, URI: u.String(), Kind: kind, Message: message, Hint: hint, Err: cause}
+}
+
 // parameters lists what each kind takes after a question mark. URLs of servers keep theirs, and so do plain paths and pipelines.
 var parameters = map[Kind][]string{
 	Device: {"width", "height", "fps", "format"},

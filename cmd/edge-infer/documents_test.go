@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,12 +23,13 @@ var (
 	markdownLink = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 	makeTarget   = regexp.MustCompile("(?:`|^    |&& )make ((?:[a-z-]+ ?)+)")
 	// commandLine is one in backticks or indented as code, up to what follows it on the line.
-	commandLine = regexp.MustCompile("(?:`|^    |&& |bin/)edge-infer ([^`#|&]*)")
-	target      = regexp.MustCompile(`(?m)^([a-z-]+):`)
-	goTest      = regexp.MustCompile("go test [^`]*")
-	folderName  = regexp.MustCompile(`\./[a-z0-9/_.-]+`)
-	runPattern  = regexp.MustCompile(`-run '?([^' ]+)`)
-	flagName    = regexp.MustCompile(`(?:^| )(--?[a-z][a-z-]*)`)
+	commandLine  = regexp.MustCompile("(?:`|^    |&& |bin/)edge-infer ([^`#|&]*)")
+	target       = regexp.MustCompile(`(?m)^([a-z-]+):`)
+	goTest       = regexp.MustCompile("go test [^`]*")
+	folderName   = regexp.MustCompile(`\./[a-z0-9/_.-]+`)
+	runPattern   = regexp.MustCompile(`-(run|bench) '?([^' ]+)`)
+	testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)`)
+	flagName     = regexp.MustCompile(`(?:^| )(--?[a-z][a-z-]*)`)
 )
 
 // documents are what people read, by path from the root.
@@ -57,16 +59,7 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 	for _, match := range target.FindAllSubmatch(makefile, -1) {
 		targets[string(match[1])] = true
 	}
-	tests := map[string]bool{}
-	for _, path := range goFiles(t) {
-		if strings.HasSuffix(path, "_test.go") {
-			data, err := os.ReadFile("../../" + path)
-			require.NoError(t, err)
-			for _, match := range regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)`).FindAllSubmatch(data, -1) {
-				tests[string(match[1])] = true
-			}
-		}
-	}
+	tests := testFunctions(t)
 	for path, text := range documents(t) {
 		for number, line := range strings.Split(text, "\n") {
 			for _, match := range markdownLink.FindAllStringSubmatch(line, -1) {
@@ -115,22 +108,44 @@ func hasFlag(command *cobra.Command, name string) bool {
 	return found || name == "-h"
 }
 
-// checkGoTest looks for the folders of a go test command and for a test that it would run.
-func checkGoTest(t *testing.T, tests map[string]bool, command, where string) {
+// testFunctions lists the functions that go test runs, by folder.
+func testFunctions(t *testing.T) map[string][]string {
+	all := map[string][]string{}
+	for _, path := range goFiles(t) {
+		if !strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		data, err := os.ReadFile("../../" + path)
+		require.NoError(t, err)
+		for _, match := range testFunction.FindAllSubmatch(data, -1) {
+			all[filepath.Dir(path)] = append(all[filepath.Dir(path)], string(match[1]))
+		}
+	}
+	return all
+}
+
+// checkGoTest looks for the folders of a go test command, and in them for a test and a benchmark that it would run.
+func checkGoTest(t *testing.T, tests map[string][]string, command, where string) {
+	var names []string
 	for _, folder := range folderName.FindAllString(command, -1) {
-		folder = strings.TrimSuffix(strings.TrimSuffix(folder, "..."), "/")
+		folder, below := strings.CutSuffix(strings.TrimPrefix(folder, "./"), "...")
+		folder = strings.TrimSuffix(folder, "/")
 		assert.DirExists(t, filepath.Join("../..", folder), where)
+		for at, of := range tests {
+			if at == folder || below && strings.HasPrefix(at, folder) {
+				names = append(names, of...)
+			}
+		}
 	}
 	for _, match := range runPattern.FindAllStringSubmatch(command, -1) {
-		if match[1] == "xxx" || match[1] == "^$" || match[1] == "X" {
-			continue // none, for benchmarks
+		if match[2] == "xxx" { // none, for benchmarks
+			continue
 		}
-		pattern, err := regexp.Compile(match[1])
+		pattern, err := regexp.Compile(match[2])
 		require.NoError(t, err)
-		found := false
-		for name := range tests {
-			found = found || pattern.MatchString(name)
-		}
+		found := slices.ContainsFunc(names, func(name string) bool {
+			return strings.HasPrefix(name, "Benchmark") == (match[1] == "bench") && pattern.MatchString(name)
+		})
 		assert.True(t, found, where)
 	}
 }

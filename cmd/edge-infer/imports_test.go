@@ -25,7 +25,8 @@ var rooms = map[string]string{
 	"capture/scene":      "",
 	"cross":              "",
 	"engine":             "",
-	"engine/auto":        "engine engine/cuda engine/onnxruntime engine/tensorrt",
+	backends:             "engine engine/atomicfile engine/cuda engine/onnx engine/preprocess",
+	"engine/auto":        "engine engine/* engine/cuda engine/onnxruntime engine/tensorrt",
 	"engine/cuda":        "engine",
 	"engine/demo":        "",
 	"engine/enginetest":  "engine",
@@ -112,10 +113,16 @@ func list(t *testing.T) []listed {
 	}
 }
 
+// backends is the room of the backends that have no entry of their own.
+const backends = "engine/*"
+
 // room is the longest entry of rooms that holds the package, or the package itself.
 func room(path string) string {
 	path = strings.TrimPrefix(strings.TrimPrefix(path, module), theCommand+"/")
 	for at := path; at != "."; at = filepath.Dir(at) {
+		if at == "engine" && path != at {
+			return backends
+		}
 		if _, known := rooms[at]; known {
 			return at
 		}
