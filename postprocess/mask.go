@@ -1,6 +1,9 @@
 package postprocess
 
-import "image"
+import (
+	"fmt"
+	"image"
+)
 
 // Mask is the shape of an object on the source picture: a grid of log odds that the network gave, coarser than the picture. A pixel belongs
 // to the object when the grid is over 0 at its place, bilinearly between the grid's points and as its border beyond them.
@@ -203,4 +206,32 @@ func (r Runs) Smooth(least uint32) Runs {
 		}
 	}
 	return kept
+}
+
+// ParseCounts reads what AppendCounts writes.
+func ParseCounts(text []byte) (Runs, error) {
+	const most = 1 << 30 // pixels of a picture
+	var runs Runs
+	for i := 0; i < len(text); {
+		value, shift := int64(0), 0
+		for more := true; more; i++ {
+			if i == len(text) || text[i] < '0' || text[i] > '0'+0x3f || shift > 35 {
+				return nil, fmt.Errorf("run %d of the counts is none", len(runs))
+			}
+			group := int64(text[i] - '0')
+			value |= group & 0x1f << shift
+			shift += 5
+			if more = group&0x20 != 0; !more && group&0x10 != 0 {
+				value |= -1 << shift
+			}
+		}
+		if n := len(runs); n > 2 {
+			value += int64(runs[n-2])
+		}
+		if value < 0 || value > most {
+			return nil, fmt.Errorf("run %d of the counts has %d pixels", len(runs), value)
+		}
+		runs = append(runs, uint32(value))
+	}
+	return runs, nil
 }

@@ -4,6 +4,7 @@ import (
 	"image"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -90,7 +91,35 @@ func TestCountsAreThoseOfCOCO(t *testing.T) {
 		"0d0":   {0, 20},
 	} {
 		require.Equal(t, want, string(runs.AppendCounts(nil)))
+		read, err := postprocess.ParseCounts([]byte(want))
+		require.NoError(t, err)
+		require.Equal(t, runs, read)
 	}
+}
+
+func TestParseCountsRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"5P": "run 1 of the counts is none", "5!": "run 1 of the counts is none", "PPPPPPPPPPPP": "run 0 of the counts is none",
+		"O": "run 0 of the counts has -1 pixels",
+	} {
+		_, err := postprocess.ParseCounts([]byte(text))
+		require.EqualError(t, err, want)
+	}
+}
+
+func FuzzParseCounts(f *testing.F) {
+	f.Add([]byte("52207"))
+	f.Add([]byte("f04600000V1"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		runs, err := postprocess.ParseCounts(text)
+		if err != nil {
+			return
+		}
+		again, err := postprocess.ParseCounts(runs.AppendCounts(nil))
+		if err != nil || !slices.Equal(again, runs) {
+			t.Fatalf("%v became %v: %v", runs, again, err)
+		}
+	})
 }
 
 func TestOverlapOfRuns(t *testing.T) {
