@@ -69,7 +69,10 @@ func openShare(target *float64) check {
 // topic is a level of an MQTT topic.
 func topic(target *string) check {
 	return func() error {
-		if *target != "" && !strings.ContainsAny(*target, "+/#\x00") {
+		if strings.Trim(*target, ".") == "" { // folders are named after it too
+			return must(*target, "must be a name, of more than dots")
+		}
+		if !strings.ContainsAny(*target, "+/#\x00") {
 			return nil
 		}
 		return must(*target, "must be a name without + / #")

@@ -156,7 +156,7 @@ func TestService(t *testing.T) {
 	require.Empty(t, m.PasswordFile)
 	environment["XDG_STATE_HOME"] = "/state"
 	for device, want := range map[string]string{ // a name does not move the spool
-		"gate": "/state/edge-infer/gate/spool", "..": "/state/edge-infer/%2E%2E_/spool", ".": "/state/edge-infer/%2E_/spool",
+		"gate": "/state/edge-infer/gate/spool",
 	} {
 		environment["EDGE_INFER_NAME"] = device
 		require.Equal(t, want, load().Spool)
@@ -192,6 +192,7 @@ func TestValidate(t *testing.T) {
 		want   string
 	}{
 		{func(c *Config) { c.Device = "a/b" }, `device "a/b" must be a name without + / #`},
+		{func(c *Config) { c.Device = ".." }, `device ".." must be a name, of more than dots`},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a"}} }, `cameras[0].uri "" must be an address, a file, a device number or demo`},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a b", URI: "0"}} }, `cameras[0].name "a b" must be a name without + / # and spaces`},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a", URI: "0"}, {Name: "a", URI: "1"}} }, `cameras[1].name "a" is used twice`},
