@@ -16,12 +16,17 @@ func newDoctor(stdout io.Writer) *cobra.Command {
 	settings := config.Sources{Scope: config.Everything()}
 	var d doctor.Doctor
 	var asJSON bool
+	var unit string
 	command := &cobra.Command{
 		Use: "doctor", Short: "Check machine, libraries, cameras, model and broker, and say what to do", Args: noArguments,
 		Long: `Checks what edge-infer needs: memory, driver, libraries, cameras, the model and the broker, as --config and the flags name them. Each
 line is OK, WARN or FAIL, with what to do about it. It changes nothing, may run beside the daemon, and exits with 1 when something fails.
 
+With --unit it checks as the service's user and under the service's rules instead: which device nodes the unit or their modes deny, and, as root
+where systemd runs, all of the above from inside.
+
   edge-infer doctor
+  sudo edge-infer doctor --unit
   edge-infer doctor --camera 0 --model yolo11n.onnx --mqtt tcp://broker:1883
   edge-infer doctor --config /etc/edge-infer/config.yaml --json`,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
@@ -32,11 +37,17 @@ line is OK, WARN or FAIL, with what to do about it. It changes nothing, may run 
 				return config.Usagef("--timeout must be positive")
 			}
 			var failed error // of writing
-			all := d.Run(command.Context(), func(found doctor.Finding) {
+			show := func(found doctor.Finding) {
 				if !asJSON {
 					failed = errors.Join(failed, found.Print(stdout))
 				}
-			})
+			}
+			var all doctor.Findings
+			if unit != "" {
+				all = d.Service(command.Context(), unit, show)
+			} else {
+				all = d.Run(command.Context(), show)
+			}
 			if asJSON {
 				failed = all.Encode(stdout)
 			}
@@ -50,6 +61,8 @@ line is OK, WARN or FAIL, with what to do about it. It changes nothing, may run 
 	flags.SortFlags = false
 	settings.CameraFlag(flags, "camera to try, URI or NAME=URI; may be given several times")
 	settings.Flags(flags)
+	flags.StringVar(&unit, "unit", "", "check as this systemd service; an instance is --unit=edge-infer@NAME")
+	flags.Lookup("unit").NoOptDefVal = "edge-infer"
 	flags.DurationVar(&d.Timeout, "timeout", time.Minute, "how long a driver, a library, a camera, the model or the broker may take")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	flags.StringVar(&d.Root, "root", "", "folder in front of /sys, /proc and /etc")
