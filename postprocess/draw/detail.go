@@ -1,0 +1,82 @@
+package draw
+
+import (
+	"image"
+	"image/color"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// visible is the lowest score of a keypoint that is painted.
+const visible = 0.5
+
+// maskAlpha is how much of a mask's pixels is its colour, of 255.
+const maskAlpha = 110
+
+// limbs join the 17 keypoints of COCO's people: nose, eyes, ears, shoulders, elbows, wrists, hips, knees and ankles, the left one first.
+var limbs = [...][2]int{
+	{0, 1}, {0, 2}, {1, 3}, {2, 4}, {1, 2}, {3, 5}, {4, 6}, // head
+	{5, 6}, {5, 7}, {7, 9}, {6, 8}, {8, 10}, // arms
+	{5, 11}, {6, 12}, {11, 12}, {11, 13}, {13, 15}, {12, 14}, {14, 16}, // legs
+}
+
+const people = 17
+
+// mask tints the pixels that belong to an object.
+func (p *Painter) mask(picture *Picture, m *postprocess.Mask, c color.RGBA) {
+	p.runs = m.AppendRuns(p.runs[:0], picture.Width, picture.Height)
+	at := 0 // pixels in columns
+	for i, length := range p.runs {
+		if i&1 == 1 {
+			for pixel := at; pixel < at+int(length); pixel++ {
+				picture.blend(pixel/picture.Height, pixel%picture.Height, c, maskAlpha)
+			}
+		}
+		at += int(length)
+	}
+}
+
+// turned paints the border of an oriented box.
+func (picture *Picture) turned(o *postprocess.Oriented, thickness float32, c color.RGBA) {
+	corners := o.Corners()
+	for i := range corners {
+		picture.stroke(Point(corners[i]), Point(corners[(i+1)%len(corners)]), thickness, c)
+	}
+}
+
+// keypoints paints the points of an object, and the limbs of a person.
+func (picture *Picture) keypoints(points []postprocess.Keypoint, thickness float32, c color.RGBA) {
+	if len(points) == people {
+		for _, limb := range limbs {
+			a, b := &points[limb[0]], &points[limb[1]]
+			if a.Score >= visible && b.Score >= visible {
+				picture.stroke(Point{a.X, a.Y}, Point{b.X, b.Y}, thickness, c)
+			}
+		}
+	}
+	for i := range points {
+		if k := &points[i]; k.Score >= visible {
+			picture.stroke(Point{k.X, k.Y}, Point{k.X, k.Y}, 2.5*thickness, ink(c))
+			picture.stroke(Point{k.X, k.Y}, Point{k.X, k.Y}, 1.5*thickness, c)
+		}
+	}
+}
+
+// object paints a finding: its mask, its box or the turned one, and its points.
+func (p *Painter) object(picture *Picture, f *postprocess.Finding, box image.Rectangle, c color.RGBA) {
+	width := thickness(picture.Height)
+	detail := f.Detail
+	if detail == nil {
+		picture.frame(box, width, c)
+		return
+	}
+	if detail.Mask != nil {
+		p.mask(picture, detail.Mask, c)
+	}
+	if detail.Oriented != nil {
+		picture.turned(detail.Oriented, float32(width), c)
+	} else {
+		picture.frame(box, width, c)
+	}
+	picture.keypoints(detail.Keypoints, float32(width), c)
+}
