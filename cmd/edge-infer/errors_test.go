@@ -81,8 +81,8 @@ func TestMistakes(t *testing.T) {
 		{"infer bad picture", "infer " + picture, 1, []string{"picture.jpg", "not a picture"}},
 		{"validate nothing", "validate", 2, []string{"validate needs --data DIR"}},
 		{"validate no labels", "validate --data " + dir, 1, []string{"no labels found"}},
-		{"validate plot alone", "validate --data x --plot x.svg", 2, []string{"--reference-model, --plot and --gate compare with --reference ENGINE"}},
-		{"validate loss alone", "validate --data x --max-loss 0.01", 2, []string{"--reference-model, --plot and --gate compare with --reference ENGINE"}},
+		{"validate plot format", "validate --data x --plot x.pdf", 2, []string{"--plot: \"x.pdf\" is no diagram's name (let it end with .svg or .png)"}},
+		{"validate loss alone", "validate --data x --max-loss 0.01", 2, []string{"--reference-model and --gate compare with --reference ENGINE"}},
 		{"validate gate", "validate --data x --reference onnxruntime --gate 98", 2, []string{"--gate 98 must be a match rate from 0 to 1"}},
 		{"validate plot nowhere", "validate --data x --reference onnxruntime --plot /none/x.svg", 1, []string{"/none/x.svg cannot be written"}},
 		{

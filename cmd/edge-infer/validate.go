@@ -19,12 +19,12 @@ func newValidate(stdout, stderr io.Writer) *cobra.Command {
 		Use: "validate --data DIR", Short: "Measure a model's accuracy on labelled pictures, and against a reference engine", Args: noArguments,
 		Long: `Runs the model on labelled pictures and prints the mean average precision as the COCO protocol defines it: by the convention of published
 figures, or with --convention service by that of the daemon, which shows one class a box. The labels are read as they come: a folder of COCO with
-annotations/instances_*.json and its pictures beside it, a data.yaml of Ultralytics, or a folder with images/ and labels/. With --reference it also
-compares every box with what a second engine sees, which needs no labels, draws how far they agree with --plot, and fails with --gate when that is
-too little. The gate counts as that of quantize and build does.
+annotations/instances_*.json and its pictures beside it, a data.yaml of Ultralytics, or a folder with images/ and labels/. --plot draws precision
+and recall of each class, F1 over confidence and the confusion. With --reference it also compares every box with what a second engine sees, which
+needs no labels, and fails with --max-loss (labels) or --gate (none) when too much is lost. The gate counts as that of quantize and build does.
 
   edge-infer dataset --out /tmp/parts --count 1000 --seed 99 && edge-infer validate --data /tmp/parts
-  edge-infer validate --model yolo11n.onnx --data coco/ --limit 500
+  edge-infer validate --model yolo11n.onnx --data coco/ --limit 500 --plot figures/
   edge-infer validate --model yolo11n.onnx --engine tensorrt --precision int8 --data coco128/data.yaml --reference onnxruntime
   edge-infer validate --model demo-int8.onnx --data /tmp/parts --reference onnxruntime --reference-model demo --gate 0.98 --plot int8.svg`,
 		RunE: func(command *cobra.Command, _ []string) error {

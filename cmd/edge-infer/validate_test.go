@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -43,7 +46,8 @@ func TestValidateAgainstAnotherModel(t *testing.T) {
 	assert.Positive(t, result.Agreement.MaxDrift, "two models, not one twice")
 	picture, err := os.ReadFile(drawing)
 	require.NoError(t, err)
-	assert.Contains(t, string(picture), "onnxruntime fp16 against onnxruntime")
+	assert.Contains(t, string(picture), "half.onnx on onnxruntime fp16 against onnxruntime")
+	assert.Contains(t, string(picture), "score of the candidate")
 	assert.Contains(t, string(picture), "</svg>")
 
 	c := programtest.Command(t, "validate", "--model", half, "--data", data, "--engine", "onnxruntime", "--reference", "onnxruntime", "--reference-model", half, "--json")
@@ -143,4 +147,64 @@ func TestValidateConventions(t *testing.T) {
 	output, err = programtest.Command(t, "validate", "--data", data, "--convention", "mine").CombinedOutput()
 	require.Error(t, err)
 	assert.Contains(t, string(output), `edge-infer: --convention "mine" must be published or service`)
+}
+
+// Labels alone give the curves of each class, the best threshold and the confusion, as numbers and drawn.
+func TestValidateDraws(t *testing.T) {
+	t.Parallel()
+	data, dir := programtest.Scenes(t, 4, 99), t.TempDir()
+	folder, file := filepath.Join(dir, "figures"), filepath.Join(dir, "all.png")
+	run := func(path string) (result accuracy.Report) {
+		output, err := programtest.Command(t, "validate", "--data", data, "--engine", "onnxruntime", "--plot", path, "--json").Output()
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(output, &result), string(output))
+		return result
+	}
+	result := run(folder)
+	for name, text := range map[string]string{
+		"precision-recall": "precision at IoU 0.5", "f1": "F1 over confidence", "confusion": "labelled as",
+	} {
+		drawing, err := os.ReadFile(filepath.Join(folder, name+".svg"))
+		require.NoError(t, err)
+		assert.Contains(t, string(drawing), ">"+text+"<")
+		if name != "confusion" {
+			assert.Contains(t, string(drawing), ">all classes<")
+		}
+		assert.Contains(t, string(drawing), ">"+result.Classes[0].Label+"<", name)
+		picture, err := os.Open(filepath.Join(folder, name+".png"))
+		require.NoError(t, err)
+		_, err = png.DecodeConfig(picture)
+		require.NoError(t, errors.Join(err, picture.Close()))
+	}
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	assert.Len(t, entries, 6, "nothing to compare with")
+
+	// The area under a class's curve is its average precision, and the confusion counts every object once.
+	require.Len(t, result.Curves.PrecisionRecall, len(result.Classes)+1)
+	for i, curve := range result.Curves.PrecisionRecall[1:] {
+		area := 0.0
+		for _, precision := range curve.Values {
+			area += precision / float64(len(curve.Values))
+		}
+		assert.Equal(t, result.Classes[i].Label, curve.Label)
+		assert.InDelta(t, result.Classes[i].AP50, area, 1e-4)
+	}
+	require.Len(t, result.Confusion.Counts, len(result.Confusion.Labels)+1)
+	for i, label := range result.Confusion.Labels {
+		objects := 0
+		for _, count := range result.Confusion.Counts[i] {
+			objects += count
+		}
+		for _, class := range result.Classes {
+			if class.Label == label {
+				assert.Equal(t, class.Count, objects, label)
+			}
+		}
+	}
+	assert.InDelta(t, result.Best.F1, slices.Max(result.Curves.F1[0].Values), 1e-4)
+	assert.Equal(t, *result.MAP, *run(file).MAP)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	assert.Positive(t, info.Size())
 }

@@ -61,8 +61,8 @@ func (l *Loss) String() string {
 type Gate struct {
 	// MatchRate is the least match rate where there are no labels, DefaultMatchRate when 0.
 	MatchRate float64
-	// MaxLoss is the largest loss of mAP50-95 where labels exist, DefaultMaxLoss when 0. With 95 % certainty the loss must also be at most twice
-	// that: few pictures prove nothing.
+	// MaxLoss is the largest loss of mAP50-95 where labels exist, DefaultMaxLoss when 0. With 95 % certainty the loss must also be at most
+	// twice that: few pictures prove nothing.
 	MaxLoss float64
 	// Samples are pictures that the model was not calibrated on.
 	Samples Samples
@@ -171,7 +171,8 @@ func (v *Verdict) weighLoss() []string {
 	loss, of := v.Comparison.Loss, v.Comparison.ReferenceAccuracy
 	switch {
 	case of.MAP < leastAccuracy:
-		return []string{fmt.Sprintf("the reference itself reaches mAP50-95 %.4f only, which leaves nothing to lose: are these the model's labels?", of.MAP)}
+		return []string{fmt.Sprintf(
+			"the reference itself reaches mAP50-95 %.4f only, which leaves nothing to lose: are these the model's labels?", of.MAP)}
 	case loss.MAP > v.AllowedLoss:
 		return []string{fmt.Sprintf("mAP50-95 fell by %v from %.4f, more than %.4f", loss, of.MAP, v.AllowedLoss)}
 	case loss.High > 2*v.AllowedLoss:

@@ -167,12 +167,12 @@ func (s *Search) Sensitivity(ctx context.Context) ([]LayerError, error) {
 	return layers, nil
 }
 
-// DefaultLayerLoss is the limit for Fragile that left a trained YOLOv8n its boxes: of its 57 layers it keeps four in floating point, three of
-// them at the beginning, where a few values are far larger than the others. They made two thirds of the whole distortion.
+// DefaultLayerLoss is the limit for Fragile that left a trained YOLOv8n its boxes: of its 57 layers it keeps four in floating point, three
+// of them at the beginning, where a few values are far larger than the others. They made two thirds of the whole distortion.
 const DefaultLayerLoss = 0.0002
 
-// Fragile measures every layer of the plan alone, worst first, and marks those as excluded that lose more than limit of the head's outputs on
-// average: they are few as a rule, and what they lose no calibration brings back.
+// Fragile measures every layer of the plan alone, worst first, and marks those as excluded that lose more than limit of the head's outputs
+// on average: they are few as a rule, and what they lose no calibration brings back.
 func (s *Search) Fragile(ctx context.Context, limit float64) (layers []LayerError, err error) {
 	plan, err := NewPlan(s.Model, s.Options)
 	if err != nil {

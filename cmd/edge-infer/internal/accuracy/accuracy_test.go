@@ -14,6 +14,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture/scene"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/engine/onnx"
@@ -139,13 +140,13 @@ func TestDemoModelKeepsItsAccuracy(t *testing.T) {
 	for _, precision := range curves[quantize.Candidate].Y {
 		mean += precision / 101
 	}
-	assert.InDelta(t, v.Comparison.CandidateAccuracy.MAP50, mean, 1e-9, "the area under the curve is the average precision")
+	assert.InDelta(t, v.Comparison.CandidateAccuracy.MAP50, mean, 1e-4, "the area under the curve is the average precision")
 	scores := comparer.Scores()
 	assert.GreaterOrEqual(t, len(scores.X), v.Comparison.Matched)
 	for i := range scores.X {
 		assert.InDelta(t, scores.X[i], scores.Y[i], 0.05)
 	}
-	drawing := string(comparer.Diagram("FP16 against FP32").SVG())
+	drawing := string((&plot.Figure{Title: "FP16 against FP32", Panels: comparer.panels()}).SVG())
 	for _, text := range []string{"FP16 against FP32", "precision at IoU 0.5", "candidate", "score of the reference", "score of the candidate"} {
 		assert.Contains(t, drawing, ">"+text+"<")
 	}

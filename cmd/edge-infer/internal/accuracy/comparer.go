@@ -148,35 +148,21 @@ func above(threshold float32, all []postprocess.Finding) (kept []postprocess.Fin
 }
 
 // Curves are the precision-recall curves of both sides, averaged over the classes; nil without labels.
-func (c *Comparer) Curves() []plot.Series {
+func (c *Comparer) Curves() (curves []plot.Series) {
 	if c.Truths == nil {
 		return nil
 	}
-	var curves []plot.Series
 	for side, name := range []string{"reference", "candidate"} {
-		curves = append(curves, mean(name, c.Accuracy(quantize.Side(side))))
+		result := c.Accuracy(quantize.Side(side))
+		all, _ := newCurves(&result, nil)
+		if all == nil {
+			return nil
+		}
+		mean := series(all.PrecisionRecall[:1])[0]
+		mean.Name, mean.Bold = name, false
+		curves = append(curves, mean)
 	}
 	return curves
-}
-
-// mean averages the classes' curves at 101 recalls, with the best precision at that recall or a higher one as average precision takes it.
-func mean(name string, r evaluate.Result) plot.Series {
-	curve := plot.Series{Name: name}
-	for step := range 101 {
-		recall, sum := float64(step)/100, 0.0
-		for i := range r.Classes {
-			best := 0.0
-			for _, point := range r.Classes[i].Curve {
-				if point.Recall >= recall {
-					best = max(best, point.Precision)
-				}
-			}
-			sum += best
-		}
-		curve.X = append(curve.X, recall)
-		curve.Y = append(curve.Y, sum/float64(max(len(r.Classes), 1)))
-	}
-	return curve
 }
 
 // Scores are the candidate's scores over the reference's, of the boxes that both see, from half of the threshold on.

@@ -5,19 +5,17 @@ import "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 // mostPoints bounds the scores that are drawn; more would hide each other and make a file of megabytes.
 const mostPoints = 2000
 
-// Diagram shows how far two networks agree: precision over recall on the left where there are labels, the scores of one over the other's on
-// the right.
-func (c *Comparer) Diagram(title string) *plot.Figure {
+// panels show how far two networks agree: precision over recall where there are labels, and the scores of one over the other's.
+func (c *Comparer) panels() (all []plot.Panel) {
 	share := func(label string) plot.Axis { return plot.Axis{Label: label, Min: 0, Max: 1} }
-	f := &plot.Figure{Title: title}
 	if curves := c.Curves(); len(curves) > 0 {
-		f.Panels = append(f.Panels, &plot.Chart{X: share("recall"), Y: share("precision at IoU 0.5"), Series: curves})
+		all = append(all, &plot.Chart{Title: "Both engines", X: share("recall"), Y: share("precision at IoU 0.5"), Series: curves})
 	}
 	diagonal := plot.Series{X: []float64{0, 1}, Y: []float64{0, 1}, Style: plot.Reference}
-	f.Panels = append(f.Panels, &plot.Chart{
-		X: share("score of the reference"), Y: share("score of the candidate"), Series: []plot.Series{thinned(c.Scores()), diagonal},
+	return append(all, &plot.Chart{
+		Title: "Scores of boxes that both see", X: share("score of the reference"), Y: share("score of the candidate"),
+		Series: []plot.Series{thinned(c.Scores()), diagonal},
 	})
-	return f
 }
 
 // thinned keeps every so many-th point where there are too many.

@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/postprocess"
@@ -21,6 +23,9 @@ type Report struct {
 	Measurement
 	Pictures  int                       `json:"pictures"`
 	Classes   []ClassAccuracy           `json:"classes,omitempty"`
+	Best      *OperatingPoint           `json:"best,omitempty"`
+	Curves    *Curves                   `json:"curves,omitempty"`
+	Confusion *Confusion                `json:"confusion,omitempty"`
 	Reference *Measurement              `json:"reference,omitempty"`
 	Agreement *evaluate.AgreementReport `json:"agreement,omitempty"`
 	Verdict   *quantize.Verdict         `json:"verdict,omitempty"` // of the gate
@@ -49,18 +54,34 @@ type ClassAccuracy struct {
 	AP    float64 `json:"ap50_95"`
 }
 
-// score fills the mean average precisions and gives those of the classes.
-func (m *Measurement) score(dataset *evaluate.Dataset, seen [][]postprocess.Finding, labels []string) (classes []ClassAccuracy) {
+// score fills the mean average precisions.
+func (m *Measurement) score(dataset *evaluate.Dataset, seen [][]postprocess.Finding) evaluate.Result {
 	var accuracy evaluate.Accuracy
 	for i := range dataset.Pictures {
 		accuracy.Add(dataset.Pictures[i].Truths, seen[i])
 	}
-	score := accuracy.Result()
-	m.MAP50, m.MAP = &score.MAP50, &score.MAP
-	for _, class := range score.Classes {
-		classes = append(classes, ClassAccuracy{postprocess.Label(labels, class.Class), class.Truths, class.AP50, class.AP})
+	result := accuracy.Result()
+	m.MAP50, m.MAP = &result.MAP50, &result.MAP
+	return result
+}
+
+// score fills all that labels tell.
+func (r *Report) score(dataset *evaluate.Dataset, seen [][]postprocess.Finding, labels []string, detect *config.Detect) {
+	result := r.Measurement.score(dataset, seen)
+	for _, class := range result.Classes {
+		r.Classes = append(r.Classes, ClassAccuracy{postprocess.Label(labels, class.Class), class.Truths, class.AP50, class.AP})
 	}
-	return classes
+	r.Curves, r.Best = newCurves(&result, labels)
+	r.Confusion = newConfusion(dataset, seen, labels, float32(detect.Confidence), float32(detect.IoU))
+}
+
+// figures are what is drawn of the labels.
+func (r *Report) figures() (all []figure) {
+	if r.Curves == nil {
+		return nil
+	}
+	precision, f1 := r.Curves.panels()
+	return []figure{{"precision-recall", []plot.Panel{precision}}, {"f1", []plot.Panel{f1}}, {"confusion", []plot.Panel{r.Confusion.panel()}}}
 }
 
 // String says what ran and how large and fast it is.
@@ -93,6 +114,9 @@ func (r *Report) Print(out io.Writer) error {
 		for _, class := range r.Classes {
 			fmt.Fprintf(table, "%s\t%d\t%.4f\t%.4f\n", class.Label, class.Count, class.AP50, class.AP)
 		}
+	}
+	if r.Best != nil {
+		fmt.Fprintf(table, "best mean F1 %.4f at --conf %.2f\n", r.Best.F1, r.Best.Confidence)
 	}
 	if r.Reference != nil {
 		fmt.Fprintf(table, "reference %s\n", r.Reference)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -15,7 +16,6 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
@@ -34,7 +34,7 @@ type Validate struct {
 	Reference      string // engine to compare with, in FP32; none when empty
 	ReferenceModel string // that the reference runs as it is, instead of the same model
 	Predictions    string // file for what was found, as COCO's list of results
-	Plot           string // SVG or PNG file
+	Plot           string // SVG or PNG file, or folder for both of each figure
 	Convention     string // name of what average precision counts
 	Limits         Limits
 
@@ -55,7 +55,8 @@ func (v *Validate) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&v.ReferenceModel, "reference-model", "",
 		"ONNX file that the reference runs as it is, demo for the embedded one, instead of the same model")
 	flags.StringVar(&v.Predictions, "predictions", "", "JSON file for everything found, as the list of results that COCO's tools read")
-	flags.StringVar(&v.Plot, "plot", "", "SVG or PNG file of precision over recall, and of one engine's scores over the other's")
+	flags.StringVar(&v.Plot, "plot", "", "SVG or PNG file, or folder for one of each figure: precision and recall by class, F1 over confidence, "+
+		"confusion, and how far both engines agree")
 	flags.StringVar(&v.Convention, "convention", Published,
 		"which findings average precision counts: "+Published+" as published figures do, every class of a box and suppression at IoU 0.7, or "+
 			Service+", the best class of a box and the settings --iou and --max")
@@ -76,8 +77,8 @@ func (v *Validate) Check() error {
 		}
 	}
 	v.Limits.wanted()
-	if v.Reference == "" && (v.ReferenceModel != "" || v.Plot != "" || !v.Limits.Off()) {
-		return config.Usagef("--reference-model, --plot and --gate compare with --reference ENGINE")
+	if v.Reference == "" && (v.ReferenceModel != "" || !v.Limits.Off()) {
+		return config.Usagef("--reference-model and --gate compare with --reference ENGINE")
 	}
 	if err := v.Limits.Check(); err != nil {
 		return err
@@ -85,10 +86,7 @@ func (v *Validate) Check() error {
 	if v.Plot == "" {
 		return nil
 	}
-	if err := plot.CheckPath(v.Plot); err != nil {
-		return config.Usagef("--plot: %w", err)
-	}
-	return atomicfile.Check(v.Plot)
+	return checkFigures(v.Plot)
 }
 
 // Run measures. A refusal of the gate is part of the report, see Report.Refusal.
@@ -117,21 +115,29 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		if err := dataset.Relabel(labels, v.Config.Detect.Labels); err != nil {
 			return nil, err
 		}
-		report.Classes = report.score(dataset, seen, labels)
+		report.score(dataset, seen, labels, &v.Config.Detect)
 	}
 	if err := v.write(dataset, paths, seen); err != nil {
 		return nil, err
 	}
+	figures, title := report.figures(), fmt.Sprintf("%s on %s %s", filepath.Base(report.Model), report.Backend, report.Precision)
 	if v.Reference != "" {
-		other, known, labels, err := v.detect(ctx, reference, paths, nil)
+		other, known, _, err := v.detect(ctx, reference, paths, nil)
 		if err != nil {
 			return nil, fmt.Errorf("reference: %w", err)
 		}
 		report.Reference = other
 		if dataset != nil {
-			other.score(dataset, known, labels)
+			other.score(dataset, known)
 		}
-		if err := v.compare(report, dataset, paths, known, seen); err != nil {
+		comparer, err := v.compare(report, dataset, paths, known, seen)
+		if err != nil {
+			return nil, err
+		}
+		figures, title = append(figures, figure{"agreement", comparer.panels()}), title+" against "+v.Reference
+	}
+	if v.Plot != "" {
+		if err := writeFigures(v.Plot, title, figures); err != nil {
 			return nil, err
 		}
 	}
@@ -216,8 +222,10 @@ func (v *Validate) referenceConfig() (config.Config, error) {
 	return c, nil
 }
 
-// compare judges and draws both engines. The dataset may be nil.
-func (v *Validate) compare(report *Report, dataset *evaluate.Dataset, paths []string, reference, seen [][]postprocess.Finding) error {
+// compare judges both engines. The dataset may be nil.
+func (v *Validate) compare(
+	report *Report, dataset *evaluate.Dataset, paths []string, reference, seen [][]postprocess.Finding,
+) (*Comparer, error) {
 	comparer := &Comparer{Reported: float32(v.Config.Detect.Confidence), IoU: float32(v.Config.Detect.IoU)}
 	if dataset != nil {
 		for i := range dataset.Pictures {
@@ -230,27 +238,15 @@ func (v *Validate) compare(report *Report, dataset *evaluate.Dataset, paths []st
 	}
 	agreement := comparer.Agreement()
 	report.Agreement = &agreement
-	if !v.Limits.Off() {
-		gate := quantize.Gate{
-			MatchRate: v.Limits.MatchRate, MaxLoss: v.Limits.MaxLoss, Samples: &quantize.Pictures{Files: paths}, Compare: comparer.Compare,
-		}
-		var err error
-		if report.Verdict, err = gate.Decide(nil); err != nil {
-			return err
-		}
+	if v.Limits.Off() {
+		return comparer, nil
 	}
-	if v.Plot == "" {
-		return nil
+	gate := quantize.Gate{
+		MatchRate: v.Limits.MatchRate, MaxLoss: v.Limits.MaxLoss, Samples: &quantize.Pictures{Files: paths}, Compare: comparer.Compare,
 	}
-	title := fmt.Sprintf("%s %s against %s", report.Backend, report.Precision, v.Reference)
-	drawing, err := comparer.Diagram(title).Encode(v.Plot)
-	if err != nil {
-		return err
-	}
-	if err := atomicfile.Write(v.Plot, drawing, 0o644); err != nil {
-		return fmt.Errorf("plot: %w", err)
-	}
-	return nil
+	verdict, err := gate.Decide(nil)
+	report.Verdict = verdict
+	return comparer, err
 }
 
 // detect runs one engine over the pictures and keeps every detection from the floor on, by picture. The labels of the dataset, which may be

@@ -1,10 +1,12 @@
 package convert
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
@@ -31,14 +33,18 @@ func read(model, labels string) (*source, error) {
 	return &source{Options: options.Options}, nil
 }
 
-// parse makes the model of the bytes, which hold also the tensors that it keeps in other files from then on, and how pictures become its
-// inputs: what is measured and made of it then sees pictures as service does, and says so itself.
+// parse makes the model of the bytes, which hold also the tensors that it keeps in other files from then on, its labels, and how pictures
+// become its inputs: what is measured and made of it then sees pictures as service does, and says so itself.
 func (s *source) parse() (err error) {
 	if s.model, err = onnx.Parse(s.Path, s.Bytes); err != nil {
 		return err
 	}
 	changed, err := s.model.SetPreprocess(s.Metadata.Preprocess)
-	if err != nil || !changed && len(s.model.ExternalFiles()) == 0 {
+	if err != nil {
+		return err
+	}
+	labelled, err := s.label()
+	if err != nil || !changed && !labelled && len(s.model.ExternalFiles()) == 0 {
 		return err
 	}
 	if err := s.model.Embed(filepath.Dir(s.Path)); err != nil {
@@ -46,6 +52,20 @@ func (s *source) parse() (err error) {
 	}
 	s.Bytes, err = s.model.Bytes()
 	return err
+}
+
+// label writes labels into the model that came from a file beside it.
+func (s *source) label() (changed bool, err error) {
+	known, err := engine.ParseMetadata(s.model.Metadata())
+	if len(s.Metadata.Labels) == 0 || err == nil && slices.Equal(known.Labels, s.Metadata.Labels) {
+		return false, nil
+	}
+	names, err := json.Marshal(s.Metadata.Labels)
+	if err != nil {
+		return false, err
+	}
+	s.model.SetMetadata("names", string(names))
+	return true, nil
 }
 
 // checkOutput finds out before the work whether its result can be written, and that it does not replace the model.

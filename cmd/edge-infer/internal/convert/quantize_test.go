@@ -71,3 +71,19 @@ func TestQuantizeFollowsThePreprocess(t *testing.T) {
 		assert.True(t, again.Calibration.Reused, test.beside)
 	}
 }
+
+// Labels from a file are kept in what is made, which is read without the file.
+func TestQuantizeKeepsTheLabels(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	labels := filepath.Join(dir, "labels.txt")
+	require.NoError(t, os.WriteFile(labels, []byte("one\ntwo\nit's three\nfour\nfive\nsix\n"), 0o600))
+	q := &Quantize{Labels: labels, To: "fp16", Method: "mse", Output: filepath.Join(dir, "out.onnx")}
+	_, err := q.Run(t.Context())
+	require.NoError(t, err)
+	made, err := onnx.Read(q.Output)
+	require.NoError(t, err)
+	metadata, err := engine.ParseMetadata(made.Metadata())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"one", "two", "it's three", "four", "five", "six"}, metadata.Labels)
+}

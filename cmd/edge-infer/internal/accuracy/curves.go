@@ -1,0 +1,157 @@
+package accuracy
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+)
+
+// Curves are how good a model is at every threshold, at IoU 0.5: the mean over the classes first, then each class.
+type Curves struct {
+	// PrecisionRecall is the best precision at 101 recalls from 0 to 1 or a higher one, as average precision takes it.
+	PrecisionRecall []Curve `json:"precision_recall"`
+	// F1 is the harmonic mean of precision and recall at 101 thresholds from 0 to 1.
+	F1 []Curve `json:"f1"`
+}
+
+// Curve is a class's values over 101 steps from 0 to 1.
+type Curve struct {
+	Label  string    `json:"label"` // empty for the mean
+	Values []float64 `json:"values"`
+}
+
+// OperatingPoint is the threshold with the best mean F1: what to run with when misses and false alarms weigh the same.
+type OperatingPoint struct {
+	Confidence float64 `json:"confidence"`
+	F1         float64 `json:"f1"`
+}
+
+const steps = 101
+
+// newCurves draws the curves of the classes that have objects.
+func newCurves(r *evaluate.Result, labels []string) (*Curves, *OperatingPoint) {
+	c := &Curves{PrecisionRecall: []Curve{{Values: make([]float64, steps)}}, F1: []Curve{{Values: make([]float64, steps)}}}
+	if len(r.Classes) == 0 {
+		return nil, nil
+	}
+	add := func(to *[]Curve, label string, values []float64) {
+		for i := range values {
+			(*to)[0].Values[i] += values[i] / float64(len(r.Classes))
+			values[i] = rounded(values[i])
+		}
+		*to = append(*to, Curve{label, values})
+	}
+	for i := range r.Classes {
+		class := &r.Classes[i]
+		label := postprocess.Label(labels, class.Class)
+		add(&c.PrecisionRecall, label, bestPrecisions(class.Curve))
+		add(&c.F1, label, f1(class.Curve))
+	}
+	best := &OperatingPoint{}
+	for i, value := range c.F1[0].Values {
+		if value > best.F1 {
+			best.Confidence, best.F1 = float64(i)/(steps-1), value
+		}
+	}
+	for _, curve := range [][]Curve{c.PrecisionRecall, c.F1} {
+		for i, value := range curve[0].Values {
+			curve[0].Values[i] = rounded(value)
+		}
+	}
+	return c, best
+}
+
+// rounded keeps the digits that a curve needs.
+func rounded(v float64) float64 { return math.Round(v*1e4) / 1e4 }
+
+// bestPrecisions are those at 101 recalls.
+func bestPrecisions(c evaluate.Curve) []float64 {
+	values := make([]float64, steps)
+	best, at := 0.0, len(c)-1
+	for step := steps - 1; step >= 0; step-- {
+		for ; at >= 0 && c[at].Recall >= float64(step)/(steps-1); at-- {
+			best = max(best, c[at].Precision)
+		}
+		values[step] = best
+	}
+	return values
+}
+
+// f1 are those at 101 thresholds.
+func f1(c evaluate.Curve) []float64 {
+	values := make([]float64, steps)
+	for step := range values {
+		threshold := float32(step) / (steps - 1)
+		// The points come from the highest score down; the last that reaches the threshold counts.
+		after, _ := slices.BinarySearchFunc(c, threshold, func(p evaluate.CurvePoint, threshold float32) int {
+			if p.Score >= threshold {
+				return -1
+			}
+			return 1
+		})
+		if after > 0 {
+			values[step] = c[after-1].F1()
+		}
+	}
+	return values
+}
+
+// panels draw the curves over recall and confidence.
+func (c *Curves) panels() (precision, f1 plot.Panel) {
+	share := func(label string) plot.Axis { return plot.Axis{Label: label, Min: 0, Max: 1} }
+	return &plot.Chart{Title: "Precision and recall", X: share("recall"), Y: share("precision at IoU 0.5"), Series: series(c.PrecisionRecall)},
+		&plot.Chart{Title: "F1 over confidence", X: share("confidence"), Y: share("F1 at IoU 0.5"), Series: series(c.F1)}
+}
+
+func series(curves []Curve) (all []plot.Series) {
+	x := make([]float64, steps)
+	for i := range x {
+		x[i] = float64(i) / (steps - 1)
+	}
+	for i, curve := range curves {
+		all = append(all, plot.Series{Name: cmp.Or(curve.Label, "all classes"), X: x, Y: curve.Values, Bold: i == 0})
+	}
+	return all
+}
+
+// Confusion is how often which class is seen where another one is, from the reported threshold on. The last row and column are the background:
+// what is seen and not there, and what is there and not seen.
+type Confusion struct {
+	Confidence float32  `json:"confidence"`
+	IoU        float32  `json:"iou"`
+	Labels     []string `json:"labels"` // of the classes that occur, without the background
+	Counts     [][]int  `json:"counts"` // by label of the truth and of the finding
+}
+
+// newConfusion counts what service would show.
+func newConfusion(dataset *evaluate.Dataset, seen [][]postprocess.Finding, labels []string, confidence, suppression float32) *Confusion {
+	counted := evaluate.Confusion{IoU: 0.5}
+	for i := range dataset.Pictures {
+		counted.Add(dataset.Pictures[i].Truths, shown(above(confidence, seen[i]), suppression))
+	}
+	c := &Confusion{Confidence: confidence, IoU: counted.IoU, Labels: []string{}}
+	classes, counts := counted.Matrix()
+	for _, class := range classes {
+		c.Labels = append(c.Labels, postprocess.Label(labels, class))
+	}
+	c.Counts = counts
+	return c
+}
+
+// panel draws the counts.
+func (c *Confusion) panel() plot.Panel {
+	names := append(slices.Clone(c.Labels), "background")
+	m := &plot.Matrix{Title: "Confusion", RowLabel: "labelled as", ColumnLabel: "seen as", Rows: names, Columns: names, ByRow: true}
+	for _, row := range c.Counts {
+		values := make([]float64, len(row))
+		for i, count := range row {
+			values[i] = float64(count)
+		}
+		m.Values = append(m.Values, values)
+	}
+	return m
+}

@@ -1,0 +1,84 @@
+package evaluate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Confusion counts which class is seen where another one is. Boxes pair up by falling overlap whatever their classes; what is left over is
+// background on one side. The zero value is ready; one goroutine at a time.
+type Confusion struct {
+	// IoU is the overlap that a pair needs, 0 for 0.5.
+	IoU float32
+
+	counts map[[2]int]int // by class of the truth and of the finding
+	pairs  []pair
+	used   [2][]bool
+}
+
+// Background stands for no class: what is there and not seen, or seen and not there.
+const Background = -1
+
+// Add compares one picture. Findings in a crowd of their class count neither for nor against.
+func (c *Confusion) Add(truths []Truth, findings []postprocess.Finding) {
+	if c.counts == nil {
+		c.counts = make(map[[2]int]int)
+	}
+	limit := cmp.Or(c.IoU, 0.5)
+	c.pairs = c.pairs[:0]
+	c.used[0] = append(c.used[0][:0], make([]bool, len(truths))...)
+	c.used[1] = append(c.used[1][:0], make([]bool, len(findings))...)
+	for i := range truths {
+		for j := range findings {
+			if truths[i].Crowd {
+				continue
+			}
+			if iou := truths[i].IoU(findings[j].Box); iou >= limit {
+				c.pairs = append(c.pairs, pair{iou, i, j})
+			}
+		}
+	}
+	slices.SortStableFunc(c.pairs, func(x, y pair) int { return cmp.Compare(y.iou, x.iou) })
+	for _, p := range c.pairs {
+		if !c.used[0][p.reference] && !c.used[1][p.candidate] {
+			c.used[0][p.reference], c.used[1][p.candidate] = true, true
+			c.counts[[2]int{truths[p.reference].Class, findings[p.candidate].Class}]++
+		}
+	}
+	for i, used := range c.used[0] {
+		if !used && !truths[i].Crowd {
+			c.counts[[2]int{truths[i].Class, Background}]++
+		}
+	}
+	for j, used := range c.used[1] {
+		if !used && !inCrowd(truths, &findings[j], float64(limit)) {
+			c.counts[[2]int{Background, findings[j].Class}]++
+		}
+	}
+}
+
+// inCrowd reports whether that share of a finding lies in a crowd of its class.
+func inCrowd(truths []Truth, f *postprocess.Finding, share float64) bool {
+	return slices.ContainsFunc(truths, func(t Truth) bool { return t.Crowd && t.Class == f.Class && overlapOf(f.Box, &t) >= share })
+}
+
+// Matrix gives the classes that occur, in their order, and the counts by class of the truth and of the finding. The last row and column are
+// the background.
+func (c *Confusion) Matrix() (classes []int, counts [][]int) {
+	for key := range c.counts {
+		classes = append(classes, key[:]...)
+	}
+	slices.Sort(classes)
+	classes = slices.DeleteFunc(slices.Compact(classes), func(class int) bool { return class == Background })
+	order := append(slices.Clone(classes), Background)
+	for _, truth := range order {
+		row := make([]int, len(order))
+		for at, found := range order {
+			row[at] = c.counts[[2]int{truth, found}]
+		}
+		counts = append(counts, row)
+	}
+	return classes, counts
+}
