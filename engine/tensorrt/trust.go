@@ -12,11 +12,12 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// errUntrusted is of plans that somebody else could have written. TensorRT runs what is in a plan, so a checksum inside of it proves nothing.
+// errUntrusted is of plans that somebody else could have written. TensorRT runs what is in a plan, so a checksum inside of it proves
+// nothing.
 var errUntrusted = errors.New("anybody could have put a plan there, and a plan is code")
 
-// readTrusted reads a file that nobody but root and this user can have written: both it and its folder belong to one of them, and no group and
-// no other user may write to them.
+// readTrusted reads a file that nobody but root and this user can have written: both it and its folder belong to one of them, and no group
+// and no other user may write to them.
 func readTrusted(path string) ([]byte, error) {
 	folder, err := os.Stat(filepath.Dir(path))
 	if err != nil {
@@ -41,6 +42,22 @@ func readTrusted(path string) ([]byte, error) {
 		return nil, err
 	}
 	return io.ReadAll(file)
+}
+
+// Trusted says why plans of the cache are not run, nil when they are or when there is no folder yet.
+func (c Cache) Trusted() error {
+	folder, err := c.folder()
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("plan cache: %w", err)
+	}
+	return trusted(folder, info)
 }
 
 func trusted(path string, info fs.FileInfo) error {

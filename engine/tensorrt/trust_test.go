@@ -38,7 +38,8 @@ func TestPlansThatOthersCanWriteAreNotRun(t *testing.T) {
 		for mode, text := range map[os.FileMode]string{0o777: "0777", 0o772: "0772", 0o720: "0720"} {
 			require.NoError(t, os.Chmod(path, mode))
 			err := open()
-			require.EqualError(t, err, "tensorrt open: plan cache: "+path+" has mode "+text+why+"(chmod go-w "+path+" if you know who wrote to it, else remove it)")
+			require.EqualError(t, err, "tensorrt open: plan cache: "+path+" has mode "+text+why+
+				"(chmod go-w "+path+" if you know who wrote to it, else remove it)")
 			require.NotErrorIs(t, err, tensorrt.ErrNoPlan, "nothing is built into a folder of everybody")
 		}
 		require.NoError(t, os.Chmod(path, info.Mode().Perm()))

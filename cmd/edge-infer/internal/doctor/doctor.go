@@ -55,6 +55,7 @@ func (d *Doctor) Run(ctx context.Context, each func(Finding)) Findings {
 			add(d.bounded(ctx, folder.Check, "mount its disk again, or "+folder.Move, func() []Finding { return []Finding{d.folder(folder)} })...)
 		}
 	}
+	add(d.plans()...)
 	add(d.child(ctx, "CUDA driver", Request{Examine: driverExamination}, "reboot; if it stays, install the driver or JetPack again")...)
 	add(d.tensorrt(ctx)...)
 	add(d.child(ctx, "ONNX Runtime", Request{Examine: onnxruntimeExamination},

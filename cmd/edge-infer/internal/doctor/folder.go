@@ -1,10 +1,16 @@
 package doctor
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
 // folder says whether the daemon can write to a folder, which it makes when there is none yet, and whether there is room.
@@ -31,6 +37,19 @@ func (d *Doctor) folder(f Folder) Finding {
 		return warn(f.Check, "free "+gibibytes(f.Need-free)+", or "+f.Move, "%s, only %s free", f.Path, gibibytes(free))
 	}
 	return ok(f.Check, "%s, %s free", f.Path, gibibytes(free))
+}
+
+// plans says whether the plans in the cache may be run. It answers only where one of the checked folders is the cache.
+func (d *Doctor) plans() []Finding {
+	folder, err := tensorrt.CacheFolder()
+	if err != nil || !slices.ContainsFunc(d.Folders, func(f Folder) bool { return f.Path == folder }) {
+		return nil
+	}
+	var refused *engine.Error
+	if err := (tensorrt.Cache{Folder: folder}).Trusted(); errors.As(err, &refused) {
+		return []Finding{fail("plan cache", refused.Hint, "%s: %v", strings.TrimPrefix(refused.Message, "plan cache: "), refused.Err)}
+	}
+	return nil
 }
 
 func freeBytes(folder string) (int64, error) {

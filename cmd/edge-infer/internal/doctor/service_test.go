@@ -66,3 +66,17 @@ func TestService(t *testing.T) {
 	require.Equal(t, Fail, found["trial"].Status)
 	require.Equal(t, "the service's program does not start under its rules: no such group", found["trial"].Detail)
 }
+
+// TestDoctorKnowsThatPlansOfOthersAreNotRun, as the engine does.
+func TestDoctorKnowsThatPlansOfOthersAreNotRun(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("CACHE_DIRECTORY", folder)
+	d := &Doctor{Folders: []Folder{{Check: "cache folder", Path: folder}}}
+	require.NoError(t, os.Chmod(folder, 0o755))
+	require.Empty(t, d.plans())
+	require.NoError(t, os.Chmod(folder, 0o777))
+	require.Equal(t, []Finding{{
+		Check: "plan cache", Status: Fail, Detail: folder + " has mode 0777: anybody could have put a plan there, and a plan is code",
+		Fix: "chmod go-w " + folder + " if you know who wrote to it, else remove it",
+	}}, d.plans())
+}

@@ -21,7 +21,6 @@ import (
 type recorder struct {
 	batch    int
 	requests []int
-	reds     []bool
 	result   predict.Result
 }
 

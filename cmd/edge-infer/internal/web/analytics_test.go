@@ -112,10 +112,11 @@ func TestEditableIsWhatASaveWouldDo(t *testing.T) {
 	s := &stage{analytics: map[string]zone.Config{}}
 	source := frames("a")
 	source.status.Engine.Labels = labels
-	editable := func(server *Server) (answer struct {
+	type state struct {
 		Editable   bool
 		Uneditable string
-	}) {
+	}
+	editable := func(server *Server) (answer state) {
 		code, text, _ := ask(t, "GET", server.URL()+"api/status", nil)
 		require.Equal(t, http.StatusOK, code)
 		require.NoError(t, json.Unmarshal([]byte(text), &answer))

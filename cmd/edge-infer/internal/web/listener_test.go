@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -27,8 +28,7 @@ func idle(t *testing.T, server *Server, from string, count int) []net.Conn {
 func closed(t *testing.T, conn net.Conn) bool {
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(testPatience)))
 	_, err := conn.Read(make([]byte, 1))
-	timeout, ok := err.(net.Error)
-	return err != nil && (!ok || !timeout.Timeout())
+	return err != nil && !os.IsTimeout(err)
 }
 
 // TestSilentStrangersDoNotLockTheOwnerOut: neither from elsewhere nor from the owner's own address.
