@@ -85,7 +85,7 @@ var rooms = map[string]string{
 	"internal/report":    "internal/pipeline internal/progress mqtt/payload postprocess postprocess/zone systemd",
 	"internal/sink":      "engine/atomicfile internal/picture internal/pipeline internal/report mqtt mqtt/payload postprocess postprocess/zone",
 	"internal/telemetry": "engine/cuda",
-	"internal/web":       "capture engine/atomicfile internal/picture internal/pipeline postprocess postprocess/zone",
+	"internal/web":       "capture engine/atomicfile internal/picture internal/pipeline internal/report postprocess postprocess/zone",
 }
 
 // cgo says which rooms may hold C.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
@@ -17,6 +18,8 @@ type observation struct {
 	latency       time.Duration
 	labels        []string
 	detections    []postprocess.Finding
+	shapes        []shape // of the detections
+	details       report.Details
 	ids           []uint64
 	tracks        []postprocess.Track
 	zones         []zoneCount
@@ -40,8 +43,18 @@ type lineCount struct {
 func (o *observation) copy(in *pipeline.Inferred) {
 	o.camera, o.seq, o.time, o.width, o.height, o.latency, o.labels = in.Camera, in.Seq, in.Time, in.Width, in.Height, in.Latency, in.Labels
 	o.detections = append(o.detections[:0], in.Detections...)
+	o.shapes = o.shapes[:0]
+	o.details.Begin()
+	for i := range o.detections {
+		d := o.details.Of(&o.detections[i], in.Width, in.Height)
+		o.shapes = append(o.shapes, shape{d.Keypoints, d.Corners, d.Mask.Polygons})
+		o.detections[i].Detail = nil // it belongs to the frame
+	}
 	o.ids = append(o.ids[:0], in.IDs...)
 	o.tracks = append(o.tracks[:0], in.Tracks...)
+	for i := range o.tracks {
+		o.tracks[i].Detail = nil
+	}
 	o.zones, o.lines = o.zones[:0], o.lines[:0]
 	if in.Follower == nil {
 		return
@@ -84,6 +97,33 @@ type detection struct {
 	Score float64    `json:"score"`
 	Box   [4]float64 `json:"box"`
 	Track uint64     `json:"track,omitempty"`
+	shape
+}
+
+// shape is what some tasks say of an object beside its box, in source pixels.
+type shape struct {
+	Keypoints [][3]float64   `json:"keypoints,omitempty"` // x, y and how likely it is visible
+	Corners   [][2]float64   `json:"corners,omitempty"`   // of a turned box
+	Polygons  [][][2]float64 `json:"polygons,omitempty"`  // outlines of the mask
+}
+
+// rounded is a copy with as many decimals as can be seen.
+func (s *shape) rounded() (r shape) {
+	for _, k := range s.Keypoints {
+		r.Keypoints = append(r.Keypoints, [3]float64{round(k[0], 1), round(k[1], 1), round(k[2], 2)})
+	}
+	r.Corners = roundedPoints(s.Corners)
+	for _, polygon := range s.Polygons {
+		r.Polygons = append(r.Polygons, roundedPoints(polygon))
+	}
+	return r
+}
+
+func roundedPoints(points [][2]float64) (r [][2]float64) {
+	for _, p := range points {
+		r = append(r, [2]float64{round(p[0], 1), round(p[1], 1)})
+	}
+	return r
 }
 
 func (o *observation) message() *frameMessage {
@@ -94,6 +134,7 @@ func (o *observation) message() *frameMessage {
 	}
 	for i := range o.detections {
 		d := newDetection(&o.detections[i], o.labels)
+		d.shape = o.shapes[i].rounded()
 		if i < len(o.ids) {
 			d.Track = o.ids[i]
 		}

@@ -42,6 +42,57 @@ function tag(context, text, x, y, background) {
   context.fillText(text, left + size * 0.35, top + height / 2);
 }
 
+// trace makes a path of corners in source pixels.
+function trace(context, corners, scale) {
+  corners.forEach(([x, y], i) => (i === 0 ? context.moveTo(x * scale, y * scale) : context.lineTo(x * scale, y * scale)));
+  context.closePath();
+}
+
+// outline paints the border of a turned box.
+function outline(context, corners, scale) {
+  context.beginPath();
+  trace(context, corners, scale);
+  context.stroke();
+}
+
+// area tints what belongs to an object.
+function area(context, polygons, scale) {
+  context.beginPath();
+  for (const polygon of polygons) trace(context, polygon, scale);
+  const alpha = context.globalAlpha;
+  context.globalAlpha = 0.4 * alpha;
+  context.fillStyle = context.strokeStyle;
+  context.fill();
+  context.globalAlpha = alpha;
+}
+
+// limbs join the 17 keypoints of COCO's people.
+const limbs = [
+  [0, 1], [0, 2], [1, 3], [2, 4], [1, 2], [3, 5], [4, 6], [5, 6], [5, 7], [7, 9], [6, 8], [8, 10], [5, 11], [6, 12], [11, 12], [11, 13],
+  [13, 15], [12, 14], [14, 16],
+];
+const visible = 0.5; // the lowest score of a point that is painted
+
+// points paints the keypoints of an object, and the limbs of a person.
+function points(context, keypoints, scale, line) {
+  if (keypoints.length === 17) {
+    context.beginPath();
+    for (const [a, b] of limbs.map((limb) => limb.map((i) => keypoints[i]))) {
+      if (a[2] < visible || b[2] < visible) continue;
+      context.moveTo(a[0] * scale, a[1] * scale);
+      context.lineTo(b[0] * scale, b[1] * scale);
+    }
+    context.stroke();
+  }
+  context.fillStyle = context.strokeStyle;
+  for (const [x, y, score] of keypoints) {
+    if (score < visible) continue;
+    context.beginPath();
+    context.arc(x * scale, y * scale, 1.5 * line, 0, 2 * Math.PI);
+    context.fill();
+  }
+}
+
 // boxes paints detections and the expected places of lost objects, and returns what it painted in canvas pixels.
 export function boxes(context, message, scale) {
   const painted = [];
@@ -52,8 +103,11 @@ export function boxes(context, message, scale) {
     context.strokeStyle = colour(d.class);
     context.setLineDash(lost ? [line * 3, line * 2] : []);
     context.globalAlpha = lost ? 0.7 : 1;
-    context.strokeRect(x1, y1, x2 - x1, y2 - y1);
+    if (d.polygons) area(context, d.polygons, scale);
+    if (d.corners) outline(context, d.corners, scale);
+    else context.strokeRect(x1, y1, x2 - x1, y2 - y1);
     context.setLineDash([]);
+    if (d.keypoints) points(context, d.keypoints, scale, line);
     const number = d.track ? ` ${d.track}` : "";
     const score = context.canvas.clientWidth < narrow ? "" : ` ${Math.round(d.score * 100)}%`;
     if (!lost) tag(context, `${d.label}${number}${score}`, x1 - line / 2, y1 - line / 2, colour(d.class));
