@@ -92,7 +92,7 @@ func TestNoPictureInput(t *testing.T) {
 		{"mean", rgb, said(Preprocess{Mean: []float64{1, 2}}), "preprocess mean: [1 2] is not one number or three"},
 		{"deviation", rgb, said(Preprocess{Deviation: []float64{0}}), "preprocess deviation: [0] is not one positive number or three"},
 		{"means of one channel", info(Float32, 1, 1, 8, 8), said(Preprocess{Preset: "torchvision"}), "preprocess mean and deviation: 3 numbers for 1 channels"},
-		{"bytes that are scaled", info(Uint8, 1, 3, 8, 8), said(Preprocess{Preset: "ultralytics"}), "preprocess: an input of uint8 takes levels as they are, not [0 1], mean [], deviation []"},
+		{"bytes that are scaled", info(Uint8, 1, 3, 8, 8), said(Preprocess{Range: []float64{0, 1}}), "preprocess: an input of uint8 takes levels as they are, not [0 1], mean [], deviation []"},
 		{"half", info(Float16, 1, 3, 8, 8), said(Preprocess{Range: []float64{0, 255}, Deviation: []float64{.001}}), "preprocess: level 255 becomes 255000, more than float16 holds"},
 	} {
 		_, err := FindPictureInput(test.inputs, test.metadata)
