@@ -3,6 +3,7 @@ package decode
 import (
 	"math"
 
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
@@ -67,4 +68,19 @@ func flag(set bool) int {
 		return 1
 	}
 	return 0
+}
+
+// listQueries takes rows of the centre and the sides as shares of the input, score and class for candidates.
+func (d *Decoder) listQueries() {
+	const fields = engine.CandidateFields
+	rows, scaleX, scaleY := d.parts[0].data, float32(d.fit.Width), float32(d.fit.Height)
+	d.reserve(len(rows) / fields)
+	list, stats := d.candidates[:len(rows)/fields], &d.picture.stats
+	for i := range len(rows) / fields {
+		row := [fields]float32(rows[i*fields:])
+		x, y, width, height := row[0]*scaleX, row[1]*scaleY, row[2]*scaleX, row[3]*scaleY
+		row[0], row[1], row[2], row[3] = x-width/2, y-height/2, x+width/2, y+height/2
+		d.take(&row, &list[stats.Candidates], int32(i))
+	}
+	d.candidates = list[:stats.Candidates]
 }

@@ -18,6 +18,7 @@ type goldenHead struct {
 	Name            string
 	Layout          head.Layout
 	Labels          int
+	Preset          string // that the file names
 	Confidence, IoU float32
 	MultiLabel      bool `json:"multi_label"`
 	Outputs         []struct {
@@ -43,6 +44,7 @@ func (c *goldenHead) open(t testing.TB, size int, transform engine.Transform) (*
 	raw, err := os.ReadFile(filepath.Join("testdata", c.Name+".bin"))
 	require.NoError(t, err)
 	m := described(c.Labels)
+	m.Metadata.Preprocess.Preset = c.Preset
 	m.Width, m.Height = size, size
 	given := result(transform)
 	types := map[string]engine.DataType{"float32": engine.Float32, "int32": engine.Int32, "int64": engine.Int64}

@@ -20,6 +20,8 @@ func (d *Decoder) decode(dst []postprocess.Finding) ([]postprocess.Finding, erro
 		return d.detr(dst)
 	case head.LayoutEnd2End, head.LayoutPoseEnd2End, head.LayoutSegmentEnd2End:
 		err = d.list(d.parts[0].data, engine.CandidateFields+d.now.Extra)
+	case head.LayoutUltralyticsRTDETREnd2End:
+		d.listQueries()
 	case head.LayoutOBB:
 		err = d.scanTurned()
 	case head.LayoutOBBEnd2End:

@@ -37,7 +37,7 @@ func (endToEnd) weigh(n *network, f *Fit) (evidence, doubt string) {
 	const confirm = "(confirm it with --layout end2end)"
 	columns := n.outputs[f.Outputs[0]].Shape[2]
 	switch {
-	case f.Boxes > mostRows || columns < 0 && !n.metadata.EndToEnd, n.metadata.Preprocess.Preset == "ultralytics-rtdetr":
+	case f.Boxes > mostRows || columns < 0 && !n.metadata.EndToEnd, n.saysRTDETR():
 		return "", ""
 	case n.metadata.EndToEnd:
 		return "the file says that its boxes are suppressed already", ""

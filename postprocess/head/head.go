@@ -68,6 +68,7 @@ func heads() []head {
 		yoloNAS{},
 		nanodet{},
 		ultralyticsRTDETR{},
+		ultralyticsRTDETREnd2End{},
 		ssd{},
 		rtdetr{},
 		rfdetr{},

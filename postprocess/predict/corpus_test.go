@@ -338,7 +338,13 @@ func corpus() []family {
 		},
 		{
 			name: "RT-DETR of Ultralytics, two classes and its name", outputs: []tensor{out("output0", 1, 300, 6)},
-			about: ultralytics("detect", 2, "description", "Ultralytics rtdetr-l model"), want: "ultralytics-rtdetr",
+			about: ultralytics("detect", 2, "description", "Ultralytics rtdetr-l model"),
+			refusal: "output0 [1 300 6] looks like ultralytics-rtdetr, but it could be ultralytics-rtdetr-end2end as well (name one of them with " +
+				"--layout)",
+		},
+		{
+			name: "RT-DETR of Ultralytics with rows of the best", outputs: []tensor{out("output0", -1, 300, 6)},
+			about: ultralytics("detect", 80, "head", "RTDETRDecoder"), want: "ultralytics-rtdetr-end2end",
 		},
 		{
 			name: "RT-DETR, D-FINE, DEIM", inputs: sizes,

@@ -84,6 +84,14 @@ def ultralytics_rtdetr(random, classes):
     return [("output0", F, output)], corners(output[:, :4] * SIZE), output[:, 4:], False
 
 
+def ultralytics_rtdetr_end2end(random, classes):
+    place, scores = objects(random, 50, classes)
+    best, which = scores.max(1).astype(F), scores.argmax(1)
+    order = np.argsort(-best)
+    rows = np.concatenate([place / SIZE, best[:, None], which[:, None]], 1)[order].astype(F)
+    return [("output0", F, rows)], corners(rows[:, :4] * SIZE), one_hot(rows[:, 4], which[order], classes), False
+
+
 def ssd(random, classes):
     place, scores = objects(random, 144, classes)
     background = random.uniform(0, 0.9, (144, 1))  # postProcessSSD_ONNX of jetson-inference passes over it, however likely it is
@@ -181,6 +189,7 @@ CASES = [  # name, layout, labels, network, and what makes the head certain wher
     ("nanodet-m", "nanodet", 3, lambda r, c: nanodet(r, c, (8, 16, 32), 0.5)),
     ("yolo-nas", "yolo-nas", 5, yolonas),
     ("ultralytics-rtdetr", "ultralytics-rtdetr", 5, ultralytics_rtdetr),
+    ("ultralytics-rtdetr-end2end", "ultralytics-rtdetr-end2end", 5, ultralytics_rtdetr_end2end),
     ("ssd", "ssd", 5, ssd),
     ("rfdetr", "rfdetr", 91, rfdetr),
     ("rfdetr-coco", "rfdetr", 80, rfdetr),
@@ -199,6 +208,8 @@ def main():
     written = []
     for seed, (name, layout, labels, network) in enumerate(CASES):
         case = {"name": name, "layout": layout, "labels": labels, "confidence": 0.3, "iou": 0.5, "multi_label": name.endswith("multi-label")}
+        if name == "ultralytics-rtdetr-end2end":
+            case["preset"] = "ultralytics-rtdetr"
         outputs, boxes, scores, suppressed = network(np.random.default_rng(100 + seed), labels)
         bare = layout == "torchvision"  # the only one without a batch
         case["outputs"] = [{"name": n, "type": t, "shape": [*([] if bare else [1]), *np.shape(a)]} for n, t, a in outputs]

@@ -30,9 +30,11 @@ func (h ultralyticsRTDETR) measure(shapes [][]int64) (Sizes, error) {
 }
 
 func (ultralyticsRTDETR) weigh(n *network, f *Fit) (evidence, doubt string) {
-	switch said := n.metadata.Preprocess.Preset == "ultralytics-rtdetr"; {
+	switch said := n.saysRTDETR(); {
 	case len(n.outputs) > 1 || n.labels == 0 || f.Classes != n.labels:
 		return "", ""
+	case said && f.Classes == 2:
+		return "", "it could be " + string(LayoutUltralyticsRTDETREnd2End) + " as well (name one of them with --layout)"
 	case said:
 		return "the file says that it is RT-DETR, with " + Plural(n.labels, "class") + " as there are labels", ""
 	case f.Classes == 2:
@@ -51,3 +53,34 @@ func (ultralyticsRTDETR) boxMap(f *Fit) (engine.BoxMap, bool) {
 		Count:  int(f.Boxes), Classes: f.Classes,
 	}), f.Boxes > 0 && f.Classes > 0
 }
+
+// saysRTDETR reports whether the file says that it is RT-DETR as Ultralytics has it.
+func (n *network) saysRTDETR() bool { return n.metadata.Preprocess.Preset == "ultralytics-rtdetr" }
+
+// LayoutUltralyticsRTDETREnd2End is [B,Q,6]: a row for each of the best queries with the centre's x and y, width and height as shares of the
+// input, score and class.
+const LayoutUltralyticsRTDETREnd2End Layout = "ultralytics-rtdetr-end2end"
+
+type ultralyticsRTDETREnd2End struct{ labelsAsScored }
+
+func (ultralyticsRTDETREnd2End) describe() Description {
+	return Description{
+		Layout: LayoutUltralyticsRTDETREnd2End, Task: engine.Detect, Form: "[B,Q,6]", Networks: "RT-DETR as Ultralytics exports it lately",
+		Gives: boxesWithClasses, Preset: "ultralytics-rtdetr", Final: true,
+	}
+}
+
+func (ultralyticsRTDETREnd2End) reads(n *network) [][]int { return n.single() }
+
+func (ultralyticsRTDETREnd2End) measure(shapes [][]int64) (Sizes, error) {
+	return endToEnd{}.measure(shapes)
+}
+
+func (ultralyticsRTDETREnd2End) weigh(n *network, f *Fit) (evidence, doubt string) {
+	if !n.saysRTDETR() || len(n.outputs) > 1 || n.labels == 2 || n.outputs[f.Outputs[0]].Shape[2] < 0 {
+		return "", "" // with two classes ultralytics-rtdetr says that it could be either
+	}
+	return "the file says that it is RT-DETR, with rows of 6 numbers, which the scores of " + Plural(n.labels, "class") + " leave no room for", ""
+}
+
+func (ultralyticsRTDETREnd2End) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
