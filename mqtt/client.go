@@ -124,11 +124,9 @@ const farewellLimit = 1500 * time.Millisecond
 // topicLimit bounds the topics that newest-wins messages may have.
 const topicLimit = 8192
 
-// Open checks the configuration and opens the spool. Messages may be published from here on.
-func (c *Client) Open() error {
-	c.Root = cmp.Or(c.Root, topic.DefaultRoot)
-	c.topics = topic.Tree{Root: c.Root, Device: c.Device}
-	if err := c.topics.Check(); err != nil {
+// Check says what Open would refuse, except a spool that is in use, and opens nothing.
+func (c *Client) Check() error {
+	if err := (topic.Tree{Root: cmp.Or(c.Root, topic.DefaultRoot), Device: c.Device}).Check(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
 	}
 	if strings.ContainsAny(c.DiscoveryPrefix, "+#\x00") {
@@ -137,6 +135,27 @@ func (c *Client) Open() error {
 	if len(c.Brokers) == 0 {
 		return errors.New("open mqtt: no broker address")
 	}
+	for _, text := range c.Brokers {
+		if _, err := address.Parse(text); err != nil {
+			return fmt.Errorf("open mqtt: %w", err)
+		}
+	}
+	if _, err := c.TLS.Load(); err != nil {
+		return fmt.Errorf("open mqtt: %w", err)
+	}
+	if _, err := credentials.ReadSecret(c.Password, c.PasswordFile); err != nil {
+		return fmt.Errorf("open mqtt: %w", err)
+	}
+	return nil
+}
+
+// Open checks the configuration and opens the spool. Messages may be published from here on.
+func (c *Client) Open() error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	c.Root = cmp.Or(c.Root, topic.DefaultRoot)
+	c.topics = topic.Tree{Root: c.Root, Device: c.Device}
 	c.addresses = nil
 	for _, text := range c.Brokers {
 		a, err := address.Parse(text)
@@ -144,12 +163,6 @@ func (c *Client) Open() error {
 			return fmt.Errorf("open mqtt: %w", err)
 		}
 		c.addresses = append(c.addresses, a)
-	}
-	if _, err := c.TLS.Load(); err != nil {
-		return fmt.Errorf("open mqtt: %w", err)
-	}
-	if _, err := credentials.ReadSecret(c.Password, c.PasswordFile); err != nil {
-		return fmt.Errorf("open mqtt: %w", err)
 	}
 	c.ClientID = cmp.Or(c.ClientID, defaultClientID(c.Device))
 	c.KeepAlive = positive(c.KeepAlive, 30*time.Second)

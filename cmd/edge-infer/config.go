@@ -1,13 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 )
 
 func newConfig(stdout io.Writer) *cobra.Command {
@@ -27,19 +30,38 @@ func newConfig(stdout io.Writer) *cobra.Command {
 				return err
 			},
 		},
-		&cobra.Command{
-			Use: "check FILE", Short: "Read a file as run would and report the first mistake", Args: exactly(1, "the configuration file"),
-			RunE: func(_ *cobra.Command, args []string) error {
-				c, err := config.CheckFile(args[0])
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(stdout, "%s: no mistakes, %d cameras\n", args[0], len(c.Cameras))
-				return err
-			},
-		},
+		newCheck(stdout),
 		newForget(stdout))
 	return command
+}
+
+// newCheck finds the mistakes that a start or a reload with the file would end with.
+func newCheck(stdout io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use: "check FILE", Short: "Read a file as run would, open what it names, and report the mistakes", Args: exactly(1, "the configuration file"),
+		Long: `Reads the file, opens the network in a process of its own, and checks labels, zones, passwords, tokens, certificates, folders and addresses.
+A daemon that runs is not disturbed. Cameras and brokers may be away at any time and are not asked: edge-infer doctor does that.`,
+		RunE: func(command *cobra.Command, args []string) error {
+			c, err := config.CheckFile(args[0])
+			if err != nil {
+				return err
+			}
+			program, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			check := preflight.Check{Config: c, Program: []string{program, preflight.Command}}
+			mistakes := check.Run(command.Context())
+			for i, mistake := range mistakes {
+				mistakes[i] = fmt.Errorf("config %s: %w", args[0], mistake)
+			}
+			if len(mistakes) > 0 {
+				return errors.Join(mistakes...)
+			}
+			_, err = fmt.Fprintf(stdout, "%s: no mistakes, %d cameras\n", args[0], len(c.Cameras))
+			return err
+		},
+	}
 }
 
 // newForget takes a decommissioned device off its broker.

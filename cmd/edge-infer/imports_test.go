@@ -68,19 +68,21 @@ var rooms = map[string]string{
 	"internal/convert": "engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt " +
 		"internal/accuracy internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/predict",
 	"internal/daemon": "capture capture/source engine engine/cuda engine/quantize engine/tensorrt internal/accuracy internal/broker internal/config " +
-		"internal/network internal/pipeline internal/progress internal/report internal/sink internal/telemetry internal/web " +
+		"internal/network internal/pipeline internal/preflight internal/progress internal/report internal/sink internal/telemetry internal/web " +
 		"mqtt mqtt/broker mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/zone systemd",
 	"internal/doctor": "capture capture/source engine engine/cuda engine/onnxruntime engine/tensorrt internal/broker internal/config internal/isolate " +
 		"internal/network internal/telemetry mqtt mqtt/spool postprocess/head postprocess/predict",
 	"internal/infer": "capture engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/media internal/network " +
 		"internal/progress internal/report mqtt/payload postprocess postprocess/draw postprocess/predict",
-	"internal/isolate":   "",
-	"internal/media":     "capture capture/source engine postprocess/predict",
-	"internal/network":   "engine engine/tensorrt internal/config internal/progress postprocess/head postprocess/predict",
-	"internal/picture":   "engine",
-	"internal/pipeline":  "capture engine postprocess postprocess/predict postprocess/track postprocess/zone",
-	"internal/plot":      "",
-	"internal/probe":     "capture capture/source engine engine/auto engine/cuda engine/tensorrt internal/isolate",
+	"internal/isolate":  "",
+	"internal/media":    "capture capture/source engine postprocess/predict",
+	"internal/network":  "engine engine/tensorrt internal/config internal/progress postprocess/head postprocess/predict",
+	"internal/picture":  "engine",
+	"internal/pipeline": "capture engine postprocess postprocess/predict postprocess/track postprocess/zone",
+	"internal/plot":     "",
+	"internal/probe":    "capture capture/source engine engine/auto engine/cuda engine/tensorrt internal/isolate",
+	"internal/preflight": "engine engine/tensorrt internal/broker internal/config internal/isolate internal/network internal/web postprocess/predict " +
+		"postprocess/zone",
 	"internal/progress":  "",
 	"internal/report":    "internal/pipeline internal/progress mqtt/payload postprocess postprocess/zone systemd",
 	"internal/sink":      "engine/atomicfile internal/picture internal/pipeline internal/report mqtt mqtt/payload postprocess postprocess/zone",

@@ -13,6 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/doctor"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/probe"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 )
@@ -42,6 +43,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.AddCommand(
 		newHidden(network.BuildCommand, func(c *cobra.Command) error { return network.ServeBuild(c.Context(), c.InOrStdin(), stdout) }),
 		newHidden(doctor.Command, func(c *cobra.Command) error { return doctor.Serve(c.Context(), c.InOrStdin()) }),
+		newHidden(preflight.Command, func(c *cobra.Command) error { return preflight.Serve(c.Context(), c.InOrStdin()) }),
 		newHidden(probe.Command, func(c *cobra.Command) error { return probe.Serve(c.InOrStdin()) }),
 	)
 	return root

@@ -58,19 +58,31 @@ func (b *Broker) Open() error {
 	return nil
 }
 
+// Check says what Open would refuse, except an address that is in use, and opens nothing.
+func (b *Broker) Check() error {
+	if _, _, _, err := b.check(); err != nil {
+		return fmt.Errorf("open embedded broker: %w", err)
+	}
+	return nil
+}
+
+// check reads what the fields name.
+func (b *Broker) check() (password, address string, encryption *tls.Config, err error) {
+	if password, err = credentials.ReadSecret(b.Password, b.PasswordFile); err != nil {
+		return "", "", nil, err
+	}
+	if address, err = b.checkAccess(password); err != nil {
+		return "", "", nil, err
+	}
+	encryption, err = b.encryption()
+	return password, address, encryption, err
+}
+
 func (b *Broker) open() error {
 	if b.Logger == nil {
 		b.Logger = slog.Default()
 	}
-	password, err := credentials.ReadSecret(b.Password, b.PasswordFile)
-	if err != nil {
-		return err
-	}
-	address, err := b.checkAccess(password)
-	if err != nil {
-		return err
-	}
-	encryption, err := b.encryption()
+	password, address, encryption, err := b.check()
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ type Status struct {
 	Precision string
 	Accuracy  *Accuracy // nil when nothing is known of it
 	Cameras   []CameraStatus
+	// ConfigurationError is why the configuration that was read last is not in force; empty when it is.
+	ConfigurationError string
 }
 
 // Accuracy is what was found when the model was compared with its original in FP32, before it came into service.
@@ -77,6 +79,9 @@ func (s *Status) AppendJSON(buf []byte, device string, now time.Time, client fun
 	}
 	if s.Accuracy != nil {
 		buf = s.Accuracy.append(append(buf, `,"accuracy":`...))
+	}
+	if s.ConfigurationError != "" {
+		buf = AppendString(append(buf, `,"configuration_error":`...), s.ConfigurationError)
 	}
 	buf = append(buf, `,"cameras":{`...)
 	for i, camera := range s.Cameras {

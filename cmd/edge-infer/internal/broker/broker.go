@@ -14,16 +14,18 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
+// New makes the embedded broker that m describes, to listen at address.
+func New(m *config.MQTT, address string, logger *slog.Logger) *embedded.Broker {
+	return &embedded.Broker{
+		Address: address, User: m.User, Password: credentials.Secret(m.Password), PasswordFile: m.PasswordFile, Logger: logger,
+		TLS: credentials.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key},
+	}
+}
+
 // Open starts the embedded broker; user, password and certificate of m are then what it asks of clients and shows them. When the default
 // address is taken, by a mosquitto for instance, it takes a free port: only an address that somebody chose is worth failing for.
 func Open(m *config.MQTT, logger *slog.Logger) (*embedded.Broker, error) {
-	broker := func(address string) *embedded.Broker {
-		return &embedded.Broker{
-			Address: address, User: m.User, Password: credentials.Secret(m.Password), PasswordFile: m.PasswordFile, Logger: logger,
-			TLS: credentials.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key},
-		}
-	}
-	first := broker(m.Listen)
+	first := New(m, m.Listen, logger)
 	err := first.Open()
 	if err == nil {
 		return first, nil
@@ -33,7 +35,7 @@ func Open(m *config.MQTT, logger *slog.Logger) (*embedded.Broker, error) {
 	}
 	host, _, _ := net.SplitHostPort(m.Listen)
 	logger.Info("default port of the embedded broker is taken, using a free one", "address", m.Listen)
-	second := broker(net.JoinHostPort(host, "0"))
+	second := New(m, net.JoinHostPort(host, "0"), logger)
 	return second, second.Open()
 }
 

@@ -40,10 +40,7 @@ func (c controller) Reload() error {
 	return nil
 }
 
-func (c controller) Restart() error {
-	c.run.cancel(ErrRestart)
-	return nil
-}
+func (c controller) Restart() error { return c.run.restart(c.run.ending) }
 
 // applyRemote puts what remote commands have set in earlier runs in the place of what is configured: a camera that was switched off stays off.
 func (r *run) applyRemote(cameras []pipeline.Camera) {

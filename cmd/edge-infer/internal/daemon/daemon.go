@@ -69,7 +69,16 @@ func (d *Daemon) load() (*config.Config, error) {
 
 // Run works until ctx ends, every camera has ended, or something fails that no waiting mends. ErrRestart asks for a new process. What is wrong
 // with the settings alone is a config.UsageError, and nothing has been opened then.
-func (d *Daemon) Run(ctx context.Context) error {
+func (d *Daemon) Run(ctx context.Context) (err error) {
+	hangup := make(chan os.Signal, 1) // from now on it ends the program no more
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer func() {
+		if errors.Is(err, ErrRestart) {
+			signal.Ignore(syscall.SIGHUP) // what it asks for the new process does anyway; it listens as soon as it can
+		} else {
+			signal.Stop(hangup)
+		}
+	}()
 	read := stamp(d.Settings.File)
 	c, err := d.load()
 	if err != nil {
@@ -90,7 +99,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	r.throttle.factor = 1
 	r.throttle.limits.Store(&c.Thermal)
 	r.watchdog = watchdog{devices: &r.devices, pulse: &r.pulse}
-	return r.run(ctx)
+	r.files = filesOf(c)
+	return r.run(ctx, hangup)
 }
 
 // run is a run that is under way.
@@ -101,6 +111,7 @@ type run struct {
 	level   slog.LevelVar // of logger
 	logger  *slog.Logger
 	cancel  context.CancelCauseFunc // ends it
+	ending  context.Context         // ends with it
 	service systemd.Service
 
 	cameras cameras
@@ -121,16 +132,16 @@ type run struct {
 	sensors  sensors  // that Home Assistant knows
 
 	watchdog watchdog
-	read     version // of the configuration file that config was read from; reload goroutine only
+	read     version                   // of the configuration file that config was read from; reload goroutine only
+	files    files                     // that the configuration names, as they were opened
+	reloaded atomic.Pointer[reloading] // the last one; nil before
 }
 
-func (r *run) run(ctx context.Context) (err error) {
+func (r *run) run(ctx context.Context, hangup <-chan os.Signal) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.cancel = cancel
-	hangup := make(chan os.Signal, 1) // from now on it ends the program no more
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
+	r.ending = ctx
 	defer func() { err = errors.Join(err, r.close(errors.Is(err, ErrRestart))) }()
 	if err := r.open(ctx); err != nil {
 		return err

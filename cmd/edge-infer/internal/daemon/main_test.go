@@ -16,6 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/convert"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
@@ -44,6 +45,8 @@ func program(ctx context.Context, args []string) error {
 	switch args[0] {
 	case network.BuildCommand:
 		return network.ServeBuild(ctx, os.Stdin, os.Stdout)
+	case preflight.Command:
+		return preflight.Serve(ctx, os.Stdin)
 	case "build":
 		b := &convert.Build{Logger: slog.Default()}
 		b.Flags(flags)

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
@@ -89,11 +87,7 @@ func (o *outputs) openWeb(r *run) error {
 	if w.Listen == config.Off {
 		return nil
 	}
-	token, err := webSecret("token", w.TokenFile)
-	if err != nil {
-		return err
-	}
-	password, err := webSecret("password", w.PasswordFile)
+	token, password, err := w.Secrets()
 	if err != nil {
 		return err
 	}
@@ -110,22 +104,6 @@ func (o *outputs) openWeb(r *run) error {
 		fmt.Fprintf(r.Stdout, "web page at %s\n", server.URL())
 	}
 	return nil
-}
-
-// webSecret is what the page's token or password file holds, without the line break at its end; empty when there is no such file.
-func webSecret(kind, path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("web %s: %w (web.%s_file names a file that this user can read)", kind, err, kind)
-	}
-	secret := strings.TrimSpace(string(text))
-	if secret == "" {
-		return "", fmt.Errorf("web %s: %s is empty (write one into it: openssl rand -hex 16)", kind, path)
-	}
-	return secret, nil
 }
 
 // greet says what runs and where to watch it.

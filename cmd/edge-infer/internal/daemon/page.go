@@ -23,6 +23,12 @@ func (p page) Status() web.Status {
 		},
 		Readings: readings(r.monitor.Latest()), FrameMemory: r.devices.FrameMemory(),
 	}
+	if last := r.reloaded.Load(); last != nil {
+		status.Reload.At = last.at
+		if last.err != nil {
+			status.Reload.Error = last.err.Error()
+		}
+	}
 	if v := r.verdict.Load(); v != nil {
 		status.Engine.Accuracy = accuracy.Summary(v)
 	}

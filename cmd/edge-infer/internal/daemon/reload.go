@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 )
 
@@ -20,6 +23,7 @@ const filePause = 2 * time.Second
 func (r *run) reloads(ctx context.Context, hangup <-chan os.Signal) {
 	ticker := time.NewTicker(filePause)
 	defer ticker.Stop()
+	written := r.read // the file at the last look: one that is still being written is left alone
 	for {
 		select {
 		case <-ctx.Done():
@@ -27,7 +31,10 @@ func (r *run) reloads(ctx context.Context, hangup <-chan os.Signal) {
 		case <-hangup:
 		case <-r.asked:
 		case <-ticker.C:
-			if now := stamp(r.Settings.File); now == r.read {
+			now := stamp(r.Settings.File)
+			settled := now == written
+			written = now
+			if now == r.read || !settled {
 				continue
 			}
 		}
@@ -48,47 +55,55 @@ func (r *run) askReload() {
 	}
 }
 
-// version tells versions of a file apart; it is zero for none.
-type version struct {
-	modified time.Time
-	size     int64
-}
-
-func stamp(path string) (s version) {
-	if info, err := os.Stat(path); err == nil {
-		s.modified, s.size = info.ModTime(), info.Size()
-	}
-	return s
+// reloading is what came of reading the configuration again.
+type reloading struct {
+	at  time.Time
+	err error // why the one before is still in force
 }
 
 // reload puts a changed configuration in force, and reports whether that takes a restart of the program, which it has asked for then. A
-// configuration with a mistake changes nothing.
+// configuration with a mistake changes nothing: everything that a restart would open is looked at before.
 func (r *run) reload(ctx context.Context) (restart bool) {
+	restart, err := r.renew(ctx)
+	r.reloaded.Store(&reloading{time.Now(), err})
+	if err != nil && ctx.Err() == nil {
+		r.logger.Error("configuration kept as it is", "error", err)
+	}
+	return restart
+}
+
+func (r *run) renew(ctx context.Context) (restart bool, err error) {
 	next, err := r.load()
 	if err != nil {
-		r.logger.Error("configuration kept as it is", "error", err)
-		return false
+		return false, err
 	}
 	r.changing.Lock()
 	defer r.changing.Unlock()
 	was := r.config
-	if reflect.DeepEqual(was, next) {
-		r.logger.Info("configuration unchanged")
-		return false
-	}
-	if !reflect.DeepEqual(restartPart(was), restartPart(next)) {
+	beyond := !reflect.DeepEqual(restartPart(was), restartPart(next))
+	switch {
+	case beyond || !r.files.same(filesOf(next)):
+		if err := r.preflight(ctx, next); err != nil {
+			return false, err
+		}
 		// The new process does not know what this one has published. What only this one has topics of, such as a camera that the same change of
 		// the file removes, stays on the broker until config forget-discovery clears the whole device.
-		r.logger.Info("configuration changed beyond cameras and thresholds, restarting")
+		what := "configuration changed beyond cameras and thresholds, restarting"
+		if !beyond {
+			what = "files that the configuration names have changed, restarting"
+		}
+		r.logger.Info(what)
 		r.cancel(ErrRestart)
-		return true
+		return true, nil
+	case reflect.DeepEqual(was, next):
+		r.logger.Info("configuration unchanged")
+		return false, nil
 	}
 	r.config = next
 	kept, err := r.rearrange(ctx, was)
 	if err != nil {
 		r.config = was
-		r.logger.Error("configuration kept as it is", "error", err)
-		return false
+		return false, err
 	}
 	r.throttle.limits.Store(&next.Thermal)
 	report.SetLevel(&r.level, next.Log)
@@ -97,7 +112,45 @@ func (r *run) reload(ctx context.Context) (restart bool) {
 		r.logger.Error("announce", "error", err)
 	}
 	r.logger.Info("configuration changed", "cameras", len(next.Cameras), "undisturbed", kept)
-	return false
+	return false, nil
+}
+
+// preflight finds what would keep a run with another configuration from starting. A network that is the same is opened again only where its files
+// have changed.
+func (r *run) preflight(ctx context.Context, next *config.Config) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	check := preflight.Check{
+		Config: next, Running: r.config, Program: []string{program, preflight.Command},
+		Renewed: r.files.renewed(next.Model.Path) || r.files.renewed(next.Model.Labels),
+	}
+	if r.config.Detect.Track {
+		check.Labels = r.devices.Model().Metadata.Labels
+	}
+	return errors.Join(check.Run(ctx)...)
+}
+
+// restartPause is the shortest time between two restarts that are asked for from afar.
+const restartPause = time.Minute
+
+// restart begins anew with the configuration as it is on disk now, unless that would fail.
+func (r *run) restart(ctx context.Context) error {
+	if up := time.Since(r.started); up < restartPause {
+		return fmt.Errorf("started %v ago, the next restart is possible in %v", up.Round(time.Second), (restartPause - up).Round(time.Second))
+	}
+	next, err := r.load()
+	if err != nil {
+		return err
+	}
+	r.changing.Lock()
+	defer r.changing.Unlock()
+	if err := r.preflight(ctx, next); err != nil {
+		return err
+	}
+	r.cancel(ErrRestart)
+	return nil
 }
 
 // rearrange gives the frame loops the cameras and thresholds of the configuration, which was another one before. kept is how many cameras went on

@@ -1,9 +1,13 @@
 package daemon
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -81,5 +85,127 @@ func TestReload(t *testing.T) {
 	logged(p, "restarting")
 	p.Rest() // the run so far ends with its statistics
 	showing(t, p, "a", "b")
+	require.NoError(t, p.Stop(syscall.SIGTERM))
+}
+
+// TestAConfigurationThatCannotBeOpenedChangesNothing: what runs goes on, and says why.
+func TestAConfigurationThatCannotBeOpenedChangesNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
+	const sound = "device: gate\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=10'}]\n"
+	running := sound + fmt.Sprintf("mqtt: {listen: '127.0.0.1:%d'}\nweb: {listen: '127.0.0.1:%d'}\n", programtest.FreePort(t), programtest.FreePort(t))
+	require.NoError(t, os.WriteFile(path, []byte(running), 0o600))
+	p := programtest.Start(t, "--config", path)
+	page := p.PrintedAfter("web page at ")
+	p.Discard()
+	status := func() (inferred uint64, reason string) {
+		var status struct {
+			Cameras []struct{ Pipeline struct{ Inferred uint64 } }
+			Reload  struct{ Error string }
+		}
+		_, text := programtest.Get(t, programtest.Visitor(t), page+"api/status")
+		require.NoError(t, json.Unmarshal(text, &status), string(text))
+		return status.Cameras[0].Pipeline.Inferred, status.Reload.Error
+	}
+	try := func(name, text, want string) {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		require.NoError(t, p.Command.Process.Signal(syscall.SIGHUP))
+		var inferred uint64
+		var reason string
+		require.Eventually(t, func() bool {
+			inferred, reason = status()
+			return strings.Contains(reason, want)
+		}, programtest.Patience, 30*time.Millisecond, "%s: %s", name, p.Stderr)
+		require.NotEmpty(t, reason, name)
+		require.Eventually(t, func() bool {
+			now, _ := status()
+			return now > inferred
+		}, programtest.Patience, 30*time.Millisecond, "%s: frames go on", name)
+	}
+	for _, mistake := range programtest.Mistakes(t, sound) {
+		try(mistake.Name, mistake.YAML, mistake.Want)
+	}
+	try("half a file", running[:len(running)-20], "config "+path)
+	try("an empty file", "", "no camera")
+	require.NoError(t, os.WriteFile(path, []byte(running), 0o600))
+	require.NoError(t, p.Command.Process.Signal(syscall.SIGHUP))
+	require.Eventually(t, func() bool {
+		_, reason := status()
+		return reason == ""
+	}, programtest.Patience, 30*time.Millisecond)
+	p.Logged("configuration unchanged")
+	require.NotContains(t, p.Stderr.String(), "restarting")
+	require.NoError(t, p.Stop(syscall.SIGTERM))
+}
+
+// TestSignalsDuringARestartAreNoEnd: SIGHUP comes while one process takes the other's place.
+func TestSignalsDuringARestartAreNoEnd(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
+	write := func(threads int) {
+		text := fmt.Sprintf("mqtt: {url: 'off'}\nengine: {threads: %d}\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=5'}]\n", threads)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	write(1)
+	p := programtest.Start(t, "--config", path, "--json")
+	showing(t, p, "belt")
+	p.Discard()
+	stop := make(chan struct{})
+	var signalling sync.WaitGroup
+	signalling.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(10 * time.Millisecond):
+				_ = p.Command.Process.Signal(syscall.SIGHUP)
+			}
+		}
+	})
+	for threads := 2; threads < 6; threads++ {
+		write(threads)
+		require.Eventually(t, func() bool { // the new process has heard a signal
+			parts := strings.Split(p.Stderr.String(), "restarting")
+			return len(parts) == threads && strings.Contains(parts[threads-1], "configuration unchanged")
+		}, programtest.Patience, 5*time.Millisecond, "%s", p.Stderr)
+	}
+	close(stop)
+	signalling.Wait()
+	require.NoError(t, p.Stop(syscall.SIGTERM))
+}
+
+// TestRenewedSecretsAreReadAfterAReload: the old token opens the page no more.
+func TestRenewedSecretsAreReadAfterAReload(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file, path := filepath.Join(folder, "token"), filepath.Join(folder, "edge-infer.yaml")
+	const before, after = "the token before: 1234", "another token: 987654321"
+	require.NoError(t, os.WriteFile(file, []byte(before), 0o600))
+	address := fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil,
+		"mqtt: {url: 'off'}\nweb: {listen: '%s', token_file: %s}\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=5'}]\n", address, file), 0o600))
+	p := programtest.Start(t, "--config", path)
+	p.PrintedAfter("web page at ")
+	p.Discard()
+	ask := func(token string) (code int) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/api/status", nil)
+		require.NoError(t, err)
+		request.Header.Set("Authorization", "Bearer "+token)
+		response, err := programtest.Visitor(t).Do(request)
+		if err != nil {
+			return 0 // it restarts
+		}
+		_ = response.Body.Close()
+		return response.StatusCode
+	}
+	require.Equal(t, http.StatusOK, ask(before))
+	require.NoError(t, os.WriteFile(file, []byte("short"), 0o600))
+	require.NoError(t, p.Command.Process.Signal(syscall.SIGHUP))
+	p.Logged("the token has 5 characters, it needs 16")
+	require.Equal(t, http.StatusOK, ask(before))
+	require.NoError(t, os.WriteFile(file, []byte(after), 0o600))
+	require.NoError(t, p.Command.Process.Signal(syscall.SIGHUP))
+	require.Eventually(t, func() bool { return ask(after) == http.StatusOK }, programtest.Patience, 50*time.Millisecond, "%s", p.Stderr)
+	require.Equal(t, http.StatusUnauthorized, ask(before))
 	require.NoError(t, p.Stop(syscall.SIGTERM))
 }

@@ -24,6 +24,9 @@ func (r *run) status() *payload.Status {
 	if c := r.upgrade.state.Load(); c != nil && c.failed {
 		status.Reason += "; " + c.text
 	}
+	if last := r.reloaded.Load(); last != nil && last.err != nil {
+		status.ConfigurationError = last.err.Error()
+	}
 	for _, c := range r.cameras.All() {
 		stats := c.capture.Stats()
 		camera := payload.CameraStatus{
@@ -96,6 +99,9 @@ func (r *run) statusLine(stats []pipeline.CameraStats) string {
 		if camera.State != capture.Running {
 			fmt.Fprintf(&line, "%s %s  ", camera.Name, camera.State)
 		}
+	}
+	if last := r.reloaded.Load(); last != nil && last.err != nil {
+		line.WriteString("configuration kept as it was  ")
 	}
 	if r.throttle.factor > 1 {
 		fmt.Fprintf(&line, "cooling down: %d times the interval  ", r.throttle.factor)

@@ -106,6 +106,24 @@ type Server struct {
 
 var _ pipeline.Sink = (*Server)(nil)
 
+// Check says what Open would refuse, except an address that is in use, and opens nothing.
+func (s *Server) Check() error {
+	_, _, err := s.check()
+	return err
+}
+
+// check reads what the fields name.
+func (s *Server) check() (address *net.TCPAddr, encryption *tls.Config, err error) {
+	if address, err = net.ResolveTCPAddr("tcp", s.Address); err != nil {
+		return nil, nil, fmt.Errorf("web: address %q: %w", s.Address, err)
+	}
+	if err := s.checkAccess(address.IP.IsLoopback()); err != nil {
+		return nil, nil, err
+	}
+	encryption, err = s.encryption()
+	return address, encryption, err
+}
+
 // Open checks the fields and takes the address, so that a mistake is known before anything runs.
 func (s *Server) Open() error {
 	if s.Source == nil {
@@ -120,14 +138,7 @@ func (s *Server) Open() error {
 	setDefault(&s.PictureRate, DefaultPictureRate)
 	setDefault(&s.PictureWidth, DefaultPictureWidth)
 	setDefault(&s.Viewers, DefaultViewers)
-	address, err := net.ResolveTCPAddr("tcp", s.Address)
-	if err != nil {
-		return fmt.Errorf("web: address %q: %w", s.Address, err)
-	}
-	if err := s.checkAccess(address.IP.IsLoopback()); err != nil {
-		return err
-	}
-	encryption, err := s.encryption()
+	address, encryption, err := s.check()
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,13 @@ type Status struct {
 	// Queues are where messages wait for the broker; empty when MQTT is off. Broker says how the connection is.
 	Queues []Queue `json:"queues"`
 	Broker string  `json:"broker"`
+	Reload Reload  `json:"reload"`
+}
+
+// Reload is what came of reading the configuration again.
+type Reload struct {
+	At    time.Time `json:"at,omitzero"`     // zero when it has not been read again
+	Error string    `json:"error,omitempty"` // why the one before is still in force
 }
 
 // Engine is what runs the network.

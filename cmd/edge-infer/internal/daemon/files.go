@@ -1,0 +1,44 @@
+package daemon
+
+import (
+	"maps"
+	"os"
+	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+)
+
+// version tells versions of a file apart; it is zero for none.
+type version struct {
+	modified time.Time
+	size     int64
+}
+
+func stamp(path string) (s version) {
+	if info, err := os.Stat(path); err == nil {
+		s.modified, s.size = info.ModTime(), info.Size()
+	}
+	return s
+}
+
+// files are the versions of those that are read when a run opens, and not again later: the MQTT client reads its own for each connection.
+type files map[string]version
+
+func filesOf(c *config.Config) files {
+	paths := []string{c.Model.Path, c.Model.Labels, c.Web.TokenFile, c.Web.PasswordFile, c.Web.Certificate, c.Web.Key}
+	if m := &c.MQTT; m.URL == config.Embedded {
+		paths = append(paths, m.PasswordFile, m.CA, m.Certificate, m.Key)
+	}
+	all := files{}
+	for _, path := range paths {
+		if path != "" {
+			all[path] = stamp(path)
+		}
+	}
+	return all
+}
+
+func (f files) same(other files) bool { return maps.Equal(f, other) }
+
+// renewed reports whether a file has changed since.
+func (f files) renewed(path string) bool { return f[path] != stamp(path) }

@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+)
+
+// TestRemoteRestartsAreFew: one that comes too soon after the start is refused, and says so on the error topic.
+func TestRemoteRestartsAreFew(t *testing.T) {
+	t.Parallel()
+	port := programtest.FreePort(t)
+	programtest.Mosquitto(t, port)
+	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
+	p := programtest.Start(t, "--camera", "demo?fps=5&width=320&height=240", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate", "--json")
+	programtest.Until(t, received, "gate/available online")
+	programtest.Until(t, received, "cam0/detections")
+	require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/restart/set", "-m", "PRESS").Run())
+	programtest.Until(t, received, "the next restart is possible in ")
+	programtest.Until(t, received, "cam0/detections")
+	require.NoError(t, p.Stop(syscall.SIGTERM))
+	require.NotContains(t, p.Stderr.String(), "restarting")
+}
+
+// TestARemoteRestartIsLookedAtBefore: one that would fail does not come about.
+func TestARemoteRestartIsLookedAtBefore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
+	const sound = "mqtt: {url: 'off'}\ndetect: {track: false}\ncameras: [{name: belt, uri: demo}]\n"
+	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write(sound)
+	d := &Daemon{Settings: config.Sources{File: path}}
+	c, err := d.load()
+	require.NoError(t, err)
+	r := &run{Daemon: d, config: c, started: time.Now().Add(-time.Hour), files: filesOf(c), logger: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	r.cancel = cancel
+
+	write(sound + "web: {listen: '127.0.0.1:0', token_file: /none}\n")
+	require.EqualError(t, r.restart(ctx), "web token: open /none: no such file or directory (web.token_file names a file that this user can read)")
+	write("cameras: [")
+	require.ErrorContains(t, r.restart(ctx), "edge-infer.yaml line 1")
+	require.NoError(t, context.Cause(ctx))
+	write(sound)
+	require.NoError(t, r.restart(ctx))
+	require.ErrorIs(t, context.Cause(ctx), ErrRestart)
+	r.started = time.Now()
+	require.ErrorContains(t, r.restart(ctx), "the next restart is possible in ")
+}
+
+// TestAnOutputThatCannotBeOpenedIsTheError: also with JSON lines, and what was open by then is closed in order.
+func TestAnOutputThatCannotBeOpenedIsTheError(t *testing.T) {
+	t.Parallel()
+	taken := programtest.FreePort(t)
+	stop := programtest.Mosquitto(t, taken)
+	defer stop()
+	received := programtest.Subscribe(t, taken, "edge-infer/#")
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for _, test := range []struct{ flags, want string }{
+		{fmt.Sprintf("--web 127.0.0.1:%d", taken), "address already in use"},
+		{"--web 127.0.0.1:0 --web-token-file /none", "web token: open /none"},
+		{"--snapshots " + file, "snapshots: "},
+		{fmt.Sprintf("--mqtt embedded --mqtt-listen 127.0.0.1:%d", taken), "address already in use"},
+	} {
+		arguments := append([]string{"--camera", "demo", "--json", "--name", "gate", "--mqtt", fmt.Sprintf("127.0.0.1:%d", taken)}, strings.Fields(test.flags)...)
+		c := programtest.Command(t, arguments...)
+		output, err := c.CombinedOutput()
+		require.Error(t, err)
+		require.Equal(t, 1, c.ProcessState.ExitCode(), string(output))
+		require.Contains(t, string(output), test.want)
+		require.NotContains(t, string(output), "panic")
+		require.Equal(t, 1, strings.Count(string(output), "edge-infer: "), string(output))
+	}
+	for len(received) > 0 {
+		require.NotContains(t, <-received, "offline", "no will of a client that was not closed")
+	}
+}

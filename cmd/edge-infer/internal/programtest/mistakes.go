@@ -1,0 +1,61 @@
+package programtest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Mistake is a configuration file that is right in form and with which no run could start.
+type Mistake struct {
+	Name, YAML string
+	Want       string // what is said about it, in part
+	InUse      bool   // of an address that another program has, which a check beside a running daemon cannot tell from that daemon
+}
+
+// Mistakes are those that only opening something finds, each one in a file that is otherwise sound.
+func Mistakes(t testing.TB, sound string) []Mistake {
+	folder := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	none := filepath.Join(folder, "none")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = taken.Close() })
+	broken, short, empty := file("broken.onnx", "no model"), file("short", "1234\n"), file("empty", "\n")
+	all := []Mistake{
+		{Name: "model missing", YAML: "model: {path: " + none + "}", Want: "no such file"},
+		{Name: "model broken", YAML: "model: {path: " + broken + "}", Want: "broken.onnx"},
+		{Name: "labels missing", YAML: "model: {labels: " + none + "}", Want: "labels: open"},
+		{Name: "labels of too many classes", YAML: "model: {labels: " + file("labels", "one\ntwo\n") + "}", Want: "2 labels"},
+		{Name: "layout", YAML: "model: {layout: yolov5}", Want: "yolov5"},
+		{Name: "library missing", YAML: "engine: {backend: onnxruntime=cpu, library: " + none + ".so}", Want: "none.so"},
+		{Name: "no such engine here", YAML: "engine: {backend: tensorrt, library: " + none + ".so}", Want: "CUDA"},
+		{Name: "authority missing", YAML: "mqtt: {url: 'tls://127.0.0.1:1', ca: " + none + "}", Want: "read CA certificates"},
+		{Name: "authority empty", YAML: "mqtt: {url: 'tls://127.0.0.1:1', ca: " + empty + "}", Want: "no PEM certificate in it"},
+		{Name: "certificate missing", YAML: "mqtt: {url: 'tls://127.0.0.1:1', certificate: " + none + ", key: " + none + "}", Want: "load certificate"},
+		{Name: "password missing", YAML: "mqtt: {url: 'tcp://127.0.0.1:1', user: me, password_file: " + none + "}", Want: "read password file"},
+		{Name: "broker without a password", YAML: "mqtt: {user: me}", Want: `user "me" has no password`},
+		{Name: "broker's port", YAML: "mqtt: {listen: '127.0.0.1:99999'}", Want: "99999"},
+		{Name: "broker's address in use", YAML: fmt.Sprintf("mqtt: {listen: '%s'}", taken.Addr()), Want: "address already in use", InUse: true},
+		{Name: "token missing", YAML: "web: {listen: '127.0.0.1:0', token_file: " + none + "}", Want: "web token: open"},
+		{Name: "token empty", YAML: "web: {listen: '127.0.0.1:0', token_file: " + empty + "}", Want: "is empty"},
+		{Name: "token short", YAML: "web: {listen: '127.0.0.1:0', token_file: " + short + "}", Want: "the token has 4 characters, it needs 16"},
+		{Name: "page's certificate missing", YAML: "web: {listen: '127.0.0.1:0', certificate: " + none + ", key: " + none + "}", Want: "web: certificate"},
+		{Name: "page for everybody", YAML: "web: {listen: '0.0.0.0:0'}", Want: "set a token"},
+		{Name: "page's port", YAML: "web: {listen: '127.0.0.1:99999'}", Want: "99999"},
+		{Name: "page's address in use", YAML: fmt.Sprintf("web: {listen: '%s'}", taken.Addr()), Want: "address already in use", InUse: true},
+		{Name: "snapshots in a file", YAML: "snapshots: {directory: " + short + "/best}", Want: "snapshots.directory"},
+	}
+	for i := range all {
+		all[i].YAML = sound + all[i].YAML + "\n"
+	}
+	return all
+}
