@@ -1,10 +1,14 @@
 import { request } from "./api.js";
+import { quantile } from "./dom.js";
 
 // kept is how many frames' detections are remembered, to be found when the picture of one of them arrives.
 const kept = 240;
 
 // shortestSilence is how long a camera may be silent before its picture counts as old, in milliseconds.
 const shortestSilence = 3000;
+
+// rhythm is how many gaps between frames tell what is usual for a camera; their median does not notice that it was away for once.
+const rhythm = 9;
 
 // trail is how many places of an object are remembered.
 const trail = 40;
@@ -14,7 +18,7 @@ const trail = 40;
 export class Feed extends EventTarget {
   constructor() {
     super();
-    this.cameras = new Map(); // by name: {messages, latest, picture, latencies, ways, heard, gap}
+    this.cameras = new Map(); // by name: {messages, latest, picture, latencies, ways, heard, gaps}
     this.shown = [];
     this.connected = false;
     document.addEventListener("visibilitychange", () => this.restart());
@@ -25,7 +29,7 @@ export class Feed extends EventTarget {
   camera(name) {
     let camera = this.cameras.get(name);
     if (!camera) {
-      camera = { messages: new Map(), latest: null, picture: null, latencies: [], ways: new Map(), heard: null, gap: 0 };
+      camera = { messages: new Map(), latest: null, picture: null, latencies: [], ways: new Map(), heard: null, gaps: [] };
       this.cameras.set(name, camera);
     }
     return camera;
@@ -41,7 +45,7 @@ export class Feed extends EventTarget {
   // stale reports a silence that is long for this camera, which may give a picture every minute.
   stale(name) {
     const silence = this.silence(name);
-    return silence !== null && silence > Math.max(shortestSilence, 4 * this.camera(name).gap);
+    return silence !== null && silence > Math.max(shortestSilence, 4 * quantile([...this.camera(name).gaps].sort((a, b) => a - b), 0.5));
   }
 
   // show says which cameras' pictures are wanted.
@@ -95,10 +99,7 @@ export class Feed extends EventTarget {
     if (camera.messages.size > kept) camera.messages.delete(camera.messages.keys().next().value);
     camera.latest = message;
     const now = performance.now();
-    if (camera.heard !== null) {
-      const gap = Math.min(now - camera.heard, 60000);
-      camera.gap = camera.gap ? camera.gap + 0.2 * (gap - camera.gap) : gap;
-    }
+    if (camera.heard !== null) camera.gaps = [...camera.gaps.slice(1 - rhythm), now - camera.heard];
     camera.heard = now;
     this.follow(camera.ways, message);
     camera.latencies.push(message.latency_ms);
