@@ -1,8 +1,6 @@
 package decode
 
 import (
-	"math"
-
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/scan"
@@ -31,8 +29,6 @@ func (d *Decoder) yolox(dst []postprocess.Finding) ([]postprocess.Finding, error
 	})
 	return d.finish(dst), nil
 }
-
-func exp(v float32) float32 { return float32(math.Exp(float64(v))) }
 
 // decodedInside tells boxes in input pixels from raw ones by the last line of the coarsest scale: in pixels its centres are spread over the
 // width of the input, raw they are offsets of a cell or two.

@@ -11,7 +11,11 @@ import (
 // detr decodes queries whose last logit is that of no object.
 func (d *Decoder) detr(dst []postprocess.Finding) ([]postprocess.Finding, error) {
 	boxes, logits, classes := d.parts[0].data, d.parts[1].data, d.now.Classes
-	d.reserve(int(d.now.Boxes) * max(1, flag(d.MultiLabel)*classes))
+	room := int(d.now.Boxes)
+	if d.MultiLabel {
+		room *= classes
+	}
+	d.reserve(room)
 	list, stats := d.candidates[:0], &d.picture.stats
 	for query := range int(d.now.Boxes) {
 		row := logits[query*(classes+1):][:classes+1]
@@ -25,7 +29,8 @@ func (d *Decoder) detr(dst []postprocess.Finding) ([]postprocess.Finding, error)
 		if row[best]-row[classes] < d.odds {
 			continue
 		}
-		share, ok := softmaxOf(row)
+		highest := max(row[best], row[classes])
+		share, ok := softmaxOf(row, highest)
 		if !ok {
 			stats.Impossible++
 			stats.Invalid++
@@ -39,7 +44,7 @@ func (d *Decoder) detr(dst []postprocess.Finding) ([]postprocess.Finding, error)
 			first, last = 0, classes-1
 		}
 		for class := first; class <= last; class++ {
-			c.Class, c.Score = int32(class), float32(math.Exp(float64(row[class]))*share)
+			c.Class, c.Score = int32(class), exp(row[class]-highest)*share
 			number := d.fit.Numbers.Class(class)
 			switch {
 			case number < 0 || number >= d.classes || c.Score < d.thresholds[number]:
@@ -54,20 +59,13 @@ func (d *Decoder) detr(dst []postprocess.Finding) ([]postprocess.Finding, error)
 	return d.finish(dst), nil
 }
 
-// softmaxOf is what the exponent of a logit is multiplied by to be its probability; false when there is none.
-func softmaxOf(logits []float32) (share float64, ok bool) {
-	sum := 0.0
+// softmaxOf is what the exponent of a logit, less the highest, is multiplied by to be its probability; false when there is none.
+func softmaxOf(logits []float32, highest float32) (share float32, ok bool) {
+	sum := float32(0)
 	for _, v := range logits {
-		sum += math.Exp(float64(v))
+		sum += exp(v - highest)
 	}
-	return 1 / sum, sum > 0 && sum <= math.MaxFloat64
-}
-
-func flag(set bool) int {
-	if set {
-		return 1
-	}
-	return 0
+	return 1 / sum, sum > 0 && sum <= math.MaxFloat32
 }
 
 // listQueries takes rows of the centre and the sides as shares of the input, score and class for candidates.

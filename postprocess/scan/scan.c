@@ -181,9 +181,19 @@ int32_t ei_scan_rows(const float *coordinates, const float *scores, const ei_sca
     const float threshold = query->threshold;
     const next_hit next = choose_next_hit();
     const float most = highest(query);
+    // Without a gap between the rows one search passes over all that have nothing.
+    const int gapless = step == classes && !multiplied;
     int64_t count = state->count, box = state->cursor / classes;
     int32_t first = (int32_t)(state->cursor % classes);
     for (; box < boxes; box++, first = 0) {
+        if (gapless) {
+            const int64_t hit = next(scores, box * classes + first, boxes * classes, threshold);
+            box = hit / classes;
+            first = (int32_t)(hit % classes);
+            if (box == boxes) {
+                break;
+            }
+        }
         float objectness = 1;
         int32_t c = first;
         // No class score can lift a box whose objectness is under the threshold.
