@@ -30,7 +30,7 @@ func openFile(ctx context.Context, u capture.URI, options settings) (capture.Sou
 		return nil, u.Fail("open", capture.ErrUnavailable, "", "", cause(err))
 	}
 	_ = file.Close()
-	if isPicture(u.Address) {
+	if Picture(u.Address) {
 		return newPictures(ctx, u, []string{u.Address}, options), nil
 	}
 	path, err := filepath.Abs(u.Address) // a leading slash keeps OpenCV from reading a protocol into the name
@@ -74,7 +74,8 @@ func cause(err error) error {
 
 var pictureSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".ppm"}
 
-func isPicture(path string) bool {
+// Picture reports whether a file has the name of a single picture.
+func Picture(path string) bool {
 	return slices.Contains(pictureSuffixes, strings.ToLower(filepath.Ext(path)))
 }
 
@@ -82,5 +83,5 @@ var videoSuffixes = []string{".mp4", ".m4v", ".mkv", ".avi", ".mov", ".webm", ".
 
 // Readable reports whether a file has the name of a picture or a video that Open reads. A file with another name may be one all the same.
 func Readable(name string) bool {
-	return isPicture(name) || slices.Contains(videoSuffixes, strings.ToLower(filepath.Ext(name)))
+	return Picture(name) || slices.Contains(videoSuffixes, strings.ToLower(filepath.Ext(name)))
 }

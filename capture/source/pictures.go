@@ -39,7 +39,7 @@ func openDirectory(ctx context.Context, u capture.URI, options settings) (captur
 	}
 	var files []string
 	for _, entry := range entries {
-		if !entry.IsDir() && isPicture(entry.Name()) && !strings.HasPrefix(entry.Name(), ".") {
+		if !entry.IsDir() && Picture(entry.Name()) && !strings.HasPrefix(entry.Name(), ".") {
 			files = append(files, filepath.Join(u.Address, entry.Name()))
 		}
 	}

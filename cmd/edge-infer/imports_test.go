@@ -72,7 +72,7 @@ var rooms = map[string]string{
 		"mqtt mqtt/broker mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/zone systemd",
 	"internal/doctor": "capture capture/source engine engine/cuda engine/onnxruntime engine/tensorrt internal/broker internal/config internal/isolate " +
 		"internal/network internal/telemetry mqtt mqtt/spool postprocess/head postprocess/predict",
-	"internal/infer": "capture engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/media internal/network " +
+	"internal/infer": "capture capture/source engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/media internal/network " +
 		"internal/progress internal/report mqtt/payload postprocess postprocess/draw postprocess/predict",
 	"internal/isolate":  "",
 	"internal/media":    "capture capture/source engine postprocess/predict",

@@ -66,7 +66,7 @@ that edge-infer build made with --shape takes every shape of its range.
 	flags := command.Flags()
 	flags.SortFlags = false
 	settings.Flags(flags)
-	flags.StringVar(&pictures.Save, "save", "", "directory for copies with the boxes drawn in")
+	flags.StringVar(&pictures.Save, "save", "", "directory for copies with the boxes drawn in, films as Motion JPEG")
 	flags.BoolVar(&pictures.Resume, "resume", false, "go on where an earlier run with the same --save was stopped")
 	flags.StringArrayVar(&tensors.Inputs, "input", nil,
 		"array for one input of the model, NAME=TENSOR.npy; NAME= may be left away when there is one")

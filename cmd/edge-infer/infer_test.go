@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,6 +35,7 @@ func TestPicturesEndToEnd(t *testing.T) {
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
 		require.FileExists(t, line.Saved)
 		if strings.HasSuffix(line.File, ".mp4") {
+			require.Equal(t, filepath.Join(seenDir, "film.avi"), line.Saved)
 			require.Equal(t, frames, line.Frame)
 			frames++
 			continue
@@ -47,7 +49,11 @@ func TestPicturesEndToEnd(t *testing.T) {
 	require.Greater(t, boxes, 12)
 	saved, err := os.ReadDir(seenDir)
 	require.NoError(t, err)
-	require.Len(t, saved, 15)
+	require.Len(t, saved, 13)
+	output, err = exec.Command(programtest.Tool(t, "ffprobe"), "-v", "error", "-count_frames", "-show_entries", "stream=codec_name,width,height,r_frame_rate,nb_read_frames",
+		"-of", "csv=p=0", filepath.Join(seenDir, "film.avi")).Output()
+	require.NoError(t, err)
+	require.Equal(t, "mjpeg,320,240,25/1,3", strings.TrimSpace(string(output)), "the copy goes as fast as the film")
 
 	output, err = programtest.Command(t, "infer", filepath.Join(data, "images")).Output()
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ package infer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -96,9 +97,18 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 		files.Failed = func(path string, err error) {
 			w.failed++
 			p.Logger.Warn("picture left out", "file", path, "error", err)
+			if w.saver != nil {
+				w.lost = errors.Join(w.lost, w.saver.abandon(path))
+			}
 		}
 	}
-	if err := files.Files(ctx, p.Files); err != nil {
+	err = errors.Join(files.Files(ctx, p.Files), w.lost)
+	if w.saver != nil && err == nil {
+		err = w.saver.finish()
+	} else if w.saver != nil {
+		err = errors.Join(err, w.saver.abandon(""))
+	}
+	if err != nil {
 		return err
 	}
 	if w.failed > 0 {
@@ -118,7 +128,8 @@ type work struct {
 
 	total        int // files
 	done, failed int
-	film         bool // there are more pictures than files
+	lost         error // of giving up a film's copy
+	film         bool  // there are more pictures than files
 }
 
 // count finds out how many files there are, for the progress alone: what is wrong with them is found when they are read.
@@ -132,7 +143,7 @@ func (w *work) count(inputs []string) {
 
 // saved implements media.Run.Skip: the copy of an earlier run is there.
 func (w *work) saved(path string, number int) bool {
-	_, err := os.Stat(w.saver.path(path, number))
+	_, err := os.Stat(w.saver.path(path))
 	if err == nil {
 		w.progress(number)
 	}

@@ -4,22 +4,26 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"gocv.io/x/gocv"
 
 	"github.com/edge-infer/edge-infer/capture"
+	captured "github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/draw"
 )
 
-// saver writes copies of pictures with the detections drawn in: pictures under their own name, frames of a video with their number.
+// saver writes copies of pictures and films with the findings drawn in, under their own names.
 type saver struct {
 	directory string
 	painter   draw.Painter
 	marks     []draw.Mark
 	taken     map[string]string // file written -> where it came from
+	film      *film             // that is being written, nil for none
 }
 
 func newSaver(directory string, labels []string) (*saver, error) {
@@ -41,7 +45,7 @@ func (s *saver) save(source string, number int, frame *capture.Frame, detections
 	if err := s.painter.Marks(draw.Picture{Data: frame.Data, Width: frame.Width, Height: frame.Height, Stride: frame.Stride}, s.marks); err != nil {
 		return "", fmt.Errorf("save %s: %w", source, err)
 	}
-	path := s.path(source, number)
+	path := s.path(source)
 	if same(path, source) {
 		return "", fmt.Errorf("save %s: the copy would replace the picture itself, name another directory", source)
 	}
@@ -50,6 +54,12 @@ func (s *saver) save(source string, number int, frame *capture.Frame, detections
 		return "", fmt.Errorf("save %s: %w", path, err)
 	}
 	defer picture.Close()
+	if !captured.Picture(source) {
+		return path, s.frame(source, path, number, picture, frame.Position)
+	}
+	if err := s.finish(); err != nil {
+		return "", err
+	}
 	// Under its name stands a whole copy or none, so that a later run knows what is done.
 	partial := filepath.Join(s.directory, ".partial"+filepath.Ext(path))
 	defer os.Remove(partial)
@@ -62,22 +72,53 @@ func (s *saver) save(source string, number int, frame *capture.Frame, detections
 	return path, nil
 }
 
-// path is where the copy goes. Pictures of the same name from different directories get a number.
-func (s *saver) path(source string, number int) string {
+// frame adds a frame to the copy of its film.
+func (s *saver) frame(source, path string, number int, picture gocv.Mat, position time.Duration) error {
+	if s.film != nil && s.film.source == source {
+		return s.film.add(picture, number, position)
+	}
+	if err := s.finish(); err != nil {
+		return err
+	}
+	s.film = newFilm(source, path, picture)
+	return nil
+}
+
+// finish completes the copy of a film, if one is being written.
+func (s *saver) finish() error {
+	if s.film == nil {
+		return nil
+	}
+	f := s.film
+	s.film = nil
+	return f.finish()
+}
+
+// abandon gives up the copy of a film that could not be read to its end.
+func (s *saver) abandon(source string) error {
+	if s.film == nil || source != "" && s.film.source != source {
+		return nil
+	}
+	f := s.film
+	s.film = nil
+	return f.Close()
+}
+
+// path is where the copy goes. Files of the same name from different directories get a number.
+func (s *saver) path(source string) string {
 	extension := strings.ToLower(filepath.Ext(source))
 	name := strings.TrimSuffix(filepath.Base(source), filepath.Ext(source))
-	switch extension {
-	case ".jpg", ".jpeg", ".png", ".bmp":
-	default:
+	switch {
+	case !captured.Picture(source):
+		extension = ".avi"
+	case !slices.Contains([]string{".jpg", ".jpeg", ".png", ".bmp"}, extension):
 		extension = ".jpg"
-		name = fmt.Sprintf("%s_%06d", name, number)
 	}
 	path := filepath.Join(s.directory, name+extension)
-	from := fmt.Sprintf("%s#%d", source, number)
-	for again := 2; s.taken[path] != "" && s.taken[path] != from; again++ {
+	for again := 2; s.taken[path] != "" && s.taken[path] != source; again++ {
 		path = filepath.Join(s.directory, fmt.Sprintf("%s_%d%s", name, again, extension))
 	}
-	s.taken[path] = from
+	s.taken[path] = source
 	return path
 }
 

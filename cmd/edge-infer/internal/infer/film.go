@@ -1,0 +1,89 @@
+package infer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"gocv.io/x/gocv"
+)
+
+// unknownRate is in frames a second, of films that do not tell when their frames are shown.
+const unknownRate = 25
+
+// film is a copy of a film that is being written: Motion JPEG in AVI, which OpenCV writes without any library beside it. Under its name it stands
+// when it is whole.
+type film struct {
+	source, path, partial string
+
+	first  gocv.Mat // waits for the second frame, which tells the rate
+	writer *gocv.VideoWriter
+}
+
+// newFilm begins with the first frame, which the caller keeps.
+func newFilm(source, path string, frame gocv.Mat) *film {
+	return &film{source: source, path: path, partial: filepath.Join(filepath.Dir(path), ".partial.avi"), first: frame.Clone()}
+}
+
+// add writes the frame with that number, which is shown at that time from the beginning.
+func (f *film) add(frame gocv.Mat, number int, position time.Duration) error {
+	if f.writer == nil {
+		rate := float64(unknownRate)
+		if position > 0 {
+			rate = float64(number) / position.Seconds()
+		}
+		if err := f.open(rate); err != nil {
+			return err
+		}
+	}
+	if frame.Cols() != f.first.Cols() || frame.Rows() != f.first.Rows() {
+		return fmt.Errorf("save %s: picture %d is %dx%d, those before were %dx%d", f.source, number, frame.Cols(), frame.Rows(), f.first.Cols(), f.first.Rows())
+	}
+	return f.writer.Write(frame)
+}
+
+func (f *film) open(rate float64) error {
+	writer, err := gocv.VideoWriterFileWithAPI(f.partial, gocv.VideoCaptureOpencvMjpeg, "MJPG", rate, f.first.Cols(), f.first.Rows(), true)
+	if err == nil && !writer.IsOpened() {
+		err = errors.Join(errors.New("film could not be begun (is the folder writable?)"), writer.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("save %s: %w", f.source, err)
+	}
+	f.writer = writer
+	return writer.Write(f.first)
+}
+
+// finish puts the copy in its place.
+func (f *film) finish() error {
+	var err error
+	if f.writer == nil { // of a single frame
+		err = f.open(unknownRate)
+	}
+	if err == nil {
+		err = f.writer.Close()
+		f.writer = nil
+	}
+	if err == nil {
+		err = os.Rename(f.partial, f.path)
+	}
+	if err != nil {
+		err = fmt.Errorf("save %s: %w", f.source, err)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// Close gives up what is not finished. It is idempotent.
+func (f *film) Close() error {
+	var err error
+	if f.writer != nil {
+		err = f.writer.Close()
+		f.writer = nil
+	}
+	if removed := os.Remove(f.partial); !errors.Is(removed, os.ErrNotExist) {
+		err = errors.Join(err, removed)
+	}
+	return errors.Join(err, f.first.Close())
+}

@@ -1,0 +1,59 @@
+package infer
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+func grey(width, height int, position time.Duration) *capture.Frame {
+	return &capture.Frame{Data: make([]byte, 3*width*height), Width: width, Height: height, Stride: 3 * width, Format: engine.BGR, Position: position}
+}
+
+func names(t *testing.T, folder string) (names []string) {
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+// TestAFilmIsSavedWholeOrNotAtAll: under its name it stands when it is finished, and nothing stays of one that is given up.
+func TestAFilmIsSavedWholeOrNotAtAll(t *testing.T) {
+	folder := t.TempDir()
+	s, err := newSaver(folder, nil)
+	require.NoError(t, err)
+	for number := range 3 {
+		path, err := s.save("/films/a.mp4", number, grey(64, 48, time.Duration(number)*40*time.Millisecond), nil)
+		require.NoError(t, err)
+		require.Equal(t, filepath.Join(folder, "a.avi"), path)
+		require.NoFileExists(t, path)
+	}
+	path, err := s.save("/more/a.mkv", 0, grey(32, 32, 0), nil) // of one picture, which tells no rate
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(folder, "a_2.avi"), path)
+	require.Equal(t, []string{"a.avi"}, names(t, folder), "the one before is finished by the next one")
+	_, err = s.save("/films/b.png", 0, grey(16, 16, 0), nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a.avi", "a_2.avi", "b.png"}, names(t, folder))
+
+	for number, width := range []int{64, 64, 48} {
+		_, err = s.save("/films/c.mp4", number, grey(width, 48, time.Duration(number)*40*time.Millisecond), nil)
+		if width == 48 {
+			require.EqualError(t, err, "save /films/c.mp4: picture 2 is 48x48, those before were 64x48")
+		}
+	}
+	require.NoError(t, s.abandon("/films/other.mp4"))
+	require.Contains(t, names(t, folder), ".partial.avi")
+	require.NoError(t, s.abandon("/films/c.mp4"))
+	require.NoError(t, s.abandon(""))
+	require.NoError(t, s.finish())
+	require.Equal(t, []string{"a.avi", "a_2.avi", "b.png"}, names(t, folder))
+}
