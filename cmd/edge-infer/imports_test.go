@@ -34,7 +34,7 @@ var rooms = map[string]string{
 	"engine/onnxruntime": "engine engine/onnx engine/preprocess",
 	"engine/preprocess":  "engine engine/cuda",
 	"engine/quantize":    "engine engine/atomicfile engine/onnx",
-	"engine/tensorrt":    "engine engine/atomicfile engine/cuda engine/preprocess",
+	"engine/tensorrt":    "engine engine/atomicfile engine/cuda engine/isolate engine/preprocess",
 	"mqtt": "engine/atomicfile mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/packetsize mqtt/payload mqtt/spool mqtt/topic " +
 		"mqtt/transport",
 	"mqtt/address":         "mqtt/credentials",
@@ -59,6 +59,7 @@ var rooms = map[string]string{
 	"postprocess/zone":     "postprocess postprocess/track",
 	"systemd":              "",
 	"engine/atomicfile":    "",
+	"engine/isolate":       "",
 	"internal/accuracy": "capture engine engine/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/config " +
 		"internal/media internal/network internal/plot internal/progress postprocess postprocess/evaluate postprocess/predict",
 	"internal/bench": "capture capture/scene engine engine/tensorrt internal/config internal/network internal/pipeline internal/progress " +
@@ -70,18 +71,17 @@ var rooms = map[string]string{
 	"internal/daemon": "capture capture/source engine engine/cuda engine/quantize engine/tensorrt internal/accuracy internal/broker internal/config " +
 		"internal/network internal/pipeline internal/preflight internal/progress internal/report internal/sink internal/telemetry internal/web " +
 		"mqtt mqtt/broker mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/zone systemd",
-	"internal/doctor": "capture capture/source engine engine/cuda engine/onnxruntime engine/tensorrt internal/broker internal/config internal/isolate " +
+	"internal/doctor": "capture capture/source engine engine/cuda engine/isolate engine/onnxruntime engine/tensorrt internal/broker internal/config " +
 		"internal/network internal/telemetry mqtt mqtt/spool postprocess/head postprocess/predict",
 	"internal/infer": "capture capture/source engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/media internal/network " +
 		"internal/progress internal/report mqtt/payload postprocess postprocess/draw postprocess/predict",
-	"internal/isolate":  "",
 	"internal/media":    "capture capture/source engine postprocess/predict",
 	"internal/network":  "engine engine/tensorrt internal/config internal/progress postprocess/head postprocess/predict",
 	"internal/picture":  "engine",
 	"internal/pipeline": "capture engine postprocess postprocess/predict postprocess/track postprocess/zone",
 	"internal/plot":     "",
-	"internal/probe":    "capture capture/source engine engine/auto engine/cuda engine/tensorrt internal/isolate",
-	"internal/preflight": "engine engine/tensorrt internal/broker internal/config internal/isolate internal/network internal/web postprocess/predict " +
+	"internal/probe":    "capture capture/source engine engine/auto engine/cuda engine/isolate engine/tensorrt",
+	"internal/preflight": "engine engine/isolate engine/tensorrt internal/broker internal/config internal/network internal/web postprocess/predict " +
 		"postprocess/zone",
 	"internal/progress":  "",
 	"internal/report":    "internal/pipeline internal/progress mqtt/payload postprocess postprocess/zone systemd",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/probe"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/engine/isolate"
 )
 
 // newRoot gives the command tree. Without a subcommand it runs the daemon.
@@ -41,17 +43,23 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newBench(stdout, stderr), newDataset(stdout, stderr),
 		newDevices(stdout), newInspect(stdout), newBuild(stdout, stderr), newQuantize(stdout, stderr), newDoctor(stdout), newConfig(stdout), newVersion(stdout))
 	root.AddCommand(
-		newHidden(network.BuildCommand, func(c *cobra.Command) error { return network.ServeBuild(c.Context(), c.InOrStdin(), stdout) }),
-		newHidden(doctor.Command, func(c *cobra.Command) error { return doctor.Serve(c.Context(), c.InOrStdin()) }),
-		newHidden(preflight.Command, func(c *cobra.Command) error { return preflight.Serve(c.Context(), c.InOrStdin()) }),
-		newHidden(probe.Command, func(c *cobra.Command) error { return probe.Serve(c.InOrStdin()) }),
+		newHidden(network.BuildCommand, network.ServeBuild),
+		newHidden(doctor.Command, doctor.Serve),
+		newHidden(preflight.Command, preflight.Serve),
+		newHidden(probe.Command, probe.Serve),
 	)
 	return root
 }
 
 // newHidden is a command that this program starts itself as, for what must not happen in its own process.
-func newHidden(name string, serve func(*cobra.Command) error) *cobra.Command {
-	return &cobra.Command{Use: name, Hidden: true, Args: noArguments, RunE: func(c *cobra.Command, _ []string) error { return serve(c) }}
+func newHidden(name string, serve func(ctx context.Context, in io.Reader, out io.Writer) error) *cobra.Command {
+	return &cobra.Command{Use: name, Hidden: true, Args: noArguments, RunE: func(c *cobra.Command, _ []string) error {
+		out, err := isolate.Answers()
+		if err != nil {
+			return err
+		}
+		return errors.Join(serve(c.Context(), c.InOrStdin(), out), out.Close())
+	}}
 }
 
 // noArguments refuses words behind the flags and says which command was meant.

@@ -17,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
 	cudafake "github.com/edge-infer/edge-infer/engine/cuda/fake"
+	"github.com/edge-infer/edge-infer/engine/isolate"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
@@ -38,7 +39,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childEnvironment) != "" {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()
-		if err := tensorrt.ServeBuild(ctx, os.Stdin, os.Stdout); err != nil {
+		out, err := isolate.Answers()
+		if err == nil {
+			err = tensorrt.ServeBuild(ctx, os.Stdin, out)
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

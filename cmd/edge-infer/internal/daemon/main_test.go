@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -18,6 +19,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/engine/isolate"
 )
 
 // The test binary stands for edge-infer: it runs a daemon, and makes plans for it.
@@ -40,13 +42,22 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// serve is a hidden command.
+func serve(ctx context.Context, command func(ctx context.Context, in io.Reader, out io.Writer) error) error {
+	out, err := isolate.Answers()
+	if err != nil {
+		return err
+	}
+	return command(ctx, os.Stdin, out)
+}
+
 func program(ctx context.Context, args []string) error {
 	flags := pflag.NewFlagSet("edge-infer", pflag.ContinueOnError)
 	switch args[0] {
 	case network.BuildCommand:
-		return network.ServeBuild(ctx, os.Stdin, os.Stdout)
+		return serve(ctx, network.ServeBuild)
 	case preflight.Command:
-		return preflight.Serve(ctx, os.Stdin)
+		return serve(ctx, preflight.Serve)
 	case "build":
 		b := &convert.Build{Logger: slog.Default()}
 		b.Flags(flags)

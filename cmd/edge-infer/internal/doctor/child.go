@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/isolate"
+	"github.com/edge-infer/edge-infer/engine/isolate"
 )
 
 // Request is what a child process is to examine. It travels over the standard input, because addresses of cameras may hold passwords.
@@ -43,7 +43,7 @@ func (d *Doctor) child(ctx context.Context, check string, r Request, fix string)
 }
 
 func (d *Doctor) start(ctx context.Context, r *Request) (found []Finding, err error) {
-	err = isolate.Process{Program: d.Program, Timeout: d.Timeout}.Run(ctx, r, func(answer json.RawMessage) {
+	err = isolate.Process{Program: d.Program, Timeout: d.Timeout}.Run(ctx, r, nil, func(answer json.RawMessage) {
 		var f Finding
 		if json.Unmarshal(answer, &f) == nil {
 			found = append(found, f)

@@ -14,9 +14,9 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/capture/source"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/isolate"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
+	"github.com/edge-infer/edge-infer/engine/isolate"
 	"github.com/edge-infer/edge-infer/engine/onnxruntime"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
@@ -26,12 +26,14 @@ const Command = "examine"
 
 // Serve is the child process: it reads a request, examines and writes what it finds. The end of the input ends the process at once, wherever it
 // hangs.
-func Serve(ctx context.Context, in io.Reader) error { return serve(ctx, in, (*Request).model) }
+func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	return serve(ctx, in, out, (*Request).model)
+}
 
 // serve has model make the examination that takes longest.
-func serve(ctx context.Context, in io.Reader, model func(*Request, context.Context) Finding) error {
+func serve(ctx context.Context, in io.Reader, out io.Writer, model func(*Request, context.Context) Finding) error {
 	var r Request
-	return isolate.Serve(in, &r, func(answer func(any)) error {
+	return isolate.Serve(ctx, in, out, &r, func(ctx context.Context, _ []byte, answer func(any)) error {
 		tell := func(f Finding) { answer(f) }
 		switch r.Examine {
 		case driverExamination:

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/isolate"
 	open "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/isolate"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
@@ -44,7 +44,7 @@ func (c *Check) network(ctx context.Context) (mistakes []error) {
 	for i := range c.Config.Cameras {
 		r.Cameras = append(r.Cameras, camera{c.Config.Cameras[i].Name, c.Config.Cameras[i].Analytics})
 	}
-	err := isolate.Process{Program: c.Program, Timeout: patience}.Run(ctx, &r, func(answer json.RawMessage) {
+	err := isolate.Process{Program: c.Program, Timeout: patience}.Run(ctx, &r, nil, func(answer json.RawMessage) {
 		var text string
 		if json.Unmarshal(answer, &text) == nil {
 			mistakes = append(mistakes, errors.New(text))
@@ -57,9 +57,9 @@ func (c *Check) network(ctx context.Context) (mistakes []error) {
 }
 
 // Serve is the process that opens the network and answers with every mistake.
-func Serve(ctx context.Context, in io.Reader) error {
+func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	var r request
-	return isolate.Serve(in, &r, func(answer func(any)) error {
+	return isolate.Serve(ctx, in, out, &r, func(ctx context.Context, _ []byte, answer func(any)) error {
 		labels, err := r.open(ctx)
 		if err != nil {
 			answer(err.Error())

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/capture/source"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/isolate"
 	"github.com/edge-infer/edge-infer/engine/auto"
 	"github.com/edge-infer/edge-infer/engine/cuda"
+	"github.com/edge-infer/edge-infer/engine/isolate"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
@@ -60,7 +60,7 @@ func (p *Probe) Run(ctx context.Context) (*Machine, error) {
 // gpus is what the driver says.
 func (p *Probe) gpus(ctx context.Context) cuda.Report {
 	var report cuda.Report
-	err := p.process.Run(ctx, request{Part: driverPart}, func(answer json.RawMessage) { _ = json.Unmarshal(answer, &report) })
+	err := p.process.Run(ctx, request{Part: driverPart}, nil, func(answer json.RawMessage) { _ = json.Unmarshal(answer, &report) })
 	if err != nil {
 		report.Reason, report.Hint = "the driver "+err.Error(), "reboot; if it stays, install the driver or JetPack again"
 	}
@@ -71,7 +71,7 @@ func (p *Probe) gpus(ctx context.Context) cuda.Report {
 func (p *Probe) libraries(ctx context.Context) (found []Library, refused []tensorrt.Attempt) {
 	for from := 0; ctx.Err() == nil; {
 		last := libraryTry{Number: -1}
-		err := p.process.Run(ctx, request{Part: libraryPart, Library: p.Library, Builder: p.Builder, From: from}, func(line json.RawMessage) {
+		err := p.process.Run(ctx, request{Part: libraryPart, Library: p.Library, Builder: p.Builder, From: from}, nil, func(line json.RawMessage) {
 			var a libraryAnswer
 			switch _ = json.Unmarshal(line, &a); {
 			case a.Trying != nil:
@@ -106,7 +106,7 @@ func (p *Probe) backends(ctx context.Context) []auto.Backend {
 	chosen := false
 	for i, c := range auto.Candidates() {
 		b := auto.Backend{Engine: c.Engine, Title: c.Title}
-		err := p.process.Run(ctx, request{Part: backendPart, Library: p.Library, From: i}, func(answer json.RawMessage) {
+		err := p.process.Run(ctx, request{Part: backendPart, Library: p.Library, From: i}, nil, func(answer json.RawMessage) {
 			_ = json.Unmarshal(answer, &b)
 		})
 		if err != nil {

@@ -1,15 +1,16 @@
 package probe
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/isolate"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/auto"
 	"github.com/edge-infer/edge-infer/engine/cuda"
+	"github.com/edge-infer/edge-infer/engine/isolate"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
@@ -49,9 +50,9 @@ type libraryTry struct {
 }
 
 // Serve looks at the one part that the process was started for.
-func Serve(in io.Reader) error {
+func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	var r request
-	return isolate.Serve(in, &r, func(tell func(any)) error {
+	return isolate.Serve(ctx, in, out, &r, func(_ context.Context, _ []byte, tell func(any)) error {
 		switch r.Part {
 		case driverPart:
 			tell(cuda.Probe())
