@@ -84,6 +84,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	asked := ctx // by a signal, to end: then nobody who does not read is waited for
 	if d.Duration > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.Duration)
@@ -100,8 +101,14 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	r.throttle.limits.Store(&c.Thermal)
 	r.watchdog = watchdog{devices: &r.devices, pulse: &r.pulse}
 	r.files = filesOf(c)
+	r.out = report.NewOutput(d.Stdout)
+	defer r.out.Close()
+	defer context.AfterFunc(asked, func() { r.out.Hurry(farewell) })()
 	return r.run(ctx, hangup)
 }
+
+// farewell is how long whoever reads the output may take over what is left of it when the run is told to end.
+const farewell = 2 * time.Second
 
 // run is a run that is under way.
 type run struct {
@@ -113,6 +120,7 @@ type run struct {
 	cancel  context.CancelCauseFunc // ends it
 	ending  context.Context         // ends with it
 	service systemd.Service
+	out     *report.Output // Stdout
 
 	cameras cameras
 	devices devices
@@ -142,7 +150,12 @@ func (r *run) run(ctx context.Context, hangup <-chan os.Signal) (err error) {
 	defer cancel(nil)
 	r.cancel = cancel
 	r.ending = ctx
-	defer func() { err = errors.Join(err, r.close(errors.Is(err, ErrRestart))) }()
+	defer func() {
+		if errors.Is(err, ErrRestart) {
+			r.out.Hurry(farewell)
+		}
+		err = errors.Join(err, r.close(errors.Is(err, ErrRestart)))
+	}()
 	if err := r.open(ctx); err != nil {
 		return err
 	}

@@ -63,10 +63,10 @@ func (o *outputs) openMQTT(r *run) error {
 // open makes the other outputs ready.
 func (o *outputs) open(r *run, cameras []pipeline.Camera) error {
 	if r.JSON {
-		o.lines = report.NewJSON(r.Stdout, r.device)
+		o.lines = report.NewJSON(r.out, r.device)
 	} else {
 		columns, live := report.IsTerminal(r.Stdout)
-		o.terminal = report.NewTerminal(r.Stdout, live, columns)
+		o.terminal = report.NewTerminal(r.out, live, columns)
 		r.greet()
 	}
 	kept := &r.config.Snapshots
@@ -101,7 +101,7 @@ func (o *outputs) openWeb(r *run) error {
 	}
 	o.web = server
 	if o.terminal != nil {
-		fmt.Fprintf(r.Stdout, "web page at %s\n", server.URL())
+		fmt.Fprintf(r.out, "web page at %s\n", server.URL())
 	}
 	return nil
 }
@@ -109,13 +109,13 @@ func (o *outputs) openWeb(r *run) error {
 // greet says what runs and where to watch it.
 func (r *run) greet() {
 	m := r.devices.Model()
-	fmt.Fprintf(r.Stdout, "model %s on %s %s, %s, %s\n", m.Path, m.Backend, m.BackendVersion, m.Device, m.Precision)
+	fmt.Fprintf(r.out, "model %s on %s %s, %s, %s\n", m.Path, m.Backend, m.BackendVersion, m.Device, m.Precision)
 	if v := r.verdict.Load(); v != nil {
-		fmt.Fprintf(r.Stdout, "accuracy in %s\n", accuracy.Summary(v))
+		fmt.Fprintf(r.out, "accuracy in %s\n", accuracy.Summary(v))
 	}
-	fmt.Fprintf(r.Stdout, "outputs read as %s\n", m.Recognised)
+	fmt.Fprintf(r.out, "outputs read as %s\n", m.Recognised)
 	if b := r.outputs.broker; b != nil {
-		fmt.Fprintf(r.Stdout, "embedded MQTT broker at %s; watch: %s\n", b.Addr(), broker.SubscribeCommand(b.Addr(), r.device))
+		fmt.Fprintf(r.out, "embedded MQTT broker at %s; watch: %s\n", b.Addr(), broker.SubscribeCommand(b.Addr(), r.device))
 	}
 }
 
@@ -162,10 +162,11 @@ func (o *outputs) closeReports(r *run) error {
 		errs = append(errs, o.terminal.Close())
 	}
 	if o.lines != nil {
-		errs = append(errs, o.lines.Close())
-		if r.devices.ready {
-			errs = append(errs, json.NewEncoder(r.Stdout).Encode(map[string]any{"v": 1, "device": r.device, "stats": r.totals()}))
+		err := o.lines.Close()
+		if err == nil && r.devices.ready {
+			err = json.NewEncoder(r.out).Encode(map[string]any{"v": 1, "device": r.device, "stats": r.totals()})
 		}
+		errs = append(errs, err)
 	}
 	if o.web != nil {
 		errs = append(errs, o.web.Close())

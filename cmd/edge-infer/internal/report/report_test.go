@@ -94,3 +94,43 @@ func TestProgress(t *testing.T) {
 	p.Close()
 	require.Equal(t, "5 of 10 pictures, 0.5 a second, 10s left\n", out.String())
 }
+
+// TestAReaderThatIsGoneIsNotWaitedFor: a line that must not be lost waits, until the output is hurried.
+func TestAReaderThatIsGoneIsNotWaitedFor(t *testing.T) {
+	reader, writer := io.Pipe()
+	out := NewOutput(writer)
+	lines := NewLines(out, 2)
+	added := make(chan struct{})
+	go func() {
+		defer close(added)
+		for range 10 {
+			lines.Add(true, func(line []byte) []byte { return append(line, "x\n"...) })
+		}
+	}()
+	first := make([]byte, 2)
+	_, err := io.ReadFull(reader, first)
+	require.NoError(t, err)
+	select {
+	case <-added:
+		require.Fail(t, "nothing was waited for")
+	case <-time.After(10 * time.Millisecond):
+	}
+	out.Hurry(time.Millisecond)
+	<-added
+	require.ErrorIs(t, lines.Close(), ErrUnread)
+	_, err = out.Write([]byte("more"))
+	require.ErrorIs(t, err, ErrUnread)
+	require.NoError(t, out.Close())
+	_ = reader.Close() // what hangs ends
+}
+
+func TestAnOutputThatIsReadInTimeLosesNothing(t *testing.T) {
+	var text bytes.Buffer
+	out := NewOutput(&text)
+	for range 3 {
+		_, err := out.Write([]byte("line\n"))
+		require.NoError(t, err)
+	}
+	require.NoError(t, out.Close())
+	require.Equal(t, "line\nline\nline\n", text.String())
+}
