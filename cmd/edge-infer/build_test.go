@@ -125,7 +125,7 @@ func TestBuild(t *testing.T) {
 			assert.Contains(t, plan, tables[quantize.DefaultMethod])
 			assert.Equal(t, 7, strings.Count(plan, "precision 1 output 1\n"), "boxes and scores of three scales stay in FP16")
 			assert.Contains(t, plan, "note layer softmax precision 1 output 1\nnote layer output0 precision 1 output -1\n", "and what decodes them")
-			assert.NotContains(t, plan, "note layer backbone")
+			assert.Contains(t, plan, "note layer backbone precision -1 output 1\n", "what reads it is not in INT8")
 			assert.Len(t, result.Unquantized, 6)
 			for method, table := range tables {
 				_, plan = int8("--calibration-cache", ranges, "--method", string(method))
@@ -174,10 +174,9 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// A plan that calibration spoiled is not kept, and the verdict on the one that is says why.
-func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
-	t.Parallel()
-	environment, _ := programtest.FakeMachine(t, 100300)
+// spoilt is a model that the fake library sees the same in every picture, like ONNX Runtime, unless INT8 spoils it.
+func spoilt(t *testing.T, network string, leftOut ...string) (path string) {
+	t.Helper()
 	const anchors, fields = 84, 10
 	values := make([]float32, fields*anchors) // what the fake library sees in every picture
 	for f := range fields {
@@ -194,22 +193,35 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 	}
 	b := testnet.NewBuilder(1)
 	x := b.Conv("/conv", b.Input("images", 1, 3, 64, 64), testnet.Convolution{In: 3, Out: 16, Kernel: 3})
+	x = b.Conv("/neck", b.Conv("/body", x, testnet.Convolution{In: 16, Out: 16, Kernel: 3}), testnet.Convolution{In: 16, Out: 16, Kernel: 3})
 	x = b.Node("ReduceMean", "/mean", []string{b.Conv("/head", x, testnet.Convolution{In: 16, Out: 16, Kernel: 1})}, onnx.Ints("axes", 1, 2, 3), onnx.Int("keepdims", 1))
 	x = b.Node("Reshape", "/one", []string{b.Node("Mul", "/nothing", []string{x, b.Floats("zero", []float32{0})}), b.Ints("shape", 1, 1, 1)})
 	b.Output(b.Rename(b.Node("Add", "/boxes", []string{x, b.Floats("boxes", values, 1, fields, anchors)}), "output0"), 1, fields, anchors)
 	source := b.Model(13)
 	source.SetMetadata("task", "detect")
 	source.SetMetadata("names", "{0: 'a', 1: 'b', 2: 'c', 3: 'd', 4: 'e', 5: 'f'}")
-	plan, err := quantize.NewPlan(source, quantize.Options{})
+	plan, err := quantize.NewPlan(source, quantize.Options{Exclude: leftOut})
 	require.NoError(t, err)
 	data, err := source.Bytes()
 	require.NoError(t, err)
-	model := filepath.Join(t.TempDir(), "fragile.onnx")
-	require.NoError(t, os.WriteFile(model, append(data, fake.Model{
-		Network: "fragile", Operators: append(append([]string{"backbone"}, plan.Unquantized()...), "decode"),
+	path = filepath.Join(t.TempDir(), network+".onnx")
+	operators := append(plan.Unquantized(), "decode")
+	if len(leftOut) == 0 {
+		operators = append([]string{"backbone"}, operators...)
+	}
+	require.NoError(t, os.WriteFile(path, append(data, fake.Model{
+		Network: network, Operators: operators,
 		Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{1, 3, 64, 64}}},
 		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{1, fields, anchors}}},
 	}.Bytes()...), 0o600))
+	return path
+}
+
+// A plan that calibration spoiled is not kept, and the verdict on the one that is says why.
+func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
+	t.Parallel()
+	environment, _ := programtest.FakeMachine(t, 100300)
+	model := spoilt(t, "fragile")
 	pictures := t.TempDir()
 	programtest.WritePicture(t, filepath.Join(pictures, "grey.png"), color.Gray{Y: 99})
 	out, heldOut := filepath.Join(t.TempDir(), "fragile.plan"), filepath.Join(programtest.Scenes(t, 2, 99), "images")
@@ -339,4 +351,39 @@ func TestBuildMistakes(t *testing.T) {
 			assert.Empty(t, entries)
 		})
 	}
+}
+
+// A search leaves the layers out that cost the most until the gate passes, and says what each plan came to.
+func TestBuildSearches(t *testing.T) {
+	t.Parallel()
+	environment, _ := programtest.FakeMachine(t, 100300)
+	model := spoilt(t, "mendable", "/conv/Conv", "/body/Conv", "/neck/Conv")
+	pictures, dir := t.TempDir(), t.TempDir()
+	programtest.WritePicture(t, filepath.Join(pictures, "grey.png"), color.Gray{Y: 99})
+	out, heldOut := filepath.Join(dir, "mended.plan"), filepath.Join(programtest.Scenes(t, 2, 99), "images")
+	arguments := []string{model, "--precision", "int8", "--calibration", pictures, "--data", heldOut, "--layer-loss", "0", "-o", out}
+	_, text, err := buildOf(t, environment, arguments...)
+	require.Error(t, err)
+	assert.Contains(t, text, "the gate refused every plan and none was kept: INT8: match rate ")
+
+	result, text, err := buildOf(t, environment, append(arguments, "--search")...)
+	require.NoError(t, err, text)
+	assert.Equal(t, engine.INT8, result.Precision)
+	assert.Empty(t, result.Refused)
+	require.Len(t, result.Search, 3)
+	for i, step := range result.Search {
+		assert.Len(t, step.LeftOut, i)
+		assert.Equal(t, i == 2, step.Verdict.Passed)
+		assert.Positive(t, step.Network)
+	}
+	_, plan := planText(t, out)
+	assert.Contains(t, plan, "note flag 0\nnote flag 1\n", "what INT8 leaves out may run in FP16")
+	file, err := os.ReadFile(out)
+	require.NoError(t, err)
+	kept, err := quantize.ReadVerdict(out+accuracy.VerdictSuffix, file)
+	require.NoError(t, err)
+	assert.True(t, kept.Passed)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, entries, 2, "nothing but the plan and its verdict")
 }

@@ -130,6 +130,7 @@ func TestMistakes(t *testing.T) {
 		{"build device", "build --device -1", 2, []string{"--device must not be negative"}},
 		{"build calibration", "build --precision fp16 --calibration x", 2, []string{"--calibration is for --precision int8 or auto"}},
 		{"build unjudged", "build --calibration x", 2, []string{"--precision auto takes INT8 only if the gate lets it pass: give --data DIR, or --precision int8"}},
+		{"build search without a gate", "build --search --precision int8 --calibration x", 2, []string{"--search measures layers", "needs a gate"}},
 		{"build gate without pictures", "build --gate 0.9", 2, []string{"the gate needs --data DIR with pictures"}},
 		{"build gate", "build --data x --gate 98", 2, []string{"--gate 98 must be a match rate from 0 to 1"}},
 		{"build gate batch", "build --data x --batch 2,2,2", 2, []string{"--batch must begin at 1"}},

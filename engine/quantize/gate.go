@@ -76,7 +76,7 @@ type Gate struct {
 
 // What Gate takes where its fields are zero, and how many boxes of the reference a verdict needs.
 const (
-	DefaultMatchRate = 0.95
+	DefaultMatchRate = 0.97
 	DefaultMaxLoss   = 0.01
 	LeastBoxes       = 20
 )

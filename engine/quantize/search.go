@@ -48,8 +48,8 @@ type Found struct {
 	Judged int `json:"judged"`
 }
 
-// Run judges the whole plan and then, while the gate refuses, excludes the worst layers: twice as many each time, then by halves the
-// fewest that pass. When even that fails the last verdict comes back with Passed false.
+// Run judges the whole plan and then, while the gate refuses, excludes the fewest of the worst layers with which it passes. When even that
+// fails the last verdict comes back with Passed false.
 func (s *Search) Run(ctx context.Context) (*Found, error) {
 	found, err := s.try(ctx, nil)
 	if err != nil || found.Verdict.Passed {
@@ -60,45 +60,56 @@ func (s *Search) Run(ctx context.Context) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	// excluded layers of the best so far pass, failing ones do not.
-	var passed *Found
-	failing, passing := 0, len(layers)
-	for count := 1; ; count = min(2*count, len(layers)-1) {
-		if count >= len(layers) || count <= failing {
-			break
-		}
+	count, passed, err := Fewest(len(layers), func(count int) (bool, error) {
 		next, err := s.try(ctx, layers[:count])
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		judged++
-		if next.Verdict.Passed {
-			passed, passing = next, count
-			break
+		if next.Verdict.Passed || !found.Verdict.Passed {
+			found = next
 		}
-		found, failing = next, count
+		return next.Verdict.Passed, nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	for passed != nil && passing-failing > 1 {
-		middle := (failing + passing) / 2
-		next, err := s.try(ctx, layers[:middle])
-		if err != nil {
-			return nil, err
-		}
-		judged++
-		if next.Verdict.Passed {
-			passed, passing = next, middle
-		} else {
-			failing = middle
-		}
-	}
-	if passed != nil {
-		found = passed
-		for i := range layers[:passing] {
+	if passed {
+		for i := range layers[:count] {
 			layers[i].Excluded = true
 		}
 	}
 	found.Layers, found.Judged = layers, judged
 	return found, nil
+}
+
+// Fewest finds how few of a ranking of so many layers, the worst of them, must be left out for a test to pass: it tries twice as many each
+// time, never all, and then halves what lies between. The last count that passed is that of the result.
+func Fewest(layers int, passes func(count int) (bool, error)) (count int, passed bool, err error) {
+	failing, passing := 0, 0
+	for try := min(1, layers-1); try > failing; try = min(2*try, layers-1) {
+		if passed, err = passes(try); err != nil {
+			return 0, false, err
+		}
+		if passed {
+			passing = try
+			break
+		}
+		failing = try
+	}
+	for passed && passing-failing > 1 {
+		middle := (failing + passing) / 2
+		fits, err := passes(middle)
+		if err != nil {
+			return 0, false, err
+		}
+		if fits {
+			passing = middle
+		} else {
+			failing = middle
+		}
+	}
+	return passing, passed, nil
 }
 
 // try quantizes the model without the given layers and judges it.

@@ -143,7 +143,10 @@ func TestFragileLayersStayInFloatingPoint(t *testing.T) {
 	plan, err := quantize.NewPlan(s.Model, options)
 	require.NoError(t, err)
 	assert.Equal(t, 6, plan.Count())
-	assert.Len(t, plan.Unquantized(), 4, "the head's last layer too")
+	assert.Equal(t, []string{
+		"/layerc/Conv_output_0", "/layerc/Relu_output_0", "/layere/Conv_output_0", "/layere/Relu_output_0", "/layerh/Conv_output_0",
+		"/layerh/Relu_output_0", "output",
+	}, plan.Unquantized(), "with their activations, and the head's last layer too")
 	for _, l := range plan.Layers {
 		assert.Equal(t, slices.Contains(options.Fragile, l.Name), l.Reason == "distorts the head's outputs", l)
 	}
@@ -152,4 +155,31 @@ func TestFragileLayersStayInFloatingPoint(t *testing.T) {
 	for _, l := range none {
 		assert.False(t, l.Excluded)
 	}
+}
+
+func TestFewest(t *testing.T) {
+	for layers := range 20 {
+		for need := range 25 {
+			tried := map[int]bool{}
+			last := 0
+			count, passed, err := quantize.Fewest(layers, func(count int) (bool, error) {
+				require.False(t, tried[count], "twice")
+				require.Greater(t, count, 0)
+				require.Less(t, count, layers, "never all")
+				tried[count] = true
+				if count >= need {
+					last = count
+				}
+				return count >= need, nil
+			})
+			require.NoError(t, err)
+			assert.Equal(t, layers > 1 && need < layers, passed, "%d of %d", need, layers)
+			if passed {
+				assert.Equal(t, max(need, 1), count)
+				assert.Equal(t, last, count, "the last that passed")
+			}
+		}
+	}
+	_, _, err := quantize.Fewest(4, func(int) (bool, error) { return false, errors.New("device lost") })
+	assert.EqualError(t, err, "device lost")
 }

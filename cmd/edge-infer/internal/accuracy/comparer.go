@@ -4,6 +4,7 @@ package accuracy
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
@@ -28,11 +29,13 @@ type Comparer struct {
 	// Truths are the labels of each sample; nil when there are none.
 	Truths [][]evaluate.Truth
 
-	seen [2][][]postprocess.Finding // by sample; nil for samples that were skipped
+	seen  [2][][]postprocess.Finding // by sample; nil for samples that were skipped
+	times []time.Duration            // of the network alone, in the last Run
 }
 
 // Run has a predictor that decodes from the floor on be one side of a gate.
 func (c *Comparer) Run(side quantize.Side, p predict.Predictor) quantize.Run {
+	c.times = nil
 	return func(i int, s quantize.Sample) error {
 		if err := p.Submit(0, []engine.Image{s.Image}); err != nil {
 			return err
@@ -44,6 +47,7 @@ func (c *Comparer) Run(side quantize.Side, p predict.Predictor) quantize.Run {
 		if err != nil {
 			return err
 		}
+		c.times = append(c.times, time.Duration(result.Timing.Inference))
 		c.Add(side, i, slices.Clone(result.Pictures[0].Findings))
 		return nil
 	}

@@ -126,6 +126,9 @@ func (g *Gate) Judge(ctx context.Context, candidate engine.Engine) (*quantize.Ve
 	return g.gate.Judge(ctx, g.comparer.Run(quantize.Candidate, judged))
 }
 
+// NetworkTime is the median time that the network alone took for a picture of the last candidate, in ms; 0 where its backend does not say.
+func (g *Gate) NetworkTime() float64 { return milliseconds(median(g.comparer.times)) }
+
 // show counts the gate's pictures until the answer is called.
 func (g *Gate) show(what string) (done func()) {
 	step := g.progress.Begin(what)

@@ -41,6 +41,7 @@ type Build struct {
 	Data               string // directory that the gate judges on
 	Limits             accuracy.Limits
 	ReferenceModel     string // that the gate compares with, instead of the model itself
+	Search             bool   // layers are left out of INT8 until the gate passes
 
 	Logger   *slog.Logger
 	Progress progress.Reporter
@@ -52,6 +53,7 @@ type Build struct {
 	version tensorrt.Version
 	source  *source
 	files   []string // calibration pictures
+	known   *ranges  // what INT8 was calibrated with; nil where TensorRT measured, or a table was read
 }
 
 // Flags are the job's place on a command line.
@@ -91,4 +93,6 @@ func (b *Build) Flags(flags *pflag.FlagSet) {
 	b.Limits.Flags(flags, quantize.DefaultMatchRate)
 	flags.StringVar(&b.ReferenceModel, "reference-model", "",
 		"ONNX file in FP32 that the gate compares with, demo for the embedded one, instead of the model itself")
+	flags.BoolVar(&b.Search, "search", false,
+		"leave the layers out of INT8 that cost the most until the gate passes, with what each plan takes; every step builds a plan")
 }

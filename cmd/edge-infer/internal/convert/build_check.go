@@ -37,8 +37,11 @@ func (b *Build) Check() error {
 		return config.Usagef("--calibration is for --precision int8 or auto")
 	case calibrates && precision == engine.Auto && b.Data == "":
 		return config.Usagef("--precision auto takes INT8 only if the gate lets it pass: give --data DIR, or --precision int8")
-	case b.Data == "" && (limits || b.ReferenceModel != ""):
+	case b.Data == "" && (limits && !b.Limits.Off() || b.ReferenceModel != ""):
 		return config.Usagef("the gate needs --data DIR with pictures")
+	case b.Search && (!b.judged() || b.Images == "" || b.QDQ || b.Typed || byTensorRT(b.Method)):
+		return config.Usagef("--search measures layers on --calibration DIR for TensorRT's calibrators and needs a gate with --data DIR " +
+			"(edge-infer quantize --search is for Q/DQ nodes)")
 	case b.Data != "" && b.asked.Batch.Min > 1:
 		return config.Usagef("the gate runs one picture at a time: --batch must begin at 1")
 	}

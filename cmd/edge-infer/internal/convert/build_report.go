@@ -22,8 +22,12 @@ type BuildReport struct {
 	// Unquantized are the results of the layers that a calibrated plan keeps in FP16.
 	Unquantized []string          `json:"unquantized,omitempty"`
 	Verdict     *quantize.Verdict `json:"verdict,omitempty"`
-	Refused     []RefusedPlan     `json:"refused,omitempty"` // in the order they were tried
-	Seconds     float64           `json:"seconds"`
+	// Network is the median time of the network alone on the gate's pictures.
+	Network float64 `json:"network_p50_ms,omitempty"`
+	// Search are the plans of a search in the order they were built.
+	Search  []SearchStep  `json:"search,omitempty"`
+	Refused []RefusedPlan `json:"refused,omitempty"` // in the order they were tried
+	Seconds float64       `json:"seconds"`
 }
 
 // RefusedPlan is a precision that did not pass the gate.
@@ -45,6 +49,9 @@ func (r *BuildReport) refusal() error {
 // Print writes the report for a person.
 func (r *BuildReport) Print(out io.Writer) error {
 	var text strings.Builder
+	for i := range r.Search {
+		fmt.Fprintf(&text, "%v\n", &r.Search[i])
+	}
 	for _, refused := range r.Refused {
 		fmt.Fprintf(&text, "%s: gate %s\n", strings.ToUpper(string(refused.Precision)), accuracy.Text(refused.Verdict))
 	}
@@ -56,7 +63,7 @@ func (r *BuildReport) Print(out io.Writer) error {
 		fmt.Fprintf(&text, "%s in %s for TensorRT %s on %s (%s): %d layers, %d bytes, built in %.1f s\n",
 			r.Model, precision, r.Facts.Version, r.Facts.GPU, r.Facts.Architecture, r.Facts.Layers, r.Bytes, r.Facts.BuildSeconds)
 		if r.Verdict != nil {
-			fmt.Fprintf(&text, "gate %s\n", accuracy.Text(r.Verdict))
+			fmt.Fprintf(&text, "gate %s; network p50 %.3f ms\n", accuracy.Text(r.Verdict), r.Network)
 		}
 		fmt.Fprintf(&text, "wrote %s\n", r.Plan)
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 	"github.com/edge-infer/edge-infer/engine/cuda"
@@ -92,6 +91,9 @@ func (b *Build) open() (reference *source, err error) {
 func (b *Build) fitVersion() error {
 	if byTensorRT(b.Method) && b.typedOnly() {
 		return fmt.Errorf("TensorRT %s has no calibrators for --calibration-method %s (choose one of %v)", b.version, b.Method, quantize.Methods())
+	}
+	if b.Search && b.typedOnly() {
+		return fmt.Errorf("--search is for TensorRT's calibrators, which %s does not have (edge-infer quantize --search makes a model for it)", b.version)
 	}
 	const parsed = 17 // opset that the parsers of TensorRT 8 know
 	if opset := b.source.model.Opset(); b.version.Major < 10 && opset > parsed {
@@ -215,43 +217,42 @@ func (b *Build) try(ctx context.Context, precision engine.Precision, folder stri
 	if err != nil {
 		return false, err
 	}
-	staged, output := filepath.Join(stage, "plan"), b.Output
-	if output == "" {
-		staged = ""
-	}
-	plan, err := network.Builder{Progress: b.Progress}.BuildTo(ctx, o, staged, tensorrt.Cache{Folder: stage})
-	if ctx.Err() != nil {
-		return false, fmt.Errorf("build: cancelled: %w", context.Cause(ctx))
+	made, err := b.attempt(ctx, o, stage, gate)
+	if err == nil && made.refused() && precision == engine.INT8 && b.Search {
+		made, err = b.search(ctx, made, stage, gate, report)
 	}
 	if err != nil {
 		return false, err
 	}
+	if made.refused() {
+		b.Logger.Warn("the gate refused the plan", "precision", precision, "reasons", strings.Join(made.verdict.Reasons, ", "))
+		report.Refused = append(report.Refused, RefusedPlan{precision, made.verdict})
+		return false, nil
+	}
+	return true, b.keep(made, precision, folder, report)
+}
+
+// keep moves a plan to its place.
+func (b *Build) keep(made *attempt, precision engine.Precision, folder string, report *BuildReport) error {
+	output, plan, verdict := b.Output, made.plan, made.verdict
 	if output == "" {
 		output = filepath.Join(folder, filepath.Base(plan.Path))
 	}
-	var verdict *quantize.Verdict
-	if gate != nil {
-		if verdict, err = b.judge(ctx, gate, plan.Path); err != nil {
-			return false, err
-		}
-		if !verdict.Passed {
-			b.Logger.Warn("the gate refused the plan", "precision", precision, "reasons", strings.Join(verdict.Reasons, ", "))
-			report.Refused = append(report.Refused, RefusedPlan{precision, verdict})
-			return false, nil
-		}
+	if verdict != nil {
 		for _, before := range report.Refused {
 			verdict.Refused = append(verdict.Refused, quantize.Refusal{Precision: before.Precision, Reasons: before.Verdict.Reasons})
 		}
 	}
 	if err := atomicfile.Move(plan.Path, output); err != nil {
-		return false, fmt.Errorf("build: %w", err)
+		return fmt.Errorf("build: %w", err)
 	}
 	report.Plan, report.Precision, report.Facts, report.Bytes, report.Verdict = output, precision, &plan.Facts, plan.Bytes, verdict
+	report.Network = made.network
 	if precision == engine.Auto {
 		report.Precision = plan.Facts.Precision
 	}
-	report.Unquantized = o.Calibration.Unquantized
-	return true, accuracy.SaveVerdict(verdict, output)
+	report.Unquantized = made.options.Calibration.Unquantized
+	return accuracy.SaveVerdict(verdict, output)
 }
 
 // int8 finds the ranges of a model without Q/DQ nodes.
@@ -271,7 +272,8 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 				if err != nil {
 					return nil, nil, err
 				}
-				plan, err = quantize.NewPlan(b.source.model, c.options()) // of the layers as TensorRT sees them
+				b.known = known
+				plan, err = quantize.NewPlan(b.source.model, known.options) // of the layers as TensorRT sees them
 				if err != nil {
 					return nil, nil, err
 				}
@@ -294,7 +296,7 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 func (b *Build) conversion(o *tensorrt.BuildOptions) *conversion {
 	return &conversion{
 		name: o.Path, method: quantize.Method(b.Method), percentile: quantize.DefaultPercentile, cache: b.Cache, exclude: b.Exclude,
-		layerLoss: b.LayerLoss, batch: max(b.CalibrationBatch, 1), progress: b.Progress,
+		layerLoss: b.LayerLoss, rank: b.Search, batch: max(b.CalibrationBatch, 1), progress: b.Progress,
 	}
 }
 

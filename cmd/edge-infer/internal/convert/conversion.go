@@ -2,6 +2,7 @@ package convert
 
 import (
 	"context"
+	"math"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
@@ -20,6 +21,7 @@ type conversion struct {
 	exclude    []string // layers that stay in floating point
 	compact    bool     // INT8 weights are stored as such
 	layerLoss  float64  // of the head's outputs, from which on a layer stays in floating point; 0 for none
+	rank       bool     // layers are measured whatever they lose
 	batch      int      // calibration pictures that run at once
 	progress   progress.Reporter
 
@@ -83,6 +85,7 @@ func (c *conversion) half(
 // ranges are what INT8 needs to know of a model.
 type ranges struct {
 	prepared    *onnx.Model
+	options     quantize.Options // of the plan
 	plan        *quantize.Plan
 	ranges      quantize.Ranges
 	calibration *Calibration
@@ -108,8 +111,8 @@ func (c *conversion) calibrate(ctx context.Context, model *onnx.Model, files []s
 	if err != nil {
 		return nil, err
 	}
-	known := &ranges{prepared: prepared, plan: plan, ranges: measured, calibration: calibration}
-	if c.layerLoss > 0 && len(files) > 0 {
+	known := &ranges{prepared: prepared, options: c.options(), plan: plan, ranges: measured, calibration: calibration}
+	if (c.layerLoss > 0 || c.rank) && len(files) > 0 {
 		err = c.findFragile(ctx, known, files)
 	}
 	return known, err
@@ -131,7 +134,11 @@ func (c *conversion) findFragile(ctx context.Context, known *ranges, files []str
 			done++
 		},
 	}
-	if known.sensitivity, err = search.Fragile(ctx, c.layerLoss); err != nil {
+	limit := c.layerLoss
+	if limit == 0 {
+		limit = math.Inf(1)
+	}
+	if known.sensitivity, err = search.Fragile(ctx, limit); err != nil {
 		return err
 	}
 	for _, layer := range known.sensitivity {
@@ -139,6 +146,7 @@ func (c *conversion) findFragile(ctx context.Context, known *ranges, files []str
 			c.fragile = append(c.fragile, layer.Name)
 		}
 	}
-	known.plan, err = quantize.NewPlan(known.prepared, c.options())
+	known.options = c.options()
+	known.plan, err = quantize.NewPlan(known.prepared, known.options)
 	return err
 }

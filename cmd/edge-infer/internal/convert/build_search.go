@@ -1,0 +1,104 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+)
+
+// attempt is a plan that was built, and what the gate says of it.
+type attempt struct {
+	plan    *tensorrt.BuiltPlan
+	verdict *quantize.Verdict // nil without a gate
+	network float64           // ms, the median on the gate's pictures
+	options tensorrt.BuildOptions
+}
+
+// refused reports the gate's no.
+func (a *attempt) refused() bool { return a.verdict != nil && !a.verdict.Passed }
+
+// attempt builds in a folder of its own below stage and has the gate judge, where there is one.
+func (b *Build) attempt(ctx context.Context, o tensorrt.BuildOptions, stage string, gate *accuracy.Gate) (*attempt, error) {
+	folder, err := os.MkdirTemp(stage, "attempt-*")
+	if err != nil {
+		return nil, fmt.Errorf("build: %w", err)
+	}
+	staged := ""
+	if b.Output != "" {
+		staged = filepath.Join(folder, "plan")
+	}
+	plan, err := network.Builder{Progress: b.Progress}.BuildTo(ctx, o, staged, tensorrt.Cache{Folder: folder})
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("build: cancelled: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := &attempt{plan: plan, options: o}
+	if gate != nil {
+		if a.verdict, err = b.judge(ctx, gate, plan.Path); err != nil {
+			return nil, err
+		}
+		a.network = gate.NetworkTime()
+	}
+	return a, nil
+}
+
+// SearchStep is a plan of a search.
+type SearchStep struct {
+	// LeftOut are the layers that it leaves out of INT8 beside those that every plan does, the worst first.
+	LeftOut []string          `json:"left_out"`
+	Verdict *quantize.Verdict `json:"verdict"`
+	Network float64           `json:"network_p50_ms"`
+}
+
+// String says what it came to.
+func (s *SearchStep) String() string {
+	return fmt.Sprintf("INT8 without %d more layers, network p50 %.3f ms: gate %s", len(s.LeftOut), s.Network, accuracy.Text(s.Verdict))
+}
+
+// search leaves the worst layers out of INT8, as few as it takes for the gate to pass. What comes back is the best plan, or the one that was
+// refused last.
+func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate *accuracy.Gate, report *BuildReport) (*attempt, error) {
+	if b.known == nil {
+		return nil, fmt.Errorf("--search measures layers on pictures (give --calibration DIR, with a --calibration-method of %v)", quantize.Methods())
+	}
+	ranking := slices.DeleteFunc(slices.Clone(b.known.sensitivity), func(l quantize.LayerError) bool { return l.Excluded })
+	found := refused
+	step := func(leftOut []string, a *attempt) {
+		report.Search = append(report.Search, SearchStep{leftOut, a.verdict, a.network})
+		b.Logger.Info("search", "found", report.Search[len(report.Search)-1].String())
+	}
+	step([]string{}, refused)
+	_, _, err := quantize.Fewest(len(ranking), func(count int) (bool, error) {
+		var leftOut []string
+		for _, layer := range ranking[:count] {
+			leftOut = append(leftOut, layer.Name)
+		}
+		options := b.known.options
+		options.Fragile = append(slices.Clone(options.Fragile), leftOut...)
+		plan, err := quantize.NewPlan(b.source.model, options)
+		if err != nil {
+			return false, err
+		}
+		o := refused.options
+		o.Calibration.Unquantized = plan.Unquantized()
+		next, err := b.attempt(ctx, o, stage, gate)
+		if err != nil {
+			return false, err
+		}
+		step(leftOut, next)
+		if !next.refused() || found.refused() {
+			found = next
+		}
+		return !next.refused(), nil
+	})
+	return found, err
+}
