@@ -50,7 +50,7 @@ var rooms = map[string]string{
 	"mqtt/topic":           "",
 	"postprocess":          "",
 	"postprocess/draw":     "postprocess",
-	"postprocess/evaluate": "postprocess",
+	"postprocess/evaluate": "engine postprocess",
 	"postprocess/decode":   "engine postprocess postprocess/head postprocess/scan",
 	"postprocess/head":     "engine postprocess/scan",
 	"postprocess/scan":     "engine postprocess",

@@ -15,6 +15,12 @@ type Truth struct {
 	Class int
 	// Crowd marks a region with many objects: detections in it count neither for nor against.
 	Crowd bool
+	// What a task beside detection labels; nil where the labels do not say. Keypoints that are not labelled score 0.
+	Mask      *Region
+	Keypoints []postprocess.Keypoint
+	Oriented  *postprocess.Oriented
+	// Area is that of the object itself in square pixels, 0 where the labels do not say.
+	Area float64
 }
 
 const (
@@ -23,8 +29,11 @@ const (
 	maxDetections = 100 // the best of a class on a picture
 )
 
-// Accuracy accumulates the detections of many pictures. The zero value is ready; one goroutine at a time.
+// Accuracy accumulates the detections of many pictures. The zero value is ready, for boxes; one goroutine at a time.
 type Accuracy struct {
+	// Measure is what detections are held against objects by.
+	Measure Measure
+
 	classes  []classMatches
 	pictures int
 	sorted   bool
@@ -32,6 +41,8 @@ type Accuracy struct {
 	// Scratch of Add.
 	best    []int
 	truths  []int
+	overlap []float64 // of one detection with each of the truths
+	runs    postprocess.Runs
 	matched [thresholds][]bool
 }
 
@@ -91,16 +102,16 @@ func (a *Accuracy) Add(truths []Truth, detections []postprocess.Finding) {
 
 func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Finding) {
 	into := &a.classes[class]
-	// Objects first, crowds last: a detection takes a crowd only when no object fits.
+	// Objects first, crowds and what else is ignored last: a detection takes one of those only when no object fits.
 	a.truths = a.truths[:0]
 	for i := range truths {
-		if truths[i].Class == class && !truths[i].Crowd {
+		if truths[i].Class == class && !a.Measure.ignores(&truths[i]) {
 			a.truths = append(a.truths, i)
 			into.truths = append(into.truths, int32(a.pictures))
 		}
 	}
 	for i := range truths {
-		if truths[i].Class == class && truths[i].Crowd {
+		if truths[i].Class == class && a.Measure.ignores(&truths[i]) {
 			a.truths = append(a.truths, i)
 		}
 	}
@@ -111,14 +122,18 @@ func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Findi
 		}
 	}
 	slices.SortStableFunc(a.best, func(i, j int) int { return cmp.Compare(detections[j].Score, detections[i].Score) })
-	a.best = a.best[:min(len(a.best), maxDetections)]
+	a.best = a.best[:min(len(a.best), a.Measure.most())]
 	for t := range thresholds {
 		a.matched[t] = append(a.matched[t][:0], make([]bool, len(a.truths))...)
 	}
 	for _, i := range a.best {
 		found := match{score: detections[i].Score, picture: int32(a.pictures)}
+		a.overlap, a.runs = a.overlap[:0], a.runs[:0]
+		for _, at := range a.truths {
+			a.overlap = append(a.overlap, a.Measure.overlap(&detections[i], &truths[at], &a.runs))
+		}
 		for t := range thresholds {
-			hit, ignored := a.take(t, truths, detections[i].Box)
+			hit, ignored := a.take(t, truths)
 			if hit {
 				found.hit |= 1 << t
 			}
@@ -130,26 +145,26 @@ func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Findi
 	}
 }
 
-// take gives the detection the best object that is still free at one threshold.
-func (a *Accuracy) take(t int, truths []Truth, box postprocess.Box) (hit, ignored bool) {
+// take gives the detection whose overlaps are known the best object that is still free at one threshold.
+func (a *Accuracy) take(t int, truths []Truth) (hit, ignored bool) {
 	chosen, overlap := -1, 0.5+0.05*float64(t)
 	for at, i := range a.truths {
 		truth := &truths[i]
 		if a.matched[t][at] && !truth.Crowd {
 			continue
 		}
-		if chosen >= 0 && truth.Crowd && !truths[a.truths[chosen]].Crowd {
+		if chosen >= 0 && a.Measure.ignores(truth) && !a.Measure.ignores(&truths[a.truths[chosen]]) {
 			break
 		}
-		if iou := overlapOf(box, truth); iou >= overlap {
-			chosen, overlap = at, iou
+		if a.overlap[at] >= overlap {
+			chosen, overlap = at, a.overlap[at]
 		}
 	}
 	if chosen < 0 {
 		return false, false
 	}
 	a.matched[t][chosen] = true
-	return true, truths[a.truths[chosen]].Crowd
+	return true, a.Measure.ignores(&truths[a.truths[chosen]])
 }
 
 // overlapOf is the IoU, or for a crowd the part of the box that lies in it.

@@ -31,6 +31,10 @@ type cocoAnnotation struct {
 	CategoryID int64     `json:"category_id"`
 	Box        []float64 `json:"bbox"`
 	Crowd      int       `json:"iscrowd"`
+	Area       float64   `json:"area"`
+	// What some tasks label: x, y and 0 where it is not labelled, for each keypoint; polygons or run lengths.
+	Keypoints    []float64       `json:"keypoints"`
+	Segmentation json.RawMessage `json:"segmentation"`
 
 	line int
 }
@@ -180,12 +184,22 @@ func (r *cocoReader) dataset() (*Dataset, error) {
 		if len(a.Box) != 4 || !(math.Abs(a.Box[0]) < far && math.Abs(a.Box[1]) < far && a.Box[2] >= 0 && a.Box[2] < far && a.Box[3] >= 0 && a.Box[3] < far) {
 			return nil, fmt.Errorf("%s:%d: bbox %v is not x, y, width, height in pixels", r.name, a.line, a.Box)
 		}
-		d.Pictures[picture].Truths = append(d.Pictures[picture].Truths, Truth{
+		into := &d.Pictures[picture]
+		mask, err := parseSegmentation(a.Segmentation, into.Width, into.Height)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: segmentation: %w", r.name, a.line, err)
+		}
+		keypoints, err := parseKeypoints(a.Keypoints)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: keypoints: %w", r.name, a.line, err)
+		}
+		into.Truths = append(into.Truths, Truth{
 			Box: postprocess.Box{
 				X1: float32(a.Box[0]), Y1: float32(a.Box[1]), X2: float32(a.Box[0] + a.Box[2]), Y2: float32(a.Box[1] + a.Box[3]),
 			},
 			Class: class,
 			Crowd: a.Crowd != 0,
+			Mask:  mask, Keypoints: keypoints, Area: a.Area,
 		})
 	}
 	return d, nil

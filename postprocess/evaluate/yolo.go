@@ -168,7 +168,7 @@ func (f lineFormat) parse(name string, text []byte, width, height int) ([]Truth,
 			}
 		}
 		truth := Truth{Box: bounds(shares, float64(width), float64(height)), Class: class}
-		if !slices.Contains(truths, truth) {
+		if !slices.ContainsFunc(truths, func(t Truth) bool { return t.Box == truth.Box && t.Class == truth.Class }) {
 			truths = append(truths, truth)
 		}
 	}

@@ -1,0 +1,158 @@
+package evaluate
+
+import (
+	"math"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Measure says by what a detection is held against a labelled object.
+type Measure uint8
+
+// The measures: the IoU of boxes, the IoU of masks pixel by pixel, object keypoint similarity, all three as COCO has them, and the probabilistic
+// IoU of oriented boxes as Ultralytics has it.
+const (
+	ByBox Measure = iota
+	ByMask
+	ByKeypoints
+	ByOriented
+)
+
+// MeasureOf is the measure of a task.
+func MeasureOf(task engine.Task) Measure {
+	switch task {
+	case engine.Segment:
+		return ByMask
+	case engine.Pose:
+		return ByKeypoints
+	case engine.OBB:
+		return ByOriented
+	}
+	return ByBox
+}
+
+// String names it.
+func (m Measure) String() string {
+	return [...]string{"boxes by IoU", "masks by IoU", "keypoints by OKS", "oriented boxes by probabilistic IoU"}[m]
+}
+
+// mostPoses is how many of the best detections of a class count on a picture where keypoints are compared, as in COCO.
+const mostPoses = 20
+
+func (m Measure) most() int {
+	if m == ByKeypoints {
+		return mostPoses
+	}
+	return maxDetections
+}
+
+// Labelled reports whether the truth says what the measure needs.
+func (m Measure) Labelled(t *Truth) bool {
+	switch m {
+	case ByMask:
+		return t.Mask != nil
+	case ByKeypoints:
+		return t.Keypoints != nil
+	case ByOriented:
+		return t.Oriented != nil
+	}
+	return true
+}
+
+// ignores reports whether detections of the truth count neither for nor against.
+func (m Measure) ignores(t *Truth) bool {
+	return t.Crowd || m == ByKeypoints && visible(t.Keypoints) == 0
+}
+
+// Region is a labelled mask on a picture of Width x Height pixels.
+type Region struct {
+	postprocess.Runs
+	Width, Height int
+}
+
+// overlap is how well a detection fits an object, 0 to 1. runs is the detection's mask where it has been drawn already.
+func (m Measure) overlap(d *postprocess.Finding, t *Truth, runs *postprocess.Runs) float64 {
+	if m == ByBox {
+		return overlapOf(d.Box, t)
+	}
+	if !m.Labelled(t) || d.Detail == nil {
+		return 0
+	}
+	switch m {
+	case ByMask:
+		if d.Detail.Mask == nil {
+			return 0
+		}
+		if len(*runs) == 0 {
+			*runs = d.Detail.Mask.AppendRuns(*runs, t.Mask.Width, t.Mask.Height)
+		}
+		return runs.IoU(t.Mask.Runs, t.Crowd)
+	case ByKeypoints:
+		return similarity(d.Detail.Keypoints, t)
+	}
+	if d.Detail.Oriented == nil {
+		return 0
+	}
+	a, b := d.Detail.Oriented.Gaussian(), t.Oriented.Gaussian()
+	return a.ProbIoU(&b)
+}
+
+// cocoDeviations are how far people place each of COCO's 17 keypoints apart, in shares of the object's scale.
+var cocoDeviations = [...]float64{
+	0.026, 0.025, 0.025, 0.035, 0.035, 0.079, 0.079, 0.072, 0.072, 0.062, 0.062, 0.107, 0.107, 0.087, 0.087, 0.089, 0.089,
+}
+
+// deviation is that of a point of so many. For others than COCO's Ultralytics has one for all.
+func deviation(point, of int) float64 {
+	if of == len(cocoDeviations) {
+		return cocoDeviations[point]
+	}
+	return 1 / float64(of)
+}
+
+func visible(points []postprocess.Keypoint) (count int) {
+	for i := range points {
+		if points[i].Score > 0 {
+			count++
+		}
+	}
+	return count
+}
+
+// ofBox is the share of its box that an object without an area is taken to fill, as Ultralytics does.
+const ofBox = 0.53
+
+// similarity is COCO's object keypoint similarity. Of an object none of whose points is labelled the distance from twice its box counts.
+func similarity(points []postprocess.Keypoint, t *Truth) float64 {
+	if len(points) != len(t.Keypoints) || len(points) == 0 {
+		return 0
+	}
+	scale := t.Area
+	if scale == 0 {
+		scale = ofBox * area(t.Box)
+	}
+	scale += math.Nextafter(1, 2) - 1
+	labelled, sum := visible(t.Keypoints), 0.0
+	x1, y1, x2, y2 := float64(t.X1), float64(t.Y1), float64(t.X2), float64(t.Y2)
+	width, height := x2-x1, y2-y1
+	for i := range points {
+		x, y := float64(points[i].X), float64(points[i].Y)
+		var dx, dy float64
+		switch {
+		case labelled == 0:
+			dx = max(0, x1-width-x) + max(0, x-x2-width)
+			dy = max(0, y1-height-y) + max(0, y-y2-height)
+		case t.Keypoints[i].Score > 0:
+			dx, dy = x-float64(t.Keypoints[i].X), y-float64(t.Keypoints[i].Y)
+		default:
+			continue
+		}
+		s := 2 * deviation(i, len(points))
+		sum += math.Exp(-(dx*dx + dy*dy) / (s * s) / scale / 2)
+	}
+	if labelled == 0 {
+		labelled = len(points)
+	}
+	return sum / float64(labelled)
+}
