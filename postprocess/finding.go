@@ -72,7 +72,7 @@ func (f *Finding) Clone() Finding {
 	d := *f.Detail
 	if d.Mask != nil {
 		mask := *d.Mask
-		mask.Logits = slices.Clone(mask.Logits)
+		mask.Logits, mask.Drawn = slices.Clone(mask.Logits), slices.Clone(mask.Drawn)
 		d.Mask = &mask
 	}
 	if d.Oriented != nil {

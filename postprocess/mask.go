@@ -15,6 +15,16 @@ type Mask struct {
 	Logits        []float32
 	// The centre of pixel x, y lies at column X + x*StepX and row Y + y*StepY of the grid.
 	X, Y, StepX, StepY float32
+
+	// Drawn are the runs of a mask of which Draw has kept no more.
+	Drawn Runs
+}
+
+// Draw turns the mask into its pixels on a picture of that size, for one that is kept: they take less room than the grid. AppendRuns for that
+// picture is all that it can do then.
+func (m *Mask) Draw(width, height int) {
+	m.Drawn = m.AppendRuns(nil, width, height)
+	m.Logits = nil
 }
 
 // Sane reports whether the grid is one: all that a mask is asked holds for sane ones alone.
@@ -28,6 +38,9 @@ type Runs []uint32
 
 // AppendRuns appends the runs of the mask on a picture of that size to dst, which allocates nothing where it has room.
 func (m *Mask) AppendRuns(dst Runs, width, height int) Runs {
+	if m.Drawn != nil {
+		return append(dst, m.Drawn...)
+	}
 	w := runWriter{runs: dst}
 	bounds := m.Bounds.Intersect(image.Rect(0, 0, width, height))
 	if bounds.Empty() || !m.Sane() {

@@ -235,3 +235,12 @@ func FuzzMask(f *testing.F) {
 		}
 	})
 }
+
+func TestADrawnMaskGivesTheSameRuns(t *testing.T) {
+	m := disc(60, 50, 20, 5, image.Rect(30, 20, 100, 90))
+	want := m.AppendRuns(nil, 120, 100)
+	m.Draw(120, 100)
+	require.Nil(t, m.Logits)
+	require.Equal(t, want, m.AppendRuns(nil, 120, 100))
+	require.Empty(t, new(postprocess.Tracer).Outlines(m))
+}

@@ -18,6 +18,34 @@ type cocoResult struct {
 	CategoryID int64      `json:"category_id"`
 	Box        [4]float32 `json:"bbox"` // x, y, width, height
 	Score      float32    `json:"score"`
+	// Keypoints are x, y and how likely each is visible.
+	Keypoints    []float32   `json:"keypoints,omitempty"`
+	Segmentation *cocoCounts `json:"segmentation,omitempty"`
+	// Oriented is the turned box: the centre's x and y, width, height and angle in radians. COCO has no such thing.
+	Oriented []float32 `json:"oriented,omitempty"`
+}
+
+// cocoCounts are a mask's compressed run lengths.
+type cocoCounts struct {
+	Size   [2]int `json:"size"` // height, width
+	Counts string `json:"counts"`
+}
+
+// details fills in what a finding has beside its box, on a picture of that size.
+func (r *cocoResult) details(d *postprocess.Detail, width, height int) {
+	if d == nil {
+		return
+	}
+	for _, k := range d.Keypoints {
+		r.Keypoints = append(r.Keypoints, k.X, k.Y, k.Score)
+	}
+	if o := d.Oriented; o != nil {
+		r.Oriented = []float32{o.X, o.Y, o.Width, o.Height, o.Angle}
+	}
+	if d.Mask != nil && width > 0 && height > 0 {
+		counts := d.Mask.AppendRuns(nil, width, height).AppendCounts(nil)
+		r.Segmentation = &cocoCounts{[2]int{height, width}, string(counts)}
+	}
 }
 
 // WriteResults writes the findings of each of the dataset's pictures as COCO's list of results, with the ids of its annotation file. Where the
@@ -28,7 +56,11 @@ func (d *Dataset) WriteResults(to io.Writer, findings [][]postprocess.Finding) e
 	for i := range d.Pictures {
 		for j := range findings[i] {
 			f := &findings[i][j]
-			line, err := json.Marshal(cocoResult{d.imageID(i), d.category(f.Class), [4]float32{f.X1, f.Y1, f.X2 - f.X1, f.Y2 - f.Y1}, f.Score})
+			result := cocoResult{
+				ImageID: d.imageID(i), CategoryID: d.category(f.Class), Box: [4]float32{f.X1, f.Y1, f.X2 - f.X1, f.Y2 - f.Y1}, Score: f.Score,
+			}
+			result.details(f.Detail, d.Pictures[i].Width, d.Pictures[i].Height)
+			line, err := json.Marshal(result)
 			if err != nil {
 				return fmt.Errorf("write results: %w", err)
 			}

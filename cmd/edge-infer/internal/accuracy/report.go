@@ -42,8 +42,11 @@ type Measurement struct {
 	Bytes          int              `json:"model_bytes"`
 	Request        float64          `json:"request_p50_ms"`             // from the decoded picture to the outputs
 	Inference      float64          `json:"inference_p50_ms,omitempty"` // of the network alone, where the backend measures it
+	Measure        string           `json:"measure,omitempty"`          // what findings and labels are held together by
 	MAP50          *float64         `json:"map50,omitempty"`            // absent without labels
 	MAP            *float64         `json:"map50_95,omitempty"`
+
+	task engine.Task
 }
 
 // ClassAccuracy is the average precision of one class.
@@ -56,13 +59,27 @@ type ClassAccuracy struct {
 
 // score fills the mean average precisions.
 func (m *Measurement) score(dataset *evaluate.Dataset, seen [][]postprocess.Finding) evaluate.Result {
-	var accuracy evaluate.Accuracy
+	accuracy := evaluate.Accuracy{Measure: measure(m.task, dataset)}
+	m.Measure = accuracy.Measure.String()
 	for i := range dataset.Pictures {
 		accuracy.Add(dataset.Pictures[i].Truths, seen[i])
 	}
 	result := accuracy.Result()
 	m.MAP50, m.MAP = &result.MAP50, &result.MAP
 	return result
+}
+
+// measure is that of the task, or boxes where the labels say nothing else.
+func measure(task engine.Task, dataset *evaluate.Dataset) evaluate.Measure {
+	own := evaluate.MeasureOf(task)
+	for i := range dataset.Pictures {
+		for j := range dataset.Pictures[i].Truths {
+			if own.Labelled(&dataset.Pictures[i].Truths[j]) {
+				return own
+			}
+		}
+	}
+	return evaluate.ByBox
 }
 
 // score fills all that labels tell.
@@ -91,7 +108,7 @@ func (m *Measurement) String() string {
 		text += fmt.Sprintf(", of the network %.3f ms", m.Inference)
 	}
 	if m.MAP != nil {
-		text += fmt.Sprintf(", mAP50 %.4f, mAP50-95 %.4f", *m.MAP50, *m.MAP)
+		text += fmt.Sprintf(", mAP50 %.4f, mAP50-95 %.4f of %s", *m.MAP50, *m.MAP, m.Measure)
 	}
 	return text
 }

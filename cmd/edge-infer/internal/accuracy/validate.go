@@ -279,7 +279,7 @@ func (v *Validate) detect(
 				return err
 			}
 		}
-		seen = append(seen, append([]postprocess.Finding(nil), picture.Findings...))
+		seen = append(seen, kept(picture.Findings, frame.Width, frame.Height))
 		requests = append(requests, time.Duration(timing.Done-timing.Submitted))
 		networks = append(networks, time.Duration(timing.Inference))
 		step.Count(len(seen), len(paths))
@@ -290,6 +290,17 @@ func (v *Validate) detect(
 	}
 	return &Measurement{
 		Model: model.Path, Backend: model.Backend, BackendVersion: model.BackendVersion, Device: model.Device, Precision: model.Precision,
-		Bytes: len(options.Bytes), Request: milliseconds(median(requests)), Inference: milliseconds(median(networks)),
+		task: model.Recognised.Task, Bytes: len(options.Bytes), Request: milliseconds(median(requests)), Inference: milliseconds(median(networks)),
 	}, seen, model.Metadata.Labels, nil
+}
+
+// kept are findings that stay valid, masks as pixels.
+func kept(findings []postprocess.Finding, width, height int) []postprocess.Finding {
+	all := make([]postprocess.Finding, len(findings))
+	for i := range findings {
+		if all[i] = findings[i].Clone(); all[i].Detail != nil && all[i].Detail.Mask != nil {
+			all[i].Detail.Mask.Draw(width, height)
+		}
+	}
+	return all
 }
