@@ -21,6 +21,8 @@ type Truth struct {
 	Oriented  *postprocess.Oriented
 	// Area is that of the object itself in square pixels, 0 where the labels do not say.
 	Area float64
+
+	drawn drawn
 }
 
 const (

@@ -137,6 +137,7 @@ func (p *Picture) Fit(width, height int) error {
 	for i := range p.Truths {
 		box := &p.Truths[i].Box
 		box.X1, box.Y1, box.X2, box.Y2 = box.X1*x, box.Y1*y, box.X2*x, box.Y2*y
+		p.Truths[i].place(width, height)
 	}
 	p.Width, p.Height = width, height
 	return nil

@@ -67,8 +67,18 @@ func (m Measure) ignores(t *Truth) bool {
 
 // Region is a labelled mask on a picture of Width x Height pixels.
 type Region struct {
-	postprocess.Runs
 	Width, Height int
+
+	runs     postprocess.Runs
+	polygons [][]float64 // that runs are drawn of when they are asked for
+}
+
+// Runs are the pixels of the region. The first call draws what was labelled by its outline.
+func (r *Region) Runs() postprocess.Runs {
+	if r.runs == nil {
+		r.runs, r.polygons = fill(r.polygons, r.Width, r.Height), nil
+	}
+	return r.runs
 }
 
 // overlap is how well a detection fits an object, 0 to 1. runs is the detection's mask where it has been drawn already.
@@ -87,7 +97,7 @@ func (m Measure) overlap(d *postprocess.Finding, t *Truth, runs *postprocess.Run
 		if len(*runs) == 0 {
 			*runs = d.Detail.Mask.AppendRuns(*runs, t.Mask.Width, t.Mask.Height)
 		}
-		return runs.IoU(t.Mask.Runs, t.Crowd)
+		return runs.IoU(t.Mask.Runs(), t.Crowd)
 	case ByKeypoints:
 		return similarity(d.Detail.Keypoints, t)
 	}

@@ -56,7 +56,7 @@ func (l *labelled) finding(t *testing.T) postprocess.Finding {
 			Logits: make([]float32, goldenSide*goldenSide),
 		}
 		at := 0
-		for i, n := range truth.Mask.Runs {
+		for i, n := range truth.Mask.Runs() {
 			for range n {
 				d.Mask.Logits[at%goldenSide*goldenSide+at/goldenSide] = float32(i%2) - 0.5
 				at++
@@ -119,7 +119,7 @@ func TestPolygonsFillThePixelsOfPycocotools(t *testing.T) {
 		{[][]float64{{9.98, 6.91, 0.75, 1.79, 9.91, 3.96, 1.97, 0.06, 4.5, 2.62, 3.8, 4.21}}, "f0190O020G060=0`0"},
 	} {
 		var text []byte
-		text = region(c.polygons, 12, 10).AppendCounts(text)
+		text = fill(c.polygons, 12, 10).AppendCounts(text)
 		require.Equal(t, c.want, string(text), "%v", c.polygons)
 	}
 }
@@ -138,7 +138,7 @@ func TestSegmentationRefuses(t *testing.T) {
 	}
 	mask, err := parseSegmentation(json.RawMessage(`{"size":[2,3],"counts":[1,2,3]}`), 3, 2)
 	require.NoError(t, err)
-	require.Equal(t, postprocess.Runs{1, 2, 3}, mask.Runs)
+	require.Equal(t, postprocess.Runs{1, 2, 3}, mask.Runs())
 	_, err = parseKeypoints([]float64{1, 2})
 	require.EqualError(t, err, "2 numbers are not x, y and visibility")
 }

@@ -18,8 +18,8 @@ type outline struct {
 	last          [2]int
 }
 
-// region is what lies in any of some polygons, which are x, y, x, y and so on.
-func region(polygons [][]float64, width, height int) *Region {
+// fill is what lies in any of some polygons, which are x, y, x, y and so on.
+func fill(polygons [][]float64, width, height int) postprocess.Runs {
 	inside := make([]bool, width*height)
 	for _, polygon := range polygons {
 		o := outline{width: width, height: height}
@@ -38,7 +38,7 @@ func region(polygons [][]float64, width, height int) *Region {
 		}
 		length++
 	}
-	return &Region{append(runs, length), width, height}
+	return append(runs, length)
 }
 
 // draw goes along the border from corner to corner in steps of one place.

@@ -32,7 +32,7 @@ func parseSegmentation(text json.RawMessage, width, height int) (*Region, error)
 				}
 			}
 		}
-		return region(polygons, width, height), nil
+		return &Region{Width: width, Height: height, polygons: polygons}, nil
 	}
 	var lengths struct {
 		Size   [2]int
@@ -61,7 +61,7 @@ func parseSegmentation(text json.RawMessage, width, height int) (*Region, error)
 	if lengths.Size != [2]int{height, width} || sum != width*height {
 		return nil, fmt.Errorf("run lengths of %d pixels in %v for a picture of %dx%d", sum, lengths.Size, width, height)
 	}
-	return &Region{runs, width, height}, nil
+	return &Region{Width: width, Height: height, runs: runs}, nil
 }
 
 // parseKeypoints reads x, y and 0 for one that is not labelled; it is nil where there are none.

@@ -150,7 +150,7 @@ func readUltralytics(path, split string) (*Dataset, error) {
 		}
 		dataset.Pictures = append(dataset.Pictures, pictures...)
 	}
-	return dataset, dataset.readLabels(lineFormat{keypoints: len(d.Keypoints) > 0})
+	return dataset, dataset.readLabels(newLineFormat(d.Keypoints))
 }
 
 // pictures lists the pictures of a folder or list file that a description in dir names.

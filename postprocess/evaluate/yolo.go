@@ -18,6 +18,7 @@ import (
 	_ "golang.org/x/image/bmp"
 	_ "golang.org/x/image/webp"
 
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
@@ -126,11 +127,24 @@ func measure(path string) (width, height int, err error) {
 // all as shares of the picture's sides.
 type lineFormat struct {
 	keypoints bool // follow the box
+	// points and each are how many, and how many numbers each has: x and y, and whether it is labelled. Both are 0 while that is not said.
+	points, each int
+}
+
+// newLineFormat is of a kpt_shape, which may be empty.
+func newLineFormat(shape []int) lineFormat {
+	f := lineFormat{keypoints: len(shape) > 0}
+	if len(shape) == 2 && shape[0] > 0 && shape[0] <= engine.MaxKeypoints && (shape[1] == 2 || shape[1] == 3) {
+		f.points, f.each = shape[0], shape[1]
+	}
+	return f
 }
 
 // fields is how many numbers of a line are read, 0 for a line that is none.
 func (f lineFormat) fields(count int) int {
 	switch {
+	case f.each > 0 && count == 5+f.points*f.each:
+		return count
 	case count == 5, f.keypoints && count > 5:
 		return 5
 	case count >= 7 && count%2 == 1:
@@ -163,11 +177,13 @@ func (f lineFormat) parse(name string, text []byte, width, height int) ([]Truth,
 		shares := make([]float64, count-1)
 		for i, field := range fields[1:count] {
 			shares[i], err = strconv.ParseFloat(field, 64)
-			if err != nil || !(shares[i] >= 0 && shares[i] <= 1) {
+			flag := f.each == 3 && i >= 4 && (i-4)%3 == 2 // 0, 1 or 2
+			if err != nil || !(shares[i] >= 0 && (shares[i] <= 1 || flag && shares[i] <= 2)) {
 				return nil, refuse("%q is not a share of the picture from 0 to 1", field)
 			}
 		}
-		truth := Truth{Box: bounds(shares, float64(width), float64(height)), Class: class}
+		truth := f.truth(shares, width, height)
+		truth.Class = class
 		if !slices.ContainsFunc(truths, func(t Truth) bool { return t.Box == truth.Box && t.Class == truth.Class }) {
 			truths = append(truths, truth)
 		}
@@ -176,6 +192,22 @@ func (f lineFormat) parse(name string, text []byte, width, height int) ([]Truth,
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return truths, nil
+}
+
+// truth is the object of the numbers of a line.
+func (f lineFormat) truth(shares []float64, width, height int) Truth {
+	var t Truth
+	if f.keypoints {
+		if len(shares) > 4 {
+			t.drawn.points, t.drawn.each = shares[4:], f.each
+		}
+		shares = shares[:4]
+	} else if len(shares) > 4 {
+		t.drawn.outline = shares
+	}
+	t.Box = bounds(shares, float64(width), float64(height))
+	t.place(width, height)
+	return t
 }
 
 // bounds is the box of four shares, or around an outline of more.

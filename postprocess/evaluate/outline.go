@@ -1,0 +1,49 @@
+package evaluate
+
+import (
+	"math"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// drawn is what a line of a label file says of an object beside its box, in shares of the picture's sides.
+type drawn struct {
+	outline []float64 // x, y, x, y and so on
+	points  []float64 // numbers of the keypoints
+	each    int       // of these numbers belong to a keypoint
+}
+
+// place makes of it what it is on a picture of that size. An outline of four corners may be an oriented box as well.
+func (t *Truth) place(width, height int) {
+	d := &t.drawn
+	if d.outline != nil {
+		corners := make([]float64, len(d.outline))
+		for i := 0; i < len(corners); i += 2 {
+			corners[i], corners[i+1] = d.outline[i]*float64(width), d.outline[i+1]*float64(height)
+		}
+		t.Mask = &Region{Width: width, Height: height, polygons: [][]float64{corners}}
+		if t.Oriented = nil; len(corners) == 8 {
+			t.Oriented = rectangle([8]float64(corners))
+		}
+	}
+	if d.points != nil {
+		t.Keypoints = t.Keypoints[:0]
+		for i := 0; i < len(d.points); i += d.each {
+			k := postprocess.Keypoint{X: float32(d.points[i] * float64(width)), Y: float32(d.points[i+1] * float64(height)), Score: 1}
+			if d.each == 3 {
+				k.Score = float32(min(d.points[i+2], 1))
+			}
+			t.Keypoints = append(t.Keypoints, k)
+		}
+	}
+}
+
+// rectangle is the one whose corners are nearest to four in order: opposite sides are made the same.
+func rectangle(c [8]float64) *postprocess.Oriented {
+	ux, uy := (c[2]-c[0]+c[4]-c[6])/2, (c[3]-c[1]+c[5]-c[7])/2
+	vx, vy := (c[6]-c[0]+c[4]-c[2])/2, (c[7]-c[1]+c[5]-c[3])/2
+	return &postprocess.Oriented{
+		X: float32((c[0] + c[2] + c[4] + c[6]) / 4), Y: float32((c[1] + c[3] + c[5] + c[7]) / 4),
+		Width: float32(math.Hypot(ux, uy)), Height: float32(math.Hypot(vx, vy)), Angle: float32(math.Atan2(uy, ux)),
+	}
+}

@@ -1,0 +1,52 @@
+package evaluate
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+func TestALineOfFourCornersIsATurnedBoxAndAMask(t *testing.T) {
+	// 20 by 10 pixels around 50, 50 of a picture of 100x200, turned by 30 degrees.
+	o := postprocess.Oriented{X: 50, Y: 50, Width: 20, Height: 10, Angle: math.Pi / 6}
+	var shares []float64
+	corners := o.Corners()
+	for _, i := range []int{2, 1, 0, 3} { // clockwise from the top left
+		shares = append(shares, float64(corners[i].X)/100, float64(corners[i].Y)/200)
+	}
+	truth := lineFormat{}.truth(shares, 100, 200)
+	require.InDelta(t, 50, truth.Oriented.X, 1e-4)
+	require.InDelta(t, 20, truth.Oriented.Width, 1e-4)
+	require.InDelta(t, 10, truth.Oriented.Height, 1e-4)
+	require.InDelta(t, math.Pi/6, truth.Oriented.Angle, 1e-5)
+	require.InDelta(t, 200, truth.Mask.Runs().Area(), 12)
+	require.InDelta(t, o.Hull().X1, truth.X1, 1e-3)
+}
+
+func TestKeypointsFollowTheirBox(t *testing.T) {
+	text := []byte("3 0.5 0.5 0.2 0.4 0.1 0.2 2 0.5 0.25 0\n")
+	truths, err := newLineFormat([]int{2, 3}).parse("a.txt", text, 100, 200)
+	require.NoError(t, err)
+	require.Equal(t, []postprocess.Keypoint{{X: 10, Y: 40, Score: 1}, {X: 50, Y: 50}}, truths[0].Keypoints)
+	require.Equal(t, postprocess.Box{X1: 40, Y1: 60, X2: 60, Y2: 140}, truths[0].Box)
+	require.Nil(t, truths[0].Mask)
+	_, err = newLineFormat([]int{2, 3}).parse("a.txt", []byte("3 0.5 0.5 0.2 0.4 0.1 0.2 3 0.5 0.25 0\n"), 100, 200)
+	require.EqualError(t, err, `a.txt:1: "3" is not a share of the picture from 0 to 1`)
+	truths, err = newLineFormat([]int{4, 2}).parse("a.txt", text, 100, 200)
+	require.NoError(t, err)
+	require.Nil(t, truths[0].Keypoints, "of another number of points only the box is read")
+}
+
+func TestWhatIsDrawnFollowsAPictureThatIsTurned(t *testing.T) {
+	text := []byte("0 0.1 0.1 0.5 0.1 0.5 0.5 0.1 0.5\n")
+	truths, err := lineFormat{}.parse("a.txt", text, 100, 200)
+	require.NoError(t, err)
+	p := Picture{Width: 100, Height: 200, shares: true, Truths: truths}
+	require.NoError(t, p.Fit(200, 100))
+	require.Equal(t, 200, p.Truths[0].Mask.Width)
+	require.Equal(t, 80*40, p.Truths[0].Mask.Runs().Area())
+	require.InDelta(t, 80, p.Truths[0].Oriented.Width, 1e-4)
+}
