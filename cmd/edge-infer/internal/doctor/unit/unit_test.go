@@ -161,3 +161,20 @@ func TestSurvey(t *testing.T) {
 	require.True(t, match("char/*", "char/a/b"))
 	require.False(t, match("[", "["))
 }
+
+// FuzzUnit: whatever stands in a unit is read, and says of every node whether it may be opened.
+func FuzzUnit(f *testing.F) {
+	text, err := os.ReadFile("../../../../../systemd/edge-infer@.service")
+	require.NoError(f, err)
+	f.Add(string(text))
+	f.Add("[Service]\nDeviceAllow=char-[ rw\nDevicePolicy=strict\nUser=\\\n=\nExecStart=%\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		u := &Unit{Name: "x@y.service"}
+		u.read(text)
+		m := board(map[uint32][]string{498: {"17000000.ga10b"}}, node("/dev/nvgpu/igpu0/ctrl", 498, 1, 0o660, 44))
+		for _, denied := range u.Denied(m) {
+			require.NotEmpty(t, denied.Fix)
+		}
+		require.NotNil(t, u.Trial(t.Context(), "true"))
+	})
+}
