@@ -64,10 +64,11 @@ var rooms = map[string]string{
 		"internal/media internal/network internal/plot internal/progress postprocess postprocess/evaluate postprocess/predict",
 	"internal/bench": "capture capture/scene engine engine/tensorrt internal/config internal/network internal/pipeline internal/progress " +
 		"internal/sink mqtt mqtt/broker postprocess/predict",
-	"internal/broker": "internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic",
-	"internal/config": "capture engine/atomicfile mqtt/address mqtt/spool postprocess/head postprocess/zone",
+	"internal/broker":    "internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic",
+	"internal/catalogue": "engine engine/atomicfile internal/progress",
+	"internal/config":    "capture engine/atomicfile mqtt/address mqtt/spool postprocess/head postprocess/zone",
 	"internal/convert": "engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt " +
-		"internal/accuracy internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/predict",
+		"internal/accuracy internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/predict",
 	"internal/daemon": "capture capture/source engine engine/cuda engine/quantize engine/tensorrt internal/accuracy internal/broker internal/config " +
 		"internal/network internal/pipeline internal/preflight internal/progress internal/report internal/sink internal/telemetry internal/web " +
 		"mqtt mqtt/broker mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/zone systemd",
@@ -76,7 +77,7 @@ var rooms = map[string]string{
 	"internal/infer": "capture capture/source engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/media internal/network " +
 		"internal/progress internal/report mqtt/payload postprocess postprocess/draw postprocess/predict",
 	"internal/media":    "capture capture/source engine postprocess/predict",
-	"internal/network":  "engine engine/tensorrt internal/config internal/progress postprocess/head postprocess/predict",
+	"internal/network":  "engine engine/tensorrt internal/catalogue internal/config internal/progress postprocess/head postprocess/predict",
 	"internal/picture":  "engine",
 	"internal/pipeline": "capture engine postprocess postprocess/predict postprocess/track postprocess/zone",
 	"internal/plot":     "",

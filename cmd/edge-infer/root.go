@@ -41,7 +41,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newBench(stdout, stderr), newDataset(stdout, stderr),
-		newDevices(stdout), newInspect(stdout), newBuild(stdout, stderr), newQuantize(stdout, stderr), newDoctor(stdout), newConfig(stdout), newVersion(stdout))
+		newDevices(stdout), newInspect(stdout), newModel(stdout, stderr), newBuild(stdout, stderr), newQuantize(stdout, stderr), newDoctor(stdout), newConfig(stdout), newVersion(stdout))
 	root.AddCommand(
 		newHidden(network.BuildCommand, network.ServeBuild),
 		newHidden(doctor.Command, doctor.Serve),

@@ -101,14 +101,16 @@ func deployedHeads() []deployed {
 		}},
 		{
 			"rtdetr",
-			[]engine.TensorInfo{info("boxes", 0, 1, 300, 4), info("scores", 0, 1, 300), info("labels", engine.Int64, 1, 300)}, 0,
+			[]engine.TensorInfo{info("boxes", 0, 1, 300, 4), info("scores", 0, 1, 300), info("labels", engine.Int64, 1, 300)},
+			0,
 			func(r *rand.Rand, out [][]float32) { chosen(r, out, 640) },
 		},
 		{
 			"nms",
 			[]engine.TensorInfo{
 				info("det_boxes", 0, 1, 100, 4), info("det_scores", 0, 1, 100), info("det_classes", engine.Int32, 1, 100), info("num_dets", 0, 1, 1),
-			}, 0,
+			},
+			0,
 			func(r *rand.Rand, out [][]float32) { chosen(r, out, 640); out[3][0] = 20 },
 		},
 	}

@@ -23,6 +23,8 @@ type Options struct {
 	// Model is an ONNX file or an engine plan, or Demo or nothing for the embedded model. LabelsFile has one label a line; they replace
 	// those of the model.
 	Model, LabelsFile string
+	// Find takes a Model that is a name to its file, and to its labels where it has some; nil where models have no names.
+	Find func(model string) (path, labels string, err error)
 	// Options are those of every backend. Load fills Path, Bytes and Metadata; Bytes that are there already stand for the file, Metadata
 	// for what the file says. Filter is Decoding's.
 	engine.Options
@@ -52,6 +54,15 @@ type Options struct {
 func (o *Options) Load() error {
 	if o.loaded {
 		return nil
+	}
+	if o.Find != nil && o.Bytes == nil {
+		path, labels, err := o.Find(o.Model)
+		if err != nil {
+			return err
+		}
+		if o.Model = path; o.LabelsFile == "" {
+			o.LabelsFile = labels
+		}
 	}
 	if o.Bytes == nil {
 		if err := o.read(); err != nil {

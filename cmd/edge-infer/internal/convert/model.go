@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/catalogue"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 	"github.com/edge-infer/edge-infer/engine/onnx"
@@ -23,7 +24,7 @@ type source struct {
 
 // read reads a model, the demo model where none is named, and its labels where a file has them.
 func read(model, labels string) (*source, error) {
-	options := predict.Options{Model: model, LabelsFile: labels}
+	options := predict.Options{Model: model, LabelsFile: labels, Find: catalogue.Find}
 	if err := options.Load(); err != nil {
 		return nil, err
 	}

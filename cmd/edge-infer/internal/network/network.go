@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"log/slog"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/catalogue"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/head"
@@ -14,7 +15,7 @@ import (
 // Options are c's. One picture makes a batch where c leaves that open; decoded is the decoded threshold.
 func Options(c *config.Config, decoded float64, logger *slog.Logger) predict.Options {
 	return predict.Options{
-		Model: c.Model.Path, LabelsFile: c.Model.Labels, Backend: c.Engine.Backend, Decoding: Decoding(c, decoded), Log: logger,
+		Model: c.Model.Path, LabelsFile: c.Model.Labels, Find: catalogue.Find, Backend: c.Engine.Backend, Decoding: Decoding(c, decoded), Log: logger,
 		Options: engine.Options{
 			Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.FirstDevice(), Threads: c.Engine.Threads, MaxBatch: cmp.Or(c.Engine.Batch, 1),
 			Library: c.Engine.Library,

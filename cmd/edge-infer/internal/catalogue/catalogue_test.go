@@ -1,0 +1,216 @@
+package catalogue
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+func TestEntriesAreComplete(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range Entries() {
+		require.NoError(t, checkName(e.Name))
+		require.False(t, seen[e.Name] || seen[e.SHA256], e.Name)
+		seen[e.Name], seen[e.SHA256] = true, true
+		require.Regexp(t, hashForm, e.SHA256, e.Name)
+		require.Positive(t, e.Bytes, e.Name)
+		require.True(t, strings.HasPrefix(e.URL, "https://"), e.Name)
+		require.NotContains(t, e.URL, "/main/", "the address of %s names a version", e.Name)
+		require.Contains(t, []string{"Apache-2.0", "MIT", "BSD-3-Clause"}, e.Licence, e.Name)
+		require.False(t, e.Preprocess.IsZero(), e.Name)
+		require.Contains(t, engine.Presets(), e.Preprocess.Preset, e.Name)
+		require.Len(t, strings.Split(strings.TrimSpace(labels(e.Labels)), "\n"), 80, e.Name)
+		for _, text := range []string{e.Task, e.Classes, e.Publisher, e.Input, e.Layout, e.Accuracy} {
+			require.NotEmpty(t, text, e.Name)
+		}
+		var out bytes.Buffer
+		require.NoError(t, e.Print(&out))
+		require.Contains(t, out.String(), "sha256     "+e.SHA256+"\n")
+	}
+}
+
+// publisher serves one file, as far as it lets.
+type publisher struct {
+	*httptest.Server
+	data   []byte
+	breaks atomic.Int64 // bytes after which the connection ends, 0 for never
+	whole  atomic.Bool  // it knows no ranges
+	ranges atomic.Pointer[[]string]
+}
+
+func publish(t *testing.T, data []byte) *publisher {
+	p := &publisher{data: data}
+	p.ranges.Store(&[]string{})
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked := append(*p.ranges.Load(), r.Header.Get("Range"))
+		p.ranges.Store(&asked)
+		if p.whole.Load() {
+			r.Header.Del("Range")
+		}
+		if n := p.breaks.Load(); n > 0 {
+			w.Header().Set("Content-Length", fmt.Sprint(len(p.data)))
+			_, _ = w.Write(p.data[:n])
+			panic(http.ErrAbortHandler)
+		}
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(p.data))
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+func hashed(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+func TestPullGoesOnWhereItWasInterrupted(t *testing.T) {
+	data := bytes.Repeat([]byte("network "), 100_000)
+	for _, whole := range []bool{false, true} {
+		server := publish(t, data)
+		server.breaks.Store(300_000)
+		server.whole.Store(whole)
+		var last, total int
+		p := &Pull{
+			Store: Store{t.TempDir()}, From: server.URL + "/of/mine.onnx", SHA256: hashed(data),
+			Progress: func(string) progress.Step { return &counted{&last, &total} },
+		}
+		_, err := p.Run(t.Context())
+		require.ErrorContains(t, err, "model mine: ")
+		require.ErrorContains(t, err, "(fetch "+server.URL+"/of/mine.onnx elsewhere, its sha256 is "+hashed(data)+", and run edge-infer model pull FILE")
+		assert.False(t, p.Store.Has("mine"))
+
+		server.breaks.Store(0)
+		result, err := p.Run(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, "bytes=300000-", (*server.ranges.Load())[1])
+		got, err := os.ReadFile(result.Path)
+		require.NoError(t, err)
+		assert.Equal(t, data, got)
+		assert.Equal(t, []int{781, 781}, []int{last, total}, "progress in KiB")
+		files, err := filepath.Glob(filepath.Join(p.Store.Folder, ".*"))
+		require.NoError(t, err)
+		assert.Empty(t, files, "nothing of the download is left")
+
+		result, err = p.Run(t.Context())
+		require.NoError(t, err)
+		assert.True(t, result.Was)
+		assert.Len(t, *server.ranges.Load(), 2, "what is here is not fetched again")
+	}
+}
+
+type counted struct{ last, total *int }
+
+func (c *counted) Count(done, total int) { *c.last, *c.total = done, total }
+func (*counted) Note(string)             {}
+func (*counted) Close()                  {}
+
+func TestPullKeepsNothingElse(t *testing.T) {
+	server := publish(t, []byte("another network"))
+	store := Store{t.TempDir()}
+	wanted := hashed([]byte("the network"))
+	_, err := (&Pull{Store: store, From: server.URL + "/n.onnx", SHA256: wanted}).Run(t.Context())
+	require.EqualError(t, err, "model n: what came from "+server.URL+"/n.onnx has sha256 "+hashed([]byte("another network"))+", not "+wanted+
+		": it is another file, or was changed on its way; nothing of it was kept")
+	left, err := os.ReadDir(store.Folder)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+
+	gone := httptest.NewServer(http.NotFoundHandler())
+	defer gone.Close()
+	_, err = (&Pull{Store: store, From: gone.URL + "/n.onnx", SHA256: wanted}).Run(t.Context())
+	require.ErrorContains(t, err, "model n: the server answers 404 Not Found (fetch ")
+
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer silent.Close()
+	_, err = (&Pull{Store: store, From: silent.URL + "/n.onnx", SHA256: wanted, Patience: time.Millisecond}).Run(t.Context())
+	require.ErrorContains(t, err, "model n: nothing came for 1ms (fetch ")
+}
+
+func TestPullRefuses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "n.onnx")
+	require.NoError(t, os.WriteFile(file, []byte("n"), 0o600))
+	for _, c := range []struct{ from, hash, name, want string }{
+		{"yolo", "", "", `model "yolo" is not in the catalogue (yolox-nano, yolox-s)`},
+		{"yolo.onnx", "", "", "model: stat yolo.onnx: no such file or directory"},
+		{"yolox-s", strings.Repeat("0", 64), "", "model yolox-s: --sha256 " + strings.Repeat("0", 64) + " is not the catalogue's " + Entries()[1].SHA256},
+		{
+			file, "", "", "model " + file + `: --sha256 "" is no hash of 64 hexadecimal digits, and without one nobody knows what file this is ` +
+				"(its publisher names it, or sha256sum FILE)",
+		},
+		{file, hashed([]byte("n")), "../n", `model name "../n": letters, digits and dashes make a name`},
+	} {
+		_, err := (&Pull{Store: Store{t.TempDir()}, From: c.from, SHA256: c.hash, Name: c.name}).Run(t.Context())
+		assert.EqualError(t, err, c.want)
+	}
+}
+
+// A network is found by its name, with its labels and its way of taking pictures, once it was fetched.
+func TestNetworksAreFoundByName(t *testing.T) {
+	t.Setenv("CACHE_DIRECTORY", t.TempDir())
+	t.Chdir(t.TempDir())
+	store, err := Open()
+	require.NoError(t, err)
+	_, _, err = Find("yolox-s")
+	require.EqualError(t, err, "model yolox-s: not on this machine yet (run edge-infer model pull yolox-s)")
+	for _, model := range []string{"", "demo", "mine.onnx", "/somewhere/yolox-s"} {
+		path, labels, err := Find(model)
+		require.NoError(t, err)
+		assert.Equal(t, []string{model, ""}, []string{path, labels})
+	}
+
+	require.NoError(t, os.MkdirAll(store.Folder, 0o700))
+	part := filepath.Join(store.Folder, "part")
+	require.NoError(t, os.WriteFile(part, []byte("a network"), 0o600))
+	entry, err := Lookup("yolox-s")
+	require.NoError(t, err)
+	require.NoError(t, store.keep(&entry, part))
+	path, names, err := Find("yolox-s")
+	require.NoError(t, err)
+	assert.Equal(t, store.Path("yolox-s"), path)
+	text, err := os.ReadFile(names)
+	require.NoError(t, err)
+	assert.Equal(t, coco, string(text))
+	p, err := engine.ReadPreprocess(path)
+	require.NoError(t, err)
+	assert.Equal(t, entry.Preprocess, p)
+
+	listing, err := store.List()
+	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, listing.Print(&out))
+	assert.Regexp(t, `(?m)^yolox-s +detect +640x640 +35.9 MB +Apache-2.0 +AP 40.5 on COCO val2017 \(opencv_zoo\) +yes$`, out.String())
+	assert.Regexp(t, `(?m)^yolox-nano .* -$`, out.String())
+
+	require.NoError(t, store.Remove("yolox-s"))
+	left, err := os.ReadDir(store.Folder)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	require.EqualError(t, store.Remove("yolox-s"), "model yolox-s: not on this machine (edge-infer model list shows what is)")
+	require.Error(t, store.Remove("../yolox-s"))
+}
+
+// A file with the hash of a network of the catalogue is that network, whatever it is called.
+func TestFilesAreKnownByTheirHash(t *testing.T) {
+	p := &Pull{From: filepath.Join(t.TempDir(), "downloaded.onnx"), SHA256: strings.ToUpper(Entries()[0].SHA256)}
+	require.NoError(t, os.WriteFile(p.From, nil, 0o600))
+	e, err := p.entry()
+	require.NoError(t, err)
+	assert.Equal(t, "yolox-nano", e.Name)
+	assert.Equal(t, p.From, e.URL)
+	assert.Equal(t, "coco", e.Labels)
+}

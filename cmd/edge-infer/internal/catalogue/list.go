@@ -1,0 +1,98 @@
+package catalogue
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+)
+
+// Listing is the catalogue and what of it, and beside it, is on this machine.
+type Listing struct {
+	Version int    `json:"v"`
+	Folder  string `json:"folder"`
+	Models  []Item `json:"models"`
+}
+
+// Item is a network of a Listing. Of one that is not of the catalogue only the name is known.
+type Item struct {
+	Entry
+	Here bool `json:"here"`
+}
+
+// List lists them, those of the catalogue first.
+func (s Store) List() (*Listing, error) {
+	here, err := s.Names()
+	if err != nil {
+		return nil, err
+	}
+	l := &Listing{Version: 1, Folder: s.Folder, Models: []Item{}}
+	for _, e := range Entries() {
+		at := slices.Index(here, e.Name)
+		l.Models = append(l.Models, Item{e, at >= 0})
+		if at >= 0 {
+			here = slices.Delete(here, at, at+1)
+		}
+	}
+	for _, name := range here {
+		l.Models = append(l.Models, Item{Entry{Name: name}, true})
+	}
+	return l, nil
+}
+
+// Print writes a line for each.
+func (l *Listing) Print(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tTASK\tINPUT\tSIZE\tLICENCE\tACCURACY\tHERE")
+	for _, m := range l.Models {
+		here, size := "-", "-"
+		if m.Here {
+			here = "yes"
+		}
+		if m.Bytes > 0 {
+			size = fmt.Sprintf("%.1f MB", float64(m.Bytes)/1e6)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, orDash(m.Task), orDash(m.Input), size, orDash(m.Licence), orDash(m.Accuracy), here)
+	}
+	return table.Flush()
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// Print says what was fetched, and how it is run.
+func (r *Result) Print(out io.Writer) error {
+	was := "fetched and checked"
+	if r.Was {
+		was = "is here already"
+	}
+	_, err := fmt.Fprintf(out, "%s %s: %s\nrun it with --model %s\n", r.Name, was, r.Path, r.Name)
+	return err
+}
+
+// Print says all of it, a line for each.
+func (e *Entry) Print(out io.Writer) error {
+	for _, line := range []struct{ name, value string }{
+		{"name", e.Name},
+		{"task", e.Task},
+		{"classes", e.Classes},
+		{"input", e.Input},
+		{"pictures", e.Preprocess.String()},
+		{"head", e.Layout},
+		{"accuracy", e.Accuracy},
+		{"licence", e.Licence},
+		{"publisher", e.Publisher},
+		{"bytes", fmt.Sprint(e.Bytes)},
+		{"url", e.URL},
+		{"sha256", e.SHA256},
+	} {
+		if _, err := fmt.Fprintf(out, "%-11s%s\n", line.name, line.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+package catalogue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
+)
+
+// Pull fetches a network into the store: one of the catalogue by its name, or any by its address or file with its hash.
+type Pull struct {
+	Store Store
+	// From is a name of the catalogue, an address or a file; SHA256 the hash that it must have, which the catalogue knows of its own.
+	From, SHA256 string
+	// Name is what it is called here; the catalogue's name, or that of the file, when empty.
+	Name string
+	// Progress hears how many KiB have come.
+	Progress progress.Reporter
+	// Patience is how long nothing may come; a minute when 0.
+	Patience time.Duration
+	// Client fetches; http.DefaultClient when nil.
+	Client *http.Client
+}
+
+// Result says what was fetched.
+type Result struct {
+	Entry
+	Path string `json:"path"`
+	// Was says that it was here already.
+	Was bool `json:"was"`
+}
+
+// mostBytes bounds what is fetched of something whose size nobody knows.
+const mostBytes = 4 << 30
+
+var hashForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// Run fetches it. What came of an interrupted download stays, and the next one goes on from there.
+func (p *Pull) Run(ctx context.Context) (*Result, error) {
+	e, err := p.entry()
+	if err != nil {
+		return nil, err
+	}
+	result := &Result{Entry: e, Path: p.Store.Path(e.Name)}
+	if have, err := hashOf(result.Path); err == nil && have == e.SHA256 {
+		result.Was = true
+		return result, nil
+	}
+	if err := os.MkdirAll(p.Store.Folder, 0o755); err != nil {
+		return nil, fmt.Errorf("model store: %w (set XDG_CACHE_HOME to a folder that can be written)", err)
+	}
+	part := filepath.Join(p.Store.Folder, "."+e.SHA256+".part")
+	if isAddress(e.URL) {
+		err = p.download(ctx, &e, part)
+	} else {
+		err = copyFile(e.URL, part)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w (fetch %s elsewhere, its sha256 is %s, and run edge-infer model pull FILE --sha256 %s)",
+			e.Name, err, e.URL, e.SHA256, e.SHA256)
+	}
+	have, err := hashOf(part)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", e.Name, err)
+	}
+	if have != e.SHA256 {
+		return nil, errors.Join(fmt.Errorf("model %s: what came from %s has sha256 %s, not %s: it is another file, or was changed on its way; "+
+			"nothing of it was kept", e.Name, e.URL, have, e.SHA256), os.Remove(part))
+	}
+	if err := p.Store.keep(&e, part); err != nil {
+		return nil, fmt.Errorf("model %s: %w", e.Name, err)
+	}
+	return result, nil
+}
+
+// entry is what is to be fetched. Something with the hash of a network of the catalogue is that network, wherever it comes from.
+func (p *Pull) entry() (Entry, error) {
+	hash := strings.ToLower(p.SHA256)
+	_, err := os.Stat(p.From)
+	if !isAddress(p.From) && err != nil {
+		e, lookup := Lookup(p.From)
+		switch {
+		case lookup != nil && strings.ContainsAny(p.From, "./\\"):
+			return Entry{}, fmt.Errorf("model: %w", err)
+		case lookup != nil:
+			return Entry{}, lookup
+		case hash != "" && hash != e.SHA256:
+			return Entry{}, fmt.Errorf("model %s: --sha256 %s is not the catalogue's %s", e.Name, hash, e.SHA256)
+		}
+		return e, nil
+	}
+	if !hashForm.MatchString(hash) {
+		return Entry{}, fmt.Errorf("model %s: --sha256 %q is no hash of 64 hexadecimal digits, and without one nobody knows what file this is (its "+
+			"publisher names it, or sha256sum FILE)", p.From, p.SHA256)
+	}
+	e := Entry{SHA256: hash, Name: p.Name}
+	all := Entries()
+	if at := slices.IndexFunc(all, func(e Entry) bool { return e.SHA256 == hash }); at >= 0 {
+		e = all[at]
+	}
+	e.URL = p.From
+	if e.Name == "" {
+		base := filepath.Base(p.From)
+		if address, err := url.Parse(p.From); err == nil && isAddress(p.From) {
+			base = filepath.Base(address.Path)
+		}
+		e.Name = strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	return e, checkName(e.Name)
+}
+
+func isAddress(from string) bool {
+	return strings.HasPrefix(from, "https://") || strings.HasPrefix(from, "http://")
+}
+
+func copyFile(from, to string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Close())
+}
+
+// download appends to part what it lacks of the network.
+func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
+	file, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	have, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if e.Bytes > 0 && have == e.Bytes {
+		return nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	patience := p.Patience
+	if patience == 0 {
+		patience = time.Minute
+	}
+	silence := time.AfterFunc(patience, func() { cancel(fmt.Errorf("nothing came for %v", patience)) })
+	defer silence.Stop()
+	response, from, err := p.request(ctx, e.URL, have)
+	if err != nil {
+		return cause(ctx, err)
+	}
+	defer response.Body.Close()
+	if from != have { // the server begins anew
+		if err := file.Truncate(from); err != nil {
+			return err
+		}
+		if _, err := file.Seek(from, io.SeekStart); err != nil {
+			return err
+		}
+	}
+	total := e.Bytes
+	if total == 0 && response.ContentLength > 0 {
+		total = from + response.ContentLength
+	}
+	step := p.Progress.Begin("KiB")
+	defer step.Close()
+	limit := int64(mostBytes)
+	if total > 0 {
+		limit = total
+	}
+	heard := &listener{from: io.LimitReader(response.Body, limit-from+1), heard: func(count int64) {
+		silence.Reset(patience)
+		step.Count(int((from+count)>>10), int(total>>10))
+	}}
+	count, err := io.Copy(file, heard)
+	switch {
+	case err != nil:
+		return cause(ctx, err)
+	case from+count > limit:
+		return errors.Join(fmt.Errorf("more than the %d bytes that it should have", limit), file.Truncate(0))
+	case total > 0 && from+count < total:
+		return fmt.Errorf("the connection ended after %d of %d bytes; run it again to go on from there", from+count, total)
+	}
+	return file.Sync()
+}
+
+// request asks for what comes after have bytes, and says from where on it comes.
+func (p *Pull) request(ctx context.Context, address string, have int64) (*http.Response, int64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return nil, 0, err
+	}
+	if have > 0 {
+		request.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
+	}
+	client := p.Client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, 0, err
+	}
+	switch begin := fmt.Sprintf("bytes %d-", have); {
+	case response.StatusCode == http.StatusOK:
+		return response, 0, nil
+	case response.StatusCode == http.StatusPartialContent && strings.HasPrefix(response.Header.Get("Content-Range"), begin):
+		return response, have, nil
+	case have > 0: // what is there is longer than the file, or the server cannot go on: once more from the start
+		_ = response.Body.Close() // nothing of it is wanted
+		return p.request(ctx, address, 0)
+	}
+	_ = response.Body.Close() // nothing of it is wanted
+	return nil, 0, fmt.Errorf("the server answers %s", response.Status)
+}
+
+// cause says why a context ended an operation, where it did.
+func cause(ctx context.Context, err error) error {
+	if why := context.Cause(ctx); why != nil {
+		return why
+	}
+	if asked, ok := errors.AsType[*url.Error](err); ok { // which names the address again
+		return asked.Err
+	}
+	return err
+}
+
+// listener tells how much was read.
+type listener struct {
+	from  io.Reader
+	count int64
+	heard func(count int64)
+}
+
+func (l *listener) Read(to []byte) (int, error) {
+	n, err := l.from.Read(to)
+	l.count += int64(n)
+	l.heard(l.count)
+	return n, err
+}

@@ -1,0 +1,142 @@
+package catalogue
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
+)
+
+// Store is a folder of fetched networks: NAME.onnx, its labels in NAME.labels.txt and how it takes pictures in NAME.preprocess.yaml.
+type Store struct{ Folder string }
+
+// Open finds the store: models below $CACHE_DIRECTORY of a systemd unit, else below $XDG_CACHE_HOME/edge-infer or ~/.cache/edge-infer.
+func Open() (Store, error) {
+	folder := os.Getenv("CACHE_DIRECTORY")
+	if folder == "" {
+		caches, err := os.UserCacheDir()
+		if err != nil {
+			return Store{}, fmt.Errorf("model store: %w", err)
+		}
+		folder = filepath.Join(caches, "edge-infer")
+	}
+	return Store{filepath.Join(folder, "models")}, nil
+}
+
+// Path is where a network lies once it was fetched.
+func (s Store) Path(name string) string { return filepath.Join(s.Folder, name+".onnx") }
+
+// LabelsPath is where the labels of a network lie.
+func (s Store) LabelsPath(name string) string { return filepath.Join(s.Folder, name+".labels.txt") }
+
+// Has reports whether a network was fetched.
+func (s Store) Has(name string) bool {
+	_, err := os.Stat(s.Path(name))
+	return err == nil
+}
+
+// Find takes a model as a user names it to its file, and to a labels file where it has one: a file that is there, else a network that was
+// fetched. What is neither stays as it is, but for a network of the catalogue, whose error says how to get it.
+func Find(model string) (path, labels string, err error) {
+	if model == "" || strings.ContainsRune(model, filepath.Separator) {
+		return model, "", nil
+	}
+	if _, err := os.Stat(model); err == nil {
+		return model, "", nil
+	}
+	s, err := Open()
+	if err != nil {
+		return model, "", nil //nolint:nilerr // a machine without a home has no store
+	}
+	if s.Has(model) {
+		if _, err := os.Stat(s.LabelsPath(model)); err == nil {
+			labels = s.LabelsPath(model)
+		}
+		return s.Path(model), labels, nil
+	}
+	if _, err := Lookup(model); err == nil {
+		return "", "", fmt.Errorf("model %s: not on this machine yet (run edge-infer model pull %s)", model, model)
+	}
+	return model, "", nil
+}
+
+// Names lists what was fetched.
+func (s Store) Names() ([]string, error) {
+	found, err := filepath.Glob(filepath.Join(s.Folder, "*.onnx"))
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		found[i] = strings.TrimSuffix(filepath.Base(found[i]), ".onnx")
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// Remove removes a network, and what of it an interrupted download has left.
+func (s Store) Remove(name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if !s.Has(name) {
+		return fmt.Errorf("model %s: not on this machine (edge-infer model list shows what is)", name)
+	}
+	for _, path := range []string{s.Path(name), s.LabelsPath(name), engine.PreprocessFile(s.Path(name))} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("model %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// keep puts a file whose hash was checked in its place, with what the catalogue says of it.
+func (s Store) keep(e *Entry, file string) error {
+	if text := labels(e.Labels); text != "" {
+		if err := atomicfile.Write(s.LabelsPath(e.Name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	if !e.Preprocess.IsZero() {
+		text, err := yaml.Marshal(e.Preprocess)
+		if err == nil {
+			err = atomicfile.Write(engine.PreprocessFile(s.Path(e.Name)), text, 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return atomicfile.Move(file, s.Path(e.Name))
+}
+
+// checkName refuses names that would leave the folder.
+func checkName(name string) error {
+	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
+		return fmt.Errorf("model name %q: letters, digits and dashes make a name", name)
+	}
+	return nil
+}
+
+// hashOf is the SHA-256 of a file, in hexadecimal digits.
+func hashOf(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}

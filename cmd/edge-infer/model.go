@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/catalogue"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+)
+
+func newModel(stdout, stderr io.Writer) *cobra.Command {
+	command := &cobra.Command{
+		Use: "model", Short: "Fetch networks by name, and show which there are", Args: noArguments,
+		Long: `Keeps networks that were fetched in the cache folder, where --model NAME finds them with their labels and their way of taking pictures.
+Those of the catalogue may be used for anything, and each has the hash of one version: what has another hash is not kept. Without a network
+fetch the file elsewhere and give it to pull.
+
+  edge-infer model list
+  edge-infer model pull yolox-s && edge-infer --camera 0 --model yolox-s
+  edge-infer model pull object_detection_yolox_2022nov.onnx --sha256 c5c2d13e...
+  edge-infer model pull https://example.org/mine.onnx --sha256 4b82da99... --name mine`,
+		RunE: func(*cobra.Command, []string) error { return config.Usagef("model needs list, pull, info or rm") },
+	}
+	command.AddCommand(newModelList(stdout), newModelPull(stdout, stderr), newModelInfo(stdout), newModelRemove(stdout))
+	return command
+}
+
+func newModelList(stdout io.Writer) *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use: "list", Short: "List the catalogue and what is on this machine", Args: noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			store, err := catalogue.Open()
+			if err != nil {
+				return err
+			}
+			listing, err := store.List()
+			if err != nil {
+				return err
+			}
+			return show(stdout, asJSON, listing, nil)
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return command
+}
+
+func newModelPull(stdout, stderr io.Writer) *cobra.Command {
+	p := &catalogue.Pull{Progress: report.Steps(stderr)}
+	var asJSON bool
+	command := &cobra.Command{
+		Use: "pull NAME|URL|FILE", Short: "Fetch a network, check its hash and keep it", Args: oneModel,
+		Long: `Fetches a network of the catalogue, or any whose hash --sha256 gives. What came of an interrupted download is gone on from.`,
+		RunE: func(command *cobra.Command, args []string) (err error) {
+			p.From = args[0]
+			if p.Store, err = catalogue.Open(); err != nil {
+				return err
+			}
+			result, err := p.Run(command.Context())
+			if err != nil {
+				return err
+			}
+			return show(stdout, asJSON, result, nil)
+		},
+	}
+	flags := command.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&p.SHA256, "sha256", "", "hash that the file must have, as its publisher names it")
+	flags.StringVar(&p.Name, "name", "", "what it is called here (default the catalogue's name for that hash, else the file's)")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
+	return command
+}
+
+func newModelInfo(stdout io.Writer) *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use: "info NAME", Short: "Say what a network of the catalogue is, whose, and under which licence", Args: oneModel,
+		RunE: func(_ *cobra.Command, args []string) error {
+			entry, err := catalogue.Lookup(args[0])
+			if err != nil {
+				return err
+			}
+			return show(stdout, asJSON, &entry, nil)
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return command
+}
+
+func newModelRemove(stdout io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use: "rm NAME", Short: "Remove a fetched network from this machine", Args: oneModel,
+		RunE: func(_ *cobra.Command, args []string) error {
+			store, err := catalogue.Open()
+			if err != nil {
+				return err
+			}
+			if err := store.Remove(args[0]); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(stdout, "%s removed\n", args[0])
+			return err
+		},
+	}
+}
+
+// oneModel takes exactly one argument.
+func oneModel(command *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return config.Usagef("%s needs one model", command.CommandPath())
+	}
+	return nil
+}
