@@ -74,6 +74,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer func() {
 		if errors.Is(err, ErrRestart) {
+			countRestart()
 			signal.Ignore(syscall.SIGHUP) // what it asks for the new process does anyway; it listens as soon as it can
 		} else {
 			signal.Stop(hangup)
@@ -101,6 +102,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	r.throttle.limits.Store(&c.Thermal)
 	r.watchdog = watchdog{devices: &r.devices, pulse: &r.pulse}
 	r.files = filesOf(c)
+	r.certificates.name(c)
 	r.out = report.NewOutput(d.Stdout)
 	defer r.out.Close()
 	defer context.AfterFunc(asked, func() { r.out.Hurry(farewell) })()
@@ -139,10 +141,11 @@ type run struct {
 	throttle throttle // but for its limits
 	sensors  sensors  // that Home Assistant knows
 
-	watchdog watchdog
-	read     version                   // of the configuration file that config was read from; reload goroutine only
-	files    files                     // that the configuration names, as they were opened
-	reloaded atomic.Pointer[reloading] // the last one; nil before
+	watchdog     watchdog
+	certificates certificates
+	read         version                   // of the configuration file that config was read from; reload goroutine only
+	files        files                     // that the configuration names, as they were opened
+	reloaded     atomic.Pointer[reloading] // the last one; nil before
 }
 
 func (r *run) run(ctx context.Context, hangup <-chan os.Signal) (err error) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/lending"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
@@ -25,7 +26,7 @@ type device struct {
 	*pipeline.Pipeline
 	options predict.Options
 	running atomic.Pointer[predict.Network] // that the frame loop goes on with; upgrade may replace it
-	memory  memory
+	memory  lending.Memory
 	notify  chan struct{}
 	quick   bool // it began with a plan of little effort
 	refined bool // it runs the plan of full effort; upgrade goroutine only

@@ -23,6 +23,7 @@ func (p page) Status() web.Status {
 		},
 		Readings: readings(r.monitor.Latest()), FrameMemory: r.devices.FrameMemory(),
 	}
+	status.Operation = r.operation()
 	if last := r.reloaded.Load(); last != nil {
 		status.Reload.At = last.at
 		if last.err != nil {

@@ -8,7 +8,10 @@ import (
 	"html"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/rate"
 )
 
 //go:embed page/login.html
@@ -20,11 +23,12 @@ type access struct {
 	cookie                string // its name
 	encrypted             bool
 	sessions              sessions
-	failures              rate
+	failures              rate.Limit
+	refused               atomic.Uint64 // wrong secrets
 }
 
 func newAccess(token, user, password string, port int, encrypted bool) *access {
-	a := &access{token: token, user: user, password: password, encrypted: encrypted, failures: rate{perSecond: 1.0 / 12, burst: 5}}
+	a := &access{token: token, user: user, password: password, encrypted: encrypted, failures: rate.Limit{PerSecond: 1.0 / 12, Burst: 5}}
 	// Cookies do not belong to a port, so the port is in the name: several daemons on one host must not log each other out.
 	a.cookie = fmt.Sprintf("edge-infer-%d", port)
 	if encrypted {
@@ -61,10 +65,11 @@ func (a *access) check(user, secret, client string) bool {
 	if a.token != "" && same(secret, a.token) {
 		return true
 	}
-	if a.user != "" && a.failures.left(client, time.Now()) && same(user, a.user) && same(secret, a.password) {
+	if a.user != "" && a.failures.Left(client, time.Now()) && same(user, a.user) && same(secret, a.password) {
 		return true
 	}
-	a.failures.spend(client, time.Now())
+	a.failures.Spend(client, time.Now())
+	a.refused.Add(1)
 	return false
 }
 
@@ -120,7 +125,7 @@ func (a *access) writeLogin(w http.ResponseWriter, code int, problem string) {
 
 func (a *access) login(w http.ResponseWriter, r *http.Request) {
 	client := hostOf(r.RemoteAddr)
-	heard := a.failures.left(client, time.Now())
+	heard := a.failures.Left(client, time.Now())
 	if a.required() && !a.check(r.PostFormValue("user"), r.PostFormValue("secret"), client) {
 		if heard {
 			a.writeLogin(w, http.StatusUnauthorized, "That was not right.")

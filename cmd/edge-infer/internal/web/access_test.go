@@ -313,27 +313,6 @@ func TestTooManyRequests(t *testing.T) {
 	require.NotZero(t, refused)
 }
 
-func TestRate(t *testing.T) {
-	now := time.Unix(1e9, 0)
-	r := rate{perSecond: 2, burst: 3}
-	for range 3 {
-		require.True(t, r.spend("192.0.2.1", now))
-	}
-	require.False(t, r.spend("192.0.2.1", now))
-	require.True(t, r.spend("192.0.2.2", now), "each address on its own")
-	require.True(t, r.left("192.0.2.1", now.Add(time.Second/2)))
-	require.True(t, r.spend("192.0.2.1", now.Add(time.Second/2)))
-	require.False(t, r.spend("192.0.2.1", now.Add(time.Second/2)))
-	for i := range 3 {
-		require.True(t, r.spend(fmt.Sprintf("2001:db8::%d", i), now))
-	}
-	require.False(t, r.spend("2001:db8::9", now), "one /64 is one household")
-	for i := range 2 * rememberedAddresses {
-		r.spend(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255), now)
-	}
-	require.LessOrEqual(t, len(r.spent), rememberedAddresses)
-}
-
 // TestSlowloris sends headers that never end.
 func TestSlowloris(t *testing.T) {
 	server := &Server{limits: defaultLimits()}

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/rate"
 )
 
 //go:embed page
@@ -51,12 +53,12 @@ func (s *Server) handler() http.Handler {
 		inside.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	}
 	open.Handle("/", s.restricted(inside))
-	requests := &rate{perSecond: 50, burst: 200}
+	requests := &rate.Limit{PerSecond: 50, Burst: 200}
 	return s.guarded(requests, http.NewCrossOriginProtection().Handler(open))
 }
 
 // guarded sets what every answer carries, and turns away who asks too often, too much, or by a name that is not this machine's.
-func (s *Server) guarded(requests *rate, next http.Handler) http.Handler {
+func (s *Server) guarded(requests *rate.Limit, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -70,7 +72,7 @@ func (s *Server) guarded(requests *rate, next http.Handler) http.Handler {
 			h.Set("Strict-Transport-Security", encryptedFor)
 		}
 		switch {
-		case !requests.spend(hostOf(r.RemoteAddr), time.Now()):
+		case !requests.Spend(hostOf(r.RemoteAddr), time.Now()):
 			h.Set("Retry-After", "1")
 			http.Error(w, "too many requests", http.StatusTooManyRequests)
 		case !s.access.required() && !local(r.Host):

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/rate"
 )
 
 // limitedListener bounds how many connections are open at once. Those that have not shown a right to come in have places of their own, so many
@@ -41,7 +43,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &limitedConn{Conn: conn, listener: l, home: household(hostOf(conn.RemoteAddr().String()))}
+	c := &limitedConn{Conn: conn, listener: l, home: rate.Household(hostOf(conn.RemoteAddr().String()))}
 	if displaced := l.enter(c); displaced != nil {
 		_ = displaced.Conn.Close() // its handler notices, and closes it once more
 	}

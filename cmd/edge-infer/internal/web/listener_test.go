@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/rate"
 )
 
 // idle opens connections from an address of this machine and says nothing on them.
@@ -95,7 +97,7 @@ func TestConnectionsGiveTheirPlacesBack(t *testing.T) {
 	for i := range 9 {
 		near, far := net.Pipe()
 		defer far.Close()
-		c := &limitedConn{Conn: near, listener: l, home: household(fmt.Sprintf("2001:db8:0:%d::%d", i%3, i))}
+		c := &limitedConn{Conn: near, listener: l, home: rate.Household(fmt.Sprintf("2001:db8:0:%d::%d", i%3, i))}
 		if displaced := l.enter(c); displaced != nil {
 			require.NoError(t, displaced.Conn.Close())
 			require.LessOrEqual(t, l.homes[c.home], 2, "one /64 is one household")

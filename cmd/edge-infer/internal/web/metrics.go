@@ -74,7 +74,7 @@ func (m *metrics) all() []*prometheus.Desc {
 // exporter is the handler of /metrics.
 func (s *Server) exporter() http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&collector{s, newMetrics()}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(&collector{s, newMetrics()}, &operationCollector{s, operationMetrics()}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, ErrorHandling: promhttp.ContinueOnError})
 }
 

@@ -23,11 +23,20 @@ func busy() *still {
 		Device: "gate", Version: "1.2.3", Started: time.Unix(1700000000, 500e6), Broker: "connected", FrameMemory: 691200,
 		Engine: Engine{Backend: "tensorrt", Version: "10.3.0", Device: "Orin", Model: "m\xff.onnx", Precision: "fp16", Inference: 4 * time.Millisecond},
 		Cameras: []Camera{{
-			Capture:  capture.Stats{Name: "cam0", State: capture.Running, Last: time.Now(), Captured: 20, Displaced: 3, Damaged: 2, Reconnects: 1, FPS: 29.5},
+			Capture:  capture.Stats{Name: "cam0", State: capture.Running, Last: time.Now(), Captured: 20, Displaced: 3, Damaged: 2, Abandoned: 1, Reconnects: 1, FPS: 29.5},
 			Pipeline: pipeline.CameraStats{Inferred: 16, Skipped: 1, Failed: 4, Detections: 40, Latency: latency},
 		}},
 		Readings: []Reading{{"temperature", "cpu", 50.5, "celsius"}, {"power", "VDD_IN", 7.5, "watts"}, {"load", "gpu", 0.5, "ratio"}, {"clock", "gpu", 1e9, "hertz"}, {"throttled", "cpu: heat", 1, "now"}, {"fan", "x", 1, "rpm"}},
 		Queues:   []Queue{{"events", 9, 5, 0, 1, 3}},
+		Reload:   Reload{At: time.Unix(1700000100, 0), Error: "no such file"},
+		Operation: Operation{
+			Restarts: 2, Watchdog: 9500 * time.Millisecond, Certificates: []Certificate{{"page", time.Now().Add(36*time.Hour + time.Minute)}},
+			Delivery: &Delivery{
+				Connected: true, Since: time.Unix(1700000050, 0), Connects: 4, Repeats: 3, LargestPacket: 70000, TooLarge: 1, SpoolBytes: 4096,
+				SpoolOldest: 90 * time.Second, SpoolFailures: 5, SpoolLost: 6,
+			},
+			Embedded: &EmbeddedBroker{Connections: 7, Refused: 8, Panics: 1, RetainedMessages: 90, RetainedBytes: 12345, NotRetained: 2},
+		},
 	}}
 }
 
@@ -71,9 +80,35 @@ edge_infer_throttled{part="cpu: heat"} 1
 edge_infer_web_viewers 0
 edge_infer_web_pictures_total 0
 edge_infer_web_pictures_missed_total 0
-edge_infer_web_messages_lost_total 0`), "\n") {
+edge_infer_web_messages_lost_total 0
+edge_infer_camera_state{camera="cam0",state="running"} 1
+edge_infer_camera_tries{camera="cam0"} 0
+edge_infer_camera_abandoned_total{camera="cam0"} 1
+edge_infer_mqtt_connected 1
+edge_infer_mqtt_since_seconds 1.70000005e+09
+edge_infer_mqtt_connects_total 4
+edge_infer_mqtt_largest_packet_bytes 70000
+edge_infer_mqtt_too_large_total 1
+edge_infer_mqtt_repeats_total 3
+edge_infer_spool_bytes 4096
+edge_infer_spool_oldest_seconds 90
+edge_infer_spool_failures_total 5
+edge_infer_spool_lost_total 6
+edge_infer_broker_connections 7
+edge_infer_broker_refused_total 8
+edge_infer_broker_panics_total 1
+edge_infer_broker_retained_messages 90
+edge_infer_broker_retained_bytes 12345
+edge_infer_broker_not_retained_total 2
+edge_infer_reload_success 0
+edge_infer_reload_time_seconds 1.7000001e+09
+edge_infer_restarts_total 2
+edge_infer_watchdog_margin_seconds 9.5
+edge_infer_web_refused_logins_total 0`), "\n") {
 		require.Contains(t, text, "\n"+line+"\n")
 	}
+	require.Regexp(t, `(?m)^edge_infer_camera_last_frame_seconds\{camera="cam0"\} \d`, text)
+	require.Regexp(t, `(?m)^edge_infer_certificate_left_seconds\{use="page"\} 129[56]\d\d`, text)
 	require.Contains(t, text, "go_goroutines")
 	require.Contains(t, text, "process_open_fds")
 	problems, err := promlint.New(strings.NewReader(text)).Lint()

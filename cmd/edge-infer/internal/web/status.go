@@ -30,6 +30,8 @@ type Status struct {
 	Queues []Queue `json:"queues"`
 	Broker string  `json:"broker"`
 	Reload Reload  `json:"reload"`
+
+	Operation Operation `json:"operation"`
 }
 
 // Reload is what came of reading the configuration again.

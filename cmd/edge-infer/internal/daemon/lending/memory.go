@@ -1,4 +1,5 @@
-package daemon
+// Package lending keeps a predictor open as long as cameras hold memory of it.
+package lending
 
 import (
 	"sync"
@@ -6,14 +7,14 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// lender is an open predictor as its memory is concerned.
-type lender interface {
+// Lender is an open predictor as its memory is concerned.
+type Lender interface {
 	Alloc(size int) (*engine.Buffer, error)
 	Close() error
 }
 
-// memory lends cameras a predictor's memory, and keeps the predictor open until the last buffer of it has come back.
-type memory struct {
+// Memory lends cameras a predictor's memory, and keeps the predictor open until the last buffer of it has come back.
+type Memory struct {
 	mu      sync.Mutex
 	current *lending
 	lent    int64 // bytes that are out, of earlier predictors too
@@ -21,13 +22,13 @@ type memory struct {
 
 // lending is one predictor with the buffers that are out.
 type lending struct {
-	lender
+	Lender
 	buffers int
 	retired bool
 }
 
 // Alloc is a capture.Alloc.
-func (m *memory) Alloc(size int) ([]byte, func(), error) {
+func (m *Memory) Alloc(size int) ([]byte, func(), error) {
 	m.mu.Lock()
 	from := m.current
 	from.buffers++
@@ -45,20 +46,20 @@ func (m *memory) Alloc(size int) ([]byte, func(), error) {
 	}, nil
 }
 
-func (m *memory) count(bytes int) {
+func (m *Memory) count(bytes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lent += int64(bytes)
 }
 
 // Lent is how many bytes the cameras hold at the moment.
-func (m *memory) Lent() int64 {
+func (m *Memory) Lent() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.lent
 }
 
-func (m *memory) release(from *lending) {
+func (m *Memory) release(from *lending) {
 	m.mu.Lock()
 	from.buffers--
 	over := from.retired && from.buffers == 0
@@ -69,10 +70,10 @@ func (m *memory) release(from *lending) {
 }
 
 // Lend gives out another predictor's memory from now on. The one before is closed as soon as nothing of it is out.
-func (m *memory) Lend(next lender) {
+func (m *Memory) Lend(next Lender) {
 	m.mu.Lock()
 	old := m.current
-	m.current = &lending{lender: next}
+	m.current = &lending{Lender: next}
 	over := false
 	if old != nil {
 		old.retired = true
@@ -85,7 +86,7 @@ func (m *memory) Lend(next lender) {
 }
 
 // Close closes the predictor in use. The cameras must be closed before.
-func (m *memory) Close() error {
+func (m *Memory) Close() error {
 	m.mu.Lock()
 	last := m.current
 	m.current = nil

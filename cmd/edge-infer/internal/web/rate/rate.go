@@ -1,4 +1,5 @@
-package web
+// Package rate bounds what addresses may do in a time.
+package rate
 
 import (
 	"net/netip"
@@ -6,12 +7,12 @@ import (
 	"time"
 )
 
-// rememberedAddresses bounds the memory that strangers can make a rate use.
+// rememberedAddresses bounds the memory that strangers can make a limit use.
 const rememberedAddresses = 4096
 
-// rate lets each address do something so many times a second, and a burst of it at once.
-type rate struct {
-	perSecond, burst float64
+// Limit lets each address do something so many times a second, and a burst of it at once.
+type Limit struct {
+	PerSecond, Burst float64
 
 	mutex sync.Mutex
 	spent map[netip.Addr]spending
@@ -28,23 +29,23 @@ func (s spending) after(now time.Time, perSecond float64) float64 {
 	return max(0, s.amount-perSecond*now.Sub(s.at).Seconds())
 }
 
-// left reports whether the client may do it once more.
-func (r *rate) left(client string, now time.Time) bool {
+// Left reports whether the client may do it once more.
+func (r *Limit) Left(client string, now time.Time) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	return r.spent[household(client)].after(now, r.perSecond)+1 <= r.burst
+	return r.spent[Household(client)].after(now, r.PerSecond)+1 <= r.Burst
 }
 
-// spend counts one, and reports false when there was none left.
-func (r *rate) spend(client string, now time.Time) bool {
-	address := household(client)
+// Spend counts one, and reports false when there was none left.
+func (r *Limit) Spend(client string, now time.Time) bool {
+	address := Household(client)
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.spent == nil {
 		r.spent = map[netip.Addr]spending{}
 	}
-	amount := r.spent[address].after(now, r.perSecond) + 1
-	if amount > r.burst {
+	amount := r.spent[address].after(now, r.PerSecond) + 1
+	if amount > r.Burst {
 		return false
 	}
 	if len(r.spent) >= rememberedAddresses {
@@ -55,9 +56,9 @@ func (r *rate) spend(client string, now time.Time) bool {
 }
 
 // forget drops the addresses that have been quiet; all of them when none has.
-func (r *rate) forget(now time.Time) {
+func (r *Limit) forget(now time.Time) {
 	for address, s := range r.spent {
-		if s.after(now, r.perSecond) == 0 {
+		if s.after(now, r.PerSecond) == 0 {
 			delete(r.spent, address)
 		}
 	}
@@ -66,8 +67,8 @@ func (r *rate) forget(now time.Time) {
 	}
 }
 
-// household is the address that is counted: with IPv6 one subscriber has a whole /64.
-func household(client string) netip.Addr {
+// Household is the address that is counted: with IPv6 one subscriber has a whole /64.
+func Household(client string) netip.Addr {
 	address, err := netip.ParseAddr(client)
 	if err != nil {
 		return netip.Addr{}

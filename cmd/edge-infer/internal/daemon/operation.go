@@ -1,0 +1,95 @@
+package daemon
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
+)
+
+// restartsVariable tells a process how often others have restarted in its place.
+const restartsVariable = "_EDGE_INFER_RESTARTS"
+
+func restarts() int {
+	n, _ := strconv.Atoi(os.Getenv(restartsVariable))
+	return n
+}
+
+// countRestart counts one more, for the process that follows.
+func countRestart() { _ = os.Setenv(restartsVariable, strconv.Itoa(restarts()+1)) }
+
+// operation is how the daemon does besides its frames.
+func (r *run) operation() web.Operation {
+	o := web.Operation{Restarts: restarts(), Watchdog: r.watchdog.margin(), Certificates: r.certificates.read()}
+	if r.outputs.client != nil {
+		h := r.outputs.client.Health()
+		o.Delivery = &web.Delivery{
+			Connected: h.Connection.Connected, Since: h.Connection.Since, Connects: h.Connects, Repeats: h.Repeats, LargestPacket: h.Largest,
+			TooLarge: h.Oversize.Messages, SpoolBytes: h.Events.Bytes, SpoolOldest: h.Events.Oldest, SpoolFailures: h.Events.Failures,
+			SpoolLost: h.Events.Lost,
+		}
+	}
+	if r.outputs.broker != nil {
+		s := r.outputs.broker.Stats()
+		o.Embedded = &web.EmbeddedBroker{
+			Connections: s.Connections, Refused: s.Refused, Panics: s.Panics, RetainedMessages: s.RetainedMessages, RetainedBytes: s.RetainedBytes,
+			NotRetained: s.NotRetained,
+		}
+	}
+	return o
+}
+
+// certificatePause is how often certificates are looked at.
+const certificatePause = time.Minute
+
+// certificates are those that the configuration names, as they were at the last look.
+type certificates struct {
+	files [3]struct{ use, path string } // set before the run; no change in place names others
+
+	mu  sync.Mutex
+	at  time.Time
+	all []web.Certificate
+}
+
+func (l *certificates) name(c *config.Config) {
+	l.files[0].use, l.files[0].path = "page", c.Web.Certificate
+	l.files[1].use, l.files[1].path = "mqtt", c.MQTT.Certificate
+	l.files[2].use, l.files[2].path = "mqtt authority", c.MQTT.CA
+}
+
+func (l *certificates) read() []web.Certificate {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); now.Sub(l.at) >= certificatePause {
+		l.at, l.all = now, []web.Certificate{}
+		for _, file := range l.files {
+			if expires, ok := expiry(file.path); ok {
+				l.all = append(l.all, web.Certificate{Use: file.use, Expires: expires})
+			}
+		}
+	}
+	return l.all
+}
+
+// expiry is when the first of a file's certificates is no longer valid; false when there is none in it.
+func expiry(path string) (first time.Time, ok bool) {
+	if path == "" {
+		return time.Time{}, false
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return time.Time{}, false
+	}
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err == nil && (!ok || certificate.NotAfter.Before(first)) {
+			first, ok = certificate.NotAfter, true
+		}
+	}
+	return first, ok
+}
