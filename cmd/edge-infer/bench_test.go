@@ -20,8 +20,8 @@ func TestCommandsOnOneGPURefuseSeveral(t *testing.T) {
 	for _, c := range []struct {
 		args, want string
 	}{
-		{"bench --device all", `engine.device "all": bench uses one GPU, name it as in --device 0; run spreads its cameras over several; see edge-infer bench --help`},
-		{"infer x.jpg --device 0,1", `engine.device "0,1": infer uses one GPU, name it as in --device 0; run spreads its cameras over several; see edge-infer infer --help`},
+		{"bench --gpu all", `engine.device "all": bench uses one GPU, name it as in --gpu 0; run spreads its cameras over several; see edge-infer bench --help`},
+		{"infer x.jpg --gpu 0,1", `engine.device "0,1": infer uses one GPU, name it as in --gpu 0; run spreads its cameras over several; see edge-infer infer --help`},
 		{"bench --engine onnxruntime=cpu --model " + model, "model " + model + ": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)"},
 		{"infer x.jpg --engine onnxruntime=cpu --model " + model, "model " + model + ": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)"},
 		{"run --camera demo --mqtt off --engine onnxruntime=cpu --model " + model, "model " + model + ": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)"},

@@ -331,7 +331,7 @@ func TestBuildMistakes(t *testing.T) {
 		{"builder", "FAKE_TRT=build-crash", model, "the build process was killed, most likely because memory ran out (close other programs"},
 		{"no library", tensorrt.LibraryEnvironment + "=/none", model, "/none"},
 		{"no GPU", cuda.LibraryEnvironment + "=/none", model, "/none"},
-		{"no such GPU", "", model + " --device 7", "7"},
+		{"no such GPU", "", model + " --gpu 7", "7"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := programtest.CommandWith(t, append(environment, test.environment), append([]string{"build", "-o", out}, strings.Fields(test.args)...)...)

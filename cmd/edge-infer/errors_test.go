@@ -50,7 +50,7 @@ func TestMistakes(t *testing.T) {
 		want   []string // parts of the one line
 	}{
 		{"nothing", "", 2, []string{"no camera: give --camera 0 for the first one, or --camera demo"}},
-		{"wrong flag", "--camra demo", 2, []string{"unknown flag: --camra"}},
+		{"wrong flag", "--camra demo", 2, []string{"unknown flag: --camra, did you mean --camera?"}},
 		{"wrong command", "rum", 2, []string{`unknown command "rum", did you mean run?`}},
 		{"not a number", "--camera demo --conf high", 2, []string{`"high"`, "--conf"}},
 		{"out of range", "--camera demo --conf 2", 2, []string{`detect.confidence "2" must be over 0 and under 1`}},
@@ -127,7 +127,7 @@ func TestMistakes(t *testing.T) {
 		{"build own method", "build --qdq --calibration-method tensorrt-entropy", 2, []string{"--calibration-method tensorrt-entropy is for TensorRT's calibrators, not for Q/DQ nodes"}},
 		{"build count", "build --calibration-count -1", 2, []string{"--calibration-count must not be negative"}},
 		{"build level", "build --opt-level 6", 2, []string{"--opt-level 6 must be 0 to 5"}},
-		{"build device", "build --device -1", 2, []string{"--device must not be negative"}},
+		{"build device", "build --gpu -1", 2, []string{"--gpu must not be negative"}},
 		{"build calibration", "build --precision fp16 --calibration x", 2, []string{"--calibration is for --precision int8 or auto"}},
 		{"build unjudged", "build --calibration x", 2, []string{"--precision auto takes INT8 only if the gate lets it pass: give --data DIR, or --precision int8"}},
 		{"build search without a gate", "build --search --precision int8 --calibration x", 2, []string{"--search measures layers", "needs a gate"}},
@@ -137,6 +137,9 @@ func TestMistakes(t *testing.T) {
 		{"build no model", "build /none.onnx", 1, []string{"/none.onnx: no such file (name an ONNX file"}},
 		{"build text", "build " + text, 1, []string{"text.onnx", "not ONNX"}},
 		{"build nowhere", "build -o /none/x.plan", 1, []string{"/none/x.plan cannot be written: no such file or directory (name a file"}},
+		{"wrong flag of a command", "bench --durration 1s", 2, []string{"unknown flag: --durration, did you mean --duration?"}},
+		{"flag like no other", "--xyzzy", 2, []string{"unknown flag: --xyzzy; see"}},
+		{"wrong command of config", "config chek x", 2, []string{`unknown command "chek", did you mean check?`}},
 		{"config nothing", "config", 2, []string{"config needs defaults or check FILE"}},
 		{"config check bad", "config check " + badConfig, 1, []string{`unknown key "urll"`}},
 	} {

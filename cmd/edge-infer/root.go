@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,9 +39,12 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.Flags().AddFlagSet(run.Flags())
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return config.UsageError{Err: err} })
-	root.SuggestionsMinimumDistance = 2
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		return config.UsageError{Err: nearestFlag(command, err)}
+	})
+	root.Version = thisBuild().String()
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.PersistentPreRun = func(command *cobra.Command, _ []string) { notice(stderr, command) }
 	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newBench(stdout, stderr), newDataset(stdout, stderr),
 		newDevices(stdout), newInspect(stdout), newModel(stdout, stderr), newBuild(stdout, stderr), newQuantize(stdout, stderr), newDoctor(stdout), newConfig(stdout), newVersion(stdout))
 	root.AddCommand(
@@ -67,10 +72,43 @@ func noArguments(command *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	if near := command.Root().SuggestionsFor(args[0]); len(near) > 0 {
+	from := command
+	if !from.HasSubCommands() {
+		from = command.Root()
+	}
+	from.SuggestionsMinimumDistance = 2
+	if near := from.SuggestionsFor(args[0]); len(near) > 0 {
 		return config.Usagef("unknown command %q, did you mean %s?", args[0], strings.Join(near, " or "))
 	}
 	return config.Usagef("unknown command %q", args[0])
+}
+
+// nearestFlag adds to the error about a flag that there is none of the one that may have been meant.
+func nearestFlag(command *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return err
+	}
+	var names []string
+	command.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			names = append(names, flag.Name)
+		}
+	})
+	if near := config.Nearest(unknown.GetSpecifiedName(), names); near != "" {
+		return fmt.Errorf("%w, did you mean --%s?", err, near)
+	}
+	return err
+}
+
+// notice tells of flags by their former names and of variables that nothing reads, a line each, and changes nothing.
+func notice(stderr io.Writer, command *cobra.Command) {
+	if command.Hidden {
+		return
+	}
+	for _, line := range append(config.FormerFlags(command.Flags()), config.StrayVariables(os.Environ())...) {
+		fmt.Fprintf(stderr, "%s: %s\n", command.Root().Name(), line)
+	}
 }
 
 // atMostOneModel takes a model's file or nothing.

@@ -23,7 +23,7 @@ demo; name one with NAME=URI. A file is read to its end, --loop starts it again.
 flags, the later one wins; edge-infer config defaults prints all of them.
 
 With a GPU and --engine auto the first start of a model serves on the CPU, with half of the cores, while TensorRT's plan is built: a quick one that
-takes over within seconds or a few minutes, then the one of full effort, which later starts find. --device 0,1 spreads the cameras over GPUs.`,
+takes over within seconds or a few minutes, then the one of full effort, which later starts find. --gpu 0,1 spreads the cameras over GPUs.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			err := d.Run(command.Context())
 			if errors.Is(err, daemon.ErrRestart) {

@@ -21,6 +21,11 @@ type build struct {
 	Platform string `json:"platform"`
 }
 
+// String is one line for a person.
+func (b build) String() string {
+	return fmt.Sprintf("edge-infer %s %s %s %s", b.Version, b.Revision, b.Go, b.Platform)
+}
+
 func thisBuild() build {
 	b := build{Version: release, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -42,7 +47,7 @@ func newVersion(stdout io.Writer) *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(stdout).Encode(b)
 			}
-			_, err := fmt.Fprintf(stdout, "edge-infer %s %s %s %s\n", b.Version, b.Revision, b.Go, b.Platform)
+			_, err := fmt.Fprintln(stdout, b)
 			return err
 		},
 	}

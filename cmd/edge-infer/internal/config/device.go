@@ -27,7 +27,7 @@ func (e *Engine) FirstDevice() int {
 // OneDevice is a UsageError where several GPUs are named for a command that uses one.
 func (e *Engine) OneDevice(command string) error {
 	if numbers, all := e.Devices(); all || len(numbers) > 1 {
-		return Usagef("engine.device %q: %s uses one GPU, name it as in --device 0; run spreads its cameras over several", e.Device, command)
+		return Usagef("engine.device %q: %s uses one GPU, name it as in --gpu 0; run spreads its cameras over several", e.Device, command)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (c *Config) merge(path string, data []byte) error {
 	if errors.As(err, &unknown) && unknown.Token != nil {
 		key := unknown.Token.Value
 		message = fmt.Sprintf("unknown key %q", key)
-		if near := nearest(key, keys(reflect.TypeFor[Config]())); near != "" {
+		if near := Nearest(key, keys(reflect.TypeFor[Config]())); near != "" {
 			message += fmt.Sprintf(", did you mean %q?", near)
 		}
 	} else if positioned != nil {
@@ -80,8 +80,8 @@ func keys(t reflect.Type) []string {
 	return slices.Compact(all)
 }
 
-// nearest is the candidate with the smallest edit distance to word, or "" when none is close.
-func nearest(word string, candidates []string) string {
+// Nearest is the candidate with the smallest edit distance to word, or "" when none is close.
+func Nearest(word string, candidates []string) string {
 	best, found := len(word)/2+1, ""
 	for _, candidate := range candidates {
 		if d := distance(word, candidate); d < best {

@@ -25,6 +25,9 @@ func Flags(c *Config, flags *pflag.FlagSet, scope Scope) {
 	for _, s := range settings(c) {
 		if scope.has(s.section()) {
 			s.bind(flags, s.flag, s.help)
+			if s.former() != "" {
+				Formerly(flags, s.former(), s.flag)
+			}
 		}
 	}
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/pflag"
 )
@@ -77,30 +76,6 @@ func (s *Sources) configured() (*Config, error) {
 	}
 	c.applyService(lookup)
 	return c, nil
-}
-
-// applyEnvironment sets what EDGE_INFER_* variables say.
-func (c *Config) applyEnvironment(lookup func(string) (string, bool)) error {
-	flags := pflag.NewFlagSet("environment", pflag.ContinueOnError)
-	Flags(c, flags, Everything())
-	for _, s := range settings(c) {
-		value, set := lookup(s.variable())
-		if !set {
-			continue
-		}
-		if err := flags.Set(s.flag, value); err != nil {
-			return fmt.Errorf("environment %s=%q: %w", s.variable(), value, err)
-		}
-	}
-	const camera = variablePrefix + "CAMERA"
-	if value, set := lookup(camera); set {
-		cameras, err := ParseCameras(strings.Fields(value))
-		if err != nil {
-			return fmt.Errorf("environment %s: %w", camera, err)
-		}
-		c.Cameras = cameras
-	}
-	return nil
 }
 
 // applyFlags sets what was given on the command line.

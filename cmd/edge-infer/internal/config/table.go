@@ -24,17 +24,10 @@ func (s *setting) section() string {
 	return section
 }
 
-// variable is the setting's environment variable.
-func (s *setting) variable() string {
-	return variablePrefix + strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
-}
-
-const variablePrefix = "EDGE_INFER_"
-
 // settings lists every single value of c in the order of the default file. Cameras are the one exception: a list with a table of its own.
 func settings(c *Config) []setting {
 	return slices.Concat(
-		[]setting{{"device", "name", text(&c.Device), topic(&c.Device), "device name in MQTT topics"}},
+		[]setting{{"device", "device-name", text(&c.Device), topic(&c.Device), "device name in MQTT topics"}},
 		c.Model.settings(), c.Engine.settings(), c.Detect.settings(), c.MQTT.settings(), c.Snapshots.settings(), c.Web.settings(), c.Thermal.settings(),
 		[]setting{{"log", "log", text(&c.Log), oneOf(&c.Log, "debug", "info", "warn", "error"), "debug, info, warn or error"}},
 	)
@@ -62,7 +55,7 @@ func (e *Engine) settings() []setting {
 			"auto, fp32, fp16 or int8",
 		},
 		{
-			"engine.device", "device", text(&e.Device), e.checkDevice,
+			"engine.device", "gpu", text(&e.Device), e.checkDevice,
 			"GPU number; several separated by commas, or all: run spreads the cameras over them",
 		},
 		{"engine.threads", "threads", whole(&e.Threads), within(&e.Threads, 0, 1024), "CPU threads of one inference; 0: one per core"},

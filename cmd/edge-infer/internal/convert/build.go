@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
@@ -83,7 +84,8 @@ func (b *Build) Flags(flags *pflag.FlagSet) {
 	flags.Float64Var(&b.LayerLoss, "layer-loss", quantize.DefaultLayerLoss, layerLossHelp)
 	flags.IntVar(&b.Level, "opt-level", -1, "effort of the builder, 0 to 5; -1 for the release's own")
 	flags.IntVar(&b.DLA, "dla", -1, "build for this DLA core, with the GPU as fallback; -1 for the GPU alone")
-	flags.IntVar(&b.Device, "device", 0, "number of the GPU")
+	flags.IntVar(&b.Device, "gpu", 0, "number of the GPU")
+	config.Formerly(flags, "device", "gpu")
 	flags.StringVar(&b.Library, "library", "", "TensorRT library or its folder, instead of searching")
 	flags.StringVar(&b.Timings, "timing-cache", "", "file of kernel timings that makes later builds faster, instead of one in the cache")
 	flags.BoolVar(&b.VersionCompatible, "version-compatible", false, "make a plan that newer releases of TensorRT run too")

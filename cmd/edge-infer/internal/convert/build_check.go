@@ -32,7 +32,7 @@ func (b *Build) Check() error {
 	case b.Level > 5:
 		return config.Usagef("--opt-level %d must be 0 to 5", b.Level)
 	case b.Device < 0:
-		return config.Usagef("--device must not be negative")
+		return config.Usagef("--gpu must not be negative")
 	case calibrates && (precision == engine.FP32 || precision == engine.FP16):
 		return config.Usagef("--calibration is for --precision int8 or auto")
 	case calibrates && precision == engine.Auto && b.Data == "":

@@ -28,7 +28,7 @@ func TestARealBrokerGetsEveryFrame(t *testing.T) {
 	port := programtest.FreePort(t)
 	programtest.Mosquitto(t, port)
 	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
-	p := programtest.Start(t, "--camera", "belt=demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--name", "gate",
+	p := programtest.Start(t, "--camera", "belt=demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--device-name", "gate",
 		"--frames", "45", "--json")
 	var printed []string
 	var stats programtest.Totals
@@ -66,7 +66,7 @@ func TestABrokerThatComesBack(t *testing.T) {
 	port := programtest.FreePort(t)
 	kill := programtest.Mosquitto(t, port)
 	received := programtest.Subscribe(t, port, "edge-infer/gate/+/detections")
-	p := programtest.Start(t, "--camera", "demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--name", "gate", "--json")
+	p := programtest.Start(t, "--camera", "demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--device-name", "gate", "--json")
 	programtest.Until(t, received, "detections")
 	kill()
 	before, _ := p.Frame()
@@ -85,7 +85,7 @@ func TestABrokerThatComesBack(t *testing.T) {
 func TestTheEmbeddedBrokerServesOthers(t *testing.T) {
 	t.Parallel()
 	port := programtest.FreePort(t)
-	p := programtest.Start(t, "--camera", "demo?width=640&height=360", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate")
+	p := programtest.Start(t, "--camera", "demo?width=640&height=360", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate")
 	for {
 		line, more := p.Line()
 		require.True(t, more, p.Stderr)
@@ -258,7 +258,7 @@ func startRTSPServer(t *testing.T, program string, port int) (stop func()) {
 
 func TestPartsAreCountedAtTheDemoLine(t *testing.T) {
 	port := programtest.FreePort(t)
-	p := programtest.Start(t, "--camera", "demo?seed=3&fps=15&width=640&height=360", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate")
+	p := programtest.Start(t, "--camera", "demo?seed=3&fps=15&width=640&height=360", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate")
 	for {
 		line, more := p.Line()
 		require.True(t, more, p.Stderr)
@@ -289,7 +289,7 @@ func TestTheEmbeddedBrokerAsksForAPassword(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			port := programtest.FreePort(t)
 			p := programtest.StartWith(t, []string{"EDGE_INFER_MQTT_PASSWORD=" + test.variable}, append([]string{
-				"--camera", "demo?width=320&height=240", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate", "--json", "--mqtt-user", "me",
+				"--camera", "demo?width=320&height=240", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate", "--json", "--mqtt-user", "me",
 			}, test.flags...)...)
 			_, more := p.Frame()
 			require.True(t, more)

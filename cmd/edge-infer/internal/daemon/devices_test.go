@@ -20,7 +20,7 @@ func TestCamerasOnSeveralDevices(t *testing.T) {
 	t.Parallel()
 	environment, model := programtest.StandInGPU(t)
 	file := programtest.Video(t, 12)
-	args := []string{"--model", model, "--engine", "tensorrt", "--device", "0,1", "--mqtt", "off", "--json"}
+	args := []string{"--model", model, "--engine", "tensorrt", "--gpu", "0,1", "--mqtt", "off", "--json"}
 	for i := range 3 {
 		args = append(args, "--camera", fmt.Sprintf("cam%d=%s", i, file))
 	}
@@ -51,7 +51,7 @@ func TestDeviceNumbers(t *testing.T) {
 	}
 	c.Engine.Device = "0,2"
 	_, err := deviceNumbers(c)
-	require.EqualError(t, err, "--device 0,2: there is no GPU 2, this machine has 2 (edge-infer devices lists them)")
+	require.EqualError(t, err, "--gpu 0,2: there is no GPU 2, this machine has 2 (edge-infer devices lists them)")
 	t.Setenv("FAKE_CUDA", "devices=0")
 	_, err = deviceNumbers(c)
 	require.ErrorIs(t, err, engine.ErrUnavailable)
@@ -61,7 +61,7 @@ func TestDeviceNumbers(t *testing.T) {
 	assert.Equal(t, []int{0}, numbers)
 
 	for _, device := range []string{"", "x", "-1", "0,", "1,1", "all,1"} {
-		cmd := programtest.Command(t, "--camera", "demo", "--device", device)
+		cmd := programtest.Command(t, "--camera", "demo", "--gpu", device)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		require.Error(t, cmd.Run())

@@ -24,7 +24,7 @@ func TestRemoteRestartsAreFew(t *testing.T) {
 	port := programtest.FreePort(t)
 	programtest.Mosquitto(t, port)
 	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
-	p := programtest.Start(t, "--camera", "demo?fps=5&width=320&height=240", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate", "--json")
+	p := programtest.Start(t, "--camera", "demo?fps=5&width=320&height=240", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate", "--json")
 	programtest.Until(t, received, "gate/available online")
 	programtest.Until(t, received, "cam0/detections")
 	require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/restart/set", "-m", "PRESS").Run())
@@ -74,7 +74,7 @@ func TestAnOutputThatCannotBeOpenedIsTheError(t *testing.T) {
 		{"--snapshots " + file, "snapshots: "},
 		{fmt.Sprintf("--mqtt embedded --mqtt-listen 127.0.0.1:%d", taken), "address already in use"},
 	} {
-		arguments := append([]string{"--camera", "demo", "--json", "--name", "gate", "--mqtt", fmt.Sprintf("127.0.0.1:%d", taken)}, strings.Fields(test.flags)...)
+		arguments := append([]string{"--camera", "demo", "--json", "--device-name", "gate", "--mqtt", fmt.Sprintf("127.0.0.1:%d", taken)}, strings.Fields(test.flags)...)
 		c := programtest.Command(t, arguments...)
 		output, err := c.CombinedOutput()
 		require.Error(t, err)

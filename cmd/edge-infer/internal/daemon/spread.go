@@ -33,7 +33,7 @@ func deviceNumbers(c *config.Config) ([]int, error) {
 	}
 	for _, number := range numbers {
 		if there := len(report.Devices); number >= there {
-			return nil, fmt.Errorf("--device %s: there is no GPU %d, this machine has %d (edge-infer devices lists them)", c.Engine.Device, number, there)
+			return nil, fmt.Errorf("--gpu %s: there is no GPU %d, this machine has %d (edge-infer devices lists them)", c.Engine.Device, number, there)
 		}
 	}
 	return numbers, nil

@@ -43,7 +43,7 @@ func TestAKilledBuildIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	environment, model := programtest.StandInGPU(t)
 	broker, page := programtest.FreePort(t), programtest.FreePort(t)
-	p := programtest.StartWith(t, append(environment, "FAKE_TRT=slow"), "--camera", "demo?width=320&height=240&fps=10", "--model", model, "--name", "gate", "--json",
+	p := programtest.StartWith(t, append(environment, "FAKE_TRT=slow"), "--camera", "demo?width=320&height=240&fps=10", "--model", model, "--device-name", "gate", "--json",
 		"--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", broker), "--web", fmt.Sprintf("127.0.0.1:%d", page))
 	daemon := p.Command.Process.Pid
 	logged := func(text string) {

@@ -86,7 +86,7 @@ func (r *Request) driver(tell func(Finding)) {
 		}
 	}
 	if r.Engine.FirstDevice() >= len(report.Devices) {
-		tell(fail(fmt.Sprintf("GPU %d", r.Engine.FirstDevice()), "name one that there is with --device", "there is none of that number"))
+		tell(fail(fmt.Sprintf("GPU %d", r.Engine.FirstDevice()), "name one that there is with --gpu", "there is none of that number"))
 	}
 }
 

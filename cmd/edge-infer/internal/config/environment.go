@@ -1,0 +1,91 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+const (
+	variablePrefix = "EDGE_INFER_"
+	cameraVariable = variablePrefix + "CAMERA"
+	testsPrefix    = variablePrefix + "TEST_" // what the tests tell each other
+)
+
+// variable is the setting's environment variable.
+func (s *setting) variable() string { return variable(s.flag) }
+
+func variable(flag string) string {
+	return variablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// applyEnvironment sets what EDGE_INFER_* variables say.
+func (c *Config) applyEnvironment(lookup func(string) (string, bool)) error {
+	flags := pflag.NewFlagSet("environment", pflag.ContinueOnError)
+	Flags(c, flags, Everything())
+	for _, s := range settings(c) {
+		name := s.variable()
+		value, set := lookup(name)
+		if !set && s.former() != "" {
+			name = variable(s.former())
+			value, set = lookup(name)
+		}
+		if !set {
+			continue
+		}
+		if err := flags.Set(s.flag, value); err != nil {
+			return fmt.Errorf("environment %s=%q: %w", name, value, err)
+		}
+	}
+	if value, set := lookup(cameraVariable); set {
+		cameras, err := ParseCameras(strings.Fields(value))
+		if err != nil {
+			return fmt.Errorf("environment %s: %w", cameraVariable, err)
+		}
+		c.Cameras = cameras
+	}
+	return nil
+}
+
+// StrayVariables gives a line for each variable of this program's in an environment, as os.Environ gives it, that nothing reads or that has
+// another name now. Values are not told: they may be secrets.
+func StrayVariables(environment []string) (lines []string) {
+	known := []string{cameraVariable, passwordVariable, "EDGE_INFER_TENSORRT", "EDGE_INFER_ONNXRUNTIME", "EDGE_INFER_LIBCUDA"}
+	former := map[string]string{}
+	isKnown := map[string]bool{}
+	for _, s := range settings(Default()) {
+		known = append(known, s.variable())
+		if s.former() != "" {
+			former[variable(s.former())] = s.variable()
+		}
+	}
+	for _, name := range known {
+		isKnown[name] = true
+	}
+	for _, entry := range environment {
+		name, _, _ := strings.Cut(entry, "=")
+		switch {
+		case !strings.HasPrefix(name, variablePrefix) || isKnown[name] || strings.HasPrefix(name, testsPrefix):
+		case former[name] != "":
+			lines = append(lines, fmt.Sprintf("environment %s is called %s now", name, former[name]))
+		default:
+			lines = append(lines, stray(name, known))
+		}
+	}
+	return lines
+}
+
+func stray(name string, known []string) string {
+	if name == variable("config") {
+		return fmt.Sprintf("environment %s is not read, give --config FILE", name)
+	}
+	suffixes := make([]string, len(known))
+	for i, k := range known {
+		suffixes[i] = strings.TrimPrefix(k, variablePrefix)
+	}
+	if near := Nearest(strings.TrimPrefix(name, variablePrefix), suffixes); near != "" {
+		return fmt.Sprintf("environment %s is not read, did you mean %s%s?", name, variablePrefix, near)
+	}
+	return fmt.Sprintf("environment %s is not read; edge-infer config defaults names every variable", name)
+}
