@@ -16,6 +16,8 @@ type Dataset struct {
 	Pictures []Picture
 	// Categories are the ids that a COCO file has for the classes; nil when the labels came otherwise.
 	Categories []int64
+	// Folders says that the labels are those of classifiers: each picture is of the class that its folder is named after.
+	Folders bool
 }
 
 // Picture is one picture of a dataset with its objects.
@@ -76,6 +78,9 @@ func read(path, split string) (*Dataset, error) {
 		if file := filepath.Join(path, name); exists(file) {
 			return readUltralytics(file, split)
 		}
+	}
+	if dataset, err := readFolders(path, split); dataset != nil || err != nil {
+		return dataset, err
 	}
 	return readYOLO(path, split)
 }
@@ -167,6 +172,11 @@ func (d *Dataset) Relabel(labels, only []string) error {
 	for i, label := range d.Labels {
 		if to[i] = indexLabel(labels, label); to[i] >= 0 && d.Categories != nil {
 			categories[to[i]] = d.Categories[i]
+		}
+	}
+	if d.Folders && len(labels) == len(d.Labels) && slices.Max(to) < 0 { // other names, such as WordNet's, in the same order
+		for i := range to {
+			to[i] = i
 		}
 	}
 	for i := range d.Pictures {

@@ -45,6 +45,8 @@ type Measurement struct {
 	Measure        string           `json:"measure,omitempty"`          // what findings and labels are held together by
 	MAP50          *float64         `json:"map50,omitempty"`            // absent without labels
 	MAP            *float64         `json:"map50_95,omitempty"`
+	Top1           *float64         `json:"top1,omitempty"` // of a classifier
+	Top5           *float64         `json:"top5,omitempty"`
 
 	task engine.Task
 }
@@ -59,6 +61,10 @@ type ClassAccuracy struct {
 
 // score fills the mean average precisions.
 func (m *Measurement) score(dataset *evaluate.Dataset, seen [][]postprocess.Finding) evaluate.Result {
+	if dataset.Folders {
+		m.rank(dataset, seen)
+		return evaluate.Result{}
+	}
 	accuracy := evaluate.Accuracy{Measure: measure(m.task, dataset)}
 	m.Measure = accuracy.Measure.String()
 	for i := range dataset.Pictures {
@@ -82,9 +88,24 @@ func measure(task engine.Task, dataset *evaluate.Dataset) evaluate.Measure {
 	return evaluate.ByBox
 }
 
+// rank fills how often a classifier is right.
+func (m *Measurement) rank(dataset *evaluate.Dataset, seen [][]postprocess.Finding) {
+	var ranking evaluate.Ranking
+	for i := range dataset.Pictures {
+		for j := range dataset.Pictures[i].Truths {
+			ranking.Add(dataset.Pictures[i].Truths[j].Class, seen[i])
+		}
+	}
+	first, five := ranking.Shares()
+	m.Measure, m.Top1, m.Top5 = "best classes", &first, &five
+}
+
 // score fills all that labels tell.
 func (r *Report) score(dataset *evaluate.Dataset, seen [][]postprocess.Finding, labels []string, detect *config.Detect) {
 	result := r.Measurement.score(dataset, seen)
+	if dataset.Folders {
+		return
+	}
 	for _, class := range result.Classes {
 		r.Classes = append(r.Classes, ClassAccuracy{postprocess.Label(labels, class.Class), class.Truths, class.AP50, class.AP})
 	}
@@ -109,6 +130,9 @@ func (m *Measurement) String() string {
 	}
 	if m.MAP != nil {
 		text += fmt.Sprintf(", mAP50 %.4f, mAP50-95 %.4f of %s", *m.MAP50, *m.MAP, m.Measure)
+	}
+	if m.Top1 != nil {
+		text += fmt.Sprintf(", top-1 %.4f, top-5 %.4f", *m.Top1, *m.Top5)
 	}
 	return text
 }

@@ -110,6 +110,12 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if dataset != nil && dataset.Folders && candidate.task != engine.Classify {
+		if v.Reference == "" {
+			return nil, fmt.Errorf("%s: %w: folders named after classes are for classifiers", v.Data, evaluate.ErrNoLabels)
+		}
+		dataset = nil
+	}
 	report := &Report{Version: 1, Convention: v.counted, Measurement: *candidate, Pictures: len(paths)}
 	if dataset != nil {
 		if err := dataset.Relabel(labels, v.Config.Detect.Labels); err != nil {
@@ -266,6 +272,13 @@ func (v *Validate) detect(
 	}
 	defer n.Close()
 	model := n.Model()
+	if model.Recognised.Task == engine.Classify { // the best classes count, however unlikely they are
+		all := options.Decoding
+		all.Threshold = 0
+		if err := n.Tune(all); err != nil {
+			return nil, nil, nil, err
+		}
+	}
 	step := v.Progress.Begin("pictures on " + model.Backend)
 	defer step.Close()
 	seen := make([][]postprocess.Finding, 0, len(paths))
