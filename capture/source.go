@@ -7,7 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Source delivers frames. Next and Close are called by one goroutine; only the context that it was opened with may be cancelled from elsewhere.
+// Source delivers frames. Next and Close are called by one goroutine; only the context that it was opened with may be cancelled from
+// elsewhere.
 type Source interface {
 	// Next waits for the next picture and decodes it into a buffer that lend gives, which is asked for after the waiting, so that a
 	// source that hangs holds no buffer. The caller releases the frame. io.EOF means that the source has ended; the lender's error

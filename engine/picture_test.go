@@ -25,12 +25,23 @@ func TestFindPictureInput(t *testing.T) {
 		{"free batch", info(Float32, -1, 3, 480, 640), Metadata{}, PictureInput{Channels: 3, Width: 640, Height: 480}},
 		{"free sides", info(Float16, -1, 3, -1, -1), sized, PictureInput{Type: Float16, Channels: 3, Width: 320, Height: 192}},
 		{"all free", info(Float32, -1, -1, -1, -1), Metadata{}, PictureInput{Channels: 3, Width: DefaultSide, Height: DefaultSide}},
-		{"all free, gray", info(Float32, -1, -1, -1, -1), Metadata{Preprocess: Preprocess{Colour: GrayColour}}, PictureInput{Channels: 1, Width: DefaultSide, Height: DefaultSide}},
+		{
+			"all free, gray", info(Float32, -1, -1, -1, -1),
+			Metadata{Preprocess: Preprocess{Colour: GrayColour}},
+			PictureInput{Channels: 1, Width: DefaultSide, Height: DefaultSide},
+		},
 		{"gray", info(Float32, 4, 1, 28, 28), Metadata{}, PictureInput{Channels: 1, Width: 28, Height: 28, Batch: 4}},
 		{"bytes in planes", info(Uint8, 1, 3, 480, 640), Metadata{}, PictureInput{Type: Uint8, Channels: 3, Width: 640, Height: 480, Batch: 1}},
-		{"bytes, channels last", info(Uint8, 1, -1, -1, 3), sized, PictureInput{Type: Uint8, Channels: 3, Width: 320, Height: 192, Batch: 1, Interleaved: true}},
+		{
+			"bytes, channels last", info(Uint8, 1, -1, -1, 3), sized,
+			PictureInput{Type: Uint8, Channels: 3, Width: 320, Height: 192, Batch: 1, Interleaved: true},
+		},
 		{"channels last", info(Float32, 1, 480, 640, 3), tf, PictureInput{Channels: 3, Width: 640, Height: 480, Batch: 1, Interleaved: true}},
-		{"channels last by setting", info(Float32, 1, 3, 3, 3), Metadata{Preprocess: Preprocess{Preset: "keras", Layout: NHWC}}, PictureInput{Channels: 3, Width: 3, Height: 3, Batch: 1, Interleaved: true}},
+		{
+			"channels last by setting", info(Float32, 1, 3, 3, 3),
+			Metadata{Preprocess: Preprocess{Preset: "keras", Layout: NHWC}},
+			PictureInput{Channels: 3, Width: 3, Height: 3, Batch: 1, Interleaved: true},
+		},
 	} {
 		got, err := FindPictureInput(test.inputs, test.metadata)
 		require.NoError(t, err, test.name)
@@ -64,8 +75,16 @@ func TestNoPictureInput(t *testing.T) {
 		{"too wide", info(Float32, 1, 3, 8, MaxSide+1), Metadata{}, `input "x" takes pictures of 32769x8, sides from 1 to 32768 and 67108864 pixels are possible`},
 		{"too large", info(Float32, 1, 3, 16384, 16384), Metadata{}, `input "x" takes pictures of 16384x16384, sides from 1 to 32768 and 67108864 pixels are possible`},
 		{"no width", info(Float32, 1, 3, 8, 0), Metadata{}, `input "x" takes pictures of 0x8, sides from 1 to 32768 and 67108864 pixels are possible`},
-		{"batch", info(Float32, 1<<31, 3, 8, 8), Metadata{}, "a batch of 2147483648 pictures, at most 1024 are possible (export the model with a batch of 1, or an open one)"},
-		{"large batch", info(Float32, 64, 3, 4096, 4096), Metadata{}, "a batch of 64 pictures of 4096x4096 takes 12.0 GiB, at most 2 are possible"},
+		{
+			"batch", info(Float32, 1<<31, 3, 8, 8),
+			Metadata{},
+			"a batch of 2147483648 pictures, at most 1024 are possible (export the model with a batch of 1, or an open one)",
+		},
+		{
+			"large batch", info(Float32, 64, 3, 4096, 4096),
+			Metadata{},
+			"a batch of 64 pictures of 4096x4096 takes 12.0 GiB, at most 2 are possible",
+		},
 		{
 			"classifier that says nothing", rgb,
 			Metadata{Task: Classify},
@@ -78,22 +97,40 @@ func TestNoPictureInput(t *testing.T) {
 			`nothing says what numbers input "x", float32 [1 8 8 3], takes for the levels of a picture (name it beside the model or in the configuration, as in preprocess: {preset: torchvision}; presets are ` +
 				fmt.Sprint(Presets()) + ")",
 		},
-		{"preset", rgb, said(Preprocess{Preset: "yolo"}), "preprocess preset: \"yolo\" is not one of ultralytics, ultralytics-classify, ultralytics-rtdetr, torchvision, timm, imagenet, yolox, yolo-nas, nanodet, rtdetr, rfdetr, ssd-mobilenet, keras, tf-detection"},
+		{
+			"preset", rgb, said(Preprocess{Preset: "yolo"}),
+			"preprocess preset: \"yolo\" is not one of ultralytics, ultralytics-classify, ultralytics-rtdetr, torchvision, timm, imagenet, yolox, yolo-nas, nanodet, rtdetr, rfdetr, ssd-mobilenet, keras, tf-detection",
+		},
 		{"resize", rgb, said(Preprocess{Resize: "squeeze"}), `preprocess resize: "squeeze" is not one of letterbox, letterbox-top-left, stretch, crop`},
 		{"interpolation", rgb, said(Preprocess{Interpolation: "nearest"}), `preprocess interpolation: "nearest" is not one of bilinear, bilinear-antialias, bicubic-antialias`},
 		{"colour", rgb, said(Preprocess{Colour: "RGB"}), `preprocess colour: "RGB" is not one of rgb, bgr, gray`},
 		{"layout", rgb, said(Preprocess{Layout: "chw"}), `preprocess layout: "chw" is not one of nchw, nhwc`},
-		{"colour of one channel", info(Float32, 1, 1, 8, 8), said(Preprocess{Colour: RGBColour}), "preprocess colour: rgb has not the 1 channels of the input"},
+		{
+			"colour of one channel", info(Float32, 1, 1, 8, 8), said(Preprocess{Colour: RGBColour}),
+			"preprocess colour: rgb has not the 1 channels of the input",
+		},
 		{"gray of three channels", rgb, said(Preprocess{Colour: GrayColour}), "preprocess colour: gray has not the 3 channels of the input"},
 		{"shorter side", rgb, said(Preprocess{ShorterSide: -1}), "preprocess shorter_side: -1 is not 1 to 32768 pixels"},
 		{"shorter side of a letterbox", rgb, said(Preprocess{ShorterSide: 256}), "preprocess shorter_side is for resize: crop, not letterbox"},
 		{"pad", rgb, said(Preprocess{Pad: &level}), "preprocess pad: 300 is not a level of gray from 0 to 255"},
-		{"range", rgb, said(Preprocess{Range: []float64{1, 0}}), "preprocess range: [1 0] is not the two numbers that the levels 0 and 255 become, as in [0, 1]"},
+		{
+			"range", rgb, said(Preprocess{Range: []float64{1, 0}}),
+			"preprocess range: [1 0] is not the two numbers that the levels 0 and 255 become, as in [0, 1]",
+		},
 		{"mean", rgb, said(Preprocess{Mean: []float64{1, 2}}), "preprocess mean: [1 2] is not one number or three"},
 		{"deviation", rgb, said(Preprocess{Deviation: []float64{0}}), "preprocess deviation: [0] is not one positive number or three"},
-		{"means of one channel", info(Float32, 1, 1, 8, 8), said(Preprocess{Preset: "torchvision"}), "preprocess mean and deviation: 3 numbers for 1 channels"},
-		{"bytes that are scaled", info(Uint8, 1, 3, 8, 8), said(Preprocess{Range: []float64{0, 1}}), "preprocess: an input of uint8 takes levels as they are, not [0 1], mean [], deviation []"},
-		{"half", info(Float16, 1, 3, 8, 8), said(Preprocess{Range: []float64{0, 255}, Deviation: []float64{.001}}), "preprocess: level 255 becomes 255000, more than float16 holds"},
+		{
+			"means of one channel", info(Float32, 1, 1, 8, 8), said(Preprocess{Preset: "torchvision"}),
+			"preprocess mean and deviation: 3 numbers for 1 channels",
+		},
+		{
+			"bytes that are scaled", info(Uint8, 1, 3, 8, 8), said(Preprocess{Range: []float64{0, 1}}),
+			"preprocess: an input of uint8 takes levels as they are, not [0 1], mean [], deviation []",
+		},
+		{
+			"half", info(Float16, 1, 3, 8, 8), said(Preprocess{Range: []float64{0, 255}, Deviation: []float64{.001}}),
+			"preprocess: level 255 becomes 255000, more than float16 holds",
+		},
 	} {
 		_, err := FindPictureInput(test.inputs, test.metadata)
 		require.EqualError(t, err, test.err, test.name)
@@ -113,8 +150,13 @@ func TestPresets(t *testing.T) {
 		{"ultralytics", "letterbox, bilinear, pad 114, rgb, 0..1, nchw", same(0, 1)},
 		{"ultralytics-classify", "crop, bilinear-antialias, pad 0, rgb, 0..1, nchw", same(0, 1)},
 		{"ultralytics-rtdetr", "stretch, bilinear, pad 114, rgb, 0..1, nchw", same(0, 1)},
-		{"torchvision", "crop, shorter side 256, bilinear-antialias, pad 0, rgb, 0..1, mean 0.485 0.456 0.406, deviation 0.229 0.224 0.225, nchw", imagenet},
-		{"timm", "crop, shorter side 256, bicubic-antialias, pad 0, rgb, 0..1, mean 0.485 0.456 0.406, deviation 0.229 0.224 0.225, nchw", imagenet},
+		{
+			"torchvision", "crop, shorter side 256, bilinear-antialias, pad 0, rgb, 0..1, mean 0.485 0.456 0.406, deviation 0.229 0.224 0.225, nchw", imagenet,
+		},
+		{
+			"timm", "crop, shorter side 256, bicubic-antialias, pad 0, rgb, 0..1, mean 0.485 0.456 0.406, deviation 0.229 0.224 0.225, nchw",
+			imagenet,
+		},
 		{"imagenet", "stretch, bilinear, pad 114, rgb, 0..1, mean 0.485 0.456 0.406, deviation 0.229 0.224 0.225, nchw", imagenet},
 		{"yolox", "letterbox-top-left, bilinear, pad 114, bgr, 0..255, nchw", same(0, 255)},
 		{"yolo-nas", "letterbox, bilinear, pad 114, rgb, 0..1, nchw", same(0, 1)},
@@ -176,5 +218,6 @@ func TestCheckBatch(t *testing.T) {
 	p := PictureInput{Channels: 3, Width: 1280, Height: 1280}
 	require.NoError(t, p.CheckBatch(64))
 	require.EqualError(t, p.CheckBatch(128), "a batch of 128 pictures of 1280x1280 takes 2.3 GiB, at most 2 are possible")
-	require.EqualError(t, p.CheckBatch(1025), "a batch of 1025 pictures, at most 1024 are possible (export the model with a batch of 1, or an open one)")
+	require.EqualError(t, p.CheckBatch(1025),
+		"a batch of 1025 pictures, at most 1024 are possible (export the model with a batch of 1, or an open one)")
 }

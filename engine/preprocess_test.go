@@ -127,5 +127,7 @@ func TestOverridePreprocess(t *testing.T) {
 	want.Preset = "ultralytics"
 	assert.Equal(t, want, file.Override(by))
 	assert.False(t, by.IsZero())
-	assert.Equal(t, Preprocess{Preset: "yolox"}, Metadata{Preprocess: file}.Override(Metadata{Preprocess: Preprocess{Preset: "yolox"}}).Preprocess)
+	assert.Equal(t, Preprocess{Preset: "yolox"}, Metadata{Preprocess: file}.Override(Metadata{
+		Preprocess: Preprocess{Preset: "yolox"},
+	}).Preprocess)
 }

@@ -33,8 +33,9 @@ func TestACameraThatIsGoneLeavesNoCounts(t *testing.T) {
 	c.Available("front", false)
 	assert.Equal(t, offered+4, c.Accounting().State.Offered, "the state, two counts and a zone; no more")
 	for topic, want := range map[string]string{
-		"front/available": "offline", "front/count/person": "0", "front/count/all": "0", "front/zone/yard/person": "0", "front/line/door": `{"in":4,"out":2}`,
-		"back/available": "online", "back/count/person": "3", "front/count/dog": "0",
+		"front/available": "offline", "front/count/person": "0", "front/count/all": "0", "front/zone/yard/person": "0",
+		"front/line/door": `{"in":4,"out":2}`,
+		"back/available":  "online", "back/count/person": "3", "front/count/dog": "0",
 	} {
 		sub.WaitLast(t, "edge-infer/gate/"+topic, want)
 	}

@@ -39,14 +39,16 @@ func TestAMessageThatIsTooLargeHoldsNothingUp(t *testing.T) {
 			c.Count("cam0", "person", 3)
 			c.Snapshot("cam0", "person", make([]byte, 200_000))
 			sub.WaitLast(t, "edge-infer/gate/cam0/count/person", "3")
-			require.Eventually(t, func() bool { a := c.Accounting(); return a.Events.Queued+a.State.Queued == 0 }, mqtttest.Patience, time.Millisecond,
+			require.Eventually(t, func() bool { a := c.Accounting(); return a.Events.Queued+a.State.Queued == 0 }, mqtttest.Patience,
+				time.Millisecond,
 				"%+v %s", c.Accounting(), log)
 			t.Logf("all through after %v", time.Since(started))
 			waitConnected(t, c)
 			assert.Equal(t, ledger.Account{Offered: 28, Delivered: 27, Dropped: 1}, balanced(t, c).Events)
 			state := balanced(t, c).State
 			assert.Equal(t, uint64(4), state.Delivered+state.Dropped) // a snapshot is two
-			if configured > 0 {                                       // else the snapshot, of QoS 0, may have gone out before the broker closed the connection on it
+			// Else the snapshot, of QoS 0, may have gone out before the broker closed the connection on it.
+			if configured > 0 {
 				assert.Equal(t, ledger.Account{Offered: 4, Delivered: 1, Dropped: 3}, state)
 			}
 			require.Eventually(t, func() bool { return c.Health().Oversize.Messages == 4 }, mqtttest.Patience, time.Millisecond)
@@ -106,7 +108,8 @@ func TestEventsGoBeforeState(t *testing.T) {
 	}
 	begin(t, c)
 	require.Eventually(t, func() bool { a := c.Accounting(); return a.Events.Queued+a.State.Queued == 0 }, mqtttest.Patience, time.Millisecond)
-	require.Eventually(t, func() bool { return strings.Count(sub.Output(), "edge-infer/gate/cam0/") >= 80 }, mqtttest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(sub.Output(), "edge-infer/gate/cam0/") >= 80 }, mqtttest.Patience,
+		time.Millisecond)
 	var order []string
 	for line := range strings.Lines(sub.Output()) {
 		if rest, ok := strings.CutPrefix(line, "edge-infer/gate/cam0/"); ok {

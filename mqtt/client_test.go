@@ -77,11 +77,26 @@ func TestOpenRefusesBadConfigurations(t *testing.T) {
 		{&Client{Device: "a/b"}, `open mqtt: device name "a/b" cannot be a topic level (leave out + / # and a leading $)`},
 		{&Client{Device: "a"}, "open mqtt: no broker address"},
 		{&Client{Device: "a", Brokers: []string{"http://x"}}, `open mqtt: broker "http://x": unknown scheme "http" (use tcp, tls, ws or wss)`},
-		{&Client{Device: "a", Brokers: []string{"x"}, DiscoveryPrefix: "ha/#"}, `open mqtt: discovery prefix "ha/#" cannot start a topic (leave out + and #)`},
-		{&Client{Device: "a", Brokers: []string{"x"}, TLS: credentials.TLS{CAFile: "/nowhere/ca"}}, "open mqtt: read CA certificates: open /nowhere/ca: no such file or directory"},
-		{&Client{Device: "a", Brokers: []string{"x"}, TLS: credentials.TLS{CAFile: os.Args[0]}}, "open mqtt: read CA certificates " + os.Args[0] + ": no PEM certificate in it"},
-		{&Client{Device: "a", Brokers: []string{"x"}, PasswordFile: "/nowhere/p"}, "open mqtt: read password file: open /nowhere/p: no such file or directory"},
-		{&Client{Device: "a", Brokers: []string{"x"}, TLS: credentials.TLS{KeyFile: "k"}}, "open mqtt: a client certificate needs its key: name both files or neither"},
+		{
+			&Client{Device: "a", Brokers: []string{"x"}, DiscoveryPrefix: "ha/#"},
+			`open mqtt: discovery prefix "ha/#" cannot start a topic (leave out + and #)`,
+		},
+		{
+			&Client{Device: "a", Brokers: []string{"x"}, TLS: credentials.TLS{CAFile: "/nowhere/ca"}},
+			"open mqtt: read CA certificates: open /nowhere/ca: no such file or directory",
+		},
+		{
+			&Client{Device: "a", Brokers: []string{"x"}, TLS: credentials.TLS{CAFile: os.Args[0]}},
+			"open mqtt: read CA certificates " + os.Args[0] + ": no PEM certificate in it",
+		},
+		{
+			&Client{Device: "a", Brokers: []string{"x"}, PasswordFile: "/nowhere/p"},
+			"open mqtt: read password file: open /nowhere/p: no such file or directory",
+		},
+		{
+			&Client{Device: "a", Brokers: []string{"x"}, TLS: credentials.TLS{KeyFile: "k"}},
+			"open mqtt: a client certificate needs its key: name both files or neither",
+		},
 	} {
 		assert.EqualError(t, c.client.Open(), c.want)
 		assert.NoError(t, c.client.Close())
@@ -139,7 +154,8 @@ func TestBrokersAreTriedInOrder(t *testing.T) {
 	assert.Equal(t, second.URL(), c.Connection().Broker)
 	first := startBroker(t, firstAddress)
 	second.Close()
-	require.Eventually(t, func() bool { s := c.Connection(); return s.Connected && s.Broker == first.URL() }, mqtttest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { s := c.Connection(); return s.Connected && s.Broker == first.URL() }, mqtttest.Patience,
+		time.Millisecond)
 	first.Close()
 	require.Eventually(t, func() bool { return !c.Connection().Connected }, mqtttest.Patience, time.Millisecond)
 	time.Sleep(8 * c.RetryMax)

@@ -208,7 +208,8 @@ func TestNonsenseDoesNotFillTheLog(t *testing.T) {
 	for i := range 500 {
 		sub.Client.Publish("edge-infer/gate/cam0/detect/set", 1, false, fmt.Sprint(i)).WaitTimeout(mqtttest.Patience)
 	}
-	require.Eventually(t, func() bool { return sub.Last("edge-infer/gate/error") != "" && c.Accounting().State.Queued == 0 }, mqtttest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return sub.Last("edge-infer/gate/error") != "" && c.Accounting().State.Queued == 0 },
+		mqtttest.Patience, time.Millisecond)
 	assert.LessOrEqual(t, strings.Count(log.String(), "mqtt command refused"), 1+int(time.Since(begin)/time.Second))
 	balanced(t, c)
 }
@@ -246,7 +247,10 @@ func FuzzCommand(f *testing.F) {
 			return
 		}
 		r := &recorder{}
-		client := &Client{Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox{}, qos0: newSendQueue(), qos1: newSendQueue(), remote: map[string]RemoteSettings{}, events: &spool.Spool{}}
+		client := &Client{
+			Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox{},
+			qos0: newSendQueue(), qos1: newSendQueue(), remote: map[string]RemoteSettings{}, events: &spool.Spool{},
+		}
 		require.NoError(t, client.carryOut(c))
 		require.Len(t, r.calls, 1)
 		require.True(t, c.Threshold >= 0 && c.Threshold <= 1)

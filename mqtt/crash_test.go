@@ -91,7 +91,8 @@ func TestKilledProcessLosesNoEvent(t *testing.T) {
 	require.Eventually(t, func() bool { return c.Accounting().Events.Queued == 0 }, 2*mqtttest.Patience, 10*time.Millisecond)
 	restored := c.Accounting().Events.Offered
 	c.Event(&payload.Event{Type: "end", Camera: "cam0", Sequence: 1 << 40})
-	require.Eventually(t, func() bool { return strings.Contains(sub.Last("edge-infer/gate/cam0/events"), `"type":"end"`) }, mqtttest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(sub.Last("edge-infer/gate/cam0/events"), `"type":"end"`) }, mqtttest.Patience,
+		time.Millisecond)
 	balanced(t, c)
 
 	ids := map[uint64]string{}
@@ -127,5 +128,6 @@ func TestKilledProcessLosesNoEvent(t *testing.T) {
 		}
 	}
 	assert.Positive(t, replayed)
-	t.Logf("%d kills: %d events safe, %d arrived, %d repeats, %d replayed, %d restored at the end", rounds, checked, len(ids), repeats, replayed, restored)
+	t.Logf("%d kills: %d events safe, %d arrived, %d repeats, %d replayed, %d restored at the end", rounds, checked, len(ids), repeats,
+		replayed, restored)
 }

@@ -205,7 +205,10 @@ func TestFaults(t *testing.T) {
 		}, false},
 		{"expired certificate", func(t *testing.T) (*Client, string) {
 			files := authority.Issue(t, "expired", time.Now().Add(-time.Hour))
-			b := &embedded.Broker{Address: "127.0.0.1:0", TLS: credentials.TLS{CertificateFile: files.CertificateFile, KeyFile: files.KeyFile}, Logger: mqtttest.Discard()}
+			b := &embedded.Broker{
+				Address: "127.0.0.1:0", TLS: credentials.TLS{CertificateFile: files.CertificateFile, KeyFile: files.KeyFile},
+				Logger: mqtttest.Discard(),
+			}
 			require.NoError(t, b.Open())
 			t.Cleanup(func() { b.Close() })
 			c := testClient(b.URL())
@@ -352,7 +355,8 @@ func TestUnacknowledged(t *testing.T) {
 	c.AckTimeout = 100 * time.Millisecond
 	stop := start(t, c)
 	c.Event(&payload.Event{Type: "new", Camera: "cam0"})
-	require.Eventually(t, func() bool { return c.Connection().Error == "broker acknowledged nothing for 100ms" }, mqtttest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return c.Connection().Error == "broker acknowledged nothing for 100ms" }, mqtttest.Patience,
+		time.Millisecond)
 	assert.Less(t, stop(), 2*time.Second)
 	assert.Equal(t, ledger.Account{Offered: 1, Queued: 1}, balanced(t, c).Events)
 }

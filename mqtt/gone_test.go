@@ -79,8 +79,10 @@ func waitDelivered(t *testing.T, c *Client) {
 }
 
 var (
-	frontCamera = homeassistant.Camera{Name: "front", Labels: []string{"all", "person"}, Zones: []string{"yard", "drive"}, Lines: []string{"door"}}
-	backCamera  = homeassistant.Camera{Name: "back", Labels: []string{"all", "dog"}, Zones: []string{"yard"}, Lines: []string{"door"}}
+	frontCamera = homeassistant.Camera{
+		Name: "front", Labels: []string{"all", "person"}, Zones: []string{"yard", "drive"}, Lines: []string{"door"},
+	}
+	backCamera = homeassistant.Camera{Name: "back", Labels: []string{"all", "dog"}, Zones: []string{"yard"}, Lines: []string{"door"}}
 )
 
 func TestWhatIsNotAnnouncedAnyMoreIsCleared(t *testing.T) {

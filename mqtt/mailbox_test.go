@@ -73,7 +73,8 @@ func TestRetainedSlotIsSentAgain(t *testing.T) {
 	for range 3 {
 		s.put(text("d"))
 	}
-	assert.Equal(t, ledger.Account{Offered: 6, Delivered: 2, Superseded: 3, Queued: 1}, book.Read(), "of a retained value only the newest is wanted")
+	assert.Equal(t, ledger.Account{Offered: 6, Delivered: 2, Superseded: 3, Queued: 1}, book.Read(),
+		"of a retained value only the newest is wanted")
 }
 
 func TestRateLimit(t *testing.T) {

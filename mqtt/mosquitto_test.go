@@ -37,7 +37,8 @@ func TestMosquitto(t *testing.T) {
 		send(c, frame("cam0", uint64(i)))
 		require.Eventually(t, func() bool { return c.Accounting().Detections.Queued == 0 }, mqtttest.Patience, 50*time.Microsecond)
 	}
-	require.Eventually(t, func() bool { return len(sub.Payloads("edge-infer/gate/cam0/detections")) == 200 }, mqtttest.Patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(sub.Payloads("edge-infer/gate/cam0/detections")) == 200 }, mqtttest.Patience,
+		10*time.Millisecond)
 	for i, payload := range sub.Payloads("edge-infer/gate/cam0/detections") {
 		require.Contains(t, payload, fmt.Sprintf(`"seq":%d,`, i))
 	}
@@ -112,7 +113,8 @@ func TestMosquittoWithClientCertificates(t *testing.T) {
 	authority := mqtttest.NewAuthority(t)
 	server := authority.Issue(t, "server", time.Now().Add(time.Hour))
 	client := authority.Issue(t, "client", time.Now().Add(time.Hour))
-	m := mqtttest.StartMosquitto(t, "allow_anonymous true", "cafile "+server.CAFile, "certfile "+server.CertificateFile, "keyfile "+server.KeyFile,
+	m := mqtttest.StartMosquitto(t, "allow_anonymous true", "cafile "+server.CAFile, "certfile "+server.CertificateFile,
+		"keyfile "+server.KeyFile,
 		"require_certificate true", "tls_version tlsv1.2")
 	c := testClient("tls://" + m.Address)
 	c.TLS = client
@@ -120,7 +122,8 @@ func TestMosquittoWithClientCertificates(t *testing.T) {
 	waitConnected(t, c)
 	sub := m.Listen("edge-infer/#", "--cafile", client.CAFile, "--cert", client.CertificateFile, "--key", client.KeyFile)
 	send(c, frame("cam0", 7))
-	require.Eventually(t, func() bool { return len(sub.Payloads("edge-infer/gate/cam0/detections")) == 1 }, mqtttest.Patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(sub.Payloads("edge-infer/gate/cam0/detections")) == 1 }, mqtttest.Patience,
+		10*time.Millisecond)
 
 	for name, bad := range map[string]struct {
 		files credentials.TLS
@@ -128,7 +131,9 @@ func TestMosquittoWithClientCertificates(t *testing.T) {
 	}{
 		"no client certificate": {credentials.TLS{CAFile: client.CAFile}, "client certificate"},
 		"unknown authority":     {credentials.TLS{CertificateFile: client.CertificateFile, KeyFile: client.KeyFile}, "name its CA file"},
-		"another server name":   {credentials.TLS{CAFile: client.CAFile, CertificateFile: client.CertificateFile, KeyFile: client.KeyFile, ServerName: "elsewhere"}, "set the TLS server name"},
+		"another server name": {credentials.TLS{
+			CAFile: client.CAFile, CertificateFile: client.CertificateFile, KeyFile: client.KeyFile, ServerName: "elsewhere",
+		}, "set the TLS server name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := testClient("tls://" + m.Address)
@@ -169,7 +174,8 @@ func TestMosquittoReplay(t *testing.T) {
 	var ids []string
 	for i := range count {
 		ids = append(ids, c.Event(&payload.Event{
-			Type: "update", Camera: "cam0", Label: "person", Sequence: uint64(i), Time: time.Now(), Score: 0.9, Box: [4]float64{1, 2, 3, 4}, Track: 9,
+			Type: "update", Camera: "cam0", Label: "person", Sequence: uint64(i), Time: time.Now(), Score: 0.9, Box: [4]float64{1, 2, 3, 4},
+			Track: 9,
 		}))
 	}
 	require.NoError(t, c.Close())
@@ -202,7 +208,8 @@ func TestMosquittoGetsWhatTheSchemasSay(t *testing.T) {
 	c.Event(&payload.Event{Type: "new", Camera: "cam0", Time: time.Now()})
 	compiled := schemas(t)
 	for topic, schema := range map[string]string{"detections": "detections", "events": "event"} {
-		require.Eventually(t, func() bool { return len(sub.Payloads("edge-infer/gate/cam0/"+topic)) == 1 }, mqtttest.Patience, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return len(sub.Payloads("edge-infer/gate/cam0/"+topic)) == 1 }, mqtttest.Patience,
+			10*time.Millisecond)
 		payload := sub.Payloads("edge-infer/gate/cam0/" + topic)[0]
 		assert.True(t, json.Valid(bytes.TrimSpace([]byte(payload))))
 		assert.NoError(t, validate(t, compiled[schema], payload))

@@ -35,7 +35,11 @@ func TestRemoteSettingsOutlastTheProcess(t *testing.T) {
 	}
 	_, stop := run()
 	for _, sent := range []struct{ topic, payload, state string }{
-		{"front/detect", "OFF", "OFF"}, {"front/threshold", "0.7", "0.7"}, {"front/labels", "*", "*"}, {"back/interval", "9", "9"}, {"back/labels", "a,b", "a,b"},
+		{"front/detect", "OFF", "OFF"},
+		{"front/threshold", "0.7", "0.7"},
+		{"front/labels", "*", "*"},
+		{"back/interval", "9", "9"},
+		{"back/labels", "a,b", "a,b"},
 	} {
 		require.Eventually(t, func() bool { // until the subscription is there
 			sub.Client.Publish("edge-infer/gate/"+sent.topic+"/set", 1, false, sent.payload).WaitTimeout(mqtttest.Patience)

@@ -93,13 +93,18 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 	send(c, frame("cam0", 2))
 	c.Status(&payload.Status{Accuracy: &payload.Accuracy{Precision: "fp16", Passed: true, MatchRate: 1, Time: now}})
 	c.Status(&payload.Status{Version: "1", Started: now.Add(-time.Hour), Accuracy: &payload.Accuracy{
-		Precision: "fp16", Passed: true, MatchRate: 0.99871, Boxes: 6955, Flipped: 3, Pictures: 1000, Time: now, Labelled: true, MAP50: 0.96, MAP: 0.87, ReferenceMAP50: 1,
+		Precision: "fp16", Passed: true, MatchRate: 0.99871, Boxes: 6955, Flipped: 3, Pictures: 1000, Time: now, Labelled: true, MAP50: 0.96,
+		MAP: 0.87, ReferenceMAP50: 1,
 		Refused: []payload.RefusedPrecision{{Precision: "int8", Reasons: []string{"match rate \"0.9\"", "mAP"}}},
 	}, Cameras: []payload.CameraStatus{{Name: "a", State: "running"}, {Name: "b", State: "failed", Error: "no \"such\" file"}}})
 	c.Stats(&payload.Stats{
-		Started: now.Add(-time.Hour), Engine: time.Millisecond, Temperatures: []payload.Reading{{Name: "tj", Value: 51.25}, {Name: "gpu", Value: -3}}, Power: []payload.Reading{{Name: "VDD_IN", Value: 7.5}},
-		Loads: []payload.Reading{{Name: "cpu", Value: 12.5}}, PowerMode: "MAXN", Throttled: []string{"VDD_IN: over-current", "cpu: heat"},
-		Cameras: []payload.CameraStats{{Name: "a", Captured: 30, Inferred: 29.97, LatencyP50: time.Millisecond, LatencyP99: time.Second, Queue: 1}, {Name: "b"}},
+		Started: now.Add(-time.Hour), Engine: time.Millisecond,
+		Temperatures: []payload.Reading{{Name: "tj", Value: 51.25}, {Name: "gpu", Value: -3}},
+		Power:        []payload.Reading{{Name: "VDD_IN", Value: 7.5}},
+		Loads:        []payload.Reading{{Name: "cpu", Value: 12.5}}, PowerMode: "MAXN", Throttled: []string{"VDD_IN: over-current", "cpu: heat"},
+		Cameras: []payload.CameraStats{
+			{Name: "a", Captured: 30, Inferred: 29.97, LatencyP50: time.Millisecond, LatencyP99: time.Second, Queue: 1}, {Name: "b"},
+		},
 	})
 	c.Count("cam0", "person", 0)
 	c.Zone("cam0", "yard", "all", 12)

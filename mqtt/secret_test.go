@@ -42,7 +42,8 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 	sub := mqtttest.Subscribe(t, "tcp://edge:"+secret+"@"+right.Addr(), "#")
 	for _, url := range []string{
-		broker.URL(), right.URL(), secure.URL(), "tcp://" + secure.Addr(), "tls://" + right.Addr(), "tcp://" + mqtttest.FreeAddress(t), "ws://" + right.Addr(),
+		broker.URL(), right.URL(), secure.URL(), "tcp://" + secure.Addr(), "tls://" + right.Addr(), "tcp://" + mqtttest.FreeAddress(t),
+		"ws://" + right.Addr(),
 		"tcp://broker.invalid", stallingBroker(t, false),
 	} {
 		for _, c := range []*Client{testClient(inURL(url)), testClient(url)} {
@@ -55,7 +56,9 @@ func TestSecretsStayInside(t *testing.T) {
 			stop()
 		}
 	}
-	for _, text := range []string{"http://edge:" + secret + "@host", "tcp://edge:" + secret + "@host:port", "tcp://edge:" + secret + "@", "tcp://edge:" + secret + "%zz@h"} {
+	for _, text := range []string{
+		"http://edge:" + secret + "@host", "tcp://edge:" + secret + "@host:port", "tcp://edge:" + secret + "@", "tcp://edge:" + secret + "%zz@h",
+	} {
 		err := testClient(text).Open()
 		require.Error(t, err)
 		see(err, err.Error(), errors.Unwrap(err))

@@ -73,7 +73,8 @@ func TestWebSocket(t *testing.T) {
 				send(c, frame("cam0", uint64(i)))
 				c.Count("cam0", "person", i)
 			}
-			require.Eventually(t, func() bool { a := c.Accounting(); return a.Detections.Queued+a.State.Queued == 0 }, mqtttest.Patience, time.Millisecond)
+			require.Eventually(t, func() bool { a := c.Accounting(); return a.Detections.Queued+a.State.Queued == 0 }, mqtttest.Patience,
+				time.Millisecond)
 			assert.Less(t, stop(), 2*time.Second)
 			deadline := time.After(mqtttest.Patience)
 			for len(want) > 0 {

@@ -204,7 +204,8 @@ func TestDamagedPictureIsCounted(t *testing.T) {
 // TestJob: what is read once and cannot be read is an error, a malformed address always is.
 func TestJob(t *testing.T) {
 	for uri, kind := range map[string]error{
-		"demo?nonsense=1": capture.ErrURI, "/dev/video99": capture.ErrNotFound, "/no/such/file.mp4": capture.ErrNotFound, "gst:nosuchelement": capture.ErrUnavailable,
+		"demo?nonsense=1": capture.ErrURI, "/dev/video99": capture.ErrNotFound, "/no/such/file.mp4": capture.ErrNotFound,
+		"gst:nosuchelement": capture.ErrUnavailable,
 	} {
 		c := &capture.Camera{Open: Open, URI: uri, Once: !errors.Is(kind, capture.ErrURI)}
 		_, err := drain(t, c, nil)

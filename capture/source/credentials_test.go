@@ -43,7 +43,9 @@ func TestRTSPCredentials(t *testing.T) {
 		at := "@127.0.0.1:" + server.port + "/test"
 		for _, backend := range []backend{ffmpeg, gstreamer} {
 			t.Run(scheme+" "+string(backend), func(t *testing.T) {
-				c := watch(t, &capture.Camera{Open: opener(backend), URI: "rtsp://admin:p%40ss%2F%20w%C3%B6rd" + at, Retry: quick, DeniedRetry: locking})
+				c := watch(t, &capture.Camera{
+					Open: opener(backend), URI: "rtsp://admin:p%40ss%2F%20w%C3%B6rd" + at, Retry: quick, DeniedRetry: locking,
+				})
 				c.hears("that it runs", state(capture.Running))
 				c.moves(5)
 			})
@@ -238,7 +240,9 @@ func TestForbiddenWithoutPassword(t *testing.T) {
 		good.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	c := watch(t, &capture.Camera{Open: Open, URI: "http://camera:secret@" + strings.TrimPrefix(server.URL, "http://"), Retry: quick, DeniedRetry: locking})
+	c := watch(t, &capture.Camera{
+		Open: Open, URI: "http://camera:secret@" + strings.TrimPrefix(server.URL, "http://"), Retry: quick, DeniedRetry: locking,
+	})
 	c.last = append(c.last, server.CloseClientConnections)
 	c.hears("that it runs", state(capture.Running))
 	c.moves(5)

@@ -63,7 +63,9 @@ func TestDamagedPicturesAreNoLife(t *testing.T) {
 		}
 		return barcodeJPEG(t, number, small.width, small.height)
 	})
-	c := watch(t, &capture.Camera{Open: Open, URI: uri, Retry: quick, OpenTimeout: 300 * time.Millisecond, StallTimeout: 300 * time.Millisecond})
+	c := watch(t, &capture.Camera{
+		Open: Open, URI: uri, Retry: quick, OpenTimeout: 300 * time.Millisecond, StallTimeout: 300 * time.Millisecond,
+	})
 	heard := c.hears("that it stalls", state(capture.Stalled))
 	assert.Equal(t, "no good first picture for 300ms: not a picture that OpenCV can read", heard.Reason)
 	assert.Positive(t, heard.Damaged)

@@ -247,7 +247,9 @@ func (v *video) configure() {
 			if f.pixel == gocv.MatTypeCV8UC2 {
 				return engine.YUYV, size{f.columns, f.rows}, nil
 			}
-			return 0, size{}, &capture.Error{Op: "read", Kind: capture.ErrFormat, Message: "the camera does not give YUYV", Hint: "leave out format=yuyv"}
+			return 0, size{}, &capture.Error{
+				Op: "read", Kind: capture.ErrFormat, Message: "the camera does not give YUYV", Hint: "leave out format=yuyv",
+			}
 		}
 	case "mjpeg":
 		set(gocv.VideoCaptureFOURCC, v.capture.ToCodec("MJPG"))

@@ -145,7 +145,8 @@ func (m *mjpeg) recognize(response *http.Response) (stream bool, err error) {
 		m.parts = multipart{reader: bufio.NewReaderSize(m.body, 64<<10), boundary: []byte(strings.TrimPrefix(parameters["boundary"], "--"))}
 		return true, nil
 	case strings.HasPrefix(kind, "text/"), strings.HasPrefix(kind, "image/"), kind == "application/json":
-		return false, m.uri.Fail("open", capture.ErrFormat, "the server sends "+kind+", which is no stream", "use the camera's MJPEG or video URL", nil)
+		return false, m.uri.Fail("open", capture.ErrFormat, "the server sends "+kind+", which is no stream",
+			"use the camera's MJPEG or video URL", nil)
 	}
 	return false, nil
 }

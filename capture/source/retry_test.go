@@ -106,7 +106,9 @@ func TestManyDemos(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for i := range 16 {
-		c := &capture.Camera{Open: Open, URI: fmt.Sprintf("demo?width=64&height=64&seed=%d", i), OpenTimeout: time.Nanosecond, StallTimeout: time.Nanosecond}
+		c := &capture.Camera{
+			Open: Open, URI: fmt.Sprintf("demo?width=64&height=64&seed=%d", i), OpenTimeout: time.Nanosecond, StallTimeout: time.Nanosecond,
+		}
 		notify := make(chan struct{}, 1)
 		c.Notify = notify
 		all.Go(func() {

@@ -184,9 +184,13 @@ func TestGiantAmongPictures(t *testing.T) {
 	assert.Equal(t, uint64(2), c.Stats().Damaged)
 	assert.Equal(t, tooLarge, c.Stats().Damage)
 
-	_, err = drain(t, &capture.Camera{Open: Open, URI: filepath.Join(folder, "0.jpg"), Once: true, Lossless: true, MaxPixels: 160*120 - 1}, nil)
+	_, err = drain(t, &capture.Camera{
+		Open: Open, URI: filepath.Join(folder, "0.jpg"), Once: true, Lossless: true, MaxPixels: 160*120 - 1,
+	}, nil)
 	require.EqualError(t, err, "read "+filepath.Join(folder, "0.jpg")+": no picture in it")
-	numbers, err = drain(t, &capture.Camera{Open: Open, URI: filepath.Join(folder, "0.jpg"), Once: true, Lossless: true, MaxPixels: 160 * 120}, nil)
+	numbers, err = drain(t, &capture.Camera{
+		Open: Open, URI: filepath.Join(folder, "0.jpg"), Once: true, Lossless: true, MaxPixels: 160 * 120,
+	}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []int{0}, numbers)
 }

@@ -149,11 +149,13 @@ func TestPipelineWithoutCaps(t *testing.T) {
 	tool(t, "gst-launch-1.0")
 	n := 0
 	count := func(capture.Frame) { n++ }
-	readAll(t, Open, "gst:videotestsrc num-buffers=10 ! video/x-raw,width=64,height=48 ! videoconvert ! appsink sync=false", capture.Options{}, count)
+	readAll(t, Open, "gst:videotestsrc num-buffers=10 ! video/x-raw,width=64,height=48 ! videoconvert ! appsink sync=false",
+		capture.Options{}, count)
 	assert.Equal(t, 10, n)
 	// The end of a pipeline must not bring the last picture again and again.
 	n = 0
-	readAll(t, Open, "gst:videotestsrc num-buffers=3 ! videoconvert ! video/x-raw,width=64,height=48,format=GRAY8", capture.Options{Every: true}, count)
+	readAll(t, Open, "gst:videotestsrc num-buffers=3 ! videoconvert ! video/x-raw,width=64,height=48,format=GRAY8",
+		capture.Options{Every: true}, count)
 	assert.Equal(t, 3, n)
 }
 
@@ -173,7 +175,10 @@ func TestOpenErrors(t *testing.T) {
 		{"99", capture.ErrNotFound, "open /dev/video99: no such camera (" + deviceHint(Devices()) + ")"},
 		{folder + "/none.mp4", capture.ErrNotFound, "open " + folder + "/none.mp4: no such file"},
 		{folder + "/none/", capture.ErrNotFound, "open " + folder + "/none/: no such file"},
-		{folder, capture.ErrNotFound, "open " + folder + ": no picture in this directory (known: .jpg .jpeg .png .bmp .webp .tif .tiff .pgm .ppm)"},
+		{
+			folder, capture.ErrNotFound, "open " + folder +
+				": no picture in this directory (known: .jpg .jpeg .png .bmp .webp .tif .tiff .pgm .ppm)",
+		},
 		{text, capture.ErrFormat, "open " + text + ": not a video that OpenCV can read (see whether ffprobe recognizes it)"},
 		{"gst:nosuchelement", capture.ErrUnavailable, "open gst:nosuchelement: GSTREAMER cannot open it (" + pipelines + ")"},
 		{"demo?width=10&height=10", capture.ErrURI, `parse demo?width=10&height=10: height "10" is not a whole number of 64 to 8192`},
@@ -190,7 +195,8 @@ func TestOpenErrors(t *testing.T) {
 func TestUnsupportedPipelineFormat(t *testing.T) {
 	tool(t, "gst-launch-1.0")
 	for _, caps := range []string{"I420", "UYVY", "RGBx"} {
-		source, err := Open(context.Background(), "gst:videotestsrc num-buffers=3 ! video/x-raw,format="+caps+",width=64,height=48", capture.Options{})
+		source, err := Open(context.Background(), "gst:videotestsrc num-buffers=3 ! video/x-raw,format="+caps+",width=64,height=48",
+			capture.Options{})
 		require.NoError(t, err)
 		_, err = source.Next(&capture.Pool{})
 		require.ErrorIs(t, err, capture.ErrFormat)

@@ -38,8 +38,8 @@ type header struct {
 }
 
 // Run starts the process, hands it the request with its payload, and each of its answers to each, in order and as they come. What was
-// answered before a process died counts; the error says how it ended, nil when it did so in order: a *Death, the context's cause, or that it
-// could not be started. The request travels over the standard input, because it may hold passwords.
+// answered before a process died counts; the error says how it ended, nil when it did so in order: a *Death, the context's cause, or that
+// it could not be started. The request travels over the standard input, because it may hold passwords.
 func (p Process) Run(ctx context.Context, request any, payload []byte, each func(answer json.RawMessage)) error {
 	asked, err := json.Marshal(request)
 	if err != nil {

@@ -19,7 +19,10 @@ func TestKernels(t *testing.T) {
 		name, compiler, set string
 		flags, runner       []string
 	}{
-		{name: "this machine", compiler: "cc", set: preprocess.InstructionSet(), flags: []string{"-fsanitize=address,undefined", "-fno-sanitize-recover"}},
+		{
+			name: "this machine", compiler: "cc", set: preprocess.InstructionSet(),
+			flags: []string{"-fsanitize=address,undefined", "-fno-sanitize-recover"},
+		},
 		{name: "arm64", compiler: "aarch64-linux-gnu-gcc", set: "neon", flags: []string{"-static"}, runner: []string{"qemu-aarch64-static"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 )
 
 // Child builds plans in a process of its own, so that the kernel's out-of-memory killer, a crash of the library and the memory that a build
-// leaves behind do not reach this one. The process is this program with a hidden command that calls ServeBuild. The model travels behind the
-// request; progress and log lines come back while it works, then a plan or an error. The plan itself is a file, written in one step.
+// leaves behind do not reach this one. The process is this program with a hidden command that calls ServeBuild. The model travels behind
+// the request; progress and log lines come back while it works, then a plan or an error. The plan itself is a file, written in one step.
 type Child struct {
 	// Command is the program and its arguments, as a rule os.Executable() and "build-plan".
 	Command []string

@@ -118,8 +118,8 @@ func (b *Broker) checkAccess(password string) (string, error) {
 	case b.User != "" && password == "":
 		return "", fmt.Errorf("user %q has no password (set one, or leave out the user)", b.User)
 	case b.User == "" && b.TLS.CAFile == "" && !resolved.IP.IsLoopback():
-		return "", fmt.Errorf("other machines reach %s: set a user and a password, or the authority of client certificates, or listen on 127.0.0.1",
-			address)
+		const remedy = "set a user and a password, or the authority of client certificates, or listen on 127.0.0.1"
+		return "", fmt.Errorf("other machines reach %s: %s", address, remedy)
 	}
 	return resolved.String(), nil
 }

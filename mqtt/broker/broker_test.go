@@ -95,6 +95,8 @@ func TestBrokerIsQuiet(t *testing.T) {
 func TestBrokerRefusesBadFiles(t *testing.T) {
 	b := &Broker{Address: "127.0.0.1:0", PasswordFile: "/nowhere/password", Logger: mqtttest.Discard()}
 	assert.EqualError(t, b.Open(), "open embedded broker: read password file: open /nowhere/password: no such file or directory")
-	b = &Broker{Address: "127.0.0.1:0", TLS: credentials.TLS{CertificateFile: "/nowhere/cert", KeyFile: "/nowhere/key"}, Logger: mqtttest.Discard()}
+	b = &Broker{
+		Address: "127.0.0.1:0", TLS: credentials.TLS{CertificateFile: "/nowhere/cert", KeyFile: "/nowhere/key"}, Logger: mqtttest.Discard(),
+	}
 	assert.EqualError(t, b.Open(), "open embedded broker: load certificate /nowhere/cert: open /nowhere/cert: no such file or directory")
 }

@@ -74,7 +74,10 @@ func FuzzCheck(f *testing.F) {
 
 // TestTheCheckTakesWhatTheLibraryTakes runs it over the library's examples.
 func TestTheCheckTakesWhatTheLibraryTakes(t *testing.T) {
-	fromClients := []byte{typeConnect, typePublish, typePuback, typePubrec, typePubrel, typePubcomp, typeSubscribe, typeUnsubscribe, typePingreq, typeDisconnect, typeAuth}
+	fromClients := []byte{
+		typeConnect, typePublish, typePuback, typePubrec, typePubrel, typePubcomp, typeSubscribe, typeUnsubscribe, typePingreq, typeDisconnect,
+		typeAuth,
+	}
 	taken := 0
 	for kind, cases := range packets.TPacketData {
 		for _, c := range cases {

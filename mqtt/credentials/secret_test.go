@@ -19,7 +19,8 @@ func TestSecretNeverPrints(t *testing.T) {
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "secret", s, "inside", struct{ S Secret }{s}, slog.Any("any", s))
 	marshalled, err := json.Marshal(map[string]any{"secret": s, "list": []Secret{s}})
 	require.NoError(t, err)
-	all := log.String() + string(marshalled) + fmt.Sprintf("%s %v %+v %#v %q %+v %#v", s, s, s, s, s, struct{ S Secret }{s}, struct{ S Secret }{s}) +
+	all := log.String() + string(marshalled) + fmt.Sprintf("%s %v %+v %#v %q %+v %#v", s, s, s, s, s, struct{ S Secret }{s},
+		struct{ S Secret }{s}) +
 		fmt.Errorf("wrapped %v", s).Error()
 	assert.NotContains(t, all, "hunter2")
 	assert.Contains(t, all, secretMark)

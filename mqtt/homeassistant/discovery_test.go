@@ -117,7 +117,8 @@ func TestACameraHasFewEntitiesUnlessAsked(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	assert.Equal(t, with("image_person", "label_car", "label_person", "label_truck", "threshold"), keys(Camera{Labels: append(everyday(80)[5:], "person", "car")})[:12],
+	assert.Equal(t, with("image_person", "label_car", "label_person", "label_truck", "threshold"),
+		keys(Camera{Labels: append(everyday(80)[5:], "person", "car")})[:12],
 		"what matters goes first")
 	for _, zones := range []int{0, 1, 2, 3, 5} {
 		camera := Camera{Labels: everyday(80)}
@@ -200,7 +201,8 @@ func TestALargeDeviceIsAnnouncedInParts(t *testing.T) {
 
 func TestTitle(t *testing.T) {
 	for name, want := range map[string]string{
-		"front_door": "Front door", "traffic light": "Traffic light", "VDD_IN": "VDD IN", "tür": "Tür", "élan-vital": "Élan vital", "": "", "__": "__", "cam0": "Cam0",
+		"front_door": "Front door", "traffic light": "Traffic light", "VDD_IN": "VDD IN", "tür": "Tür", "élan-vital": "Élan vital", "": "",
+		"__": "__", "cam0": "Cam0",
 	} {
 		assert.Equal(t, want, title(name))
 	}

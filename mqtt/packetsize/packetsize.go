@@ -120,8 +120,8 @@ func (l *Limits) Lost(broker string, size int, now time.Time) int {
 	return b.limit
 }
 
-// SetAside counts a message that is not sent, and reports whether it is worth a line in the log. A repetition of a retained one counts when its
-// topic was not named yet: a broker that closed the connection on it may have seemed to take it.
+// SetAside counts a message that is not sent, and reports whether it is worth a line in the log. A repetition of a retained one counts when
+// its topic was not named yet: a broker that closed the connection on it may have seemed to take it.
 func (l *Limits) SetAside(topic string, size, limit int, repetition bool) bool {
 	const namedLimit = 100
 	l.mu.Lock()

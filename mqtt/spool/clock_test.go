@@ -88,7 +88,8 @@ func TestFilesOfTheWallClockAreRead(t *testing.T) {
 	directory := t.TempDir()
 	data := []byte(oldMark)
 	for n := range uint64(3) {
-		data = appendRecord(data, n+1, time.Now().Add(-time.Hour*24*365).UnixMilli(), "topic", func(buf []byte) []byte { return append(buf, '0'+byte(n)) })
+		data = appendRecord(data, n+1, time.Now().Add(-time.Hour*24*365).UnixMilli(), "topic",
+			func(buf []byte) []byte { return append(buf, '0'+byte(n)) })
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(directory, "0000000000000001"+segmentSuffix), data, 0o600))
 	s := openSpool(t, Config{Directory: directory, MaxAge: time.Hour})

@@ -1,4 +1,5 @@
-// Package transport carries MQTT packets between a client and its broker: over TCP, TLS or WebSocket, whole, and in bounded time and memory.
+// Package transport carries MQTT packets between a client and its broker: over TCP, TLS or WebSocket, whole, and in bounded time and
+// memory.
 package transport
 
 import (

@@ -34,7 +34,9 @@ func TestFilter(t *testing.T) {
 				want = append(want, p...)
 			}
 		}
-		for _, reader := range []io.Reader{bytes.NewReader(in), iotest.OneByteReader(bytes.NewReader(in)), iotest.DataErrReader(bytes.NewReader(in))} {
+		for _, reader := range []io.Reader{
+			bytes.NewReader(in), iotest.OneByteReader(bytes.NewReader(in)), iotest.DataErrReader(bytes.NewReader(in)),
+		} {
 			skipped = nil
 			got, err := io.ReadAll(iotest.HalfReader(newFilter(reader, 200, func(n int) { skipped = append(skipped, n) })))
 			require.NoError(t, err)
