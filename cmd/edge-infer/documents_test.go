@@ -29,7 +29,7 @@ var (
 	folderName   = regexp.MustCompile(`\./[a-z0-9/_.-]+`)
 	runPattern   = regexp.MustCompile(`-(run|bench) '?([^' ]+)`)
 	testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)`)
-	flagName     = regexp.MustCompile(`(?:^| )(--?[a-z][a-z-]*)`)
+	flagName     = regexp.MustCompile(`(?:^| )(--?[a-z][a-z0-9-]*)`)
 )
 
 // documents are what people read, by path from the root.

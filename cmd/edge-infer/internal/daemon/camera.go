@@ -6,6 +6,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -72,9 +73,18 @@ func demoLine() zone.Line {
 	return zone.Line{Name: "belt", From: zone.Point{X: 0.5, Y: 1}, To: zone.Point{X: 0.5, Y: 0}}
 }
 
+// tellDemo says, once, why a camera that shows the world is seen so little on by the embedded model.
+func (r *run) tellDemo(model string, uri capture.URI) {
+	if model == predict.Demo && uri.Kind != capture.Demo && !r.toldDemo.Swap(true) {
+		r.logger.Warn("the demo model knows nothing but the drawn parts of --camera demo",
+			"hint", "edge-infer model pull yolox-s, then --model yolox-s, finds people, vehicles, animals and 70 things more")
+	}
+}
+
 // newFollower makes what tracks the camera's objects; nil where nothing is tracked.
 func (r *run) newFollower(c config.Camera, uri capture.URI) (*pipeline.Follower, error) {
 	model := r.devices.Model()
+	r.tellDemo(model.Path, uri)
 	if !r.config.Detect.Track || model.Recognised.Task == engine.Classify {
 		return nil, nil
 	}

@@ -134,6 +134,8 @@ type run struct {
 	changed chan struct{}      // holds a token when a camera has entered another state
 	pulse   pipeline.Heartbeat // of the watch goroutine
 
+	toldDemo atomic.Bool // see tellDemo
+
 	changing sync.Mutex     // held while the configuration, cameras or predictors change: one change at a time
 	config   *config.Config // in force
 
