@@ -134,7 +134,9 @@ func (o *observation) message() *frameMessage {
 	}
 	for i := range o.detections {
 		d := newDetection(&o.detections[i], o.labels)
-		d.shape = o.shapes[i].rounded()
+		if i < len(o.shapes) {
+			d.shape = o.shapes[i].rounded()
+		}
 		if i < len(o.ids) {
 			d.Track = o.ids[i]
 		}
