@@ -50,6 +50,30 @@ var (
 	broken  = &engine.Error{Op: "model", Backend: "onnx", Kind: engine.ErrUnsupported, Message: "a PNG picture"}
 )
 
+// What is looked for in many places and not found takes one short line at a start; what was looked for is for who debugs.
+func TestRefusalsAreShort(t *testing.T) {
+	wall := &engine.Error{
+		Op: "open", Backend: "onnxruntime", Kind: engine.ErrUnavailable, Message: "no usable libonnxruntime, tried " + strings.Repeat("/a: no such file; ", 30),
+		Hint: "install it",
+	}
+	open := func(level slog.Level) string {
+		var log bytes.Buffer
+		choice := auto.Choice{Candidates: []auto.Candidate{
+			fails("tensorrt", "tensorrt", missing), on(fails("onnxruntime", "onnxruntime on CUDA", wall), engine.CUDA),
+			on(works("onnxruntime", "onnxruntime on the CPU"), engine.CPU),
+		}}
+		e, err := auto.Open(t.Context(), engine.Options{}, choice, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level})))
+		require.NoError(t, err)
+		require.Contains(t, e.Model().Reason, "install it")
+		return log.String()
+	}
+	said := open(slog.LevelInfo)
+	require.Equal(t, 1, strings.Count(said, "\n"), said)
+	require.Contains(t, said, `msg="engine chosen" engine="onnxruntime on the CPU" `+
+		`refused="tensorrt (no libnvinfer), onnxruntime on CUDA (no usable libonnxruntime)"`)
+	require.Contains(t, open(slog.LevelDebug), "/a: no such file; /a: no such file; ")
+}
+
 func only(c auto.Candidate) auto.Candidate {
 	c.Explicit = true
 	return c
@@ -139,7 +163,7 @@ func TestOpen(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var log bytes.Buffer
 			choice := auto.Choice{Engine: test.engine, Candidates: test.candidates}
-			e, err := auto.Open(t.Context(), engine.Options{Provider: test.provider}, choice, slog.New(slog.NewTextHandler(&log, nil)))
+			e, err := auto.Open(t.Context(), engine.Options{Provider: test.provider}, choice, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 			assert.Equal(t, test.logged, strings.Count(log.String(), "engine refused"), log.String())
 			if test.err != "" {
 				require.EqualError(t, err, test.err)

@@ -26,22 +26,25 @@ type Choice struct {
 	Yielding bool
 }
 
-// Open opens the model on the first backend that takes it. Every refusal is logged once with its reason, and told in Model().Reason. The
-// error, when none takes it, is an *engine.Error that tells all the reasons. A broken model file ends the search at once, because no
-// backend would read it.
+// Open opens the model on the first backend that takes it. Refusals are logged as one short line, and each in full at the level of debugging;
+// Model().Reason tells them too. The error, when none takes it, is an *engine.Error that tells all the reasons. A broken model file ends the
+// search at once, because no backend would read it.
 func Open(ctx context.Context, options engine.Options, choice Choice, logger *slog.Logger) (engine.Engine, error) {
 	candidates, address, err := choice.candidates(options)
 	if err != nil {
 		return nil, err
 	}
 	var refused []error
-	var reasons []string
+	var reasons, short []string
 	for _, c := range candidates {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		e, err := c.Open(ctx, address, options, logger)
 		if err == nil {
+			if len(short) > 0 {
+				logger.Info("engine chosen", "engine", c.Title, "refused", strings.Join(short, ", "))
+			}
 			return &chosen{Engine: e, reason: reason(choice, c, candidates, reasons)}, nil
 		}
 		if known, ok := errors.AsType[*engine.Error](err); ok && known.Op == "model" {
@@ -50,18 +53,31 @@ func Open(ctx context.Context, options engine.Options, choice Choice, logger *sl
 		if len(candidates) == 1 {
 			return nil, err
 		}
-		logger.Info("engine refused", "engine", c.Title, "reason", err)
+		logger.Debug("engine refused", "engine", c.Title, "reason", err)
 		if choice.Yielding && options.Threads == 0 && errors.Is(err, tensorrt.ErrNoPlan) {
 			options.Threads = max(1, runtime.NumCPU()/2)
 			logger.Info("half of the CPUs is left to building the plan", "threads", options.Threads)
 		}
 		refused = append(refused, err)
+		short = append(short, c.Title+" ("+gist(err)+")")
 		// Joined errors are one a line.
 		reasons = append(reasons, c.Title+" refused: "+strings.ReplaceAll(err.Error(), "\n", ", "))
 	}
 	return nil, &engine.Error{
 		Op: "open", Backend: "engine", Kind: shared(refused), Message: "no backend runs the model: " + strings.Join(reasons, "; "),
 	}
+}
+
+// gist is the first clause of an error, without where it was looked for and what to do.
+func gist(err error) string {
+	text := err.Error()
+	if known, ok := errors.AsType[*engine.Error](err); ok && known.Message != "" {
+		text = known.Message
+	}
+	if end := strings.IndexAny(text, ",:;(\n"); end > 0 {
+		text = text[:end]
+	}
+	return strings.TrimSpace(text)
 }
 
 // candidates returns those that the choice allows, in their order.
