@@ -307,3 +307,15 @@ func TestTheEmbeddedBrokerAsksForAPassword(t *testing.T) {
 		})
 	}
 }
+
+// TestAModelThatTakesNoPicturesIsRefusedAtTheStart in one line, before any camera is opened.
+func TestAModelThatTakesNoPicturesIsRefusedAtTheStart(t *testing.T) {
+	t.Parallel()
+	c := programtest.Command(t, "--camera", "demo", "--mqtt", "off", "--json", "--model", programtest.Project("engine/enginetest/testdata/tensors.onnx"))
+	output, err := c.CombinedOutput()
+	require.ErrorContains(t, err, "exit status ")
+	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+	require.Contains(t, lines[len(lines)-1], "the model takes no pictures: it has 2 inputs, pictures go to a single one")
+	require.Equal(t, 1, strings.Count(string(output), "edge-infer: "), string(output))
+	require.NotContains(t, string(output), "frames lost")
+}

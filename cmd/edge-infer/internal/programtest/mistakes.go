@@ -33,6 +33,7 @@ func Mistakes(t testing.TB, sound string) []Mistake {
 	all := []Mistake{
 		{Name: "model missing", YAML: "model: {path: " + none + "}", Want: "no such file"},
 		{Name: "model broken", YAML: "model: {path: " + broken + "}", Want: "broken.onnx"},
+		{Name: "no pictures", YAML: "model: {path: " + Project("engine/enginetest/testdata/tensors.onnx") + "}", Want: "the model takes no pictures"},
 		{Name: "labels missing", YAML: "model: {labels: " + none + "}", Want: "labels: open"},
 		{Name: "labels of too many classes", YAML: "model: {labels: " + file("labels", "one\ntwo\n") + "}", Want: "2 labels"},
 		{Name: "layout", YAML: "model: {layout: yolov5}", Want: "yolov5"},
