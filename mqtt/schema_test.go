@@ -194,3 +194,27 @@ func TestTimesOfAnUnsetClockAreMarked(t *testing.T) {
 		}
 	}
 }
+
+func TestDetailsOfDetectionsFitTheirSchema(t *testing.T) {
+	schema := schemas(t)["detections"]
+	for name, detail := range map[string]payload.Detail{
+		"keypoints":   {Keypoints: [][3]float64{{1, 2, 0.5}, {3, 4, 1}}},
+		"turned":      {Corners: [][2]float64{{1, 2}, {3, 4}, {5, 6}, {-7, 8}}, Angle: 0.3},
+		"run lengths": {Mask: payload.Mask{Counts: []byte(`52\207`), Width: 5, Height: 4}},
+		"outlines":    {Mask: payload.Mask{Polygons: [][][2]float64{{{1, 2}, {3, 4}, {5, 6}}}}},
+	} {
+		d := payload.Detections{
+			Camera: "c", Time: time.Unix(2e9, 0), Width: 5, Height: 4, Objects: []payload.Detection{{Label: "person", Detail: detail}},
+		}
+		text := string(d.AppendJSON(nil, "gate"))
+		require.NoError(t, validate(t, schema, text), name)
+	}
+	for _, wrong := range []string{
+		`"keypoints":[[1,2]]`, `"keypoints":[]`, `"angle":1`, `"corners":[[1,2],[3,4],[5,6],[7,8]]`, `"mask":{"polygons":[[1,2,3,4]]}`,
+		`"mask":{"size":[4,5]}`, `"mask":{"size":[4,5],"counts":"0","polygons":[[1,2,3,4,5,6]]}`, `"mask":"off"`,
+	} {
+		d := payload.Detections{Camera: "c", Time: time.Unix(2e9, 0), Width: 5, Height: 4, Objects: []payload.Detection{{Label: "person"}}}
+		text := strings.Replace(string(d.AppendJSON(nil, "gate")), `"box":`, wrong+`,"box":`, 1)
+		require.Error(t, validate(t, schema, text), wrong)
+	}
+}

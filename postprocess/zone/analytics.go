@@ -35,6 +35,8 @@ type Analytics struct {
 	day     int
 	counts  counts
 	result  Result
+	byFeet  bool // a zone or line asks for them
+	runs    postprocess.Runs
 }
 
 // Result is what one frame brought. It is valid until the next call.
@@ -62,6 +64,15 @@ type record struct {
 	ground    Point
 	metres    float64
 	seconds   float64
+	feet      Point
+}
+
+// at is the point that stands for the object.
+func (o *record) at(anchor Anchor) Point {
+	if anchor == Feet {
+		return o.feet
+	}
+	return anchor.of(o.Box)
 }
 
 // Open checks the configuration and starts over with counts of 0.
@@ -106,6 +117,12 @@ func (a *Analytics) Resize(width, height int) error {
 	return nil
 }
 
+// anchored is the anchor of a zone or line.
+func (a *Analytics) anchored(own, usual Anchor) Anchor {
+	a.byFeet = a.byFeet || own == Feet
+	return orElse(own, usual)
+}
+
 // place puts the configured shapes on the picture.
 func (a *Analytics) place() error {
 	if a.Width < 1 || a.Height < 1 {
@@ -120,11 +137,11 @@ func (a *Analytics) place() error {
 		}
 		a.plane = plane
 	}
-	a.zones, a.lines, a.masks = nil, nil, nil
+	a.zones, a.lines, a.masks, a.byFeet = nil, nil, nil, false
 	for i := range c.Zones {
 		z := &c.Zones[i]
 		a.zones = append(a.zones, area{
-			outline: c.scaled(z.Points, width, height), anchor: orElse(z.Anchor, Bottom), classes: classSet(z.Labels, a.Labels),
+			outline: c.scaled(z.Points, width, height), anchor: a.anchored(z.Anchor, Bottom), classes: classSet(z.Labels, a.Labels),
 			inertia: orElse(z.Inertia, DefaultInertia), minTime: z.MinTime, loiter: z.Loiter,
 		})
 	}
@@ -134,7 +151,7 @@ func (a *Analytics) place() error {
 		length := ends[0].distance(ends[1])
 		along := ends[1].minus(ends[0])
 		a.lines = append(a.lines, gate{
-			from: ends[0], along: Point{along.X / length, along.Y / length}, length: length, anchor: orElse(l.Anchor, Centre),
+			from: ends[0], along: Point{along.X / length, along.Y / length}, length: length, anchor: a.anchored(l.Anchor, Centre),
 			classes: classSet(l.Labels, a.Labels), direction: orElse(l.Direction, Both), loose: l.Mode == Loose,
 		})
 	}
@@ -239,6 +256,9 @@ func (a *Analytics) follow(o *record, track *postprocess.Track, seq uint64, at t
 	}
 	if track.Seen() {
 		o.Finding, o.Seen = track.Finding, at
+		if a.byFeet {
+			o.feet = a.feet(&track.Finding)
+		}
 		o.Detail = nil // it belongs to the frame
 		o.scores.add(track.Score)
 		o.TopScore, o.MedianScore = max(o.TopScore, track.Score), o.scores.median()

@@ -26,7 +26,7 @@ type stay struct {
 // visit updates an object's relation to a zone.
 func (a *Analytics) visit(o *record, zone int, seq uint64, at time.Time) {
 	z, p := &a.zones[zone], &o.stays[zone]
-	inside := has(z.classes, o.Class) && z.outline.contains(z.anchor.of(o.Box))
+	inside := has(z.classes, o.Class) && z.outline.contains(o.at(z.anchor))
 	if inside == p.inside {
 		p.agree = 0
 	} else {

@@ -19,6 +19,8 @@ const (
 	Bottom Anchor = "bottom"
 	Centre Anchor = "centre"
 	Top    Anchor = "top"
+	// Feet is where keypoints or a mask say that the object touches the ground, and Bottom without them.
+	Feet Anchor = "feet"
 )
 
 // Mode says how exactly an object must cross a line.
@@ -185,7 +187,7 @@ func (c *Config) checkZone(z *Zone, labels []string) error {
 	}
 	switch {
 	case !validAnchor(z.Anchor):
-		return fmt.Errorf("anchor %q is not bottom, centre or top", z.Anchor)
+		return fmt.Errorf("anchor %q is not bottom, centre, top or feet", z.Anchor)
 	case z.Inertia < 0 || z.Inertia > 1000:
 		return fmt.Errorf("inertia %d is not between 0 and 1000", z.Inertia)
 	case z.MinTime < 0:
@@ -209,7 +211,7 @@ func (c *Config) checkLine(l *Line, labels []string) error {
 	case l.From == l.To:
 		return errors.New("both ends are the same point")
 	case !validAnchor(l.Anchor):
-		return fmt.Errorf("anchor %q is not bottom, centre or top", l.Anchor)
+		return fmt.Errorf("anchor %q is not bottom, centre, top or feet", l.Anchor)
 	case !slices.Contains([]Direction{"", Both, In, Out}, l.Direction):
 		return fmt.Errorf("direction %q is not both, in or out", l.Direction)
 	case !slices.Contains([]Mode{"", Strict, Loose}, l.Mode):
@@ -218,7 +220,7 @@ func (c *Config) checkLine(l *Line, labels []string) error {
 	return nil
 }
 
-func validAnchor(a Anchor) bool { return slices.Contains([]Anchor{"", Bottom, Centre, Top}, a) }
+func validAnchor(a Anchor) bool { return slices.Contains([]Anchor{"", Bottom, Centre, Top, Feet}, a) }
 
 func checkLabels(wanted, labels []string) error {
 	for _, label := range wanted {

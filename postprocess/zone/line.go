@@ -32,7 +32,7 @@ type side struct {
 // around the line counts nothing; where the anchor changed sides decides whether it passed between the ends.
 func (a *Analytics) pass(o *record, line int, seq uint64, at time.Time) {
 	g, s := &a.lines[line], &o.sides[line]
-	anchor := g.anchor.of(o.Box)
+	anchor := o.at(g.anchor)
 	distance := g.along.cross(anchor.minus(g.from)) // right of the line is positive
 	sign := int8(0)
 	switch {

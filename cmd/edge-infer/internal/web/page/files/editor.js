@@ -422,7 +422,7 @@ export class Editor {
         type: "checkbox", checked: (shape.labels ?? []).includes(name),
         onchange: (e) => this.set(shape, "labels", e.target.checked ? [...(shape.labels ?? []), name] : shape.labels.filter((l) => l !== name)),
       }), name)));
-    const anchors = [["bottom", "foot"], ["centre", "centre"], ["top", "top"]];
+    const anchors = [["bottom", "foot"], ["centre", "centre"], ["top", "top"], ["feet", "ankles, or lowest of the mask"]];
     const common = [text("Name", "name", true), known.length > 0 ? labels : null];
     const own = s.kind === "zones"
       ? [choice("Point of the object", "anchor", ["", "default (foot)"], ...anchors), seconds("Loiters after, seconds", "loiter"), seconds("Enters after, seconds", "min_time")]
