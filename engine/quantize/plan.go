@@ -148,37 +148,15 @@ func (p *Plan) Count() (quantized int) {
 }
 
 // Unquantized are the results of the layers before the decoding that stay in floating point because a detector's accuracy needs it or the
-// options say so, and of the activations that run with them: what calibrators, which know nothing of a detector's structure, must be told.
+// options say so: what calibrators, which know nothing of a detector's structure, must be told.
 func (p *Plan) Unquantized() (results []string) {
 	for i := range p.Layers {
 		n := p.Layers[i].node
 		if !p.tail[n] && (p.heads[n] && !p.options.QuantizeHead || matches(p.options.Exclude, n) || p.fragile(n)) {
-			results = append(append(results, n.Out(0)), p.activation(n)...)
+			results = append(results, n.Out(0))
 		}
 	}
 	return results
-}
-
-// activation are the results of the nodes that a library runs in one kernel with a convolution: those of its activation function.
-func (p *Plan) activation(n *onnx.NodeProto) (results []string) {
-	for _, reader := range p.index.Readers[n.Out(0)] {
-		switch reader.GetOpType() {
-		case "Relu", "LeakyRelu", "Clip", "HardSwish", "PRelu", "Swish":
-			if p.index.Sole(n.Out(0)) == reader {
-				return []string{reader.Out(0)}
-			}
-		case "Mul":
-			if p.gated(reader) == n {
-				for _, in := range reader.Input {
-					if in != n.Out(0) {
-						results = append(results, in)
-					}
-				}
-				return append(results, reader.Out(0))
-			}
-		}
-	}
-	return nil
 }
 
 // weight is the constant second operand of a heavy node, nil when both operands are computed.
@@ -324,21 +302,13 @@ func (p *Plan) convolutionBefore(name string, reader *onnx.NodeProto) *onnx.Node
 			return before
 		}
 	case "Mul":
-		return p.gated(n)
-	}
-	return nil
-}
-
-// gated is the convolution whose result a Mul multiplies with its own Sigmoid, as SiLU does; nil when it does anything else.
-func (p *Plan) gated(n *onnx.NodeProto) *onnx.NodeProto {
-	if len(n.Input) != 2 {
-		return nil
-	}
-	for i := range n.Input {
-		gate, conv := p.index.Producer[n.In(i)], p.index.Producer[n.In(1-i)]
-		if gate != nil && conv != nil && conv.GetOpType() == "Conv" && gate.In(0) == n.In(1-i) &&
-			(gate.GetOpType() == "Sigmoid" || gate.GetOpType() == "HardSigmoid") && len(p.index.Readers[n.In(1-i)]) == 2 {
-			return conv
+		// SiLU: the convolution's result times its own Sigmoid.
+		for i := range n.Input {
+			gate, conv := p.index.Producer[n.In(i)], p.index.Producer[n.In(1-i)]
+			if gate != nil && conv != nil && len(n.Input) == 2 && conv.GetOpType() == "Conv" && gate.In(0) == n.In(1-i) &&
+				(gate.GetOpType() == "Sigmoid" || gate.GetOpType() == "HardSigmoid") && len(p.index.Readers[n.In(1-i)]) == 2 {
+				return conv
+			}
 		}
 	}
 	return nil

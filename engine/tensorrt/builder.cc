@@ -369,7 +369,6 @@ class Builder {
             void* layer = family_.networkLayer(network_, i);
             if (isNamed(layer)) {
                 constrain(layer, type);
-                widenInputs(layer, type);
             } else if (isRead(layer, i, decodes)) {
                 decodes[i] = true;
                 if (constrain(layer, type)) decoding++;
@@ -381,23 +380,6 @@ class Builder {
                  type == kHalf ? "FP16" : "FP32");
         library_->log.write(kInfo, text);
         return EI_OK;
-    }
-
-    // widenInputs has what a layer in floating point reads come so, whatever computes it: an INT8 tensor has lost already what the layer is
-    // held back for.
-    void widenInputs(void* layer, Type type) {
-        for (int32_t n = 0; n < family_.layerInputs(layer); n++) {
-            void* input = family_.layerInput(layer, n);
-            for (int32_t i = 0; input != nullptr && i < family_.networkLayers(network_); i++) {
-                void* producer = family_.networkLayer(network_, i);
-                if (isNamed(producer) || family_.layerInputs(producer) == 0) continue;
-                for (int32_t o = 0; o < family_.layerOutputs(producer); o++) {
-                    if (family_.layerOutput(producer, o) != input || isOutput(input)) continue;
-                    const int32_t own = family_.networkTensorType(input);
-                    if (own == kFloat || own == kHalf) family_.setLayerOutputType(producer, o, type);
-                }
-            }
-        }
     }
 
     bool isNamed(void* layer) const {
