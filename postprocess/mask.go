@@ -20,8 +20,8 @@ type Mask struct {
 	Drawn Runs
 }
 
-// Draw turns the mask into its pixels on a picture of that size, for one that is kept: they take less room than the grid. AppendRuns for that
-// picture is all that it can do then.
+// Draw turns the mask into its pixels on a picture of that size, for one that is kept: they take less room than the grid. AppendRuns for
+// that picture is all that it can do then.
 func (m *Mask) Draw(width, height int) {
 	m.Drawn = m.AppendRuns(nil, width, height)
 	m.Logits = nil

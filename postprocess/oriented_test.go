@@ -33,9 +33,21 @@ func TestProbabilisticIoU(t *testing.T) {
 		a, b postprocess.Oriented
 		want float64
 	}{
-		{postprocess.Oriented{X: 50, Y: 50, Width: 40, Height: 20, Angle: 0.3}, postprocess.Oriented{X: 50, Y: 50, Width: 40, Height: 20, Angle: 0.3}, 0.99953},
-		{postprocess.Oriented{X: 50, Y: 50, Width: 40, Height: 20, Angle: 0.3}, postprocess.Oriented{X: 55, Y: 48, Width: 44, Height: 18, Angle: 0.5}, 0.70519},
-		{postprocess.Oriented{X: 50, Y: 50, Width: 40, Height: 20}, postprocess.Oriented{X: 60, Y: 70, Width: 20, Height: 60, Angle: 1.2}, 0.09763},
+		{
+			postprocess.Oriented{X: 50, Y: 50, Width: 40, Height: 20, Angle: 0.3},
+			postprocess.Oriented{X: 50, Y: 50, Width: 40, Height: 20, Angle: 0.3},
+			0.99953,
+		},
+		{
+			postprocess.Oriented{X: 50, Y: 50, Width: 40, Height: 20, Angle: 0.3},
+			postprocess.Oriented{X: 55, Y: 48, Width: 44, Height: 18, Angle: 0.5},
+			0.70519,
+		},
+		{
+			postprocess.Oriented{X: 50, Y: 50, Width: 40, Height: 20},
+			postprocess.Oriented{X: 60, Y: 70, Width: 20, Height: 60, Angle: 1.2},
+			0.09763,
+		},
 	} {
 		a, b := c.a.Gaussian(), c.b.Gaussian()
 		require.InDelta(t, c.want, a.ProbIoU(&b), 1e-3)

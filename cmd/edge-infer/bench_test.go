@@ -20,11 +20,24 @@ func TestCommandsOnOneGPURefuseSeveral(t *testing.T) {
 	for _, c := range []struct {
 		args, want string
 	}{
-		{"bench --gpu all", `engine.device "all": bench uses one GPU, name it as in --gpu 0; run spreads its cameras over several; see edge-infer bench --help`},
-		{"infer x.jpg --gpu 0,1", `engine.device "0,1": infer uses one GPU, name it as in --gpu 0; run spreads its cameras over several; see edge-infer infer --help`},
-		{"bench --engine onnxruntime=cpu --model " + model, "model " + model + ": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)"},
-		{"infer x.jpg --engine onnxruntime=cpu --model " + model, "model " + model + ": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)"},
-		{"run --camera demo --mqtt off --engine onnxruntime=cpu --model " + model, "model " + model + ": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)"},
+		{
+			"bench --gpu all", `engine.device "all": bench uses one GPU, name it as in --gpu 0; run spreads its cameras over several; see edge-infer bench --help`,
+		},
+		{
+			"infer x.jpg --gpu 0,1", `engine.device "0,1": infer uses one GPU, name it as in --gpu 0; run spreads its cameras over several; see edge-infer infer --help`,
+		},
+		{
+			"bench --engine onnxruntime=cpu --model " + model, "model " + model +
+				": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)",
+		},
+		{
+			"infer x.jpg --engine onnxruntime=cpu --model " + model, "model " + model +
+				": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)",
+		},
+		{
+			"run --camera demo --mqtt off --engine onnxruntime=cpu --model " + model,
+			"model " + model + ": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)",
+		},
 	} {
 		var stderr bytes.Buffer
 		command := programtest.Command(t, strings.Fields(c.args)...)
@@ -40,7 +53,8 @@ func TestBenchLayers(t *testing.T) {
 	plan := filepath.Join(t.TempDir(), "belt.plan")
 	_, text, err := buildOf(t, environment, model, "--precision", "fp16", "--batch", "2", "-o", plan)
 	require.NoError(t, err, text)
-	output, err := programtest.CommandWith(t, environment, "bench", "--model", plan, "--layers", "--batches", "1,2", "--width", "320", "--height", "240",
+	output, err := programtest.CommandWith(t, environment, "bench", "--model", plan, "--layers", "--batches", "1,2", "--width", "320",
+		"--height", "240",
 		"--pictures", "1", "--json").Output()
 	require.NoError(t, err)
 	var found struct{ Profiles []bench.Profile }
@@ -56,5 +70,6 @@ func TestBenchLayers(t *testing.T) {
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	require.Error(t, c.Run())
-	require.Equal(t, "edge-infer: --layers: only TensorRT tells its layers' times, not onnxruntime; see edge-infer bench --help\n", stderr.String())
+	require.Equal(t, "edge-infer: --layers: only TensorRT tells its layers' times, not onnxruntime; see edge-infer bench --help\n",
+		stderr.String())
 }

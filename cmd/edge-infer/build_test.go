@@ -60,7 +60,8 @@ func TestBuild(t *testing.T) {
 			dir := t.TempDir()
 			out := filepath.Join(dir, "belt.plan")
 
-			result, text, err := buildOf(t, environment, model, "--precision", "fp16", "--batch", "1,2,4", "--workspace", "1MiB", "--opt-level", "3", "-o", out)
+			result, text, err := buildOf(t, environment, model, "--precision", "fp16", "--batch", "1,2,4", "--workspace", "1MiB", "--opt-level",
+				"3", "-o", out)
 			require.NoError(t, err, text)
 			assert.Equal(t, out, result.Plan)
 			assert.Equal(t, engine.FP16, result.Precision)
@@ -110,7 +111,8 @@ func TestBuild(t *testing.T) {
 			assert.Equal(t, 1, written.Count, "as quantize keeps them")
 			if typed {
 				assert.NotContains(t, plan, "int8")
-				_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", calibration, "--method", "tensorrt-minmax", "-o", out)
+				_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", calibration, "--method", "tensorrt-minmax",
+					"-o", out)
 				require.Error(t, err)
 				assert.Equal(t, "edge-infer: TensorRT 11.1.0.30 has no calibrators for --calibration-method tensorrt-minmax (choose one of [minmax percentile entropy mse])", text)
 				return
@@ -119,7 +121,8 @@ func TestBuild(t *testing.T) {
 			for _, method := range quantize.Methods() {
 				table, err := written.TensorRT(8602, method)
 				require.NoError(t, err)
-				tables[method] = fmt.Sprintf("note calibration algorithm %s cache %s\n", map[bool]string{true: "2", false: "3"}[method == quantize.Entropy],
+				tables[method] = fmt.Sprintf("note calibration algorithm %s cache %s\n",
+					map[bool]string{true: "2", false: "3"}[method == quantize.Entropy],
 					strings.ReplaceAll(string(table), "\n", "|"))
 			}
 			assert.Contains(t, plan, tables[quantize.DefaultMethod])
@@ -147,7 +150,8 @@ func TestBuild(t *testing.T) {
 					assert.Contains(t, plan, "note calibration algorithm "+algorithm+" cache "+strings.ReplaceAll(string(kept), "\n", "|"))
 				}
 			}
-			_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", more, "--calibration-cache", ranges, "--method", "tensorrt-minmax", "-o", out)
+			_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", more, "--calibration-cache", ranges, "--method",
+				"tensorrt-minmax", "-o", out)
 			require.Error(t, err)
 			assert.Equal(t, "edge-infer: calibration cache "+ranges+" holds ranges that ONNX Runtime measured, which --calibration-method tensorrt-minmax does not use"+
 				" (name another file, or another method)", text)
@@ -155,11 +159,13 @@ func TestBuild(t *testing.T) {
 			// Without ONNX Runtime, TensorRT's own calibrator is better than nothing, but nothing of it is kept for later.
 			none := filepath.Join(dir, "none")
 			for method, algorithm := range map[string]string{"mse": "3", "entropy": "2"} {
-				c := programtest.CommandWith(t, append(environment, "EDGE_INFER_ONNXRUNTIME=/none"), "build", model, "--precision", "int8", "--calibration", more,
+				c := programtest.CommandWith(t, append(environment, "EDGE_INFER_ONNXRUNTIME=/none"), "build", model, "--precision", "int8",
+					"--calibration", more,
 					"--calibration-cache", none, "--method", method, "-o", out)
 				output, err := c.CombinedOutput()
 				require.NoError(t, err, string(output))
-				assert.Equal(t, 1, strings.Count(string(output), `level=WARN msg="INT8 ranges by TensorRT's own calibrator, which may lose accuracy: there is no ONNX Runtime to measure them"`), string(output))
+				assert.Equal(t, 1, strings.Count(string(output),
+					`level=WARN msg="INT8 ranges by TensorRT's own calibrator, which may lose accuracy: there is no ONNX Runtime to measure them"`), string(output))
 				_, plan = planText(t, out)
 				assert.Contains(t, plan, "note calibration algorithm "+algorithm+" batch 1 batches 5 ")
 				assert.NoFileExists(t, none)
@@ -194,7 +200,8 @@ func spoilt(t *testing.T, network string, leftOut ...string) (path string) {
 	b := testnet.NewBuilder(1)
 	x := b.Conv("/conv", b.Input("images", 1, 3, 64, 64), testnet.Convolution{In: 3, Out: 16, Kernel: 3})
 	x = b.Conv("/neck", b.Conv("/body", x, testnet.Convolution{In: 16, Out: 16, Kernel: 3}), testnet.Convolution{In: 16, Out: 16, Kernel: 3})
-	x = b.Node("ReduceMean", "/mean", []string{b.Conv("/head", x, testnet.Convolution{In: 16, Out: 16, Kernel: 1})}, onnx.Ints("axes", 1, 2, 3), onnx.Int("keepdims", 1))
+	x = b.Node("ReduceMean", "/mean", []string{b.Conv("/head", x, testnet.Convolution{In: 16, Out: 16, Kernel: 1})},
+		onnx.Ints("axes", 1, 2, 3), onnx.Int("keepdims", 1))
 	x = b.Node("Reshape", "/one", []string{b.Node("Mul", "/nothing", []string{x, b.Floats("zero", []float32{0})}), b.Ints("shape", 1, 1, 1)})
 	b.Output(b.Rename(b.Node("Add", "/boxes", []string{x, b.Floats("boxes", values, 1, fields, anchors)}), "output0"), 1, fields, anchors)
 	source := b.Model(13)
@@ -226,7 +233,8 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 	programtest.WritePicture(t, filepath.Join(pictures, "grey.png"), color.Gray{Y: 99})
 	out, heldOut := filepath.Join(t.TempDir(), "fragile.plan"), filepath.Join(programtest.Scenes(t, 2, 99), "images")
 	for name, route := range map[string][]string{"calibrators": nil, "Q/DQ": {"--qdq"}} {
-		result, text, err := buildOf(t, environment, append([]string{model, "--calibration", pictures, "--data", heldOut, "-o", out}, route...)...)
+		result, text, err := buildOf(t, environment, append([]string{model, "--calibration", pictures, "--data", heldOut, "-o", out},
+			route...)...)
 		require.NoError(t, err, "%s: %s", name, text)
 		assert.Equal(t, engine.FP16, result.Precision, name)
 		require.Len(t, result.Refused, 1)
@@ -243,11 +251,13 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 		assert.Equal(t, []quantize.Refusal{{Precision: engine.INT8, Reasons: reasons}}, kept.Refused)
 	}
 	// A model that is quantized already is compared with the one that it came from.
-	result, text, err := buildOf(t, environment, model, "--precision", "fp16", "--data", heldOut, "--reference-model", "demo", "--gate", "0.5", "-o", filepath.Join(t.TempDir(), "other.plan"))
+	result, text, err := buildOf(t, environment, model, "--precision", "fp16", "--data", heldOut, "--reference-model", "demo", "--gate",
+		"0.5", "-o", filepath.Join(t.TempDir(), "other.plan"))
 	require.Error(t, err)
 	assert.Contains(t, text, "match rate 0.0000 is under 0.5000")
 	assert.Len(t, result.Refused, 1)
-	_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", pictures, "--data", heldOut, "-o", filepath.Join(t.TempDir(), "none.plan"))
+	_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", pictures, "--data", heldOut, "-o",
+		filepath.Join(t.TempDir(), "none.plan"))
 	require.Error(t, err)
 	assert.Contains(t, text, "the gate refused every plan and none was kept: INT8: match rate ")
 }
@@ -262,7 +272,8 @@ func TestBuildIntoTheCache(t *testing.T) {
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 	require.Len(t, lines, 2)
-	assert.Regexp(t, `^\S+belt.onnx in FP16 for TensorRT 10.3.0.30 on Fake GPU 0 \(sm_87\): 9 layers, \d+ bytes, built in \d+\.\d s$`, lines[0])
+	assert.Regexp(t, `^\S+belt.onnx in FP16 for TensorRT 10.3.0.30 on Fake GPU 0 \(sm_87\): 9 layers, \d+ bytes, built in \d+\.\d s$`,
+		lines[0])
 	path := strings.TrimPrefix(lines[1], "wrote ")
 	assert.Equal(t, filepath.Join(cache, "edge-infer"), filepath.Dir(path))
 	assert.FileExists(t, path)
@@ -275,7 +286,8 @@ func TestBuildIntoTheCache(t *testing.T) {
 
 	pictures := filepath.Join(programtest.Scenes(t, 1, 7), "images")
 	environment = append(environment, "FAKE_TRT=builder") // another build would fail
-	output, err = programtest.CommandWith(t, environment, "infer", "--model", model, "--engine", "tensorrt", "--json", pictures).CombinedOutput()
+	output, err = programtest.CommandWith(t, environment, "infer", "--model", model, "--engine", "tensorrt", "--json",
+		pictures).CombinedOutput()
 	require.NoError(t, err, string(output))
 }
 
@@ -318,13 +330,30 @@ func TestBuildMistakes(t *testing.T) {
 		name, environment, args, want string
 	}{
 		{"plan", "", planFile, "is an engine plan already (name the ONNX file that it came from)"},
-		{"no calibration", "", model + " --precision int8", "int8 needs calibration pictures (give --calibration DIR, or a model with Q/DQ nodes"},
+		{
+			"no calibration", "", model + " --precision int8", "int8 needs calibration pictures (give --calibration DIR, or a model with Q/DQ nodes",
+		},
 		{"empty calibration", "", model + " --precision int8 --calibration " + empty, "none in"},
-		{"no table", "", model + " --precision int8 --calibration-cache /none", "calibration cache /none: no such file (give --calibration DIR to write it)"},
-		{"garbage table", "", model + " --precision int8 --calibration-cache " + garbage, "garbage: quantize calibration cache: neither JSON nor a TensorRT calibration cache"},
-		{"foreign table", "", model + " --precision int8 --calibration-cache " + foreign, "was measured on another model (remove the file to calibrate again)"},
-		{"few pictures", "", model + " --precision int8 --batch 1,4,4 --method tensorrt-entropy --calibration " + pictures, "2 calibration pictures do not fill one batch of 4 (add pictures, or lower --calibration-batch)"},
-		{"overlap", "", model + " --calibration " + pictures + " --data " + pictures, "2 of the 2 pictures that the gate would judge on are calibration pictures"},
+		{
+			"no table", "", model + " --precision int8 --calibration-cache /none",
+			"calibration cache /none: no such file (give --calibration DIR to write it)",
+		},
+		{
+			"garbage table", "", model + " --precision int8 --calibration-cache " + garbage,
+			"garbage: quantize calibration cache: neither JSON nor a TensorRT calibration cache",
+		},
+		{
+			"foreign table", "", model + " --precision int8 --calibration-cache " + foreign,
+			"was measured on another model (remove the file to calibrate again)",
+		},
+		{
+			"few pictures", "", model + " --precision int8 --batch 1,4,4 --method tensorrt-entropy --calibration " + pictures,
+			"2 calibration pictures do not fill one batch of 4 (add pictures, or lower --calibration-batch)",
+		},
+		{
+			"overlap", "", model + " --calibration " + pictures + " --data " + pictures,
+			"2 of the 2 pictures that the gate would judge on are calibration pictures",
+		},
 		{"shape", "", model + " --shape other=1x3", "--shape other: the model has no such input (it has images)"},
 		{"fixed batch", "", fixed + " --batch 4", "--batch 4: the model fixes its batch (leave --batch away"},
 		{"parser", "FAKE_TRT=parse", model, "parse failed as told"},
@@ -334,7 +363,8 @@ func TestBuildMistakes(t *testing.T) {
 		{"no such GPU", "", model + " --gpu 7", "7"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := programtest.CommandWith(t, append(environment, test.environment), append([]string{"build", "-o", out}, strings.Fields(test.args)...)...)
+			c := programtest.CommandWith(t, append(environment, test.environment),
+				append([]string{"build", "-o", out}, strings.Fields(test.args)...)...)
 			var stderr bytes.Buffer
 			c.Stderr = &stderr
 			require.Error(t, c.Run())

@@ -37,13 +37,13 @@ func TestCacheThatCannotBeWritten(t *testing.T) {
 
 	text, err := mounted(t, programtest.CommandWith(t, environment, infer...), "size=4k", folder) // the timings take the only page
 	require.Error(t, err)
-	require.Regexp(t, `^edge-infer: engine plan not built: tensorrt write: `+folder+`/edge-infer/[0-9a-f-]+\.plan: write .*: no space left on device `+
-		`\(free 1 MiB on that disk, or set XDG_CACHE_HOME to another one\)$`, text)
+	require.Regexp(t, `^edge-infer: engine plan not built: tensorrt write: `+folder+`/edge-infer/[0-9a-f-]+\.plan: write .*: `+
+		`no space left on device \(free 1 MiB on that disk, or set XDG_CACHE_HOME to another one\)$`, text)
 
 	text, err = mounted(t, programtest.CommandWith(t, environment, infer...), "ro", folder)
 	require.Error(t, err)
-	require.Equal(t, "edge-infer: engine plan not built: tensorrt write: "+folder+"/edge-infer: mkdir "+folder+"/edge-infer: read-only file system "+
-		"(make the folder writable for this user, or set XDG_CACHE_HOME to one that is)", text)
+	require.Equal(t, "edge-infer: engine plan not built: tensorrt write: "+folder+"/edge-infer: mkdir "+folder+"/edge-infer: "+
+		"read-only file system (make the folder writable for this user, or set XDG_CACHE_HOME to one that is)", text)
 
 	text, err = mounted(t, programtest.CommandWith(t, environment, "build", model), "size=4k", folder)
 	require.Error(t, err)

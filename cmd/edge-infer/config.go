@@ -38,7 +38,8 @@ func newConfig(stdout io.Writer) *cobra.Command {
 // newCheck finds the mistakes that a start or a reload with the file would end with.
 func newCheck(stdout io.Writer) *cobra.Command {
 	return &cobra.Command{
-		Use: "check FILE", Short: "Read a file as run would, open what it names, and report the mistakes", Args: exactly(1, "the configuration file"),
+		Use: "check FILE", Short: "Read a file as run would, open what it names, and report the mistakes",
+		Args: exactly(1, "the configuration file"),
 		Long: `Reads the file, opens the network in a process of its own, and checks labels, zones, passwords, tokens, certificates, folders and addresses.
 A daemon that runs is not disturbed. Cameras and brokers may be away at any time and are not asked: edge-infer doctor does that.`,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -68,7 +69,8 @@ A daemon that runs is not disturbed. Cameras and brokers may be away at any time
 func newForget(stdout io.Writer) *cobra.Command {
 	settings := config.Sources{Scope: config.Broker()}
 	command := &cobra.Command{
-		Use: "forget-discovery", Short: "Remove a decommissioned device's retained messages and Home Assistant entities from its broker", Args: noArguments,
+		Use: "forget-discovery", Short: "Remove a decommissioned device's retained messages and Home Assistant entities from its broker",
+		Args: noArguments,
 		Long: `Connects to the broker that --mqtt or the configuration names and clears every retained message of the device and its Home Assistant
 discovery. Stop the device's daemon first, or it publishes them again.
 

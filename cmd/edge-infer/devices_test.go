@@ -45,7 +45,8 @@ func TestDevices(t *testing.T) {
 	assert.NotEmpty(t, library.Parser)
 	assert.Contains(t, library.Missing, "libnvinfer_plugin.so.10: cannot open shared object file")
 	assert.Equal(t, []string{"fp32", "fp16", "int8", "bf16", "fp8"}, library.Offers[1].Precisions)
-	assert.Equal(t, tensorrt.Offer{Precisions: library.Offers[0].Precisions}, library.Offers[0], "nobody was asked about cores that cannot be there")
+	assert.Equal(t, tensorrt.Offer{Precisions: library.Offers[0].Precisions}, library.Offers[0],
+		"nobody was asked about cores that cannot be there")
 	assert.NoFileExists(t, calls, "a GPU of a machine's own needs no runtime and no builder to be described")
 	assert.True(t, found.Backends[0].Chosen)
 	assert.Equal(t, tensorrt.Name, found.Backends[0].Engine)
@@ -72,7 +73,8 @@ func TestDevicesSurvivesItsLibraries(t *testing.T) {
 	environment, _ := programtest.FakeMachine(t, 100300)
 	folder := t.TempDir()
 	source := filepath.Join(folder, "crash.c")
-	require.NoError(t, os.WriteFile(source, []byte("#include <stdlib.h>\n__attribute__((constructor)) static void crash(void) { abort(); }\n"), 0o600))
+	require.NoError(t, os.WriteFile(source,
+		[]byte("#include <stdlib.h>\n__attribute__((constructor)) static void crash(void) { abort(); }\n"), 0o600))
 	crash, err := cudafake.Compile(filepath.Join(folder, "libnvinfer.so.11"), source)
 	require.NoError(t, err)
 	tables, err := filepath.Abs("../../engine/tensorrt")

@@ -85,6 +85,7 @@ func TestDoctorText(t *testing.T) {
 	require.ErrorAs(t, err, &exit)
 	assert.Equal(t, 1, exit.ExitCode())
 	assert.Contains(t, string(output), "FAIL  ONNX Runtime      no usable libonnxruntime, tried /none.so: no such file\n")
-	assert.Contains(t, string(output), "WARN  camera            none named\n                        fix: name one to try it: --camera 0, or --camera demo\n")
+	assert.Contains(t, string(output),
+		"WARN  camera            none named\n                        fix: name one to try it: --camera 0, or --camera demo\n")
 	assert.Contains(t, string(output), "OK    MQTT broker       off\n")
 }

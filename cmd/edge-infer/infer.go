@@ -16,8 +16,9 @@ func newInfer(stdout, stderr io.Writer) *cobra.Command {
 	pictures, tensors := &infer.Pictures{Progress: report.Steps(stderr)}, &infer.Tensors{Progress: report.Steps(stderr)}
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "infer FILE|DIR ... | infer --input NAME=TENSOR.npy ...", Short: "Detect on pictures, directories and videos, or run any model on arrays",
-		Args: cobra.ArbitraryArgs,
+		Use:   "infer FILE|DIR ... | infer --input NAME=TENSOR.npy ...",
+		Short: "Detect on pictures, directories and videos, or run any model on arrays",
+		Args:  cobra.ArbitraryArgs,
 		Long: `Runs the network on every picture of the files and directories that are named and prints what it sees. Videos are pictures one
 after the other. With --batch N a request holds N pictures, of whichever files. A picture that cannot be read is told and left out; the command
 fails at the end then.

@@ -22,7 +22,8 @@ func TestPicturesEndToEnd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	data, seenDir := filepath.Join(dir, "data"), filepath.Join(dir, "seen")
-	output, err := programtest.Command(t, "dataset", "--out", data, "--count", "12", "--seed", "7", "--width", "640", "--height", "360", "--json").Output()
+	output, err := programtest.Command(t, "dataset", "--out", data, "--count", "12", "--seed", "7", "--width", "640", "--height", "360",
+		"--json").Output()
 	require.NoError(t, err)
 	require.Contains(t, string(output), `"pictures":12`)
 
@@ -50,7 +51,8 @@ func TestPicturesEndToEnd(t *testing.T) {
 	saved, err := os.ReadDir(seenDir)
 	require.NoError(t, err)
 	require.Len(t, saved, 13)
-	output, err = exec.Command(programtest.Tool(t, "ffprobe"), "-v", "error", "-count_frames", "-show_entries", "stream=codec_name,width,height,r_frame_rate,nb_read_frames",
+	output, err = exec.Command(programtest.Tool(t, "ffprobe"), "-v", "error", "-count_frames", "-show_entries",
+		"stream=codec_name,width,height,r_frame_rate,nb_read_frames",
 		"-of", "csv=p=0", filepath.Join(seenDir, "film.avi")).Output()
 	require.NoError(t, err)
 	require.Equal(t, "mjpeg,320,240,25/1,3", strings.TrimSpace(string(output)), "the copy goes as fast as the film")
@@ -110,7 +112,8 @@ func TestInferGoesOnAfterABadPictureAndAfterAStop(t *testing.T) {
 	command := programtest.Command(t, "infer", images, "--resume")
 	output, err := command.CombinedOutput()
 	require.Error(t, err)
-	require.Equal(t, "edge-infer: --resume leaves out what --save DIR holds already: name that folder; see edge-infer infer --help\n", string(output))
+	require.Equal(t, "edge-infer: --resume leaves out what --save DIR holds already: name that folder; see edge-infer infer --help\n",
+		string(output))
 	output, err = programtest.Command(t, "infer", bad).Output()
 	require.Error(t, err)
 	require.Empty(t, output)

@@ -64,7 +64,8 @@ func TestInspect(t *testing.T) {
 	assert.Contains(t, string(output), "\nevidence      output0 [1 56 84]: the layout was named\n")
 }
 
-// A network whose outputs have the right sizes and cannot be what they look like ends a command in one line, before it has told much nonsense.
+// A network whose outputs have the right sizes and cannot be what they look like ends a command in one line, before it has told much
+// nonsense.
 func TestNonsenseStops(t *testing.T) {
 	t.Parallel()
 	network := constant(t, 5, []int64{1, 6, 84}, map[string]string{"task": "detect", "names": "{0: 'a', 1: 'b'}"})

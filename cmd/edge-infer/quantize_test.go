@@ -49,7 +49,8 @@ func TestQuantizeInt8(t *testing.T) {
 	calibration, heldOut, dir := programtest.Scenes(t, 4, 7), programtest.Scenes(t, 5, 99), t.TempDir()
 	out, cache, report := filepath.Join(dir, "int8.onnx"), filepath.Join(dir, "ranges.json"), filepath.Join(dir, "report.json")
 	arguments := []string{
-		"--images", calibration, "--data", heldOut, "--gate", "0.9", "--max-loss", "0.2", "--compact", "--calibration-cache", cache, "--report", report, "-o", out,
+		"--images", calibration, "--data", heldOut, "--gate", "0.9", "--max-loss", "0.2", "--compact", "--calibration-cache", cache, "--report",
+		report, "-o", out,
 	}
 	first, text, err := quantizeTo(t, arguments...)
 	require.NoError(t, err, text)
@@ -117,7 +118,8 @@ func TestQuantizeInt8(t *testing.T) {
 func TestQuantizeHalf(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "half.onnx")
-	output, err := programtest.Command(t, "quantize", "--to", "fp16", "--images", programtest.Scenes(t, 6, 7), "--count", "1", "-o", out).Output()
+	output, err := programtest.Command(t, "quantize", "--to", "fp16", "--images", programtest.Scenes(t, 6, 7), "--count", "1", "-o",
+		out).Output()
 	require.NoError(t, err)
 	assert.Contains(t, string(output), "demo in FP16: ")
 	assert.Contains(t, string(output), "gate passed; match rate ")
@@ -155,7 +157,8 @@ func TestQuantizeSearches(t *testing.T) {
 	t.Parallel()
 	black, out := t.TempDir(), filepath.Join(t.TempDir(), "searched.onnx")
 	programtest.WritePicture(t, filepath.Join(black, "black.png"), color.Black)
-	result, text, err := quantizeTo(t, "--images", black, "--data", programtest.Scenes(t, 5, 99), "--search", "--exclude", "/p3/*/*/Conv", "-o", out)
+	result, text, err := quantizeTo(t, "--images", black, "--data", programtest.Scenes(t, 5, 99), "--search", "--exclude", "/p3/*/*/Conv",
+		"-o", out)
 	require.NotNil(t, result.Verdict, text)
 	assert.Equal(t, err == nil, result.Verdict.Passed, text)
 	assert.Greater(t, result.ModelsJudged, 1)

@@ -46,7 +46,8 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentPreRun = func(command *cobra.Command, _ []string) { notice(stderr, command) }
 	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newBench(stdout, stderr), newDataset(stdout, stderr),
-		newDevices(stdout), newInspect(stdout), newModel(stdout, stderr), newBuild(stdout, stderr), newQuantize(stdout, stderr), newDoctor(stdout), newConfig(stdout), newVersion(stdout))
+		newDevices(stdout), newInspect(stdout), newModel(stdout, stderr), newBuild(stdout, stderr), newQuantize(stdout,
+			stderr), newDoctor(stdout), newConfig(stdout), newVersion(stdout))
 	root.AddCommand(
 		newHidden(network.BuildCommand, network.ServeBuild),
 		newHidden(doctor.Command, doctor.Serve),

@@ -48,7 +48,8 @@ func TestRoomsAreSmall(t *testing.T) {
 		}
 	}
 	for folder, count := range lines {
-		assert.True(t, count < packageLimit || strings.HasPrefix(folder, "engine/"), "%s has %d lines, %d are the most", folder, count, packageLimit)
+		assert.True(t, count < packageLimit || strings.HasPrefix(folder, "engine/"), "%s has %d lines, %d are the most", folder, count,
+			packageLimit)
 	}
 	require.NotZero(t, lines[theCommand])
 }

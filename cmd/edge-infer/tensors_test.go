@@ -52,7 +52,8 @@ func TestInferOnTensors(t *testing.T) {
 	values := writeArray(t, "values", engine.Float32, []int64{2, 2, 3}, []float32{1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, 0})
 	ids := writeArray(t, "ids", engine.Int64, []int64{3}, []int64{10, 20, 30})
 	out := filepath.Join(t.TempDir(), "out")
-	output, err := programtest.Command(t, "infer", "--model", writeNetwork(t, "tensors"), "--input", "values="+values, "--input", "ids="+ids, "--output-dir", out,
+	output, err := programtest.Command(t, "infer", "--model", writeNetwork(t, "tensors"), "--input", "values="+values, "--input", "ids="+ids,
+		"--output-dir", out,
 		"--engine", "onnxruntime", "--json").Output()
 	require.NoError(t, err)
 	var result infer.Outputs
@@ -67,7 +68,8 @@ func TestInferOnTensors(t *testing.T) {
 	require.Equal(t, []byte{2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0}, readArray(t, result.Outputs[1].File).Data)
 	require.Equal(t, []byte{1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0}, readArray(t, result.Outputs[2].File).Data)
 
-	output, err = programtest.Command(t, "infer", "--model", writeNetwork(t, "varying"), "--input", writeArray(t, "x", engine.Float32, []int64{8}, []float32{0, 1, 0, 0, 2, 0, 0, 0})).Output()
+	output, err = programtest.Command(t, "infer", "--model", writeNetwork(t, "varying"), "--input",
+		writeArray(t, "x", engine.Float32, []int64{8}, []float32{0, 1, 0, 0, 2, 0, 0, 0})).Output()
 	require.NoError(t, err)
 	require.Equal(t, "where  int64  1x2  \n", string(output))
 }
@@ -78,7 +80,9 @@ func TestInferOnEightDimensions(t *testing.T) {
 	args := []string{"infer", "--model", writeNetwork(t, "eight"), "--engine", "onnxruntime", "--output-dir", t.TempDir()}
 	shape := []int64{1, 2, 1, 2, 1, 2, 1, 2}
 	numbers := map[string]any{}
-	for name, kind := range map[string]engine.DataType{"a": engine.Int8, "b": engine.Uint8, "c": engine.Int32, "d": engine.Bool, "e": engine.Float16} {
+	for name, kind := range map[string]engine.DataType{
+		"a": engine.Int8, "b": engine.Uint8, "c": engine.Int32, "d": engine.Bool, "e": engine.Float16,
+	} {
 		data := make([]byte, 16*kind.Size())
 		for i := range data {
 			data[i] = byte(i % 2)
@@ -102,7 +106,9 @@ func TestInferOnTensorsByTensorRT(t *testing.T) {
 	options := enginetest.Network(t, "tensors")
 	description := fake.Model{
 		Network: "tensors", Operators: []string{"Mul"},
-		Inputs: []engine.TensorInfo{{Name: "values", Type: engine.Float32, Shape: []int64{-1, 2, -1}}, {Name: "ids", Type: engine.Int64, Shape: []int64{-1}}},
+		Inputs: []engine.TensorInfo{
+			{Name: "values", Type: engine.Float32, Shape: []int64{-1, 2, -1}}, {Name: "ids", Type: engine.Int64, Shape: []int64{-1}},
+		},
 		Outputs: []engine.TensorInfo{
 			{Name: "product", Type: engine.Float32, Shape: []int64{-1, 2, -1}},
 			{Name: "size", Type: engine.Int64, Shape: []int64{3}},
@@ -152,21 +158,26 @@ func TestInferOnTensorsRefuses(t *testing.T) {
 	noArray := filepath.Join(t.TempDir(), "x.npy")
 	require.NoError(t, os.WriteFile(noArray, []byte("hello"), 0o600))
 	for want, args := range map[string][]string{
-		`submit: input "ids" is missing` + takes:                                      {"--input", "values=" + values},
-		`submit: the model has no input "more"` + takes:                               {"--input", "values=" + values, "--input", "ids=" + ids, "--input", "more=" + ids},
-		`submit: input "values" is given twice` + takes:                               {"--input", "values=" + values, "--input", "values=" + values},
-		`submit: input "values" is int64, the model takes float32` + takes:            {"--input", "values=" + ids, "--input", "ids=" + ids},
-		`submit: input "values" is missing` + takes:                                   {"--input", values},
-		"input " + noArray + ": not a .npy file, as numpy.save writes it\n":           {"--input", noArray},
-		"input: open /none.npy: no such file or directory\n":                          {"--input", "values=/none.npy"},
-		`--input "x" must be NAME=TENSOR.npy when there are several` + usage:          {"--input", "x", "--input", "ids=" + ids},
-		`--input "ids=" must be NAME=TENSOR.npy` + usage:                              {"--input", "ids="},
-		"infer takes pictures or --input, not both" + usage:                           {"--input", "ids=" + ids, "a.jpg"},
-		"--output-dir is for --input" + usage:                                         {"a.jpg", "--output-dir", "x"},
-		"--save is for pictures, the outputs of --input go to --output-dir" + usage:   {"--input", "ids=" + ids, "--save", "x"},
-		"output: mkdir /proc/none: no such file or directory\n":                       {"--input", "values=" + values, "--input", "ids=" + ids, "--output-dir", "/proc/none", "--log", "error"},
-		`submit: input "values" has shape [1], the model takes [-1 2 -1]` + takes:     {"--input", "values=" + writeArray(t, "x", engine.Float32, []int64{1}, []float32{1}), "--input", "ids=" + ids},
-		`submit: input "values" has shape [1 3 1], the model takes [-1 2 -1]` + takes: {"--input", "values=" + writeArray(t, "x", engine.Float32, []int64{1, 3, 1}, []float32{1, 2, 3}), "--input", "ids=" + ids},
+		`submit: input "ids" is missing` + takes: {"--input", "values=" + values},
+		`submit: the model has no input "more"` + takes: {"--input", "values=" + values, "--input", "ids=" +
+			ids, "--input", "more=" + ids},
+		`submit: input "values" is given twice` + takes: {"--input", "values=" + values, "--input", "values=" +
+			values},
+		`submit: input "values" is int64, the model takes float32` + takes:          {"--input", "values=" + ids, "--input", "ids=" + ids},
+		`submit: input "values" is missing` + takes:                                 {"--input", values},
+		"input " + noArray + ": not a .npy file, as numpy.save writes it\n":         {"--input", noArray},
+		"input: open /none.npy: no such file or directory\n":                        {"--input", "values=/none.npy"},
+		`--input "x" must be NAME=TENSOR.npy when there are several` + usage:        {"--input", "x", "--input", "ids=" + ids},
+		`--input "ids=" must be NAME=TENSOR.npy` + usage:                            {"--input", "ids="},
+		"infer takes pictures or --input, not both" + usage:                         {"--input", "ids=" + ids, "a.jpg"},
+		"--output-dir is for --input" + usage:                                       {"a.jpg", "--output-dir", "x"},
+		"--save is for pictures, the outputs of --input go to --output-dir" + usage: {"--input", "ids=" + ids, "--save", "x"},
+		"output: mkdir /proc/none: no such file or directory\n": {"--input", "values=" + values, "--input", "ids=" +
+			ids, "--output-dir", "/proc/none", "--log", "error"},
+		`submit: input "values" has shape [1], the model takes [-1 2 -1]` +
+			takes: {"--input", "values=" + writeArray(t, "x", engine.Float32, []int64{1}, []float32{1}), "--input", "ids=" + ids},
+		`submit: input "values" has shape [1 3 1], the model takes [-1 2 -1]` +
+			takes: {"--input", "values=" + writeArray(t, "x", engine.Float32, []int64{1, 3, 1}, []float32{1, 2, 3}), "--input", "ids=" + ids},
 	} {
 		c := programtest.Command(t, append([]string{"infer", "--model", network}, args...)...)
 		var stderr bytes.Buffer

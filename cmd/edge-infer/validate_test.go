@@ -28,7 +28,8 @@ func TestValidateAgainstAnotherModel(t *testing.T) {
 	require.NoError(t, programtest.Command(t, "quantize", "--to", "fp16", "--gate", "0", "-o", half).Run())
 	compare := func(extra ...string) (accuracy.Report, error) {
 		c := programtest.Command(t, append([]string{
-			"validate", "--model", half, "--data", data, "--engine", "onnxruntime", "--reference", "onnxruntime", "--reference-model", "demo", "--json",
+			"validate", "--model", half, "--data", data, "--engine", "onnxruntime", "--reference", "onnxruntime", "--reference-model", "demo",
+			"--json",
 		}, extra...)...)
 		output, err := c.Output()
 		var result accuracy.Report
@@ -50,14 +51,17 @@ func TestValidateAgainstAnotherModel(t *testing.T) {
 	assert.Contains(t, string(picture), "score of the candidate")
 	assert.Contains(t, string(picture), "</svg>")
 
-	c := programtest.Command(t, "validate", "--model", half, "--data", data, "--engine", "onnxruntime", "--reference", "onnxruntime", "--reference-model", half, "--json")
+	c := programtest.Command(t, "validate", "--model", half, "--data", data, "--engine", "onnxruntime", "--reference", "onnxruntime",
+		"--reference-model", half, "--json")
 	itself, err := c.Output()
 	require.NoError(t, err)
 	assert.Contains(t, string(itself), `"match_rate":1}`, "a converted file may be named as the reference")
 
-	output, err := programtest.Command(t, "validate", "--data", data, "--conf", "0.9999", "--reference", "onnxruntime", "--gate", "0.98").CombinedOutput()
+	output, err := programtest.Command(t, "validate", "--data", data, "--conf", "0.9999", "--reference", "onnxruntime", "--gate",
+		"0.98").CombinedOutput()
 	require.Error(t, err)
-	assert.Regexp(t, `edge-infer: the gate refused model demo: the reference found \d+ boxes in 6 pictures, fewer than 20 prove nothing`, string(output))
+	assert.Regexp(t, `edge-infer: the gate refused model demo: the reference found \d+ boxes in 6 pictures, fewer than 20 prove nothing`,
+		string(output))
 }
 
 // A plan is compared with the model that it was built from, on an engine that knows nothing of plans or of TensorRT's library.

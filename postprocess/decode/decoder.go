@@ -1,6 +1,6 @@
-// Package decode turns the numbers a network gives into findings on the source picture: thresholds, class numbers, non-maximum suppression and
-// coordinates. Which head the outputs are of, and where in them what lies, package head says. No camera and no backend is known here, only
-// what package engine says of a model and its results.
+// Package decode turns the numbers a network gives into findings on the source picture: thresholds, class numbers, non-maximum suppression
+// and coordinates. Which head the outputs are of, and where in them what lies, package head says. No camera and no backend is known here,
+// only what package engine says of a model and its results.
 package decode
 
 import (
@@ -234,7 +234,9 @@ func (d *Decoder) threshold(class int) float32 {
 
 // Decode decodes what an engine gave for one picture of a request, by its number, and appends the findings to dst, best first. width and
 // height are those of the picture in pixels.
-func (d *Decoder) Decode(result *engine.Result, number, width, height int, dst []postprocess.Finding) ([]postprocess.Finding, Stats, error) {
+func (d *Decoder) Decode(result *engine.Result, number, width, height int, dst []postprocess.Finding) ([]postprocess.Finding, Stats,
+	error,
+) {
 	if err := d.checkCall(result, number, width, height); err != nil {
 		return dst, Stats{}, err
 	}

@@ -291,7 +291,11 @@ func TestBestClassDecidesBeforeTheFilter(t *testing.T) {
 		{"all", Decoder{}, []postprocess.Finding{found(0, 0.9, 40, 40, 60, 60), found(1, 0.5, 140, 40, 160, 60)}},
 		{"a box of another class is not the wanted one", Decoder{Classes: []int{1}}, []postprocess.Finding{found(1, 0.5, 140, 40, 160, 60)}},
 		{"class threshold", Decoder{ClassThresholds: map[int]float32{1: 0.55}}, []postprocess.Finding{found(0, 0.9, 40, 40, 60, 60)}},
-		{"lower class threshold", Decoder{Threshold: 0.95, ClassThresholds: map[int]float32{1: 0.3}}, []postprocess.Finding{found(1, 0.5, 140, 40, 160, 60)}},
+		{
+			"lower class threshold",
+			Decoder{Threshold: 0.95, ClassThresholds: map[int]float32{1: 0.3}},
+			[]postprocess.Finding{found(1, 0.5, 140, 40, 160, 60)},
+		},
 		{"multi-label", Decoder{MultiLabel: true}, []postprocess.Finding{
 			found(0, 0.9, 40, 40, 60, 60), found(1, 0.6, 40, 40, 60, 60), found(1, 0.5, 140, 40, 160, 60), found(2, 0.4, 140, 40, 160, 60),
 		}},

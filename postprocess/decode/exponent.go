@@ -2,8 +2,8 @@ package decode
 
 import "math"
 
-// exp is e to the power of v, right to the last bits of a float32. It is several times as fast as math.Exp, and heads with logits spend their
-// time in it: v = n ln 2 + r, and a polynomial for e to the power of r, which is at most half of ln 2.
+// exp is e to the power of v, right to the last bits of a float32. It is several times as fast as math.Exp, and heads with logits spend
+// their time in it: v = n ln 2 + r, and a polynomial for e to the power of r, which is at most half of ln 2.
 func exp(v float32) float32 {
 	const most, least = 88, -87
 	switch {

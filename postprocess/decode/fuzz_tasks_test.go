@@ -8,8 +8,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// FuzzTasks changes what the networks of tasks.json gave, numbers here and the shape of an output there: an error or sane findings with sane
-// details, and nothing else.
+// FuzzTasks changes what the networks of tasks.json gave, numbers here and the shape of an output there: an error or sane findings with
+// sane details, and nothing else.
 func FuzzTasks(f *testing.F) {
 	cases := readTasks(f)
 	for i := range cases {

@@ -90,7 +90,9 @@ func deployedHeads() []deployed {
 		{"rfdetr", []engine.TensorInfo{info("dets", 0, 1, 300, 4), info("labels", 0, 1, 300, 91)}, 1, func(r *rand.Rand, out [][]float32) {
 			queries(r, out, 91)
 		}},
-		{"detr-sigmoid", []engine.TensorInfo{info("pred_boxes", 0, 1, 300, 4), info("logits", 0, 1, 300, 80)}, 1, func(r *rand.Rand, out [][]float32) {
+		{"detr-sigmoid", []engine.TensorInfo{
+			info("pred_boxes", 0, 1, 300, 4), info("logits", 0, 1, 300, 80),
+		}, 1, func(r *rand.Rand, out [][]float32) {
 			queries(r, out, 80)
 		}},
 		{"detr", []engine.TensorInfo{info("pred_boxes", 0, 1, 100, 4), info("logits", 0, 1, 100, 92)}, 1, func(r *rand.Rand, out [][]float32) {

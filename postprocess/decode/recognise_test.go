@@ -277,8 +277,16 @@ func TestOpenRefuses(t *testing.T) {
 			"output0 [1 1000] looks like classify, but it has 1000 classes and the model names 10 labels (give the labels that belong to " +
 				"it with --labels FILE)",
 		},
-		{Decoder{}, sized(640, 640, "depth", 80, []int64{1, 116, 8400}), `task "depth" is not decoded (detect or pose or segment or obb or classify)`},
-		{Decoder{}, sized(640, 640, engine.Raw, 80, []int64{1, 84, 8400}), `task "raw" is not decoded (detect or pose or segment or obb or classify)`},
+		{
+			Decoder{},
+			sized(640, 640, "depth", 80, []int64{1, 116, 8400}),
+			`task "depth" is not decoded (detect or pose or segment or obb or classify)`,
+		},
+		{
+			Decoder{},
+			sized(640, 640, engine.Raw, 80, []int64{1, 84, 8400}),
+			`task "raw" is not decoded (detect or pose or segment or obb or classify)`,
+		},
 		{
 			Decoder{},
 			sized(224, 224, engine.Classify, 0, []int64{1, 84, 8400}),
@@ -286,7 +294,11 @@ func TestOpenRefuses(t *testing.T) {
 		},
 		{Decoder{Layout: head.LayoutYOLOv5}, described(0, []int64{1, 84, 5}), "outputs output0 [1 84 5]: none is yolov5, which needs [B,N,5+nc]"},
 		{Decoder{Layout: head.LayoutYOLOv8}, described(0, []int64{1, 4, 84}), "outputs output0 [1 4 84]: none is yolov8, which needs [B,4+nc,N]"},
-		{Decoder{Layout: head.LayoutEnd2End}, described(0, []int64{1, 300, 38}), "outputs output0 [1 300 38]: none is end2end, which needs [B,N,6]"},
+		{
+			Decoder{Layout: head.LayoutEnd2End},
+			described(0, []int64{1, 300, 38}),
+			"outputs output0 [1 300 38]: none is end2end, which needs [B,N,6]",
+		},
 		{
 			Decoder{Layout: head.LayoutClassify},
 			described(0, []int64{1, 84, 8400}),

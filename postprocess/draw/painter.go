@@ -49,8 +49,8 @@ func (p *Painter) face(height int) (*typeface, error) {
 
 func thickness(height int) int { return max(2, (height+180)/360) }
 
-// Marks paints a box with label, score and track number for every mark, and the mask, turned box or keypoints that it has; later marks cover
-// earlier ones. What lies outside the picture is cut off, and a label that would leave it moves inside.
+// Marks paints a box with label, score and track number for every mark, and the mask, turned box or keypoints that it has; later marks
+// cover earlier ones. What lies outside the picture is cut off, and a label that would leave it moves inside.
 func (p *Painter) Marks(picture Picture, marks []Mark) error {
 	if err := picture.Check(); err != nil {
 		return err

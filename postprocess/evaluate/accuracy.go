@@ -231,8 +231,8 @@ func mean(averages [thresholds]float64) (sum float64) {
 // curves are scratch memory of averagePrecisions: recall and precision at each hit, by threshold.
 type curves [thresholds]struct{ recall, precision []float64 }
 
-// averagePrecisions are, for each threshold, the mean over 101 recalls of the best precision at that recall or a higher one. weights say how
-// often each picture counts, once where they are nil. Without an object nothing is measured.
+// averagePrecisions are, for each threshold, the mean over 101 recalls of the best precision at that recall or a higher one. weights say
+// how often each picture counts, once where they are nil. Without an object nothing is measured.
 func (c *classMatches) averagePrecisions(weights []uint16, scratch *curves) (averages [thresholds]float64, measured bool) {
 	truths := len(c.truths)
 	if weights != nil {

@@ -92,7 +92,9 @@ func TestAgreement(t *testing.T) {
 	assert.InDelta(t, (1+9.0/11)/2, got.MeanIoU, 1e-6)
 	assert.InDelta(t, 2.0/8, got.MatchRate, 1e-9)
 	got.MaxDrift, got.MeanDrift, got.MinIoU, got.MeanIoU, got.MatchRate = 0, 0, 0, 0, 0
-	assert.Equal(t, AgreementReport{Pictures: 2, Reference: 5, Candidate: 5, Matched: 1, Drifted: 1, Flipped: 1, Missing: 1, Extra: 1, Excused: 2}, got)
+	assert.Equal(t, AgreementReport{
+		Pictures: 2, Reference: 5, Candidate: 5, Matched: 1, Drifted: 1, Flipped: 1, Missing: 1, Extra: 1, Excused: 2,
+	}, got)
 
 	empty := Agreement{}
 	empty.Add(nil, nil)

@@ -181,7 +181,8 @@ func (r *cocoReader) dataset() (*Dataset, error) {
 			return nil, fmt.Errorf("%s:%d: category %d is not in the list of categories", r.name, a.line, a.CategoryID)
 		}
 		const far = 1e6
-		if len(a.Box) != 4 || !(math.Abs(a.Box[0]) < far && math.Abs(a.Box[1]) < far && a.Box[2] >= 0 && a.Box[2] < far && a.Box[3] >= 0 && a.Box[3] < far) {
+		if len(a.Box) != 4 || !(math.Abs(a.Box[0]) < far && math.Abs(a.Box[1]) < far && a.Box[2] >= 0 && a.Box[2] < far && a.Box[3] >= 0 &&
+			a.Box[3] < far) {
 			return nil, fmt.Errorf("%s:%d: bbox %v is not x, y, width, height in pixels", r.name, a.line, a.Box)
 		}
 		into := &d.Pictures[picture]

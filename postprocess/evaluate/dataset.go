@@ -39,8 +39,8 @@ const maxClass = 1 << 16
 // known is what ReadDataset takes, for messages.
 const known = "it needs annotations/instances_*.json or annotations.json (COCO), data.yaml (Ultralytics), or images/ and labels/ (YOLO)"
 
-// ReadDataset reads labelled pictures as they come: a folder or JSON file of COCO, a data.yaml of Ultralytics or the folder where it is, or a
-// folder with labels/NAME.txt for each images/NAME.jpg. split chooses a part, like val; where it is empty the part that is meant for
+// ReadDataset reads labelled pictures as they come: a folder or JSON file of COCO, a data.yaml of Ultralytics or the folder where it is, or
+// a folder with labels/NAME.txt for each images/NAME.jpg. split chooses a part, like val; where it is empty the part that is meant for
 // validation is read, else the only one. Every error names the file, and the line where there is one.
 func ReadDataset(path, split string) (*Dataset, error) {
 	dataset, err := read(path, split)
@@ -88,8 +88,8 @@ func read(path, split string) (*Dataset, error) {
 // preferred are the parts of a dataset that a model is measured on, best first.
 func preferred() []string { return []string{"val", "valid", "validation", "test", "train"} }
 
-// choose finds the part of that split among names, each of which begins with its split, as val2017 does. Without a split it is the best that
-// is there. -1 stands for none; several of one split are an error.
+// choose finds the part of that split among names, each of which begins with its split, as val2017 does. Without a split it is the best
+// that is there. -1 stands for none; several of one split are an error.
 func choose(names []string, split string) (int, error) {
 	wanted := preferred()
 	if split != "" {
@@ -136,7 +136,8 @@ func (p *Picture) Fit(width, height int) error {
 	case p.Width == width && p.Height == height:
 		return nil
 	case !p.shares:
-		return fmt.Errorf("%s is %dx%d, its labels are for %dx%d (are these the labels of other pictures?)", p.Path, width, height, p.Width, p.Height)
+		return fmt.Errorf("%s is %dx%d, its labels are for %dx%d (are these the labels of other pictures?)", p.Path, width, height, p.Width,
+			p.Height)
 	}
 	x, y := float32(width)/float32(p.Width), float32(height)/float32(p.Height)
 	for i := range p.Truths {
@@ -148,8 +149,8 @@ func (p *Picture) Fit(width, height int) error {
 	return nil
 }
 
-// Relabel changes the class numbers from the dataset's labels to those of a model, by name. A dataset without names keeps its numbers. only,
-// where it is not empty, names the labels of the model that count: objects of others are left out.
+// Relabel changes the class numbers from the dataset's labels to those of a model, by name. A dataset without names keeps its numbers.
+// only, where it is not empty, names the labels of the model that count: objects of others are left out.
 func (d *Dataset) Relabel(labels, only []string) error {
 	if d.Labels == nil {
 		if len(labels) > 0 {
@@ -184,8 +185,8 @@ func (d *Dataset) Relabel(labels, only []string) error {
 		for j := range truths {
 			class := to[truths[j].Class]
 			if class < 0 && len(only) == 0 {
-				return fmt.Errorf("dataset has objects labelled %q, which the model does not know (its labels: %s; --only counts no others than those it names)",
-					d.Labels[truths[j].Class], abridged(labels))
+				return fmt.Errorf("dataset has objects labelled %q, which the model does not know "+
+					"(its labels: %s; --only counts no others than those it names)", d.Labels[truths[j].Class], abridged(labels))
 			}
 			truths[j].Class = class
 		}

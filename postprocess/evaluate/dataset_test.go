@@ -61,7 +61,8 @@ func TestReadCOCO(t *testing.T) {
 
 	assert.EqualError(t, dataset.Relabel([]string{"nut", "washer"}, nil),
 		`dataset has objects labelled "bolt", which the model does not know (its labels: nut, washer; --only counts no others than those it names)`)
-	assert.EqualError(t, dataset.Relabel(nil, nil), "the model has no labels to find those of the dataset by (name a file with them, one a line)")
+	assert.EqualError(t, dataset.Relabel(nil, nil),
+		"the model has no labels to find those of the dataset by (name a file with them, one a line)")
 	dataset, err = ReadDataset(dir, "")
 	require.NoError(t, err)
 	require.NoError(t, dataset.Relabel([]string{"nut", "washer", "Bolt"}, nil))
@@ -86,7 +87,8 @@ func TestReadYOLO(t *testing.T) {
 		{Box: postprocess.Box{X1: 0, Y1: 0, X2: 20, Y2: 20}, Class: 0},
 	}, dataset.Pictures[0].Truths)
 	assert.Empty(t, dataset.Pictures[1].Truths)
-	assert.EqualError(t, dataset.Relabel([]string{"x"}, nil), filepath.Join(dir, "images", "a.png")+" has an object of class 3, the model has 1 classes")
+	assert.EqualError(t, dataset.Relabel([]string{"x"}, nil), filepath.Join(dir, "images",
+		"a.png")+" has an object of class 3, the model has 1 classes")
 	assert.NoError(t, dataset.Relabel([]string{"a", "b", "c", "d"}, nil))
 }
 
@@ -135,7 +137,8 @@ func TestBadLabelsNameFileAndLine(t *testing.T) {
 	write(t, dir, "labels/a.txt", "")
 	write(t, dir, "images/a.gif", "")
 	_, err = ReadDataset(dir, "")
-	assert.EqualError(t, err, "read dataset: no labels found: "+filepath.Join(dir, "images")+" holds no picture (.jpg, .jpeg, .png, .bmp, .webp)")
+	assert.EqualError(t, err, "read dataset: no labels found: "+filepath.Join(dir,
+		"images")+" holds no picture (.jpg, .jpeg, .png, .bmp, .webp)")
 	write(t, dir, "images/a.png", "this is no picture")
 	_, err = ReadDataset(dir, "")
 	assert.EqualError(t, err, "read dataset: picture "+filepath.Join(dir, "images", "a.png")+": image: unknown format")
@@ -150,9 +153,11 @@ func TestLabelsOfOtherPictures(t *testing.T) {
 	_, err := ReadDataset(dir, "")
 	assert.EqualError(t, err, "read dataset: none of the 2 pictures has a label file, such as "+filepath.Join(dir, "labels", "a.txt")+
 		" (are these the labels of other pictures?)")
-	write(t, dir, "annotations.json", `{"images":[{"id":1,"file_name":"a.png","width":20,"height":10},{"id":2,"file_name":"d.png","width":20,"height":10}],"annotations":[],"categories":[]}`)
+	write(t, dir, "annotations.json",
+		`{"images":[{"id":1,"file_name":"a.png","width":20,"height":10},{"id":2,"file_name":"d.png","width":20,"height":10}],"annotations":[],"categories":[]}`)
 	_, err = ReadDataset(dir, "")
-	assert.EqualError(t, err, "read dataset: 1 of the 2 pictures of "+filepath.Join(dir, "annotations.json")+" are not there, such as d.png, in none of "+
+	assert.EqualError(t, err, "read dataset: 1 of the 2 pictures of "+filepath.Join(dir,
+		"annotations.json")+" are not there, such as d.png, in none of "+
 		filepath.Join(dir, "images")+", "+dir+" (are these the labels of other pictures?)")
 }
 

@@ -45,7 +45,8 @@ func TestReadCOCOFolders(t *testing.T) {
 	_, err := ReadDataset(dir, "")
 	assert.EqualError(t, err, "read dataset: "+filepath.Join(dir, "annotations")+": there are val2014 and val2017 (choose one with --split)")
 	_, err = ReadDataset(dir, "val2014")
-	assert.ErrorContains(t, err, "1 of the 1 pictures of "+filepath.Join(dir, "annotations", "instances_val2014.json")+" are not there, such as a.png")
+	assert.ErrorContains(t, err, "1 of the 1 pictures of "+filepath.Join(dir, "annotations",
+		"instances_val2014.json")+" are not there, such as a.png")
 }
 
 // A data.yaml of Ultralytics leads to its pictures by folders and list files, also one written on another machine.
@@ -82,7 +83,10 @@ func TestReadUltralytics(t *testing.T) {
 	for _, c := range []struct{ text, split, want string }{
 		{"names: [a]\n", "", ": no labels found: it names neither val nor train"},
 		{"val: nowhere\n", "", ": val: no such folder or list: " + filepath.Join(dir, "nowhere")},
-		{"val: lists/bad.txt\n", "", ": val: " + filepath.Join(dir, "lists/bad.txt") + ":2: no such picture: " + filepath.Join(dir, "lists/gone.png")},
+		{
+			"val: lists/bad.txt\n", "", ": val: " + filepath.Join(dir, "lists/bad.txt") + ":2: no such picture: " +
+				filepath.Join(dir, "lists/gone.png"),
+		},
 		{"val: images/val\n", "train", ": there is no train, only val (choose one with --split)"},
 		{"val: images/val\nnames: 3\n", "", ": names are a list of labels, or a map from class numbers to labels"},
 		{"val: images/val\nnames: {0: a, 2: b}\n", "", ": names have class 2, but there are 2 of them from 0 on"},
@@ -121,7 +125,9 @@ func TestReadYOLOParts(t *testing.T) {
 
 // Class names are the same in the usual spellings.
 func TestLabelsMatchInOtherSpellings(t *testing.T) {
-	d := &Dataset{Labels: []string{"Traffic_Light", "aeroplane", "tvmonitor"}, Pictures: []Picture{{Truths: []Truth{{Class: 0}, {Class: 1}, {Class: 2}}}}}
+	d := &Dataset{
+		Labels: []string{"Traffic_Light", "aeroplane", "tvmonitor"}, Pictures: []Picture{{Truths: []Truth{{Class: 0}, {Class: 1}, {Class: 2}}}},
+	}
 	require.NoError(t, d.Relabel([]string{"tv", "traffic light", "airplane"}, nil))
 	assert.Equal(t, []Truth{{Class: 1}, {Class: 2}, {Class: 0}}, d.Pictures[0].Truths)
 }

@@ -10,8 +10,8 @@ import (
 // Measure says by what a detection is held against a labelled object.
 type Measure uint8
 
-// The measures: the IoU of boxes, the IoU of masks pixel by pixel, object keypoint similarity, all three as COCO has them, and the probabilistic
-// IoU of oriented boxes as Ultralytics has it.
+// The measures: the IoU of boxes, the IoU of masks pixel by pixel, object keypoint similarity, all three as COCO has them, and the
+// probabilistic IoU of oriented boxes as Ultralytics has it.
 const (
 	ByBox Measure = iota
 	ByMask

@@ -7,8 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// fine is how many places of an outline there are to a pixel: pycocotools draws outlines on a grid so much finer, and to measure masks as it does
-// the same pixels must be within.
+// fine is how many places of an outline there are to a pixel: pycocotools draws outlines on a grid so much finer, and to measure masks as
+// it does the same pixels must be within.
 const fine = 5
 
 // outline collects where polygons cross the columns of a picture.

@@ -32,8 +32,8 @@ func (r *Ranking) Shares() (first, five float64) {
 	return float64(r.first) / float64(r.pictures), float64(r.five) / float64(r.pictures)
 }
 
-// readFolders reads pictures for classifiers: a folder for each class, below that of the split where there are splits. It is nil for folders
-// that hold something else.
+// readFolders reads pictures for classifiers: a folder for each class, below that of the split where there are splits. It is nil for
+// folders that hold something else.
 func readFolders(dir, split string) (*Dataset, error) {
 	classes := classFolders(dir)
 	if len(classes) < 2 {

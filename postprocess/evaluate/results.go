@@ -48,8 +48,8 @@ func (r *cocoResult) details(d *postprocess.Detail, width, height int) {
 	}
 }
 
-// WriteResults writes the findings of each of the dataset's pictures as COCO's list of results, with the ids of its annotation file. Where the
-// labels came otherwise, an id is the number that the picture's file is named after, or that name, and a category the class.
+// WriteResults writes the findings of each of the dataset's pictures as COCO's list of results, with the ids of its annotation file. Where
+// the labels came otherwise, an id is the number that the picture's file is named after, or that name, and a category the class.
 func (d *Dataset) WriteResults(to io.Writer, findings [][]postprocess.Finding) error {
 	out := bufio.NewWriter(to)
 	before := "[\n"

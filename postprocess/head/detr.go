@@ -7,8 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
-// LayoutDETR is [B,Q,4] and [B,Q,nc+1]: for each query the centre's x and y, width and height as shares of the input, and logits of the classes
-// and of "no object", whose softmax are the scores (Carion et al. 2020).
+// LayoutDETR is [B,Q,4] and [B,Q,nc+1]: for each query the centre's x and y, width and height as shares of the input, and logits of the
+// classes and of "no object", whose softmax are the scores (Carion et al. 2020).
 const LayoutDETR Layout = "detr"
 
 type detr struct{}
@@ -38,8 +38,9 @@ func (detr) weigh(n *network, f *Fit) (evidence, doubt string) {
 	_, agree := n.number(f.Classes, 0, false)
 	switch {
 	case n.labels == 0:
-		return "", fmt.Sprintf("its scores could be those of %s and of no object, or, as %s, those of %s (give the labels with --labels FILE, or "+
-			"name one of them with --layout)", Plural(f.Classes, "class"), LayoutDETRSigmoid, Plural(f.Classes+1, "class"))
+		return "", fmt.Sprintf("its scores could be those of %s and of no object, or, as %s, those of %s "+
+			"(give the labels with --labels FILE, or name one of them with --layout)",
+			Plural(f.Classes, "class"), LayoutDETRSigmoid, Plural(f.Classes+1, "class"))
 	case !agree:
 		return "", ""
 	}

@@ -1,5 +1,5 @@
-// Package head knows the outputs of networks: which head they are of, and why, and where in them boxes, scores and class numbers lie. Each head
-// has a file of its own that says how it looks and how it is recognised; All lists them. Package decode reads the numbers.
+// Package head knows the outputs of networks: which head they are of, and why, and where in them boxes, scores and class numbers lie. Each
+// head has a file of its own that says how it looks and how it is recognised; All lists them. Package decode reads the numbers.
 package head
 
 import (
@@ -34,8 +34,8 @@ type Description struct {
 	Single bool `json:"-"`
 }
 
-// head is a family of networks. A new one is a file like yolov8.go, a line in heads, a way of decoding it in package decode where there is none
-// yet, its tensors in the tests of that, and its networks in the corpus of package predict.
+// head is a family of networks. A new one is a file like yolov8.go, a line in heads, a way of decoding it in package decode where there is
+// none yet, its tensors in the tests of that, and its networks in the corpus of package predict.
 type head interface {
 	describe() Description
 	// reads lists what could be the outputs that it reads: in each entry their numbers, in the order in which measure wants them.

@@ -4,8 +4,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// LayoutNMS is [B,K,4], [B,K], [B,K] and [B,1]: the corners x1, y1, x2, y2 of boxes that the network has suppressed itself, their scores and
-// class numbers, and how many of the K there are. Coordinates are pixels of the input or shares of it; the numbers tell which.
+// LayoutNMS is [B,K,4], [B,K], [B,K] and [B,1]: the corners x1, y1, x2, y2 of boxes that the network has suppressed itself, their scores
+// and class numbers, and how many of the K there are. Coordinates are pixels of the input or shares of it; the numbers tell which.
 const LayoutNMS Layout = "nms"
 
 type nms struct{}
@@ -13,7 +13,8 @@ type nms struct{}
 func (nms) describe() Description {
 	return Description{
 		Layout: LayoutNMS, Task: engine.Detect, Form: "[B,K,4], [B,K], [B,K] and their number [B,1]",
-		Networks: "plans and exports that end in EfficientNMS_TRT, BatchedNMS_TRT or SuperGradients' suppression", Gives: boxesWithClasses, Final: true,
+		Networks: "plans and exports that end in EfficientNMS_TRT, BatchedNMS_TRT or SuperGradients' suppression", Gives: boxesWithClasses,
+		Final: true,
 	}
 }
 
@@ -39,7 +40,8 @@ func (nms) weigh(n *network, f *Fit) (evidence, doubt string) {
 	case !called(n.outputs[f.Outputs[ChosenBoxes]].Name, "detection_boxes"):
 		return "the outputs' names: boxes that are suppressed already", ""
 	case n.integer(f.Outputs[ChosenCount]):
-		return "", "its boxes could be y1, x1, y2, x2 and its classes numbered from 1, as tf-detection has them, as well (name one of them with --layout)"
+		return "", "its boxes could be y1, x1, y2, x2 and its classes numbered from 1, as tf-detection has them, as well " +
+			"(name one of them with --layout)"
 	}
 	return "", ""
 }

@@ -36,8 +36,8 @@ func (n Numbering) Class(number int) int {
 	return class - 1 - gaps
 }
 
-// fromOne is the numbering of a network that gives class numbers from 1, or COCO's ids. Labels that begin with one for 0 count as the network
-// does.
+// fromOne is the numbering of a network that gives class numbers from 1, or COCO's ids. Labels that begin with one for 0 count as the
+// network does.
 func (n *network) fromOne() Numbering {
 	switch {
 	case n.labels == cocoClasses:

@@ -4,9 +4,9 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// LayoutPose is [B,4+nc+K*D,N]: a column for each box as yolov8 has it, and after the scores D numbers for each of K points: x and y in input
-// pixels, and where D is 3 how likely the point is visible, after its sigmoid. LayoutPoseEnd2End is [B,N,6+K*D]: a row for each box as
-// end2end has it, with the points after the class.
+// LayoutPose is [B,4+nc+K*D,N]: a column for each box as yolov8 has it, and after the scores D numbers for each of K points: x and y in
+// input pixels, and where D is 3 how likely the point is visible, after its sigmoid. LayoutPoseEnd2End is [B,N,6+K*D]: a row for each box
+// as end2end has it, with the points after the class.
 const (
 	LayoutPose        Layout = "pose"
 	LayoutPoseEnd2End Layout = "pose-end2end"
@@ -105,7 +105,8 @@ func (h pose) extra(f *Fit) engine.Numbers {
 	return afterColumns(f)
 }
 
-// Keypoints is how many points an object has, and how many numbers each: 2 for a place, 3 with how visible it is. Both are 0 for other heads.
+// Keypoints is how many points an object has, and how many numbers each: 2 for a place, 3 with how visible it is. Both are 0 for other
+// heads.
 func (f *Fit) Keypoints() (points, numbers int) {
 	if h, ok := f.head.(pose); ok {
 		return h.split(f.Extra)

@@ -132,7 +132,8 @@ func (n *network) name(outputs []int) string {
 	return strings.Join(texts, ", ")
 }
 
-// called reports whether an output has one of these names, whatever a framework put before or after it: a scope, or the number of the output.
+// called reports whether an output has one of these names, whatever a framework put before or after it: a scope, or the number of the
+// output.
 func called(output string, names ...string) bool {
 	output, _, _ = strings.Cut(output, ":")
 	for _, name := range names {

@@ -7,8 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
-// LayoutRFDETR is [B,Q,4] and [B,Q,1+nc]: as LayoutDETRSigmoid, but classes are numbered from 1: by COCO's ids, which are 90, in the published
-// networks. What is numbered 0 is none.
+// LayoutRFDETR is [B,Q,4] and [B,Q,1+nc]: as LayoutDETRSigmoid, but classes are numbered from 1: by COCO's ids, which are 90, in the
+// published networks. What is numbered 0 is none.
 const LayoutRFDETR Layout = "rfdetr"
 
 type rfdetr struct{}

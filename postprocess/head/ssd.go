@@ -6,7 +6,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// LayoutSSD is [B,N,4] and [B,N,1+nc]: the corners x1, y1, x2, y2 as shares of the input, and the probabilities of background and each class.
+// LayoutSSD is [B,N,4] and [B,N,1+nc]: the corners x1, y1, x2, y2 as shares of the input, and the probabilities of background and each
+// class.
 const LayoutSSD Layout = "ssd"
 
 type ssd struct{}
@@ -32,8 +33,8 @@ func (h ssd) measure(shapes [][]int64) (Sizes, error) {
 
 func (ssd) number(n *network, f *Fit) (Numbering, bool) { return n.number(f.Classes, 1, true) }
 
-// weigh looks for the boxes of SSD-MobileNet: six in each cell of six grids, the first with a sixteenth of the input's sides, each with half
-// the sides of the one before.
+// weigh looks for the boxes of SSD-MobileNet: six in each cell of six grids, the first with a sixteenth of the input's sides, each with
+// half the sides of the one before.
 func (ssd) weigh(n *network, f *Fit) (evidence, doubt string) {
 	boxes, width, height := int64(0), n.width, n.height
 	for stride := 2; stride <= 16; stride *= 2 {

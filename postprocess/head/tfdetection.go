@@ -4,8 +4,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// LayoutTFDetection is [B,K,4], [B,K], [B,K] and [B]: the corners y1, x1, y2, x2 as shares of the input, scores, class numbers from 1, and how
-// many of the K there are.
+// LayoutTFDetection is [B,K,4], [B,K], [B,K] and [B]: the corners y1, x1, y2, x2 as shares of the input, scores, class numbers from 1, and
+// how many of the K there are.
 const LayoutTFDetection Layout = "tf-detection"
 
 type tfDetection struct{}

@@ -6,16 +6,17 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// LayoutTorchvision is [K,4], [K] and [K]: the corners x1, y1, x2, y2 in input pixels, scores and class numbers, 0 being background, of the one
-// picture that it takes at a time.
+// LayoutTorchvision is [K,4], [K] and [K]: the corners x1, y1, x2, y2 in input pixels, scores and class numbers, 0 being background, of the
+// one picture that it takes at a time.
 const LayoutTorchvision Layout = "torchvision"
 
 type torchvision struct{}
 
 func (torchvision) describe() Description {
 	return Description{
-		Layout: LayoutTorchvision, Task: engine.Detect, Form: "[K,4], [K] and [K]", Networks: "Faster R-CNN, RetinaNet, FCOS and SSD of torchvision",
-		Gives: boxesWithClasses, Final: true, Single: true,
+		Layout: LayoutTorchvision, Task: engine.Detect, Form: "[K,4], [K] and [K]",
+		Networks: "Faster R-CNN, RetinaNet, FCOS and SSD of torchvision",
+		Gives:    boxesWithClasses, Final: true, Single: true,
 	}
 }
 

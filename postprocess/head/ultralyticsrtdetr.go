@@ -57,8 +57,8 @@ func (ultralyticsRTDETR) boxMap(f *Fit) (engine.BoxMap, bool) {
 // saysRTDETR reports whether the file says that it is RT-DETR as Ultralytics has it.
 func (n *network) saysRTDETR() bool { return n.metadata.Preprocess.Preset == "ultralytics-rtdetr" }
 
-// LayoutUltralyticsRTDETREnd2End is [B,Q,6]: a row for each of the best queries with the centre's x and y, width and height as shares of the
-// input, score and class.
+// LayoutUltralyticsRTDETREnd2End is [B,Q,6]: a row for each of the best queries with the centre's x and y, width and height as shares of
+// the input, score and class.
 const LayoutUltralyticsRTDETREnd2End Layout = "ultralytics-rtdetr-end2end"
 
 type ultralyticsRTDETREnd2End struct{ labelsAsScored }
@@ -80,7 +80,8 @@ func (ultralyticsRTDETREnd2End) weigh(n *network, f *Fit) (evidence, doubt strin
 	if !n.saysRTDETR() || len(n.outputs) > 1 || n.labels == 2 || n.outputs[f.Outputs[0]].Shape[2] < 0 {
 		return "", "" // with two classes ultralytics-rtdetr says that it could be either
 	}
-	return "the file says that it is RT-DETR, with rows of 6 numbers, which the scores of " + Plural(n.labels, "class") + " leave no room for", ""
+	return "the file says that it is RT-DETR, with rows of 6 numbers, which the scores of " + Plural(n.labels, "class") +
+		" leave no room for", ""
 }
 
 func (ultralyticsRTDETREnd2End) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }

@@ -43,8 +43,8 @@ func (c tensor) kind() (string, onnx.TensorProto_DataType) {
 	return name, onnx.TensorProto_FLOAT
 }
 
-// exported is a network that has the outputs of a family, and nothing in them: every number is 0, or -9 in "x:logits", and open sizes come out
-// as 3.
+// exported is a network that has the outputs of a family, and nothing in them: every number is 0, or -9 in "x:logits", and open sizes come
+// out as 3.
 type exported struct {
 	inputs, outputs []tensor
 	metadata        map[string]string
@@ -103,7 +103,8 @@ func ultralytics(task string, classes int, more ...string) map[string]string {
 }
 
 // noHead is the end of a refusal that knows nothing better.
-var noHead = " are of no head that is decoded (if they are of one all the same, name it: --layout " + strings.Join(head.Layouts()[1:], ", ") + ")"
+var noHead = " are of no head that is decoded (if they are of one all the same, name it: --layout " +
+	strings.Join(head.Layouts()[1:], ", ") + ")"
 
 const (
 	like8      = " looks like yolov8, but "
@@ -118,7 +119,8 @@ const (
 
 // confirm is what would settle a layout.
 func confirm(layout string) string {
-	return ": keypoints, masks or an angle would look the same (give the labels with --labels FILE, or confirm it with --layout " + layout + ")"
+	return ": keypoints, masks or an angle would look the same (give the labels with --labels FILE, or confirm it with --layout " +
+		layout + ")"
 }
 
 // family is a network that people bring, and what becomes of it.
@@ -323,7 +325,8 @@ func corpus() []family {
 			want: "ssd",
 		},
 		{
-			name: "jetson-inference SSD with the labels of another", side: 300, outputs: []tensor{out("scores", 1, 3000, 9), out("boxes", 1, 3000, 4)},
+			name: "jetson-inference SSD with the labels of another", side: 300,
+			outputs: []tensor{out("scores", 1, 3000, 9), out("boxes", 1, 3000, 4)},
 			labels:  4,
 			refusal: "boxes [1 3000 4], scores [1 3000 9] looks like ssd, but it has 8 classes and the model names 4 labels" + otherNames,
 		},
@@ -386,8 +389,9 @@ func corpus() []family {
 			refusal: engine.UnsaidPreprocess("how the pictures of detr-sigmoid are scaled, which its networks differ in").Error(),
 		},
 		{
-			name: "RT-DETRv2 of Hugging Face that says how it sees", outputs: []tensor{out("logits:logits", 1, 300, 80), out("pred_boxes", 1, 300, 4)},
-			labels: 80, about: map[string]string{engine.PreprocessProperty: "rtdetr"}, want: "detr-sigmoid",
+			name:    "RT-DETRv2 of Hugging Face that says how it sees",
+			outputs: []tensor{out("logits:logits", 1, 300, 80), out("pred_boxes", 1, 300, 4)},
+			labels:  80, about: map[string]string{engine.PreprocessProperty: "rtdetr"}, want: "detr-sigmoid",
 		},
 
 		// Lists that are suppressed already.

@@ -50,7 +50,8 @@ func TestLoad(t *testing.T) {
 			assert.Equal(t, c.path, c.o.Path)
 			assert.Equal(t, demo.Model(), c.o.Bytes)
 			want := engine.Metadata{
-				Task: engine.Detect, Labels: demo.Labels(), Stride: 32, Width: 416, Height: 416, Batch: 1, Preprocess: engine.Preprocess{Preset: "ultralytics"},
+				Task: engine.Detect, Labels: demo.Labels(), Stride: 32, Width: 416, Height: 416, Batch: 1,
+				Preprocess: engine.Preprocess{Preset: "ultralytics"},
 			}
 			assert.Equal(t, want, c.o.Metadata)
 		})

@@ -32,7 +32,8 @@ func sizedNetwork(t *testing.T) []byte {
 			onnx.NewValueInfo("orig_target_sizes", onnx.TensorProto_INT64, []int64{-1, 2}),
 		},
 		Output: []*onnx.ValueInfoProto{
-			onnx.NewValueInfo("labels", onnx.TensorProto_INT64, []int64{-1, 1}), onnx.NewValueInfo("boxes", onnx.TensorProto_FLOAT, []int64{-1, 1, 4}),
+			onnx.NewValueInfo("labels", onnx.TensorProto_INT64, []int64{-1, 1}),
+			onnx.NewValueInfo("boxes", onnx.TensorProto_FLOAT, []int64{-1, 1, 4}),
 			onnx.NewValueInfo("scores", onnx.TensorProto_FLOAT, []int64{-1, 1}),
 		},
 		Initializer: []*onnx.TensorProto{

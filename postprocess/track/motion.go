@@ -12,8 +12,8 @@ const (
 	velocityNoise = 1.0 / 160
 )
 
-// axis is a Kalman filter over one coordinate and its velocity. Position and measurement noise do not couple a box's coordinates, so four of
-// these are the usual eight-dimensional filter.
+// axis is a Kalman filter over one coordinate and its velocity. Position and measurement noise do not couple a box's coordinates, so four
+// of these are the usual eight-dimensional filter.
 type axis struct {
 	position, velocity      float32 // pixels, pixels a step
 	variance, covariance, w float32 // of the position, between both, of the velocity

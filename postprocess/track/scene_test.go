@@ -50,7 +50,9 @@ type network struct{ *predict.Network }
 
 func openNetwork(t *testing.T) *network {
 	t.Helper()
-	o := predict.Options{Backend: "onnxruntime=cpu", Decoding: predict.Decoding{Threshold: track.DefaultLowScore}, Log: slog.New(slog.DiscardHandler)}
+	o := predict.Options{
+		Backend: "onnxruntime=cpu", Decoding: predict.Decoding{Threshold: track.DefaultLowScore}, Log: slog.New(slog.DiscardHandler),
+	}
 	o.Threads = 2
 	n, err := predict.Open(t.Context(), o)
 	require.NoError(t, err)

@@ -26,10 +26,10 @@ const (
 	DefaultKeep      = time.Second
 )
 
-// Tracker is ByteTrack (Zhang et al., 2022): detections with a high score are matched first, to the predicted boxes of all tracks; those with a
-// low score may then go on with tracks that are still without one, which carries objects through occlusion. A Kalman filter with
-// constant velocity predicts; it works in time, not in frames, so that dropped frames and changing rates do no harm. When most
-// objects jump the same way the camera moved, and tracks without a detection are moved along.
+// Tracker is ByteTrack (Zhang et al., 2022): detections with a high score are matched first, to the predicted boxes of all tracks; those
+// with a low score may then go on with tracks that are still without one, which carries objects through occlusion. A Kalman filter with
+// constant velocity predicts; it works in time, not in frames, so that dropped frames and changing rates do no harm. When most objects jump
+// the same way the camera moved, and tracks without a detection are moved along.
 //
 // Feed it everything down to LowScore: a decoder that cuts at a higher score takes away the second chance.
 //
@@ -100,7 +100,8 @@ func (t *Tracker) Open() error {
 		t.Keep = DefaultKeep
 	}
 	if !(t.LowScore > 0 && t.LowScore <= t.HighScore && t.HighScore <= t.NewScore && t.NewScore <= 1) {
-		return fmt.Errorf("open tracker: scores must rise from low to high to new, within 0 and 1; they are %v, %v, %v", t.LowScore, t.HighScore, t.NewScore)
+		return fmt.Errorf("open tracker: scores must rise from low to high to new, within 0 and 1; they are %v, %v, %v", t.LowScore, t.HighScore,
+			t.NewScore)
 	}
 	if t.Width < 0 || t.Height < 0 {
 		return fmt.Errorf("open tracker: picture of %dx%d", t.Width, t.Height)
@@ -109,7 +110,8 @@ func (t *Tracker) Open() error {
 		return fmt.Errorf("open tracker: tracks cannot be kept for %v", t.Keep)
 	}
 	for class, gate := range t.Gates {
-		if !(gate.HighScore >= 0 && gate.HighScore <= 1 && gate.NewScore >= 0 && gate.NewScore <= 1 && gate.Keep >= 0 && gate.MinWidth >= 0 && gate.MinHeight >= 0) {
+		if !(gate.HighScore >= 0 && gate.HighScore <= 1 && gate.NewScore >= 0 && gate.NewScore <= 1 && gate.Keep >= 0 && gate.MinWidth >= 0 &&
+			gate.MinHeight >= 0) {
 			return fmt.Errorf("open tracker: gate of class %d has a value out of range: %+v", class, gate)
 		}
 	}
@@ -132,8 +134,9 @@ func (t *Tracker) gate(class int) Gate {
 	return gate
 }
 
-// Update takes the detections of a frame captured at that time and returns the tracks, oldest first: active, tentative and lost ones, and those
-// that just ended; a tentative one that was not confirmed goes without a word. The result is valid until the next call. A time that does not advance counts as the time before.
+// Update takes the detections of a frame captured at that time and returns the tracks, oldest first: active, tentative and lost ones, and
+// those that just ended; a tentative one that was not confirmed goes without a word. The result is valid until the next call. A time that
+// does not advance counts as the time before.
 func (t *Tracker) Update(at time.Time, detections []postprocess.Finding) []postprocess.Track {
 	t.forget()
 	t.advance(at)

@@ -76,7 +76,8 @@ func TestLifeOfATrack(t *testing.T) {
 
 	tracks := tracker.Update(at(1), []postprocess.Finding{object})
 	require.Len(t, tracks, 1)
-	assert.Equal(t, postprocess.Track{ID: 1, Finding: object, State: postprocess.Tentative, Index: 0, Hits: 1, First: at(1), Last: at(1)}, tracks[0])
+	assert.Equal(t, postprocess.Track{ID: 1, Finding: object, State: postprocess.Tentative, Index: 0, Hits: 1, First: at(1), Last: at(1)},
+		tracks[0])
 
 	tracks = tracker.Update(at(2), []postprocess.Finding{object})
 	assert.Equal(t, []uint64{1}, ids(tracks, postprocess.Active))
@@ -183,11 +184,20 @@ func TestOpenErrors(t *testing.T) {
 		tracker Tracker
 		want    string
 	}{
-		{Tracker{HighScore: 0.5, LowScore: 0.6}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.6, 0.5, 0.6"},
-		{Tracker{NewScore: float32(math.NaN())}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.1, 0.25, NaN"},
+		{
+			Tracker{HighScore: 0.5, LowScore: 0.6}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.6, 0.5, 0.6",
+		},
+		{
+			Tracker{
+				NewScore: float32(math.NaN()),
+			}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.1, 0.25, NaN",
+		},
 		{Tracker{Width: -1}, "open tracker: picture of -1x0"},
 		{Tracker{Keep: -time.Second}, "open tracker: tracks cannot be kept for -1s"},
-		{Tracker{Gates: map[int]Gate{4: {HighScore: 2}}}, "open tracker: gate of class 4 has a value out of range: {HighScore:2 NewScore:0 Keep:0s MinWidth:0 MinHeight:0}"},
+		{
+			Tracker{Gates: map[int]Gate{4: {HighScore: 2}}},
+			"open tracker: gate of class 4 has a value out of range: {HighScore:2 NewScore:0 Keep:0s MinWidth:0 MinHeight:0}",
+		},
 	} {
 		assert.EqualError(t, c.tracker.Open(), c.want)
 	}
@@ -365,7 +375,9 @@ func TestASecondClassOnTheSameBoxIsNoObject(t *testing.T) {
 	tracker := open(t, Tracker{})
 	for frame := range 10 {
 		x := float32(100 + 3*frame)
-		detections := []postprocess.Finding{detection(x, 100, 40, 40, 0.6, 1), detection(x+1, 101, 40, 40, 0.5, 2), detection(x+2, 99, 40, 40, 0.6, 3)}
+		detections := []postprocess.Finding{
+			detection(x, 100, 40, 40, 0.6, 1), detection(x+1, 101, 40, 40, 0.5, 2), detection(x+2, 99, 40, 40, 0.6, 3),
+		}
 		tracks := tracker.Update(at(frame), detections)
 		require.Equal(t, []uint64{1}, ids(tracks, postprocess.Active))
 		require.Len(t, tracks, 1)

@@ -278,7 +278,9 @@ func TestSnapshotIsTheBestView(t *testing.T) {
 
 func TestSpeedOnTheGround(t *testing.T) {
 	// A road of 4 m x 20 m seen from above the near end: the far end is half as wide on the picture.
-	a := open(t, Config{Width: 1000, Height: 500, Ground: &Ground{Points: []Point{{400, 100}, {600, 100}, {700, 400}, {300, 400}}, Width: 4, Length: 20}})
+	a := open(t, Config{
+		Width: 1000, Height: 500, Ground: &Ground{Points: []Point{{400, 100}, {600, 100}, {700, 400}, {300, 400}}, Width: 4, Length: 20},
+	})
 	for i, corner := range a.Config.Ground.Points {
 		got, ok := a.plane.at(corner)
 		require.True(t, ok)
@@ -408,8 +410,8 @@ func truth(points []Point) Direction {
 	return ""
 }
 
-// TestThousandPartsCountExactly sends parts across a line in both directions, hidden for a while and with frames dropped, and some that pass
-// beside it or turn round before it.
+// TestThousandPartsCountExactly sends parts across a line in both directions, hidden for a while and with frames dropped, and some that
+// pass beside it or turn round before it.
 func TestThousandPartsCountExactly(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	a := open(t, Config{Lines: []Line{middle}})
@@ -574,7 +576,8 @@ func benchmarkTracks(random *rand.Rand, n int) [][]postprocess.Track {
 	for i := range frames {
 		for id := range n {
 			// Objects come and go: each lives for a hundred frames.
-			frames[i] = append(frames[i], seen(uint64(1+id+n*(i/100)), math.Mod(float64(id*37+i*7), 1000), math.Mod(float64(id*91), 500)+random.Float64(), id%3))
+			frames[i] = append(frames[i], seen(uint64(1+id+n*(i/100)), math.Mod(float64(id*37+i*7), 1000),
+				math.Mod(float64(id*91), 500)+random.Float64(), id%3))
 		}
 	}
 	return frames

@@ -114,7 +114,8 @@ func (c *Config) Check(labels []string) error {
 		return fmt.Errorf("zones: picture of %dx%d; give both sides in pixels, or none for coordinates from 0 to 1", c.Width, c.Height)
 	}
 	if len(c.Zones) > maxShapes || len(c.Lines) > maxShapes || len(c.Filter.Masks) > maxShapes {
-		return fmt.Errorf("zones: %d zones, %d lines and %d masks, at most %d of each", len(c.Zones), len(c.Lines), len(c.Filter.Masks), maxShapes)
+		return fmt.Errorf("zones: %d zones, %d lines and %d masks, at most %d of each", len(c.Zones), len(c.Lines), len(c.Filter.Masks),
+			maxShapes)
 	}
 	names := map[string]bool{}
 	for i := range c.Zones {
@@ -268,7 +269,9 @@ func (o *Objects) check(labels []string) error {
 			return fmt.Errorf("score %v of label %q is not between 0 and 1", score, label)
 		}
 	}
-	for name, d := range map[string]time.Duration{"update": o.Update, "stationary after": o.StationaryAfter, "snapshot every": o.SnapshotEvery} {
+	for name, d := range map[string]time.Duration{
+		"update": o.Update, "stationary after": o.StationaryAfter, "snapshot every": o.SnapshotEvery,
+	} {
 		if d < 0 {
 			return fmt.Errorf("%s %v is negative", name, d)
 		}

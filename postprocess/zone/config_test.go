@@ -33,7 +33,10 @@ func TestConfigErrors(t *testing.T) {
 		{Config{Zones: []Zone{{Name: "a", Points: []Point{{0, 0}, {1, 1}, {1, 0}, {0, 1}}}}}, `zone "a": edges 1 and 3 cross`},
 		{Config{Zones: []Zone{{Name: "a", Points: []Point{{0, 0}, {1, 0}, {0.5, 0}}}}}, `zone "a": edges 1 and 2 cross`},
 		{Config{Zones: []Zone{{Name: "a", Points: []Point{{0, 0}, {0, 0}, {1, 1}}}}}, `zone "a": edges 1 and 2 cross`},
-		{Config{Zones: []Zone{{Name: "a", Points: square(1), Labels: []string{"cat"}}}}, `zone "a": label "cat" is not one of the model's: bolt, nut, gear`},
+		{
+			Config{Zones: []Zone{{Name: "a", Points: square(1), Labels: []string{"cat"}}}},
+			`zone "a": label "cat" is not one of the model's: bolt, nut, gear`,
+		},
 		{Config{Zones: []Zone{{Name: "a", Points: square(1), Anchor: "left"}}}, `zone "a": anchor "left" is not bottom, centre, top or feet`},
 		{Config{Zones: []Zone{{Name: "a", Points: square(1), Inertia: -1}}}, `zone "a": inertia -1 is not between 0 and 1000`},
 		{Config{Zones: []Zone{{Name: "a", Points: square(1), MinTime: -1}}}, `zone "a": min time -1ns is negative`},
@@ -45,16 +48,31 @@ func TestConfigErrors(t *testing.T) {
 		{Config{Lines: []Line{{Name: "g", To: Point{1, 0}, Direction: "up"}}}, `line "g": direction "up" is not both, in or out`},
 		{Config{Lines: []Line{{Name: "g", To: Point{1, 0}, Mode: "lax"}}}, `line "g": mode "lax" is not strict or loose`},
 		{Config{Lines: []Line{{Name: "g", To: Point{1, 0}, Anchor: "x"}}}, `line "g": anchor "x" is not bottom, centre, top or feet`},
-		{Config{Lines: []Line{{Name: "g", To: Point{1, 0}, Labels: []string{"x"}}}}, `line "g": label "x" is not one of the model's: bolt, nut, gear`},
+		{
+			Config{Lines: []Line{{Name: "g", To: Point{1, 0}, Labels: []string{"x"}}}},
+			`line "g": label "x" is not one of the model's: bolt, nut, gear`,
+		},
 		{Config{Ground: &Ground{}}, "ground: needs 4 points, has 0"},
 		{Config{Ground: &Ground{Points: square(1)}}, "ground: needs a width and a length in metres over 0 and at most 100000, has 0 and 0"},
-		{Config{Ground: &Ground{Points: []Point{{0, 0}, {0.5, 0}, {1, 0}, {0, 1}}, Width: 1, Length: 1}}, "ground: the four points must be the corners of a convex quadrangle"},
-		{Config{Ground: &Ground{Points: []Point{{0, 0}, {1, 0}, {0.1, 0.1}, {0, 1}}, Width: 1, Length: 1}}, "ground: the four points must be the corners of a convex quadrangle"},
+		{
+			Config{Ground: &Ground{Points: []Point{{0, 0}, {0.5, 0}, {1, 0}, {0, 1}}, Width: 1, Length: 1}},
+			"ground: the four points must be the corners of a convex quadrangle",
+		},
+		{
+			Config{Ground: &Ground{Points: []Point{{0, 0}, {1, 0}, {0.1, 0.1}, {0, 1}}, Width: 1, Length: 1}},
+			"ground: the four points must be the corners of a convex quadrangle",
+		},
 		{Config{Filter: Filter{Masks: [][]Point{square(2)}}}, "mask 1: point 2 (2, 0) is outside the picture"},
 		{Config{Filter: Filter{Labels: []string{"x"}}}, `filter: label "x" is not one of the model's: bolt, nut, gear`},
 		{Config{Filter: Filter{Limits: map[string]Limits{"x": {}}}}, `filter: limits for label "x", which the model does not have`},
-		{Config{Filter: Filter{Limits: map[string]Limits{"": {MinScore: 2}}}}, `filter: limits of label "" are out of range: {MinArea:0 MaxArea:0 MinRatio:0 MaxRatio:0 MinScore:2}`},
-		{Config{Filter: Filter{Limits: map[string]Limits{"nut": {MinRatio: 2, MaxRatio: 1}}}}, `filter: limits of label "nut" leave nothing: a minimum is above its maximum`},
+		{
+			Config{Filter: Filter{Limits: map[string]Limits{"": {MinScore: 2}}}},
+			`filter: limits of label "" are out of range: {MinArea:0 MaxArea:0 MinRatio:0 MaxRatio:0 MinScore:2}`,
+		},
+		{
+			Config{Filter: Filter{Limits: map[string]Limits{"nut": {MinRatio: 2, MaxRatio: 1}}}},
+			`filter: limits of label "nut" leave nothing: a minimum is above its maximum`,
+		},
 		{Config{Objects: Objects{Score: map[string]float32{"x": 1}}}, `objects: score for label "x", which the model does not have`},
 		{Config{Objects: Objects{Score: map[string]float32{"nut": 2}}}, `objects: score 2 of label "nut" is not between 0 and 1`},
 		{Config{Objects: Objects{Update: -1}}, "objects: update -1ns is negative"},
@@ -88,7 +106,9 @@ func TestPolygon(t *testing.T) {
 }
 
 func FuzzConfig(f *testing.F) {
-	for _, config := range []Config{busy(), {}, {Width: 640, Height: 480, Filter: Filter{Limits: map[string]Limits{"nut": {MinArea: 0.1}}, Masks: [][]Point{square(100)}}}} {
+	for _, config := range []Config{
+		busy(), {}, {Width: 640, Height: 480, Filter: Filter{Limits: map[string]Limits{"nut": {MinArea: 0.1}}, Masks: [][]Point{square(100)}}},
+	} {
 		text, err := json.Marshal(config)
 		require.NoError(f, err)
 		f.Add(text, uint64(1))

@@ -14,8 +14,8 @@ const (
 	leastOfFoot = 0.5
 )
 
-// feet is where an object touches the ground by what its network says of it: the middle of a person's ankles, or the one that is seen, or the
-// middle of a mask's lowest row. Where it says nothing it is the middle of the box's lower edge.
+// feet is where an object touches the ground by what its network says of it: the middle of a person's ankles, or the one that is seen, or
+// the middle of a mask's lowest row. Where it says nothing it is the middle of the box's lower edge.
 func (a *Analytics) feet(f *postprocess.Finding) Point {
 	if d := f.Detail; d != nil {
 		if p, seen := ankles(d.Keypoints); seen {

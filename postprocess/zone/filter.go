@@ -84,7 +84,8 @@ func (l *classLimits) pass(d *postprocess.Finding) bool {
 	return l.wanted && d.Score >= l.minScore && area >= l.minArea && area <= l.maxArea && ratio >= l.minRatio && ratio <= l.maxRatio
 }
 
-// Filter drops the detections that the configuration does not want, in place and in order, and returns the rest. Call it before the tracker.
+// Filter drops the detections that the configuration does not want, in place and in order, and returns the rest. Call it before the
+// tracker.
 func (a *Analytics) Filter(detections []postprocess.Finding) []postprocess.Finding {
 	kept := detections[:0]
 	for i := range detections {

@@ -111,7 +111,8 @@ func (g *demoGate) judge(t *testing.T, m *onnx.Model) (*quantize.Verdict, int, t
 func report(t *testing.T, name string, v *quantize.Verdict, size int, each time.Duration) {
 	c := v.Comparison
 	t.Logf("%-18s mAP50 %.4f mAP50-95 %.4f (fp32 %.4f %.4f) match %.4f of %d boxes, flipped %d, drift mean %.4f max %.4f, %7d bytes, %.1f ms a picture, passed %v %q", name,
-		c.CandidateAccuracy.MAP50, c.CandidateAccuracy.MAP, c.ReferenceAccuracy.MAP50, c.ReferenceAccuracy.MAP, c.MatchRate, c.Reference, c.Flipped, c.MeanDrift, c.MaxDrift, size,
+		c.CandidateAccuracy.MAP50, c.CandidateAccuracy.MAP, c.ReferenceAccuracy.MAP50, c.ReferenceAccuracy.MAP, c.MatchRate, c.Reference,
+		c.Flipped, c.MeanDrift, c.MaxDrift, size,
 		float64(each.Microseconds())/1000, v.Passed, v.Reasons)
 }
 
@@ -147,7 +148,9 @@ func TestDemoModelKeepsItsAccuracy(t *testing.T) {
 		assert.InDelta(t, scores.X[i], scores.Y[i], 0.05)
 	}
 	drawing := string((&plot.Figure{Title: "FP16 against FP32", Panels: comparer.panels()}).SVG())
-	for _, text := range []string{"FP16 against FP32", "precision at IoU 0.5", "candidate", "score of the reference", "score of the candidate"} {
+	for _, text := range []string{
+		"FP16 against FP32", "precision at IoU 0.5", "candidate", "score of the reference", "score of the candidate",
+	} {
 		assert.Contains(t, drawing, ">"+text+"<")
 	}
 

@@ -20,8 +20,8 @@ const margin = 0.04
 
 // Comparer compares what two networks find in the same samples. One goroutine at a time.
 type Comparer struct {
-	// Reported is the reported threshold, from which boxes are compared, postprocess.DefaultReported when 0. Average precision counts weaker ones
-	// too.
+	// Reported is the reported threshold, from which boxes are compared, postprocess.DefaultReported when 0. Average precision counts weaker
+	// ones too.
 	Reported float32
 	// IoU is the overlap above which suppression drops a box, that of the default settings when 0. Boxes are compared as service would show
 	// them, each with its best class, however many of them average precision counts.

@@ -50,5 +50,6 @@ func (c *Convention) String() string {
 	if c.MultiLabel {
 		classes = "every class of a box"
 	}
-	return fmt.Sprintf("%s convention: %s from score %.3g, suppression at IoU %.2g, %d findings a picture", c.Name, classes, c.Threshold, c.IoU, c.Limit)
+	return fmt.Sprintf("%s convention: %s from score %.3g, suppression at IoU %.2g, %d findings a picture", c.Name, classes, c.Threshold,
+		c.IoU, c.Limit)
 }

@@ -118,8 +118,8 @@ func series(curves []Curve) (all []plot.Series) {
 	return all
 }
 
-// Confusion is how often which class is seen where another one is, from the reported threshold on. The last row and column are the background:
-// what is seen and not there, and what is there and not seen.
+// Confusion is how often which class is seen where another one is, from the reported threshold on. The last row and column are the
+// background: what is seen and not there, and what is there and not seen.
 type Confusion struct {
 	Confidence float32  `json:"confidence"`
 	IoU        float32  `json:"iou"`

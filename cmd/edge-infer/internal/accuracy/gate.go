@@ -55,8 +55,8 @@ func (l *Limits) Check() error {
 	return nil
 }
 
-// Gate compares what was made of a model with the model itself, which runs in FP32 on ONNX Runtime's CPU provider: the same numbers on every
-// machine. Close it at the end.
+// Gate compares what was made of a model with the model itself, which runs in FP32 on ONNX Runtime's CPU provider: the same numbers on
+// every machine. Close it at the end.
 type Gate struct {
 	gate     quantize.Gate
 	comparer Comparer

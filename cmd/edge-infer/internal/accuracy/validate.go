@@ -55,8 +55,9 @@ func (v *Validate) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&v.ReferenceModel, "reference-model", "",
 		"ONNX file that the reference runs as it is, demo for the embedded one, instead of the same model")
 	flags.StringVar(&v.Predictions, "predictions", "", "JSON file for everything found, as the list of results that COCO's tools read")
-	flags.StringVar(&v.Plot, "plot", "", "SVG or PNG file, or folder for one of each figure: precision and recall by class, F1 over confidence, "+
-		"confusion, and how far both engines agree")
+	flags.StringVar(&v.Plot, "plot", "",
+		"SVG or PNG file, or folder for one of each figure: precision and recall by class, F1 over confidence, "+
+			"confusion, and how far both engines agree")
 	flags.StringVar(&v.Convention, "convention", Published,
 		"which findings average precision counts: "+Published+" as published figures do, every class of a box and suppression at IoU 0.7, or "+
 			Service+", the best class of a box and the settings --iou and --max")
@@ -193,8 +194,8 @@ func (v *Validate) pictures() (dataset *evaluate.Dataset, paths []string, err er
 	return dataset, paths, nil
 }
 
-// referenceConfig is what the reference engine runs: the same model in FP32, or the one that is named. An engine plan stands for the model that
-// it was built from.
+// referenceConfig is what the reference engine runs: the same model in FP32, or the one that is named. An engine plan stands for the model
+// that it was built from.
 func (v *Validate) referenceConfig() (config.Config, error) {
 	c := *v.Config
 	c.Engine.Precision = string(engine.FP32)
@@ -283,7 +284,9 @@ func (v *Validate) detect(
 	defer step.Close()
 	seen := make([][]postprocess.Finding, 0, len(paths))
 	var requests, networks []time.Duration
-	files := &media.Run{Predictor: n, Each: func(_ string, number int, frame *capture.Frame, picture *predict.Picture, timing engine.Timing) error {
+	files := &media.Run{Predictor: n, Each: func(_ string, number int, frame *capture.Frame, picture *predict.Picture,
+		timing engine.Timing,
+	) error {
 		if number > 0 {
 			return errors.New("is not a single picture")
 		}
@@ -303,7 +306,8 @@ func (v *Validate) detect(
 	}
 	return &Measurement{
 		Model: model.Path, Backend: model.Backend, BackendVersion: model.BackendVersion, Device: model.Device, Precision: model.Precision,
-		task: model.Recognised.Task, Bytes: len(options.Bytes), Request: milliseconds(median(requests)), Inference: milliseconds(median(networks)),
+		task: model.Recognised.Task, Bytes: len(options.Bytes), Request: milliseconds(median(requests)),
+		Inference: milliseconds(median(networks)),
 	}, seen, model.Metadata.Labels, nil
 }
 

@@ -54,7 +54,9 @@ func TestSummary(t *testing.T) {
 	}
 	assert.Equal(t, "fp16: 0.9921 of 6955 boxes as in FP32, on 1000 pictures, 2026-11-21; "+
 		"int8 refused: match rate 0.4 is under 0.98, mAP50-95 fell", Summary(v))
-	v.Comparison.ReferenceAccuracy, v.Comparison.CandidateAccuracy = &quantize.Accuracy{MAP50: 0.9, MAP: 0.8}, &quantize.Accuracy{MAP50: 0.85, MAP: 0.79}
+	v.Comparison.ReferenceAccuracy, v.Comparison.CandidateAccuracy = &quantize.Accuracy{MAP50: 0.9, MAP: 0.8}, &quantize.Accuracy{
+		MAP50: 0.85, MAP: 0.79,
+	}
 	assert.Contains(t, Summary(v), ", mAP50-95 0.7900 of 0.8000, on")
 }
 

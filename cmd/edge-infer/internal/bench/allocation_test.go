@@ -70,8 +70,8 @@ type sinkFunc func(*pipeline.Inferred)
 
 func (f sinkFunc) Frame(in *pipeline.Inferred) { f(in) }
 
-// untilClosed is a camera that has no more frames once the channel is closed. Its clock goes with the frames: on a busy machine a pause between
-// two of them would end tracks, which is an event.
+// untilClosed is a camera that has no more frames once the channel is closed. Its clock goes with the frames: on a busy machine a pause
+// between two of them would end tracks, which is an event.
 type untilClosed struct {
 	*memoryCamera
 	ended <-chan struct{}

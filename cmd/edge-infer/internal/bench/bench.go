@@ -181,8 +181,10 @@ func (l *loop) measure(ctx context.Context, b *Bench, batch int) (*Result, error
 	}
 	model := l.Model()
 	result := &Result{
-		Backend: model.Backend, Version: model.BackendVersion, Device: model.Device, Precision: model.Precision, Batch: batch, Cameras: len(l.sources),
-		Stages: l.stages.medians(), Filled: float64(pictures-picturesBefore) / float64(max(requests-requestsBefore, 1)), reason: l.requests.failed,
+		Backend: model.Backend, Version: model.BackendVersion, Device: model.Device, Precision: model.Precision, Batch: batch,
+		Cameras: len(l.sources),
+		Stages:  l.stages.medians(), Filled: float64(pictures-picturesBefore) / float64(max(requests-requestsBefore, 1)),
+		reason: l.requests.failed,
 	}
 	least, most := ^uint64(0), uint64(0)
 	for i := range last {

@@ -74,7 +74,9 @@ func (f *forgetful) Submit(_ int, pictures []engine.Image) error {
 func (f *forgetful) Wait(int) (*predict.Result, error) { return &f.results[0], nil }
 
 func TestLostRequestsAreAnError(t *testing.T) {
-	b := &Bench{Config: config.Default(), Logger: slog.New(slog.DiscardHandler), Cameras: 1, Width: 2, Height: 2, Duration: 50 * time.Millisecond}
+	b := &Bench{
+		Config: config.Default(), Logger: slog.New(slog.DiscardHandler), Cameras: 1, Width: 2, Height: 2, Duration: 50 * time.Millisecond,
+	}
 	client := &mqtt.Client{Device: "bench", Brokers: []string{"tcp://127.0.0.1:1"}, Logger: slog.New(slog.DiscardHandler)}
 	require.NoError(t, client.Open())
 	defer client.Close()
@@ -85,7 +87,8 @@ func TestLostRequestsAreAnError(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, result.Lost)
 	require.Positive(t, result.Frames)
-	require.EqualError(t, Results{*result}.Err(), fmt.Sprintf("bench: batch 2: %d frames were lost, the figures count the others: out of memory", result.Lost))
+	require.EqualError(t, Results{*result}.Err(),
+		fmt.Sprintf("bench: batch 2: %d frames were lost, the figures count the others: out of memory", result.Lost))
 }
 
 func TestMemoryCameraCountsWhatItReplaces(t *testing.T) {

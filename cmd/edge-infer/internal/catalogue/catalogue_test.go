@@ -91,7 +91,8 @@ func TestPullGoesOnWhereItWasInterrupted(t *testing.T) {
 		}
 		_, err := p.Run(t.Context())
 		require.ErrorContains(t, err, "model mine: ")
-		require.ErrorContains(t, err, "(fetch "+server.URL+"/of/mine.onnx elsewhere, its sha256 is "+hashed(data)+", and run edge-infer model pull FILE")
+		require.ErrorContains(t, err, "(fetch "+server.URL+"/of/mine.onnx elsewhere, its sha256 is "+hashed(data)+
+			", and run edge-infer model pull FILE")
 		assert.False(t, p.Store.Has("mine"))
 
 		server.breaks.Store(0)
@@ -147,7 +148,10 @@ func TestPullRefuses(t *testing.T) {
 	for _, c := range []struct{ from, hash, name, want string }{
 		{"yolo", "", "", `model "yolo" is not in the catalogue (yolox-nano, yolox-s)`},
 		{"yolo.onnx", "", "", "model: stat yolo.onnx: no such file or directory"},
-		{"yolox-s", strings.Repeat("0", 64), "", "model yolox-s: --sha256 " + strings.Repeat("0", 64) + " is not the catalogue's " + Entries()[1].SHA256},
+		{
+			"yolox-s", strings.Repeat("0", 64), "", "model yolox-s: --sha256 " + strings.Repeat("0", 64) + " is not the catalogue's " +
+				Entries()[1].SHA256,
+		},
 		{
 			file, "", "", "model " + file + `: --sha256 "" is no hash of 64 hexadecimal digits, and without one nobody knows what file this is ` +
 				"(its publisher names it, or sha256sum FILE)",

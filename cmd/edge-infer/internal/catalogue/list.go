@@ -52,7 +52,8 @@ func (l *Listing) Print(out io.Writer) error {
 		if m.Bytes > 0 {
 			size = fmt.Sprintf("%.1f MB", float64(m.Bytes)/1e6)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, orDash(m.Task), orDash(m.Input), size, orDash(m.Licence), orDash(m.Accuracy), here)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, orDash(m.Task), orDash(m.Input), size, orDash(m.Licence),
+			orDash(m.Accuracy), here)
 	}
 	return table.Flush()
 }

@@ -100,8 +100,8 @@ func (p *Pull) entry() (Entry, error) {
 		return e, nil
 	}
 	if !hashForm.MatchString(hash) {
-		return Entry{}, fmt.Errorf("model %s: --sha256 %q is no hash of 64 hexadecimal digits, and without one nobody knows what file this is (its "+
-			"publisher names it, or sha256sum FILE)", p.From, p.SHA256)
+		return Entry{}, fmt.Errorf("model %s: --sha256 %q is no hash of 64 hexadecimal digits, and without one nobody knows what file this is "+
+			"(its publisher names it, or sha256sum FILE)", p.From, p.SHA256)
 	}
 	e := Entry{SHA256: hash, Name: p.Name}
 	all := Entries()

@@ -43,7 +43,10 @@ func cameraSettings() []cameraSetting {
 		{"analytics.lines[].anchor", string(zone.Centre), "bottom, centre, top or feet"},
 		{"analytics.lines[].direction", string(zone.Both), "both, in or out"},
 		{"analytics.lines[].mode", string(zone.Strict), "strict: the anchor passes between the ends; loose: any part of the box does"},
-		{"analytics.ground.points", "[{x: 0.3, y: 0.4}, {x: 0.7, y: 0.4}, {x: 0.9, y: 0.9}, {x: 0.1, y: 0.9}]", "corners of a rectangle on the ground, in order"},
+		{
+			"analytics.ground.points", "[{x: 0.3, y: 0.4}, {x: 0.7, y: 0.4}, {x: 0.9, y: 0.9}, {x: 0.1, y: 0.9}]",
+			"corners of a rectangle on the ground, in order",
+		},
 		{"analytics.ground.width", "4", "metres from the first corner to the second"},
 		{"analytics.ground.length", "10", "metres from the second corner to the third"},
 		{"analytics.filter.labels", labels, "labels that are looked at; empty: all"},

@@ -49,7 +49,8 @@ func TestEveryCameraSettingIsListed(t *testing.T) {
 	var walk func(v reflect.Type, path string)
 	walk = func(v reflect.Type, path string) {
 		switch {
-		case v == reflect.TypeFor[zone.Point](), v.Kind() == reflect.Slice && v.Elem() == reflect.TypeFor[zone.Point](), v == reflect.TypeFor[[][]zone.Point]():
+		case v == reflect.TypeFor[zone.Point](), v.Kind() == reflect.Slice &&
+			v.Elem() == reflect.TypeFor[zone.Point](), v == reflect.TypeFor[[][]zone.Point]():
 			all = append(all, path)
 		case v.Kind() == reflect.Slice && v.Elem().Kind() == reflect.Struct:
 			walk(v.Elem(), path+"[]")
@@ -96,7 +97,8 @@ func TestEverySettingHasAFlag(t *testing.T) {
 
 func TestOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
-	require.NoError(t, os.WriteFile(path, []byte("device: gate\nmqtt:\n  url: tcp://one:1883\ndetect:\n  confidence: 0.5\n  iou: 0.6\n"), 0o600))
+	require.NoError(t, os.WriteFile(path,
+		[]byte("device: gate\nmqtt:\n  url: tcp://one:1883\ndetect:\n  confidence: 0.5\n  iou: 0.6\n"), 0o600))
 	t.Setenv("EDGE_INFER_MQTT", "tcp://two:1883")
 	t.Setenv("EDGE_INFER_CONF", "0.6")
 	t.Setenv("EDGE_INFER_CAMERA", "demo gate=rtsp://h/x")
@@ -202,8 +204,14 @@ func TestValidate(t *testing.T) {
 			"camera a: parse foo://bar: unknown scheme foo:// (give a device number, /dev/videoN, csi://N, rtsp://, http://, a file, a directory, gst:PIPELINE or demo)",
 		},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a", URI: "0", Interval: -1}} }, `cameras[0].interval "-1" must be 1 or more`},
-		{func(c *Config) { c.Model.Layout = "v8" }, `model.layout "v8" must be ` + strings.Join(layouts[:len(layouts)-1], ", ") + " or " + layouts[len(layouts)-1]},
-		{func(c *Config) { c.Engine.Backend = "cuda" }, `engine.backend "cuda" must be auto, tensorrt, onnxruntime, onnxruntime=cuda or onnxruntime=cpu`},
+		{
+			func(c *Config) { c.Model.Layout = "v8" }, `model.layout "v8" must be ` + strings.Join(layouts[:len(layouts)-1], ", ") + " or " +
+				layouts[len(layouts)-1],
+		},
+		{
+			func(c *Config) { c.Engine.Backend = "cuda" },
+			`engine.backend "cuda" must be auto, tensorrt, onnxruntime, onnxruntime=cuda or onnxruntime=cpu`,
+		},
 		{func(c *Config) { c.Engine.Precision = "fp8" }, `engine.precision "fp8" must be auto, fp32, fp16 or int8`},
 		{func(c *Config) { c.Engine.Threads = -1 }, `engine.threads "-1" must be 0 to 1024`},
 		{func(c *Config) { c.Detect.Confidence = 0 }, `detect.confidence "0" must be over 0 and under 1`},
@@ -226,7 +234,10 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Web.Key = "k" }, `web.certificate and web.key: one needs the other`},
 		{func(c *Config) { c.Web.User = "me" }, `web.user and web.password_file: one needs the other`},
 		{func(c *Config) { c.Web.PasswordFile = "f" }, `web.user and web.password_file: one needs the other`},
-		{func(c *Config) { c.Web.User, c.Web.PasswordFile, c.Web.TokenFile = "me", "f", "t" }, `web.user and web.token_file: only one of them can be`},
+		{
+			func(c *Config) { c.Web.User, c.Web.PasswordFile, c.Web.TokenFile = "me", "f", "t" },
+			`web.user and web.token_file: only one of them can be`,
+		},
 		{func(c *Config) { c.Web.User, c.Web.PasswordFile = "a:b", "f" }, `web.user "a:b" must be a name without :`},
 		{func(c *Config) { c.Thermal.Margin = -1 }, `thermal.margin "-1" must be 0 to 100`},
 		{func(c *Config) { c.Snapshots.Keep = 0 }, `snapshots.keep "0" must be 1 to 1000000`},

@@ -15,7 +15,8 @@ func TestStrayVariables(t *testing.T) {
 		"environment EDGE_INFER_XYZZY is not read; edge-infer config defaults names every variable",
 		"environment EDGE_INFER_DEVICE is called EDGE_INFER_GPU now",
 	}, StrayVariables([]string{
-		"PATH=/bin", "EDGE_INFER_CONF=0.5", "EDGE_INFER_CONFF=0.5", "EDGE_INFER_CAMERA=demo", "EDGE_INFER_MQTT_PASSWORT=secret", "EDGE_INFER_CONFIG=x",
+		"PATH=/bin", "EDGE_INFER_CONF=0.5", "EDGE_INFER_CONFF=0.5", "EDGE_INFER_CAMERA=demo", "EDGE_INFER_MQTT_PASSWORT=secret",
+		"EDGE_INFER_CONFIG=x",
 		"EDGE_INFER_XYZZY=", "EDGE_INFER_TENSORRT=/opt", "EDGE_INFER_TEST_GPU=1", "EDGE_INFER_DEVICE=1", "EDGE_INFER_GPU=1",
 	}))
 }
@@ -41,7 +42,9 @@ func TestFormerNames(t *testing.T) {
 	require.Equal(t, "yard", c.Device)
 	require.Equal(t, "1", c.Engine.Device)
 	require.Empty(t, said)
-	c, _ = load(map[string]string{"EDGE_INFER_DEVICE_NAME": "gate", "EDGE_INFER_NAME": "yard", "EDGE_INFER_GPU": "2", "EDGE_INFER_DEVICE": "3"})
+	c, _ = load(map[string]string{
+		"EDGE_INFER_DEVICE_NAME": "gate", "EDGE_INFER_NAME": "yard", "EDGE_INFER_GPU": "2", "EDGE_INFER_DEVICE": "3",
+	})
 	require.Equal(t, "gate", c.Device)
 	require.Equal(t, "2", c.Engine.Device)
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Scope is the sections of the configuration that a command uses: those that it has flags for, and those that must be right. nil is all of them.
+// Scope is the sections of the configuration that a command uses: those that it has flags for, and those that must be right. nil is all of
+// them.
 type Scope []string
 
 // Everything is what run and doctor use.

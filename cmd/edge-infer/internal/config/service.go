@@ -10,8 +10,8 @@ import (
 // passwordVariable holds the password at the broker; a password file goes before it.
 const passwordVariable = "EDGE_INFER_MQTT_PASSWORD"
 
-// applyService fills in what the service manager and the user's environment give, where nothing is configured: the broker's password and the
-// directory that keeps events.
+// applyService fills in what the service manager and the user's environment give, where nothing is configured: the broker's password and
+// the directory that keeps events.
 func (c *Config) applyService(lookup func(string) (string, bool)) {
 	value := func(name string) string {
 		text, _ := lookup(name)

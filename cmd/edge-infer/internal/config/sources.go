@@ -19,7 +19,8 @@ type Sources struct {
 	given *pflag.FlagSet
 }
 
-// Flags gives the settings of the scope, and the configuration file, their flags. What is given to them counts when the settings are loaded.
+// Flags gives the settings of the scope, and the configuration file, their flags. What is given to them counts when the settings are
+// loaded.
 func (s *Sources) Flags(flags *pflag.FlagSet) {
 	Flags(Default(), flags, s.Scope) // gives them their help; the values are read again after the file
 	flags.StringVar(&s.File, "config", "", "YAML file; edge-infer config defaults prints one")

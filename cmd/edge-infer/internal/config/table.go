@@ -28,7 +28,8 @@ func (s *setting) section() string {
 func settings(c *Config) []setting {
 	return slices.Concat(
 		[]setting{{"device", "device-name", text(&c.Device), topic(&c.Device), "device name in MQTT topics"}},
-		c.Model.settings(), c.Engine.settings(), c.Detect.settings(), c.MQTT.settings(), c.Snapshots.settings(), c.Web.settings(), c.Thermal.settings(),
+		c.Model.settings(), c.Engine.settings(), c.Detect.settings(), c.MQTT.settings(), c.Snapshots.settings(), c.Web.settings(),
+		c.Thermal.settings(),
 		[]setting{{"log", "log", text(&c.Log), oneOf(&c.Log, "debug", "info", "warn", "error"), "debug, info, warn or error"}},
 	)
 }
@@ -47,7 +48,8 @@ func (m *Model) settings() []setting {
 func (e *Engine) settings() []setting {
 	return []setting{
 		{
-			"engine.backend", "engine", text(&e.Backend), oneOf(&e.Backend, "auto", "tensorrt", "onnxruntime", "onnxruntime=cuda", "onnxruntime=cpu"),
+			"engine.backend", "engine", text(&e.Backend), oneOf(&e.Backend, "auto", "tensorrt", "onnxruntime", "onnxruntime=cuda",
+				"onnxruntime=cpu"),
 			"auto, tensorrt, onnxruntime (on CUDA where it can, else on the CPU), onnxruntime=cuda or onnxruntime=cpu",
 		},
 		{

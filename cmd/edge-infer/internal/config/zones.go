@@ -21,8 +21,8 @@ import (
 // ErrOutdated is of zones that have been changed since they were read.
 var ErrOutdated = errors.New("somebody has changed these zones meanwhile")
 
-// drawn is the file of zones and lines that were drawn on the page. It lies in the state folder, where the service may write: the configuration
-// belongs to the administrator and is only ever read.
+// drawn is the file of zones and lines that were drawn on the page. It lies in the state folder, where the service may write: the
+// configuration belongs to the administrator and is only ever read.
 type drawn struct {
 	Cameras map[string]drawing `yaml:"cameras"`
 
@@ -125,8 +125,8 @@ func (z *Zones) load(camera string) (analytics zone.Config, file *drawn, configu
 	return d.over(&c.Cameras[index]), d, zonesVersion(&c.Cameras[index].Analytics), nil
 }
 
-// Set saves a camera's zones, which were read in that version, and gives their new version. They are in force after the next reload. ErrOutdated
-// when somebody was faster. An empty version saves over anything.
+// Set saves a camera's zones, which were read in that version, and gives their new version. They are in force after the next reload.
+// ErrOutdated when somebody was faster. An empty version saves over anything.
 func (z *Zones) Set(camera, version string, analytics zone.Config) (string, error) {
 	z.mutex.Lock()
 	defer z.mutex.Unlock()

@@ -81,7 +81,8 @@ func TestTheLaterOneOfDrawnAndConfiguredZonesWins(t *testing.T) {
 	require.NoError(t, os.Chmod(file, 0o644))
 	require.NoError(t, os.WriteFile(file, []byte("log: debug\ncameras: [{name: a, uri: demo?seed=2}]"), 0o644))
 	require.Equal(t, triangle("drawn"), inForce(), "another change of the file leaves them")
-	require.NoError(t, os.WriteFile(file, []byte("cameras: [{name: a, uri: demo, analytics: {lines: [{name: new, from: {x: 0, y: 0}, to: {x: 1, y: 1}}]}}]"), 0o644))
+	require.NoError(t, os.WriteFile(file,
+		[]byte("cameras: [{name: a, uri: demo, analytics: {lines: [{name: new, from: {x: 0, y: 0}, to: {x: 1, y: 1}}]}}]"), 0o644))
 	require.Equal(t, "new", inForce().Lines[0].Name)
 	_, err = z.Set("a", "", triangle("again"))
 	require.NoError(t, err)

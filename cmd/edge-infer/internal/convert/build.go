@@ -15,17 +15,18 @@ import (
 
 // Build writes a TensorRT engine plan and proves its accuracy.
 type Build struct {
-	Model              string   // ONNX file; empty for the demo model
-	Labels             string   // file with one class name a line, instead of the model's own
-	Precision          string   // auto, fp32, fp16 or int8
-	Output             string   // plan file; empty for the cache
-	Batch              string   // MIN,OPT,MAX or the most
-	Shapes             []string // NAME=MIN,OPT,MAX each
-	Workspace          string   // like 1GiB; empty for TensorRT's own
-	Images             string   // directory of calibration pictures
-	Count              int      // calibration pictures; 0 for all
-	Seed               uint64   // which pictures are drawn
-	CalibrationBatch   int      // calibration pictures that run at once; 0 for one, in TensorRT's own calibrators for what the plan is tuned for
+	Model     string   // ONNX file; empty for the demo model
+	Labels    string   // file with one class name a line, instead of the model's own
+	Precision string   // auto, fp32, fp16 or int8
+	Output    string   // plan file; empty for the cache
+	Batch     string   // MIN,OPT,MAX or the most
+	Shapes    []string // NAME=MIN,OPT,MAX each
+	Workspace string   // like 1GiB; empty for TensorRT's own
+	Images    string   // directory of calibration pictures
+	Count     int      // calibration pictures; 0 for all
+	Seed      uint64   // which pictures are drawn
+	// Calibration pictures that run at once; 0 for one, in TensorRT's own calibrators for what the plan is tuned for.
+	CalibrationBatch   int
 	Cache              string   // file that keeps the measured ranges
 	Method             string   // how INT8 ranges are chosen
 	QDQ                bool     // Q/DQ nodes also where TensorRT has calibrators

@@ -22,7 +22,8 @@ func (b *Build) Check() error {
 	case !slices.Contains(quantize.Methods(), quantize.Method(b.Method)) && !byTensorRT(b.Method):
 		return config.Usagef("--calibration-method %q must be one of %v, %s or %s", b.Method, quantize.Methods(), TensorRTEntropy, TensorRTMinMax)
 	case byTensorRT(b.Method) && (b.QDQ || b.Typed):
-		return config.Usagef("--calibration-method %s is for TensorRT's calibrators, not for Q/DQ nodes (choose one of %v)", b.Method, quantize.Methods())
+		return config.Usagef("--calibration-method %s is for TensorRT's calibrators, not for Q/DQ nodes (choose one of %v)", b.Method,
+			quantize.Methods())
 	case b.Count < 0:
 		return config.Usagef("--calibration-count must not be negative")
 	case b.CalibrationBatch < 0:

@@ -90,10 +90,12 @@ func (b *Build) open() (reference *source, err error) {
 // fitVersion compares what is asked for with the TensorRT that is there.
 func (b *Build) fitVersion() error {
 	if byTensorRT(b.Method) && b.typedOnly() {
-		return fmt.Errorf("TensorRT %s has no calibrators for --calibration-method %s (choose one of %v)", b.version, b.Method, quantize.Methods())
+		return fmt.Errorf("TensorRT %s has no calibrators for --calibration-method %s (choose one of %v)", b.version, b.Method,
+			quantize.Methods())
 	}
 	if b.Search && b.typedOnly() {
-		return fmt.Errorf("--search is for TensorRT's calibrators, which %s does not have (edge-infer quantize --search makes a model for it)", b.version)
+		return fmt.Errorf("--search is for TensorRT's calibrators, which %s does not have (edge-infer quantize --search makes a model for it)",
+			b.version)
 	}
 	const parsed = 17 // opset that the parsers of TensorRT 8 know
 	if opset := b.source.model.Opset(); b.version.Major < 10 && opset > parsed {
@@ -198,7 +200,9 @@ func (b *Build) candidates() []engine.Precision {
 }
 
 // try builds one precision in a folder of its own beside the plan's place and moves it there when it passes; false when the gate refuses.
-func (b *Build) try(ctx context.Context, precision engine.Precision, folder string, gate *accuracy.Gate, report *BuildReport) (bool, error) {
+func (b *Build) try(ctx context.Context, precision engine.Precision, folder string, gate *accuracy.Gate, report *BuildReport) (bool,
+	error,
+) {
 	stage, err := os.MkdirTemp(folder, ".building-*")
 	if err != nil {
 		return false, fmt.Errorf("build: %w", err)
@@ -327,7 +331,8 @@ func (b *Build) judge(ctx context.Context, gate *accuracy.Gate, path string) (*q
 		return nil, fmt.Errorf("build: %w", err)
 	}
 	candidate, err := tensorrt.Options{
-		Options: engine.Options{Path: path, Bytes: file, Device: b.Device, Library: b.Library, Slots: 1}, HostCode: b.VersionCompatible, Log: b.Logger,
+		Options: engine.Options{Path: path, Bytes: file, Device: b.Device, Library: b.Library, Slots: 1}, HostCode: b.VersionCompatible,
+		Log: b.Logger,
 	}.Open()
 	if err != nil {
 		return nil, err

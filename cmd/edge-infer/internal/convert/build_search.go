@@ -64,11 +64,12 @@ func (s *SearchStep) String() string {
 	return fmt.Sprintf("INT8 without %d more layers, network p50 %.3f ms: gate %s", len(s.LeftOut), s.Network, accuracy.Text(s.Verdict))
 }
 
-// search leaves the worst layers out of INT8, as few as it takes for the gate to pass. What comes back is the best plan, or the one that was
-// refused last.
+// search leaves the worst layers out of INT8, as few as it takes for the gate to pass. What comes back is the best plan, or the one that
+// was refused last.
 func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate *accuracy.Gate, report *BuildReport) (*attempt, error) {
 	if b.known == nil {
-		return nil, fmt.Errorf("--search measures layers on pictures (give --calibration DIR, with a --calibration-method of %v)", quantize.Methods())
+		return nil, fmt.Errorf("--search measures layers on pictures (give --calibration DIR, with a --calibration-method of %v)",
+			quantize.Methods())
 	}
 	ranking := slices.DeleteFunc(slices.Clone(b.known.sensitivity), func(l quantize.LayerError) bool { return l.Excluded })
 	found := refused

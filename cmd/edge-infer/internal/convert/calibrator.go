@@ -58,8 +58,8 @@ func (c *calibrator) prepare(ctx context.Context, model *onnx.Model, o *tensorrt
 	case known == nil && len(c.files) == 0:
 		return fmt.Errorf("calibration cache %s: no such file (give --calibration DIR to write it)", c.cache)
 	case byTensorRT(c.method) && known != nil:
-		return fmt.Errorf("calibration cache %s holds ranges that ONNX Runtime measured, which --calibration-method %s does not use (name another file, or another method)",
-			c.cache, c.method)
+		return fmt.Errorf("calibration cache %s holds ranges that ONNX Runtime measured, which --calibration-method %s does not use "+
+			"(name another file, or another method)", c.cache, c.method)
 	case byTensorRT(c.method):
 		o.Calibration.Cache = c.cache
 		return c.algorithm(ctx, model, o, c.method == TensorRTMinMax)
@@ -67,7 +67,8 @@ func (c *calibrator) prepare(ctx context.Context, model *onnx.Model, o *tensorrt
 	ranges, unquantized, err := c.ranges(ctx, model, known)
 	if errors.Is(err, engine.ErrUnavailable) {
 		minmax := c.method != string(quantize.Entropy)
-		c.logger.Warn("INT8 ranges by TensorRT's own calibrator, which may lose accuracy: there is no ONNX Runtime to measure them", "minmax", minmax, "error", err)
+		c.logger.Warn("INT8 ranges by TensorRT's own calibrator, which may lose accuracy: there is no ONNX Runtime to measure them", "minmax",
+			minmax, "error", err)
 		return c.algorithm(ctx, model, o, minmax) // and no cache, which would be taken for good ranges later
 	}
 	if err != nil {
@@ -84,7 +85,8 @@ func (c *calibrator) prepare(ctx context.Context, model *onnx.Model, o *tensorrt
 // give has the build read a table, by the calibrator that its head names.
 func (c *calibrator) give(o *tensorrt.BuildOptions, table []byte) error {
 	head, _, _ := bytes.Cut(table, []byte("\n"))
-	o.Calibration.Cache, o.Calibration.MinMax = filepath.Join(c.folder, "table"), bytes.HasSuffix(bytes.TrimSpace(head), []byte("-MinMaxCalibration"))
+	o.Calibration.Cache, o.Calibration.MinMax = filepath.Join(c.folder, "table"), bytes.HasSuffix(bytes.TrimSpace(head),
+		[]byte("-MinMaxCalibration"))
 	return atomicfile.Write(o.Calibration.Cache, table, 0o600)
 }
 
@@ -112,7 +114,9 @@ func (c *calibrator) known() ([]byte, error) {
 
 // ranges measures on the pictures, or takes those of the cache where it was measured on them. Without pictures the cache must fit the
 // model.
-func (c *calibrator) ranges(ctx context.Context, model *onnx.Model, known []byte) (ranges quantize.Ranges, unquantized []string, err error) {
+func (c *calibrator) ranges(ctx context.Context, model *onnx.Model, known []byte) (ranges quantize.Ranges, unquantized []string,
+	err error,
+) {
 	if len(c.files) > 0 {
 		return c.measure(ctx)
 	}
@@ -129,10 +133,12 @@ func (c *calibrator) ranges(ctx context.Context, model *onnx.Model, known []byte
 		return nil, nil, err
 	}
 	if fits, err := cache.Fits(measured, nil, nil); err != nil || !fits {
-		return nil, nil, errors.Join(err, fmt.Errorf("calibration cache %s was measured on another model (remove the file to calibrate again)", c.cache))
+		return nil, nil, errors.Join(err, fmt.Errorf("calibration cache %s was measured on another model (remove the file to calibrate again)",
+			c.cache))
 	}
 	if fits, err := cache.Fits(measured, nil, quantize.AllTensors(prepared)); err != nil || !fits {
-		return nil, nil, errors.Join(err, fmt.Errorf("calibration cache %s has only the ranges that Q/DQ nodes need (give --calibration DIR to measure all)", c.cache))
+		return nil, nil, errors.Join(err,
+			fmt.Errorf("calibration cache %s has only the ranges that Q/DQ nodes need (give --calibration DIR to measure all)", c.cache))
 	}
 	return cache.Ranges, c.unquantized, nil
 }
@@ -155,7 +161,8 @@ func (c *calibrator) write(ctx context.Context, model *onnx.Model, o *tensorrt.B
 	}
 	batches := len(c.files) / input.Batch
 	if batches == 0 {
-		return fmt.Errorf("%d calibration pictures do not fill one batch of %d (add pictures, or lower --calibration-batch)", len(c.files), input.Batch)
+		return fmt.Errorf("%d calibration pictures do not fill one batch of %d (add pictures, or lower --calibration-batch)", len(c.files),
+			input.Batch)
 	}
 	var reader media.Reader
 	defer reader.Close()
@@ -163,7 +170,8 @@ func (c *calibrator) write(ctx context.Context, model *onnx.Model, o *tensorrt.B
 	defer step.Close()
 	letterbox := preprocess.NewLetterbox(input)
 	done, total := 0, batches*input.Batch
-	return tensorrt.WriteCalibration(o.Calibration.Batches, []tensorrt.CalibrationInput{{Name: name, Bytes: input.Batch * input.PictureBytes()}}, input.Batch,
+	return tensorrt.WriteCalibration(o.Calibration.Batches,
+		[]tensorrt.CalibrationInput{{Name: name, Bytes: input.Batch * input.PictureBytes()}}, input.Batch,
 		func(batch [][]byte) error {
 			if done == total {
 				return io.EOF

@@ -10,7 +10,8 @@ import (
 func checkOverlap(heldOut, calibration []string) error {
 	both, err := (&quantize.Pictures{Files: heldOut}).Overlap(&quantize.Pictures{Files: calibration})
 	if err == nil && both > 0 {
-		err = fmt.Errorf("%d of the %d pictures that the gate would judge on are calibration pictures (name others with --data)", both, len(heldOut))
+		err = fmt.Errorf("%d of the %d pictures that the gate would judge on are calibration pictures (name others with --data)", both,
+			len(heldOut))
 	}
 	return err
 }

@@ -25,7 +25,8 @@ func TestQuantizeStops(t *testing.T) {
 	pictures, dir := programtest.Scenes(t, 2, 7), t.TempDir()
 	for matchRate, want := range map[float64]string{0: "calibrate: context canceled", 1: "gate reference: context canceled"} {
 		q := &Quantize{
-			Images: pictures, To: "int8", Method: "minmax", Count: 1, Cache: filepath.Join(dir, "ranges.json"), Output: filepath.Join(dir, "out.onnx"),
+			Images: pictures, To: "int8", Method: "minmax", Count: 1, Cache: filepath.Join(dir, "ranges.json"),
+			Output: filepath.Join(dir, "out.onnx"),
 			Limits: accuracy.Limits{MatchRate: matchRate},
 		}
 		_, err := q.Run(ctx)
@@ -36,8 +37,8 @@ func TestQuantizeStops(t *testing.T) {
 	assert.Empty(t, entries)
 }
 
-// Ranges are measured on pictures as service makes inputs of them, which a file beside the model may say, and what is written says it itself.
-// Ranges of another way are not taken for those of this one.
+// Ranges are measured on pictures as service makes inputs of them, which a file beside the model may say, and what is written says it
+// itself. Ranges of another way are not taken for those of this one.
 func TestQuantizeFollowsThePreprocess(t *testing.T) {
 	t.Parallel()
 	pictures, dir := programtest.Scenes(t, 2, 7), t.TempDir()

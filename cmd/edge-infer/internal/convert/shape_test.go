@@ -39,7 +39,11 @@ func TestParseShape(t *testing.T) {
 		want tensorrt.ShapeRange
 		err  string
 	}{
-		{"images=1x3x64x64,2x3x64x64,4x3x64x64", tensorrt.ShapeRange{Name: "images", Min: []int64{1, 3, 64, 64}, Opt: []int64{2, 3, 64, 64}, Max: []int64{4, 3, 64, 64}}, ""},
+		{
+			"images=1x3x64x64,2x3x64x64,4x3x64x64", tensorrt.ShapeRange{
+				Name: "images", Min: []int64{1, 3, 64, 64}, Opt: []int64{2, 3, 64, 64}, Max: []int64{4, 3, 64, 64},
+			}, "",
+		},
 		{"a=b=5", tensorrt.ShapeRange{Name: "a=b", Min: []int64{5}, Opt: []int64{5}, Max: []int64{5}}, ""},
 		{"images", tensorrt.ShapeRange{}, `--shape "images" must be NAME=MIN,OPT,MAX with shapes like 1x3x640x640`},
 		{"=1x3", tensorrt.ShapeRange{}, `--shape "=1x3" must be NAME=MIN,OPT,MAX with shapes like 1x3x640x640`},

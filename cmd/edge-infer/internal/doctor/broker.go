@@ -43,7 +43,8 @@ func (d *Doctor) broker(ctx context.Context) []Finding {
 	return found
 }
 
-// embedded tries the listener's address. A default that is taken, by a running edge-infer for instance, is no failure: run takes another port.
+// embedded tries the listener's address. A default that is taken, by a running edge-infer for instance, is no failure: run takes another
+// port.
 func embedded(check, address string) Finding {
 	listener, err := net.Listen("tcp", address)
 	switch {
@@ -51,7 +52,8 @@ func embedded(check, address string) Finding {
 		listener.Close()
 		return ok(check, "embedded, %s is free", address)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return worse(address != config.Default().MQTT.Listen, warn(check, "stop what listens there (ss -ltnp shows it), or name another --mqtt-listen",
+		return worse(address != config.Default().MQTT.Listen, warn(check,
+			"stop what listens there (ss -ltnp shows it), or name another --mqtt-listen",
 			"embedded, but %s is taken", address))
 	}
 	return fail(check, "name an address of this machine with --mqtt-listen", "embedded: %v", err)

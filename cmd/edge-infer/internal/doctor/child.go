@@ -27,7 +27,8 @@ const (
 	ModelExamination       = "model"
 )
 
-// child makes an examination in a process of its own. Whatever that process found before it died counts; its death is one more finding, with fix.
+// child makes an examination in a process of its own. Whatever that process found before it died counts; its death is one more finding,
+// with fix.
 func (d *Doctor) child(ctx context.Context, check string, r Request, fix string) []Finding {
 	r.Root, r.Model, r.Engine, r.Detect = d.Root, d.Config.Model, d.Config.Engine, d.Config.Detect
 	found, err := d.start(ctx, &r)

@@ -50,7 +50,8 @@ func TestMain(m *testing.M) {
 
 // bench is a machine without anything: no driver, no library, no plugin, no device. What a test puts there is all that there is.
 func bench(t *testing.T) *Doctor {
-	if output, err := exec.Command("ldconfig", "-p").Output(); err == nil && regexp.MustCompile(`libnvinfer\.so|libonnxruntime\.so`).Match(output) {
+	if output, err := exec.Command("ldconfig", "-p").Output(); err == nil &&
+		regexp.MustCompile(`libnvinfer\.so|libonnxruntime\.so`).Match(output) {
 		t.Skip("this machine has TensorRT or ONNX Runtime in the loader's search path")
 	}
 	root := t.TempDir()
@@ -171,9 +172,15 @@ func TestBrokenTensorRT(t *testing.T) {
 		name, source, want string
 		timeout            time.Duration
 	}{
-		{"crashes", "__attribute__((constructor)) static void f(void) { *(volatile int *)8 = 1; }", "crashes: segmentation violation (SIGSEGV)", 0},
+		{
+			"crashes", "__attribute__((constructor)) static void f(void) { *(volatile int *)8 = 1; }",
+			"crashes: segmentation violation (SIGSEGV)", 0,
+		},
 		{"aborts", "#include <stdlib.h>\n__attribute__((constructor)) static void f(void) { abort(); }", "crashes: abort (SIGABRT)", 0},
-		{"is killed", "#include <signal.h>\n__attribute__((constructor)) static void f(void) { raise(SIGKILL); }", "crashes: killed, as when memory runs out", 0},
+		{
+			"is killed", "#include <signal.h>\n__attribute__((constructor)) static void f(void) { raise(SIGKILL); }",
+			"crashes: killed, as when memory runs out", 0,
+		},
 		{
 			"ends the program", "#include <stdio.h>\n#include <stdlib.h>\n__attribute__((constructor)) static void f(void) { fputs(\"no licence\\n\", stderr); exit(3); }",
 			"ends the process with status 3: no licence", 0,
@@ -182,7 +189,10 @@ func TestBrokenTensorRT(t *testing.T) {
 			"prints", "#include <stdio.h>\n__attribute__((constructor)) static void f(void) { puts(\"{\\\"check\\\":\\\"forged\\\"}\"); }",
 			"does not load: ROOT/libnvinfer.so.10: not TensorRT: createInferRuntime_INTERNAL or getInferLibVersion is missing", 0,
 		},
-		{"hangs", "#include <unistd.h>\n__attribute__((constructor)) static void f(void) { for (;;) pause(); }", "no answer in 3s", 3 * time.Second},
+		{
+			"hangs", "#include <unistd.h>\n__attribute__((constructor)) static void f(void) { for (;;) pause(); }", "no answer in 3s",
+			3 * time.Second,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := bench(t)
@@ -239,7 +249,8 @@ __attribute__((constructor)) static void f(void) { close(open("`+mark+`", O_CREA
 			time.Sleep(5 * time.Millisecond)
 		}
 	}()
-	assert.Equal(t, []Finding{fail("TensorRT", "install TensorRT again, or name another one with $EDGE_INFER_TENSORRT", "context canceled")}, d.tensorrt(ctx))
+	assert.Equal(t, []Finding{fail("TensorRT", "install TensorRT again, or name another one with $EDGE_INFER_TENSORRT", "context canceled")},
+		d.tensorrt(ctx))
 }
 
 func TestStubDriver(t *testing.T) {
@@ -249,7 +260,10 @@ func TestStubDriver(t *testing.T) {
 	t.Setenv("EDGE_INFER_LIBCUDA", path)
 	const driver = "OK    CUDA driver       ROOT/libcuda.so.1, CUDA 12.2\n"
 	for _, test := range []struct{ settings, want string }{
-		{"capability=87,integrated=1,memory=8589934592", driver + "OK    GPU 0             Fake GPU 0, sm_87, 8.0 GiB, shares the machine's memory\n"},
+		{
+			"capability=87,integrated=1,memory=8589934592",
+			driver + "OK    GPU 0             Fake GPU 0, sm_87, 8.0 GiB, shares the machine's memory\n",
+		},
 		{"devices=2,capability=89,integrated=0,memory=1073741824", driver +
 			"OK    GPU 0             Fake GPU 0, sm_89, 1.0 GiB, own memory\nOK    GPU 1             Fake GPU 1, sm_89, 1.0 GiB, own memory\n"},
 		{"devices=0", `WARN  CUDA driver       the driver works: no device (100)
@@ -330,7 +344,8 @@ func TestTensorRTAndGPU(t *testing.T) {
 		{11, 1, 72, Fail},
 		{11, 1, 87, OK},
 	} {
-		f := supported(tensorrt.Version{Major: test.major, Minor: test.minor}, &cuda.Facts{Name: "GPU", Major: test.capability / 10, Minor: test.capability % 10})
+		f := supported(tensorrt.Version{Major: test.major, Minor: test.minor},
+			&cuda.Facts{Name: "GPU", Major: test.capability / 10, Minor: test.capability % 10})
 		assert.Equal(t, test.want, f.Status, "%+v", test)
 	}
 }
@@ -357,12 +372,23 @@ func TestPlan(t *testing.T) {
 		{"", nil},
 		{other, nil},
 		{filepath.Join(folder, "none.plan"), nil},
-		{file("fits.plan", tensorrt.PlanFacts{Version: "10.3.0", Architecture: "sm_87"}), []Finding{ok("engine plan", "DIR/fits.plan fits TensorRT 10.3.0.30 on sm_87")}},
+		{
+			file("fits.plan", tensorrt.PlanFacts{Version: "10.3.0", Architecture: "sm_87"}),
+			[]Finding{ok("engine plan", "DIR/fits.plan fits TensorRT 10.3.0.30 on sm_87")},
+		},
 		{
 			file("old.plan", tensorrt.PlanFacts{Version: "8.5.2", Architecture: "sm_87"}),
-			[]Finding{warn("engine plan", "run edge-infer build on this machine, if it does not load", "DIR/old.plan is of TensorRT 8.5.2, this is 10.3.0.30")},
+			[]Finding{
+				warn("engine plan", "run edge-infer build on this machine, if it does not load",
+					"DIR/old.plan is of TensorRT 8.5.2, this is 10.3.0.30"),
+			},
 		},
-		{damaged, []Finding{fail("engine plan", "run edge-infer build again", "DIR/damaged.plan: checksum of the plan file does not fit: it is damaged or incomplete")}},
+		{
+			damaged, []Finding{
+				fail("engine plan", "run edge-infer build again",
+					"DIR/damaged.plan: checksum of the plan file does not fit: it is damaged or incomplete"),
+			},
+		},
 	} {
 		var found []Finding
 		r := Request{Model: config.Model{Path: test.path}}
@@ -463,7 +489,8 @@ func TestEmbeddedBroker(t *testing.T) {
 	defer listener.Close()
 	taken := listener.Addr().String()
 	assert.Equal(t, ok("b", "embedded, 127.0.0.1:0 is free"), embedded("b", "127.0.0.1:0"))
-	assert.Equal(t, fail("b", "stop what listens there (ss -ltnp shows it), or name another --mqtt-listen", "embedded, but %s is taken", taken), embedded("b", taken))
+	assert.Equal(t, fail("b", "stop what listens there (ss -ltnp shows it), or name another --mqtt-listen", "embedded, but %s is taken",
+		taken), embedded("b", taken))
 	assert.Equal(t, Fail, embedded("b", "192.0.2.1:1").Status)
 }
 
@@ -472,7 +499,10 @@ func TestVideoDevices(t *testing.T) {
 	d.Devices = func() []source.DeviceInfo {
 		return []source.DeviceInfo{
 			{Path: "/dev/video0", Captures: true, Error: "permission denied"},
-			{Path: "/dev/video1", Name: "C920", Captures: true, Formats: []source.DeviceFormat{{Code: "YUYV", Width: 1280, Height: 720}, {Code: "MJPG", Width: 1920, Height: 1080}}},
+			{
+				Path: "/dev/video1", Name: "C920", Captures: true,
+				Formats: []source.DeviceFormat{{Code: "YUYV", Width: 1280, Height: 720}, {Code: "MJPG", Width: 1920, Height: 1080}},
+			},
 			{Path: "/dev/video2", Name: "C920 metadata"},
 			{Path: "/dev/video3", Captures: true},
 		}
@@ -503,7 +533,8 @@ func TestHangingDriver(t *testing.T) {
 		<-awake
 		return nil
 	}
-	assert.Equal(t, []Finding{fail("video device", "unplug it", "no answer in 50ms")}, d.bounded(t.Context(), "video device", "unplug it", d.devices))
+	assert.Equal(t, []Finding{fail("video device", "unplug it", "no answer in 50ms")},
+		d.bounded(t.Context(), "video device", "unplug it", d.devices))
 	d.Timeout = time.Minute
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -24,8 +24,8 @@ import (
 // Command is the hidden command of the child processes; Serve is its body.
 const Command = "examine"
 
-// Serve is the child process: it reads a request, examines and writes what it finds. The end of the input ends the process at once, wherever it
-// hangs.
+// Serve is the child process: it reads a request, examines and writes what it finds. The end of the input ends the process at once,
+// wherever it hangs.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return serve(ctx, in, out, (*Request).model)
 }
@@ -81,7 +81,8 @@ func (r *Request) driver(tell func(Finding)) {
 		tell(f)
 		for j := range report.NVML.Devices {
 			if m := &report.NVML.Devices[j]; m.UUID == g.UUID && len(m.Throttled) > 0 {
-				tell(warn(f.Check, "improve cooling and power supply, or raise the cameras' interval", "slowed down now: %s", strings.Join(m.Throttled, ", ")))
+				tell(warn(f.Check, "improve cooling and power supply, or raise the cameras' interval", "slowed down now: %s",
+					strings.Join(m.Throttled, ", ")))
 			}
 		}
 	}
@@ -133,7 +134,8 @@ func (r *Request) noTensorRT(given string, attempts []tensorrt.Attempt) Finding 
 		name, rest, _ := strings.Cut(a.Reason, ": ")
 		return strings.Contains(name, "libnvinfer") && strings.HasPrefix(rest, "cannot open shared object file: No such file")
 	})
-	const install = "on a Jetson: sudo apt install nvidia-jetpack; elsewhere: install TensorRT 8.5 or newer, or set $" + tensorrt.LibraryEnvironment + " to its folder"
+	const install = "on a Jetson: sudo apt install nvidia-jetpack; elsewhere: install TensorRT 8.5 or newer, or set $" +
+		tensorrt.LibraryEnvironment + " to its folder"
 	if len(broken) == 0 {
 		named := given != "" || os.Getenv(tensorrt.LibraryEnvironment) != ""
 		detail := "not installed"
@@ -148,7 +150,10 @@ func (r *Request) noTensorRT(given string, attempts []tensorrt.Attempt) Finding 
 			reasons = append(reasons, a.Reason)
 		}
 	}
-	return Finding{Status: Fail, Detail: "does not load: " + strings.Join(reasons, "; "), Fix: "install TensorRT again, or name another one with $" + tensorrt.LibraryEnvironment}
+	return Finding{
+		Status: Fail, Detail: "does not load: " + strings.Join(reasons, "; "),
+		Fix: "install TensorRT again, or name another one with $" + tensorrt.LibraryEnvironment,
+	}
 }
 
 // companion reports a library that belongs beside libnvinfer; missing holds the loader's words on those that are not there.
@@ -193,7 +198,8 @@ func supported(version tensorrt.Version, gpu *cuda.Facts) Finding {
 			continue
 		}
 		if capability < g.capability {
-			return fail(check, "use an older TensorRT, or --engine onnxruntime", "TensorRT %s has no kernels for %s (%s)", version, gpu.Name, gpu.ComputeCapability())
+			return fail(check, "use an older TensorRT, or --engine onnxruntime", "TensorRT %s has no kernels for %s (%s)", version, gpu.Name,
+				gpu.ComputeCapability())
 		}
 		break
 	}
@@ -218,9 +224,12 @@ func (r *Request) plan(version tensorrt.Version, gpu *cuda.Facts, tell func(Find
 	case err != nil:
 		tell(fail(check, "run edge-infer build again", "%s: %v", r.Model.Path, err))
 	case facts.Architecture != "" && facts.Architecture != gpu.ComputeCapability():
-		tell(fail(check, "run edge-infer build on this machine", "%s is for %s, this is %s", r.Model.Path, facts.Architecture, gpu.ComputeCapability()))
-	case facts.Version != "" && !strings.HasPrefix(version.String()+".", facts.Version+".") && !strings.HasPrefix(facts.Version+".", version.String()+"."):
-		tell(warn(check, "run edge-infer build on this machine, if it does not load", "%s is of TensorRT %s, this is %s", r.Model.Path, facts.Version, version))
+		tell(fail(check, "run edge-infer build on this machine", "%s is for %s, this is %s", r.Model.Path, facts.Architecture,
+			gpu.ComputeCapability()))
+	case facts.Version != "" && !strings.HasPrefix(version.String()+".", facts.Version+".") &&
+		!strings.HasPrefix(facts.Version+".", version.String()+"."):
+		tell(warn(check, "run edge-infer build on this machine, if it does not load", "%s is of TensorRT %s, this is %s", r.Model.Path,
+			facts.Version, version))
 	default:
 		tell(ok(check, "%s fits TensorRT %s on %s", r.Model.Path, version, gpu.ComputeCapability()))
 	}

@@ -1,5 +1,5 @@
-// Package doctor looks for what keeps edge-infer from working on a machine, and says what to do about it. What may crash or hang, a driver, a
-// library, a camera, is looked at in a child process.
+// Package doctor looks for what keeps edge-infer from working on a machine, and says what to do about it. What may crash or hang, a driver,
+// a library, a camera, is looked at in a child process.
 package doctor
 
 import (

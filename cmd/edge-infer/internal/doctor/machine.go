@@ -28,7 +28,8 @@ func (d *Doctor) machine(board *cuda.Jetson, reading *telemetry.Reading) Finding
 	case board.Release == "":
 		return warn(check, "in a container, mount /etc/nv_tegra_release and start it with --runtime nvidia", "%s, Jetson Linux unknown", model)
 	case strings.HasPrefix(board.Release, "32.") || strings.HasPrefix(board.Release, "35.1."):
-		return fail(check, "update to JetPack 5.1 or newer", "%s, Jetson Linux %s (JetPack %s): TensorRT is older than 8.5", model, board.Release, board.JetPack)
+		return fail(check, "update to JetPack 5.1 or newer", "%s, Jetson Linux %s (JetPack %s): TensorRT is older than 8.5", model,
+			board.Release, board.JetPack)
 	case board.JetPack == "":
 		return ok(check, "%s, Jetson Linux %s", model, board.Release)
 	}
@@ -75,7 +76,8 @@ func (d *Doctor) powerMode(reader *telemetry.Reader, reading *telemetry.Reading)
 	if best < 0 || modes[best] == reading.PowerMode {
 		return ok(check, "%s", reading.PowerMode)
 	}
-	return warn(check, "sudo nvpmodel -m "+strconv.Itoa(best)+", where power supply and cooling allow it", "%s; %s is faster", reading.PowerMode, modes[best])
+	return warn(check, "sudo nvpmodel -m "+strconv.Itoa(best)+", where power supply and cooling allow it", "%s; %s is faster",
+		reading.PowerMode, modes[best])
 }
 
 // clocks says whether the clock of a Jetson's GPU is fixed, or how that of the CPU is governed.
@@ -102,7 +104,9 @@ func temperature(reading *telemetry.Reading) []Finding {
 		for _, s := range reading.Throttled {
 			parts = append(parts, fmt.Sprintf("%s (%s)", s.Part, s.Cause))
 		}
-		return []Finding{warn(check, "improve cooling and power supply, or raise the cameras' interval", "slowed down now: %s", strings.Join(parts, ", "))}
+		return []Finding{
+			warn(check, "improve cooling and power supply, or raise the cameras' interval", "slowed down now: %s", strings.Join(parts, ", ")),
+		}
 	}
 	// 100 degrees puts sensors with and without a limit on one scale.
 	hottest := reading.Hottest(100)

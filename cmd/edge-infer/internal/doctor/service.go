@@ -13,8 +13,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-// Service checks what a systemd unit keeps its service from, by reading it beside this machine's device nodes and accounts, and then by making
-// every check of Run as its user and under its rules, where that is possible. It hands on findings as Run does.
+// Service checks what a systemd unit keeps its service from, by reading it beside this machine's device nodes and accounts, and then by
+// making every check of Run as its user and under its rules, where that is possible. It hands on findings as Run does.
 func (d *Doctor) Service(ctx context.Context, name string, each func(Finding)) Findings {
 	var all Findings
 	add := func(found ...Finding) {
@@ -108,5 +108,7 @@ func (d *Doctor) trial(ctx context.Context, u *unit.Unit) []Finding {
 	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
 		reason = strings.TrimSpace(string(exit.Stderr))
 	}
-	return []Finding{fail(check, "see journalctl -e, and systemctl status "+u.Name, "the service's program does not start under its rules: %s", reason)}
+	return []Finding{
+		fail(check, "see journalctl -e, and systemctl status "+u.Name, "the service's program does not start under its rules: %s", reason),
+	}
 }

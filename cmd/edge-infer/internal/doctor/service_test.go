@@ -28,8 +28,9 @@ func TestService(t *testing.T) {
 	put(t, d, "/etc/passwd", "edge-infer:x:990:990::/:/bin/false\n")
 	put(t, d, "/etc/group", "edge-infer:x:990:\n")
 	put(t, d, "/tmp/argus_socket", "")
-	put(t, d, "/etc/systemd/system/edge-infer.service", "[Service]\nType=notify\nUser=edge-infer\nSupplementaryGroups=video\nPrivateTmp=yes\nDevicePolicy=closed\n"+
-		"ExecStart="+program+" run --config /etc/x.yaml\n")
+	put(t, d, "/etc/systemd/system/edge-infer.service",
+		"[Service]\nType=notify\nUser=edge-infer\nSupplementaryGroups=video\nPrivateTmp=yes\nDevicePolicy=closed\n"+
+			"ExecStart="+program+" run --config /etc/x.yaml\n")
 	found = examinedService(t, d.Root)
 	require.Equal(t, Fail, found["devices"].Status)
 	require.Equal(t, "group video: there is none, the service does not start", found["devices"].Detail)

@@ -68,7 +68,8 @@ func (d *Doctor) gstreamer(board *cuda.Jetson) Finding {
 	case (csi || pipelines) && slices.Contains(missing, "appsink"):
 		return fail(check, fix, "%s", text)
 	case board != nil:
-		return warn(check, fix+" nvidia-l4t-gstreamer; in a container, start it with --runtime nvidia", "%s: streams are decoded on the CPU", text)
+		return warn(check, fix+" nvidia-l4t-gstreamer; in a container, start it with --runtime nvidia",
+			"%s: streams are decoded on the CPU", text)
 	}
 	return ok(check, "%s; only csi:// and gst: cameras need them", text)
 }

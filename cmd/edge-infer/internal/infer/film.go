@@ -13,8 +13,8 @@ import (
 // unknownRate is in frames a second, of films that do not tell when their frames are shown.
 const unknownRate = 25
 
-// film is a copy of a film that is being written: Motion JPEG in AVI, which OpenCV writes without any library beside it. Under its name it stands
-// when it is whole.
+// film is a copy of a film that is being written: Motion JPEG in AVI, which OpenCV writes without any library beside it. Under its name it
+// stands when it is whole.
 type film struct {
 	source, path, partial string
 
@@ -39,7 +39,8 @@ func (f *film) add(frame gocv.Mat, number int, position time.Duration) error {
 		}
 	}
 	if frame.Cols() != f.first.Cols() || frame.Rows() != f.first.Rows() {
-		return fmt.Errorf("save %s: picture %d is %dx%d, those before were %dx%d", f.source, number, frame.Cols(), frame.Rows(), f.first.Cols(), f.first.Rows())
+		return fmt.Errorf("save %s: picture %d is %dx%d, those before were %dx%d", f.source, number, frame.Cols(), frame.Rows(), f.first.Cols(),
+			f.first.Rows())
 	}
 	return f.writer.Write(frame)
 }

@@ -69,8 +69,8 @@ func (d Detection) MarshalJSON() ([]byte, error) {
 	return append(d.AppendJSON(text[:len(text)-1]), '}'), nil
 }
 
-// Run hands what each picture shows to each, in order; it is valid during the call only. A picture that cannot be read is told and left out, and
-// the error says at the end how many were.
+// Run hands what each picture shows to each, in order; it is valid during the call only. A picture that cannot be read is told and left
+// out, and the error says at the end how many were.
 func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 	options := network.Options(p.Config, p.Config.Detect.Confidence, p.Logger)
 	options.Build = network.Builder{Progress: p.Progress}.Build

@@ -42,7 +42,8 @@ func (s *saver) save(source string, number int, frame *capture.Frame, detections
 	for _, d := range detections {
 		s.marks = append(s.marks, draw.Mark{Finding: d})
 	}
-	if err := s.painter.Marks(draw.Picture{Data: frame.Data, Width: frame.Width, Height: frame.Height, Stride: frame.Stride}, s.marks); err != nil {
+	if err := s.painter.Marks(draw.Picture{Data: frame.Data, Width: frame.Width, Height: frame.Height, Stride: frame.Stride},
+		s.marks); err != nil {
 		return "", fmt.Errorf("save %s: %w", source, err)
 	}
 	path := s.path(source)

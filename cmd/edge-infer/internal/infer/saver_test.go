@@ -13,7 +13,9 @@ import (
 )
 
 func grey(width, height int, position time.Duration) *capture.Frame {
-	return &capture.Frame{Data: make([]byte, 3*width*height), Width: width, Height: height, Stride: 3 * width, Format: engine.BGR, Position: position}
+	return &capture.Frame{
+		Data: make([]byte, 3*width*height), Width: width, Height: height, Stride: 3 * width, Format: engine.BGR, Position: position,
+	}
 }
 
 func names(t *testing.T, folder string) (names []string) {

@@ -111,8 +111,8 @@ func (r *Tensors) read() ([]engine.Tensor, error) {
 	return tensors, nil
 }
 
-// fit compares the tensors with what an ONNX file takes, before a plan is built for them, and asks for a plan of their shapes where the file
-// leaves those open. A plan says for itself what it takes.
+// fit compares the tensors with what an ONNX file takes, before a plan is built for them, and asks for a plan of their shapes where the
+// file leaves those open. A plan says for itself what it takes.
 func fit(options *engine.Options, tensors []engine.Tensor) error {
 	if tensorrt.IsPlan(options.Bytes) {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Run takes files through a predictor, one request after the other. A request holds as many pictures as the predictor takes, whichever files
-// they are of.
+// Run takes files through a predictor, one request after the other. A request holds as many pictures as the predictor takes, whichever
+// files they are of.
 type Run struct {
 	Predictor predict.Predictor
 	// Each gets every picture, in order, with its file, its number in the file and what it shows; all of it is valid during the call only.

@@ -33,7 +33,9 @@ func (b Builder) Build(ctx context.Context, options tensorrt.BuildOptions) error
 }
 
 // BuildTo builds a plan into a file, or into that cache where none is named.
-func (b Builder) BuildTo(ctx context.Context, options tensorrt.BuildOptions, file string, cache tensorrt.Cache) (*tensorrt.BuiltPlan, error) {
+func (b Builder) BuildTo(ctx context.Context, options tensorrt.BuildOptions, file string, cache tensorrt.Cache) (*tensorrt.BuiltPlan,
+	error,
+) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("build: %w", err)

@@ -1,4 +1,5 @@
-// Package network is what a configuration says of the network, as package predict takes it, and how the engine plans that it lacks are built.
+// Package network is what a configuration says of the network, as package predict takes it, and how the engine plans that it lacks are
+// built.
 package network
 
 import (
@@ -15,10 +16,12 @@ import (
 // Options are c's. One picture makes a batch where c leaves that open; decoded is the decoded threshold.
 func Options(c *config.Config, decoded float64, logger *slog.Logger) predict.Options {
 	return predict.Options{
-		Model: c.Model.Path, LabelsFile: c.Model.Labels, Find: catalogue.Find, Backend: c.Engine.Backend, Decoding: Decoding(c, decoded), Log: logger,
+		Model: c.Model.Path, LabelsFile: c.Model.Labels, Find: catalogue.Find, Backend: c.Engine.Backend, Decoding: Decoding(c, decoded),
+		Log: logger,
 		Options: engine.Options{
-			Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.FirstDevice(), Threads: c.Engine.Threads, MaxBatch: cmp.Or(c.Engine.Batch, 1),
-			Library: c.Engine.Library,
+			Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.FirstDevice(), Threads: c.Engine.Threads,
+			MaxBatch: cmp.Or(c.Engine.Batch, 1),
+			Library:  c.Engine.Library,
 		},
 	}
 }
@@ -26,6 +29,7 @@ func Options(c *config.Config, decoded float64, logger *slog.Logger) predict.Opt
 // Decoding is c's, with that decoded threshold.
 func Decoding(c *config.Config, decoded float64) predict.Decoding {
 	return predict.Decoding{
-		Layout: head.Layout(c.Model.Layout), Threshold: float32(decoded), IoU: float32(c.Detect.IoU), Limit: c.Detect.Max, Labels: c.Detect.Labels,
+		Layout: head.Layout(c.Model.Layout), Threshold: float32(decoded), IoU: float32(c.Detect.IoU), Limit: c.Detect.Max,
+		Labels: c.Detect.Labels,
 	}
 }

@@ -26,7 +26,9 @@ func TestPicturesShowTheFrame(t *testing.T) {
 	for format := engine.BGR; format <= engine.GRAY8; format++ {
 		for _, padding := range []int{0, 32} {
 			row := format.RowBytes(width)
-			f := &capture.Frame{Width: width, Height: height, Stride: row + padding, Format: format, Data: make([]byte, (row+padding)*format.Rows(height))}
+			f := &capture.Frame{
+				Width: width, Height: height, Stride: row + padding, Format: format, Data: make([]byte, (row+padding)*format.Rows(height)),
+			}
 			for r := range format.Rows(height) {
 				for i := range row {
 					at := &f.Data[r*f.Stride+i]
@@ -89,7 +91,8 @@ func TestCopyOfAPart(t *testing.T) {
 		left, top := 2-part.Min.X, 1-part.Min.Y // of what was copied
 		for y := range p.Height {
 			for x := range format.RowBytes(p.Width) {
-				require.Equal(t, source.Data[(top+y)*source.Stride+format.RowBytes(left)+x], p.Data[y*format.RowBytes(p.Width)+x], "%v at byte %d of row %d", format, x, y)
+				require.Equal(t, source.Data[(top+y)*source.Stride+format.RowBytes(left)+x], p.Data[y*format.RowBytes(p.Width)+x],
+					"%v at byte %d of row %d", format, x, y)
 			}
 		}
 	}

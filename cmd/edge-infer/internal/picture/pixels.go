@@ -14,8 +14,8 @@ type Pixels struct {
 	Format        engine.PixelFormat
 }
 
-// Copy takes over the part of a picture, and gives where it lies in what was copied: formats that share colour between pixels are copied whole.
-// It allocates nothing once it has seen the largest one.
+// Copy takes over the part of a picture, and gives where it lies in what was copied: formats that share colour between pixels are copied
+// whole. It allocates nothing once it has seen the largest one.
 func (p *Pixels) Copy(source engine.Image, part image.Rectangle) image.Rectangle {
 	whole := image.Rect(0, 0, source.Width, source.Height)
 	part = part.Intersect(whole)

@@ -39,8 +39,8 @@ func (e *picky) Wait(slot int) (*engine.Result, error) {
 	return result, errors.Join(err, e.pending[slot])
 }
 
-// TestABadPictureFailsAlone: other cameras' pictures in the same batch come through, each once and in order, and a camera that goes on with bad
-// pictures costs the others no request more than its own.
+// TestABadPictureFailsAlone: other cameras' pictures in the same batch come through, each once and in order, and a camera that goes on with
+// bad pictures costs the others no request more than its own.
 func TestABadPictureFailsAlone(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {

@@ -20,7 +20,13 @@ var (
 
 // palette are colours that colour-blind readers can tell apart (Okabe and Ito), the yellow left out, which is hard to see on white.
 var palette = []color.NRGBA{
-	{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255}, {230, 159, 0, 255}, {34, 34, 34, 255},
+	{0, 114, 178, 255},
+	{213, 94, 0, 255},
+	{0, 158, 115, 255},
+	{204, 121, 167, 255},
+	{86, 180, 233, 255},
+	{230, 159, 0, 255},
+	{34, 34, 34, 255},
 }
 
 // headSpace is the height of a panel's title, and a little where there is none.

@@ -278,7 +278,9 @@ func TestCheckPath(t *testing.T) {
 // Whatever the numbers are, a diagram comes of them.
 func TestAnyNumbers(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	odd := []float64{0, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 1e300, 1, -1, 1e-9}
+	odd := []float64{
+		0, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 1e300, 1, -1, 1e-9,
+	}
 	value := func() float64 {
 		if random.IntN(2) == 0 {
 			return odd[random.IntN(len(odd))]

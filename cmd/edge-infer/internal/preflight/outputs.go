@@ -58,8 +58,8 @@ func (c *Check) web() []error {
 	return c.port("web.listen", w.Listen)
 }
 
-// port listens for a moment, unless this process has the port. Without a run in this process an address that is in use is no mistake: as a rule it is
-// the daemon that uses it.
+// port listens for a moment, unless this process has the port. Without a run in this process an address that is in use is no mistake: as a
+// rule it is the daemon that uses it.
 func (c *Check) port(key, address string) []error {
 	if c.has(address) {
 		return nil

@@ -1,5 +1,5 @@
-// Package preflight finds what would keep a run from starting before anything that runs is given up for it: everything that the run would open is
-// opened or checked.
+// Package preflight finds what would keep a run from starting before anything that runs is given up for it: everything that the run would
+// open is opened or checked.
 package preflight
 
 import (
@@ -12,8 +12,8 @@ import (
 // Check is one look at a configuration that is valid in itself.
 type Check struct {
 	Config *config.Config
-	// Running is the configuration in force in this process, nil for none: what it has open is no mistake, and a network that is the same is not
-	// opened again. Labels are those of its network.
+	// Running is the configuration in force in this process, nil for none: what it has open is no mistake, and a network that is the same is
+	// not opened again. Labels are those of its network.
 	Running *config.Config
 	Labels  []string
 	// Renewed says that the network's files have changed since.

@@ -71,17 +71,18 @@ func (p *Probe) gpus(ctx context.Context) cuda.Report {
 func (p *Probe) libraries(ctx context.Context) (found []Library, refused []tensorrt.Attempt) {
 	for from := 0; ctx.Err() == nil; {
 		last := libraryTry{Number: -1}
-		err := p.process.Run(ctx, request{Part: libraryPart, Library: p.Library, Builder: p.Builder, From: from}, nil, func(line json.RawMessage) {
-			var a libraryAnswer
-			switch _ = json.Unmarshal(line, &a); {
-			case a.Trying != nil:
-				last = *a.Trying
-			case a.Found != nil && !slices.ContainsFunc(found, func(l Library) bool { return l.Path == a.Found.Path }):
-				found = append(found, *a.Found)
-			case a.Refused != nil && !absent(*a.Refused):
-				refused = append(refused, *a.Refused)
-			}
-		})
+		err := p.process.Run(ctx, request{Part: libraryPart, Library: p.Library, Builder: p.Builder, From: from}, nil,
+			func(line json.RawMessage) {
+				var a libraryAnswer
+				switch _ = json.Unmarshal(line, &a); {
+				case a.Trying != nil:
+					last = *a.Trying
+				case a.Found != nil && !slices.ContainsFunc(found, func(l Library) bool { return l.Path == a.Found.Path }):
+					found = append(found, *a.Found)
+				case a.Refused != nil && !absent(*a.Refused):
+					refused = append(refused, *a.Refused)
+				}
+			})
 		if err == nil {
 			break
 		}

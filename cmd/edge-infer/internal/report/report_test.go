@@ -48,7 +48,9 @@ func TestAWriterThatFailsIsReported(t *testing.T) {
 func frame(at time.Time, classes ...int) *pipeline.Inferred {
 	in := &pipeline.Inferred{Camera: "gate", Seq: 7, Time: at, Labels: []string{"bolt", "nut"}}
 	for _, class := range classes {
-		in.Detections = append(in.Detections, postprocess.Finding{Box: postprocess.Box{X1: 1, Y1: 2.6, X2: 30, Y2: 40}, Score: 0.914, Class: class})
+		in.Detections = append(in.Detections, postprocess.Finding{
+			Box: postprocess.Box{X1: 1, Y1: 2.6, X2: 30, Y2: 40}, Score: 0.914, Class: class,
+		})
 	}
 	return in
 }

@@ -15,8 +15,8 @@ import (
 // ledgerName is the file beside the pictures that lists those that belong to the ring.
 const ledgerName = ".edge-infer-snapshots"
 
-// ring keeps the newest pictures of a folder that may hold other files. It removes and replaces only what it has written itself, in this run or an
-// earlier one, which its ledger tells: a name a line, oldest first, written before the picture is. One goroutine uses it.
+// ring keeps the newest pictures of a folder that may hold other files. It removes and replaces only what it has written itself, in this
+// run or an earlier one, which its ledger tells: a name a line, oldest first, written before the picture is. One goroutine uses it.
 type ring struct {
 	folder string
 	keep   int

@@ -20,8 +20,8 @@ const (
 	snapshotQuality = 85   // JPEG
 )
 
-// Snapshots turns best views of objects into JPEG files and messages. The frame loop only copies the pixels; encoding has a goroutine of its
-// own, and a view that finds the queue full is left out.
+// Snapshots turns best views of objects into JPEG files and messages. The frame loop only copies the pixels; encoding has a goroutine of
+// its own, and a view that finds the queue full is left out.
 type Snapshots struct {
 	Publish   func(camera, label string, jpeg []byte) // nil for no messages
 	Directory string                                  // pictures on disk; empty for none. Other files in it are left alone

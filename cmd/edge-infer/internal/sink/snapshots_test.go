@@ -53,7 +53,9 @@ func TestSnapshotsOfEveryFormat(t *testing.T) {
 	}
 	require.NoError(t, s.Open(cameras))
 	for i, format := range formats {
-		in := &pipeline.Inferred{Camera: format.String(), Width: 64, Height: 48, Time: time.Now(), Labels: []string{"bolt"}, Frame: solid(t, format, 64, 48)}
+		in := &pipeline.Inferred{
+			Camera: format.String(), Width: 64, Height: 48, Time: time.Now(), Labels: []string{"bolt"}, Frame: solid(t, format, 64, 48),
+		}
 		in.Happened = &zone.Result{Snapshots: []*zone.Object{seenObject(uint64(i+1), postprocess.Box{X1: 10, Y1: 10, X2: 30, Y2: 20})}}
 		require.NoError(t, s.Request(format.String()))
 		require.Eventually(t, func() bool { return len(s.free) == snapshotQueue }, time.Minute, time.Millisecond)

@@ -137,7 +137,8 @@ func (r *Reader) gpus(reading *Reading) {
 			name += " " + strconv.Itoa(i)
 		}
 		reading.GPUs = append(reading.GPUs, GPU{
-			Name: name, Load: d.Utilization, Hertz: d.Hertz, MinHertz: -1, MaxHertz: d.MaxHertz, MemoryUsed: d.MemoryUsed, MemoryTotal: d.MemoryTotal,
+			Name: name, Load: d.Utilization, Hertz: d.Hertz, MinHertz: -1, MaxHertz: d.MaxHertz, MemoryUsed: d.MemoryUsed,
+			MemoryTotal: d.MemoryTotal,
 		})
 		if d.Temperature >= 0 {
 			reading.Temperatures = append(reading.Temperatures, Temperature{Name: name, Celsius: d.Temperature, Limit: max(0, d.Limit)})

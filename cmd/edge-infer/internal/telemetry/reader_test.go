@@ -65,7 +65,9 @@ func TestMachines(t *testing.T) {
 		}},
 		{"agx-orin", func(r *Reading) {
 			r.Temperatures = []Temperature{{"CPU-therm", 98.5, 97}}
-			r.Rails = []Rail{{"VDD_GPU_SOC", 19.8 * 1.4, 19.8, 1.4}, {"VDD_CPU_CV", 19.8 * 0.72, 19.8, 0.72}, {"VDDQ_VDD2_1V8AO", 19.832 * 0.04, 19.832, 0.04}}
+			r.Rails = []Rail{
+				{"VDD_GPU_SOC", 19.8 * 1.4, 19.8, 1.4}, {"VDD_CPU_CV", 19.8 * 0.72, 19.8, 0.72}, {"VDDQ_VDD2_1V8AO", 19.832 * 0.04, 19.832, 0.04},
+			}
 			r.GPUs = []GPU{{"GPU", 100, -1, -1, -1, -1, -1}}
 			r.Memory = Memory{31270620 << 10, 28012344 << 10, 15635300 << 10, 15635300 << 10}
 			r.EMC = EMC{35, 3199000000, 3199000000}
@@ -87,7 +89,11 @@ func TestMachines(t *testing.T) {
 		}},
 		{"plain-pc", func(r *Reading) {
 			r.Temperatures = []Temperature{
-				{"acpitz", 27.8, 0}, {"x86_pkg_temp", 61, 0}, {"coretemp Package id 0", 61, 80}, {"coretemp Core 0", 59, 80}, {"nvme Composite", 38.85, 0},
+				{"acpitz", 27.8, 0},
+				{"x86_pkg_temp", 61, 0},
+				{"coretemp Package id 0", 61, 80},
+				{"coretemp Core 0", 59, 80},
+				{"nvme Composite", 38.85, 0},
 			}
 			r.CPU = CPU{Count: 2, Load: -1, Average: 0.2, Hertz: 2400000000, MaxHertz: 4200000000, Governor: "powersave"}
 			r.Memory = Memory{16303412 << 10, 12012344 << 10, 0, 0}
@@ -196,7 +202,8 @@ func TestReadAllocatesLittle(t *testing.T) {
 	assert.Less(t, allocations, 200.0)
 }
 
-// FuzzFiles gives the files whose text is parsed anything. All of them are one file in memory, which makes an execution a hundred microseconds.
+// FuzzFiles gives the files whose text is parsed anything. All of them are one file in memory, which makes an execution a hundred
+// microseconds.
 func FuzzFiles(f *testing.F) {
 	f.Add([]byte("cpu  1 2 3 4\ncpu0 1\n"))
 	f.Add([]byte("MemTotal: 1 kB\n"))

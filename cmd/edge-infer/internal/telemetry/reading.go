@@ -107,8 +107,8 @@ type Disk struct {
 	Free  int64 `json:"free"` // for a user without privileges
 }
 
-// Hottest is the sensor that is nearest to its limit, or the hottest one where none has a limit; nil without sensors. fallback is the limit of
-// sensors that name none, 0 to leave those out.
+// Hottest is the sensor that is nearest to its limit, or the hottest one where none has a limit; nil without sensors. fallback is the limit
+// of sensors that name none, 0 to leave those out.
 func (r *Reading) Hottest(fallback float64) *Temperature {
 	var worst *Temperature
 	limit := func(t *Temperature) float64 {

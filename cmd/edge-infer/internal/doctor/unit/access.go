@@ -16,8 +16,8 @@ type Denial struct {
 	Core bool
 }
 
-// Denied looks at every device node, and at the accounts, and lists what the service would not get. It follows what systemd does: the rules of
-// DeviceAllow are matched with the names in /proc/devices at the moment, and the modes of the nodes count besides.
+// Denied looks at every device node, and at the accounts, and lists what the service would not get. It follows what systemd does: the rules
+// of DeviceAllow are matched with the names in /proc/devices at the moment, and the modes of the nodes count besides.
 func (u *Unit) Denied(m *Machine) []Denial {
 	var denied []Denial
 	account, missing := u.account(m)
@@ -33,7 +33,8 @@ func (u *Unit) Denied(m *Machine) []Denial {
 		}
 		if !account.may(node) {
 			denied = append(denied, Denial{
-				Subject: node.Path, Why: fmt.Sprintf("mode %04o of %s:%s does not let %s in", node.Mode.Perm(), m.user(node.UID), m.group(node.GID), account.name),
+				Subject: node.Path, Why: fmt.Sprintf("mode %04o of %s:%s does not let %s in", node.Mode.Perm(), m.user(node.UID), m.group(node.GID),
+					account.name),
 				Fix: account.fix(m, node, u.Name), Core: node.Core,
 			})
 		}
@@ -94,7 +95,10 @@ func (u *Unit) account(m *Machine) (a account, missing []Denial) {
 	}
 	uid, gid, known := m.lookUser(a.name)
 	if !known {
-		missing = append(missing, Denial{Subject: "user " + a.name, Why: "there is none, the service does not start", Fix: "install the package, or: useradd --system " + a.name, Core: true})
+		missing = append(missing, Denial{
+			Subject: "user " + a.name, Why: "there is none, the service does not start", Fix: "install the package, or: useradd --system " + a.name,
+			Core: true,
+		})
 	}
 	a.uid, a.groups = uid, append(m.groupsOf(a.name), gid)
 	for _, name := range append(strings.Fields(strings.Join(u.All("SupplementaryGroups"), " ")), u.Last("Group")) {
@@ -103,7 +107,9 @@ func (u *Unit) account(m *Machine) (a account, missing []Denial) {
 		}
 		gid, known := m.lookGroup(name)
 		if !known {
-			missing = append(missing, Denial{Subject: "group " + name, Why: "there is none, the service does not start", Fix: "groupadd --system " + name, Core: true})
+			missing = append(missing, Denial{
+				Subject: "group " + name, Why: "there is none, the service does not start", Fix: "groupadd --system " + name, Core: true,
+			})
 			continue
 		}
 		a.groups = append(a.groups, gid)

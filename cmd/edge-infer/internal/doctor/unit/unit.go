@@ -24,7 +24,9 @@ type setting struct{ key, value string }
 
 // folders hold units, the most important one first.
 func folders() []string {
-	return []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
+	return []string{
+		"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
+	}
 }
 
 // Load reads a unit by its name, .service may be left away, from the places where systemd looks. root is put before them.

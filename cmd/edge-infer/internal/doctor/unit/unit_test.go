@@ -67,8 +67,8 @@ func node(path string, major, minor uint32, mode fs.FileMode, gid uint32) Node {
 	return Node{Path: path, Major: major, Minor: minor, Mode: mode, GID: gid, Core: true}
 }
 
-// TestThePackagedUnitAllowsEveryBoardsNodes, as their drivers' sources and their users' reports have them; docs/service.md says where. No board
-// was at hand.
+// TestThePackagedUnitAllowsEveryBoardsNodes, as their drivers' sources and their users' reports have them; docs/service.md says where. No
+// board was at hand.
 func TestThePackagedUnitAllowsEveryBoardsNodes(t *testing.T) {
 	root := t.TempDir()
 	packaged(t, root)
@@ -81,13 +81,17 @@ func TestThePackagedUnitAllowsEveryBoardsNodes(t *testing.T) {
 			append(common, node("/dev/nvhost-gpu", 505, 0, 0o660, 44), node("/dev/nvhost-ctrl-gpu", 505, 2, 0o660, 44))...),
 		"TX2": board(map[uint32][]string{10: {"misc"}, 81: {"video4linux"}, 506: {"nvhost"}, 507: {"nvhost"}, 505: {"17000000.gp10b"}},
 			append(common, node("/dev/nvhost-as-gpu", 505, 1, 0o660, 44))...),
-		"Xavier": board(map[uint32][]string{10: {"misc"}, 81: {"video4linux"}, 506: {"nvhost"}, 507: {"nvhost"}, 505: {"17000000.gv11b"}, 226: {"drm"}},
+		"Xavier": board(map[uint32][]string{
+			10: {"misc"}, 81: {"video4linux"}, 506: {"nvhost"}, 507: {"nvhost"}, 505: {"17000000.gv11b"}, 226: {"drm"},
+		},
 			append(common, node("/dev/nvhost-as-gpu", 505, 1, 0o660, 44), node("/dev/dri/renderD128", 226, 128, 0o660, 104))...),
 		"Orin": board(map[uint32][]string{
-			10: {"misc"}, 81: {"video4linux"}, 195: {"nvidia", "nvidia-modeset", "nvidiactl"}, 226: {"drm"}, 498: {"17000000.ga10b"}, 497: {"17000000.ga10b"},
+			10: {"misc"}, 81: {"video4linux"}, 195: {"nvidia", "nvidia-modeset", "nvidiactl"}, 226: {"drm"}, 498: {"17000000.ga10b"},
+			497: {"17000000.ga10b"},
 			506: {"nvhost"}, 507: {"nvhost"}, 496: {"host1x-fence"}, 495: {"nvsciipc"}, 1: {"mem"},
 		}, append(common, node("/dev/nvgpu/igpu0/power", 498, 1, 0o660, 44), node("/dev/nvgpu/igpu0/ctrl", 497, 12, 0o660, 44),
-			node("/dev/nvgpu/igpu0/channel", 497, 11, 0o660, 44), node("/dev/host1x-fence", 496, 0, 0o666, 44), node("/dev/nvsciipc", 495, 0, 0o660, 44),
+			node("/dev/nvgpu/igpu0/channel", 497, 11, 0o660, 44), node("/dev/host1x-fence", 496, 0, 0o666, 44),
+			node("/dev/nvsciipc", 495, 0, 0o660, 44),
 			node("/dev/dri/renderD128", 226, 128, 0o660, 104), node("/dev/nvidia0", 195, 0, 0o666, 0), node("/dev/nvidiactl", 195, 255, 0o666, 0),
 			node("/dev/v4l2-nvdec", 1, 3, 0o666, 0))...),
 		"discrete": board(map[uint32][]string{195: {"nvidia-frontend"}, 511: {"nvidia-uvm"}, 510: {"nvidia-caps"}},
@@ -103,7 +107,8 @@ func TestThePackagedUnitAllowsEveryBoardsNodes(t *testing.T) {
 
 func TestWhatIsDeniedComesWithItsRemedy(t *testing.T) {
 	root := t.TempDir()
-	put(t, root, "/etc/systemd/system/x.service", "[Service]\nUser=edge-infer\nSupplementaryGroups=video\nDevicePolicy=closed\nDeviceAllow=char-nvhost rw\nDeviceAllow=/dev/odd w\n")
+	put(t, root, "/etc/systemd/system/x.service",
+		"[Service]\nUser=edge-infer\nSupplementaryGroups=video\nDevicePolicy=closed\nDeviceAllow=char-nvhost rw\nDeviceAllow=/dev/odd w\n")
 	u, err := Load(root, "x.service")
 	require.NoError(t, err)
 	names := map[uint32][]string{498: {"17000000.ga10b"}, 506: {"nvhost"}, 226: {"drm"}, 10: {"misc"}}
@@ -134,7 +139,8 @@ func TestWhatIsDeniedComesWithItsRemedy(t *testing.T) {
 	put(t, root, "/etc/systemd/system/x.service.d/wide.conf", "[Service]\nDevicePolicy=auto\nDeviceAllow=\nSupplementaryGroups=render\n")
 	u, err = Load(root, "x")
 	require.NoError(t, err)
-	require.Empty(t, u.Denied(board(names, node("/dev/nvgpu/igpu0/ctrl", 498, 1, 0o660, 44), node("/dev/nvhost-gpu", 506, 1, 0o660, 104))), "as documented")
+	require.Empty(t, u.Denied(board(names, node("/dev/nvgpu/igpu0/ctrl", 498, 1, 0o660, 44), node("/dev/nvhost-gpu", 506, 1, 0o660, 104))),
+		"as documented")
 
 	put(t, root, "/etc/systemd/system/x.service.d/who.conf", "[Service]\nUser=nobody-here\nGroup=gone\n")
 	u, err = Load(root, "x")
