@@ -59,18 +59,3 @@ func TestMasksAreBounded(t *testing.T) {
 	}
 	require.LessOrEqual(t, corners, 128)
 }
-
-func TestDetailsKeepTheirMemory(t *testing.T) {
-	f := &postprocess.Finding{Detail: &postprocess.Detail{Keypoints: make([]postprocess.Keypoint, 17), Mask: speckled(40, 30)}}
-	for _, form := range []MaskForm{MaskRLE, MaskPolygon} {
-		d := Details{Masks: form}
-		frame := func() {
-			d.Begin()
-			for range 5 {
-				d.Of(f, 320, 240)
-			}
-		}
-		frame()
-		require.Zero(t, testing.AllocsPerRun(20, frame), form)
-	}
-}
