@@ -43,16 +43,16 @@ func newCheck(stdout io.Writer) *cobra.Command {
 		Long: `Reads the file, opens the network in a process of its own, and checks labels, zones, passwords, tokens, certificates, folders and addresses.
 A daemon that runs is not disturbed. Cameras and brokers may be away at any time and are not asked: edge-infer doctor does that.`,
 		RunE: func(command *cobra.Command, args []string) error {
-			c, err := config.CheckFile(args[0])
-			if err != nil {
-				return err
+			c, mistakes := config.CheckFile(args[0])
+			if len(mistakes) > 0 {
+				return errors.Join(mistakes...)
 			}
 			program, err := os.Executable()
 			if err != nil {
 				return err
 			}
 			check := preflight.Check{Config: c, Program: []string{program, preflight.Command}}
-			mistakes := check.Run(command.Context())
+			mistakes = check.Run(command.Context())
 			for i, mistake := range mistakes {
 				mistakes[i] = fmt.Errorf("config %s: %w", args[0], mistake)
 			}

@@ -35,6 +35,10 @@ func TestConfigCheckFindsWhatAReloadRefuses(t *testing.T) {
 	require.Error(t, err)
 	require.Contains(t, said, "model /none.onnx: no such file")
 	require.Contains(t, said, "web token: open /none")
+	said, err = check(sound + "detect: {max: many}\nlog: [loud]\n")
+	require.Error(t, err)
+	require.Equal(t, "edge-infer: config "+path+` line 3: detect.max "many" must be a whole number`+"\n"+
+		"config "+path+` line 4: log "[loud]" must be one piece of text`+"\n", said)
 	said, err = check(sound)
 	require.NoError(t, err, said)
 	require.Equal(t, path+": no mistakes, 1 cameras\n", said)

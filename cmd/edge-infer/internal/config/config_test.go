@@ -21,14 +21,16 @@ func TestDefaultFileSaysTheDefaults(t *testing.T) {
 	require.NoError(t, err)
 	c := Default()
 	c.MQTT.URL, c.Detect.Max, c.Engine.Backend = "changed", 1, "changed"
-	require.NoError(t, c.merge("defaults.yaml", []byte(file)))
+	_, err = c.merge("defaults.yaml", []byte(file))
+	require.NoError(t, err)
 	want := Default()
 	want.Detect.Labels, want.MQTT.DiscoveryLabels = []string{}, []string{}
 	require.Equal(t, want, c)
 
 	uncommented := strings.ReplaceAll("\n"+camerasComment(), "\n# ", "\n")
 	uncommented = uncommented[strings.Index(uncommented, "\ncameras:"):]
-	require.NoError(t, c.merge("cameras.yaml", []byte(uncommented)), uncommented)
+	_, err = c.merge("cameras.yaml", []byte(uncommented))
+	require.NoError(t, err, uncommented)
 	require.Len(t, c.Cameras, 1)
 	camera := c.Cameras[0]
 	require.NoError(t, camera.Analytics.Check([]string{"person"}))
@@ -120,10 +122,11 @@ func TestFileErrors(t *testing.T) {
 	for _, test := range []struct{ file, want string }{
 		{"detect:\n  confidense: 0.5\n", `config f.yaml line 2: unknown key "confidense", did you mean "confidence"?`},
 		{"zzzzzzzz: 1\n", `config f.yaml line 1: unknown key "zzzzzzzz"`},
-		{"detect:\n  max: many\n", `config f.yaml line 2: cannot unmarshal string into Go struct field Config.Detect of type int`},
+		{"detect:\n  max: many\n", `config f.yaml line 2: detect.max "many" must be a whole number`},
 		{"device: a\ndevice: b\n", `config f.yaml line 2: mapping key "device" already defined at [1:1]`},
 	} {
-		require.EqualError(t, Default().merge("f.yaml", []byte(test.file)), test.want)
+		_, err := Default().merge("f.yaml", []byte(test.file))
+		require.EqualError(t, err, test.want)
 	}
 	_, err := (&Sources{File: filepath.Join(t.TempDir(), "none.yaml")}).Load()
 	require.ErrorIs(t, err, os.ErrNotExist)
@@ -284,10 +287,11 @@ func FuzzFile(f *testing.F) {
 	f.Add([]byte(file))
 	f.Add([]byte("cameras:\n  - {name: a, uri: demo}\n"))
 	f.Add([]byte("detect: [1, 2"))
+	f.Add([]byte("cameras:\n  ! 0"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := Default()
 		before := *c
-		if err := c.merge("fuzz.yaml", data); err != nil {
+		if _, err := c.merge("fuzz.yaml", data); err != nil {
 			require.Equal(t, before, *c, "a refused file must change nothing")
 			require.NotContains(t, err.Error(), "\n")
 			return

@@ -14,37 +14,36 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// merge changes c by the YAML in data. An unknown key is an error that names its line and the nearest known key.
-func (c *Config) merge(path string, data []byte) error {
+// merge changes c by the YAML in data and gives the line of every key in it. A file that does not fit changes nothing; its error is a *fileError
+// with every mistake where the file is YAML at all.
+func (c *Config) merge(path string, data []byte) (lines map[string]int, err error) {
 	next := *c
 	file, err := parser.ParseBytes(data, 0)
 	if err == nil {
 		if empty(file) { // decoding nothing would clear everything
-			return nil
+			return nil, nil
 		}
+		m := misfits{path: path}
+		m.documents(file)
+		if len(m.found) > 0 {
+			return nil, &fileError{m.found}
+		}
+		lines = m.lines
 		err = yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(&next)
 	}
 	if err == nil || errors.Is(err, io.EOF) {
 		*c = next
-		return nil
+		return lines, nil
 	}
-	line := 0
-	var unknown *yaml.UnknownFieldError
+	line, message := 0, firstLine(err)
 	var positioned yaml.Error
-	if errors.As(err, &positioned) && positioned.GetToken() != nil && positioned.GetToken().Position != nil {
-		line = positioned.GetToken().Position.Line
-	}
-	message := firstLine(err)
-	if errors.As(err, &unknown) && unknown.Token != nil {
-		key := unknown.Token.Value
-		message = fmt.Sprintf("unknown key %q", key)
-		if near := Nearest(key, keys(reflect.TypeFor[Config]())); near != "" {
-			message += fmt.Sprintf(", did you mean %q?", near)
-		}
-	} else if positioned != nil {
+	if errors.As(err, &positioned) {
 		message = positioned.GetMessage()
+		if token := positioned.GetToken(); token != nil && token.Position != nil {
+			line = token.Position.Line
+		}
 	}
-	return fmt.Errorf("config %s line %d: %s", path, line, message)
+	return nil, fmt.Errorf("config %s line %d: %s", path, line, message)
 }
 
 // empty reports a file without a word but comments.

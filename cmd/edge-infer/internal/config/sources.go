@@ -61,7 +61,7 @@ func (s *Sources) configured() (*Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("config: %w", err)
 		}
-		if err := c.merge(s.File, data); err != nil {
+		if _, err := c.merge(s.File, data); err != nil {
 			return nil, err
 		}
 	}
@@ -102,17 +102,4 @@ func (s *Sources) applyFlags(c *Config) (err error) {
 		err = overlay.Set(flag.Name, flag.Value.String())
 	})
 	return err
-}
-
-// CheckFile reads a file as run would, without flags.
-func CheckFile(path string) (*Config, error) {
-	s := Sources{File: path}
-	c, err := s.read()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Validate(Everything()); err != nil {
-		return nil, fmt.Errorf("config %s: %w", path, err)
-	}
-	return c, nil
 }

@@ -8,54 +8,81 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
+// mistake is what is wrong with a setting; its text begins with the key.
+type mistake struct {
+	key string
+	error
+}
+
+// Unwrap gives the error itself.
+func (m mistake) Unwrap() error { return m.error }
+
 // Validate reports the first setting of a scope that cannot work, by its key.
 func (c *Config) Validate(scope Scope) error {
+	if found := c.mistakes(scope); len(found) > 0 {
+		return found[0].error
+	}
+	return nil
+}
+
+// mistakes are all settings of a scope that cannot work.
+func (c *Config) mistakes(scope Scope) (found []mistake) {
 	for _, s := range settings(c) {
 		if s.check == nil || !scope.has(s.section()) {
 			continue
 		}
 		if err := s.check(); err != nil {
-			return wrong(s.key, err)
+			found = append(found, mistake{s.key, wrong(s.key, err)})
 		}
 	}
 	if scope.has("mqtt") && (c.MQTT.Certificate == "") != (c.MQTT.Key == "") {
-		return errors.New("mqtt.certificate and mqtt.key: one needs the other")
+		found = append(found, mistake{"mqtt", errors.New("mqtt.certificate and mqtt.key: one needs the other")})
 	}
 	if scope.has("web") {
 		if err := c.Web.validate(); err != nil {
-			return err
+			found = append(found, mistake{"web", err})
 		}
 	}
 	if scope.has("cameras") {
-		return c.validateCameras()
+		found = append(found, c.cameraMistakes()...)
 	}
-	return nil
+	return found
 }
 
-func (c *Config) validateCameras() error {
+// cameraMistakes gives at most one for each camera.
+func (c *Config) cameraMistakes() (found []mistake) {
 	seen := map[string]bool{}
-	for i, camera := range c.Cameras {
+	for i := range c.Cameras {
 		key := fmt.Sprintf("cameras[%d]", i)
-		switch {
-		case camera.URI == "":
-			return wrong(key+".uri", must("", "must be an address, a file, a device number or demo"))
-		case camera.Name == "" || strings.ContainsAny(camera.Name, "+/# \x00"):
-			return wrong(key+".name", must(camera.Name, "must be a name without + / # and spaces"))
-		case seen[camera.Name]:
-			return wrong(key+".name", must(camera.Name, "is used twice"))
-		case camera.Interval < 0:
-			return wrong(key+".interval", must(camera.Interval, "must be 1 or more"))
-		case camera.Stall < 0:
-			return wrong(key+".stall", must(camera.Stall, "must be positive"))
-		case camera.MaxPixels < 0 || camera.MaxPixels > capture.MaxPixels:
-			return wrong(key+".max_pixels", must(camera.MaxPixels, fmt.Sprintf("must be 0 to %d", capture.MaxPixels)))
+		camera := &c.Cameras[i]
+		if name, err := camera.mistake(seen); err != nil {
+			key += "." + name
+			found = append(found, mistake{key, wrong(key, err)})
+		} else if _, err := capture.ParseURI(camera.URI); err != nil {
+			found = append(found, mistake{key + ".uri", fmt.Errorf("camera %s: %w", camera.Name, err)})
 		}
 		seen[camera.Name] = true
-		if _, err := capture.ParseURI(camera.URI); err != nil {
-			return fmt.Errorf("camera %s: %w", camera.Name, err)
-		}
 	}
-	return nil
+	return found
+}
+
+// mistake is the first one of a camera, with the name of its setting; seen holds the names of the cameras before it.
+func (c *Camera) mistake(seen map[string]bool) (name string, err error) {
+	switch {
+	case c.URI == "":
+		return "uri", must("", "must be an address, a file, a device number or demo")
+	case c.Name == "" || strings.ContainsAny(c.Name, "+/# \x00"):
+		return "name", must(c.Name, "must be a name without + / # and spaces")
+	case seen[c.Name]:
+		return "name", must(c.Name, "is used twice")
+	case c.Interval < 0:
+		return "interval", must(c.Interval, "must be 1 or more")
+	case c.Stall < 0:
+		return "stall", must(c.Stall, "must be positive")
+	case c.MaxPixels < 0 || c.MaxPixels > capture.MaxPixels:
+		return "max_pixels", must(c.MaxPixels, fmt.Sprintf("must be 0 to %d", capture.MaxPixels))
+	}
+	return "", nil
 }
 
 func (w *Web) validate() error {
