@@ -417,3 +417,24 @@ func TestBuildSearches(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, entries, 2, "nothing but the plan and its verdict")
 }
+
+// Where leaving layers out of the ranges does not help, the search ends with Q/DQ nodes.
+func TestBuildSearchEndsWithNodes(t *testing.T) {
+	t.Parallel()
+	environment, _ := programtest.FakeMachine(t, 100300)
+	model := spoilt(t, "ranged")
+	pictures, out := t.TempDir(), filepath.Join(t.TempDir(), "nodes.plan")
+	programtest.WritePicture(t, filepath.Join(pictures, "grey.png"), color.Gray{Y: 99})
+	result, text, err := buildOf(t, environment, model, "--precision", "int8", "--calibration", pictures, "--search",
+		"--data", filepath.Join(programtest.Scenes(t, 2, 99), "images"), "-o", out)
+	require.NoError(t, err, text)
+	last := len(result.Search) - 1
+	require.Positive(t, last)
+	for i, step := range result.Search {
+		assert.Equal(t, i == last, step.QDQ, i)
+		assert.Equal(t, i == last, step.Verdict.Passed, i)
+	}
+	_, plan := planText(t, out)
+	assert.NotContains(t, plan, "note calibration")
+	assert.Contains(t, plan, "note flag 1\n")
+}

@@ -97,5 +97,6 @@ func (b *Build) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&b.ReferenceModel, "reference-model", "",
 		"ONNX file in FP32 that the gate compares with, demo for the embedded one, instead of the model itself")
 	flags.BoolVar(&b.Search, "search", false,
-		"leave the layers out of INT8 that cost the most until the gate passes, with what each plan takes; every step builds a plan")
+		"leave the layers out of INT8 that cost the most until the gate passes, else take Q/DQ nodes; "+
+			"every step builds a plan and says what it takes")
 }

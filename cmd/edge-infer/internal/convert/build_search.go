@@ -9,6 +9,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
@@ -55,17 +56,22 @@ func (b *Build) attempt(ctx context.Context, o tensorrt.BuildOptions, stage stri
 type SearchStep struct {
 	// LeftOut are the layers that it leaves out of INT8 beside those that every plan does, the worst first.
 	LeftOut []string          `json:"left_out"`
+	QDQ     bool              `json:"qdq,omitempty"` // by Q/DQ nodes instead of ranges
 	Verdict *quantize.Verdict `json:"verdict"`
 	Network float64           `json:"network_p50_ms"`
 }
 
 // String says what it came to.
 func (s *SearchStep) String() string {
+	if s.QDQ {
+		return fmt.Sprintf("INT8 by Q/DQ nodes, network p50 %.3f ms: gate %s", s.Network, accuracy.Text(s.Verdict))
+	}
 	return fmt.Sprintf("INT8 without %d more layers, network p50 %.3f ms: gate %s", len(s.LeftOut), s.Network, accuracy.Text(s.Verdict))
 }
 
-// search leaves the worst layers out of INT8, as few as it takes for the gate to pass. What comes back is the best plan, or the one that
-// was refused last.
+// search leaves the worst layers out of INT8, as few as it takes for the gate to pass, and takes Q/DQ nodes where that does not help: a
+// library may run a layer in INT8 although its table of ranges leaves it out. What comes back is the best plan, or the one that was refused
+// last.
 func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate *accuracy.Gate, report *BuildReport) (*attempt, error) {
 	if b.known == nil {
 		return nil, fmt.Errorf("--search measures layers on pictures (give --calibration DIR, with a --calibration-method of %v)",
@@ -73,11 +79,11 @@ func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate
 	}
 	ranking := slices.DeleteFunc(slices.Clone(b.known.sensitivity), func(l quantize.LayerError) bool { return l.Excluded })
 	found := refused
-	step := func(leftOut []string, a *attempt) {
-		report.Search = append(report.Search, SearchStep{leftOut, a.verdict, a.network})
+	step := func(a *attempt, nodes bool, leftOut ...string) {
+		report.Search = append(report.Search, SearchStep{append([]string{}, leftOut...), nodes, a.verdict, a.network})
 		b.Logger.Info("search", "found", report.Search[len(report.Search)-1].String())
 	}
-	step([]string{}, refused)
+	step(refused, false)
 	_, _, err := quantize.Fewest(len(ranking), func(count int) (bool, error) {
 		var leftOut []string
 		for _, layer := range ranking[:count] {
@@ -95,11 +101,26 @@ func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate
 		if err != nil {
 			return false, err
 		}
-		step(leftOut, next)
+		step(next, false, leftOut...)
 		if !next.refused() || found.refused() {
 			found = next
 		}
 		return !next.refused(), nil
 	})
+	if err != nil || !found.refused() {
+		return found, err
+	}
+	o := b.asked
+	o.Precision = engine.INT8
+	made, err := b.known.plan.Apply(b.known.ranges)
+	if err != nil {
+		return nil, err
+	}
+	if o.Model, err = made.Bytes(); err != nil {
+		return nil, err
+	}
+	if found, err = b.attempt(ctx, o, stage, gate); err == nil {
+		step(found, true)
+	}
 	return found, err
 }

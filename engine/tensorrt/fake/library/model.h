@@ -1,7 +1,7 @@
 // The networks that the fake TensorRT runs, and the text in an ONNX file's producer name that describes one:
 //
 //     FAKEMODEL
-//     network NAME          what it computes: picture, tensors, eight, busy, varying, head, fragile, mendable,
+//     network NAME          what it computes: picture, tensors, eight, busy, varying, head, fragile, mendable, ranged,
 //                           contrary, anything else averages
 //     operator NAME         one line per layer; an operator named Unsupported... is refused by the parser
 //     input NAME TYPE FORMAT DIMENSION...
@@ -238,16 +238,20 @@ inline void run(const Model& model, const std::map<std::string, void*>& addresse
         return;
     }
     if (model.network == "busy") usleep(20000);
-    if (model.network == "head" || model.network == "fragile" || model.network == "mendable" || model.network == "contrary") {
-        // INT8 spoils the fragile one, and the mendable one unless three layers are held in FP16: all boxes are elsewhere.
-        bool quantized = false;
+    if (model.network == "head" || model.network == "fragile" || model.network == "mendable" || model.network == "ranged" ||
+        model.network == "contrary") {
+        // INT8 spoils the fragile one, and the mendable one unless three layers are held in FP16,
+        // the ranged one by calibrators alone: all boxes are elsewhere.
+        bool quantized = false, calibrated = false;
         int held = 0;
         const std::string half = " precision 1 output 1";
         for (const std::string& note : model.notes) {
             quantized = quantized || note == "flag 1";
+            calibrated = calibrated || note.rfind("calibration", 0) == 0;
             held += note.size() > half.size() && note.compare(note.size() - half.size(), half.size(), half) == 0;
         }
-        const bool spoilt = quantized && (model.network == "fragile" || (model.network == "mendable" && held < 3));
+        const bool spoilt = quantized && (model.network == "fragile" || (model.network == "mendable" && held < 3) ||
+                                          (model.network == "ranged" && calibrated));
         // A box at every anchor whose score falls along the anchors, so that the threshold cuts the list where a test expects it;
         // the contrary one's fall on under 0.
         const float lowest = model.network == "contrary" ? -INFINITY : 0.0F;
