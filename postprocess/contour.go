@@ -32,7 +32,7 @@ func (t *Tracer) Outlines(m *Mask) [][]Point {
 		return nil
 	}
 	wide := m.Width + 1
-	t.visited = append(t.visited[:0], make([]bool, wide*(m.Height+1))...)
+	t.visited = flags(t.visited, wide*(m.Height+1))
 	for row := -1; row < m.Height; row++ {
 		for column := -1; column < m.Width; column++ {
 			// Every part has a place where the object begins below a point that is not of it: an outline crosses there from left to right.
@@ -43,6 +43,13 @@ func (t *Tracer) Outlines(m *Mask) [][]Point {
 	}
 	slices.SortStableFunc(t.outlines, func(a, b []Point) int { return cmp.Compare(surface(b), surface(a)) })
 	return t.simplify()
+}
+
+// flags are so many that are not set, in memory that is used again.
+func flags(memory []bool, count int) []bool {
+	memory = slices.Grow(memory[:0], count)[:count]
+	clear(memory)
+	return memory
 }
 
 // inside reports whether a point of the grid belongs to the object; the grid has a border that does not.
@@ -183,7 +190,7 @@ func (t *Tracer) simplify() [][]Point {
 
 // reduce appends the corners to t.flat that Ramer's and Douglas and Peucker's method needs to stay within the tolerance.
 func (t *Tracer) reduce(outline []Point, tolerance float64) {
-	t.keep = append(t.keep[:0], make([]bool, len(outline))...)
+	t.keep = flags(t.keep, len(outline))
 	far, distance := 0, -1.0
 	for i := range outline {
 		if d := math.Hypot(float64(outline[i].X-outline[0].X), float64(outline[i].Y-outline[0].Y)); d > distance {
