@@ -69,12 +69,35 @@ func TestNoPictureInput(t *testing.T) {
 		{"two inputs", append(info(Float32, 1, 3, 8, 8), rgb...), Metadata{}, "it has 2 inputs, pictures go to a single one"},
 		{"none", nil, Metadata{}, "it has 0 inputs, pictures go to a single one"},
 		{"flat", info(Float32, 1, 3), Metadata{}, `input "x" is float32 [1 3], pictures go to float32, float16 or uint8 with four dimensions`},
-		{"tokens", info(Int64, 1, 3, 8, 8), Metadata{}, `input "x" is int64 [1 3 8 8], pictures go to float32, float16 or uint8 with four dimensions`},
-		{"channels", info(Float32, 1, 4, 8, 8), Metadata{}, `input "x" is [1 4 8 8], pictures have 1 or 3 channels as the second dimension or the last`},
-		{"channels by setting", info(Float32, 1, 3, 8, 8), said(Preprocess{Preset: "keras", Layout: NHWC}), `input "x" is [1 3 8 8], pictures have 1 or 3 channels as the second dimension or the last`},
-		{"too wide", info(Float32, 1, 3, 8, MaxSide+1), Metadata{}, `input "x" takes pictures of 32769x8, sides from 1 to 32768 and 67108864 pixels are possible`},
-		{"too large", info(Float32, 1, 3, 16384, 16384), Metadata{}, `input "x" takes pictures of 16384x16384, sides from 1 to 32768 and 67108864 pixels are possible`},
-		{"no width", info(Float32, 1, 3, 8, 0), Metadata{}, `input "x" takes pictures of 0x8, sides from 1 to 32768 and 67108864 pixels are possible`},
+		{
+			"tokens", info(Int64, 1, 3, 8, 8),
+			Metadata{},
+			`input "x" is int64 [1 3 8 8], pictures go to float32, float16 or uint8 with four dimensions`,
+		},
+		{
+			"channels", info(Float32, 1, 4, 8, 8),
+			Metadata{},
+			`input "x" is [1 4 8 8], pictures have 1 or 3 channels as the second dimension or the last`,
+		},
+		{
+			"channels by setting", info(Float32, 1, 3, 8, 8), said(Preprocess{Preset: "keras", Layout: NHWC}),
+			`input "x" is [1 3 8 8], pictures have 1 or 3 channels as the second dimension or the last`,
+		},
+		{
+			"too wide", info(Float32, 1, 3, 8, MaxSide+1),
+			Metadata{},
+			`input "x" takes pictures of 32769x8, sides from 1 to 32768 and 67108864 pixels are possible`,
+		},
+		{
+			"too large", info(Float32, 1, 3, 16384, 16384),
+			Metadata{},
+			`input "x" takes pictures of 16384x16384, sides from 1 to 32768 and 67108864 pixels are possible`,
+		},
+		{
+			"no width", info(Float32, 1, 3, 8, 0),
+			Metadata{},
+			`input "x" takes pictures of 0x8, sides from 1 to 32768 and 67108864 pixels are possible`,
+		},
 		{
 			"batch", info(Float32, 1<<31, 3, 8, 8),
 			Metadata{},
@@ -101,8 +124,14 @@ func TestNoPictureInput(t *testing.T) {
 			"preset", rgb, said(Preprocess{Preset: "yolo"}),
 			"preprocess preset: \"yolo\" is not one of ultralytics, ultralytics-classify, ultralytics-rtdetr, torchvision, timm, imagenet, yolox, yolo-nas, nanodet, rtdetr, rfdetr, ssd-mobilenet, keras, tf-detection",
 		},
-		{"resize", rgb, said(Preprocess{Resize: "squeeze"}), `preprocess resize: "squeeze" is not one of letterbox, letterbox-top-left, stretch, crop`},
-		{"interpolation", rgb, said(Preprocess{Interpolation: "nearest"}), `preprocess interpolation: "nearest" is not one of bilinear, bilinear-antialias, bicubic-antialias`},
+		{
+			"resize", rgb, said(Preprocess{Resize: "squeeze"}),
+			`preprocess resize: "squeeze" is not one of letterbox, letterbox-top-left, stretch, crop`,
+		},
+		{
+			"interpolation", rgb, said(Preprocess{Interpolation: "nearest"}),
+			`preprocess interpolation: "nearest" is not one of bilinear, bilinear-antialias, bicubic-antialias`,
+		},
 		{"colour", rgb, said(Preprocess{Colour: "RGB"}), `preprocess colour: "RGB" is not one of rgb, bgr, gray`},
 		{"layout", rgb, said(Preprocess{Layout: "chw"}), `preprocess layout: "chw" is not one of nchw, nhwc`},
 		{

@@ -53,8 +53,9 @@ var (
 // What is looked for in many places and not found takes one short line at a start; what was looked for is for who debugs.
 func TestRefusalsAreShort(t *testing.T) {
 	wall := &engine.Error{
-		Op: "open", Backend: "onnxruntime", Kind: engine.ErrUnavailable, Message: "no usable libonnxruntime, tried " + strings.Repeat("/a: no such file; ", 30),
-		Hint: "install it",
+		Op: "open", Backend: "onnxruntime", Kind: engine.ErrUnavailable,
+		Message: "no usable libonnxruntime, tried " + strings.Repeat("/a: no such file; ", 30),
+		Hint:    "install it",
 	}
 	open := func(level slog.Level) string {
 		var log bytes.Buffer
@@ -163,7 +164,8 @@ func TestOpen(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var log bytes.Buffer
 			choice := auto.Choice{Engine: test.engine, Candidates: test.candidates}
-			e, err := auto.Open(t.Context(), engine.Options{Provider: test.provider}, choice, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+			e, err := auto.Open(t.Context(), engine.Options{Provider: test.provider}, choice,
+				slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 			assert.Equal(t, test.logged, strings.Count(log.String(), "engine refused"), log.String())
 			if test.err != "" {
 				require.EqualError(t, err, test.err)

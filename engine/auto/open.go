@@ -27,8 +27,8 @@ type Choice struct {
 }
 
 // Open opens the model on the first backend that takes it. Refusals are logged as one short line, and each in full for who debugs;
-// Model().Reason tells them too. The error, when none takes it, is an *engine.Error that tells all the reasons. A broken model file ends the
-// search at once, because no backend would read it.
+// Model().Reason tells them too. The error, when none takes it, is an *engine.Error that tells all the reasons. A broken model file ends
+// the search at once, because no backend would read it.
 func Open(ctx context.Context, options engine.Options, choice Choice, logger *slog.Logger) (engine.Engine, error) {
 	candidates, address, err := choice.candidates(options)
 	if err != nil {

@@ -68,10 +68,16 @@ const ptx = ".version 4.2\n.visible .entry scale(.param .align 8 .b8 scale_param
 
 func TestOpenSaysWhyNot(t *testing.T) {
 	for _, test := range []struct{ settings, want string }{
-		{"init=100", "cuda open: the driver %s does not start: no device (100) (no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES; start a container with --gpus all or --runtime nvidia)"},
-		{"init=34", "cuda open: the driver %s does not start: stub library (34) (a stub library was loaded: remove the CUDA toolkit's stubs folder from LD_LIBRARY_PATH)"},
+		{
+			"init=100", "cuda open: the driver %s does not start: no device (100) (no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES; start a container with --gpus all or --runtime nvidia)",
+		},
+		{
+			"init=34", "cuda open: the driver %s does not start: stub library (34) (a stub library was loaded: remove the CUDA toolkit's stubs folder from LD_LIBRARY_PATH)",
+		},
 		{"init=3", "cuda open: the driver %s does not start: not initialized (3)"},
-		{"init=999", "cuda open: the driver %s does not start: unknown error (999) (the driver library and the kernel module do not fit or the module hangs: reboot, then check nvidia-smi)"},
+		{
+			"init=999", "cuda open: the driver %s does not start: unknown error (999) (the driver library and the kernel module do not fit or the module hangs: reboot, then check nvidia-smi)",
+		},
 		{"init=77", "cuda open: the driver %s does not start: error 77"},
 	} {
 		t.Run(test.settings, func(t *testing.T) {
@@ -99,11 +105,21 @@ func TestOpenSaysWhyNot(t *testing.T) {
 			"cuda open: the driver supports CUDA 10.2, 11.4 or newer is needed (update to JetPack 5.1 or newer, or to NVIDIA driver 470 or newer)",
 		},
 		{"devices=0", "cuda open: no GPU number 0: there are 0 (edge-infer devices lists them)"},
-		{"fail=cuDeviceGetCount:100", "cuda open: counting GPUs: no device (100) (no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES; start a container with --gpus all or --runtime nvidia)"},
-		{"fail=cuDeviceGetName:999", "cuda open: name of GPU 0: unknown error (999) (the driver library and the kernel module do not fit or the module hangs: reboot, then check nvidia-smi)"},
+		{
+			"fail=cuDeviceGetCount:100", "cuda open: counting GPUs: no device (100) (no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES; start a container with --gpus all or --runtime nvidia)",
+		},
+		{
+			"fail=cuDeviceGetName:999", "cuda open: name of GPU 0: unknown error (999) (the driver library and the kernel module do not fit or the module hangs: reboot, then check nvidia-smi)",
+		},
 		{"fail=cuDeviceGetAttribute:1", "cuda open: facts of Fake GPU 0: invalid value (1)"},
-		{"fail=cuDevicePrimaryCtxRetain:46", "cuda open: context of GPU 0 (Fake GPU 0): device busy or unavailable (46) (another process holds the GPU in exclusive mode: stop it, or run nvidia-smi -c DEFAULT)"},
-		{"fail=cuDevicePrimaryCtxRetain:2", "cuda open: context of GPU 0 (Fake GPU 0): out of memory (2) (free GPU memory: close other programs that use the GPU, or use a smaller model, batch or number of slots)"},
+		{
+			"fail=cuDevicePrimaryCtxRetain:46",
+			"cuda open: context of GPU 0 (Fake GPU 0): device busy or unavailable (46) (another process holds the GPU in exclusive mode: stop it, or run nvidia-smi -c DEFAULT)",
+		},
+		{
+			"fail=cuDevicePrimaryCtxRetain:2",
+			"cuda open: context of GPU 0 (Fake GPU 0): out of memory (2) (free GPU memory: close other programs that use the GPU, or use a smaller model, batch or number of slots)",
+		},
 	} {
 		t.Run(test.settings, func(t *testing.T) {
 			script(t, test.settings)
@@ -381,7 +397,10 @@ func TestGraphRefusals(t *testing.T) {
 	require.NoError(t, err)
 	for _, test := range []struct{ settings, want string }{
 		{"fail=cuStreamBeginCapture_v2:900", "cuda capture: begin: not allowed in a capture (900)"},
-		{"fail=cuGraphInstantiateWithFlags:2", "cuda capture: graph: out of memory (2) (free GPU memory: close other programs that use the GPU, or use a smaller model, batch or number of slots)"},
+		{
+			"fail=cuGraphInstantiateWithFlags:2",
+			"cuda capture: graph: out of memory (2) (free GPU memory: close other programs that use the GPU, or use a smaller model, batch or number of slots)",
+		},
 	} {
 		script(t, test.settings)
 		_, err := s.Capture(func() error { return nil })

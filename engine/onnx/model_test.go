@@ -174,7 +174,8 @@ func TestUnreadableModels(t *testing.T) {
 			`onnx model: "m": no ONNX model: it has no graph with outputs (name the .onnx file that the exporter wrote)`,
 		},
 		"nested too far": {nested(100), `onnx model: "m": more than 2097152 nested fields or 64 levels (no exporter writes such a file; fetch or export the file again and compare its size)`},
-		"too many nodes": {field(7, bytes.Repeat([]byte{10, 0}, 3<<20)), `onnx model: "m": more than 2097152 nested fields or 64 levels (no exporter writes such a file; fetch or export the file again and compare its size)`},
+		"too many nodes": {field(7, bytes.Repeat([]byte{10, 0},
+			3<<20)), `onnx model: "m": more than 2097152 nested fields or 64 levels (no exporter writes such a file; fetch or export the file again and compare its size)`},
 	} {
 		_, err := onnx.Parse("m", test.data)
 		require.ErrorIs(t, err, engine.ErrUnsupported, name)

@@ -199,7 +199,8 @@ func TestRaiseOpset(t *testing.T) {
 	}
 	m := old(12)
 	m.Proto.Graph.Node[len(m.Proto.Graph.Node)-1].Attribute[0].I = proto.Int64(1)
-	assert.EqualError(t, m.RaiseOpset(13), `onnx model: "testnet": node "/softmax/Softmax" (Softmax) over axis 1 changes its meaning in opset 13 (export the model again with opset=13)`)
+	assert.EqualError(t, m.RaiseOpset(13),
+		`onnx model: "testnet": node "/softmax/Softmax" (Softmax) over axis 1 changes its meaning in opset 13 (export the model again with opset=13)`)
 	assert.EqualError(t, old(9).RaiseOpset(13),
 		`onnx model: "testnet": uses opset 9 and cannot be raised to 13 (export the model again with opset=13)`)
 }

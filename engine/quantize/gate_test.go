@@ -57,7 +57,9 @@ func TestGate(t *testing.T) {
 			quantize.Comparison{Pictures: 4, Reference: 19, MatchRate: 1},
 			[]string{"the reference found 19 boxes in 4 pictures, fewer than 20 prove nothing: use pictures of what the model detects"},
 		},
-		"mismatch": {quantize.Comparison{Pictures: 4, Reference: 100, MatchRate: 0.94}, []string{fmt.Sprintf("match rate 0.9400 is under %.4f", quantize.DefaultMatchRate)}},
+		"mismatch": {quantize.Comparison{Pictures: 4, Reference: 100, MatchRate: 0.94}, []string{
+			fmt.Sprintf("match rate 0.9400 is under %.4f", quantize.DefaultMatchRate),
+		}},
 		"lost accuracy": {
 			labelled(0.743, quantize.Loss{MAP: 0.419, Low: 0.4, High: 0.44}),
 			[]string{"mAP50-95 fell by 0.4190 (95 % certain: 0.4000 to 0.4400) from 0.7430, more than 0.0100"},

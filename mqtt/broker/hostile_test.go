@@ -387,7 +387,8 @@ func TestEveryProtocolLevelWorks(t *testing.T) {
 		client.Disconnect(10)
 	}
 	// MQTT 5 with a property of each kind: a will with its own, a message with an alias, then the alias alone.
-	connect := packet(typeConnect<<4, bytesOf(t, "00044d51545405 06 003c 08110000000a21000a 000165 0c 1800000001 26000161000162 000177 000178"))
+	connect := packet(typeConnect<<4,
+		bytesOf(t, "00044d51545405 06 003c 08110000000a21000a 000165 0c 1800000001 26000161000162 000177 000178"))
 	conn := dial(t, b, connect)
 	head := make([]byte, 2)
 	_, err := io.ReadFull(conn, head)

@@ -32,7 +32,10 @@ func cameraSettings() []cameraSetting {
 		{"analytics.zones[].name", "yard", "a zone counts who is in it"},
 		{"analytics.zones[].points", "[{x: 0.1, y: 0.5}, {x: 0.9, y: 0.5}, {x: 0.9, y: 1}, {x: 0.1, y: 1}]", "its corners"},
 		{"analytics.zones[].labels", labels, labelHelp},
-		{"analytics.zones[].anchor", string(zone.Bottom), "point that stands for the object: bottom, centre or top of its box, or feet: its ankles, or the lowest of its mask"},
+		{
+			"analytics.zones[].anchor", string(zone.Bottom),
+			"point that stands for the object: bottom, centre or top of its box, or feet: its ankles, or the lowest of its mask",
+		},
 		{"analytics.zones[].inertia", fmt.Sprint(zone.DefaultInertia), "detections in a row that must agree before somebody is in or out"},
 		{"analytics.zones[].min_time", "0s", "stay before somebody has entered"},
 		{"analytics.zones[].loiter", "1m", "stay after which somebody loiters; 0s: never"},

@@ -12,12 +12,13 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
-// TestAnAbsentCameraIsTriedAgain: a camera that is not there at the start is logged once with the remedy, and runs as soon as it is there: a device,
-// a film that is shown again and again, and one that is read once.
+// TestAnAbsentCameraIsTriedAgain: a camera that is not there at the start is logged once with the remedy, and runs as soon as it is there:
+// a device, a film that is shown again and again, and one that is read once.
 func TestAnAbsentCameraIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	film := filepath.Join(t.TempDir(), "film.mp4")
-	p := programtest.Start(t, "--camera", "belt=demo?width=160&height=120&fps=5", "--camera", "usb=97", "--camera", "late=file://"+film+"?loop=1",
+	p := programtest.Start(t, "--camera", "belt=demo?width=160&height=120&fps=5", "--camera", "usb=97", "--camera",
+		"late=file://"+film+"?loop=1",
 		"--camera", "once="+film, "--mqtt", "off", "--json")
 	log := func() []string { return strings.Split(p.Stderr.String(), "\n") }
 	about := func(words ...string) (found int) {

@@ -5,8 +5,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 )
 
-// announce tells brokers and Home Assistant what there is, and clears what this process has published of cameras, zones and lines that are gone.
-// Their last words must have been said.
+// announce tells brokers and Home Assistant what there is, and clears what this process has published of cameras, zones and lines that are
+// gone. Their last words must have been said.
 func (r *run) announce() error {
 	client := r.outputs.client
 	if client == nil {
@@ -22,7 +22,8 @@ func (r *run) announce() error {
 		announcement.URL = reachable(r.outputs.web.URL())
 	}
 	found := sensorsOf(r.monitor.Latest())
-	announcement.Temperatures, announcement.Power, announcement.Loads, announcement.PowerMode = found.temperatures, found.power, found.loads, found.mode
+	announcement.Temperatures, announcement.Power = found.temperatures, found.power
+	announcement.Loads, announcement.PowerMode = found.loads, found.mode
 	for _, camera := range r.cameras.Places() {
 		settings, _ := r.devices.Settings(camera.Name)
 		if client.Controller != nil {

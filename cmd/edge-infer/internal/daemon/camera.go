@@ -10,8 +10,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// newCamera makes the camera that c describes, around a capture side that runs already where there is one. A file or directory gives every frame
-// and waits for the network, unless it is to loop: then it stands for a live camera.
+// newCamera makes the camera that c describes, around a capture side that runs already where there is one. A file or directory gives every
+// frame and waits for the network, unless it is to loop: then it stands for a live camera.
 func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera, error) {
 	uri, err := capture.ParseURI(c.URI)
 	if err != nil {

@@ -155,9 +155,9 @@ func (l *cameras) Failures() error {
 	return errors.Join(errs...)
 }
 
-// Change makes the cameras those that are wanted. One whose configuration is the same goes on undisturbed, unless every one is to be made anew;
-// where only the use of the pictures changes, the capture side goes on. New cameras are started, and the others are closed once arrange has
-// taken them out of the frame loop. When a camera cannot be made, nothing changes. kept is how many capture sides went on.
+// Change makes the cameras those that are wanted. One whose configuration is the same goes on undisturbed, unless every one is to be made
+// anew; where only the use of the pictures changes, the capture side goes on. New cameras are started, and the others are closed once
+// arrange has taken them out of the frame loop. When a camera cannot be made, nothing changes. kept is how many capture sides went on.
 func (l *cameras) Change(wanted []config.Camera, anew bool, arrange func([]pipeline.Camera) error) (kept int, err error) {
 	l.mu.Lock()
 	old := slices.Clone(l.all)
@@ -197,7 +197,8 @@ func (l *cameras) Change(wanted []config.Camera, anew bool, arrange func([]pipel
 	return len(next) - len(fresh), nil
 }
 
-// plan gives the cameras that are wanted, out of the old ones where they fit; fresh are those of them that capture anew, also with an error.
+// plan gives the cameras that are wanted, out of the old ones where they fit; fresh are those of them that capture anew, also with an
+// error.
 func (l *cameras) plan(wanted []config.Camera, old []*camera, anew bool) (next, fresh []*camera, err error) {
 	for _, w := range wanted {
 		same := slices.IndexFunc(old, func(c *camera) bool { return reflect.DeepEqual(c.config, w) })

@@ -42,7 +42,8 @@ func (c controller) Reload() error {
 
 func (c controller) Restart() error { return c.run.restart(c.run.ending) }
 
-// applyRemote puts what remote commands have set in earlier runs in the place of what is configured: a camera that was switched off stays off.
+// applyRemote puts what remote commands have set in earlier runs in the place of what is configured: a camera that was switched off stays
+// off.
 func (r *run) applyRemote(cameras []pipeline.Camera) {
 	client := r.outputs.client
 	if client == nil {

@@ -1,5 +1,5 @@
-// Package daemon is one run of edge-infer: it assembles cameras, devices and outputs, watches over them, changes them while they run, and takes
-// them down in reverse order.
+// Package daemon is one run of edge-infer: it assembles cameras, devices and outputs, watches over them, changes them while they run, and
+// takes them down in reverse order.
 package daemon
 
 import (
@@ -67,8 +67,8 @@ func (d *Daemon) load() (*config.Config, error) {
 	return c, nil
 }
 
-// Run works until ctx ends, every camera has ended, or something fails that no waiting mends. ErrRestart asks for a new process. What is wrong
-// with the settings alone is a config.UsageError, and nothing has been opened then.
+// Run works until ctx ends, every camera has ended, or something fails that no waiting mends. ErrRestart asks for a new process. What is
+// wrong with the settings alone is a config.UsageError, and nothing has been opened then.
 func (d *Daemon) Run(ctx context.Context) (err error) {
 	hangup := make(chan os.Signal, 1) // from now on it ends the program no more
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -230,8 +230,8 @@ func (r *run) open(ctx context.Context) error {
 	return r.announce()
 }
 
-// close takes down what open made. It works on a half-open run. To the service manager a restart in place is a long reload: it gives one that
-// stops only a little time.
+// close takes down what open made. It works on a half-open run. To the service manager a restart in place is a long reload: it gives one
+// that stops only a little time.
 func (r *run) close(restart bool) error {
 	if restart {
 		_ = r.service.Reloading(capture.Monotonic())

@@ -28,7 +28,8 @@ func TestARealBrokerGetsEveryFrame(t *testing.T) {
 	port := programtest.FreePort(t)
 	programtest.Mosquitto(t, port)
 	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
-	p := programtest.Start(t, "--camera", "belt=demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--device-name", "gate",
+	p := programtest.Start(t, "--camera", "belt=demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port),
+		"--device-name", "gate",
 		"--frames", "45", "--json")
 	var printed []string
 	var stats programtest.Totals
@@ -66,7 +67,8 @@ func TestABrokerThatComesBack(t *testing.T) {
 	port := programtest.FreePort(t)
 	kill := programtest.Mosquitto(t, port)
 	received := programtest.Subscribe(t, port, "edge-infer/gate/+/detections")
-	p := programtest.Start(t, "--camera", "demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--device-name", "gate", "--json")
+	p := programtest.Start(t, "--camera", "demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port),
+		"--device-name", "gate", "--json")
 	programtest.Until(t, received, "detections")
 	kill()
 	before, _ := p.Frame()
@@ -85,7 +87,8 @@ func TestABrokerThatComesBack(t *testing.T) {
 func TestTheEmbeddedBrokerServesOthers(t *testing.T) {
 	t.Parallel()
 	port := programtest.FreePort(t)
-	p := programtest.Start(t, "--camera", "demo?width=640&height=360", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate")
+	p := programtest.Start(t, "--camera", "demo?width=640&height=360", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port),
+		"--device-name", "gate")
 	for {
 		line, more := p.Line()
 		require.True(t, more, p.Stderr)
@@ -150,7 +153,8 @@ func TestEveryFrameOfAFilm(t *testing.T) {
 func TestSeveralCamerasAtOnce(t *testing.T) {
 	t.Parallel()
 	film := programtest.Video(t, 20)
-	p := programtest.Start(t, "--camera", "a="+film, "--camera", "b="+film, "--camera", "c=demo?frames=20&width=320&height=240", "--json", "--mqtt", "off")
+	p := programtest.Start(t, "--camera", "a="+film, "--camera", "b="+film, "--camera", "c=demo?frames=20&width=320&height=240", "--json",
+		"--mqtt", "off")
 	frames, _ := p.Rest()
 	require.NoError(t, p.Wait())
 	count := map[string]int{}
@@ -245,20 +249,23 @@ func compileRTSPServer(t *testing.T) string {
 		t.Skip("gstreamer-rtsp-server-1.0 is not installed; make deps installs it")
 	}
 	program := t.TempDir() + "/rtspserver"
-	arguments := append([]string{"-O1", "-o", program, programtest.Project("capture/source/testdata/rtspserver.c")}, strings.Fields(string(flags))...)
+	arguments := append([]string{"-O1", "-o", program, programtest.Project("capture/source/testdata/rtspserver.c")},
+		strings.Fields(string(flags))...)
 	output, err := exec.Command("cc", arguments...).CombinedOutput()
 	require.NoError(t, err, string(output))
 	return program
 }
 
 func startRTSPServer(t *testing.T, program string, port int) (stop func()) {
-	return programtest.Serve(t, port, program, fmt.Sprint(port), "( videotestsrc is-live=true ! video/x-raw,width=320,height=240,framerate=20/1 ! "+
-		"x264enc tune=zerolatency speed-preset=ultrafast key-int-max=10 ! rtph264pay name=pay0 pt=96 )")
+	return programtest.Serve(t, port, program, fmt.Sprint(port),
+		"( videotestsrc is-live=true ! video/x-raw,width=320,height=240,framerate=20/1 ! "+
+			"x264enc tune=zerolatency speed-preset=ultrafast key-int-max=10 ! rtph264pay name=pay0 pt=96 )")
 }
 
 func TestPartsAreCountedAtTheDemoLine(t *testing.T) {
 	port := programtest.FreePort(t)
-	p := programtest.Start(t, "--camera", "demo?seed=3&fps=15&width=640&height=360", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate")
+	p := programtest.Start(t, "--camera", "demo?seed=3&fps=15&width=640&height=360", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port),
+		"--device-name", "gate")
 	for {
 		line, more := p.Line()
 		require.True(t, more, p.Stderr)
@@ -289,7 +296,8 @@ func TestTheEmbeddedBrokerAsksForAPassword(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			port := programtest.FreePort(t)
 			p := programtest.StartWith(t, []string{"EDGE_INFER_MQTT_PASSWORD=" + test.variable}, append([]string{
-				"--camera", "demo?width=320&height=240", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate", "--json", "--mqtt-user", "me",
+				"--camera", "demo?width=320&height=240", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate", "--json",
+				"--mqtt-user", "me",
 			}, test.flags...)...)
 			_, more := p.Frame()
 			require.True(t, more)
@@ -311,7 +319,8 @@ func TestTheEmbeddedBrokerAsksForAPassword(t *testing.T) {
 // TestAModelThatTakesNoPicturesIsRefusedAtTheStart in one line, before any camera is opened.
 func TestAModelThatTakesNoPicturesIsRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
-	c := programtest.Command(t, "--camera", "demo", "--mqtt", "off", "--json", "--model", programtest.Project("engine/enginetest/testdata/tensors.onnx"))
+	c := programtest.Command(t, "--camera", "demo", "--mqtt", "off", "--json", "--model",
+		programtest.Project("engine/enginetest/testdata/tensors.onnx"))
 	output, err := c.CombinedOutput()
 	require.ErrorContains(t, err, "exit status ")
 	lines := strings.Split(strings.TrimSpace(string(output)), "\n")

@@ -58,8 +58,8 @@ func decoded(c *config.Config) float64 {
 	return c.Detect.Confidence
 }
 
-// Open opens the network on every device. A backend that was chosen automatically need not be the last one: upgrade follows. One that is named
-// builds the plan that it lacks first, of which steps hears.
+// Open opens the network on every device. A backend that was chosen automatically need not be the last one: upgrade follows. One that is
+// named builds the plan that it lacks first, of which steps hears.
 func (l *devices) Open(ctx context.Context, c *config.Config, steps progress.Reporter, logger *slog.Logger) error {
 	options := network.Options(c, decoded(c), logger)
 	options.Build, options.Yielding = network.Builder{Progress: steps}.Build, c.Engine.Backend == config.Auto

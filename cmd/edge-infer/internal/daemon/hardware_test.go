@@ -14,7 +14,11 @@ func TestHardware(t *testing.T) {
 		manufacturer, model string
 	}{
 		{nil, "", ""},
-		{map[string]string{"proc/device-tree/model": "NVIDIA Jetson Orin Nano Developer Kit\x00"}, "NVIDIA", "NVIDIA Jetson Orin Nano Developer Kit"},
+		{
+			map[string]string{"proc/device-tree/model": "NVIDIA Jetson Orin Nano Developer Kit\x00"},
+			"NVIDIA",
+			"NVIDIA Jetson Orin Nano Developer Kit",
+		},
 		{map[string]string{"sys/class/dmi/id/sys_vendor": "ACME\n", "sys/class/dmi/id/product_name": "Box 3\n"}, "ACME", "Box 3"},
 	} {
 		root := t.TempDir()

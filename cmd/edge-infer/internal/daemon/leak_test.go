@@ -23,8 +23,8 @@ import (
 // reloadsEnvironment is how many times TestReloadsLeakNothing reloads; few without it.
 const reloadsEnvironment = "EDGE_INFER_RELOADS"
 
-// holdings is what a process owns, as it says itself. Resident memory is no measure of that: how much of its heap a process keeps between two
-// collections, and how many arenas and stacks its threads have, is a matter of what runs beside it.
+// holdings is what a process owns, as it says itself. Resident memory is no measure of that: how much of its heap a process keeps between
+// two collections, and how many arenas and stacks its threads have, is a matter of what runs beside it.
 type holdings struct {
 	goroutines, files int
 	frames            int // bytes of the engine's memory that cameras have
@@ -56,8 +56,12 @@ const (
 )
 
 func startReloader(t testing.TB) *reloader {
-	r := &reloader{t: t, publisher: programtest.Tool(t, "mosquitto_pub"), broker: programtest.FreePort(t), file: filepath.Join(t.TempDir(), "edge-infer.yaml")}
-	r.common = fmt.Sprintf("device: gate\nmqtt: {url: embedded, listen: '127.0.0.1:%d'}\nweb: {listen: '127.0.0.1:0', profiling: true}\n", r.broker)
+	r := &reloader{
+		t: t, publisher: programtest.Tool(t, "mosquitto_pub"), broker: programtest.FreePort(t),
+		file: filepath.Join(t.TempDir(), "edge-infer.yaml"),
+	}
+	r.common = fmt.Sprintf("device: gate\nmqtt: {url: embedded, listen: '127.0.0.1:%d'}\nweb: {listen: '127.0.0.1:0', profiling: true}\n",
+		r.broker)
 	r.put(r.configuration(0))
 	r.Program = programtest.Start(t, "--config", r.file)
 	r.page = r.PrintedAfter("web page at ")
@@ -157,8 +161,8 @@ func (r *reloader) held() (h holdings) {
 	return h
 }
 
-// settled is what the daemon owns with the configuration of the beginning, once every camera runs. What comes and goes, such as a connection of the
-// broker's, is left out.
+// settled is what the daemon owns with the configuration of the beginning, once every camera runs. What comes and goes, such as a
+// connection of the broker's, is left out.
 func (r *reloader) settled() (h holdings) {
 	const readings = 10
 	r.reload(reloadRound)

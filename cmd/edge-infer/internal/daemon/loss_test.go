@@ -115,8 +115,8 @@ func (h *hearing) ended(camera string, after time.Time) bool {
 	return h.ends[camera].After(after)
 }
 
-// TestEverySurfaceSaysThatACameraIsGone kills a camera of each kind in the running program, one after another, and waits until every surface says
-// so; the log of the test is the table of the times.
+// TestEverySurfaceSaysThatACameraIsGone kills a camera of each kind in the running program, one after another, and waits until every
+// surface says so; the log of the test is the table of the times.
 func TestEverySurfaceSaysThatACameraIsGone(t *testing.T) {
 	t.Parallel()
 	picture := beltPicture(t)
@@ -124,18 +124,21 @@ func TestEverySurfaceSaysThatACameraIsGone(t *testing.T) {
 	still := filepath.Join(folder, "still.jpg")
 	require.NoError(t, os.WriteFile(still, picture, 0o600))
 	film := filepath.Join(folder, "film.avi")
-	output, err := exec.Command(programtest.Tool(t, "ffmpeg"), "-loglevel", "error", "-loop", "1", "-framerate", "10", "-i", still, "-frames:v", "20",
+	output, err := exec.Command(programtest.Tool(t, "ffmpeg"), "-loglevel", "error", "-loop", "1", "-framerate", "10", "-i", still,
+		"-frames:v", "20",
 		"-c:v", "mjpeg", "-q:v", "2", film).CombinedOutput()
 	require.NoError(t, err, string(output))
 	rtsp := programtest.FreePort(t)
-	stopRTSP := programtest.Serve(t, rtsp, compileRTSPServer(t), fmt.Sprint(rtsp), "( filesrc location="+still+" ! jpegdec ! imagefreeze is-live=true ! "+
-		"video/x-raw,framerate=10/1 ! videoconvert ! x264enc tune=zerolatency speed-preset=ultrafast key-int-max=5 ! rtph264pay name=pay0 pt=96 )")
+	stopRTSP := programtest.Serve(t, rtsp, compileRTSPServer(t), fmt.Sprint(rtsp),
+		"( filesrc location="+still+" ! jpegdec ! imagefreeze is-live=true ! "+
+			"video/x-raw,framerate=10/1 ! videoconvert ! x264enc tune=zerolatency speed-preset=ultrafast key-int-max=5 ! rtph264pay name=pay0 pt=96 )")
 	killed, _, stopHTTP := pictureServer(t, picture)
 	muted, silent, _ := pictureServer(t, picture)
 	port := programtest.FreePort(t)
 	programtest.Mosquitto(t, port)
 	heard := hear(programtest.Subscribe(t, port, "edge-infer/gate/#"))
-	p := programtest.Start(t, "--camera", fmt.Sprintf("rtsp=rtsp://127.0.0.1:%d/test", rtsp), "--camera", "http="+killed, "--camera", "silent="+muted,
+	p := programtest.Start(t, "--camera", fmt.Sprintf("rtsp=rtsp://127.0.0.1:%d/test", rtsp), "--camera", "http="+killed, "--camera",
+		"silent="+muted,
 		"--camera", "film=file://"+film+"?loop=1", "--camera", "demo=demo?width=640&height=360&fps=10&seed=3&frames=150",
 		"--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate", "--web", "127.0.0.1:0")
 	page := p.PrintedAfter("web page at ")

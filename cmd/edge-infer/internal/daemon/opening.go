@@ -14,8 +14,8 @@ const (
 	openingLimit = 2 * time.Minute
 )
 
-// opening tells the service manager that a run is being opened, which takes as long as the engine plans do that are built for it: neither is that a
-// start that has failed, nor a process that hangs where this one took the place of another.
+// opening tells the service manager that a run is being opened, which takes as long as the engine plans do that are built for it: neither
+// is that a start that has failed, nor a process that hangs where this one took the place of another.
 type opening struct {
 	service *systemd.Service
 	steps   progress.Reporter // hears of the work too

@@ -40,7 +40,8 @@ func certify(t *testing.T, folder string, valid time.Duration) (certificate, key
 	return write("page.pem", "CERTIFICATE", signed), write("page.key", "PRIVATE KEY", private)
 }
 
-// TestMetricsOfARun looks at a run before and after a reload that it refuses, wrong tokens, and a restart in place for a renewed certificate.
+// TestMetricsOfARun looks at a run before and after a reload that it refuses, wrong tokens, and a restart in place for a renewed
+// certificate.
 func TestMetricsOfARun(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -84,8 +85,10 @@ func TestMetricsOfARun(t *testing.T) {
 			return true
 		}, programtest.Patience, 100*time.Millisecond, "%q: %s", lines, p.Stderr)
 	}
-	shows("mqtt_connected 1\n", "mqtt_since_seconds 1.", "mqtt_connects_total 1\n", "mqtt_largest_packet_bytes ", "spool_bytes 0\n", "broker_connections 1\n",
-		"broker_retained_messages ", `camera_state{camera="belt",state="running"} 1`+"\n", `camera_last_frame_seconds{camera="belt"} 0`, "restarts_total 0\n",
+	shows("mqtt_connected 1\n", "mqtt_since_seconds 1.", "mqtt_connects_total 1\n", "mqtt_largest_packet_bytes ", "spool_bytes 0\n",
+		"broker_connections 1\n",
+		"broker_retained_messages ", `camera_state{camera="belt",state="running"} 1`+"\n", `camera_last_frame_seconds{camera="belt"} 0`,
+		"restarts_total 0\n",
 		"watchdog_margin_seconds ", `certificate_left_seconds{use="page"} 3.45`, "web_refused_logins_total 0\n")
 	code, _ := ask("wrong")
 	require.Equal(t, http.StatusUnauthorized, code)

@@ -18,7 +18,8 @@ func (p page) Status() web.Status {
 		Device: r.device, Version: r.Release, Started: r.started,
 		Engine: web.Engine{
 			Backend: model.Backend, Version: model.BackendVersion, Reason: model.Reason, Device: model.Device, Model: model.Path,
-			Task: string(model.Recognised.Task), Head: model.Recognised.String(), Precision: string(model.Precision), Width: model.Width, Height: model.Height, MaxBatch: model.MaxBatch,
+			Task: string(model.Recognised.Task), Head: model.Recognised.String(), Precision: string(model.Precision), Width: model.Width,
+			Height: model.Height, MaxBatch: model.MaxBatch,
 			Labels: model.Metadata.Labels, Inference: r.devices.InferenceTime(),
 		},
 		Readings: readings(r.monitor.Latest()), FrameMemory: r.devices.FrameMemory(),
@@ -41,7 +42,9 @@ func (p page) Status() web.Status {
 		totals[t.Camera] = t
 	}
 	for _, c := range r.cameras.All() {
-		camera := web.Camera{Capture: c.capture.Stats(), Silence: c.config.Stall, Pipeline: totals[c.config.Name], Hardware: r.devices.Hardware(c.config.Name)}
+		camera := web.Camera{
+			Capture: c.capture.Stats(), Silence: c.config.Stall, Pipeline: totals[c.config.Name], Hardware: r.devices.Hardware(c.config.Name),
+		}
 		if c.place.Follower != nil {
 			camera.Tracked, camera.Analytics = true, c.place.Follower.Config
 		}

@@ -20,7 +20,8 @@ func TestThePageAsksForUserAndPassword(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(file, []byte("correct horse\n"), 0o600))
-	p := programtest.StartWith(t, []string{"EDGE_INFER_WEB_USER=operator"}, "--camera", "demo?width=320&height=240", "--mqtt", "off", "--web", "127.0.0.1:0",
+	p := programtest.StartWith(t, []string{"EDGE_INFER_WEB_USER=operator"}, "--camera", "demo?width=320&height=240", "--mqtt", "off", "--web",
+		"127.0.0.1:0",
 		"--web-password-file", file)
 	page := p.PrintedAfter("web page at ")
 
@@ -62,17 +63,33 @@ func TestThePageIsNotServedWithoutASecret(t *testing.T) {
 		name, flags, want string
 		status            int
 	}{
-		{"empty token", "--web-token-file " + empty, "edge-infer: web token: " + empty + " is empty (write one into it: openssl rand -hex 16)\n", 1},
-		{"empty password", "--web-user me --web-password-file " + empty, "edge-infer: web password: " + empty + " is empty (write one into it: openssl rand -hex 16)\n", 1},
-		{"no token file", "--web-token-file /none", "edge-infer: web token: open /none: no such file or directory (web.token_file names a file that this user can read)\n", 1},
+		{
+			"empty token", "--web-token-file " + empty, "edge-infer: web token: " + empty +
+				" is empty (write one into it: openssl rand -hex 16)\n", 1,
+		},
+		{
+			"empty password", "--web-user me --web-password-file " + empty,
+			"edge-infer: web password: " + empty + " is empty (write one into it: openssl rand -hex 16)\n", 1,
+		},
+		{
+			"no token file", "--web-token-file /none",
+			"edge-infer: web token: open /none: no such file or directory (web.token_file names a file that this user can read)\n", 1,
+		},
 		{"short token", "--web-token-file " + short, "edge-infer: web: the token has 4 characters, it needs 16\n", 1},
 		{"short password", "--web-user me --web-password-file " + short, "edge-infer: web: the password has 4 characters, it needs 8\n", 1},
 		{"user alone", "--web-user me", "edge-infer: web.user and web.password_file: one needs the other; see edge-infer --help\n", 2},
-		{"user and token", "--web-user me --web-password-file x --web-token-file y", "edge-infer: web.user and web.token_file: only one of them can be; see edge-infer --help\n", 2},
-		{"open to all", "--web 0.0.0.0:0", "edge-infer: web: other machines reach 0.0.0.0:0: set a token, or a user and a password, or listen on 127.0.0.1\n", 1},
+		{
+			"user and token", "--web-user me --web-password-file x --web-token-file y",
+			"edge-infer: web.user and web.token_file: only one of them can be; see edge-infer --help\n", 2,
+		},
+		{
+			"open to all", "--web 0.0.0.0:0",
+			"edge-infer: web: other machines reach 0.0.0.0:0: set a token, or a user and a password, or listen on 127.0.0.1\n", 1,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := programtest.Command(t, append([]string{"--camera", "demo", "--mqtt", "off", "--web", "127.0.0.1:0"}, strings.Fields(test.flags)...)...)
+			c := programtest.Command(t, append([]string{"--camera", "demo", "--mqtt", "off", "--web", "127.0.0.1:0"},
+				strings.Fields(test.flags)...)...)
 			var stderr strings.Builder
 			c.Stderr = &stderr
 			require.Error(t, c.Run())

@@ -39,8 +39,8 @@ func (p plan) open(ctx context.Context, options predict.Options) (*predict.Netwo
 	return predict.Open(ctx, options)
 }
 
-// quickLevel is the optimization level of the plan that serves until the one of full effort is there: the builder takes the first kernels that
-// work, within seconds. It is nil where TensorRT has no levels.
+// quickLevel is the optimization level of the plan that serves until the one of full effort is there: the builder takes the first kernels
+// that work, within seconds. It is nil where TensorRT has no levels.
 func quickLevel(options *predict.Options) (*int, error) {
 	library, err := tensorrt.OpenLibrary(tensorrt.LibraryOptions{Path: options.Library})
 	if err != nil || !library.Version.HasLevels() {
@@ -49,9 +49,11 @@ func quickLevel(options *predict.Options) (*int, error) {
 	return new(int), nil
 }
 
-// openFirst opens the predictor that a run begins with. Where TensorRT could run the model if only it had a plan, and nothing else is there to
-// serve meanwhile, a plan is built first; quick says that it is one of little effort.
-func openFirst(ctx context.Context, options predict.Options, steps progress.Reporter, logger *slog.Logger) (n *predict.Network, quick bool, err error) {
+// openFirst opens the predictor that a run begins with. Where TensorRT could run the model if only it had a plan, and nothing else is there
+// to serve meanwhile, a plan is built first; quick says that it is one of little effort.
+func openFirst(ctx context.Context, options predict.Options, steps progress.Reporter, logger *slog.Logger) (n *predict.Network, quick bool,
+	err error,
+) {
 	n, err = predict.Open(ctx, options)
 	if err == nil || options.Backend != config.Auto || !options.LacksPlan() {
 		return n, false, err

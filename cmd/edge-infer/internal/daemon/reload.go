@@ -115,8 +115,8 @@ func (r *run) renew(ctx context.Context) (restart bool, err error) {
 	return false, nil
 }
 
-// preflight finds what would keep a run with another configuration from starting. A network that is the same is opened again only where its files
-// have changed.
+// preflight finds what would keep a run with another configuration from starting. A network that is the same is opened again only where its
+// files have changed.
 func (r *run) preflight(ctx context.Context, next *config.Config) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -153,8 +153,8 @@ func (r *run) restart(ctx context.Context) error {
 	return nil
 }
 
-// rearrange gives the frame loops the cameras and thresholds of the configuration, which was another one before. kept is how many cameras went on
-// capturing.
+// rearrange gives the frame loops the cameras and thresholds of the configuration, which was another one before. kept is how many cameras
+// went on capturing.
 func (r *run) rearrange(ctx context.Context, was *config.Config) (kept int, err error) {
 	next, before := network.Decoding(r.config, decoded(r.config)), network.Decoding(was, decoded(was))
 	anew := !reflect.DeepEqual(was.Detect, r.config.Detect)
@@ -177,8 +177,8 @@ func (r *run) rearrange(ctx context.Context, was *config.Config) (kept int, err 
 	return kept, err
 }
 
-// restartPart is what a running daemon cannot change: all but cameras, the thermal policy, the log's level, and of the thresholds those that the
-// predictors have not been opened with.
+// restartPart is what a running daemon cannot change: all but cameras, the thermal policy, the log's level, and of the thresholds those
+// that the predictors have not been opened with.
 func restartPart(c *config.Config) config.Config {
 	part := *c
 	part.Cameras, part.Thermal, part.Log = nil, config.Thermal{}, ""

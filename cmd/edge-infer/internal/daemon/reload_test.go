@@ -41,7 +41,8 @@ func TestReload(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 	logged := func(p *programtest.Program, text string) {
-		require.Eventually(t, func() bool { return strings.Contains(p.Stderr.String(), text) }, programtest.Patience, 20*time.Millisecond, "%s", p.Stderr)
+		require.Eventually(t, func() bool { return strings.Contains(p.Stderr.String(), text) }, programtest.Patience, 20*time.Millisecond, "%s",
+			p.Stderr)
 	}
 	write(twoCameras)
 	p := programtest.Start(t, "--config", path, "--json")
@@ -62,7 +63,8 @@ func TestReload(t *testing.T) {
 
 	// A zone, an interval and thresholds are new to the frame loop, not to the camera: its numbers go on.
 	changed := strings.Replace(twoCameras, "name: a", "name: c", 1)
-	changed = strings.Replace(changed, "fps=15\"}", `fps=15", analytics: {zones: [{name: yard, points: [{x: 0, y: 0}, {x: 1, y: 0}, {x: 0, y: 1}]}]}}`, 1)
+	changed = strings.Replace(changed, "fps=15\"}",
+		`fps=15", analytics: {zones: [{name: yard, points: [{x: 0, y: 0}, {x: 1, y: 0}, {x: 0, y: 1}]}]}}`, 1)
 	changed = strings.Replace(changed, "seed=2\"}", "seed=2\", interval: 2}", 1)
 	number := func() uint64 { // of the camera's next frame
 		for {
@@ -93,7 +95,8 @@ func TestAConfigurationThatCannotBeOpenedChangesNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
 	const sound = "device: gate\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=10'}]\n"
-	running := sound + fmt.Sprintf("mqtt: {listen: '127.0.0.1:%d'}\nweb: {listen: '127.0.0.1:%d'}\n", programtest.FreePort(t), programtest.FreePort(t))
+	running := sound + fmt.Sprintf("mqtt: {listen: '127.0.0.1:%d'}\nweb: {listen: '127.0.0.1:%d'}\n", programtest.FreePort(t),
+		programtest.FreePort(t))
 	require.NoError(t, os.WriteFile(path, []byte(running), 0o600))
 	p := programtest.Start(t, "--config", path)
 	page := p.PrintedAfter("web page at ")
@@ -143,7 +146,8 @@ func TestSignalsDuringARestartAreNoEnd(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
 	write := func(threads int) {
-		text := fmt.Sprintf("mqtt: {url: 'off'}\nengine: {threads: %d}\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=5'}]\n", threads)
+		text := fmt.Sprintf("mqtt: {url: 'off'}\nengine: {threads: %d}\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=5'}]\n",
+			threads)
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write(1)

@@ -27,7 +27,8 @@ func TestWhatIsSwitchedOffStaysOff(t *testing.T) {
 	programtest.Until(t, received, "belt/detect/state ON")
 	programtest.Until(t, received, "belt/available online")
 	programtest.Until(t, received, "belt/detections")
-	require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/belt/detect/set", "-m", "OFF").Run())
+	require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/belt/detect/set",
+		"-m", "OFF").Run())
 	programtest.Until(t, received, "belt/detect/state OFF")
 	require.NoError(t, p.Stop(syscall.SIGTERM))
 	programtest.Until(t, received, "gate/available stopped")
@@ -37,23 +38,27 @@ func TestWhatIsSwitchedOffStaysOff(t *testing.T) {
 	before := programtest.Until(t, received, "belt/available online") // pictures come
 	require.Empty(t, programtest.Payloads(before, "edge-infer/gate/belt/detections"))
 	require.NotContains(t, programtest.Payloads(before, "edge-infer/gate/belt/detect/state"), "ON")
-	require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/belt/detect/set", "-m", "ON").Run())
+	require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/belt/detect/set",
+		"-m", "ON").Run())
 	programtest.Until(t, received, "belt/detections")
 	require.NoError(t, p.Stop(syscall.SIGTERM))
 }
 
-// TestAReloadKeepsWhatIsSwitchedOff: a camera that is made anew stays off, and a control that the configuration says something new of follows it.
+// TestAReloadKeepsWhatIsSwitchedOff: a camera that is made anew stays off, and a control that the configuration says something new of
+// follows it.
 func TestAReloadKeepsWhatIsSwitchedOff(t *testing.T) {
 	t.Parallel()
 	port := programtest.FreePort(t)
 	programtest.Mosquitto(t, port)
 	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
 	write := func(uri string, interval int) {
-		text := fmt.Sprintf("device: gate\nmqtt: {url: 'tcp://127.0.0.1:%d'}\ncameras: [{name: belt, uri: '%s', interval: %d}]\n", port, uri, interval)
+		text := fmt.Sprintf("device: gate\nmqtt: {url: 'tcp://127.0.0.1:%d'}\ncameras: [{name: belt, uri: '%s', interval: %d}]\n", port, uri,
+			interval)
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	publish := func(control, value string) {
-		require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/belt/"+control+"/set", "-m", value).Run())
+		require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t",
+			"edge-infer/gate/belt/"+control+"/set", "-m", value).Run())
 	}
 	write("demo?fps=10&width=320&height=240", 1)
 	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
@@ -82,7 +87,8 @@ func TestACameraThatIsAwayIsSaidToBe(t *testing.T) {
 	received := programtest.Subscribe(t, port, "edge-infer/gate/+/available")
 	address := fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
 	stop, _ := mjpeg(t, address)
-	p := programtest.Start(t, "--camera", "front=http://"+address+"/", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate", "--json")
+	p := programtest.Start(t, "--camera", "front=http://"+address+"/", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate",
+		"--json")
 	programtest.Until(t, received, "front/available online")
 	stop()
 	programtest.Until(t, received, "front/available offline")

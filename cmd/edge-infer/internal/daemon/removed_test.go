@@ -37,10 +37,11 @@ func lastingBroker(t *testing.T, port int, folder string) (stop func()) {
 	return stop
 }
 
-// retained are the topics below the device that a new subscriber gets a value of at once. A message that is not retained comes after all of them,
-// as all are QoS 0 to this subscriber, and ends it.
+// retained are the topics below the device that a new subscriber gets a value of at once. A message that is not retained comes after all of
+// them, as all are QoS 0 to this subscriber, and ends it.
 func retained(t *testing.T, port int) []string {
-	client := exec.Command(programtest.Tool(t, "mosquitto_sub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/#", "-t", "end", "--retained-only", "-F", "%t")
+	client := exec.Command(programtest.Tool(t, "mosquitto_sub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/#", "-t", "end",
+		"--retained-only", "-F", "%t")
 	var output []byte
 	ended := make(chan error, 1)
 	go func() {
@@ -69,7 +70,8 @@ func below(topics []string, prefixes ...string) (found []string) {
 	return found
 }
 
-// TestWhatAReloadRemovesIsClearedOnTheBroker has reloads take zones, lines and cameras away, with the broker there and with the broker away.
+// TestWhatAReloadRemovesIsClearedOnTheBroker has reloads take zones, lines and cameras away, with the broker there and with the broker
+// away.
 func TestWhatAReloadRemovesIsClearedOnTheBroker(t *testing.T) {
 	t.Parallel()
 	const (
@@ -102,7 +104,8 @@ func TestWhatAReloadRemovesIsClearedOnTheBroker(t *testing.T) {
 		put(cameras...)
 		require.NoError(t, p.Command.Process.Signal(syscall.SIGHUP))
 		changes++
-		require.Eventually(t, func() bool { return strings.Count(p.Stderr.String(), `msg="configuration changed"`) == changes }, programtest.Patience, 20*time.Millisecond,
+		require.Eventually(t, func() bool { return strings.Count(p.Stderr.String(), `msg="configuration changed"`) == changes },
+			programtest.Patience, 20*time.Millisecond,
 			"%s", p.Stderr)
 	}
 	appear := func(prefixes ...string) {
@@ -114,11 +117,13 @@ func TestWhatAReloadRemovesIsClearedOnTheBroker(t *testing.T) {
 		}, programtest.Patience, 50*time.Millisecond, "%q", &missing)
 	}
 	disappear := func(prefixes ...string) {
-		require.Eventually(t, func() bool { return len(below(retained(t, port), prefixes...)) == 0 }, programtest.Patience, 50*time.Millisecond, prefixes)
+		require.Eventually(t, func() bool { return len(below(retained(t, port), prefixes...)) == 0 }, programtest.Patience, 50*time.Millisecond,
+			prefixes)
 	}
 	everything := func(camera string) (all []string) {
 		for _, topic := range []string{
-			"count/", "zone/drive/", "zone/yard/", "line/door", "line/door/", "snapshot/", "detect/state", "threshold/state", "interval/state", "labels/state",
+			"count/", "zone/drive/", "zone/yard/", "line/door", "line/door/", "snapshot/", "detect/state", "threshold/state", "interval/state",
+			"labels/state",
 		} {
 			all = append(all, camera+"/"+topic)
 		}

@@ -24,10 +24,12 @@ func TestRemoteRestartsAreFew(t *testing.T) {
 	port := programtest.FreePort(t)
 	programtest.Mosquitto(t, port)
 	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
-	p := programtest.Start(t, "--camera", "demo?fps=5&width=320&height=240", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate", "--json")
+	p := programtest.Start(t, "--camera", "demo?fps=5&width=320&height=240", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--device-name",
+		"gate", "--json")
 	programtest.Until(t, received, "gate/available online")
 	programtest.Until(t, received, "cam0/detections")
-	require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/restart/set", "-m", "PRESS").Run())
+	require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/restart/set", "-m",
+		"PRESS").Run())
 	programtest.Until(t, received, "the next restart is possible in ")
 	programtest.Until(t, received, "cam0/detections")
 	require.NoError(t, p.Stop(syscall.SIGTERM))
@@ -48,7 +50,8 @@ func TestARemoteRestartIsLookedAtBefore(t *testing.T) {
 	r.cancel = cancel
 
 	write(sound + "web: {listen: '127.0.0.1:0', token_file: /none}\n")
-	require.EqualError(t, r.restart(ctx), "web token: open /none: no such file or directory (web.token_file names a file that this user can read)")
+	require.EqualError(t, r.restart(ctx),
+		"web token: open /none: no such file or directory (web.token_file names a file that this user can read)")
 	write("cameras: [")
 	require.ErrorContains(t, r.restart(ctx), "edge-infer.yaml line 1")
 	require.NoError(t, context.Cause(ctx))
@@ -74,7 +77,8 @@ func TestAnOutputThatCannotBeOpenedIsTheError(t *testing.T) {
 		{"--snapshots " + file, "snapshots: "},
 		{fmt.Sprintf("--mqtt embedded --mqtt-listen 127.0.0.1:%d", taken), "address already in use"},
 	} {
-		arguments := append([]string{"--camera", "demo", "--json", "--device-name", "gate", "--mqtt", fmt.Sprintf("127.0.0.1:%d", taken)}, strings.Fields(test.flags)...)
+		arguments := append([]string{"--camera", "demo", "--json", "--device-name", "gate", "--mqtt", fmt.Sprintf("127.0.0.1:%d", taken)},
+			strings.Fields(test.flags)...)
 		c := programtest.Command(t, arguments...)
 		output, err := c.CombinedOutput()
 		require.Error(t, err)

@@ -50,11 +50,12 @@ func sensorsOf(r *telemetry.Reading) (s sensors) {
 }
 
 func (s sensors) equal(other sensors) bool {
-	return slices.Equal(s.temperatures, other.temperatures) && slices.Equal(s.power, other.power) && slices.Equal(s.loads, other.loads) && s.mode == other.mode
+	return slices.Equal(s.temperatures, other.temperatures) && slices.Equal(s.power, other.power) && slices.Equal(s.loads, other.loads) &&
+		s.mode == other.mode
 }
 
-// announceSensors tells Home Assistant of sensors that were not there before. While cameras or engine change it leaves that for the next time:
-// an announcement must not be of cameras that are just going or coming.
+// announceSensors tells Home Assistant of sensors that were not there before. While cameras or engine change it leaves that for the next
+// time: an announcement must not be of cameras that are just going or coming.
 func (r *run) announceSensors() {
 	reading := r.monitor.Latest()
 	if r.outputs.client == nil || reading == nil || !r.changing.TryLock() {

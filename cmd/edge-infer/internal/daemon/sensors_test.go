@@ -43,7 +43,8 @@ func TestAJetsonsSensorsArePublished(t *testing.T) {
 	t.Parallel()
 	root, heat := orinNano(t)
 	broker, page := programtest.FreePort(t), programtest.FreePort(t)
-	p := programtest.Start(t, "--camera", "belt=demo?width=160&height=120&fps=10", "--root", root, "--device-name", "nano", "--json", "--thermal-margin", "10",
+	p := programtest.Start(t, "--camera", "belt=demo?width=160&height=120&fps=10", "--root", root, "--device-name", "nano", "--json",
+		"--thermal-margin", "10",
 		"--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", broker), "--web", fmt.Sprintf("127.0.0.1:%d", page))
 	go func() { // nobody reads the frames
 		for range p.Lines {
@@ -97,7 +98,8 @@ func TestAJetsonsSensorsArePublished(t *testing.T) {
 	address := fmt.Sprintf("http://127.0.0.1:%d/", page)
 	_, metrics := programtest.Get(t, programtest.Visitor(t), address+"metrics")
 	for _, line := range []string{
-		`edge_infer_temperature_celsius{sensor="gpu-thermal"} 53.468`, `edge_infer_power_watts{rail="VDD_IN"} 6.35`, `edge_infer_load_ratio{unit="GPU"} 0.612`,
+		`edge_infer_temperature_celsius{sensor="gpu-thermal"} 53.468`, `edge_infer_power_watts{rail="VDD_IN"} 6.35`,
+		`edge_infer_load_ratio{unit="GPU"} 0.612`,
 		`edge_infer_clock_hertz{unit="GPU"} 6.2475e+08`,
 	} {
 		require.Contains(t, string(metrics), line+"\n")

@@ -10,7 +10,8 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
-// TestTheExitCodeSaysWhetherEventsAreLost stops cleanly with a spool that cannot be used: with a broker that has taken every event, and without.
+// TestTheExitCodeSaysWhetherEventsAreLost stops cleanly with a spool that cannot be used: with a broker that has taken every event, and
+// without.
 func TestTheExitCodeSaysWhetherEventsAreLost(t *testing.T) {
 	t.Parallel()
 	port := programtest.FreePort(t)
@@ -19,7 +20,8 @@ func TestTheExitCodeSaysWhetherEventsAreLost(t *testing.T) {
 		port int
 		lost bool
 	}{{port, false}, {programtest.FreePort(t), true}} {
-		p := programtest.Start(t, "--camera", "demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("127.0.0.1:%d", test.port), "--device-name", "gate", "--json",
+		p := programtest.Start(t, "--camera", "demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("127.0.0.1:%d", test.port),
+			"--device-name", "gate", "--json",
 			"--mqtt-spool", "/dev/null/spool")
 		for range 60 { // parts appear and are gone
 			_, more := p.Frame()

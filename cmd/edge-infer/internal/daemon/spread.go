@@ -11,8 +11,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// deviceNumbers are the GPUs that the configuration names. One alone may be missing, because another backend can take its place; several are
-// only what was meant when all of them are there.
+// deviceNumbers are the GPUs that the configuration names. One alone may be missing, because another backend can take its place; several
+// are only what was meant when all of them are there.
 func deviceNumbers(c *config.Config) ([]int, error) {
 	numbers, all := c.Engine.Devices()
 	if !all && len(numbers) == 1 {
@@ -33,7 +33,8 @@ func deviceNumbers(c *config.Config) ([]int, error) {
 	}
 	for _, number := range numbers {
 		if there := len(report.Devices); number >= there {
-			return nil, fmt.Errorf("--gpu %s: there is no GPU %d, this machine has %d (edge-infer devices lists them)", c.Engine.Device, number, there)
+			return nil, fmt.Errorf("--gpu %s: there is no GPU %d, this machine has %d (edge-infer devices lists them)", c.Engine.Device,
+				number, there)
 		}
 	}
 	return numbers, nil

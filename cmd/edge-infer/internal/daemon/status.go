@@ -56,7 +56,8 @@ func accuracyStatus(v *quantize.Verdict) *payload.Accuracy {
 	}
 	c := &v.Comparison
 	a := &payload.Accuracy{
-		Precision: string(v.Precision), Passed: v.Passed, MatchRate: c.MatchRate, Boxes: c.Reference, Flipped: c.Flipped, Pictures: c.Pictures, Time: v.Time,
+		Precision: string(v.Precision), Passed: v.Passed, MatchRate: c.MatchRate, Boxes: c.Reference, Flipped: c.Flipped, Pictures: c.Pictures,
+		Time: v.Time,
 	}
 	if c.ReferenceAccuracy != nil && c.CandidateAccuracy != nil {
 		a.Labelled, a.MAP50, a.MAP = true, c.CandidateAccuracy.MAP50, c.CandidateAccuracy.MAP
@@ -160,8 +161,9 @@ func (r *run) totals() map[string]any {
 		cameras = append(cameras, cameraTotals{
 			CameraStats: totals, Hardware: r.devices.Hardware(totals.Camera), Captured: camera.Captured, Displaced: camera.Displaced,
 			Damaged: camera.Damaged, Reconnects: camera.Reconnects, State: camera.State, Since: camera.Since, Reason: camera.Reason,
-			Last: camera.Last, NextTry: camera.NextTry, Tries: camera.Tries, P50: milliseconds(totals.P50), P99: milliseconds(totals.P99), P999: milliseconds(totals.P999),
-			Max: milliseconds(totals.Max),
+			Last: camera.Last, NextTry: camera.NextTry, Tries: camera.Tries, P50: milliseconds(totals.P50), P99: milliseconds(totals.P99),
+			P999: milliseconds(totals.P999),
+			Max:  milliseconds(totals.Max),
 		})
 	}
 	all := map[string]any{

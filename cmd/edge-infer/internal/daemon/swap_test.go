@@ -14,17 +14,19 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// TestPlansSwapWithoutLosingFrames: while the CPU serves a plan is built quickly, then while that one serves the plan of full effort, which the
-// next start finds.
+// TestPlansSwapWithoutLosingFrames: while the CPU serves a plan is built quickly, then while that one serves the plan of full effort, which
+// the next start finds.
 func TestPlansSwapWithoutLosingFrames(t *testing.T) {
 	t.Parallel()
 	environment, model := programtest.StandInGPU(t)
 	cache := t.TempDir()
 	run := func(settings string, swaps int) *programtest.Program {
-		p := programtest.StartWith(t, append(environment, "FAKE_TRT="+settings, "XDG_CACHE_HOME="+cache), "--camera", "demo?width=320&height=240&fps=20", "--model", model,
+		p := programtest.StartWith(t, append(environment, "FAKE_TRT="+settings, "XDG_CACHE_HOME="+cache), "--camera",
+			"demo?width=320&height=240&fps=20", "--model", model,
 			"--mqtt", "off", "--json")
 		p.Frame()
-		require.Eventually(t, func() bool { return strings.Count(p.Stderr.String(), `msg="engine replaced" engine=tensorrt`) == swaps }, programtest.Patience,
+		require.Eventually(t, func() bool { return strings.Count(p.Stderr.String(), `msg="engine replaced" engine=tensorrt`) == swaps },
+			programtest.Patience,
 			10*time.Millisecond, "%s", p.Stderr)
 		for since, served := time.Now(), 0; served < predict.Evidence+5; { // the last plan's pictures would contradict the head if any did
 			frame, more := p.Frame()

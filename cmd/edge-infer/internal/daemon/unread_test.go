@@ -41,7 +41,8 @@ func TestAnUnreadPipeHoldsUpNoEnd(t *testing.T) {
 		var status struct {
 			Cameras []struct{ Pipeline struct{ Inferred int } }
 		}
-		return response.StatusCode == http.StatusOK && json.NewDecoder(response.Body).Decode(&status) == nil && status.Cameras[0].Pipeline.Inferred > 5
+		return response.StatusCode == http.StatusOK && json.NewDecoder(response.Body).Decode(&status) == nil &&
+			status.Cameras[0].Pipeline.Inferred > 5
 	}, programtest.Patience, 50*time.Millisecond, "%s", stderr)
 	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
 	ended := make(chan error, 1)

@@ -36,8 +36,8 @@ type construction struct {
 	failed bool
 }
 
-// retries are the pauses after a build that failed. One that ran out of memory may do better when other programs have ended, but building takes
-// minutes and much of the machine, and what has failed five times will fail again.
+// retries are the pauses after a build that failed. One that ran out of memory may do better when other programs have ended, but building
+// takes minutes and much of the machine, and what has failed five times will fail again.
 func retries() []time.Duration {
 	return []time.Duration{15 * time.Second, time.Minute, 4 * time.Minute, 16 * time.Minute}
 }
@@ -72,8 +72,8 @@ func (u *upgrade) Run(ctx context.Context) {
 	}
 }
 
-// replaceAll has every frame loop that is not on TensorRT yet go on with it: first with a plan that is built quickly, then with the one of full
-// effort, which later starts find in the cache. Devices of one kind share plans.
+// replaceAll has every frame loop that is not on TensorRT yet go on with it: first with a plan that is built quickly, then with the one of
+// full effort, which later starts find in the cache. Devices of one kind share plans.
 func (u *upgrade) replaceAll(ctx context.Context) error {
 	all := u.run.devices.all
 	level, err := quickLevel(&all[0].options)

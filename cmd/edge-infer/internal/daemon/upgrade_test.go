@@ -37,18 +37,20 @@ func children(t *testing.T, parent int) (found []int) {
 	return found
 }
 
-// TestAKilledBuildIsTriedAgain: when the kernel takes the process that builds the engine plan, the daemon goes on with the CPU, says why, and tries
-// again after a pause.
+// TestAKilledBuildIsTriedAgain: when the kernel takes the process that builds the engine plan, the daemon goes on with the CPU, says why,
+// and tries again after a pause.
 func TestAKilledBuildIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	environment, model := programtest.StandInGPU(t)
 	broker, page := programtest.FreePort(t), programtest.FreePort(t)
-	p := programtest.StartWith(t, append(environment, "FAKE_TRT=slow"), "--camera", "demo?width=320&height=240&fps=10", "--model", model, "--device-name", "gate", "--json",
+	p := programtest.StartWith(t, append(environment, "FAKE_TRT=slow"), "--camera", "demo?width=320&height=240&fps=10", "--model", model,
+		"--device-name", "gate", "--json",
 		"--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", broker), "--web", fmt.Sprintf("127.0.0.1:%d", page))
 	daemon := p.Command.Process.Pid
 	logged := func(text string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return strings.Contains(p.Stderr.String(), text) }, programtest.Patience, 10*time.Millisecond, "%s in %s", text, p.Stderr)
+		require.Eventually(t, func() bool { return strings.Contains(p.Stderr.String(), text) }, programtest.Patience, 10*time.Millisecond,
+			"%s in %s", text, p.Stderr)
 	}
 	build := func() (process int) {
 		t.Helper()
@@ -93,8 +95,8 @@ func TestAKilledBuildIsTriedAgain(t *testing.T) {
 	require.LessOrEqual(t, camera.Captured-camera.Inferred-camera.Displaced, uint64(1), "one frame may wait at the end: %+v", camera)
 }
 
-// TestWithoutAnotherEngineThePlanIsBuiltFirst: the service manager hears that a plan is being built and that it takes longer; then TensorRT serves,
-// at first with a plan that was built quickly where nobody has said that it must be TensorRT.
+// TestWithoutAnotherEngineThePlanIsBuiltFirst: the service manager hears that a plan is being built and that it takes longer; then TensorRT
+// serves, at first with a plan that was built quickly where nobody has said that it must be TensorRT.
 func TestWithoutAnotherEngineThePlanIsBuiltFirst(t *testing.T) {
 	t.Parallel()
 	environment, model := programtest.StandInGPU(t)

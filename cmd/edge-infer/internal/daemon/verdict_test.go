@@ -31,7 +31,8 @@ func TestVerdictOnWhatRuns(t *testing.T) {
 	require.NoError(t, q.Check())
 	_, err := q.Run(t.Context())
 	require.NoError(t, err)
-	p := programtest.Start(t, "--camera", "demo?width=640&height=360", "--model", half, "--engine", "onnxruntime", "--mqtt", "off", "--frames", "2")
+	p := programtest.Start(t, "--camera", "demo?width=640&height=360", "--model", half, "--engine", "onnxruntime", "--mqtt", "off",
+		"--frames", "2")
 	line, more := p.Line()
 	require.True(t, more)
 	assert.Regexp(t, `^model \S+half.onnx on onnxruntime \S+, CPU, \d+ threads, fp16$`, line)
@@ -43,15 +44,18 @@ func TestVerdictOnWhatRuns(t *testing.T) {
 func TestAccuracyStatus(t *testing.T) {
 	when := time.Date(2026, 11, 21, 5, 6, 7, 0, time.UTC)
 	v := &quantize.Verdict{
-		Passed: true, Precision: engine.FP16, Time: when, Comparison: quantize.Comparison{Pictures: 1000, Reference: 6955, Flipped: 5, MatchRate: 0.99213},
-		Refused: []quantize.Refusal{{Precision: engine.INT8, Reasons: []string{"match rate 0.4 is under 0.98", "mAP50-95 fell"}}},
+		Passed: true, Precision: engine.FP16, Time: when,
+		Comparison: quantize.Comparison{Pictures: 1000, Reference: 6955, Flipped: 5, MatchRate: 0.99213},
+		Refused:    []quantize.Refusal{{Precision: engine.INT8, Reasons: []string{"match rate 0.4 is under 0.98", "mAP50-95 fell"}}},
 	}
 	want := &payload.Accuracy{
 		Precision: "fp16", Passed: true, MatchRate: 0.99213, Boxes: 6955, Flipped: 5, Pictures: 1000, Time: when,
 		Refused: []payload.RefusedPrecision{{Precision: "int8", Reasons: []string{"match rate 0.4 is under 0.98", "mAP50-95 fell"}}},
 	}
 	assert.Equal(t, want, accuracyStatus(v))
-	v.Comparison.ReferenceAccuracy, v.Comparison.CandidateAccuracy = &quantize.Accuracy{MAP50: 0.9, MAP: 0.8}, &quantize.Accuracy{MAP50: 0.85, MAP: 0.79}
+	v.Comparison.ReferenceAccuracy, v.Comparison.CandidateAccuracy = &quantize.Accuracy{MAP50: 0.9, MAP: 0.8}, &quantize.Accuracy{
+		MAP50: 0.85, MAP: 0.79,
+	}
 	want.Labelled, want.MAP50, want.MAP, want.ReferenceMAP50, want.ReferenceMAP = true, 0.85, 0.79, 0.9, 0.8
 	assert.Equal(t, want, accuracyStatus(v))
 	assert.Nil(t, accuracyStatus(nil))
@@ -66,8 +70,9 @@ func TestVerdictReachesTheBroker(t *testing.T) {
 	file, err := os.ReadFile(plan)
 	require.NoError(t, err)
 	v := &quantize.Verdict{
-		Passed: true, Time: time.Date(2026, 11, 21, 5, 6, 7, 0, time.UTC), Comparison: quantize.Comparison{Pictures: 3, Reference: 20, MatchRate: 1},
-		Refused: []quantize.Refusal{{Precision: engine.INT8, Reasons: []string{"match rate 0.4000 is under 0.9800"}}},
+		Passed: true, Time: time.Date(2026, 11, 21, 5, 6, 7, 0, time.UTC),
+		Comparison: quantize.Comparison{Pictures: 3, Reference: 20, MatchRate: 1},
+		Refused:    []quantize.Refusal{{Precision: engine.INT8, Reasons: []string{"match rate 0.4000 is under 0.9800"}}},
 	}
 	v.Of(file, engine.FP16)
 	require.NoError(t, v.Save(plan+accuracy.VerdictSuffix))
@@ -76,8 +81,9 @@ func TestVerdictReachesTheBroker(t *testing.T) {
 	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
 	p := programtest.StartWith(t, environment, "--camera", "demo?width=640&height=360", "--model", plan, "--engine", "tensorrt",
 		"--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--device-name", "gate", "--json")
-	before := programtest.Until(t, received, `"accuracy":{"precision":"fp16","passed":true,"match_rate":1.0000,"boxes":20,"flipped":0,"pictures":3,"time":"2026-11-21T05:06:07.000000Z",`+
-		`"refused":[{"precision":"int8","reason":"match rate 0.4000 is under 0.9800"}]}`)
+	before := programtest.Until(t, received,
+		`"accuracy":{"precision":"fp16","passed":true,"match_rate":1.0000,"boxes":20,"flipped":0,"pictures":3,"time":"2026-11-21T05:06:07.000000Z",`+
+			`"refused":[{"precision":"int8","reason":"match rate 0.4000 is under 0.9800"}]}`)
 	assert.False(t, strings.Contains(strings.Join(before, ""), "edge-infer/gate/status {"), "it is in the first one")
 	require.NoError(t, p.Stop(syscall.SIGINT))
 }

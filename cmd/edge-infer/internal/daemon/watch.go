@@ -69,7 +69,8 @@ func (r *run) publishStatus(before string) (now string) {
 		return before
 	}
 	status := r.status()
-	now = fmt.Sprint(status.Cameras, status.Backend, status.Reason, status.Accuracy != nil, status.ConfigurationError, client.Health().Oversize.Messages)
+	now = fmt.Sprint(status.Cameras, status.Backend, status.Reason, status.Accuracy != nil, status.ConfigurationError,
+		client.Health().Oversize.Messages)
 	if now != before {
 		client.Status(status)
 	}

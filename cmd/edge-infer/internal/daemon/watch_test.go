@@ -206,7 +206,8 @@ func TestARestartIsNoStop(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
 	write := func(threads int) {
-		text := fmt.Sprintf("mqtt: {url: 'off'}\nengine: {threads: %d}\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=5'}]\n", threads)
+		text := fmt.Sprintf("mqtt: {url: 'off'}\nengine: {threads: %d}\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=5'}]\n",
+			threads)
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write(1)

@@ -30,14 +30,16 @@ func (h *held) Wait(int) (*predict.Result, error) {
 	return &predict.Result{Pictures: make([]predict.Picture, 1)}, nil
 }
 
-// TestALoopThatIsStuckStopsTheWatchdog: the margin of a loop shrinks while it is busy with one thing, and not while it waits for something to do.
+// TestALoopThatIsStuckStopsTheWatchdog: the margin of a loop shrinks while it is busy with one thing, and not while it waits for something
+// to do.
 func TestALoopThatIsStuckStopsTheWatchdog(t *testing.T) {
 	notify := make(chan struct{}, 1)
 	camera := &capture.Camera{Name: "a", URI: "demo?width=64&height=64&frames=2&fps=1000", Open: source.Open, Lossless: true, Notify: notify}
 	defer camera.Close()
 	predictor := &held{entered: make(chan struct{}), let: make(chan struct{})}
 	loop := &pipeline.Pipeline{
-		Predictor: predictor, Cameras: []pipeline.Camera{{Name: "a", Source: camera, Lossless: true}}, Reported: 0.25, Decoded: 0.1, Notify: notify,
+		Predictor: predictor, Cameras: []pipeline.Camera{{Name: "a", Source: camera, Lossless: true}}, Reported: 0.25, Decoded: 0.1,
+		Notify: notify,
 	}
 	require.NoError(t, loop.Open())
 	var pulse pipeline.Heartbeat

@@ -16,7 +16,8 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
-// TestZonesDrawnOnThePageStay, where the configuration belongs to somebody else and only the state folder can be written to, as it is packaged.
+// TestZonesDrawnOnThePageStay, where the configuration belongs to somebody else and only the state folder can be written to, as it is
+// packaged.
 func TestZonesDrawnOnThePageStay(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -24,7 +25,8 @@ func TestZonesDrawnOnThePageStay(t *testing.T) {
 	text := "cameras: [{name: gate, uri: 'demo?width=160&height=120&fps=10'}]\n"
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o444))
 	start := func() (p *programtest.Program, page string) {
-		p = programtest.StartWith(t, []string{"STATE_DIRECTORY=" + filepath.Join(folder, "state")}, "--config", file, "--mqtt", "off", "--web", "127.0.0.1:0")
+		p = programtest.StartWith(t, []string{"STATE_DIRECTORY=" + filepath.Join(folder, "state")}, "--config", file, "--mqtt", "off", "--web",
+			"127.0.0.1:0")
 		return p, p.PrintedAfter("web page at ")
 	}
 	p, page := start()

@@ -38,8 +38,8 @@ func FakeTensorRT(t testing.TB, version int) string {
 	return found[0]
 }
 
-// FakeMachine gives the environment of programs that find that GPU and a TensorRT of that version, and a model that both ONNX Runtime and that
-// TensorRT take: the demo model with a description for the fake, which sees other boxes in every picture.
+// FakeMachine gives the environment of programs that find that GPU and a TensorRT of that version, and a model that both ONNX Runtime and
+// that TensorRT take: the demo model with a description for the fake, which sees other boxes in every picture.
 func FakeMachine(t testing.TB, version int) (environment []string, model string) {
 	source, err := onnx.Parse("demo.onnx", demo.Model())
 	require.NoError(t, err)
@@ -55,12 +55,13 @@ func FakeMachine(t testing.TB, version int) (environment []string, model string)
 	return []string{cuda.LibraryEnvironment + "=" + FakeDriver(t), tensorrt.LibraryEnvironment + "=" + FakeTensorRT(t, version)}, model
 }
 
-// StandInGPU makes a driver and a TensorRT that run on any machine, and a model that they and ONNX Runtime take: the demo model, which says to
-// the stand-ins in its last field what they are to build instead. It gives the environment of a program that finds them.
+// StandInGPU makes a driver and a TensorRT that run on any machine, and a model that they and ONNX Runtime take: the demo model, which says
+// to the stand-ins in its last field what they are to build instead. It gives the environment of a program that finds them.
 func StandInGPU(t testing.TB) (environment []string, model string) {
 	const kernels = "kernels.so"
 	folder := Shared(t, "kernels", func(folder string) error {
-		_, err := cudafake.Compile(filepath.Join(folder, kernels), "-x", "c++", "-std=c++17", Project("engine/preprocess/kernels.cu"), "-lstdc++", "-lm")
+		_, err := cudafake.Compile(filepath.Join(folder, kernels), "-x", "c++", "-std=c++17", Project("engine/preprocess/kernels.cu"),
+			"-lstdc++", "-lm")
 		return err
 	})
 	file := append([]byte(nil), demo.Model()...)

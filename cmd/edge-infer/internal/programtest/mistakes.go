@@ -33,7 +33,10 @@ func Mistakes(t testing.TB, sound string) []Mistake {
 	all := []Mistake{
 		{Name: "model missing", YAML: "model: {path: " + none + "}", Want: "no such file"},
 		{Name: "model broken", YAML: "model: {path: " + broken + "}", Want: "broken.onnx"},
-		{Name: "no pictures", YAML: "model: {path: " + Project("engine/enginetest/testdata/tensors.onnx") + "}", Want: "the model takes no pictures"},
+		{
+			Name: "no pictures", YAML: "model: {path: " + Project("engine/enginetest/testdata/tensors.onnx") + "}",
+			Want: "the model takes no pictures",
+		},
 		{Name: "labels missing", YAML: "model: {labels: " + none + "}", Want: "labels: open"},
 		{Name: "labels of too many classes", YAML: "model: {labels: " + file("labels", "one\ntwo\n") + "}", Want: "2 labels"},
 		{Name: "layout", YAML: "model: {layout: yolov5}", Want: "yolov5"},
@@ -41,7 +44,10 @@ func Mistakes(t testing.TB, sound string) []Mistake {
 		{Name: "no such engine here", YAML: "engine: {backend: tensorrt, library: " + none + ".so}", Want: "CUDA"},
 		{Name: "authority missing", YAML: "mqtt: {url: 'tls://127.0.0.1:1', ca: " + none + "}", Want: "read CA certificates"},
 		{Name: "authority empty", YAML: "mqtt: {url: 'tls://127.0.0.1:1', ca: " + empty + "}", Want: "no PEM certificate in it"},
-		{Name: "certificate missing", YAML: "mqtt: {url: 'tls://127.0.0.1:1', certificate: " + none + ", key: " + none + "}", Want: "load certificate"},
+		{
+			Name: "certificate missing", YAML: "mqtt: {url: 'tls://127.0.0.1:1', certificate: " + none + ", key: " + none + "}",
+			Want: "load certificate",
+		},
 		{Name: "password missing", YAML: "mqtt: {url: 'tcp://127.0.0.1:1', user: me, password_file: " + none + "}", Want: "read password file"},
 		{Name: "broker without a password", YAML: "mqtt: {user: me}", Want: `user "me" has no password`},
 		{Name: "broker's port", YAML: "mqtt: {listen: '127.0.0.1:99999'}", Want: "99999"},
@@ -49,7 +55,10 @@ func Mistakes(t testing.TB, sound string) []Mistake {
 		{Name: "token missing", YAML: "web: {listen: '127.0.0.1:0', token_file: " + none + "}", Want: "web token: open"},
 		{Name: "token empty", YAML: "web: {listen: '127.0.0.1:0', token_file: " + empty + "}", Want: "is empty"},
 		{Name: "token short", YAML: "web: {listen: '127.0.0.1:0', token_file: " + short + "}", Want: "the token has 4 characters, it needs 16"},
-		{Name: "page's certificate missing", YAML: "web: {listen: '127.0.0.1:0', certificate: " + none + ", key: " + none + "}", Want: "web: certificate"},
+		{
+			Name: "page's certificate missing", YAML: "web: {listen: '127.0.0.1:0', certificate: " + none + ", key: " + none + "}",
+			Want: "web: certificate",
+		},
 		{Name: "page for everybody", YAML: "web: {listen: '0.0.0.0:0'}", Want: "set a token"},
 		{Name: "page's port", YAML: "web: {listen: '127.0.0.1:99999'}", Want: "99999"},
 		{Name: "page's address in use", YAML: fmt.Sprintf("web: {listen: '%s'}", taken.Addr()), Want: "address already in use", InUse: true},

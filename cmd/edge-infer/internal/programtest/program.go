@@ -116,7 +116,8 @@ func (p *Program) PrintedAfter(text string) string {
 // Logged waits until the text stands on standard error.
 func (p *Program) Logged(text string) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return strings.Contains(p.Stderr.String(), text) }, Patience, 10*time.Millisecond, "%s: %s", text, p.Stderr)
+	require.Eventually(p.t, func() bool { return strings.Contains(p.Stderr.String(), text) }, Patience, 10*time.Millisecond, "%s: %s", text,
+		p.Stderr)
 }
 
 // Discard reads what is printed from now on, so that nobody else has to.
