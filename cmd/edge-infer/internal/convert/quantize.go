@@ -55,7 +55,8 @@ type Quantize struct {
 }
 
 // layerLossHelp explains the flag of conversions to INT8.
-const layerLossHelp = "share of the head's outputs that a layer alone may lose in INT8; one that loses more stays in floating point; 0 for none"
+const layerLossHelp = "share of the head's outputs that a layer alone may lose in INT8; one that loses more stays in floating point; " +
+	"0 for none"
 
 // Flags are the job's place on a command line.
 func (q *Quantize) Flags(flags *pflag.FlagSet) {
