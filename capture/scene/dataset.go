@@ -36,13 +36,18 @@ const jpegQuality = 92
 type DatasetOptions struct {
 	Count         int // pictures, 1 to 10 million
 	Seed          uint64
-	Width, Height int    // pixels, 64 to 8192; 0 means 1280 and 720
-	Format        Format // "" means JPEG
+	Width, Height int // pixels, 64 to 8192; 0 means 1280 and 720
+	// PartSize is about how many pixels a part measures, on any picture; 0 lets it follow the picture's size and differ.
+	PartSize int
+	Format   Format // "" means JPEG
 	// Progress, when set, is told after each picture, one call at a time, from goroutines of WriteDataset.
 	Progress func(done, total int)
 }
 
-const mostPictures = 10_000_000
+const (
+	mostPictures = 10_000_000
+	smallestPart = 8 // pixels, under which nobody tells a nut from a washer
+)
 
 func (o *DatasetOptions) complete() error {
 	if o.Width == 0 && o.Height == 0 {
@@ -56,6 +61,8 @@ func (o *DatasetOptions) complete() error {
 		return fmt.Errorf("count of %d pictures, must be 1 to %d", o.Count, mostPictures)
 	case o.Format != JPEG && o.Format != PNG:
 		return fmt.Errorf("unknown picture format %q, choose %s or %s", o.Format, JPEG, PNG)
+	case o.PartSize != 0 && (o.PartSize < smallestPart || o.PartSize > largestUnit):
+		return fmt.Errorf("parts of %d pixels, must be %d to %d", o.PartSize, smallestPart, largestUnit)
 	}
 	return checkSides(o.Width, o.Height)
 }
@@ -120,6 +127,7 @@ func (w *writer) pictures(ctx context.Context) error {
 	for range min(runtime.GOMAXPROCS(0), w.options.Count) {
 		workers.Go(func() {
 			studio := newStudio(w.catalogue, w.options.Width, w.options.Height)
+			studio.part = float64(w.options.PartSize)
 			picture := image.NewRGBA(image.Rect(0, 0, w.options.Width, w.options.Height))
 			for n, ok := w.claim(ctx); ok; n, ok = w.claim(ctx) {
 				w.finished(w.picture(studio, picture, n))

@@ -115,6 +115,21 @@ func TestHiddenPartsAreNotLabelled(t *testing.T) {
 	assert.Positive(t, below, "some part is hidden too far")
 }
 
+// With a size of their own parts are as large on a large picture as on a small one.
+func TestPartsHaveTheSizeAskedFor(t *testing.T) {
+	for _, width := range []int{200, 800} {
+		studio, parts := newStudio(newCatalogue(56), width, 600), 0
+		studio.part = 40
+		for n := range uint64(5) {
+			for _, p := range studio.shot(1, n) {
+				parts++
+				assert.LessOrEqual(t, max(p.X1-p.X0, p.Y1-p.Y0), 50, "picture %d", n)
+			}
+		}
+		assert.Positive(t, parts)
+	}
+}
+
 func TestDefaultsOfDataset(t *testing.T) {
 	options := DatasetOptions{Count: 1}
 	require.NoError(t, options.complete())
@@ -141,6 +156,7 @@ func TestDatasetErrors(t *testing.T) {
 	}{
 		{"", DatasetOptions{Count: 0}, "write dataset: count of 0 pictures, must be 1 to 10000000"},
 		{"", DatasetOptions{Count: 10_000_001}, "write dataset: count of 10000001 pictures, must be 1 to 10000000"},
+		{"", DatasetOptions{Count: 1, PartSize: 7}, "write dataset: parts of 7 pixels, must be 8 to 432"},
 		{"", DatasetOptions{Count: 1, Width: 640}, "write dataset: picture of 640x0, sides must be 64 to 8192 pixels"},
 		{"", DatasetOptions{Count: 1, Format: "gif"}, `write dataset: unknown picture format "gif", choose jpg or png`},
 		{full, DatasetOptions{Count: 1}, "write dataset: directory " + full + " is not empty, choose a new one"},

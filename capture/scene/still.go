@@ -9,7 +9,8 @@ type studio struct {
 	canvas    canvas
 	width     int
 	height    int
-	pixels    []byte // BGR, valid until the next shot
+	part      float64 // size of the parts in pixels; 0 for one that fits the picture and differs from shot to shot
+	pixels    []byte  // BGR, valid until the next shot
 }
 
 func newStudio(c *catalogue, width, height int) *studio {
@@ -26,6 +27,9 @@ const (
 func (s *studio) shot(seed, n uint64) []Part {
 	r := seeded(seed, 5, n)
 	unit := float64(min(s.width, s.height)) / unitsAcross * r.between(smallest, largest)
+	if s.part > 0 {
+		unit = s.part
+	}
 	lamp := newLight(r.between(-math.Pi, math.Pi), r.between(0.6, 1.35))
 	warm := r.between(-0.12, 0.12)
 	lamp.colour = rgb{1 + warm, 1 + r.between(-0.03, 0.03), 1 - warm}

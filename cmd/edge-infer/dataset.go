@@ -51,6 +51,7 @@ and a data.yaml for training tools. The same seed always gives the same files.
 	flags.Uint64Var(&options.Seed, "seed", 1, "what is drawn")
 	flags.IntVar(&options.Width, "width", options.Width, "picture width in pixels")
 	flags.IntVar(&options.Height, "height", options.Height, "picture height in pixels")
+	flags.IntVar(&options.PartSize, "part-size", 0, "size of the parts in pixels, for small parts on large pictures; 0: as fits the picture")
 	flags.StringVar(&format, "format", string(scene.JPEG), "jpg or png")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return command

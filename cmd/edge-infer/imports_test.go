@@ -60,6 +60,8 @@ var rooms = map[string]string{
 	"systemd":              "",
 	"engine/atomicfile":    "",
 	"engine/isolate":       "",
+	"postprocess/predict/tile": "engine postprocess postprocess/decode " +
+		"postprocess/predict",
 	"internal/accuracy": "capture engine engine/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/config " +
 		"internal/media internal/network internal/plot internal/progress postprocess postprocess/evaluate postprocess/predict",
 	"internal/bench": "capture capture/scene engine engine/tensorrt internal/config internal/network internal/pipeline internal/progress " +
@@ -76,8 +78,9 @@ var rooms = map[string]string{
 		"internal/network internal/telemetry mqtt mqtt/spool postprocess/head postprocess/predict",
 	"internal/infer": "capture capture/source engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/media internal/network " +
 		"internal/progress internal/report mqtt/payload postprocess postprocess/draw postprocess/predict",
-	"internal/media":    "capture capture/source engine postprocess/predict",
-	"internal/network":  "engine engine/tensorrt internal/catalogue internal/config internal/progress postprocess/head postprocess/predict",
+	"internal/media": "capture capture/source engine postprocess/predict",
+	"internal/network": "engine engine/tensorrt internal/catalogue internal/config internal/progress postprocess/head postprocess/predict " +
+		"postprocess/predict/tile",
 	"internal/picture":  "engine",
 	"internal/pipeline": "capture engine postprocess postprocess/predict postprocess/track postprocess/zone",
 	"internal/plot":     "",

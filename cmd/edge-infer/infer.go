@@ -27,6 +27,11 @@ fails at the end then.
   edge-infer infer pictures/ --batch 8 --save /data/seen --resume --json > seen.jsonl
   edge-infer infer pictures/ film.mp4 --json
 
+Objects that are small on large pictures vanish when the picture is made as small as the network's input. With --tile it looks at overlapping tiles
+at their own scale too, as many at a time as --batch says; what borders cut is put together, and nothing comes out twice.
+
+  edge-infer infer aerial/ --model yolo11n.onnx --tile 640 --overlap 0.2 --batch 8
+
 With --input it runs any model once, whatever its inputs and outputs are: arrays that numpy.save wrote go in as they are, one for each input,
 and the outputs are written as NAME.npy. TensorRT builds a plan of exactly these shapes where the model leaves more than its batch open; a plan
 that edge-infer build made with --shape takes every shape of its range.
@@ -67,6 +72,7 @@ that edge-infer build made with --shape takes every shape of its range.
 	flags := command.Flags()
 	flags.SortFlags = false
 	settings.Flags(flags)
+	pictures.Tiles.Flags(flags)
 	flags.StringVar(&pictures.Save, "save", "", "directory for copies with the boxes drawn in, films as Motion JPEG")
 	flags.BoolVar(&pictures.Resume, "resume", false, "go on where an earlier run with the same --save was stopped")
 	flags.StringArrayVar(&tensors.Inputs, "input", nil,

@@ -25,6 +25,7 @@ needs no labels, and fails with --max-loss (labels) or --gate (none) when too mu
 
   edge-infer dataset --out /tmp/parts --count 1000 --seed 99 && edge-infer validate --data /tmp/parts
   edge-infer validate --model yolo11n.onnx --data coco/ --limit 500 --plot figures/
+  edge-infer validate --model yolo11n.onnx --data aerial/ --tile 640
   edge-infer validate --model yolo11n.onnx --engine tensorrt --precision int8 --data coco128/data.yaml --reference onnxruntime
   edge-infer validate --model demo-int8.onnx --data /tmp/parts --reference onnxruntime --reference-model demo --gate 0.98 --plot int8.svg`,
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -3,8 +3,8 @@
 //
 // A Predictor is whatever turns pictures into findings. Open makes one of a model file: it reads the file and what the file says of itself,
 // has engine/auto choose a backend (and Choose says beforehand which one and why), has a missing TensorRT plan built where the caller knows
-// how, and fits a decoder to the outputs. Wrap does the last step for an engine that is open already. Other predictors may be made of
-// predictors.
+// how, and fits a decoder to the outputs. Wrap does the last step for an engine that is open already. Other predictors are made of
+// predictors: that of package tile finds small objects on large pictures.
 //
 // A frame loop keeps the slots of a predictor busy with Submit and Wait; whoever has all pictures at hand calls Run. From the second round
 // of a slot on neither allocates.

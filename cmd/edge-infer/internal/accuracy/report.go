@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
@@ -21,6 +22,7 @@ type Report struct {
 	Version    int        `json:"v"`
 	Convention Convention `json:"convention"`
 	Measurement
+	Tiles     *network.Tiles            `json:"tiles,omitempty"`
 	Pictures  int                       `json:"pictures"`
 	Classes   []ClassAccuracy           `json:"classes,omitempty"`
 	Best      *OperatingPoint           `json:"best,omitempty"`
@@ -149,6 +151,9 @@ func (r *Report) Refusal() error {
 func (r *Report) Print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "%d pictures in %.1f s\nmodel %s\n", r.Pictures, r.Seconds, r.Measurement.String())
+	if r.Tiles != nil {
+		fmt.Fprintf(table, "seen in tiles of %d pixels that overlap by %v, and whole\n", r.Tiles.Side, r.Tiles.Overlap)
+	}
 	if r.MAP != nil {
 		fmt.Fprintf(table, "%s\n", r.Convention.String())
 		fmt.Fprintf(table, "class\tobjects\tAP50\tAP50-95\n")

@@ -37,6 +37,7 @@ type Validate struct {
 	Plot           string // SVG or PNG file, or folder for both of each figure
 	Convention     string // name of what average precision counts
 	Limits         Limits
+	Tiles          network.Tiles // that both engines look at
 
 	Config   *config.Config
 	Logger   *slog.Logger
@@ -61,6 +62,7 @@ func (v *Validate) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&v.Convention, "convention", Published,
 		"which findings average precision counts: "+Published+" as published figures do, every class of a box and suppression at IoU 0.7, or "+
 			Service+", the best class of a box and the settings --iou and --max")
+	v.Tiles.Flags(flags)
 	v.Limits.Flags(flags, 0)
 }
 
@@ -71,6 +73,9 @@ func (v *Validate) Check() error {
 	}
 	if v.Limit < 0 {
 		return config.Usagef("--limit must not be negative")
+	}
+	if err := v.Tiles.Check(); err != nil {
+		return err
 	}
 	if v.Predictions != "" {
 		if err := atomicfile.Check(v.Predictions); err != nil {
@@ -118,6 +123,9 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		dataset = nil
 	}
 	report := &Report{Version: 1, Convention: v.counted, Measurement: *candidate, Pictures: len(paths)}
+	if v.Tiles.Side > 0 {
+		report.Tiles = &v.Tiles
+	}
 	if dataset != nil {
 		if err := dataset.Relabel(labels, v.Config.Detect.Labels); err != nil {
 			return nil, err
@@ -272,6 +280,10 @@ func (v *Validate) detect(
 		return nil, nil, nil, err
 	}
 	defer n.Close()
+	predictor, err := v.Tiles.Over(n, options.Decoding)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	model := n.Model()
 	if model.Recognised.Task == engine.Classify { // the best classes count, however unlikely they are
 		all := options.Decoding
@@ -284,7 +296,7 @@ func (v *Validate) detect(
 	defer step.Close()
 	seen := make([][]postprocess.Finding, 0, len(paths))
 	var requests, networks []time.Duration
-	files := &media.Run{Predictor: n, Each: func(_ string, number int, frame *capture.Frame, picture *predict.Picture,
+	files := &media.Run{Predictor: predictor, Each: func(_ string, number int, frame *capture.Frame, picture *predict.Picture,
 		timing engine.Timing,
 	) error {
 		if number > 0 {

@@ -15,6 +15,8 @@ func Check(p *Pictures, t *Tensors) error {
 		return config.Usagef("--output-dir is for --input")
 	case p.Save != "" && len(t.Inputs) > 0:
 		return config.Usagef("--save is for pictures, the outputs of --input go to --output-dir")
+	case p.Tiles.Side != 0 && len(t.Inputs) > 0:
+		return config.Usagef("--tile is for pictures, not for --input")
 	}
-	return nil
+	return p.Tiles.Check()
 }

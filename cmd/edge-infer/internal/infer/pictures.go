@@ -26,6 +26,7 @@ import (
 // Pictures runs the network on every picture of files and directories.
 type Pictures struct {
 	Files  []string
+	Tiles  network.Tiles
 	Save   string // directory for copies with the findings drawn in; empty for none
 	Resume bool   // leaves out what has its copy already
 
@@ -79,6 +80,10 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 		return err
 	}
 	defer n.Close()
+	predictor, err := p.Tiles.Over(n, options.Decoding)
+	if err != nil {
+		return err
+	}
 	w := &work{each: each, details: report.Details{Masks: report.MaskForm(p.Config.Detect.Masks)}, labels: n.Model().Metadata.Labels}
 	if p.Save != "" {
 		if w.saver, err = newSaver(p.Save, w.labels); err != nil {
@@ -89,7 +94,7 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 	step := p.Counting.Begin("pictures")
 	defer step.Close()
 	w.step = step
-	files := &media.Run{Predictor: n, Each: w.picture}
+	files := &media.Run{Predictor: predictor, Each: w.picture}
 	if p.Resume {
 		files.Skip = w.saved
 	}

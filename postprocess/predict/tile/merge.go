@@ -1,0 +1,261 @@
+package tile
+
+import (
+	"cmp"
+	"image"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// How two views of an object are told from views of two objects.
+const (
+	// agree is the IoU from which two findings are one object, of the boxes or of what both views see of them.
+	agree = 0.5
+	// cover is the share of what a border cut that lies in a better finding of its class, from which it is a piece of that.
+	cover = 0.7
+)
+
+// margin is how near to the border of a tile of that side a box ends that the border cuts, in pixels: a network is not more exact.
+func margin(side int) int { return max(2, side/128) }
+
+// sighting is a finding of one view, in pixels of the picture.
+type sighting struct {
+	postprocess.Finding
+	view int
+	cut  bool // by an inner border of its tile
+	// The sightings of an object are a ring.
+	object, next int32
+}
+
+// pair are two sightings of different views that may be of one object.
+type pair struct {
+	a, b     int32
+	evidence float32
+}
+
+// merger joins what the views of a picture saw. Pairs of sightings of one class that agree are taken in the order of the evidence, which
+// is their agreement times the share of both that both views saw, and become one object unless a view has seen both objects apart: what a
+// network tells apart in one picture are two things, however much they overlap. Of an object the sighting counts that no border cut, of a
+// small one that of a tile before that of the whole picture, where small things are blurred; where all were cut, their boxes together are
+// the object's. What a border left of an object that another view saw whole, but took for a different class or size, is dropped last.
+type merger struct {
+	shared int        // pixels that neighbours have in common; set once
+	seen   []sighting // of all views of the request, view after view
+	starts []int      // of each view in seen, and the end
+	pairs  []pair
+	whole  []postprocess.Finding // the objects of the picture that some view saw whole
+}
+
+func (m *merger) begin() {
+	m.seen, m.starts = m.seen[:0], append(m.starts[:0], 0)
+}
+
+// take adds what the next view shows, which begins there on the picture.
+func (m *merger) take(findings []postprocess.Finding, at image.Point) {
+	for i := range findings {
+		m.seen = append(m.seen, sighting{Finding: moved(&findings[i], at)})
+	}
+	m.starts = append(m.starts, len(m.seen))
+}
+
+// merge appends the objects of a picture of that size to dst, best first, and says how many findings they were made of. Its views are those
+// from the given one on.
+func (m *merger) merge(dst []postprocess.Finding, views []view, first int, size image.Point) (objects []postprocess.Finding, found int) {
+	from, to := m.starts[first], m.starts[first+len(views)]
+	if len(views) == 1 {
+		for i := from; i < to; i++ {
+			dst = append(dst, m.seen[i].Finding)
+		}
+		return dst, to - from
+	}
+	m.link(views, first, size)
+	m.join()
+	m.whole = m.whole[:0]
+	for i := int32(from); i < int32(to); i++ {
+		if s := &m.seen[i]; s.object == i && m.choose(i, views, first) {
+			m.whole, dst = append(m.whole, s.Finding), append(dst, s.Finding)
+		}
+	}
+	for i := int32(from); i < int32(to); i++ {
+		if s := &m.seen[i]; s.object == i && s.cut && !m.pieces(i, views, first) {
+			dst = append(dst, m.put(i))
+		}
+	}
+	slices.SortStableFunc(dst, func(a, b postprocess.Finding) int { return cmp.Compare(b.Score, a.Score) })
+	return dst, to - from
+}
+
+// link makes an object of each sighting and finds the pairs that agree.
+func (m *merger) link(views []view, first int, size image.Point) {
+	m.pairs = m.pairs[:0]
+	for v := range views {
+		for i := m.starts[first+v]; i < m.starts[first+v+1]; i++ {
+			s := &m.seen[i]
+			s.view, s.cut, s.object, s.next = first+v, views[v].cuts(s.Box, size), int32(i), int32(i)
+		}
+	}
+	for v := range views {
+		for w := v + 1; w < len(views); w++ {
+			if both := views[v].part.Intersect(views[w].part); !both.Empty() {
+				m.compare(first+v, first+w, box(both))
+			}
+		}
+	}
+	slices.SortFunc(m.pairs, func(p, q pair) int {
+		return cmp.Or(cmp.Compare(q.evidence, p.evidence), cmp.Compare(p.a, q.a), cmp.Compare(p.b, q.b))
+	})
+}
+
+// cuts reports whether a box ends at a border of the view that is none of the picture's.
+func (v *view) cuts(b postprocess.Box, size image.Point) bool {
+	near := margin(max(v.part.Dx(), v.part.Dy()))
+	return v.part.Min.X > 0 && b.X1 <= float32(v.part.Min.X+near) || v.part.Max.X < size.X && b.X2 >= float32(v.part.Max.X-near) ||
+		v.part.Min.Y > 0 && b.Y1 <= float32(v.part.Min.Y+near) || v.part.Max.Y < size.Y && b.Y2 >= float32(v.part.Max.Y-near)
+}
+
+// compare finds the pairs of two views that both see that part of the picture.
+func (m *merger) compare(v, w int, both postprocess.Box) {
+	for i := m.starts[v]; i < m.starts[v+1]; i++ {
+		a := &m.seen[i]
+		clipped := clip(a.Box, both)
+		if clipped.X1 >= clipped.X2 || clipped.Y1 >= clipped.Y2 {
+			continue
+		}
+		for j := m.starts[w]; j < m.starts[w+1]; j++ {
+			b := &m.seen[j]
+			if a.Class != b.Class {
+				continue
+			}
+			whole := a.IoU(b.Box)
+			agreement := whole
+			if a.cut || b.cut {
+				agreement = clipped.IoU(clip(b.Box, both))
+			}
+			if agreement >= agree {
+				m.pairs = append(m.pairs, pair{int32(i), int32(j), agreement * whole})
+			}
+		}
+	}
+}
+
+// join makes one object of the pairs.
+func (m *merger) join() {
+	for _, p := range m.pairs {
+		if a, b := m.seen[p.a].object, m.seen[p.b].object; a != b && !m.apart(a, b) {
+			for i := m.seen[b].next; m.seen[i].object != a; i = m.seen[i].next {
+				m.seen[i].object = a
+			}
+			m.seen[a].next, m.seen[b].next = m.seen[b].next, m.seen[a].next
+		}
+	}
+}
+
+// apart reports whether a view has seen both objects.
+func (m *merger) apart(a, b int32) bool {
+	for i := m.seen[a].next; ; i = m.seen[i].next {
+		for j := m.seen[b].next; ; j = m.seen[j].next {
+			if m.seen[i].view == m.seen[j].view {
+				return true
+			}
+			if j == b {
+				break
+			}
+		}
+		if i == a {
+			return false
+		}
+	}
+}
+
+// choose looks for the sighting that shows an object best among those that no border cut, and puts it into the one that has the object's
+// number, with the best score of all. It reports whether there is one.
+func (m *merger) choose(object int32, views []view, first int) bool {
+	best, score := int32(-1), float32(0)
+	for i := m.seen[object].next; ; i = m.seen[i].next {
+		s := &m.seen[i]
+		score = max(score, s.Score)
+		if !s.cut && (best < 0 || m.better(s, &m.seen[best], views, first)) {
+			best = i
+		}
+		if i == object {
+			break
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	stands := &m.seen[object]
+	stands.Finding, stands.cut = m.seen[best].Finding, false
+	stands.Score = score
+	return true
+}
+
+// better reports whether a shows an object better than b. A tile does before the whole picture where its borders leave objects of that size
+// whole, and after it where they may not; else the better score does.
+func (m *merger) better(a, b *sighting, views []view, first int) bool {
+	if ofAll := views[b.view-first].whole; views[a.view-first].whole != ofAll {
+		large := max(a.Width(), a.Height(), b.Width(), b.Height()) > float32(m.shared)
+		return ofAll != large
+	}
+	return a.Score > b.Score
+}
+
+// put puts together an object that borders cut in every view.
+func (m *merger) put(object int32) postprocess.Finding {
+	largest, score, hull := object, float32(0), m.seen[object].Box
+	for i := m.seen[object].next; ; i = m.seen[i].next {
+		s := &m.seen[i]
+		hull = postprocess.Box{X1: min(hull.X1, s.X1), Y1: min(hull.Y1, s.Y1), X2: max(hull.X2, s.X2), Y2: max(hull.Y2, s.Y2)}
+		if score = max(score, s.Score); s.Area() > m.seen[largest].Area() {
+			largest = i
+		}
+		if i == object {
+			break
+		}
+	}
+	f := m.seen[largest].Finding
+	f.Score = score
+	if f.Detail == nil { // a mask or a turned box of one piece would not fit
+		f.Box = hull
+	}
+	return f
+}
+
+// pieces reports whether all that there is of an object is what borders left of others.
+func (m *merger) pieces(object int32, views []view, first int) bool {
+	for i := m.seen[object].next; ; i = m.seen[i].next {
+		if s := &m.seen[i]; !m.piece(s, box(views[s.view-first].part)) {
+			return false
+		}
+		if i == object {
+			return true
+		}
+	}
+}
+
+// piece reports whether a sighting in that part of the picture is what a border left of an object that was seen whole.
+func (m *merger) piece(s *sighting, part postprocess.Box) bool {
+	for i := range m.whole {
+		whole := &m.whole[i]
+		shown := clip(whole.Box, part)
+		both := clip(shown, s.Box)
+		if both.X1 >= both.X2 || both.Y1 >= both.Y2 {
+			continue
+		}
+		same, agrees := whole.Class == s.Class, shown.IoU(s.Box) >= agree
+		if agrees && (same || whole.Score >= s.Score) || same && whole.Score >= s.Score && both.Area() >= cover*s.Area() {
+			return true
+		}
+	}
+	return false
+}
+
+func box(r image.Rectangle) postprocess.Box {
+	return postprocess.Box{X1: float32(r.Min.X), Y1: float32(r.Min.Y), X2: float32(r.Max.X), Y2: float32(r.Max.Y)}
+}
+
+// clip is the part of b in the other box; it is none where its corners are the wrong way round.
+func clip(b, to postprocess.Box) postprocess.Box {
+	return postprocess.Box{X1: max(b.X1, to.X1), Y1: max(b.Y1, to.Y1), X2: min(b.X2, to.X2), Y2: min(b.Y2, to.Y2)}
+}

@@ -1,0 +1,273 @@
+package tile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"image"
+	"math"
+	"sync/atomic"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/decode"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// Tiled is a predictor whose pictures may be much larger than what its network was made for. The exported fields are set before Open.
+//
+// It has one slot, because a picture's tiles fill all slots of the predictor below, and takes as many pictures a request as that. Boxes of
+// detectors cost no allocation from the second request on; masks, keypoints and turned boxes are copied.
+type Tiled struct {
+	// Predictor sees the tiles. Closing the Tiled closes it; nothing else may submit to it meanwhile.
+	predict.Predictor
+	// Tile is the side of the tiles in pixels, even, from LeastSide on. A picture no larger is one tile.
+	Tile int
+	// Overlap is the share of a tile that its neighbour sees too, 0 to 0.75. Objects up to that size come out whole.
+	Overlap float64
+	// Whole has the whole picture looked at as well, for the objects that no tile holds.
+	Whole bool
+	// Limit is how many findings a picture has at most, decode.DefaultLimit when 0. Tune changes it.
+	Limit int
+
+	shared int // pixels that neighbours have in common
+	limit  atomic.Int64
+
+	// Of whoever calls Submit and Wait.
+	busy     bool
+	next     int // view to submit
+	oldest   int // slot below that is waited for first
+	inFlight int // requests below
+	batch    int // views a request below holds
+	waited   int // views whose findings are there
+	grid     []image.Rectangle
+	views    []view
+	images   []engine.Image // by view, as the predictor below gets them
+	sizes    []image.Point  // of the pictures
+	merger   merger
+	result   predict.Result
+}
+
+// view is what one picture of a request below shows.
+type view struct {
+	picture int
+	part    image.Rectangle
+	whole   bool // all of a picture that has tiles too
+}
+
+// LeastSide is the smallest tile in pixels.
+const LeastSide = 32
+
+// Check finds what is wrong with the side of tiles and their overlap.
+func Check(side int, overlap float64) error {
+	switch {
+	case side < LeastSide || side > engine.MaxSide || side%2 != 0:
+		return fmt.Errorf("tiles of %d pixels, must be an even number from %d to %d", side, LeastSide, engine.MaxSide)
+	case !(overlap >= 0 && overlap <= 0.75):
+		return fmt.Errorf("tiles that overlap by %v, must be 0 to 0.75", overlap)
+	}
+	return nil
+}
+
+// Open checks the settings. An error leaves the predictor below open.
+func (t *Tiled) Open() error {
+	if err := Check(t.Tile, t.Overlap); err != nil {
+		return err
+	}
+	if model := t.Model(); model.Recognised.Task == engine.Classify {
+		return fmt.Errorf("model %s says what a whole picture shows, tiles are for what finds objects (leave the tiles away)", model.Path)
+	}
+	t.shared = int(math.Ceil(float64(t.Tile)*t.Overlap)) + 2*margin(t.Tile)
+	t.merger.shared = t.shared
+	t.limit.Store(int64(cmp.Or(t.Limit, decode.DefaultLimit)))
+	t.batch = t.Model().MaxBatch
+	t.result.Pictures = make([]predict.Picture, 0, t.batch)
+	return nil
+}
+
+// Slots implements predict.Predictor.
+func (t *Tiled) Slots() int { return 1 }
+
+// Tune implements predict.Predictor.
+func (t *Tiled) Tune(d predict.Decoding) error {
+	err := t.Predictor.Tune(d)
+	if err == nil {
+		t.limit.Store(int64(cmp.Or(d.Limit, decode.DefaultLimit)))
+	}
+	return err
+}
+
+func (t *Tiled) refuse(op string, kind error, format string, arguments ...any) error {
+	return &engine.Error{Op: op, Backend: t.Model().Backend, Kind: kind, Message: fmt.Sprintf(format, arguments...)}
+}
+
+// Submit implements predict.Predictor. It starts the first tiles; Wait goes on with the others.
+func (t *Tiled) Submit(slot int, pictures []engine.Image) error {
+	switch {
+	case slot != 0:
+		return t.refuse("submit", engine.ErrShape, "slot %d, there is slot 0 alone", slot)
+	case t.busy:
+		return t.refuse("submit", nil, "slot 0 has a request in flight, wait for it first")
+	case len(pictures) < 1 || len(pictures) > t.batch:
+		return t.refuse("submit", engine.ErrShape, "%d pictures, 1 to %d fit", len(pictures), t.batch)
+	}
+	t.views, t.images, t.sizes = t.views[:0], t.images[:0], t.sizes[:0]
+	t.result = predict.Result{Pictures: t.result.Pictures[:len(pictures)]}
+	for i := range pictures {
+		at := &t.result.Pictures[i]
+		at.Findings, at.Stats = at.Findings[:0], decode.Stats{}
+		t.sizes = append(t.sizes, image.Pt(pictures[i].Width, pictures[i].Height))
+		at.Err = t.look(i, &pictures[i])
+	}
+	t.merger.begin()
+	t.busy, t.next, t.waited, t.inFlight = true, 0, 0, 0
+	if err := t.start(); err != nil {
+		return t.give(err)
+	}
+	return nil
+}
+
+// look lists the views of a picture.
+func (t *Tiled) look(number int, picture *engine.Image) error {
+	if err := picture.Check(); err != nil {
+		return err
+	}
+	all := view{picture: number, part: image.Rect(0, 0, picture.Width, picture.Height)}
+	if picture.Width <= t.Tile && picture.Height <= t.Tile {
+		t.views, t.images = append(t.views, all), append(t.images, *picture)
+		return nil
+	}
+	if picture.Format == engine.NV12 {
+		return t.refuse("submit", engine.ErrUnsupported, "%v pictures have no tiles, their colours lie apart (convert them to BGR)",
+			picture.Format)
+	}
+	t.grid = appendGrid(t.grid[:0], picture.Width, picture.Height, t.Tile, t.shared)
+	for _, part := range t.grid {
+		t.views = append(t.views, view{number, part, false})
+		t.images = append(t.images, cut(picture, part))
+	}
+	if t.Whole {
+		all.whole = true
+		t.views, t.images = append(t.views, all), append(t.images, *picture)
+	}
+	return nil
+}
+
+// start keeps the slots below busy.
+func (t *Tiled) start() error {
+	slots := t.Predictor.Slots()
+	for ; t.next < len(t.views) && t.inFlight < slots; t.inFlight++ {
+		end := min(t.next+t.batch, len(t.views))
+		if err := t.Predictor.Submit((t.oldest+t.inFlight)%slots, t.images[t.next:end]); err != nil {
+			return err
+		}
+		t.next = end
+	}
+	return nil
+}
+
+// give ends a request that failed: what is under way is waited for and thrown away, so that the pictures' memory is free.
+func (t *Tiled) give(err error) error {
+	for ; t.inFlight > 0; t.inFlight-- {
+		_, failed := t.Predictor.Wait(t.oldest)
+		t.oldest = (t.oldest + 1) % t.Predictor.Slots()
+		err = errors.Join(err, failed)
+	}
+	t.busy = false
+	return err
+}
+
+// Wait implements predict.Predictor. The result's Timing is from the first tile's submission to the last one's end, and the sum of the
+// work between.
+func (t *Tiled) Wait(slot int) (*predict.Result, error) {
+	switch {
+	case slot != 0:
+		return nil, t.refuse("wait", engine.ErrShape, "slot %d, there is slot 0 alone", slot)
+	case !t.busy:
+		return nil, t.refuse("wait", nil, "slot 0 has no request in flight, submit one first")
+	}
+	for t.inFlight > 0 {
+		below, err := t.Predictor.Wait(t.oldest)
+		t.oldest, t.inFlight = (t.oldest+1)%t.Predictor.Slots(), t.inFlight-1
+		if err != nil {
+			return nil, t.give(err)
+		}
+		t.collect(below)
+		if err := t.start(); err != nil {
+			return nil, t.give(err)
+		}
+	}
+	t.busy = false
+	first := 0
+	for i := range t.result.Pictures {
+		at, end := &t.result.Pictures[i], first
+		for end < len(t.views) && t.views[end].picture == i {
+			end++
+		}
+		if at.Err == nil {
+			found := 0
+			at.Findings, found = t.merger.merge(at.Findings, t.views[first:end], first, t.sizes[i])
+			at.Stats.Suppressed += found - len(at.Findings)
+			if most := int(t.limit.Load()); len(at.Findings) > most {
+				at.Stats.Suppressed += len(at.Findings) - most
+				at.Findings = at.Findings[:most]
+			}
+		}
+		first = end
+	}
+	return &t.result, nil
+}
+
+// collect takes over what the predictor below saw in its oldest request.
+func (t *Tiled) collect(below *predict.Result) {
+	timing := &t.result.Timing
+	if t.waited == 0 {
+		timing.Submitted = below.Timing.Submitted
+	}
+	timing.Done = max(timing.Done, below.Timing.Done)
+	timing.Preprocess += below.Timing.Preprocess
+	timing.Inference += below.Timing.Inference
+	if below.Contradiction != nil {
+		t.result.Contradiction = below.Contradiction
+	}
+	for i := range below.Pictures {
+		v, seen := &t.views[t.waited], &below.Pictures[i]
+		at := &t.result.Pictures[v.picture]
+		at.Err = cmp.Or(at.Err, seen.Err)
+		add(&at.Stats, &seen.Stats)
+		t.merger.take(seen.Findings, v.part.Min)
+		t.waited++
+	}
+}
+
+func add(to, more *decode.Stats) {
+	to.Candidates += more.Candidates
+	to.Truncated += more.Truncated
+	to.Suppressed += more.Suppressed
+	to.Outside += more.Outside
+	to.Invalid += more.Invalid
+	to.Impossible += more.Impossible
+	to.Misplaced += more.Misplaced
+}
+
+// moved is a finding of a tile that begins there, on the picture. It shares no memory with f where it has details.
+func moved(f *postprocess.Finding, by image.Point) postprocess.Finding {
+	m := f.Clone()
+	x, y := float32(by.X), float32(by.Y)
+	m.X1, m.X2, m.Y1, m.Y2 = m.X1+x, m.X2+x, m.Y1+y, m.Y2+y
+	if m.Detail == nil {
+		return m
+	}
+	if mask := m.Detail.Mask; mask != nil {
+		mask.Bounds = mask.Bounds.Add(by)
+		mask.X, mask.Y = mask.X-x*mask.StepX, mask.Y-y*mask.StepY
+	}
+	for i := range m.Detail.Keypoints {
+		m.Detail.Keypoints[i].X += x
+		m.Detail.Keypoints[i].Y += y
+	}
+	if turned := m.Detail.Oriented; turned != nil {
+		turned.X, turned.Y = turned.X+x, turned.Y+y
+	}
+	return m
+}

@@ -1,0 +1,361 @@
+package tile_test
+
+import (
+	"cmp"
+	"errors"
+	"image"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+	"github.com/edge-infer/edge-infer/postprocess/predict/tile"
+)
+
+// oracle is a predictor that knows the objects of every picture and says exactly what a view shows of them, cut where the view ends.
+type oracle struct {
+	engine.Memory
+	t     *testing.T
+	batch int
+	slots int
+	task  engine.Task
+
+	pictures []engine.Image
+	objects  [][]postprocess.Finding
+	random   *rand.Rand
+	blind    func(image.Rectangle, *postprocess.Finding) bool // what a view of that part does not see; nil for nothing
+
+	requests [][]engine.Image // by slot, nil for none
+	result   []predict.Result
+	parts    []image.Rectangle // of all views since the start
+	largest  int               // batch
+	fail     error             // of the second Wait
+	closed   bool
+}
+
+func newOracle(t *testing.T, batch, slots int, seed uint64) *oracle {
+	return &oracle{
+		t: t, batch: batch, slots: slots, task: engine.Detect, random: rand.New(rand.NewPCG(seed, 1)),
+		requests: make([][]engine.Image, slots), result: make([]predict.Result, slots),
+	}
+}
+
+// picture adds a picture with its objects. Its first bytes of every row are never read: a view is known by where its memory begins.
+func (o *oracle) picture(width, height int, format engine.PixelFormat, objects ...postprocess.Finding) engine.Image {
+	stride := format.RowBytes(width) + 10
+	p := engine.Image{Data: make([]byte, stride*format.Rows(height)), Width: width, Height: height, Stride: stride, Format: format}
+	o.pictures, o.objects = append(o.pictures, p), append(o.objects, objects)
+	return p
+}
+
+func (o *oracle) Model() predict.Model {
+	return predict.Model{
+		Model:      engine.Model{Path: "oracle.onnx", Backend: "oracle", MaxBatch: o.batch},
+		Recognised: head.Recognition{Description: head.Description{Task: o.task}},
+	}
+}
+func (o *oracle) Slots() int                  { return o.slots }
+func (o *oracle) Tune(predict.Decoding) error { return nil }
+func (o *oracle) Close() error                { o.closed = true; return nil }
+
+func (o *oracle) Submit(slot int, views []engine.Image) error {
+	require.Nil(o.t, o.requests[slot], "the slot is busy")
+	require.NotEmpty(o.t, views)
+	require.LessOrEqual(o.t, len(views), o.batch)
+	o.largest = max(o.largest, len(views))
+	o.requests[slot] = views
+	return nil
+}
+
+func (o *oracle) Wait(slot int) (*predict.Result, error) {
+	require.NotNil(o.t, o.requests[slot], "nothing is in flight")
+	views := o.requests[slot]
+	o.requests[slot] = nil
+	if o.fail != nil && len(o.parts) > 0 {
+		return nil, o.fail
+	}
+	r := &o.result[slot]
+	r.Pictures = r.Pictures[:0]
+	r.Timing = engine.Timing{Submitted: int64(100 + len(o.parts)), Done: int64(200 + len(o.parts)), Inference: 5}
+	for i := range views {
+		require.NoError(o.t, views[i].Check())
+		number, part := o.place(&views[i])
+		o.parts = append(o.parts, part)
+		r.Pictures = append(r.Pictures, predict.Picture{Findings: o.see(number, part)})
+	}
+	return r, nil
+}
+
+// place finds the picture that a view is a part of, by its memory.
+func (o *oracle) place(v *engine.Image) (number int, part image.Rectangle) {
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(v.Data)))
+	for i := range o.pictures {
+		p := &o.pictures[i]
+		offset := int(at - uintptr(unsafe.Pointer(unsafe.SliceData(p.Data))))
+		if offset < 0 || offset >= len(p.Data) {
+			continue
+		}
+		require.Equal(o.t, p.Stride, v.Stride)
+		require.Equal(o.t, p.Format, v.Format)
+		pixel := p.Format.RowBytes(2) / 2
+		require.Zero(o.t, offset%p.Stride%pixel)
+		begin := image.Pt(offset%p.Stride/pixel, offset/p.Stride)
+		part = image.Rectangle{Min: begin, Max: begin.Add(image.Pt(v.Width, v.Height))}
+		require.True(o.t, part.In(image.Rect(0, 0, p.Width, p.Height)))
+		return i, part
+	}
+	o.t.Fatal("a view of no picture: it was copied")
+	return 0, part
+}
+
+// see is what a part of a picture shows, best first, with scores of its own.
+func (o *oracle) see(number int, part image.Rectangle) (seen []postprocess.Finding) {
+	left, top := float32(part.Min.X), float32(part.Min.Y)
+	for _, object := range o.objects[number] {
+		if o.blind != nil && o.blind(part, &object) {
+			continue
+		}
+		f := object.Clone()
+		f.X1, f.X2 = max(f.X1-left, 0), min(f.X2-left, float32(part.Dx()))
+		f.Y1, f.Y2 = max(f.Y1-top, 0), min(f.Y2-top, float32(part.Dy()))
+		if f.X1 < f.X2 && f.Y1 < f.Y2 {
+			f.Score = 0.1 + 0.9*o.random.Float32()
+			if f.Detail != nil {
+				f.Detail.Keypoints[0].X -= left
+				f.Detail.Keypoints[0].Y -= top
+				f.Detail.Oriented.X -= left
+				f.Detail.Oriented.Y -= top
+				f.Detail.Mask.Bounds = f.Detail.Mask.Bounds.Sub(part.Min).Intersect(image.Rect(0, 0, part.Dx(), part.Dy()))
+				f.Detail.Mask.X += left * f.Detail.Mask.StepX
+				f.Detail.Mask.Y += top * f.Detail.Mask.StepY
+			}
+			seen = append(seen, f)
+		}
+	}
+	slices.SortFunc(seen, func(a, b postprocess.Finding) int { return cmp.Compare(b.Score, a.Score) })
+	return seen
+}
+
+func open(t *testing.T, tiled *tile.Tiled) *tile.Tiled {
+	require.NoError(t, tiled.Open())
+	return tiled
+}
+
+func run(t *testing.T, p predict.Predictor, pictures ...engine.Image) []predict.Picture {
+	seen, err := predict.Run(p, pictures...)
+	require.NoError(t, err)
+	return seen
+}
+
+// objects are random boxes no larger than most, which may overlap as far as suppression leaves them.
+func objects(random *rand.Rand, count, classes, width, height, most int) (all []postprocess.Finding) {
+	for range count {
+		w, h := 3+random.IntN(most-2), 3+random.IntN(most-2)
+		if w > width || h > height {
+			continue
+		}
+		x, y := random.IntN(width-w+1), random.IntN(height-h+1)
+		if near := len(all) - 1; near >= 0 && random.IntN(3) == 0 { // crowds are what confuses
+			b := all[near].Box
+			x, y = int(b.X1)+random.IntN(9)-4, int(b.Y1)+random.IntN(9)-4
+			x, y = min(max(x, 0), width-w), min(max(y, 0), height-h)
+		}
+		f := postprocess.Finding{
+			Box:   postprocess.Box{X1: float32(x), Y1: float32(y), X2: float32(x + w), Y2: float32(y + h)},
+			Class: random.IntN(classes),
+		}
+		free := true
+		for _, other := range all {
+			free = free && (other.Class != f.Class && other.Box != f.Box || other.IoU(f.Box) < 0.69)
+		}
+		if free {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// boxes are what was found, without scores.
+func boxes(findings []postprocess.Finding) (all []postprocess.Finding) {
+	for _, f := range findings {
+		all = append(all, postprocess.Finding{Box: f.Box, Class: f.Class})
+	}
+	return all
+}
+
+// TestEveryObjectComesOutOnce: over random scenes, sizes, tiles and overlaps nothing no larger than the overlap is lost at a border or told
+// twice, and what comes out is the object's own box.
+func TestEveryObjectComesOutOnce(t *testing.T) {
+	formats := []engine.PixelFormat{engine.BGR, engine.BGRx, engine.GRAY8, engine.YUYV}
+	total, views := 0, 0
+	for seed := range uint64(400) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		side := 32 + 2*random.IntN(50)
+		overlap := 0.15 + 0.6*random.Float64()
+		o := newOracle(t, 1+random.IntN(8), 1+random.IntN(3), seed)
+		tiled := open(t, &tile.Tiled{Predictor: o, Tile: side, Overlap: overlap, Whole: random.IntN(2) == 0})
+		var pictures []engine.Image
+		for range 1 + random.IntN(3) {
+			width, height := 2*(8+random.IntN(150)), 16+random.IntN(300)
+			truth := objects(random, random.IntN(60), 1+random.IntN(3), width, height, max(int(overlap*float64(side)), 3))
+			pictures = append(pictures, o.picture(width, height, formats[random.IntN(len(formats))], truth...))
+			total += len(truth)
+		}
+		seen := run(t, tiled, pictures...)
+		for i := range pictures {
+			require.NoError(t, seen[i].Err)
+			require.ElementsMatch(t, o.objects[i], boxes(seen[i].Findings), "seed %d, picture %d of %dx%d, tiles of %d overlapping by %.2f",
+				seed, i, pictures[i].Width, pictures[i].Height, side, overlap)
+		}
+		views += len(o.parts)
+	}
+	t.Logf("%d objects in %d views", total, views)
+	require.Greater(t, total, 5000)
+}
+
+// TestAnObjectLargerThanTheOverlapIsPutTogether: every tile cuts it, and its pieces become one box.
+func TestAnObjectLargerThanTheOverlapIsPutTogether(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		large := postprocess.Finding{Box: postprocess.Box{X1: 20, Y1: 30, X2: 190, Y2: 70}}
+		small := postprocess.Finding{Box: postprocess.Box{X1: 60, Y1: 35, X2: 70, Y2: 45}} // of the same class, on the large one
+		o := newOracle(t, 4, 2, 1)
+		tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.25, Whole: whole})
+		seen := run(t, tiled, o.picture(200, 100, engine.BGR, large, small))
+		require.ElementsMatch(t, []postprocess.Finding{large, small}, boxes(seen[0].Findings), "whole %v", whole)
+		require.Equal(t, 4, o.largest, "batches are filled")
+	}
+}
+
+// TestWhatOnlyACutViewSeesIsNotLost: the views that hold it whole miss it, and others see different things there.
+func TestWhatOnlyACutViewSeesIsNotLost(t *testing.T) {
+	missed := postprocess.Finding{Box: postprocess.Box{X1: 40, Y1: 10, X2: 54, Y2: 24}}
+	beside := postprocess.Finding{Box: postprocess.Box{X1: 30, Y1: 10, X2: 44, Y2: 24}, Class: 1}
+	o := newOracle(t, 1, 1, 1)
+	o.blind = func(part image.Rectangle, f *postprocess.Finding) bool { return f.Class == 0 && part.Min.X == 0 }
+	tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.25})
+	seen := run(t, tiled, o.picture(108, 64, engine.BGR, missed, beside))
+	require.Equal(t, []image.Rectangle{image.Rect(0, 0, 64, 64), image.Rect(44, 0, 108, 64)}, o.parts)
+	require.ElementsMatch(t, []postprocess.Finding{
+		{Box: postprocess.Box{X1: 44, Y1: 10, X2: 54, Y2: 24}}, beside,
+	}, boxes(seen[0].Findings))
+}
+
+// TestAPieceTakenForSomethingElseIsDropped: half a gear looks like a washer, but another tile has seen the gear.
+func TestAPieceTakenForSomethingElseIsDropped(t *testing.T) {
+	gear := postprocess.Finding{Box: postprocess.Box{X1: 40, Y1: 10, X2: 54, Y2: 24}, Class: 3}
+	o := newOracle(t, 2, 1, 1)
+	tiled := open(t, &tile.Tiled{Predictor: mistaken{o}, Tile: 64, Overlap: 0.25})
+	seen := run(t, tiled, o.picture(108, 64, engine.BGR, gear))
+	require.Equal(t, []postprocess.Finding{gear}, boxes(seen[0].Findings))
+	require.Equal(t, 1, seen[0].Stats.Suppressed)
+}
+
+// mistaken takes what the first border cuts for class 0 of a low score.
+type mistaken struct{ *oracle }
+
+func (m mistaken) Wait(slot int) (*predict.Result, error) {
+	r, err := m.oracle.Wait(slot)
+	for i := range r.Pictures {
+		for j := range r.Pictures[i].Findings {
+			if f := &r.Pictures[i].Findings[j]; f.X1 == 0 {
+				f.Class, f.Score = 0, 0.05
+			}
+		}
+	}
+	return r, err
+}
+
+func TestDetailsMoveWithTheirFinding(t *testing.T) {
+	object := postprocess.Finding{Box: postprocess.Box{X1: 130, Y1: 90, X2: 142, Y2: 102}, Detail: &postprocess.Detail{
+		Keypoints: []postprocess.Keypoint{{X: 131, Y: 92, Score: 1}},
+		Oriented:  &postprocess.Oriented{X: 136, Y: 96, Width: 9, Height: 7, Angle: 0.5},
+		Mask: &postprocess.Mask{
+			Bounds: image.Rect(130, 90, 142, 102), Width: 2, Height: 2, Logits: []float32{1, -1, -1, 1},
+			X: -8, Y: -5.5, StepX: 0.0625, StepY: 0.0625,
+		},
+	}}
+	o := newOracle(t, 2, 2, 1)
+	seen := run(t, open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.25, Whole: true}), o.picture(200, 150, engine.BGR, object))
+	require.Len(t, seen[0].Findings, 1)
+	got := seen[0].Findings[0]
+	object.Score = got.Score
+	require.Equal(t, object, got)
+}
+
+func TestAPictureNoLargerThanATileIsOneView(t *testing.T) {
+	o := newOracle(t, 2, 2, 1)
+	tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.2, Whole: true})
+	seen := run(t, tiled, o.picture(64, 40, engine.NV12, postprocess.Finding{Box: postprocess.Box{X1: 1, Y1: 2, X2: 63, Y2: 30}}))
+	require.Len(t, seen[0].Findings, 1)
+	require.Equal(t, []image.Rectangle{image.Rect(0, 0, 64, 40)}, o.parts)
+}
+
+// TestABadPictureFailsAlone: of one request one cannot be cut, one is none, and one shows what it shows.
+func TestABadPictureFailsAlone(t *testing.T) {
+	o := newOracle(t, 3, 2, 1)
+	tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.2, Whole: true, Limit: 1})
+	good := o.picture(100, 80, engine.BGR, objects(rand.New(rand.NewPCG(1, 1)), 5, 1, 100, 80, 9)...)
+	seen := run(t, tiled, o.picture(128, 64, engine.NV12), engine.Image{Width: 9, Height: 9, Stride: 1}, good)
+	require.EqualError(t, seen[0].Err, "oracle submit: NV12 pictures have no tiles, their colours lie apart (convert them to BGR)")
+	require.ErrorIs(t, seen[0].Err, engine.ErrUnsupported)
+	require.ErrorIs(t, seen[1].Err, engine.ErrShape)
+	require.NoError(t, seen[2].Err)
+	require.Len(t, seen[2].Findings, 1, "the limit")
+	require.NoError(t, tiled.Tune(predict.Decoding{Limit: 3}))
+	require.Len(t, run(t, tiled, good)[0].Findings, 3)
+}
+
+// TestAFailedRequestLeavesNothingInFlight: the next one runs.
+func TestAFailedRequestLeavesNothingInFlight(t *testing.T) {
+	o := newOracle(t, 1, 3, 1)
+	tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.2})
+	picture := o.picture(300, 200, engine.BGR, postprocess.Finding{Box: postprocess.Box{X1: 70, Y1: 70, X2: 80, Y2: 80}})
+	o.fail = errors.New("out of order")
+	_, err := predict.Run(tiled, picture)
+	require.ErrorIs(t, err, o.fail)
+	o.fail = nil
+	require.Len(t, run(t, tiled, picture)[0].Findings, 1)
+
+	require.ErrorIs(t, tiled.Submit(1, []engine.Image{picture}), engine.ErrShape)
+	require.ErrorIs(t, tiled.Submit(0, nil), engine.ErrShape)
+	_, err = tiled.Wait(0)
+	require.EqualError(t, err, "oracle wait: slot 0 has no request in flight, submit one first")
+	require.NoError(t, tiled.Submit(0, []engine.Image{picture}))
+	require.ErrorContains(t, tiled.Submit(0, []engine.Image{picture}), "has a request in flight")
+	result, err := tiled.Wait(0)
+	require.NoError(t, err)
+	require.Positive(t, result.Timing.Done-result.Timing.Submitted)
+	require.NoError(t, tiled.Close())
+	require.True(t, o.closed)
+}
+
+func TestSettings(t *testing.T) {
+	for _, c := range []struct {
+		side    int
+		overlap float64
+		task    engine.Task
+		err     string
+	}{
+		{640, 0.2, engine.Segment, ""},
+		{641, 0.2, engine.Detect, "tiles of 641 pixels, must be an even number from 32 to 32768"},
+		{16, 0.2, engine.Detect, "tiles of 16 pixels, must be an even number from 32 to 32768"},
+		{640, 0.8, engine.Detect, "tiles that overlap by 0.8, must be 0 to 0.75"},
+		{640, math.NaN(), engine.Detect, "tiles that overlap by NaN, must be 0 to 0.75"},
+		{640, 0.2, engine.Classify, "model oracle.onnx says what a whole picture shows, tiles are for what finds objects (leave the tiles away)"},
+	} {
+		o := newOracle(t, 1, 1, 1)
+		o.task = c.task
+		if err := (&tile.Tiled{Predictor: o, Tile: c.side, Overlap: c.overlap}).Open(); c.err == "" {
+			require.NoError(t, err)
+		} else {
+			require.EqualError(t, err, c.err)
+		}
+	}
+}
