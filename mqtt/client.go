@@ -323,6 +323,18 @@ func (c *Client) Accounting() Accounting {
 	return Accounting{Detections: c.detections.Read(), State: c.state.Read(), Events: c.events.Account()}
 }
 
+// Sum adds the classes up, and gives that of the events too.
+func (a Accounting) Sum() (events, all ledger.Account) {
+	for _, class := range []ledger.Account{a.Detections, a.State, a.Events} {
+		all.Offered += class.Offered
+		all.Delivered += class.Delivered
+		all.Superseded += class.Superseded
+		all.Dropped += class.Dropped
+		all.Queued += class.Queued
+	}
+	return a.Events, all
+}
+
 // Connection says how the client stands with its brokers.
 func (c *Client) Connection() Connection {
 	c.mu.Lock()

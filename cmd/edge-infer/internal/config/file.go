@@ -14,8 +14,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// merge changes c by the YAML in data and gives the line of every key in it. A file that does not fit changes nothing; its error is a *fileError
-// with every mistake where the file is YAML at all.
+// merge changes c by the YAML in data and gives the line of every key in it. A file that does not fit changes nothing; its error is a
+// *fileError with every mistake where the file is YAML at all.
 func (c *Config) merge(path string, data []byte) (lines map[string]int, err error) {
 	next := *c
 	file, err := parser.ParseBytes(data, 0)

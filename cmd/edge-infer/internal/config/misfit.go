@@ -155,8 +155,8 @@ func kind(t reflect.Type) string {
 	}
 }
 
-// CheckFile reads a file as run would, without flags, and gives every mistake that can be told without opening anything, with its line where the
-// file has one.
+// CheckFile reads a file as run would, without flags, and gives every mistake that can be told without opening anything, with its line
+// where the file has one.
 func CheckFile(path string) (*Config, []error) {
 	s := Sources{File: path}
 	c, err := s.read()

@@ -31,8 +31,8 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	}, check(
 		"detect:", "  confidense: 0.5", "  max: many", "  track: perhaps", "mqtt: embedded", "cameras:", "  - uri: demo", "    stall: soon",
 		"  - {uri: demo, analytics: {zones: yard}}", "thermal: {margin: [1, 2]}"))
-	told := check("device: a/b", "detect:", "  confidence: 2", "cameras:", "  - {name: a, uri: demo}", "  - {name: a, uri: demo}", "  - name: c", "    uri: foo://x",
-		"web:", "  user: me")
+	told := check("device: a/b", "detect:", "  confidence: 2", "cameras:", "  - {name: a, uri: demo}", "  - {name: a, uri: demo}",
+		"  - name: c", "    uri: foo://x", "web:", "  user: me")
 	require.Len(t, told, 5)
 	require.Equal(t, `line 1: device "a/b" must be a name without + / #`, told[0])
 	require.Equal(t, `line 3: detect.confidence "2" must be over 0 and under 1`, told[1])
@@ -47,8 +47,10 @@ func TestAllMistakesAtOnce(t *testing.T) {
 // What follows the syntax in an unusual way is read as before.
 func TestUnusualFilesFit(t *testing.T) {
 	for _, text := range []string{
-		"detect: {<<: {max: 5}}\n", "device: 12\n", "detect:\n", "cameras: []\n", "cameras:\n- uri: 0\n  name: a\n", "device: &d gate\nmqtt: {user: *d}\n",
-		"device: !!str 12\n", "detect: {confidence: 1}\n", "cameras: [{name: a, uri: demo, analytics: {objects: {score: {person: 0.5}}}}]\n", "device: |\n  gate\n",
+		"detect: {<<: {max: 5}}\n", "device: 12\n", "detect:\n", "cameras: []\n", "cameras:\n- uri: 0\n  name: a\n",
+		"device: &d gate\nmqtt: {user: *d}\n",
+		"device: !!str 12\n", "detect: {confidence: 1}\n",
+		"cameras: [{name: a, uri: demo, analytics: {objects: {score: {person: 0.5}}}}]\n", "device: |\n  gate\n",
 	} {
 		_, err := Default().merge("f.yaml", []byte(text))
 		require.NoError(t, err, text)

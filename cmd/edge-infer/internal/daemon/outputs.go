@@ -160,6 +160,9 @@ func (o *outputs) closeReports(r *run) error {
 	var errs []error
 	if o.terminal != nil {
 		errs = append(errs, o.terminal.Close())
+		if r.devices.ready {
+			errs = append(errs, r.summarise())
+		}
 	}
 	if o.lines != nil {
 		err := o.lines.Close()

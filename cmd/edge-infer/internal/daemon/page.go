@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
@@ -55,7 +56,7 @@ func (p page) Status() web.Status {
 		status.Queues = []web.Queue{
 			queue("detections", accounting.Detections), queue("state", accounting.State), queue("events", accounting.Events),
 		}
-		status.Broker = brokerState(client.Connection())
+		status.Broker = broker.State(client)
 	}
 	return status
 }

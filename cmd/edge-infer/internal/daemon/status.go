@@ -7,10 +7,11 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
-	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
@@ -111,24 +112,8 @@ func (r *run) statusLine(stats []pipeline.CameraStats) string {
 	if c := r.upgrade.state.Load(); c != nil {
 		line.WriteString(c.text + "  ")
 	}
-	line.WriteString("mqtt ")
-	if r.outputs.client == nil {
-		line.WriteString("off")
-	} else {
-		line.WriteString(brokerState(r.outputs.client.Connection()))
-	}
+	line.WriteString("mqtt " + broker.State(r.outputs.client))
 	return line.String()
-}
-
-// brokerState says in words how the client stands with its broker.
-func brokerState(c mqtt.Connection) string {
-	switch {
-	case c.Connected:
-		return "connected"
-	case c.Error == "":
-		return "connecting"
-	}
-	return "away: " + c.Error
 }
 
 // cameraTotals is what one camera's frames came to over the whole run.
@@ -174,6 +159,20 @@ func (r *run) totals() map[string]any {
 		all["mqtt"] = r.outputs.client.Accounting()
 	}
 	return all
+}
+
+// summarise writes totals for a person.
+func (r *run) summarise() error {
+	s := report.Summary{Elapsed: time.Since(r.started)}
+	for _, totals := range r.devices.Totals() {
+		camera := r.cameras.Last(totals.Camera)
+		s.Cameras = append(s.Cameras, report.CameraSummary{CameraStats: totals, Displaced: camera.Displaced, Damaged: camera.Damaged})
+	}
+	if r.outputs.client != nil {
+		events, all := r.outputs.client.Accounting().Sum()
+		s.Messages = &report.Messages{Events: events.Offered, Delivered: all.Delivered, Dropped: all.Dropped, Waiting: all.Queued}
+	}
+	return s.Print(r.out)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

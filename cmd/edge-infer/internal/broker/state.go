@@ -1,0 +1,18 @@
+package broker
+
+import "github.com/edge-infer/edge-infer/mqtt"
+
+// State says in words how a client stands with its broker; nil is none.
+func State(client *mqtt.Client) string {
+	if client == nil {
+		return "off"
+	}
+	c := client.Connection()
+	switch {
+	case c.Connected:
+		return "connected"
+	case c.Error == "":
+		return "connecting"
+	}
+	return "away: " + c.Error
+}
