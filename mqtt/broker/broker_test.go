@@ -72,7 +72,8 @@ func TestBrokerPasswordAndTLS(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			config, err := c.files.Load()
 			require.NoError(t, err)
-			options := paho.NewClientOptions().AddBroker(b.URL()).SetClientID("test").SetUsername(c.user).SetPassword(c.password).SetTLSConfig(config)
+			options := paho.NewClientOptions().AddBroker(b.URL()).SetClientID("test").SetTLSConfig(config)
+			options.SetUsername(c.user).SetPassword(c.password)
 			client := paho.NewClient(options.SetConnectTimeout(mqtttest.Patience))
 			token := client.Connect()
 			require.True(t, token.WaitTimeout(mqtttest.Patience))
