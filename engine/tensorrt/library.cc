@@ -96,8 +96,8 @@ static void* openCompanion(const char* path, const char* given, const char* comp
     return handle;
 }
 
-// openResources opens the libraries of the builder's kernels that lie beside libnvinfer. It asks the loader for them by name, which finds those
-// that are open already, and does not find a folder that is in nobody's search path.
+// openResources opens the libraries of the builder's kernels that lie beside libnvinfer. It asks the loader for them by name, which finds
+// those that are open already, and does not find a folder that is in nobody's search path.
 static void openResources(const ei_library* library) {
     const ei_version& facts = library->facts;
     const char* slash = strrchr(facts.path, '/');
