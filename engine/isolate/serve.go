@@ -49,6 +49,11 @@ func Serve(
 		_, _ = io.Copy(io.Discard, reader)
 		cancel(errors.New("the parent process closed the pipe"))
 		select {
+		case <-finished: // before the pipe was closed: without grace both are ready
+			return
+		default:
+		}
+		select {
 		case <-finished:
 		case <-time.After(head.Grace):
 			os.Exit(1)
