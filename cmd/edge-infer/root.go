@@ -34,7 +34,6 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
   edge-infer --camera 0 --mqtt tcp://broker:1883    the first camera of this machine, your broker
   edge-infer --camera gate=rtsp://host/stream --model yolo11n.onnx`,
 		Args:          noArguments,
-		RunE:          run.RunE,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -42,8 +41,15 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return config.UsageError{Err: nearestFlag(command, err)}
 	})
-	root.Version = thisBuild().String()
-	root.SetVersionTemplate("{{.Version}}\n")
+	// Not cobra's own flag: a template of the text that it prints has the linker keep every method of every type, 3.7 MB of them.
+	version := root.Flags().Bool("version", false, "print the version")
+	root.RunE = func(command *cobra.Command, args []string) error {
+		if *version {
+			_, err := fmt.Fprintln(stdout, thisBuild())
+			return err
+		}
+		return run.RunE(command, args)
+	}
 	root.PersistentPreRun = func(command *cobra.Command, _ []string) { notice(stderr, command) }
 	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newBench(stdout, stderr), newDataset(stdout, stderr),
 		newDevices(stdout), newInspect(stdout), newModel(stdout, stderr), newBuild(stdout, stderr), newQuantize(stdout,
