@@ -77,6 +77,18 @@ func Move(from, to string) error {
 	return SyncFolder(filepath.Dir(to))
 }
 
+// Adopt puts a file that another library has written and closed, in the same file system, in the place of path.
+func Adopt(written, path string) error {
+	file, err := os.Open(written)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return Move(written, path)
+}
+
 // SyncFolder puts on the disk what was made, renamed and removed in a folder.
 func SyncFolder(path string) error {
 	folder, err := os.Open(path)

@@ -78,6 +78,16 @@ func TestMove(t *testing.T) {
 	require.ErrorIs(t, atomicfile.Move(from, to), os.ErrNotExist)
 }
 
+func TestAdopt(t *testing.T) {
+	folder := t.TempDir()
+	written, path := filepath.Join(folder, "written"), filepath.Join(folder, "picture")
+	require.ErrorIs(t, atomicfile.Adopt(written, path), os.ErrNotExist)
+	require.NoError(t, os.WriteFile(written, []byte("new"), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte("old"), 0o600))
+	require.NoError(t, atomicfile.Adopt(written, path))
+	alone(t, path, "new")
+}
+
 func TestCheck(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, atomicfile.Check(filepath.Join(folder, "plan")))

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"gocv.io/x/gocv"
+
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
 // unknownRate is in frames a second, of films that do not tell when their frames are shown.
@@ -68,7 +70,7 @@ func (f *film) finish() error {
 		f.writer = nil
 	}
 	if err == nil {
-		err = os.Rename(f.partial, f.path)
+		err = atomicfile.Adopt(f.partial, f.path)
 	}
 	if err != nil {
 		err = fmt.Errorf("save %s: %w", f.source, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	captured "github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/draw"
 )
@@ -67,7 +68,7 @@ func (s *saver) save(source string, number int, frame *capture.Frame, detections
 	if !gocv.IMWrite(partial, picture) {
 		return "", fmt.Errorf("save %s: picture could not be written (is the disk full, or the folder read-only?)", path)
 	}
-	if err := os.Rename(partial, path); err != nil {
+	if err := atomicfile.Adopt(partial, path); err != nil {
 		return "", fmt.Errorf("save: %w", err)
 	}
 	return path, nil
