@@ -18,7 +18,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo check-demo test lint vulncheck fuzz bench clean env ptx ptx-check release release-check package package-check
+.PHONY: alerts-check help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu clean env ptx ptx-check release release-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -62,9 +62,17 @@ fuzz: ## fuzz every parser of foreign bytes, each for FUZZTIME (10s)
 	@$(MAKE) -s $(deps)/lib/libcuda.a
 	@cross/fuzz $(FUZZTIME)
 
-bench: ## the benchmarks that compare in one run
+bench: build ## the aims on this machine: the program beside floors in C and the plain way, in turns, about 8 minutes
+	@cross/deps bench
+	cmd/edge-infer/internal/bars/floor/build bin/floors
+	@# what the benchmarks run is compiled before the clock runs
+	go test -run '^$$' ./cmd/edge-infer/internal/bench ./engine/preprocess ./postprocess/decode ./postprocess/predict ./mqtt ./mqtt/payload >/dev/null
+	GOFLAGS= CGO_ENABLED=0 go build -o bin/bars ./cmd/edge-infer/internal/bars
+	bin/bars cpu -program bin/edge-infer -floors bin/floors -json bin/bars.json $(BENCH_FLAGS)
+
+bench-gpu: release-amd64 ## a folder to measure the aims with on an x86-64 machine with a GPU and TensorRT
 	@$(MAKE) -s $(deps)/lib/libcuda.a
-	go test -run '^$$' -bench . -benchmem ./...
+	cmd/edge-infer/internal/bars/carry bin/release/edge-infer-amd64 bin/bench-gpu
 
 release: ## static binaries for arm64 and amd64 in bin/release
 	@cross/deps release
@@ -105,6 +113,10 @@ ptx-check:
 
 $(deps)/lib/libcuda.a: $(wildcard engine/cuda/trampoline/*)
 	@CC="$(CC)" AR="$(AR)" engine/cuda/trampoline/build $@
+
+alerts-check: ## check and test the Prometheus rules; promtool is in Debian's package prometheus
+	promtool check rules docs/prometheus/alerts.yaml
+	promtool test rules docs/prometheus/alerts.test.yaml
 
 abi-check: ## compare the TensorRT slot tables with the headers in TRT_INCLUDE
 	@engine/tensorrt/abicheck/abi-check "$(TRT_INCLUDE)"

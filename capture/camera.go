@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/backoff"
 )
 
 // AtEnd is what a camera does when a file, a directory or another finite source ends.
@@ -51,7 +54,7 @@ type Camera struct {
 	StallTimeout, OpenTimeout time.Duration
 	// Retry bounds the pause before another try, half a second to half a minute when it is not set; DeniedRetry that after user name or
 	// password were missing or refused, 2 to 30 minutes: cameras lock accounts after a few wrong passwords.
-	Retry, DeniedRetry Backoff
+	Retry, DeniedRetry backoff.Exponential
 	AtEnd              AtEnd
 	// Lossless lets the consumer set the pace: the source waits until each frame is taken. Else a finite source runs at its own rate and
 	// a frame that is not taken in time is displaced by the next one.
@@ -59,6 +62,10 @@ type Camera struct {
 	// Once makes the camera a job: the source is opened once, and Run returns the error of one that cannot be opened or read. Else whatever
 	// goes wrong, at the first start or later, is tried again for ever.
 	Once bool
+	// Gate looks at every frame and says whether nothing moves in it. Run's goroutine calls it; nil for none. *motion.Gate is one.
+	Gate interface {
+		Still(image engine.Image, at int64) bool
+	}
 	// Notify gets a token when there is a new frame and when Run ends; see Mailbox.
 	Notify chan<- struct{}
 	// Changed hears of each new state, and of pictures of a new size or format while running, with the snapshot after it. The calls come from
@@ -103,8 +110,8 @@ func (c *Camera) prepare() {
 		if c.OpenTimeout <= 0 {
 			c.OpenTimeout = DefaultOpenTimeout
 		}
-		c.Retry = c.Retry.orElse(Backoff{Min: 500 * time.Millisecond, Max: 30 * time.Second})
-		c.DeniedRetry = c.DeniedRetry.orElse(Backoff{Min: 2 * time.Minute, Max: 30 * time.Minute})
+		c.Retry = c.Retry.OrElse(backoff.Exponential{Min: 500 * time.Millisecond, Max: 30 * time.Second})
+		c.DeniedRetry = c.DeniedRetry.OrElse(backoff.Exponential{Min: 2 * time.Minute, Max: 30 * time.Minute})
 		if c.Logger == nil {
 			c.Logger = slog.Default()
 		}
@@ -196,12 +203,12 @@ func (t *tries) pause(c *Camera, s *session, err error) time.Duration {
 	switch {
 	case errors.Is(err, ErrDenied):
 		t.denials++
-		return c.DeniedRetry.after(t.denials - 1)
+		return c.DeniedRetry.After(t.denials - 1)
 	case errors.Is(err, ErrStalled) && !s.running():
 		t.slow++
 	}
 	t.failures++
-	return c.Retry.after(t.failures - 1)
+	return c.Retry.After(t.failures - 1)
 }
 
 // patience is how long the next source may take to give its first picture.

@@ -31,6 +31,10 @@ type Frame struct {
 	// Camera plays at another pace than its own, Time is the film's: what moves in it keeps its speed.
 	Captured int64
 	Time     time.Time
+	// Ready is when a Camera had its decoded pixels, in the same clock as Captured; 0 where no Camera did.
+	Ready int64
+	// Still says that the Camera's Gate has seen nothing move.
+	Still bool
 	// Truth is what a drawn scene shows, nil for every other source. It belongs to the buffer, like Data.
 	Truth []Object
 

@@ -7,27 +7,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/edge-infer/edge-infer/engine/backoff"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // quick is a backoff for tests.
-var quick = Backoff{Min: time.Millisecond, Max: 20 * time.Millisecond}
-
-func TestBackoff(t *testing.T) {
-	b := Backoff{Min: 100 * time.Millisecond, Max: time.Second}
-	for failures, most := range map[int]time.Duration{0: 100, 1: 200, 2: 400, 3: 800, 4: 1000, 100: 1000} {
-		for range 100 {
-			pause := b.after(failures)
-			assert.LessOrEqual(t, pause, most*time.Millisecond)
-			assert.GreaterOrEqual(t, pause, most*time.Millisecond/2)
-		}
-	}
-	short := Backoff{Min: time.Second, Max: time.Minute}
-	assert.Equal(t, short, Backoff{}.orElse(short))
-	assert.Equal(t, Backoff{Min: 2 * time.Second, Max: time.Minute}, Backoff{Min: 2 * time.Second}.orElse(short))
-	assert.Equal(t, Backoff{Min: time.Hour, Max: time.Hour}, Backoff{Min: time.Hour, Max: time.Second}.orElse(short))
-}
+var quick = backoff.Exponential{Min: time.Millisecond, Max: 20 * time.Millisecond}
 
 func TestPatience(t *testing.T) {
 	silent := &session{}
@@ -48,7 +35,7 @@ func TestPatience(t *testing.T) {
 
 // TestWaitAfterDenialGrows: the pause after a denial is that of denials, and other failures between them do not shorten it.
 func TestWaitAfterDenialGrows(t *testing.T) {
-	c := &Camera{Retry: quick, DeniedRetry: Backoff{Min: time.Minute, Max: 4 * time.Minute}}
+	c := &Camera{Retry: quick, DeniedRetry: backoff.Exponential{Min: time.Minute, Max: 4 * time.Minute}}
 	var tries tries
 	denied, other := &Error{Kind: ErrDenied}, &Error{Kind: ErrUnavailable}
 	for _, most := range []time.Duration{1, 2, 4, 4} {
@@ -59,7 +46,7 @@ func TestWaitAfterDenialGrows(t *testing.T) {
 	}
 	defaults := &Camera{}
 	defaults.prepare()
-	assert.GreaterOrEqual(t, defaults.DeniedRetry.after(0), time.Minute)
+	assert.GreaterOrEqual(t, defaults.DeniedRetry.After(0), time.Minute)
 	require.NoError(t, defaults.Close())
 }
 

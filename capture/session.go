@@ -144,6 +144,8 @@ func (s *session) await(signal <-chan struct{}) bool {
 // deliver numbers the frame and puts it into the mailbox.
 func (s *session) deliver(f Frame) error {
 	c := s.camera
+	f.Ready = Monotonic()
+	f.Still = c.Gate != nil && c.Gate.Still(f.Image(), f.Captured)
 	for c.Lossless && c.mailbox.Full() {
 		if !s.await(c.taken) {
 			f.Release()

@@ -55,10 +55,11 @@ const CandidateFields = 6
 const ScoreTolerance = 1.0 / 64
 
 // Timing of one request in nanoseconds. Submitted and Done are readings of CLOCK_MONOTONIC, the rest are durations; a backend that cannot
-// measure a part leaves it 0.
+// measure a part leaves it 0. Filter is the listing of the boxes on the device and their copy to the host, where there is one: Inference is
+// the network alone then, and else ends with the outputs on the host.
 type Timing struct {
-	Submitted, Done       int64
-	Preprocess, Inference int64
+	Submitted, Done               int64
+	Preprocess, Inference, Filter int64
 }
 
 // Transform takes a point of the network's input back to the source picture: source = (input - Pad) / Scale.

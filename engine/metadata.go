@@ -17,6 +17,9 @@ const MaxKeypoints = 1024
 // PreprocessProperty is the metadata of an ONNX file that holds a Preprocess as YAML. Edge-infer writes it into the files that it makes.
 const PreprocessProperty = "preprocess"
 
+// ActivationProperty is the metadata of an ONNX file that holds an Activation.
+const ActivationProperty = "activation"
+
 // ParseMetadata reads the custom metadata of an ONNX file as Ultralytics exports write it: names and imgsz are Python or JSON literals,
 // the rest are plain words and numbers. Unknown keys are ignored. A value that cannot be read is left zero and named in the error; the
 // others are returned nevertheless.
@@ -50,6 +53,13 @@ func ParseMetadata(properties map[string]string) (Metadata, error) {
 	field("kpt_shape", func(text string) (err error) { m.Keypoints, m.KeypointNumbers, err = parseKeypoints(text); return err })
 	m.Preprocess = ultralytics(properties)
 	field(PreprocessProperty, func(text string) (err error) { m.Preprocess, err = ParsePreprocess([]byte(text)); return err })
+	field(ActivationProperty, func(text string) error {
+		if a := Activation(strings.ToLower(text)); a == Softmax || a == Sigmoid {
+			m.Activation = a
+			return nil
+		}
+		return fmt.Errorf("%.40q is neither %s nor %s", text, Softmax, Sigmoid)
+	})
 	m.EndToEnd = truth(properties["end2end"]) || truth(argument(properties["args"], "nms"))
 	return m, errors.Join(bad...)
 }
@@ -96,6 +106,9 @@ func (m Metadata) Override(by Metadata) Metadata {
 	}
 	if by.Labels != nil {
 		m.Labels = by.Labels
+	}
+	if by.Activation != "" {
+		m.Activation = by.Activation
 	}
 	m.EndToEnd = m.EndToEnd || by.EndToEnd
 	for _, f := range []struct{ to, from *int }{

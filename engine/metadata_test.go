@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestParseMetadata is as long as its table of exporters.
 func TestParseMetadata(t *testing.T) {
 	for _, test := range []struct {
 		name       string

@@ -13,6 +13,15 @@ const (
 	Raw      Task = "raw"
 )
 
+// Activation is the function that makes scores of a classifier's numbers, and with it how its classes stand to each other.
+type Activation string
+
+// The activations that classifiers have.
+const (
+	Softmax Activation = "softmax" // a picture is of one class: the scores add up to 1
+	Sigmoid Activation = "sigmoid" // each class is there or not, whatever the others are
+)
+
 // Precision is the arithmetic of the network's heavy layers.
 type Precision string
 
@@ -35,6 +44,8 @@ type Metadata struct {
 	// Preprocess is how pictures become the network's input. Presumed is the kind of network that takes them so, where only that tells.
 	Preprocess Preprocess `json:",omitzero"`
 	Presumed   string     `json:",omitempty"`
+	// Activation says how a classifier's classes stand to each other; empty while nothing tells.
+	Activation Activation `json:",omitempty"`
 	// EndToEnd says that the network suppresses overlapping boxes itself: an end-to-end head, or an export with nms=True.
 	EndToEnd bool `json:",omitempty"`
 	// Keypoints is how many points of an object a network for poses gives, and KeypointNumbers how many numbers each has: 2 for a place, 3
@@ -106,4 +117,6 @@ type Options struct {
 	Filter func(Model) *Filter
 	// Library is the shared library to load instead of searching.
 	Library string
+	// Remote is for backends that run the model elsewhere.
+	Remote Remote
 }

@@ -132,8 +132,8 @@ func (p *PictureInput) CheckBatch(pictures int) error {
 
 // UnsaidPreprocess is the error for a network of which nothing says what is named.
 func UnsaidPreprocess(what string) error {
-	return fmt.Errorf("nothing says %s (name it beside the model or in the configuration, as in preprocess: {preset: torchvision}; "+
-		"presets are %v)", what, Presets())
+	return fmt.Errorf("nothing says %s (give --preprocess torchvision, model.preprocess in the configuration, or a file NAME.preprocess.yaml "+
+		"beside the model; presets are %v)", what, Presets())
 }
 
 // complete resolves how pictures get into the input.

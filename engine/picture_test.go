@@ -56,6 +56,7 @@ func TestFindPictureInput(t *testing.T) {
 	assert.Equal(t, []int64{5, 192, 320, 3}, p.Shape(5))
 }
 
+// TestNoPictureInput is as long as its table of inputs that take no picture.
 func TestNoPictureInput(t *testing.T) {
 	rgb := info(Float32, 1, 3, 8, 8)
 	said := func(p Preprocess) Metadata { return Metadata{Preprocess: p} }
@@ -111,18 +112,18 @@ func TestNoPictureInput(t *testing.T) {
 		{
 			"classifier that says nothing", rgb,
 			Metadata{Task: Classify},
-			"nothing says how a classifier's pictures are cropped and scaled (name it beside the model or in the configuration, as in preprocess: {preset: torchvision}; presets are " +
+			"nothing says how a classifier's pictures are cropped and scaled (give --preprocess torchvision, model.preprocess in the configuration, or a file NAME.preprocess.yaml beside the model; presets are " +
 				fmt.Sprint(Presets()) + ")",
 		},
 		{
 			"channels last that say nothing", info(Float32, 1, 8, 8, 3),
 			Metadata{},
-			`nothing says what numbers input "x", float32 [1 8 8 3], takes for the levels of a picture (name it beside the model or in the configuration, as in preprocess: {preset: torchvision}; presets are ` +
+			`nothing says what numbers input "x", float32 [1 8 8 3], takes for the levels of a picture (give --preprocess torchvision, model.preprocess in the configuration, or a file NAME.preprocess.yaml beside the model; presets are ` +
 				fmt.Sprint(Presets()) + ")",
 		},
 		{
 			"preset", rgb, said(Preprocess{Preset: "yolo"}),
-			"preprocess preset: \"yolo\" is not one of ultralytics, ultralytics-classify, ultralytics-rtdetr, torchvision, timm, imagenet, yolox, yolo-nas, nanodet, rtdetr, rfdetr, ssd-mobilenet, keras, tf-detection",
+			"preprocess preset: \"yolo\" is not one of ultralytics, ultralytics-classify, ultralytics-rtdetr, torchvision, timm, imagenet, yolox, yolo-nas, nanodet, rtdetr, detr, rfdetr, ssd-mobilenet, keras, tf-detection",
 		},
 		{
 			"resize", rgb, said(Preprocess{Resize: "squeeze"}),
@@ -194,6 +195,7 @@ func TestPresets(t *testing.T) {
 			[]ends{{-1.8044444, 2.64}, {-2.0357144, 2.4285715}, {-2.117904, 2.2489083}},
 		},
 		{"rtdetr", "stretch, bilinear-antialias, pad 114, rgb, 0..1, nchw", same(0, 1)},
+		{"detr", "stretch, bilinear-antialias, pad 114, rgb, 0..1, mean 0.485 0.456 0.406, deviation 0.229 0.224 0.225, nchw", imagenet},
 		{"rfdetr", "stretch, bilinear, pad 114, rgb, 0..1, mean 0.485 0.456 0.406, deviation 0.229 0.224 0.225, nchw", imagenet},
 		{"ssd-mobilenet", "stretch, bilinear, pad 114, rgb, 0..255, mean 127, deviation 128, nchw", same(-.9921875, 1)},
 		{"keras", "stretch, bilinear, pad 114, rgb, -1..1, nchw", same(-1, 1)},
@@ -208,7 +210,7 @@ func TestPresets(t *testing.T) {
 			assert.InDelta(t, want[1], 255*scale[c]+bias[c], 1e-4, test.preset)
 		}
 	}
-	assert.Len(t, Presets(), 14)
+	assert.Len(t, Presets(), 15)
 	// Sides of their own, and a change.
 	p, err := FindPictureInput(info(Float32, 1, 3, 299, 299), Metadata{Preprocess: Preprocess{Preset: "torchvision"}})
 	require.NoError(t, err)

@@ -6,7 +6,7 @@ import "math"
 func Presets() []string {
 	return []string{
 		"ultralytics", "ultralytics-classify", "ultralytics-rtdetr", "torchvision", "timm", "imagenet", "yolox", "yolo-nas", "nanodet",
-		"rtdetr", "rfdetr", "ssd-mobilenet", "keras", "tf-detection",
+		"rtdetr", "detr", "rfdetr", "ssd-mobilenet", "keras", "tf-detection",
 	}
 }
 
@@ -42,6 +42,9 @@ func preset(name string, side int) Preprocess {
 		p.Colour, p.Mean, p.Deviation = BGRColour, []float64{103.53, 116.28, 123.675}, []float64{57.375, 57.12, 58.395}
 	case "rtdetr": // and D-FINE and DEIM
 		p = of(Stretch, BilinearAntialias, 0, 1)
+	case "detr": // as Hugging Face's processors of DETR, YOLOS, Conditional and Deformable DETR have it for inputs of one size
+		p = of(Stretch, BilinearAntialias, 0, 1)
+		p.Mean, p.Deviation = imagenetMean, imagenetDeviation
 	case "rfdetr":
 		p = of(Stretch, Bilinear, 0, 1)
 		p.Mean, p.Deviation = imagenetMean, imagenetDeviation

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edge-infer/edge-infer/engine/backoff"
 	"github.com/edge-infer/edge-infer/mqtt/address"
 	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
@@ -65,6 +65,8 @@ type Client struct {
 
 	// DiscoveryPrefix is the first topic level of Home Assistant's discovery, usually "homeassistant"; empty turns it off.
 	DiscoveryPrefix string
+	// Acknowledged hears how long the broker took to acknowledge each message of QoS 1. It must return at once. Nil for none.
+	Acknowledged func(time.Duration)
 	// Controller carries out remote commands; nil turns remote control off.
 	Controller Controller
 
@@ -210,9 +212,9 @@ func (c *Client) Run(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(c.closing, cancel)()
 
-	b := backoff{blocked: make([]time.Time, len(c.addresses))}
+	t := tries{blocked: make([]time.Time, len(c.addresses))}
 	for ctx.Err() == nil {
-		pause := c.attempt(ctx, &b)
+		pause := c.attempt(ctx, &t)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -221,18 +223,18 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// backoff is what Run remembers between attempts.
-type backoff struct {
+// tries are what Run remembers of attempts.
+type tries struct {
 	failures int
 	blocked  []time.Time // by address: not to be tried before, because the login was refused
 }
 
 // attempt tries the brokers in order and serves the first that takes the client. It returns how long to wait before the next attempt.
-func (c *Client) attempt(ctx context.Context, b *backoff) time.Duration {
-	const settled = 10 * time.Second // a connection that lasted this long starts the backoff anew
+func (c *Client) attempt(ctx context.Context, t *tries) time.Duration {
+	const settled = 10 * time.Second // a connection that lasted this long starts the pauses anew
 	tried := false
 	for i, to := range c.addresses {
-		if time.Now().Before(b.blocked[i]) {
+		if time.Now().Before(t.blocked[i]) {
 			continue
 		}
 		s, err := c.connect(ctx, to, identity{id: c.ClientID, will: true, inbound: inboundLimit, largest: 2 * command.MaxBytes})
@@ -246,7 +248,7 @@ func (c *Client) attempt(ctx context.Context, b *backoff) time.Duration {
 		if err != nil {
 			c.disconnected(to, "mqtt cannot connect", err)
 			if loginRefused(err) {
-				b.blocked[i] = time.Now().Add(jitter(c.RefusedRetry))
+				t.blocked[i] = time.Now().Add(backoff.Jitter(c.RefusedRetry))
 			} else {
 				tried = true
 			}
@@ -261,20 +263,16 @@ func (c *Client) attempt(ctx context.Context, b *backoff) time.Duration {
 		}
 		c.disconnected(to, "mqtt lost the connection", c.blame(s, to.String(), err))
 		if time.Since(start) >= settled {
-			b.failures = 0
+			t.failures = 0
 		}
 		tried = true
 		break
 	}
 	if !tried { // all of them are blocked
-		return time.Until(slices.MinFunc(b.blocked, time.Time.Compare))
+		return time.Until(slices.MinFunc(t.blocked, time.Time.Compare))
 	}
-	pause := c.RetryMax
-	if b.failures < 16 {
-		pause = min(c.RetryMax, c.RetryMin<<b.failures)
-	}
-	b.failures++
-	return jitter(pause)
+	t.failures++
+	return backoff.Exponential{Min: c.RetryMin, Max: c.RetryMax}.After(t.failures - 1)
 }
 
 // positive is the value, or a default in place of what is not set.
@@ -284,9 +282,6 @@ func positive[T int | time.Duration](value, standard T) T {
 	}
 	return value
 }
-
-// jitter spreads the clients of a broker that comes back: 50 to 100 % of d.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
 // Close ends Run, waits for it, and writes the queued events to disk. It is idempotent and safe on a client that was never opened.
 func (c *Client) Close() error {

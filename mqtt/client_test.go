@@ -62,7 +62,7 @@ func TestEveryFrameArrives(t *testing.T) {
 	assert.Equal(t, ledger.Account{Offered: 100, Delivered: 100}, a.Detections)
 	assert.Equal(t, ledger.Account{Offered: 3, Delivered: 3}, a.State)
 	assert.Equal(t, ledger.Account{Offered: 1, Delivered: 1}, a.Events)
-	assert.Less(t, stop(), 2*time.Second)
+	assert.Less(t, stop(), unhindered)
 	sub.WaitLast(t, "edge-infer/gate/available", "stopped")
 	sub.Client.Disconnect(10)
 	broker.Close()
@@ -136,7 +136,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	c.Event(&payload.Event{Type: "end", Camera: "cam0"}) // the last words are sent
 	cancel()
 	require.NoError(t, <-done)
-	assert.Less(t, time.Since(begin), 2*time.Second)
+	assert.Less(t, time.Since(begin), unhindered)
 	sub.WaitLast(t, "edge-infer/gate/available", "stopped")
 	require.Eventually(t, func() bool { return len(sub.Messages("edge-infer/gate/cam0/events")) == 1 }, mqtttest.Patience, time.Millisecond)
 	sub.Client.Disconnect(10)
@@ -181,7 +181,7 @@ func TestRefusedLoginIsNotHammered(t *testing.T) {
 	require.Eventually(t, func() bool { return alone.Connection().Error != "" }, mqtttest.Patience, time.Millisecond)
 	time.Sleep(200 * time.Millisecond)
 	assert.Equal(t, 1, strings.Count(log.String(), "mqtt cannot connect"))
-	assert.Less(t, stop(), time.Second)
+	assert.Less(t, stop(), unhindered)
 }
 
 func TestStateComesBackAfterBrokerRestart(t *testing.T) {
@@ -246,9 +246,10 @@ func TestLongQueueDoesNotDelayTheEnd(t *testing.T) {
 	begin := time.Now()
 	require.NoError(t, c.Close())
 	require.NoError(t, <-done)
-	assert.Less(t, time.Since(begin), 2*time.Second)
+	assert.Less(t, time.Since(begin), unhindered)
 	sub.WaitLast(t, "edge-infer/gate/available", "stopped")
 	a := balanced(t, c)
+	assert.NotZero(t, a.Events.Queued, "it did not wait for the queue")
 	again := testClient(broker.URL())
 	again.Spool.Directory = c.Spool.Directory
 	require.NoError(t, again.Open())

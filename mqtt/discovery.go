@@ -48,7 +48,7 @@ const maxDiscoveryTopic = 1000
 // discover publishes what has changed of the discovery messages. announcing is held.
 func (c *Client) discover(a *homeassistant.Announcement) error {
 	c.settleAnnounced()
-	messages, after := c.announced.Withdrawal()
+	messages, after := c.announced.RemoveAll()
 	if c.DiscoveryPrefix != "" {
 		var err error
 		if messages, after, err = c.discovery().Messages(a, c.announced); err != nil {

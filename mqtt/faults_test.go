@@ -147,6 +147,7 @@ func stallingBroker(t testing.TB, answer bool) string {
 
 // TestFaults runs the frame loop through everything that can happen to a broker. It must never be held up, and every message must be
 // accounted for. EDGE_INFER_FAULTS=60s go test -run TestFaults -v -timeout 30m ./mqtt is the full run.
+// It is as long as its list of faults.
 func TestFaults(t *testing.T) {
 	d, full := faultTime(t)
 	authority := mqtttest.NewAuthority(t)
@@ -258,7 +259,7 @@ func TestFaults(t *testing.T) {
 				require.Eventually(t, func() bool { return c.Connection().Error != "" }, mqtttest.Patience, 10*time.Millisecond)
 				assert.Contains(t, c.Connection().Error, problem)
 			}
-			assert.Less(t, stop(), 2*time.Second)
+			assert.Less(t, stop(), unhindered)
 			balanced(t, c)
 			t.Logf("%s: %.2f fps, hand-off p50 %v, p99 %v (a wake alone %v), longest %v, memory %+d KiB, detections %+v, events %+v",
 				fault.name, h.rate, h.p50, h.p99, floor, h.longest, grown>>10, a.Detections, a.Events)
@@ -294,7 +295,7 @@ func TestBlackHole(t *testing.T) {
 	assert.NotEmpty(t, c.Connection().Error)
 	a := balanced(t, c)
 	assert.Zero(t, a.Events.Delivered)
-	assert.Less(t, stop(), 2*time.Second)
+	assert.Less(t, stop(), unhindered)
 	balanced(t, c)
 }
 
@@ -302,7 +303,7 @@ func TestBlackHole(t *testing.T) {
 func TestHangingBrokerDoesNotDelayTheEnd(t *testing.T) {
 	mqtttest.NoLeaks(t)
 	c := testClient(stallingBroker(t, true))
-	c.WriteTimeout = 10 * time.Second
+	c.WriteTimeout, c.AckTimeout, c.KeepAlive = time.Hour, time.Hour, time.Hour
 	stop := start(t, c)
 	waitConnected(t, c)
 	jpeg := make([]byte, 16<<20)
@@ -315,7 +316,7 @@ func TestHangingBrokerDoesNotDelayTheEnd(t *testing.T) {
 		defer c.qos0.mu.Unlock()
 		return len(c.qos0.ready) == 1
 	}, mqtttest.Patience, time.Millisecond)
-	assert.Less(t, stop(), 2*time.Second)
+	assert.Less(t, stop(), unhindered)
 	a := balanced(t, c)
 	assert.Equal(t, uint64(100), a.Events.Queued)
 }
@@ -357,7 +358,7 @@ func TestUnacknowledged(t *testing.T) {
 	c.Event(&payload.Event{Type: "new", Camera: "cam0"})
 	require.Eventually(t, func() bool { return c.Connection().Error == "broker acknowledged nothing for 100ms" }, mqtttest.Patience,
 		time.Millisecond)
-	assert.Less(t, stop(), 2*time.Second)
+	assert.Less(t, stop(), unhindered)
 	assert.Equal(t, ledger.Account{Offered: 1, Queued: 1}, balanced(t, c).Events)
 }
 

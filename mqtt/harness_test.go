@@ -26,6 +26,10 @@ func startBroker(t testing.TB, address string) *embedded.Broker {
 	return b
 }
 
+// unhindered is far more than a busy machine makes of an end that waits for nothing, and far less than what such a test has it not wait
+// for.
+const unhindered = 30 * time.Second
+
 // testClient has short times, so that faults show quickly.
 func testClient(brokers ...string) *Client {
 	return &Client{

@@ -226,6 +226,9 @@ func (r *qos1Sender) settleOldest() error {
 		return err
 	}
 	r.inflight = append(r.inflight[:0], r.inflight[1:]...)
+	if r.client.Acknowledged != nil {
+		r.client.Acknowledged(time.Since(f.sent))
+	}
 	r.client.sizes.Confirm(r.broker, max(f.size, r.unconfirmed.Confirm(f.order)))
 	switch {
 	case f.mailbox != nil:

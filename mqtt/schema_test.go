@@ -59,6 +59,7 @@ func schemaOf(topic string) string {
 	return ""
 }
 
+// TestEveryMessageFitsItsSchema is as long as its list of messages.
 func TestEveryMessageFitsItsSchema(t *testing.T) {
 	compiled := schemas(t)
 	broker := startBroker(t, "")
@@ -71,7 +72,10 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 	now := time.Now()
 	events := []payload.Event{
 		{Type: "new", Label: "person", Score: 0.5, Box: [4]float64{1, 2, 3, 4}, Track: 3, Start: now, Zones: []string{"yard", "b"}},
-		{Type: "update", Label: "person", TopScore: 0.9, Track: 3},
+		{
+			Type: "update", Label: "person", TopScore: 0.9, Track: 3,
+			Attributes: []payload.Attribute{{Name: "helmet", Value: "no \"one\"", Score: 0.75}},
+		},
 		{
 			Type: "end", Label: "person", Track: 3, Start: now.Add(-time.Second), End: now, Median: 0.8, Object: "1795229709.517529-3",
 			Entered: []string{"yard"}, Path: [][2]float64{{1, 2}, {3.5, 4}},
@@ -201,6 +205,7 @@ func TestDetailsOfDetectionsFitTheirSchema(t *testing.T) {
 		"keypoints":   {Keypoints: [][3]float64{{1, 2, 0.5}, {3, 4, 1}}},
 		"turned":      {Corners: [][2]float64{{1, 2}, {3, 4}, {5, 6}, {-7, 8}}, Angle: 0.3},
 		"run lengths": {Mask: payload.Mask{Counts: []byte(`52\207`), Width: 5, Height: 4}},
+		"attributes":  {Attributes: []payload.Attribute{{Name: "colour", Value: "red", Score: 0.5}, {Name: "make", Value: "x", Score: 1}}},
 		"outlines":    {Mask: payload.Mask{Polygons: [][][2]float64{{{1, 2}, {3, 4}, {5, 6}}}}},
 	} {
 		d := payload.Detections{
@@ -212,6 +217,7 @@ func TestDetailsOfDetectionsFitTheirSchema(t *testing.T) {
 	for _, wrong := range []string{
 		`"keypoints":[[1,2]]`, `"keypoints":[]`, `"angle":1`, `"corners":[[1,2],[3,4],[5,6],[7,8]]`, `"mask":{"polygons":[[1,2,3,4]]}`,
 		`"mask":{"size":[4,5]}`, `"mask":{"size":[4,5],"counts":"0","polygons":[[1,2,3,4,5,6]]}`, `"mask":"off"`,
+		`"attributes":{}`, `"attributes":{"colour":"red"}`, `"attributes":{"colour":{"value":"","score":1}}`,
 	} {
 		d := payload.Detections{Camera: "c", Time: time.Unix(2e9, 0), Width: 5, Height: 4, Objects: []payload.Detection{{Label: "person"}}}
 		text := strings.Replace(string(d.AppendJSON(nil, "gate")), `"box":`, wrong+`,"box":`, 1)

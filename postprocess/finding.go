@@ -2,7 +2,10 @@
 // folders make them (head, scan), give them to whoever has pictures (predict), and go on from them.
 package postprocess
 
-import "slices"
+import (
+	"image"
+	"slices"
+)
 
 // Box is an axis-aligned rectangle in pixels: X1, Y1 is the top left corner, X2, Y2 the bottom right one.
 type Box struct{ X1, Y1, X2, Y2 float32 }
@@ -49,6 +52,8 @@ type Detail struct {
 	Oriented *Oriented
 	// Probabilities are those of every class, by class number.
 	Probabilities []float32
+	// Attributes are what further networks say of the object.
+	Attributes []Attribute
 }
 
 // Keypoint is one point of an object in pixels of the source picture.
@@ -61,6 +66,26 @@ type Keypoint struct {
 type Oriented struct {
 	X, Y, Width, Height float32
 	Angle               float32
+}
+
+// Move shifts the finding, with all its details, by so many pixels.
+func (f *Finding) Move(by image.Point) {
+	x, y := float32(by.X), float32(by.Y)
+	f.X1, f.X2, f.Y1, f.Y2 = f.X1+x, f.X2+x, f.Y1+y, f.Y2+y
+	if f.Detail == nil {
+		return
+	}
+	if mask := f.Detail.Mask; mask != nil {
+		mask.Bounds = mask.Bounds.Add(by)
+		mask.X, mask.Y = mask.X-x*mask.StepX, mask.Y-y*mask.StepY
+	}
+	for i := range f.Detail.Keypoints {
+		f.Detail.Keypoints[i].X += x
+		f.Detail.Keypoints[i].Y += y
+	}
+	if turned := f.Detail.Oriented; turned != nil {
+		turned.X, turned.Y = turned.X+x, turned.Y+y
+	}
 }
 
 // Clone returns a finding that shares no memory with f.
@@ -80,6 +105,7 @@ func (f *Finding) Clone() Finding {
 		d.Oriented = &oriented
 	}
 	d.Keypoints, d.Probabilities = slices.Clone(d.Keypoints), slices.Clone(d.Probabilities)
+	d.Attributes = slices.Clone(d.Attributes)
 	c.Detail = &d
 	return c
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/engine/backoff"
 )
 
 // stand is the other end of a camera in a test. It begins absent.
@@ -186,7 +187,7 @@ func checkContract(t *testing.T, s *stand) {
 	c := watch(t, &capture.Camera{
 		Open: opener(s.backend),
 		Name: "camera", URI: s.uri, Lossless: !strings.HasPrefix(s.uri, "file"), StallTimeout: 2 * time.Second,
-		Retry: capture.Backoff{Min: 50 * time.Millisecond, Max: 200 * time.Millisecond},
+		Retry: backoff.Exponential{Min: 50 * time.Millisecond, Max: 200 * time.Millisecond},
 	})
 	c.last = append(c.last, s.kill) // what hangs comes back
 	c.hears("that it waits", func(s capture.Stats) bool { return s.State == capture.Waiting && s.Tries == 2 })

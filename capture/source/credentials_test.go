@@ -18,10 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/engine/backoff"
 )
 
 // locking is how a camera is tried again whose account would be locked.
-var locking = capture.Backoff{Min: time.Hour, Max: 2 * time.Hour}
+var locking = backoff.Exponential{Min: time.Hour, Max: 2 * time.Hour}
 
 // refused asks that a camera waits long because its user name or password was refused.
 func refused(t *testing.T, c *watched) {
@@ -126,7 +127,7 @@ func TestPasswordIsTriedOnce(t *testing.T) {
 
 // TestRedirectsAreBounded: a server that sends every request elsewhere costs a few connections a try.
 func TestRedirectsAreBounded(t *testing.T) {
-	pause := capture.Backoff{Min: time.Hour, Max: time.Hour}
+	pause := backoff.Exponential{Min: time.Hour, Max: time.Hour}
 	s := newRTSPScript(t, func(s *rtspScript, _ textproto.MIMEHeader) (string, bool) {
 		return "RTSP/1.0 302 Moved\r\nLocation: rtsp://" + s.address + "/again\r\n", false
 	})

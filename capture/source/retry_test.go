@@ -19,10 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/engine/backoff"
 )
 
 // quick is a backoff for tests.
-var quick = capture.Backoff{Min: time.Millisecond, Max: 20 * time.Millisecond}
+var quick = backoff.Exponential{Min: time.Millisecond, Max: 20 * time.Millisecond}
 
 // TestEveryKindIsTriedAgain: nothing that can be wrong with a camera at its first start ends it.
 func TestEveryKindIsTriedAgain(t *testing.T) {

@@ -3,69 +3,149 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/compare"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 )
 
+const benchHelp = `Measures what a network costs on this machine, and prints rate, latency with its tail, CPU time, memory, allocations, and power and
+temperature where there are sensors. --what says of what:
+
+  engine      the network alone, as its device times it
+  transfers   a picture in memory until its findings are in memory: upload, letterbox, network, download, decoding
+  loop        the daemon's frame loop, with tracking and with messages to an embedded broker (the default)
+
+and --drive how requests come: closed sends the next when the last is done, flat-out keeps the engine busy, paced gives frames at a --rate, and
+latency counts from the moment each was due, so that a stall is not hidden. A batch of 4 is 4 pictures in every request: there are that many
+cameras at least. Frames that are lost make it fail. Networks that take no pictures get tensors of random numbers.
+
+  edge-infer bench --model yolo11n.onnx --what all --batch 1,4,8,16
+  edge-infer bench --model yolo11n.plan --engine tensorrt --rate 30 --cameras 8 --duration 24576x --wait-idle 1m
+
+Several engines stand in one table, each beside the last one: speed-up, and how far they find the same.
+
+  edge-infer bench --model yolo11n.onnx --engine tensorrt,onnxruntime=cuda,onnxruntime=cpu --output before.json --plot before.svg
+
+--compare sets two documents of --output side by side. --require fails with a line for each run that misses a bound, for a fleet's tests: mean,
+p50, p90, p95, p99, p99.9, max, throughput, cpu, memory, gpu-memory, allocations, lost, late, watts, temperature, fairness, others, agreement and
+speed-up with <=, >=, < or >; @ names the runs that it is about, by batch, part, drive, engine or precision.
+
+  edge-infer bench --compare before.json after.json
+  edge-infer bench --batch 1,16 --require 'p99@1<=1ms,throughput@16>=10000,memory<=512MiB'
+
+With --layers it says where one request's time goes on TensorRT: each layer's mean time, its precision and whether it runs on the GPU or a DLA,
+and how many layers run in which precision. Layers one by one take longer than the network as a whole.`
+
 func newBench(stdout, stderr io.Writer) *cobra.Command {
 	settings := config.Sources{Scope: config.Network()}
-	b := &bench.Bench{Progress: report.Steps(stderr)}
+	b := &bench.Bench{Progress: report.Steps(stderr), Program: thisBuild().String()}
 	var layers, asJSON bool
+	var before string
+	engines := []string{}
+	own := pflag.NewFlagSet("settings", pflag.ContinueOnError)
 	command := &cobra.Command{
-		Use: "bench", Short: "Measure the frame loop from frame in memory to message handed over", Args: noArguments,
-		Long: `Runs the frame loop flat out on pictures of the demo belt that lie in memory, with tracking and with messages to an embedded broker, and
-prints rate, latency and CPU time a frame. A batch of 4 is 4 pictures in every request: there are that many cameras at least. With --rate the
-cameras give frames at that rate instead, as real ones do, and a request holds what has come by then. Frames that are lost make it fail.
-
-With --layers it does not run the loop but says where one request's time goes on TensorRT: each layer's mean time, its precision and whether
-it runs on the GPU or a DLA, and how many layers run in which precision. Layers one by one take longer than the network as a whole.
-
-  edge-infer bench --cameras 4 --batches 1,4 --duration 10s
-  edge-infer bench --model yolo11n.onnx --engine tensorrt --rate 30 --cameras 8 --json
-  edge-infer bench --model yolo11n.plan --layers`,
-		RunE: func(command *cobra.Command, _ []string) error {
+		Use: "bench", Short: "Measure a network alone, with its transfers and in the frame loop", Long: benchHelp,
+		Args: func(command *cobra.Command, args []string) error {
+			if before == "" {
+				return noArguments(command, args)
+			}
+			if len(args) != 1 {
+				return config.Usagef("--compare A.json B.json takes two documents that bench --output wrote")
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, args []string) error {
 			if err := b.Check(); err != nil {
 				return err
 			}
-			c, err := settings.Load()
-			if err != nil {
+			if before != "" {
+				return compared(stdout, asJSON, b, before, args[0])
+			}
+			if err := contend(&settings, own, b, engines); err != nil {
 				return err
 			}
-			if err := c.Engine.OneDevice("bench"); err != nil {
-				return err
-			}
-			b.Config, b.Logger = c, logger(stderr, c)
+			b.Logger = logger(stderr, b.Contenders[0].Config)
 			if layers {
 				profiles, err := b.Profile(command.Context())
 				if err != nil {
 					return err
 				}
-				return showBench(stdout, asJSON, "profiles", profiles)
+				return showBench(stdout, asJSON, map[string]any{"v": 1, "profiles": profiles}, profiles)
 			}
 			results, err := b.Run(command.Context())
-			if err != nil {
+			if results == nil {
 				return err
 			}
-			return errors.Join(showBench(stdout, asJSON, "results", results), results.Err())
+			return errors.Join(showBench(stdout, asJSON, results, results), err, b.Judge(results))
 		},
 	}
 	flags := command.Flags()
 	flags.SortFlags = false
 	b.Flags(flags)
+	flags.StringVar(&before, "compare", "", "set a document beside the one that is named after it: --compare A.json B.json")
 	flags.BoolVar(&layers, "layers", false, "time the layers of TensorRT's plan instead of the loop")
-	settings.Flags(flags)
+	settings.Flags(own)
+	flags.StringSliceVar(&engines, "engine", nil, own.Lookup("engine").Usage+"; several separated by commas stand beside the last one")
+	own.VisitAll(func(flag *pflag.Flag) {
+		if flags.Lookup(flag.Name) == nil { // batch and engine are lists here
+			flags.AddFlag(flag)
+		}
+	})
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return command
 }
 
-func showBench(stdout io.Writer, asJSON bool, name string, result printed) error {
-	if asJSON {
-		return json.NewEncoder(stdout).Encode(map[string]any{"v": 1, name: result})
+// contend loads the settings of each engine; none is the one of the settings.
+func contend(settings *config.Sources, own *pflag.FlagSet, b *bench.Bench, engines []string) error {
+	if len(engines) > 1 && own.Lookup("library").Changed {
+		return config.Usagef("--library belongs to one engine: with several set EDGE_INFER_TENSORRT and EDGE_INFER_ONNXRUNTIME")
 	}
-	return result.Print(stdout)
+	for i := range max(len(engines), 1) {
+		if len(engines) > 0 {
+			if err := own.Set("engine", engines[i]); err != nil {
+				return config.UsageError{Err: err}
+			}
+		}
+		c, err := settings.Load()
+		if err != nil {
+			return err
+		}
+		if err := c.Engine.OneDevice("bench"); err != nil {
+			return err
+		}
+		b.Contenders = append(b.Contenders, bench.Contender{Engine: c.Engine.Backend, Config: c})
+	}
+	return nil
+}
+
+// compared sets two documents side by side; what is required is required of the second.
+func compared(stdout io.Writer, asJSON bool, b *bench.Bench, before, after string) error {
+	var both [2]*result.Report
+	for i, path := range []string{before, after} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("--compare: %w", err)
+		}
+		if both[i], err = result.Parse(data); err != nil {
+			return fmt.Errorf("--compare: %s: %w", path, err)
+		}
+	}
+	c := compare.Of(both[0], both[1])
+	return errors.Join(showBench(stdout, asJSON, c, c), b.Judge(both[1]))
+}
+
+func showBench(stdout io.Writer, asJSON bool, document any, text printed) error {
+	if asJSON {
+		return json.NewEncoder(stdout).Encode(document)
+	}
+	return text.Print(stdout)
 }

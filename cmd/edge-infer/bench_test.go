@@ -24,12 +24,18 @@ func TestCommandsOnOneGPURefuseSeveral(t *testing.T) {
 			"bench --gpu all", `engine.device "all": bench uses one GPU, name it as in --gpu 0; run spreads its cameras over several; see edge-infer bench --help`,
 		},
 		{
-			"infer x.jpg --gpu 0,1", `engine.device "0,1": infer uses one GPU, name it as in --gpu 0; run spreads its cameras over several; see edge-infer infer --help`,
-		},
-		{
-			"bench --engine onnxruntime=cpu --model " + model, "model " + model +
+			"bench --what loop --engine onnxruntime=cpu --model " + model, "model " + model +
 				": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)",
 		},
+		{
+			"bench --engine tensorrt,onnxruntime --library /lib/x.so",
+			"--library belongs to one engine: with several set EDGE_INFER_TENSORRT and EDGE_INFER_ONNXRUNTIME; see edge-infer bench --help",
+		},
+		{"bench --compare a.json", "--compare A.json B.json takes two documents that bench --output wrote; see edge-infer bench --help"},
+		{"bench --drive paced", "--drive paced needs --rate, the frames a second of each camera; see edge-infer bench --help"},
+		{"bench --what all,nothing", `--what "nothing": must be engine, transfers, loop or all; see edge-infer bench --help`},
+		{"bench --plot x.jpg", `--plot: "x.jpg" is no diagram's name (let it end with .svg or .png); see edge-infer bench --help`},
+		{"bench --require p99=1ms", `--require "p99=1ms": compares with <=, >=, < or >; see edge-infer bench --help`},
 		{
 			"infer x.jpg --engine onnxruntime=cpu --model " + model, "model " + model +
 				": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)",
@@ -72,4 +78,41 @@ func TestBenchLayers(t *testing.T) {
 	require.Error(t, c.Run())
 	require.Equal(t, "edge-infer: --layers: only TensorRT tells its layers' times, not onnxruntime; see edge-infer bench --help\n",
 		stderr.String())
+}
+
+// A fleet's test: a document, its comparison with another, and an exit status with one line for each bound that is missed.
+func TestBenchRequires(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	one, other := filepath.Join(folder, "a.json"), filepath.Join(folder, "b.json")
+	small := []string{
+		"bench", "--engine", "onnxruntime=cpu", "--pictures", "1", "--width", "320", "--height", "240", "--duration", "4x", "--warmup", "1x",
+		"--what", "transfers",
+	}
+	output, err := programtest.Command(t, append(small, "--batch", "1,2", "--output", one, "--require", "lost<=0")...).Output()
+	require.NoError(t, err)
+	require.Contains(t, string(output), "flat-out")
+
+	var stderr bytes.Buffer
+	command := programtest.Command(t, append(small, "--batches", "1", "--output", other, "--require", "p50@1<1ns,memory<=1KiB", "--json")...)
+	command.Stderr = &stderr
+	output, err = command.Output()
+	require.Error(t, err)
+	require.Equal(t, 1, command.ProcessState.ExitCode())
+	require.Regexp(t, `^edge-infer: --batches is called --batch now
+edge-infer: missed: p50@1<1ns: \S+ \(onnxruntime=cpu, fp32, transfers, flat-out, batch 1\)
+missed: memory<=1KiB: \S+ MiB \(onnxruntime=cpu, fp32, transfers, flat-out, batch 1\)
+$`, stderr.String())
+	var document struct {
+		Results []map[string]any
+	}
+	require.NoError(t, json.Unmarshal(output, &document), "the document comes all the same")
+	for _, name := range []string{"backend", "fps", "latency_p50_ms", "latency_p99_ms", "latency_p999_ms", "cpu_us_per_frame", "late"} {
+		require.Contains(t, document.Results[0], name)
+	}
+
+	output, err = programtest.Command(t, "bench", "--compare", one, other).Output()
+	require.NoError(t, err)
+	require.Contains(t, string(output), "B/A")
+	require.Contains(t, string(output), "only in A: demo, onnxruntime=cpu, fp32, transfers, flat-out, batch 2")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/capture/scene"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/convert"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
@@ -51,6 +52,7 @@ func planText(t *testing.T, path string) (tensorrt.PlanFacts, string) {
 	return facts, string(plan)
 }
 
+// TestBuild builds plans with a stand-in for TensorRT, one after another: each uses what those before it left in the cache.
 func TestBuild(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{8602, 110100} {
@@ -67,7 +69,7 @@ func TestBuild(t *testing.T) {
 			assert.Equal(t, engine.FP16, result.Precision)
 			assert.Nil(t, result.Verdict)
 			facts, plan := planText(t, out)
-			assert.Equal(t, demo.Labels(), facts.Metadata.Labels, "a plan alone knows its labels")
+			assert.Equal(t, scene.Labels(), facts.Metadata.Labels, "a plan alone knows its labels")
 			assert.Contains(t, plan, "range images 1 2 3 416 416\n")
 			assert.Contains(t, plan, "range images 2 4 3 416 416\n")
 			entries, err := os.ReadDir(dir)

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +18,9 @@ import (
 func newConfig(stdout io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "config", Short: "Print or check a configuration file", Args: noArguments,
-		RunE: func(*cobra.Command, []string) error { return config.Usagef("config needs defaults or check FILE") },
+		RunE: func(*cobra.Command, []string) error {
+			return config.Usagef("config needs defaults, check FILE, show, schema or reference")
+		},
 	}
 	command.AddCommand(
 		&cobra.Command{
@@ -31,6 +35,33 @@ func newConfig(stdout io.Writer) *cobra.Command {
 			},
 		},
 		newCheck(stdout),
+		newShow(stdout),
+		&cobra.Command{
+			Use: "reference", Short: "Print the documentation of every setting as Markdown", Args: noArguments,
+			RunE: func(*cobra.Command, []string) error {
+				page, err := config.Reference()
+				if err != nil {
+					return err
+				}
+				_, err = io.WriteString(stdout, page)
+				return err
+			},
+		},
+		&cobra.Command{
+			Use: "schema", Short: "Print a JSON Schema of the configuration file, for editors", Args: noArguments,
+			Long: `Editors that know JSON Schema complete and check the configuration file with it. For the YAML language server, write the schema beside the
+file and begin the file with  # yaml-language-server: $schema=edge-infer.schema.json
+
+  edge-infer config schema >edge-infer.schema.json`,
+			RunE: func(*cobra.Command, []string) error {
+				schema, err := config.Schema()
+				if err != nil {
+					return err
+				}
+				_, err = stdout.Write(schema)
+				return err
+			},
+		},
 		newForget(stdout))
 	return command
 }
@@ -63,6 +94,43 @@ A daemon that runs is not disturbed. Cameras and brokers may be away at any time
 			return err
 		},
 	}
+}
+
+// newShow tells what is in force.
+func newShow(stdout io.Writer) *cobra.Command {
+	settings := config.Sources{Scope: config.Everything()}
+	var origin, asJSON bool
+	command := &cobra.Command{
+		Use: "show", Short: "Print every setting in force, and with --origin where it comes from", Args: noArguments,
+		Long: `Puts defaults, the file and conf.d beside it, EDGE_INFER_* variables and flags over each other as run does. What ${} stands for is
+not shown, nor are passwords in addresses.
+
+  edge-infer config show --config /etc/edge-infer/edge-infer.yaml --origin`,
+		RunE: func(*cobra.Command, []string) error {
+			all, err := settings.Origins()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(stdout).Encode(all)
+			}
+			table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+			for _, setting := range all {
+				if origin {
+					fmt.Fprintf(table, "%s\t%s\t%s\n", setting.Key, setting.Value, setting.From)
+				} else {
+					fmt.Fprintf(table, "%s\t%s\n", setting.Key, setting.Value)
+				}
+			}
+			return table.Flush()
+		},
+	}
+	command.Flags().BoolVar(&origin, "origin", false, "tell where each value comes from")
+	command.Flags().BoolVar(&asJSON, "json", false, "print JSON, always with the origin")
+	settings.Flags(command.Flags())
+	settings.CameraFlag(command.Flags(), "as of run")
+	settings.CascadeFlag(command.Flags())
+	return command
 }
 
 // newForget takes a decommissioned device off its broker.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	mqttbroker "github.com/edge-infer/edge-infer/mqtt/broker"
 )
 
 // examined runs doctor as a person does and returns the status of each check.
@@ -88,4 +90,30 @@ func TestDoctorText(t *testing.T) {
 	assert.Contains(t, string(output),
 		"WARN  camera            none named\n                        fix: name one to try it: --camera 0, or --camera demo\n")
 	assert.Contains(t, string(output), "OK    MQTT broker       off\n")
+}
+
+// Secrets reach doctor from wherever the daemon takes them.
+func TestDoctorLogsInAsTheDaemonWould(t *testing.T) {
+	t.Parallel()
+	broker := &mqttbroker.Broker{Address: "127.0.0.1:0", User: "edge", Password: "right", Logger: slog.New(slog.DiscardHandler)}
+	require.NoError(t, broker.Open())
+	t.Cleanup(func() { _ = broker.Close() })
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "mqtt-password"), []byte("right\n"), 0o600))
+	for _, test := range []struct{ name, environment, status string }{
+		{"the environment's", "EDGE_INFER_MQTT_PASSWORD=right", "OK"},
+		{"a wrong one of the environment", "EDGE_INFER_MQTT_PASSWORD=wrong", "FAIL"},
+		{"none", "", "FAIL"},
+		{"a file that the environment names", "EDGE_INFER_MQTT_PASSWORD_FILE=" + folder + "/mqtt-password", "OK"},
+		{"the service manager's", "CREDENTIALS_DIRECTORY=" + folder, "OK"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := programtest.Command(t, "doctor", "--json", "--root", t.TempDir(), "--mqtt-user", "edge")
+			c.Env = append(c.Env, "EDGE_INFER_MQTT="+broker.URL(), "EDGE_INFER_LIBCUDA=/none/libcuda.so.1", test.environment)
+			output, _ := c.CombinedOutput()
+			assert.Contains(t, string(output), `"check":"MQTT broker","status":"`+test.status+`"`, "%s", output)
+			assert.NotContains(t, string(output), `"right"`)
+		})
+	}
 }

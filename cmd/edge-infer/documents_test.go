@@ -149,3 +149,16 @@ func checkGoTest(t *testing.T, tests map[string][]string, command, where string)
 		assert.True(t, found, where)
 	}
 }
+
+// The alerts look at metrics that there are.
+func TestAlertsLookAtMetricsThatThereAre(t *testing.T) {
+	rules, err := os.ReadFile("../../docs/prometheus/alerts.yaml")
+	require.NoError(t, err)
+	list, err := os.ReadFile("internal/web/METRICS.md")
+	require.NoError(t, err)
+	named := regexp.MustCompile(`edge_infer_\w+`).FindAllString(string(rules), -1)
+	require.NotEmpty(t, named)
+	for _, metric := range named {
+		assert.Contains(t, string(list), "| `"+metric+"` |")
+	}
+}

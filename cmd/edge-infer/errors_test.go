@@ -17,6 +17,7 @@ import (
 )
 
 // What a person can get wrong gives one line that says what is wrong and what to do, and the right exit status.
+// It is as long as its table.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -80,6 +81,8 @@ func TestMistakes(t *testing.T) {
 		{"infer no file", "infer /none.jpg", 1, []string{"/none.jpg", "no such file"}},
 		{"infer bad picture", "infer " + picture, 1, []string{"picture.jpg", "not a picture"}},
 		{"validate nothing", "validate", 2, []string{"validate needs --data DIR"}},
+		{"validate several GPUs", "validate --data x --gpu 0,1", 2, []string{"validate uses one GPU, name it as in --gpu 0"}},
+		{"inspect several GPUs", "inspect --gpu all", 2, []string{"inspect uses one GPU, name it as in --gpu 0"}},
 		{"validate no labels", "validate --data " + dir, 1, []string{"no labels found"}},
 		{
 			"validate plot format", "validate --data x --plot x.pdf", 2,
@@ -148,7 +151,7 @@ func TestMistakes(t *testing.T) {
 		{"quantize into a directory", "quantize --images x -o " + dir, 1, []string{"is a directory (name the file to write with -o)"}},
 		{"quantize over itself", "quantize " + truncated + " --images x -o " + truncated, 1, []string{"would replace the model itself"}},
 		{"infer odd tile", "infer x.jpg --tile 641", 2, []string{"--tile: tiles of 641 pixels, must be an even number from 32 to 32768"}},
-		{"infer tiled tensors", "infer --input x.npy --tile 640", 2, []string{"--tile is for pictures, not for --input"}},
+		{"infer tiled tensors", "infer --input x.npy --tile 640", 2, []string{"--ensemble and --augment are for pictures, not for --input"}},
 		{"validate overlap", "validate --data x --tile 640 --overlap 1", 2, []string{"--tile: tiles that overlap by 1, must be 0 to 0.75"}},
 		{"build two models", "build a b", 2, []string{"build takes one model, not 2"}},
 		{"build precision", "build --precision int4", 2, []string{`--precision "int4" must be auto, fp32, fp16 or int8`}},
@@ -169,7 +172,7 @@ func TestMistakes(t *testing.T) {
 		{"build calibration", "build --precision fp16 --calibration x", 2, []string{"--calibration is for --precision int8 or auto"}},
 		{
 			"build unjudged", "build --calibration x", 2, []string{
-				"--precision auto takes INT8 only if the gate lets it pass: give --data DIR, or --precision int8",
+				"--precision auto takes INT8 only if the gate lets it pass: give --data DIR, or --gate 0 to go without",
 			},
 		},
 		{
@@ -185,7 +188,7 @@ func TestMistakes(t *testing.T) {
 		{"wrong flag of a command", "bench --durration 1s", 2, []string{"unknown flag: --durration, did you mean --duration?"}},
 		{"flag like no other", "--xyzzy", 2, []string{"unknown flag: --xyzzy; see"}},
 		{"wrong command of config", "config chek x", 2, []string{`unknown command "chek", did you mean check?`}},
-		{"config nothing", "config", 2, []string{"config needs defaults or check FILE"}},
+		{"config nothing", "config", 2, []string{"config needs defaults, check FILE, show, schema or reference"}},
 		{"config check bad", "config check " + badConfig, 1, []string{`unknown key "urll"`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

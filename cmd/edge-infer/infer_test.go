@@ -27,7 +27,8 @@ func TestPicturesEndToEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(output), `"pictures":12`)
 
-	output, err = programtest.Command(t, "infer", filepath.Join(data, "images"), programtest.Video(t, 3), "--json", "--save", seenDir).Output()
+	output, err = programtest.Command(t, "infer", filepath.Join(data, "images"), programtest.Video(t, 3), "--json", "--save", seenDir,
+		"--film", "avi").Output()
 	require.NoError(t, err)
 	lines := bufio.NewScanner(bytes.NewReader(output))
 	pictures, boxes, frames := 0, 0, 0
@@ -112,11 +113,131 @@ func TestInferGoesOnAfterABadPictureAndAfterAStop(t *testing.T) {
 	command := programtest.Command(t, "infer", images, "--resume")
 	output, err := command.CombinedOutput()
 	require.Error(t, err)
-	require.Equal(t, "edge-infer: --resume leaves out what --save DIR holds already: name that folder; see edge-infer infer --help\n",
+	require.Equal(t, "edge-infer: --resume leaves out what --output FILE.jsonl, a folder of --format yolo, or --save DIR holds already: name one; "+
+		"see edge-infer infer --help\n",
 		string(output))
 	output, err = programtest.Command(t, "infer", bad).Output()
 	require.Error(t, err)
 	require.Empty(t, output)
+}
+
+// TestInferWritesEveryFormat: the same findings, whatever they are written as.
+func TestInferWritesEveryFormat(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	require.NoError(t, programtest.Command(t, "dataset", "--out", data, "--count", "5", "--seed", "3", "--width", "416", "--height",
+		"416").Run())
+	images := filepath.Join(data, "images")
+	names, err := filepath.Glob(filepath.Join(images, "*"))
+	require.NoError(t, err)
+	list := filepath.Join(dir, "list.txt")
+	require.NoError(t, os.WriteFile(list, []byte(strings.Join(names, "\n")), 0o600))
+	film := programtest.Video(t, 2)
+	run := func(flags ...string) []byte {
+		output, err := programtest.Command(t, append([]string{"infer", "@" + list, "--conf", "0.4"}, flags...)...).Output()
+		require.NoError(t, err)
+		return output
+	}
+	findings := 0
+	lines := run("--json")
+	for line := range bytes.Lines(lines) {
+		var seen infer.Seen
+		require.NoError(t, json.Unmarshal(line, &seen))
+		findings += len(seen.Detections)
+	}
+	require.Greater(t, findings, 5)
+
+	file := filepath.Join(dir, "seen.jsonl")
+	require.Empty(t, run("--output", file))
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(lines), string(written))
+
+	annotations, err := filepath.Glob(filepath.Join(data, "annotations*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, annotations)
+	var results []struct {
+		ImageID    any   `json:"image_id"`
+		CategoryID int64 `json:"category_id"`
+	}
+	require.NoError(t, json.Unmarshal(run("--format", "coco", "--annotations", data), &results))
+	require.Len(t, results, findings)
+	require.IsType(t, 0.0, results[0].ImageID)
+
+	require.Len(t, strings.Split(strings.TrimSpace(string(run("--format", "csv"))), "\n"), findings+1)
+
+	labels := filepath.Join(dir, "labels")
+	run(film, "--format", "yolo", "--output", labels)
+	files, err := os.ReadDir(labels)
+	require.NoError(t, err)
+	require.Len(t, files, 7, "one a picture, also of the film's")
+	rows := 0
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(labels, strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))+".txt"))
+		require.NoError(t, err)
+		rows += bytes.Count(text, []byte("\n"))
+	}
+	require.Equal(t, findings, rows)
+
+	output, err := programtest.Command(t, "infer", images, "--output", filepath.Join(dir, "seen.xml")).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(output), "say what it is to be with --format jsonl|coco|yolo|yolo-scores|csv")
+}
+
+// TestLinesGoOnWhereTheyStopped: half a line is written again, and so is a film that may not be whole.
+func TestLinesGoOnWhereTheyStopped(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	require.NoError(t, programtest.Command(t, "dataset", "--out", data, "--count", "3", "--width", "320", "--height", "240").Run())
+	film, file := programtest.Video(t, 3), filepath.Join(dir, "seen.jsonl")
+	run := func() string {
+		require.NoError(t, programtest.Command(t, "infer", filepath.Join(data, "images"), film, "--output", file, "--resume").Run())
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		return string(text)
+	}
+	whole := run()
+	lines := strings.SplitAfter(strings.TrimSpace(whole), "\n")
+	require.Len(t, lines, 6)
+	for _, stopped := range []string{"", lines[0] + lines[1][:9], strings.Join(lines[:5], "")} {
+		require.NoError(t, os.WriteFile(file, []byte(stopped), 0o600))
+		require.Equal(t, whole, run())
+	}
+	changed := strings.Replace(lines[0], `"width":320`, `"width":7`, 1)
+	require.NoError(t, os.WriteFile(file, []byte(changed), 0o600))
+	require.Equal(t, changed+strings.Join(lines[1:], "")+"\n", run(), "what is there is not run again")
+
+	require.NoError(t, os.WriteFile(file, []byte("a diary\n"), 0o600))
+	output, err := programtest.Command(t, "infer", film, "--output", file, "--resume").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(output), "is no output of infer")
+}
+
+// TestSeveralGPUsShareTheFiles.
+func TestSeveralGPUsShareTheFiles(t *testing.T) {
+	t.Parallel()
+	environment, model := programtest.FakeMachine(t, 100300)
+	dir := t.TempDir()
+	require.NoError(t, programtest.Command(t, "dataset", "--out", dir, "--count", "9", "--width", "320", "--height", "240").Run())
+	run := func(gpu string) (stdout, stderr string, err error) {
+		command := programtest.CommandWith(t, append(environment, "FAKE_CUDA=devices=2"), "infer", filepath.Join(dir, "images"), "--json",
+			"--model", model, "--engine", "tensorrt", "--gpu", gpu)
+		var out, said bytes.Buffer
+		command.Stdout, command.Stderr = &out, &said
+		err = command.Run()
+		return out.String(), said.String(), err
+	}
+	one, said, err := run("0")
+	require.NoError(t, err, said)
+	require.Len(t, strings.Split(strings.TrimSpace(one), "\n"), 9)
+	two, said, err := run("all")
+	require.NoError(t, err, said)
+	require.Equal(t, one, two)
+	_, said, err = run("0,2")
+	require.Error(t, err)
+	require.Contains(t, said, "there is no GPU 2, this machine has 2")
 }
 
 func TestACopyNeverReplacesItsPicture(t *testing.T) {

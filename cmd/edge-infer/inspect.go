@@ -28,6 +28,9 @@ Outputs that could be several things are refused with the setting that would set
 			if err != nil {
 				return err
 			}
+			if err := c.Engine.OneDevice("inspect"); err != nil {
+				return err
+			}
 			if len(args) > 0 {
 				c.Model.Path = args[0]
 			}

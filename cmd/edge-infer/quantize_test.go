@@ -44,6 +44,7 @@ func readVerdict(t *testing.T, path string) quantize.Verdict {
 	return v
 }
 
+// TestQuantizeInt8 goes on with the files that its earlier steps wrote.
 func TestQuantizeInt8(t *testing.T) {
 	t.Parallel()
 	calibration, heldOut, dir := programtest.Scenes(t, 4, 7), programtest.Scenes(t, 5, 99), t.TempDir()
@@ -113,6 +114,20 @@ func TestQuantizeInt8(t *testing.T) {
 	_, text, err = quantizeTo(t, "--images", calibration, "--gate", "0", "--calibration-cache", cache, "-o", out)
 	require.NoError(t, err, text)
 	assert.NoFileExists(t, out+accuracy.VerdictSuffix)
+
+	// Ranges that were measured before need no pictures, where nothing is to be judged.
+	none := filepath.Join(dir, "none.json")
+	_, text, err = quantizeTo(t, "--gate", "0", "--layer-loss", "0", "--calibration-cache", none, "-o", out)
+	require.Error(t, err)
+	assert.Contains(t, text, none+": no such file (name calibration pictures too, and it will be written)")
+	unjudged, text, err := quantizeTo(t, "--gate", "0", "--layer-loss", "0", "--calibration-cache", cache, "-o", out)
+	require.NoError(t, err, text)
+	assert.True(t, unjudged.Calibration.Reused)
+	assert.Equal(t, 4, unjudged.Calibration.Pictures)
+	_, text, err = quantizeTo(t, "--gate", "0", "--layer-loss", "0", "--calibration-cache", cache, "-o", out,
+		"--method", "percentile", "--percentile", "99.9")
+	require.Error(t, err)
+	assert.Contains(t, text, "another percentile (name calibration pictures too, and it will be measured again)")
 }
 
 func TestQuantizeHalf(t *testing.T) {
@@ -142,7 +157,7 @@ func TestQuantizeRefuses(t *testing.T) {
 	out, report := filepath.Join(dir, "bad.onnx"), filepath.Join(dir, "report.json")
 	result, text, err := quantizeTo(t, "--images", black, "--data", programtest.Scenes(t, 6, 99), "--report", report, "-o", out)
 	require.Error(t, err)
-	assert.Regexp(t, `^edge-infer: \S+bad.onnx was not written, the gate refused the INT8 model: mAP50-95 fell by .*`+
+	assert.Regexp(t, `(?m)^edge-infer: \S+bad.onnx was not written, the gate refused the INT8 model: mAP50-95 fell by .*`+
 		`\(calibrate on more pictures like the camera's, try --search, another --method, or --to fp16\)\n$`, text)
 	assert.False(t, result.Verdict.Passed)
 	assert.Empty(t, result.Output)

@@ -19,6 +19,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/probe"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/spelling"
 	"github.com/edge-infer/edge-infer/engine/isolate"
 )
 
@@ -52,8 +53,8 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	}
 	root.PersistentPreRun = func(command *cobra.Command, _ []string) { notice(stderr, command) }
 	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newBench(stdout, stderr), newDataset(stdout, stderr),
-		newDevices(stdout), newInspect(stdout), newModel(stdout, stderr), newBuild(stdout, stderr), newQuantize(stdout,
-			stderr), newDoctor(stdout), newConfig(stdout), newVersion(stdout))
+		newDevices(stdout), newInspect(stdout), newServe(stdout, stderr), newExport(stdout, stderr), newModel(stdout, stderr),
+		newBuild(stdout, stderr), newQuantize(stdout, stderr), newDoctor(stdout), newConfig(stdout), newVersion(stdout))
 	root.AddCommand(
 		newHidden(network.BuildCommand, network.ServeBuild),
 		newHidden(doctor.Command, doctor.Serve),
@@ -102,7 +103,7 @@ func nearestFlag(command *cobra.Command, err error) error {
 			names = append(names, flag.Name)
 		}
 	})
-	if near := config.Nearest(unknown.GetSpecifiedName(), names); near != "" {
+	if near := spelling.Nearest(unknown.GetSpecifiedName(), names); near != "" {
 		return fmt.Errorf("%w, did you mean --%s?", err, near)
 	}
 	return err

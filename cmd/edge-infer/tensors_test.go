@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/enginetest"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
@@ -163,15 +166,15 @@ func TestInferOnTensorsRefuses(t *testing.T) {
 			ids, "--input", "more=" + ids},
 		`submit: input "values" is given twice` + takes: {"--input", "values=" + values, "--input", "values=" +
 			values},
-		`submit: input "values" is int64, the model takes float32` + takes:          {"--input", "values=" + ids, "--input", "ids=" + ids},
-		`submit: input "values" is missing` + takes:                                 {"--input", values},
-		"input " + noArray + ": not a .npy file, as numpy.save writes it\n":         {"--input", noArray},
-		"input: open /none.npy: no such file or directory\n":                        {"--input", "values=/none.npy"},
-		`--input "x" must be NAME=TENSOR.npy when there are several` + usage:        {"--input", "x", "--input", "ids=" + ids},
-		`--input "ids=" must be NAME=TENSOR.npy` + usage:                            {"--input", "ids="},
-		"infer takes pictures or --input, not both" + usage:                         {"--input", "ids=" + ids, "a.jpg"},
-		"--output-dir is for --input" + usage:                                       {"a.jpg", "--output-dir", "x"},
-		"--save is for pictures, the outputs of --input go to --output-dir" + usage: {"--input", "ids=" + ids, "--save", "x"},
+		`submit: input "values" is int64, the model takes float32` + takes:                                  {"--input", "values=" + ids, "--input", "ids=" + ids},
+		`submit: input "values" is missing` + takes:                                                         {"--input", values},
+		"input " + noArray + ": not a .npy file, as numpy.save writes it\n":                                 {"--input", noArray},
+		"input: open /none.npy: no such file or directory\n":                                                {"--input", "values=/none.npy"},
+		`--input "x" must be NAME=TENSOR.npy when there are several` + usage:                                {"--input", "x", "--input", "ids=" + ids},
+		`--input "ids=" must be NAME=TENSOR.npy` + usage:                                                    {"--input", "ids="},
+		"infer takes pictures or --input, not both" + usage:                                                 {"--input", "ids=" + ids, "a.jpg"},
+		"--output-dir is for --input" + usage:                                                               {"a.jpg", "--output-dir", "x"},
+		"--save, --format and --output are for pictures, the outputs of --input go to --output-dir" + usage: {"--input", "ids=" + ids, "--save", "x"},
 		"output: mkdir /proc/none: no such file or directory\n": {"--input", "values=" + values, "--input", "ids=" +
 			ids, "--output-dir", "/proc/none", "--log", "error"},
 		`submit: input "values" has shape [1], the model takes [-1 2 -1]` +
@@ -185,4 +188,64 @@ func TestInferOnTensorsRefuses(t *testing.T) {
 		require.Error(t, c.Run())
 		require.Equal(t, "edge-infer: "+want, stderr.String())
 	}
+}
+
+// TestAVolumeThroughAWindow equals the whole at once, where the padding inside the network does not reach.
+func TestAVolumeThroughAWindow(t *testing.T) {
+	t.Parallel()
+	b := testnet.NewBuilder(5)
+	x := b.Input("volume", -1, 1, -1, -1, -1)
+	conv := func(name, x string, in, out int64) string {
+		return b.Node("Conv", name, []string{x, b.Random(name+".weight", 0, 0.2, out, in, 3, 3, 3)}, onnx.Ints("pads", 1, 1, 1, 1, 1, 1),
+			onnx.Ints("kernel_shape", 3, 3, 3))
+	}
+	y := conv("last", b.Node("Relu", "act", []string{conv("first", x, 1, 4)}), 4, 1)
+	b.Output(y, -1, 1, -1, -1, -1)
+	data, err := b.Model(17).Bytes()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	model := filepath.Join(dir, "smooth.onnx")
+	require.NoError(t, os.WriteFile(model, data, 0o600))
+	shape := []int64{1, 1, 40, 33, 48}
+	random := rand.New(rand.NewPCG(1, 2))
+	values := make([]float32, engine.Elements(shape))
+	for i := range values {
+		values[i] = random.Float32()
+	}
+	volume := writeArray(t, "volume", engine.Float32, shape, values)
+	run := func(flags ...string) []float32 {
+		out := filepath.Join(dir, "out")
+		output, err := programtest.Command(t, append([]string{"infer", "--model", model, "--input", volume, "--output-dir", out, "--json"},
+			flags...)...).Output()
+		require.NoError(t, err)
+		var result infer.Outputs
+		require.NoError(t, json.Unmarshal(output, &result))
+		require.Equal(t, shape, result.Outputs[0].Shape)
+		return readArray(t, result.Outputs[0].File).Float32s()
+	}
+	whole := run()
+	for _, flags := range [][]string{
+		{"--window", "16x16x16", "--overlap", "0.5"}, {"--window", "24x20x24", "--margin", "2", "--blend", "linear", "--batch", "3"},
+	} {
+		got := run(flags...)
+		for i := range whole {
+			require.InDelta(t, whole[i], got[i], 1e-4)
+		}
+	}
+	output, err := programtest.Command(t, "validate", "--model", model, "--input", volume, "--window", "20x20x20", "--reference",
+		"onnxruntime", "--json").Output()
+	require.NoError(t, err)
+	var differences infer.Differences
+	require.NoError(t, json.Unmarshal(output, &differences))
+	require.Len(t, differences.Outputs, 1)
+	require.Zero(t, differences.Outputs[0].Max, "the reference is the same engine")
+	output, err = programtest.Command(t, "validate", "--input", volume).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(output), "--input compares outputs with those of --reference ENGINE")
+	output, err = programtest.Command(t, "infer", "--model", model, "--input", volume, "--window", "64x").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(output), `--window "64x" must be sides like 64x64x64 or 512x512`)
+	output, err = programtest.Command(t, "infer", "--model", model, "--input", volume, "--window", "64x64x64").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(output), "is smaller than the window")
 }

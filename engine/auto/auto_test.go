@@ -85,6 +85,7 @@ func on(c auto.Candidate, provider engine.Provider) auto.Candidate {
 	return c
 }
 
+// TestOpen is as long as its table of machines.
 func TestOpen(t *testing.T) {
 	list := []auto.Candidate{
 		fails("tensorrt", "tensorrt", missing), on(fails("onnxruntime", "onnxruntime on CUDA", missing), engine.CUDA),
@@ -147,14 +148,26 @@ func TestOpen(t *testing.T) {
 		},
 		{
 			name: "none", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", missing), fails("onnxruntime", "ort", missing)}, logged: 2,
-			err:  "engine open: no backend runs the model: tensorrt refused: tensorrt open: no libnvinfer; ort refused: tensorrt open: no libnvinfer",
+			err: "engine open: no backend runs the model: tensorrt and ort: no libnvinfer " +
+				"(edge-infer devices says what is missing and where it was looked for)",
 			kind: engine.ErrUnavailable,
 		},
 		{
 			name: "unsupported by all", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", strange), fails("onnxruntime", "ort", strange)},
 			logged: 2,
-			err:    "engine open: no backend runs the model: tensorrt refused: tensorrt open: no such layer; ort refused: tensorrt open: no such layer",
-			kind:   engine.ErrUnsupported,
+			err: "engine open: no backend runs the model: tensorrt and ort: no such layer " +
+				"(edge-infer devices says what is missing and where it was looked for)",
+			kind: engine.ErrUnsupported,
+		},
+		{
+			name: "each for its own reason, which is no wall", logged: 2, kind: engine.ErrUnavailable,
+			candidates: []auto.Candidate{fails("tensorrt", "tensorrt", &engine.Error{
+				Op: "open", Backend: "cuda", Kind: engine.ErrUnavailable, Message: "no CUDA driver: libcuda.so.1" + strings.Repeat(", tried /a", 99),
+			}), fails("onnxruntime", "ort", &engine.Error{
+				Op: "open", Backend: "onnxruntime", Kind: engine.ErrUnavailable, Message: "no such layer", Hint: strings.Repeat("do this\nor ", 99),
+			})},
+			err: "engine open: no backend runs the model: tensorrt: no CUDA driver: libcuda.so.1" + strings.Repeat(", tried /a", 10)[:92] +
+				" ...; ort: no such layer (edge-infer devices says what is missing and where it was looked for)",
 		},
 		{
 			name: "a broken file is told once", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", broken), works("onnxruntime", "ort")},

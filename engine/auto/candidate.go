@@ -10,6 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 	"github.com/edge-infer/edge-infer/engine/onnxruntime"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/engine/triton"
 )
 
 // Candidate is one way to run a model.
@@ -21,6 +22,8 @@ type Candidate struct {
 	Provider engine.Provider
 	// Explicit keeps the candidate out of automatic choice.
 	Explicit bool
+	// Remote says that the model is at the address: its file is not needed.
+	Remote bool
 	// Open opens the model; address is what follows the equals sign in the choice, logger gets what the engine has to say while it runs.
 	Open func(ctx context.Context, address string, options engine.Options, logger *slog.Logger) (engine.Engine, error)
 	// Find says which library would be used, without a model. Nil when there is nothing to find before Open.
@@ -39,6 +42,12 @@ func Candidates() []Candidate {
 		},
 		onnxRuntime("onnxruntime on CUDA", engine.CUDA),
 		onnxRuntime("onnxruntime on the CPU", engine.CPU),
+		{
+			Engine: triton.Name, Title: triton.Name, Explicit: true, Remote: true,
+			Open: func(ctx context.Context, address string, options engine.Options, logger *slog.Logger) (engine.Engine, error) {
+				return triton.Open(ctx, address, options, logger)
+			},
+		},
 	}
 }
 

@@ -19,6 +19,8 @@ type Choice struct {
 	// Engine is "auto" or empty for the first backend that runs the model, or the name of a backend, followed by "=address" where it needs
 	// one and by "=provider" where it has several, as onnxruntime=cuda. What was named is never replaced by another.
 	Engine string
+	// Reason is why Engine is named; empty where a user asked for it.
+	Reason string
 	// Candidates is where to choose from; nil means Candidates().
 	Candidates []Candidate
 	// Yielding says that a plan which TensorRT lacks is built meanwhile: an engine that computes on the CPU then takes half of it, unless
@@ -27,8 +29,8 @@ type Choice struct {
 }
 
 // Open opens the model on the first backend that takes it. Refusals are logged as one short line, and each in full for who debugs;
-// Model().Reason tells them too. The error, when none takes it, is an *engine.Error that tells all the reasons. A broken model file ends
-// the search at once, because no backend would read it.
+// Model().Reason tells them too. The error, when none takes it, is an *engine.Error with what each lacks. A broken model file ends the
+// search at once, because no backend would read it.
 func Open(ctx context.Context, options engine.Options, choice Choice, logger *slog.Logger) (engine.Engine, error) {
 	candidates, address, err := choice.candidates(options)
 	if err != nil {
@@ -63,9 +65,41 @@ func Open(ctx context.Context, options engine.Options, choice Choice, logger *sl
 		// Joined errors are one a line.
 		reasons = append(reasons, c.Title+" refused: "+strings.ReplaceAll(err.Error(), "\n", ", "))
 	}
-	return nil, &engine.Error{
-		Op: "open", Backend: "engine", Kind: shared(refused), Message: "no backend runs the model: " + strings.Join(reasons, "; "),
+	return nil, none(refused, candidates)
+}
+
+// none says in a few words what each backend lacks.
+func none(refused []error, candidates []Candidate) error {
+	var titles, reasons []string
+	for i, err := range refused {
+		reason := err.Error()
+		if known, ok := errors.AsType[*engine.Error](err); ok && known.Message != "" {
+			reason = known.Message
+		}
+		reason = shorten(strings.Join(strings.Fields(reason), " "), longest)
+		if at := slices.Index(reasons, reason); at >= 0 {
+			titles[at] += " and " + candidates[i].Title
+			continue
+		}
+		titles, reasons = append(titles, candidates[i].Title), append(reasons, reason)
 	}
+	for i := range reasons {
+		reasons[i] = titles[i] + ": " + reasons[i]
+	}
+	return &engine.Error{
+		Op: "open", Backend: "engine", Kind: shared(refused), Message: "no backend runs the model: " + strings.Join(reasons, "; "),
+		Hint: "edge-infer devices says what is missing and where it was looked for",
+	}
+}
+
+// longest is how much of a backend's words an error tells, in characters.
+const longest = 120
+
+func shorten(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + " ..."
+	}
+	return text
 }
 
 // gist is the first clause of an error, without where it was looked for and what to do.
@@ -128,6 +162,12 @@ func (c Choice) candidates(options engine.Options) (allowed []Candidate, address
 	return allowed, address, err
 }
 
+// Remote reports whether the choice is a backend to which the model's file says nothing: it has the model already.
+func (c Choice) Remote() bool {
+	candidates, _, err := c.candidates(engine.Options{})
+	return err == nil && !slices.ContainsFunc(candidates, func(c Candidate) bool { return !c.Remote })
+}
+
 func (c Choice) automatic() bool {
 	name, _, _ := strings.Cut(c.Engine, "=")
 	return name == "" || name == "auto"
@@ -146,6 +186,8 @@ func shared(refused []error) error {
 // reason puts the choice in one sentence.
 func reason(choice Choice, c Candidate, candidates []Candidate, refused []string) string {
 	switch {
+	case !choice.automatic() && choice.Reason != "":
+		return strings.Join(append([]string{c.Title + " " + choice.Reason}, refused...), "; ")
 	case !choice.automatic():
 		return strings.Join(append([]string{c.Title + " was asked for"}, refused...), "; ")
 	case len(refused) == 0 && len(candidates) > 1:

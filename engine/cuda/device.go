@@ -40,10 +40,6 @@ type Facts struct {
 // ComputeCapability writes the architecture as sm_87.
 func (f *Facts) ComputeCapability() string { return fmt.Sprintf("sm_%d%d", f.Major, f.Minor) }
 
-// ZeroCopy reports whether kernels and TensorRT should use mapped host memory in place: on an integrated GPU a copy would only move
-// bytes within the same memory.
-func (f *Facts) ZeroCopy() bool { return f.Integrated && f.MapsHostMemory }
-
 // Open retains the GPU of that number in the driver's order, which CUDA_VISIBLE_DEVICES may change. The error is an *engine.Error that is
 // engine.ErrUnavailable and says why.
 func Open(ordinal int) (*Device, error) {
@@ -116,17 +112,6 @@ func (d *Device) Do(f func() error) error {
 	return errors.Join(err, wrap("use", d.facts.Name, popped))
 }
 
-// MemoryInfo returns the free and total bytes of device memory. On a Jetson this is the machine's memory, and free leaves out what the
-// kernel could reclaim.
-func (d *Device) MemoryInfo() (free, total int64, err error) {
-	err = d.Do(func() error {
-		var err error
-		free, total, err = cu.MemInfo()
-		return wrap("memory", d.facts.Name, err)
-	})
-	return free, total, err
-}
-
 // Synchronize waits for everything on the device.
 func (d *Device) Synchronize() error {
 	return d.Do(func() error { return wrap("synchronize", d.facts.Name, cu.Synchronize()) })
@@ -169,6 +154,6 @@ func read(device cu.Device, ordinal int) (Facts, error) {
 }
 
 // pointer reads the one field, a driver handle, of a type of gorgonia.org/cu that does not export it.
-func pointer[T cu.CUContext | cu.Stream | cu.Event | cu.Module | cu.Function](handle *T) unsafe.Pointer {
+func pointer[T cu.CUContext | cu.Module | cu.Function](handle *T) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(handle))
 }

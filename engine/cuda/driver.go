@@ -1,4 +1,4 @@
-// Package cuda drives an NVIDIA GPU: devices, mapped host memory, streams, events, graphs and kernels. The driver is opened at run time, so
+// Package cuda drives an NVIDIA GPU: devices, mapped host memory and kernels' modules. The driver is opened at run time, so
 // a program that imports this package starts on any machine; Open and Probe say why a GPU cannot be used. Set-up goes through
 // gorgonia.org/cu; what that package lacks and all that a frame needs is in ei_cuda.h, which the C++ of other packages may include.
 package cuda

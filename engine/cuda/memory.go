@@ -107,3 +107,5 @@ func (m *Memory) Free() error {
 	m.Address = 0
 	return m.device.Do(func() error { return wrap("free", "device memory", cu.MemFree(address)) })
 }
+
+func (d *Device) c() C.ei_cuda_context { return C.ei_cuda_context(d.Context()) }

@@ -27,16 +27,6 @@ type Module struct {
 // Function is a kernel's CUfunction, valid until its module is closed.
 type Function unsafe.Pointer
 
-// Kernel is one launch of a function whose only parameter is a struct passed by value.
-type Kernel struct {
-	Function    Function
-	Grid, Block [3]uint32
-	Arguments   []byte // the struct in C's layout; see Bytes
-}
-
-// Bytes views a struct that holds no Go pointers as the bytes of Kernel.Arguments.
-func Bytes[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
-
 // NewModule compiles PTX; on a new device this can take some 100 ms the first time, then the driver's cache on disk helps.
 func (d *Device) NewModule(ptx string) (*Module, error) {
 	m := &Module{device: d}

@@ -9,6 +9,3 @@ var model []byte
 
 // Model returns the ONNX file. The memory is shared and must not be changed.
 func Model() []byte { return model }
-
-// Labels returns the class labels by class number, as the model's metadata names them. The caller owns the slice.
-func Labels() []string { return []string{"bolt", "nut", "washer", "gear", "bearing", "spring"} }

@@ -67,7 +67,7 @@ func (m *Model) Infer(shapes map[string][]int64) map[string]Value {
 		f.values[v.GetName()] = value
 	}
 	for _, t := range g.Initializer {
-		f.values[t.GetName()] = literal(t)
+		f.values[t.GetName()] = tensorValue(t)
 	}
 	for _, n := range g.Node {
 		results := f.infer(n)
@@ -109,8 +109,8 @@ func described(v *ValueInfoProto) Value {
 	return value.bounded()
 }
 
-// literal is what an initializer or a constant says.
-func literal(t *TensorProto) Value {
+// tensorValue is what an initializer or a constant says.
+func tensorValue(t *TensorProto) Value {
 	value := Value{Type: TensorProto_DataType(t.GetDataType()), Shape: append(make([]int64, 0, len(t.GetDims())), t.GetDims()...)}
 	if n, err := t.elements(); err == nil && n <= maxNumbers && len(t.GetDims()) <= 1 {
 		if numbers, err := t.Ints(); err == nil {

@@ -128,7 +128,7 @@ func where(f *inference, n *NodeProto) []Value {
 
 func constant(f *inference, n *NodeProto) []Value {
 	if t := f.index.Constant(n.Out(0)); t != nil {
-		return []Value{literal(t)}
+		return []Value{tensorValue(t)}
 	}
 	return nil
 }

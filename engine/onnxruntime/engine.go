@@ -17,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/preprocess"
+	"github.com/edge-infer/edge-infer/engine/worker"
 )
 
 const backend = "onnxruntime"
@@ -34,13 +35,10 @@ type Engine struct {
 	slots        []*slot
 	turn         chan struct{} // held by the slot whose network runs
 	memory       engine.Memory
-	workers      sync.WaitGroup
+	requests     worker.Slots
 
 	closing  sync.Once
 	closeErr error
-
-	mu     sync.Mutex
-	closed bool
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -98,8 +96,9 @@ func (e *Engine) open(options engine.Options) error {
 			return err
 		}
 	}
+	e.requests.Backend, e.requests.Model, e.requests.Fail = backend, &e.model, e.fail
 	for _, s := range e.slots {
-		e.workers.Go(s.serve)
+		e.requests.Start(&s.Slot, s.work)
 	}
 	return nil
 }
@@ -305,14 +304,13 @@ func appendCUDA(settings *ort.SessionOptions, device int) error {
 
 func (e *Engine) newSlot() (*slot, error) {
 	s := &slot{
-		engine: e, start: make(chan struct{}, 1), done: make(chan struct{}, 1),
-		images: make([]engine.Image, 0, e.model.MaxBatch), tensors: make([]engine.Tensor, len(e.model.Inputs)),
+		engine: e,
 		inputs: make([]*engine.Buffer, len(e.model.Inputs)), outputs: make([]*engine.Buffer, len(e.model.Outputs)),
 	}
 	if e.picture != nil {
 		s.letterbox = preprocess.NewLetterbox(e.picture)
 		s.drawn = make([]preprocess.Geometry, e.model.MaxBatch)
-		s.result.Transforms = make([]engine.Transform, 0, e.model.MaxBatch)
+		s.Result.Transforms = make([]engine.Transform, 0, e.model.MaxBatch)
 		if err := s.inputMemory(0, e.model.MaxBatch*e.picture.PictureBytes()); err != nil {
 			return nil, err
 		}
@@ -353,7 +351,7 @@ func (e *Engine) warmUp() error {
 func (e *Engine) Model() engine.Model { return e.model }
 
 // Slots implements engine.Engine.
-func (e *Engine) Slots() int { return len(e.slots) }
+func (e *Engine) Slots() int { return e.requests.Len() }
 
 // Alloc implements engine.Engine.
 func (e *Engine) Alloc(size int) (*engine.Buffer, error) {
@@ -365,97 +363,23 @@ func (e *Engine) Alloc(size int) (*engine.Buffer, error) {
 }
 
 // Submit implements engine.Engine. The letterbox runs in the slot's worker, so the caller is free at once.
-func (e *Engine) Submit(number int, images []engine.Image) error {
-	if err := e.model.RefusesPictures("submit"); err != nil {
-		return err
-	}
-	if len(images) < 1 || len(images) > e.model.MaxBatch {
-		return e.refuse("submit", engine.ErrShape, "%d pictures, 1 to %d fit", len(images), e.model.MaxBatch)
-	}
-	for i := range images {
-		if err := images[i].Check(); err != nil {
-			return e.fail("submit", err)
-		}
-	}
-	return e.submit(number, func(s *slot) { s.images = append(s.images[:0], images...) })
+func (e *Engine) Submit(slot int, images []engine.Image) error {
+	return e.requests.Submit(slot, images)
 }
 
 // SubmitTensors implements engine.Engine. The tensors are copied into the slot's memory by its worker.
-func (e *Engine) SubmitTensors(number int, inputs []engine.Tensor) error {
-	if err := engine.CheckTensors(e.model.Inputs, inputs); err != nil {
-		return e.fail("submit", err)
-	}
-	return e.submit(number, func(s *slot) {
-		s.images = s.images[:0]
-		for i, info := range e.model.Inputs {
-			s.tensors[i] = inputs[slices.IndexFunc(inputs, func(t engine.Tensor) bool { return t.Name == info.Name })]
-		}
-	})
-}
-
-// submit fills a free slot and wakes its worker.
-func (e *Engine) submit(number int, fill func(*slot)) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	s, err := e.slot("submit", number)
-	if err != nil {
-		return err
-	}
-	if s.busy {
-		return e.refuse("submit", nil, "slot %d has a request in flight, wait for it first", number)
-	}
-	s.busy = true
-	s.submitted = monotonic()
-	fill(s)
-	s.start <- struct{}{}
-	return nil
-}
-
-// slot returns a slot of an open engine; e.mu is held.
-func (e *Engine) slot(op string, number int) (*slot, error) {
-	if e.closed {
-		return nil, e.refuse(op, engine.ErrClosed, "the engine is closed")
-	}
-	if number < 0 || number >= len(e.slots) {
-		return nil, e.refuse(op, engine.ErrShape, "slot %d, there are slots 0 to %d", number, len(e.slots)-1)
-	}
-	return e.slots[number], nil
+func (e *Engine) SubmitTensors(slot int, inputs []engine.Tensor) error {
+	return e.requests.SubmitTensors(slot, inputs)
 }
 
 // Wait implements engine.Engine.
-func (e *Engine) Wait(number int) (*engine.Result, error) {
-	e.mu.Lock()
-	s, err := e.slot("wait", number)
-	if err == nil && !s.busy {
-		err = e.refuse("wait", nil, "slot %d has no request in flight, submit one first", number)
-	}
-	e.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	<-s.done
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	s.busy = false
-	if e.closed {
-		return nil, e.refuse("wait", engine.ErrClosed, "the engine is closed")
-	}
-	if s.err != nil {
-		return nil, s.err
-	}
-	return &s.result, nil
-}
+func (e *Engine) Wait(slot int) (*engine.Result, error) { return e.requests.Wait(slot) }
 
 // Close implements engine.Engine.
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
-		e.mu.Lock()
-		e.closed = true
-		for _, s := range e.slots {
-			close(s.start)
-		}
-		e.mu.Unlock()
-		e.workers.Wait()
+		e.requests.End()
+		e.requests.Finish()
 		for _, s := range e.slots {
 			s.forget(nil)
 		}
@@ -480,8 +404,4 @@ func (e *Engine) fail(op string, err error) error {
 		return &complete
 	}
 	return &engine.Error{Op: op, Backend: backend, Message: oneLine(err.Error())}
-}
-
-func (e *Engine) refuse(op string, kind error, format string, arguments ...any) error {
-	return &engine.Error{Op: op, Backend: backend, Kind: kind, Message: fmt.Sprintf(format, arguments...)}
 }

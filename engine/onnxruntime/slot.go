@@ -3,53 +3,34 @@ package onnxruntime
 import (
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/preprocess"
+	"github.com/edge-infer/edge-infer/engine/worker"
 )
 
 // slot holds one request in flight: its memory, its worker and its result.
 type slot struct {
 	engine *Engine
 
-	// Guarded by Engine.mu.
-	busy bool
+	worker.Slot
 
-	// Written by Submit before start, read by the worker.
-	images    []engine.Image
-	tensors   []engine.Tensor // in the model's order
-	submitted int64
-
-	start chan struct{} // Submit to worker; closed by Close
-	done  chan struct{} // worker to Wait; one element, so that the worker never blocks
-
-	// The worker's, until done; then Wait's.
+	// The worker's.
 	letterbox *preprocess.Letterbox
 	drawn     []preprocess.Geometry // border that lies in each batch position of the input
 	inputs    []*engine.Buffer
 	outputs   []*engine.Buffer
 	requests  []*request
 	dims      []int64
-	result    engine.Result
-	err       error
 }
 
-// serve is the slot's worker.
-func (s *slot) serve() {
-	for range s.start {
-		s.err = s.work()
-		s.done <- struct{}{}
-	}
-}
-
+// work carries out the request in the slot.
 func (s *slot) work() error {
 	e := s.engine
-	began := monotonic()
-	s.result.Transforms = s.result.Transforms[:0]
-	s.result.Outputs = nil
+	began := worker.Monotonic()
+	s.Result.Transforms = s.Result.Transforms[:0]
+	s.Result.Outputs = nil
 	s.dims = s.dims[:0]
-	if len(s.images) > 0 {
+	if len(s.Images) > 0 {
 		if err := s.preprocess(); err != nil {
 			return err
 		}
@@ -63,15 +44,15 @@ func (s *slot) work() error {
 	// One network at a time, in the order of arrival: a second one would compete for the same threads and make both slower. The other
 	// slot's letterbox runs meanwhile.
 	e.turn <- struct{}{}
-	ready := monotonic()
+	ready := worker.Monotonic()
 	err = s.run(r)
-	done := monotonic()
+	done := worker.Monotonic()
 	<-e.turn
 	if err != nil {
 		return e.fail("wait", err)
 	}
-	s.result.Outputs = r.views
-	s.result.Timing = engine.Timing{Submitted: s.submitted, Done: done, Preprocess: ready - began, Inference: done - ready}
+	s.Result.Outputs = r.views
+	s.Result.Timing = engine.Timing{Submitted: s.Submitted, Done: done, Preprocess: ready - began, Inference: done - ready}
 	return nil
 }
 
@@ -80,17 +61,17 @@ func (s *slot) work() error {
 func (s *slot) preprocess() error {
 	in := s.engine.picture
 	size := in.PictureBytes()
-	for i := range s.images {
-		g, err := s.letterbox.Run(&s.images[i], s.inputs[0].Data[i*size:(i+1)*size], s.drawn[i])
+	for i := range s.Images {
+		g, err := s.letterbox.Run(&s.Images[i], s.inputs[0].Data[i*size:(i+1)*size], s.drawn[i])
 		if err != nil {
 			return err
 		}
 		s.drawn[i] = g
-		s.result.Transforms = append(s.result.Transforms, g.Transform())
+		s.Result.Transforms = append(s.Result.Transforms, g.Transform())
 	}
 	batch := in.Batch
 	if batch == 0 {
-		batch = len(s.images)
+		batch = len(s.Images)
 	}
 	s.dims = append(s.dims, in.Shape(batch)...)
 	return nil
@@ -99,12 +80,12 @@ func (s *slot) preprocess() error {
 // copyTensors brings the submitted tensors into the slot's input memory, which grows when it has to.
 func (s *slot) copyTensors() error {
 	clear(s.drawn)
-	for i := range s.tensors {
-		if err := s.inputMemory(i, len(s.tensors[i].Data)); err != nil {
+	for i := range s.Tensors {
+		if err := s.inputMemory(i, len(s.Tensors[i].Data)); err != nil {
 			return err
 		}
-		copy(s.inputs[i].Data, s.tensors[i].Data)
-		s.dims = append(s.dims, s.tensors[i].Shape...)
+		copy(s.inputs[i].Data, s.Tensors[i].Data)
+		s.dims = append(s.dims, s.Tensors[i].Shape...)
 	}
 	return nil
 }
@@ -145,13 +126,4 @@ func (s *slot) forget(keep *request) {
 		}
 		return r != keep
 	})
-}
-
-// monotonic reads CLOCK_MONOTONIC in nanoseconds.
-func monotonic() int64 {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
-		return 0
-	}
-	return t.Nano()
 }

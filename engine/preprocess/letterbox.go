@@ -7,13 +7,15 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/edge-infer/edge-infer/engine"
 )
 
 // Letterbox writes pictures into one network input on the CPU, by whatever rule the input has. It keeps tables for the source sizes it has
-// seen, so that a picture costs one C call and no allocation. It belongs to one goroutine at a time and needs no Close.
+// seen, so that a picture costs one C call and no allocation, and one of a new size soon no allocation either. It belongs to one goroutine
+// at a time and needs no Close.
 type Letterbox struct {
 	input   engine.PictureInput
 	plans   []*plan
@@ -33,9 +35,6 @@ const maxPlans = 16
 
 // NewLetterbox returns a letterbox for that input.
 func NewLetterbox(input *engine.PictureInput) *Letterbox { return &Letterbox{input: *input} }
-
-// InstructionSet names what the row kernels use on this machine: avx2, neon or plain.
-func InstructionSet() string { return C.GoString(C.ei_letterbox_isa()) }
 
 // Run writes the picture into output, which must hold input.PictureBytes() bytes, aligned to the element's size. The answer is where the
 // picture was put; when it equals drawn, the caller states that output still holds the border of an earlier Run with that geometry, and
@@ -66,15 +65,20 @@ func (l *Letterbox) plan(im *engine.Image) *plan {
 			return p
 		}
 	}
-	g := Fit(im.Width, im.Height, &l.input)
-	p := &plan{geometry: g, format: im.Format, box: box(g, im.Format, &l.input)}
-	p.tables = make([]int32, C.ei_letterbox_table_size(&p.box))
+	var p *plan
+	if len(l.plans) == maxPlans { // the tables of the oldest are used again: parts of pictures have another size each time
+		p = l.plans[0]
+		l.plans = append(l.plans[:0], l.plans[1:]...)
+	} else {
+		p = &plan{}
+	}
+	p.geometry, p.format = Fit(im.Width, im.Height, &l.input), im.Format
+	p.box = box(p.geometry, im.Format, &l.input)
+	need := int(C.ei_letterbox_table_size(&p.box))
+	p.tables = slices.Grow(p.tables[:0], need)[:need]
 	C.ei_letterbox_prepare(&p.box, (*C.int32_t)(&p.tables[0]))
 	if need := int(C.ei_letterbox_scratch_size(&p.box)); need > len(l.scratch) {
 		l.scratch = make([]byte, need)
-	}
-	if len(l.plans) == maxPlans {
-		l.plans = l.plans[1:]
 	}
 	l.plans = append(l.plans, p)
 	return p

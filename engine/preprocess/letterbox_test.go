@@ -149,7 +149,6 @@ func compare(t testing.TB, im engine.Image, in *engine.PictureInput) (worst, sha
 }
 
 func TestLetterboxEqualsOpenCV(t *testing.T) {
-	t.Logf("instruction set %s", preprocess.InstructionSet())
 	sizes := []struct{ width, height, inputWidth, inputHeight int }{
 		{1920, 1080, 640, 640},
 		{1280, 720, 640, 640},

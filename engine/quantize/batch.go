@@ -10,12 +10,9 @@ type batch struct {
 }
 
 // add runs the batch when the sample fills it; otherwise the result is nil. Samples of tensors run by themselves.
-func (b *batch) add(e engine.Engine, s Sample) (*engine.Result, error) {
+func (b *batch) add(r Runner, s Sample) (*engine.Result, error) {
 	if b.size <= 1 || len(s.Tensors) > 0 {
-		if err := feed(e, 0, s); err != nil {
-			return nil, err
-		}
-		return e.Wait(0)
+		return run(r, s)
 	}
 	n := len(b.images)
 	if n < cap(b.images) {
@@ -29,17 +26,15 @@ func (b *batch) add(e engine.Engine, s Sample) (*engine.Result, error) {
 	if len(b.images) < b.size {
 		return nil, nil
 	}
-	return b.rest(e)
+	return b.rest(r)
 }
 
 // rest runs the pictures that wait; the result is nil when there are none.
-func (b *batch) rest(e engine.Engine) (*engine.Result, error) {
+func (b *batch) rest(r Runner) (*engine.Result, error) {
 	if len(b.images) == 0 {
 		return nil, nil
 	}
-	if err := e.Submit(0, b.images); err != nil {
-		return nil, err
-	}
+	waiting := b.images
 	b.images = b.images[:0]
-	return e.Wait(0)
+	return r.Pictures(waiting...)
 }

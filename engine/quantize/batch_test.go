@@ -6,7 +6,6 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
-	"github.com/edge-infer/edge-infer/engine/onnxruntime"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -33,8 +32,8 @@ func TestCollectorInBatches(t *testing.T) {
 		c := quantize.Collector{
 			Model: prepared, Tensors: p.Tensors, Samples: oneBuffer{patches{count: 7}, new([]byte)}, Batch: size,
 			Progress: func(int, int) { total++ },
-			Open: func(model []byte) (engine.Engine, error) {
-				return onnxruntime.Open(engine.Options{Path: "test.onnx", Bytes: model, Provider: engine.CPU, Slots: 1, MaxBatch: size})
+			Open: func(model []byte) (quantize.Runner, error) {
+				return opened(engine.Options{Path: "test.onnx", Bytes: model, Provider: engine.CPU, Slots: 1, MaxBatch: size})
 			},
 		}
 		cache, err := c.Run(context.Background())

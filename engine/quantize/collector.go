@@ -12,15 +12,15 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// Collector runs a model over samples and measures its tensors. The engine that Open gives letterboxes and scales pictures as it does in
-// service, so the ranges are those of service too.
+// Collector runs a model over samples and measures its tensors. What Open gives letterboxes and scales pictures as in service, so
+// the ranges are those of service too.
 type Collector struct {
 	// Model is the FP32 model, as Prepare gives it.
 	Model *onnx.Model
 	// Tensors are those to measure: Plan.Tensors, or AllTensors for a calibration cache that TensorRT shall read.
 	Tensors []string
 	// Open opens a model from its bytes, on ONNX Runtime as a rule.
-	Open func(model []byte) (engine.Engine, error)
+	Open func(model []byte) (Runner, error)
 	// Samples are what the model runs on.
 	Samples Samples
 	// Batch is how many pictures run at once, 1 when 0; more only speed up models that leave their batch open. The ranges are the same.
@@ -57,7 +57,7 @@ func AllTensors(m *onnx.Model) []string {
 	return names
 }
 
-// Run measures the tensors. The engine that it opens is closed when it returns.
+// Run measures the tensors. What it opens is closed when it returns.
 func (c *Collector) Run(ctx context.Context) (*Cache, error) {
 	data, err := c.Model.Bytes()
 	if err != nil {
@@ -163,16 +163,16 @@ func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) 
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := c.Open(data)
+	runner, err := c.Open(data)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer e.Close()
+	defer runner.Close()
 	histograms := make(map[string]*Histogram, len(tensors))
 	for _, name := range tensors {
 		histograms[name] = NewHistogram()
 	}
-	if most := e.Model().MaxBatch; c.Batch > max(most, 1) {
+	if most := runner.Model().MaxBatch; c.Batch > max(most, 1) {
 		return nil, nil, unsupported("calibrate", "batches of %d do not fit the model, which takes %d at once",
 			"leave the calibration batch away", c.Batch, most)
 	}
@@ -188,7 +188,7 @@ func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) 
 			return fmt.Errorf("calibrate: %w", err)
 		}
 		defer tell()
-		result, err := b.add(e, s)
+		result, err := b.add(runner, s)
 		if err != nil || result == nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) 
 	if err != nil {
 		return nil, nil, err
 	}
-	result, err := b.rest(e)
+	result, err := b.rest(runner)
 	if err != nil {
 		return nil, nil, err
 	}

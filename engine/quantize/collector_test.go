@@ -71,8 +71,7 @@ func heads(t *testing.T, m *onnx.Model, samples quantize.Samples) (all []float32
 	for i := range samples.Len() {
 		s, err := samples.Load(i)
 		require.NoError(t, err)
-		require.NoError(t, e.Submit(0, []engine.Image{s.Image}))
-		result, err := e.Wait(0)
+		result, err := e.Pictures(s.Image)
 		require.NoError(t, err)
 		for k := range names {
 			all = append(all, result.Outputs[1+k].Float32s()...)
@@ -146,7 +145,7 @@ func TestCollectorInLittleMemory(t *testing.T) {
 	runs := 0
 	little := quantize.Collector{
 		Model: prepared, Tensors: p.Tensors, Samples: patches{count: 3}, Memory: 64 << 10,
-		Open: func(model []byte) (engine.Engine, error) {
+		Open: func(model []byte) (quantize.Runner, error) {
 			runs++
 			return open(model)
 		},

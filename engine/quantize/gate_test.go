@@ -9,17 +9,15 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // submit runs one sample and copies the first output.
-func submit(t *testing.T, e engine.Engine, s quantize.Sample) []float32 {
+func submit(t *testing.T, e quantize.Runner, s quantize.Sample) []float32 {
 	t.Helper()
-	require.NoError(t, e.Submit(0, []engine.Image{s.Image}))
-	result, err := e.Wait(0)
+	result, err := e.Pictures(s.Image)
 	require.NoError(t, err)
 	return append([]float32{}, result.Outputs[0].Float32s()...)
 }
@@ -31,7 +29,7 @@ type answers struct {
 }
 
 // run has an engine be one side.
-func (a *answers) run(t *testing.T, side quantize.Side, e engine.Engine) quantize.Run {
+func (a *answers) run(t *testing.T, side quantize.Side, e quantize.Runner) quantize.Run {
 	a.seen[side] = map[int]float32{}
 	return func(i int, s quantize.Sample) error {
 		a.seen[side][i] = submit(t, e, s)[0]

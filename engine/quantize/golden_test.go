@@ -11,13 +11,22 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/onnxruntime"
 	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // open runs a model on ONNX Runtime as it stands.
-func open(model []byte) (engine.Engine, error) {
-	return onnxruntime.Open(engine.Options{Path: "test.onnx", Bytes: model, Slots: 1})
+func open(model []byte) (quantize.Runner, error) {
+	return opened(engine.Options{Path: "test.onnx", Bytes: model, Slots: 1})
+}
+
+func opened(o engine.Options) (quantize.Runner, error) {
+	e, err := onnxruntime.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	return predict.WrapRaw(e), nil
 }
 
 // run feeds one float32 tensor and copies the outputs.
@@ -29,8 +38,7 @@ func run(t *testing.T, m *onnx.Model, input []float32, shape ...int64) map[strin
 	require.NoError(t, err)
 	defer e.Close()
 	in := onnx.NewFloats(e.Model().Inputs[0].Name, input, shape...)
-	require.NoError(t, e.SubmitTensors(0, []engine.Tensor{{Name: in.GetName(), Type: engine.Float32, Shape: shape, Data: in.RawData}}))
-	result, err := e.Wait(0)
+	result, err := e.Tensors(engine.Tensor{Name: in.GetName(), Type: engine.Float32, Shape: shape, Data: in.RawData})
 	require.NoError(t, err)
 	outputs := make(map[string][]float32)
 	for i := range result.Outputs {

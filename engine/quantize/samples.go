@@ -134,14 +134,6 @@ func fileHash(path string) ([]byte, error) {
 	return sum.Sum(nil), err
 }
 
-// feed starts the sample on a slot.
-func feed(e engine.Engine, slot int, s Sample) error {
-	if len(s.Tensors) > 0 {
-		return e.SubmitTensors(slot, s.Tensors)
-	}
-	return e.Submit(slot, []engine.Image{s.Image})
-}
-
 // maxUnreadable is the share of samples, one in this many, that may be unreadable before a run is given up.
 const maxUnreadable = 10
 

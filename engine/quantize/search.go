@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
@@ -18,7 +17,7 @@ type Search struct {
 	Ranges  Ranges
 	Options Options
 	// Open opens a model from its bytes.
-	Open func(model []byte) (engine.Engine, error)
+	Open func(model []byte) (Runner, error)
 	// Samples are a few samples, 4 to 16, on which each layer's error is measured.
 	Samples Samples
 	// Judge judges a quantized model, as Gate.Judge does.
@@ -215,20 +214,17 @@ func (s *Search) outputs(ctx context.Context, m *onnx.Model, tensors []string) (
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.Open(data)
+	runner, err := s.Open(data)
 	if err != nil {
 		return nil, err
 	}
-	defer e.Close()
+	defer runner.Close()
 	values := make(map[string][]float32, len(tensors))
 	_, err = each(s.Samples, func(_ int, sample Sample) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("sensitivity: %w", err)
 		}
-		if err := feed(e, 0, sample); err != nil {
-			return err
-		}
-		result, err := e.Wait(0)
+		result, err := run(runner, sample)
 		if err != nil {
 			return err
 		}

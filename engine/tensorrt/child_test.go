@@ -174,6 +174,7 @@ func FuzzServeBuild(f *testing.F) {
 	})
 }
 
+// TestCalibration is as long as its table of ways to ranges.
 func TestCalibration(t *testing.T) {
 	folder := t.TempDir()
 	batches := filepath.Join(folder, "batches")

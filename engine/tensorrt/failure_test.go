@@ -50,6 +50,7 @@ func buildSmall(t testing.TB, version int, change func(*tensorrt.BuildOptions)) 
 	return plan
 }
 
+// TestBuildFailures is as long as its table of what TensorRT refuses.
 func TestBuildFailures(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
 		for _, test := range []struct {

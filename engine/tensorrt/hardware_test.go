@@ -23,6 +23,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gorgonia.org/cu"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
@@ -398,10 +399,10 @@ func measure(t *testing.T, library, plan, name string, route route, v variant) {
 	device, err := cuda.Open(0)
 	require.NoError(t, err)
 	defer device.Close()
-	before, _, err := device.MemoryInfo()
+	before, err := freeMemory(device)
 	require.NoError(t, err)
 	e := openPlan(t, library, plan, v.change)
-	after, _, err := device.MemoryInfo()
+	after, err := freeMemory(device)
 	require.NoError(t, err)
 	images := ring(t, e)
 	r := run(t, e, images, measurement())
@@ -545,6 +546,13 @@ func TestHardwareBatches(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(path), ".onnx")
 		for _, route := range routes(t, path) {
 			t.Run(name+"/"+route.String(), func(t *testing.T) {
+				if model, err := onnx.Read(path); assert.NoError(t, err) {
+					inputs, err := model.Inputs()
+					require.NoError(t, err)
+					if first := inputs[0].Shape[0]; first > 0 && first < batch {
+						t.Skipf("the model fixes its batch to %d", first)
+					}
+				}
 				plan := hardwarePlan(t, library, plans, path, route, batch)
 				for _, slots := range []int{1, 2, 4} {
 					r := runBatches(t, library, plan, slots, batch)
@@ -612,7 +620,7 @@ func TestHardwareCycles(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.NoError(t, e.Close())
-		free, _, err := device.MemoryInfo()
+		free, err := freeMemory(device)
 		require.NoError(t, err)
 		if cycle == 9 {
 			early = free
@@ -735,22 +743,24 @@ func TestHardwareRefusals(t *testing.T) {
 	}
 	file, err := os.ReadFile(hardwarePlan(t, library, plans, path, route{precision: engine.FP16}, 1))
 	require.NoError(t, err)
-	facts, raw, err := tensorrt.ReadPlan(file)
+	_, raw, err := tensorrt.ReadPlan(file)
 	require.NoError(t, err)
+	// A plan of another release cannot be made here: 10.6.0 runs its own whatever release the head names. The fakes have that case.
 	for name, plan := range map[string][]byte{
 		"damaged file":   append(slices.Clone(file[:len(file)-1]), ^file[len(file)-1]),
 		"truncated plan": raw[:len(raw)/2],
-		"another release": func() []byte {
-			changed := slices.Clone(raw)
-			changed[24]++
-			facts.Version = "9.9.9"
-			encoded, err := tensorrt.EncodePlan(facts, changed)
-			require.NoError(t, err)
-			return encoded
-		}(),
 	} {
 		_, err := tensorrt.Options{Options: engine.Options{Path: name, Bytes: plan, Library: library}, Log: quiet}.Open()
 		require.Error(t, err, name)
 		report{"what": "refusal", "case": name, "error": err.Error()}.print()
 	}
+}
+
+// freeMemory is how many bytes of a device's memory nobody has.
+func freeMemory(device *cuda.Device) (free int64, err error) {
+	err = device.Do(func() (err error) {
+		free, _, err = cu.MemInfo()
+		return err
+	})
+	return free, err
 }

@@ -145,7 +145,7 @@ struct ei_slot {
     ei_slot_options options;
     void* context;
     ei_cuda_stream stream;
-    ei_cuda_event begun, prepared, finished;
+    ei_cuda_event begun, prepared, inferred, finished;
     bool inFlight, graphs;
     int64_t expected;                    // nanoseconds that a request takes at least, 0 before the first
     int64_t oversleep;                   // nanoseconds that this machine wakes threads up late, smoothed
@@ -314,6 +314,7 @@ int openSlot(ei_slot* s, ei_error* error) {
     CUDA(cuStreamCreate(&s->stream, kNonBlocking), "create a stream");
     CUDA(cuEventCreate(&s->begun, 0), "create an event");
     CUDA(cuEventCreate(&s->prepared, 0), "create an event");
+    CUDA(cuEventCreate(&s->inferred, 0), "create an event");
     CUDA(cuEventCreate(&s->finished, s->options.wait == EI_WAIT_SPIN ? 0 : kBlockingSync), "create an event");
     if (s->options.profile > 0) {
         if (!family.setProfile(s->context, s->options.profile, s->stream)) {
@@ -344,6 +345,9 @@ int openSlot(ei_slot* s, ei_error* error) {
     return EI_OK;
 }
 
+// filters says that the boxes of the request are listed on the device.
+bool filters(const ei_request& r) { return r.filter.enabled && r.pictures > 0; }
+
 // enqueue puts the request's work on the stream; captured says that the stream is in capture mode and nodes gets the letterbox launches.
 int enqueue(ei_slot* s, Captured* captured, ei_error* error) {
     ei_request& r = s->request;
@@ -361,7 +365,8 @@ int enqueue(ei_slot* s, Captured* captured, ei_error* error) {
     }
     CUDA(ei_cuda_record(s->prepared, s->stream, captured != nullptr), "record an event");
     if (!library->family->enqueue(s->context, s->stream)) return refused(library, error, EI_TENSORRT, "enqueue");
-    if (r.filter.enabled && r.pictures > 0) {
+    if (filters(r)) {
+        CUDA(ei_cuda_record(s->inferred, s->stream, captured != nullptr), "record an event");
         if (r.filter.clear_words > 0) CUDA(cuMemsetD32Async(r.filter.clear, 0, r.filter.clear_words, s->stream), "clear the candidates");
         CUDA(ei_cuda_launch(&r.filter.kernel, s->stream), "filter the candidates");
         CUDA(cuMemcpyDtoHAsync_v2(r.filter.list_host, r.filter.list, r.filter.list_bytes, s->stream), "copy the candidates");
@@ -545,7 +550,12 @@ int wait(ei_slot* s, ei_error* error) {
     r.done = now();
     float milliseconds = 0;
     if (cuEventElapsedTime(&milliseconds, s->begun, s->prepared) == 0) r.preprocess = static_cast<int64_t>(milliseconds * 1e6F);
-    if (cuEventElapsedTime(&milliseconds, s->prepared, s->finished) == 0) r.inference = static_cast<int64_t>(milliseconds * 1e6F);
+    ei_cuda_event over = filters(r) ? s->inferred : s->finished;
+    if (cuEventElapsedTime(&milliseconds, s->prepared, over) == 0) r.inference = static_cast<int64_t>(milliseconds * 1e6F);
+    r.filtering = 0;
+    if (filters(r) && cuEventElapsedTime(&milliseconds, s->inferred, s->finished) == 0) {
+        r.filtering = static_cast<int64_t>(milliseconds * 1e6F);
+    }
     if (const int code = collect(s, error)) return code;
     for (int i = 0; i < s->engine->count; i++) {
         if (!s->engine->tensor[i].input) setDims(&r.io[i], s->ran[i]);
@@ -717,7 +727,7 @@ void ei_slot_close(ei_slot* slot) {
         if (slot->growing[i].device != 0) cuMemFree_v2(slot->growing[i].device);
         slot->growing[i].adapter.drop();
     }
-    const ei_cuda_event events[] = {slot->begun, slot->prepared, slot->finished};
+    const ei_cuda_event events[] = {slot->begun, slot->prepared, slot->inferred, slot->finished};
     for (ei_cuda_event event : events) {
         if (event != nullptr) cuEventDestroy_v2(event);
     }

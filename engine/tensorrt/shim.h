@@ -135,7 +135,7 @@ typedef struct ei_request {
     ei_io io[EI_MAX_TENSORS];  // in the engine's order
     // Written by C: CLOCK_MONOTONIC nanoseconds, device nanoseconds, and whether a graph ran.
     int64_t submitted, done;
-    int64_t preprocess, inference;
+    int64_t preprocess, inference, filtering;
     int replayed;
     ei_error error;  // of the last submit or wait, so that Go need not pass memory of its own
     // The first refusal of graph capture, for the log; empty when none.

@@ -327,6 +327,7 @@ func (s *slot) collect() {
 	r := s.request
 	s.result.Timing = engine.Timing{
 		Submitted: int64(r.submitted), Done: int64(r.done), Preprocess: int64(r.preprocess), Inference: int64(r.inference),
+		Filter: int64(r.filtering),
 	}
 	s.result.Outputs, s.result.Candidates = s.outputs[:0], nil
 	if s.list != nil && r.pictures > 0 {

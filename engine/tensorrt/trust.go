@@ -44,6 +44,29 @@ func readTrusted(path string) ([]byte, error) {
 	return io.ReadAll(file)
 }
 
+// CheckNamed looks at a plan that somebody has named. One that everybody may write, or put in its place, is not run. The warning, empty for
+// none, is of one that another user may change: somebody may want that.
+func CheckNamed(path string) (warning string, err error) {
+	folder := filepath.Dir(path)
+	for _, each := range []string{path, folder} {
+		info, err := os.Stat(each)
+		if err != nil {
+			return "", err
+		}
+		sticky := info.Mode()&fs.ModeSticky != 0 // only owners replace what is theirs
+		if info.Mode().Perm()&0o002 != 0 && !(info.IsDir() && sticky) {
+			return "", &engine.Error{
+				Op: "open", Backend: Name, Message: fmt.Sprintf("engine plan %s: %s has mode %04o", path, each, info.Mode().Perm()),
+				Hint: "chmod o-w " + each + " if you know who wrote to it, else build the plan again", Err: errUntrusted,
+			}
+		}
+		if owner, known := info.Sys().(*syscall.Stat_t); known && owner.Uid != 0 && int(owner.Uid) != os.Geteuid() && !(info.IsDir() && sticky) {
+			warning = fmt.Sprintf("%s belongs to user %d, who can change what runs here", each, owner.Uid)
+		}
+	}
+	return warning, nil
+}
+
 // Trusted says why plans of the cache are not run, nil when they are or when there is no folder yet.
 func (c Cache) Trusted() error {
 	folder, err := c.folder()

@@ -12,6 +12,39 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
+// TestPlansThatAreNamed are not run where everybody could have written them, as those of the cache.
+func TestPlansThatAreNamed(t *testing.T) {
+	folder := t.TempDir()
+	plan := filepath.Join(folder, "x.engine")
+	require.NoError(t, os.WriteFile(plan, []byte("plan"), 0o664))
+	check := func(want string) {
+		t.Helper()
+		warning, err := tensorrt.CheckNamed(plan)
+		require.Empty(t, warning)
+		if want == "" {
+			require.NoError(t, err)
+			return
+		}
+		require.EqualError(t, err, "tensorrt open: engine plan "+plan+": "+want)
+	}
+	check("")
+	require.NoError(t, os.Chmod(plan, 0o666))
+	const why = ": anybody could have put a plan there, and a plan is code "
+	check(plan + " has mode 0666" + why + "(chmod o-w " + plan + " if you know who wrote to it, else build the plan again)")
+	require.NoError(t, os.Chmod(plan, 0o644))
+	require.NoError(t, os.Chmod(folder, 0o777))
+	check(folder + " has mode 0777" + why + "(chmod o-w " + folder + " if you know who wrote to it, else build the plan again)")
+	require.NoError(t, os.Chmod(folder, 0o777|os.ModeSticky))
+	check("")
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	require.NoError(t, os.Chown(plan, 4711, -1))
+	warning, err := tensorrt.CheckNamed(plan)
+	require.NoError(t, err)
+	require.Equal(t, plan+" belongs to user 4711, who can change what runs here", warning)
+}
+
 // TestPlansThatOthersCanWriteAreNotRun, however right their checksum is.
 func TestPlansThatOthersCanWriteAreNotRun(t *testing.T) {
 	folder := t.TempDir()

@@ -156,8 +156,8 @@ type Entity struct {
 	Removed  bool   `json:"removed,omitempty"` // Home Assistant is being told that it is gone
 }
 
-// Withdrawal takes everything away that Home Assistant was told.
-func (a Announced) Withdrawal() ([]Message, Announced) {
+// RemoveAll takes everything away that Home Assistant was told.
+func (a Announced) RemoveAll() ([]Message, Announced) {
 	after := Announced{}
 	var messages []Message
 	for topic, entities := range a {

@@ -191,8 +191,8 @@ func TestALargeDeviceIsAnnouncedInParts(t *testing.T) {
 			assert.Greater(t, len(c), 1, "%s was removed before", key)
 		}
 	}
-	withdrawn, marked := last.Withdrawal()
-	assert.Len(t, withdrawn, len(last))
+	removed, marked := last.RemoveAll()
+	assert.Len(t, removed, len(last))
 	for topic := range marked {
 		marked.Settle(topic)
 	}

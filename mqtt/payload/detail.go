@@ -10,6 +10,14 @@ type Detail struct {
 	Corners [][2]float64
 	Angle   float64
 	Mask    Mask
+	// Attributes are what further networks say of the object.
+	Attributes []Attribute
+}
+
+// Attribute is one thing that a network says of an object.
+type Attribute struct {
+	Name, Value string
+	Score       float64
 }
 
 // Mask is an object's shape in one of two forms: Counts or Polygons.
@@ -21,8 +29,8 @@ type Mask struct {
 	Polygons [][][2]float64
 }
 
-// AppendJSON appends the fields that are there to an object, each with a comma before it.
-func (d *Detail) AppendJSON(buf []byte) []byte {
+// appendJSON appends the fields that are there to an object, each with a comma before it.
+func (d *Detail) appendJSON(buf []byte) []byte {
 	if len(d.Keypoints) > 0 {
 		buf = append(buf, `,"keypoints":[`...)
 		for i := range d.Keypoints {
@@ -39,7 +47,24 @@ func (d *Detail) AppendJSON(buf []byte) []byte {
 		}
 		buf = append(buf, ']')
 	}
-	return d.Mask.appendJSON(buf)
+	return appendAttributes(d.Mask.appendJSON(buf), d.Attributes)
+}
+
+// appendAttributes appends the field attributes, or nothing.
+func appendAttributes(buf []byte, all []Attribute) []byte {
+	if len(all) == 0 {
+		return buf
+	}
+	buf = append(buf, `,"attributes":{`...)
+	for i := range all {
+		a := &all[i]
+		buf = AppendString(separate(buf, i), a.Name)
+		buf = append(buf, `:{"value":`...)
+		buf = AppendString(buf, a.Value)
+		buf = append(buf, `,"score":`...)
+		buf = append(AppendDecimal(buf, a.Score), '}')
+	}
+	return append(buf, '}')
 }
 
 func (m *Mask) appendJSON(buf []byte) []byte {

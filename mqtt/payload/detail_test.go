@@ -2,6 +2,8 @@ package payload
 
 import (
 	"encoding/json"
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,11 +29,37 @@ func TestDetailsOfADetection(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.want, string(c.detail.AppendJSON(nil)))
+			require.Equal(t, c.want, string(c.detail.appendJSON(nil)))
 			d := Detection{Label: "person", Detail: c.detail}
-			text := d.appendJSON(nil)
+			text := d.appendJSON(nil, AppendDecimal)
 			require.True(t, json.Valid(text), "%s", text)
-			require.Zero(t, testing.AllocsPerRun(20, func() { text = d.appendJSON(text[:0]) }))
+			require.Zero(t, testing.AllocsPerRun(20, func() { text = d.appendJSON(text[:0], AppendDecimal) }))
 		})
 	}
+}
+
+// TestExactDetectionsKeepEveryDigit: their numbers are those that encoding/json writes for float32s.
+func TestExactDetectionsKeepEveryDigit(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		want := struct {
+			Label string     `json:"label"`
+			Class int        `json:"class"`
+			Score float32    `json:"score"`
+			Box   [4]float32 `json:"box"`
+		}{Label: `<"bolt">`, Class: 7, Score: float32(math.Exp(-20 * random.Float64()))}
+		got := Exact{Detection{Label: want.Label, Class: 7, Score: float64(want.Score)}}
+		for i := range want.Box {
+			want.Box[i] = float32(4000*random.Float64() - 10)
+			got.Box[i] = float64(want.Box[i])
+		}
+		expected, err := json.Marshal(want)
+		require.NoError(t, err)
+		text, err := json.Marshal(got)
+		require.NoError(t, err)
+		require.Equal(t, string(expected), string(text))
+	}
+	text, err := json.Marshal(Exact{Detection{Score: math.NaN(), Track: 3}})
+	require.NoError(t, err)
+	require.Equal(t, `{"label":"","class":0,"score":0,"box":[0,0,0,0],"track":3}`, string(text))
 }

@@ -23,7 +23,8 @@ type Detection struct {
 	Score float64    // 0 to 1
 	Box   [4]float64 // x1, y1, x2, y2 in source pixels
 	Track uint64     // 0: not tracked, and left out of the payload
-	Detail
+
+	Detail `json:"-"` // written in a form of its own
 }
 
 // AppendJSON appends the payload to buf and returns it. It allocates nothing when buf has room.
@@ -46,31 +47,41 @@ func (d *Detections) AppendJSON(buf []byte, device string) []byte {
 		if i > 0 {
 			buf = append(buf, ',')
 		}
-		buf = d.Objects[i].appendJSON(buf)
+		buf = d.Objects[i].appendJSON(buf, AppendDecimal)
 	}
 	return append(buf, ']', '}')
 }
 
-func (d *Detection) appendJSON(buf []byte) []byte {
+// MarshalJSON is a detection as messages have it, for what is written by encoding/json.
+func (d Detection) MarshalJSON() ([]byte, error) { return d.appendJSON(nil, AppendDecimal), nil }
+
+// Exact is a detection for those who compute on: its score and box keep every digit of the float32s that they were.
+type Exact struct{ Detection }
+
+// MarshalJSON has the fields of every detection.
+func (e Exact) MarshalJSON() ([]byte, error) { return e.appendJSON(nil, appendFloat32), nil }
+
+// appendJSON writes the score and the box with number.
+func (d *Detection) appendJSON(buf []byte, number func([]byte, float64) []byte) []byte {
 	buf = append(buf, `{"label":`...)
 	buf = AppendString(buf, d.Label)
 	buf = append(buf, `,"class":`...)
 	buf = strconv.AppendInt(buf, int64(d.Class), 10)
 	buf = append(buf, `,"score":`...)
-	buf = AppendDecimal(buf, d.Score)
+	buf = number(buf, d.Score)
 	buf = append(buf, `,"box":`...)
-	buf = appendBox(buf, &d.Box)
+	buf = appendBox(buf, &d.Box, number)
 	if d.Track != 0 {
 		buf = append(buf, `,"track":`...)
 		buf = strconv.AppendUint(buf, d.Track, 10)
 	}
-	return append(d.Detail.AppendJSON(buf), '}')
+	return append(d.Detail.appendJSON(buf), '}')
 }
 
-func appendBox(buf []byte, box *[4]float64) []byte {
+func appendBox(buf []byte, box *[4]float64, number func([]byte, float64) []byte) []byte {
 	for i, v := range box {
 		buf = append(buf, "[,,,"[i])
-		buf = AppendDecimal(buf, v)
+		buf = number(buf, v)
 	}
 	return append(buf, ']')
 }

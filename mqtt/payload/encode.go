@@ -1,7 +1,9 @@
 // Package payload writes the JSON payloads of the topics by appending, without reflection and, with room in the buffer, without allocation.
+// What else tells of detections, such as the page and infer, has them from here too.
 package payload
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
 	"time"
@@ -35,6 +37,15 @@ func AppendDecimal(buf []byte, v float64) []byte {
 		return append(buf, '.', '0'+rest/10)
 	}
 	return buf
+}
+
+// appendFloat32 writes what was a float32 as encoding/json does: the fewest digits that give the same float32 back.
+func appendFloat32(buf []byte, v float64) []byte {
+	text, err := json.Marshal(float32(v))
+	if err != nil { // NaN and infinity
+		return append(buf, '0')
+	}
+	return append(buf, text...)
 }
 
 // AppendMilliseconds writes a duration as milliseconds.

@@ -185,5 +185,10 @@ func BenchmarkDetections(b *testing.B) {
 			standard += time.Since(middle)
 		}
 		b.ReportMetric(float64(standard)/float64(ours), "x")
+		plain, err := json.Marshal(m)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(len(buf))/float64(len(plain)), "bytes-ratio")
 	})
 }

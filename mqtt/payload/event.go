@@ -32,6 +32,8 @@ type Event struct {
 	// Direction of a crossing, in or out.
 	Direction string
 	Dwell     time.Duration // time in the zone
+	// Attributes are what further networks say of the object.
+	Attributes []Attribute
 }
 
 // AppendJSON appends the payload to buf and returns it. The run and the number of the event in it make its id.
@@ -71,7 +73,7 @@ func (e *Event) AppendJSON(buf []byte, device, run string, number uint64) []byte
 	}
 	if e.Box != [4]float64{} {
 		buf = append(buf, `,"box":`...)
-		buf = appendBox(buf, &e.Box)
+		buf = appendBox(buf, &e.Box, AppendDecimal)
 	}
 	if e.Track != 0 {
 		buf = append(buf, `,"track":`...)
@@ -110,7 +112,7 @@ func (e *Event) AppendJSON(buf []byte, device, run string, number uint64) []byte
 		buf = append(buf, `,"dwell_s":`...)
 		buf = AppendDecimal(buf, e.Dwell.Seconds())
 	}
-	return append(buf, '}')
+	return append(appendAttributes(buf, e.Attributes), '}')
 }
 
 // appendPath appends the field path, or nothing.

@@ -9,6 +9,7 @@ import (
 type Stats struct {
 	Started      time.Time
 	Cameras      []CameraStats
+	Stages       []StageStats
 	Engine       time.Duration // mean time of one inference
 	Temperatures []Reading     // degrees Celsius by thermal zone
 	Power        []Reading     // watts by rail
@@ -21,8 +22,28 @@ type Stats struct {
 type CameraStats struct {
 	Name                          string
 	Captured, Inferred, Displaced float64
+	Gated                         float64 // left out because nothing moved
+	Late                          uint64  // results and frames that were older than the camera's deadline, since the start
+	Slowdown                      int     // by what the time between two inferences is multiplied, 1 at full speed
 	LatencyP50, LatencyP99        time.Duration
 	Queue                         int // frames waiting for the engine
+}
+
+// StageStats is how long one stage of a frame's way took over the interval.
+type StageStats struct {
+	Name                string
+	P50, P99, P999, Max time.Duration
+}
+
+func (s *StageStats) appendJSON(buf []byte) []byte {
+	buf = AppendString(buf, s.Name)
+	for _, field := range [...]struct {
+		key   string
+		value time.Duration
+	}{{`:{"p50_ms":`, s.P50}, {`,"p99_ms":`, s.P99}, {`,"p999_ms":`, s.P999}, {`,"max_ms":`, s.Max}} {
+		buf = AppendMilliseconds(append(buf, field.key...), field.value)
+	}
+	return append(buf, '}')
 }
 
 // Reading is one sensor's value.
@@ -46,6 +67,13 @@ func (s *Stats) AppendJSON(buf []byte, device string, now time.Time, client func
 			buf = append(buf, ',')
 		}
 		buf = s.Cameras[i].appendJSON(buf)
+	}
+	buf = append(buf, `},"stages":{`...)
+	for i := range s.Stages {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = s.Stages[i].appendJSON(buf)
 	}
 	buf = append(buf, `},"temperature_c":`...)
 	buf = appendReadings(buf, s.Temperatures)
@@ -74,6 +102,12 @@ func (c *CameraStats) appendJSON(buf []byte) []byte {
 	buf = AppendDecimal(buf, c.Inferred)
 	buf = append(buf, `,"fps_displaced":`...)
 	buf = AppendDecimal(buf, c.Displaced)
+	buf = append(buf, `,"fps_gated":`...)
+	buf = AppendDecimal(buf, c.Gated)
+	buf = append(buf, `,"late":`...)
+	buf = strconv.AppendUint(buf, c.Late, 10)
+	buf = append(buf, `,"slowdown":`...)
+	buf = strconv.AppendInt(buf, int64(max(c.Slowdown, 1)), 10)
 	buf = append(buf, `,"latency_p50_ms":`...)
 	buf = AppendMilliseconds(buf, c.LatencyP50)
 	buf = append(buf, `,"latency_p99_ms":`...)

@@ -3,20 +3,20 @@ package decode
 import (
 	"math"
 
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
-// classify returns the TopK best classes as findings of the whole picture. Scores that are no probabilities, because a number is outside 0
-// to 1 or they do not add up to 1, are logits and go through softmax first. Thresholds and class filter apply after the choice of the
-// best.
+// sumTolerance is what the probabilities of INT8 outputs miss a sum of 1 by.
+const sumTolerance = 0.02
+
+// classify returns classes as findings of the whole picture: the TopK best ones where they exclude each other, every one over its threshold
+// where each is there or not.
 func (d *Decoder) classify(dst []postprocess.Finding) ([]postprocess.Finding, error) {
 	scores := d.parts[0].data
-	d.reserve(d.TopK + 1)
-	list := d.candidates[:0]
-	whole := postprocess.Box{X2: float32(d.picture.width), Y2: float32(d.picture.height)}
-	highest, sum, probabilities := math.Inf(-1), 0.0, true
-	for class, score := range scores {
+	highest, sum, shares := math.Inf(-1), 0.0, true
+	for _, score := range scores {
 		if !finite(score) {
 			d.picture.stats.Invalid++
 			d.picture.stats.Impossible++
@@ -24,7 +24,46 @@ func (d *Decoder) classify(dst []postprocess.Finding) ([]postprocess.Finding, er
 		}
 		highest = max(highest, float64(score))
 		sum += float64(score)
-		probabilities = probabilities && score >= 0 && score <= scan.MaxScore
+		shares = shares && score >= 0 && score <= scan.MaxScore
+	}
+	whole := shares && math.Abs(sum-1) <= sumTolerance
+	independent := d.activation == engine.Sigmoid
+	if d.activation == "" { // probabilities that do not share 1, and a single one of those, are each for itself
+		independent = shares && !whole || len(scores) == 1
+	}
+	if independent {
+		return d.classesPresent(dst, scores, shares), nil
+	}
+	list := d.highest(scores)
+	if !whole {
+		softmax(list, scores, highest)
+	}
+	for _, c := range list {
+		threshold := d.thresholds[c.Class]
+		if c.Score < threshold && !(d.TopAlways && finite(threshold)) {
+			continue
+		}
+		d.picture.stats.Candidates++
+		dst = append(dst, d.ofPicture(c.Score, c.Class))
+	}
+	return dst, nil
+}
+
+// ofPicture is a class of the whole picture.
+func (d *Decoder) ofPicture(score float32, class int32) postprocess.Finding {
+	return postprocess.Finding{
+		Box: postprocess.Box{X2: float32(d.picture.width), Y2: float32(d.picture.height)}, Score: score, Class: int(class),
+	}
+}
+
+// highest lists the TopK best scores, best first. Classes that are not wanted count: thresholds and class filter apply after the choice.
+func (d *Decoder) highest(scores []float32) []scan.Candidate {
+	d.reserve(d.TopK + 1)
+	list := d.candidates[:0]
+	for class, score := range scores {
+		if !finite(score) {
+			continue
+		}
 		at := len(list)
 		for at > 0 && score > list[at-1].Score {
 			at--
@@ -34,24 +73,45 @@ func (d *Decoder) classify(dst []postprocess.Finding) ([]postprocess.Finding, er
 		}
 		list = append(list, scan.Candidate{})
 		copy(list[at+1:], list[at:])
-		list[at] = scan.Candidate{Box: whole, Score: score, Class: int32(class)}
+		list[at] = scan.Candidate{Score: score, Class: int32(class)}
 		if len(list) > d.TopK {
 			list = list[:d.TopK]
 		}
 	}
 	d.candidates = list
-	const tolerance = 0.02 // what INT8 outputs miss a sum of 1 by
-	if !probabilities || math.Abs(sum-1) > tolerance {
-		softmax(list, scores, highest)
-	}
-	for _, c := range list {
-		if c.Score < d.thresholds[c.Class] {
+	return list
+}
+
+// classesPresent appends every class over its threshold, best first and at most Limit. Scores that are no shares are logits.
+func (d *Decoder) classesPresent(dst []postprocess.Finding, scores []float32, shares bool) []postprocess.Finding {
+	d.reserve(len(scores))
+	list := d.candidates[:0]
+	for class, score := range scores {
+		if !finite(score) {
 			continue
 		}
-		d.picture.stats.Candidates++
-		dst = append(dst, postprocess.Finding{Box: whole, Score: c.Score, Class: int(c.Class)})
+		if !shares {
+			score = float32(1 / (1 + math.Exp(-float64(score))))
+		}
+		score = max(score, 0) // no negative 0
+		if score >= d.thresholds[class] {
+			list = append(list, scan.Candidate{Score: score, Class: int32(class)})
+		}
 	}
-	return dst, nil
+	d.candidates = list
+	stats := &d.picture.stats
+	stats.Candidates += len(list)
+	keys := sortKeys(d.keys, list)
+	sortByScore(keys, list)
+	for i, key := range keys {
+		if i == d.Limit {
+			stats.Suppressed += len(keys) - i
+			break
+		}
+		c := &list[uint32(key)]
+		dst = append(dst, d.ofPicture(c.Score, c.Class))
+	}
+	return dst
 }
 
 // softmax replaces the logits of the list by probabilities over all scores.

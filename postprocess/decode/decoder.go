@@ -51,18 +51,20 @@ type Decoder struct {
 	MultiLabel bool
 	// MaxCandidates is how many of the best boxes suppression looks at, Limit how many findings are returned.
 	MaxCandidates, Limit int
-	// TopK is how many classes a classification returns.
-	TopK int
+	// TopK is how many classes a classification returns whose classes exclude each other. TopAlways returns them whatever they score.
+	TopK      int
+	TopAlways bool
 
 	// Set by Open.
 	fit        head.Fit
 	about      head.Description
 	layout     head.Layout
-	detailed   bool      // boxes have numbers beside coordinates and scores
-	columns    int       // that are scored; 0 while nobody knows, and where classes come by number
-	classes    int       // of the labels; 0 while nobody knows
-	odds       float32   // logarithm of what the lowest threshold is to 1
-	thresholds []float32 // the lowest score at which a class is returned, by class: infinity for one that is not wanted
+	activation engine.Activation // of a classifier
+	detailed   bool              // boxes have numbers beside coordinates and scores
+	columns    int               // that are scored; 0 while nobody knows, and where classes come by number
+	classes    int               // of the labels; 0 while nobody knows
+	odds       float32           // logarithm of what the lowest threshold is to 1
+	thresholds []float32         // the lowest score at which a class is returned, by class: infinity for one that is not wanted
 
 	// Decode goroutine only.
 	picture    picture
@@ -102,6 +104,7 @@ func (d *Decoder) Open(model *engine.Model) error {
 		return err
 	}
 	d.fit, d.about, d.layout = found, found.Describe(), found.Describe().Layout
+	d.activation = model.Metadata.Activation
 	_, d.detailed = found.ExtraNumbers()
 	d.shapes, d.parts = make([][]int64, len(found.Outputs)), make([]part, len(found.Outputs))
 	if err := d.prepare(found.Classes, len(model.Metadata.Labels)); err != nil {

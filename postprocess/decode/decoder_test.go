@@ -378,6 +378,59 @@ func TestClassification(t *testing.T) {
 	got, _, err = d.Decode(result(identity, whole([]float32{0.1, 0.6, 0.05, 0.25}, shape)), 0, 640, 480, nil)
 	require.NoError(t, err)
 	assert.Len(t, got, 1)
+	d = &Decoder{TopK: 2, Threshold: 0.5, TopAlways: true, Classes: []int{0, 1, 2}}
+	require.NoError(t, d.Open(m))
+	got, _, err = d.Decode(result(identity, whole([]float32{0.1, 0.6, 0.05, 0.25}, shape)), 0, 640, 480, nil)
+	require.NoError(t, err)
+	assert.Equal(t, []postprocess.Finding{found(1, 0.6, 0, 0, 640, 480)}, got, "class 3 is not wanted")
+	d = &Decoder{TopK: 3, Threshold: 0.5, TopAlways: true}
+	require.NoError(t, d.Open(m))
+	got, _, err = d.Decode(result(identity, whole([]float32{0.1, 0.6, 0.05, 0.25}, shape)), 0, 640, 480, nil)
+	require.NoError(t, err)
+	assert.Len(t, got, 3)
+}
+
+// Classes that do not exclude each other come out whenever they are over the threshold, however many they are.
+func TestClassesThatDoNotExcludeEachOther(t *testing.T) {
+	logit := func(p float64) float32 { return float32(math.Log(p / (1 - p))) }
+	for _, test := range []struct {
+		name       string
+		activation engine.Activation
+		numbers    []float32
+		want       map[int]float32
+	}{
+		{"probabilities", engine.Sigmoid, []float32{0.9, 0.1, 0.8, 0.7, 0.6}, map[int]float32{0: 0.9, 2: 0.8, 3: 0.7, 4: 0.6}},
+		{"probabilities whose sum is 1", engine.Sigmoid, []float32{0.6, 0.1, 0.1, 0.1, 0.1}, map[int]float32{0: 0.6}},
+		{"logits", engine.Sigmoid, []float32{logit(0.9), logit(0.1), logit(0.8), -9, logit(0.6)}, map[int]float32{0: 0.9, 2: 0.8, 4: 0.6}},
+		{"nothing", engine.Sigmoid, []float32{0.1, 0.2, 0.1, 0.1, 0.1}, map[int]float32{}},
+		{"nobody knows, but they share nothing", "", []float32{0.9, 0.1, 0.8, 0.7, 0.6}, map[int]float32{0: 0.9, 2: 0.8, 3: 0.7, 4: 0.6}},
+		{"nobody knows, and they share 1", "", []float32{0.6, 0.1, 0.1, 0.1, 0.1}, map[int]float32{0: 0.6}},
+		{"logits that could be probabilities", engine.Softmax, []float32{0.9, 0.1, 0.8, 0.7, 0.6}, map[int]float32{}},
+		{"no number", engine.Sigmoid, []float32{float32(math.NaN()), 0.9, float32(math.Inf(1)), 0, 0}, map[int]float32{1: 0.9}},
+		{"a single class", "", []float32{0.7}, map[int]float32{0: 0.7}},
+		{"a single logit", "", []float32{logit(0.98)}, map[int]float32{0: 0.98}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			shape := []int64{1, int64(len(test.numbers))}
+			m := described(0, shape)
+			m.Metadata.Task, m.Metadata.Activation = engine.Classify, test.activation
+			d := &Decoder{TopK: 2, Threshold: 0.5, TopAlways: test.activation == engine.Sigmoid}
+			require.NoError(t, d.Open(m))
+			got, _, err := d.Decode(result(identity, whole(test.numbers, shape)), 0, 640, 480, nil)
+			require.NoError(t, err)
+			require.Len(t, got, len(test.want))
+			for i, f := range got {
+				assert.InDelta(t, test.want[f.Class], f.Score, 1e-6)
+				assert.True(t, i == 0 || f.Score <= got[i-1].Score, "best first")
+			}
+			got = got[:0]
+			assert.Zero(t, testing.AllocsPerRun(10, func() {
+				if _, _, err := d.Decode(result(identity, whole(test.numbers, shape)), 0, 640, 480, got); err != nil {
+					t.Error(err)
+				}
+			})-testing.AllocsPerRun(10, func() { _ = result(identity, whole(test.numbers, shape)) }))
+		})
+	}
 }
 
 func TestDecodeAllocatesNothing(t *testing.T) {

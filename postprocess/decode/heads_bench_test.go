@@ -31,6 +31,7 @@ func scoreRows(random *rand.Rand, rows []float32, row, offset, hits int, low, hi
 	}
 }
 
+// deployedHeads is as long as its list of heads.
 func deployedHeads() []deployed {
 	info := func(name string, t engine.DataType, shape ...int64) engine.TensorInfo {
 		return engine.TensorInfo{Name: name, Type: t, Shape: shape}

@@ -25,6 +25,7 @@ func endToEndModel(labels int, shapes ...[]int64) *engine.Model {
 	return m
 }
 
+// TestRecognise is as long as its table of outputs.
 func TestRecognise(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -172,6 +173,7 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
+// TestOpenRefuses is as long as its table of outputs that are none of a detector.
 func TestOpenRefuses(t *testing.T) {
 	names := strings.Join(head.Layouts()[1:], ", ")
 	none := " are of no head that is decoded (if they are of one all the same, name it: --layout " + names + ")"

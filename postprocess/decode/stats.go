@@ -10,3 +10,14 @@ type Stats struct {
 	Impossible int // scores that are none, being NaN, under 0 or over 1, and class numbers that the model does not have
 	Misplaced  int // boxes where a network that is read rightly has none: wholly outside its input, or within the first two pixels of it
 }
+
+// Add adds what decoding another picture did.
+func (s *Stats) Add(more *Stats) {
+	s.Candidates += more.Candidates
+	s.Truncated += more.Truncated
+	s.Suppressed += more.Suppressed
+	s.Outside += more.Outside
+	s.Invalid += more.Invalid
+	s.Impossible += more.Impossible
+	s.Misplaced += more.Misplaced
+}

@@ -49,8 +49,8 @@ func (p *Painter) face(height int) (*typeface, error) {
 
 func thickness(height int) int { return max(2, (height+180)/360) }
 
-// Marks paints a box with label, score and track number for every mark, and the mask, turned box or keypoints that it has; later marks
-// cover earlier ones. What lies outside the picture is cut off, and a label that would leave it moves inside.
+// Marks paints a box with label, score, attributes and track number for every mark, and the mask, turned box or keypoints that it has.
+// Later marks cover earlier ones. What lies outside the picture is cut off, and a label that would leave it moves inside.
 func (p *Painter) Marks(picture Picture, marks []Mark) error {
 	if err := picture.Check(); err != nil {
 		return err
@@ -86,6 +86,11 @@ func (p *Painter) caption(picture *Picture, face *typeface, mark *Mark, box imag
 	if score := float64(mark.Score); !math.IsNaN(score) && !math.IsInf(score, 0) {
 		p.text = strconv.AppendFloat(append(p.text, ' '), score, 'f', 2, 32)
 	}
+	if mark.Detail != nil {
+		for i := range mark.Detail.Attributes {
+			p.text = append(append(p.text, ' '), mark.Detail.Attributes[i].Value...)
+		}
+	}
 	if mark.Track != 0 {
 		p.text = strconv.AppendUint(append(p.text, " #"...), mark.Track, 10)
 	}
@@ -103,40 +108,4 @@ func (p *Painter) note(picture *Picture, face *typeface, x, y int, c color.RGBA)
 	}
 	picture.fill(image.Rect(x, top, x+width, top+height), c)
 	face.write(picture, p.text, x+margin, top+face.ascent, ink(c))
-}
-
-// Line paints a straight line, for instance one that objects are counted at, with a name at its start; "" for none.
-func (p *Painter) Line(picture Picture, from, to Point, name string, c color.RGBA) error {
-	return p.path(picture, []Point{from, to}, false, name, c)
-}
-
-// Polygon paints the outline of a zone with its name at the first corner; "" for none.
-func (p *Painter) Polygon(picture Picture, corners []Point, name string, c color.RGBA) error {
-	return p.path(picture, corners, true, name, c)
-}
-
-func (p *Painter) path(picture Picture, points []Point, closed bool, name string, c color.RGBA) error {
-	if err := picture.Check(); err != nil {
-		return err
-	}
-	if len(points) == 0 {
-		return nil
-	}
-	width := float32(thickness(picture.Height))
-	for i := 1; i < len(points); i++ {
-		picture.stroke(points[i-1], points[i], width, c)
-	}
-	if closed {
-		picture.stroke(points[len(points)-1], points[0], width, c)
-	}
-	if name == "" {
-		return nil
-	}
-	face, err := p.face(picture.Height)
-	if err != nil {
-		return err
-	}
-	p.text = append(p.text[:0], name...)
-	p.note(&picture, face, pixel(points[0].X), pixel(points[0].Y), c)
-	return nil
 }

@@ -91,9 +91,6 @@ func TestNothingIsWrittenOutsideThePicture(t *testing.T) {
 		m := mark(coordinate(), coordinate(), coordinate(), coordinate(), random.IntN(4)-1)
 		m.Score = coordinate()
 		require.NoError(t, painter.Marks(picture, []Mark{m}))
-		corners := []Point{{coordinate(), coordinate()}, {coordinate(), coordinate()}, {coordinate(), coordinate()}}
-		require.NoError(t, painter.Polygon(picture, corners, "zone", Colour(3)))
-		require.NoError(t, painter.Line(picture, corners[0], corners[1], "", Colour(3)))
 		for i, v := range memory {
 			inside := i >= before && i < before+size && (i-before)%stride < 3*width
 			if !inside && v != 0xa5 {
@@ -114,7 +111,6 @@ func TestPictureErrors(t *testing.T) {
 		{Picture{Width: 2, Height: 2, Stride: 6, Data: make([]byte, 11)}, "11 bytes for a BGR picture of 2x2 with stride 6"},
 	} {
 		assert.EqualError(t, painter.Marks(c.picture, nil), c.want)
-		assert.EqualError(t, painter.Polygon(c.picture, nil, "", Colour(0)), c.want)
 	}
 }
 

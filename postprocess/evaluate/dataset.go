@@ -30,6 +30,14 @@ type Picture struct {
 	shares bool // the labels are shares of the sides, whatever these are
 }
 
+// Category is the id that a COCO file has for a class, or the class where the labels came otherwise.
+func (d *Dataset) Category(class int) int64 {
+	if class < len(d.Categories) {
+		return d.Categories[class]
+	}
+	return int64(class)
+}
+
 // ErrNoLabels is what errors.Is finds when a directory holds no labels that ReadDataset knows.
 var ErrNoLabels = errors.New("no labels found")
 

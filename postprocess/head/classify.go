@@ -9,13 +9,20 @@ import (
 // LayoutClassify is [B,nc]: a score for each class of the whole picture, probabilities or logits.
 const LayoutClassify Layout = "classify"
 
-type classify struct{ labelsAsScored }
+type classify struct {
+	labelsAsScored
+	activation engine.Activation
+}
 
-func (classify) describe() Description {
+func (classify) adapt(n *network) head { return classify{activation: n.metadata.Activation} }
+
+func (h classify) describe() Description {
 	const networks = "classifiers of Ultralytics, torchvision and others"
-	return Description{
-		Layout: LayoutClassify, Task: engine.Classify, Form: "[B,nc]", Networks: networks, Gives: "the best classes of the picture",
+	gives := "the best classes of the picture"
+	if h.activation == engine.Sigmoid {
+		gives = "every class of the picture that is over the threshold, each for itself"
 	}
+	return Description{Layout: LayoutClassify, Task: engine.Classify, Form: "[B,nc]", Networks: networks, Gives: gives}
 }
 
 func (classify) reads(n *network) [][]int { return n.single() }

@@ -16,7 +16,7 @@ type detr struct{}
 func (detr) describe() Description {
 	return Description{
 		Layout: LayoutDETR, Task: engine.Detect, Form: "[B,Q,4] with [B,Q,nc+1] before softmax", Networks: "DETR and YOLOS of Hugging Face",
-		Gives: boxesWithClasses, Preset: "imagenet", Final: true,
+		Gives: boxesWithClasses, Preset: "detr", Final: true,
 	}
 }
 

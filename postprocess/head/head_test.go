@@ -32,3 +32,39 @@ func TestParseLayout(t *testing.T) {
 		assert.NotEmpty(t, h.Task)
 	}
 }
+
+// TestRFDETRNumbersItsClasses: by COCO's ids where it was published, as the labels where there is one for each. Where it was trained again
+// and one number is none, nothing but whoever trained it knows which, and a guess would call every object by its neighbour's name.
+func TestRFDETRNumbersItsClasses(t *testing.T) {
+	for _, c := range []struct {
+		scores, labels int
+		classes        map[int]int // by the network's number; -1 for none, those from labels on are none as well
+	}{
+		{91, 80, map[int]int{0: -1, 1: 0, 90: 79, 12: -1}},
+		{91, 91, map[int]int{0: 0, 1: 1, 90: 90}},
+		{91, 90, map[int]int{0: -1, 1: 0, 90: 89}},
+		{7, 6, nil},
+		{8, 6, map[int]int{0: -1, 1: 0, 6: 5}},
+		{7, 7, map[int]int{0: 0, 6: 6}},
+	} {
+		m := &engine.Model{
+			Outputs: []engine.TensorInfo{
+				{Name: "dets", Type: engine.Float32, Shape: []int64{1, 300, 4}},
+				{Name: "labels", Type: engine.Float32, Shape: []int64{1, 300, int64(c.scores)}},
+			},
+			Width: 384, Height: 384, Metadata: engine.Metadata{Labels: make([]string, c.labels)},
+		}
+		f, err := Recognise(m, LayoutAuto)
+		if c.classes == nil {
+			require.ErrorContains(t, err, "none is the first for early versions and the last for later ones")
+			_, err = Recognise(m, LayoutRFDETR)
+			require.ErrorContains(t, err, "7 classes but the model names 6 labels")
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, LayoutRFDETR, f.Describe().Layout)
+		for number, class := range c.classes {
+			require.Equal(t, class, f.Numbers.Class(number), "%d of %d with %d labels", number, c.scores, c.labels)
+		}
+	}
+}

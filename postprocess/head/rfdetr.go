@@ -7,8 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
-// LayoutRFDETR is [B,Q,4] and [B,Q,1+nc]: as LayoutDETRSigmoid, but classes are numbered from 1: by COCO's ids, which are 90, in the
-// published networks. What is numbered 0 is none.
+// LayoutRFDETR is [B,Q,4] and [B,Q,1+nc]: as LayoutDETRSigmoid, with one number more than there are classes. In the published networks they
+// are COCO's ids, which are 1 to 90; in those that were trained again the first or the last number is none.
 const LayoutRFDETR Layout = "rfdetr"
 
 type rfdetr struct{}
@@ -29,12 +29,21 @@ func (rfdetr) reads(n *network) [][]int {
 
 func (h rfdetr) measure(shapes [][]int64) (Sizes, error) { return measurePair(h, shapes) }
 
-// number knows that a head that was trained again on Roboflow's data sets has one class more than there are.
+// number knows networks that were trained again: early versions kept the ids of Roboflow's data sets. One number more than there are labels
+// may be the first, as in those, or the last, as in later ones.
 func (rfdetr) number(n *network, f *Fit) (Numbering, bool) {
-	if n.labels > 0 && f.Classes == n.labels+2 {
+	switch {
+	case n.labels > 0 && f.Classes == n.labels+2:
 		return Numbering{first: -1}, true
+	case undecided(n, f):
+		return Numbering{}, false
 	}
 	return n.number(f.Classes, 0, true)
+}
+
+// undecided reports that one number is none and nothing says whether it is the first or the last.
+func undecided(n *network, f *Fit) bool {
+	return n.labels > 0 && f.Classes == n.labels+1 && f.Classes != cocoIDs
 }
 
 func (rfdetr) weigh(n *network, f *Fit) (evidence, doubt string) {
@@ -43,8 +52,17 @@ func (rfdetr) weigh(n *network, f *Fit) (evidence, doubt string) {
 		return "", ""
 	case len(n.outputs) > 2:
 		return "", "there are other outputs beside it: " + n.String() + " (--layout rfdetr reads the boxes all the same)"
+	case undecided(n, f):
+		return "", fmt.Sprintf("it has %s and there are %s: what is none is the first for early versions and the last for later ones "+
+			"(add a line for it, none, at that end of --labels FILE)", Plural(f.Classes, "score"), Plural(n.labels, "label"))
 	}
-	return fmt.Sprintf("the outputs' names, boxes of queries and %s numbered from 1", Plural(f.Classes-1, "class")), ""
+	order := "numbered as the labels are"
+	if f.Numbers.coco || f.Classes == cocoIDs {
+		order = "numbered by COCO's ids"
+	} else if f.Numbers.first < 0 {
+		order = "numbered from 1"
+	}
+	return fmt.Sprintf("the outputs' names, boxes of queries and %s %s", Plural(f.Classes, "score"), order), ""
 }
 
 func (rfdetr) boxMap(f *Fit) (engine.BoxMap, bool) {

@@ -136,6 +136,7 @@ type family struct {
 	refusal string
 }
 
+// corpus is as long as the list of networks that people bring.
 func corpus() []family {
 	picture := out("images", -1, 3, 640, 640)
 	sizes := []tensor{picture, out("orig_target_sizes:int64", -1, 2)}
@@ -359,6 +360,10 @@ func corpus() []family {
 		{
 			name: "RF-DETR of six classes", side: 560, outputs: []tensor{out("dets", 1, 300, 4), out("labels:logits", 1, 300, 8)}, labels: 6,
 			want: "rfdetr",
+		},
+		{
+			name: "RF-DETR trained again", side: 384, outputs: []tensor{out("dets", 1, 300, 4), out("labels:logits", 1, 300, 7)},
+			labels: 7, want: "rfdetr",
 		},
 		{
 			name: "RF-DETR segmentation", side: 432,

@@ -32,6 +32,10 @@ type Decoding struct {
 	Limit int
 	// Labels are the labels that come out; nil for all.
 	Labels []string
+	// Top is how many classes of a classifier whose pictures are of one class come out, 0 for five; Always has them come out whatever they
+	// score.
+	Top    int
+	Always bool
 	// MultiLabel gives a box once for every class over the threshold instead of once for its best.
 	MultiLabel bool
 }
@@ -42,7 +46,9 @@ func (d *Decoding) open(model *engine.Model) (*decode.Decoder, error) {
 	if err != nil {
 		return nil, settingError{err}
 	}
-	decoder := &decode.Decoder{Layout: layout, Threshold: d.Threshold, IoU: d.IoU, Limit: d.Limit, MultiLabel: d.MultiLabel}
+	decoder := &decode.Decoder{
+		Layout: layout, Threshold: d.Threshold, IoU: d.IoU, Limit: d.Limit, MultiLabel: d.MultiLabel, TopK: d.Top, TopAlways: d.Always,
+	}
 	for _, label := range d.Labels {
 		class := slices.Index(model.Metadata.Labels, label)
 		if class < 0 {

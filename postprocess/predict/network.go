@@ -1,8 +1,10 @@
 package predict
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/auto"
@@ -16,6 +18,7 @@ type Network struct {
 	model  Model
 	asked  head.Layout // by whoever opened it
 	slots  []slot
+	lossy  bool                              // pictures fail one by one when the engine does
 	tuned  atomic.Pointer[[]*decode.Decoder] // one for each slot: decoders keep scratch memory
 
 	evidence evidence
@@ -116,7 +119,7 @@ func (n *Network) Submit(number int, pictures []engine.Image) error {
 		return n.refuse("submit", engine.ErrShape, "%d pictures, 1 to %d fit", len(pictures), n.model.MaxBatch)
 	}
 	s.images, s.places = s.images[:0], s.places[:0]
-	s.result.Timing = engine.Timing{}
+	s.result.Timing, s.result.Decoding = engine.Timing{}, 0
 	s.result.Pictures = s.result.Pictures[:len(pictures)]
 	for i := range pictures {
 		at := &s.result.Pictures[i]
@@ -149,10 +152,17 @@ func (n *Network) Wait(number int) (*Result, error) {
 		return &s.result, nil
 	}
 	result, err := n.engine.Wait(number)
+	if err != nil && n.lossy && !errors.Is(err, engine.ErrClosed) {
+		for _, place := range s.places {
+			s.result.Pictures[place].Err = err
+		}
+		return &s.result, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	s.result.Timing = result.Timing
+	begun := time.Now()
 	for i, place := range s.places {
 		at, image := &s.result.Pictures[place], &s.images[i]
 		at.Findings, at.Stats, at.Err = s.decoder.Decode(result, i, image.Width, image.Height, at.Findings)
@@ -160,6 +170,7 @@ func (n *Network) Wait(number int) (*Result, error) {
 			s.result.Contradiction = n.weigh(s.decoder, result, i, &at.Stats)
 		}
 	}
+	s.result.Decoding = time.Since(begun)
 	return &s.result, nil
 }
 

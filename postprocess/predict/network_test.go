@@ -308,14 +308,3 @@ func TestRun(t *testing.T) {
 	_, err = Run(n, pictures...)
 	require.NoError(t, err, "every slot is free again")
 }
-
-func TestTensors(t *testing.T) {
-	e := newScripted(1)
-	in := []engine.Tensor{{Name: "ids", Type: engine.Int64, Shape: []int64{1}, Data: make([]byte, 8)}}
-	result, err := Tensors(e, in)
-	require.NoError(t, err)
-	assert.Equal(t, in, result.Outputs)
-	e.refuse = errors.New("no")
-	_, err = Tensors(e, in)
-	require.EqualError(t, err, "no")
-}

@@ -32,6 +32,13 @@ type Options struct {
 	Backend string
 	// Arrays says that the model is run on Tensors: it keeps the inputs of its file, whatever Open would know to give them.
 	Arrays bool
+	// Standby is the backend that takes over on this machine while the servers of a Backend on other machines do not answer, and that serves
+	// until they are there; nothing for none. It runs the Model, which must be the servers'.
+	Standby string
+	// Lossy has pictures that a Backend on other machines did not do fail one by one, each with its Picture.Err, instead of their request.
+	Lossy bool
+	// Reason says why Backend is named, where nobody asked for it; see engine/auto.
+	Reason string
 	// Candidates are the backends to choose from; nil for those of engine/auto.
 	Candidates []auto.Candidate
 	// Build builds the plan that TensorRT lacks when it is the Backend by name, and puts it into the cache; nil leaves it at the error.
@@ -49,11 +56,22 @@ type Options struct {
 	loaded bool
 }
 
+// Another is for a further model beside o's on the same device: nothing that is known of o's model holds for it.
+func (o *Options) Another(model string) Options {
+	other := *o
+	other.Model, other.LabelsFile, other.loaded = model, "", false
+	other.Path, other.Bytes, other.Metadata, other.Shapes = "", nil, engine.Metadata{}, nil
+	return other
+}
+
 // Load reads the model and its labels, and what an ONNX file says of itself. Open does it where it has not been done; call it before to
 // look at the model, or to open it several times. What is set afterwards stands.
 func (o *Options) Load() error {
 	if o.loaded {
 		return nil
+	}
+	if o.Model == "" && o.Bytes == nil && o.remote() {
+		return o.labels()
 	}
 	if o.Find != nil && o.Bytes == nil {
 		path, labels, err := o.Find(o.Model)
@@ -72,17 +90,9 @@ func (o *Options) Load() error {
 	if o.Path == "" {
 		o.Path = o.Model
 	}
-	if o.LabelsFile != "" {
-		file, err := os.Open(o.LabelsFile)
-		if err != nil {
-			return fmt.Errorf("labels: %w", err)
-		}
-		defer file.Close()
-		if o.Metadata.Labels, err = engine.ReadLabels(file); err != nil {
-			return fmt.Errorf("labels %s: %w", o.LabelsFile, err)
-		}
+	if err := o.labels(); err != nil {
+		return err
 	}
-	o.loaded = true
 	if tensorrt.IsPlan(o.Bytes) {
 		return nil
 	}
@@ -93,6 +103,36 @@ func (o *Options) Load() error {
 	metadata, _ := engine.ParseMetadata(model.Metadata())
 	o.Metadata = metadata.Override(o.Metadata)
 	return o.settle(model)
+}
+
+// remote reports whether the backend has the model itself. A file that is named then only says what the model means.
+func (o *Options) remote() bool {
+	return auto.Choice{Engine: o.Backend, Candidates: o.Candidates}.Remote()
+}
+
+// labels reads the file of labels, which is the last thing to load.
+func (o *Options) labels() error {
+	if o.LabelsFile == "" {
+		o.loaded = true
+		return nil
+	}
+	file, err := os.Open(o.LabelsFile)
+	if err != nil {
+		return fmt.Errorf("labels: %w", err)
+	}
+	defer file.Close()
+	if o.Metadata.Labels, err = engine.ReadLabels(file); err != nil {
+		return fmt.Errorf("labels %s: %w", o.LabelsFile, err)
+	}
+	o.loaded = true
+	return nil
+}
+
+func (o *Options) logger() *slog.Logger {
+	if o.Log == nil {
+		return slog.Default()
+	}
+	return o.Log
 }
 
 func (o *Options) read() error {
@@ -106,6 +146,15 @@ func (o *Options) read() error {
 		return fmt.Errorf("model %s: no such file (name an ONNX file, or none for the demo model)", o.Model)
 	case err != nil:
 		return fmt.Errorf("model: %w", err)
+	}
+	if tensorrt.IsPlan(data) {
+		warning, err := tensorrt.CheckNamed(o.Model)
+		if err != nil {
+			return err
+		}
+		if warning != "" {
+			o.logger().Warn("engine plan of somebody else", "warning", warning)
+		}
 	}
 	o.Path, o.Bytes = o.Model, data
 	beside, err := engine.ReadPreprocess(o.Model)
@@ -127,31 +176,35 @@ func Open(ctx context.Context, o Options) (*Network, error) {
 	if e, err = o.resettle(ctx, e); err != nil {
 		return nil, err
 	}
+	if err := o.fits(e.Model()); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
 	n, err := Wrap(e, o.Decoding)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
+	n.lossy = o.Lossy && o.remote()
 	return n, nil
 }
 
-// OpenEngine does the first half of Open, for a model that is run with Tensors: nothing is decoded, and outputs come whole.
-func OpenEngine(ctx context.Context, o Options) (engine.Engine, error) {
-	if err := o.Load(); err != nil {
-		return nil, err
+// fits refuses sides that somebody set for a model that has its own.
+func (o *Options) fits(m engine.Model) error {
+	if o.Width == 0 || m.Picture == nil || o.Width == m.Width && o.Height == m.Height {
+		return nil
 	}
-	o.Filter = nil
-	return o.open(ctx)
+	return settingError{fmt.Errorf("model %s takes pictures of %dx%d alone, not %dx%d (leave --imgsz away)", o.Path, m.Height, m.Width,
+		o.Height, o.Width)}
 }
 
 // open opens the backend, and has the plan built that it lacks.
 func (o *Options) open(ctx context.Context) (engine.Engine, error) {
-	logger := o.Log
-	if logger == nil {
-		logger = slog.Default()
-	}
-	choice := auto.Choice{Engine: o.Backend, Yielding: o.Yielding, Candidates: o.Candidates}
+	logger := o.logger()
+	choice := auto.Choice{Engine: o.Backend, Reason: o.Reason, Yielding: o.Yielding, Candidates: o.Candidates}
 	if o.Level != nil && o.Backend == tensorrt.Name && o.Candidates == nil {
 		choice.Candidates = []auto.Candidate{o.leveled()}
+	}
+	if o.Standby != "" && choice.Remote() {
+		return o.openStandby(ctx, choice, logger)
 	}
 	e, err := auto.Open(ctx, o.Options, choice, logger)
 	if o.Build == nil || o.Backend != tensorrt.Name || !errors.Is(err, tensorrt.ErrNoPlan) {

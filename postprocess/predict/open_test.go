@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/edge-infer/edge-infer/capture/scene"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/auto"
 	"github.com/edge-infer/edge-infer/engine/demo"
@@ -50,7 +51,7 @@ func TestLoad(t *testing.T) {
 			assert.Equal(t, c.path, c.o.Path)
 			assert.Equal(t, demo.Model(), c.o.Bytes)
 			want := engine.Metadata{
-				Task: engine.Detect, Labels: demo.Labels(), Stride: 32, Width: 416, Height: 416, Batch: 1,
+				Task: engine.Detect, Labels: scene.Labels(), Stride: 32, Width: 416, Height: 416, Batch: 1,
 				Preprocess: engine.Preprocess{Preset: "ultralytics"},
 			}
 			assert.Equal(t, want, c.o.Metadata)
@@ -135,7 +136,7 @@ func TestOpenErrors(t *testing.T) {
 			Options{Backend: "onnxruntime=cpu", Decoding: Decoding{Labels: []string{"cat"}}},
 			`label "cat" is not one of the model's: ["bolt" "nut" "washer" "gear" "bearing" "spring"]`, ErrSetting,
 		},
-		{Options{Backend: "openvino"}, `engine open: "openvino" is no engine (use auto, tensorrt, onnxruntime)`, engine.ErrUnsupported},
+		{Options{Backend: "openvino"}, `engine open: "openvino" is no engine (use auto, tensorrt, onnxruntime, triton)`, engine.ErrUnsupported},
 	} {
 		_, err := Open(t.Context(), quiet(c.o))
 		require.EqualError(t, err, c.want)
@@ -143,15 +144,15 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-func TestOpenEngine(t *testing.T) {
-	e, err := OpenEngine(t.Context(), quiet(Options{Backend: "onnxruntime=cpu"}))
+func TestOpenRaw(t *testing.T) {
+	e, err := OpenRaw(t.Context(), quiet(Options{Backend: "onnxruntime=cpu"}))
 	require.NoError(t, err)
 	defer e.Close()
 	in := engine.Tensor{Name: "images", Type: engine.Float32, Shape: []int64{1, 3, 416, 416}, Data: make([]byte, 4*3*416*416)}
-	result, err := Tensors(e, []engine.Tensor{in})
+	result, err := e.Tensors(in)
 	require.NoError(t, err)
 	assert.Equal(t, []int64{1, 10, 3549}, result.Outputs[0].Shape)
-	_, err = OpenEngine(t.Context(), Options{Model: "/nowhere/m.onnx"})
+	_, err = OpenRaw(t.Context(), Options{Model: "/nowhere/m.onnx"})
 	require.Error(t, err)
 }
 
@@ -231,7 +232,7 @@ func TestChoice(t *testing.T) {
 	require.NotNil(t, c.Chosen(), c)
 	assert.Equal(t, "onnxruntime", c.Chosen().Engine)
 	_, err = Choose(Options{Backend: "openvino"})
-	require.EqualError(t, err, `engine open: "openvino" is no engine (use auto, tensorrt, onnxruntime)`)
+	require.EqualError(t, err, `engine open: "openvino" is no engine (use auto, tensorrt, onnxruntime, triton)`)
 }
 
 func TestGPU(t *testing.T) {

@@ -1,6 +1,9 @@
 package predict
 
 import (
+	"slices"
+	"time"
+
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/decode"
@@ -40,6 +43,8 @@ type Result struct {
 	Pictures []Picture
 	// Timing says where the time of the request went; zero when no picture of it could be read.
 	Timing engine.Timing
+	// Decoding is how long the outputs took to become findings.
+	Decoding time.Duration
 	// Contradiction is nil while what comes out of the network fits the head that it was recognised as. Once it does not, nothing that comes
 	// out means anything, and it stays so.
 	Contradiction *Contradiction
@@ -54,4 +59,14 @@ type Picture struct {
 	// Err says why there are no findings when the picture could not be read, or what the network gave for it not be decoded. The other
 	// pictures of the request are not touched by it.
 	Err error
+}
+
+// Clone returns a picture that shares no memory with p.
+func (p *Picture) Clone() Picture {
+	c := *p
+	c.Findings = slices.Clone(p.Findings)
+	for i := range c.Findings {
+		c.Findings[i] = c.Findings[i].Clone()
+	}
+	return c
 }

@@ -2,6 +2,7 @@ package predict
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 
 	"github.com/edge-infer/edge-infer/engine"
@@ -9,8 +10,9 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// settle gives a model what its file leaves to whoever runs it: inputs beside the picture whose values are known, and the way of taking
-// pictures that networks with its head have, where neither the file nor a setting says another.
+// settle gives a model what its file leaves to whoever runs it: inputs beside the picture whose values are known, one output where others
+// export one and it has several, how a classifier's classes stand to each other, and the way of taking pictures that networks with its head
+// have, where neither the file nor a setting says another.
 func (o *Options) settle(model *onnx.Model) error {
 	sides := o.Metadata
 	sides.Width, sides.Height = o.Sides(o.Metadata)
@@ -27,20 +29,38 @@ func (o *Options) settle(model *onnx.Model) error {
 	if err != nil {
 		return nil //nolint:nilerr // Open says what is wrong with the inputs
 	}
-	if !o.Arrays && len(known) > 0 && len(model.ExternalFiles()) == 0 {
-		for i := range known {
-			derive(model.Proto.Graph, &known[i], picture)
-		}
-		if o.Bytes, err = model.Bytes(); err != nil {
-			return err
-		}
-	}
 	outputs, err := model.Outputs()
 	if err != nil {
 		return nil //nolint:nilerr // the backend says it better
 	}
+	if scales := levels(outputs, picture.Width, picture.Height); !o.Arrays && (len(known) > 0 || scales != nil) {
+		for i := range known {
+			derive(model.Proto.Graph, &known[i], picture)
+		}
+		if scales != nil {
+			join(model.Proto.Graph, scales)
+		}
+		if err := o.rewrite(model); err != nil {
+			return err
+		}
+		if outputs, err = model.Outputs(); err != nil {
+			return err
+		}
+	}
+	if o.Metadata.Activation == "" && len(outputs) == 1 && len(outputs[0].Shape) == 2 {
+		o.Metadata.Activation = activation(model.Proto.Graph, outputs[0].Name)
+	}
 	o.presume(&engine.Model{Outputs: outputs, Metadata: o.Metadata, Width: picture.Width, Height: picture.Height})
 	return nil
+}
+
+// rewrite has a model that was changed take the place of its file, with the data that lies beside it.
+func (o *Options) rewrite(model *onnx.Model) (err error) {
+	if err := model.Embed(filepath.Dir(o.Path)); err != nil {
+		return err
+	}
+	o.Bytes, err = model.Bytes()
+	return err
 }
 
 // presume fills how pictures are taken, where nothing says it and the head does. It reports whether it has.

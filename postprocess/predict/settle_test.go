@@ -73,7 +73,7 @@ func TestSizesAreGivenToNetworksThatWantThem(t *testing.T) {
 
 	arrays := o
 	arrays.Arrays = true
-	e, err := OpenEngine(t.Context(), arrays)
+	e, err := OpenRaw(t.Context(), arrays)
 	require.NoError(t, err)
 	defer e.Close()
 	assert.Len(t, e.Model().Inputs, 2, "who runs it on arrays gives the size himself")

@@ -13,7 +13,6 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture/scene"
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -110,7 +109,7 @@ func play(t *testing.T, views []view, every int) (result evaluate.TrackingResult
 	require.NoError(t, tracker.Open())
 	analytics := &zone.Analytics{
 		Config: zone.Config{Lines: []zone.Line{{Name: "gate", From: zone.Point{X: 0.75, Y: 0}, To: zone.Point{X: 0.75, Y: 1}}}},
-		Labels: demo.Labels(), Width: width, Height: height,
+		Labels: scene.Labels(), Width: width, Height: height,
 	}
 	require.NoError(t, analytics.Open())
 	var measured evaluate.Tracking

@@ -1,8 +1,10 @@
 package zone
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/edge-infer/edge-infer/postprocess"
@@ -276,7 +278,7 @@ func (a *Analytics) follow(o *record, track *postprocess.Track, seq uint64, at t
 			a.visit(o, i, seq, at)
 		}
 		for i := range a.lines {
-			a.pass(o, i, seq, at)
+			a.cross(o, i, seq, at)
 		}
 		a.view(o, seq, at)
 	}
@@ -289,6 +291,14 @@ func (a *Analytics) follow(o *record, track *postprocess.Track, seq uint64, at t
 	if (o.dirty && since >= pause) || (a.Config.Objects.Update > 0 && since >= a.Config.Objects.Update) {
 		o.dirty, o.updated = false, at
 		a.event(Event{Kind: Update, Seq: seq, Time: at, Object: &o.Object, Zone: -1, Line: -1})
+	}
+}
+
+// Touch has an object's next update tell that more is known of it. Nothing happens for one that is not reported.
+func (a *Analytics) Touch(track uint64) {
+	at, known := slices.BinarySearchFunc(a.objects, track, func(o *record, id uint64) int { return cmp.Compare(o.Track, id) })
+	if known {
+		a.objects[at].dirty = true
 	}
 }
 

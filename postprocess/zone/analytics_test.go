@@ -352,6 +352,25 @@ func TestUpdatesAreRegularWhenAsked(t *testing.T) {
 	assert.InDelta(t, 5, count, 1)
 }
 
+// What else is found out about an object is told by its next update, and by no more than one.
+func TestATouchedObjectIsUpdated(t *testing.T) {
+	a := open(t, Config{})
+	count := 0
+	for frame := range 60 {
+		if frame == 20 || frame == 21 {
+			a.Touch(1)
+			a.Touch(7) // nobody
+		}
+		for _, e := range a.Update(uint64(frame), at(frame), []postprocess.Track{seen(1, 100, 100, 0)}).Events {
+			if e.Kind == Update && e.Seq >= 20 && e.Seq < 40 {
+				require.Contains(t, []uint64{20, 25}, e.Seq)
+				count++
+			}
+		}
+	}
+	require.Equal(t, 2, count, "the second one waits until the first is half a second old")
+}
+
 func TestIDAndPath(t *testing.T) {
 	a := open(t, Config{})
 	var object *Object
@@ -481,6 +500,7 @@ func TestThousandPartsCountExactly(t *testing.T) {
 }
 
 // TestProperties drives random tracks through random shapes and checks what must hold for every event and every count.
+// All properties are of the same tracks, which is why they are in one function.
 func TestProperties(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 9))

@@ -79,7 +79,7 @@ func (f *Filter) prepare(labels []string, width, height float64) []classLimits {
 	return table
 }
 
-func (l *classLimits) pass(d *postprocess.Finding) bool {
+func (l *classLimits) admits(d *postprocess.Finding) bool {
 	area, ratio := float64(d.Area()), float64(d.Width())/float64(d.Height())
 	return l.wanted && d.Score >= l.minScore && area >= l.minArea && area <= l.maxArea && ratio >= l.minRatio && ratio <= l.maxRatio
 }
@@ -91,7 +91,7 @@ func (a *Analytics) Filter(detections []postprocess.Finding) []postprocess.Findi
 	for i := range detections {
 		d := &detections[i]
 		if d.Class >= 0 && d.Class < len(a.limits) {
-			if !a.limits[d.Class].pass(d) {
+			if !a.limits[d.Class].admits(d) {
 				continue
 			}
 		} else if len(a.Config.Filter.Labels) > 0 {

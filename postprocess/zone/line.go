@@ -28,9 +28,9 @@ type side struct {
 	crossed bool      // the latest change of sides was between the ends
 }
 
-// pass updates an object's relation to a line. The object belongs to a side until its anchor is clearly on the other one, so that noise
+// cross updates an object's relation to a line. The object belongs to a side until its anchor is clearly on the other one, so that noise
 // around the line counts nothing; where the anchor changed sides decides whether it passed between the ends.
-func (a *Analytics) pass(o *record, line int, seq uint64, at time.Time) {
+func (a *Analytics) cross(o *record, line int, seq uint64, at time.Time) {
 	g, s := &a.lines[line], &o.sides[line]
 	anchor := o.at(g.anchor)
 	distance := g.along.cross(anchor.minus(g.from)) // right of the line is positive

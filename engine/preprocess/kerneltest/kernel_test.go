@@ -23,6 +23,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
+	"github.com/edge-infer/edge-infer/engine/cuda/cudatest"
 	"github.com/edge-infer/edge-infer/engine/cuda/fake"
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 )
@@ -63,7 +64,7 @@ func fakeGPU(folder string) error {
 // gpu is a device with the kernels loaded.
 type gpu struct {
 	*cuda.Device
-	stream               *cuda.Stream
+	stream               *cudatest.Stream
 	module               *cuda.Module
 	letterbox, antialias cuda.Function
 	filter               cuda.Function
@@ -74,7 +75,7 @@ func open(t testing.TB) *gpu {
 	device, err := cuda.Open(0)
 	require.NoError(t, err)
 	g := &gpu{Device: device}
-	g.stream, err = device.NewStream()
+	g.stream, err = cudatest.NewStream(device)
 	require.NoError(t, err)
 	g.module, err = device.NewModule(preprocess.PTX())
 	require.NoError(t, err)
@@ -101,18 +102,18 @@ func (g *gpu) host(t testing.TB, size int) *cuda.HostMemory {
 }
 
 // pictureKernel is the launch of the kernel that the input needs.
-func (g *gpu) pictureKernel(in *engine.PictureInput, a *preprocess.LetterboxArguments) *cuda.Kernel {
+func (g *gpu) pictureKernel(in *engine.PictureInput, a *preprocess.LetterboxArguments) *cudatest.Kernel {
 	grid, block := a.Grid()
 	function := g.letterbox
 	if preprocess.PictureKernel(in) == preprocess.AntialiasKernel {
 		function = g.antialias
 	}
-	return &cuda.Kernel{Function: function, Grid: grid, Block: block, Arguments: cuda.Bytes(a)}
+	return &cudatest.Kernel{Function: function, Grid: grid, Block: block, Arguments: cudatest.Bytes(a)}
 }
 
-func (g *gpu) filterKernel(a *preprocess.FilterArguments, pictures int) *cuda.Kernel {
+func (g *gpu) filterKernel(a *preprocess.FilterArguments, pictures int) *cudatest.Kernel {
 	grid, block := a.Grid(pictures)
-	return &cuda.Kernel{Function: g.filter, Grid: grid, Block: block, Arguments: cuda.Bytes(a)}
+	return &cudatest.Kernel{Function: g.filter, Grid: grid, Block: block, Arguments: cudatest.Bytes(a)}
 }
 
 var formats = []engine.PixelFormat{engine.BGR, engine.BGRx, engine.NV12, engine.YUYV, engine.GRAY8}
@@ -674,7 +675,7 @@ func TestGraph(t *testing.T) {
 		return im, arguments
 	}
 	first, arguments := picture(engine.BGR, 100, 60)
-	var node cuda.Node
+	var node cudatest.Node
 	graph, err := g.stream.Capture(func() error {
 		if err := g.stream.Launch(g.pictureKernel(in, &arguments)); err != nil {
 			return err

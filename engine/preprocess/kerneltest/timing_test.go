@@ -11,6 +11,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
+	"github.com/edge-infer/edge-infer/engine/cuda/cudatest"
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 )
 
@@ -37,10 +38,10 @@ func (g *gpu) time(t *testing.T, step func(i int) error) time.Duration {
 	})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, graph.Close()) }()
-	start, err := g.NewEvent(cuda.Timing)
+	start, err := cudatest.NewEvent(g.Device, cudatest.Timing)
 	require.NoError(t, err)
 	defer start.Close()
-	end, err := g.NewEvent(cuda.Timing)
+	end, err := cudatest.NewEvent(g.Device, cudatest.Timing)
 	require.NoError(t, err)
 	defer end.Close()
 	var times []time.Duration

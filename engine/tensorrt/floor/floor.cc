@@ -1,7 +1,7 @@
 // The least that a frame can cost: the same plan, letterbox, filter and CUDA graph as the engine, driven from C++ with two slots, one
 // request ahead and busy waiting; no Go, no camera, no message. The bars of the daemon are ratios to what this prints.
 //
-// usage: floor LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=0.25] [batch=1] [rate=0]
+// usage: floor LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=0.25] [batch=1] [rate=0] [paced=S]
 // PLAN is a plan file of edge-infer or what TensorRT itself wrote. Latency is that of one request at a time, flat out or, with a rate, of
 // requests that fall due so often a second, counted from when they were due. One JSON line goes to standard output.
 #include <sys/prctl.h>
@@ -88,16 +88,20 @@ ei_letterbox_arguments letterbox(int width, int height, int stride, int inputWid
     const double scale = std::min(static_cast<double>(inputWidth) / width, static_cast<double>(inputHeight) / height);
     ei_letterbox_arguments a = {};
     a.stride = stride;
-    a.channels = 3;
-    a.half = half;
-    a.source_width = width;
-    a.source_height = height;
-    a.width = inputWidth;
-    a.height = inputHeight;
-    a.inner_width = std::clamp(static_cast<int>(std::nearbyint(width * scale)), 1, inputWidth);
-    a.inner_height = std::clamp(static_cast<int>(std::nearbyint(height * scale)), 1, inputHeight);
-    a.left = (inputWidth - a.inner_width) / 2;
-    a.top = (inputHeight - a.inner_height) / 2;
+    a.pixel_bytes = half ? 2 : 4;
+    ei_letterbox& b = a.box;
+    b.channels = 3;
+    b.element = half ? EI_FLOAT16 : EI_FLOAT32;
+    b.pad = 114;
+    b.source_width = width;
+    b.source_height = height;
+    b.width = inputWidth;
+    b.height = inputHeight;
+    b.inner_width = std::clamp(static_cast<int>(std::nearbyint(width * scale)), 1, inputWidth);
+    b.inner_height = std::clamp(static_cast<int>(std::nearbyint(height * scale)), 1, inputHeight);
+    b.left = (inputWidth - b.inner_width) / 2;
+    b.top = (inputHeight - b.inner_height) / 2;
+    for (float& s : b.scale) s = 1.0f / 255;
     return a;
 }
 
@@ -112,11 +116,14 @@ struct Slot {
 
 int main(int argc, char** argv) {
     if (argc < 7) {
-        fputs("usage: floor LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=C] [batch=N] [rate=R]\n", stderr);
+        fputs(
+            "usage: floor LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=C] [batch=N] [rate=R] [paced=S]\n",
+            stderr);
         return 2;
     }
     const int width = atoi(argv[4]), height = atoi(argv[5]);
     const double seconds = atof(argv[6]);
+    double latencySeconds = seconds;
     bool mapped = false, graph = true;
     float confidence = 0, rate = 0;
     int batch = 1;
@@ -126,6 +133,7 @@ int main(int argc, char** argv) {
         sscanf(argv[i], "confidence=%f", &confidence);
         sscanf(argv[i], "batch=%d", &batch);
         sscanf(argv[i], "rate=%f", &rate);
+        sscanf(argv[i], "paced=%lf", &latencySeconds);
     }
     ei_error error = {};
     ei_cuda_driver driver;
@@ -190,29 +198,37 @@ int main(int argc, char** argv) {
         ei_filter& f = s.request->filter;
         void* host = nullptr;
         ei_cuda_pointer list = 0;
-        f.list_bytes = 256 + sizeof(float) * kCapacity * kFields * batch;
-        check(cuMemHostAlloc(&host, f.list_bytes, 3), "list");
-        check(cuMemAlloc_v2(&list, f.list_bytes), "list");
+        // As the engine has it: rows go to mapped memory, each once; counters stay on the device and are copied.
+        const size_t counters = 256, rows = sizeof(float) * kCapacity * kFields * batch;
+        ei_cuda_pointer address = 0;
+        check(cuMemHostAlloc(&host, counters + rows, 3), "list");
+        check(cuMemHostGetDevicePointer_v2(&address, host, 0), "list");
+        check(cuMemAlloc_v2(&list, counters), "list");
+        f.list_bytes = sizeof(uint32_t) * 2 * batch;
         f.list_host = host;
         f.enabled = 1;
         f.clear = f.list = list;
-        f.clear_words = batch;
-        const int anchors = static_cast<int>(out.shape[2]), fields = static_cast<int>(out.shape[1]);
+        f.clear_words = 2 * batch;
+        const int boxes = static_cast<int>(out.shape[2]), fields = static_cast<int>(out.shape[1]);
+        const bool half = out.type == 1;
         ei_filter_arguments a = {};
-        a.output = s.request->io[output].device;
-        a.rows = list + 256;
+        a.boxes = s.request->io[output].device;
+        a.scores = a.boxes + static_cast<uint64_t>(4) * boxes * (half ? 2 : 4);
+        a.rows = address + counters;
         a.counts = list;
-        a.picture_stride = static_cast<int64_t>(anchors) * fields;
-        a.anchor_stride = 1;
-        a.field_stride = anchors;
-        a.anchors = anchors;
+        a.box_picture = a.score_picture = static_cast<int64_t>(boxes) * fields;
+        a.box_step = a.score_step = 1;
+        a.box_next = a.score_next = boxes;
+        a.pictures = batch;
+        a.count = boxes;
         a.classes = fields - 4;
         a.capacity = kCapacity;
-        a.half = out.type == 1;
-        a.confidence = confidence;
+        a.half_boxes = a.half_scores = half;
+        a.scale_x = a.scale_y = 1;
+        a.threshold = confidence;
         memcpy(f.arguments, &a, sizeof(a));
         f.kernel = {filterKernel,
-                    {static_cast<unsigned>((anchors + 127) / 128), static_cast<unsigned>(batch), 1},
+                    {static_cast<unsigned>((boxes + 127) / 128), static_cast<unsigned>(batch), 1},
                     {128, 1, 1},
                     f.arguments,
                     sizeof(a)};
@@ -231,7 +247,7 @@ int main(int argc, char** argv) {
             ei_letterbox_arguments a = shape;
             a.source = mapped ? addresses[i] : staging;
             a.end = a.source + bytes;
-            a.output = r.io[input].device + k * input_bytes;
+            for (int c = 0; c < 3; c++) a.output[c] = r.io[input].device + k * input_bytes + c * (input_bytes / 3);
             p.host = mapped ? nullptr : frames[i];
             p.staging = staging;
             p.bytes = bytes;
@@ -278,7 +294,7 @@ int main(int argc, char** argv) {
     prctl(PR_SET_TIMERSLACK, 1);
     const int64_t paced = now();
     const double idle = cpuSeconds();
-    for (int64_t i = 0; now() - paced < static_cast<int64_t>(seconds * 1e9); i++) {
+    for (int64_t i = 0; now() - paced < static_cast<int64_t>(latencySeconds * 1e9); i++) {
         int64_t ready = now();
         if (rate > 0) {
             ready = paced + static_cast<int64_t>(static_cast<double>(i) * 1e9 / rate);

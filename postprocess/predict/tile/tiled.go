@@ -2,7 +2,6 @@ package tile
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"image"
 	"math"
@@ -34,18 +33,16 @@ type Tiled struct {
 	limit  atomic.Int64
 
 	// Of whoever calls Submit and Wait.
-	busy     bool
-	next     int // view to submit
-	oldest   int // slot below that is waited for first
-	inFlight int // requests below
-	batch    int // views a request below holds
-	waited   int // views whose findings are there
-	grid     []image.Rectangle
-	views    []view
-	images   []engine.Image // by view, as the predictor below gets them
-	sizes    []image.Point  // of the pictures
-	merger   merger
-	result   predict.Result
+	busy   bool
+	batch  int // pictures of a request
+	relay  predict.Relay
+	take   func(number int, seen *predict.Picture) // collect, which a loop must not make anew
+	grid   []image.Rectangle
+	views  []view
+	images []engine.Image // by view, as the predictor below gets them
+	sizes  []image.Point  // of the pictures
+	merger merger
+	result predict.Result
 }
 
 // view is what one picture of a request below shows.
@@ -81,6 +78,7 @@ func (t *Tiled) Open() error {
 	t.merger.shared = t.shared
 	t.limit.Store(int64(cmp.Or(t.Limit, decode.DefaultLimit)))
 	t.batch = t.Model().MaxBatch
+	t.relay.Predictor, t.take = t.Predictor, t.collect
 	t.result.Pictures = make([]predict.Picture, 0, t.batch)
 	return nil
 }
@@ -120,10 +118,10 @@ func (t *Tiled) Submit(slot int, pictures []engine.Image) error {
 		at.Err = t.look(i, &pictures[i])
 	}
 	t.merger.begin()
-	t.busy, t.next, t.waited, t.inFlight = true, 0, 0, 0
-	if err := t.start(); err != nil {
-		return t.give(err)
+	if err := t.relay.Submit(t.images); err != nil {
+		return err
 	}
+	t.busy = true
 	return nil
 }
 
@@ -153,30 +151,6 @@ func (t *Tiled) look(number int, picture *engine.Image) error {
 	return nil
 }
 
-// start keeps the slots below busy.
-func (t *Tiled) start() error {
-	slots := t.Predictor.Slots()
-	for ; t.next < len(t.views) && t.inFlight < slots; t.inFlight++ {
-		end := min(t.next+t.batch, len(t.views))
-		if err := t.Predictor.Submit((t.oldest+t.inFlight)%slots, t.images[t.next:end]); err != nil {
-			return err
-		}
-		t.next = end
-	}
-	return nil
-}
-
-// give ends a request that failed: what is under way is waited for and thrown away, so that the pictures' memory is free.
-func (t *Tiled) give(err error) error {
-	for ; t.inFlight > 0; t.inFlight-- {
-		_, failed := t.Predictor.Wait(t.oldest)
-		t.oldest = (t.oldest + 1) % t.Predictor.Slots()
-		err = errors.Join(err, failed)
-	}
-	t.busy = false
-	return err
-}
-
 // Wait implements predict.Predictor. The result's Timing is from the first tile's submission to the last one's end, and the sum of the
 // work between.
 func (t *Tiled) Wait(slot int) (*predict.Result, error) {
@@ -186,18 +160,12 @@ func (t *Tiled) Wait(slot int) (*predict.Result, error) {
 	case !t.busy:
 		return nil, t.refuse("wait", nil, "slot 0 has no request in flight, submit one first")
 	}
-	for t.inFlight > 0 {
-		below, err := t.Predictor.Wait(t.oldest)
-		t.oldest, t.inFlight = (t.oldest+1)%t.Predictor.Slots(), t.inFlight-1
-		if err != nil {
-			return nil, t.give(err)
-		}
-		t.collect(below)
-		if err := t.start(); err != nil {
-			return nil, t.give(err)
-		}
-	}
 	t.busy = false
+	below, err := t.relay.Wait(t.take)
+	if err != nil {
+		return nil, err
+	}
+	t.result.Timing, t.result.Decoding, t.result.Contradiction = below.Timing, below.Decoding, below.Contradiction
 	first := 0
 	for i := range t.result.Pictures {
 		at, end := &t.result.Pictures[i], first
@@ -218,56 +186,18 @@ func (t *Tiled) Wait(slot int) (*predict.Result, error) {
 	return &t.result, nil
 }
 
-// collect takes over what the predictor below saw in its oldest request.
-func (t *Tiled) collect(below *predict.Result) {
-	timing := &t.result.Timing
-	if t.waited == 0 {
-		timing.Submitted = below.Timing.Submitted
-	}
-	timing.Done = max(timing.Done, below.Timing.Done)
-	timing.Preprocess += below.Timing.Preprocess
-	timing.Inference += below.Timing.Inference
-	if below.Contradiction != nil {
-		t.result.Contradiction = below.Contradiction
-	}
-	for i := range below.Pictures {
-		v, seen := &t.views[t.waited], &below.Pictures[i]
-		at := &t.result.Pictures[v.picture]
-		at.Err = cmp.Or(at.Err, seen.Err)
-		add(&at.Stats, &seen.Stats)
-		t.merger.take(seen.Findings, v.part.Min)
-		t.waited++
-	}
-}
-
-func add(to, more *decode.Stats) {
-	to.Candidates += more.Candidates
-	to.Truncated += more.Truncated
-	to.Suppressed += more.Suppressed
-	to.Outside += more.Outside
-	to.Invalid += more.Invalid
-	to.Impossible += more.Impossible
-	to.Misplaced += more.Misplaced
+// collect takes over what the predictor below saw in a view.
+func (t *Tiled) collect(number int, seen *predict.Picture) {
+	v := &t.views[number]
+	at := &t.result.Pictures[v.picture]
+	at.Err = cmp.Or(at.Err, seen.Err)
+	at.Stats.Add(&seen.Stats)
+	t.merger.take(seen.Findings, v.part.Min)
 }
 
 // moved is a finding of a tile that begins there, on the picture. It shares no memory with f where it has details.
 func moved(f *postprocess.Finding, by image.Point) postprocess.Finding {
 	m := f.Clone()
-	x, y := float32(by.X), float32(by.Y)
-	m.X1, m.X2, m.Y1, m.Y2 = m.X1+x, m.X2+x, m.Y1+y, m.Y2+y
-	if m.Detail == nil {
-		return m
-	}
-	if mask := m.Detail.Mask; mask != nil {
-		mask.Bounds = mask.Bounds.Add(by)
-		mask.X, mask.Y = mask.X-x*mask.StepX, mask.Y-y*mask.StepY
-	}
-	for i := range m.Detail.Keypoints {
-		m.Detail.Keypoints[i].X += x
-		m.Detail.Keypoints[i].Y += y
-	}
-	if turned := m.Detail.Oriented; turned != nil {
-		turned.X, turned.Y = turned.X+x, turned.Y+y
-	}
+	m.Move(by)
 	return m
 }

@@ -39,6 +39,14 @@ func open(model []byte) (engine.Engine, error) {
 	return onnxruntime.Open(engine.Options{Path: "demo.onnx", Bytes: model, Slots: 1})
 }
 
+func openRaw(model []byte) (quantize.Runner, error) {
+	e, err := open(model)
+	if err != nil {
+		return nil, err
+	}
+	return predict.WrapRaw(e), nil
+}
+
 // draw writes labelled scenes and returns their labels.
 func draw(t *testing.T, count int, seed uint64) *evaluate.Dataset {
 	t.Helper()
@@ -46,7 +54,7 @@ func draw(t *testing.T, count int, seed uint64) *evaluate.Dataset {
 	require.NoError(t, scene.WriteDataset(context.Background(), dir, scene.DatasetOptions{Count: count, Seed: seed}))
 	dataset, err := evaluate.ReadDataset(dir, "")
 	require.NoError(t, err)
-	require.NoError(t, dataset.Relabel(demo.Labels(), nil))
+	require.NoError(t, dataset.Relabel(scene.Labels(), nil))
 	return dataset
 }
 
@@ -62,7 +70,7 @@ func pictures(t *testing.T, dataset *evaluate.Dataset) *quantize.Pictures {
 
 func calibrate(t *testing.T, model *onnx.Model, plan *quantize.Plan, samples quantize.Samples) quantize.Ranges {
 	t.Helper()
-	c := quantize.Collector{Model: model, Tensors: plan.Tensors, Open: open, Samples: samples}
+	c := quantize.Collector{Model: model, Tensors: plan.Tensors, Open: openRaw, Samples: samples}
 	cache, err := c.Run(context.Background())
 	require.NoError(t, err)
 	return cache.Ranges
@@ -206,7 +214,7 @@ func TestSearchOnDemoModel(t *testing.T) {
 	plan, err := quantize.NewPlan(prepared, quantize.Options{})
 	require.NoError(t, err)
 	search := quantize.Search{
-		Model: prepared, Ranges: calibrate(t, prepared, plan, pictures(t, draw(t, 200, 7))), Open: open, Samples: pictures(t, draw(t, 8, 70)),
+		Model: prepared, Ranges: calibrate(t, prepared, plan, pictures(t, draw(t, 200, 7))), Open: openRaw, Samples: pictures(t, draw(t, 8, 70)),
 		Judge: func(_ context.Context, m *onnx.Model) (*quantize.Verdict, error) {
 			v, size, each := gate.judge(t, m)
 			report(t, "search", v, size, each)

@@ -13,6 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/onnxruntime"
 	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
@@ -91,6 +92,9 @@ func (g *Gate) Refer(ctx context.Context, options engine.Options, dataset *evalu
 		return fmt.Errorf("%w (the gate compares detectors; --gate 0 goes without it)", err)
 	}
 	defer reference.Close()
+	if reference.Model().Recognised.Task == engine.Classify {
+		g.comparer.Reported = postprocess.Floor // the best class counts, however unlikely it is
+	}
 	if dataset != nil {
 		if err := dataset.Relabel(reference.Model().Metadata.Labels, nil); err != nil {
 			return err

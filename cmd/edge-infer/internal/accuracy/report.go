@@ -23,6 +23,7 @@ type Report struct {
 	Convention Convention `json:"convention"`
 	Measurement
 	Tiles     *network.Tiles            `json:"tiles,omitempty"`
+	Augment   []string                  `json:"augment,omitempty"`
 	Pictures  int                       `json:"pictures"`
 	Classes   []ClassAccuracy           `json:"classes,omitempty"`
 	Best      *OperatingPoint           `json:"best,omitempty"`
@@ -151,6 +152,9 @@ func (r *Report) Refusal() error {
 func (r *Report) Print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "%d pictures in %.1f s\nmodel %s\n", r.Pictures, r.Seconds, r.Measurement.String())
+	if len(r.Augment) > 0 {
+		fmt.Fprintf(table, "seen as it is, and %s\n", strings.Join(r.Augment, ", "))
+	}
 	if r.Tiles != nil {
 		fmt.Fprintf(table, "seen in tiles of %d pixels that overlap by %v, and whole\n", r.Tiles.Side, r.Tiles.Overlap)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+	"github.com/edge-infer/edge-infer/postprocess/format"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
@@ -37,7 +38,7 @@ type Validate struct {
 	Plot           string // SVG or PNG file, or folder for both of each figure
 	Convention     string // name of what average precision counts
 	Limits         Limits
-	Tiles          network.Tiles // that both engines look at
+	Sight          network.Sight // how both engines look
 
 	Config   *config.Config
 	Logger   *slog.Logger
@@ -62,7 +63,7 @@ func (v *Validate) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&v.Convention, "convention", Published,
 		"which findings average precision counts: "+Published+" as published figures do, every class of a box and suppression at IoU 0.7, or "+
 			Service+", the best class of a box and the settings --iou and --max")
-	v.Tiles.Flags(flags)
+	v.Sight.Flags(flags)
 	v.Limits.Flags(flags, 0)
 }
 
@@ -74,7 +75,7 @@ func (v *Validate) Check() error {
 	if v.Limit < 0 {
 		return config.Usagef("--limit must not be negative")
 	}
-	if err := v.Tiles.Check(); err != nil {
+	if err := v.Sight.Check(); err != nil {
 		return err
 	}
 	if v.Predictions != "" {
@@ -107,7 +108,7 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 	}
 	var reference config.Config
 	if v.Reference != "" { // what is wrong with it is said before the work
-		if reference, err = v.referenceConfig(); err != nil {
+		if reference, err = v.ReferenceConfig(); err != nil {
 			return nil, err
 		}
 	}
@@ -123,9 +124,10 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		dataset = nil
 	}
 	report := &Report{Version: 1, Convention: v.counted, Measurement: *candidate, Pictures: len(paths)}
-	if v.Tiles.Side > 0 {
-		report.Tiles = &v.Tiles
+	if v.Sight.Tiles.Side > 0 {
+		report.Tiles = &v.Sight.Tiles
 	}
+	report.Augment = v.Sight.Augment
 	if dataset != nil {
 		if err := dataset.Relabel(labels, v.Config.Detect.Labels); err != nil {
 			return nil, err
@@ -160,19 +162,30 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-// write keeps what was found for other tools. The dataset may be nil.
+// write keeps what was found for other tools, with the ids of the dataset's annotation file where it has one. The dataset may be nil.
 func (v *Validate) write(dataset *evaluate.Dataset, paths []string, seen [][]postprocess.Finding) error {
 	if v.Predictions == "" {
 		return nil
 	}
-	if dataset == nil {
-		dataset = new(evaluate.Dataset)
-		for _, path := range paths {
-			dataset.Pictures = append(dataset.Pictures, evaluate.Picture{Path: path})
+	var text bytes.Buffer
+	results := format.COCO{To: &text}
+	if dataset != nil && dataset.Categories != nil {
+		results.Category = dataset.Category
+	}
+	for i, path := range paths {
+		picture := format.Picture{Path: path, Findings: seen[i]}
+		if dataset != nil {
+			known := &dataset.Pictures[i]
+			picture.Width, picture.Height = known.Width, known.Height
+			if dataset.Categories != nil {
+				results.ID = func(*format.Picture) any { return known.ID }
+			}
+		}
+		if err := results.Write(&picture); err != nil {
+			return err
 		}
 	}
-	var text bytes.Buffer
-	if err := dataset.WriteResults(&text, seen); err != nil {
+	if err := results.Close(); err != nil {
 		return err
 	}
 	if err := atomicfile.Write(v.Predictions, text.Bytes(), 0o644); err != nil {
@@ -202,9 +215,9 @@ func (v *Validate) pictures() (dataset *evaluate.Dataset, paths []string, err er
 	return dataset, paths, nil
 }
 
-// referenceConfig is what the reference engine runs: the same model in FP32, or the one that is named. An engine plan stands for the model
+// ReferenceConfig is what the reference engine runs: the same model in FP32, or the one that is named. An engine plan stands for the model
 // that it was built from.
-func (v *Validate) referenceConfig() (config.Config, error) {
+func (v *Validate) ReferenceConfig() (config.Config, error) {
 	c := *v.Config
 	c.Engine.Precision = string(engine.FP32)
 	if c.Engine.Backend != v.Reference {
@@ -271,33 +284,23 @@ func (v *Validate) detect(
 ) (*Measurement, [][]postprocess.Finding, []string, error) {
 	options := network.Options(&c, postprocess.Floor, v.Logger)
 	v.counted.decode(&options.Decoding)
+	options.Decoding.Top, options.Decoding.Always = 5, true // top-5 is measured, however unlikely they are
 	options.Build = network.Builder{Progress: v.Progress}.Build
 	if err := options.Load(); err != nil {
 		return nil, nil, nil, err
 	}
-	n, err := predict.Open(ctx, options)
+	predictor, err := v.Sight.Open(ctx, options)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	defer n.Close()
-	predictor, err := v.Tiles.Over(n, options.Decoding)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	model := n.Model()
-	if model.Recognised.Task == engine.Classify { // the best classes count, however unlikely they are
-		all := options.Decoding
-		all.Threshold = 0
-		if err := n.Tune(all); err != nil {
-			return nil, nil, nil, err
-		}
-	}
+	defer predictor.Close()
+	model := predictor.Model()
 	step := v.Progress.Begin("pictures on " + model.Backend)
 	defer step.Close()
 	seen := make([][]postprocess.Finding, 0, len(paths))
 	var requests, networks []time.Duration
-	files := &media.Run{Predictor: predictor, Each: func(_ string, number int, frame *capture.Frame, picture *predict.Picture,
-		timing engine.Timing,
+	files := &media.Run{Predictors: []predict.Predictor{predictor}, Each: func(_ string, number int, frame *capture.Frame,
+		picture *predict.Picture, timing engine.Timing,
 	) error {
 		if number > 0 {
 			return errors.New("is not a single picture")

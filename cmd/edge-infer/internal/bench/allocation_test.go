@@ -15,6 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
 	"github.com/edge-infer/edge-infer/mqtt"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // The race detector allocates on its own, so make test runs this once without it.
@@ -26,7 +27,7 @@ func TestNoAllocationsPerFrame(t *testing.T) {
 	const warm, measured = 200, 2000
 	c := config.Default()
 	c.Engine.Backend, c.Engine.Threads = "onnxruntime", 1
-	n, err := (&Bench{Logger: slog.New(slog.DiscardHandler)}).open(t.Context(), c, 1, 0)
+	n, err := predict.Open(t.Context(), (&Bench{Logger: slog.New(slog.DiscardHandler), Level: -1}).options(c, 1))
 	require.NoError(t, err)
 	defer n.Close()
 	labels := n.Model().Metadata.Labels
@@ -65,10 +66,6 @@ func TestNoAllocationsPerFrame(t *testing.T) {
 	t.Logf("%.4f allocations a frame", perFrame)
 	require.LessOrEqual(t, perFrame, 0.1)
 }
-
-type sinkFunc func(*pipeline.Inferred)
-
-func (f sinkFunc) Frame(in *pipeline.Inferred) { f(in) }
 
 // untilClosed is a camera that has no more frames once the channel is closed. Its clock goes with the frames: on a busy machine a pause
 // between two of them would end tracks, which is an event.

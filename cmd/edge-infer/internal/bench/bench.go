@@ -1,230 +1,215 @@
-// Package bench measures the frame loop, from the frame in memory to the message handed over, and where a plan's time goes.
+// Package bench measures a network: its own time on its device, with what goes in and comes out, and in the frame loop, from the frame in
+// memory to the message handed over; and where a plan's time goes.
 package bench
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/requirement"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
-	"github.com/edge-infer/edge-infer/mqtt"
-	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // Bench measures configurations one after the other.
 type Bench struct {
-	Batches          []int // pictures in one inference, a run for each
-	Duration, Warmup time.Duration
+	What             []string // of result.What, or all; none: the loop, or what can be measured of a network that takes no pictures
+	Drives           []string // of result.Drive; none: flat out, or paced where there is a Rate
+	Batches          []int    // pictures in one inference, a run for each
+	Duration, Warmup extent
 	Cameras          int
-	Rate             float64 // frames a second of each camera; 0: as fast as they are taken
+	Rate             float64 // frames a second of each camera, of paced runs
+	Slots            int     // requests in flight; 0 for the backend's own
+	Spin             bool    // ONNX Runtime's threads wait in a busy loop
 	Pictures         int     // distinct ones in memory
 	Width, Height    int     // of a picture in pixels
+	Shapes           []string
+	MQTT             string // embedded, off or a broker's address
+	WaitIdle         time.Duration
+	Output           string   // file of the document
+	Plots            []string // files of the diagrams
+	Require          string
+	Level            int // effort of TensorRT's builder for a missing plan, -1 for its own
 
-	Config   *config.Config
-	Logger   *slog.Logger
-	Progress progress.Reporter
+	Contenders []Contender
+	Program    string // what this is, for the document
+	Logger     *slog.Logger
+	Progress   progress.Reporter
+
+	require []requirement.Requirement
+	shapes  map[string][]int64
+}
+
+// Contender is an engine that is measured, and its configuration.
+type Contender struct {
+	Engine string
+	*config.Config
 }
 
 // Flags are the benchmark's place on a command line.
 func (b *Bench) Flags(flags *pflag.FlagSet) {
-	flags.IntSliceVar(&b.Batches, "batches", []int{1}, "pictures in one inference, one run for each")
-	flags.DurationVar(&b.Duration, "duration", 10*time.Second, "length of each run")
-	flags.DurationVar(&b.Warmup, "warmup", 500*time.Millisecond, "time before measuring")
+	b.Duration, b.Warmup = extent{time: 10 * time.Second}, extent{time: 500 * time.Millisecond}
+	flags.StringSliceVar(&b.What, "what", nil, "engine, transfers, loop or all, several separated by commas (default loop)")
+	flags.StringSliceVar(&b.Drives, "drive", nil, "closed, flat-out or paced, or several of them (default flat-out; paced with --rate)")
+	flags.IntSliceVar(&b.Batches, "batch", []int{1}, "pictures in one inference, one run for each")
+	config.Formerly(flags, "batches", "batch")
+	flags.Var(&b.Duration, "duration", "length of each run: a time, or frames like 24576x")
+	flags.Var(&b.Warmup, "warmup", "before measuring: a time, or frames like 200x")
 	flags.IntVar(&b.Cameras, "cameras", 1, "cameras that give pictures; without --rate as many as fill a batch")
-	flags.Float64Var(&b.Rate, "rate", 0, "frames a second of each camera; 0: as fast as they are taken")
+	flags.Float64Var(&b.Rate, "rate", 0, "frames a second of each camera, for paced runs; 0: as fast as they are taken")
+	flags.IntVar(&b.Slots, "slots", 0, "requests in flight at once when flat out; 0: what the engine has by default")
+	flags.BoolVar(&b.Spin, "spin", false, "ONNX Runtime's CPU threads wait in a busy loop: faster alone, slower beside others")
 	flags.IntVar(&b.Pictures, "pictures", 64, "distinct pictures in memory")
 	flags.IntVar(&b.Width, "width", 1920, "picture width in pixels")
 	flags.IntVar(&b.Height, "height", 1080, "picture height in pixels")
+	flags.StringArrayVar(&b.Shapes, "shape", nil, "size of an input that takes no picture and leaves it open: NAME=1,3,224,224")
+	flags.StringVar(&b.MQTT, "mqtt", "embedded", "where the loop's messages go: embedded, off, or a broker's address")
+	flags.DurationVar(&b.WaitIdle, "wait-idle", 0, "wait so long at most for a machine that has been quiet for a second")
+	flags.StringVar(&b.Output, "output", "", "write the JSON document to a file as well")
+	flags.StringSliceVar(&b.Plots, "plot", nil, "draw latencies by percentile and the sweep of batches: FILE.svg or FILE.png")
+	flags.StringVar(&b.Require, "require", "", "fail unless p99<=1ms,throughput>=10000,memory<=512MiB; see above")
+	flags.IntVar(&b.Level, "opt-level", -1, "effort of TensorRT's builder for a plan that is missing, 0 to 5; -1: its own")
 }
 
 // Check finds what is wrong with the inputs before any work.
-func (b *Bench) Check() error {
+func (b *Bench) Check() (err error) {
 	switch {
-	case b.Cameras < 1 || b.Cameras > 256 || b.Pictures < 1 || b.Pictures > 1024 || b.Duration <= 0 || b.Warmup < 0 || b.Rate < 0:
-		return config.Usagef("--cameras must be 1 to 256, --pictures 1 to 1024, --duration positive")
-	case slices.ContainsFunc(b.Batches, func(n int) bool { return n < 1 || n > 256 }):
-		return config.Usagef("--batches must be numbers from 1 to 256")
+	case b.Cameras < 1 || b.Cameras > 256 || b.Pictures < 1 || b.Pictures > 1024 || b.Duration == (extent{}) || !(b.Rate >= 0):
+		return config.Usagef("--cameras must be 1 to 256, --pictures 1 to 1024, --duration and --rate positive")
+	case b.Slots < 0 || b.Slots > 64:
+		return config.Usagef("--slots must be 0 to 64")
+	case b.Level < -1 || b.Level > 5:
+		return config.Usagef("--opt-level must be 0 to 5, or -1")
+	case len(b.Batches) == 0 || slices.ContainsFunc(b.Batches, func(n int) bool { return n < 1 || n > 256 }):
+		return config.Usagef("--batch must be numbers from 1 to 256")
 	case b.Rate > 0 && slices.Max(b.Batches) > b.Cameras:
-		return config.Usagef("--batches %d with --rate: a camera has one picture at a time, so that takes --cameras %[1]d", slices.Max(b.Batches))
+		return config.Usagef("--batch %d with --rate: a camera has one picture at a time, so that takes --cameras %[1]d", slices.Max(b.Batches))
 	}
-	return nil
-}
-
-// Run measures each batch size.
-func (b *Bench) Run(ctx context.Context) (Results, error) {
-	var all Results
-	for _, batch := range b.Batches {
-		result, err := b.measure(ctx, batch)
-		if err != nil {
-			return nil, err
+	for _, what := range b.What {
+		if !slices.Contains([]string{"all", string(result.Engine), string(result.Transfers), string(result.Loop)}, what) {
+			return config.Usagef("--what %q: must be engine, transfers, loop or all", what)
 		}
-		all = append(all, *result)
 	}
-	return all, nil
+	for _, drive := range b.Drives {
+		switch result.Drive(drive) {
+		case result.Closed, result.FlatOut:
+		case result.Paced:
+			if b.Rate == 0 {
+				return config.Usagef("--drive paced needs --rate, the frames a second of each camera")
+			}
+		default:
+			return config.Usagef("--drive %q: must be closed, flat-out or paced", drive)
+		}
+	}
+	if b.Require != "" {
+		if b.require, err = requirement.Parse(b.Require); err != nil {
+			return config.Usagef("--require %v", err)
+		}
+	}
+	if b.shapes, err = shapes(b.Shapes); err != nil {
+		return err
+	}
+	return b.checkPlots()
 }
 
-// open opens the network for a batch size.
-func (b *Bench) open(ctx context.Context, c *config.Config, batch, slots int) (*predict.Network, error) {
+// Judge is the error of a report that lost frames or misses what is required: one line for each.
+func (b *Bench) Judge(r *result.Report) error {
+	errs := []error{r.Err()}
+	for _, line := range requirement.Judge(b.require, r) {
+		errs = append(errs, errors.New(line))
+	}
+	return errors.Join(errs...)
+}
+
+// whats are the parts to measure, those that were asked for by name or not.
+func (b *Bench) whats(pictures bool) (all []result.What) {
+	for _, what := range []result.What{result.Engine, result.Transfers, result.Loop} {
+		switch {
+		case what == result.Loop && !pictures:
+		case slices.Contains(b.What, string(what)), slices.Contains(b.What, "all"),
+			len(b.What) == 0 && pictures == (what == result.Loop):
+			all = append(all, what)
+		}
+	}
+	return all
+}
+
+// drives are the ways of requests for a part.
+func (b *Bench) drives(what result.What, pictures bool) (all []result.Drive) {
+	if what == result.Engine {
+		return []result.Drive{result.Closed}
+	}
+	for _, drive := range b.Drives {
+		all = append(all, result.Drive(drive))
+	}
+	switch {
+	case all == nil && b.Rate > 0:
+		all = []result.Drive{result.Paced}
+	case all == nil:
+		all = []result.Drive{result.FlatOut}
+	}
+	if !pictures { // one at a time, whatever was asked for
+		all = slices.DeleteFunc(all, func(d result.Drive) bool { return d == result.FlatOut })
+		if len(all) == 0 {
+			all = []result.Drive{result.Closed}
+		}
+	}
+	return all
+}
+
+// Run measures every contender with every batch size. With several contenders one that cannot be opened is told at the end, with the report
+// of the others.
+func (b *Bench) Run(ctx context.Context) (*result.Report, error) {
+	report := &result.Report{Version: 1, Program: b.Program, Time: time.Now(), Machine: thisMachine(), Results: []result.Result{}}
+	if err := b.settle(ctx, &report.Load); err != nil {
+		return nil, err
+	}
+	found := make([]*findings, len(b.Contenders))
+	var failed []error
+	for i, c := range b.Contenders {
+		for _, batch := range b.Batches {
+			s, err := b.open(ctx, c, batch)
+			if err == nil {
+				err = s.measure(ctx, report, &found[i])
+				err = errors.Join(err, s.close())
+			}
+			if err == nil {
+				continue
+			}
+			if len(b.Contenders) == 1 || ctx.Err() != nil {
+				return nil, err
+			}
+			failed = append(failed, fmt.Errorf("%s: %w", c.Engine, err))
+			break
+		}
+	}
+	if len(report.Results) == 0 {
+		return nil, errors.Join(failed...)
+	}
+	if len(b.Contenders) > 1 {
+		b.contrast(report, found)
+	}
+	report.Load.After, _ = busyness(ctx, glance)
+	return report, errors.Join(append(failed, b.write(report))...)
+}
+
+// options are those of a contender's network.
+func (b *Bench) options(c *config.Config, batch int) predict.Options {
 	options := network.Options(c, pipeline.Decoded(c.Detect.Confidence), b.Logger)
 	options.Build = network.Builder{Progress: b.Progress}.Build
-	options.MaxBatch, options.Slots = batch, slots
-	return predict.Open(ctx, options)
+	options.MaxBatch, options.Slots, options.Spin = batch, b.Slots, b.Spin
+	if b.Level >= 0 {
+		options.Level = &b.Level
+	}
+	return options
 }
-
-// measure is one run.
-func (b *Bench) measure(ctx context.Context, batch int) (*Result, error) {
-	n, err := b.open(ctx, b.Config, batch, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer n.Close()
-	if takes := n.Model().MaxBatch; takes != batch {
-		return nil, fmt.Errorf("--batches %d: model %s takes %d pictures in a request, no more and no less (export it with an open batch)",
-			batch, n.Model().Path, takes)
-	}
-	pictures, err := draw(n, b.Pictures, b.Width, b.Height)
-	if err != nil {
-		return nil, err
-	}
-	broker := &embedded.Broker{Address: "127.0.0.1:0", Logger: b.Logger}
-	if err := broker.Open(); err != nil {
-		return nil, err
-	}
-	defer broker.Close()
-	client := &mqtt.Client{Device: "bench", Brokers: []string{broker.URL()}, Logger: slog.New(slog.DiscardHandler)}
-	if err := client.Open(); err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	go func() { _ = client.Run(ctx) }()
-
-	l, err := b.loop(&requests{Predictor: n}, b.cameras(batch), pictures, client)
-	if err != nil {
-		return nil, err
-	}
-	return l.measure(ctx, b, batch)
-}
-
-// cameras is how many there are for a batch: a request holds one picture of each, so fewer never fill it.
-func (b *Bench) cameras(batch int) int { return max(b.Cameras, batch) }
-
-// loop is a frame loop that is measured.
-type loop struct {
-	*pipeline.Pipeline
-	notify   chan struct{}
-	sources  []*memoryCamera
-	stages   *stages
-	requests *requests
-}
-
-// loop makes a frame loop of cameras in memory.
-func (b *Bench) loop(n *requests, cameras int, pictures [][]byte, client *mqtt.Client) (*loop, error) {
-	l := &loop{notify: make(chan struct{}, 1), stages: newStages(), requests: n}
-	reported, labels := b.Config.Detect.Confidence, n.Model().Metadata.Labels
-	l.Pipeline = &pipeline.Pipeline{
-		Predictor: n, Labels: labels, Notify: l.notify, Sinks: []pipeline.Sink{&sink.Publisher{Client: client}, l.stages},
-		Reported: float32(reported), Decoded: float32(pipeline.Decoded(reported)),
-	}
-	for i := range cameras {
-		source := &memoryCamera{pictures: pictures, width: b.Width, height: b.Height, next: uint64(i)}
-		if b.Rate > 0 {
-			source.interval = time.Duration(float64(time.Second) / b.Rate)
-			source.start = capture.Monotonic() + int64(i)*int64(source.interval)/int64(cameras)
-		}
-		l.sources = append(l.sources, source)
-		follower := &pipeline.Follower{Labels: labels, Reported: l.Reported}
-		if err := follower.Open(); err != nil {
-			return nil, err
-		}
-		l.Cameras = append(l.Cameras, pipeline.Camera{
-			Name: fmt.Sprintf("cam%d", i), Source: source, Lossless: b.Rate == 0, Follower: follower,
-		})
-	}
-	return l, l.Open()
-}
-
-// measure runs the loop for as long as b says.
-func (l *loop) measure(ctx context.Context, b *Bench, batch int) (*Result, error) {
-	run, stop := context.WithCancel(ctx)
-	defer stop()
-	if b.Rate > 0 {
-		go pace(run, l.notify, l.sources)
-	}
-	done := make(chan error, 1)
-	go func() { done <- l.Run(run, nil) }()
-	if err := wait(ctx, b.Warmup, done); err != nil {
-		return nil, err
-	}
-	l.stages.on.Store(true)
-	first, before, started := l.Stats(), cpuTime(), time.Now()
-	requestsBefore, picturesBefore := l.requests.counts()
-	if err := wait(ctx, b.Duration, done); err != nil {
-		return nil, err
-	}
-	last, elapsed, used := l.Stats(), time.Since(started), cpuTime()-before
-	requests, pictures := l.requests.counts()
-	stop()
-	if err := <-done; err != nil {
-		return nil, err
-	}
-	model := l.Model()
-	result := &Result{
-		Backend: model.Backend, Version: model.BackendVersion, Device: model.Device, Precision: model.Precision, Batch: batch,
-		Cameras: len(l.sources),
-		Stages:  l.stages.medians(), Filled: float64(pictures-picturesBefore) / float64(max(requests-requestsBefore, 1)),
-		reason: l.requests.failed,
-	}
-	least, most := ^uint64(0), uint64(0)
-	for i := range last {
-		frames := last[i].Inferred - first[i].Inferred
-		result.Frames += frames
-		least, most = min(least, frames), max(most, frames)
-		result.P50, result.P99 = max(result.P50, milliseconds(last[i].P50)), max(result.P99, milliseconds(last[i].P99))
-		result.P999, result.Max = max(result.P999, milliseconds(last[i].P999)), max(result.Max, milliseconds(last[i].Max))
-	}
-	for _, camera := range l.Totals() {
-		result.Lost += camera.Failed
-	}
-	for _, source := range l.sources {
-		result.Skipped += source.displaced
-	}
-	result.FPS = float64(result.Frames) / elapsed.Seconds()
-	result.CPU = float64(used.Microseconds()) / float64(max(result.Frames, 1))
-	result.Fairness = float64(least) / float64(max(most, 1))
-	return result, nil
-}
-
-// wait ends early with what ended the loop.
-func wait(ctx context.Context, d time.Duration, done <-chan error) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case err := <-done:
-		return cmp.Or(err, context.Cause(ctx))
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// cpuTime is what this process has used on all CPUs, user and system.
-func cpuTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -3,9 +3,8 @@ package bench
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/engine"
@@ -18,7 +17,7 @@ type memoryCamera struct {
 	interval      time.Duration // 0 for always
 	start         int64         // CLOCK_MONOTONIC of the first frame
 	next          uint64        // sequence number
-	displaced     uint64        // frames that were due and replaced by the next one before they were taken
+	displaced     atomic.Uint64 // frames that were due and replaced by the next one before they were taken
 }
 
 // Take implements pipeline.Source.
@@ -30,7 +29,7 @@ func (c *memoryCamera) Take() (capture.Frame, bool) {
 		if now < c.start || uint64(due) < c.next {
 			return capture.Frame{}, false
 		}
-		c.displaced += uint64(due) - c.next
+		c.displaced.Add(uint64(due) - c.next)
 		c.next = uint64(due)
 		captured = c.start + due*int64(c.interval)
 	}
@@ -42,15 +41,11 @@ func (c *memoryCamera) Take() (capture.Frame, bool) {
 	return frame, true
 }
 
-// pace wakes the frame loop at the moment a frame falls due. Go's timers may be a millisecond late, which would be measured as latency, so
-// it sleeps in the kernel, and then gives way as a camera does.
+// pace wakes the frame loop at the moment a frame falls due, and then gives way as a camera does.
 func pace(ctx context.Context, notify chan<- struct{}, sources []*memoryCamera) {
 	for n := int64(0); ; n++ {
 		for _, source := range sources { // in the order in which they fall due
-			due := unix.NsecToTimespec(source.start + n*int64(source.interval))
-			_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // of whatever thread this runs on; else it may be late by 50 microseconds
-			for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &due, nil) == unix.EINTR {
-			}
+			sleepUntil(source.start + n*int64(source.interval))
 			if ctx.Err() != nil {
 				return
 			}

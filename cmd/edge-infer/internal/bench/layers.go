@@ -48,7 +48,7 @@ type Placement struct {
 
 // profile opens the model on TensorRT and times its layers on one batch of the demo belt.
 func (b *Bench) profile(ctx context.Context, batch int) (*Profile, error) {
-	c := *b.Config
+	c := *b.Contenders[0].Config
 	switch c.Engine.Backend {
 	case config.Auto:
 		c.Engine.Backend = tensorrt.Name
@@ -56,13 +56,15 @@ func (b *Bench) profile(ctx context.Context, batch int) (*Profile, error) {
 	default:
 		return nil, config.Usagef("--layers: only TensorRT tells its layers' times, not %s", c.Engine.Backend)
 	}
-	n, err := b.open(ctx, &c, batch, 1)
+	options := b.options(&c, batch)
+	options.Slots = 1
+	n, err := predict.Open(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	defer n.Close()
 	if most := n.Model().MaxBatch; batch > most {
-		return nil, fmt.Errorf("--batches %d: the model takes %d pictures at once", batch, most)
+		return nil, fmt.Errorf("--batch %d: the model takes %d pictures at once", batch, most)
 	}
 	pictures, err := draw(n, b.Pictures, b.Width, b.Height)
 	if err != nil {

@@ -3,17 +3,34 @@ package bench
 import (
 	"sync/atomic"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// requests is a predictor that counts what it is asked.
+// requests is a predictor that takes a batch of its own size at most and counts what it is asked.
 type requests struct {
-	pipeline.Predictor
+	predict.Predictor
+	batch  int
+	closed bool // one request at a time
+
 	made, pictures atomic.Uint64
 
 	failed error // the last one; frame goroutine only while the loop runs
+}
+
+// Model implements pipeline.Predictor.
+func (r *requests) Model() predict.Model {
+	m := r.Predictor.Model()
+	m.MaxBatch = r.batch
+	return m
+}
+
+// Slots implements pipeline.Predictor.
+func (r *requests) Slots() int {
+	if r.closed {
+		return 1
+	}
+	return r.Predictor.Slots()
 }
 
 // Submit implements pipeline.Predictor.

@@ -1,54 +1,67 @@
 package bench
 
 import (
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
 
-// Stages says where the time of a frame goes, as medians in milliseconds: from arrival to submission, to the end of the network, to the
-// message's hand-over.
-type Stages struct {
-	Submit  float64 `json:"submit_p50_ms"`
-	Network float64 `json:"network_p50_ms"`
-	Publish float64 `json:"publish_p50_ms"`
+// stages notes when each frame went on, as the last sink. Its histograms are read when the loop has ended.
+type stages struct {
+	on     atomic.Bool
+	frames atomic.Uint64 // while on
+	total  *result.Histogram
+	parts  [3]*result.Histogram // to submission, to the end of the network, to the hand-over
+
+	seen atomic.Uint64 // on or not
+	goal atomic.Pointer[goal]
 }
 
-// stages notes when each frame went on, as the last sink.
-type stages struct {
-	on      atomic.Bool
-	samples [3][]int64 // nanoseconds
+// goal is closed when so many frames have been seen.
+type goal struct {
+	frames  uint64
+	reached chan struct{}
 }
 
 func newStages() *stages {
-	s := &stages{}
-	for i := range s.samples {
-		s.samples[i] = make([]int64, 0, 1<<18) // so that a short run does not allocate
+	s := &stages{total: result.NewHistogram()}
+	for i := range s.parts {
+		s.parts[i] = result.NewHistogram()
 	}
 	return s
 }
 
+// after is closed once so many more frames are through.
+func (s *stages) after(frames uint64) <-chan struct{} {
+	g := &goal{s.seen.Load() + frames, make(chan struct{})}
+	s.goal.Store(g)
+	return g.reached
+}
+
 // Frame implements pipeline.Sink.
 func (s *stages) Frame(in *pipeline.Inferred) {
-	if in.Frame == nil || !s.on.Load() {
+	if in.Frame == nil {
 		return
 	}
-	s.samples[0] = append(s.samples[0], in.Timing.Submitted-in.Captured)
-	s.samples[1] = append(s.samples[1], in.Timing.Done-in.Timing.Submitted)
-	s.samples[2] = append(s.samples[2], capture.Monotonic()-in.Timing.Done)
+	if s.on.Load() {
+		now := capture.Monotonic()
+		s.frames.Add(1)
+		s.total.Add(time.Duration(now - in.Captured))
+		s.parts[0].Add(time.Duration(in.Timing.Submitted - in.Captured))
+		s.parts[1].Add(time.Duration(in.Timing.Done - in.Timing.Submitted))
+		s.parts[2].Add(time.Duration(now - in.Timing.Done))
+	}
+	seen := s.seen.Add(1)
+	if g := s.goal.Load(); g != nil && seen >= g.frames && s.goal.CompareAndSwap(g, nil) {
+		close(g.reached)
+	}
 }
 
 // medians may be called when the frame loop has ended.
-func (s *stages) medians() Stages {
-	var medians [3]float64
-	for i, samples := range s.samples {
-		if len(samples) > 0 {
-			slices.Sort(samples)
-			medians[i] = milliseconds(time.Duration(samples[len(samples)/2]))
-		}
-	}
-	return Stages{medians[0], medians[1], medians[2]}
+func (s *stages) medians() *result.Stages {
+	at := func(i int) float64 { return float64(s.parts[i].Median()) / float64(time.Millisecond) }
+	return &result.Stages{Submit: at(0), Network: at(1), Publish: at(2)}
 }

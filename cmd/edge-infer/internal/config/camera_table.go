@@ -8,23 +8,37 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// cameraSetting is one value of a camera in the file.
-type cameraSetting struct {
+// listSetting is one value of a list's element in the file.
+type listSetting struct {
 	key     string // path; [] behind a list, * for any label
 	example string // in YAML
 	help    string
 }
 
 // cameraSettings lists every value of a camera in the order of the default file.
-func cameraSettings() []cameraSetting {
+func cameraSettings() []listSetting {
 	const (
 		labels    = "[person]"
 		labelHelp = "labels that count; empty: all"
 	)
-	return []cameraSetting{
+	return []listSetting{
 		{"name", "gate", "its part of the MQTT topics"},
 		{"uri", "rtsp://192.0.2.10/stream", "0, /dev/video0, csi://0, rtsp://, http://, a file, a directory of pictures, gst:PIPELINE or demo"},
 		{"interval", "1", "runs the network on every n-th frame"},
+		{"rate", "0", "most inferences a second, 0: every frame; heat and deadlines may lower it"},
+		{"priority", "1", "weight when the network cannot do all: one of 2 gets twice the frames of one of 1"},
+		{"deadline", "0s", "age at which a frame is worth nothing: it is left out and counts as late; 0s: never"},
+		{"roi.x", "0", "part of the picture that the network is given, at its full resolution, as shares of the sides"},
+		{"roi.y", "0.4", ""},
+		{"roi.width", "1", ""},
+		{"roi.height", "0.6", ""},
+		{"motion.enabled", "true", "leaves still pictures out; without this group the motion settings of all cameras count"},
+		{"motion.sensitivity", "0.5", "how little counts as motion, up to 1"},
+		{"motion.floor_rate", "1", "inferences a second while nothing moves"},
+		{"motion.roi.x", "0", "where motion counts, as shares of the sides"},
+		{"motion.roi.y", "0.4", ""},
+		{"motion.roi.width", "1", ""},
+		{"motion.roi.height", "0.6", ""},
 		{"stall", "5s", "how long it may be silent before it is opened again"},
 		{"max_pixels", fmt.Sprint(capture.DefaultMaxPixels), "pixels that a picture may have, width times height; larger ones are left out"},
 		{"analytics.width", "0", "picture in pixels that the coordinates were measured on; 0: they are shares from 0 to 1"},
@@ -70,13 +84,18 @@ func cameraSettings() []cameraSetting {
 // exampleLabel stands for any label.
 const exampleLabel = "person"
 
-// camerasComment is the one part of the file that is a list, as an example behind comment signs.
+// camerasComment is the list of cameras, as an example behind comment signs.
 func camerasComment() string {
+	return listComment("cameras", "# Cameras, and what to look for in their pictures; only name and uri are needed.", cameraSettings())
+}
+
+// listComment is a list of the file, as an example of one element behind comment signs.
+func listComment(name, about string, settings []listSetting) string {
 	var file strings.Builder
-	file.WriteString("# Cameras, and what to look for in their pictures; only name and uri are needed.\n# cameras:\n")
+	fmt.Fprintf(&file, "%s\n# %s:\n", about, name)
 	var open []string // keys of what the line before was in
-	for i, s := range cameraSettings() {
-		path := strings.Split(strings.ReplaceAll("cameras[]."+s.key, "*", exampleLabel), ".")
+	for i, s := range settings {
+		path := strings.Split(strings.ReplaceAll(name+"[]."+s.key, "*", exampleLabel), ".")
 		level, keys := len(path)-1, path[:len(path)-1]
 		same := 0
 		for same < min(len(open), level) && open[same] == keys[same] {

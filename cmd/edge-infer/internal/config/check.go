@@ -5,7 +5,9 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/edge-infer/edge-infer/engine/triton"
 	"github.com/edge-infer/edge-infer/mqtt/address"
 )
 
@@ -77,6 +79,29 @@ func topic(target *string) check {
 		}
 		return must(*target, "must be a name without + / #")
 	}
+}
+
+// backends are the ones that have no address.
+var backends = []string{Auto, "tensorrt", "onnxruntime", "onnxruntime=cuda", "onnxruntime=cpu"}
+
+func (e *Engine) checkBackend() error {
+	if addresses, remote := strings.CutPrefix(e.Backend, triton.Name+"="); remote {
+		if err := triton.Check(addresses); err != nil {
+			return err
+		}
+		return nil
+	}
+	return oneOf(&e.Backend, append(slices.Clone(backends), triton.Name+"=ADDRESS")...)()
+}
+
+// OnServers reports whether the network runs on other machines.
+func (e *Engine) OnServers() bool { return strings.HasPrefix(e.Backend, triton.Name+"=") }
+
+func (r *Remote) checkTimeout() error {
+	if r.Timeout >= time.Millisecond && r.Timeout <= time.Hour {
+		return nil
+	}
+	return must(r.Timeout, "must be 1ms to 1h")
 }
 
 func (e *Engine) checkDevice() error {

@@ -16,10 +16,13 @@ type Config struct {
 	Cameras   []Camera  `yaml:"cameras"`
 	Model     Model     `yaml:"model"`
 	Engine    Engine    `yaml:"engine"`
+	Remote    Remote    `yaml:"remote"`
 	Detect    Detect    `yaml:"detect"`
+	Cascade   []Cascade `yaml:"cascade"`
 	MQTT      MQTT      `yaml:"mqtt"`
 	Snapshots Snapshots `yaml:"snapshots"`
 	Web       Web       `yaml:"web"`
+	Motion    Motion    `yaml:"motion"`
 	Thermal   Thermal   `yaml:"thermal"`
 	Log       string    `yaml:"log"`
 	// State is the folder for what the daemon keeps by itself; empty for none. It follows from the service manager or the user's home.
@@ -32,6 +35,16 @@ type Camera struct {
 	URI  string `yaml:"uri"`
 	// Interval runs the network on every n-th captured frame.
 	Interval int `yaml:"interval,omitempty"`
+	// Rate is the most inferences a second, 0 for every frame.
+	Rate float64 `yaml:"rate,omitempty"`
+	// Priority is the camera's weight when the network cannot do all; 0 is 1.
+	Priority int `yaml:"priority,omitempty"`
+	// Deadline is the age at which a frame is worth nothing any more, 0 for none.
+	Deadline time.Duration `yaml:"deadline,omitempty"`
+	// ROI is the part of the picture that the network is given, all of it when nil.
+	ROI *Area `yaml:"roi,omitempty"`
+	// Motion are settings of its own; nil takes those of all cameras.
+	Motion *CameraMotion `yaml:"motion,omitempty"`
 	// Stall is how long a camera may be silent before it is opened again.
 	Stall time.Duration `yaml:"stall,omitempty"`
 	// MaxPixels is how many pixels a picture may have, width times height; capture.DefaultMaxPixels when 0.
@@ -45,6 +58,11 @@ type Model struct {
 	Path   string `yaml:"path"`
 	Labels string `yaml:"labels"`
 	Layout string `yaml:"layout"`
+	// Preprocess says how pictures get into the network, where its file does not; see Pictures.
+	Preprocess Preprocess `yaml:"preprocess"`
+	// Size is that of the pictures of a network that leaves it open; see Sides.
+	Size       string `yaml:"imgsz"`
+	Activation string `yaml:"activation"`
 }
 
 // Engine is what runs the network.
@@ -57,11 +75,27 @@ type Engine struct {
 	Library   string `yaml:"library"`
 }
 
+// Remote is how the servers are reached that an engine runs the network on, and what happens while none answers.
+type Remote struct {
+	Timeout      time.Duration `yaml:"timeout"`
+	Fallback     string        `yaml:"fallback"` // Drop or Local
+	CA           string        `yaml:"ca"`
+	Certificate  string        `yaml:"certificate"`
+	Key          string        `yaml:"key"`
+	TokenFile    string        `yaml:"token_file"`
+	User         string        `yaml:"user"`
+	PasswordFile string        `yaml:"password_file"`
+	SharedMemory bool          `yaml:"shared_memory"`
+	Token        string        `yaml:"-"` // of the environment; a file goes before it, as it does before the password
+	Password     string        `yaml:"-"`
+}
+
 // Detect is which boxes count.
 type Detect struct {
 	Confidence float64  `yaml:"confidence"`
 	IoU        float64  `yaml:"iou"`
 	Max        int      `yaml:"max"`
+	Top        int      `yaml:"top"`
 	Labels     []string `yaml:"labels"`
 	Track      bool     `yaml:"track"`
 	Masks      string   `yaml:"masks"`
@@ -111,6 +145,8 @@ type Thermal struct {
 // Names that settings accept besides free text.
 const (
 	Auto     = "auto"
+	Drop     = "drop"
+	Local    = "local"
 	Off      = "off"
 	Embedded = "embedded"
 )
@@ -120,11 +156,13 @@ func Default() *Config {
 	return &Config{
 		Device:    hostName(),
 		Engine:    Engine{Backend: Auto, Precision: Auto, Device: "0"},
-		Model:     Model{Layout: Auto},
-		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Track: true, Masks: "polygon"},
+		Model:     Model{Layout: Auto, Activation: Auto},
+		Remote:    Remote{Timeout: 800 * time.Millisecond, Fallback: Drop, SharedMemory: true},
+		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Top: 5, Track: true, Masks: "polygon"},
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true},
 		Snapshots: Snapshots{Keep: 500},
 		Web:       Web{Listen: Off},
+		Motion:    Motion{Sensitivity: defaultSensitivity, FloorRate: defaultFloorRate},
 		Thermal:   Thermal{Hysteresis: 5},
 		Log:       "info",
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/postprocess/head"
+	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -27,10 +28,20 @@ func TestDefaultFileSaysTheDefaults(t *testing.T) {
 	want.Detect.Labels, want.MQTT.DiscoveryLabels = []string{}, []string{}
 	require.Equal(t, want, c)
 
-	uncommented := strings.ReplaceAll("\n"+camerasComment(), "\n# ", "\n")
-	uncommented = uncommented[strings.Index(uncommented, "\ncameras:"):]
-	_, err = c.merge("cameras.yaml", []byte(uncommented))
-	require.NoError(t, err, uncommented)
+	uncomment := func(comment, list string) {
+		text := strings.ReplaceAll("\n"+comment, "\n# ", "\n")
+		text = text[strings.Index(text, "\n"+list+":"):]
+		_, err = c.merge(list+".yaml", []byte(text))
+		require.NoError(t, err, text)
+	}
+	uncomment(cascadesComment(), "cascade")
+	require.Equal(t, []Cascade{{
+		Name: "colour", Model: "colour.onnx", Labels: "colours.txt", Layout: "auto", On: []string{"car", "truck"}, MinSize: 16, Margin: 0.1,
+		Every: cascade.DefaultEvery, Votes: cascade.DefaultVotes, Confidence: 0.5, Batch: DefaultCascadeBatch,
+	}}, c.Cascade)
+	require.EqualValues(t, cascade.DefaultMinSize, c.Cascade[0].MinSize)
+	require.Equal(t, cascade.MostVotes, mostVotes)
+	uncomment(camerasComment(), "cameras")
 	require.Len(t, c.Cameras, 1)
 	camera := c.Cameras[0]
 	require.NoError(t, camera.Analytics.Check([]string{"person"}))
@@ -41,12 +52,14 @@ func TestDefaultFileSaysTheDefaults(t *testing.T) {
 	require.Equal(t, zone.DefaultSnapshotEvery, camera.Analytics.Objects.SnapshotEvery)
 	camera.Analytics = zone.Config{}
 	gate := Camera{Name: "gate", URI: "rtsp://192.0.2.10/stream", Interval: 1, Stall: 5 * time.Second, MaxPixels: capture.DefaultMaxPixels}
+	gate.Priority, gate.ROI = 1, &Area{Y: 0.4, Width: 1, Height: 0.6}
+	gate.Motion = &CameraMotion{Enabled: true, Sensitivity: defaultSensitivity, FloorRate: defaultFloorRate, ROI: gate.ROI}
 	require.Equal(t, gate, camera)
 	require.NoError(t, c.Validate(Everything()))
 }
 
-// The default file holds every setting of a camera that there is, and no other.
-func TestEveryCameraSettingIsListed(t *testing.T) {
+// The default file holds every setting of a camera and of a cascade that there is, and no other.
+func TestEveryListedSettingIsInTheFile(t *testing.T) {
 	var all []string
 	var walk func(v reflect.Type, path string)
 	walk = func(v reflect.Type, path string) {
@@ -69,12 +82,17 @@ func TestEveryCameraSettingIsListed(t *testing.T) {
 			all = append(all, path)
 		}
 	}
-	walk(reflect.TypeFor[Camera](), "")
-	var listed []string
-	for _, s := range cameraSettings() {
-		listed = append(listed, s.key)
+	for element, settings := range map[reflect.Type][]listSetting{
+		reflect.TypeFor[Camera](): cameraSettings(), reflect.TypeFor[Cascade](): cascadeSettings(),
+	} {
+		all = nil
+		walk(element, "")
+		var listed []string
+		for _, s := range settings {
+			listed = append(listed, s.key)
+		}
+		require.ElementsMatch(t, all, listed)
 	}
-	require.ElementsMatch(t, all, listed)
 }
 
 func TestEverySettingHasAFlag(t *testing.T) {
@@ -85,7 +103,7 @@ func TestEverySettingHasAFlag(t *testing.T) {
 		for i := range v.NumField() {
 			field := v.Field(i)
 			switch {
-			case field.Type == reflect.TypeFor[[]Camera](), field.Tag.Get("yaml") == "-":
+			case field.Type == reflect.TypeFor[[]Camera](), field.Type == reflect.TypeFor[[]Cascade](), field.Tag.Get("yaml") == "-":
 			case field.Type.Kind() == reflect.Struct:
 				walk(field.Type)
 			default:
@@ -213,7 +231,7 @@ func TestValidate(t *testing.T) {
 		},
 		{
 			func(c *Config) { c.Engine.Backend = "cuda" },
-			`engine.backend "cuda" must be auto, tensorrt, onnxruntime, onnxruntime=cuda or onnxruntime=cpu`,
+			`engine.backend "cuda" must be auto, tensorrt, onnxruntime, onnxruntime=cuda, onnxruntime=cpu or triton=ADDRESS`,
 		},
 		{func(c *Config) { c.Engine.Precision = "fp8" }, `engine.precision "fp8" must be auto, fp32, fp16 or int8`},
 		{func(c *Config) { c.Engine.Threads = -1 }, `engine.threads "-1" must be 0 to 1024`},
@@ -284,7 +302,9 @@ func TestValidateTakes(t *testing.T) {
 func FuzzFile(f *testing.F) {
 	file, err := DefaultFile()
 	require.NoError(f, err)
-	f.Add([]byte(file))
+	for section := range strings.SplitSeq(file, "\n\n") { // the whole file takes milliseconds to read
+		f.Add([]byte(section))
+	}
 	f.Add([]byte("cameras:\n  - {name: a, uri: demo}\n"))
 	f.Add([]byte("detect: [1, 2"))
 	f.Add([]byte("cameras:\n  ! 0"))

@@ -35,7 +35,7 @@ func DefaultFile() (string, error) {
 		}
 		fmt.Fprintf(&file, "%s# %s (--%s, %s)\n%s%s: %s\n", indent, s.help, s.flag, s.variable(), indent, name, value)
 	}
-	file.WriteString("\n" + camerasComment())
+	file.WriteString("\n" + camerasComment() + "\n" + cascadesComment())
 	return file.String(), nil
 }
 

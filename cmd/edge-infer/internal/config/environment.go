@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/spelling"
 )
 
 const (
@@ -51,7 +53,10 @@ func (c *Config) applyEnvironment(lookup func(string) (string, bool)) error {
 // StrayVariables gives a line for each variable of this program's in an environment, as os.Environ gives it, that nothing reads or that has
 // another name now. Values are not told: they may be secrets.
 func StrayVariables(environment []string) (lines []string) {
-	known := []string{cameraVariable, passwordVariable, "EDGE_INFER_TENSORRT", "EDGE_INFER_ONNXRUNTIME", "EDGE_INFER_LIBCUDA"}
+	known := []string{
+		cameraVariable, passwordVariable, tokenVariable, remotePasswordVariable, "EDGE_INFER_TENSORRT", "EDGE_INFER_ONNXRUNTIME",
+		"EDGE_INFER_LIBCUDA",
+	}
 	former := map[string]string{}
 	isKnown := map[string]bool{}
 	for _, s := range settings(Default()) {
@@ -84,7 +89,7 @@ func stray(name string, known []string) string {
 	for i, k := range known {
 		suffixes[i] = strings.TrimPrefix(k, variablePrefix)
 	}
-	if near := Nearest(strings.TrimPrefix(name, variablePrefix), suffixes); near != "" {
+	if near := spelling.Nearest(strings.TrimPrefix(name, variablePrefix), suffixes); near != "" {
 		return fmt.Sprintf("environment %s is not read, did you mean %s%s?", name, variablePrefix, near)
 	}
 	return fmt.Sprintf("environment %s is not read; edge-infer config defaults names every variable", name)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/spelling"
 )
 
 // misfits finds what of a file does not fit the configuration in form: unknown keys and values of another kind, each with its line.
@@ -108,7 +110,7 @@ func (m *misfits) value(value *ast.MappingValueNode, t reflect.Type, key string)
 		}
 	}
 	message := fmt.Sprintf("unknown key %q", name)
-	if near := Nearest(name, keys(reflect.TypeFor[Config]())); near != "" {
+	if near := spelling.Nearest(name, keys(reflect.TypeFor[Config]())); near != "" {
 		message += fmt.Sprintf(", did you mean %q?", near)
 	}
 	m.tell(value.Key, "%s", message)
@@ -167,17 +169,13 @@ func CheckFile(path string) (*Config, []error) {
 		return nil, []error{err}
 	}
 	found := c.mistakes(Everything())
-	lines := map[string]int{}
-	if data, err := os.ReadFile(path); err == nil && len(found) > 0 {
-		lines, _ = Default().merge(path, data) // nothing new can be wrong
+	var places places
+	if len(found) > 0 {
+		places, _ = s.files(Default(), os.LookupEnv) // nothing new can be wrong
 	}
 	told := make([]error, len(found))
 	for i, mistake := range found {
-		where := "config " + path
-		if at := lines[mistake.key]; at > 0 {
-			where += fmt.Sprintf(" line %d", at)
-		}
-		told[i] = fmt.Errorf("%s: %w", where, mistake)
+		told[i] = fmt.Errorf("%s: %w", places.of(mistake.key, path), mistake)
 	}
 	return c, told
 }

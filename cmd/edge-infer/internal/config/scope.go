@@ -14,7 +14,7 @@ type Scope []string
 func Everything() Scope { return nil }
 
 // Network is what commands use that run the model without cameras, a broker or a page.
-func Network() Scope { return Scope{"model", "engine", "detect", "log"} }
+func Network() Scope { return Scope{"model", "engine", "remote", "detect", "log"} }
 
 // Broker is what commands use that speak to the broker alone.
 func Broker() Scope { return Scope{"device", "mqtt", "log"} }

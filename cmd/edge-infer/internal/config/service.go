@@ -10,6 +10,12 @@ import (
 // passwordVariable holds the password at the broker; a password file goes before it.
 const passwordVariable = "EDGE_INFER_MQTT_PASSWORD"
 
+// tokenVariable and remotePasswordVariable hold the secrets for the servers that run the network; files go before them.
+const (
+	tokenVariable          = "EDGE_INFER_REMOTE_TOKEN"
+	remotePasswordVariable = "EDGE_INFER_REMOTE_PASSWORD"
+)
+
 // applyService fills in what the service manager and the user's environment give, where nothing is configured: the broker's password and
 // the directory that keeps events.
 func (c *Config) applyService(lookup func(string) (string, bool)) {
@@ -19,10 +25,17 @@ func (c *Config) applyService(lookup func(string) (string, bool)) {
 	}
 	m := &c.MQTT
 	m.Password = value(passwordVariable)
+	c.Remote.Token, c.Remote.Password = value(tokenVariable), value(remotePasswordVariable)
 	if credentials := value("CREDENTIALS_DIRECTORY"); m.PasswordFile == "" && credentials != "" {
 		path := filepath.Join(credentials, "mqtt-password")
 		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
 			m.PasswordFile = path
+		}
+	}
+	if credentials := value("CREDENTIALS_DIRECTORY"); c.Remote.TokenFile == "" && c.Remote.User == "" && credentials != "" {
+		path := filepath.Join(credentials, "remote-token")
+		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+			c.Remote.TokenFile = path
 		}
 	}
 	c.State = stateDirectory(c.Device, value)

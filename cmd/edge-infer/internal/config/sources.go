@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -10,8 +9,9 @@ import (
 // Sources are where a command's settings come from: the built-in values, File, the environment, and what was given on the command line; a
 // later one wins. Loading again reads file and environment again.
 type Sources struct {
-	File    string   // YAML; empty for none
+	File    string   // YAML, with those of conf.d beside it, see Files; empty for none
 	Cameras []string // of --camera, see ParseCameras
+	Cascade []string // of --cascade, see ParseCascades
 	Scope   Scope
 	// Environment looks a variable up; nil is the process' own.
 	Environment func(name string) (value string, set bool)
@@ -23,13 +23,19 @@ type Sources struct {
 // loaded.
 func (s *Sources) Flags(flags *pflag.FlagSet) {
 	Flags(Default(), flags, s.Scope) // gives them their help; the values are read again after the file
-	flags.StringVar(&s.File, "config", "", "YAML file; edge-infer config defaults prints one")
+	flags.StringVar(&s.File, "config", "", "YAML file, and *.yaml of conf.d beside it; edge-infer config defaults prints one")
 	s.given = flags
 }
 
 // CameraFlag gives cameras their flag.
 func (s *Sources) CameraFlag(flags *pflag.FlagSet, help string) {
 	flags.StringArrayVar(&s.Cameras, "camera", nil, help)
+}
+
+// CascadeFlag gives second networks their flag.
+func (s *Sources) CascadeFlag(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&s.Cascade, "cascade", nil,
+		"classifier that looks at each object, NAME=MODEL.onnx; may be given several times, and more is set under cascade: of --config")
 }
 
 // Load reads the settings and checks those of the scope. An error is a UsageError.
@@ -56,18 +62,12 @@ func (s *Sources) read() (*Config, error) {
 // configured puts the sources over each other.
 func (s *Sources) configured() (*Config, error) {
 	c := Default()
-	if s.File != "" {
-		data, err := os.ReadFile(s.File)
-		if err != nil {
-			return nil, fmt.Errorf("config: %w", err)
-		}
-		if _, err := c.merge(s.File, data); err != nil {
-			return nil, err
-		}
-	}
 	lookup := s.Environment
 	if lookup == nil {
 		lookup = os.LookupEnv
+	}
+	if _, err := s.files(c, lookup); err != nil {
+		return nil, err
 	}
 	if err := c.applyEnvironment(lookup); err != nil {
 		return nil, err
@@ -83,6 +83,11 @@ func (s *Sources) configured() (*Config, error) {
 func (s *Sources) applyFlags(c *Config) (err error) {
 	if len(s.Cameras) > 0 {
 		if c.Cameras, err = ParseCameras(s.Cameras); err != nil {
+			return err
+		}
+	}
+	if len(s.Cascade) > 0 {
+		if c.Cascade, err = ParseCascades(s.Cascade); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
@@ -24,12 +25,13 @@ func (s *setting) section() string {
 	return section
 }
 
-// settings lists every single value of c in the order of the default file. Cameras are the one exception: a list with a table of its own.
+// settings lists every single value of c in the order of the default file. Cameras and cascades are the exception: lists with
+// tables of their own.
 func settings(c *Config) []setting {
 	return slices.Concat(
 		[]setting{{"device", "device-name", text(&c.Device), topic(&c.Device), "device name in MQTT topics"}},
-		c.Model.settings(), c.Engine.settings(), c.Detect.settings(), c.MQTT.settings(), c.Snapshots.settings(), c.Web.settings(),
-		c.Thermal.settings(),
+		c.Model.settings(), c.Engine.settings(), c.Remote.settings(), c.Detect.settings(), c.MQTT.settings(), c.Snapshots.settings(),
+		c.Web.settings(), c.Motion.settings(), c.Thermal.settings(),
 		[]setting{{"log", "log", text(&c.Log), oneOf(&c.Log, "debug", "info", "warn", "error"), "debug, info, warn or error"}},
 	)
 }
@@ -42,15 +44,28 @@ func (m *Model) settings() []setting {
 			"model.layout", "layout", text(&m.Layout), oneOf(&m.Layout, head.Layouts()...),
 			"what the outputs mean, where they are not to be recognised: " + strings.Join(head.Layouts(), ", "),
 		},
+		{
+			"model.preprocess", "preprocess", text((*string)(&m.Preprocess)), m.checkPreprocess,
+			"how pictures get into the model, where its file does not say: " + strings.Join(engine.Presets(), ", ") +
+				", or YAML as in {preset: torchvision, shorter_side: 232}",
+		},
+		{
+			"model.imgsz", "imgsz", text(&m.Size), m.checkSize,
+			"pictures of a model that leaves their size open: SIDE or HEIGHTxWIDTH in pixels; empty: what the file says",
+		},
+		{
+			"model.activation", "activation", text(&m.Activation), oneOf(&m.Activation, Auto, string(engine.Softmax), string(engine.Sigmoid)),
+			"a classifier's last function: softmax (a picture is of one class), sigmoid (each class is there or not), or auto: as its file tells",
+		},
 	}
 }
 
 func (e *Engine) settings() []setting {
 	return []setting{
 		{
-			"engine.backend", "engine", text(&e.Backend), oneOf(&e.Backend, "auto", "tensorrt", "onnxruntime", "onnxruntime=cuda",
-				"onnxruntime=cpu"),
-			"auto, tensorrt, onnxruntime (on CUDA where it can, else on the CPU), onnxruntime=cuda or onnxruntime=cpu",
+			"engine.backend", "engine", text(&e.Backend), e.checkBackend,
+			"auto, tensorrt, onnxruntime (on CUDA where it can, else on the CPU), onnxruntime=cuda, onnxruntime=cpu, or Triton servers: " +
+				"triton=grpc://host:8001/model[,grpc://other:8001/model] (also grpcs, http, https)",
 		},
 		{
 			"engine.precision", "precision", text(&e.Precision), oneOf(&e.Precision, "auto", "fp32", "fp16", "int8"),
@@ -66,11 +81,41 @@ func (e *Engine) settings() []setting {
 	}
 }
 
+func (r *Remote) settings() []setting {
+	return []setting{
+		{
+			"remote.timeout", "remote-timeout", span(&r.Timeout), r.checkTimeout,
+			"longest that a request to Triton servers may take, with everything that is tried for it",
+		},
+		{
+			"remote.fallback", "remote-fallback", text(&r.Fallback), oneOf(&r.Fallback, Drop, Local),
+			"while no server answers: drop frames and count them, or run --model here (local)",
+		},
+		{"remote.ca", "remote-ca", text(&r.CA), nil, "PEM file of the authority that signed the servers' certificates"},
+		{"remote.certificate", "remote-certificate", text(&r.Certificate), nil, "PEM file of the certificate that servers ask for"},
+		{"remote.key", "remote-key", text(&r.Key), nil, "PEM file of its key"},
+		{
+			"remote.token_file", "remote-token-file", text(&r.TokenFile), nil,
+			"file with the token for the servers, instead of $" + tokenVariable,
+		},
+		{"remote.user", "remote-user", text(&r.User), nil, "user name at the servers, instead of a token"},
+		{
+			"remote.password_file", "remote-password-file", text(&r.PasswordFile), nil,
+			"file with that user's password, instead of $" + remotePasswordVariable,
+		},
+		{"remote.shared_memory", "remote-shared-memory", yes(&r.SharedMemory), nil, "share memory with a server on this machine"},
+	}
+}
+
 func (d *Detect) settings() []setting {
 	return []setting{
 		{"detect.confidence", "conf", number(&d.Confidence), openShare(&d.Confidence), "lowest score of a detection, 0 to 1"},
 		{"detect.iou", "iou", number(&d.IoU), share(&d.IoU), "boxes of one class that overlap more than this are one, 0 to 1"},
 		{"detect.max", "max-detections", whole(&d.Max), within(&d.Max, 1, 30000), "most detections in one frame"},
+		{
+			"detect.top", "top", whole(&d.Top), within(&d.Top, 1, 1000),
+			"most classes that a classifier reports of a picture; infer shows them whatever they score",
+		},
 		{"detect.labels", "only", list(&d.Labels), nil, "labels to report, separated by commas; empty: all"},
 		{"detect.track", "track", yes(&d.Track), nil, "follow objects from frame to frame; zones, lines and events need it"},
 		{

@@ -38,6 +38,11 @@ func (c *Config) mistakes(scope Scope) (found []mistake) {
 	if scope.has("mqtt") && (c.MQTT.Certificate == "") != (c.MQTT.Key == "") {
 		found = append(found, mistake{"mqtt", errors.New("mqtt.certificate and mqtt.key: one needs the other")})
 	}
+	if scope.has("remote") {
+		if err := c.validateRemote(); err != nil {
+			found = append(found, mistake{"remote", err})
+		}
+	}
 	if scope.has("web") {
 		if err := c.Web.validate(); err != nil {
 			found = append(found, mistake{"web", err})
@@ -45,6 +50,12 @@ func (c *Config) mistakes(scope Scope) (found []mistake) {
 	}
 	if scope.has("cameras") {
 		found = append(found, c.cameraMistakes()...)
+	}
+	if scope.has("cascade") {
+		found = append(found, c.cascadeMistakes()...)
+	}
+	if scope.has("cameras") && scope.has("cascade") && len(c.Cascade) > 0 && !c.Detect.Track {
+		found = append(found, mistake{"cascade", errors.New("cascade: it looks at objects that are followed, so detect.track must be true")})
 	}
 	return found
 }
@@ -77,12 +88,20 @@ func (c *Camera) mistake(seen map[string]bool) (name string, err error) {
 		return "name", must(c.Name, "is used twice")
 	case c.Interval < 0:
 		return "interval", must(c.Interval, "must be 1 or more")
+	case !(c.Rate >= 0 && c.Rate <= 1000):
+		return "rate", must(c.Rate, "must be 0 to 1000 a second")
+	case c.Priority < 0 || c.Priority > 100:
+		return "priority", must(c.Priority, "must be 1 to 100")
+	case c.Deadline < 0:
+		return "deadline", must(c.Deadline, "must be positive")
+	case c.ROI.mistake() != nil:
+		return "roi", c.ROI.mistake()
 	case c.Stall < 0:
 		return "stall", must(c.Stall, "must be positive")
 	case c.MaxPixels < 0 || c.MaxPixels > capture.MaxPixels:
 		return "max_pixels", must(c.MaxPixels, fmt.Sprintf("must be 0 to %d", capture.MaxPixels))
 	}
-	return "", nil
+	return c.Motion.mistake()
 }
 
 func (w *Web) validate() error {
@@ -93,6 +112,21 @@ func (w *Web) validate() error {
 		return errors.New("web.user and web.password_file: one needs the other")
 	case w.User != "" && w.TokenFile != "":
 		return errors.New("web.user and web.token_file: only one of them can be")
+	}
+	return nil
+}
+
+func (c *Config) validateRemote() error {
+	r := &c.Remote
+	switch {
+	case (r.Certificate == "") != (r.Key == ""):
+		return errors.New("remote.certificate and remote.key: one needs the other")
+	case r.User != "" && (r.TokenFile != "" || r.Token != ""):
+		return errors.New("remote.user and a token: only one of them can be")
+	case r.User == "" && r.PasswordFile != "":
+		return errors.New("remote.password_file needs remote.user")
+	case r.Fallback == Local && c.Engine.OnServers() && c.Model.Path == "":
+		return errors.New("remote.fallback local needs model.path: the file of the model that the servers run (demo for the embedded one)")
 	}
 	return nil
 }

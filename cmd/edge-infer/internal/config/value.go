@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -22,6 +23,10 @@ func number(target *float64) func(*pflag.FlagSet, string, string) {
 
 func list(target *[]string) func(*pflag.FlagSet, string, string) {
 	return func(flags *pflag.FlagSet, name, help string) { flags.StringSliceVar(target, name, *target, help) }
+}
+
+func span(target *time.Duration) func(*pflag.FlagSet, string, string) {
+	return func(flags *pflag.FlagSet, name, help string) { flags.DurationVar(target, name, *target, help) }
 }
 
 func yes(target *bool) func(*pflag.FlagSet, string, string) {

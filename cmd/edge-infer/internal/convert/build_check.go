@@ -36,8 +36,8 @@ func (b *Build) Check() error {
 		return config.Usagef("--gpu must not be negative")
 	case calibrates && (precision == engine.FP32 || precision == engine.FP16):
 		return config.Usagef("--calibration is for --precision int8 or auto")
-	case calibrates && precision == engine.Auto && b.Data == "":
-		return config.Usagef("--precision auto takes INT8 only if the gate lets it pass: give --data DIR, or --precision int8")
+	case calibrates && precision == engine.Auto && b.Data == "" && !b.Limits.Off():
+		return config.Usagef("--precision auto takes INT8 only if the gate lets it pass: give --data DIR, or --gate 0 to go without")
 	case b.Data == "" && (limits && !b.Limits.Off() || b.ReferenceModel != ""):
 		return config.Usagef("the gate needs --data DIR with pictures")
 	case b.Search && (!b.judged() || b.Images == "" || b.QDQ || b.Typed || byTensorRT(b.Method)):

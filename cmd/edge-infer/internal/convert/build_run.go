@@ -189,7 +189,7 @@ func (b *Build) typedOnly() bool { return b.Typed || b.version.Major >= 11 }
 func (b *Build) candidates() []engine.Precision {
 	asked := engine.Precision(b.Precision)
 	switch {
-	case asked == engine.Auto && b.quantizedAlready():
+	case asked == engine.Auto && (b.quantizedAlready() || b.Limits.Off() && (b.Images != "" || b.Cache != "")):
 		return []engine.Precision{engine.INT8}
 	case asked != engine.Auto || !b.judged():
 		return []engine.Precision{asked}

@@ -35,6 +35,9 @@ func (b *Build) attempt(ctx context.Context, o tensorrt.BuildOptions, stage stri
 	if b.Output != "" {
 		staged = filepath.Join(folder, "plan")
 	}
+	if err := separate(b.source.model, &o); err != nil {
+		return nil, err
+	}
 	plan, err := network.Builder{Progress: b.Progress}.BuildTo(ctx, o, staged, tensorrt.Cache{Folder: folder})
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("build: cancelled: %w", context.Cause(ctx))

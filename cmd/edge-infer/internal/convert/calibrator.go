@@ -90,6 +90,14 @@ func (c *calibrator) give(o *tensorrt.BuildOptions, table []byte) error {
 	return atomicfile.Write(o.Calibration.Cache, table, 0o600)
 }
 
+// separate gives the build the model in the form that lets the layers that stay in floating point do so.
+func separate(model *onnx.Model, o *tensorrt.BuildOptions) (err error) {
+	if made, separated := quantize.Separate(model, o.Calibration.Unquantized); separated > 0 {
+		o.Model, err = made.Bytes()
+	}
+	return err
+}
+
 // withRelease names another release in a table's head, TRT-8601-MinMaxCalibration. Releases write the same lines, but TensorRT 10.6 fails
 // on the head of another one.
 func withRelease(table []byte, release int) []byte {

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/engine/enginetest"
 	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
 	"github.com/edge-infer/edge-infer/engine/onnxruntime"
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 	"github.com/edge-infer/edge-infer/engine/quantize"
@@ -127,7 +127,7 @@ func TestCalibrationTableFromQuantize(t *testing.T) {
 	defer reader.Close()
 	collector := quantize.Collector{
 		Model: prepared, Samples: &quantize.Pictures{Files: files, Decode: reader.Read},
-		Open: func(model []byte) (engine.Engine, error) { return accuracy.OnCPU("demo.onnx", model, 1) },
+		Open: (&conversion{name: "demo.onnx"}).open(1),
 	}
 	path := filepath.Join(t.TempDir(), "ranges.json")
 	measure := func(tensors ...string) *quantize.Cache {
@@ -154,4 +154,20 @@ func TestCalibrationTableFromQuantize(t *testing.T) {
 	assert.Regexp(t, `^TRT-8503-MinMaxCalibration\n(\S+: [0-9a-f]{8}\n)+$`, string(text))
 	assert.Contains(t, string(text), "\nimages: ")
 	assert.Equal(t, 1+len(quantize.AllTensors(prepared)), strings.Count(string(text), "\n"), "TensorRT wants the range of every tensor")
+}
+
+// A calibrated build gets a layer that stays in floating point apart from its activation, and the file's own bytes without such a layer.
+func TestLayersInFloatingPointStandApart(t *testing.T) {
+	t.Parallel()
+	model := testnet.YOLO{Size: 64}.V8()
+	o := tensorrt.BuildOptions{Model: []byte("as in the file")}
+	require.NoError(t, separate(model, &o))
+	assert.Equal(t, "as in the file", string(o.Model))
+	plan, err := quantize.NewPlan(model, quantize.Options{Exclude: []string{"/model.1/conv/Conv"}})
+	require.NoError(t, err)
+	o.Calibration.Unquantized = plan.Unquantized()
+	require.NoError(t, separate(model, &o))
+	built, err := onnx.Parse("built.onnx", o.Model)
+	require.NoError(t, err)
+	assert.Equal(t, model.Operators()["Reshape"]+2, built.Operators()["Reshape"])
 }

@@ -2,14 +2,17 @@ package convert
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"math"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
-	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // conversion is how a model's numbers become smaller ones.
@@ -41,16 +44,29 @@ func (c *conversion) options() quantize.Options {
 	return quantize.Options{Method: c.method, Exclude: c.exclude, Fragile: c.fragile, StoreInt8: c.compact}
 }
 
-// measure collects the ranges of tensors.
+// open opens models on the CPU, for up to batch pictures at a time.
+func (c *conversion) open(batch int) func(model []byte) (quantize.Runner, error) {
+	return func(model []byte) (quantize.Runner, error) {
+		e, err := accuracy.OnCPU(c.name, model, batch)
+		if err != nil {
+			return nil, err
+		}
+		return predict.WrapRaw(e), nil
+	}
+}
+
+// measure collects the ranges of tensors. Without files the cache has them.
 func (c *conversion) measure(ctx context.Context, model *onnx.Model, tensors, files []string) (quantize.Ranges, *Calibration, error) {
+	if len(files) == 0 {
+		return c.remember(model, tensors)
+	}
 	var reader media.Reader
 	defer reader.Close()
 	step := c.progress.Begin("calibration runs")
 	defer step.Close()
 	collector := quantize.Collector{
 		Model: model, Tensors: tensors, Samples: &quantize.Pictures{Files: files, Decode: reader.Read}, Batch: c.batch,
-		Open:       func(exposed []byte) (engine.Engine, error) { return accuracy.OnCPU(c.name, exposed, c.batch) },
-		Percentile: c.percentile, Progress: step.Count,
+		Open: c.open(c.batch), Percentile: c.percentile, Progress: step.Count,
 	}
 	calibration := &Calibration{Cache: c.cache}
 	var cache *quantize.Cache
@@ -65,6 +81,30 @@ func (c *conversion) measure(ctx context.Context, model *onnx.Model, tensors, fi
 	}
 	calibration.Pictures, calibration.Skipped = cache.Count, cache.Skipped
 	return cache.Ranges, calibration, nil
+}
+
+// remember takes the ranges of tensors from the cache.
+func (c *conversion) remember(model *onnx.Model, tensors []string) (quantize.Ranges, *Calibration, error) {
+	cache, err := quantize.ReadCache(c.cache)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("calibration cache %s: no such file (name calibration pictures too, and it will be written)", c.cache)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := model.Bytes()
+	if err != nil {
+		return nil, nil, err
+	}
+	fits, err := cache.Fits(data, nil, tensors)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !fits || c.method == quantize.Percentile && cache.Percentile != 0 && cache.Percentile != c.percentile {
+		return nil, nil, fmt.Errorf("calibration cache %s is of another model, other layers or another percentile "+
+			"(name calibration pictures too, and it will be measured again)", c.cache)
+	}
+	return cache.Ranges, &Calibration{Cache: c.cache, Reused: true, Pictures: cache.Count, Skipped: cache.Skipped}, nil
 }
 
 // half converts to FP16. Calibration pictures, where there are some, show which tensors it cannot hold.
@@ -127,7 +167,7 @@ func (c *conversion) findFragile(ctx context.Context, known *ranges, files []str
 	done, total := 0, known.plan.Count()
 	search := quantize.Search{
 		Model: known.prepared, Ranges: known.ranges, Options: c.options(),
-		Open:    func(model []byte) (engine.Engine, error) { return accuracy.OnCPU(c.name, model, 1) },
+		Open:    c.open(1),
 		Samples: &quantize.Pictures{Files: files[:min(sensitivityPictures, len(files))], Decode: reader.Read},
 		Progress: func(string) {
 			step.Count(min(done, total), total)

@@ -89,7 +89,7 @@ func (q *Quantize) Check() error {
 		return config.Usagef("quantize needs -o OUT.onnx")
 	case !half && q.To != string(engine.INT8):
 		return config.Usagef("--to %q must be int8 or fp16", q.To)
-	case q.Images == "" && !half:
+	case q.Images == "" && !half && (q.Cache == "" || !q.Limits.Off() && q.Data == "" || q.Search):
 		return config.Usagef("quantize needs --images DIR with calibration pictures")
 	case q.Images == "" && q.Data == "" && !q.Limits.Off():
 		return config.Usagef("quantize needs --images DIR or --data DIR for the gate")
@@ -274,16 +274,15 @@ func (q *Quantize) search(
 	defer reader.Close()
 	step := q.Progress.Begin("layers")
 	defer step.Close()
-	open := func(model []byte) (engine.Engine, error) { return accuracy.OnCPU(c.name, model, 1) }
 	search := quantize.Search{
-		Model: known.prepared, Ranges: known.ranges, Options: c.options(), Open: open, Progress: step.Note,
+		Model: known.prepared, Ranges: known.ranges, Options: c.options(), Open: c.open(1), Progress: step.Note,
 		Samples: &quantize.Pictures{Files: files[:min(sensitivityPictures, len(files))], Decode: reader.Read},
 		Judge: func(ctx context.Context, m *onnx.Model) (*quantize.Verdict, error) {
 			data, err := m.Bytes()
 			if err != nil {
 				return nil, err
 			}
-			candidate, err := open(data)
+			candidate, err := accuracy.OnCPU(c.name, data, 1)
 			if err != nil {
 				return nil, err
 			}

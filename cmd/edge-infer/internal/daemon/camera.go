@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/motion"
 	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -12,30 +14,50 @@ import (
 
 // newCamera makes the camera that c describes, around a capture side that runs already where there is one. A file or directory gives every
 // frame and waits for the network, unless it is to loop: then it stands for a live camera.
-func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera, error) {
+func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera.Camera, error) {
 	uri, err := capture.ParseURI(c.URI)
 	if err != nil {
 		return nil, err
 	}
 	captured := running
 	if captured == nil {
-		at := r.devices.choose()
+		at := r.devices.Choose()
 		captured = &capture.Camera{
-			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.memory.Alloc, StallTimeout: c.Stall, Notify: at.notify, Logger: r.logger,
+			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify, Logger: r.logger,
 			Lossless: r.readOnce(uri), Once: r.finite(), MaxPixels: c.MaxPixels, Changed: r.cameraChanged,
+			Gate: new(motion.Gate),
 		}
 		if r.Loop {
 			captured.AtEnd = capture.Loop
 		}
-		r.devices.put(captured, at)
+		r.devices.Put(captured, at)
 	}
 	follower, err := r.newFollower(c, uri)
 	if err != nil {
 		return nil, err
 	}
-	return &camera{config: c, capture: captured, place: pipeline.Camera{
+	moving := r.config.MotionOf(&c)
+	captured.Gate.(*motion.Gate).Set(gate(&moving))
+	place := pipeline.Camera{
 		Name: c.Name, Source: captured, Interval: c.Interval, Lossless: captured.Lossless, Follower: follower,
-	}}, nil
+		Share: pipeline.Share{Rate: c.Rate, Priority: c.Priority, Deadline: c.Deadline},
+	}
+	if moving.Enabled {
+		place.Floor = moving.FloorRate
+	}
+	if c.ROI != nil {
+		place.Region = pipeline.Region(*c.ROI)
+	}
+	return &camera.Camera{Config: c, Capture: captured, Place: place}, nil
+}
+
+// gate is what a camera's gate is told.
+func gate(m *config.CameraMotion) motion.Settings {
+	s := motion.Settings{Enabled: m.Enabled, Sensitivity: m.Sensitivity}
+	if m.ROI != nil {
+		s.X, s.Y, s.Width, s.Height = m.ROI.X, m.ROI.Y, m.ROI.Width, m.ROI.Height
+	}
+	return s
 }
 
 // cameraChanged has everybody know of a camera's new state. What a camera showed is over when its pictures stop.

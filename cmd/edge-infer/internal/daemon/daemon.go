@@ -18,10 +18,13 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 	"github.com/edge-infer/edge-infer/systemd"
 )
 
@@ -44,6 +47,7 @@ type Daemon struct {
 // Flags are the daemon's place on a command line.
 func (d *Daemon) Flags(flags *pflag.FlagSet) {
 	d.Settings.CameraFlag(flags, "camera, URI or NAME=URI; may be given several times")
+	d.Settings.CascadeFlag(flags)
 	d.Settings.Flags(flags)
 	flags.DurationVar(&d.Duration, "duration", 0, "stop after this time")
 	flags.IntVar(&d.Frames, "frames", 0, "stop after this many frames")
@@ -80,7 +84,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 			signal.Stop(hangup)
 		}
 	}()
-	read := stamp(d.Settings.File)
+	read := configurationFiles(&d.Settings)
 	c, err := d.load()
 	if err != nil {
 		return err
@@ -124,10 +128,11 @@ type run struct {
 	service systemd.Service
 	out     *report.Output // Stdout
 
-	cameras cameras
-	devices devices
+	cameras camera.Set
+	devices device.Set
+	cascade *cascade.Attendant // nil for none
 	outputs outputs
-	upgrade upgrade
+	upgrade device.Upgrade
 	verdict atomic.Pointer[quantize.Verdict] // on what runs, nil for none
 	monitor telemetry.Monitor
 	asked   chan struct{}      // holds a token when the configuration shall be read again
@@ -145,7 +150,7 @@ type run struct {
 
 	watchdog     watchdog
 	certificates certificates
-	read         version                   // of the configuration file that config was read from; reload goroutine only
+	read         files                     // those that config was read from; reload goroutine only
 	files        files                     // that the configuration names, as they were opened
 	reloaded     atomic.Pointer[reloading] // the last one; nil before
 }
@@ -171,18 +176,18 @@ func (r *run) run(ctx context.Context, hangup <-chan os.Signal) (err error) {
 	rest.Go(func() { r.watch(watch) })
 	rest.Go(func() { r.monitor.Run(watch) })
 	r.outputs.Run(watch, &rest, cancel)
-	if r.config.Engine.Backend == config.Auto && r.devices.upgradable() {
+	if r.config.Engine.Backend == config.Auto && r.devices.Upgradable() {
 		rest.Go(func() { r.upgrade.Run(ctx) })
 	}
 	_ = r.service.Ready()
 	rest.Go(func() { r.reloads(ctx, hangup) })
-	err = r.devices.Run(ctx, r.cameras.ended)
+	err = r.devices.Run(ctx, r.cameras.Ended())
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
 		err = cause // a restart is asked for, or an output has failed
 	}
 	cancel(nil)
 	r.cameras.Stop()
-	<-r.cameras.ended
+	<-r.cameras.Ended()
 	stopWatching()
 	rest.Wait()
 	return r.outcome(err)
@@ -205,17 +210,22 @@ func (r *run) outcome(err error) error {
 
 // open makes every part ready in the order in which they depend on each other.
 func (r *run) open(ctx context.Context) error {
-	starting := opening{service: &r.service, steps: report.Steps(r.Stderr)}
+	waits := &waiting{run: r}
+	starting := opening{service: &r.service, steps: report.Steps(r.Stderr), tell: waits.Tell}
 	defer starting.Watch()()
-	if err := r.devices.Open(ctx, r.config, starting.Begin, r.logger); err != nil {
+	err := r.devices.Open(ctx, r.config, starting.Begin, r.logger)
+	if err == nil {
+		err = r.openCascade(ctx, starting.Begin)
+	}
+	if err = errors.Join(err, waits.Close()); err != nil {
 		return err
 	}
-	r.upgrade = upgrade{run: r}
-	r.judged(r.devices.all[0].network().Model().Model)
+	r.upgrade = device.Upgrade{Devices: &r.devices, Swap: r.swap, Logger: r.logger}
+	r.judged(r.devices.All[0].Network().Model().Model)
 	if err := r.outputs.openMQTT(r); err != nil {
 		return err
 	}
-	r.cameras.make, r.cameras.logger = r.newCamera, r.logger
+	r.cameras.Make, r.cameras.Logger = r.newCamera, r.logger
 	if err := r.cameras.Open(r.config.Cameras); err != nil {
 		return err
 	}
@@ -239,6 +249,6 @@ func (r *run) close(restart bool) error {
 		_ = r.service.Stopping()
 	}
 	errs := []error{r.outputs.closeReports(r)}
-	errs = append(errs, r.cameras.Close(), r.outputs.close(), r.devices.Close())
+	errs = append(errs, r.cameras.Close(), r.outputs.close(), r.closeCascade(), r.devices.Close())
 	return errors.Join(errs...)
 }

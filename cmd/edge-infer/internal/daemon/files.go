@@ -24,8 +24,21 @@ func stamp(path string) (s version) {
 // files are the versions of those that are read when a run opens, and not again later: the MQTT client reads its own for each connection.
 type files map[string]version
 
+// configurationFiles are the versions of those that the settings come from.
+func configurationFiles(s *config.Sources) files {
+	all := files{}
+	paths, _ := s.Files() // reading them tells what is wrong
+	for _, path := range paths {
+		all[path] = stamp(path)
+	}
+	return all
+}
+
 func filesOf(c *config.Config) files {
 	paths := []string{c.Model.Path, c.Model.Labels, c.Web.TokenFile, c.Web.PasswordFile, c.Web.Certificate, c.Web.Key}
+	for i := range c.Cascade {
+		paths = append(paths, c.Cascade[i].Model, c.Cascade[i].Labels)
+	}
 	if m := &c.MQTT; m.URL == config.Embedded {
 		paths = append(paths, m.PasswordFile, m.CA, m.Certificate, m.Key)
 	}

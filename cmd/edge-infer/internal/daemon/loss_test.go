@@ -117,6 +117,7 @@ func (h *hearing) ended(camera string, after time.Time) bool {
 
 // TestEverySurfaceSaysThatACameraIsGone kills a camera of each kind in the running program, one after another, and waits until every
 // surface says so; the log of the test is the table of the times.
+// One program serves all kinds, which is why they are in one function.
 func TestEverySurfaceSaysThatACameraIsGone(t *testing.T) {
 	t.Parallel()
 	picture := beltPicture(t)

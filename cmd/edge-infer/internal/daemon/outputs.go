@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
@@ -13,6 +14,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/mqtt"
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
@@ -28,22 +30,31 @@ type outputs struct {
 	web       *web.Server
 }
 
-// openMQTT makes the client ready, and the embedded broker where that is to be used.
+// openBroker makes the embedded broker ready where that is to be used, once. It gives the addresses of those to connect to.
+func (o *outputs) openBroker(r *run) (brokers []string, err error) {
+	m := &r.config.MQTT
+	if m.URL != config.Embedded {
+		return m.Brokers(), nil
+	}
+	if o.broker == nil {
+		if o.broker, err = broker.Open(m, r.logger); err != nil {
+			o.broker = nil
+			return nil, err
+		}
+	}
+	return []string{o.broker.URL()}, nil
+}
+
+// openMQTT makes the client ready.
 func (o *outputs) openMQTT(r *run) error {
 	m := &r.config.MQTT
-	brokers := m.Brokers()
-	if m.URL == config.Embedded {
-		opened, err := broker.Open(m, r.logger)
-		if err != nil {
-			return err
-		}
-		o.broker, brokers = opened, []string{opened.URL()}
-	}
-	if len(brokers) == 0 {
-		return nil
+	brokers, err := o.openBroker(r)
+	if err != nil || len(brokers) == 0 {
+		return err
 	}
 	client := broker.NewClient(r.config, brokers)
 	client.Logger = r.logger
+	client.Acknowledged = func(took time.Duration) { r.devices.Clocks.Record(stage.Acknowledgement, took) }
 	if o.broker != nil {
 		client.TLS.Insecure = true // it is this very process
 	}
@@ -83,19 +94,15 @@ func (o *outputs) open(r *run, cameras []pipeline.Camera) error {
 
 // openWeb takes the address of the page and says where it is.
 func (o *outputs) openWeb(r *run) error {
-	w := &r.config.Web
-	if w.Listen == config.Off {
+	if r.config.Web.Listen == config.Off {
 		return nil
 	}
-	token, password, err := w.Secrets()
+	server, err := r.server()
 	if err != nil {
 		return err
 	}
-	server := &web.Server{
-		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
-		Directory: r.config.State, Logger: r.logger, Source: page{r}, Snapshot: o.snapshots.Find,
-		Zones: &zones{Zones: config.Zones{Sources: &r.Settings}, reload: r.askReload},
-	}
+	server.Source, server.Snapshot = page{r}, o.snapshots.Find
+	server.Zones = &zones{Zones: config.Zones{Sources: &r.Settings}, reload: r.askReload}
 	if err := server.Open(); err != nil {
 		return err
 	}
@@ -104,6 +111,19 @@ func (o *outputs) openWeb(r *run) error {
 		fmt.Fprintf(r.out, "web page at %s\n", server.URL())
 	}
 	return nil
+}
+
+// server is the page's, with what is configured of it.
+func (r *run) server() (*web.Server, error) {
+	w := &r.config.Web
+	token, password, err := w.Secrets()
+	if err != nil {
+		return nil, err
+	}
+	return &web.Server{
+		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
+		Directory: r.config.State, Logger: r.logger,
+	}, nil
 }
 
 // greet says what runs and where to watch it.
@@ -122,6 +142,9 @@ func (r *run) greet() {
 // sinks are the outputs in the order in which they get a frame.
 func (o *outputs) sinks(r *run) []pipeline.Sink {
 	var sinks []pipeline.Sink
+	if r.cascade != nil {
+		sinks = append(sinks, &sink.Cascade{Attendant: r.cascade})
+	}
 	if o.terminal != nil {
 		sinks = append(sinks, o.terminal)
 	}
@@ -160,13 +183,13 @@ func (o *outputs) closeReports(r *run) error {
 	var errs []error
 	if o.terminal != nil {
 		errs = append(errs, o.terminal.Close())
-		if r.devices.ready {
+		if r.devices.Opened() {
 			errs = append(errs, r.summarise())
 		}
 	}
 	if o.lines != nil {
 		err := o.lines.Close()
-		if err == nil && r.devices.ready {
+		if err == nil && r.devices.Opened() {
 			err = json.NewEncoder(r.out).Encode(map[string]any{"v": 1, "device": r.device, "stats": r.totals()})
 		}
 		errs = append(errs, err)

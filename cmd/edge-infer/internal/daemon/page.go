@@ -25,7 +25,12 @@ func (p page) Status() web.Status {
 		},
 		Readings: readings(r.monitor.Latest()), FrameMemory: r.devices.FrameMemory(),
 	}
+	status.Stages = web.Stages(r.devices.Clocks.Totals())
 	status.Operation = r.operation()
+	if servers := r.devices.Servers(); servers != nil {
+		status.Engine.Reason += servers.Trouble()
+		status.Servers = shownServers(servers)
+	}
 	if last := r.reloaded.Load(); last != nil {
 		status.Reload.At = last.at
 		if last.err != nil {
@@ -35,19 +40,17 @@ func (p page) Status() web.Status {
 	if v := r.verdict.Load(); v != nil {
 		status.Engine.Accuracy = accuracy.Summary(v)
 	}
-	if c := r.upgrade.state.Load(); c != nil {
-		status.Engine.Progress = c.text
-	}
+	status.Engine.Progress, _ = r.upgrade.Doing()
 	totals := map[string]pipeline.CameraStats{}
 	for _, t := range r.devices.Totals() {
 		totals[t.Camera] = t
 	}
 	for _, c := range r.cameras.All() {
 		camera := web.Camera{
-			Capture: c.capture.Stats(), Silence: c.config.Stall, Pipeline: totals[c.config.Name], Hardware: r.devices.Hardware(c.config.Name),
+			Capture: c.Capture.Stats(), Silence: c.Config.Stall, Pipeline: totals[c.Config.Name], Hardware: r.devices.Hardware(c.Config.Name),
 		}
-		if c.place.Follower != nil {
-			camera.Tracked, camera.Analytics = true, c.place.Follower.Config
+		if c.Place.Follower != nil {
+			camera.Tracked, camera.Analytics = true, c.Place.Follower.Config
 		}
 		status.Cameras = append(status.Cameras, camera)
 	}

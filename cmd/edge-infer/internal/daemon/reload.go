@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
@@ -23,7 +26,7 @@ const filePause = 2 * time.Second
 func (r *run) reloads(ctx context.Context, hangup <-chan os.Signal) {
 	ticker := time.NewTicker(filePause)
 	defer ticker.Stop()
-	written := r.read // the file at the last look: one that is still being written is left alone
+	written := r.read // the files at the last look: one that is still being written is left alone
 	for {
 		select {
 		case <-ctx.Done():
@@ -31,14 +34,14 @@ func (r *run) reloads(ctx context.Context, hangup <-chan os.Signal) {
 		case <-hangup:
 		case <-r.asked:
 		case <-ticker.C:
-			now := stamp(r.Settings.File)
-			settled := now == written
+			now := configurationFiles(&r.Settings)
+			settled := maps.Equal(now, written)
 			written = now
-			if now == r.read || !settled {
+			if maps.Equal(now, r.read) || !settled {
 				continue
 			}
 		}
-		r.read = stamp(r.Settings.File)
+		r.read = configurationFiles(&r.Settings)
 		_ = r.service.Reloading(capture.Monotonic())
 		if r.reload(ctx) {
 			return
@@ -124,7 +127,8 @@ func (r *run) preflight(ctx context.Context, next *config.Config) error {
 	}
 	check := preflight.Check{
 		Config: next, Running: r.config, Program: []string{program, preflight.Command},
-		Renewed: r.files.renewed(next.Model.Path) || r.files.renewed(next.Model.Labels),
+		Renewed: r.files.renewed(next.Model.Path) || r.files.renewed(next.Model.Labels) ||
+			slices.ContainsFunc(next.Cascade, func(c config.Cascade) bool { return r.files.renewed(c.Model) || r.files.renewed(c.Labels) }),
 	}
 	if r.config.Detect.Track {
 		check.Labels = r.devices.Model().Metadata.Labels
@@ -156,8 +160,8 @@ func (r *run) restart(ctx context.Context) error {
 // rearrange gives the frame loops the cameras and thresholds of the configuration, which was another one before. kept is how many cameras
 // went on capturing.
 func (r *run) rearrange(ctx context.Context, was *config.Config) (kept int, err error) {
-	next, before := network.Decoding(r.config, decoded(r.config)), network.Decoding(was, decoded(was))
-	anew := !reflect.DeepEqual(was.Detect, r.config.Detect)
+	next, before := network.Decoding(r.config, device.Decoded(r.config)), network.Decoding(was, device.Decoded(was))
+	anew := !reflect.DeepEqual(was.Detect, r.config.Detect) || was.Motion != r.config.Motion
 	if anew {
 		if err := r.devices.Tune(next, before); err != nil { // before any camera is touched
 			return 0, err
@@ -181,7 +185,7 @@ func (r *run) rearrange(ctx context.Context, was *config.Config) (kept int, err 
 // that the predictors have not been opened with.
 func restartPart(c *config.Config) config.Config {
 	part := *c
-	part.Cameras, part.Thermal, part.Log = nil, config.Thermal{}, ""
-	part.Detect = config.Detect{Track: c.Detect.Track, Confidence: decoded(c)}
+	part.Cameras, part.Motion, part.Thermal, part.Log = nil, config.Motion{}, config.Thermal{}, ""
+	part.Detect = config.Detect{Track: c.Detect.Track, Confidence: device.Decoded(c)}
 	return part
 }

@@ -72,6 +72,7 @@ func below(topics []string, prefixes ...string) (found []string) {
 
 // TestWhatAReloadRemovesIsClearedOnTheBroker has reloads take zones, lines and cameras away, with the broker there and with the broker
 // away.
+// The reloads follow each other, so they stay in one function.
 func TestWhatAReloadRemovesIsClearedOnTheBroker(t *testing.T) {
 	t.Parallel()
 	const (

@@ -22,14 +22,15 @@ func (r *run) status() *payload.Status {
 		Version: r.Release, Started: r.started, Backend: model.Backend, Reason: model.Reason, Hardware: model.Device, Model: model.Path,
 		Head: model.Recognised.String(), Precision: string(model.Precision), Accuracy: accuracyStatus(r.verdict.Load()),
 	}
-	if c := r.upgrade.state.Load(); c != nil && c.failed {
-		status.Reason += "; " + c.text
+	if text, failed := r.upgrade.Doing(); failed {
+		status.Reason += "; " + text
 	}
+	status.Reason += r.devices.Servers().Trouble()
 	if last := r.reloaded.Load(); last != nil && last.err != nil {
 		status.ConfigurationError = last.err.Error()
 	}
 	for _, c := range r.cameras.All() {
-		stats := c.capture.Stats()
+		stats := c.Capture.Stats()
 		camera := payload.CameraStatus{
 			Name: stats.Name, State: string(stats.State), Error: stats.Reason, Hardware: r.devices.Hardware(stats.Name), Since: stats.Since,
 		}
@@ -79,9 +80,13 @@ func (r *run) publishStats(stats []pipeline.CameraStats) {
 	for i := range stats {
 		camera := r.cameras.Captured(stats[i].Camera)
 		message.Cameras = append(message.Cameras, payload.CameraStats{
-			Name: camera.Name, Captured: camera.FPS, Inferred: stats[i].FPS, Displaced: max(0, camera.FPS-stats[i].FPS),
+			Name: camera.Name, Captured: camera.FPS, Inferred: stats[i].FPS, Displaced: max(0, camera.FPS-stats[i].FPS-stats[i].GatedFPS),
+			Gated: stats[i].GatedFPS, Late: stats[i].Late, Slowdown: stats[i].Slowdown,
 			LatencyP50: stats[i].P50, LatencyP99: stats[i].P99,
 		})
+	}
+	for _, s := range r.devices.Clocks.Recent() {
+		message.Stages = append(message.Stages, payload.StageStats{Name: s.Stage.String(), P50: s.P50, P99: s.P99, P999: s.P999, Max: s.Max})
 	}
 	measure(r.monitor.Latest(), message)
 	r.outputs.client.Stats(message)
@@ -109,8 +114,8 @@ func (r *run) statusLine(stats []pipeline.CameraStats) string {
 		fmt.Fprintf(&line, "cooling down: %d times the interval  ", r.throttle.factor)
 	}
 	fmt.Fprintf(&line, "%.1f fps  latency p50 %.1f ms p99 %.1f ms  displaced %d  ", fps, milliseconds(p50), milliseconds(p99), displaced)
-	if c := r.upgrade.state.Load(); c != nil {
-		line.WriteString(c.text + "  ")
+	if text, _ := r.upgrade.Doing(); text != "" {
+		line.WriteString(text + "  ")
 	}
 	line.WriteString("mqtt " + broker.State(r.outputs.client))
 	return line.String()

@@ -3,8 +3,11 @@ package daemon
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -93,6 +96,51 @@ func TestAKilledBuildIsTriedAgain(t *testing.T) {
 	camera := stats.Cameras[0]
 	require.Zero(t, camera.Failed)
 	require.LessOrEqual(t, camera.Captured-camera.Inferred-camera.Displaced, uint64(1), "one frame may wait at the end: %+v", camera)
+}
+
+// TestEverybodyHearsThatAPlanIsBuiltFirst: while nothing can serve, page, readiness, metrics and broker say why and how far it is.
+func TestEverybodyHearsThatAPlanIsBuiltFirst(t *testing.T) {
+	t.Parallel()
+	environment, model := programtest.StandInGPU(t)
+	held := filepath.Join(t.TempDir(), "held")
+	require.NoError(t, os.WriteFile(held, nil, 0o600))
+	broker, listen := programtest.FreePort(t), programtest.FreePort(t)
+	programtest.Mosquitto(t, broker)
+	received := programtest.Subscribe(t, broker, "edge-infer/gate/#")
+	p := programtest.StartWith(t, append(environment, "FAKE_TRT_HELD="+held, "EDGE_INFER_ONNXRUNTIME=/none/libonnxruntime.so"),
+		"--camera", "demo?width=320&height=240&fps=20", "--model", model, "--device-name", "gate", "--json",
+		"--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", broker), "--web", fmt.Sprintf("127.0.0.1:%d", listen))
+	p.Discard()
+	visitor, address := programtest.Visitor(t), fmt.Sprintf("http://127.0.0.1:%d/", listen)
+	get := func(path string) (int, string) {
+		response, err := visitor.Get(address + path)
+		if err != nil {
+			return 0, ""
+		}
+		defer response.Body.Close()
+		text, _ := io.ReadAll(response.Body)
+		return response.StatusCode, string(text)
+	}
+	says := func(path string, status int, pattern string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			got, text := get(path)
+			return got == status && regexp.MustCompile(pattern).MatchString(text)
+		}, programtest.Patience, 20*time.Millisecond, "%s in %s: %s", pattern, path, p.Stderr)
+	}
+	says("readyz", http.StatusServiceUnavailable, `^not ready: building a quick engine plan: .*step 5 of 10`)
+	says("healthz", http.StatusOK, `^ok`)
+	says("metrics", http.StatusOK, `(?m)^edge_infer_opening 1$`)
+	says("api/status", http.StatusOK, `"opening":"building a quick engine plan: .*step 5 of 10`)
+	says("", http.StatusOK, `<html`)
+	programtest.Until(t, received, `"reason":"nothing runs the model yet: building a quick engine plan`)
+	require.NoError(t, os.Remove(held))
+	says("readyz", http.StatusOK, `^ready`)
+	says("metrics", http.StatusOK, `(?m)^edge_infer_opening 0$`)
+	programtest.Until(t, received, `"backend":"tensorrt"`)
+	says("api/status", http.StatusOK, `"reason":"tensorrt is the first choice, and its plan has been built"`)
+	require.NoError(t, p.Command.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, <-p.Done)
 }
 
 // TestWithoutAnotherEngineThePlanIsBuiltFirst: the service manager hears that a plan is being built and that it takes longer; then TensorRT

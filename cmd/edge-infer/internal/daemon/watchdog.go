@@ -3,6 +3,7 @@ package daemon
 import (
 	"time"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
 
@@ -18,14 +19,14 @@ const (
 // watchdog says whether the daemon itself gets on, which is what a new start of the process would mend: its frame loops and its watch over
 // the run. A camera that is away is no reason for a restart, whatever is wrong with it.
 type watchdog struct {
-	devices *devices
+	devices *device.Set
 	pulse   *pipeline.Heartbeat
 }
 
 // margin is how much longer the loop that is furthest behind may be stuck; the watchdog is not fed when nothing is left of it.
 func (w *watchdog) margin() time.Duration {
 	margin := stillWindow - w.pulse.Stuck()
-	for _, d := range w.devices.all {
+	for _, d := range w.devices.All {
 		window := firstWindow
 		if took := d.InferenceTime(); took > 0 {
 			window = max(stillWindow, slowRounds*took)

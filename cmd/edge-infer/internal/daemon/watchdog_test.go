@@ -9,6 +9,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/capture/source"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine"
@@ -43,7 +44,7 @@ func TestALoopThatIsStuckStopsTheWatchdog(t *testing.T) {
 	}
 	require.NoError(t, loop.Open())
 	var pulse pipeline.Heartbeat
-	w := watchdog{devices: &devices{all: []*device{{Pipeline: loop}}}, pulse: &pulse}
+	w := watchdog{devices: &device.Set{All: []*device.Device{{Pipeline: loop}}}, pulse: &pulse}
 	margin := func(right func(time.Duration) bool, why string) {
 		require.Eventually(t, func() bool { return right(w.margin()) }, programtest.Patience, time.Millisecond, why)
 	}

@@ -1,22 +1,37 @@
 package infer
 
-import "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+import (
+	"errors"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+)
 
 // Check finds out which of the two jobs is asked for, and that it is one.
 func Check(p *Pictures, t *Tensors) error {
+	if err := p.Record.Check(); err != nil {
+		return err
+	}
+	if !slices.Contains([]string{FilmAuto, FilmMP4, FilmAVI}, p.Film) {
+		return config.Usagef("--film %q must be auto, mp4 or avi", p.Film)
+	}
 	switch {
 	case len(p.Files) == 0 && len(t.Inputs) == 0:
 		return config.Usagef("infer needs a picture, a directory or a video, or --input NAME=TENSOR.npy")
 	case len(p.Files) > 0 && len(t.Inputs) > 0:
 		return config.Usagef("infer takes pictures or --input, not both")
-	case p.Resume && p.Save == "":
-		return config.Usagef("--resume leaves out what --save DIR holds already: name that folder")
+	case p.Resume && (p.Save == "" && p.Record.Path == "" || !p.Record.resumable()):
+		return config.Usagef("--resume leaves out what --output FILE.jsonl, a folder of --format yolo, or --save DIR holds already: name one")
 	case t.Directory != "" && len(t.Inputs) == 0:
 		return config.Usagef("--output-dir is for --input")
-	case p.Save != "" && len(t.Inputs) > 0:
-		return config.Usagef("--save is for pictures, the outputs of --input go to --output-dir")
-	case p.Tiles.Side != 0 && len(t.Inputs) > 0:
-		return config.Usagef("--tile is for pictures, not for --input")
+	case (p.Save != "" || p.Record.Format != "") && len(t.Inputs) > 0:
+		return config.Usagef("--save, --format and --output are for pictures, the outputs of --input go to --output-dir")
+	case !p.Sight.Plain() && len(t.Inputs) > 0:
+		return config.Usagef("--tile, --ensemble and --augment are for pictures, not for --input")
 	}
-	return p.Tiles.Check()
+	if t.Window.Sides != "" && len(t.Inputs) == 0 {
+		return config.Usagef("--window slides over --input, --tile looks at parts of pictures")
+	}
+	t.Window.Overlap = p.Sight.Tiles.Overlap
+	return errors.Join(t.Window.check(), p.Sight.Check())
 }

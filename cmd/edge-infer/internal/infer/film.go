@@ -3,6 +3,7 @@ package infer
 import (
 	"errors"
 	"fmt"
+	"image"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,9 +16,10 @@ import (
 // unknownRate is in frames a second, of films that do not tell when their frames are shown.
 const unknownRate = 25
 
-// film is a copy of a film that is being written: Motion JPEG in AVI, which OpenCV writes without any library beside it. Under its name it
-// stands when it is whole.
+// film is a copy of a film that is being written. Under its name it stands when it is whole.
 type film struct {
+	codec *codec
+
 	source, path, partial string
 
 	first  gocv.Mat // waits for the second frame, which tells the rate
@@ -25,8 +27,8 @@ type film struct {
 }
 
 // newFilm begins with the first frame, which the caller keeps.
-func newFilm(source, path string, frame gocv.Mat) *film {
-	return &film{source: source, path: path, partial: filepath.Join(filepath.Dir(path), ".partial.avi"), first: frame.Clone()}
+func newFilm(c *codec, source, path string, frame gocv.Mat) *film {
+	return &film{codec: c, source: source, path: path, partial: filepath.Join(filepath.Dir(path), ".partial"+c.suffix), first: frame.Clone()}
 }
 
 // add writes the frame with that number, which is shown at that time from the beginning.
@@ -44,19 +46,31 @@ func (f *film) add(frame gocv.Mat, number int, position time.Duration) error {
 		return fmt.Errorf("save %s: picture %d is %dx%d, those before were %dx%d", f.source, number, frame.Cols(), frame.Rows(), f.first.Cols(),
 			f.first.Rows())
 	}
+	return f.write(frame)
+}
+
+// write adds a picture. Of an odd row or column an encoder of MP4 wants nothing: it takes colours by pairs of pixels.
+func (f *film) write(frame gocv.Mat) error {
+	if width, height := frame.Cols()&^1, frame.Rows()&^1; f.codec.even() && (width < frame.Cols() || height < frame.Rows()) {
+		part := frame.Region(image.Rect(0, 0, width, height))
+		defer part.Close()
+		frame = part.Clone()
+		defer frame.Close()
+	}
 	return f.writer.Write(frame)
 }
 
 func (f *film) open(rate float64) error {
-	writer, err := gocv.VideoWriterFileWithAPI(f.partial, gocv.VideoCaptureOpencvMjpeg, "MJPG", rate, f.first.Cols(), f.first.Rows(), true)
-	if err == nil && !writer.IsOpened() {
-		err = errors.Join(errors.New("film could not be begun (is the folder writable?)"), writer.Close())
+	width, height := f.first.Cols(), f.first.Rows()
+	if f.codec.even() {
+		width, height = width&^1, height&^1
 	}
+	writer, err := f.codec.open(f.partial, rate, width, height)
 	if err != nil {
 		return fmt.Errorf("save %s: %w", f.source, err)
 	}
 	f.writer = writer
-	return writer.Write(f.first)
+	return f.write(f.first)
 }
 
 // finish puts the copy in its place.

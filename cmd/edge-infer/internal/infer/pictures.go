@@ -3,13 +3,13 @@ package infer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
@@ -25,10 +25,13 @@ import (
 
 // Pictures runs the network on every picture of files and directories.
 type Pictures struct {
-	Files  []string
-	Tiles  network.Tiles
-	Save   string // directory for copies with the findings drawn in; empty for none
-	Resume bool   // leaves out what has its copy already
+	Files   []string
+	Sight   network.Sight
+	Record  Record // file of what is seen
+	Save    string // directory for copies with the findings drawn in; empty for none
+	Film    string // how films are saved: FilmAuto, FilmMP4 or FilmAVI
+	Resume  bool   // leaves out what the output and the copies hold already
+	Readers int    // goroutines that decode pictures; 0 for one a core
 
 	Config   *config.Config
 	Logger   *slog.Logger
@@ -36,123 +39,141 @@ type Pictures struct {
 	Counting progress.Reporter // of the pictures
 }
 
+// Flags are the job's place on a command line.
+func (p *Pictures) Flags(flags *pflag.FlagSet) {
+	p.Sight.Flags(flags)
+	p.Record.Flags(flags)
+	flags.StringVar(&p.Save, "save", "", "directory for copies with the boxes drawn in")
+	flags.StringVar(&p.Film, "film", FilmAuto, "what --save makes of films: mp4 by GStreamer or OpenCV's FFmpeg, avi (Motion JPEG), "+
+		"or auto, mp4 where something here can write it")
+	flags.BoolVar(&p.Resume, "resume", false, "go on where an earlier run with the same --output and --save was stopped")
+	flags.IntVar(&p.Readers, "readers", 0, "pictures that are decoded at a time, ahead of the network; 0: one a core")
+}
+
 // Seen is what one picture shows.
 type Seen struct {
-	Version    int         `json:"v"`
-	File       string      `json:"file"`
-	Frame      int         `json:"frame"`
-	Width      int         `json:"width"`
-	Height     int         `json:"height"`
-	Detections []Detection `json:"detections"`
-	Saved      string      `json:"saved,omitempty"`
+	Version    int             `json:"v"`
+	File       string          `json:"file"`
+	Frame      int             `json:"frame"`
+	Width      int             `json:"width"`
+	Height     int             `json:"height"`
+	Detections []payload.Exact `json:"detections"`
+	Saved      string          `json:"saved,omitempty"`
 
 	findings []postprocess.Finding
 	labels   []string
-}
-
-// Detection is one finding.
-type Detection struct {
-	Label string     `json:"label"`
-	Class int        `json:"class"`
-	Score float32    `json:"score"`
-	Box   [4]float32 `json:"box"`
-
-	payload.Detail `json:"-"`
-}
-
-// MarshalJSON puts the details behind the other fields, as messages over MQTT have them.
-func (d Detection) MarshalJSON() ([]byte, error) {
-	type plain Detection
-	text, err := json.Marshal(plain(d))
-	if err != nil {
-		return nil, err
-	}
-	return append(d.AppendJSON(text[:len(text)-1]), '}'), nil
 }
 
 // Run hands what each picture shows to each, in order; it is valid during the call only. A picture that cannot be read is told and left
 // out, and the error says at the end how many were.
 func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 	options := network.Options(p.Config, p.Config.Detect.Confidence, p.Logger)
+	options.Decoding.Always = true // the best classes of a classifier are the answer, however sure it is
 	options.Build = network.Builder{Progress: p.Progress}.Build
-	n, err := predict.Open(ctx, options)
+	predictors, err := p.Sight.OpenEach(ctx, p.Config, options)
 	if err != nil {
 		return err
 	}
-	defer n.Close()
-	predictor, err := p.Tiles.Over(n, options.Decoding)
-	if err != nil {
-		return err
-	}
-	w := &work{each: each, details: report.Details{Masks: report.MaskForm(p.Config.Detect.Masks)}, labels: n.Model().Metadata.Labels}
-	if p.Save != "" {
-		if w.saver, err = newSaver(p.Save, w.labels); err != nil {
+	defer closeAll(predictors)
+	for i := range predictors {
+		if predictors[i], err = network.Chain(ctx, predictors[i], p.Config, p.Progress, p.Logger); err != nil {
 			return err
 		}
 	}
-	w.count(p.Files)
-	step := p.Counting.Begin("pictures")
-	defer step.Close()
-	w.step = step
-	files := &media.Run{Predictor: predictor, Each: w.picture}
-	if p.Resume {
-		files.Skip = w.saved
-	}
-	if w.total > 1 {
-		files.Failed = func(path string, err error) {
-			w.failed++
-			p.Logger.Warn("picture left out", "file", path, "error", err)
-			if w.saver != nil {
-				w.lost = errors.Join(w.lost, w.saver.abandon(path))
-			}
+	w := &work{each: each, details: report.Details{Masks: report.MaskForm(p.Config.Detect.Masks)}}
+	w.labels = predictors[0].Model().Metadata.Labels
+	if p.Save != "" {
+		if w.saver, err = newSaver(p.Save, p.Film, w.labels, p.Logger); err != nil {
+			return err
 		}
 	}
-	err = errors.Join(files.Files(ctx, p.Files), w.lost)
+	if w.recorder, err = p.Record.open(w.labels, p.Resume); err != nil {
+		return err
+	}
+	step := p.Counting.Begin("pictures")
+	defer step.Close()
+	w.step, w.logger, w.started = step, p.Logger, time.Now()
+	inputs := w.expand(p.Files)
+	files := &media.Run{Predictors: predictors, Ahead: true, Readers: p.Readers, Each: w.picture}
+	if p.Resume {
+		files.Skip = w.skip
+	}
+	if w.total > 1 {
+		files.Failed = w.fail
+	}
+	err = w.finish(files.Files(ctx, inputs))
+	if err == nil && w.failed > 0 {
+		return fmt.Errorf("%d of %d pictures could not be read", w.failed, w.failed+w.done)
+	}
+	return err
+}
+
+func closeAll(predictors []predict.Predictor) {
+	for _, p := range predictors {
+		_ = p.Close() // the work is done
+	}
+}
+
+// work is what a run has come to.
+type work struct {
+	each     func(*Seen) error
+	labels   []string
+	details  report.Details
+	saver    *saver   // nil for none
+	recorder recorder // nil for none
+	logger   *slog.Logger
+	step     progress.Step
+	started  time.Time
+
+	total, skipped int   // files
+	done, failed   int   // pictures
+	lost           error // of giving up a film's copy
+	film           bool  // there are more pictures than files
+}
+
+// expand lists all files. What is wrong with an input is found when it is read.
+func (w *work) expand(inputs []string) (files []string) {
+	for _, input := range inputs {
+		more, err := media.Expand(input)
+		if err != nil {
+			more = []string{input}
+		}
+		files = append(files, more...)
+	}
+	w.total = len(files)
+	return files
+}
+
+// skip implements media.Run.Skip: all that is asked for holds the file.
+func (w *work) skip(path string) bool {
+	if w.saver != nil && !w.saver.has(path) || w.recorder != nil && !w.recorder.has(path) {
+		return false
+	}
+	w.skipped++
+	return true
+}
+
+// fail implements media.Run.Failed.
+func (w *work) fail(path string, err error) {
+	w.failed++
+	w.logger.Warn("picture left out", "file", path, "error", err)
+	if w.saver != nil {
+		w.lost = errors.Join(w.lost, w.saver.abandon(path))
+	}
+}
+
+// finish completes what is written, or gives up what is not whole.
+func (w *work) finish(err error) error {
+	err = errors.Join(err, w.lost)
 	if w.saver != nil && err == nil {
 		err = w.saver.finish()
 	} else if w.saver != nil {
 		err = errors.Join(err, w.saver.abandon(""))
 	}
-	if err != nil {
-		return err
+	if w.recorder != nil {
+		err = errors.Join(err, w.recorder.close(err == nil))
 	}
-	if w.failed > 0 {
-		return fmt.Errorf("%d of %d pictures could not be read", w.failed, w.failed+w.done)
-	}
-	return nil
-}
-
-// work is what a run has come to.
-type work struct {
-	each    func(*Seen) error
-	labels  []string
-	details report.Details
-	saver   *saver // nil for none
-	step    progress.Step
-	started time.Time
-
-	total        int // files
-	done, failed int
-	lost         error // of giving up a film's copy
-	film         bool  // there are more pictures than files
-}
-
-// count finds out how many files there are, for the progress alone: what is wrong with them is found when they are read.
-func (w *work) count(inputs []string) {
-	w.started = time.Now()
-	for _, input := range inputs {
-		files, _ := media.Expand(input)
-		w.total += max(len(files), 1)
-	}
-}
-
-// saved implements media.Run.Skip: the copy of an earlier run is there.
-func (w *work) saved(path string, number int) bool {
-	_, err := os.Stat(w.saver.path(path))
-	if err == nil {
-		w.progress(number)
-	}
-	return err == nil
+	return err
 }
 
 func (w *work) progress(number int) {
@@ -161,26 +182,27 @@ func (w *work) progress(number int) {
 		w.step.Note(fmt.Sprintf("%d pictures, %.1f a second", w.done, float64(w.done)/time.Since(w.started).Seconds()))
 		return
 	}
-	w.step.Count(w.done+w.failed, w.total)
+	w.step.Count(w.done+w.failed, w.total-w.skipped)
 }
 
 // picture implements media.Run.Each.
 func (w *work) picture(path string, number int, frame *capture.Frame, picture *predict.Picture, _ engine.Timing) (err error) {
 	seen := &Seen{
-		Version: 1, File: path, Frame: number, Width: frame.Width, Height: frame.Height, Detections: []Detection{},
+		Version: 1, File: path, Frame: number, Width: frame.Width, Height: frame.Height, Detections: []payload.Exact{},
 		findings: picture.Findings, labels: w.labels,
 	}
 	w.details.Begin()
 	for i := range picture.Findings {
-		d := &picture.Findings[i]
-		seen.Detections = append(seen.Detections, Detection{
-			postprocess.Label(w.labels, d.Class), d.Class, d.Score,
-			[4]float32{d.X1, d.Y1, d.X2, d.Y2},
-			w.details.Of(d, frame.Width, frame.Height),
-		})
+		d := w.details.Detection(&picture.Findings[i], w.labels, frame.Width, frame.Height)
+		seen.Detections = append(seen.Detections, payload.Exact{Detection: d})
 	}
 	if w.saver != nil {
 		if seen.Saved, err = w.saver.save(path, number, frame, picture.Findings); err != nil {
+			return err
+		}
+	}
+	if w.recorder != nil {
+		if err := w.recorder.add(seen); err != nil {
 			return err
 		}
 	}

@@ -2,10 +2,12 @@ package infer
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"gocv.io/x/gocv"
@@ -23,15 +25,22 @@ type saver struct {
 	directory string
 	painter   draw.Painter
 	marks     []draw.Mark
-	taken     map[string]string // file written -> where it came from
-	film      *film             // that is being written, nil for none
+	names     names
+	films     func() (*codec, error) // how films are written, asked when there is one
+	film      *film                  // that is being written, nil for none
 }
 
-func newSaver(directory string, labels []string) (*saver, error) {
+func newSaver(directory, film string, labels []string, logger *slog.Logger) (*saver, error) {
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return nil, fmt.Errorf("save: %w", err)
 	}
-	return &saver{directory: directory, painter: draw.Painter{Labels: labels}, taken: map[string]string{}}, nil
+	return &saver{directory: directory, painter: draw.Painter{Labels: labels}, names: names{}, films: sync.OnceValues(func() (*codec, error) {
+		c, err := chooseCodec(directory, film)
+		if err == nil {
+			logger.Info("films are saved", "as", c.title)
+		}
+		return c, err
+	})}, nil
 }
 
 // save draws into the frame and returns the file that was written.
@@ -47,7 +56,10 @@ func (s *saver) save(source string, number int, frame *capture.Frame, detections
 		s.marks); err != nil {
 		return "", fmt.Errorf("save %s: %w", source, err)
 	}
-	path := s.path(source)
+	path, err := s.path(source)
+	if err != nil {
+		return "", err
+	}
 	if same(path, source) {
 		return "", fmt.Errorf("save %s: the copy would replace the picture itself, name another directory", source)
 	}
@@ -82,7 +94,11 @@ func (s *saver) frame(source, path string, number int, picture gocv.Mat, positio
 	if err := s.finish(); err != nil {
 		return err
 	}
-	s.film = newFilm(source, path, picture)
+	codec, err := s.films()
+	if err != nil {
+		return err
+	}
+	s.film = newFilm(codec, source, path, picture)
 	return nil
 }
 
@@ -106,22 +122,29 @@ func (s *saver) abandon(source string) error {
 	return f.Close()
 }
 
-// path is where the copy goes. Files of the same name from different directories get a number.
-func (s *saver) path(source string) string {
+// path is where the copy goes.
+func (s *saver) path(source string) (string, error) {
 	extension := strings.ToLower(filepath.Ext(source))
-	name := strings.TrimSuffix(filepath.Base(source), filepath.Ext(source))
 	switch {
 	case !captured.Picture(source):
-		extension = ".avi"
+		codec, err := s.films()
+		if err != nil {
+			return "", err
+		}
+		extension = codec.suffix
 	case !slices.Contains([]string{".jpg", ".jpeg", ".png", ".bmp"}, extension):
 		extension = ".jpg"
 	}
-	path := filepath.Join(s.directory, name+extension)
-	for again := 2; s.taken[path] != "" && s.taken[path] != source; again++ {
-		path = filepath.Join(s.directory, fmt.Sprintf("%s_%d%s", name, again, extension))
+	return filepath.Join(s.directory, s.names.of(source, extension)), nil
+}
+
+// has reports whether the copy of an earlier run is there.
+func (s *saver) has(source string) bool {
+	path, err := s.path(source)
+	if err == nil {
+		_, err = os.Stat(path)
 	}
-	s.taken[path] = source
-	return path
+	return err == nil
 }
 
 func same(a, b string) bool {

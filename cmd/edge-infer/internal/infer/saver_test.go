@@ -1,12 +1,14 @@
 package infer
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"gocv.io/x/gocv"
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/engine"
@@ -18,7 +20,7 @@ func grey(width, height int, position time.Duration) *capture.Frame {
 	}
 }
 
-func names(t *testing.T, folder string) (names []string) {
+func listed(t *testing.T, folder string) (names []string) {
 	entries, err := os.ReadDir(folder)
 	require.NoError(t, err)
 	for _, entry := range entries {
@@ -30,7 +32,7 @@ func names(t *testing.T, folder string) (names []string) {
 // TestAFilmIsSavedWholeOrNotAtAll: under its name it stands when it is finished, and nothing stays of one that is given up.
 func TestAFilmIsSavedWholeOrNotAtAll(t *testing.T) {
 	folder := t.TempDir()
-	s, err := newSaver(folder, nil)
+	s, err := newSaver(folder, FilmAVI, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	for number := range 3 {
 		path, err := s.save("/films/a.mp4", number, grey(64, 48, time.Duration(number)*40*time.Millisecond), nil)
@@ -41,10 +43,10 @@ func TestAFilmIsSavedWholeOrNotAtAll(t *testing.T) {
 	path, err := s.save("/more/a.mkv", 0, grey(32, 32, 0), nil) // of one picture, which tells no rate
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(folder, "a_2.avi"), path)
-	require.Equal(t, []string{"a.avi"}, names(t, folder), "the one before is finished by the next one")
+	require.Equal(t, []string{"a.avi"}, listed(t, folder), "the one before is finished by the next one")
 	_, err = s.save("/films/b.png", 0, grey(16, 16, 0), nil)
 	require.NoError(t, err)
-	require.Equal(t, []string{"a.avi", "a_2.avi", "b.png"}, names(t, folder))
+	require.Equal(t, []string{"a.avi", "a_2.avi", "b.png"}, listed(t, folder))
 
 	for number, width := range []int{64, 64, 48} {
 		_, err = s.save("/films/c.mp4", number, grey(width, 48, time.Duration(number)*40*time.Millisecond), nil)
@@ -53,9 +55,41 @@ func TestAFilmIsSavedWholeOrNotAtAll(t *testing.T) {
 		}
 	}
 	require.NoError(t, s.abandon("/films/other.mp4"))
-	require.Contains(t, names(t, folder), ".partial.avi")
+	require.Contains(t, listed(t, folder), ".partial.avi")
 	require.NoError(t, s.abandon("/films/c.mp4"))
 	require.NoError(t, s.abandon(""))
 	require.NoError(t, s.finish())
-	require.Equal(t, []string{"a.avi", "a_2.avi", "b.png"}, names(t, folder))
+	require.Equal(t, []string{"a.avi", "a_2.avi", "b.png"}, listed(t, folder))
+}
+
+// TestFilmsAreMP4WhereTheyCanBe: whole, at their rate, and without the odd row and column that encoders refuse.
+func TestFilmsAreMP4WhereTheyCanBe(t *testing.T) {
+	folder := t.TempDir()
+	c, err := chooseCodec(folder, FilmAuto)
+	require.NoError(t, err)
+	if !c.even() {
+		t.Skip("nothing here writes MP4: install gstreamer1.0-plugins-ugly")
+	}
+	require.Empty(t, listed(t, folder), "the trial leaves nothing")
+	s, err := newSaver(folder, FilmMP4, nil, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	const frames = 12
+	for number := range frames {
+		_, err := s.save("/films/a b.mkv", number, grey(321, 241, time.Duration(number)*100*time.Millisecond), nil)
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.finish())
+	require.Equal(t, []string{"a b.mp4"}, listed(t, folder))
+	film, err := gocv.VideoCaptureFile(filepath.Join(folder, "a b.mp4"))
+	require.NoError(t, err)
+	defer film.Close()
+	require.InDelta(t, 10, film.Get(gocv.VideoCaptureFPS), 0.01)
+	picture := gocv.NewMat()
+	defer picture.Close()
+	seen := 0
+	for film.Read(&picture) {
+		require.Equal(t, []int{240, 320}, picture.Size())
+		seen++
+	}
+	require.Equal(t, frames, seen)
 }

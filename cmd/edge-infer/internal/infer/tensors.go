@@ -15,6 +15,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/spf13/pflag"
+
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
@@ -29,10 +31,24 @@ import (
 type Tensors struct {
 	Inputs    []string // NAME=FILE, or FILE for a model with one input
 	Directory string   // where the outputs go as files; empty for nowhere
+	Window    Window   // that slides over the input; none when it has no sides
 
 	Config   *config.Config
 	Logger   *slog.Logger
 	Progress progress.Reporter
+}
+
+// Flags are the job's place on a command line.
+func (r *Tensors) Flags(flags *pflag.FlagSet) {
+	r.CompareFlags(flags)
+	flags.StringVar(&r.Directory, "output-dir", "", "directory for the outputs of --input")
+}
+
+// CompareFlags are those of what goes in alone.
+func (r *Tensors) CompareFlags(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&r.Inputs, "input", nil,
+		"array for one input of the model, NAME=TENSOR.npy; NAME= may be left away when there is one")
+	r.Window.flags(flags)
 }
 
 // Outputs is what a request of tensors gave.
@@ -52,34 +68,46 @@ type Output struct {
 	File  string  `json:"file,omitempty"`
 }
 
-// Run runs the model once.
-func (r *Tensors) Run(ctx context.Context) (*Outputs, error) {
+// Run runs the model once, and keeps what comes out.
+func (r *Tensors) Run(ctx context.Context) (seen *Outputs, err error) {
+	err = r.compute(ctx, func(model *engine.Model, result *engine.Result) error {
+		seen, err = r.keep(model, result)
+		return err
+	})
+	return seen, err
+}
+
+// compute runs the model once. The result is valid during the call only.
+func (r *Tensors) compute(ctx context.Context, each func(*engine.Model, *engine.Result) error) error {
 	tensors, err := r.read()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	options := network.Options(r.Config, r.Config.Detect.Confidence, r.Logger)
 	options.Build, options.Arrays = network.Builder{Progress: r.Progress}.Build, true
 	if err := options.Load(); err != nil {
-		return nil, err
+		return err
 	}
 	options.Slots = 1
+	if r.Window.Sides != "" {
+		return r.slide(ctx, options, tensors, each)
+	}
 	if err := fit(&options.Options, tensors); err != nil {
-		return nil, err
+		return err
 	}
-	e, err := predict.OpenEngine(ctx, options)
+	raw, err := predict.OpenRaw(ctx, options)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer e.Close()
-	model := e.Model()
+	defer raw.Close()
+	model := raw.Model()
 	name(tensors, model.Inputs)
 	narrow(tensors, model.Inputs)
-	result, err := predict.Tensors(e, tensors)
+	result, err := raw.Tensors(tensors...)
 	if err != nil {
-		return nil, explain(err, model.Inputs)
+		return explain(err, model.Inputs)
 	}
-	return r.keep(&model, result)
+	return each(&model, result)
 }
 
 // read reads the files in the order they were given.

@@ -1,72 +1,132 @@
-// Package media takes files through a network: pictures, directories of pictures, and films, one frame after the other.
+// Package media takes files through a network: pictures, directories of pictures, and films, in their order. Pictures are decoded ahead on
+// several cores, and several predictors share the requests.
 package media
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
+	"runtime"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Run takes files through a predictor, one request after the other. A request holds as many pictures as the predictor takes, whichever
-// files they are of.
+// Run takes files through predictors. A request holds as many pictures as they take, whichever files they are of.
 type Run struct {
-	Predictor predict.Predictor
+	// Predictors share the requests: each takes the next one as soon as it has a slot free. They are equal but for the device.
+	Predictors []predict.Predictor
+	// Ahead lets pictures be decoded while others are run, by Readers goroutines, one for each core when that is 0. Without it one picture
+	// is read, or one request runs, at a time: nothing else takes from what a request takes.
+	Ahead   bool
+	Readers int
 	// Each gets every picture, in order, with its file, its number in the file and what it shows; all of it is valid during the call only.
 	Each func(path string, number int, frame *capture.Frame, seen *predict.Picture, timing engine.Timing) error
-	// Failed gets every picture and every rest of a film that could not be read or run, and why; the others follow all the same. With nil
-	// they are what Files returns.
+	// Failed gets every picture and every rest of a film that could not be read or run, and why, in its place; the others follow all the
+	// same. With nil they are what Files returns.
 	Failed func(path string, err error)
-	// Skip says which pictures are left out; nil for none.
-	Skip func(path string, number int) bool
+	// Skip says which files are left out, before any is read; nil for none.
+	Skip func(path string) bool
 
-	pool    capture.Pool
-	pending []pending
-	images  []engine.Image
-	errs    []error
+	errs []error
 }
 
-// pending is a picture that waits for the others of its request.
-type pending struct {
+// picture is one picture on its way, or what has become of it.
+type picture struct {
 	path   string
 	number int
 	frame  capture.Frame
+	seen   predict.Picture // its Err says too why it could not be read
+	read   bool
 }
 
-// Files reads every input to its end. An error of Each, or of the predictor as a whole, ends it.
+// request is some pictures that a predictor sees at once.
+type request struct {
+	number   int
+	pictures []picture // those that could not be read are among them
+	timing   engine.Timing
+	err      error // of all of it
+}
+
+// Files reads every input to its end, each of them as Expand has it. An error of Each, or of a predictor as a whole, ends it.
 func (r *Run) Files(ctx context.Context, inputs []string) error {
-	r.pool = capture.Pool{Buffers: r.Predictor.Model().MaxBatch, Alloc: func(size int) ([]byte, func(), error) {
-		buffer, err := r.Predictor.Alloc(size)
+	r.errs = nil
+	var files []string
+	for _, input := range inputs {
+		more, err := Expand(input)
+		if err != nil {
+			r.fail(input, err)
+		}
+		for _, file := range more {
+			if r.Skip == nil || !r.Skip(file) {
+				files = append(files, file)
+			}
+		}
+	}
+	err := r.work(ctx, files)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return errors.Join(append(r.errs, err)...)
+}
+
+// work starts what reads and runs the files, and takes what comes out to Each in its order.
+func (r *Run) work(ctx context.Context, files []string) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	batch, slots := r.Predictors[0].Model().MaxBatch, 0
+	for _, p := range r.Predictors {
+		slots += p.Slots()
+	}
+	room, readers := batch, 1
+	if r.Ahead {
+		if readers = r.Readers; readers <= 0 {
+			readers = runtime.NumCPU()
+		}
+		room = batch*(slots+1) + readers
+	}
+	in := newReading(room, r.memory())
+	defer in.pool.Close()
+	go in.files(ctx, files, readers)
+	requests, done := make(chan *request, len(r.Predictors)), make(chan *request)
+	go in.gather(ctx, batch, requests)
+	go share(ctx, r.Predictors, requests, done)
+
+	var failed error
+	early := map[int]*request{}
+	next := 0
+	for finished := range done {
+		early[finished.number] = finished
+		for q := early[next]; q != nil; q = early[next] {
+			delete(early, next)
+			next++
+			if failed == nil {
+				failed = r.deliver(q)
+			}
+			if in.release(q); failed != nil {
+				stop()
+			}
+		}
+	}
+	for _, q := range early { // one before them was given up
+		in.release(q)
+	}
+	return failed
+}
+
+// memory is where pictures are decoded into: what a predictor reads without a copy, unless several have to read it.
+func (r *Run) memory() capture.Alloc {
+	if len(r.Predictors) > 1 {
+		return nil
+	}
+	return func(size int) ([]byte, func(), error) {
+		buffer, err := r.Predictors[0].Alloc(size)
 		if err != nil {
 			return nil, nil, err
 		}
 		return buffer.Data, buffer.Free, nil
-	}}
-	defer r.pool.Close()
-	defer r.release()
-	r.errs = nil
-	for _, input := range inputs {
-		files, err := Expand(input)
-		if err != nil {
-			r.fail(input, err)
-		}
-		for _, file := range files {
-			if err := r.file(ctx, file); err != nil {
-				return errors.Join(append(r.errs, err)...)
-			}
-			if ctx.Err() != nil {
-				return errors.Join(append(r.errs, context.Cause(ctx))...)
-			}
-		}
 	}
-	return errors.Join(append(r.errs, r.request())...)
 }
 
 func (r *Run) fail(path string, err error) {
@@ -77,98 +137,22 @@ func (r *Run) fail(path string, err error) {
 	r.errs = append(r.errs, err)
 }
 
-// Expand lists the files of a directory; anything else stands for itself.
-func Expand(input string) ([]string, error) {
-	info, err := os.Stat(input)
-	if err != nil || !info.IsDir() {
-		return []string{input}, nil //nolint:nilerr // capture says what is wrong with it
-	}
-	entries, err := os.ReadDir(input)
-	if err != nil {
-		return nil, err
-	}
-	var files []string
-	for _, entry := range entries {
-		if entry.Type().IsRegular() && source.Readable(entry.Name()) {
-			files = append(files, filepath.Join(input, entry.Name()))
-		}
-	}
-	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: no picture or video in this directory", input)
-	}
-	return files, nil
-}
-
-// file reads a file to its end. Its error is one that ends the run.
-func (r *Run) file(ctx context.Context, path string) error {
-	opened, err := source.Open(ctx, path, capture.Options{Every: true, MaxPixels: capture.MaxPixels})
-	if err != nil {
-		r.fail(path, err)
-		return nil
-	}
-	defer opened.Close()
-	for number := 0; ctx.Err() == nil; number++ {
-		frame, err := opened.Next(&r.pool)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			r.fail(path, err)
-			return nil
-		}
-		if r.Skip != nil && r.Skip(path, number) {
-			frame.Release()
-			continue
-		}
-		r.pending = append(r.pending, pending{path, number, frame})
-		if len(r.pending) < r.Predictor.Model().MaxBatch {
-			continue
-		}
-		if err := r.request(); err != nil {
-			return err
+// deliver hands the pictures of a request out.
+func (r *Run) deliver(q *request) error {
+	for i := range q.pictures {
+		p := &q.pictures[i]
+		switch err := p.seen.Err; {
+		case err != nil && !p.read:
+			r.fail(p.path, err)
+		case q.err != nil:
+			return fmt.Errorf("%s: %w", p.path, q.err)
+		case err != nil:
+			r.fail(p.path, fmt.Errorf("%s: %w", p.path, err))
+		default:
+			if err := r.Each(p.path, p.number, &p.frame, &p.seen, q.timing); err != nil {
+				return fmt.Errorf("%s: %w", p.path, err)
+			}
 		}
 	}
 	return nil
-}
-
-// request runs the pictures that wait.
-func (r *Run) request() error {
-	defer r.release()
-	if len(r.pending) == 0 {
-		return nil
-	}
-	r.images = r.images[:0]
-	for i := range r.pending {
-		r.images = append(r.images, r.pending[i].frame.Image())
-	}
-	var result *predict.Result
-	err := r.Predictor.Submit(0, r.images)
-	if err == nil {
-		result, err = r.Predictor.Wait(0)
-	}
-	if err == nil && result.Contradiction != nil {
-		err = result.Contradiction
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", r.pending[0].path, err)
-	}
-	for i := range r.pending {
-		at, seen := &r.pending[i], &result.Pictures[i]
-		if seen.Err != nil {
-			r.fail(at.path, fmt.Errorf("%s: %w", at.path, seen.Err))
-			continue
-		}
-		if err := r.Each(at.path, at.number, &at.frame, seen, result.Timing); err != nil {
-			return fmt.Errorf("%s: %w", at.path, err)
-		}
-	}
-	return nil
-}
-
-// release gives the pictures' memory back.
-func (r *Run) release() {
-	for i := range r.pending {
-		r.pending[i].frame.Release()
-	}
-	r.pending = r.pending[:0]
 }

@@ -76,7 +76,7 @@ func TestAFolderIsRunInWholeBatches(t *testing.T) {
 	predictor := &recorder{batch: 4}
 	var seen, failed []string
 	run := &Run{
-		Predictor: predictor,
+		Predictors: []predict.Predictor{predictor},
 		Each: func(path string, number int, frame *capture.Frame, _ *predict.Picture, _ engine.Timing) error {
 			require.Zero(t, number)
 			require.Equal(t, 6, frame.Height)

@@ -9,12 +9,15 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/catalogue"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/mqtt/credentials"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // Options are c's. One picture makes a batch where c leaves that open; decoded is the decoded threshold.
 func Options(c *config.Config, decoded float64, logger *slog.Logger) predict.Options {
+	pictures, _ := c.Model.Pictures() // a checked configuration has no mistake here
+	height, width, _ := c.Model.Sides()
 	return predict.Options{
 		Model: c.Model.Path, LabelsFile: c.Model.Labels, Find: catalogue.Find, Backend: c.Engine.Backend, Decoding: Decoding(c, decoded),
 		Log: logger,
@@ -22,14 +25,28 @@ func Options(c *config.Config, decoded float64, logger *slog.Logger) predict.Opt
 			Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.FirstDevice(), Threads: c.Engine.Threads,
 			MaxBatch: cmp.Or(c.Engine.Batch, 1),
 			Library:  c.Engine.Library,
+			Metadata: engine.Metadata{Preprocess: pictures, Activation: c.Model.Acts()}, Width: width, Height: height,
+			Remote: remote(&c.Remote),
 		},
 	}
+}
+
+// remote is how c reaches servers.
+func remote(c *config.Remote) engine.Remote {
+	r := engine.Remote{Timeout: c.Timeout, NoSharedMemory: !c.SharedMemory}
+	if c.HasSecret() {
+		r.Authorization = c.Authorization
+	}
+	if c.CA != "" || c.Certificate != "" {
+		r.TLS = credentials.TLS{CAFile: c.CA, CertificateFile: c.Certificate, KeyFile: c.Key}.Load
+	}
+	return r
 }
 
 // Decoding is c's, with that decoded threshold.
 func Decoding(c *config.Config, decoded float64) predict.Decoding {
 	return predict.Decoding{
 		Layout: head.Layout(c.Model.Layout), Threshold: float32(decoded), IoU: float32(c.Detect.IoU), Limit: c.Detect.Max,
-		Labels: c.Detect.Labels,
+		Labels: c.Detect.Labels, Top: c.Detect.Top,
 	}
 }

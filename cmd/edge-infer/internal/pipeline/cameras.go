@@ -44,7 +44,6 @@ func (p *Pipeline) rearrange(change *cameraChange) {
 		}
 	}
 	p.lanes.Store(&lanes)
-	p.next = 0
 	close(change.done)
 }
 
@@ -63,7 +62,7 @@ func (p *Pipeline) arrange(old []*lane, cameras []Camera, reported float32) []*l
 		if camera == before.Camera && reported == p.Reported {
 			continue
 		}
-		lanes[i] = &lane{Camera: camera, meter: before.meter, settings: before.settings, left: before.left}
+		lanes[i] = &lane{Camera: camera, meter: before.meter, settings: before.settings, left: before.left, turn: before.turn}
 		lanes[i].adjust(func(s *Settings) {
 			if reported != p.Reported {
 				s.Threshold = reported

@@ -101,6 +101,13 @@ func (f *Follower) skip(at time.Time) {
 	}
 }
 
+// hold lets time pass in which nothing has moved: what was found last is still there.
+func (f *Follower) hold(at time.Time) {
+	if f.width > 0 {
+		f.tracker.Hold(at)
+	}
+}
+
 // finish ends every object; nil when there was no frame. Frames may follow: their objects are new ones.
 func (f *Follower) finish() *zone.Result {
 	if f.width == 0 {
@@ -108,6 +115,13 @@ func (f *Follower) finish() *zone.Result {
 	}
 	f.tracker.Clear()
 	return f.analytics.Finish(f.seq, f.last)
+}
+
+// Touch has the next update of an object tell that more is known of it.
+func (f *Follower) Touch(track uint64) {
+	if f.width > 0 {
+		f.analytics.Touch(track)
+	}
 }
 
 // Present is how many objects the picture shows, by class.

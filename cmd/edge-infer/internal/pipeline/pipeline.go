@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
 	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -36,6 +38,9 @@ type Camera struct {
 	Source Source
 	// Interval runs the network on every Interval-th frame; 0 and 1 mean every frame. Pipeline.Change changes it later.
 	Interval int
+	Share
+	// Region is the part of its pictures that the predictor is given; findings are in pixels of the whole picture all the same.
+	Region Region
 	// Lossless says that the camera waits until its frames are taken.
 	Lossless bool
 	// Follower tracks what the camera sees; nil leaves it at detections.
@@ -49,6 +54,7 @@ type lane struct {
 	settings *atomic.Pointer[Settings] // shared with the lane that this one replaces, as is left
 	left     *atomic.Int64             // when the camera's pictures stopped, CLOCK_MONOTONIC, until that is seen to; else 0
 	suspect  bool                      // the engine has refused its newest picture: the next one goes alone; frame goroutine only
+	turn     turn
 }
 
 // Pipeline is the frame loop of one predictor. The exported fields are set before Open and not changed by others after.
@@ -62,10 +68,13 @@ type Pipeline struct {
 	Reported, Decoded float32
 	// Notify gets a value when a camera has a frame; it has a buffer of one.
 	Notify <-chan struct{}
+	// Clocks take the time of each stage; nil for none. Several loops may have the same.
+	Clocks *stage.Clocks
 	Logger *slog.Logger
 
 	lanes       atomic.Pointer[[]*lane]
-	slowdown    atomic.Int32  // multiplies every camera's interval; 0 is 1
+	slowdown    atomic.Int32  // multiplies the time between two frames of every camera; 0 is 1
+	relief      atomic.Int32  // the schedule's, of cameras without a deadline
 	wake        chan struct{} // holds a token when replacement or cameras have been set
 	cameras     atomic.Pointer[cameraChange]
 	started     time.Time
@@ -77,7 +86,7 @@ type Pipeline struct {
 
 	// Frame goroutine only.
 	requests []request
-	next     int // camera that is asked first
+	schedule schedule
 	inferred Inferred
 	failures failures
 	// contradiction ends Run: what comes out of the network means nothing.
@@ -89,6 +98,8 @@ type request struct {
 	frames    []capture.Frame
 	lanes     []*lane
 	images    []engine.Image
+	corners   []image.Point // of the images in their frames
+	copies    [][]byte      // memory of images that are copies, by place
 	submitted time.Time
 	err       error // of Submit
 }
@@ -140,6 +151,7 @@ func (p *Pipeline) prepare() {
 	p.requests = make([]request, p.Predictor.Slots())
 	for i := range p.requests {
 		p.requests[i] = request{frames: make([]capture.Frame, 0, batch), lanes: make([]*lane, 0, batch), images: make([]engine.Image, 0, batch)}
+		p.requests[i].corners, p.requests[i].copies = make([]image.Point, 0, batch), make([][]byte, batch)
 	}
 }
 
@@ -156,7 +168,8 @@ func (p *Pipeline) Open() error {
 	lanes := p.arrange(nil, p.Cameras, p.Reported)
 	p.lanes.Store(&lanes)
 	p.inferred.Detections = make([]postprocess.Finding, 0, 512)
-	p.inferred.Labels = p.Labels
+	p.schedule = schedule{now: capture.Monotonic}
+	p.inferred.Labels, p.inferred.Clocks = p.Labels, p.Clocks
 	p.prepare()
 	return nil
 }
@@ -243,7 +256,7 @@ const slowInference = 4 * time.Millisecond
 // one the frame would only grow old in the queue, so the mailbox keeps replacing it until the engine is free, except where no frame may
 // be lost and age means nothing.
 func (p *Pipeline) ahead(current *request) bool {
-	if p.InferenceTime() < slowInference {
+	if known := p.InferenceTime(); known > 0 && known < slowInference {
 		return true
 	}
 	for _, lane := range current.lanes {
@@ -254,43 +267,61 @@ func (p *Pipeline) ahead(current *request) bool {
 	return true
 }
 
-// gather fills the flight with the newest frame of each camera that has one, beginning after the camera that was served last.
+// gather fills the flight with the newest frames that are wanted, in the order of the schedule.
 func (p *Pipeline) gather(f *request) bool {
-	f.frames, f.lanes, f.images = f.frames[:0], f.lanes[:0], f.images[:0]
-	lanes, first := *p.lanes.Load(), p.next
-	slowdown := uint64(max(p.slowdown.Load(), 1))
-	for i := range lanes {
+	f.frames, f.lanes, f.images, f.corners = f.frames[:0], f.lanes[:0], f.images[:0], f.corners[:0]
+	slowdown := int(max(p.slowdown.Load(), 1))
+	p.relieve()
+	for _, lane := range p.schedule.order(*p.lanes.Load()) {
 		if len(f.frames) == cap(f.frames) {
 			break
 		}
-		index := (first + i) % len(lanes)
-		lane := lanes[index]
 		if lane.suspect && len(f.frames) > 0 {
-			break // the next request begins with it
+			continue // alone, when it is the first
 		}
 		frame, ok := lane.Source.Take()
 		if !ok {
 			p.departed(lane)
 			continue
 		}
-		settings := lane.settings.Load()
-		if !settings.Detect || frame.Seq%(uint64(settings.Interval)*slowdown) != 0 {
-			if lane.Follower != nil {
-				lane.Follower.skip(frame.Time)
-			}
-			frame.Release()
-			lane.meter.skip()
+		if judged := p.schedule.judge(lane, &frame, slowdown); judged != infer {
+			lane.leaveOut(&frame, judged)
 			continue
 		}
+		p.schedule.chose(lane, frame.Captured)
+		part := lane.Region.of(frame.Width, frame.Height)
+		f.images = append(f.images, cut(frame.Image(), part, &f.copies[len(f.frames)]))
+		f.corners = append(f.corners, part.Min)
 		f.frames = append(f.frames, frame)
 		f.lanes = append(f.lanes, lane)
-		f.images = append(f.images, frame.Image())
-		p.next = index + 1
 		if lane.suspect {
 			break
 		}
 	}
 	return len(f.frames) > 0
+}
+
+// leaveOut gives back a frame that the predictor does not get.
+func (l *lane) leaveOut(frame *capture.Frame, why verdict) {
+	switch {
+	case l.Follower == nil:
+	case why == gate:
+		l.Follower.hold(frame.Time)
+	default:
+		l.Follower.skip(frame.Time)
+	}
+	frame.Release()
+	l.meter.leaveOut(why)
+}
+
+// relieve looks after cameras with a deadline.
+func (p *Pipeline) relieve() {
+	r := &p.schedule.relief
+	if !r.step(p.schedule.now()) {
+		return
+	}
+	p.relief.Store(int32(r.factor()))
+	p.Logger.Warn("rate changed for cameras with a deadline", "others_interval_factor", r.factor())
 }
 
 // submit starts a request. Its error waits until what was submitted before is through.
@@ -321,12 +352,42 @@ func (p *Pipeline) finish(slot int) {
 		p.lose(f)
 		return
 	}
-	p.inference.Store((7*p.inference.Load() + int64(time.Since(f.submitted))) / 8)
+	took := int64(time.Since(f.submitted))
+	if before := p.inference.Load(); before > 0 {
+		took = (7*before + took) / 8
+	}
+	p.inference.Store(took)
+	p.clock(f, result)
 	for i := range f.frames {
+		for j := range result.Pictures[i].Findings {
+			result.Pictures[i].Findings[j].Move(f.corners[i])
+		}
 		p.hand(f.lanes[i], &f.frames[i], &result.Pictures[i], result.Timing)
 		f.frames[i].Release()
 	}
 	f.frames = f.frames[:0]
+}
+
+// clock records how long the stages up to the findings took.
+func (p *Pipeline) clock(f *request, result *predict.Result) {
+	t := &result.Timing
+	if p.Clocks == nil || t.Done == 0 {
+		return // no picture of the request could be read
+	}
+	for i := range f.frames {
+		ready := f.frames[i].Captured
+		if f.frames[i].Ready > ready {
+			p.Clocks.Record(stage.Capture, time.Duration(f.frames[i].Ready-ready))
+			ready = f.frames[i].Ready
+		}
+		p.Clocks.Record(stage.Queue, time.Duration(t.Submitted-ready))
+	}
+	p.Clocks.Record(stage.Letterbox, time.Duration(t.Preprocess))
+	p.Clocks.Record(stage.Network, time.Duration(t.Inference))
+	if t.Filter > 0 {
+		p.Clocks.Record(stage.Filter, time.Duration(t.Filter))
+	}
+	p.Clocks.Record(stage.Decode, result.Decoding)
 }
 
 // hand gives what one picture shows to the sinks. Where objects were in pictures of another size says nothing about this one.
@@ -346,12 +407,16 @@ func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Pictur
 	in.Camera, in.Seq, in.Time, in.Captured = camera.Name, frame.Seq, frame.Time, frame.Captured
 	in.Width, in.Height, in.Lossless, in.Follower = frame.Width, frame.Height, camera.Lossless, camera.Follower
 	in.Timing = timing
-	in.Tracks, in.IDs, in.Happened = nil, nil, nil
+	in.Tracks, in.IDs, in.Happened, in.Attributes = nil, nil, nil, nil
 	settings := camera.settings.Load()
 	if camera.Follower == nil {
 		in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Finding) bool { return !settings.wants(&d) })
-	} else if err := camera.Follower.follow(in, settings); err != nil {
-		p.failures.add(p.Logger, err)
+	} else {
+		begun := capture.Monotonic()
+		if err := camera.Follower.follow(in, settings); err != nil {
+			p.failures.add(p.Logger, err)
+		}
+		p.Clocks.Record(stage.Track, time.Duration(capture.Monotonic()-begun))
 	}
 	in.Latency = time.Duration(capture.Monotonic() - frame.Captured)
 	in.Frame = frame
@@ -361,7 +426,12 @@ func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Pictur
 	if p.first.Load() == 0 {
 		p.first.Store(int64(time.Since(p.started)))
 	}
-	camera.meter.frame(time.Duration(capture.Monotonic()-frame.Captured), len(in.Detections))
+	took := time.Duration(capture.Monotonic() - frame.Captured)
+	tooLate := camera.Deadline > 0 && took > camera.Deadline
+	if camera.Deadline > 0 {
+		p.schedule.relief.count(tooLate)
+	}
+	camera.meter.frame(took, len(in.Detections), tooLate)
 	in.Detections = detections
 }
 
@@ -390,10 +460,11 @@ func (p *Pipeline) fail(slot int, err error) {
 		p.failures.add(p.Logger, err)
 		return
 	}
-	frames, lanes, images := slices.Clone(f.frames), slices.Clone(f.lanes), slices.Clone(f.images)
+	frames, lanes, images, corners := slices.Clone(f.frames), slices.Clone(f.lanes), slices.Clone(f.images), slices.Clone(f.corners)
 	for i := range frames {
 		p.heartbeat.Beat()
 		f.frames, f.lanes, f.images = append(f.frames[:0], frames[i]), append(f.lanes[:0], lanes[i]), append(f.images[:0], images[i])
+		f.corners = append(f.corners[:0], corners[i])
 		p.submit(slot)
 		p.finish(slot)
 	}
@@ -408,7 +479,7 @@ func (p *Pipeline) lose(f *request) {
 	f.frames = f.frames[:0]
 }
 
-// Slow multiplies the interval of every camera by factor, 1 for full speed.
+// Slow multiplies the time between two frames of every camera by factor, 1 for full speed.
 func (p *Pipeline) Slow(factor int) { p.slowdown.Store(int32(factor)) }
 
 // Stats is what each camera came to since the previous call.
@@ -418,6 +489,7 @@ func (p *Pipeline) Stats() []CameraStats {
 	stats := make([]CameraStats, len(lanes))
 	for i, camera := range lanes {
 		stats[i] = camera.meter.snapshot(camera.Name, now)
+		stats[i].Slowdown = p.slowed(camera)
 	}
 	return stats
 }
@@ -428,8 +500,18 @@ func (p *Pipeline) Totals() []CameraStats {
 	stats := make([]CameraStats, len(lanes))
 	for i, camera := range lanes {
 		stats[i] = camera.meter.total(camera.Name)
+		stats[i].Slowdown = p.slowed(camera)
 	}
 	return stats
+}
+
+// slowed is by how much the time between two frames of a camera is multiplied, for heat or for cameras with a deadline.
+func (p *Pipeline) slowed(l *lane) int {
+	factor := int(max(p.slowdown.Load(), 1))
+	if l.Deadline == 0 {
+		factor *= int(max(p.relief.Load(), 1))
+	}
+	return factor
 }
 
 // Model is what runs at the moment. It may be called after Open.

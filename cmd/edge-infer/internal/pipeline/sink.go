@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
@@ -27,11 +28,20 @@ type Inferred struct {
 	Happened *zone.Result
 	// Follower is the camera's, for its counts; nil where nothing is tracked.
 	Follower *Follower
+	// Attributes tells what second networks say of tracked objects, to sinks that come behind the one that asks them; nil where none does.
+	Attributes Attributes
 	// Frame holds the pixels.
 	Frame  *capture.Frame
 	Labels []string // by class number
+	// Clocks take the times of what sinks do with it; they may be nil.
+	Clocks *stage.Clocks
 	// Lossless says that the camera waits for the consumer: a sink may block instead of dropping.
 	Lossless bool
+}
+
+// Attributes tells what is known of a camera's object beside its class. Frame goroutine only; the answer is valid until the next call.
+type Attributes interface {
+	Attributes(camera string, track uint64) []postprocess.Attribute
 }
 
 // Sink takes every inferred frame, and when the pictures of a tracked camera stop one more without pixels and detections that says what

@@ -21,6 +21,8 @@ type meter struct {
 	mutex      sync.Mutex
 	inferred   uint64
 	skipped    uint64
+	gated      uint64
+	late       uint64
 	detections uint64
 	failed     uint64
 	latency    *hdrhistogram.Histogram // since the start
@@ -29,6 +31,7 @@ type meter struct {
 	started    time.Time
 	since      time.Time // of the last Stats
 	base       uint64    // inferred at since
+	baseGated  uint64    // gated at since
 	through    int64     // when the newest frame came through, or the camera came; CLOCK_MONOTONIC
 }
 
@@ -43,10 +46,13 @@ func newMeter() *meter {
 	}
 }
 
-func (m *meter) frame(latency time.Duration, detections int) {
+func (m *meter) frame(latency time.Duration, detections int, tooLate bool) {
 	microseconds := min(max(latency.Microseconds(), lowestLatency), highestLatency)
 	m.mutex.Lock()
 	m.inferred++
+	if tooLate {
+		m.late++
+	}
 	m.through = capture.Monotonic()
 	m.detections += uint64(detections)
 	_ = m.latency.RecordValue(microseconds)
@@ -55,9 +61,18 @@ func (m *meter) frame(latency time.Duration, detections int) {
 	m.mutex.Unlock()
 }
 
-func (m *meter) skip() {
+// leaveOut counts a frame that the predictor did not get.
+func (m *meter) leaveOut(why verdict) {
 	m.mutex.Lock()
-	m.skipped++
+	switch why {
+	case gate:
+		m.gated++
+	case late:
+		m.late++
+		m.skipped++
+	default:
+		m.skipped++
+	}
 	m.through = capture.Monotonic()
 	m.mutex.Unlock()
 }
@@ -73,15 +88,20 @@ func (m *meter) fail() {
 type CameraStats struct {
 	Camera     string        `json:"camera"`
 	Inferred   uint64        `json:"inferred"`
-	Skipped    uint64        `json:"skipped"` // left out by the camera's interval
+	Skipped    uint64        `json:"skipped"` // left out by the camera's interval, rate or deadline
+	Gated      uint64        `json:"gated"`   // left out because nothing moved
+	Late       uint64        `json:"late"`    // results older than the deadline, and frames that were skipped for it
 	Failed     uint64        `json:"failed"`  // lost to an engine error
 	Detections uint64        `json:"detections"`
 	FPS        float64       `json:"fps"`
+	GatedFPS   float64       `json:"-"` // gated a second, since the previous call of Pipeline.Stats
 	P50        time.Duration `json:"-"`
 	P99        time.Duration `json:"-"`
 	P999       time.Duration `json:"-"`
 	Max        time.Duration `json:"-"`
 	Latency    Histogram     `json:"-"` // of the whole run
+	// Slowdown multiplies the time between two frames of the camera now; 1 at full speed.
+	Slowdown int `json:"slowdown"`
 	// Idle is how long ago the newest frame came through, or the camera came.
 	Idle time.Duration `json:"-"`
 }
@@ -91,7 +111,8 @@ func (m *meter) snapshot(name string, now time.Time) CameraStats {
 	defer m.mutex.Unlock()
 	stats := m.read(name, m.recent, m.inferred-m.base, now.Sub(m.since))
 	m.recent.Reset()
-	m.base, m.since = m.inferred, now
+	stats.GatedFPS = float64(m.gated-m.baseGated) / max(now.Sub(m.since).Seconds(), 1e-9)
+	m.base, m.baseGated, m.since = m.inferred, m.gated, now
 	return stats
 }
 
@@ -106,7 +127,7 @@ func (m *meter) read(name string, histogram *hdrhistogram.Histogram, frames uint
 		return time.Duration(histogram.ValueAtQuantile(quantile)) * time.Microsecond
 	}
 	return CameraStats{
-		Camera: name, Inferred: m.inferred, Skipped: m.skipped, Failed: m.failed, Detections: m.detections,
+		Camera: name, Inferred: m.inferred, Skipped: m.skipped, Gated: m.gated, Late: m.late, Failed: m.failed, Detections: m.detections,
 		FPS: float64(frames) / max(elapsed.Seconds(), 1e-9), Latency: m.buckets,
 		P50: at(50), P99: at(99), P999: at(99.9), Max: time.Duration(histogram.Max()) * time.Microsecond,
 		Idle: time.Duration(capture.Monotonic() - m.through),

@@ -26,10 +26,12 @@ const patience = 3 * time.Minute
 
 // request is the network that is to be opened, and what is looked for in its findings.
 type request struct {
-	Model   config.Model  `json:"model"`
-	Engine  config.Engine `json:"engine"`
-	Detect  config.Detect `json:"detect"`
-	Cameras []camera      `json:"cameras,omitempty"`
+	Model   config.Model     `json:"model"`
+	Engine  config.Engine    `json:"engine"`
+	Remote  config.Remote    `json:"remote"`
+	Detect  config.Detect    `json:"detect"`
+	Cascade []config.Cascade `json:"cascade,omitempty"`
+	Cameras []camera         `json:"cameras,omitempty"`
 }
 
 // camera is one with zones and lines, whose address stays here.
@@ -79,7 +81,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 // open opens the network and closes it again. A plan that TensorRT lacks will be built. labels is nil where nothing says what there is.
 func (r *request) open(ctx context.Context) (labels []string, err error) {
 	c := config.Default()
-	c.Model, c.Engine, c.Detect = r.Model, r.Engine, r.Detect
+	c.Model, c.Engine, c.Remote, c.Detect, c.Cascade = r.Model, r.Engine, r.Remote, r.Detect, r.Cascade
 	options := open.Options(c, c.Detect.Confidence, slog.New(slog.DiscardHandler))
 	if err := options.Load(); err != nil {
 		return nil, err
@@ -91,11 +93,15 @@ func (r *request) open(ctx context.Context) (labels []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	p, err := open.Chain(ctx, n, c, nil, options.Log)
+	if err != nil && !errors.Is(err, tensorrt.ErrNoPlan) {
+		return nil, errors.Join(err, n.Close())
+	}
 	m := n.Model()
 	if c.Detect.Track && m.Recognised.Task != engine.Classify {
 		labels = m.Metadata.Labels
 	}
-	return labels, n.Close()
+	return labels, p.Close()
 }
 
 // zones finds zones, lines and filters that do not fit the labels; without labels nothing can be said of them.

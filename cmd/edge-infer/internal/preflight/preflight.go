@@ -36,5 +36,5 @@ func (c *Check) Run(ctx context.Context) (mistakes []error) {
 
 // network is what decides whether the network can be opened.
 func network(c *config.Config) request {
-	return request{Model: c.Model, Engine: c.Engine, Detect: c.Detect}
+	return request{Model: c.Model, Engine: c.Engine, Remote: c.Remote, Detect: c.Detect, Cascade: c.Cascade}
 }

@@ -30,6 +30,7 @@ type Details struct {
 	counts    []byte
 	polygons  [][][2]float64
 	points    [][2]float64
+	said      []payload.Attribute
 	runs      postprocess.Runs
 	tracer    postprocess.Tracer
 }
@@ -37,7 +38,28 @@ type Details struct {
 // Begin forgets the last frame: what Of gave for it is not valid any more.
 func (d *Details) Begin() {
 	d.keypoints, d.corners, d.counts = d.keypoints[:0], d.corners[:0], d.counts[:0]
-	d.polygons, d.points = d.polygons[:0], d.points[:0]
+	d.polygons, d.points, d.said = d.polygons[:0], d.points[:0], d.said[:0]
+}
+
+// Attributes are those of an object as messages have them, valid until Begin.
+func (d *Details) Attributes(all []postprocess.Attribute) []payload.Attribute {
+	first := len(d.said)
+	for i := range all {
+		d.said = append(d.said, payload.Attribute{Name: all[i].Name, Value: all[i].Value, Score: float64(all[i].Score)})
+	}
+	return slices.Clip(d.said[first:])
+}
+
+// Detection is a finding on a picture of that size as messages have it, with its details valid until Begin.
+func (d *Details) Detection(f *postprocess.Finding, labels []string, width, height int) payload.Detection {
+	return payload.Detection{
+		Label: postprocess.Label(labels, f.Class), Class: f.Class, Score: float64(f.Score), Box: Corners(f.Box), Detail: d.Of(f, width, height),
+	}
+}
+
+// Corners are those of a box as messages have them: x1, y1, x2, y2.
+func Corners(b postprocess.Box) [4]float64 {
+	return [4]float64{float64(b.X1), float64(b.Y1), float64(b.X2), float64(b.Y2)}
 }
 
 // Of is the details of a finding on a picture of that size, valid until Begin.
@@ -46,6 +68,7 @@ func (d *Details) Of(f *postprocess.Finding, width, height int) (to payload.Deta
 	if from == nil {
 		return to
 	}
+	to.Attributes = d.Attributes(from.Attributes)
 	first := len(d.keypoints)
 	for _, k := range from.Keypoints {
 		d.keypoints = append(d.keypoints, [3]float64{float64(k.X), float64(k.Y), float64(k.Score)})

@@ -12,19 +12,21 @@ var ErrUnread = errors.New("standard output: nobody reads it, the last lines are
 
 // Output is a writer that can be hurried: a pipe that nobody reads would hold up whoever writes to it for ever. Any goroutine may use it.
 type Output struct {
-	out     io.Writer
+	hurry   chan struct{} // closed when a write may no longer wait for ever
 	hurried sync.Once
-	over    chan struct{} // closed when nobody is waited for any more
+	limit   time.Duration // that it may wait then; set before hurry is closed
 
-	mu     sync.Mutex // held while something is written
-	text   []byte     // being written; given up with the goroutine that writes it
+	mu     sync.Mutex    // held while something is written
+	unread bool          // nobody is waited for any more
+	waited time.Duration // since it was hurried
+	text   []byte        // being written; given up with the goroutine that writes it
 	asked  chan []byte
 	answer chan error
 }
 
 // NewOutput writes to out. Close ends it.
 func NewOutput(out io.Writer) *Output {
-	o := &Output{out: out, over: make(chan struct{}), asked: make(chan []byte), answer: make(chan error, 1)}
+	o := &Output{hurry: make(chan struct{}), asked: make(chan []byte), answer: make(chan error, 1)}
 	go func() {
 		for text := range o.asked {
 			_, err := out.Write(text)
@@ -38,28 +40,46 @@ func NewOutput(out io.Writer) *Output {
 func (o *Output) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	select {
-	case <-o.over:
+	if o.unread {
 		return 0, ErrUnread
-	default:
 	}
 	o.text = append(o.text[:0], text...)
 	o.asked <- o.text
 	select {
 	case err := <-o.answer:
-		if err != nil {
-			return 0, err
-		}
-		return len(text), nil
-	case <-o.over:
-		o.text = nil
+		return written(text, err)
+	case <-o.hurry:
+	}
+	begun := time.Now()
+	timer := time.NewTimer(min(o.limit, mostLimits*o.limit-o.waited))
+	defer timer.Stop()
+	select {
+	case err := <-o.answer:
+		o.waited += time.Since(begun)
+		return written(text, err)
+	case <-timer.C:
+		o.unread, o.text = true, nil
 		return 0, ErrUnread
 	}
 }
 
-// Hurry gives the reader so much time for everything that is still to be written; what is not read by then is lost.
+func written(text []byte, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// mostLimits is how many times its limit a hurried reader may take for everything.
+const mostLimits = 10
+
+// Hurry gives the reader so much time for each piece that is still to be written, and ten times as much for all. When one is not read by
+// then, it and all that follow are lost.
 func (o *Output) Hurry(limit time.Duration) {
-	o.hurried.Do(func() { time.AfterFunc(limit, func() { close(o.over) }) })
+	o.hurried.Do(func() {
+		o.limit = limit
+		close(o.hurry)
+	})
 }
 
 // Close ends the goroutine that writes. Nothing must be written any more.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -124,6 +125,52 @@ func TestAReaderThatIsGoneIsNotWaitedFor(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnread)
 	require.NoError(t, out.Close())
 	_ = reader.Close() // what hangs ends
+}
+
+// TestAHurriedReaderHasItsTime: what a run has to say at its end comes when the end is reached, however long that takes.
+func TestAHurriedReaderHasItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reader, writer := io.Pipe()
+		out := NewOutput(writer)
+		out.Hurry(2 * time.Second)
+		time.Sleep(time.Minute) // of ending
+		slowly := func(lines int) {
+			for range lines {
+				time.Sleep(1500 * time.Millisecond)
+				if _, err := reader.Read(make([]byte, 8)); err != nil {
+					return
+				}
+			}
+		}
+		go slowly(3)
+		for range 3 {
+			_, err := out.Write([]byte("line\n"))
+			require.NoError(t, err)
+		}
+		begun := time.Now()
+		_, err := out.Write([]byte("line\n"))
+		require.ErrorIs(t, err, ErrUnread)
+		require.Equal(t, 2*time.Second, time.Since(begun))
+		_, err = out.Write([]byte("line\n"))
+		require.ErrorIs(t, err, ErrUnread)
+		require.Equal(t, 2*time.Second, time.Since(begun))
+		_ = reader.Close()
+		require.NoError(t, out.Close())
+
+		reader, writer = io.Pipe()
+		out = NewOutput(writer)
+		out.Hurry(2 * time.Second)
+		begun = time.Now()
+		go slowly(100)
+		for err = nil; err == nil; {
+			_, err = out.Write([]byte("line\n"))
+		}
+		require.ErrorIs(t, err, ErrUnread)
+		require.Equal(t, 20*time.Second, time.Since(begun), "the slowest reader")
+		_ = reader.Close()
+		require.NoError(t, out.Close())
+		time.Sleep(time.Minute) // until the reader has ended
+	})
 }
 
 func TestAnOutputThatIsReadInTimeLosesNothing(t *testing.T) {

@@ -2,8 +2,12 @@
 package sink
 
 import (
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/postprocess"
@@ -30,11 +34,12 @@ func (p *Publisher) Frame(in *pipeline.Inferred) {
 	p.details.Masks = p.Masks
 	p.details.Begin()
 	for i := range in.Detections {
-		d := &in.Detections[i]
-		object := payload.Detection{Label: postprocess.Label(in.Labels, d.Class), Class: d.Class, Score: float64(d.Score), Box: corners(d.Box)}
-		object.Detail = p.details.Of(d, in.Width, in.Height)
+		object := p.details.Detection(&in.Detections[i], in.Labels, in.Width, in.Height)
 		if i < len(in.IDs) {
 			object.Track = in.IDs[i]
+		}
+		if in.Attributes != nil && object.Track != 0 {
+			object.Attributes = p.details.Attributes(in.Attributes.Attributes(in.Camera, object.Track))
 		}
 		m.Objects = append(m.Objects, object)
 	}
@@ -45,8 +50,12 @@ func (p *Publisher) Frame(in *pipeline.Inferred) {
 		if in.Frame == nil {
 			return // the camera is over, this was its last word
 		}
+		begun := capture.Monotonic()
 		p.encoded = m.AppendJSON(p.encoded[:0], p.Client.Device)
+		encoded := capture.Monotonic()
 		p.Client.Detections(in.Camera, p.encoded)
+		in.Clocks.Record(stage.Encode, time.Duration(encoded-begun))
+		in.Clocks.Record(stage.HandOff, time.Duration(capture.Monotonic()-encoded))
 	}
 	if in.Frame == nil {
 		return
@@ -54,10 +63,6 @@ func (p *Publisher) Frame(in *pipeline.Inferred) {
 	if p.JSON != nil {
 		p.JSON.Detections(m, in.Lossless)
 	}
-}
-
-func corners(b postprocess.Box) [4]float64 {
-	return [4]float64{float64(b.X1), float64(b.Y1), float64(b.X2), float64(b.Y2)}
 }
 
 // happened publishes events and the counters that have changed.
@@ -99,8 +104,11 @@ func (p *Publisher) event(in *pipeline.Inferred, configuration *zone.Config, e *
 	o := e.Object
 	message := payload.Event{
 		Type: string(e.Kind), Camera: in.Camera, Sequence: e.Seq, Time: e.Time, Label: postprocess.Label(in.Labels, o.Class), Class: o.Class,
-		Score: float64(o.Score), TopScore: float64(o.TopScore), Box: corners(o.Box), Track: o.Track, Start: o.Start,
+		Score: float64(o.Score), TopScore: float64(o.TopScore), Box: report.Corners(o.Box), Track: o.Track, Start: o.Start,
 		Direction: string(e.Direction), Dwell: e.Dwell, Median: float64(o.MedianScore), Object: o.ID(),
+	}
+	if in.Attributes != nil {
+		message.Attributes = p.details.Attributes(in.Attributes.Attributes(in.Camera, o.Track))
 	}
 	if e.Zone >= 0 {
 		message.Zone = configuration.Zones[e.Zone].Name

@@ -33,7 +33,8 @@ func analyticsYAML(c zone.Config) (string, error) {
 		number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 		return []byte("{x: " + number(p.X) + ", y: " + number(p.Y) + "}"), nil
 	})
-	text, err := yaml.MarshalWithOptions(map[string]zone.Config{"analytics": c}, yaml.OmitEmpty(), yaml.OmitZero(), yaml.IndentSequence(true), point)
+	text, err := yaml.MarshalWithOptions(map[string]zone.Config{"analytics": c}, yaml.OmitEmpty(), yaml.OmitZero(), yaml.IndentSequence(true),
+		point)
 	return string(text), err
 }
 
@@ -90,7 +91,8 @@ func (s *Server) showAnalytics(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, analytics)
 }
 
-// saveAnalytics puts zones and lines in force for good. The request says which version it has read, so that nobody's work is written over unseen.
+// saveAnalytics puts zones and lines in force for good. The request says which version it has read, so that nobody's work is written over
+// unseen.
 func (s *Server) saveAnalytics(w http.ResponseWriter, r *http.Request) {
 	name, analytics, ok := s.requested(w, r)
 	if !ok {

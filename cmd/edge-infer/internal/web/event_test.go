@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
@@ -40,18 +41,18 @@ func TestEvents(t *testing.T) {
 		}},
 	}
 	server.Frame(in)
-	list := func(query string) (events []event) {
+	list := func(query string) (events []live.Event) {
 		code, text, _ := ask(t, "GET", server.URL()+"api/events"+query, nil)
 		require.Equal(t, http.StatusOK, code)
 		require.NoError(t, json.Unmarshal([]byte(text), &events))
 		return events
 	}
 	require.Eventually(t, func() bool { return len(list("")) == 3 }, testPatience, 10*time.Millisecond)
-	common := event{Object: "1000000000.000000-7", Camera: "cam0", Label: "bolt", Track: 7, Score: 0.912, Box: [4]float64{1, 2, 3, 4}}
+	common := live.Event{Object: "1000000000.000000-7", Camera: "cam0", Label: "bolt", Track: 7, Score: 0.912, Box: [4]float64{1, 2, 3, 4}}
 	cross, leave := common, common
 	cross.Number, cross.Type, cross.Seq, cross.Time, cross.Line, cross.Direction = 3, "cross", 7, time.Unix(1e9+2, 0).UTC(), "gate", "in"
 	leave.Number, leave.Type, leave.Seq, leave.Time, leave.Zone, leave.DwellS = 2, "leave", 6, time.Unix(1e9+1, 0).UTC(), "inspection", 1.5
-	require.Equal(t, []event{cross, leave}, list("?limit=2"))
+	require.Equal(t, []live.Event{cross, leave}, list("?limit=2"))
 	require.Empty(t, list("?camera=cam1"))
 	for id, want := range map[string]struct {
 		code int
@@ -63,17 +64,4 @@ func TestEvents(t *testing.T) {
 		require.Equal(t, want.code, code)
 		require.Equal(t, want.text, text)
 	}
-	for range remembered {
-		server.observer.remember(&happening{camera: "cam0"})
-	}
-	require.LessOrEqual(t, len(server.observer.events), remembered)
-	require.Equal(t, uint64(remembered+3), list("?limit=1")[0].Number)
-}
-
-func TestNumbersThatJSONHasNot(t *testing.T) {
-	zero := float32(0)
-	o := observation{detections: []postprocess.Finding{{Score: zero / zero, Class: 9, Box: postprocess.Box{X1: 1 / zero}}}}
-	data, err := json.Marshal(o.message())
-	require.NoError(t, err)
-	require.Contains(t, string(data), `"detections":[{"label":"","class":9,"score":0,"box":[0,0,0,0]}]`)
 }

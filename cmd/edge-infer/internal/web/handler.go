@@ -26,9 +26,9 @@ const encryptedFor = "max-age=15552000"
 // handler is every address of the server.
 func (s *Server) handler() http.Handler {
 	open := http.NewServeMux() // what needs no login
-	open.HandleFunc("GET /login", s.access.showLogin)
-	open.HandleFunc("POST /login", s.access.login)
-	open.HandleFunc("POST /logout", s.logout)
+	open.HandleFunc("GET /login", s.access.ShowLogin)
+	open.HandleFunc("POST /login", s.access.Login)
+	open.HandleFunc("POST /logout", s.access.Logout)
 	open.HandleFunc("GET /files/{name}", serveFile)
 	open.HandleFunc("GET /healthz", s.serveHealth)
 	open.HandleFunc("GET /readyz", s.serveReadiness)
@@ -36,10 +36,10 @@ func (s *Server) handler() http.Handler {
 	inside := http.NewServeMux()
 	inside.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, page, "page/index.html") })
 	inside.HandleFunc("GET /api/status", s.serveStatus)
-	inside.HandleFunc("GET /api/detections", s.serveDetections)
-	inside.HandleFunc("GET /api/pictures", s.servePictures)
-	inside.HandleFunc("GET /api/cameras/{camera}/stream.mjpeg", s.serveStream)
-	inside.HandleFunc("GET /api/cameras/{camera}/picture.jpg", s.servePicture)
+	inside.HandleFunc("GET /api/detections", s.feed.ServeDetections)
+	inside.HandleFunc("GET /api/pictures", s.feed.ServePictures)
+	inside.HandleFunc("GET /api/cameras/{camera}/stream.mjpeg", s.feed.ServeStream)
+	inside.HandleFunc("GET /api/cameras/{camera}/picture.jpg", s.feed.ServePicture)
 	inside.HandleFunc("GET /api/cameras/{camera}/analytics", s.showAnalytics)
 	inside.HandleFunc("PUT /api/cameras/{camera}/analytics", s.saveAnalytics)
 	inside.HandleFunc("POST /api/cameras/{camera}/analytics/check", s.checkAnalytics)
@@ -52,7 +52,7 @@ func (s *Server) handler() http.Handler {
 		inside.HandleFunc("GET /debug/pprof/trace", unhurried(pprof.Trace))
 		inside.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	}
-	open.Handle("/", s.restricted(inside))
+	open.Handle("/", s.access.Restricted(inside))
 	requests := &rate.Limit{PerSecond: 50, Burst: 200}
 	return s.guarded(requests, http.NewCrossOriginProtection().Handler(open))
 }
@@ -68,14 +68,14 @@ func (s *Server) guarded(requests *rate.Limit, next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
 		h.Set("Cache-Control", "no-store")
-		if s.access.encrypted {
+		if s.access.Encrypted {
 			h.Set("Strict-Transport-Security", encryptedFor)
 		}
 		switch {
-		case !requests.Spend(hostOf(r.RemoteAddr), time.Now()):
+		case !requests.Spend(r.RemoteAddr, time.Now()):
 			h.Set("Retry-After", "1")
 			http.Error(w, "too many requests", http.StatusTooManyRequests)
-		case !s.access.required() && !local(r.Host):
+		case !s.access.Required() && !local(r.Host):
 			// A page from elsewhere may have its name point to this machine; without a login only the name tells it from ours.
 			http.Error(w, "use localhost or an address in the browser", http.StatusMisdirectedRequest)
 		default:
@@ -93,17 +93,6 @@ func local(host string) bool {
 	host = strings.Trim(host, "[]")
 	_, err := netip.ParseAddr(host)
 	return err == nil || host == "localhost"
-}
-
-func (s *Server) restricted(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.access.granted(r) {
-			s.access.refuse(w, r)
-			return
-		}
-		known(r)
-		next.ServeHTTP(w, r)
-	})
 }
 
 // unhurried lifts the time limit that the server sets for requests.

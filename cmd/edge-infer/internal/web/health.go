@@ -17,9 +17,14 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-// serveReadiness answers whether frames of every camera come through, and says of each that is down since when, why, and what is done about it.
+// serveReadiness answers whether frames of every camera come through, and says of each that is down since when, why, and what is done about
+// it.
 func (s *Server) serveReadiness(w http.ResponseWriter, _ *http.Request) {
 	status := s.status()
+	if status.Opening != "" {
+		http.Error(w, "not ready: "+status.Opening, http.StatusServiceUnavailable)
+		return
+	}
 	now := time.Now()
 	var down []string
 	for i := range status.Cameras {

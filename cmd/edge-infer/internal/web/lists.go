@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// withLists is a copy of a value in which no list and no map is nil, for JSON has null for those and its readers go through them unasked. What
-// marshals itself is left as it is. The value itself, which others may read, is not touched.
+// withLists is a copy of a value in which no list and no map is nil, for JSON has null for those and its readers go through them unasked.
+// What marshals itself is left as it is. The value itself, which others may read, is not touched.
 func withLists(value any) any {
 	if value == nil {
 		return nil

@@ -25,7 +25,8 @@ type metrics struct {
 	inferred, skipped, failed, detections, latency         *prometheus.Desc
 	messages, queued                                       *prometheus.Desc
 	temperature, power, load, clock, throttled             *prometheus.Desc
-	viewers, pictures, behind, lost                        *prometheus.Desc
+	viewers, pictures, behind, lost, opening               *prometheus.Desc
+	gated, late, slowdown, stages                          *prometheus.Desc
 }
 
 func newMetrics() metrics {
@@ -33,8 +34,9 @@ func newMetrics() metrics {
 		return prometheus.NewDesc("edge_infer_"+name, help, labels, nil)
 	}
 	return metrics{
-		info:        describe("info", "Always 1; the labels say what runs where.", "version", "device"),
-		engine:      describe("engine_info", "Always 1; the labels say what runs the network.", "backend", "backend_version", "hardware", "model", "precision"),
+		info: describe("info", "Always 1; the labels say what runs where.", "version", "device"),
+		engine: describe("engine_info", "Always 1; the labels say what runs the network.", "backend", "backend_version", "hardware",
+			"model", "precision"),
 		started:     describe("start_time_seconds", "When the daemon started, Unix time."),
 		inference:   describe("inference_seconds", "Smoothed time of one request to the engine."),
 		memory:      describe("frame_memory_bytes", "The engines' memory that cameras hold for their frames."),
@@ -56,9 +58,14 @@ func newMetrics() metrics {
 		load:        describe("load_ratio", "Load by unit, 0 to 1.", "unit"),
 		clock:       describe("clock_hertz", "Clock rate by unit.", "unit"),
 		throttled:   describe("throttled", "1 while the part is slowed down; absent otherwise.", "part"),
+		gated:       describe("frames_gated_total", "Frames left out because nothing moved in them.", "camera"),
+		late:        describe("frames_late_total", "Results and frames older than the camera's deadline.", "camera"),
+		slowdown:    describe("camera_slowdown", "By what the time between two inferences is multiplied; 1 at full speed.", "camera"),
+		stages:      describe("stage_seconds", "Time of one part of a frame's way.", "stage"),
 		viewers:     describe("web_viewers", "Streams of the web page that are open."),
 		pictures:    describe("web_pictures_total", "Pictures encoded for the web page."),
 		behind:      describe("web_pictures_missed_total", "Pictures not taken because the encoder was at work."),
+		opening:     describe("opening", "1 while the run cannot serve yet, because an engine plan is built first."),
 		lost:        describe("web_messages_lost_total", "Messages that a viewer of the web page did not take in time."),
 	}
 }
@@ -66,15 +73,17 @@ func newMetrics() metrics {
 // all is every description.
 func (m *metrics) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		m.info, m.engine, m.started, m.inference, m.memory, m.captured, m.displaced, m.inferred, m.skipped, m.failed, m.detections, m.latency, m.damaged,
-		m.reconnects, m.running, m.fps, m.messages, m.queued, m.temperature, m.power, m.load, m.clock, m.throttled, m.viewers, m.pictures, m.behind, m.lost,
+		m.info, m.engine, m.started, m.inference, m.memory, m.captured, m.displaced, m.inferred, m.skipped, m.failed, m.detections, m.latency,
+		m.damaged, m.reconnects, m.running, m.fps, m.messages, m.queued, m.temperature, m.power, m.load, m.clock,
+		m.throttled, m.viewers, m.pictures, m.behind, m.lost, m.opening, m.gated, m.late, m.slowdown, m.stages,
 	}
 }
 
 // exporter is the handler of /metrics.
 func (s *Server) exporter() http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&collector{s, newMetrics()}, &operationCollector{s, operationMetrics()}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(&collector{s, newMetrics()}, &operationCollector{s, operationMetrics()}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, ErrorHandling: promhttp.ContinueOnError})
 }
 
@@ -97,6 +106,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	e := &status.Engine
 	gauge(c.info, 1, status.Version, status.Device)
 	gauge(c.engine, 1, e.Backend, e.Version, e.Device, e.Model, e.Precision)
+	opening := 0.0
+	if status.Opening != "" {
+		opening = 1
+	}
+	gauge(c.opening, opening)
 	gauge(c.started, float64(status.Started.UnixMilli())/1000)
 	gauge(c.inference, e.Inference.Seconds())
 	gauge(c.memory, float64(status.FrameMemory))
@@ -114,6 +128,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		gauge(c.fps, camera.FPS, name)
 		counter(c.inferred, frames.Inferred, name)
 		counter(c.skipped, frames.Skipped, name)
+		counter(c.gated, frames.Gated, name)
+		counter(c.late, frames.Late, name)
+		gauge(c.slowdown, float64(max(frames.Slowdown, 1)), name)
 		counter(c.failed, frames.Failed, name)
 		counter(c.detections, frames.Detections, name)
 		out <- histogram(c.latency, &frames.Latency, readable([]string{name})[0])
@@ -125,19 +142,26 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		counter(c.messages, q.Dropped, q.Name, "dropped")
 		gauge(c.queued, float64(q.Queued), q.Name)
 	}
-	kinds := map[string]*prometheus.Desc{"temperature": c.temperature, "power": c.power, "load": c.load, "clock": c.clock, "throttled": c.throttled}
+	for i := range status.Stages {
+		s := &status.Stages[i].Summary
+		out <- prometheus.MustNewConstSummary(c.stages, s.Count, s.Sum.Seconds(), map[float64]float64{
+			0.5: s.P50.Seconds(), 0.99: s.P99.Seconds(), 0.999: s.P999.Seconds(), 1: s.Max.Seconds(),
+		}, s.Stage.String())
+	}
+	kinds := map[string]*prometheus.Desc{
+		"temperature": c.temperature, "power": c.power, "load": c.load, "clock": c.clock,
+		"throttled": c.throttled,
+	}
 	for _, r := range status.Readings {
 		if d := kinds[r.Kind]; d != nil {
 			gauge(d, r.Value, r.Name)
 		}
 	}
-	c.server.mutex.Lock()
-	viewers := c.server.viewers
-	c.server.mutex.Unlock()
-	gauge(c.viewers, float64(viewers))
-	counter(c.pictures, c.server.encoded.Load())
-	counter(c.behind, c.server.behind.Load())
-	counter(c.lost, c.server.observer.lost.Load())
+	feed := c.server.feed.Stats()
+	gauge(c.viewers, float64(feed.Viewers))
+	counter(c.pictures, feed.Pictures)
+	counter(c.behind, feed.Missed)
+	counter(c.lost, feed.Lost)
 }
 
 // readable makes labels of names that may come from anywhere; a label that is not UTF-8 would be refused.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	clocks "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 )
 
 // busy is a source whose every number is set.
@@ -21,14 +22,37 @@ func busy() *still {
 	latency.Counts[0], latency.Counts[5], latency.Counts[len(latency.Counts)-1] = 10, 5, 1
 	return &still{Status{
 		Device: "gate", Version: "1.2.3", Started: time.Unix(1700000000, 500e6), Broker: "connected", FrameMemory: 691200,
-		Engine: Engine{Backend: "tensorrt", Version: "10.3.0", Device: "Orin", Model: "m\xff.onnx", Precision: "fp16", Inference: 4 * time.Millisecond},
+		Engine: Engine{
+			Backend: "tensorrt", Version: "10.3.0", Device: "Orin", Model: "m\xff.onnx", Precision: "fp16",
+			Inference: 4 * time.Millisecond,
+		},
 		Cameras: []Camera{{
-			Capture:  capture.Stats{Name: "cam0", State: capture.Running, Last: time.Now(), Captured: 20, Displaced: 3, Damaged: 2, Abandoned: 1, Reconnects: 1, FPS: 29.5},
-			Pipeline: pipeline.CameraStats{Inferred: 16, Skipped: 1, Failed: 4, Detections: 40, Latency: latency},
+			Capture: capture.Stats{
+				Name: "cam0", State: capture.Running, Last: time.Now(), Captured: 20, Displaced: 3, Damaged: 2, Abandoned: 1,
+				Reconnects: 1, FPS: 29.5,
+			},
+			Pipeline: pipeline.CameraStats{Inferred: 16, Skipped: 1, Gated: 7, Late: 2, Slowdown: 4, Failed: 4, Detections: 40, Latency: latency},
 		}},
-		Readings: []Reading{{"temperature", "cpu", 50.5, "celsius"}, {"power", "VDD_IN", 7.5, "watts"}, {"load", "gpu", 0.5, "ratio"}, {"clock", "gpu", 1e9, "hertz"}, {"throttled", "cpu: heat", 1, "now"}, {"fan", "x", 1, "rpm"}},
-		Queues:   []Queue{{"events", 9, 5, 0, 1, 3}},
-		Reload:   Reload{At: time.Unix(1700000100, 0), Error: "no such file"},
+		Readings: []Reading{
+			{"temperature", "cpu", 50.5, "celsius"},
+			{"power", "VDD_IN", 7.5, "watts"},
+			{"load", "gpu", 0.5, "ratio"},
+			{"clock", "gpu", 1e9, "hertz"},
+			{"throttled", "cpu: heat", 1, "now"},
+			{"fan", "x", 1, "rpm"},
+		},
+		Queues: []Queue{{"events", 9, 5, 0, 1, 3}},
+		Servers: &Servers{
+			All: []RemoteServer{{
+				Address: "gpu:8001", Well: true, Requests: 10, Failures: 2, Suspensions: 1, LatencyMS: 5, Sent: 2000, SentFrame: 200, Received: 300,
+			}},
+			Retries: 3, Local: true, LocalRequests: 4, Changes: 5,
+		},
+		Stages: Stages([]clocks.Summary{{
+			Stage: clocks.Decode, Count: 3, P50: time.Millisecond, P99: 2 * time.Millisecond, P999: 3 * time.Millisecond, Max: 4 * time.Millisecond,
+			Sum: 6 * time.Millisecond,
+		}}),
+		Reload: Reload{At: time.Unix(1700000100, 0), Error: "no such file"},
 		Operation: Operation{
 			Restarts: 2, Watchdog: 9500 * time.Millisecond, Certificates: []Certificate{{"page", time.Now().Add(36*time.Hour + time.Minute)}},
 			Delivery: &Delivery{
@@ -40,6 +64,7 @@ func busy() *still {
 	}}
 }
 
+// TestMetrics compares the whole text of a filled snapshot, which makes it long.
 func TestMetrics(t *testing.T) {
 	server := &Server{}
 	serve(t, server, busy())
@@ -52,9 +77,29 @@ edge_infer_start_time_seconds 1.7000000005e+09
 edge_infer_inference_seconds 0.004
 edge_infer_frame_memory_bytes 691200
 edge_infer_frames_captured_total{camera="cam0"} 20
+edge_infer_server_up{server="gpu:8001"} 1
+edge_infer_server_requests_total{server="gpu:8001"} 10
+edge_infer_server_failures_total{server="gpu:8001"} 2
+edge_infer_server_suspensions_total{server="gpu:8001"} 1
+edge_infer_server_latency_seconds{server="gpu:8001"} 0.005
+edge_infer_server_sent_bytes_total{server="gpu:8001"} 2000
+edge_infer_server_received_bytes_total{server="gpu:8001"} 300
+edge_infer_server_sent_bytes_per_frame{server="gpu:8001"} 200
+edge_infer_server_retries_total 3
+edge_infer_standby_active 1
+edge_infer_standby_requests_total 4
+edge_infer_standby_changes_total 5
 edge_infer_frames_displaced_total{camera="cam0"} 3
 edge_infer_frames_inferred_total{camera="cam0"} 16
 edge_infer_frames_skipped_total{camera="cam0"} 1
+edge_infer_frames_gated_total{camera="cam0"} 7
+edge_infer_frames_late_total{camera="cam0"} 2
+edge_infer_camera_slowdown{camera="cam0"} 4
+edge_infer_stage_seconds{stage="decode",quantile="0.5"} 0.001
+edge_infer_stage_seconds{stage="decode",quantile="0.999"} 0.003
+edge_infer_stage_seconds{stage="decode",quantile="1"} 0.004
+edge_infer_stage_seconds_sum{stage="decode"} 0.006
+edge_infer_stage_seconds_count{stage="decode"} 3
 edge_infer_frames_failed_total{camera="cam0"} 4
 edge_infer_detections_total{camera="cam0"} 40
 edge_infer_camera_damaged_total{camera="cam0"} 2

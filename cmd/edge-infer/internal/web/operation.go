@@ -99,7 +99,7 @@ func operationMetrics() []operationMetric {
 	metric := func(name, help string, kind prometheus.ValueType, read func(*Server, *Status, emit), labels ...string) operationMetric {
 		return operationMetric{prometheus.NewDesc("edge_infer_"+name, help, labels, nil), kind, read}
 	}
-	return []operationMetric{
+	return append([]operationMetric{
 		metric("camera_state", "Always 1; the label says what the camera does.", gauge, ofCameras(func(c *capture.Stats, emit emit) {
 			emit(1, c.Name, string(c.State))
 		}), "camera", "state"),
@@ -125,41 +125,45 @@ func operationMetrics() []operationMetric {
 			ofDelivery(func(d *Delivery) float64 { return float64(d.LargestPacket) })),
 		metric("mqtt_too_large_total", "Messages set aside because the broker takes none so large.", counter,
 			ofDelivery(func(d *Delivery) float64 { return float64(d.TooLarge) })),
-		metric("mqtt_repeats_total", "Events that were sent more than once.", counter, ofDelivery(func(d *Delivery) float64 { return float64(d.Repeats) })),
+		metric("mqtt_repeats_total", "Events that were sent more than once.", counter,
+			ofDelivery(func(d *Delivery) float64 { return float64(d.Repeats) })),
 		metric("spool_bytes", "Events that wait for the broker.", gauge, ofDelivery(func(d *Delivery) float64 { return float64(d.SpoolBytes) })),
-		metric("spool_oldest_seconds", "Age of the oldest event that waits.", gauge, ofDelivery(func(d *Delivery) float64 { return d.SpoolOldest.Seconds() })),
+		metric("spool_oldest_seconds", "Age of the oldest event that waits.", gauge,
+			ofDelivery(func(d *Delivery) float64 { return d.SpoolOldest.Seconds() })),
 		metric("spool_failures_total", "Attempts to write events to disk that failed.", counter,
 			ofDelivery(func(d *Delivery) float64 { return float64(d.SpoolFailures) })),
-		metric("spool_lost_total", "Events that damaged files have lost.", counter, ofDelivery(func(d *Delivery) float64 { return float64(d.SpoolLost) })),
-		metric("broker_connections", "Clients of the embedded broker.", gauge, ofEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Connections) })),
+		metric("spool_lost_total", "Events that damaged files have lost.", counter,
+			ofDelivery(func(d *Delivery) float64 { return float64(d.SpoolLost) })),
+		metric("broker_connections", "Clients of the embedded broker.", gauge,
+			ofEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Connections) })),
 		metric("broker_refused_total", "Connections that the embedded broker ended for a limit or a packet's form.", counter,
 			ofEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Refused) })),
 		metric("broker_panics_total", "Connections on which the embedded broker failed.", counter,
 			ofEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Panics) })),
 		metric("broker_retained_messages", "Messages that the embedded broker keeps.", gauge,
 			ofEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.RetainedMessages) })),
-		metric("broker_retained_bytes", "Topics and payloads of those.", gauge, ofEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.RetainedBytes) })),
+		metric("broker_retained_bytes", "Topics and payloads of those.", gauge,
+			ofEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.RetainedBytes) })),
 		metric("broker_not_retained_total", "Messages passed on and not kept, for the limits.", counter,
 			ofEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.NotRetained) })),
-		metric("reload_success", "1 when the configuration that was read last is in force, 0 when the one before is.", gauge, ofReload(func(r *Reload) float64 {
-			return truth(r.Error == "")
-		})),
-		metric("reload_time_seconds", "When the configuration was read last, Unix time.", gauge, ofReload(func(r *Reload) float64 { return unix(r.At) })),
+		metric("reload_success", "1 when the configuration that was read last is in force, 0 when the one before is.", gauge,
+			ofReload(func(r *Reload) float64 { return truth(r.Error == "") })),
+		metric("reload_time_seconds", "When the configuration was read last, Unix time.", gauge,
+			ofReload(func(r *Reload) float64 { return unix(r.At) })),
 		metric("restarts_total", "Restarts in place, since the service started.", counter, func(_ *Server, status *Status, emit emit) {
 			emit(float64(status.Operation.Restarts))
 		}),
-		metric("watchdog_margin_seconds", "How much longer the loop that is furthest behind may be stuck.", gauge, func(_ *Server, status *Status, emit emit) {
-			emit(status.Operation.Watchdog.Seconds())
-		}),
+		metric("watchdog_margin_seconds", "How much longer the loop that is furthest behind may be stuck.", gauge,
+			func(_ *Server, status *Status, emit emit) { emit(status.Operation.Watchdog.Seconds()) }),
 		metric("certificate_left_seconds", "How much longer the certificate is valid.", gauge, func(_ *Server, status *Status, emit emit) {
 			for _, c := range status.Operation.Certificates {
 				emit(time.Until(c.Expires).Seconds(), c.Use)
 			}
 		}, "use"),
 		metric("web_refused_logins_total", "Wrong tokens and passwords on the page.", counter, func(s *Server, _ *Status, emit emit) {
-			emit(float64(s.access.refused.Load()))
+			emit(float64(s.access.Refused()))
 		}),
-	}
+	}, serverMetrics()...)
 }
 
 func ofReload(read func(*Reload) float64) func(*Server, *Status, emit) {

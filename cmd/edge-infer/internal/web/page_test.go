@@ -36,8 +36,8 @@ type drawn struct {
 	} `json:"boxes"`
 }
 
-// readCanvas gives what was painted last, with the colours of pixels in the lower halves of each box' left and right edge and along its lower
-// edge, where labels of other boxes are rarest.
+// readCanvas gives what was painted last, with the colours of pixels in the lower halves of each box' left and right edge and along its
+// lower edge, where labels of other boxes are rarest.
 const readCanvas = `(() => {
 	const painted = structuredClone(window.edgeInfer.drawn.belt);
 	const canvas = document.querySelector("canvas");
@@ -45,7 +45,8 @@ const readCanvas = `(() => {
 	context.drawImage(canvas, 0, 0);
 	for (const box of painted.boxes) {
 		const [x1, y1, x2, y2] = box.canvas, [w, h] = [x2 - x1, y2 - y1];
-		const points = [[x1, y1 + .6 * h], [x1, y1 + .8 * h], [x2, y1 + .6 * h], [x2, y1 + .8 * h], [x1 + .25 * w, y2], [x1 + .5 * w, y2], [x1 + .75 * w, y2]];
+		const points = [[x1, y1 + .6 * h], [x1, y1 + .8 * h], [x2, y1 + .6 * h], [x2, y1 + .8 * h], [x1 + .25 * w, y2], [x1 + .5 * w, y2],
+			[x1 + .75 * w, y2]];
 		box.pixels = points.filter(([x, y]) => x > 1 && y > 1 && x < context.canvas.width - 1 && y < context.canvas.height - 1).map(([x, y]) =>
 			"#" + [...context.getImageData(Math.floor(x), Math.floor(y), 1, 1).data.slice(0, 3)].map((v) => v.toString(16).padStart(2, "0")).join(""));
 	}
@@ -60,9 +61,13 @@ func TestBoxesCoincideWithThePublishedDetections(t *testing.T) {
 	b.do(chromedp.Navigate(server.URL()))
 	checked, outlines, matching := 0, 0, 0
 	for look := range 5 {
-		b.wait(fmt.Sprintf(`window.edgeInfer?.drawn.belt?.boxes.length > 2 && window.edgeInfer.drawn.belt.picture > %d`, 10+3*look))
-		painted := evaluate[drawn](b, readCanvas)
-		require.Equal(t, painted.Picture, painted.Seq, "boxes belong to the frame that is shown")
+		// Detections that come too late are not waited for, and the picture is shown with others: on a busy machine look again.
+		var painted drawn
+		for looked := false; !looked || painted.Picture != painted.Seq; looked = true {
+			b.wait(fmt.Sprintf(`(({boxes, picture, seq}) => boxes?.length > 2 && picture > %d && picture === seq)(window.edgeInfer?.drawn.belt ?? {})`,
+				10+3*look))
+			painted = evaluate[drawn](b, readCanvas)
+		}
 		s.mutex.Lock()
 		published := s.published["belt"][painted.Seq]
 		s.mutex.Unlock()
@@ -137,7 +142,8 @@ func TestWhatIsOldLooksOld(t *testing.T) {
 	b.wait(alive("belt"))
 	b.wait(alive("dock"))
 	s.belts[0].silent.Store(true)
-	old := fmt.Sprintf(card+`.matches(".stale") && /^last picture \d+ s ago$/.test(`+card+`.querySelector(".pill").textContent)`, "belt", "belt")
+	old := fmt.Sprintf(card+`.matches(".stale") && /^last picture \d+ s ago$/.test(`+card+`.querySelector(".pill").textContent)`, "belt",
+		"belt")
 	b.wait(old)
 	require.Empty(t, evaluate[[]string](b, fmt.Sprintf(`[...`+card+`.querySelectorAll(".pill.good")].map((p) => p.textContent)`, "belt")))
 	require.Contains(t, evaluate[string](b, fmt.Sprintf(`getComputedStyle(`+card+`.querySelector("canvas")).filter`, "belt")), "grayscale")
@@ -146,7 +152,9 @@ func TestWhatIsOldLooksOld(t *testing.T) {
 	b.wait(alive("belt"))
 	stop()
 	for _, name := range []string{"belt", "dock"} {
-		b.wait(fmt.Sprintf(card+`.matches(".stale") && /^no connection, last picture \d+ s ago$/.test(`+card+`.querySelector(".pill.bad")?.textContent)`, name, name))
+		lost := card + `.matches(".stale") && ` +
+			`/^no connection, last picture \d+ s ago$/.test(` + card + `.querySelector(".pill.bad")?.textContent)`
+		b.wait(fmt.Sprintf(lost, name, name))
 	}
 	b.picture("live-old")
 	for _, complaint := range b.complaints() {
@@ -186,6 +194,7 @@ func (b *browser) fill(name, value string) {
 	evaluate[any](b, fmt.Sprintf(`(() => { const f = document.querySelector("[name=%s]"); f.value = %q; f.dispatchEvent(new Event(f.tagName === "SELECT" ? "change" : "input")) })()`, name, value))
 }
 
+// TestZonesAndLinesAreDrawnAndSaved draws, saves, edits and reloads in one browser, step by step.
 func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	s := newStage(t, 640, 360, 8, "belt")
 	server := &Server{Zones: s}
@@ -226,7 +235,8 @@ func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 		require.InDelta(t, p.X, entry.Points[i].X, 0.003)
 		require.InDelta(t, p.Y, entry.Points[i].Y, 0.003)
 	}
-	require.Equal(t, zone.Zone{Name: "entry", Points: entry.Points, Labels: []string{"bolt"}, Anchor: zone.Centre, Loiter: 90 * time.Second}, entry)
+	require.Equal(t, zone.Zone{Name: "entry", Points: entry.Points, Labels: []string{"bolt"}, Anchor: zone.Centre, Loiter: 90 * time.Second},
+		entry)
 	require.Len(t, kept.Lines, 2)
 	line := kept.Lines[1]
 	require.InDelta(t, 0.05, line.To.Y-line.From.Y, 1e-6)
@@ -249,7 +259,8 @@ func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	b.wait(`document.querySelector(".problem").textContent === "" && document.querySelector("pre").textContent.includes("zone2")`)
 	b.click("Save")
 	b.wait(`document.querySelector(".problem").textContent !== ""`)
-	require.Equal(t, "write /var/lib/edge-infer/zones.yaml: no space left on device", evaluate[string](b, `document.querySelector(".problem").textContent`))
+	require.Equal(t, "write /var/lib/edge-infer/zones.yaml: no space left on device", evaluate[string](b,
+		`document.querySelector(".problem").textContent`))
 	require.Len(t, s.kept("belt").Zones, 2)
 	for _, complaint := range b.complaints() {
 		require.Contains(t, complaint, "the server responded with a status of 4", "nothing but the refusals")
@@ -349,7 +360,8 @@ func TestThePageShowsEngineMachineAndMessages(t *testing.T) {
 	b.wait(`document.querySelectorAll("tbody tr").length >= 4`)
 	shown := evaluate[string](b, `document.querySelector("main").innerText`)
 	for _, fact := range []string{
-		"tensorrt 10.3.0", "first choice, engine plan from the cache", "Orin (sm_87)", "parts-320.onnx", "fp16", "320 x 320, up to 4 at once", "line-4",
+		"tensorrt 10.3.0", "first choice, engine plan from the cache", "Orin (sm_87)", "parts-320.onnx", "fp16", "320 x 320, up to 4 at once",
+		"line-4",
 		"connected to tcp://127.0.0.1:1883", "cpu-thermal", "51.5 °C", "VDD_IN", "7.42 W", "38 %", "160 x 120 BGR", "4,211",
 	} {
 		require.Contains(t, shown, fact)
@@ -416,9 +428,9 @@ func TestNobodyLooksWhileThePageIsHidden(t *testing.T) {
 	b := newBrowser(t, 800, 600)
 	b.do(chromedp.Navigate(server.URL()))
 	b.wait(`window.edgeInfer?.drawn.belt?.picture > 0`)
-	require.NotNil(t, server.audience.Load())
+	require.NotZero(t, server.feed.Stats().Viewers)
 	evaluate[any](b, `Object.defineProperty(document, "hidden", {value: true, configurable: true}); document.dispatchEvent(new Event("visibilitychange"))`)
-	require.Eventually(t, func() bool { return server.audience.Load() == nil }, testPatience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return server.feed.Stats().Viewers == 0 }, testPatience, 10*time.Millisecond)
 	evaluate[any](b, `delete document.hidden; document.dispatchEvent(new Event("visibilitychange"))`)
-	require.Eventually(t, func() bool { return server.audience.Load() != nil }, testPatience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return server.feed.Stats().Viewers != 0 }, testPatience, 10*time.Millisecond)
 }

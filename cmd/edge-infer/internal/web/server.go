@@ -1,5 +1,5 @@
-// Package web is the daemon's page: live pictures with what was found in them, zones to draw, the engine's state, events, metrics and health.
-// It reads snapshots at its own pace. Whatever a browser does, the frame loop never waits for it.
+// Package web is the daemon's page: live pictures with what was found in them, zones to draw, the engine's state, events, metrics and
+// health. It reads snapshots at its own pace. Whatever a browser does, the frame loop never waits for it.
 package web
 
 import (
@@ -13,10 +13,11 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/access"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live"
 )
 
 // What is used where a field of Server is zero.
@@ -30,16 +31,17 @@ const (
 const (
 	headerBytes = 16 << 10
 	bodyBytes   = 256 << 10
-	anonymous   = 96 // connections that have not shown a right to come in, of all and of one address
-	perAddress  = 48
-	owners      = 64 // connections that have
+	// Connections that have not shown a right to come in, of all and of one subscriber, and those that have.
+	anonymous     = 96
+	perPrefix     = 48
+	authenticated = 64
 )
 
 // limits is how long a client may take.
 type limits struct {
 	header, request, idle time.Duration
-	// write is for one piece of a stream; a viewer that needs longer is dropped. After a heartbeat of silence something is written to a stream,
-	// so that a client that has gone is noticed.
+	// write is for one piece of a stream; a viewer that needs longer is dropped. After a heartbeat of silence something is written to a
+	// stream, so that a client that has gone is noticed.
 	write, heartbeat time.Duration
 	// shutdown is for requests that are under way when the server stops.
 	shutdown time.Duration
@@ -85,26 +87,22 @@ type Server struct {
 	// Set by Open.
 	listener net.Listener
 	http     *http.Server
-	access   *access
+	access   access.Control
+	feed     live.Feed
+
 	recent   recent
-	observer *observer
 	writable writable
-	news     bell
-	encoded  atomic.Uint64 // pictures
-	behind   atomic.Uint64 // pictures not taken because the encoder was at work
-
-	audience atomic.Pointer[audience]
 	closed   sync.Once
-
-	mutex            sync.Mutex
-	stopping         bool // no stream may begin any more
-	viewers          int
-	detectionViewers int
-	previews         map[string]*preview
-	encoders         sync.WaitGroup
 }
 
 var _ pipeline.Sink = (*Server)(nil)
+
+// Frame implements pipeline.Sink.
+func (s *Server) Frame(in *pipeline.Inferred) { s.feed.Frame(in) }
+
+func (s *Server) secrets() access.Secrets {
+	return access.Secrets{Token: s.Token, User: s.User, Password: s.Password}
+}
 
 // Check says what Open would refuse, except an address that is in use, and opens nothing.
 func (s *Server) Check() error {
@@ -117,7 +115,8 @@ func (s *Server) check() (address *net.TCPAddr, encryption *tls.Config, err erro
 	if address, err = net.ResolveTCPAddr("tcp", s.Address); err != nil {
 		return nil, nil, fmt.Errorf("web: address %q: %w", s.Address, err)
 	}
-	if err := s.checkAccess(address.IP.IsLoopback()); err != nil {
+	secrets := s.secrets()
+	if err := secrets.Check(s.Address, address.IP.IsLoopback()); err != nil {
 		return nil, nil, err
 	}
 	encryption, err = s.encryption()
@@ -147,22 +146,26 @@ func (s *Server) Open() error {
 		return fmt.Errorf("web: %w", err)
 	}
 	if encryption == nil && !address.IP.IsLoopback() {
-		s.Logger.Warn("the web page is served without TLS: passwords and pictures can be read on the way; set a certificate and a key", "address", s.Address)
+		s.Logger.Warn("the web page is served without TLS: passwords and pictures can be read on the way; set a certificate and a key",
+			"address", s.Address)
 	}
-	s.listener = &limitedListener{Listener: listener, anonymous: anonymous, each: perAddress, owners: owners}
-	s.access = newAccess(s.Token, s.User, s.Password, listener.Addr().(*net.TCPAddr).Port, encryption != nil)
+	s.listener = &access.Listener{Listener: listener, Anonymous: anonymous, PerPrefix: perPrefix, Authenticated: authenticated}
+	s.access.Secrets, s.access.Encrypted, s.access.Logger = s.secrets(), encryption != nil, s.Logger
+	s.access.Port = listener.Addr().(*net.TCPAddr).Port
 	if s.Directory != "" {
-		s.access.sessions.file = filepath.Join(s.Directory, "web-logouts")
+		s.access.File = filepath.Join(s.Directory, "web-logouts")
 	}
-	if err := s.access.sessions.open(time.Now()); err != nil {
+	if err := s.access.Open(); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s.observer = newObserver()
-	s.previews = map[string]*preview{}
+	s.feed.PictureRate, s.feed.PictureWidth, s.feed.Viewers = s.PictureRate, s.PictureWidth, s.Viewers
+	s.feed.Write, s.feed.Heartbeat, s.feed.Logger = s.limits.write, s.limits.heartbeat, s.Logger
+	s.feed.Known = s.known
+	s.feed.Open()
 	s.http = &http.Server{
 		Handler: s.handler(), TLSConfig: encryption,
 		ReadHeaderTimeout: s.limits.header, ReadTimeout: s.limits.request, WriteTimeout: s.limits.request, IdleTimeout: s.limits.idle,
-		MaxHeaderBytes: headerBytes, ConnContext: withConnection, ErrorLog: slogLogger(s.Logger),
+		MaxHeaderBytes: headerBytes, ConnContext: access.WithConnection, ErrorLog: slogLogger(s.Logger),
 	}
 	return nil
 }
@@ -176,24 +179,6 @@ func setDefault(value *int, otherwise int) {
 // slogLogger takes net/http's complaints about clients, which are of no interest to the operator.
 func slogLogger(logger *slog.Logger) *log.Logger {
 	return slog.NewLogLogger(logger.Handler(), slog.LevelDebug)
-}
-
-// checkAccess refuses to show the page to other machines without asking who they are.
-func (s *Server) checkAccess(loopback bool) error {
-	const shortestToken, shortestPassword = 16, 8
-	switch {
-	case s.Token != "" && s.User+s.Password != "":
-		return errors.New("web: a token and a user are set, only one of them can be")
-	case (s.User == "") != (s.Password == ""):
-		return errors.New("web: a user needs a password, and a password a user")
-	case s.Token != "" && len(s.Token) < shortestToken:
-		return fmt.Errorf("web: the token has %d characters, it needs %d", len(s.Token), shortestToken)
-	case s.Password != "" && len(s.Password) < shortestPassword:
-		return fmt.Errorf("web: the password has %d characters, it needs %d", len(s.Password), shortestPassword)
-	case !loopback && s.Token == "" && s.User == "":
-		return fmt.Errorf("web: other machines reach %s: set a token, or a user and a password, or listen on 127.0.0.1", s.Address)
-	}
-	return nil
 }
 
 func (s *Server) encryption() (*tls.Config, error) {
@@ -213,7 +198,7 @@ func (s *Server) encryption() (*tls.Config, error) {
 // URL is where the page is.
 func (s *Server) URL() string {
 	scheme := "http"
-	if s.access.encrypted {
+	if s.access.Encrypted {
 		scheme = "https"
 	}
 	return scheme + "://" + s.listener.Addr().String() + "/"
@@ -225,7 +210,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer cancel()
 	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
 	var parts sync.WaitGroup
-	parts.Go(func() { s.observer.run(ctx) })
+	parts.Go(func() { s.feed.Run(ctx) })
 	parts.Go(func() {
 		<-ctx.Done()
 		stop, done := context.WithTimeout(context.Background(), s.limits.shutdown)
@@ -235,17 +220,14 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 	})
 	var err error
-	if s.access.encrypted {
+	if s.access.Encrypted {
 		err = s.http.ServeTLS(s.listener, "", "")
 	} else {
 		err = s.http.Serve(s.listener)
 	}
 	cancel()
 	parts.Wait()
-	s.mutex.Lock()
-	s.stopping = true
-	s.mutex.Unlock()
-	s.encoders.Wait()
+	s.feed.Stop()
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

@@ -61,7 +61,9 @@ type belt struct {
 
 func yard() zone.Config {
 	return zone.Config{
-		Zones: []zone.Zone{{Name: "inspection", Points: []zone.Point{{X: 0.55, Y: 0.1}, {X: 0.95, Y: 0.1}, {X: 0.95, Y: 0.9}, {X: 0.55, Y: 0.9}}}},
+		Zones: []zone.Zone{{
+			Name: "inspection", Points: []zone.Point{{X: 0.55, Y: 0.1}, {X: 0.95, Y: 0.1}, {X: 0.95, Y: 0.9}, {X: 0.55, Y: 0.9}},
+		}},
 		Lines: []zone.Line{{Name: "gate", From: zone.Point{X: 0.4, Y: 0.98}, To: zone.Point{X: 0.4, Y: 0.02}}},
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	clocks "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -24,14 +25,20 @@ type Status struct {
 	Cameras []Camera  `json:"cameras"`
 	// FrameMemory is how many bytes of the engines' memory the cameras hold.
 	FrameMemory int64 `json:"frame_memory"`
+	// Stages are how long each part of a frame's way has taken since the start.
+	Stages []Stage `json:"stages"`
 	// Readings are the machine's sensors, in the order in which they are shown.
 	Readings []Reading `json:"readings"`
 	// Queues are where messages wait for the broker; empty when MQTT is off. Broker says how the connection is.
 	Queues []Queue `json:"queues"`
 	Broker string  `json:"broker"`
 	Reload Reload  `json:"reload"`
+	// Servers run the network, nil where it runs here.
+	Servers *Servers `json:"servers,omitempty"`
 
 	Operation Operation `json:"operation"`
+	// Opening says what a run waits for that cannot serve yet; empty for one that serves.
+	Opening string `json:"opening,omitempty"`
 }
 
 // Reload is what came of reading the configuration again.
@@ -71,6 +78,24 @@ type Camera struct {
 	Analytics zone.Config `json:"analytics"`
 	Tracked   bool        `json:"tracked"`
 	Hardware  string      `json:"hardware"` // that the network runs on
+}
+
+// Stage is one part of a frame's way.
+type Stage struct {
+	clocks.Summary `json:"-"`
+
+	Name string  `json:"name"`
+	P50  float64 `json:"p50_ms"`
+	P99  float64 `json:"p99_ms"`
+}
+
+// Stages gives summaries the form of Status.
+func Stages(all []clocks.Summary) []Stage {
+	stages := make([]Stage, 0, len(all))
+	for _, s := range all {
+		stages = append(stages, Stage{s, s.Stage.String(), s.P50.Seconds() * 1000, s.P99.Seconds() * 1000})
+	}
+	return stages
 }
 
 // Reading is one sensor's value.
@@ -128,7 +153,8 @@ func (s *Server) status() Status {
 func (s *Server) serveStatus(w http.ResponseWriter, _ *http.Request) {
 	uneditable := s.uneditable(time.Now())
 	status := shown{
-		Status: s.status(), Now: time.Now(), Editable: uneditable == "", Uneditable: uneditable, Login: s.access.required(), Snapshots: s.Snapshot != nil, PictureRate: s.PictureRate,
+		Status: s.status(), Now: time.Now(), Editable: uneditable == "", Uneditable: uneditable, Login: s.access.Required(),
+		Snapshots: s.Snapshot != nil, PictureRate: s.PictureRate,
 	}
 	status.InferenceMS = milliseconds(status.Engine.Inference)
 	for i := range status.Cameras {
@@ -154,4 +180,10 @@ func (s *Server) labels(camera string) (labels []string, known bool) {
 		}
 	}
 	return nil, false
+}
+
+// known reports whether there is a camera of that name.
+func (s *Server) known(camera string) bool {
+	_, known := s.labels(camera)
+	return known
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"image/jpeg"
 	"io"
-	"log/slog"
-	"math/rand/v2"
 	"mime"
 	"mime/multipart"
 	"net"
@@ -19,9 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live/livetest"
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // frames is a source with one camera, whose frames a test makes itself.
@@ -29,24 +26,6 @@ func frames(name string) *still {
 	source := &still{Status{Cameras: []Camera{{}}}}
 	source.status.Cameras[0].Capture.Name = name
 	return source
-}
-
-// noise is a frame that does not compress.
-func noise(format engine.PixelFormat, width, height, stride int) *capture.Frame {
-	f := &capture.Frame{Data: make([]byte, stride*format.Rows(height)), Width: width, Height: height, Stride: stride, Format: format}
-	random := rand.New(rand.NewPCG(1, 2))
-	for i := range f.Data {
-		f.Data[i] = byte(random.Uint32())
-	}
-	return f
-}
-
-func inferred(f *capture.Frame, seq uint64, captured time.Duration) *pipeline.Inferred {
-	return &pipeline.Inferred{
-		Camera: "cam0", Seq: seq, Time: time.Unix(1e9, 0), Captured: int64(captured), Width: f.Width, Height: f.Height, Frame: f, Labels: []string{"bolt"},
-		Detections: []postprocess.Finding{{Box: postprocess.Box{X1: 1, Y1: 2, X2: 3.25, Y2: 4}, Score: 0.9}}, IDs: []uint64{7},
-		Tracks: []postprocess.Track{{ID: 8, State: postprocess.Lost, Index: -1}},
-	}
 }
 
 // open begins a stream and returns its body.
@@ -66,7 +45,7 @@ func feed(t testing.TB, server *Server, f *capture.Frame, pause time.Duration) {
 	go func() {
 		defer close(done)
 		for seq := uint64(0); ; seq++ {
-			in := inferred(f, seq, time.Duration(capture.Monotonic()))
+			in := livetest.Inferred(f, seq, time.Duration(capture.Monotonic()))
 			server.Frame(in)
 			select {
 			case <-stop:
@@ -88,8 +67,11 @@ func TestStreams(t *testing.T) {
 	source.status.Cameras = append(source.status.Cameras, second)
 	server := &Server{}
 	serve(t, server, source)
-	feed(t, server, noise(engine.BGR, 320, 240, 960), 5*time.Millisecond)
-	for path, kind := range map[string]string{"api/pictures?camera=cam1&camera=cam0": "multipart/mixed", "api/cameras/cam0/stream.mjpeg": "multipart/x-mixed-replace"} {
+	feed(t, server, livetest.Noise(engine.BGR, 320, 240, 960), 5*time.Millisecond)
+	for path, kind := range map[string]string{
+		"api/pictures?camera=cam1&camera=cam0": "multipart/mixed",
+		"api/cameras/cam0/stream.mjpeg":        "multipart/x-mixed-replace",
+	} {
 		response := open(t, server.URL()+path)
 		media, parameters, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
 		require.NoError(t, err)
@@ -124,7 +106,7 @@ func TestStreams(t *testing.T) {
 		require.NoError(t, err)
 		if message, found := strings.CutPrefix(line, "data: "); found {
 			require.Contains(t, message, `"camera":"cam0"`)
-			require.Contains(t, message, `"width":320,"height":240,"latency_ms":0,"detections":[{"label":"bolt","class":0,"score":0.9,"box":[1,2,3.3,4],"track":7}],`+
+			require.Contains(t, message, `"width":320,"height":240,"latency_ms":0,"detections":[{"label":"bolt","class":0,"score":0.9,"box":[1,2,3.25,4],"track":7}],`+
 				`"lost":[{"label":"bolt","class":0,"score":0,"box":[0,0,0,0],"track":8}],"zones":[],"lines":[]}`)
 			break
 		}
@@ -158,7 +140,7 @@ func TestStreamsOutliveTheTimeOfARequest(t *testing.T) {
 			_, err = io.ReadFull(pictures, buffer)
 			require.NoError(t, err)
 		}
-		feed(t, server, noise(engine.GRAY8, 64, 48, 64), 5*time.Millisecond)
+		feed(t, server, livetest.Noise(engine.GRAY8, 64, 48, 64), 5*time.Millisecond)
 		_, err := io.ReadFull(pictures, make([]byte, 20_000))
 		require.NoError(t, err)
 	}
@@ -171,37 +153,10 @@ func TestViewersAreBounded(t *testing.T) {
 	code, text, _ := ask(t, "GET", server.URL()+"api/detections", nil)
 	require.Equal(t, http.StatusServiceUnavailable, code)
 	require.Equal(t, "too many viewers\n", text)
-	require.NotNil(t, server.audience.Load())
+	require.Equal(t, 2, server.feed.Stats().Viewers)
 	require.NoError(t, one.Body.Close())
 	require.NoError(t, two.Body.Close())
-	require.Eventually(t, func() bool { return server.audience.Load() == nil }, testPatience, 10*time.Millisecond)
-	server.mutex.Lock()
-	require.Empty(t, server.previews)
-	server.mutex.Unlock()
-}
-
-func TestAFrameCostsNothingWhenNobodyLooks(t *testing.T) {
-	server := &Server{Address: "127.0.0.1:0", Source: &still{}, Logger: slog.New(slog.DiscardHandler)}
-	require.NoError(t, server.Open())
-	defer server.Close()
-	in := inferred(noise(engine.BGR, 1920, 1080, 3*1920), 1, 0)
-	require.Zero(t, testing.AllocsPerRun(1000, func() { server.Frame(in) }))
-
-	// With somebody it copies, into memory that it has.
-	var copied observation
-	copied.copy(in)
-	require.Zero(t, testing.AllocsPerRun(100, func() { copied.copy(in) }))
-	_, leave, err := server.join(true, nil)
-	require.NoError(t, err)
-	defer leave()
-	for range 2 * observations { // the observer does not run: its queue fills
-		server.Frame(in)
-	}
-	require.Zero(t, testing.AllocsPerRun(100, func() { server.Frame(in) }))
-	require.NotZero(t, server.observer.lost.Load())
-	p := &preview{fresh: make(chan struct{}, 1)}
-	p.take(in, time.Second)
-	require.Zero(t, testing.AllocsPerRun(100, func() { in.Captured += int64(time.Second); p.take(in, time.Second) }))
+	require.Eventually(t, func() bool { return server.feed.Stats().Viewers == 0 }, testPatience, 10*time.Millisecond)
 }
 
 // stuck has three viewers that ask for streams and never read.
@@ -215,11 +170,7 @@ func stuck(t *testing.T, server *Server) (viewers func() int) {
 		_, err = fmt.Fprintf(conn, "GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n", path)
 		require.NoError(t, err)
 	}
-	viewers = func() int {
-		server.mutex.Lock()
-		defer server.mutex.Unlock()
-		return server.viewers
-	}
+	viewers = func() int { return server.feed.Stats().Viewers }
 	require.Eventually(t, func() bool { return viewers() == len(paths) }, testPatience, 10*time.Millisecond)
 	return viewers
 }
@@ -231,8 +182,8 @@ func TestSlowViewersSlowNobody(t *testing.T) {
 	server.limits.write = time.Hour
 	serve(t, server, frames("cam0"))
 	viewers := stuck(t, server)
-	feed(t, server, noise(engine.BGR, 960, 720, 3*960), 5*time.Millisecond)
-	require.Eventually(t, func() bool { return server.encoded.Load() >= pictures }, testPatience, 10*time.Millisecond)
+	feed(t, server, livetest.Noise(engine.BGR, 960, 720, 3*960), 5*time.Millisecond)
+	require.Eventually(t, func() bool { return server.feed.Stats().Pictures >= pictures }, testPatience, 10*time.Millisecond)
 	require.Equal(t, 3, viewers())
 }
 
@@ -242,7 +193,7 @@ func TestStuckViewersAreDropped(t *testing.T) {
 	server.limits.write = 100 * time.Millisecond
 	serve(t, server, frames("cam0"))
 	viewers := stuck(t, server)
-	feed(t, server, noise(engine.BGR, 960, 720, 3*960), 10*time.Millisecond)
+	feed(t, server, livetest.Noise(engine.BGR, 960, 720, 3*960), 10*time.Millisecond)
 	require.Eventually(t, func() bool { return viewers() <= 1 }, 4*testPatience, 50*time.Millisecond)
 }
 
@@ -250,11 +201,9 @@ func TestStopEndsStreams(t *testing.T) {
 	server := &Server{}
 	stop := serve(t, server, frames("cam0"))
 	pictures, detections := open(t, server.URL()+"api/cameras/cam0/stream.mjpeg"), open(t, server.URL()+"api/detections")
-	feed(t, server, noise(engine.GRAY8, 64, 64, 64), time.Millisecond)
+	feed(t, server, livetest.Noise(engine.GRAY8, 64, 64, 64), time.Millisecond)
 	stop()
 	for _, response := range []*http.Response{pictures, detections} {
 		_, _ = io.Copy(io.Discard, response.Body)
 	}
-	_, _, err := server.join(true, nil)
-	require.ErrorIs(t, err, errStopping)
 }

@@ -12,8 +12,8 @@ import (
 type Zones interface {
 	// Get gives what was saved last, or is configured, and its version.
 	Get(camera string) (analytics zone.Config, version string, err error)
-	// Set saves what was made of that version, of any version when it is empty, and gives the next one. Its error is shown as it is; ErrOutdated
-	// when the version is not the last one any more.
+	// Set saves what was made of that version, of any version when it is empty, and gives the next one. Its error is shown as it is;
+	// ErrOutdated when the version is not the last one any more.
 	Set(camera, version string, analytics zone.Config) (next string, err error)
 	// Writable says why Set could not save, nil when it could.
 	Writable() error

@@ -5,6 +5,7 @@
 // FAKE_TRT      comma-separated failures, read at every call: runtime builder network config parser-object parse parse-many build
 // deserialize context
 //               address shape enqueue capture throw cancel-ignored; NAME:N fails from the Nth such call of the process on
+// FAKE_TRT_HELD file that holds a build in its middle for as long as it is there
 // FAKE_TRT_LOG  file that gets one line per call
 // FAKE_TRT_CUDA path of the fake driver, whose streams the networks run on; EDGE_INFER_LIBCUDA without it
 #include <dlfcn.h>

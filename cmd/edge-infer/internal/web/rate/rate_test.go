@@ -22,9 +22,11 @@ func TestRate(t *testing.T) {
 	for i := range 3 {
 		require.True(t, r.Spend(fmt.Sprintf("2001:db8::%d", i), now))
 	}
-	require.False(t, r.Spend("2001:db8::9", now), "one /64 is one household")
-	for i := range 2 * rememberedAddresses {
+	require.False(t, r.Spend("2001:db8::9", now), "one /64 is one subscriber")
+	require.False(t, r.Spend("[2001:db8::9]:443", now), "whatever its port")
+	require.False(t, r.Spend("192.0.2.1:443", now.Add(time.Second/2)))
+	for i := range 2 * rememberedClients {
 		r.Spend(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255), now)
 	}
-	require.LessOrEqual(t, len(r.spent), rememberedAddresses)
+	require.LessOrEqual(t, len(r.spent), rememberedClients)
 }

@@ -55,10 +55,17 @@ function outline(context, corners, scale) {
   context.stroke();
 }
 
-// area tints what belongs to an object.
+// area tints what belongs to an object. A polygon is x and y of its corners in turn.
 function area(context, polygons, scale) {
   context.beginPath();
-  for (const polygon of polygons) trace(context, polygon, scale);
+  for (const polygon of polygons) {
+    for (let i = 0; i < polygon.length; i += 2) {
+      const [x, y] = [polygon[i] * scale, polygon[i + 1] * scale];
+      if (i === 0) context.moveTo(x, y);
+      else context.lineTo(x, y);
+    }
+    context.closePath();
+  }
   const alpha = context.globalAlpha;
   context.globalAlpha = 0.4 * alpha;
   context.fillStyle = context.strokeStyle;
@@ -103,7 +110,7 @@ export function boxes(context, message, scale) {
     context.strokeStyle = colour(d.class);
     context.setLineDash(lost ? [line * 3, line * 2] : []);
     context.globalAlpha = lost ? 0.7 : 1;
-    if (d.polygons) area(context, d.polygons, scale);
+    if (d.mask) area(context, d.mask.polygons, scale);
     if (d.corners) outline(context, d.corners, scale);
     else context.strokeRect(x1, y1, x2 - x1, y2 - y1);
     context.setLineDash([]);

@@ -17,6 +17,7 @@ export class System {
     this.machine = el("dl");
     this.cameras = el("tbody");
     this.queues = el("tbody");
+    this.stages = el("tbody");
     this.plot = el("canvas", { className: "plot tall", role: "img" });
     this.readings = el("dl");
     this.sensors = section("Sensors", this.readings);
@@ -25,7 +26,9 @@ export class System {
     root.replaceChildren(el("div", { className: "stack" },
       el("div", { className: "grid" }, section("Engine", this.engine), el("div", { className: "stack" }, section("Daemon", this.machine), this.sensors)),
       section("Cameras", el("div", { className: "scroll" }, el("table", {},
-        head("Camera", "State", "Runs on", "Picture", ".Captured", ".Inferred", ".Displaced", ".Skipped", ".Failed", ".Damaged", ".Reconnects"), this.cameras))),
+        head("Camera", "State", "Runs on", "Picture", ".Captured", ".Inferred", ".Displaced", ".Skipped", ".Still", ".Late", ".Failed", ".Damaged", ".Reconnects"), this.cameras))),
+      section("Stages of a frame's way, in milliseconds", el("div", { className: "scroll" }, el("table", {},
+        head("Stage", ".Median", ".99 of 100"), this.stages))),
       section("Latency of all frames, in milliseconds", this.plot),
       this.messages));
     app.feed.show([]);
@@ -49,7 +52,8 @@ export class System {
     this.cameras.replaceChildren(...status.cameras.map((c) => row(
       c.capture.name, c.capture.reason ? `${c.capture.state}: ${c.capture.reason}` : c.capture.state, c.hardware,
       c.capture.width ? `${c.capture.width} x ${c.capture.height} ${c.capture.format}` : "",
-      c.capture.captured, c.pipeline.inferred, c.capture.displaced, c.pipeline.skipped, c.pipeline.failed, c.capture.damaged, c.capture.reconnects)));
+      c.capture.captured, c.pipeline.inferred, c.capture.displaced, c.pipeline.skipped, c.pipeline.gated, c.pipeline.late, c.pipeline.failed, c.capture.damaged, c.capture.reconnects)));
+    this.stages.replaceChildren(...(status.stages ?? []).map((s) => row(s.name.replace("_", " "), s.p50_ms, s.p99_ms)));
     const counts = (status.bounds_ms ?? []).concat([0]).map((_, i) => (status.latencies ?? []).reduce((sum, c) => sum + c[i], 0));
     plot.histogram(this.plot, status.bounds_ms ?? [], counts);
     this.queues.replaceChildren(...(status.queues ?? []).map((q) => row(q.name, q.offered, q.delivered, q.superseded, q.dropped, q.queued)));

@@ -1,0 +1,147 @@
+// Package thumb makes small grey pictures of frames, for what looks at every frame and must cost next to nothing: does anything move, has
+// the camera been moved.
+package thumb
+
+import "github.com/edge-infer/edge-infer/engine"
+
+// Picture is a small grey picture of a frame. It belongs to its Reducer and is valid until the next Reduce.
+type Picture struct {
+	Pix           []byte // Width*Height grey values, row after row without padding
+	Width, Height int
+	// ScaleX and ScaleY are source pixels per pixel: pixel (x, y) stands for the source's from (x*ScaleX, y*ScaleY) on, up to the next one's.
+	ScaleX, ScaleY float64
+}
+
+// Defaults of Reducer's fields.
+const (
+	DefaultLongest = 160
+	DefaultSamples = 2
+)
+
+// Reducer makes the small pictures of one camera. Each pixel is the mean of a few source pixels spread over its area, so that the memory of
+// a frame is read in part only. The zero value is ready; one goroutine uses it. It allocates when pictures of another size or format come.
+type Reducer struct {
+	// Longest is the longer side of the small pictures, DefaultLongest when 0. A source that is smaller keeps its size.
+	Longest int
+	// Samples is how many source pixels in each direction a pixel is the mean of, DefaultSamples when 0. 1 is the fastest and the noisiest.
+	Samples int
+
+	picture Picture
+	of      engine.Image // that columns and rows were made for; without its memory
+	columns []int32      // byte offsets in a source row of the samples, left to right
+	rows    []int32      // source rows of the samples, top to bottom
+	sums    []uint32     // of one row of the picture
+}
+
+// Reduce gives the small picture of a frame of any format. Colours weigh as blue 1, green 2, red 1; luma samples are taken as they are. The
+// error is that of engine.Image.Check.
+func (r *Reducer) Reduce(image *engine.Image) (*Picture, error) {
+	if err := image.Check(); err != nil {
+		return nil, err
+	}
+	if image.Width != r.of.Width || image.Height != r.of.Height || image.Format != r.of.Format {
+		r.prepare(image)
+	}
+	samples := r.samples()
+	colour := image.Format == engine.BGR || image.Format == engine.BGRx
+	// A sum is of samples*samples values, four times that with colours: a product with 2^24/count stays below 2^32.
+	count := uint32(samples * samples)
+	if colour {
+		count *= 4
+	}
+	scale := (1<<24 + count/2) / count
+	for y := range r.picture.Height {
+		clear(r.sums)
+		for _, row := range r.rows[y*samples : (y+1)*samples] {
+			source := image.Data[int(row)*image.Stride:]
+			source = source[:image.Format.RowBytes(image.Width)]
+			if colour {
+				r.addColours(source, samples)
+			} else {
+				r.addLuma(source, samples)
+			}
+		}
+		out := r.picture.Pix[y*r.picture.Width:][:len(r.sums)]
+		for x, sum := range r.sums {
+			out[x] = byte(min(255, (uint64(sum)*uint64(scale)+1<<23)>>24))
+		}
+	}
+	return &r.picture, nil
+}
+
+func (r *Reducer) addColours(row []byte, samples int) {
+	columns, sums := r.columns, r.sums
+	if samples == 2 { // the usual case, without a loop in the loop
+		columns = columns[:2*len(sums)]
+		for x := range sums {
+			a, b := (*[3]byte)(row[columns[2*x]:]), (*[3]byte)(row[columns[2*x+1]:])
+			sums[x] += uint32(a[0]) + uint32(a[2]) + uint32(b[0]) + uint32(b[2]) + 2*(uint32(a[1])+uint32(b[1]))
+		}
+		return
+	}
+	for x := range sums {
+		var sum uint32
+		for _, at := range columns[:samples] {
+			pixel := (*[3]byte)(row[at:])
+			sum += uint32(pixel[0]) + 2*uint32(pixel[1]) + uint32(pixel[2])
+		}
+		sums[x] += sum
+		columns = columns[samples:]
+	}
+}
+
+func (r *Reducer) addLuma(row []byte, samples int) {
+	columns, sums := r.columns, r.sums
+	if samples == 2 {
+		columns = columns[:2*len(sums)]
+		for x := range sums {
+			sums[x] += uint32(row[columns[2*x]]) + uint32(row[columns[2*x+1]])
+		}
+		return
+	}
+	for x := range sums {
+		var sum uint32
+		for _, at := range columns[:samples] {
+			sum += uint32(row[at])
+		}
+		sums[x] += sum
+		columns = columns[samples:]
+	}
+}
+
+func (r *Reducer) samples() int {
+	if r.Samples > 0 {
+		return min(r.Samples, 16)
+	}
+	return DefaultSamples
+}
+
+// prepare makes the small picture and the places of the samples for pictures like image.
+func (r *Reducer) prepare(image *engine.Image) {
+	longest, samples := r.Longest, r.samples()
+	if longest <= 0 {
+		longest = DefaultLongest
+	}
+	width, height := image.Width, image.Height
+	if most := max(width, height); most > longest {
+		width, height = max(1, (width*longest+most/2)/most), max(1, (height*longest+most/2)/most)
+	}
+	step := map[engine.PixelFormat]int{engine.BGR: 3, engine.BGRx: 4, engine.YUYV: 2}[image.Format]
+	r.columns, r.rows = places(width*samples, image.Width, max(step, 1)), places(height*samples, image.Height, 1)
+	r.sums = make([]uint32, width)
+	r.picture = Picture{
+		Pix: make([]byte, width*height), Width: width, Height: height,
+		ScaleX: float64(image.Width) / float64(width), ScaleY: float64(image.Height) / float64(height),
+	}
+	r.of = *image
+	r.of.Data = nil
+}
+
+// places spreads samples evenly over the pixels of a side, each in the middle of its share; step is the bytes from one pixel to the next.
+func places(samples, pixels, step int) []int32 {
+	all := make([]int32, samples)
+	for i := range all {
+		all[i] = int32((2*i+1)*pixels/(2*samples)) * int32(step)
+	}
+	return all
+}

@@ -1,0 +1,110 @@
+package bench
+
+import (
+	"math"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// findings are what one contender sees on the pictures, or its outputs for the tensors.
+type findings struct {
+	pictures [][]postprocess.Finding
+	outputs  [][]float32
+}
+
+// compared is how many pictures contenders are compared on.
+const compared = 32
+
+// margin is how near the threshold a box may be missing on one side: a drift that small decides whether it is reported at all.
+const margin = 0.04
+
+// find has the network look at the first pictures, or at the tensors.
+func (s *subject) find() (*findings, error) {
+	f := &findings{}
+	if s.network == nil {
+		r, err := s.raw.network.Tensors(s.raw.inputs...)
+		if err != nil {
+			return nil, err
+		}
+		for i := range r.Outputs {
+			f.outputs = append(f.outputs, slices.Clone(r.Outputs[i].Float32s()))
+		}
+		return f, nil
+	}
+	// Whole requests, so that a network with a fixed batch runs too.
+	batch := s.batch
+	images := make([]engine.Image, 0, compared+batch)
+	for len(images) < min(compared, len(s.images)) || len(images)%batch > 0 {
+		images = append(images, s.images[len(images)%len(s.images)])
+	}
+	pictures, err := predict.Run(&requests{Predictor: s.network, batch: batch}, images...)
+	if err != nil {
+		return nil, err
+	}
+	reported := float32(s.contender.Detect.Confidence)
+	for _, p := range pictures[:min(compared, len(s.images))] {
+		if p.Err != nil {
+			return nil, p.Err
+		}
+		f.pictures = append(f.pictures, slices.DeleteFunc(p.Findings, func(x postprocess.Finding) bool { return x.Score < reported }))
+	}
+	return f, nil
+}
+
+// contrast sets every contender beside the last one.
+func (b *Bench) contrast(report *result.Report, found []*findings) {
+	last := len(b.Contenders) - 1
+	for i, c := range b.Contenders {
+		var agreement *result.Agreement
+		if i != last && found[i] != nil && found[last] != nil {
+			agreement = agree(b.Contenders[last], found[last], found[i])
+		}
+		for j := range report.Results {
+			r := &report.Results[j]
+			if r.Engine != c.Engine {
+				continue
+			}
+			r.Agreement = agreement
+			for k := range report.Results {
+				base := &report.Results[k]
+				if base.Engine == b.Contenders[last].Engine && base.What == r.What && base.Drive == r.Drive && base.Batch == r.Batch && base.FPS > 0 {
+					r.SpeedUp = r.FPS / base.FPS
+				}
+			}
+		}
+	}
+}
+
+// agree compares a candidate with the reference.
+func agree(c Contender, reference, candidate *findings) *result.Agreement {
+	a := &result.Agreement{With: c.Engine}
+	if reference.pictures != nil && candidate.pictures != nil {
+		boxes := evaluate.Agreement{Threshold: float32(c.Detect.Confidence), Margin: margin}
+		for i := range reference.pictures {
+			boxes.Add(reference.pictures[i], candidate.pictures[i])
+		}
+		r := boxes.Report()
+		a.Pictures, a.Rate, a.Drift = r.Pictures, &r.MatchRate, r.MaxDrift
+		return a
+	}
+	if len(reference.outputs) == 0 || len(reference.outputs) != len(candidate.outputs) {
+		return nil
+	}
+	difference, largest := 0.0, 0.0
+	for i, x := range reference.outputs {
+		y := candidate.outputs[i]
+		if len(x) != len(y) {
+			return nil
+		}
+		for j := range x {
+			difference, largest = max(difference, math.Abs(float64(x[j])-float64(y[j]))), max(largest, math.Abs(float64(x[j])))
+		}
+	}
+	a.Difference, a.Largest = &difference, &largest
+	return a
+}

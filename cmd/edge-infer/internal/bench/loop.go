@@ -1,0 +1,193 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
+	"github.com/edge-infer/edge-infer/mqtt"
+	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
+)
+
+// Where messages may go other than to a broker's address.
+const (
+	embeddedBroker = "embedded"
+	noBroker       = "off"
+)
+
+// cameras is how many there are for a batch: a request holds one picture of each, so fewer never fill it. Paced ones are as many as were
+// asked for.
+func (b *Bench) cameras(drive result.Drive, batch int) int {
+	if drive == result.Paced {
+		return b.Cameras
+	}
+	return max(b.Cameras, batch)
+}
+
+// loop measures the frame loop.
+func (s *subject) loop(ctx context.Context, r *result.Result) error {
+	var sinks []pipeline.Sink
+	if s.MQTT != noBroker {
+		client, closeClient, err := s.publish(ctx)
+		if err != nil {
+			return err
+		}
+		defer closeClient()
+		sinks = append(sinks, &sink.Publisher{Client: client})
+	}
+	q := &requests{Predictor: s.network, batch: s.batch, closed: r.Drive == result.Closed}
+	l, err := newLoop(s.Bench, s.contender, q, r.Drive, s.pictures, sinks)
+	if err != nil {
+		return err
+	}
+	return l.measure(ctx, s.Bench, s.meter, r, s.held)
+}
+
+// publish opens a client that sends to a broker, the embedded one unless another was named.
+func (b *Bench) publish(ctx context.Context) (client *mqtt.Client, end func(), err error) {
+	var closers []func()
+	end = func() {
+		for i := len(closers) - 1; i >= 0; i-- {
+			closers[i]()
+		}
+	}
+	defer func() {
+		if err != nil {
+			end()
+		}
+	}()
+	address := b.MQTT
+	if address == embeddedBroker {
+		broker := &embedded.Broker{Address: "127.0.0.1:0", Logger: b.Logger}
+		if err := broker.Open(); err != nil {
+			return nil, end, err
+		}
+		closers = append(closers, func() { _ = broker.Close() })
+		address = broker.URL()
+	}
+	client = &mqtt.Client{Device: "bench", Brokers: []string{address}, Logger: slog.New(slog.DiscardHandler)}
+	if err := client.Open(); err != nil {
+		return nil, end, err
+	}
+	running, stop := context.WithCancel(ctx)
+	closers = append(closers, func() { _ = client.Close() }, stop)
+	go func() { _ = client.Run(running) }()
+	return client, end, nil
+}
+
+// frameLoop is a frame loop that is measured.
+type frameLoop struct {
+	*pipeline.Pipeline
+	notify   chan struct{}
+	sources  []*memoryCamera
+	stages   *stages
+	requests *requests
+}
+
+// newLoop makes a frame loop of cameras in memory.
+func newLoop(b *Bench, c Contender, n *requests, drive result.Drive, pictures [][]byte, sinks []pipeline.Sink) (*frameLoop, error) {
+	l := &frameLoop{notify: make(chan struct{}, 1), stages: newStages(), requests: n}
+	reported, labels := c.Detect.Confidence, n.Model().Metadata.Labels
+	l.Pipeline = &pipeline.Pipeline{
+		Predictor: n, Labels: labels, Notify: l.notify, Sinks: append(sinks, l.stages),
+		Reported: float32(reported), Decoded: float32(pipeline.Decoded(reported)), Logger: b.Logger,
+	}
+	cameras := b.cameras(drive, n.batch)
+	for i := range cameras {
+		source := &memoryCamera{pictures: pictures, width: b.Width, height: b.Height, next: uint64(i)}
+		if drive == result.Paced {
+			source.interval = time.Duration(float64(time.Second) / b.Rate)
+			source.start = capture.Monotonic() + int64(i)*int64(source.interval)/int64(cameras)
+		}
+		l.sources = append(l.sources, source)
+		follower := &pipeline.Follower{Labels: labels, Reported: l.Reported}
+		if err := follower.Open(); err != nil {
+			return nil, err
+		}
+		l.Cameras = append(l.Cameras, pipeline.Camera{
+			Name: fmt.Sprintf("cam%d", i), Source: source, Lossless: drive != result.Paced, Follower: follower,
+		})
+	}
+	return l, l.Open()
+}
+
+// measure runs the loop for as long as b says.
+func (l *frameLoop) measure(ctx context.Context, b *Bench, m *meter, r *result.Result, held int64) error {
+	run, stop := context.WithCancel(ctx)
+	defer stop()
+	if r.Drive == result.Paced {
+		go pace(run, l.notify, l.sources)
+	}
+	done := make(chan error, 1)
+	go func() { done <- l.Run(run, nil) }()
+	if err := l.wait(ctx, b.Warmup, done); err != nil {
+		return err
+	}
+	first, late := l.Stats(), l.displaced()
+	requestsBefore, picturesBefore := l.requests.counts()
+	m.begin()
+	l.stages.on.Store(true)
+	err := l.wait(ctx, b.Duration, done)
+	l.stages.on.Store(false)
+	r.Frames = l.stages.frames.Load()
+	if err != nil {
+		return err
+	}
+	m.end(r, held)
+	last := l.Stats()
+	r.Skipped = l.displaced() - late
+	requests, pictures := l.requests.counts()
+	stop()
+	if err := <-done; err != nil {
+		return err
+	}
+	r.Cameras, r.Reason = len(l.sources), l.requests.failed
+	r.Filled = float64(pictures-picturesBefore) / float64(max(requests-requestsBefore, 1))
+	r.Latency, r.Stages = l.stages.total.Latency(), l.stages.medians()
+	least, most := ^uint64(0), uint64(0)
+	for i := range last {
+		frames := last[i].Inferred - first[i].Inferred
+		least, most = min(least, frames), max(most, frames)
+	}
+	fairness := float64(least) / float64(max(most, 1))
+	r.Fairness = &fairness
+	for _, camera := range l.Totals() {
+		r.Lost += camera.Failed
+	}
+	return nil
+}
+
+// displaced counts the frames that were due and replaced by newer ones.
+func (l *frameLoop) displaced() (sum uint64) {
+	for _, source := range l.sources {
+		sum += source.displaced.Load()
+	}
+	return sum
+}
+
+// wait ends early with what ended the loop.
+func (l *frameLoop) wait(ctx context.Context, e extent, done <-chan error) error {
+	var enough <-chan time.Time
+	var reached <-chan struct{}
+	if e.frames > 0 {
+		reached = l.stages.after(e.frames)
+	} else {
+		enough = time.After(e.time)
+	}
+	select {
+	case <-enough:
+		return nil
+	case <-reached:
+		return nil
+	case err := <-done:
+		return cmp.Or(err, context.Cause(ctx))
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,103 @@
+package result
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// Print writes the results for a person.
+func (r *Report) Print(out io.Writer) error {
+	first := &r.Results[0]
+	several := false
+	for i := range r.Results {
+		one := &r.Results[i]
+		several = several || one.SpeedUp != 0
+		if i == 0 || one.Engine != r.Results[i-1].Engine || one.Precision != r.Results[i-1].Precision {
+			fmt.Fprintf(out, "%s %s on %s, %s\n", one.Backend, one.Version, one.Device, one.Precision)
+		}
+	}
+	fmt.Fprintf(out, "%s, %d CPUs (%s)\n", first.Model, r.Machine.CPUs, cmp.Or(r.Machine.Processor, r.Machine.System))
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(table, "engine\twhat\tdrive\tbatch\tfps\tmean ms\tp50 ms\tp95 ms\tp99 ms\tp99.9 ms\tmax ms\tCPU us/frame\tallocs\t",
+		"MiB\tGPU MiB\tlate\t")
+	if several {
+		fmt.Fprint(table, "speed-up\tagreement\t")
+	}
+	fmt.Fprintln(table)
+	for i := range r.Results {
+		r.Results[i].row(table, several)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(out, r.busy()); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (r *Result) row(table io.Writer, several bool) {
+	batch := fmt.Sprint(r.Batch)
+	if r.Filled < float64(r.Batch)-0.05 {
+		batch = fmt.Sprintf("%.1f of %d", r.Filled, r.Batch)
+	}
+	gpu := "-"
+	if r.GPUMemory != nil {
+		gpu = fmt.Sprint(*r.GPUMemory >> 20)
+	}
+	fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.1f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.0f\t%.2f\t%d\t%s\t%d\t",
+		r.Engine, r.What, r.Drive, batch, r.FPS, r.Mean, r.P50, r.P95, r.P99, r.P999, r.Max, r.CPU, r.Allocations, r.Memory>>20, gpu, r.Skipped)
+	if several {
+		fmt.Fprintf(table, "%s\t%s\t", orDash(r.SpeedUp != 0, "%.2fx", r.SpeedUp), r.Agreement)
+	}
+	fmt.Fprintln(table)
+}
+
+// String is for people: the share of findings, or the difference of the numbers.
+func (a *Agreement) String() string {
+	switch {
+	case a == nil:
+		return "-"
+	case a.Rate != nil:
+		return fmt.Sprintf("%.4f", *a.Rate)
+	case a.Difference != nil:
+		return fmt.Sprintf("%.2g of %.3g", *a.Difference, *a.Largest)
+	}
+	return "-"
+}
+
+func orDash(known bool, format string, value any) string {
+	if !known {
+		return "-"
+	}
+	return fmt.Sprintf(format, value)
+}
+
+// busy says in one line how far the figures can be trusted.
+func (r *Report) busy() string {
+	share := func(s *float64) string {
+		if s == nil {
+			return "not known"
+		}
+		return fmt.Sprintf("%.0f %%", 100**s)
+	}
+	var most *float64
+	for i := range r.Results {
+		if o := r.Results[i].Others; o != nil && (most == nil || *o > *most) {
+			most = o
+		}
+	}
+	text := fmt.Sprintf("busy with other things: %s before, %s during at most, %s after",
+		share(r.Load.Before), share(most), share(r.Load.After))
+	for _, s := range []*float64{r.Load.Before, most, r.Load.After} {
+		if s != nil && *s > Idle {
+			return text + ": compare runs that took turns, not these figures with others (--wait-idle waits for a quiet machine)"
+		}
+	}
+	return text
+}
+
+// Idle is the share of a machine's CPUs up to which it counts as quiet.
+const Idle = 0.03

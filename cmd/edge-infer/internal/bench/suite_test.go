@@ -1,0 +1,188 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"image/png"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/compare"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/engine/enginetest"
+)
+
+// small is a benchmark of little work.
+func small(frames uint64) *Bench {
+	b := newTestBench()
+	b.Cameras, b.Pictures, b.Width, b.Height, b.Level = 1, 2, 320, 240, -1
+	b.Warmup, b.Duration = extent{frames: 2}, extent{frames: frames}
+	b.Contenders[0].Engine = "onnxruntime=cpu"
+	b.Contenders[0].Config.Engine.Backend = "onnxruntime=cpu"
+	return b
+}
+
+// valid checks a document against the published schema.
+func valid(t *testing.T, data []byte) {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile("result/schema.json")
+	require.NoError(t, err)
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	require.NoError(t, err)
+	require.NoError(t, schema.Validate(document))
+}
+
+// Every part, every drive, two batch sizes: the document is what its schema says, and the diagrams are pictures.
+func TestSuite(t *testing.T) {
+	b := small(8)
+	b.What, b.Drives, b.Batches, b.Rate, b.Cameras = []string{"all"}, []string{"closed", "flat-out", "paced"}, []int{1, 2}, 5, 2
+	folder := t.TempDir()
+	b.Output, b.Plots = filepath.Join(folder, "a.json"), []string{filepath.Join(folder, "a.svg"), filepath.Join(folder, "a.png")}
+	b.Require = "p99>=0ms,throughput@loop>=0.001,lost<=0"
+	require.NoError(t, b.Check())
+	report, err := b.Run(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, b.Judge(report))
+	data, err := os.ReadFile(b.Output)
+	require.NoError(t, err)
+	valid(t, data)
+	require.Len(t, report.Results, 2*(1+3+3))
+	seen := map[string]bool{}
+	for i := range report.Results {
+		r := &report.Results[i]
+		seen[r.Name()] = true
+		require.GreaterOrEqual(t, r.Frames, uint64(8), r.Name())
+		require.Positive(t, r.P50, r.Name())
+		require.LessOrEqual(t, r.P50, r.P90)
+		require.LessOrEqual(t, r.P99, r.Max)
+		require.NotEmpty(t, r.Curve)
+		require.Positive(t, r.Memory)
+		require.NotNil(t, r.Others)
+		if r.Drive != result.Paced {
+			require.InDelta(t, r.Batch, r.Filled, 0, r.Name())
+		}
+	}
+	require.Len(t, seen, len(report.Results), "names tell the runs apart")
+	svg, err := os.ReadFile(b.Plots[0])
+	require.NoError(t, err)
+	require.Contains(t, string(svg), "Rate by batch")
+	picture, err := os.Open(b.Plots[1])
+	require.NoError(t, err)
+	defer picture.Close()
+	_, err = png.Decode(picture)
+	require.NoError(t, err)
+
+	read, err := result.Parse(data)
+	require.NoError(t, err)
+	same := compare.Of(read, read)
+	require.Len(t, same.Rows, len(report.Results))
+	require.Empty(t, same.Only)
+	for _, row := range same.Rows {
+		require.InDelta(t, 1, row.Figures[0].Ratio, 0, row.Run)
+	}
+}
+
+// A paced run whose engine cannot keep up shows the wait: latency grows from the moments at which requests were due.
+func TestPacedLatencyCountsFromTheDueMoment(t *testing.T) {
+	b := small(20)
+	b.What, b.Rate = []string{"transfers"}, 1e5
+	require.NoError(t, b.Check())
+	report, err := b.Run(t.Context())
+	require.NoError(t, err)
+	r := report.Results[0]
+	require.Equal(t, result.Paced, r.Drive)
+	require.InEpsilon(t, 1e5, r.Rate, 1e-9)
+	each := 1e3 / r.FPS // milliseconds
+	require.Greater(t, r.Max, 15*each, "the last one waited for all before it")
+}
+
+// A network without a picture input is measured on tensors, one request at a time.
+func TestAnyNetwork(t *testing.T) {
+	model := filepath.Join(t.TempDir(), "tensors.onnx")
+	require.NoError(t, os.WriteFile(model, enginetest.Network(t, "tensors").Bytes, 0o600))
+	b := small(50)
+	b.Contenders[0].Config.Model.Path = model
+	require.NoError(t, b.Check())
+	_, err := b.Run(t.Context())
+	require.EqualError(t, err, `input "values" leaves side 3 open: say how large it is, as in --shape values=1,2,64`)
+	b.Shapes = []string{"values=1,2,16"}
+	require.NoError(t, b.Check())
+	report, err := b.Run(t.Context())
+	require.NoError(t, err)
+	require.Len(t, report.Results, 2)
+	require.Equal(t, result.Engine, report.Results[0].What)
+	require.Equal(t, result.Transfers, report.Results[1].What)
+	require.Equal(t, result.Closed, report.Results[1].Drive)
+	require.GreaterOrEqual(t, report.Results[1].Frames, uint64(50))
+
+	b.What = []string{"loop"}
+	_, err = b.Run(t.Context())
+	require.ErrorContains(t, err, "the model takes no pictures")
+}
+
+// Contenders stand beside the last one; one that this machine cannot run is told, and the others are measured.
+func TestContenders(t *testing.T) {
+	b := small(6)
+	second, third := config.Default(), config.Default()
+	second.Engine.Backend, third.Engine.Backend = "tensorrt", "onnxruntime"
+	third.Engine.Threads = 1
+	third.Engine.Library = b.Contenders[0].Config.Engine.Library
+	b.Contenders = append(b.Contenders, Contender{"tensorrt", second}, Contender{"onnxruntime", third})
+	second.Engine.Library = filepath.Join(t.TempDir(), "libnvinfer.so.10")
+	b.What = []string{"transfers"}
+	require.NoError(t, b.Check())
+	report, err := b.Run(t.Context())
+	require.ErrorContains(t, err, "tensorrt: ")
+	require.Len(t, report.Results, 2)
+	first, last := report.Results[0], report.Results[1]
+	require.InEpsilon(t, first.FPS/last.FPS, first.SpeedUp, 1e-9)
+	require.InDelta(t, 1, last.SpeedUp, 0)
+	require.Nil(t, last.Agreement)
+	require.NotNil(t, first.Agreement)
+	require.InDelta(t, 1, *first.Agreement.Rate, 0)
+	require.Equal(t, 2, first.Agreement.Pictures)
+	data, err := json.Marshal(report)
+	require.NoError(t, err)
+	valid(t, data)
+	var text bytes.Buffer
+	require.NoError(t, report.Print(&text))
+	require.Contains(t, text.String(), "1.0000")
+}
+
+// What waits for a quiet machine gives up when that does not come.
+func TestWaitIdleGivesUp(t *testing.T) {
+	stop := make(chan struct{}, 1)
+	defer func() { stop <- struct{}{} }()
+	for range 2 { // a CPU is busy, whatever runs beside
+		go func() {
+			for {
+				if len(stop) > 0 {
+					return
+				}
+			}
+		}()
+	}
+	b := small(1)
+	b.WaitIdle = time.Millisecond
+	_, err := b.Run(t.Context())
+	require.ErrorContains(t, err, "the machine is still busy to ")
+}
+
+func TestExtent(t *testing.T) {
+	var e extent
+	for text, want := range map[string]extent{
+		"500ms": {time: 500 * time.Millisecond}, "24576x": {frames: 24576}, "0s": {},
+	} {
+		require.NoError(t, e.Set(text))
+		require.Equal(t, want, e, text)
+	}
+	for _, text := range []string{"", "x", "0x", "-1s", "12", "1e3x", "-5x"} {
+		require.EqualError(t, e.Set(text), "must be a time like 10s or a number of frames like 5000x", text)
+	}
+}

@@ -1,0 +1,87 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// A secret stands in the environment or in a file of its own, and any character may be in a camera's password.
+func TestReferences(t *testing.T) {
+	folder := t.TempDir()
+	secret := write(t, filepath.Join(folder, "password"), "p@ss/w:rd 1%\n")
+	environment := map[string]string{"GATE_USER": "admin", "BROKER": "tcp://broker:1883"}
+	s := Sources{
+		Scope: Everything(),
+		File: write(t, filepath.Join(folder, "edge-infer.yaml"), `
+device: plain-$${HOME}-${GATE_USER}
+mqtt: {url: "${BROKER}", user: "${file:`+secret+`}"}
+cameras:
+  - {name: gate, uri: "rtsp://${GATE_USER}:${file:`+secret+`}@192.0.2.1/stream"}
+`),
+		Environment: func(name string) (string, bool) { value, set := environment[name]; return value, set },
+	}
+	c, err := s.read()
+	require.NoError(t, err)
+	assert.Equal(t, "plain-${HOME}-admin", c.Device)
+	assert.Equal(t, "tcp://broker:1883", c.MQTT.URL)
+	assert.Equal(t, "p@ss/w:rd 1%", c.MQTT.User)
+	assert.Equal(t, "rtsp://admin:p%40ss%2Fw%3Ard%201%25@192.0.2.1/stream", c.Cameras[0].URI)
+}
+
+// What a reference names and what is not there are told together, each with its line and a remedy.
+func TestReferencesToNothing(t *testing.T) {
+	folder := t.TempDir()
+	empty := write(t, filepath.Join(folder, "empty"), "\n")
+	path := write(t, filepath.Join(folder, "edge-infer.yaml"), "device: ${NOBODY_SET_THIS}\nmqtt:\n  user: ${file:"+empty+
+		"}\n  ca: ${file:/nowhere/ca}\n")
+	_, mistakes := CheckFile(path)
+	var told []string
+	for _, mistake := range mistakes {
+		told = append(told, mistake.Error())
+	}
+	assert.Equal(t, []string{
+		"config " + path + " line 1: device: ${NOBODY_SET_THIS}: there is no such environment variable " +
+			"(set it, or write ${file:PATH}, or $${ for a plain ${)",
+		"config " + path + " line 3: mqtt.user: ${file:" + empty + "}: the file is empty",
+		"config " + path + " line 4: mqtt.ca: ${file:/nowhere/ca}: no such file or directory (name a file that this user can read)",
+	}, told)
+}
+
+// Files of conf.d come after the file itself, in the order of their names: a later setting wins, cameras add up, and a mistake names its
+// own file and line.
+func TestFragments(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "odd[name]*")
+	s := Sources{Scope: Everything(), File: write(t, filepath.Join(folder, "edge-infer.yaml"),
+		"log: debug\ndetect: {max: 10, confidence: 0.5}\ncameras:\n  - {name: gate, uri: demo}\n")}
+	write(t, filepath.Join(folder, "conf.d", "20-yard.yaml"), "detect: {max: 30}\ncameras:\n  - {name: yard, uri: demo}\n")
+	second := write(t, filepath.Join(folder, "conf.d", "10-door.yaml"), "detect: {max: 20}\ncameras:\n  - {name: door, uri: demo}\n")
+	write(t, filepath.Join(folder, "conf.d", "notes.txt"), "no settings")
+	c, err := s.Load()
+	require.NoError(t, err)
+	var names []string
+	for _, camera := range c.Cameras {
+		names = append(names, camera.Name)
+	}
+	assert.Equal(t, []string{"gate", "door", "yard"}, names)
+	assert.Equal(t, Detect{Confidence: 0.5, IoU: 0.45, Max: 30, Top: 5, Track: true, Masks: "polygon"}, c.Detect)
+	assert.Equal(t, "debug", c.Log)
+
+	write(t, second, "\ncameras:\n  - name: gate\n    uri: demo\n")
+	_, mistakes := CheckFile(s.File)
+	require.Len(t, mistakes, 1)
+	assert.Contains(t, mistakes[0].Error(), "config "+second+" line 3: ")
+	write(t, second, "detect:\n  maximum: 3\n")
+	_, err = s.Load()
+	assert.ErrorContains(t, err, "config "+second+` line 2: unknown key "maximum"`)
+}

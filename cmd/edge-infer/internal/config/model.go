@@ -1,0 +1,66 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// Preprocess is YAML: the name of a preset, or fields of an engine.Preprocess.
+type Preprocess string
+
+// UnmarshalYAML keeps a group of settings as it stands in the file.
+func (p *Preprocess) UnmarshalYAML(group []byte) error {
+	if yaml.Unmarshal(group, (*string)(p)) != nil {
+		*p = Preprocess(group)
+	}
+	return nil
+}
+
+// Pictures is how pictures get into the network; the zero value leaves it to the file.
+func (m *Model) Pictures() (engine.Preprocess, error) {
+	return engine.ParsePreprocess([]byte(m.Preprocess))
+}
+
+// Sides are those of a network that leaves them open; zeros leave them to the file and the cameras.
+func (m *Model) Sides() (height, width int, err error) {
+	if m.Size == "" {
+		return 0, 0, nil
+	}
+	first, second, two := strings.Cut(strings.ToLower(m.Size), "x")
+	if !two {
+		second = first
+	}
+	for _, side := range []struct {
+		text string
+		to   *int
+	}{{first, &height}, {second, &width}} {
+		*side.to, err = strconv.Atoi(side.text)
+		if err != nil || *side.to < 1 || *side.to > engine.MaxSide {
+			return 0, 0, must(m.Size, fmt.Sprintf("must be a side or HEIGHTxWIDTH, of 1 to %d pixels", engine.MaxSide))
+		}
+	}
+	return height, width, nil
+}
+
+// Acts is the last function of a classifier; empty leaves it to the file.
+func (m *Model) Acts() engine.Activation {
+	if m.Activation == Auto {
+		return ""
+	}
+	return engine.Activation(m.Activation)
+}
+
+func (m *Model) checkPreprocess() error {
+	_, err := m.Pictures()
+	return err
+}
+
+func (m *Model) checkSize() error {
+	_, _, err := m.Sides()
+	return err
+}

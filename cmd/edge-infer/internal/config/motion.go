@@ -1,0 +1,78 @@
+package config
+
+import "cmp"
+
+// Motion leaves still pictures out.
+type Motion struct {
+	Enabled     bool    `yaml:"enabled"`
+	Sensitivity float64 `yaml:"sensitivity"`
+	FloorRate   float64 `yaml:"floor_rate"` // inferences a second while nothing moves
+}
+
+// CameraMotion are one camera's own settings; a sensitivity or floor rate of 0 is that of all cameras.
+type CameraMotion struct {
+	Enabled     bool    `yaml:"enabled"`
+	Sensitivity float64 `yaml:"sensitivity,omitempty"`
+	FloorRate   float64 `yaml:"floor_rate,omitempty"`
+	ROI         *Area   `yaml:"roi,omitempty"` // where motion counts
+}
+
+// Area is a part of a picture, as shares of its sides from 0 to 1.
+type Area struct {
+	X      float64 `yaml:"x"`
+	Y      float64 `yaml:"y"`
+	Width  float64 `yaml:"width"`
+	Height float64 `yaml:"height"`
+}
+
+const (
+	defaultSensitivity = 0.5
+	defaultFloorRate   = 1
+)
+
+func (m *Motion) settings() []setting {
+	return []setting{
+		{
+			"motion.enabled", "motion", yes(&m.Enabled), nil,
+			"leave pictures out in which nothing moves; what was found last holds. A camera may have settings of its own",
+		},
+		{
+			"motion.sensitivity", "motion-sensitivity", number(&m.Sensitivity), share(&m.Sensitivity),
+			"how little counts as motion: up to 1, which a bird moves",
+		},
+		{
+			"motion.floor_rate", "motion-floor", number(&m.FloorRate), within(&m.FloorRate, 0.01, 1000),
+			"inferences a second while nothing moves",
+		},
+	}
+}
+
+// MotionOf gives what is in force for a camera.
+func (c *Config) MotionOf(camera *Camera) CameraMotion {
+	all := CameraMotion{Enabled: c.Motion.Enabled}
+	if camera.Motion != nil {
+		all = *camera.Motion
+	}
+	all.Sensitivity, all.FloorRate = cmp.Or(all.Sensitivity, c.Motion.Sensitivity), cmp.Or(all.FloorRate, c.Motion.FloorRate)
+	return all
+}
+
+// mistake is what is wrong with a camera's own settings, and the name of the setting.
+func (m *CameraMotion) mistake() (name string, err error) {
+	switch {
+	case m == nil:
+		return "", nil
+	case !(m.Sensitivity >= 0 && m.Sensitivity <= 1):
+		return "motion.sensitivity", must(m.Sensitivity, "must be over 0 and at most 1")
+	case m.FloorRate != 0 && !(m.FloorRate >= 0.01 && m.FloorRate <= 1000):
+		return "motion.floor_rate", must(m.FloorRate, "must be 0.01 to 1000")
+	}
+	return "motion.roi", m.ROI.mistake()
+}
+
+func (a *Area) mistake() error {
+	if a == nil || a.X >= 0 && a.Y >= 0 && a.Width > 0 && a.Height > 0 && a.X+a.Width <= 1+1e-9 && a.Y+a.Height <= 1+1e-9 {
+		return nil
+	}
+	return must(*a, "must lie within the picture: x, y, width and height are shares of its sides from 0 to 1")
+}

@@ -1,0 +1,108 @@
+// Package reference puts secrets into a configuration that the file itself does not hold.
+package reference
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+)
+
+// A reference stands for a secret: ${NAME} for an environment variable, ${file:PATH} for what a file
+// holds, both anywhere in a text. $${ is a plain ${.
+var reference = regexp.MustCompile(`\$?\$\{([^{}]*)\}`)
+
+const referenceFile = "file:"
+
+// Resolver puts what references stand for into a configuration, by the environment and files at the time.
+type Resolver struct {
+	// Lookup gives an environment variable.
+	Lookup func(name string) (value string, set bool)
+	// Where says in which file and line a key stands.
+	Where func(key string) string
+
+	found []error
+}
+
+// Resolve changes every text below what configuration points to, by the keys that its fields' yaml tags name, and gives each reference that
+// stands for nothing.
+func (r *Resolver) Resolve(configuration any) []error {
+	r.found = nil
+	r.resolve(reflect.ValueOf(configuration).Elem(), "")
+	return r.found
+}
+
+// resolve changes every text below value; key is the path of value in the file.
+func (r *Resolver) resolve(value reflect.Value, key string) {
+	switch value.Kind() {
+	case reflect.String:
+		if text := value.String(); strings.Contains(text, "${") {
+			value.SetString(r.text(text, key))
+		}
+	case reflect.Struct:
+		for i := range value.NumField() {
+			name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("yaml"), ",")
+			if name != "" && name != "-" {
+				r.resolve(value.Field(i), strings.TrimPrefix(key+"."+name, "."))
+			}
+		}
+	case reflect.Slice:
+		for i := range value.Len() {
+			r.resolve(value.Index(i), fmt.Sprintf("%s[%d]", key, i))
+		}
+	}
+}
+
+// text resolves the references of one value. Within an address a secret is escaped, so that any character may be in a password.
+func (r *Resolver) text(text, key string) string {
+	address := strings.Index(text, "://")
+	var made strings.Builder
+	last := 0
+	for _, at := range reference.FindAllStringSubmatchIndex(text, -1) {
+		whole, name := text[at[0]:at[1]], text[at[2]:at[3]]
+		made.WriteString(text[last:at[0]])
+		last = at[1]
+		if strings.HasPrefix(whole, "$$") {
+			made.WriteString(whole[1:])
+			continue
+		}
+		secret, err := r.secret(name)
+		if err != nil {
+			r.found = append(r.found, fmt.Errorf("%s: %s: %w", r.Where(key), key, err))
+			continue
+		}
+		if address >= 0 && address < at[0] {
+			secret = strings.ReplaceAll(url.QueryEscape(secret), "+", "%20")
+		}
+		made.WriteString(secret)
+	}
+	made.WriteString(text[last:])
+	return made.String()
+}
+
+// secret is what the inside of ${} stands for, without the line break at a file's end.
+func (r *Resolver) secret(name string) (string, error) {
+	path, isFile := strings.CutPrefix(name, referenceFile)
+	if !isFile {
+		value, set := r.Lookup(name)
+		if !set {
+			return "", fmt.Errorf("${%s}: there is no such environment variable (set it, or write ${file:PATH}, or $${ for a plain ${)", name)
+		}
+		return value, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		var place *os.PathError
+		if errors.As(err, &place) {
+			err = place.Err
+		}
+		return "", fmt.Errorf("${%s}: %w (name a file that this user can read)", name, err)
+	}
+	if secret := strings.TrimRight(string(text), "\r\n"); secret != "" {
+		return secret, nil
+	}
+	return "", fmt.Errorf("${%s}: the file is empty", name)
+}

@@ -1,0 +1,41 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
+)
+
+// openCascade opens the second networks that look at what the first one finds, where there are any.
+func (r *run) openCascade(ctx context.Context, steps progress.Reporter) error {
+	if len(r.config.Cascade) == 0 {
+		return nil
+	}
+	model := r.devices.Model()
+	if model.Recognised.Task == engine.Classify {
+		return config.Usagef("cascade: model %s says what whole pictures show and finds nothing to look at", model.Path)
+	}
+	stages, err := network.Stages(ctx, r.config, steps, true, r.logger)
+	if err != nil {
+		return err
+	}
+	attendant := &cascade.Attendant{Stages: stages, Labels: model.Metadata.Labels, Logger: r.logger}
+	if err := attendant.Open(); err != nil {
+		return config.UsageError{Err: errors.Join(err, network.CloseStages(stages))}
+	}
+	r.cascade = attendant
+	return nil
+}
+
+// closeCascade ends the looks. The frame loops must have ended before.
+func (r *run) closeCascade() error {
+	if r.cascade == nil {
+		return nil
+	}
+	return r.cascade.Close()
+}

@@ -1,0 +1,53 @@
+package device
+
+import (
+	"fmt"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/standby"
+	"github.com/edge-infer/edge-infer/engine/triton"
+)
+
+// Servers are those that run the network on other machines, and what stands by for them.
+type Servers struct {
+	triton.Status
+	Standby *standby.Status // nil where nothing stands by
+}
+
+// Servers are those of the first device, nil for a network that runs here.
+func (s *Set) Servers() *Servers {
+	var servers Servers
+	e := s.All[0].Network().Engine()
+	if two, ok := e.(*standby.Engine); ok {
+		status := two.Status()
+		servers.Standby, e = &status, two.Unwrap()
+	}
+	if remote, ok := e.(interface {
+		engine.Engine
+		Status() triton.Status
+	}); ok {
+		servers.Status = remote.Status()
+	} else if servers.Standby == nil {
+		return nil
+	}
+	return &servers
+}
+
+// Trouble says in clauses behind a semicolon what is not as it should be; empty when all is.
+func (s *Servers) Trouble() (text string) {
+	if s == nil {
+		return ""
+	}
+	for _, server := range s.Servers {
+		if !server.Well {
+			text += fmt.Sprintf("; server %s is suspended: %s", server.Address, server.Reason)
+		}
+	}
+	if s.Standby != nil && s.Standby.Local {
+		text += "; the engine here serves"
+		if len(s.Servers) == 0 {
+			text += ": " + s.Standby.Reason
+		}
+	}
+	return text
+}

@@ -1,0 +1,300 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// Set is the devices of a run. A camera belongs to one of them from its beginning to its end.
+type Set struct {
+	All  []*Device // set by Open, before the first camera
+	open bool      // the frame loops may run
+	// Clocks are those of all frame loops, set by Open.
+	Clocks *stage.Clocks
+
+	mu     sync.Mutex
+	places map[pipeline.Source]*Device
+}
+
+// Decoded is the decoded threshold: less than the reported one when objects are tracked.
+func Decoded(c *config.Config) float64 {
+	if c.Detect.Track {
+		return pipeline.Decoded(c.Detect.Confidence)
+	}
+	return c.Detect.Confidence
+}
+
+// Open opens the network on every device. A backend that was chosen automatically need not be the last one: upgrade follows. One that is
+// named builds the plan that it lacks first, of which steps hears.
+func (s *Set) Open(ctx context.Context, c *config.Config, steps progress.Reporter, logger *slog.Logger) error {
+	options := network.Options(c, Decoded(c), logger)
+	options.Build, options.Yielding = network.Builder{Progress: steps}.Build, c.Engine.Backend == config.Auto
+	options.Lossy = true // what servers do not do in time is gone: a newer frame is there
+	if c.Remote.Fallback == config.Local {
+		options.Standby = config.Auto
+	}
+	if err := options.Load(); err != nil {
+		return err
+	}
+	each, err := spread(options, c, logger)
+	if err != nil {
+		return err
+	}
+	s.Clocks = stage.New()
+	for _, options := range each {
+		n, quick, err := openFirst(ctx, options, steps, logger)
+		if err != nil {
+			return err
+		}
+		d := &Device{options: options, quick: quick, Notify: make(chan struct{}, 1)}
+		d.Use(n)
+		d.Pipeline = &pipeline.Pipeline{
+			Predictor: n, Labels: n.Model().Metadata.Labels, Notify: d.Notify, Logger: logger, Clocks: s.Clocks,
+			Reported: float32(c.Detect.Confidence), Decoded: float32(Decoded(c)),
+		}
+		s.All = append(s.All, d)
+	}
+	return nil
+}
+
+// Choose gives the device of a new camera: the one with the fewest.
+func (s *Set) Choose() *Device {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := map[*Device]int{}
+	for _, d := range s.places {
+		counts[d]++
+	}
+	return slices.MinFunc(s.All, func(a, b *Device) int { return counts[a] - counts[b] })
+}
+
+// Put says that a camera belongs to a device.
+func (s *Set) Put(source pipeline.Source, d *Device) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.places == nil {
+		s.places = map[pipeline.Source]*Device{}
+	}
+	s.places[source] = d
+}
+
+// cut gives each device its part of the cameras, and forgets those that are not among them.
+func (s *Set) cut(cameras []pipeline.Camera) map[*Device][]pipeline.Camera {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	parts, places := map[*Device][]pipeline.Camera{}, map[pipeline.Source]*Device{}
+	for _, camera := range cameras {
+		d := s.places[camera.Source]
+		places[camera.Source] = d
+		parts[d] = append(parts[d], camera)
+	}
+	s.places = places
+	return parts
+}
+
+// Of is the device that has the camera, nil for none.
+func (s *Set) Of(camera string) *Device {
+	for _, d := range s.All {
+		if _, found := d.Settings(camera); found {
+			return d
+		}
+	}
+	return nil
+}
+
+// Ready makes every frame loop ready to run on its cameras. Sinks take one frame at a time, whichever device it comes from.
+func (s *Set) Ready(cameras []pipeline.Camera, sinks []pipeline.Sink) error {
+	if len(s.All) > 1 {
+		sinks = []pipeline.Sink{&sink.Serial{Next: sinks}}
+	}
+	parts := s.cut(cameras)
+	for _, d := range s.All {
+		d.Cameras, d.Sinks = parts[d], sinks
+		if err := d.Pipeline.Open(); err != nil {
+			return err
+		}
+	}
+	s.open = true
+	return nil
+}
+
+// Run runs every frame loop and returns when all have ended. The first one to fail ends the others.
+func (s *Set) Run(ctx context.Context, ended <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make(chan error, len(s.All))
+	for _, d := range s.All {
+		go func() {
+			err := d.Pipeline.Run(ctx, ended)
+			if err != nil {
+				cancel()
+			}
+			errs <- err
+		}()
+	}
+	var all []error
+	for range s.All {
+		all = append(all, <-errs)
+	}
+	return errors.Join(all...)
+}
+
+// Tune has every device decode otherwise. An error changes nothing.
+func (s *Set) Tune(next, was predict.Decoding) error {
+	for i, d := range s.All {
+		if err := d.Network().Tune(next); err != nil {
+			for _, tuned := range s.All[:i] {
+				err = errors.Join(err, tuned.Network().Tune(was))
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// Arrange tells every frame loop its part of an arrangement.
+func (s *Set) Arrange(ctx context.Context, a pipeline.Arrangement) error {
+	parts := s.cut(a.Cameras)
+	for _, d := range s.All {
+		if err := d.Pipeline.Arrange(ctx, pipeline.Arrangement{Cameras: parts[d], Reported: a.Reported}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Change gives a camera new settings.
+func (s *Set) Change(camera string, change func(*pipeline.Settings)) error {
+	if d := s.Of(camera); d != nil {
+		return d.Change(camera, change)
+	}
+	return fmt.Errorf("no camera %q", camera)
+}
+
+// Left ends what a camera showed.
+func (s *Set) Left(camera string) {
+	if d := s.Of(camera); d != nil {
+		d.Left(camera)
+	}
+}
+
+// Settings are those of a camera; false for one that is not there.
+func (s *Set) Settings(camera string) (pipeline.Settings, bool) {
+	if d := s.Of(camera); d != nil {
+		return d.Settings(camera)
+	}
+	return pipeline.Settings{}, false
+}
+
+// Slow multiplies the interval of every camera.
+func (s *Set) Slow(factor int) {
+	for _, d := range s.All {
+		d.Slow(factor)
+	}
+}
+
+// Stats is what each camera came to since the previous call.
+func (s *Set) Stats() (all []pipeline.CameraStats) {
+	for _, d := range s.All {
+		all = append(all, d.Stats()...)
+	}
+	return all
+}
+
+// Totals is what each camera came to since it was there.
+func (s *Set) Totals() (all []pipeline.CameraStats) {
+	for _, d := range s.All {
+		all = append(all, d.Totals()...)
+	}
+	return all
+}
+
+// Model is what runs on the first device now, with the names of all devices.
+func (s *Set) Model() predict.Model {
+	model := s.All[0].Network().Model()
+	var names []string
+	for _, d := range s.All {
+		names = append(names, s.name(d))
+	}
+	model.Device = strings.Join(slices.Compact(names), "; ")
+	return model
+}
+
+// Hardware is what a camera's frames are computed on; empty for one that is not there.
+func (s *Set) Hardware(camera string) string {
+	if d := s.Of(camera); d != nil {
+		return s.name(d)
+	}
+	return ""
+}
+
+// name tells GPUs of one name apart by their numbers.
+func (s *Set) name(d *Device) string {
+	model := d.Network().Model()
+	if len(s.All) > 1 && model.Backend == tensorrt.Name {
+		return fmt.Sprintf("GPU %d, %s", d.options.Device, model.Device)
+	}
+	return model.Device
+}
+
+// InferenceTime is that of the slowest device.
+func (s *Set) InferenceTime() time.Duration {
+	longest := time.Duration(0)
+	for _, d := range s.All {
+		longest = max(longest, d.InferenceTime())
+	}
+	return longest
+}
+
+// FirstFrame is when the first device inferred a frame, 0 before.
+func (s *Set) FirstFrame() time.Duration {
+	first := time.Duration(0)
+	for _, d := range s.All {
+		if t := d.FirstFrame(); t > 0 && (first == 0 || t < first) {
+			first = t
+		}
+	}
+	return first
+}
+
+// FrameMemory is how many bytes of the devices' memory the cameras hold.
+func (s *Set) FrameMemory() (bytes int64) {
+	for _, d := range s.All {
+		bytes += d.Memory.Lent()
+	}
+	return bytes
+}
+
+// Upgradable reports whether TensorRT could take over somewhere if its plan were built.
+func (s *Set) Upgradable() bool {
+	return slices.ContainsFunc(s.All, func(d *Device) bool {
+		return d.quick || d.Network().Model().Backend != tensorrt.Name && d.options.LacksPlan()
+	})
+}
+
+// Opened reports whether the frame loops may run.
+func (s *Set) Opened() bool { return s.open }
+
+// Close closes the predictors. The cameras must be closed before.
+func (s *Set) Close() error {
+	var errs []error
+	for _, d := range s.All {
+		errs = append(errs, d.Memory.Close())
+	}
+	return errors.Join(errs...)
+}

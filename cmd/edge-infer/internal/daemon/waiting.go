@@ -1,0 +1,128 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
+	"github.com/edge-infer/edge-infer/mqtt"
+	"github.com/edge-infer/edge-infer/mqtt/payload"
+)
+
+// waiting answers on the page's address and over MQTT for a run that cannot serve yet, because an engine plan is built first. It has a
+// server and a client of its own, which give way to those of the run.
+type waiting struct {
+	run *run
+
+	mu     sync.Mutex
+	begun  bool
+	text   string // what is waited for
+	web    *web.Server
+	client *mqtt.Client
+	end    context.CancelFunc
+	parts  sync.WaitGroup
+}
+
+// Tell says what is waited for, from the first time on to everybody.
+func (w *waiting) Tell(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text = text
+	if !w.begun {
+		w.begun = true
+		w.begin()
+	}
+	if w.client != nil {
+		w.client.Status(&payload.Status{
+			Version: w.run.Release, Started: w.run.started, Model: w.run.config.Model.Path, Reason: "nothing runs the model yet: " + text,
+		})
+	}
+}
+
+// begin opens what can be opened. A mistake is the run's to tell, when it comes to the same.
+func (w *waiting) begin() {
+	ctx, cancel := context.WithCancel(w.run.ending)
+	w.end = cancel
+	say := func(err error) {
+		if err != nil && ctx.Err() == nil {
+			w.run.logger.Warn("not everybody is told that the run waits", "error", err)
+		}
+	}
+	if err := w.openWeb(); err != nil {
+		say(err)
+	} else if w.web != nil {
+		w.parts.Go(func() { say(w.web.Run(ctx)) })
+	}
+	if err := w.openMQTT(); err != nil {
+		say(err)
+	} else if w.client != nil {
+		w.parts.Go(func() { say(w.client.Run(ctx)) })
+	}
+}
+
+func (w *waiting) openWeb() error {
+	if w.run.config.Web.Listen == config.Off {
+		return nil
+	}
+	server, err := w.run.server()
+	if err != nil {
+		return err
+	}
+	server.Source = w
+	if err := server.Open(); err != nil {
+		return err
+	}
+	w.web = server
+	return nil
+}
+
+func (w *waiting) openMQTT() error {
+	brokers, err := w.run.outputs.openBroker(w.run)
+	if err != nil || len(brokers) == 0 {
+		return err
+	}
+	client := broker.NewClient(w.run.config, brokers)
+	client.Spool.Directory = "" // events are the run's
+	client.Logger = w.run.logger
+	client.TLS.Insecure = client.TLS.Insecure || w.run.outputs.broker != nil
+	if err := client.Open(); err != nil {
+		return err
+	}
+	w.client = client
+	return nil
+}
+
+// Close gives way.
+func (w *waiting) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.end == nil {
+		return nil
+	}
+	w.end()
+	w.end = nil
+	var errs []error
+	if w.client != nil {
+		errs = append(errs, w.client.Close())
+	}
+	if w.web != nil {
+		errs = append(errs, w.web.Close())
+	}
+	w.parts.Wait()
+	w.client, w.web = nil, nil
+	return errors.Join(errs...)
+}
+
+// Status implements web.Source.
+func (w *waiting) Status() web.Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return web.Status{
+		Device: w.run.device, Version: w.run.Release, Started: w.run.started, Opening: w.text,
+		Engine: web.Engine{Model: w.run.config.Model.Path, Reason: "nothing runs the model yet", Progress: w.text},
+		Broker: broker.State(w.client),
+	}
+}

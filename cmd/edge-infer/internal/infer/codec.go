@@ -1,0 +1,113 @@
+package infer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gocv.io/x/gocv"
+
+	captured "github.com/edge-infer/edge-infer/capture/source"
+)
+
+// codec is a way of writing films. What a machine has of them is found out by trying.
+type codec struct {
+	title  string
+	suffix string
+	api    gocv.VideoCaptureAPI
+	fourCC string
+	// pipeline is that of GStreamer between the pictures and the file, plugin the one of its plugins that not every machine has; empty for
+	// other libraries.
+	pipeline, plugin string
+}
+
+// motionJPEG needs no library beside OpenCV.
+func motionJPEG() *codec {
+	return &codec{title: "Motion JPEG in AVI", suffix: ".avi", api: gocv.VideoCaptureOpencvMjpeg, fourCC: "MJPG"}
+}
+
+// codecs are those that make smaller films, best first.
+func codecs() []codec {
+	const plain, end = "appsrc ! videoconvert ! video/x-raw,format=I420 ! ", " ! h264parse ! mp4mux ! filesink location="
+	h264 := func(encoder, plugin string) codec {
+		name, _, _ := strings.Cut(encoder, " ")
+		return codec{
+			title: "H.264 in MP4 by GStreamer's " + name, suffix: ".mp4", api: gocv.VideoCaptureGstreamer, fourCC: "H264",
+			pipeline: plain + encoder + end, plugin: plugin,
+		}
+	}
+	jetson := h264("nvv4l2h264enc", "libgstnvvideo4linux2.so")
+	jetson.pipeline = "appsrc ! videoconvert ! video/x-raw,format=BGRx ! nvvidconv ! nvv4l2h264enc" + end
+	return []codec{
+		jetson, h264("x264enc speed-preset=veryfast", "libgstx264.so"), h264("openh264enc", "libgstopenh264.so"),
+		{title: "H.264 in MP4 by FFmpeg", suffix: ".mp4", api: gocv.VideoCaptureFFmpeg, fourCC: "avc1"},
+		{title: "MPEG-4 in MP4 by FFmpeg", suffix: ".mp4", api: gocv.VideoCaptureFFmpeg, fourCC: "mp4v"},
+	}
+}
+
+// even reports whether pictures must have even sides.
+func (c *codec) even() bool { return c.suffix == ".mp4" }
+
+// open begins a film.
+func (c *codec) open(path string, rate float64, width, height int) (*gocv.VideoWriter, error) {
+	name := path
+	if c.pipeline != "" {
+		name = c.pipeline + `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(path) + `"`
+	}
+	writer, err := gocv.VideoWriterFileWithAPI(name, c.api, c.fourCC, rate, width, height, true)
+	if err == nil && !writer.IsOpened() {
+		err = errors.Join(errors.New("film could not be begun (is the folder writable?)"), writer.Close())
+	}
+	return writer, err
+}
+
+// works writes a small film and looks whether it is whole.
+func (c *codec) works(folder string) bool {
+	if !gocv.VideoRegistry.HasBackend(c.api) || c.plugin != "" && captured.FindPlugin(c.plugin) == "" {
+		return false
+	}
+	path := filepath.Join(folder, ".trial"+c.suffix)
+	defer os.Remove(path)
+	const width, height = 256, 128 // hardware encoders refuse smaller ones
+	picture := gocv.NewMatWithSize(height, width, gocv.MatTypeCV8UC3)
+	defer picture.Close()
+	writer, err := c.open(path, unknownRate, width, height)
+	if err != nil {
+		return false
+	}
+	for range 5 {
+		err = errors.Join(err, writer.Write(picture))
+	}
+	if err = errors.Join(err, writer.Close()); err != nil {
+		return false
+	}
+	film, err := os.ReadFile(path)
+	return err == nil && bytes.Contains(film, []byte("moov"))
+}
+
+// chooseCodec is the best one that works in a folder, of the form that is asked for.
+func chooseCodec(folder, asked string) (*codec, error) {
+	if asked == FilmAVI {
+		return motionJPEG(), nil
+	}
+	for _, c := range codecs() {
+		if c.works(folder) {
+			return &c, nil
+		}
+	}
+	if asked == FilmMP4 {
+		return nil, fmt.Errorf("--film mp4: neither GStreamer nor OpenCV's FFmpeg has an encoder here " +
+			"(install gstreamer1.0-plugins-ugly, or leave it to --film auto)")
+	}
+	return motionJPEG(), nil
+}
+
+// The forms of films: MP4 where something can write it, one of both for certain.
+const (
+	FilmAuto = "auto"
+	FilmMP4  = "mp4"
+	FilmAVI  = "avi"
+)

@@ -1,0 +1,314 @@
+package infer
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	captured "github.com/edge-infer/edge-infer/capture/source"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+	"github.com/edge-infer/edge-infer/postprocess/format"
+)
+
+// Record is where what is seen is written, and as what. The zero value writes nothing.
+type Record struct {
+	Format      string // one of Formats; empty for what the path's suffix says
+	Path        string // file, or folder of YOLO; empty for Stdout
+	Annotations string // COCO file whose ids of pictures and categories count; empty for none
+	Stdout      io.Writer
+}
+
+// The formats.
+const (
+	JSONLines  = "jsonl"
+	COCO       = "coco"
+	YOLO       = "yolo"
+	YOLOScores = "yolo-scores"
+	CSV        = "csv"
+)
+
+// Formats are the names of all formats.
+func Formats() []string { return []string{JSONLines, COCO, YOLO, YOLOScores, CSV} }
+
+// Flags are the output's place on a command line.
+func (o *Record) Flags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Format, "format", "", "what is written: jsonl, the lines of --json; coco, a list of results as pycocotools reads it; "+
+		"yolo or yolo-scores, a label file a picture as Ultralytics has it, without or with scores; csv, a row a finding")
+	flags.StringVarP(&o.Path, "output", "o", "", "file for --format, a folder for yolo; standard output when it is not named")
+	flags.StringVar(&o.Annotations, "annotations", "",
+		"COCO's instances file of these pictures, whose ids --format coco takes; else ids are the numbers that files are named after")
+}
+
+// Check finds what is wrong with the settings before any work, and what the path says of the format.
+func (o *Record) Check() error {
+	if o.Format == "" && o.Path != "" {
+		suffixes := map[string]string{".jsonl": JSONLines, ".ndjson": JSONLines, ".json": COCO, ".csv": CSV}
+		if o.Format = suffixes[strings.ToLower(filepath.Ext(o.Path))]; o.Format == "" {
+			return config.Usagef("--output %s: say what it is to be with --format %s", o.Path, strings.Join(Formats(), "|"))
+		}
+	}
+	yolo := o.Format == YOLO || o.Format == YOLOScores
+	switch {
+	case o.Format != "" && !slices.Contains(Formats(), o.Format):
+		return config.Usagef("--format %q must be one of %s", o.Format, strings.Join(Formats(), ", "))
+	case yolo && o.Path == "":
+		return config.Usagef("--format %s writes a file a picture: name their folder with --output DIR", o.Format)
+	case o.Annotations != "" && o.Format != COCO:
+		return config.Usagef("--annotations has the ids for --format coco")
+	case o.Path != "" && !yolo:
+		return atomicfile.Check(o.Path)
+	}
+	return nil
+}
+
+// resumable reports whether a later run can tell what an earlier one has done.
+func (o *Record) resumable() bool { return o.Format != COCO && o.Format != CSV }
+
+// recorder writes what is seen, picture after picture.
+type recorder interface {
+	add(seen *Seen) error
+	// has reports whether an earlier run has written all of a file.
+	has(path string) bool
+	// close ends the output; one that is not whole stands under its name only where a later run can go on with it.
+	close(whole bool) error
+}
+
+// open begins the output; nil without an error when there is to be none.
+func (o *Record) open(labels []string, resume bool) (recorder, error) {
+	switch o.Format {
+	case "":
+		return nil, nil
+	case JSONLines:
+		if o.Path != "" {
+			return openLines(o.Path, resume)
+		}
+		return &jsonLines{out: bufio.NewWriter(o.Stdout)}, nil
+	case YOLO, YOLOScores:
+		if err := os.MkdirAll(o.Path, 0o755); err != nil {
+			return nil, fmt.Errorf("output: %w", err)
+		}
+		return &labelFiles{folder: o.Path, labels: labels, names: names{}, yolo: format.YOLO{Scores: o.Format == YOLOScores}}, nil
+	}
+	to, file := o.Stdout, (*atomicfile.File)(nil)
+	if o.Path != "" {
+		var err error
+		if file, err = atomicfile.Create(o.Path, 0o644); err != nil {
+			return nil, fmt.Errorf("output: %w", err)
+		}
+		to = file
+	}
+	d := &document{file: file, writer: &format.CSV{To: to, Labels: labels}}
+	if o.Format == COCO {
+		coco, err := o.coco(to, labels)
+		if err != nil {
+			return nil, errors.Join(err, d.abandon())
+		}
+		d.writer = coco
+	}
+	return d, nil
+}
+
+// coco takes the ids of the annotation file, where there is one.
+func (o *Record) coco(to io.Writer, labels []string) (*format.COCO, error) {
+	if o.Annotations == "" {
+		return &format.COCO{To: to, Category: format.Categories(labels)}, nil
+	}
+	known, err := evaluate.ReadDataset(o.Annotations, "")
+	if err != nil {
+		return nil, err
+	}
+	if known.Categories == nil {
+		return nil, fmt.Errorf("%s has no ids: it is no file of COCO", o.Annotations)
+	}
+	categories := make([]int64, len(labels))
+	for class, label := range labels {
+		at := slices.Index(known.Labels, label)
+		if at < 0 {
+			return nil, fmt.Errorf("%s has no category %q of the model's labels (say which come out with --class)", o.Annotations, label)
+		}
+		categories[class] = known.Categories[at]
+	}
+	ids := map[string]int64{}
+	for i := range known.Pictures {
+		ids[filepath.Base(known.Pictures[i].Path)] = known.Pictures[i].ID
+	}
+	return &format.COCO{
+		To: to, Category: func(class int) int64 { return categories[class] }, ID: func(p *format.Picture) any {
+			if id, listed := ids[filepath.Base(p.Path)]; listed {
+				return id
+			}
+			return format.PictureID(p)
+		},
+	}, nil
+}
+
+func (s *Seen) picture() format.Picture {
+	return format.Picture{
+		Path: s.File, Film: !captured.Picture(s.File), Frame: s.Frame, Width: s.Width, Height: s.Height, Findings: s.findings,
+	}
+}
+
+// document is an output that stands under its name when it is whole.
+type document struct {
+	writer interface {
+		Write(p *format.Picture) error
+		Close() error
+	}
+	file *atomicfile.File // nil for standard output
+}
+
+func (d *document) add(seen *Seen) error {
+	p := seen.picture()
+	return d.writer.Write(&p)
+}
+
+func (*document) has(string) bool { return false }
+
+func (d *document) close(whole bool) error {
+	if !whole && d.file != nil {
+		return d.abandon()
+	}
+	err := d.writer.Close()
+	if err == nil && d.file != nil {
+		err = d.file.Commit()
+	}
+	return errors.Join(err, d.abandon())
+}
+
+func (d *document) abandon() error {
+	if d.file == nil {
+		return nil
+	}
+	return d.file.Close()
+}
+
+// labelFiles are those of YOLO. A picture without findings has an empty one.
+type labelFiles struct {
+	folder string
+	labels []string
+	names  names
+	yolo   format.YOLO
+	text   []byte
+}
+
+func (l *labelFiles) path(p *format.Picture) string {
+	stem := l.names.of(p.Path, "")
+	named := *p
+	named.Path = stem + ".any"
+	return filepath.Join(l.folder, l.yolo.Name(&named))
+}
+
+func (l *labelFiles) add(seen *Seen) error {
+	p := seen.picture()
+	l.text = l.yolo.Append(l.text[:0], &p, l.labels)
+	if err := atomicfile.Write(l.path(&p), l.text, 0o644); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	return nil
+}
+
+func (l *labelFiles) has(path string) bool {
+	p := format.Picture{Path: path, Film: !captured.Picture(path)}
+	if p.Film { // how many it has is not known
+		return false
+	}
+	_, err := os.Stat(l.path(&p))
+	return err == nil
+}
+
+func (*labelFiles) close(bool) error { return nil }
+
+// jsonLines is a file that grows by a line a picture.
+type jsonLines struct {
+	file *os.File // nil for standard output
+	out  *bufio.Writer
+	held map[string]bool // files of an earlier run
+}
+
+// openLines opens a file for lines, behind those of an earlier run where there are some. Half a line goes, and so does a film that comes
+// last: whether it was read to its end nothing says.
+func openLines(path string, resume bool) (*jsonLines, error) {
+	flags := os.O_RDWR | os.O_CREATE
+	if !resume {
+		flags |= os.O_TRUNC
+	}
+	file, err := os.OpenFile(path, flags, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("output: %w", err)
+	}
+	l := &jsonLines{file: file, held: map[string]bool{}}
+	end, err := l.read()
+	if err == nil {
+		err = file.Truncate(end)
+	}
+	if err == nil {
+		_, err = file.Seek(end, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("output %s: %w", path, err), file.Close())
+	}
+	l.out = bufio.NewWriter(file)
+	return l, nil
+}
+
+// read finds out which files the lines are of, and where those that stand end.
+func (l *jsonLines) read() (end int64, err error) {
+	reader := bufio.NewReader(l.file)
+	last, begin := "", int64(0) // the last file, and where its lines begin
+	for {
+		text, err := reader.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return 0, err
+		}
+		if err == io.EOF {
+			break
+		}
+		var line struct {
+			File string `json:"file"`
+		}
+		if json.Unmarshal(bytes.TrimSpace(text), &line) != nil || line.File == "" {
+			return 0, errors.New("is no output of infer, a line of it names no file (write to another one, or leave --resume away)")
+		}
+		if line.File != last {
+			last, begin = line.File, end
+		}
+		l.held[last] = true
+		end += int64(len(text))
+	}
+	if last != "" && !captured.Picture(last) {
+		delete(l.held, last)
+		return begin, nil
+	}
+	return end, nil
+}
+
+func (l *jsonLines) add(seen *Seen) error {
+	err := json.NewEncoder(l.out).Encode(seen)
+	if err == nil {
+		err = l.out.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	return nil
+}
+
+func (l *jsonLines) has(path string) bool { return l.file == nil || l.held[path] }
+
+func (l *jsonLines) close(bool) error {
+	if l.file == nil {
+		return l.out.Flush()
+	}
+	return errors.Join(l.out.Flush(), l.file.Close())
+}

@@ -1,0 +1,150 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/source"
+)
+
+// reading decodes files ahead of whoever runs them. Of every picture there is a place in a queue before anybody decodes it, so that they
+// come out in order; and a place costs a token, which is there again when the picture has been given back. Tokens are taken in the order
+// of the places, so the picture that everybody waits for always has its own.
+type reading struct {
+	pool   capture.Pool
+	tokens chan struct{}
+	places chan chan picture
+	jobs   chan job
+}
+
+// job is a picture to decode into its place.
+type job struct {
+	path  string
+	place chan picture
+}
+
+func newReading(room int, memory capture.Alloc) *reading {
+	return &reading{
+		pool:   capture.Pool{Buffers: room, Alloc: memory},
+		tokens: make(chan struct{}, room), places: make(chan chan picture, room), jobs: make(chan job, room),
+	}
+}
+
+// files reads all files, single pictures on several goroutines, films on this one, until the context ends.
+func (r *reading) files(ctx context.Context, paths []string, readers int) {
+	defer close(r.places)
+	defer close(r.jobs)
+	for range readers {
+		go func() {
+			for j := range r.jobs {
+				j.place <- r.one(ctx, j.path)
+			}
+		}()
+	}
+	for _, path := range paths {
+		if source.Picture(path) {
+			place := r.place(ctx)
+			if place == nil {
+				return
+			}
+			r.jobs <- job{path, place}
+			continue
+		}
+		if !r.film(ctx, path) {
+			return
+		}
+	}
+}
+
+// place waits for a token and takes the next place in the queue; nil when the context has ended.
+func (r *reading) place(ctx context.Context) chan picture {
+	select {
+	case r.tokens <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	place := make(chan picture, 1)
+	r.places <- place
+	return place
+}
+
+func open(ctx context.Context, path string) (capture.Source, error) {
+	return source.Open(ctx, path, capture.Options{Every: true, MaxPixels: capture.MaxPixels})
+}
+
+// one reads the picture of a file.
+func (r *reading) one(ctx context.Context, path string) picture {
+	p := picture{path: path}
+	opened, err := open(ctx, path)
+	if err == nil {
+		defer opened.Close()
+		p.frame, err = opened.Next(&r.pool)
+	}
+	p.seen.Err, p.read = err, err == nil
+	return p
+}
+
+// film reads every picture of a file. It reports whether others may follow.
+func (r *reading) film(ctx context.Context, path string) bool {
+	opened, err := open(ctx, path)
+	if err == nil {
+		defer opened.Close()
+	}
+	for number := 0; ; number++ {
+		place := r.place(ctx)
+		if place == nil {
+			return false
+		}
+		p := picture{path: path, number: number}
+		if err == nil {
+			p.frame, err = opened.Next(&r.pool)
+		}
+		p.seen.Err, p.read = err, err == nil
+		if place <- p; err != nil {
+			return true
+		}
+	}
+}
+
+// gather makes requests of so many pictures each.
+func (r *reading) gather(ctx context.Context, batch int, requests chan<- *request) {
+	defer close(requests)
+	q, read := &request{}, 0
+	send := func() {
+		select {
+		case requests <- q:
+		case <-ctx.Done():
+			r.release(q)
+		}
+		q, read = &request{number: q.number + 1}, 0
+	}
+	for place := range r.places {
+		p := <-place
+		if !p.read {
+			<-r.tokens
+		} else if read++; read == batch {
+			q.pictures = append(q.pictures, p)
+			send()
+			continue
+		}
+		if !errors.Is(p.seen.Err, io.EOF) { // of a film
+			q.pictures = append(q.pictures, p)
+		}
+	}
+	if len(q.pictures) > 0 {
+		send()
+	}
+}
+
+// release gives the pictures' memory and their tokens back.
+func (r *reading) release(q *request) {
+	for i := range q.pictures {
+		if p := &q.pictures[i]; p.read {
+			p.frame.Release()
+			<-r.tokens
+		}
+	}
+	q.pictures = nil
+}

@@ -1,0 +1,102 @@
+package media
+
+import (
+	"context"
+	"sync"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// share has predictors run requests until there are none: whoever has a slot free takes the next one, so that a fast device does more than
+// a slow one. What is done comes out in any order.
+func share(ctx context.Context, predictors []predict.Predictor, requests <-chan *request, done chan<- *request) {
+	var working sync.WaitGroup
+	for _, p := range predictors {
+		working.Go(func() {
+			w := worker{predictor: p, slots: make([]*request, p.Slots()), done: done}
+			w.run(ctx, requests)
+		})
+	}
+	working.Wait()
+	close(done)
+}
+
+// worker keeps the slots of one predictor busy.
+type worker struct {
+	predictor predict.Predictor
+	slots     []*request // in flight, the oldest from slot oldest on
+	oldest    int
+	inFlight  int
+	images    []engine.Image
+	done      chan<- *request
+}
+
+func (w *worker) run(ctx context.Context, requests <-chan *request) {
+	for {
+		if w.inFlight == 0 {
+			q, more := <-requests
+			if !more {
+				return
+			}
+			w.submit(ctx, q)
+			continue
+		}
+		if w.inFlight < len(w.slots) {
+			select {
+			case q, more := <-requests:
+				if more {
+					w.submit(ctx, q)
+					continue
+				}
+				requests = nil
+			default:
+			}
+		}
+		w.wait()
+		if requests == nil && w.inFlight == 0 {
+			return
+		}
+	}
+}
+
+// submit starts a request, or says at once that it is done when there is nothing to start.
+func (w *worker) submit(ctx context.Context, q *request) {
+	w.images = w.images[:0]
+	for i := range q.pictures {
+		if q.pictures[i].read {
+			w.images = append(w.images, q.pictures[i].frame.Image())
+		}
+	}
+	if q.err = ctx.Err(); q.err == nil && len(w.images) > 0 {
+		slot := (w.oldest + w.inFlight) % len(w.slots)
+		if q.err = w.predictor.Submit(slot, w.images); q.err == nil {
+			w.slots[slot] = q
+			w.inFlight++
+			return
+		}
+	}
+	w.done <- q
+}
+
+// wait ends the oldest request. What it showed is copied: the slot goes on before the picture's turn has come.
+func (w *worker) wait() {
+	slot := w.oldest
+	q := w.slots[slot]
+	w.oldest, w.inFlight = (slot+1)%len(w.slots), w.inFlight-1
+	result, err := w.predictor.Wait(slot)
+	if err == nil && result.Contradiction != nil {
+		err = result.Contradiction
+	}
+	if q.err = err; err == nil {
+		q.timing = result.Timing
+		next := 0
+		for i := range q.pictures {
+			if q.pictures[i].read {
+				q.pictures[i].seen = result.Pictures[next].Clone()
+				next++
+			}
+		}
+	}
+	w.done <- q
+}

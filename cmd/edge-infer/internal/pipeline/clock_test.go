@@ -1,0 +1,53 @@
+package pipeline
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+func TestEveryStageHasItsTime(t *testing.T) {
+	notify := make(chan struct{}, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	defer camera.pool.Close()
+	follower := &Follower{Labels: []string{"a", "b", "c", "d", "e", "f"}, Reported: 0.25}
+	require.NoError(t, follower.Open())
+	e := newSlowEngine(0, 1)
+	p := open(t, e, notify, []Sink{discard{}}, Camera{Name: "a", Source: camera, Follower: follower})
+	p.Clocks = stage.New()
+	frame := func() {
+		camera.put(t)
+		require.True(t, p.gather(&p.requests[0]))
+		at := &p.requests[0].frames[0]
+		at.Captured = int64(time.Second)
+		at.Ready = at.Captured + int64(2*time.Millisecond)
+		e.slots[0].result.Timing = engine.Timing{
+			Submitted: at.Ready + int64(3*time.Millisecond), Done: at.Ready + int64(90*time.Millisecond),
+			Preprocess: int64(4 * time.Millisecond), Inference: int64(5 * time.Millisecond), Filter: int64(time.Millisecond),
+		}
+		p.submit(0)
+		p.finish(0)
+	}
+	for range 300 { // paths and tracks reach their full size
+		frame()
+	}
+	require.Zero(t, testing.AllocsPerRun(100, frame))
+	got := map[stage.Stage]stage.Summary{}
+	for _, s := range p.Clocks.Totals() {
+		require.EqualValues(t, 401, s.Count, s.Stage) // AllocsPerRun runs once more
+		got[s.Stage] = s
+	}
+	require.Len(t, got, 7)
+	for s, want := range map[stage.Stage]time.Duration{
+		stage.Capture: 2, stage.Queue: 3, stage.Letterbox: 4, stage.Network: 5, stage.Filter: 1,
+	} {
+		require.InEpsilon(t, float64(want*time.Millisecond), float64(got[s].P50), 0.01, s)
+	}
+	require.Positive(t, got[stage.Decode].Max)
+	require.Positive(t, got[stage.Track].Max)
+}

@@ -1,0 +1,50 @@
+package pipeline
+
+import (
+	"image"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// Region is the part of a camera's pictures that the predictor is given, as shares of their sides. The zero value is all of it.
+type Region struct{ X, Y, Width, Height float64 }
+
+// of gives the region's pixels in a picture of that size: even ones, as formats with shared colours need.
+func (r Region) of(width, height int) image.Rectangle {
+	if r.Width <= 0 || r.Height <= 0 {
+		return image.Rect(0, 0, width, height)
+	}
+	even := func(share float64, side int) int { return int(share*float64(side)+0.5) &^ 1 }
+	x, y := min(even(r.X, width), width-2), min(even(r.Y, height), height-2)
+	right, bottom := min(max(even(r.X+r.Width, width), x+2), width), min(max(even(r.Y+r.Height, height), y+2), height)
+	return image.Rect(max(x, 0), max(y, 0), right, bottom)
+}
+
+// cut is a picture's part. It shares the picture's memory, but for NV12: its colours lie in a plane of their own, at a distance that
+// follows from the height. That part is copied to memory, which is kept for the next one.
+func cut(picture engine.Image, part image.Rectangle, memory *[]byte) engine.Image {
+	if part == image.Rect(0, 0, picture.Width, picture.Height) || picture.Check() != nil {
+		return picture
+	}
+	from := part.Min.Y*picture.Stride + picture.Format.RowBytes(part.Min.X)
+	whole := picture
+	picture.Width, picture.Height = part.Dx(), part.Dy()
+	if picture.Format != engine.NV12 {
+		picture.Data = picture.Data[from:]
+		return picture
+	}
+	picture.Stride = part.Dx()
+	size := picture.Stride * picture.Format.Rows(picture.Height)
+	if cap(*memory) < size {
+		*memory = make([]byte, size)
+	}
+	picture.Data = (*memory)[:size]
+	for row := range picture.Format.Rows(picture.Height) {
+		at := part.Min.Y + row
+		if row >= picture.Height {
+			at = whole.Height + part.Min.Y/2 + row - picture.Height
+		}
+		copy(picture.Data[row*picture.Stride:][:picture.Stride], whole.Data[at*whole.Stride+part.Min.X:])
+	}
+	return picture
+}

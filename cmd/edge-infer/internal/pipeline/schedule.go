@@ -1,0 +1,174 @@
+package pipeline
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
+)
+
+// Share says how much of the predictor a camera gets.
+type Share struct {
+	// Rate is the most inferences a second, 0 for every frame.
+	Rate float64
+	// Priority is the camera's weight when the predictor cannot do all: one of 2 gets twice the frames of one of 1. 0 is 1.
+	Priority int
+	// Deadline is the age at which a frame is not given to the predictor any more; a result that is older counts as late. 0 is never. While
+	// cameras with a deadline are late, those without get fewer inferences.
+	Deadline time.Duration
+	// Floor is the least inferences a second while nothing moves; what is between is left out, and what was found last holds.
+	Floor float64
+}
+
+// turn is what the schedule knows of a lane. Frame goroutine only.
+type turn struct {
+	served float64 // frames that it was given, by weight: the lane that has least is next
+	last   uint64  // number of its latest turn
+	due    int64   // when the next frame of a camera with a rate is wanted, CLOCK_MONOTONIC
+	looked int64   // when the frame was captured that the predictor had last
+}
+
+// schedule chooses whose frame is next: start-time fair queueing (Goyal, Vin and Cheng, 1996) over frames of equal cost, with priorities as
+// weights. It takes frames when a slot is free and not before, so nothing queues; a camera without a frame loses no more than one turn by
+// it. Frame goroutine only.
+type schedule struct {
+	line   []*lane // in the order of their turns, memory of order
+	now    func() int64
+	served float64 // of the lane that was chosen last, when it was
+	turns  uint64
+	relief relief
+}
+
+// order gives the lanes in the order in which they are asked for a frame.
+func (s *schedule) order(lanes []*lane) []*lane {
+	s.line = append(s.line[:0], lanes...)
+	slices.SortFunc(s.line, func(a, b *lane) int {
+		return cmp.Or(
+			cmp.Compare(s.start(a), s.start(b)),
+			cmp.Compare(a.urgency(), b.urgency()),
+			cmp.Compare(a.turn.last, b.turn.last),
+		)
+	})
+	return s.line
+}
+
+// start is where a lane stands: one that had no frames for a while has not saved up more than one turn.
+func (s *schedule) start(l *lane) float64 { return max(l.turn.served, s.served-l.cost()) }
+
+// chose notes that a lane's frame goes to the predictor.
+func (s *schedule) chose(l *lane, captured int64) {
+	start := s.start(l)
+	l.turn.served = start + l.cost()
+	s.served = max(s.served, start)
+	s.turns++
+	l.turn.last, l.turn.looked = s.turns, captured
+}
+
+// cost is what one frame adds to what a lane was served.
+func (l *lane) cost() float64 { return 1 / float64(max(l.Priority, 1)) }
+
+// urgency orders lanes that were served alike: the shortest deadline first.
+func (l *lane) urgency() time.Duration {
+	if l.Deadline <= 0 {
+		return time.Hour
+	}
+	return l.Deadline
+}
+
+// verdict is what becomes of a frame that a camera has.
+type verdict uint8
+
+const (
+	infer verdict = iota
+	skip          // between two that are wanted
+	gate          // nothing moves in it
+	late          // it is too old
+)
+
+// judge says what becomes of a frame. slowdown multiplies the time between two frames of every camera.
+func (s *schedule) judge(l *lane, frame *capture.Frame, slowdown int) verdict {
+	settings := l.settings.Load()
+	if l.Deadline == 0 {
+		slowdown *= s.relief.factor()
+	}
+	switch {
+	case !settings.Detect || frame.Seq%uint64(settings.Interval*l.stride(slowdown)) != 0:
+		return skip
+	case frame.Still && l.Floor > 0 && l.turn.looked != 0 && float64(frame.Captured-l.turn.looked) < float64(time.Second)/l.Floor:
+		return gate
+	case l.Deadline > 0 && !l.Lossless && s.now()-frame.Captured > int64(l.Deadline):
+		s.relief.count(true)
+		return late
+	case l.Rate > 0 && !l.isDue(frame.Captured, int64(float64(time.Second)*float64(slowdown)/l.Rate)):
+		return skip
+	}
+	return infer
+}
+
+// stride is by how much the interval is multiplied: a camera with a rate has that lowered instead.
+func (l *lane) stride(slowdown int) int {
+	if l.Rate > 0 {
+		return 1
+	}
+	return slowdown
+}
+
+// isDue says whether a frame is wanted at a rate, and when the next one is. The mean rate holds also where no frame comes at the very time.
+func (l *lane) isDue(captured, period int64) bool {
+	t := &l.turn
+	if t.due-captured > period { // the rate has become higher since
+		t.due = captured
+	}
+	if captured < t.due {
+		return false
+	}
+	if captured-t.due > period {
+		t.due = captured
+	}
+	t.due += period
+	return true
+}
+
+// relief takes load away from the predictor while frames with a deadline come too late: cameras without one are slowed down by 2, 4 and 8.
+type relief struct {
+	by, calm     int   // factor, and periods in a row without a late frame
+	since        int64 // of the period
+	frames, late int   // with a deadline, in the period
+}
+
+const (
+	reliefPeriod = time.Second
+	mostRelief   = 8
+	reliefCalm   = 5 // periods
+)
+
+func (r *relief) factor() int { return max(r.by, 1) }
+
+func (r *relief) count(late bool) {
+	r.frames++
+	if late {
+		r.late++
+	}
+}
+
+// step looks at what has been counted once a period: more than one frame of a hundred that is late halves the others' rate. It reports
+// whether the factor is another one.
+func (r *relief) step(now int64) bool {
+	if now-r.since < int64(reliefPeriod) {
+		return false
+	}
+	before := r.factor()
+	switch {
+	case 100*r.late > r.frames:
+		r.by, r.calm = min(mostRelief, 2*before), 0
+	case r.late > 0:
+		r.calm = 0
+	default:
+		if r.calm++; r.calm >= reliefCalm {
+			r.by, r.calm = max(1, before/2), 0
+		}
+	}
+	r.since, r.frames, r.late = now, 0, 0
+	return r.factor() != before
+}

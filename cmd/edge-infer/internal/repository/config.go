@@ -1,0 +1,129 @@
+package repository
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/kserve"
+)
+
+// labelsFile is what the server gives class numbers their names by.
+const labelsFile = "labels.txt"
+
+// description is what a configuration is made of.
+type description struct {
+	model      *engine.Model
+	name, file string
+	export     *Export
+}
+
+// batch is the largest one, 0 for a model that does not leave the number of pictures open.
+func (d *description) batch() int {
+	closed := func(t engine.TensorInfo) bool { return len(t.Shape) < 2 || t.Shape[0] != -1 }
+	if slices.ContainsFunc(d.model.Inputs, closed) || slices.ContainsFunc(d.model.Outputs, closed) {
+		return 0
+	}
+	return d.model.MaxBatch
+}
+
+// config is config.pbtxt, in the text form of protocol buffers.
+func (d *description) config() (string, error) {
+	var b strings.Builder
+	line := func(format string, arguments ...any) { fmt.Fprintf(&b, format+"\n", arguments...) }
+	platform := "onnxruntime_onnx"
+	if strings.HasSuffix(d.file, ".plan") {
+		platform = "tensorrt_plan"
+	}
+	batch := d.batch()
+	line("name: %s\nplatform: %s\nmax_batch_size: %d\ndefault_model_filename: %s", text(d.name), text(platform), batch, text(d.file))
+	for _, list := range []struct {
+		kind    string
+		tensors []engine.TensorInfo
+	}{{"input", d.model.Inputs}, {"output", d.model.Outputs}} {
+		for _, t := range list.tensors {
+			extra := ""
+			if list.kind == "output" && len(d.model.Metadata.Labels) > 0 {
+				extra = " label_filename: " + text(labelsFile)
+			}
+			line("%s { name: %s data_type: %s dims: [%s]%s }", list.kind, text(t.Name), kserve.ConfigType(kserve.Datatype(t.Type)),
+				dims(t.Shape, batch), extra)
+		}
+	}
+	d.scheduling(line, batch)
+	line("version_policy { latest { num_versions: %d } }", d.export.Versions)
+	properties, err := d.model.Metadata.Properties()
+	if err != nil {
+		return "", err
+	}
+	for _, key := range slices.Sorted(maps.Keys(properties)) {
+		line("parameters { key: %s value { string_value: %s } }", text(key), text(properties[key]))
+	}
+	return b.String(), nil
+}
+
+// scheduling says how requests are put together and who runs them.
+func (d *description) scheduling(line func(string, ...any), batch int) {
+	if batch > 1 {
+		preferred := d.export.Preferred
+		if preferred == nil {
+			preferred = slices.Compact([]int{max(batch/2, 1), batch})
+		}
+		line("dynamic_batching { preferred_batch_size: [%s] max_queue_delay_microseconds: %d }", join(preferred), d.export.Delay.Microseconds())
+	}
+	switch {
+	case len(d.export.GPUs) > 0:
+		line("instance_group { count: %d kind: KIND_GPU gpus: [%s] }", d.export.Instances, join(d.export.GPUs))
+	default:
+		line("instance_group { count: %d kind: KIND_AUTO }", d.export.Instances)
+	}
+	if slices.ContainsFunc(d.model.Inputs, func(t engine.TensorInfo) bool { return slices.Contains(t.Shape[min(1, len(t.Shape)):], -1) }) {
+		return // what to warm up with is not known
+	}
+	var inputs strings.Builder
+	for _, t := range d.model.Inputs {
+		fmt.Fprintf(&inputs, " inputs { key: %s value { data_type: %s dims: [%s] zero_data: true } }", text(t.Name),
+			kserve.ConfigType(kserve.Datatype(t.Type)), dims(t.Shape, batch))
+	}
+	for _, size := range slices.Compact([]int{min(batch, 1), batch}) {
+		line("model_warmup { name: %s batch_size: %d%s }", text(fmt.Sprintf("zeros-%d", size)), size, inputs.String())
+	}
+}
+
+// dims are the sizes without the batch, where the server knows one.
+func dims(shape []int64, batch int) string {
+	if batch > 0 {
+		shape = shape[1:]
+	}
+	return join(shape)
+}
+
+func join[T int | int64](numbers []T) string {
+	words := make([]string, len(numbers))
+	for i, n := range numbers {
+		words[i] = strconv.FormatInt(int64(n), 10)
+	}
+	return strings.Join(words, ", ")
+}
+
+// text is a string in the text form of protocol buffers.
+func text(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c == 0x7f:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

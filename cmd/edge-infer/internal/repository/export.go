@@ -1,0 +1,198 @@
+// Package repository writes a model into a repository of Triton Inference Server.
+package repository
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// Export is the job.
+type Export struct {
+	Folder    string // of the repository
+	Name      string // of the model; empty for that of its file
+	Batch     int    // largest one
+	Preferred []int
+	Delay     time.Duration // that the server has a request wait for others
+	Instances int
+	GPUs      []int
+	Versions  int // the newest that the server keeps loaded
+
+	Config *config.Config
+	Logger *slog.Logger
+}
+
+// Flags are the job's place on a command line.
+func (e *Export) Flags(flags *pflag.FlagSet) {
+	flags.StringVar(&e.Folder, "repository", "", "folder of the server's models")
+	flags.StringVar(&e.Name, "name", "", "what the server calls the model (default the name of its file)")
+	flags.IntVar(&e.Batch, "max-batch", 8, "pictures that the server runs at once at most, where the model leaves that open")
+	flags.IntSliceVar(&e.Preferred, "preferred", nil,
+		"batch sizes that the server shall prefer (default half of the largest, and the largest)")
+	flags.DurationVar(&e.Delay, "queue-delay", 0,
+		"longest that the server has a request wait for others; it adds that much where there are none")
+	flags.IntVar(&e.Instances, "instances", 1, "copies of the model on each GPU, or on the CPU")
+	flags.IntSliceVar(&e.GPUs, "gpus", nil, "GPUs of the server that run it (default as the server finds)")
+	flags.IntVar(&e.Versions, "versions", 1, "newest versions that the server keeps loaded")
+}
+
+var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+
+// Check finds what is wrong with the inputs before any work.
+func (e *Export) Check() error {
+	switch {
+	case e.Folder == "":
+		return config.Usagef("--repository names the folder of the server's models")
+	case e.Name != "" && !names.MatchString(e.Name):
+		return config.Usagef("--name %q must be letters, digits, dots, dashes and underscores", e.Name)
+	case e.Batch < 1 || e.Batch > 1024 || e.Instances < 1 || e.Instances > 64 || e.Versions < 1 || e.Versions > 64:
+		return config.Usagef("--max-batch must be 1 to 1024, --instances and --versions 1 to 64")
+	case e.Delay < 0 || e.Delay > time.Second:
+		return config.Usagef("--queue-delay must be 0 to 1s")
+	}
+	for _, n := range e.Preferred {
+		if n < 1 || n > e.Batch {
+			return config.Usagef("--preferred must be 1 to %d", e.Batch)
+		}
+	}
+	return nil
+}
+
+// Result is what was written.
+type Result struct {
+	Model   string `json:"model"` // as the server calls it
+	Folder  string `json:"folder"`
+	Version int    `json:"version"`
+	File    string `json:"file"`
+	Config  string `json:"config"`
+	Kept    bool   `json:"kept"` // the configuration was there before and stays as it is
+}
+
+// Print writes the result for people.
+func (r *Result) Print(w io.Writer) error {
+	note := "written"
+	if r.Kept {
+		note = "kept as it was"
+	}
+	_, err := fmt.Fprintf(w, "version %d of %s: %s\nconfiguration %s: %s\n", r.Version, r.Model, r.File, note, r.Config)
+	return err
+}
+
+// Run opens the model, to know it whole, and writes it as a further version. A server that looks at the repository meanwhile sees the
+// version whole or not at all.
+func (e *Export) Run(ctx context.Context) (*Result, error) {
+	options := network.Options(e.Config, e.Config.Detect.Confidence, e.Logger)
+	options.MaxBatch = e.Batch
+	if err := options.Load(); err != nil {
+		return nil, err
+	}
+	file := "model.onnx"
+	if tensorrt.IsPlan(options.Bytes) {
+		file = "model.plan"
+	} else if parsed, err := onnx.Parse(options.Path, options.Bytes); err == nil && len(parsed.ExternalFiles()) > 0 {
+		return nil, fmt.Errorf("model %s keeps its weights in files beside it (save it as one file first)", options.Path)
+	}
+	raw, err := predict.OpenRaw(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	model := raw.Model()
+	if err := raw.Close(); err != nil {
+		return nil, err
+	}
+	name := e.name()
+	folder := filepath.Join(e.Folder, name)
+	r := &Result{Model: name, Folder: folder, Config: filepath.Join(folder, "config.pbtxt")}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, fmt.Errorf("repository: %w", err)
+	}
+	if err := e.describe(r, file, &description{model: &model, name: name, file: file, export: e}); err != nil {
+		return nil, err
+	}
+	if r.Version, err = add(folder, file, options.Bytes); err != nil {
+		return nil, err
+	}
+	r.File = filepath.Join(folder, strconv.Itoa(r.Version), file)
+	return r, nil
+}
+
+// name is what the server calls the model.
+func (e *Export) name() string {
+	if e.Name != "" {
+		return e.Name
+	}
+	path := e.Config.Model.Path
+	if path == "" {
+		return predict.Demo
+	}
+	base := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	return strings.TrimLeft(regexp.MustCompile(`[^A-Za-z0-9_.-]`).ReplaceAllString(base, "_"), ".-")
+}
+
+// describe writes the configuration and the labels where there are none yet: those that are there may have been edited.
+func (e *Export) describe(r *Result, file string, d *description) error {
+	text, err := os.ReadFile(r.Config)
+	if err == nil {
+		if r.Kept = strings.Contains(string(text), `"`+file+`"`); !r.Kept {
+			return fmt.Errorf("%s is for another kind of file than %s (export under another --name)", r.Config, file)
+		}
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("repository: %w", err)
+	}
+	config, err := d.config()
+	if err != nil {
+		return err
+	}
+	if labels := d.model.Metadata.Labels; len(labels) > 0 {
+		if err := atomicfile.Write(filepath.Join(r.Folder, labelsFile), []byte(strings.Join(labels, "\n")+"\n"), 0o644); err != nil {
+			return err
+		}
+	}
+	return atomicfile.Write(r.Config, []byte(config), 0o644)
+}
+
+// add writes the next version under a name that no server takes for one, and then gives it its own.
+func add(folder, file string, data []byte) (int, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return 0, fmt.Errorf("repository: %w", err)
+	}
+	version := 1
+	for _, entry := range entries {
+		if n, err := strconv.Atoi(entry.Name()); err == nil && entry.IsDir() {
+			version = max(version, n+1)
+		}
+	}
+	unfinished, err := os.MkdirTemp(folder, ".version-*")
+	if err != nil {
+		return 0, fmt.Errorf("repository: %w", err)
+	}
+	err = errors.Join(os.Chmod(unfinished, 0o755), atomicfile.Write(filepath.Join(unfinished, file), data, 0o644))
+	if err == nil {
+		err = os.Rename(unfinished, filepath.Join(folder, strconv.Itoa(version)))
+	}
+	if err != nil {
+		return 0, errors.Join(fmt.Errorf("repository: %w", err), os.RemoveAll(unfinished))
+	}
+	return version, nil
+}

@@ -1,0 +1,101 @@
+package repository
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/engine/enginetest"
+)
+
+func export(t *testing.T, network string) *Export {
+	path := filepath.Join(t.TempDir(), network+".onnx")
+	require.NoError(t, os.WriteFile(path, enginetest.Network(t, network).Bytes, 0o600))
+	c := config.Default()
+	c.Model.Path, c.Engine.Backend = path, "onnxruntime"
+	return &Export{
+		Folder: t.TempDir(), Batch: 8, Instances: 2, Versions: 1, GPUs: []int{0, 1}, Config: c, Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+func TestExportWritesVersionsAndOneConfiguration(t *testing.T) {
+	e := export(t, "picture")
+	require.NoError(t, e.Check())
+	first, err := e.Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, &Result{
+		Model: "picture", Folder: filepath.Join(e.Folder, "picture"), Version: 1, File: filepath.Join(e.Folder, "picture/1/model.onnx"),
+		Config: filepath.Join(e.Folder, "picture/config.pbtxt"),
+	}, first)
+	text, err := os.ReadFile(first.Config)
+	require.NoError(t, err)
+	require.Equal(t, `name: "picture"
+platform: "onnxruntime_onnx"
+max_batch_size: 8
+default_model_filename: "model.onnx"
+input { name: "images" data_type: TYPE_FP32 dims: [3, 64, 96] }
+output { name: "output0" data_type: TYPE_FP32 dims: [3, 8, 12] label_filename: "labels.txt" }
+dynamic_batching { preferred_batch_size: [4, 8] max_queue_delay_microseconds: 0 }
+instance_group { count: 2 kind: KIND_GPU gpus: [0, 1] }
+model_warmup { name: "zeros-1" batch_size: 1 inputs { key: "images" value { data_type: TYPE_FP32 dims: [3, 64, 96] zero_data: true } } }
+model_warmup { name: "zeros-8" batch_size: 8 inputs { key: "images" value { data_type: TYPE_FP32 dims: [3, 64, 96] zero_data: true } } }
+version_policy { latest { num_versions: 1 } }
+parameters { key: "batch" value { string_value: "1" } }
+parameters { key: "imgsz" value { string_value: "[64, 96]" } }
+parameters { key: "names" value { string_value: "[\"bolt\",\"nut\",\"wood's screw\"]" } }
+parameters { key: "preprocess" value { string_value: "preset: ultralytics\012" } }
+parameters { key: "stride" value { string_value: "8" } }
+parameters { key: "task" value { string_value: "detect" } }
+`, string(text))
+	labels, err := os.ReadFile(filepath.Join(first.Folder, "labels.txt"))
+	require.NoError(t, err)
+	require.Equal(t, "bolt\nnut\nwood's screw\n", string(labels))
+
+	require.NoError(t, os.WriteFile(first.Config, append(text, "# edited\n"...), 0o600))
+	second, err := e.Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, second.Version)
+	require.True(t, second.Kept)
+	kept, err := os.ReadFile(first.Config)
+	require.NoError(t, err)
+	require.Contains(t, string(kept), "# edited")
+	left, err := filepath.Glob(filepath.Join(first.Folder, ".*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+	model, err := os.ReadFile(second.File)
+	require.NoError(t, err)
+	require.Equal(t, enginetest.Network(t, "picture").Bytes, model)
+}
+
+// A model whose number of pictures is fixed has no batches in the server's sense: its dims are whole.
+func TestAFixedBatchIsPartOfTheShape(t *testing.T) {
+	e := export(t, "picture_fixed")
+	e.GPUs = nil
+	r, err := e.Run(t.Context())
+	require.NoError(t, err)
+	text, err := os.ReadFile(r.Config)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "max_batch_size: 0\n")
+	require.Contains(t, string(text), "dims: [2, 3, 64, 96]")
+	require.NotContains(t, string(text), "dynamic_batching")
+	require.Contains(t, string(text), "instance_group { count: 2 kind: KIND_AUTO }")
+}
+
+func TestCheck(t *testing.T) {
+	for want, change := range map[string]func(*Export){
+		"--repository names the folder":                          func(e *Export) { e.Folder = "" },
+		`--name "a/b" must be letters`:                           func(e *Export) { e.Name = "a/b" },
+		"--max-batch must be 1 to 1024, --instances and --versi": func(e *Export) { e.Batch = 0 },
+		"--queue-delay must be 0 to 1s":                          func(e *Export) { e.Delay = -1 },
+		"--preferred must be 1 to 8":                             func(e *Export) { e.Preferred = []int{9} },
+	} {
+		e := &Export{Folder: "f", Batch: 8, Instances: 1, Versions: 1}
+		require.NoError(t, e.Check())
+		change(e)
+		require.ErrorContains(t, e.Check(), want)
+	}
+}

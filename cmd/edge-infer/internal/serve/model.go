@@ -1,0 +1,237 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/kserve"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// version is the only one that there is.
+const version = "1"
+
+// model is a network that is served. Requests of several clients that come while the engine is at work are run together.
+type model struct {
+	name     string
+	raw      *predict.Raw
+	about    engine.Model
+	metadata kserve.ModelMetadata
+	config   kserve.ModelConfig
+	delay    time.Duration
+	queue    chan *request
+	stop     chan struct{} // closed by close
+	done     sync.WaitGroup
+
+	// The worker's.
+	batch  []*request
+	inputs []engine.Tensor
+	memory [][]byte // of the inputs of several requests, one behind the other
+
+	mu    sync.Mutex
+	stats kserve.ModelStatistics
+	sizes map[int]*kserve.BatchStatistics
+}
+
+// request is one of a client's.
+type request struct {
+	ctx     context.Context
+	inputs  []engine.Tensor // in the model's order
+	rows    int64
+	arrived time.Time
+
+	// Written by the worker before done is closed.
+	outputs []kserve.Tensor
+	err     error
+	done    chan struct{}
+}
+
+func newModel(raw *predict.Raw, name string, queue int, delay time.Duration) (*model, error) {
+	about := raw.Model()
+	m := &model{
+		name: name, raw: raw, about: about, delay: delay, queue: make(chan *request, queue), stop: make(chan struct{}),
+		sizes: map[int]*kserve.BatchStatistics{},
+	}
+	m.stats.Name, m.stats.Version = name, version
+	properties, err := about.Metadata.Properties()
+	if err != nil {
+		return nil, err
+	}
+	parameters := map[string]kserve.Parameter{}
+	for key, value := range properties {
+		parameters[key] = kserve.Parameter{Text: value}
+	}
+	m.metadata = kserve.ModelMetadata{Name: name, Versions: []string{version}, Platform: about.Backend}
+	m.config = kserve.ModelConfig{Name: name, Backend: about.Backend, Parameters: parameters}
+	if m.batches() {
+		m.config.MaxBatch = about.MaxBatch
+		m.config.DynamicBatching = &kserve.DynamicBatching{MaxQueueDelay: uint64(delay.Microseconds())}
+	}
+	for _, t := range about.Inputs {
+		m.metadata.Inputs = append(m.metadata.Inputs, described(&t))
+		m.config.Inputs = append(m.config.Inputs, m.configured(&t))
+	}
+	for _, t := range about.Outputs {
+		m.metadata.Outputs = append(m.metadata.Outputs, described(&t))
+		m.config.Outputs = append(m.config.Outputs, m.configured(&t))
+	}
+	m.done.Go(m.work)
+	return m, nil
+}
+
+func described(t *engine.TensorInfo) kserve.TensorMetadata {
+	return kserve.TensorMetadata{Name: t.Name, Datatype: kserve.Datatype(t.Type), Shape: append([]int64{}, t.Shape...)}
+}
+
+func (m *model) configured(t *engine.TensorInfo) kserve.ConfigTensor {
+	dims := append([]int64{}, t.Shape...)
+	if m.config.MaxBatch > 0 {
+		dims = dims[1:]
+	}
+	return kserve.ConfigTensor{Name: t.Name, DataType: kserve.ConfigType(kserve.Datatype(t.Type)), Dims: dims}
+}
+
+// batches reports whether rows of several requests can be run as one: everything begins with a dimension that is left open.
+func (m *model) batches() bool {
+	closed := func(t engine.TensorInfo) bool { return len(t.Shape) == 0 || t.Shape[0] != -1 }
+	return m.about.MaxBatch > 1 && !slices.ContainsFunc(m.about.Inputs, closed) && !slices.ContainsFunc(m.about.Outputs, closed)
+}
+
+// largest is how many bytes a request of the largest batch may take: numbers as text are six times as long as they are, and some more.
+func (m *model) largest() int64 {
+	const text, others = 6, 1 << 20
+	size := int64(0)
+	for _, t := range m.about.Inputs {
+		shape := append([]int64{}, t.Shape...)
+		if len(shape) > 0 && shape[0] == -1 {
+			shape[0] = int64(m.about.MaxBatch)
+		}
+		n, ok := kserve.Bytes(kserve.Datatype(t.Type), shape)
+		if !ok { // it leaves sizes open
+			return 256 << 20
+		}
+		size += int64(n)
+	}
+	return text*size + others
+}
+
+// close ends the worker, refuses what waits, and closes the network.
+func (m *model) close() error {
+	close(m.stop)
+	m.done.Wait()
+	return m.raw.Close()
+}
+
+// Metadata implements server.Model.
+func (m *model) Metadata() kserve.ModelMetadata { return m.metadata }
+
+// Config implements server.Model.
+func (m *model) Config() kserve.ModelConfig { return m.config }
+
+// Ready implements server.Model.
+func (m *model) Ready() error { return nil }
+
+// Statistics implements server.Model.
+func (m *model) Statistics() kserve.ModelStatistics {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	stats := m.stats
+	stats.Batches = []kserve.BatchStatistics{}
+	for _, b := range m.sizes {
+		stats.Batches = append(stats.Batches, *b)
+	}
+	slices.SortFunc(stats.Batches, func(a, b kserve.BatchStatistics) int { return int(a.BatchSize) - int(b.BatchSize) })
+	return stats
+}
+
+// Infer implements server.Model.
+func (m *model) Infer(ctx context.Context, asked *kserve.InferRequest, write func(*kserve.InferResponse) error) error {
+	r, err := m.request(ctx, asked)
+	if err != nil {
+		return err
+	}
+	select {
+	case m.queue <- r:
+	case <-m.stop:
+		return kserve.Statusf(kserve.Unavailable, "the server stops")
+	default:
+		m.count(r, 0, kserve.Statusf(kserve.Unavailable, ""))
+		return kserve.Statusf(kserve.Unavailable, "Exceeds maximum queue size of %d", cap(m.queue))
+	}
+	// The client's memory is used until the worker is done with it, whether the client is still there or not.
+	select {
+	case <-r.done:
+	case <-m.stop:
+		m.done.Wait()
+		select {
+		case <-r.done:
+		default:
+			return kserve.Statusf(kserve.Unavailable, "the server stops")
+		}
+	}
+	if r.err != nil {
+		return r.err
+	}
+	return write(&kserve.InferResponse{Model: m.name, Version: version, Outputs: r.outputs})
+}
+
+// request checks what a client asks for.
+func (m *model) request(ctx context.Context, asked *kserve.InferRequest) (*request, error) {
+	r := &request{ctx: ctx, arrived: time.Now(), done: make(chan struct{}), rows: 1}
+	for i := range asked.Inputs {
+		t := &asked.Inputs[i]
+		if err := t.Check(); err != nil {
+			return nil, kserve.Statusf(kserve.InvalidArgument, "%v", err)
+		}
+		kind, _ := kserve.ElementType(t.Datatype)
+		r.inputs = append(r.inputs, engine.Tensor{Name: t.Name, Type: kind, Shape: t.Shape, Data: t.Data})
+	}
+	if err := engine.CheckTensors(m.about.Inputs, r.inputs); err != nil {
+		message := err.Error()
+		if known, ok := errors.AsType[*engine.Error](err); ok {
+			message = known.Message
+		}
+		return nil, kserve.Statusf(kserve.InvalidArgument, "%s", message)
+	}
+	ordered := make([]engine.Tensor, 0, len(r.inputs))
+	for _, info := range m.about.Inputs {
+		ordered = append(ordered, r.inputs[slices.IndexFunc(r.inputs, func(t engine.Tensor) bool { return t.Name == info.Name })])
+	}
+	r.inputs = ordered
+	if m.config.MaxBatch > 0 {
+		r.rows = r.inputs[0].Shape[0]
+		for _, t := range r.inputs {
+			if t.Shape[0] != r.rows {
+				return nil, kserve.Statusf(kserve.InvalidArgument, "inputs have %d and %d rows", r.rows, t.Shape[0])
+			}
+		}
+		if r.rows > int64(m.config.MaxBatch) {
+			return nil, kserve.Statusf(kserve.InvalidArgument, "a batch of %d, at most %d are possible", r.rows, m.config.MaxBatch)
+		}
+	}
+	return r, nil
+}
+
+// count notes how a request went; began is when it was run.
+func (m *model) count(r *request, queued time.Duration, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	took := &m.stats.Infer.Success
+	if err != nil {
+		took = &m.stats.Infer.Fail
+	} else {
+		m.stats.InferenceCount += uint64(r.rows)
+		m.stats.LastInference = uint64(time.Now().UnixMilli())
+	}
+	add(took, time.Since(r.arrived))
+	add(&m.stats.Infer.Queue, queued)
+}
+
+func add(to *kserve.Duration, d time.Duration) {
+	to.Count++
+	to.Ns += uint64(max(d, 0))
+}

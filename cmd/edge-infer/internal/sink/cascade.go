@@ -1,0 +1,29 @@
+package sink
+
+import (
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
+)
+
+// Cascade shows second networks the objects of each frame, and tells the sinks behind it what is known of them. A film waits for the looks,
+// a camera does not.
+type Cascade struct {
+	Attendant *cascade.Attendant
+
+	frame cascade.Frame
+}
+
+// Frame implements pipeline.Sink.
+func (c *Cascade) Frame(in *pipeline.Inferred) {
+	if in.Follower == nil {
+		return
+	}
+	c.frame = cascade.Frame{Camera: in.Camera, Time: in.Time, Tracks: in.Tracks, Wait: in.Lossless}
+	if in.Frame != nil {
+		c.frame.Picture = in.Frame.Image()
+	}
+	for _, track := range c.Attendant.Look(&c.frame) {
+		in.Follower.Touch(track)
+	}
+	in.Attributes = c.Attendant
+}

@@ -1,0 +1,34 @@
+// Package spelling finds the word that somebody meant.
+package spelling
+
+// Nearest is the candidate with the smallest edit distance to word, or "" when none is close.
+func Nearest(word string, candidates []string) string {
+	best, found := len(word)/2+1, ""
+	for _, candidate := range candidates {
+		if d := distance(word, candidate); d < best {
+			best, found = d, candidate
+		}
+	}
+	return found
+}
+
+// distance is the Levenshtein distance.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,47 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strconv"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live"
+)
+
+// listed is how many events a request gets when it does not say.
+const listed = 100
+
+// serveEvents lists what happened, newest first.
+func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
+	limit := listed
+	if text := r.FormValue("limit"); text != "" {
+		var err error
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > live.Remembered {
+			http.Error(w, fmt.Sprintf("limit must be 1 to %d", live.Remembered), http.StatusBadRequest)
+			return
+		}
+	}
+	writeJSON(w, http.StatusOK, s.feed.Events(r.FormValue("camera"), limit))
+}
+
+// serveSnapshot is the best view of an object.
+func (s *Server) serveSnapshot(w http.ResponseWriter, r *http.Request) {
+	if s.Snapshot == nil {
+		http.Error(w, "snapshots are not kept", http.StatusNotFound)
+		return
+	}
+	jpeg, err := s.Snapshot(r.PathValue("camera"), r.PathValue("id"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		http.Error(w, "no snapshot", http.StatusNotFound)
+	case err != nil:
+		s.Logger.Warn("snapshot for the web page", "error", err)
+		http.Error(w, "the snapshot cannot be read", http.StatusInternalServerError)
+	default:
+		w.Header().Set("Content-Type", "image/jpeg")
+		w.Header().Set("Cache-Control", "private, max-age=10")
+		_, _ = w.Write(jpeg) // the client may be gone
+	}
+}

@@ -1,0 +1,28 @@
+package live
+
+import "sync"
+
+// broadcast wakes everyone who waits. The zero value is ready.
+type broadcast struct {
+	mutex sync.Mutex
+	next  chan struct{}
+}
+
+// wait gives a channel that is closed by the next signal.
+func (b *broadcast) wait() <-chan struct{} {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if b.next == nil {
+		b.next = make(chan struct{})
+	}
+	return b.next
+}
+
+func (b *broadcast) signal() {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if b.next != nil {
+		close(b.next)
+		b.next = nil
+	}
+}

@@ -1,0 +1,69 @@
+package live
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live/livetest"
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func opened() *Feed {
+	f := &Feed{PictureRate: 12, PictureWidth: 960, Viewers: 16, Logger: slog.New(slog.DiscardHandler)}
+	f.Open()
+	return f
+}
+
+func TestViewersLeaveNothingBehind(t *testing.T) {
+	f := opened()
+	_, one, err := f.subscribe(true, nil)
+	require.NoError(t, err)
+	_, two, err := f.subscribe(false, []string{"cam0", "cam1"})
+	require.NoError(t, err)
+	require.Len(t, f.watched.Load().previews, 2)
+	one()
+	require.False(t, f.watched.Load().detections)
+	two()
+	require.Nil(t, f.watched.Load())
+	require.Empty(t, f.previews)
+	f.Stop()
+	_, _, err = f.subscribe(true, nil)
+	require.ErrorIs(t, err, errStopping)
+}
+
+func TestEventsAreKeptToANumber(t *testing.T) {
+	f := opened()
+	for range Remembered + 3 {
+		f.recorder.remember(&eventCopy{camera: "cam0"})
+	}
+	require.LessOrEqual(t, len(f.recorder.events), Remembered)
+	require.Equal(t, uint64(Remembered+3), f.Events("", 1)[0].Number)
+}
+
+func TestAFrameCostsNothingWhenNobodyLooks(t *testing.T) {
+	f := opened()
+	in := livetest.Inferred(livetest.Noise(engine.BGR, 1920, 1080, 3*1920), 1, 0)
+	require.Zero(t, testing.AllocsPerRun(1000, func() { f.Frame(in) }))
+
+	// With somebody it copies, into memory that it has.
+	var copied observation
+	copied.copy(in)
+	require.Zero(t, testing.AllocsPerRun(100, func() { copied.copy(in) }))
+	_, leave, err := f.subscribe(true, nil)
+	require.NoError(t, err)
+	defer leave()
+	for range 2 * observations { // the recorder does not run: its queue fills
+		f.Frame(in)
+	}
+	require.Zero(t, testing.AllocsPerRun(100, func() { f.Frame(in) }))
+	require.NotZero(t, f.recorder.lost.Load())
+	p := &preview{fresh: make(chan struct{}, 1)}
+	p.take(in, time.Second)
+	require.Zero(t, testing.AllocsPerRun(100, func() { in.Captured += int64(time.Second); p.take(in, time.Second) }))
+}

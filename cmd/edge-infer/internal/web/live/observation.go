@@ -1,0 +1,112 @@
+package live
+
+import (
+	"math"
+	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/mqtt/payload"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// observation is a copy of what a frame gave, for goroutines that may take their time over it.
+type observation struct {
+	camera        string
+	seq           uint64
+	time          time.Time
+	width, height int
+	latency       time.Duration
+	details       report.Details // of the detections
+	detections    []payload.Detection
+	lost          []payload.Detection // followed objects that no detection belongs to, where they are expected to be
+	zones         []zoneCount
+	lines         []lineCount
+}
+
+// zoneCount and lineCount are counters at the moment, as they are shown.
+type zoneCount struct {
+	Name     string `json:"name"`
+	Occupied int    `json:"occupied"`
+	Entered  int    `json:"entered"`
+}
+
+type lineCount struct {
+	Name string `json:"name"`
+	In   int    `json:"in"`
+	Out  int    `json:"out"`
+}
+
+// copy allocates nothing once it has seen the largest frame. Frame goroutine only.
+func (o *observation) copy(in *pipeline.Inferred) {
+	o.camera, o.seq, o.time, o.width, o.height, o.latency = in.Camera, in.Seq, in.Time, in.Width, in.Height, in.Latency
+	o.details.Begin()
+	o.detections, o.lost = o.detections[:0], o.lost[:0]
+	for i := range in.Detections {
+		d := o.details.Detection(&in.Detections[i], in.Labels, in.Width, in.Height)
+		if i < len(in.IDs) {
+			d.Track = in.IDs[i]
+		}
+		o.detections = append(o.detections, d)
+	}
+	for i := range in.Tracks {
+		if t := &in.Tracks[i]; t.State == postprocess.Lost {
+			box := postprocess.Finding{Box: t.Box, Score: t.Score, Class: t.Class} // its mask is of the frame in which it was seen
+			d := o.details.Detection(&box, in.Labels, in.Width, in.Height)
+			d.Track = t.ID
+			o.lost = append(o.lost, d)
+		}
+	}
+	o.zones, o.lines = o.zones[:0], o.lines[:0]
+	if in.Follower == nil {
+		return
+	}
+	for i := range in.Follower.Config.Zones {
+		count := in.Follower.ZoneCount(i)
+		o.zones = append(o.zones, zoneCount{in.Follower.Config.Zones[i].Name, sum(count.Occupied), sum(count.Entered)})
+	}
+	for i := range in.Follower.Config.Lines {
+		count := in.Follower.LineCount(i)
+		o.lines = append(o.lines, lineCount{in.Follower.Config.Lines[i].Name, sum(count.In), sum(count.Out)})
+	}
+}
+
+func sum(counts []int) (total int) {
+	for _, n := range counts {
+		total += n
+	}
+	return total
+}
+
+// frameMessage is an observation as the page reads it, in the words of the messages over MQTT.
+type frameMessage struct {
+	Camera     string              `json:"camera"`
+	Seq        uint64              `json:"seq"`
+	Time       time.Time           `json:"time"`
+	Width      int                 `json:"width"`
+	Height     int                 `json:"height"`
+	LatencyMS  float64             `json:"latency_ms"`
+	Detections []payload.Detection `json:"detections"`
+	Lost       []payload.Detection `json:"lost"`
+	Zones      []zoneCount         `json:"zones"`
+	Lines      []lineCount         `json:"lines"`
+}
+
+// message is valid until the next copy; no list of it is nil.
+func (o *observation) message() *frameMessage {
+	return &frameMessage{
+		Camera: o.camera, Seq: o.seq, Time: o.time, Width: o.width, Height: o.height, LatencyMS: round(milliseconds(o.latency), 3),
+		Detections: append([]payload.Detection{}, o.detections...), Lost: append([]payload.Detection{}, o.lost...),
+		Zones: append([]zoneCount{}, o.zones...), Lines: append([]lineCount{}, o.lines...),
+	}
+}
+
+// round keeps that many decimals. JSON has no word for NaN and infinity; they become 0.
+func round(v float64, decimals int) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	unit := math.Pow10(decimals)
+	return math.Round(v*unit) / unit
+}
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,58 @@
+package live
+
+import (
+	"encoding/json"
+	"image"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+func TestTheFrameMessageShowsMasksPointsAndTurnedBoxes(t *testing.T) {
+	mask := &postprocess.Mask{Bounds: image.Rect(10, 10, 30, 30), Width: 40, Height: 40, StepX: 1, StepY: 1, Logits: make([]float32, 1600)}
+	for i := range mask.Logits {
+		mask.Logits[i] = 1
+	}
+	detail := &postprocess.Detail{
+		Mask: mask, Keypoints: []postprocess.Keypoint{{X: 12.34, Y: 20, Score: 0.876}},
+		Oriented: &postprocess.Oriented{X: 20, Y: 20, Width: 8, Height: 4},
+	}
+	finding := postprocess.Finding{Box: postprocess.Box{X1: 10, Y1: 10, X2: 30, Y2: 30}, Score: 0.9, Detail: detail}
+	in := &pipeline.Inferred{
+		Camera: "gate", Width: 64, Height: 48, Labels: []string{"person"}, Detections: []postprocess.Finding{finding, {Score: 0.5}},
+		Tracks: []postprocess.Track{{ID: 1, Finding: finding}},
+	}
+	in.Tracks[0].State = postprocess.Lost
+	var o observation
+	o.copy(in)
+	detail.Keypoints[0].X, detail.Oriented.X = 0, 0 // the memory belongs to the next frame now
+	text, err := json.Marshal(o.message().Detections)
+	require.NoError(t, err)
+	require.JSONEq(t, `[
+		{"label":"person","class":0,"score":0.9,"box":[10,10,30,30],"keypoints":[[12.34,20,0.876]],
+		 "angle":0,"corners":[[24,22],[24,18],[16,18],[16,22]],"mask":{"polygons":[[10,10,30,10,30,30,10,30]]}},
+		{"label":"person","class":0,"score":0.5,"box":[0,0,0,0]}]`, string(text))
+	lost, err := json.Marshal(o.message().Lost)
+	require.NoError(t, err)
+	require.JSONEq(t, `[{"label":"person","class":0,"score":0.9,"box":[10,10,30,30],"track":1}]`, string(lost),
+		"its mask was of another frame")
+	require.Zero(t, testing.AllocsPerRun(10, func() { o.copy(in) }))
+}
+
+func TestNumbersThatJSONHasNot(t *testing.T) {
+	zero := float32(0)
+	var o observation
+	o.copy(&pipeline.Inferred{Detections: []postprocess.Finding{{Score: zero / zero, Class: 9, Box: postprocess.Box{X1: 1 / zero}}}})
+	data, err := json.Marshal(o.message())
+	require.NoError(t, err)
+	require.Contains(t, string(data), `"detections":[{"label":"class 9","class":9,"score":0,"box":[0,0,0,0]}]`)
+}
+
+func TestListsOfTheFrameMessageAreNeverNull(t *testing.T) {
+	message, err := json.Marshal((&observation{camera: "a"}).message())
+	require.NoError(t, err)
+	require.NotContains(t, string(message), "null")
+}

@@ -1,0 +1,124 @@
+package live
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Watchable is how many cameras one stream may show.
+const Watchable = 64
+
+// boundary separates the pictures of a stream.
+const boundary = "picture"
+
+// ServePictures streams several cameras over one connection, of which a browser has few. Each part tells its camera by its number in the
+// request, and the frame, so that boxes are drawn on the picture that they belong to.
+func (f *Feed) ServePictures(w http.ResponseWriter, r *http.Request) {
+	f.stream(w, r, r.URL.Query()["camera"], "multipart/mixed")
+}
+
+// ServeStream is motion JPEG of one camera, as other programs understand it.
+func (f *Feed) ServeStream(w http.ResponseWriter, r *http.Request) {
+	f.stream(w, r, []string{r.PathValue("camera")}, "multipart/x-mixed-replace")
+}
+
+// watch joins the viewers of cameras, or answers why it cannot be.
+func (f *Feed) watch(w http.ResponseWriter, cameras []string) (watched []*preview, leave func(), ok bool) {
+	if len(cameras) == 0 || len(cameras) > Watchable {
+		http.Error(w, fmt.Sprintf("name 1 to %d cameras", Watchable), http.StatusBadRequest)
+		return nil, nil, false
+	}
+	for _, name := range cameras {
+		if !f.Known(name) {
+			http.Error(w, fmt.Sprintf("no camera %q", name), http.StatusNotFound)
+			return nil, nil, false
+		}
+	}
+	watched, leave, err := f.subscribe(false, cameras)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return nil, nil, false
+	}
+	return watched, leave, true
+}
+
+func (f *Feed) stream(w http.ResponseWriter, r *http.Request, cameras []string, kind string) {
+	watched, leave, ok := f.watch(w, cameras)
+	if !ok {
+		return
+	}
+	defer leave()
+	w.Header().Set("Content-Type", kind+"; boundary="+boundary)
+	out := newStreamWriter(w, f.Write)
+	if out.flush() != nil {
+		return
+	}
+	shown := make([]*view, len(watched))
+	for {
+		next := f.fresh.wait()
+		for i, p := range watched {
+			newest := p.latest.Load()
+			if newest == shown[i] {
+				continue
+			}
+			shown[i] = newest
+			if writePart(out, i, newest) != nil {
+				return
+			}
+		}
+		if out.flush() != nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-next:
+		case <-time.After(f.Heartbeat): // a dead client is noticed by writing to it
+			if _, err := io.WriteString(out, "\r\n"); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func writePart(out io.Writer, camera int, p *view) error {
+	_, err := fmt.Fprintf(out,
+		"--%s\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\nX-Camera: %d\r\nX-Sequence: %d\r\nX-Size: %dx%d\r\n\r\n",
+		boundary, len(p.jpeg), camera, p.seq, p.width, p.height)
+	if err == nil {
+		_, err = out.Write(p.jpeg)
+	}
+	if err == nil {
+		_, err = io.WriteString(out, "\r\n")
+	}
+	return err
+}
+
+// ServePicture is the camera's next picture.
+func (f *Feed) ServePicture(w http.ResponseWriter, r *http.Request) {
+	watched, leave, ok := f.watch(w, []string{r.PathValue("camera")})
+	if !ok {
+		return
+	}
+	defer leave()
+	deadline := time.After(f.Write)
+	for {
+		next := f.fresh.wait()
+		if p := watched[0].latest.Load(); p != nil {
+			w.Header().Set("Content-Type", "image/jpeg")
+			w.Header().Set("X-Sequence", fmt.Sprint(p.seq))
+			_, _ = w.Write(p.jpeg) // the client may be gone
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-next:
+		case <-deadline:
+			http.Error(w, "the camera gives no pictures", http.StatusServiceUnavailable)
+			return
+		}
+	}
+}

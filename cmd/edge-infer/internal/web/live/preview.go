@@ -1,0 +1,110 @@
+package live
+
+import (
+	"context"
+	"image"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/picture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+)
+
+// jpegQuality is enough for a picture to look at.
+const jpegQuality = 75
+
+// preview turns a camera's frames into JPEGs for as long as somebody looks. The frame goroutine copies the pixels, a goroutine of the
+// preview does the rest, and viewers take the newest picture when they are ready for it.
+type preview struct {
+	camera  string
+	width   int        // of a JPEG in pixels, at most
+	ready   *broadcast // signalled at every picture
+	encoded *atomic.Uint64
+	missed  *atomic.Uint64
+	logger  *slog.Logger
+	stop    context.CancelFunc
+	viewers int // guarded by the server's mutex
+
+	due int64 // frame goroutine only: when the next picture may be taken, CLOCK_MONOTONIC
+
+	mutex  sync.Mutex // held by the encoder while it reads what follows; the frame goroutine only tries
+	pixels picture.Pixels
+	seq    uint64
+	time   time.Time
+
+	fresh  chan struct{} // holds a token when the pixels are new
+	latest atomic.Pointer[view]
+}
+
+// view is a JPEG of a frame. It is never changed.
+type view struct {
+	jpeg          []byte
+	width, height int // of the frame in pixels
+	seq           uint64
+	time          time.Time
+}
+
+// startPreview begins to look at a camera. The lock is held.
+func (f *Feed) startPreview(camera string) *preview {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &preview{
+		camera: camera, width: f.PictureWidth, ready: &f.fresh, encoded: &f.encoded, missed: &f.missed, logger: f.Logger, stop: cancel,
+		fresh: make(chan struct{}, 1),
+	}
+	f.previews[camera] = p
+	f.encoders.Go(func() { p.encode(ctx) })
+	return p
+}
+
+// take copies the frame's pixels when a picture is due and the encoder is not reading the previous one. Frame goroutine only.
+func (p *preview) take(in *pipeline.Inferred, pause time.Duration) {
+	if in.Captured < p.due {
+		return
+	}
+	if !p.mutex.TryLock() {
+		p.missed.Add(1)
+		return
+	}
+	// Counting from the time that was due keeps the rate; after a break it starts anew.
+	p.due = max(p.due+int64(pause), in.Captured+int64(pause)/2)
+	p.pixels.Copy(in.Frame.Image(), image.Rect(0, 0, in.Frame.Width, in.Frame.Height))
+	p.seq, p.time = in.Seq, in.Time
+	p.mutex.Unlock()
+	select {
+	case p.fresh <- struct{}{}:
+	default:
+	}
+}
+
+// encode makes pictures until ctx ends.
+func (p *preview) encode(ctx context.Context) {
+	encoder := picture.Encoder{Quality: jpegQuality, MaxWidth: p.width}
+	defer encoder.Close()
+	var told string
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.fresh:
+		}
+		p.mutex.Lock()
+		next := &view{width: p.pixels.Width, height: p.pixels.Height, seq: p.seq, time: p.time}
+		err := encoder.Load(&p.pixels, image.Rect(0, 0, p.pixels.Width, p.pixels.Height))
+		p.mutex.Unlock()
+		if err == nil {
+			next.jpeg, err = encoder.JPEG()
+		}
+		if err != nil {
+			if err.Error() != told {
+				told = err.Error()
+				p.logger.Warn("no pictures for the web page", "camera", p.camera, "error", err)
+			}
+			continue
+		}
+		p.latest.Store(next)
+		p.encoded.Add(1)
+		p.ready.signal()
+	}
+}

@@ -1,0 +1,152 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+)
+
+const (
+	observations = 64  // on their way from the frame goroutine
+	occurrences  = 256 // likewise
+	// backlog is how many messages may wait for one client.
+	backlog = 128
+	// Remembered is how many events the list holds.
+	Remembered = 500
+)
+
+// recorder takes copies of what the frame loop found, makes messages of them and gives them to whoever looks. It remembers the latest
+// events also when nobody does.
+type recorder struct {
+	free, full chan *observation
+	happened   chan eventCopy
+	lost       atomic.Uint64 // observations and events that found no room
+
+	mutex   sync.Mutex
+	clients map[*client]struct{}
+	events  []Event // oldest first
+	number  uint64
+}
+
+// client is one stream of messages.
+type client struct {
+	messages chan []byte
+	missed   atomic.Uint64
+}
+
+func newRecorder() *recorder {
+	r := &recorder{
+		free: make(chan *observation, observations), full: make(chan *observation, observations), happened: make(chan eventCopy, occurrences),
+		clients: map[*client]struct{}{},
+	}
+	for range observations {
+		r.free <- new(observation)
+	}
+	return r
+}
+
+// observe copies a frame's detections. Frame goroutine only.
+func (r *recorder) observe(in *pipeline.Inferred) {
+	select {
+	case next := <-r.free:
+		next.copy(in)
+		r.full <- next // never waits, there are as many places as observations
+	default:
+		r.lost.Add(1)
+	}
+}
+
+// note copies a frame's events. Frame goroutine only.
+func (r *recorder) note(in *pipeline.Inferred) {
+	for i := range in.Happened.Events {
+		select {
+		case r.happened <- copyEvent(in, &in.Happened.Events[i]):
+		default:
+			r.lost.Add(1)
+		}
+	}
+}
+
+// run hands messages on until ctx ends.
+func (r *recorder) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case next := <-r.full:
+			r.tell("frame", next.message())
+			r.free <- next
+		case next := <-r.happened:
+			r.tell("event", r.remember(&next))
+		}
+	}
+}
+
+func (r *recorder) remember(c *eventCopy) Event {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.number++
+	e := c.event(r.number)
+	if len(r.events) == Remembered {
+		r.events = slices.Delete(r.events, 0, Remembered/4)
+	}
+	r.events = append(r.events, e)
+	return e
+}
+
+// recent are the newest events of a camera, or of all when it is empty, newest first.
+func (r *recorder) recent(camera string, limit int) []Event {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	list := []Event{}
+	for i := len(r.events) - 1; i >= 0 && len(list) < limit; i-- {
+		if camera == "" || r.events[i].Camera == camera {
+			list = append(list, r.events[i])
+		}
+	}
+	return list
+}
+
+// tell gives a message to every client that has room for it.
+func (r *recorder) tell(kind string, value any) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if len(r.clients) == 0 {
+		return
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // every field is of a type that JSON has
+	}
+	message := fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data)
+	for c := range r.clients {
+		select {
+		case c.messages <- message:
+		default:
+			c.missed.Add(1)
+			r.lost.Add(1)
+		}
+	}
+}
+
+func (r *recorder) join() *client {
+	c := &client{messages: make(chan []byte, backlog)}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.clients[c] = struct{}{}
+	return c
+}
+
+func (r *recorder) leave(c *client) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	delete(r.clients, c)
+}
+
+// Events are the newest events of a camera, or of all when it is empty, newest first.
+func (f *Feed) Events(camera string, limit int) []Event { return f.recorder.recent(camera, limit) }

@@ -1,0 +1,83 @@
+package web
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Servers are those that run the network on other machines. Counters run from the start.
+type Servers struct {
+	All     []RemoteServer `json:"all"`
+	Retries uint64         `json:"retries"`
+	// Local says that the engine of this machine serves; LocalRequests is what it did, Changes how often it took over.
+	Local         bool   `json:"local"`
+	LocalRequests uint64 `json:"local_requests"`
+	Changes       uint64 `json:"changes"`
+}
+
+// RemoteServer is one of them.
+type RemoteServer struct {
+	Address     string    `json:"address"`
+	Well        bool      `json:"well"`
+	Reason      string    `json:"reason,omitempty"`
+	Since       time.Time `json:"since,omitzero"`
+	Version     string    `json:"version"`
+	Shared      bool      `json:"shared_memory"`
+	Requests    uint64    `json:"requests"`
+	Failures    uint64    `json:"failures"`
+	Suspensions uint64    `json:"suspensions"`
+	LatencyMS   float64   `json:"latency_ms"`
+	Sent        uint64    `json:"sent_bytes"`
+	SentFrame   float64   `json:"sent_bytes_per_frame"`
+	Received    uint64    `json:"received_bytes"`
+}
+
+// ofServers reads a value of each server that runs the network.
+func ofServers(read func(*RemoteServer) float64) func(*Server, *Status, emit) {
+	return func(_ *Server, status *Status, emit emit) {
+		if status.Servers == nil {
+			return
+		}
+		for i := range status.Servers.All {
+			emit(read(&status.Servers.All[i]), status.Servers.All[i].Address)
+		}
+	}
+}
+
+// ofStandby reads a value of the engine that stands by for the servers.
+func ofStandby(read func(*Servers) float64) func(*Server, *Status, emit) {
+	return func(_ *Server, status *Status, emit emit) {
+		if status.Servers != nil {
+			emit(read(status.Servers))
+		}
+	}
+}
+
+// serverMetrics are those of the servers, in the order of METRICS.md; a network that runs here has none.
+func serverMetrics() []operationMetric {
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
+	of := func(name, help string, kind prometheus.ValueType, read func(*RemoteServer) float64) operationMetric {
+		return operationMetric{prometheus.NewDesc("edge_infer_"+name, help, []string{"server"}, nil), kind, ofServers(read)}
+	}
+	all := func(name, help string, kind prometheus.ValueType, read func(*Servers) float64) operationMetric {
+		return operationMetric{prometheus.NewDesc("edge_infer_"+name, help, nil, nil), kind, ofStandby(read)}
+	}
+	return []operationMetric{
+		of("server_up", "1 while the server gets requests.", gauge, func(s *RemoteServer) float64 { return truth(s.Well) }),
+		of("server_requests_total", "Requests to the server.", counter, func(s *RemoteServer) float64 { return float64(s.Requests) }),
+		of("server_failures_total", "Requests that failed there.", counter, func(s *RemoteServer) float64 { return float64(s.Failures) }),
+		of("server_suspensions_total", "Times the server was taken out of service.", counter,
+			func(s *RemoteServer) float64 { return float64(s.Suspensions) }),
+		of("server_latency_seconds", "Smoothed time of a request.", gauge, func(s *RemoteServer) float64 { return s.LatencyMS / 1000 }),
+		of("server_sent_bytes_total", "Bytes of requests.", counter, func(s *RemoteServer) float64 { return float64(s.Sent) }),
+		of("server_received_bytes_total", "Bytes of answers.", counter, func(s *RemoteServer) float64 { return float64(s.Received) }),
+		of("server_sent_bytes_per_frame", "Bytes that go over the connection for a picture.", gauge,
+			func(s *RemoteServer) float64 { return s.SentFrame }),
+		all("server_retries_total", "Requests that were tried again.", counter, func(s *Servers) float64 { return float64(s.Retries) }),
+		all("standby_active", "1 while the engine of this machine serves.", gauge, func(s *Servers) float64 { return truth(s.Local) }),
+		all("standby_requests_total", "Requests done by the engine of this machine.", counter,
+			func(s *Servers) float64 { return float64(s.LocalRequests) }),
+		all("standby_changes_total", "Times it took over.", counter, func(s *Servers) float64 { return float64(s.Changes) }),
+	}
+}

@@ -1,0 +1,327 @@
+package kserve
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/edge-infer/edge-infer/engine/onnx"
+)
+
+// HeaderLength is the HTTP header that says how many bytes of a body are JSON; tensors in binary follow them.
+const HeaderLength = "Inference-Header-Content-Length"
+
+// ContentType is the content type of a body with tensors in binary behind its JSON.
+const ContentType = "application/octet-stream"
+
+// parameters are those of a tensor or a request that are of interest.
+type parameters struct {
+	BinarySize   *int64 `json:"binary_data_size,omitempty"`
+	Binary       *bool  `json:"binary_data,omitempty"`        // of a wanted output
+	BinaryOutput *bool  `json:"binary_data_output,omitempty"` // of a request: of all outputs
+	Region       string `json:"shared_memory_region,omitempty"`
+	RegionSize   int64  `json:"shared_memory_byte_size,omitempty"`
+	RegionOffset int64  `json:"shared_memory_offset,omitempty"`
+}
+
+type jsonTensor struct {
+	Name       string          `json:"name"`
+	Shape      []int64         `json:"shape,omitempty"`
+	Datatype   string          `json:"datatype,omitempty"`
+	Parameters *parameters     `json:"parameters,omitempty"`
+	Data       json.RawMessage `json:"data,omitempty"`
+}
+
+type jsonRequest struct {
+	ID         string       `json:"id,omitempty"`
+	Parameters *parameters  `json:"parameters,omitempty"`
+	Inputs     []jsonTensor `json:"inputs"`
+	Outputs    []jsonTensor `json:"outputs,omitempty"`
+}
+
+type jsonResponse struct {
+	Model   string       `json:"model_name"`
+	Version string       `json:"model_version"`
+	ID      string       `json:"id,omitempty"`
+	Outputs []jsonTensor `json:"outputs"`
+}
+
+// placed are the parameters of a tensor in a region, nil for one that is in none.
+func (r *Region) placed() *parameters {
+	if r.Name == "" {
+		return nil
+	}
+	return &parameters{Region: r.Name, RegionSize: r.Size, RegionOffset: r.Offset}
+}
+
+func (p *parameters) region() Region {
+	if p == nil {
+		return Region{}
+	}
+	return Region{p.Region, p.RegionOffset, p.RegionSize}
+}
+
+// MarshalHead writes the JSON of a request whose inputs of so many bytes follow it in binary, in order, but for those in a Region.
+func (r *InferRequest) MarshalHead(sizes []int64) ([]byte, error) {
+	body := jsonRequest{ID: r.ID, Parameters: &parameters{BinaryOutput: &r.BinaryOutput}}
+	for i := range r.Inputs {
+		t := &r.Inputs[i]
+		p := t.Region.placed()
+		if p == nil {
+			p = &parameters{BinarySize: &sizes[i]}
+		}
+		body.Inputs = append(body.Inputs, jsonTensor{Name: t.Name, Shape: t.Shape, Datatype: t.Datatype, Parameters: p})
+	}
+	for i := range r.Outputs {
+		p := r.Outputs[i].Region.placed()
+		if p == nil {
+			p = &parameters{Binary: &r.BinaryOutput}
+		}
+		body.Outputs = append(body.Outputs, jsonTensor{Name: r.Outputs[i].Name, Parameters: p})
+	}
+	return json.Marshal(&body)
+}
+
+// MarshalJSONOnly writes a request with its tensors as JSON, for servers that do not take them in binary.
+func (r *InferRequest) MarshalJSONOnly() ([]byte, error) {
+	body := jsonRequest{ID: r.ID}
+	for i := range r.Inputs {
+		t := &r.Inputs[i]
+		data, err := appendJSON(nil, t)
+		if err != nil {
+			return nil, err
+		}
+		body.Inputs = append(body.Inputs, jsonTensor{Name: t.Name, Shape: t.Shape, Datatype: t.Datatype, Data: data})
+	}
+	return json.Marshal(&body)
+}
+
+// UnmarshalHTTP reads a request as a server gets it: head bytes of JSON, all of b where head is under 0, and tensors behind it.
+func (r *InferRequest) UnmarshalHTTP(b []byte, head int) error {
+	text, binary, err := cut(b, head)
+	if err != nil {
+		return err
+	}
+	var body jsonRequest
+	if err := json.Unmarshal(text, &body); err != nil {
+		return fmt.Errorf("request: %w", plain(err))
+	}
+	if len(body.Inputs) > maxTensors || len(body.Outputs) > maxTensors {
+		return fmt.Errorf("%w: more than %d tensors", errDamaged, maxTensors)
+	}
+	*r = InferRequest{ID: body.ID}
+	if p := body.Parameters; p != nil && p.BinaryOutput != nil {
+		r.BinaryOutput = *p.BinaryOutput
+	}
+	for i := range body.Inputs {
+		var t Tensor
+		if binary, err = body.Inputs[i].take(&t, binary); err != nil {
+			return err
+		}
+		r.Inputs = append(r.Inputs, t)
+	}
+	for i := range body.Outputs {
+		out := &body.Outputs[i]
+		r.Outputs = append(r.Outputs, Tensor{Name: out.Name, Region: out.Parameters.region()})
+		if out.Parameters != nil && out.Parameters.Binary != nil {
+			r.BinaryOutput = *out.Parameters.Binary
+		}
+	}
+	if len(binary) > 0 {
+		return fmt.Errorf("%w: %d bytes behind the last tensor", errDamaged, len(binary))
+	}
+	return nil
+}
+
+// MarshalHTTP writes an answer as a server gives it. head is how much of the body is JSON, under 0 when all of it is.
+func (r *InferResponse) MarshalHTTP(binary bool) (body []byte, head int, err error) {
+	answer := jsonResponse{Model: r.Model, Version: r.Version, ID: r.ID, Outputs: []jsonTensor{}}
+	size := 0
+	for i := range r.Outputs {
+		t := &r.Outputs[i]
+		out := jsonTensor{Name: t.Name, Shape: t.Shape, Datatype: t.Datatype}
+		if binary {
+			n := int64(len(t.Data))
+			out.Parameters = &parameters{BinarySize: &n}
+			size += len(t.Data)
+		} else if out.Data, err = appendJSON(nil, t); err != nil {
+			return nil, 0, err
+		}
+		answer.Outputs = append(answer.Outputs, out)
+	}
+	text, err := json.Marshal(&answer)
+	if err != nil || !binary {
+		return text, -1, err
+	}
+	body = append(make([]byte, 0, len(text)+size), text...)
+	for i := range r.Outputs {
+		body = append(body, r.Outputs[i].Data...)
+	}
+	return body, len(text), nil
+}
+
+// UnmarshalHTTP reads an answer as a client gets it: head bytes of JSON, all of b where head is under 0, and tensors behind it, of which
+// Data are views. A server may answer with numbers in JSON to a request that asked for binary.
+func (r *InferResponse) UnmarshalHTTP(b []byte, head int) error {
+	text, binary, err := cut(b, head)
+	if err != nil {
+		return err
+	}
+	var body jsonResponse
+	if err := json.Unmarshal(text, &body); err != nil {
+		return fmt.Errorf("answer: %w", plain(err))
+	}
+	if len(body.Outputs) > maxTensors {
+		return fmt.Errorf("%w: more than %d tensors", errDamaged, maxTensors)
+	}
+	r.Model, r.Version, r.ID, r.Outputs = body.Model, body.Version, body.ID, r.Outputs[:0]
+	for i := range body.Outputs {
+		var t *Tensor
+		r.Outputs, t = extend(r.Outputs)
+		if binary, err = body.Outputs[i].take(t, binary); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plain is an error of the JSON decoder without the text that it read.
+func plain(err error) error {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("no JSON at byte %d", syntax.Offset)
+	}
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return fmt.Errorf("field %.64q does not hold %.16s", kind.Field, kind.Value)
+	}
+	return errors.New("no JSON")
+}
+
+func cut(b []byte, head int) (text, binary []byte, err error) {
+	if head < 0 {
+		return b, nil, nil
+	}
+	if head > len(b) {
+		return nil, nil, fmt.Errorf("%w: %d bytes of JSON announced, %d are there", errDamaged, head, len(b))
+	}
+	return b[:head], b[head:], nil
+}
+
+// take fills a tensor from its JSON and takes its data off the binary part.
+func (j *jsonTensor) take(t *Tensor, binary []byte) (rest []byte, err error) {
+	t.Name, t.Datatype = j.Name, j.Datatype
+	t.Shape = append(t.Shape[:0], j.Shape...)
+	if len(j.Shape) > maxRank {
+		return nil, fmt.Errorf("tensor %.64q: %d dimensions, at most %d are read", j.Name, len(j.Shape), maxRank)
+	}
+	switch p := j.Parameters; {
+	case p != nil && p.Region != "":
+		t.Region = p.region()
+	case p != nil && p.BinarySize != nil:
+		n := *p.BinarySize
+		if n < 0 || n > int64(len(binary)) {
+			return nil, fmt.Errorf("tensor %.64q: %d bytes announced, %d are there", j.Name, n, len(binary))
+		}
+		t.Data, binary = binary[:n:n], binary[n:]
+	default:
+		if t.Data, err = parseNumbers(t.Datatype, j.Data); err != nil {
+			return nil, fmt.Errorf("tensor %.64q: %w", j.Name, err)
+		}
+	}
+	return binary, nil
+}
+
+// parseNumbers reads numbers and truths of a list, nested or not, into the memory of a tensor. The text is JSON.
+func parseNumbers(datatype string, text []byte) ([]byte, error) {
+	t, ok := ElementType(datatype)
+	if !ok {
+		return nil, fmt.Errorf("type %.16q is not read", datatype)
+	}
+	var data []byte
+	for at := 0; at < len(text); {
+		switch text[at] {
+		case '[', ']', ',', ' ', '\n', '\r', '\t':
+			at++
+			continue
+		}
+		end := at
+		for end < len(text) && text[end] != ',' && text[end] != ']' && text[end] != ' ' && text[end] != '\n' {
+			end++
+		}
+		word := string(text[at:end])
+		at = end
+		bits, err := parseNumber(datatype, word)
+		if err != nil {
+			return nil, fmt.Errorf("%.32q is no %s", word, datatype)
+		}
+		data = appendLittle(data, bits, t.Size())
+	}
+	return data, nil
+}
+
+// parseNumber gives the bits of a number.
+func parseNumber(datatype, word string) (uint64, error) {
+	switch datatype {
+	case "FP32":
+		v, err := strconv.ParseFloat(word, 32)
+		return uint64(math.Float32bits(float32(v))), err
+	case "FP16":
+		v, err := strconv.ParseFloat(word, 32)
+		return uint64(onnx.ToHalf(float32(v))), err
+	case "BOOL":
+		v, err := strconv.ParseBool(word)
+		if v {
+			return 1, err
+		}
+		return 0, err
+	case "UINT8":
+		return strconv.ParseUint(word, 10, 8)
+	}
+	width := map[string]int{"INT8": 8, "INT32": 32, "INT64": 64}[datatype]
+	v, err := strconv.ParseInt(word, 10, width)
+	return uint64(v), err
+}
+
+// appendJSON writes a tensor's numbers as one flat list. JSON has no infinity and no number that is none.
+func appendJSON(b []byte, t *Tensor) ([]byte, error) {
+	if err := t.Check(); err != nil {
+		return nil, err
+	}
+	kind, _ := ElementType(t.Datatype)
+	size := kind.Size()
+	b = append(b, '[')
+	for at := 0; at < len(t.Data); at += size {
+		if at > 0 {
+			b = append(b, ',')
+		}
+		element := t.Data[at : at+size]
+		switch t.Datatype {
+		case "FP32", "FP16":
+			v := float32(0)
+			if size == 2 {
+				v = onnx.FromHalf(binary.LittleEndian.Uint16(element))
+			} else {
+				v = math.Float32frombits(binary.LittleEndian.Uint32(element))
+			}
+			if math.IsInf(float64(v), 0) || math.IsNaN(float64(v)) {
+				return nil, fmt.Errorf("tensor %.64q holds %v, which JSON cannot: ask for binary", t.Name, v)
+			}
+			b = strconv.AppendFloat(b, float64(v), 'g', -1, 32)
+		case "BOOL":
+			b = strconv.AppendBool(b, element[0] != 0)
+		case "UINT8":
+			b = strconv.AppendUint(b, uint64(element[0]), 10)
+		case "INT8":
+			b = strconv.AppendInt(b, int64(int8(element[0])), 10)
+		case "INT32":
+			b = strconv.AppendInt(b, int64(int32(binary.LittleEndian.Uint32(element))), 10)
+		case "INT64":
+			b = strconv.AppendInt(b, int64(binary.LittleEndian.Uint64(element)), 10)
+		}
+	}
+	return append(b, ']'), nil
+}

@@ -1,0 +1,254 @@
+package kserve
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Numbers of the fields of InferRequest and InferResponse, which are alike but for the lists of tensors.
+const (
+	fieldModel      = 1
+	fieldVersion    = 2
+	fieldID         = 3
+	fieldInputs     = 5
+	fieldWanted     = 6 // of a request
+	fieldRawInputs  = 7
+	fieldOutputs    = 5 // of an answer
+	fieldRawOutputs = 6
+)
+
+// Names of the parameters that place a tensor in shared memory.
+const (
+	regionName   = "shared_memory_region"
+	regionSize   = "shared_memory_byte_size"
+	regionOffset = "shared_memory_offset"
+)
+
+// AppendHead writes the request without the data of its inputs. After it come, for each input that is in no Region, AppendRaw and the data:
+// so that a request for another picture is the same bytes with another picture behind them.
+func (r *InferRequest) AppendHead(b []byte) []byte {
+	b = appendText(b, fieldModel, r.Model)
+	b = appendText(b, fieldVersion, r.Version)
+	b = appendText(b, fieldID, r.ID)
+	for i := range r.Inputs {
+		b = appendMessage(b, fieldInputs, r.Inputs[i].append)
+	}
+	for i := range r.Outputs {
+		wanted := Tensor{Name: r.Outputs[i].Name, Region: r.Outputs[i].Region}
+		b = appendMessage(b, fieldWanted, wanted.appendWanted)
+	}
+	return b
+}
+
+// AppendRaw writes what goes before so many bytes of an input's data.
+func AppendRaw(b []byte, size int) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, fieldRawInputs, protowire.BytesType), uint64(size))
+}
+
+// append writes a tensor without its data.
+func (t *Tensor) append(b []byte) []byte {
+	b = appendText(b, 1, t.Name)
+	b = appendText(b, 2, t.Datatype)
+	b = appendNumbers(b, 3, t.Shape)
+	return t.Region.append(b, 4)
+}
+
+func (t *Tensor) appendWanted(b []byte) []byte { return t.Region.append(appendText(b, 1, t.Name), 2) }
+
+// append writes a region as the parameters of a tensor.
+func (r *Region) append(b []byte, number protowire.Number) []byte {
+	if r.Name == "" {
+		return b
+	}
+	parameter := func(key string, value func([]byte) []byte) {
+		b = appendMessage(b, number, func(b []byte) []byte { return appendMessage(appendText(b, 1, key), 2, value) })
+	}
+	parameter(regionName, func(b []byte) []byte { return appendText(b, 3, r.Name) })
+	parameter(regionSize, func(b []byte) []byte { return appendNumber(b, 2, uint64(r.Size)) })
+	if r.Offset != 0 {
+		parameter(regionOffset, func(b []byte) []byte { return appendNumber(b, 2, uint64(r.Offset)) })
+	}
+	return b
+}
+
+// Unmarshal reads a request as a server gets it. Data are views of b.
+func (r *InferRequest) Unmarshal(b []byte) error {
+	*r = InferRequest{BinaryOutput: true}
+	var raws [][]byte
+	err := each(b, func(f *field) (err error) {
+		switch f.number {
+		case fieldModel:
+			r.Model = string(f.data)
+		case fieldVersion:
+			r.Version = string(f.data)
+		case fieldID:
+			r.ID = string(f.data)
+		case fieldInputs:
+			r.Inputs, err = appendTensor(r.Inputs, f, 4, false)
+		case fieldWanted:
+			r.Outputs, err = appendTensor(r.Outputs, f, 2, true)
+		case fieldRawInputs:
+			raws, err = appendRaw(raws, f)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return distribute(r.Inputs, raws)
+}
+
+// Marshal writes an answer as a server gives it.
+func (r *InferResponse) Marshal(b []byte) []byte {
+	b = appendText(b, fieldModel, r.Model)
+	b = appendText(b, fieldVersion, r.Version)
+	b = appendText(b, fieldID, r.ID)
+	for i := range r.Outputs {
+		b = appendMessage(b, fieldOutputs, r.Outputs[i].append)
+	}
+	for i := range r.Outputs {
+		b = protowire.AppendBytes(protowire.AppendTag(b, fieldRawOutputs, protowire.BytesType), r.Outputs[i].Data)
+	}
+	return b
+}
+
+// Unmarshal reads an answer as a client gets it. Data are views of b where the message holds them as they are; memory of an earlier answer
+// in r is used again.
+func (r *InferResponse) Unmarshal(b []byte) error {
+	r.Outputs, r.raws = r.Outputs[:0], r.raws[:0]
+	for {
+		f, ok, err := next(&b)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return distribute(r.Outputs, r.raws)
+		}
+		switch f.number {
+		case fieldModel:
+			r.Model = reuse(r.Model, f.data)
+		case fieldVersion:
+			r.Version = reuse(r.Version, f.data)
+		case fieldID:
+			r.ID = reuse(r.ID, f.data)
+		case fieldOutputs:
+			r.Outputs, err = appendTensor(r.Outputs, &f, 4, false)
+		case fieldRawOutputs:
+			r.raws, err = appendRaw(r.raws, &f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func appendRaw(raws [][]byte, f *field) ([][]byte, error) {
+	if len(raws) == maxTensors {
+		return raws, fmt.Errorf("%w: more than %d tensors", errDamaged, maxTensors)
+	}
+	return append(raws, f.data), f.expect(protowire.BytesType)
+}
+
+// distribute gives the tensors that are in no shared memory their raw data, in order.
+func distribute(tensors []Tensor, raws [][]byte) error {
+	if len(raws) == 0 {
+		return nil
+	}
+	given := 0
+	for i := range tensors {
+		t := &tensors[i]
+		switch {
+		case t.Region.Name != "":
+		case given == len(raws):
+			return fmt.Errorf("%w: %d raw tensors are too few", errDamaged, given)
+		default:
+			t.Data = raws[given]
+			given++
+		}
+	}
+	// Servers give tensors in shared memory an empty raw one, or none.
+	for _, raw := range raws[given:] {
+		if len(raw) > 0 {
+			return fmt.Errorf("%w: more raw tensors than tensors", errDamaged)
+		}
+	}
+	return nil
+}
+
+// appendTensor reads one tensor of a message; parameters are its field of that number. A wanted output has only these.
+func appendTensor(list []Tensor, f *field, parameters protowire.Number, wanted bool) ([]Tensor, error) {
+	if err := f.expect(protowire.BytesType); err != nil {
+		return list, err
+	}
+	if len(list) == maxTensors {
+		return list, fmt.Errorf("%w: more than %d tensors", errDamaged, maxTensors)
+	}
+	list, t := extend(list)
+	var name, datatype string
+	var contents []byte
+	for data := f.data; ; {
+		f, ok, err := next(&data)
+		if err != nil {
+			return list, err
+		}
+		if !ok {
+			break
+		}
+		switch {
+		case f.number == 1:
+			name = reuse(t.Name, f.data)
+		case f.number == parameters:
+			err = t.Region.parameter(f.data)
+		case wanted:
+		case f.number == 2:
+			datatype = reuse(t.Datatype, f.data)
+		case f.number == 3:
+			t.Shape, err = f.numbers(t.Shape, maxRank)
+		case f.number == 5:
+			contents = f.data
+		}
+		if err != nil {
+			return list, err
+		}
+	}
+	t.Name, t.Datatype = name, datatype
+	if contents == nil {
+		return list, nil
+	}
+	data, err := unpack(t.Datatype, contents)
+	t.Data = data
+	return list, err
+}
+
+// parameter reads one parameter of a tensor, of which only shared memory is of interest.
+func (r *Region) parameter(entry []byte) error {
+	var key string
+	var text string
+	var number uint64
+	err := each(entry, func(f *field) error {
+		switch f.number {
+		case 1:
+			key = string(f.data)
+		case 2:
+			return each(f.data, func(f *field) error {
+				if f.kind == protowire.BytesType {
+					text = string(f.data)
+				} else {
+					number = f.value
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	switch key {
+	case regionName:
+		r.Name = text
+	case regionSize:
+		r.Size = int64(number)
+	case regionOffset:
+		r.Offset = int64(number)
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+package quantize
+
+import (
+	"slices"
+
+	"github.com/edge-infer/edge-infer/engine/onnx"
+)
+
+// Separate returns a copy of the model that computes the same numbers, in which the SiLU of each of these layers' results has another shape
+// than the layer: [N, C, H*W, 1] between two Reshapes, which move nothing. In a network with a calibrator TensorRT 8.6 and 10.6 put a
+// convolution and its SiLU into one kernel that exists in INT8 alone, whatever precision the two are asked to have; across a change of
+// shape they do not, and the layer runs in FP16. Results that no SiLU reads stay as they are; separated counts the others, and without any
+// the model itself comes back.
+func Separate(m *onnx.Model, results []string) (made *onnx.Model, separated int) {
+	made = m.Clone()
+	g := made.Proto.Graph
+	s := &separation{graph: g, index: onnx.NewIndex(g), values: made.Infer(nil), sigmoids: make(map[*onnx.NodeProto]string)}
+	products := make(map[*onnx.NodeProto]string)
+	for _, name := range results {
+		name = s.normed(name)
+		if sigmoid, product := s.silu(name); product != nil {
+			s.sigmoids[sigmoid], products[product] = name, name
+		}
+	}
+	if len(products) == 0 {
+		return m, 0
+	}
+	for _, n := range g.Node {
+		name, computes := products[n]
+		switch {
+		case computes:
+			s.enter(name)
+			s.leave(n, name)
+		case s.sigmoids[n] != "":
+			s.enter(s.sigmoids[n])
+			n.Input[0] = s.flat[s.sigmoids[n]]
+			s.nodes = append(s.nodes, n)
+		default:
+			s.nodes = append(s.nodes, n)
+		}
+	}
+	g.Node = s.nodes
+	g.ValueInfo = slices.DeleteFunc(g.ValueInfo, func(v *onnx.ValueInfoProto) bool { // whose shape is another one now
+		n := s.index.Producer[v.GetName()]
+		return n != nil && s.sigmoids[n] != ""
+	})
+	return made, len(products)
+}
+
+type separation struct {
+	graph    *onnx.GraphProto
+	index    *onnx.Index
+	values   map[string]onnx.Value
+	sigmoids map[*onnx.NodeProto]string
+	flat     map[string]string // a result's name in the other shape
+	nodes    []*onnx.NodeProto
+}
+
+// normed is the result after the normalization that follows a layer in a network as it left training; TensorRT takes both as one.
+func (s *separation) normed(x string) string {
+	if readers := s.index.Readers[x]; len(readers) == 1 && readers[0].Standard() && readers[0].GetOpType() == "BatchNormalization" &&
+		readers[0].In(0) == x && !s.index.Outputs[x] {
+		return readers[0].Out(0)
+	}
+	return x
+}
+
+// silu finds x*sigmoid(x) of a result of four dimensions that nothing else reads, nil when what follows is something else.
+func (s *separation) silu(x string) (sigmoid, product *onnx.NodeProto) {
+	readers := s.index.Readers[x]
+	if len(readers) != 2 || s.index.Outputs[x] || len(s.values[x].Shape) != 4 {
+		return nil, nil
+	}
+	for i, n := range readers {
+		other := readers[1-i]
+		if !n.Standard() || n.GetOpType() != "Sigmoid" || !other.Standard() || other.GetOpType() != "Mul" {
+			continue
+		}
+		y := n.Out(0)
+		reads := other.In(0) == x && other.In(1) == y || other.In(0) == y && other.In(1) == x
+		if reads && len(s.index.Readers[y]) == 1 && !s.index.Outputs[y] {
+			return n, other
+		}
+	}
+	return nil, nil
+}
+
+// enter gives a result its other shape, once.
+func (s *separation) enter(x string) {
+	if s.flat[x] != "" {
+		return
+	}
+	if s.flat == nil {
+		s.flat = make(map[string]string)
+	}
+	shape := s.values[x].Shape
+	pixels := int64(-1)
+	if shape[2] > 0 && shape[3] > 0 {
+		pixels = shape[2] * shape[3]
+	}
+	s.flat[x] = s.index.Unused(x + "_flat")
+	s.reshape(x, s.flat[x], s.constant(x+"_flat_shape", 0, 0, pixels, 1))
+}
+
+// leave computes the product in the other shape and gives what it is called its own shape back.
+func (s *separation) leave(product *onnx.NodeProto, x string) {
+	for i := range product.Input {
+		if product.Input[i] == x {
+			product.Input[i] = s.flat[x]
+		}
+	}
+	result := product.Out(0)
+	product.Output[0] = s.index.Unused(result + "_flat")
+	s.nodes = append(s.nodes, product)
+	var back string
+	if shape := s.values[x].Shape; shape[2] > 0 && shape[3] > 0 {
+		back = s.constant(x+"_shape", 0, 0, shape[2], shape[3])
+	} else { // open sides
+		back = s.index.Unused(x + "_shape")
+		s.nodes = append(s.nodes, onnx.NewNode("Shape", back, []string{x}, []string{back}))
+	}
+	s.reshape(product.Output[0], result, back)
+}
+
+// constant adds the shape that a Reshape is given; 0 keeps a dimension.
+func (s *separation) constant(name string, dims ...int64) string {
+	name = s.index.Unused(name)
+	s.graph.Initializer = append(s.graph.Initializer, onnx.NewInts(name, dims, int64(len(dims))))
+	return name
+}
+
+func (s *separation) reshape(from, to, shape string) {
+	s.nodes = append(s.nodes, onnx.NewNode("Reshape", to+"_Reshape", []string{from, shape}, []string{to}))
+}

@@ -1,0 +1,18 @@
+package engine
+
+import (
+	"crypto/tls"
+	"time"
+)
+
+// Remote is how an engine reaches the servers that run the model for it. Local backends ignore it.
+type Remote struct {
+	// Timeout is how long a request may take with everything that is tried for it; the backend's default when 0.
+	Timeout time.Duration
+	// TLS gives the settings of a new connection, so that a renewed certificate needs no restart; nil for the system's authorities.
+	TLS func() (*tls.Config, error)
+	// Authorization gives the value of the header of that name; nil for none. It is asked again every few seconds.
+	Authorization func() (string, error)
+	// NoSharedMemory has tensors sent to a server on this machine as to any other.
+	NoSharedMemory bool
+}

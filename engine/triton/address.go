@@ -1,0 +1,102 @@
+package triton
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// address is one model on one server.
+type address struct {
+	grpc, tls      bool
+	host           string // with a port
+	model, version string // version is empty for the server's choice
+}
+
+// String is the address without what nobody has to read.
+func (a address) String() string { return a.host }
+
+// schemes are the ways of speaking to a server, with Triton's ports.
+var schemes = map[string]struct {
+	grpc, tls bool
+	port      string
+}{
+	"grpc": {grpc: true, port: "8001"}, "grpcs": {grpc: true, tls: true, port: "8001"},
+	"http": {port: "8000"}, "https": {tls: true, port: "8000"},
+}
+
+const form = "write grpc://host:8001/model, several separated by commas; grpcs://, http:// and https:// are possible too"
+
+// Check reports addresses that cannot be, as one line that says what to write.
+func Check(addresses string) error {
+	_, err := parse(addresses)
+	return err
+}
+
+// parse reads the addresses of one model on several servers.
+func parse(text string) ([]address, error) {
+	var all []address
+	for part := range strings.SplitSeq(text, ",") {
+		a, err := parseOne(strings.TrimSpace(part))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	if len(all) > maxEndpoints {
+		return nil, wrong("%d servers, at most %d are possible", len(all), maxEndpoints)
+	}
+	return all, nil
+}
+
+func wrong(format string, arguments ...any) error {
+	return &engine.Error{Op: "open", Backend: Name, Kind: engine.ErrUnsupported, Message: fmt.Sprintf(format, arguments...), Hint: form}
+}
+
+// parseOne reads scheme://host[:port]/model[/version]. Its errors hold no password.
+func parseOne(text string) (address, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.User != nil {
+		if strings.Contains(text, "@") {
+			return address{}, &engine.Error{
+				Op: "open", Backend: Name, Kind: engine.ErrUnsupported, Message: "an address must not hold a user or a password",
+				Hint: "name a file with --remote-token-file or --remote-password-file",
+			}
+		}
+		return address{}, wrong("%q is no address", text)
+	}
+	scheme, known := schemes[u.Scheme]
+	path := strings.Split(strings.Trim(u.Path, "/"), "/")
+	switch {
+	case !known:
+		return address{}, wrong("%q has no scheme of a server", text)
+	case u.Hostname() == "":
+		return address{}, wrong("%q has no host", text)
+	case u.RawQuery != "" || u.Fragment != "" || len(path) > 2:
+		return address{}, wrong("%q has more than a host, a model and a version", text)
+	case path[0] == "":
+		return address{}, wrong("%q names no model", text)
+	}
+	a := address{grpc: scheme.grpc, tls: scheme.tls, host: u.Host, model: path[0]}
+	if u.Port() == "" {
+		a.host = net.JoinHostPort(u.Hostname(), scheme.port)
+	}
+	if len(path) == 2 {
+		a.version = path[1]
+	}
+	return a, nil
+}
+
+// loopback reports whether the server is on this machine for certain.
+func (a address) loopback() bool {
+	host, _, err := net.SplitHostPort(a.host)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}

@@ -1,0 +1,264 @@
+package triton
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/edge-infer/edge-infer/engine/kserve"
+)
+
+// grpcWire is gRPC by hand over HTTP/2: a call of this protocol is one message each way, which needs none of what a library for it has
+// beside, and the picture goes from the slot's memory into the connection without a copy.
+type grpcWire struct {
+	*client
+	address address
+	heads   heads
+}
+
+const service = "/inference.GRPCInferenceService/"
+
+// start sends a message and returns the body of the answer, whose status is in its end.
+func (w *grpcWire) start(ctx context.Context, method string, b *body) (*http.Response, error) {
+	header := http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}}
+	if deadline, ok := ctx.Deadline(); ok {
+		header["Grpc-Timeout"] = []string{strconv.FormatInt(max(time.Until(deadline).Microseconds(), 1), 10) + "u"}
+	}
+	response, err := w.send(ctx, http.MethodPost, service+method, b, header)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		defer response.Body.Close()
+		text, _ := readAll(io.LimitReader(response.Body, kserve.MaxErrorBytes), kserve.MaxErrorBytes)
+		return nil, kserve.NewStatus(kserve.FromHTTP(response.StatusCode), fmt.Sprintf("no gRPC: %s %s", response.Status, text))
+	}
+	if err := status(response.Header); err != nil { // an answer that is only its end
+		response.Body.Close()
+		return nil, err
+	}
+	return response, nil
+}
+
+// status reads the end of a call.
+func status(header http.Header) error {
+	text := header.Get("Grpc-Status")
+	if text == "" || text == "0" {
+		return nil
+	}
+	code, err := strconv.Atoi(text)
+	if err != nil || code < 0 || code > 16 {
+		code = int(kserve.Unknown)
+	}
+	message := header.Get("Grpc-Message")
+	if plain, err := url.PathUnescape(message); err == nil {
+		message = plain
+	}
+	return kserve.NewStatus(kserve.Code(code), message)
+}
+
+// end reads the rest of an answer, which must be its end.
+func end(response *http.Response) error {
+	var more [1]byte
+	switch n, err := response.Body.Read(more[:]); {
+	case n > 0:
+		return kserve.Statusf(kserve.Internal, "more than one message came")
+	case err == io.EOF:
+	case err != nil:
+		return err
+	}
+	if response.Trailer.Get("Grpc-Status") == "" && response.Header.Get("Grpc-Status") == "" {
+		return errShort
+	}
+	return status(response.Trailer)
+}
+
+// call does a call without tensors.
+func (w *grpcWire) call(ctx context.Context, method string, message func([]byte) []byte) ([]byte, error) {
+	framed := message(make([]byte, kserve.FrameHead, 64))
+	kserve.PutFrameHead(framed, len(framed)-kserve.FrameHead)
+	response, err := w.start(ctx, method, newBody(framed))
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var head [kserve.FrameHead]byte
+	if _, err := io.ReadFull(response.Body, head[:]); err != nil {
+		if failed := status(response.Trailer); err == io.EOF && failed != nil {
+			return nil, failed
+		}
+		return nil, short(err)
+	}
+	length, err := kserve.FrameLength(head[:])
+	if err != nil {
+		return nil, err
+	}
+	if length > controlLimit {
+		return nil, kserve.Statusf(kserve.Internal, "the answer has %d bytes", length)
+	}
+	data, err := readAll(io.LimitReader(response.Body, int64(length)), length)
+	if err == nil && len(data) < length {
+		err = errShort
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data, end(response)
+}
+
+// short tells the end of a connection from the end of an answer.
+func short(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errShort
+	}
+	return err
+}
+
+func nothing(b []byte) []byte { return b }
+
+// ready implements wire.
+func (w *grpcWire) ready(ctx context.Context) error {
+	data, err := w.call(ctx, "ModelReady", (&kserve.Named{Name: w.address.model, Version: w.address.version}).Marshal)
+	if err != nil {
+		return err
+	}
+	var ready kserve.Truth
+	if err := ready.Unmarshal(data); err != nil {
+		return err
+	}
+	if !ready {
+		return kserve.Statusf(kserve.Unavailable, "model %s is not ready", w.address.model)
+	}
+	return nil
+}
+
+// describe implements wire.
+func (w *grpcWire) describe(ctx context.Context) (*description, error) {
+	d := &description{}
+	named := (&kserve.Named{Name: w.address.model, Version: w.address.version}).Marshal
+	for _, question := range []struct {
+		method   string
+		message  func([]byte) []byte
+		read     func([]byte) error
+		optional bool
+	}{
+		{"ServerMetadata", nothing, d.server.Unmarshal, false},
+		{"ModelMetadata", named, d.model.Unmarshal, false},
+		{"ModelConfig", named, d.config.Unmarshal, true},
+	} {
+		data, err := w.call(ctx, question.method, question.message)
+		if question.optional && missing(err) {
+			continue
+		}
+		if err == nil {
+			err = question.read(data)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// register implements wire.
+func (w *grpcWire) register(ctx context.Context, r kserve.Registration) error {
+	_, err := w.call(ctx, "SystemSharedMemoryRegister", r.Marshal)
+	return err
+}
+
+// unregister implements wire.
+func (w *grpcWire) unregister(ctx context.Context, name string) error {
+	_, err := w.call(ctx, "SystemSharedMemoryUnregister", (&kserve.Named{Name: name}).Marshal)
+	return err
+}
+
+// frame builds what goes before the data of a request's inputs.
+func (w *grpcWire) frame(r *request) (*head, error) {
+	r.Model, r.Version = w.address.model, w.address.version
+	data := r.AppendHead(make([]byte, kserve.FrameHead, 512))
+	total, cuts := 0, []int{}
+	for i := range r.Inputs {
+		t := &r.Inputs[i]
+		if t.Region.Name == "" {
+			data = kserve.AppendRaw(data, len(t.Data))
+			cuts = append(cuts, len(data))
+			total += len(t.Data)
+		}
+	}
+	kserve.PutFrameHead(data, len(data)-kserve.FrameHead+total)
+	h, from := &head{data: data}, 0
+	for _, at := range cuts {
+		h.parts = append(h.parts, data[from:at:at])
+		from = at
+	}
+	if len(cuts) == 0 {
+		h.parts = append(h.parts, data)
+	}
+	return h, nil
+}
+
+// infer implements wire.
+func (w *grpcWire) infer(ctx context.Context, r *request, a *answer) error {
+	h, err := w.heads.of(r, w.frame)
+	if err != nil {
+		return err
+	}
+	b := r.body(h)
+	defer b.detach()
+	a.sent = b.size
+	response, err := w.start(ctx, "ModelInfer", b)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	var prefix [kserve.FrameHead]byte
+	if _, err := io.ReadFull(response.Body, prefix[:]); err != nil {
+		if failed := status(response.Trailer); err == io.EOF && failed != nil {
+			return failed
+		}
+		return short(err)
+	}
+	length, err := kserve.FrameLength(prefix[:])
+	if err != nil {
+		return err
+	}
+	data, err := a.room(length)
+	if err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(response.Body, data); err != nil {
+		return short(err)
+	}
+	if err := end(response); err != nil {
+		return err
+	}
+	a.received = int64(length) + kserve.FrameHead
+	return a.Unmarshal(data)
+}
+
+// body puts the head of a request and the data of its inputs together.
+func (r *request) body(h *head) *body {
+	parts := make([][]byte, 0, 2*len(h.parts))
+	next := 0
+	for i := range r.Inputs {
+		if t := &r.Inputs[i]; t.Region.Name == "" {
+			parts = append(parts, h.parts[next], t.Data)
+			next++
+		}
+	}
+	if len(parts) == 0 {
+		parts = append(parts, h.parts...)
+	}
+	return newBody(parts...)
+}
+
+// renew implements wire.
+func (w *grpcWire) renew() {
+	w.transport.CloseIdleConnections()
+	w.heads.forget()
+}

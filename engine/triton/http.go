@@ -1,0 +1,206 @@
+package triton
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/edge-infer/edge-infer/engine/kserve"
+)
+
+// httpWire is the protocol over HTTP: JSON, with tensors in binary behind it where the server knows that.
+type httpWire struct {
+	*client
+	address address
+	heads   heads
+	text    atomic.Bool // the server takes tensors as JSON alone
+}
+
+// binaryExtension is what a server says that takes and gives tensors in binary.
+const binaryExtension = "binary_tensor_data"
+
+func (w *httpWire) model() string {
+	path := "/v2/models/" + url.PathEscape(w.address.model)
+	if w.address.version != "" {
+		path += "/versions/" + url.PathEscape(w.address.version)
+	}
+	return path
+}
+
+// call does a request without tensors and reads its JSON into answer, unless that is nil.
+func (w *httpWire) call(ctx context.Context, method, path string, b *body, answer any) error {
+	header := http.Header{"Accept": {"application/json"}}
+	if b != nil {
+		header["Content-Type"] = []string{"application/json"}
+	}
+	response, err := w.send(ctx, method, path, b, header)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return refusal(response)
+	}
+	data, err := readAll(response.Body, controlLimit)
+	if err != nil || answer == nil {
+		return err
+	}
+	if json.Unmarshal(data, answer) != nil {
+		return kserve.Statusf(kserve.Internal, "the answer to %s is not what it should be", path)
+	}
+	return nil
+}
+
+// refusal reads the error of an answer, of which servers were seen to make 16 MB.
+func refusal(response *http.Response) error {
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 4*kserve.MaxErrorBytes)) // what came says enough
+	var reason struct {
+		Error string `json:"error"`
+	}
+	message := string(text)
+	if json.Unmarshal(text, &reason) == nil && reason.Error != "" {
+		message = reason.Error
+	}
+	if message == "" {
+		message = response.Status
+	}
+	return kserve.NewStatus(kserve.FromHTTP(response.StatusCode), message)
+}
+
+// missing reports an error that says that the server does not know the question.
+func missing(err error) bool {
+	var s *kserve.Status
+	return errors.As(err, &s) && (s.Code == kserve.Unimplemented || s.Code == kserve.NotFound)
+}
+
+// ready implements wire.
+func (w *httpWire) ready(ctx context.Context) error {
+	err := w.call(ctx, http.MethodGet, w.model()+"/ready", nil, nil)
+	var s *kserve.Status
+	if errors.As(err, &s) && s.Code == kserve.InvalidArgument { // Triton's for a model that is not ready
+		return kserve.Statusf(kserve.Unavailable, "model %s is not ready", w.address.model)
+	}
+	return err
+}
+
+// describe implements wire.
+func (w *httpWire) describe(ctx context.Context) (*description, error) {
+	d := &description{}
+	if err := w.call(ctx, http.MethodGet, "/v2", nil, &d.server); err != nil {
+		return nil, err
+	}
+	if err := w.call(ctx, http.MethodGet, w.model(), nil, &d.model); err != nil {
+		return nil, err
+	}
+	if err := w.call(ctx, http.MethodGet, w.model()+"/config", nil, &d.config); err != nil && !missing(err) {
+		return nil, err
+	}
+	w.text.Store(!slices.Contains(d.server.Extensions, binaryExtension))
+	return d, nil
+}
+
+// register implements wire.
+func (w *httpWire) register(ctx context.Context, r kserve.Registration) error {
+	text, err := json.Marshal(map[string]any{"key": r.Key, "offset": 0, "byte_size": r.Size})
+	if err != nil {
+		return err
+	}
+	return w.call(ctx, http.MethodPost, "/v2/systemsharedmemory/region/"+url.PathEscape(r.Name)+"/register", newBody(text), nil)
+}
+
+// unregister implements wire.
+func (w *httpWire) unregister(ctx context.Context, name string) error {
+	return w.call(ctx, http.MethodPost, "/v2/systemsharedmemory/region/"+url.PathEscape(name)+"/unregister", newBody([]byte("{}")), nil)
+}
+
+// frame builds the JSON of a request.
+func (w *httpWire) frame(r *request) (*head, error) {
+	r.BinaryOutput = true
+	sizes := make([]int64, len(r.Inputs))
+	for i := range r.Inputs {
+		sizes[i] = int64(len(r.Inputs[i].Data))
+	}
+	data, err := r.MarshalHead(sizes)
+	if err != nil {
+		return nil, err
+	}
+	h := &head{data: data, parts: [][]byte{data}}
+	for range r.Inputs {
+		h.parts = append(h.parts, nil)
+	}
+	return h, nil
+}
+
+// infer implements wire.
+func (w *httpWire) infer(ctx context.Context, r *request, a *answer) error {
+	var b *body
+	header := http.Header{}
+	if w.text.Load() {
+		text, err := r.MarshalJSONOnly()
+		if err != nil {
+			return err
+		}
+		b = newBody(text)
+		header["Content-Type"] = []string{"application/json"}
+	} else {
+		h, err := w.heads.of(r, w.frame)
+		if err != nil {
+			return err
+		}
+		b = r.body(h)
+		header[kserve.HeaderLength] = []string{strconv.Itoa(len(h.data))}
+		header["Content-Type"] = []string{kserve.ContentType}
+	}
+	defer b.detach()
+	a.sent = b.size
+	response, err := w.send(ctx, http.MethodPost, w.model()+"/infer", b, header)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return refusal(response)
+	}
+	data, err := w.read(response, a)
+	if err != nil {
+		return err
+	}
+	a.received = int64(len(data))
+	length := -1
+	if text := response.Header.Get(kserve.HeaderLength); text != "" {
+		if length, err = strconv.Atoi(text); err != nil || length < 0 {
+			return kserve.Statusf(kserve.Internal, "%s is %.32q", kserve.HeaderLength, text)
+		}
+	}
+	return a.UnmarshalHTTP(data, length)
+}
+
+// read reads the body of an answer into the answer's memory, whether its length is known before or not.
+func (w *httpWire) read(response *http.Response, a *answer) ([]byte, error) {
+	if n := response.ContentLength; n >= 0 {
+		data, err := a.room(int(min(n, int64(a.limit)+1)))
+		if err != nil {
+			return nil, err
+		}
+		_, err = io.ReadFull(response.Body, data)
+		return data, short(err)
+	}
+	data, err := readAll(response.Body, a.limit)
+	if err != nil {
+		return nil, err
+	}
+	to, err := a.room(len(data))
+	return to[:copy(to, data)], err
+}
+
+// renew implements wire.
+func (w *httpWire) renew() {
+	w.transport.CloseIdleConnections()
+	w.heads.forget()
+}

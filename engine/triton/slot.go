@@ -1,0 +1,227 @@
+package triton
+
+import (
+	"context"
+	"errors"
+	"time"
+	"unsafe"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/kserve"
+	"github.com/edge-infer/edge-infer/engine/preprocess"
+	"github.com/edge-infer/edge-infer/engine/worker"
+)
+
+// slot holds one request in flight: its memory, its worker and its result.
+type slot struct {
+	engine *Engine
+	number int
+
+	worker.Slot
+
+	// The worker's.
+	letterbox *preprocess.Letterbox
+	drawn     []preprocess.Geometry // border that lies in each batch position of the input
+	input     *engine.Buffer
+	dims      []int64
+	batch     int64
+	request   request
+	answer    answer
+	tried     []*endpoint
+}
+
+func (e *Engine) newSlot(number int) (*slot, error) {
+	s := &slot{engine: e, number: number, answer: answer{limit: answerLimit}}
+	s.request.Inputs = make([]kserve.Tensor, len(e.model.Inputs))
+	if e.picture != nil {
+		s.letterbox = preprocess.NewLetterbox(e.picture)
+		s.drawn = make([]preprocess.Geometry, e.model.MaxBatch)
+		s.Result.Transforms = make([]engine.Transform, 0, e.model.MaxBatch)
+		var err error
+		if s.input, err = e.memory.Alloc(e.model.MaxBatch * e.picture.PictureBytes()); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// work carries out the request in the slot.
+func (s *slot) work() error {
+	began := worker.Monotonic()
+	s.Result.Transforms = s.Result.Transforms[:0]
+	if err := s.prepare(); err != nil {
+		return s.engine.fail("submit", err)
+	}
+	ready := worker.Monotonic()
+	if err := s.infer(); err != nil {
+		return err
+	}
+	done := worker.Monotonic()
+	s.Result.Timing = engine.Timing{Submitted: s.Submitted, Done: done, Preprocess: ready - began, Inference: done - ready}
+	return nil
+}
+
+// prepare letterboxes the images into the batch positions of the input. A model with a fixed batch runs whole; positions without an image
+// keep what they held.
+func (s *slot) prepare() error {
+	if len(s.Images) == 0 {
+		s.batch = 0
+		return nil
+	}
+	in := s.engine.picture
+	size := in.PictureBytes()
+	for i := range s.Images {
+		g, err := s.letterbox.Run(&s.Images[i], s.input.Data[i*size:(i+1)*size], s.drawn[i])
+		if err != nil {
+			return err
+		}
+		s.drawn[i] = g
+		s.Result.Transforms = append(s.Result.Transforms, g.Transform())
+	}
+	batch := in.Batch
+	if batch == 0 {
+		batch = len(s.Images)
+	}
+	s.batch = int64(batch)
+	s.dims = append(s.dims[:0], in.Shape(batch)...)
+	return nil
+}
+
+// send makes the request carry its tensors.
+func (s *slot) send() {
+	s.request.Outputs = nil
+	if len(s.Images) == 0 {
+		s.request.key = requestKey{}
+		for i := range s.Tensors {
+			t := &s.Tensors[i]
+			s.request.Inputs[i] = kserve.Tensor{Name: t.Name, Datatype: kserve.Datatype(t.Type), Shape: t.Shape, Data: t.Data}
+		}
+		return
+	}
+	s.request.key = requestKey{batch: int(s.batch)}
+	s.request.Inputs[0] = s.described()
+	s.request.Inputs[0].Data = s.input.Data[:int(s.batch)*s.engine.picture.PictureBytes()]
+}
+
+func (s *slot) described() kserve.Tensor {
+	return kserve.Tensor{Name: s.engine.model.Inputs[0].Name, Datatype: kserve.Datatype(s.engine.picture.Type), Shape: s.dims}
+}
+
+// place copies the input into memory that the server reads, and asks for the outputs there where their sizes are known.
+func (s *slot) place(r *region) {
+	e := s.engine
+	n := copy(r.memory, s.input.Data[:int(s.batch)*e.picture.PictureBytes()])
+	s.request.key = requestKey{slot: s.number + 1, batch: int(s.batch)}
+	s.request.Inputs[0] = s.described()
+	s.request.Inputs[0].Region = kserve.Region{Name: r.name, Size: int64(n)}
+	s.request.Outputs = s.request.Outputs[:0]
+	for i, offset := range e.layout.outputs {
+		s.request.Outputs = append(s.request.Outputs, kserve.Tensor{
+			Name:   e.model.Outputs[i].Name,
+			Region: kserve.Region{Name: r.name, Offset: int64(offset), Size: int64(int(s.batch) * e.layout.bytes[i])},
+		})
+	}
+}
+
+// collect finds the outputs in the shared memory.
+func (s *slot) collect(r *region) error {
+	for i := range s.answer.Outputs {
+		t := &s.answer.Outputs[i]
+		for k := range s.request.Outputs {
+			wanted := &s.request.Outputs[k]
+			if wanted.Name != t.Name || len(t.Data) > 0 {
+				continue
+			}
+			size, ok := kserve.Bytes(t.Datatype, t.Shape)
+			if !ok || int64(size) > wanted.Region.Size {
+				return s.engine.refuse(engine.ErrShape, "output %q came as %.16s %v, more than was asked for", t.Name, t.Datatype, t.Shape)
+			}
+			t.Data = r.memory[wanted.Region.Offset : wanted.Region.Offset+int64(size)]
+		}
+	}
+	return nil
+}
+
+// infer tries servers until one answers, the time is over, or too much has been tried lately.
+func (s *slot) infer() error {
+	e := s.engine
+	deadline := time.Now().Add(e.timeout)
+	s.tried = s.tried[:0]
+	again := true // a connection that had been idle may be gone although its server is well
+	var last error
+	for attempt := 0; ; attempt++ {
+		p := e.choose(s.tried)
+		if p == nil || attempt > 0 && (time.Now().After(deadline) || !e.budget.take()) {
+			break
+		}
+		if attempt == 0 {
+			e.budget.earn()
+		} else {
+			e.retries.Add(1)
+		}
+		s.tried = append(s.tried, p)
+		err := s.attempt(p, deadline)
+		if err == nil {
+			return nil
+		}
+		if e.context.Err() != nil {
+			return e.refuse(engine.ErrClosed, "the engine is closed")
+		}
+		last = err
+		switch judge(err) {
+		case refused:
+			if len(s.Images) > 0 { // a picture is never at fault: the server's model is another one
+				p.suspend(err)
+			}
+			return &engine.Error{Op: "wait", Backend: Name, Kind: engine.ErrShape, Message: p.address.String() + ": " + e.explain(err)}
+		case busy:
+		case lost:
+			if again {
+				again, s.tried = false, s.tried[:len(s.tried)-1]
+				continue
+			}
+			p.suspend(err)
+		case ill:
+			p.suspend(err)
+		}
+	}
+	return s.failed(last)
+}
+
+// attempt does the request at one server; while others are well, it gets half of the time that is left.
+func (s *slot) attempt(p *endpoint, deadline time.Time) error {
+	limit := deadline
+	if s.engine.choose(s.tried) != nil {
+		limit = time.Now().Add(time.Until(deadline) / 2)
+	}
+	ctx, cancel := context.WithDeadline(s.engine.context, limit)
+	defer cancel()
+	err := p.infer(ctx, s)
+	if err != nil && ctx.Err() != nil { // whatever it looks like
+		return ctx.Err()
+	}
+	return err
+}
+
+// failed is the error of a request that no server answered.
+func (s *slot) failed(last error) error {
+	e := s.engine
+	failure := &engine.Error{Op: "wait", Backend: Name, Kind: engine.ErrUnavailable}
+	var mismatch *engine.Error
+	switch reasons := e.reasons(); {
+	case errors.As(last, &mismatch) && mismatch.Kind != nil:
+		failure.Kind, failure.Message = mismatch.Kind, e.explain(last)
+	case reasons != "":
+		failure.Message = "no server answers: " + reasons
+	case last != nil:
+		failure.Message = e.explain(last)
+	default:
+		failure.Message = "no server is well"
+	}
+	return failure
+}
+
+// offset is how far from alignment memory begins.
+func offset(data []byte, alignment int) int {
+	return int(uintptr(unsafe.Pointer(&data[0])) % uintptr(alignment))
+}

@@ -1,0 +1,53 @@
+package triton
+
+import "time"
+
+// Status is what an engine's servers are at.
+type Status struct {
+	Servers []Server `json:"servers"`
+	Retries uint64   `json:"retries"` // requests that were tried again
+}
+
+// Server is the state of one server.
+type Server struct {
+	Address string    `json:"address"`
+	Well    bool      `json:"well"`
+	Reason  string    `json:"reason,omitempty"`  // why it is not well
+	Since   time.Time `json:"since,omitzero"`    // the last change between the two
+	Version string    `json:"version,omitempty"` // of the model
+	// Shared says that pictures go through memory that both sides have; Unshared why not, for a server on this machine.
+	Shared   bool   `json:"shared_memory"`
+	Unshared string `json:"unshared,omitempty"`
+
+	Requests    uint64  `json:"requests"`
+	Failures    uint64  `json:"failures"`
+	Suspensions uint64  `json:"suspensions"`
+	Latency     float64 `json:"latency_ms"` // smoothed, of a request
+	Sent        uint64  `json:"sent_bytes"`
+	Received    uint64  `json:"received_bytes"`
+	// SentFrame is how many bytes went over the connection for a picture, on average.
+	SentFrame float64 `json:"sent_bytes_per_frame"`
+}
+
+// Status says what the servers are at.
+func (e *Engine) Status() Status {
+	status := Status{Retries: e.retries.Load()}
+	for _, p := range e.endpoints {
+		p.mu.Lock()
+		s := Server{
+			Address: p.address.String(), Well: p.well, Reason: p.reason, Since: p.since,
+			Version: p.version, Shared: p.shared.Load(), Unshared: p.unshared,
+		}
+		p.mu.Unlock()
+		s.Requests, s.Failures, s.Suspensions = p.requests.Load(), p.failures.Load(), p.suspensions.Load()
+		s.Latency, s.Sent, s.Received = float64(p.latency.Load())/1e6, p.bytesSent.Load(), p.bytesReceived.Load()
+		if frames := p.frames.Load(); frames > 0 {
+			s.SentFrame = float64(s.Sent) / float64(frames)
+		}
+		status.Servers = append(status.Servers, s)
+	}
+	return status
+}
+
+// Well reports whether any server would take a request.
+func (e *Engine) Well() bool { return e.choose(nil) != nil }

@@ -1,0 +1,166 @@
+// Package worker is what the backends share that carry each request out in a goroutine of its slot: the order of Submit and Wait that
+// engine.Engine promises, and the checks of what is submitted.
+package worker
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// Slot holds a request in flight and its result. A backend embeds it in a slot of its own. Images, Tensors and Submitted are written by
+// Submit before the work begins and read by the work; Result is the work's until Wait, then the caller's until the next Submit.
+type Slot struct {
+	Images    []engine.Image  // empty for a request of tensors
+	Tensors   []engine.Tensor // in the model's order
+	Submitted int64           // CLOCK_MONOTONIC, ns
+	Result    engine.Result
+
+	busy  bool          // guarded by Slots.mu
+	start chan struct{} // Submit to work; closed by End
+	done  chan struct{} // work to Wait; one element, so that the work never blocks
+	err   error         // the work's, until done
+}
+
+// Slots are those of an engine. The zero value has none.
+type Slots struct {
+	// Backend and Model are set before Start. Fail makes an error one of the backend's.
+	Backend string
+	Model   *engine.Model
+	Fail    func(op string, err error) error
+
+	list  []*Slot
+	group sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// Start adds a slot whose requests work carries out, one after another, until End.
+func (s *Slots) Start(slot *Slot, work func() error) {
+	slot.Images, slot.Tensors = make([]engine.Image, 0, s.Model.MaxBatch), make([]engine.Tensor, len(s.Model.Inputs))
+	slot.start, slot.done = make(chan struct{}, 1), make(chan struct{}, 1)
+	s.list = append(s.list, slot)
+	s.group.Go(func() {
+		for range slot.start {
+			slot.err = work()
+			slot.done <- struct{}{}
+		}
+	})
+}
+
+// Len is the number of slots.
+func (s *Slots) Len() int { return len(s.list) }
+
+// Submit is engine.Engine's.
+func (s *Slots) Submit(number int, images []engine.Image) error {
+	const op = "submit"
+	if err := s.Model.RefusesPictures(op); err != nil {
+		return err
+	}
+	if len(images) < 1 || len(images) > s.Model.MaxBatch {
+		return s.refuse(op, engine.ErrShape, "%d pictures, 1 to %d fit", len(images), s.Model.MaxBatch)
+	}
+	for i := range images {
+		if err := images[i].Check(); err != nil {
+			return s.Fail(op, err)
+		}
+	}
+	return s.submit(op, number, images, nil)
+}
+
+// SubmitTensors is engine.Engine's.
+func (s *Slots) SubmitTensors(number int, inputs []engine.Tensor) error {
+	const op = "submit"
+	if err := engine.CheckTensors(s.Model.Inputs, inputs); err != nil {
+		return s.Fail(op, err)
+	}
+	return s.submit(op, number, nil, inputs)
+}
+
+// submit fills a free slot and wakes its work.
+func (s *Slots) submit(op string, number int, images []engine.Image, inputs []engine.Tensor) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slot, err := s.slot(op, number)
+	if err != nil {
+		return err
+	}
+	if slot.busy {
+		return s.refuse(op, nil, "slot %d has a request in flight, wait for it first", number)
+	}
+	slot.busy, slot.Submitted, slot.Images = true, Monotonic(), append(slot.Images[:0], images...)
+	if len(images) == 0 {
+		for i, info := range s.Model.Inputs {
+			slot.Tensors[i] = inputs[slices.IndexFunc(inputs, func(t engine.Tensor) bool { return t.Name == info.Name })]
+		}
+	}
+	slot.start <- struct{}{}
+	return nil
+}
+
+// slot is one of those that End has not closed; mu is held.
+func (s *Slots) slot(op string, number int) (*Slot, error) {
+	if s.closed {
+		return nil, s.refuse(op, engine.ErrClosed, "the engine is closed")
+	}
+	if number < 0 || number >= len(s.list) {
+		return nil, s.refuse(op, engine.ErrShape, "slot %d, there are slots 0 to %d", number, len(s.list)-1)
+	}
+	return s.list[number], nil
+}
+
+// Wait is engine.Engine's.
+func (s *Slots) Wait(number int) (*engine.Result, error) {
+	const op = "wait"
+	s.mu.Lock()
+	slot, err := s.slot(op, number)
+	if err == nil && !slot.busy {
+		err = s.refuse(op, nil, "slot %d has no request in flight, submit one first", number)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	<-slot.done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slot.busy = false
+	if s.closed {
+		return nil, s.refuse(op, engine.ErrClosed, "the engine is closed")
+	}
+	if slot.err != nil {
+		return nil, slot.err
+	}
+	return &slot.Result, nil
+}
+
+// End refuses every further request. Those in flight are carried out; Finish waits for them. It is called once.
+func (s *Slots) End() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, slot := range s.list {
+		close(slot.start)
+	}
+}
+
+// Finish returns when no work runs any more.
+func (s *Slots) Finish() { s.group.Wait() }
+
+func (s *Slots) refuse(op string, kind error, format string, arguments ...any) error {
+	return &engine.Error{Op: op, Backend: s.Backend, Kind: kind, Message: fmt.Sprintf(format, arguments...)}
+}
+
+// Monotonic is CLOCK_MONOTONIC in nanoseconds, the clock of frames and of engine.Timing.
+func Monotonic() int64 {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
+		return 0
+	}
+	return t.Nano()
+}

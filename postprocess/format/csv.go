@@ -1,0 +1,67 @@
+package format
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// CSV writes a row for each finding, under a row with the names of the columns. What some tasks say beside the box is not in it.
+type CSV struct {
+	To     io.Writer
+	Labels []string
+
+	out *csv.Writer
+}
+
+// Columns are the names.
+func Columns() []string {
+	return []string{"file", "frame", "width", "height", "class", "label", "score", "x1", "y1", "x2", "y2"}
+}
+
+// Write adds the findings of a picture.
+func (c *CSV) Write(p *Picture) error {
+	if err := c.begin(); err != nil {
+		return err
+	}
+	for i := range p.Findings {
+		f := &p.Findings[i]
+		row := []string{
+			p.Path, strconv.Itoa(p.Frame), strconv.Itoa(p.Width), strconv.Itoa(p.Height), strconv.Itoa(f.Class),
+			postprocess.Label(c.Labels, f.Class),
+		}
+		for _, v := range []float32{f.Score, f.X1, f.Y1, f.X2, f.Y2} {
+			row = append(row, strconv.FormatFloat(float64(v), 'f', -1, 32))
+		}
+		if err := c.out.Write(row); err != nil {
+			return fmt.Errorf("write rows: %w", err)
+		}
+	}
+	return nil
+}
+
+func (c *CSV) begin() error {
+	if c.out != nil {
+		return nil
+	}
+	c.out = csv.NewWriter(c.To)
+	if err := c.out.Write(Columns()); err != nil {
+		return fmt.Errorf("write rows: %w", err)
+	}
+	return nil
+}
+
+// Close writes what waits in memory.
+func (c *CSV) Close() error {
+	if err := c.begin(); err != nil {
+		return err
+	}
+	c.out.Flush()
+	if err := c.out.Error(); err != nil {
+		return fmt.Errorf("write rows: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package format
+
+import (
+	"strconv"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// YOLO writes label files as Ultralytics does: a line for each object with its class and, in shares of the picture's sides, the centre and
+// size of its box, the outline of its mask, or the corners of its turned box; keypoints follow. One goroutine at a time.
+type YOLO struct {
+	Scores bool // at the end of each line
+
+	tracer postprocess.Tracer
+}
+
+// Name is that of a picture's label file; pictures of a film are numbered from 1.
+func (*YOLO) Name(p *Picture) string {
+	name := Stem(p.Path)
+	if p.Film {
+		name += "_" + strconv.Itoa(p.Frame+1)
+	}
+	return name + ".txt"
+}
+
+// Append appends the lines of a picture. Of a mask it is the largest part that counts, as there; a mask without an outline is its box. A
+// classification is its five best classes, each with its probability and label.
+func (y *YOLO) Append(dst []byte, p *Picture, labels []string) []byte {
+	width, height := float32(p.Width), float32(p.Height)
+	for i := range p.Findings {
+		f := &p.Findings[i]
+		if f.Detail != nil && f.Detail.Probabilities != nil {
+			if i < 5 {
+				dst = strconv.AppendFloat(dst, float64(f.Score), 'f', 2, 32)
+				dst = append(append(append(dst, ' '), postprocess.Label(labels, f.Class)...), '\n')
+			}
+			continue
+		}
+		dst = strconv.AppendInt(dst, int64(f.Class), 10)
+		dst = y.shape(dst, f, width, height)
+		if f.Detail != nil {
+			for _, k := range f.Detail.Keypoints {
+				dst = number(number(number(dst, k.X/width), k.Y/height), k.Score)
+			}
+		}
+		if y.Scores {
+			dst = number(dst, f.Score)
+		}
+		dst = append(dst, '\n')
+	}
+	return dst
+}
+
+func (y *YOLO) shape(dst []byte, f *postprocess.Finding, width, height float32) []byte {
+	if f.Detail != nil && f.Detail.Oriented != nil {
+		for _, c := range f.Detail.Oriented.Corners() {
+			dst = number(number(dst, c.X/width), c.Y/height)
+		}
+		return dst
+	}
+	if f.Detail != nil && f.Detail.Mask != nil {
+		if parts := y.tracer.Outlines(f.Detail.Mask); len(parts) > 0 {
+			for _, c := range parts[0] {
+				dst = number(number(dst, c.X/width), c.Y/height)
+			}
+			return dst
+		}
+	}
+	dst = number(number(dst, (f.X1+f.X2)/2/width), (f.Y1+f.Y2)/2/height)
+	return number(number(dst, f.Width()/width), f.Height()/height)
+}
+
+// number appends a number with six significant digits, as %g has it.
+func number(dst []byte, v float32) []byte {
+	return strconv.AppendFloat(append(dst, ' '), float64(v), 'g', 6, 32)
+}

@@ -1,0 +1,43 @@
+package predict
+
+import (
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+)
+
+// mostSteps bounds the way back through a graph, which a file may have closed to a ring.
+const mostSteps = 64
+
+// activation tells from the layers before an output how a classifier's classes stand to each other. Without an activation of its own a
+// network gives logits, which training almost always takes through softmax. It is empty where other layers come last.
+func activation(g *onnx.GraphProto, output string) engine.Activation {
+	makers := make(map[string]*onnx.NodeProto, len(g.Node))
+	for _, n := range g.Node {
+		for _, name := range n.Output {
+			makers[name] = n
+		}
+	}
+	for range mostSteps {
+		n := makers[output]
+		if n == nil || len(n.Input) == 0 {
+			return ""
+		}
+		switch n.GetOpType() {
+		case "Sigmoid", "HardSigmoid":
+			return engine.Sigmoid
+		case "Softmax", "LogSoftmax", "Gemm", "MatMul", "Conv":
+			return engine.Softmax
+		case "Add": // the bias of a MatMul: one of its inputs is a constant
+			output = n.Input[0]
+			if makers[output] == nil && len(n.Input) > 1 {
+				output = n.Input[1]
+			}
+		case "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Identity", "Cast", "QuantizeLinear", "DequantizeLinear", "GlobalAveragePool",
+			"ReduceMean":
+			output = n.Input[0]
+		default:
+			return ""
+		}
+	}
+	return ""
+}

@@ -1,0 +1,191 @@
+// Package augment is a predictor made of a predictor, which sees every picture as it is, mirrored and smaller, and whose findings become
+// one list: test-time augmentation.
+package augment
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/decode"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
+	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
+)
+
+// Look is one way of seeing a picture.
+type Look struct {
+	Flip bool // left to right
+	// Scale is how large the picture appears, from LeastScale to 1, which 0 stands for: there is grey around a smaller one.
+	Scale float64
+}
+
+// LeastScale is the smallest picture.
+const LeastScale = 0.25
+
+// Check finds what is wrong with a look.
+func (l Look) Check() error {
+	if l.Scale != 0 && !(l.Scale >= LeastScale && l.Scale <= 1) {
+		return fmt.Errorf("scale %v, must be %v to 1 (tiles make pictures larger)", l.Scale, LeastScale)
+	}
+	return nil
+}
+
+// Augmented shows a predictor every picture in several ways. The exported fields are set before Open.
+//
+// It has one slot, because a picture's looks fill all slots of the predictor below, and takes as many pictures a request as that.
+type Augmented struct {
+	// Predictor is closed with the Augmented; nothing else may submit to it meanwhile.
+	predict.Predictor
+	// Looks come beside the picture as it is.
+	Looks []Look
+	// Fuser says how what they find is put together; its first weight is that of the picture as it is.
+	Fuser fuse.Fuser
+	// Decoding is what the predictor was opened for, but for ensemble.Below(Decoding): its Threshold and Limit hold for what comes out.
+	Decoding predict.Decoding
+
+	tuned atomic.Pointer[predict.Decoding]
+
+	// Of whoever calls Submit and Wait.
+	busy     bool
+	batch    int
+	decoding predict.Decoding
+	relay    predict.Relay
+	take     func(number int, seen *predict.Picture)
+	images   []engine.Image // all looks of a picture, then those of the next one
+	copies   []*engine.Buffer
+	given    []engine.Image
+	seen     [][]postprocess.Finding // by look, of the picture that is being taken
+	result   predict.Result
+}
+
+var _ predict.Predictor = (*Augmented)(nil)
+
+// Open checks the settings. An error leaves the predictor below open.
+func (a *Augmented) Open() error {
+	for _, look := range a.Looks {
+		if err := look.Check(); err != nil {
+			return err
+		}
+	}
+	if err := a.Fuser.Open(1 + len(a.Looks)); err != nil {
+		return err
+	}
+	a.batch = a.Model().MaxBatch
+	a.relay.Predictor, a.take = a.Predictor, a.collect
+	a.tuned.Store(&a.Decoding)
+	a.seen = make([][]postprocess.Finding, 1+len(a.Looks))
+	a.result.Pictures = make([]predict.Picture, 0, a.batch)
+	return nil
+}
+
+// Slots implements predict.Predictor.
+func (a *Augmented) Slots() int { return 1 }
+
+// Tune implements predict.Predictor.
+func (a *Augmented) Tune(d predict.Decoding) error {
+	err := a.Predictor.Tune(ensemble.Below(d))
+	if err == nil {
+		a.tuned.Store(&d)
+	}
+	return err
+}
+
+func (a *Augmented) refuse(op string, kind error, format string, arguments ...any) error {
+	return &engine.Error{Op: op, Backend: a.Model().Backend, Kind: kind, Message: fmt.Sprintf(format, arguments...)}
+}
+
+// Submit implements predict.Predictor. It starts the first looks; Wait goes on with the others.
+func (a *Augmented) Submit(slot int, pictures []engine.Image) error {
+	switch {
+	case slot != 0:
+		return a.refuse("submit", engine.ErrShape, "slot %d, there is slot 0 alone", slot)
+	case a.busy:
+		return a.refuse("submit", nil, "slot 0 has a request in flight, wait for it first")
+	case len(pictures) < 1 || len(pictures) > a.batch:
+		return a.refuse("submit", engine.ErrShape, "%d pictures, 1 to %d fit", len(pictures), a.batch)
+	}
+	a.images, a.given = a.images[:0], append(a.given[:0], pictures...)
+	a.result.Pictures = a.result.Pictures[:len(pictures)]
+	for i := range pictures {
+		at := &a.result.Pictures[i]
+		at.Findings, at.Stats, at.Err = at.Findings[:0], decode.Stats{}, nil
+		a.images = append(a.images, pictures[i])
+		for k, look := range a.Looks {
+			image, err := a.draw(i*len(a.Looks)+k, look, &pictures[i])
+			if err != nil {
+				at.Err, image = cmp.Or(at.Err, err), engine.Image{} // which is refused below, and harms no other
+			}
+			a.images = append(a.images, image)
+		}
+	}
+	if err := a.relay.Submit(a.images); err != nil {
+		return err
+	}
+	a.busy, a.decoding = true, *a.tuned.Load()
+	return nil
+}
+
+// Wait implements predict.Predictor.
+func (a *Augmented) Wait(slot int) (*predict.Result, error) {
+	switch {
+	case slot != 0:
+		return nil, a.refuse("wait", engine.ErrShape, "slot %d, there is slot 0 alone", slot)
+	case !a.busy:
+		return nil, a.refuse("wait", nil, "slot 0 has no request in flight, submit one first")
+	}
+	a.busy = false
+	below, err := a.relay.Wait(a.take)
+	if err != nil {
+		return nil, err
+	}
+	a.result.Timing, a.result.Decoding, a.result.Contradiction = below.Timing, below.Decoding, below.Contradiction
+	return &a.result, nil
+}
+
+// collect takes over what a look showed, and fuses a picture's with its last one.
+func (a *Augmented) collect(number int, seen *predict.Picture) {
+	looks := len(a.seen)
+	picture, look := number/looks, number%looks
+	at, image := &a.result.Pictures[picture], &a.given[picture]
+	at.Err = cmp.Or(at.Err, seen.Err)
+	at.Stats.Add(&seen.Stats)
+	back := a.seen[look][:0]
+	for i := range seen.Findings {
+		found := seen.Findings[i].Clone()
+		if look > 0 {
+			if err := a.Looks[look-1].back(&found, image.Width, image.Height); err != nil {
+				at.Err = cmp.Or(at.Err, err)
+			}
+		}
+		if found.Width() > 0 && found.Height() > 0 {
+			back = append(back, found)
+		}
+	}
+	a.seen[look] = back
+	if look < looks-1 || at.Err != nil {
+		return
+	}
+	all := 0
+	for _, findings := range a.seen {
+		all += len(findings)
+	}
+	at.Findings = ensemble.Cut(a.Fuser.Fuse(at.Findings, a.seen), &a.decoding)
+	at.Stats.Suppressed += all - len(at.Findings)
+}
+
+// Close implements predict.Predictor.
+func (a *Augmented) Close() error {
+	for _, b := range a.copies {
+		if b != nil {
+			b.Free()
+		}
+	}
+	a.copies = nil
+	return a.Predictor.Close()
+}
+
+var errFlip = errors.New("mirrored: keypoints other than COCO's 17 have no known partners (leave flip away)")

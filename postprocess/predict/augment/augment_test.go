@@ -1,0 +1,131 @@
+package augment
+
+import (
+	"image"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// spotter is a predictor that finds the box around all white pixels, a mask of them and the first and last of 17 keypoints at its corners.
+type spotter struct {
+	requests []image.Point
+	result   predict.Result
+	points   int
+}
+
+func (*spotter) Model() predict.Model        { return predict.Model{Model: engine.Model{MaxBatch: 3}} }
+func (*spotter) Slots() int                  { return 1 }
+func (*spotter) Tune(predict.Decoding) error { return nil }
+func (*spotter) Close() error                { return nil }
+func (*spotter) Alloc(size int) (*engine.Buffer, error) {
+	return &engine.Buffer{Data: make([]byte, size)}, nil
+}
+
+func (s *spotter) Submit(_ int, pictures []engine.Image) error {
+	s.result.Pictures = s.result.Pictures[:0]
+	for i := range pictures {
+		p := &pictures[i]
+		s.requests = append(s.requests, image.Pt(p.Width, p.Height))
+		if err := p.Check(); err != nil || p.Format != engine.BGR {
+			s.result.Pictures = append(s.result.Pictures, predict.Picture{Err: err})
+			continue
+		}
+		seen, logits := image.Rectangle{}, []float32{}
+		for y := range p.Height {
+			for x := range p.Width {
+				logit := float32(-4)
+				if p.Data[y*p.Stride+3*x] == 255 {
+					logit = 4
+					seen = seen.Union(image.Rect(x, y, x+1, y+1))
+				}
+				logits = append(logits, logit)
+			}
+		}
+		f := postprocess.Finding{Score: 0.8, Box: postprocess.Box{
+			X1: float32(seen.Min.X), Y1: float32(seen.Min.Y), X2: float32(seen.Max.X), Y2: float32(seen.Max.Y),
+		}}
+		mask := postprocess.Mask{Bounds: seen, Width: p.Width, Height: p.Height, Logits: logits, StepX: 1, StepY: 1}
+		f.Detail = &postprocess.Detail{Mask: &mask}
+		for range s.points {
+			f.Detail.Keypoints = append(f.Detail.Keypoints, postprocess.Keypoint{X: f.X1, Y: f.Y1, Score: 1})
+		}
+		s.result.Pictures = append(s.result.Pictures, predict.Picture{Findings: []postprocess.Finding{f}})
+	}
+	return nil
+}
+
+func (s *spotter) Wait(int) (*predict.Result, error) { return &s.result, nil }
+
+// picture has a white rectangle on black.
+func picture(width, height int, white image.Rectangle) engine.Image {
+	p := engine.Image{Width: width, Height: height, Stride: 3*width + 5, Format: engine.BGR}
+	p.Data = make([]byte, p.Stride*height)
+	for y := white.Min.Y; y < white.Max.Y; y++ {
+		for i := 3 * white.Min.X; i < 3*white.Max.X; i++ {
+			p.Data[y*p.Stride+i] = 255
+		}
+	}
+	return p
+}
+
+// TestLooksComeBackToThePicture: mirrored and smaller, with masks and keypoints, every look finds the same place.
+func TestLooksComeBackToThePicture(t *testing.T) {
+	s := &spotter{}
+	a := &Augmented{Predictor: s, Looks: []Look{{Flip: true}, {Scale: 0.5}, {Flip: true, Scale: 0.8}}}
+	require.NoError(t, a.Open())
+	white := image.Rect(3, 2, 9, 6)
+	require.NoError(t, a.Submit(0, []engine.Image{picture(20, 11, white), {}, picture(12, 10, white)}))
+	result, err := a.Wait(0)
+	require.NoError(t, err)
+	require.Equal(t, []image.Point{{20, 11}, {20, 11}, {40, 22}, {25, 14}}, s.requests[:4])
+	require.Error(t, result.Pictures[1].Err)
+	for i, size := range map[int]image.Point{0: {20, 11}, 2: {12, 10}} {
+		require.NoError(t, result.Pictures[i].Err)
+		require.Len(t, result.Pictures[i].Findings, 1)
+		f := &result.Pictures[i].Findings[0]
+		require.InDelta(t, 0.8, f.Score, 1e-6)
+		for k, side := range []float32{f.X1, f.Y1, f.X2, f.Y2} {
+			require.InDelta(t, []float32{3, 2, 9, 6}[k], side, 1e-4)
+		}
+		runs := f.Detail.Mask.AppendRuns(nil, size.X, size.Y)
+		require.Equal(t, 24, runs.Area())
+		want := (&postprocess.Mask{
+			Bounds: white, Width: 1, Height: 1, Logits: []float32{1}, StepX: 1, StepY: 1,
+		}).AppendRuns(nil, size.X, size.Y)
+		require.Equal(t, want, runs)
+	}
+}
+
+func TestMirroredKeypoints(t *testing.T) {
+	points := make([]postprocess.Keypoint, people)
+	for i := range points {
+		points[i].X = float32(i)
+	}
+	require.NoError(t, mirrorKeypoints(points, 100))
+	require.Equal(t, float32(100), points[0].X, "the nose")
+	require.Equal(t, float32(98), points[1].X, "the left eye is where the right one was seen")
+	s := &spotter{points: 5}
+	a := &Augmented{Predictor: s, Looks: []Look{{Flip: true}}}
+	require.NoError(t, a.Open())
+	require.NoError(t, a.Submit(0, []engine.Image{picture(20, 10, image.Rect(1, 1, 3, 3))}))
+	result, err := a.Wait(0)
+	require.NoError(t, err)
+	require.ErrorIs(t, result.Pictures[0].Err, errFlip)
+}
+
+func TestLooksThatCannotBe(t *testing.T) {
+	a := &Augmented{Predictor: &spotter{}, Looks: []Look{{Scale: 2}}}
+	require.EqualError(t, a.Open(), "scale 2, must be 0.25 to 1 (tiles make pictures larger)")
+	a.Looks = []Look{{Flip: true}}
+	require.NoError(t, a.Open())
+	yuyv := engine.Image{Data: make([]byte, 32), Width: 4, Height: 4, Stride: 8, Format: engine.YUYV}
+	require.NoError(t, a.Submit(0, []engine.Image{yuyv}))
+	result, err := a.Wait(0)
+	require.NoError(t, err)
+	require.ErrorContains(t, result.Pictures[0].Err, "cannot be mirrored")
+}

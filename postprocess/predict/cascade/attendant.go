@@ -1,0 +1,332 @@
+package cascade
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Attendant looks at the objects of cameras, each at most so often as its stages say, and remembers what the looks say. They run beside
+// whoever hands over the frames: what they say is there with a later frame. While a request runs, the objects of the frames that come
+// meanwhile gather for the next one, so that many cameras make large requests and not many.
+//
+// Set the fields, call Open, then Look for every frame and Attributes as often as needed, both from one goroutine. It allocates nothing
+// once it has seen the largest number of objects.
+type Attendant struct {
+	Stages []Stage
+	// Labels are those of the first network.
+	Labels []string
+	// Logger is told when looks fail, and when they work again; nil for slog.Default.
+	Logger *slog.Logger
+
+	attending []*attending
+	changed   []uint64
+	scratch   []postprocess.Attribute
+}
+
+// Stats is what a stage has come to.
+type Stats struct {
+	Looks    uint64 // at objects
+	Requests uint64 // of the network
+	Failed   uint64 // looks that the engine refused or lost
+	Busy     time.Duration
+}
+
+// attending is one stage at work.
+type attending struct {
+	*Stage
+	logger *slog.Logger
+
+	mu       sync.Mutex
+	moved    sync.Cond // there is something to do, something done, or it is over
+	gathers  *request
+	spare    *request // nil while it runs
+	over     bool
+	done     chan struct{}
+	cameras  map[string]map[uint64]*votes
+	unused   []*votes
+	stats    Stats
+	failing  bool
+	possible []candidate // goroutine of Look only
+}
+
+// request is a number of objects that are looked at together.
+type request struct {
+	shown
+	of []subject
+}
+
+type subject struct {
+	camera string
+	track  uint64
+}
+
+// candidate is an object that could be looked at.
+type candidate struct {
+	track int // in the frame
+	votes *votes
+}
+
+// Open checks the stages and begins. An error leaves their predictors open.
+func (a *Attendant) Open() error {
+	for i := range a.Stages {
+		if err := a.Stages[i].open(a.Labels); err != nil {
+			return err
+		}
+	}
+	for i := range a.Stages {
+		s := &attending{
+			Stage: &a.Stages[i], logger: cmp.Or(a.Logger, slog.Default()), done: make(chan struct{}), cameras: map[string]map[uint64]*votes{},
+		}
+		s.moved.L = &s.mu
+		s.gathers, s.spare = &request{shown: shown{stage: s.Stage}}, &request{shown: shown{stage: s.Stage}}
+		a.attending = append(a.attending, s)
+		go s.work()
+	}
+	return nil
+}
+
+// Frame is a picture of a camera and the objects on it.
+type Frame struct {
+	Camera string
+	Time   time.Time
+	// Picture is read during the call of Look alone. One without Data has no objects that can be looked at.
+	Picture engine.Image
+	Tracks  []postprocess.Track
+	// Wait has Look return when the objects of this frame have been looked at: for films, which are not to depend on how fast they are run.
+	Wait bool
+}
+
+// Look takes what is to be looked at out of a frame, and gives the tracks of which another attribute is known since the last one of this
+// camera. The answer is valid until the next call.
+func (a *Attendant) Look(f *Frame) (changed []uint64) {
+	a.changed = a.changed[:0]
+	for _, s := range a.attending {
+		a.changed = s.frame(f, a.changed)
+	}
+	return a.changed
+}
+
+// Attributes are what is known of an object, valid until the next call of Look or Attributes.
+func (a *Attendant) Attributes(camera string, track uint64) []postprocess.Attribute {
+	a.scratch = a.scratch[:0]
+	for _, s := range a.attending {
+		if said, ok := s.attribute(camera, track); ok {
+			a.scratch = append(a.scratch, said)
+		}
+	}
+	return a.scratch
+}
+
+// Stats is what each stage has come to, in their order. It may be called from anywhere after Open.
+func (a *Attendant) Stats() (all []Stats) {
+	for _, s := range a.attending {
+		s.mu.Lock()
+		all = append(all, s.stats)
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// Close ends the looks and closes the stages' predictors.
+func (a *Attendant) Close() error {
+	var errs []error
+	for _, s := range a.attending {
+		s.mu.Lock()
+		s.over = true
+		s.moved.Broadcast()
+		s.mu.Unlock()
+		<-s.done
+		s.gathers.free()
+		s.spare.free()
+	}
+	a.attending = nil
+	for i := range a.Stages {
+		errs = append(errs, a.Stages[i].Close())
+	}
+	a.Stages = nil
+	return errors.Join(errs...)
+}
+
+// patience is how many frames an object may be missing from before it is forgotten: its last event comes with the first of them.
+const patience = 8
+
+// frame takes a frame of one camera.
+func (s *attending) frame(f *Frame, changed []uint64) []uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.cameras[f.Camera]
+	if known == nil {
+		known = map[uint64]*votes{}
+		s.cameras[f.Camera] = known
+	}
+	for track, v := range known {
+		if v.missing++; v.missing > patience {
+			delete(known, track)
+			s.unused = append(s.unused, v)
+		}
+	}
+	s.list(f, known)
+	for f.Wait && !s.over && (s.spare == nil || len(s.gathers.of) > 0) { // those before it are not to push it aside
+		s.moved.Wait()
+	}
+	s.gather(f)
+	for f.Wait && !s.over && (s.spare == nil || len(s.gathers.of) > 0) {
+		s.moved.Wait()
+	}
+	for i := range f.Tracks {
+		if v := known[f.Tracks[i].ID]; v != nil {
+			if class, score, _ := v.winner(s.Votes); class >= 0 && score >= s.Reported && class != v.said {
+				v.said = class
+				changed = append(changed, f.Tracks[i].ID)
+			}
+		}
+	}
+	return changed
+}
+
+// list finds the objects whose next look is due, those first that have waited longest.
+func (s *attending) list(f *Frame, known map[uint64]*votes) {
+	s.possible = s.possible[:0]
+	for i := range f.Tracks {
+		t := &f.Tracks[i]
+		v := known[t.ID]
+		if v != nil {
+			v.missing = 0
+		}
+		if len(f.Picture.Data) == 0 || !t.Seen() || t.State == postprocess.Ended || !s.wants(&t.Finding) {
+			continue
+		}
+		if v == nil {
+			v = s.fresh()
+			v.due = f.Time
+			known[t.ID] = v
+		}
+		if ahead := v.due.Sub(f.Time); !v.shown && (ahead <= 0 || ahead > s.Every) { // the clock may have been set back
+			s.possible = append(s.possible, candidate{i, v})
+		}
+	}
+	slices.SortFunc(s.possible, func(x, y candidate) int {
+		return cmp.Or(x.votes.due.Compare(y.votes.due), cmp.Compare(x.track, y.track))
+	})
+}
+
+func (s *attending) fresh() *votes {
+	if len(s.unused) == 0 {
+		s.unused = append(s.unused, &votes{})
+	}
+	v := s.unused[len(s.unused)-1]
+	s.unused = s.unused[:len(s.unused)-1]
+	*v = votes{said: -1}
+	return v
+}
+
+// gather adds to the next request what is due; what has no room stays so.
+func (s *attending) gather(f *Frame) {
+	most := max(s.Model().MaxBatch, mostObjects)
+	for _, c := range s.possible {
+		t := &f.Tracks[c.track]
+		if len(s.gathers.of) == most {
+			break
+		}
+		there, err := s.gathers.add(&f.Picture, t.Box)
+		if err != nil {
+			if !errors.Is(err, errFull) {
+				s.fail(1, err)
+			}
+			break
+		}
+		c.votes.due = f.Time.Add(s.Every)
+		if there {
+			c.votes.shown = true
+			s.gathers.of = append(s.gathers.of, subject{f.Camera, t.ID})
+		}
+	}
+	if len(s.gathers.of) > 0 {
+		s.moved.Broadcast()
+	}
+}
+
+// mostObjects bounds what gathers while a request runs, of networks that take fewer at a time.
+const mostObjects = 64
+
+// work runs one request after the other.
+func (s *attending) work() {
+	defer close(s.done)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		for len(s.gathers.of) == 0 && !s.over {
+			s.moved.Wait()
+		}
+		if s.over {
+			return
+		}
+		r := s.gathers
+		s.gathers, s.spare = s.spare, nil
+		s.mu.Unlock()
+		begun := time.Now()
+		err := r.run()
+		took := time.Since(begun)
+		s.mu.Lock()
+		s.stats.Busy += took
+		s.record(r, err)
+		r.clear()
+		r.of = r.of[:0]
+		s.spare = r
+		s.moved.Broadcast()
+	}
+}
+
+// record takes what a request showed, as far as its objects are still known.
+func (s *attending) record(r *request, err error) {
+	batch := s.Model().MaxBatch
+	s.stats.Looks += uint64(len(r.looks))
+	s.stats.Requests += uint64((len(r.looks) + batch - 1) / batch)
+	for i, of := range r.of {
+		v := s.cameras[of.camera][of.track]
+		if v == nil {
+			continue
+		}
+		v.shown = false
+		if i < len(r.looks) && r.looks[i].class >= 0 {
+			v.add(r.looks[i], s.Votes)
+		}
+	}
+	if err != nil {
+		s.fail(len(r.of)-len(r.looks), err)
+	} else if s.failing {
+		s.failing = false
+		s.logger.Info("cascade works again", "cascade", s.Name)
+	}
+}
+
+// fail counts looks that came to nothing, and tells the first of a row.
+func (s *attending) fail(looks int, err error) {
+	s.stats.Failed += uint64(looks)
+	if !s.failing {
+		s.failing = true
+		s.logger.Error("objects are not looked at more closely", "cascade", s.Name, "error", err)
+	}
+}
+
+// attribute is what is known of an object.
+func (s *attending) attribute(camera string, track uint64) (postprocess.Attribute, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.cameras[camera][track]
+	if v == nil {
+		return postprocess.Attribute{}, false
+	}
+	class, score, looks := v.winner(s.Votes)
+	if class < 0 || score < s.Reported {
+		return postprocess.Attribute{}, false
+	}
+	return s.Stage.attribute(class, score, looks), true
+}

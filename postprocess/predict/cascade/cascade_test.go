@@ -1,0 +1,359 @@
+package cascade_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
+)
+
+// colours is a real classifier: the probabilities that what it sees is red, green or blue.
+func colours(t testing.TB, batch int) *predict.Network {
+	b := testnet.NewBuilder(1)
+	x := b.Input("images", -1, 3, 32, 32)
+	x = b.Node("GlobalAveragePool", "/pool", []string{x})
+	x = b.Node("Flatten", "/flat", []string{x})
+	x = b.Node("Mul", "/sharpen", []string{x, b.Floats("sharpness", []float32{8})})
+	b.Output(b.Rename(b.Node("Softmax", "/softmax", []string{x}), "scores"), -1, 3)
+	m := b.Model(17)
+	m.SetMetadata("task", "classify")
+	m.SetMetadata("names", "{0: 'red', 1: 'green', 2: 'blue'}")
+	return open(t, m, batch)
+}
+
+func open(t testing.TB, m *onnx.Model, batch int) *predict.Network {
+	data, err := proto.Marshal(m.Proto)
+	require.NoError(t, err)
+	o := predict.Options{Model: "colours.onnx", Backend: "onnxruntime=cpu", Log: slog.New(slog.DiscardHandler)}
+	o.Bytes, o.MaxBatch, o.Threads = data, batch, 1
+	n, err := predict.Open(context.Background(), o)
+	require.NoError(t, err)
+	return n
+}
+
+// scene is a picture of coloured boxes, and the first network that knows where they are.
+type scene struct {
+	engine.Memory
+	found  [][]postprocess.Finding // by picture
+	result predict.Result
+	count  int
+	closed bool
+}
+
+var palette = map[string][3]byte{"red": {0, 0, 255}, "green": {0, 255, 0}, "blue": {255, 0, 0}} // in BGR
+
+// paint draws a box and a finding of that class.
+func paint(picture *engine.Image, colour string, class int, x, y, w, h int) postprocess.Finding {
+	for row := y; row < y+h; row++ {
+		for column := x; column < x+w; column++ {
+			bgr := palette[colour]
+			copy(picture.Data[row*picture.Stride+3*column:], bgr[:])
+		}
+	}
+	return postprocess.Finding{
+		Box:   postprocess.Box{X1: float32(x), Y1: float32(y), X2: float32(x + w), Y2: float32(y + h)},
+		Score: 0.9, Class: class,
+	}
+}
+
+func black(width, height int) engine.Image {
+	return engine.Image{Data: make([]byte, 3*width*height), Width: width, Height: height, Stride: 3 * width, Format: engine.BGR}
+}
+
+func (s *scene) Model() predict.Model {
+	return predict.Model{
+		Model:      engine.Model{Path: "scene.onnx", MaxBatch: 8, Metadata: engine.Metadata{Labels: []string{"car", "person"}}},
+		Recognised: head.Recognition{Description: head.Description{Task: engine.Detect, Gives: "boxes"}},
+	}
+}
+func (s *scene) Slots() int { return 2 }
+
+func (s *scene) Submit(_ int, pictures []engine.Image) error {
+	s.count = len(pictures)
+	return nil
+}
+
+func (s *scene) Tune(predict.Decoding) error { return nil }
+
+func (s *scene) Close() error {
+	s.closed = true
+	s.Memory.Close()
+	return nil
+}
+
+func (s *scene) Wait(int) (*predict.Result, error) {
+	s.result.Pictures = s.result.Pictures[:0]
+	for i := range s.count {
+		s.result.Pictures = append(s.result.Pictures, predict.Picture{Findings: append([]postprocess.Finding{}, s.found[i]...)})
+	}
+	return &s.result, nil
+}
+
+// values are the attributes as text.
+func values(f *postprocess.Finding) string {
+	if f.Detail == nil {
+		return ""
+	}
+	var all []string
+	for _, a := range f.Detail.Attributes {
+		all = append(all, a.Name+"="+a.Value)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestEveryFindingIsLookedAt(t *testing.T) {
+	one, two := black(200, 100), black(120, 120)
+	s := &scene{found: [][]postprocess.Finding{
+		{paint(&one, "red", 0, 10, 10, 40, 30), paint(&one, "blue", 1, 60, 20, 30, 60), paint(&one, "green", 0, 120, 50, 60, 40)},
+		{paint(&two, "green", 1, 0, 0, 30, 30), paint(&two, "red", 0, 100, 100, 10, 20), paint(&two, "blue", 0, 40, 60, 50, 33)},
+	}}
+	s.found[1][0].Detail = &postprocess.Detail{Keypoints: []postprocess.Keypoint{{X: 1, Y: 2, Score: 1}}}
+	for _, batch := range []int{1, 4, 16} {
+		chained := &cascade.Chained{Predictor: s, Stages: []cascade.Stage{
+			{Name: "colour", Predictor: colours(t, batch)},
+			{Name: "paint", Predictor: colours(t, batch), On: []string{"car"}, MinSize: 34, Reported: 0.5},
+		}}
+		require.NoError(t, chained.Open())
+		require.Equal(t, 1, chained.Slots())
+		for range 3 { // what is left of a request must not disturb the next one
+			require.NoError(t, chained.Submit(0, []engine.Image{one, two}))
+			result, err := chained.Wait(0)
+			require.NoError(t, err)
+			var got [][]string
+			for i := range result.Pictures {
+				var all []string
+				for k := range result.Pictures[i].Findings {
+					all = append(all, values(&result.Pictures[i].Findings[k]))
+				}
+				got = append(got, all)
+			}
+			require.Equal(t, [][]string{
+				{"colour=red", "colour=blue", "colour=green paint=green"},
+				{"colour=green", "", "colour=blue"},
+			}, got)
+			require.Len(t, result.Pictures[1].Findings[0].Detail.Keypoints, 1, "what the first network gave is still there")
+			first := result.Pictures[0].Findings[0].Detail.Attributes[0]
+			require.Greater(t, first.Score, float32(0.99))
+			require.Equal(t, 1, first.Looks)
+		}
+		require.NoError(t, chained.Submit(0, []engine.Image{one}))
+		_, err := chained.Wait(0)
+		require.NoError(t, err)
+		require.NoError(t, chained.Close())
+		require.True(t, s.closed)
+		s.Memory = engine.Memory{}
+	}
+}
+
+func TestStagesThatCannotBe(t *testing.T) {
+	n := colours(t, 1)
+	defer n.Close()
+	for want, stage := range map[string]cascade.Stage{
+		"a cascade has no name": {Predictor: n},
+		`cascade colour: label "bus" is not one of the first model's: ["car" "person"]`: {Name: "colour", Predictor: n, On: []string{"bus"}},
+		"cascade colour: 33 votes must be 1 to 32":                                      {Name: "colour", Predictor: n, Votes: 33},
+		"cascade colour: margin 2 must be 0 to 1":                                       {Name: "colour", Predictor: n, Margin: 2},
+		"cascade colour: model scene.onnx does not classify but gives boxes (a classifier is what a cascade takes)": {
+			Name: "colour", Predictor: &scene{},
+		},
+	} {
+		require.EqualError(t, (&cascade.Chained{Predictor: &scene{}, Stages: []cascade.Stage{stage}}).Open(), want)
+		require.EqualError(t, (&cascade.Attendant{Labels: (&scene{}).Model().Metadata.Labels, Stages: []cascade.Stage{stage}}).Open(), want)
+	}
+}
+
+// film is one camera whose objects change their colours.
+type film struct {
+	picture engine.Image
+	frame   cascade.Frame
+}
+
+func newFilm(camera string, objects int) *film {
+	f := &film{picture: black(640, 480), frame: cascade.Frame{Camera: camera, Time: time.Unix(2e9, 0), Wait: true}}
+	for i := range objects {
+		f.frame.Tracks = append(f.frame.Tracks, postprocess.Track{ID: uint64(i + 1), State: postprocess.Active, Index: i})
+	}
+	f.frame.Picture = f.picture
+	return f
+}
+
+// show paints the object.
+func (f *film) show(track int, colour string) {
+	f.frame.Tracks[track].Finding = paint(&f.picture, colour, 0, 60*track, 40, 50, 80)
+}
+
+func (f *film) next(a *cascade.Attendant, after time.Duration) []uint64 {
+	f.frame.Time = f.frame.Time.Add(after)
+	return append([]uint64{}, a.Look(&f.frame)...)
+}
+
+func attend(t testing.TB, logger *slog.Logger, stages ...cascade.Stage) *cascade.Attendant {
+	a := &cascade.Attendant{Stages: stages, Labels: []string{"car", "person"}, Logger: logger}
+	require.NoError(t, a.Open())
+	return a
+}
+
+func known(a *cascade.Attendant, camera string, track uint64) (value string, looks int) {
+	for _, said := range a.Attributes(camera, track) {
+		value, looks = value+said.Value, said.Looks
+	}
+	return value, looks
+}
+
+func TestLooksVote(t *testing.T) {
+	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: colours(t, 4), Every: time.Second, Votes: 3})
+	defer a.Close()
+	f := newFilm("gate", 2)
+	f.show(0, "red")
+	f.show(1, "green")
+	require.Equal(t, []uint64{1, 2}, f.next(a, 0))
+	value, looks := known(a, "gate", 1)
+	require.Equal(t, "red 1", value+" "+string(rune('0'+looks)))
+
+	require.Empty(t, f.next(a, 400*time.Millisecond), "a second has not passed")
+	require.Equal(t, uint64(2), a.Stats()[0].Looks)
+	f.show(0, "blue")
+	require.Empty(t, f.next(a, 600*time.Millisecond), "one look of two says something else")
+	value, looks = known(a, "gate", 1)
+	require.Equal(t, "red", value)
+	require.Equal(t, 2, looks)
+	require.Equal(t, []uint64{1}, f.next(a, time.Second), "two of three do")
+	value, _ = known(a, "gate", 1)
+	require.Equal(t, "blue", value)
+	said := a.Attributes("gate", 1)[0]
+	require.InDelta(t, 0.67, said.Score, 0.01, "the looks that said otherwise count")
+	require.Equal(t, uint64(6), a.Stats()[0].Looks)
+	require.Equal(t, uint64(3), a.Stats()[0].Requests, "both objects in one request")
+	require.Empty(t, a.Attributes("gate", 3))
+	require.Empty(t, a.Attributes("yard", 1), "the numbers of tracks are a camera's own")
+}
+
+func TestObjectsAreForgotten(t *testing.T) {
+	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: colours(t, 4)})
+	defer a.Close()
+	f := newFilm("gate", 1)
+	f.show(0, "red")
+	f.next(a, 0)
+	tracks := f.frame.Tracks
+	tracks[0].State, tracks[0].Index = postprocess.Ended, -1
+	f.next(a, time.Second)
+	f.frame.Tracks, f.frame.Picture = nil, engine.Image{} // the camera is over
+	f.next(a, 0)
+	value, _ := known(a, "gate", 1)
+	require.Equal(t, "red", value, "its last event still says it")
+	for range 10 {
+		f.next(a, 0)
+	}
+	require.Empty(t, a.Attributes("gate", 1))
+	require.Equal(t, uint64(1), a.Stats()[0].Looks)
+}
+
+// What is not wanted, too small, not seen in this frame or unsure is not told.
+func TestWhatIsNotLookedAt(t *testing.T) {
+	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: colours(t, 4), On: []string{"car"}, MinSize: 20, Reported: 0.9})
+	defer a.Close()
+	f := newFilm("gate", 5)
+	for i := range f.frame.Tracks {
+		f.show(i, "red")
+	}
+	f.frame.Tracks[0].Class = 1                                                 // a person
+	f.frame.Tracks[1].X2 = f.frame.Tracks[1].X1 + 19                            // too narrow
+	f.frame.Tracks[2].Index = -1                                                // predicted
+	f.frame.Tracks[3].Box = postprocess.Box{X1: 400, Y1: 300, X2: 500, Y2: 400} // black: every colour is as likely
+	require.Equal(t, []uint64{5}, f.next(a, 0))
+	require.Equal(t, uint64(2), a.Stats()[0].Looks)
+	require.Empty(t, a.Attributes("gate", 4))
+}
+
+// unsteady is a network whose engine fails.
+type unsteady struct {
+	predict.Predictor
+	fail bool
+}
+
+func (u *unsteady) Submit(slot int, pictures []engine.Image) error {
+	if u.fail {
+		return errors.New("the engine is lost")
+	}
+	return u.Predictor.Submit(slot, pictures)
+}
+
+func TestFailedLooksAreToldOnceAndTriedAgain(t *testing.T) {
+	var log bytes.Buffer
+	network := &unsteady{Predictor: colours(t, 2), fail: true}
+	a := attend(t, slog.New(slog.NewTextHandler(&log, nil)), cascade.Stage{Name: "colour", Predictor: network, Every: time.Second})
+	f := newFilm("gate", 3)
+	for i := range f.frame.Tracks {
+		f.show(i, "green")
+	}
+	for range 4 {
+		require.Empty(t, f.next(a, time.Second))
+	}
+	require.Equal(t, uint64(12), a.Stats()[0].Failed)
+	network.fail = false
+	require.Equal(t, []uint64{1, 2, 3}, f.next(a, time.Second))
+	require.NoError(t, a.Close())
+	require.NoError(t, a.Close(), "closing twice does nothing")
+	require.Equal(t, 1, strings.Count(log.String(), "the engine is lost"))
+	require.Equal(t, 1, strings.Count(log.String(), "cascade works again"))
+}
+
+// Live cameras are not held up: while the network is busy their objects gather, and one request looks at those of all.
+func TestManyCamerasShareRequests(t *testing.T) {
+	gate := &gated{Predictor: colours(t, 64), begun: make(chan int), goOn: make(chan struct{})}
+	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: gate, Every: time.Second})
+	var films []*film
+	for _, name := range []string{"a", "b", "c", "d"} {
+		f := newFilm(name, 10)
+		f.frame.Wait = false
+		for i := range 10 {
+			f.show(i, []string{"red", "green", "blue"}[(i+len(films))%3])
+		}
+		films = append(films, f)
+	}
+	films[0].next(a, 0)
+	require.Equal(t, 10, <-gate.begun)
+	for _, f := range films[1:] {
+		f.next(a, 0) // returns although the network is busy
+	}
+	gate.goOn <- struct{}{}
+	require.Equal(t, 30, <-gate.begun, "those of three cameras are one request")
+	gate.goOn <- struct{}{}
+	films[0].frame.Wait = true
+	go func() { <-gate.begun; gate.goOn <- struct{}{} }()
+	films[0].next(a, 2*time.Second)
+	for at, f := range films {
+		for i := range 10 {
+			value, _ := known(a, f.frame.Camera, uint64(i+1))
+			require.Equal(t, []string{"red", "green", "blue"}[(i+at)%3], value, "camera %d object %d", at, i)
+		}
+	}
+	require.NoError(t, a.Close())
+}
+
+// gated runs a request when it is told to.
+type gated struct {
+	predict.Predictor
+	begun chan int
+	goOn  chan struct{}
+}
+
+func (g *gated) Submit(slot int, pictures []engine.Image) error {
+	g.begun <- len(pictures)
+	<-g.goOn
+	return g.Predictor.Submit(slot, pictures)
+}

@@ -1,0 +1,145 @@
+package cascade
+
+import (
+	"errors"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// Chained is a predictor whose findings further networks have looked at: they have attributes where those were sure enough. It has one
+// slot. The exported fields are set before Open, and closing it closes them all.
+type Chained struct {
+	predict.Predictor
+	Stages []Stage
+
+	// Of whoever calls Submit and Wait.
+	pictures   []engine.Image
+	shown      []shown // by stage
+	findings   []*postprocess.Finding
+	details    []postprocess.Detail
+	attributes []postprocess.Attribute
+}
+
+// Open checks the stages. An error leaves everything open.
+func (c *Chained) Open() error {
+	c.shown = make([]shown, len(c.Stages))
+	for i := range c.Stages {
+		if err := c.Stages[i].open(c.Model().Metadata.Labels); err != nil {
+			return err
+		}
+		c.shown[i].stage = &c.Stages[i]
+	}
+	return nil
+}
+
+// Slots implements predict.Predictor.
+func (c *Chained) Slots() int { return 1 }
+
+// Submit implements predict.Predictor.
+func (c *Chained) Submit(slot int, pictures []engine.Image) error {
+	if err := c.Predictor.Submit(slot, pictures); err != nil {
+		return err
+	}
+	c.pictures = append(c.pictures[:0], pictures...)
+	return nil
+}
+
+// Wait implements predict.Predictor.
+func (c *Chained) Wait(slot int) (*predict.Result, error) {
+	result, err := c.Predictor.Wait(slot)
+	if err != nil || result.Contradiction != nil {
+		return result, err
+	}
+	c.equip(result)
+	for i := range c.shown {
+		if err := c.look(&c.shown[i], result); err != nil {
+			return nil, err
+		}
+	}
+	return result, nil
+}
+
+// equip gives every finding a detail with room for as many attributes as there are stages.
+func (c *Chained) equip(result *predict.Result) {
+	total := 0
+	for i := range result.Pictures {
+		total += len(result.Pictures[i].Findings)
+	}
+	if cap(c.details) < total {
+		c.details = make([]postprocess.Detail, 0, 2*total)
+		c.attributes = make([]postprocess.Attribute, 2*total*len(c.Stages))
+	}
+	c.details = c.details[:0]
+	for i := range result.Pictures {
+		findings := result.Pictures[i].Findings
+		for k := range findings {
+			f := &findings[k]
+			detail := postprocess.Detail{}
+			if f.Detail != nil {
+				detail = *f.Detail
+			}
+			first := len(c.details) * len(c.Stages)
+			detail.Attributes = c.attributes[first : first : first+len(c.Stages)]
+			c.details = append(c.details, detail)
+			f.Detail = &c.details[len(c.details)-1]
+		}
+	}
+}
+
+// look has one network look at what it wants of all pictures, in as many requests as the crops need.
+func (c *Chained) look(s *shown, result *predict.Result) error {
+	s.clear()
+	c.findings = c.findings[:0]
+	for i := range result.Pictures {
+		findings := result.Pictures[i].Findings
+		for k := range findings {
+			f := &findings[k]
+			if !s.stage.wants(f) {
+				continue
+			}
+			there, err := s.add(&c.pictures[i], f.Box)
+			if errors.Is(err, errFull) {
+				if err = c.tell(s); err == nil {
+					there, err = s.add(&c.pictures[i], f.Box)
+				}
+			}
+			if err != nil {
+				return err
+			}
+			if there {
+				c.findings = append(c.findings, f)
+			}
+		}
+	}
+	return c.tell(s)
+}
+
+// tell runs what is shown and adds what comes of it to the findings.
+func (c *Chained) tell(s *shown) error {
+	if err := s.run(); err != nil {
+		return err
+	}
+	for i, seen := range s.looks {
+		if seen.class >= 0 && seen.score >= s.stage.Reported {
+			detail := c.findings[i].Detail
+			detail.Attributes = append(detail.Attributes, s.stage.attribute(seen.class, seen.score, 1))
+		}
+	}
+	s.clear()
+	c.findings = c.findings[:0]
+	return nil
+}
+
+// Close implements predict.Predictor.
+func (c *Chained) Close() error {
+	errs := []error{c.Predictor.Close()}
+	for i := range c.shown {
+		c.shown[i].free()
+	}
+	for i := range c.Stages {
+		errs = append(errs, c.Stages[i].Close())
+	}
+	return errors.Join(errs...)
+}

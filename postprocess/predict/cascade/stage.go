@@ -1,0 +1,200 @@
+package cascade
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// What a Stage's fields are where they are zero.
+const (
+	DefaultMinSize = 16
+	DefaultEvery   = 500 * time.Millisecond
+	DefaultVotes   = 5
+)
+
+// MostVotes bounds how many looks at an object have a vote.
+const MostVotes = 32
+
+// Stage is a second network and what it is shown. The fields are set before it is given away.
+type Stage struct {
+	// Name is that of the attribute.
+	Name string
+	// Predictor is the network, a classifier. It belongs to the stage from then on.
+	predict.Predictor
+	// On are the labels of the first network whose objects are shown; nil for all.
+	On []string
+	// MinSize is the shorter side in pixels that a box must have; Margin the share of its sides that is shown beyond each of them.
+	MinSize, Margin float32
+	// Every is the shortest time between two looks at an object.
+	Every time.Duration
+	// Votes is how many of the latest looks decide.
+	Votes int
+	// Reported is the mean score from which an attribute is told.
+	Reported float32
+
+	wanted []bool   // by class of the first network; nil for all
+	values []string // by class of this one
+}
+
+// open checks the fields against the labels of the first network.
+func (s *Stage) open(labels []string) error {
+	if s.MinSize == 0 {
+		s.MinSize = DefaultMinSize
+	}
+	if s.Every == 0 {
+		s.Every = DefaultEvery
+	}
+	if s.Votes == 0 {
+		s.Votes = DefaultVotes
+	}
+	model := s.Model()
+	switch {
+	case s.Name == "":
+		return errors.New("a cascade has no name")
+	case model.Recognised.Task != engine.Classify:
+		return fmt.Errorf("cascade %s: model %s does not classify but gives %s (a classifier is what a cascade takes)", s.Name, model.Path,
+			model.Recognised.Gives)
+	case !(s.MinSize > 0):
+		return fmt.Errorf("cascade %s: smallest size %v must be over 0", s.Name, s.MinSize)
+	case !(s.Margin >= 0 && s.Margin <= 1):
+		return fmt.Errorf("cascade %s: margin %v must be 0 to 1", s.Name, s.Margin)
+	case s.Every < 0:
+		return fmt.Errorf("cascade %s: %v between looks must be positive", s.Name, s.Every)
+	case s.Votes < 1 || s.Votes > MostVotes:
+		return fmt.Errorf("cascade %s: %d votes must be 1 to %d", s.Name, s.Votes, MostVotes)
+	}
+	s.values = make([]string, max(model.Recognised.Classes, len(model.Metadata.Labels)))
+	for class := range s.values {
+		s.values[class] = postprocess.Label(model.Metadata.Labels, class)
+	}
+	s.wanted = nil
+	if len(s.On) == 0 {
+		return nil
+	}
+	s.wanted = make([]bool, len(labels))
+	for _, label := range s.On {
+		class := slices.Index(labels, label)
+		if class < 0 {
+			return fmt.Errorf("cascade %s: label %q is not one of the first model's: %.400q", s.Name, label, labels)
+		}
+		s.wanted[class] = true
+	}
+	return nil
+}
+
+// wants reports whether a box of that class is shown.
+func (s *Stage) wants(f *postprocess.Finding) bool {
+	return min(f.Width(), f.Height()) >= s.MinSize && (s.wanted == nil || f.Class >= 0 && f.Class < len(s.wanted) && s.wanted[f.Class])
+}
+
+// look is what one look at an object showed.
+type look struct {
+	class int
+	score float32
+}
+
+// attribute is what a class comes to.
+func (s *Stage) attribute(class int, score float32, looks int) postprocess.Attribute {
+	value := ""
+	if class < len(s.values) {
+		value = s.values[class]
+	} else { // of a network that does not say how many there are
+		value = postprocess.Label(nil, class)
+	}
+	return postprocess.Attribute{Name: s.Name, Value: value, Class: class, Score: score, Looks: looks}
+}
+
+// shown are the crops that a network is to look at, side by side in memory that its engine reads.
+type shown struct {
+	stage  *Stage
+	memory *engine.Buffer
+	used   int
+	crops  []engine.Image // Data is set by images, when the memory moves no more
+	starts []int
+	looks  []look // one for each crop, after run; class -1 where there was nothing to be seen
+}
+
+func (s *shown) clear() {
+	s.used, s.crops, s.starts = 0, s.crops[:0], s.starts[:0]
+}
+
+// mostBytes bounds the memory of the crops of a request.
+const mostBytes = 64 << 20
+
+// errFull says that there is no room for another crop.
+var errFull = errors.New("too many crops for one request")
+
+// add cuts a box out of a picture. It reports false where there is nothing to be seen of it.
+func (s *shown) add(picture *engine.Image, box postprocess.Box) (bool, error) {
+	part := region(box, s.stage.Margin, picture.Width, picture.Height)
+	if part.Empty() {
+		return false, nil
+	}
+	if err := s.reserve(s.used + bytes(picture.Format, part)); err != nil {
+		return false, err
+	}
+	crop := cut(s.memory.Data[s.used:], picture, part)
+	s.crops, s.starts = append(s.crops, crop), append(s.starts, s.used)
+	s.used += len(crop.Data)
+	return true, nil
+}
+
+// reserve makes room for that many bytes.
+func (s *shown) reserve(size int) error {
+	if s.memory != nil && size <= len(s.memory.Data) {
+		return nil
+	}
+	if size > mostBytes && s.used > 0 {
+		return errFull
+	}
+	memory, err := s.stage.Alloc(max(2*size, 1<<20))
+	if err != nil {
+		return fmt.Errorf("cascade %s: %w", s.stage.Name, err)
+	}
+	if s.memory != nil {
+		copy(memory.Data, s.memory.Data[:s.used])
+		s.memory.Free()
+	}
+	s.memory = memory
+	return nil
+}
+
+// run has the network look at all crops, and fills in looks.
+func (s *shown) run() error {
+	s.looks = s.looks[:0]
+	for i := range s.crops {
+		s.crops[i].Data = s.memory.Data[s.starts[i]:][:len(s.crops[i].Data)]
+	}
+	batch := s.stage.Model().MaxBatch
+	for from := 0; from < len(s.crops); from += batch {
+		if err := s.stage.Submit(0, s.crops[from:min(from+batch, len(s.crops))]); err != nil {
+			return fmt.Errorf("cascade %s: %w", s.stage.Name, err)
+		}
+		result, err := s.stage.Wait(0)
+		if err != nil {
+			return fmt.Errorf("cascade %s: %w", s.stage.Name, err)
+		}
+		for i := range result.Pictures {
+			seen := look{class: -1}
+			if found := result.Pictures[i].Findings; len(found) > 0 {
+				seen = look{found[0].Class, found[0].Score}
+			}
+			s.looks = append(s.looks, seen)
+		}
+	}
+	return nil
+}
+
+// free gives the memory back.
+func (s *shown) free() {
+	if s.memory != nil {
+		s.memory.Free()
+		s.memory = nil
+	}
+}

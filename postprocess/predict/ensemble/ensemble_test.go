@@ -1,0 +1,148 @@
+package ensemble
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
+)
+
+// oracle is a predictor that finds in every picture what it is told.
+type oracle struct {
+	model    predict.Model
+	found    []postprocess.Finding
+	decoding predict.Decoding
+	results  [2]predict.Result
+	waiting  int
+	closed   bool
+	fails    error
+}
+
+func newOracle(path string, labels []string, batch int, found ...postprocess.Finding) *oracle {
+	m := predict.Model{Model: engine.Model{Path: path, MaxBatch: batch}}
+	m.Metadata.Labels = labels
+	return &oracle{model: m, found: found}
+}
+
+func (o *oracle) Model() predict.Model { return o.model }
+func (*oracle) Slots() int             { return 2 }
+func (*oracle) Alloc(size int) (*engine.Buffer, error) {
+	return &engine.Buffer{Data: make([]byte, size)}, nil
+}
+
+func (o *oracle) Submit(slot int, pictures []engine.Image) error {
+	o.waiting++
+	r := &o.results[slot]
+	r.Pictures = r.Pictures[:0]
+	for i := range pictures {
+		p := predict.Picture{Findings: append([]postprocess.Finding{}, o.found...)}
+		if pictures[i].Width == 0 {
+			p.Err = errors.New("no picture")
+		}
+		r.Pictures = append(r.Pictures, p)
+	}
+	return o.fails
+}
+
+func (o *oracle) Wait(slot int) (*predict.Result, error) {
+	o.waiting--
+	return &o.results[slot], nil
+}
+
+func (o *oracle) Tune(d predict.Decoding) error {
+	if len(d.Labels) > 0 && d.Labels[0] == o.model.Path {
+		return errors.New("no such label")
+	}
+	o.decoding = d
+	return nil
+}
+
+func (o *oracle) Close() error {
+	o.closed = true
+	return nil
+}
+
+func at(x, score float32, class int) postprocess.Finding {
+	return postprocess.Finding{Box: postprocess.Box{X1: x, X2: x + 10, Y2: 10}, Score: score, Class: class}
+}
+
+// TestNetworksAreAskedTogether: whatever numbers they give the labels, and each with its weight.
+func TestNetworksAreAskedTogether(t *testing.T) {
+	a := newOracle("a.onnx", []string{"nut", "bolt"}, 8, at(0, 0.9, 0), at(50, 0.3, 1))
+	b := newOracle("b.onnx", []string{"bolt", "nut"}, 4, at(2, 0.6, 1), at(80, 0.5, 1))
+	e := &Ensemble{
+		Predictors: []predict.Predictor{a, b}, Fuser: fuse.Fuser{Weights: []float32{2, 1}}, Decoding: predict.Decoding{Threshold: 0.15},
+	}
+	require.NoError(t, e.Open())
+	require.Equal(t, "a.onnx + b.onnx", e.Model().Path)
+	require.Equal(t, 4, e.Model().MaxBatch)
+	pictures := []engine.Image{{Width: 1}, {}, {Width: 1}}
+	require.NoError(t, e.Submit(1, pictures))
+	require.ErrorContains(t, e.Submit(1, pictures), "in flight")
+	require.NoError(t, e.Submit(0, pictures[:1]))
+	result, err := e.Wait(1)
+	require.NoError(t, err)
+	require.Len(t, result.Pictures, 3)
+	require.EqualError(t, result.Pictures[1].Err, "no picture")
+	for _, i := range []int{0, 2} {
+		found := result.Pictures[i].Findings
+		require.Len(t, found, 3)
+		require.Equal(t, 0, found[0].Class)
+		require.InDelta(t, (0.9*2+0.6)/3, found[0].Score, 1e-6)
+		require.InDelta(t, 2*0.6/2.4, found[0].X1, 1e-6)
+		require.InDelta(t, 0.3*2/3, found[1].Score, 1e-6, "seen by the first alone")
+		require.InDelta(t, 0.5/3, found[2].Score, 1e-6)
+	}
+	_, err = e.Wait(1)
+	require.ErrorContains(t, err, "no request in flight")
+	require.NoError(t, e.Tune(predict.Decoding{Threshold: 0.4}))
+	require.InDelta(t, 0.1, a.decoding.Threshold, 1e-6, "weak findings count for strong objects")
+	_, err = e.Wait(0)
+	require.NoError(t, err)
+	require.NoError(t, e.Submit(0, pictures[:1]))
+	result, err = e.Wait(0)
+	require.NoError(t, err)
+	require.Len(t, result.Pictures[0].Findings, 1)
+	require.Error(t, e.Tune(predict.Decoding{Labels: []string{"b.onnx"}}))
+	require.InDelta(t, 0.1, a.decoding.Threshold, 1e-6, "an error changes nothing")
+
+	b.fails = errors.New("out of memory")
+	require.ErrorIs(t, e.Submit(0, pictures[:1]), b.fails)
+	require.Zero(t, a.waiting, "the pictures' memory is free")
+	require.NoError(t, e.Close())
+	require.True(t, a.closed && b.closed)
+}
+
+func TestNetworksThatDoNotFit(t *testing.T) {
+	a, b := newOracle("a.onnx", []string{"nut"}, 1), newOracle("b.onnx", []string{"screw"}, 1)
+	e := &Ensemble{Predictors: []predict.Predictor{a, b}}
+	require.EqualError(t, e.Open(), `model b.onnx finds "screw", which a.onnx has no label for (begin with the network that knows all labels)`)
+	b.model.Metadata.Labels = nil
+	b.model.Recognised.Task, a.model.Recognised.Task = engine.Pose, engine.Detect
+	require.ErrorContains(t, e.Open(), "they cannot look together")
+}
+
+func TestNoAllocationsInAnEnsemble(t *testing.T) {
+	a, b := newOracle("a", nil, 1, at(0, 0.9, 0)), newOracle("b", nil, 1, at(1, 0.8, 0))
+	e := &Ensemble{Predictors: []predict.Predictor{a, b}}
+	require.NoError(t, e.Open())
+	pictures := []engine.Image{{Width: 1}}
+	require.NoError(t, e.Submit(0, pictures))
+	_, err := e.Wait(0)
+	require.NoError(t, err)
+	own := testing.AllocsPerRun(20, func() {
+		for _, o := range []*oracle{a, b} {
+			_ = o.Submit(0, pictures)
+			_, _ = o.Wait(0)
+		}
+	})
+	require.Equal(t, own, testing.AllocsPerRun(20, func() {
+		_ = e.Submit(0, pictures)
+		_, _ = e.Wait(0)
+	}))
+}

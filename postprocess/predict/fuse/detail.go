@@ -1,0 +1,135 @@
+package fuse
+
+import (
+	"image"
+	"math"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// fuseDetail makes the details of an object of those of all its findings, weighted by their scores: masks and the probabilities of classes
+// by the mean probability, keypoints by the mean place. A turned box stays that of the best finding, because a mean of turned ones is none
+// of the object's. found has the details of the best one.
+func (f *Fuser) fuseDetail(o *object, found *postprocess.Finding) {
+	d := found.Detail
+	if d.Oriented != nil {
+		found.Box = d.Oriented.Hull()
+	}
+	if d.Mask != nil && d.Mask.Sane() {
+		f.fuseMask(o, d.Mask)
+	}
+	f.fuseKeypoints(o, d.Keypoints)
+	f.fuseProbabilities(o, d.Probabilities)
+}
+
+func (f *Fuser) fuseKeypoints(o *object, to []postprocess.Keypoint) {
+	for k := range to {
+		var x, y, sum, score, weight float64
+		for i := o.first; i >= 0; i = f.seen[i].next {
+			s := &f.seen[i]
+			if s.finding.Detail == nil || len(s.finding.Detail.Keypoints) != len(to) {
+				continue
+			}
+			p := &s.finding.Detail.Keypoints[k]
+			share := s.score * max(float64(p.Score), 1e-6)
+			x, y, sum = x+share*float64(p.X), y+share*float64(p.Y), sum+share
+			score, weight = score+s.score*float64(p.Score), weight+s.score
+		}
+		if sum > 0 {
+			to[k] = postprocess.Keypoint{X: float32(x / sum), Y: float32(y / sum), Score: float32(score / weight)}
+		}
+	}
+}
+
+func (f *Fuser) fuseProbabilities(o *object, to []float32) {
+	for k := range to {
+		var sum, weight float64
+		for i := o.first; i >= 0; i = f.seen[i].next {
+			s := &f.seen[i]
+			if s.finding.Detail != nil && len(s.finding.Detail.Probabilities) == len(to) {
+				w := f.weights[s.look]
+				sum, weight = sum+w*float64(s.finding.Detail.Probabilities[k]), weight+w
+			}
+		}
+		if weight > 0 {
+			to[k] = float32(sum / weight)
+		}
+	}
+}
+
+// fuseMask fills a mask with the mean of all masks of the object. Its grid is the best one's, made larger where others reach beyond it.
+func (f *Fuser) fuseMask(o *object, to *postprocess.Mask) {
+	bounds := to.Bounds
+	for i := o.first; i >= 0; i = f.seen[i].next {
+		if m := mask(f.seen[i].finding); m != nil {
+			bounds = bounds.Union(m.Bounds)
+		}
+	}
+	f.mask = f.mask[:0]
+	grid := reach(to, bounds)
+	for row := range grid.Height {
+		y := (float64(row) - float64(grid.Y)) / float64(grid.StepY)
+		for column := range grid.Width {
+			x := (float64(column) - float64(grid.X)) / float64(grid.StepX)
+			var sum, weight float64
+			for i := o.first; i >= 0; i = f.seen[i].next {
+				if m := mask(f.seen[i].finding); m != nil {
+					sum, weight = sum+f.seen[i].score*probability(m, x, y), weight+f.seen[i].score
+				}
+			}
+			f.mask = append(f.mask, sum/weight)
+		}
+	}
+	grid.Logits = grid.Logits[:0]
+	for _, p := range f.mask {
+		const least = 1e-4
+		p = min(max(p, least), 1-least)
+		grid.Logits = append(grid.Logits, float32(math.Log(p/(1-p))))
+	}
+	*to = grid
+}
+
+func mask(f *postprocess.Finding) *postprocess.Mask {
+	if f.Detail == nil || f.Detail.Mask == nil || !f.Detail.Mask.Sane() {
+		return nil
+	}
+	return f.Detail.Mask
+}
+
+// mostGrid bounds the points of a fused mask.
+const mostGrid = 1 << 20
+
+// reach is a mask's grid for pixels in larger bounds, with the same steps.
+func reach(m *postprocess.Mask, bounds image.Rectangle) postprocess.Mask {
+	grid := *m
+	grid.Bounds = bounds
+	left := int(math.Floor(float64(m.X + float32(bounds.Min.X)*m.StepX)))
+	top := int(math.Floor(float64(m.Y + float32(bounds.Min.Y)*m.StepY)))
+	right := int(math.Ceil(float64(m.X + float32(bounds.Max.X-1)*m.StepX)))
+	bottom := int(math.Ceil(float64(m.Y + float32(bounds.Max.Y-1)*m.StepY)))
+	left, top, right, bottom = min(left, 0), min(top, 0), max(right, m.Width-1), max(bottom, m.Height-1)
+	if (right-left+1)*(bottom-top+1) > mostGrid {
+		return grid
+	}
+	grid.Width, grid.Height = right-left+1, bottom-top+1
+	grid.X, grid.Y = m.X-float32(left), m.Y-float32(top)
+	return grid
+}
+
+// probability is that of a pixel to belong to the object, between the points of the grid as they are; outside the mask's bounds it is none.
+func probability(m *postprocess.Mask, x, y float64) float64 {
+	const half = 0.5
+	if x < float64(m.Bounds.Min.X)-half || x > float64(m.Bounds.Max.X)-half || y < float64(m.Bounds.Min.Y)-half ||
+		y > float64(m.Bounds.Max.Y)-half {
+		return 0
+	}
+	column := min(max(float64(m.X)+x*float64(m.StepX), 0), float64(m.Width-1))
+	row := min(max(float64(m.Y)+y*float64(m.StepY), 0), float64(m.Height-1))
+	left, top := int(column), int(row)
+	right, bottom := min(left+1, m.Width-1), min(top+1, m.Height-1)
+	across, down := column-float64(left), row-float64(top)
+	at := func(c, r int) float64 { return float64(m.Logits[r*m.Width+c]) }
+	above := at(left, top)*(1-across) + at(right, top)*across
+	below := at(left, bottom)*(1-across) + at(right, bottom)*across
+	return 1 / (1 + math.Exp(-(above*(1-down) + below*down)))
+}

@@ -1,0 +1,82 @@
+package predict
+
+import (
+	"errors"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// Relay takes any number of pictures through a predictor and keeps its slots busy meanwhile: what predictors are made of that show another
+// one several pictures for each of theirs. Nothing else may submit to the predictor between Submit and Wait. From the second round on it
+// allocates nothing.
+type Relay struct {
+	Predictor Predictor
+
+	pictures []engine.Image
+	next     int // to submit
+	oldest   int // slot that is waited for first
+	inFlight int
+}
+
+// Submit starts the first pictures; Wait goes on with the others. The slice and the pictures' memory stay as they are until Wait returns.
+func (r *Relay) Submit(pictures []engine.Image) error {
+	r.pictures, r.next, r.inFlight = pictures, 0, 0
+	if err := r.start(); err != nil {
+		return r.give(err)
+	}
+	return nil
+}
+
+// start keeps the slots busy.
+func (r *Relay) start() error {
+	slots, batch := r.Predictor.Slots(), r.Predictor.Model().MaxBatch
+	for ; r.next < len(r.pictures) && r.inFlight < slots; r.inFlight++ {
+		end := min(r.next+batch, len(r.pictures))
+		if err := r.Predictor.Submit((r.oldest+r.inFlight)%slots, r.pictures[r.next:end]); err != nil {
+			return err
+		}
+		r.next = end
+	}
+	return nil
+}
+
+// give ends a request that failed: what is under way is waited for and thrown away, so that the pictures' memory is free.
+func (r *Relay) give(err error) error {
+	for ; r.inFlight > 0; r.inFlight-- {
+		_, failed := r.Predictor.Wait(r.oldest)
+		r.oldest = (r.oldest + 1) % r.Predictor.Slots()
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// Wait hands out what every picture shows, by its number and in order; it belongs to the predictor and is valid during the call only. The
+// result has no pictures: its times are from the first submission to the last end, and the sum of the work between.
+func (r *Relay) Wait(each func(number int, seen *Picture)) (all Result, err error) {
+	for done := 0; r.inFlight > 0; {
+		below, err := r.Predictor.Wait(r.oldest)
+		r.oldest, r.inFlight = (r.oldest+1)%r.Predictor.Slots(), r.inFlight-1
+		if err != nil {
+			return all, r.give(err)
+		}
+		if done == 0 {
+			all.Timing.Submitted = below.Timing.Submitted
+		}
+		all.Timing.Done = max(all.Timing.Done, below.Timing.Done)
+		all.Timing.Preprocess += below.Timing.Preprocess
+		all.Timing.Inference += below.Timing.Inference
+		all.Timing.Filter += below.Timing.Filter
+		all.Decoding += below.Decoding
+		if below.Contradiction != nil {
+			all.Contradiction = below.Contradiction
+		}
+		for i := range below.Pictures {
+			each(done, &below.Pictures[i])
+			done++
+		}
+		if err := r.start(); err != nil {
+			return all, r.give(err)
+		}
+	}
+	return all, nil
+}

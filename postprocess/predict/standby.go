@@ -1,0 +1,43 @@
+package predict
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/auto"
+	"github.com/edge-infer/edge-infer/engine/standby"
+)
+
+// openStandby opens the servers and what stands by for them. Servers that are away are no error: they are tried again.
+func (o *Options) openStandby(ctx context.Context, choice auto.Choice, logger *slog.Logger) (engine.Engine, error) {
+	open := func(ctx context.Context) (standby.Remote, error) {
+		e, err := auto.Open(ctx, o.Options, choice, logger)
+		if err != nil {
+			return nil, err
+		}
+		return auto.Unwrap(e).(standby.Remote), nil
+	}
+	remote, refused := open(ctx)
+	if refused != nil && !errors.Is(refused, engine.ErrUnavailable) {
+		return nil, refused
+	}
+	here := o.Options
+	here.Filter = nil // boxes are listed by neither or both
+	if remote != nil {
+		here.MaxBatch = remote.Model().MaxBatch
+	}
+	local, err := auto.Open(ctx, here, auto.Choice{Engine: o.Standby}, logger)
+	if err == nil {
+		var e engine.Engine
+		if e, err = standby.Open(standby.Options{Remote: remote, Refused: refused, Reopen: open, Local: local, Log: logger}); err == nil {
+			return e, nil
+		}
+		err = errors.Join(err, local.Close())
+	}
+	if remote != nil {
+		err = errors.Join(err, remote.Close())
+	}
+	return nil, err
+}
