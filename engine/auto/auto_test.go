@@ -167,7 +167,7 @@ func TestOpen(t *testing.T) {
 				Op: "open", Backend: "onnxruntime", Kind: engine.ErrUnavailable, Message: "no such layer", Hint: strings.Repeat("do this\nor ", 99),
 			})},
 			err: "engine open: no backend runs the model: tensorrt: no CUDA driver: libcuda.so.1" + strings.Repeat(", tried /a", 10)[:92] +
-				" ...; ort: no such layer (edge-infer devices says what is missing and where it was looked for)",
+				" ...; ort: no such layer (do this; edge-infer devices says what is missing and where it was looked for)",
 		},
 		{
 			name: "a broken file is told once", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", broken), works("onnxruntime", "ort")},

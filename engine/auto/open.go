@@ -88,8 +88,17 @@ func none(refused []error, candidates []Candidate) error {
 	}
 	return &engine.Error{
 		Op: "open", Backend: "engine", Kind: shared(refused), Message: "no backend runs the model: " + strings.Join(reasons, "; "),
-		Hint: "edge-infer devices says what is missing and where it was looked for",
+		Hint: remedy(refused) + "edge-infer devices says what is missing and where it was looked for",
 	}
+}
+
+// remedy is the first clause of what the last of them advises: the last one asks for the least, and a machine with nothing
+// needs to be told of that one only. Empty when it advises nothing.
+func remedy(refused []error) string {
+	if known, ok := errors.AsType[*engine.Error](refused[len(refused)-1]); ok && known.Hint != "" {
+		return clause(known.Hint) + "; "
+	}
+	return ""
 }
 
 // longest is how much of a backend's words an error tells, in characters.
@@ -108,6 +117,11 @@ func gist(err error) string {
 	if known, ok := errors.AsType[*engine.Error](err); ok && known.Message != "" {
 		text = known.Message
 	}
+	return clause(text)
+}
+
+// clause is text up to its first mark.
+func clause(text string) string {
 	if end := strings.IndexAny(text, ",:;(\n"); end > 0 {
 		text = text[:end]
 	}
