@@ -12,6 +12,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/manual"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 )
 
@@ -39,7 +40,7 @@ func newConfig(stdout io.Writer) *cobra.Command {
 		&cobra.Command{
 			Use: "reference", Short: "Print the documentation of every setting as Markdown", Args: noArguments,
 			RunE: func(*cobra.Command, []string) error {
-				page, err := config.Reference()
+				page, err := manual.Reference()
 				if err != nil {
 					return err
 				}
@@ -54,7 +55,7 @@ file and begin the file with  # yaml-language-server: $schema=edge-infer.schema.
 
   edge-infer config schema >edge-infer.schema.json`,
 			RunE: func(*cobra.Command, []string) error {
-				schema, err := config.Schema()
+				schema, err := manual.Schema()
 				if err != nil {
 					return err
 				}

@@ -63,6 +63,7 @@ internal/daemon: capture capture/motion capture/source engine engine/quantize in
 internal/daemon/camera: capture internal/config internal/pipeline
 internal/daemon/device: engine engine/cuda engine/standby engine/tensorrt engine/triton internal/config internal/network internal/pipeline
 	internal/progress internal/sink internal/stage postprocess/predict
+internal/config/manual: internal/config
 internal/doctor: capture capture/source engine engine/cuda engine/isolate engine/onnxruntime engine/tensorrt internal/broker
 	internal/config internal/network internal/telemetry mqtt mqtt/spool postprocess/head postprocess/predict
 internal/infer: capture capture/source engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/media

@@ -8,20 +8,13 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// listSetting is one value of a list's element in the file.
-type listSetting struct {
-	key     string // path; [] behind a list, * for any label
-	example string // in YAML
-	help    string
-}
-
 // cameraSettings lists every value of a camera in the order of the default file.
-func cameraSettings() []listSetting {
+func cameraSettings() []ListSetting {
 	const (
 		labels    = "[person]"
 		labelHelp = "labels that count; empty: all"
 	)
-	return []listSetting{
+	return []ListSetting{
 		{"name", "gate", "its part of the MQTT topics"},
 		{"uri", "rtsp://192.0.2.10/stream", "0, /dev/video0, csi://0, rtsp://, http://, a file, a directory of pictures, gst:PIPELINE or demo"},
 		{"interval", "1", "runs the network on every n-th frame"},
@@ -90,12 +83,12 @@ func camerasComment() string {
 }
 
 // listComment is a list of the file, as an example of one element behind comment signs.
-func listComment(name, about string, settings []listSetting) string {
+func listComment(name, about string, settings []ListSetting) string {
 	var file strings.Builder
 	fmt.Fprintf(&file, "%s\n# %s:\n", about, name)
 	var open []string // keys of what the line before was in
 	for i, s := range settings {
-		path := strings.Split(strings.ReplaceAll(name+"[]."+s.key, "*", exampleLabel), ".")
+		path := strings.Split(strings.ReplaceAll(name+"[]."+s.Key, "*", exampleLabel), ".")
 		level, keys := len(path)-1, path[:len(path)-1]
 		same := 0
 		for same < min(len(open), level) && open[same] == keys[same] {
@@ -108,9 +101,9 @@ func listComment(name, about string, settings []listSetting) string {
 			}
 			dash = strings.HasSuffix(keys[depth], "[]")
 		}
-		line := fmt.Sprintf("# %s%s: %s", indent(keys, dash), path[level], s.example)
-		if s.help != "" {
-			line += "  # " + s.help
+		line := fmt.Sprintf("# %s%s: %s", indent(keys, dash), path[level], s.Example)
+		if s.Help != "" {
+			line += "  # " + s.Help
 		}
 		file.WriteString(line + "\n")
 		open = keys

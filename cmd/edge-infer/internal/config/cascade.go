@@ -29,8 +29,8 @@ type Cascade struct {
 const DefaultCascadeBatch = 16
 
 // cascadeSettings lists every value of a cascade in the order of the default file.
-func cascadeSettings() []listSetting {
-	return []listSetting{
+func cascadeSettings() []ListSetting {
+	return []ListSetting{
 		{"name", "colour", "name of the attribute"},
 		{"model", "colour.onnx", "a classifier: ONNX file or TensorRT engine"},
 		{"labels", "colours.txt", "file with one label a line, instead of the model's own"},

@@ -82,14 +82,14 @@ func TestEveryListedSettingIsInTheFile(t *testing.T) {
 			all = append(all, path)
 		}
 	}
-	for element, settings := range map[reflect.Type][]listSetting{
+	for element, settings := range map[reflect.Type][]ListSetting{
 		reflect.TypeFor[Camera](): cameraSettings(), reflect.TypeFor[Cascade](): cascadeSettings(),
 	} {
 		all = nil
 		walk(element, "")
 		var listed []string
 		for _, s := range settings {
-			listed = append(listed, s.key)
+			listed = append(listed, s.Key)
 		}
 		require.ElementsMatch(t, all, listed)
 	}

@@ -10,17 +10,18 @@ import (
 
 // DefaultFile is a configuration file that says the built-in defaults, each with its meaning, its flag and its environment variable.
 func DefaultFile() (string, error) {
-	c := Default()
-	flags := pflag.NewFlagSet("defaults", pflag.ContinueOnError)
-	Flags(c, flags, Everything())
+	all, err := Settings()
+	if err != nil {
+		return "", err
+	}
 	var file strings.Builder
 	file.WriteString("# edge-infer configuration. What is left out has the value shown here.\n")
 	section := ""
-	for _, s := range settings(c) {
-		group, name, nested := strings.Cut(s.key, ".")
+	for _, s := range all {
+		group, name, nested := strings.Cut(s.Key, ".")
 		indent := "  "
 		if !nested {
-			group, name, indent = "", s.key, ""
+			group, name, indent = "", s.Key, ""
 		}
 		if group != section {
 			file.WriteString("\n")
@@ -29,11 +30,7 @@ func DefaultFile() (string, error) {
 			}
 			section = group
 		}
-		value, err := inYAML(flags.Lookup(s.flag).Value)
-		if err != nil {
-			return "", fmt.Errorf("default of %s: %w", s.key, err)
-		}
-		fmt.Fprintf(&file, "%s# %s (--%s, %s)\n%s%s: %s\n", indent, s.help, s.flag, s.variable(), indent, name, value)
+		fmt.Fprintf(&file, "%s# %s (--%s, %s)\n%s%s: %s\n", indent, s.Help, s.Flag, s.Variable, indent, name, s.Default)
 	}
 	file.WriteString("\n" + camerasComment() + "\n" + cascadesComment())
 	return file.String(), nil

@@ -29,7 +29,7 @@ func (s *setting) section() string {
 // tables of their own.
 func settings(c *Config) []setting {
 	return slices.Concat(
-		[]setting{{"device", "device-name", text(&c.Device), topic(&c.Device), "device name in MQTT topics"}},
+		[]setting{{DeviceKey, "device-name", text(&c.Device), topic(&c.Device), "device name in MQTT topics"}},
 		c.Model.settings(), c.Engine.settings(), c.Remote.settings(), c.Detect.settings(), c.MQTT.settings(), c.Snapshots.settings(),
 		c.Web.settings(), c.Motion.settings(), c.Thermal.settings(),
 		[]setting{{"log", "log", text(&c.Log), oneOf(&c.Log, "debug", "info", "warn", "error"), "debug, info, warn or error"}},

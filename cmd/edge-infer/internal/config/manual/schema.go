@@ -1,53 +1,46 @@
-package config
+// Package manual makes the documents of the configuration from its table of settings: the reference page and the JSON Schema.
+package manual
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/goccy/go-yaml"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 )
 
 // Schema is a JSON Schema (draft 2020-12) of the configuration file, for editors: every key with its meaning, its kind and its default.
 func Schema() ([]byte, error) {
-	c := Default()
-	flags := pflag.NewFlagSet("schema", pflag.ContinueOnError)
-	Flags(c, flags, Everything())
-	c.Device = "" // the host's name is no default of the file
 	s := schema{help: map[string]string{}, defaults: map[string]any{}}
-	values := map[string]reflect.Value{}
-	leaves(reflect.ValueOf(c).Elem(), "", values)
-	for _, setting := range settings(c) {
-		s.help[setting.key] = setting.help
-		if value, known := values[setting.key]; known && !value.IsZero() {
-			s.defaults[setting.key] = value.Interface()
+	all, err := config.Settings()
+	if err != nil {
+		return nil, err
+	}
+	for _, setting := range all {
+		s.help[setting.Key] = setting.Help
+		var value any
+		if err := yaml.Unmarshal([]byte(setting.Default), &value); err != nil {
+			return nil, fmt.Errorf("default of %s: %w", setting.Key, err)
+		}
+		if setting.Key != config.DeviceKey { // the host's name is no default of the file
+			s.defaults[setting.Key] = value
 		}
 	}
-	for list, all := range map[string][]listSetting{"cameras": cameraSettings(), "cascade": cascadeSettings()} {
-		for _, setting := range all {
-			s.help[list+"[]."+setting.key] = setting.help
+	for _, list := range config.Lists() {
+		for _, setting := range list.Settings {
+			s.help[list.Key+"[]."+setting.Key] = setting.Help
 		}
 	}
-	made := s.of(reflect.TypeFor[Config](), "")
+	made := s.of(reflect.TypeFor[config.Config](), "")
 	made["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	made["title"] = "edge-infer configuration"
 	made["$comment"] = "made by edge-infer config schema"
 	text, err := json.MarshalIndent(made, "", "  ")
 	return append(text, '\n'), err
-}
-
-// leaves gathers the single values of a configuration by their key.
-func leaves(value reflect.Value, key string, all map[string]reflect.Value) {
-	if value.Kind() != reflect.Struct {
-		all[key] = value
-		return
-	}
-	for i := range value.NumField() {
-		if name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("yaml"), ","); name != "" && name != "-" {
-			leaves(value.Field(i), strings.TrimPrefix(key+"."+name, "."), all)
-		}
-	}
 }
 
 type schema struct {
@@ -61,7 +54,7 @@ func (s *schema) of(t reflect.Type, key string) map[string]any {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
 		made["type"], made["pattern"] = "string", `^[0-9.]+(ns|us|µs|ms|s|m|h)([0-9.]+(ns|us|µs|ms|s|m|h))*$|^\$\{.*\}$`
-	case t == reflect.TypeFor[Preprocess]():
+	case t == reflect.TypeFor[config.Preprocess]():
 		made["type"] = []string{"string", "object"}
 	default:
 		s.kind(t, key, made)

@@ -1,10 +1,10 @@
-package config
+package manual
 
 import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 )
 
 const referenceHead = `# Configuration
@@ -32,29 +32,23 @@ escaped, so any character may be in a password. References are read again with t
 
 // Reference is the documentation page of every setting, in Markdown.
 func Reference() (string, error) {
-	c := Default()
-	c.Device = "" // the host's name is told in words
-	flags := pflag.NewFlagSet("reference", pflag.ContinueOnError)
-	Flags(c, flags, Everything())
+	all, err := config.Settings()
+	if err != nil {
+		return "", err
+	}
 	var page strings.Builder
 	page.WriteString(referenceHead + "## Settings\n\n| key | default | meaning | flag, variable |\n|---|---|---|---|\n")
-	for _, s := range settings(c) {
-		value, err := inYAML(flags.Lookup(s.flag).Value)
-		if err != nil {
-			return "", fmt.Errorf("default of %s: %w", s.key, err)
-		}
-		if s.key == "device" {
+	for _, s := range all {
+		value := s.Default
+		if s.Key == config.DeviceKey {
 			value = "the host's name"
 		}
-		fmt.Fprintf(&page, "| `%s` | %s | %s | `--%s`, `%s` |\n", s.key, value, cell(s.help), s.flag, s.variable())
+		fmt.Fprintf(&page, "| `%s` | %s | %s | `--%s`, `%s` |\n", s.Key, value, cell(s.Help), s.Flag, s.Variable)
 	}
-	for _, list := range []struct {
-		name     string
-		settings []listSetting
-	}{{"cameras", cameraSettings()}, {"cascade", cascadeSettings()}} {
-		fmt.Fprintf(&page, "\n## Each of `%s`\n\n| key | example | meaning |\n|---|---|---|\n", list.name)
-		for _, s := range list.settings {
-			fmt.Fprintf(&page, "| `%s` | `%s` | %s |\n", s.key, s.example, cell(s.help))
+	for _, list := range config.Lists() {
+		fmt.Fprintf(&page, "\n## Each of `%s`\n\n| key | example | meaning |\n|---|---|---|\n", list.Key)
+		for _, s := range list.Settings {
+			fmt.Fprintf(&page, "| `%s` | `%s` | %s |\n", s.Key, s.Example, cell(s.Help))
 		}
 	}
 	return page.String(), nil
