@@ -18,7 +18,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: alerts-check help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu clean env ptx ptx-check release release-check package package-check
+.PHONY: alerts-check triton-check help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu clean env ptx ptx-check release release-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -117,6 +117,10 @@ $(deps)/lib/libcuda.a: $(wildcard engine/cuda/trampoline/*)
 alerts-check: ## check and test the Prometheus rules; promtool is in Debian's package prometheus
 	promtool check rules docs/prometheus/alerts.yaml
 	promtool test rules docs/prometheus/alerts.test.yaml
+
+triton-check: build ## the tests against the real Triton Inference Server; needs the network once and Python with its shared library
+	@cmd/edge-infer/internal/tritoncheck/setup $(deps)/triton
+	EDGE_INFER_TEST_TRITON=$(deps)/triton go test -count=1 -v -timeout 60m $(TRITON_FLAGS) ./cmd/edge-infer/internal/tritoncheck
 
 abi-check: ## compare the TensorRT slot tables with the headers in TRT_INCLUDE
 	@engine/tensorrt/abicheck/abi-check "$(TRT_INCLUDE)"

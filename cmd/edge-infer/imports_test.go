@@ -88,6 +88,7 @@ internal/sink: capture engine/atomicfile internal/picture internal/pipeline inte
 internal/spelling:
 internal/stage:
 internal/telemetry: engine/cuda
+internal/tritoncheck:
 internal/web: capture internal/pipeline internal/stage internal/web/access internal/web/live internal/web/rate postprocess/zone
 internal/web/access: engine/atomicfile internal/web/rate
 internal/web/live: internal/picture internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone

@@ -1,0 +1,68 @@
+package tritoncheck
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+)
+
+// seen is what infer --json says of a picture.
+type seen struct {
+	File       string
+	Detections []struct {
+		Label string
+		Score float64
+		Box   []float64
+	}
+}
+
+// look runs the program over pictures.
+func look(t *testing.T, pictures string, flags ...string) (all []seen) {
+	output := edge(t, append([]string{"infer", pictures, "--json", "--remote-timeout", "30s"}, flags...)...)
+	for line := range strings.Lines(output) {
+		var s seen
+		require.NoError(t, json.Unmarshal([]byte(line), &s), line)
+		s.File = filepath.Base(s.File)
+		all = append(all, s)
+	}
+	return all
+}
+
+// The server sees what the engine here sees, over both transports, sent and through shared memory, alone and in batches.
+func TestFindingsAreThoseOfTheLocalEngine(t *testing.T) {
+	s := start(t, exported(t))
+	pictures := filepath.Join(programtest.Scenes(t, 40, 7), "images")
+	local := look(t, pictures, "--engine", "onnxruntime=cpu")
+	require.Len(t, local, 40)
+	for _, way := range [][]string{
+		{"http"}, {"grpc"}, {"http", "--remote-shared-memory=off"}, {"grpc", "--remote-shared-memory=off"}, {"grpc", "--batch", "8"},
+	} {
+		remote := look(t, pictures, append([]string{"--engine", "triton=" + s.at(way[0], "demo")}, way[1:]...)...)
+		objects, furthest := compare(t, local, remote, 1e-3, 0.1)
+		t.Logf("%v: %d objects on %d pictures, scores at most %.2g away", way, objects, len(local), furthest)
+	}
+}
+
+// compare requires the same objects, and gives the number of them and the largest difference of two scores.
+func compare(t *testing.T, want, got []seen, score, pixels float64) (objects int, furthest float64) {
+	require.Len(t, got, len(want))
+	for i := range want {
+		require.Equal(t, want[i].File, got[i].File)
+		require.Len(t, got[i].Detections, len(want[i].Detections), want[i].File)
+		for k, w := range want[i].Detections {
+			g := got[i].Detections[k]
+			require.Equal(t, w.Label, g.Label, want[i].File)
+			require.InDelta(t, w.Score, g.Score, score, want[i].File)
+			require.InDeltaSlice(t, w.Box, g.Box, pixels, want[i].File)
+			furthest = max(furthest, w.Score-g.Score, g.Score-w.Score)
+			objects++
+		}
+	}
+	require.Positive(t, objects)
+	return objects, furthest
+}

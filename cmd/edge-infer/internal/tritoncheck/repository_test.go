@@ -1,0 +1,24 @@
+package tritoncheck
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What export writes is in Triton's published form, and the server loads it as it is and warms it up.
+func TestTheServerLoadsWhatExportWrites(t *testing.T) {
+	repository := exported(t, "--instances", "2", "--queue-delay", "1ms", "--versions", "2")
+	require.Equal(t, "demo onnxruntime_onnx 8 [4, 8] {}\n", python(t, "parse.py", filepath.Join(repository, "demo/config.pbtxt")))
+	edge(t, "export", "triton", "--model", "demo", "--engine", "onnxruntime=cpu", "--repository", repository)
+	s := start(t, repository, "--log-verbose", "1")
+	require.Contains(t, s.log.String(), "successfully loaded 'demo'")
+	require.Contains(t, s.log.String(), "zeros-8", "the warm-up")
+	for _, version := range []string{"demo/1", "demo/2"} {
+		about := edge(t, "inspect", "--engine", "triton="+s.at("grpc", version))
+		require.Contains(t, about, "labels        6: bolt, nut, washer, gear, bearing, spring")
+		require.Contains(t, strings.Join(strings.Fields(about), " "), "input images float32 [-1 3 416 416]")
+	}
+}
