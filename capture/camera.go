@@ -66,6 +66,9 @@ type Camera struct {
 	Gate interface {
 		Still(image engine.Image, at int64) bool
 	}
+	// Thread is called by a thread that from then on does nothing but wait for the pictures of a live source, and ends with it: there it may
+	// have a CPU or a scheduling of its own. Nil for none.
+	Thread func()
 	// Notify gets a token when there is a new frame and when Run ends; see Mailbox.
 	Notify chan<- struct{}
 	// Changed hears of each new state, and of pictures of a new size or format while running, with the snapshot after it. The calls come from

@@ -3,6 +3,7 @@ package capture
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -57,6 +58,10 @@ func (s *session) run() error {
 		return err
 	}
 	defer source.Close()
+	if c.Thread != nil && source.Live() {
+		runtime.LockOSThread() // for good: the thread ends with this goroutine, and nobody inherits what it was given
+		c.Thread()
+	}
 	p := pace{session: s}
 	if !c.Lossless && !source.Live() {
 		if p.rate = source.FPS(); p.rate <= 0 {

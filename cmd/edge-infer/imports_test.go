@@ -52,12 +52,12 @@ internal/bench: capture capture/scene engine engine/atomicfile engine/onnx engin
 	postprocess/evaluate postprocess/predict
 internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
 internal/catalogue: engine engine/atomicfile internal/progress
-internal/config: capture engine engine/atomicfile internal/spelling engine/triton mqtt/address mqtt/spool postprocess/head postprocess/zone
+internal/config: capture engine engine/atomicfile internal/process internal/spelling engine/triton mqtt/address mqtt/spool postprocess/head postprocess/zone
 internal/convert: engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate
 	postprocess/predict
 internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/broker internal/config internal/daemon/camera
-	internal/daemon/device internal/network internal/pipeline internal/preflight internal/progress internal/report
+	internal/daemon/device internal/network internal/pipeline internal/preflight internal/process internal/progress internal/report
 	internal/sink internal/stage internal/telemetry internal/web mqtt mqtt/broker mqtt/homeassistant mqtt/ledger mqtt/payload
 	postprocess/predict postprocess/predict/cascade postprocess/zone systemd
 internal/daemon/camera: capture internal/config internal/pipeline
@@ -79,6 +79,7 @@ internal/plot:
 internal/preflight: engine engine/isolate engine/tensorrt internal/broker internal/config internal/network internal/web postprocess/predict
 	postprocess/zone
 internal/probe: capture capture/source engine engine/auto engine/cuda engine/isolate engine/tensorrt
+internal/process:
 internal/progress:
 internal/report: internal/pipeline internal/progress mqtt/payload postprocess postprocess/zone systemd
 internal/repository: engine engine/atomicfile engine/kserve engine/onnx engine/tensorrt internal/config internal/network postprocess/predict

@@ -18,8 +18,29 @@ type Status struct {
 	Precision string
 	Accuracy  *Accuracy // nil when nothing is known of it
 	Cameras   []CameraStatus
+	Runtime   Runtime // left out when it has no processors
 	// ConfigurationError is why the configuration that was read last is not in force; empty when it is.
 	ConfigurationError string
+}
+
+// Runtime is how the process uses its machine.
+type Runtime struct {
+	Processors  int    // of Go
+	GC          int    // GOGC, below 0 for off
+	MemoryLimit int64  // of what Go holds, in bytes; 0 for none
+	Capture     string // how the threads run that wait for live cameras
+}
+
+func (r *Runtime) append(buf []byte) []byte {
+	for _, field := range [...]struct {
+		key   string
+		value int64
+	}{
+		{`,"runtime":{"processors":`, int64(r.Processors)}, {`,"gc_percent":`, int64(r.GC)}, {`,"memory_limit":`, r.MemoryLimit},
+	} {
+		buf = strconv.AppendInt(append(buf, field.key...), field.value, 10)
+	}
+	return append(AppendString(append(buf, `,"capture":`...), r.Capture), '}')
 }
 
 // Accuracy is what was found when the model was compared with its original in FP32, before it came into service.
@@ -53,6 +74,8 @@ type CameraStatus struct {
 	// While it does not run: when its last picture came, if any did, when it is tried again, and how often it has been tried since.
 	Last, NextTry time.Time
 	Tries         uint64
+	// Slowdown multiplies the time between two inferences now, for heat or for other cameras' deadlines; 0 and 1 are full speed.
+	Slowdown int
 	// Hardware is what the network runs on for this camera.
 	Hardware string
 }
@@ -80,6 +103,9 @@ func (s *Status) AppendJSON(buf []byte, device string, now time.Time, client fun
 	if s.Accuracy != nil {
 		buf = s.Accuracy.append(append(buf, `,"accuracy":`...))
 	}
+	if s.Runtime.Processors > 0 {
+		buf = s.Runtime.append(buf)
+	}
 	if s.ConfigurationError != "" {
 		buf = AppendString(append(buf, `,"configuration_error":`...), s.ConfigurationError)
 	}
@@ -101,6 +127,9 @@ func (s *Status) AppendJSON(buf []byte, device string, now time.Time, client fun
 		}
 		if camera.Tries > 0 {
 			buf = strconv.AppendUint(append(buf, `,"tries":`...), camera.Tries, 10)
+		}
+		if camera.Slowdown > 1 {
+			buf = strconv.AppendInt(append(buf, `,"slowdown":`...), int64(camera.Slowdown), 10)
 		}
 		if camera.Hardware != "" {
 			buf = append(buf, `,"hardware":`...)

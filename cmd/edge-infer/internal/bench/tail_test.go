@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
@@ -79,7 +79,7 @@ func tail(b *testing.B, processors, burden int) time.Duration {
 // BenchmarkLoadedTail says how much later frames come through when every CPU has a busy goroutine: with the number of Go processors that
 // the program sets, and with one for each CPU, which is Go's own. In turns.
 func BenchmarkLoadedTail(b *testing.B) {
-	cpus, processors := runtime.NumCPU(), pipeline.Processors()
+	cpus, processors := runtime.NumCPU(), process.Processors()
 	var ours, naive, quiet []float64
 	for b.Loop() {
 		for _, one := range []struct {

@@ -7,24 +7,26 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // Config is everything that a run can be told. Default gives the built-in values.
 type Config struct {
-	Device    string    `yaml:"device"`
-	Cameras   []Camera  `yaml:"cameras"`
-	Model     Model     `yaml:"model"`
-	Engine    Engine    `yaml:"engine"`
-	Remote    Remote    `yaml:"remote"`
-	Detect    Detect    `yaml:"detect"`
-	Cascade   []Cascade `yaml:"cascade"`
-	MQTT      MQTT      `yaml:"mqtt"`
-	Snapshots Snapshots `yaml:"snapshots"`
-	Web       Web       `yaml:"web"`
-	Motion    Motion    `yaml:"motion"`
-	Thermal   Thermal   `yaml:"thermal"`
-	Log       string    `yaml:"log"`
+	Device    string           `yaml:"device"`
+	Cameras   []Camera         `yaml:"cameras"`
+	Model     Model            `yaml:"model"`
+	Engine    Engine           `yaml:"engine"`
+	Remote    Remote           `yaml:"remote"`
+	Detect    Detect           `yaml:"detect"`
+	Cascade   []Cascade        `yaml:"cascade"`
+	MQTT      MQTT             `yaml:"mqtt"`
+	Snapshots Snapshots        `yaml:"snapshots"`
+	Web       Web              `yaml:"web"`
+	Motion    Motion           `yaml:"motion"`
+	Thermal   Thermal          `yaml:"thermal"`
+	Runtime   process.Settings `yaml:"runtime"`
+	Log       string           `yaml:"log"`
 	// State is the folder for what the daemon keeps by itself; empty for none. It follows from the service manager or the user's home.
 	State string `yaml:"-"`
 }
@@ -164,6 +166,7 @@ func Default() *Config {
 		Web:       Web{Listen: Off},
 		Motion:    Motion{Sensitivity: defaultSensitivity, FloorRate: defaultFloorRate},
 		Thermal:   Thermal{Hysteresis: 5},
+		Runtime:   process.DefaultSettings(),
 		Log:       "info",
 	}
 }

@@ -31,7 +31,7 @@ func settings(c *Config) []setting {
 	return slices.Concat(
 		[]setting{{DeviceKey, "device-name", text(&c.Device), topic(&c.Device), "device name in MQTT topics"}},
 		c.Model.settings(), c.Engine.settings(), c.Remote.settings(), c.Detect.settings(), c.MQTT.settings(), c.Snapshots.settings(),
-		c.Web.settings(), c.Motion.settings(), c.Thermal.settings(),
+		c.Web.settings(), c.Motion.settings(), c.Thermal.settings(), runtimeSettings(&c.Runtime),
 		[]setting{{"log", "log", text(&c.Log), oneOf(&c.Log, "debug", "info", "warn", "error"), "debug, info, warn or error"}},
 	)
 }

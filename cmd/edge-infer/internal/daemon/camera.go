@@ -19,13 +19,14 @@ func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera.Camer
 	if err != nil {
 		return nil, err
 	}
+	r.process.Capture.Expect(len(r.config.Cameras))
 	captured := running
 	if captured == nil {
 		at := r.devices.Choose()
 		captured = &capture.Camera{
 			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify, Logger: r.logger,
 			Lossless: r.readOnce(uri), Once: r.finite(), MaxPixels: c.MaxPixels, Changed: r.cameraChanged,
-			Gate: new(motion.Gate),
+			Gate: new(motion.Gate), Thread: r.process.Capture.Enter,
 		}
 		if r.Loop {
 			captured.AtEnd = capture.Loop

@@ -21,6 +21,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/engine/quantize"
@@ -101,6 +102,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	}
 	report.SetLevel(&r.level, c.Log)
 	r.logger = report.NewChangingLogger(d.Stderr, &r.level)
+	r.process = process.Apply(c.Runtime, d.Root, r.logger)
 	r.monitor.Reader = &telemetry.Reader{Root: d.Root, FilesOnly: d.Root != ""}
 	r.throttle.factor = 1
 	r.throttle.limits.Store(&c.Thermal)
@@ -125,6 +127,7 @@ type run struct {
 	logger  *slog.Logger
 	cancel  context.CancelCauseFunc // ends it
 	ending  context.Context         // ends with it
+	process *process.Choice
 	service systemd.Service
 	out     *report.Output // Stdout
 

@@ -27,6 +27,9 @@ func (p page) Status() web.Status {
 	}
 	status.Stages = web.Stages(r.devices.Clocks.Totals())
 	status.Operation = r.operation()
+	status.Runtime = web.Runtime{
+		Processors: r.process.Processors, GC: r.process.GC, MemoryLimit: r.process.Limit(), Capture: r.process.Capture.State(),
+	}
 	if servers := r.devices.Servers(); servers != nil {
 		status.Engine.Reason += servers.Trouble()
 		status.Servers = shownServers(servers)

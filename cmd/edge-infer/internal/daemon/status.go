@@ -21,6 +21,9 @@ func (r *run) status() *payload.Status {
 	status := &payload.Status{
 		Version: r.Release, Started: r.started, Backend: model.Backend, Reason: model.Reason, Hardware: model.Device, Model: model.Path,
 		Head: model.Recognised.String(), Precision: string(model.Precision), Accuracy: accuracyStatus(r.verdict.Load()),
+		Runtime: payload.Runtime{
+			Processors: r.process.Processors, GC: r.process.GC, MemoryLimit: r.process.MemoryLimit, Capture: r.process.Capture.State(),
+		},
 	}
 	if text, failed := r.upgrade.Doing(); failed {
 		status.Reason += "; " + text
@@ -33,6 +36,7 @@ func (r *run) status() *payload.Status {
 		stats := c.Capture.Stats()
 		camera := payload.CameraStatus{
 			Name: stats.Name, State: string(stats.State), Error: stats.Reason, Hardware: r.devices.Hardware(stats.Name), Since: stats.Since,
+			Slowdown: r.devices.Slowdown(stats.Name),
 		}
 		if stats.State != capture.Running {
 			camera.Last, camera.NextTry, camera.Tries = stats.Last, stats.NextTry, stats.Tries

@@ -505,6 +505,14 @@ func (p *Pipeline) Totals() []CameraStats {
 	return stats
 }
 
+// Slowdown is by how much the time between two frames of a camera is multiplied now; 1 for one that the loop has not.
+func (p *Pipeline) Slowdown(camera string) int {
+	if found := p.lane(camera); found != nil {
+		return p.slowed(found)
+	}
+	return 1
+}
+
 // slowed is by how much the time between two frames of a camera is multiplied, for heat or for cameras with a deadline.
 func (p *Pipeline) slowed(l *lane) int {
 	factor := int(max(p.slowdown.Load(), 1))

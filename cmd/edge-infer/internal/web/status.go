@@ -37,6 +37,7 @@ type Status struct {
 	Servers *Servers `json:"servers,omitempty"`
 
 	Operation Operation `json:"operation"`
+	Runtime   Runtime   `json:"runtime"`
 	// Opening says what a run waits for that cannot serve yet; empty for one that serves.
 	Opening string `json:"opening,omitempty"`
 }
@@ -45,6 +46,14 @@ type Status struct {
 type Reload struct {
 	At    time.Time `json:"at,omitzero"`     // zero when it has not been read again
 	Error string    `json:"error,omitempty"` // why the one before is still in force
+}
+
+// Runtime is how the process uses its machine.
+type Runtime struct {
+	Processors  int    `json:"processors"` // of Go
+	GC          int    `json:"gc_percent"` // below 0 for off
+	MemoryLimit string `json:"memory_limit"`
+	Capture     string `json:"capture"` // how the threads run that wait for live cameras
 }
 
 // Engine is what runs the network.

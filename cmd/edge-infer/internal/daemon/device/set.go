@@ -208,6 +208,14 @@ func (s *Set) Slow(factor int) {
 	}
 }
 
+// Slowdown multiplies the time between two frames of a camera now; 1 for full speed.
+func (s *Set) Slowdown(camera string) int {
+	if d := s.Of(camera); d != nil {
+		return d.Slowdown(camera)
+	}
+	return 1
+}
+
 // Stats is what each camera came to since the previous call.
 func (s *Set) Stats() (all []pipeline.CameraStats) {
 	for _, d := range s.All {

@@ -47,10 +47,10 @@ export class System {
     ]);
     fill(this.machine, [
       ["Device", status.device], ["Version", status.version], ["Up for", duration((new Date(status.now) - new Date(status.started)) / 1000)],
-      ["Broker", status.broker], ["Metrics", el("a", { href: "/metrics" }, "/metrics")],
+      ["Memory limit of Go", status.runtime.memory_limit], ["Capture threads", status.runtime.capture], ["Broker", status.broker], ["Metrics", el("a", { href: "/metrics" }, "/metrics")],
     ]);
     this.cameras.replaceChildren(...status.cameras.map((c) => row(
-      c.capture.name, c.capture.reason ? `${c.capture.state}: ${c.capture.reason}` : c.capture.state, c.hardware,
+      c.capture.name, stateOf(c), c.hardware,
       c.capture.width ? `${c.capture.width} x ${c.capture.height} ${c.capture.format}` : "",
       c.capture.captured, c.pipeline.inferred, c.capture.displaced, c.pipeline.skipped, c.pipeline.gated, c.pipeline.late, c.pipeline.failed, c.capture.damaged, c.capture.reconnects)));
     this.stages.replaceChildren(...(status.stages ?? []).map((s) => row(s.name.replace("_", " "), s.p50_ms, s.p99_ms)));
@@ -65,6 +65,13 @@ export class System {
 
 function section(title, ...content) {
   return el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, title)), el("div", { className: "pad" }, ...content));
+}
+
+// stateOf is a camera's state, why, and by how much it is slowed down.
+function stateOf(camera) {
+  const { state, reason } = camera.capture;
+  const slowdown = camera.pipeline.slowdown > 1 ? `, slowed down ${camera.pipeline.slowdown} times` : "";
+  return (reason ? `${state}: ${reason}` : state) + slowdown;
 }
 
 // head makes a table's head; a name that starts with a dot is of a column of numbers.

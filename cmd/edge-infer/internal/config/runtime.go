@@ -1,0 +1,28 @@
+package config
+
+import "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
+
+func runtimeSettings(s *process.Settings) []setting {
+	return []setting{
+		{
+			"runtime.processors", "processors", text(&s.Processors), s.CheckProcessors,
+			"Go's processors (GOMAXPROCS); auto: twice the CPUs, 4 at least",
+		},
+		{
+			"runtime.gc_percent", "gc-percent", text(&s.GC), s.CheckGC,
+			"how much the heap grows before garbage is collected (GOGC), or off; auto: 100",
+		},
+		{
+			"runtime.memory_limit", "memory-limit", text(&s.MemoryLimit), s.CheckMemoryLimit,
+			"what Go's heap is kept under (GOMEMLIMIT), as 256MiB, or off; auto: half of the control group's limit",
+		},
+		{
+			"runtime.capture_cpus", "capture-cpus", text(&s.CaptureCPUs), s.CheckCaptureCPUs,
+			"CPUs of the threads that wait for live cameras, as 0,2-3, or off; auto: those that the kernel keeps free (isolcpus=)",
+		},
+		{
+			"runtime.capture_priority", "capture-priority", text(&s.CapturePriority), s.CheckCapturePriority,
+			"their SCHED_FIFO priority, 1 to 99, or off; auto: 10 where it is permitted and there are fewer cameras than CPUs",
+		},
+	}
+}

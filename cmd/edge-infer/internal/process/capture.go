@@ -1,0 +1,103 @@
+package process
+
+import (
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// usualPriority is the SCHED_FIFO priority of Auto: over every ordinary thread, under the kernel's own, which have 50.
+const usualPriority = 10
+
+// Capture is how the threads run that wait for cameras. A picture that is taken from the driver late is stamped late, or lost where the
+// driver has few buffers; so on a busy machine these threads go first. Its methods may be called from any goroutine.
+type Capture struct {
+	// Set by plan.
+	cpus     *unix.CPUSet // nil for any
+	priority int          // of SCHED_FIFO, 0 for ordinary scheduling
+	auto     bool         // the priority is our own choice
+	refusal  string       // why priority is 0 although it is wanted
+	cpuCount int
+	logger   *slog.Logger
+
+	cameras atomic.Int64
+	refused atomic.Pointer[string] // by the kernel
+}
+
+// plan takes over what is asked for and what is permitted.
+func (c *Capture) plan(s Settings, root string) {
+	if s.CaptureCPUs == Auto {
+		if set, some := isolated(root); some {
+			c.cpus = &set
+		}
+	} else if set, err := cpus(s.CaptureCPUs); err == nil {
+		c.cpus = &set
+	}
+	wanted, err := strconv.Atoi(s.CapturePriority)
+	switch {
+	case s.CapturePriority == Off:
+		return
+	case err != nil:
+		wanted, c.auto = usualPriority, true
+	}
+	if !mayFIFO(root, wanted) {
+		c.refusal = fmt.Sprintf("SCHED_FIFO %d needs CAP_SYS_NICE or LimitRTPRIO=%d", wanted, wanted)
+		return
+	}
+	c.priority = wanted
+}
+
+// Expect tells how many cameras there are. Where they are as many as the CPUs or more, Auto leaves the threads as they are: decoding on every
+// CPU with priority would keep the network from running.
+func (c *Capture) Expect(cameras int) { c.cameras.Store(int64(cameras)) }
+
+// crowded says that a priority of our own choice would leave nothing to the others.
+func (c *Capture) crowded() bool { return c.auto && c.cameras.Load() >= int64(c.cpuCount) }
+
+// Enter gives the calling thread, to which its goroutine is locked, what is planned. What the kernel refuses is left as it was and told once,
+// in the log and by State. Threads that it starts later inherit the CPUs and not the priority.
+func (c *Capture) Enter() {
+	if c.cpus != nil {
+		if err := unix.SchedSetaffinity(0, c.cpus); err != nil {
+			c.tell(fmt.Sprintf("CPUs %s refused: %v", list(c.cpus), err))
+		}
+	}
+	if c.priority == 0 || c.crowded() {
+		return
+	}
+	attributes := unix.SchedAttr{
+		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: uint32(c.priority), Flags: unix.SCHED_FLAG_RESET_ON_FORK,
+	}
+	if err := unix.SchedSetAttr(0, &attributes, 0); err != nil {
+		c.tell(fmt.Sprintf("SCHED_FIFO %d refused: %v", c.priority, err))
+	}
+}
+
+func (c *Capture) tell(refusal string) {
+	if c.refused.CompareAndSwap(nil, &refusal) {
+		c.logger.Info("capture threads run as the others", "reason", refusal)
+	}
+}
+
+// State says how the threads of live cameras run, and why where that is not what was asked for.
+func (c *Capture) State() string {
+	if refused := c.refused.Load(); refused != nil {
+		return "as the others: " + *refused
+	}
+	text := "as the others"
+	switch {
+	case c.priority > 0 && c.crowded():
+		text += ": not fewer cameras than CPUs"
+	case c.priority > 0:
+		text = fmt.Sprintf("SCHED_FIFO %d", c.priority)
+	case c.refusal != "":
+		text += ": " + c.refusal
+	}
+	if c.cpus != nil {
+		text += "; on CPUs " + list(c.cpus)
+	}
+	return text
+}

@@ -1,0 +1,73 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// cgroupLimit is how many bytes the kernel lets this process's control group, or one around it, have: the least of memory.max and
+// memory.high in version 2, of memory.limit_in_bytes in version 1; 0 for no limit. A service's MemoryHigh counts, beyond it the kernel slows
+// the process down. root is the folder of proc and sys, / when empty.
+func cgroupLimit(root string) int64 {
+	text, err := os.ReadFile(filepath.Join("/", root, "proc/self/cgroup"))
+	if err != nil {
+		return 0
+	}
+	least := int64(0)
+	for line := range strings.Lines(string(text)) {
+		// hierarchy:controllers:path, of which the second is empty in version 2
+		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, path, found := strings.Cut(rest, ":")
+		switch {
+		case !found:
+		case controllers == "":
+			least = lesser(least, narrowest(root, "sys/fs/cgroup", path, "memory.max", "memory.high"))
+		case hasWord(controllers, "memory"):
+			least = lesser(least, narrowest(root, "sys/fs/cgroup/memory", path, "memory.limit_in_bytes"))
+		}
+	}
+	return least
+}
+
+// unlimited is what version 1 says without a limit, and anything near it.
+const unlimited = int64(1) << 60
+
+// narrowest is the least number that the files hold on the way from a group up to the mount; 0 for none. In a container the group may have a
+// path that is not below its mount: then the mount's own files count.
+func narrowest(root, mount, group string, names ...string) int64 {
+	least := int64(0)
+	for at := filepath.Clean("/" + group); ; at = filepath.Dir(at) {
+		for _, name := range names {
+			text, err := os.ReadFile(filepath.Join("/", root, mount, at, name))
+			if err != nil {
+				continue
+			}
+			n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is no number
+			if err == nil && n > 0 && n < unlimited {
+				least = lesser(least, n)
+			}
+		}
+		if at == "/" {
+			return least
+		}
+	}
+}
+
+// lesser is the lesser of two limits, of which 0 is none.
+func lesser(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+func hasWord(list, word string) bool {
+	for w := range strings.SplitSeq(list, ",") {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,120 @@
+package process
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Choice is what the process runs with.
+type Choice struct {
+	Processors  int   // of Go
+	GC          int   // GOGC, below 0 while the collector works towards the memory limit only
+	MemoryLimit int64 // of what Go holds, in bytes; 0 for none
+	// Capture is for the threads that wait for cameras.
+	Capture Capture
+
+	limitReason string
+}
+
+// share is the part of the control group's memory that Go may have: the network, pictures and OpenCV are not in Go's hands.
+const share = 2
+
+// Apply puts valid settings in force, for the process that calls it. What the environment says in GOMAXPROCS, GOGC and GOMEMLIMIT goes before
+// a choice of our own, and settings go before both. root is the folder of proc and sys, / when empty.
+func Apply(s Settings, root string, logger *slog.Logger) *Choice {
+	c := &Choice{}
+	if n, err := strconv.Atoi(s.Processors); err == nil {
+		runtime.GOMAXPROCS(n)
+	} else {
+		Begin()
+	}
+	c.Processors = runtime.GOMAXPROCS(0)
+
+	switch n, err := strconv.Atoi(s.GC); {
+	case s.GC == Off:
+		debug.SetGCPercent(-1)
+	case err == nil:
+		debug.SetGCPercent(n)
+	case os.Getenv("GOGC") == "":
+		debug.SetGCPercent(usualGC)
+	}
+	c.GC = debug.SetGCPercent(-1) // the only way to ask for it
+	debug.SetGCPercent(c.GC)
+
+	c.limitMemory(s.MemoryLimit, root)
+	c.Capture = Capture{logger: logger, cpuCount: runtime.NumCPU()}
+	c.Capture.plan(s, root)
+	logger.Info("runtime", "processors", c.Processors, "gc_percent", c.GC, "memory_limit", c.Limit(), "capture", c.Capture.State())
+	return c
+}
+
+// usualGC is Go's own figure. The frame loop makes no garbage, so a smaller one saves next to nothing, and a larger one no time.
+const usualGC = 100
+
+func (c *Choice) limitMemory(wanted, root string) {
+	limit := int64(math.MaxInt64)
+	switch group := cgroupLimit(root); {
+	case wanted == Off:
+	case wanted != Auto:
+		limit, _ = bytes(wanted) // it has been checked
+	case os.Getenv("GOMEMLIMIT") != "":
+		limit, c.limitReason = debug.SetMemoryLimit(-1), "GOMEMLIMIT"
+	case group > 0:
+		limit, c.limitReason = max(group/share, leastMemory), fmt.Sprintf("half of the control group's %d MiB", group>>20)
+	}
+	debug.SetMemoryLimit(limit)
+	if limit != math.MaxInt64 {
+		c.MemoryLimit = limit
+	}
+}
+
+// Limit is the memory limit in words.
+func (c *Choice) Limit() string {
+	if c.MemoryLimit == 0 {
+		return "none"
+	}
+	text := fmt.Sprintf("%d MiB", c.MemoryLimit>>20)
+	if c.limitReason != "" {
+		text += ", " + c.limitReason
+	}
+	return text
+}
+
+// isolated are the CPUs that the kernel was told to keep free for work that is put there by name (isolcpus=); false for none.
+func isolated(root string) (unix.CPUSet, bool) {
+	text, err := os.ReadFile(filepath.Join("/", root, "sys/devices/system/cpu/isolated"))
+	if err != nil || strings.TrimSpace(string(text)) == "" {
+		return unix.CPUSet{}, false
+	}
+	set, err := cpus(strings.TrimSpace(string(text)))
+	return set, err == nil
+}
+
+// mayFIFO says whether the kernel's rules let this process have threads of that SCHED_FIFO priority: by CAP_SYS_NICE or the limit RTPRIO. A
+// seccomp filter may refuse it all the same.
+func mayFIFO(root string, priority int) bool {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_RTPRIO, &limit) == nil && limit.Cur >= uint64(priority) {
+		return true
+	}
+	text, err := os.ReadFile(filepath.Join("/", root, "proc/self/status"))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		if mask, found := strings.CutPrefix(line, "CapEff:"); found {
+			held, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+			return err == nil && held&(1<<unix.CAP_SYS_NICE) != 0
+		}
+	}
+	return false
+}

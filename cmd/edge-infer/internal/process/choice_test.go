@@ -1,0 +1,183 @@
+package process
+
+import (
+	buffer "bytes"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// machine writes files below a folder that stands for /.
+func machine(t *testing.T, files map[string]string) string {
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	return root
+}
+
+// restored puts back what Apply changes.
+func restored(t *testing.T) {
+	processors, limit, gc := runtime.GOMAXPROCS(0), debug.SetMemoryLimit(-1), debug.SetGCPercent(100)
+	t.Cleanup(func() {
+		runtime.GOMAXPROCS(processors)
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(gc)
+	})
+	for _, name := range []string{"GOMAXPROCS", "GOGC", "GOMEMLIMIT"} {
+		t.Setenv(name, "")
+	}
+}
+
+func TestCgroupLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  int64
+	}{
+		"nothing is known": {nil, 0},
+		"version 2, the service's own": {map[string]string{
+			"proc/self/cgroup": "0::/system.slice/edge-infer.service\n", "sys/fs/cgroup/system.slice/edge-infer.service/memory.max": "max\n",
+			"sys/fs/cgroup/system.slice/edge-infer.service/memory.high": "536870912\n",
+		}, 512 << 20},
+		"version 2, the slice's is narrower": {map[string]string{
+			"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "1073741824\n", "sys/fs/cgroup/a/memory.max": "268435456\n",
+		}, 256 << 20},
+		"a container's own root": {map[string]string{
+			"proc/self/cgroup": "0::/../elsewhere\n", "sys/fs/cgroup/memory.max": "268435456\n",
+		}, 256 << 20},
+		"version 1": {map[string]string{
+			"proc/self/cgroup": "9:name=systemd:/\n4:cpuacct,memory:/docker/1\n0::/\n",
+			"sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes": "134217728\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+		}, 128 << 20},
+		"no limit": {map[string]string{
+			"proc/self/cgroup": "4:memory:/\n0::/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+			"sys/fs/cgroup/memory.max": "max\n",
+		}, 0},
+		"damaged": {map[string]string{"proc/self/cgroup": "nonsense\n:\n0::\n", "sys/fs/cgroup/memory.max": "-5\n"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, cgroupLimit(machine(t, c.files))) })
+	}
+}
+
+func TestApplyChoosesAndTells(t *testing.T) {
+	restored(t)
+	root := machine(t, map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1073741824\n"})
+	var log buffer.Buffer
+	c := Apply(DefaultSettings(), root, slog.New(slog.NewTextHandler(&log, nil)))
+	assert.Equal(t, Processors(), c.Processors)
+	assert.Equal(t, 100, c.GC)
+	assert.Equal(t, int64(512<<20), c.MemoryLimit)
+	assert.Equal(t, int64(512<<20), debug.SetMemoryLimit(-1))
+	assert.Equal(t, "512 MiB, half of the control group's 1024 MiB", c.Limit())
+	assert.Contains(t, log.String(), `msg=runtime processors=`)
+	assert.Contains(t, log.String(), `memory_limit="512 MiB, half of the control group's 1024 MiB"`)
+
+	c = Apply(Settings{"3", "off", "64MiB", Off, Off}, root, slog.New(slog.DiscardHandler))
+	assert.Equal(t, 3, runtime.GOMAXPROCS(0))
+	assert.Equal(t, -1, c.GC)
+	assert.Equal(t, int64(64<<20), debug.SetMemoryLimit(-1))
+	assert.Equal(t, "64 MiB", c.Limit())
+	assert.Equal(t, "as the others", c.Capture.State())
+
+	c = Apply(Settings{Auto, "250", Off, Off, Off}, root, slog.New(slog.DiscardHandler))
+	assert.Equal(t, 250, c.GC)
+	assert.Equal(t, int64(math.MaxInt64), debug.SetMemoryLimit(-1))
+	assert.Equal(t, "none", c.Limit())
+}
+
+func TestTheEnvironmentGoesBeforeAuto(t *testing.T) {
+	restored(t)
+	root := machine(t, map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1073741824\n"})
+	t.Setenv("GOMAXPROCS", "2")
+	t.Setenv("GOGC", "70")
+	t.Setenv("GOMEMLIMIT", "100MiB")
+	runtime.GOMAXPROCS(2) // as the runtime does with them at the start
+	debug.SetGCPercent(70)
+	debug.SetMemoryLimit(100 << 20)
+	c := Apply(DefaultSettings(), root, slog.New(slog.DiscardHandler))
+	assert.Equal(t, []int{2, 70, 100 << 20}, []int{c.Processors, c.GC, int(c.MemoryLimit)})
+	assert.Equal(t, "100 MiB, GOMEMLIMIT", c.Limit())
+}
+
+func TestWhatIsPermitted(t *testing.T) {
+	var limit unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_RTPRIO, &limit))
+	if limit.Cur > 0 {
+		t.Skip("this user may have SCHED_FIFO by RLIMIT_RTPRIO")
+	}
+	without := machine(t, map[string]string{"proc/self/status": "Name:\tx\nCapEff:\t0000000000000000\n"})
+	with := machine(t, map[string]string{
+		"proc/self/status": "Name:\tx\nCapEff:\t0000000000800000\n", "sys/devices/system/cpu/isolated": "2-3\n",
+	})
+	c := Capture{cpuCount: 4}
+	c.plan(DefaultSettings(), without)
+	assert.Equal(t, "as the others: SCHED_FIFO 10 needs CAP_SYS_NICE or LimitRTPRIO=10", c.State())
+
+	c = Capture{cpuCount: 4}
+	c.plan(DefaultSettings(), with)
+	assert.Equal(t, "SCHED_FIFO 10; on CPUs 2-3", c.State())
+	c.Expect(4)
+	assert.Equal(t, "as the others: not fewer cameras than CPUs; on CPUs 2-3", c.State())
+
+	c = Capture{cpuCount: 4}
+	c.plan(Settings{CaptureCPUs: "1", CapturePriority: "40"}, with)
+	c.Expect(40) // what is asked for by name is done
+	assert.Equal(t, "SCHED_FIFO 40; on CPUs 1", c.State())
+}
+
+// A thread gets what the kernel permits; what it refuses is told once and is no error.
+func TestEnter(t *testing.T) {
+	var log buffer.Buffer
+	set, err := cpus("1000-1023")
+	require.NoError(t, err)
+	c := Capture{cpus: &set, cpuCount: 2, logger: slog.New(slog.NewTextHandler(&log, nil))}
+	onThread(func() { c.Enter() })
+	onThread(func() { c.Enter() })
+	assert.Equal(t, 1, buffer.Count(log.Bytes(), []byte("capture threads run as the others")))
+	assert.Contains(t, c.State(), "as the others: CPUs 1000-1023 refused: ")
+
+	var own unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &own))
+	first := 0
+	for !own.IsSet(first) {
+		first++
+	}
+	one := unix.CPUSet{}
+	one.Set(first)
+	c = Capture{cpus: &one, priority: 5, cpuCount: 2, logger: slog.New(slog.DiscardHandler)}
+	var got unix.CPUSet
+	var scheduling *unix.SchedAttr
+	onThread(func() {
+		c.Enter()
+		_ = unix.SchedGetaffinity(0, &got)
+		scheduling, err = unix.SchedGetAttr(0, 0)
+	})
+	assert.Equal(t, one, got)
+	require.NoError(t, err)
+	if c.refused.Load() == nil {
+		assert.Equal(t, []uint32{unix.SCHED_FIFO, 5}, []uint32{scheduling.Policy, scheduling.Priority})
+	} else {
+		assert.Contains(t, c.State(), "SCHED_FIFO 5 refused: ")
+	}
+}
+
+// onThread runs work on a thread that ends with it.
+func onThread(work func()) {
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer close(done)
+		work()
+	}()
+	<-done
+}
