@@ -207,7 +207,7 @@ func TestJob(t *testing.T) {
 		"demo?nonsense=1": capture.ErrURI, "/dev/video99": capture.ErrNotFound, "/no/such/file.mp4": capture.ErrNotFound,
 		"gst:nosuchelement": capture.ErrUnavailable,
 	} {
-		c := &capture.Camera{Open: Open, URI: uri, Once: !errors.Is(kind, capture.ErrURI)}
+		c := &capture.Camera{Open: Open, URI: uri, Once: !errors.Is(kind, capture.ErrURI), OpenTimeout: patience}
 		_, err := drain(t, c, nil)
 		require.ErrorIs(t, err, kind)
 		assert.Equal(t, capture.Failed, c.Stats().State)

@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // watched is a camera with a consumer that checks what it gets.
 type watched struct {
