@@ -18,7 +18,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: alerts-check triton-check help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu clean env ptx ptx-check release release-check package package-check
+.PHONY: alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu clean env ptx ptx-check release release-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -69,6 +69,12 @@ bench: build ## the aims on this machine: the program beside floors in C and the
 	go test -run '^$$' ./cmd/edge-infer/internal/bench ./engine/preprocess ./postprocess/decode ./postprocess/predict ./mqtt ./mqtt/payload >/dev/null
 	GOFLAGS= CGO_ENABLED=0 go build -o bin/bars ./cmd/edge-infer/internal/bars
 	bin/bars cpu -program bin/edge-infer -floors bin/floors -json bin/bars.json $(BENCH_FLAGS)
+
+track-bench: ## the tracker beside those of PyPI's `trackers`, scored by TrackEval, about 10 minutes; needs the network
+	@[ -d $(deps)/trackers ] || python3 -m venv $(deps)/trackers
+	@$(deps)/trackers/bin/pip install -q --disable-pip-version-check trackers==$(TRACKERS_VERSION) trackeval==$(TRACKEVAL_VERSION)
+	go run ./postprocess/track/peers -out bin/track-bench $(TRACK_FLAGS)
+	$(deps)/trackers/bin/python postprocess/track/peers/peers.py bin/track-bench
 
 bench-gpu: release-amd64 ## a folder to measure the aims with on an x86-64 machine with a GPU and TensorRT
 	@$(MAKE) -s $(deps)/lib/libcuda.a

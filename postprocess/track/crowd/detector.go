@@ -1,0 +1,117 @@
+package crowd
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Lowest is the least score that the simulated detector gives.
+const Lowest = 0.1
+
+// detector finds figures as networks do: the less of somebody can be seen, the lower the score, the noisier the box and the more it shrinks
+// to what can be seen; of two boxes that share much one is suppressed; and faults last for some frames.
+type detector struct {
+	random *rand.Rand
+	night  bool
+	moods  []float64 // of each person: how well it is found just now, standard normal and slowly changing
+	ghosts []ghost
+}
+
+// ghost is a false alarm that lasts.
+type ghost struct {
+	box    postprocess.Box
+	score  float64
+	frames int
+}
+
+func newDetector(random *rand.Rand, night bool, people int) *detector {
+	d := &detector{random: random, night: night, moods: make([]float64, people)}
+	for i := range d.moods {
+		d.moods[i] = random.NormFloat64()
+	}
+	return d
+}
+
+const (
+	lasting    = 0.85 // how much of a mood is left in the next frame
+	suppressed = 0.7  // IoU of two boxes of which one goes
+)
+
+func (d *detector) detect(all []figure) []postprocess.Finding {
+	for i := range d.moods {
+		d.moods[i] = lasting*d.moods[i] + math.Sqrt(1-lasting*lasting)*d.random.NormFloat64()
+	}
+	var found []postprocess.Finding
+	for i := range all {
+		f := &all[i]
+		score := 0.12 + 0.78*math.Pow(f.Visible, 0.8) + 0.09*d.moods[f.ID-1] + 0.04*d.random.NormFloat64()
+		if d.night {
+			score -= 0.22 - 0.1*d.moods[f.ID-1]
+		}
+		if score < Lowest || f.Visible < leastVisible/2 || d.random.Float64() < 0.02 {
+			continue
+		}
+		found = append(found, postprocess.Finding{Box: d.box(f), Score: float32(min(score, 0.98))})
+	}
+	return d.suppress(d.haunt(found))
+}
+
+// box is where the detector believes a figure to be.
+func (d *detector) box(f *figure) postprocess.Box {
+	hidden := 1 - f.Visible
+	shrink := float32(0.6 * hidden)
+	noise := 0.02 + 0.05*hidden
+	if d.night {
+		noise *= 1.5
+	}
+	side := func(whole, seen, length float32) float32 {
+		return whole + shrink*(seen-whole) + length*float32(noise*d.random.NormFloat64())
+	}
+	w, h := f.whole.Width(), min(f.whole.Height(), 3*f.whole.Width())
+	b := cut(postprocess.Box{
+		X1: side(f.whole.X1, f.seen.X1, w), Y1: side(f.whole.Y1, f.seen.Y1, h/2),
+		X2: side(f.whole.X2, f.seen.X2, w), Y2: side(f.whole.Y2, f.seen.Y2, h/2),
+	})
+	return postprocess.Box{X1: b.X1, Y1: b.Y1, X2: max(b.X2, b.X1+4), Y2: max(b.Y2, b.Y1+8)}
+}
+
+// haunt adds false alarms.
+func (d *detector) haunt(found []postprocess.Finding) []postprocess.Finding {
+	if d.random.Float64() < 0.04 {
+		x, y, h := d.random.Float32()*Width, d.random.Float32()*Height*3/4, 80+200*d.random.Float32()
+		d.ghosts = append(d.ghosts, ghost{
+			box: cut(postprocess.Box{X1: x, Y1: y, X2: x + h/3, Y2: y + h}), score: 0.15 + 0.5*d.random.Float64(), frames: 1 + d.random.IntN(15),
+		})
+	}
+	for i := range d.ghosts {
+		g := &d.ghosts[i]
+		g.frames--
+		score := g.score + 0.1*d.random.NormFloat64()
+		if score < Lowest {
+			continue
+		}
+		off := func() float32 { return float32(2 * d.random.NormFloat64()) }
+		b := g.box
+		found = append(found, postprocess.Finding{
+			Box: postprocess.Box{X1: b.X1 + off(), Y1: b.Y1 + off(), X2: b.X2 + 8 + off(), Y2: b.Y2 + 16 + off()}, Score: float32(score),
+		})
+	}
+	d.ghosts = slices.DeleteFunc(d.ghosts, func(g ghost) bool { return g.frames <= 0 })
+	return found
+}
+
+// suppress is greedy NMS.
+func (d *detector) suppress(found []postprocess.Finding) []postprocess.Finding {
+	slices.SortFunc(found, func(a, b postprocess.Finding) int { return cmp.Compare(b.Score, a.Score) })
+	kept := found[:0]
+	for _, f := range found {
+		if !slices.ContainsFunc(kept, func(k postprocess.Finding) bool { return k.IoU(f.Box) > suppressed }) {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}

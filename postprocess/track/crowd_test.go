@@ -1,0 +1,65 @@
+package track_test
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+	"github.com/edge-infer/edge-infer/postprocess/track"
+	"github.com/edge-infer/edge-infer/postprocess/track/crowd"
+)
+
+var (
+	firstFilm  = flag.Uint64("first", 101, "seed of the first film of each crowd")
+	films      = flag.Uint64("films", 1, "films of each crowd")
+	filmLength = flag.Duration("film", 6*time.Second, "length of a film; 0 for that of the scene")
+)
+
+// TestCrowds holds the tracker to what it reaches on other films than those that docs/BENCHMARKS.md tells of.
+func TestCrowds(t *testing.T) {
+	least := map[string]float64{
+		"crowd26": 0.82, "crowd40": 0.79, "lowrate": 0.82, "pan": 0.66, "shake": 0.64, "pillars": 0.61, "night": 0.71,
+	}
+	for _, scene := range crowd.Scenes() {
+		t.Run(scene.Name, func(t *testing.T) {
+			var hota, idf1, mota float64
+			for seed := *firstFilm; seed < *firstFilm+*films; seed++ {
+				if *filmLength > 0 {
+					scene.Length = *filmLength
+				}
+				result := follow(t, scene.Film(seed))
+				hota, idf1, mota = hota+result.HOTA, idf1+result.IDF1, mota+result.MOTA
+			}
+			n := float64(*films)
+			t.Logf("HOTA %.3f IDF1 %.3f MOTA %.3f", hota/n, idf1/n, mota/n)
+			assert.GreaterOrEqual(t, hota/n, least[scene.Name])
+		})
+	}
+}
+
+// follow scores what the tracker shows of a film.
+func follow(t *testing.T, film []crowd.Frame) evaluate.TrackingResult {
+	t.Helper()
+	tracker := &track.Tracker{HighScore: 0.5, LowScore: crowd.Lowest, NewScore: 0.6, Width: crowd.Width, Height: crowd.Height}
+	require.NoError(t, tracker.Open())
+	var measured evaluate.Tracking
+	start := time.Unix(0, 0)
+	for _, frame := range film {
+		var truth, shown []evaluate.Identified
+		for _, p := range frame.Truth {
+			truth = append(truth, evaluate.Identified{Box: p.Box, ID: int64(p.ID)})
+		}
+		for _, tr := range tracker.Update(start.Add(frame.At), frame.Found) {
+			if tr.State == postprocess.Active && tr.Index >= 0 {
+				shown = append(shown, evaluate.Identified{Box: tr.Box, ID: int64(tr.ID)})
+			}
+		}
+		measured.Add(truth, shown)
+	}
+	return measured.Result()
+}

@@ -1,0 +1,164 @@
+// Command peers writes what trackers are compared on: simulated scenes in the form of the MOTChallenge and this project's tracks of them.
+// peers.py beside it has other projects' trackers follow the same boxes at the same thresholds and scores them all; `make track-bench` runs
+// both.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/track"
+	"github.com/edge-infer/edge-infer/postprocess/track/crowd"
+)
+
+// thresholds are the same for everybody.
+type thresholds struct {
+	High float64 `json:"high"` // score of the first matching
+	Low  float64 `json:"low"`  // and of the second
+	New  float64 `json:"new"`  // that a new track needs
+	Keep float64 `json:"keep"` // seconds that a lost track is kept
+}
+
+// sequence is one film.
+type sequence struct {
+	Name   string  `json:"name"`
+	Scene  string  `json:"scene"`
+	Rate   float64 `json:"rate"`
+	Frames int     `json:"frames"`
+	Moving bool    `json:"moving"` // the camera does
+	// Microseconds is what this project's tracker took for a frame.
+	Microseconds float64 `json:"microseconds"`
+}
+
+func main() {
+	out := flag.String("out", "", "folder to write to")
+	seeds := flag.Uint64("seeds", 2, "films of each scene")
+	var limits thresholds
+	flag.Float64Var(&limits.High, "high", 0.5, "score of the first matching")
+	flag.Float64Var(&limits.Low, "low", crowd.Lowest, "score of the second matching")
+	flag.Float64Var(&limits.New, "new", 0.6, "score of a new track")
+	flag.Float64Var(&limits.Keep, "keep", 1, "seconds that a lost track is kept")
+	flag.Parse()
+	if err := run(*out, *seeds, limits); err != nil {
+		fmt.Fprintln(os.Stderr, "peers:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out string, seeds uint64, limits thresholds) error {
+	if out == "" {
+		return fmt.Errorf("-out says which folder to write to")
+	}
+	var list struct {
+		thresholds
+		Sequences []sequence `json:"sequences"`
+	}
+	list.thresholds = limits
+	for _, scene := range crowd.Scenes() {
+		for seed := uint64(1); seed <= seeds; seed++ {
+			frames := scene.Film(seed)
+			name := fmt.Sprintf("%s-%d", scene.Name, seed)
+			spent, err := follow(filepath.Join(out, "trackers", "edge-infer", "data", name+".txt"), frames, limits)
+			if err == nil {
+				err = describe(filepath.Join(out, "films", name), frames)
+			}
+			if err != nil {
+				return err
+			}
+			list.Sequences = append(list.Sequences, sequence{
+				Name: name, Scene: scene.Name, Rate: scene.Rate, Frames: len(frames), Moving: scene.Pan || scene.Shake, Microseconds: spent,
+			})
+		}
+	}
+	text, err := json.MarshalIndent(list, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(out, "films.json"), text, 0o644)
+}
+
+// follow writes the tracks of a film and gives the microseconds that a frame took.
+func follow(path string, frames []crowd.Frame, limits thresholds) (float64, error) {
+	tracker := track.Tracker{
+		HighScore: float32(limits.High), LowScore: float32(limits.Low), NewScore: float32(limits.New),
+		Keep: time.Duration(limits.Keep * float64(time.Second)), Width: crowd.Width, Height: crowd.Height,
+	}
+	if err := tracker.Open(); err != nil {
+		return 0, err
+	}
+	var spent time.Duration
+	err := write(path, func(w io.Writer) {
+		start := time.Unix(0, 0)
+		for n, frame := range frames {
+			began := time.Now()
+			tracks := tracker.Update(start.Add(frame.At), frame.Found)
+			spent += time.Since(began)
+			for _, tr := range tracks {
+				if tr.State == postprocess.Active && tr.Index >= 0 {
+					row(w, n, int(tr.ID), tr.Box, float64(tr.Score), 1)
+				}
+			}
+		}
+	})
+	return float64(spent.Microseconds()) / float64(len(frames)), err
+}
+
+// describe writes the truth, the detections and the camera's motion of a film.
+func describe(folder string, frames []crowd.Frame) error {
+	err := write(filepath.Join(folder, "gt", "gt.txt"), func(w io.Writer) {
+		for n, frame := range frames {
+			for _, p := range frame.Truth {
+				row(w, n, p.ID, p.Box, 1, p.Visible)
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	err = write(filepath.Join(folder, "det.txt"), func(w io.Writer) {
+		for n, frame := range frames {
+			for _, f := range frame.Found {
+				row(w, n, -1, f.Box, float64(f.Score), 1)
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return write(filepath.Join(folder, "camera.txt"), func(w io.Writer) {
+		for _, frame := range frames {
+			c := frame.Camera
+			fmt.Fprintln(w, c.A, c.B, c.C, c.D, c.E, c.F)
+		}
+	})
+}
+
+// row is a line of the MOTChallenge: frame, identity, left, top, width, height, score, class, visible share.
+func row(w io.Writer, frame, id int, b postprocess.Box, score, visible float64) {
+	fmt.Fprintf(w, "%d,%d,%.2f,%.2f,%.2f,%.2f,%.4f,1,%.3f\n", frame+1, id, b.X1, b.Y1, b.Width(), b.Height(), score, visible)
+}
+
+// write makes a file and its folders; an error of a write is kept by the buffer until it is flushed.
+func write(path string, fill func(io.Writer)) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	w := bufio.NewWriter(file)
+	fill(w)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return file.Close()
+}

@@ -1,0 +1,132 @@
+"""Follows the films that main.go wrote with the trackers of `trackers` and scores all by TrackEval: python3 peers.py FOLDER [--json FILE].
+
+Everybody gets the same boxes and thresholds; a track is reported on its second detection, and lost ones are kept equally long. Where the camera
+moves, BoT-SORT is given the same camera motion as this project's tracker, in place of what it would find in the pictures by itself.
+"""
+
+import argparse
+import collections
+import contextlib
+import io
+import json
+import pathlib
+import time
+
+import numpy as np
+import supervision
+import trackeval
+import trackers
+
+OURS = "edge-infer"
+
+
+def peers(limits, rate):
+    """The other trackers, ready for a film of that rate. `trackers` counts lost_track_buffer in frames of 30 a second."""
+    kept = dict(lost_track_buffer=round(30 * limits["keep"]), frame_rate=rate, minimum_consecutive_frames=2)
+    scores = dict(high_conf_det_threshold=limits["high"])
+    new = dict(track_activation_threshold=limits["new"])
+    return {
+        "ByteTrack": trackers.ByteTrackTracker(**kept, **scores, **new),
+        "BoT-SORT": trackers.BoTSORTTracker(**kept, **scores, **new),
+        "SORT": trackers.SORTTracker(**kept, **new),
+        "OC-SORT": trackers.OCSORTTracker(**kept, **scores),
+        "C-BIoU": trackers.CBIoUTracker(**kept, **scores, **new),
+    }
+
+
+class GivenMotion:
+    """Stands where BoT-SORT looks for the camera's motion in pictures."""
+
+    def __init__(self, motions):
+        self.motions = iter(motions)
+
+    def estimate(self, frame, mask_boxes=None):
+        return next(self.motions)
+
+
+def detections(path, frames):
+    """The boxes of each frame."""
+    rows = np.loadtxt(path, delimiter=",", ndmin=2)
+    for frame in range(1, frames + 1):
+        found = rows[rows[:, 0] == frame]
+        left, top, width, height = found[:, 2:6].T
+        yield supervision.Detections(xyxy=np.stack([left, top, left + width, top + height], 1), confidence=found[:, 6])
+
+
+def follow(tracker, film, folder, path):
+    """Writes the tracks of a film and returns the microseconds that a frame took."""
+    picture = None
+    if film["moving"] and getattr(tracker, "cmc", None) is not None:
+        motions = np.loadtxt(folder / "camera.txt").reshape(-1, 2, 3)
+        tracker.cmc = GivenMotion(motions)
+        picture = np.zeros((1, 1, 3), np.uint8)  # not looked at
+    spent = 0.0
+    with path.open("w") as out:
+        for frame, found in enumerate(detections(folder / "det.txt", film["frames"]), 1):
+            began = time.perf_counter()
+            if picture is None:
+                tracked = tracker.update(found)
+            else:
+                tracked = tracker.update(found, frame=picture)
+            spent += time.perf_counter() - began
+            for (x1, y1, x2, y2), score, number in zip(tracked.xyxy, tracked.confidence, tracked.tracker_id):
+                if number >= 0:
+                    out.write(f"{frame},{number + 1},{x1:.2f},{y1:.2f},{x2 - x1:.2f},{y2 - y1:.2f},{score:.4f},1,1\n")
+    return 1e6 * spent / film["frames"]
+
+
+def score(folder, films, names):
+    """HOTA, IDF1, MOTA and changes of identity of each tracker on each film."""
+    evaluator = trackeval.Evaluator(dict(PRINT_RESULTS=False, PRINT_CONFIG=False, TIME_PROGRESS=False, OUTPUT_SUMMARY=False,
+                                         OUTPUT_DETAILED=False, PLOT_CURVES=False, OUTPUT_EMPTY_CLASSES=False))
+    dataset = trackeval.datasets.MotChallenge2DBox(dict(
+        GT_FOLDER=str(folder / "films"), TRACKERS_FOLDER=str(folder / "trackers"), TRACKERS_TO_EVAL=names, SKIP_SPLIT_FOL=True,
+        SEQ_INFO={film["name"]: film["frames"] for film in films}, DO_PREPROC=False, PRINT_CONFIG=False))
+    quiet = dict(PRINT_CONFIG=False)
+    metrics = [trackeval.metrics.HOTA(), trackeval.metrics.CLEAR(quiet), trackeval.metrics.Identity(quiet)]
+    with contextlib.redirect_stdout(io.StringIO()):
+        results, _ = evaluator.evaluate([dataset], metrics)
+    found = {}
+    for name in names:
+        for film in films:
+            r = results["MotChallenge2DBox"][name][film["name"]]["pedestrian"]
+            found[name, film["name"]] = dict(HOTA=float(np.mean(r["HOTA"]["HOTA"])), IDF1=float(r["Identity"]["IDF1"]),
+                                             MOTA=float(r["CLEAR"]["MOTA"]), IDSW=float(r["CLEAR"]["IDSW"]))
+    return found
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("folder", type=pathlib.Path)
+    arguments.add_argument("--json", type=pathlib.Path)
+    arguments = arguments.parse_args()
+    told = json.loads((arguments.folder / "films.json").read_text())
+    films = told["sequences"]
+    spent = collections.defaultdict(list)
+    for film in films:
+        spent[OURS].append(film["microseconds"])
+        for name, tracker in peers(told, film["rate"]).items():
+            path = arguments.folder / "trackers" / name / "data" / (film["name"] + ".txt")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            spent[name].append(follow(tracker, film, arguments.folder / "films" / film["name"], path))
+    names = list(spent)
+    results = score(arguments.folder, films, names)
+
+    scenes = list(dict.fromkeys(film["scene"] for film in films))
+    means = {}
+    for measure in ("HOTA", "IDF1", "MOTA", "IDSW"):
+        print(f"\n| {measure} | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
+        for scene in scenes:
+            mean = [np.mean([results[name, f["name"]][measure] for f in films if f["scene"] == scene]) for name in names]
+            means.setdefault(scene, {})[measure] = dict(zip(names, mean))
+            best = min(mean) if measure == "IDSW" else max(mean)
+            print(f"| {scene} | " + " | ".join(
+                (f"**{v:.3f}**" if v == best else f"{v:.3f}") if measure != "IDSW" else f"{v:.0f}" for v in mean) + " |")
+    print("\n| us a frame | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
+    print("| mean | " + " | ".join(f"{np.mean(spent[name]):.0f}" for name in names) + " |")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(dict(scenes=means, microseconds={n: float(np.mean(spent[n])) for n in names}), indent=1))
+
+
+if __name__ == "__main__":
+    main()
