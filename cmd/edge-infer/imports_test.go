@@ -46,6 +46,7 @@ engine/triton: engine engine/kserve engine/preprocess engine/worker
 engine/worker: engine
 internal/accuracy: capture engine engine/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/config internal/media
 	internal/network internal/plot internal/progress postprocess postprocess/evaluate postprocess/format postprocess/predict
+internal/aspect: capture capture/source engine engine/atomicfile
 internal/bars: engine/onnx internal/bench mqtt/broker
 internal/bench: capture capture/scene engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/network
 	internal/pipeline internal/plot internal/progress internal/sink internal/stage internal/telemetry mqtt mqtt/broker postprocess
@@ -56,7 +57,7 @@ internal/config: capture engine engine/atomicfile internal/process internal/spel
 internal/convert: engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate
 	postprocess/predict
-internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/broker internal/config internal/daemon/camera
+internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/broker internal/config internal/daemon/camera
 	internal/daemon/device internal/network internal/pipeline internal/preflight internal/process internal/progress internal/report
 	internal/sink internal/stage internal/telemetry internal/web mqtt mqtt/broker mqtt/homeassistant mqtt/ledger mqtt/payload
 	postprocess/predict postprocess/predict/cascade postprocess/zone systemd
@@ -66,7 +67,7 @@ internal/daemon/device: engine engine/cuda engine/standby engine/tensorrt engine
 internal/config/manual: internal/config
 internal/doctor: capture capture/source engine engine/cuda engine/isolate engine/onnxruntime engine/tensorrt internal/broker
 	internal/config internal/network internal/telemetry mqtt mqtt/spool postprocess/head postprocess/predict
-internal/infer: capture capture/source engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/media
+internal/infer: capture capture/source engine engine/atomicfile engine/onnx engine/tensorrt internal/aspect internal/config internal/media
 	internal/network internal/progress internal/report mqtt/payload postprocess postprocess/draw postprocess/evaluate
 	postprocess/format postprocess/predict postprocess/predict/window
 internal/media: capture capture/source engine postprocess/predict

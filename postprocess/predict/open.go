@@ -30,6 +30,9 @@ type Options struct {
 	engine.Options
 	// Backend is the name of a backend as engine/auto knows it, "auto" or nothing for the best one that takes the model.
 	Backend string
+	// Look finds out how large the pictures to come are, for a model that leaves its size open and has no Width, Height or Sources; nil gives
+	// it the size of its metadata. Load asks once. Networks in servers and engine plans are not asked for.
+	Look func() []engine.Size
 	// Arrays says that the model is run on Tensors: it keeps the inputs of its file, whatever Open would know to give them.
 	Arrays bool
 	// Standby is the backend that takes over on this machine while the servers of a Backend on other machines do not answer, and that serves
@@ -60,7 +63,7 @@ type Options struct {
 func (o *Options) Another(model string) Options {
 	other := *o
 	other.Model, other.LabelsFile, other.loaded = model, "", false
-	other.Path, other.Bytes, other.Metadata, other.Shapes = "", nil, engine.Metadata{}, nil
+	other.Path, other.Bytes, other.Metadata, other.Shapes, other.Sources = "", nil, engine.Metadata{}, nil, nil
 	return other
 }
 

@@ -33,7 +33,8 @@ func (o *Options) settle(model *onnx.Model) error {
 	if err != nil {
 		return nil //nolint:nilerr // the backend says it better
 	}
-	if scales := levels(outputs, picture.Width, picture.Height); !o.Arrays && (len(known) > 0 || scales != nil) {
+	scales := levels(outputs, picture.Width, picture.Height)
+	if !o.Arrays && (len(known) > 0 || scales != nil) {
 		for i := range known {
 			derive(model.Proto.Graph, &known[i], picture)
 		}
@@ -51,7 +52,21 @@ func (o *Options) settle(model *onnx.Model) error {
 		o.Metadata.Activation = activation(model.Proto.Graph, outputs[0].Name)
 	}
 	o.presume(&engine.Model{Outputs: outputs, Metadata: o.Metadata, Width: picture.Width, Height: picture.Height})
+	if scales == nil && len(known) == 0 && o.Look != nil && o.Width == 0 && o.Sources == nil && sizeOpen(inputs[0]) {
+		o.Sources = o.Look()
+	}
 	return nil
+}
+
+// sizeOpen reports whether a picture input leaves both sides open.
+func sizeOpen(in engine.TensorInfo) bool {
+	open := 0
+	for _, size := range in.Shape[1:] { // without the batch
+		if size < 0 {
+			open++
+		}
+	}
+	return open >= 2
 }
 
 // rewrite has a model that was changed take the place of its file, with the data that lies beside it.

@@ -18,6 +18,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
@@ -208,6 +209,7 @@ func (b *Bench) options(c *config.Config, batch int) predict.Options {
 	options := network.Options(c, pipeline.Decoded(c.Detect.Confidence), b.Logger)
 	options.Build = network.Builder{Progress: b.Progress}.Build
 	options.MaxBatch, options.Slots, options.Spin = batch, b.Slots, b.Spin
+	options.Look = func() []engine.Size { return []engine.Size{{Width: b.Width, Height: b.Height}} }
 	if b.Level >= 0 {
 		options.Level = &b.Level
 	}

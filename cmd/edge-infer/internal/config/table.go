@@ -51,7 +51,7 @@ func (m *Model) settings() []setting {
 		},
 		{
 			"model.imgsz", "imgsz", text(&m.Size), m.checkSize,
-			"pictures of a model that leaves their size open: SIDE or HEIGHTxWIDTH in pixels; empty: what the file says",
+			"pictures of a model that leaves their size open: SIDE or HEIGHTxWIDTH in pixels; empty: the file's longer side in the cameras' shape",
 		},
 		{
 			"model.activation", "activation", text(&m.Activation), oneOf(&m.Activation, Auto, string(engine.Softmax), string(engine.Sigmoid)),

@@ -16,7 +16,7 @@ import (
 // Build writes a TensorRT engine plan and proves its accuracy.
 type Build struct {
 	Model     string   // ONNX file; empty for the demo model
-	Labels    string   // file with one class name a line, instead of the model's own
+	Meaning            // of the model
 	Precision string   // auto, fp32, fp16 or int8
 	Output    string   // plan file; empty for the cache
 	Batch     string   // MIN,OPT,MAX or the most
@@ -67,7 +67,7 @@ func (b *Build) Flags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&b.Shapes, "shape", nil,
 		"NAME=MIN,OPT,MAX of an input, like images=1x3x640x640,4x3x640x640,8x3x640x640; may be given several times")
 	flags.StringVar(&b.Workspace, "workspace", "", "most scratch memory of a layer, like 1GiB")
-	flags.StringVar(&b.Labels, "labels", "", "file with one class name per line, instead of the model's own")
+	b.Meaning.flags(flags)
 	flags.StringVar(&b.Images, "calibration", "", "directory of pictures that INT8 is calibrated on")
 	flags.IntVar(&b.Count, "calibration-count", 200, "number of calibration pictures, drawn with --seed; 0 for all")
 	flags.Uint64Var(&b.Seed, "seed", 1, "which pictures are drawn")

@@ -46,6 +46,9 @@ func (b *Build) Check() error {
 	case b.Data != "" && b.asked.Batch.Min > 1:
 		return config.Usagef("the gate runs one picture at a time: --batch must begin at 1")
 	}
+	if _, err := b.options(); err != nil {
+		return err
+	}
 	return b.Limits.Check()
 }
 

@@ -68,16 +68,17 @@ func (b *Build) Run(ctx context.Context) (*BuildReport, error) {
 
 // open reads the model, and what the gate compares with.
 func (b *Build) open() (reference *source, err error) {
-	if b.source, err = read(b.Model, b.Labels); err != nil {
+	if b.source, err = read(b.Model, &b.Meaning); err != nil {
 		return nil, err
 	}
 	b.asked.Model, b.asked.Path, b.asked.Metadata = b.source.Bytes, b.source.Path, b.source.Metadata // as run would build it
+	b.asked.Width, b.asked.Height = b.source.Width, b.source.Height
 	if err := b.source.parse(); err != nil {
 		return nil, err
 	}
 	reference = b.source
 	if b.ReferenceModel != "" {
-		if reference, err = read(b.ReferenceModel, b.Labels); err != nil {
+		if reference, err = read(b.ReferenceModel, &b.Meaning); err != nil {
 			return nil, err
 		}
 		if err := reference.parse(); err != nil {

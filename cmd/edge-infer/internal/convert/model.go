@@ -7,8 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/catalogue"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 	"github.com/edge-infer/edge-infer/engine/onnx"
@@ -22,9 +26,39 @@ type source struct {
 	model *onnx.Model // set by parse
 }
 
-// read reads a model, the demo model where none is named, and its labels where a file has them.
-func read(model, labels string) (*source, error) {
-	options := predict.Options{Model: model, LabelsFile: labels, Find: catalogue.Find}
+// Meaning is what a model's file leaves to whoever converts it, in the words of the configuration.
+type Meaning struct {
+	Labels     string // file with one class name a line, instead of the model's own
+	Preprocess string // how pictures get into the model, instead of what its file says
+	Size       string // SIDE or HEIGHTxWIDTH of the pictures of a model that leaves it open
+}
+
+func (m *Meaning) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&m.Labels, "labels", "", "file with one class name per line, instead of the model's own")
+	flags.StringVar(&m.Preprocess, "preprocess", "", "how pictures get into the model, where its file does not say, as run has it: "+
+		strings.Join(engine.Presets(), ", ")+", or YAML")
+	flags.StringVar(&m.Size, "imgsz", "", "pictures of a model that leaves their size open: SIDE or HEIGHTxWIDTH in pixels")
+}
+
+// options are what is said, but for the labels.
+func (m *Meaning) options() (said engine.Options, err error) {
+	settings := config.Model{Preprocess: config.Preprocess(m.Preprocess), Size: m.Size}
+	if said.Metadata.Preprocess, err = settings.Pictures(); err != nil {
+		return said, config.Usagef("--preprocess: %v", err)
+	}
+	if said.Height, said.Width, err = settings.Sides(); err != nil {
+		return said, config.Usagef("--imgsz %v", err)
+	}
+	return said, nil
+}
+
+// read reads a model, the demo model where none is named, with what is said of it.
+func read(model string, meaning *Meaning) (*source, error) {
+	said, err := meaning.options()
+	if err != nil {
+		return nil, err
+	}
+	options := predict.Options{Model: model, LabelsFile: meaning.Labels, Find: catalogue.Find, Options: said}
 	if err := options.Load(); err != nil {
 		return nil, err
 	}
@@ -44,6 +78,12 @@ func (s *source) parse() (err error) {
 	if err != nil {
 		return err
 	}
+	if s.Width > 0 {
+		if err := s.size(); err != nil {
+			return err
+		}
+		changed = true
+	}
 	labelled, err := s.label()
 	if err != nil || !changed && !labelled && len(s.model.ExternalFiles()) == 0 {
 		return err
@@ -53,6 +93,26 @@ func (s *source) parse() (err error) {
 	}
 	s.Bytes, err = s.model.Bytes()
 	return err
+}
+
+// size writes the sides of pictures into a model that leaves them open: what is measured sees such pictures, and so does who runs it.
+func (s *source) size() error {
+	inputs, err := s.model.Inputs()
+	if err != nil {
+		return err
+	}
+	sides := s.Metadata
+	sides.Width, sides.Height = s.Width, s.Height
+	picture, err := engine.FindPictureInput(inputs, sides)
+	if err != nil {
+		return fmt.Errorf("model %s: %w", s.Path, err)
+	}
+	if picture.Width != s.Width || picture.Height != s.Height {
+		return config.Usagef("model %s takes pictures of %dx%d alone, not %dx%d (leave --imgsz away)", s.Path, picture.Height, picture.Width,
+			s.Height, s.Width)
+	}
+	s.model.SetMetadata("imgsz", fmt.Sprintf("[%d, %d]", s.Height, s.Width))
+	return nil
 }
 
 // label writes labels into the model that came from a file beside it.

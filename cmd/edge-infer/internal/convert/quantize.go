@@ -32,7 +32,7 @@ const (
 // Quantize writes an INT8 or FP16 model that detects as well as the original.
 type Quantize struct {
 	Model      string // ONNX file; empty for the demo model
-	Labels     string // file with one class name a line, instead of the model's own
+	Meaning           // of the model
 	Images     string // directory of calibration pictures
 	Output     string // ONNX file
 	To         string // int8 or fp16
@@ -61,7 +61,7 @@ const layerLossHelp = "share of the head's outputs that a layer alone may lose i
 // Flags are the job's place on a command line.
 func (q *Quantize) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&q.Images, "images", "", "directory of calibration pictures, subdirectories included")
-	flags.StringVar(&q.Labels, "labels", "", "file with one class name per line, instead of the model's own")
+	q.Meaning.flags(flags)
 	flags.StringVarP(&q.Output, "output", "o", "", "ONNX file to write")
 	flags.StringVar(&q.To, "to", string(engine.INT8), "int8 or fp16")
 	flags.StringVar(&q.Method, "method", string(quantize.DefaultMethod), "how INT8 ranges are chosen: minmax, percentile, entropy or mse")
@@ -108,13 +108,16 @@ func (q *Quantize) Check() error {
 	case q.Search && (half || q.Limits.Off()):
 		return config.Usagef("--search is for --to int8 with a gate")
 	}
+	if _, err := q.options(); err != nil {
+		return err
+	}
 	return q.Limits.Check()
 }
 
 // Run converts, judges and writes. A refusal is an error that comes with what was found; nothing is written then.
 func (q *Quantize) Run(ctx context.Context) (*QuantizeReport, error) {
 	started := time.Now()
-	source, err := read(q.Model, q.Labels)
+	source, err := read(q.Model, &q.Meaning)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/demo"
+	"github.com/edge-infer/edge-infer/engine/enginetest"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 )
@@ -49,9 +50,15 @@ func TestQuantizeFollowsThePreprocess(t *testing.T) {
 		Cache: filepath.Join(dir, "ranges.json"), Output: filepath.Join(dir, "out.onnx"),
 	}
 	for _, test := range []struct {
-		beside, preset string
-		darkest, most  float32
-	}{{"", "ultralytics", 0, 1}, {"{preset: yolox}", "yolox", 0, 255}, {"{preset: keras, resize: letterbox}", "keras", -1, 1}} {
+		beside, asked, preset string
+		darkest, most         float32
+	}{
+		{"", "", "ultralytics", 0, 1},
+		{"{preset: yolox}", "", "yolox", 0, 255},
+		{"{preset: keras, resize: letterbox}", "", "keras", -1, 1},
+		{"{preset: keras, resize: letterbox}", "yolox", "yolox", 0, 255},
+	} {
+		q.Preprocess = test.asked
 		require.NoError(t, os.WriteFile(engine.PreprocessFile(model), []byte(test.beside), 0o600))
 		report, err := q.Run(t.Context())
 		require.NoError(t, err)
@@ -73,13 +80,45 @@ func TestQuantizeFollowsThePreprocess(t *testing.T) {
 	}
 }
 
+// Sides of a network that leaves them open are those that it is measured with, and what is written says them.
+func TestQuantizeKeepsTheSides(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	model := filepath.Join(dir, "free.onnx")
+	require.NoError(t, os.WriteFile(model, enginetest.Network(t, "picture_free").Bytes, 0o600))
+	q := &Quantize{
+		Model: model, Meaning: Meaning{Size: "64x128"}, Images: programtest.Scenes(t, 2, 7), To: "fp16", Method: "minmax", Count: 2,
+		Percentile: 99.9, Batch: 1, Output: filepath.Join(dir, "out.onnx"),
+	}
+	_, err := q.Run(t.Context())
+	require.NoError(t, err)
+	written, err := os.ReadFile(q.Output)
+	require.NoError(t, err)
+	e, err := accuracy.OnCPU(q.Output, written, 1)
+	require.NoError(t, err)
+	defer e.Close()
+	assert.Equal(t, []int{64, 128}, []int{e.Model().Height, e.Model().Width})
+	q.Model = ""
+	_, err = q.Run(t.Context())
+	require.EqualError(t, err, "model demo takes pictures of 416x416 alone, not 64x128 (leave --imgsz away)")
+	q.Limits.MaxLoss = .01
+	for meaning, want := range map[Meaning]string{
+		{Size: "64by128"}: `--imgsz`, {Preprocess: "yolo"}: `--preprocess: `,
+	} {
+		q.Meaning = meaning
+		require.ErrorContains(t, q.Check(), want)
+		b := &Build{Meaning: meaning, Precision: "fp32", Batch: "1", Method: q.Method}
+		require.ErrorContains(t, b.Check(), want)
+	}
+}
+
 // Labels from a file are kept in what is made, which is read without the file.
 func TestQuantizeKeepsTheLabels(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	labels := filepath.Join(dir, "labels.txt")
 	require.NoError(t, os.WriteFile(labels, []byte("one\ntwo\nit's three\nfour\nfive\nsix\n"), 0o600))
-	q := &Quantize{Labels: labels, To: "fp16", Method: "mse", Output: filepath.Join(dir, "out.onnx")}
+	q := &Quantize{Meaning: Meaning{Labels: labels}, To: "fp16", Method: "mse", Output: filepath.Join(dir, "out.onnx")}
 	_, err := q.Run(t.Context())
 	require.NoError(t, err)
 	made, err := onnx.Read(q.Output)

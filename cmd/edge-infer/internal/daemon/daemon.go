@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/aspect"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
@@ -24,6 +25,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 	"github.com/edge-infer/edge-infer/systemd"
@@ -147,6 +149,8 @@ type run struct {
 	changing sync.Mutex     // held while the configuration, cameras or predictors change: one change at a time
 	config   *config.Config // in force
 
+	// Watch goroutine only, once the network is open.
+	pictures *aspect.Memory // how large those of the cameras are
 	// Watch goroutine only.
 	throttle throttle // but for its limits
 	sensors  sensors  // that Home Assistant knows
@@ -216,6 +220,8 @@ func (r *run) open(ctx context.Context) error {
 	waits := &waiting{run: r}
 	starting := opening{service: &r.service, steps: report.Steps(r.Stderr), tell: waits.Tell}
 	defer starting.Watch()()
+	r.pictures = aspect.Open(r.config.State)
+	r.devices.Look = func() []engine.Size { return r.pictures.Sizes(ctx, aspectCameras(r.config), r.logger) }
 	err := r.devices.Open(ctx, r.config, starting.Begin, r.logger)
 	if err == nil {
 		err = r.openCascade(ctx, starting.Begin)

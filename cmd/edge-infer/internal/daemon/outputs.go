@@ -18,6 +18,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/mqtt"
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // outputs are where the results of a run go. What is not asked for is nil.
@@ -132,6 +133,9 @@ func (r *run) greet() {
 	fmt.Fprintf(r.out, "model %s on %s %s, %s, %s\n", m.Path, m.Backend, m.BackendVersion, m.Device, m.Precision)
 	if v := r.verdict.Load(); v != nil {
 		fmt.Fprintf(r.out, "accuracy in %s\n", accuracy.Summary(v))
+	}
+	if taken := predict.Describe(m).Preprocessing; taken != "" {
+		fmt.Fprintf(r.out, "pictures taken as %s\n", taken)
 	}
 	fmt.Fprintf(r.out, "outputs read as %s\n", m.Recognised)
 	if b := r.outputs.broker; b != nil {

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/aspect"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
@@ -70,6 +73,9 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 	options := network.Options(p.Config, p.Config.Detect.Confidence, p.Logger)
 	options.Decoding.Always = true // the best classes of a classifier are the answer, however sure it is
 	options.Build = network.Builder{Progress: p.Progress}.Build
+	w := &work{each: each, details: report.Details{Masks: report.MaskForm(p.Config.Detect.Masks)}}
+	inputs := w.expand(p.Files)
+	options.Look = sync.OnceValue(func() []engine.Size { return p.sizes(ctx, inputs) })
 	predictors, err := p.Sight.OpenEach(ctx, p.Config, options)
 	if err != nil {
 		return err
@@ -80,7 +86,6 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 			return err
 		}
 	}
-	w := &work{each: each, details: report.Details{Masks: report.MaskForm(p.Config.Detect.Masks)}}
 	w.labels = predictors[0].Model().Metadata.Labels
 	if p.Save != "" {
 		if w.saver, err = newSaver(p.Save, p.Film, w.labels, p.Logger); err != nil {
@@ -93,7 +98,6 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 	step := p.Counting.Begin("pictures")
 	defer step.Close()
 	w.step, w.logger, w.started = step, p.Logger, time.Now()
-	inputs := w.expand(p.Files)
 	files := &media.Run{Predictors: predictors, Ahead: true, Readers: p.Readers, Each: w.picture}
 	if p.Resume {
 		files.Skip = w.skip
@@ -106,6 +110,22 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 		return fmt.Errorf("%d of %d pictures could not be read", w.failed, w.failed+w.done)
 	}
 	return err
+}
+
+// How many files are looked at to fit a network's size to them, and for how long.
+const (
+	lookedAt     = 16
+	lookPatience = 10 * time.Second
+)
+
+// sizes are those of pictures from all over the files. What cannot be read has none, and is told when its turn comes.
+func (p *Pictures) sizes(ctx context.Context, files []string) []engine.Size {
+	var some []string
+	for i := range min(len(files), lookedAt) {
+		some = append(some, files[i*len(files)/min(len(files), lookedAt)])
+	}
+	sizes := aspect.Look(ctx, some, lookPatience)
+	return slices.DeleteFunc(sizes, func(s engine.Size) bool { return s.Width == 0 })
 }
 
 func closeAll(predictors []predict.Predictor) {

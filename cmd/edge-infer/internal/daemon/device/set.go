@@ -16,6 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
@@ -26,6 +27,8 @@ type Set struct {
 	open bool      // the frame loops may run
 	// Clocks are those of all frame loops, set by Open.
 	Clocks *stage.Clocks
+	// Look finds out how large the pictures of the cameras are, for a network that leaves its size open.
+	Look func() []engine.Size
 
 	mu     sync.Mutex
 	places map[pipeline.Source]*Device
@@ -44,6 +47,7 @@ func Decoded(c *config.Config) float64 {
 func (s *Set) Open(ctx context.Context, c *config.Config, steps progress.Reporter, logger *slog.Logger) error {
 	options := network.Options(c, Decoded(c), logger)
 	options.Build, options.Yielding = network.Builder{Progress: steps}.Build, c.Engine.Backend == config.Auto
+	options.Look = s.Look
 	options.Lossy = true // what servers do not do in time is gone: a newer frame is there
 	if c.Remote.Fallback == config.Local {
 		options.Standby = config.Auto

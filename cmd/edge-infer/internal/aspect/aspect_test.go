@@ -1,0 +1,77 @@
+package aspect
+
+import (
+	"bytes"
+	"image"
+	"image/png"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// silent is the address of an HTTP camera that takes connections and never answers.
+func silent(t *testing.T) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	return "http://" + listener.Addr().String() + "/"
+}
+
+func TestLook(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	var picture bytes.Buffer
+	require.NoError(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, 30, 70))))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.png"), picture.Bytes(), 0o600))
+	uris := []string{"demo", filepath.Join(folder, "none.png"), "demo?width=640&height=480", folder, "bad://"}
+	assert.Equal(t, []engine.Size{{Width: 1280, Height: 720}, {}, {Width: 640, Height: 480}, {Width: 30, Height: 70}, {}},
+		Look(t.Context(), uris, time.Minute))
+	assert.Equal(t, []engine.Size{{}}, Look(t.Context(), []string{silent(t)}, 50*time.Millisecond))
+	assert.Empty(t, Look(t.Context(), nil, time.Minute))
+}
+
+// A camera that is away at a start has the size that it had; one whose address has changed, or that was never there, has none, and then
+// nothing is known of all.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "state")
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	away := Camera{"gate", "http://user:secret@127.0.0.1:1/main"}
+	cameras := []Camera{{"belt", "demo"}, away}
+	hd, vga := engine.Size{Width: 1920, Height: 1080}, engine.Size{Width: 1280, Height: 720}
+
+	m := Open(folder)
+	assert.Nil(t, m.Sizes(t.Context(), cameras, logger))
+	assert.Contains(t, log.String(), "camera=gate")
+	assert.False(t, m.Note(away, engine.Size{}), "no picture yet")
+	assert.True(t, m.Note(away, hd))
+	assert.False(t, m.Note(away, hd))
+	require.NoError(t, m.Save())
+	written, err := os.ReadFile(filepath.Join(folder, "pictures.json"))
+	require.NoError(t, err)
+	assert.NotContains(t, string(written), "secret")
+
+	log.Reset()
+	m = Open(folder)
+	assert.Equal(t, []engine.Size{vga, hd}, m.Sizes(t.Context(), cameras, logger))
+	assert.Empty(t, log.String())
+	cameras[1].URI = "http://127.0.0.1:1/other"
+	assert.Nil(t, m.Sizes(t.Context(), cameras, logger))
+
+	for _, damaged := range []string{"", "[1]", `{"gate": 3}`, `{"gate": {"uri": "http://127.0.0.1:1/other", "width": -3, "height": 2}}`} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "pictures.json"), []byte(damaged), 0o600))
+		assert.Nil(t, Open(folder).Sizes(t.Context(), cameras, logger), damaged)
+	}
+	forgets := Open("")
+	assert.True(t, forgets.Note(away, hd))
+	require.NoError(t, forgets.Save())
+}

@@ -1,0 +1,99 @@
+package aspect
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
+)
+
+// patience is how long a start waits for the first pictures of cameras that it does not know.
+const patience = 10 * time.Second
+
+// Camera is one whose pictures' size matters.
+type Camera struct{ Name, URI string }
+
+// Memory knows from earlier runs how large the pictures of cameras are, so that a camera that is away at a start does not change the
+// network's shape, which would have its engine plan built anew. One goroutine at a time.
+type Memory struct {
+	path  string // empty: it forgets
+	known map[string]known
+}
+
+type known struct {
+	URI    string `json:"uri"` // without credentials
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+}
+
+// Open reads what the folder holds; an empty one keeps nothing. What cannot be read is found out again.
+func Open(folder string) *Memory {
+	m := &Memory{known: map[string]known{}}
+	if folder == "" {
+		return m
+	}
+	m.path = filepath.Join(folder, "pictures.json")
+	if data, err := os.ReadFile(m.path); err == nil && json.Unmarshal(data, &m.known) != nil {
+		m.known = map[string]known{}
+	}
+	return m
+}
+
+// Sizes are those of the cameras' pictures, which are looked at where they are not known. They are nil unless all of them are: a shape that
+// fits some would show the others smaller than they need be.
+func (m *Memory) Sizes(ctx context.Context, cameras []Camera, logger *slog.Logger) []engine.Size {
+	sizes := make([]engine.Size, len(cameras))
+	var uris []string
+	var places []int
+	for i, c := range cameras {
+		if was := m.known[c.Name]; was.URI == capture.Redact(c.URI) && was.Width > 0 && was.Height > 0 {
+			sizes[i] = engine.Size{Width: was.Width, Height: was.Height}
+			continue
+		}
+		uris, places = append(uris, c.URI), append(places, i)
+	}
+	missing := false
+	for i, size := range Look(ctx, uris, patience) {
+		if c := cameras[places[i]]; size.Width == 0 {
+			missing = true
+			logger.Warn("the network's size is not fitted to the cameras: one has shown no picture (set --imgsz, or start again when it has)",
+				"camera", c.Name)
+		}
+		sizes[places[i]] = size
+	}
+	if missing {
+		return nil
+	}
+	return sizes
+}
+
+// Note remembers how large a camera's pictures are, and reports whether that is news.
+func (m *Memory) Note(c Camera, size engine.Size) bool {
+	now := known{URI: capture.Redact(c.URI), Width: size.Width, Height: size.Height}
+	if size.Width == 0 || m.known[c.Name] == now {
+		return false
+	}
+	m.known[c.Name] = now
+	return true
+}
+
+// Save keeps what is known for the next run.
+func (m *Memory) Save() error {
+	if m.path == "" {
+		return nil
+	}
+	data, err := json.Marshal(m.known)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(m.path), 0o750); err != nil {
+		return err
+	}
+	return atomicfile.Write(m.path, data, 0o640)
+}
