@@ -23,7 +23,7 @@ var (
 	markdownLink = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 	makeTarget   = regexp.MustCompile("(?:`|^    |&& )make ((?:[a-z-]+ ?)+)")
 	// commandLine is one in backticks or indented as code, up to what follows it on the line.
-	commandLine  = regexp.MustCompile("(?:`|^    |&& |bin/)edge-infer ([^`#|&]*)")
+	commandLine  = regexp.MustCompile("(?:`|^(?:    )?(?:sudo )?|&& |bin/)edge-infer ([^`#|&]*)")
 	target       = regexp.MustCompile(`(?m)^([a-z-]+):`)
 	goTest       = regexp.MustCompile("go test [^`]*")
 	folderName   = regexp.MustCompile(`\./[a-z0-9/_.-]+`)

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/engine/demo"
+)
+
+// fence is a block of a page between ``` lines. The words behind its language say what is to be done with it: "tried" runs it, "config" holds
+// it against the schema of the configuration.
+type fence struct {
+	line           int
+	language, mark string
+	text           string
+}
+
+var (
+	fenceForm  = regexp.MustCompile("(?ms)^```([a-z]+) ?([a-z]*)\n(.*?)^```$")
+	fileName   = regexp.MustCompile(`^# (\S+\.yaml)\n`)
+	settingKey = regexp.MustCompile("`((?:model|engine|remote|detect|mqtt|snapshots|web|motion|thermal)\\.[a-z_]+)[`:]")
+	variable   = regexp.MustCompile(`EDGE_INFER_[A-Z_]+[A-Z]`)
+	flagInText = regexp.MustCompile("`(--[a-z][a-z0-9_-]+)")
+	extension  = regexp.MustCompile(`\.(go|onnx|plan|py|md|yaml|json|cc|c|h|cu|ptx|txt)$`)
+)
+
+func fences(page string) (all []fence) {
+	for _, at := range fenceForm.FindAllStringSubmatchIndex(page, -1) {
+		all = append(all, fence{
+			line: strings.Count(page[:at[0]], "\n") + 1, language: page[at[2]:at[3]], mark: page[at[4]:at[5]], text: page[at[6]:at[7]],
+		})
+	}
+	return all
+}
+
+// TestPagesAreTried runs what the pages in docs mark as tried, each page in a folder of its own, from its first line to its last, with the
+// demo network as best.onnx. Files that a page shows are there from where it shows them.
+func TestPagesAreTried(t *testing.T) {
+	tried := 0
+	for path, text := range documents(t) {
+		blocks := fences(text)
+		count := len(slices.DeleteFunc(slices.Clone(blocks), func(f fence) bool { return f.mark != "tried" }))
+		if tried += count; count == 0 {
+			continue
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(folder, "best.onnx"), demo.Model(), 0o600))
+			require.NoError(t, os.CopyFS(filepath.Join(folder, "parts"), os.DirFS(filepath.Join(programtest.Scenes(t, 4, 3), "images"))))
+			if strings.Contains(text, "--out parts") { // the page draws them itself
+				require.NoError(t, os.RemoveAll(filepath.Join(folder, "parts")))
+			}
+			run := programtest.Shell(t, folder)
+			for _, block := range blocks {
+				if name := fileName.FindStringSubmatch(block.text); name != nil && block.mark == "config" {
+					require.NoError(t, os.WriteFile(filepath.Join(folder, name[1]), []byte(block.text), 0o600))
+				}
+				if block.mark == "tried" {
+					output, err := run(block.text)
+					require.NoError(t, err, "%s:%d\n%s\n%s", path, block.line, block.text, output)
+				}
+			}
+		})
+	}
+	assert.NotZero(t, tried)
+}
+
+// Whatever page names a setting, a variable or a flag, there is one; and what it shows as a configuration fits the schema.
+func TestPagesNameSettingsThatThereAre(t *testing.T) {
+	all := documents(t)
+	schema, err := jsonschema.NewCompiler().Compile("../../docs/edge-infer.schema.json")
+	require.NoError(t, err)
+	flags := everyFlag()
+	reference := all["docs/configuration.md"]
+	variables := variablesInCode(t)
+	for path, text := range all {
+		for _, block := range fences(text) {
+			assert.Contains(t, []string{"", "tried", "config"}, block.mark, "%s:%d", path, block.line)
+			if block.mark != "config" {
+				continue
+			}
+			document, err := yaml.YAMLToJSON([]byte(block.text))
+			require.NoError(t, err, "%s:%d", path, block.line)
+			value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(document)))
+			require.NoError(t, err)
+			assert.NoError(t, schema.Validate(value), "%s:%d", path, block.line)
+		}
+		for _, match := range settingKey.FindAllStringSubmatch(text, -1) {
+			if !extension.MatchString(match[1]) {
+				known := strings.Contains(reference, "| `"+match[1]+"`") || strings.Contains(reference, "| `"+match[1]+".")
+				assert.True(t, known, "%s: setting %s", path, match[1])
+			}
+		}
+		for _, name := range variable.FindAllString(text, -1) {
+			assert.True(t, variables[name] || strings.Contains(reference, "`"+name+"`"), "%s: variable %s", path, name)
+		}
+		if strings.HasPrefix(path, "engine/demo/") { // of the training script
+			continue
+		}
+		for _, match := range flagInText.FindAllStringSubmatch(text, -1) {
+			assert.True(t, flags[match[1]], "%s: flag %s", path, match[1])
+		}
+	}
+}
+
+// everyFlag is the flags of all commands, and two of other programs that pages name.
+func everyFlag() map[string]bool {
+	all := map[string]bool{"--help": true, "--version": true, "--build-arg": true, "--decode_in_inference": true}
+	var add func(c *cobra.Command)
+	add = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) { all["--"+f.Name] = true })
+		for _, sub := range c.Commands() {
+			add(sub)
+		}
+	}
+	add(newRoot(io.Discard, io.Discard))
+	return all
+}
+
+// variablesInCode are the variables that the program reads beside those of settings.
+func variablesInCode(t *testing.T) map[string]bool {
+	all := map[string]bool{}
+	for _, path := range append(goFiles(t), "Makefile") {
+		data, err := os.ReadFile("../../" + path)
+		require.NoError(t, err)
+		for _, name := range variable.FindAllString(string(data), -1) {
+			all[name] = true
+		}
+	}
+	return all
+}
+
+// The Go program of the page is the example that runs.
+func TestLibraryPageIsAnExampleThatRuns(t *testing.T) {
+	example, err := os.ReadFile("../../postprocess/predict/example_test.go")
+	require.NoError(t, err)
+	blocks := fences(documents(t)["docs/library.md"])
+	require.Len(t, blocks, 1)
+	require.Equal(t, "go", blocks[0].language)
+	indented := regexp.MustCompile(`(?m)^(.)`).ReplaceAllString(blocks[0].text, "\t$1")
+	assert.Contains(t, string(example), indented)
+}
