@@ -57,9 +57,9 @@ internal/config: capture engine engine/atomicfile internal/process internal/spel
 internal/convert: engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate
 	postprocess/predict
-internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/broker internal/config internal/daemon/camera
-	internal/daemon/device internal/network internal/pipeline internal/preflight internal/process internal/progress internal/report
-	internal/sink internal/stage internal/telemetry internal/web mqtt mqtt/broker mqtt/homeassistant mqtt/ledger mqtt/payload
+internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/broker internal/config
+	internal/daemon/camera internal/daemon/device internal/network internal/pipeline internal/preflight internal/process internal/progress
+	internal/report internal/sink internal/stage internal/telemetry internal/web mqtt mqtt/broker mqtt/homeassistant mqtt/ledger mqtt/payload
 	postprocess/predict postprocess/predict/cascade postprocess/zone systemd
 internal/daemon/camera: capture internal/config internal/pipeline
 internal/daemon/device: engine engine/cuda engine/standby engine/tensorrt engine/triton internal/config internal/network internal/pipeline

@@ -334,15 +334,33 @@ func judge(err error) verdict {
 	return ill
 }
 
-// choose returns the server with the least to do that is well and was not tried, nil for none.
+// revisit is of how many requests one goes to the server that has had the fewest, of those with the least to do: the latency of one that is
+// never asked would be what it once was for ever, and so would its health.
+const revisit = 8
+
+// choose returns the server with the least to do that is well and was not tried, nil for none; the fastest of several, but for a request now
+// and then.
 func (e *Engine) choose(tried []*endpoint) *endpoint {
+	asked := uint64(0)
+	for _, p := range e.endpoints {
+		asked += p.requests.Load()
+	}
+	before := func(p, other *endpoint) bool {
+		load, others := p.inFlight.Load(), other.inFlight.Load()
+		switch {
+		case load != others:
+			return load < others
+		case asked%revisit == 0:
+			return p.requests.Load() < other.requests.Load()
+		}
+		return p.latency.Load() < other.latency.Load()
+	}
 	var best *endpoint
 	for _, p := range e.endpoints {
 		if well, _ := p.state(); !well || slices.Contains(tried, p) {
 			continue
 		}
-		if best == nil || p.inFlight.Load() < best.inFlight.Load() ||
-			p.inFlight.Load() == best.inFlight.Load() && p.latency.Load() < best.latency.Load() {
+		if best == nil || before(p, best) {
 			best = p
 		}
 	}

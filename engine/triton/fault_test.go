@@ -167,6 +167,23 @@ func TestTheLeastLoadedServerIsAsked(t *testing.T) {
 	require.EqualValues(t, 1, status[1].Requests)
 }
 
+// A server that is slower is asked now and then all the same: it may have become faster, or ill.
+func TestTheSlowServerIsAskedNowAndThen(t *testing.T) {
+	quick, slow := serve(t, network(t), nil), serve(t, network(t), nil)
+	e := opened(t, patience, quick, slow)
+	slow.Model.SetFault(func(*kserve.InferRequest, *kserve.InferResponse) error {
+		time.Sleep(50 * time.Millisecond)
+		return nil
+	})
+	for range 40 {
+		_, err := infer(e)
+		require.NoError(t, err)
+	}
+	status := e.Status().Servers
+	require.GreaterOrEqual(t, status[1].Requests, uint64(4), status)
+	require.EqualValues(t, 40, status[0].Requests+status[1].Requests)
+}
+
 // What a server answers that does not fit its own description is an error, never numbers.
 func TestWrongAnswers(t *testing.T) {
 	s := serve(t, network(t), nil)
