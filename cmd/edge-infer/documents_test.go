@@ -35,7 +35,7 @@ var (
 // documents are what people read, by path from the root.
 func documents(t *testing.T) map[string]string {
 	all := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "cross/*.md", "engine/demo/*.md", "mqtt/schema/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "cross/*.md", "engine/demo/*.md", "mqtt/schema/*.md", "deploy/*/*.md"} {
 		paths, err := filepath.Glob("../../" + pattern)
 		require.NoError(t, err)
 		for _, path := range paths {
