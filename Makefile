@@ -18,7 +18,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu clean env ptx ptx-check release release-check package package-check
+.PHONY: alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -75,6 +75,11 @@ track-bench: ## the tracker beside those of PyPI's `trackers`, scored by TrackEv
 	@$(deps)/trackers/bin/pip install -q --disable-pip-version-check trackers==$(TRACKERS_VERSION) trackeval==$(TRACKEVAL_VERSION)
 	go run ./postprocess/track/peers -out bin/track-bench $(TRACK_FLAGS)
 	$(deps)/trackers/bin/python postprocess/track/peers/peers.py bin/track-bench
+
+soak: build ## the program for SOAK_TIME (10m) with four cameras and a real broker: late frames, fairness, memory, leaks, faults
+	@cross/deps test
+	GOFLAGS= CGO_ENABLED=0 go build -o bin/bars ./cmd/edge-infer/internal/bars
+	bin/bars soak -program bin/edge-infer -duration $(or $(SOAK_TIME),10m) -json bin/soak.json $(SOAK_FLAGS)
 
 bench-gpu: release-amd64 ## a folder to measure the aims with on an x86-64 machine with a GPU and TensorRT
 	@$(MAKE) -s $(deps)/lib/libcuda.a

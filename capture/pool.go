@@ -43,6 +43,7 @@ type Pool struct {
 	spare  int    // pictures in a row that needed little of a buffer
 	sizes  uint64 // how often the size has changed
 	made   int    // buffers of the present size, lent ones included
+	lent   int    // buffers of any size
 	closed bool
 	freed  chan struct{} // holds a token after a release
 }
@@ -91,6 +92,7 @@ func (p *Pool) take(size int) (*buffer, error) {
 	if last := len(p.free) - 1; last >= 0 {
 		b := p.free[last]
 		p.free = p.free[:last]
+		p.lent++
 		return b, nil
 	}
 	if p.made >= p.limit() {
@@ -105,7 +107,15 @@ func (p *Pool) take(size int) (*buffer, error) {
 		return nil, &Error{Op: "allocate", Kind: ErrMemory, Message: "no memory for a frame", Err: err}
 	}
 	p.made++
+	p.lent++
 	return &buffer{pool: p, data: data[:p.size:p.size], free: free, sizes: p.sizes}, nil
+}
+
+// Lent is how many buffers are out.
+func (p *Pool) Lent() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lent
 }
 
 func (p *Pool) limit() int {
@@ -166,6 +176,7 @@ func (b *buffer) release(lease uint64) {
 	}
 	p := b.pool
 	p.mu.Lock()
+	p.lent--
 	if p.closed || b.sizes != p.sizes {
 		b.discard()
 	} else {

@@ -23,8 +23,10 @@ func TestPoolLends(t *testing.T) {
 	require.NoError(t, err)
 	_, err = p.Frame(engine.BGR, 10, 4)
 	require.ErrorIs(t, err, ErrNoBuffer)
+	assert.Equal(t, 2, p.Lent())
 
 	b.Release()
+	assert.Equal(t, 1, p.Lent())
 	c, err := p.Frame(engine.BGR, 10, 4)
 	require.NoError(t, err)
 	assert.Same(t, unsafe.SliceData(b.Data), unsafe.SliceData(c.Data))
@@ -39,6 +41,7 @@ func TestPoolLends(t *testing.T) {
 	a.Release()
 	c.Release()
 	c.Release()
+	assert.Zero(t, p.Lent())
 	assert.Equal(t, 2, l.Freed)
 	require.NoError(t, p.Close())
 	_, err = p.Frame(engine.BGR, 10, 4)

@@ -44,6 +44,7 @@ type Stats struct {
 	Reconnects uint64 `json:"reconnects"`       // times it was opened again
 	Abandoned  uint64 `json:"abandoned"`        // captures left behind because they hung
 	Pending    bool   `json:"pending"`          // a frame waits for the consumer
+	Lent       int    `json:"lent"`             // buffers that are out: with the source, in wait, or with the consumer
 }
 
 // Stats may be called from any goroutine at any time.
@@ -53,7 +54,7 @@ func (c *Camera) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats
-	s.Pending = pending
+	s.Pending, s.Lent = pending, c.pool.Lent()
 	s.Displaced = c.mailbox.Displaced() + c.lost
 	if c.period > 0 {
 		// A camera that has fallen silent is as slow as its silence is long.

@@ -47,13 +47,14 @@ engine/worker: engine
 internal/accuracy: capture engine engine/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/config internal/media
 	internal/network internal/plot internal/progress postprocess postprocess/evaluate postprocess/format postprocess/predict
 internal/aspect: capture capture/source engine engine/atomicfile
-internal/bars: engine/onnx internal/bench mqtt/broker
+internal/bars: capture/scene engine/onnx internal/bench mqtt/broker
 internal/bench: capture capture/scene engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/network
 	internal/pipeline internal/plot internal/progress internal/sink internal/stage internal/telemetry mqtt mqtt/broker postprocess
 	postprocess/evaluate postprocess/predict
 internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
 internal/catalogue: engine engine/atomicfile internal/progress
-internal/config: capture engine engine/atomicfile internal/process internal/spelling engine/triton mqtt/address mqtt/spool postprocess/head postprocess/zone
+internal/config: capture engine engine/atomicfile engine/triton internal/process internal/spelling mqtt/address mqtt/spool postprocess/head
+	postprocess/zone
 internal/convert: engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate
 	postprocess/predict

@@ -50,15 +50,15 @@ func (c *Capture) plan(s Settings, root string) {
 	c.priority = wanted
 }
 
-// Expect tells how many cameras there are. Where they are as many as the CPUs or more, Auto leaves the threads as they are: decoding on every
-// CPU with priority would keep the network from running.
+// Expect tells how many cameras there are. Where they are as many as the CPUs or more, Auto leaves the threads as they are: decoding on
+// every CPU with priority would keep the network from running.
 func (c *Capture) Expect(cameras int) { c.cameras.Store(int64(cameras)) }
 
 // crowded says that a priority of our own choice would leave nothing to the others.
 func (c *Capture) crowded() bool { return c.auto && c.cameras.Load() >= int64(c.cpuCount) }
 
-// Enter gives the calling thread, to which its goroutine is locked, what is planned. What the kernel refuses is left as it was and told once,
-// in the log and by State. Threads that it starts later inherit the CPUs and not the priority.
+// Enter gives the calling thread, to which its goroutine is locked, what is planned. What the kernel refuses is left as it was and told
+// once, in the log and by State. Threads that it starts later inherit the CPUs and not the priority.
 func (c *Capture) Enter() {
 	if c.cpus != nil {
 		if err := unix.SchedSetaffinity(0, c.cpus); err != nil {

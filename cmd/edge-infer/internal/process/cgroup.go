@@ -8,8 +8,8 @@ import (
 )
 
 // cgroupLimit is how many bytes the kernel lets this process's control group, or one around it, have: the least of memory.max and
-// memory.high in version 2, of memory.limit_in_bytes in version 1; 0 for no limit. A service's MemoryHigh counts, beyond it the kernel slows
-// the process down. root is the folder of proc and sys, / when empty.
+// memory.high in version 2, of memory.limit_in_bytes in version 1; 0 for no limit. A service's MemoryHigh counts, beyond it the kernel
+// slows the process down. root is the folder of proc and sys, / when empty.
 func cgroupLimit(root string) int64 {
 	text, err := os.ReadFile(filepath.Join("/", root, "proc/self/cgroup"))
 	if err != nil {
@@ -34,8 +34,8 @@ func cgroupLimit(root string) int64 {
 // unlimited is what version 1 says without a limit, and anything near it.
 const unlimited = int64(1) << 60
 
-// narrowest is the least number that the files hold on the way from a group up to the mount; 0 for none. In a container the group may have a
-// path that is not below its mount: then the mount's own files count.
+// narrowest is the least number that the files hold on the way from a group up to the mount; 0 for none. In a container the group may
+// have a path that is not below its mount: then the mount's own files count.
 func narrowest(root, mount, group string, names ...string) int64 {
 	least := int64(0)
 	for at := filepath.Clean("/" + group); ; at = filepath.Dir(at) {

@@ -57,7 +57,8 @@ func TestCgroupLimits(t *testing.T) {
 		}, 256 << 20},
 		"version 1": {map[string]string{
 			"proc/self/cgroup": "9:name=systemd:/\n4:cpuacct,memory:/docker/1\n0::/\n",
-			"sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes": "134217728\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+			"sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes": "134217728\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes":          "9223372036854771712\n",
 		}, 128 << 20},
 		"no limit": {map[string]string{
 			"proc/self/cgroup": "4:memory:/\n0::/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",

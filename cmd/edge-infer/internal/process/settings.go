@@ -1,5 +1,6 @@
-// Package process fits this process to its machine: Go's processors and garbage collector, its memory limit, and the CPUs and the scheduling
-// of the threads that wait for cameras. Each has a choice of its own, Auto, which follows from the machine; what is chosen can be told.
+// Package process fits this process to its machine: Go's processors and garbage collector, its memory limit, and the CPUs and the
+// scheduling of the threads that wait for cameras. Each has a choice of its own, Auto, which follows from the machine; what is chosen can
+// be told.
 package process
 
 import (

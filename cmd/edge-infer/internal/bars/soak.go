@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// soak runs the program for a long time with the demo model, several cameras and a real broker, and does to it what happens in the field:
+// the broker stops, one camera stalls, one changes its resolution, one is opened again and again. The others must not feel it.
+type soak struct {
+	program, mosquitto string
+	cameras            int
+	width, height      int
+	fps                float64
+	duration           time.Duration
+	faults             bool
+	json               string
+}
+
+// The aims.
+const (
+	soakLate     = 0.001 // of the frames
+	soakFairness = 0.97  // least over most served camera
+	soakOthers   = 0.01  // of the rate, while another camera or the broker is in trouble
+	soakGrowth   = 8.0   // MB an hour, of resident memory, plus what the slope's own uncertainty is
+	soakOpenings = 1000
+)
+
+// runSoak reads the command line and does it.
+func runSoak(ctx context.Context, args []string) error {
+	o := soak{}
+	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
+	flags.StringVar(&o.program, "program", "", "edge-infer")
+	flags.StringVar(&o.mosquitto, "mosquitto", "mosquitto", "the broker's program")
+	flags.IntVar(&o.cameras, "cameras", 4, "steady cameras")
+	size := flags.String("size", "640x480", "of their pictures")
+	flags.Float64Var(&o.fps, "fps", 30, "of each")
+	flags.DurationVar(&o.duration, "duration", 10*time.Minute, "of the whole run")
+	flags.BoolVar(&o.faults, "faults", true, "do to it what happens in the field")
+	flags.StringVar(&o.json, "json", "", "write the verdicts to a file")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if n, err := fmt.Sscanf(*size, "%dx%d", &o.width, &o.height); n != 2 || err != nil || o.program == "" || o.cameras < 1 || !(o.fps > 0) ||
+		o.duration < leastSoak {
+		return usage{}
+	}
+	program, err := filepath.Abs(o.program)
+	if err != nil {
+		return err
+	}
+	o.program = program
+	return o.run(ctx)
+}
+
+// leastSoak is the shortest run that says anything: each window lasts a few seconds.
+const leastSoak = 30 * time.Second
+
+// window is a part of the run in which one thing happens.
+type window struct {
+	name       string
+	begin, end func(context.Context) error // nil for nothing to do
+}
+
+// run is the whole measurement. The settling before the first window counts for nothing.
+func (o *soak) run(ctx context.Context) error {
+	folder, err := os.MkdirTemp("", "soak")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	broker, err := openMosquitto(ctx, o.mosquitto, folder)
+	if err != nil {
+		return err
+	}
+	defer broker.close()
+	odd, err := openOddCameras()
+	if err != nil {
+		return err
+	}
+	defer odd.close()
+	s := &sheet{Time: time.Now(), Before: loadAverage()}
+	busy, begun := watchLoad(), time.Now()
+	subject := &subject{program: o.program, folder: folder, broker: broker.address, seen: newRecord(o.fps)}
+	if err := subject.configure(o.steady(), o.oddOnes(odd, false)); err != nil {
+		return err
+	}
+	if err := subject.start(ctx); err != nil {
+		return err
+	}
+	defer subject.kill()
+	settle := min(15*time.Second, o.duration/8)
+	if err := sleep(ctx, settle); err != nil {
+		return err
+	}
+	watched := watchMemory(subject.pid())
+	windows := o.windows(subject, broker, odd)
+	each := (o.duration - settle) / time.Duration(len(windows))
+	counted := make([]map[string]span, len(windows))
+	for i, w := range windows {
+		fmt.Fprintf(os.Stderr, "soak: %s for %v\n", w.name, each.Round(time.Second))
+		if counted[i], err = o.watch(ctx, w, each, subject); err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+	}
+	memory := watched()
+	lent, err := subject.lent(ctx)
+	if err != nil {
+		return err
+	}
+	if err := subject.stop(); err != nil {
+		return err
+	}
+	s.Busy, s.After, s.Took = busy(), loadAverage(), time.Since(begun).Seconds()
+	o.judge(s, windows, counted, memory, lent, subject.seen)
+	if err := s.save(o.json); err != nil {
+		return err
+	}
+	return s.print(os.Stdout)
+}
+
+// watch lets one window pass and gives what the cameras' frames came to in it.
+func (o *soak) watch(ctx context.Context, w window, each time.Duration, subject *subject) (map[string]span, error) {
+	if w.begin != nil {
+		if err := w.begin(ctx); err != nil {
+			return nil, err
+		}
+	}
+	before, at := subject.seen.spans(), time.Now()
+	if err := sleep(ctx, each); err != nil {
+		return nil, err
+	}
+	counted := map[string]span{}
+	for name, now := range subject.seen.spans() {
+		counted[name] = now.since(before[name], time.Since(at))
+	}
+	if w.end != nil {
+		return counted, w.end(ctx)
+	}
+	return counted, ctx.Err()
+}
+
+// windows are the quiet time and the faults.
+func (o *soak) windows(subject *subject, broker *mosquitto, odd *oddCameras) []window {
+	quiet := window{name: "quiet"}
+	if !o.faults {
+		return []window{quiet, quiet, quiet, quiet}
+	}
+	reopened := func(on bool) func(context.Context) error {
+		return func(context.Context) error {
+			if err := subject.configure(o.steady(), o.oddOnes(odd, on)); err != nil {
+				return err
+			}
+			return subject.reload()
+		}
+	}
+	return []window{
+		quiet,
+		{"broker stopped", broker.pause, broker.resume},
+		{"a camera stalls", odd.stall(true), odd.stall(false)},
+		{"a camera changes its resolution", odd.resize(true), odd.resize(false)},
+		{"a camera is opened again and again", reopened(true), reopened(false)},
+		quiet,
+	}
+}
+
+// steady are the cameras that are counted, as name and URI.
+func (o *soak) steady() (cameras [][2]string) {
+	for i := range o.cameras {
+		cameras = append(cameras, [2]string{
+			fmt.Sprintf("steady%d", i+1), fmt.Sprintf("demo?width=%d&height=%d&fps=%g&seed=%d", o.width, o.height, o.fps, i+1),
+		})
+	}
+	return cameras
+}
+
+// oddOnes are the cameras that make trouble. A demo camera of one picture begins anew after each: thirty openings a second.
+func (o *soak) oddOnes(odd *oddCameras, reopened bool) (cameras [][2]string) {
+	if !o.faults {
+		return nil
+	}
+	cameras = [][2]string{{"stalls", odd.url("stalls")}, {"resizes", odd.url("resizes")}}
+	if reopened {
+		cameras = append(cameras, [2]string{"reopened", "demo?width=160&height=120&fps=30&frames=1"})
+	}
+	return cameras
+}
+
+// judge writes what it all came to.
+func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, memory memory, lent map[string]int, seen *record) {
+	var total span
+	served := figures{}
+	all := seen.spans()
+	for i := range o.cameras {
+		name := fmt.Sprintf("steady%d", i+1)
+		var one span
+		for _, c := range counted {
+			one.add(c[name])
+		}
+		total.add(one)
+		served = append(served, float64(one.frames))
+		s.beside("soak", name+", frames a second", figures{one.rate()}, "/s", fmt.Sprintf("of %g, latency p50 %.1f ms p99 %.1f ms", o.fps,
+			seen.quantile(name, 50), seen.quantile(name, 99)))
+	}
+	s.atMost("soak", "frames late or lost", figures{total.lateShare()}, soakLate, 0, "share",
+		fmt.Sprintf("%d of %d; late is older than the time to the next when handed over", total.late+total.lost, total.frames+total.lost))
+	s.atLeast("soak", "fairness, least over most served", figures{slices.Min(served) / max(slices.Max(served), 1)}, soakFairness, 0, "")
+	s.atMost("soak", "resident memory, slope", figures{memory.slope}, soakGrowth+memory.uncertainty, 0, "MB/h",
+		fmt.Sprintf("%.1f MB at first, %.1f at last, most %.1f; slope uncertain by %.1f", memory.first, memory.last, memory.most,
+			memory.uncertainty))
+	leaked := 0
+	for _, n := range lent {
+		leaked += n
+	}
+	s.atMost("soak", "frame buffers that nobody gives back", figures{float64(leaked)}, 0, 0, "", fmt.Sprintf("%d cameras", len(lent)))
+	if !o.faults {
+		return
+	}
+	quiet := (o.slowest(counted[0]) + o.slowest(counted[len(counted)-1])) / 2
+	for i, w := range windows {
+		if w.name != "quiet" {
+			others := figures{o.slowest(counted[i]) / max(quiet, 1e-9)}
+			s.atLeast("soak", w.name+": others' rate over that of quiet times", others, 1-soakOthers, 0, "")
+		}
+	}
+	opened := all["reopened"]
+	s.judge("soak", "openings of a camera", figures{float64(opened.frames + opened.lost)}, soakOpenings, 0, "", "each has one picture", true)
+}
+
+// slowest is the rate of the steady camera that was served least.
+func (o *soak) slowest(counted map[string]span) float64 {
+	rates := figures{}
+	for name, c := range counted {
+		if strings.HasPrefix(name, "steady") {
+			rates = append(rates, c.rate())
+		}
+	}
+	if len(rates) == 0 {
+		return 0
+	}
+	return rates.sorted()[0]
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

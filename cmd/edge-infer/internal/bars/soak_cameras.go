@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture/scene"
+)
+
+// oddCameras serves MJPEG streams that do what real cameras do at times.
+type oddCameras struct {
+	server         *http.Server
+	address        string
+	stalled, large atomic.Bool
+	small, big     [][]byte // JPEG pictures of two sizes
+}
+
+// oddRate is in frames a second.
+const oddRate = 10
+
+func openOddCameras() (*oddCameras, error) {
+	o := &oddCameras{}
+	var err error
+	if o.small, err = drawn(640, 480); err != nil {
+		return nil, err
+	}
+	if o.big, err = drawn(1280, 720); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	o.address = listener.Addr().String()
+	o.server = &http.Server{Handler: http.HandlerFunc(o.stream), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = o.server.Serve(listener) }()
+	return o, nil
+}
+
+func (o *oddCameras) close() { _ = o.server.Close() }
+
+func (o *oddCameras) url(name string) string { return "http://" + o.address + "/" + name }
+
+// stall has the camera of that name fall silent, with its connection open.
+func (o *oddCameras) stall(on bool) func(context.Context) error {
+	return func(context.Context) error { o.stalled.Store(on); return nil }
+}
+
+// resize has the camera of that name change between two sizes every second.
+func (o *oddCameras) resize(on bool) func(context.Context) error {
+	return func(context.Context) error { o.large.Store(on); return nil }
+}
+
+func (o *oddCameras) stream(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "multipart/x-mixed-replace; boundary=picture")
+	ticker := time.NewTicker(time.Second / oddRate)
+	defer ticker.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-ticker.C:
+		}
+		if r.URL.Path == "/stalls" && o.stalled.Load() {
+			continue
+		}
+		pictures := o.small
+		if r.URL.Path == "/resizes" && o.large.Load() && i/oddRate%2 == 0 {
+			pictures = o.big
+		}
+		picture := pictures[i%len(pictures)]
+		_, err := fmt.Fprintf(w, "--picture\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n%s\r\n", len(picture), picture)
+		if errors.Join(err, http.NewResponseController(w).Flush()) != nil {
+			return
+		}
+	}
+}
+
+// drawn is a second of the demo belt as JPEG files.
+func drawn(width, height int) (pictures [][]byte, err error) {
+	s := scene.Scene{Width: width, Height: height, Rate: oddRate, Seed: 9}
+	if err := s.Open(); err != nil {
+		return nil, err
+	}
+	pixels, picture := make([]byte, 3*width*height), image.NewRGBA(image.Rect(0, 0, width, height))
+	for frame := range oddRate {
+		if _, err := s.Draw(frame, pixels, 3*width, nil); err != nil {
+			return nil, err
+		}
+		for i := range width * height {
+			copy(picture.Pix[4*i:], []byte{pixels[3*i+2], pixels[3*i+1], pixels[3*i], 255})
+		}
+		var encoded bytes.Buffer
+		if err := jpeg.Encode(&encoded, picture, nil); err != nil {
+			return nil, err
+		}
+		pictures = append(pictures, encoded.Bytes())
+	}
+	return pictures, nil
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRecord(t *testing.T) {
+	r := newRecord(10)
+	require.NoError(t, r.read(strings.NewReader(`{"v":1,"camera":"a","seq":5,"latency_ms":20}
+{"v":1,"camera":"a","seq":6,"latency_ms":100.5}
+not JSON
+{"v":1,"camera":"b","seq":0,"latency_ms":1}
+{"v":1,"camera":"a","seq":9,"latency_ms":30}
+{"v":1,"camera":"a","seq":0,"latency_ms":30}
+{"v":1,"device":"soak","stats":{}}
+`)))
+	assert.Equal(t, map[string]span{"a": {frames: 4, late: 1, lost: 2}, "b": {frames: 1}}, r.spans())
+	assert.InDelta(t, 30, r.quantile("a", 50), 0.1)
+	assert.True(t, math.IsNaN(r.quantile("c", 50)))
+	s := r.spans()["a"].since(span{frames: 2, late: 1}, 4*time.Second)
+	assert.InDelta(t, 0.5, s.rate(), 1e-9)
+	assert.InDelta(t, 0.5, s.lateShare(), 1e-9, "two of four were lost")
+}
+
+func TestTrend(t *testing.T) {
+	var hours, megabytes []float64
+	for i := range 600 {
+		hours = append(hours, float64(i)/3600)
+		megabytes = append(megabytes, 100+6*float64(i)/3600+float64(i%2))
+	}
+	m := trend(hours, megabytes)
+	assert.InDelta(t, 6, m.slope, m.uncertainty)
+	assert.Less(t, m.uncertainty, 1.0)
+	assert.Equal(t, []float64{100, 101}, []float64{m.first, math.Floor(m.last - 6*599.0/3600)})
+	assert.True(t, math.IsInf(trend(hours[:2], megabytes[:2]).uncertainty, 1))
+	rss, ok := resident(os.Getpid())
+	assert.True(t, ok)
+	assert.Greater(t, rss, 1.0)
+	_, ok = resident(-1)
+	assert.False(t, ok)
+}
+
+func TestSoakJudges(t *testing.T) {
+	o := &soak{cameras: 2, fps: 10, faults: true}
+	windows := o.windows(&subject{}, &mosquitto{}, &oddCameras{})
+	good := span{frames: 100, took: 10 * time.Second}
+	var counted []map[string]span
+	for i := range windows {
+		slow := good
+		if i == 2 {
+			slow.frames = 90
+		}
+		counted = append(counted, map[string]span{"steady1": good, "steady2": slow, "stalls": {}})
+	}
+	seen := newRecord(10)
+	for i := range 1000 {
+		seen.frame("reopened", uint64(i), 1)
+	}
+	s := &sheet{}
+	o.judge(s, windows, counted, memory{slope: 9, uncertainty: 2}, map[string]int{"steady1": 1}, seen)
+	verdicts := map[string]string{}
+	for _, r := range s.Rows {
+		if r.Verdict != "" {
+			verdicts[r.What] = r.Verdict
+		}
+	}
+	rate := ": others' rate over that of quiet times"
+	assert.Equal(t, map[string]string{
+		"frames late or lost": met, "fairness, least over most served": met, "resident memory, slope": met,
+		"frame buffers that nobody gives back": missed, "broker stopped" + rate: met, "a camera stalls" + rate: missed,
+		"a camera changes its resolution" + rate: met, "a camera is opened again and again" + rate: met, "openings of a camera": met,
+	}, verdicts)
+	assert.ErrorIs(t, runSoak(t.Context(), []string{"-program", "x", "-size", "big"}), usage{})
+	assert.ErrorIs(t, runSoak(t.Context(), []string{"-program", "x", "-duration", "1s"}), usage{})
+}
