@@ -32,8 +32,27 @@ type Event struct {
 	// Direction of a crossing, in or out.
 	Direction string
 	Dwell     time.Duration // time in the zone
+	// Ground is how the object moves on the ground; nil without a calibration.
+	Ground *Ground
 	// Attributes are what further networks say of the object.
 	Attributes []Attribute
+}
+
+// Ground is how an object moves on the ground.
+type Ground struct {
+	Speed, MeanSpeed float64 // metres a second
+	Distance         float64 // metres of its way so far
+	Heading          float64 // degrees from the calibration's first point to its second; below 0 before it has moved
+}
+
+func (g *Ground) append(buf []byte) []byte {
+	buf = AppendDecimal(append(buf, `,"speed_mps":`...), g.Speed)
+	buf = AppendDecimal(append(buf, `,"mean_speed_mps":`...), g.MeanSpeed)
+	buf = AppendDecimal(append(buf, `,"distance_m":`...), g.Distance)
+	if g.Heading >= 0 {
+		buf = AppendDecimal(append(buf, `,"heading_deg":`...), g.Heading)
+	}
+	return buf
 }
 
 // AppendJSON appends the payload to buf and returns it. The run and the number of the event in it make its id.
@@ -111,6 +130,9 @@ func (e *Event) AppendJSON(buf []byte, device, run string, number uint64) []byte
 	if e.Dwell != 0 {
 		buf = append(buf, `,"dwell_s":`...)
 		buf = AppendDecimal(buf, e.Dwell.Seconds())
+	}
+	if e.Ground != nil {
+		buf = e.Ground.append(buf)
 	}
 	return append(appendAttributes(buf, e.Attributes), '}')
 }

@@ -62,9 +62,10 @@ type record struct {
 	sides     []side
 	home      Point // where it stands still
 	homeSide  float64
-	groundAt  time.Time
-	ground    Point
-	metres    float64
+	groundAt  time.Time // when it last moved
+	measured  time.Time
+	ground    Point // in metres, and on the picture: where it was when it last moved
+	foot      Point
 	seconds   float64
 	feet      Point
 }
@@ -133,7 +134,7 @@ func (a *Analytics) place() error {
 	c, width, height := &a.Config, float64(a.Width), float64(a.Height)
 	a.plane = nil
 	if c.Ground != nil {
-		plane, err := newPlane(c.scaled(c.Ground.Points, width, height), c.Ground.Width, c.Ground.Length)
+		plane, err := c.Ground.plane(c.scaled(c.Ground.Points, width, height))
 		if err != nil {
 			return fmt.Errorf("ground: %w", err)
 		}
@@ -242,7 +243,7 @@ func (a *Analytics) create(track *postprocess.Track) *record {
 	clear(o.sides)
 	*o = record{
 		Object: Object{
-			Track: track.ID, Start: track.First, StillSince: track.First,
+			Track: track.ID, Start: track.First, StillSince: track.First, Heading: -1,
 			Path: o.Path[:0], Zones: o.Zones[:0], Entered: o.Entered[:0],
 		},
 		stays: o.stays, sides: o.sides,
@@ -294,6 +295,15 @@ func (a *Analytics) follow(o *record, track *postprocess.Track, seq uint64, at t
 	}
 }
 
+// Object is the object of a track, nil for none that is reported. It is valid until the next Update.
+func (a *Analytics) Object(track uint64) *Object {
+	at, known := slices.BinarySearchFunc(a.objects, track, func(o *record, id uint64) int { return cmp.Compare(o.Track, id) })
+	if !known || !a.objects[at].announced {
+		return nil
+	}
+	return &a.objects[at].Object
+}
+
 // Touch has an object's next update tell that more is known of it. Nothing happens for one that is not reported.
 func (a *Analytics) Touch(track uint64) {
 	at, known := slices.BinarySearchFunc(a.objects, track, func(o *record, id uint64) int { return cmp.Compare(o.Track, id) })
@@ -326,9 +336,12 @@ func (a *Analytics) rest(o *record, foot Point, at time.Time) {
 	}
 }
 
-// measure takes the speed over steps long enough that the detector's noise does not matter.
+// measure takes speed, direction and way over steps long enough that the detector's noise does not matter.
 func (a *Analytics) measure(o *record, foot Point, at time.Time) {
-	const pace = 500 * time.Millisecond
+	const (
+		pace  = 500 * time.Millisecond
+		still = 2 * time.Second
+	)
 	if a.plane == nil {
 		return
 	}
@@ -337,19 +350,29 @@ func (a *Analytics) measure(o *record, foot Point, at time.Time) {
 		return
 	}
 	if o.groundAt.IsZero() {
-		o.ground, o.groundAt = ground, at
+		o.ground, o.foot, o.groundAt, o.measured = ground, foot, at, at
 		return
 	}
-	elapsed := at.Sub(o.groundAt)
+	elapsed := at.Sub(o.measured)
 	if elapsed < pace {
 		return
 	}
-	metres := o.ground.distance(ground)
-	o.Speed = metres / elapsed.Seconds()
-	o.metres += metres
+	o.measured = at
 	o.seconds += elapsed.Seconds()
-	o.MeanSpeed = o.metres / o.seconds
-	o.ground, o.groundAt = ground, at
+	took := at.Sub(o.groundAt)
+	// Boxes tremble: an object is where it was until it has moved a twentieth of its size, or noise would add up to a way.
+	switch {
+	case o.foot.distance(foot) >= max(1, float64(o.Width()+o.Height())/2/20):
+		way := ground.minus(o.ground)
+		metres := math.Hypot(way.X, way.Y)
+		o.Speed = metres / took.Seconds()
+		o.Distance += metres
+		o.Heading = math.Mod(math.Atan2(way.Y, way.X)*180/math.Pi+360, 360)
+		o.ground, o.foot, o.groundAt = ground, foot, at
+	case took >= still:
+		o.Speed, o.groundAt = 0, at.Add(-still) // its next step is one of now
+	}
+	o.MeanSpeed = o.Distance / o.seconds
 }
 
 // finish ends an object. One that was never announced goes without a word.

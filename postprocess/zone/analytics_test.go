@@ -307,8 +307,41 @@ func TestSpeedOnTheGround(t *testing.T) {
 	}
 	assert.InDelta(t, 3, a.objects[0].Speed, 0.01)
 	assert.InDelta(t, 3, a.objects[0].MeanSpeed, 0.01)
+	o := a.Object(1)
+	assert.InDelta(t, 90, o.Heading, 0.1, "from the second point to the third")
+	assert.InDelta(t, 0.3*55, o.Distance, 0.01)
+	assert.Nil(t, a.Object(2))
 	_, ok := a.plane.at(Point{500, -500})
 	assert.False(t, ok, "above the horizon")
+}
+
+// A camera that looks straight down needs two points only. What stands still has no speed, whatever its box does.
+func TestSpeedByAKnownLength(t *testing.T) {
+	a := open(t, Config{Ground: &Ground{Points: []Point{{0.1, 0.2}, {0.1, 0.6}}, Length: 4}}) // 200 of 500 pixels: 2 cm each
+	walk := func(frame int, x, y float64) {
+		a.Update(uint64(frame), at(frame), []postprocess.Track{seen(1, x, y, 0)})
+	}
+	walk(0, 500, 250)
+	assert.Equal(t, -1.0, a.Object(1).Heading, "it has not moved")
+	for frame := 1; frame <= 20; frame++ {
+		walk(frame, 500+5*float64(frame), 250) // 50 pixels a second to the right
+	}
+	o := a.Object(1)
+	assert.InDelta(t, 1, o.Speed, 1e-6)
+	assert.InDelta(t, 1, o.MeanSpeed, 1e-6)
+	assert.InDelta(t, 2, o.Distance, 1e-6)
+	assert.InDelta(t, 270, o.Heading, 1e-6, "the length runs down the picture, this is a turn to the left of it")
+	for frame := 21; frame <= 60; frame++ {
+		walk(frame, 600+0.4*float64(frame%2), 250)
+	}
+	assert.Zero(t, o.Speed)
+	assert.InDelta(t, 2, o.Distance, 1e-6)
+	assert.InDelta(t, 2/6.0, o.MeanSpeed, 1e-6)
+	for frame := 61; frame <= 200; frame++ {
+		walk(frame, 600, 250+0.1*float64(frame-60)) // a pixel a second: 2 cm
+	}
+	assert.InDelta(t, 2.28, o.Distance, 0.03)
+	assert.InDelta(t, 0, math.Mod(o.Heading+180, 360)-180, 1e-6)
 }
 
 func TestDailyReset(t *testing.T) {

@@ -142,10 +142,10 @@ func (c *Config) Check(labels []string) error {
 	if c.Ground != nil {
 		err := c.Ground.check()
 		if err == nil {
-			err = c.checkOutline(c.Ground.Points)
+			err = c.checkGround()
 		}
 		if err == nil {
-			_, err = newPlane(c.scaled(c.Ground.Points, 1, 1), c.Ground.Width, c.Ground.Length)
+			_, err = c.Ground.plane(c.scaled(c.Ground.Points, 1, 1))
 		}
 		if err != nil {
 			return fmt.Errorf("ground: %w", err)
@@ -161,6 +161,19 @@ func (c *Config) Check(labels []string) error {
 	}
 	if err := c.Objects.check(labels); err != nil {
 		return fmt.Errorf("objects: %w", err)
+	}
+	return nil
+}
+
+// checkGround checks where the points are.
+func (c *Config) checkGround() error {
+	if len(c.Ground.Points) != 2 {
+		return c.checkOutline(c.Ground.Points)
+	}
+	for i, p := range c.Ground.Points {
+		if !c.onPicture(p) {
+			return fmt.Errorf("point %d (%g, %g) is outside the picture", i+1, p.X, p.Y)
+		}
 	}
 	return nil
 }

@@ -52,7 +52,16 @@ func TestConfigErrors(t *testing.T) {
 			Config{Lines: []Line{{Name: "g", To: Point{1, 0}, Labels: []string{"x"}}}},
 			`line "g": label "x" is not one of the model's: bolt, nut, gear`,
 		},
-		{Config{Ground: &Ground{}}, "ground: needs 4 points, has 0"},
+		{Config{Ground: &Ground{}}, "ground: needs 4 points, or 2 at the ends of a known length, has 0"},
+		{
+			Config{Ground: &Ground{Points: square(1)[:2], Width: 1, Length: 1}},
+			"ground: two points need no width and a length in metres over 0 and at most 100000, have 1 and 1",
+		},
+		{
+			Config{Ground: &Ground{Points: []Point{{0.5, 0.5}, {0.5, 0.5}}, Length: 1}},
+			"ground: both ends of the known length are the same point",
+		},
+		{Config{Ground: &Ground{Points: []Point{{0.5, 0.5}, {2, 0.5}}, Length: 1}}, "ground: point 2 (2, 0.5) is outside the picture"},
 		{Config{Ground: &Ground{Points: square(1)}}, "ground: needs a width and a length in metres over 0 and at most 100000, has 0 and 0"},
 		{
 			Config{Ground: &Ground{Points: []Point{{0, 0}, {0.5, 0}, {1, 0}, {0, 1}}, Width: 1, Length: 1}},

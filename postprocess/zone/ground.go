@@ -6,12 +6,14 @@ import (
 	"math"
 )
 
-// Ground gives the picture a scale: four points on the ground that are the corners of a rectangle in the real world, in order around it,
-// and its real sides. Speeds are measured with it.
+// Ground gives the picture a scale, with which speeds, directions and ways are measured. Either four points on the ground are the corners
+// of a rectangle in the real world, in order around it, and its real sides are known; or, for a camera that looks straight down, two points
+// are the ends of a known length.
 type Ground struct {
 	Points []Point `json:"points" yaml:"points"`
-	// Width is the real distance from the first point to the second, Length from the second to the third, in metres.
-	Width  float64 `json:"width" yaml:"width"`
+	// Width is the real distance from the first point to the second, Length from the second to the third, in metres; Width is 0 with two
+	// points, whose distance is Length.
+	Width  float64 `json:"width" yaml:"width,omitempty"`
 	Length float64 `json:"length" yaml:"length"`
 }
 
@@ -19,14 +21,41 @@ type Ground struct {
 type plane [8]float64
 
 func (g *Ground) check() error {
-	if len(g.Points) != 4 {
-		return fmt.Errorf("needs 4 points, has %d", len(g.Points))
-	}
 	const longest = 1e5
+	switch len(g.Points) {
+	case 2:
+		if g.Width != 0 || !(g.Length > 0 && g.Length <= longest) {
+			return fmt.Errorf("two points need no width and a length in metres over 0 and at most %g, have %v and %v", longest, g.Width, g.Length)
+		}
+		return nil
+	case 4:
+	default:
+		return fmt.Errorf("needs 4 points, or 2 at the ends of a known length, has %d", len(g.Points))
+	}
 	if !(g.Width > 0 && g.Width <= longest && g.Length > 0 && g.Length <= longest) {
 		return fmt.Errorf("needs a width and a length in metres over 0 and at most %g, has %v and %v", longest, g.Width, g.Length)
 	}
 	return nil
+}
+
+// plane is that of checked points on a picture.
+func (g *Ground) plane(points polygon) (*plane, error) {
+	if len(points) == 2 {
+		return newScale(points[0], points[1], g.Length)
+	}
+	return newPlane(points, g.Width, g.Length)
+}
+
+// newScale is the plane of a picture that is taken from straight above: its first axis runs from one point to the other.
+func newScale(from, to Point, length float64) (*plane, error) {
+	along := to.minus(from)
+	distance := math.Hypot(along.X, along.Y)
+	if distance == 0 {
+		return nil, errors.New("both ends of the known length are the same point")
+	}
+	// A unit vector along the length, over metres a pixel.
+	x, y := along.X/distance*length/distance, along.Y/distance*length/distance
+	return &plane{x, y, -x*from.X - y*from.Y, -y, x, y*from.X - x*from.Y, 0, 0}, nil
 }
 
 // newPlane solves the eight equations of the projection that takes the corners to (0,0), (w,0), (w,l), (0,l).

@@ -27,8 +27,11 @@ type Object struct {
 	// Stationary is true while it stays in its place, since StillSince.
 	Stationary bool
 	StillSince time.Time
-	// Speed and MeanSpeed are in metres a second, 0 without a ground scale.
-	Speed, MeanSpeed float64
+	// Speed and MeanSpeed are in metres a second, Distance is the way so far in metres; 0 without a ground scale.
+	Speed, MeanSpeed, Distance float64
+	// Heading is where to, in degrees from 0 to 360: 0 is from the ground's first point to its second, 90 as from the second to the third.
+	// It stays while the object stands, and is below 0 before it has moved.
+	Heading float64
 	// VX and VY are the velocity in source pixels a second.
 	VX, VY float32
 	// Best is the best view so far.

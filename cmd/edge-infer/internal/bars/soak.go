@@ -80,7 +80,7 @@ func (o *soak) run(ctx context.Context) error {
 		return err
 	}
 	defer broker.close()
-	odd, err := openOddCameras()
+	odd, err := openOddCameras(folder)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (o *soak) run(ctx context.Context) error {
 		}
 	}
 	memory := watched()
-	lent, err := subject.lent(ctx)
+	lent, err := subject.lent(ctx, o.steady(), o.oddOnes(odd, false))
 	if err != nil {
 		return err
 	}
@@ -180,14 +180,14 @@ func (o *soak) steady() (cameras [][2]string) {
 	return cameras
 }
 
-// oddOnes are the cameras that make trouble. A demo camera of one picture begins anew after each: thirty openings a second.
+// oddOnes are the cameras that make trouble. A folder of one picture begins anew after each: thirty openings a second.
 func (o *soak) oddOnes(odd *oddCameras, reopened bool) (cameras [][2]string) {
 	if !o.faults {
 		return nil
 	}
 	cameras = [][2]string{{"stalls", odd.url("stalls")}, {"resizes", odd.url("resizes")}}
 	if reopened {
-		cameras = append(cameras, [2]string{"reopened", "demo?width=160&height=120&fps=30&frames=1"})
+		cameras = append(cameras, [2]string{"reopened", "file://" + odd.folder + "?fps=30&loop=1"})
 	}
 	return cameras
 }

@@ -9,6 +9,8 @@ import (
 	"image/jpeg"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -21,14 +23,24 @@ type oddCameras struct {
 	address        string
 	stalled, large atomic.Bool
 	small, big     [][]byte // JPEG pictures of two sizes
+	folder         string   // with one picture
 }
 
 // oddRate is in frames a second.
-const oddRate = 10
+const oddRate = 5
 
-func openOddCameras() (*oddCameras, error) {
-	o := &oddCameras{}
-	var err error
+func openOddCameras(folder string) (*oddCameras, error) {
+	o := &oddCameras{folder: filepath.Join(folder, "pictures")}
+	tiny, err := drawn(160, 120)
+	if err == nil {
+		err = os.Mkdir(o.folder, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(o.folder, "picture.jpg"), tiny[0], 0o600)
+	}
+	if err != nil {
+		return nil, err
+	}
 	if o.small, err = drawn(640, 480); err != nil {
 		return nil, err
 	}

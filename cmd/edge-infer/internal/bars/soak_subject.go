@@ -23,6 +23,7 @@ type subject struct {
 	seen                    *record
 
 	page    string
+	idle    bool // the network sees next to no frame
 	command *exec.Cmd
 	stderr  tail
 	read    chan error // what came of its output
@@ -41,7 +42,11 @@ func (s *subject) configure(groups ...[][2]string) error {
 	fmt.Fprintf(&text, "device: soak\nmqtt: {url: %q}\nweb: {listen: %q}\ncameras:\n", "tcp://"+s.broker, s.page)
 	for _, cameras := range groups {
 		for _, c := range cameras {
-			fmt.Fprintf(&text, "- {name: %s, uri: %q}\n", c[0], c[1])
+			fmt.Fprintf(&text, "- {name: %s, uri: %q", c[0], c[1])
+			if s.idle {
+				text.WriteString(", rate: 0.001")
+			}
+			text.WriteString("}\n")
 		}
 	}
 	next := filepath.Join(s.folder, "next.yaml")
@@ -53,7 +58,7 @@ func (s *subject) configure(groups ...[][2]string) error {
 
 // start runs the program until it has shown frames.
 func (s *subject) start(ctx context.Context) error {
-	s.command = exec.Command(s.program, "run", "--config", filepath.Join(s.folder, "soak.yaml"), "--json", "--loop")
+	s.command = exec.Command(s.program, "run", "--config", filepath.Join(s.folder, "soak.yaml"), "--json")
 	s.command.Env = append(os.Environ(), "XDG_STATE_HOME="+s.folder, "XDG_CACHE_HOME="+s.folder)
 	s.command.Stderr = &s.stderr
 	stdout, err := s.command.StdoutPipe()
@@ -80,8 +85,13 @@ func (s *subject) pid() int { return s.command.Process.Pid }
 
 func (s *subject) reload() error { return s.command.Process.Signal(syscall.SIGHUP) }
 
-// lent is how many of each camera's buffers are out at all times of a short while: between two pictures none should be.
-func (s *subject) lent(ctx context.Context) (map[string]int, error) {
+// lent is how many of each camera's buffers are out at all times of a short while in which the network sees nothing: between two pictures
+// none should be.
+func (s *subject) lent(ctx context.Context, cameras ...[][2]string) (map[string]int, error) {
+	s.idle = true
+	if err := errors.Join(s.configure(cameras...), s.reload(), sleep(ctx, 5*time.Second)); err != nil {
+		return nil, err
+	}
 	least := map[string]int{}
 	for range 40 {
 		var status struct {

@@ -55,10 +55,10 @@ func cameraSettings() []ListSetting {
 		{"analytics.lines[].mode", string(zone.Strict), "strict: the anchor passes between the ends; loose: any part of the box does"},
 		{
 			"analytics.ground.points", "[{x: 0.3, y: 0.4}, {x: 0.7, y: 0.4}, {x: 0.9, y: 0.9}, {x: 0.1, y: 0.9}]",
-			"corners of a rectangle on the ground, in order",
+			"corners of a rectangle on the ground, in order; or two ends of a length, seen straight from above",
 		},
 		{"analytics.ground.width", "4", "metres from the first corner to the second"},
-		{"analytics.ground.length", "10", "metres from the second corner to the third"},
+		{"analytics.ground.length", "10", "metres from the second corner to the third, or between the two ends"},
 		{"analytics.filter.labels", labels, "labels that are looked at; empty: all"},
 		{"analytics.filter.limits.*.min_area", "0", "of a label, \"\" for all: share of the picture up to 1, square pixels above; 0: any"},
 		{"analytics.filter.limits.*.max_area", "0", ""},

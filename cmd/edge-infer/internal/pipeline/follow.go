@@ -124,6 +124,14 @@ func (f *Follower) Touch(track uint64) {
 	}
 }
 
+// Object is what is reported of a track; nil for nothing. It is valid until the next frame.
+func (f *Follower) Object(track uint64) *zone.Object {
+	if f.width == 0 {
+		return nil
+	}
+	return f.analytics.Object(track)
+}
+
 // Present is how many objects the picture shows, by class.
 func (f *Follower) Present() []int {
 	if f.width == 0 {

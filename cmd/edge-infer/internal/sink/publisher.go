@@ -107,6 +107,9 @@ func (p *Publisher) event(in *pipeline.Inferred, configuration *zone.Config, e *
 		Score: float64(o.Score), TopScore: float64(o.TopScore), Box: report.Corners(o.Box), Track: o.Track, Start: o.Start,
 		Direction: string(e.Direction), Dwell: e.Dwell, Median: float64(o.MedianScore), Object: o.ID(),
 	}
+	if configuration.Ground != nil {
+		message.Ground = &payload.Ground{Speed: o.Speed, MeanSpeed: o.MeanSpeed, Distance: o.Distance, Heading: o.Heading}
+	}
 	if in.Attributes != nil {
 		message.Attributes = p.details.Attributes(in.Attributes.Attributes(in.Camera, o.Track))
 	}

@@ -283,6 +283,49 @@ func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	b.wait(`window.edgeInfer.view.cards?.get("belt")?.analytics?.zones.some((z) => z.name === "entry")`)
 }
 
+func TestTheGroundIsCalibratedOnThePage(t *testing.T) {
+	s := newStage(t, 640, 360, 5, "belt")
+	server := &Server{Zones: s}
+	s.serve(t, server)
+	b := newBrowser(t, 1280, 800)
+	b.do(chromedp.Navigate(server.URL() + "#zones/belt"))
+	b.wait(`document.querySelector("pre")?.textContent.includes("analytics")`)
+	b.click("Ground")
+	corners := [][2]float64{{0.3, 0.3}, {0.7, 0.3}, {0.8, 0.8}, {0.2, 0.8}}
+	for _, p := range corners {
+		b.press(p[0], p[1])
+	}
+	b.fill("width", "4")
+	b.fill("length", "12.5")
+	b.wait(`document.querySelector("pre").textContent.includes("length: 12.5")`)
+	b.picture("ground")
+	b.click("Save")
+	b.wait(`document.querySelector(".done").textContent === "Saved."`)
+	ground := s.kept("belt").Ground
+	require.NotNil(t, ground)
+	require.Equal(t, []float64{4, 12.5}, []float64{ground.Width, ground.Length})
+	require.Len(t, ground.Points, 4)
+	for i, p := range corners {
+		require.InDelta(t, p[0], ground.Points[i].X, 0.003)
+		require.InDelta(t, p[1], ground.Points[i].Y, 0.003)
+	}
+
+	// A known length takes its place.
+	b.click("Known length")
+	b.press(0.5, 0.2)
+	b.press(0.5, 0.9)
+	b.fill("length", "3")
+	b.wait(`document.querySelector("pre").textContent.includes("length: 3")`)
+	b.click("Save")
+	b.wait(`document.querySelector(".done").textContent === "Saved."`)
+	ground = s.kept("belt").Ground
+	require.Len(t, ground.Points, 2)
+	require.Equal(t, []float64{0, 3}, []float64{ground.Width, ground.Length})
+	b.click("Delete calibration")
+	b.wait(`!document.querySelector("pre").textContent.includes("ground")`)
+	require.Empty(t, b.complaints())
+}
+
 func TestLogin(t *testing.T) {
 	s := newStage(t, 160, 120, 5, "belt")
 	server := &Server{User: "operator", Password: "correct horse"}

@@ -2,6 +2,7 @@ package live
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
@@ -19,6 +20,7 @@ type observation struct {
 	latency       time.Duration
 	details       report.Details // of the detections
 	detections    []payload.Detection
+	speeds        []float64           // of the detections, in metres a second; below 0 where none is known
 	lost          []payload.Detection // followed objects that no detection belongs to, where they are expected to be
 	zones         []zoneCount
 	lines         []lineCount
@@ -41,13 +43,14 @@ type lineCount struct {
 func (o *observation) copy(in *pipeline.Inferred) {
 	o.camera, o.seq, o.time, o.width, o.height, o.latency = in.Camera, in.Seq, in.Time, in.Width, in.Height, in.Latency
 	o.details.Begin()
-	o.detections, o.lost = o.detections[:0], o.lost[:0]
+	o.detections, o.speeds, o.lost = o.detections[:0], o.speeds[:0], o.lost[:0]
 	for i := range in.Detections {
 		d := o.details.Detection(&in.Detections[i], in.Labels, in.Width, in.Height)
 		if i < len(in.IDs) {
 			d.Track = in.IDs[i]
 		}
 		o.detections = append(o.detections, d)
+		o.speeds = append(o.speeds, speed(in, d.Track))
 	}
 	for i := range in.Tracks {
 		if t := &in.Tracks[i]; t.State == postprocess.Lost {
@@ -71,6 +74,17 @@ func (o *observation) copy(in *pipeline.Inferred) {
 	}
 }
 
+// speed is an object's in metres a second, below 0 where it is not known.
+func speed(in *pipeline.Inferred, track uint64) float64 {
+	if in.Follower == nil || in.Follower.Config.Ground == nil || track == 0 {
+		return -1
+	}
+	if object := in.Follower.Object(track); object != nil {
+		return object.Speed
+	}
+	return -1
+}
+
 func sum(counts []int) (total int) {
 	for _, n := range counts {
 		total += n
@@ -88,17 +102,27 @@ type frameMessage struct {
 	LatencyMS  float64             `json:"latency_ms"`
 	Detections []payload.Detection `json:"detections"`
 	Lost       []payload.Detection `json:"lost"`
+	Speeds     []float64           `json:"speeds,omitempty"` // of the detections in metres a second, below 0 where not known
 	Zones      []zoneCount         `json:"zones"`
 	Lines      []lineCount         `json:"lines"`
 }
 
 // message is valid until the next copy; no list of it is nil.
 func (o *observation) message() *frameMessage {
-	return &frameMessage{
+	m := &frameMessage{
 		Camera: o.camera, Seq: o.seq, Time: o.time, Width: o.width, Height: o.height, LatencyMS: round(milliseconds(o.latency), 3),
 		Detections: append([]payload.Detection{}, o.detections...), Lost: append([]payload.Detection{}, o.lost...),
 		Zones: append([]zoneCount{}, o.zones...), Lines: append([]lineCount{}, o.lines...),
 	}
+	for i, speed := range o.speeds {
+		if speed >= 0 && m.Speeds == nil {
+			m.Speeds = slices.Repeat([]float64{-1}, len(o.speeds))
+		}
+		if speed >= 0 {
+			m.Speeds[i] = round(speed, 2)
+		}
+	}
+	return m
 }
 
 // round keeps that many decimals. JSON has no word for NaN and infinity; they become 0.

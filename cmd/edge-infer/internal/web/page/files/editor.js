@@ -12,18 +12,20 @@ export class Editor {
   constructor(root, app, camera) {
     this.app = app;
     this.mode = "select";
-    this.selected = null; // {kind: "zones" or "lines", index, point}
+    this.selected = null; // {kind: "zones", "lines" or "ground", index, point}
     this.draft = []; // points of the shape that is being drawn
     this.cursor = { x: 0.5, y: 0.5 }; // for the keyboard
     this.canvas = el("canvas", {
       width: 960, height: 540, tabIndex: 0, role: "application",
-      "aria-label": "Picture to draw on. With the keyboard: Z draws a zone, L a line, arrow keys move, space sets a point, enter finishes, escape stops, N takes the next point, delete removes.",
+      "aria-label": "Picture to draw on. With the keyboard: Z draws a zone, L a line, G the ground, arrow keys move, space sets a point, enter finishes, escape stops, N takes the next point, delete removes.",
     });
     this.camera = el("select", { "aria-label": "Camera", onchange: () => (location.hash = `#zones/${encodeURIComponent(this.camera.value)}`) });
     this.tools = {
       select: el("button", { onclick: () => this.setMode("select") }, "Select"),
       zones: el("button", { onclick: () => this.setMode("zones") }, "New zone"),
       lines: el("button", { onclick: () => this.setMode("lines") }, "New line"),
+      ground: el("button", { onclick: () => this.setMode("ground"), title: "Four corners of a rectangle on the ground give speeds in metres" }, "Ground"),
+      length: el("button", { onclick: () => this.setMode("length"), title: "For a camera that looks straight down: two points of a known distance" }, "Known length"),
     };
     this.finishButton = el("button", { onclick: () => this.finish(), hidden: true }, "Finish zone");
     this.hint = el("p", { className: "quiet pad", role: "status" });
@@ -119,6 +121,8 @@ export class Editor {
       select: "Drag a point to move it, drag inside a zone to move the whole zone.",
       zones: "Set the corners one after the other; touch the first one again to finish.",
       lines: "Set the first and the last point. Who passes in the direction of the arrow goes in.",
+      ground: "Set the four corners of a rectangle on the ground, in order around it, then say how long its sides are.",
+      length: "Only for a camera that looks straight down: set both ends of a length that is known.",
     }[mode];
     this.showFinish();
     this.schedule();
@@ -166,16 +170,23 @@ export class Editor {
     return { x: p.x / this.width, y: p.y / this.height };
   }
 
+  shape(kind, index) {
+    return kind === "ground" ? this.config.ground : this.config[kind][index];
+  }
+
   // points are those of a shape, as {get, set} of shares of the picture.
   points(kind, index) {
-    const shape = this.config[kind][index];
-    if (kind === "zones") {
+    const shape = this.shape(kind, index);
+    if (kind !== "lines") {
       return shape.points.map((_, i) => ({ get: () => this.toShare(shape.points[i]), set: (p) => (shape.points[i] = this.toConfig(p)) }));
     }
     return ["from", "to"].map((end) => ({ get: () => this.toShare(shape[end]), set: (p) => (shape[end] = this.toConfig(p)) }));
   }
 
   *handles() {
+    if (this.config.ground) {
+      for (const [point, handle] of this.points("ground", 0).entries()) yield { kind: "ground", index: 0, point, ...handle };
+    }
     for (const kind of ["lines", "zones"]) {
       for (let index = 0; index < this.config[kind].length; index++) {
         for (const [point, handle] of this.points(kind, index).entries()) yield { kind, index, point, ...handle };
@@ -239,7 +250,7 @@ export class Editor {
 
   add(at) {
     this.draft.push(at);
-    if (this.mode === "lines" && this.draft.length === 2) this.finish();
+    if (this.draft.length === { lines: 2, length: 2, ground: 4 }[this.mode]) this.finish();
     this.showFinish();
     this.schedule();
   }
@@ -251,12 +262,16 @@ export class Editor {
       this.config.zones.push({ name: this.freeName("zones", "zone"), points, labels: null, anchor: "", inertia: 0, min_time: 0, loiter: 0 });
     } else if (this.mode === "lines" && points.length === 2) {
       this.config.lines.push({ name: this.freeName("lines", "line"), from: points[0], to: points[1], labels: null, anchor: "", direction: "", mode: "" });
+    } else if (this.mode === "ground" && points.length === 4) {
+      this.config.ground = { points, width: 1, length: 1 };
+    } else if (this.mode === "length" && points.length === 2) {
+      this.config.ground = { points, width: 0, length: 1 };
     } else {
       return;
     }
-    const kind = this.mode;
+    const kind = this.mode === "length" ? "ground" : this.mode;
     this.setMode("select");
-    this.select(kind, this.config[kind].length - 1);
+    this.select(kind, kind === "ground" ? 0 : this.config[kind].length - 1);
     this.changed();
   }
 
@@ -270,6 +285,7 @@ export class Editor {
     if (by) this.nudge(...by);
     else if (event.key === "z") this.setMode("zones");
     else if (event.key === "l") this.setMode("lines");
+    else if (event.key === "g") this.setMode("ground");
     else if (event.key === "Escape") this.setMode("select");
     else if (event.key === "Enter") this.finish();
     else if (event.key === " " && this.mode !== "select") this.add({ ...this.cursor });
@@ -305,7 +321,7 @@ export class Editor {
   removePoint() {
     const s = this.selected;
     if (this.mode !== "select" || !s) return;
-    const zone = this.config.zones[s.index];
+    const zone = this.config.zones[s.index]; // when it is one
     if (s.kind === "zones" && s.point !== undefined && zone.points.length > 3) {
       zone.points.splice(s.point, 1);
       this.select("zones", s.index);
@@ -316,7 +332,8 @@ export class Editor {
   }
 
   remove() {
-    this.config[this.selected.kind].splice(this.selected.index, 1);
+    if (this.selected.kind === "ground") this.config.ground = null;
+    else this.config[this.selected.kind].splice(this.selected.index, 1);
     this.select(null);
     this.changed();
   }
@@ -395,17 +412,31 @@ export class Editor {
           el("span", { className: "quiet" }, kind === "zones" ? `zone, ${shape.points.length} points` : "line"))));
       });
     }
+    if (this.config.ground) {
+      const mark = el("i");
+      mark.style.background = paint.groundColour;
+      items.push(el("li", {}, el("button", { "aria-pressed": this.selected?.kind === "ground", onclick: () => this.select("ground", 0) }, mark, "Ground",
+        el("span", { className: "quiet" }, this.config.ground.points.length === 4 ? "calibration by a rectangle" : "calibration by a length"))));
+    }
     this.list.replaceChildren(...(items.length > 0 ? items : [el("li", { className: "quiet" }, "None yet. Draw one on the picture.")]));
   }
 
   showForm() {
     const s = this.selected;
-    const shape = s && this.config[s.kind][s.index];
+    const shape = s && this.shape(s.kind, s.index);
     const key = s ? `${s.kind}${s.index}` : "";
     if (this.formKey === key && this.form.contains(document.activeElement)) return; // keep what is being typed
     this.formKey = key;
     if (!shape) {
       this.form.replaceChildren();
+      return;
+    }
+    const metres = (label, field) => el("label", {}, label, el("input", {
+      type: "number", min: 0, step: "any", name: field, value: shape[field], oninput: (e) => this.set(shape, field, Number(e.target.value)),
+    }));
+    if (s.kind === "ground") {
+      this.form.replaceChildren(...(shape.points.length === 4 ? [metres("Metres from A to B", "width"), metres("Metres from B to C", "length")] : [metres("Metres from A to B", "length")]),
+        el("div", { className: "wide" }, el("button", { className: "danger", onclick: () => this.remove() }, "Delete calibration")));
       return;
     }
     const text = (label, field, wide) => el("label", { className: wide ? "wide" : "" }, label,

@@ -104,7 +104,7 @@ function points(context, keypoints, scale, line) {
 export function boxes(context, message, scale) {
   const painted = [];
   const line = Math.round(2 * unit(context));
-  const paint = (d, lost) => {
+  const paint = (d, lost, speed = -1) => {
     const [x1, y1, x2, y2] = d.box.map((v) => v * scale);
     context.lineWidth = line;
     context.strokeStyle = colour(d.class);
@@ -117,12 +117,13 @@ export function boxes(context, message, scale) {
     if (d.keypoints) points(context, d.keypoints, scale, line);
     const number = d.track ? ` ${d.track}` : "";
     const score = context.canvas.clientWidth < narrow ? "" : ` ${Math.round(d.score * 100)}%`;
-    if (!lost) tag(context, `${d.label}${number}${score}`, x1 - line / 2, y1 - line / 2, colour(d.class));
+    const pace = speed >= 0 ? ` ${speed.toFixed(1)} m/s` : "";
+    if (!lost) tag(context, `${d.label}${number}${score}${pace}`, x1 - line / 2, y1 - line / 2, colour(d.class));
     context.globalAlpha = 1;
     painted.push({ label: d.label, class: d.class, track: d.track ?? 0, lost, source: d.box, canvas: [x1, y1, x2, y2], colour: colour(d.class) });
   };
   for (const d of message.lost) paint(d, true);
-  for (const d of message.detections) paint(d, false);
+  message.detections.forEach((d, i) => paint(d, false, message.speeds?.[i]));
   return painted;
 }
 
@@ -143,7 +144,7 @@ export function trails(context, message, ways, scale) {
   context.globalAlpha = 1;
 }
 
-// shapes paints the zones and lines of a configuration with their counts.
+// shapes paints the zones and lines of a configuration with their counts; the editor, which has no message, sees the calibration too.
 export function shapes(context, analytics, message, selected = null) {
   const { width, height } = context.canvas;
   const sx = width / (analytics.width || 1);
@@ -167,6 +168,7 @@ export function shapes(context, analytics, message, selected = null) {
     const count = message?.zones?.find((z) => z.name === zone.name);
     tag(context, count ? `${zone.name}: ${count.occupied}` : zone.name || "zone", lowest[0], lowest[1], zoneColour(i));
   });
+  if (message === null && analytics.ground) plane(context, analytics.ground.points.map((p) => [p.x * sx, p.y * sy]), selected?.kind === "ground");
   (analytics.lines ?? []).forEach((l, i) => {
     const [x1, y1, x2, y2] = [l.from.x * sx, l.from.y * sy, l.to.x * sx, l.to.y * sy];
     context.strokeStyle = lineColour(i);
@@ -181,6 +183,22 @@ export function shapes(context, analytics, message, selected = null) {
     tag(context, count ? `${l.name}: in ${count.in}, out ${count.out}` : l.name || "line", tx + line * 2, ty + 24 * unit(context), lineColour(i));
   });
 }
+
+// plane paints the calibration of the ground: its corners, and the first side, from which directions count.
+function plane(context, points, selected) {
+  const line = 2 * unit(context);
+  context.strokeStyle = context.fillStyle = groundColour;
+  context.lineWidth = selected ? line * 1.6 : line;
+  context.setLineDash([line * 4, line * 2]);
+  context.beginPath();
+  points.forEach(([x, y], i) => (i === 0 ? context.moveTo(x, y) : context.lineTo(x, y)));
+  if (points.length > 2) context.closePath();
+  context.stroke();
+  context.setLineDash([]);
+  points.forEach(([x, y], i) => tag(context, String.fromCharCode(65 + i), x, y, groundColour));
+}
+
+export const groundColour = "#e2e8f0";
 
 // Zones and lines have colours that no class has.
 const zoneColours = ["#38bdf8", "#93c5fd", "#67e8f9"];
