@@ -9,10 +9,10 @@ import (
 // What two boxes must share to be the same object. Scores weigh in where detections compete for new and well-seen tracks.
 const (
 	firstOverlap     = 0.2
-	secondOverlap    = 0.5
+	secondOverlap    = 0.15
 	tentativeOverlap = 0.3
 	withinOverlap    = 0.5
-	duplicateOverlap = 0.85
+	duplicateOverlap = 0.95
 	sameThing        = 0.75 // two detections of different classes that share this much are one object
 	similar          = 0.35 // difference of a side
 	otherClass       = 0.5  // weight of a detection of another class
@@ -76,14 +76,17 @@ func (t *Tracker) match(detections []postprocess.Finding, objects, candidates []
 	t.weights = t.weights[:0]
 	for _, i := range objects {
 		o := &t.objects[i]
+		x, y := o.motion.unsure()
+		x, y = t.Reach*x, t.Reach*y
+		place := widened(o.predicted, x, y)
 		for _, j := range candidates {
 			d := &detections[j]
 			// Most pairs lie far apart; a pair without a positive weight is never made.
-			if d.X1 >= o.predicted.X2 || d.X2 <= o.predicted.X1 || d.Y1 >= o.predicted.Y2 || d.Y2 <= o.predicted.Y1 {
+			if d.X1-x >= place.X2 || d.X2+x <= place.X1 || d.Y1-y >= place.Y2 || d.Y2+y <= place.Y1 {
 				t.weights = append(t.weights, 0)
 				continue
 			}
-			overlap := o.predicted.IoU(d.Box)
+			overlap := place.IoU(widened(d.Box, x, y))
 			if scored {
 				overlap *= d.Score
 			}
@@ -121,14 +124,16 @@ func (t *Tracker) reappear(detections []postprocess.Finding) {
 	}
 	t.weights = t.weights[:0]
 	for _, i := range t.rest {
+		o := &t.objects[i]
+		place := o.behind.box()
 		for _, j := range left {
-			o, d := &t.objects[i], &detections[j]
-			weight := within(d.Box, o.predicted) - withinOverlap
+			d := &detections[j]
+			weight := within(d.Box, place) - withinOverlap
 			if d.Class != o.Class {
 				weight *= otherClass
 				// Half an object is easily taken for another class, but what hides it leaves one of its sides.
-				likeWidth := abs(d.Width()-o.predicted.Width()) < similar*o.predicted.Width()
-				likeHeight := abs(d.Height()-o.predicted.Height()) < similar*o.predicted.Height()
+				likeWidth := abs(d.Width()-place.Width()) < similar*place.Width()
+				likeHeight := abs(d.Height()-place.Height()) < similar*place.Height()
 				if t.StrictClasses || (!likeWidth && !likeHeight) {
 					weight = 0
 				}
@@ -139,7 +144,9 @@ func (t *Tracker) reappear(detections []postprocess.Finding) {
 	for row, column := range t.solver.Maximize(t.weights, len(t.rest), len(left)) {
 		if column >= 0 {
 			t.taken[left[column]] = true
-			t.objects[t.rest[row]].see(&detections[left[column]], left[column], t.at)
+			o := &t.objects[t.rest[row]]
+			o.motion = o.behind
+			o.see(&detections[left[column]], left[column], t.at)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package track
 
-import "github.com/edge-infer/edge-infer/postprocess"
+import (
+	"math"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
 
 // step is the time unit of the noise figures below: the frame of a 30 Hz camera, in seconds.
 const step = 1.0 / 30
@@ -11,6 +15,10 @@ const (
 	positionNoise = 1.0 / 20
 	velocityNoise = 1.0 / 160
 )
+
+// scoreNoise is how much noisier a measurement is for every bit that its score lacks of 1, after the noise scale adaptive filter of
+// GIAOTracker (Du et al., 2021). Boxes of what is half hidden stray.
+const scoreNoise = 3
 
 // axis is a Kalman filter over one coordinate and its velocity. Position and measurement noise do not couple a box's coordinates, so four
 // of these are the usual eight-dimensional filter.
@@ -72,12 +80,23 @@ func (m *motion) predict(steps float32, lost bool) {
 	m.width.position, m.height.position = max(m.width.position, 1), max(m.height.position, 1)
 }
 
-func (m *motion) update(b postprocess.Box) {
-	w, h := m.width.position, m.height.position
+// update takes a detection with its score.
+func (m *motion) update(b postprocess.Box, score float32) {
+	noise := 1 + scoreNoise*max(0, 1-score)
+	w, h := noise*m.width.position, noise*m.height.position
 	m.x.update((b.X1+b.X2)/2, w)
 	m.y.update((b.Y1+b.Y2)/2, h)
 	m.width.update(b.Width(), w)
 	m.height.update(b.Height(), h)
+}
+
+// unsure is the standard deviation of the predicted centre beyond the noise of a frame, in pixels.
+func (m *motion) unsure() (x, y float32) {
+	return m.x.unsure(m.width.position), m.y.unsure(m.height.position)
+}
+
+func (a *axis) unsure(side float32) float32 {
+	return max(0, float32(math.Sqrt(float64(a.variance)))-positionNoise*side)
 }
 
 func (m *motion) shift(x, y float32) {

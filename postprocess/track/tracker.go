@@ -24,11 +24,14 @@ const (
 	DefaultHighScore = 0.25
 	DefaultLowScore  = 0.1
 	DefaultKeep      = time.Second
+	DefaultReach     = 1.0
 )
 
-// Tracker is ByteTrack (Zhang et al., 2022): detections with a high score are matched first, to the predicted boxes of all tracks; those
-// with a low score may then go on with tracks that are still without one, which carries objects through occlusion. A Kalman filter with
-// constant velocity predicts; it works in time, not in frames, so that dropped frames and changing rates do no harm. When most objects jump
+// Tracker matches in two stages, as ByteTrack does (Zhang et al., 2022): detections with a high score first, to the predicted boxes of all
+// tracks; those with a low score may then go on with tracks that are still without one, which carries objects through occlusion. A Kalman
+// filter with constant velocity over centre, width and height predicts, as in BoT-SORT (Aharon et al., 2022); it works in time, not in
+// frames, so that dropped frames and changing rates do no harm, and it believes a detection less the lower its score. Boxes are compared
+// after both were widened by as much as the prediction is unsure. Move tells of the camera's own motion; without it, when most objects jump
 // the same way the camera moved, and tracks without a detection are moved along.
 //
 // Feed it everything down to LowScore: a decoder that cuts at a higher score takes away the second chance.
@@ -44,6 +47,9 @@ type Tracker struct {
 	// Width and Height are the picture's, in pixels: a lost track ends when its predicted centre leaves the picture. 0 means unknown. They
 	// may be set between two frames.
 	Width, Height int
+	// Reach is by how many standard deviations of a predicted place boxes are widened before they are compared (buffered IoU, Yang et al.,
+	// 2023), 0 for DefaultReach. Few pictures a second want more of it.
+	Reach float32
 	// StrictClasses never matches a detection to a track of another class. Without it another class only counts half, so that a
 	// detector that wavers between two classes does not break the track.
 	StrictClasses bool
@@ -56,6 +62,7 @@ type Tracker struct {
 	at      time.Time
 	objects []object
 	tracks  []postprocess.Track
+	told    bool // how the camera moved since the last Update
 
 	// Scratch of one Update.
 	high, low, left []int // numbers of detections
@@ -79,6 +86,7 @@ type object struct {
 	postprocess.Track
 	motion    motion
 	whole     whole
+	behind    motion // of a lost object if it is behind something: with the size and speed of the whole
 	predicted postprocess.Box
 	ballots   [votes]ballot
 	keep      time.Duration
@@ -99,6 +107,9 @@ func (t *Tracker) Open() error {
 	if t.Keep == 0 {
 		t.Keep = DefaultKeep
 	}
+	if t.Reach == 0 {
+		t.Reach = DefaultReach
+	}
 	if !(t.LowScore > 0 && t.LowScore <= t.HighScore && t.HighScore <= t.NewScore && t.NewScore <= 1) {
 		return fmt.Errorf("open tracker: scores must rise from low to high to new, within 0 and 1; they are %v, %v, %v", t.LowScore, t.HighScore,
 			t.NewScore)
@@ -109,13 +120,16 @@ func (t *Tracker) Open() error {
 	if t.Keep < 0 {
 		return fmt.Errorf("open tracker: tracks cannot be kept for %v", t.Keep)
 	}
+	if !(t.Reach > 0 && t.Reach <= 10) {
+		return fmt.Errorf("open tracker: a reach of %v standard deviations; 10 are the most", t.Reach)
+	}
 	for class, gate := range t.Gates {
 		if !(gate.HighScore >= 0 && gate.HighScore <= 1 && gate.NewScore >= 0 && gate.NewScore <= 1 && gate.Keep >= 0 && gate.MinWidth >= 0 &&
 			gate.MinHeight >= 0) {
 			return fmt.Errorf("open tracker: gate of class %d has a value out of range: %+v", class, gate)
 		}
 	}
-	t.next, t.begun, t.at = 0, false, time.Time{}
+	t.next, t.begun, t.told, t.at = 0, false, false, time.Time{}
 	t.objects, t.tracks = t.objects[:0], t.tracks[:0]
 	return nil
 }
@@ -148,11 +162,14 @@ func (t *Tracker) Update(at time.Time, detections []postprocess.Finding) []postp
 		}
 	}
 	t.match(detections, t.pool, t.high, firstOverlap, true)
-	t.followCamera()
+	if !t.told {
+		t.followCamera()
+	}
+	t.told = false
 
 	t.rest = t.rest[:0]
 	for _, i := range t.pool {
-		if o := &t.objects[i]; o.Index < 0 && o.State == postprocess.Active {
+		if t.objects[i].Index < 0 {
 			t.rest = append(t.rest, i)
 		}
 	}
@@ -205,6 +222,9 @@ func (t *Tracker) advance(at time.Time) {
 		o := &t.objects[i]
 		o.Index, o.Detail = -1, nil
 		o.motion.predict(steps, o.State == postprocess.Lost)
+		if o.State == postprocess.Lost {
+			o.behind.predict(steps, true)
+		}
 		o.predicted = o.motion.box()
 		o.Box = o.predicted
 		if t.at.Sub(o.Last) > o.keep || (o.State == postprocess.Lost && t.outside(&o.motion)) {
@@ -223,7 +243,7 @@ func (t *Tracker) outside(m *motion) bool {
 
 // see takes a detection as the object's.
 func (o *object) see(d *postprocess.Finding, index int, at time.Time) {
-	o.motion.update(d.Box)
+	o.motion.update(d.Box, d.Score)
 	o.whole.see(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
 	o.Box, o.Score, o.Detail, o.Index, o.State, o.Last = d.Box, d.Score, d.Detail, index, postprocess.Active, at
 	o.Hits++
@@ -267,7 +287,8 @@ func (t *Tracker) settle() {
 			o.State = postprocess.Ended
 		case o.State == postprocess.Active:
 			o.State = postprocess.Lost
-			o.whole.restore(&o.motion)
+			o.behind = o.motion
+			o.whole.restore(&o.behind)
 		}
 	}
 	// An object that was found again beside its own lost track is one object: the longer history stays.

@@ -6,12 +6,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/edge-infer/edge-infer/postprocess"
 )
@@ -31,7 +33,9 @@ func open(t testing.TB, tracker Tracker) *Tracker {
 	return &tracker
 }
 
-func TestGoldenSequenceGivesByteTracksNumbers(t *testing.T) {
+// TestGoldenSequenceGoesAsByteTracks compares with a plain ByteTrack, which ends lost tracks on low scores and knows no buffered boxes: what
+// it calls one object is one here too, and hardly anything that it follows is not followed.
+func TestGoldenSequenceGoesAsByteTracks(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "golden.json"))
 	require.NoError(t, err)
 	var frames []struct {
@@ -41,22 +45,41 @@ func TestGoldenSequenceGivesByteTracksNumbers(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &frames))
 	require.Len(t, frames, 150)
 	tracker := open(t, Tracker{HighScore: 0.5, LowScore: 0.1, NewScore: 0.6, Keep: 31500 * time.Millisecond / 30})
-	highest := 0
+	together := map[int]map[int]int{} // frames in which a track of ByteTrack's was one of these; 0 is none
+	both, total, ours := 0, 0, 0
 	for n, frame := range frames {
 		var detections []postprocess.Finding
 		for _, v := range frame.Detections {
 			detections = append(detections, postprocess.Finding{Box: postprocess.Box{X1: v[0], Y1: v[1], X2: v[2], Y2: v[3]}, Score: v[4]})
 		}
-		found := [][2]int{}
+		found := map[int]int{}
 		for _, track := range tracker.Update(at(n), detections) {
 			if track.State == postprocess.Active && track.Index >= 0 {
-				found = append(found, [2]int{int(track.ID), track.Index})
-				highest = max(highest, int(track.ID))
+				found[track.Index] = int(track.ID)
 			}
 		}
-		require.Equal(t, frame.Tracks, found, "frame %d", n)
+		ours += len(found)
+		for _, theirs := range frame.Tracks {
+			if together[theirs[0]] == nil {
+				together[theirs[0]] = map[int]int{}
+			}
+			together[theirs[0]][found[theirs[1]]]++
+			total++
+		}
 	}
-	assert.Greater(t, highest, 12)
+	for _, of := range together {
+		most := 0
+		for id, n := range of {
+			if id != 0 {
+				most = max(most, n)
+			}
+		}
+		both += most
+	}
+	t.Logf("%d of %d as ByteTrack has it, %d followed", both, total, ours)
+	assert.Greater(t, len(together), 12)
+	assert.Greater(t, float64(both), 0.95*float64(total))
+	assert.GreaterOrEqual(t, ours, total)
 }
 
 func ids(tracks []postprocess.Track, state postprocess.TrackState) []uint64 {
@@ -88,10 +111,10 @@ func TestLifeOfATrack(t *testing.T) {
 	assert.Equal(t, -1, tracks[0].Index)
 	assert.Equal(t, at(2), tracks[0].Last)
 
-	// It comes back with the same number, on a low score only when it was not lost yet.
+	// It comes back with the same number, on a low score too.
 	weak := object
 	weak.Score = 0.15
-	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(4), []postprocess.Finding{weak}), postprocess.Lost))
+	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(4), []postprocess.Finding{weak}), postprocess.Active))
 	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(5), []postprocess.Finding{object}), postprocess.Active))
 	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(6), []postprocess.Finding{weak}), postprocess.Active))
 
@@ -193,6 +216,7 @@ func TestOpenErrors(t *testing.T) {
 			}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.1, 0.25, NaN",
 		},
 		{Tracker{Width: -1}, "open tracker: picture of -1x0"},
+		{Tracker{Reach: -1}, "open tracker: a reach of -1 standard deviations; 10 are the most"},
 		{Tracker{Keep: -time.Second}, "open tracker: tracks cannot be kept for -1s"},
 		{
 			Tracker{Gates: map[int]Gate{4: {HighScore: 2}}},
@@ -301,6 +325,41 @@ func TestCameraJitterKeepsNumbers(t *testing.T) {
 	}
 }
 
+// TestATurnOfTheCameraKeepsNumbers turns and zooms so far between two pictures that nothing stays near its place. One object is hidden then.
+func TestATurnOfTheCameraKeepsNumbers(t *testing.T) {
+	turn := Affine{A: 1.1, B: 0.02, C: -160, D: -0.02, E: 1.1, F: 90}
+	for _, told := range []bool{true, false} {
+		tracker := open(t, Tracker{})
+		places := [][2]float32{{300, 300}, {500, 320}, {700, 300}, {1400, 500}}
+		newest := uint64(0)
+		for frame := range 30 {
+			var detections []postprocess.Finding
+			for i, p := range places {
+				if frame == 20 && told {
+					p[0], p[1] = turn.point(p[0], p[1])
+					places[i] = p
+				} else if frame == 20 {
+					places[i][0] += 100 * float32(i+1) // no jump that all take part in alike
+				}
+				if i > 0 || frame < 19 || frame > 22 {
+					detections = append(detections, detection(places[i][0], places[i][1], 40, 80, 0.9, 0))
+				}
+			}
+			if frame == 20 && told {
+				tracker.Move(turn)
+			}
+			for _, track := range tracker.Update(at(frame), detections) {
+				newest = max(newest, track.ID)
+			}
+		}
+		if told {
+			assert.EqualValues(t, len(places), newest)
+		} else {
+			assert.Greater(t, newest, uint64(len(places)), "the same without a word is no test")
+		}
+	}
+}
+
 func TestUpdateAllocatesNothing(t *testing.T) {
 	crowd := newCrowd(100, 3)
 	tracker := open(t, Tracker{Gates: map[int]Gate{2: {HighScore: 0.5}}})
@@ -308,6 +367,7 @@ func TestUpdateAllocatesNothing(t *testing.T) {
 	frame := 0
 	run := func() {
 		detections = crowd.step(detections[:0], 0.05)
+		tracker.Move(Affine{A: 1, C: 0.1, E: 1})
 		tracker.Update(at(frame), detections)
 		tracker.Predict(at(frame).Add(time.Millisecond))
 		frame++
@@ -316,6 +376,13 @@ func TestUpdateAllocatesNothing(t *testing.T) {
 		run()
 	}
 	assert.Zero(t, testing.AllocsPerRun(100, run))
+}
+
+// used is the processor time of this thread in nanoseconds, which says what a frame costs on a loaded machine too.
+func used(b *testing.B) int64 {
+	var spent unix.Timespec
+	require.NoError(b, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &spent))
+	return spent.Nano()
 }
 
 func BenchmarkUpdate(b *testing.B) {
@@ -329,10 +396,14 @@ func BenchmarkUpdate(b *testing.B) {
 			}
 			frame := 0
 			b.ReportAllocs()
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			before := used(b)
 			for b.Loop() {
 				tracker.Update(at(frame), frames[frame%len(frames)])
 				frame++
 			}
+			b.ReportMetric(float64(used(b)-before)/float64(b.N)/1e3, "cpu-us/op")
 		})
 	}
 }

@@ -5,10 +5,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/track"
 )
-
-// Affine takes a point of one picture to its place on another: x' = A*x + B*y + C, y' = D*x + E*y + F, in pixels.
-type Affine struct{ A, B, C, D, E, F float64 }
 
 // Of the camera: pixels, metres above the ground, radians below the horizon.
 const (
@@ -63,7 +61,7 @@ func (c *camera) project(x, z, width, height float64) (postprocess.Box, float64,
 }
 
 // since fits the affine map that comes closest to the turn between two cameras, over the lower three quarters of the picture.
-func (c *camera) since(before camera) Affine {
+func (c *camera) since(before camera) track.Affine {
 	var n, sx, sy, sxx, sxy, syy float64
 	var u, ux, uy, v, vx, vy float64
 	for y := float64(Height / 4); y <= Height; y += Height / 8 {
@@ -76,7 +74,7 @@ func (c *camera) since(before camera) Affine {
 	}
 	m := [3][3]float64{{sxx, sxy, sx}, {sxy, syy, sy}, {sx, sy, n}}
 	a, d := solve(m, [3]float64{ux, uy, u}), solve(m, [3]float64{vx, vy, v})
-	return Affine{a[0], a[1], a[2], d[0], d[1], d[2]}
+	return track.Affine{A: a[0], B: a[1], C: a[2], D: d[0], E: d[1], F: d[2]}
 }
 
 // solve is Cramer's rule.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/track"
 )
 
 // Scene is a square full of people. The same scene and seed give the same film.
@@ -50,7 +51,7 @@ type Frame struct {
 	At     time.Duration // since the first picture
 	Truth  []Person
 	Found  []postprocess.Finding // by the simulated detector, with scores from Lowest on
-	Camera Affine                // how what stands still went from the picture before to this one
+	Camera track.Affine          // how what stands still went from the picture before to this one
 }
 
 // leastVisible is the share of a person from which the truth knows of it.

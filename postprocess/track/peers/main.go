@@ -65,7 +65,7 @@ func run(out string, seeds uint64, limits thresholds) error {
 		for seed := uint64(1); seed <= seeds; seed++ {
 			frames := scene.Film(seed)
 			name := fmt.Sprintf("%s-%d", scene.Name, seed)
-			spent, err := follow(filepath.Join(out, "trackers", "edge-infer", "data", name+".txt"), frames, limits)
+			spent, err := follow(filepath.Join(out, "trackers", "edge-infer", "data", name+".txt"), scene, frames, limits)
 			if err == nil {
 				err = describe(filepath.Join(out, "films", name), frames)
 			}
@@ -85,10 +85,13 @@ func run(out string, seeds uint64, limits thresholds) error {
 }
 
 // follow writes the tracks of a film and gives the microseconds that a frame took.
-func follow(path string, frames []crowd.Frame, limits thresholds) (float64, error) {
+func follow(path string, scene crowd.Scene, frames []crowd.Frame, limits thresholds) (float64, error) {
 	tracker := track.Tracker{
 		HighScore: float32(limits.High), LowScore: float32(limits.Low), NewScore: float32(limits.New),
 		Keep: time.Duration(limits.Keep * float64(time.Second)), Width: crowd.Width, Height: crowd.Height,
+	}
+	if scene.Rate < 10 {
+		tracker.Reach = 2 // as the profile for low rates has it
 	}
 	if err := tracker.Open(); err != nil {
 		return 0, err
@@ -98,6 +101,9 @@ func follow(path string, frames []crowd.Frame, limits thresholds) (float64, erro
 		start := time.Unix(0, 0)
 		for n, frame := range frames {
 			began := time.Now()
+			if scene.Pan || scene.Shake {
+				tracker.Move(frame.Camera)
+			}
 			tracks := tracker.Update(start.Add(frame.At), frame.Found)
 			spent += time.Since(began)
 			for _, tr := range tracks {

@@ -1,0 +1,40 @@
+package track
+
+import "github.com/edge-infer/edge-infer/postprocess"
+
+// Affine takes a point of one picture to its place on another: x' = A*x + B*y + C, y' = D*x + E*y + F, in pixels.
+type Affine struct{ A, B, C, D, E, F float64 }
+
+func (m *Affine) point(x, y float32) (float32, float32) {
+	return float32(m.A*float64(x) + m.B*float64(y) + m.C), float32(m.D*float64(x) + m.E*float64(y) + m.F)
+}
+
+func (m *Affine) direction(x, y float32) (float32, float32) {
+	return float32(m.A*float64(x) + m.B*float64(y)), float32(m.D*float64(x) + m.E*float64(y))
+}
+
+// Move tells how what stands still went from the picture of the last Update to that of the next, because the camera turned or shook: what
+// is known of the objects goes with it, as in BoT-SORT (Aharon et al., 2022). Call it before Update. Boxes stay upright.
+func (t *Tracker) Move(m Affine) {
+	t.told = true
+	for i := range t.objects {
+		o := &t.objects[i]
+		o.motion.move(&m)
+		o.behind.move(&m)
+		o.whole.vx, o.whole.vy = m.direction(o.whole.vx, o.whole.vy)
+		o.whole.width *= float32(m.A)
+		o.whole.height *= float32(m.E)
+	}
+}
+
+func (q *motion) move(m *Affine) {
+	q.x.position, q.y.position = m.point(q.x.position, q.y.position)
+	q.x.velocity, q.y.velocity = m.direction(q.x.velocity, q.y.velocity)
+	q.width.position, q.width.velocity = float32(m.A)*q.width.position, float32(m.A)*q.width.velocity
+	q.height.position, q.height.velocity = float32(m.E)*q.height.position, float32(m.E)*q.height.velocity
+}
+
+// widened adds to every side.
+func widened(b postprocess.Box, x, y float32) postprocess.Box {
+	return postprocess.Box{X1: b.X1 - x, Y1: b.Y1 - y, X2: b.X2 + x, Y2: b.Y2 + y}
+}
