@@ -53,15 +53,14 @@ internal/bench: capture capture/scene engine engine/atomicfile engine/onnx engin
 	postprocess/evaluate postprocess/predict
 internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
 internal/catalogue: engine engine/atomicfile internal/progress
-internal/config: capture engine engine/atomicfile engine/triton internal/process internal/spelling mqtt/address mqtt/spool postprocess/head
-	postprocess/zone
+internal/config: capture engine engine/atomicfile engine/triton internal/process internal/spelling mqtt/address mqtt/spool
+	postprocess/head postprocess/track postprocess/zone
 internal/convert: engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
-	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate
-	postprocess/predict
-internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/broker internal/config
-	internal/daemon/camera internal/daemon/device internal/network internal/pipeline internal/preflight internal/process internal/progress
-	internal/report internal/sink internal/stage internal/telemetry internal/web mqtt mqtt/broker mqtt/homeassistant mqtt/ledger mqtt/payload
-	postprocess/predict postprocess/predict/cascade postprocess/zone systemd
+	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/predict
+internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/broker
+	internal/config internal/daemon/camera internal/daemon/device internal/network internal/pipeline internal/preflight internal/process
+	internal/progress internal/report internal/sink internal/stage internal/telemetry internal/web mqtt mqtt/broker mqtt/homeassistant
+	mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade postprocess/track postprocess/zone systemd
 internal/daemon/camera: capture internal/config internal/pipeline
 internal/daemon/device: engine engine/cuda engine/standby engine/tensorrt engine/triton internal/config internal/network internal/pipeline
 	internal/progress internal/sink internal/stage postprocess/predict
@@ -69,25 +68,26 @@ internal/config/manual: internal/config
 internal/doctor: capture capture/source engine engine/cuda engine/isolate engine/onnxruntime engine/tensorrt internal/broker
 	internal/config internal/network internal/telemetry mqtt mqtt/spool postprocess/head postprocess/predict
 internal/infer: capture capture/source engine engine/atomicfile engine/onnx engine/tensorrt internal/aspect internal/config internal/media
-	internal/network internal/progress internal/report mqtt/payload postprocess postprocess/draw postprocess/evaluate
-	postprocess/format postprocess/predict postprocess/predict/window
+	internal/network internal/progress internal/report mqtt/payload postprocess postprocess/draw postprocess/evaluate postprocess/format
+	postprocess/predict postprocess/predict/window
 internal/media: capture capture/source engine postprocess/predict
-internal/network: engine engine/cuda engine/tensorrt internal/catalogue internal/config internal/progress mqtt/credentials postprocess/head
-	postprocess/predict postprocess/predict/augment postprocess/predict/cascade postprocess/predict/ensemble postprocess/predict/fuse
-	postprocess/predict/tile
+internal/network: engine engine/cuda engine/tensorrt internal/catalogue internal/config internal/progress mqtt/credentials
+	postprocess/head postprocess/predict postprocess/predict/augment postprocess/predict/cascade postprocess/predict/ensemble
+	postprocess/predict/fuse postprocess/predict/tile
 internal/picture: engine
-internal/pipeline: capture engine internal/stage postprocess postprocess/predict postprocess/track postprocess/zone
+internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict postprocess/track postprocess/zone
 internal/plot:
-internal/preflight: engine engine/isolate engine/tensorrt internal/broker internal/config internal/network internal/web postprocess/predict
-	postprocess/zone
+internal/preflight: engine engine/isolate engine/tensorrt internal/broker internal/config internal/network internal/web
+	postprocess/predict postprocess/zone
 internal/probe: capture capture/source engine engine/auto engine/cuda engine/isolate engine/tensorrt
 internal/process:
 internal/progress:
 internal/report: internal/pipeline internal/progress mqtt/payload postprocess postprocess/zone systemd
-internal/repository: engine engine/atomicfile engine/kserve engine/onnx engine/tensorrt internal/config internal/network postprocess/predict
+internal/repository: engine engine/atomicfile engine/kserve engine/onnx engine/tensorrt internal/config internal/network
+	postprocess/predict
 internal/serve: engine engine/kserve internal/config internal/network internal/progress mqtt/credentials postprocess/predict
-internal/sink: capture engine/atomicfile internal/picture internal/pipeline internal/report internal/stage mqtt mqtt/payload
-	postprocess postprocess/predict/cascade postprocess/zone
+internal/sink: capture engine/atomicfile internal/picture internal/pipeline internal/report internal/stage mqtt mqtt/payload postprocess
+	postprocess/predict/cascade postprocess/zone
 internal/spelling:
 internal/stage:
 internal/telemetry: engine/cuda
@@ -96,8 +96,8 @@ internal/web: capture internal/pipeline internal/stage internal/web/access inter
 internal/web/access: engine/atomicfile internal/web/rate
 internal/web/live: internal/picture internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
 internal/web/rate:
-mqtt: engine/atomicfile engine/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/packetsize mqtt/payload
-	mqtt/spool mqtt/topic mqtt/transport
+mqtt: engine/atomicfile engine/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/packetsize
+	mqtt/payload mqtt/spool mqtt/topic mqtt/transport
 mqtt/address: mqtt/credentials
 mqtt/broker: mqtt/credentials
 mqtt/command:
@@ -115,15 +115,18 @@ postprocess/draw: postprocess
 postprocess/evaluate: engine postprocess
 postprocess/format: postprocess
 postprocess/head: engine postprocess/scan
-postprocess/predict: engine engine/auto engine/cuda engine/demo engine/onnx engine/standby engine/tensorrt postprocess postprocess/decode postprocess/head
+postprocess/predict: engine engine/auto engine/cuda engine/demo engine/onnx engine/standby engine/tensorrt postprocess postprocess/decode
+	postprocess/head
 postprocess/predict/cascade: engine postprocess postprocess/predict
-postprocess/predict/augment: engine postprocess postprocess/decode postprocess/predict postprocess/predict/ensemble postprocess/predict/fuse
+postprocess/predict/augment: engine postprocess postprocess/decode postprocess/predict postprocess/predict/ensemble
+	postprocess/predict/fuse
 postprocess/predict/ensemble: engine postprocess postprocess/decode postprocess/predict postprocess/predict/fuse
 postprocess/predict/fuse: postprocess
 postprocess/predict/window: engine
 postprocess/predict/tile: engine postprocess postprocess/decode postprocess/predict
 postprocess/scan: engine postprocess
 postprocess/track: postprocess
+postprocess/track/peers: capture/motion engine postprocess postprocess/track
 postprocess/zone: postprocess postprocess/track
 systemd:
 `

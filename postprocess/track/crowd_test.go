@@ -47,7 +47,7 @@ func follow(t *testing.T, scene crowd.Scene, seed uint64) evaluate.TrackingResul
 	t.Helper()
 	tracker := &track.Tracker{HighScore: 0.5, LowScore: crowd.Lowest, NewScore: 0.6, Width: crowd.Width, Height: crowd.Height}
 	if scene.Rate < 10 {
-		tracker.Reach = 2 // as the profile for low rates has it
+		tracker.Reach = track.LowRate.Reach()
 	}
 	require.NoError(t, tracker.Open())
 	var measured evaluate.Tracking

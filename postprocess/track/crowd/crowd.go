@@ -20,6 +20,7 @@ type Scene struct {
 	Pan     bool // the camera turns to a new place every other second, as one on a motor does
 	Shake   bool // the camera's pole swings in the wind
 	Night   bool // scores are low, and the detector misses many in runs of frames
+	Painted bool // frames have pictures
 }
 
 // Scenes are those that trackers are compared on.
@@ -52,6 +53,8 @@ type Frame struct {
 	Truth  []Person
 	Found  []postprocess.Finding // by the simulated detector, with scores from Lowest on
 	Camera track.Affine          // how what stands still went from the picture before to this one
+	// Picture is what the camera sees, grey, PictureWidth x PictureHeight; nil in scenes that are not painted.
+	Picture []byte
 }
 
 // leastVisible is the share of a person from which the truth knows of it.
@@ -64,6 +67,10 @@ func (s Scene) Film(seed uint64) []Frame {
 	pose := newMount(random, s)
 	detector := newDetector(random, s.Night, s.People)
 	frames := make([]Frame, 0, int(s.Length.Seconds()*s.Rate))
+	var painter *painter
+	if s.Painted {
+		painter = newPainter(seed)
+	}
 	before := pose.camera()
 	for range cap(frames) {
 		at := float64(len(frames)) / s.Rate
@@ -77,6 +84,9 @@ func (s Scene) Film(seed uint64) []Frame {
 		frame := Frame{At: time.Duration(at * float64(time.Second)), Camera: now.since(before)}
 		all := s.look(&now, square)
 		frame.Found = detector.detect(all)
+		if painter != nil {
+			frame.Picture = painter.paint(&now, all, s.Night)
+		}
 		for _, p := range all {
 			if p.Visible >= leastVisible {
 				frame.Truth = append(frame.Truth, p.Person)

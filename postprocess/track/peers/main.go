@@ -1,5 +1,5 @@
 // Command peers writes what trackers are compared on: simulated scenes in the form of the MOTChallenge and this project's tracks of them.
-// peers.py beside it has other projects' trackers follow the same boxes at the same thresholds and scores them all; `make track-bench` runs
+// Where the camera moves, its motion is measured on painted pictures. peers.py beside it has other projects' trackers follow the same boxes at the same thresholds and scores them all; `make track-bench` runs
 // both.
 package main
 
@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/edge-infer/edge-infer/capture/motion"
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/track"
 	"github.com/edge-infer/edge-infer/postprocess/track/crowd"
@@ -40,19 +42,20 @@ type sequence struct {
 func main() {
 	out := flag.String("out", "", "folder to write to")
 	seeds := flag.Uint64("seeds", 2, "films of each scene")
+	exact := flag.Bool("exact", false, "give the camera's motion as the scene has it, instead of measuring it on painted pictures")
 	var limits thresholds
 	flag.Float64Var(&limits.High, "high", 0.5, "score of the first matching")
 	flag.Float64Var(&limits.Low, "low", crowd.Lowest, "score of the second matching")
 	flag.Float64Var(&limits.New, "new", 0.6, "score of a new track")
 	flag.Float64Var(&limits.Keep, "keep", 1, "seconds that a lost track is kept")
 	flag.Parse()
-	if err := run(*out, *seeds, limits); err != nil {
+	if err := run(*out, *seeds, *exact, limits); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out string, seeds uint64, limits thresholds) error {
+func run(out string, seeds uint64, exact bool, limits thresholds) error {
 	if out == "" {
 		return fmt.Errorf("-out says which folder to write to")
 	}
@@ -62,6 +65,7 @@ func run(out string, seeds uint64, limits thresholds) error {
 	}
 	list.thresholds = limits
 	for _, scene := range crowd.Scenes() {
+		scene.Painted = (scene.Pan || scene.Shake) && !exact
 		for seed := uint64(1); seed <= seeds; seed++ {
 			frames := scene.Film(seed)
 			name := fmt.Sprintf("%s-%d", scene.Name, seed)
@@ -84,27 +88,55 @@ func run(out string, seeds uint64, limits thresholds) error {
 	return os.WriteFile(filepath.Join(out, "films.json"), text, 0o644)
 }
 
-// follow writes the tracks of a film and gives the microseconds that a frame took.
+// still is the motion of a camera that stays where it is.
+var still = track.Affine{A: 1, E: 1}
+
+// moved measures the camera's motion on a small picture, apart from where the last tracks were. It gives it in pixels of the boxes.
+func moved(camera *motion.Camera, picture []byte, tracks []postprocess.Track) (track.Affine, bool) {
+	const small = crowd.Width / crowd.PictureWidth
+	var boxes []motion.Box
+	for i := range tracks {
+		b := &tracks[i].Box
+		boxes = append(boxes, motion.Box{X1: b.X1 / small, Y1: b.Y1 / small, X2: b.X2 / small, Y2: b.Y2 / small})
+	}
+	image := engine.Image{
+		Data: picture, Width: crowd.PictureWidth, Height: crowd.PictureHeight, Stride: crowd.PictureWidth, Format: engine.GRAY8,
+	}
+	m, ok := camera.Moved(&image, boxes)
+	m.C, m.F = m.C*small, m.F*small
+	return track.Affine(m), ok
+}
+
+// follow writes the tracks of a film and gives the microseconds that a frame took. It puts the camera's measured motion into the frames.
 func follow(path string, scene crowd.Scene, frames []crowd.Frame, limits thresholds) (float64, error) {
 	tracker := track.Tracker{
 		HighScore: float32(limits.High), LowScore: float32(limits.Low), NewScore: float32(limits.New),
 		Keep: time.Duration(limits.Keep * float64(time.Second)), Width: crowd.Width, Height: crowd.Height,
 	}
 	if scene.Rate < 10 {
-		tracker.Reach = 2 // as the profile for low rates has it
+		tracker.Reach = track.LowRate.Reach()
 	}
 	if err := tracker.Open(); err != nil {
 		return 0, err
 	}
 	var spent time.Duration
+	var camera motion.Camera
+	var tracks []postprocess.Track
 	err := write(path, func(w io.Writer) {
 		start := time.Unix(0, 0)
 		for n, frame := range frames {
+			if frame.Picture != nil {
+				frames[n].Camera = still
+				if m, ok := moved(&camera, frame.Picture, tracks); ok {
+					tracker.Move(m)
+					frames[n].Camera = m
+				}
+			}
 			began := time.Now()
-			if scene.Pan || scene.Shake {
+			if frame.Picture == nil && (scene.Pan || scene.Shake) {
 				tracker.Move(frame.Camera)
 			}
-			tracks := tracker.Update(start.Add(frame.At), frame.Found)
+			tracks = tracker.Update(start.Add(frame.At), frame.Found)
 			spent += time.Since(began)
 			for _, tr := range tracks {
 				if tr.State == postprocess.Active && tr.Index >= 0 {

@@ -1,7 +1,7 @@
 """Follows the films that main.go wrote with the trackers of `trackers` and scores all by TrackEval: python3 peers.py FOLDER [--json FILE].
 
 Everybody gets the same boxes and thresholds; a track is reported on its second detection, and lost ones are kept equally long. Where the camera
-moves, BoT-SORT is given the same camera motion as this project's tracker, in place of what it would find in the pictures by itself.
+moves, BoT-SORT is given the motion that this project's tracker had, in place of what it would find in the pictures by itself.
 """
 
 import argparse

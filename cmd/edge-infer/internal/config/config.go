@@ -100,6 +100,7 @@ type Detect struct {
 	Top        int      `yaml:"top"`
 	Labels     []string `yaml:"labels"`
 	Track      bool     `yaml:"track"`
+	Profile    string   `yaml:"profile"`
 	Masks      string   `yaml:"masks"`
 }
 
@@ -160,7 +161,7 @@ func Default() *Config {
 		Engine:    Engine{Backend: Auto, Precision: Auto, Device: "0"},
 		Model:     Model{Layout: Auto, Activation: Auto},
 		Remote:    Remote{Timeout: 800 * time.Millisecond, Fallback: Drop, SharedMemory: true},
-		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Top: 5, Track: true, Masks: "polygon"},
+		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Top: 5, Track: true, Profile: "static", Masks: "polygon"},
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true},
 		Snapshots: Snapshots{Keep: 500},
 		Web:       Web{Listen: Off},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/head"
+	"github.com/edge-infer/edge-infer/postprocess/track"
 )
 
 // setting ties one value of a Config to its key in the file, its flag, its environment variable, its help and what it may be.
@@ -118,6 +119,10 @@ func (d *Detect) settings() []setting {
 		},
 		{"detect.labels", "only", list(&d.Labels), nil, "labels to report, separated by commas; empty: all"},
 		{"detect.track", "track", yes(&d.Track), nil, "follow objects from frame to frame; zones, lines and events need it"},
+		{
+			"detect.profile", "profile", text(&d.Profile), oneOf(&d.Profile, track.Profiles()...),
+			"cameras that are followed on: static, ptz (they turn, zoom or shake; 1 ms of a core a picture) or low-rate (below 10 pictures a second)",
+		},
 		{
 			"detect.masks", "masks", text(&d.Masks), oneOf(&d.Masks, "polygon", "rle", "off"),
 			"masks in messages and JSON: polygon (outlines), rle (COCO's run lengths of every pixel) or off",

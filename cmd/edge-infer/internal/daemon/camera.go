@@ -9,6 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
+	"github.com/edge-infer/edge-infer/postprocess/track"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -111,7 +112,10 @@ func (r *run) newFollower(c config.Camera, uri capture.URI) (*pipeline.Follower,
 	if !r.config.Detect.Track || model.Recognised.Task == engine.Classify {
 		return nil, nil
 	}
-	follower := &pipeline.Follower{Config: c.Analytics, Labels: model.Metadata.Labels, Reported: float32(r.config.Detect.Confidence)}
+	follower := &pipeline.Follower{
+		Config: c.Analytics, Labels: model.Metadata.Labels, Reported: float32(r.config.Detect.Confidence),
+		Profile: track.Profile(r.config.Detect.Profile),
+	}
 	if uri.Kind == capture.Demo && len(c.Analytics.Lines) == 0 && c.Analytics.Width == 0 {
 		follower.Config.Lines = []zone.Line{demoLine()}
 	}

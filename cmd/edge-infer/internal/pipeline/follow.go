@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edge-infer/edge-infer/capture/motion"
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/track"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
@@ -17,8 +19,12 @@ type Follower struct {
 	Labels []string
 	// Reported is the reported threshold. The tracker is given weaker detections too, which carry objects through occlusion.
 	Reported float32
+	// Profile is the kind of camera; empty is track.Static.
+	Profile track.Profile
 
 	tracker       track.Tracker
+	camera        motion.Camera
+	moving        []motion.Box // where something may move by itself, memory of look
 	analytics     zone.Analytics
 	width, height int // the picture that analytics is open for
 	ids           []uint64
@@ -31,22 +37,38 @@ func (f *Follower) Open() error {
 	if err := f.Config.Check(f.Labels); err != nil {
 		return err
 	}
-	f.tracker = track.Tracker{HighScore: f.Reported, LowScore: float32(Decoded(float64(f.Reported)))}
+	f.tracker = track.Tracker{HighScore: f.Reported, LowScore: float32(Decoded(float64(f.Reported))), Reach: f.Profile.Reach()}
+	f.camera.Reset()
 	return f.tracker.Open()
 }
 
 // Decoded is the decoded threshold that tracking needs for a reported one.
 func Decoded(reported float64) float64 { return min(reported/2, track.DefaultLowScore) }
 
+// look tells the tracker how the camera moved since the picture that was looked at last.
+func (f *Follower) look(picture *engine.Image) {
+	if f.Profile != track.PTZ {
+		return
+	}
+	if m, ok := f.camera.Moved(picture, f.moving); ok {
+		f.tracker.Move(track.Affine(m))
+	}
+}
+
 // follow fills in what the detections of this frame mean. in.Detections shrinks to what is reported.
-func (f *Follower) follow(in *Inferred, settings *Settings) error {
+func (f *Follower) follow(in *Inferred, picture *engine.Image, settings *Settings) error {
 	if err := f.fit(in.Width, in.Height); err != nil {
 		return fmt.Errorf("camera %s: %w", in.Camera, err)
 	}
 	f.seq, f.last = in.Seq, in.Time
 	in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Finding) bool { return !settings.wantsClass(d.Class) })
 	detections := f.analytics.Filter(in.Detections)
+	f.look(picture)
 	in.Tracks = f.tracker.Update(in.Time, detections)
+	f.moving = f.moving[:0]
+	for i := range in.Tracks {
+		f.moving = append(f.moving, motion.Box(in.Tracks[i].Box))
+	}
 	f.ids = append(f.ids[:0], make([]uint64, len(detections))...)
 	for i := range in.Tracks {
 		if index := in.Tracks[i].Index; index >= 0 {
@@ -114,6 +136,7 @@ func (f *Follower) finish() *zone.Result {
 		return nil
 	}
 	f.tracker.Clear()
+	f.camera.Reset()
 	return f.analytics.Finish(f.seq, f.last)
 }
 

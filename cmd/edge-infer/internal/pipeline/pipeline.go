@@ -413,7 +413,8 @@ func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Pictur
 		in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Finding) bool { return !settings.wants(&d) })
 	} else {
 		begun := capture.Monotonic()
-		if err := camera.Follower.follow(in, settings); err != nil {
+		picture := frame.Image()
+		if err := camera.Follower.follow(in, &picture, settings); err != nil {
 			p.failures.add(p.Logger, err)
 		}
 		p.Clocks.Record(stage.Track, time.Duration(capture.Monotonic()-begun))

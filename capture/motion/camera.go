@@ -1,0 +1,249 @@
+package motion
+
+import (
+	"math"
+
+	"github.com/edge-infer/edge-infer/capture/thumb"
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// Affine takes a point of one picture to its place on the next: x' = A*x + B*y + C, y' = D*x + E*y + F, in source pixels.
+type Affine struct{ A, B, C, D, E, F float64 }
+
+// Box is a part of a picture in source pixels.
+type Box struct{ X1, Y1, X2, Y2 float32 }
+
+// Camera finds how the camera of a stream has moved from one picture to the next. It follows corners of small grey pictures by the pyramidal
+// method of Lucas and Kanade (Bouguet, 2000) and fits an affine map from which single corners may stray. The zero value is ready; one
+// goroutine uses it. It allocates when pictures of another size or format come.
+type Camera struct {
+	reducer     thumb.Reducer
+	now, before pyramid
+	corners     []corner
+	begun       bool
+}
+
+const (
+	longest   = 240 // pixels of the small picture's longer side
+	levels    = 3
+	radius    = 3  // of the window around a corner
+	cell      = 20 // side of the square in which at most one corner is followed
+	margin    = radius + 2
+	leastEdge = 3.0  // least eigenvalue of a corner's gradients, squared grey values of a pixel
+	fewest    = 8    // corners that a map is fitted to
+	agreeing  = 0.35 // share of the corners that must go with it
+	steps     = 8    // of Lucas and Kanade on each level
+)
+
+// level is one picture of a pyramid.
+type level struct {
+	pix           []float32
+	width, height int
+}
+
+// pyramid has half the sides from level to level.
+type pyramid [levels]level
+
+// corner is a place of the picture before and where it went, in small pixels.
+type corner struct{ x, y, toX, toY, weight, off float64 }
+
+// Moved gives the map from the picture of the last call to this one; what lies in the boxes, of the picture before, is no part of what
+// stands still. It reports false for the first picture, where too few corners are found, and where they do not agree.
+func (c *Camera) Moved(image *engine.Image, moving []Box) (Affine, bool) {
+	c.reducer.Longest = longest
+	small, err := c.reducer.Reduce(image)
+	if err != nil {
+		c.begun = false
+		return Affine{}, false
+	}
+	c.now, c.before = c.before, c.now
+	c.now.fill(small)
+	same := c.begun && c.now[0].width == c.before[0].width && c.now[0].height == c.before[0].height
+	c.begun = true
+	if !same || c.now[levels-1].width <= 2*margin || c.now[levels-1].height <= 2*margin {
+		return Affine{}, false
+	}
+	c.find(small, moving)
+	kept := c.corners[:0]
+	for _, k := range c.corners {
+		if c.follow(&k) {
+			kept = append(kept, k)
+		}
+	}
+	c.corners = kept
+	m, ok := fit(c.corners)
+	if !ok {
+		return Affine{}, false
+	}
+	// From the centres of small pixels to source pixels.
+	sx, sy := small.ScaleX, small.ScaleY
+	m.B, m.D = m.B*sx/sy, m.D*sy/sx
+	m.C = (m.C+0.5)*sx - m.A*0.5*sx - m.B*0.5*sy
+	m.F = (m.F+0.5)*sy - m.D*0.5*sx - m.E*0.5*sy
+	return m, true
+}
+
+// Reset forgets the last picture: the next is a first one.
+func (c *Camera) Reset() { c.begun = false }
+
+func (p *pyramid) fill(small *thumb.Picture) {
+	p[0].size(small.Width, small.Height)
+	for i, v := range small.Pix {
+		p[0].pix[i] = float32(v)
+	}
+	for i := 1; i < levels; i++ {
+		above, l := &p[i-1], &p[i]
+		l.size(above.width/2, above.height/2)
+		for y := range l.height {
+			one, two := above.pix[2*y*above.width:], above.pix[(2*y+1)*above.width:]
+			for x := range l.width {
+				l.pix[y*l.width+x] = (one[2*x] + one[2*x+1] + two[2*x] + two[2*x+1]) / 4
+			}
+		}
+	}
+}
+
+func (l *level) size(width, height int) {
+	if l.width != width || l.height != height {
+		l.pix, l.width, l.height = make([]float32, width*height), width, height
+	}
+}
+
+// sample interpolates the square of that many pixels around a place, row after row. All of it must be in the picture.
+func (l *level) sample(x, y float64, reach int, to []float32) {
+	i, j := int(x), int(y)
+	a, b := float32(x-float64(i)), float32(y-float64(j))
+	w00, w01, w10, w11 := (1-a)*(1-b), a*(1-b), (1-a)*b, a*b
+	side := 2*reach + 1
+	for row := range side {
+		at := (j-reach+row)*l.width + i - reach
+		one, two := l.pix[at:at+side+1], l.pix[at+l.width:at+l.width+side+1]
+		out := to[row*side:][:side]
+		for n := range out {
+			out[n] = w00*one[n] + w01*one[n+1] + w10*two[n] + w11*two[n+1]
+		}
+	}
+}
+
+// find takes the best corner of each cell (Shi and Tomasi, 1994) that lies in no box.
+func (c *Camera) find(small *thumb.Picture, moving []Box) {
+	const stride = 4
+	l := &c.before[0]
+	c.corners = c.corners[:0]
+	for top := margin; top < l.height-margin; top += cell {
+		for left := margin; left < l.width-margin; left += cell {
+			best := corner{weight: leastEdge}
+			for y := top; y < min(top+cell, l.height-margin); y += stride {
+				for x := left; x < min(left+cell, l.width-margin); x += stride {
+					if inside(small, moving, x, y) {
+						continue
+					}
+					if e := l.edges(x, y); e > best.weight {
+						best = corner{x: float64(x), y: float64(y), weight: e}
+					}
+				}
+			}
+			if best.x > 0 {
+				c.corners = append(c.corners, best)
+			}
+		}
+	}
+}
+
+// inside reports whether the window around a small pixel touches what moves by itself.
+func inside(small *thumb.Picture, moving []Box, x, y int) bool {
+	px, py := (float64(x)+0.5)*small.ScaleX, (float64(y)+0.5)*small.ScaleY
+	wx, wy := radius*small.ScaleX, radius*small.ScaleY
+	for i := range moving {
+		b := &moving[i]
+		if px > float64(b.X1)-wx && px < float64(b.X2)+wx && py > float64(b.Y1)-wy && py < float64(b.Y2)+wy {
+			return true
+		}
+	}
+	return false
+}
+
+// edges is the smaller eigenvalue of the gradients around a pixel, for each pixel.
+func (l *level) edges(x, y int) float64 {
+	var xx, xy, yy float32
+	for j := y - radius; j <= y+radius; j++ {
+		row := j * l.width
+		for i := row + x - radius; i <= row+x+radius; i++ {
+			gx, gy := (l.pix[i+1]-l.pix[i-1])/2, (l.pix[i+l.width]-l.pix[i-l.width])/2
+			xx, xy, yy = xx+gx*gx, xy+gx*gy, yy+gy*gy
+		}
+	}
+	const area = (2*radius + 1) * (2*radius + 1)
+	half, difference := float64(xx+yy)/2, float64(xx-yy)/2
+	return (half - math.Sqrt(difference*difference+float64(xy)*float64(xy))) / area
+}
+
+// follow finds where a corner went, from the smallest pictures to the largest.
+func (c *Camera) follow(k *corner) bool {
+	var dx, dy float64
+	for i := levels - 1; i >= 0; i-- {
+		dx, dy = 2*dx, 2*dy
+		scale := math.Ldexp(1, -i)
+		// The centre of a pixel is that of four on the level below.
+		x, y := (k.x+0.5)*scale-0.5, (k.y+0.5)*scale-0.5
+		var ok bool
+		if dx, dy, ok = lucasKanade(&c.before[i], &c.now[i], x, y, dx, dy); !ok && i == 0 {
+			return false
+		}
+	}
+	k.toX, k.toY = k.x+dx, k.y+dy
+	return true
+}
+
+// lucasKanade betters a guess of how far the window around a place went. Places whose window leaves a picture, that have no texture and that
+// do not look alike in the end are reported false, with the guess.
+func lucasKanade(before, now *level, x, y, dx, dy float64) (float64, float64, bool) {
+	const side = 2*radius + 1
+	if !before.holds(x, y) {
+		return dx, dy, false
+	}
+	const wide = side + 2
+	var around [wide * wide]float32
+	before.sample(x, y, radius+1, around[:])
+	var was, is, gx, gy [side * side]float32
+	var xx, xy, yy float32
+	for j := range side {
+		for i := range side {
+			n, at := j*side+i, (j+1)*wide+i+1
+			was[n] = around[at]
+			a, b := (around[at+1]-around[at-1])/2, (around[at+wide]-around[at-wide])/2
+			gx[n], gy[n] = a, b
+			xx, xy, yy = xx+a*a, xy+a*b, yy+b*b
+		}
+	}
+	determinant := xx*yy - xy*xy
+	if determinant < side*side {
+		return dx, dy, false
+	}
+	toX, toY := dx, dy
+	var difference float32
+	for range steps {
+		if !now.holds(x+toX, y+toY) {
+			return dx, dy, false
+		}
+		now.sample(x+toX, y+toY, radius, is[:])
+		var bx, by float32
+		difference = 0
+		for n, v := range is {
+			d := was[n] - v
+			bx, by, difference = bx+d*gx[n], by+d*gy[n], difference+max(d, -d)
+		}
+		sx, sy := float64((yy*bx-xy*by)/determinant), float64((xx*by-xy*bx)/determinant)
+		toX, toY = toX+sx, toY+sy
+		if sx*sx+sy*sy < 1e-4 {
+			break
+		}
+	}
+	const unlike = 16 // grey values a pixel
+	return toX, toY, difference < unlike*side*side
+}
+
+// holds reports whether the window around a place, and a pixel more, is in the picture.
+func (l *level) holds(x, y float64) bool {
+	return x >= radius+1 && y >= radius+1 && x < float64(l.width-radius-3) && y < float64(l.height-radius-3)
+}

@@ -1,0 +1,28 @@
+package track
+
+// Profile is what kind of camera a tracker is for.
+type Profile string
+
+// The profiles. docs/BENCHMARKS.md has what they were chosen by.
+const (
+	// Static is a camera that stays where it is.
+	Static Profile = "static"
+	// PTZ is a camera that turns, zooms or shakes: its motion is measured on the pictures and told by Move.
+	PTZ Profile = "ptz"
+	// LowRate is a camera of few pictures a second: what goes far between two is looked for farther away.
+	LowRate Profile = "low-rate"
+)
+
+// Profiles are all, the usual one first.
+func Profiles() []string { return []string{string(Static), string(PTZ), string(LowRate)} }
+
+// lowRateReach is the Reach of LowRate.
+const lowRateReach = 2
+
+// Reach is what Tracker's should be.
+func (p Profile) Reach() float32 {
+	if p == LowRate {
+		return lowRateReach
+	}
+	return DefaultReach
+}
