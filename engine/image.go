@@ -1,6 +1,9 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"image"
+)
 
 // PixelFormat is the memory layout of a picture. Conversion to the network's RGB planes is part of the letterbox.
 type PixelFormat uint8
@@ -82,6 +85,31 @@ func (im *Image) Check() error {
 		return bad("%d bytes for a %v picture of %dx%d with stride %d", len(im.Data), im.Format, im.Width, im.Height, im.Stride)
 	}
 	return nil
+}
+
+// PartBytes is how much memory CopyPart needs.
+func (im *Image) PartBytes(part image.Rectangle) int {
+	return im.Format.RowBytes(part.Dx()) * im.Format.Rows(part.Dy())
+}
+
+// CopyPart copies a part of a picture to dst, which has PartBytes of room, rows without padding. The part lies in the picture and begins and
+// ends at even pixels where those of the format come in pairs.
+func (im *Image) CopyPart(dst []byte, part image.Rectangle) Image {
+	row := im.Format.RowBytes(part.Dx())
+	at := copyRows(dst, im.Data, im.Stride, part.Min.Y, part.Max.Y, im.Format.RowBytes(part.Min.X), row)
+	if im.Format == NV12 { // the colours of two rows and two columns lie together behind all the rows
+		colours := im.Data[im.Stride*im.Height:]
+		at += copyRows(dst[at:], colours, im.Stride, part.Min.Y/2, part.Max.Y/2, part.Min.X, row)
+	}
+	return Image{Data: dst[:at:at], Width: part.Dx(), Height: part.Dy(), Stride: row, Format: im.Format}
+}
+
+// copyRows copies that many bytes of some rows, and gives their number.
+func copyRows(dst, src []byte, stride, from, to, offset, length int) (copied int) {
+	for y := from; y < to; y++ {
+		copied += copy(dst[copied:], src[y*stride+offset:][:length])
+	}
+	return copied
 }
 
 // MaxSide is the longest picture side that is accepted, in pixels.

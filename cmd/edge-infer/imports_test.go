@@ -54,7 +54,7 @@ internal/bench: capture capture/scene engine engine/atomicfile engine/onnx engin
 internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
 internal/catalogue: engine engine/atomicfile internal/progress
 internal/config: capture engine engine/atomicfile engine/triton internal/process internal/spelling mqtt/address mqtt/spool
-	postprocess/head postprocess/track postprocess/zone
+	postprocess/head postprocess/predict/augment postprocess/predict/fuse postprocess/predict/tile postprocess/track postprocess/zone
 internal/convert: engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/predict
 internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/broker
@@ -123,7 +123,7 @@ postprocess/predict/augment: engine postprocess postprocess/decode postprocess/p
 postprocess/predict/ensemble: engine postprocess postprocess/decode postprocess/predict postprocess/predict/fuse
 postprocess/predict/fuse: postprocess
 postprocess/predict/window: engine
-postprocess/predict/tile: engine postprocess postprocess/decode postprocess/predict
+postprocess/predict/tile: engine postprocess postprocess/decode postprocess/predict postprocess/predict/fuse
 postprocess/scan: engine postprocess
 postprocess/track: postprocess
 postprocess/track/peers: capture/motion engine postprocess postprocess/track

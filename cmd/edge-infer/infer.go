@@ -44,7 +44,7 @@ An array that is larger than what the model takes goes through a --window that s
   edge-infer infer --model unet3d.onnx --input scan.npy --window 64x64x64 --overlap 0.25 --output-dir out`
 
 func newInfer(stdout, stderr io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: append(config.Network(), "cascade")}
+	settings := config.Sources{Scope: append(config.Pictures(), "cascade")}
 	pictures, tensors := &infer.Pictures{Progress: report.Steps(stderr)}, &infer.Tensors{Progress: report.Steps(stderr)}
 	var asJSON bool
 	command := &cobra.Command{
@@ -54,14 +54,14 @@ func newInfer(stdout, stderr io.Writer) *cobra.Command {
 		Long:  inferHelp,
 		RunE: func(command *cobra.Command, args []string) error {
 			pictures.Files = args
-			if err := infer.Check(pictures, tensors); err != nil {
-				return err
-			}
 			c, err := settings.Load()
 			if err != nil {
 				return err
 			}
 			pictures.Config, pictures.Logger = c, logger(stderr, c)
+			if err := infer.Check(pictures, tensors); err != nil {
+				return err
+			}
 			tensors.Config, tensors.Logger = c, pictures.Logger
 			if len(tensors.Inputs) > 0 {
 				if err := c.Engine.OneDevice("infer --input"); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 func newValidate(stdout, stderr io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Network()}
+	settings := config.Sources{Scope: config.Pictures()}
 	v := &accuracy.Validate{Progress: report.Steps(stderr)}
 	tensors := &infer.Tensors{Progress: report.Steps(stderr)}
 	var asJSON bool
@@ -72,11 +72,11 @@ func validateTensors(
 	if v.Reference == "" || v.Data != "" {
 		return config.Usagef("--input compares outputs with those of --reference ENGINE, without --data")
 	}
-	if err := infer.Check(&infer.Pictures{Sight: v.Sight, Film: infer.FilmAuto}, tensors); err != nil {
-		return err
-	}
 	c, err := settings.Load()
 	if err != nil {
+		return err
+	}
+	if err := infer.Check(&infer.Pictures{Config: c, Film: infer.FilmAuto}, tensors); err != nil {
 		return err
 	}
 	tensors.Config, tensors.Logger, v.Config = c, logger(stderr, c), c

@@ -76,8 +76,8 @@ type CameraStatus struct {
 	Tries         uint64
 	// Slowdown multiplies the time between two inferences now, for heat or for other cameras' deadlines; 0 and 1 are full speed.
 	Slowdown int
-	// Hardware is what the network runs on for this camera.
-	Hardware string
+	// Hardware is what the network runs on for this camera; Model is that network, where not all cameras have the same.
+	Hardware, Model string
 }
 
 // AppendJSON appends the payload; client appends further fields, to buf and returns it.
@@ -134,6 +134,10 @@ func (s *Status) AppendJSON(buf []byte, device string, now time.Time, client fun
 		if camera.Hardware != "" {
 			buf = append(buf, `,"hardware":`...)
 			buf = AppendString(buf, camera.Hardware)
+		}
+		if camera.Model != "" {
+			buf = append(buf, `,"model":`...)
+			buf = AppendString(buf, camera.Model)
 		}
 		if camera.Error != "" {
 			buf = append(buf, `,"error":`...)

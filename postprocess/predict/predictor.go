@@ -30,6 +30,20 @@ type Predictor interface {
 	Close() error
 }
 
+// Networks are those that a predictor is made of, in the order in which they were named. Predictors that are made of others unwrap to them.
+func Networks(p Predictor) []*Network {
+	if n, single := p.(*Network); single {
+		return []*Network{n}
+	}
+	var all []*Network
+	if made, ok := p.(interface{ Unwrap() []Predictor }); ok {
+		for _, below := range made.Unwrap() {
+			all = append(all, Networks(below)...)
+		}
+	}
+	return all
+}
+
 // Model is a loaded model and how its outputs are read.
 type Model struct {
 	engine.Model

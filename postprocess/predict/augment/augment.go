@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/edge-infer/edge-infer/engine"
@@ -32,6 +34,24 @@ func (l Look) Check() error {
 		return fmt.Errorf("scale %v, must be %v to 1 (tiles make pictures larger)", l.Scale, LeastScale)
 	}
 	return nil
+}
+
+// Parse reads a look: flip, scale=0.83, or both joined by +.
+func Parse(text string) (look Look, err error) {
+	for part := range strings.SplitSeq(text, "+") {
+		scale, scaled := strings.CutPrefix(part, "scale=")
+		switch {
+		case part == "flip" && !look.Flip:
+			look.Flip = true
+		case scaled && look.Scale == 0:
+			if look.Scale, err = strconv.ParseFloat(scale, 64); err != nil || look.Scale == 0 {
+				return look, fmt.Errorf("scale %q is no number from %v to 1", scale, LeastScale)
+			}
+		default:
+			return look, fmt.Errorf("%q must be flip, scale=0.83 or flip+scale=0.83", text)
+		}
+	}
+	return look, look.Check()
 }
 
 // Augmented shows a predictor every picture in several ways. The exported fields are set before Open.
@@ -81,6 +101,9 @@ func (a *Augmented) Open() error {
 	a.result.Pictures = make([]predict.Picture, 0, a.batch)
 	return nil
 }
+
+// Unwrap gives what the looks are shown to.
+func (a *Augmented) Unwrap() []predict.Predictor { return []predict.Predictor{a.Predictor} }
 
 // Slots implements predict.Predictor.
 func (a *Augmented) Slots() int { return 1 }

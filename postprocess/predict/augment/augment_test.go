@@ -121,11 +121,55 @@ func TestMirroredKeypoints(t *testing.T) {
 func TestLooksThatCannotBe(t *testing.T) {
 	a := &Augmented{Predictor: &spotter{}, Looks: []Look{{Scale: 2}}}
 	require.EqualError(t, a.Open(), "scale 2, must be 0.25 to 1 (tiles make pictures larger)")
-	a.Looks = []Look{{Flip: true}}
-	require.NoError(t, a.Open())
-	yuyv := engine.Image{Data: make([]byte, 32), Width: 4, Height: 4, Stride: 8, Format: engine.YUYV}
-	require.NoError(t, a.Submit(0, []engine.Image{yuyv}))
-	result, err := a.Wait(0)
+	for text, want := range map[string]string{
+		"rotate": `"rotate" must be flip, scale=0.83 or flip+scale=0.83`, "flip+flip": `"flip+flip" must be flip, scale=0.83 or flip+scale=0.83`,
+		"scale=x": `scale "x" is no number from 0.25 to 1`, "scale=0": `scale "0" is no number from 0.25 to 1`,
+		"scale=0.1": "scale 0.1, must be 0.25 to 1 (tiles make pictures larger)",
+	} {
+		_, err := Parse(text)
+		require.EqualError(t, err, want)
+	}
+	look, err := Parse("flip+scale=0.5")
 	require.NoError(t, err)
-	require.ErrorContains(t, result.Pictures[0].Err, "cannot be mirrored")
+	require.Equal(t, Look{Flip: true, Scale: 0.5}, look)
+}
+
+// sample is a pixel of a picture whose pixels share colours: luma and both colours.
+func sample(p *engine.Image, x, y int) [3]byte {
+	if p.Format == engine.YUYV {
+		pair := p.Data[y*p.Stride+x/2*4:]
+		return [3]byte{pair[x%2*2], pair[1], pair[3]}
+	}
+	colours := p.Data[p.Stride*(p.Height+y/2)+x&^1:]
+	return [3]byte{p.Data[y*p.Stride+x], colours[0], colours[1]}
+}
+
+// TestLooksOfPicturesThatShareColours: every pixel is where it belongs, with its colour, and what is around has none.
+func TestLooksOfPicturesThatShareColours(t *testing.T) {
+	const width, height = 14, 8
+	for _, format := range []engine.PixelFormat{engine.NV12, engine.YUYV} {
+		from := engine.Image{Width: width, Height: height, Stride: format.RowBytes(width) + 6, Format: format}
+		from.Data = make([]byte, from.Stride*format.Rows(height))
+		for i := range from.Data {
+			from.Data[i] = byte(i * 37 >> 1)
+		}
+		a := &Augmented{Predictor: &spotter{}}
+		for number, look := range []Look{{Flip: true}, {Scale: 0.6}, {Flip: true, Scale: 0.6}} {
+			to, err := a.draw(number, look, &from)
+			require.NoError(t, err)
+			require.NoError(t, to.Check())
+			for y := range to.Height {
+				for x := range to.Width {
+					want := [3]byte{grey, colourless, colourless}
+					switch {
+					case x < width && y < height && look.Flip:
+						want = sample(&from, width-1-x, y)
+					case x < width && y < height:
+						want = sample(&from, x, y)
+					}
+					require.Equal(t, want, sample(&to, x, y), "%v of %v at %d, %d", look, format, x, y)
+				}
+			}
+		}
+	}
 }

@@ -8,26 +8,25 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// grey is what a network sees around a picture, as a letterbox has it.
-const grey = 114
+// What a network sees around a picture, as a letterbox has it: grey, and no colour.
+const (
+	grey       = 114
+	colourless = 128
+)
 
 // draw makes the picture of a look, in memory that the predictor reads without another copy. number is that of the memory.
 func (a *Augmented) draw(number int, look Look, from *engine.Image) (engine.Image, error) {
 	if err := from.Check(); err != nil {
 		return engine.Image{}, err
 	}
-	step := from.Format.RowBytes(2) / 2
-	if from.Format == engine.NV12 || from.Format == engine.YUYV {
-		return engine.Image{}, a.refuse("submit", engine.ErrUnsupported, "%v pictures cannot be mirrored or made smaller (convert them to BGR)",
-			from.Format)
-	}
-	to := engine.Image{Width: look.side(from.Width), Height: look.side(from.Height), Format: from.Format}
+	paired := from.Format == engine.NV12 || from.Format == engine.YUYV
+	to := engine.Image{Width: look.side(from.Width, paired), Height: look.side(from.Height, paired), Format: from.Format}
 	to.Stride = to.Format.RowBytes(to.Width)
 	if to.Width > engine.MaxSide || to.Height > engine.MaxSide {
 		return engine.Image{}, a.refuse("submit", engine.ErrShape, "picture of %dx%d at scale %v, sides are at most %d", from.Width, from.Height,
 			look.Scale, engine.MaxSide)
 	}
-	size := to.Stride * to.Height
+	size := to.Stride * to.Format.Rows(to.Height)
 	for len(a.copies) <= number {
 		a.copies = append(a.copies, nil)
 	}
@@ -43,42 +42,85 @@ func (a *Augmented) draw(number int, look Look, from *engine.Image) (engine.Imag
 		a.copies[number] = b
 	}
 	to.Data = a.copies[number].Data[:size]
-	own := from.Format.RowBytes(from.Width)
-	for y := range to.Height {
-		row := to.Data[y*to.Stride : (y+1)*to.Stride]
-		if y >= from.Height {
-			fill(row)
-			continue
-		}
-		source := from.Data[y*from.Stride : y*from.Stride+own]
-		if look.Flip {
-			mirror(row[:own], source, step)
-		} else {
-			copy(row, source)
-		}
-		fill(row[own:])
+	for second := range planes(from.Format) {
+		paint(planeOf(&to, second), planeOf(from, second), look.Flip)
 	}
 	return to, nil
 }
 
+// planes is how many parts the memory of a picture has.
+func planes(format engine.PixelFormat) int {
+	if format == engine.NV12 {
+		return 2
+	}
+	return 1
+}
+
+// plane is such a part: rows of units, each of one pixel or of two that share their colour.
+type plane struct {
+	data              []byte
+	stride, row, rows int     // bytes, bytes, and their number
+	unit              int     // bytes
+	around            [2]byte // the picture, in turn
+	swap              bool    // bytes 0 and 2 of a unit that is mirrored
+}
+
+func planeOf(im *engine.Image, second int) plane {
+	p := plane{data: im.Data, stride: im.Stride, row: im.Format.RowBytes(im.Width), rows: im.Height, around: [2]byte{grey, grey}}
+	p.unit = im.Format.RowBytes(2) / 2
+	switch {
+	case im.Format == engine.YUYV:
+		p.unit, p.around, p.swap = 4, [2]byte{grey, colourless}, true
+	case second > 0:
+		p.data, p.rows, p.unit, p.around = im.Data[im.Stride*im.Height:], im.Height/2, 2, [2]byte{colourless, colourless}
+	}
+	return p
+}
+
+// paint copies a plane to the top left of one that is no smaller, mirrored in its place where that is asked for.
+func paint(to, from plane, flip bool) {
+	for y := range to.rows {
+		row := to.data[y*to.stride : y*to.stride+to.row]
+		if y >= from.rows {
+			fill(row, to.around)
+			continue
+		}
+		source := from.data[y*from.stride : y*from.stride+from.row]
+		if flip {
+			mirror(row[:from.row], source, from.unit, from.swap)
+		} else {
+			copy(row, source)
+		}
+		fill(row[from.row:], to.around)
+	}
+}
+
 // side is how large the canvas is on which a side of the picture appears at the look's scale.
-func (l Look) side(side int) int {
+func (l Look) side(side int, even bool) int {
 	if l.Scale == 0 {
 		return side
 	}
-	return int(math.Round(float64(side) / l.Scale))
+	side = int(math.Round(float64(side) / l.Scale))
+	if even {
+		side = (side + 1) &^ 1
+	}
+	return side
 }
 
-func fill(row []byte) {
+func fill(row []byte, with [2]byte) {
 	for i := range row {
-		row[i] = grey
+		row[i] = with[i%2]
 	}
 }
 
-// mirror writes a row of pixels of so many bytes the other way round.
-func mirror(to, from []byte, step int) {
-	for at := 0; at < len(from); at += step {
-		copy(to[len(from)-at-step:], from[at:at+step])
+// mirror writes a row of units of so many bytes the other way round.
+func mirror(to, from []byte, unit int, swap bool) {
+	for at := 0; at < len(from); at += unit {
+		one := to[len(from)-at-unit:][:unit]
+		copy(one, from[at:at+unit])
+		if swap {
+			one[0], one[2] = one[2], one[0]
+		}
 	}
 }
 

@@ -136,10 +136,10 @@ func (s *shown) add(picture *engine.Image, box postprocess.Box) (bool, error) {
 	if part.Empty() {
 		return false, nil
 	}
-	if err := s.reserve(s.used + bytes(picture.Format, part)); err != nil {
+	if err := s.reserve(s.used + picture.PartBytes(part)); err != nil {
 		return false, err
 	}
-	crop := cut(s.memory.Data[s.used:], picture, part)
+	crop := picture.CopyPart(s.memory.Data[s.used:], part)
 	s.crops, s.starts = append(s.crops, crop), append(s.starts, s.used)
 	s.used += len(crop.Data)
 	return true, nil

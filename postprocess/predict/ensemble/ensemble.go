@@ -112,6 +112,9 @@ func (e *Ensemble) match(m *predict.Model) ([]int, error) {
 // Model implements predict.Predictor.
 func (e *Ensemble) Model() predict.Model { return e.model }
 
+// Unwrap gives what looks together.
+func (e *Ensemble) Unwrap() []predict.Predictor { return e.Predictors }
+
 // Alloc implements predict.Predictor: the memory is the first predictor's.
 func (e *Ensemble) Alloc(size int) (*engine.Buffer, error) { return e.Predictors[0].Alloc(size) }
 

@@ -2,10 +2,13 @@ package tile
 
 import (
 	"cmp"
+	"fmt"
 	"image"
+	"math"
 	"slices"
 
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
 )
 
 // How two views of an object are told from views of two objects.
@@ -40,11 +43,26 @@ type pair struct {
 // small one that of a tile before that of the whole picture, where small things are blurred; where all were cut, their boxes together are
 // the object's. What a border left of an object that another view saw whole, but took for a different class or size, is dropped last.
 type merger struct {
-	shared int        // pixels that neighbours have in common; set once
+	shared int         // pixels that neighbours have in common; set once, as is mean
+	mean   *fuse.Fuser // makes one finding of several of an object; nil where the best one stands for it
+	looks  [1][]postprocess.Finding
+	one    []postprocess.Finding
 	seen   []sighting // of all views of the request, view after view
 	starts []int      // of each view in seen, and the end
 	pairs  []pair
 	whole  []postprocess.Finding // the objects of the picture that some view saw whole
+}
+
+func (m *merger) open(shared int, method fuse.Method) error {
+	m.shared, m.mean = shared, nil
+	switch method {
+	case fuse.Best, "":
+		return nil
+	case fuse.Boxes:
+		m.mean = &fuse.Fuser{IoU: math.SmallestNonzeroFloat32, Highest: true} // which findings are of one object is known already
+		return m.mean.Open(1)
+	}
+	return fmt.Errorf("merging tiles by %q, must be %s or %s", method, fuse.Best, fuse.Boxes)
 }
 
 func (m *merger) begin() {
@@ -185,10 +203,35 @@ func (m *merger) choose(object int32, views []view, first int) bool {
 	if best < 0 {
 		return false
 	}
+	found := m.seen[best].Finding
+	if m.mean != nil {
+		found = m.fuse(object, best, views, first)
+	}
 	stands := &m.seen[object]
-	stands.Finding, stands.cut = m.seen[best].Finding, false
+	stands.Finding, stands.cut = found, false
 	stands.Score = score
 	return true
+}
+
+// fuse is the mean of what views saw of an object that no border cut: of tiles alone, or of the whole picture, as the best one is.
+func (m *merger) fuse(object, best int32, views []view, first int) postprocess.Finding {
+	m.looks[0] = append(m.looks[0][:0], m.seen[best].Finding)
+	whole := views[m.seen[best].view-first].whole
+	for i := m.seen[object].next; ; i = m.seen[i].next {
+		if s := &m.seen[i]; i != best && !s.cut && views[s.view-first].whole == whole {
+			m.looks[0] = append(m.looks[0], s.Finding)
+		}
+		if i == object {
+			break
+		}
+	}
+	if len(m.looks[0]) == 1 {
+		return m.seen[best].Finding
+	}
+	if m.one = m.mean.Fuse(m.one[:0], m.looks[:]); len(m.one) == 0 {
+		return m.seen[best].Finding
+	}
+	return m.one[0]
 }
 
 // better reports whether a shows an object better than b. A tile does before the whole picture where its borders leave objects of that size
@@ -234,10 +277,16 @@ func (m *merger) pieces(object int32, views []view, first int) bool {
 	}
 }
 
-// piece reports whether a sighting in that part of the picture is what a border left of an object that was seen whole.
+// piece reports whether a sighting in that part of the picture is what a border left of an object that was seen whole. A sliver is no
+// object of its own, however sure the network is of it.
 func (m *merger) piece(s *sighting, part postprocess.Box) bool {
+	exact := float32(margin(int(max(part.Width(), part.Height()))))
+	sliver := min(s.Width(), s.Height()) <= 2*exact
 	for i := range m.whole {
 		whole := &m.whole[i]
+		if sliver && whole.Class == s.Class && within(s.Box, whole.Box, exact) {
+			return true
+		}
 		shown := clip(whole.Box, part)
 		both := clip(shown, s.Box)
 		if both.X1 >= both.X2 || both.Y1 >= both.Y2 {
@@ -249,6 +298,11 @@ func (m *merger) piece(s *sighting, part postprocess.Box) bool {
 		}
 	}
 	return false
+}
+
+// within reports whether a lies in b but for so many pixels.
+func within(a, b postprocess.Box, but float32) bool {
+	return a.X1 >= b.X1-but && a.Y1 >= b.Y1-but && a.X2 <= b.X2+but && a.Y2 <= b.Y2+but
 }
 
 func box(r image.Rectangle) postprocess.Box {

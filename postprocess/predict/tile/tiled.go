@@ -11,6 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/decode"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
+	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
 )
 
 // Tiled is a predictor whose pictures may be much larger than what its network was made for. The exported fields are set before Open.
@@ -26,6 +27,9 @@ type Tiled struct {
 	Overlap float64
 	// Whole has the whole picture looked at as well, for the objects that no tile holds.
 	Whole bool
+	// Merge is how an object that several views saw whole gets its box: fuse.Best takes the view's that saw it best, fuse.Boxes the mean of
+	// all, weighted by their scores. Best when empty.
+	Merge fuse.Method
 	// Limit is how many findings a picture has at most, decode.DefaultLimit when 0. Tune changes it.
 	Limit int
 
@@ -39,8 +43,9 @@ type Tiled struct {
 	take   func(number int, seen *predict.Picture) // collect, which a loop must not make anew
 	grid   []image.Rectangle
 	views  []view
-	images []engine.Image // by view, as the predictor below gets them
-	sizes  []image.Point  // of the pictures
+	images []engine.Image   // by view, as the predictor below gets them
+	copies []*engine.Buffer // by view, of those that are no part of their picture's memory
+	sizes  []image.Point    // of the pictures
 	merger merger
 	result predict.Result
 }
@@ -75,7 +80,9 @@ func (t *Tiled) Open() error {
 		return fmt.Errorf("model %s says what a whole picture shows, tiles are for what finds objects (leave the tiles away)", model.Path)
 	}
 	t.shared = int(math.Ceil(float64(t.Tile)*t.Overlap)) + 2*margin(t.Tile)
-	t.merger.shared = t.shared
+	if err := t.merger.open(t.shared, t.Merge); err != nil {
+		return err
+	}
 	t.limit.Store(int64(cmp.Or(t.Limit, decode.DefaultLimit)))
 	t.batch = t.Model().MaxBatch
 	t.relay.Predictor, t.take = t.Predictor, t.collect
@@ -135,14 +142,15 @@ func (t *Tiled) look(number int, picture *engine.Image) error {
 		t.views, t.images = append(t.views, all), append(t.images, *picture)
 		return nil
 	}
-	if picture.Format == engine.NV12 {
-		return t.refuse("submit", engine.ErrUnsupported, "%v pictures have no tiles, their colours lie apart (convert them to BGR)",
-			picture.Format)
-	}
 	t.grid = appendGrid(t.grid[:0], picture.Width, picture.Height, t.Tile, t.shared)
 	for _, part := range t.grid {
-		t.views = append(t.views, view{number, part, false})
-		t.images = append(t.images, cut(picture, part))
+		seen, err := cut(picture, part), error(nil)
+		if picture.Format == engine.NV12 {
+			if seen, err = t.copied(len(t.views), picture, part); err != nil {
+				return err
+			}
+		}
+		t.views, t.images = append(t.views, view{number, part, false}), append(t.images, seen)
 	}
 	if t.Whole {
 		all.whole = true
@@ -184,6 +192,20 @@ func (t *Tiled) Wait(slot int) (*predict.Result, error) {
 		first = end
 	}
 	return &t.result, nil
+}
+
+// Unwrap gives what the tiles are shown to.
+func (t *Tiled) Unwrap() []predict.Predictor { return []predict.Predictor{t.Predictor} }
+
+// Close implements predict.Predictor.
+func (t *Tiled) Close() error {
+	for _, b := range t.copies {
+		if b != nil {
+			b.Free()
+		}
+	}
+	t.copies = nil
+	return t.Predictor.Close()
 }
 
 // collect takes over what the predictor below saw in a view.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
@@ -22,7 +21,7 @@ type Report struct {
 	Version    int        `json:"v"`
 	Convention Convention `json:"convention"`
 	Measurement
-	Tiles     *network.Tiles            `json:"tiles,omitempty"`
+	Tiles     *Tiles                    `json:"tiles,omitempty"`
 	Augment   []string                  `json:"augment,omitempty"`
 	Pictures  int                       `json:"pictures"`
 	Classes   []ClassAccuracy           `json:"classes,omitempty"`
@@ -33,6 +32,12 @@ type Report struct {
 	Agreement *evaluate.AgreementReport `json:"agreement,omitempty"`
 	Verdict   *quantize.Verdict         `json:"verdict,omitempty"` // of the gate
 	Seconds   float64                   `json:"seconds"`
+}
+
+// Tiles are the parts of large pictures that the networks saw, beside the whole.
+type Tiles struct {
+	Side    int     `json:"side"`    // in pixels
+	Overlap float64 `json:"overlap"` // share of the side
 }
 
 // Measurement is one engine on the pictures.

@@ -38,7 +38,6 @@ type Validate struct {
 	Plot           string // SVG or PNG file, or folder for both of each figure
 	Convention     string // name of what average precision counts
 	Limits         Limits
-	Sight          network.Sight // how both engines look
 
 	Config   *config.Config
 	Logger   *slog.Logger
@@ -63,7 +62,6 @@ func (v *Validate) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&v.Convention, "convention", Published,
 		"which findings average precision counts: "+Published+" as published figures do, every class of a box and suppression at IoU 0.7, or "+
 			Service+", the best class of a box and the settings --iou and --max")
-	v.Sight.Flags(flags)
 	v.Limits.Flags(flags, 0)
 }
 
@@ -74,9 +72,6 @@ func (v *Validate) Check() error {
 	}
 	if v.Limit < 0 {
 		return config.Usagef("--limit must not be negative")
-	}
-	if err := v.Sight.Check(); err != nil {
-		return err
 	}
 	if v.Predictions != "" {
 		if err := atomicfile.Check(v.Predictions); err != nil {
@@ -124,10 +119,10 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		dataset = nil
 	}
 	report := &Report{Version: 1, Convention: v.counted, Measurement: *candidate, Pictures: len(paths)}
-	if v.Sight.Tiles.Side > 0 {
-		report.Tiles = &v.Sight.Tiles
+	if look := &v.Config.Look; look.Tile > 0 {
+		report.Tiles = &Tiles{look.Tile, look.Overlap}
 	}
-	report.Augment = v.Sight.Augment
+	report.Augment = v.Config.Look.Augment
 	if dataset != nil {
 		if err := dataset.Relabel(labels, v.Config.Detect.Labels); err != nil {
 			return nil, err
@@ -289,7 +284,8 @@ func (v *Validate) detect(
 	if err := options.Load(); err != nil {
 		return nil, nil, nil, err
 	}
-	predictor, err := v.Sight.Open(ctx, options)
+	sight := network.Sight{Look: c.Look}
+	predictor, err := sight.Open(ctx, options)
 	if err != nil {
 		return nil, nil, nil, err
 	}

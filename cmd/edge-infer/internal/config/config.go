@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
@@ -19,6 +20,7 @@ type Config struct {
 	Engine    Engine           `yaml:"engine"`
 	Remote    Remote           `yaml:"remote"`
 	Detect    Detect           `yaml:"detect"`
+	Look      look.Look        `yaml:"look"`
 	Cascade   []Cascade        `yaml:"cascade"`
 	MQTT      MQTT             `yaml:"mqtt"`
 	Snapshots Snapshots        `yaml:"snapshots"`
@@ -45,6 +47,11 @@ type Camera struct {
 	Deadline time.Duration `yaml:"deadline,omitempty"`
 	// ROI is the part of the picture that the network is given, all of it when nil.
 	ROI *Area `yaml:"roi,omitempty"`
+	// Model is one of its own, Confidence its reported threshold, Tile and Overlap are as in Look; what is nil or 0 is that of all cameras.
+	Model      *Model   `yaml:"model,omitempty"`
+	Confidence float64  `yaml:"confidence,omitempty"`
+	Tile       *int     `yaml:"tile,omitempty"`
+	Overlap    *float64 `yaml:"overlap,omitempty"`
 	// Motion are settings of its own; nil takes those of all cameras.
 	Motion *CameraMotion `yaml:"motion,omitempty"`
 	// Stall is how long a camera may be silent before it is opened again.
@@ -162,6 +169,7 @@ func Default() *Config {
 		Model:     Model{Layout: Auto, Activation: Auto},
 		Remote:    Remote{Timeout: 800 * time.Millisecond, Fallback: Drop, SharedMemory: true},
 		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Top: 5, Track: true, Profile: "static", Masks: "polygon"},
+		Look:      look.Default(),
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true},
 		Snapshots: Snapshots{Keep: 500},
 		Web:       Web{Listen: Off},

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
@@ -26,6 +27,7 @@ func TestDefaultFileSaysTheDefaults(t *testing.T) {
 	require.NoError(t, err)
 	want := Default()
 	want.Detect.Labels, want.MQTT.DiscoveryLabels = []string{}, []string{}
+	want.Look.Ensemble, want.Look.Weights, want.Look.Augment = []string{}, []float64{}, []string{}
 	require.Equal(t, want, c)
 
 	uncomment := func(comment, list string) {
@@ -54,8 +56,26 @@ func TestDefaultFileSaysTheDefaults(t *testing.T) {
 	gate := Camera{Name: "gate", URI: "rtsp://192.0.2.10/stream", Interval: 1, Stall: 5 * time.Second, MaxPixels: capture.DefaultMaxPixels}
 	gate.Priority, gate.ROI = 1, &Area{Y: 0.4, Width: 1, Height: 0.6}
 	gate.Motion = &CameraMotion{Enabled: true, Sensitivity: defaultSensitivity, FloorRate: defaultFloorRate, ROI: gate.ROI}
+	side, overlap := 640, look.Default().Overlap
+	gate.Tile, gate.Overlap, gate.Confidence = &side, &overlap, 0.4
+	gate.Model = &Model{Path: "helmets.onnx", Labels: "helmets.txt", Layout: Auto, Preprocess: "torchvision", Size: "640", Activation: Auto}
 	require.Equal(t, gate, camera)
 	require.NoError(t, c.Validate(Everything()))
+	for want, spoil := range map[string]func(*Camera){
+		`cameras[0].tile: tiles of 7 pixels, must be an even number from 32 to 32768`: func(c *Camera) { side := 7; c.Tile = &side },
+		`cameras[0].overlap: tiles that overlap by 1, must be 0 to 0.75`:              func(c *Camera) { overlap := 1.0; c.Overlap = &overlap },
+		`cameras[0].confidence "1" must be 0 or more and under 1`:                     func(c *Camera) { c.Confidence = 1 },
+		`cameras[0].model.path "" must be an ONNX file, a TensorRT engine or demo`:    func(c *Camera) { c.Model = &Model{} },
+		`cameras[0].model.activation "tanh" must be auto, softmax or sigmoid`: func(c *Camera) {
+			c.Model = &Model{Path: "a", Activation: "tanh"}
+		},
+	} {
+		c.Cameras[0] = gate
+		spoil(&c.Cameras[0])
+		require.EqualError(t, c.Validate(Everything()), want)
+	}
+	c.Cameras[0], c.Engine.Backend = gate, "triton=grpc://127.0.0.1:8001/parts"
+	require.EqualError(t, c.Validate(Everything()), "cameras[0].model: the servers of engine.backend run one model, that of all cameras")
 }
 
 // The default file holds every setting of a camera and of a cascade that there is, and no other.

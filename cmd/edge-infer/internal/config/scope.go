@@ -16,6 +16,9 @@ func Everything() Scope { return nil }
 // Network is what commands use that run the model without cameras, a broker or a page.
 func Network() Scope { return Scope{"model", "engine", "remote", "detect", "log"} }
 
+// Pictures is what commands use beside that show them pictures.
+func Pictures() Scope { return append(Network(), "look") }
+
 // Broker is what commands use that speak to the broker alone.
 func Broker() Scope { return Scope{"device", "mqtt", "log"} }
 

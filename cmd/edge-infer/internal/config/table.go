@@ -31,8 +31,8 @@ func (s *setting) section() string {
 func settings(c *Config) []setting {
 	return slices.Concat(
 		[]setting{{DeviceKey, "device-name", text(&c.Device), topic(&c.Device), "device name in MQTT topics"}},
-		c.Model.settings(), c.Engine.settings(), c.Remote.settings(), c.Detect.settings(), c.MQTT.settings(), c.Snapshots.settings(),
-		c.Web.settings(), c.Motion.settings(), c.Thermal.settings(), runtimeSettings(&c.Runtime),
+		c.Model.settings(), c.Engine.settings(), c.Remote.settings(), c.Detect.settings(), lookSettings(&c.Look), c.MQTT.settings(),
+		c.Snapshots.settings(), c.Web.settings(), c.Motion.settings(), c.Thermal.settings(), runtimeSettings(&c.Runtime),
 		[]setting{{"log", "log", text(&c.Log), oneOf(&c.Log, "debug", "info", "warn", "error"), "debug, info, warn or error"}},
 	)
 }
@@ -77,7 +77,7 @@ func (e *Engine) settings() []setting {
 			"GPU number; several separated by commas, or all: run spreads the cameras over them",
 		},
 		{"engine.threads", "threads", whole(&e.Threads), within(&e.Threads, 0, 1024), "CPU threads of one inference; 0: one per core"},
-		{"engine.batch", "batch", whole(&e.Batch), within(&e.Batch, 0, 256), "pictures in one inference at most; 0: one per camera"},
+		{"engine.batch", "batch", whole(&e.Batch), within(&e.Batch, 0, 256), "pictures in one inference at most; 0: one per camera, 8 in tiles"},
 		{"engine.library", "library", text(&e.Library), nil, "backend's shared library, instead of searching for it"},
 	}
 }

@@ -71,6 +71,9 @@ func (c *Config) cameraMistakes() (found []mistake) {
 			found = append(found, mistake{key, wrong(key, err)})
 		} else if _, err := capture.ParseURI(camera.URI); err != nil {
 			found = append(found, mistake{key + ".uri", fmt.Errorf("camera %s: %w", camera.Name, err)})
+		} else if camera.Model != nil && c.Engine.OnServers() {
+			key += ".model"
+			found = append(found, mistake{key, fmt.Errorf("%s: the servers of engine.backend run one model, that of all cameras", key)})
 		}
 		seen[camera.Name] = true
 	}
@@ -100,6 +103,9 @@ func (c *Camera) mistake(seen map[string]bool) (name string, err error) {
 		return "stall", must(c.Stall, "must be positive")
 	case c.MaxPixels < 0 || c.MaxPixels > capture.MaxPixels:
 		return "max_pixels", must(c.MaxPixels, fmt.Sprintf("must be 0 to %d", capture.MaxPixels))
+	}
+	if name, err = c.viewMistake(); err != nil {
+		return name, err
 	}
 	return c.Motion.mistake()
 }

@@ -25,6 +25,10 @@ func list(target *[]string) func(*pflag.FlagSet, string, string) {
 	return func(flags *pflag.FlagSet, name, help string) { flags.StringSliceVar(target, name, *target, help) }
 }
 
+func numbers(target *[]float64) func(*pflag.FlagSet, string, string) {
+	return func(flags *pflag.FlagSet, name, help string) { flags.Float64SliceVar(target, name, *target, help) }
+}
+
 func span(target *time.Duration) func(*pflag.FlagSet, string, string) {
 	return func(flags *pflag.FlagSet, name, help string) { flags.DurationVar(target, name, *target, help) }
 }

@@ -1,6 +1,9 @@
 package daemon
 
 import (
+	"slices"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 )
@@ -11,10 +14,6 @@ func (r *run) announce() error {
 	client := r.outputs.client
 	if client == nil {
 		return nil
-	}
-	labels := r.devices.Model().Metadata.Labels
-	if only := r.config.Detect.Labels; len(only) > 0 {
-		labels = only
 	}
 	announcement := &homeassistant.Announcement{Version: r.Release, Labels: r.config.MQTT.DiscoveryLabels}
 	announcement.Manufacturer, announcement.Model = hardware(r.Root)
@@ -33,7 +32,10 @@ func (r *run) announce() error {
 		}
 		announced := homeassistant.Camera{Name: camera.Name}
 		if camera.Follower != nil {
-			announced.Labels = labels
+			announced.Labels = camera.Follower.Labels
+			if only := r.config.Detect.Labels; len(only) > 0 && !r.hasOwnModel(camera.Name) {
+				announced.Labels = only
+			}
 			for _, z := range camera.Follower.Config.Zones {
 				announced.Zones = append(announced.Zones, z.Name)
 			}
@@ -44,4 +46,9 @@ func (r *run) announce() error {
 		announcement.Cameras = append(announcement.Cameras, announced)
 	}
 	return client.Announce(announcement)
+}
+
+// hasOwnModel reports whether a camera is not looked at by the model of all cameras.
+func (r *run) hasOwnModel(camera string) bool {
+	return slices.ContainsFunc(r.config.Cameras, func(c config.Camera) bool { return c.Name == camera && c.Model != nil })
 }

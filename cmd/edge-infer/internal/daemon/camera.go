@@ -6,6 +6,8 @@ import (
 	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -21,9 +23,9 @@ func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera.Camer
 		return nil, err
 	}
 	r.process.Capture.Expect(len(r.config.Cameras))
-	captured := running
+	captured, at := running, r.devices.At(running)
 	if captured == nil {
-		at := r.devices.Choose()
+		at = r.devices.Choose(network.ViewOf(r.config, &c))
 		captured = &capture.Camera{
 			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify, Logger: r.logger,
 			Lossless: r.readOnce(uri), Once: r.finite(), MaxPixels: c.MaxPixels, Changed: r.cameraChanged,
@@ -34,7 +36,7 @@ func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera.Camer
 		}
 		r.devices.Put(captured, at)
 	}
-	follower, err := r.newFollower(c, uri)
+	follower, err := r.newFollower(c, uri, at)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +44,8 @@ func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera.Camer
 	captured.Gate.(*motion.Gate).Set(gate(&moving))
 	place := pipeline.Camera{
 		Name: c.Name, Source: captured, Interval: c.Interval, Lossless: captured.Lossless, Follower: follower,
-		Share: pipeline.Share{Rate: c.Rate, Priority: c.Priority, Deadline: c.Deadline},
+		Reported: float32(network.Confidence(r.config, &c)),
+		Share:    pipeline.Share{Rate: c.Rate, Priority: c.Priority, Deadline: c.Deadline},
 	}
 	if moving.Enabled {
 		place.Floor = moving.FloorRate
@@ -106,14 +109,14 @@ func (r *run) tellDemo(model string, uri capture.URI) {
 }
 
 // newFollower makes what tracks the camera's objects; nil where nothing is tracked.
-func (r *run) newFollower(c config.Camera, uri capture.URI) (*pipeline.Follower, error) {
-	model := r.devices.Model()
+func (r *run) newFollower(c config.Camera, uri capture.URI, at *device.Device) (*pipeline.Follower, error) {
+	model := at.Running().Model()
 	r.tellDemo(model.Path, uri)
 	if !r.config.Detect.Track || model.Recognised.Task == engine.Classify {
 		return nil, nil
 	}
 	follower := &pipeline.Follower{
-		Config: c.Analytics, Labels: model.Metadata.Labels, Reported: float32(r.config.Detect.Confidence),
+		Config: c.Analytics, Labels: model.Metadata.Labels, Reported: float32(network.Confidence(r.config, &c)),
 		Profile: track.Profile(r.config.Detect.Profile),
 	}
 	if uri.Kind == capture.Demo && len(c.Analytics.Lines) == 0 && c.Analytics.Width == 0 {

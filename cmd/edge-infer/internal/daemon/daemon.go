@@ -221,7 +221,7 @@ func (r *run) open(ctx context.Context) error {
 	starting := opening{service: &r.service, steps: report.Steps(r.Stderr), tell: waits.Tell}
 	defer starting.Watch()()
 	r.pictures = aspect.Open(r.config.State)
-	r.devices.Look = func() []engine.Size { return r.pictures.Sizes(ctx, aspectCameras(r.config), r.logger) }
+	r.devices.Look = func(view *config.Config) []engine.Size { return r.pictures.Sizes(ctx, aspectCameras(view), r.logger) }
 	err := r.devices.Open(ctx, r.config, starting.Begin, r.logger)
 	if err == nil {
 		err = r.openCascade(ctx, starting.Begin)
@@ -230,7 +230,7 @@ func (r *run) open(ctx context.Context) error {
 		return err
 	}
 	r.upgrade = device.Upgrade{Devices: &r.devices, Swap: r.swap, Logger: r.logger}
-	r.judged(r.devices.All[0].Network().Model().Model)
+	r.judged(r.devices.All[0].Running().Model().Model)
 	if err := r.outputs.openMQTT(r); err != nil {
 		return err
 	}

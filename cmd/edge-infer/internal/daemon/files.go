@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 )
 
 // version tells versions of a file apart; it is zero for none.
@@ -35,10 +36,7 @@ func configurationFiles(s *config.Sources) files {
 }
 
 func filesOf(c *config.Config) files {
-	paths := []string{c.Model.Path, c.Model.Labels, c.Web.TokenFile, c.Web.PasswordFile, c.Web.Certificate, c.Web.Key}
-	for i := range c.Cascade {
-		paths = append(paths, c.Cascade[i].Model, c.Cascade[i].Labels)
-	}
+	paths := append(network.Files(c), c.Web.TokenFile, c.Web.PasswordFile, c.Web.Certificate, c.Web.Key)
 	if m := &c.MQTT; m.URL == config.Embedded {
 		paths = append(paths, m.PasswordFile, m.CA, m.Certificate, m.Key)
 	}

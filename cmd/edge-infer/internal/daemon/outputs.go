@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -129,15 +130,24 @@ func (r *run) server() (*web.Server, error) {
 
 // greet says what runs and where to watch it.
 func (r *run) greet() {
-	m := r.devices.Model()
-	fmt.Fprintf(r.out, "model %s on %s %s, %s, %s\n", m.Path, m.Backend, m.BackendVersion, m.Device, m.Precision)
-	if v := r.verdict.Load(); v != nil {
-		fmt.Fprintf(r.out, "accuracy in %s\n", accuracy.Summary(v))
+	views := r.devices.Views()
+	for i, d := range views {
+		m := d.Running().Model()
+		if i == 0 {
+			m.Device = r.devices.Model().Device
+		}
+		if len(views) > 1 {
+			fmt.Fprintf(r.out, "%s: ", strings.Join(d.Seen(), ", "))
+		}
+		fmt.Fprintf(r.out, "model %s on %s %s, %s, %s\n", d.Sees(), m.Backend, m.BackendVersion, m.Device, m.Precision)
+		if v := r.verdict.Load(); v != nil && i == 0 {
+			fmt.Fprintf(r.out, "accuracy in %s\n", accuracy.Summary(v))
+		}
+		if taken := predict.Describe(m).Preprocessing; taken != "" {
+			fmt.Fprintf(r.out, "pictures taken as %s\n", taken)
+		}
+		fmt.Fprintf(r.out, "outputs read as %s\n", m.Recognised)
 	}
-	if taken := predict.Describe(m).Preprocessing; taken != "" {
-		fmt.Fprintf(r.out, "pictures taken as %s\n", taken)
-	}
-	fmt.Fprintf(r.out, "outputs read as %s\n", m.Recognised)
 	if b := r.outputs.broker; b != nil {
 		fmt.Fprintf(r.out, "embedded MQTT broker at %s; watch: %s\n", b.Addr(), broker.SubscribeCommand(b.Addr(), r.device))
 	}

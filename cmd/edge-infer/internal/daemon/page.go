@@ -51,6 +51,7 @@ func (p page) Status() web.Status {
 	for _, c := range r.cameras.All() {
 		camera := web.Camera{
 			Capture: c.Capture.Stats(), Silence: c.Config.Stall, Pipeline: totals[c.Config.Name], Hardware: r.devices.Hardware(c.Config.Name),
+			Model: r.devices.Sees(c.Config.Name),
 		}
 		if c.Place.Follower != nil {
 			camera.Tracked, camera.Analytics = true, c.Place.Follower.Config

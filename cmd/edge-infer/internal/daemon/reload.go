@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
@@ -127,11 +128,10 @@ func (r *run) preflight(ctx context.Context, next *config.Config) error {
 	}
 	check := preflight.Check{
 		Config: next, Running: r.config, Program: []string{program, preflight.Command},
-		Renewed: r.files.renewed(next.Model.Path) || r.files.renewed(next.Model.Labels) ||
-			slices.ContainsFunc(next.Cascade, func(c config.Cascade) bool { return r.files.renewed(c.Model) || r.files.renewed(c.Labels) }),
+		Renewed: slices.ContainsFunc(network.Files(next), r.files.renewed),
 	}
 	if r.config.Detect.Track {
-		check.Labels = r.devices.Model().Metadata.Labels
+		check.Labels = r.devices.Labels
 	}
 	return errors.Join(check.Run(ctx)...)
 }
@@ -160,10 +160,9 @@ func (r *run) restart(ctx context.Context) error {
 // rearrange gives the frame loops the cameras and thresholds of the configuration, which was another one before. kept is how many cameras
 // went on capturing.
 func (r *run) rearrange(ctx context.Context, was *config.Config) (kept int, err error) {
-	next, before := network.Decoding(r.config, device.Decoded(r.config)), network.Decoding(was, device.Decoded(was))
 	anew := !reflect.DeepEqual(was.Detect, r.config.Detect) || was.Motion != r.config.Motion
 	if anew {
-		if err := r.devices.Tune(next, before); err != nil { // before any camera is touched
+		if err := r.devices.Tune(r.config, was); err != nil { // before any camera is touched
 			return 0, err
 		}
 	}
@@ -176,16 +175,20 @@ func (r *run) rearrange(ctx context.Context, was *config.Config) (kept int, err 
 		return err
 	})
 	if err != nil && anew {
-		_ = r.devices.Tune(before, next) // it worked before
+		_ = r.devices.Tune(was, r.config) // it worked before
 	}
 	return kept, err
 }
 
 // restartPart is what a running daemon cannot change: all but cameras, the thermal policy, the log's level, and of the thresholds those
-// that the predictors have not been opened with.
+// that the predictors have not been opened with. Of cameras it is the ways in which they are looked at.
 func restartPart(c *config.Config) config.Config {
 	part := *c
 	part.Cameras, part.Motion, part.Thermal, part.Log = nil, config.Motion{}, config.Thermal{}, ""
-	part.Detect = config.Detect{Track: c.Detect.Track, Confidence: device.Decoded(c)}
+	part.Detect = config.Detect{Track: c.Detect.Track}
+	for _, view := range network.Views(c) {
+		part.Cameras = append(part.Cameras, config.Camera{Name: fmt.Sprintf("%+v %+v %v", view.Model, view.Look, device.Decoded(view))})
+	}
+	slices.SortFunc(part.Cameras, func(a, b config.Camera) int { return strings.Compare(a.Name, b.Name) })
 	return part
 }

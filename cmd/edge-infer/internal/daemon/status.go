@@ -36,7 +36,7 @@ func (r *run) status() *payload.Status {
 		stats := c.Capture.Stats()
 		camera := payload.CameraStatus{
 			Name: stats.Name, State: string(stats.State), Error: stats.Reason, Hardware: r.devices.Hardware(stats.Name), Since: stats.Since,
-			Slowdown: r.devices.Slowdown(stats.Name),
+			Slowdown: r.devices.Slowdown(stats.Name), Model: r.devices.Sees(stats.Name),
 		}
 		if stats.State != capture.Running {
 			camera.Last, camera.NextTry, camera.Tries = stats.Last, stats.NextTry, stats.Tries
@@ -128,7 +128,8 @@ func (r *run) statusLine(stats []pipeline.CameraStats) string {
 // cameraTotals is what one camera's frames came to over the whole run.
 type cameraTotals struct {
 	pipeline.CameraStats
-	Hardware   string `json:"hardware"` // that the network runs on
+	Hardware   string `json:"hardware"`        // that the network runs on
+	Model      string `json:"model,omitempty"` // where not all cameras have the same
 	Captured   uint64 `json:"captured"`
 	Displaced  uint64 `json:"displaced"`
 	Damaged    uint64 `json:"damaged"`
@@ -153,7 +154,7 @@ func (r *run) totals() map[string]any {
 	for _, totals := range r.devices.Totals() {
 		camera := r.cameras.Last(totals.Camera)
 		cameras = append(cameras, cameraTotals{
-			CameraStats: totals, Hardware: r.devices.Hardware(totals.Camera), Captured: camera.Captured, Displaced: camera.Displaced,
+			CameraStats: totals, Hardware: r.devices.Hardware(totals.Camera), Model: r.devices.Sees(totals.Camera), Captured: camera.Captured, Displaced: camera.Displaced,
 			Damaged: camera.Damaged, Reconnects: camera.Reconnects, State: camera.State, Since: camera.Since, Reason: camera.Reason,
 			Last: camera.Last, NextTry: camera.NextTry, Tries: camera.Tries, P50: milliseconds(totals.P50), P99: milliseconds(totals.P99),
 			P999: milliseconds(totals.P999),

@@ -1,13 +1,12 @@
 package infer
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 )
 
-// Check finds out which of the two jobs is asked for, and that it is one.
+// Check finds out which of the two jobs is asked for, and that it is one. The configuration of p is that of both.
 func Check(p *Pictures, t *Tensors) error {
 	if err := p.Record.Check(); err != nil {
 		return err
@@ -26,12 +25,12 @@ func Check(p *Pictures, t *Tensors) error {
 		return config.Usagef("--output-dir is for --input")
 	case (p.Save != "" || p.Record.Format != "") && len(t.Inputs) > 0:
 		return config.Usagef("--save, --format and --output are for pictures, the outputs of --input go to --output-dir")
-	case !p.Sight.Plain() && len(t.Inputs) > 0:
+	case !p.Config.Look.Plain() && len(t.Inputs) > 0:
 		return config.Usagef("--tile, --ensemble and --augment are for pictures, not for --input")
 	}
 	if t.Window.Sides != "" && len(t.Inputs) == 0 {
 		return config.Usagef("--window slides over --input, --tile looks at parts of pictures")
 	}
-	t.Window.Overlap = p.Sight.Tiles.Overlap
-	return errors.Join(t.Window.check(), p.Sight.Check())
+	t.Window.Overlap = p.Config.Look.Overlap
+	return t.Window.check()
 }

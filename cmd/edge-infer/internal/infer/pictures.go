@@ -29,7 +29,6 @@ import (
 // Pictures runs the network on every picture of files and directories.
 type Pictures struct {
 	Files   []string
-	Sight   network.Sight
 	Record  Record // file of what is seen
 	Save    string // directory for copies with the findings drawn in; empty for none
 	Film    string // how films are saved: FilmAuto, FilmMP4 or FilmAVI
@@ -44,7 +43,6 @@ type Pictures struct {
 
 // Flags are the job's place on a command line.
 func (p *Pictures) Flags(flags *pflag.FlagSet) {
-	p.Sight.Flags(flags)
 	p.Record.Flags(flags)
 	flags.StringVar(&p.Save, "save", "", "directory for copies with the boxes drawn in")
 	flags.StringVar(&p.Film, "film", FilmAuto, "what --save makes of films: mp4 by GStreamer or OpenCV's FFmpeg, avi (Motion JPEG), "+
@@ -76,7 +74,8 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 	w := &work{each: each, details: report.Details{Masks: report.MaskForm(p.Config.Detect.Masks)}}
 	inputs := w.expand(p.Files)
 	options.Look = sync.OnceValue(func() []engine.Size { return p.sizes(ctx, inputs) })
-	predictors, err := p.Sight.OpenEach(ctx, p.Config, options)
+	sight := network.Sight{Look: p.Config.Look}
+	predictors, err := sight.OpenEach(ctx, p.Config, options)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync/atomic"
@@ -54,7 +55,9 @@ func (p *Pipeline) arrange(old []*lane, cameras []Camera, reported float32) []*l
 		same := slices.IndexFunc(old, func(l *lane) bool { return l.Name == camera.Name && l.Source == camera.Source })
 		if same < 0 {
 			lanes[i] = &lane{Camera: camera, meter: newMeter(), settings: new(atomic.Pointer[Settings]), left: new(atomic.Int64)}
-			lanes[i].settings.Store(&Settings{Detect: true, Threshold: reported, Interval: max(camera.Interval, 1)})
+			lanes[i].settings.Store(&Settings{
+				Detect: true, Threshold: cmp.Or(camera.Reported, reported), Interval: max(camera.Interval, 1),
+			})
 			continue
 		}
 		before := old[same]
@@ -64,13 +67,14 @@ func (p *Pipeline) arrange(old []*lane, cameras []Camera, reported float32) []*l
 		}
 		lanes[i] = &lane{Camera: camera, meter: before.meter, settings: before.settings, left: before.left, turn: before.turn}
 		lanes[i].adjust(func(s *Settings) {
-			if reported != p.Reported {
-				s.Threshold = reported
+			if now := cmp.Or(camera.Reported, reported); now != cmp.Or(before.Reported, p.Reported) {
+				s.Threshold = now
 			}
 			if camera.Interval != before.Interval {
 				s.Interval = max(camera.Interval, 1)
 			}
 		})
 	}
+	p.Turn.weigh(lanes)
 	return lanes
 }

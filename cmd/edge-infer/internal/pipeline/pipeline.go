@@ -39,6 +39,8 @@ type Camera struct {
 	// Interval runs the network on every Interval-th frame; 0 and 1 mean every frame. Pipeline.Change changes it later.
 	Interval int
 	Share
+	// Reported is the camera's reported threshold, the pipeline's when 0.
+	Reported float32
 	// Region is the part of its pictures that the predictor is given; findings are in pixels of the whole picture all the same.
 	Region Region
 	// Lossless says that the camera waits until its frames are taken.
@@ -68,6 +70,8 @@ type Pipeline struct {
 	Reported, Decoded float32
 	// Notify gets a value when a camera has a frame; it has a buffer of one.
 	Notify <-chan struct{}
+	// Turn is the loop's place among those that share its device; nil where it has one alone.
+	Turn *Turn
 	// Clocks take the time of each stage; nil for none. Several loops may have the same.
 	Clocks *stage.Clocks
 	Logger *slog.Logger
@@ -86,6 +90,7 @@ type Pipeline struct {
 
 	// Frame goroutine only.
 	requests []request
+	busy     int // requests in flight
 	schedule schedule
 	inferred Inferred
 	failures failures
@@ -178,17 +183,18 @@ func (p *Pipeline) Open() error {
 // seconds without a break, or until what comes out of the network contradicts what it was recognised as: the error is a
 // *predict.Contradiction then. It finishes what is in flight before it returns.
 func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
-	var oldest, busy int // first slot in flight, and how many are
+	var oldest int // first slot in flight
 	finish := func() {
 		p.heartbeat.Beat()
 		p.finish(oldest)
-		oldest, busy = (oldest+1)%len(p.requests), busy-1
+		oldest, p.busy = (oldest+1)%len(p.requests), p.busy-1
 	}
 	defer func() {
 		defer p.heartbeat.Rest()
-		for busy > 0 {
+		for p.busy > 0 {
 			finish()
 		}
+		p.Turn.end()
 		for _, camera := range *p.lanes.Load() {
 			p.end(camera)
 		}
@@ -202,7 +208,7 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 			return p.contradiction
 		}
 		if next := p.replacement.Load(); next != nil {
-			for busy > 0 {
+			for p.busy > 0 {
 				finish()
 			}
 			p.takeOver(next)
@@ -210,29 +216,37 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 			oldest = 0
 		}
 		if change := p.cameras.Load(); change != nil {
-			for busy > 0 {
+			for p.busy > 0 {
 				finish()
 			}
 			p.rearrange(change)
 			p.cameras.CompareAndSwap(change, nil)
 		}
-		if busy == len(p.requests) {
+		if p.busy == len(p.requests) || p.busy > 0 && (p.Turn.wanted() || !p.ahead(&p.requests[oldest])) {
 			finish()
 			continue
 		}
-		if busy > 0 && !p.ahead(&p.requests[oldest]) {
-			finish()
+		if !p.Turn.take() { // nothing is in flight
+			p.heartbeat.Rest()
+			select {
+			case <-ctx.Done():
+			case <-p.Turn.token():
+			case <-p.wake:
+			}
 			continue
 		}
 		over := closed(ended) // read before the mailboxes, so that no frame comes between
-		slot := (oldest + busy) % len(p.requests)
+		slot := (oldest + p.busy) % len(p.requests)
 		if p.gather(&p.requests[slot]) {
 			p.submit(slot)
-			busy++
+			p.busy++
 			continue
 		}
+		if p.busy == 0 {
+			p.Turn.end()
+		}
 		switch {
-		case busy > 0:
+		case p.busy > 0:
 			finish()
 		case over:
 			return nil
@@ -338,6 +352,9 @@ func (p *Pipeline) finish(slot int) {
 	err := f.err
 	if err == nil {
 		result, err = p.Predictor.Wait(slot)
+	}
+	if p.busy == 1 && p.Turn.wanted() {
+		p.Turn.end() // what follows is the host's
 	}
 	if err != nil {
 		p.fail(slot, err)

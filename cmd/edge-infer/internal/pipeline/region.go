@@ -26,25 +26,14 @@ func cut(picture engine.Image, part image.Rectangle, memory *[]byte) engine.Imag
 	if part == image.Rect(0, 0, picture.Width, picture.Height) || picture.Check() != nil {
 		return picture
 	}
-	from := part.Min.Y*picture.Stride + picture.Format.RowBytes(part.Min.X)
-	whole := picture
-	picture.Width, picture.Height = part.Dx(), part.Dy()
-	if picture.Format != engine.NV12 {
-		picture.Data = picture.Data[from:]
-		return picture
-	}
-	picture.Stride = part.Dx()
-	size := picture.Stride * picture.Format.Rows(picture.Height)
-	if cap(*memory) < size {
-		*memory = make([]byte, size)
-	}
-	picture.Data = (*memory)[:size]
-	for row := range picture.Format.Rows(picture.Height) {
-		at := part.Min.Y + row
-		if row >= picture.Height {
-			at = whole.Height + part.Min.Y/2 + row - picture.Height
+	if picture.Format == engine.NV12 {
+		size := picture.PartBytes(part)
+		if cap(*memory) < size {
+			*memory = make([]byte, size)
 		}
-		copy(picture.Data[row*picture.Stride:][:picture.Stride], whole.Data[at*whole.Stride+part.Min.X:])
+		return picture.CopyPart((*memory)[:size], part)
 	}
+	picture.Data = picture.Data[part.Min.Y*picture.Stride+picture.Format.RowBytes(part.Min.X):]
+	picture.Width, picture.Height = part.Dx(), part.Dy()
 	return picture
 }

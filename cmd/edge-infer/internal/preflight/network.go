@@ -7,15 +7,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	open "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/isolate"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
-	"github.com/edge-infer/edge-infer/postprocess/predict"
-	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // Command is the hidden command in whose process the network is opened; Serve is its body.
@@ -24,27 +25,30 @@ const Command = "preflight"
 // patience is how long opening a network may take: the largest are read from slow disks.
 const patience = 3 * time.Minute
 
-// request is the network that is to be opened, and what is looked for in its findings.
+// request is the networks that are to be opened, and what is looked for in their findings.
 type request struct {
 	Model   config.Model     `json:"model"`
 	Engine  config.Engine    `json:"engine"`
 	Remote  config.Remote    `json:"remote"`
 	Detect  config.Detect    `json:"detect"`
+	Look    look.Look        `json:"look"`
 	Cascade []config.Cascade `json:"cascade,omitempty"`
-	Cameras []camera         `json:"cameras,omitempty"`
+	Views   []looked         `json:"views"`
+	Cameras []config.Camera  `json:"cameras"` // whose addresses stay here
 }
 
-// camera is one with zones and lines, whose address stays here.
-type camera struct {
-	Name      string      `json:"name"`
-	Analytics zone.Config `json:"analytics"`
+// looked is what decides how the cameras of a view are looked at.
+type looked struct {
+	Model config.Model `json:"model"`
+	Look  look.Look    `json:"look"`
 }
 
 // network opens the network in a process of its own and closes it again.
 func (c *Check) network(ctx context.Context) (mistakes []error) {
-	r := network(c.Config)
-	for i := range c.Config.Cameras {
-		r.Cameras = append(r.Cameras, camera{c.Config.Cameras[i].Name, c.Config.Cameras[i].Analytics})
+	r := networks(c.Config)
+	r.Cameras = slices.Clone(c.Config.Cameras)
+	for i := range r.Cameras {
+		r.Cameras[i].URI = ""
 	}
 	err := isolate.Process{Program: c.Program, Timeout: patience}.Run(ctx, &r, nil, func(answer json.RawMessage) {
 		var text string
@@ -53,7 +57,7 @@ func (c *Check) network(ctx context.Context) (mistakes []error) {
 		}
 	})
 	if err != nil {
-		mistakes = append(mistakes, fmt.Errorf("model %s cannot be opened: %w", c.Config.Model.Path, err))
+		mistakes = append(mistakes, fmt.Errorf("model %s cannot be opened: %w", strings.Join(open.Files(c.Config), ", "), err))
 	}
 	return mistakes
 }
@@ -62,31 +66,33 @@ func (c *Check) network(ctx context.Context) (mistakes []error) {
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	var r request
 	return isolate.Serve(ctx, in, out, &r, func(ctx context.Context, _ []byte, answer func(any)) error {
-		labels, err := r.open(ctx)
-		if err != nil {
-			answer(err.Error())
-			return nil
-		}
-		var cameras []config.Camera
-		for _, c := range r.Cameras {
-			cameras = append(cameras, config.Camera{Name: c.Name, Analytics: c.Analytics})
-		}
-		for _, mistake := range zones(cameras, labels) {
-			answer(mistake.Error())
+		c := config.Default()
+		c.Model, c.Engine, c.Remote, c.Detect, c.Look, c.Cascade, c.Cameras = r.Model, r.Engine, r.Remote, r.Detect, r.Look, r.Cascade, r.Cameras
+		for i, view := range open.Views(c) {
+			if i > 0 {
+				view.Cascade = nil // it looks at what the first one finds
+			}
+			labels, err := tryView(ctx, view)
+			if err != nil {
+				answer(err.Error())
+			}
+			for _, mistake := range zones(view.Cameras, labels) {
+				answer(mistake.Error())
+			}
 		}
 		return nil
 	})
 }
 
-// open opens the network and closes it again. A plan that TensorRT lacks will be built. labels is nil where nothing says what there is.
-func (r *request) open(ctx context.Context) (labels []string, err error) {
-	c := config.Default()
-	c.Model, c.Engine, c.Remote, c.Detect, c.Cascade = r.Model, r.Engine, r.Remote, r.Detect, r.Cascade
+// tryView opens what looks at a view and closes it again. A plan that TensorRT lacks will be built. labels is nil where nothing says what
+// there is.
+func tryView(ctx context.Context, c *config.Config) (labels []string, err error) {
 	options := open.Options(c, c.Detect.Confidence, slog.New(slog.DiscardHandler))
 	if err := options.Load(); err != nil {
 		return nil, err
 	}
-	n, err := predict.Open(ctx, options)
+	sight := open.Sight{Look: c.Look}
+	n, err := sight.Open(ctx, options)
 	if errors.Is(err, tensorrt.ErrNoPlan) || err != nil && c.Engine.Backend == config.Auto && options.LacksPlan() {
 		return options.Metadata.Labels, nil
 	}

@@ -7,16 +7,17 @@ import (
 	"reflect"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	open "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 )
 
 // Check is one look at a configuration that is valid in itself.
 type Check struct {
 	Config *config.Config
 	// Running is the configuration in force in this process, nil for none: what it has open is no mistake, and a network that is the same is
-	// not opened again. Labels are those of its network.
+	// not opened again. Labels are those of what looks at a view of network.Views; nil where objects are not tracked.
 	Running *config.Config
-	Labels  []string
-	// Renewed says that the network's files have changed since.
+	Labels  func(view *config.Config) []string
+	// Renewed says that the networks' files have changed since.
 	Renewed bool
 	// Program is this program with its hidden Command, in whose process the network is opened: it may crash, and its memory comes back.
 	Program []string
@@ -24,8 +25,12 @@ type Check struct {
 
 // Run gives every mistake, in the order of the configuration's sections.
 func (c *Check) Run(ctx context.Context) (mistakes []error) {
-	if c.Running != nil && !c.Renewed && reflect.DeepEqual(network(c.Running), network(c.Config)) {
-		mistakes = zones(c.Config.Cameras, c.Labels)
+	if c.Running != nil && !c.Renewed && reflect.DeepEqual(networks(c.Running), networks(c.Config)) {
+		for _, view := range open.Views(c.Config) {
+			if c.Labels != nil {
+				mistakes = append(mistakes, zones(view.Cameras, c.Labels(view))...)
+			}
+		}
 	} else {
 		mistakes = c.network(ctx)
 	}
@@ -34,7 +39,11 @@ func (c *Check) Run(ctx context.Context) (mistakes []error) {
 	return append(mistakes, c.web()...)
 }
 
-// network is what decides whether the network can be opened.
-func network(c *config.Config) request {
-	return request{Model: c.Model, Engine: c.Engine, Remote: c.Remote, Detect: c.Detect, Cascade: c.Cascade}
+// networks is what decides whether the networks can be opened.
+func networks(c *config.Config) request {
+	r := request{Model: c.Model, Engine: c.Engine, Remote: c.Remote, Detect: c.Detect, Look: c.Look, Cascade: c.Cascade}
+	for _, view := range open.Views(c) {
+		r.Views = append(r.Views, looked{Model: view.Model, Look: view.Look})
+	}
+	return r
 }

@@ -1,6 +1,8 @@
 package sink
 
 import (
+	"slices"
+
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
@@ -8,14 +10,14 @@ import (
 // Cascade shows second networks the objects of each frame, and tells the sinks behind it what is known of them. A film waits for the looks,
 // a camera does not.
 type Cascade struct {
-	Attendant *cascade.Attendant
+	Attendant *cascade.Attendant // whose Labels are those of the first network: objects of cameras with other labels are not shown
 
 	frame cascade.Frame
 }
 
 // Frame implements pipeline.Sink.
 func (c *Cascade) Frame(in *pipeline.Inferred) {
-	if in.Follower == nil {
+	if in.Follower == nil || !slices.Equal(in.Labels, c.Attendant.Labels) {
 		return
 	}
 	c.frame = cascade.Frame{Camera: in.Camera, Time: in.Time, Tracks: in.Tracks, Wait: in.Lossless}

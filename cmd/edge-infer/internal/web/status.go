@@ -86,7 +86,8 @@ type Camera struct {
 	// Analytics are the zones and lines in force; Tracked says whether there is anything that uses them.
 	Analytics zone.Config `json:"analytics"`
 	Tracked   bool        `json:"tracked"`
-	Hardware  string      `json:"hardware"` // that the network runs on
+	Hardware  string      `json:"hardware"`        // that the network runs on
+	Model     string      `json:"model,omitempty"` // and how it is shown its pictures, where not all cameras have the same
 }
 
 // Stage is one part of a frame's way.

@@ -25,7 +25,8 @@ type Camera struct {
 // captures reports whether the capture side does what another configuration asks of one.
 func (c *Camera) captures(other config.Camera) bool {
 	return c.Config.Name == other.Name && c.Config.URI == other.URI && c.Config.Stall == other.Stall &&
-		c.Config.MaxPixels == other.MaxPixels
+		c.Config.MaxPixels == other.MaxPixels && reflect.DeepEqual(c.Config.Model, other.Model) &&
+		reflect.DeepEqual(c.Config.Tile, other.Tile) && reflect.DeepEqual(c.Config.Overlap, other.Overlap)
 }
 
 // Set is the cameras of a run. New ones may come and old ones go while it is under way.

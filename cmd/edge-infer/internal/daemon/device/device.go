@@ -3,30 +3,76 @@
 package device
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device/lending"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Device is a GPU or the CPU: its predictor, the frame loop that keeps it busy, and the memory that it lends cameras.
+// Device is a GPU or the CPU as it looks at cameras in one way: its predictor, the frame loop that keeps it busy, and the memory that it lends
+// them. Cameras that are looked at otherwise, or with another model, have a Device of their own on the same hardware; they take turns.
 type Device struct {
 	*pipeline.Pipeline
 	Memory lending.Memory
 	Notify chan struct{} // takes a token when a camera of the device has a frame
 
+	view    *config.Config // as network.Views gives it
 	options predict.Options
-	running atomic.Pointer[predict.Network] // that the frame loop goes on with; Upgrade may replace it
-	quick   bool                            // it began with a plan of little effort
-	refined bool                            // it runs the plan of full effort; upgrade goroutine only
+	running atomic.Pointer[predict.Predictor] // that the frame loop goes on with; Upgrade may replace it
+	quick   bool                              // it began with a plan of little effort
+	refined bool                              // it runs the plan of full effort; upgrade goroutine only
 }
 
-// Network is what runs on the device now.
-func (d *Device) Network() *predict.Network { return d.running.Load() }
+// Running is what runs on the device now.
+func (d *Device) Running() predict.Predictor { return *d.running.Load() }
 
-// Use puts a network in place, whose memory cameras get from now on.
-func (d *Device) Use(n *predict.Network) {
-	d.running.Store(n)
-	d.Memory.Lend(n)
+// Use puts a predictor in place, whose memory cameras get from now on.
+func (d *Device) Use(p predict.Predictor) {
+	d.running.Store(&p)
+	d.Memory.Lend(p)
+}
+
+// Seen are the names of the cameras that a run began with on the device.
+func (d *Device) Seen() (names []string) {
+	for i := range d.view.Cameras {
+		names = append(names, d.view.Cameras[i].Name)
+	}
+	return names
+}
+
+// Sees says what looks at the device's cameras.
+func (d *Device) Sees() string {
+	text := d.Running().Model().Path
+	if tile := d.view.Look.Tile; tile > 0 {
+		text += fmt.Sprintf(" in tiles of %d", tile)
+	}
+	if looks := d.view.Look.Augment; len(looks) > 0 {
+		text += " with " + strings.Join(looks, ", ")
+	}
+	return text
+}
+
+// Decoding is how the device's outputs are read with a configuration, which has a view like its own.
+func (d *Device) Decoding(c *config.Config) predict.Decoding {
+	view := d.view
+	for _, other := range network.Views(c) {
+		if network.Same(d.view, other) {
+			view = other
+		}
+	}
+	return network.Decoding(view, Decoded(view))
+}
+
+// onTensorRT reports whether TensorRT runs all that looks.
+func (d *Device) onTensorRT() bool {
+	return !slices.ContainsFunc(predict.Networks(d.Running()), func(n *predict.Network) bool {
+		return n.Model().Backend != tensorrt.Name
+	})
 }

@@ -32,6 +32,9 @@ func (p plan) open(ctx context.Context, options predict.Options) (*predict.Netwo
 	}
 	options.Backend, options.Level, options.Yielding = tensorrt.Name, p.level, false
 	options.Build = nil // what is missing is built here
+	if err := options.Load(); err != nil {
+		return nil, err
+	}
 	if options.LacksPlan() {
 		p.logger.Info(what, "model", options.Path, "serving", p.serving)
 		builder := network.Builder{What: what, Progress: p.progress}
@@ -52,7 +55,7 @@ func quickLevel(options *predict.Options) (*int, error) {
 	return new(int), nil
 }
 
-// openFirst opens the predictor that a run begins with. Where TensorRT could run the model if only it had a plan, and nothing else is there
+// openFirst opens a network that a run begins with. Where TensorRT could run the model if only it had a plan, and nothing else is there
 // to serve meanwhile, a plan is built first; quick says that it is one of little effort.
 func openFirst(ctx context.Context, options predict.Options, steps progress.Reporter, logger *slog.Logger) (n *predict.Network, quick bool,
 	err error,

@@ -6,6 +6,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/standby"
 	"github.com/edge-infer/edge-infer/engine/triton"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // Servers are those that run the network on other machines, and what stands by for them.
@@ -17,7 +18,7 @@ type Servers struct {
 // Servers are those of the first device, nil for a network that runs here.
 func (s *Set) Servers() *Servers {
 	var servers Servers
-	e := s.All[0].Network().Engine()
+	e := predict.Networks(s.All[0].Running())[0].Engine()
 	if two, ok := e.(*standby.Engine); ok {
 		status := two.Status()
 		servers.Standby, e = &status, two.Unwrap()

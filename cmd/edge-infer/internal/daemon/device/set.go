@@ -28,7 +28,7 @@ type Set struct {
 	// Clocks are those of all frame loops, set by Open.
 	Clocks *stage.Clocks
 	// Look finds out how large the pictures of the cameras are, for a network that leaves its size open.
-	Look func() []engine.Size
+	Look func(view *config.Config) []engine.Size
 
 	mu     sync.Mutex
 	places map[pipeline.Source]*Device
@@ -42,12 +42,29 @@ func Decoded(c *config.Config) float64 {
 	return c.Detect.Confidence
 }
 
-// Open opens the network on every device. A backend that was chosen automatically need not be the last one: upgrade follows. One that is
+// Open opens the networks of every view of the cameras on its devices. A backend that was chosen automatically need not be the last one: upgrade follows. One that is
 // named builds the plan that it lacks first, of which steps hears.
 func (s *Set) Open(ctx context.Context, c *config.Config, steps progress.Reporter, logger *slog.Logger) error {
+	s.Clocks = stage.New()
+	for _, view := range network.Views(c) {
+		if err := s.openView(ctx, view, steps, logger); err != nil {
+			return err
+		}
+	}
+	s.share()
+	return nil
+}
+
+// openView opens what looks at some cameras.
+func (s *Set) openView(ctx context.Context, c *config.Config, steps progress.Reporter, logger *slog.Logger) error {
 	options := network.Options(c, Decoded(c), logger)
 	options.Build, options.Yielding = network.Builder{Progress: steps}.Build, c.Engine.Backend == config.Auto
-	options.Look = s.Look
+	options.Look = func() []engine.Size {
+		if side := c.Look.Tile; side > 0 {
+			return []engine.Size{{Width: side, Height: side}}
+		}
+		return s.Look(c)
+	}
 	options.Lossy = true // what servers do not do in time is gone: a newer frame is there
 	if c.Remote.Fallback == config.Local {
 		options.Standby = config.Auto
@@ -55,20 +72,24 @@ func (s *Set) Open(ctx context.Context, c *config.Config, steps progress.Reporte
 	if err := options.Load(); err != nil {
 		return err
 	}
-	each, err := spread(options, c, logger)
+	each, err := spread(options, c, len(s.All), logger)
 	if err != nil {
 		return err
 	}
-	s.Clocks = stage.New()
 	for _, options := range each {
-		n, quick, err := openFirst(ctx, options, steps, logger)
+		d := &Device{view: c, options: options, Notify: make(chan struct{}, 1)}
+		sight := network.Sight{Look: c.Look, Each: func(ctx context.Context, options predict.Options) (*predict.Network, error) {
+			n, quick, err := openFirst(ctx, options, steps, logger)
+			d.quick = d.quick || quick
+			return n, err
+		}}
+		p, err := sight.Open(ctx, options)
 		if err != nil {
 			return err
 		}
-		d := &Device{options: options, quick: quick, Notify: make(chan struct{}, 1)}
-		d.Use(n)
+		d.Use(p)
 		d.Pipeline = &pipeline.Pipeline{
-			Predictor: n, Labels: n.Model().Metadata.Labels, Notify: d.Notify, Logger: logger, Clocks: s.Clocks,
+			Predictor: p, Labels: p.Model().Metadata.Labels, Notify: d.Notify, Logger: logger, Clocks: s.Clocks,
 			Reported: float32(c.Detect.Confidence), Decoded: float32(Decoded(c)),
 		}
 		s.All = append(s.All, d)
@@ -76,15 +97,40 @@ func (s *Set) Open(ctx context.Context, c *config.Config, steps progress.Reporte
 	return nil
 }
 
-// Choose gives the device of a new camera: the one with the fewest.
-func (s *Set) Choose() *Device {
+// share has frame loops of one piece of hardware take turns.
+func (s *Set) share() {
+	loops := map[int][]*Device{}
+	for _, d := range s.All {
+		loops[d.options.Device] = append(loops[d.options.Device], d)
+	}
+	for _, all := range loops {
+		if len(all) < 2 {
+			continue
+		}
+		turns := new(pipeline.Turns)
+		for _, d := range all {
+			d.Turn = turns.Join()
+		}
+	}
+}
+
+// Choose gives the device of a new camera of a view: the one with the fewest. Every view has been opened.
+func (s *Set) Choose(view *config.Config) *Device {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	counts := map[*Device]int{}
 	for _, d := range s.places {
 		counts[d]++
 	}
-	return slices.MinFunc(s.All, func(a, b *Device) int { return counts[a] - counts[b] })
+	able := slices.DeleteFunc(slices.Clone(s.All), func(d *Device) bool { return !network.Same(d.view, view) })
+	return slices.MinFunc(able, func(a, b *Device) int { return counts[a] - counts[b] })
+}
+
+// At is where a camera's pictures go, nil for one that has no place.
+func (s *Set) At(source pipeline.Source) *Device {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.places[source]
 }
 
 // Put says that a camera belongs to a device.
@@ -158,12 +204,12 @@ func (s *Set) Run(ctx context.Context, ended <-chan struct{}) error {
 	return errors.Join(all...)
 }
 
-// Tune has every device decode otherwise. An error changes nothing.
-func (s *Set) Tune(next, was predict.Decoding) error {
+// Tune has every device decode as a configuration says. An error changes nothing.
+func (s *Set) Tune(next, was *config.Config) error {
 	for i, d := range s.All {
-		if err := d.Network().Tune(next); err != nil {
+		if err := d.Running().Tune(d.Decoding(next)); err != nil {
 			for _, tuned := range s.All[:i] {
-				err = errors.Join(err, tuned.Network().Tune(was))
+				err = errors.Join(err, tuned.Running().Tune(tuned.Decoding(was)))
 			}
 			return err
 		}
@@ -238,13 +284,43 @@ func (s *Set) Totals() (all []pipeline.CameraStats) {
 
 // Model is what runs on the first device now, with the names of all devices.
 func (s *Set) Model() predict.Model {
-	model := s.All[0].Network().Model()
+	model := s.All[0].Running().Model()
 	var names []string
 	for _, d := range s.All {
-		names = append(names, s.name(d))
+		if name := s.name(d); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	model.Device = strings.Join(slices.Compact(names), "; ")
+	model.Device = strings.Join(names, "; ")
 	return model
+}
+
+// Views are the first devices of each way in which cameras are looked at.
+func (s *Set) Views() (firsts []*Device) {
+	for _, d := range s.All {
+		if !slices.ContainsFunc(firsts, func(other *Device) bool { return other.view == d.view }) {
+			firsts = append(firsts, d)
+		}
+	}
+	return firsts
+}
+
+// Sees says what looks at a camera; empty where the same looks at all.
+func (s *Set) Sees(camera string) string {
+	if d := s.Of(camera); d != nil && len(s.Views()) > 1 {
+		return d.Sees()
+	}
+	return ""
+}
+
+// Labels are those of what looks at a view, nil where nothing does.
+func (s *Set) Labels(view *config.Config) []string {
+	for _, d := range s.All {
+		if network.Same(d.view, view) {
+			return d.Running().Model().Metadata.Labels
+		}
+	}
+	return nil
 }
 
 // Hardware is what a camera's frames are computed on; empty for one that is not there.
@@ -257,7 +333,7 @@ func (s *Set) Hardware(camera string) string {
 
 // name tells GPUs of one name apart by their numbers.
 func (s *Set) name(d *Device) string {
-	model := d.Network().Model()
+	model := d.Running().Model()
 	if len(s.All) > 1 && model.Backend == tensorrt.Name {
 		return fmt.Sprintf("GPU %d, %s", d.options.Device, model.Device)
 	}
@@ -295,7 +371,8 @@ func (s *Set) FrameMemory() (bytes int64) {
 // Upgradable reports whether TensorRT could take over somewhere if its plan were built.
 func (s *Set) Upgradable() bool {
 	return slices.ContainsFunc(s.All, func(d *Device) bool {
-		return d.quick || d.Network().Model().Backend != tensorrt.Name && d.options.LacksPlan()
+		sight := network.Sight{Look: d.view.Look}
+		return d.quick || !d.onTensorRT() && sight.LacksPlan(&d.options)
 	})
 }
 

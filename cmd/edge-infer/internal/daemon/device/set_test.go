@@ -44,11 +44,13 @@ func TestDeviceNumbers(t *testing.T) {
 type noSource struct{ pipeline.Source }
 
 func TestDevicesDealCamerasOut(t *testing.T) {
-	l := &Set{All: []*Device{{}, {}}}
+	view, other := config.Default(), config.Default()
+	other.Model.Path = "other.onnx"
+	l := &Set{All: []*Device{{view: view}, {view: view}, {view: other}}}
 	var cameras []pipeline.Camera
 	for range 5 {
 		camera := pipeline.Camera{Source: &noSource{}}
-		l.Put(camera.Source, l.Choose())
+		l.Put(camera.Source, l.Choose(view))
 		cameras = append(cameras, camera)
 	}
 	parts := l.cut(cameras)
@@ -56,5 +58,6 @@ func TestDevicesDealCamerasOut(t *testing.T) {
 	assert.Equal(t, []pipeline.Camera{cameras[1], cameras[3]}, parts[l.All[1]])
 	// The first device has lost two cameras: it gets the next one.
 	l.cut([]pipeline.Camera{cameras[1], cameras[2], cameras[3]})
-	assert.Same(t, l.All[0], l.Choose())
+	assert.Same(t, l.All[0], l.Choose(view))
+	assert.Same(t, l.All[2], l.Choose(other), "the one that runs its model")
 }

@@ -7,17 +7,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // Upgrade builds the plan that TensorRT lacks while another backend serves, and then has TensorRT take over.
 type Upgrade struct {
 	Devices *Set
-	// Swap has a device go on with another network, which is closed when that fails.
-	Swap   func(ctx context.Context, d *Device, next *predict.Network) error
+	// Swap has a device go on with another predictor, which is closed when that fails.
+	Swap   func(ctx context.Context, d *Device, next predict.Predictor) error
 	Logger *slog.Logger
 
 	state state
@@ -60,7 +60,7 @@ func (u *Upgrade) Run(ctx context.Context) {
 	defer u.state.Store(nil)
 	pauses := retries()
 	for _, d := range u.Devices.All {
-		d.refined = d.Network().Model().Backend == tensorrt.Name && !d.quick
+		d.refined = d.onTensorRT() && !d.quick
 	}
 	for {
 		err := u.replaceAll(ctx)
@@ -95,7 +95,7 @@ func (u *Upgrade) replaceAll(ctx context.Context) error {
 	}
 	if level != nil {
 		for _, d := range all {
-			if d.Network().Model().Backend == tensorrt.Name {
+			if d.onTensorRT() {
 				continue
 			}
 			if err := u.replace(ctx, d, level); err != nil {
@@ -108,7 +108,7 @@ func (u *Upgrade) replaceAll(ctx context.Context) error {
 			continue
 		}
 		err := u.replace(ctx, d, nil)
-		if err != nil && ctx.Err() == nil && d.Network().Model().Backend == tensorrt.Name {
+		if err != nil && ctx.Err() == nil && d.onTensorRT() {
 			u.Logger.Warn("going on with the quickly built plan", "error", err)
 			continue
 		}
@@ -123,7 +123,8 @@ func (u *Upgrade) replaceAll(ctx context.Context) error {
 // replace has one frame loop go on with the plan of a level.
 func (u *Upgrade) replace(ctx context.Context, d *Device, level *int) error {
 	p := plan{level: level, progress: func(string) progress.Step { return &u.state }, serving: u.Devices.Model().Backend, logger: u.Logger}
-	next, err := p.open(ctx, d.options)
+	sight := network.Sight{Look: d.view.Look, Each: p.open}
+	next, err := sight.Open(ctx, d.options)
 	if err != nil {
 		return err
 	}

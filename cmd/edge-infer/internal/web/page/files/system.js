@@ -50,7 +50,7 @@ export class System {
       ["Memory limit of Go", status.runtime.memory_limit], ["Capture threads", status.runtime.capture], ["Broker", status.broker], ["Metrics", el("a", { href: "/metrics" }, "/metrics")],
     ]);
     this.cameras.replaceChildren(...status.cameras.map((c) => row(
-      c.capture.name, stateOf(c), c.hardware,
+      c.capture.name, stateOf(c), [c.hardware, c.model].filter(Boolean).join(", "),
       c.capture.width ? `${c.capture.width} x ${c.capture.height} ${c.capture.format}` : "",
       c.capture.captured, c.pipeline.inferred, c.capture.displaced, c.pipeline.skipped, c.pipeline.gated, c.pipeline.late, c.pipeline.failed, c.capture.damaged, c.capture.reconnects)));
     this.stages.replaceChildren(...(status.stages ?? []).map((s) => row(s.name.replace("_", " "), s.p50_ms, s.p99_ms)));

@@ -1,0 +1,88 @@
+package network
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+)
+
+// Views cuts a configuration into those of cameras whose pictures are looked at in one way, with one engine on each device: Cameras are
+// those alone, Model and Look are theirs, and Detect.Confidence is the lowest of them. They come in the order of their first camera.
+func Views(c *config.Config) (all []*config.Config) {
+	for i := range c.Cameras {
+		own := view(c, &c.Cameras[i])
+		at := slices.IndexFunc(all, func(other *config.Config) bool { return Same(own, other) })
+		if at < 0 {
+			all = append(all, own)
+			continue
+		}
+		all[at].Cameras = append(all[at].Cameras, c.Cameras[i])
+		all[at].Detect.Confidence = min(all[at].Detect.Confidence, own.Detect.Confidence)
+	}
+	return all
+}
+
+// ViewOf is the one of Views that a camera of the configuration belongs to.
+func ViewOf(c *config.Config, camera *config.Camera) *config.Config {
+	own := view(c, camera)
+	for _, other := range Views(c) {
+		if Same(own, other) {
+			return other
+		}
+	}
+	return own
+}
+
+// Same reports whether pictures are looked at in the same way with two of Views.
+func Same(a, b *config.Config) bool {
+	return reflect.DeepEqual(a.Model, b.Model) && reflect.DeepEqual(a.Look, b.Look)
+}
+
+// view is the configuration for one camera alone. What is said beside the model of all cameras does not hold for one of its own: other
+// networks that look too, and labels.
+func view(c *config.Config, camera *config.Camera) *config.Config {
+	own := *c
+	own.Cameras, own.Detect.Confidence = []config.Camera{*camera}, Confidence(c, camera)
+	if camera.Tile != nil {
+		own.Look.Tile = *camera.Tile
+	}
+	if camera.Overlap != nil {
+		own.Look.Overlap = *camera.Overlap
+	}
+	if own.Look.Tile == 0 {
+		own.Look.Overlap = 0 // of nothing
+	}
+	if camera.Model != nil {
+		own.Model, own.Detect.Labels, own.Look.Ensemble, own.Look.Weights = *camera.Model, nil, nil, nil
+	}
+	return &own
+}
+
+// Confidence is the lowest score of what a camera reports.
+func Confidence(c *config.Config, camera *config.Camera) float64 {
+	return cmp.Or(camera.Confidence, c.Detect.Confidence)
+}
+
+// Files are those of all networks that a configuration names: paths, and names of fetched ones.
+func Files(c *config.Config) (paths []string) {
+	add := func(some ...string) {
+		for _, path := range some {
+			if path != "" {
+				paths = append(paths, path)
+			}
+		}
+	}
+	add(c.Model.Path, c.Model.Labels)
+	add(c.Look.Ensemble...)
+	for i := range c.Cascade {
+		add(c.Cascade[i].Model, c.Cascade[i].Labels)
+	}
+	for i := range c.Cameras {
+		if m := c.Cameras[i].Model; m != nil {
+			add(m.Path, m.Labels)
+		}
+	}
+	return paths
+}

@@ -1,0 +1,149 @@
+package pipeline
+
+import (
+	"sync"
+
+	"github.com/edge-infer/edge-infer/capture"
+)
+
+// Turns share a device among frame loops whose networks differ, so that each gets the time that its cameras' priorities ask for: start-time
+// fair queueing as in schedule, by the time that requests take. A loop that has the device keeps it, between its requests too, until another
+// that was served less wants it, or until it has no frame. The zero value is ready.
+type Turns struct {
+	mu      sync.Mutex
+	members []*Turn
+	holder  *Turn
+	now     float64 // virtual time: what the loop that was served last had been given, by weight, when its turn began
+	clock   func() int64
+}
+
+// Turn is one loop's place.
+type Turn struct {
+	of      *Turns
+	granted chan struct{} // holds a token when the device has become this loop's while it waited
+	weight  float64
+	served  float64 // nanoseconds by weight
+	since   int64   // what is not in served yet, while it holds the device
+	waiting bool
+}
+
+// Join gives one more loop its place.
+func (s *Turns) Join() *Turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.clock == nil {
+		s.clock = capture.Monotonic
+	}
+	t := &Turn{of: s, granted: make(chan struct{}, 1), weight: 1}
+	s.members = append(s.members, t)
+	return t
+}
+
+// weigh sets the loop's share.
+func (t *Turn) weigh(lanes []*lane) {
+	if t == nil {
+		return
+	}
+	sum := 0
+	for _, l := range lanes {
+		sum += max(l.Priority, 1)
+	}
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	t.weight = float64(max(sum, 1))
+}
+
+// take asks for the device. Where it reports false another loop has it, and granted gets a token when it is this one's.
+func (t *Turn) take() bool {
+	if t == nil {
+		return true
+	}
+	s := t.of
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.holder {
+	case t:
+		t.settle()
+		s.now = t.served
+	case nil:
+		s.grant(t)
+	default:
+		t.waiting = true
+		return false
+	}
+	return true
+}
+
+// wanted reports whether a loop waits for the device that was served less than this one, which has it.
+func (t *Turn) wanted() bool {
+	if t == nil {
+		return false
+	}
+	s := t.of
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.holder != t {
+		return false
+	}
+	t.settle()
+	for _, other := range s.members {
+		if other.waiting && s.start(other) <= t.served {
+			return true
+		}
+	}
+	return false
+}
+
+// end gives the device up, where the loop has it or waits for it, to the one among those that wait that was served least.
+func (t *Turn) end() {
+	if t == nil {
+		return
+	}
+	s := t.of
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.waiting = false
+	if s.holder != t {
+		return
+	}
+	t.settle()
+	s.holder = nil
+	var next *Turn
+	for _, other := range s.members {
+		if other.waiting && (next == nil || s.start(other) < s.start(next)) {
+			next = other
+		}
+	}
+	if next == nil {
+		return
+	}
+	s.grant(next)
+	select {
+	case next.granted <- struct{}{}:
+	default:
+	}
+}
+
+// start is where a loop stands: one that wanted nothing for a while has saved nothing up.
+func (s *Turns) start(t *Turn) float64 { return max(t.served, s.now) }
+
+func (s *Turns) grant(t *Turn) {
+	t.served = s.start(t)
+	s.holder, s.now = t, t.served
+	t.waiting, t.since = false, s.clock()
+}
+
+// settle adds the time since the last one to what the loop was given.
+func (t *Turn) settle() {
+	now := t.of.clock()
+	t.served += float64(now-t.since) / t.weight
+	t.since = now
+}
+
+// token is granted, nil where nothing is shared.
+func (t *Turn) token() <-chan struct{} {
+	if t == nil {
+		return nil
+	}
+	return t.granted
+}
