@@ -65,6 +65,10 @@ type Client struct {
 
 	// DiscoveryPrefix is the first topic level of Home Assistant's discovery, usually "homeassistant"; empty turns it off.
 	DiscoveryPrefix string
+	// Frigate is the first topic level of what is published as Frigate does, besides; empty for none.
+	Frigate string
+	// DeepStream is the topic of what is published as DeepStream does, besides; empty for none.
+	DeepStream string
 	// Acknowledged hears how long the broker took to acknowledge each message of QoS 1. It must return at once. Nil for none.
 	Acknowledged func(time.Duration)
 	// Controller carries out remote commands; nil turns remote control off.

@@ -30,6 +30,10 @@ const (
 	kindDiscovery
 	kindAvailable
 	kindPicture
+	kindDeepStream
+	kindFrigateCount
+	kindFrigateZone
+	kindFrigateSnapshot
 )
 
 // feed is what a camera publishes per frame, found without a map: its hashing would be half of what a hand-off costs with cold caches.
@@ -98,11 +102,17 @@ func (c *Client) Status(status *payload.Status) {
 // Count publishes how many objects of a label the camera sees, QoS 1 and retained. The label "all" is the total.
 func (c *Client) Count(camera, label string, n int) {
 	c.number(topicKey{kind: kindCount, camera: camera, label: label}, n)
+	if c.Frigate != "" {
+		c.number(topicKey{kind: kindFrigateCount, camera: camera, label: label}, n)
+	}
 }
 
 // Zone publishes how many objects of a label are in a zone, QoS 1 and retained. The label "all" is the total.
 func (c *Client) Zone(camera, zone, label string, n int) {
 	c.number(topicKey{kind: kindZone, camera: camera, name: zone, label: label}, n)
+	if c.Frigate != "" {
+		c.number(topicKey{kind: kindFrigateZone, camera: camera, name: zone, label: label}, n)
+	}
 }
 
 func (c *Client) number(key topicKey, n int) {
@@ -137,7 +147,11 @@ func (c *Client) crossings(key topicKey, in, out int) {
 // picture is
 // copied.
 func (c *Client) Snapshot(camera, label string, jpeg []byte) {
-	for _, key := range [...]topicKey{{kind: kindSnapshot, camera: camera, label: label}, {kind: kindPicture, camera: camera}} {
+	keys := []topicKey{{kind: kindSnapshot, camera: camera, label: label}, {kind: kindPicture, camera: camera}}
+	if c.Frigate != "" {
+		keys = append(keys, topicKey{kind: kindFrigateSnapshot, camera: camera, label: label})
+	}
+	for _, key := range keys {
 		if s := c.mailbox(key); s != nil {
 			s.put(func(buf []byte) []byte { return append(buf, jpeg...) })
 		}
@@ -159,7 +173,7 @@ func (c *Client) Available(camera string, available bool) {
 		return
 	}
 	for key, s := range c.mailboxes {
-		if key.camera == camera && (key.kind == kindCount || key.kind == kindZone) && !s.cleared {
+		if key.camera == camera && key.kind.ofNow() && !s.cleared {
 			c.change(key, "0")
 		}
 	}
@@ -214,6 +228,14 @@ func (c *Client) find(key topicKey) *mailbox {
 		s.topic, s.retain = c.topics.Error(), false
 	case kindDiscovery:
 		s.topic, s.discovery = key.name, true
+	case kindDeepStream:
+		*s = mailbox{topic: c.DeepStream, queue: c.qos0, ledger: &c.detections, interval: c.DetectionsInterval}
+	case kindFrigateCount:
+		s.topic = topic.Frigate(c.Frigate, key.camera, key.label)
+	case kindFrigateZone:
+		s.topic = topic.Frigate(c.Frigate, key.name, key.label)
+	case kindFrigateSnapshot:
+		s.topic, s.queue = topic.Frigate(c.Frigate, key.camera, key.label)+"/snapshot", c.qos0
 	case kindPicture:
 		s.topic, s.queue = c.topics.Picture(key.camera), c.qos0
 	case kindSnapshot:

@@ -100,7 +100,7 @@ func TestPagesNameSettingsThatThereAre(t *testing.T) {
 			assert.NoError(t, schema.Validate(value), "%s:%d", path, block.line)
 		}
 		for _, match := range settingKey.FindAllStringSubmatch(text, -1) {
-			if !extension.MatchString(match[1]) {
+			if !extension.MatchString(match[1]) && path != "docs/mqtt-messages.md" { // whose fields have names alike
 				known := strings.Contains(reference, "| `"+match[1]+"`") || strings.Contains(reference, "| `"+match[1]+".")
 				assert.True(t, known, "%s: setting %s", path, match[1])
 			}

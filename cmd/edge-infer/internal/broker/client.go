@@ -17,5 +17,6 @@ func NewClient(c *config.Config, brokers []string) *mqtt.Client {
 		Device: c.Device, Brokers: brokers, User: m.User, Password: credentials.Secret(m.Password), PasswordFile: m.PasswordFile,
 		TLS:   credentials.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key, Insecure: m.Insecure},
 		Spool: spool.Config{Directory: m.Spool}, MaxPacket: m.MaxPacket,
+		Frigate: m.Frigate, DeepStream: m.DeepStream,
 	}
 }

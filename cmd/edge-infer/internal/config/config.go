@@ -126,6 +126,8 @@ type MQTT struct {
 	Discovery       bool     `yaml:"discovery"`
 	DiscoveryLabels []string `yaml:"discovery_labels"`
 	Control         bool     `yaml:"control"`
+	Frigate         string   `yaml:"frigate"`
+	DeepStream      string   `yaml:"deepstream"`
 	Spool           string   `yaml:"spool"`
 }
 

@@ -156,6 +156,14 @@ func (m *MQTT) settings() []setting {
 			"labels with Home Assistant entities of their own, separated by commas, * for all; empty: those that matter most",
 		},
 		{"mqtt.control", "mqtt-control", yes(&m.Control), nil, "obey remote control topics"},
+		{
+			"mqtt.frigate", "mqtt-frigate", text(&m.Frigate), topicPath(&m.Frigate),
+			"publish as Frigate does as well, below this first level of its topics, as frigate; empty: not",
+		},
+		{
+			"mqtt.deepstream", "mqtt-deepstream", text(&m.DeepStream), topicPath(&m.DeepStream),
+			"publish DeepStream's minimal messages as well, on this topic; empty: not",
+		},
 		{"mqtt.spool", "mqtt-spool", text(&m.Spool), nil, "directory that keeps events while the broker is away; empty: the state directory"},
 	}
 }

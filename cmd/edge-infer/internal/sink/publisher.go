@@ -2,6 +2,7 @@
 package sink
 
 import (
+	"slices"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
@@ -24,6 +25,7 @@ type Publisher struct {
 	message payload.Detections
 	details report.Details
 	encoded []byte
+	told    map[string]payload.Tracked // objects as Frigate's events told of them last, by identity
 }
 
 // Frame implements pipeline.Sink.
@@ -54,6 +56,10 @@ func (p *Publisher) Frame(in *pipeline.Inferred) {
 		p.encoded = m.AppendJSON(p.encoded[:0], p.Client.Device)
 		encoded := capture.Monotonic()
 		p.Client.Detections(in.Camera, p.encoded)
+		if p.Client.DeepStream != "" {
+			p.encoded = m.AppendDeepStream(p.encoded[:0])
+			p.Client.DeepStreamFrame(in.Camera, p.encoded)
+		}
 		in.Clocks.Record(stage.Encode, time.Duration(encoded-begun))
 		in.Clocks.Record(stage.HandOff, time.Duration(capture.Monotonic()-encoded))
 	}
@@ -127,6 +133,36 @@ func (p *Publisher) event(in *pipeline.Inferred, configuration *zone.Config, e *
 		}
 	}
 	p.Client.Event(&message)
+	if p.Client.Frigate != "" {
+		p.frigate(in, e, &message)
+	}
+}
+
+// frigate tells the same event as Frigate does, which knows three kinds and the object before and after.
+func (p *Publisher) frigate(in *pipeline.Inferred, e *zone.Event, message *payload.Event) {
+	now := payload.Tracked{
+		Object: message.Object, Camera: in.Camera, Label: message.Label, Time: message.Time, Start: message.Start, End: message.End,
+		Score: message.Score, TopScore: message.TopScore, Box: message.Box, Width: in.Width, Height: in.Height, Zones: message.Zones,
+		Entered: message.Entered, Stationary: e.Object.Stationary, Attributes: slices.Clone(message.Attributes),
+	}
+	kind, key := "update", in.Camera+"/"+message.Object
+	before, known := p.told[key]
+	switch {
+	case e.Kind == zone.End:
+		kind = "end"
+	case !known:
+		kind = "new"
+	}
+	if !known {
+		before = now
+	}
+	p.Client.FrigateEvent(kind, &before, &now)
+	if p.told == nil {
+		p.told = map[string]payload.Tracked{}
+	}
+	if p.told[key] = now; kind == "end" {
+		delete(p.told, key)
+	}
 }
 
 func zoneNames(configuration *zone.Config, numbers []int) (names []string) {

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+)
+
+// What is published for consumers of Frigate and of DeepStream is as they expect it: of each object first new, then updates, at last end,
+// each with the object as the event before told it; and a frame's objects as fields between bars.
+func TestOutputsOfOtherPrograms(t *testing.T) {
+	t.Parallel()
+	port := programtest.FreePort(t)
+	programtest.Mosquitto(t, port)
+	lines := programtest.Subscribe(t, port, "#")
+	p := programtest.Start(t, "--camera", "belt=demo?width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port),
+		"--device-name", "gate", "--mqtt-frigate", "frigate", "--mqtt-deepstream", "deepstream", "--json")
+	p.Discard()
+	var received []string
+	for _, last := range []string{`frigate/events {"type":"end"`, "|", "frigate/belt/"} {
+		received = append(received, programtest.Until(t, lines, last)...)
+	}
+
+	type object struct {
+		ID, Camera, Label string
+		EndTime           *float64 `json:"end_time"`
+		FrameTime         float64  `json:"frame_time"`
+		CurrentZones      []string `json:"current_zones"`
+	}
+	latest := map[string]json.RawMessage{}
+	kinds := map[string]int{}
+	events := programtest.Payloads(received, "frigate/events")
+	require.NotEmpty(t, events)
+	for _, text := range events {
+		var e struct {
+			Type          string
+			Before, After json.RawMessage
+		}
+		require.NoError(t, json.Unmarshal([]byte(text), &e), text)
+		var after object
+		require.NoError(t, json.Unmarshal(e.After, &after))
+		before, known := latest[after.ID]
+		assert.Equal(t, e.Type != "new", known, text)
+		if known {
+			assert.JSONEq(t, string(before), string(e.Before))
+		}
+		assert.Equal(t, e.Type == "end", after.EndTime != nil, text)
+		assert.Equal(t, "belt", after.Camera)
+		assert.NotNil(t, after.CurrentZones)
+		latest[after.ID] = e.After
+		kinds[e.Type]++
+	}
+	assert.NotZero(t, kinds["new"])
+
+	frames := programtest.Payloads(received, "deepstream")
+	require.NotEmpty(t, frames)
+	seen := 0
+	for _, text := range frames {
+		var frame struct {
+			Version, ID, SensorID string
+			Objects               []string
+		}
+		require.NoError(t, json.Unmarshal([]byte(text), &frame), text)
+		assert.Equal(t, "4.0", frame.Version)
+		assert.Equal(t, "belt", frame.SensorID)
+		for _, text := range frame.Objects {
+			fields := strings.Split(text, "|")
+			require.Len(t, fields, 6, text)
+			for _, number := range fields[:5] {
+				_, err := strconv.ParseFloat(number, 64)
+				assert.NoError(t, err, text)
+			}
+			seen++
+		}
+	}
+	assert.NotZero(t, seen)
+}

@@ -1,0 +1,86 @@
+package payload
+
+import (
+	"strconv"
+	"time"
+)
+
+// Tracked is an object as Frigate's events tell of it.
+type Tracked struct {
+	Object, Camera, Label string
+	Time, Start           time.Time
+	End                   time.Time // zero while it is there
+	Score, TopScore       float64
+	Box                   [4]float64 // x1, y1, x2, y2 in source pixels
+	Width, Height         int        // of the picture
+	Zones, Entered        []string
+	Stationary            bool
+	// Attributes are what further networks say; the first one is Frigate's sub label.
+	Attributes []Attribute
+}
+
+// AppendFrigate appends an event as Frigate publishes it on <prefix>/events: kind is new, update or end, before is the object as the event
+// before told it, after as it is now. Fields of Frigate that nothing is known of here are left out; there are no recordings, so has_clip and
+// has_snapshot, which speak of Frigate's own storage, are false.
+func AppendFrigate(buf []byte, kind string, before, after *Tracked) []byte {
+	buf = append(buf, `{"type":`...)
+	buf = AppendString(buf, kind)
+	buf = append(buf, `,"before":`...)
+	buf = before.appendJSON(buf)
+	buf = append(buf, `,"after":`...)
+	return append(after.appendJSON(buf), '}')
+}
+
+func (o *Tracked) appendJSON(buf []byte) []byte {
+	buf = append(buf, `{"id":`...)
+	buf = AppendString(buf, o.Object)
+	buf = append(buf, `,"camera":`...)
+	buf = AppendString(buf, o.Camera)
+	buf = appendEpoch(append(buf, `,"frame_time":`...), o.Time)
+	buf = append(buf, `,"snapshot":null,"label":`...)
+	buf = AppendString(buf, o.Label)
+	buf = append(buf, `,"sub_label":`...)
+	if len(o.Attributes) > 0 {
+		buf = AppendString(append(buf, '['), o.Attributes[0].Value)
+		buf = append(AppendDecimal(append(buf, ','), o.Attributes[0].Score), ']')
+	} else {
+		buf = append(buf, `null`...)
+	}
+	buf = AppendDecimal(append(buf, `,"top_score":`...), o.TopScore)
+	buf = appendEpoch(append(buf, `,"false_positive":false,"start_time":`...), o.Start)
+	buf = appendEpoch(append(buf, `,"end_time":`...), o.End)
+	buf = AppendDecimal(append(buf, `,"score":`...), o.Score)
+	buf = append(buf, `,"box":[`...)
+	for i, side := range o.Box {
+		buf = strconv.AppendInt(separate(buf, i), int64(side), 10)
+	}
+	width, height := float64(int64(o.Box[2])-int64(o.Box[0])), float64(int64(o.Box[3])-int64(o.Box[1]))
+	buf = AppendDecimal(append(buf, `],"area":`...), width*height)
+	buf = AppendDecimal(append(buf, `,"ratio":`...), width/max(height, 1))
+	buf = append(buf, `,"region":[0,0,`...)
+	buf = strconv.AppendInt(buf, int64(o.Width), 10)
+	buf = strconv.AppendInt(append(buf, ','), int64(o.Height), 10)
+	buf = strconv.AppendBool(append(buf, `],"active":`...), !o.Stationary)
+	buf = strconv.AppendBool(append(buf, `,"stationary":`...), o.Stationary)
+	buf = appendList(buf, `,"current_zones":[`, o.Zones)
+	buf = appendList(buf, `,"entered_zones":[`, o.Entered)
+	return append(buf, `,"has_clip":false,"has_snapshot":false,"attributes":{},"current_attributes":[]}`...)
+}
+
+// appendList is appendNames for a list that is there when it is empty, too.
+func appendList(buf []byte, key string, names []string) []byte {
+	if len(names) == 0 {
+		return append(append(buf, key...), ']')
+	}
+	return appendNames(buf, key, names)
+}
+
+// appendEpoch writes seconds since 1970 with microseconds, null for the zero time.
+func appendEpoch(buf []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return append(buf, `null`...)
+	}
+	micros := max(t.UnixMicro(), 0)
+	buf = strconv.AppendInt(buf, micros/1e6, 10)
+	return appendDigits(append(buf, '.'), int(micros%1e6), 100_000)
+}
