@@ -13,6 +13,8 @@ type Remote struct {
 	TLS func() (*tls.Config, error)
 	// Authorization gives the value of the header of that name; nil for none. It is asked again every few seconds.
 	Authorization func() (string, error)
+	// Encoding is what a picture goes over the wire as: fp32, fp16, uint8 or jpeg; the backend's own choice when empty or auto.
+	Encoding string
 	// NoSharedMemory has tensors sent to a server on this machine as to any other.
 	NoSharedMemory bool
 }

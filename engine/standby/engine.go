@@ -98,9 +98,12 @@ func (e *Engine) fits(r Remote) error {
 		return a.Name == b.Name && a.Type == b.Type &&
 			slices.EqualFunc(a.Shape, b.Shape, func(a, b int64) bool { return a == b || a == -1 || b == -1 })
 	}
+	// A picture may go there as something else than what the network here takes, as long as it has the same size.
+	pictures := here.Picture != nil && there.Picture != nil && here.Picture.Channels == there.Picture.Channels &&
+		here.Width == there.Width && here.Height == there.Height
 	what := ""
 	switch {
-	case !slices.EqualFunc(here.Inputs, there.Inputs, same):
+	case !pictures && !slices.EqualFunc(here.Inputs, there.Inputs, same):
 		what = fmt.Sprintf("its inputs are %v, here %v", there.Inputs, here.Inputs)
 	case !slices.EqualFunc(here.Outputs, there.Outputs, same):
 		what = fmt.Sprintf("its outputs are %v, here %v", there.Outputs, here.Outputs)
@@ -235,7 +238,7 @@ func (s *slot) on(e engine.Engine, number int) error {
 }
 
 func (e *Engine) submit(number int, s *slot) error {
-	if r := e.remote.Load(); r != nil && (*r).Well() && number < (*r).Slots() {
+	if r := e.remote.Load(); r != nil && (*r).Well() && number < (*r).Slots() && e.takes(*r, s) {
 		err := s.on(*r, number)
 		if err == nil {
 			s.remote, s.busy = *r, true
@@ -245,6 +248,11 @@ func (e *Engine) submit(number int, s *slot) error {
 	err := s.on(e.Local, number)
 	s.remote, s.busy = nil, err == nil
 	return err
+}
+
+// takes reports whether the request is one for the servers: tensors are the inputs of the network here.
+func (e *Engine) takes(r Remote, s *slot) bool {
+	return len(s.tensors) == 0 || engine.CheckTensors(r.Model().Inputs, s.tensors) == nil
 }
 
 // Wait implements engine.Engine.

@@ -106,3 +106,34 @@ func TestASecondRequestIsRefusedWhereverTheFirstIs(t *testing.T) {
 	_, err = e.Wait(0)
 	require.NoError(t, err)
 }
+
+// A picture may go to the servers as another type of numbers than the network here takes, but not in another size; tensors are those of
+// the network here.
+func TestTheServersMayTakePicturesAsAnotherType(t *testing.T) {
+	describe := func(kind engine.DataType, side int64) engine.Model {
+		m := engine.Model{Inputs: []engine.TensorInfo{{Name: "images", Type: kind, Shape: []int64{-1, 3, side, side}}}, MaxBatch: 1}
+		picture, err := engine.FindPictureInput(m.Inputs, engine.Metadata{})
+		require.NoError(t, err)
+		m.Picture, m.Width, m.Height = picture, picture.Width, picture.Height
+		return m
+	}
+	opened := func(there engine.Model) error {
+		e, err := standby.Open(standby.Options{Remote: described{about: there}, Local: described{about: describe(engine.Float32, 64)}})
+		if err == nil {
+			require.NoError(t, e.Close())
+		}
+		return err
+	}
+	require.NoError(t, opened(describe(engine.Uint8, 64)))
+	require.ErrorIs(t, opened(describe(engine.Uint8, 32)), engine.ErrShape)
+}
+
+// described is an engine that is only looked at.
+type described struct {
+	standby.Remote
+	about engine.Model
+}
+
+func (d described) Model() engine.Model { return d.about }
+func (d described) Slots() int          { return 1 }
+func (d described) Close() error        { return nil }

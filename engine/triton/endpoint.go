@@ -17,7 +17,7 @@ import (
 const (
 	lookPause  = 2 * time.Second        // between two looks at a server that is well
 	firstRetry = 100 * time.Millisecond // before the first look at one that is not; doubled each time
-	lastRetry  = 5 * time.Second
+	lastRetry  = 2 * time.Second
 )
 
 // endpoint is one server. A request that fails there suspends it; it comes back when a request of its own maker has passed: what a camera
@@ -26,7 +26,11 @@ type endpoint struct {
 	engine  *Engine
 	address address
 	wire    wire
-	wake    chan struct{} // holds a token when something has happened
+	// named leads to the model of the address, beside to the one next to it that takes another encoding, nil where none was asked for. wire is
+	// one of the two, once chosen; it is the watcher's, and Open's before it, until the endpoint is well for the first time.
+	named, beside wire
+	chosen        bool
+	wake          chan struct{} // holds a token when something has happened
 
 	inFlight, latency        atomic.Int64 // requests; smoothed nanoseconds
 	requests, failures       atomic.Uint64
@@ -171,7 +175,16 @@ func (p *endpoint) look(ctx context.Context) {
 
 // compare reports a model that is not the one that was opened.
 func (p *endpoint) compare(ctx context.Context) error {
-	d, err := p.wire.describe(ctx)
+	var d *description
+	var err error
+	if p.chosen {
+		d, err = p.wire.describe(ctx)
+	} else {
+		var way wire
+		if way, d, err = p.ask(ctx); err == nil {
+			p.wire, p.chosen = way, true
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -183,10 +196,10 @@ func (p *endpoint) recover(ctx context.Context) error {
 	p.wire.renew()
 	ctx, cancel := context.WithTimeout(ctx, 3*p.engine.timeout)
 	defer cancel()
-	if err := p.wire.ready(ctx); err != nil {
+	if err := p.compare(ctx); err != nil {
 		return err
 	}
-	if err := p.compare(ctx); err != nil {
+	if err := p.wire.ready(ctx); err != nil {
 		return err
 	}
 	return p.prepare(ctx)
@@ -204,7 +217,7 @@ func (p *endpoint) prepare(ctx context.Context) error {
 	if err := p.trial(ctx); err != nil {
 		return err
 	}
-	if !p.address.loopback() || e.remote.NoSharedMemory {
+	if !p.address.loopback() || e.remote.NoSharedMemory || e.jpeg {
 		return nil
 	}
 	p.users.Lock()
@@ -236,6 +249,12 @@ func (p *endpoint) try(ctx context.Context) ([]engine.Tensor, error) {
 		Name: p.engine.model.Inputs[0].Name, Datatype: kserve.Datatype(in.Type), Shape: in.Shape(batch),
 		Data: make([]byte, batch*in.PictureBytes()),
 	}}
+	if p.engine.jpeg {
+		var err error
+		if r.Inputs[0], err = p.engine.jpegTensor(&compressor{}, r.Inputs[0].Data); err != nil {
+			return nil, err
+		}
+	}
 	a := &answer{limit: answerLimit}
 	if err := p.wire.infer(ctx, r, a); err != nil {
 		return nil, err
@@ -271,8 +290,8 @@ func (p *endpoint) infer(ctx context.Context, s *slot) error {
 	if len(s.Images) > 0 && s.number < len(p.regions) {
 		shared = p.regions[s.number]
 		s.place(shared)
-	} else {
-		s.send()
+	} else if err := s.send(); err != nil {
+		return err
 	}
 	err := p.wire.infer(ctx, &s.request, &s.answer)
 	if err == nil && shared != nil {

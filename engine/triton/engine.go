@@ -39,6 +39,7 @@ type Engine struct {
 	model     engine.Model
 	remote    engine.Remote
 	picture   *engine.PictureInput // nil when there is none
+	jpeg      bool                 // pictures are compressed
 	layout    layout
 	endpoints []*endpoint
 	slots     []*slot
@@ -93,10 +94,10 @@ func (e *Engine) open(ctx context.Context, addresses string, options engine.Opti
 	}
 	for _, a := range list {
 		p := &endpoint{engine: e, address: a, wake: make(chan struct{}, 1)}
-		c := newClient(a, &e.remote, e.authorization)
-		p.wire = &httpWire{client: c, address: a}
-		if a.grpc {
-			p.wire = &grpcWire{client: c, address: a}
+		p.named = e.newWire(a)
+		p.wire = p.named
+		if asked := e.remote.Encoding; asked != "" && asked != Auto {
+			p.beside = e.newWire(a.beside(asked))
 		}
 		e.endpoints = append(e.endpoints, p)
 	}
@@ -138,21 +139,30 @@ func (e *Engine) open(ctx context.Context, addresses string, options engine.Opti
 	return nil
 }
 
+func (e *Engine) newWire(a address) wire {
+	c := newClient(a, &e.remote, e.authorization)
+	if a.grpc {
+		return &grpcWire{client: c, address: a}
+	}
+	return &httpWire{client: c, address: a}
+}
+
 // connect asks all servers and takes the description of the first one that gives one.
 func (e *Engine) connect(ctx context.Context, options engine.Options) (*endpoint, error) {
 	type answer struct {
 		*description
 		from *endpoint
+		way  wire
 		err  error
 	}
 	answers := make(chan answer, len(e.endpoints))
 	for _, p := range e.endpoints {
 		go func() {
-			d, err := p.wire.describe(ctx)
+			way, d, err := p.ask(ctx)
 			if err == nil {
-				err = p.wire.ready(ctx)
+				err = way.ready(ctx)
 			}
-			answers <- answer{d, p, err}
+			answers <- answer{d, p, way, err}
 		}()
 	}
 	var reasons []string
@@ -161,11 +171,12 @@ func (e *Engine) connect(ctx context.Context, options engine.Options) (*endpoint
 		a := <-answers
 		if a.err == nil {
 			if a.err = e.describe(a.description, a.from, options); a.err == nil {
+				a.from.wire, a.from.chosen = a.way, true
 				return a.from, nil
 			}
-			if _, ours := errors.AsType[*engine.Error](a.err); ours && len(e.endpoints) == 1 {
-				return nil, a.err
-			}
+		}
+		if _, ours := errors.AsType[*engine.Error](a.err); ours && len(e.endpoints) == 1 {
+			return nil, a.err
 		}
 		last = a.err
 		reason := e.explain(a.err)
@@ -193,10 +204,24 @@ func remedy(err error) string {
 
 // describe fills the model from what the server says and the options.
 func (e *Engine) describe(d *description, from *endpoint, options engine.Options) error {
-	inputs, err := tensors(d.model.Inputs)
+	said, err := metadata(d)
+	if err != nil {
+		return &engine.Error{
+			Kind: engine.ErrUnsupported, Message: "parameters of the server's model", Err: err,
+			Hint: "mend them in its config.pbtxt, or say what the model means with flags: labels, layout",
+		}
+	}
+	known := said.Override(options.Metadata)
+	if d.encoding() == "uint8" && !said.Preprocess.IsZero() { // what numbers become is the server's part, whatever a file says
+		numbers := &said.Preprocess
+		known.Preprocess.Range, known.Preprocess.Mean, known.Preprocess.Deviation = numbers.Range, numbers.Mean, numbers.Deviation
+	}
+	known.Width, known.Height = options.Sides(known)
+	inputs, err := inputsOf(d, &known)
 	if err != nil {
 		return err
 	}
+	e.jpeg = d.encoding() == JPEG
 	outputs, err := tensors(d.model.Outputs)
 	if err != nil {
 		return err
@@ -204,13 +229,6 @@ func (e *Engine) describe(d *description, from *endpoint, options engine.Options
 	if len(inputs) == 0 || len(outputs) == 0 {
 		return &engine.Error{
 			Kind: engine.ErrUnsupported, Message: fmt.Sprintf("the model has %d inputs and %d outputs", len(inputs), len(outputs)),
-		}
-	}
-	said, err := metadata(d)
-	if err != nil {
-		return &engine.Error{
-			Kind: engine.ErrUnsupported, Message: "parameters of the server's model", Err: err,
-			Hint: "mend them in its config.pbtxt, or say what the model means with flags: labels, layout",
 		}
 	}
 	var hosts []string
@@ -225,9 +243,7 @@ func (e *Engine) describe(d *description, from *endpoint, options engine.Options
 	if d.config.MaxBatch > 0 {
 		e.model.MaxBatch = min(e.model.MaxBatch, d.config.MaxBatch)
 	}
-	sides := e.model.Metadata
-	sides.Width, sides.Height = options.Sides(e.model.Metadata)
-	if e.picture, err = engine.FindPictureInput(inputs, sides); err != nil {
+	if e.picture, err = engine.FindPictureInput(inputs, known); err != nil {
 		e.model.NoPicture = err
 		return nil //nolint:nilerr // a model that takes no pictures runs on tensors
 	}
@@ -239,6 +255,23 @@ func (e *Engine) describe(d *description, from *endpoint, options engine.Options
 		return &engine.Error{Kind: engine.ErrUnsupported, Err: err}
 	}
 	return nil
+}
+
+// inputsOf reads the server's description of the inputs. Those of a model that takes JPEG are the pictures before that, of which m says how
+// they are made.
+func inputsOf(d *description, m *engine.Metadata) ([]engine.TensorInfo, error) {
+	if d.encoding() != JPEG {
+		return tensors(d.model.Inputs)
+	}
+	in, ok := jpegInput(&d.model.Inputs[0], m)
+	if !ok {
+		return nil, &engine.Error{
+			Kind: engine.ErrUnsupported, Message: fmt.Sprintf("input %.64q is %s %v, which is no JPEG of a known size", d.model.Inputs[0].Name,
+				bytesType, d.model.Inputs[0].Shape),
+			Hint: "its shape must be [1] a picture, and the model's parameter imgsz say height and width, or --imgsz",
+		}
+	}
+	return []engine.TensorInfo{in}, nil
 }
 
 // tensors reads the server's description of inputs or outputs.
@@ -273,7 +306,12 @@ func (e *Engine) sameModel(d *description) error {
 			Hint: "start edge-infer again to take it, or give the server the former version",
 		}
 	}
-	inputs, err := tensors(d.model.Inputs)
+	known := e.model.Metadata
+	known.Width, known.Height = e.model.Width, e.model.Height
+	if (d.encoding() == JPEG) != e.jpeg {
+		return bad("it takes", d.takes(), e.model.Inputs)
+	}
+	inputs, err := inputsOf(d, &known)
 	if err != nil {
 		return err
 	}
@@ -386,7 +424,10 @@ func (e *Engine) Close() error {
 		defer cancel()
 		for _, p := range e.endpoints {
 			p.unshare(ctx)
-			p.wire.renew()
+			p.named.renew()
+			if p.beside != nil {
+				p.beside.renew()
+			}
 		}
 		e.memory.Close()
 	})

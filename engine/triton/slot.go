@@ -26,6 +26,7 @@ type slot struct {
 	dims      []int64
 	batch     int64
 	request   request
+	jpeg      compressor
 	answer    answer
 	tried     []*endpoint
 }
@@ -88,19 +89,29 @@ func (s *slot) prepare() error {
 }
 
 // send makes the request carry its tensors.
-func (s *slot) send() {
+func (s *slot) send() (err error) {
 	s.request.Outputs = nil
+	if s.engine.jpeg {
+		pictures := s.input.Data[:int(s.batch)*s.engine.picture.PictureBytes()]
+		if len(s.Images) == 0 {
+			pictures = s.Tensors[0].Data
+		}
+		s.request.key = requestKey{} // its size is another one each time
+		s.request.Inputs[0], err = s.engine.jpegTensor(&s.jpeg, pictures)
+		return err
+	}
 	if len(s.Images) == 0 {
 		s.request.key = requestKey{}
 		for i := range s.Tensors {
 			t := &s.Tensors[i]
 			s.request.Inputs[i] = kserve.Tensor{Name: t.Name, Datatype: kserve.Datatype(t.Type), Shape: t.Shape, Data: t.Data}
 		}
-		return
+		return nil
 	}
 	s.request.key = requestKey{batch: int(s.batch)}
 	s.request.Inputs[0] = s.described()
 	s.request.Inputs[0].Data = s.input.Data[:int(s.batch)*s.engine.picture.PictureBytes()]
+	return nil
 }
 
 func (s *slot) described() kserve.Tensor {

@@ -1,6 +1,10 @@
 package triton
 
-import "time"
+import (
+	"time"
+
+	"github.com/edge-infer/edge-infer/engine/kserve"
+)
 
 // Status is what an engine's servers are at.
 type Status struct {
@@ -15,6 +19,7 @@ type Server struct {
 	Reason  string    `json:"reason,omitempty"`  // why it is not well
 	Since   time.Time `json:"since,omitzero"`    // the last change between the two
 	Version string    `json:"version,omitempty"` // of the model
+	Wire    string    `json:"wire,omitempty"`    // what a picture is sent as: fp32, fp16, uint8 or jpeg
 	// Shared says that pictures go through memory that both sides have; Unshared why not, for a server on this machine.
 	Shared   bool   `json:"shared_memory"`
 	Unshared string `json:"unshared,omitempty"`
@@ -37,6 +42,7 @@ func (e *Engine) Status() Status {
 		s := Server{
 			Address: p.address.String(), Well: p.well, Reason: p.reason, Since: p.since,
 			Version: p.version, Shared: p.shared.Load(), Unshared: p.unshared,
+			Wire: e.sends(),
 		}
 		p.mu.Unlock()
 		s.Requests, s.Failures, s.Suspensions = p.requests.Load(), p.failures.Load(), p.suspensions.Load()
@@ -47,6 +53,17 @@ func (e *Engine) Status() Status {
 		status.Servers = append(status.Servers, s)
 	}
 	return status
+}
+
+// sends is what a picture is sent as, empty where there are none.
+func (e *Engine) sends() string {
+	switch {
+	case e.jpeg:
+		return JPEG
+	case e.picture == nil:
+		return ""
+	}
+	return encodings[kserve.Datatype(e.picture.Type)]
 }
 
 // Well reports whether any server would take a request.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
+	"github.com/edge-infer/edge-infer/engine/triton"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -95,7 +96,8 @@ type Remote struct {
 	User         string        `yaml:"user"`
 	PasswordFile string        `yaml:"password_file"`
 	SharedMemory bool          `yaml:"shared_memory"`
-	Token        string        `yaml:"-"` // of the environment; a file goes before it, as it does before the password
+	Wire         string        `yaml:"wire"` // one of triton.Encodings
+	Token        string        `yaml:"-"`    // of the environment; a file goes before it, as it does before the password
 	Password     string        `yaml:"-"`
 }
 
@@ -169,7 +171,7 @@ func Default() *Config {
 		Device:    hostName(),
 		Engine:    Engine{Backend: Auto, Precision: Auto, Device: "0"},
 		Model:     Model{Layout: Auto, Activation: Auto},
-		Remote:    Remote{Timeout: 800 * time.Millisecond, Fallback: Drop, SharedMemory: true},
+		Remote:    Remote{Timeout: 800 * time.Millisecond, Fallback: Drop, SharedMemory: true, Wire: triton.Auto},
 		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Top: 5, Track: true, Profile: "static", Masks: "polygon"},
 		Look:      look.Default(),
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true},

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/triton"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/track"
 )
@@ -105,6 +106,10 @@ func (r *Remote) settings() []setting {
 			"file with that user's password, instead of $" + remotePasswordVariable,
 		},
 		{"remote.shared_memory", "remote-shared-memory", yes(&r.SharedMemory), nil, "share memory with a server on this machine"},
+		{
+			"remote.wire", "remote-wire", text(&r.Wire), oneOf(&r.Wire, triton.Encodings()...),
+			"what pictures are sent as: fp32, fp16, uint8 or jpeg, where the model or one beside it of that ending takes it; auto: as the model takes them",
+		},
 	}
 }
 

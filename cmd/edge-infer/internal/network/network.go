@@ -33,7 +33,7 @@ func Options(c *config.Config, decoded float64, logger *slog.Logger) predict.Opt
 
 // remote is how c reaches servers.
 func remote(c *config.Remote) engine.Remote {
-	r := engine.Remote{Timeout: c.Timeout, NoSharedMemory: !c.SharedMemory}
+	r := engine.Remote{Timeout: c.Timeout, NoSharedMemory: !c.SharedMemory, Encoding: c.Wire}
 	if c.HasSecret() {
 		r.Authorization = c.Authorization
 	}

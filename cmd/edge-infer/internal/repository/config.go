@@ -34,35 +34,46 @@ func (d *description) batch() int {
 func (d *description) config() (string, error) {
 	var b strings.Builder
 	line := func(format string, arguments ...any) { fmt.Fprintf(&b, format+"\n", arguments...) }
-	platform := "onnxruntime_onnx"
-	if strings.HasSuffix(d.file, ".plan") {
-		platform = "tensorrt_plan"
+	platform := "tensorrt_plan"
+	if strings.HasSuffix(d.file, ".onnx") {
+		platform = "onnxruntime_onnx"
 	}
 	batch := d.batch()
-	line("name: %s\nplatform: %s\nmax_batch_size: %d\ndefault_model_filename: %s", text(d.name), text(platform), batch, text(d.file))
-	for _, list := range []struct {
-		kind    string
-		tensors []engine.TensorInfo
-	}{{"input", d.model.Inputs}, {"output", d.model.Outputs}} {
-		for _, t := range list.tensors {
-			extra := ""
-			if list.kind == "output" && len(d.model.Metadata.Labels) > 0 {
-				extra = " label_filename: " + text(labelsFile)
-			}
-			line("%s { name: %s data_type: %s dims: [%s]%s }", list.kind, text(t.Name), kserve.ConfigType(kserve.Datatype(t.Type)),
-				dims(t.Shape, batch), extra)
-		}
+	line("name: %s\nplatform: %s\nmax_batch_size: %d", text(d.name), text(platform), batch)
+	if d.file != "" {
+		line("default_model_filename: %s", text(d.file))
 	}
+	for _, capability := range slices.Sorted(maps.Keys(d.export.Plans)) {
+		line("cc_model_filenames { key: %s value: %s }", text(capability), text(planFile(capability)))
+	}
+	d.tensors(line, "input", d.model.Inputs, batch, false)
+	d.tensors(line, "output", d.model.Outputs, batch, len(d.model.Metadata.Labels) > 0)
 	d.scheduling(line, batch)
 	line("version_policy { latest { num_versions: %d } }", d.export.Versions)
 	properties, err := d.model.Metadata.Properties()
 	if err != nil {
 		return "", err
 	}
+	parameters(line, properties)
+	return b.String(), nil
+}
+
+// tensors describes inputs or outputs.
+func (d *description) tensors(line func(string, ...any), kind string, list []engine.TensorInfo, batch int, labelled bool) {
+	for _, t := range list {
+		extra := ""
+		if labelled {
+			extra = " label_filename: " + text(labelsFile)
+		}
+		line("%s { name: %s data_type: %s dims: [%s]%s }", kind, text(t.Name), kserve.ConfigType(kserve.Datatype(t.Type)), dims(t.Shape, batch), extra)
+	}
+}
+
+// parameters are what the server hands on to clients.
+func parameters(line func(string, ...any), properties map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(properties)) {
 		line("parameters { key: %s value { string_value: %s } }", text(key), text(properties[key]))
 	}
-	return b.String(), nil
 }
 
 // scheduling says how requests are put together and who runs them.

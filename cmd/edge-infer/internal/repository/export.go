@@ -35,6 +35,9 @@ type Export struct {
 	Instances int
 	GPUs      []int
 	Versions  int // the newest that the server keeps loaded
+	// Plans are files of engine plans by the compute capability of the GPUs that they are for, such as 8.7.
+	Plans map[string]string
+	Wire  []string // what pictures may come as beside what the network takes: each gives an ensemble
 
 	Config *config.Config
 	Logger *slog.Logger
@@ -52,6 +55,10 @@ func (e *Export) Flags(flags *pflag.FlagSet) {
 	flags.IntVar(&e.Instances, "instances", 1, "copies of the model on each GPU, or on the CPU")
 	flags.IntSliceVar(&e.GPUs, "gpus", nil, "GPUs of the server that run it (default as the server finds)")
 	flags.IntVar(&e.Versions, "versions", 1, "newest versions that the server keeps loaded")
+	flags.StringToStringVar(&e.Plans, "plans", nil,
+		"plans for several kinds of GPU, as 8.7=orin.engine,8.9=l4.engine; --model says what they take and give, as the ONNX file or one of them")
+	flags.StringSliceVar(&e.Wire, "wire", nil,
+		"fp16, uint8, jpeg: also write NAME_fp16 and so on, which take pictures so and make them into the network's input on the server")
 }
 
 var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
@@ -73,8 +80,21 @@ func (e *Export) Check() error {
 			return config.Usagef("--preferred must be 1 to %d", e.Batch)
 		}
 	}
+	for _, wire := range e.Wire {
+		if wireTypes[wire] == "" {
+			return config.Usagef("--wire %q must be fp16, uint8 or jpeg", wire)
+		}
+	}
+	for capability := range e.Plans {
+		if !capabilities.MatchString(capability) {
+			return config.Usagef("--plans %q must be a compute capability, like 8.7", capability)
+		}
+	}
 	return nil
 }
+
+// capabilities are written as NVIDIA writes them.
+var capabilities = regexp.MustCompile(`^[0-9]{1,2}\.[0-9]$`)
 
 // Result is what was written.
 type Result struct {
@@ -84,6 +104,8 @@ type Result struct {
 	File    string `json:"file"`
 	Config  string `json:"config"`
 	Kept    bool   `json:"kept"` // the configuration was there before and stays as it is
+	// Ensembles are the models that take pictures as something else.
+	Ensembles []string `json:"ensembles,omitempty"`
 }
 
 // Print writes the result for people.
@@ -93,6 +115,9 @@ func (r *Result) Print(w io.Writer) error {
 		note = "kept as it was"
 	}
 	_, err := fmt.Fprintf(w, "version %d of %s: %s\nconfiguration %s: %s\n", r.Version, r.Model, r.File, note, r.Config)
+	if len(r.Ensembles) > 0 && err == nil {
+		_, err = fmt.Fprintf(w, "with preprocessing on the server: %s\n", strings.Join(r.Ensembles, ", "))
+	}
 	return err
 }
 
@@ -104,11 +129,9 @@ func (e *Export) Run(ctx context.Context) (*Result, error) {
 	if err := options.Load(); err != nil {
 		return nil, err
 	}
-	file := "model.onnx"
-	if tensorrt.IsPlan(options.Bytes) {
-		file = "model.plan"
-	} else if parsed, err := onnx.Parse(options.Path, options.Bytes); err == nil && len(parsed.ExternalFiles()) > 0 {
-		return nil, fmt.Errorf("model %s keeps its weights in files beside it (save it as one file first)", options.Path)
+	files, file, err := e.files(&options)
+	if err != nil {
+		return nil, err
 	}
 	raw, err := predict.OpenRaw(ctx, options)
 	if err != nil {
@@ -124,15 +147,54 @@ func (e *Export) Run(ctx context.Context) (*Result, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, fmt.Errorf("repository: %w", err)
 	}
-	if err := e.describe(r, file, &description{model: &model, name: name, file: file, export: e}); err != nil {
+	d := &description{model: &model, name: name, file: file, export: e}
+	if err := e.describe(r, files, d); err != nil {
 		return nil, err
 	}
-	if r.Version, err = add(folder, file, options.Bytes); err != nil {
+	if r.Version, err = add(folder, files); err != nil {
 		return nil, err
 	}
-	r.File = filepath.Join(folder, strconv.Itoa(r.Version), file)
+	for _, wire := range e.Wire {
+		whole := ensemble{d, wire}
+		if _, err := whole.write(e.Folder); err != nil {
+			return nil, err
+		}
+		r.Ensembles = append(r.Ensembles, whole.whole())
+	}
+	r.File = filepath.Join(folder, strconv.Itoa(r.Version), file) // the folder, where there is a file for each kind of GPU
 	return r, nil
 }
+
+// files are what a version consists of; file is the one for GPUs of which nothing is said, empty where there is none.
+func (e *Export) files(o *predict.Options) (files map[string][]byte, file string, err error) {
+	files = map[string][]byte{}
+	for capability, path := range e.Plans {
+		data, err := os.ReadFile(path)
+		switch {
+		case err != nil:
+			return nil, "", fmt.Errorf("--plans: %w", err)
+		case !tensorrt.IsPlan(data):
+			return nil, "", fmt.Errorf("--plans %s: %s is no engine plan (edge-infer build makes one on that GPU)", capability, path)
+		}
+		files[planFile(capability)] = data
+	}
+	switch {
+	case tensorrt.IsPlan(o.Bytes):
+		file = "model.plan"
+	case len(e.Plans) > 0: // the model is there to be looked at
+		return files, "", nil
+	default:
+		file = "model.onnx"
+		if parsed, err := onnx.Parse(o.Path, o.Bytes); err == nil && len(parsed.ExternalFiles()) > 0 {
+			return nil, "", fmt.Errorf("model %s keeps its weights in files beside it (save it as one file first)", o.Path)
+		}
+	}
+	files[file] = o.Bytes
+	return files, file, nil
+}
+
+// planFile is the plan for GPUs of that compute capability.
+func planFile(capability string) string { return "model-" + capability + ".plan" }
 
 // name is what the server calls the model.
 func (e *Export) name() string {
@@ -148,12 +210,15 @@ func (e *Export) name() string {
 }
 
 // describe writes the configuration and the labels where there are none yet: those that are there may have been edited.
-func (e *Export) describe(r *Result, file string, d *description) error {
+func (e *Export) describe(r *Result, files map[string][]byte, d *description) error {
 	text, err := os.ReadFile(r.Config)
 	if err == nil {
-		if r.Kept = strings.Contains(string(text), `"`+file+`"`); !r.Kept {
-			return fmt.Errorf("%s is for another kind of file than %s (export under another --name)", r.Config, file)
+		for file := range files {
+			if !strings.Contains(string(text), `"`+file+`"`) {
+				return fmt.Errorf("%s is for another kind of file than %s (export under another --name)", r.Config, file)
+			}
 		}
+		r.Kept = true
 		return nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -172,7 +237,7 @@ func (e *Export) describe(r *Result, file string, d *description) error {
 }
 
 // add writes the next version under a name that no server takes for one, and then gives it its own.
-func add(folder, file string, data []byte) (int, error) {
+func add(folder string, files map[string][]byte) (int, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return 0, fmt.Errorf("repository: %w", err)
@@ -187,7 +252,10 @@ func add(folder, file string, data []byte) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("repository: %w", err)
 	}
-	err = errors.Join(os.Chmod(unfinished, 0o755), atomicfile.Write(filepath.Join(unfinished, file), data, 0o644))
+	err = os.Chmod(unfinished, 0o755)
+	for name, data := range files {
+		err = errors.Join(err, atomicfile.Write(filepath.Join(unfinished, name), data, 0o644))
+	}
 	if err == nil {
 		err = os.Rename(unfinished, filepath.Join(folder, strconv.Itoa(version)))
 	}

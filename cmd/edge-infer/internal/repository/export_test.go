@@ -85,6 +85,81 @@ func TestAFixedBatchIsPartOfTheShape(t *testing.T) {
 	require.Contains(t, string(text), "instance_group { count: 2 kind: KIND_AUTO }")
 }
 
+// Each way of sending pictures is an ensemble: what makes them into the network's input, and the network.
+func TestExportWritesEnsembles(t *testing.T) {
+	e := export(t, "picture")
+	e.Wire = []string{"uint8", "jpeg"}
+	require.NoError(t, e.Check())
+	r, err := e.Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"picture_uint8", "picture_jpeg"}, r.Ensembles)
+	read := func(path string) string {
+		text, err := os.ReadFile(filepath.Join(e.Folder, path))
+		require.NoError(t, err)
+		return string(text)
+	}
+	require.Equal(t, `name: "picture_jpeg"
+platform: "ensemble"
+max_batch_size: 8
+input { name: "images" data_type: TYPE_STRING dims: [1] }
+output { name: "output0" data_type: TYPE_FP32 dims: [3, 8, 12] }
+ensemble_scheduling {
+  step { model_name: "picture_jpeg_input" model_version: -1 input_map { key: "images" value: "images" } output_map { key: "numbers" value: "numbers" } }
+  step { model_name: "picture" model_version: -1 input_map { key: "images" value: "numbers" }
+    output_map { key: "output0" value: "output0" }
+  }
+}
+parameters { key: "batch" value { string_value: "1" } }
+parameters { key: "imgsz" value { string_value: "[64, 96]" } }
+parameters { key: "names" value { string_value: "[\"bolt\",\"nut\",\"wood's screw\"]" } }
+parameters { key: "preprocess" value { string_value: "preset: ultralytics\012" } }
+parameters { key: "stride" value { string_value: "8" } }
+parameters { key: "task" value { string_value: "detect" } }
+`, read("picture_jpeg/config.pbtxt"))
+	require.DirExists(t, filepath.Join(e.Folder, "picture_jpeg/1"))
+	require.Equal(t, string(preprocessor), read("picture_jpeg_input/1/model.py"))
+	require.Contains(t, read("picture_uint8/config.pbtxt"), "input { name: \"images\" data_type: TYPE_UINT8 dims: [3, 64, 96] }\n")
+	require.Contains(t, read("picture_uint8_input/config.pbtxt"), `{\"wire\":\"uint8\",\"layout\":\"nchw\",\"colour\":\"rgb\",`+
+		`\"width\":96,\"height\":64,\"scale\":[0.003921569,0.003921569,0.003921569],\"bias\":[0,0,0]}`)
+
+	require.NoError(t, os.WriteFile(filepath.Join(e.Folder, "picture_jpeg/config.pbtxt"), []byte("edited"), 0o600))
+	_, err = e.Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "edited", read("picture_jpeg/config.pbtxt"))
+	e.Wire = []string{"fp32"}
+	require.ErrorContains(t, e.Check(), `--wire "fp32" must be fp16, uint8 or jpeg`)
+}
+
+// A version may hold a plan for each kind of GPU; the ONNX file then only says what they take and give.
+func TestPlansForSeveralKindsOfGPU(t *testing.T) {
+	e := export(t, "picture")
+	file := filepath.Join(t.TempDir(), "orin.engine")
+	require.NoError(t, os.WriteFile(file, []byte("no plan"), 0o600))
+	e.Plans = map[string]string{"8.7": file, "8.9": file}
+	require.NoError(t, e.Check())
+	_, err := e.Run(t.Context())
+	require.ErrorContains(t, err, "orin.engine is no engine plan")
+	plan := append([]byte("ftrt"), make([]byte, 64)...)
+	require.NoError(t, os.WriteFile(file, plan, 0o600))
+	r, err := e.Run(t.Context())
+	require.NoError(t, err)
+	text, err := os.ReadFile(r.Config)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `platform: "tensorrt_plan"
+max_batch_size: 8
+cc_model_filenames { key: "8.7" value: "model-8.7.plan" }
+cc_model_filenames { key: "8.9" value: "model-8.9.plan" }
+input {`)
+	for _, name := range []string{"model-8.7.plan", "model-8.9.plan"} {
+		written, err := os.ReadFile(filepath.Join(r.Folder, "1", name))
+		require.NoError(t, err)
+		require.Equal(t, plan, written)
+	}
+	require.NoFileExists(t, filepath.Join(r.Folder, "1/model.onnx"))
+	e.Plans = map[string]string{"orin": file}
+	require.ErrorContains(t, e.Check(), `--plans "orin" must be a compute capability, like 8.7`)
+}
+
 func TestCheck(t *testing.T) {
 	for want, change := range map[string]func(*Export){
 		"--repository names the folder":                          func(e *Export) { e.Folder = "" },

@@ -66,6 +66,7 @@ func (s *server) run(t testing.TB) {
 	}, s.flags...)
 	s.process = exec.Command("./serve", arguments...)
 	s.process.Stdout, s.process.Stderr = s.log, s.log
+	s.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, s.process.Start())
 	t.Cleanup(func() { // what a server that was killed leaves
 		left, _ := filepath.Glob("/dev/shm/" + regions + "*")
@@ -86,12 +87,12 @@ func (s *server) ready() bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// kill ends the server at once.
+// kill ends the server at once, with the processes of its Python backend: one that waits for a server which is gone may never end.
 func (s *server) kill() {
 	if s.process == nil {
 		return
 	}
-	_ = s.process.Process.Kill()
+	_ = syscall.Kill(-s.process.Process.Pid, syscall.SIGKILL)
 	_ = s.process.Wait() // it was killed
 	s.process = nil
 }

@@ -24,6 +24,7 @@ type RemoteServer struct {
 	Since       time.Time `json:"since,omitzero"`
 	Version     string    `json:"version"`
 	Shared      bool      `json:"shared_memory"`
+	Wire        string    `json:"wire,omitempty"` // what pictures are sent as
 	Requests    uint64    `json:"requests"`
 	Failures    uint64    `json:"failures"`
 	Suspensions uint64    `json:"suspensions"`

@@ -1,0 +1,152 @@
+package triton
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/kserve"
+)
+
+// What a picture is on its way to a server. A model's input says which one it takes.
+const (
+	Auto = "auto" // what the model that is named takes
+	JPEG = "jpeg"
+)
+
+// Encodings are those that can be asked for.
+func Encodings() []string { return []string{Auto, "fp32", "fp16", "uint8", JPEG} }
+
+// bytesType is the protocol's name of elements that have a length of their own: 4 bytes little endian, and then so many.
+const bytesType = "BYTES"
+
+// encodings are those of the inputs' element types.
+var encodings = map[string]string{"FP32": "fp32", "FP16": "fp16", "UINT8": "uint8", bytesType: JPEG}
+
+// encoding is what a model takes, empty for anything that is no picture.
+func (d *description) encoding() string {
+	if len(d.model.Inputs) != 1 {
+		return ""
+	}
+	return encodings[d.model.Inputs[0].Datatype]
+}
+
+// ask gets the server's description of the model that takes what was asked for, and the way to it: the one that is named, or the one beside
+// it with that encoding behind its name, as export writes it.
+func (p *endpoint) ask(ctx context.Context) (wire, *description, error) {
+	d, err := p.named.describe(ctx)
+	wanted := p.engine.remote.Encoding
+	if err != nil || p.beside == nil || d.encoding() == wanted {
+		return p.named, d, err
+	}
+	other, err := p.beside.describe(ctx)
+	switch {
+	case err == nil && other.encoding() == wanted:
+		return p.beside, other, nil
+	case err == nil || missing(err):
+		return nil, nil, &engine.Error{
+			Op: "open", Backend: Name, Kind: engine.ErrUnsupported,
+			Message: fmt.Sprintf("%s takes %s, and there is no %s that takes %s", p.address.model, d.takes(),
+				p.address.beside(wanted).model, wanted),
+			Hint: "edge-infer export triton --wire " + wanted + " writes one; or leave --remote-wire at auto",
+		}
+	}
+	return nil, nil, err
+}
+
+// beside is the address of the model that takes another encoding.
+func (a address) beside(encoding string) address {
+	a.model, a.version = a.model+"_"+encoding, ""
+	return a
+}
+
+func (d *description) takes() string {
+	if e := d.encoding(); e != "" {
+		return e
+	}
+	return "no single picture"
+}
+
+// jpegInput is the input of a model that takes JPEG: the picture as it is before that, 8 bits a channel and the channels of a pixel side
+// by side. Its size is what the model's parameters or the options say. false for a model that takes something else.
+func jpegInput(in *kserve.TensorMetadata, m *engine.Metadata) (engine.TensorInfo, bool) {
+	batch := int64(-1)
+	switch {
+	case in.Datatype != bytesType || m.Width < 1 || m.Height < 1:
+		return engine.TensorInfo{}, false
+	case len(in.Shape) == 2 && in.Shape[0] == -1 && in.Shape[1] == 1:
+	case len(in.Shape) == 1 && in.Shape[0] > 0:
+		batch = in.Shape[0]
+	default:
+		return engine.TensorInfo{}, false
+	}
+	channels := int64(3)
+	if m.Preprocess.Colour == engine.GrayColour {
+		channels = 1
+	}
+	// What the network behind it takes numbers for and in which order is the server's part.
+	m.Preprocess.Range, m.Preprocess.Mean, m.Preprocess.Deviation, m.Preprocess.Layout = nil, nil, nil, engine.NHWC
+	if channels == 3 {
+		m.Preprocess.Colour = engine.RGBColour
+	}
+	return engine.TensorInfo{
+		Name: in.Name, Type: engine.Uint8, Shape: []int64{batch, int64(m.Height), int64(m.Width), channels},
+	}, true
+}
+
+// jpegQuality is what cameras use. What it costs in findings stands in docs/BENCHMARKS.md.
+const jpegQuality = 90
+
+// compressor makes JPEG of pictures. It belongs to one goroutine at a time.
+type compressor struct {
+	buffer bytes.Buffer
+	colour *image.RGBA
+}
+
+// compress encodes the pictures of a batch, each height x width x channels bytes, as elements of a tensor. The memory is the compressor's
+// until the next call.
+func (c *compressor) compress(pictures []byte, in *engine.PictureInput) ([]byte, error) {
+	c.buffer.Reset()
+	size := in.PictureBytes()
+	for picture := range slices.Chunk(pictures, size) {
+		at := c.buffer.Len()
+		c.buffer.Write([]byte{0, 0, 0, 0})
+		if err := jpeg.Encode(&c.buffer, c.view(picture, in), &jpeg.Options{Quality: jpegQuality}); err != nil {
+			return nil, fmt.Errorf("jpeg: %w", err)
+		}
+		binary.LittleEndian.PutUint32(c.buffer.Bytes()[at:], uint32(c.buffer.Len()-at-4))
+	}
+	return c.buffer.Bytes(), nil
+}
+
+// view is the picture as the encoder takes it.
+func (c *compressor) view(picture []byte, in *engine.PictureInput) image.Image {
+	all := image.Rect(0, 0, in.Width, in.Height)
+	if in.Channels == 1 {
+		return &image.Gray{Pix: picture, Stride: in.Width, Rect: all}
+	}
+	if c.colour == nil || c.colour.Rect != all {
+		c.colour = image.NewRGBA(all)
+	}
+	to := c.colour.Pix
+	for from := 0; from+2 < len(picture); from += 3 {
+		to[0], to[1], to[2] = picture[from], picture[from+1], picture[from+2]
+		to = to[4:]
+	}
+	return c.colour
+}
+
+// jpegTensor is the input of a request with those pictures.
+func (e *Engine) jpegTensor(c *compressor, pictures []byte) (kserve.Tensor, error) {
+	data, err := c.compress(pictures, e.picture)
+	shape := []int64{int64(len(pictures) / e.picture.PictureBytes()), 1}
+	if e.picture.Batch > 0 {
+		shape = shape[:1]
+	}
+	return kserve.Tensor{Name: e.model.Inputs[0].Name, Datatype: bytesType, Shape: shape, Data: data}, err
+}
