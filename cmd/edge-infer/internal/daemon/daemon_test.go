@@ -40,7 +40,7 @@ func TestARealBrokerGetsEveryFrame(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(line), &f))
 		if f.Stats != nil {
 			require.NoError(t, json.Unmarshal(f.Stats, &stats))
-			require.Regexp(t, `"mqtt":\{"detections":\{"offered":45,"delivered":\d+,"superseded":0,"dropped":\d+,"queued":\d+\},"state":\{"offered"`, line)
+			require.Regexp(t, `"mqtt":\{"detections":\{"offered":\d+,"delivered":\d+,"superseded":0,"dropped":\d+,"queued":\d+\},"state":\{"offered"`, line)
 			break
 		}
 		printed = append(printed, line)
@@ -50,10 +50,12 @@ func TestARealBrokerGetsEveryFrame(t *testing.T) {
 	require.Len(t, printed, 45)
 	published := programtest.Payloads(seen, "edge-infer/gate/belt/detections")
 	// Frames from before the connection was up are displaced by newer ones, and are counted.
+	// The account has the messages of statistics too, one every ten seconds, of which a loaded machine may take several.
 	account := stats.MQTT.Detections
-	require.EqualValues(t, 45, account.Offered)
+	require.GreaterOrEqual(t, account.Offered, uint64(45))
+	require.LessOrEqual(t, account.Offered, 45+uint64(stats.Seconds/10))
 	require.Equal(t, account.Offered, account.Delivered+account.Dropped+account.Queued)
-	require.Len(t, published, int(account.Delivered))
+	require.Len(t, append(programtest.Payloads(seen, "edge-infer/gate/stats"), published...), int(account.Delivered))
 	require.GreaterOrEqual(t, len(published), 30)
 	require.Subset(t, printed, published, "what is printed is what is published")
 	require.Equal(t, []string{"online"}, programtest.Payloads(seen, "edge-infer/gate/available")[:1])

@@ -170,6 +170,7 @@ type Totals struct {
 	MQTT struct {
 		Detections struct{ Offered, Delivered, Dropped, Queued uint64 }
 	}
+	Seconds    float64
 	FirstFrame float64 `json:"first_frame_ms"`
 	Dropped    uint64  `json:"lines_dropped"`
 }
