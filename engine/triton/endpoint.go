@@ -357,8 +357,8 @@ func judge(err error) verdict {
 // never asked would be what it once was for ever, and so would its health.
 const revisit = 8
 
-// choose returns the server with the least to do that is well and was not tried, nil for none; the fastest of several, but for a request now
-// and then.
+// choose returns the server with the least to do that is well and was not tried, nil for none; the fastest of several, but for a request
+// now and then.
 func (e *Engine) choose(tried []*endpoint) *endpoint {
 	asked := uint64(0)
 	for _, p := range e.endpoints {

@@ -118,8 +118,11 @@ func TestWhatAReloadRemovesIsClearedOnTheBroker(t *testing.T) {
 		}, programtest.Patience, 50*time.Millisecond, "%q", &missing)
 	}
 	disappear := func(prefixes ...string) {
-		require.Eventually(t, func() bool { return len(below(retained(t, port), prefixes...)) == 0 }, programtest.Patience, 50*time.Millisecond,
-			prefixes)
+		var left []string
+		require.Eventually(t, func() bool {
+			left = below(retained(t, port), prefixes...)
+			return len(left) == 0
+		}, programtest.Patience, 50*time.Millisecond, "%q of %q\n%s", &left, prefixes, p.Stderr)
 	}
 	everything := func(camera string) (all []string) {
 		for _, topic := range []string{
