@@ -115,6 +115,10 @@ $(tools)/golangci-lint-%:
 $(tools)/govulncheck-%:
 	GOFLAGS= GOBIN=$(tools) go install golang.org/x/vuln/cmd/govulncheck@$* && mv $(tools)/govulncheck $@
 
+man: ## manual pages and shell completions in bin/manual, as the packages have them
+	@$(MAKE) -s $(deps)/lib/libcuda.a
+	EDGE_INFER_MANUAL=$(root)/bin/manual go test -count=1 -run '^TestManual$$' ./cmd/edge-infer
+
 ptx: ## compile the CUDA kernels to the PTX that is committed
 	CLANG=$(clang) engine/preprocess/kernels
 

@@ -13,6 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/manual"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/migrate"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 )
 
@@ -20,7 +21,7 @@ func newConfig(stdout io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "config", Short: "Print or check a configuration file", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			return config.Usagef("config needs defaults, check FILE, show, schema or reference")
+			return config.Usagef("config needs defaults, check FILE, migrate FILE, show, schema or reference")
 		},
 	}
 	command.AddCommand(
@@ -36,6 +37,7 @@ func newConfig(stdout io.Writer) *cobra.Command {
 			},
 		},
 		newCheck(stdout),
+		newMigrate(stdout),
 		newShow(stdout),
 		&cobra.Command{
 			Use: "reference", Short: "Print the documentation of every setting as Markdown", Args: noArguments,
@@ -95,6 +97,41 @@ A daemon that runs is not disturbed. Cameras and brokers may be away at any time
 			return err
 		},
 	}
+}
+
+// newMigrate writes files anew in which settings have former names.
+func newMigrate(stdout io.Writer) *cobra.Command {
+	var dry bool
+	command := &cobra.Command{
+		Use: "migrate FILE ...", Short: "Write settings that had other names once by their names now",
+		Long: `Reads configurations, and files that set EDGE_INFER_* variables such as drop-ins of systemd and compose files, and replaces names that settings
+had once. Comments and everything else stay as they are; the file as it was is kept beside it, with ` + migrate.BackupSuffix + ` at the end of its name.
+Flags in scripts are yours to change: a run by former flags tells their names now.
+
+  sudo edge-infer config migrate /etc/edge-infer/edge-infer.yaml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return config.Usagef("migrate needs files")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			var failed error
+			for _, path := range args {
+				changes, err := migrate.File(path, !dry)
+				failed = errors.Join(failed, err)
+				for _, change := range changes {
+					fmt.Fprintf(stdout, "%s %v\n", path, change)
+				}
+				if err == nil && len(changes) == 0 {
+					fmt.Fprintf(stdout, "%s: nothing to change\n", path)
+				}
+			}
+			return failed
+		},
+	}
+	command.Flags().BoolVar(&dry, "dry-run", false, "say what would change, and change nothing")
+	return command
 }
 
 // newShow tells what is in force.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,13 +12,15 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/doctor"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/dossier"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/probe"
 )
 
 func newDoctor(stdout io.Writer) *cobra.Command {
 	settings := config.Sources{Scope: config.Everything()}
 	var d doctor.Doctor
 	var asJSON bool
-	var unit string
+	var unit, file string
 	command := &cobra.Command{
 		Use: "doctor", Short: "Check machine, libraries, cameras, model and broker, and say what to do", Args: noArguments,
 		Long: `Checks what edge-infer needs: memory, driver, libraries, cameras, the model and the broker, as --config and the flags name them. Each
@@ -28,7 +32,8 @@ where systemd runs, all of the above from inside.
   edge-infer doctor
   sudo edge-infer doctor --unit
   edge-infer doctor --camera 0 --model yolo11n.onnx --mqtt tcp://broker:1883
-  edge-infer doctor --config /etc/edge-infer/config.yaml --json`,
+  edge-infer doctor --config /etc/edge-infer/edge-infer.yaml --json
+  sudo edge-infer doctor --config /etc/edge-infer/edge-infer.yaml --report report.md    # to give to others`,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			if d.Config, err = settings.Load(); err != nil {
 				return err
@@ -51,6 +56,11 @@ where systemd runs, all of the above from inside.
 			if asJSON {
 				failed = all.Encode(stdout)
 			}
+			if file != "" {
+				failed = errors.Join(failed, writeDossier(command.Context(), file, &dossier.Dossier{
+					Settings: &settings, Config: d.Config, Findings: all, Unit: cmp.Or(unit, "edge-infer"), Root: d.Root,
+				}))
+			}
 			if failed == nil && all.Failed() > 0 {
 				failed = fmt.Errorf("doctor: %d of %d checks failed", all.Failed(), len(all))
 			}
@@ -63,9 +73,20 @@ where systemd runs, all of the above from inside.
 	settings.Flags(flags)
 	flags.StringVar(&unit, "unit", "", "check as this systemd service; an instance is --unit=edge-infer@NAME")
 	flags.Lookup("unit").NoOptDefVal = "edge-infer"
+	flags.StringVar(&file, "report", "", "file (.md) that takes all of it, with versions, devices, settings and log, and without secrets")
 	flags.DurationVar(&d.Timeout, "timeout", time.Minute, "how long a driver, a library, a camera, the model or the broker may take")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	flags.StringVar(&d.Root, "root", "", "folder in front of /sys, /proc and /etc")
 	_ = flags.MarkHidden("root") // the flag exists
 	return command
+}
+
+// writeDossier looks at the machine's devices as well, and writes everything down.
+func writeDossier(ctx context.Context, file string, d *dossier.Dossier) (err error) {
+	var p probe.Probe
+	if d.Machine, err = p.Run(ctx); err != nil {
+		return err
+	}
+	d.Program = thisBuild().String()
+	return d.Write(ctx, file)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/infer"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 )
 
 const inferHelp = `Runs the network on every picture of the files and directories that are named and prints what it sees. Videos are pictures one
@@ -74,7 +75,7 @@ func newInfer(stdout, stderr io.Writer) *cobra.Command {
 				}
 				return show(stdout, asJSON, outputs, nil)
 			}
-			if _, live := report.IsTerminal(stdout); !live || pictures.Record.Path != "" { // else the lines themselves show how far it is
+			if !terminal.Open(stdout).Live() || pictures.Record.Path != "" { // else the lines themselves show how far it is
 				pictures.Counting = report.Steps(stderr)
 			}
 			return pictures.Run(command.Context(), func(seen *infer.Seen) error {

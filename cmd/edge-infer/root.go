@@ -19,6 +19,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/probe"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/selftest"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/spelling"
 	"github.com/edge-infer/edge-infer/engine/isolate"
 )
@@ -51,15 +52,18 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		}
 		return run.RunE(command, args)
 	}
+	root.SetUsageFunc(usage(root.UsageFunc()))
 	root.PersistentPreRun = func(command *cobra.Command, _ []string) { notice(stderr, command) }
 	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newBench(stdout, stderr), newDataset(stdout, stderr),
 		newDevices(stdout), newInspect(stdout), newServe(stdout, stderr), newExport(stdout, stderr), newModel(stdout, stderr),
-		newBuild(stdout, stderr), newQuantize(stdout, stderr), newDoctor(stdout), newConfig(stdout), newVersion(stdout))
+		newBuild(stdout, stderr), newQuantize(stdout, stderr), newDoctor(stdout), newSelftest(stdout, stderr), newConfig(stdout),
+		newVersion(stdout))
 	root.AddCommand(
 		newHidden(network.BuildCommand, network.ServeBuild),
 		newHidden(doctor.Command, doctor.Serve),
 		newHidden(preflight.Command, preflight.Serve),
 		newHidden(probe.Command, probe.Serve),
+		newHidden(selftest.Command, selftest.Serve),
 	)
 	return root
 }
@@ -159,4 +163,6 @@ func show(out io.Writer, asJSON bool, result printed, err error) error {
 }
 
 // logger writes what the configuration wants to know.
-func logger(stderr io.Writer, c *config.Config) *slog.Logger { return report.NewLogger(stderr, c.Log) }
+func logger(stderr io.Writer, c *config.Config) *slog.Logger {
+	return report.NewLogger(stderr, c.Log, c.LogFormat)
+}

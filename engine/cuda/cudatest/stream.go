@@ -1,5 +1,5 @@
 // Package cudatest drives streams, events, kernels and graphs of a GPU from Go for tests: of the kernels, of the driver calls in ei_cuda.h
-// that a frame takes, and of stand-ins for a driver. The engines make these calls from C++.
+// that a frame takes, of stand-ins for a driver, and for the self-test on its owner's machine. The engines make these calls from C++.
 package cudatest
 
 // #include "../ei_cuda.h"

@@ -30,6 +30,7 @@ type Config struct {
 	Thermal   Thermal          `yaml:"thermal"`
 	Runtime   process.Settings `yaml:"runtime"`
 	Log       string           `yaml:"log"`
+	LogFormat string           `yaml:"log_format"`
 	// State is the folder for what the daemon keeps by itself; empty for none. It follows from the service manager or the user's home.
 	State string `yaml:"-"`
 }
@@ -181,6 +182,7 @@ func Default() *Config {
 		Thermal:   Thermal{Hysteresis: 5},
 		Runtime:   process.DefaultSettings(),
 		Log:       "info",
+		LogFormat: Auto,
 	}
 }
 

@@ -57,13 +57,10 @@ func StrayVariables(environment []string) (lines []string) {
 		cameraVariable, passwordVariable, tokenVariable, remotePasswordVariable, "EDGE_INFER_TENSORRT", "EDGE_INFER_ONNXRUNTIME",
 		"EDGE_INFER_LIBCUDA",
 	}
-	former := map[string]string{}
+	former := FormerVariables()
 	isKnown := map[string]bool{}
 	for _, s := range settings(Default()) {
 		known = append(known, s.variable())
-		if s.former() != "" {
-			former[variable(s.former())] = s.variable()
-		}
 	}
 	for _, name := range known {
 		isKnown[name] = true

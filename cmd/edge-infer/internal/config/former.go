@@ -44,3 +44,30 @@ func FormerFlags(flags *pflag.FlagSet) (lines []string) {
 	})
 	return lines
 }
+
+// FormerVariables are the names that variables had once, each with its name now.
+func FormerVariables() map[string]string {
+	former := map[string]string{}
+	for _, s := range settings(Default()) {
+		if s.former() != "" {
+			former[variable(s.former())] = s.variable()
+		}
+	}
+	return former
+}
+
+// FormerKey is a key of the file that had a value of its own once, and the setting that has it now.
+type FormerKey struct{ Key, Now string }
+
+// FormerKeys are all of them. They are not understood any more: config migrate writes them anew.
+func FormerKeys() []FormerKey { return []FormerKey{{"web", "web.listen"}} }
+
+// migratable is the hint for a value that stands where one stood once.
+func migratable(key string) string {
+	for _, former := range FormerKeys() {
+		if former.Key == key {
+			return fmt.Sprintf(" (it is %s now: edge-infer config migrate FILE)", former.Now)
+		}
+	}
+	return ""
+}

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,6 +81,9 @@ func (s *Sources) merged(c *Config) (places, error) {
 	found := places{}
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, fmt.Errorf("config: %w (sudo, or be in the group that may read it)", err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("config: %w", err)
 		}

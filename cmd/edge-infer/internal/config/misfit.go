@@ -87,7 +87,8 @@ func (m *misfits) node(node ast.Node, t reflect.Type, key string) {
 		}
 	}
 	if group || t.Kind() == reflect.Slice || yaml.NodeToValue(node, reflect.New(t).Interface(), yaml.Strict()) != nil {
-		m.tell(node, "%s %w", strings.TrimPrefix(key, "."), must(shown(node), "must be "+kind(t)))
+		key = strings.TrimPrefix(key, ".")
+		m.tell(node, "%s %w%s", key, must(shown(node), "must be "+kind(t)), migratable(key))
 	}
 }
 

@@ -14,13 +14,13 @@ type Scope []string
 func Everything() Scope { return nil }
 
 // Network is what commands use that run the model without cameras, a broker or a page.
-func Network() Scope { return Scope{"model", "engine", "remote", "detect", "log"} }
+func Network() Scope { return Scope{"model", "engine", "remote", "detect", "log", "log_format"} }
 
 // Pictures is what commands use beside that show them pictures.
 func Pictures() Scope { return append(Network(), "look") }
 
 // Broker is what commands use that speak to the broker alone.
-func Broker() Scope { return Scope{"device", "mqtt", "log"} }
+func Broker() Scope { return Scope{"device", "mqtt", "log", "log_format"} }
 
 func (s Scope) has(section string) bool { return s == nil || slices.Contains(s, section) }
 
@@ -29,9 +29,29 @@ func Flags(c *Config, flags *pflag.FlagSet, scope Scope) {
 	for _, s := range settings(c) {
 		if scope.has(s.section()) {
 			s.bind(flags, s.flag, s.help)
+			_ = flags.SetAnnotation(s.flag, sectionAnnotation, []string{s.group()}) // the flag exists
 			if s.former() != "" {
 				Formerly(flags, s.former(), s.flag)
 			}
 		}
 	}
+}
+
+// sectionAnnotation is what a setting's flag is marked with.
+const sectionAnnotation = "section"
+
+// group is the section that help tells the setting in: those that stand alone in the file are in none.
+func (s *setting) group() string {
+	if s.section() == s.key {
+		return ""
+	}
+	return s.section()
+}
+
+// Section is the section of the configuration file that a flag's setting is in; "" for other flags, and for settings in none.
+func Section(flag *pflag.Flag) string {
+	if section := flag.Annotations[sectionAnnotation]; len(section) > 0 {
+		return section[0]
+	}
+	return ""
 }

@@ -3,8 +3,11 @@ package config
 import (
 	"encoding/base64"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/reference"
 )
 
 // Secrets reads the files that hold the page's token and password; what has no file is empty.
@@ -58,4 +61,43 @@ func readSecret(kind, path string) (string, error) {
 		return "", fmt.Errorf("web %s: %s is empty (write one into it: openssl rand -hex 16)", kind, path)
 	}
 	return secret, nil
+}
+
+// Secrets are the passwords and tokens that a configuration of these sources uses, as far as this user can read them: what references stand
+// for, what addresses, files and variables hold. They are for leaving them out of what others will read.
+func (s *Sources) Secrets(c *Config) []string {
+	var all []string
+	add := func(value string) {
+		if value = strings.TrimSpace(value); value != "" {
+			all = append(all, value, url.QueryEscape(value), url.PathEscape(value))
+		}
+	}
+	lookup := s.Environment
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	raw := Default()
+	if _, err := s.merged(raw); err == nil {
+		r := reference.Resolver{Lookup: lookup, Where: func(string) string { return "" }, Secret: add}
+		_ = r.Resolve(raw) // c was resolved before
+	}
+	for _, file := range []string{c.MQTT.PasswordFile, c.Remote.TokenFile, c.Remote.PasswordFile, c.Web.TokenFile, c.Web.PasswordFile} {
+		if text, err := os.ReadFile(file); file != "" && err == nil {
+			add(string(text))
+		}
+	}
+	for _, value := range []string{c.MQTT.Password, c.Remote.Token, c.Remote.Password} {
+		add(value)
+	}
+	addresses := c.MQTT.Brokers()
+	for _, camera := range c.Cameras {
+		addresses = append(addresses, camera.URI)
+	}
+	for _, address := range addresses {
+		if u, err := url.Parse(address); err == nil {
+			password, _ := u.User.Password()
+			add(password)
+		}
+	}
+	return all
 }

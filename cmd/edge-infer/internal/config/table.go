@@ -34,7 +34,13 @@ func settings(c *Config) []setting {
 		[]setting{{DeviceKey, "device-name", text(&c.Device), topic(&c.Device), "device name in MQTT topics"}},
 		c.Model.settings(), c.Engine.settings(), c.Remote.settings(), c.Detect.settings(), lookSettings(&c.Look), c.MQTT.settings(),
 		c.Snapshots.settings(), c.Web.settings(), c.Motion.settings(), c.Thermal.settings(), runtimeSettings(&c.Runtime),
-		[]setting{{"log", "log", text(&c.Log), oneOf(&c.Log, "debug", "info", "warn", "error"), "debug, info, warn or error"}},
+		[]setting{
+			{"log", "log", text(&c.Log), oneOf(&c.Log, "debug", "info", "warn", "error"), "debug, info, warn or error"},
+			{
+				"log_format", "log-format", text(&c.LogFormat), oneOf(&c.LogFormat, Auto, "text", "logfmt", "json"),
+				"text, logfmt, json, or auto: by who reads",
+			},
+		},
 	)
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
@@ -102,8 +103,14 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		Daemon: d, config: c, device: c.Device, started: time.Now(), asked: make(chan struct{}, 1),
 		changed: make(chan struct{}, 1), read: read,
 	}
+	r.out = report.NewOutput(d.Stdout)
+	defer r.out.Close()
+	r.screen, r.stderr = terminal.Over(r.out, d.Stdout), d.Stderr
+	if r.screen.Live() && !d.JSON && terminal.Same(d.Stdout, d.Stderr) {
+		r.stderr = r.screen // above the block
+	}
 	report.SetLevel(&r.level, c.Log)
-	r.logger = report.NewChangingLogger(d.Stderr, &r.level)
+	r.logger = report.NewChangingLogger(r.stderr, &r.level, c.LogFormat)
 	r.process = process.Apply(c.Runtime, d.Root, r.logger)
 	r.monitor.Reader = &telemetry.Reader{Root: d.Root, FilesOnly: d.Root != ""}
 	r.throttle.factor = 1
@@ -111,8 +118,6 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	r.watchdog = watchdog{devices: &r.devices, pulse: &r.pulse}
 	r.files = filesOf(c)
 	r.certificates.name(c)
-	r.out = report.NewOutput(d.Stdout)
-	defer r.out.Close()
 	defer context.AfterFunc(asked, func() { r.out.Hurry(farewell) })()
 	return r.run(ctx, hangup)
 }
@@ -131,7 +136,9 @@ type run struct {
 	ending  context.Context         // ends with it
 	process *process.Choice
 	service systemd.Service
-	out     *report.Output // Stdout
+	out     *report.Output   // Stdout
+	screen  *terminal.Screen // writes to out
+	stderr  io.Writer        // Stderr, or the screen where that is the same terminal
 
 	cameras camera.Set
 	devices device.Set
@@ -218,7 +225,7 @@ func (r *run) outcome(err error) error {
 // open makes every part ready in the order in which they depend on each other.
 func (r *run) open(ctx context.Context) error {
 	waits := &waiting{run: r}
-	starting := opening{service: &r.service, steps: report.Steps(r.Stderr), tell: waits.Tell}
+	starting := opening{service: &r.service, steps: report.Steps(r.stderr), tell: waits.Tell}
 	defer starting.Watch()()
 	r.pictures = aspect.Open(r.config.State)
 	r.devices.Look = func(view *config.Config) []engine.Size { return r.pictures.Sizes(ctx, aspectCameras(view), r.logger) }

@@ -78,8 +78,7 @@ func (o *outputs) open(r *run, cameras []pipeline.Camera) error {
 	if r.JSON {
 		o.lines = report.NewJSON(r.out, r.device)
 	} else {
-		columns, live := report.IsTerminal(r.Stdout)
-		o.terminal = report.NewTerminal(r.out, live, columns)
+		o.terminal = report.NewTerminal(r.screen)
 		r.greet()
 	}
 	kept := &r.config.Snapshots
@@ -110,7 +109,7 @@ func (o *outputs) openWeb(r *run) error {
 	}
 	o.web = server
 	if o.terminal != nil {
-		fmt.Fprintf(r.out, "web page at %s\n", server.URL())
+		fmt.Fprintf(r.screen, "web page at %s\n", server.URL())
 	}
 	return nil
 }
@@ -137,19 +136,19 @@ func (r *run) greet() {
 			m.Device = r.devices.Model().Device
 		}
 		if len(views) > 1 {
-			fmt.Fprintf(r.out, "%s: ", strings.Join(d.Seen(), ", "))
+			fmt.Fprintf(r.screen, "%s: ", strings.Join(d.Seen(), ", "))
 		}
-		fmt.Fprintf(r.out, "model %s on %s %s, %s, %s\n", d.Sees(), m.Backend, m.BackendVersion, m.Device, m.Precision)
+		fmt.Fprintf(r.screen, "model %s on %s %s, %s, %s\n", d.Sees(), m.Backend, m.BackendVersion, m.Device, m.Precision)
 		if v := r.verdict.Load(); v != nil && i == 0 {
-			fmt.Fprintf(r.out, "accuracy in %s\n", accuracy.Summary(v))
+			fmt.Fprintf(r.screen, "accuracy in %s\n", accuracy.Summary(v))
 		}
 		if taken := predict.Describe(m).Preprocessing; taken != "" {
-			fmt.Fprintf(r.out, "pictures taken as %s\n", taken)
+			fmt.Fprintf(r.screen, "pictures taken as %s\n", taken)
 		}
-		fmt.Fprintf(r.out, "outputs read as %s\n", m.Recognised)
+		fmt.Fprintf(r.screen, "outputs read as %s\n", m.Recognised)
 	}
 	if b := r.outputs.broker; b != nil {
-		fmt.Fprintf(r.out, "embedded MQTT broker at %s; watch: %s\n", b.Addr(), broker.SubscribeCommand(b.Addr(), r.device))
+		fmt.Fprintf(r.screen, "embedded MQTT broker at %s; watch: %s\n", b.Addr(), broker.SubscribeCommand(b.Addr(), r.device))
 	}
 }
 

@@ -125,6 +125,41 @@ func (r *run) statusLine(stats []pipeline.CameraStats) string {
 	return line.String()
 }
 
+// state is how the run is, for a person at a terminal; text says the same in one line.
+func (r *run) state(stats []pipeline.CameraStats, text string) *report.State {
+	m := r.devices.Model()
+	s := &report.State{
+		Line: text, Title: fmt.Sprintf("%s: %s on %s, %s", r.device, m.Path, m.Backend, m.Precision), Elapsed: time.Since(r.started),
+		Broker: broker.State(r.outputs.client), Connected: true,
+	}
+	for i := range stats {
+		s.Cameras = append(s.Cameras, report.CameraState{CameraStats: stats[i], Capture: r.cameras.Captured(stats[i].Camera)})
+	}
+	if last := r.reloaded.Load(); last != nil && last.err != nil {
+		s.Notes = append(s.Notes, "the configuration is kept as it was: "+last.err.Error())
+	}
+	if r.throttle.factor > 1 {
+		s.Notes = append(s.Notes, fmt.Sprintf("cooling down: %d times the interval", r.throttle.factor))
+	}
+	if doing, _ := r.upgrade.Doing(); doing != "" {
+		s.Notes = append(s.Notes, doing)
+	}
+	if r.outputs.client != nil {
+		s.Connected = r.outputs.client.Connection().Connected
+		s.Messages = r.messages()
+	}
+	if r.outputs.web != nil {
+		s.Page = r.outputs.web.URL()
+	}
+	return s
+}
+
+// messages is what became of what was to be published.
+func (r *run) messages() *report.Messages {
+	events, all := r.outputs.client.Accounting().Sum()
+	return &report.Messages{Events: events.Offered, Delivered: all.Delivered, Dropped: all.Dropped, Waiting: all.Queued}
+}
+
 // cameraTotals is what one camera's frames came to over the whole run.
 type cameraTotals struct {
 	pipeline.CameraStats
@@ -179,8 +214,7 @@ func (r *run) summarise() error {
 		s.Cameras = append(s.Cameras, report.CameraSummary{CameraStats: totals, Displaced: camera.Displaced, Damaged: camera.Damaged})
 	}
 	if r.outputs.client != nil {
-		events, all := r.outputs.client.Accounting().Sum()
-		s.Messages = &report.Messages{Events: events.Offered, Delivered: all.Delivered, Dropped: all.Dropped, Waiting: all.Queued}
+		s.Messages = r.messages()
 	}
 	return s.Print(r.out)
 }

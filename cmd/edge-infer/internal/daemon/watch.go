@@ -53,7 +53,7 @@ func (r *run) watch(ctx context.Context) {
 		lines = r.devices.Stats()
 		text := r.statusLine(lines)
 		if terminal != nil {
-			terminal.Status(text)
+			terminal.Status(r.state(lines, text))
 		}
 		_ = r.service.Status("%s", text)
 		if due {

@@ -1,5 +1,5 @@
-// Package report shows a run to the person or program that started it: detection lines and a status line on a terminal, plain lines or JSON
-// lines elsewhere. Nothing here holds the frame loop: text is written by a goroutine of its own.
+// Package report shows a run to the person or program that started it: one block on a terminal, plain lines or JSON lines elsewhere.
+// Nothing here holds the frame loop: text is written by a goroutine of its own.
 package report
 
 import (

@@ -5,20 +5,36 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/systemd"
 )
 
-// NewLogger writes what is of that level or above.
-func NewLogger(out io.Writer, level string) *slog.Logger {
+// The forms of log lines. Automatic is text for people on a terminal, fields where systemd's journal collects them, and logfmt elsewhere.
+const (
+	AutomaticLog = "auto"
+	TextLog      = "text"
+	LogfmtLog    = "logfmt"
+	JSONLog      = "json"
+)
+
+// NewLogger writes what is of that level or above, in that form.
+func NewLogger(out io.Writer, level, form string) *slog.Logger {
 	var least slog.LevelVar
 	SetLevel(&least, level)
-	return NewChangingLogger(out, &least)
+	return NewChangingLogger(out, &least, form)
 }
 
-// NewChangingLogger writes text, or fields where systemd's journal collects it. The level may change later.
-func NewChangingLogger(out io.Writer, level *slog.LevelVar) *slog.Logger {
-	if out == os.Stderr && systemd.Journaled() {
+// NewChangingLogger is a NewLogger whose level may change later.
+func NewChangingLogger(out io.Writer, level *slog.LevelVar, form string) *slog.Logger {
+	if form == AutomaticLog && out == os.Stderr && systemd.Journaled() {
 		return slog.New(&systemd.Journal{Level: level})
+	}
+	screen := terminal.Open(out)
+	switch {
+	case form == JSONLog:
+		return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level}))
+	case form == TextLog, form == AutomaticLog && screen.Live():
+		return slog.New(newTextHandler(out, level, screen.Colour()))
 	}
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
 }

@@ -82,8 +82,11 @@ func (o *Output) Hurry(limit time.Duration) {
 	})
 }
 
-// Close ends the goroutine that writes. Nothing must be written any more.
+// Close ends the goroutine that writes. What is written later, by a logger for instance, is lost.
 func (o *Output) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.unread = true
 	close(o.asked)
 	return nil
 }

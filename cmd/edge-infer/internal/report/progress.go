@@ -3,29 +3,17 @@ package report
 import (
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 )
-
-// IsTerminal reports whether out is a terminal, and its width in columns.
-func IsTerminal(out io.Writer) (columns int, live bool) {
-	file, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return 0, false
-	}
-	columns, _, err := term.GetSize(int(file.Fd()))
-	return columns, err == nil && os.Getenv("TERM") != "dumb"
-}
 
 // Progress shows how far long work has come: a line that is written again on a terminal, one line every ten seconds elsewhere.
 type Progress struct {
 	mutex   sync.Mutex
-	screen  *screen
+	screen  *terminal.Screen
 	what    string
 	started time.Time
 	shown   time.Time
@@ -35,9 +23,8 @@ var _ progress.Step = (*Progress)(nil)
 
 // NewProgress counts things of that name on out.
 func NewProgress(out io.Writer, what string) *Progress {
-	columns, live := IsTerminal(out)
 	now := time.Now()
-	return &Progress{screen: &screen{out: out, live: live, columns: columns}, what: what, started: now, shown: now}
+	return &Progress{screen: terminal.Open(out), what: what, started: now, shown: now}
 }
 
 // Steps shows every step of some work on out.
@@ -66,7 +53,7 @@ func (p *Progress) show(text func() string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	pause := 10 * time.Second
-	if p.screen.live {
+	if p.screen.Live() {
 		pause = 100 * time.Millisecond
 	}
 	now := time.Now()
@@ -74,8 +61,8 @@ func (p *Progress) show(text func() string) {
 		return
 	}
 	p.shown = now
-	p.screen.status(text())
+	p.screen.Show(terminal.Text(text()))
 }
 
-// Close leaves the cursor on a new line.
-func (p *Progress) Close() { p.screen.end() }
+// Close leaves what was shown last.
+func (p *Progress) Close() { p.screen.Keep() }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
@@ -56,34 +57,21 @@ func frame(at time.Time, classes ...int) *pipeline.Inferred {
 	return in
 }
 
-func TestTerminal(t *testing.T) {
+func TestWithoutATerminalFramesAreLines(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.Local)
-	for _, test := range []struct {
-		live bool
-		want string
-	}{
-		{false, "03:04:05.006 gate #7  bolt 0.91 [1,3 30,40], class 9 0.91 [1,3 30,40]\nall well\n"},
-		{true, "03:04:05.006 gate #7  bolt 0.91 [1,3 30,40], class 9 0.91 [1,3 30,40]\n" + eraseLine + "all well\n"},
-	} {
-		var out bytes.Buffer
-		terminal := NewTerminal(&out, test.live, 0)
-		terminal.Frame(frame(at, 0, 9))
-		terminal.Frame(frame(at.Add(time.Millisecond), 1)) // too soon for a person
-		terminal.Frame(frame(at.Add(time.Second)))         // shows nothing
-		require.NoError(t, terminal.lines.Close())
-		terminal.Status("all well")
-		terminal.screen.end()
-		require.Equal(t, test.want, out.String())
-	}
-}
-
-func TestStatusLineStaysBelow(t *testing.T) {
 	var out bytes.Buffer
-	s := &screen{out: &out, live: true, columns: 20}
-	s.status("a status that is longer than the terminal is wide")
-	_, err := s.Write([]byte("a line that is longer than the terminal\n"))
-	require.NoError(t, err)
-	require.Equal(t, eraseLine+"a status that is lo"+eraseLine+"a line that is l...\na status that is lo", out.String())
+	shown := NewTerminal(terminal.Open(&out))
+	shown.Frame(frame(at, 0, 9))
+	shown.Frame(frame(at.Add(time.Millisecond), 1)) // too soon for a person
+	shown.Frame(frame(at.Add(time.Second)))         // shows nothing
+	require.NoError(t, shown.Close())
+	require.Equal(t, "03:04:05.006 gate #7  bolt 0.91 [1,3 30,40], class 9 0.91 [1,3 30,40]\n", out.String())
+
+	out.Reset()
+	shown = NewTerminal(terminal.Open(&out))
+	shown.Status(&State{Line: "all well"})
+	require.NoError(t, shown.Close())
+	require.Equal(t, "all well\n", out.String())
 }
 
 func TestProgress(t *testing.T) {

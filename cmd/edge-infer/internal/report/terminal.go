@@ -2,36 +2,53 @@ package report
 
 import (
 	"fmt"
-	"io"
+	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// linePause is the shortest time between two detection lines of a camera on a terminal: what a person can follow.
+// linePause is the shortest time between two detection lines of a camera where there is no terminal.
 const linePause = 250 * time.Millisecond
 
-// Terminal shows detections as lines and the state of the run as one line below them that is written again and again. Where the output is
-// no terminal the state becomes an ordinary line.
+// Terminal shows a run to the person who started it: one block that is written anew in its place, or lines where the output is no
+// terminal.
 type Terminal struct {
-	screen *screen
+	screen *terminal.Screen
 	lines  *Lines
 	last   map[string]time.Time // of the newest line by camera; frame goroutine only
+
+	mutex  sync.Mutex
+	boards map[string]*board // by camera
+	recent []happening       // the newest one last
+	states chan *State       // the newest one waits to be drawn
+	done   chan struct{}
 }
 
-// NewTerminal writes to out; live says that it is a terminal of that many columns.
-func NewTerminal(out io.Writer, live bool, columns int) *Terminal {
-	s := &screen{out: out, live: live, columns: columns}
-	return &Terminal{screen: s, lines: NewLines(s, 64), last: map[string]time.Time{}}
+// mostRecent is how many events are remembered for a person.
+const mostRecent = 16
+
+// NewTerminal writes to the screen. Close ends it.
+func NewTerminal(screen *terminal.Screen) *Terminal {
+	t := &Terminal{
+		screen: screen, lines: NewLines(screen, 64), last: map[string]time.Time{}, boards: map[string]*board{},
+		recent: make([]happening, 0, mostRecent), states: make(chan *State, 1), done: make(chan struct{}),
+	}
+	go t.draw()
+	return t
 }
 
-// Frame shows what a frame holds, some frames a second, and every crossing of a line.
+// Frame implements pipeline.Sink.
 func (t *Terminal) Frame(in *pipeline.Inferred) {
+	if t.screen.Live() {
+		t.note(in)
+		return
+	}
 	t.crossings(in)
 	if in.Time.Sub(t.last[in.Camera]) < linePause || len(in.Detections) == 0 {
 		return
@@ -45,6 +62,44 @@ func (t *Terminal) Frame(in *pipeline.Inferred) {
 		line = append(line, "  "...)
 		return append(AppendSummary(line, in.Detections, in.Labels), '\n')
 	})
+}
+
+// note keeps what the block shows of a frame. It does not allocate once a camera is known.
+func (t *Terminal) note(in *pipeline.Inferred) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	b := t.boards[in.Camera]
+	if b == nil {
+		b = &board{}
+		t.boards[in.Camera] = b
+	}
+	b.frame(in)
+	if in.Happened == nil {
+		return
+	}
+	for i := range in.Happened.Events {
+		e := &in.Happened.Events[i]
+		place := ""
+		switch e.Kind {
+		case zone.Cross:
+			place = in.Follower.Config.Lines[e.Line].Name
+		case zone.Enter, zone.Leave, zone.Loiter:
+			place = in.Follower.Config.Zones[e.Zone].Name
+		case zone.New:
+			if len(b.places) > 0 { // what happens at them is what the camera is for
+				continue
+			}
+		default:
+			continue
+		}
+		if len(t.recent) == mostRecent {
+			t.recent = slices.Delete(t.recent, 0, 1)
+		}
+		t.recent = append(t.recent, happening{
+			time: in.Time, camera: in.Camera, kind: e.Kind, label: postprocess.Label(in.Labels, e.Object.Class), track: e.Object.Track,
+			place: place, direction: e.Direction,
+		})
+	}
 }
 
 // crossings shows who crossed which line, with the line's count of that label.
@@ -91,64 +146,39 @@ func AppendSummary(line []byte, findings []postprocess.Finding, labels []string)
 	return line
 }
 
-// Live reports whether the status line is written again and again.
-func (t *Terminal) Live() bool { return t.screen.live }
+// Live reports whether there is a block, which wants the state every second.
+func (t *Terminal) Live() bool { return t.screen.Live() }
 
-// Status replaces the line below the detections.
-func (t *Terminal) Status(status string) { t.screen.status(status) }
+// Status shows how the run is: in the block, or as one line. It does not wait for the terminal.
+func (t *Terminal) Status(state *State) {
+	select {
+	case <-t.states: // nobody has seen it
+	default:
+	}
+	t.states <- state
+}
 
-// Close writes what waits and leaves the cursor on a new line.
+// draw draws states. A terminal that is held up (Ctrl-S) holds up nobody else.
+func (t *Terminal) draw() {
+	defer close(t.done)
+	for state := range t.states {
+		if !t.screen.Live() {
+			t.screen.Show(terminal.Text(state.Line))
+			continue
+		}
+		columns, rows := t.screen.Size()
+		t.mutex.Lock()
+		block := t.compose(state, columns, rows)
+		t.mutex.Unlock()
+		t.screen.Show(block...)
+	}
+}
+
+// Close writes what waits, and takes the block away. Neither Frame nor Status may be called any more.
 func (t *Terminal) Close() error {
+	close(t.states)
+	<-t.done
 	err := t.lines.Close()
-	t.screen.end()
+	t.screen.Clear()
 	return err
-}
-
-// screen keeps one status line below what else is written.
-type screen struct {
-	mutex   sync.Mutex
-	out     io.Writer
-	live    bool
-	columns int
-	shown   string
-}
-
-const eraseLine = "\r\x1b[K"
-
-// Write puts whole lines above the status line.
-func (s *screen) Write(lines []byte) (int, error) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if !s.live || s.shown == "" {
-		return s.out.Write(lines)
-	}
-	if s.columns > 4 && len(lines) > s.columns {
-		lines = append(append([]byte(nil), lines[:s.columns-4]...), "...\n"...)
-	}
-	_, err := fmt.Fprintf(s.out, "%s%s%s", eraseLine, lines, s.shown)
-	return len(lines), err
-}
-
-func (s *screen) status(text string) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if !s.live {
-		fmt.Fprintln(s.out, text)
-		return
-	}
-	text = strings.ReplaceAll(text, "\n", " ")
-	if s.columns > 0 && len(text) >= s.columns {
-		text = text[:s.columns-1]
-	}
-	s.shown = text
-	fmt.Fprint(s.out, eraseLine, text)
-}
-
-func (s *screen) end() {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if s.live && s.shown != "" {
-		fmt.Fprintln(s.out)
-		s.shown = ""
-	}
 }

@@ -23,6 +23,8 @@ type Resolver struct {
 	Lookup func(name string) (value string, set bool)
 	// Where says in which file and line a key stands.
 	Where func(key string) string
+	// Secret is told what references stand for; nil tells nobody.
+	Secret func(value string)
 
 	found []error
 }
@@ -73,6 +75,9 @@ func (r *Resolver) text(text, key string) string {
 		if err != nil {
 			r.found = append(r.found, fmt.Errorf("%s: %s: %w", r.Where(key), key, err))
 			continue
+		}
+		if r.Secret != nil {
+			r.Secret(secret)
 		}
 		if address >= 0 && address < at[0] {
 			secret = strings.ReplaceAll(url.QueryEscape(secret), "+", "%20")

@@ -1,0 +1,204 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
+)
+
+// State is how a run is now, for a person.
+type State struct {
+	Line    string // all of it in one line, for where there is no terminal
+	Title   string // what runs
+	Elapsed time.Duration
+	Cameras []CameraState
+	Notes   []string // what is not as it was asked for
+	Broker  string   // in words
+	// Connected says that the broker takes messages, or that none is wanted.
+	Connected bool
+	Messages  *Messages // nil without MQTT
+	Page      string    // its address, "" without one
+}
+
+// CameraState is how one camera is.
+type CameraState struct {
+	pipeline.CameraStats // FPS and latencies of the last interval
+	Capture              capture.Stats
+}
+
+// board is what the block shows of a camera's frames.
+type board struct {
+	labels []string
+	seen   []int // objects of the last frame by class
+	places []place
+}
+
+// place is a line or a zone and its counts.
+type place struct {
+	name             string
+	line             bool
+	in, out, present int
+}
+
+// happening is one event as the block shows it.
+type happening struct {
+	time      time.Time
+	camera    string
+	kind      zone.Kind
+	label     string
+	track     uint64
+	place     string
+	direction zone.Direction
+}
+
+// frame takes over what a frame gave.
+func (b *board) frame(in *pipeline.Inferred) {
+	b.labels = in.Labels
+	clear(b.seen)
+	for i := range in.Detections {
+		class := in.Detections[i].Class
+		for len(b.seen) <= class {
+			b.seen = append(b.seen, 0)
+		}
+		b.seen[class]++
+	}
+	b.places = b.places[:0]
+	if in.Follower == nil {
+		return
+	}
+	for i := range in.Follower.Config.Lines {
+		count := in.Follower.LineCount(i)
+		b.places = append(b.places, place{name: in.Follower.Config.Lines[i].Name, line: true, in: sum(count.In), out: sum(count.Out)})
+	}
+	for i := range in.Follower.Config.Zones {
+		count := in.Follower.ZoneCount(i)
+		b.places = append(b.places, place{name: in.Follower.Config.Zones[i].Name, present: sum(count.Occupied)})
+	}
+}
+
+func sum(counts []int) (all int) {
+	for _, n := range counts {
+		all += n
+	}
+	return all
+}
+
+// sees says what the last frame showed, most first.
+func (b *board) sees() string {
+	if b == nil {
+		return ""
+	}
+	classes := make([]int, 0, len(b.seen))
+	for class, n := range b.seen {
+		if n > 0 {
+			classes = append(classes, class)
+		}
+	}
+	slices.SortStableFunc(classes, func(i, j int) int { return cmp.Compare(b.seen[j], b.seen[i]) })
+	var text strings.Builder
+	for i, class := range classes {
+		if i > 0 {
+			text.WriteString(", ")
+		}
+		fmt.Fprintf(&text, "%d %s", b.seen[class], postprocess.Label(b.labels, class))
+	}
+	return cmp.Or(text.String(), "nothing")
+}
+
+// counted says what the lines and zones have counted; "" without any.
+func (b *board) counted() string {
+	if b == nil {
+		return ""
+	}
+	var all []string
+	for _, p := range b.places {
+		if p.line {
+			all = append(all, fmt.Sprintf("%s: %d in, %d out", p.name, p.in, p.out))
+		} else {
+			all = append(all, fmt.Sprintf("%s: %d inside", p.name, p.present))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// compose is the block for a terminal of that size: what runs, a row for each camera and one for its counts, the last events, the broker.
+// Where there is little room events go first, then cameras that are well.
+func (t *Terminal) compose(s *State, columns, rows int) []terminal.Row {
+	up := terminal.Span{Text: "  up " + s.Elapsed.Round(time.Second).String(), Style: terminal.Faint}
+	head := []terminal.Row{nil, {{Text: s.Title, Style: terminal.Title}, up}}
+	for _, note := range s.Notes {
+		head = append(head, terminal.Row{{Text: note, Style: terminal.Alert}})
+	}
+	table := newCameraTable(s.Cameras, columns)
+	head = append(head, table.heading())
+	foot := []terminal.Row{t.mqtt(s)}
+	room := max(rows-1-len(head)-len(foot), 1)
+
+	var cameras []terminal.Row
+	for i, c := range table.cameras {
+		b := t.boards[c.Camera]
+		camera := []terminal.Row{table.row(c, b)}
+		if counted := b.counted(); counted != "" && c.Capture.State == capture.Running {
+			camera = append(camera, terminal.Row{{Text: strings.Repeat(" ", table.name+2) + counted, Style: terminal.Faint}})
+		}
+		last := i == len(table.cameras)-1
+		if len(cameras)+len(camera) > room || !last && len(cameras)+len(camera) == room {
+			cameras = append(cameras, terminal.Row{{Text: fmt.Sprintf("and %d cameras more", len(table.cameras)-i), Style: terminal.Faint}})
+			break
+		}
+		cameras = append(cameras, camera...)
+	}
+	block := append(head, cameras...)
+	most := min(len(t.recent), room-len(cameras), 5)
+	if most > 0 {
+		for _, e := range t.recent[len(t.recent)-most:] {
+			block = append(block, e.row())
+		}
+	}
+	return append(block, foot...)
+}
+
+// row says when, where and what.
+func (e *happening) row() terminal.Row {
+	text := fmt.Sprintf("%s %d ", e.label, e.track)
+	switch e.kind {
+	case zone.Cross:
+		text += fmt.Sprintf("crosses %s %s", e.place, e.direction)
+	case zone.Enter:
+		text += "enters " + e.place
+	case zone.Leave:
+		text += "leaves " + e.place
+	case zone.Loiter:
+		text += "loiters in " + e.place
+	default:
+		text += "appears"
+	}
+	return terminal.Row{{Text: e.time.Format("15:04:05") + " " + e.camera + "  ", Style: terminal.Faint}, {Text: text}}
+}
+
+// mqtt is the row about the broker and the page.
+func (t *Terminal) mqtt(s *State) terminal.Row {
+	style := terminal.Good
+	if !s.Connected {
+		style = terminal.Alert
+	}
+	row := terminal.Row{{Text: "mqtt "}, {Text: s.Broker, Style: style}}
+	if m := s.Messages; m != nil {
+		row = append(row, terminal.Span{Text: fmt.Sprintf(", %d delivered, %d waiting", m.Delivered, m.Waiting)})
+		if m.Dropped > 0 {
+			row = append(row, terminal.Span{Text: fmt.Sprintf(", %d dropped", m.Dropped), Style: terminal.Alert})
+		}
+	}
+	if s.Page != "" {
+		row = append(row, terminal.Span{Text: "  page " + s.Page, Style: terminal.Faint})
+	}
+	return row
+}

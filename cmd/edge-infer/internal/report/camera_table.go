@@ -1,0 +1,123 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
+)
+
+// cameraTable lays the rows of cameras out.
+type cameraTable struct {
+	cameras []CameraState // those in trouble first
+	name    int           // columns of the longest name
+	figures []figure
+}
+
+// figure is a column of numbers.
+type figure struct {
+	title string
+	wide  bool // shown where there is room only
+	of    func(*CameraState) string
+}
+
+// wideTerminal is from how many columns on there is room for every figure.
+const wideTerminal = 120
+
+var figures = []figure{
+	{"fps", false, func(c *CameraState) string { return fmt.Sprintf("%.1f", c.FPS) }},
+	{"p50 ms", false, func(c *CameraState) string { return fmt.Sprintf("%.1f", inMilliseconds(c.P50)) }},
+	{"p99 ms", false, func(c *CameraState) string { return fmt.Sprintf("%.1f", inMilliseconds(c.P99)) }},
+	{"lost", false, func(c *CameraState) string { return fmt.Sprint(c.Failed + c.Capture.Damaged) }},
+	{"displaced", true, func(c *CameraState) string { return fmt.Sprint(c.Capture.Displaced) }},
+	{"frames", true, func(c *CameraState) string { return fmt.Sprint(c.Inferred) }},
+	{"detections", true, func(c *CameraState) string { return fmt.Sprint(c.Detections) }},
+	{"picture", true, func(c *CameraState) string { return fmt.Sprintf("%dx%d", c.Capture.Width, c.Capture.Height) }},
+}
+
+func inMilliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+const stateColumns = len("connecting")
+
+func newCameraTable(cameras []CameraState, columns int) *cameraTable {
+	t := &cameraTable{cameras: slices.Clone(cameras), name: len("camera")}
+	slices.SortStableFunc(t.cameras, func(a, b CameraState) int {
+		return cmp.Compare(trouble(a.Capture.State), trouble(b.Capture.State))
+	})
+	for i := range cameras {
+		t.name = max(t.name, min(terminal.Width(cameras[i].Camera), columns/5))
+	}
+	for _, f := range figures {
+		if !f.wide || columns >= wideTerminal {
+			t.figures = append(t.figures, f)
+		}
+	}
+	return t
+}
+
+// trouble orders states: what is wrong before what is well.
+func trouble(state capture.State) int {
+	if state == capture.Running || state == capture.Ended {
+		return 1
+	}
+	return 0
+}
+
+// wide is how many columns a figure takes.
+func (f *figure) columns() int { return max(len(f.title), 6) }
+
+func (t *cameraTable) heading() terminal.Row {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%-*s  %-*s", t.name, "camera", stateColumns, "state")
+	for i := range t.figures {
+		fmt.Fprintf(&text, "  %*s", t.figures[i].columns(), t.figures[i].title)
+	}
+	text.WriteString("  sees")
+	return terminal.Row{{Text: text.String(), Style: terminal.Faint}}
+}
+
+func (t *cameraTable) row(c CameraState, b *board) terminal.Row {
+	state := terminal.Span{Text: fmt.Sprintf("  %-*s", stateColumns, c.Capture.State)}
+	switch c.Capture.State {
+	case capture.Running:
+		state.Style = terminal.Good
+	case capture.Failed, capture.Hung:
+		state.Style = terminal.Bad
+	case capture.Ended:
+	default:
+		state.Style = terminal.Alert
+	}
+	row := terminal.Row{{Text: fitted(c.Camera, t.name)}, state}
+	if trouble(c.Capture.State) == 0 {
+		why := c.Capture.Reason
+		if left := time.Until(c.Capture.NextTry).Round(time.Second); left > 0 {
+			why = fmt.Sprintf("again in %v: %s", left, why)
+		}
+		return append(row, terminal.Span{Text: "  " + why, Style: state.Style})
+	}
+	var numbers strings.Builder
+	for i := range t.figures {
+		fmt.Fprintf(&numbers, "  %*s", t.figures[i].columns(), t.figures[i].of(&c))
+	}
+	return append(row, terminal.Span{Text: numbers.String()}, terminal.Span{Text: "  " + b.sees()})
+}
+
+// fitted is a text in exactly so many columns.
+func fitted(text string, columns int) string {
+	width := terminal.Width(text)
+	if width <= columns {
+		return text + strings.Repeat(" ", columns-width)
+	}
+	kept := ""
+	for _, c := range text {
+		if terminal.Width(kept)+terminal.Width(string(c)) > columns-1 {
+			break
+		}
+		kept += string(c)
+	}
+	return kept + strings.Repeat(" ", columns-1-terminal.Width(kept)) + "…"
+}

@@ -1,0 +1,233 @@
+package selftest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"unsafe"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/cuda"
+	"github.com/edge-infer/edge-infer/engine/cuda/cudatest"
+	"github.com/edge-infer/edge-infer/engine/preprocess"
+)
+
+// gpu is a device with the picture kernels loaded.
+type gpu struct {
+	*cuda.Device
+	stream   *cudatest.Stream
+	module   *cuda.Module
+	function cuda.Function
+}
+
+func openGPU(number int) (g *gpu, err error) {
+	device, err := cuda.Open(number)
+	if err != nil {
+		return nil, err
+	}
+	g = &gpu{Device: device}
+	if g.stream, err = cudatest.NewStream(device); err == nil {
+		g.module, err = device.NewModule(preprocess.PTX())
+	}
+	if err == nil {
+		g.function, err = g.module.Function(preprocess.LetterboxKernel)
+	}
+	if err != nil {
+		return nil, errors.Join(err, g.close())
+	}
+	return g, nil
+}
+
+func (g *gpu) close() error {
+	var errs []error
+	if g.module != nil {
+		errs = append(errs, g.module.Close())
+	}
+	return errors.Join(append(errs, g.stream.Close(), g.Device.Close())...)
+}
+
+// picture is one picture in page-locked memory that the GPU can reach, and the network's input made of it on the CPU.
+type picture struct {
+	engine.Image
+	source, output *cuda.HostMemory
+	want           []byte
+}
+
+func (p *picture) free() error { return errors.Join(p.source.Free(), p.output.Free()) }
+
+// newPicture makes a picture of noise, which has every value beside every other.
+func (g *gpu) newPicture(format engine.PixelFormat, width, height int, in *engine.PictureInput) (p *picture, err error) {
+	p = &picture{Image: engine.Image{Width: width, Height: height, Stride: format.RowBytes(width), Format: format}}
+	bytes := p.Stride * format.Rows(height)
+	if p.source, err = g.AllocHost((bytes + 3) &^ 3); err != nil { // whole words, as the kernels read them
+		return nil, err
+	}
+	if p.output, err = g.AllocHost(in.PictureBytes()); err != nil {
+		return nil, errors.Join(err, p.source.Free())
+	}
+	random := rand.NewChaCha8([32]byte{byte(format), byte(width)})
+	_, _ = random.Read(p.source.Data) // never fails
+	p.Data = p.source.Data[:bytes]
+	words := make([]float32, in.PictureBytes()/4)
+	p.want = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), in.PictureBytes())
+	if _, err := preprocess.NewLetterbox(in).Run(&p.Image, p.want, preprocess.Geometry{}); err != nil {
+		return nil, errors.Join(err, p.free())
+	}
+	return p, nil
+}
+
+// kernel is the launch that makes the network's input of a picture at that address.
+func (g *gpu) kernel(p *picture, from uint64, in *engine.PictureInput) *cudatest.Kernel {
+	arguments, _ := preprocess.NewLetterboxArguments(&p.Image, from, in, p.output.Address)
+	grid, block := arguments.Grid()
+	return &cudatest.Kernel{Function: g.function, Grid: grid, Block: block, Arguments: slices.Clone(cudatest.Bytes(&arguments))}
+}
+
+// clear leaves something in the output that no picture gives: an element that is left out shows.
+func (p *picture) clear() {
+	for i := range p.output.Data {
+		p.output.Data[i] = 0xff // NaN
+	}
+}
+
+// worst is the largest difference between the output and the CPU's in levels of 0 to 255.
+func (p *picture) worst() float64 {
+	worst := 0.0
+	number := func(data []byte) float64 { return float64(math.Float32frombits(binary.LittleEndian.Uint32(data))) }
+	for i := 0; i < len(p.want); i += 4 {
+		if difference := 255 * math.Abs(number(p.output.Data[i:])-number(p.want[i:])); !(difference <= worst) {
+			worst = difference
+		}
+	}
+	return worst
+}
+
+// oneLevel is how far the GPU may be from the CPU: both round what they compute to a level, with room for the rounding of floats.
+const oneLevel = 1 + 1.0/64
+
+var (
+	formats = []engine.PixelFormat{engine.BGR, engine.BGRx, engine.NV12, engine.YUYV, engine.GRAY8}
+	sides   = [][2]int{{64, 48}, {320, 180}, {1280, 720}, {1920, 1080}, {130, 498}}
+	wanted  = &engine.PictureInput{Type: engine.Float32, Channels: 3, Width: 416, Height: 416}
+)
+
+// each opens the GPU and tries every picture.
+func (r *request) each(try func(*gpu, *picture) error) (pictures int, name string, err error) {
+	g, err := openGPU(r.Engine.FirstDevice())
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { err = errors.Join(err, g.close()) }()
+	for _, format := range formats {
+		for _, side := range sides {
+			p, err := g.newPicture(format, side[0], side[1], wanted)
+			if err != nil {
+				return pictures, "", err
+			}
+			if err := errors.Join(try(g, p), p.free()); err != nil {
+				return pictures, "", fmt.Errorf("%v %dx%d: %w", format, side[0], side[1], err)
+			}
+			pictures++
+		}
+	}
+	return pictures, g.Facts().Name, nil
+}
+
+// run runs what enqueue puts on the stream, and compares.
+func (g *gpu) run(p *picture, enqueue func() error) (worst float64, err error) {
+	p.clear()
+	if err := enqueue(); err != nil {
+		return 0, err
+	}
+	if err := g.stream.Synchronize(); err != nil {
+		return 0, err
+	}
+	if worst = p.worst(); !(worst <= oneLevel) {
+		return worst, fmt.Errorf("the GPU's input of the network is %.3g levels away from the CPU's", worst)
+	}
+	return worst, nil
+}
+
+// kernels has the GPU make the network's input of pictures of every format, as the CPU does.
+func (r *request) kernels(context.Context) (string, error) {
+	largest := 0.0
+	n, name, err := r.each(func(g *gpu, p *picture) error {
+		worst, err := g.run(p, func() error { return g.stream.Launch(g.kernel(p, p.source.Address, wanted)) })
+		largest = max(largest, worst)
+		return err
+	})
+	return fmt.Sprintf("%s: %d pictures in %d formats as the CPU makes them, at most %.3g of 255 levels away", name, n, len(formats),
+		largest), err
+}
+
+// graph does the same by a captured graph, replayed with the kernel of another picture too.
+func (r *request) graph(context.Context) (string, error) {
+	n, name, err := r.each(func(g *gpu, p *picture) (err error) {
+		small, err := g.newPicture(engine.BGR, 96, 64, wanted)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, small.free()) }()
+		var node cudatest.Node
+		graph, err := g.stream.Capture(func() error {
+			if err := g.stream.Launch(g.kernel(small, small.source.Address, wanted)); err != nil {
+				return err
+			}
+			var err error
+			node, err = g.stream.Captured()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, graph.Close()) }()
+		launch := func() error { return graph.Launch(g.stream) }
+		if _, err := g.run(small, launch); err != nil {
+			return err
+		}
+		if err := graph.Replace(node, g.kernel(p, p.source.Address, wanted)); err != nil {
+			return err
+		}
+		_, err = g.run(p, launch)
+		return err
+	})
+	return fmt.Sprintf("%s: %d graphs captured, replayed, and replayed with another picture", name, n), err
+}
+
+// memory compares pictures that the GPU reads where the camera left them with copies in memory of its own.
+func (r *request) memory(context.Context) (string, error) {
+	var facts cuda.Facts
+	n, name, err := r.each(func(g *gpu, p *picture) (err error) {
+		facts = g.Facts()
+		if !facts.MapsHostMemory {
+			return fmt.Errorf("%w: %s cannot read the host's memory", errAbsent, facts.Name)
+		}
+		if _, err := g.run(p, func() error { return g.stream.Launch(g.kernel(p, p.source.Address, wanted)) }); err != nil {
+			return fmt.Errorf("in place: %w", err)
+		}
+		copied, err := g.Alloc(len(p.source.Data))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, copied.Free()) }()
+		_, err = g.run(p, func() error {
+			if err := g.stream.Copy(copied.Address, p.source.Address, len(p.source.Data)); err != nil {
+				return err
+			}
+			return g.stream.Launch(g.kernel(p, copied.Address, wanted))
+		})
+		if err != nil {
+			return fmt.Errorf("copied: %w", err)
+		}
+		return nil
+	})
+	kind := "memory of its own: pictures were read over the bus"
+	if facts.Integrated {
+		kind = "memory shared with the CPU: pictures were read where they lay"
+	}
+	return fmt.Sprintf("%s, %s; %d pictures in place and as copies", name, kind, n), err
+}
