@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/form"
 )
 
 // merge changes c by the YAML in data and gives the line of every key in it. A file that does not fit changes nothing; its error is a
@@ -23,12 +25,11 @@ func (c *Config) merge(path string, data []byte) (lines map[string]int, err erro
 		if empty(file) { // decoding nothing would clear everything
 			return nil, nil
 		}
-		m := misfits{path: path}
-		m.documents(file)
-		if len(m.found) > 0 {
-			return nil, &fileError{m.found}
+		var found []form.Misfit
+		found, lines = form.Check(file, reflect.TypeFor[Config]())
+		if len(found) > 0 {
+			return nil, misfits(path, found)
 		}
-		lines = m.lines
 		err = yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(&next)
 	}
 	if err == nil || errors.Is(err, io.EOF) {
@@ -56,25 +57,4 @@ func empty(file *ast.File) bool {
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
-}
-
-// keys lists every key that the file may hold, at any depth.
-func keys(t reflect.Type) []string {
-	var all []string
-	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct {
-		return nil
-	}
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
-		if name == "" || name == "-" {
-			continue
-		}
-		all = append(all, name)
-		all = append(all, keys(t.Field(i).Type)...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }

@@ -1,0 +1,100 @@
+// Package drawn keeps the zones and lines that were drawn on the web page. They lie in the state folder, where the service may write: the
+// configuration belongs to the administrator and is only ever read.
+package drawn
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
+)
+
+// Zones are those of all cameras that were drawn.
+type Zones struct {
+	Cameras map[string]drawing `yaml:"cameras"`
+
+	path string // empty for nowhere
+}
+
+// drawing is one camera's. It counts for as long as the configuration says what it said when the drawing was saved: the later one wins.
+type drawing struct {
+	Over      string      `yaml:"over"` // version of the configured zones that it replaces
+	Analytics zone.Config `yaml:"analytics"`
+}
+
+const comment = "# Zones and lines drawn on the web page. Each replaces those of its camera in the configuration until these are edited.\n"
+
+// Read gives what a file holds; nothing for a file that is not there and for an empty path.
+func Read(path string) (*Zones, error) {
+	z := &Zones{path: path}
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = yaml.UnmarshalWithOptions(data, z, yaml.Strict())
+	}
+	if z.Cameras == nil {
+		z.Cameras = map[string]drawing{}
+	}
+	switch {
+	case path == "" || errors.Is(err, fs.ErrNotExist):
+		return z, nil
+	case err != nil:
+		line, _, _ := strings.Cut(err.Error(), "\n")
+		return nil, fmt.Errorf("zones drawn on the page: %s: %s (mend it, or remove it and draw them again)", path, line)
+	}
+	return z, nil
+}
+
+// Over is what is in force at a camera of which the configuration is given.
+func (z *Zones) Over(camera string, configured zone.Config) zone.Config {
+	if drawing, ok := z.Cameras[camera]; ok && drawing.Over == Version(&configured) {
+		return drawing.Analytics
+	}
+	return configured
+}
+
+// Version tells zones apart. It follows from what they say, so that it outlives the program.
+func Version(c *zone.Config) string {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err.Error() // NaN, which the check refuses: not equal to anything that is saved
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:12])
+}
+
+// Save replaces what is configured for a camera, on the disk too.
+func (z *Zones) Save(camera string, configured, analytics zone.Config) error {
+	z.Cameras[camera] = drawing{Over: Version(&configured), Analytics: analytics}
+	text, err := yaml.MarshalWithOptions(z, yaml.IndentSequence(true))
+	if err != nil {
+		return fmt.Errorf("zones: %w", err)
+	}
+	if err := Place(z.path); err != nil {
+		return err
+	}
+	if err := atomicfile.Write(z.path, append([]byte(comment), text...), 0o640); err != nil {
+		return fmt.Errorf("zones: %w", err)
+	}
+	return nil
+}
+
+// Place makes the folder of the file.
+func Place(path string) error {
+	if path == "" {
+		return errors.New("there is no folder to save zones to: set StateDirectory= in the unit, XDG_STATE_HOME or HOME")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("zones cannot be saved: %w", err)
+	}
+	return nil
+}
