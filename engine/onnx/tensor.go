@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -52,28 +53,37 @@ func (t *TensorProto) byteSize() (int64, error) {
 	return (n*bits + 7) / 8, nil
 }
 
-// Floats returns the values of a tensor of float32 or float16 as float32, in a slice of its own. The data must be in the model.
-func (t *TensorProto) Floats() ([]float32, error) {
+// count is how many values a tensor has, of which stored stand in the field of its type where it has no raw data. The error says that it is
+// not of one of the kinds, which what names, or not whole.
+func (t *TensorProto) count(what string, stored int, kinds ...TensorProto_DataType) (int64, error) {
 	n, err := t.elements()
 	if err != nil {
-		return nil, fmt.Errorf("tensor %q: %w", t.GetName(), err)
+		return 0, fmt.Errorf("tensor %q: %w", t.GetName(), err)
 	}
 	kind := TensorProto_DataType(t.GetDataType())
-	var have int
 	switch {
-	case kind != TensorProto_FLOAT && kind != TensorProto_FLOAT16:
-		return nil, fmt.Errorf("tensor %q: holds %v, not floats", t.GetName(), kind)
+	case !slices.Contains(kinds, kind):
+		return 0, fmt.Errorf("tensor %q: holds %v, not %s", t.GetName(), kind, what)
 	case t.GetDataLocation() == TensorProto_EXTERNAL:
-		return nil, fmt.Errorf("tensor %q: its data file was not read", t.GetName())
+		return 0, fmt.Errorf("tensor %q: its data file was not read", t.GetName())
 	case len(t.RawData) > 0:
-		have = len(t.RawData) / int(elementBits(kind)/8)
-	case kind == TensorProto_FLOAT:
-		have = len(t.FloatData)
-	default:
-		have = len(t.Int32Data)
+		stored = len(t.RawData) / int(elementBits(kind)/8)
 	}
-	if int64(have) != n {
-		return nil, fmt.Errorf("tensor %q: shape %v needs %d values, %d are there", t.GetName(), t.Dims, n, have)
+	if int64(stored) != n {
+		return 0, fmt.Errorf("tensor %q: shape %v needs %d values, %d are there", t.GetName(), t.Dims, n, stored)
+	}
+	return n, nil
+}
+
+// Floats returns the values of a tensor of float32 or float16 as float32, in a slice of its own. The data must be in the model.
+func (t *TensorProto) Floats() ([]float32, error) {
+	kind, stored := TensorProto_DataType(t.GetDataType()), len(t.FloatData)
+	if kind == TensorProto_FLOAT16 {
+		stored = len(t.Int32Data)
+	}
+	n, err := t.count("floats", stored, TensorProto_FLOAT, TensorProto_FLOAT16)
+	if err != nil {
+		return nil, err
 	}
 	values := make([]float32, n)
 	for i := range values {
@@ -93,26 +103,13 @@ func (t *TensorProto) Floats() ([]float32, error) {
 
 // Ints returns the values of a tensor of int64, int32 or bool, in a slice of its own. The data must be in the model.
 func (t *TensorProto) Ints() ([]int64, error) {
-	n, err := t.elements()
+	kind, stored := TensorProto_DataType(t.GetDataType()), len(t.Int32Data)
+	if kind == TensorProto_INT64 {
+		stored = len(t.Int64Data)
+	}
+	n, err := t.count("integers", stored, TensorProto_INT64, TensorProto_INT32, TensorProto_BOOL)
 	if err != nil {
-		return nil, fmt.Errorf("tensor %q: %w", t.GetName(), err)
-	}
-	kind := TensorProto_DataType(t.GetDataType())
-	var have int
-	switch {
-	case kind != TensorProto_INT64 && kind != TensorProto_INT32 && kind != TensorProto_BOOL:
-		return nil, fmt.Errorf("tensor %q: holds %v, not integers", t.GetName(), kind)
-	case t.GetDataLocation() == TensorProto_EXTERNAL:
-		return nil, fmt.Errorf("tensor %q: its data file was not read", t.GetName())
-	case len(t.RawData) > 0:
-		have = len(t.RawData) / int(elementBits(kind)/8)
-	case kind == TensorProto_INT64:
-		have = len(t.Int64Data)
-	default:
-		have = len(t.Int32Data)
-	}
-	if int64(have) != n {
-		return nil, fmt.Errorf("tensor %q: shape %v needs %d values, %d are there", t.GetName(), t.Dims, n, have)
+		return nil, err
 	}
 	values := make([]int64, n)
 	for i := range values {
