@@ -39,6 +39,9 @@ type Analytics struct {
 	result  Result
 	byFeet  bool // a zone or line asks for them
 	runs    postprocess.Runs
+
+	cut       [2]polygon
+	crossings []float64
 }
 
 // Result is what one frame brought. It is valid until the next call.
@@ -68,14 +71,6 @@ type record struct {
 	foot      Point
 	seconds   float64
 	feet      Point
-}
-
-// at is the point that stands for the object.
-func (o *record) at(anchor Anchor) Point {
-	if anchor == Feet {
-		return o.feet
-	}
-	return anchor.of(o.Box)
 }
 
 // Open checks the configuration and starts over with counts of 0.
@@ -121,9 +116,9 @@ func (a *Analytics) Resize(width, height int) error {
 }
 
 // anchored is the anchor of a zone or line.
-func (a *Analytics) anchored(own, usual Anchor) Anchor {
+func (a *Analytics) anchored(own, usual Anchor) spot {
 	a.byFeet = a.byFeet || own == Feet
-	return orElse(own, usual)
+	return spotOf(orElse(own, usual))
 }
 
 // place puts the configured shapes on the picture.
@@ -143,8 +138,9 @@ func (a *Analytics) place() error {
 	a.zones, a.lines, a.masks, a.byFeet = nil, nil, nil, false
 	for i := range c.Zones {
 		z := &c.Zones[i]
+		outline := c.scaled(z.Points, width, height)
 		a.zones = append(a.zones, area{
-			outline: c.scaled(z.Points, width, height), anchor: a.anchored(z.Anchor, Bottom), classes: classSet(z.Labels, a.Labels),
+			outline: outline, bounds: outline.bounds(), anchor: a.anchored(z.Anchor, Bottom), share: z.Share, classes: classSet(z.Labels, a.Labels),
 			inertia: orElse(z.Inertia, DefaultInertia), minTime: z.MinTime, loiter: z.Loiter,
 		})
 	}
@@ -276,10 +272,10 @@ func (a *Analytics) follow(o *record, track *postprocess.Track, seq uint64, at t
 	}
 	if track.Seen() {
 		for i := range a.zones {
-			a.visit(o, i, seq, at)
+			a.visit(o, i, &track.Finding, seq, at)
 		}
 		for i := range a.lines {
-			a.cross(o, i, seq, at)
+			a.cross(o, i, &track.Finding, seq, at)
 		}
 		a.view(o, seq, at)
 	}

@@ -3,12 +3,16 @@ package zone
 import (
 	"slices"
 	"time"
+
+	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // area is a zone on the picture.
 type area struct {
 	outline polygon
-	anchor  Anchor
+	anchor  spot
+	share   float64
+	bounds  postprocess.Box // of outline
 	classes []bool
 	inertia int
 	minTime time.Duration
@@ -24,9 +28,9 @@ type stay struct {
 }
 
 // visit updates an object's relation to a zone.
-func (a *Analytics) visit(o *record, zone int, seq uint64, at time.Time) {
+func (a *Analytics) visit(o *record, zone int, f *postprocess.Finding, seq uint64, at time.Time) {
 	z, p := &a.zones[zone], &o.stays[zone]
-	inside := has(z.classes, o.Class) && z.outline.contains(o.at(z.anchor))
+	inside := has(z.classes, o.Class) && a.inside(o, z, f)
 	if inside == p.inside {
 		p.agree = 0
 	} else {

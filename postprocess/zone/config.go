@@ -11,18 +11,6 @@ import (
 	"time"
 )
 
-// Anchor is the point of a box that stands for the object.
-type Anchor string
-
-// The anchors; Bottom, the middle of the lower edge, is where things touch the ground.
-const (
-	Bottom Anchor = "bottom"
-	Centre Anchor = "centre"
-	Top    Anchor = "top"
-	// Feet is where keypoints or a mask say that the object touches the ground, and Bottom without them.
-	Feet Anchor = "feet"
-)
-
 // Mode says how exactly an object must cross a line.
 type Mode string
 
@@ -50,6 +38,8 @@ type Zone struct {
 	// Labels are the objects that count, all when empty.
 	Labels []string `json:"labels" yaml:"labels,omitempty"`
 	Anchor Anchor   `json:"anchor" yaml:"anchor,omitempty"` // "" for Bottom
+	// Share is how much of the box or mask must be inside where Anchor is one of them, 0 for any part.
+	Share float64 `json:"share,omitempty" yaml:"share,omitempty"`
 	// Inertia is how many detections in a row must agree that an object is inside, or outside again; 0 for 3.
 	Inertia int `json:"inertia" yaml:"inertia,omitempty"`
 	// MinTime is how long an object must have been inside before it has entered.
@@ -200,8 +190,12 @@ func (c *Config) checkZone(z *Zone, labels []string) error {
 		return err
 	}
 	switch {
-	case !validAnchor(z.Anchor):
-		return fmt.Errorf("anchor %q is not bottom, centre, top or feet", z.Anchor)
+	case !z.Anchor.extended() && !z.Anchor.isPoint():
+		return fmt.Errorf("anchor %q is not bottom, centre, top, feet, box, mask or a keypoint like left_ankle", z.Anchor)
+	case !(z.Share >= 0 && z.Share <= 1):
+		return fmt.Errorf("share %v is not between 0 and 1", z.Share)
+	case z.Share > 0 && !z.Anchor.extended():
+		return fmt.Errorf("share %v is of the anchors box and mask", z.Share)
 	case z.Inertia < 0 || z.Inertia > 1000:
 		return fmt.Errorf("inertia %d is not between 0 and 1000", z.Inertia)
 	case z.MinTime < 0:
@@ -224,8 +218,8 @@ func (c *Config) checkLine(l *Line, labels []string) error {
 	switch {
 	case l.From == l.To:
 		return errors.New("both ends are the same point")
-	case !validAnchor(l.Anchor):
-		return fmt.Errorf("anchor %q is not bottom, centre, top or feet", l.Anchor)
+	case !l.Anchor.isPoint():
+		return fmt.Errorf("anchor %q is not bottom, centre, top, feet or a keypoint like left_ankle", l.Anchor)
 	case !slices.Contains([]Direction{"", Both, In, Out}, l.Direction):
 		return fmt.Errorf("direction %q is not both, in or out", l.Direction)
 	case !slices.Contains([]Mode{"", Strict, Loose}, l.Mode):
@@ -233,8 +227,6 @@ func (c *Config) checkLine(l *Line, labels []string) error {
 	}
 	return nil
 }
-
-func validAnchor(a Anchor) bool { return slices.Contains([]Anchor{"", Bottom, Centre, Top, Feet}, a) }
 
 func checkLabels(wanted, labels []string) error {
 	for _, label := range wanted {

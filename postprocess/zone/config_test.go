@@ -37,7 +37,7 @@ func TestConfigErrors(t *testing.T) {
 			Config{Zones: []Zone{{Name: "a", Points: square(1), Labels: []string{"cat"}}}},
 			`zone "a": label "cat" is not one of the model's: bolt, nut, gear`,
 		},
-		{Config{Zones: []Zone{{Name: "a", Points: square(1), Anchor: "left"}}}, `zone "a": anchor "left" is not bottom, centre, top or feet`},
+		{Config{Zones: []Zone{{Name: "a", Points: square(1), Anchor: "left"}}}, `zone "a": anchor "left" is not bottom, centre, top, feet, box, mask or a keypoint like left_ankle`},
 		{Config{Zones: []Zone{{Name: "a", Points: square(1), Inertia: -1}}}, `zone "a": inertia -1 is not between 0 and 1000`},
 		{Config{Zones: []Zone{{Name: "a", Points: square(1), MinTime: -1}}}, `zone "a": min time -1ns is negative`},
 		{Config{Zones: []Zone{{Name: "a", Points: square(1), Loiter: -time.Second}}}, `zone "a": loiter time -1s is negative`},
@@ -47,7 +47,7 @@ func TestConfigErrors(t *testing.T) {
 		{Config{Lines: []Line{{Name: "g", From: Point{-1, 0}}}}, `line "g": from point (-1, 0) is outside the picture`},
 		{Config{Lines: []Line{{Name: "g", To: Point{1, 0}, Direction: "up"}}}, `line "g": direction "up" is not both, in or out`},
 		{Config{Lines: []Line{{Name: "g", To: Point{1, 0}, Mode: "lax"}}}, `line "g": mode "lax" is not strict or loose`},
-		{Config{Lines: []Line{{Name: "g", To: Point{1, 0}, Anchor: "x"}}}, `line "g": anchor "x" is not bottom, centre, top or feet`},
+		{Config{Lines: []Line{{Name: "g", To: Point{1, 0}, Anchor: "x"}}}, `line "g": anchor "x" is not bottom, centre, top, feet or a keypoint like left_ankle`},
 		{
 			Config{Lines: []Line{{Name: "g", To: Point{1, 0}, Labels: []string{"x"}}}},
 			`line "g": label "x" is not one of the model's: bolt, nut, gear`,

@@ -8,10 +8,10 @@ import (
 
 // COCO's people have 17 keypoints, of which these are the ankles; one that scores less is not where it seems.
 const (
-	people      = 17
-	leftAnkle   = 15
-	rightAnkle  = 16
-	leastOfFoot = 0.5
+	people       = 17
+	leftAnkle    = 15
+	rightAnkle   = 16
+	leastOfPoint = 0.5
 )
 
 // feet is where an object touches the ground by what its network says of it: the middle of a person's ankles, or the one that is seen, or
@@ -36,7 +36,7 @@ func ankles(points []postprocess.Keypoint) (p Point, seen bool) {
 	}
 	count := 0.0
 	for _, k := range points[leftAnkle : rightAnkle+1] {
-		if k.Score >= leastOfFoot {
+		if k.Score >= leastOfPoint {
 			p.X, p.Y, count = p.X+float64(k.X), p.Y+float64(k.Y), count+1
 		}
 	}

@@ -113,15 +113,3 @@ func (a *Analytics) masked(p Point) bool {
 	}
 	return false
 }
-
-// of is the anchor's place on a box.
-func (a Anchor) of(b postprocess.Box) Point {
-	p := Point{(float64(b.X1) + float64(b.X2)) / 2, float64(b.Y2)}
-	switch a {
-	case Centre:
-		p.Y = (float64(b.Y1) + float64(b.Y2)) / 2
-	case Top:
-		p.Y = float64(b.Y1)
-	}
-	return p
-}

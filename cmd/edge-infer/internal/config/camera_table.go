@@ -50,8 +50,10 @@ func cameraSettings() []ListSetting {
 		{"analytics.zones[].labels", labels, labelHelp},
 		{
 			"analytics.zones[].anchor", string(zone.Bottom),
-			"point that stands for the object: bottom, centre or top of its box, or feet: its ankles, or the lowest of its mask",
+			"what stands for the object: bottom, centre or top of its box, feet (its ankles, or the lowest of its mask), a keypoint like left_wrist, " +
+				"or all of its box or mask",
 		},
+		{"analytics.zones[].share", "0", "how much of the box or mask must be inside where the anchor is one of them; 0: any part"},
 		{"analytics.zones[].inertia", fmt.Sprint(zone.DefaultInertia), "detections in a row that must agree before somebody is in or out"},
 		{"analytics.zones[].min_time", "0s", "stay before somebody has entered"},
 		{"analytics.zones[].loiter", "1m", "stay after which somebody loiters; 0s: never"},
@@ -59,7 +61,7 @@ func cameraSettings() []ListSetting {
 		{"analytics.lines[].from", "{x: 0.5, y: 0}", "seen from here,"},
 		{"analytics.lines[].to", "{x: 0.5, y: 1}", "looking to here, from left to right is in"},
 		{"analytics.lines[].labels", labels, labelHelp},
-		{"analytics.lines[].anchor", string(zone.Centre), "bottom, centre, top or feet"},
+		{"analytics.lines[].anchor", string(zone.Centre), "bottom, centre, top, feet or a keypoint"},
 		{"analytics.lines[].direction", string(zone.Both), "both, in or out"},
 		{"analytics.lines[].mode", string(zone.Strict), "strict: the anchor passes between the ends; loose: any part of the box does"},
 		{

@@ -456,7 +456,7 @@ export class Editor {
     const anchors = [["bottom", "foot"], ["centre", "centre"], ["top", "top"], ["feet", "ankles, or lowest of the mask"]];
     const common = [text("Name", "name", true), known.length > 0 ? labels : null];
     const own = s.kind === "zones"
-      ? [choice("Point of the object", "anchor", ["", "default (foot)"], ...anchors), seconds("Loiters after, seconds", "loiter"), seconds("Enters after, seconds", "min_time")]
+      ? [choice("Point of the object", "anchor", ["", "default (foot)"], ...anchors, ["box", "any part of the box"], ["mask", "any part of the mask"]), seconds("Loiters after, seconds", "loiter"), seconds("Enters after, seconds", "min_time")]
       : [choice("Direction", "direction", ["", "both"], ["in", "in only"], ["out", "out only"]), choice("Point of the object", "anchor", ["", "default (centre)"], ...anchors),
         choice("Crossing", "mode", ["", "exact"], ["loose", "any part of the box"]), el("label", {}, "Way in", el("button", { onclick: () => this.turn(shape) }, "Turn around"))];
     this.form.replaceChildren(...[...common, ...own].filter(Boolean),
