@@ -20,8 +20,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/demo"
 )
 
-// fence is a block of a page between ``` lines. The words behind its language say what is to be done with it: "tried" runs it, "config" holds
-// it against the schema of the configuration.
+// fence is a block of a page between ``` lines. The word behind its language says what is to be done with it: "tried" runs it, "config"
+// holds it against the schema of the configuration.
 type fence struct {
 	line           int
 	language, mark string

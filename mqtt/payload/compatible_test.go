@@ -72,8 +72,8 @@ func TestFrigateEvent(t *testing.T) {
 			"top_score":0.75,"false_positive":false,"start_time":1795169472.345678,"end_time":null,"score":0.5,"box":[10,20,110,70],
 			"area":5000,"ratio":2,"region":[0,0,1920,1080],"active":true,"stationary":false,"current_zones":[],"entered_zones":[],
 			"has_clip":false,"has_snapshot":false,"attributes":{},"current_attributes":[]},
-		"after":{"id":"1795169472.345678-17","camera":"gate","frame_time":1795169473.345678,"snapshot":null,"label":"person","sub_label":["Ann",0.8],
-			"top_score":0.75,"false_positive":false,"start_time":1795169472.345678,"end_time":1795169473.345678,"score":0.5,
+		"after":{"id":"1795169472.345678-17","camera":"gate","frame_time":1795169473.345678,"snapshot":null,"label":"person",
+			"sub_label":["Ann",0.8],"top_score":0.75,"false_positive":false,"start_time":1795169472.345678,"end_time":1795169473.345678,"score":0.5,
 			"box":[10,20,110,70],"area":5000,"ratio":2,"region":[0,0,1920,1080],"active":false,"stationary":true,"current_zones":["yard"],
 			"entered_zones":["yard","b"],"has_clip":false,"has_snapshot":false,"attributes":{},"current_attributes":[]}}`, string(text))
 	assert.Contains(t, string(text), `"frame_time":1795169472.345678,`, "no digit of the time is lost")

@@ -20,8 +20,8 @@ type Tracked struct {
 }
 
 // AppendFrigate appends an event as Frigate publishes it on <prefix>/events: kind is new, update or end, before is the object as the event
-// before told it, after as it is now. Fields of Frigate that nothing is known of here are left out; there are no recordings, so has_clip and
-// has_snapshot, which speak of Frigate's own storage, are false.
+// before told it, after as it is now. Fields of Frigate that nothing is known of here are left out; there are no recordings, so has_clip
+// and has_snapshot, which speak of Frigate's own storage, are false.
 func AppendFrigate(buf []byte, kind string, before, after *Tracked) []byte {
 	buf = append(buf, `{"type":`...)
 	buf = AppendString(buf, kind)

@@ -84,8 +84,9 @@ func topic(target *string) check {
 // topicPath checks levels of a topic, or nothing.
 func topicPath(target *string) check {
 	return func() error {
-		if strings.ContainsAny(*target, "+#\x00") || strings.HasPrefix(*target, "$") || slices.Contains(strings.Split(*target, "/"), "") && *target != "" {
-			return must(*target, "must be a topic without + # , a leading $ and empty levels")
+		emptyLevel := *target != "" && slices.Contains(strings.Split(*target, "/"), "")
+		if strings.ContainsAny(*target, "+#\x00") || strings.HasPrefix(*target, "$") || emptyLevel {
+			return must(*target, "must be a topic without +, #, a leading $ and empty levels")
 		}
 		return nil
 	}

@@ -235,6 +235,10 @@ func TestValidate(t *testing.T) {
 		want   string
 	}{
 		{func(c *Config) { c.Device = "a/b" }, `device "a/b" must be a name without + / #`},
+		{func(c *Config) { c.MQTT.Frigate = "frigate/#" }, `mqtt.frigate "frigate/#" must be a topic without +, #, a leading $ and empty levels`},
+		{func(c *Config) { c.MQTT.Frigate = "/frigate" }, `mqtt.frigate "/frigate" must be a topic without +, #, a leading $ and empty levels`},
+		{func(c *Config) { c.MQTT.Frigate = "a//b" }, `mqtt.frigate "a//b" must be a topic without +, #, a leading $ and empty levels`},
+		{func(c *Config) { c.MQTT.Frigate = "$SYS" }, `mqtt.frigate "$SYS" must be a topic without +, #, a leading $ and empty levels`},
 		{func(c *Config) { c.Device = ".." }, `device ".." must be a name, of more than dots`},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a"}} }, `cameras[0].uri "" must be an address, a file, a device number or demo`},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a b", URI: "0"}} }, `cameras[0].name "a b" must be a name without + / # and spaces`},
