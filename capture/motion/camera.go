@@ -13,7 +13,7 @@ type Affine struct{ A, B, C, D, E, F float64 }
 // Box is a part of a picture in source pixels.
 type Box struct{ X1, Y1, X2, Y2 float32 }
 
-// Camera finds how the camera of a stream has moved from one picture to the next. It follows corners of small grey pictures by the pyramidal
+// Camera finds how the camera of a stream moved from one picture to the next. It follows corners of small grey pictures by the pyramidal
 // method of Lucas and Kanade (Bouguet, 2000) and fits an affine map from which single corners may stray. The zero value is ready; one
 // goroutine uses it. It allocates when pictures of another size or format come.
 type Camera struct {
@@ -195,7 +195,7 @@ func (c *Camera) follow(k *corner) bool {
 	return true
 }
 
-// lucasKanade betters a guess of how far the window around a place went. Places whose window leaves a picture, that have no texture and that
+// lucasKanade betters a guess of how far the window around a place went. Places whose window leaves a picture, that lack texture and that
 // do not look alike in the end are reported false, with the guess.
 func lucasKanade(before, now *level, x, y, dx, dy float64) (float64, float64, bool) {
 	const side = 2*radius + 1

@@ -33,8 +33,8 @@ func open(t testing.TB, tracker Tracker) *Tracker {
 	return &tracker
 }
 
-// TestGoldenSequenceGoesAsByteTracks compares with a plain ByteTrack, which ends lost tracks on low scores and knows no buffered boxes: what
-// it calls one object is one here too, and hardly anything that it follows is not followed.
+// TestGoldenSequenceGoesAsByteTracks compares with a plain ByteTrack, which gives lost tracks no low scores and knows no buffered boxes:
+// what it calls one object is one here too, and hardly anything that it follows is not followed.
 func TestGoldenSequenceGoesAsByteTracks(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "golden.json"))
 	require.NoError(t, err)
@@ -325,7 +325,7 @@ func TestCameraJitterKeepsNumbers(t *testing.T) {
 	}
 }
 
-// TestATurnOfTheCameraKeepsNumbers turns and zooms so far between two pictures that nothing stays near its place. One object is hidden then.
+// TestATurnOfTheCameraKeepsNumbers turns and zooms so far between two pictures that nothing stays near its place. One is hidden then.
 func TestATurnOfTheCameraKeepsNumbers(t *testing.T) {
 	turn := Affine{A: 1.1, B: 0.02, C: -160, D: -0.02, E: 1.1, F: 90}
 	for _, told := range []bool{true, false} {

@@ -1,4 +1,4 @@
-// Package crowd simulates pedestrians in front of a surveillance camera and a detector that sees them imperfectly, to measure trackers with.
+// Package crowd simulates pedestrians in front of a surveillance camera and a detector that sees them imperfectly, to measure trackers by.
 package crowd
 
 import (

@@ -17,7 +17,7 @@ func TestTheSameSeedGivesTheSameFilm(t *testing.T) {
 	}
 }
 
-// TestFilmsAreWhatTheySay looks at what the scenes promise: how many can be seen, that most are found and some are not, who is hidden by what.
+// TestFilmsAreWhatTheySay looks at what scenes promise: how many can be seen, that most are found and some are not, who is hidden by what.
 func TestFilmsAreWhatTheySay(t *testing.T) {
 	type totals struct{ truths, found, sure, hidden, moved float64 }
 	all := map[string]totals{}

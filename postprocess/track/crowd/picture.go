@@ -10,7 +10,7 @@ import (
 // PictureWidth and PictureHeight are those of a frame's grey picture.
 const PictureWidth, PictureHeight = Width / 4, Height / 4
 
-// painter draws what a camera sees: houses and ground, as a panorama painted on a sphere around it, and the people in front as flat figures.
+// painter draws what a camera sees: houses and ground, painted on a sphere around it, and the people in front as flat figures.
 type painter struct {
 	panorama []byte
 	random   *rand.Rand

@@ -1,6 +1,6 @@
 // Command peers writes what trackers are compared on: simulated scenes in the form of the MOTChallenge and this project's tracks of them.
-// Where the camera moves, its motion is measured on painted pictures. peers.py beside it has other projects' trackers follow the same boxes at the same thresholds and scores them all; `make track-bench` runs
-// both.
+// Where the camera moves, its motion is measured on painted pictures. peers.py beside it has other projects' trackers follow the same boxes
+// at the same thresholds and scores them all; `make track-bench` runs both.
 package main
 
 import (

@@ -132,7 +132,7 @@ func (d *Detect) settings() []setting {
 		{"detect.track", "track", yes(&d.Track), nil, "follow objects from frame to frame; zones, lines and events need it"},
 		{
 			"detect.profile", "profile", text(&d.Profile), oneOf(&d.Profile, track.Profiles()...),
-			"cameras that are followed on: static, ptz (they turn, zoom or shake; 1 ms of a core a picture) or low-rate (below 10 pictures a second)",
+			"what cameras do: static, ptz (they turn, zoom or shake; 1 ms of a core a picture) or low-rate (below 10 pictures a second)",
 		},
 		{
 			"detect.masks", "masks", text(&d.Masks), oneOf(&d.Masks, "polygon", "rle", "off"),
