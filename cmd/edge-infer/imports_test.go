@@ -72,7 +72,7 @@ internal/infer: capture capture/source engine engine/atomicfile engine/onnx engi
 	internal/network internal/progress internal/report mqtt/payload postprocess postprocess/draw postprocess/evaluate postprocess/format
 	postprocess/predict postprocess/predict/window
 internal/media: capture capture/source engine postprocess/predict
-internal/network: engine engine/cuda engine/tensorrt internal/catalogue internal/config internal/progress mqtt/credentials
+internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress mqtt/credentials
 	postprocess/head postprocess/predict postprocess/predict/augment postprocess/predict/cascade postprocess/predict/ensemble
 	postprocess/predict/fuse postprocess/predict/tile
 internal/picture: engine
@@ -80,7 +80,7 @@ internal/pipeline: capture capture/motion engine internal/stage postprocess post
 internal/plot:
 internal/preflight: engine engine/isolate engine/tensorrt internal/broker internal/config internal/network internal/web
 	postprocess/predict postprocess/zone
-internal/probe: capture capture/source engine engine/auto engine/cuda engine/isolate engine/tensorrt
+internal/probe: capture capture/source engine engine/auto engine/cuda engine/isolate engine/tensorrt internal/config internal/network
 internal/process:
 internal/progress:
 internal/report: capture internal/pipeline internal/progress internal/terminal mqtt/payload postprocess postprocess/zone systemd

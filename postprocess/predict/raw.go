@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/auto"
 )
 
 // Raw is a model that is run for its outputs as they are: nothing is filtered or decoded. It is for models that are no detectors, and for
@@ -28,6 +29,9 @@ func WrapRaw(e engine.Engine) *Raw { return &Raw{e} }
 
 // Model describes what runs.
 func (r *Raw) Model() engine.Model { return r.engine.Model() }
+
+// Engine gives the backend's own engine, for what only that backend tells.
+func (r *Raw) Engine() engine.Engine { return auto.Unwrap(r.engine) }
 
 // Pictures runs the model on 1 to Model().MaxBatch pictures, which are letterboxed and scaled as the model has it.
 func (r *Raw) Pictures(pictures ...engine.Image) (*engine.Result, error) {

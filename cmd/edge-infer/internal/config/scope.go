@@ -19,6 +19,9 @@ func Network() Scope { return Scope{"model", "engine", "remote", "detect", "log"
 // Pictures is what commands use beside that show them pictures.
 func Pictures() Scope { return append(Network(), "look") }
 
+// Backends are the sections of a command that only looks at what could run a network.
+func Backends() Scope { return Scope{"engine", "remote"} }
+
 // Broker is what commands use that speak to the broker alone.
 func Broker() Scope { return Scope{"device", "mqtt", "log", "log_format"} }
 

@@ -8,13 +8,14 @@ import (
 	"github.com/edge-infer/edge-infer/engine/isolate"
 )
 
-// Request is what a child process is to examine. It travels over the standard input, because addresses of cameras may hold passwords.
+// Request is what a child process is to examine. It travels over the standard input, because it may hold passwords.
 type Request struct {
 	Examine string        `json:"examine"`
 	Root    string        `json:"root,omitempty"`
 	Camera  string        `json:"camera,omitempty"`
 	Model   config.Model  `json:"model"`
 	Engine  config.Engine `json:"engine"`
+	Remote  config.Remote `json:"remote"`
 	Detect  config.Detect `json:"detect"`
 }
 
@@ -30,7 +31,7 @@ const (
 // child makes an examination in a process of its own. Whatever that process found before it died counts; its death is one more finding,
 // with fix.
 func (d *Doctor) child(ctx context.Context, check string, r Request, fix string) []Finding {
-	r.Root, r.Model, r.Engine, r.Detect = d.Root, d.Config.Model, d.Config.Engine, d.Config.Detect
+	r.Root, r.Model, r.Engine, r.Remote, r.Detect = d.Root, d.Config.Model, d.Config.Engine, d.Config.Remote, d.Config.Detect
 	found, err := d.start(ctx, &r)
 	for i := range found {
 		if found[i].Check == "" {

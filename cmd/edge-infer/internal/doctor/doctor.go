@@ -63,6 +63,7 @@ func (d *Doctor) Run(ctx context.Context, each func(Finding)) Findings {
 	add(d.gstreamer(board))
 	add(d.bounded(ctx, "video device", "unplug the cameras and see dmesg", d.devices)...)
 	add(d.cameras(ctx)...)
+	add(d.servers(ctx)...)
 	add(d.child(ctx, "model", Request{Examine: ModelExamination},
 		"try --engine onnxruntime; where a large model is slow, give --timeout 10m")...)
 	add(d.broker(ctx)...)

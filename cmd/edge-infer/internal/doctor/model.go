@@ -18,7 +18,7 @@ import (
 // model runs the network twice on a grey picture and times the second one.
 func (r *Request) model(ctx context.Context) Finding {
 	c := config.Default()
-	c.Model, c.Engine, c.Detect = r.Model, r.Engine, r.Detect
+	c.Model, c.Engine, c.Remote, c.Detect = r.Model, r.Engine, r.Remote, r.Detect
 	detail, err := timeModel(ctx, c)
 	switch {
 	case err == nil:

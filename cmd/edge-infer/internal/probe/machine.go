@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/edge-infer/edge-infer/capture/source"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/engine/auto"
 	"github.com/edge-infer/edge-infer/engine/cuda"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
@@ -24,6 +25,7 @@ type Machine struct {
 	TensorRT []Library           `json:"tensorrt"`
 	Refused  []tensorrt.Attempt  `json:"tensorrt_refused,omitempty"`
 	Backends []auto.Backend      `json:"backends"`
+	Servers  []network.Server    `json:"servers,omitempty"`
 	Cameras  []source.DeviceInfo `json:"cameras"`
 }
 
@@ -76,6 +78,14 @@ func (m *Machine) Print(out io.Writer) error {
 			state = "chosen"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.Title, state, b.Version, strings.ReplaceAll(about, "\n", "; "))
+	}
+	for i := range m.Servers {
+		s := &m.Servers[i]
+		state, about := "yes", s.String()
+		if s.Reason != "" {
+			state, about = "no", s.Reason
+		}
+		fmt.Fprintf(table, "server\t%s\t\t%s: %s\n", state, s.Address, about)
 	}
 	if len(m.Cameras) == 0 {
 		fmt.Fprintln(table, "camera\tno\t\ttry --camera demo")

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/capture/source"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/engine/auto"
 	"github.com/edge-infer/edge-infer/engine/cuda"
 	"github.com/edge-infer/edge-infer/engine/isolate"
@@ -23,13 +25,14 @@ import (
 type Probe struct {
 	Library string // TensorRT's or its folder; empty to search
 	Builder bool   // TensorRT's builder is asked for the precisions
+	// Config names the servers that are to run the network; nil for none.
+	Config *config.Config
 
 	process isolate.Process
 }
 
 // Flags are the probe's place on a command line.
 func (p *Probe) Flags(flags *pflag.FlagSet) {
-	flags.StringVar(&p.Library, "library", "", "TensorRT library or its folder, instead of searching")
 	flags.BoolVar(&p.Builder, "probe", false, "ask TensorRT's builder for the precisions")
 }
 
@@ -43,11 +46,14 @@ func (p *Probe) Run(ctx context.Context) (*Machine, error) {
 		return nil, err
 	}
 	p.process = isolate.Process{Program: []string{program, Command}, Timeout: limit}
+	servers := make(chan []network.Server, 1)
+	go func() { servers <- p.servers(ctx) }()
 	driver := make(chan cuda.Report, 1)
 	go func() { driver <- p.gpus(ctx) }()
 	m := &Machine{Version: 1, Cameras: source.Devices()}
 	m.TensorRT, m.Refused = p.libraries(ctx)
 	m.Backends = p.backends(ctx)
+	m.Servers = <-servers
 	report := <-driver
 	m.Driver, m.Jetson, m.NoGPU, m.Hint = report.Driver, report.Jetson, report.Reason, report.Hint
 	for _, facts := range report.Devices {
@@ -55,6 +61,16 @@ func (p *Probe) Run(ctx context.Context) (*Machine, error) {
 		m.GPUs = append(m.GPUs, GPU{facts, why})
 	}
 	return m, nil
+}
+
+// servers are those of the configuration.
+func (p *Probe) servers(ctx context.Context) []network.Server {
+	if p.Config == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return network.Servers(ctx, p.Config)
 }
 
 // gpus is what the driver says.
@@ -106,6 +122,9 @@ func (p *Probe) backends(ctx context.Context) []auto.Backend {
 	var all []auto.Backend
 	chosen := false
 	for i, c := range auto.Candidates() {
+		if c.Remote { // what it runs on is no part of this machine; see servers
+			continue
+		}
 		b := auto.Backend{Engine: c.Engine, Title: c.Title}
 		err := p.process.Run(ctx, request{Part: backendPart, Library: p.Library, From: i}, nil, func(answer json.RawMessage) {
 			_ = json.Unmarshal(answer, &b)

@@ -1,0 +1,107 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/triton"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// Server is what one of the servers that a configuration names says of itself and of the model.
+type Server struct {
+	Address string  `json:"address"`
+	About   string  `json:"about,omitempty"`         // its name and version
+	Version string  `json:"model_version,omitempty"` // that answered
+	Wire    string  `json:"wire,omitempty"`          // what a picture is sent as
+	Shared  bool    `json:"shared_memory"`           // instead of being sent
+	Latency float64 `json:"latency_ms"`              // of a request with a gray picture; 0 where the model takes none
+	Reason  string  `json:"reason,omitempty"`        // why the server cannot be used; the rest is empty then
+	Hint    string  `json:"hint,omitempty"`
+}
+
+// Servers asks each server that c names, all at once, and has it run a gray picture. It gives them in c's order, none where the network
+// runs here.
+func Servers(ctx context.Context, c *config.Config) []Server {
+	addresses, remote := strings.CutPrefix(c.Engine.Backend, triton.Name+"=")
+	if !remote {
+		return nil
+	}
+	options := Options(c, c.Detect.Confidence, slog.New(slog.DiscardHandler))
+	unread := options.Load()
+	list := strings.Split(addresses, ",")
+	all := make([]Server, len(list))
+	var group sync.WaitGroup
+	for i, address := range list {
+		s := &all[i]
+		s.Address = strings.TrimSpace(address)
+		group.Go(func() {
+			err := unread
+			if err == nil {
+				err = s.look(ctx, options)
+			}
+			if err == nil {
+				return
+			}
+			*s = Server{Address: s.Address, Reason: err.Error()}
+			if known, ok := errors.AsType[*engine.Error](err); ok {
+				plain := *known
+				plain.Hint = ""
+				s.Reason, s.Hint = plain.Error(), known.Hint
+			}
+		})
+	}
+	group.Wait()
+	return all
+}
+
+// look opens the model there and times the second of two requests: the first one warms up.
+func (s *Server) look(ctx context.Context, options predict.Options) (err error) {
+	options.Backend = triton.Name + "=" + s.Address
+	raw, err := predict.OpenRaw(ctx, options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, raw.Close()) }()
+	m := raw.Model()
+	s.About = m.BackendVersion
+	if m.Picture != nil {
+		picture := engine.Image{Data: make([]byte, m.Width*m.Height), Width: m.Width, Height: m.Height, Stride: m.Width, Format: engine.GRAY8}
+		for range 2 {
+			began := time.Now()
+			if _, err := raw.Pictures(picture); err != nil {
+				return err
+			}
+			s.Latency = float64(time.Since(began).Microseconds()) / 1000
+		}
+	}
+	if e, ok := raw.Engine().(interface{ Status() triton.Status }); ok {
+		status := e.Status().Servers[0]
+		s.Version, s.Wire, s.Shared = status.Version, status.Wire, status.Shared
+	}
+	return nil
+}
+
+// String says in a line what a server that can be used does.
+func (s *Server) String() string {
+	text := s.About
+	if s.Version != "" {
+		text += ", version " + s.Version + " of the model"
+	}
+	switch {
+	case s.Wire == "":
+		return text + ", which takes no pictures"
+	case s.Shared:
+		text += ", pictures through shared memory"
+	default:
+		text += ", pictures as " + s.Wire
+	}
+	return text + ", " + strconv.FormatFloat(s.Latency, 'f', 1, 64) + " ms a picture"
+}

@@ -1,0 +1,42 @@
+package network_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/demo"
+	"github.com/edge-infer/edge-infer/engine/kserve/kservetest"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/onnxruntime"
+)
+
+// Every server of a configuration is asked; one that is away says why and what to do.
+func TestServers(t *testing.T) {
+	e, err := onnxruntime.Open(engine.Options{Path: "demo.onnx", Bytes: demo.Model(), Slots: 1})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	file, err := onnx.Parse("demo.onnx", demo.Model())
+	require.NoError(t, err)
+	s, away := kservetest.New(t, e, file.Metadata(), nil), kservetest.New(t, e, file.Metadata(), nil)
+	away.Stop()
+	c := config.Default()
+	require.Empty(t, network.Servers(t.Context(), c))
+	c.Remote.Timeout, c.Remote.SharedMemory = time.Minute, false
+	c.Engine.Backend = "triton=grpc://" + s.Address + "/net, http://" + away.Address + "/net"
+	all := network.Servers(t.Context(), c)
+	require.Len(t, all, 2)
+	require.Positive(t, all[0].Latency)
+	all[0].Latency = 1.25
+	require.Equal(t, network.Server{
+		Address: "grpc://" + s.Address + "/net", About: "kservetest 1.2", Version: "1", Wire: "fp32", Latency: 1.25,
+	}, all[0])
+	require.Equal(t, "kservetest 1.2, version 1 of the model, pictures as fp32, 1.2 ms a picture", all[0].String())
+	require.Equal(t, "http://"+away.Address+"/net", all[1].Address)
+	require.Contains(t, all[1].Reason, "no server runs the model: "+away.Address+": ")
+	require.Equal(t, "is it running, and is 8001 its gRPC port and 8000 its HTTP port?", all[1].Hint)
+}
