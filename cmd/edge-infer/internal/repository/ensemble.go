@@ -44,25 +44,25 @@ type ensemble struct {
 func (e *ensemble) whole() string { return e.name + "_" + e.wire }
 func (e *ensemble) input() string { return e.whole() + "_input" }
 
-// write adds both models to the repository, and gives false where the configuration of either is there and stays.
-func (e *ensemble) write(repository string) (written bool, err error) {
+// write adds both models to the repository. A configuration that is there stays as it is.
+func (e *ensemble) write(repository string) error {
 	p := e.model.Picture
 	if p == nil {
-		return false, fmt.Errorf("--wire %s: the model takes no pictures: %w", e.wire, e.model.NoPicture)
+		return fmt.Errorf("--wire %s: the model takes no pictures: %w", e.wire, e.model.NoPicture)
 	}
 	if strings.EqualFold(kserve.Datatype(p.Type), e.wire) {
-		return false, fmt.Errorf("--wire %s: the model takes that itself (leave it away)", e.wire)
+		return fmt.Errorf("--wire %s: the model takes that itself (leave it away)", e.wire)
 	}
 	if e.wire == "fp16" && p.Type == engine.Uint8 {
-		return false, errors.New("--wire fp16: the model takes uint8, which is half of that (leave it away)")
+		return errors.New("--wire fp16: the model takes uint8, which is half of that (leave it away)")
 	}
 	whole, err := e.wholeConfig()
 	if err != nil {
-		return false, err
+		return err
 	}
 	input, err := e.inputConfig()
 	if err != nil {
-		return false, err
+		return err
 	}
 	// The ensemble comes last: a server that looks meanwhile finds what it is made of.
 	for _, m := range []struct {
@@ -74,22 +74,21 @@ func (e *ensemble) write(repository string) (written bool, err error) {
 		if _, err := os.Stat(config); err == nil {
 			continue
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return written, fmt.Errorf("repository: %w", err)
+			return fmt.Errorf("repository: %w", err)
 		}
 		if err := os.MkdirAll(filepath.Join(folder, "1"), 0o755); err != nil {
-			return written, fmt.Errorf("repository: %w", err)
+			return fmt.Errorf("repository: %w", err)
 		}
 		if m.file != nil {
 			if err := atomicfile.Write(filepath.Join(folder, "1", "model.py"), m.file, 0o644); err != nil {
-				return written, err
+				return err
 			}
 		}
 		if err := atomicfile.Write(config, []byte(m.config), 0o644); err != nil {
-			return written, err
+			return err
 		}
-		written = true
 	}
-	return written, nil
+	return nil
 }
 
 // wireDims are the sizes of the input as it comes.

@@ -156,7 +156,7 @@ func (e *Export) Run(ctx context.Context) (*Result, error) {
 	}
 	for _, wire := range e.Wire {
 		whole := ensemble{d, wire}
-		if _, err := whole.write(e.Folder); err != nil {
+		if err := whole.write(e.Folder); err != nil {
 			return nil, err
 		}
 		r.Ensembles = append(r.Ensembles, whole.whole())

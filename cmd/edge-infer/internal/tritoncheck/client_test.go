@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,7 +23,8 @@ type byHand struct {
 }
 
 // newByHand writes what goes before the tensor of a request with one float32 input.
-func newByHand(s *server, scheme, model, input string, shape []int64, size int) *byHand {
+func newByHand(s *server, scheme, input string, shape []int64, size int) *byHand {
+	const model = "demo"
 	c := &byHand{grpc: scheme == "grpc", buffer: make([]byte, 1<<20)}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!c.grpc)
@@ -76,7 +78,7 @@ func (c *byHand) infer(tensor []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%s", response.Status)
 	}
 	n, err := io.ReadFull(response.Body, c.buffer)
-	if err != io.ErrUnexpectedEOF {
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, fmt.Errorf("an answer of over %d bytes: %w", n, err)
 	}
 	if !c.grpc {

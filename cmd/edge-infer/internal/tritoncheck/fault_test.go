@@ -199,7 +199,8 @@ func TestFaultVersionSwapped(t *testing.T) {
 	w.more(2 * rate)
 	stats := w.end()
 	t.Logf("captured %.3f of %d frames a second; the new version answers %v after it was written; longest time without a frame %v; failed %d of %d",
-		w.captured(), rate, took.Round(time.Millisecond), w.gap(began).Round(time.Millisecond), stats.Cameras[0].Failed, stats.Cameras[0].Captured)
+		w.captured(), rate, took.Round(time.Millisecond), w.gap(began).Round(time.Millisecond), stats.Cameras[0].Failed,
+		stats.Cameras[0].Captured)
 	require.Contains(t, w.Stderr.String(), "was=1 is=2")
 	require.InEpsilon(t, rate, w.captured(), 0.01)
 	require.Zero(t, stats.Cameras[0].Failed)

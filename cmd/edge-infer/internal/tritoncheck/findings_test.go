@@ -43,13 +43,13 @@ func TestFindingsAreThoseOfTheLocalEngine(t *testing.T) {
 		{"http"}, {"grpc"}, {"http", "--remote-shared-memory=off"}, {"grpc", "--remote-shared-memory=off"}, {"grpc", "--batch", "8"},
 	} {
 		remote := look(t, pictures, append([]string{"--engine", "triton=" + s.at(way[0], "demo")}, way[1:]...)...)
-		objects, furthest := compare(t, local, remote, 1e-3, 0.1)
+		objects, furthest := compare(t, local, remote)
 		t.Logf("%v: %d objects on %d pictures, scores at most %.2g away", way, objects, len(local), furthest)
 	}
 }
 
 // compare requires the same objects, and gives the number of them and the largest difference of two scores.
-func compare(t *testing.T, want, got []seen, score, pixels float64) (objects int, furthest float64) {
+func compare(t *testing.T, want, got []seen) (objects int, furthest float64) {
 	require.Len(t, got, len(want))
 	for i := range want {
 		require.Equal(t, want[i].File, got[i].File)
@@ -57,8 +57,8 @@ func compare(t *testing.T, want, got []seen, score, pixels float64) (objects int
 		for k, w := range want[i].Detections {
 			g := got[i].Detections[k]
 			require.Equal(t, w.Label, g.Label, want[i].File)
-			require.InDelta(t, w.Score, g.Score, score, want[i].File)
-			require.InDeltaSlice(t, w.Box, g.Box, pixels, want[i].File)
+			require.InDelta(t, w.Score, g.Score, 1e-3, want[i].File)
+			require.InDeltaSlice(t, w.Box, g.Box, 0.1, want[i].File)
 			furthest = max(furthest, w.Score-g.Score, g.Score-w.Score)
 			objects++
 		}

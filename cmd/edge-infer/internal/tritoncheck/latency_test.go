@@ -27,7 +27,7 @@ func TestLatencyBesideAClientWrittenByHand(t *testing.T) {
 		for i := range len(tensor) / 4 { // levels of gray as the letterbox makes them
 			copy(tensor[4*i:], []byte{0, 0, byte(rand.IntN(128)), 0x3e})
 		}
-		hand := newByHand(s, scheme, "demo", info.Name, shape, len(tensor))
+		hand := newByHand(s, scheme, info.Name, shape, len(tensor))
 		var theirs, ours []byte
 		byHand := func() (err error) {
 			theirs, err = hand.infer(tensor)
