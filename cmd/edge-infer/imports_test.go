@@ -58,15 +58,17 @@ internal/config: capture engine engine/atomicfile engine/triton internal/process
 internal/convert: engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/predict
 internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/broker
-	internal/config internal/daemon/camera internal/daemon/device internal/network internal/pipeline internal/preflight internal/process
-	internal/progress internal/report internal/sink internal/stage internal/telemetry internal/terminal internal/web mqtt mqtt/broker
-	mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade postprocess/track postprocess/zone systemd
+	internal/config internal/daemon/camera internal/daemon/device internal/history internal/network internal/pipeline internal/preflight
+	internal/process internal/progress internal/report internal/sink internal/stage internal/telemetry internal/terminal internal/web mqtt
+	mqtt/broker mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade postprocess/track
+	postprocess/zone systemd
 internal/daemon/camera: capture internal/config internal/pipeline
 internal/daemon/device: engine engine/cuda engine/standby engine/tensorrt engine/triton internal/config internal/network internal/pipeline
 	internal/progress internal/sink internal/stage postprocess/predict
 internal/config/manual: internal/config
 internal/doctor: capture capture/source engine engine/cuda engine/isolate engine/onnxruntime engine/tensorrt internal/broker
 	internal/config internal/network internal/telemetry mqtt mqtt/spool postprocess/head postprocess/predict
+internal/history: engine/atomicfile internal/pipeline postprocess postprocess/zone
 internal/dossier: capture engine/atomicfile internal/config internal/doctor internal/probe
 internal/infer: capture capture/source engine engine/atomicfile engine/onnx engine/tensorrt internal/aspect internal/config internal/media
 	internal/network internal/progress internal/report mqtt/payload postprocess postprocess/draw postprocess/evaluate postprocess/format
@@ -96,7 +98,8 @@ internal/stage:
 internal/telemetry: engine/cuda
 internal/terminal:
 internal/tritoncheck:
-internal/web: capture internal/pipeline internal/stage internal/web/access internal/web/live internal/web/rate postprocess/zone
+internal/web: capture internal/history internal/pipeline internal/stage internal/web/access internal/web/live internal/web/rate
+	postprocess/zone
 internal/web/access: engine/atomicfile internal/web/rate
 internal/web/live: internal/picture internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
 internal/web/rate:

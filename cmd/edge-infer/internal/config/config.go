@@ -24,6 +24,7 @@ type Config struct {
 	Look      look.Look        `yaml:"look"`
 	Cascade   []Cascade        `yaml:"cascade"`
 	MQTT      MQTT             `yaml:"mqtt"`
+	History   History          `yaml:"history"`
 	Snapshots Snapshots        `yaml:"snapshots"`
 	Web       Web              `yaml:"web"`
 	Motion    Motion           `yaml:"motion"`
@@ -140,6 +141,11 @@ type Snapshots struct {
 	Keep      int    `yaml:"keep"`
 }
 
+// History is what is counted over time.
+type History struct {
+	Days int `yaml:"days"` // that are kept, 0 for none
+}
+
 // Web is the page.
 type Web struct {
 	Listen       string `yaml:"listen"`
@@ -176,6 +182,7 @@ func Default() *Config {
 		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Top: 5, Track: true, Profile: "static", Masks: "polygon"},
 		Look:      look.Default(),
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true},
+		History:   History{Days: 31},
 		Snapshots: Snapshots{Keep: 500},
 		Web:       Web{Listen: Off},
 		Motion:    Motion{Sensitivity: defaultSensitivity, FloorRate: defaultFloorRate},

@@ -33,7 +33,7 @@ func settings(c *Config) []setting {
 	return slices.Concat(
 		[]setting{{DeviceKey, "device-name", text(&c.Device), topic(&c.Device), "device name in MQTT topics"}},
 		c.Model.settings(), c.Engine.settings(), c.Remote.settings(), c.Detect.settings(), lookSettings(&c.Look), c.MQTT.settings(),
-		c.Snapshots.settings(), c.Web.settings(), c.Motion.settings(), c.Thermal.settings(), runtimeSettings(&c.Runtime),
+		c.History.settings(), c.Snapshots.settings(), c.Web.settings(), c.Motion.settings(), c.Thermal.settings(), runtimeSettings(&c.Runtime),
 		[]setting{
 			{"log", "log", text(&c.Log), oneOf(&c.Log, "debug", "info", "warn", "error"), "debug, info, warn or error"},
 			{
@@ -177,6 +177,13 @@ func (m *MQTT) settings() []setting {
 		},
 		{"mqtt.spool", "mqtt-spool", text(&m.Spool), nil, "directory that keeps events while the broker is away; empty: the state directory"},
 	}
+}
+
+func (h *History) settings() []setting {
+	return []setting{{
+		"history.days", "history-days", whole(&h.Days), within(&h.Days, 0, 3660),
+		"days of counts and heat maps that the state directory keeps; 0: none, they last as long as the run",
+	}}
 }
 
 func (s *Snapshots) settings() []setting {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/history"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
@@ -29,6 +31,7 @@ type outputs struct {
 	terminal  *report.Terminal
 	lines     *report.JSON // with JSON
 	snapshots *sink.Snapshots
+	history   *history.Recorder
 	web       *web.Server
 }
 
@@ -90,6 +93,10 @@ func (o *outputs) open(r *run, cameras []pipeline.Camera) error {
 		return err
 	}
 	o.snapshots = snapshots
+	o.history = &history.Recorder{Days: r.config.History.Days, Logger: r.logger}
+	if r.config.State != "" && r.config.History.Days > 0 {
+		o.history.Directory = filepath.Join(r.config.State, "history")
+	}
 	return o.openWeb(r)
 }
 
@@ -102,7 +109,7 @@ func (o *outputs) openWeb(r *run) error {
 	if err != nil {
 		return err
 	}
-	server.Source, server.Snapshot = page{r}, o.snapshots.Find
+	server.Source, server.Snapshot, server.History = page{r}, o.snapshots.Find, o.history
 	server.Zones = &zones{Zones: config.Zones{Sources: &r.Settings}, reload: r.askReload}
 	if err := server.Open(); err != nil {
 		return err
@@ -168,6 +175,7 @@ func (o *outputs) sinks(r *run) []pipeline.Sink {
 	if o.client != nil || o.snapshots.Directory != "" || o.web != nil {
 		sinks = append(sinks, o.snapshots)
 	}
+	sinks = append(sinks, o.history)
 	if r.Frames > 0 {
 		sinks = []pipeline.Sink{&sink.Limit{Frames: r.Frames, Stop: func() { r.cancel(nil) }, Next: sinks}}
 	}
@@ -183,6 +191,7 @@ func (o *outputs) Run(ctx context.Context, group *sync.WaitGroup, failed context
 			}
 		})
 	}
+	work(o.history.Run)
 	if o.web != nil {
 		work(o.web.Run)
 	}

@@ -43,6 +43,7 @@ func (s *Server) handler() http.Handler {
 	inside.HandleFunc("GET /api/cameras/{camera}/analytics", s.showAnalytics)
 	inside.HandleFunc("PUT /api/cameras/{camera}/analytics", s.saveAnalytics)
 	inside.HandleFunc("POST /api/cameras/{camera}/analytics/check", s.checkAnalytics)
+	inside.HandleFunc("GET /api/cameras/{camera}/history", s.serveHistory)
 	inside.HandleFunc("GET /api/events", s.serveEvents)
 	inside.HandleFunc("GET /api/cameras/{camera}/events/{id}/snapshot.jpg", s.serveSnapshot)
 	inside.Handle("GET /metrics", s.exporter())

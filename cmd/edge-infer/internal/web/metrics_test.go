@@ -66,7 +66,7 @@ func busy() *still {
 
 // TestMetrics compares the whole text of a filled snapshot, which makes it long.
 func TestMetrics(t *testing.T) {
-	server := &Server{}
+	server := &Server{History: &oneDay{}}
 	serve(t, server, busy())
 	code, text, _ := ask(t, "GET", server.URL()+"metrics", nil)
 	require.Equal(t, http.StatusOK, code)
@@ -149,7 +149,15 @@ edge_infer_reload_success 0
 edge_infer_reload_time_seconds 1.7000001e+09
 edge_infer_restarts_total 2
 edge_infer_watchdog_margin_seconds 9.5
-edge_infer_web_refused_logins_total 0`), "\n") {
+edge_infer_web_refused_logins_total 0
+edge_infer_objects_total{camera="cam0",label="bolt"} 3
+edge_infer_zone_entered_total{camera="cam0",zone="yard"} 2
+edge_infer_zone_visits_total{camera="cam0",zone="yard"} 1
+edge_infer_zone_dwell_seconds_total{camera="cam0",zone="yard"} 7.5
+edge_infer_line_crossed_total{camera="cam0",direction="in",line="gate"} 4
+edge_infer_line_crossed_total{camera="cam0",direction="out",line="gate"} 0
+edge_infer_objects_distance_meters_total{camera="cam0"} 12
+edge_infer_objects_distance_seconds_total{camera="cam0"} 8`), "\n") {
 		require.Contains(t, text, "\n"+line+"\n")
 	}
 	require.Regexp(t, `(?m)^edge_infer_camera_last_frame_seconds\{camera="cam0"\} \d`, text)

@@ -163,7 +163,7 @@ func operationMetrics() []operationMetric {
 		metric("web_refused_logins_total", "Wrong tokens and passwords on the page.", counter, func(s *Server, _ *Status, emit emit) {
 			emit(float64(s.access.Refused()))
 		}),
-	}, serverMetrics()...)
+	}, append(serverMetrics(), historyMetrics()...)...)
 }
 
 func ofReload(read func(*Reload) float64) func(*Server, *Status, emit) {

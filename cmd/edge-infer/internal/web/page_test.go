@@ -371,7 +371,7 @@ func TestThePageFindsARestartedServer(t *testing.T) {
 func TestEveryPageFitsAPhone(t *testing.T) {
 	s := newStage(t, 320, 180, 8, "belt", "dock")
 	s.belts[0].runsOn, s.belts[1].runsOn = "GPU 0, NVIDIA RTX A4000 Laptop GPU (sm_86)", "GPU 1, NVIDIA RTX A4000 Laptop GPU (sm_86)"
-	server := &Server{Zones: s}
+	server := &Server{Zones: s, History: &oneDay{}}
 	s.serve(t, server)
 	b := newBrowser(t, 390, 844)
 	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
@@ -379,10 +379,11 @@ func TestEveryPageFitsAPhone(t *testing.T) {
 	require.NoError(t, err)
 	b.do(chromedp.Navigate(server.URL()))
 	for page, ready := range map[string]string{
-		"live":   `window.edgeInfer?.drawn.belt?.boxes.length > 0 && window.edgeInfer?.drawn.dock`,
-		"zones":  `document.querySelector("pre")?.textContent.includes("inspection")`,
-		"events": `document.querySelectorAll(".events li").length > 3`,
-		"system": `document.querySelector("table")?.textContent.includes("belt")`,
+		"live":    `window.edgeInfer?.drawn.belt?.boxes.length > 0 && window.edgeInfer?.drawn.dock`,
+		"zones":   `document.querySelector("pre")?.textContent.includes("inspection")`,
+		"events":  `document.querySelectorAll(".events li").length > 3`,
+		"history": `document.querySelector("table")?.textContent.includes("came")`,
+		"system":  `document.querySelector("table")?.textContent.includes("belt")`,
 	} {
 		evaluate[any](b, fmt.Sprintf(`void (location.hash = %q)`, page))
 		b.wait(ready)

@@ -69,6 +69,8 @@ type Server struct {
 
 	// Source says how the run is.
 	Source Source
+	// History is what was counted over time; nil for nothing.
+	History History
 	// Zones keeps what is drawn on the page. With nil the page shows the YAML only.
 	Zones Zones
 	// Snapshot is the JPEG of the object with that zone.Object.ID; fs.ErrNotExist when there is none. It may be nil.

@@ -2,10 +2,11 @@ import { getJSON } from "./api.js";
 import { Editor } from "./editor.js";
 import { Events } from "./events.js";
 import { Feed } from "./feed.js";
+import { History } from "./history.js";
 import { Live } from "./live.js";
 import { System } from "./system.js";
 
-const pages = { live: Live, zones: Editor, events: Events, system: System };
+const pages = { live: Live, zones: Editor, events: Events, history: History, system: System };
 
 // answerTime is how long the server may take over a status before it counts as gone, in milliseconds.
 const answerTime = 5000;

@@ -66,8 +66,9 @@ export function latency(canvas, values) {
   return { p50, p99 };
 }
 
-// histogram plots counts by bucket; bounds are the upper ends in milliseconds, the last bucket has none.
-export function histogram(canvas, bounds, counts) {
+// histogram plots counts by bucket; bounds are what stands under each, "more" where there is none. title and name are for those who do not see
+// it.
+export function histogram(canvas, bounds, counts, title = "Frames by latency", name = (bound) => `up to ${bound ?? "more"} ms`) {
   const { context, width, height, ink, quiet } = prepare(canvas);
   const most = Math.max(...counts, 1);
   const total = counts.reduce((a, b) => a + b, 0);
@@ -85,5 +86,5 @@ export function histogram(canvas, bounds, counts) {
       context.fillText(share < 1 ? "<1%" : `${Math.round(share)}%`, i * step + step / 2, height - 20 - tall);
     }
   });
-  canvas.setAttribute("aria-label", "Frames by latency: " + counts.map((c, i) => (c > 0 ? `${c} up to ${bounds[i] ?? "more"} ms` : "")).filter(Boolean).join(", "));
+  canvas.setAttribute("aria-label", `${title}: ` + counts.map((c, i) => (c > 0 ? `${c} ${name(bounds[i])}` : "")).filter(Boolean).join(", "));
 }

@@ -1,0 +1,146 @@
+package history
+
+import (
+	"encoding/json"
+	"math"
+	"time"
+)
+
+// The heat map's cells lie over the whole picture, row by row.
+const (
+	Columns = 64
+	Rows    = 36
+)
+
+// Day is what one camera has counted in one day of the local calendar.
+type Day struct {
+	Camera string          `json:"camera"`
+	Day    string          `json:"day"`   // as in 2026-11-22
+	Hours  map[int]*Counts `json:"hours"` // by hour of the day; those in which nothing was counted are left out
+	Heat   *Heat           `json:"heat"`
+}
+
+// Counts is what happened in some time.
+type Counts struct {
+	Objects map[string]int   `json:"objects"` // that came, by label
+	Zones   map[string]*Zone `json:"zones"`
+	Lines   map[string]*Line `json:"lines"`
+	Way     Way              `json:"way"`
+}
+
+// Zone is what happened at a zone.
+type Zone struct {
+	Entered int     `json:"entered"`
+	Visits  int     `json:"visits"`  // stays that are over
+	Dwell   float64 `json:"dwell_s"` // of all of these together, in seconds
+}
+
+// Line is how many have crossed a line.
+type Line struct {
+	In  int `json:"in"`
+	Out int `json:"out"`
+}
+
+// Way is how objects have moved that are gone; only with a calibrated ground.
+type Way struct {
+	Objects  int     `json:"objects"`
+	Distance float64 `json:"distance_m"` // of all together, in metres
+	Time     float64 `json:"time_s"`     // that they were there, together
+}
+
+// Heat is for how many seconds objects have stood or gone in each cell of the picture, by the middle of their lower edge. Two objects in
+// one cell count twice.
+type Heat [Columns * Rows]float32
+
+// MarshalJSON writes hundredths of a second, which are as exact as frames are.
+func (h *Heat) MarshalJSON() ([]byte, error) {
+	rounded := make([]float64, len(h))
+	for i, seconds := range h {
+		rounded[i] = math.Round(100*float64(seconds)) / 100
+	}
+	return json.Marshal(rounded)
+}
+
+func newDay(camera, day string) *Day {
+	return &Day{Camera: camera, Day: day, Hours: map[int]*Counts{}, Heat: new(Heat)}
+}
+
+func newCounts() *Counts {
+	return &Counts{Objects: map[string]int{}, Zones: map[string]*Zone{}, Lines: map[string]*Line{}}
+}
+
+// hour gives an hour's counts to add to.
+func (d *Day) hour(hour int) *Counts {
+	c := d.Hours[hour]
+	if c == nil {
+		c = newCounts()
+		d.Hours[hour] = c
+	}
+	return c
+}
+
+// at gives an entry of a map to add to.
+func at[T any](all map[string]*T, name string) *T {
+	one := all[name]
+	if one == nil {
+		one = new(T)
+		all[name] = one
+	}
+	return one
+}
+
+// add takes over what another part of the same day has counted.
+func (d *Day) add(more *Day) {
+	for hour, counts := range more.Hours {
+		d.hour(hour).add(counts)
+	}
+	for i, seconds := range more.Heat {
+		d.Heat[i] += seconds
+	}
+}
+
+func (c *Counts) add(more *Counts) {
+	for label, n := range more.Objects {
+		c.Objects[label] += n
+	}
+	for name, z := range more.Zones {
+		to := at(c.Zones, name)
+		to.Entered, to.Visits, to.Dwell = to.Entered+z.Entered, to.Visits+z.Visits, to.Dwell+z.Dwell
+	}
+	for name, l := range more.Lines {
+		to := at(c.Lines, name)
+		to.In, to.Out = to.In+l.In, to.Out+l.Out
+	}
+	to, way := &c.Way, more.Way
+	to.Objects, to.Distance, to.Time = to.Objects+way.Objects, to.Distance+way.Distance, to.Time+way.Time
+}
+
+// whole fills in what a file may leave out, so that nothing of it is nil.
+func (d *Day) whole() {
+	if d.Hours == nil {
+		d.Hours = map[int]*Counts{}
+	}
+	if d.Heat == nil {
+		d.Heat = new(Heat)
+	}
+	for hour, c := range d.Hours {
+		full := newCounts()
+		if c != nil && hour >= 0 && hour < 24 {
+			dropNil(c.Zones)
+			dropNil(c.Lines)
+			full.add(c)
+		}
+		d.Hours[hour] = full
+	}
+}
+
+func dropNil[T any](all map[string]*T) {
+	for name, one := range all {
+		if one == nil {
+			delete(all, name)
+		}
+	}
+}
+
+// dayForm is how days are written; their order is that of the calendar.
+const dayForm = time.DateOnly

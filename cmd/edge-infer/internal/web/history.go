@@ -1,0 +1,91 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/history"
+)
+
+// History is what was counted over time; *history.Recorder is one.
+type History interface {
+	// Day is what a camera has counted on a day, the newest one when it is empty, and the days that there are.
+	Day(camera, day string) (*history.Day, []string, error)
+	// Totals are each camera's counts since the start.
+	Totals() map[string]*history.Counts
+}
+
+// serveHistory gives what a camera has counted on the day that the request names.
+func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request) {
+	name, day := r.PathValue("camera"), r.FormValue("day")
+	if !s.known(name) || s.History == nil {
+		writeError(w, http.StatusNotFound, fmt.Errorf("nothing is counted of a camera %q", name))
+		return
+	}
+	if _, err := time.Parse(time.DateOnly, day); day != "" && err != nil {
+		writeError(w, http.StatusBadRequest, errors.New("day must be a date as in 2026-11-22"))
+		return
+	}
+	found, days, err := s.History.Day(name, day)
+	if err != nil {
+		s.Logger.Warn("history for the web page", "error", err)
+		writeError(w, http.StatusInternalServerError, errors.New("what was counted cannot be read, the log says why"))
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{
+		"days": days, "day": found.Day, "hours": found.Hours, "heat": found.Heat, "columns": history.Columns, "rows": history.Rows,
+	})
+}
+
+// ofTotals reads every camera's counts.
+func ofTotals(read func(camera string, c *history.Counts, emit emit)) func(*Server, *Status, emit) {
+	return func(s *Server, _ *Status, emit emit) {
+		if s.History == nil {
+			return
+		}
+		for camera, counts := range s.History.Totals() {
+			read(camera, counts, emit)
+		}
+	}
+}
+
+// historyMetrics are of what was counted since the start.
+func historyMetrics() []operationMetric {
+	metric := func(name, help string, read func(string, *history.Counts, emit), labels ...string) operationMetric {
+		description := prometheus.NewDesc("edge_infer_"+name, help, append([]string{"camera"}, labels...), nil)
+		return operationMetric{description, prometheus.CounterValue, ofTotals(read)}
+	}
+	ofZones := func(read func(*history.Zone) float64) func(string, *history.Counts, emit) {
+		return func(camera string, c *history.Counts, emit emit) {
+			for name, z := range c.Zones {
+				emit(read(z), camera, name)
+			}
+		}
+	}
+	return []operationMetric{
+		metric("objects_total", "Objects that came.", func(camera string, c *history.Counts, emit emit) {
+			for label, n := range c.Objects {
+				emit(float64(n), camera, label)
+			}
+		}, "label"),
+		metric("zone_entered_total", "Objects that entered a zone.",
+			ofZones(func(z *history.Zone) float64 { return float64(z.Entered) }), "zone"),
+		metric("zone_visits_total", "Stays in a zone that are over.",
+			ofZones(func(z *history.Zone) float64 { return float64(z.Visits) }), "zone"),
+		metric("zone_dwell_seconds_total", "Time of these stays together.", ofZones(func(z *history.Zone) float64 { return z.Dwell }), "zone"),
+		metric("line_crossed_total", "Objects that crossed a line.", func(camera string, c *history.Counts, emit emit) {
+			for name, l := range c.Lines {
+				emit(float64(l.In), camera, name, "in")
+				emit(float64(l.Out), camera, name, "out")
+			}
+		}, "line", "direction"),
+		metric("objects_distance_meters_total", "Ways on the ground of objects that are gone; over the next one their mean speed.",
+			func(camera string, c *history.Counts, emit emit) { emit(c.Way.Distance, camera) }),
+		metric("objects_distance_seconds_total", "Time that these objects were there.",
+			func(camera string, c *history.Counts, emit emit) { emit(c.Way.Time, camera) }),
+	}
+}

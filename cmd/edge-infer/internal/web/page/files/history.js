@@ -1,0 +1,110 @@
+import { getJSON } from "./api.js";
+import { duration, el } from "./dom.js";
+import * as paint from "./paint.js";
+import * as plot from "./plot.js";
+
+// pause is the time between two looks at the day that is still going on, in milliseconds.
+const pause = 10000;
+
+// History shows what a camera has counted on a day, and where on its picture objects were.
+export class History {
+  constructor(root, app, camera) {
+    this.app = app;
+    this.canvas = el("canvas", { width: 960, height: 540, role: "img" });
+    this.camera = el("select", { "aria-label": "Camera", onchange: () => (location.hash = `#history/${encodeURIComponent(this.camera.value)}`) });
+    this.day = el("select", { "aria-label": "Day", onchange: () => this.load() });
+    this.plot = el("canvas", { className: "plot", role: "img" });
+    this.table = el("tbody");
+    this.problem = el("p", { className: "problem pad", role: "alert", hidden: true });
+    this.hint = el("p", { className: "quiet pad" });
+    root.replaceChildren(el("div", { className: "stack" },
+      el("section", { className: "card", "aria-label": "Where objects were" },
+        el("div", { className: "tools" }, el("label", {}, "Camera ", this.camera), el("label", {}, "Day ", this.day)),
+        this.problem, el("div", { className: "picture" }, this.canvas), this.hint),
+      el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Objects that came, by hour")), el("div", { className: "pad" }, this.plot)),
+      el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Of the whole day")),
+        el("div", { className: "pad scroll" }, el("table", {}, this.table)))));
+    this.update(app.status);
+    const names = app.status.cameras.map((c) => c.capture.name);
+    this.camera.value = names.includes(camera) ? camera : (names[0] ?? "");
+    app.feed.show(this.camera.value ? [this.camera.value] : []);
+    this.load();
+    this.timer = setInterval(() => !document.hidden && this.load(), pause);
+  }
+
+  close() {
+    clearInterval(this.timer);
+    this.closed = true;
+  }
+
+  update(status) {
+    const names = status.cameras.map((c) => c.capture.name);
+    if (names.join("\n") === [...this.camera.options].map((o) => o.value).join("\n")) return;
+    const value = this.camera.value;
+    this.camera.replaceChildren(...names.map((name) => el("option", { value: name }, name)));
+    if (names.includes(value)) this.camera.value = value;
+  }
+
+  async load() {
+    if (!this.camera.value) return;
+    try {
+      const found = await getJSON(`/api/cameras/${encodeURIComponent(this.camera.value)}/history?day=${encodeURIComponent(this.day.value)}`);
+      if (this.closed) return;
+      this.problem.hidden = true;
+      this.show(found);
+    } catch (error) {
+      this.problem.hidden = false;
+      this.problem.textContent = error.message;
+    }
+  }
+
+  show(found) {
+    if (found.days.join() !== [...this.day.options].map((o) => o.value).join()) {
+      this.day.replaceChildren(...found.days.map((day) => el("option", { value: day }, day)));
+    }
+    this.day.value = found.day;
+    this.paint(found);
+    const hours = Array.from({ length: 24 }, (_, hour) => found.hours[hour]);
+    plot.histogram(this.plot, hours.map((_, hour) => hour), hours.map((h) => sum(Object.values(h?.objects ?? {}))), "Objects by hour", (hour) => `from ${hour} o'clock`);
+    this.table.replaceChildren(...rows(hours.filter(Boolean)));
+    if (this.table.children.length === 0) this.table.append(el("tr", {}, el("td", { className: "quiet" }, "Nothing was counted. Tracking, zones and lines count.")));
+  }
+
+  // paint lays the heat over the newest picture: red is where objects were longest.
+  paint(found) {
+    const { picture, latest } = this.app.feed.camera(this.camera.value);
+    const size = picture ?? latest ?? { width: 16, height: 9 };
+    paint.fit(this.canvas, size.width, size.height);
+    const context = this.canvas.getContext("2d");
+    paint.picture(context, picture?.bitmap);
+    const [dx, dy] = [this.canvas.width / found.columns, this.canvas.height / found.rows];
+    const most = Math.max(...found.heat);
+    found.heat.forEach((seconds, i) => {
+      if (seconds === 0) return;
+      const share = Math.sqrt(seconds / most); // one cell where something stood all day would hide the ways
+      context.fillStyle = `hsl(${Math.round(240 * (1 - share))} 100% 50% / ${0.25 + 0.45 * share})`;
+      context.fillRect((i % found.columns) * dx, Math.floor(i / found.columns) * dy, dx, dy);
+    });
+    const text = most > 0 ? `Where objects touched the ground. Red: ${most < 60 ? `${most.toFixed(1)} s` : duration(most)} in one place, all objects together.` : "No object was seen.";
+    this.hint.textContent = text;
+    this.canvas.setAttribute("aria-label", text);
+  }
+}
+
+const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+
+// rows are the counts of all hours together.
+function rows(hours) {
+  const named = (kind) => [...new Set(hours.flatMap((h) => Object.keys(h[kind])))].sort();
+  const of = (kind, name, field) => sum(hours.map((h) => h[kind][name]?.[field] ?? 0));
+  const row = (...values) => el("tr", {}, ...values.map((v) => el("td", {}, v)));
+  const lines = named("objects").map((label) => row(label, `${sum(hours.map((h) => h.objects[label] ?? 0))} came`));
+  for (const zone of named("zones")) {
+    const visits = of("zones", zone, "visits");
+    lines.push(row(zone, `${of("zones", zone, "entered")} entered` + (visits > 0 ? `, stayed ${(of("zones", zone, "dwell_s") / visits).toFixed(1)} s on average` : "")));
+  }
+  for (const line of named("lines")) lines.push(row(line, `${of("lines", line, "in")} in, ${of("lines", line, "out")} out`));
+  const way = (field) => sum(hours.map((h) => h.way[field]));
+  if (way("time_s") > 0) lines.push(row("Speed", `${(way("distance_m") / way("time_s")).toFixed(2)} m/s on average of ${way("objects")} objects`));
+  return lines;
+}
