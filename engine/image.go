@@ -92,8 +92,8 @@ func (im *Image) PartBytes(part image.Rectangle) int {
 	return im.Format.RowBytes(part.Dx()) * im.Format.Rows(part.Dy())
 }
 
-// CopyPart copies a part of a picture to dst, which has PartBytes of room, rows without padding. The part lies in the picture and begins and
-// ends at even pixels where those of the format come in pairs.
+// CopyPart copies a part of a picture to dst, which has PartBytes of room, rows without padding. The part lies in the picture and begins
+// and ends at even pixels where those of the format come in pairs.
 func (im *Image) CopyPart(dst []byte, part image.Rectangle) Image {
 	row := im.Format.RowBytes(part.Dx())
 	at := copyRows(dst, im.Data, im.Stride, part.Min.Y, part.Max.Y, im.Format.RowBytes(part.Min.X), row)

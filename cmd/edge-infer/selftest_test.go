@@ -26,18 +26,23 @@ func TestSelftest(t *testing.T) {
 		failed      string
 	}{
 		{
-			"without a GPU", []string{"EDGE_INFER_LIBCUDA=/none", "EDGE_INFER_TENSORRT="}, nil,
+			"without a GPU",
+			[]string{"EDGE_INFER_LIBCUDA=/none", "EDGE_INFER_TENSORRT="},
+			nil,
 			map[string]selftest.Status{
 				"picture kernels": selftest.Absent, "graphs": selftest.Absent, "zero copy": selftest.Absent, "network in fp32": selftest.Absent,
 				"DLA": selftest.Absent, "video decoder (NVDEC)": selftest.Absent, "CSI camera": selftest.Absent, "ONNX Runtime": selftest.OK,
 				"model": selftest.OK,
-			}, "",
+			},
+			"",
 		},
 		{
-			"with stand-ins", gpu, []string{"--model", model},
+			"with stand-ins", gpu,
+			[]string{"--model", model},
 			map[string]selftest.Status{
 				"picture kernels": selftest.OK, "graphs": selftest.OK, "zero copy": selftest.OK, "network in fp32": selftest.Failed,
-			}, "boxes that ONNX Runtime finds on the CPU",
+			},
+			"boxes that ONNX Runtime finds on the CPU",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

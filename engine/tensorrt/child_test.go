@@ -148,12 +148,13 @@ func TestBuildIsCancelled(t *testing.T) {
 	require.EqualError(t, err, "tensorrt build: cancelled: context canceled")
 }
 
-// FuzzServeBuild gives the child whatever may come down the pipe. A request that is whole leaves the pipe open, as the parent does, for its end
-// would end the process; one that is cut off ends.
+// FuzzServeBuild gives the child whatever may come down the pipe. A request that is whole leaves the pipe open, as the parent does, for its
+// end would end the process; one that is cut off ends.
 func FuzzServeBuild(f *testing.F) {
 	f.Setenv(tensorrt.LibraryEnvironment, "/none")
 	for _, in := range []string{
-		"{\"payload\": 3, \"request\": {\"options\": {\"device\": 99}}}\nabc", "{\"payload\": 4, \"request\": {}}\nabc", "{\"request\": 3}\n", "\n", "{}",
+		"{\"payload\": 3, \"request\": {\"options\": {\"device\": 99}}}\nabc",
+		"{\"payload\": 4, \"request\": {}}\nabc", "{\"request\": 3}\n", "\n", "{}",
 		"{\"payload\": 1, \"request\": {\"debug\": true, \"options\": {\"precision\": \"int8\", \"batch\": {\"min\": 2}, \"level\": 9}}}\na",
 	} {
 		f.Add([]byte(in))

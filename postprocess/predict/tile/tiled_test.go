@@ -357,7 +357,8 @@ func TestABadPictureFailsAlone(t *testing.T) {
 	o := newOracle(t, 3, 2, 1)
 	tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.2, Whole: true, Limit: 1})
 	good := o.picture(100, 80, engine.BGR, objects(rand.New(rand.NewPCG(1, 1)), 5, 1, 100, 80, 9)...)
-	seen := run(t, tiled, engine.Image{Width: 8, Height: 8, Stride: 8, Format: engine.NV12}, engine.Image{Width: 9, Height: 9, Stride: 1}, good)
+	seen := run(t, tiled, engine.Image{Width: 8, Height: 8, Stride: 8, Format: engine.NV12},
+		engine.Image{Width: 9, Height: 9, Stride: 1}, good)
 	require.ErrorIs(t, seen[0].Err, engine.ErrShape)
 	require.ErrorIs(t, seen[1].Err, engine.ErrShape)
 	require.NoError(t, seen[2].Err)

@@ -50,7 +50,8 @@ func cameraSettings() []ListSetting {
 		{"analytics.zones[].labels", labels, labelHelp},
 		{
 			"analytics.zones[].anchor", string(zone.Bottom),
-			"what stands for the object: bottom, centre or top of its box, feet (its ankles, or the lowest of its mask), a keypoint like left_wrist, " +
+			"what stands for the object: bottom, centre or top of its box, feet (its ankles, or the lowest of its mask), " +
+				"a keypoint like left_wrist, " +
 				"or all of its box or mask",
 		},
 		{"analytics.zones[].share", "0", "how much of the box or mask must be inside where the anchor is one of them; 0: any part"},

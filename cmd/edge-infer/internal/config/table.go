@@ -114,7 +114,8 @@ func (r *Remote) settings() []setting {
 		{"remote.shared_memory", "remote-shared-memory", yes(&r.SharedMemory), nil, "share memory with a server on this machine"},
 		{
 			"remote.wire", "remote-wire", text(&r.Wire), oneOf(&r.Wire, triton.Encodings()...),
-			"what pictures are sent as: fp32, fp16, uint8 or jpeg, where the model or one beside it of that ending takes it; auto: as the model takes them",
+			"what pictures are sent as: fp32, fp16, uint8 or jpeg, where the model or one beside it of that ending takes it; " +
+				"auto: as the model takes them",
 		},
 	}
 }

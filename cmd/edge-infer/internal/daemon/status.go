@@ -189,7 +189,8 @@ func (r *run) totals() map[string]any {
 	for _, totals := range r.devices.Totals() {
 		camera := r.cameras.Last(totals.Camera)
 		cameras = append(cameras, cameraTotals{
-			CameraStats: totals, Hardware: r.devices.Hardware(totals.Camera), Model: r.devices.Sees(totals.Camera), Captured: camera.Captured, Displaced: camera.Displaced,
+			CameraStats: totals, Hardware: r.devices.Hardware(totals.Camera), Model: r.devices.Sees(totals.Camera),
+			Captured: camera.Captured, Displaced: camera.Displaced,
 			Damaged: camera.Damaged, Reconnects: camera.Reconnects, State: camera.State, Since: camera.Since, Reason: camera.Reason,
 			Last: camera.Last, NextTry: camera.NextTry, Tries: camera.Tries, P50: milliseconds(totals.P50), P99: milliseconds(totals.P99),
 			P999: milliseconds(totals.P999),

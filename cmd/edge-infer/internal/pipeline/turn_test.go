@@ -37,8 +37,8 @@ func (e *alone) Wait(slot int) (*engine.Result, error) {
 	return e.slowEngine.Wait(slot)
 }
 
-// loopsOf runs one loop for each engine on one device for some seconds. Each has one camera, which always has a frame unless it is idle, and
-// gives the time that each network worked.
+// loopsOf runs one loop for each engine on one device for some seconds. Each has one camera, which always has a frame unless it is idle,
+// and gives the time that each network worked.
 func loopsOf(t *testing.T, seconds int, took, frames []time.Duration, priorities []int) (worked []time.Duration) {
 	begun := time.Now()
 	turns := &Turns{clock: func() int64 { return int64(time.Since(begun)) }}

@@ -65,7 +65,8 @@ func (d *description) tensors(line func(string, ...any), kind string, list []eng
 		if labelled {
 			extra = " label_filename: " + text(labelsFile)
 		}
-		line("%s { name: %s data_type: %s dims: [%s]%s }", kind, text(t.Name), kserve.ConfigType(kserve.Datatype(t.Type)), dims(t.Shape, batch), extra)
+		line("%s { name: %s data_type: %s dims: [%s]%s }",
+			kind, text(t.Name), kserve.ConfigType(kserve.Datatype(t.Type)), dims(t.Shape, batch), extra)
 	}
 }
 

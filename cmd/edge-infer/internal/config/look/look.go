@@ -11,7 +11,8 @@ import (
 
 // Look is how a picture is shown to networks, and to how many.
 type Look struct {
-	// Tile is the side in pixels of the parts that a large picture is cut into, 0 for none; Overlap is the share of it that neighbours see too.
+	// Tile is the side in pixels of the parts that a large picture is cut into, 0 for none; Overlap is the share of it that neighbours see
+	// too.
 	Tile    int     `yaml:"tile"`
 	Overlap float64 `yaml:"overlap"`
 	Merge   string  `yaml:"merge"` // of what tiles see

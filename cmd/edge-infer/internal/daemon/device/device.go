@@ -16,8 +16,9 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Device is a GPU or the CPU as it looks at cameras in one way: its predictor, the frame loop that keeps it busy, and the memory that it lends
-// them. Cameras that are looked at otherwise, or with another model, have a Device of their own on the same hardware; they take turns.
+// Device is a GPU or the CPU as it looks at cameras in one way: its predictor, the frame loop that keeps it busy, and the memory that it
+// lends them. Cameras that are looked at otherwise, or with another model, have a Device of their own on the same hardware; they take
+// turns.
 type Device struct {
 	*pipeline.Pipeline
 	Memory lending.Memory

@@ -42,8 +42,8 @@ func Decoded(c *config.Config) float64 {
 	return c.Detect.Confidence
 }
 
-// Open opens the networks of every view of the cameras on its devices. A backend that was chosen automatically need not be the last one: upgrade follows. One that is
-// named builds the plan that it lacks first, of which steps hears.
+// Open opens the networks of every view of the cameras on its devices. A backend that was chosen automatically need not be the last one:
+// upgrade follows. One that is named builds the plan that it lacks first, of which steps hears.
 func (s *Set) Open(ctx context.Context, c *config.Config, steps progress.Reporter, logger *slog.Logger) error {
 	s.Clocks = stage.New()
 	for _, view := range network.Views(c) {
