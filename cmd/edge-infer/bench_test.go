@@ -41,7 +41,7 @@ func TestCommandsOnOneGPURefuseSeveral(t *testing.T) {
 				": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)",
 		},
 		{
-			"run --camera demo --mqtt off --engine onnxruntime=cpu --model " + model,
+			"run --camera demo --mqtt off --log error --engine onnxruntime=cpu --model " + model,
 			"model " + model + ": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)",
 		},
 	} {
