@@ -2,6 +2,7 @@
 package repository
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/engine/kserve"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -61,14 +63,12 @@ func (e *Export) Flags(flags *pflag.FlagSet) {
 		"fp16, uint8, jpeg: also write NAME_fp16 and so on, which take pictures so and make them into the network's input on the server")
 }
 
-var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
-
 // Check finds what is wrong with the inputs before any work.
 func (e *Export) Check() error {
 	switch {
 	case e.Folder == "":
 		return config.Usagef("--repository names the folder of the server's models")
-	case e.Name != "" && !names.MatchString(e.Name):
+	case e.Name != "" && !kserve.IsModelName(e.Name):
 		return config.Usagef("--name %q must be letters, digits, dots, dashes and underscores", e.Name)
 	case e.Batch < 1 || e.Batch > 1024 || e.Instances < 1 || e.Instances > 64 || e.Versions < 1 || e.Versions > 64:
 		return config.Usagef("--max-batch must be 1 to 1024, --instances and --versions 1 to 64")
@@ -198,15 +198,7 @@ func planFile(capability string) string { return "model-" + capability + ".plan"
 
 // name is what the server calls the model.
 func (e *Export) name() string {
-	if e.Name != "" {
-		return e.Name
-	}
-	path := e.Config.Model.Path
-	if path == "" {
-		return predict.Demo
-	}
-	base := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-	return strings.TrimLeft(regexp.MustCompile(`[^A-Za-z0-9_.-]`).ReplaceAllString(base, "_"), ".-")
+	return cmp.Or(e.Name, kserve.ModelName(cmp.Or(e.Config.Model.Path, predict.Demo)))
 }
 
 // describe writes the configuration and the labels where there are none yet: those that are there may have been edited.

@@ -2,6 +2,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -9,8 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -60,9 +59,6 @@ func (s *Serve) Flags(flags *pflag.FlagSet) {
 	flags.Int64Var(&s.Largest, "max-request", 0, "bytes of a request at most; 0: what the largest batch takes as JSON")
 }
 
-// names are those that fit into a path and a repository.
-var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
-
 // Check finds what is wrong with the inputs before any work.
 func (s *Serve) Check() error {
 	switch {
@@ -76,7 +72,7 @@ func (s *Serve) Check() error {
 		return config.Usagef("--queue and --connections must be 1 to 4096")
 	case s.Largest < 0 || s.Largest > 4<<30:
 		return config.Usagef("--max-request must be 0 to 4294967296")
-	case s.Name != "" && !names.MatchString(s.Name):
+	case s.Name != "" && !kserve.IsModelName(s.Name):
 		return config.Usagef("--name %q must be letters, digits, dots, dashes and underscores", s.Name)
 	}
 	for _, address := range s.Listen {
@@ -144,15 +140,7 @@ func (s *Serve) Run(ctx context.Context) (err error) {
 
 // name is what clients call the model.
 func (s *Serve) name() string {
-	if s.Name != "" {
-		return s.Name
-	}
-	path := s.Config.Model.Path
-	if path == "" {
-		return predict.Demo
-	}
-	base := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-	return strings.TrimLeft(regexp.MustCompile(`[^A-Za-z0-9_.-]`).ReplaceAllString(base, "_"), ".-")
+	return cmp.Or(s.Name, kserve.ModelName(cmp.Or(s.Config.Model.Path, predict.Demo)))
 }
 
 // allow compares tokens in a time that says nothing of them.

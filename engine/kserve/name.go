@@ -1,0 +1,21 @@
+package kserve
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+var (
+	modelName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	strange   = regexp.MustCompile(`[^A-Za-z0-9_.-]`)
+)
+
+// IsModelName reports whether a name of a model fits into a path and a repository.
+func IsModelName(name string) bool { return modelName.MatchString(name) }
+
+// ModelName is what a server calls the model of a file: the file's name without its ending, with _ for what does not fit.
+func ModelName(path string) string {
+	base := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	return strings.TrimLeft(strange.ReplaceAllString(base, "_"), ".-")
+}
