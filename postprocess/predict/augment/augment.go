@@ -76,7 +76,7 @@ type Augmented struct {
 	relay    predict.Relay
 	take     func(number int, seen *predict.Picture)
 	images   []engine.Image // all looks of a picture, then those of the next one
-	copies   []*engine.Buffer
+	copies   predict.Copies
 	given    []engine.Image
 	seen     [][]postprocess.Finding // by look, of the picture that is being taken
 	result   predict.Result
@@ -202,12 +202,7 @@ func (a *Augmented) collect(number int, seen *predict.Picture) {
 
 // Close implements predict.Predictor.
 func (a *Augmented) Close() error {
-	for _, b := range a.copies {
-		if b != nil {
-			b.Free()
-		}
-	}
-	a.copies = nil
+	a.copies.Free()
 	return a.Predictor.Close()
 }
 

@@ -27,21 +27,11 @@ func (a *Augmented) draw(number int, look Look, from *engine.Image) (engine.Imag
 			look.Scale, engine.MaxSide)
 	}
 	size := to.Stride * to.Format.Rows(to.Height)
-	for len(a.copies) <= number {
-		a.copies = append(a.copies, nil)
+	data, err := a.copies.Room(a.Predictor, number, size)
+	if err != nil {
+		return engine.Image{}, err
 	}
-	if b := a.copies[number]; b == nil || len(b.Data) < size {
-		if b != nil {
-			b.Free()
-			a.copies[number] = nil
-		}
-		b, err := a.Alloc(size)
-		if err != nil {
-			return engine.Image{}, err
-		}
-		a.copies[number] = b
-	}
-	to.Data = a.copies[number].Data[:size]
+	to.Data = data
 	for second := range planes(from.Format) {
 		paint(planeOf(&to, second), planeOf(from, second), look.Flip)
 	}

@@ -25,32 +25,15 @@ func appendGrid(dst []image.Rectangle, width, height, side, shared int) []image.
 	}
 }
 
-// cut is the part of a picture, in its memory. The part begins and ends at even columns where the format's pixels come in pairs; of NV12
-// there is no such view, because its colours lie apart: copied serves.
-func cut(picture *engine.Image, part image.Rectangle) engine.Image {
-	from := part.Min.Y*picture.Stride + picture.Format.RowBytes(part.Min.X)
-	end := (part.Max.Y-1)*picture.Stride + picture.Format.RowBytes(part.Max.X)
-	return engine.Image{
-		Data: picture.Data[from:end:end], Width: part.Dx(), Height: part.Dy(), Stride: picture.Stride, Format: picture.Format,
+// part is a part of a picture: in the picture's memory, or of NV12 a copy in memory that belongs to the view of that number and is used
+// again by the next request.
+func (t *Tiled) part(number int, picture *engine.Image, part image.Rectangle) (engine.Image, error) {
+	if picture.Format != engine.NV12 {
+		return picture.Part(part), nil
 	}
-}
-
-// copied is the part of a picture in memory of its own, which belongs to the view of that number and is used again by the next request.
-func (t *Tiled) copied(number int, picture *engine.Image, part image.Rectangle) (engine.Image, error) {
-	for len(t.copies) <= number {
-		t.copies = append(t.copies, nil)
+	data, err := t.copies.Room(t.Predictor, number, picture.PartBytes(part))
+	if err != nil {
+		return engine.Image{}, err
 	}
-	size := picture.PartBytes(part)
-	if b := t.copies[number]; b == nil || len(b.Data) < size {
-		if b != nil {
-			b.Free()
-			t.copies[number] = nil
-		}
-		b, err := t.Alloc(size)
-		if err != nil {
-			return engine.Image{}, err
-		}
-		t.copies[number] = b
-	}
-	return picture.CopyPart(t.copies[number].Data, part), nil
+	return picture.CopyPart(data, part), nil
 }

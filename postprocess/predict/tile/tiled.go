@@ -43,9 +43,9 @@ type Tiled struct {
 	take   func(number int, seen *predict.Picture) // collect, which a loop must not make anew
 	grid   []image.Rectangle
 	views  []view
-	images []engine.Image   // by view, as the predictor below gets them
-	copies []*engine.Buffer // by view, of those that are no part of their picture's memory
-	sizes  []image.Point    // of the pictures
+	images []engine.Image // by view, as the predictor below gets them
+	copies predict.Copies // by view, of those that are no part of their picture's memory
+	sizes  []image.Point  // of the pictures
 	merger merger
 	result predict.Result
 }
@@ -144,11 +144,9 @@ func (t *Tiled) look(number int, picture *engine.Image) error {
 	}
 	t.grid = appendGrid(t.grid[:0], picture.Width, picture.Height, t.Tile, t.shared)
 	for _, part := range t.grid {
-		seen, err := cut(picture, part), error(nil)
-		if picture.Format == engine.NV12 {
-			if seen, err = t.copied(len(t.views), picture, part); err != nil {
-				return err
-			}
+		seen, err := t.part(len(t.views), picture, part)
+		if err != nil {
+			return err
 		}
 		t.views, t.images = append(t.views, view{number, part, false}), append(t.images, seen)
 	}
@@ -199,12 +197,7 @@ func (t *Tiled) Unwrap() []predict.Predictor { return []predict.Predictor{t.Pred
 
 // Close implements predict.Predictor.
 func (t *Tiled) Close() error {
-	for _, b := range t.copies {
-		if b != nil {
-			b.Free()
-		}
-	}
-	t.copies = nil
+	t.copies.Free()
 	return t.Predictor.Close()
 }
 

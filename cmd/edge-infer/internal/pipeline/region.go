@@ -33,7 +33,5 @@ func cut(picture engine.Image, part image.Rectangle, memory *[]byte) engine.Imag
 		}
 		return picture.CopyPart((*memory)[:size], part)
 	}
-	picture.Data = picture.Data[part.Min.Y*picture.Stride+picture.Format.RowBytes(part.Min.X):]
-	picture.Width, picture.Height = part.Dx(), part.Dy()
-	return picture
+	return picture.Part(part)
 }
