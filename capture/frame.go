@@ -3,8 +3,6 @@ package capture
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/edge-infer/edge-infer/engine"
 )
 
@@ -67,10 +65,4 @@ func (f Frame) Release() {
 }
 
 // Monotonic reads CLOCK_MONOTONIC in nanoseconds, the clock that time stamps taken in C use.
-func Monotonic() int64 {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		panic(err) // Linux has had this clock since 2.6
-	}
-	return now.Nano()
-}
+func Monotonic() int64 { return engine.Monotonic() }

@@ -41,6 +41,19 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
+// Attribute makes err an *Error that says where it came from: one that lacks its operation or backend gets both, any other err becomes the
+// message, as told puts it in words.
+func Attribute(err error, op, backend string, told func(error) string) *Error {
+	if known, ok := errors.AsType[*Error](err); ok {
+		complete := *known
+		if complete.Op == "" || complete.Backend == "" {
+			complete.Op, complete.Backend = op, backend
+		}
+		return &complete
+	}
+	return &Error{Op: op, Backend: backend, Message: told(err)}
+}
+
 // Is reports whether target is the error's kind.
 func (e *Error) Is(target error) bool { return e.Kind != nil && e.Kind == target }
 

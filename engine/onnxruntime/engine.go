@@ -308,8 +308,7 @@ func (e *Engine) newSlot() (*slot, error) {
 		inputs: make([]*engine.Buffer, len(e.model.Inputs)), outputs: make([]*engine.Buffer, len(e.model.Outputs)),
 	}
 	if e.picture != nil {
-		s.letterbox = preprocess.NewLetterbox(e.picture)
-		s.drawn = make([]preprocess.Geometry, e.model.MaxBatch)
+		s.pictures = preprocess.NewBatch(e.picture, e.model.MaxBatch)
 		s.Result.Transforms = make([]engine.Transform, 0, e.model.MaxBatch)
 		if err := s.inputMemory(0, e.model.MaxBatch*e.picture.PictureBytes()); err != nil {
 			return nil, err
@@ -396,12 +395,5 @@ func (e *Engine) Close() error {
 
 // fail makes err an *engine.Error of this backend.
 func (e *Engine) fail(op string, err error) error {
-	if known, ok := errors.AsType[*engine.Error](err); ok {
-		complete := *known
-		if complete.Op == "" || complete.Backend == "" {
-			complete.Op, complete.Backend = op, backend
-		}
-		return &complete
-	}
-	return &engine.Error{Op: op, Backend: backend, Message: oneLine(err.Error())}
+	return engine.Attribute(err, op, backend, func(err error) string { return oneLine(err.Error()) })
 }

@@ -15,18 +15,17 @@ type slot struct {
 	worker.Slot
 
 	// The worker's.
-	letterbox *preprocess.Letterbox
-	drawn     []preprocess.Geometry // border that lies in each batch position of the input
-	inputs    []*engine.Buffer
-	outputs   []*engine.Buffer
-	requests  []*request
-	dims      []int64
+	pictures preprocess.Batch
+	inputs   []*engine.Buffer
+	outputs  []*engine.Buffer
+	requests []*request
+	dims     []int64
 }
 
 // work carries out the request in the slot.
 func (s *slot) work() error {
 	e := s.engine
-	began := worker.Monotonic()
+	began := engine.Monotonic()
 	s.Result.Transforms = s.Result.Transforms[:0]
 	s.Result.Outputs = nil
 	s.dims = s.dims[:0]
@@ -44,9 +43,9 @@ func (s *slot) work() error {
 	// One network at a time, in the order of arrival: a second one would compete for the same threads and make both slower. The other
 	// slot's letterbox runs meanwhile.
 	e.turn <- struct{}{}
-	ready := worker.Monotonic()
+	ready := engine.Monotonic()
 	err = s.run(r)
-	done := worker.Monotonic()
+	done := engine.Monotonic()
 	<-e.turn
 	if err != nil {
 		return e.fail("wait", err)
@@ -56,30 +55,19 @@ func (s *slot) work() error {
 	return nil
 }
 
-// preprocess letterboxes the images into the batch positions of the input. A model with a fixed batch runs whole; positions without an
-// image keep what they held.
+// preprocess letterboxes the images into the batch positions of the input.
 func (s *slot) preprocess() error {
-	in := s.engine.picture
-	size := in.PictureBytes()
-	for i := range s.Images {
-		g, err := s.letterbox.Run(&s.Images[i], s.inputs[0].Data[i*size:(i+1)*size], s.drawn[i])
-		if err != nil {
-			return err
-		}
-		s.drawn[i] = g
-		s.Result.Transforms = append(s.Result.Transforms, g.Transform())
+	batch, transforms, err := s.pictures.Run(s.Images, s.inputs[0].Data, s.Result.Transforms)
+	if err != nil {
+		return err
 	}
-	batch := in.Batch
-	if batch == 0 {
-		batch = len(s.Images)
-	}
-	s.dims = append(s.dims, in.Shape(batch)...)
+	s.Result.Transforms, s.dims = transforms, append(s.dims, s.engine.picture.Shape(batch)...)
 	return nil
 }
 
 // copyTensors brings the submitted tensors into the slot's input memory, which grows when it has to.
 func (s *slot) copyTensors() error {
-	clear(s.drawn)
+	s.pictures.Forget()
 	for i := range s.Tensors {
 		if err := s.inputMemory(i, len(s.Tensors[i].Data)); err != nil {
 			return err

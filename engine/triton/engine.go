@@ -436,14 +436,7 @@ func (e *Engine) Close() error {
 
 // fail makes err an *engine.Error of this backend.
 func (e *Engine) fail(op string, err error) error {
-	if known, ok := errors.AsType[*engine.Error](err); ok {
-		complete := *known
-		if complete.Op == "" || complete.Backend == "" {
-			complete.Op, complete.Backend = op, Name
-		}
-		return &complete
-	}
-	return &engine.Error{Op: op, Backend: Name, Message: e.explain(err)}
+	return engine.Attribute(err, op, Name, e.explain)
 }
 
 // refuse is an error of an answer.

@@ -20,23 +20,21 @@ type slot struct {
 	worker.Slot
 
 	// The worker's.
-	letterbox *preprocess.Letterbox
-	drawn     []preprocess.Geometry // border that lies in each batch position of the input
-	input     *engine.Buffer
-	dims      []int64
-	batch     int64
-	request   request
-	jpeg      compressor
-	answer    answer
-	tried     []*endpoint
+	pictures preprocess.Batch
+	input    *engine.Buffer
+	dims     []int64
+	batch    int64
+	request  request
+	jpeg     compressor
+	answer   answer
+	tried    []*endpoint
 }
 
 func (e *Engine) newSlot(number int) (*slot, error) {
 	s := &slot{engine: e, number: number, answer: answer{limit: answerLimit}}
 	s.request.Inputs = make([]kserve.Tensor, len(e.model.Inputs))
 	if e.picture != nil {
-		s.letterbox = preprocess.NewLetterbox(e.picture)
-		s.drawn = make([]preprocess.Geometry, e.model.MaxBatch)
+		s.pictures = preprocess.NewBatch(e.picture, e.model.MaxBatch)
 		s.Result.Transforms = make([]engine.Transform, 0, e.model.MaxBatch)
 		var err error
 		if s.input, err = e.memory.Alloc(e.model.MaxBatch * e.picture.PictureBytes()); err != nil {
@@ -48,43 +46,32 @@ func (e *Engine) newSlot(number int) (*slot, error) {
 
 // work carries out the request in the slot.
 func (s *slot) work() error {
-	began := worker.Monotonic()
+	began := engine.Monotonic()
 	s.Result.Transforms = s.Result.Transforms[:0]
 	if err := s.prepare(); err != nil {
 		return s.engine.fail("submit", err)
 	}
-	ready := worker.Monotonic()
+	ready := engine.Monotonic()
 	if err := s.infer(); err != nil {
 		return err
 	}
-	done := worker.Monotonic()
+	done := engine.Monotonic()
 	s.Result.Timing = engine.Timing{Submitted: s.Submitted, Done: done, Preprocess: ready - began, Inference: done - ready}
 	return nil
 }
 
-// prepare letterboxes the images into the batch positions of the input. A model with a fixed batch runs whole; positions without an image
-// keep what they held.
+// prepare letterboxes the images into the batch positions of the input.
 func (s *slot) prepare() error {
 	if len(s.Images) == 0 {
 		s.batch = 0
 		return nil
 	}
-	in := s.engine.picture
-	size := in.PictureBytes()
-	for i := range s.Images {
-		g, err := s.letterbox.Run(&s.Images[i], s.input.Data[i*size:(i+1)*size], s.drawn[i])
-		if err != nil {
-			return err
-		}
-		s.drawn[i] = g
-		s.Result.Transforms = append(s.Result.Transforms, g.Transform())
+	batch, transforms, err := s.pictures.Run(s.Images, s.input.Data, s.Result.Transforms)
+	if err != nil {
+		return err
 	}
-	batch := in.Batch
-	if batch == 0 {
-		batch = len(s.Images)
-	}
-	s.batch = int64(batch)
-	s.dims = append(s.dims[:0], in.Shape(batch)...)
+	s.Result.Transforms, s.batch = transforms, int64(batch)
+	s.dims = append(s.dims[:0], s.engine.picture.Shape(batch)...)
 	return nil
 }
 

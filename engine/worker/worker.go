@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/edge-infer/edge-infer/engine"
 )
 
@@ -93,7 +91,7 @@ func (s *Slots) submit(op string, number int, images []engine.Image, inputs []en
 	if slot.busy {
 		return s.refuse(op, nil, "slot %d has a request in flight, wait for it first", number)
 	}
-	slot.busy, slot.Submitted, slot.Images = true, Monotonic(), append(slot.Images[:0], images...)
+	slot.busy, slot.Submitted, slot.Images = true, engine.Monotonic(), append(slot.Images[:0], images...)
 	if len(images) == 0 {
 		for i, info := range s.Model.Inputs {
 			slot.Tensors[i] = inputs[slices.IndexFunc(inputs, func(t engine.Tensor) bool { return t.Name == info.Name })]
@@ -154,13 +152,4 @@ func (s *Slots) Finish() { s.group.Wait() }
 
 func (s *Slots) refuse(op string, kind error, format string, arguments ...any) error {
 	return &engine.Error{Op: op, Backend: s.Backend, Kind: kind, Message: fmt.Sprintf(format, arguments...)}
-}
-
-// Monotonic is CLOCK_MONOTONIC in nanoseconds, the clock of frames and of engine.Timing.
-func Monotonic() int64 {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
-		return 0
-	}
-	return t.Nano()
 }
