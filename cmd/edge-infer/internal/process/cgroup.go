@@ -3,6 +3,7 @@ package process
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -24,7 +25,7 @@ func cgroupLimit(root string) int64 {
 		case !found:
 		case controllers == "":
 			least = lesser(least, narrowest(root, "sys/fs/cgroup", path, "memory.max", "memory.high"))
-		case hasWord(controllers, "memory"):
+		case slices.Contains(strings.Split(controllers, ","), "memory"):
 			least = lesser(least, narrowest(root, "sys/fs/cgroup/memory", path, "memory.limit_in_bytes"))
 		}
 	}
@@ -61,13 +62,4 @@ func lesser(a, b int64) int64 {
 		return max(a, b)
 	}
 	return min(a, b)
-}
-
-func hasWord(list, word string) bool {
-	for w := range strings.SplitSeq(list, ",") {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }

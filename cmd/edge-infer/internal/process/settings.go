@@ -17,7 +17,7 @@ const (
 	Off  = "off"
 )
 
-// Settings are what a user asks for; Auto leaves the choice to Choose.
+// Settings are what a user asks for; Auto leaves the choice to Apply.
 type Settings struct {
 	Processors      string `yaml:"processors"`       // of Go, a number
 	GC              string `yaml:"gc_percent"`       // a number as GOGC takes it, or Off
@@ -26,7 +26,7 @@ type Settings struct {
 	CapturePriority string `yaml:"capture_priority"` // of SCHED_FIFO, or Off
 }
 
-// DefaultSettings leave everything to Choose.
+// DefaultSettings leave everything to Apply.
 func DefaultSettings() Settings { return Settings{Auto, Auto, Auto, Auto, Auto} }
 
 // The limits of what can be asked for.
