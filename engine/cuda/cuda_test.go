@@ -16,43 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda/fake"
 )
 
-// A process opens one driver, so the tests run against the newest fake driver and start themselves again where another one is needed.
-func TestMain(m *testing.M) {
-	if os.Getenv(LibraryEnvironment) != "" || os.Getenv(gpuEnvironment) != "" {
-		os.Exit(m.Run())
-	}
-	folder, err := os.MkdirTemp("", "cuda")
-	if err == nil {
-		var path string
-		if path, err = fake.Build(folder, 0); err == nil {
-			err = os.Setenv(LibraryEnvironment, path)
-		}
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	os.RemoveAll(folder)
-	os.Exit(code)
-}
-
-// another runs one test in a process of its own with other environment variables.
-func another(t *testing.T, test string, environment ...string) {
-	t.Helper()
-	command := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.v", "-test.timeout=60s")
-	command.Env = append(append(os.Environ(), "CUDA_TEST_CHILD=1"), environment...)
-	output, err := command.CombinedOutput()
-	require.NoError(t, err, "%s", output)
-}
-
-func child(t *testing.T) {
-	if os.Getenv("CUDA_TEST_CHILD") == "" {
-		t.Skip("runs in a process that another test starts")
-	}
-}
-
-func script(t *testing.T, settings string) { t.Setenv("FAKE_CUDA", settings) }
+func TestMain(m *testing.M) { fake.Main(m, LibraryEnvironment) }
 
 func open(t *testing.T) *Device {
 	t.Helper()
@@ -79,13 +43,13 @@ func TestOpenSaysWhyNot(t *testing.T) {
 		{"init=77", "cuda open: the driver %s does not start: error 77"},
 	} {
 		t.Run(test.settings, func(t *testing.T) {
-			script(t, test.settings)
-			another(t, "TestChildRefused", "REFUSAL="+fmt.Sprintf(test.want, os.Getenv(LibraryEnvironment)))
+			t.Setenv("FAKE_CUDA", test.settings)
+			fake.Another(t, "TestChildRefused", "REFUSAL="+fmt.Sprintf(test.want, os.Getenv(LibraryEnvironment)))
 		})
 	}
 	t.Run("no library", func(t *testing.T) {
 		missing := filepath.Join(t.TempDir(), "libcuda.so.1")
-		another(t, "TestChildRefused", LibraryEnvironment+"="+missing, "REFUSAL=cuda open: no CUDA driver: "+missing+
+		fake.Another(t, "TestChildRefused", LibraryEnvironment+"="+missing, "REFUSAL=cuda open: no CUDA driver: "+missing+
 			": cannot open shared object file: No such file or directory (install the NVIDIA driver, or set EDGE_INFER_LIBCUDA to the path of libcuda.so.1)")
 	})
 	t.Run("not a driver", func(t *testing.T) {
@@ -94,7 +58,7 @@ func TestOpenSaysWhyNot(t *testing.T) {
 		require.NoError(t, os.WriteFile(source, nil, 0o600))
 		library, err := fake.Compile(filepath.Join(folder, "libempty.so"), source)
 		require.NoError(t, err)
-		another(t, "TestChildRefused", LibraryEnvironment+"="+library,
+		fake.Another(t, "TestChildRefused", LibraryEnvironment+"="+library,
 			"REFUSAL=cuda open: no CUDA driver: "+library+": no cuInit: not a CUDA driver (install the NVIDIA driver, or set EDGE_INFER_LIBCUDA to the path of libcuda.so.1)")
 	})
 	for _, test := range []struct{ settings, want string }{
@@ -120,7 +84,7 @@ func TestOpenSaysWhyNot(t *testing.T) {
 		},
 	} {
 		t.Run(test.settings, func(t *testing.T) {
-			script(t, test.settings)
+			t.Setenv("FAKE_CUDA", test.settings)
 			_, err := Open(0)
 			require.EqualError(t, err, test.want)
 			require.ErrorIs(t, err, engine.ErrUnavailable)
@@ -129,7 +93,7 @@ func TestOpenSaysWhyNot(t *testing.T) {
 }
 
 func TestChildRefused(t *testing.T) {
-	child(t)
+	fake.Child(t)
 	for range 2 { // a refusal is not the last word: the next call asks again
 		_, err := Open(0)
 		require.EqualError(t, err, os.Getenv("REFUSAL"))
@@ -141,19 +105,19 @@ func TestChildRefused(t *testing.T) {
 }
 
 func TestOpenAfterARefusal(t *testing.T) {
-	another(t, "TestChildRecovers", "FAKE_CUDA=init=100")
+	fake.Another(t, "TestChildRecovers", "FAKE_CUDA=init=100")
 }
 
 func TestChildRecovers(t *testing.T) {
-	child(t)
+	fake.Child(t)
 	_, err := Open(0)
 	require.ErrorIs(t, err, engine.ErrUnavailable)
-	script(t, "")
+	t.Setenv("FAKE_CUDA", "")
 	open(t)
 }
 
 func TestFacts(t *testing.T) {
-	script(t, "devices=2,integrated=1,capability=72,register=0,memory=34359738368")
+	t.Setenv("FAKE_CUDA", "devices=2,integrated=1,capability=72,register=0,memory=34359738368")
 	d := open(t)
 	f := d.Facts()
 	assert.Equal(t, Facts{
@@ -178,7 +142,7 @@ func TestStackOfThreads(t *testing.T) {
 	require.NoError(t, d.Do(func() error { return cu.SetLimit(cu.StackSize, 64) }))
 	assert.Equal(t, int64(64), limit(open(t)), "less than that stays")
 
-	script(t, "devices=2,fail=cuCtxSetLimit:215")
+	t.Setenv("FAKE_CUDA", "devices=2,fail=cuCtxSetLimit:215")
 	refused, err := Open(1)
 	require.NoError(t, err)
 	assert.Equal(t, int64(1024), limit(refused))
@@ -196,25 +160,25 @@ func TestRegister(t *testing.T) {
 	require.NoError(t, m.Free())
 	_, err = d.Register(nil)
 	require.EqualError(t, err, "cuda register: no memory: invalid value (1)")
-	script(t, "register=0")
+	t.Setenv("FAKE_CUDA", "register=0")
 	_, err = d.Register(mapped.Data)
 	require.EqualError(t, err, "cuda register: 4096 bytes of host memory: not supported by this driver (801)")
 	require.NoError(t, mapped.Free())
 }
 
 func TestOutOfMemory(t *testing.T) {
-	script(t, "memory=1048576")
+	t.Setenv("FAKE_CUDA", "memory=1048576")
 	d := open(t)
 	_, err := d.Alloc(2 << 20)
 	var failure *engine.Error
 	require.ErrorAs(t, err, &failure)
 	assert.Equal(t, CodeOutOfMemory, failure.Code)
 	require.EqualError(t, err, "cuda allocate: 2097152 bytes of device memory: out of memory (2) (free GPU memory: close other programs that use the GPU, or use a smaller model, batch or number of slots)")
-	script(t, "fail=cuMemHostAlloc:2")
+	t.Setenv("FAKE_CUDA", "fail=cuMemHostAlloc:2")
 	_, err = d.AllocHost(4096)
 	require.ErrorAs(t, err, &failure)
 	assert.Equal(t, CodeOutOfMemory, failure.Code)
-	script(t, "fail=cuMemHostGetDevicePointer_v2:1") // the memory must be given back
+	t.Setenv("FAKE_CUDA", "fail=cuMemHostGetDevicePointer_v2:1") // the memory must be given back
 	_, err = d.AllocHost(4096)
 	require.EqualError(t, err, "cuda allocate: 4096 bytes of page-locked memory: invalid value (1)")
 }

@@ -2,26 +2,16 @@ package cuda
 
 import (
 	"encoding/json"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine/cuda/fake"
 )
 
-// gpuEnvironment asks for the tests that need a real GPU: go test -c ./engine/cuda, then EDGE_INFER_TEST_GPU=1 ./cuda.test -test.run
-// Hardware -test.v.
-const gpuEnvironment = "EDGE_INFER_TEST_GPU"
-
-func needsGPU(t *testing.T) {
-	t.Helper()
-	if os.Getenv(gpuEnvironment) == "" {
-		t.Skip("needs a GPU: set " + gpuEnvironment + "=1 on a machine that has one")
-	}
-}
-
 func TestHardwareReport(t *testing.T) {
-	needsGPU(t)
+	fake.Hardware(t)
 	r := Probe()
 	require.NoError(t, r.Err())
 	text, err := json.MarshalIndent(r, "", "  ")
@@ -37,7 +27,7 @@ func TestHardwareReport(t *testing.T) {
 
 // Contexts one after the other, each the first and last of its time.
 func TestHardwareContextsAreFreed(t *testing.T) {
-	needsGPU(t)
+	fake.Hardware(t)
 	var flat int64
 	for cycle := range 20 {
 		d, err := Open(0)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestProbe(t *testing.T) {
-	script(t, "devices=2")
+	t.Setenv("FAKE_CUDA", "devices=2")
 	r := Prober{Root: t.TempDir(), NVML: "/no/such/libnvidia-ml.so.1"}.Probe()
 	require.NoError(t, r.Err())
 	assert.Equal(t, os.Getenv(LibraryEnvironment), r.Driver.Path)
@@ -45,7 +45,7 @@ func TestProbeSaysWhyNot(t *testing.T) {
 		},
 	} {
 		t.Run(test.settings, func(t *testing.T) {
-			script(t, test.settings)
+			t.Setenv("FAKE_CUDA", test.settings)
 			r := Prober{Root: t.TempDir(), NVML: "/no/such/libnvidia-ml.so.1"}.Probe()
 			require.ErrorIs(t, r.Err(), engine.ErrUnavailable)
 			assert.Equal(t, test.reason, r.Reason)
@@ -157,13 +157,13 @@ func TestNVML(t *testing.T) {
 			// A process of its own: go-nvml keeps a library that did not start.
 			text, err := json.Marshal(test.want)
 			require.NoError(t, err)
-			another(t, "TestChildNVML", "NVML_LIBRARY="+library, "NVML_WANT="+string(text))
+			fake.Another(t, "TestChildNVML", "NVML_LIBRARY="+library, "NVML_WANT="+string(text))
 		})
 	}
 }
 
 func TestChildNVML(t *testing.T) {
-	child(t)
+	fake.Child(t)
 	text, err := json.Marshal(Prober{NVML: os.Getenv("NVML_LIBRARY")}.nvml())
 	require.NoError(t, err)
 	assert.Equal(t, os.Getenv("NVML_WANT"), string(text))

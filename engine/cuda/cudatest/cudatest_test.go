@@ -3,7 +3,6 @@ package cudatest_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -17,43 +16,7 @@ import (
 	"gorgonia.org/cu"
 )
 
-// A process opens one driver, so the tests run against the newest fake driver and start themselves again where another one is needed.
-func TestMain(m *testing.M) {
-	if os.Getenv(cuda.LibraryEnvironment) != "" || os.Getenv(gpuEnvironment) != "" {
-		os.Exit(m.Run())
-	}
-	folder, err := os.MkdirTemp("", "cuda")
-	if err == nil {
-		var path string
-		if path, err = fake.Build(folder, 0); err == nil {
-			err = os.Setenv(cuda.LibraryEnvironment, path)
-		}
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	os.RemoveAll(folder)
-	os.Exit(code)
-}
-
-// another runs one test in a process of its own with other environment variables.
-func another(t *testing.T, test string, environment ...string) {
-	t.Helper()
-	command := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.v", "-test.timeout=60s")
-	command.Env = append(append(os.Environ(), "CUDA_TEST_CHILD=1"), environment...)
-	output, err := command.CombinedOutput()
-	require.NoError(t, err, "%s", output)
-}
-
-func child(t *testing.T) {
-	if os.Getenv("CUDA_TEST_CHILD") == "" {
-		t.Skip("runs in a process that another test starts")
-	}
-}
-
-func script(t *testing.T, settings string) { t.Setenv("FAKE_CUDA", settings) }
+func TestMain(m *testing.M) { fake.Main(m, cuda.LibraryEnvironment) }
 
 func open(t *testing.T) *cuda.Device {
 	t.Helper()
@@ -139,19 +102,19 @@ func TestGraph(t *testing.T) {
 	library, err := fake.Compile(filepath.Join(folder, "kernels.so"), source)
 	require.NoError(t, err)
 	environment := []string{"FAKE_CUDA_KERNELS=" + library}
-	another(t, "TestChildGraph", environment...)
+	fake.Another(t, "TestChildGraph", environment...)
 	for _, version := range []int{11020, 11040, 12000} { // other functions for instantiating and updating
 		t.Run(cuda.VersionText(version), func(t *testing.T) {
 			driver, err := fake.Build(t.TempDir(), version)
 			require.NoError(t, err)
-			another(t, "TestChildGraph",
+			fake.Another(t, "TestChildGraph",
 				append(environment, cuda.LibraryEnvironment+"="+driver, "FAKE_CUDA=version=11040", fmt.Sprintf("FAKE_VERSION=%d", version))...)
 		})
 	}
 }
 
 func TestChildGraph(t *testing.T) {
-	child(t)
+	fake.Child(t)
 	d := open(t)
 	s, err := cudatest.NewStream(d)
 	require.NoError(t, err)
@@ -234,11 +197,11 @@ func TestGraphRefusals(t *testing.T) {
 			"cuda capture: graph: error 2",
 		},
 	} {
-		script(t, test.settings)
+		t.Setenv("FAKE_CUDA", test.settings)
 		_, err := s.Capture(func() error { return nil })
 		require.EqualError(t, err, test.want)
 	}
-	script(t, "")
+	t.Setenv("FAKE_CUDA", "")
 	after, _, err := memoryInfo(d)
 	require.NoError(t, err)
 	assert.Equal(t, before, after)

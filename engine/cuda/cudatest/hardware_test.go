@@ -1,30 +1,19 @@
 package cudatest_test
 
 import (
-	"os"
 	"syscall"
 	"testing"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
 	"github.com/edge-infer/edge-infer/engine/cuda/cudatest"
+	"github.com/edge-infer/edge-infer/engine/cuda/fake"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// gpuEnvironment asks for the tests that need a real GPU: go test -c ./engine/cuda/cudatest, then
-// EDGE_INFER_TEST_GPU=1 ./cudatest.test -test.run Hardware -test.v.
-const gpuEnvironment = "EDGE_INFER_TEST_GPU"
-
-func needsGPU(t *testing.T) {
-	t.Helper()
-	if os.Getenv(gpuEnvironment) == "" {
-		t.Skip("needs a GPU: set " + gpuEnvironment + "=1 on a machine that has one")
-	}
-}
-
 func TestHardwareMemory(t *testing.T) {
-	needsGPU(t)
+	fake.Hardware(t)
 	d := open(t)
 	s, err := cudatest.NewStream(d)
 	require.NoError(t, err)
@@ -63,7 +52,7 @@ func TestHardwareMemory(t *testing.T) {
 }
 
 func TestHardwareGraph(t *testing.T) {
-	needsGPU(t)
+	fake.Hardware(t)
 	d := open(t)
 	s, err := cudatest.NewStream(d)
 	require.NoError(t, err)
@@ -107,7 +96,7 @@ func TestHardwareGraph(t *testing.T) {
 }
 
 func TestHardwareMemoryIsFlat(t *testing.T) {
-	needsGPU(t)
+	fake.Hardware(t)
 	keep := open(t) // the context stays, so that only what a cycle leaves behind shows
 	var flat int64
 	for cycle := range 100 {

@@ -28,10 +28,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 )
 
-const gpuEnvironment = "EDGE_INFER_TEST_GPU"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(gpuEnvironment) != "" {
+	if os.Getenv(fake.GPUEnvironment) != "" {
 		os.Exit(m.Run())
 	}
 	folder, err := os.MkdirTemp("", "kernels")

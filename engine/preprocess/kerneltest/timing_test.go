@@ -1,7 +1,6 @@
 package kerneltest
 
 import (
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -12,15 +11,9 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
 	"github.com/edge-infer/edge-infer/engine/cuda/cudatest"
+	"github.com/edge-infer/edge-infer/engine/cuda/fake"
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 )
-
-func needsGPU(t *testing.T) {
-	t.Helper()
-	if os.Getenv(gpuEnvironment) == "" {
-		t.Skip("needs a GPU: set " + gpuEnvironment + "=1 on a machine that has one")
-	}
-}
 
 // launches is how many steps one timed graph has, and rotation through how many pictures they go, so that no cache holds them.
 const launches, rotation, replays = 100, 16, 20
@@ -82,7 +75,7 @@ func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1
 
 // The letterbox of a camera's picture is to take at most 20 us and at most twice a copy of the same bytes on an H200 (device memory).
 func TestLetterboxTime(t *testing.T) {
-	needsGPU(t)
+	fake.Hardware(t)
 	g := open(t)
 	t.Logf("%+v", g.Facts())
 	const large = 1 << 30
@@ -144,7 +137,7 @@ func (g *gpu) launches(in *engine.PictureInput, arguments *[rotation]preprocess.
 
 // Antialiased pictures have no bar: a classifier's network takes far longer.
 func TestAntialiasTime(t *testing.T) {
-	needsGPU(t)
+	fake.Hardware(t)
 	g := open(t)
 	for _, test := range []struct {
 		preset        string
@@ -171,7 +164,7 @@ func TestAntialiasTime(t *testing.T) {
 }
 
 func TestFilterTime(t *testing.T) {
-	needsGPU(t)
+	fake.Hardware(t)
 	g := open(t)
 	for _, test := range []struct {
 		name string
@@ -220,7 +213,7 @@ func TestFilterTime(t *testing.T) {
 // Kernels are compiled for the device when the module is opened; the driver keeps the result on disk. With CUDA_CACHE_DISABLE=1 this is the
 // time without.
 func TestCompileTime(t *testing.T) {
-	needsGPU(t)
+	fake.Hardware(t)
 	device, err := cuda.Open(0)
 	require.NoError(t, err)
 	start := time.Now()
