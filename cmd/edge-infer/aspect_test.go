@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"image"
 	"image/png"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/infer"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
@@ -61,6 +64,25 @@ func TestOpenSizeIsFitted(t *testing.T) {
 		require.Len(t, seen.Detections, 1)
 		assert.Equal(t, test.box, seen.Detections[0].Box, test.size)
 	}
+	// Labelled pictures as well, and the reference sees what the network saw; tiles are squares.
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "labels"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "labels", "a.txt"), []byte("0 0.15 0.1444 0.1 0.1778\n"), 0o600))
+	require.NoError(t, os.Rename(pictures, filepath.Join(folder, "images")))
+	validate := func(flags ...string) (measured accuracy.Report) {
+		output, err := programtest.Command(t, append([]string{"validate", "--data", folder, "--model", model, "--engine", "onnxruntime=cpu",
+			"--json"}, flags...)...).Output()
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(output, &measured))
+		return measured
+	}
+	measured := validate("--reference", "onnxruntime=cpu")
+	assert.Contains(t, measured.Picture, "640x384: letterbox")
+	assert.Equal(t, measured.Picture, measured.Reference.Picture)
+	assert.InDelta(t, 1, *measured.MAP, 1e-9)
+	assert.Contains(t, validate("--imgsz", "480x640").Picture, "640x480: letterbox")
+	assert.Contains(t, validate("--tile", "320", "--convention", "service").Picture, "640x640: letterbox")
+	require.NoError(t, os.Rename(filepath.Join(folder, "images"), pictures))
+
 	output, err := programtest.Command(t, "inspect", model, "--engine", "onnxruntime=cpu").Output()
 	require.NoError(t, err)
 	assert.Regexp(t, `(?m)^picture +640x640: letterbox.* \(the model leaves the size open: `, string(output))
@@ -81,4 +103,59 @@ func TestOpenSizeIsFitted(t *testing.T) {
 	assert.Regexp(t, "^640x384: letterbox", p.PrintedAfter("pictures taken as "))
 	p.Discard()
 	require.NoError(t, p.Stop(syscall.SIGTERM))
+}
+
+// A server's network that leaves its size open is given pictures in their own shape, though no file here says that it does; a server of
+// this program takes tensors of any size then.
+func TestOpenSizeOnAServerIsFitted(t *testing.T) {
+	t.Parallel()
+	model, folder := openSized(t), t.TempDir()
+	picture := filepath.Join(folder, "a.png")
+	var text bytes.Buffer
+	require.NoError(t, png.Encode(&text, image.NewGray(image.Rect(0, 0, 1280, 720))))
+	require.NoError(t, os.WriteFile(picture, text.Bytes(), 0o600))
+	p := programtest.Start(t, "serve", model, "--engine", "onnxruntime=cpu", "--listen", "127.0.0.1:0")
+	address := strings.TrimSpace(p.PrintedAfter("model open at "))
+	p.Discard()
+	for _, scheme := range []string{"grpc", "http"} {
+		output, err := programtest.Command(t, "infer", picture, "--engine", "triton="+scheme+"://"+address+"/open", "--json").Output()
+		require.NoError(t, err)
+		var seen infer.Seen
+		require.NoError(t, json.Unmarshal(output, &seen))
+		require.Len(t, seen.Detections, 1)
+		assert.Equal(t, [4]float64{128, 40, 256, 168}, seen.Detections[0].Box, scheme)
+	}
+	camera := programtest.Start(t, "--camera", "belt=demo?width=640&height=360&fps=5", "--engine", "triton=grpc://"+address+"/open", "--mqtt", "off")
+	assert.Regexp(t, "^640x384: letterbox", camera.PrintedAfter("pictures taken as "))
+	camera.Discard()
+	require.NoError(t, camera.Stop(syscall.SIGTERM))
+	require.NoError(t, p.Stop(syscall.SIGTERM))
+}
+
+// A camera that comes by a reload and has pictures of another shape does not have the network opened again; the log says what would.
+func TestACameraThatDoesNotFitIsTold(t *testing.T) {
+	t.Parallel()
+	model, folder := openSized(t), t.TempDir()
+	path := filepath.Join(folder, "edge-infer.yaml")
+	write := func(cameras string) {
+		require.NoError(t, os.WriteFile(path, []byte("mqtt: {url: 'off'}\nengine: {backend: onnxruntime=cpu}\nmodel: {path: "+model+
+			"}\ncameras:\n  - {name: belt, uri: 'demo?width=640&height=360&fps=5'}\n"+cameras), 0o600))
+	}
+	write("")
+	p := programtest.StartWith(t, []string{"STATE_DIRECTORY=" + filepath.Join(folder, "state")}, "--config", path)
+	assert.Regexp(t, "^640x384: letterbox", p.PrintedAfter("pictures taken as "))
+	p.Discard()
+	for _, camera := range []string{"wide, uri: 'demo?width=320&height=180&fps=5'", "tall, uri: 'demo?width=360&height=640&fps=5'"} {
+		write("  - {name: " + camera + "}\n")
+		require.NoError(t, p.Command.Process.Signal(syscall.SIGHUP))
+		known := func() bool {
+			text, err := os.ReadFile(filepath.Join(folder, "state", "pictures.json"))
+			return err == nil && strings.Contains(string(text), strings.SplitN(camera, ",", 2)[0])
+		}
+		require.Eventually(t, known, programtest.Patience, 20*time.Millisecond, "%s", p.Stderr)
+	}
+	p.Logged("the network runs in the shape of other cameras' pictures; a restart fits it, --imgsz fixes it")
+	require.NoError(t, p.Stop(syscall.SIGTERM))
+	assert.Equal(t, 1, strings.Count(p.Stderr.String(), "in the shape of other cameras' pictures"), "%s", p.Stderr)
+	assert.Contains(t, p.Stderr.String(), "runs=640x384 would_fit=640x640")
 }

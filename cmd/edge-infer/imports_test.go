@@ -44,8 +44,8 @@ engine/tensorrt: engine engine/atomicfile engine/cuda engine/isolate engine/prep
 engine/standby: engine
 engine/triton: engine engine/kserve engine/preprocess engine/worker
 engine/worker: engine
-internal/accuracy: capture engine engine/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/config internal/media
-	internal/network internal/plot internal/progress postprocess postprocess/evaluate postprocess/format postprocess/predict
+internal/accuracy: capture engine engine/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/aspect internal/config
+	internal/media internal/network internal/plot internal/progress postprocess postprocess/evaluate postprocess/format postprocess/predict
 internal/aspect: capture capture/source engine engine/atomicfile
 internal/bars: capture/scene engine/onnx internal/bench mqtt/broker
 internal/bench: capture capture/scene engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/network

@@ -67,7 +67,7 @@ func describe(m *engine.Model) Description {
 			d.Preprocessing += fmt.Sprintf(" (as %s has it: neither the file nor a setting says)", m.Metadata.Presumed)
 		}
 		if in := m.Inputs[p.Index]; sizeOpen(in) {
-			d.Preprocessing += " (the model leaves the size open: run and infer fit it to what they see, --imgsz fixes it)"
+			d.Preprocessing += " (the model leaves the size open: run, infer and validate fit it to what they see, --imgsz fixes it)"
 		}
 		if p.Assumed {
 			d.Preprocessing += " (assumed: neither the file nor a setting says)"

@@ -31,7 +31,7 @@ type Options struct {
 	// Backend is the name of a backend as engine/auto knows it, "auto" or nothing for the best one that takes the model.
 	Backend string
 	// Look finds out how large the pictures to come are, for a model that leaves its size open and has no Width, Height or Sources; nil gives
-	// it the size of its metadata. Load asks once. Networks in servers and engine plans are not asked for.
+	// it the size of its metadata. Load asks once, or Open, where only a server knows the model. Engine plans have their size.
 	Look func() []engine.Size
 	// Arrays says that the model is run on Tensors: it keeps the inputs of its file, whatever Open would know to give them.
 	Arrays bool
@@ -177,6 +177,9 @@ func Open(ctx context.Context, o Options) (*Network, error) {
 		return nil, err
 	}
 	if e, err = o.resettle(ctx, e); err != nil {
+		return nil, err
+	}
+	if e, err = o.refit(ctx, e); err != nil {
 		return nil, err
 	}
 	if err := o.fits(e.Model()); err != nil {

@@ -110,6 +110,22 @@ func (o *Options) resettle(ctx context.Context, e engine.Engine) (engine.Engine,
 	return o.open(ctx)
 }
 
+// refit opens a server's model again in the shape of the pictures to come, where it leaves its size open: no file has told so before.
+func (o *Options) refit(ctx context.Context, e engine.Engine) (engine.Engine, error) {
+	m := e.Model()
+	if !o.remote() || o.Bytes != nil || o.Look == nil || o.Width > 0 || o.Sources != nil || m.Picture == nil || !sizeOpen(m.Inputs[m.Picture.Index]) {
+		return e, nil
+	}
+	o.Sources = o.Look()
+	if width, height := o.Sides(m.Metadata); width == m.Width && height == m.Height {
+		return e, nil
+	}
+	if err := e.Close(); err != nil {
+		return nil, err
+	}
+	return o.open(ctx)
+}
+
 // The names of inputs beside the picture whose values are known: the size that boxes are to be in, and which pixels are no padding.
 const (
 	sizesInput = "orig_target_sizes" // RT-DETR, D-FINE, DEIM: width and height for each picture

@@ -47,6 +47,7 @@ type Measurement struct {
 	BackendVersion string           `json:"backend_version"`
 	Device         string           `json:"device"`
 	Precision      engine.Precision `json:"precision"`
+	Picture        string           `json:"picture,omitempty"` // how the network takes pictures, their size first
 	Bytes          int              `json:"model_bytes"`
 	Request        float64          `json:"request_p50_ms"`             // from the decoded picture to the outputs
 	Inference      float64          `json:"inference_p50_ms,omitempty"` // of the network alone, where the backend measures it
@@ -56,7 +57,8 @@ type Measurement struct {
 	Top1           *float64         `json:"top1,omitempty"` // of a classifier
 	Top5           *float64         `json:"top5,omitempty"`
 
-	task engine.Task
+	task          engine.Task
+	width, height int // of the network's input
 }
 
 // ClassAccuracy is the average precision of one class.
@@ -157,6 +159,9 @@ func (r *Report) Refusal() error {
 func (r *Report) Print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "%d pictures in %.1f s\nmodel %s\n", r.Pictures, r.Seconds, r.Measurement.String())
+	if r.Picture != "" {
+		fmt.Fprintf(table, "pictures taken as %s\n", r.Picture)
+	}
 	if len(r.Augment) > 0 {
 		fmt.Fprintf(table, "seen as it is, and %s\n", strings.Join(r.Augment, ", "))
 	}

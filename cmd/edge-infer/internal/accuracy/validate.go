@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/aspect"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
@@ -43,7 +45,9 @@ type Validate struct {
 	Logger   *slog.Logger
 	Progress progress.Reporter
 
-	counted Convention // set by Run
+	// Set by Run.
+	counted Convention
+	look    func() []engine.Size // at the pictures, for a model that leaves their size open
 }
 
 // Flags are the job's place on a command line.
@@ -108,7 +112,8 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		}
 	}
 	started := time.Now()
-	candidate, seen, labels, err := v.detect(ctx, *v.Config, paths, dataset)
+	v.look = sync.OnceValue(func() []engine.Size { return aspect.Files(ctx, paths, v.Config.Look.Tile) })
+	candidate, seen, labels, err := v.detect(ctx, *v.Config, paths, dataset, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +139,7 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 	}
 	figures, title := report.figures(), fmt.Sprintf("%s on %s %s", filepath.Base(report.Model), report.Backend, report.Precision)
 	if v.Reference != "" {
-		other, known, _, err := v.detect(ctx, reference, paths, nil)
+		other, known, _, err := v.detect(ctx, reference, paths, nil, candidate)
 		if err != nil {
 			return nil, fmt.Errorf("reference: %w", err)
 		}
@@ -275,14 +280,18 @@ func (v *Validate) compare(
 // detect runs one engine over the pictures and keeps every detection from the floor on, by picture. The labels of the dataset, which may be
 // nil, are made those of the pictures as decoded.
 func (v *Validate) detect(
-	ctx context.Context, c config.Config, paths []string, dataset *evaluate.Dataset,
+	ctx context.Context, c config.Config, paths []string, dataset *evaluate.Dataset, other *Measurement,
 ) (*Measurement, [][]postprocess.Finding, []string, error) {
 	options := network.Options(&c, postprocess.Floor, v.Logger)
 	v.counted.decode(&options.Decoding)
 	options.Decoding.Top, options.Decoding.Always = 5, true // top-5 is measured, however unlikely they are
 	options.Build = network.Builder{Progress: v.Progress}.Build
+	options.Look = v.look
 	if err := options.Load(); err != nil {
 		return nil, nil, nil, err
+	}
+	if other != nil && options.Sources != nil { // it sees what the other one saw, which may be a plan of another shape
+		options.Width, options.Height = other.width, other.height
 	}
 	sight := network.Sight{Look: c.Look}
 	predictor, err := sight.Open(ctx, options)
@@ -317,7 +326,8 @@ func (v *Validate) detect(
 	}
 	return &Measurement{
 		Model: model.Path, Backend: model.Backend, BackendVersion: model.BackendVersion, Device: model.Device, Precision: model.Precision,
-		task: model.Recognised.Task, Bytes: len(options.Bytes), Request: milliseconds(median(requests)),
+		task: model.Recognised.Task, width: model.Width, height: model.Height,
+		Picture: predict.Describe(model).Preprocessing, Bytes: len(options.Bytes), Request: milliseconds(median(requests)),
 		Inference: milliseconds(median(networks)),
 	}, seen, model.Metadata.Labels, nil
 }

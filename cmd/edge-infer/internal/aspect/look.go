@@ -4,6 +4,7 @@ package aspect
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
@@ -34,6 +35,22 @@ func Look(ctx context.Context, uris []string, limit time.Duration) []engine.Size
 		}
 	}
 	return sizes
+}
+
+// filesLooked is how many files are looked at to fit a network's size to all of them.
+const filesLooked = 16
+
+// Files gives the sizes of pictures from all over the files, or that of a tile, where the network sees squares of tile pixels; 0 is none.
+// What cannot be read has none, and is told when its turn comes.
+func Files(ctx context.Context, files []string, tile int) []engine.Size {
+	if tile > 0 {
+		return []engine.Size{{Width: tile, Height: tile}}
+	}
+	var some []string
+	for i := range min(len(files), filesLooked) {
+		some = append(some, files[i*len(files)/min(len(files), filesLooked)])
+	}
+	return slices.DeleteFunc(Look(ctx, some, patience), func(s engine.Size) bool { return s.Width == 0 })
 }
 
 // look takes one picture. What is wrong with a source is told when it is opened to be used.

@@ -13,7 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
-// patience is how long a start waits for the first pictures of cameras that it does not know.
+// patience is how long a start waits for the first pictures of cameras and files that it does not know.
 const patience = 10 * time.Second
 
 // Camera is one whose pictures' size matters.
@@ -52,8 +52,7 @@ func (m *Memory) Sizes(ctx context.Context, cameras []Camera, logger *slog.Logge
 	var uris []string
 	var places []int
 	for i, c := range cameras {
-		if was := m.known[c.Name]; was.URI == capture.Redact(c.URI) && was.Width > 0 && was.Height > 0 {
-			sizes[i] = engine.Size{Width: was.Width, Height: was.Height}
+		if sizes[i] = m.Size(c); sizes[i].Width > 0 {
 			continue
 		}
 		uris, places = append(uris, c.URI), append(places, i)
@@ -71,6 +70,14 @@ func (m *Memory) Sizes(ctx context.Context, cameras []Camera, logger *slog.Logge
 		return nil
 	}
 	return sizes
+}
+
+// Size is that of a camera's pictures, zero where it is not known.
+func (m *Memory) Size(c Camera) engine.Size {
+	if was := m.known[c.Name]; was.URI == capture.Redact(c.URI) && was.Width > 0 && was.Height > 0 {
+		return engine.Size{Width: was.Width, Height: was.Height}
+	}
+	return engine.Size{}
 }
 
 // Note remembers how large a camera's pictures are, and reports whether that is news.

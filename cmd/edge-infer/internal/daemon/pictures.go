@@ -1,6 +1,9 @@
 package daemon
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/aspect"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine"
@@ -26,5 +29,29 @@ func (r *run) rememberPictures() {
 	}
 	if err := r.pictures.Save(); err != nil {
 		r.logger.Warn("the sizes of the cameras' pictures are not remembered", "error", err)
+	}
+	r.tellMisfits()
+}
+
+// tellMisfits says which networks a start would open in another shape than they run in: cameras have come since then, or have changed. A
+// network is not opened anew for that, since its engine plan would be built first.
+func (r *run) tellMisfits() {
+	views := r.devices.Views()
+	sizes := make([][]engine.Size, len(views))
+	for _, c := range r.cameras.All() {
+		size := r.pictures.Size(aspect.Camera{Name: c.Config.Name, URI: c.Config.URI})
+		if size.Width == 0 {
+			return // what it will show is not known yet
+		}
+		d := r.devices.At(c.Capture)
+		i := slices.IndexFunc(views, d.SeesAs)
+		sizes[i] = append(sizes[i], size)
+	}
+	for i, d := range views {
+		if shape, fits := d.Fit(sizes[i]); !fits {
+			m := d.Running().Model()
+			r.logger.Info("the network runs in the shape of other cameras' pictures; a restart fits it, --imgsz fixes it", "model", m.Path,
+				"runs", fmt.Sprintf("%dx%d", m.Width, m.Height), "would_fit", fmt.Sprintf("%dx%d", shape.Width, shape.Height))
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -73,7 +72,7 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 	options.Build = network.Builder{Progress: p.Progress}.Build
 	w := &work{each: each, details: report.Details{Masks: report.MaskForm(p.Config.Detect.Masks)}}
 	inputs := w.expand(p.Files)
-	options.Look = sync.OnceValue(func() []engine.Size { return p.sizes(ctx, inputs) })
+	options.Look = sync.OnceValue(func() []engine.Size { return aspect.Files(ctx, inputs, p.Config.Look.Tile) })
 	sight := network.Sight{Look: p.Config.Look}
 	predictors, err := sight.OpenEach(ctx, p.Config, options)
 	if err != nil {
@@ -109,22 +108,6 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 		return fmt.Errorf("%d of %d pictures could not be read", w.failed, w.failed+w.done)
 	}
 	return err
-}
-
-// How many files are looked at to fit a network's size to them, and for how long.
-const (
-	lookedAt     = 16
-	lookPatience = 10 * time.Second
-)
-
-// sizes are those of pictures from all over the files. What cannot be read has none, and is told when its turn comes.
-func (p *Pictures) sizes(ctx context.Context, files []string) []engine.Size {
-	var some []string
-	for i := range min(len(files), lookedAt) {
-		some = append(some, files[i*len(files)/min(len(files), lookedAt)])
-	}
-	sizes := aspect.Look(ctx, some, lookPatience)
-	return slices.DeleteFunc(sizes, func(s engine.Size) bool { return s.Width == 0 })
 }
 
 func closeAll(predictors []predict.Predictor) {

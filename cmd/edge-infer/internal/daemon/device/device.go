@@ -12,6 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device/lending"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
@@ -27,6 +28,7 @@ type Device struct {
 	view    *config.Config // as network.Views gives it
 	options predict.Options
 	running atomic.Pointer[predict.Predictor] // that the frame loop goes on with; Upgrade may replace it
+	fitted  bool                              // it was opened in the shape of its cameras' pictures
 	quick   bool                              // it began with a plan of little effort
 	refined bool                              // it runs the plan of full effort; upgrade goroutine only
 }
@@ -46,6 +48,21 @@ func (d *Device) Seen() (names []string) {
 		names = append(names, d.view.Cameras[i].Name)
 	}
 	return names
+}
+
+// SeesAs reports whether another device looks at its cameras with the same network in the same way.
+func (d *Device) SeesAs(other *Device) bool { return d.view == other.view }
+
+// Fit gives the shape that the device's network would be opened in for pictures of these sizes, which are those of all cameras that are
+// seen as the device's are, and whether it runs in that one. A network whose shape is not the cameras' fits any.
+func (d *Device) Fit(sizes []engine.Size) (shape engine.Size, fits bool) {
+	m := d.Running().Model()
+	if !d.fitted || len(sizes) == 0 {
+		return engine.Size{Width: m.Width, Height: m.Height}, true
+	}
+	o := engine.Options{Sources: sizes}
+	shape.Width, shape.Height = o.Sides(m.Metadata)
+	return shape, shape == engine.Size{Width: m.Width, Height: m.Height}
 }
 
 // Sees says what looks at the device's cameras.

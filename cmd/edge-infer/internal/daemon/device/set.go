@@ -59,11 +59,14 @@ func (s *Set) Open(ctx context.Context, c *config.Config, steps progress.Reporte
 func (s *Set) openView(ctx context.Context, c *config.Config, steps progress.Reporter, logger *slog.Logger) error {
 	options := network.Options(c, Decoded(c), logger)
 	options.Build, options.Yielding = network.Builder{Progress: steps}.Build, c.Engine.Backend == config.Auto
+	fitted := false
 	options.Look = func() []engine.Size {
 		if side := c.Look.Tile; side > 0 {
 			return []engine.Size{{Width: side, Height: side}}
 		}
-		return s.Look(c)
+		sizes := s.Look(c)
+		fitted = sizes != nil
+		return sizes
 	}
 	options.Lossy = true // what servers do not do in time is gone: a newer frame is there
 	if c.Remote.Fallback == config.Local {
@@ -88,6 +91,7 @@ func (s *Set) openView(ctx context.Context, c *config.Config, steps progress.Rep
 			return err
 		}
 		d.Use(p)
+		d.fitted = fitted
 		d.Pipeline = &pipeline.Pipeline{
 			Predictor: p, Labels: p.Model().Metadata.Labels, Notify: d.Notify, Logger: logger, Clocks: s.Clocks,
 			Reported: float32(c.Detect.Confidence), Decoded: float32(Decoded(c)),
