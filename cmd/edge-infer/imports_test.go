@@ -47,7 +47,7 @@ engine/worker: engine
 internal/accuracy: capture engine engine/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/aspect internal/config
 	internal/media internal/network internal/plot internal/progress postprocess postprocess/evaluate postprocess/format postprocess/predict
 internal/aspect: capture capture/source engine engine/atomicfile
-internal/bars: capture/scene engine/onnx internal/bench mqtt/broker
+internal/bars: capture/scene engine/onnx engine/quantize internal/bench mqtt/broker
 internal/bench: capture capture/scene engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/network
 	internal/pipeline internal/plot internal/progress internal/sink internal/stage internal/telemetry mqtt mqtt/broker postprocess
 	postprocess/evaluate postprocess/predict

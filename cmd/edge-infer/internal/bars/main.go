@@ -21,7 +21,7 @@ func (usage) Error() string {
 	return `usage: bars cpu     -program EDGE-INFER -floors DIR [-rounds N] [-only B2,B10] [-json FILE]
        bars gpu     -program EDGE-INFER -floor FLOOR -library DIR -kernels FILE.ptx -model NET.onnx -work DIR [-only plans,B1] [-limit 9m]
        bars soak    -program EDGE-INFER [-duration 10m] [-cameras 4] [-size 640x480] [-fps 30] [-faults=false] [-json FILE]
-       bars network OUT.onnx [SIDE]
+       bars network OUT.onnx [SIDE [half]]
 
 cpu runs in the root of a checkout: some of the aims are Go benchmarks. gpu wants no Go and no checkout, soak mosquitto.`
 }
@@ -72,6 +72,7 @@ func run(ctx context.Context, args []string) error {
 		flags.StringVar(&g.model, "model", "", "YOLOv8n-shaped network with an open batch")
 		flags.StringVar(&g.work, "work", "", "folder for plans and documents")
 		flags.StringVar(&g.kernelTest, "kernel-test", "", "tests of engine/preprocess/kerneltest, compiled")
+		flags.StringVar(&g.plain, "plain", "", "letterbox.py")
 		flags.IntVar(&g.level, "level", 3, "effort of the builder")
 		if err := flags.Parse(args[1:]); err != nil {
 			return err

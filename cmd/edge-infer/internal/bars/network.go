@@ -7,6 +7,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
+	"github.com/edge-infer/edge-infer/engine/quantize"
 )
 
 // background is what the class scores' biases of the measured network are lowered by. A trained detector scores nearly all of a picture
@@ -14,7 +15,8 @@ import (
 // would be measured and not the loop.
 const background = 4
 
-// writeNetwork writes a YOLOv8n-shaped network with random weights and an open batch: OUT.onnx [SIDE].
+// writeNetwork writes a YOLOv8n-shaped network with random weights and an open batch: OUT.onnx [SIDE [half]]. half is float16 from the
+// inputs to the outputs, as exports for half precision are: the GPU letterboxes into what the first convolution reads.
 func writeNetwork(args []string) error {
 	side := int64(640)
 	if len(args) > 1 {
@@ -41,6 +43,14 @@ func writeNetwork(args []string) error {
 	}
 	if lowered != 3 {
 		return fmt.Errorf("%d layers of class scores found, not 3", lowered)
+	}
+	if len(args) > 2 {
+		if args[2] != "half" {
+			return usage{}
+		}
+		if _, err := quantize.ToHalf(m, quantize.HalfOptions{ConvertIO: true, ConvertTail: true}); err != nil {
+			return err
+		}
 	}
 	return m.Save(args[0])
 }
