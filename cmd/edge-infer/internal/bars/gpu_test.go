@@ -18,8 +18,10 @@ func TestLetterboxIsMeasuredOnTheGPU(t *testing.T) {
 [ "$EDGE_INFER_TEST_GPU" = 1 ] || exit 1
 case $2 in
 LetterboxTime)
-	echo '    timing_test.go:119: BGR   1920x1080 -> 640 float32: device memory   4.40 us, mapped  90.10 us; copy of the 11.1 MB 5.30 us (ratio 0.83), at full bandwidth 2.60 us (ratio 1.69)'
-	echo '    timing_test.go:119: BGR   1920x1080 -> 640 float16: device memory   4.10 us, mapped  90.10 us; copy of the 8.7 MB 4.30 us (ratio 0.95), at full bandwidth 2.00 us (ratio 2.05)'
+	echo '    timing_test.go:119: BGR   1920x1080 -> 640 float32: device memory   4.40 us, mapped  90.10 us; '\
+'copy of the 11.1 MB 5.30 us (ratio 0.83), at full bandwidth 2.60 us (ratio 1.69)'
+	echo '    timing_test.go:119: BGR   1920x1080 -> 640 float16: device memory   4.10 us, mapped  90.10 us; '\
+'copy of the 8.7 MB 4.30 us (ratio 0.95), at full bandwidth 2.00 us (ratio 2.05)'
 	echo FAIL; exit 1 ;;
 *) echo '--- PASS: TestLetterboxEqualsTheCPU (0.10s)' ;;
 esac
