@@ -62,6 +62,7 @@ func TestSelftest(t *testing.T) {
 			for _, r := range told.Parts {
 				parts[r.Part] = r
 				require.NotEmpty(t, r.Detail, r.Part)
+				require.NotContains(t, r.Detail, string(selftest.Absent), "the status says that")
 			}
 			for part, status := range test.want {
 				require.Equal(t, status, parts[part].Status, "%s: %s", part, parts[part].Detail)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
@@ -81,7 +82,7 @@ func resultOf(detail string, err error) Result {
 		r.Detail, r.Fix = plain.Error(), e.Hint
 	}
 	if errors.Is(err, errAbsent) || errors.Is(err, engine.ErrUnavailable) {
-		r.Status = Absent
+		r.Status, r.Detail = Absent, strings.TrimPrefix(r.Detail, errAbsent.Error()+": ")
 	}
 	return r
 }
