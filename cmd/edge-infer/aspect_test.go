@@ -69,8 +69,8 @@ func TestOpenSizeIsFitted(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "labels", "a.txt"), []byte("0 0.15 0.1444 0.1 0.1778\n"), 0o600))
 	require.NoError(t, os.Rename(pictures, filepath.Join(folder, "images")))
 	validate := func(flags ...string) (measured accuracy.Report) {
-		output, err := programtest.Command(t, append([]string{"validate", "--data", folder, "--model", model, "--engine", "onnxruntime=cpu",
-			"--json"}, flags...)...).Output()
+		arguments := []string{"validate", "--data", folder, "--model", model, "--engine", "onnxruntime=cpu", "--json"}
+		output, err := programtest.Command(t, append(arguments, flags...)...).Output()
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(output, &measured))
 		return measured
@@ -125,7 +125,8 @@ func TestOpenSizeOnAServerIsFitted(t *testing.T) {
 		require.Len(t, seen.Detections, 1)
 		assert.Equal(t, [4]float64{128, 40, 256, 168}, seen.Detections[0].Box, scheme)
 	}
-	camera := programtest.Start(t, "--camera", "belt=demo?width=640&height=360&fps=5", "--engine", "triton=grpc://"+address+"/open", "--mqtt", "off")
+	camera := programtest.Start(t, "--camera", "belt=demo?width=640&height=360&fps=5", "--mqtt", "off",
+		"--engine", "triton=grpc://"+address+"/open")
 	assert.Regexp(t, "^640x384: letterbox", camera.PrintedAfter("pictures taken as "))
 	camera.Discard()
 	require.NoError(t, camera.Stop(syscall.SIGTERM))

@@ -63,3 +63,14 @@ func TestContract(t *testing.T) {
 		})
 	}
 }
+
+// A model with a second input is refused, with what would make it run.
+func TestASecondInputIsRefused(t *testing.T) {
+	options := enginetest.Network(t, "tensors")
+	e, err := at(t.Context(), "grpc", options, serve(t, options, nil))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	err = e.Submit(0, []engine.Image{{}})
+	require.EqualError(t, err, "triton submit: the model takes no pictures: it has 2 inputs, pictures go to a single one; what goes beside the "+
+		"picture must be inside a server's model, and edge-infer export triton writes it there where it is known")
+}

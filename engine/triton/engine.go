@@ -244,6 +244,10 @@ func (e *Engine) describe(d *description, from *endpoint, options engine.Options
 		e.model.MaxBatch = min(e.model.MaxBatch, d.config.MaxBatch)
 	}
 	if e.picture, err = engine.FindPictureInput(inputs, known); err != nil {
+		if len(inputs) > 1 {
+			err = fmt.Errorf("%w; what goes beside the picture must be inside a server's model, and edge-infer export triton writes it there "+
+				"where it is known", err)
+		}
 		e.model.NoPicture = err
 		return nil //nolint:nilerr // a model that takes no pictures runs on tensors
 	}

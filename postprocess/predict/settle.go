@@ -113,7 +113,8 @@ func (o *Options) resettle(ctx context.Context, e engine.Engine) (engine.Engine,
 // refit opens a server's model again in the shape of the pictures to come, where it leaves its size open: no file has told so before.
 func (o *Options) refit(ctx context.Context, e engine.Engine) (engine.Engine, error) {
 	m := e.Model()
-	if !o.remote() || o.Bytes != nil || o.Look == nil || o.Width > 0 || o.Sources != nil || m.Picture == nil || !sizeOpen(m.Inputs[m.Picture.Index]) {
+	open := m.Picture != nil && sizeOpen(m.Inputs[m.Picture.Index])
+	if !open || !o.remote() || o.Bytes != nil || o.Look == nil || o.Width > 0 || o.Sources != nil {
 		return e, nil
 	}
 	o.Sources = o.Look()

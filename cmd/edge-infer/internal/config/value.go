@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -37,6 +38,26 @@ func yes(target *bool) func(*pflag.FlagSet, string, string) {
 	return func(flags *pflag.FlagSet, name, help string) {
 		flags.VarPF((*onOff)(target), name, "", help).NoOptDefVal = "on"
 	}
+}
+
+// sharing is yes for memory that a server may read, of which there are two kinds.
+func sharing(target *bool) func(*pflag.FlagSet, string, string) {
+	return func(flags *pflag.FlagSet, name, help string) {
+		flags.VarPF((*shared)(target), name, "", help).NoOptDefVal = "on"
+	}
+}
+
+type shared bool
+
+func (s *shared) String() string { return (*onOff)(s).String() }
+
+func (s *shared) Type() string { return "bool" }
+
+func (s *shared) Set(text string) error {
+	if strings.EqualFold(text, "cuda") {
+		return errors.New("a GPU's memory is not shared, only the system's (on): pictures for servers are made on the CPU")
+	}
+	return (*onOff)(s).Set(text)
 }
 
 // onOff is a truth value that also reads on and off.

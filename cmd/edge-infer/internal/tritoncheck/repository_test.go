@@ -1,6 +1,7 @@
 package tritoncheck
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,4 +22,13 @@ func TestTheServerLoadsWhatExportWrites(t *testing.T) {
 		require.Contains(t, about, "labels        6: bolt, nut, washer, gear, bearing, spring")
 		require.Contains(t, strings.Join(strings.Fields(about), " "), "input images float32 [-1 3 416 416]")
 	}
+}
+
+// A repository of plans is in the same form. No server here has TensorRT's backend, so none loads it.
+func TestARepositoryOfPlansIsInTritonsForm(t *testing.T) {
+	plan := filepath.Join(t.TempDir(), "gpu.plan")
+	require.NoError(t, os.WriteFile(plan, append([]byte("ftrt"), make([]byte, 64)...), 0o600))
+	repository := exported(t, "--plans", "8.7="+plan+",8.9="+plan)
+	require.Equal(t, "demo tensorrt_plan 8 [4, 8] {'8.7': 'model-8.7.plan', '8.9': 'model-8.9.plan'}\n",
+		python(t, "parse.py", filepath.Join(repository, "demo/config.pbtxt")))
 }
