@@ -70,10 +70,12 @@ bench: build ## the aims on this machine: the program beside floors in C and the
 	GOFLAGS= CGO_ENABLED=0 go build -o bin/bars ./cmd/edge-infer/internal/bars
 	bin/bars cpu -program bin/edge-infer -floors bin/floors -json bin/bars.json $(BENCH_FLAGS)
 
-track-bench: ## the tracker beside those of PyPI's `trackers`, scored by TrackEval, about 10 minutes; needs the network
+track-bench: build ## the tracker beside those of PyPI's `trackers`, and of `boxmot` with BOXMOT=1 (6 GB), about 15 minutes; needs the network
 	@[ -d $(deps)/trackers ] || python3 -m venv $(deps)/trackers
-	@$(deps)/trackers/bin/pip install -q --disable-pip-version-check trackers==$(TRACKERS_VERSION) trackeval==$(TRACKEVAL_VERSION)
-	go run ./postprocess/track/peers -out bin/track-bench $(TRACK_FLAGS)
+	@$(deps)/trackers/bin/pip install -q --disable-pip-version-check trackers==$(TRACKERS_VERSION) trackeval==$(TRACKEVAL_VERSION) \
+		$(if $(BOXMOT),boxmot==$(BOXMOT_VERSION))
+	$(deps)/trackers/bin/python postprocess/track/peers/films.py bin/edge-infer $(deps)/films bin/films
+	go run ./postprocess/track/peers -out bin/track-bench -films bin/films $(TRACK_FLAGS)
 	$(deps)/trackers/bin/python postprocess/track/peers/peers.py bin/track-bench
 
 soak: build ## the program for SOAK_TIME (10m) with four cameras and a real broker: late frames, fairness, memory, leaks, faults

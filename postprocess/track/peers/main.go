@@ -1,6 +1,6 @@
-// Command peers writes what trackers are compared on: simulated scenes in the form of the MOTChallenge and this project's tracks of them.
-// Where the camera moves, its motion is measured on painted pictures. peers.py beside it has other projects' trackers follow the same boxes
-// at the same thresholds and scores them all; `make track-bench` runs both.
+// Command peers writes what trackers are compared on, simulated scenes and films of real people, in the form of the MOTChallenge, and this
+// project's tracks of them. Where the camera moves, its motion is measured on painted pictures. peers.py beside it has other projects'
+// trackers follow the same boxes at the same thresholds and scores them all; `make track-bench` runs both.
 package main
 
 import (
@@ -33,6 +33,7 @@ type sequence struct {
 	Name   string  `json:"name"`
 	Scene  string  `json:"scene"`
 	Rate   float64 `json:"rate"`
+	Size   [2]int  `json:"size"` // width and height
 	Frames int     `json:"frames"`
 	Moving bool    `json:"moving"` // the camera does
 	// Microseconds is what this project's tracker took for a frame.
@@ -41,6 +42,7 @@ type sequence struct {
 
 func main() {
 	out := flag.String("out", "", "folder to write to")
+	films := flag.String("films", "", "folder with films of real people, as films.py leaves them")
 	seeds := flag.Uint64("seeds", 2, "films of each scene")
 	exact := flag.Bool("exact", false, "give the camera's motion as the scene has it, instead of measuring it on painted pictures")
 	var limits thresholds
@@ -49,13 +51,13 @@ func main() {
 	flag.Float64Var(&limits.New, "new", 0.6, "score of a new track")
 	flag.Float64Var(&limits.Keep, "keep", 1, "seconds that a lost track is kept")
 	flag.Parse()
-	if err := run(*out, *seeds, *exact, limits); err != nil {
+	if err := run(*out, *films, *seeds, *exact, limits); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out string, seeds uint64, exact bool, limits thresholds) error {
+func run(out, films string, seeds uint64, exact bool, limits thresholds) error {
 	if out == "" {
 		return fmt.Errorf("-out says which folder to write to")
 	}
@@ -64,21 +66,22 @@ func run(out string, seeds uint64, exact bool, limits thresholds) error {
 		Sequences []sequence `json:"sequences"`
 	}
 	list.thresholds = limits
-	for _, scene := range crowd.Scenes() {
-		scene.Painted = (scene.Pan || scene.Shake) && !exact
-		for seed := uint64(1); seed <= seeds; seed++ {
-			frames := scene.Film(seed)
-			name := fmt.Sprintf("%s-%d", scene.Name, seed)
-			spent, err := follow(filepath.Join(out, "trackers", "edge-infer", "data", name+".txt"), scene, frames, limits)
-			if err == nil {
-				err = describe(filepath.Join(out, "films", name), frames)
-			}
-			if err != nil {
-				return err
-			}
-			list.Sequences = append(list.Sequences, sequence{
-				Name: name, Scene: scene.Name, Rate: scene.Rate, Frames: len(frames), Moving: scene.Pan || scene.Shake, Microseconds: spent,
-			})
+	each := func(f film) error {
+		spent, err := follow(filepath.Join(out, "trackers", "edge-infer", "data", f.name+".txt"), f, limits)
+		if err == nil {
+			err = describe(filepath.Join(out, "films", f.name), f.frames)
+		}
+		list.Sequences = append(list.Sequences, sequence{
+			Name: f.name, Scene: f.scene, Rate: f.rate, Size: [2]int{f.width, f.height}, Frames: len(f.frames), Moving: f.moving, Microseconds: spent,
+		})
+		return err
+	}
+	if err := simulated(seeds, exact, each); err != nil {
+		return err
+	}
+	if films != "" {
+		if err := real(films, each); err != nil {
+			return err
 		}
 	}
 	text, err := json.MarshalIndent(list, "", " ")
@@ -108,12 +111,13 @@ func moved(camera *motion.Camera, picture []byte, tracks []postprocess.Track) (t
 }
 
 // follow writes the tracks of a film and gives the microseconds that a frame took. It puts the camera's measured motion into the frames.
-func follow(path string, scene crowd.Scene, frames []crowd.Frame, limits thresholds) (float64, error) {
+func follow(path string, f film, limits thresholds) (float64, error) {
+	frames := f.frames
 	tracker := track.Tracker{
 		HighScore: float32(limits.High), LowScore: float32(limits.Low), NewScore: float32(limits.New),
-		Keep: time.Duration(limits.Keep * float64(time.Second)), Width: crowd.Width, Height: crowd.Height,
+		Keep: time.Duration(limits.Keep * float64(time.Second)), Width: f.width, Height: f.height,
 	}
-	if scene.Rate < 10 {
+	if f.rate < 10 {
 		tracker.Reach = track.LowRate.Reach()
 	}
 	if err := tracker.Open(); err != nil {
@@ -133,7 +137,7 @@ func follow(path string, scene crowd.Scene, frames []crowd.Frame, limits thresho
 				}
 			}
 			began := time.Now()
-			if frame.Picture == nil && (scene.Pan || scene.Shake) {
+			if frame.Picture == nil && f.moving {
 				tracker.Move(frame.Camera)
 			}
 			tracks = tracker.Update(start.Add(frame.At), frame.Found)

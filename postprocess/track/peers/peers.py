@@ -1,7 +1,9 @@
-"""Follows the films that main.go wrote with the trackers of `trackers` and scores all by TrackEval: python3 peers.py FOLDER [--json FILE].
+"""Follows the films that main.go wrote with the trackers of `trackers`, and of `boxmot` where it is installed, and scores all by TrackEval:
+python3 peers.py FOLDER [--json FILE].
 
 Everybody gets the same boxes and thresholds; a track is reported on its second detection, and lost ones are kept equally long. Where the camera
-moves, BoT-SORT is given the motion that this project's tracker had, in place of what it would find in the pictures by itself.
+moves, the BoT-SORTs are given the motion that this project's tracker had, in place of what they would find in the pictures by themselves. `supervision`
+has no tracker of its own any more: `trackers` is where it went.
 """
 
 import argparse
@@ -16,6 +18,11 @@ import numpy as np
 import supervision
 import trackeval
 import trackers
+
+try:
+    import boxmot
+except ImportError:
+    boxmot = None
 
 OURS = "edge-infer"
 
@@ -34,14 +41,45 @@ def peers(limits, rate):
     }
 
 
+class BoxMOT:
+    """A tracker of boxmot, called as those of `trackers` are. It wants a picture of the film's size, and looks at none."""
+
+    def __init__(self, tracker, size):
+        self.tracker, self.picture = tracker, np.zeros((*size[::-1], 3), np.uint8)
+
+    def update(self, found, frame=None):
+        boxes = np.column_stack([found.xyxy, found.confidence, np.zeros(len(found))]).astype(np.float32)
+        tracks = np.asarray(self.tracker.update(boxes, self.picture), np.float32).reshape(-1, 8)
+        return supervision.Detections(xyxy=tracks[:, :4], confidence=tracks[:, 5], tracker_id=tracks[:, 4].astype(int))
+
+
+def boxmots(limits, rate, size):
+    """The trackers of boxmot, where it is installed: those of its trackers that need no network of their own."""
+    if boxmot is None:
+        return {}
+    kept = round(limits["keep"] * rate)
+    whole = dict(min_hits=2, det_thresh=limits["high"], max_age=kept)
+    byte = boxmot.ByteTrack(min_conf=limits["low"], track_thresh=limits["high"], track_buffer=kept, frame_rate=30)
+    byte.det_thresh = limits["new"]  # it starts tracks at this score
+    bot = boxmot.BotSort(track_high_thresh=limits["high"], track_low_thresh=limits["low"], new_track_thresh=limits["new"], track_buffer=kept,
+                         frame_rate=30, use_embeddings=False, use_cmc=False)
+    return {
+        "boxmot ByteTrack": BoxMOT(byte, size),
+        "boxmot BoT-SORT": BoxMOT(bot, size),
+        "boxmot OC-SORT": BoxMOT(boxmot.OcSort(min_conf=limits["low"], use_byte=True, **whole), size),
+    }
+
+
 class GivenMotion:
-    """Stands where BoT-SORT looks for the camera's motion in pictures."""
+    """Stands where a BoT-SORT looks for the camera's motion in pictures."""
 
     def __init__(self, motions):
         self.motions = iter(motions)
 
     def estimate(self, frame, mask_boxes=None):
         return next(self.motions)
+
+    apply = estimate
 
 
 def detections(path, frames):
@@ -56,9 +94,9 @@ def detections(path, frames):
 def follow(tracker, film, folder, path):
     """Writes the tracks of a film and returns the microseconds that a frame took."""
     picture = None
-    if film["moving"] and getattr(tracker, "cmc", None) is not None:
-        motions = np.loadtxt(folder / "camera.txt").reshape(-1, 2, 3)
-        tracker.cmc = GivenMotion(motions)
+    compensating = getattr(tracker, "tracker", tracker)
+    if film["moving"] and hasattr(compensating, "cmc"):
+        compensating.cmc = GivenMotion(np.loadtxt(folder / "camera.txt").reshape(-1, 2, 3))
         picture = np.zeros((1, 1, 3), np.uint8)  # not looked at
     spent = 0.0
     with path.open("w") as out:
@@ -105,7 +143,8 @@ def main():
     spent = collections.defaultdict(list)
     for film in films:
         spent[OURS].append(film["microseconds"])
-        for name, tracker in peers(told, film["rate"]).items():
+        followers = peers(told, film["rate"]) | boxmots(told, film["rate"], film["size"])
+        for name, tracker in followers.items():
             path = arguments.folder / "trackers" / name / "data" / (film["name"] + ".txt")
             path.parent.mkdir(parents=True, exist_ok=True)
             spent[name].append(follow(tracker, film, arguments.folder / "films" / film["name"], path))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,7 @@ type soak struct {
 	width, height      int
 	fps                float64
 	duration           time.Duration
-	faults             bool
+	faults, gpu        bool
 	json               string
 }
 
@@ -42,7 +43,8 @@ func runSoak(ctx context.Context, args []string) error {
 	size := flags.String("size", "640x480", "of their pictures")
 	flags.Float64Var(&o.fps, "fps", 30, "of each")
 	flags.DurationVar(&o.duration, "duration", 10*time.Minute, "of the whole run")
-	flags.BoolVar(&o.faults, "faults", true, "do to it what happens in the field")
+	flags.BoolVar(&o.faults, "faults", true, "do to it what happens in the field; without, the broker is one of this program")
+	flags.BoolVar(&o.gpu, "gpu", false, "watch the first GPU's memory too")
 	flags.StringVar(&o.json, "json", "", "write the verdicts to a file")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -75,7 +77,7 @@ func (o *soak) run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	broker, err := openMosquitto(ctx, o.mosquitto, folder)
+	broker, err := o.openBroker(ctx, folder)
 	if err != nil {
 		return err
 	}
@@ -99,7 +101,11 @@ func (o *soak) run(ctx context.Context) error {
 	if err := sleep(ctx, settle); err != nil {
 		return err
 	}
-	watched := watchMemory(subject.pid())
+	watched := watchMemory(func() (float64, bool) { return resident(subject.pid()) })
+	watchedGPU := func() memory { return memory{} }
+	if o.gpu {
+		watchedGPU = watchMemory(gpuUsed)
+	}
 	windows := o.windows(subject, broker, odd)
 	each := (o.duration - settle) / time.Duration(len(windows))
 	counted := make([]map[string]span, len(windows))
@@ -109,7 +115,7 @@ func (o *soak) run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
 	}
-	memory := watched()
+	used := used{watched(), watchedGPU()}
 	lent, err := subject.lent(ctx, o.steady(), o.oddOnes(odd, false))
 	if err != nil {
 		return err
@@ -118,11 +124,36 @@ func (o *soak) run(ctx context.Context) error {
 		return err
 	}
 	s.Busy, s.After, s.Took = busy(), loadAverage(), time.Since(begun).Seconds()
-	o.judge(s, windows, counted, memory, lent, subject.seen)
+	o.judge(s, windows, counted, used, lent, subject.seen)
 	if err := s.save(o.json); err != nil {
 		return err
 	}
 	return s.print(os.Stdout)
+}
+
+// used is the memory of a whole run.
+type used struct{ resident, gpu memory }
+
+// judge holds a memory's growth to the aim.
+func (m *memory) judge(s *sheet, name string) {
+	if math.IsInf(m.uncertainty, 1) {
+		s.skip("soak", name+" could not be read")
+		return
+	}
+	s.atMost("soak", name, figures{m.slope}, soakGrowth+m.uncertainty, 0, "MB/h",
+		fmt.Sprintf("%.1f MB at first, %.1f at last, most %.1f; slope uncertain by %.1f", m.first, m.last, m.most, m.uncertainty))
+}
+
+// openBroker is a real one, which can be stopped, or one of this program where no fault needs that.
+func (o *soak) openBroker(ctx context.Context, folder string) (*mosquitto, error) {
+	if o.faults {
+		return openMosquitto(ctx, o.mosquitto, folder)
+	}
+	url, end, err := openBroker()
+	if err != nil {
+		return nil, err
+	}
+	return &mosquitto{address: strings.TrimPrefix(url, "tcp://"), end: end}, nil
 }
 
 // watch lets one window pass and gives what the cameras' frames came to in it.
@@ -193,7 +224,7 @@ func (o *soak) oddOnes(odd *oddCameras, reopened bool) (cameras [][2]string) {
 }
 
 // judge writes what it all came to.
-func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, memory memory, lent map[string]int, seen *record) {
+func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, used used, lent map[string]int, seen *record) {
 	var total span
 	served := figures{}
 	all := seen.spans()
@@ -211,9 +242,10 @@ func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, memo
 	s.atMost("soak", "frames late or lost", figures{total.lateShare()}, soakLate, 0, "share",
 		fmt.Sprintf("%d of %d; late is older than the time to the next when handed over", total.late+total.lost, total.frames+total.lost))
 	s.atLeast("soak", "fairness, least over most served", figures{slices.Min(served) / max(slices.Max(served), 1)}, soakFairness, 0, "")
-	s.atMost("soak", "resident memory, slope", figures{memory.slope}, soakGrowth+memory.uncertainty, 0, "MB/h",
-		fmt.Sprintf("%.1f MB at first, %.1f at last, most %.1f; slope uncertain by %.1f", memory.first, memory.last, memory.most,
-			memory.uncertainty))
+	used.resident.judge(s, "resident memory, slope")
+	if o.gpu {
+		used.gpu.judge(s, "memory in use on the GPU, slope")
+	}
 	leaked := 0
 	for _, n := range lent {
 		leaked += n

@@ -4,18 +4,19 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 )
 
-// memory is how the resident memory of a process went, in MB of 1,000,000 bytes.
+// memory is how the memory of a process or a GPU went, in MB of 1,000,000 bytes.
 type memory struct {
 	first, last, most  float64
 	slope, uncertainty float64 // MB an hour, and two standard errors of it
 }
 
-// watchMemory looks once a second until it is asked.
-func watchMemory(pid int) func() memory {
+// watchMemory reads it once a second until it is asked.
+func watchMemory(read func() (megabytes float64, ok bool)) func() memory {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	var hours, megabytes []float64
 	begun := time.Now()
@@ -24,8 +25,8 @@ func watchMemory(pid int) func() memory {
 		ticker := time.NewTicker(time.Second)
 		defer ticker.Stop()
 		for {
-			if rss, ok := resident(pid); ok {
-				hours, megabytes = append(hours, time.Since(begun).Hours()), append(megabytes, rss)
+			if used, ok := read(); ok {
+				hours, megabytes = append(hours, time.Since(begun).Hours()), append(megabytes, used)
 			}
 			select {
 			case <-ticker.C:
@@ -79,4 +80,15 @@ func resident(pid int) (megabytes float64, ok bool) {
 	}
 	_, err = fmt.Sscan(line, &kilobytes)
 	return kilobytes * 1024 / 1e6, err == nil
+}
+
+// gpuUsed is what of the first GPU's memory is in use, by whomever; false where nvidia-smi does not tell.
+func gpuUsed() (megabytes float64, ok bool) {
+	text, err := exec.Command("nvidia-smi", "--id=0", "--query-gpu=memory.used", "--format=csv,noheader,nounits").Output()
+	if err != nil {
+		return 0, false
+	}
+	var mebibytes float64
+	_, err = fmt.Sscan(string(text), &mebibytes)
+	return mebibytes * (1 << 20) / 1e6, err == nil
 }

@@ -139,10 +139,11 @@ func (s *subject) stop() error {
 
 func (s *subject) kill() { _ = s.command.Process.Kill() }
 
-// mosquitto is a real broker on this machine.
+// mosquitto is a real broker on this machine, or what stands in its place.
 type mosquitto struct {
 	address string
 	command *exec.Cmd
+	end     func() // in place of command
 }
 
 func openMosquitto(ctx context.Context, program, folder string) (*mosquitto, error) {
@@ -185,6 +186,10 @@ func (b *mosquitto) pause(context.Context) error { return b.command.Process.Sign
 func (b *mosquitto) resume(context.Context) error { return b.command.Process.Signal(syscall.SIGCONT) }
 
 func (b *mosquitto) close() {
+	if b.end != nil {
+		b.end()
+		return
+	}
 	_ = b.command.Process.Kill()
 	_ = b.command.Wait()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,20 @@ func TestTrend(t *testing.T) {
 	assert.False(t, ok)
 }
 
+func TestGPUMemory(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, ok := gpuUsed()
+	assert.False(t, ok, "there is no nvidia-smi")
+	script := "#!/bin/sh\necho 1000\n"
+	require.NoError(t, os.WriteFile(filepath.Join(os.Getenv("PATH"), "nvidia-smi"), []byte(script), 0o755))
+	used, ok := gpuUsed()
+	assert.True(t, ok)
+	assert.InDelta(t, 1048.576, used, 1e-6)
+	s := &sheet{}
+	(&memory{uncertainty: math.Inf(1)}).judge(s, "memory")
+	assert.NotEqual(t, met, s.Rows[0].Verdict, "what was not read is not met")
+}
+
 func TestSoakJudges(t *testing.T) {
 	o := &soak{cameras: 2, fps: 10, faults: true}
 	windows := o.windows(&subject{}, &mosquitto{}, &oddCameras{})
@@ -64,7 +79,8 @@ func TestSoakJudges(t *testing.T) {
 		seen.frame("reopened", uint64(i), 1)
 	}
 	s := &sheet{}
-	o.judge(s, windows, counted, memory{slope: 9, uncertainty: 2}, map[string]int{"steady1": 1}, seen)
+	o.gpu = true
+	o.judge(s, windows, counted, used{memory{slope: 9, uncertainty: 2}, memory{slope: 11, uncertainty: 2}}, map[string]int{"steady1": 1}, seen)
 	verdicts := map[string]string{}
 	for _, r := range s.Rows {
 		if r.Verdict != "" {
@@ -73,7 +89,7 @@ func TestSoakJudges(t *testing.T) {
 	}
 	rate := ": others' rate over that of quiet times"
 	assert.Equal(t, map[string]string{
-		"frames late or lost": met, "fairness, least over most served": met, "resident memory, slope": met,
+		"frames late or lost": met, "fairness, least over most served": met, "resident memory, slope": met, "memory in use on the GPU, slope": missed,
 		"frame buffers that nobody gives back": missed, "broker stopped" + rate: met, "a camera stalls" + rate: missed,
 		"a camera changes its resolution" + rate: met, "a camera is opened again and again" + rate: met, "openings of a camera": met,
 	}, verdicts)

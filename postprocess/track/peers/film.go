@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/track/crowd"
+)
+
+// film is one sequence of pictures: a simulated scene's, or one of real people in the form of the MOTChallenge.
+type film struct {
+	name, scene   string
+	rate          float64
+	width, height int
+	moving        bool // the camera does
+	frames        []crowd.Frame
+}
+
+// simulated are the films of all scenes. With exact they have the camera's motion as the scene has it, else pictures to measure it on.
+func simulated(seeds uint64, exact bool, do func(film) error) error {
+	for _, scene := range crowd.Scenes() {
+		moving := scene.Pan || scene.Shake
+		scene.Painted = moving && !exact
+		for seed := uint64(1); seed <= seeds; seed++ {
+			f := film{fmt.Sprintf("%s-%d", scene.Name, seed), scene.Name, scene.Rate, crowd.Width, crowd.Height, moving, scene.Film(seed)}
+			if err := do(f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// real are the films of a folder, as films.py leaves them: NAME/seqinfo.ini, NAME/gt/gt.txt, NAME/det.txt. Their cameras stand still.
+func real(folder string, do func(film) error) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		f, err := readFilm(filepath.Join(folder, entry.Name()))
+		if err == nil {
+			err = do(f)
+		}
+		if err != nil {
+			return fmt.Errorf("film %s: %w", entry.Name(), err)
+		}
+	}
+	return nil
+}
+
+func readFilm(folder string) (film, error) {
+	f := film{name: filepath.Base(folder), scene: filepath.Base(folder)}
+	if err := f.readInformation(filepath.Join(folder, "seqinfo.ini")); err != nil {
+		return f, err
+	}
+	for i := range f.frames {
+		f.frames[i] = crowd.Frame{At: time.Duration(float64(i) / f.rate * float64(time.Second)), Camera: still}
+	}
+	err := readRows(filepath.Join(folder, "gt", "gt.txt"), f.frames, func(frame *crowd.Frame, id int, box postprocess.Box, _ float64) {
+		frame.Truth = append(frame.Truth, crowd.Person{ID: id, Box: box, Visible: 1})
+	})
+	if err != nil {
+		return f, err
+	}
+	return f, readRows(filepath.Join(folder, "det.txt"), f.frames, func(frame *crowd.Frame, _ int, box postprocess.Box, score float64) {
+		frame.Found = append(frame.Found, postprocess.Finding{Box: box, Score: float32(score)})
+	})
+}
+
+// readInformation takes the rate, the number of pictures and their size.
+func (f *film) readInformation(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	frames := 0
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		key, value, _ := strings.Cut(lines.Text(), "=")
+		switch key {
+		case "frameRate":
+			f.rate, err = strconv.ParseFloat(value, 64)
+		case "seqLength":
+			frames, err = strconv.Atoi(value)
+		case "imWidth":
+			f.width, err = strconv.Atoi(value)
+		case "imHeight":
+			f.height, err = strconv.Atoi(value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !(f.rate > 0) || frames < 1 || frames > 1_000_000 || f.width < 1 || f.height < 1 {
+		return errors.New("seqinfo.ini needs frameRate, seqLength, imWidth and imHeight")
+	}
+	f.frames = make([]crowd.Frame, frames)
+	return nil
+}
+
+// readRows takes the rows of a file of the MOTChallenge to their frames.
+func readRows(path string, frames []crowd.Frame, take func(frame *crowd.Frame, id int, box postprocess.Box, score float64)) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	rows := csv.NewReader(file)
+	for {
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var v [7]float64
+		if len(row) < len(v) {
+			return fmt.Errorf("%s: a row of %d columns", path, len(row))
+		}
+		for i := range v {
+			if v[i], err = strconv.ParseFloat(row[i], 64); err != nil {
+				return err
+			}
+		}
+		frame := int(v[0]) - 1
+		if frame < 0 || frame >= len(frames) {
+			return fmt.Errorf("%s: picture %d of %d", path, frame+1, len(frames))
+		}
+		left, top := float32(v[2]), float32(v[3])
+		take(&frames[frame], int(v[1]), postprocess.Box{X1: left, Y1: top, X2: left + float32(v[4]), Y2: top + float32(v[5])}, v[6])
+	}
+}

@@ -1,0 +1,119 @@
+"""Gathers films of real pedestrians in the form of the MOTChallenge: python3 films.py EDGE-INFER CACHE FOLDER.
+
+PETS09-S2L1 is the film that OpenCV's examples have as vtest.avi (University of Reading, PETS 2009; annotated by A. Milan); its boxes are found by
+EDGE-INFER with YOLOX-nano. TUD-Campus and TUD-Stadtmitte (Andriluka et al., 2008) come with the Faster R-CNN boxes that SORT was published with; their
+pictures are not needed. What is in the folder CACHE already is not fetched again.
+"""
+
+import hashlib
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import urllib.request
+import xml.etree.ElementTree
+import zipfile
+
+LOWEST = 0.1  # score of a box
+SORT = "https://github.com/abewley/sort/raw/2236dff5019565958b84df7d871d41cc1db58ac7/data/train/{}/det/det.txt"
+PETS = "https://github.com/crowdbotp/OpenTraj/raw/97ec1d5e1b579f26febeaa9083705952deac338a/datasets/PETS-2009/data/annotations/PETS2009-S2L1.xml"
+FILMS = {  # pictures a second, pictures, width, height
+    "PETS09-S2L1": (7, 795, 768, 576),
+    "TUD-Campus": (25, 71, 640, 480),
+    "TUD-Stadtmitte": (25, 179, 640, 480),
+}
+HASHES = {
+    "PETS2009-S2L1.xml": "4a91380025ef20254e2157fa14f4a705e668b41d77869d330cb1c6e2a53bd9e2",
+    "vtest.avi": "45cddc9490be69345cbdab64ca583be65987e864ca408038e648db99e10516cf",
+    "motmetrics-1.4.0-py3-none-any.whl": "cd4d691bd787360f1cd0a2127fe8a14d0646fb2912b344a9498719e132b25738",
+    "TUD-Campus.txt": "99ab27c988173b6b6fc7b9f1dcc5320e8dc94223cf3cce293682b906c065979e",
+    "TUD-Stadtmitte.txt": "945b906548a09b0b5f7a39befe11f96860b0a92dca25d6df813ec73e1246f473",
+}
+
+
+def cached(cache, name, fetch):
+    """The file of that name, which fetch writes into a folder where it is not there yet."""
+    path = cache / name
+    if not path.exists():
+        print("films: fetching", name, file=sys.stderr)
+        with tempfile.TemporaryDirectory(dir=cache) as work:
+            fetch(pathlib.Path(work))
+            next(pathlib.Path(work).rglob(name)).rename(path)
+    if hashlib.sha256(path.read_bytes()).hexdigest() != HASHES[name]:
+        sys.exit(f"films: {path} is not the file that the figures were measured with; remove it")
+    return path
+
+
+def download(url, name):
+    """A fetch for cached."""
+    return lambda work: urllib.request.urlretrieve(url, work / name)
+
+
+def debian(work):
+    """Fetches vtest.avi as cached wants it."""
+    subprocess.run(["apt-get", "download", "-qq", "opencv-doc"], cwd=work, check=True)
+    subprocess.run(["dpkg-deb", "-x", next(work.glob("*.deb")), work], check=True)
+
+
+def wheel(work):
+    """Fetches motmetrics, which brings the truth of two films."""
+    subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--disable-pip-version-check", "motmetrics==1.4.0"],
+                   cwd=work, check=True)
+
+
+def write(folder, name, truth, found):
+    """One film. A row of truth is frame from 1, identity, left, top, width, height; of boxes the same with a score in place of the identity."""
+    rate, frames, width, height = FILMS[name]
+    (folder / name / "gt").mkdir(parents=True, exist_ok=True)
+    (folder / name / "seqinfo.ini").write_text(
+        f"[Sequence]\nname={name}\nframeRate={rate}\nseqLength={frames}\nimWidth={width}\nimHeight={height}\n")
+    with (folder / name / "gt" / "gt.txt").open("w") as out:
+        for frame, number, *box in truth:
+            out.write(f"{frame},{number}," + ",".join(f"{v:.2f}" for v in box) + ",1,1,1\n")
+    with (folder / name / "det.txt").open("w") as out:
+        for frame, score, *box in found:
+            out.write(f"{frame},-1," + ",".join(f"{v:.2f}" for v in box) + f",{score:.4f},1,1\n")
+
+
+def annotated(path):
+    """The truth of an annotation in Milan's form; it counts pictures from 0 and gives centres."""
+    for frame in xml.etree.ElementTree.parse(path).getroot().iter("frame"):
+        for seen in frame.iter("object"):
+            x, y, w, h = (float(seen.find("box").get(key)) for key in ("xc", "yc", "w", "h"))
+            yield int(frame.get("number")) + 1, int(seen.get("id")), x - w / 2, y - h / 2, w, h
+
+
+def detected(program, film):
+    """The people that the program sees in a film."""
+    ran = subprocess.run([program, "infer", "--model", "yolox-nano", "--conf", str(LOWEST), "--only", "person", "--json", film],
+                         check=True, stdout=subprocess.PIPE, text=True)
+    for line in map(json.loads, ran.stdout.splitlines()):
+        for d in line["detections"]:
+            x1, y1, x2, y2 = d["box"]
+            yield line["frame"] + 1, d["score"], x1, y1, x2 - x1, y2 - y1
+
+
+def rows(text, columns):
+    """The named columns of each row of a MOTChallenge file."""
+    for line in text.splitlines():
+        values = [float(v) for v in line.split(",")]
+        yield int(values[0]), *(values[c] for c in columns)
+
+
+def main():
+    program, cache, folder = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    cache.mkdir(parents=True, exist_ok=True)
+    film = cached(cache, "vtest.avi", debian)
+    annotation = cached(cache, "PETS2009-S2L1.xml", download(PETS, "PETS2009-S2L1.xml"))
+    subprocess.run([program, "model", "pull", "yolox-nano"], check=True, stdout=subprocess.DEVNULL)
+    write(folder, "PETS09-S2L1", annotated(annotation), detected(program, film))
+    with zipfile.ZipFile(cached(cache, "motmetrics-1.4.0-py3-none-any.whl", wheel)) as package:
+        for name in ("TUD-Campus", "TUD-Stadtmitte"):
+            truth = package.read(f"motmetrics/data/{name}/gt.txt").decode()
+            boxes = cached(cache, name + ".txt", download(SORT.format(name), name + ".txt"))
+            write(folder, name, ((f, int(i), *box) for f, i, *box in rows(truth, range(1, 6))), rows(boxes.read_text(), (6, 2, 3, 4, 5)))
+
+
+if __name__ == "__main__":
+    main()
