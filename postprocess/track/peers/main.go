@@ -72,7 +72,8 @@ func run(out, films string, seeds uint64, exact bool, limits thresholds) error {
 			err = describe(filepath.Join(out, "films", f.name), f.frames)
 		}
 		list.Sequences = append(list.Sequences, sequence{
-			Name: f.name, Scene: f.scene, Rate: f.rate, Size: [2]int{f.width, f.height}, Frames: len(f.frames), Moving: f.moving, Microseconds: spent,
+			Name: f.name, Scene: f.scene, Rate: f.rate, Size: [2]int{f.width, f.height}, Frames: len(f.frames), Moving: f.moving,
+			Microseconds: spent,
 		})
 		return err
 	}

@@ -89,7 +89,8 @@ func TestSoakJudges(t *testing.T) {
 	}
 	rate := ": others' rate over that of quiet times"
 	assert.Equal(t, map[string]string{
-		"frames late or lost": met, "fairness, least over most served": met, "resident memory, slope": met, "memory in use on the GPU, slope": missed,
+		"frames late or lost": met, "fairness, least over most served": met, "resident memory, slope": met,
+		"memory in use on the GPU, slope":      missed,
 		"frame buffers that nobody gives back": missed, "broker stopped" + rate: met, "a camera stalls" + rate: missed,
 		"a camera changes its resolution" + rate: met, "a camera is opened again and again" + rate: met, "openings of a camera": met,
 	}, verdicts)

@@ -43,11 +43,20 @@ func TestBench(t *testing.T) {
 		require.Positive(t, result.Frames)
 		require.Positive(t, result.CPU)
 		require.LessOrEqual(t, result.P50, result.P99)
+		var stages []string
+		for _, c := range result.Clocks {
+			stages = append(stages, c.Stage)
+			require.Positive(t, c.Count, c.Stage)
+			require.LessOrEqual(t, c.P50, c.P99, c.Stage)
+		}
+		require.Subset(t, stages, []string{"queue", "letterbox", "network", "decode", "track", "encode", "hand_off"})
 	}
 	require.NoError(t, b.Judge(report))
 	var text bytes.Buffer
 	require.NoError(t, report.Print(&text))
-	require.Regexp(t, `^ *onnxruntime \S+ on CPU, .*\n.*\n +engine +what +drive +batch +fps .*\n +auto +loop +flat-out +1 .*\n +auto +loop +flat-out +5 .*\nbusy`, text.String())
+	require.Regexp(t, `^ *onnxruntime \S+ on CPU, .*\n.*\n +engine +what +drive +batch +fps .*\n`+
+		` +auto +loop +flat-out +1 .*\n +auto +loop +flat-out +5 .*\nstages of auto, flat-out, batch 1 +count +p50 ms .*\n`+
+		`(?s:.*)  network +\d+ (?s:.*)\nbusy`, text.String())
 }
 
 func TestBatchesThatCannotBeFilled(t *testing.T) {
@@ -83,7 +92,7 @@ func (f *forgetful) Wait(int) (*predict.Result, error) { return &f.results[0], n
 func TestLostRequestsAreAnError(t *testing.T) {
 	b := newTestBench()
 	b.Cameras, b.Width, b.Height, b.Duration = 1, 2, 2, extent{time: 50 * time.Millisecond}
-	l, err := newLoop(b, b.Contenders[0], &requests{Predictor: &forgetful{}, batch: 2}, result.FlatOut, [][]byte{make([]byte, 12)}, nil)
+	l, err := newLoop(b, b.Contenders[0], &requests{Predictor: &forgetful{}, batch: 2}, result.FlatOut, [][]byte{make([]byte, 12)}, nil, nil)
 	require.NoError(t, err)
 	m := newMeter()
 	defer m.close()

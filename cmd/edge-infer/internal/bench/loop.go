@@ -11,6 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/mqtt"
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
 )
@@ -33,8 +34,9 @@ func (b *Bench) cameras(drive result.Drive, batch int) int {
 // loop measures the frame loop.
 func (s *subject) loop(ctx context.Context, r *result.Result) error {
 	var sinks []pipeline.Sink
+	clocks := stage.New()
 	if s.MQTT != noBroker {
-		client, closeClient, err := s.publish(ctx)
+		client, closeClient, err := s.publish(ctx, clocks)
 		if err != nil {
 			return err
 		}
@@ -42,15 +44,15 @@ func (s *subject) loop(ctx context.Context, r *result.Result) error {
 		sinks = append(sinks, &sink.Publisher{Client: client})
 	}
 	q := &requests{Predictor: s.network, batch: s.batch, closed: r.Drive == result.Closed}
-	l, err := newLoop(s.Bench, s.contender, q, r.Drive, s.pictures, sinks)
+	l, err := newLoop(s.Bench, s.contender, q, r.Drive, s.pictures, sinks, clocks)
 	if err != nil {
 		return err
 	}
 	return l.measure(ctx, s.Bench, s.meter, r, s.held)
 }
 
-// publish opens a client that sends to a broker, the embedded one unless another was named.
-func (b *Bench) publish(ctx context.Context) (client *mqtt.Client, end func(), err error) {
+// publish opens a client that sends to a broker, the embedded one unless another was named. The clocks hear of acknowledgements.
+func (b *Bench) publish(ctx context.Context, clocks *stage.Clocks) (client *mqtt.Client, end func(), err error) {
 	var closers []func()
 	end = func() {
 		for i := len(closers) - 1; i >= 0; i-- {
@@ -72,6 +74,7 @@ func (b *Bench) publish(ctx context.Context) (client *mqtt.Client, end func(), e
 		address = broker.URL()
 	}
 	client = &mqtt.Client{Device: "bench", Brokers: []string{address}, Logger: slog.New(slog.DiscardHandler)}
+	client.Acknowledged = func(took time.Duration) { clocks.Record(stage.Acknowledgement, took) }
 	if err := client.Open(); err != nil {
 		return nil, end, err
 	}
@@ -91,12 +94,14 @@ type frameLoop struct {
 }
 
 // newLoop makes a frame loop of cameras in memory.
-func newLoop(b *Bench, c Contender, n *requests, drive result.Drive, pictures [][]byte, sinks []pipeline.Sink) (*frameLoop, error) {
+func newLoop(
+	b *Bench, c Contender, n *requests, drive result.Drive, pictures [][]byte, sinks []pipeline.Sink, clocks *stage.Clocks,
+) (*frameLoop, error) {
 	l := &frameLoop{notify: make(chan struct{}, 1), stages: newStages(), requests: n}
 	reported, labels := c.Detect.Confidence, n.Model().Metadata.Labels
 	l.Pipeline = &pipeline.Pipeline{
 		Predictor: n, Labels: labels, Notify: l.notify, Sinks: append(sinks, l.stages),
-		Reported: float32(reported), Decoded: float32(pipeline.Decoded(reported)), Logger: b.Logger,
+		Reported: float32(reported), Decoded: float32(pipeline.Decoded(reported)), Logger: b.Logger, Clocks: clocks,
 	}
 	cameras := b.cameras(drive, n.batch)
 	for i := range cameras {
@@ -132,10 +137,11 @@ func (l *frameLoop) measure(ctx context.Context, b *Bench, m *meter, r *result.R
 	first, late := l.Stats(), l.displaced()
 	requestsBefore, picturesBefore := l.requests.counts()
 	m.begin()
+	l.Clocks.Recent() // what came before counts for nothing
 	l.stages.on.Store(true)
 	err := l.wait(ctx, b.Duration, done)
 	l.stages.on.Store(false)
-	r.Frames = l.stages.frames.Load()
+	r.Frames, r.Clocks = l.stages.frames.Load(), clocked(l.Clocks.Recent())
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 )
 
 // stages notes when each frame went on, as the last sink. Its histograms are read when the loop has ended.
@@ -58,6 +59,17 @@ func (s *stages) Frame(in *pipeline.Inferred) {
 	if g := s.goal.Load(); g != nil && seen >= g.frames && s.goal.CompareAndSwap(g, nil) {
 		close(g.reached)
 	}
+}
+
+// clocked gives the stages' times the form of the document.
+func clocked(all []stage.Summary) (clocks []result.Clock) {
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	for _, s := range all {
+		clocks = append(clocks, result.Clock{
+			Stage: s.Stage.String(), Count: s.Count, P50: ms(s.P50), P99: ms(s.P99), P999: ms(s.P999), Max: ms(s.Max),
+		})
+	}
+	return clocks
 }
 
 // medians may be called when the frame loop has ended.

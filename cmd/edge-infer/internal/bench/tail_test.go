@@ -67,7 +67,7 @@ func tail(b *testing.B, processors, burden int) time.Duration {
 	bench.Cameras, bench.Width, bench.Height, bench.Rate, bench.Logger = 1, 2, 2, 100, slog.New(slog.DiscardHandler)
 	bench.Warmup, bench.Duration = extent{time: 100 * time.Millisecond}, extent{time: 1500 * time.Millisecond}
 	q := &requests{Predictor: &sleeper{takes: 2 * time.Millisecond}, batch: 1}
-	l, err := newLoop(bench, bench.Contenders[0], q, result.Paced, [][]byte{make([]byte, 12)}, nil)
+	l, err := newLoop(bench, bench.Contenders[0], q, result.Paced, [][]byte{make([]byte, 12)}, nil, nil)
 	require.NoError(b, err)
 	m := newMeter()
 	defer m.close()

@@ -32,10 +32,26 @@ func (r *Report) Print(out io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(out, r.busy()); err != nil {
+	if err := r.clocks(out); err != nil {
 		return err
 	}
-	return nil
+	_, err := fmt.Fprintln(out, r.busy())
+	return err
+}
+
+// clocks writes where the time of a frame went, a line for each run of the frame loop.
+func (r *Report) clocks(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for i := range r.Results {
+		one := &r.Results[i]
+		for j, c := range one.Clocks {
+			if j == 0 {
+				fmt.Fprintf(table, "stages of %s, %s, batch %d\tcount\tp50 ms\tp99 ms\tp99.9 ms\tmax ms\n", one.Engine, one.Drive, one.Batch)
+			}
+			fmt.Fprintf(table, "  %s\t%d\t%.3f\t%.3f\t%.3f\t%.3f\n", c.Stage, c.Count, c.P50, c.P99, c.P999, c.Max)
+		}
+	}
+	return table.Flush()
 }
 
 func (r *Result) row(table io.Writer, several bool) {

@@ -81,6 +81,7 @@ type Result struct {
 	FPS       float64          `json:"fps"`
 	Latency
 	Stages   *Stages  `json:"stages,omitempty"`
+	Clocks   []Clock  `json:"clocks,omitempty"` // of the frame loop, in the order of a frame's way
 	CPU      float64  `json:"cpu_us_per_frame"`
 	Fairness *float64 `json:"fairness,omitempty"` // slowest camera's frames over the fastest's
 	Usage
@@ -117,6 +118,17 @@ type Stages struct {
 	Submit  float64 `json:"submit_p50_ms"`
 	Network float64 `json:"network_p50_ms"`
 	Publish float64 `json:"publish_p50_ms"`
+}
+
+// Clock is what one stage took, in milliseconds. Stages of the frame are counted once a frame, those of the engine once a request, and
+// acknowledgements once a message of QoS 1.
+type Clock struct {
+	Stage string  `json:"stage"`
+	Count uint64  `json:"count"`
+	P50   float64 `json:"p50_ms"`
+	P99   float64 `json:"p99_ms"`
+	P999  float64 `json:"p999_ms"`
+	Max   float64 `json:"max_ms"`
 }
 
 // Usage is what a run took of the machine; what the machine does not tell is nil.
