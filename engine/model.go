@@ -117,6 +117,8 @@ type Options struct {
 	Filter func(Model) *Filter
 	// Library is the shared library to load instead of searching.
 	Library string
+	// Plugins are shared objects with operators that the backend lacks. TensorRT takes some; the others ignore them.
+	Plugins []string
 	// Remote is for backends that run the model elsewhere.
 	Remote Remote
 }

@@ -21,6 +21,7 @@ class Binding final : public Family {
     using Layer = typename Abi::Layer;
     using Tensor = typename Abi::Tensor;
     using Profile = typename Abi::Profile;
+    using Registry = typename Abi::Registry;
     using Parser = typename Abi::Parser;
     using ParserError = typename Abi::ParserError;
 
@@ -238,6 +239,15 @@ class Binding final : public Family {
     }
     void setLayerOutputType(void* layer, int32_t index, int32_t type) const override {
         if constexpr (Layer::setOutputType.index >= 0) call<void>(layer, Layer::setOutputType, index, type);
+    }
+
+    int32_t creators(void* registry) const override {
+        int32_t count = 0;
+        direct<void*>(registry, Registry::creators, &count);
+        return count;
+    }
+    bool loadPlugins(void* registry, const char* path, int version) const override {
+        return Registry::loadLibrary.in(version) && direct<void*>(registry, Registry::loadLibrary, path) != nullptr;
     }
 
     const void* memoryData(void* memory) const override { return call<void*>(memory, Abi::HostMemory::data); }

@@ -29,6 +29,8 @@ type BuildOptions struct {
 	Metadata engine.Metadata `json:"metadata"`
 	Device   int             `json:"device"`
 	Library  LibraryOptions  `json:"library"`
+	// Plugins are shared objects with operators of the model's own; see Library.LoadPlugins.
+	Plugins []string `json:"plugins,omitempty"`
 	// Precision Auto is FP16 where the GPU computes it fast. INT8 allows FP16 too, and needs either a model with Q/DQ nodes or Calibration.
 	// From TensorRT 11 on the model itself carries the precision: leave Auto.
 	Precision engine.Precision `json:"precision"`
@@ -127,17 +129,22 @@ type buildKey struct {
 	MinMax             bool `json:"minmax"`
 	Calibration        string
 	Unquantized        []string `json:"unquantized,omitempty"`
+	// Plugins are the SHA-256 of those that have operators of the model.
+	Plugins []string `json:"plugins,omitempty"`
 	// Preprocess is how the pictures of a calibration by hash became inputs.
 	Preprocess engine.Preprocess `json:"preprocess,omitzero"`
 }
 
-// key is what the plan of these options is kept under on that device and release.
-func (o *BuildOptions) key(version Version, facts cuda.Facts) (Key, error) {
+// key is what the plan of these options is kept under on that device and release, with those plugins.
+func (o *BuildOptions) key(version Version, facts cuda.Facts, plugins []PluginFacts) (Key, error) {
 	width, height := o.sides()
 	build := buildKey{
 		Precision: o.resolve(version, facts), StronglyTyped: o.StronglyTyped, Batch: o.Batch.complete(), Width: width, Height: height,
 		Shapes: o.Shapes, Workspace: o.Workspace, Level: -1, DLA: -1, VersionCompatible: o.VersionCompatible,
 		HardwareCompatible: o.HardwareCompatible, MinMax: o.Calibration.MinMax,
+	}
+	for _, p := range plugins {
+		build.Plugins = append(build.Plugins, p.SHA256)
 	}
 	if o.Level != nil {
 		build.Level = *o.Level
@@ -228,7 +235,11 @@ func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (
 	if err != nil {
 		return nil, err
 	}
-	key, err := options.key(library.Version, device.Facts())
+	plugins, err := library.LoadPlugins(options.Plugins, options.Log)
+	if err != nil {
+		return nil, err
+	}
+	key, err := options.key(library.Version, device.Facts(), plugins)
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +281,8 @@ func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (
 	defer C.ei_plan_free(&plan)
 	facts := PlanFacts{
 		Version: key.TensorRT, Architecture: key.Architecture, GPU: key.GPU, Precision: key.Build.Precision, Metadata: options.Metadata,
-		Model: options.Path, Layers: int(plan.layers), BuildSeconds: float64(plan.nanoseconds) / 1e9,
+		Plugins: plugins,
+		Model:   options.Path, Layers: int(plan.layers), BuildSeconds: float64(plan.nanoseconds) / 1e9,
 	}
 	file, err := EncodePlan(facts, unsafe.Slice((*byte)(plan.data), int(plan.size)))
 	if err != nil {
@@ -313,7 +325,8 @@ func buildFailure(e *C.ei_error) error {
 	err := failure("build", e)
 	switch e.code {
 	case C.EI_MODEL:
-		err.Hint = "export the model with operators that this TensorRT release supports, or run it with --engine onnxruntime"
+		err.Hint = "export the model with operators that this TensorRT release supports, give the library of its own ones with " +
+			"--plugin LIB.so, or run it with --engine onnxruntime"
 	case C.EI_SHAPE:
 		err.Hint = "give the shape with --shape NAME=MIN,OPT,MAX or --batch MIN,OPT,MAX"
 	case C.EI_FILE:

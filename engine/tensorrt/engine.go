@@ -26,6 +26,7 @@ type Engine struct {
 	picture *engine.PictureInput // nil when there is none
 	log     *slog.Logger
 	library *Library
+	plugins []PluginFacts
 	device  *cuda.Device
 	kernels *kernels
 	handle  *C.ei_engine
@@ -63,6 +64,9 @@ func (e *Engine) load(o *Options) error {
 		return err
 	}
 	defer e.library.Drain(e.log)
+	if e.plugins, err = e.library.LoadPlugins(build.Plugins, e.log); err != nil {
+		return err
+	}
 	file := o.Bytes
 	var stale func() error // removes a cached plan that turns out to be useless
 	if !IsPlan(file) {
@@ -73,6 +77,9 @@ func (e *Engine) load(o *Options) error {
 	facts, plan, err := ReadPlan(file)
 	if err != nil {
 		return refuse("open", engine.ErrPlanMismatch, "run edge-infer build again", "%s: %v", o.Path, err)
+	}
+	if err := missingPlugin(facts.Plugins, e.plugins, e.log); err != nil {
+		return err
 	}
 	if err := e.deserialize(o, &build, facts, plan); err != nil {
 		if stale != nil && errors.Is(err, engine.ErrPlanMismatch) {
@@ -94,7 +101,7 @@ func (n *noPlan) Is(target error) bool { return target == ErrNoPlan }
 
 // cached finds the plan of an ONNX model.
 func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale func() error, err error) {
-	key, err := build.key(e.library.Version, e.device.Facts())
+	key, err := build.key(e.library.Version, e.device.Facts(), e.plugins)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -156,9 +163,13 @@ func (e *Engine) mismatch(facts PlanFacts, ee *C.ei_error) error {
 		built = "built for TensorRT " + facts.Version
 	}
 	words := strings.TrimPrefix(C.GoString(&ee.message[0]), "plan refused: ")
+	hint := "run edge-infer build again"
+	if strings.Contains(words, "IPluginCreator") {
+		hint = "give the library of its operators with --plugin LIB.so"
+	}
 	return &engine.Error{
 		Op: "open", Backend: Name, Code: int(ee.code), Kind: engine.ErrPlanMismatch,
-		Message: built + ", " + here + ": " + words, Hint: "run edge-infer build again",
+		Message: built + ", " + here + ": " + words, Hint: hint,
 	}
 }
 

@@ -65,7 +65,8 @@ func TestBuildFailures(t *testing.T) {
 			{name: "parser", script: "parser-object", want: "tensorrt build: no ONNX parser"},
 			{
 				name: "parse", script: "parse", kind: engine.ErrUnsupported, want: "tensorrt build: ONNX model refused: parse failed as told " +
-					"(export the model with operators that this TensorRT release supports, or run it with --engine onnxruntime)",
+					"(export the model with operators that this TensorRT release supports, give the library of its own ones with " +
+					"--plugin LIB.so, or run it with --engine onnxruntime)",
 			},
 			{
 				name: "truncated", change: func(o *tensorrt.BuildOptions) { o.Model = o.Model[:len(o.Model)-9] }, kind: engine.ErrUnsupported,
@@ -75,7 +76,8 @@ func TestBuildFailures(t *testing.T) {
 			{
 				name: "not a model", change: func(o *tensorrt.BuildOptions) { o.Model = []byte("\x08\x09\x12\x02no") }, kind: engine.ErrUnsupported,
 				want: "tensorrt build: ONNX model refused: ModelImporter.cpp: Failed to parse ONNX model " +
-					"(export the model with operators that this TensorRT release supports, or run it with --engine onnxruntime)",
+					"(export the model with operators that this TensorRT release supports, give the library of its own ones with " +
+					"--plugin LIB.so, or run it with --engine onnxruntime)",
 			},
 			{
 				name: "empty", change: func(o *tensorrt.BuildOptions) { o.Model = nil }, kind: engine.ErrUnsupported,
@@ -211,7 +213,8 @@ func TestUnsupportedOperatorIsNamed(t *testing.T) {
 	} {
 		_, err := tensorrt.Build(t.Context(), buildOptions(version, model), nil)
 		require.EqualError(t, err, "tensorrt build: ONNX model refused: "+want+" (and 1 more) "+
-			"(export the model with operators that this TensorRT release supports, or run it with --engine onnxruntime)")
+			"(export the model with operators that this TensorRT release supports, give the library of its own ones with "+
+			"--plugin LIB.so, or run it with --engine onnxruntime)")
 		require.ErrorIs(t, err, engine.ErrUnsupported)
 	}
 }

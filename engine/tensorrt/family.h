@@ -136,6 +136,10 @@ class Family {
     virtual void setLayerPrecision(void* layer, int32_t type) const = 0;
     virtual void setLayerOutputType(void* layer, int32_t index, int32_t type) const = 0;
 
+    // IPluginRegistry. The number of creators; whether a shared object with a list of its creators was taken.
+    virtual int32_t creators(void* registry) const = 0;
+    virtual bool loadPlugins(void* registry, const char* path, int version) const = 0;
+
     // IHostMemory
     virtual const void* memoryData(void* memory) const = 0;
     virtual size_t memorySize(void* memory) const = 0;

@@ -139,7 +139,7 @@ func FuzzCheckModel(f *testing.F) {
 // A plan is kept for the shape and the calibration that it was built for.
 func TestKeyHoldsShapeAndPreprocess(t *testing.T) {
 	file := func(o BuildOptions) string {
-		key, err := o.key(Version{Major: 10, Minor: 3}, cuda.Facts{Name: "GPU", Major: 8, Minor: 7})
+		key, err := o.key(Version{Major: 10, Minor: 3}, cuda.Facts{Name: "GPU", Major: 8, Minor: 7}, nil)
 		require.NoError(t, err)
 		path, err := Cache{Folder: "/cache"}.file(key)
 		require.NoError(t, err)

@@ -12,7 +12,7 @@
 namespace ei {
 
 // loaded are the libraries of this process; see ei_library_open.
-static pthread_mutex_t loadedMutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t Loading::mutex = PTHREAD_MUTEX_INITIALIZER;
 static ei_library* loaded = nullptr;
 
 static int failList(ei_error* error, int code, const char* format, va_list arguments) {
@@ -121,10 +121,11 @@ static void openResources(const ei_library* library) {
 }
 
 void* createBuilder(ei_library* library) {
-    pthread_mutex_lock(&loadedMutex);
-    if (!library->resources) openResources(library);
-    library->resources = true;
-    pthread_mutex_unlock(&loadedMutex);
+    {
+        const Loading turn;
+        if (!library->resources) openResources(library);
+        library->resources = true;
+    }
     return library->createBuilder(library->logger.object, library->version);
 }
 
@@ -205,9 +206,8 @@ int ei_library_open(const char* path, const char* parser, const char* plugin, in
                     char* why, size_t why_size, ei_error* error) {
     *library = nullptr;
     return ei::guarded(error, [&] {
-        pthread_mutex_lock(&ei::loadedMutex);
+        const ei::Loading turn;
         const int code = ei::openLibrary(path, parser, plugin, library, error);
-        pthread_mutex_unlock(&ei::loadedMutex);
         if (code != EI_OK) return code;
         (*library)->log.setThreshold(threshold);
         *version = (*library)->facts;

@@ -18,6 +18,8 @@ struct ei_library {
     ei_version facts = {};
     char why[1024] = {};
     bool resources = false;  // those of the builder have been opened
+    void* plugin[32] = {};   // those of ei_library_plugin that are loaded
+    int plugins = 0;
     ei_library* next = nullptr;
 };
 
@@ -41,6 +43,18 @@ int guarded(ei_error* error, Body body) {
 }
 
 int64_t now();
+
+// Loading is a turn at what changes the libraries of this process; they are loaded one after another.
+class Loading {
+   public:
+    Loading() { pthread_mutex_lock(&mutex); }
+    ~Loading() { pthread_mutex_unlock(&mutex); }
+    Loading(const Loading&) = delete;
+    Loading& operator=(const Loading&) = delete;
+
+   private:
+    static pthread_mutex_t mutex;
+};
 
 // createBuilder makes a builder with the kernels that lie beside the library; null when TensorRT refuses.
 void* createBuilder(ei_library* library);

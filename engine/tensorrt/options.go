@@ -51,7 +51,7 @@ func (w WaitMode) c() C.int {
 type Options struct {
 	engine.Options
 	// Build says how the plan of an ONNX model is built, and with that which one of the cache fits. Model, Path, Metadata, Device,
-	// Library.Path, Precision and Batch.Max are taken from the fields above where those are set.
+	// Library.Path, Plugins, Precision and Batch.Max are taken from the fields above where those are set.
 	Build BuildOptions
 	// Cache is the folder of plans; empty for CacheFolder.
 	Cache Cache
@@ -83,6 +83,9 @@ func (o *Options) BuildOptions() BuildOptions {
 		b.Precision = o.Precision
 	}
 	b.Metadata = b.Metadata.Override(o.Metadata)
+	if o.Plugins != nil {
+		b.Plugins = o.Plugins
+	}
 	if o.MaxBatch > 0 {
 		b.Batch.Max = o.MaxBatch
 	}

@@ -22,6 +22,8 @@ type PlanFacts struct {
 	GPU          string           `json:"gpu,omitempty"`
 	Precision    engine.Precision `json:"precision,omitempty"`
 	Metadata     engine.Metadata  `json:"metadata"`
+	// Plugins are what its operators were built with and need again.
+	Plugins []PluginFacts `json:"plugins,omitempty"`
 	// Model is the path of the ONNX file, Layers how many layers it had, BuildSeconds how long the build took.
 	Model        string  `json:"model,omitempty"`
 	Layers       int     `json:"layers,omitempty"`

@@ -60,6 +60,9 @@ typedef struct ei_version {
 // long as the process. Opening the same file again gives the same handle. Any thread.
 int ei_library_open(const char *path, const char *parser, const char *plugin, int threshold, ei_library **library, ei_version *version,
                     char *why, size_t why_size, ei_error *error);
+// ei_library_plugin loads a shared object with further operators, which stay registered as long as the process lives; one that is loaded
+// stays as it is. path is absolute. EI_LOAD when the loader refuses it, EI_UNSUPPORTED when it is not for this TensorRT.
+int ei_library_plugin(ei_library *library, const char *path, ei_error *error);
 // ei_library_log moves log lines "<severity> <message>\n" into text and returns their bytes; lost counts lines that were overwritten.
 // Any thread.
 size_t ei_library_log(ei_library *library, char *text, size_t size, uint64_t *lost);

@@ -66,6 +66,9 @@ struct Abi10 {
     struct Inspector {
         static constexpr Slot getEngineInformation{6};
     };
+    struct Registry {
+        static constexpr Slot creators{13}, loadLibrary{10};
+    };
     struct Parser {
         static constexpr Slot parse{0}, getNbErrors{5}, getError{6}, destroy{9};
     };

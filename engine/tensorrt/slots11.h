@@ -66,6 +66,9 @@ struct Abi11 {
     struct Inspector {
         static constexpr Slot getEngineInformation{6};
     };
+    struct Registry {
+        static constexpr Slot creators{9}, loadLibrary{6};
+    };
     struct Parser {
         static constexpr Slot parse{0}, getNbErrors{3}, getError{4}, destroy{7};
     };

@@ -66,6 +66,9 @@ struct Abi8 {
     struct Inspector {
         static constexpr Slot getEngineInformation{5};
     };
+    struct Registry {
+        static constexpr Slot creators{1}, loadLibrary{10, 8601};
+    };
     struct Parser {
         static constexpr Slot parse{0}, getNbErrors{6}, getError{7}, destroy{10};
     };

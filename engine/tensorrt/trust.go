@@ -12,9 +12,9 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// errUntrusted is of plans that somebody else could have written. TensorRT runs what is in a plan, so a checksum inside of it proves
-// nothing.
-var errUntrusted = errors.New("anybody could have put a plan there, and a plan is code")
+// errUntrusted is of plans and plugins that somebody else could have written. TensorRT runs what is in a plan, so a checksum inside of it
+// proves nothing.
+var errUntrusted = errors.New("anybody could have put code there, and it would run")
 
 // readTrusted reads a file that nobody but root and this user can have written: both it and its folder belong to one of them, and no group
 // and no other user may write to them.
@@ -47,6 +47,11 @@ func readTrusted(path string) ([]byte, error) {
 // CheckNamed looks at a plan that somebody has named. One that everybody may write, or put in its place, is not run. The warning, empty for
 // none, is of one that another user may change: somebody may want that.
 func CheckNamed(path string) (warning string, err error) {
+	return checkNamed("engine plan", path, "build the plan again")
+}
+
+// checkNamed is CheckNamed for any kind of file that is code; renewal is how to get one that can be trusted.
+func checkNamed(kind, path, renewal string) (warning string, err error) {
 	folder := filepath.Dir(path)
 	for _, each := range []string{path, folder} {
 		info, err := os.Stat(each)
@@ -56,8 +61,8 @@ func CheckNamed(path string) (warning string, err error) {
 		sticky := info.Mode()&fs.ModeSticky != 0 // only owners replace what is theirs
 		if info.Mode().Perm()&0o002 != 0 && !(info.IsDir() && sticky) {
 			return "", &engine.Error{
-				Op: "open", Backend: Name, Message: fmt.Sprintf("engine plan %s: %s has mode %04o", path, each, info.Mode().Perm()),
-				Hint: "chmod o-w " + each + " if you know who wrote to it, else build the plan again", Err: errUntrusted,
+				Op: "open", Backend: Name, Message: fmt.Sprintf("%s %s: %s has mode %04o", kind, path, each, info.Mode().Perm()),
+				Hint: "chmod o-w " + each + " if you know who wrote to it, else " + renewal, Err: errUntrusted,
 			}
 		}
 		if owner, known := info.Sys().(*syscall.Stat_t); known && owner.Uid != 0 && int(owner.Uid) != os.Geteuid() && !(info.IsDir() && sticky) {

@@ -225,6 +225,23 @@ void deletion() {
     expect("delete IHostMemory", ei::Slot{1}, hit);
 }
 
+void registry() {
+    auto* registry = fake<nvinfer1::IPluginRegistry>();
+    int32_t count = 0;
+    hit = -1;
+#if NV_TENSORRT_MAJOR >= 10
+    (void)registry->getAllCreators(&count);
+#else
+    (void)registry->getPluginCreatorList(&count);
+#endif
+    expect("IPluginRegistry's list of creators", Abi::Registry::creators, hit);
+#if NV_TENSORRT_MAJOR > 8 || NV_TENSORRT_MINOR >= 6
+    hit = -1;
+    (void)registry->loadLibrary("x");
+    expect("IPluginRegistry::loadLibrary", Abi::Registry::loadLibrary, hit);
+#endif
+}
+
 void parser() {
 #ifdef HAVE_PARSER
     auto* parser = fake<nvonnxparser::IParser>();
@@ -422,6 +439,7 @@ int main() {
     context();
     builder();
     deletion();
+    registry();
     parser();
     ours();
     printf("TensorRT %d.%d.%d headers: %d comparisons, %d differ\n", NV_TENSORRT_MAJOR, NV_TENSORRT_MINOR, NV_TENSORRT_PATCH, checked,

@@ -76,6 +76,48 @@ func Build(folder string, o Options) (string, error) {
 	return library, compile(parser, append(arguments, filepath.Join(source, "nvonnxparser.cc"), library, "-Wl,-rpath,$ORIGIN"))
 }
 
+// Plugin is a shared object that registers an operator.
+type Plugin struct {
+	Operator string
+	// Version and Library are the TensorRT that it is for. Listed has it found by IPluginRegistry::loadLibrary, Linked leaves the registry to
+	// the linker, Needs names a library that it wants loaded, Idle has it register nothing.
+	Version      int
+	Library      string
+	Listed, Idle bool
+	Linked       bool
+	Needs        string
+}
+
+// Build compiles the plugin to a file. $CXX compiles, g++ without it.
+func (p Plugin) Build(path string) error {
+	source := filepath.Join(filepath.Dir(path), "source")
+	if err := extract(source); err != nil {
+		return err
+	}
+	register := map[int]int{10: 12, 11: 8}[p.Version/10000] // where registerCreator is; first up to TensorRT 9
+	arguments := []string{
+		fmt.Sprintf("-DFAKE_OPERATOR=%q", p.Operator), fmt.Sprintf("-DFAKE_LIBRARY=%q", p.Library), fmt.Sprintf("-DFAKE_REGISTER=%d", register),
+		filepath.Join(source, "plugin.cc"), "-ldl",
+	}
+	for define, on := range map[string]bool{"-DFAKE_LISTED": p.Listed, "-DFAKE_LINKED": p.Linked, "-DFAKE_IDLE": p.Idle} {
+		if on {
+			arguments = append(arguments, define)
+		}
+	}
+	if p.Needs != "" {
+		needed := filepath.Join(source, p.Needs)
+		empty := filepath.Join(source, "needed.cc")
+		if err := os.WriteFile(empty, nil, 0o600); err != nil {
+			return err
+		}
+		if err := compile(needed, []string{empty}); err != nil {
+			return err
+		}
+		arguments = append(arguments, "-Wl,--no-as-needed", needed)
+	}
+	return compile(path, arguments)
+}
+
 func extract(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err

@@ -221,7 +221,7 @@ func (v *Validate) ReferenceConfig() (config.Config, error) {
 	c := *v.Config
 	c.Engine.Precision = string(engine.FP32)
 	if c.Engine.Backend != v.Reference {
-		c.Engine.Backend, c.Engine.Library = v.Reference, "" // the library is another backend's
+		c.Engine.Backend, c.Engine.Library, c.Engine.Plugins = v.Reference, "", nil // they are another backend's
 	}
 	source := v.ReferenceModel
 	if source != "" && v.Reference != tensorrt.Name {

@@ -105,6 +105,14 @@ func (e *Engine) checkBackend() error {
 	return oneOf(&e.Backend, append(slices.Clone(backends), triton.Name+"=ADDRESS")...)()
 }
 
+// checkPlugins refuses plugins where nothing would load them. Whether they are there the engine says.
+func (e *Engine) checkPlugins() error {
+	if len(e.Plugins) == 0 || e.Backend == Auto || e.Backend == "tensorrt" {
+		return nil
+	}
+	return must(e.Plugins[0], "is TensorRT's: engine.backend must be tensorrt or auto, not "+e.Backend)
+}
+
 // OnServers reports whether the network runs on other machines.
 func (e *Engine) OnServers() bool { return strings.HasPrefix(e.Backend, triton.Name+"=") }
 

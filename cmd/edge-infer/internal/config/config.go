@@ -85,6 +85,8 @@ type Engine struct {
 	Threads   int    `yaml:"threads"`
 	Batch     int    `yaml:"batch"`
 	Library   string `yaml:"library"`
+	// Plugins are TensorRT's, with operators of the model's own.
+	Plugins []string `yaml:"plugins"`
 }
 
 // Remote is how the servers are reached that an engine runs the network on, and what happens while none answers.
@@ -176,7 +178,7 @@ const (
 func Default() *Config {
 	return &Config{
 		Device:    hostName(),
-		Engine:    Engine{Backend: Auto, Precision: Auto, Device: "0"},
+		Engine:    Engine{Backend: Auto, Precision: Auto, Device: "0", Plugins: []string{}},
 		Model:     Model{Layout: Auto, Activation: Auto},
 		Remote:    Remote{Timeout: 800 * time.Millisecond, Fallback: Drop, SharedMemory: true, Wire: triton.Auto},
 		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Top: 5, Track: true, Profile: "static", Masks: "polygon"},

@@ -86,6 +86,10 @@ func (e *Engine) settings() []setting {
 		{"engine.threads", "threads", whole(&e.Threads), within(&e.Threads, 0, 1024), "CPU threads of one inference; 0: one per core"},
 		{"engine.batch", "batch", whole(&e.Batch), within(&e.Batch, 0, 256), "pictures in one inference at most; 0: one per camera, 8 in tiles"},
 		{"engine.library", "library", text(&e.Library), nil, "backend's shared library, instead of searching for it"},
+		{
+			"engine.plugins", "plugin", list(&e.Plugins), e.checkPlugins,
+			"TensorRT plugins: shared objects with the operators of the model that TensorRT lacks; may be given several times",
+		},
 	}
 }
 

@@ -36,6 +36,7 @@ type Build struct {
 	DLA                int      // core; -1 for the GPU alone
 	Device             int      // GPU
 	Library            string   // TensorRT's, instead of searching
+	Plugins            []string // shared objects with operators of the model's own
 	Timings            string   // file of kernel timings, instead of one in the cache
 	VersionCompatible  bool
 	HardwareCompatible bool
@@ -88,6 +89,8 @@ func (b *Build) Flags(flags *pflag.FlagSet) {
 	flags.IntVar(&b.Device, "gpu", 0, "number of the GPU")
 	config.Formerly(flags, "device", "gpu")
 	flags.StringVar(&b.Library, "library", "", "TensorRT library or its folder, instead of searching")
+	flags.StringArrayVar(&b.Plugins, "plugin", nil,
+		"TensorRT plugin: a shared object with the operators of the model that TensorRT lacks; may be given several times")
 	flags.StringVar(&b.Timings, "timing-cache", "", "file of kernel timings that makes later builds faster, instead of one in the cache")
 	flags.BoolVar(&b.VersionCompatible, "version-compatible", false, "make a plan that newer releases of TensorRT run too")
 	flags.BoolVar(&b.HardwareCompatible, "hardware-compatible", false, "make a plan that Ampere and all newer GPUs run")

@@ -55,7 +55,7 @@ func (b *Build) Check() error {
 // read makes build options of the fields.
 func (b *Build) read() (err error) {
 	o := &b.asked
-	o.Device, o.Library.Path, o.TimingCache, o.StronglyTyped = b.Device, b.Library, b.Timings, b.Typed
+	o.Device, o.Library.Path, o.Plugins, o.TimingCache, o.StronglyTyped = b.Device, b.Library, b.Plugins, b.Timings, b.Typed
 	o.VersionCompatible, o.HardwareCompatible, o.Log = b.VersionCompatible, b.HardwareCompatible, b.Logger
 	if o.Batch, err = parseBatch(b.Batch); err != nil {
 		return err

@@ -155,6 +155,9 @@ func (b *Build) findMachine() error {
 	if err != nil {
 		return err
 	}
+	if _, err := library.LoadPlugins(b.Plugins, b.Logger); err != nil {
+		return err
+	}
 	b.version = library.Version
 	if b.asked.TimingCache == "" {
 		b.asked.TimingCache, err = tensorrt.Cache{}.TimingFile(library.Version, device.Facts())
@@ -332,8 +335,8 @@ func (b *Build) judge(ctx context.Context, gate *accuracy.Gate, path string) (*q
 		return nil, fmt.Errorf("build: %w", err)
 	}
 	candidate, err := tensorrt.Options{
-		Options: engine.Options{Path: path, Bytes: file, Device: b.Device, Library: b.Library, Slots: 1}, HostCode: b.VersionCompatible,
-		Log: b.Logger,
+		Options:  engine.Options{Path: path, Bytes: file, Device: b.Device, Library: b.Library, Plugins: b.Plugins, Slots: 1},
+		HostCode: b.VersionCompatible, Log: b.Logger,
 	}.Open()
 	if err != nil {
 		return nil, err

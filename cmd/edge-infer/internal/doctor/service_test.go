@@ -77,7 +77,7 @@ func TestDoctorKnowsThatPlansOfOthersAreNotRun(t *testing.T) {
 	require.Empty(t, d.plans())
 	require.NoError(t, os.Chmod(folder, 0o777))
 	require.Equal(t, []Finding{{
-		Check: "plan cache", Status: Fail, Detail: folder + " has mode 0777: anybody could have put a plan there, and a plan is code",
+		Check: "plan cache", Status: Fail, Detail: folder + " has mode 0777: anybody could have put code there, and it would run",
 		Fix: "chmod go-w " + folder + " if you know who wrote to it, else remove it",
 	}}, d.plans())
 }

@@ -54,6 +54,7 @@ func openStage(ctx context.Context, c *config.Config, asked *config.Cascade, ste
 		Options: engine.Options{
 			Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.FirstDevice(), Threads: c.Engine.Threads, Slots: 1,
 			MaxBatch: cmp.Or(asked.Batch, config.DefaultCascadeBatch), Library: c.Engine.Library,
+			Plugins: c.Engine.Plugins,
 		},
 	}
 	builder := Builder{What: "building the engine plan of cascade " + asked.Name, Progress: steps}

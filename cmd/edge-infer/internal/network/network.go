@@ -9,6 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/catalogue"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -19,16 +20,24 @@ func Options(c *config.Config, decoded float64, logger *slog.Logger) predict.Opt
 	pictures, _ := c.Model.Pictures() // a checked configuration has no mistake here
 	height, width, _ := c.Model.Sides()
 	return predict.Options{
-		Model: c.Model.Path, LabelsFile: c.Model.Labels, Find: catalogue.Find, Backend: c.Engine.Backend, Decoding: Decoding(c, decoded),
+		Model: c.Model.Path, LabelsFile: c.Model.Labels, Find: catalogue.Find, Backend: backend(c), Decoding: Decoding(c, decoded),
 		Log: logger,
 		Options: engine.Options{
 			Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.FirstDevice(), Threads: c.Engine.Threads,
 			MaxBatch: cmp.Or(c.Engine.Batch, 1),
-			Library:  c.Engine.Library,
+			Library:  c.Engine.Library, Plugins: c.Engine.Plugins,
 			Metadata: engine.Metadata{Preprocess: pictures, Activation: c.Model.Acts()}, Width: width, Height: height,
 			Remote: remote(&c.Remote),
 		},
 	}
+}
+
+// backend is c's. A model whose operators are in plugins runs on TensorRT and on nothing else.
+func backend(c *config.Config) string {
+	if c.Engine.Backend == config.Auto && len(c.Engine.Plugins) > 0 {
+		return tensorrt.Name
+	}
+	return c.Engine.Backend
 }
 
 // remote is how c reaches servers.

@@ -49,7 +49,7 @@ func (r *request) options(backend, precision string) predict.Options {
 	c.Model, c.Engine, c.Detect = r.Model, r.Engine, r.Detect
 	c.Engine.Backend, c.Engine.Precision, c.Engine.Batch = backend, precision, 1
 	if backend != tensorrt.Name {
-		c.Engine.Library = ""
+		c.Engine.Library, c.Engine.Plugins = "", nil
 	}
 	return network.Options(c, c.Detect.Confidence, slog.New(slog.DiscardHandler))
 }

@@ -3,7 +3,8 @@
 //     FAKEMODEL
 //     network NAME          what it computes: picture, tensors, eight, busy, varying, head, fragile, mendable, ranged,
 //                           contrary, anything else averages
-//     operator NAME         one line per layer; an operator named Unsupported... is refused by the parser
+//     operator NAME         one line per layer; an operator named Unsupported... is refused by the parser,
+//                           one named Custom... unless a plugin has registered it
 //     input NAME TYPE FORMAT DIMENSION...
 //     output NAME TYPE FORMAT DIMENSION...
 #pragma once

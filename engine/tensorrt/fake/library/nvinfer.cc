@@ -214,6 +214,56 @@ Function cuda(const char* name) {
     return reinterpret_cast<Function>(symbol);
 }
 
+// ---- plugins
+
+// Registry is IPluginRegistry. A creator is of the fake plugin (plugin.cc): its first word is the name of the operator.
+struct Registry {
+    void** vtable;
+    std::vector<const char**> creators;
+
+    Registry() {
+        static Table table;
+        vtable = table.slots;
+        const auto enter = [](Registry* self, const char** creator, const char*) -> bool {
+            if (self->has(*creator)) return false;
+            self->creators.push_back(creator);
+            return true;
+        };
+        table.set(FAKE_FAMILY == 8 ? Slot{0} : FAKE_FAMILY == 10 ? Slot{12} : Slot{8}, enter);
+        table.set(Abi::Registry::creators, [](Registry* self, int32_t* count) -> const char*** {
+            *count = static_cast<int32_t>(self->creators.size());
+            return self->creators.data();
+        });
+        table.set(Abi::Registry::loadLibrary, [](Registry* self, const char* path) -> void* {
+            void* handle = dlopen(path, RTLD_NOW);
+            auto list = reinterpret_cast<const char*** (*)(int32_t*)>(handle != nullptr ? dlsym(handle, "getCreators") : nullptr);
+            int32_t count = 0;
+            const char*** found = list != nullptr ? list(&count) : nullptr;
+            for (int32_t i = 0; i < count; i++) {
+                if (!self->has(*found[i])) {
+                    self->creators.push_back(found[i]);
+                    continue;
+                }
+                say(1, "Plugin " + std::string(*found[i]) + " is registered already");
+                return nullptr;
+            }
+            return handle;
+        });
+    }
+
+    bool has(const char* name) const {
+        for (const char** creator : creators) {
+            if (strcmp(*creator, name) == 0) return true;
+        }
+        return false;
+    }
+};
+
+Registry* registry() {
+    static auto* made = new Registry();
+    return made;
+}
+
 // ---- running
 
 struct HostMemory : Object<HostMemory> {
@@ -346,6 +396,10 @@ struct Runtime : Object<Runtime> {
         std::string why;
         if (fails("deserialize")) why = "deserializeCudaEngine failed as told";
         if (why.empty()) model = fake::readPlan(static_cast<const char*>(data), size, FAKE_VERSION, &why);
+        for (const std::string& op : model.operators) {
+            if (op.rfind("Custom", 0) == 0 && !registry()->has(op.c_str()))
+                why = "Cannot deserialize plugin since corresponding IPluginCreator not found in Plugin Registry";
+        }
         if (!why.empty()) {
             say(1, why);
             return nullptr;
@@ -527,6 +581,11 @@ __attribute__((visibility("default"))) void* createInferRuntime_INTERNAL(void* g
     say(0, "createInferRuntime: Error Code 6: API Usage Error (CUDA initialization failure with error: 35)");
     return nullptr;
 }
+
+__attribute__((visibility("default"))) void* getPluginRegistry() { return registry(); }
+
+// For the fake parser.
+__attribute__((visibility("default"))) bool fakeHasCreator(const char* name) { return registry()->has(name); }
 
 #ifndef FAKE_LEAN
 __attribute__((visibility("default"))) void* createInferBuilder_INTERNAL(void* given, int32_t version) {

@@ -18,6 +18,7 @@ using Abi = ei::Abi11;
 #endif
 
 extern "C" void fakeNetworkFill(void* network, const fake::Model* model);
+extern "C" bool fakeHasCreator(const char* name);
 
 namespace {
 
@@ -93,6 +94,10 @@ struct Parser {
         if (!why.empty()) errors.push_back(new Error(why, -1, "", ""));
         for (size_t i = 0; i < model.operators.size(); i++) {
             const std::string& op = model.operators[i];
+            if (op.rfind("Custom", 0) == 0 && !fakeHasCreator(op.c_str())) {
+                errors.push_back(new Error("Plugin not found, are the plugin name, version, and namespace correct?", static_cast<int>(i),
+                                           "/head/" + op, op));
+            }
             if (op.rfind("Unsupported", 0) != 0) continue;
             errors.push_back(new Error("No importer registered for op: " + op, static_cast<int>(i), "/head/" + op, op));
         }

@@ -1,0 +1,120 @@
+package tensorrt
+
+// #include <stdlib.h>
+//
+// #include "shim.h"
+import "C"
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"unsafe"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
+// PluginFacts is a shared object with operators of its own that a plan was built with. The plan does not hold it.
+type PluginFacts struct {
+	Name   string `json:"name"` // of the file
+	SHA256 string `json:"sha256"`
+}
+
+// LoadPlugins loads shared objects that register further operators, before a model with such is parsed or its plan is opened. They are
+// code: one that everybody may write is refused as a plan would be, one of another user is a warning to log, which may be nil. They stay
+// loaded until the process ends, and loading one again changes nothing.
+func (l *Library) LoadPlugins(paths []string, log *slog.Logger) ([]PluginFacts, error) {
+	var all []PluginFacts
+	for _, path := range paths {
+		path, err := filepath.Abs(path) // the loader searches elsewhere for a bare name
+		if err != nil {
+			return nil, fmt.Errorf("plugin: %w", err)
+		}
+		warning, err := checkNamed("plugin", path, "install it again")
+		if err != nil {
+			return nil, noPlugin(path, err)
+		}
+		if warning != "" && log != nil {
+			log.Warn("plugin of somebody else", "warning", warning)
+		}
+		facts, err := readPlugin(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := l.loadPlugin(path); err != nil {
+			return nil, err
+		}
+		all = append(all, facts)
+	}
+	return all, nil
+}
+
+func (l *Library) loadPlugin(path string) error {
+	c := C.CString(path)
+	defer C.free(unsafe.Pointer(c))
+	var e C.ei_error
+	if C.ei_library_plugin(l.handle, c, &e) == 0 {
+		return nil
+	}
+	err := failure("open", &e)
+	if e.code == C.EI_UNSUPPORTED {
+		err.Hint = fmt.Sprintf("build the plugin against the headers of TensorRT %s", l.Version)
+	}
+	return err
+}
+
+// readPlugin hashes the file, and sees that it is a shared object for this machine: the loader says of others that there is no such file.
+func readPlugin(path string) (PluginFacts, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return PluginFacts{}, noPlugin(path, err)
+	}
+	defer file.Close()
+	var head [20]byte
+	if _, err := io.ReadFull(file, head[:]); err != nil || string(head[:4]) != "\x7fELF" {
+		return PluginFacts{}, refuse("open", engine.ErrUnsupported, "name the .so file", "plugin %s is no shared object", path)
+	}
+	const x86, arm = 62, 183 // e_machine of elf(5)
+	machine := binary.LittleEndian.Uint16(head[18:])
+	if machine != map[string]uint16{"amd64": x86, "arm64": arm}[runtime.GOARCH] {
+		return PluginFacts{}, refuse("open", engine.ErrUnsupported, "build it for "+runtime.GOARCH, "plugin %s is for another kind of processor",
+			path)
+	}
+	h := sha256.New()
+	h.Write(head[:])
+	if _, err := io.Copy(h, file); err != nil {
+		return PluginFacts{}, noPlugin(path, err)
+	}
+	return PluginFacts{Name: filepath.Base(path), SHA256: hex.EncodeToString(h.Sum(nil))}, nil
+}
+
+func noPlugin(path string, err error) error {
+	if e := (*engine.Error)(nil); errors.As(err, &e) {
+		return err
+	}
+	return &engine.Error{Op: "open", Backend: Name, Kind: engine.ErrUnavailable, Message: "plugin " + path, Err: err}
+}
+
+// missingPlugin says which plugin of a plan is not loaded; nil when all are. One of the same name may be another build of it: whether that
+// reads the plan is its own affair, so it is a warning.
+func missingPlugin(plan, loaded []PluginFacts, log *slog.Logger) error {
+	for _, p := range plan {
+		switch {
+		case slices.ContainsFunc(loaded, func(l PluginFacts) bool { return l.SHA256 == p.SHA256 }):
+		case slices.ContainsFunc(loaded, func(l PluginFacts) bool { return l.Name == p.Name }):
+			log.Warn("the plan was built with another build of this plugin", "plugin", p.Name, "sha256", p.SHA256)
+		default:
+			return refuse("open", engine.ErrPlanMismatch, "give it with --plugin "+p.Name, "the plan was built with plugin %s, which is not loaded",
+				p.Name)
+		}
+	}
+	return nil
+}
