@@ -72,6 +72,8 @@ func ultralytics(properties map[string]string) Preprocess {
 		return Preprocess{}
 	case Task(task) == Classify:
 		return Preprocess{Preset: "ultralytics-classify"}
+	case Task(task) == Depth:
+		return Preprocess{Preset: "ultralytics-depth"}
 	case properties["head"] == "RTDETRDecoder", strings.Contains(strings.ToLower(properties["description"]), "rtdetr"):
 		return Preprocess{Preset: "ultralytics-rtdetr"}
 	}

@@ -35,6 +35,10 @@ func TestParseMetadata(t *testing.T) {
 			want: Metadata{Task: Classify, Preprocess: Preprocess{Preset: "ultralytics-classify"}},
 		},
 		{
+			name: "depth", properties: map[string]string{"task": "depth"},
+			want: Metadata{Task: Depth, Preprocess: Preprocess{Preset: "ultralytics-depth"}},
+		},
+		{
 			name: "RT-DETR", properties: map[string]string{"task": "detect", "head": "RTDETRDecoder"},
 			want: Metadata{Task: Detect, Preprocess: Preprocess{Preset: "ultralytics-rtdetr"}},
 		},

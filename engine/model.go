@@ -10,8 +10,16 @@ const (
 	Segment  Task = "segment"
 	OBB      Task = "obb" // oriented bounding boxes
 	Classify Task = "classify"
+	Semantic Task = "semantic" // a class for every place of the picture
+	Depth    Task = "depth"    // how far every place of the picture is
 	Raw      Task = "raw"
 )
+
+// Maps reports whether the task is to say something of every place of a picture.
+func (t Task) Maps() bool { return t == Semantic || t == Depth }
+
+// FindsObjects reports whether the task is to find objects, which can be tracked, cut out and counted.
+func (t Task) FindsObjects() bool { return t != Classify && !t.Maps() }
 
 // Activation is the function that makes scores of a classifier's numbers, and with it how its classes stand to each other.
 type Activation string

@@ -123,7 +123,7 @@ func TestNoPictureInput(t *testing.T) {
 		},
 		{
 			"preset", rgb, said(Preprocess{Preset: "yolo"}),
-			"preprocess preset: \"yolo\" is not one of ultralytics, ultralytics-classify, ultralytics-rtdetr, torchvision, timm, imagenet, yolox, yolo-nas, nanodet, rtdetr, detr, rfdetr, ssd-mobilenet, keras, tf-detection",
+			"preprocess preset: \"yolo\" is not one of ultralytics, ultralytics-classify, ultralytics-depth, ultralytics-rtdetr, torchvision, timm, imagenet, yolox, yolo-nas, nanodet, rtdetr, detr, rfdetr, ssd-mobilenet, keras, tf-detection",
 		},
 		{
 			"resize", rgb, said(Preprocess{Resize: "squeeze"}),
@@ -179,6 +179,7 @@ func TestPresets(t *testing.T) {
 	}{
 		{"ultralytics", "letterbox, bilinear, pad 114, rgb, 0..1, nchw", same(0, 1)},
 		{"ultralytics-classify", "crop, bilinear-antialias, pad 0, rgb, 0..1, nchw", same(0, 1)},
+		{"ultralytics-depth", "stretch, bilinear, pad 114, rgb, 0..1, nchw", same(0, 1)},
 		{"ultralytics-rtdetr", "stretch, bilinear, pad 114, rgb, 0..1, nchw", same(0, 1)},
 		{
 			"torchvision", "crop, shorter side 256, bilinear-antialias, pad 0, rgb, 0..1, mean 0.485 0.456 0.406, deviation 0.229 0.224 0.225, nchw", imagenet,
@@ -210,7 +211,7 @@ func TestPresets(t *testing.T) {
 			assert.InDelta(t, want[1], 255*scale[c]+bias[c], 1e-4, test.preset)
 		}
 	}
-	assert.Len(t, Presets(), 15)
+	assert.Len(t, Presets(), 16)
 	// Sides of their own, and a change.
 	p, err := FindPictureInput(info(Float32, 1, 3, 299, 299), Metadata{Preprocess: Preprocess{Preset: "torchvision"}})
 	require.NoError(t, err)

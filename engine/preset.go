@@ -5,8 +5,8 @@ import "math"
 // Presets names the ways of well-known projects, in the order in which messages list them.
 func Presets() []string {
 	return []string{
-		"ultralytics", "ultralytics-classify", "ultralytics-rtdetr", "torchvision", "timm", "imagenet", "yolox", "yolo-nas", "nanodet",
-		"rtdetr", "detr", "rfdetr", "ssd-mobilenet", "keras", "tf-detection",
+		"ultralytics", "ultralytics-classify", "ultralytics-depth", "ultralytics-rtdetr", "torchvision", "timm", "imagenet", "yolox",
+		"yolo-nas", "nanodet", "rtdetr", "detr", "rfdetr", "ssd-mobilenet", "keras", "tf-detection",
 	}
 }
 
@@ -23,7 +23,7 @@ func preset(name string, side int) Preprocess {
 		p = of(Letterbox, Bilinear, 0, 1)
 	case "ultralytics-classify":
 		p = of(Crop, BilinearAntialias, 0, 1)
-	case "ultralytics-rtdetr":
+	case "ultralytics-rtdetr", "ultralytics-depth":
 		p = of(Stretch, Bilinear, 0, 1)
 	case "torchvision": // 256 for 224, 342 for 299
 		p = of(Crop, BilinearAntialias, 0, 1)

@@ -228,3 +228,25 @@ func TestDetailsOfDetectionsFitTheirSchema(t *testing.T) {
 		require.Error(t, validate(t, schema, text), wrong)
 	}
 }
+
+func TestMapsFitTheirSchema(t *testing.T) {
+	schema := schemas(t)["detections"]
+	share := []payload.Share{{Label: "road", Class: 3, Share: .5}}
+	for name, m := range map[string]payload.Map{
+		"classes": {Whole: payload.Region{Shares: share}, Zones: []payload.Region{{Name: "yard", Shares: share}, {Name: "door"}}},
+		"grid":    {Grid: payload.Grid{Width: 4, Height: 3, Classes: []payload.Area{{Label: "road", Class: 3, Counts: []byte(`066\2`)}}}},
+		"depths":  {Unit: "m", Whole: payload.Region{Known: true, High: 3}, Zones: []payload.Region{{Name: "yard"}}},
+		"levels":  {Unit: "relative", Grid: payload.Grid{Width: 2, Height: 1, High: 1, Levels: []byte{0, 255}}},
+	} {
+		d := payload.Detections{Camera: "c", Time: time.Unix(2e9, 0), Width: 5, Height: 4, Map: &m}
+		require.NoError(t, validate(t, schema, string(d.AppendJSON(nil, "gate"))), name)
+	}
+	plain := payload.Detections{Camera: "c", Time: time.Unix(2e9, 0), Width: 5, Height: 4}
+	for _, wrong := range []string{
+		`"semantic":{}`, `"semantic":{"classes":[{"label":"road"}]}`, `"semantic":{"classes":[],"zones":[]}`, `"depth":{"unit":"cm"}`,
+		`"depth":{"unit":"m","min":0,"median":1}`, `"depth":{"unit":"m","min":0,"median":1,"max":2,"grid":{"size":[1,1]}}`,
+	} {
+		text := strings.Replace(string(plain.AppendJSON(nil, "gate")), `"detections":`, wrong+`,"detections":`, 1)
+		require.Error(t, validate(t, schema, text), wrong)
+	}
+}

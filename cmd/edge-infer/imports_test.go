@@ -72,7 +72,7 @@ internal/history: engine/atomicfile internal/pipeline postprocess postprocess/zo
 internal/dossier: capture engine/atomicfile internal/config internal/doctor internal/probe
 internal/infer: capture capture/source engine engine/atomicfile engine/onnx engine/tensorrt internal/aspect internal/config internal/media
 	internal/network internal/progress internal/report mqtt/payload postprocess postprocess/draw postprocess/evaluate postprocess/format
-	postprocess/predict postprocess/predict/window
+	postprocess/predict postprocess/predict/window postprocess/zone
 internal/media: capture capture/source engine postprocess/predict
 internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress mqtt/credentials
 	postprocess/head postprocess/predict postprocess/predict/augment postprocess/predict/cascade postprocess/predict/ensemble
@@ -121,7 +121,7 @@ postprocess/decode: engine postprocess postprocess/head postprocess/scan
 postprocess/draw: postprocess
 postprocess/evaluate: engine postprocess
 postprocess/format: postprocess
-postprocess/head: engine postprocess/scan
+postprocess/head: engine postprocess postprocess/scan
 postprocess/predict: engine engine/auto engine/cuda engine/demo engine/onnx engine/standby engine/tensorrt postprocess postprocess/decode
 	postprocess/head
 postprocess/predict/cascade: engine postprocess postprocess/predict

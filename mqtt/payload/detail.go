@@ -75,13 +75,7 @@ func (m *Mask) appendJSON(buf []byte) []byte {
 		buf = append(buf, ',')
 		buf = strconv.AppendInt(buf, int64(m.Width), 10)
 		buf = append(buf, `],"counts":"`...)
-		for _, c := range m.Counts {
-			if c == '\\' { // the one letter of the encoding that JSON knows as something else
-				buf = append(buf, '\\')
-			}
-			buf = append(buf, c)
-		}
-		buf = append(buf, `"}`...)
+		buf = append(appendCounts(buf, m.Counts), '"', '}')
 	case len(m.Polygons) > 0:
 		buf = append(buf, `,"mask":{"polygons":[`...)
 		for i, polygon := range m.Polygons {
@@ -93,6 +87,17 @@ func (m *Mask) appendJSON(buf []byte) []byte {
 			buf = append(buf, ']')
 		}
 		buf = append(buf, `]}`...)
+	}
+	return buf
+}
+
+// appendCounts appends COCO's compressed run lengths as the inside of a JSON string.
+func appendCounts(buf, counts []byte) []byte {
+	for _, c := range counts {
+		if c == '\\' { // the one letter of the encoding that JSON knows as something else
+			buf = append(buf, '\\')
+		}
+		buf = append(buf, c)
 	}
 	return buf
 }

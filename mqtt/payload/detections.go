@@ -14,6 +14,7 @@ type Detections struct {
 	Width, Height int       // source picture in pixels
 	Latency       time.Duration
 	Objects       []Detection
+	Map           *Map // of networks that say something of every place; else nil
 }
 
 // Detection is one object of a frame.
@@ -49,7 +50,11 @@ func (d *Detections) AppendJSON(buf []byte, device string) []byte {
 		}
 		buf = d.Objects[i].appendJSON(buf, AppendDecimal)
 	}
-	return append(buf, ']', '}')
+	buf = append(buf, ']')
+	if d.Map != nil {
+		buf = d.Map.AppendField(buf)
+	}
+	return append(buf, '}')
 }
 
 // MarshalJSON is a detection as messages have it, for what is written by encoding/json.

@@ -6,6 +6,7 @@ package decode
 import (
 	"errors"
 	"fmt"
+	"image"
 	"math"
 	"slices"
 
@@ -72,6 +73,8 @@ type Decoder struct {
 	shapes     [][]int64
 	parts      []part
 	scan       scan.Scanner
+	byLabel    [postprocess.NoClass + 1]uint8 // class number of the labels by that of the network, in a map
+	cropped    image.Rectangle                // cells of a map that lie in the picture
 	candidates []scan.Candidate
 	keys       []uint64
 	kept       suppressor
@@ -84,6 +87,8 @@ type Decoder struct {
 type part struct {
 	data    []float32
 	widened []float32 // memory for what comes as binary16
+	raw     []byte    // as the engine gives it
+	kind    engine.DataType
 }
 
 // picture is what is known of the picture that is decoded.
@@ -206,6 +211,13 @@ func (d *Decoder) prepare(columns, labels int) error {
 	for class := range d.thresholds {
 		d.thresholds[class] = d.threshold(class)
 	}
+	for number := range d.byLabel {
+		class := d.fit.Numbers.Class(number)
+		if class < 0 || number == postprocess.NoClass || classes > 0 && (class >= classes || d.thresholds[class] > 1) {
+			class = postprocess.NoClass
+		}
+		d.byLabel[number] = uint8(class)
+	}
 	scored := make([]float32, columns)
 	for column := range scored {
 		scored[column] = float32(math.Inf(1))
@@ -265,6 +277,15 @@ func (d *Decoder) Decode(result *engine.Result, number, width, height int, dst [
 	}
 	dst, err := d.decode(dst)
 	return dst, d.picture.stats, err
+}
+
+// Map is what Decode has read of a picture that a head of maps says something of every place of; nil for other heads, and where none of the
+// places lies in the picture. It is valid until the next Decode of a picture with the same number.
+func (d *Decoder) Map(number int) *postprocess.Map {
+	if !d.about.Task.Maps() || number >= len(d.details) || d.details[number].places.Width == 0 {
+		return nil
+	}
+	return &d.details[number].places
 }
 
 // Impossible counts the scores that are none in what an engine gave for a picture: not a number, under 0 or over 1. It looks at every

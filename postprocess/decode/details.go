@@ -17,6 +17,9 @@ type details struct {
 	logits    []float32
 	oriented  []postprocess.Oriented
 	weights   []float32 // of the prototypes of one mask
+	places    postprocess.Map
+	classes   []uint8
+	depths    []float32
 }
 
 // room makes place for so many elements and gives all that there are.

@@ -24,7 +24,10 @@ func (d *Decoder) cut(result *engine.Result, number int) error {
 		}
 		size := int(elements) * output.Type.Size()
 		data, to := output.Data[number*size:(number+1)*size], &d.parts[role]
-		to.data = nil
+		to.data, to.raw, to.kind = nil, data, output.Type
+		if d.layout == head.LayoutSemantic && output.Type != engine.Float16 && output.Type != engine.Float32 {
+			continue // class numbers are read as they are
+		}
 		switch output.Type {
 		case engine.Float32:
 			to.data = view[float32](data)

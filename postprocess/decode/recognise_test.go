@@ -282,12 +282,12 @@ func TestOpenRefuses(t *testing.T) {
 		{
 			Decoder{},
 			sized(640, 640, "depth", 80, []int64{1, 116, 8400}),
-			`task "depth" is not decoded (detect or pose or segment or obb or classify)`,
+			"outputs output0 [1 116 8400]" + none,
 		},
 		{
 			Decoder{},
 			sized(640, 640, engine.Raw, 80, []int64{1, 84, 8400}),
-			`task "raw" is not decoded (detect or pose or segment or obb or classify)`,
+			`task "raw" is not decoded (detect or pose or segment or obb or classify or semantic or depth)`,
 		},
 		{
 			Decoder{},

@@ -12,6 +12,10 @@ func (d *Decoder) decode(dst []postprocess.Finding) ([]postprocess.Finding, erro
 	switch d.layout {
 	case head.LayoutClassify:
 		return d.classify(dst)
+	case head.LayoutSemantic:
+		return dst, d.semantic()
+	case head.LayoutDepth:
+		return dst, d.depth()
 	case head.LayoutYOLOX:
 		return d.yolox(dst)
 	case head.LayoutNanoDet:

@@ -78,6 +78,8 @@ func heads() []head {
 		tfDetection{},
 		torchvision{},
 		classify{},
+		semantic{},
+		depth{},
 	}
 }
 

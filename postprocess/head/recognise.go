@@ -43,6 +43,9 @@ const unsaidCrop = "how a classifier's pictures are cropped and scaled"
 // unsaidScale is what DETRs that say nothing lack: they are too many, with the same outputs.
 const unsaidScale = "how the pictures of " + string(LayoutDETRSigmoid) + " are scaled, which its networks differ in"
 
+// unsaidDepth is what networks for depth that say nothing lack: Depth Anything and MiDaS take pictures as imagenet has them, DPT as keras.
+const unsaidDepth = "how the pictures of " + string(LayoutDepth) + " are scaled, which its networks differ in"
+
 // Recognise finds the head of a model, or fits the one that is asked for by name. An error that is ErrLayout says what would settle it.
 func Recognise(model *engine.Model, asked Layout) (Fit, error) {
 	n := &network{
@@ -69,6 +72,8 @@ func Recognise(model *engine.Model, asked Layout) (Fit, error) {
 			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidCrop)}
 		case LayoutDETRSigmoid:
 			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidScale)}
+		case LayoutDepth:
+			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidDepth)}
 		}
 	}
 	return found, nil

@@ -68,8 +68,11 @@ func (e exported) bytes(t *testing.T) []byte {
 		}
 		g.Initializer = append(g.Initializer, onnx.NewInts(name+".shape", size, int64(len(size))))
 		zero := &onnx.TensorProto{DataType: proto.Int32(int32(kind)), Dims: []int64{1}, RawData: make([]byte, 8)}
-		if kind == onnx.TensorProto_FLOAT || kind == onnx.TensorProto_INT32 {
+		switch kind {
+		case onnx.TensorProto_FLOAT, onnx.TensorProto_INT32:
 			zero.RawData = zero.RawData[:4]
+		case onnx.TensorProto_UINT8:
+			zero.RawData = zero.RawData[:1]
 		}
 		if strings.HasSuffix(o.name, ":logits") {
 			binary.LittleEndian.PutUint32(zero.RawData, math.Float32bits(-9))
@@ -458,16 +461,65 @@ func corpus() []family {
 
 		// Maps.
 		{
-			name: "semantic segmentation", side: 512, outputs: []tensor{out("out", 1, 21, 128, 128)},
-			refusal: "outputs out [1 21 128 128]" + noHead,
+			name: "semantic segmentation of Ultralytics", outputs: []tensor{out("output0:uint8", 1, 640, 640)},
+			about: ultralytics("semantic", 19), want: "semantic",
 		},
 		{
-			name: "depth", side: 384, outputs: []tensor{out("depth", 1, 1, 384, 384)},
-			refusal: "outputs depth [1 1 384 384]" + noHead,
+			name: "semantic segmentation of Ultralytics with scores", outputs: []tensor{out("output0", 1, 19, 640, 640)},
+			about: ultralytics("semantic", 19), want: "semantic",
+		},
+		{
+			name: "DeepLab of torchvision", side: 520, outputs: []tensor{out("out", 1, 21, 520, 520), out("aux", 1, 21, 520, 520)},
+			want: "semantic",
+		},
+		{
+			name: "LR-ASPP of torchvision with labels", side: 520, outputs: []tensor{out("output", 1, 21, 520, 520)}, labels: 21, want: "semantic",
+		},
+		{
+			name: "labels without the background", side: 520, outputs: []tensor{out("output", 1, 21, 520, 520)}, labels: 20, want: "semantic",
+		},
+		{
+			name: "SegFormer of Hugging Face", side: 512, outputs: []tensor{out("logits", 1, 150, 128, 128)}, want: "semantic",
+		},
+		{
+			name: "segmentation that ends in argmax", side: 513, outputs: []tensor{out("SemanticPredictions:int64", 1, 513, 513)}, want: "semantic",
+		},
+		{
+			name: "segmentation that ends in argmax and keeps its channel", side: 512, outputs: []tensor{out("classes:int32", 1, 1, 512, 512)},
+			want: "semantic",
+		},
+		{
+			name: "maps that nothing is said of", side: 512, outputs: []tensor{out("out", 1, 21, 128, 128)},
+			refusal: "out [1 21 128 128] looks like semantic, but nothing says that its 21 maps are scores of classes: heat maps would look " +
+				"the same (give the labels with --labels FILE, or confirm it with --layout semantic)",
+		},
+		{
+			name: "maps that are said to be of classes", side: 512, outputs: []tensor{out("out", 1, 21, 128, 128)}, layout: "semantic",
+			want: "semantic",
+		},
+		{
+			name: "depth of Ultralytics", outputs: []tensor{out("output0", 1, 1, 640, 640)}, about: ultralytics("depth", 1), want: "depth",
+		},
+		{
+			name: "depth", side: 384, outputs: []tensor{out("depth", 1, 1, 384, 384)}, about: map[string]string{"preprocess": "imagenet"},
+			want: "depth",
 		},
 		{
 			name: "depth without channels", side: 518, outputs: []tensor{out("predicted_depth", 1, 518, 518)},
-			refusal: "outputs predicted_depth [1 518 518]" + noHead,
+			about: map[string]string{"preprocess": "imagenet"}, want: "depth",
+		},
+		{
+			name: "depth whose pictures nothing is said of", side: 518, outputs: []tensor{out("predicted_depth", 1, 518, 518)},
+			refusal: engine.UnsaidPreprocess("how the pictures of depth are scaled, which its networks differ in").Error(),
+		},
+		{
+			name: "a map of numbers", side: 384, outputs: []tensor{out("output", 1, 1, 384, 384)},
+			about:   map[string]string{"preprocess": "imagenet"},
+			refusal: "output [1 1 384 384] looks like depth, but nothing says what its numbers are (confirm it with --layout depth)",
+		},
+		{
+			name: "a map that is said to be depth", side: 384, outputs: []tensor{out("output", 1, 1, 384, 384)}, layout: "depth",
+			about: map[string]string{"preprocess": "imagenet"}, want: "depth",
 		},
 	}
 }

@@ -123,7 +123,7 @@ func (n *Network) Submit(number int, pictures []engine.Image) error {
 	s.result.Pictures = s.result.Pictures[:len(pictures)]
 	for i := range pictures {
 		at := &s.result.Pictures[i]
-		at.Findings, at.Stats, at.Err = at.Findings[:0], decode.Stats{}, pictures[i].Check()
+		at.Findings, at.Map, at.Stats, at.Err = at.Findings[:0], nil, decode.Stats{}, pictures[i].Check()
 		if at.Err == nil {
 			s.images, s.places = append(s.images, pictures[i]), append(s.places, i)
 		}
@@ -167,6 +167,7 @@ func (n *Network) Wait(number int) (*Result, error) {
 		at, image := &s.result.Pictures[place], &s.images[i]
 		at.Findings, at.Stats, at.Err = s.decoder.Decode(result, i, image.Width, image.Height, at.Findings)
 		if at.Err == nil {
+			at.Map = s.decoder.Map(i)
 			s.result.Contradiction = n.weigh(s.decoder, result, i, &at.Stats)
 		}
 	}

@@ -68,6 +68,8 @@ type Result struct {
 type Picture struct {
 	// Findings are in pixels of the picture, best first.
 	Findings []postprocess.Finding
+	// Map is what the picture shows at every place of it, for networks that say that; else nil. There are no findings then.
+	Map *postprocess.Map
 	// Stats counts what decoding did.
 	Stats decode.Stats
 	// Err says why there are no findings when the picture could not be read, or what the network gave for it not be decoded. The other
@@ -78,6 +80,7 @@ type Picture struct {
 // Clone returns a picture that shares no memory with p.
 func (p *Picture) Clone() Picture {
 	c := *p
+	c.Map = p.Map.Clone()
 	c.Findings = slices.Clone(p.Findings)
 	for i := range c.Findings {
 		c.Findings[i] = c.Findings[i].Clone()

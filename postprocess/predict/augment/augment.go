@@ -91,6 +91,9 @@ func (a *Augmented) Open() error {
 			return err
 		}
 	}
+	if model := a.Model(); model.Recognised.Task.Maps() {
+		return fmt.Errorf("model %s gives a map (%s), which nothing fuses: leave the other looks away", model.Path, model.Recognised.Task)
+	}
 	if err := a.Fuser.Open(1 + len(a.Looks)); err != nil {
 		return err
 	}

@@ -62,6 +62,9 @@ func (e *Ensemble) Open() error {
 		return err
 	}
 	e.model = e.Predictors[0].Model()
+	if task := e.model.Recognised.Task; task.Maps() {
+		return fmt.Errorf("model %s gives a map (%s), which nothing fuses: leave the other networks away", e.model.Path, task)
+	}
 	slots := e.Predictors[0].Slots()
 	var paths []string
 	for i, p := range e.Predictors {

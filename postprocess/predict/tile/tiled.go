@@ -76,7 +76,7 @@ func (t *Tiled) Open() error {
 	if err := Check(t.Tile, t.Overlap); err != nil {
 		return err
 	}
-	if model := t.Model(); model.Recognised.Task == engine.Classify {
+	if model := t.Model(); !model.Recognised.Task.FindsObjects() {
 		return fmt.Errorf("model %s says what a whole picture shows, tiles are for what finds objects (leave the tiles away)", model.Path)
 	}
 	t.shared = int(math.Ceil(float64(t.Tile)*t.Overlap)) + 2*margin(t.Tile)

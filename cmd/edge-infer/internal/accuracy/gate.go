@@ -92,7 +92,10 @@ func (g *Gate) Refer(ctx context.Context, options engine.Options, dataset *evalu
 		return fmt.Errorf("%w (the gate compares detectors; --gate 0 goes without it)", err)
 	}
 	defer reference.Close()
-	if reference.Model().Recognised.Task == engine.Classify {
+	switch task := reference.Model().Recognised.Task; {
+	case task.Maps():
+		return fmt.Errorf("the gate compares what networks find, and this one is for %s (--gate 0 goes without it)", task)
+	case task == engine.Classify:
 		g.comparer.Reported = postprocess.Floor // the best class counts, however unlikely it is
 	}
 	if dataset != nil {

@@ -115,6 +115,8 @@ type Detect struct {
 	Track      bool     `yaml:"track"`
 	Profile    string   `yaml:"profile"`
 	Masks      string   `yaml:"masks"`
+	MapSide    int      `yaml:"map_side"`
+	DepthUnit  string   `yaml:"depth_unit"`
 }
 
 // MQTT is where detections go.
@@ -181,7 +183,7 @@ func Default() *Config {
 		Engine:    Engine{Backend: Auto, Precision: Auto, Device: "0", Plugins: []string{}},
 		Model:     Model{Layout: Auto, Activation: Auto},
 		Remote:    Remote{Timeout: 800 * time.Millisecond, Fallback: Drop, SharedMemory: true, Wire: triton.Auto},
-		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Top: 5, Track: true, Profile: "static", Masks: "polygon"},
+		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Top: 5, Track: true, Profile: "static", Masks: "polygon", DepthUnit: "relative"},
 		Look:      look.Default(),
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true},
 		History:   History{Days: 31},

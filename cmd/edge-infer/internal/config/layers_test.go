@@ -74,7 +74,9 @@ func TestFragments(t *testing.T) {
 		names = append(names, camera.Name)
 	}
 	assert.Equal(t, []string{"gate", "door", "yard"}, names)
-	assert.Equal(t, Detect{Confidence: 0.5, IoU: 0.45, Max: 30, Top: 5, Track: true, Profile: "static", Masks: "polygon"}, c.Detect)
+	assert.Equal(t, Detect{
+		Confidence: 0.5, IoU: 0.45, Max: 30, Top: 5, Track: true, Profile: "static", Masks: "polygon", DepthUnit: "relative",
+	}, c.Detect)
 	assert.Equal(t, "debug", c.Log)
 
 	write(t, second, "\ncameras:\n  - name: gate\n    uri: demo\n")

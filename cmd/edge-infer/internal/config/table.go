@@ -143,6 +143,14 @@ func (d *Detect) settings() []setting {
 			"detect.masks", "masks", text(&d.Masks), oneOf(&d.Masks, "polygon", "rle", "off"),
 			"masks in messages and JSON: polygon (outlines), rle (COCO's run lengths of every pixel) or off",
 		},
+		{
+			"detect.map_side", "map-side", whole(&d.MapSide), within(&d.MapSide, 0, 256),
+			"cells of the longer side of the map in messages and JSON, of networks for semantic segmentation and depth; 0: without the map",
+		},
+		{
+			"detect.depth_unit", "depth-unit", text(&d.DepthUnit), oneOf(&d.DepthUnit, "relative", "m"),
+			"what a depth network's numbers are: relative, or m for metres",
+		},
 	}
 }
 

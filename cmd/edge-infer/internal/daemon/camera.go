@@ -9,7 +9,6 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
-	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 	"github.com/edge-infer/edge-infer/postprocess/track"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
@@ -46,6 +45,12 @@ func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera.Camer
 		Name: c.Name, Source: captured, Interval: c.Interval, Lossless: captured.Lossless, Follower: follower,
 		Reported: float32(network.Confidence(r.config, &c)),
 		Share:    pipeline.Share{Rate: c.Rate, Priority: c.Priority, Deadline: c.Deadline},
+	}
+	if model := at.Running().Model(); model.Recognised.Task.Maps() {
+		if err := c.Analytics.Check(model.Metadata.Labels); err != nil {
+			return nil, err
+		}
+		place.Survey = &zone.Survey{Config: c.Analytics}
 	}
 	if moving.Enabled {
 		place.Floor = moving.FloorRate
@@ -112,7 +117,7 @@ func (r *run) tellDemo(model string, uri capture.URI) {
 func (r *run) newFollower(c config.Camera, uri capture.URI, at *device.Device) (*pipeline.Follower, error) {
 	model := at.Running().Model()
 	r.tellDemo(model.Path, uri)
-	if !r.config.Detect.Track || model.Recognised.Task == engine.Classify {
+	if !r.config.Detect.Track || !model.Recognised.Task.FindsObjects() {
 		return nil, nil
 	}
 	follower := &pipeline.Follower{

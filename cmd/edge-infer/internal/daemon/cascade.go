@@ -7,7 +7,6 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
-	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
 
@@ -17,7 +16,7 @@ func (r *run) openCascade(ctx context.Context, steps progress.Reporter) error {
 		return nil
 	}
 	model := r.devices.Model()
-	if model.Recognised.Task == engine.Classify {
+	if !model.Recognised.Task.FindsObjects() {
 		return config.Usagef("cascade: model %s says what whole pictures show and finds nothing to look at", model.Path)
 	}
 	stages, err := network.Stages(ctx, r.config, steps, true, r.logger)

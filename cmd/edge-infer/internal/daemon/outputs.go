@@ -168,7 +168,10 @@ func (o *outputs) sinks(r *run) []pipeline.Sink {
 	if o.terminal != nil {
 		sinks = append(sinks, o.terminal)
 	}
-	sinks = append(sinks, &sink.Publisher{Client: o.client, JSON: o.lines, Masks: report.MaskForm(r.config.Detect.Masks)})
+	detect := &r.config.Detect
+	sinks = append(sinks, &sink.Publisher{
+		Client: o.client, JSON: o.lines, Masks: report.MaskForm(detect.Masks), Maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit},
+	})
 	if o.web != nil {
 		sinks = append(sinks, o.web)
 	}

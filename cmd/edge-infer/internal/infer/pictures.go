@@ -23,6 +23,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // Pictures runs the network on every picture of files and directories.
@@ -58,6 +59,8 @@ type Seen struct {
 	Width      int             `json:"width"`
 	Height     int             `json:"height"`
 	Detections []payload.Exact `json:"detections"`
+	Semantic   *payload.Map    `json:"semantic,omitempty"`
+	Depth      *payload.Map    `json:"depth,omitempty"`
 	Saved      string          `json:"saved,omitempty"`
 
 	findings []postprocess.Finding
@@ -70,7 +73,11 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 	options := network.Options(p.Config, p.Config.Detect.Confidence, p.Logger)
 	options.Decoding.Always = true // the best classes of a classifier are the answer, however sure it is
 	options.Build = network.Builder{Progress: p.Progress}.Build
-	w := &work{each: each, details: report.Details{Masks: report.MaskForm(p.Config.Detect.Masks)}}
+	detect := &p.Config.Detect
+	w := &work{
+		each: each, details: report.Details{Masks: report.MaskForm(detect.Masks)},
+		maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit},
+	}
 	inputs := w.expand(p.Files)
 	options.Look = sync.OnceValue(func() []engine.Size { return aspect.Files(ctx, inputs, p.Config.Look.Tile) })
 	sight := network.Sight{Look: p.Config.Look}
@@ -121,6 +128,8 @@ type work struct {
 	each     func(*Seen) error
 	labels   []string
 	details  report.Details
+	maps     report.Maps
+	survey   zone.Survey
 	saver    *saver   // nil for none
 	recorder recorder // nil for none
 	logger   *slog.Logger
@@ -198,6 +207,15 @@ func (w *work) picture(path string, number int, frame *capture.Frame, picture *p
 		d := w.details.Detection(&picture.Findings[i], w.labels, frame.Width, frame.Height)
 		seen.Detections = append(seen.Detections, payload.Exact{Detection: d})
 	}
+	if picture.Map != nil {
+		w.survey.Take(picture.Map, frame.Width, frame.Height)
+		said := w.maps.Of(picture.Map, &w.survey, w.labels, frame.Width, frame.Height)
+		if picture.Map.Depths != nil {
+			seen.Depth = said
+		} else {
+			seen.Semantic = said
+		}
+	}
 	if w.saver != nil {
 		if seen.Saved, err = w.saver.save(path, number, frame, picture.Findings); err != nil {
 			return err
@@ -215,6 +233,14 @@ func (w *work) picture(path string, number int, frame *capture.Frame, picture *p
 // Print writes one line for a person.
 func (s *Seen) Print(out io.Writer) error {
 	text := fmt.Appendf(nil, "%s #%d  ", s.File, s.Frame)
-	_, err := out.Write(append(report.AppendSummary(text, s.findings, s.labels), '\n'))
+	switch {
+	case s.Semantic != nil:
+		text = report.AppendMap(text, s.Semantic)
+	case s.Depth != nil:
+		text = report.AppendMap(text, s.Depth)
+	default:
+		text = report.AppendSummary(text, s.findings, s.labels)
+	}
+	_, err := out.Write(append(text, '\n'))
 	return err
 }

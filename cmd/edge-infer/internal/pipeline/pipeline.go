@@ -17,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // Source is where the newest frame of a camera is taken; *capture.Camera is one. Take reports false when there is none.
@@ -47,6 +48,8 @@ type Camera struct {
 	Lossless bool
 	// Follower tracks what the camera sees; nil leaves it at detections.
 	Follower *Follower
+	// Survey sums up what a network says of every place of the camera's pictures; nil for networks that do not.
+	Survey *zone.Survey
 }
 
 // lane is one camera in the loop with what belongs to it.
@@ -379,6 +382,9 @@ func (p *Pipeline) finish(slot int) {
 		for j := range result.Pictures[i].Findings {
 			result.Pictures[i].Findings[j].Move(f.corners[i])
 		}
+		if m := result.Pictures[i].Map; m != nil {
+			m.Move(f.corners[i])
+		}
 		p.hand(f.lanes[i], &f.frames[i], &result.Pictures[i], result.Timing)
 		f.frames[i].Release()
 	}
@@ -425,6 +431,10 @@ func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Pictur
 	in.Width, in.Height, in.Lossless, in.Follower = frame.Width, frame.Height, camera.Lossless, camera.Follower
 	in.Timing = timing
 	in.Tracks, in.IDs, in.Happened, in.Attributes = nil, nil, nil, nil
+	if in.Map, in.Survey = nil, nil; seen.Map != nil && camera.Survey != nil {
+		in.Map, in.Survey = seen.Map, camera.Survey
+		in.Survey.Take(in.Map, in.Width, in.Height)
+	}
 	settings := camera.settings.Load()
 	if camera.Follower == nil {
 		in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Finding) bool { return !settings.wants(&d) })

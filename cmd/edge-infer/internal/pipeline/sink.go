@@ -20,6 +20,10 @@ type Inferred struct {
 	Latency       time.Duration
 	Timing        engine.Timing // of the request that the frame was in
 	Detections    []postprocess.Finding
+	// Map is what the picture shows at every place of it, and Survey what that comes to, for networks that say so; else nil. There are no
+	// detections then.
+	Map    *postprocess.Map
+	Survey *zone.Survey
 	// Tracks are the followed objects as of this frame, lost ones with a predicted box; nil where nothing is tracked.
 	Tracks []postprocess.Track
 	// IDs are the track numbers of the detections, 0 for none; empty where nothing is tracked.

@@ -14,7 +14,6 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	open "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
-	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/isolate"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
@@ -104,7 +103,7 @@ func tryView(ctx context.Context, c *config.Config) (labels []string, err error)
 		return nil, errors.Join(err, n.Close())
 	}
 	m := n.Model()
-	if c.Detect.Track && m.Recognised.Task != engine.Classify {
+	if c.Detect.Track && m.Recognised.Task.FindsObjects() {
 		labels = m.Metadata.Labels
 	}
 	return labels, p.Close()

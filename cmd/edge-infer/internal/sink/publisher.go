@@ -21,6 +21,7 @@ type Publisher struct {
 	JSON   *report.JSON // nil without JSON lines
 
 	Masks report.MaskForm
+	Maps  report.Maps
 
 	message payload.Detections
 	details report.Details
@@ -44,6 +45,9 @@ func (p *Publisher) Frame(in *pipeline.Inferred) {
 			object.Attributes = p.details.Attributes(in.Attributes.Attributes(in.Camera, object.Track))
 		}
 		m.Objects = append(m.Objects, object)
+	}
+	if m.Map = nil; in.Map != nil {
+		m.Map = p.Maps.Of(in.Map, in.Survey, in.Labels, in.Width, in.Height)
 	}
 	if p.Client != nil {
 		if in.Happened != nil {

@@ -1,0 +1,60 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
+)
+
+// mapper says that the right half of every picture is of class 1.
+type mapper struct{ result predict.Result }
+
+func (*mapper) Model() predict.Model { return predict.Model{Model: engine.Model{MaxBatch: 1}} }
+func (*mapper) Slots() int           { return 1 }
+
+func (m *mapper) Submit(_ int, pictures []engine.Image) error {
+	width := float32(pictures[0].Width)
+	m.result.Pictures = []predict.Picture{{Map: &postprocess.Map{
+		Width: 2, Height: 1, StepX: 2 / width, StepY: 1 / width, X: 1/width - .5, Classes: []uint8{0, 1},
+	}}}
+	return nil
+}
+
+func (m *mapper) Wait(int) (*predict.Result, error) { return &m.result, nil }
+
+type surveyed []float32
+
+func (s *surveyed) Frame(in *Inferred) {
+	if in.Map != nil {
+		*s = append(*s, in.Survey.Whole().Shares[1], in.Survey.Zone(0).Shares[1])
+	}
+}
+
+// What a network says of every place is summed up by zone; the map of a part of a picture lies where the part does.
+func TestMapsOfCameras(t *testing.T) {
+	notify := make(chan struct{}, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	defer camera.pool.Close()
+	outer := []zone.Point{{X: .76}, {X: 1}, {X: 1, Y: 1}, {X: .76, Y: 1}} // only class 1 is there
+	var seen surveyed
+	p := open(t, newSlowEngine(0, 1), notify, []Sink{&seen}, Camera{
+		Name: "a", Source: camera, Lossless: true, Region: Region{X: .5, Width: .5, Height: 1},
+		Survey: &zone.Survey{Config: zone.Config{Zones: []zone.Zone{{Name: "outer", Points: outer}}}},
+	})
+	p.Predictor = &mapper{}
+	p.prepare()
+	for range 2 {
+		camera.put(t)
+		require.True(t, p.gather(&p.requests[0]))
+		p.submit(0)
+		p.finish(0)
+	}
+	require.Equal(t, surveyed{.5, 1, .5, 1}, seen)
+	require.Nil(t, (&Inferred{}).Map)
+}

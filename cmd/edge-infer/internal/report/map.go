@@ -1,0 +1,167 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/edge-infer/edge-infer/mqtt/payload"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
+)
+
+// Maps makes the payload of what networks say of every place of a picture. It keeps its memory from frame to frame; one goroutine at a
+// time.
+type Maps struct {
+	// Side is how many cells the longer side of the grid in messages has; 0 for no grid.
+	Side int
+	// Unit is that of depths: postprocess.Relative where it is empty.
+	Unit string
+
+	message payload.Map
+	shares  []payload.Share
+	areas   []payload.Area
+	counts  []byte
+	runs    postprocess.Runs
+	levels  []byte
+	cells   []int // of the map, by cell of the grid; -1 for none
+}
+
+// smallestShare is what rounds to 0.001, the least that messages tell.
+const smallestShare = 0.0005
+
+// Of is a map that a survey has taken, of a picture of that size. It is valid until the next call.
+func (d *Maps) Of(m *postprocess.Map, survey *zone.Survey, labels []string, width, height int) *payload.Map {
+	d.shares = d.shares[:0]
+	to := &d.message
+	to.Unit, to.Zones = "", to.Zones[:0]
+	if m.Depths != nil {
+		to.Unit = cmp.Or(d.Unit, Relative)
+	}
+	to.Whole = d.region("", survey.Whole(), labels)
+	for i := range survey.Config.Zones {
+		to.Zones = append(to.Zones, d.region(survey.Config.Zones[i].Name, survey.Zone(i), labels))
+	}
+	to.Grid = payload.Grid{}
+	if d.Side > 0 {
+		d.grid(m, survey.Whole(), labels, width, height)
+	}
+	return to
+}
+
+// The units of depths.
+const (
+	Relative = "relative" // the network's own, without a scale
+	Metres   = "m"
+)
+
+func (d *Maps) region(name string, r *postprocess.Reading, labels []string) payload.Region {
+	first := len(d.shares)
+	for class, share := range r.Shares {
+		if share >= smallestShare {
+			d.shares = append(d.shares, payload.Share{Label: postprocess.Label(labels, class), Class: class, Share: float64(share)})
+		}
+	}
+	shares := slices.Clip(d.shares[first:])
+	slices.SortStableFunc(shares, func(a, b payload.Share) int { return cmp.Compare(b.Share, a.Share) })
+	return payload.Region{
+		Name: name, Shares: shares, Known: r.Known > 0, Low: float64(r.Low), Median: float64(r.Median), High: float64(r.High),
+	}
+}
+
+// grid fills the grid of d.message: each of its cells is the map's at its centre.
+func (d *Maps) grid(m *postprocess.Map, whole *postprocess.Reading, labels []string, width, height int) {
+	g := &d.message.Grid
+	g.Width, g.Height = Grid(d.Side, width, height)
+	d.cells = d.cells[:0]
+	for y := range g.Height {
+		for x := range g.Width {
+			x, y := (2*x+1)*width/(2*g.Width), (2*y+1)*height/(2*g.Height)
+			cell := -1
+			if m.Covers(x, y) {
+				column, row := m.Cell(x, y)
+				cell = row*m.Width + column
+			}
+			d.cells = append(d.cells, cell)
+		}
+	}
+	if m.Depths != nil {
+		g.Low, g.High = float64(whole.Low), float64(whole.High)
+		d.levels = d.levels[:0]
+		for _, cell := range d.cells {
+			level := uint8(0)
+			if cell >= 0 {
+				level = Level(m.Depths[cell], whole.Low, whole.High)
+			}
+			d.levels = append(d.levels, level)
+		}
+		g.Levels = d.levels
+		return
+	}
+	d.areas, d.counts = d.areas[:0], d.counts[:0]
+	for class, share := range whole.Shares {
+		if share == 0 {
+			continue
+		}
+		d.runs = d.runs[:0]
+		length, inside := uint32(0), false
+		for x := range g.Width { // column after column, as the encoding has it
+			for y := range g.Height {
+				cell := d.cells[y*g.Width+x]
+				if is := cell >= 0 && int(m.Classes[cell]) == class; is != inside {
+					d.runs, length, inside = append(d.runs, length), 0, is
+				}
+				length++
+			}
+		}
+		d.runs = append(d.runs, length)
+		if len(d.runs) == 1 && !inside { // too small for the grid
+			continue
+		}
+		first := len(d.counts)
+		d.counts = d.runs.AppendCounts(d.counts)
+		d.areas = append(d.areas, payload.Area{Label: postprocess.Label(labels, class), Class: class, Counts: slices.Clip(d.counts[first:])})
+	}
+	g.Classes = d.areas
+}
+
+// Grid is the size of a grid whose longer side has so many cells, for a picture of that size.
+func Grid(side, width, height int) (columns, rows int) {
+	longer := max(width, height, 1)
+	return max(1, (side*width+longer/2)/longer), max(1, (side*height+longer/2)/longer)
+}
+
+// Level is a depth between two as a level from 1 to 255; 0 for one that is none.
+func Level(depth, low, high float32) uint8 {
+	switch {
+	case depth-depth != 0:
+		return 0
+	case !(high > low):
+		return 1
+	}
+	return uint8(1.5 + 254*min(max((depth-low)/(high-low), 0), 1))
+}
+
+// AppendMap appends "road 0.412, car 0.031" or "0.4 to 12.3, median 3.1 m" of a whole picture.
+func AppendMap(line []byte, m *payload.Map) []byte {
+	if m.Unit != "" {
+		if !m.Whole.Known {
+			return append(line, "no depth"...)
+		}
+		line = append(strconv.AppendFloat(line, m.Whole.Low, 'g', 4, 32), " to "...)
+		line = append(strconv.AppendFloat(line, m.Whole.High, 'g', 4, 32), ", median "...)
+		line = append(strconv.AppendFloat(line, m.Whole.Median, 'g', 4, 32), ' ')
+		return append(line, m.Unit...)
+	}
+	if len(m.Whole.Shares) == 0 {
+		return append(line, "nothing"...)
+	}
+	for i := range m.Whole.Shares {
+		if i > 0 {
+			line = append(line, ", "...)
+		}
+		line = append(append(line, m.Whole.Shares[i].Label...), ' ')
+		line = strconv.AppendFloat(line, m.Whole.Shares[i].Share, 'f', 3, 64)
+	}
+	return line
+}

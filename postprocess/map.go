@@ -1,0 +1,59 @@
+package postprocess
+
+import (
+	"image"
+	"slices"
+)
+
+// NoClass is the class of a place of which a network says nothing, or of which what it says is none of the labels.
+const NoClass = 255
+
+// Map is what a network says of every place of a picture: its class, or how far it is. It is a grid, coarser or finer than the picture, of
+// cells whose centres lie within it: what a network says of the bars of a letterbox is not in it.
+type Map struct {
+	// Width and Height are the grid's columns and rows.
+	Width, Height int
+	// Classes are the cells' class numbers by the model's labels, NoClass for none, row after row; nil for a map of depths.
+	Classes []uint8
+	// Depths are the cells' in the network's own unit, row after row, and may be NaN or infinite; nil for a map of classes.
+	Depths []float32
+	// The centre of pixel x, y lies at column X + x*StepX and row Y + y*StepY of the grid.
+	X, Y, StepX, StepY float32
+}
+
+// Move shifts the map by so many pixels.
+func (m *Map) Move(by image.Point) {
+	m.X, m.Y = m.X-float32(by.X)*m.StepX, m.Y-float32(by.Y)*m.StepY
+}
+
+// Clone returns a map that shares no memory with m; nil of nil.
+func (m *Map) Clone() *Map {
+	if m == nil {
+		return nil
+	}
+	c := *m
+	c.Classes, c.Depths = slices.Clone(m.Classes), slices.Clone(m.Depths)
+	return &c
+}
+
+// Cell is the column and the row of the cell that a pixel lies in, or nearest to where it lies in none.
+func (m *Map) Cell(x, y int) (column, row int) {
+	return nearest(m.X+float32(x)*m.StepX, m.Width), nearest(m.Y+float32(y)*m.StepY, m.Height)
+}
+
+// Covers reports whether a pixel lies on the grid, or less than a cell beside it where the picture does not end with a cell. Beyond that is
+// what the network was not shown.
+func (m *Map) Covers(x, y int) bool {
+	column, row := m.X+float32(x)*m.StepX, m.Y+float32(y)*m.StepY
+	return column > -1.5 && row > -1.5 && column < float32(m.Width)+.5 && row < float32(m.Height)+.5
+}
+
+// Centre is where a cell has its centre, in pixels from the upper left corner of the picture.
+func (m *Map) Centre(column, row int) (x, y float32) {
+	return (float32(column)-m.X)/m.StepX + 0.5, (float32(row)-m.Y)/m.StepY + 0.5
+}
+
+// nearest is the cell, of so many, that a place belongs to.
+func nearest(place float32, cells int) int {
+	return int(min(max(place+0.5, 0), float32(cells-1)))
+}

@@ -1,0 +1,83 @@
+package zone
+
+import (
+	"math"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Survey says what a network's map shows in each zone of a camera. The zero value is ready; once it has seen a map of a size it allocates
+// nothing for others of that size.
+type Survey struct {
+	// Config has the zones; what else it says is of objects.
+	Config Config
+
+	readings      []postprocess.Reading // of the whole picture, then of each zone
+	parts         [][]postprocess.Span  // by reading
+	width, height int                   // of the picture that parts are for
+	grid          postprocess.Map       // that parts are of, without its cells
+}
+
+// Take reads the map of a picture of that size.
+func (s *Survey) Take(m *postprocess.Map, width, height int) {
+	grid := *m
+	grid.Classes, grid.Depths = nil, nil
+	if s.parts == nil || width != s.width || height != s.height || !same(&grid, &s.grid) {
+		s.width, s.height, s.grid = width, height, grid
+		s.divide()
+	}
+	for i := range s.readings {
+		s.readings[i].Take(m, s.parts[i])
+	}
+}
+
+func same(a, b *postprocess.Map) bool {
+	return a.Width == b.Width && a.Height == b.Height && a.X == b.X && a.Y == b.Y && a.StepX == b.StepX && a.StepY == b.StepY
+}
+
+// divide finds the cells of each zone: those whose centres lie inside.
+func (s *Survey) divide() {
+	zones := s.Config.Zones
+	s.readings, s.parts = make([]postprocess.Reading, 1+len(zones)), make([][]postprocess.Span, 1+len(zones))
+	s.parts[0] = s.grid.Whole(nil)
+	var crossings []float64
+	for i := range zones {
+		outline := s.Config.scaled(zones[i].Points, float64(s.width), float64(s.height))
+		turned := make(polygon, len(outline)) // crossings are along upright lines
+		for j, p := range outline {
+			turned[j] = Point{X: p.Y, Y: p.X}
+		}
+		for row := range s.grid.Height {
+			_, y := s.grid.Centre(0, row)
+			crossings = turned.crossings(crossings[:0], float64(y))
+			for j := 0; j+1 < len(crossings); j += 2 {
+				from, to := s.column(crossings[j]), s.column(crossings[j+1])
+				if from < to {
+					s.parts[1+i] = append(s.parts[1+i], postprocess.Span{From: row*s.grid.Width + from, To: row*s.grid.Width + to})
+				}
+			}
+		}
+	}
+}
+
+// column is the first one whose centre does not lie left of a place on the picture.
+func (s *Survey) column(x float64) int {
+	column := math.Ceil((x-0.5)*float64(s.grid.StepX) + float64(s.grid.X))
+	return int(min(max(column, 0), float64(s.grid.Width)))
+}
+
+// Whole is what the map shows altogether; nil before the first Take. It and those of zones are valid until the next Take.
+func (s *Survey) Whole() *postprocess.Reading {
+	if len(s.readings) == 0 {
+		return nil
+	}
+	return &s.readings[0]
+}
+
+// Zone is what the map shows in a zone of the configuration, by its number; nil before the first Take.
+func (s *Survey) Zone(number int) *postprocess.Reading {
+	if len(s.readings) == 0 {
+		return nil
+	}
+	return &s.readings[1+number]
+}
