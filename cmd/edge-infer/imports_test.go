@@ -36,6 +36,7 @@ engine/demo:
 engine/enginetest: engine
 engine/isolate:
 engine/kserve: engine engine/onnx
+engine/nesting:
 engine/onnx: engine engine/atomicfile
 engine/onnxruntime: engine engine/onnx engine/preprocess engine/worker
 engine/preprocess: engine engine/cuda
@@ -53,7 +54,7 @@ internal/bench: capture capture/scene engine engine/atomicfile engine/onnx engin
 	postprocess/evaluate postprocess/predict
 internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
 internal/catalogue: engine engine/atomicfile internal/progress
-internal/config: capture engine engine/atomicfile engine/triton internal/process internal/spelling mqtt/address mqtt/spool
+internal/config: capture engine engine/atomicfile engine/nesting engine/triton internal/process internal/spelling mqtt/address mqtt/spool
 	postprocess/head postprocess/predict/augment postprocess/predict/fuse postprocess/predict/tile postprocess/track postprocess/zone
 internal/convert: engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/predict
@@ -119,7 +120,7 @@ mqtt/transport: mqtt/address mqtt/credentials
 postprocess:
 postprocess/decode: engine postprocess postprocess/head postprocess/scan
 postprocess/draw: postprocess
-postprocess/evaluate: engine postprocess
+postprocess/evaluate: engine engine/nesting postprocess
 postprocess/format: postprocess
 postprocess/head: engine postprocess postprocess/scan
 postprocess/predict: engine engine/auto engine/cuda engine/demo engine/onnx engine/standby engine/tensorrt postprocess postprocess/decode

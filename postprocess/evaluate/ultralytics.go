@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/edge-infer/edge-infer/engine/nesting"
 )
 
 // maxDescription bounds a data.yaml, which may name some thousand classes.
@@ -71,7 +73,7 @@ func (n *names) UnmarshalYAML(unmarshal func(any) error) error {
 
 // parseDescription reads a data.yaml. It may hold more than what matters here.
 func parseDescription(path string, text []byte) (d *description, err error) {
-	if len(text) > maxDescription || nested(text) {
+	if len(text) > maxDescription || nesting.CheckYAML(text) != nil {
 		return nil, fmt.Errorf("%s is no description of a dataset: over %d bytes, or nested too deeply", path, maxDescription)
 	}
 	defer func() {
@@ -93,29 +95,6 @@ func parseDescription(path string, text []byte) (d *description, err error) {
 	}
 	message, _, _ = strings.Cut(message, "\n")
 	return nil, fmt.Errorf("%s: %s", path, message)
-}
-
-// nested reports YAML that opens more than a description does: the parser takes memory by the square of that.
-func nested(text []byte) bool {
-	const most = 64
-	depth := 0
-	for line := range bytes.Lines(text) {
-		for _, b := range line {
-			switch b {
-			case '[', '{':
-				depth++
-			case ']', '}':
-				depth = max(depth-1, 0)
-			}
-			if depth > most {
-				return true
-			}
-		}
-		if dashes := bytes.Count(line, []byte("- ")) + bytes.Count(line, []byte("? ")); dashes > most {
-			return true
-		}
-	}
-	return false
 }
 
 // readUltralytics reads what a data.yaml describes.

@@ -166,8 +166,23 @@ func TestFileErrors(t *testing.T) {
 		_, err := Default().merge("f.yaml", []byte(test.file))
 		require.EqualError(t, err, test.want)
 	}
+	for _, text := range []string{strings.Repeat("[", 200_000), "cameras: " + strings.Repeat("{a: ", 50_000), strings.Repeat("- ", 100_000)} {
+		_, err := Default().merge("f.yaml", []byte(text))
+		require.EqualError(t, err, "config f.yaml: nested too deeply", "%.20s", text)
+	}
 	_, err := (&Sources{File: filepath.Join(t.TempDir(), "none.yaml")}).Load()
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// TestFileOfWindows: what editors there put before the first key belongs to no key.
+func TestFileOfWindows(t *testing.T) {
+	c := Default()
+	lines, err := c.merge("f.yaml", []byte("\xef\xbb\xbfdevice: gate\r\ndetect: {max: 7}\r\n"))
+	require.NoError(t, err)
+	require.Equal(t, "gate", c.Device)
+	require.Equal(t, 7, c.Detect.Max)
+	require.Equal(t, 1, lines["device"])
+	require.Equal(t, 2, lines["detect.max"])
 }
 
 // A file that says nothing leaves every value as it is.

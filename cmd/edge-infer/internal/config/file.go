@@ -14,12 +14,20 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/form"
+	"github.com/edge-infer/edge-infer/engine/nesting"
 )
+
+// byteOrderMark is what editors of Windows begin a file with.
+var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // merge changes c by the YAML in data and gives the line of every key in it. A file that does not fit changes nothing; its error is a
 // *fileError with every mistake where the file is YAML at all.
 func (c *Config) merge(path string, data []byte) (lines map[string]int, err error) {
 	next := *c
+	data = bytes.TrimPrefix(data, byteOrderMark)
+	if err := nesting.CheckYAML(data); err != nil {
+		return nil, fmt.Errorf("config %s: %w", path, err)
+	}
 	file, err := parser.ParseBytes(data, 0)
 	if err == nil {
 		if empty(file) { // decoding nothing would clear everything

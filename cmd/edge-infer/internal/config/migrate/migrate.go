@@ -19,6 +19,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/engine/nesting"
 )
 
 // Change is one name that was replaced.
@@ -112,6 +113,9 @@ func Text(was []byte) (now []byte, changes []Change, err error) {
 
 // documents are those of a YAML file, none of another: that has variables alone.
 func documents(text []byte) []*ast.DocumentNode {
+	if nesting.CheckYAML(text) != nil {
+		return nil
+	}
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
 		return nil
