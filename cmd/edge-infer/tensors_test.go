@@ -248,4 +248,14 @@ func TestAVolumeThroughAWindow(t *testing.T) {
 	output, err = programtest.Command(t, "infer", "--model", model, "--input", volume, "--window", "64x64x64").CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(output), "is smaller than the window")
+
+	// A volume of NIfTI gives what the same numbers give as an array.
+	values, shape = make([]float32, 24), []int64{1, 1, 2, 3, 4}
+	for i := range values {
+		values[i] = float32(i/12 + 10*(i/4%3) + 100*(i%4))
+	}
+	volume = writeArray(t, "small", engine.Float32, shape, values)
+	want := run()
+	volume = filepath.Join("..", "..", "engine", "testdata", "float32.nii")
+	require.Equal(t, want, run())
 }
