@@ -217,7 +217,7 @@ func (w *work) picture(path string, number int, frame *capture.Frame, picture *p
 		}
 	}
 	if w.saver != nil {
-		if seen.Saved, err = w.saver.save(path, number, frame, picture.Findings); err != nil {
+		if seen.Saved, err = w.saver.save(path, number, frame, picture, &w.survey); err != nil {
 			return err
 		}
 	}

@@ -16,8 +16,9 @@ import (
 	captured "github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
-	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/draw"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // saver writes copies of pictures and films with the findings drawn in, under their own names.
@@ -43,17 +44,21 @@ func newSaver(directory, film string, labels []string, logger *slog.Logger) (*sa
 	})}, nil
 }
 
-// save draws into the frame and returns the file that was written.
-func (s *saver) save(source string, number int, frame *capture.Frame, detections []postprocess.Finding) (string, error) {
+// save draws what is found into the frame, or the map of a network that gives one, and returns the file that was written.
+func (s *saver) save(source string, number int, frame *capture.Frame, seen *predict.Picture, survey *zone.Survey) (string, error) {
 	if frame.Format != engine.BGR {
 		return "", fmt.Errorf("save %s: %v pictures cannot be drawn on", source, frame.Format)
 	}
 	s.marks = s.marks[:0]
-	for _, d := range detections {
+	for _, d := range seen.Findings {
 		s.marks = append(s.marks, draw.Mark{Finding: d})
 	}
-	if err := s.painter.Marks(draw.Picture{Data: frame.Data, Width: frame.Width, Height: frame.Height, Stride: frame.Stride},
-		s.marks); err != nil {
+	drawn := draw.Picture{Data: frame.Data, Width: frame.Width, Height: frame.Height, Stride: frame.Stride}
+	err := s.painter.Marks(drawn, s.marks)
+	if err == nil && seen.Map != nil {
+		err = s.painter.Map(drawn, seen.Map, survey.Whole())
+	}
+	if err != nil {
 		return "", fmt.Errorf("save %s: %w", source, err)
 	}
 	path, err := s.path(source)

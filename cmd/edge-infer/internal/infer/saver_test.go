@@ -12,6 +12,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 func grey(width, height int, position time.Duration) *capture.Frame {
@@ -35,21 +36,21 @@ func TestAFilmIsSavedWholeOrNotAtAll(t *testing.T) {
 	s, err := newSaver(folder, FilmAVI, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	for number := range 3 {
-		path, err := s.save("/films/a.mp4", number, grey(64, 48, time.Duration(number)*40*time.Millisecond), nil)
+		path, err := s.save("/films/a.mp4", number, grey(64, 48, time.Duration(number)*40*time.Millisecond), &predict.Picture{}, nil)
 		require.NoError(t, err)
 		require.Equal(t, filepath.Join(folder, "a.avi"), path)
 		require.NoFileExists(t, path)
 	}
-	path, err := s.save("/more/a.mkv", 0, grey(32, 32, 0), nil) // of one picture, which tells no rate
+	path, err := s.save("/more/a.mkv", 0, grey(32, 32, 0), &predict.Picture{}, nil) // of one picture, which tells no rate
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(folder, "a_2.avi"), path)
 	require.Equal(t, []string{"a.avi"}, listed(t, folder), "the one before is finished by the next one")
-	_, err = s.save("/films/b.png", 0, grey(16, 16, 0), nil)
+	_, err = s.save("/films/b.png", 0, grey(16, 16, 0), &predict.Picture{}, nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a.avi", "a_2.avi", "b.png"}, listed(t, folder))
 
 	for number, width := range []int{64, 64, 48} {
-		_, err = s.save("/films/c.mp4", number, grey(width, 48, time.Duration(number)*40*time.Millisecond), nil)
+		_, err = s.save("/films/c.mp4", number, grey(width, 48, time.Duration(number)*40*time.Millisecond), &predict.Picture{}, nil)
 		if width == 48 {
 			require.EqualError(t, err, "save /films/c.mp4: picture 2 is 48x48, those before were 64x48")
 		}
@@ -75,7 +76,7 @@ func TestFilmsAreMP4WhereTheyCanBe(t *testing.T) {
 	require.NoError(t, err)
 	const frames = 12
 	for number := range frames {
-		_, err := s.save("/films/a b.mkv", number, grey(321, 241, time.Duration(number)*100*time.Millisecond), nil)
+		_, err := s.save("/films/a b.mkv", number, grey(321, 241, time.Duration(number)*100*time.Millisecond), &predict.Picture{}, nil)
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.finish())

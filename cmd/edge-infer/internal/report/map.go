@@ -72,29 +72,10 @@ func (d *Maps) region(name string, r *postprocess.Reading, labels []string) payl
 // grid fills the grid of d.message: each of its cells is the map's at its centre.
 func (d *Maps) grid(m *postprocess.Map, whole *postprocess.Reading, labels []string, width, height int) {
 	g := &d.message.Grid
-	g.Width, g.Height = Grid(d.Side, width, height)
-	d.cells = d.cells[:0]
-	for y := range g.Height {
-		for x := range g.Width {
-			x, y := (2*x+1)*width/(2*g.Width), (2*y+1)*height/(2*g.Height)
-			cell := -1
-			if m.Covers(x, y) {
-				column, row := m.Cell(x, y)
-				cell = row*m.Width + column
-			}
-			d.cells = append(d.cells, cell)
-		}
-	}
+	g.Width, g.Height = d.lay(m, d.Side, width, height)
 	if m.Depths != nil {
 		g.Low, g.High = float64(whole.Low), float64(whole.High)
-		d.levels = d.levels[:0]
-		for _, cell := range d.cells {
-			level := uint8(0)
-			if cell >= 0 {
-				level = Level(m.Depths[cell], whole.Low, whole.High)
-			}
-			d.levels = append(d.levels, level)
-		}
+		d.levels = d.depths(d.levels[:0], m, whole)
 		g.Levels = d.levels
 		return
 	}
@@ -123,6 +104,53 @@ func (d *Maps) grid(m *postprocess.Map, whole *postprocess.Reading, labels []str
 		d.areas = append(d.areas, payload.Area{Label: postprocess.Label(labels, class), Class: class, Counts: slices.Clip(d.counts[first:])})
 	}
 	g.Classes = d.areas
+}
+
+// lay finds the cells of the map at those of a grid.
+func (d *Maps) lay(m *postprocess.Map, side, width, height int) (columns, rows int) {
+	columns, rows = Grid(side, width, height)
+	d.cells = d.cells[:0]
+	for y := range rows {
+		for x := range columns {
+			x, y := (2*x+1)*width/(2*columns), (2*y+1)*height/(2*rows)
+			cell := -1
+			if m.Covers(x, y) {
+				column, row := m.Cell(x, y)
+				cell = row*m.Width + column
+			}
+			d.cells = append(d.cells, cell)
+		}
+	}
+	return columns, rows
+}
+
+// depths appends the levels of the cells.
+func (d *Maps) depths(dst []byte, m *postprocess.Map, whole *postprocess.Reading) []byte {
+	for _, cell := range d.cells {
+		level := uint8(0)
+		if cell >= 0 {
+			level = Level(m.Depths[cell], whole.Low, whole.High)
+		}
+		dst = append(dst, level)
+	}
+	return dst
+}
+
+// Cells appends the map of a picture of that size to dst as a grid whose longer side has so many cells: class numbers, postprocess.NoClass
+// for none, or levels of depths.
+func (d *Maps) Cells(dst []byte, m *postprocess.Map, survey *zone.Survey, side, width, height int) (cells []byte, columns, rows int) {
+	columns, rows = d.lay(m, side, width, height)
+	if m.Depths != nil {
+		return d.depths(dst, m, survey.Whole()), columns, rows
+	}
+	for _, cell := range d.cells {
+		class := uint8(postprocess.NoClass)
+		if cell >= 0 {
+			class = m.Classes[cell]
+		}
+		dst = append(dst, class)
+	}
+	return dst, columns, rows
 }
 
 // Grid is the size of a grid whose longer side has so many cells, for a picture of that size.

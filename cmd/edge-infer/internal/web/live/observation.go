@@ -24,7 +24,20 @@ type observation struct {
 	lost          []payload.Detection // followed objects that no detection belongs to, where they are expected to be
 	zones         []zoneCount
 	lines         []lineCount
+	maps          report.Maps
+	said          *payload.Map // nil for networks that find objects
+	grid          grid
 }
+
+// grid is a map as the page paints it: class numbers, 255 for none, or levels of depths from 1, 0 for none; row after row.
+type grid struct {
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+	Cells  []byte `json:"cells"`
+}
+
+// gridSide is how many cells its longer side has.
+const gridSide = 96
 
 // zoneCount and lineCount are counters at the moment, as they are shown.
 type zoneCount struct {
@@ -59,6 +72,10 @@ func (o *observation) copy(in *pipeline.Inferred) {
 			d.Track = t.ID
 			o.lost = append(o.lost, d)
 		}
+	}
+	if o.said = nil; in.Map != nil {
+		o.said = o.maps.Of(in.Map, in.Survey, in.Labels, in.Width, in.Height)
+		o.grid.Cells, o.grid.Width, o.grid.Height = o.maps.Cells(o.grid.Cells[:0], in.Map, in.Survey, gridSide, in.Width, in.Height)
 	}
 	o.zones, o.lines = o.zones[:0], o.lines[:0]
 	if in.Follower == nil {
@@ -105,6 +122,9 @@ type frameMessage struct {
 	Speeds     []float64           `json:"speeds,omitempty"` // of the detections in metres a second, below 0 where not known
 	Zones      []zoneCount         `json:"zones"`
 	Lines      []lineCount         `json:"lines"`
+	Semantic   *payload.Map        `json:"semantic,omitempty"`
+	Depth      *payload.Map        `json:"depth,omitempty"`
+	Map        *grid               `json:"map,omitempty"`
 }
 
 // message is valid until the next copy; no list of it is nil.
@@ -113,6 +133,13 @@ func (o *observation) message() *frameMessage {
 		Camera: o.camera, Seq: o.seq, Time: o.time, Width: o.width, Height: o.height, LatencyMS: round(milliseconds(o.latency), 3),
 		Detections: append([]payload.Detection{}, o.detections...), Lost: append([]payload.Detection{}, o.lost...),
 		Zones: append([]zoneCount{}, o.zones...), Lines: append([]lineCount{}, o.lines...),
+	}
+	if o.said != nil {
+		if m.Map = &o.grid; o.said.Unit != "" {
+			m.Depth = o.said
+		} else {
+			m.Semantic = o.said
+		}
 	}
 	for i, speed := range o.speeds {
 		if speed >= 0 && m.Speeds == nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 func TestTheFrameMessageShowsMasksPointsAndTurnedBoxes(t *testing.T) {
@@ -40,6 +41,34 @@ func TestTheFrameMessageShowsMasksPointsAndTurnedBoxes(t *testing.T) {
 	require.JSONEq(t, `[{"label":"person","class":0,"score":0.9,"box":[10,10,30,30],"track":1}]`, string(lost),
 		"its mask was of another frame")
 	require.Zero(t, testing.AllocsPerRun(10, func() { o.copy(in) }))
+}
+
+func TestTheFrameMessageShowsMaps(t *testing.T) {
+	half := zone.Zone{Name: "right", Points: []zone.Point{{X: .5}, {X: 1}, {X: 1, Y: 1}, {X: .5, Y: 1}}}
+	survey := &zone.Survey{Config: zone.Config{Zones: []zone.Zone{half}}}
+	m := &postprocess.Map{Width: 2, Height: 1, StepX: 1. / 32, StepY: 1. / 48, X: -.484375, Classes: []uint8{0, postprocess.NoClass}}
+	in := &pipeline.Inferred{Camera: "gate", Width: 64, Height: 48, Labels: []string{"road"}, Map: m, Survey: survey}
+	survey.Take(m, 64, 48)
+	var o observation
+	o.copy(in)
+	m.Classes[1] = 0 // the memory belongs to the next frame now
+	message := o.message()
+	text, err := json.Marshal(message.Semantic)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"classes":[{"label":"road","class":0,"share":0.5}],"zones":{"right":{"classes":[]}}}`, string(text))
+	require.Equal(t, []int{gridSide, gridSide * 3 / 4}, []int{message.Map.Width, message.Map.Height})
+	require.Equal(t, uint8(0), message.Map.Cells[gridSide/2-1])
+	require.Equal(t, uint8(postprocess.NoClass), message.Map.Cells[gridSide/2])
+	require.Zero(t, testing.AllocsPerRun(10, func() { o.copy(in) }))
+	m.Classes, m.Depths = nil, []float32{1, 5}
+	survey.Take(m, 64, 48)
+	o.copy(in)
+	text, err = json.Marshal(o.message().Depth)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"unit":"relative","min":1,"median":1,"max":5,"zones":{"right":{"min":5,"median":5,"max":5}}}`, string(text))
+	require.Equal(t, []uint8{1, 255}, []uint8{o.message().Map.Cells[0], o.message().Map.Cells[gridSide-1]})
+	o.copy(&pipeline.Inferred{Camera: "gate", Width: 64, Height: 48})
+	require.Nil(t, o.message().Map)
 }
 
 func TestNumbersThatJSONHasNot(t *testing.T) {

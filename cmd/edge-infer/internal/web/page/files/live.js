@@ -163,6 +163,7 @@ class Card {
     const scale = paint.fit(this.canvas, width, height);
     const context = this.canvas.getContext("2d");
     paint.picture(context, picture?.bitmap);
+    if (message) paint.places(context, message);
     if (this.analytics) paint.shapes(context, this.analytics, message);
     if (message) paint.trails(context, message, camera.ways, scale);
     const painted = message ? paint.boxes(context, message, scale) : [];

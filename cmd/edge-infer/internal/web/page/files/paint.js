@@ -28,8 +28,10 @@ const narrow = 520;
 
 const unit = (context) => Math.max(1, context.canvas.width / 640);
 
+const letters = (context) => 12 * Math.min(2, Math.max(0.9, context.canvas.width / 800));
+
 function tag(context, text, x, y, background) {
-  const size = 12 * Math.min(2, Math.max(0.9, context.canvas.width / 800));
+  const size = letters(context);
   context.font = `600 ${size}px system-ui, "Liberation Sans", sans-serif`;
   const width = context.measureText(text).width + size * 0.7;
   const height = size * 1.45;
@@ -127,6 +129,49 @@ export function boxes(context, message, scale) {
   return painted;
 }
 
+// ramp is the colour of a depth between the least, 0, and the largest, 1: the one that saved pictures have.
+const ramp = (share) => `oklch(${0.25 + 0.65 * share} 0.12 ${300 - 200 * share})`;
+
+// places tints what a network says of every place of the picture, and names the classes or depths, largest share first.
+export function places(context, message) {
+  if (!message.map) return;
+  const { width, height } = context.canvas;
+  const grid = message.map;
+  const cells = Uint8Array.from(atob(grid.cells), (c) => c.charCodeAt(0));
+  const none = message.depth ? 0 : 255;
+  context.globalAlpha = 0.5;
+  for (let y = 0; y < grid.height; y++) {
+    const [top, bottom] = [y, y + 1].map((v) => Math.round((v * height) / grid.height));
+    for (let x = 0, end; x < grid.width; x = end) {
+      const value = cells[y * grid.width + x];
+      for (end = x + 1; end < grid.width && cells[y * grid.width + end] === value; end++);
+      if (value === none) continue;
+      const [left, right] = [x, end].map((v) => Math.round((v * width) / grid.width));
+      context.fillStyle = message.depth ? ramp((value - 1) / 254) : colour(value);
+      context.fillRect(left, top, right - left, bottom - top);
+    }
+  }
+  context.globalAlpha = 1;
+  const lines = message.depth ? depths(message.depth) : message.semantic.classes.slice(0, 8).map(
+    (c) => [`${c.label} ${(100 * c.share).toFixed(1)}%`, colour(c.class)]);
+  lines.forEach(([text, ground], i) => tag(context, text, 0, (i + 1) * 1.5 * letters(context), ground));
+}
+
+// depths are the least, median and largest one, with their colours.
+function depths({ min, median, max, unit: measure }) {
+  if (median === null) return [];
+  const share = (v) => (max > min ? (v - min) / (max - min) : 0);
+  return [min, median, max].map((v) => [`${v} ${measure}`, ramp(Math.max(0.45, share(v)))]);
+}
+
+// reading is what a map says of a zone, in a word.
+function reading(message, name) {
+  const classes = message?.semantic?.zones?.[name]?.classes;
+  if (classes) return classes.length > 0 ? `${classes[0].label} ${(100 * classes[0].share).toFixed(1)}%` : "nothing";
+  const depth = message?.depth?.zones?.[name];
+  return depth && depth.median !== null ? `${depth.median} ${message.depth.unit}` : undefined;
+}
+
 // trails paints the way that each followed object has come, up to the frame of the message.
 export function trails(context, message, ways, scale) {
   context.lineWidth = Math.round(1.5 * unit(context));
@@ -166,7 +211,8 @@ export function shapes(context, analytics, message, selected = null) {
     context.globalAlpha = 1;
     const lowest = points.reduce((a, b) => (b[1] > a[1] || (b[1] === a[1] && b[0] < a[0]) ? b : a));
     const count = message?.zones?.find((z) => z.name === zone.name);
-    tag(context, count ? `${zone.name}: ${count.occupied}` : zone.name || "zone", lowest[0], lowest[1], zoneColour(i));
+    const said = count?.occupied ?? reading(message, zone.name);
+    tag(context, said === undefined ? zone.name || "zone" : `${zone.name}: ${said}`, lowest[0], lowest[1], zoneColour(i));
   });
   if (message === null && analytics.ground) plane(context, analytics.ground.points.map((p) => [p.x * sx, p.y * sy]), selected?.kind === "ground");
   (analytics.lines ?? []).forEach((l, i) => {

@@ -1,0 +1,113 @@
+package draw
+
+import (
+	"image/color"
+	"math"
+	"strconv"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// mapAlpha is how much of a pixel is the colour of its place in a map, of 255.
+const mapAlpha = 130
+
+// mostNoted is how many classes a legend names.
+const mostNoted = 12
+
+// Map tints every place of the picture by its class, or by its depth between the least and the largest of them, and paints a legend of what
+// the reading of the whole map says. What the map says nothing of is left as it is.
+func (p *Painter) Map(picture Picture, m *postprocess.Map, reading *postprocess.Reading) error {
+	if err := picture.Check(); err != nil {
+		return err
+	}
+	face, err := p.face(picture.Height)
+	if err != nil {
+		return err
+	}
+	var colours [256]color.RGBA
+	for i := range colours {
+		if colours[i] = Colour(i); m.Depths != nil {
+			colours[i] = Ramp(float32(i) / 255)
+		}
+	}
+	span := max(reading.High-reading.Low, math.SmallestNonzeroFloat32)
+	for y := range picture.Height {
+		for x := range picture.Width {
+			if !m.Covers(x, y) {
+				continue
+			}
+			column, row := m.Cell(x, y)
+			cell := row*m.Width + column
+			if m.Depths == nil {
+				if class := m.Classes[cell]; class != postprocess.NoClass {
+					picture.blend(x, y, colours[class], mapAlpha)
+				}
+			} else if depth := m.Depths[cell]; depth-depth == 0 {
+				picture.blend(x, y, colours[uint8(255*min(max((depth-reading.Low)/span, 0), 1))], mapAlpha)
+			}
+		}
+	}
+	if m.Depths == nil {
+		p.classes(&picture, face, reading)
+	} else if reading.Known > 0 {
+		p.depths(&picture, face, reading)
+	}
+	return nil
+}
+
+// classes notes the largest shares from the upper left corner down.
+func (p *Painter) classes(picture *Picture, face *typeface, reading *postprocess.Reading) {
+	height := face.ascent + face.descent
+	shares := reading.Shares
+	for line := 1; line <= min(mostNoted, picture.Height/height); line++ {
+		largest := 0
+		for class := range shares {
+			if shares[class] > shares[largest] {
+				largest = class
+			}
+		}
+		if shares[largest] <= 0 {
+			return
+		}
+		p.text = append(p.text[:0], postprocess.Label(p.Labels, largest)...)
+		p.text = append(strconv.AppendFloat(append(p.text, ' '), 100*float64(shares[largest]), 'f', 1, 64), '%')
+		p.note(picture, face, 0, line*height, Colour(largest))
+		shares[largest] = 0
+	}
+}
+
+// depths notes the least, median and largest.
+func (p *Painter) depths(picture *Picture, face *typeface, reading *postprocess.Reading) {
+	height := face.ascent + face.descent
+	span := max(reading.High-reading.Low, math.SmallestNonzeroFloat32)
+	for line, depth := range [...]float32{reading.Low, reading.Median, reading.High} {
+		p.text = strconv.AppendFloat(p.text[:0], float64(depth), 'g', 4, 32)
+		p.note(picture, face, 0, (line+1)*height, Ramp((depth-reading.Low)/span))
+	}
+}
+
+// Ramp is the colour of a share, 0 to 1: from dark violet by green to bright yellow, in steps that look equally large. Lightness and hue grow
+// evenly in OKLab (Ottosson, "A perceptual color space for image processing", 2020).
+func Ramp(share float32) color.RGBA {
+	t := float64(share)
+	lightness, chroma, hue := .25+.65*t, .12, (300-200*t)*math.Pi/180
+	a, b := chroma*math.Cos(hue), chroma*math.Sin(hue)
+	cube := func(v float64) float64 { return v * v * v }
+	l := cube(lightness + .3963377774*a + .2158037573*b)
+	m := cube(lightness - .1055613458*a - .0638541728*b)
+	s := cube(lightness - .0894841775*a - 1.2914855480*b)
+	return color.RGBA{
+		level(4.0767416621*l - 3.3077115913*m + .2309699292*s),
+		level(-1.2684380046*l + 2.6097574011*m - .3413193965*s),
+		level(-.0041960863*l - .7034186147*m + 1.7076147010*s), 255,
+	}
+}
+
+// level is linear light as sRGB has it.
+func level(light float64) uint8 {
+	light = min(max(light, 0), 1)
+	if light <= .0031308 {
+		return uint8(255*12.92*light + .5)
+	}
+	return uint8(255*(1.055*math.Pow(light, 1/2.4)-.055) + .5)
+}
