@@ -150,6 +150,33 @@ func checkGoTest(t *testing.T, tests map[string][]string, command, where string)
 	}
 }
 
+// What was wrong once has a test that keeps it right.
+func TestWhatWasWrongHasItsTests(t *testing.T) {
+	page, err := os.ReadFile("../../docs/once-wrong.md")
+	require.NoError(t, err)
+	there := map[string]bool{}
+	for _, names := range testFunctions(t) {
+		for _, name := range names {
+			there[name] = true
+		}
+	}
+	_, tables, found := strings.Cut(string(page), "## It said something untrue")
+	require.True(t, found)
+	rows := 0
+	for line := range strings.Lines(tables) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| what happened") {
+			continue
+		}
+		rows++
+		named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(line, -1)
+		assert.NotEmpty(t, named, line)
+		for _, name := range named {
+			assert.True(t, there[name[1]], name[1])
+		}
+	}
+	assert.Greater(t, rows, 40)
+}
+
 // The alerts look at metrics that there are.
 func TestAlertsLookAtMetricsThatThereAre(t *testing.T) {
 	rules, err := os.ReadFile("../../docs/prometheus/alerts.yaml")

@@ -155,13 +155,16 @@ type Agreement struct {
 	Largest    *float64 `json:"largest,omitempty"`
 }
 
-// Err says how many frames were lost, and why; nil when none was.
+// Err says how many frames were lost, and why, and which runs have no figures at all; nil when there is neither.
 func (r *Report) Err() error {
 	var errs []error
 	for _, one := range r.Results {
 		if one.Lost > 0 {
 			errs = append(errs, fmt.Errorf("bench: batch %d: %d frames were lost, the figures count the others: %w",
 				one.Batch, one.Lost, one.Reason))
+		} else if one.Frames == 0 {
+			errs = append(errs, fmt.Errorf("bench: batch %d: not one frame was done in %.1f s, so there are no figures (give a longer --duration)",
+				one.Batch, one.Seconds))
 		}
 	}
 	return errors.Join(errs...)

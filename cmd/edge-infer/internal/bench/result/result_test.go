@@ -68,3 +68,10 @@ func FuzzParse(f *testing.F) {
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+func TestARunWithoutAFrameIsAnError(t *testing.T) {
+	report := Report{Results: []Result{{Batch: 1, Frames: 7}, {Batch: 16, Seconds: 1.04}}}
+	require.EqualError(t, report.Err(), "bench: batch 16: not one frame was done in 1.0 s, so there are no figures (give a longer --duration)")
+	report.Results = report.Results[:1]
+	require.NoError(t, report.Err())
+}
