@@ -1,9 +1,9 @@
 package mqtt
 
 import (
-	"fmt"
 	"time"
 
+	"github.com/edge-infer/edge-infer/mqtt/remedy"
 	"github.com/edge-infer/edge-infer/mqtt/transport"
 )
 
@@ -26,17 +26,5 @@ func (c *Client) blame(s *session, broker string, err error) error {
 	if size == 0 {
 		return err
 	}
-	return &packetError{size, err}
+	return &remedy.PacketError{Size: size, Err: err}
 }
-
-// packetError is the end of a connection that a packet may have caused.
-type packetError struct {
-	size int
-	err  error
-}
-
-func (e *packetError) Error() string {
-	return fmt.Sprintf("broker closed the connection with a packet of %d bytes on its way: %v", e.size, e.err)
-}
-
-func (e *packetError) Unwrap() error { return e.err }

@@ -24,6 +24,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
 	"github.com/edge-infer/edge-infer/mqtt/packetsize"
+	"github.com/edge-infer/edge-infer/mqtt/remedy"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
@@ -66,9 +67,11 @@ type Client struct {
 	// DiscoveryPrefix is the first topic level of Home Assistant's discovery, usually "homeassistant"; empty turns it off.
 	DiscoveryPrefix string
 	// Frigate is the first topic level of what is published as Frigate does, besides; empty for none.
-	Frigate string
+	Frigate topic.Frigate
 	// DeepStream is the topic of what is published as DeepStream does, besides; empty for none.
 	DeepStream string
+	// DeepStreamFull has events published there in DeepStream's full schema, in place of frames in the minimal one.
+	DeepStreamFull bool
 	// Acknowledged hears how long the broker took to acknowledge each message of QoS 1. It must return at once. Nil for none.
 	Acknowledged func(time.Duration)
 	// Controller carries out remote commands; nil turns remote control off.
@@ -97,7 +100,7 @@ type Client struct {
 	mailboxes  map[topicKey]*mailbox
 	order      []*mailbox        // in the order of their making
 	cameras    map[string]string // name by topic level, of cameras that have controls
-	remote     map[string]RemoteSettings
+	remote     map[string]command.Kept
 	connection Connection
 	connects   uint64
 	repeats    uint64            // events that were sent again
@@ -241,7 +244,9 @@ func (c *Client) attempt(ctx context.Context, t *tries) time.Duration {
 		if time.Now().Before(t.blocked[i]) {
 			continue
 		}
-		s, err := c.connect(ctx, to, identity{id: c.ClientID, will: true, inbound: inboundLimit, largest: 2 * command.MaxBytes})
+		s, err := c.connect(ctx, to, identity{
+			id: c.ClientID, will: c.topics.Available(), inbound: inboundLimit, largest: 2 * command.MaxBytes,
+		})
 		if ctx.Err() != nil {
 			if err == nil {
 				s.fail(errStopped)
@@ -251,7 +256,7 @@ func (c *Client) attempt(ctx context.Context, t *tries) time.Duration {
 		}
 		if err != nil {
 			c.disconnected(to, "mqtt cannot connect", err)
-			if loginRefused(err) {
+			if remedy.LoginRefused(err) {
 				t.blocked[i] = time.Now().Add(backoff.Jitter(c.RefusedRetry))
 			} else {
 				tried = true
@@ -260,7 +265,7 @@ func (c *Client) attempt(ctx context.Context, t *tries) time.Duration {
 		}
 		start := time.Now()
 		c.connected(to)
-		err = s.serve(ctx)
+		err = c.serve(ctx, s, to)
 		if ctx.Err() != nil {
 			c.disconnected(to, "", nil)
 			return 0
@@ -277,6 +282,20 @@ func (c *Client) attempt(ctx context.Context, t *tries) time.Duration {
 	}
 	t.failures++
 	return backoff.Exponential{Min: c.RetryMin, Max: c.RetryMax}.After(t.failures - 1)
+}
+
+// serve serves a connection, and says as Frigate does that it is there as long as it lasts.
+func (c *Client) serve(ctx context.Context, s *session, to address.Address) error {
+	if c.Frigate == "" {
+		return s.serve(ctx)
+	}
+	served, lost := context.WithCancelCause(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { c.frigateAvailable(served, to) })
+	err := s.serve(ctx)
+	lost(errMainLost) // no cause any more where ctx has ended
+	beside.Wait()
+	return err
 }
 
 // positive is the value, or a default in place of what is not set.
@@ -367,7 +386,7 @@ func (c *Client) disconnected(to address.Address, what string, err error) {
 	reason := ""
 	if err != nil {
 		reason = err.Error()
-		if hint := remedy(err, c.Connection().Connected); hint != "" {
+		if hint := remedy.Of(err, c.Connection().Connected); hint != "" {
 			reason += " (" + hint + ")"
 		}
 	}

@@ -1,21 +1,58 @@
 package mqtt
 
-import "github.com/edge-infer/edge-infer/mqtt/payload"
+import (
+	"strconv"
+	"time"
+
+	"github.com/edge-infer/edge-infer/mqtt/payload"
+)
 
 // ofNow reports whether a number of that kind is 0 while there are no pictures.
 func (k kind) ofNow() bool {
-	return k == kindCount || k == kindZone || k == kindFrigateCount || k == kindFrigateZone
+	switch k {
+	case kindCount, kindZone, kindFrigateCount, kindFrigateZone, kindFrigateActive, kindFrigateZoneActive:
+		return true
+	}
+	return false
 }
 
 // FrigateEvent queues an event for <Frigate>/events, in the same queue as Event and delivered as those are: in order and at least once.
 func (c *Client) FrigateEvent(kind string, before, after *payload.Tracked) {
-	c.events.Offer(c.Frigate+"/events", func(buf []byte, _ uint64) []byte { return payload.AppendFrigate(buf, kind, before, after) })
+	c.events.Offer(c.Frigate.Events(), func(buf []byte, _ uint64) []byte { return payload.AppendFrigate(buf, kind, before, after) })
 }
 
-// DeepStreamFrame publishes the payload of one frame in DeepStream's schema, QoS 0, newest of each camera wins. It copies the bytes, never
-// blocks, and allocates nothing once the camera is known.
+// FrigateActive publishes how many objects of a label move, in a zone of the camera or, with an empty zone, in its picture, QoS 1 and
+// retained. The label "all" is the total.
+func (c *Client) FrigateActive(camera, zone, label string, n int) {
+	key := topicKey{kind: kindFrigateActive, camera: camera, label: label}
+	if zone != "" {
+		key.kind, key.name = kindFrigateZoneActive, zone
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.change(key, strconv.Itoa(n))
+}
+
+// frigateStats publishes the rates and times of Stats as Frigate does, QoS 0.
+func (c *Client) frigateStats(stats *payload.Stats, now time.Time) {
+	c.mailbox(topicKey{kind: kindFrigateStats}).put(func(buf []byte) []byte { return stats.AppendFrigate(buf, now) })
+}
+
+// DeepStreamFrame publishes the payload of one frame in DeepStream's minimal schema, QoS 0, newest of each camera wins. It copies the
+// bytes, never blocks, and allocates nothing once the camera is known.
 func (c *Client) DeepStreamFrame(camera string, json []byte) {
 	if s := c.mailbox(topicKey{kind: kindDeepStream, camera: camera}); s != nil {
 		s.putBytes(json)
 	}
+}
+
+// DeepStreamEvent queues an event in DeepStream's full schema, in the same queue as Event and delivered as those are. The id is that which
+// Event has returned; kinds that DeepStream does not know are left out.
+func (c *Client) DeepStreamEvent(e *payload.Event, id string, by *payload.AnalyticsModule) {
+	if payload.DeepStreamType(e) == "" {
+		return
+	}
+	c.events.Offer(c.DeepStream, func(buf []byte, number uint64) []byte {
+		return e.AppendDeepStream(buf, c.Device, c.run+"-"+strconv.FormatUint(number, 10), id, by)
+	})
 }

@@ -57,8 +57,14 @@ func (c *Client) setting(camera, control, value string) {
 	if c.cameras[topic.Level(camera)] != camera {
 		return
 	}
-	if s := c.find(topicKey{kind: kindSetting, camera: camera, name: control}); s != nil {
-		s.put(func(buf []byte) []byte { return append(buf, value...) })
+	keys := []topicKey{{kind: kindSetting, camera: camera, name: control}}
+	if c.Frigate != "" && control == command.Detect {
+		keys = append(keys, topicKey{kind: kindFrigateSetting, camera: camera, name: control})
+	}
+	for _, key := range keys {
+		if s := c.find(key); s != nil {
+			s.put(func(buf []byte) []byte { return append(buf, value...) })
+		}
 	}
 }
 
@@ -143,6 +149,9 @@ func (s *session) subscribe() subscription {
 	if c.Controller != nil {
 		filters[c.topics.Base()+"+/set"] = 1
 		filters[c.topics.Base()+"+/+/set"] = 1
+		if c.Frigate != "" {
+			filters[c.Frigate.Commands(command.Detect)] = 1
+		}
 	}
 	if c.DiscoveryPrefix != "" {
 		filters[c.discovery().Birth()] = 1
@@ -213,7 +222,11 @@ func (s *session) handleInbound(ctx context.Context) {
 			}
 			continue
 		}
-		cmd, err := command.Parse(c.topics.Base(), m.Topic(), m.Payload(), name)
+		base := c.topics.Base()
+		if c.Frigate != "" && !strings.HasPrefix(m.Topic(), base) {
+			base = string(c.Frigate) + "/"
+		}
+		cmd, err := command.Parse(base, m.Topic(), m.Payload(), name)
 		if errors.Is(err, command.ErrNone) {
 			continue
 		}

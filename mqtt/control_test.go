@@ -249,7 +249,7 @@ func FuzzCommand(f *testing.F) {
 		r := &recorder{}
 		client := &Client{
 			Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox{},
-			qos0: newSendQueue(), qos1: newSendQueue(), remote: map[string]RemoteSettings{}, events: &spool.Spool{},
+			qos0: newSendQueue(), qos1: newSendQueue(), remote: map[string]command.Kept{}, events: &spool.Spool{},
 		}
 		require.NoError(t, client.carryOut(c))
 		require.Len(t, r.calls, 1)

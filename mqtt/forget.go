@@ -12,8 +12,7 @@ import (
 
 // Forget removes a decommissioned device from the first broker that answers: every retained message below its topics and its Home
 // Assistant devices. The device's own daemon must be stopped, or it publishes them again. It needs an open client that does not run and
-// that
-// needs no spool, and returns how many messages it cleared.
+// that needs no spool, and returns how many messages it cleared.
 func (c *Client) Forget(ctx context.Context) (int, error) {
 	var s *session
 	var errs []error

@@ -71,7 +71,7 @@ type place struct {
 // place is what the topic belongs to.
 func (k topicKey) place() place {
 	switch k.kind {
-	case kindZone, kindFrigateZone:
+	case kindZone, kindFrigateZone, kindFrigateZoneActive:
 		return place{kindZone, k.camera, k.name}
 	case kindLine, kindLineLabel:
 		return place{kindLine, k.camera, k.name}

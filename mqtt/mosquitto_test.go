@@ -76,7 +76,7 @@ func TestMosquittoPublishesTheWill(t *testing.T) {
 	defer c.Close()
 	a, err := address.Parse(c.Brokers[0])
 	require.NoError(t, err)
-	s, err := c.connect(t.Context(), a, identity{id: c.ClientID, will: true})
+	s, err := c.connect(t.Context(), a, identity{id: c.ClientID, will: c.topics.Available()})
 	require.NoError(t, err)
 	sub := m.Listen("edge-infer/#")
 	s.conn.Close() // as a crash does

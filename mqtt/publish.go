@@ -34,6 +34,11 @@ const (
 	kindFrigateCount
 	kindFrigateZone
 	kindFrigateSnapshot
+	kindFrigateActive
+	kindFrigateZoneActive
+	kindFrigateStats
+	kindFrigateStatus
+	kindFrigateSetting
 )
 
 // feed is what a camera publishes per frame, found without a map: its hashing would be half of what a hand-off costs with cold caches.
@@ -64,8 +69,7 @@ func (c *Client) feed(camera string) feed {
 }
 
 // Detections publishes the payload of one frame's detections, QoS 0, newest wins. It copies the bytes, never blocks, and allocates nothing
-// once the
-// camera is known.
+// once the camera is known.
 func (c *Client) Detections(camera string, json []byte) {
 	if s := c.feed(camera).detections; s != nil {
 		s.putBytes(json)
@@ -88,6 +92,9 @@ func (c *Client) Stats(stats *payload.Stats) {
 	c.mailbox(topicKey{kind: kindStats}).put(func(buf []byte) []byte {
 		return stats.AppendJSON(buf, c.Device, now, func(buf []byte) []byte { return health.append(buf, now) })
 	})
+	if c.Frigate != "" {
+		c.frigateStats(stats, now)
+	}
 }
 
 // Status publishes what runs, QoS 1 and retained.
@@ -144,8 +151,7 @@ func (c *Client) crossings(key topicKey, in, out int) {
 }
 
 // Snapshot publishes a JPEG of the newest object of a label, as that of the label and as the camera's newest, QoS 0 and retained. The
-// picture is
-// copied.
+// picture is copied.
 func (c *Client) Snapshot(camera, label string, jpeg []byte) {
 	keys := []topicKey{{kind: kindSnapshot, camera: camera, label: label}, {kind: kindPicture, camera: camera}}
 	if c.Frigate != "" {
@@ -159,8 +165,7 @@ func (c *Client) Snapshot(camera, label string, jpeg []byte) {
 }
 
 // Available publishes whether there are pictures of a camera, QoS 1 and retained. When there are none any more, the counts of the camera
-// and of
-// its zones go to 0; crossings of lines stay, for they are of the past. What is known already is not published again.
+// and of its zones go to 0; crossings of lines stay, for they are of the past. What is known already is not published again.
 func (c *Client) Available(camera string, available bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,6 +174,9 @@ func (c *Client) Available(camera string, available bool) {
 		value = topic.Online
 	}
 	c.change(topicKey{kind: kindAvailable, camera: camera}, value)
+	if c.Frigate != "" {
+		c.change(topicKey{kind: kindFrigateStatus, camera: camera}, value)
+	}
 	if available {
 		return
 	}
@@ -231,11 +239,21 @@ func (c *Client) find(key topicKey) *mailbox {
 	case kindDeepStream:
 		*s = mailbox{topic: c.DeepStream, queue: c.qos0, ledger: &c.detections, interval: c.DetectionsInterval}
 	case kindFrigateCount:
-		s.topic = topic.Frigate(c.Frigate, key.camera, key.label)
+		s.topic = c.Frigate.Count(key.camera, key.label)
 	case kindFrigateZone:
-		s.topic = topic.Frigate(c.Frigate, key.name, key.label)
+		s.topic = c.Frigate.Count(key.name, key.label)
+	case kindFrigateActive:
+		s.topic = c.Frigate.Active(key.camera, key.label)
+	case kindFrigateZoneActive:
+		s.topic = c.Frigate.Active(key.name, key.label)
+	case kindFrigateStatus:
+		s.topic = c.Frigate.Status(key.camera)
+	case kindFrigateSetting:
+		s.topic = c.Frigate.State(key.camera, key.name)
+	case kindFrigateStats:
+		*s = mailbox{topic: c.Frigate.Stats(), queue: c.qos0, ledger: &c.detections}
 	case kindFrigateSnapshot:
-		s.topic, s.queue = topic.Frigate(c.Frigate, key.camera, key.label)+"/snapshot", c.qos0
+		s.topic, s.queue = c.Frigate.Snapshot(key.camera, key.label), c.qos0
 	case kindPicture:
 		s.topic, s.queue = c.topics.Picture(key.camera), c.qos0
 	case kindSnapshot:

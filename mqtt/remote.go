@@ -14,41 +14,31 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 )
 
-// RemoteSettings are the values of a camera's controls that remote commands have set. They are kept beside the event spool, so that a
-// camera that
-// somebody has switched off stays off after a restart. What no command has set is nil.
-type RemoteSettings struct {
-	Detect    *bool     `json:"detect,omitempty"`
-	Threshold *float64  `json:"threshold,omitempty"`
-	Interval  *int      `json:"interval,omitempty"`
-	Labels    *[]string `json:"labels,omitempty"` // none: all
-}
-
-// Apply changes what was set.
-func (r *RemoteSettings) Apply(s *Settings) {
-	if r.Detect != nil {
-		s.Detect = *r.Detect
+// Apply puts what remote commands have set in the place of the values.
+func (s *Settings) Apply(kept command.Kept) {
+	if kept.Detect != nil {
+		s.Detect = *kept.Detect
 	}
-	if r.Threshold != nil {
-		s.Threshold = *r.Threshold
+	if kept.Threshold != nil {
+		s.Threshold = *kept.Threshold
 	}
-	if r.Interval != nil {
-		s.Interval = *r.Interval
+	if kept.Interval != nil {
+		s.Interval = *kept.Interval
 	}
-	if r.Labels != nil {
+	if kept.Labels != nil {
 		s.Labels = nil
-		if len(*r.Labels) > 0 {
-			s.Labels = slices.Clone(*r.Labels)
+		if len(*kept.Labels) > 0 {
+			s.Labels = slices.Clone(*kept.Labels)
 		}
 	}
 }
 
 const remoteName = "remote.json"
 
-// Remote is what remote commands have set of a camera, in this run or an earlier one. The daemon applies it when it makes the camera,
-// before it
-// publishes the camera's Settings.
-func (c *Client) Remote(camera string) RemoteSettings {
+// Remote is what remote commands have set of a camera, in this run or an earlier one: it is kept beside the event spool, so that a camera
+// that somebody has switched off stays off after a restart. The daemon applies it when it makes the camera, before it publishes its
+// Settings.
+func (c *Client) Remote(camera string) command.Kept {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.remote[camera]
@@ -60,9 +50,9 @@ func (c *Client) ForgetRemote(camera string, controls ...string) {
 	c.mu.Lock()
 	r, known := c.remote[camera]
 	for _, control := range controls {
-		r.forget(control)
+		r.Forget(control)
 	}
-	if len(controls) == 0 || r == (RemoteSettings{}) {
+	if len(controls) == 0 || r == (command.Kept{}) {
 		delete(c.remote, camera)
 	} else {
 		c.remote[camera] = r
@@ -73,24 +63,11 @@ func (c *Client) ForgetRemote(camera string, controls ...string) {
 	}
 }
 
-func (r *RemoteSettings) forget(control string) {
-	switch control {
-	case command.Detect:
-		r.Detect = nil
-	case command.Threshold:
-		r.Threshold = nil
-	case command.Interval:
-		r.Interval = nil
-	case command.Labels:
-		r.Labels = nil
-	}
-}
-
 // dropRemote forgets the cameras that are gone.
 func (c *Client) dropRemote(cameras []homeassistant.Camera) {
 	c.mu.Lock()
 	before := len(c.remote)
-	maps.DeleteFunc(c.remote, func(name string, _ RemoteSettings) bool {
+	maps.DeleteFunc(c.remote, func(name string, _ command.Kept) bool {
 		return !slices.ContainsFunc(cameras, func(camera homeassistant.Camera) bool { return camera.Name == name })
 	})
 	changed := len(c.remote) != before
@@ -102,7 +79,7 @@ func (c *Client) dropRemote(cameras []homeassistant.Camera) {
 
 // loadRemote reads what an earlier run has kept. A file that cannot be read is as none, and said.
 func (c *Client) loadRemote() {
-	c.remote = map[string]RemoteSettings{}
+	c.remote = map[string]command.Kept{}
 	path := c.statePath(remoteName)
 	if path == "" {
 		return
@@ -112,39 +89,23 @@ func (c *Client) loadRemote() {
 		err = json.Unmarshal(data, &c.remote)
 	}
 	for camera, r := range c.remote {
-		if err == nil && !r.inRange() {
+		if err == nil && !r.InRange() {
 			err = fmt.Errorf("values of %q are out of range", camera)
 		}
 	}
 	if c.remote == nil || err != nil {
-		c.remote = map[string]RemoteSettings{}
+		c.remote = map[string]command.Kept{}
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		c.Logger.Warn("remote settings of an earlier run cannot be read, those of the configuration are in force", "file", path, "error", err)
 	}
 }
 
-// inRange reports whether a command could have set the values.
-func (r *RemoteSettings) inRange() bool {
-	return (r.Threshold == nil || *r.Threshold >= 0 && *r.Threshold <= 1) &&
-		(r.Interval == nil || *r.Interval >= 1 && *r.Interval <= command.MaxInterval) && (r.Labels == nil || len(*r.Labels) <= command.MaxLabels)
-}
-
 // keepRemote notes a command that was carried out.
 func (c *Client) keepRemote(cmd command.Command) {
 	c.mu.Lock()
 	r := c.remote[cmd.Camera]
-	switch cmd.Control {
-	case command.Detect:
-		r.Detect = &cmd.On
-	case command.Threshold:
-		r.Threshold = &cmd.Threshold
-	case command.Interval:
-		r.Interval = &cmd.Interval
-	case command.Labels:
-		labels := append([]string{}, cmd.Labels...)
-		r.Labels = &labels
-	}
+	r.Set(cmd)
 	c.remote[cmd.Camera] = r
 	c.mu.Unlock()
 	c.saveRemote()

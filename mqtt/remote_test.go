@@ -26,8 +26,7 @@ func TestRemoteSettingsOutlastTheProcess(t *testing.T) {
 		stop := start(t, c)
 		for _, camera := range []string{"front", "back"} {
 			settings := configured
-			remote := c.Remote(camera)
-			remote.Apply(&settings)
+			settings.Apply(c.Remote(camera))
 			c.Settings(camera, settings)
 		}
 		waitDelivered(t, c)
@@ -59,13 +58,13 @@ func TestRemoteSettingsOutlastTheProcess(t *testing.T) {
 	assert.Nil(t, c.Remote("front").Threshold)
 	assert.False(t, *c.Remote("front").Detect)
 	c.ForgetRemote("front", command.Detect, command.Labels)
-	assert.Equal(t, RemoteSettings{}, c.Remote("front"))
+	assert.Equal(t, command.Kept{}, c.Remote("front"))
 	c.ForgetRemote("front")
 	require.NoError(t, c.Announce(&homeassistant.Announcement{Cameras: []homeassistant.Camera{{Name: "front"}}})) // back is gone
 	stop()
 	c, _ = run()
-	assert.Equal(t, RemoteSettings{}, c.Remote("front"))
-	assert.Equal(t, RemoteSettings{}, c.Remote("back"))
+	assert.Equal(t, command.Kept{}, c.Remote("front"))
+	assert.Equal(t, command.Kept{}, c.Remote("back"))
 }
 
 func TestRemoteSettingsThatCannotBeRead(t *testing.T) {
@@ -76,7 +75,7 @@ func TestRemoteSettingsThatCannotBeRead(t *testing.T) {
 		c := testClient("tcp://127.0.0.1:1")
 		c.Spool.Directory, c.Logger, c.Controller = directory, log.Logger(), &recorder{}
 		require.NoError(t, c.Open())
-		assert.Equal(t, RemoteSettings{}, c.Remote("front"), text)
+		assert.Equal(t, command.Kept{}, c.Remote("front"), text)
 		assert.Equal(t, text != "null", strings.Contains(log.String(), "remote settings of an earlier run cannot be read"), text)
 		require.NoError(t, c.carryOut(command.Command{Camera: "front", Control: command.Detect}))
 		assert.False(t, *c.Remote("front").Detect)

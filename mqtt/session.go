@@ -61,7 +61,7 @@ func (s *session) fail(err error) {
 // identity is how a session presents itself.
 type identity struct {
 	id   string
-	will bool // whether the broker says offline when the connection is lost
+	will string // topic on which the broker says offline, retained, when the connection is lost; empty for none
 	// What may come in: how many messages may wait, and how many bytes one may have.
 	inbound, largest int
 }
@@ -100,8 +100,8 @@ func (c *Client) connect(ctx context.Context, to address.Address, as identity) (
 	options.SetPingTimeout(c.KeepAlive / 2)
 	options.SetWriteTimeout(c.WriteTimeout)
 	options.SetOrderMatters(true)
-	if as.will {
-		options.SetBinaryWill(c.topics.Available(), []byte(topic.Offline), 1, true)
+	if as.will != "" {
+		options.SetBinaryWill(as.will, []byte(topic.Offline), 1, true)
 	}
 	options.SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) { s.receive(m) })
 	options.SetConnectionLostHandler(func(_ paho.Client, err error) { s.fail(err) })

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -81,4 +82,39 @@ func TestOutputsOfOtherPrograms(t *testing.T) {
 		}
 	}
 	assert.NotZero(t, seen)
+}
+
+// Each event of an object is a message in DeepStream's full schema, which names the camera, the model and the event.
+func TestDeepStreamsFullSchema(t *testing.T) {
+	t.Parallel()
+	schema, err := jsonschema.NewCompiler().Compile("../../mqtt/schema/compatible/deepstream-full.schema.json")
+	require.NoError(t, err)
+	port := programtest.FreePort(t)
+	programtest.Mosquitto(t, port)
+	lines := programtest.Subscribe(t, port, "#")
+	p := programtest.Start(t, "--camera", "belt=demo?width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port),
+		"--device-name", "gate", "--mqtt-deepstream", "deepstream", "--mqtt-deepstream-schema", "full", "--json")
+	p.Discard()
+	received := programtest.Until(t, lines, `"type":"exit"`)
+	ids, kinds := map[string]bool{}, map[string]int{}
+	for _, text := range programtest.Payloads(received, "edge-infer/gate/belt/events") {
+		var e struct{ ID string }
+		require.NoError(t, json.Unmarshal([]byte(text), &e))
+		ids[e.ID] = true
+	}
+	for _, text := range programtest.Payloads(received, "deepstream") {
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		require.NoError(t, err, text)
+		require.NoError(t, schema.Validate(value), text)
+		var m struct {
+			Sensor, AnalyticsModule struct{ ID string }
+			Event                   struct{ ID, Type string }
+		}
+		require.NoError(t, json.Unmarshal([]byte(text), &m))
+		assert.Equal(t, "belt", m.Sensor.ID)
+		assert.Equal(t, "demo", m.AnalyticsModule.ID)
+		assert.True(t, ids[m.Event.ID], "an event that came before: %s", text)
+		kinds[m.Event.Type]++
+	}
+	assert.NotZero(t, kinds["entry"])
 }

@@ -105,7 +105,7 @@ internal/web/access: engine/atomicfile internal/web/rate
 internal/web/live: internal/picture internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
 internal/web/rate:
 mqtt: engine/atomicfile engine/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/packetsize
-	mqtt/payload mqtt/spool mqtt/topic mqtt/transport
+	mqtt/payload mqtt/remedy mqtt/spool mqtt/topic mqtt/transport
 mqtt/address: mqtt/credentials
 mqtt/broker: mqtt/credentials
 mqtt/command:
@@ -114,6 +114,7 @@ mqtt/homeassistant: mqtt/topic
 mqtt/ledger:
 mqtt/packetsize:
 mqtt/payload:
+mqtt/remedy: mqtt/transport
 mqtt/spool: engine/atomicfile mqtt/ledger
 mqtt/topic:
 mqtt/transport: mqtt/address mqtt/credentials

@@ -1,12 +1,14 @@
 package payload
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -77,4 +79,77 @@ func TestFrigateEvent(t *testing.T) {
 			"box":[10,20,110,70],"area":5000,"ratio":2,"region":[0,0,1920,1080],"active":false,"stationary":true,"current_zones":["yard"],
 			"entered_zones":["yard","b"],"has_clip":false,"has_snapshot":false,"attributes":{},"current_attributes":[]}}`, string(text))
 	assert.Contains(t, string(text), `"frame_time":1795169472.345678,`, "no digit of the time is lost")
+}
+
+func TestFrigateStats(t *testing.T) {
+	start := time.Date(2026, 11, 20, 10, 11, 12, 0, time.UTC)
+	s := Stats{Started: start, Engine: 4 * time.Millisecond, Cameras: []CameraStats{
+		{Name: "gate", Captured: 30, Inferred: 20, Gated: 4, Displaced: 6}, {Name: `y"d`, Captured: 10, Inferred: 10},
+	}}
+	assert.JSONEq(t, `{"cameras":{"gate":{"camera_fps":30,"process_fps":24,"skipped_fps":6,"detection_fps":20},
+			"y\"d":{"camera_fps":10,"process_fps":10,"skipped_fps":0,"detection_fps":10}},
+		"detectors":{"edge-infer":{"inference_speed":4}},"camera_fps":40,"process_fps":34,"skipped_fps":6,"detection_fps":30,
+		"service":{"uptime":60,"last_updated":1795169532}}`, string(s.AppendFrigate(nil, start.Add(time.Minute))))
+}
+
+func fullSchema(t testing.TB) *jsonschema.Schema {
+	schema, err := jsonschema.NewCompiler().Compile("../schema/compatible/deepstream-full.schema.json")
+	require.NoError(t, err)
+	return schema
+}
+
+func TestDeepStreamEvent(t *testing.T) {
+	schema := fullSchema(t)
+	e := Event{
+		Type: "enter", Camera: "gate", Time: time.Date(2026, 11, 20, 10, 11, 12, 345_678_000, time.UTC), Label: "car", Score: 0.914,
+		Object: "1795169472.345678-17", Box: [4]float64{412.9, 88.5, 655.25, 690.125}, Zone: "yard", Zones: []string{"yard"},
+		Ground: &Ground{Speed: 1.5, Heading: 90}, Attributes: []Attribute{{Name: "color", Value: "blue", Score: 0.9}},
+	}
+	text := e.AppendDeepStream(nil, "house", "r-8", "r-7", &AnalyticsModule{ID: "best.onnx", Version: "1.2"})
+	assert.JSONEq(t, `{"messageid":"r-8","mdsversion":"1.0","@timestamp":"2026-11-20T10:11:12.345Z",
+		"place":{"id":"yard","name":"yard","type":"zone","location":{}},
+		"sensor":{"id":"gate","type":"Camera","description":"house","location":{},"coordinate":{}},
+		"analyticsModule":{"id":"best.onnx","description":"objects detected and followed","source":"edge-infer","version":"1.2"},
+		"object":{"id":"1795169472.345678-17","speed":1.5,"direction":90,"orientation":0,"car":{"confidence":0.914,"color":"blue"},
+			"bbox":{"topleftx":412,"toplefty":88,"bottomrightx":655,"bottomrighty":690},"location":{},"coordinate":{}},
+		"event":{"id":"r-7","type":"entry"},"videoPath":""}`, string(text))
+	for _, kind := range []struct {
+		event Event
+		want  string
+	}{
+		{Event{Type: "new"}, "entry"},
+		{Event{Type: "end"}, "exit"},
+		{Event{Type: "update"}, "moving"},
+		{Event{Type: "update", Stationary: true}, "stopped"},
+		{Event{Type: "leave"}, "exit"},
+		{Event{Type: "loiter"}, "parked"},
+		{Event{Type: "cross", Direction: "in"}, "entry"},
+		{Event{Type: "cross", Direction: "out"}, "exit"},
+		{Event{Type: "appear"}, ""},
+	} {
+		assert.Equal(t, kind.want, DeepStreamType(&kind.event), kind.event.Type)
+	}
+	for _, label := range []string{"", "bbox", "id", "person"} { // a label is one field of the object, whatever it is called
+		e.Label = label
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(e.AppendDeepStream(nil, "house", "r-8", "r-7", &AnalyticsModule{})))
+		require.NoError(t, err)
+		assert.NoError(t, schema.Validate(value), label)
+	}
+}
+
+// FuzzDeepStreamEvent: names and labels of users leave the message in the schema.
+func FuzzDeepStreamEvent(f *testing.F) {
+	f.Add("gate", "person", "colour", "red", 1.5)
+	f.Add("a\"b", "location", "confidence", "\n\xff", -3e9)
+	schema := fullSchema(f)
+	f.Fuzz(func(t *testing.T, camera, label, name, value string, side float64) {
+		e := Event{
+			Type: "new", Camera: "c" + camera, Label: label, Object: "1-1", Score: side, Box: [4]float64{side, side, side, side},
+			Time: time.Unix(2e9, 0), Line: camera, Ground: &Ground{Speed: side, Heading: -1}, Attributes: []Attribute{{Name: name, Value: value}},
+		}
+		text := e.AppendDeepStream(nil, label, "m", "e", &AnalyticsModule{ID: name, Version: value})
+		message, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		require.NoError(t, err)
+		require.NoError(t, schema.Validate(message))
+	})
 }

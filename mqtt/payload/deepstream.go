@@ -45,6 +45,87 @@ func (d *Detections) AppendDeepStream(buf []byte) []byte {
 	return append(buf, `]}`...)
 }
 
+// AnalyticsModule is what has analysed the pictures, as DeepStream's full schema tells it.
+type AnalyticsModule struct {
+	ID      string // the model
+	Version string // of the program
+}
+
+// DeepStreamType is an event's kind in DeepStream's words; empty for what it does not know.
+func DeepStreamType(e *Event) string {
+	switch {
+	case e.Type == "new", e.Type == "enter", e.Type == "cross" && e.Direction == "in":
+		return "entry"
+	case e.Type == "end", e.Type == "leave", e.Type == "cross":
+		return "exit"
+	case e.Type == "loiter":
+		return "parked"
+	case e.Type == "update" && e.Stationary:
+		return "stopped"
+	case e.Type == "update":
+		return "moving"
+	}
+	return ""
+}
+
+// AppendDeepStream appends the event as DeepStream's message converter (Gst-nvmsgconv) writes it in its full schema, 1.0: one object with
+// the place, the sensor and the analytics module. The place is the device, or of an event that has one the zone or the line: an object
+// enters or leaves that. What a label's further networks say are fields beside its confidence. Where nothing is known (location,
+// coordinate, orientation) the objects are empty, as the converter leaves an object's. Speed, in metres a second, and direction, in
+// degrees, are 0 without a calibration. The box is in whole source pixels.
+func (e *Event) AppendDeepStream(buf []byte, device, message, id string, by *AnalyticsModule) []byte {
+	text := func(key, value string) { buf = AppendString(append(buf, key...), value) }
+	text(`{"messageid":`, message)
+	buf = appendTime(append(buf, `,"mdsversion":"1.0","@timestamp":`...), e.Time.Truncate(time.Millisecond))
+	buf = append(buf[:len(buf)-len(`000Z"`)], `Z"`...)
+	name, kind := device, "device"
+	switch {
+	case e.Zone != "":
+		name, kind = e.Zone, "zone"
+	case e.Line != "":
+		name, kind = e.Line, "line"
+	}
+	text(`,"place":{"id":`, name)
+	text(`,"name":`, name)
+	text(`,"type":`, kind)
+	text(`,"location":{}},"sensor":{"id":`, e.Camera)
+	text(`,"type":"Camera","description":`, device)
+	buf = append(buf, `,"location":{},"coordinate":{}},"analyticsModule":{"id":`...)
+	text(``, by.ID)
+	text(`,"description":"objects detected and followed","source":"edge-infer","version":`, by.Version)
+	text(`},"object":{"id":`, e.Object)
+	ground := Ground{}
+	if e.Ground != nil {
+		ground = *e.Ground
+	}
+	buf = AppendDecimal(append(buf, `,"speed":`...), ground.Speed)
+	buf = AppendDecimal(append(buf, `,"direction":`...), max(ground.Heading, 0))
+	text(`,"orientation":0,`, deepStreamLabel(e.Label))
+	buf = AppendDecimal(append(buf, `:{"confidence":`...), e.Score)
+	for i := range e.Attributes {
+		if name := e.Attributes[i].Name; name != "confidence" {
+			text(`,`, name)
+			text(`:`, e.Attributes[i].Value)
+		}
+	}
+	buf = append(buf, `},"bbox":{`...)
+	for i, key := range [...]string{`"topleftx":`, `,"toplefty":`, `,"bottomrightx":`, `,"bottomrighty":`} {
+		buf = strconv.AppendInt(append(buf, key...), int64(e.Box[i]), 10)
+	}
+	text(`},"location":{},"coordinate":{}},"event":{"id":`, id)
+	text(`,"type":`, DeepStreamType(e))
+	return append(buf, `},"videoPath":""}`...)
+}
+
+// deepStreamLabel is a label as a field of the object, beside those that the schema has.
+func deepStreamLabel(label string) string {
+	switch label {
+	case "", "id", "speed", "direction", "orientation", "bbox", "location", "coordinate":
+		return label + "_"
+	}
+	return label
+}
+
 // untracked is DeepStream's UNTRACKED_OBJECT_ID.
 const untracked = 1<<64 - 1
 

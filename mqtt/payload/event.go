@@ -31,7 +31,9 @@ type Event struct {
 	Line string
 	// Direction of a crossing, in or out.
 	Direction string
-	Dwell     time.Duration // time in the zone
+	// Stationary is whether the object stays in its place. It is no field of <camera>/events.
+	Stationary bool
+	Dwell      time.Duration // time in the zone
 	// Ground is how the object moves on the ground; nil without a calibration.
 	Ground *Ground
 	// Attributes are what further networks say of the object.

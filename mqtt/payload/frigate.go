@@ -84,3 +84,32 @@ func appendEpoch(buf []byte, t time.Time) []byte {
 	buf = strconv.AppendInt(buf, micros/1e6, 10)
 	return appendDigits(append(buf, '.'), int(micros%1e6), 100_000)
 }
+
+// AppendFrigate appends the stats as Frigate publishes them on <prefix>/stats, as far as there is such a thing here: processes, storage and
+// detectors' counters are left out. Rates are per second; inference_speed is in milliseconds.
+func (s *Stats) AppendFrigate(buf []byte, now time.Time) []byte {
+	var all CameraStats
+	buf = append(buf, `{"cameras":{`...)
+	for i := range s.Cameras {
+		c := &s.Cameras[i]
+		buf = AppendString(separate(buf, i), c.Name)
+		buf = append(c.appendFrigate(append(buf, ':', '{')), '}')
+		all.Captured += c.Captured
+		all.Inferred += c.Inferred
+		all.Displaced += c.Displaced
+		all.Gated += c.Gated
+	}
+	buf = append(buf, `},"detectors":{"edge-infer":{"inference_speed":`...)
+	buf = AppendMilliseconds(buf, s.Engine)
+	buf = all.appendFrigate(append(buf, `}},`...))
+	buf = appendSeconds(append(buf, `,"service":{"uptime":`...), s.Started, now)
+	return append(strconv.AppendInt(append(buf, `,"last_updated":`...), now.Unix(), 10), '}', '}')
+}
+
+// appendFrigate appends the rates: process_fps are the frames that were taken, detection_fps those of them that the network saw.
+func (c *CameraStats) appendFrigate(buf []byte) []byte {
+	buf = AppendDecimal(append(buf, `"camera_fps":`...), c.Captured)
+	buf = AppendDecimal(append(buf, `,"process_fps":`...), c.Inferred+c.Gated)
+	buf = AppendDecimal(append(buf, `,"skipped_fps":`...), c.Displaced)
+	return AppendDecimal(append(buf, `,"detection_fps":`...), c.Inferred)
+}

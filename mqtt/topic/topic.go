@@ -106,11 +106,6 @@ func (t Tree) control(camera, control string) string {
 
 func (t Tree) camera(camera string) string { return t.Base() + Level(camera) + "/" }
 
-// Frigate is where Frigate tells how many objects of a label a camera or a zone has.
-func Frigate(prefix, place, label string) string {
-	return prefix + "/" + Level(place) + "/" + Level(label)
-}
-
 // Level makes one topic level of a name. The words set and state get a mark, so that no label can publish into a control's topics.
 func Level(name string) string {
 	if name == "" {

@@ -5,6 +5,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
+	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
 // DiscoveryPrefix is where Home Assistant looks for devices.
@@ -17,6 +18,6 @@ func NewClient(c *config.Config, brokers []string) *mqtt.Client {
 		Device: c.Device, Brokers: brokers, User: m.User, Password: credentials.Secret(m.Password), PasswordFile: m.PasswordFile,
 		TLS:   credentials.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key, Insecure: m.Insecure},
 		Spool: spool.Config{Directory: m.Spool}, MaxPacket: m.MaxPacket,
-		Frigate: m.Frigate, DeepStream: m.DeepStream,
+		Frigate: topic.Frigate(m.Frigate), DeepStream: m.DeepStream, DeepStreamFull: m.DeepStreamSchema == config.DeepStreamFull,
 	}
 }

@@ -136,7 +136,9 @@ type MQTT struct {
 	Control         bool     `yaml:"control"`
 	Frigate         string   `yaml:"frigate"`
 	DeepStream      string   `yaml:"deepstream"`
-	Spool           string   `yaml:"spool"`
+	// DeepStreamSchema is DeepStreamMinimal or DeepStreamFull.
+	DeepStreamSchema string `yaml:"deepstream_schema"`
+	Spool            string `yaml:"spool"`
 }
 
 // Snapshots is the ring of best views on disk.
@@ -174,6 +176,9 @@ const (
 	Local    = "local"
 	Off      = "off"
 	Embedded = "embedded"
+
+	DeepStreamMinimal = "minimal"
+	DeepStreamFull    = "full"
 )
 
 // Default returns the built-in values. The device is named after the host.
@@ -185,7 +190,7 @@ func Default() *Config {
 		Remote:    Remote{Timeout: 800 * time.Millisecond, Fallback: Drop, SharedMemory: true, Wire: triton.Auto},
 		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Top: 5, Track: true, Profile: "static", Masks: "polygon", DepthUnit: "relative"},
 		Look:      look.Default(),
-		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true},
+		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true, DeepStreamSchema: DeepStreamMinimal},
 		History:   History{Days: 31},
 		Snapshots: Snapshots{Keep: 500},
 		Web:       Web{Listen: Off},

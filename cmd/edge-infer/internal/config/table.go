@@ -186,7 +186,12 @@ func (m *MQTT) settings() []setting {
 		},
 		{
 			"mqtt.deepstream", "mqtt-deepstream", text(&m.DeepStream), topicPath(&m.DeepStream),
-			"publish DeepStream's minimal messages as well, on this topic; empty: not",
+			"publish as DeepStream does as well, on this topic; empty: not",
+		},
+		{
+			"mqtt.deepstream_schema", "mqtt-deepstream-schema", text(&m.DeepStreamSchema),
+			oneOf(&m.DeepStreamSchema, DeepStreamMinimal, DeepStreamFull),
+			"its messages: minimal (one for each frame) or full (one for each event of an object)",
 		},
 		{"mqtt.spool", "mqtt-spool", text(&m.Spool), nil, "directory that keeps events while the broker is away; empty: the state directory"},
 	}

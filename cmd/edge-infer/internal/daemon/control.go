@@ -53,7 +53,7 @@ func (r *run) applyRemote(cameras []pipeline.Camera) {
 		remote := client.Remote(camera.Name)
 		err := r.devices.Change(camera.Name, func(s *pipeline.Settings) {
 			settings := mqtt.Settings{Detect: s.Detect, Threshold: float64(s.Threshold), Interval: s.Interval, Labels: s.Labels}
-			remote.Apply(&settings)
+			settings.Apply(remote)
 			s.Detect, s.Threshold, s.Interval, s.Labels = settings.Detect, float32(settings.Threshold), settings.Interval, settings.Labels
 		})
 		if err != nil { // of another model, perhaps

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/mqtt"
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
+	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
@@ -171,6 +173,7 @@ func (o *outputs) sinks(r *run) []pipeline.Sink {
 	detect := &r.config.Detect
 	sinks = append(sinks, &sink.Publisher{
 		Client: o.client, JSON: o.lines, Masks: report.MaskForm(detect.Masks), Maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit},
+		Module: payload.AnalyticsModule{ID: cmp.Or(r.config.Model.Path, "demo"), Version: r.Release},
 	})
 	if o.web != nil {
 		sinks = append(sinks, o.web)

@@ -23,6 +23,8 @@ type Publisher struct {
 	Masks report.MaskForm
 	Maps  report.Maps
 
+	Module payload.AnalyticsModule // in DeepStream's messages
+
 	message payload.Detections
 	details report.Details
 	encoded []byte
@@ -60,7 +62,7 @@ func (p *Publisher) Frame(in *pipeline.Inferred) {
 		p.encoded = m.AppendJSON(p.encoded[:0], p.Client.Device)
 		encoded := capture.Monotonic()
 		p.Client.Detections(in.Camera, p.encoded)
-		if p.Client.DeepStream != "" {
+		if p.Client.DeepStream != "" && !p.Client.DeepStreamFull {
 			p.encoded = m.AppendDeepStream(p.encoded[:0])
 			p.Client.DeepStreamFrame(in.Camera, p.encoded)
 		}
@@ -115,7 +117,7 @@ func (p *Publisher) event(in *pipeline.Inferred, configuration *zone.Config, e *
 	message := payload.Event{
 		Type: string(e.Kind), Camera: in.Camera, Sequence: e.Seq, Time: e.Time, Label: postprocess.Label(in.Labels, o.Class), Class: o.Class,
 		Score: float64(o.Score), TopScore: float64(o.TopScore), Box: report.Corners(o.Box), Track: o.Track, Start: o.Start,
-		Direction: string(e.Direction), Dwell: e.Dwell, Median: float64(o.MedianScore), Object: o.ID(),
+		Direction: string(e.Direction), Dwell: e.Dwell, Median: float64(o.MedianScore), Object: o.ID(), Stationary: o.Stationary,
 	}
 	if configuration.Ground != nil {
 		message.Ground = &payload.Ground{Speed: o.Speed, MeanSpeed: o.MeanSpeed, Distance: o.Distance, Heading: o.Heading}
@@ -136,18 +138,21 @@ func (p *Publisher) event(in *pipeline.Inferred, configuration *zone.Config, e *
 			message.Path = append(message.Path, [2]float64{point.X, point.Y})
 		}
 	}
-	p.Client.Event(&message)
+	id := p.Client.Event(&message)
+	if p.Client.DeepStream != "" && p.Client.DeepStreamFull {
+		p.Client.DeepStreamEvent(&message, id, &p.Module)
+	}
 	if p.Client.Frigate != "" {
-		p.frigate(in, e, &message)
+		p.frigate(in, configuration, e, &message)
 	}
 }
 
 // frigate tells the same event as Frigate does, which knows three kinds and the object before and after.
-func (p *Publisher) frigate(in *pipeline.Inferred, e *zone.Event, message *payload.Event) {
+func (p *Publisher) frigate(in *pipeline.Inferred, configuration *zone.Config, e *zone.Event, message *payload.Event) {
 	now := payload.Tracked{
 		Object: message.Object, Camera: in.Camera, Label: message.Label, Time: message.Time, Start: message.Start, End: message.End,
 		Score: message.Score, TopScore: message.TopScore, Box: message.Box, Width: in.Width, Height: in.Height, Zones: message.Zones,
-		Entered: message.Entered, Stationary: e.Object.Stationary, Attributes: slices.Clone(message.Attributes),
+		Entered: message.Entered, Stationary: message.Stationary, Attributes: slices.Clone(message.Attributes),
 	}
 	kind, key := "update", in.Camera+"/"+message.Object
 	before, known := p.told[key]
@@ -167,6 +172,24 @@ func (p *Publisher) frigate(in *pipeline.Inferred, e *zone.Event, message *paylo
 	if p.told[key] = now; kind == "end" {
 		delete(p.told, key)
 	}
+	for _, label := range []string{now.Label, allLabels} {
+		p.Client.FrigateActive(in.Camera, "", label, p.active(in.Camera, "", label))
+		for _, zone := range configuration.Zones {
+			if slices.Contains(before.Zones, zone.Name) || slices.Contains(now.Zones, zone.Name) {
+				p.Client.FrigateActive(in.Camera, zone.Name, label, p.active(in.Camera, zone.Name, label))
+			}
+		}
+	}
+}
+
+// active counts the objects that move, in the camera's picture or a zone of it.
+func (p *Publisher) active(camera, zone, label string) (n int) {
+	for _, o := range p.told {
+		if o.Camera == camera && !o.Stationary && (label == allLabels || o.Label == label) && (zone == "" || slices.Contains(o.Zones, zone)) {
+			n++
+		}
+	}
+	return n
 }
 
 func zoneNames(configuration *zone.Config, numbers []int) (names []string) {

@@ -1,10 +1,12 @@
-package mqtt
+// Package remedy says what a person can do about the errors of connections to MQTT brokers.
+package remedy
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -15,8 +17,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/transport"
 )
 
-// loginRefused reports that the broker answered and will not have this client. Trying again soon is of no use and looks like an attack.
-func loginRefused(err error) bool {
+// LoginRefused reports that the broker answered and will not have this client. Trying again soon is of no use and looks like an attack.
+func LoginRefused(err error) bool {
 	for _, refusal := range [...]error{
 		packets.ErrorRefusedBadProtocolVersion, packets.ErrorRefusedIDRejected,
 		packets.ErrorRefusedBadUsernameOrPassword, packets.ErrorRefusedNotAuthorised,
@@ -28,11 +30,11 @@ func loginRefused(err error) bool {
 	return false
 }
 
-// remedy says what a person can do about a connection error; empty when nothing is known. established says that the broker had taken the
+// Of says what a person can do about a connection error; empty when nothing is known. established says that the broker had taken the
 // client.
-func remedy(err error, established bool) string {
+func Of(err error, established bool) string {
 	var (
-		packet    *packetError
+		packet    *PacketError
 		invalid   x509.CertificateInvalidError
 		unknown   x509.UnknownAuthorityError
 		name      x509.HostnameError
@@ -78,3 +80,16 @@ func remedy(err error, established bool) string {
 	}
 	return ""
 }
+
+// PacketError is the end of a connection that a packet may have caused.
+type PacketError struct {
+	Size int // bytes
+	Err  error
+}
+
+func (e *PacketError) Error() string {
+	return fmt.Sprintf("broker closed the connection with a packet of %d bytes on its way: %v", e.Size, e.Err)
+}
+
+// Unwrap is the error that the connection ended with.
+func (e *PacketError) Unwrap() error { return e.Err }

@@ -1,0 +1,62 @@
+package sink
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/mqtt"
+	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
+	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
+)
+
+// In Frigate's topics an object counts as active while it moves: in its camera, under its label and all, and in the zones that it is in.
+func TestActiveObjectsAreCounted(t *testing.T) {
+	broker := &embedded.Broker{Address: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)}
+	require.NoError(t, broker.Open())
+	t.Cleanup(func() { broker.Close() })
+	sub := mqtttest.Subscribe(t, broker.URL(), "frigate/#")
+	client := &mqtt.Client{Device: "house", Brokers: []string{broker.URL()}, Frigate: "frigate", Logger: slog.New(slog.DiscardHandler)}
+	require.NoError(t, client.Open())
+	ended := make(chan error, 1)
+	go func() { ended <- client.Run(t.Context()) }()
+	t.Cleanup(func() {
+		require.NoError(t, client.Close())
+		require.NoError(t, <-ended)
+	})
+
+	p := &Publisher{Client: client}
+	follower := &pipeline.Follower{Config: zone.Config{Zones: []zone.Zone{{Name: "yard"}, {Name: "road"}}}}
+	start := time.Unix(2e9, 0)
+	happen := func(kind zone.Kind, track uint64, class int, stationary bool, zones ...int) {
+		o := &zone.Object{Track: track, Finding: postprocess.Finding{Class: class}, Start: start, Stationary: stationary, Zones: zones}
+		p.Frame(&pipeline.Inferred{
+			Camera: "gate", Time: start, Labels: []string{"person", "car"}, Follower: follower,
+			Happened: &zone.Result{Events: []zone.Event{{Kind: kind, Time: start, Object: o, Zone: -1, Line: -1}}},
+		})
+	}
+	expect := func(counts map[string]string) {
+		t.Helper()
+		for place, want := range counts {
+			sub.WaitLast(t, "frigate/"+place+"/active", want)
+		}
+	}
+	happen(zone.New, 1, 0, false)
+	happen(zone.New, 2, 0, false)
+	happen(zone.New, 3, 1, false, 0)
+	expect(map[string]string{"gate/person": "2", "gate/car": "1", "gate/all": "3", "yard/car": "1", "yard/all": "1"})
+	happen(zone.Enter, 1, 0, false, 0)
+	happen(zone.Update, 3, 1, true, 0)
+	expect(map[string]string{"gate/car": "0", "gate/all": "2", "yard/person": "1", "yard/car": "0", "yard/all": "1"})
+	happen(zone.Leave, 1, 0, false)
+	happen(zone.End, 2, 0, false)
+	expect(map[string]string{"gate/person": "1", "gate/all": "1", "yard/person": "0", "yard/all": "0"})
+	for _, m := range sub.All() {
+		require.NotContains(t, m.Topic, "frigate/road/")
+	}
+}

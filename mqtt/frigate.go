@@ -1,0 +1,90 @@
+package mqtt
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/edge-infer/edge-infer/engine/backoff"
+	"github.com/edge-infer/edge-infer/mqtt/address"
+	"github.com/edge-infer/edge-infer/mqtt/command"
+	"github.com/edge-infer/edge-infer/mqtt/topic"
+)
+
+// frigateAvailable keeps <Frigate>/available while ctx lasts: online; stopped at a clean end; offline when the client's connection is lost,
+// which is ctx's cause then, or the process dies. It has a connection of its own for that, because a connection has one last will and that
+// of the client's says offline in the client's own tree.
+func (c *Client) frigateAvailable(ctx context.Context, to address.Address) {
+	as := identity{id: c.ClientID + "-frigate", will: c.Frigate.Available(), largest: 2 * command.MaxBytes}
+	reason := ""
+	for failures := 0; ctx.Err() == nil; failures++ {
+		s, err := c.connect(ctx, to, as)
+		if err == nil {
+			failures = 0
+			err = s.stand(ctx, as.will)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err.Error() != reason {
+			reason = err.Error()
+			c.Logger.Warn("mqtt cannot say in Frigate's topics that it is there", "topic", as.will, "broker", to.String(), "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(backoff.Exponential{Min: c.RetryMin, Max: c.RetryMax}.After(failures)):
+		}
+	}
+}
+
+// errMainLost ends the connection that has Frigate's will when the client's own is lost.
+var errMainLost = errors.New("the client's connection is lost")
+
+// stand says online on a retained topic until the connection is lost or ctx ends, and then stopped, unless the cause is that the client's
+// connection is lost: then the broker says what the will says.
+func (s *session) stand(ctx context.Context, subject string) error {
+	defer s.paho.Disconnect(0)
+	defer s.fail(errStopped)
+	go s.callPaho()
+	limit := time.NewTimer(s.client.AckTimeout)
+	defer limit.Stop()
+	token := s.publish(publication{subject, true, []byte(topic.Online)}, limit.C)
+	if token == nil {
+		return s.unanswered()
+	}
+	select {
+	case <-token.Done():
+	case <-limit.C:
+		return s.unanswered()
+	case <-s.done:
+		return s.err
+	case <-ctx.Done():
+	}
+	select {
+	case <-s.done:
+		return s.err
+	case <-ctx.Done():
+	}
+	if errors.Is(context.Cause(ctx), errMainLost) {
+		return errMainLost
+	}
+	farewell := time.NewTimer(farewellLimit)
+	defer farewell.Stop()
+	if token := s.publish(publication{subject, true, []byte(topic.Stopped)}, farewell.C); token != nil {
+		select {
+		case <-token.Done():
+			s.paho.Disconnect(uint(farewellLimit.Milliseconds() / 8))
+		case <-farewell.C:
+		case <-s.done:
+		}
+	}
+	return errStopped
+}
+
+// unanswered is why a publication was not taken.
+func (s *session) unanswered() error {
+	if isClosed(s.done) {
+		return s.err
+	}
+	return errors.New("the broker does not answer")
+}
