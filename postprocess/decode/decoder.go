@@ -377,17 +377,23 @@ func (d *Decoder) finish(dst []postprocess.Finding) []postprocess.Finding {
 	list, stats, transform := d.best(d.candidates), d.picture.stats, d.picture.transform
 	stats.Truncated = stats.Candidates - len(list)
 	keys := sortKeys(d.keys, list)
-	sortByScore(keys, list)
 	slots, first := d.classSlots(list), len(dst)
 	d.kept.begin(slots, d.IoU, d.Agnostic)
 	d.turned.begin(slots, d.IoU, d.Agnostic)
 	d.origins = d.origins[:0]
 	width, height := float32(d.picture.width), float32(d.picture.height)
 	right, bottom := float32(d.fit.Width), float32(d.fit.Height) // of the network's input
-	count := 0
-	for _, key := range keys {
-		c := &list[uint32(key)]
-		if count == d.Limit || !d.admits(c) {
+	count, sorted := 0, 0
+	for i := range keys {
+		if count == d.Limit {
+			stats.Suppressed += len(keys) - i
+			break
+		}
+		if i == sorted {
+			sorted += sortFront(keys[i:], list, max(i, sortedRun))
+		}
+		c := &list[uint32(keys[i])]
+		if !d.admits(c) {
 			stats.Suppressed++
 			continue
 		}

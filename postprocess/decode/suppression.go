@@ -21,6 +21,30 @@ func sortKeys(keys []uint64, list []scan.Candidate) []uint64 {
 
 func byIndex(a, b uint64) int { return cmp.Compare(uint32(a), uint32(b)) }
 
+// sortedRun is how many candidates are first sorted of a picture that has more: suppression as a rule is done before it has seen all.
+const sortedRun = 512
+
+// sortFront sorts the best count keys to the front, and those whose scores equal the last one's; it returns how many those are.
+func sortFront(keys []uint64, list []scan.Candidate, count int) int {
+	if count >= len(keys) {
+		sortByScore(keys, list)
+		return len(keys)
+	}
+	selectSmallest(keys, count)
+	last := uint64(0)
+	for _, key := range keys[:count] {
+		last = max(last, key)
+	}
+	for i := count; i < len(keys); i++ {
+		if keys[i]>>32 == last>>32 {
+			keys[i], keys[count] = keys[count], keys[i]
+			count++
+		}
+	}
+	sortByScore(keys[:count], list)
+	return count
+}
+
 // sortByScore sorts best first. Boxes with equal scores are ordered by class and place, not by index: a list that a device filtered comes
 // in no particular order and must give the same detections.
 func sortByScore(keys []uint64, list []scan.Candidate) {
