@@ -123,6 +123,11 @@ func probability(m *postprocess.Mask, x, y float64) float64 {
 		y > float64(m.Bounds.Max.Y)-half {
 		return 0
 	}
+	return 1 / (1 + math.Exp(-logit(m, x, y)))
+}
+
+// logit is what the grid has at a pixel, its border beyond it.
+func logit(m *postprocess.Mask, x, y float64) float64 {
 	column := min(max(float64(m.X)+x*float64(m.StepX), 0), float64(m.Width-1))
 	row := min(max(float64(m.Y)+y*float64(m.StepY), 0), float64(m.Height-1))
 	left, top := int(column), int(row)
@@ -131,5 +136,44 @@ func probability(m *postprocess.Mask, x, y float64) float64 {
 	at := func(c, r int) float64 { return float64(m.Logits[r*m.Width+c]) }
 	above := at(left, top)*(1-across) + at(right, top)*across
 	below := at(left, bottom)*(1-across) + at(right, bottom)*across
-	return 1 / (1 + math.Exp(-(above*(1-down) + below*down)))
+	return above*(1-down) + below*down
+}
+
+// Join is the mask of an object of which each view has seen a piece: what belongs to one of them belongs to it. The grid is the first
+// one's, made larger. It reports whether there is one: a mask that is none, or too large a grid, has no union.
+func Join(pieces []*postprocess.Mask) (postprocess.Mask, bool) {
+	if len(pieces) == 0 {
+		return postprocess.Mask{}, false
+	}
+	bounds := image.Rectangle{}
+	for _, m := range pieces {
+		if !m.Sane() {
+			return postprocess.Mask{}, false
+		}
+		bounds = bounds.Union(m.Bounds)
+	}
+	grid, last := reach(pieces[0], bounds), bounds.Max.Sub(image.Pt(1, 1))
+	if float64(grid.X)+float64(last.X)*float64(grid.StepX) > float64(grid.Width) ||
+		float64(grid.Y)+float64(last.Y)*float64(grid.StepY) > float64(grid.Height) {
+		return postprocess.Mask{}, false
+	}
+	grid.Logits = make([]float32, 0, grid.Width*grid.Height)
+	for row := range grid.Height {
+		y := (float64(row) - float64(grid.Y)) / float64(grid.StepY)
+		for column := range grid.Width {
+			x := (float64(column) - float64(grid.X)) / float64(grid.StepX)
+			const none = -9
+			best := float64(none)
+			for _, m := range pieces {
+				// Beside its bounds a piece goes on for a point of the grid, so that between two points it does not end before them.
+				across, down := 1/float64(m.StepX), 1/float64(m.StepY)
+				if x > float64(m.Bounds.Min.X)-across && x < float64(m.Bounds.Max.X-1)+across &&
+					y > float64(m.Bounds.Min.Y)-down && y < float64(m.Bounds.Max.Y-1)+down {
+					best = max(best, logit(m, x, y))
+				}
+			}
+			grid.Logits = append(grid.Logits, float32(best))
+		}
+	}
+	return grid, true
 }

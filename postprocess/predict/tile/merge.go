@@ -259,10 +259,45 @@ func (m *merger) put(object int32) postprocess.Finding {
 	}
 	f := m.seen[largest].Finding
 	f.Score = score
-	if f.Detail == nil { // a mask or a turned box of one piece would not fit
+	if f.Detail == nil || m.putDetail(object, f.Detail) {
 		f.Box = hull
 	}
 	return f
+}
+
+// putDetail makes the details of the largest piece those of the object: of the masks all that belongs to one, and each keypoint from the
+// piece that shows it best. It reports whether that could be done: a turned box of one piece does not fit the others.
+func (m *merger) putDetail(object int32, d *postprocess.Detail) bool {
+	if d.Oriented != nil {
+		return false
+	}
+	var masks []*postprocess.Mask
+	if d.Mask != nil {
+		masks = append(masks, d.Mask)
+	}
+	for i := m.seen[object].next; ; i = m.seen[i].next {
+		if piece := m.seen[i].Detail; piece != nil && piece != d {
+			if piece.Mask != nil {
+				masks = append(masks, piece.Mask)
+			}
+			for k := range d.Keypoints {
+				if k < len(piece.Keypoints) && piece.Keypoints[k].Score > d.Keypoints[k].Score {
+					d.Keypoints[k] = piece.Keypoints[k]
+				}
+			}
+		}
+		if i == object {
+			break
+		}
+	}
+	if d.Mask == nil {
+		return true
+	}
+	joined, fits := fuse.Join(masks)
+	if fits {
+		d.Mask = &joined
+	}
+	return fits
 }
 
 // pieces reports whether all that there is of an object is what borders left of others.

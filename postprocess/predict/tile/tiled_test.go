@@ -146,19 +146,38 @@ func (o *oracle) see(number int, part image.Rectangle) (seen []postprocess.Findi
 		if f.X1 < f.X2 && f.Y1 < f.Y2 {
 			f.Score = 0.1 + 0.9*o.random.Float32()
 			if f.Detail != nil {
-				f.Detail.Keypoints[0].X -= left
-				f.Detail.Keypoints[0].Y -= top
-				f.Detail.Oriented.X -= left
-				f.Detail.Oriented.Y -= top
+				for k := range f.Detail.Keypoints {
+					f.Detail.Keypoints[k].X -= left
+					f.Detail.Keypoints[k].Y -= top
+				}
+				if f.Detail.Oriented != nil {
+					f.Detail.Oriented.X -= left
+					f.Detail.Oriented.Y -= top
+				}
 				f.Detail.Mask.Bounds = f.Detail.Mask.Bounds.Sub(part.Min).Intersect(image.Rect(0, 0, part.Dx(), part.Dy()))
 				f.Detail.Mask.X += left * f.Detail.Mask.StepX
 				f.Detail.Mask.Y += top * f.Detail.Mask.StepY
+				crop(f.Detail.Mask)
 			}
 			seen = append(seen, f)
 		}
 	}
 	slices.SortFunc(seen, func(a, b postprocess.Finding) int { return cmp.Compare(b.Score, a.Score) })
 	return seen
+}
+
+// crop leaves those points of the grid that a network's would have that sees no more than the mask's bounds.
+func crop(m *postprocess.Mask) {
+	last := m.Bounds.Max.Sub(image.Pt(1, 1))
+	left, right := int(m.X+float32(m.Bounds.Min.X)*m.StepX), int(m.X+float32(last.X)*m.StepX+0.999)
+	top, bottom := int(m.Y+float32(m.Bounds.Min.Y)*m.StepY), int(m.Y+float32(last.Y)*m.StepY+0.999)
+	right, bottom = min(right, m.Width-1), min(bottom, m.Height-1)
+	var kept []float32
+	for row := top; row <= bottom; row++ {
+		kept = append(kept, m.Logits[row*m.Width+left:row*m.Width+right+1]...)
+	}
+	m.Logits, m.Width, m.Height = kept, right-left+1, bottom-top+1
+	m.X, m.Y = m.X-float32(left), m.Y-float32(top)
 }
 
 func open(t *testing.T, tiled *tile.Tiled) *tile.Tiled {
@@ -342,6 +361,69 @@ func TestDetailsMoveWithTheirFinding(t *testing.T) {
 	got := seen[0].Findings[0]
 	object.Score = got.Score
 	require.Equal(t, object, got)
+}
+
+// disc is an object of the shape of an ellipse, with a mask whose grid is coarser than the pixels, and a keypoint at either end.
+func disc(bounds image.Rectangle, step float32) postprocess.Finding {
+	m := &postprocess.Mask{
+		Bounds: bounds, Width: int(float32(bounds.Dx())*step) + 2, Height: int(float32(bounds.Dy())*step) + 2,
+		X: -float32(bounds.Min.X) * step, Y: -float32(bounds.Min.Y) * step, StepX: step, StepY: step,
+	}
+	for row := range m.Height {
+		for column := range m.Width {
+			x := 2*(float32(column)/step+0.5)/float32(bounds.Dx()) - 1
+			y := 2*(float32(row)/step+0.5)/float32(bounds.Dy()) - 1
+			m.Logits = append(m.Logits, 4*(1-x*x-y*y))
+		}
+	}
+	b := postprocess.Box{X1: float32(bounds.Min.X), Y1: float32(bounds.Min.Y), X2: float32(bounds.Max.X), Y2: float32(bounds.Max.Y)}
+	return postprocess.Finding{Box: b, Detail: &postprocess.Detail{Mask: m, Keypoints: []postprocess.Keypoint{
+		{X: b.X1, Y: (b.Y1 + b.Y2) / 2}, {X: b.X2, Y: (b.Y1 + b.Y2) / 2},
+	}}}
+}
+
+// sharp shows a keypoint well only to the views that hold it.
+type sharp struct{ *oracle }
+
+func (s sharp) Wait(slot int) (*predict.Result, error) {
+	before := len(s.parts)
+	r, err := s.oracle.Wait(slot)
+	for i := range r.Pictures {
+		part := s.parts[before+i]
+		for j := range r.Pictures[i].Findings {
+			points := r.Pictures[i].Findings[j].Detail.Keypoints
+			for k := range points {
+				if points[k].Score = 0.9; points[k].X < 0 || points[k].X >= float32(part.Dx()) {
+					points[k] = postprocess.Keypoint{Score: 0.1} // somewhere
+				}
+			}
+		}
+	}
+	return r, err
+}
+
+// TestAnObjectThatEveryBorderCutsIsPutTogether: its box is the whole one, its mask has the pixels of all pieces and each keypoint is from a
+// view that shows it.
+func TestAnObjectThatEveryBorderCutsIsPutTogether(t *testing.T) {
+	const width, height = 260, 210
+	random := rand.New(rand.NewPCG(17, 3))
+	for n := range 60 {
+		w, h := 70+random.IntN(120), 70+random.IntN(100) // larger than a tile
+		x, y := random.IntN(width-w), random.IntN(height-h)
+		object := disc(image.Rect(x, y, x+w, y+h), []float32{0.25, 0.5, 0.125}[n%3])
+		o := newOracle(t, 4, 2, uint64(n))
+		tiled := open(t, &tile.Tiled{Predictor: sharp{o}, Tile: 64, Overlap: 0.3})
+		seen := run(t, tiled, o.picture(width, height, engine.BGR, object))
+		require.Len(t, seen[0].Findings, 1)
+		got := seen[0].Findings[0]
+		require.Equal(t, object.Box, got.Box)
+		iou := got.Detail.Mask.AppendRuns(nil, width, height).IoU(object.Detail.Mask.AppendRuns(nil, width, height), false)
+		require.Greater(t, iou, 0.99, "object %d at %v", n, object.Box)
+		for k, point := range got.Detail.Keypoints {
+			require.InDelta(t, object.Detail.Keypoints[k].Y, point.Y, 0.5)
+			require.InDelta(t, object.Detail.Keypoints[k].X, point.X, 0.5)
+		}
+	}
 }
 
 func TestAPictureNoLargerThanATileIsOneView(t *testing.T) {
