@@ -104,6 +104,14 @@ func TestBoxesCoincideWithThePublishedDetections(t *testing.T) {
 	b.wait(`document.querySelector("[aria-label^='Latency of the last']")`)
 	b.wait(`document.querySelector(".live .chips").textContent.includes("inspection")`)
 	b.picture("live")
+
+	// Names are switched off for this browser, and a picture fills the screen.
+	b.click("Names")
+	b.wait(`!window.edgeInfer.names && document.querySelector("button[aria-pressed=false]")?.textContent === "Names"`)
+	b.do(chromedp.Reload())
+	b.wait(`window.edgeInfer?.names === false && window.edgeInfer.drawn.belt?.boxes.length > 0`)
+	b.click("Enlarge")
+	b.wait(`document.fullscreenElement?.tagName === "CANVAS"`)
 	require.Empty(t, b.complaints())
 }
 
@@ -213,6 +221,18 @@ func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	b.fill("anchor", "centre")
 	b.wait(`document.querySelector("pre").textContent.includes("loiter: 1m30s")`)
 	evaluate[any](b, `document.querySelector("fieldset input").click()`)
+
+	// What is not saved is said, goes back step by step, and is there again after a look at another page.
+	b.wait(`document.querySelector(".done").textContent === "Not saved yet."`)
+	time.Sleep(600 * time.Millisecond) // a change of its own
+	b.fill("name", "exit")
+	b.wait(`document.querySelector("pre").textContent.includes("exit")`)
+	b.click("Undo")
+	b.wait(`document.querySelector("pre").textContent.includes("entry")`)
+	evaluate[any](b, `void (location.hash = "#system")`)
+	b.wait(`document.querySelector("nav [aria-current]")?.hash === "#system"`)
+	evaluate[any](b, `void (location.hash = "#zones/belt")`)
+	b.wait(`document.querySelector("pre")?.textContent.includes("entry") && document.querySelector(".done").textContent === "Not saved yet."`)
 
 	// With the keyboard alone: a line.
 	b.do(chromedp.Focus(chromedp.CSS("canvas")), chromedp.KeyEvent("l"))

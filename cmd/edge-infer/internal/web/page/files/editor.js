@@ -5,6 +5,9 @@ import * as paint from "./paint.js";
 // reach is how near a pointer must be to a point to take it, in pixels of the page.
 const reach = 14;
 
+// step is how long changes that follow each other are undone as one, in milliseconds: a drag is many of them.
+const step = 500;
+
 const second = 1e9; // the configuration counts in nanoseconds
 
 // Editor draws zones and lines on a camera's picture and saves them.
@@ -17,7 +20,7 @@ export class Editor {
     this.cursor = { x: 0.5, y: 0.5 }; // for the keyboard
     this.canvas = el("canvas", {
       width: 960, height: 540, tabIndex: 0, role: "application",
-      "aria-label": "Picture to draw on. With the keyboard: Z draws a zone, L a line, G the ground, arrow keys move, space sets a point, enter finishes, escape stops, N takes the next point, delete removes.",
+      "aria-label": "Picture to draw on. With the keyboard: Z draws a zone, L a line, G the ground, arrow keys move, space sets a point, enter finishes, escape stops, control and Z takes the last change back, N takes the next point, delete removes.",
     });
     this.camera = el("select", { "aria-label": "Camera", onchange: () => (location.hash = `#zones/${encodeURIComponent(this.camera.value)}`) });
     this.tools = {
@@ -36,6 +39,7 @@ export class Editor {
     this.readOnly = el("p", { className: "quiet", hidden: true });
     this.yaml = el("pre", { tabIndex: 0, "aria-label": "Configuration" });
     this.saveButton = el("button", { className: "primary", onclick: () => this.save() }, "Save");
+    this.undoButton = el("button", { onclick: () => this.undo() }, "Undo");
     this.revertButton = el("button", { onclick: () => this.load() }, "Revert");
     root.replaceChildren(el("div", { className: "editor" },
       el("section", { className: "card", "aria-label": "Picture" },
@@ -43,7 +47,7 @@ export class Editor {
         el("div", { className: "picture" }, this.canvas), this.hint),
       el("div", { className: "stack" },
         el("section", { className: "card pad stack" }, el("h2", {}, "Zones and lines"), this.list, this.form, this.problem, this.readOnly,
-          el("div", { className: "row" }, this.saveButton, this.revertButton, this.done)),
+          el("div", { className: "row" }, this.saveButton, this.undoButton, this.revertButton, this.done)),
         el("section", { className: "card pad stack" },
           el("div", { className: "row" }, el("h2", {}, "For the configuration file"), el("span", { className: "grow" }),
             el("button", { onclick: () => this.copy() }, "Copy")), this.yaml))));
@@ -55,10 +59,22 @@ export class Editor {
     this.onFrame = (event) => event.detail === this.camera.value && this.schedule();
     app.feed.addEventListener("frame", this.onFrame);
     this.take({});
-    this.load();
+    this.open();
+  }
+
+  // open goes on with what was drawn here and not saved.
+  async open() {
+    const kept = this.app.drafts.get(this.camera.value);
+    await this.load();
+    if (this.closed || !kept) return;
+    this.app.drafts.delete(this.camera.value);
+    this.version = kept.version;
+    this.config = kept.config;
+    this.changed();
   }
 
   close() {
+    if (this.unsaved) this.app.drafts.set(this.camera.value, { config: this.config, version: this.version });
     this.app.feed.removeEventListener("frame", this.onFrame);
     clearTimeout(this.later);
     this.closed = true;
@@ -102,9 +118,20 @@ export class Editor {
     this.config.zones ??= [];
     this.config.lines ??= [];
     this.selected = null;
-    this.done.textContent = "";
+    this.past = []; // states before this one, as text
+    this.saved = this.known = JSON.stringify(config);
     this.setMode("select");
-    this.changed(false);
+    this.changed();
+  }
+
+  get unsaved() { return this.app.status.editable && this.known !== this.saved; }
+
+  undo() {
+    if (this.past.length === 0) return;
+    this.config = JSON.parse(this.known = this.past.pop());
+    this.select(null);
+    this.setMode("select");
+    this.changed();
   }
 
   // width and height are what the configuration's coordinates count: pixels, or shares of the picture.
@@ -283,6 +310,7 @@ export class Editor {
     const step = event.shiftKey ? 0.001 : 0.01;
     const by = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] }[event.key];
     if (by) this.nudge(...by);
+    else if (event.key === "z" && (event.ctrlKey || event.metaKey)) this.undo();
     else if (event.key === "z") this.setMode("zones");
     else if (event.key === "l") this.setMode("lines");
     else if (event.key === "g") this.setMode("ground");
@@ -347,12 +375,24 @@ export class Editor {
   }
 
   // changed shows the new text, or what is wrong with it, a moment later.
-  changed(byUser = true) {
-    if (byUser) this.done.textContent = "";
+  changed() {
+    this.note();
     this.showList();
     this.showForm();
     this.schedule();
     this.checkLater();
+  }
+
+  // note keeps what a change can be undone to, and says whether it is saved.
+  note() {
+    const now = JSON.stringify(this.config);
+    if (now !== this.known) {
+      if (performance.now() - (this.changedAt ?? 0) > step || this.past.length === 0) this.past.push(this.known);
+      this.changedAt = performance.now();
+      this.known = now;
+    }
+    this.undoButton.disabled = this.past.length === 0;
+    this.done.textContent = this.unsaved ? "Not saved yet." : "";
   }
 
   checkLater() {
@@ -379,10 +419,12 @@ export class Editor {
 
   async save() {
     this.saveButton.disabled = true;
+    const sent = this.known;
     try {
       this.version ??= (await getVersioned(this.path)).version;
       this.version = await putVersioned(this.path, this.version, this.config);
       this.problem.textContent = "";
+      this.saved = sent;
       this.done.textContent = "Saved.";
       if (this.status) this.status.analytics = structuredClone(this.config); // until the next status says so
     } catch (error) {
@@ -465,7 +507,7 @@ export class Editor {
 
   set(shape, field, value) {
     shape[field] = value;
-    this.done.textContent = "";
+    this.note();
     this.showList();
     this.schedule();
     this.checkLater();

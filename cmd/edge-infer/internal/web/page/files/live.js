@@ -97,9 +97,11 @@ class Card {
     this.counters = el("div", { className: "chips" });
     this.present = el("div", { className: "chips", "aria-live": "off" });
     this.error = el("p", { className: "problem pad", hidden: true });
+    this.naming = el("button", { onclick: () => app.showNames(!app.names) }, "Names");
     this.element = el("section", { className: "card", "aria-label": `Camera ${name}` },
       el("div", { className: "picture" }, this.canvas),
       el("div", { className: "bar" }, el("h2", {}, name), this.state, this.hardware, el("span", { className: "grow" }), single ? null : this.figures,
+        el("button", { onclick: () => this.canvas.requestFullscreen() }, "Enlarge"), this.naming,
         el("a", { href: `#zones/${encodeURIComponent(name)}` }, "Zones")),
       this.error, this.counters,
       ...(single ? [] : [el("div", { className: "pad" }, this.plot)]));
@@ -108,6 +110,7 @@ class Card {
 
   // update takes a new status over; what the network runs on is shown where it differs between cameras.
   update(camera, several) {
+    this.naming.setAttribute("aria-pressed", this.app.names);
     this.analytics = camera.analytics;
     this.capture = camera.capture;
     const now = performance.now();
@@ -157,8 +160,9 @@ class Card {
     const width = picture?.width ?? message?.width;
     const height = picture?.height ?? message?.height;
     if (!width || !height) return;
-    if (picture && this.shown === picture && this.shownMessage === message) return;
+    if (picture && this.shown === picture && this.shownMessage === message && this.shownNames === this.app.names) return;
     this.shown = picture;
+    this.shownNames = this.app.names;
     this.shownMessage = message;
     const scale = paint.fit(this.canvas, width, height);
     const context = this.canvas.getContext("2d");
@@ -166,7 +170,7 @@ class Card {
     if (message) paint.places(context, message);
     if (this.analytics) paint.shapes(context, this.analytics, message);
     if (message) paint.trails(context, message, camera.ways, scale);
-    const painted = message ? paint.boxes(context, message, scale) : [];
+    const painted = message ? paint.boxes(context, message, scale, this.app.names) : [];
     this.app.drawn[this.name] = { seq: message?.seq, picture: picture?.seq, scale, boxes: painted };
     this.message = message;
   }

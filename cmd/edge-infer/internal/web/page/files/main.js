@@ -19,9 +19,14 @@ class App {
     this.feed = new Feed();
     this.drawn = {}; // by camera: what was painted last, in source and in canvas pixels
     this.status = null;
+    this.drafts = new Map(); // by camera: what was drawn and not saved
+    this.names = localStorage.getItem("names") !== "off"; // of objects, beside their boxes
     this.pill = document.getElementById("connection");
     this.feed.addEventListener("connection", () => this.showConnection());
     addEventListener("hashchange", () => this.route());
+    addEventListener("beforeunload", (event) => {
+      if (this.view?.unsaved || this.drafts.size > 0) event.preventDefault(); // the browser asks
+    });
   }
 
   async start() {
@@ -51,6 +56,13 @@ class App {
 
   wait() {
     document.addEventListener("visibilitychange", () => this.poll(), { once: true });
+  }
+
+  // showNames has boxes come with or without their names, in this browser from now on.
+  showNames(on) {
+    this.names = on;
+    localStorage.setItem("names", on ? "on" : "off");
+    this.view?.update(this.status);
   }
 
   get connected() {

@@ -102,8 +102,8 @@ function points(context, keypoints, scale, line) {
   }
 }
 
-// boxes paints detections and the expected places of lost objects, and returns what it painted in canvas pixels.
-export function boxes(context, message, scale) {
+// boxes paints detections and the expected places of lost objects, with or without their names, and returns what it painted in canvas pixels.
+export function boxes(context, message, scale, names) {
   const painted = [];
   const line = Math.round(2 * unit(context));
   const paint = (d, lost, speed = -1) => {
@@ -120,7 +120,7 @@ export function boxes(context, message, scale) {
     const number = d.track ? ` ${d.track}` : "";
     const score = context.canvas.clientWidth < narrow ? "" : ` ${Math.round(d.score * 100)}%`;
     const pace = speed >= 0 ? ` ${speed.toFixed(1)} m/s` : "";
-    if (!lost) tag(context, `${d.label}${number}${score}${pace}`, x1 - line / 2, y1 - line / 2, colour(d.class));
+    if (!lost && names) tag(context, `${d.label}${number}${score}${pace}`, x1 - line / 2, y1 - line / 2, colour(d.class));
     context.globalAlpha = 1;
     painted.push({ label: d.label, class: d.class, track: d.track ?? 0, lost, source: d.box, canvas: [x1, y1, x2, y2], colour: colour(d.class) });
   };
