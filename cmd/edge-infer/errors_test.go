@@ -186,6 +186,8 @@ func TestMistakes(t *testing.T) {
 		{"build no model", "build /none.onnx", 1, []string{"/none.onnx: no such file (name an ONNX file"}},
 		{"build text", "build " + text, 1, []string{"text.onnx", "not ONNX"}},
 		{"build nowhere", "build -o /none/x.plan", 1, []string{"/none/x.plan cannot be written: no such file or directory (name a file"}},
+		{"bench document nowhere", "bench --output /none/x.json", 1, []string{"--output: /none/x.json cannot be written"}},
+		{"bench plot nowhere", "bench --plot /none/x.svg", 1, []string{"--plot: /none/x.svg cannot be written"}},
 		{"wrong flag of a command", "bench --durration 1s", 2, []string{"unknown flag: --durration, did you mean --duration?"}},
 		{"flag like no other", "--xyzzy", 2, []string{"unknown flag: --xyzzy; see"}},
 		{"wrong command of config", "config chek x", 2, []string{`unknown command "chek", did you mean check?`}},

@@ -120,7 +120,7 @@ func (b *Bench) Check() (err error) {
 	if b.shapes, err = shapes(b.Shapes); err != nil {
 		return err
 	}
-	return b.checkPlots()
+	return b.checkFiles()
 }
 
 // Judge is the error of a report that lost frames or misses what is required: one line for each.

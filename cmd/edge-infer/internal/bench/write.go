@@ -11,10 +11,19 @@ import (
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
-func (b *Bench) checkPlots() error {
+// checkFiles finds out before the work whether its documents can be written.
+func (b *Bench) checkFiles() error {
+	if b.Output != "" {
+		if err := atomicfile.Check(b.Output); err != nil {
+			return fmt.Errorf("--output: %w", err)
+		}
+	}
 	for _, path := range b.Plots {
 		if err := plot.CheckPath(path); err != nil {
 			return config.Usagef("--plot: %v", err)
+		}
+		if err := atomicfile.Check(path); err != nil {
+			return fmt.Errorf("--plot: %w", err)
 		}
 	}
 	return nil
