@@ -22,6 +22,7 @@ func (usage) Error() string {
        bars gpu     -program EDGE-INFER -floor FLOOR -library DIR -kernels FILE.ptx -model NET.onnx -work DIR [-only plans,B1] [-limit 9m]
        bars soak    -program EDGE-INFER [-duration 10m] [-cameras 4] [-size 640x480] [-fps 30] [-faults=false] [-json FILE]
        bars network OUT.onnx [SIDE [half]]
+       bars limit   NET.onnx BATCH TFLOP/S TB/S
 
 cpu runs in the root of a checkout: some of the aims are Go benchmarks. gpu wants no Go and no checkout, soak mosquitto.`
 }
@@ -80,6 +81,8 @@ func run(ctx context.Context, args []string) error {
 		return o.measure(ctx, g.parts())
 	case "soak":
 		return runSoak(ctx, args[1:])
+	case "limit":
+		return printLimit(os.Stdout, args[1:])
 	case "network":
 		if len(args) < 2 {
 			return usage{}
