@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -247,14 +248,18 @@ func TestRetriesHaveABudget(t *testing.T) {
 func TestTheVersionIsSwapped(t *testing.T) {
 	s := serve(t, network(t), nil)
 	e := opened(t, enough, s)
-	s.Model.Redescribe("2", nil)
+	var looks atomic.Int64
+	s.Model.Redescribe("2", func(*kserve.ModelMetadata) { looks.Add(1) })
 	_, err := infer(e)
 	require.NoError(t, err)
 	require.Equal(t, "2", e.Status().Servers[0].Version)
+	require.Eventually(t, func() bool { return looks.Load() > 0 }, patience, time.Millisecond)
 
 	s.Model.Redescribe("3", func(d *kserve.ModelMetadata) { d.Outputs[0].Name = "boxes" })
-	_, err = infer(e)
-	require.NoError(t, err, "the answer itself still fits")
+	_, err = infer(e) // the answer itself still fits, if no look at the server comes before it
+	if err != nil {
+		require.ErrorContains(t, err, "the model is another one now: its outputs are")
+	}
 	requireWell(t, e, 0)
 	_, err = infer(e)
 	require.ErrorIs(t, err, engine.ErrUnavailable)
