@@ -16,6 +16,9 @@ const (
 	velocityNoise = 1.0 / 160
 )
 
+// measurementNoise is how far a detection strays from the box, as a share of its side: more than SORT's twentieth, which real detectors pass.
+const measurementNoise = 0.07
+
 // scoreNoise is how much noisier a measurement is for every bit that its score lacks of 1, after the noise scale adaptive filter of
 // GIAOTracker (Du et al., 2021). Boxes of what is half hidden stray.
 const scoreNoise = 3
@@ -39,7 +42,7 @@ func (a *axis) predict(steps, side float32) {
 }
 
 func (a *axis) update(measured, side float32) {
-	total := a.variance + square(positionNoise*side)
+	total := a.variance + square(measurementNoise*side)
 	if total <= 0 {
 		return
 	}
