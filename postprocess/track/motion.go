@@ -16,7 +16,8 @@ const (
 	velocityNoise = 1.0 / 160
 )
 
-// measurementNoise is how far a detection strays from the box, as a share of its side: more than SORT's twentieth, which real detectors pass.
+// measurementNoise is how far a detection strays from the box, as a share of its side. It is more than SORT's twentieth, which detectors
+// pass on real films.
 const measurementNoise = 0.07
 
 // scoreNoise is how much noisier a measurement is for every bit that its score lacks of 1, after the noise scale adaptive filter of

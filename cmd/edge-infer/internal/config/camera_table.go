@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/postprocess/track"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -32,6 +33,7 @@ func cameraSettings() []ListSetting {
 		{"model.imgsz", "640", ""},
 		{"model.activation", Auto, ""},
 		{"confidence", "0.4", "instead of detect.confidence"},
+		{"profile", string(track.PTZ), "instead of detect.profile: static, ptz or low-rate"},
 		{"tile", "640", "instead of look.tile; 0: whole only"},
 		{"overlap", "0.2", "instead of look.overlap"},
 		{"motion.enabled", "true", "leaves still pictures out; without this group the motion settings of all cameras count"},

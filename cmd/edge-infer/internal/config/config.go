@@ -50,9 +50,11 @@ type Camera struct {
 	Deadline time.Duration `yaml:"deadline,omitempty"`
 	// ROI is the part of the picture that the network is given, all of it when nil.
 	ROI *Area `yaml:"roi,omitempty"`
-	// Model is one of its own, Confidence its reported threshold, Tile and Overlap are as in Look; what is nil or 0 is that of all cameras.
+	// Model is one of its own, Confidence its reported threshold, Profile the tracker's, Tile and Overlap are as in Look; what is nil, empty
+	// or 0 is that of all cameras.
 	Model      *Model   `yaml:"model,omitempty"`
 	Confidence float64  `yaml:"confidence,omitempty"`
+	Profile    string   `yaml:"profile,omitempty"`
 	Tile       *int     `yaml:"tile,omitempty"`
 	Overlap    *float64 `yaml:"overlap,omitempty"`
 	// Motion are settings of its own; nil takes those of all cameras.

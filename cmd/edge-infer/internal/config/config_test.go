@@ -57,13 +57,14 @@ func TestDefaultFileSaysTheDefaults(t *testing.T) {
 	gate.Priority, gate.ROI = 1, &Area{Y: 0.4, Width: 1, Height: 0.6}
 	gate.Motion = &CameraMotion{Enabled: true, Sensitivity: defaultSensitivity, FloorRate: defaultFloorRate, ROI: gate.ROI}
 	side, overlap := 640, look.Default().Overlap
-	gate.Tile, gate.Overlap, gate.Confidence = &side, &overlap, 0.4
+	gate.Tile, gate.Overlap, gate.Confidence, gate.Profile = &side, &overlap, 0.4, "ptz"
 	gate.Model = &Model{Path: "helmets.onnx", Labels: "helmets.txt", Layout: Auto, Preprocess: "torchvision", Size: "640", Activation: Auto}
 	require.Equal(t, gate, camera)
 	require.NoError(t, c.Validate(Everything()))
 	for want, spoil := range map[string]func(*Camera){
 		`cameras[0].tile: tiles of 7 pixels, must be an even number from 32 to 32768`: func(c *Camera) { side := 7; c.Tile = &side },
 		`cameras[0].overlap: tiles that overlap by 1, must be 0 to 0.75`:              func(c *Camera) { overlap := 1.0; c.Overlap = &overlap },
+		`cameras[0].profile "fast" must be static, ptz or low-rate`:                   func(c *Camera) { c.Profile = "fast" },
 		`cameras[0].confidence "1" must be 0 or more and under 1`:                     func(c *Camera) { c.Confidence = 1 },
 		`cameras[0].model.path "" must be an ONNX file, a TensorRT engine or demo`:    func(c *Camera) { c.Model = &Model{} },
 		`cameras[0].model.activation "tanh" must be auto, softmax or sigmoid`: func(c *Camera) {

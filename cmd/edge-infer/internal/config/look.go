@@ -5,6 +5,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
+	"github.com/edge-infer/edge-infer/postprocess/track"
 )
 
 func lookSettings(l *look.Look) []setting {
@@ -51,6 +52,7 @@ func (c *Camera) viewMistake() (name string, err error) {
 	if c.Overlap != nil {
 		own.Overlap = *c.Overlap
 	}
+	profile := oneOf(&c.Profile, track.Profiles()...)
 	switch {
 	case own.CheckTile() != nil:
 		return "tile", own.CheckTile()
@@ -58,6 +60,8 @@ func (c *Camera) viewMistake() (name string, err error) {
 		return "overlap", own.CheckOverlap()
 	case !(c.Confidence >= 0 && c.Confidence < 1):
 		return "confidence", must(c.Confidence, "must be 0 or more and under 1")
+	case c.Profile != "" && profile() != nil:
+		return "profile", profile()
 	case c.Model == nil:
 		return "", nil
 	case c.Model.Path == "":

@@ -122,7 +122,7 @@ func (r *run) newFollower(c config.Camera, uri capture.URI, at *device.Device) (
 	}
 	follower := &pipeline.Follower{
 		Config: c.Analytics, Labels: model.Metadata.Labels, Reported: float32(network.Confidence(r.config, &c)),
-		Profile: track.Profile(r.config.Detect.Profile),
+		Profile: track.Profile(network.Profile(r.config, &c)),
 	}
 	if uri.Kind == capture.Demo && len(c.Analytics.Lines) == 0 && c.Analytics.Width == 0 {
 		follower.Config.Lines = []zone.Line{demoLine()}

@@ -65,6 +65,11 @@ func Confidence(c *config.Config, camera *config.Camera) float64 {
 	return cmp.Or(camera.Confidence, c.Detect.Confidence)
 }
 
+// Profile is what kind of camera the tracker takes it for.
+func Profile(c *config.Config, camera *config.Camera) string {
+	return cmp.Or(camera.Profile, c.Detect.Profile)
+}
+
 // Files are those of all networks that a configuration names: paths, and names of fetched ones.
 func Files(c *config.Config) (paths []string) {
 	add := func(some ...string) {
