@@ -48,6 +48,19 @@ func (m *Map) Covers(x, y int) bool {
 	return column > -1.5 && row > -1.5 && column < float32(m.Width)+.5 && row < float32(m.Height)+.5
 }
 
+// Depth is that of a place in pixels, of whose centres the first one has 0, 0: bilinearly between the centres of cells, and that of the
+// border beyond them.
+func (m *Map) Depth(x, y float32) float32 {
+	column, right := between(m.X+x*m.StepX, m.Width)
+	row, down := between(m.Y+y*m.StepY, m.Height)
+	at := func(row int) float32 {
+		a, b := m.Depths[row*m.Width+column], m.Depths[row*m.Width+min(column+1, m.Width-1)]
+		return a + (b-a)*right
+	}
+	above := at(row)
+	return above + (at(min(row+1, m.Height-1))-above)*down
+}
+
 // Centre is where a cell has its centre, in pixels from the upper left corner of the picture.
 func (m *Map) Centre(column, row int) (x, y float32) {
 	return (float32(column)-m.X)/m.StepX + 0.5, (float32(row)-m.Y)/m.StepY + 0.5

@@ -74,6 +74,7 @@ type Decoder struct {
 	parts      []part
 	scan       scan.Scanner
 	byLabel    [postprocess.NoClass + 1]uint8 // class number of the labels by that of the network, in a map
+	asLabels   bool                           // byLabel changes no number that a map may hold
 	cropped    image.Rectangle                // cells of a map that lie in the picture
 	candidates []scan.Candidate
 	keys       []uint64
@@ -211,12 +212,14 @@ func (d *Decoder) prepare(columns, labels int) error {
 	for class := range d.thresholds {
 		d.thresholds[class] = d.threshold(class)
 	}
+	d.asLabels = true
 	for number := range d.byLabel {
 		class := d.fit.Numbers.Class(number)
 		if class < 0 || number == postprocess.NoClass || classes > 0 && (class >= classes || d.thresholds[class] > 1) {
 			class = postprocess.NoClass
 		}
 		d.byLabel[number] = uint8(class)
+		d.asLabels = d.asLabels && (class == number || columns > 0 && number >= columns || columns == 0 && number >= d.numbers())
 	}
 	scored := make([]float32, columns)
 	for column := range scored {

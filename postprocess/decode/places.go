@@ -18,22 +18,25 @@ func (d *Decoder) semantic() error {
 	memory.places = postprocess.Map{}
 	grid := d.gridSize()
 	cells := room(&memory.classes, grid.X*grid.Y)
+	none := 0
 	switch from.kind {
 	case engine.Uint8:
-		scan.Narrow(cells, from.raw, d.numbers())
+		none = scan.Narrow(cells, from.raw, d.numbers())
 	case engine.Int32:
-		scan.Narrow(cells, view[int32](from.raw), d.numbers())
+		none = scan.Narrow(cells, view[int32](from.raw), d.numbers())
 	case engine.Int64:
-		scan.Narrow(cells, view[int64](from.raw), d.numbers())
+		none = scan.Narrow(cells, view[int64](from.raw), d.numbers())
 	default:
 		if len(from.data) != d.now.Classes*len(cells) {
 			return d.unfit()
 		}
-		scan.HighestPlane(cells, from.data, d.now.Classes)
+		none = scan.HighestPlane(cells, from.data, d.now.Classes)
 	}
 	m := d.inPicture(grid)
 	m.Classes = within(cells, grid, d.cropped)
-	d.renumber(m.Classes)
+	if d.picture.stats.Unread = none; !d.asLabels {
+		d.renumber(m.Classes)
+	}
 	memory.places = m
 	return nil
 }
@@ -46,8 +49,9 @@ func (d *Decoder) numbers() int {
 	return d.classes - min(d.fit.Numbers.Class(0), 0)
 }
 
-// renumber makes class numbers of the labels of those of the network, which mostly are them, and counts the places that have none.
+// renumber makes class numbers of the labels of those of the network, and counts the places that have none.
 func (d *Decoder) renumber(cells []uint8) {
+	d.picture.stats.Unread = 0
 	for i, number := range cells {
 		if number = d.byLabel[number]; number == postprocess.NoClass {
 			d.picture.stats.Unread++
@@ -72,11 +76,6 @@ func (d *Decoder) depth() error {
 	for row := range m.Height {
 		at := (d.cropped.Min.Y+row)*grid.X + d.cropped.Min.X
 		copy(m.Depths[row*m.Width:(row+1)*m.Width], from.data[at:])
-	}
-	for _, depth := range m.Depths {
-		if !finite(depth) {
-			d.picture.stats.Unread++
-		}
 	}
 	memory.places = m
 	return nil

@@ -8,7 +8,7 @@ type Stats struct {
 	Outside    int // boxes that lie wholly outside the source picture, in the letterbox bars for instance
 	Invalid    int // numbers passed over: boxes that are NaN, infinite or empty, and what is Impossible
 	Impossible int // scores that are none, being NaN, under 0 or over 1, and class numbers that the model does not have
-	Unread     int // places of a map that say nothing: NaN, and class numbers that the model does not have
+	Unread     int // places of a map of classes that say nothing: NaN, and class numbers that the model does not have
 	Misplaced  int // boxes where a network that is read rightly has none: wholly outside its input, or within the first two pixels of it
 }
 

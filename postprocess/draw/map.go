@@ -86,8 +86,8 @@ func (p *Painter) depths(picture *Picture, face *typeface, reading *postprocess.
 	}
 }
 
-// Ramp is the colour of a share, 0 to 1: from dark violet by green to bright yellow, in steps that look equally large. Lightness and hue grow
-// evenly in OKLab (Ottosson, "A perceptual color space for image processing", 2020).
+// Ramp is the colour of a share, 0 to 1: from dark violet by green to bright yellow, in steps that look equally large. Lightness and hue
+// grow evenly in OKLab (Ottosson, "A perceptual color space for image processing", 2020).
 func Ramp(share float32) color.RGBA {
 	t := float64(share)
 	lightness, chroma, hue := .25+.65*t, .12, (300-200*t)*math.Pi/180

@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 // The cells of a block: their highest scores and its planes stay in the nearest cache while the planes pass over them, and a block is long
 // enough that memory hands a plane's part over at full speed.
 #define BLOCK 1024
@@ -9,8 +13,12 @@
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t four_numbers __attribute__((vector_size(16), aligned(4), may_alias));
 
+// Takes each number of yes where the mask has all bits set, of no where it has none.
+#define BY_BITS(mask, yes, no) (((yes) & (mask)) | ((no) & ~(mask)))
+#define BY_LANES(mask, yes, no) ((eight_numbers)_mm256_blendv_epi8((__m256i)(no), (__m256i)(yes), (__m256i)(mask)))
+
 // Two planes at a time, so that what was highest so far is read and written half as often. Of equal scores the first one counts.
-#define HIGHEST(lanes, numbers)                                                                                    \
+#define HIGHEST(lanes, numbers, SELECT)                                                                                    \
     const int64_t step = (int64_t)(sizeof(lanes) / sizeof(float));                                                 \
     float best[BLOCK];                                                                                             \
     int32_t which[BLOCK];                                                                                          \
@@ -27,11 +35,11 @@ typedef int32_t four_numbers __attribute__((vector_size(16), aligned(4), may_ali
                 const lanes a = *(const lanes*)(first + x), b = *(const lanes*)(second + x);                       \
                 const lanes old = *(const lanes*)(best + x);                                                       \
                 const numbers later = b > a;                                                                       \
-                const lanes higher = (lanes)(((numbers)b & later) | ((numbers)a & ~later));                        \
+                const lanes higher = (lanes)SELECT(later, (numbers)b, (numbers)a);                                 \
                 const numbers over = higher > old;                                                                 \
-                *(lanes*)(best + x) = (lanes)(((numbers)higher & over) | ((numbers)old & ~over));                  \
+                *(lanes*)(best + x) = (lanes)SELECT(over, (numbers)higher, (numbers)old);                          \
                 /* A comparison is -1 where it holds. */                                                           \
-                *(numbers*)(which + x) = ((p - later) & over) | (*(const numbers*)(which + x) & ~over);            \
+                *(numbers*)(which + x) = SELECT(over, p - later, *(const numbers*)(which + x));                    \
             }                                                                                                      \
             for (; x < length; x++) {                                                                              \
                 for (int32_t q = 0; q < 2; q++) {                                                                  \
@@ -58,7 +66,9 @@ typedef int32_t four_numbers __attribute__((vector_size(16), aligned(4), may_ali
     }                                                                                                              \
     return none;
 
-static int64_t highest_plain(const float* scores, int32_t planes, int64_t count, uint8_t* out) { HIGHEST(four, four_numbers) }
+static int64_t highest_plain(const float* scores, int32_t planes, int64_t count, uint8_t* out) {
+    HIGHEST(four, four_numbers, BY_BITS)
+}
 
 #if defined(__x86_64__)
 
@@ -66,7 +76,7 @@ typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t eight_numbers __attribute__((vector_size(32), aligned(4), may_alias));
 
 __attribute__((target("avx2"))) static int64_t highest_avx2(const float* scores, int32_t planes, int64_t count, uint8_t* out) {
-    HIGHEST(eight, eight_numbers)
+    HIGHEST(eight, eight_numbers, BY_LANES)
 }
 
 #endif
@@ -80,11 +90,15 @@ int64_t ei_highest_plane(const float* scores, int32_t planes, int64_t count, uin
     return highest_plain(scores, planes, count, out);
 }
 
-#define NARROW                                                                               \
-    for (int64_t i = 0; i < count; i++) {                                                    \
-        out[i] = numbers[i] >= 0 && numbers[i] < limit ? (uint8_t)numbers[i] : EI_NO_CLASS;  \
-    }
+#define NARROW                                                               \
+    int64_t none = 0;                                                        \
+    for (int64_t i = 0; i < count; i++) {                                    \
+        const int known = numbers[i] >= 0 && numbers[i] < limit;             \
+        out[i] = known ? (uint8_t)numbers[i] : EI_NO_CLASS;                  \
+        none += !known;                                                      \
+    }                                                                        \
+    return none;
 
-void ei_narrow_int32(const int32_t* numbers, int64_t count, int32_t limit, uint8_t* out) { NARROW }
-void ei_narrow_int64(const int64_t* numbers, int64_t count, int64_t limit, uint8_t* out) { NARROW }
-void ei_narrow_uint8(const uint8_t* numbers, int64_t count, int32_t limit, uint8_t* out) { NARROW }
+int64_t ei_narrow_int32(const int32_t* numbers, int64_t count, int32_t limit, uint8_t* out) { NARROW }
+int64_t ei_narrow_int64(const int64_t* numbers, int64_t count, int64_t limit, uint8_t* out) { NARROW }
+int64_t ei_narrow_uint8(const uint8_t* numbers, int64_t count, int32_t limit, uint8_t* out) { NARROW }

@@ -27,20 +27,20 @@ func HighestPlane(dst []uint8, scores []float32, planes int) (none int) {
 		(*C.uint8_t)(unsafe.SliceData(dst))))
 }
 
-// Narrow writes to dst class numbers that are at most 254 and under limit. Others become postprocess.NoClass.
-func Narrow[T uint8 | int32 | int64](dst []uint8, numbers []T, limit int) {
+// Narrow writes to dst class numbers that are at most 254 and under limit. Others become postprocess.NoClass; it says how many do.
+func Narrow[T uint8 | int32 | int64](dst []uint8, numbers []T, limit int) (none int) {
 	if len(dst) == 0 {
-		return
+		return 0
 	}
 	_ = numbers[len(dst)-1]
 	limit = min(limit, 255)
 	from, to, count := unsafe.Pointer(unsafe.SliceData(numbers)), (*C.uint8_t)(unsafe.SliceData(dst)), C.int64_t(len(dst))
 	switch any(numbers).(type) {
 	case []int32:
-		C.ei_narrow_int32((*C.int32_t)(from), count, C.int32_t(limit), to)
+		return int(C.ei_narrow_int32((*C.int32_t)(from), count, C.int32_t(limit), to))
 	case []int64:
-		C.ei_narrow_int64((*C.int64_t)(from), count, C.int64_t(limit), to)
+		return int(C.ei_narrow_int64((*C.int64_t)(from), count, C.int64_t(limit), to))
 	default:
-		C.ei_narrow_uint8((*C.uint8_t)(from), count, C.int32_t(limit), to)
+		return int(C.ei_narrow_uint8((*C.uint8_t)(from), count, C.int32_t(limit), to))
 	}
 }

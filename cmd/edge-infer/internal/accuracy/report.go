@@ -25,6 +25,7 @@ type Report struct {
 	Augment   []string                  `json:"augment,omitempty"`
 	Pictures  int                       `json:"pictures"`
 	Classes   []ClassAccuracy           `json:"classes,omitempty"`
+	Places    []ClassPlaces             `json:"places,omitempty"` // of semantic segmentation
 	Best      *OperatingPoint           `json:"best,omitempty"`
 	Curves    *Curves                   `json:"curves,omitempty"`
 	Confusion *Confusion                `json:"confusion,omitempty"`
@@ -56,6 +57,9 @@ type Measurement struct {
 	MAP            *float64         `json:"map50_95,omitempty"`
 	Top1           *float64         `json:"top1,omitempty"` // of a classifier
 	Top5           *float64         `json:"top5,omitempty"`
+	MeanIoU        *float64         `json:"miou,omitempty"` // of semantic segmentation
+	PixelAccuracy  *float64         `json:"pixel_accuracy,omitempty"`
+	Depth          *DepthAccuracy   `json:"depth,omitempty"`
 
 	task          engine.Task
 	width, height int // of the network's input
@@ -141,6 +145,12 @@ func (m *Measurement) String() string {
 	if m.MAP != nil {
 		text += fmt.Sprintf(", mAP50 %.4f, mAP50-95 %.4f of %s", *m.MAP50, *m.MAP, m.Measure)
 	}
+	if m.MeanIoU != nil {
+		text += fmt.Sprintf(", mIoU %.4f, pixel accuracy %.4f", *m.MeanIoU, *m.PixelAccuracy)
+	}
+	if d := m.Depth; d != nil {
+		text += fmt.Sprintf(", abs rel %.4f, RMSE %.4f, delta<1.25 %.4f of %d pictures, %s", d.AbsRel, d.RMSE, d.Delta125, d.Pictures, m.Measure)
+	}
 	if m.Top1 != nil {
 		text += fmt.Sprintf(", top-1 %.4f, top-5 %.4f", *m.Top1, *m.Top5)
 	}
@@ -173,6 +183,12 @@ func (r *Report) Print(out io.Writer) error {
 		fmt.Fprintf(table, "class\tobjects\tAP50\tAP50-95\n")
 		for _, class := range r.Classes {
 			fmt.Fprintf(table, "%s\t%d\t%.4f\t%.4f\n", class.Label, class.Count, class.AP50, class.AP)
+		}
+	}
+	if len(r.Places) > 0 {
+		fmt.Fprintf(table, "class\tpixels\tIoU\taccuracy\n")
+		for _, c := range r.Places {
+			fmt.Fprintf(table, "%s\t%d\t%.4f\t%.4f\n", c.Label, c.Pixels, c.IoU, c.Accuracy)
 		}
 	}
 	if r.Best != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+	"github.com/edge-infer/edge-infer/postprocess/evaluate/dense"
 	"github.com/edge-infer/edge-infer/postprocess/format"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
@@ -40,6 +41,11 @@ type Validate struct {
 	Plot           string // SVG or PNG file, or folder for both of each figure
 	Convention     string // name of what average precision counts
 	Limits         Limits
+
+	// Of labels that say something of every place: the number that masks have for the first class, how many of a depth's numbers are a
+	// metre, and the largest depth that counts, in metres.
+	FirstClass           int
+	DepthScale, MaxDepth float64
 
 	Config   *config.Config
 	Logger   *slog.Logger
@@ -66,6 +72,10 @@ func (v *Validate) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&v.Convention, "convention", Published,
 		"which findings average precision counts: "+Published+" as published figures do, every class of a box and suppression at IoU 0.7, or "+
 			Service+", the best class of a box and the settings --iou and --max")
+	flags.IntVar(&v.FirstClass, "first-class", 0, "number that PNG masks have for the first label, 1 in ADE20K for instance")
+	flags.Float64Var(&v.DepthScale, "depth-scale", 1,
+		"how many of the numbers of depth labels are a metre: 1000 for millimetres, 256 in KITTI")
+	flags.Float64Var(&v.MaxDepth, "max-depth", 100, "largest labelled depth that counts, in metres")
 	v.Limits.Flags(flags, 0)
 }
 
@@ -74,8 +84,13 @@ func (v *Validate) Check() error {
 	if v.Data == "" {
 		return config.Usagef("validate needs --data DIR")
 	}
-	if v.Limit < 0 {
+	switch {
+	case v.Limit < 0:
 		return config.Usagef("--limit must not be negative")
+	case v.FirstClass < 0 || v.FirstClass >= dense.Ignored:
+		return config.Usagef("--first-class %d must be 0 to %d", v.FirstClass, dense.Ignored-1)
+	case !(v.DepthScale > 0 && v.MaxDepth > 0 && v.MaxDepth <= 1e6):
+		return config.Usagef("--depth-scale %v and --max-depth %v must be over 0", v.DepthScale, v.MaxDepth)
 	}
 	if v.Predictions != "" {
 		if err := atomicfile.Check(v.Predictions); err != nil {
@@ -100,6 +115,13 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 	var err error
 	if v.counted, err = newConvention(v.Convention, &v.Config.Detect); err != nil {
 		return nil, err
+	}
+	labelled, err := evaluate.FindLabelMaps(v.Data, v.Split)
+	if err != nil {
+		return nil, err
+	}
+	if labelled != nil {
+		return v.maps(ctx, labelled)
 	}
 	dataset, paths, err := v.pictures()
 	if err != nil {
@@ -300,10 +322,13 @@ func (v *Validate) detect(
 	}
 	defer predictor.Close()
 	model := predictor.Model()
+	if task := model.Recognised.Task; task.Maps() {
+		return nil, nil, nil, fmt.Errorf(noMapLabels, task)
+	}
 	step := v.Progress.Begin("pictures on " + model.Backend)
 	defer step.Close()
 	seen := make([][]postprocess.Finding, 0, len(paths))
-	var requests, networks []time.Duration
+	var times clocks
 	files := &media.Run{Predictors: []predict.Predictor{predictor}, Each: func(_ string, number int, frame *capture.Frame,
 		picture *predict.Picture, timing engine.Timing,
 	) error {
@@ -316,20 +341,16 @@ func (v *Validate) detect(
 			}
 		}
 		seen = append(seen, kept(picture.Findings, frame.Width, frame.Height))
-		requests = append(requests, time.Duration(timing.Done-timing.Submitted))
-		networks = append(networks, time.Duration(timing.Inference))
+		times.add(timing)
 		step.Count(len(seen), len(paths))
 		return nil
 	}}
 	if err := files.Files(ctx, paths); err != nil {
 		return nil, nil, nil, err
 	}
-	return &Measurement{
-		Model: model.Path, Backend: model.Backend, BackendVersion: model.BackendVersion, Device: model.Device, Precision: model.Precision,
-		task: model.Recognised.Task, width: model.Width, height: model.Height,
-		Picture: predict.Describe(model).Preprocessing, Bytes: len(options.Bytes), Request: milliseconds(median(requests)),
-		Inference: milliseconds(median(networks)),
-	}, seen, model.Metadata.Labels, nil
+	measured := newMeasurement(&model, len(options.Bytes))
+	measured.Request, measured.Inference = times.medians()
+	return &measured, seen, model.Metadata.Labels, nil
 }
 
 // kept are findings that stay valid, masks as pixels.

@@ -1,0 +1,186 @@
+package dense
+
+import (
+	"math"
+	"slices"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Ignored is the class number of labels that do not count.
+const Ignored = 255
+
+// Places measures semantic segmentation: every pixel of the labels is compared with the cell of the map that it lies in. Set Classes, which
+// is how many there are, and First, the number that labels have for class 0; the zero value of First is 0.
+type Places struct {
+	Classes, First int
+
+	confusion []int64 // pixels by labelled class, then by that of the map; the last column is of no class
+}
+
+// Add takes the map of a picture of that size, nil where the network gave none, and its labels.
+func (p *Places) Add(m *postprocess.Map, width, height int, labels *LabelMap) {
+	if p.confusion == nil {
+		p.confusion = make([]int64, p.Classes*(p.Classes+1))
+	}
+	for y := range labels.Height {
+		row := (2*y + 1) * height / (2 * labels.Height)
+		for x := range labels.Width {
+			number := labels.Numbers[y*labels.Width+x]
+			class := int(number) - p.First
+			if number == Ignored || class < 0 || class >= p.Classes {
+				continue
+			}
+			seen := p.Classes
+			if m != nil {
+				column, row := m.Cell((2*x+1)*width/(2*labels.Width), row)
+				seen = min(int(m.Classes[row*m.Width+column]), p.Classes)
+			}
+			p.confusion[class*(p.Classes+1)+seen]++
+		}
+	}
+}
+
+// PlacesResult is how well a map fits. MeanIoU is the mean over the classes that are labelled anywhere; Accuracy is the share of the
+// labelled pixels that are right.
+type PlacesResult struct {
+	MeanIoU, Accuracy float64
+	Pixels            int64
+	Classes           []ClassPlaces // those that are labelled
+}
+
+// ClassPlaces is how well a map fits one class.
+type ClassPlaces struct {
+	Class         int
+	Pixels        int64
+	IoU, Accuracy float64
+}
+
+// Result is what all pictures come to.
+func (p *Places) Result() (r PlacesResult) {
+	columns := p.Classes + 1
+	right := int64(0)
+	for class := range p.Classes {
+		if p.confusion == nil {
+			break
+		}
+		labelled, seen := int64(0), int64(0)
+		for other := range columns {
+			labelled += p.confusion[class*columns+other]
+		}
+		for other := range p.Classes {
+			seen += p.confusion[other*columns+class]
+		}
+		if labelled == 0 {
+			continue
+		}
+		both := p.confusion[class*columns+class]
+		right += both
+		r.Pixels += labelled
+		c := ClassPlaces{
+			Class: class, Pixels: labelled, IoU: float64(both) / float64(labelled+seen-both), Accuracy: float64(both) / float64(labelled),
+		}
+		r.MeanIoU += c.IoU
+		r.Classes = append(r.Classes, c)
+	}
+	if len(r.Classes) > 0 {
+		r.MeanIoU /= float64(len(r.Classes))
+		r.Accuracy = float64(right) / float64(r.Pixels)
+	}
+	return r
+}
+
+// Depths measures depth by the protocol of Eigen, Puhrsch and Fergus, "Depth map prediction from a single image using a multi-scale deep
+// network", 2014: each picture for itself, then the mean over pictures, as Depth Anything and Ultralytics have it. Pixels count whose
+// labelled depth lies between Least and Most; what is seen there is cut to these.
+type Depths struct {
+	// Scale is how many of the labels' numbers are a metre, 0 for 1.
+	Scale float64
+	// Most is the largest depth that counts in metres.
+	Most float64
+	// Align multiplies what is seen on a picture so that its median is that of the labels: for depths without a scale.
+	Align bool
+
+	pictures           int
+	error, rmse, delta float64
+}
+
+// leastDepth and leastPixels are Depth Anything's: the least depth that counts in metres, and how many pixels with one a picture needs.
+const (
+	leastDepth  = .001
+	leastPixels = 10
+)
+
+// Add takes the map of a picture of that size, nil where the network gave none, and its labels. Between the cells of a map depths are
+// interpolated.
+func (d *Depths) Add(m *postprocess.Map, width, height int, labels *LabelMap) {
+	scale := d.Scale
+	if scale == 0 {
+		scale = 1
+	}
+	var truths, seen, known, finite []float32
+	for y := range labels.Height {
+		for x := range labels.Width {
+			truth := float64(labels.Numbers[y*labels.Width+x]) / scale
+			if !(truth > leastDepth && truth < d.Most) {
+				continue
+			}
+			depth := float32(math.NaN())
+			if m != nil {
+				at := func(pixel, pixels, side int) float32 { return (float32(pixel)+.5)*float32(side)/float32(pixels) - .5 }
+				depth = m.Depth(at(x, labels.Width, width), at(y, labels.Height, height))
+			}
+			truths, seen = append(truths, float32(truth)), append(seen, depth)
+			if depth-depth == 0 {
+				known, finite = append(known, float32(truth)), append(finite, max(depth, leastDepth))
+			}
+		}
+	}
+	if len(truths) < leastPixels {
+		return
+	}
+	factor := float32(1)
+	if d.Align && len(known) > 0 {
+		factor = lowerMedian(known) / lowerMedian(finite)
+	}
+	var relative, square float64
+	near := 0
+	for i, depth := range seen {
+		truth, got := float64(truths[i]), float64(depth*factor)
+		switch {
+		case math.IsNaN(got):
+			got = d.Most
+		default:
+			got = min(max(got, leastDepth), d.Most)
+		}
+		relative += math.Abs(got-truth) / truth
+		square += (got - truth) * (got - truth)
+		if max(got/truth, truth/got) < 1.25 {
+			near++
+		}
+	}
+	count := float64(len(seen))
+	d.pictures++
+	d.error += relative / count
+	d.rmse += math.Sqrt(square / count)
+	d.delta += float64(near) / count
+}
+
+// DepthsResult is how well depths fit: mean relative error, root of the mean square error in metres, and the share of pixels that are less
+// than a quarter off.
+type DepthsResult struct {
+	Pictures               int
+	AbsRel, RMSE, Delta125 float64
+}
+
+// Result is the mean over the pictures that had enough labels.
+func (d *Depths) Result() DepthsResult {
+	count := float64(max(d.pictures, 1))
+	return DepthsResult{d.pictures, d.error / count, d.rmse / count, d.delta / count}
+}
+
+// lowerMedian sorts the numbers.
+func lowerMedian(numbers []float32) float32 {
+	slices.Sort(numbers)
+	return numbers[(len(numbers)-1)/2]
+}
