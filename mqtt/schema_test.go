@@ -12,8 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
+	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
 // schemas compiles every schema of the repository, by name.
@@ -248,5 +250,17 @@ func TestMapsFitTheirSchema(t *testing.T) {
 	} {
 		text := strings.Replace(string(plain.AppendJSON(nil, "gate")), `"detections":`, wrong+`,"detections":`, 1)
 		require.Error(t, validate(t, schema, text), wrong)
+	}
+}
+
+func TestSensorsOfMapsFitTheirSchema(t *testing.T) {
+	d := homeassistant.Discovery{Prefix: "homeassistant", Tree: topic.Tree{Root: "edge-infer", Device: "gate"}, Limit: 16 << 10}
+	made, _, err := d.Messages(&homeassistant.Announcement{Cameras: []homeassistant.Camera{
+		{Name: "a", Classes: []string{"road", "sky"}, Zones: []string{"yard"}}, {Name: "b", DepthUnit: "m"}, {Name: "c", DepthUnit: "relative"},
+	}}, nil)
+	require.NoError(t, err)
+	require.Len(t, made, 4)
+	for _, message := range made {
+		require.NoError(t, validate(t, schemas(t)["discovery"], string(message.Payload)), message.Topic)
 	}
 }

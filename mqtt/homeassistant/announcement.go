@@ -25,6 +25,10 @@ type Camera struct {
 	Labels []string // that are counted and have snapshots; none when nothing is tracked
 	Zones  []string
 	Lines  []string
+	// Classes are the labels of a network that tells the class of every place; DepthUnit is what its depths are in, for one that tells those.
+	// Such a network finds no objects.
+	Classes   []string
+	DepthUnit string
 }
 
 // EntityLimit is how many entities a camera has when nobody asks for more. Its zones and lines, which somebody has drawn, may go over it.

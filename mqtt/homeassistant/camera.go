@@ -38,9 +38,12 @@ func (d *Discovery) camera(a *Announcement, camera *Camera, name string) *device
 		}
 	}
 	c.basic()
-	if len(a.Labels) > 0 {
+	switch {
+	case len(camera.Classes) > 0 || camera.DepthUnit != "":
+		c.places(a.Labels)
+	case len(a.Labels) > 0:
 		c.asked(a.Labels)
-	} else {
+	default:
 		c.usual()
 	}
 	return c.device

@@ -20,12 +20,14 @@ func TestWhereLabelMapsLie(t *testing.T) {
 			[]string{"images/val/b.jpg", "masks/val/b.png"},
 		},
 		"a split": {
-			[]string{"images/train/a.jpg", "masks/train/a.png", "images/val/b.jpg", "masks/val/b.png"}, "train",
+			[]string{"images/train/a.jpg", "masks/train/a.png", "images/val/b.jpg", "masks/val/b.png"},
+			"train",
 			[]string{"images/train/a.jpg", "masks/train/a.png"},
 		},
 		"VOC": {[]string{"JPEGImages/a.jpg", "SegmentationClass/a.png"}, "", []string{"JPEGImages/a.jpg", "SegmentationClass/a.png"}},
 		"ADE20K": {
-			[]string{"images/validation/a.jpg", "annotations/validation/a.png"}, "",
+			[]string{"images/validation/a.jpg", "annotations/validation/a.png"},
+			"",
 			[]string{"images/validation/a.jpg", "annotations/validation/a.png"},
 		},
 		"depth":     {[]string{"images/a.png", "depth/a.npy"}, "", []string{"images/a.png", "depth/a.npy"}},

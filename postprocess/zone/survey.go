@@ -11,6 +11,9 @@ import (
 type Survey struct {
 	// Config has the zones; what else it says is of objects.
 	Config Config
+	// Labels are the classes' names, for networks that tell classes; Depth says that the network's maps are of depths.
+	Labels []string
+	Depth  bool
 
 	readings      []postprocess.Reading // of the whole picture, then of each zone
 	parts         [][]postprocess.Span  // by reading

@@ -96,7 +96,8 @@ func TestLabelMapFiles(t *testing.T) {
 		"grey":    {encoded(t, grey), LabelMap{2, 1, []float32{7, 255}}, ""},
 		"16 bits": {encoded(t, deep), LabelMap{1, 2, []float32{258, 9}}, ""},
 		"colours": {
-			encoded(t, image.NewNRGBA(image.Rect(0, 0, 1, 1))), LabelMap{},
+			encoded(t, image.NewNRGBA(image.Rect(0, 0, 1, 1))),
+			LabelMap{},
 			"is in colours: a map of labels has one number a pixel, grey or by a palette",
 		},
 		"array": {npy("<f4", "(1, 2)", 0, 0, 0x80, 0x3f, 0, 0, 0, 0x40), LabelMap{2, 1, []float32{1, 2}}, ""},

@@ -43,6 +43,14 @@ func (r *run) announce() error {
 				announced.Lines = append(announced.Lines, l.Name)
 			}
 		}
+		if survey := camera.Survey; survey != nil {
+			for _, z := range survey.Config.Zones {
+				announced.Zones = append(announced.Zones, z.Name)
+			}
+			if announced.Classes = survey.Labels; survey.Depth {
+				announced.DepthUnit = r.config.Detect.DepthUnit
+			}
+		}
 		announcement.Cameras = append(announcement.Cameras, announced)
 	}
 	return client.Announce(announcement)

@@ -9,6 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 	"github.com/edge-infer/edge-infer/postprocess/track"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
@@ -50,7 +51,10 @@ func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera.Camer
 		if err := c.Analytics.Check(model.Metadata.Labels); err != nil {
 			return nil, err
 		}
-		place.Survey = &zone.Survey{Config: c.Analytics}
+		place.Survey = &zone.Survey{Config: c.Analytics, Depth: model.Recognised.Task == engine.Depth}
+		if !place.Survey.Depth {
+			place.Survey.Labels = model.Metadata.Labels
+		}
 	}
 	if moving.Enabled {
 		place.Floor = moving.FloorRate
