@@ -4,7 +4,7 @@ package postprocess
 type Attribute struct {
 	// Name is the attribute's own, as the cascade is configured; Value the label that the network gives.
 	Name, Value string
-	// Class is the number of the value among that network's labels.
+	// Class is the number of the value among that network's labels, -1 for a text that it read.
 	Class int
 	// Score is how sure the network is, 0 to 1: of one look, or the mean over all looks that had a vote.
 	Score float32

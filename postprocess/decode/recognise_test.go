@@ -287,7 +287,7 @@ func TestOpenRefuses(t *testing.T) {
 		{
 			Decoder{},
 			sized(640, 640, engine.Raw, 80, []int64{1, 84, 8400}),
-			`task "raw" is not decoded (detect or pose or segment or obb or classify or semantic or depth)`,
+			`task "raw" is not decoded (detect or pose or segment or obb or classify or read or semantic or depth)`,
 		},
 		{
 			Decoder{},

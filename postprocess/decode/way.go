@@ -12,6 +12,8 @@ func (d *Decoder) decode(dst []postprocess.Finding) ([]postprocess.Finding, erro
 	switch d.layout {
 	case head.LayoutClassify:
 		return d.classify(dst)
+	case head.LayoutCTC, head.LayoutCTCBlankLast:
+		return d.read(dst)
 	case head.LayoutSemantic:
 		return dst, d.semantic()
 	case head.LayoutDepth:

@@ -78,6 +78,8 @@ func heads() []head {
 		tfDetection{},
 		torchvision{},
 		classify{},
+		ctc{},
+		ctc{last: true},
 		semantic{},
 		depth{},
 	}

@@ -43,6 +43,9 @@ const unsaidCrop = "how a classifier's pictures are cropped and scaled"
 // unsaidScale is what DETRs that say nothing lack: they are too many, with the same outputs.
 const unsaidScale = "how the pictures of " + string(LayoutDETRSigmoid) + " are scaled, which its networks differ in"
 
+// unsaidLine is what readers of text lack that say nothing of their pictures.
+const unsaidLine = "how a text reader's pictures are scaled"
+
 // unsaidDepth is what networks for depth that say nothing lack: Depth Anything and MiDaS take pictures as imagenet has them, DPT as keras.
 const unsaidDepth = "how the pictures of " + string(LayoutDepth) + " are scaled, which its networks differ in"
 
@@ -72,6 +75,8 @@ func Recognise(model *engine.Model, asked Layout) (Fit, error) {
 			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidCrop)}
 		case LayoutDETRSigmoid:
 			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidScale)}
+		case LayoutCTC, LayoutCTCBlankLast:
+			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidLine)}
 		case LayoutDepth:
 			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidDepth)}
 		}

@@ -521,6 +521,16 @@ func corpus() []family {
 			name: "a map that is said to be depth", side: 384, outputs: []tensor{out("output", 1, 1, 384, 384)}, layout: "depth",
 			about: map[string]string{"preprocess": "imagenet"}, want: "depth",
 		},
+		{
+			name: "a line of characters", side: 320, outputs: []tensor{out("characters", 1, 40, 37)}, labels: 36, layout: "ctc",
+			about: map[string]string{"preprocess": "keras"}, want: "ctc",
+		},
+		{
+			name: "a line of characters with other labels", side: 320, outputs: []tensor{out("characters", 1, 40, 37)}, labels: 30,
+			layout: "ctc-blank-last", about: map[string]string{"preprocess": "keras"},
+			refusal: "characters [1 40 37] read as ctc-blank-last has 37 classes but the model names 30 labels " +
+				"(give the labels that belong to it with --labels, or another --layout)",
+		},
 	}
 }
 

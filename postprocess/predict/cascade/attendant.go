@@ -182,7 +182,7 @@ func (s *attending) frame(f *Frame, changed []uint64) []uint64 {
 	}
 	for i := range f.Tracks {
 		if v := known[f.Tracks[i].ID]; v != nil {
-			if class, score, _ := v.winner(s.Votes); class >= 0 && score >= s.Reported && class != v.said {
+			if class, score, _ := s.winner(v); class >= 0 && score >= s.Reported && class != v.said {
 				v.said = class
 				changed = append(changed, f.Tracks[i].ID)
 			}
@@ -324,9 +324,9 @@ func (s *attending) attribute(camera string, track uint64) (postprocess.Attribut
 	if v == nil {
 		return postprocess.Attribute{}, false
 	}
-	class, score, looks := v.winner(s.Votes)
+	class, score, looks := s.winner(v)
 	if class < 0 || score < s.Reported {
 		return postprocess.Attribute{}, false
 	}
-	return s.Stage.attribute(class, score, looks), true
+	return s.Stage.attribute(class, v.spelt, score, looks), true
 }

@@ -36,9 +36,18 @@ func colours(t testing.TB, batch int) *predict.Network {
 }
 
 func open(t testing.TB, m *onnx.Model, batch int) *predict.Network {
+	return openNetwork(t, m, batch, head.LayoutAuto)
+}
+
+func openAs(t testing.TB, m *onnx.Model, layout head.Layout) *predict.Network {
+	return openNetwork(t, m, 1, layout)
+}
+
+func openNetwork(t testing.TB, m *onnx.Model, batch int, layout head.Layout) *predict.Network {
 	data, err := proto.Marshal(m.Proto)
 	require.NoError(t, err)
 	o := predict.Options{Model: "colours.onnx", Backend: "onnxruntime=cpu", Log: slog.New(slog.DiscardHandler)}
+	o.Decoding.Layout = layout
 	o.Bytes, o.MaxBatch, o.Threads = data, batch, 1
 	n, err := predict.Open(context.Background(), o)
 	require.NoError(t, err)
@@ -167,7 +176,7 @@ func TestStagesThatCannotBe(t *testing.T) {
 		`cascade colour: label "bus" is not one of the first model's: ["car" "person"]`: {Name: "colour", Predictor: n, On: []string{"bus"}},
 		"cascade colour: 33 votes must be 1 to 32":                                      {Name: "colour", Predictor: n, Votes: 33},
 		"cascade colour: margin 2 must be 0 to 1":                                       {Name: "colour", Predictor: n, Margin: 2},
-		"cascade colour: model scene.onnx does not classify but gives boxes (a classifier is what a cascade takes)": {
+		"cascade colour: model scene.onnx does not classify but gives boxes (a classifier or a reader of text is what a cascade takes)": {
 			Name: "colour", Predictor: &scene{},
 		},
 	} {

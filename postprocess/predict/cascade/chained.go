@@ -124,7 +124,7 @@ func (c *Chained) tell(s *shown) error {
 	for i, seen := range s.looks {
 		if seen.class >= 0 && seen.score >= s.stage.Reported {
 			detail := c.findings[i].Detail
-			detail.Attributes = append(detail.Attributes, s.stage.attribute(seen.class, seen.score, 1))
+			detail.Attributes = append(detail.Attributes, s.stage.attribute(seen.class, s.stage.spell(seen.text), seen.score, 1))
 		}
 	}
 	s.clear()

@@ -1,5 +1,5 @@
-// Package cascade shows a second network what a first one found: the make of a car, whether somebody wears a helmet. What it says are
-// attributes of the object.
+// Package cascade shows a second network what a first one found: the make of a car, whether somebody wears a helmet, the number on a
+// plate. What it says are attributes of the object.
 //
 // Chained looks once at every finding of a picture. Attendant looks again and again at the objects of cameras, at most so often, and has
 // the looks vote.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/edge-infer/edge-infer/engine"
@@ -25,7 +26,7 @@ const MostVotes = 32
 type Stage struct {
 	// Name is that of the attribute.
 	Name string
-	// Predictor is the network, a classifier. It belongs to the stage from then on.
+	// Predictor is the network, a classifier or a reader of text. It belongs to the stage from then on.
 	predict.Predictor
 	// On are the labels of the first network whose objects are shown; nil for all.
 	On []string
@@ -38,6 +39,7 @@ type Stage struct {
 	// Reported is the mean score from which an attribute is told.
 	Reported float32
 
+	reads  bool     // a text, of up to MostCharacters
 	wanted []bool   // by class of the first network; nil for all
 	values []string // by class of this one
 }
@@ -57,9 +59,9 @@ func (s *Stage) open(labels []string) error {
 	switch {
 	case s.Name == "":
 		return errors.New("a cascade has no name")
-	case model.Recognised.Task != engine.Classify:
-		return fmt.Errorf("cascade %s: model %s does not classify but gives %s (a classifier is what a cascade takes)", s.Name, model.Path,
-			model.Recognised.Gives)
+	case model.Recognised.Task != engine.Classify && model.Recognised.Task != engine.Read:
+		return fmt.Errorf("cascade %s: model %s does not classify but gives %s (a classifier or a reader of text is what a cascade takes)",
+			s.Name, model.Path, model.Recognised.Gives)
 	case !(s.MinSize > 0):
 		return fmt.Errorf("cascade %s: smallest size %v must be over 0", s.Name, s.MinSize)
 	case !(s.Margin >= 0 && s.Margin <= 1):
@@ -69,6 +71,7 @@ func (s *Stage) open(labels []string) error {
 	case s.Votes < 1 || s.Votes > MostVotes:
 		return fmt.Errorf("cascade %s: %d votes must be 1 to %d", s.Name, s.Votes, MostVotes)
 	}
+	s.reads = model.Recognised.Task == engine.Read
 	s.values = make([]string, max(model.Recognised.Classes, len(model.Metadata.Labels)))
 	for class := range s.values {
 		s.values[class] = postprocess.Label(model.Metadata.Labels, class)
@@ -95,19 +98,62 @@ func (s *Stage) wants(f *postprocess.Finding) bool {
 
 // look is what one look at an object showed.
 type look struct {
-	class int
+	class int // 0 for a text, -1 where there was nothing to be seen
 	score float32
+	text  text // of a network that reads
 }
 
-// attribute is what a class comes to.
-func (s *Stage) attribute(class int, score float32, looks int) postprocess.Attribute {
-	value := ""
-	if class < len(s.values) {
-		value = s.values[class]
-	} else { // of a network that does not say how many there are
-		value = postprocess.Label(nil, class)
+// seen is what a look at a picture gave.
+func (s *Stage) seen(found []postprocess.Finding) look {
+	switch {
+	case len(found) == 0:
+		return look{class: -1}
+	case s.reads:
+		t, score := textOf(found)
+		return look{score: score, text: t}
 	}
-	return postprocess.Attribute{Name: s.Name, Value: value, Class: class, Score: score, Looks: looks}
+	return look{class: found[0].Class, score: found[0].Score}
+}
+
+// winner is what the latest looks at an object come to: its number, which is another one for every other answer, and its score.
+func (s *Stage) winner(v *votes) (class int, score float32, looks int) {
+	if !s.reads {
+		return v.winner(s.Votes)
+	}
+	t, score, looks := v.reading(s.Votes)
+	if looks == 0 {
+		return -1, 0, 0
+	}
+	if t != v.read || v.spelt == "" {
+		v.read, v.spelt = t, s.spell(t)
+		v.readings++
+	}
+	return v.readings, score, looks
+}
+
+// spell writes a text in the alphabet.
+func (s *Stage) spell(t text) string {
+	var all strings.Builder
+	for _, class := range t.characters[:t.count] {
+		all.WriteString(s.value(int(class)))
+	}
+	return all.String()
+}
+
+// value is the label of a class.
+func (s *Stage) value(class int) string {
+	if class < len(s.values) {
+		return s.values[class]
+	}
+	return postprocess.Label(nil, class) // of a network that does not say how many there are
+}
+
+// attribute is what a class comes to, or what a text does that is spelt so.
+func (s *Stage) attribute(class int, spelt string, score float32, looks int) postprocess.Attribute {
+	if s.reads {
+		return postprocess.Attribute{Name: s.Name, Value: spelt, Class: -1, Score: score, Looks: looks}
+	}
+	return postprocess.Attribute{Name: s.Name, Value: s.value(class), Class: class, Score: score, Looks: looks}
 }
 
 // shown are the crops that a network is to look at, side by side in memory that its engine reads.
@@ -181,11 +227,7 @@ func (s *shown) run() error {
 			return fmt.Errorf("cascade %s: %w", s.stage.Name, err)
 		}
 		for i := range result.Pictures {
-			seen := look{class: -1}
-			if found := result.Pictures[i].Findings; len(found) > 0 {
-				seen = look{found[0].Class, found[0].Score}
-			}
-			s.looks = append(s.looks, seen)
+			s.looks = append(s.looks, s.stage.seen(result.Pictures[i].Findings))
 		}
 	}
 	return nil

@@ -10,6 +10,11 @@ type votes struct {
 	due     time.Time
 	said    int // class that was told last, -1 for none
 	missing int // frames without the object
+
+	// Of a network that reads: what the looks came to last, how it is spelt, and how often it was another text.
+	read     text
+	spelt    string
+	readings int
 }
 
 // add takes a look into account; the latest of them count.

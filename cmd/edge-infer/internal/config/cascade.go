@@ -32,7 +32,7 @@ const DefaultCascadeBatch = 16
 func cascadeSettings() []ListSetting {
 	return []ListSetting{
 		{"name", "colour", "name of the attribute"},
-		{"model", "colour.onnx", "a classifier: ONNX file or TensorRT engine"},
+		{"model", "colour.onnx", "a classifier or a reader of text (layout ctc): ONNX file or TensorRT engine"},
 		{"labels", "colours.txt", "file with one label a line, instead of the model's own"},
 		{"layout", Auto, "what the outputs mean, as model.layout"},
 		{"on", "[car, truck]", "labels of the first model whose objects it looks at; empty: all"},

@@ -1,0 +1,64 @@
+package cascade
+
+import "github.com/edge-infer/edge-infer/postprocess"
+
+// MostCharacters bounds how much of a text counts; the rest of a longer one is left out.
+const MostCharacters = 32
+
+// text is what was read at one look: the class numbers of its characters. What is behind the last one is 0, so that equal texts are equal.
+type text struct {
+	characters [MostCharacters]int32
+	count      int8
+}
+
+// textOf joins the characters that a network read, and gives the mean of their scores.
+func textOf(found []postprocess.Finding) (t text, score float32) {
+	found = found[:min(len(found), MostCharacters)]
+	for i := range found {
+		t.characters[i] = int32(found[i].Class)
+		score += found[i].Score
+	}
+	t.count = int8(len(found))
+	return t, score / float32(len(found))
+}
+
+// reading is what the latest looks read, put together by position: of the length that most of them say, weighed by their scores, each
+// character that most of those say. The score is the mean over the characters of how much of all looks stood behind each.
+func (v *votes) reading(latest int) (t text, score float32, looks int) {
+	looks = min(v.count, latest)
+	if looks == 0 {
+		return t, 0, 0
+	}
+	all := v.looks[:looks]
+	best := float32(0)
+	for i := range all {
+		sum := float32(0)
+		for k := range all {
+			if all[k].text.count == all[i].text.count {
+				sum += all[k].score
+			}
+		}
+		if sum > best {
+			best, t.count = sum, all[i].text.count
+		}
+	}
+	for at := range t.count {
+		best = 0
+		for i := range all {
+			if all[i].text.count != t.count {
+				continue
+			}
+			sum := float32(0)
+			for k := range all {
+				if all[k].text.count == t.count && all[k].text.characters[at] == all[i].text.characters[at] {
+					sum += all[k].score
+				}
+			}
+			if sum > best {
+				best, t.characters[at] = sum, all[i].text.characters[at]
+			}
+		}
+		score += best
+	}
+	return t, score / float32(max(int(t.count), 1)*looks), looks
+}
