@@ -64,6 +64,7 @@ type Seen struct {
 	Saved      string          `json:"saved,omitempty"`
 
 	findings []postprocess.Finding
+	places   *postprocess.Map
 	labels   []string
 }
 
@@ -200,7 +201,7 @@ func (w *work) progress(number int) {
 func (w *work) picture(path string, number int, frame *capture.Frame, picture *predict.Picture, _ engine.Timing) (err error) {
 	seen := &Seen{
 		Version: 1, File: path, Frame: number, Width: frame.Width, Height: frame.Height, Detections: []payload.Exact{},
-		findings: picture.Findings, labels: w.labels,
+		findings: picture.Findings, places: picture.Map, labels: w.labels,
 	}
 	w.details.Begin()
 	for i := range picture.Findings {

@@ -36,16 +36,18 @@ const (
 	YOLO       = "yolo"
 	YOLOScores = "yolo-scores"
 	CSV        = "csv"
+	MapFiles   = "map"
 )
 
 // Formats are the names of all formats.
-func Formats() []string { return []string{JSONLines, COCO, YOLO, YOLOScores, CSV} }
+func Formats() []string { return []string{JSONLines, COCO, YOLO, YOLOScores, CSV, MapFiles} }
 
 // Flags are the output's place on a command line.
 func (o *Record) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Format, "format", "", "what is written: jsonl, the lines of --json; coco, a list of results as pycocotools reads it; "+
-		"yolo or yolo-scores, a label file a picture as Ultralytics has it, without or with scores; csv, a row a finding")
-	flags.StringVarP(&o.Path, "output", "o", "", "file for --format, a folder for yolo; standard output when it is not named")
+		"yolo or yolo-scores, a label file a picture as Ultralytics has it, without or with scores; csv, a row a finding; "+
+		"map, a PNG of class numbers or an NPY of depths a picture, of networks that give these")
+	flags.StringVarP(&o.Path, "output", "o", "", "file for --format, a folder for yolo and map; standard output when it is not named")
 	flags.StringVar(&o.Annotations, "annotations", "",
 		"COCO's instances file of these pictures, whose ids --format coco takes; else ids are the numbers that files are named after")
 }
@@ -58,15 +60,15 @@ func (o *Record) Check() error {
 			return config.Usagef("--output %s: say what it is to be with --format %s", o.Path, strings.Join(Formats(), "|"))
 		}
 	}
-	yolo := o.Format == YOLO || o.Format == YOLOScores
+	folder := o.Format == YOLO || o.Format == YOLOScores || o.Format == MapFiles
 	switch {
 	case o.Format != "" && !slices.Contains(Formats(), o.Format):
 		return config.Usagef("--format %q must be one of %s", o.Format, strings.Join(Formats(), ", "))
-	case yolo && o.Path == "":
+	case folder && o.Path == "":
 		return config.Usagef("--format %s writes a file a picture: name their folder with --output DIR", o.Format)
 	case o.Annotations != "" && o.Format != COCO:
 		return config.Usagef("--annotations has the ids for --format coco")
-	case o.Path != "" && !yolo:
+	case o.Path != "" && !folder:
 		return atomicfile.Check(o.Path)
 	}
 	return nil
@@ -94,9 +96,12 @@ func (o *Record) open(labels []string, resume bool) (recorder, error) {
 			return openLines(o.Path, resume)
 		}
 		return &jsonLines{out: bufio.NewWriter(o.Stdout)}, nil
-	case YOLO, YOLOScores:
+	case YOLO, YOLOScores, MapFiles:
 		if err := os.MkdirAll(o.Path, 0o755); err != nil {
 			return nil, fmt.Errorf("output: %w", err)
+		}
+		if o.Format == MapFiles {
+			return &mapFiles{folder: o.Path, names: names{}}, nil
 		}
 		return &labelFiles{folder: o.Path, labels: labels, names: names{}, yolo: format.YOLO{Scores: o.Format == YOLOScores}}, nil
 	}

@@ -1,0 +1,96 @@
+package infer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+
+	captured "github.com/edge-infer/edge-infer/capture/source"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// mapFiles are those of networks that say something of every place: a file of the picture's size for each, in the form that validate reads.
+// Classes are a grey PNG of their numbers, 255 for none, depths an NPY file of float32 numbers.
+type mapFiles struct {
+	folder string
+	names  names
+}
+
+func (m *mapFiles) path(source string, frame int, suffix string) string {
+	stem := m.names.of(source, "")
+	if !captured.Picture(source) {
+		stem = fmt.Sprintf("%s_%06d", stem, frame)
+	}
+	return filepath.Join(m.folder, stem+suffix)
+}
+
+func (m *mapFiles) add(seen *Seen) error {
+	switch {
+	case seen.Semantic == nil && seen.Depth == nil:
+		return errors.New("--format map is for networks of semantic segmentation or depth, and this one finds objects")
+	case seen.Depth != nil:
+		return write(m.path(seen.File, seen.Frame, ".npy"), depthsOf(seen.places, seen.Width, seen.Height))
+	}
+	grey := image.NewGray(image.Rect(0, 0, seen.Width, seen.Height))
+	for y := range seen.Height {
+		for x := range seen.Width {
+			class := uint8(postprocess.NoClass)
+			if seen.places.Covers(x, y) {
+				column, row := seen.places.Cell(x, y)
+				class = seen.places.Classes[row*seen.places.Width+column]
+			}
+			grey.Pix[y*grey.Stride+x] = class
+		}
+	}
+	var file bytes.Buffer
+	if err := png.Encode(&file, grey); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	return write(m.path(seen.File, seen.Frame, ".png"), file.Bytes())
+}
+
+// depthsOf is an NPY file with a depth for each pixel, NaN where the network was shown nothing.
+func depthsOf(m *postprocess.Map, width, height int) []byte {
+	t := engine.Tensor{Type: engine.Float32, Shape: []int64{int64(height), int64(width)}}
+	for y := range height {
+		for x := range width {
+			depth := float32(math.NaN())
+			if m.Covers(x, y) {
+				depth = m.Depth(float32(x), float32(y))
+			}
+			t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(depth))
+		}
+	}
+	var file bytes.Buffer
+	_ = engine.WriteNPY(&file, &t) // into memory
+	return file.Bytes()
+}
+
+func write(path string, data []byte) error {
+	if err := atomicfile.Write(path, data, 0o644); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	return nil
+}
+
+func (m *mapFiles) has(path string) bool {
+	if !captured.Picture(path) { // how many pictures a film has is not known
+		return false
+	}
+	for _, suffix := range []string{".png", ".npy"} {
+		if _, err := os.Stat(m.path(path, 0, suffix)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (*mapFiles) close(bool) error { return nil }
