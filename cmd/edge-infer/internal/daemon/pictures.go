@@ -39,11 +39,14 @@ func (r *run) tellMisfits() {
 	views := r.devices.Views()
 	sizes := make([][]engine.Size, len(views))
 	for _, c := range r.cameras.All() {
+		d := r.devices.At(c.Capture)
+		if d == nil {
+			continue // it is on its way out
+		}
 		size := r.pictures.Size(aspect.Camera{Name: c.Config.Name, URI: c.Config.URI})
 		if size.Width == 0 {
 			return // what it will show is not known yet
 		}
-		d := r.devices.At(c.Capture)
 		i := slices.IndexFunc(views, d.SeesAs)
 		sizes[i] = append(sizes[i], size)
 	}
