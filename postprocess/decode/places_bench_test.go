@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -16,10 +15,12 @@ func BenchmarkMaps(b *testing.B) {
 		task         engine.Task
 		planes, side int64
 	}{
-		{"deeplab", engine.Semantic, 21, 520}, {"segformer", engine.Semantic, 150, 128}, {"cityscapes", engine.Semantic, 19, 640},
+		{"deeplab", engine.Semantic, 21, 520},
+		{"segformer", engine.Semantic, 150, 128},
+		{"cityscapes", engine.Semantic, 19, 640},
 		{"depth", engine.Depth, 1, 518},
 	} {
-		b.Run(fmt.Sprint(c.name), func(b *testing.B) {
+		b.Run(c.name, func(b *testing.B) {
 			random := rand.New(rand.NewPCG(7, 7))
 			data := make([]float32, c.planes*c.side*c.side)
 			for i := range data {
