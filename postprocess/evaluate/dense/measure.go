@@ -92,7 +92,7 @@ func (p *Places) Result() (r PlacesResult) {
 
 // Depths measures depth by the protocol of Eigen, Puhrsch and Fergus, "Depth map prediction from a single image using a multi-scale deep
 // network", 2014: each picture for itself, then the mean over pictures, as Depth Anything and Ultralytics have it. Pixels count whose
-// labelled depth lies between Least and Most; what is seen there is cut to these.
+// labelled depth lies between leastDepth and Most; what is seen there is cut to these.
 type Depths struct {
 	// Scale is how many of the labels' numbers are a metre, 0 for 1.
 	Scale float64

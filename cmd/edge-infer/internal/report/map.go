@@ -15,7 +15,7 @@ import (
 type Maps struct {
 	// Side is how many cells the longer side of the grid in messages has; 0 for no grid.
 	Side int
-	// Unit is that of depths: postprocess.Relative where it is empty.
+	// Unit is that of depths: Relative where it is empty.
 	Unit string
 
 	message payload.Map
