@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,17 +18,22 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
+// TestEvents: the list, and the pictures, of which that of an object that has just come may be late and is waited for.
 func TestEvents(t *testing.T) {
+	var asked atomic.Int32
 	snapshot := func(camera, id string) ([]byte, error) {
 		switch id {
 		case "1000000000.000000-7":
-			return fmt.Appendf(nil, "jpeg of %s", camera), nil
+			if asked.Add(1) > 3 {
+				return fmt.Appendf(nil, "jpeg of %s", camera), nil
+			}
 		case "broken":
 			return nil, errors.New("secret path")
 		}
 		return nil, fs.ErrNotExist
 	}
-	server := &Server{Snapshot: snapshot}
+	server := &Server{Snapshot: snapshot, limits: defaultLimits()}
+	server.limits.snapshot = testPatience
 	serve(t, server, frames("cam0"))
 	object := &zone.Object{
 		Track: 7, Finding: postprocess.Finding{Box: postprocess.Box{X1: 1, Y1: 2, X2: 3, Y2: 4}}, TopScore: 0.91239, Start: time.Unix(1e9, 0),
@@ -64,4 +70,5 @@ func TestEvents(t *testing.T) {
 		require.Equal(t, want.code, code)
 		require.Equal(t, want.text, text)
 	}
+	require.EqualValues(t, 4, asked.Load())
 }

@@ -1,11 +1,13 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live"
 )
@@ -26,13 +28,33 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, s.feed.Events(r.FormValue("camera"), limit))
 }
 
-// serveSnapshot is the best view of an object.
+// snapshotPause is the time between two looks for a snapshot that is on its way.
+const snapshotPause = 50 * time.Millisecond
+
+// snapshot is the best view of an object. Where something has just happened to the object its picture may still be with the encoder, and is
+// waited for.
+func (s *Server) snapshot(ctx context.Context, camera, id string) ([]byte, error) {
+	until := s.feed.Heard(camera, id).Add(s.limits.snapshot)
+	for {
+		jpeg, err := s.Snapshot(camera, id)
+		if !errors.Is(err, fs.ErrNotExist) || time.Now().After(until) {
+			return jpeg, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(snapshotPause):
+		}
+	}
+}
+
+// serveSnapshot answers the best view of an object.
 func (s *Server) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	if s.Snapshot == nil {
 		http.Error(w, "snapshots are not kept", http.StatusNotFound)
 		return
 	}
-	jpeg, err := s.Snapshot(r.PathValue("camera"), r.PathValue("id"))
+	jpeg, err := s.snapshot(r.Context(), r.PathValue("camera"), r.PathValue("id"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		http.Error(w, "no snapshot", http.StatusNotFound)

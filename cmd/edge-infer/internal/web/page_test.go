@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -464,16 +465,22 @@ func TestThePageSaysWhatEachCameraRunsOn(t *testing.T) {
 	}
 }
 
+// TestEventsAreListedWithSnapshots, which come a moment after the events: none is missed, and none is asked for in vain.
 func TestEventsAreListedWithSnapshots(t *testing.T) {
 	s := newStage(t, 160, 120, 8, "belt")
 	picture, err := os.ReadFile("screenshot.png") // any picture: the browser looks at the bytes
 	require.NoError(t, err)
-	server := &Server{Snapshot: func(camera, id string) ([]byte, error) {
-		if camera != "belt" || id == "" {
+	var mutex sync.Mutex
+	asked := map[string]int{}
+	server := &Server{limits: defaultLimits(), Snapshot: func(camera, id string) ([]byte, error) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		if asked[id]++; camera != "belt" || id == "" || asked[id] < 3 {
 			return nil, fs.ErrNotExist
 		}
 		return picture, nil
 	}}
+	server.limits.snapshot = time.Hour
 	s.serve(t, server)
 	b := newBrowser(t, 1280, 800)
 	b.do(chromedp.Navigate(server.URL() + "#events"))
@@ -481,8 +488,24 @@ func TestEventsAreListedWithSnapshots(t *testing.T) {
 	b.wait(`document.querySelector(".events").innerText.includes("appeared")`)
 	evaluate[any](b, `(() => { const s = document.querySelectorAll("select")[1]; s.value = "cross"; s.dispatchEvent(new Event("change")) })()`)
 	b.wait(`document.querySelectorAll(".events li").length > 0 && [...document.querySelectorAll(".events li")].every((l) => l.innerText.includes("crossed gate"))`)
+	require.True(t, evaluate[bool](b, `[...document.querySelectorAll(".events li")].every((l) => l.querySelector("img"))`))
 	b.picture("events")
 	require.Empty(t, b.complaints())
+}
+
+// TestEventsWithoutSnapshotsSayWhatTheyAre: no broken picture stands where there is none.
+func TestEventsWithoutSnapshotsSayWhatTheyAre(t *testing.T) {
+	s := newStage(t, 160, 120, 8, "belt")
+	server := &Server{limits: defaultLimits(), Snapshot: func(string, string) ([]byte, error) { return nil, fs.ErrNotExist }}
+	server.limits.snapshot = time.Millisecond
+	s.serve(t, server)
+	b := newBrowser(t, 1280, 800)
+	b.do(chromedp.Navigate(server.URL() + "#events"))
+	b.wait(`[...document.querySelectorAll(".thumb")].some((t) => !t.querySelector("img") && t.textContent === "new")
+		&& [...document.querySelectorAll(".thumb img")].every((i) => i.naturalWidth > 0 || !i.complete || !i.currentSrc)`)
+	for _, complaint := range b.complaints() {
+		require.Contains(t, complaint, "status of 404")
+	}
 }
 
 func TestNobodyLooksWhileThePageIsHidden(t *testing.T) {

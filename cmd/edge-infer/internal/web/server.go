@@ -43,6 +43,8 @@ type limits struct {
 	// write is for one piece of a stream; a viewer that needs longer is dropped. After a heartbeat of silence something is written to a
 	// stream, so that a client that has gone is noticed.
 	write, heartbeat time.Duration
+	// snapshot is how long after an event its picture may be on its way.
+	snapshot time.Duration
 	// shutdown is for requests that are under way when the server stops.
 	shutdown time.Duration
 }
@@ -50,7 +52,7 @@ type limits struct {
 func defaultLimits() limits {
 	return limits{
 		header: 5 * time.Second, request: 15 * time.Second, idle: time.Minute, write: 5 * time.Second, heartbeat: 10 * time.Second,
-		shutdown: time.Second,
+		snapshot: 2 * time.Second, shutdown: time.Second,
 	}
 }
 

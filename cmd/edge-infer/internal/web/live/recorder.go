@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
@@ -112,6 +113,17 @@ func (r *recorder) recent(camera string, limit int) []Event {
 	return list
 }
 
+func (r *recorder) heard(camera, object string) time.Time {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for _, e := range slices.Backward(r.events) {
+		if e.Camera == camera && e.Object == object {
+			return e.heard
+		}
+	}
+	return time.Time{}
+}
+
 // tell gives a message to every client that has room for it.
 func (r *recorder) tell(kind string, value any) {
 	r.mutex.Lock()
@@ -150,3 +162,6 @@ func (r *recorder) leave(c *client) {
 
 // Events are the newest events of a camera, or of all when it is empty, newest first.
 func (f *Feed) Events(camera string, limit int) []Event { return f.recorder.recent(camera, limit) }
+
+// Heard is when something happened to an object last, by the clock of this machine; zero when the list does not know it.
+func (f *Feed) Heard(camera, object string) time.Time { return f.recorder.heard(camera, object) }
