@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,6 +61,16 @@ func TestEvents(t *testing.T) {
 	leave.Number, leave.Type, leave.Seq, leave.Time, leave.Zone, leave.DwellS = 2, "leave", 6, time.Unix(1e9+1, 0).UTC(), "inspection", 1.5
 	require.Equal(t, []live.Event{cross, leave}, list("?limit=2"))
 	require.Empty(t, list("?camera=cam1"))
+	require.Equal(t, []live.Event{cross}, list("?camera=cam0&text=BOLT+gate"))
+	require.Equal(t, []live.Event{leave}, list("?type=leave&limit=4096"))
+	for query, want := range map[string]string{
+		"limit=0": "limit must be 1 to 4096\n", "limit=4097": "limit must be 1 to 4096\n",
+		"text=" + strings.Repeat("a", 201): "text must be at most 200 bytes\n",
+	} {
+		code, text, _ := ask(t, "GET", server.URL()+"api/events?"+query, nil)
+		require.Equal(t, http.StatusBadRequest, code)
+		require.Equal(t, want, text)
+	}
 	for id, want := range map[string]struct {
 		code int
 		text string

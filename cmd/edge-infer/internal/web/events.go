@@ -15,7 +15,10 @@ import (
 // listed is how many events a request gets when it does not say.
 const listed = 100
 
-// serveEvents lists what happened, newest first.
+// longestText is of what is looked for in events, in bytes.
+const longestText = 200
+
+// serveEvents lists what happened, newest first: of a camera, of a type, and with words in it, where the request says so.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	limit := listed
 	if text := r.FormValue("limit"); text != "" {
@@ -25,7 +28,12 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	writeJSON(w, http.StatusOK, s.feed.Events(r.FormValue("camera"), limit))
+	text := r.FormValue("text")
+	if len(text) > longestText {
+		http.Error(w, fmt.Sprintf("text must be at most %d bytes", longestText), http.StatusBadRequest)
+		return
+	}
+	writeJSON(w, http.StatusOK, s.feed.Events(live.Query{Camera: r.FormValue("camera"), Type: r.FormValue("type"), Text: text, Limit: limit}))
 }
 
 // snapshotPause is the time between two looks for a snapshot that is on its way.

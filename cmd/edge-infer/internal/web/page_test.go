@@ -493,6 +493,27 @@ func TestEventsAreListedWithSnapshots(t *testing.T) {
 	require.Empty(t, b.complaints())
 }
 
+// TestEventsAreSearched by words, among what has happened and what happens while one looks.
+func TestEventsAreSearched(t *testing.T) {
+	s := newStage(t, 160, 120, 8, "belt", "dock")
+	server := &Server{}
+	s.serve(t, server)
+	b := newBrowser(t, 1280, 800)
+	b.do(chromedp.Navigate(server.URL() + "#events"))
+	const list = `[...document.querySelectorAll(".events li")].map((l) => l.innerText)`
+	b.wait(list + `.some((l) => l.includes("belt,"))`)
+	b.wait(list + `.some((l) => l.includes("dock,"))`)
+	b.fill("text", "DOCK inspec")
+	const found = `(%s.length > %d && ` + list + `.every((l) => l.includes("inspection") && l.includes("dock,")))`
+	b.wait(fmt.Sprintf(found, list, 0))
+	before := evaluate[int](b, list+`.length`)
+	b.wait(fmt.Sprintf(found, list, before))
+	b.fill("text", "nowhere")
+	b.wait(`document.querySelector(".none").checkVisibility() && document.querySelector(".none").innerText.startsWith("None of the events")`)
+	require.Empty(t, evaluate[[]string](b, list))
+	require.Empty(t, b.complaints())
+}
+
 // TestEventsWithoutSnapshotsSayWhatTheyAre: no broken picture stands where there is none.
 func TestEventsWithoutSnapshotsSayWhatTheyAre(t *testing.T) {
 	s := newStage(t, 160, 120, 8, "belt")

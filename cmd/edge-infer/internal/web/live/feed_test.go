@@ -37,15 +37,6 @@ func TestViewersLeaveNothingBehind(t *testing.T) {
 	require.ErrorIs(t, err, errStopping)
 }
 
-func TestEventsAreKeptToANumber(t *testing.T) {
-	f := opened()
-	for range Remembered + 3 {
-		f.recorder.remember(&eventCopy{camera: "cam0"})
-	}
-	require.LessOrEqual(t, len(f.recorder.events), Remembered)
-	require.Equal(t, uint64(Remembered+3), f.Events("", 1)[0].Number)
-}
-
 func TestAFrameCostsNothingWhenNobodyLooks(t *testing.T) {
 	f := opened()
 	in := livetest.Inferred(livetest.Noise(engine.BGR, 1920, 1080, 3*1920), 1, 0)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,8 +16,6 @@ const (
 	occurrences  = 256 // likewise
 	// backlog is how many messages may wait for one client.
 	backlog = 128
-	// Remembered is how many events the list holds.
-	Remembered = 500
 )
 
 // recorder takes copies of what the frame loop found, makes messages of them and gives them to whoever looks. It remembers the latest
@@ -30,7 +27,7 @@ type recorder struct {
 
 	mutex   sync.Mutex
 	clients map[*client]struct{}
-	events  []Event // oldest first
+	memory  memory
 	number  uint64
 }
 
@@ -43,7 +40,7 @@ type client struct {
 func newRecorder() *recorder {
 	r := &recorder{
 		free: make(chan *observation, observations), full: make(chan *observation, observations), happened: make(chan eventCopy, occurrences),
-		clients: map[*client]struct{}{},
+		clients: map[*client]struct{}{}, memory: memory{events: map[string][]Event{}},
 	}
 	for range observations {
 		r.free <- new(observation)
@@ -93,35 +90,8 @@ func (r *recorder) remember(c *eventCopy) Event {
 	defer r.mutex.Unlock()
 	r.number++
 	e := c.event(r.number)
-	if len(r.events) == Remembered {
-		r.events = slices.Delete(r.events, 0, Remembered/4)
-	}
-	r.events = append(r.events, e)
+	r.memory.add(e)
 	return e
-}
-
-// recent are the newest events of a camera, or of all when it is empty, newest first.
-func (r *recorder) recent(camera string, limit int) []Event {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	list := []Event{}
-	for i := len(r.events) - 1; i >= 0 && len(list) < limit; i-- {
-		if camera == "" || r.events[i].Camera == camera {
-			list = append(list, r.events[i])
-		}
-	}
-	return list
-}
-
-func (r *recorder) heard(camera, object string) time.Time {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	for _, e := range slices.Backward(r.events) {
-		if e.Camera == camera && e.Object == object {
-			return e.heard
-		}
-	}
-	return time.Time{}
 }
 
 // tell gives a message to every client that has room for it.
@@ -160,8 +130,16 @@ func (r *recorder) leave(c *client) {
 	delete(r.clients, c)
 }
 
-// Events are the newest events of a camera, or of all when it is empty, newest first.
-func (f *Feed) Events(camera string, limit int) []Event { return f.recorder.recent(camera, limit) }
+// Events are those that are remembered and wanted, newest first.
+func (f *Feed) Events(q Query) []Event {
+	f.recorder.mutex.Lock()
+	defer f.recorder.mutex.Unlock()
+	return f.recorder.memory.find(q)
+}
 
-// Heard is when something happened to an object last, by the clock of this machine; zero when the list does not know it.
-func (f *Feed) Heard(camera, object string) time.Time { return f.recorder.heard(camera, object) }
+// Heard is when something happened to an object last, by the clock of this machine; zero when that is not remembered.
+func (f *Feed) Heard(camera, object string) time.Time {
+	f.recorder.mutex.Lock()
+	defer f.recorder.mutex.Unlock()
+	return f.recorder.memory.heard(camera, object)
+}

@@ -19,14 +19,18 @@ export class Events {
   constructor(root, app) {
     this.app = app;
     this.list = el("ul", { className: "events" });
-    this.empty = el("p", { className: "none" }, "Nothing has happened yet. Zones, lines and followed objects give events.");
+    this.empty = el("p", { className: "none" });
     this.camera = el("select", { onchange: () => this.load() }, el("option", { value: "" }, "all cameras"));
     this.type = el("select", { onchange: () => this.load() }, el("option", { value: "" }, "everything"),
       ...["new", "enter", "leave", "loiter", "cross", "end"].map((type) => el("option", { value: type }, type)));
+    this.text = el("input", { type: "search", name: "text", maxLength: 60, placeholder: "label, camera, zone", oninput: () => this.loadLater() });
     root.replaceChildren(el("section", { className: "card", "aria-label": "Events" },
-      el("div", { className: "tools" }, el("label", {}, "Camera ", this.camera), el("label", {}, "What ", this.type)),
+      el("div", { className: "tools" }, el("label", {}, "Camera ", this.camera), el("label", {}, "What ", this.type), el("label", {}, "With ", this.text)),
       this.list, this.empty));
-    this.onHappened = (event) => this.add(event.detail, true);
+    this.onHappened = (event) => {
+      this.meanwhile?.push(event.detail);
+      this.add(event.detail, true);
+    };
     app.feed.addEventListener("happened", this.onHappened);
     app.feed.show([]);
     this.update(app.status);
@@ -35,6 +39,13 @@ export class Events {
 
   close() {
     this.app.feed.removeEventListener("happened", this.onHappened);
+    clearTimeout(this.later);
+  }
+
+  // loadLater waits until nothing is typed for a moment.
+  loadLater() {
+    clearTimeout(this.later);
+    this.later = setTimeout(() => this.load(), 250);
   }
 
   update(status) {
@@ -45,15 +56,31 @@ export class Events {
   }
 
   async load() {
-    const events = await this.app.events(this.camera.value);
+    const wanted = { camera: this.camera.value, type: this.type.value, text: this.text.value };
+    this.wanted = wanted;
+    this.meanwhile = []; // what happens until the answer is here
+    const events = await this.app.events(wanted);
+    if (this.wanted !== wanted) return; // something else is by now
     this.list.replaceChildren();
     for (const event of events) this.add(event, false);
+    for (const event of this.meanwhile) if (event.number > (events[0]?.number ?? 0)) this.add(event, true);
+    this.meanwhile = null;
     this.empty.hidden = this.list.children.length > 0;
+    this.empty.textContent = wanted.camera || wanted.type || wanted.text
+      ? "None of the events that are remembered is like that."
+      : "Nothing has happened yet. Zones, lines and followed objects give events.";
+  }
+
+  // fits is what the server does with a query.
+  fits(event) {
+    const { camera, type, text } = this.wanted;
+    const about = [event.label, event.track, event.camera, event.zone, event.line].join(" ").toLowerCase();
+    return event.type !== "update" && (!camera || event.camera === camera) && (!type || event.type === type)
+      && text.toLowerCase().split(/\s+/).every((word) => about.includes(word));
   }
 
   add(event, newest) {
-    if (event.type === "update" || (this.type.value && event.type !== this.type.value)) return;
-    if (this.camera.value && event.camera !== this.camera.value) return;
+    if (!this.fits(event)) return;
     const thumb = el("span", { className: "thumb" }, event.type);
     if (this.snapshots) {
       const path = `/api/cameras/${encodeURIComponent(event.camera)}/events/${encodeURIComponent(event.object)}/snapshot.jpg`;

@@ -75,8 +75,9 @@ class App {
     if (this.pill.textContent !== text) this.pill.textContent = text;
   }
 
-  events(camera = "") {
-    return getJSON(`/api/events?limit=300&camera=${encodeURIComponent(camera)}`);
+  // events are the newest of a camera, of a type and with words in them, as far as the query has these.
+  events(query = {}) {
+    return getJSON(`/api/events?${new URLSearchParams({ limit: 300, ...query })}`);
   }
 
   route() {
