@@ -162,6 +162,7 @@ type Web struct {
 	PasswordFile string `yaml:"password_file"`
 	Certificate  string `yaml:"certificate"`
 	Key          string `yaml:"key"`
+	PictureRate  int    `yaml:"picture_rate"`
 	Profiling    bool   `yaml:"profiling"`
 }
 
@@ -195,7 +196,7 @@ func Default() *Config {
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true, DeepStreamSchema: DeepStreamMinimal},
 		History:   History{Days: 31},
 		Snapshots: Snapshots{Keep: 500},
-		Web:       Web{Listen: Off},
+		Web:       Web{Listen: Off, PictureRate: 12},
 		Motion:    Motion{Sensitivity: defaultSensitivity, FloorRate: defaultFloorRate},
 		Thermal:   Thermal{Hysteresis: 5},
 		Runtime:   process.DefaultSettings(),

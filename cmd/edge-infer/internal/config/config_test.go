@@ -292,6 +292,8 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.MQTT.MaxPacket = 1000 }, `mqtt.max_packet "1000" must be 0, or 1024 to 268435456`},
 		{func(c *Config) { c.MQTT.Key = "k" }, `mqtt.certificate and mqtt.key: one needs the other`},
 		{func(c *Config) { c.Web.Listen = "8080" }, `web.listen "8080" must be host:port or off`},
+		{func(c *Config) { c.Web.PictureRate = 0 }, `web.picture_rate "0" must be 1 to 48`},
+		{func(c *Config) { c.Web.PictureRate = 49 }, `web.picture_rate "49" must be 1 to 48`},
 		{func(c *Config) { c.Web.Key = "k" }, `web.certificate and web.key: one needs the other`},
 		{func(c *Config) { c.Web.User = "me" }, `web.user and web.password_file: one needs the other`},
 		{func(c *Config) { c.Web.PasswordFile = "f" }, `web.user and web.password_file: one needs the other`},

@@ -214,14 +214,12 @@ func (s *Snapshots) settings() []setting {
 func (w *Web) settings() []setting {
 	return []setting{
 		{"web.listen", "web", text(&w.Listen), w.checkListen, "address of the web page, for instance 127.0.0.1:8080, or off"},
-		{
-			"web.token_file", "web-token-file", text(&w.TokenFile), nil,
-			"file with the token that lets browsers in; beyond this machine it is needed, or a user",
-		},
+		{"web.token_file", "web-token-file", text(&w.TokenFile), nil, "file with the token that lets browsers in; needed beyond this machine"},
 		{"web.user", "web-user", text(&w.User), w.checkUser, "user name that lets browsers in, instead of a token"},
 		{"web.password_file", "web-password-file", text(&w.PasswordFile), nil, "file with that user's password"},
 		{"web.certificate", "web-certificate", text(&w.Certificate), nil, "PEM file of the page's certificate, for https"},
 		{"web.key", "web-key", text(&w.Key), nil, "PEM file of its key"},
+		{"web.picture_rate", "web-picture-rate", whole(&w.PictureRate), within(&w.PictureRate, 1, 48), "most pictures a second of each camera"},
 		{"web.profiling", "web-profiling", yes(&w.Profiling), nil, "serve Go's profiles at /debug/pprof/"},
 	}
 }

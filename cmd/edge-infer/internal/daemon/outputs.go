@@ -132,7 +132,7 @@ func (r *run) server() (*web.Server, error) {
 	}
 	return &web.Server{
 		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
-		Directory: r.config.State, Logger: r.logger,
+		Directory: r.config.State, Logger: r.logger, PictureRate: w.PictureRate,
 	}, nil
 }
 

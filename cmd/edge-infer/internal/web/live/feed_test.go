@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -57,4 +58,32 @@ func TestAFrameCostsNothingWhenNobodyLooks(t *testing.T) {
 	p := &preview{fresh: make(chan struct{}, 1)}
 	p.take(in, time.Second)
 	require.Zero(t, testing.AllocsPerRun(100, func() { in.Captured += int64(time.Second); p.take(in, time.Second) }))
+}
+
+// TestPicturesComeAtTheRateThatIsSet, of a camera with 200 frames a second; many cameras share what all may have.
+func TestPicturesComeAtTheRateThatIsSet(t *testing.T) {
+	const frames, seconds = 200, 10
+	for _, test := range []struct{ rate, cameras, want int }{
+		{1, 1, 1}, {12, 4, 12}, {30, 1, 30}, {30, 8, 6}, {picturesAtOnce, 1, picturesAtOnce},
+	} {
+		f := opened()
+		f.PictureRate = test.rate
+		var names []string
+		for i := range test.cameras {
+			names = append(names, fmt.Sprint("cam", i))
+		}
+		_, leave, err := f.subscribe(false, names)
+		require.NoError(t, err)
+		p := &preview{fresh: make(chan struct{}, 1)}
+		taken := 0
+		for i := range frames * seconds {
+			in := livetest.Inferred(livetest.Noise(engine.GRAY8, 8, 8, 8), uint64(i+1), time.Duration(i+1)*time.Second/frames)
+			if p.take(in, f.watched.Load().pause); p.seq == in.Seq {
+				taken++
+			}
+		}
+		require.InDelta(t, seconds*test.want, taken, 1, "%+v", test)
+		leave()
+		f.Stop()
+	}
 }
