@@ -347,6 +347,57 @@ func TestTheGroundIsCalibratedOnThePage(t *testing.T) {
 	require.Empty(t, b.complaints())
 }
 
+// TestMasksAreDrawnAndSaved, moved, cut down to a triangle and deleted, with what else the filter says left as it is.
+func TestMasksAreDrawnAndSaved(t *testing.T) {
+	s := newStage(t, 640, 360, 5, "belt")
+	limited := yard()
+	limited.Filter.Limits = map[string]zone.Limits{"bolt": {MinScore: 0.5}}
+	_, err := s.Set("belt", "", limited)
+	require.NoError(t, err)
+	server := &Server{Zones: s}
+	s.serve(t, server)
+	b := newBrowser(t, 1280, 800)
+	b.do(chromedp.Navigate(server.URL() + "#zones/belt"))
+	b.wait(`document.querySelector("pre")?.textContent.includes("min_score") && window.edgeInfer.feed.camera("belt").picture`)
+	corners := [][2]float64{{0.1, 0.1}, {0.3, 0.1}, {0.3, 0.3}, {0.1, 0.3}}
+	save := func() [][]zone.Point {
+		b.click("Save")
+		b.wait(`document.querySelector(".done").textContent === "Saved."`)
+		kept := s.kept("belt")
+		require.Equal(t, limited.Filter.Limits, kept.Filter.Limits)
+		require.Len(t, kept.Zones, 1)
+		require.NoError(t, kept.Check(s.Status().Engine.Labels))
+		return kept.Filter.Masks
+	}
+	b.click("New mask")
+	for _, p := range corners {
+		b.press(p[0], p[1])
+	}
+	b.click("Finish mask")
+	b.wait(`document.querySelector("pre").textContent.includes("masks:")`)
+	b.picture("mask")
+	masks := save()
+	require.Len(t, masks, 1)
+	require.Len(t, masks[0], len(corners))
+	for i, p := range corners {
+		require.InDelta(t, p[0], masks[0][i].X, 0.003)
+		require.InDelta(t, p[1], masks[0][i].Y, 0.003)
+	}
+
+	// With the keyboard: the mask's second corner comes after the two ends of the line, the four corners of the zone and its first one.
+	b.do(chromedp.Focus(chromedp.CSS("canvas")), chromedp.KeyEvent("nnnnnnnn"+kb.ArrowRight))
+	b.wait(`document.querySelector(".done").textContent === "Not saved yet."`)
+	moved := save()
+	require.InDelta(t, masks[0][1].X+0.01, moved[0][1].X, 1e-6)
+	b.do(chromedp.Focus(chromedp.CSS("canvas")), chromedp.KeyEvent(kb.Delete))
+	b.wait(`document.querySelector(".shapes").innerText.includes("nothing is looked at, 3 points")`)
+	require.Equal(t, [][]zone.Point{{moved[0][0], moved[0][2], moved[0][3]}}, save())
+	b.click("Delete mask")
+	b.wait(`!document.querySelector("pre").textContent.includes("masks:")`)
+	require.Empty(t, save())
+	require.Empty(t, b.complaints())
+}
+
 func TestLogin(t *testing.T) {
 	s := newStage(t, 160, 120, 5, "belt")
 	server := &Server{User: "operator", Password: "correct horse"}

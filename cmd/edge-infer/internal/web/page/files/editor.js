@@ -8,29 +8,33 @@ const reach = 14;
 // step is how long changes that follow each other are undone as one, in milliseconds: a drag is many of them.
 const step = 500;
 
+// outlines are the kinds of shapes that any number of corners bounds.
+const outlines = { zones: "zone", masks: "mask" };
+
 const second = 1e9; // the configuration counts in nanoseconds
 
-// Editor draws zones and lines on a camera's picture and saves them.
+// Editor draws zones, lines and masks on a camera's picture and saves them.
 export class Editor {
   constructor(root, app, camera) {
     this.app = app;
     this.mode = "select";
-    this.selected = null; // {kind: "zones", "lines" or "ground", index, point}
+    this.selected = null; // {kind: "zones", "lines", "masks" or "ground", index, point}
     this.draft = []; // points of the shape that is being drawn
     this.cursor = { x: 0.5, y: 0.5 }; // for the keyboard
     this.canvas = el("canvas", {
       width: 960, height: 540, tabIndex: 0, role: "application",
-      "aria-label": "Picture to draw on. With the keyboard: Z draws a zone, L a line, G the ground, arrow keys move, space sets a point, enter finishes, escape stops, control and Z takes the last change back, N takes the next point, delete removes.",
+      "aria-label": "Picture to draw on. With the keyboard: Z draws a zone, L a line, M a mask, G the ground, arrow keys move, space sets a point, enter finishes, escape stops, control and Z takes the last change back, N takes the next point, delete removes.",
     });
     this.camera = el("select", { "aria-label": "Camera", onchange: () => (location.hash = `#zones/${encodeURIComponent(this.camera.value)}`) });
     this.tools = {
       select: el("button", { onclick: () => this.setMode("select") }, "Select"),
       zones: el("button", { onclick: () => this.setMode("zones") }, "New zone"),
       lines: el("button", { onclick: () => this.setMode("lines") }, "New line"),
+      masks: el("button", { onclick: () => this.setMode("masks"), title: "An area in which nothing is looked at" }, "New mask"),
       ground: el("button", { onclick: () => this.setMode("ground"), title: "Four corners of a rectangle on the ground give speeds in metres" }, "Ground"),
       length: el("button", { onclick: () => this.setMode("length"), title: "For a camera that looks straight down: two points of a known distance" }, "Known length"),
     };
-    this.finishButton = el("button", { onclick: () => this.finish(), hidden: true }, "Finish zone");
+    this.finishButton = el("button", { onclick: () => this.finish(), hidden: true });
     this.hint = el("p", { className: "quiet pad", role: "status" });
     this.list = el("ul", { className: "shapes" });
     this.form = el("div", { className: "fields" });
@@ -46,7 +50,7 @@ export class Editor {
         el("div", { className: "tools" }, this.camera, ...Object.values(this.tools), this.finishButton),
         el("div", { className: "picture" }, this.canvas), this.hint),
       el("div", { className: "stack" },
-        el("section", { className: "card pad stack" }, el("h2", {}, "Zones and lines"), this.list, this.form, this.problem, this.readOnly,
+        el("section", { className: "card pad stack" }, el("h2", {}, "Zones, lines and masks"), this.list, this.form, this.problem, this.readOnly,
           el("div", { className: "row" }, this.saveButton, this.undoButton, this.revertButton, this.done)),
         el("section", { className: "card pad stack" },
           el("div", { className: "row" }, el("h2", {}, "For the configuration file"), el("span", { className: "grow" }),
@@ -117,6 +121,8 @@ export class Editor {
     this.config = config;
     this.config.zones ??= [];
     this.config.lines ??= [];
+    this.config.filter ??= {};
+    this.config.filter.masks ??= [];
     this.selected = null;
     this.past = []; // states before this one, as text
     this.saved = this.known = JSON.stringify(config);
@@ -145,9 +151,10 @@ export class Editor {
     for (const [name, button] of Object.entries(this.tools)) button.setAttribute("aria-pressed", name === mode);
     this.canvas.className = mode === "select" ? "select" : "";
     this.hint.textContent = {
-      select: "Drag a point to move it, drag inside a zone to move the whole zone.",
+      select: "Drag a point to move it, drag inside a zone or mask to move the whole of it.",
       zones: "Set the corners one after the other; touch the first one again to finish.",
       lines: "Set the first and the last point. Who passes in the direction of the arrow goes in.",
+      masks: "Set the corners one after the other; touch the first one again to finish. Objects that stand in a mask are left out.",
       ground: "Set the four corners of a rectangle on the ground, in order around it, then say how long its sides are.",
       length: "Only for a camera that looks straight down: set both ends of a length that is known.",
     }[mode];
@@ -156,7 +163,8 @@ export class Editor {
   }
 
   showFinish() {
-    this.finishButton.hidden = this.mode !== "zones";
+    this.finishButton.hidden = !outlines[this.mode];
+    this.finishButton.textContent = `Finish ${outlines[this.mode] ?? ""}`;
     this.finishButton.disabled = this.draft.length < 3;
   }
 
@@ -197,25 +205,27 @@ export class Editor {
     return { x: p.x / this.width, y: p.y / this.height };
   }
 
-  shape(kind, index) {
-    return kind === "ground" ? this.config.ground : this.config[kind][index];
+  // shapes are all of a kind. A mask is nothing but its corners.
+  shapes(kind) {
+    if (kind === "ground") return this.config.ground ? [this.config.ground] : [];
+    return kind === "masks" ? this.config.filter.masks : this.config[kind];
+  }
+
+  corners(kind, index) {
+    const shape = this.shapes(kind)[index];
+    return kind === "masks" ? shape : shape.points;
   }
 
   // points are those of a shape, as {get, set} of shares of the picture.
   points(kind, index) {
-    const shape = this.shape(kind, index);
-    if (kind !== "lines") {
-      return shape.points.map((_, i) => ({ get: () => this.toShare(shape.points[i]), set: (p) => (shape.points[i] = this.toConfig(p)) }));
-    }
-    return ["from", "to"].map((end) => ({ get: () => this.toShare(shape[end]), set: (p) => (shape[end] = this.toConfig(p)) }));
+    const from = kind === "lines" ? this.config.lines[index] : this.corners(kind, index);
+    return (kind === "lines" ? ["from", "to"] : [...from.keys()]).map((at) => (
+      { get: () => this.toShare(from[at]), set: (p) => (from[at] = this.toConfig(p)) }));
   }
 
   *handles() {
-    if (this.config.ground) {
-      for (const [point, handle] of this.points("ground", 0).entries()) yield { kind: "ground", index: 0, point, ...handle };
-    }
-    for (const kind of ["lines", "zones"]) {
-      for (let index = 0; index < this.config[kind].length; index++) {
+    for (const kind of ["ground", "lines", "zones", "masks"]) {
+      for (let index = 0; index < this.shapes(kind).length; index++) {
         for (const [point, handle] of this.points(kind, index).entries()) yield { kind, index, point, ...handle };
       }
     }
@@ -223,7 +233,7 @@ export class Editor {
 
   press(at, near) {
     if (this.mode !== "select") {
-      if (this.mode === "zones" && this.draft.length >= 3 && near(at, this.draft[0])) this.finish();
+      if (outlines[this.mode] && this.draft.length >= 3 && near(at, this.draft[0])) this.finish();
       else this.add(at);
       return;
     }
@@ -235,23 +245,25 @@ export class Editor {
       this.drag = (to) => handle.set(to);
       return;
     }
-    const index = this.config.zones.findLastIndex((_, i) => this.inside(at, i));
+    const within = (kind) => this.shapes(kind).findLastIndex((_, i) => this.inside(at, kind, i));
+    const kind = within("zones") < 0 ? "masks" : "zones";
+    const index = within(kind);
     if (index < 0) {
       this.select(null);
       return;
     }
-    this.select("zones", index);
-    const start = this.points("zones", index).map((h) => h.get());
+    this.select(kind, index);
+    const start = this.points(kind, index).map((h) => h.get());
     this.drag = (to) => {
-      // The whole zone stays on the picture.
+      // The whole of it stays on the picture.
       const limit = (axis, by) => Math.min(1 - Math.max(...start.map((p) => p[axis])), Math.max(-Math.min(...start.map((p) => p[axis])), by));
       const [dx, dy] = [limit("x", to.x - at.x), limit("y", to.y - at.y)];
-      this.points("zones", index).forEach((h, i) => h.set({ x: start[i].x + dx, y: start[i].y + dy }));
+      this.points(kind, index).forEach((h, i) => h.set({ x: start[i].x + dx, y: start[i].y + dy }));
     };
   }
 
-  inside(p, index) {
-    const points = this.points("zones", index).map((h) => h.get());
+  inside(p, kind, index) {
+    const points = this.points(kind, index).map((h) => h.get());
     let inside = false;
     for (let i = 0, j = points.length - 1; i < points.length; j = i++) {
       const [a, b] = [points[i], points[j]];
@@ -287,6 +299,8 @@ export class Editor {
     const points = this.draft.filter((p, i) => i === 0 || Math.hypot(p.x - this.draft[i - 1].x, p.y - this.draft[i - 1].y) > 0.004).map((p) => this.toConfig(p));
     if (this.mode === "zones" && points.length >= 3) {
       this.config.zones.push({ name: this.freeName("zones", "zone"), points, labels: null, anchor: "", inertia: 0, min_time: 0, loiter: 0 });
+    } else if (this.mode === "masks" && points.length >= 3) {
+      this.config.filter.masks.push(points);
     } else if (this.mode === "lines" && points.length === 2) {
       this.config.lines.push({ name: this.freeName("lines", "line"), from: points[0], to: points[1], labels: null, anchor: "", direction: "", mode: "" });
     } else if (this.mode === "ground" && points.length === 4) {
@@ -298,7 +312,7 @@ export class Editor {
     }
     const kind = this.mode === "length" ? "ground" : this.mode;
     this.setMode("select");
-    this.select(kind, kind === "ground" ? 0 : this.config[kind].length - 1);
+    this.select(kind, this.shapes(kind).length - 1);
     this.changed();
   }
 
@@ -313,6 +327,7 @@ export class Editor {
     else if (event.key === "z" && (event.ctrlKey || event.metaKey)) this.undo();
     else if (event.key === "z") this.setMode("zones");
     else if (event.key === "l") this.setMode("lines");
+    else if (event.key === "m") this.setMode("masks");
     else if (event.key === "g") this.setMode("ground");
     else if (event.key === "Escape") this.setMode("select");
     else if (event.key === "Enter") this.finish();
@@ -349,10 +364,9 @@ export class Editor {
   removePoint() {
     const s = this.selected;
     if (this.mode !== "select" || !s) return;
-    const zone = this.config.zones[s.index]; // when it is one
-    if (s.kind === "zones" && s.point !== undefined && zone.points.length > 3) {
-      zone.points.splice(s.point, 1);
-      this.select("zones", s.index);
+    if (outlines[s.kind] && s.point !== undefined && this.corners(s.kind, s.index).length > 3) {
+      this.corners(s.kind, s.index).splice(s.point, 1);
+      this.select(s.kind, s.index);
       this.changed();
     } else {
       this.remove();
@@ -361,7 +375,7 @@ export class Editor {
 
   remove() {
     if (this.selected.kind === "ground") this.config.ground = null;
-    else this.config[this.selected.kind].splice(this.selected.index, 1);
+    else this.shapes(this.selected.kind).splice(this.selected.index, 1);
     this.select(null);
     this.changed();
   }
@@ -445,27 +459,26 @@ export class Editor {
 
   showList() {
     const items = [];
-    for (const [kind, shade] of [["zones", paint.zoneColour], ["lines", paint.lineColour]]) {
-      this.config[kind].forEach((shape, index) => {
+    for (const [kind, shade, name, about] of [
+      ["zones", paint.zoneColour, (zone) => zone.name || "(no name)", (zone) => `zone, ${zone.points.length} points`],
+      ["lines", paint.lineColour, (line) => line.name || "(no name)", () => "line"],
+      ["masks", () => paint.maskColour, (_, index) => `Mask ${index + 1}`, (mask) => `nothing is looked at, ${mask.length} points`],
+      ["ground", () => paint.groundColour, () => "Ground", (ground) => (ground.points.length === 4 ? "calibration by a rectangle" : "calibration by a length")],
+    ]) {
+      this.shapes(kind).forEach((shape, index) => {
         const mark = el("i");
         mark.style.background = shade(index);
         const pressed = this.selected?.kind === kind && this.selected.index === index;
-        items.push(el("li", {}, el("button", { "aria-pressed": pressed, onclick: () => this.select(kind, index) }, mark, shape.name || "(no name)",
-          el("span", { className: "quiet" }, kind === "zones" ? `zone, ${shape.points.length} points` : "line"))));
+        items.push(el("li", {}, el("button", { "aria-pressed": pressed, onclick: () => this.select(kind, index) }, mark, name(shape, index),
+          el("span", { className: "quiet" }, about(shape)))));
       });
-    }
-    if (this.config.ground) {
-      const mark = el("i");
-      mark.style.background = paint.groundColour;
-      items.push(el("li", {}, el("button", { "aria-pressed": this.selected?.kind === "ground", onclick: () => this.select("ground", 0) }, mark, "Ground",
-        el("span", { className: "quiet" }, this.config.ground.points.length === 4 ? "calibration by a rectangle" : "calibration by a length"))));
     }
     this.list.replaceChildren(...(items.length > 0 ? items : [el("li", { className: "quiet" }, "None yet. Draw one on the picture.")]));
   }
 
   showForm() {
     const s = this.selected;
-    const shape = s && this.shape(s.kind, s.index);
+    const shape = s && this.shapes(s.kind)[s.index];
     const key = s ? `${s.kind}${s.index}` : "";
     if (this.formKey === key && this.form.contains(document.activeElement)) return; // keep what is being typed
     this.formKey = key;
@@ -473,12 +486,17 @@ export class Editor {
       this.form.replaceChildren();
       return;
     }
+    const deletion = (what) => el("div", { className: "wide" }, el("button", { className: "danger", onclick: () => this.remove() }, `Delete ${what}`));
+    if (s.kind === "masks") {
+      this.form.replaceChildren(deletion("mask"));
+      return;
+    }
     const metres = (label, field) => el("label", {}, label, el("input", {
       type: "number", min: 0, step: "any", name: field, value: shape[field], oninput: (e) => this.set(shape, field, Number(e.target.value)),
     }));
     if (s.kind === "ground") {
       this.form.replaceChildren(...(shape.points.length === 4 ? [metres("Metres from A to B", "width"), metres("Metres from B to C", "length")] : [metres("Metres from A to B", "length")]),
-        el("div", { className: "wide" }, el("button", { className: "danger", onclick: () => this.remove() }, "Delete calibration")));
+        deletion("calibration"));
       return;
     }
     const text = (label, field, wide) => el("label", { className: wide ? "wide" : "" }, label,
@@ -502,7 +520,7 @@ export class Editor {
       : [choice("Direction", "direction", ["", "both"], ["in", "in only"], ["out", "out only"]), choice("Point of the object", "anchor", ["", "default (centre)"], ...anchors),
         choice("Crossing", "mode", ["", "exact"], ["loose", "any part of the box"]), el("label", {}, "Way in", el("button", { onclick: () => this.turn(shape) }, "Turn around"))];
     this.form.replaceChildren(...[...common, ...own].filter(Boolean),
-      el("div", { className: "wide" }, el("button", { className: "danger", onclick: () => this.remove() }, `Delete ${s.kind === "zones" ? "zone" : "line"}`)));
+      deletion(s.kind === "zones" ? "zone" : "line"));
   }
 
   set(shape, field, value) {

@@ -189,7 +189,7 @@ export function trails(context, message, ways, scale) {
   context.globalAlpha = 1;
 }
 
-// shapes paints the zones and lines of a configuration with their counts; the editor, which has no message, sees the calibration too.
+// shapes paints the zones and lines of a configuration with their counts; the editor, which has no message, sees masks and calibration too.
 export function shapes(context, analytics, message, selected = null) {
   const { width, height } = context.canvas;
   const sx = width / (analytics.width || 1);
@@ -214,6 +214,12 @@ export function shapes(context, analytics, message, selected = null) {
     const said = count?.occupied ?? reading(message, zone.name);
     tag(context, said === undefined ? zone.name || "zone" : `${zone.name}: ${said}`, lowest[0], lowest[1], zoneColour(i));
   });
+  if (message === null) {
+    (analytics.filter?.masks ?? []).forEach((mask, i) => {
+      const chosen = selected?.kind === "masks" && selected.index === i;
+      cover(context, mask.map((p) => [p.x * sx, p.y * sy]), line, chosen);
+    });
+  }
   if (message === null && analytics.ground) plane(context, analytics.ground.points.map((p) => [p.x * sx, p.y * sy]), selected?.kind === "ground");
   (analytics.lines ?? []).forEach((l, i) => {
     const [x1, y1, x2, y2] = [l.from.x * sx, l.from.y * sy, l.to.x * sx, l.to.y * sy];
@@ -230,6 +236,19 @@ export function shapes(context, analytics, message, selected = null) {
   });
 }
 
+// cover paints a mask: dark, for nothing is seen there.
+function cover(context, corners, line, chosen) {
+  context.beginPath();
+  trace(context, corners, 1);
+  context.fillStyle = "#000000";
+  context.globalAlpha = chosen ? 0.65 : 0.5;
+  context.fill();
+  context.globalAlpha = 1;
+  context.strokeStyle = maskColour;
+  context.lineWidth = line;
+  context.stroke();
+}
+
 // plane paints the calibration of the ground: its corners, and the first side, from which directions count.
 function plane(context, points, selected) {
   const line = 2 * unit(context);
@@ -244,6 +263,7 @@ function plane(context, points, selected) {
   points.forEach(([x, y], i) => tag(context, String.fromCharCode(65 + i), x, y, groundColour));
 }
 
+export const maskColour = "#94a3b8";
 export const groundColour = "#e2e8f0";
 
 // Zones and lines have colours that no class has.
