@@ -58,13 +58,12 @@ export class Events {
   async load() {
     const wanted = { camera: this.camera.value, type: this.type.value, text: this.text.value };
     this.wanted = wanted;
-    this.meanwhile = []; // what happens until the answer is here
-    const events = await this.app.events(wanted);
+    const meanwhile = this.meanwhile = []; // what happens until the answer is here
+    const events = await this.app.events(wanted).finally(() => this.meanwhile === meanwhile && (this.meanwhile = null));
     if (this.wanted !== wanted) return; // something else is by now
     this.list.replaceChildren();
     for (const event of events) this.add(event, false);
-    for (const event of this.meanwhile) if (event.number > (events[0]?.number ?? 0)) this.add(event, true);
-    this.meanwhile = null;
+    for (const event of meanwhile) if (event.number > (events[0]?.number ?? 0)) this.add(event, true);
     this.empty.hidden = this.list.children.length > 0;
     this.empty.textContent = wanted.camera || wanted.type || wanted.text
       ? "None of the events that are remembered is like that."
