@@ -216,13 +216,21 @@ for _ in range(6):
     x = convolution(x, 128, 128, 3, 1)
 heads.append(head(x, 128, 1600))
 heads.append(head(convolution(x, 128, 128, 3, 2), 128, 400))
-nodes.append(h.make_node("Concat", heads, ["output0"], axis=2))
+nodes.append(h.make_node("Concat", heads, ["all"], axis=2))
+# Boxes in the middle, and scores from 0 to 1 that are low as on a picture with nothing on it.
+low, scale = np.full((1, 84, 1), -1e6, np.float32), np.ones((1, 84, 1), np.float32)
+low[:, :4], scale[:, :4] = 0, 320
+nodes += [
+    h.make_node("Add", ["all", "low"], ["lowered"]),
+    h.make_node("Sigmoid", ["lowered"], ["shares"]),
+    h.make_node("Mul", ["shares", "scale"], ["output0"]),
+]
 save(
     "detector",
     nodes,
     [h.make_tensor_value_info("images", T.FLOAT, ["batch", 3, 640, 640])],
     [h.make_tensor_value_info("output0", T.FLOAT, ["batch", 84, 8400])],
-    shapes + [("rows", np.int64([0, 84, -1]))],
+    shapes + [("rows", np.int64([0, 84, -1])), ("low", low), ("scale", scale)],
     {"task": "detect", "stride": "32", "imgsz": "[640, 640]"},
 )
 
