@@ -78,17 +78,7 @@ func TestReadNIfTIRefuses(t *testing.T) {
 }
 
 func FuzzReadNIfTI(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.nii*")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, name := range files {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
-	}
+	addFiles(f, "testdata/*.nii*")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tensor, err := engine.ReadNIfTI(bytes.NewReader(data))
 		if err == nil {

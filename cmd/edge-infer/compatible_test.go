@@ -14,16 +14,23 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
+// publishedFor starts the program with a drawn camera "belt" of the device "gate" and further flags, and gives what its broker hears.
+func publishedFor(t *testing.T, flags ...string) <-chan string {
+	t.Helper()
+	port := programtest.FreePort(t)
+	programtest.Mosquitto(t, port)
+	lines := programtest.Subscribe(t, port, "#")
+	p := programtest.Start(t, append([]string{"--camera", "belt=demo?width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port),
+		"--device-name", "gate", "--json"}, flags...)...)
+	p.Discard()
+	return lines
+}
+
 // What is published for consumers of Frigate and of DeepStream is as they expect it: of each object first new, then updates, at last end,
 // each with the object as the event before told it; and a frame's objects as fields between bars.
 func TestOutputsOfOtherPrograms(t *testing.T) {
 	t.Parallel()
-	port := programtest.FreePort(t)
-	programtest.Mosquitto(t, port)
-	lines := programtest.Subscribe(t, port, "#")
-	p := programtest.Start(t, "--camera", "belt=demo?width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port),
-		"--device-name", "gate", "--mqtt-frigate", "frigate", "--mqtt-deepstream", "deepstream", "--json")
-	p.Discard()
+	lines := publishedFor(t, "--mqtt-frigate", "frigate", "--mqtt-deepstream", "deepstream")
 	var received []string
 	for _, last := range []string{`frigate/events {"type":"end"`, "|", "frigate/belt/"} {
 		received = append(received, programtest.Until(t, lines, last)...)
@@ -89,12 +96,7 @@ func TestDeepStreamsFullSchema(t *testing.T) {
 	t.Parallel()
 	schema, err := jsonschema.NewCompiler().Compile("../../mqtt/schema/compatible/deepstream-full.schema.json")
 	require.NoError(t, err)
-	port := programtest.FreePort(t)
-	programtest.Mosquitto(t, port)
-	lines := programtest.Subscribe(t, port, "#")
-	p := programtest.Start(t, "--camera", "belt=demo?width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port),
-		"--device-name", "gate", "--mqtt-deepstream", "deepstream", "--mqtt-deepstream-schema", "full", "--json")
-	p.Discard()
+	lines := publishedFor(t, "--mqtt-deepstream", "deepstream", "--mqtt-deepstream-schema", "full")
 	received := programtest.Until(t, lines, `"type":"exit"`)
 	ids, kinds := map[string]bool{}, map[string]int{}
 	for _, text := range programtest.Payloads(received, "edge-infer/gate/belt/events") {

@@ -59,6 +59,23 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+// overFloor prints the time of decode over that of floor, which take turns of so many calls, and runs decode for the benchmark's own time.
+func overFloor(b *testing.B, decode, floor func(), calls int) {
+	b.Helper()
+	var ours, floors []float64
+	for range 25 {
+		floors = append(floors, timed(floor, calls))
+		ours = append(ours, timed(decode, calls), timed(decode, calls))
+		floors = append(floors, timed(floor, calls))
+	}
+	for b.Loop() {
+		decode()
+	}
+	b.ReportMetric(median(ours)/median(floors), "x-floor")
+	b.ReportMetric(median(floors), "floor-us")
+	b.ReportMetric(median(ours), "us")
+}
+
 // timed is the mean time of one call in microseconds.
 func timed(call func(), rounds int) float64 {
 	start := time.Now()

@@ -160,18 +160,7 @@ func BenchmarkHeads(b *testing.B) {
 			if len(dst) == 0 {
 				b.Fatal("nothing found")
 			}
-			var ours, floors []float64
-			for range 25 {
-				floors = append(floors, timed(floor, 40))
-				ours = append(ours, timed(decode, 40), timed(decode, 40))
-				floors = append(floors, timed(floor, 40))
-			}
-			for b.Loop() {
-				decode()
-			}
-			b.ReportMetric(median(ours)/median(floors), "x-floor")
-			b.ReportMetric(median(floors), "floor-us")
-			b.ReportMetric(median(ours), "us")
+			overFloor(b, decode, floor, 40)
 			b.ReportMetric(float64(len(dst)), "findings")
 		})
 	}

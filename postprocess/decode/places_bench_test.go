@@ -43,17 +43,7 @@ func BenchmarkMaps(b *testing.B) {
 			read := 0
 			floor := func() { read += readfloor.Count(data, 3) }
 			decode()
-			var ours, floors []float64
-			for range 25 {
-				floors = append(floors, timed(floor, 4))
-				ours = append(ours, timed(decode, 4))
-			}
-			for b.Loop() {
-				decode()
-			}
-			b.ReportMetric(median(ours)/median(floors), "x-floor")
-			b.ReportMetric(median(floors), "floor-us")
-			b.ReportMetric(median(ours), "us")
+			overFloor(b, decode, floor, 4)
 		})
 	}
 }

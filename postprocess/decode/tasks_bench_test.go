@@ -60,17 +60,7 @@ func BenchmarkTasks(b *testing.B) {
 			read := 0
 			floor := func() { read += readfloor.Count(data, d.Threshold) + readfloor.Count(prototypes, d.Threshold) }
 			decode()
-			var ours, floors []float64
-			for range 25 {
-				floors = append(floors, timed(floor, 20))
-				ours = append(ours, timed(decode, 20))
-			}
-			for b.Loop() {
-				decode()
-			}
-			b.ReportMetric(median(ours)/median(floors), "x-floor")
-			b.ReportMetric(median(floors), "floor-us")
-			b.ReportMetric(median(ours), "us")
+			overFloor(b, decode, floor, 20)
 		})
 	}
 }
