@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/engine/preprocess"
 )
 
 // The floor program knows the arguments of the kernels and the engine's shim: it is built, and runs the kernels themselves where a GPU
@@ -24,10 +25,12 @@ func TestFloorRuns(t *testing.T) {
 	require.NoError(t, err, "%s", output)
 	output, err = programtest.CommandWith(t, environment, "build", model, "--precision", "fp32", "-o", plan).CombinedOutput()
 	require.NoError(t, err, "%s", output)
+	kernels := filepath.Join(folder, "kernels.ptx")
+	require.NoError(t, os.WriteFile(kernels, []byte(preprocess.PTX()), 0o600))
 	libraries, err := filepath.Glob(filepath.Join(filepath.Dir(programtest.FakeTensorRT(t, 100300)), "libnvinfer.so*"))
 	require.NoError(t, err)
 	require.NotEmpty(t, libraries)
-	command := exec.Command(floor, libraries[0], plan, programtest.Project("engine/preprocess/kernels.ptx"), "320", "240", "0.05", "mapped",
+	command := exec.Command(floor, libraries[0], plan, kernels, "320", "240", "0.05", "mapped",
 		"confidence=0.25", "rate=100", "paced=0.05")
 	command.Env = append(append(os.Environ(), environment...), "LD_LIBRARY_PATH="+filepath.Dir(programtest.FakeDriver(t)))
 	var stderr strings.Builder

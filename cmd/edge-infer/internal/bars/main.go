@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string) error {
 		g := gpu{options: &o}
 		flags.StringVar(&g.floor, "floor", "", "engine/tensorrt/floor")
 		flags.StringVar(&g.library, "library", "", "folder of libnvinfer")
-		flags.StringVar(&g.kernels, "kernels", "", "engine/preprocess/kernels.ptx")
+		flags.StringVar(&g.kernels, "kernels", "", "the text of engine/preprocess/kernels.ptx.gz")
 		flags.StringVar(&g.model, "model", "", "YOLOv8n-shaped network with an open batch")
 		flags.StringVar(&g.work, "work", "", "folder for plans and documents")
 		flags.StringVar(&g.kernelTest, "kernel-test", "", "tests of engine/preprocess/kerneltest, compiled")
