@@ -1,12 +1,23 @@
 // Package spelling finds the word that somebody meant.
 package spelling
 
-// Nearest is the candidate with the smallest edit distance to word, or "" when none is close.
+import "strings"
+
+// Nearest is the candidate with the smallest edit distance to word; when none is close, the shortest one that word is the beginning of, or
+// "".
 func Nearest(word string, candidates []string) string {
 	best, found := len(word)/2+1, ""
 	for _, candidate := range candidates {
 		if d := distance(word, candidate); d < best {
 			best, found = d, candidate
+		}
+	}
+	if found != "" || len(word) < 2 {
+		return found
+	}
+	for _, candidate := range candidates {
+		if strings.HasPrefix(candidate, word) && (found == "" || len(candidate) < len(found)) {
+			found = candidate
 		}
 	}
 	return found

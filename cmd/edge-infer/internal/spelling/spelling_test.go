@@ -13,4 +13,6 @@ func TestNearest(t *testing.T) {
 	assert.Equal(t, "cameras", spelling.Nearest("camras", words))
 	assert.Equal(t, "model", spelling.Nearest("modle", words))
 	assert.Empty(t, spelling.Nearest("zzz", words))
+	assert.Equal(t, "output", spelling.Nearest("out", []string{"output-dir", "output", "model"}))
+	assert.Empty(t, spelling.Nearest("o", []string{"output"}), "one letter says nothing")
 }
