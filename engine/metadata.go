@@ -68,7 +68,7 @@ func ParseMetadata(properties map[string]string) (Metadata, error) {
 func ultralytics(properties map[string]string) Preprocess {
 	task := strings.TrimSpace(properties["task"])
 	switch {
-	case task == "":
+	case task == "", Task(task) == Embed: // which none of theirs does
 		return Preprocess{}
 	case Task(task) == Classify:
 		return Preprocess{Preset: "ultralytics-classify"}

@@ -13,6 +13,7 @@ const (
 	Semantic Task = "semantic" // a class for every place of the picture
 	Depth    Task = "depth"    // how far every place of the picture is
 	Read     Task = "read"     // a line of text
+	Embed    Task = "embed"    // a vector that tells objects of one kind apart
 	Raw      Task = "raw"
 )
 
@@ -20,7 +21,7 @@ const (
 func (t Task) Maps() bool { return t == Semantic || t == Depth }
 
 // FindsObjects reports whether the task is to find objects, which can be tracked, cut out and counted.
-func (t Task) FindsObjects() bool { return t != Classify && t != Read && !t.Maps() }
+func (t Task) FindsObjects() bool { return t != Classify && t != Read && t != Embed && !t.Maps() }
 
 // Activation is the function that makes scores of a classifier's numbers, and with it how its classes stand to each other.
 type Activation string

@@ -80,7 +80,7 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 		},
 		{
 			Type: "end", Label: "person", Track: 3, Start: now.Add(-time.Second), End: now, Median: 0.8, Object: "1795229709.517529-3",
-			Entered: []string{"yard"}, Path: [][2]float64{{1, 2}, {3.5, 4}},
+			Embedding: []byte("ADgAuA=="), Entered: []string{"yard"}, Path: [][2]float64{{1, 2}, {3.5, 4}},
 		},
 		{Type: "enter", Label: "car", Zone: "yard", Ground: &payload.Ground{Speed: 1.5, MeanSpeed: 1, Distance: 20, Heading: -1}},
 		{Type: "update", Label: "car", Ground: &payload.Ground{Heading: 359.94}},
@@ -212,6 +212,7 @@ func TestDetailsOfDetectionsFitTheirSchema(t *testing.T) {
 		"turned":      {Corners: [][2]float64{{1, 2}, {3, 4}, {5, 6}, {-7, 8}}, Angle: 0.3},
 		"run lengths": {Mask: payload.Mask{Counts: []byte(`52\207`), Width: 5, Height: 4}},
 		"attributes":  {Attributes: []payload.Attribute{{Name: "colour", Value: "red", Score: 0.5}, {Name: "make", Value: "x", Score: 1}}},
+		"embedding":   {Embedding: []byte("ADgAuA==")},
 		"outlines":    {Mask: payload.Mask{Polygons: [][][2]float64{{{1, 2}, {3, 4}, {5, 6}}}}},
 	} {
 		d := payload.Detections{
@@ -224,6 +225,7 @@ func TestDetailsOfDetectionsFitTheirSchema(t *testing.T) {
 		`"keypoints":[[1,2]]`, `"keypoints":[]`, `"angle":1`, `"corners":[[1,2],[3,4],[5,6],[7,8]]`, `"mask":{"polygons":[[1,2,3,4]]}`,
 		`"mask":{"size":[4,5]}`, `"mask":{"size":[4,5],"counts":"0","polygons":[[1,2,3,4,5,6]]}`, `"mask":"off"`,
 		`"attributes":{}`, `"attributes":{"colour":"red"}`, `"attributes":{"colour":{"value":"","score":1}}`,
+		`"embedding":""`, `"embedding":[0.1]`,
 	} {
 		d := payload.Detections{Camera: "c", Time: time.Unix(2e9, 0), Width: 5, Height: 4, Objects: []payload.Detection{{Label: "person"}}}
 		text := strings.Replace(string(d.AppendJSON(nil, "gate")), `"box":`, wrong+`,"box":`, 1)

@@ -52,6 +52,8 @@ type Detail struct {
 	Oriented *Oriented
 	// Probabilities are those of every class, by class number.
 	Probabilities []float32
+	// Embedding tells objects of one kind apart: a vector of length 1, the nearer to that of another picture the more they look alike.
+	Embedding []float32
 	// Attributes are what further networks say of the object.
 	Attributes []Attribute
 }
@@ -105,7 +107,7 @@ func (f *Finding) Clone() Finding {
 		d.Oriented = &oriented
 	}
 	d.Keypoints, d.Probabilities = slices.Clone(d.Keypoints), slices.Clone(d.Probabilities)
-	d.Attributes = slices.Clone(d.Attributes)
+	d.Attributes, d.Embedding = slices.Clone(d.Attributes), slices.Clone(d.Embedding)
 	c.Detail = &d
 	return c
 }

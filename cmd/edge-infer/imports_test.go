@@ -86,7 +86,7 @@ internal/preflight: engine engine/isolate engine/tensorrt internal/broker intern
 internal/probe: capture capture/source engine engine/auto engine/cuda engine/isolate engine/tensorrt internal/config internal/network
 internal/process:
 internal/progress:
-internal/report: capture internal/pipeline internal/progress internal/terminal mqtt/payload postprocess postprocess/zone systemd
+internal/report: capture engine/onnx internal/pipeline internal/progress internal/terminal mqtt/payload postprocess postprocess/zone systemd
 internal/repository: engine engine/atomicfile engine/kserve engine/onnx engine/tensorrt internal/config internal/network
 	postprocess/predict
 internal/selftest: capture capture/scene capture/source engine engine/cuda engine/isolate engine/preprocess engine/tensorrt

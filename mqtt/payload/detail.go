@@ -12,6 +12,8 @@ type Detail struct {
 	Mask    Mask
 	// Attributes are what further networks say of the object.
 	Attributes []Attribute
+	// Embedding is the vector of a network that embeds: binary16 numbers, little endian, in base64.
+	Embedding []byte
 }
 
 // Attribute is one thing that a network says of an object.
@@ -47,7 +49,16 @@ func (d *Detail) appendJSON(buf []byte) []byte {
 		}
 		buf = append(buf, ']')
 	}
-	return appendAttributes(d.Mask.appendJSON(buf), d.Attributes)
+	return appendEmbedding(appendAttributes(d.Mask.appendJSON(buf), d.Attributes), d.Embedding)
+}
+
+// appendEmbedding appends the field embedding, or nothing.
+func appendEmbedding(buf, embedding []byte) []byte {
+	if len(embedding) == 0 {
+		return buf
+	}
+	buf = append(buf, `,"embedding":"`...)
+	return append(append(buf, embedding...), '"')
 }
 
 // appendAttributes appends the field attributes, or nothing.

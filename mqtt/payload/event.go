@@ -38,6 +38,8 @@ type Event struct {
 	Ground *Ground
 	// Attributes are what further networks say of the object.
 	Attributes []Attribute
+	// Embedding is as that of Detail.
+	Embedding []byte
 }
 
 // Ground is how an object moves on the ground.
@@ -136,7 +138,7 @@ func (e *Event) AppendJSON(buf []byte, device, run string, number uint64) []byte
 	if e.Ground != nil {
 		buf = e.Ground.append(buf)
 	}
-	return append(appendAttributes(buf, e.Attributes), '}')
+	return append(appendEmbedding(appendAttributes(buf, e.Attributes), e.Embedding), '}')
 }
 
 // appendPath appends the field path, or nothing.

@@ -29,7 +29,7 @@ func FuzzRecognise(f *testing.F) {
 	f.Add(uint16(640), uint16(640), uint16(80), uint8(1), uint8(0), []byte{0, 3, 1, 0, 0x70, 0x62, 85, 0, 0, 4, 1, 0, 32, 0, 160, 0, 160, 0})
 	f.Add(uint16(128), uint16(160), uint16(1), uint8(0), uint8(2), []byte{0, 3, 1, 0, 0x2c, 1, 6, 0})
 	f.Add(uint16(224), uint16(224), uint16(0), uint8(2), uint8(4), []byte{1, 2, 0xff, 0xff, 0xe8, 3})
-	tasks := []engine.Task{"", engine.Detect, engine.Classify, "segment"}
+	tasks := []engine.Task{"", engine.Detect, engine.Classify, "segment", engine.Embed}
 	f.Fuzz(func(t *testing.T, width, height, labels uint16, task, layout uint8, raw []byte) {
 		m := &engine.Model{Width: int(width), Height: int(height)}
 		m.Metadata = engine.Metadata{Task: tasks[int(task)%len(tasks)], EndToEnd: task&16 != 0, Stride: int(task & 96)}

@@ -270,8 +270,8 @@ func TestOpenRefuses(t *testing.T) {
 		{
 			Decoder{},
 			sized(224, 224, "", 0, []int64{1, 1000}),
-			"output0 [1 1000] looks like classify, but nothing says that its numbers are classes (give their labels with --labels FILE, or " +
-				"confirm it with --layout classify)",
+			"output0 [1 1000] looks like classify, but nothing says that its numbers are classes (give their labels with --labels FILE, " +
+				"confirm it with --layout classify, or name its --layout embedding)",
 		},
 		{
 			Decoder{},
@@ -287,7 +287,7 @@ func TestOpenRefuses(t *testing.T) {
 		{
 			Decoder{},
 			sized(640, 640, engine.Raw, 80, []int64{1, 84, 8400}),
-			`task "raw" is not decoded (detect or pose or segment or obb or classify or read or semantic or depth)`,
+			`task "raw" is not decoded (detect or pose or segment or obb or classify or read or embed or semantic or depth)`,
 		},
 		{
 			Decoder{},

@@ -14,6 +14,8 @@ func (d *Decoder) decode(dst []postprocess.Finding) ([]postprocess.Finding, erro
 		return d.classify(dst)
 	case head.LayoutCTC, head.LayoutCTCBlankLast:
 		return d.read(dst)
+	case head.LayoutEmbedding:
+		return d.embed(dst), nil
 	case head.LayoutSemantic:
 		return dst, d.semantic()
 	case head.LayoutDepth:

@@ -80,6 +80,7 @@ func heads() []head {
 		classify{},
 		ctc{},
 		ctc{last: true},
+		embedding{},
 		semantic{},
 		depth{},
 	}

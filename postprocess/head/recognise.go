@@ -46,6 +46,9 @@ const unsaidScale = "how the pictures of " + string(LayoutDETRSigmoid) + " are s
 // unsaidLine is what readers of text lack that say nothing of their pictures.
 const unsaidLine = "how a text reader's pictures are scaled"
 
+// unsaidEmbedding is what networks that embed lack that say nothing of their pictures.
+const unsaidEmbedding = "how the pictures of a network that embeds are scaled"
+
 // unsaidDepth is what networks for depth that say nothing lack: Depth Anything and MiDaS take pictures as imagenet has them, DPT as keras.
 const unsaidDepth = "how the pictures of " + string(LayoutDepth) + " are scaled, which its networks differ in"
 
@@ -77,6 +80,8 @@ func Recognise(model *engine.Model, asked Layout) (Fit, error) {
 			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidScale)}
 		case LayoutCTC, LayoutCTCBlankLast:
 			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidLine)}
+		case LayoutEmbedding:
+			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidEmbedding)}
 		case LayoutDepth:
 			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidDepth)}
 		}

@@ -114,7 +114,7 @@ const (
 	like5      = " looks like yolov5, but "
 	likeClass  = " looks like classify, but "
 	nothing    = "nothing says that what follows a box is the scores of "
-	noClasses  = "nothing says that its numbers are classes (give their labels with --labels FILE, or confirm it with --layout classify)"
+	noClasses  = "nothing says that its numbers are classes (give their labels with --labels FILE, confirm it with --layout classify, or name its --layout embedding)"
 	otherNames = " (give the labels that belong to it with --labels FILE)"
 	twoClasses = " looks like end2end, but boxes with the scores of 2 classes would look the same (confirm it with --layout end2end)"
 	arrays     = " (infer --input runs it on arrays)"
@@ -531,6 +531,18 @@ func corpus() []family {
 			refusal: "characters [1 40 37] read as ctc-blank-last has 37 classes but the model names 30 labels " +
 				"(give the labels that belong to it with --labels, or another --layout)",
 		},
+		{
+			name: "a vector that is said to be one", side: 256, outputs: []tensor{out("fc_pred", 1, 256)}, layout: "embedding",
+			about: map[string]string{"preprocess": "torchvision"}, want: "embedding",
+		},
+		{
+			name: "a vector by its file", side: 256, outputs: []tensor{out("output", 1, 512)},
+			about: map[string]string{"task": "embed", "preprocess": "torchvision"}, want: "embedding",
+		},
+		{
+			name: "a vector whose pictures nothing is said of", side: 256, outputs: []tensor{out("output", 1, 512)}, layout: "embedding",
+			refusal: engine.UnsaidPreprocess("how the pictures of a network that embeds are scaled").Error(),
+		},
 	}
 }
 
@@ -619,7 +631,7 @@ func TestDescription(t *testing.T) {
 	assert.Nil(t, d.Head)
 	text = d.String()
 	assert.Contains(t, text, "problem       y [1 512] looks like classify, but nothing says that its numbers are classes "+
-		"(give their labels with --labels FILE, or confirm it with --layout classify)\n")
+		"(give their labels with --labels FILE, confirm it with --layout classify, or name its --layout embedding)\n")
 	assert.Contains(t, text, "labels        none: classes are numbers (give their names with --labels FILE)\n")
 
 	_, err = Inspect(t.Context(), Options{Model: "/nowhere/m.onnx"})

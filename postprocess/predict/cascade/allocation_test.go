@@ -14,9 +14,12 @@ import (
 
 // The race detector allocates on its own. Objects come and go and have another size each time.
 func TestNoAllocations(t *testing.T) {
-	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: colours(t, 4), Every: time.Millisecond, Margin: 0.1})
+	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: colours(t, 4), Every: time.Millisecond, Margin: 0.1},
+		cascade.Stage{Name: "person", Predictor: embedder(t, 4), Every: time.Millisecond, Vector: true})
 	defer a.Close()
 	f := newFilm("gate", 4)
+	numbers := 0
+	f.frame.Appear = func(_ uint64, vector []float32) { numbers += len(vector) }
 	for i := range f.frame.Tracks {
 		f.show(i, "green")
 	}
@@ -31,12 +34,14 @@ func TestNoAllocations(t *testing.T) {
 		f.frame.Time = f.frame.Time.Add(40 * time.Millisecond)
 		a.Look(&f.frame)
 		told += len(a.Attributes("gate", f.frame.Tracks[0].ID))
+		numbers += len(a.Embedding("gate", f.frame.Tracks[0].ID))
 	}
 	for range 100 {
 		next()
 	}
 	require.Zero(t, testing.AllocsPerRun(100, next))
 	require.Equal(t, frame, told)
+	require.Equal(t, (4+1)*3*frame, numbers, "three of each object's look, and of one that is asked for")
 }
 
 // BenchmarkCameras is 4 cameras of 1280x720 with 10 objects each, all of which are looked at in every frame: what it costs the frame loop,

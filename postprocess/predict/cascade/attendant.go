@@ -28,6 +28,7 @@ type Attendant struct {
 	attending []*attending
 	changed   []uint64
 	scratch   []postprocess.Attribute
+	vector    []float32
 }
 
 // Stats is what a stage has come to.
@@ -75,10 +76,8 @@ type candidate struct {
 
 // Open checks the stages and begins. An error leaves their predictors open.
 func (a *Attendant) Open() error {
-	for i := range a.Stages {
-		if err := a.Stages[i].open(a.Labels); err != nil {
-			return err
-		}
+	if err := open(a.Stages, a.Labels); err != nil {
+		return err
 	}
 	for i := range a.Stages {
 		s := &attending{
@@ -101,6 +100,9 @@ type Frame struct {
 	Tracks  []postprocess.Track
 	// Wait has Look return when the objects of this frame have been looked at: for films, which are not to depend on how fast they are run.
 	Wait bool
+	// Appear is told how a track of this frame looks, when a network that embeds has looked at it: a vector of length 1 that is valid during
+	// the call. It may be nil.
+	Appear func(track uint64, vector []float32)
 }
 
 // Look takes what is to be looked at out of a frame, and gives the tracks of which another attribute is known since the last one of this
@@ -122,6 +124,21 @@ func (a *Attendant) Attributes(camera string, track uint64) []postprocess.Attrib
 		}
 	}
 	return a.scratch
+}
+
+// Embedding is the vector of the latest look at an object, where a stage says that it is told; else nil. It is valid until the next call.
+func (a *Attendant) Embedding(camera string, track uint64) []float32 {
+	a.vector = a.vector[:0]
+	for _, s := range a.attending {
+		if s.Vector {
+			s.mu.Lock()
+			if v := s.cameras[camera][track]; v != nil {
+				a.vector = append(a.vector, v.vector...)
+			}
+			s.mu.Unlock()
+		}
+	}
+	return a.vector
 }
 
 // Stats is what each stage has come to, in their order. It may be called from anywhere after Open.
@@ -182,6 +199,13 @@ func (s *attending) frame(f *Frame, changed []uint64) []uint64 {
 	}
 	for i := range f.Tracks {
 		if v := known[f.Tracks[i].ID]; v != nil {
+			if s.embeds {
+				if v.news && f.Appear != nil {
+					f.Appear(f.Tracks[i].ID, v.vector)
+				}
+				v.news = false
+				continue
+			}
 			if class, score, _ := s.winner(v); class >= 0 && score >= s.Reported && class != v.said {
 				v.said = class
 				changed = append(changed, f.Tracks[i].ID)
@@ -223,7 +247,7 @@ func (s *attending) fresh() *votes {
 	}
 	v := s.unused[len(s.unused)-1]
 	s.unused = s.unused[:len(s.unused)-1]
-	*v = votes{said: -1}
+	*v = votes{said: -1, vector: v.vector[:0]}
 	return v
 }
 
@@ -278,7 +302,7 @@ func (s *attending) work() {
 		s.stats.Busy += took
 		s.record(r, err)
 		r.clear()
-		r.of = r.of[:0]
+		r.vectors, r.of = r.vectors[:0], r.of[:0]
 		s.spare = r
 		s.moved.Broadcast()
 	}
@@ -325,7 +349,7 @@ func (s *attending) attribute(camera string, track uint64) (postprocess.Attribut
 		return postprocess.Attribute{}, false
 	}
 	class, score, looks := s.winner(v)
-	if class < 0 || score < s.Reported {
+	if s.embeds || class < 0 || score < s.Reported {
 		return postprocess.Attribute{}, false
 	}
 	return s.Stage.attribute(class, v.spelt, score, looks), true

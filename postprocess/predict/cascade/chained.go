@@ -8,8 +8,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Chained is a predictor whose findings further networks have looked at: they have attributes where those were sure enough. It has one
-// slot. The exported fields are set before Open, and closing it closes them all.
+// Chained is a predictor whose findings further networks have looked at: they have attributes where those were sure enough, and the
+// embedding of a network that embeds. It has one slot. The exported fields are set before Open, and closing it closes them all.
 type Chained struct {
 	predict.Predictor
 	Stages []Stage
@@ -25,10 +25,10 @@ type Chained struct {
 // Open checks the stages. An error leaves everything open.
 func (c *Chained) Open() error {
 	c.shown = make([]shown, len(c.Stages))
+	if err := open(c.Stages, c.Model().Metadata.Labels); err != nil {
+		return err
+	}
 	for i := range c.Stages {
-		if err := c.Stages[i].open(c.Model().Metadata.Labels); err != nil {
-			return err
-		}
 		c.shown[i].stage = &c.Stages[i]
 	}
 	return nil
@@ -91,7 +91,7 @@ func (c *Chained) equip(result *predict.Result) {
 // look has one network look at what it wants of all pictures, in as many requests as the crops need.
 func (c *Chained) look(s *shown, result *predict.Result) error {
 	s.clear()
-	c.findings = c.findings[:0]
+	s.vectors, c.findings = s.vectors[:0], c.findings[:0]
 	for i := range result.Pictures {
 		findings := result.Pictures[i].Findings
 		for k := range findings {
@@ -122,8 +122,12 @@ func (c *Chained) tell(s *shown) error {
 		return err
 	}
 	for i, seen := range s.looks {
+		detail := c.findings[i].Detail
+		if s.stage.embeds {
+			detail.Embedding = seen.vector
+			continue
+		}
 		if seen.class >= 0 && seen.score >= s.stage.Reported {
-			detail := c.findings[i].Detail
 			detail.Attributes = append(detail.Attributes, s.stage.attribute(seen.class, s.stage.spell(seen.text), seen.score, 1))
 		}
 	}

@@ -26,7 +26,8 @@ const MostVotes = 32
 type Stage struct {
 	// Name is that of the attribute.
 	Name string
-	// Predictor is the network, a classifier or a reader of text. It belongs to the stage from then on.
+	// Predictor is the network: a classifier, a reader of text, or one that embeds, of which there may be one. It belongs to the stage from
+	// then on.
 	predict.Predictor
 	// On are the labels of the first network whose objects are shown; nil for all.
 	On []string
@@ -38,10 +39,31 @@ type Stage struct {
 	Votes int
 	// Reported is the mean score from which an attribute is told.
 	Reported float32
+	// Vector has Attendant.Embedding tell the vector of a network that embeds.
+	Vector bool
 
 	reads  bool     // a text, of up to MostCharacters
+	embeds bool     // by which the tracker knows objects again
 	wanted []bool   // by class of the first network; nil for all
 	values []string // by class of this one
+}
+
+// open checks stages against the labels of the first network.
+func open(stages []Stage, labels []string) error {
+	embeds := ""
+	for i := range stages {
+		s := &stages[i]
+		if err := s.open(labels); err != nil {
+			return err
+		}
+		if s.embeds && embeds != "" {
+			return fmt.Errorf("cascade %s: %s embeds already, and objects are known again by one vector", s.Name, embeds)
+		}
+		if s.embeds {
+			embeds = s.Name
+		}
+	}
+	return nil
 }
 
 // open checks the fields against the labels of the first network.
@@ -59,9 +81,11 @@ func (s *Stage) open(labels []string) error {
 	switch {
 	case s.Name == "":
 		return errors.New("a cascade has no name")
-	case model.Recognised.Task != engine.Classify && model.Recognised.Task != engine.Read:
-		return fmt.Errorf("cascade %s: model %s does not classify but gives %s (a classifier or a reader of text is what a cascade takes)",
-			s.Name, model.Path, model.Recognised.Gives)
+	case !slices.Contains([]engine.Task{engine.Classify, engine.Read, engine.Embed}, model.Recognised.Task):
+		return fmt.Errorf("cascade %s: model %s does not classify but gives %s (a classifier, a reader of text or an embedding is what a "+
+			"cascade takes)", s.Name, model.Path, model.Recognised.Gives)
+	case s.Vector && model.Recognised.Task != engine.Embed:
+		return fmt.Errorf("cascade %s: model %s has no vector to tell but gives %s", s.Name, model.Path, model.Recognised.Gives)
 	case !(s.MinSize > 0):
 		return fmt.Errorf("cascade %s: smallest size %v must be over 0", s.Name, s.MinSize)
 	case !(s.Margin >= 0 && s.Margin <= 1):
@@ -71,7 +95,7 @@ func (s *Stage) open(labels []string) error {
 	case s.Votes < 1 || s.Votes > MostVotes:
 		return fmt.Errorf("cascade %s: %d votes must be 1 to %d", s.Name, s.Votes, MostVotes)
 	}
-	s.reads = model.Recognised.Task == engine.Read
+	s.reads, s.embeds = model.Recognised.Task == engine.Read, model.Recognised.Task == engine.Embed
 	s.values = make([]string, max(model.Recognised.Classes, len(model.Metadata.Labels)))
 	for class := range s.values {
 		s.values[class] = postprocess.Label(model.Metadata.Labels, class)
@@ -101,13 +125,17 @@ type look struct {
 	class int // 0 for a text, -1 where there was nothing to be seen
 	score float32
 	text  text // of a network that reads
+	// vector is that of a network that embeds, in the memory of shown.
+	vector []float32
 }
 
-// seen is what a look at a picture gave.
+// seen is what a look at a picture gave. A vector is the engine's.
 func (s *Stage) seen(found []postprocess.Finding) look {
 	switch {
 	case len(found) == 0:
 		return look{class: -1}
+	case s.embeds:
+		return look{score: 1, vector: found[0].Detail.Embedding}
 	case s.reads:
 		t, score := textOf(found)
 		return look{score: score, text: t}
@@ -164,10 +192,20 @@ type shown struct {
 	crops  []engine.Image // Data is set by images, when the memory moves no more
 	starts []int
 	looks  []look // one for each crop, after run; class -1 where there was nothing to be seen
+	// vectors are those of the looks of one request or more, until they are forgotten.
+	vectors []float32
 }
 
 func (s *shown) clear() {
 	s.used, s.crops, s.starts = 0, s.crops[:0], s.starts[:0]
+}
+
+// keep copies the vector of a look, which is the engine's until its next request.
+func (s *shown) keep(l look) look {
+	first := len(s.vectors)
+	s.vectors = append(s.vectors, l.vector...)
+	l.vector = s.vectors[first:len(s.vectors):len(s.vectors)]
+	return l
 }
 
 // mostBytes bounds the memory of the crops of a request.
@@ -227,7 +265,7 @@ func (s *shown) run() error {
 			return fmt.Errorf("cascade %s: %w", s.stage.Name, err)
 		}
 		for i := range result.Pictures {
-			s.looks = append(s.looks, s.stage.seen(result.Pictures[i].Findings))
+			s.looks = append(s.looks, s.keep(s.stage.seen(result.Pictures[i].Findings)))
 		}
 	}
 	return nil

@@ -15,10 +15,16 @@ type votes struct {
 	read     text
 	spelt    string
 	readings int
+
+	// Of a network that embeds: the vector of the latest look, and whether nobody was told of it yet.
+	vector []float32
+	news   bool
 }
 
 // add takes a look into account; the latest of them count.
 func (v *votes) add(l look, latest int) {
+	v.vector, v.news = append(v.vector[:0], l.vector...), true
+	l.vector = nil
 	v.looks[v.count%latest] = l
 	v.count++
 }

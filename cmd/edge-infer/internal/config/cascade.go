@@ -23,16 +23,17 @@ type Cascade struct {
 	Votes      int           `yaml:"votes,omitempty"`
 	Confidence float64       `yaml:"confidence,omitempty"`
 	Batch      int           `yaml:"batch,omitempty"`
+	Vector     bool          `yaml:"vector,omitempty"`
 }
 
-// DefaultCascadeBatch is how many objects one request holds.
-const DefaultCascadeBatch = 16
+// DefaultCascadeBatch is how many objects one request holds, mostVotes is that of package cascade.
+const DefaultCascadeBatch, mostVotes = 16, 32
 
 // cascadeSettings lists every value of a cascade in the order of the default file.
 func cascadeSettings() []ListSetting {
 	return []ListSetting{
 		{"name", "colour", "name of the attribute"},
-		{"model", "colour.onnx", "a classifier or a reader of text (layout ctc): ONNX file or TensorRT engine"},
+		{"model", "colour.onnx", "a classifier, a reader of text (layout ctc) or an embedding (layout embedding): ONNX file or TensorRT engine"},
 		{"labels", "colours.txt", "file with one label a line, instead of the model's own"},
 		{"layout", Auto, "what the outputs mean, as model.layout"},
 		{"on", "[car, truck]", "labels of the first model whose objects it looks at; empty: all"},
@@ -42,6 +43,7 @@ func cascadeSettings() []ListSetting {
 		{"votes", "5", "how many of the latest looks decide"},
 		{"confidence", "0.5", "mean score from which an attribute is told"},
 		{"batch", fmt.Sprint(DefaultCascadeBatch), "objects in one inference at most"},
+		{"vector", "false", "the vector of an embedding goes out with the events update and end"},
 	}
 }
 
@@ -105,6 +107,3 @@ func (c *Cascade) mistake(seen map[string]bool) (name string, err error) {
 	}
 	return "", nil
 }
-
-// mostVotes is that of package cascade.
-const mostVotes = 32

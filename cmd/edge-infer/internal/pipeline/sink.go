@@ -46,6 +46,8 @@ type Inferred struct {
 // Attributes tells what is known of a camera's object beside its class. Frame goroutine only; the answer is valid until the next call.
 type Attributes interface {
 	Attributes(camera string, track uint64) []postprocess.Attribute
+	// Embedding is the vector by which the object is known again, nil where none is to be told.
+	Embedding(camera string, track uint64) []float32
 }
 
 // Sink takes every inferred frame, and when the pictures of a tracked camera stop one more without pixels and detections that says what

@@ -1,8 +1,11 @@
 package report
 
 import (
+	"encoding/base64"
+	"encoding/binary"
 	"slices"
 
+	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/postprocess"
 )
@@ -31,6 +34,8 @@ type Details struct {
 	polygons  [][][2]float64
 	points    [][2]float64
 	said      []payload.Attribute
+	halves    []byte
+	encoded   []byte // embeddings
 	runs      postprocess.Runs
 	tracer    postprocess.Tracer
 }
@@ -39,6 +44,7 @@ type Details struct {
 func (d *Details) Begin() {
 	d.keypoints, d.corners, d.counts = d.keypoints[:0], d.corners[:0], d.counts[:0]
 	d.polygons, d.points, d.said = d.polygons[:0], d.points[:0], d.said[:0]
+	d.encoded = d.encoded[:0]
 }
 
 // Attributes are those of an object as messages have them, valid until Begin.
@@ -48,6 +54,20 @@ func (d *Details) Attributes(all []postprocess.Attribute) []payload.Attribute {
 		d.said = append(d.said, payload.Attribute{Name: all[i].Name, Value: all[i].Value, Score: float64(all[i].Score)})
 	}
 	return slices.Clip(d.said[first:])
+}
+
+// Embedding is a vector as messages have it, valid until Begin; nil for none.
+func (d *Details) Embedding(vector []float32) []byte {
+	if len(vector) == 0 {
+		return nil
+	}
+	d.halves = d.halves[:0]
+	for _, v := range vector {
+		d.halves = binary.LittleEndian.AppendUint16(d.halves, onnx.ToHalf(v))
+	}
+	first := len(d.encoded)
+	d.encoded = base64.StdEncoding.AppendEncode(d.encoded, d.halves)
+	return slices.Clip(d.encoded[first:])
 }
 
 // Detection is a finding on a picture of that size as messages have it, with its details valid until Begin.
@@ -68,7 +88,7 @@ func (d *Details) Of(f *postprocess.Finding, width, height int) (to payload.Deta
 	if from == nil {
 		return to
 	}
-	to.Attributes = d.Attributes(from.Attributes)
+	to.Attributes, to.Embedding = d.Attributes(from.Attributes), d.Embedding(from.Embedding)
 	first := len(d.keypoints)
 	for _, k := range from.Keypoints {
 		d.keypoints = append(d.keypoints, [3]float64{float64(k.X), float64(k.Y), float64(k.Score)})

@@ -124,6 +124,9 @@ func (p *Publisher) event(in *pipeline.Inferred, configuration *zone.Config, e *
 	}
 	if in.Attributes != nil {
 		message.Attributes = p.details.Attributes(in.Attributes.Attributes(in.Camera, o.Track))
+		if e.Kind == zone.Update || e.Kind == zone.End {
+			message.Embedding = p.details.Embedding(in.Attributes.Embedding(in.Camera, o.Track))
+		}
 	}
 	if e.Zone >= 0 {
 		message.Zone = configuration.Zones[e.Zone].Name
