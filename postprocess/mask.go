@@ -8,7 +8,8 @@ import (
 // Mask is the shape of an object on the source picture: a grid of log odds that the network gave, coarser than the picture. A pixel belongs
 // to the object when the grid is over 0 at its place, bilinearly between the grid's points and as its border beyond them.
 type Mask struct {
-	// Bounds are the pixels that the mask was cut to: its box. No pixel outside belongs to the object.
+	// Bounds are the pixels that the mask was cut to: its box, or where all of it lies for a network that does not cut it. No pixel outside
+	// belongs to the object.
 	Bounds image.Rectangle
 	// Width and Height are the grid's columns and rows, Logits its rows one after the other.
 	Width, Height int

@@ -17,6 +17,7 @@ type details struct {
 	logits    []float32
 	oriented  []postprocess.Oriented
 	weights   []float32 // of the prototypes of one mask
+	columns   []int32   // scratch of one mask
 	places    postprocess.Map
 	classes   []uint8
 	depths    []float32
@@ -43,6 +44,8 @@ func (d *Decoder) describe(found []postprocess.Finding) {
 		d.keypoints(found)
 	case head.LayoutSegment, head.LayoutSegmentEnd2End:
 		d.masks(found)
+	case head.LayoutRFDETRSegment:
+		d.queryMasks(found)
 	case head.LayoutOBB, head.LayoutOBBEnd2End:
 		d.turn(found)
 	}
@@ -61,4 +64,9 @@ func (d *Decoder) extra() extra {
 
 func (e *extra) at(box int32, i int) float32 {
 	return e.data[e.Offset+int64(box)*e.Step+int64(i)*e.Next]
+}
+
+// of are all numbers that a box has, so many, where they lie one after another.
+func (e *extra) of(box int32, count int) []float32 {
+	return e.data[e.Offset+int64(box)*e.Step:][:count]
 }

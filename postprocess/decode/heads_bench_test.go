@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"unsafe"
@@ -90,6 +91,15 @@ func deployedHeads() []deployed {
 		}},
 		{"rfdetr", []engine.TensorInfo{info("dets", 0, 1, 300, 4), info("labels", 0, 1, 300, 91)}, 1, func(r *rand.Rand, out [][]float32) {
 			queries(r, out, 91)
+		}},
+		{"rfdetr-segment", []engine.TensorInfo{
+			info("dets", 0, 1, 200, 4), info("labels", 0, 1, 200, 91), info("masks", 0, 1, 200, 108, 108),
+		}, 2, func(r *rand.Rand, out [][]float32) {
+			queries(r, out, 91)
+			for i := range out[2] {
+				x, y := float64(i%108-r.IntN(2)), float64(i/108%108)
+				out[2][i] = float32(12 - math.Hypot(x-50, y-50)) // an object of about 24 points across
+			}
 		}},
 		{"detr-sigmoid", []engine.TensorInfo{
 			info("pred_boxes", 0, 1, 300, 4), info("logits", 0, 1, 300, 80),

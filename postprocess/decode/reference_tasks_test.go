@@ -15,7 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// goldenTask is a network of tasks.json: the outputs of one picture and what Ultralytics makes of them.
+// goldenTask is a network of tasks.json: the outputs of one picture and what its project makes of them.
 type goldenTask struct {
 	Name            string
 	Layout          head.Layout
@@ -23,6 +23,7 @@ type goldenTask struct {
 	Confidence, IoU float32
 	Keypoints       [2]int // points and numbers of each
 	Shapes          [][]int64
+	Outputs         []string // their names, of a network that stretches its pictures and says nothing of itself
 	Detections      []struct {
 		Box       [4]float32 // of an oriented box the centre and sides
 		Score     float32
@@ -52,10 +53,16 @@ func (c *goldenTask) open(t testing.TB, size int, transform engine.Transform) (*
 	m.Width, m.Height = size, size
 	task, ended := strings.CutSuffix(string(c.Layout), "-end2end")
 	m.Metadata.Task, m.Metadata.EndToEnd = engine.Task(task), ended
+	if c.Outputs != nil {
+		m.Metadata.Task = ""
+	}
 	m.Metadata.Keypoints, m.Metadata.KeypointNumbers = c.Keypoints[0], c.Keypoints[1]
 	given := result(transform)
 	given.Transforms = append(given.Transforms, transform)
 	for i, shape := range c.Shapes {
+		if c.Outputs != nil {
+			m.Outputs[i].Name = c.Outputs[i]
+		}
 		bytes := 4 * int(engine.Elements(shape))
 		twice := append(append([]byte{}, raw[:bytes]...), raw[:bytes]...)
 		given.Outputs = append(given.Outputs, engine.Tensor{
@@ -67,12 +74,16 @@ func (c *goldenTask) open(t testing.TB, size int, transform engine.Transform) (*
 	return m, given
 }
 
-func TestTasksFindWhatUltralyticsFinds(t *testing.T) {
+func TestTasksFindWhatTheirProjectsFind(t *testing.T) {
 	g := readGolden(t)
 	transform := engine.Transform{ScaleX: g.Transform.Scale, ScaleY: g.Transform.Scale, PadX: g.Transform.Pad[0], PadY: g.Transform.Pad[1]}
 	width, height := g.Transform.Source[0], g.Transform.Source[1]
 	for _, c := range readTasks(t) {
 		t.Run(c.Name, func(t *testing.T) {
+			transform := transform
+			if c.Outputs != nil {
+				transform = engine.Transform{ScaleX: float32(g.Transform.Size) / float32(width), ScaleY: float32(g.Transform.Size) / float32(height)}
+			}
 			m, given := c.open(t, g.Transform.Size, transform)
 			d := &Decoder{Threshold: c.Confidence, IoU: c.IoU}
 			require.NoError(t, d.Open(m))

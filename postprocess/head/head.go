@@ -72,6 +72,7 @@ func heads() []head {
 		ssd{},
 		rtdetr{},
 		rfdetr{},
+		rfdetrSegment{},
 		detr{},
 		detrSigmoid{},
 		nms{},

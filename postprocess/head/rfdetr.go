@@ -47,10 +47,18 @@ func undecided(n *network, f *Fit) bool {
 }
 
 func (rfdetr) weigh(n *network, f *Fit) (evidence, doubt string) {
+	if len(n.outputs) == 3 && n.named([]string{"masks"}) != nil {
+		return "", "" // rfdetrSegment says what is missing
+	}
+	return weighQueries(n, f, "boxes")
+}
+
+// weighQueries is of a head that reads of the queries what it says, and needs everything that the network gives.
+func weighQueries(n *network, f *Fit, what string) (evidence, doubt string) {
 	switch {
 	case !called(n.outputs[f.Outputs[0]].Name, "dets") || !called(n.outputs[f.Outputs[1]].Name, "labels"):
 		return "", ""
-	case len(n.outputs) > 2:
+	case len(n.outputs) > len(f.Outputs):
 		return "", "there are other outputs beside it: " + n.String() + " (--layout rfdetr reads the boxes all the same)"
 	case undecided(n, f):
 		return "", fmt.Sprintf("it has %s and there are %s: what is none is the first for early versions and the last for later ones "+
@@ -62,7 +70,7 @@ func (rfdetr) weigh(n *network, f *Fit) (evidence, doubt string) {
 	} else if f.Numbers.first < 0 {
 		order = "numbered from 1"
 	}
-	return fmt.Sprintf("the outputs' names, boxes of queries and %s %s", Plural(f.Classes, "score"), order), ""
+	return fmt.Sprintf("the outputs' names, %s of queries and %s %s", what, Plural(f.Classes, "score"), order), ""
 }
 
 func (rfdetr) boxMap(f *Fit) (engine.BoxMap, bool) {

@@ -370,9 +370,21 @@ func corpus() []family {
 		},
 		{
 			name: "RF-DETR segmentation", side: 432,
-			outputs: []tensor{out("dets", 1, 200, 4), out("labels", 1, 200, 91), out("masks", 1, 200, 108, 108)}, labels: 91,
-			refusal: "dets [1 200 4], labels [1 200 91] looks like rfdetr, but there are other outputs beside it: dets [1 200 4], " +
-				"labels [1 200 91], masks [1 200 108 108] (--layout rfdetr reads the boxes all the same)",
+			outputs: []tensor{out("dets", 1, 200, 4), out("labels:logits", 1, 200, 91), out("masks", 1, 200, 108, 108)}, labels: 91,
+			want: "rfdetr-segment",
+		},
+		{
+			name: "RF-DETR segmentation trained again", side: 312,
+			outputs: []tensor{out("dets", 1, 100, 4), out("labels:logits", 1, 100, 7), out("masks", 1, 100, 78, 78)}, labels: 6,
+			refusal: "dets [1 100 4], labels [1 100 7], masks [1 100 78 78] looks like rfdetr-segment, but it has 7 scores and " +
+				"there are 6 labels: what is none is the first for early versions and the last for later ones (add a line for it, none, at that end " +
+				"of --labels FILE)",
+		},
+		{
+			name: "RF-DETR keypoints", side: 576,
+			outputs: []tensor{out("dets", 1, 100, 4), out("labels", 1, 100, 91), out("keypoints", 1, 100, 17, 8)}, labels: 91,
+			refusal: "dets [1 100 4], labels [1 100 91] looks like rfdetr, but there are other outputs beside it: dets [1 100 4], " +
+				"labels [1 100 91], keypoints [1 100 17 8] (--layout rfdetr reads the boxes all the same)",
 		},
 		{
 			name: "DETR of Hugging Face", side: 800, outputs: []tensor{out("logits", 1, 100, 92), out("pred_boxes", 1, 100, 4)},

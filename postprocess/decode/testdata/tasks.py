@@ -1,5 +1,5 @@
-"""Writes tensors of the heads that give more than boxes, and what Ultralytics' own postprocessing makes of them: python3 tasks.py, in this
-folder, with torch, ultralytics and pycocotools installed.
+"""Writes tensors of the heads that give more than boxes, and what their projects' own postprocessing makes of them: python3 tasks.py, in
+this folder, with torch, ultralytics, rfdetr and pycocotools installed.
 
 Each case is NAME.bin, its outputs one after another as little-endian numbers, and an entry of tasks.json with its settings and its
 detections in source pixels.
@@ -13,6 +13,7 @@ import pycocotools.mask
 import torch
 import torch.nn.functional as F
 from golden import HERE, PAD, SCALE, SIZE, SOURCE, objects
+from rfdetr.models.postprocess import PostProcess
 from ultralytics.utils import nms, ops
 
 SHAPE = (SOURCE[1], SOURCE[0])
@@ -88,6 +89,32 @@ def rows(case, output):
     return np.concatenate([found, np.zeros((40 - len(found), found.shape[1]), "float32")])
 
 
+def queries(random, count=30, classes=91, grid=(18, 16)):
+    """What RF-DETR gives of a stretched picture: boxes as shares, logits, and masks of objects that are blobs, some in two parts, some empty
+    and some over the border."""
+    boxes = np.concatenate([random.uniform(0.1, 0.9, (count, 2)), random.uniform(0.05, 0.5, (count, 2))], 1)
+    logits = random.normal(-6, 1, (count, classes))
+    logits[np.arange(count), random.integers(1, classes, count)] = random.uniform(-3, 3, count)
+    y, x = np.mgrid[0 : grid[0], 0 : grid[1]]
+    blobs = [np.hypot(x - random.uniform(-2, grid[1] + 2), y - random.uniform(-2, grid[0] + 2)) for _ in range(2 * count)]
+    sizes = random.uniform(-1, 6, 2 * count)[:, None, None]
+    masks = (sizes - blobs + random.normal(0, 0.2, (2 * count, *grid))).reshape(count, 2, *grid).max(1)
+    return [a.astype("float32") for a in (boxes, logits, masks)]
+
+
+def rfdetr(case, outputs):
+    """One class a box: of a box with two classes the package gives a row each, of which the lower is left out."""
+    boxes, logits, masks = (torch.from_numpy(a)[None] for a in outputs)
+    best = logits == logits.max(-1, keepdim=True).values
+    raw = {"pred_logits": logits.where(best, torch.tensor(-99.0)), "pred_boxes": boxes, "pred_masks": masks}
+    found = PostProcess(num_select=boxes.shape[1])(raw, torch.tensor([SHAPE]), score_threshold=case["confidence"])[0]
+    rows = zip(found["boxes"], found["scores"], found["labels"], found["masks"])
+    return [
+        {"box": b.tolist(), "score": float(s), "class": int(c), "mask": pycocotools.mask.encode(np.asfortranarray(m[0].byte().numpy()))["counts"].decode()}
+        for b, s, c, m in rows
+    ]
+
+
 def rounded(value):
     if isinstance(value, list):
         return [rounded(v) for v in value]
@@ -111,6 +138,11 @@ def main():
         (HERE / (name + ".bin")).write_bytes(b"".join(np.ascontiguousarray(o, "<f4").tobytes() for o in outputs))
         found = [{k: rounded(v) for k, v in one.items()} for one in detections(case, output, protos)]
         written.append({**case, "detections": found})
+    case = {"name": "rfdetr-segment", "layout": "rfdetr-segment", "labels": 91, "confidence": 0.3, "iou": 0.5, "outputs": ["dets", "labels", "masks"]}
+    outputs = queries(np.random.default_rng(14))
+    case["shapes"] = [[1, *np.shape(o)] for o in outputs]
+    (HERE / "rfdetr-segment.bin").write_bytes(b"".join(o.astype("<f4").tobytes() for o in outputs))
+    written.append({**case, "detections": [{k: rounded(v) for k, v in one.items()} for one in rfdetr(case, outputs)]})
     text = ",\n".join("  " + json.dumps(case) for case in written)
     (HERE / "tasks.json").write_text("[\n%s\n]\n" % text)
 
