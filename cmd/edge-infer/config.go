@@ -28,7 +28,7 @@ func newConfig(stdout io.Writer) *cobra.Command {
 		&cobra.Command{
 			Use: "defaults", Short: "Print a commented file that says the built-in defaults", Args: noArguments,
 			RunE: func(*cobra.Command, []string) error {
-				file, err := config.DefaultFile()
+				file, err := manual.DefaultFile()
 				if err != nil {
 					return err
 				}
@@ -71,32 +71,46 @@ file and begin the file with  # yaml-language-server: $schema=edge-infer.schema.
 
 // newCheck finds the mistakes that a start or a reload with the file would end with.
 func newCheck(stdout io.Writer) *cobra.Command {
-	return &cobra.Command{
+	settings := config.Sources{Scope: config.Everything()}
+	command := &cobra.Command{
 		Use: "check FILE", Short: "Read a file as run would, open what it names, and report the mistakes",
-		Args: exactly(1, "the configuration file"),
-		Long: `Reads the file, opens the network in a process of its own, and checks labels, zones, passwords, tokens, certificates, folders and addresses.
-A daemon that runs is not disturbed. Cameras and brokers may be away at any time and are not asked: edge-infer doctor does that.`,
-		RunE: func(command *cobra.Command, args []string) error {
-			c, mistakes := config.CheckFile(args[0])
+		Args: func(_ *cobra.Command, args []string) error {
+			if settings.File != "" {
+				args = append(args, settings.File)
+			}
+			if len(args) != 1 {
+				return config.Usagef("check needs the configuration file, once")
+			}
+			settings.File = args[0]
+			return nil
+		},
+		Long: `Reads the file, conf.d beside it, EDGE_INFER_* variables and the flags of run that are given too, and tells every mistake with its
+line. Where there is none it opens the network in a process of its own, and checks labels, zones, passwords, tokens, certificates, folders and
+addresses. A daemon that runs is not disturbed. Cameras and brokers may be away at any time and are not asked: edge-infer doctor does that.`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, mistakes := settings.Check()
 			if len(mistakes) > 0 {
-				return errors.Join(mistakes...)
+				return mistakes
 			}
 			program, err := os.Executable()
 			if err != nil {
 				return err
 			}
 			check := preflight.Check{Config: c, Program: []string{program, preflight.Command}}
-			mistakes = check.Run(command.Context())
-			for i, mistake := range mistakes {
-				mistakes[i] = fmt.Errorf("config %s: %w", args[0], mistake)
+			for _, mistake := range check.Run(command.Context()) {
+				mistakes = append(mistakes, fmt.Errorf("config %s: %w", settings.File, mistake))
 			}
 			if len(mistakes) > 0 {
-				return errors.Join(mistakes...)
+				return mistakes
 			}
-			_, err = fmt.Fprintf(stdout, "%s: no mistakes, %d cameras\n", args[0], len(c.Cameras))
+			_, err = fmt.Fprintf(stdout, "%s: no mistakes, %d cameras\n", settings.File, len(c.Cameras))
 			return err
 		},
 	}
+	settings.Flags(command.Flags())
+	settings.CameraFlag(command.Flags(), "as of run")
+	settings.CascadeFlag(command.Flags())
+	return command
 }
 
 // newMigrate writes files anew in which settings have former names.

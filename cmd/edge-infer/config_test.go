@@ -39,6 +39,15 @@ func TestConfigCheckFindsWhatAReloadRefuses(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, "edge-infer: config "+path+` line 3: detect.max "many" must be a whole number`+"\n"+
 		"config "+path+` line 4: log "[loud]" must be one piece of text`+"\n", said)
+	require.NoError(t, os.WriteFile(path, []byte(sound+"detect: {max: 0, maximum: 3}\n"), 0o600))
+	command := programtest.Command(t, "config", "check", path, "--conf", "high")
+	command.Env = append(command.Environ(), "EDGE_INFER_BATCH=-1")
+	output, err := command.CombinedOutput()
+	require.ErrorContains(t, err, "exit status 1")
+	require.Equal(t, "edge-infer: config "+path+` line 3: unknown key "maximum"`+"\n"+
+		"config "+path+` line 3: detect.max "0" must be 1 to 30000`+"\n"+
+		`environment EDGE_INFER_BATCH: engine.batch "-1" must be 0 to 256`+"\n"+
+		`--conf: detect.confidence "high" must be a number`+"\n", string(output))
 	said, err = check(sound)
 	require.NoError(t, err, said)
 	require.Equal(t, path+": no mistakes, 1 cameras\n", said)

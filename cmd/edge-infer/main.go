@@ -36,11 +36,15 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
+	said := err.Error()
+	if all := config.Mistakes(nil); errors.As(err, &all) {
+		said = errors.Join(all...).Error()
+	}
 	var usage config.UsageError
 	if errors.As(err, &usage) || errors.Is(err, predict.ErrSetting) {
-		fmt.Fprintf(stderr, "%s: %v; see %s --help\n", root.Name(), err, command.CommandPath())
+		fmt.Fprintf(stderr, "%s: %s; see %s --help\n", root.Name(), said, command.CommandPath())
 		return 2
 	}
-	fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
+	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), said)
 	return 1
 }

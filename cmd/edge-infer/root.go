@@ -131,16 +131,6 @@ func atMostOneModel(command *cobra.Command, args []string) error {
 	return nil
 }
 
-// exactly wants n arguments and names what they are.
-func exactly(n int, what string) cobra.PositionalArgs {
-	return func(command *cobra.Command, args []string) error {
-		if len(args) != n {
-			return config.Usagef("%s needs %s, got %d arguments", command.Name(), what, len(args))
-		}
-		return nil
-	}
-}
-
 // synonyms lets build and quantize take each other's names of the same flag.
 func synonyms(names map[string]string) func(*pflag.FlagSet, string) pflag.NormalizedName {
 	return func(_ *pflag.FlagSet, name string) pflag.NormalizedName {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_-]*)=(.+)$`)
+var withName = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_-]*)=(.+)$`)
 
 // ParseCameras reads --camera values, each URI or NAME=URI. Unnamed cameras are cam0, cam1 and so on by their place.
 func ParseCameras(values []string) ([]Camera, error) {
 	cameras := make([]Camera, 0, len(values))
 	for i, value := range values {
 		camera := Camera{Name: fmt.Sprintf("cam%d", i), URI: value}
-		if match := named.FindStringSubmatch(value); match != nil {
+		if match := withName.FindStringSubmatch(value); match != nil {
 			camera.Name, camera.URI = match[1], match[2]
 		}
 		if strings.TrimSpace(camera.URI) == "" {

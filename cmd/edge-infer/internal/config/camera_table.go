@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/postprocess/track"
@@ -86,56 +85,4 @@ func cameraSettings() []ListSetting {
 		{"analytics.objects.snapshot_every", zone.DefaultSnapshotEvery.String(), "shortest time between two better snapshots of an object"},
 		{"analytics.daily_reset", "false", "sets the counts of lines and entries to 0 at midnight"},
 	}
-}
-
-// exampleLabel stands for any label.
-const exampleLabel = "person"
-
-// camerasComment is the list of cameras, as an example behind comment signs.
-func camerasComment() string {
-	return listComment("cameras", "# Cameras, and what to look for in their pictures; only name and uri are needed.", cameraSettings())
-}
-
-// listComment is a list of the file, as an example of one element behind comment signs.
-func listComment(name, about string, settings []ListSetting) string {
-	var file strings.Builder
-	fmt.Fprintf(&file, "%s\n# %s:\n", about, name)
-	var open []string // keys of what the line before was in
-	for i, s := range settings {
-		path := strings.Split(strings.ReplaceAll(name+"[]."+s.Key, "*", exampleLabel), ".")
-		level, keys := len(path)-1, path[:len(path)-1]
-		same := 0
-		for same < min(len(open), level) && open[same] == keys[same] {
-			same++
-		}
-		dash := i == 0
-		for depth := same; depth < level; depth++ {
-			if depth > 0 {
-				fmt.Fprintf(&file, "# %s%s:\n", indent(keys[:depth], false), strings.TrimSuffix(keys[depth], "[]"))
-			}
-			dash = strings.HasSuffix(keys[depth], "[]")
-		}
-		line := fmt.Sprintf("# %s%s: %s", indent(keys, dash), path[level], s.Example)
-		if s.Help != "" {
-			line += "  # " + s.Help
-		}
-		file.WriteString(line + "\n")
-		open = keys
-	}
-	return file.String()
-}
-
-// indent is the space before a key inside of others; the first one of a list's element begins with a dash.
-func indent(keys []string, dash bool) string {
-	width := 0
-	for _, key := range keys {
-		width += 2
-		if strings.HasSuffix(key, "[]") {
-			width += 2
-		}
-	}
-	if dash {
-		return strings.Repeat(" ", width-2) + "- "
-	}
-	return strings.Repeat(" ", width)
 }

@@ -47,17 +47,11 @@ func cascadeSettings() []ListSetting {
 	}
 }
 
-// cascadesComment is the list of cascades, as an example behind comment signs.
-func cascadesComment() string {
-	const about = "# Second networks that look at the objects which the model finds; only name and model are needed."
-	return listComment("cascade", about, cascadeSettings())
-}
-
 // ParseCascades reads --cascade values, each NAME=MODEL.
 func ParseCascades(values []string) ([]Cascade, error) {
 	cascades := make([]Cascade, 0, len(values))
 	for _, value := range values {
-		match := named.FindStringSubmatch(value)
+		match := withName.FindStringSubmatch(value)
 		if match == nil {
 			return nil, fmt.Errorf("cascade %q must be NAME=MODEL.onnx, with the name that the attribute gets", value)
 		}
@@ -66,44 +60,29 @@ func ParseCascades(values []string) ([]Cascade, error) {
 	return cascades, nil
 }
 
-// cascadeMistakes gives at most one for each cascade.
+// cascadeMistakes are those of the second networks.
 func (c *Config) cascadeMistakes() (found []mistake) {
 	seen := map[string]bool{}
 	for i := range c.Cascade {
-		cascade := &c.Cascade[i]
-		if name, err := cascade.mistake(seen); err != nil {
-			key := fmt.Sprintf("cascade[%d].%s", i, name)
-			found = append(found, mistake{key, wrong(key, err)})
-		}
-		seen[cascade.Name] = true
+		e := element{key: fmt.Sprintf("cascade[%d]", i)}
+		c.Cascade[i].check(&e, seen)
+		found = append(found, e.found...)
+		seen[c.Cascade[i].Name] = true
 	}
 	return found
 }
 
-// mistake is the first one of a cascade, with the name of its setting; seen holds the names of those before it.
-func (c *Cascade) mistake(seen map[string]bool) (name string, err error) {
-	switch {
-	case !named.MatchString(c.Name + "=x"):
-		return "name", must(c.Name, "must be a name of letters, digits, - and _")
-	case seen[c.Name]:
-		return "name", must(c.Name, "is used twice")
-	case strings.TrimSpace(c.Model) == "":
-		return "model", must("", "must be an ONNX file or a TensorRT engine")
-	case c.MinSize < 0:
-		return "min_size", must(c.MinSize, "must be 1 or more")
-	case !(c.Margin >= 0 && c.Margin <= 1):
-		return "margin", must(c.Margin, "must be 0 to 1")
-	case c.Every < 0:
-		return "every", must(c.Every, "must be positive")
-	case c.Votes < 0 || c.Votes > mostVotes:
-		return "votes", must(c.Votes, fmt.Sprintf("must be 1 to %d", mostVotes))
-	case !(c.Confidence >= 0 && c.Confidence < 1):
-		return "confidence", must(c.Confidence, "must be 0 or more and under 1")
-	case c.Batch < 0 || c.Batch > 256:
-		return "batch", must(c.Batch, "must be 1 to 256")
-	}
-	if _, err := head.ParseLayout(c.Layout); err != nil {
-		return "layout", must(c.Layout, "must be "+alternatives(head.Layouts()))
-	}
-	return "", nil
+// check finds what is wrong with a cascade; seen holds the names of those before it.
+func (c *Cascade) check(e *element, seen map[string]bool) {
+	e.must(withName.MatchString(c.Name+"=x"), "name", c.Name, "must be a name of letters, digits, - and _")
+	e.must(c.Name == "" || !seen[c.Name], "name", c.Name, "is used twice")
+	e.must(strings.TrimSpace(c.Model) != "", "model", "", "must be an ONNX file or a TensorRT engine")
+	e.must(c.MinSize >= 0, "min_size", c.MinSize, "must be 1 or more")
+	e.must(c.Margin >= 0 && c.Margin <= 1, "margin", c.Margin, "must be 0 to 1")
+	e.must(c.Every >= 0, "every", c.Every, "must be positive")
+	e.must(c.Votes >= 0 && c.Votes <= mostVotes, "votes", c.Votes, fmt.Sprintf("must be 1 to %d", mostVotes))
+	e.must(c.Confidence >= 0 && c.Confidence < 1, "confidence", c.Confidence, "must be 0 or more and under 1")
+	e.must(c.Batch >= 0 && c.Batch <= 256, "batch", c.Batch, "must be 1 to 256")
+	_, err := head.ParseLayout(c.Layout)
+	e.must(err == nil, "layout", c.Layout, "must be "+alternatives(head.Layouts()))
 }

@@ -6,61 +6,29 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
-	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-func TestDefaultFileSaysTheDefaults(t *testing.T) {
-	file, err := DefaultFile()
-	require.NoError(t, err)
-	c := Default()
-	c.MQTT.URL, c.Detect.Max, c.Engine.Backend = "changed", 1, "changed"
-	_, err = c.merge("defaults.yaml", []byte(file))
-	require.NoError(t, err)
-	want := Default()
-	want.Detect.Labels, want.MQTT.DiscoveryLabels = []string{}, []string{}
-	want.Look.Ensemble, want.Look.Weights, want.Look.Augment = []string{}, []float64{}, []string{}
-	require.Equal(t, want, c)
-
-	uncomment := func(comment, list string) {
-		text := strings.ReplaceAll("\n"+comment, "\n# ", "\n")
-		text = text[strings.Index(text, "\n"+list+":"):]
-		_, err = c.merge(list+".yaml", []byte(text))
-		require.NoError(t, err, text)
+// validate is the first mistake of a scope.
+func validate(c *Config, scope Scope) error {
+	if found := c.mistakes(scope); len(found) > 0 {
+		return found[0]
 	}
-	uncomment(cascadesComment(), "cascade")
-	require.Equal(t, []Cascade{{
-		Name: "colour", Model: "colour.onnx", Labels: "colours.txt", Layout: "auto", On: []string{"car", "truck"}, MinSize: 16, Margin: 0.1,
-		Every: cascade.DefaultEvery, Votes: cascade.DefaultVotes, Confidence: 0.5, Batch: DefaultCascadeBatch,
-	}}, c.Cascade)
-	require.EqualValues(t, cascade.DefaultMinSize, c.Cascade[0].MinSize)
+	return nil
+}
+
+func TestMistakesOfACamera(t *testing.T) {
+	c := Default()
+	gate := Camera{Name: "gate", URI: "rtsp://192.0.2.10/stream"}
+	c.Cameras = []Camera{gate}
+	require.NoError(t, validate(c, Everything()))
 	require.Equal(t, cascade.MostVotes, mostVotes)
-	uncomment(camerasComment(), "cameras")
-	require.Len(t, c.Cameras, 1)
-	camera := c.Cameras[0]
-	require.NoError(t, camera.Analytics.Check([]string{"person"}))
-	require.Equal(t, time.Minute, camera.Analytics.Zones[0].Loiter)
-	require.Equal(t, zone.DefaultInertia, camera.Analytics.Zones[0].Inertia)
-	require.Equal(t, "door", camera.Analytics.Lines[0].Name)
-	require.Equal(t, map[string]float32{"person": 0.5}, camera.Analytics.Objects.Score)
-	require.Equal(t, zone.DefaultSnapshotEvery, camera.Analytics.Objects.SnapshotEvery)
-	camera.Analytics = zone.Config{}
-	gate := Camera{Name: "gate", URI: "rtsp://192.0.2.10/stream", Interval: 1, Stall: 5 * time.Second, MaxPixels: capture.DefaultMaxPixels}
-	gate.Priority, gate.ROI = 1, &Area{Y: 0.4, Width: 1, Height: 0.6}
-	gate.Motion = &CameraMotion{Enabled: true, Sensitivity: defaultSensitivity, FloorRate: defaultFloorRate, ROI: gate.ROI}
-	side, overlap := 640, look.Default().Overlap
-	gate.Tile, gate.Overlap, gate.Confidence, gate.Profile = &side, &overlap, 0.4, "ptz"
-	gate.Model = &Model{Path: "helmets.onnx", Labels: "helmets.txt", Layout: Auto, Preprocess: "torchvision", Size: "640", Activation: Auto}
-	require.Equal(t, gate, camera)
-	require.NoError(t, c.Validate(Everything()))
 	for want, spoil := range map[string]func(*Camera){
 		`cameras[0].tile: tiles of 7 pixels, must be an even number from 32 to 32768`: func(c *Camera) { side := 7; c.Tile = &side },
 		`cameras[0].overlap: tiles that overlap by 1, must be 0 to 0.75`:              func(c *Camera) { overlap := 1.0; c.Overlap = &overlap },
@@ -73,10 +41,11 @@ func TestDefaultFileSaysTheDefaults(t *testing.T) {
 	} {
 		c.Cameras[0] = gate
 		spoil(&c.Cameras[0])
-		require.EqualError(t, c.Validate(Everything()), want)
+		require.EqualError(t, validate(c, Everything()), want)
 	}
+	gate.Model = &Model{Path: "a"}
 	c.Cameras[0], c.Engine.Backend = gate, "triton=grpc://127.0.0.1:8001/parts"
-	require.EqualError(t, c.Validate(Everything()), "cameras[0].model: the servers of engine.backend run one model, that of all cameras")
+	require.EqualError(t, validate(c, Everything()), "cameras[0].model: the servers of engine.backend run one model, that of all cameras")
 }
 
 // The default file holds every setting of a camera and of a cascade that there is, and no other.
@@ -158,18 +127,20 @@ func TestOrder(t *testing.T) {
 }
 
 func TestFileErrors(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.yaml")
 	for _, test := range []struct{ file, want string }{
-		{"detect:\n  confidense: 0.5\n", `config f.yaml line 2: unknown key "confidense", did you mean "confidence"?`},
-		{"zzzzzzzz: 1\n", `config f.yaml line 1: unknown key "zzzzzzzz"`},
-		{"detect:\n  max: many\n", `config f.yaml line 2: detect.max "many" must be a whole number`},
-		{"device: a\ndevice: b\n", `config f.yaml line 2: mapping key "device" already defined at [1:1]`},
+		{"detect:\n  confidense: 0.5\n", ` line 2: unknown key "confidense", did you mean "confidence"?`},
+		{"zzzzzzzz: 1\n", ` line 1: unknown key "zzzzzzzz"`},
+		{"detect:\n  max: many\n", ` line 2: detect.max "many" must be a whole number`},
+		{"device: a\n\ndevice: b\n", ` line 3: device is set already on line 1: keep one of them`},
+		{"log: debug\ndevice: [a\n", ` line 2: sequence end token ']' not found`},
+		{strings.Repeat("[", 200_000), ": nested too deeply"},
+		{"cameras: " + strings.Repeat("{a: ", 50_000), ": nested too deeply"},
+		{strings.Repeat("- ", 100_000), ": nested too deeply"},
 	} {
-		_, err := Default().merge("f.yaml", []byte(test.file))
-		require.EqualError(t, err, test.want)
-	}
-	for _, text := range []string{strings.Repeat("[", 200_000), "cameras: " + strings.Repeat("{a: ", 50_000), strings.Repeat("- ", 100_000)} {
-		_, err := Default().merge("f.yaml", []byte(text))
-		require.EqualError(t, err, "config f.yaml: nested too deeply", "%.20s", text)
+		require.NoError(t, os.WriteFile(path, []byte(test.file), 0o600))
+		_, err := (&Sources{File: path}).Load()
+		require.EqualError(t, err, "config "+path+test.want, "%.20s", test.file)
 	}
 	_, err := (&Sources{File: filepath.Join(t.TempDir(), "none.yaml")}).Load()
 	require.ErrorIs(t, err, os.ErrNotExist)
@@ -178,8 +149,9 @@ func TestFileErrors(t *testing.T) {
 // TestFileOfWindows: what editors there put before the first key belongs to no key.
 func TestFileOfWindows(t *testing.T) {
 	c := Default()
-	lines, err := c.merge("f.yaml", []byte("\xef\xbb\xbfdevice: gate\r\ndetect: {max: 7}\r\n"))
+	lines, found, err := c.merge([]byte("\xef\xbb\xbfdevice: gate\r\ndetect: {max: 7}\r\n"))
 	require.NoError(t, err)
+	require.Empty(t, found)
 	require.Equal(t, "gate", c.Device)
 	require.Equal(t, 7, c.Detect.Max)
 	require.Equal(t, 1, lines["device"])
@@ -237,7 +209,7 @@ func TestService(t *testing.T) {
 func TestEnvironmentErrors(t *testing.T) {
 	t.Setenv("EDGE_INFER_CONF", "high")
 	_, err := new(Sources).Load()
-	require.ErrorContains(t, err, `environment EDGE_INFER_CONF="high": `)
+	require.EqualError(t, err, `environment EDGE_INFER_CONF: detect.confidence "high" must be a number`)
 	t.Setenv("EDGE_INFER_CONF", "0.5")
 	t.Setenv("EDGE_INFER_CAMERA", "gate= x")
 	_, err = new(Sources).Load()
@@ -308,21 +280,21 @@ func TestValidate(t *testing.T) {
 	} {
 		c := Default()
 		test.change(c)
-		require.EqualError(t, c.Validate(Everything()), test.want)
+		require.EqualError(t, validate(c, Everything()), test.want)
 	}
-	require.NoError(t, Default().Validate(Everything()))
+	require.NoError(t, validate(Default(), Everything()))
 }
 
 // What a command does not use need not be right.
 func TestValidateByScope(t *testing.T) {
 	c := Default()
 	c.MQTT.URL, c.Web.Listen, c.Cameras = "broker", "8080", []Camera{{}}
-	require.NoError(t, c.Validate(Network()))
-	require.ErrorContains(t, c.Validate(Broker()), "mqtt.url")
+	require.NoError(t, validate(c, Network()))
+	require.ErrorContains(t, validate(c, Broker()), "mqtt.url")
 	c = Default()
 	c.Detect.Max = 0
-	require.NoError(t, c.Validate(Broker()))
-	require.ErrorContains(t, c.Validate(Network()), "detect.max")
+	require.NoError(t, validate(c, Broker()))
+	require.ErrorContains(t, validate(c, Network()), "detect.max")
 }
 
 func TestValidateTakes(t *testing.T) {
@@ -337,28 +309,39 @@ func TestValidateTakes(t *testing.T) {
 	} {
 		c := Default()
 		change(c)
-		require.NoError(t, c.Validate(Everything()), "%+v", c.MQTT)
+		require.NoError(t, validate(c, Everything()), "%+v", c.MQTT)
 	}
 }
 
 func FuzzFile(f *testing.F) {
-	file, err := DefaultFile()
+	all, err := Settings()
 	require.NoError(f, err)
-	for section := range strings.SplitSeq(file, "\n\n") { // the whole file takes milliseconds to read
-		f.Add([]byte(section))
+	for _, s := range all {
+		f.Add([]byte(strings.ReplaceAll(s.Key, ".", ":\n  ") + ": " + s.Default))
+	}
+	for _, list := range Lists() {
+		for _, s := range list.Settings {
+			opened := strings.NewReplacer("[].", ": [{", ".", ": {", "*", "person").Replace(s.Key)
+			f.Add([]byte(list.Key + ":\n  - {name: a}\n  - " + opened + ": " + s.Example))
+		}
 	}
 	f.Add([]byte("cameras:\n  - {name: a, uri: demo}\n"))
 	f.Add([]byte("detect: [1, 2"))
 	f.Add([]byte("cameras:\n  ! 0"))
+	f.Add([]byte("look: {weights: [1, a, 2]}\ncameras: [1, {name: a, name: b}]\nlog: &l debug\nlogs: *l\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c := Default()
-		before := *c
-		if _, err := c.merge("fuzz.yaml", data); err != nil {
-			require.Equal(t, before, *c, "a refused file must change nothing")
-			require.NotContains(t, err.Error(), "\n")
-			return
+		l := &layers{Config: Default(), at: places{}}
+		before := *l.Config
+		_, found, err := l.merge(data)
+		if err != nil {
+			require.Equal(t, before, *l.Config, "what is no YAML must change nothing")
+			require.NotContains(t, inLine(err).Error(), "\n")
 		}
-		_ = c.Validate(Everything())
+		for _, misfit := range found {
+			require.NotContains(t, told(&misfit).Error(), "\n")
+			l.wrong(location{}, told(&misfit), misfit.Key, meant(&misfit))
+		}
+		l.check(Everything())
 	})
 }
 

@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/pflag"
 )
 
@@ -18,6 +20,7 @@ type Setting struct {
 // List is a list of the file, with what each of its elements may hold.
 type List struct {
 	Key      string
+	About    string // one sentence
 	Settings []ListSetting
 }
 
@@ -46,5 +49,25 @@ func Settings() ([]Setting, error) {
 
 // Lists describes the lists of the configuration.
 func Lists() []List {
-	return []List{{"cameras", cameraSettings()}, {"cascade", cascadeSettings()}}
+	return []List{
+		{"cameras", "Cameras, and what to look for in their pictures; only name and uri are needed.", cameraSettings()},
+		{
+			"cascade", "Second networks that look at the objects which the model finds; only name and model are needed.",
+			cascadeSettings(),
+		},
+	}
+}
+
+// inYAML is a flag's value as YAML.
+func inYAML(value pflag.Value) (string, error) {
+	switch v := value.(type) {
+	case pflag.SliceValue:
+		return "[" + strings.Join(v.GetSlice(), ", ") + "]", nil
+	default:
+		if value.Type() != "string" {
+			return value.String(), nil
+		}
+		text, err := yaml.Marshal(value.String())
+		return strings.TrimSpace(string(text)), err
+	}
 }

@@ -23,31 +23,24 @@ func variable(flag string) string {
 }
 
 // applyEnvironment sets what EDGE_INFER_* variables say.
-func (c *Config) applyEnvironment(lookup func(string) (string, bool)) error {
+func (l *layers) applyEnvironment() {
 	flags := pflag.NewFlagSet("environment", pflag.ContinueOnError)
-	Flags(c, flags, Everything())
-	for _, s := range settings(c) {
+	Flags(l.Config, flags, Everything())
+	for _, s := range settings(l.Config) {
 		name := s.variable()
-		value, set := lookup(name)
+		value, set := l.lookup(name)
 		if !set && s.former() != "" {
 			name = variable(s.former())
-			value, set = lookup(name)
+			value, set = l.lookup(name)
 		}
-		if !set {
-			continue
-		}
-		if err := flags.Set(s.flag, value); err != nil {
-			return fmt.Errorf("environment %s=%q: %w", name, value, err)
+		if set {
+			l.set(&s, flags.Lookup(s.flag).Value, value, location{source: ofEnvironment, name: name})
 		}
 	}
-	if value, set := lookup(cameraVariable); set {
+	if value, set := l.lookup(cameraVariable); set {
 		cameras, err := ParseCameras(strings.Fields(value))
-		if err != nil {
-			return fmt.Errorf("environment %s: %w", cameraVariable, err)
-		}
-		c.Cameras = cameras
+		l.setCameras(cameras, err, location{source: ofEnvironment, name: cameraVariable})
 	}
-	return nil
 }
 
 // StrayVariables gives a line for each variable of this program's in an environment, as os.Environ gives it, that nothing reads or that has

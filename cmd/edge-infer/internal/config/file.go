@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,39 +22,76 @@ import (
 // byteOrderMark is what editors of Windows begin a file with.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// merge changes c by the YAML in data and gives the line of every key in it. A file that does not fit changes nothing; its error is a
-// *fileError with every mistake where the file is YAML at all.
-func (c *Config) merge(path string, data []byte) (lines map[string]int, err error) {
-	next := *c
+// merged puts the files over the built-in values, as they stand.
+func (s *Sources) merged() *layers {
+	l := &layers{Config: Default(), lookup: s.lookup(), at: places{}}
+	paths, err := s.Files()
+	if err != nil {
+		l.wrong(location{}, err)
+	}
+	for i, path := range paths {
+		l.file(location{source: i + 1, name: path})
+	}
+	return l
+}
+
+// file puts a file over those before, as far as it can be read.
+func (l *layers) file(whole location) {
+	cameras, cascade := l.Cameras, l.Cascade
+	key := func(own string) string { return shifted(own, len(cameras), len(cascade)) }
+	l.Cameras, l.Cascade = nil, nil
+	data, err := os.ReadFile(whole.name)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		err = fmt.Errorf("config: %w (sudo, or be in the group that may read it)", err)
+	case err != nil:
+		err = fmt.Errorf("config: %w", err)
+	}
+	if err != nil {
+		l.unread = true
+		l.wrong(location{source: whole.source}, err)
+	} else {
+		lines, found, err := l.merge(data)
+		for own, line := range lines {
+			l.at[key(own)] = location{whole.source, whole.name, line}
+		}
+		for _, misfit := range found {
+			l.wrong(location{whole.source, whole.name, misfit.Line}, told(&misfit), key(misfit.Key), key(meant(&misfit)))
+		}
+		if err != nil {
+			l.unread = true
+			if len(found) == 0 { // else it may be of an anchor that was taken out
+				l.wrong(locationOf(err, whole), inLine(err))
+			}
+		}
+	}
+	l.Cameras, l.Cascade = slices.Concat(cameras, l.Cameras), slices.Concat(cascade, l.Cascade)
+}
+
+// merge changes c by the YAML in data and gives the line of every key in it, and what does not fit, which is left out. An error is of a
+// text that is no YAML, or whose references within it lead nowhere: it changes nothing.
+func (c *Config) merge(data []byte) (lines map[string]int, found []form.Misfit, err error) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	if err := nesting.CheckYAML(data); err != nil {
-		return nil, fmt.Errorf("config %s: %w", path, err)
+		return nil, nil, err
 	}
-	file, err := parser.ParseBytes(data, 0)
-	if err == nil {
-		if empty(file) { // decoding nothing would clear everything
-			return nil, nil
-		}
-		var found []form.Misfit
-		found, lines = form.Check(file, reflect.TypeFor[Config]())
-		if len(found) > 0 {
-			return nil, misfits(path, found)
-		}
+	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
+	if err != nil || empty(file) { // decoding nothing would clear everything
+		return nil, nil, err
+	}
+	found, lines, body := form.Check(file, reflect.TypeFor[Config]())
+	next := *c
+	switch {
+	case len(found) == 0:
 		err = yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(&next)
+	case body != nil:
+		err = yaml.NodeToValue(body, &next, yaml.Strict())
 	}
-	if err == nil || errors.Is(err, io.EOF) {
-		*c = next
-		return lines, nil
+	if err != nil && !errors.Is(err, io.EOF) {
+		return lines, found, err
 	}
-	line, message := 0, firstLine(err)
-	var positioned yaml.Error
-	if errors.As(err, &positioned) {
-		message = positioned.GetMessage()
-		if token := positioned.GetToken(); token != nil && token.Position != nil {
-			line = token.Position.Line
-		}
-	}
-	return nil, fmt.Errorf("config %s line %d: %s", path, line, message)
+	*c = next
+	return lines, found, nil
 }
 
 // empty reports a file without a word but comments.
@@ -62,7 +101,34 @@ func empty(file *ast.File) bool {
 	})
 }
 
-func firstLine(err error) string {
+// locationOf is the line of a file that an error of the YAML library is about.
+func locationOf(err error, at location) location {
+	var positioned yaml.Error
+	if errors.As(err, &positioned) && positioned.GetToken() != nil && positioned.GetToken().Position != nil {
+		at.line = positioned.GetToken().Position.Line
+	}
+	return at
+}
+
+// inLine is such an error without the picture of the file that it comes with.
+func inLine(err error) error {
+	var positioned yaml.Error
+	if errors.As(err, &positioned) {
+		return errors.New(positioned.GetMessage())
+	}
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
+	return errors.New(line)
+}
+
+// shifted is the path of a key in the whole configuration when so many cameras and cascades come before those of its file.
+func shifted(key string, cameras, cascade int) string {
+	for name, before := range map[string]int{"cameras": cameras, "cascade": cascade} {
+		rest, found := strings.CutPrefix(key, name+"[")
+		number, rest, closed := strings.Cut(rest, "]")
+		var i int
+		if _, err := fmt.Sscan(number, &i); found && closed && err == nil {
+			return fmt.Sprintf("%s[%d]%s", name, before+i, rest)
+		}
+	}
+	return key
 }

@@ -32,7 +32,7 @@ type renamed struct {
 // Set gives the value to the flag itself.
 func (r *renamed) Set(text string) error {
 	r.now.Changed = true
-	return r.Value.Set(text)
+	return r.now.Value.Set(text)
 }
 
 // FormerFlags gives a line for each flag that was given by its former name.

@@ -1,15 +1,14 @@
 package config
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
-	"io/fs"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/reference"
+	"github.com/spf13/pflag"
 )
 
 // fragments is the folder beside the configuration file whose *.yaml are read after it.
@@ -33,83 +32,131 @@ func literal(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// location is where a key stands.
+// What sources come after the files, which are numbered from 1.
+const (
+	ofEnvironment = 1<<20 + iota
+	ofFlags
+	ofNone // mistakes of the whole are told at the end
+)
+
+// location is where a value stands.
 type location struct {
-	path string
-	line int
+	source int
+	name   string // a path, a variable or a flag
+	line   int    // of a file, 0 for all of it
 }
 
 func (l location) String() string {
-	if l.line == 0 {
-		return "config " + l.path
+	switch {
+	case l.name == "":
+		return ""
+	case l.source == ofEnvironment:
+		return "environment " + l.name
+	case l.source == ofFlags:
+		return l.name
+	case l.line == 0:
+		return "config " + l.name
 	}
-	return fmt.Sprintf("config %s line %d", l.path, l.line)
+	return fmt.Sprintf("config %s line %d", l.name, l.line)
 }
 
-// places are those of every key of the files, by its path in the whole configuration as in detect.max or cameras[3].uri.
+// places are those of every key that a source has, by its path in the whole configuration as in detect.max or cameras[3].uri.
 type places map[string]location
 
-// of is the place of a key, or the file itself for one that no file holds.
-func (p places) of(key, path string) location {
-	if at, known := p[key]; known {
-		return at
+// of is the place of a key, or that of what it would be in; nothing for one of which no source speaks.
+func (p places) of(key string) location {
+	for key != "" {
+		if at, known := p[key]; known {
+			return at
+		}
+		key = key[:max(strings.LastIndexAny(key, ".["), 0)]
 	}
-	return location{path: path}
+	return location{source: ofNone}
 }
 
-// files puts the files over c and resolves their references. Nothing is changed by files with a mistake.
-func (s *Sources) files(c *Config, lookup func(string) (string, bool)) (places, error) {
-	next := *c
-	found, err := s.merged(&next)
+// replace puts the whole of a list in another place.
+func (p places) replace(list string, at location) {
+	maps.DeleteFunc(p, func(key string, _ location) bool { return strings.HasPrefix(key, list+"[") })
+	p[list] = at
+}
+
+// layers is a configuration that sources are put over, and everything that is wrong with them.
+type layers struct {
+	*Config
+
+	lookup   func(name string) (value string, set bool)
+	at       places
+	found    []located
+	doubtful []string // keys whose values could not be read
+	unread   bool     // a file could not be read at all
+}
+
+// located is a mistake and where it is.
+type located struct {
+	location
+	error
+}
+
+// wrong takes a mistake down, and the keys whose values are unknown for it.
+func (l *layers) wrong(at location, err error, doubtful ...string) {
+	l.found = append(l.found, located{at, err})
+	l.doubtful = append(l.doubtful, doubtful...)
+}
+
+// set gives a setting what stands in a variable or behind a flag.
+func (l *layers) set(s *setting, value pflag.Value, text string, at location) {
+	l.at[s.key] = at
+	if err := value.Set(text); err != nil {
+		l.wrong(at, wrong(s.key, inWords(value, text, err)), s.key)
+	}
+}
+
+// setCameras takes the cameras of a source instead of those before.
+func (l *layers) setCameras(cameras []Camera, err error, at location) {
 	if err != nil {
-		return nil, err
+		l.wrong(at, err, "cameras")
 	}
-	r := reference.Resolver{Lookup: lookup, Where: func(key string) string { return found.of(key, s.File).String() }}
-	if missing := r.Resolve(&next); len(missing) > 0 {
-		return nil, &fileError{missing}
-	}
-	*c = next
-	return found, nil
+	l.Cameras = cameras
+	l.at.replace("cameras", at)
 }
 
-// merged puts the files over c as they stand.
-func (s *Sources) merged(c *Config) (places, error) {
-	paths, err := s.Files()
-	if err != nil {
-		return nil, err
+// check adds what is wrong with the values of a scope. It is silent about values that are not known, and where a file could not be read,
+// about everything that may be another way in it.
+func (l *layers) check(scope Scope) {
+	for _, m := range l.Config.mistakes(scope) {
+		at := l.at.of(m.keys[0])
+		unknown := slices.ContainsFunc(m.keys, func(key string) bool {
+			return slices.ContainsFunc(l.doubtful, func(other string) bool { return holds(key, other) || holds(other, key) })
+		})
+		if !unknown && !(l.unread && (len(m.keys) > 1 || at.name == "")) {
+			l.found = append(l.found, located{at, m.error})
+		}
 	}
-	found := places{}
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrPermission) {
-			return nil, fmt.Errorf("config: %w (sudo, or be in the group that may read it)", err)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("config: %w", err)
-		}
-		cameras, cascade := c.Cameras, c.Cascade
-		c.Cameras, c.Cascade = nil, nil
-		lines, err := c.merge(path, data)
-		if err != nil {
-			return nil, err
-		}
-		for key, line := range lines {
-			found[shifted(key, len(cameras), len(cascade))] = location{path, line}
-		}
-		c.Cameras, c.Cascade = slices.Concat(cameras, c.Cameras), slices.Concat(cascade, c.Cascade)
-	}
-	return found, nil
 }
 
-// shifted is the path of a key in the whole configuration when so many cameras and cascades come before those of its file.
-func shifted(key string, cameras, cascade int) string {
-	for name, before := range map[string]int{"cameras": cameras, "cascade": cascade} {
-		rest, found := strings.CutPrefix(key, name+"[")
-		number, rest, closed := strings.Cut(rest, "]")
-		var i int
-		if _, err := fmt.Sscan(number, &i); found && closed && err == nil {
-			return fmt.Sprintf("%s[%d]%s", name, before+i, rest)
+// holds reports whether a key is a group or list, or a key in it.
+func holds(group, key string) bool {
+	rest, found := strings.CutPrefix(key, group)
+	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// err is all that was found, nil for nothing.
+func (l *layers) err() error {
+	if len(l.found) == 0 {
+		return nil
+	}
+	return l.mistakes()
+}
+
+// mistakes are those in the order of the sources and their lines.
+func (l *layers) mistakes() Mistakes {
+	slices.SortStableFunc(l.found, func(a, b located) int { return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.line, b.line)) })
+	all := make(Mistakes, len(l.found))
+	for i, m := range l.found {
+		all[i] = m.error
+		if m.name != "" {
+			all[i] = fmt.Errorf("%v: %w", m.location, m.error)
 		}
 	}
-	return key
+	return all
 }

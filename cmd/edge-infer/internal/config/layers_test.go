@@ -31,8 +31,8 @@ cameras:
 `),
 		Environment: func(name string) (string, bool) { value, set := environment[name]; return value, set },
 	}
-	c, err := s.read()
-	require.NoError(t, err)
+	c, mistakes := s.Check()
+	require.Empty(t, mistakes)
 	assert.Equal(t, "plain-${HOME}-admin", c.Device)
 	assert.Equal(t, "tcp://broker:1883", c.MQTT.URL)
 	assert.Equal(t, "p@ss/w:rd 1%", c.MQTT.User)
@@ -45,7 +45,7 @@ func TestReferencesToNothing(t *testing.T) {
 	empty := write(t, filepath.Join(folder, "empty"), "\n")
 	path := write(t, filepath.Join(folder, "edge-infer.yaml"), "device: ${NOBODY_SET_THIS}\nmqtt:\n  user: ${file:"+empty+
 		"}\n  ca: ${file:/nowhere/ca}\n")
-	_, mistakes := CheckFile(path)
+	_, mistakes := (&Sources{File: path}).Check()
 	var told []string
 	for _, mistake := range mistakes {
 		told = append(told, mistake.Error())
@@ -80,7 +80,7 @@ func TestFragments(t *testing.T) {
 	assert.Equal(t, "debug", c.Log)
 
 	write(t, second, "\ncameras:\n  - name: gate\n    uri: demo\n")
-	_, mistakes := CheckFile(s.File)
+	_, mistakes := (&Sources{File: s.File}).Check()
 	require.Len(t, mistakes, 1)
 	assert.Contains(t, mistakes[0].Error(), "config "+second+" line 3: ")
 	write(t, second, "detect:\n  maximum: 3\n")

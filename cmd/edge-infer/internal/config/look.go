@@ -43,36 +43,27 @@ func lookSettings(l *look.Look) []setting {
 	}
 }
 
-// viewMistake is the first one of what a camera says of its network, with the name of its setting.
-func (c *Camera) viewMistake() (name string, err error) {
-	own := look.Look{}
+// checkView finds what is wrong with what a camera says of its network.
+func (c *Camera) checkView(e *element) {
 	if c.Tile != nil {
-		own.Tile = *c.Tile
+		e.add("tile", (&look.Look{Tile: *c.Tile}).CheckTile())
 	}
 	if c.Overlap != nil {
-		own.Overlap = *c.Overlap
+		e.add("overlap", (&look.Look{Overlap: *c.Overlap}).CheckOverlap())
 	}
-	profile := oneOf(&c.Profile, track.Profiles()...)
-	switch {
-	case own.CheckTile() != nil:
-		return "tile", own.CheckTile()
-	case own.CheckOverlap() != nil:
-		return "overlap", own.CheckOverlap()
-	case !(c.Confidence >= 0 && c.Confidence < 1):
-		return "confidence", must(c.Confidence, "must be 0 or more and under 1")
-	case c.Profile != "" && profile() != nil:
-		return "profile", profile()
-	case c.Model == nil:
-		return "", nil
-	case c.Model.Path == "":
-		return "model.path", must("", "must be an ONNX file, a TensorRT engine or demo")
+	e.must(c.Confidence >= 0 && c.Confidence < 1, "confidence", c.Confidence, "must be 0 or more and under 1")
+	if c.Profile != "" {
+		e.add("profile", oneOf(&c.Profile, track.Profiles()...)())
 	}
+	if c.Model == nil {
+		return
+	}
+	e.must(c.Model.Path != "", "model.path", "", "must be an ONNX file, a TensorRT engine or demo")
 	m := *c.Model
 	m.Layout, m.Activation = cmp.Or(m.Layout, Auto), cmp.Or(m.Activation, Auto)
 	for _, s := range m.settings() {
-		if s.check != nil && s.check() != nil {
-			return s.key, s.check()
+		if s.check != nil {
+			e.add(s.key, s.check())
 		}
 	}
-	return "", nil
 }

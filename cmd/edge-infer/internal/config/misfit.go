@@ -1,61 +1,52 @@
 package config
 
 import (
-	"errors"
 	"fmt"
-	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/form"
 )
 
-// fileError is every mistake of a file; as an error of a run it tells the first one.
-type fileError struct{ mistakes []error }
+// Mistakes are all that is wrong with a configuration. Each tells its file and line, its variable or its flag.
+type Mistakes []error
 
-func (e *fileError) Error() string {
-	text := e.mistakes[0].Error()
-	if more := len(e.mistakes) - 1; more > 0 {
-		text += fmt.Sprintf(" (and %d more: edge-infer config check tells all)", more)
+// Error tells the first one, on one line.
+func (m Mistakes) Error() string {
+	if more := len(m) - 1; more > 0 {
+		return fmt.Sprintf("%v (and %d more: edge-infer config check tells all)", m[0], more)
 	}
-	return text
+	return m[0].Error()
 }
 
-// misfits tells what of a file does not fit the configuration in form.
-func misfits(path string, found []form.Misfit) *fileError {
-	told := make([]error, len(found))
-	for i, f := range found {
-		var mistake error
-		switch {
-		case f.Want != "":
-			mistake = fmt.Errorf("%s %w%s", f.Key, must(f.Value, "must be "+f.Want), migratable(f.Key))
-		case f.Near != "":
-			mistake = fmt.Errorf("unknown key %q, did you mean %q?", f.Key, f.Near)
-		default:
-			mistake = fmt.Errorf("unknown key %q", f.Key)
-		}
-		told[i] = fmt.Errorf("config %s line %d: %w", path, f.Line, mistake)
+// Unwrap gives them.
+func (m Mistakes) Unwrap() []error { return m }
+
+// told says what of a file does not fit the configuration in form.
+func told(m *form.Misfit) error {
+	switch {
+	case m.Want != "":
+		return fmt.Errorf("%s %w%s", m.Key, must(m.Value, "must be "+m.Want), migratable(m.Key))
+	case m.First != 0:
+		return fmt.Errorf("%s is set already on line %d: keep one of them", m.Key, m.First)
+	case m.Near != "":
+		return fmt.Errorf("unknown key %q, did you mean %q?", m.Unknown, m.Near)
 	}
-	return &fileError{told}
+	return fmt.Errorf("unknown key %q", m.Unknown)
 }
 
-// CheckFile reads a file as run would, without flags, and gives every mistake that can be told without opening anything, with its line
-// where the file has one.
-func CheckFile(path string) (*Config, []error) {
-	s := Sources{File: path}
-	c, err := s.read()
-	if file := new(fileError); errors.As(err, &file) {
-		return nil, file.mistakes
+// meant is the key that an unknown one was perhaps meant to be: its value is not known either.
+func meant(m *form.Misfit) string { return strings.TrimSuffix(m.Key, m.Unknown) + m.Near }
+
+// inWords says why a variable's or a flag's text is not a value of a setting's kind, as the file's mistakes do.
+func inWords(value pflag.Value, text string, err error) error {
+	want := map[string]string{
+		"int": form.Whole, "float64": form.Number, "duration": form.Time,
+		"stringSlice": "pieces of text separated by commas", "float64Slice": "numbers separated by commas",
+	}[value.Type()]
+	if want == "" {
+		return err
 	}
-	if err != nil {
-		return nil, []error{err}
-	}
-	found := c.mistakes(Everything())
-	var places places
-	if len(found) > 0 {
-		places, _ = s.files(Default(), os.LookupEnv) // nothing new can be wrong
-	}
-	told := make([]error, len(found))
-	for i, mistake := range found {
-		told[i] = fmt.Errorf("%s: %w", places.of(mistake.key, path), mistake)
-	}
-	return c, told
+	return must(text, "must be "+want)
 }

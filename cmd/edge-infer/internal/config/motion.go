@@ -57,19 +57,7 @@ func (c *Config) MotionOf(camera *Camera) CameraMotion {
 	return all
 }
 
-// mistake is what is wrong with a camera's own settings, and the name of the setting.
-func (m *CameraMotion) mistake() (name string, err error) {
-	switch {
-	case m == nil:
-		return "", nil
-	case !(m.Sensitivity >= 0 && m.Sensitivity <= 1):
-		return "motion.sensitivity", must(m.Sensitivity, "must be over 0 and at most 1")
-	case m.FloorRate != 0 && !(m.FloorRate >= 0.01 && m.FloorRate <= 1000):
-		return "motion.floor_rate", must(m.FloorRate, "must be 0.01 to 1000")
-	}
-	return "motion.roi", m.ROI.mistake()
-}
-
+// mistake is what is wrong with it, nil for nothing and for no area.
 func (a *Area) mistake() error {
 	if a == nil || a.X >= 0 && a.Y >= 0 && a.Width > 0 && a.Height > 0 && a.X+a.Width <= 1+1e-9 && a.Y+a.Height <= 1+1e-9 {
 		return nil

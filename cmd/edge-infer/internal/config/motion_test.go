@@ -34,6 +34,6 @@ func TestMistakesOfCameras(t *testing.T) {
 		c := Default()
 		c.Cameras = []Camera{{Name: "a", URI: "demo"}}
 		test.change(&c.Cameras[0])
-		require.EqualError(t, c.Validate(Everything()), test.want)
+		require.EqualError(t, validate(c, Everything()), test.want)
 	}
 }

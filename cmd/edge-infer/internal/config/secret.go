@@ -72,15 +72,8 @@ func (s *Sources) Secrets(c *Config) []string {
 			all = append(all, value, url.QueryEscape(value), url.PathEscape(value))
 		}
 	}
-	lookup := s.Environment
-	if lookup == nil {
-		lookup = os.LookupEnv
-	}
-	raw := Default()
-	if _, err := s.merged(raw); err == nil {
-		r := reference.Resolver{Lookup: lookup, Where: func(string) string { return "" }, Secret: add}
-		_ = r.Resolve(raw) // c was resolved before
-	}
+	r := reference.Resolver{Lookup: s.lookup(), Secret: add}
+	_ = r.Resolve(s.merged().Config) // c was resolved before
 	for _, file := range []string{c.MQTT.PasswordFile, c.Remote.TokenFile, c.Remote.PasswordFile, c.Web.TokenFile, c.Web.PasswordFile} {
 		if text, err := os.ReadFile(file); file != "" && err == nil {
 			add(string(text))

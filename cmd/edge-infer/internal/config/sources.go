@@ -4,6 +4,8 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/reference"
 )
 
 // Sources are where a command's settings come from: the built-in values, File, the environment, and what was given on the command line; a
@@ -20,11 +22,30 @@ type Sources struct {
 }
 
 // Flags gives the settings of the scope, and the configuration file, their flags. What is given to them counts when the settings are
-// loaded.
+// loaded, and what is wrong with it is told then.
 func (s *Sources) Flags(flags *pflag.FlagSet) {
 	Flags(Default(), flags, s.Scope) // gives them their help; the values are read again after the file
+	flags.VisitAll(func(flag *pflag.Flag) {
+		_, isList := flag.Value.(pflag.SliceValue)
+		if flag.Annotations[sectionAnnotation] != nil && !isList {
+			flag.Value = &patient{Value: flag.Value}
+		}
+	})
 	flags.StringVar(&s.File, "config", "", "YAML file, and *.yaml of conf.d beside it; edge-infer config defaults prints one")
 	s.given = flags
+}
+
+// patient is a flag's value that keeps what is wrong with it, so that it can be told together with all else.
+type patient struct {
+	pflag.Value
+	text  string
+	wrong error
+}
+
+// Set never fails.
+func (p *patient) Set(text string) error {
+	p.text, p.wrong = text, p.Value.Set(text)
+	return nil
 }
 
 // CameraFlag gives cameras their flag.
@@ -38,73 +59,86 @@ func (s *Sources) CascadeFlag(flags *pflag.FlagSet) {
 		"classifier that looks at each object, NAME=MODEL.onnx; may be given several times, and more is set under cascade: of --config")
 }
 
-// Load reads the settings and checks those of the scope. An error is a UsageError.
+// Load reads the settings and checks those of the scope. An error is a UsageError of Mistakes.
 func (s *Sources) Load() (*Config, error) {
-	c, err := s.read()
-	if err == nil {
-		err = c.Validate(s.Scope)
-	}
-	if err != nil {
+	l := s.read()
+	l.check(s.Scope)
+	if err := l.err(); err != nil {
 		return nil, UsageError{err}
 	}
-	return c, nil
+	return l.Config, nil
+}
+
+// Check gives the settings with every mistake that can be told without opening anything, in the order of the files' lines, then of the
+// environment and the flags.
+func (s *Sources) Check() (*Config, Mistakes) {
+	l := s.read()
+	l.check(s.Scope)
+	return l.Config, l.mistakes()
 }
 
 // read puts the sources over each other, and what was drawn on the page over them.
-func (s *Sources) read() (*Config, error) {
-	c, err := s.configured()
-	if err == nil {
-		err = c.applyDrawn()
+func (s *Sources) read() *layers {
+	l := s.configured()
+	if err := l.applyDrawn(); err != nil {
+		l.wrong(location{source: ofNone}, err)
 	}
-	return c, err
+	return l
 }
 
 // configured puts the sources over each other.
-func (s *Sources) configured() (*Config, error) {
-	c := Default()
-	lookup := s.Environment
-	if lookup == nil {
-		lookup = os.LookupEnv
+func (s *Sources) configured() *layers {
+	l := s.merged()
+	r := reference.Resolver{Lookup: l.lookup}
+	for _, missing := range r.Resolve(l.Config) {
+		l.wrong(l.at.of(missing.Key), missing, missing.Key)
 	}
-	if _, err := s.files(c, lookup); err != nil {
-		return nil, err
+	l.applyEnvironment()
+	s.applyFlags(l)
+	l.applyService(l.lookup)
+	return l
+}
+
+// lookup is the environment.
+func (s *Sources) lookup() func(name string) (value string, set bool) {
+	if s.Environment != nil {
+		return s.Environment
 	}
-	if err := c.applyEnvironment(lookup); err != nil {
-		return nil, err
-	}
-	if err := s.applyFlags(c); err != nil {
-		return nil, err
-	}
-	c.applyService(lookup)
-	return c, nil
+	return os.LookupEnv
 }
 
 // applyFlags sets what was given on the command line.
-func (s *Sources) applyFlags(c *Config) (err error) {
+func (s *Sources) applyFlags(l *layers) {
 	if len(s.Cameras) > 0 {
-		if c.Cameras, err = ParseCameras(s.Cameras); err != nil {
-			return err
-		}
+		cameras, err := ParseCameras(s.Cameras)
+		l.setCameras(cameras, err, location{source: ofFlags, name: "--camera"})
 	}
 	if len(s.Cascade) > 0 {
-		if c.Cascade, err = ParseCascades(s.Cascade); err != nil {
-			return err
+		at := location{source: ofFlags, name: "--cascade"}
+		cascade, err := ParseCascades(s.Cascade)
+		if err != nil {
+			l.wrong(at, err, "cascade")
 		}
+		l.Cascade = cascade
+		l.at.replace("cascade", at)
 	}
 	if s.given == nil {
-		return nil
+		return
 	}
 	overlay := pflag.NewFlagSet("given", pflag.ContinueOnError)
-	Flags(c, overlay, s.Scope)
-	s.given.VisitAll(func(flag *pflag.Flag) { // Changed is the flag's, not of the set that it was parsed in
-		if !flag.Changed || overlay.Lookup(flag.Name) == nil || err != nil {
-			return
+	Flags(l.Config, overlay, s.Scope)
+	for _, setting := range settings(l.Config) {
+		flag, now := s.given.Lookup(setting.flag), overlay.Lookup(setting.flag)
+		if flag == nil || now == nil || !flag.Changed { // Changed is the flag's, not of the set that it was parsed in
+			continue
 		}
-		if values, ok := flag.Value.(pflag.SliceValue); ok {
-			err = overlay.Lookup(flag.Name).Value.(pflag.SliceValue).Replace(values.GetSlice())
-			return
+		at := location{source: ofFlags, name: "--" + setting.flag}
+		l.at[setting.key] = at
+		switch value := flag.Value.(type) {
+		case pflag.SliceValue:
+			_ = now.Value.(pflag.SliceValue).Replace(value.GetSlice()) // it took them once
+		case *patient:
+			l.set(&setting, now.Value, value.text, at)
 		}
-		err = overlay.Set(flag.Name, flag.Value.String())
-	})
-	return err
+	}
 }

@@ -22,8 +22,10 @@ type setting struct {
 }
 
 // section is the first level of the setting's key.
-func (s *setting) section() string {
-	section, _, _ := strings.Cut(s.key, ".")
+func (s *setting) section() string { return section(s.key) }
+
+func section(key string) string {
+	section, _, _ := strings.Cut(key, ".")
 	return section
 }
 

@@ -3,27 +3,20 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// mistake is what is wrong with a setting; its text begins with the key.
+// mistake is what is wrong with settings; its text begins with the first one's key. The others have a part in it.
 type mistake struct {
-	key string
+	keys []string
 	error
 }
 
 // Unwrap gives the error itself.
 func (m mistake) Unwrap() error { return m.error }
-
-// Validate reports the first setting of a scope that cannot work, by its key.
-func (c *Config) Validate(scope Scope) error {
-	if found := c.mistakes(scope); len(found) > 0 {
-		return found[0].error
-	}
-	return nil
-}
 
 // mistakes are all settings of a scope that cannot work.
 func (c *Config) mistakes(scope Scope) (found []mistake) {
@@ -32,20 +25,12 @@ func (c *Config) mistakes(scope Scope) (found []mistake) {
 			continue
 		}
 		if err := s.check(); err != nil {
-			found = append(found, mistake{s.key, wrong(s.key, err)})
+			found = append(found, mistake{[]string{s.key}, wrong(s.key, err)})
 		}
 	}
-	if scope.has("mqtt") && (c.MQTT.Certificate == "") != (c.MQTT.Key == "") {
-		found = append(found, mistake{"mqtt", errors.New("mqtt.certificate and mqtt.key: one needs the other")})
-	}
-	if scope.has("remote") {
-		if err := c.validateRemote(); err != nil {
-			found = append(found, mistake{"remote", err})
-		}
-	}
-	if scope.has("web") {
-		if err := c.Web.validate(); err != nil {
-			found = append(found, mistake{"web", err})
+	for _, against := range c.contradictions() {
+		if against.is && !slices.ContainsFunc(against.keys, func(key string) bool { return !scope.has(section(key)) }) {
+			found = append(found, mistake{against.keys, errors.New(against.text)})
 		}
 	}
 	if scope.has("cameras") {
@@ -54,87 +39,116 @@ func (c *Config) mistakes(scope Scope) (found []mistake) {
 	if scope.has("cascade") {
 		found = append(found, c.cascadeMistakes()...)
 	}
-	if scope.has("cameras") && scope.has("cascade") && len(c.Cascade) > 0 && !c.Detect.Track {
-		found = append(found, mistake{"cascade", errors.New("cascade: it looks at objects that are followed, so detect.track must be true")})
-	}
 	return found
 }
 
-// cameraMistakes gives at most one for each camera.
+// contradiction is settings that cannot be together, or not one without the other.
+type contradiction struct {
+	is   bool
+	keys []string
+	text string
+}
+
+// contradictions are all there may be.
+func (c *Config) contradictions() []contradiction {
+	m, w, r := &c.MQTT, &c.Web, &c.Remote
+	return []contradiction{
+		pair("mqtt.certificate", m.Certificate, "mqtt.key", m.Key),
+		pair("remote.certificate", r.Certificate, "remote.key", r.Key),
+		{
+			r.User != "" && (r.TokenFile != "" || r.Token != ""),
+			[]string{"remote.user", "remote.token_file"},
+			"remote.user and a token: only one of them can be",
+		},
+		{r.User == "" && r.PasswordFile != "", []string{"remote.password_file", "remote.user"}, "remote.password_file needs remote.user"},
+		{
+			r.Fallback == Local && c.Engine.OnServers() && c.Model.Path == "",
+			[]string{"remote.fallback", "engine.backend", "model.path"},
+			"remote.fallback local needs model.path: the file of the model that the servers run (demo for the embedded one)",
+		},
+		pair("web.certificate", w.Certificate, "web.key", w.Key),
+		pair("web.user", w.User, "web.password_file", w.PasswordFile),
+		{
+			w.User != "" && w.TokenFile != "",
+			[]string{"web.user", "web.token_file"},
+			"web.user and web.token_file: only one of them can be",
+		},
+		{
+			len(c.Cascade) > 0 && !c.Detect.Track,
+			[]string{"cascade", "detect.track", "cameras"},
+			"cascade: it looks at objects that are followed, so detect.track must be true",
+		},
+	}
+}
+
+// pair is two settings of which one needs the other. It is told where the one is that is set.
+func pair(one, its, other, others string) contradiction {
+	keys := []string{one, other}
+	if its == "" {
+		slices.Reverse(keys)
+	}
+	return contradiction{(its == "") != (others == ""), keys, one + " and " + other + ": one needs the other"}
+}
+
+// element collects what is wrong with the settings of an element of a list.
+type element struct {
+	key   string // as in cameras[0]
+	found []mistake
+}
+
+// must adds a setting whose value does not fit.
+func (e *element) must(fits bool, name string, value any, want string) {
+	if !fits {
+		e.add(name, must(value, want))
+	}
+}
+
+// add adds a setting that something is wrong with.
+func (e *element) add(name string, err error) {
+	if err != nil {
+		key := e.key + "." + name
+		e.found = append(e.found, mistake{[]string{key}, wrong(key, err)})
+	}
+}
+
+// cameraMistakes are those of the cameras' own settings.
 func (c *Config) cameraMistakes() (found []mistake) {
 	seen := map[string]bool{}
 	for i := range c.Cameras {
-		key := fmt.Sprintf("cameras[%d]", i)
 		camera := &c.Cameras[i]
-		if name, err := camera.mistake(seen); err != nil {
-			key += "." + name
-			found = append(found, mistake{key, wrong(key, err)})
-		} else if _, err := capture.ParseURI(camera.URI); err != nil {
-			found = append(found, mistake{key + ".uri", fmt.Errorf("camera %s: %w", camera.Name, err)})
-		} else if camera.Model != nil && c.Engine.OnServers() {
-			key += ".model"
-			found = append(found, mistake{key, fmt.Errorf("%s: the servers of engine.backend run one model, that of all cameras", key)})
+		e := element{key: fmt.Sprintf("cameras[%d]", i)}
+		camera.check(&e, seen)
+		if camera.Model != nil && c.Engine.OnServers() {
+			e.add("model", errors.New("the servers of engine.backend run one model, that of all cameras"))
 		}
+		found = append(found, e.found...)
 		seen[camera.Name] = true
 	}
 	return found
 }
 
-// mistake is the first one of a camera, with the name of its setting; seen holds the names of the cameras before it.
-func (c *Camera) mistake(seen map[string]bool) (name string, err error) {
-	switch {
-	case c.URI == "":
-		return "uri", must("", "must be an address, a file, a device number or demo")
-	case c.Name == "" || strings.ContainsAny(c.Name, "+/# \x00"):
-		return "name", must(c.Name, "must be a name without + / # and spaces")
-	case seen[c.Name]:
-		return "name", must(c.Name, "is used twice")
-	case c.Interval < 0:
-		return "interval", must(c.Interval, "must be 1 or more")
-	case !(c.Rate >= 0 && c.Rate <= 1000):
-		return "rate", must(c.Rate, "must be 0 to 1000 a second")
-	case c.Priority < 0 || c.Priority > 100:
-		return "priority", must(c.Priority, "must be 1 to 100")
-	case c.Deadline < 0:
-		return "deadline", must(c.Deadline, "must be positive")
-	case c.ROI.mistake() != nil:
-		return "roi", c.ROI.mistake()
-	case c.Stall < 0:
-		return "stall", must(c.Stall, "must be positive")
-	case c.MaxPixels < 0 || c.MaxPixels > capture.MaxPixels:
-		return "max_pixels", must(c.MaxPixels, fmt.Sprintf("must be 0 to %d", capture.MaxPixels))
+// check finds what is wrong with a camera; seen holds the names of the cameras before it.
+func (c *Camera) check(e *element, seen map[string]bool) {
+	if c.URI == "" {
+		e.add("uri", must("", "must be an address, a file, a device number or demo"))
+	} else if _, err := capture.ParseURI(c.URI); err != nil {
+		e.found = append(e.found, mistake{[]string{e.key + ".uri"}, fmt.Errorf("camera %s: %w", c.Name, err)})
 	}
-	if name, err = c.viewMistake(); err != nil {
-		return name, err
+	e.must(c.Name != "" && !strings.ContainsAny(c.Name, "+/# \x00"), "name", c.Name, "must be a name without + / # and spaces")
+	e.must(c.Name == "" || !seen[c.Name], "name", c.Name, "is used twice")
+	e.must(c.Interval >= 0, "interval", c.Interval, "must be 1 or more")
+	e.must(c.Rate >= 0 && c.Rate <= 1000, "rate", c.Rate, "must be 0 to 1000 a second")
+	e.must(c.Priority >= 0 && c.Priority <= 100, "priority", c.Priority, "must be 1 to 100")
+	e.must(c.Deadline >= 0, "deadline", c.Deadline, "must be positive")
+	e.add("roi", c.ROI.mistake())
+	e.must(c.Stall >= 0, "stall", c.Stall, "must be positive")
+	e.must(c.MaxPixels >= 0 && c.MaxPixels <= capture.MaxPixels, "max_pixels", c.MaxPixels, fmt.Sprintf("must be 0 to %d", capture.MaxPixels))
+	c.checkView(e)
+	if m := c.Motion; m != nil {
+		e.must(m.Sensitivity >= 0 && m.Sensitivity <= 1, "motion.sensitivity", m.Sensitivity, "must be over 0 and at most 1")
+		e.must(m.FloorRate == 0 || m.FloorRate >= 0.01 && m.FloorRate <= 1000, "motion.floor_rate", m.FloorRate, "must be 0.01 to 1000")
+		e.add("motion.roi", m.ROI.mistake())
 	}
-	return c.Motion.mistake()
-}
-
-func (w *Web) validate() error {
-	switch {
-	case (w.Certificate == "") != (w.Key == ""):
-		return errors.New("web.certificate and web.key: one needs the other")
-	case (w.User == "") != (w.PasswordFile == ""):
-		return errors.New("web.user and web.password_file: one needs the other")
-	case w.User != "" && w.TokenFile != "":
-		return errors.New("web.user and web.token_file: only one of them can be")
-	}
-	return nil
-}
-
-func (c *Config) validateRemote() error {
-	r := &c.Remote
-	switch {
-	case (r.Certificate == "") != (r.Key == ""):
-		return errors.New("remote.certificate and remote.key: one needs the other")
-	case r.User != "" && (r.TokenFile != "" || r.Token != ""):
-		return errors.New("remote.user and a token: only one of them can be")
-	case r.User == "" && r.PasswordFile != "":
-		return errors.New("remote.password_file needs remote.user")
-	case r.Fallback == Local && c.Engine.OnServers() && c.Model.Path == "":
-		return errors.New("remote.fallback local needs model.path: the file of the model that the servers run (demo for the embedded one)")
-	}
-	return nil
 }
 
 // wrong puts a setting's key before what is wrong with it.

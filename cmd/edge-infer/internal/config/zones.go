@@ -52,8 +52,8 @@ func (z *Zones) Get(camera string) (zone.Config, string, error) {
 
 // load gives the zones of a camera, those of all that were drawn, and what is configured.
 func (z *Zones) load(camera string) (analytics zone.Config, all *drawn.Zones, configured zone.Config, err error) {
-	c, err := z.Sources.configured()
-	if err != nil {
+	c := z.Sources.configured()
+	if err := c.err(); err != nil {
 		return zone.Config{}, nil, zone.Config{}, err
 	}
 	index := slices.IndexFunc(c.Cameras, func(known Camera) bool { return known.Name == camera })
@@ -89,8 +89,8 @@ func (z *Zones) Set(camera, version string, analytics zone.Config) (string, erro
 
 // Writable says why Set could not save; nil when it could. It tries.
 func (z *Zones) Writable() error {
-	c, err := z.Sources.configured()
-	if err != nil {
+	c := z.Sources.configured()
+	if err := c.err(); err != nil {
 		return err
 	}
 	if err := drawn.Place(c.drawnPath()); err != nil {

@@ -79,10 +79,10 @@ func TestThePageIsNotServedWithoutASecret(t *testing.T) {
 		},
 		{"short token", "--web-token-file " + short, "edge-infer: web: the token has 4 characters, it needs 16\n", 1},
 		{"short password", "--web-user me --web-password-file " + short, "edge-infer: web: the password has 4 characters, it needs 8\n", 1},
-		{"user alone", "--web-user me", "edge-infer: web.user and web.password_file: one needs the other; see edge-infer --help\n", 2},
+		{"user alone", "--web-user me", "edge-infer: --web-user: web.user and web.password_file: one needs the other; see edge-infer --help\n", 2},
 		{
 			"user and token", "--web-user me --web-password-file x --web-token-file y",
-			"edge-infer: web.user and web.token_file: only one of them can be; see edge-infer --help\n", 2,
+			"edge-infer: --web-user: web.user and web.token_file: only one of them can be; see edge-infer --help\n", 2,
 		},
 		{
 			"open to all", "--web 0.0.0.0:0",

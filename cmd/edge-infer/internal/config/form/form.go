@@ -3,6 +3,7 @@
 package form
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -18,23 +19,29 @@ import (
 // Misfit is one of them.
 type Misfit struct {
 	Line int
-	Key  string // path as in detect.max or cameras[0].uri; the bare name of an unknown key
-	// Value is what stands there and Want what kind of value belongs there; Want is empty for an unknown key, of which Near is the key that
-	// was perhaps meant.
-	Value, Want, Near string
+	Key  string // path as in detect.max or cameras[0].uri
+	// Value is what stands there and Want what kind of value belongs there.
+	Value, Want string
+	// Unknown is the name of a key that there is not, of which Near is the one that was perhaps meant.
+	Unknown, Near string
+	// First is the line on which the key stands already; 0 for one that stands there once.
+	First int
 }
 
 // Check looks through a file that is to fill a value of type t, a structure with yaml tags, and gives the line of every key by its path.
-// Only the first document counts, as it does for the decoder.
-func Check(file *ast.File, t reflect.Type) (found []Misfit, lines map[string]int) {
+// Misfits are taken out of the file, so that the rest can be decoded; in a list, null takes their place. Only the first document counts, as
+// it does for the decoder: it is body, nil for none.
+func Check(file *ast.File, t reflect.Type) (found []Misfit, lines map[string]int, body ast.Node) {
 	l := look{whole: t, lines: map[string]int{}}
 	for _, document := range file.Docs {
 		if document.Body != nil {
-			l.node(document.Body, t, "")
+			if l.fits(document.Body, t, "") {
+				body = document.Body
+			}
 			break
 		}
 	}
-	return l.found, l.lines
+	return l.found, l.lines, body
 }
 
 // look is one way through a file.
@@ -44,73 +51,80 @@ type look struct {
 	lines map[string]int
 }
 
-func (l *look) node(node ast.Node, t reflect.Type, key string) {
+// fits reports whether a node can fill a value of type t, once the misfits below it are out.
+func (l *look) fits(node ast.Node, t reflect.Type, key string) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	group := t.Kind() == reflect.Struct || t.Kind() == reflect.Map
 	switch n := node.(type) {
 	case *ast.NullNode, *ast.CommentGroupNode, *ast.AliasNode: // left to the decoder
-		return
+		return true
 	case *ast.AnchorNode:
-		if n.Value != nil {
-			l.node(n.Value, t, key)
-		}
-		return
+		return n.Value == nil || l.fits(n.Value, t, key)
 	case *ast.TagNode:
 		if !group && t.Kind() != reflect.Slice {
-			return
+			return true
 		}
 		if n.Value != nil { // the decoder does not survive a tagged scalar where a list belongs
-			l.node(n.Value, t, key)
-			return
+			return l.fits(n.Value, t, key)
 		}
 	case *ast.MappingNode:
 		if group {
-			for _, value := range n.Values {
-				l.value(value, t, key)
-			}
-			return
+			n.Values = slices.DeleteFunc(n.Values, func(value *ast.MappingValueNode) bool { return !l.valueFits(value, t, key) })
+			return true
 		}
 	case *ast.MappingValueNode:
 		if group {
-			l.value(n, t, key)
-			return
+			return l.valueFits(n, t, key)
 		}
 	case *ast.SequenceNode:
 		if t.Kind() == reflect.Slice {
 			for i, value := range n.Values {
 				at := fmt.Sprintf("%s[%d]", key, i)
 				l.lines[at] = line(value)
-				l.node(value, t.Elem(), at)
+				if !l.fits(value, t.Elem(), at) {
+					n.Values[i] = ast.Null(value.GetToken())
+				}
 			}
-			return
+			return true
 		}
 	}
 	if group || t.Kind() == reflect.Slice || yaml.NodeToValue(node, reflect.New(t).Interface(), yaml.Strict()) != nil {
 		l.found = append(l.found, Misfit{Line: line(node), Key: strings.TrimPrefix(key, "."), Value: shown(node), Want: kind(t)})
+		return false
 	}
+	return true
 }
 
-// value looks at one key of a mapping, and what is below it.
-func (l *look) value(value *ast.MappingValueNode, t reflect.Type, key string) {
+// valueFits looks at one key of a mapping, and what is below it.
+func (l *look) valueFits(value *ast.MappingValueNode, t reflect.Type, key string) bool {
 	if value.Key.IsMergeKey() {
-		return
+		return true
 	}
 	name := value.Key.GetToken().Value
 	at := strings.TrimPrefix(key+"."+name, ".")
+	if first, twice := l.lines[at]; twice {
+		l.found = append(l.found, Misfit{Line: line(value.Key), Key: at, First: first})
+		return false
+	}
 	l.lines[at] = line(value.Key)
 	if t.Kind() == reflect.Map {
-		l.node(value.Value, t.Elem(), at)
-		return
+		return l.fits(value.Value, t.Elem(), at)
 	}
+	var here []string
 	for i := range t.NumField() {
-		if tag, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); tag == name && tag != "-" {
-			l.node(value.Value, t.Field(i).Type, at)
-			return
+		tag, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+		if tag == name && tag != "-" {
+			return l.fits(value.Value, t.Field(i).Type, at)
+		}
+		if tag != "" && tag != "-" {
+			here = append(here, tag)
 		}
 	}
-	l.found = append(l.found, Misfit{Line: line(value.Key), Key: name, Near: spelling.Nearest(name, keys(l.whole))})
+	near := cmp.Or(spelling.Nearest(name, here), spelling.Nearest(name, keys(l.whole)))
+	l.found = append(l.found, Misfit{Line: line(value.Key), Key: at, Unknown: name, Near: near})
+	return false
 }
 
 func line(node ast.Node) int {
@@ -129,18 +143,25 @@ func shown(node ast.Node) string {
 	return strings.Trim(text, `"'`)
 }
 
+// What some kinds of values are called.
+const (
+	Whole  = "a whole number"
+	Number = "a number"
+	Time   = "a time like 5s or 1m30s"
+)
+
 // kind says in words what values of a type are.
 func kind(t reflect.Type) string {
 	if t == reflect.TypeFor[time.Duration]() {
-		return "a time like 5s or 1m30s"
+		return Time
 	}
 	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Int, reflect.Int64, reflect.Uint64, reflect.Int32:
-		return "a whole number"
+		return Whole
 	case reflect.Float32, reflect.Float64:
-		return "a number"
+		return Number
 	case reflect.Slice:
 		return "a list, as in [a, b] or on lines that begin with -"
 	case reflect.Struct, reflect.Map:

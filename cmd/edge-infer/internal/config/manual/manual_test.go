@@ -7,13 +7,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/manual"
+	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // The published schema is the present one; it takes the default file with every example in it, and refuses what the program refuses.
@@ -39,7 +43,7 @@ func TestSchema(t *testing.T) {
 		require.NoError(t, err)
 		return schema.Validate(value)
 	}
-	file, err := config.DefaultFile()
+	file, err := manual.DefaultFile()
 	require.NoError(t, err)
 	require.NoError(t, validate(file))
 	for _, list := range config.Lists() {
@@ -51,10 +55,56 @@ func TestSchema(t *testing.T) {
 	for _, wrong := range []string{"nonsense: 1", "detect: {max: many}", "cameras: {name: gate}", "mqtt: {control: {}}"} {
 		path := filepath.Join(t.TempDir(), "f.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(wrong), 0o600))
-		_, mistakes := config.CheckFile(path)
+		_, mistakes := (&config.Sources{File: path}).Check()
 		require.NotEmpty(t, mistakes, wrong)
 		require.Error(t, validate(wrong), wrong)
 	}
+}
+
+// The default file says every default; its comments are examples of a camera and of a cascade.
+func TestDefaultFile(t *testing.T) {
+	file, err := manual.DefaultFile()
+	require.NoError(t, err)
+	read := func(file string) *config.Config {
+		c := new(config.Config)
+		require.NoError(t, yaml.UnmarshalWithOptions([]byte(file), c, yaml.Strict()), file)
+		return c
+	}
+	want := config.Default()
+	want.Detect.Labels, want.MQTT.DiscoveryLabels = []string{}, []string{}
+	want.Look.Ensemble, want.Look.Weights, want.Look.Augment = []string{}, []float64{}, []string{}
+	require.Equal(t, want, read(file))
+
+	example := func(list string) *config.Config {
+		text := strings.ReplaceAll(file, "\n# ", "\n")
+		_, text, found := strings.Cut(text, "\n"+list+":\n")
+		require.True(t, found, list)
+		text, _, _ = strings.Cut(text, "\n\n")
+		return read(list + ":\n" + text)
+	}
+	require.Equal(t, []config.Cascade{{
+		Name: "colour", Model: "colour.onnx", Labels: "colours.txt", Layout: "auto", On: []string{"car", "truck"},
+		MinSize: cascade.DefaultMinSize, Margin: 0.1, Every: cascade.DefaultEvery, Votes: cascade.DefaultVotes, Confidence: 0.5, Batch: config.DefaultCascadeBatch,
+	}}, example("cascade").Cascade)
+	c := example("cameras")
+	require.Len(t, c.Cameras, 1)
+	camera := c.Cameras[0]
+	require.NoError(t, camera.Analytics.Check([]string{"person"}))
+	require.Equal(t, time.Minute, camera.Analytics.Zones[0].Loiter)
+	require.Equal(t, zone.DefaultInertia, camera.Analytics.Zones[0].Inertia)
+	require.Equal(t, "door", camera.Analytics.Lines[0].Name)
+	require.Equal(t, map[string]float32{"person": 0.5}, camera.Analytics.Objects.Score)
+	require.Equal(t, zone.DefaultSnapshotEvery, camera.Analytics.Objects.SnapshotEvery)
+	camera.Analytics = zone.Config{}
+	roi, side, overlap := &config.Area{Y: 0.4, Width: 1, Height: 0.6}, 640, want.Look.Overlap
+	require.Equal(t, config.Camera{
+		Name: "gate", URI: "rtsp://192.0.2.10/stream", Interval: 1, Stall: 5 * time.Second, MaxPixels: capture.DefaultMaxPixels, Priority: 1,
+		ROI: roi, Tile: &side, Overlap: &overlap, Confidence: 0.4, Profile: "ptz",
+		Motion: &config.CameraMotion{Enabled: true, Sensitivity: want.Motion.Sensitivity, FloorRate: want.Motion.FloorRate, ROI: roi},
+		Model: &config.Model{
+			Path: "helmets.onnx", Labels: "helmets.txt", Layout: config.Auto, Preprocess: "torchvision", Size: "640", Activation: config.Auto,
+		},
+	}, camera)
 }
 
 // The documentation of the settings is the present one.

@@ -65,7 +65,7 @@ func TestFile(t *testing.T) {
 	if os.Geteuid() == 0 {
 		require.NoError(t, os.Chown(path, 0, 44))
 	}
-	_, mistakes := config.CheckFile(path)
+	_, mistakes := (&config.Sources{File: path}).Check()
 	require.Len(t, mistakes, 1)
 	require.ErrorContains(t, mistakes[0], "line 2: web")
 	require.ErrorContains(t, mistakes[0], "edge-infer config migrate FILE")
@@ -90,7 +90,7 @@ func TestFile(t *testing.T) {
 			require.EqualValues(t, 44, info.Sys().(*syscall.Stat_t).Gid, "the service's group reads it")
 		}
 	}
-	c, mistakes := config.CheckFile(path)
+	c, mistakes := (&config.Sources{File: path}).Check()
 	require.Empty(t, mistakes)
 	require.Equal(t, "127.0.0.1:8080", c.Web.Listen)
 

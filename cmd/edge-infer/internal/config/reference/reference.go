@@ -21,17 +21,27 @@ const referenceFile = "file:"
 type Resolver struct {
 	// Lookup gives an environment variable.
 	Lookup func(name string) (value string, set bool)
-	// Where says in which file and line a key stands.
-	Where func(key string) string
 	// Secret is told what references stand for; nil tells nobody.
 	Secret func(value string)
 
-	found []error
+	found []Missing
 }
+
+// Missing is a reference that stands for nothing, in the value of a key.
+type Missing struct {
+	Key string
+	err error
+}
+
+// Error names the key, the reference and what is wrong with it.
+func (m Missing) Error() string { return fmt.Sprintf("%s: %v", m.Key, m.err) }
+
+// Unwrap gives what is wrong with it.
+func (m Missing) Unwrap() error { return m.err }
 
 // Resolve changes every text below what configuration points to, by the keys that its fields' yaml tags name, and gives each reference that
 // stands for nothing.
-func (r *Resolver) Resolve(configuration any) []error {
+func (r *Resolver) Resolve(configuration any) []Missing {
 	r.found = nil
 	r.resolve(reflect.ValueOf(configuration).Elem(), "")
 	return r.found
@@ -73,7 +83,7 @@ func (r *Resolver) text(text, key string) string {
 		}
 		secret, err := r.secret(name)
 		if err != nil {
-			r.found = append(r.found, fmt.Errorf("%s: %s: %w", r.Where(key), key, err))
+			r.found = append(r.found, Missing{key, err})
 			continue
 		}
 		if r.Secret != nil {
