@@ -69,8 +69,8 @@ type Camera struct {
 	// Thread is called by a thread that from then on does nothing but wait for the pictures of a live source, and ends with it: there it may
 	// have a CPU or a scheduling of its own. Nil for none.
 	Thread func()
-	// Notify gets a token when there is a new frame and when Run ends; see Mailbox.
-	Notify chan<- struct{}
+	// Notify is called when there is a new frame and when Run ends; see Mailbox.
+	Notify func()
 	// Changed hears of each new state, and of pictures of a new size or format while running, with the snapshot after it. The calls come from
 	// Run's goroutine, in order, at most a quarter of a second after what they tell of; the last one tells of Ended or Failed. It must return
 	// soon and must not call Close. Nil for none.
@@ -143,7 +143,7 @@ func (c *Camera) Run(ctx context.Context) error {
 	c.mu.Unlock()
 	c.announce()
 	if c.Notify != nil {
-		signal(c.Notify)
+		c.Notify()
 	}
 	close(c.finished)
 	return err

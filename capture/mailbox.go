@@ -1,15 +1,12 @@
 package capture
 
-import (
-	"runtime"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // Mailbox holds the newest frame of one camera. One goroutine puts, one takes. The zero value is ready.
 type Mailbox struct {
-	// Notify gets a token after every Put unless it holds one already: one channel of capacity 1 shared by several mailboxes wakes the
-	// goroutine that gathers from all of them. Nil for none.
-	Notify chan<- struct{}
+	// Notify is called after every Put and must not block: the Ring of one Bell shared by several mailboxes wakes the goroutine that gathers
+	// from all of them. Nil for none.
+	Notify func()
 
 	newest    atomic.Pointer[buffer]
 	displaced atomic.Uint64
@@ -26,10 +23,8 @@ func (m *Mailbox) Put(f Frame) {
 		m.displaced.Add(1)
 		old.frame.Release()
 	}
-	if m.Notify != nil && signal(m.Notify) {
-		// The consumer goes on at once on this very thread. Otherwise it would wait until another one is up, or until this one's next call
-		// into C has lasted for a while.
-		runtime.Gosched()
+	if m.Notify != nil {
+		m.Notify()
 	}
 }
 

@@ -195,12 +195,10 @@ func (b *buffer) discard() {
 }
 
 // signal leaves a token in a channel of capacity 1 and never waits. It reports whether there was none yet.
-func signal(c chan<- struct{}) bool {
+func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
-		return true
 	default:
-		return false
 	}
 }
 

@@ -122,7 +122,7 @@ func TestPoolOwnMemoryIsPageAligned(t *testing.T) {
 
 func TestMailboxNewestWins(t *testing.T) {
 	notify := make(chan struct{}, 1)
-	p, m := &Pool{Buffers: 2}, &Mailbox{Notify: notify}
+	p, m := &Pool{Buffers: 2}, &Mailbox{Notify: func() { signal(notify) }}
 	defer p.Close()
 	put := func(seq uint64) {
 		f, err := p.Frame(engine.GRAY8, 4, 4)
@@ -206,7 +206,7 @@ func TestMailboxBetweenGoroutines(t *testing.T) {
 }
 
 func TestNoAllocationPerFrame(t *testing.T) {
-	p, m := &Pool{}, &Mailbox{Notify: make(chan struct{}, 1)}
+	p, m := &Pool{}, &Mailbox{Notify: new(Bell).Ring}
 	defer p.Close()
 	cycle := func() {
 		f, _ := p.Frame(engine.NV12, 64, 64)

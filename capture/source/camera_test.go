@@ -21,7 +21,7 @@ import (
 func drain(t *testing.T, c *capture.Camera, each func(f capture.Frame)) ([]int, error) {
 	t.Helper()
 	notify := make(chan struct{}, 1)
-	c.Notify, c.Logger = notify, slog.New(slog.DiscardHandler)
+	c.Notify, c.Logger = token(notify), slog.New(slog.DiscardHandler)
 	result := make(chan error, 1)
 	go func() { result <- c.Run(t.Context()) }()
 	var numbers []int
@@ -143,7 +143,7 @@ func TestConsumerKeepsBuffers(t *testing.T) {
 	c := &capture.Camera{Open: Open, URI: path, Buffers: 2}
 	var held []capture.Frame
 	notify := make(chan struct{}, 1)
-	c.Notify = notify
+	c.Notify = token(notify)
 	result := make(chan error, 1)
 	go func() { result <- c.Run(t.Context()) }()
 	for len(held) < 2 {
@@ -252,7 +252,7 @@ func TestNoAllocationPerCapturedFrame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &capture.Camera{Open: Open, URI: uri, Lossless: true, Logger: slog.New(slog.DiscardHandler)}
 			notify := make(chan struct{}, 1)
-			c.Notify = notify
+			c.Notify = token(notify)
 			result := make(chan error, 1)
 			go func() { result <- c.Run(context.Background()) }()
 			var before, after runtime.MemStats

@@ -111,7 +111,7 @@ func TestManyDemos(t *testing.T) {
 			Open: Open, URI: fmt.Sprintf("demo?width=64&height=64&seed=%d", i), OpenTimeout: time.Nanosecond, StallTimeout: time.Nanosecond,
 		}
 		notify := make(chan struct{}, 1)
-		c.Notify = notify
+		c.Notify = token(notify)
 		all.Go(func() {
 			assert.NoError(t, c.Run(ctx))
 			assert.NoError(t, c.Close())

@@ -26,6 +26,16 @@ import (
 // patience is how long a test waits for what must come.
 const patience = 3 * time.Minute
 
+// token has a channel of capacity 1 hold a token from a notification until it is taken.
+func token(c chan<- struct{}) func() {
+	return func() {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // watched is a camera with a consumer that checks what it gets.
 type watched struct {
 	*capture.Camera
@@ -49,7 +59,7 @@ type watched struct {
 // watch runs a camera until the test ends.
 func watch(t *testing.T, c *capture.Camera) *watched {
 	w := &watched{Camera: c, t: t, notify: make(chan struct{}, 1), result: make(chan error, 1), newest: -1}
-	c.Notify, c.Changed, c.Open = w.notify, w.hear, w.counted(c.Open)
+	c.Notify, c.Changed, c.Open = token(w.notify), w.hear, w.counted(c.Open)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

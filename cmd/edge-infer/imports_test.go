@@ -50,8 +50,8 @@ internal/accuracy: capture engine engine/atomicfile engine/onnxruntime engine/qu
 internal/aspect: capture capture/source engine engine/atomicfile
 internal/bars: capture/scene engine/onnx engine/quantize internal/bench mqtt/broker
 internal/bench: capture capture/scene engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/network
-	internal/pipeline internal/plot internal/progress internal/sink internal/stage internal/telemetry mqtt mqtt/broker postprocess
-	postprocess/evaluate postprocess/predict
+	internal/pipeline internal/plot internal/process internal/progress internal/sink internal/stage internal/telemetry mqtt mqtt/broker
+	postprocess postprocess/evaluate postprocess/predict
 internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
 internal/catalogue: engine engine/atomicfile internal/progress
 internal/config: capture engine engine/atomicfile engine/nesting engine/triton internal/process internal/spelling mqtt/address mqtt/spool
@@ -64,8 +64,8 @@ internal/daemon: capture capture/motion capture/source engine engine/quantize in
 	mqtt/broker mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade postprocess/track
 	postprocess/zone systemd
 internal/daemon/camera: capture internal/config internal/pipeline
-internal/daemon/device: engine engine/cuda engine/standby engine/tensorrt engine/triton internal/config internal/network internal/pipeline
-	internal/progress internal/sink internal/stage postprocess/predict
+internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/config internal/network
+	internal/pipeline internal/progress internal/sink internal/stage postprocess/predict
 internal/config/manual: internal/config
 internal/doctor: capture capture/source engine engine/cuda engine/isolate engine/onnxruntime engine/tensorrt internal/broker
 	internal/config internal/network internal/telemetry mqtt mqtt/spool postprocess/head postprocess/predict
@@ -86,7 +86,8 @@ internal/preflight: engine engine/isolate engine/tensorrt internal/broker intern
 internal/probe: capture capture/source engine engine/auto engine/cuda engine/isolate engine/tensorrt internal/config internal/network
 internal/process:
 internal/progress:
-internal/report: capture engine/onnx internal/pipeline internal/progress internal/terminal mqtt/payload postprocess postprocess/zone systemd
+internal/report: capture engine/onnx internal/pipeline internal/progress internal/terminal mqtt/payload postprocess postprocess/zone
+	systemd
 internal/repository: engine engine/atomicfile engine/kserve engine/onnx engine/tensorrt internal/config internal/network
 	postprocess/predict
 internal/selftest: capture capture/scene capture/source engine engine/cuda engine/isolate engine/preprocess engine/tensorrt

@@ -17,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -47,6 +48,7 @@ type Bench struct {
 	Logger     *slog.Logger
 	Progress   progress.Reporter
 
+	threads *process.Capture // how those of cameras and of the loop run; nil for as the others
 	require []requirement.Requirement
 	shapes  map[string][]int64
 }
@@ -178,6 +180,8 @@ func (b *Bench) Run(ctx context.Context) (*result.Report, error) {
 	found := make([]*findings, len(b.Contenders))
 	var failed []error
 	for i, c := range b.Contenders {
+		b.threads = &process.Apply(c.Runtime, "", slog.New(slog.DiscardHandler)).Capture // as in a run
+		b.threads.Expect(b.Cameras)
 		for _, batch := range b.Batches {
 			s, err := b.open(ctx, c, batch)
 			if err == nil {

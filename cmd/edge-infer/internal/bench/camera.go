@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/engine"
 )
 
@@ -41,19 +42,17 @@ func (c *memoryCamera) Take() (capture.Frame, bool) {
 	return frame, true
 }
 
-// pace wakes the frame loop at the moment a frame falls due, and then gives way as a camera does.
-func pace(ctx context.Context, notify chan<- struct{}, sources []*memoryCamera) {
+// pace wakes the frame loop at the moment a frame falls due, by a thread like that of a live camera.
+func pace(ctx context.Context, threads *process.Capture, notify *capture.Bell, sources []*memoryCamera) {
+	runtime.LockOSThread() // for good, as a live camera's
+	threads.Enter()
 	for n := int64(0); ; n++ {
 		for _, source := range sources { // in the order in which they fall due
 			sleepUntil(source.start + n*int64(source.interval))
 			if ctx.Err() != nil {
 				return
 			}
-			select {
-			case notify <- struct{}{}:
-				runtime.Gosched()
-			default:
-			}
+			notify.Ring()
 		}
 	}
 }

@@ -49,7 +49,7 @@ const (
 // what became of them.
 func ages(b *testing.B, source pipeline.Source, put func(capture.Frame), lost func() uint64) (all []time.Duration, unaccounted int64) {
 	b.Helper()
-	notify, ended := make(chan struct{}, 1), make(chan struct{})
+	notify, ended := new(capture.Bell), make(chan struct{})
 	watch := sinkFunc(func(in *pipeline.Inferred) {
 		if in.Frame != nil {
 			all = append(all, time.Duration(in.Timing.Submitted-in.Captured))
@@ -71,10 +71,7 @@ func ages(b *testing.B, source pipeline.Source, put func(capture.Frame), lost fu
 				Data: make([]byte, 12), Width: 2, Height: 2, Stride: 6, Format: engine.BGR, Seq: uint64(i), Captured: capture.Monotonic(),
 				Time: time.Now(),
 			})
-			select {
-			case notify <- struct{}{}:
-			default:
-			}
+			notify.Ring()
 		}
 	}()
 	require.NoError(b, p.Run(b.Context(), ended))

@@ -10,6 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/mqtt"
@@ -87,7 +88,8 @@ func (b *Bench) publish(ctx context.Context, clocks *stage.Clocks) (client *mqtt
 // frameLoop is a frame loop that is measured.
 type frameLoop struct {
 	*pipeline.Pipeline
-	notify   chan struct{}
+	notify   *capture.Bell
+	threads  *process.Capture
 	sources  []*memoryCamera
 	stages   *stages
 	requests *requests
@@ -97,10 +99,10 @@ type frameLoop struct {
 func newLoop(
 	b *Bench, c Contender, n *requests, drive result.Drive, pictures [][]byte, sinks []pipeline.Sink, clocks *stage.Clocks,
 ) (*frameLoop, error) {
-	l := &frameLoop{notify: make(chan struct{}, 1), stages: newStages(), requests: n}
+	l := &frameLoop{notify: new(capture.Bell), threads: b.threads, stages: newStages(), requests: n}
 	reported, labels := c.Detect.Confidence, n.Model().Metadata.Labels
 	l.Pipeline = &pipeline.Pipeline{
-		Predictor: n, Labels: labels, Notify: l.notify, Sinks: append(sinks, l.stages),
+		Predictor: n, Labels: labels, Notify: l.notify, Thread: b.threads.EnterLoop, Sinks: append(sinks, l.stages),
 		Reported: float32(reported), Decoded: float32(pipeline.Decoded(reported)), Logger: b.Logger, Clocks: clocks,
 	}
 	cameras := b.cameras(drive, n.batch)
@@ -127,7 +129,7 @@ func (l *frameLoop) measure(ctx context.Context, b *Bench, m *meter, r *result.R
 	run, stop := context.WithCancel(ctx)
 	defer stop()
 	if r.Drive == result.Paced {
-		go pace(run, l.notify, l.sources)
+		go pace(run, l.threads, l.notify, l.sources)
 	}
 	done := make(chan error, 1)
 	go func() { done <- l.Run(run, nil) }()

@@ -3,6 +3,7 @@ package bench
 import (
 	"log/slog"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -64,6 +65,11 @@ func tail(b *testing.B, processors, burden int) time.Duration {
 	defer busy.Wait()
 	defer func() { stop <- struct{}{} }()
 	bench := newTestBench()
+	if processors == process.Processors() {
+		settings := process.DefaultSettings()
+		settings.Processors = strconv.Itoa(processors)
+		bench.threads = &process.Apply(settings, "", slog.New(slog.DiscardHandler)).Capture
+	}
 	bench.Cameras, bench.Width, bench.Height, bench.Rate, bench.Logger = 1, 2, 2, 100, slog.New(slog.DiscardHandler)
 	bench.Warmup, bench.Duration = extent{time: 100 * time.Millisecond}, extent{time: 1500 * time.Millisecond}
 	q := &requests{Predictor: &sleeper{takes: 2 * time.Millisecond}, batch: 1}

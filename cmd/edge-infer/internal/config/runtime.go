@@ -6,7 +6,7 @@ func runtimeSettings(s *process.Settings) []setting {
 	return []setting{
 		{
 			"runtime.processors", "processors", text(&s.Processors), s.CheckProcessors,
-			"Go's processors (GOMAXPROCS); auto: twice the CPUs, 4 at least",
+			"Go's processors (GOMAXPROCS); auto: twice the CPUs and 4 more",
 		},
 		{
 			"runtime.gc_percent", "gc-percent", text(&s.GC), s.CheckGC,
@@ -22,7 +22,7 @@ func runtimeSettings(s *process.Settings) []setting {
 		},
 		{
 			"runtime.capture_priority", "capture-priority", text(&s.CapturePriority), s.CheckCapturePriority,
-			"their SCHED_FIFO priority, 1 to 99, or off; auto: 10 where it is permitted and there are fewer cameras than CPUs",
+			"their SCHED_FIFO priority, 1 to 99, or off, and one less for frame loops; auto: 10 where it is permitted, for cameras that are fewer than the CPUs",
 		},
 	}
 }

@@ -27,7 +27,7 @@ func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera.Camer
 	if captured == nil {
 		at = r.devices.Choose(network.ViewOf(r.config, &c))
 		captured = &capture.Camera{
-			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify, Logger: r.logger,
+			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify.Ring, Logger: r.logger,
 			Lossless: r.readOnce(uri), Once: r.finite(), MaxPixels: c.MaxPixels, Changed: r.cameraChanged,
 			Gate: new(motion.Gate), Thread: r.process.Capture.Enter,
 		}

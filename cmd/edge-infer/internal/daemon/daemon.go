@@ -229,6 +229,7 @@ func (r *run) open(ctx context.Context) error {
 	defer starting.Watch()()
 	r.pictures = aspect.Open(r.config.State)
 	r.devices.Look = func(view *config.Config) []engine.Size { return r.pictures.Sizes(ctx, aspectCameras(view), r.logger) }
+	r.devices.Thread = r.process.Capture.EnterLoop
 	err := r.devices.Open(ctx, r.config, starting.Begin, r.logger)
 	if err == nil {
 		err = r.openCascade(ctx, starting.Begin)

@@ -12,8 +12,8 @@ import (
 )
 
 func TestEveryStageHasItsTime(t *testing.T) {
-	notify := make(chan struct{}, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	notify := make(bell, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 	defer camera.pool.Close()
 	follower := &Follower{Labels: []string{"a", "b", "c", "d", "e", "f"}, Reported: 0.25}
 	require.NoError(t, follower.Open())

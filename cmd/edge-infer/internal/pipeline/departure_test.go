@@ -60,8 +60,8 @@ func (s *story) now() told {
 func TestACameraThatLeavesTakesItsObjectsAlong(t *testing.T) { synctest.Test(t, leaves) }
 
 func leaves(t *testing.T) {
-	notify := make(chan struct{}, 1)
-	camera, other := &boxCamera{box: capture.Mailbox{Notify: notify}}, &boxCamera{box: capture.Mailbox{Notify: notify}}
+	notify := make(bell, 1)
+	camera, other := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}, &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 	defer camera.pool.Close()
 	defer other.pool.Close()
 	follower := &Follower{Labels: []string{"a", "b", "c", "d", "e", "f"}, Reported: 0.25}

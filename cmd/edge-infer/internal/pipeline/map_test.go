@@ -38,8 +38,8 @@ func (s *surveyed) Frame(in *Inferred) {
 
 // What a network says of every place is summed up by zone; the map of a part of a picture lies where the part does.
 func TestMapsOfCameras(t *testing.T) {
-	notify := make(chan struct{}, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	notify := make(bell, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 	defer camera.pool.Close()
 	outer := []zone.Point{{X: .76}, {X: 1}, {X: 1, Y: 1}, {X: .76, Y: 1}} // only class 1 is there
 	var seen surveyed

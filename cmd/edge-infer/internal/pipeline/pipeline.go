@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"image"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,12 @@ import (
 // Source is where the newest frame of a camera is taken; *capture.Camera is one. Take reports false when there is none.
 type Source interface {
 	Take() (capture.Frame, bool)
+}
+
+// Bell wakes the loop; *capture.Bell is one.
+type Bell interface {
+	Ring()
+	Wait() // until it has been rung since the last Wait
 }
 
 // Predictor turns pictures into findings; every predict.Predictor is one.
@@ -71,8 +78,10 @@ type Pipeline struct {
 	Labels  []string
 	// Reported is the reported threshold, Decoded the decoded one, as package postprocess names them.
 	Reported, Decoded float32
-	// Notify gets a value when a camera has a frame; it has a buffer of one.
-	Notify <-chan struct{}
+	// Notify is rung when a camera has a frame, and by the pipeline itself; nil for a *capture.Bell of its own.
+	Notify Bell
+	// Thread is called by the thread that carries out Run and nothing else, so that it may have a scheduling of its own; nil for none.
+	Thread func()
 	// Turn is the loop's place among those that share its device; nil where it has one alone.
 	Turn *Turn
 	// Clocks take the time of each stage; nil for none. Several loops may have the same.
@@ -80,9 +89,8 @@ type Pipeline struct {
 	Logger *slog.Logger
 
 	lanes       atomic.Pointer[[]*lane]
-	slowdown    atomic.Int32  // multiplies the time between two frames of every camera; 0 is 1
-	relief      atomic.Int32  // the schedule's, of cameras without a deadline
-	wake        chan struct{} // holds a token when replacement or cameras have been set
+	slowdown    atomic.Int32 // multiplies the time between two frames of every camera; 0 is 1
+	relief      atomic.Int32 // the schedule's, of cameras without a deadline
 	cameras     atomic.Pointer[cameraChange]
 	started     time.Time
 	first       atomic.Int64 // nanoseconds from Open to the first inferred frame
@@ -126,20 +134,12 @@ type replacement struct {
 func (p *Pipeline) Replace(ctx context.Context, next Predictor) error {
 	done := make(chan struct{})
 	p.replacement.Store(&replacement{next, done})
-	p.awaken()
+	p.Notify.Ring()
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	}
-}
-
-// awaken has a loop that waits for frames look around.
-func (p *Pipeline) awaken() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
 	}
 }
 
@@ -172,7 +172,10 @@ func (p *Pipeline) Open() error {
 		p.Logger = slog.Default()
 	}
 	p.started = time.Now()
-	p.wake = make(chan struct{}, 1)
+	if p.Notify == nil {
+		p.Notify = new(capture.Bell)
+	}
+	p.Turn.tell(p.Notify)
 	lanes := p.arrange(nil, p.Cameras, p.Reported)
 	p.lanes.Store(&lanes)
 	p.inferred.Detections = make([]postprocess.Finding, 0, 512)
@@ -186,6 +189,7 @@ func (p *Pipeline) Open() error {
 // seconds without a break, or until what comes out of the network contradicts what it was recognised as: the error is a
 // *predict.Contradiction then. It finishes what is in flight before it returns.
 func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
+	defer p.listen(ctx, ended)()
 	var oldest int // first slot in flight
 	finish := func() {
 		p.heartbeat.Beat()
@@ -231,11 +235,7 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 		}
 		if !p.Turn.take() { // nothing is in flight
 			p.heartbeat.Rest()
-			select {
-			case <-ctx.Done():
-			case <-p.Turn.token():
-			case <-p.wake:
-			}
+			p.Notify.Wait()
 			continue
 		}
 		over := closed(ended) // read before the mailboxes, so that no frame comes between
@@ -255,15 +255,31 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 			return nil
 		default:
 			p.heartbeat.Rest()
-			select {
-			case <-ctx.Done():
-			case <-ended:
-			case <-p.Notify:
-			case <-p.wake:
-			}
+			p.Notify.Wait()
 		}
 	}
 	return nil
+}
+
+// listen rings the bell when ctx or what ended stands for ends, until its result is called, and gives the loop its thread.
+func (p *Pipeline) listen(ctx context.Context, ended <-chan struct{}) (stop func()) {
+	if p.Thread != nil {
+		runtime.LockOSThread() // for good: the thread ends with this goroutine, and nobody inherits what it was given
+		p.Thread()
+	}
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-ended:
+			p.Notify.Ring()
+		case <-over:
+		}
+	}()
+	deaf := context.AfterFunc(ctx, p.Notify.Ring)
+	return func() {
+		deaf()
+		close(over)
+	}
 }
 
 // slowInference is the engine time from which a frame submitted ahead would wait long enough to be stale.

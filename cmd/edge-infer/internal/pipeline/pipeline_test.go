@@ -136,7 +136,7 @@ func predictor(t testing.TB, e engine.Engine) *predict.Network {
 	return n
 }
 
-func open(t testing.TB, e engine.Engine, notify chan struct{}, sinks []Sink, cameras ...Camera) *Pipeline {
+func open(t testing.TB, e engine.Engine, notify bell, sinks []Sink, cameras ...Camera) *Pipeline {
 	p := &Pipeline{
 		Predictor: predictor(t, e), Cameras: cameras, Sinks: sinks, Notify: notify, Reported: 0.25, Decoded: 0.1,
 		Logger: slog.New(slog.DiscardHandler),
@@ -146,8 +146,8 @@ func open(t testing.TB, e engine.Engine, notify chan struct{}, sinks []Sink, cam
 }
 
 func TestEveryFrameOfALosslessCameraComesThrough(t *testing.T) {
-	notify := make(chan struct{}, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	notify := make(bell, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 	defer camera.pool.Close()
 	var seen record
 	p := open(t, newSlowEngine(time.Millisecond, 1), notify, []Sink{&seen}, Camera{Name: "a", Source: camera, Lossless: true})
@@ -172,8 +172,8 @@ func TestEveryFrameOfALosslessCameraComesThrough(t *testing.T) {
 }
 
 func TestNonsenseEndsTheLoop(t *testing.T) {
-	notify := make(chan struct{}, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	notify := make(bell, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 	defer camera.pool.Close()
 	var seen record
 	e := newSlowEngine(0, 1)
@@ -204,11 +204,11 @@ func TestNonsenseEndsTheLoop(t *testing.T) {
 func TestCamerasTakeTurnsAndShareABatch(t *testing.T) { synctest.Test(t, takeTurns) }
 
 func takeTurns(t *testing.T) {
-	notify := make(chan struct{}, 1)
+	notify := make(bell, 1)
 	cameras := make([]Camera, 5)
 	sources := make([]*boxCamera, len(cameras))
 	for i := range cameras {
-		sources[i] = &boxCamera{box: capture.Mailbox{Notify: notify}}
+		sources[i] = &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 		defer sources[i].pool.Close()
 		cameras[i] = Camera{Name: string(rune('a' + i)), Source: sources[i]}
 	}
@@ -239,8 +239,8 @@ func takeTurns(t *testing.T) {
 }
 
 func TestIntervalSkipsFrames(t *testing.T) {
-	notify := make(chan struct{}, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	notify := make(bell, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 	defer camera.pool.Close()
 	var seen record
 	p := open(t, newSlowEngine(0, 1), notify, []Sink{&seen}, Camera{Name: "a", Source: camera, Interval: 3, Lossless: true})
@@ -260,8 +260,8 @@ func TestIntervalSkipsFrames(t *testing.T) {
 }
 
 func TestAFailingEngineLosesFramesAndRecovers(t *testing.T) {
-	notify := make(chan struct{}, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	notify := make(bell, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 	defer camera.pool.Close()
 	var seen record
 	e := newSlowEngine(0, 1)
@@ -287,8 +287,8 @@ func TestAFailingEngineLosesFramesAndRecovers(t *testing.T) {
 
 // The frame loop's own allocations, capture lease to sink; the engine and the camera are stand-ins that allocate nothing.
 func TestNoAllocationPerFrame(t *testing.T) {
-	notify := make(chan struct{}, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	notify := make(bell, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 	defer camera.pool.Close()
 	follower := &Follower{Labels: []string{"a", "b", "c", "d", "e", "f"}, Reported: 0.25}
 	require.NoError(t, follower.Open())
@@ -315,8 +315,8 @@ func TestASlowEngineSeesFreshFrames(t *testing.T) { synctest.Test(t, seesFreshFr
 
 func seesFreshFrames(t *testing.T) {
 	const interval = 20 * time.Millisecond
-	notify := make(chan struct{}, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	notify := make(bell, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 	defer camera.pool.Close()
 	e := &ageEngine{slowEngine: newSlowEngine(3*interval, 1)}
 	p := open(t, e, notify, []Sink{discard{}}, Camera{Name: "a", Source: camera})
@@ -363,8 +363,8 @@ func (e *ageEngine) Submit(slot int, images []engine.Image) error {
 }
 
 func TestReplacingTheEngineLosesNoFrame(t *testing.T) {
-	notify := make(chan struct{}, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	notify := make(bell, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 	defer camera.pool.Close()
 	var seen record
 	p := open(t, newSlowEngine(time.Millisecond, 1), notify, []Sink{&seen}, Camera{Name: "a", Source: camera, Lossless: true})
@@ -386,10 +386,10 @@ func TestReplacingTheEngineLosesNoFrame(t *testing.T) {
 }
 
 func TestCamerasComeAndGo(t *testing.T) {
-	notify := make(chan struct{}, 1)
+	notify := make(bell, 1)
 	sources := map[string]*boxCamera{}
 	for _, name := range []string{"a", "b", "c"} {
-		sources[name] = &boxCamera{box: capture.Mailbox{Notify: notify}}
+		sources[name] = &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 		defer sources[name].pool.Close()
 	}
 	camera := func(name string) Camera { return Camera{Name: name, Source: sources[name]} }
@@ -476,3 +476,15 @@ func TestSettingsThatCannotBe(t *testing.T) {
 	}
 	require.NoError(t, p.Change("a", func(s *Settings) { s.Labels = []string{"bolt"} }))
 }
+
+// bell is one that a bubble of testing/synctest can wait for.
+type bell chan struct{}
+
+func (b bell) Ring() {
+	select {
+	case b <- struct{}{}:
+	default:
+	}
+}
+
+func (b bell) Wait() { <-b }

@@ -44,12 +44,12 @@ func (e *picky) Wait(slot int) (*engine.Result, error) {
 func TestABadPictureFailsAlone(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {
-			notify := make(chan struct{}, 1)
+			notify := make(bell, 1)
 			e := &picky{slowEngine: newSlowEngine(0, 4), refused: 199, late: late}
 			var cameras []Camera
 			var sources []*boxCamera
 			for _, name := range []string{"a", "bad", "c", "d"} {
-				source := &boxCamera{box: capture.Mailbox{Notify: notify}}
+				source := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 				defer source.pool.Close()
 				sources = append(sources, source)
 				cameras = append(cameras, Camera{Name: name, Source: source})

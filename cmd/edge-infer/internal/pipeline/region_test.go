@@ -66,8 +66,8 @@ func TestACutIsTheSamePixels(t *testing.T) {
 }
 
 func TestFindingsOfARegionAreOnThePicture(t *testing.T) {
-	notify := make(chan struct{}, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify}}
+	notify := make(bell, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 	defer camera.pool.Close()
 	var seen record
 	p := open(t, newSlowEngine(0, 1), notify, []Sink{&seen}, Camera{

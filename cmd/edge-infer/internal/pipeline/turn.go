@@ -20,7 +20,7 @@ type Turns struct {
 // Turn is one loop's place.
 type Turn struct {
 	of      *Turns
-	granted chan struct{} // holds a token when the device has become this loop's while it waited
+	granted Bell // rung when the device has become this loop's while it waited
 	weight  float64
 	served  float64 // nanoseconds by weight
 	since   int64   // what is not in served yet, while it holds the device
@@ -34,9 +34,16 @@ func (s *Turns) Join() *Turn {
 	if s.clock == nil {
 		s.clock = capture.Monotonic
 	}
-	t := &Turn{of: s, granted: make(chan struct{}, 1), weight: 1}
+	t := &Turn{of: s, weight: 1}
 	s.members = append(s.members, t)
 	return t
+}
+
+// tell has the loop hear by that bell that the device has become its own. It is called before the first take.
+func (t *Turn) tell(bell Bell) {
+	if t != nil {
+		t.granted = bell
+	}
 }
 
 // weigh sets the loop's share.
@@ -53,7 +60,7 @@ func (t *Turn) weigh(lanes []*lane) {
 	t.weight = float64(max(sum, 1))
 }
 
-// take asks for the device. Where it reports false another loop has it, and granted gets a token when it is this one's.
+// take asks for the device. Where it reports false another loop has it, and the bell rings when it is this one's.
 func (t *Turn) take() bool {
 	if t == nil {
 		return true
@@ -118,10 +125,7 @@ func (t *Turn) end() {
 		return
 	}
 	s.grant(next)
-	select {
-	case next.granted <- struct{}{}:
-	default:
-	}
+	next.granted.Ring()
 }
 
 // start is where a loop stands: one that wanted nothing for a while has saved nothing up.
@@ -138,12 +142,4 @@ func (t *Turn) settle() {
 	now := t.of.clock()
 	t.served += float64(now-t.since) / t.weight
 	t.since = now
-}
-
-// token is granted, nil where nothing is shared.
-func (t *Turn) token() <-chan struct{} {
-	if t == nil {
-		return nil
-	}
-	return t.granted
 }

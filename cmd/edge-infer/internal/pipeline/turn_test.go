@@ -53,8 +53,8 @@ func loopsOf(t *testing.T, seconds int, took, frames []time.Duration, priorities
 	}
 	for i, e := range engines {
 		e.all = engines
-		notify := make(chan struct{}, 1)
-		source := &boxCamera{box: capture.Mailbox{Notify: notify}}
+		notify := make(bell, 1)
+		source := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 		defer source.pool.Close()
 		p := &Pipeline{
 			Predictor: predictor(t, e), Sinks: []Sink{&seen[i]}, Notify: notify, Reported: 0.25, Decoded: 0.1, Turn: turns.Join(),
@@ -119,6 +119,9 @@ func TestALoopThatWantedNothingHasSavedNothingUp(t *testing.T) {
 	now := int64(0)
 	turns := &Turns{clock: func() int64 { return now }}
 	busy, back := turns.Join(), turns.Join()
+	bells := map[*Turn]bell{busy: make(bell, 1), back: make(bell, 1)}
+	busy.tell(bells[busy])
+	back.tell(bells[back])
 	for range 1000 {
 		require.True(t, busy.take())
 		now += 10
@@ -139,8 +142,8 @@ func TestALoopThatWantedNothingHasSavedNothingUp(t *testing.T) {
 		}
 		at.end()
 		require.False(t, at.take())
-		require.Len(t, other.granted, 1)
-		<-other.granted
+		require.Len(t, bells[other], 1)
+		bells[other].Wait()
 		require.True(t, other.take())
 		at = other
 	}

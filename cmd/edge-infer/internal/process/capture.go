@@ -12,8 +12,9 @@ import (
 // usualPriority is the SCHED_FIFO priority of Auto: over every ordinary thread, under the kernel's own, which have 50.
 const usualPriority = 10
 
-// Capture is how the threads run that wait for cameras. A picture that is taken from the driver late is stamped late, or lost where the
-// driver has few buffers; so on a busy machine these threads go first. Its methods may be called from any goroutine.
+// Capture is how the threads run that wait for cameras, and the threads of frame loops. A picture that is taken from the driver late is
+// stamped late, or lost where the driver has few buffers; one that waits for the loop is old when the network gets it. So on a busy machine
+// these threads go first. Its methods may be called from any goroutine, and of nil they do nothing.
 type Capture struct {
 	// Set by plan.
 	cpus     *unix.CPUSet // nil for any
@@ -60,19 +61,35 @@ func (c *Capture) crowded() bool { return c.auto && c.cameras.Load() >= int64(c.
 // Enter gives the calling thread, to which its goroutine is locked, what is planned. What the kernel refuses is left as it was and told
 // once, in the log and by State. Threads that it starts later inherit the CPUs and not the priority.
 func (c *Capture) Enter() {
+	if c == nil {
+		return
+	}
 	if c.cpus != nil {
 		if err := unix.SchedSetaffinity(0, c.cpus); err != nil {
 			c.tell(fmt.Sprintf("CPUs %s refused: %v", list(c.cpus), err))
 		}
 	}
-	if c.priority == 0 || c.crowded() {
-		return
+	if c.priority > 0 && !c.crowded() {
+		c.schedule(c.priority)
 	}
+}
+
+// EnterLoop gives the calling thread, to which a frame loop's goroutine is locked, the priority below that of Enter, on any CPU. The loop
+// works for a fraction of a millisecond at a time and sleeps while the network computes: it starves nobody, however many cameras there are.
+func (c *Capture) EnterLoop() {
+	if c != nil && c.priority > 0 {
+		c.schedule(c.loopPriority())
+	}
+}
+
+func (c *Capture) loopPriority() int { return max(c.priority-1, 1) }
+
+func (c *Capture) schedule(priority int) {
 	attributes := unix.SchedAttr{
-		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: uint32(c.priority), Flags: unix.SCHED_FLAG_RESET_ON_FORK,
+		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: uint32(priority), Flags: unix.SCHED_FLAG_RESET_ON_FORK,
 	}
 	if err := unix.SchedSetAttr(0, &attributes, 0); err != nil {
-		c.tell(fmt.Sprintf("SCHED_FIFO %d refused: %v", c.priority, err))
+		c.tell(fmt.Sprintf("SCHED_FIFO %d refused: %v", priority, err))
 	}
 }
 
@@ -80,6 +97,14 @@ func (c *Capture) tell(refusal string) {
 	if c.refused.CompareAndSwap(nil, &refusal) {
 		c.logger.Info("capture threads run as the others", "reason", refusal)
 	}
+}
+
+// Loop says how the threads of frame loops run.
+func (c *Capture) Loop() string {
+	if c.priority == 0 || c.refused.Load() != nil {
+		return "as the others"
+	}
+	return fmt.Sprintf("SCHED_FIFO %d", c.loopPriority())
 }
 
 // State says how the threads of live cameras run, and why where that is not what was asked for.

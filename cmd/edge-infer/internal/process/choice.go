@@ -53,7 +53,8 @@ func Apply(s Settings, root string, logger *slog.Logger) *Choice {
 	c.limitMemory(s.MemoryLimit, root)
 	c.Capture = Capture{logger: logger, cpuCount: runtime.NumCPU()}
 	c.Capture.plan(s, root)
-	logger.Info("runtime", "processors", c.Processors, "gc_percent", c.GC, "memory_limit", c.Limit(), "capture", c.Capture.State())
+	logger.Info("runtime", "processors", c.Processors, "gc_percent", c.GC, "memory_limit", c.Limit(), "capture", c.Capture.State(),
+		"frame_loop", c.Capture.Loop())
 	return c
 }
 

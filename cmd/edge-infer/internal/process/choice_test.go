@@ -89,6 +89,7 @@ func TestApplyChoosesAndTells(t *testing.T) {
 	assert.Equal(t, int64(64<<20), debug.SetMemoryLimit(-1))
 	assert.Equal(t, "64 MiB", c.Limit())
 	assert.Equal(t, "as the others", c.Capture.State())
+	assert.Equal(t, "as the others", c.Capture.Loop())
 
 	c = Apply(Settings{Auto, "250", Off, Off, Off}, root, slog.New(slog.DiscardHandler))
 	assert.Equal(t, 250, c.GC)
@@ -127,6 +128,7 @@ func TestWhatIsPermitted(t *testing.T) {
 	c = Capture{cpuCount: 4}
 	c.plan(DefaultSettings(), with)
 	assert.Equal(t, "SCHED_FIFO 10; on CPUs 2-3", c.State())
+	assert.Equal(t, "SCHED_FIFO 9", c.Loop())
 	c.Expect(4)
 	assert.Equal(t, "as the others: not fewer cameras than CPUs; on CPUs 2-3", c.State())
 
@@ -158,6 +160,11 @@ func TestEnter(t *testing.T) {
 	c = Capture{cpus: &one, priority: 5, cpuCount: 2, logger: slog.New(slog.DiscardHandler)}
 	var got unix.CPUSet
 	var scheduling *unix.SchedAttr
+	var loop *unix.SchedAttr
+	onThread(func() {
+		c.EnterLoop()
+		loop, _ = unix.SchedGetAttr(0, 0)
+	})
 	onThread(func() {
 		c.Enter()
 		_ = unix.SchedGetaffinity(0, &got)
@@ -167,6 +174,8 @@ func TestEnter(t *testing.T) {
 	require.NoError(t, err)
 	if c.refused.Load() == nil {
 		assert.Equal(t, []uint32{unix.SCHED_FIFO, 5}, []uint32{scheduling.Policy, scheduling.Priority})
+		assert.Equal(t, []uint32{unix.SCHED_FIFO, 4}, []uint32{loop.Policy, loop.Priority})
+		assert.Equal(t, "SCHED_FIFO 4", c.Loop())
 	} else {
 		assert.Contains(t, c.State(), "SCHED_FIFO 5 refused: ")
 	}

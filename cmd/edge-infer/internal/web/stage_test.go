@@ -71,7 +71,7 @@ func yard() zone.Config {
 // newStage makes a stage of cameras with pictures of that size.
 func newStage(t testing.TB, width, height, rate int, names ...string) *stage {
 	s := &stage{started: time.Now(), analytics: map[string]zone.Config{}, published: map[string]map[uint64][]postprocess.Finding{}}
-	notify := make(chan struct{}, 1)
+	notify := new(capture.Bell)
 	s.pipeline = &pipeline.Pipeline{
 		Predictor: &seer{stage: s, slots: make([]predict.Result, 2)}, Labels: scene.Labels(), Reported: 0.25, Decoded: 0.1, Notify: notify,
 		Logger: slog.New(slog.DiscardHandler),
@@ -110,10 +110,7 @@ func newStage(t testing.TB, width, height, rate int, names ...string) *stage {
 				return
 			case <-ticker.C:
 			}
-			select {
-			case notify <- struct{}{}:
-			default:
-			}
+			notify.Ring()
 		}
 	})
 	t.Cleanup(func() {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device/lending"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
@@ -23,7 +24,7 @@ import (
 type Device struct {
 	*pipeline.Pipeline
 	Memory lending.Memory
-	Notify chan struct{} // takes a token when a camera of the device has a frame
+	Notify *capture.Bell // rung when a camera of the device has a frame
 
 	view    *config.Config // as network.Views gives it
 	options predict.Options

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
@@ -29,6 +30,9 @@ type Set struct {
 	Clocks *stage.Clocks
 	// Look finds out how large the pictures of the cameras are, for a network that leaves its size open.
 	Look func(view *config.Config) []engine.Size
+
+	// Thread gives the calling thread the scheduling of a frame loop; nil for none.
+	Thread func()
 
 	mu     sync.Mutex
 	places map[pipeline.Source]*Device
@@ -80,7 +84,7 @@ func (s *Set) openView(ctx context.Context, c *config.Config, steps progress.Rep
 		return err
 	}
 	for _, options := range each {
-		d := &Device{view: c, options: options, Notify: make(chan struct{}, 1)}
+		d := &Device{view: c, options: options, Notify: new(capture.Bell)}
 		sight := network.Sight{Look: c.Look, Each: func(ctx context.Context, options predict.Options) (*predict.Network, error) {
 			n, quick, err := openFirst(ctx, options, steps, logger)
 			d.quick = d.quick || quick
@@ -93,7 +97,7 @@ func (s *Set) openView(ctx context.Context, c *config.Config, steps progress.Rep
 		d.Use(p)
 		d.fitted = fitted
 		d.Pipeline = &pipeline.Pipeline{
-			Predictor: p, Labels: p.Model().Metadata.Labels, Notify: d.Notify, Logger: logger, Clocks: s.Clocks,
+			Predictor: p, Labels: p.Model().Metadata.Labels, Notify: d.Notify, Thread: s.Thread, Logger: logger, Clocks: s.Clocks,
 			Reported: float32(c.Detect.Confidence), Decoded: float32(Decoded(c)),
 		}
 		s.All = append(s.All, d)
