@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -51,6 +52,10 @@ func ParseMetadata(properties map[string]string) (Metadata, error) {
 	field("names", func(text string) (err error) { m.Labels, err = parseNames(text); return err })
 	field("imgsz", func(text string) (err error) { m.Height, m.Width, err = parseSides(text); return err })
 	field("kpt_shape", func(text string) (err error) { m.Keypoints, m.KeypointNumbers, err = parseKeypoints(text); return err })
+	field("kpt_names", func(text string) (err error) {
+		m.KeypointNames, err = parseKeypointNames(text, m.Keypoints)
+		return err
+	})
 	m.Preprocess = ultralytics(properties)
 	field(PreprocessProperty, func(text string) (err error) { m.Preprocess, err = ParsePreprocess([]byte(text)); return err })
 	field(ActivationProperty, func(text string) error {
@@ -108,6 +113,9 @@ func (m Metadata) Override(by Metadata) Metadata {
 	}
 	if by.Labels != nil {
 		m.Labels = by.Labels
+	}
+	if by.KeypointNames != nil {
+		m.KeypointNames = by.KeypointNames
 	}
 	if by.Activation != "" {
 		m.Activation = by.Activation
@@ -200,6 +208,69 @@ func parseKeypoints(text string) (points, numbers int, err error) {
 		}
 	}
 	return 0, 0, fmt.Errorf("%.40q is not a number of keypoints up to %d and 2 or 3", text, MaxKeypoints)
+}
+
+// parseKeypointNames reads {0: ['nose', 'left_eye']}, the names of the points of each class, and its JSON form; a plain list of names is
+// for all classes. points is how many there are, 0 while nothing says. Names that are nothing but the points' numbers, which Ultralytics writes
+// where its user gave none, are left out.
+func parseKeypointNames(text string, points int) ([][]string, error) {
+	value, err := parseLiteral(text)
+	if err != nil {
+		return nil, err
+	}
+	entries, _ := value.([]pair)
+	if list, isList := value.([]any); isList {
+		if len(list) > 0 {
+			if _, nested := list[0].([]any); !nested {
+				list = []any{list}
+			}
+		}
+		for class, names := range list {
+			entries = append(entries, pair{float64(class), names})
+		}
+	}
+	var all [][]string
+	for _, entry := range entries {
+		class, err := classNumber(entry.key)
+		if err != nil {
+			return nil, err
+		}
+		names, err := pointNames(entry.value, points)
+		if err != nil {
+			return nil, fmt.Errorf("class %d: %w", class, err)
+		}
+		for len(all) <= class {
+			all = append(all, nil)
+		}
+		all[class] = names
+	}
+	if !slices.ContainsFunc(all, func(names []string) bool { return names != nil }) {
+		return nil, nil
+	}
+	return all, nil
+}
+
+// pointNames are the names of a class's points, nil where they are numbers.
+func pointNames(value any, points int) ([]string, error) {
+	list, isList := value.([]any)
+	switch {
+	case !isList:
+		return nil, errors.New("no list of names")
+	case len(list) == 0 || len(list) > MaxKeypoints || points > 0 && len(list) != points:
+		return nil, fmt.Errorf("%d names of %d keypoints", len(list), points)
+	}
+	names, numbered := make([]string, len(list)), true
+	for i, entry := range list {
+		name, isText := entry.(string)
+		if !isText || name == "" || slices.Contains(names[:i], name) {
+			return nil, fmt.Errorf("name %d is empty, no text, or there twice", i)
+		}
+		names[i], numbered = name, numbered && name == strconv.Itoa(i)
+	}
+	if numbered {
+		return nil, nil
+	}
+	return names, nil
 }
 
 // parseSides reads "640" and "[height, width]".

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -147,20 +149,65 @@ func TestParseNames(t *testing.T) {
 	}
 }
 
+func TestKeypointNames(t *testing.T) {
+	for _, test := range []struct {
+		text   string
+		points int
+		want   [][]string
+		err    string
+	}{
+		// As ultralytics 8.4.190 writes them: of a data.yaml with kpt_names, and of one without.
+		{text: `{0: ['tip_left', 'mast'], 1: ['hook', 'boom']}`, points: 2, want: [][]string{{"tip_left", "mast"}, {"hook", "boom"}}},
+		{text: `{0: ['0', '1', '2'], 1: ['0', '1', '2']}`, points: 3},
+		{text: `{"1": ["hook"]}`, want: [][]string{nil, {"hook"}}},
+		{text: `['hook', 'boom']`, want: [][]string{{"hook", "boom"}}},
+		{text: `[['hook'], ['0']]`, want: [][]string{{"hook"}, nil}},
+		{text: `{}`},
+		{text: `{0: ['hook', 'boom']}`, points: 3, err: `metadata "kpt_names": class 0: 2 names of 3 keypoints`},
+		{text: `{0: []}`, err: `metadata "kpt_names": class 0: 0 names of 0 keypoints`},
+		{text: `{0: 'hook'}`, err: `metadata "kpt_names": class 0: no list of names`},
+		{text: `{0: ['hook', 'hook']}`, err: `metadata "kpt_names": class 0: name 1 is empty, no text, or there twice`},
+		{text: `{0: ['hook', 3]}`, err: `metadata "kpt_names": class 0: name 1 is empty, no text, or there twice`},
+		{text: `{-1: ['hook']}`, err: `metadata "kpt_names": class number -1 is not 0 to 65535`},
+	} {
+		properties := map[string]string{"kpt_names": test.text}
+		if test.points > 0 {
+			properties["kpt_shape"] = fmt.Sprintf("[%d, 3]", test.points)
+		}
+		m, err := ParseMetadata(properties)
+		if test.err != "" {
+			require.EqualError(t, err, test.err, test.text)
+			continue
+		}
+		require.NoError(t, err, test.text)
+		assert.Equal(t, test.want, m.KeypointNames, test.text)
+		if again, err := m.Properties(); assert.NoError(t, err) && m.KeypointNames != nil {
+			back, err := ParseMetadata(again)
+			require.NoError(t, err)
+			assert.Equal(t, test.want[0] == nil, back.KeypointNames[0] == nil)
+		}
+	}
+}
+
 func FuzzParseMetadata(f *testing.F) {
 	for _, text := range []string{
 		`{0: 'person', 1: "it's"}`, `["a", "\ud83d\ude00"]`, `(1, [2.5e3, None], {'a': {}})`, `{0: '\`,
-		`{"0":"\u00e9"}`, `640`,
+		`{"0":"\u00e9"}`, `640`, `{0: ['hook', 'boom'], 3: ['0', '1']}`, `[['a'], ['a', 'a']]`, `{0: [[]]}`,
 	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := ParseMetadata(map[string]string{"names": text, "imgsz": text, "stride": text, "batch": text, "task": text})
+		m, err := ParseMetadata(map[string]string{"names": text, "imgsz": text, "stride": text, "batch": text, "task": text, "kpt_names": text})
 		if len(m.Labels) > MaxLabels || m.Width > MaxSide || m.Height > MaxSide || m.Stride > MaxSide || m.Batch > MaxSide {
 			t.Fatalf("%+v", m)
 		}
 		if err != nil && err.Error() == "" {
 			t.Fatal("an error without a text")
+		}
+		for _, names := range m.KeypointNames {
+			if names != nil && (len(names) == 0 || len(names) > MaxKeypoints || slices.Contains(names, "")) {
+				t.Fatalf("names of keypoints %q", names)
+			}
 		}
 		for _, label := range m.Labels {
 			if !utf8.ValidString(label) {
@@ -173,7 +220,9 @@ func FuzzParseMetadata(f *testing.F) {
 func TestOverride(t *testing.T) {
 	file := Metadata{Task: Detect, Labels: []string{"a"}, Stride: 32, Width: 640, Height: 480, Batch: 1}
 	assert.Equal(t, file, file.Override(Metadata{}))
-	by := Metadata{Task: Raw, Labels: []string{"b"}, Stride: 8, Width: 1, Height: 2, Batch: 3, Preprocess: Preprocess{Resize: Stretch}}
+	by := Metadata{
+		KeypointNames: [][]string{{"hook"}}, Task: Raw, Labels: []string{"b"}, Stride: 8, Width: 1, Height: 2, Batch: 3, Preprocess: Preprocess{Resize: Stretch},
+	}
 	assert.Equal(t, by, file.Override(by))
 	assert.Equal(t, Metadata{Task: Detect, Labels: []string{"a"}, Stride: 32, Width: 320, Height: 480, Batch: 1},
 		file.Override(Metadata{Width: 320}))

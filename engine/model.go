@@ -62,6 +62,8 @@ type Metadata struct {
 	// with how visible it is.
 	Keypoints       int `json:",omitempty"`
 	KeypointNumbers int `json:",omitempty"`
+	// KeypointNames are the names of those points by class number; one list is for all classes.
+	KeypointNames [][]string `json:",omitempty"`
 }
 
 // Model describes a loaded model.

@@ -29,6 +29,19 @@ func (m Metadata) Properties() (map[string]string, error) {
 	if m.Keypoints > 0 {
 		properties["kpt_shape"] = fmt.Sprintf("[%d, %d]", m.Keypoints, m.KeypointNumbers)
 	}
+	if len(m.KeypointNames) > 0 {
+		byClass := map[string][]string{}
+		for class, names := range m.KeypointNames {
+			if names != nil {
+				byClass[strconv.Itoa(class)] = names
+			}
+		}
+		names, err := json.Marshal(byClass)
+		if err != nil {
+			return nil, fmt.Errorf("names of keypoints: %w", err)
+		}
+		properties["kpt_names"] = string(names)
+	}
 	if m.EndToEnd {
 		properties["end2end"] = "true"
 	}

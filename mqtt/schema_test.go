@@ -209,6 +209,7 @@ func TestDetailsOfDetectionsFitTheirSchema(t *testing.T) {
 	schema := schemas(t)["detections"]
 	for name, detail := range map[string]payload.Detail{
 		"keypoints":   {Keypoints: [][3]float64{{1, 2, 0.5}, {3, 4, 1}}},
+		"named":       {Keypoints: [][3]float64{{1, 2, 0.5}}, Names: []string{"hook"}},
 		"turned":      {Corners: [][2]float64{{1, 2}, {3, 4}, {5, 6}, {-7, 8}}, Angle: 0.3},
 		"run lengths": {Mask: payload.Mask{Counts: []byte(`52\207`), Width: 5, Height: 4}},
 		"attributes":  {Attributes: []payload.Attribute{{Name: "colour", Value: "red", Score: 0.5}, {Name: "make", Value: "x", Score: 1}}},

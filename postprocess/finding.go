@@ -48,6 +48,8 @@ type Detail struct {
 	Mask *Mask
 	// Keypoints are the object's, in the order that the model was trained with.
 	Keypoints []Keypoint
+	// Skeleton names the keypoints; nil where nobody knows their names.
+	Skeleton *Skeleton
 	// Oriented is the rotated rectangle that Box encloses.
 	Oriented *Oriented
 	// Probabilities are those of every class, by class number.

@@ -6,6 +6,8 @@ import "strconv"
 type Detail struct {
 	// Keypoints are x and y in source pixels and how likely the point is visible, in the order of the model.
 	Keypoints [][3]float64
+	// Names are the keypoints', in the same order; empty where they have none. They are said once a message: see AddNames.
+	Names []string
 	// Corners are those of a turned box in source pixels, four or none, Angle by how many radians it is turned clockwise.
 	Corners [][2]float64
 	Angle   float64
@@ -59,6 +61,54 @@ func appendEmbedding(buf, embedding []byte) []byte {
 	}
 	buf = append(buf, `,"embedding":"`...)
 	return append(append(buf, embedding...), '"')
+}
+
+// AddNames puts the names of the object's keypoints under its label, in a map that may be nil.
+func (d *Detection) AddNames(byLabel map[string][]string) map[string][]string {
+	if !d.named() {
+		return byLabel
+	}
+	if byLabel == nil {
+		byLabel = map[string][]string{}
+	}
+	byLabel[d.Label] = d.Names
+	return byLabel
+}
+
+func (d *Detection) named() bool { return len(d.Names) > 0 && len(d.Keypoints) > 0 }
+
+// appendKeypointNames appends the field keypoint_names, the names of the points of each label that there is, or nothing.
+func appendKeypointNames(buf []byte, objects []Detection) []byte {
+	count := 0
+	for i := range objects {
+		o := &objects[i]
+		if !o.named() || namedBefore(objects[:i], o.Class) {
+			continue
+		}
+		if count == 0 {
+			buf = append(buf, `,"keypoint_names":{`...)
+		}
+		buf = AppendString(separate(buf, count), o.Label)
+		buf = append(buf, `:[`...)
+		for k, name := range o.Names {
+			buf = AppendString(separate(buf, k), name)
+		}
+		buf = append(buf, ']')
+		count++
+	}
+	if count > 0 {
+		buf = append(buf, '}')
+	}
+	return buf
+}
+
+func namedBefore(objects []Detection, class int) bool {
+	for i := range objects {
+		if objects[i].Class == class && objects[i].named() {
+			return true
+		}
+	}
+	return false
 }
 
 // appendAttributes appends the field attributes, or nothing.

@@ -9,6 +9,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestNamesOfKeypointsAreSaidOnceAMessage(t *testing.T) {
+	crane := Detection{Label: "crane", Class: 1, Detail: Detail{Keypoints: make([][3]float64, 2), Names: []string{"hook", "b\"om"}}}
+	fork := Detection{Label: "fork", Detail: Detail{Keypoints: make([][3]float64, 2), Names: []string{"tip", "mast"}}}
+	bare := Detection{Label: "box", Class: 2, Detail: Detail{Keypoints: make([][3]float64, 1)}}
+	d := Detections{Objects: []Detection{bare, crane, fork, crane, bare}}
+	var got struct {
+		Names map[string][]string `json:"keypoint_names"`
+	}
+	text := d.AppendJSON(nil, "gate")
+	require.NoError(t, json.Unmarshal(text, &got), "%s", text)
+	want := map[string][]string{"crane": {"hook", "b\"om"}, "fork": {"tip", "mast"}}
+	require.Equal(t, want, got.Names)
+	require.Equal(t, want, crane.AddNames(fork.AddNames(bare.AddNames(nil))))
+	require.Zero(t, testing.AllocsPerRun(5, func() { _ = d.AppendJSON(text[:0], "gate") }))
+	d.Objects = []Detection{bare}
+	require.NotContains(t, string(d.AppendJSON(nil, "gate")), "keypoint_names")
+}
+
 func TestDetailsOfADetection(t *testing.T) {
 	for name, c := range map[string]struct {
 		detail Detail

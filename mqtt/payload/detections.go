@@ -50,7 +50,7 @@ func (d *Detections) AppendJSON(buf []byte, device string) []byte {
 		}
 		buf = d.Objects[i].appendJSON(buf, AppendDecimal)
 	}
-	buf = append(buf, ']')
+	buf = appendKeypointNames(append(buf, ']'), d.Objects)
 	if d.Map != nil {
 		buf = d.Map.AppendField(buf)
 	}

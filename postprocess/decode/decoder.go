@@ -60,12 +60,14 @@ type Decoder struct {
 	fit        head.Fit
 	about      head.Description
 	layout     head.Layout
-	activation engine.Activation // of a classifier
-	detailed   bool              // boxes have numbers beside coordinates and scores
-	columns    int               // that are scored; 0 while nobody knows, and where classes come by number
-	classes    int               // of the labels; 0 while nobody knows
-	odds       float32           // logarithm of what the lowest threshold is to 1
-	thresholds []float32         // the lowest score at which a class is returned, by class: infinity for one that is not wanted
+	activation engine.Activation       // of a classifier
+	skeletons  []*postprocess.Skeleton // by class, or one for all; nil where names are not known
+	pointNames [][]string
+	detailed   bool      // boxes have numbers beside coordinates and scores
+	columns    int       // that are scored; 0 while nobody knows, and where classes come by number
+	classes    int       // of the labels; 0 while nobody knows
+	odds       float32   // logarithm of what the lowest threshold is to 1
+	thresholds []float32 // the lowest score at which a class is returned, by class: infinity for one that is not wanted
 
 	// Decode goroutine only.
 	picture    picture
@@ -112,6 +114,7 @@ func (d *Decoder) Open(model *engine.Model) error {
 	d.fit, d.about, d.layout = found, found.Describe(), found.Describe().Layout
 	d.activation = model.Metadata.Activation
 	_, d.detailed = found.ExtraNumbers()
+	d.name(found.KeypointNames(&model.Metadata))
 	d.shapes, d.parts = make([][]int64, len(found.Outputs)), make([]part, len(found.Outputs))
 	if err := d.prepare(found.Classes, len(model.Metadata.Labels)); err != nil {
 		return fmt.Errorf("open decoder: %w", err)
@@ -124,7 +127,9 @@ func (d *Decoder) Open(model *engine.Model) error {
 
 // Recognised says what Open has recognised.
 func (d *Decoder) Recognised() head.Recognition {
+	points, _ := d.fit.Keypoints()
 	return head.Recognition{
+		Points: points, Keypoints: d.pointNames,
 		Description: d.about, Outputs: d.fit.Outputs, Boxes: int(max(d.fit.Boxes, 0)), Classes: d.classes, Evidence: d.fit.Evidence,
 	}
 }

@@ -10,7 +10,7 @@ func (d *Decoder) keypoints(found []postprocess.Finding) {
 	all := room(&d.picture.details.keypoints, points*len(found))
 	for i := range found {
 		own := all[i*points : (i+1)*points : (i+1)*points]
-		found[i].Detail.Keypoints = own
+		found[i].Detail.Keypoints, found[i].Detail.Skeleton = own, d.skeleton(found[i].Class)
 		box := d.origins[i]
 		for k := range own {
 			x := (from.at(box, k*each) - transform.PadX) / transform.ScaleX
@@ -25,4 +25,25 @@ func (d *Decoder) keypoints(found []postprocess.Finding) {
 			own[k] = postprocess.Keypoint{X: min(max(x, 0), right), Y: min(max(y, 0), bottom), Score: min(max(score, 0), 1)}
 		}
 	}
+}
+
+// name makes the skeletons of names by class.
+func (d *Decoder) name(names [][]string) {
+	d.pointNames, d.skeletons = names, make([]*postprocess.Skeleton, len(names))
+	for class, own := range names {
+		if own != nil {
+			d.skeletons[class] = postprocess.NewSkeleton(own)
+		}
+	}
+}
+
+// skeleton is that of a class's objects; nil where their points have no names.
+func (d *Decoder) skeleton(class int) *postprocess.Skeleton {
+	switch {
+	case len(d.skeletons) == 1:
+		return d.skeletons[0]
+	case class >= 0 && class < len(d.skeletons):
+		return d.skeletons[class]
+	}
+	return nil
 }

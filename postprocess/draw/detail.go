@@ -10,6 +10,9 @@ import (
 // visible is the lowest score of a keypoint that is painted.
 const visible = 0.5
 
+// roomy is how many lines of letters an object is high whose points get their names.
+const roomy = 8
+
 // maskAlpha is how much of a mask's pixels is its colour, of 255.
 const maskAlpha = 110
 
@@ -19,8 +22,6 @@ var limbs = [...][2]int{
 	{5, 6}, {5, 7}, {7, 9}, {6, 8}, {8, 10}, // arms
 	{5, 11}, {6, 12}, {11, 12}, {11, 13}, {13, 15}, {12, 14}, {14, 16}, // legs
 }
-
-const people = 17
 
 // mask tints the pixels that belong to an object.
 func (p *Painter) mask(picture *Picture, m *postprocess.Mask, c color.RGBA) {
@@ -45,8 +46,9 @@ func (picture *Picture) turned(o *postprocess.Oriented, thickness float32, c col
 }
 
 // keypoints paints the points of an object, and the limbs of a person.
-func (picture *Picture) keypoints(points []postprocess.Keypoint, thickness float32, c color.RGBA) {
-	if len(points) == people {
+func (picture *Picture) keypoints(detail *postprocess.Detail, thickness float32, c color.RGBA) {
+	points := detail.Keypoints
+	if detail.IsPerson() {
 		for _, limb := range limbs {
 			a, b := &points[limb[0]], &points[limb[1]]
 			if a.Score >= visible && b.Score >= visible {
@@ -62,8 +64,9 @@ func (picture *Picture) keypoints(points []postprocess.Keypoint, thickness float
 	}
 }
 
-// object paints a finding: its mask, its box or the turned one, and its points.
-func (p *Painter) object(picture *Picture, f *postprocess.Finding, box image.Rectangle, c color.RGBA) {
+// object paints a finding: its mask, its box or the turned one, and its points, with their names where they are no person's and there is
+// room.
+func (p *Painter) object(picture *Picture, face *typeface, f *postprocess.Finding, box image.Rectangle, c color.RGBA) {
 	width := thickness(picture.Height)
 	detail := f.Detail
 	if detail == nil {
@@ -78,5 +81,13 @@ func (p *Painter) object(picture *Picture, f *postprocess.Finding, box image.Rec
 	} else {
 		picture.frame(box, width, c)
 	}
-	picture.keypoints(detail.Keypoints, float32(width), c)
+	picture.keypoints(detail, float32(width), c)
+	if s := detail.Skeleton; s != nil && !s.Person && len(s.Names) == len(detail.Keypoints) && box.Dy() >= roomy*face.height() {
+		for i := range detail.Keypoints {
+			if k := &detail.Keypoints[i]; k.Score >= visible {
+				p.text = append(p.text[:0], s.Names[i]...)
+				p.note(picture, face, pixel(k.X)+2*width, pixel(k.Y)+face.height()/2, c)
+			}
+		}
+	}
 }

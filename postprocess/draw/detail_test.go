@@ -4,6 +4,7 @@ import (
 	"image"
 	"image/color"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -43,12 +44,12 @@ func TestMarksPaintTurnedBoxes(t *testing.T) {
 }
 
 func TestMarksPaintPeople(t *testing.T) {
-	points := make([]postprocess.Keypoint, people)
+	points := make([]postprocess.Keypoint, 17)
 	points[5] = postprocess.Keypoint{X: 100, Y: 100, Score: 0.9} // left shoulder
 	points[7] = postprocess.Keypoint{X: 160, Y: 160, Score: 0.9} // left elbow
 	points[9] = postprocess.Keypoint{X: 220, Y: 100, Score: 0.2} // left wrist, out of sight
 	one := mark(60, 60, 300, 220, 0)
-	one.Detail = &postprocess.Detail{Keypoints: points}
+	one.Detail = &postprocess.Detail{Keypoints: points, Skeleton: postprocess.NewSkeleton(postprocess.PersonKeypoints())}
 	picture := blank(320, 240)
 	require.NoError(t, new(Painter).Marks(picture, []Mark{one}))
 	assert.Equal(t, Colour(0), at(picture, 130, 130), "the upper arm")
@@ -56,10 +57,41 @@ func TestMarksPaintPeople(t *testing.T) {
 	assert.Equal(t, black, at(picture, 190, 130), "no forearm without a wrist")
 	assert.Equal(t, black, at(picture, 220, 100))
 
-	one.Detail = &postprocess.Detail{Keypoints: points[:8]}
-	picture = blank(320, 240)
-	require.NoError(t, new(Painter).Marks(picture, []Mark{one}))
-	assert.Equal(t, black, at(picture, 130, 130), "other points than a person's are not joined")
+	for why, skeleton := range map[string]*postprocess.Skeleton{
+		"points without names are not joined":            nil,
+		"17 points of something else are not a person's": postprocess.NewSkeleton(strings.Split("abcdefghijklmnopq", "")),
+	} {
+		one.Detail = &postprocess.Detail{Keypoints: points, Skeleton: skeleton}
+		picture = blank(320, 240)
+		require.NoError(t, new(Painter).Marks(picture, []Mark{one}))
+		assert.Equal(t, black, at(picture, 130, 130), why)
+	}
+}
+
+func TestMarksNamePoints(t *testing.T) {
+	painted := func(high float32, names ...string) (count int) {
+		one := mark(60, 60, 300, 60+high, 0)
+		one.Detail = &postprocess.Detail{Keypoints: []postprocess.Keypoint{{X: 100, Y: 100, Score: 0.9}, {X: 200, Y: 100, Score: 0.2}}}
+		if names != nil {
+			one.Detail.Skeleton = postprocess.NewSkeleton(names)
+		}
+		picture := blank(320, 240)
+		require.NoError(t, new(Painter).Marks(picture, []Mark{one}))
+		for y := 90; y < 112; y++ {
+			for x := 110; x < 290; x++ {
+				if at(picture, x, y) == Colour(0) {
+					count++
+				}
+			}
+		}
+		return count
+	}
+	require.Zero(t, painted(170))
+	hook := painted(170, "hook", "boom")
+	require.Positive(t, hook, "the ground of the letters")
+	require.Equal(t, hook, painted(170, "hook", "a boom that nobody sees"))
+	require.Greater(t, painted(170, "hook block", "boom"), hook)
+	require.Zero(t, painted(60, "hook", "boom"), "a small object has no room for names")
 }
 
 func TestPaintingDetailsAllocatesNothing(t *testing.T) {
@@ -67,7 +99,8 @@ func TestPaintingDetailsAllocatesNothing(t *testing.T) {
 	one := mark(40, 60, 200, 180, 3)
 	one.Detail = &postprocess.Detail{
 		Mask:      &postprocess.Mask{Bounds: image.Rect(40, 60, 200, 180), Width: 1, Height: 1, StepX: 1, StepY: 1, Logits: []float32{1}},
-		Keypoints: make([]postprocess.Keypoint, people), Oriented: &postprocess.Oriented{X: 90, Y: 90, Width: 30, Height: 20, Angle: 1},
+		Keypoints: []postprocess.Keypoint{{X: 90, Y: 90, Score: 1}}, Skeleton: postprocess.NewSkeleton([]string{"hook"}),
+		Oriented: &postprocess.Oriented{X: 90, Y: 90, Width: 30, Height: 20, Angle: 1},
 	}
 	painter, marks := &Painter{}, []Mark{one}
 	require.NoError(t, painter.Marks(picture, marks))

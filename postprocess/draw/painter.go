@@ -69,7 +69,7 @@ func (p *Painter) Marks(picture Picture, marks []Mark) error {
 		if box.Empty() || !box.Overlaps(picture.bounds()) {
 			continue
 		}
-		p.object(&picture, &mark.Finding, box, c)
+		p.object(&picture, face, &mark.Finding, box, c)
 		p.caption(&picture, face, mark, box, c)
 	}
 	return nil
@@ -100,7 +100,7 @@ func (p *Painter) caption(picture *Picture, face *typeface, mark *Mark, box imag
 // note paints p.text on a ground of colour c whose bottom left corner is x, y, moved onto the picture.
 func (p *Painter) note(picture *Picture, face *typeface, x, y int, c color.RGBA) {
 	margin := max(2, face.ascent/6)
-	width, height := face.width(p.text)+2*margin, face.ascent+face.descent
+	width, height := face.width(p.text)+2*margin, face.height()
 	x = max(0, min(x, picture.Width-width))
 	top := y - height
 	if top < 0 {

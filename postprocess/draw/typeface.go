@@ -95,3 +95,6 @@ func (f *typeface) write(p *Picture, text []byte, x, y int, c color.RGBA) {
 		x += g.advance
 	}
 }
+
+// height is that of a line of letters in pixels.
+func (f *typeface) height() int { return f.ascent + f.descent }

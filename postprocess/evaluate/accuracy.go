@@ -18,7 +18,9 @@ type Truth struct {
 	// What a task beside detection labels; nil where the labels do not say. Keypoints that are not labelled score 0.
 	Mask      *Region
 	Keypoints []postprocess.Keypoint
-	Oriented  *postprocess.Oriented
+	// Deviations are how far people place each keypoint apart, in shares of the object's scale; nil for COCO's, or one for all.
+	Deviations []float64
+	Oriented   *postprocess.Oriented
 	// Area is that of the object itself in square pixels, 0 where the labels do not say.
 	Area float64
 

@@ -24,6 +24,8 @@ type cocoImage struct {
 type cocoCategory struct {
 	ID   int64  `json:"id"`
 	Name string `json:"name"`
+	// Keypoints are the names of the objects' points.
+	Keypoints []string `json:"keypoints"`
 }
 
 type cocoAnnotation struct {
@@ -155,6 +157,9 @@ func (r *cocoReader) dataset() (*Dataset, error) {
 		classes[category.ID] = len(d.Labels)
 		d.Labels = append(d.Labels, category.Name)
 		d.Categories = append(d.Categories, category.ID)
+		if len(category.Keypoints) > 0 {
+			d.Points = append(d.Points, category.Keypoints)
+		}
 	}
 	pictures := make(map[int64]int, len(r.images))
 	for i, im := range r.images {

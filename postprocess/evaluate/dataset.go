@@ -14,6 +14,8 @@ type Dataset struct {
 	// Labels are the class names by class number; nil when the files only give numbers.
 	Labels   []string
 	Pictures []Picture
+	// Points are the names of the keypoints, a list for each class that has some.
+	Points [][]string
 	// Categories are the ids that a COCO file has for the classes; nil when the labels came otherwise.
 	Categories []int64
 	// Folders says that the labels are those of classifiers: each picture is of the class that its folder is named after.
@@ -252,4 +254,28 @@ func spelling(label string) string {
 		return "tv"
 	}
 	return plain
+}
+
+// gives are the keypoints of every class in words.
+func gives(network [][]string) string {
+	var all []string
+	for _, names := range network {
+		if text := abridged(names); text != "" && !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, " and ")
+}
+
+// CheckPoints refuses a network whose keypoints are others than those that are labelled: they would be measured against each other. Either
+// may say no names.
+func (d *Dataset) CheckPoints(network [][]string) error {
+	for _, labelled := range d.Points {
+		same := func(names []string) bool { return names == nil || slices.Equal(names, labelled) }
+		if len(network) > 0 && !slices.ContainsFunc(network, same) {
+			return fmt.Errorf("the dataset labels keypoints %s, the network gives %s (they must be the same, in the same order)",
+				abridged(labelled), gives(network))
+		}
+	}
+	return nil
 }

@@ -113,12 +113,17 @@ var cocoDeviations = [...]float64{
 	0.026, 0.025, 0.025, 0.035, 0.035, 0.079, 0.079, 0.072, 0.072, 0.062, 0.062, 0.107, 0.107, 0.087, 0.087, 0.089, 0.089,
 }
 
-// deviation is that of a point of so many. For others than COCO's Ultralytics has one for all.
-func deviation(point, of int) float64 {
-	if of == len(cocoDeviations) {
+// deviation is that of a point. Where the labels say none, so many as COCO has are taken for its own, and others have one for all, as
+// Ultralytics does it.
+func (t *Truth) deviation(point int) float64 {
+	switch of := len(t.Keypoints); {
+	case len(t.Deviations) == of:
+		return t.Deviations[point]
+	case of == len(cocoDeviations):
 		return cocoDeviations[point]
+	default:
+		return 1 / float64(of)
 	}
-	return 1 / float64(of)
 }
 
 func visible(points []postprocess.Keypoint) (count int) {
@@ -158,7 +163,7 @@ func similarity(points []postprocess.Keypoint, t *Truth) float64 {
 		default:
 			continue
 		}
-		s := 2 * deviation(i, len(points))
+		s := 2 * t.deviation(i)
 		sum += math.Exp(-(dx*dx + dy*dy) / (s * s) / scale / 2)
 	}
 	if labelled == 0 {

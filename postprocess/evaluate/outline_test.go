@@ -50,3 +50,40 @@ func TestWhatIsDrawnFollowsAPictureThatIsTurned(t *testing.T) {
 	require.Equal(t, 80*40, p.Truths[0].Mask.Runs().Area())
 	require.InDelta(t, 80, p.Truths[0].Oriented.Width, 1e-4)
 }
+
+// TestDeviationsOfKeypoints: a data.yaml may say how far people place each point apart, and how the points are called.
+func TestDeviationsOfKeypoints(t *testing.T) {
+	read := func(more string) (*description, lineFormat, error) {
+		d, err := parseDescription("data.yaml", []byte("names: [fork, crane]\nkpt_shape: [2, 3]\n"+more))
+		require.NoError(t, err)
+		f, err := d.lines()
+		return d, f, err
+	}
+	similar := func(f lineFormat) float64 {
+		truths, err := f.parse("a.txt", []byte("0 0.5 0.5 0.2 0.4 0.1 0.2 2 0.5 0.25 2\n"), 100, 200)
+		require.NoError(t, err)
+		return similarity([]postprocess.Keypoint{{X: 11, Y: 40}, {X: 50, Y: 50}}, &truths[0])
+	}
+	d, usual, err := read("kpt_names: {1: [hook, boom]}\n")
+	require.NoError(t, err)
+	require.Equal(t, [][]string{{"hook", "boom"}}, d.pointNames())
+	_, strict, err := read("kpt_oks_sigmas: [0.01, 0.5]\n")
+	require.NoError(t, err)
+	// The box has 20x80 pixels, of which Ultralytics takes 0.53 for the object; the first point is one pixel off.
+	scale := 0.53 * 20 * 80
+	require.InDelta(t, (math.Exp(-1/(2*scale))+1)/2, similar(usual), 1e-9)
+	require.InDelta(t, (math.Exp(-1/(0.02*0.02*2*scale))+1)/2, similar(strict), 1e-6)
+	for _, wrong := range []string{"[0.1]", "[0.1, 0]", "[0.1, .nan]", "[-1, 1]"} {
+		_, _, err := read("kpt_oks_sigmas: " + wrong + "\n")
+		require.ErrorContains(t, err, "are not a positive number for each of 2 keypoints", wrong)
+	}
+}
+
+func TestKeypointsOfNetworkAndLabelsAreTheSame(t *testing.T) {
+	d := &Dataset{Points: [][]string{{"hook", "boom"}}}
+	require.NoError(t, d.CheckPoints(nil))
+	require.NoError(t, d.CheckPoints([][]string{{"tip", "mast"}, {"hook", "boom"}}))
+	require.NoError(t, (&Dataset{}).CheckPoints([][]string{{"boom", "hook"}}))
+	require.EqualError(t, d.CheckPoints([][]string{{"boom", "hook"}}),
+		"the dataset labels keypoints hook, boom, the network gives boom, hook (they must be the same, in the same order)")
+}

@@ -27,6 +27,33 @@ type description struct {
 	Names names   `yaml:"names"`
 	// Keypoints is the number of keypoints and of the numbers of each, which follow a box on its line.
 	Keypoints []int `yaml:"kpt_shape"`
+	// Points are the keypoints' names by class, Deviations how far people place them apart.
+	Points     map[int][]string `yaml:"kpt_names"`
+	Deviations []float64        `yaml:"kpt_oks_sigmas"`
+}
+
+// lines is how the lines of the label files are read.
+func (d *description) lines() (lineFormat, error) {
+	f := newLineFormat(d.Keypoints)
+	if len(d.Deviations) == 0 {
+		return f, nil
+	}
+	bad := func(s float64) bool { return !(s > 0 && s < 1e3) }
+	if f.points == 0 || len(d.Deviations) != f.points || slices.ContainsFunc(d.Deviations, bad) {
+		return f, fmt.Errorf("kpt_oks_sigmas %v are not a positive number for each of %d keypoints", d.Deviations, f.points)
+	}
+	f.deviations = d.Deviations
+	return f, nil
+}
+
+// pointNames are the names of the keypoints, a list for each class that has some.
+func (d *description) pointNames() (names [][]string) {
+	for class := range d.Names {
+		if own := d.Points[class]; len(own) > 0 {
+			names = append(names, own)
+		}
+	}
+	return names
 }
 
 // entries are the folders or list files of a part: one, or a list.
@@ -121,7 +148,11 @@ func readUltralytics(path, split string) (*Dataset, error) {
 	if chosen < 0 {
 		return nil, fmt.Errorf("%s: %w: it names neither val nor train", path, ErrNoLabels)
 	}
-	dataset := &Dataset{Labels: d.Names}
+	format, err := d.lines()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	dataset := &Dataset{Labels: d.Names, Points: d.pointNames()}
 	for _, entry := range parts[there[chosen]] {
 		pictures, err := d.pictures(filepath.Dir(path), entry)
 		if err != nil {
@@ -129,7 +160,7 @@ func readUltralytics(path, split string) (*Dataset, error) {
 		}
 		dataset.Pictures = append(dataset.Pictures, pictures...)
 	}
-	return dataset, dataset.readLabels(newLineFormat(d.Keypoints))
+	return dataset, dataset.readLabels(format)
 }
 
 // pictures lists the pictures of a folder or list file that a description in dir names.

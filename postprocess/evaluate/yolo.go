@@ -129,6 +129,7 @@ type lineFormat struct {
 	keypoints bool // follow the box
 	// points and each are how many, and how many numbers each has: x and y, and whether it is labelled. Both are 0 while that is not said.
 	points, each int
+	deviations   []float64 // of the points, nil where nothing says them
 }
 
 // newLineFormat is of a kpt_shape, which may be empty.
@@ -199,7 +200,7 @@ func (f lineFormat) truth(shares []float64, width, height int) Truth {
 	var t Truth
 	if f.keypoints {
 		if len(shares) > 4 {
-			t.drawn.points, t.drawn.each = shares[4:], f.each
+			t.drawn.points, t.drawn.each, t.Deviations = shares[4:], f.each, f.deviations
 		}
 		shares = shares[:4]
 	} else if len(shares) > 4 {

@@ -1,7 +1,10 @@
 package head
 
 import (
+	"slices"
+
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // LayoutPose is [B,4+nc+K*D,N]: a column for each box as yolov8 has it, and after the scores D numbers for each of K points: x and y in
@@ -103,6 +106,28 @@ func (h pose) extra(f *Fit) engine.Numbers {
 		return afterRows(f)
 	}
 	return afterColumns(f)
+}
+
+// KeypointNames are the names of an object's keypoints by class, as far as the file says them; one list is for all classes. Where it says
+// none 17 points are COCO's of a person, which nearly every network with so many was trained on.
+func (f *Fit) KeypointNames(m *engine.Metadata) [][]string {
+	points, _ := f.Keypoints()
+	switch {
+	case points == 0:
+		return nil
+	case m.KeypointNames == nil:
+		if person := postprocess.PersonKeypoints(); points == len(person) {
+			return [][]string{person}
+		}
+		return nil
+	}
+	names := slices.Clone(m.KeypointNames)
+	for class := range names {
+		if len(names[class]) != points {
+			names[class] = nil
+		}
+	}
+	return names
 }
 
 // Keypoints is how many points an object has, and how many numbers each: 2 for a place, 3 with how visible it is. Both are 0 for other

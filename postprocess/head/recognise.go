@@ -27,12 +27,27 @@ type Recognition struct {
 	Outputs []int `json:"outputs"`
 	Boxes   int   `json:"boxes,omitempty"`
 	Classes int   `json:"classes,omitempty"`
+	// Points is how many keypoints an object has, and Keypoints their names by class, where they are known; one list is for all classes.
+	Points    int        `json:"points,omitempty"`
+	Keypoints [][]string `json:"keypoints,omitempty"`
 	// Evidence says what makes that certain.
 	Evidence string `json:"evidence"`
 }
 
 // String says what the outputs are and why.
 func (r Recognition) String() string { return string(r.Layout) + ": " + r.Evidence }
+
+// PointNames are the names of keypoints of any class, each once.
+func (r Recognition) PointNames() (all []string) {
+	for _, names := range r.Keypoints {
+		for _, name := range names {
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
 
 // backgrounds are what label files call class 0 where it is none.
 var backgrounds = [...]string{"background", "__background__", "n/a", "__bg__", "unlabeled", "???"}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
@@ -29,6 +30,8 @@ type Description struct {
 	// Head is what the outputs were recognised as, and why; nil with the Problem when they were not.
 	Head    *head.Recognition `json:"head,omitempty"`
 	Problem string            `json:"problem,omitempty"`
+	// NamesPresumed says that the keypoints have COCO's names because there are as many, and the file says none.
+	NamesPresumed bool `json:"keypoint_names_presumed,omitempty"`
 	// OnDevice says that boxes are listed on the device, and only those over the decoded threshold reach the host.
 	OnDevice bool `json:"on_device"`
 }
@@ -51,7 +54,7 @@ func ports(tensors []engine.TensorInfo) []Port {
 // Describe says what an open predictor runs.
 func Describe(m Model) Description {
 	d := describe(&m.Model)
-	d.Head = &m.Recognised
+	d.recognise(&m.Recognised)
 	return d
 }
 
@@ -59,7 +62,7 @@ func describe(m *engine.Model) Description {
 	d := Description{
 		Model: m.Path, Backend: m.Backend, BackendVersion: m.BackendVersion, Device: m.Device, Precision: m.Precision, Reason: m.Reason,
 		Inputs: ports(m.Inputs), Outputs: ports(m.Outputs), MaxBatch: m.MaxBatch, Task: m.Metadata.Task, Labels: m.Metadata.Labels,
-		OnDevice: m.Filter != nil,
+		OnDevice: m.Filter != nil, NamesPresumed: m.Metadata.KeypointNames == nil,
 	}
 	if p := m.Picture; p != nil {
 		d.Preprocessing = fmt.Sprintf("%dx%d: %s", p.Width, p.Height, p.Preprocess)
@@ -99,8 +102,14 @@ func Inspect(ctx context.Context, o Options) (d Description, err error) {
 		return d, nil
 	}
 	r := decoder.Recognised()
-	d.Head = &r
+	d.recognise(&r)
 	return d, nil
+}
+
+// recognise puts in what the outputs are.
+func (d *Description) recognise(r *head.Recognition) {
+	d.Head = r
+	d.NamesPresumed = d.NamesPresumed && r.Keypoints != nil
 }
 
 // String lays the description out for people.
@@ -134,10 +143,32 @@ func (d Description) String() string {
 	default:
 		line("labels", "none: classes are numbers (give their names with --labels FILE)")
 	}
+	if d.Head != nil {
+		for class, names := range d.Head.Keypoints {
+			of := ""
+			if len(d.Head.Keypoints) > 1 {
+				of = " of " + postprocess.Label(d.Labels, class)
+			}
+			if names != nil {
+				line("keypoints", "%d%s: %s", d.Head.Points, of, shorten(strings.Join(names, ", "), 400)+d.presumed())
+			}
+		}
+		if d.Head.Points > 0 && d.Head.Keypoints == nil {
+			line("keypoints", "%d without names: the file says none", d.Head.Points)
+		}
+	}
 	if d.OnDevice {
 		line("filtered", "on the device: only boxes over the threshold reach the host")
 	}
 	return text.String()
+}
+
+// presumed says where names of keypoints that the file does not say come from.
+func (d Description) presumed() string {
+	if d.NamesPresumed {
+		return " (COCO's: the file names none)"
+	}
+	return ""
 }
 
 // shorten cuts a long text at a rune.

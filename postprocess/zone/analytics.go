@@ -15,6 +15,7 @@ import (
 type Analytics struct {
 	Config Config
 	Labels []string // the model's, by class
+	Points []string // names of the model's keypoints
 	// Width and Height are the source picture's in pixels.
 	Width, Height int
 
@@ -75,7 +76,7 @@ type record struct {
 
 // Open checks the configuration and starts over with counts of 0.
 func (a *Analytics) Open() error {
-	if err := a.Config.Check(a.Labels); err != nil {
+	if err := a.Config.Check(Names{a.Labels, a.Points}); err != nil {
 		return fmt.Errorf("open analytics: %w", err)
 	}
 	if err := a.place(); err != nil {
@@ -116,9 +117,9 @@ func (a *Analytics) Resize(width, height int) error {
 }
 
 // anchored is the anchor of a zone or line.
-func (a *Analytics) anchored(own, usual Anchor) spot {
+func (a *Analytics) anchored(own, usual Anchor) Anchor {
 	a.byFeet = a.byFeet || own == Feet
-	return spotOf(orElse(own, usual))
+	return orElse(own, usual)
 }
 
 // place puts the configured shapes on the picture.

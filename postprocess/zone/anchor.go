@@ -6,8 +6,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Anchor is what stands for an object: a point, or for zones all of its box or mask. Beside those named here it is one of COCO's keypoints,
-// as Keypoints names them.
+// Anchor is what stands for an object: a point, or for zones all of its box or mask. Beside those named here it is a keypoint by its name:
+// one of the network's, or of COCO's.
 type Anchor string
 
 // The anchors; Bottom, the middle of the lower edge, is where things touch the ground.
@@ -22,17 +22,10 @@ const (
 	MaskArea Anchor = "mask"
 )
 
-// Keypoints are the names of COCO's, in their order.
-func Keypoints() []Anchor {
-	return []Anchor{
-		"nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder", "left_elbow", "right_elbow", "left_wrist",
-		"right_wrist", "left_hip", "right_hip", "left_knee", "right_knee", "left_ankle", "right_ankle",
-	}
-}
-
-// isPoint reports whether the anchor is a point that is known, or none.
-func (a Anchor) isPoint() bool {
-	return slices.Contains([]Anchor{"", Bottom, Centre, Top, Feet}, a) || slices.Contains(Keypoints(), a)
+// isPoint reports whether the anchor is a point that is known, or none. keypoints are the names of the network's own.
+func (a Anchor) isPoint(keypoints []string) bool {
+	return slices.Contains([]Anchor{"", Bottom, Centre, Top, Feet}, a) || slices.Contains(postprocess.PersonKeypoints(), string(a)) ||
+		slices.Contains(keypoints, string(a))
 }
 
 // extended reports whether the anchor is no point.
@@ -51,22 +44,15 @@ func (a Anchor) of(b postprocess.Box) Point {
 }
 
 // at is the point that stands for the object that is seen so. A keypoint that is not seen has the place of Bottom.
-func (o *record) at(anchor spot, f *postprocess.Finding) Point {
-	if anchor.Anchor == Feet {
+func (o *record) at(anchor Anchor, f *postprocess.Finding) Point {
+	switch anchor {
+	case Feet:
 		return o.feet
+	case Bottom, Centre, Top:
+		return anchor.of(f.Box)
 	}
-	if d := f.Detail; anchor.keypoint >= 0 && d != nil && len(d.Keypoints) == people {
-		if k := d.Keypoints[anchor.keypoint]; k.Score >= leastOfPoint {
-			return Point{float64(k.X), float64(k.Y)}
-		}
+	if k, there := f.Detail.Point(string(anchor)); there && k.Score >= leastOfPoint {
+		return Point{float64(k.X), float64(k.Y)}
 	}
 	return anchor.of(f.Box)
 }
-
-// spot is an anchor with the number of its keypoint, -1 for none.
-type spot struct {
-	Anchor
-	keypoint int
-}
-
-func spotOf(a Anchor) spot { return spot{a, slices.Index(Keypoints(), a)} }

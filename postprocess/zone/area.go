@@ -10,7 +10,7 @@ import (
 // area is a zone on the picture.
 type area struct {
 	outline polygon
-	anchor  spot
+	anchor  Anchor
 	share   float64
 	bounds  postprocess.Box // of outline
 	classes []bool

@@ -98,8 +98,11 @@ const (
 	maxCorners = 64
 )
 
-// Check reports the first mistake, by the name that the user gave. labels are the model's.
-func (c *Config) Check(labels []string) error {
+// Names are what a configuration may call a network's classes, and the keypoints of their objects.
+type Names struct{ Labels, Points []string }
+
+// Check reports the first mistake, by the name that the user gave.
+func (c *Config) Check(names Names) error {
 	if (c.Width == 0) != (c.Height == 0) || c.Width < 0 || c.Height < 0 || c.Width > 1<<15 || c.Height > 1<<15 {
 		return fmt.Errorf("zones: picture of %dx%d; give both sides in pixels, or none for coordinates from 0 to 1", c.Width, c.Height)
 	}
@@ -107,23 +110,23 @@ func (c *Config) Check(labels []string) error {
 		return fmt.Errorf("zones: %d zones, %d lines and %d masks, at most %d of each", len(c.Zones), len(c.Lines), len(c.Filter.Masks),
 			maxShapes)
 	}
-	names := map[string]bool{}
+	taken := map[string]bool{}
 	for i := range c.Zones {
 		z := &c.Zones[i]
-		err := checkName(z.Name, names)
+		err := checkName(z.Name, taken)
 		if err == nil {
-			err = c.checkZone(z, labels)
+			err = c.checkZone(z, names)
 		}
 		if err != nil {
 			return fmt.Errorf("zone %q: %w", z.Name, err)
 		}
 	}
-	clear(names)
+	clear(taken)
 	for i := range c.Lines {
 		l := &c.Lines[i]
-		err := checkName(l.Name, names)
+		err := checkName(l.Name, taken)
 		if err == nil {
-			err = c.checkLine(l, labels)
+			err = c.checkLine(l, names)
 		}
 		if err != nil {
 			return fmt.Errorf("line %q: %w", l.Name, err)
@@ -146,10 +149,10 @@ func (c *Config) Check(labels []string) error {
 			return fmt.Errorf("mask %d: %w", i+1, err)
 		}
 	}
-	if err := c.Filter.check(labels); err != nil {
+	if err := c.Filter.check(names.Labels); err != nil {
 		return fmt.Errorf("filter: %w", err)
 	}
-	if err := c.Objects.check(labels); err != nil {
+	if err := c.Objects.check(names.Labels); err != nil {
 		return fmt.Errorf("objects: %w", err)
 	}
 	return nil
@@ -182,16 +185,16 @@ func checkName(name string, taken map[string]bool) error {
 	return nil
 }
 
-func (c *Config) checkZone(z *Zone, labels []string) error {
+func (c *Config) checkZone(z *Zone, names Names) error {
 	if err := c.checkOutline(z.Points); err != nil {
 		return err
 	}
-	if err := checkLabels(z.Labels, labels); err != nil {
+	if err := checkLabels(z.Labels, names.Labels); err != nil {
 		return err
 	}
 	switch {
-	case !z.Anchor.extended() && !z.Anchor.isPoint():
-		return fmt.Errorf("anchor %q is not bottom, centre, top, feet, box, mask or a keypoint like left_ankle", z.Anchor)
+	case !z.Anchor.extended() && !z.Anchor.isPoint(names.Points):
+		return fmt.Errorf("anchor %q is not bottom, centre, top, feet, box, mask or a keypoint like %s", z.Anchor, example(names.Points))
 	case !(z.Share >= 0 && z.Share <= 1):
 		return fmt.Errorf("share %v is not between 0 and 1", z.Share)
 	case z.Share > 0 && !z.Anchor.extended():
@@ -206,26 +209,34 @@ func (c *Config) checkZone(z *Zone, labels []string) error {
 	return nil
 }
 
-func (c *Config) checkLine(l *Line, labels []string) error {
+func (c *Config) checkLine(l *Line, names Names) error {
 	for i, p := range []Point{l.From, l.To} {
 		if !c.onPicture(p) {
 			return fmt.Errorf("%s point (%g, %g) is outside the picture", [...]string{"from", "to"}[i], p.X, p.Y)
 		}
 	}
-	if err := checkLabels(l.Labels, labels); err != nil {
+	if err := checkLabels(l.Labels, names.Labels); err != nil {
 		return err
 	}
 	switch {
 	case l.From == l.To:
 		return errors.New("both ends are the same point")
-	case !l.Anchor.isPoint():
-		return fmt.Errorf("anchor %q is not bottom, centre, top, feet or a keypoint like left_ankle", l.Anchor)
+	case !l.Anchor.isPoint(names.Points):
+		return fmt.Errorf("anchor %q is not bottom, centre, top, feet or a keypoint like %s", l.Anchor, example(names.Points))
 	case !slices.Contains([]Direction{"", Both, In, Out}, l.Direction):
 		return fmt.Errorf("direction %q is not both, in or out", l.Direction)
 	case !slices.Contains([]Mode{"", Strict, Loose}, l.Mode):
 		return fmt.Errorf("mode %q is not strict or loose", l.Mode)
 	}
 	return nil
+}
+
+// example is some of the keypoints that there are; COCO's ankle stands for those of networks that name none.
+func example(keypoints []string) string {
+	if len(keypoints) == 0 || slices.Contains(keypoints, "left_ankle") {
+		return "left_ankle"
+	}
+	return strings.Join(keypoints[:min(len(keypoints), 3)], ", ")
 }
 
 func checkLabels(wanted, labels []string) error {

@@ -87,7 +87,7 @@ func TestConfigErrors(t *testing.T) {
 		{Config{Objects: Objects{Update: -1}}, "objects: update -1ns is negative"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
-			assert.EqualError(t, c.config.Check(labels), c.want)
+			assert.EqualError(t, c.config.Check(Names{Labels: labels}), c.want)
 		})
 	}
 	assert.EqualError(t, (&Analytics{}).Open(), "open analytics: picture of 0x0")

@@ -16,7 +16,7 @@ func (a *Analytics) inside(o *record, z *area, f *postprocess.Finding) bool {
 		return false
 	}
 	share, said := 0.0, false
-	if z.anchor.Anchor == MaskArea && f.Detail != nil && f.Detail.Mask != nil {
+	if z.anchor == MaskArea && f.Detail != nil && f.Detail.Mask != nil {
 		share, said = a.shareOfMask(f.Detail.Mask, z.outline)
 	}
 	if !said {

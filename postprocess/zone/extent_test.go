@@ -77,7 +77,8 @@ func TestWhatStandsForAnObjectIsTheZonesToSay(t *testing.T) {
 	within := func(anchor Anchor, share float64, track *postprocess.Track) bool {
 		z := field // columns 400 to 600 of 1000
 		z.Anchor, z.Share = anchor, share
-		a := open(t, Config{Zones: []Zone{z}})
+		a := &Analytics{Config: Config{Zones: []Zone{z}}, Labels: labels, Points: []string{"hook"}, Width: 1000, Height: 500}
+		require.NoError(t, a.Open())
 		for frame := range 10 {
 			a.Update(uint64(frame), at(frame), []postprocess.Track{*track})
 		}
@@ -92,14 +93,21 @@ func TestWhatStandsForAnObjectIsTheZonesToSay(t *testing.T) {
 	require.False(t, within(BoxArea, 0.45, &track))
 	require.True(t, within(MaskArea, 0.35, &track), "without a mask it is the box")
 
-	points := make([]postprocess.Keypoint, people)
-	wrist := slices.Index(Keypoints(), "right_wrist")
+	points := make([]postprocess.Keypoint, 17)
+	wrist := slices.Index(postprocess.PersonKeypoints(), "right_wrist")
 	points[wrist] = postprocess.Keypoint{X: 420, Y: 150, Score: 0.9}
-	track.Detail = &postprocess.Detail{Keypoints: points}
+	track.Detail = &postprocess.Detail{Keypoints: points, Skeleton: person}
 	require.True(t, within("right_wrist", 0, &track))
 	require.False(t, within("left_wrist", 0, &track), "it is not seen: the foot of the box is not in the zone")
 	points[wrist].Score = 0.2
 	require.False(t, within("right_wrist", 0, &track))
+
+	hook := postprocess.NewSkeleton([]string{"top", "hook"})
+	k := postprocess.Keypoint{X: 420, Y: 150, Score: 0.9}
+	track.Detail = &postprocess.Detail{Keypoints: []postprocess.Keypoint{k, k}, Skeleton: hook}
+	require.True(t, within("hook", 0, &track))
+	require.False(t, within(Top, 0, &track), "anchors of boxes stay what they are, whatever points are called")
+	require.False(t, within("right_wrist", 0, &track), "it has none: the foot of the box is not in the zone")
 
 	mask := &postprocess.Mask{ // columns 340 to 410 of the box
 		Bounds: image.Rect(340, 100, 440, 200), Width: 100, Height: 100, X: -340, Y: -100, StepX: 1, StepY: 1, Logits: make([]float32, 100*100),
@@ -128,10 +136,13 @@ func TestAnchorsThatCannotBe(t *testing.T) {
 			z.Anchor, z.Share = BoxArea, 2
 			return z
 		}()}},
-		`line "door": anchor "box" is not bottom, centre, top, feet or a keypoint like left_ankle`: {
+		`line "door": anchor "box" is not bottom, centre, top, feet or a keypoint like hook, top`: {
 			Lines: []Line{{Name: "door", From: Point{0, 0}, To: Point{1, 1}, Anchor: BoxArea}},
 		},
+		`line "door": anchor "jib" is not bottom, centre, top, feet or a keypoint like hook, top`: {
+			Lines: []Line{{Name: "door", From: Point{0, 0}, To: Point{1, 1}, Anchor: "jib"}},
+		},
 	} {
-		require.EqualError(t, c.Check(labels), want)
+		require.EqualError(t, c.Check(Names{Labels: labels, Points: []string{"hook", "top"}}), want)
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 // COCO's people have 17 keypoints, of which these are the ankles; one that scores less is not where it seems.
 const (
-	people       = 17
 	leftAnkle    = 15
 	rightAnkle   = 16
 	leastOfPoint = 0.5
@@ -18,7 +17,7 @@ const (
 // the middle of a mask's lowest row. Where it says nothing it is the middle of the box's lower edge.
 func (a *Analytics) feet(f *postprocess.Finding) Point {
 	if d := f.Detail; d != nil {
-		if p, seen := ankles(d.Keypoints); seen {
+		if p, seen := ankles(d); seen {
 			return p
 		}
 		if d.Mask != nil {
@@ -30,12 +29,12 @@ func (a *Analytics) feet(f *postprocess.Finding) Point {
 	return Bottom.of(f.Box)
 }
 
-func ankles(points []postprocess.Keypoint) (p Point, seen bool) {
-	if len(points) != people {
+func ankles(d *postprocess.Detail) (p Point, seen bool) {
+	if !d.IsPerson() {
 		return p, false
 	}
 	count := 0.0
-	for _, k := range points[leftAnkle : rightAnkle+1] {
+	for _, k := range d.Keypoints[leftAnkle : rightAnkle+1] {
 		if k.Score >= leastOfPoint {
 			p.X, p.Y, count = p.X+float64(k.X), p.Y+float64(k.Y), count+1
 		}

@@ -9,14 +9,16 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
+var person = postprocess.NewSkeleton(postprocess.PersonKeypoints())
+
 func TestFeetAreWhereAnklesOrTheMaskSay(t *testing.T) {
 	a := &Analytics{Width: 200, Height: 100}
 	box := postprocess.Box{X1: 20, Y1: 10, X2: 60, Y2: 90}
-	points := make([]postprocess.Keypoint, people)
+	points := make([]postprocess.Keypoint, 17)
 	both := func(left, right float32) *postprocess.Detail {
 		own := append([]postprocess.Keypoint(nil), points...)
 		own[leftAnkle], own[rightAnkle] = postprocess.Keypoint{X: 30, Y: 80, Score: left}, postprocess.Keypoint{X: 40, Y: 70, Score: right}
-		return &postprocess.Detail{Keypoints: own}
+		return &postprocess.Detail{Keypoints: own, Skeleton: person}
 	}
 	// A mask whose pixels are those left of column 30 and above row 50.
 	mask := &postprocess.Mask{
@@ -35,7 +37,7 @@ func TestFeetAreWhereAnklesOrTheMaskSay(t *testing.T) {
 		"both ankles":      {both(0.9, 0.9), Point{35, 75}},
 		"one ankle":        {both(0.1, 0.9), Point{40, 70}},
 		"no ankle":         {both(0.1, 0.1), Point{40, 90}},
-		"another skeleton": {&postprocess.Detail{Keypoints: points[:5]}, Point{40, 90}},
+		"another skeleton": {&postprocess.Detail{Keypoints: both(0.9, 0.9).Keypoints}, Point{40, 90}},
 		"mask":             {&postprocess.Detail{Mask: mask}, Point{25, 50}},
 		"empty mask":       {&postprocess.Detail{Mask: &postprocess.Mask{}}, Point{40, 90}},
 	} {
@@ -49,9 +51,9 @@ func TestAZoneOfFeetCountsWhoStandsInIt(t *testing.T) {
 	a := open(t, Config{Zones: []Zone{z}})
 	inside := func(x float32) int {
 		track := seen(1, 380, 200, 0) // the box is left of the zone
-		points := make([]postprocess.Keypoint, people)
+		points := make([]postprocess.Keypoint, 17)
 		points[leftAnkle] = postprocess.Keypoint{X: x, Y: 190, Score: 0.9}
-		track.Detail = &postprocess.Detail{Keypoints: points}
+		track.Detail = &postprocess.Detail{Keypoints: points, Skeleton: person}
 		for frame := range 10 {
 			a.Update(uint64(frame), at(frame), []postprocess.Track{track})
 		}

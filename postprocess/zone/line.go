@@ -12,7 +12,7 @@ type gate struct {
 	from      Point
 	along     Point // unit vector
 	length    float64
-	anchor    spot
+	anchor    Anchor
 	classes   []bool
 	direction Direction
 	loose     bool

@@ -209,4 +209,4 @@ func (a *Augmented) Close() error {
 	return a.Predictor.Close()
 }
 
-var errFlip = errors.New("mirrored: keypoints other than COCO's 17 have no known partners (leave flip away)")
+var errFlip = errors.New("mirrored: keypoints without names have no known partners (leave flip away)")

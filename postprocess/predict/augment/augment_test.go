@@ -102,11 +102,12 @@ func TestLooksComeBackToThePicture(t *testing.T) {
 }
 
 func TestMirroredKeypoints(t *testing.T) {
-	points := make([]postprocess.Keypoint, people)
+	points := make([]postprocess.Keypoint, 17)
 	for i := range points {
 		points[i].X = float32(i)
 	}
-	require.NoError(t, mirrorKeypoints(points, 100))
+	skeleton := postprocess.NewSkeleton(postprocess.PersonKeypoints())
+	require.NoError(t, mirrorKeypoints(&postprocess.Detail{Keypoints: points, Skeleton: skeleton}, 100))
 	require.Equal(t, float32(100), points[0].X, "the nose")
 	require.Equal(t, float32(98), points[1].X, "the left eye is where the right one was seen")
 	s := &spotter{points: 5}

@@ -136,7 +136,7 @@ func (l Look) back(f *postprocess.Finding, width, height int) error {
 	if d.Oriented != nil {
 		d.Oriented.X, d.Oriented.Angle = wide-d.Oriented.X, -d.Oriented.Angle
 	}
-	return mirrorKeypoints(d.Keypoints, wide)
+	return mirrorKeypoints(d, wide)
 }
 
 func mirrorMask(m *postprocess.Mask, width int) {
@@ -151,18 +151,15 @@ func mirrorMask(m *postprocess.Mask, width int) {
 	}
 }
 
-// people is the number of COCO's keypoints: the nose, then eight pairs of a left and a right one.
-const people = 17
-
-func mirrorKeypoints(points []postprocess.Keypoint, width float32) error {
-	if len(points) != 0 && len(points) != people {
+func mirrorKeypoints(d *postprocess.Detail, width float32) error {
+	if len(d.Keypoints) == 0 {
+		return nil
+	}
+	if d.Skeleton == nil || !d.Skeleton.Mirror(d.Keypoints) {
 		return errFlip
 	}
-	for i := range points {
-		points[i].X = width - points[i].X
-	}
-	for i := 1; i < len(points); i += 2 {
-		points[i], points[i+1] = points[i+1], points[i]
+	for i := range d.Keypoints {
+		d.Keypoints[i].X = width - d.Keypoints[i].X
 	}
 	return nil
 }

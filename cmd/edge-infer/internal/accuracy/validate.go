@@ -325,6 +325,11 @@ func (v *Validate) detect(
 	if task := model.Recognised.Task; task.Maps() {
 		return nil, nil, nil, fmt.Errorf(noMapLabels, task)
 	}
+	if dataset != nil && model.Recognised.Task == engine.Pose {
+		if err := dataset.CheckPoints(model.Metadata.KeypointNames); err != nil {
+			return nil, nil, nil, err
+		}
+	}
 	step := v.Progress.Begin("pictures on " + model.Backend)
 	defer step.Close()
 	seen := make([][]postprocess.Finding, 0, len(paths))

@@ -48,7 +48,7 @@ func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera.Camer
 		Share:    pipeline.Share{Rate: c.Rate, Priority: c.Priority, Deadline: c.Deadline},
 	}
 	if model := at.Running().Model(); model.Recognised.Task.Maps() {
-		if err := c.Analytics.Check(model.Metadata.Labels); err != nil {
+		if err := c.Analytics.Check(zone.Names{Labels: model.Metadata.Labels}); err != nil {
 			return nil, err
 		}
 		place.Survey = &zone.Survey{Config: c.Analytics, Depth: model.Recognised.Task == engine.Depth}
@@ -125,7 +125,7 @@ func (r *run) newFollower(c config.Camera, uri capture.URI, at *device.Device) (
 		return nil, nil
 	}
 	follower := &pipeline.Follower{
-		Config: c.Analytics, Labels: model.Metadata.Labels, Reported: float32(network.Confidence(r.config, &c)),
+		Config: c.Analytics, Labels: model.Metadata.Labels, Points: model.Recognised.PointNames(), Reported: float32(network.Confidence(r.config, &c)),
 		Profile: track.Profile(network.Profile(r.config, &c)),
 	}
 	if uri.Kind == capture.Demo && len(c.Analytics.Lines) == 0 && c.Analytics.Width == 0 {

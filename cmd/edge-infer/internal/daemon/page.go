@@ -53,6 +53,10 @@ func (p page) Status() web.Status {
 			Capture: c.Capture.Stats(), Silence: c.Config.Stall, Pipeline: totals[c.Config.Name], Hardware: r.devices.Hardware(c.Config.Name),
 			Model: r.devices.Sees(c.Config.Name),
 		}
+		if at := r.devices.Of(c.Config.Name); at != nil {
+			m := at.Running().Model()
+			camera.Labels, camera.Points = m.Metadata.Labels, m.Recognised.PointNames()
+		}
 		if c.Place.Follower != nil {
 			camera.Tracked, camera.Analytics = true, c.Place.Follower.Config
 		}

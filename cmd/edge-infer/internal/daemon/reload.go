@@ -18,6 +18,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // filePause is how often the configuration file is looked at.
@@ -131,9 +132,18 @@ func (r *run) preflight(ctx context.Context, next *config.Config) error {
 		Renewed: slices.ContainsFunc(network.Files(next), r.files.renewed),
 	}
 	if r.config.Detect.Track {
-		check.Labels = r.devices.Labels
+		check.Names = r.names
 	}
 	return errors.Join(check.Run(ctx)...)
+}
+
+// names are those of what looks at a view, none where nothing does.
+func (r *run) names(view *config.Config) zone.Names {
+	m := r.devices.Looking(view)
+	if m == nil {
+		return zone.Names{}
+	}
+	return zone.Names{Labels: m.Metadata.Labels, Points: m.Recognised.PointNames()}
 }
 
 // restartPause is the shortest time between two restarts that are asked for from afar.

@@ -53,15 +53,16 @@ func (p *Pictures) Flags(flags *pflag.FlagSet) {
 
 // Seen is what one picture shows.
 type Seen struct {
-	Version    int             `json:"v"`
-	File       string          `json:"file"`
-	Frame      int             `json:"frame"`
-	Width      int             `json:"width"`
-	Height     int             `json:"height"`
-	Detections []payload.Exact `json:"detections"`
-	Semantic   *payload.Map    `json:"semantic,omitempty"`
-	Depth      *payload.Map    `json:"depth,omitempty"`
-	Saved      string          `json:"saved,omitempty"`
+	Version    int                 `json:"v"`
+	File       string              `json:"file"`
+	Frame      int                 `json:"frame"`
+	Width      int                 `json:"width"`
+	Height     int                 `json:"height"`
+	Detections []payload.Exact     `json:"detections"`
+	Names      map[string][]string `json:"keypoint_names,omitempty"`
+	Semantic   *payload.Map        `json:"semantic,omitempty"`
+	Depth      *payload.Map        `json:"depth,omitempty"`
+	Saved      string              `json:"saved,omitempty"`
 
 	findings []postprocess.Finding
 	places   *postprocess.Map
@@ -206,7 +207,7 @@ func (w *work) picture(path string, number int, frame *capture.Frame, picture *p
 	w.details.Begin()
 	for i := range picture.Findings {
 		d := w.details.Detection(&picture.Findings[i], w.labels, frame.Width, frame.Height)
-		seen.Detections = append(seen.Detections, payload.Exact{Detection: d})
+		seen.Detections, seen.Names = append(seen.Detections, payload.Exact{Detection: d}), d.AddNames(seen.Names)
 	}
 	if picture.Map != nil {
 		w.survey.Take(picture.Map, frame.Width, frame.Height)

@@ -17,6 +17,7 @@ type Follower struct {
 	// Config holds zones, lines and filters; coordinates are scaled to the picture.
 	Config zone.Config
 	Labels []string
+	Points []string // names of the network's keypoints
 	// Reported is the reported threshold. The tracker is given weaker detections too, which carry objects through occlusion.
 	Reported float32
 	// Profile is the kind of camera; empty is track.Static.
@@ -34,7 +35,7 @@ type Follower struct {
 
 // Open checks the configuration. The pictures' size is taken from the first frame.
 func (f *Follower) Open() error {
-	if err := f.Config.Check(f.Labels); err != nil {
+	if err := f.Config.Check(zone.Names{Labels: f.Labels, Points: f.Points}); err != nil {
 		return err
 	}
 	f.tracker = track.Tracker{HighScore: f.Reported, LowScore: float32(Decoded(float64(f.Reported))), Reach: f.Profile.Reach()}
@@ -93,7 +94,7 @@ func (f *Follower) fit(width, height int) error {
 	f.tracker.Width, f.tracker.Height = width, height
 	var err error
 	if f.width == 0 {
-		f.analytics = zone.Analytics{Config: f.Config, Labels: f.Labels, Width: width, Height: height}
+		f.analytics = zone.Analytics{Config: f.Config, Labels: f.Labels, Points: f.Points, Width: width, Height: height}
 		err = f.analytics.Open()
 	} else {
 		err = f.analytics.Resize(width, height)

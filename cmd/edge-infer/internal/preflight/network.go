@@ -16,6 +16,7 @@ import (
 	open "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/engine/isolate"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // Command is the hidden command in whose process the network is opened; Serve is its body.
@@ -71,11 +72,11 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 			if i > 0 {
 				view.Cascade = nil // it looks at what the first one finds
 			}
-			labels, err := tryView(ctx, view)
+			names, err := tryView(ctx, view)
 			if err != nil {
 				answer(err.Error())
 			}
-			for _, mistake := range zones(view.Cameras, labels) {
+			for _, mistake := range zones(view.Cameras, names) {
 				answer(mistake.Error())
 			}
 		}
@@ -83,39 +84,39 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	})
 }
 
-// tryView opens what looks at a view and closes it again. A plan that TensorRT lacks will be built. labels is nil where nothing says what
+// tryView opens what looks at a view and closes it again. A plan that TensorRT lacks will be built. names are none where nothing says what
 // there is.
-func tryView(ctx context.Context, c *config.Config) (labels []string, err error) {
+func tryView(ctx context.Context, c *config.Config) (names zone.Names, err error) {
 	options := open.Options(c, c.Detect.Confidence, slog.New(slog.DiscardHandler))
 	if err := options.Load(); err != nil {
-		return nil, err
+		return names, err
 	}
 	sight := open.Sight{Look: c.Look}
 	n, err := sight.Open(ctx, options)
 	if errors.Is(err, tensorrt.ErrNoPlan) || err != nil && c.Engine.Backend == config.Auto && options.LacksPlan() {
-		return options.Metadata.Labels, nil
+		return zone.Names{Labels: options.Metadata.Labels, Points: slices.Concat(options.Metadata.KeypointNames...)}, nil
 	}
 	if err != nil {
-		return nil, err
+		return names, err
 	}
 	p, err := open.Chain(ctx, n, c, nil, options.Log)
 	if err != nil && !errors.Is(err, tensorrt.ErrNoPlan) {
-		return nil, errors.Join(err, n.Close())
+		return names, errors.Join(err, n.Close())
 	}
 	m := n.Model()
 	if c.Detect.Track && m.Recognised.Task.FindsObjects() {
-		labels = m.Metadata.Labels
+		names = zone.Names{Labels: m.Metadata.Labels, Points: m.Recognised.PointNames()}
 	}
-	return labels, p.Close()
+	return names, p.Close()
 }
 
-// zones finds zones, lines and filters that do not fit the labels; without labels nothing can be said of them.
-func zones(cameras []config.Camera, labels []string) (mistakes []error) {
-	if len(labels) == 0 {
+// zones finds zones, lines and filters that do not fit the names; without labels nothing can be said of them.
+func zones(cameras []config.Camera, names zone.Names) (mistakes []error) {
+	if len(names.Labels) == 0 {
 		return nil
 	}
 	for i := range cameras {
-		if err := cameras[i].Analytics.Check(labels); err != nil {
+		if err := cameras[i].Analytics.Check(names); err != nil {
 			mistakes = append(mistakes, fmt.Errorf("camera %s: %w", cameras[i].Name, err))
 		}
 	}

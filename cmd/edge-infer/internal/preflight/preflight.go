@@ -8,15 +8,16 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	open "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // Check is one look at a configuration that is valid in itself.
 type Check struct {
 	Config *config.Config
 	// Running is the configuration in force in this process, nil for none: what it has open is no mistake, and a network that is the same is
-	// not opened again. Labels are those of what looks at a view of network.Views; nil where objects are not tracked.
+	// not opened again. Names are those of what looks at a view of network.Views; nil where objects are not tracked.
 	Running *config.Config
-	Labels  func(view *config.Config) []string
+	Names   func(view *config.Config) zone.Names
 	// Renewed says that the networks' files have changed since.
 	Renewed bool
 	// Program is this program with its hidden Command, in whose process the network is opened: it may crash, and its memory comes back.
@@ -27,8 +28,8 @@ type Check struct {
 func (c *Check) Run(ctx context.Context) (mistakes []error) {
 	if c.Running != nil && !c.Renewed && reflect.DeepEqual(networks(c.Running), networks(c.Config)) {
 		for _, view := range open.Views(c.Config) {
-			if c.Labels != nil {
-				mistakes = append(mistakes, zones(view.Cameras, c.Labels(view))...)
+			if c.Names != nil {
+				mistakes = append(mistakes, zones(view.Cameras, c.Names(view))...)
 			}
 		}
 	} else {

@@ -94,6 +94,9 @@ func (d *Details) Of(f *postprocess.Finding, width, height int) (to payload.Deta
 		d.keypoints = append(d.keypoints, [3]float64{float64(k.X), float64(k.Y), float64(k.Score)})
 	}
 	to.Keypoints = slices.Clip(d.keypoints[first:])
+	if from.Skeleton != nil && len(from.Skeleton.Names) == len(to.Keypoints) {
+		to.Names = from.Skeleton.Names
+	}
 	if from.Oriented != nil {
 		first = len(d.corners)
 		for _, c := range from.Oriented.Corners() {

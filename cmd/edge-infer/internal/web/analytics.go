@@ -14,7 +14,7 @@ import (
 )
 
 // readAnalytics reads zones and lines as the editor sends them. The error says what the user can mend.
-func readAnalytics(body io.Reader, labels []string) (zone.Config, error) {
+func readAnalytics(body io.Reader, names zone.Names) (zone.Config, error) {
 	var c zone.Config
 	decoder := json.NewDecoder(body)
 	decoder.DisallowUnknownFields()
@@ -24,7 +24,7 @@ func readAnalytics(body io.Reader, labels []string) (zone.Config, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return zone.Config{}, errors.New("zones: more than one document")
 	}
-	return c, c.Check(labels)
+	return c, c.Check(names)
 }
 
 // analyticsYAML is a camera's part of the configuration file.
@@ -41,12 +41,12 @@ func analyticsYAML(c zone.Config) (string, error) {
 // requested reads the camera and the analytics of a request, or answers what is wrong.
 func (s *Server) requested(w http.ResponseWriter, r *http.Request) (name string, analytics zone.Config, ok bool) {
 	name = r.PathValue("camera")
-	labels, known := s.labels(name)
+	names, known := s.names(name)
 	if !known {
 		writeError(w, http.StatusNotFound, fmt.Errorf("no camera %q", name))
 		return "", zone.Config{}, false
 	}
-	analytics, err := readAnalytics(r.Body, labels)
+	analytics, err := readAnalytics(r.Body, names)
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -74,7 +74,7 @@ func (s *Server) checkAnalytics(w http.ResponseWriter, r *http.Request) {
 // showAnalytics answers the zones and lines that were saved last, with their version for the next save.
 func (s *Server) showAnalytics(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("camera")
-	if _, known := s.labels(name); !known {
+	if _, known := s.names(name); !known {
 		writeError(w, http.StatusNotFound, fmt.Errorf("no camera %q", name))
 		return
 	}

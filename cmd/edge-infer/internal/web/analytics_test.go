@@ -45,7 +45,7 @@ func TestAnalyticsYAML(t *testing.T) {
 func TestAnalyticsRequests(t *testing.T) {
 	s := &stage{analytics: map[string]zone.Config{}}
 	source := frames("a")
-	source.status.Engine.Labels = labels
+	source.status.Cameras[0].Labels = labels
 	server := &Server{Zones: s}
 	serve(t, server, source)
 	for _, c := range []struct {
@@ -111,7 +111,7 @@ func TestAnalyticsRequests(t *testing.T) {
 func TestEditableIsWhatASaveWouldDo(t *testing.T) {
 	s := &stage{analytics: map[string]zone.Config{}}
 	source := frames("a")
-	source.status.Engine.Labels = labels
+	source.status.Cameras[0].Labels = labels
 	type state struct {
 		Editable   bool
 		Uneditable string
@@ -145,7 +145,7 @@ func FuzzAnalytics(f *testing.F) {
 	f.Add([]byte(`{"lines":[{"name":"- x\n","from":{"x":0.1,"y":0.2},"to":{"x":0.3,"y":0.2},"labels":["bolt"]}],"objects":{"score":{"":0.5}}}`))
 	f.Add([]byte(`{"filter":{"limits":{"bolt":{"min_area":0.01}},"masks":[[{"x":0,"y":0},{"x":1,"y":0},{"x":1,"y":1}]]},"daily_reset":true}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := readAnalytics(bytes.NewReader(data), labels)
+		c, err := readAnalytics(bytes.NewReader(data), zone.Names{Labels: labels})
 		if err != nil {
 			require.NotContains(t, err.Error(), "\n")
 			return
@@ -154,7 +154,7 @@ func FuzzAnalytics(f *testing.F) {
 		require.NoError(t, err)
 		var back struct{ Analytics zone.Config }
 		require.NoError(t, yaml.NewDecoder(strings.NewReader(text), yaml.Strict()).Decode(&back), "%s", text)
-		require.NoError(t, back.Analytics.Check(labels))
+		require.NoError(t, back.Analytics.Check(zone.Names{Labels: labels}))
 		again, err := analyticsYAML(back.Analytics)
 		require.NoError(t, err)
 		require.Equal(t, text, again)

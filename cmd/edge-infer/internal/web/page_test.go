@@ -203,6 +203,36 @@ func (b *browser) fill(name, value string) {
 	evaluate[any](b, fmt.Sprintf(`(() => { const f = document.querySelector("[name=%s]"); f.value = %q; f.dispatchEvent(new Event(f.tagName === "SELECT" ? "change" : "input")) })()`, name, value))
 }
 
+// TestTheEditorOffersWhatTheNetworkOfTheCameraKnows: cameras may have networks of their own, with other labels and other keypoints.
+func TestTheEditorOffersWhatTheNetworkOfTheCameraKnows(t *testing.T) {
+	s := newStage(t, 640, 360, 8, "belt", "dock")
+	s.belts[1].labels, s.belts[1].points = []string{"fork", "crane"}, []string{"hook", "boom_tip"}
+	server := &Server{Zones: s}
+	s.serve(t, server)
+	b := newBrowser(t, 1280, 800)
+	const offered = `[...document.querySelectorAll("fieldset label.check")].map((l) => l.textContent).join(" ")`
+	const anchors = `[...document.querySelectorAll("[name=anchor] option")].map((o) => o.value).join(" ")`
+	b.do(chromedp.Navigate(server.URL() + "#zones/belt"))
+	b.wait(`document.querySelector("pre")?.textContent.includes("inspection") && window.edgeInfer.feed.camera("belt").picture`)
+	b.click("inspectionzone, 4 points")
+	b.wait(offered + ` === "` + strings.Join(s.belts[0].labels, " ") + `"`)
+	require.NotContains(t, evaluate[string](b, anchors), "hook")
+
+	evaluate[any](b, `void (location.hash = "#zones/dock")`)
+	b.wait(`window.edgeInfer.feed.camera("dock").picture`)
+	b.click("inspectionzone, 4 points")
+	b.wait(offered + ` === "fork crane"`)
+	require.Contains(t, evaluate[string](b, anchors), "hook boom_tip")
+	evaluate[any](b, `document.querySelectorAll("fieldset input")[1].click()`)
+	b.fill("anchor", "boom_tip")
+	b.wait(`document.querySelector("pre").textContent.includes("anchor: boom_tip")`)
+	b.picture("own-network")
+	b.click("Save")
+	b.wait(`document.querySelector(".done").textContent === "Saved."`)
+	require.Equal(t, zone.Anchor("boom_tip"), s.kept("dock").Zones[0].Anchor)
+	require.Contains(t, s.kept("dock").Zones[0].Labels, "crane")
+}
+
 // TestZonesAndLinesAreDrawnAndSaved draws, saves, edits and reloads in one browser, step by step.
 func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	s := newStage(t, 640, 360, 8, "belt")
@@ -261,7 +291,7 @@ func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	require.Len(t, kept.Lines, 2)
 	line := kept.Lines[1]
 	require.InDelta(t, 0.05, line.To.Y-line.From.Y, 1e-6)
-	require.NoError(t, kept.Check(s.Status().Engine.Labels))
+	require.NoError(t, kept.Check(zone.Names{Labels: s.Status().Engine.Labels}))
 
 	// A point is dragged, and a mistake is shown in the words of the check.
 	b.click("entryzone, 3 points")
@@ -366,7 +396,7 @@ func TestMasksAreDrawnAndSaved(t *testing.T) {
 		kept := s.kept("belt")
 		require.Equal(t, limited.Filter.Limits, kept.Filter.Limits)
 		require.Len(t, kept.Zones, 1)
-		require.NoError(t, kept.Check(s.Status().Engine.Labels))
+		require.NoError(t, kept.Check(zone.Names{Labels: s.Status().Engine.Labels}))
 		return kept.Filter.Masks
 	}
 	b.click("New mask")

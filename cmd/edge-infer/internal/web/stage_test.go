@@ -51,7 +51,9 @@ type belt struct {
 	silent atomic.Bool // gives no frames any more
 	stage  *stage
 	name   string
-	runsOn string // hardware, as the status tells it
+	runsOn string   // hardware, as the status tells it
+	labels []string // and those of the camera's network, with the names of its keypoints
+	points []string
 	scene  scene.Scene
 	pause  time.Duration
 	next   time.Time
@@ -78,7 +80,7 @@ func newStage(t testing.TB, width, height, rate int, names ...string) *stage {
 	}
 	for i, name := range names {
 		b := &belt{
-			stage: s, name: name, runsOn: "Orin (sm_87)", pause: time.Second / time.Duration(rate),
+			stage: s, name: name, runsOn: "Orin (sm_87)", labels: scene.Labels(), pause: time.Second / time.Duration(rate),
 			scene: scene.Scene{Width: width, Height: height, Rate: float64(rate), Seed: uint64(i + 1)},
 		}
 		require.NoError(t, b.scene.Open())
@@ -194,6 +196,7 @@ func (s *stage) Status() Status {
 				Width: b.scene.Width, Height: b.scene.Height,
 			},
 			Pipeline: totals[i], Analytics: s.analytics[b.name], Tracked: b.name != bare, Hardware: b.runsOn,
+			Labels: b.labels, Points: b.points,
 		})
 	}
 	return status

@@ -88,6 +88,9 @@ type Camera struct {
 	Tracked   bool        `json:"tracked"`
 	Hardware  string      `json:"hardware"`        // that the network runs on
 	Model     string      `json:"model,omitempty"` // and how it is shown its pictures, where not all cameras have the same
+	// Labels are those of the network that looks at the camera, Points the names of its objects' keypoints.
+	Labels []string `json:"labels"`
+	Points []string `json:"keypoints,omitempty"`
 }
 
 // Stage is one part of a frame's way.
@@ -181,19 +184,19 @@ func (s *Server) serveStatus(w http.ResponseWriter, _ *http.Request) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// labels are those of the network that a camera's pictures go to.
-func (s *Server) labels(camera string) (labels []string, known bool) {
+// names are those of the network that a camera's pictures go to.
+func (s *Server) names(camera string) (names zone.Names, known bool) {
 	status := s.status()
 	for i := range status.Cameras {
 		if status.Cameras[i].Capture.Name == camera {
-			return status.Engine.Labels, true
+			return zone.Names{Labels: status.Cameras[i].Labels, Points: status.Cameras[i].Points}, true
 		}
 	}
-	return nil, false
+	return zone.Names{}, false
 }
 
 // known reports whether there is a camera of that name.
 func (s *Server) known(camera string) bool {
-	_, known := s.labels(camera)
+	_, known := s.names(camera)
 	return known
 }

@@ -89,7 +89,7 @@ func TestDefaultFile(t *testing.T) {
 	c := example("cameras")
 	require.Len(t, c.Cameras, 1)
 	camera := c.Cameras[0]
-	require.NoError(t, camera.Analytics.Check([]string{"person"}))
+	require.NoError(t, camera.Analytics.Check(zone.Names{Labels: []string{"person"}}))
 	require.Equal(t, time.Minute, camera.Analytics.Zones[0].Loiter)
 	require.Equal(t, zone.DefaultInertia, camera.Analytics.Zones[0].Inertia)
 	require.Equal(t, "door", camera.Analytics.Lines[0].Name)

@@ -321,11 +321,12 @@ func (s *Set) Sees(camera string) string {
 	return ""
 }
 
-// Labels are those of what looks at a view, nil where nothing does.
-func (s *Set) Labels(view *config.Config) []string {
+// Looking is the model that looks at a view; nil where none does.
+func (s *Set) Looking(view *config.Config) *predict.Model {
 	for _, d := range s.All {
 		if network.Same(d.view, view) {
-			return d.Running().Model().Metadata.Labels
+			m := d.Running().Model()
+			return &m
 		}
 	}
 	return nil

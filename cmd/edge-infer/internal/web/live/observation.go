@@ -119,6 +119,7 @@ type frameMessage struct {
 	LatencyMS  float64             `json:"latency_ms"`
 	Detections []payload.Detection `json:"detections"`
 	Lost       []payload.Detection `json:"lost"`
+	Names      map[string][]string `json:"keypoint_names,omitempty"`
 	Speeds     []float64           `json:"speeds,omitempty"` // of the detections in metres a second, below 0 where not known
 	Zones      []zoneCount         `json:"zones"`
 	Lines      []lineCount         `json:"lines"`
@@ -133,6 +134,9 @@ func (o *observation) message() *frameMessage {
 		Camera: o.camera, Seq: o.seq, Time: o.time, Width: o.width, Height: o.height, LatencyMS: round(milliseconds(o.latency), 3),
 		Detections: append([]payload.Detection{}, o.detections...), Lost: append([]payload.Detection{}, o.lost...),
 		Zones: append([]zoneCount{}, o.zones...), Lines: append([]lineCount{}, o.lines...),
+	}
+	for i := range o.detections {
+		m.Names = o.detections[i].AddNames(m.Names)
 	}
 	if o.said != nil {
 		if m.Map = &o.grid; o.said.Unit != "" {

@@ -507,13 +507,14 @@ export class Editor {
     }));
     const choice = (label, field, ...values) => el("label", {}, label, el("select", { name: field, onchange: (e) => this.set(shape, field, e.target.value) },
       ...values.map(([value, title]) => el("option", { value, selected: value === shape[field] }, title))));
-    const known = this.app.status.engine.labels ?? [];
+    const known = this.status?.labels ?? [];
     const labels = el("fieldset", {}, el("legend", {}, "Labels that count; none ticked: all"), ...known.slice(0, 200).map((name) =>
       el("label", { className: "check" }, el("input", {
         type: "checkbox", checked: (shape.labels ?? []).includes(name),
         onchange: (e) => this.set(shape, "labels", e.target.checked ? [...(shape.labels ?? []), name] : shape.labels.filter((l) => l !== name)),
       }), name)));
-    const anchors = [["bottom", "foot"], ["centre", "centre"], ["top", "top"], ["feet", "ankles, or lowest of the mask"]];
+    const anchors = [["bottom", "foot"], ["centre", "centre"], ["top", "top"], ["feet", "ankles, or lowest of the mask"],
+      ...(this.status?.keypoints ?? []).map((name) => [name, name.replaceAll("_", " ")])];
     const common = [text("Name", "name", true), known.length > 0 ? labels : null];
     const own = s.kind === "zones"
       ? [choice("Point of the object", "anchor", ["", "default (foot)"], ...anchors, ["box", "any part of the box"], ["mask", "any part of the mask"]), seconds("Loiters after, seconds", "loiter"), seconds("Enters after, seconds", "min_time")]

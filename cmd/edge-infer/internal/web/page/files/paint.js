@@ -82,9 +82,14 @@ const limbs = [
 ];
 const visible = 0.5; // the lowest score of a point that is painted
 
-// points paints the keypoints of an object, and the limbs of a person.
-function points(context, keypoints, scale, line) {
-  if (keypoints.length === 17) {
+// person is the names of COCO's keypoints of a person, whose limbs are known.
+const person = "nose left_eye right_eye left_ear right_ear left_shoulder right_shoulder left_elbow right_elbow left_wrist right_wrist " +
+  "left_hip right_hip left_knee right_knee left_ankle right_ankle";
+const roomy = 8; // lines of letters that an object is high whose points get their names
+
+// points paints the keypoints of an object: and the limbs of a person, known by the names of the points.
+function points(context, keypoints, scale, line, names) {
+  if (names?.join(" ") === person) {
     context.beginPath();
     for (const [a, b] of limbs.map((limb) => limb.map((i) => keypoints[i]))) {
       if (a[2] < visible || b[2] < visible) continue;
@@ -102,6 +107,14 @@ function points(context, keypoints, scale, line) {
   }
 }
 
+// pointNames paints what the points of an object are called: those of a person are known by their limbs, and small objects have no room.
+function pointNames(context, d, scale, line, names) {
+  if (!names || names.join(" ") === person || (d.box[3] - d.box[1]) * scale < roomy * letters(context)) return;
+  d.keypoints.forEach(([x, y, score], i) => {
+    if (score >= visible) tag(context, names[i], x * scale + 2 * line, y * scale + letters(context) / 2, colour(d.class));
+  });
+}
+
 // boxes paints detections and the expected places of lost objects, with or without their names, and returns what it painted in canvas pixels.
 export function boxes(context, message, scale, names) {
   const painted = [];
@@ -116,10 +129,12 @@ export function boxes(context, message, scale, names) {
     if (d.corners) outline(context, d.corners, scale);
     else context.strokeRect(x1, y1, x2 - x1, y2 - y1);
     context.setLineDash([]);
-    if (d.keypoints) points(context, d.keypoints, scale, line);
+    const called = message.keypoint_names?.[d.label];
+    if (d.keypoints) points(context, d.keypoints, scale, line, called);
     const number = d.track ? ` ${d.track}` : "";
     const score = context.canvas.clientWidth < narrow ? "" : ` ${Math.round(d.score * 100)}%`;
     const pace = speed >= 0 ? ` ${speed.toFixed(1)} m/s` : "";
+    if (d.keypoints && names) pointNames(context, d, scale, line, called);
     if (!lost && names) tag(context, `${d.label}${number}${score}${pace}`, x1 - line / 2, y1 - line / 2, colour(d.class));
     context.globalAlpha = 1;
     painted.push({ label: d.label, class: d.class, track: d.track ?? 0, lost, source: d.box, canvas: [x1, y1, x2, y2], colour: colour(d.class) });
