@@ -2,6 +2,7 @@ package bench
 
 import (
 	"log/slog"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -42,13 +43,15 @@ func (q *queue) put(f capture.Frame) {
 
 const (
 	freshInterval = 20 * time.Millisecond
-	freshFrames   = 150
+	freshFrames   = 600
 )
 
 // ages are those of the frames at the engine's start, which takes three intervals for each. unaccounted are the frames of which nobody says
 // what became of them.
 func ages(b *testing.B, source pipeline.Source, put func(capture.Frame), lost func() uint64) (all []time.Duration, unaccounted int64) {
 	b.Helper()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	threads := programThreads()
 	notify, ended := new(capture.Bell), make(chan struct{})
 	watch := sinkFunc(func(in *pipeline.Inferred) {
 		if in.Frame != nil {
@@ -57,12 +60,15 @@ func ages(b *testing.B, source pipeline.Source, put func(capture.Frame), lost fu
 	})
 	p := &pipeline.Pipeline{
 		Predictor: &requests{Predictor: &sleeper{takes: 3 * freshInterval}, batch: 1}, Notify: notify,
+		Thread:  threads.EnterLoop,
 		Logger:  slog.New(slog.DiscardHandler),
 		Cameras: []pipeline.Camera{{Name: "cam0", Source: source}}, Sinks: []pipeline.Sink{watch},
 	}
 	require.NoError(b, p.Open())
 	go func() {
 		defer close(ended)
+		runtime.LockOSThread() // for good, as a live camera's
+		threads.Enter()
 		start := capture.Monotonic()
 		for i := range int64(freshFrames) {
 			due := start + i*int64(freshInterval)
@@ -74,7 +80,9 @@ func ages(b *testing.B, source pipeline.Source, put func(capture.Frame), lost fu
 			notify.Ring()
 		}
 	}()
-	require.NoError(b, p.Run(b.Context(), ended))
+	done := make(chan error)
+	go func() { done <- p.Run(b.Context(), ended) }() // the loop keeps its thread
+	require.NoError(b, <-done)
 	return all, freshFrames - int64(len(all)) - int64(lost())
 }
 

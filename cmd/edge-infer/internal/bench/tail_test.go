@@ -3,7 +3,6 @@ package bench
 import (
 	"log/slog"
 	"runtime"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -49,6 +48,11 @@ func (s *sleeper) Wait(slot int) (*predict.Result, error) {
 	return &s.results[slot], nil
 }
 
+// programThreads are as those of a run.
+func programThreads() *process.Capture {
+	return &process.Apply(process.DefaultSettings(), "", slog.New(slog.DiscardHandler)).Capture
+}
+
 // tail is the 99th percentile of the frame loop's latency over frames of 100 a second, with busy goroutines beside it.
 func tail(b *testing.B, processors, burden int) time.Duration {
 	b.Helper()
@@ -66,9 +70,7 @@ func tail(b *testing.B, processors, burden int) time.Duration {
 	defer func() { stop <- struct{}{} }()
 	bench := newTestBench()
 	if processors == process.Processors() {
-		settings := process.DefaultSettings()
-		settings.Processors = strconv.Itoa(processors)
-		bench.threads = &process.Apply(settings, "", slog.New(slog.DiscardHandler)).Capture
+		bench.threads = programThreads()
 	}
 	bench.Cameras, bench.Width, bench.Height, bench.Rate, bench.Logger = 1, 2, 2, 100, slog.New(slog.DiscardHandler)
 	bench.Warmup, bench.Duration = extent{time: 100 * time.Millisecond}, extent{time: 1500 * time.Millisecond}

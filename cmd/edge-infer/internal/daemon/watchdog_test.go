@@ -35,7 +35,9 @@ func (h *held) Wait(int) (*predict.Result, error) {
 // to do.
 func TestALoopThatIsStuckStopsTheWatchdog(t *testing.T) {
 	notify := new(capture.Bell)
-	camera := &capture.Camera{Name: "a", URI: "demo?width=64&height=64&frames=2&fps=1000", Open: source.Open, Lossless: true, Notify: notify.Ring}
+	camera := &capture.Camera{
+		Name: "a", URI: "demo?width=64&height=64&frames=2&fps=1000", Open: source.Open, Lossless: true, Notify: notify.Ring,
+	}
 	defer camera.Close()
 	predictor := &held{entered: make(chan struct{}), let: make(chan struct{})}
 	loop := &pipeline.Pipeline{
