@@ -23,71 +23,173 @@ const metres = "m"
 // noMapLabels is what a network for maps lacks.
 const noMapLabels = "labels of a network for %s are a PNG or NPY file for each picture, of its name: images/ with masks/, labels/ or depth/ beside it"
 
-// maps measures a network that says something of every place, against labels that do.
-func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled) (*Report, error) {
-	if v.Reference != "" || v.Predictions != "" || v.Plot != "" {
-		return nil, config.Usagef("--reference, --predictions and --plot are for networks that find objects; %s has labels of maps", v.Data)
-	}
-	if v.Limit > 0 {
-		labelled = labelled[:min(v.Limit, len(labelled))]
-	}
-	started := time.Now()
-	options := network.Options(v.Config, postprocess.Floor, v.Logger)
+// mapsError says that a network for maps was given what is no label of one.
+type mapsError engine.Task
+
+func (e mapsError) Error() string { return fmt.Sprintf(noMapLabels, engine.Task(e)) }
+
+// mapNetwork is a network that says something of every place, and how well it does against labels that do.
+type mapNetwork struct {
+	predictor predict.Predictor
+	model     predict.Model
+	measured  Measurement
+	times     clocks
+	places    *dense.Places // one of both
+	depths    *dense.Depths
+}
+
+// openMap opens a network; the other one, nil for none, has seen the pictures in a size that this one is to see.
+func (v *Validate) openMap(ctx context.Context, c config.Config, other *mapNetwork) (*mapNetwork, error) {
+	options := network.Options(&c, postprocess.Floor, v.Logger)
 	options.Build = network.Builder{Progress: v.Progress}.Build
+	options.Look = v.look
 	if err := options.Load(); err != nil {
 		return nil, err
 	}
-	sight := network.Sight{Look: v.Config.Look}
+	if other != nil && options.Sources != nil {
+		options.Width, options.Height = other.measured.width, other.measured.height
+	}
+	sight := network.Sight{Look: c.Look}
 	predictor, err := sight.Open(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	defer predictor.Close()
-	model := predictor.Model()
+	m := &mapNetwork{predictor: predictor, model: predictor.Model()}
+	m.measured = newMeasurement(&m.model, len(options.Bytes))
+	m.places, m.depths = v.measures(&m.model)
+	return m, nil
+}
+
+// add takes what the network says of a picture. Labels may be nil.
+func (m *mapNetwork) add(seen *postprocess.Map, timing engine.Timing, frame *capture.Frame, labels *dense.LabelMap) {
+	m.times.add(timing)
+	switch {
+	case labels == nil:
+	case m.places != nil:
+		m.places.Add(seen, frame.Width, frame.Height, labels)
+	default:
+		m.depths.Add(seen, frame.Width, frame.Height, labels)
+	}
+}
+
+// look has the network say something of a picture that another one has seen.
+func (m *mapNetwork) look(frame *capture.Frame) (*predict.Result, error) {
+	if err := m.predictor.Submit(0, []engine.Image{frame.Image()}); err != nil {
+		return nil, err
+	}
+	result, err := m.predictor.Wait(0)
+	if err == nil {
+		err = result.Pictures[0].Err
+	}
+	return result, err
+}
+
+// maps measures a network that says something of every place: against labels that do, where the pictures have them, and against a reference.
+func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled) (*Report, error) {
+	switch {
+	case v.Predictions != "" || v.Plot != "":
+		return nil, config.Usagef("--predictions and --plot are for networks that find objects; %s is for one of maps", v.Data)
+	case !v.Limits.Off():
+		return nil, config.Usagef("the gate is for networks that find objects; %s is for one of maps, of which the agreement is printed", v.Data)
+	case v.Limit > 0:
+		labelled = labelled[:min(v.Limit, len(labelled))]
+	}
+	started := time.Now()
+	candidate, err := v.openMap(ctx, *v.Config, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer candidate.predictor.Close()
+	model := &candidate.model
 	if !model.Recognised.Task.Maps() {
 		return nil, fmt.Errorf("%s has labels of maps, and model %s is for %s", v.Data, model.Path, model.Recognised.Task)
 	}
-	places, depths := v.measures(&model)
-	report := &Report{Version: 1, Convention: v.counted, Pictures: len(labelled), Measurement: newMeasurement(&model, len(options.Bytes))}
-	step := v.Progress.Begin("pictures on " + model.Backend)
+	report := &Report{Version: 1, Convention: v.counted, Pictures: len(labelled)}
+	reference, err := v.mapReference(ctx, candidate)
+	if err != nil {
+		return nil, fmt.Errorf("reference: %w", err)
+	}
+	agreement := dense.Agreement{}
+	if reference != nil {
+		defer reference.predictor.Close()
+		if candidate.places != nil {
+			agreement.Classes = max(candidate.places.Classes, reference.places.Classes)
+		}
+	}
+	if err := v.eachMap(ctx, labelled, candidate, reference, &agreement); err != nil {
+		return nil, err
+	}
+	hasLabels := len(labelled) > 0 && labelled[0].Labels != ""
+	candidate.finish(hasLabels)
+	report.Measurement = candidate.measured
+	if hasLabels && candidate.places != nil {
+		report.places(candidate.places, model.Metadata.Labels)
+	}
+	if reference != nil {
+		reference.finish(hasLabels)
+		result := agreement.Result()
+		report.Reference, report.Maps = &reference.measured, &result
+	}
+	report.Seconds = time.Since(started).Seconds()
+	return report, nil
+}
+
+// mapReference opens what the candidate is compared with; nil where nothing is.
+func (v *Validate) mapReference(ctx context.Context, candidate *mapNetwork) (*mapNetwork, error) {
+	if v.Reference == "" {
+		return nil, nil
+	}
+	c, err := v.ReferenceConfig()
+	if err != nil {
+		return nil, err
+	}
+	reference, err := v.openMap(ctx, c, candidate)
+	if err != nil {
+		return nil, err
+	}
+	if theirs, ours := reference.model.Recognised.Task, candidate.model.Recognised.Task; theirs != ours {
+		return nil, errors.Join(fmt.Errorf("model %s is for %s, not %s", reference.model.Path, theirs, ours), reference.predictor.Close())
+	}
+	return reference, nil
+}
+
+// eachMap shows every picture to both networks, of which the reference may be nil.
+func (v *Validate) eachMap(
+	ctx context.Context, labelled []evaluate.Labelled, candidate, reference *mapNetwork, agreement *dense.Agreement,
+) error {
+	step := v.Progress.Begin("pictures on " + candidate.model.Backend)
 	defer step.Close()
 	var paths []string
 	for i := range labelled {
 		paths = append(paths, labelled[i].Picture)
 	}
-	var times clocks
 	seen := 0
-	files := &media.Run{Predictors: []predict.Predictor{predictor}, Each: func(_ string, number int, frame *capture.Frame,
+	files := &media.Run{Predictors: []predict.Predictor{candidate.predictor}, Each: func(_ string, number int, frame *capture.Frame,
 		picture *predict.Picture, timing engine.Timing,
-	) error {
+	) (err error) {
 		if number > 0 {
 			return errors.New("is not a single picture")
 		}
-		labels, err := dense.ReadLabelMap(labelled[seen].Labels)
-		if err != nil {
-			return err
+		var labels *dense.LabelMap
+		if path := labelled[seen].Labels; path != "" {
+			if labels, err = dense.ReadLabelMap(path); err != nil {
+				return err
+			}
 		}
-		if places != nil {
-			places.Add(picture.Map, frame.Width, frame.Height, labels)
-		} else {
-			depths.Add(picture.Map, frame.Width, frame.Height, labels)
+		candidate.add(picture.Map, timing, frame, labels)
+		if reference != nil {
+			other, err := reference.look(frame)
+			if err != nil {
+				return fmt.Errorf("reference: %w", err)
+			}
+			reference.add(other.Pictures[0].Map, other.Timing, frame, labels)
+			agreement.Add(picture.Map, other.Pictures[0].Map, frame.Width, frame.Height)
 		}
 		seen++
-		times.add(timing)
 		step.Count(seen, len(paths))
 		return nil
 	}}
-	if err := files.Files(ctx, paths); err != nil {
-		return nil, err
-	}
-	report.Request, report.Inference = times.medians()
-	if places != nil {
-		report.places(places, model.Metadata.Labels)
-	} else {
-		report.depths(depths)
-	}
-	report.Seconds = time.Since(started).Seconds()
-	return report, nil
+	return files.Files(ctx, paths)
 }
 
 // measures are what the network's maps are measured by: one of both.
@@ -102,24 +204,31 @@ func (v *Validate) measures(model *predict.Model) (*dense.Places, *dense.Depths)
 	return &dense.Places{Classes: classes, First: v.FirstClass}, nil
 }
 
-// places fills in how well classes fit.
-func (r *Report) places(measured *dense.Places, labels []string) {
-	result := measured.Result()
-	r.Measure = "classes of pixels"
-	r.MeanIoU, r.PixelAccuracy = &result.MeanIoU, &result.Accuracy
-	for _, c := range result.Classes {
-		r.Places = append(r.Places, ClassPlaces{postprocess.Label(labels, c.Class), c.Pixels, c.IoU, c.Accuracy})
+// finish fills in what all pictures come to, and how well that fits where they have labels.
+func (m *mapNetwork) finish(labelled bool) {
+	r := &m.measured
+	r.Request, r.Inference = m.times.medians()
+	switch {
+	case !labelled:
+	case m.places != nil:
+		result := m.places.Result()
+		r.Measure = "classes of pixels"
+		r.MeanIoU, r.PixelAccuracy = &result.MeanIoU, &result.Accuracy
+	default:
+		result := m.depths.Result()
+		r.Measure = "depths in metres"
+		if m.depths.Align {
+			r.Measure = "depths whose median is made that of the labels"
+		}
+		r.Depth = &DepthAccuracy{result.Pictures, result.AbsRel, result.RMSE, result.Delta125}
 	}
 }
 
-// depths fills in how well depths fit.
-func (r *Report) depths(measured *dense.Depths) {
-	result := measured.Result()
-	r.Measure = "depths in metres"
-	if measured.Align {
-		r.Measure = "depths whose median is made that of the labels"
+// places fills in how well each class fits.
+func (r *Report) places(measured *dense.Places, labels []string) {
+	for _, c := range measured.Result().Classes {
+		r.Places = append(r.Places, ClassPlaces{postprocess.Label(labels, c.Class), c.Pixels, c.IoU, c.Accuracy})
 	}
-	r.Depth = &DepthAccuracy{result.Pictures, result.AbsRel, result.RMSE, result.Delta125}
 }
 
 // ClassPlaces is how well the places of one class are told.

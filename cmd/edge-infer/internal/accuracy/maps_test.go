@@ -87,7 +87,7 @@ func TestValidateSemanticSegmentation(t *testing.T) {
 	report, err = measured(t, "semantic", dir, func(v *Validate) { v.Limit = 1 })
 	require.NoError(t, err)
 	require.InDelta(t, 1, *report.PixelAccuracy, .02)
-	_, err = measured(t, "semantic", dir, func(v *Validate) { v.Reference = "onnxruntime" })
+	_, err = measured(t, "semantic", dir, func(v *Validate) { v.Plot = "x.svg" })
 	require.ErrorContains(t, err, "are for networks that find objects")
 }
 
@@ -107,6 +107,63 @@ func TestValidateDepth(t *testing.T) {
 	var text bytes.Buffer
 	require.NoError(t, report.Print(&text))
 	require.Contains(t, text.String(), "of 1 pictures, depths whose median is made that of the labels")
+}
+
+// scaled is the network of mapper with its numbers multiplied by those, one for each class or for the depth.
+func scaled(t *testing.T, task string, factors ...float32) string {
+	channels := int64(len(factors))
+	b := testnet.NewBuilder(1)
+	x := b.Input("images", 1, 3, 32, 64)
+	if channels == 1 {
+		x = b.Node("ReduceMean", "/mean", []string{x}, onnx.Ints("axes", 1))
+	}
+	y := b.Node("Mul", "/scaled", []string{x, b.Floats("factors", factors, channels, 1, 1)})
+	b.Output(b.Rename(y, "output0"), 1, channels, 32, 64)
+	m := b.Model(13)
+	m.SetMetadata("task", task)
+	m.SetMetadata("names", "{0: 'red', 1: 'green', 2: 'blue'}")
+	data, err := proto.Marshal(m.Proto)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "scaled.onnx")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	return path
+}
+
+func TestValidateMapsAgainstAReference(t *testing.T) {
+	dir, size := t.TempDir(), image.Rect(0, 0, 64, 32)
+	halved(t, filepath.Join(dir, "a.png"), image.NewNRGBA(size), color.White, color.NRGBA{R: 255, G: 128, A: 255})
+	halved(t, filepath.Join(dir, "b.png"), image.NewNRGBA(size), color.NRGBA{B: 255, A: 255}, color.NRGBA{B: 255, A: 255})
+	report, err := measured(t, "semantic", dir, func(v *Validate) { v.Reference = "onnxruntime" })
+	require.NoError(t, err)
+	require.InDelta(t, 1, report.Maps.Same, 1e-9, "the same model is the reference")
+	require.Nil(t, report.PixelAccuracy, "there are no labels")
+	report, err = measured(t, "semantic", dir, func(v *Validate) {
+		v.Reference, v.ReferenceModel = "onnxruntime", scaled(t, "semantic", .25, 1, 1)
+	})
+	require.NoError(t, err)
+	require.Equal(t, 2, report.Maps.Pictures)
+	require.InDelta(t, 0, report.Maps.Least, .02, "the reference takes white and orange for green")
+	require.InDelta(t, .5, report.Maps.Same, .02)
+	var text bytes.Buffer
+	require.NoError(t, report.Print(&text))
+	require.Contains(t, text.String(), "of the pixels have its class, ")
+
+	report, err = measured(t, "depth", dir, func(v *Validate) {
+		v.Reference, v.ReferenceModel = "onnxruntime", scaled(t, "depth", 2)
+	})
+	require.NoError(t, err)
+	require.InDelta(t, 1, report.Maps.MaxError, .02, "white is 1 here and 2 there")
+	require.InDelta(t, .5, report.Maps.Relative, .001)
+	require.Zero(t, report.Maps.Delta125)
+	text.Reset()
+	require.NoError(t, report.Print(&text))
+	require.Contains(t, text.String(), " at most, in the mean 0.5000 of their size")
+	_, err = measured(t, "depth", dir, func(v *Validate) {
+		v.Reference, v.ReferenceModel = "onnxruntime", scaled(t, "semantic", 1, 1, 1)
+	})
+	require.ErrorContains(t, err, "is for semantic, not depth")
+	_, err = measured(t, "depth", dir, func(v *Validate) { v.Reference, v.Limits.MatchRate = "onnxruntime", .9 })
+	require.ErrorContains(t, err, "the gate is for networks that find objects")
 }
 
 func TestValidateOfLabelsThatDoNotFit(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+	"github.com/edge-infer/edge-infer/postprocess/evaluate/dense"
 )
 
 // Report is what a validation found.
@@ -31,7 +32,8 @@ type Report struct {
 	Confusion *Confusion                `json:"confusion,omitempty"`
 	Reference *Measurement              `json:"reference,omitempty"`
 	Agreement *evaluate.AgreementReport `json:"agreement,omitempty"`
-	Verdict   *quantize.Verdict         `json:"verdict,omitempty"` // of the gate
+	Maps      *dense.AgreementResult    `json:"map_agreement,omitempty"` // with the reference, of networks for maps
+	Verdict   *quantize.Verdict         `json:"verdict,omitempty"`       // of the gate
 	Seconds   float64                   `json:"seconds"`
 }
 
@@ -201,10 +203,22 @@ func (r *Report) Print(out io.Writer) error {
 		fmt.Fprintf(table, "against the reference: match rate %.4f, %d matched, %d flipped class, %d missing, %d extra, "+
 			"score drift mean %.4f max %.4f\n", a.MatchRate, a.Matched, a.Flipped, a.Missing, a.Extra, a.MeanDrift, a.MaxDrift)
 	}
+	if a := r.Maps; a != nil {
+		fmt.Fprintf(table, "against the reference: %s\n", agreed(a, r.task))
+	}
 	if r.Verdict != nil {
 		fmt.Fprintf(table, "gate %s\n", Text(r.Verdict))
 	}
 	return table.Flush()
+}
+
+// agreed says how far maps are those of the reference.
+func agreed(a *dense.AgreementResult, task engine.Task) string {
+	if task == engine.Depth {
+		return fmt.Sprintf("depths %.4g off in the mean and %.4g at most, in the mean %.4f of their size, delta<1.25 %.4f", a.MeanError,
+			a.MaxError, a.Relative, a.Delta125)
+	}
+	return fmt.Sprintf("%.4f of the pixels have its class, %.4f in the picture with the fewest, mIoU %.4f", a.Same, a.Least, a.MeanIoU)
 }
 
 // median is 0 of nothing.

@@ -136,6 +136,13 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 	started := time.Now()
 	v.look = sync.OnceValue(func() []engine.Size { return aspect.Files(ctx, paths, v.Config.Look.Tile) })
 	candidate, seen, labels, err := v.detect(ctx, *v.Config, paths, dataset, nil)
+	if dataset == nil && errors.As(err, new(mapsError)) { // pictures without labels, and a reference
+		pictures := make([]evaluate.Labelled, len(paths))
+		for i := range paths {
+			pictures[i].Picture = paths[i]
+		}
+		return v.maps(ctx, pictures)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -323,7 +330,7 @@ func (v *Validate) detect(
 	defer predictor.Close()
 	model := predictor.Model()
 	if task := model.Recognised.Task; task.Maps() {
-		return nil, nil, nil, fmt.Errorf(noMapLabels, task)
+		return nil, nil, nil, mapsError(task)
 	}
 	if dataset != nil && model.Recognised.Task == engine.Pose {
 		if err := dataset.CheckPoints(model.Metadata.KeypointNames); err != nil {

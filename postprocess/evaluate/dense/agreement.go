@@ -1,0 +1,110 @@
+package dense
+
+import (
+	"math"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Agreement compares what two networks say of the same pictures, pixel by pixel, the second one being the reference. Classes, of which
+// there are so many, are compared for maps of classes, and depths in the networks' own unit for maps of depths.
+type Agreement struct {
+	Classes int
+
+	pictures        int
+	all             Places
+	least           float64 // share of alike pixels in a picture
+	pixels, missing int64   // of depths: those that the reference has, and of them those that the other one has not
+	near            int64
+	error, size     float64 // sums over the pixels that both have
+	most            float64
+}
+
+// Add takes both maps of a picture of that size; nil where a network gave none. A picture of which the reference says nothing does not
+// count.
+func (a *Agreement) Add(candidate, reference *postprocess.Map, width, height int) {
+	if reference == nil {
+		return
+	}
+	a.pictures++
+	if reference.Depths != nil {
+		a.depths(candidate, reference, width, height)
+		return
+	}
+	labels := &LabelMap{Width: width, Height: height, Numbers: make([]float32, 0, width*height)}
+	for y := range height {
+		for x := range width {
+			column, row := reference.Cell(x, y)
+			labels.Numbers = append(labels.Numbers, float32(reference.Classes[row*reference.Width+column]))
+		}
+	}
+	one := Places{Classes: a.Classes}
+	one.Add(candidate, width, height, labels)
+	if share := one.Result().Accuracy; a.pictures == 1 || share < a.least {
+		a.least = share
+	}
+	if a.all.confusion == nil {
+		a.all = one
+		return
+	}
+	for i, count := range one.confusion {
+		a.all.confusion[i] += count
+	}
+}
+
+func (a *Agreement) depths(candidate, reference *postprocess.Map, width, height int) {
+	for y := range height {
+		for x := range width {
+			want, got := float64(reference.Depth(float32(x), float32(y))), math.NaN()
+			if candidate != nil {
+				got = float64(candidate.Depth(float32(x), float32(y)))
+			}
+			if want-want != 0 {
+				continue
+			}
+			a.pixels++
+			if got-got != 0 {
+				a.missing++
+				continue
+			}
+			off := math.Abs(got - want)
+			a.error, a.size, a.most = a.error+off, a.size+math.Abs(want), max(a.most, off)
+			if got == want || got > 0 && want > 0 && max(got/want, want/got) < 1.25 {
+				a.near++
+			}
+		}
+	}
+}
+
+// AgreementResult is how far two networks say the same. Of classes Same is the share of the reference's pixels that have the same class,
+// Least that of the picture with the fewest, and MeanIoU that of Places with the reference for labels. Of depths MeanError and MaxError
+// are absolute and in the networks' own unit, Relative is the mean error over the reference's mean absolute depth, Delta125 the share of
+// the reference's pixels that are less than a quarter off, and Missing the share of those that the candidate has no finite depth for.
+type AgreementResult struct {
+	Pictures int     `json:"pictures"` // of which the reference says something
+	Same     float64 `json:"same,omitempty"`
+	Least    float64 `json:"same_least,omitempty"`
+	MeanIoU  float64 `json:"miou,omitempty"`
+
+	MeanError float64 `json:"mean_error"`
+	MaxError  float64 `json:"max_error"`
+	Relative  float64 `json:"relative_error"`
+	Delta125  float64 `json:"delta_1_25,omitempty"`
+	Missing   float64 `json:"missing,omitempty"`
+}
+
+// Result is what all pictures come to.
+func (a *Agreement) Result() AgreementResult {
+	places := a.all.Result()
+	r := AgreementResult{Pictures: a.pictures, Same: places.Accuracy, Least: a.least, MeanIoU: places.MeanIoU, MaxError: a.most}
+	if a.pixels > 0 {
+		r.Delta125, r.Missing = float64(a.near)/float64(a.pixels), float64(a.missing)/float64(a.pixels)
+	}
+	if both := a.pixels - a.missing; both > 0 {
+		r.MeanError = a.error / float64(both)
+	}
+	if a.size > 0 {
+		r.Relative = a.error / a.size
+	}
+	return r
+}
