@@ -211,8 +211,8 @@ func parseKeypoints(text string) (points, numbers int, err error) {
 }
 
 // parseKeypointNames reads {0: ['nose', 'left_eye']}, the names of the points of each class, and its JSON form; a plain list of names is
-// for all classes. points is how many there are, 0 while nothing says. Names that are nothing but the points' numbers, which Ultralytics writes
-// where its user gave none, are left out.
+// for all classes. points is how many there are, 0 while nothing says. Names that are nothing but the points' numbers, which Ultralytics
+// writes where its user gave none, are left out.
 func parseKeypointNames(text string, points int) ([][]string, error) {
 	value, err := parseLiteral(text)
 	if err != nil {

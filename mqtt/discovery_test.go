@@ -151,6 +151,43 @@ func TestWhatGoesWhileStoppedGoesFromHomeAssistant(t *testing.T) {
 }
 
 // TestRemovalOutlastsABrokerThatIsAway has the process end before Home Assistant was told.
+// TestAnotherTaskHasOtherEntities: a camera whose network is exchanged has what the new one gives, and nothing of the old one.
+func TestAnotherTaskHasOtherEntities(t *testing.T) {
+	m := mqtttest.StartMosquitto(t, "allow_anonymous true")
+	c := testClient("tcp://" + m.Address)
+	c.DiscoveryPrefix, c.Controller = "homeassistant", &recorder{}
+	start(t, c)
+	waitConnected(t, c)
+	gone := ""
+	for _, task := range []struct {
+		only   string // of its entities
+		camera homeassistant.Camera
+	}{
+		{"count", homeassistant.Camera{Labels: []string{"person"}}},
+		{"class", homeassistant.Camera{Classifier: true, Classes: []string{"open", "shut"}}},
+		{"share__road", homeassistant.Camera{Classes: []string{"road"}}},
+		{"depth_", homeassistant.Camera{DepthUnit: "m"}},
+		{"class", homeassistant.Camera{Classifier: true}},
+		{"count", homeassistant.Camera{Labels: []string{"person"}}},
+	} {
+		task.camera.Name = "cam0"
+		require.NoError(t, c.Announce(&homeassistant.Announcement{Cameras: []homeassistant.Camera{task.camera}}))
+		waitDelivered(t, c)
+		found, left := discoveredOn(t, m)["camera-cam0"].Components, 0
+		for _, component := range found {
+			if len(component) > 1 {
+				left++
+			}
+		}
+		require.LessOrEqual(t, left, homeassistant.EntityLimit)
+		require.Contains(t, found[task.only], "state_topic")
+		if gone != "" {
+			require.Len(t, found[gone], 1, "%s: the platform alone takes it away", gone)
+		}
+		gone = task.only
+	}
+}
+
 func TestRemovalOutlastsABrokerThatIsAway(t *testing.T) {
 	m := startLasting(t)
 	directory := t.TempDir()

@@ -29,6 +29,8 @@ type Camera struct {
 	// Such a network finds no objects.
 	Classes   []string
 	DepthUnit string
+	// Classifier says that the network tells what the picture shows as a whole; Classes are its labels then, as far as they are known.
+	Classifier bool
 }
 
 // EntityLimit is how many entities a camera has when nobody asks for more. Its zones and lines, which somebody has drawn, may go over it.

@@ -39,6 +39,8 @@ func (d *Discovery) camera(a *Announcement, camera *Camera, name string) *device
 	}
 	c.basic()
 	switch {
+	case camera.Classifier:
+		c.classifier()
 	case len(camera.Classes) > 0 || camera.DepthUnit != "":
 		c.places(a.Labels)
 	case len(a.Labels) > 0:

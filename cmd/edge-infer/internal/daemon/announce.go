@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 )
@@ -49,6 +50,11 @@ func (r *run) announce() error {
 			}
 			if announced.Classes = survey.Labels; survey.Depth {
 				announced.DepthUnit = r.config.Detect.DepthUnit
+			}
+		}
+		if at := r.devices.Of(camera.Name); at != nil {
+			if m := at.Running().Model(); m.Recognised.Task == engine.Classify {
+				announced.Classifier, announced.Classes = true, m.Metadata.Labels
 			}
 		}
 		announcement.Cameras = append(announcement.Cameras, announced)

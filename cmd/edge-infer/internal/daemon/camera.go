@@ -125,8 +125,9 @@ func (r *run) newFollower(c config.Camera, uri capture.URI, at *device.Device) (
 		return nil, nil
 	}
 	follower := &pipeline.Follower{
-		Config: c.Analytics, Labels: model.Metadata.Labels, Points: model.Recognised.PointNames(), Reported: float32(network.Confidence(r.config, &c)),
-		Profile: track.Profile(network.Profile(r.config, &c)),
+		Config: c.Analytics, Labels: model.Metadata.Labels, Points: model.Recognised.PointNames(),
+		Reported: float32(network.Confidence(r.config, &c)),
+		Profile:  track.Profile(network.Profile(r.config, &c)),
 	}
 	if uri.Kind == capture.Demo && len(c.Analytics.Lines) == 0 && c.Analytics.Width == 0 {
 		follower.Config.Lines = []zone.Line{demoLine()}
