@@ -83,6 +83,7 @@ thermal: {margin: -1}
 	require.NoError(t, flags.Parse([]string{
 		"--config", main, "--top", "0", "--history-days", "few", "--remote-timeout=soon", "--cascade", "a b",
 	}))
+	require.Contains(t, flags.FlagUsages(), `GPU number; several separated by commas, or all: run spreads the cameras over them (default "0")`)
 	c, mistakes := s.Check()
 	var all []string
 	for _, mistake := range mistakes {

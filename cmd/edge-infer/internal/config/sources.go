@@ -27,7 +27,7 @@ func (s *Sources) Flags(flags *pflag.FlagSet) {
 	Flags(Default(), flags, s.Scope) // gives them their help; the values are read again after the file
 	flags.VisitAll(func(flag *pflag.Flag) {
 		_, isList := flag.Value.(pflag.SliceValue)
-		if flag.Annotations[sectionAnnotation] != nil && !isList {
+		if flag.Annotations[sectionAnnotation] != nil && !isList && flag.Value.Type() != "string" { // a string fits always
 			flag.Value = &patient{Value: flag.Value}
 		}
 	})
@@ -139,6 +139,8 @@ func (s *Sources) applyFlags(l *layers) {
 			_ = now.Value.(pflag.SliceValue).Replace(value.GetSlice()) // it took them once
 		case *patient:
 			l.set(&setting, now.Value, value.text, at)
+		default:
+			l.set(&setting, now.Value, value.String(), at)
 		}
 	}
 }

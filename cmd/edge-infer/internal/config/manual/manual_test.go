@@ -84,7 +84,8 @@ func TestDefaultFile(t *testing.T) {
 	}
 	require.Equal(t, []config.Cascade{{
 		Name: "colour", Model: "colour.onnx", Labels: "colours.txt", Layout: "auto", On: []string{"car", "truck"},
-		MinSize: cascade.DefaultMinSize, Margin: 0.1, Every: cascade.DefaultEvery, Votes: cascade.DefaultVotes, Confidence: 0.5, Batch: config.DefaultCascadeBatch,
+		MinSize: cascade.DefaultMinSize, Margin: 0.1, Every: cascade.DefaultEvery, Votes: cascade.DefaultVotes, Confidence: 0.5,
+		Batch: config.DefaultCascadeBatch,
 	}}, example("cascade").Cascade)
 	c := example("cameras")
 	require.Len(t, c.Cameras, 1)
