@@ -154,3 +154,36 @@ func TestLibraryPageIsAnExampleThatRuns(t *testing.T) {
 	indented := regexp.MustCompile(`(?m)^(.)`).ReplaceAllString(blocks[0].text, "\t$1")
 	assert.Contains(t, string(example), indented)
 }
+
+// TestTroubleshootingQuotesTheProgram: the page is found by what the log says, so what it quotes in the first column of its tables must be
+// what the program has in its text.
+func TestTroubleshootingQuotesTheProgram(t *testing.T) {
+	var program strings.Builder
+	require.NoError(t, filepath.WalkDir("../..", func(path string, entry os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && len(entry.Name()) > 2: // tools and their sources
+			return filepath.SkipDir
+		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+			text, err := os.ReadFile(path)
+			program.Write(text)
+			return err
+		}
+		return nil
+	}))
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
+	require.NoError(t, err)
+	quotes := 0
+	for line := range strings.Lines(string(page)) {
+		symptom, _, _ := strings.Cut(line, " | ")
+		if !strings.HasPrefix(symptom, "| `") {
+			continue
+		}
+		for _, quote := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(symptom, -1) {
+			assert.True(t, strings.Contains(program.String(), quote[1]), "nothing says %q any more", quote[1]) // megabytes in a message else
+			quotes++
+		}
+	}
+	assert.Greater(t, quotes, 40)
+}

@@ -32,7 +32,7 @@ func TestSelftest(t *testing.T) {
 			map[string]selftest.Status{
 				"picture kernels": selftest.Absent, "graphs": selftest.Absent, "zero copy": selftest.Absent, "network in fp32": selftest.Absent,
 				"DLA": selftest.Absent, "video decoder (NVDEC)": selftest.Absent, "CSI camera": selftest.Absent, "ONNX Runtime": selftest.OK,
-				"model": selftest.OK,
+				"model": selftest.OK, "camera": selftest.Absent, "MQTT broker": selftest.Absent,
 			},
 			"",
 		},
