@@ -31,8 +31,8 @@ func TestLook(t *testing.T) {
 	var picture bytes.Buffer
 	require.NoError(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, 30, 70))))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.png"), picture.Bytes(), 0o600))
-	uris := []string{"demo", filepath.Join(folder, "none.png"), "demo?width=640&height=480", folder, "bad://"}
-	assert.Equal(t, []engine.Size{{Width: 1280, Height: 720}, {}, {Width: 640, Height: 480}, {Width: 30, Height: 70}, {}},
+	uris := []string{"demo?width=160&height=120", filepath.Join(folder, "none.png"), "demo?width=320&height=240", folder, "bad://"}
+	assert.Equal(t, []engine.Size{{Width: 160, Height: 120}, {}, {Width: 320, Height: 240}, {Width: 30, Height: 70}, {}},
 		Look(t.Context(), uris, time.Minute))
 	assert.Equal(t, []engine.Size{{}}, Look(t.Context(), []string{silent(t)}, 50*time.Millisecond))
 	assert.Empty(t, Look(t.Context(), nil, time.Minute))
@@ -46,8 +46,8 @@ func TestMemory(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	away := Camera{"gate", "http://user:secret@127.0.0.1:1/main"}
-	cameras := []Camera{{"belt", "demo"}, away}
-	hd, vga := engine.Size{Width: 1920, Height: 1080}, engine.Size{Width: 1280, Height: 720}
+	cameras := []Camera{{"belt", "demo?width=160&height=120"}, away}
+	hd, small := engine.Size{Width: 1920, Height: 1080}, engine.Size{Width: 160, Height: 120}
 
 	m := Open(folder)
 	assert.Nil(t, m.Sizes(t.Context(), cameras, logger))
@@ -62,7 +62,7 @@ func TestMemory(t *testing.T) {
 
 	log.Reset()
 	m = Open(folder)
-	assert.Equal(t, []engine.Size{vga, hd}, m.Sizes(t.Context(), cameras, logger))
+	assert.Equal(t, []engine.Size{small, hd}, m.Sizes(t.Context(), cameras, logger))
 	assert.Empty(t, log.String())
 	cameras[1].URI = "http://127.0.0.1:1/other"
 	assert.Nil(t, m.Sizes(t.Context(), cameras, logger))
