@@ -13,8 +13,8 @@ import (
 
 const alphabet = "ABC123"
 
-// line makes the steps of a reader: each letter of the text is a step, _ the blank. Logits differ by margin.
-func line(text string, last, shares bool, margin float64) (data []float32, shape []int64) {
+// line makes the steps of a reader: each letter of the text is a step, _ the blank. Logits differ by 8.
+func line(text string, last, shares bool) (data []float32, shape []int64) {
 	for _, letter := range text {
 		class := len(alphabet)
 		for i, known := range alphabet {
@@ -26,7 +26,7 @@ func line(text string, last, shares bool, margin float64) (data []float32, shape
 		if !last {
 			class = (class + 1) % len(row)
 		}
-		row[class] = margin
+		row[class] = 8
 		total := 0.0
 		for _, v := range row {
 			total += math.Exp(v)
@@ -69,7 +69,7 @@ func TestRead(t *testing.T) {
 			for steps, want := range map[string]string{
 				"__AAB_B_1__": "ABB1", "AAAA": "A", "A_A_A": "AAA", "____": "", "123CBA": "123CBA", "_A": "A", "A_": "A",
 			} {
-				data, shape := line(steps, last, shares, 8)
+				data, shape := line(steps, last, shares)
 				d := reader(t, shape, len(alphabet), last)
 				found, stats, err := d.Decode(result(identity, whole(data, shape)), 0, 640, 640, nil)
 				require.NoError(t, err)
@@ -89,14 +89,14 @@ func TestRead(t *testing.T) {
 
 // TestReadDoubts: a character that is unsure is left out, and numbers that are none are counted and part characters.
 func TestReadDoubts(t *testing.T) {
-	data, shape := line("AB", false, false, 8)
+	data, shape := line("AB", false, false)
 	copy(data[7:], make([]float32, 7)) // every class of the second step is as likely
 	d := reader(t, shape, len(alphabet), false)
 	found, _, err := d.Decode(result(identity, whole(data, shape)), 0, 640, 640, nil)
 	require.NoError(t, err)
 	require.Equal(t, "A", spelt(found))
 
-	data, shape = line("AAA", false, false, 8)
+	data, shape = line("AAA", false, false)
 	data[7] = float32(math.NaN())
 	d = reader(t, shape, len(alphabet), false)
 	found, stats, err := d.Decode(result(identity, whole(data, shape)), 0, 640, 640, nil)

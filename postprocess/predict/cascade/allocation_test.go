@@ -44,6 +44,31 @@ func TestNoAllocations(t *testing.T) {
 	require.Equal(t, (4+1)*3*frame, numbers, "three of each object's look, and of one that is asked for")
 }
 
+// Texts are put together anew in every look; as long as they say the same, nothing is allocated for them.
+func TestTextsNoAllocations(t *testing.T) {
+	a := attend(t, nil, cascade.Stage{Name: "plate", Predictor: reader(t), Every: time.Millisecond})
+	defer a.Close()
+	f := newFilm("gate", 2)
+	f.write(0, "RGB")
+	f.write(1, "GGB")
+	read := 0
+	next := func() {
+		f.frame.Time = f.frame.Time.Add(40 * time.Millisecond)
+		a.Look(&f.frame)
+		for i := range f.frame.Tracks {
+			for _, said := range a.Attributes("gate", f.frame.Tracks[i].ID) {
+				read += len(said.Value)
+			}
+		}
+	}
+	for range 100 {
+		next()
+	}
+	before := read
+	require.Zero(t, testing.AllocsPerRun(100, next))
+	require.Equal(t, 101*(len("RGB")+len("GB")), read-before)
+}
+
 // BenchmarkCameras is 4 cameras of 1280x720 with 10 objects each, all of which are looked at in every frame: what it costs the frame loop,
 // and what the looks take. The network is nothing to speak of, so that the cutting and the letterbox remain.
 func BenchmarkCameras(b *testing.B) {

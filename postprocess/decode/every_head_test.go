@@ -1,0 +1,125 @@
+package decode
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/head"
+	"github.com/edge-infer/edge-infer/postprocess/scan"
+)
+
+// example is what a network of a head gave for a picture, in which something is found.
+type example struct {
+	layout head.Layout
+	open   func(t testing.TB) (*Decoder, *engine.Result)
+}
+
+// examples have at least one network of every head: those of heads.json and tasks.json, and here those that are in neither.
+func examples(t testing.TB) (all []example) {
+	identity := engine.Transform{ScaleX: 1, ScaleY: 1}
+	for _, c := range readHeads(t) {
+		all = append(all, example{c.Layout, func(t testing.TB) (*Decoder, *engine.Result) {
+			m, given := c.open(t, 64, identity)
+			d := &Decoder{Layout: c.Layout, Threshold: c.Confidence}
+			require.NoError(t, d.Open(m))
+			return d, given
+		}})
+	}
+	for _, c := range readTasks(t) {
+		all = append(all, example{c.Layout, func(t testing.TB) (*Decoder, *engine.Result) {
+			m, given := c.open(t, 64, identity)
+			d := &Decoder{Layout: c.Layout, Threshold: c.Confidence}
+			require.NoError(t, d.Open(m))
+			return d, given
+		}})
+	}
+	plain := func(layout head.Layout, task engine.Task, labels int, shape []int64, fill func(*rand.Rand, []float32)) {
+		all = append(all, example{layout, func(t testing.TB) (*Decoder, *engine.Result) {
+			m := described(labels, shape)
+			m.Width, m.Height, m.Metadata.Task = 64, 64, task
+			d := &Decoder{Layout: layout}
+			require.NoError(t, d.Open(m))
+			data := make([]float32, engine.Elements(shape))
+			fill(rand.New(rand.NewPCG(1, 2)), data)
+			return d, result(identity, whole(data, shape))
+		}})
+	}
+	const boxes = 8*8 + 4*4 + 2*2 // of a network of 64x64
+	plain(head.LayoutYOLOv8, "", 3, []int64{1, 7, boxes}, func(random *rand.Rand, data []float32) {
+		copy(data, randomMap(random, boxes, 3, 20, 50, 64))
+	})
+	rows := func(row int) func(*rand.Rand, []float32) {
+		return func(random *rand.Rand, data []float32) {
+			for i := 0; i < len(data); i += row {
+				x, y := 40*random.Float32(), 40*random.Float32()
+				copy(data[i:], []float32{x, y, x + 10, y + 10, 0.9, 1, 0.9, 0.1})
+			}
+		}
+	}
+	plain(head.LayoutYOLOv5, "", 3, []int64{1, 3 * boxes, 8}, rows(8))
+	plain(head.LayoutEnd2End, "", 3, []int64{1, 300, 6}, rows(6))
+	uniform := func(random *rand.Rand, data []float32) {
+		for i := range data {
+			data[i] = random.Float32()
+		}
+	}
+	plain(head.LayoutClassify, engine.Classify, 3, []int64{1, 3}, uniform)
+	plain(head.LayoutEmbedding, engine.Embed, 0, []int64{1, 256}, uniform)
+	plain(head.LayoutSemantic, engine.Semantic, 3, []int64{1, 3, 16, 16}, uniform)
+	plain(head.LayoutDepth, engine.Depth, 0, []int64{1, 16, 16}, uniform)
+	for layout, last := range map[head.Layout]bool{head.LayoutCTC: false, head.LayoutCTCBlankLast: true} {
+		data, shape := line("__AAB_B_1__", last, false)
+		plain(layout, engine.Read, len(alphabet), shape, func(_ *rand.Rand, into []float32) { copy(into, data) })
+	}
+	return all
+}
+
+// TestExamplesHaveEveryHead holds the list above against the heads that there are: a new one must be tried there.
+func TestExamplesHaveEveryHead(t *testing.T) {
+	seen := map[head.Layout]bool{}
+	for _, e := range examples(t) {
+		seen[e.layout] = true
+	}
+	for _, layout := range layouts() {
+		require.True(t, layout == head.LayoutAuto || seen[layout], layout)
+	}
+}
+
+// FuzzEveryHead changes what a network of every head gave, numbers here and the shape of an output there: an error or sane findings.
+func FuzzEveryHead(f *testing.F) {
+	all := examples(f)
+	for i := range all {
+		f.Add(uint8(i), uint16(0), []byte{0, 0, 0, 0}, uint8(0), int16(1))
+		f.Add(uint8(i), uint16(33), []byte{0, 0, 0xc0, 0x7f, 0xff, 0xff, 0xff, 0xff, 0, 0, 0x80, 0x7f}, uint8(1), int16(-1))
+		f.Add(uint8(i), uint16(301), []byte{0, 0, 0x80, 0xff}, uint8(131), int16(7))
+	}
+	f.Fuzz(func(t *testing.T, number uint8, at uint16, bytes []byte, axis uint8, size int16) {
+		d, given := all[int(number)%len(all)].open(t)
+		for i := range given.Outputs {
+			o := &given.Outputs[i]
+			o.Data = aligned(o.Data)
+			for from := int(at); len(bytes) > 0 && from < len(o.Data); from += 4 * (97 + len(bytes)) {
+				copy(o.Data[from:], bytes)
+			}
+			if axis >= 128 && int(axis)%len(given.Outputs) == i && len(o.Shape) > 0 {
+				o.Shape = slices.Clone(o.Shape)
+				o.Shape[int(axis/4)%len(o.Shape)] = int64(size)
+			}
+		}
+		found, _, err := d.Decode(given, 0, 100, 80, nil)
+		if err != nil && len(found) > 0 {
+			t.Fatalf("%d findings with the error %v", len(found), err)
+		}
+		for _, f := range found {
+			inside := 0 <= f.X1 && f.X1 <= f.X2 && f.X2 <= 100 && 0 <= f.Y1 && f.Y1 <= f.Y2 && f.Y2 <= 80
+			if !inside || f.Class < 0 || !(f.Score >= 0 && f.Score <= scan.MaxScore) {
+				t.Fatalf("bad finding %+v", f)
+			}
+		}
+		_, _ = d.Impossible(given, 0)
+	})
+}
