@@ -22,7 +22,15 @@ func (n *network) weighDense(f *Fit, perCell int, partial bool, raw func(shape [
 		return "", ""
 	}
 	for i := range n.outputs {
-		if !slices.Contains(f.Outputs, i) && !raw(n.outputs[i].Shape) {
+		switch {
+		case slices.Contains(f.Outputs, i) || raw(n.outputs[i].Shape):
+		case f.Describe().Layout == LayoutYOLOv8 && slices.Equal(n.outputs[i].Shape, n.outputs[f.Outputs[0]].Shape):
+			if i < f.Outputs[0] {
+				return "", "" // said of the first one
+			}
+			return "", fmt.Sprintf("there is %s beside it: YOLOv9 trained with two heads gives that of its training first (export it converted, as "+
+				"its repository's reparameterization does, or let --layout %s read the first)", n.name([]int{i}), LayoutYOLOv8)
+		default:
 			return "", fmt.Sprintf("there is %s beside it, which a detector does not have (--layout %s takes it for one all the same)",
 				n.name([]int{i}), f.Describe().Layout)
 		}

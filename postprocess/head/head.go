@@ -56,6 +56,7 @@ type head interface {
 func heads() []head {
 	return []head{
 		yolov5{},
+		yolov6{},
 		yolov8{},
 		endToEnd{},
 		pose{},

@@ -235,9 +235,26 @@ func (n *network) recognise(asked Layout) (Fit, error) {
 		return Fit{}, fmt.Errorf("the outputs could be %s (name one with --layout)", strings.Join(names, " or "))
 	case doubts != nil:
 		return Fit{}, fmt.Errorf("%s", strings.Join(doubts, "; "))
+	case n.undecoded():
+		return Fit{}, fmt.Errorf("outputs %s are a detector's maps, one for each scale, before they are decoded "+
+			"(export it with its decoding: YOLOv7 with --grid, others without what keeps it out of the file)", n)
 	}
 	return Fit{}, fmt.Errorf("outputs %s are of no head that is decoded (if they are of one all the same, name it: --layout %s)", n,
 		strings.Join(Layouts()[1:], ", "))
+}
+
+// undecoded reports whether all outputs are maps on scales of the network.
+func (n *network) undecoded() bool {
+	for i := range n.outputs {
+		shape := n.outputs[i].Shape
+		if len(shape) == 5 { // boxes of a cell, and last the numbers of each
+			shape = shape[:4]
+		}
+		if len(shape) != 4 || !n.scale(shape[2], shape[3]) {
+			return false
+		}
+	}
+	return len(n.outputs) > 1
 }
 
 func tasks() (all []string) {

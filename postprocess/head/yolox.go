@@ -30,6 +30,9 @@ func (h yolox) measure(shapes [][]int64) (Sizes, error) {
 }
 
 func (yolox) weigh(n *network, f *Fit) (evidence, doubt string) {
+	if n.namedAsYOLOv6(f) {
+		return "", ""
+	}
 	return n.weighCells(f, false)
 }
 

@@ -183,6 +183,18 @@ func corpus() []family {
 			name: "YOLOv7", outputs: []tensor{out("output", 1, 25200, 85)},
 			refusal: "output [1 25200 85]" + like5 + nothing + "80 classes" + confirm("yolov5"),
 		},
+		{
+			name: "YOLOv7 without --grid", labels: 80,
+			outputs: []tensor{out("output", 1, 3, 80, 80, 85), out("616", 1, 3, 40, 40, 85), out("628", 1, 3, 20, 20, 85)},
+			refusal: "outputs output [1 3 80 80 85], 616 [1 3 40 40 85], 628 [1 3 20 20 85] are a detector's maps, one for each scale, before " +
+				"they are decoded (export it with its decoding: YOLOv7 with --grid, others without what keeps it out of the file)",
+		},
+		{
+			name: "YOLOv9 with two heads", outputs: []tensor{out("output0", 1, 84, 8400), out("3377", 1, 84, 8400)}, labels: 80,
+			refusal: "output0 [1 84 8400]" + like8 + "there is 3377 [1 84 8400] beside it: YOLOv9 trained with two heads gives that of its training " +
+				"first (export it converted, as its repository's reparameterization does, or let --layout yolov8 read the first)",
+		},
+		{name: "YOLOv6", outputs: []tensor{out("outputs", 1, 8400, 85)}, labels: 80, want: "yolov6"},
 		{name: "YOLOv7 with labels", outputs: []tensor{out("output", 1, 25200, 85)}, labels: 80, want: "yolov5"},
 		{
 			name: "YOLO26 end to end", outputs: []tensor{out("output0", 1, 300, 6)},

@@ -84,7 +84,8 @@ func (m *mapNetwork) look(frame *capture.Frame) (*predict.Result, error) {
 	return result, err
 }
 
-// maps measures a network that says something of every place: against labels that do, where the pictures have them, and against a reference.
+// maps measures a network that says something of every place: against labels that do, where the pictures have them, and against a
+// reference.
 func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled) (*Report, error) {
 	switch {
 	case v.Predictions != "" || v.Plot != "":
