@@ -26,6 +26,7 @@ func (r *run) watch(ctx context.Context) {
 	var published string
 	var lines []pipeline.CameraStats
 	ready := false
+	var over overload
 	since := time.Now()
 	for {
 		published = r.publishStatus(published)
@@ -59,6 +60,7 @@ func (r *run) watch(ctx context.Context) {
 		if due {
 			since = time.Now()
 			r.publishStats(lines)
+			over.look(r.logger, since, r.demands())
 		}
 	}
 }

@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+)
+
+// demand is what a camera had and got until now, and what is wanted of it.
+type demand struct {
+	captured, displaced, done uint64  // frames; done are those that went to the network or were left out because nothing moved
+	rate                      float64 // the most inferences a second, 0 for no limit
+	interval                  int     // of frames, slowed down as it is
+}
+
+// Lost frames that are told, and from how few on they are not any more.
+const (
+	overloadShare = 0.05
+	enoughShare   = 0.01
+)
+
+// shortage is the share of the wanted frames of the time between two looks that were lost because newer ones displaced them.
+func (d *demand) shortage(before *demand, took time.Duration) float64 {
+	captured, displaced := float64(d.captured-before.captured), float64(d.displaced-before.displaced)
+	wanted := captured / float64(max(d.interval, 1))
+	if d.rate > 0 {
+		wanted = min(wanted, d.rate*took.Seconds())
+	}
+	if wanted < 1 {
+		return 0
+	}
+	return max(0, min(displaced/captured, 1-float64(d.done-before.done)/wanted))
+}
+
+// overload tells the user when the network does not keep up with the cameras, and when it does again. Watch goroutine only.
+type overload struct {
+	before map[string]demand
+	at     time.Time
+	told   bool
+}
+
+// look compares with the look before, some seconds ago.
+func (o *overload) look(logger *slog.Logger, now time.Time, cameras map[string]demand) {
+	worst, which := -1.0, ""
+	for name, d := range cameras {
+		if before, known := o.before[name]; known {
+			if share := d.shortage(&before, now.Sub(o.at)); share > worst || share == worst && name < which {
+				worst, which = share, name
+			}
+		}
+	}
+	o.before, o.at = cameras, now
+	switch {
+	case !o.told && worst > overloadShare:
+		o.told = true
+		logger.Warn("the network does not keep up: newer frames displace those that wait, none is processed late",
+			"camera", which, "lost", fmt.Sprintf("%.0f%%", math.Round(100*worst)),
+			"hint", "set a rate for cameras, leave still pictures out (motion), or take a smaller network: docs/tuning.md")
+	case o.told && worst >= 0 && worst < enoughShare:
+		o.told = false
+		logger.Info("the network keeps up with the cameras again")
+	}
+}
+
+// demands are those of the cameras that run and displace frames.
+func (r *run) demands() map[string]demand {
+	all := map[string]demand{}
+	totals := map[string]pipeline.CameraStats{}
+	for _, one := range r.devices.Totals() {
+		totals[one.Camera] = one
+	}
+	for _, c := range r.cameras.All() {
+		total, known := totals[c.Config.Name]
+		settings, set := r.devices.Settings(c.Config.Name)
+		captured := c.Capture.Stats()
+		if !known || !set || !settings.Detect || captured.State != capture.Running {
+			continue
+		}
+		all[c.Config.Name] = demand{
+			captured: captured.Captured, displaced: captured.Displaced, done: total.Inferred + total.Gated,
+			rate: c.Place.Rate / float64(max(total.Slowdown, 1)), interval: settings.Interval * max(total.Slowdown, 1),
+		}
+	}
+	return all
+}

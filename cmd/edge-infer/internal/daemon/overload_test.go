@@ -1,0 +1,56 @@
+package daemon
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestShortage(t *testing.T) {
+	for name, c := range map[string]struct {
+		after demand
+		want  float64
+	}{
+		"keeps up":                       {demand{captured: 300, done: 300, interval: 1}, 0},
+		"a third is lost":                {demand{captured: 300, displaced: 100, done: 200, interval: 1}, 1. / 3},
+		"nothing moved":                  {demand{captured: 300, displaced: 2, done: 298, interval: 1}, 2. / 300},
+		"lost frames that nobody wanted": {demand{captured: 300, displaced: 200, done: 50, rate: 5, interval: 1}, 0},
+		"less than the rate":             {demand{captured: 300, displaced: 270, done: 30, rate: 5, interval: 1}, 0.4},
+		"every third, kept":              {demand{captured: 300, displaced: 50, done: 100, interval: 3}, 0},
+		"no picture":                     {demand{interval: 1}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.InDelta(t, c.want, c.after.shortage(&demand{}, 10*time.Second), 1e-9)
+		})
+	}
+}
+
+func TestOverloadIsToldOnceAndItsEndToo(t *testing.T) {
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	o, now := overload{}, time.Unix(0, 0)
+	var sum demand
+	look := func(displaced uint64) {
+		sum.captured, sum.displaced, sum.done, sum.interval = sum.captured+300, sum.displaced+displaced, sum.done+300-displaced, 1
+		now = now.Add(10 * time.Second)
+		o.look(logger, now, map[string]demand{"gate": sum})
+	}
+	look(300) // there is nothing to compare with yet
+	look(0)
+	assert.Empty(t, log.String())
+	look(72)
+	look(90)
+	look(10) // better, not well
+	assert.Equal(t, 1, strings.Count(log.String(), "\n"))
+	assert.Contains(t, log.String(), `camera=gate lost=24%`)
+	look(0)
+	look(0)
+	assert.Equal(t, 2, strings.Count(log.String(), "\n"))
+	assert.Contains(t, log.String(), "keeps up with the cameras again")
+	o.look(logger, now.Add(time.Second), nil) // no camera is left
+	assert.Equal(t, 2, strings.Count(log.String(), "\n"))
+}
