@@ -80,8 +80,9 @@ type Pipeline struct {
 	Reported, Decoded float32
 	// Notify is rung when a camera has a frame, and by the pipeline itself; nil for a *capture.Bell of its own.
 	Notify Bell
-	// Thread is called by the thread that carries out Run and nothing else, so that it may have a scheduling of its own; nil for none.
-	Thread func()
+	// Thread is called by the thread that carries out Run and nothing else, so that it may have a scheduling of its own; the thread calls
+	// what it returns in every round. Nil for none.
+	Thread func() (review func())
 	// Turn is the loop's place among those that share its device; nil where it has one alone.
 	Turn *Turn
 	// Clocks take the time of each stage; nil for none. Several loops may have the same.
@@ -190,6 +191,7 @@ func (p *Pipeline) Open() error {
 // *predict.Contradiction then. It finishes what is in flight before it returns.
 func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	defer p.listen(ctx, ended)()
+	review := p.enter()
 	var oldest int // first slot in flight
 	finish := func() {
 		p.heartbeat.Beat()
@@ -208,6 +210,7 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	}()
 	for ctx.Err() == nil {
 		p.heartbeat.Beat()
+		review()
 		if p.failures.exceeded(giveUp) {
 			return fmt.Errorf("engine failed for %v: %w", giveUp, p.failures.last)
 		}
@@ -261,12 +264,17 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	return nil
 }
 
-// listen rings the bell when ctx or what ended stands for ends, until its result is called, and gives the loop its thread.
-func (p *Pipeline) listen(ctx context.Context, ended <-chan struct{}) (stop func()) {
-	if p.Thread != nil {
-		runtime.LockOSThread() // for good: the thread ends with this goroutine, and nobody inherits what it was given
-		p.Thread()
+// enter gives the loop its thread.
+func (p *Pipeline) enter() (review func()) {
+	if p.Thread == nil {
+		return func() {}
 	}
+	runtime.LockOSThread() // for good: the thread ends with this goroutine, and nobody inherits what it was given
+	return p.Thread()
+}
+
+// listen rings the bell when ctx or what ended stands for ends, until its result is called.
+func (p *Pipeline) listen(ctx context.Context, ended <-chan struct{}) (stop func()) {
 	over := make(chan struct{})
 	go func() {
 		select {

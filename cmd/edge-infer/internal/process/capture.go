@@ -70,26 +70,21 @@ func (c *Capture) Enter() {
 		}
 	}
 	if c.priority > 0 && !c.crowded() {
-		c.schedule(c.priority)
+		c.schedule(fifo(c.priority))
 	}
 }
 
-// EnterLoop gives the calling thread, to which a frame loop's goroutine is locked, the priority below that of Enter, on any CPU. The loop
-// works for a fraction of a millisecond at a time and sleeps while the network computes: it starves nobody, however many cameras there are.
-func (c *Capture) EnterLoop() {
-	if c != nil && c.priority > 0 {
-		c.schedule(c.loopPriority())
-	}
-}
-
-func (c *Capture) loopPriority() int { return max(c.priority-1, 1) }
-
-func (c *Capture) schedule(priority int) {
-	attributes := unix.SchedAttr{
+// fifo is SCHED_FIFO for a thread, and not for those that it starts.
+func fifo(priority int) *unix.SchedAttr {
+	return &unix.SchedAttr{
 		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: uint32(priority), Flags: unix.SCHED_FLAG_RESET_ON_FORK,
 	}
-	if err := unix.SchedSetAttr(0, &attributes, 0); err != nil {
-		c.tell(fmt.Sprintf("SCHED_FIFO %d refused: %v", priority, err))
+}
+
+// schedule gives the calling thread its scheduling.
+func (c *Capture) schedule(a *unix.SchedAttr) {
+	if err := unix.SchedSetAttr(0, a, 0); err != nil {
+		c.tell(fmt.Sprintf("SCHED_FIFO %d refused: %v", a.Priority, err))
 	}
 }
 
@@ -97,14 +92,6 @@ func (c *Capture) tell(refusal string) {
 	if c.refused.CompareAndSwap(nil, &refusal) {
 		c.logger.Info("capture threads run as the others", "reason", refusal)
 	}
-}
-
-// Loop says how the threads of frame loops run.
-func (c *Capture) Loop() string {
-	if c.priority == 0 || c.refused.Load() != nil {
-		return "as the others"
-	}
-	return fmt.Sprintf("SCHED_FIFO %d", c.loopPriority())
 }
 
 // State says how the threads of live cameras run, and why where that is not what was asked for.

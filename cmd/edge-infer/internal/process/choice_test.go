@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -179,6 +180,36 @@ func TestEnter(t *testing.T) {
 	} else {
 		assert.Contains(t, c.State(), "SCHED_FIFO 5 refused: ")
 	}
+}
+
+// A loop that does not sleep keeps a CPU from nobody for longer than one look.
+func TestLoopThatIsBusy(t *testing.T) {
+	c := Capture{priority: 5, cpuCount: 2, logger: slog.New(slog.DiscardHandler)}
+	onThread(func() {
+		usual, err := unix.SchedGetAttr(0, 0)
+		if !assert.NoError(t, err) {
+			return
+		}
+		now, used := time.Now(), time.Duration(0)
+		loop := loopThread{capture: &c, first: fifo(4), usual: usual, looked: now}
+		c.schedule(loop.first)
+		if c.refused.Load() != nil {
+			return // TestEnter says so
+		}
+		policyAfter := func(passed, busy time.Duration) uint32 {
+			now, used = now.Add(passed), used+busy
+			loop.review(now, func() time.Duration { return used })
+			a, err := unix.SchedGetAttr(0, 0)
+			assert.NoError(t, err)
+			return a.Policy
+		}
+		assert.EqualValues(t, unix.SCHED_FIFO, policyAfter(loopReview/2, loopReview/2), "not looked at yet")
+		assert.EqualValues(t, unix.SCHED_FIFO, policyAfter(2*loopReview, loopReview/4))
+		assert.EqualValues(t, unix.SCHED_NORMAL, policyAfter(loopReview, loopReview*9/10))
+		assert.EqualValues(t, unix.SCHED_NORMAL, policyAfter(loopReview, 0), "others may have kept the CPU from it")
+		assert.EqualValues(t, unix.SCHED_FIFO, policyAfter(loopRest, 0))
+		assert.EqualValues(t, unix.SCHED_NORMAL, policyAfter(loopReview, loopReview))
+	})
 }
 
 // onThread runs work on a thread that ends with it.

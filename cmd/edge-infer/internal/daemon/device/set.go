@@ -31,8 +31,8 @@ type Set struct {
 	// Look finds out how large the pictures of the cameras are, for a network that leaves its size open.
 	Look func(view *config.Config) []engine.Size
 
-	// Thread gives the calling thread the scheduling of a frame loop; nil for none.
-	Thread func()
+	// Thread gives the calling thread the scheduling of a frame loop, see pipeline.Pipeline; nil for none.
+	Thread func() (review func())
 
 	mu     sync.Mutex
 	places map[pipeline.Source]*Device

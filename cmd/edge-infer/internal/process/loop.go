@@ -1,0 +1,79 @@
+package process
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	loopReview = 200 * time.Millisecond // between two looks at how long a frame loop had a CPU
+	busyLoop   = 0.5                    // the share of a look from which on it loses its priority
+	loopRest   = time.Minute            // for how long
+)
+
+// loopThread is the scheduling of the thread that it is made on.
+type loopThread struct {
+	capture      *Capture
+	first, usual *unix.SchedAttr // with its priority, and as the others
+	looked       time.Time
+	used         time.Duration
+	rest         time.Time // until then it runs as the others
+}
+
+// EnterLoop gives the calling thread, to which a frame loop's goroutine is locked, the priority below that of Enter, on any CPU. A loop
+// works for a fraction of a millisecond at a time and sleeps while the network computes: it starves nobody, however many cameras there are.
+// One that does not sleep, since it waits for a GPU busily or works off a file, runs as the others for a while: it would keep a CPU from
+// them, and the kernel stops such a thread for 50 ms of every second, see sched(7). To see to that, the thread calls the result once a round.
+func (c *Capture) EnterLoop() (review func()) {
+	if c == nil || c.priority == 0 {
+		return func() {}
+	}
+	usual, err := unix.SchedGetAttr(0, 0)
+	if err != nil {
+		c.tell(err.Error())
+		return func() {}
+	}
+	t := &loopThread{capture: c, first: fifo(c.loopPriority()), usual: usual, looked: time.Now(), used: threadTime()}
+	c.schedule(t.first)
+	return func() { t.review(time.Now(), threadTime) }
+}
+
+// review takes the time, and how long the thread had a CPU.
+func (t *loopThread) review(now time.Time, had func() time.Duration) {
+	passed := now.Sub(t.looked)
+	if passed < loopReview {
+		return
+	}
+	used := had()
+	share := float64(used-t.used) / float64(passed)
+	t.looked, t.used = now, used
+	switch resting := !t.rest.IsZero(); {
+	case resting && now.After(t.rest):
+		t.rest = time.Time{}
+		t.capture.schedule(t.first)
+	case !resting && share > busyLoop:
+		t.rest = now.Add(loopRest)
+		t.capture.schedule(t.usual)
+	}
+}
+
+// threadTime is how long the calling thread has had a CPU.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return 0 // every kernel has this clock
+	}
+	return time.Duration(t.Nano())
+}
+
+func (c *Capture) loopPriority() int { return max(c.priority-1, 1) }
+
+// Loop says how the threads of frame loops run.
+func (c *Capture) Loop() string {
+	if c.priority == 0 || c.refused.Load() != nil {
+		return "as the others"
+	}
+	return fmt.Sprintf("SCHED_FIFO %d", c.loopPriority())
+}
