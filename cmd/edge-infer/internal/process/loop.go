@@ -24,8 +24,8 @@ type loopThread struct {
 
 // EnterLoop gives the calling thread, to which a frame loop's goroutine is locked, the priority below that of Enter, on any CPU. A loop
 // works for a fraction of a millisecond at a time and sleeps while the network computes: it starves nobody, however many cameras there are.
-// One that does not sleep, since it waits for a GPU busily or works off a file, runs as the others for a while: it would keep a CPU from
-// them, and the kernel stops such a thread for 50 ms of every second, see sched(7). To see to that, the thread calls the result once a round.
+// One that does not sleep, since it waits for a GPU busily or works off a file, runs as the others for a while: it would keep a CPU
+// from them, and the kernel stops such a thread for 50 ms of every second, see sched(7). The thread calls the result once a round.
 func (c *Capture) EnterLoop() (review func()) {
 	if c == nil || c.priority == 0 {
 		return func() {}
