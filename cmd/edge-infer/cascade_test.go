@@ -173,3 +173,33 @@ func TestACascadeFollowsTracks(t *testing.T) {
 	}
 	require.Positive(t, ended)
 }
+
+// TestEventsHaveEmbeddings where the cascade says so, of a network that is named an embedding.
+func TestEventsHaveEmbeddings(t *testing.T) {
+	t.Parallel()
+	port := programtest.FreePort(t)
+	programtest.Mosquitto(t, port)
+	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("cascade:\n  - {name: look, model: "+writeColours(t)+
+		", layout: embedding, every: 100ms, remember: 5s, vector: true}\n"), 0o600))
+	p := programtest.Start(t, "--camera", "belt=demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port),
+		"--device-name", "gate", "--frames", "60", "--config", file)
+	require.NoError(t, p.Wait())
+	told := 0
+	seen := programtest.Until(t, received, "edge-infer/gate/available stopped")
+	for _, text := range programtest.Payloads(seen, "edge-infer/gate/belt/events") {
+		var e struct {
+			Type      string `json:"type"`
+			Embedding []byte `json:"embedding"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(text), &e))
+		if e.Type != "end" && e.Type != "update" {
+			require.Empty(t, e.Embedding, text)
+		} else if e.Embedding != nil {
+			require.Len(t, e.Embedding, 3*2, "three numbers of 16 bits")
+			told++
+		}
+	}
+	require.Positive(t, told)
+}

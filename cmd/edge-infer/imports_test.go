@@ -136,7 +136,7 @@ postprocess/predict/window: engine
 postprocess/predict/tile: engine postprocess postprocess/decode postprocess/predict postprocess/predict/fuse
 postprocess/scan: engine postprocess
 postprocess/track: postprocess
-postprocess/track/peers: capture/motion engine postprocess postprocess/track
+postprocess/track/peers: capture/motion engine engine/onnx postprocess postprocess/track
 postprocess/zone: postprocess postprocess/track
 systemd:
 `

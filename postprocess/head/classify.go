@@ -45,7 +45,8 @@ func (classify) weigh(n *network, f *Fit) (evidence, doubt string) {
 	case n.labels > 0:
 		return fmt.Sprintf("as many numbers as there are labels, %d", n.labels), ""
 	}
-	return "", "nothing says that its numbers are classes (give their labels with --labels FILE, confirm it with --layout classify, or name its --layout embedding)"
+	return "", "nothing says that its numbers are classes (give their labels with --labels FILE, confirm it with --layout classify, or name " +
+		"its --layout embedding)"
 }
 
 func (classify) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }

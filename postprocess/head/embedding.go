@@ -27,7 +27,8 @@ func (embedding) reads(n *network) [][]int { return n.single() }
 // measure takes sides of 1 behind the vector, which networks without a last Flatten have.
 func (h embedding) measure(shapes [][]int64) (Sizes, error) {
 	shape := shapes[0]
-	if len(shape) < 2 || shape[1] == 1 || shape[1] > MostNumbers || slices.ContainsFunc(shape[2:], func(side int64) bool { return side != 1 }) {
+	broad := func(side int64) bool { return side != 1 }
+	if len(shape) < 2 || shape[1] == 1 || shape[1] > MostNumbers || slices.ContainsFunc(shape[2:], broad) {
 		return Sizes{}, misfit(h, shapes)
 	}
 	return Sizes{}, nil

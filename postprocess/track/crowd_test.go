@@ -32,7 +32,7 @@ func TestCrowds(t *testing.T) {
 				if *filmLength > 0 {
 					scene.Length = *filmLength
 				}
-				result := follow(t, scene, seed)
+				result := follow(t, scene, seed, 0)
 				hota, idf1, mota = hota+result.HOTA, idf1+result.IDF1, mota+result.MOTA
 			}
 			n := float64(*films)
@@ -42,9 +42,35 @@ func TestCrowds(t *testing.T) {
 	}
 }
 
-// follow scores what the tracker shows of a film.
-func follow(t *testing.T, scene crowd.Scene, seed uint64) evaluate.TrackingResult {
+// TestGaps holds the tracker to what looks at the objects are worth where they are hidden for long.
+func TestGaps(t *testing.T) {
+	gain := map[string]float64{"walls": 0.05, "walls40": -0.02} // of so many hardly anybody comes back in a short film
+	for _, scene := range crowd.Gaps() {
+		t.Run(scene.Name, func(t *testing.T) {
+			if *filmLength > 0 {
+				scene.Length = 3 * *filmLength // or nobody would be back
+			}
+			var without, with evaluate.TrackingResult
+			for seed := *firstFilm; seed < *firstFilm+*films; seed++ {
+				for every, sum := range map[time.Duration]*evaluate.TrackingResult{0: &without, 500 * time.Millisecond: &with} {
+					r := follow(t, scene, seed, every)
+					sum.HOTA, sum.IDF1, sum.MOTA, sum.IDSwitches = sum.HOTA+r.HOTA, sum.IDF1+r.IDF1, sum.MOTA+r.MOTA, sum.IDSwitches+r.IDSwitches
+				}
+			}
+			n := float64(*films)
+			for name, r := range map[string]*evaluate.TrackingResult{"without": &without, "with": &with} {
+				t.Logf("%s looks: HOTA %.3f IDF1 %.3f MOTA %.3f switches %.1f", name, r.HOTA/n, r.IDF1/n, r.MOTA/n, float64(r.IDSwitches)/n)
+			}
+			assert.Greater(t, with.IDF1/n, without.IDF1/n+gain[scene.Name])
+		})
+	}
+}
+
+// follow scores what the tracker shows of a film. With every, each object is looked at so often, and the tracker hears of it before the
+// next frame.
+func follow(t *testing.T, scene crowd.Scene, seed uint64, every time.Duration) evaluate.TrackingResult {
 	t.Helper()
+	due := map[uint64]time.Time{}
 	tracker := &track.Tracker{HighScore: 0.5, LowScore: crowd.Lowest, NewScore: 0.6, Width: crowd.Width, Height: crowd.Height}
 	if scene.Rate < 10 {
 		tracker.Reach = track.LowRate.Reach()
@@ -63,6 +89,10 @@ func follow(t *testing.T, scene crowd.Scene, seed uint64) evaluate.TrackingResul
 		for _, tr := range tracker.Update(start.Add(frame.At), frame.Found) {
 			if tr.State == postprocess.Active && tr.Index >= 0 {
 				shown = append(shown, evaluate.Identified{Box: tr.Box, ID: int64(tr.ID)})
+			}
+			if now := start.Add(frame.At); every > 0 && tr.Index >= 0 && !now.Before(due[tr.ID]) {
+				due[tr.ID] = now.Add(every)
+				tracker.Appear(tr.ID, frame.Found[tr.Index].Detail.Embedding)
 			}
 		}
 		measured.Add(truth, shown)

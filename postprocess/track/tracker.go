@@ -55,6 +55,10 @@ type Tracker struct {
 	StrictClasses bool
 	// Gates are exceptions by class.
 	Gates map[int]Gate
+	// Recall is how long an object that was lost may be known again by how it appears, 0 for DefaultRecall; Alike the cosine of two vectors
+	// from which they are of one object, 0 for DefaultAlike. Both matter where Appear is called.
+	Recall time.Duration
+	Alike  float32
 
 	// Set by Open, then the goroutine that calls Update.
 	next    uint64
@@ -63,6 +67,9 @@ type Tracker struct {
 	objects []object
 	tracks  []postprocess.Track
 	told    bool // how the camera moved since the last Update
+	gone    []gone
+	numbers int         // of a vector; 0 while nobody looks
+	means   [][]float32 // memory of looks that nobody needs
 
 	// Scratch of one Update.
 	high, low, left []int // numbers of detections
@@ -91,6 +98,10 @@ type object struct {
 	ballots   [votes]ballot
 	keep      time.Duration
 	confirmed bool
+	looks     looks
+	held      bool      // told as Tentative until it is known who it is
+	found     bool      // after it was lost, and not looked at since
+	lost      time.Time // then: the last detection before
 }
 
 // Open checks the configuration and forgets everything; ids start again.
@@ -110,6 +121,12 @@ func (t *Tracker) Open() error {
 	if t.Reach == 0 {
 		t.Reach = DefaultReach
 	}
+	if t.Recall == 0 {
+		t.Recall = DefaultRecall
+	}
+	if t.Alike == 0 {
+		t.Alike = DefaultAlike
+	}
 	if !(t.LowScore > 0 && t.LowScore <= t.HighScore && t.HighScore <= t.NewScore && t.NewScore <= 1) {
 		return fmt.Errorf("open tracker: scores must rise from low to high to new, within 0 and 1; they are %v, %v, %v", t.LowScore, t.HighScore,
 			t.NewScore)
@@ -123,6 +140,9 @@ func (t *Tracker) Open() error {
 	if !(t.Reach > 0 && t.Reach <= 10) {
 		return fmt.Errorf("open tracker: a reach of %v standard deviations; 10 are the most", t.Reach)
 	}
+	if t.Recall < 0 || !(t.Alike > -1 && t.Alike < 1) {
+		return fmt.Errorf("open tracker: objects cannot be known again for %v from a cosine of %v on", t.Recall, t.Alike)
+	}
 	for class, gate := range t.Gates {
 		if !(gate.HighScore >= 0 && gate.HighScore <= 1 && gate.NewScore >= 0 && gate.NewScore <= 1 && gate.Keep >= 0 && gate.MinWidth >= 0 &&
 			gate.MinHeight >= 0) {
@@ -131,6 +151,7 @@ func (t *Tracker) Open() error {
 	}
 	t.next, t.begun, t.told, t.at = 0, false, false, time.Time{}
 	t.objects, t.tracks = t.objects[:0], t.tracks[:0]
+	t.forgetLooks()
 	return nil
 }
 
@@ -190,6 +211,9 @@ func (t *Tracker) Update(at time.Time, detections []postprocess.Finding) []postp
 		}
 	}
 	t.begun = true
+	if t.numbers > 0 {
+		t.recall()
+	}
 	return t.report()
 }
 
@@ -202,10 +226,22 @@ func (t *Tracker) Predict(at time.Time) []postprocess.Track {
 }
 
 // Clear forgets every object, as when the pictures have stopped; ids go on.
-func (t *Tracker) Clear() { t.objects, t.tracks, t.begun = t.objects[:0], t.tracks[:0], false }
+func (t *Tracker) Clear() {
+	t.objects, t.tracks, t.begun = t.objects[:0], t.tracks[:0], false
+	t.forgetLooks()
+}
 
-// forget drops the tracks that the last result reported as ended.
+// forget drops the tracks that the last result reported as ended, but for what they looked like.
 func (t *Tracker) forget() {
+	for i := range t.objects {
+		switch o := &t.objects[i]; {
+		case o.State != postprocess.Ended || o.looks.count == 0:
+		case o.confirmed && !o.held:
+			t.remember(&o.Track, &o.looks)
+		default:
+			t.release(&o.looks)
+		}
+	}
 	t.objects = slices.DeleteFunc(t.objects, func(o object) bool { return o.State == postprocess.Ended })
 }
 
@@ -243,6 +279,9 @@ func (t *Tracker) outside(m *motion) bool {
 
 // see takes a detection as the object's.
 func (o *object) see(d *postprocess.Finding, index int, at time.Time) {
+	if o.State == postprocess.Lost {
+		o.found, o.lost = true, o.Last
+	}
 	o.motion.update(d.Box, d.Score)
 	o.whole.see(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
 	o.Box, o.Score, o.Detail, o.Index, o.State, o.Last = d.Box, d.Score, d.Detail, index, postprocess.Active, at
@@ -286,7 +325,7 @@ func (t *Tracker) settle() {
 		case o.State == postprocess.Tentative:
 			o.State = postprocess.Ended
 		case o.State == postprocess.Active:
-			o.State = postprocess.Lost
+			o.State, o.held = postprocess.Lost, false
 			o.behind = o.motion
 			o.whole.restore(&o.behind)
 		}
@@ -302,10 +341,10 @@ func (t *Tracker) settle() {
 				continue
 			}
 			if a.Last.Sub(a.First) > b.Last.Sub(b.First) {
-				b.State = postprocess.Ended
-			} else {
-				a.State = postprocess.Ended
+				a, b = b, a
 			}
+			a.State = postprocess.Ended
+			t.release(&a.looks) // it is still there
 			break
 		}
 	}
@@ -322,6 +361,7 @@ func (t *Tracker) start(d *postprocess.Finding, index int) {
 		Track:     postprocess.Track{ID: t.next, Finding: *d, State: state, Index: index, Hits: 1, First: t.at, Last: t.at},
 		keep:      t.gate(d.Class).Keep,
 		confirmed: !t.begun,
+		held:      t.numbers > 0 && t.recallable(),
 	})
 	o := &t.objects[len(t.objects)-1]
 	o.motion.start(d.Box)
@@ -338,6 +378,9 @@ func (t *Tracker) report() []postprocess.Track {
 		}
 		o.VX, o.VY = o.motion.x.velocity/step, o.motion.y.velocity/step
 		t.tracks = append(t.tracks, o.Track)
+		if o.held && o.State == postprocess.Active {
+			t.tracks[len(t.tracks)-1].State = postprocess.Tentative
+		}
 	}
 	return t.tracks
 }

@@ -141,6 +141,16 @@ func (a *Attendant) Embedding(camera string, track uint64) []float32 {
 	return a.vector
 }
 
+// Embedder is the stage whose network embeds, nil for none.
+func (a *Attendant) Embedder() *Stage {
+	for _, s := range a.attending {
+		if s.embeds {
+			return s.Stage
+		}
+	}
+	return nil
+}
+
 // Stats is what each stage has come to, in their order. It may be called from anywhere after Open.
 func (a *Attendant) Stats() (all []Stats) {
 	for _, s := range a.attending {

@@ -86,7 +86,9 @@ func TestEmbeddingsThatCannotBe(t *testing.T) {
 	defer n.Close()
 	defer c.Close()
 	for want, stages := range map[string][]cascade.Stage{
-		"cascade b: a embeds already, and objects are known again by one vector":                        {{Name: "a", Predictor: n}, {Name: "b", Predictor: n}},
+		"cascade b: a embeds already, and objects are known again by one vector": {
+			{Name: "a", Predictor: n}, {Name: "b", Predictor: n},
+		},
 		"cascade c: model colours.onnx has no vector to tell but gives the best classes of the picture": {{Name: "c", Predictor: c, Vector: true}},
 	} {
 		require.EqualError(t, (&cascade.Attendant{Stages: stages}).Open(), want)

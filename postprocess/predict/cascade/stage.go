@@ -39,6 +39,9 @@ type Stage struct {
 	Votes int
 	// Reported is the mean score from which an attribute is told.
 	Reported float32
+	// Recall is for how long an object that was lost is known again by a network that embeds, 0 for what the tracker has. Reported is the
+	// cosine from which two of its looks are at one object then, 0 as well.
+	Recall time.Duration
 	// Vector has Attendant.Embedding tell the vector of a network that embeds.
 	Vector bool
 

@@ -2,6 +2,7 @@
 package crowd
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -16,11 +17,13 @@ type Scene struct {
 	People  int
 	Rate    float64 // pictures a second
 	Length  time.Duration
-	Pillars int  // upright obstacles that hide who goes behind them
-	Pan     bool // the camera turns to a new place every other second, as one on a motor does
-	Shake   bool // the camera's pole swings in the wind
-	Night   bool // scores are low, and the detector misses many in runs of frames
-	Painted bool // frames have pictures
+	Pillars int     // upright obstacles that hide who goes behind them
+	Pan     bool    // the camera turns to a new place every other second, as one on a motor does
+	Shake   bool    // the camera's pole swings in the wind
+	Night   bool    // scores are low, and the detector misses many in runs of frames
+	Painted bool    // frames have pictures
+	Girth   float64 // of the pillars, in metres; 0 for slender ones that hide nobody for long
+	Looks   bool    // findings have embeddings
 }
 
 // Scenes are those that trackers are compared on.
@@ -34,6 +37,15 @@ func Scenes() []Scene {
 		{Name: "shake", People: 26, Rate: 30, Length: short, Shake: true},
 		{Name: "pillars", People: 26, Rate: 30, Length: short, Pillars: 5},
 		{Name: "night", People: 26, Rate: 30, Length: short, Night: true},
+	}
+}
+
+// Gaps are scenes in which people are hidden for longer than their motion can be followed.
+func Gaps() []Scene {
+	const length = 60 * time.Second
+	return []Scene{
+		{Name: "walls", People: 16, Rate: 30, Length: length, Pillars: 3, Girth: 2, Looks: true},
+		{Name: "walls40", People: 40, Rate: 30, Length: length / 2, Pillars: 3, Girth: 2, Looks: true},
 	}
 }
 
@@ -71,6 +83,11 @@ func (s Scene) Film(seed uint64) []Frame {
 	if s.Painted {
 		painter = newPainter(seed)
 	}
+	var looker *looker
+	if s.Looks {
+		looker = newLooker(seed, s.People)
+		detector.nobody = &postprocess.Detail{Embedding: unit(looker.thing)}
+	}
 	before := pose.camera()
 	for range cap(frames) {
 		at := float64(len(frames)) / s.Rate
@@ -83,6 +100,9 @@ func (s Scene) Film(seed uint64) []Frame {
 		now := pose.camera()
 		frame := Frame{At: time.Duration(at * float64(time.Second)), Camera: now.since(before)}
 		all := s.look(&now, square)
+		if looker != nil {
+			looker.look(at, all)
+		}
 		frame.Found = detector.detect(all)
 		if painter != nil {
 			frame.Picture = painter.paint(&now, all, s.Night)
@@ -103,6 +123,7 @@ type figure struct {
 	Person
 	whole, seen postprocess.Box // all of it, and what can be seen of it
 	depth       float64         // metres from the camera
+	detail      *postprocess.Detail
 }
 
 // look projects the people and finds what can be seen of each.
@@ -117,7 +138,7 @@ func (s Scene) look(c *camera, q *square) []figure {
 	pillars := make([]figure, 0, s.Pillars)
 	for i := range s.Pillars {
 		x, z := float64(i-s.Pillars/2)*2.6, 9+float64(i%2)
-		if box, depth, ok := c.project(x, z, 0.7, 5); ok {
+		if box, depth, ok := c.project(x, z, cmp.Or(s.Girth, 0.7), 5); ok {
 			pillars = append(pillars, figure{whole: box, depth: depth})
 		}
 	}

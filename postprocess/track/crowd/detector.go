@@ -19,6 +19,7 @@ type detector struct {
 	night  bool
 	moods  []float64 // of each person: how well it is found just now, standard normal and slowly changing
 	ghosts []ghost
+	nobody *postprocess.Detail // of a ghost
 }
 
 // ghost is a false alarm that lasts.
@@ -55,7 +56,7 @@ func (d *detector) detect(all []figure) []postprocess.Finding {
 		if score < Lowest || f.Visible < leastVisible/2 || d.random.Float64() < 0.02 {
 			continue
 		}
-		found = append(found, postprocess.Finding{Box: d.box(f), Score: float32(min(score, 0.98))})
+		found = append(found, postprocess.Finding{Box: d.box(f), Score: float32(min(score, 0.98)), Detail: f.detail})
 	}
 	return d.suppress(d.haunt(found))
 }
@@ -97,7 +98,8 @@ func (d *detector) haunt(found []postprocess.Finding) []postprocess.Finding {
 		off := func() float32 { return float32(2 * d.random.NormFloat64()) }
 		b := g.box
 		found = append(found, postprocess.Finding{
-			Box: postprocess.Box{X1: b.X1 + off(), Y1: b.Y1 + off(), X2: b.X2 + 8 + off(), Y2: b.Y2 + 16 + off()}, Score: float32(score),
+			Box:   postprocess.Box{X1: b.X1 + off(), Y1: b.Y1 + off(), X2: b.X2 + 8 + off(), Y2: b.Y2 + 16 + off()},
+			Score: float32(score), Detail: d.nobody,
 		})
 	}
 	d.ghosts = slices.DeleteFunc(d.ghosts, func(g ghost) bool { return g.frames <= 0 })

@@ -2,16 +2,20 @@ package main
 
 import (
 	"bufio"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/track/crowd"
 )
@@ -27,7 +31,7 @@ type film struct {
 
 // simulated are the films of all scenes. With exact they have the camera's motion as the scene has it, else pictures to measure it on.
 func simulated(seeds uint64, exact bool, do func(film) error) error {
-	for _, scene := range crowd.Scenes() {
+	for _, scene := range slices.Concat(crowd.Scenes(), crowd.Gaps()) {
 		moving := scene.Pan || scene.Shake
 		scene.Painted = moving && !exact
 		for seed := uint64(1); seed <= seeds; seed++ {
@@ -75,9 +79,41 @@ func readFilm(folder string) (film, error) {
 	if err != nil {
 		return f, err
 	}
+	looks, err := readLooks(filepath.Join(folder, "looks.txt"))
+	if err != nil {
+		return f, err
+	}
 	return f, readRows(filepath.Join(folder, "det.txt"), f.frames, func(frame *crowd.Frame, _ int, box postprocess.Box, score float64) {
-		frame.Found = append(frame.Found, postprocess.Finding{Box: box, Score: float32(score)})
+		found := postprocess.Finding{Box: box, Score: float32(score)}
+		if len(looks) > 0 {
+			found.Detail, looks = looks[0], looks[1:]
+		}
+		frame.Found = append(frame.Found, found)
 	})
+}
+
+// readLooks takes the vectors of a film's boxes, as infer --json has them, one a line and an empty line where there is none. A film may
+// have no such file.
+func readLooks(path string) (all []*postprocess.Detail, err error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	for line := range strings.Lines(string(text)) {
+		halves, err := base64.StdEncoding.DecodeString(strings.TrimSpace(line))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		var detail *postprocess.Detail
+		if len(halves) > 1 {
+			detail = &postprocess.Detail{}
+			for ; len(halves) > 1; halves = halves[2:] {
+				detail.Embedding = append(detail.Embedding, onnx.FromHalf(binary.LittleEndian.Uint16(halves)))
+			}
+		}
+		all = append(all, detail)
+	}
+	return all, err
 }
 
 // readInformation takes the rate, the number of pictures and their size.

@@ -1,8 +1,8 @@
 """Gathers films of real pedestrians in the form of the MOTChallenge: python3 films.py EDGE-INFER CACHE FOLDER.
 
 PETS09-S2L1 is the film that OpenCV's examples have as vtest.avi (University of Reading, PETS 2009; annotated by A. Milan); its boxes are found by
-EDGE-INFER with YOLOX-nano. TUD-Campus and TUD-Stadtmitte (Andriluka et al., 2008) come with the Faster R-CNN boxes that SORT was published with; their
-pictures are not needed. What is in the folder CACHE already is not fetched again.
+EDGE-INFER with YOLOX-nano, and their vectors with an OSNet x0.25 trained on MSMT17 (Zhou et al., 2019). TUD-Campus and TUD-Stadtmitte (Andriluka
+et al., 2008) come with the Faster R-CNN boxes that SORT was published with and, without their pictures, have no vectors. What is in the folder CACHE already is not fetched again.
 """
 
 import hashlib
@@ -17,13 +17,23 @@ import zipfile
 
 LOWEST = 0.1  # score of a box
 SORT = "https://github.com/abewley/sort/raw/2236dff5019565958b84df7d871d41cc1db58ac7/data/train/{}/det/det.txt"
+OSNET = "https://github.com/akshaydhame2001/YOLOv8_Tracking_TensorRT/raw/9a5b6fbdf36285fd5b384532f6c2ecd15a675ca2/osnet_x0_25_msmt17.onnx"
 PETS = "https://github.com/crowdbotp/OpenTraj/raw/97ec1d5e1b579f26febeaa9083705952deac338a/datasets/PETS-2009/data/annotations/PETS2009-S2L1.xml"
+# Whoever leaves PETS09-S2L1 and comes back has another identity in its truth. These are of one person, as one sees on the pictures; the film
+# PETS09-S2L1-people has them so.
+SAME = {19: 1, 13: 2, 11: 3, 12: 4, 9: 5, 10: 6, 14: 8, 15: 8, 18: 8}
 FILMS = {  # pictures a second, pictures, width, height
     "PETS09-S2L1": (7, 795, 768, 576),
+    "PETS09-S2L1-people": (7, 795, 768, 576),
     "TUD-Campus": (25, 71, 640, 480),
     "TUD-Stadtmitte": (25, 179, 640, 480),
 }
+CASCADE = """cascade:
+  - {{name: person, model: {}, layout: embedding, min_size: 8}}
+"""
+SCALING = "{resize: stretch, range: [0, 1], mean: [0.485, 0.456, 0.406], deviation: [0.229, 0.224, 0.225]}"
 HASHES = {
+    "osnet_x0_25_msmt17.onnx": "61b2604171ef9d58d21758626f83b35a253c3d7123976523a6e03068c3c95d7b",
     "PETS2009-S2L1.xml": "4a91380025ef20254e2157fa14f4a705e668b41d77869d330cb1c6e2a53bd9e2",
     "vtest.avi": "45cddc9490be69345cbdab64ca583be65987e864ca408038e648db99e10516cf",
     "motmetrics-1.4.0-py3-none-any.whl": "cd4d691bd787360f1cd0a2127fe8a14d0646fb2912b344a9498719e132b25738",
@@ -63,7 +73,8 @@ def wheel(work):
 
 
 def write(folder, name, truth, found):
-    """One film. A row of truth is frame from 1, identity, left, top, width, height; of boxes the same with a score in place of the identity."""
+    """One film. A row of truth is frame from 1, identity, left, top, width, height; of boxes the same with a score in place of the identity, and
+    behind it the vector where there are any."""
     rate, frames, width, height = FILMS[name]
     (folder / name / "gt").mkdir(parents=True, exist_ok=True)
     (folder / name / "seqinfo.ini").write_text(
@@ -72,8 +83,12 @@ def write(folder, name, truth, found):
         for frame, number, *box in truth:
             out.write(f"{frame},{number}," + ",".join(f"{v:.2f}" for v in box) + ",1,1,1\n")
     with (folder / name / "det.txt").open("w") as out:
+        looks = []
         for frame, score, *box in found:
-            out.write(f"{frame},-1," + ",".join(f"{v:.2f}" for v in box) + f",{score:.4f},1,1\n")
+            looks += box[4:]
+            out.write(f"{frame},-1," + ",".join(f"{v:.2f}" for v in box[:4]) + f",{score:.4f},1,1\n")
+    if looks:
+        (folder / name / "looks.txt").write_text("\n".join(looks) + "\n")
 
 
 def annotated(path):
@@ -84,14 +99,17 @@ def annotated(path):
             yield int(frame.get("number")) + 1, int(seen.get("id")), x - w / 2, y - h / 2, w, h
 
 
-def detected(program, film):
-    """The people that the program sees in a film."""
-    ran = subprocess.run([program, "infer", "--model", "yolox-nano", "--conf", str(LOWEST), "--only", "person", "--json", film],
+def detected(program, film, osnet):
+    """The people that the program sees in a film, with their vectors."""
+    osnet.with_suffix(".preprocess.yaml").write_text(SCALING)
+    settings = osnet.with_suffix(".yaml")
+    settings.write_text(CASCADE.format(osnet.resolve()))
+    ran = subprocess.run([program, "infer", "--model", "yolox-nano", "--conf", str(LOWEST), "--only", "person", "--config", settings, "--json", film],
                          check=True, stdout=subprocess.PIPE, text=True)
     for line in map(json.loads, ran.stdout.splitlines()):
         for d in line["detections"]:
             x1, y1, x2, y2 = d["box"]
-            yield line["frame"] + 1, d["score"], x1, y1, x2 - x1, y2 - y1
+            yield line["frame"] + 1, d["score"], x1, y1, x2 - x1, y2 - y1, d.get("embedding", "")
 
 
 def rows(text, columns):
@@ -106,8 +124,11 @@ def main():
     cache.mkdir(parents=True, exist_ok=True)
     film = cached(cache, "vtest.avi", debian)
     annotation = cached(cache, "PETS2009-S2L1.xml", download(PETS, "PETS2009-S2L1.xml"))
+    osnet = cached(cache, "osnet_x0_25_msmt17.onnx", download(OSNET, "osnet_x0_25_msmt17.onnx"))
     subprocess.run([program, "model", "pull", "yolox-nano"], check=True, stdout=subprocess.DEVNULL)
-    write(folder, "PETS09-S2L1", annotated(annotation), detected(program, film))
+    truth, found = list(annotated(annotation)), list(detected(program, film, osnet))
+    write(folder, "PETS09-S2L1", truth, found)
+    write(folder, "PETS09-S2L1-people", ((frame, SAME.get(i, i), *box) for frame, i, *box in truth), found)
     with zipfile.ZipFile(cached(cache, "motmetrics-1.4.0-py3-none-any.whl", wheel)) as package:
         for name in ("TUD-Campus", "TUD-Stadtmitte"):
             truth = package.read(f"motmetrics/data/{name}/gt.txt").decode()

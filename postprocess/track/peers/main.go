@@ -6,6 +6,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -26,7 +27,15 @@ type thresholds struct {
 	Low  float64 `json:"low"`  // and of the second
 	New  float64 `json:"new"`  // that a new track needs
 	Keep float64 `json:"keep"` // seconds that a lost track is kept
+	// Looks is how many seconds pass between two looks at an object, where the film has vectors.
+	Looks float64 `json:"looks"`
 }
+
+// Where the tracks lie, without looks at the objects and with them.
+const (
+	plain   = "edge-infer"
+	looking = "edge-infer with looks"
+)
 
 // sequence is one film.
 type sequence struct {
@@ -36,8 +45,8 @@ type sequence struct {
 	Size   [2]int  `json:"size"` // width and height
 	Frames int     `json:"frames"`
 	Moving bool    `json:"moving"` // the camera does
-	// Microseconds is what this project's tracker took for a frame.
-	Microseconds float64 `json:"microseconds"`
+	// Microseconds is what this project's tracker took for a frame, without looks and with them.
+	Microseconds map[string]float64 `json:"microseconds"`
 }
 
 func main() {
@@ -50,6 +59,7 @@ func main() {
 	flag.Float64Var(&limits.Low, "low", crowd.Lowest, "score of the second matching")
 	flag.Float64Var(&limits.New, "new", 0.6, "score of a new track")
 	flag.Float64Var(&limits.Keep, "keep", 1, "seconds that a lost track is kept")
+	flag.Float64Var(&limits.Looks, "looks", 0.5, "seconds between two looks at an object")
 	flag.Parse()
 	if err := run(*out, *films, *seeds, *exact, limits); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
@@ -67,10 +77,14 @@ func run(out, films string, seeds uint64, exact bool, limits thresholds) error {
 	}
 	list.thresholds = limits
 	each := func(f film) error {
-		spent, err := follow(filepath.Join(out, "trackers", "edge-infer", "data", f.name+".txt"), f, limits)
-		if err == nil {
-			err = describe(filepath.Join(out, "films", f.name), f.frames)
+		spent := map[string]float64{}
+		var errs []error
+		for _, name := range []string{plain, looking} {
+			took, err := follow(filepath.Join(out, "trackers", name, "data", f.name+".txt"), f, limits, name == looking)
+			spent[name] = took
+			errs = append(errs, err)
 		}
+		err := errors.Join(append(errs, describe(filepath.Join(out, "films", f.name), f.frames))...)
 		list.Sequences = append(list.Sequences, sequence{
 			Name: f.name, Scene: f.scene, Rate: f.rate, Size: [2]int{f.width, f.height}, Frames: len(f.frames), Moving: f.moving,
 			Microseconds: spent,
@@ -112,7 +126,8 @@ func moved(camera *motion.Camera, picture []byte, tracks []postprocess.Track) (t
 }
 
 // follow writes the tracks of a film and gives the microseconds that a frame took. It puts the camera's measured motion into the frames.
-func follow(path string, f film, limits thresholds) (float64, error) {
+// With looks the tracker hears between two frames what objects look like.
+func follow(path string, f film, limits thresholds, looks bool) (float64, error) {
 	frames := f.frames
 	tracker := track.Tracker{
 		HighScore: float32(limits.High), LowScore: float32(limits.Low), NewScore: float32(limits.New),
@@ -125,6 +140,7 @@ func follow(path string, f film, limits thresholds) (float64, error) {
 		return 0, err
 	}
 	var spent time.Duration
+	due := map[uint64]time.Duration{} // of the next look
 	var camera motion.Camera
 	var tracks []postprocess.Track
 	err := write(path, func(w io.Writer) {
@@ -148,9 +164,28 @@ func follow(path string, f film, limits thresholds) (float64, error) {
 					row(w, n, int(tr.ID), tr.Box, float64(tr.Score), 1)
 				}
 			}
+			if looks {
+				spent += look(&tracker, &frames[n], tracks, due, limits.Looks)
+			}
 		}
 	})
 	return float64(spent.Microseconds()) / float64(len(frames)), err
+}
+
+// look tells the tracker how those of its tracks look that were not looked at for a while, and gives the time that it took.
+func look(tracker *track.Tracker, frame *crowd.Frame, tracks []postprocess.Track, due map[uint64]time.Duration, every float64) time.Duration {
+	began := time.Now()
+	for i := range tracks {
+		tr := &tracks[i]
+		if tr.Index < 0 || frame.At < due[tr.ID] {
+			continue
+		}
+		if detail := frame.Found[tr.Index].Detail; detail != nil {
+			due[tr.ID] = frame.At + time.Duration(every*float64(time.Second))
+			tracker.Appear(tr.ID, detail.Embedding)
+		}
+	}
+	return time.Since(began)
 }
 
 // describe writes the truth, the detections and the camera's motion of a film.

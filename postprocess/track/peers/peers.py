@@ -24,8 +24,6 @@ try:
 except ImportError:
     boxmot = None
 
-OURS = "edge-infer"
-
 
 def peers(limits, rate):
     """The other trackers, ready for a film of that rate. `trackers` counts lost_track_buffer in frames of 30 a second."""
@@ -142,7 +140,8 @@ def main():
     films = told["sequences"]
     spent = collections.defaultdict(list)
     for film in films:
-        spent[OURS].append(film["microseconds"])
+        for name, took in film["microseconds"].items():
+            spent[name].append(took)
         followers = peers(told, film["rate"]) | boxmots(told, film["rate"], film["size"])
         for name, tracker in followers.items():
             path = arguments.folder / "trackers" / name / "data" / (film["name"] + ".txt")

@@ -24,6 +24,7 @@ type Cascade struct {
 	Confidence float64       `yaml:"confidence,omitempty"`
 	Batch      int           `yaml:"batch,omitempty"`
 	Vector     bool          `yaml:"vector,omitempty"`
+	Remember   time.Duration `yaml:"remember,omitempty"`
 }
 
 // DefaultCascadeBatch is how many objects one request holds, mostVotes is that of package cascade.
@@ -41,8 +42,9 @@ func cascadeSettings() []ListSetting {
 		{"margin", "0.1", "share of the box's sides that is shown around it"},
 		{"every", "500ms", "shortest time between two looks at an object"},
 		{"votes", "5", "how many of the latest looks decide"},
-		{"confidence", "0.5", "mean score from which an attribute is told"},
+		{"confidence", "0.5", "mean score from which an attribute is told; of an embedding the cosine of two looks at one object, else 0.7"},
 		{"batch", fmt.Sprint(DefaultCascadeBatch), "objects in one inference at most"},
+		{"remember", "30s", "for so long an object that was lost is known again by an embedding"},
 		{"vector", "false", "the vector of an embedding goes out with the events update and end"},
 	}
 }
@@ -80,6 +82,7 @@ func (c *Cascade) check(e *element, seen map[string]bool) {
 	e.must(c.MinSize >= 0, "min_size", c.MinSize, "must be 1 or more")
 	e.must(c.Margin >= 0 && c.Margin <= 1, "margin", c.Margin, "must be 0 to 1")
 	e.must(c.Every >= 0, "every", c.Every, "must be positive")
+	e.must(c.Remember >= 0, "remember", c.Remember, "must be positive")
 	e.must(c.Votes >= 0 && c.Votes <= mostVotes, "votes", c.Votes, fmt.Sprintf("must be 1 to %d", mostVotes))
 	e.must(c.Confidence >= 0 && c.Confidence < 1, "confidence", c.Confidence, "must be 0 or more and under 1")
 	e.must(c.Batch >= 0 && c.Batch <= 256, "batch", c.Batch, "must be 1 to 256")

@@ -129,6 +129,11 @@ func (r *run) newFollower(c config.Camera, uri capture.URI, at *device.Device) (
 		Reported: float32(network.Confidence(r.config, &c)),
 		Profile:  track.Profile(network.Profile(r.config, &c)),
 	}
+	if r.cascade != nil {
+		if looks := r.cascade.Embedder(); looks != nil {
+			follower.Recall, follower.Alike = looks.Recall, looks.Reported
+		}
+	}
 	if uri.Kind == capture.Demo && len(c.Analytics.Lines) == 0 && c.Analytics.Width == 0 {
 		follower.Config.Lines = []zone.Line{demoLine()}
 	}

@@ -77,7 +77,7 @@ func openStage(ctx context.Context, c *config.Config, asked *config.Cascade, ste
 	}
 	return cascade.Stage{
 		Name: asked.Name, Predictor: n, On: asked.On, MinSize: float32(asked.MinSize), Margin: float32(asked.Margin), Every: asked.Every,
-		Votes: asked.Votes, Reported: float32(asked.Confidence), Vector: asked.Vector,
+		Votes: asked.Votes, Reported: float32(asked.Confidence), Vector: asked.Vector, Recall: asked.Remember,
 	}, nil
 }
 

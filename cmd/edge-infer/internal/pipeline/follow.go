@@ -22,6 +22,9 @@ type Follower struct {
 	Reported float32
 	// Profile is the kind of camera; empty is track.Static.
 	Profile track.Profile
+	// Recall and Alike are track.Tracker's.
+	Recall time.Duration
+	Alike  float32
 
 	tracker       track.Tracker
 	camera        motion.Camera
@@ -38,7 +41,8 @@ func (f *Follower) Open() error {
 	if err := f.Config.Check(zone.Names{Labels: f.Labels, Points: f.Points}); err != nil {
 		return err
 	}
-	f.tracker = track.Tracker{HighScore: f.Reported, LowScore: float32(Decoded(float64(f.Reported))), Reach: f.Profile.Reach()}
+	f.tracker = track.Tracker{HighScore: f.Reported, LowScore: float32(Decoded(float64(f.Reported))), Reach: f.Profile.Reach(),
+		Recall: f.Recall, Alike: f.Alike}
 	f.camera.Reset()
 	return f.tracker.Open()
 }
@@ -147,6 +151,9 @@ func (f *Follower) Touch(track uint64) {
 		f.analytics.Touch(track)
 	}
 }
+
+// Appear tells how a track looks, as track.Tracker.Appear.
+func (f *Follower) Appear(track uint64, vector []float32) { f.tracker.Appear(track, vector) }
 
 // Object is what is reported of a track; nil for nothing. It is valid until the next frame.
 func (f *Follower) Object(track uint64) *zone.Object {

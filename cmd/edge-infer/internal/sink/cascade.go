@@ -7,12 +7,14 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
 
-// Cascade shows second networks the objects of each frame, and tells the sinks behind it what is known of them. A film waits for the looks,
-// a camera does not.
+// Cascade shows second networks the objects of each frame, and tells the tracker and the sinks behind it what is known of them. A film waits
+// for the looks, a camera does not.
 type Cascade struct {
 	Attendant *cascade.Attendant // whose Labels are those of the first network: objects of cameras with other labels are not shown
 
-	frame cascade.Frame
+	frame    cascade.Frame
+	follower *pipeline.Follower // of the frame
+	appear   func(track uint64, vector []float32)
 }
 
 // Frame implements pipeline.Sink.
@@ -20,7 +22,10 @@ func (c *Cascade) Frame(in *pipeline.Inferred) {
 	if in.Follower == nil || !slices.Equal(in.Labels, c.Attendant.Labels) {
 		return
 	}
-	c.frame = cascade.Frame{Camera: in.Camera, Time: in.Time, Tracks: in.Tracks, Wait: in.Lossless}
+	if c.follower = in.Follower; c.appear == nil {
+		c.appear = func(track uint64, vector []float32) { c.follower.Appear(track, vector) } // one for all frames
+	}
+	c.frame = cascade.Frame{Camera: in.Camera, Time: in.Time, Tracks: in.Tracks, Wait: in.Lossless, Appear: c.appear}
 	if in.Frame != nil {
 		c.frame.Picture = in.Frame.Image()
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/manual"
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
+	"github.com/edge-infer/edge-infer/postprocess/track"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -85,7 +86,7 @@ func TestDefaultFile(t *testing.T) {
 	require.Equal(t, []config.Cascade{{
 		Name: "colour", Model: "colour.onnx", Labels: "colours.txt", Layout: "auto", On: []string{"car", "truck"},
 		MinSize: cascade.DefaultMinSize, Margin: 0.1, Every: cascade.DefaultEvery, Votes: cascade.DefaultVotes, Confidence: 0.5,
-		Batch: config.DefaultCascadeBatch,
+		Batch: config.DefaultCascadeBatch, Remember: track.DefaultRecall,
 	}}, example("cascade").Cascade)
 	c := example("cameras")
 	require.Len(t, c.Cameras, 1)

@@ -1,0 +1,199 @@
+package track
+
+import (
+	"math"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// facing is a vector that points so many degrees away from the first axis.
+func facing(degrees float64) []float32 {
+	sin, cos := math.Sincos(degrees * math.Pi / 180)
+	return []float32{float32(cos), float32(sin)}
+}
+
+// stage is a tracker whose people stand still, at 100 pixels times their place, and are looked at in every frame in which they are seen.
+type stage struct {
+	*Tracker
+	frame int
+}
+
+// show plays frames with people by their place, each with the way that it looks, and gives the last tracks.
+func (s *stage) show(frames int, people map[int]float64) (tracks []postprocess.Track) {
+	for range frames {
+		var found []postprocess.Finding
+		for place := range 10 {
+			if _, there := people[place]; there {
+				found = append(found, detection(float32(100*place), 50, 40, 80, 0.9, 0))
+			}
+		}
+		s.frame++
+		tracks = s.Update(at(s.frame), found)
+		for i := range tracks {
+			if tracks[i].Index >= 0 {
+				s.Appear(tracks[i].ID, facing(people[int(tracks[i].X1+30)/100]))
+			}
+		}
+	}
+	return tracks
+}
+
+func TestWhoComesBackIsKnownAgain(t *testing.T) {
+	s := &stage{Tracker: open(t, Tracker{Recall: 10 * time.Second})}
+	require.Equal(t, []uint64{1, 2}, ids(s.show(30, map[int]float64{1: 0, 3: 90}), postprocess.Active))
+	ended := s.show(31, map[int]float64{3: 90})
+	require.Equal(t, []uint64{1}, ids(ended, postprocess.Ended), "nobody else looks like it, and its time is over")
+	s.show(60, map[int]float64{3: 90})
+
+	tracks := s.show(1, map[int]float64{3: 90, 7: 20})
+	require.Equal(t, []uint64{3}, ids(tracks, postprocess.Tentative))
+	tracks = s.show(1, map[int]float64{3: 90, 7: 20})
+	require.Equal(t, []uint64{1, 2}, ids(tracks, postprocess.Active), "somewhere else, and it looks much as it did")
+	require.Equal(t, at(1), tracks[0].First)
+	require.Equal(t, 32, tracks[0].Hits)
+
+	tracks = s.show(3, map[int]float64{3: 90, 7: 20, 9: 180})
+	require.Equal(t, []uint64{1, 2, 4}, ids(tracks, postprocess.Active), "somebody new is held no longer than the look takes")
+
+	s.show(35, map[int]float64{3: 90})
+	tracks = s.show(2, map[int]float64{3: 90, 5: 180})
+	require.Equal(t, []uint64{2, 4}, ids(tracks, postprocess.Active))
+	s.show(35, map[int]float64{3: 90})
+	s.show(11*30, map[int]float64{3: 90})
+	tracks = s.show(3, map[int]float64{3: 90, 5: 180})
+	require.Equal(t, []uint64{2, 6}, ids(tracks, postprocess.Active), "after the time it is somebody new")
+}
+
+// A new track that nobody looks at is told late, but told.
+func TestNobodyLooks(t *testing.T) {
+	s := &stage{Tracker: open(t, Tracker{})}
+	s.show(30, map[int]float64{1: 0})
+	s.show(40, nil)
+	active := 0
+	for frame := range 30 {
+		s.frame++
+		tracks := s.Update(at(s.frame), []postprocess.Finding{detection(500, 50, 40, 80, 0.9, 0)})
+		if len(ids(tracks, postprocess.Active)) > 0 {
+			active = frame
+			break
+		}
+	}
+	require.Equal(t, 15, active, "half a second")
+}
+
+// What motion finds again where somebody was lost is another one, when it looks so: it may be one who was lost elsewhere.
+func TestSomebodyElseInThePlace(t *testing.T) {
+	s := &stage{Tracker: open(t, Tracker{})}
+	s.show(30, map[int]float64{1: 0, 3: 90})
+	s.show(10, nil)
+	tracks := s.show(1, map[int]float64{1: 90})
+	require.Equal(t, []uint64{1}, ids(tracks, postprocess.Active), "motion alone")
+	tracks = s.show(1, map[int]float64{1: 90})
+	require.Equal(t, []uint64{2}, ids(tracks, postprocess.Active), "looks")
+	tracks = s.show(3, map[int]float64{1: 90, 8: 0})
+	require.Equal(t, []uint64{1, 2}, ids(tracks, postprocess.Active))
+}
+
+// Somebody who was lost for a moment and looks another way now, for a look at half a view, stays the same one by motion.
+func TestLooksAtHalfAViewAreLeftOut(t *testing.T) {
+	tracker := open(t, Tracker{NewScore: 0.6})
+	tracker.Update(at(0), []postprocess.Finding{detection(100, 50, 40, 80, 0.9, 0)})
+	tracker.Appear(1, facing(0))
+	tracker.Update(at(1), nil)
+	tracker.Update(at(2), []postprocess.Finding{detection(100, 50, 40, 80, 0.5, 0)})
+	tracker.Appear(1, facing(180))
+	require.Equal(t, []uint64{1}, ids(tracker.Update(at(3), []postprocess.Finding{detection(100, 50, 40, 80, 0.9, 0)}), postprocess.Active))
+	tracker.Appear(1, facing(180))
+	require.NotEqual(t, []uint64{1}, ids(tracker.Update(at(4), []postprocess.Finding{detection(100, 50, 40, 80, 0.9, 0)}), postprocess.Active))
+}
+
+func TestFewAreRemembered(t *testing.T) {
+	s := &stage{Tracker: open(t, Tracker{Recall: time.Hour})}
+	s.show(3, map[int]float64{0: 0})
+	for range mostGone + 20 {
+		s.show(3, map[int]float64{1: 90})
+		for i := range s.objects { // each is somebody of its own
+			s.objects[i].looks.mean[0], s.objects[i].looks.mean[1] = 0, 0
+		}
+		s.show(35, nil)
+	}
+	require.Len(t, s.gone, mostGone)
+	s.Appear(s.next, []float32{1, 0, 0})
+	s.show(1, map[int]float64{1: 0})
+	s.Appear(s.next, []float32{1, 0, 0})
+	require.Empty(t, s.gone, "vectors of another network say nothing of those before")
+	require.Equal(t, 3, s.numbers)
+	s.Clear()
+	require.Zero(t, s.numbers)
+}
+
+// TestLooksAllocateNothing once there were as many as there are: people come, go and come back, and motion takes one for another.
+func TestLooksAllocateNothing(t *testing.T) {
+	s := &stage{Tracker: open(t, Tracker{})}
+	scenes := []map[int]float64{{1: 0, 3: 90, 5: 180}, {3: 0, 5: 90}, {}, {1: 90, 5: 0}, {7: 180}}
+	vectors := map[float64][]float32{0: facing(0), 90: facing(90), 180: facing(180)}
+	var found []postprocess.Finding
+	next := func() {
+		s.frame++
+		people := scenes[s.frame/40%len(scenes)]
+		found = found[:0]
+		for place := range 10 {
+			if _, there := people[place]; there {
+				found = append(found, detection(float32(100*place), 50, 40, 80, 0.9, 0))
+			}
+		}
+		for _, track := range s.Update(at(s.frame), found) {
+			if track.Index >= 0 {
+				s.Appear(track.ID, vectors[people[int(track.X1+30)/100]])
+			}
+		}
+	}
+	for range 3000 {
+		next()
+	}
+	require.Zero(t, testing.AllocsPerRun(1000, next))
+}
+
+// BenchmarkLooks is a frame of 50 objects of which each fifteenth is looked at, as twice a second at 30 frames comes to, with 512 numbers a
+// look, and with 64 who are gone.
+func BenchmarkLooks(b *testing.B) {
+	crowd := newCrowd(50, 3)
+	tracker := open(b, Tracker{Recall: time.Hour})
+	vectors := make([][]float32, 100)
+	for i := range vectors {
+		vectors[i] = make([]float32, 512)
+		vectors[i][i] = 1
+	}
+	frames := make([][]postprocess.Finding, 2000)
+	for i := range frames {
+		frames[i] = crowd.step(nil, 0.05)
+	}
+	frame := 0
+	next := func() {
+		for _, track := range tracker.Update(at(frame), frames[frame%len(frames)]) {
+			if (frame+int(track.ID))%15 == 0 {
+				tracker.Appear(track.ID, vectors[track.ID%100])
+			}
+		}
+		frame++
+	}
+	for range 2000 {
+		next()
+	}
+	for i := len(tracker.gone); i < mostGone; i++ {
+		tracker.remember(&postprocess.Track{Last: at(frame)}, &looks{tracker.unused(), 1})
+	}
+	b.ReportAllocs()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := used(b)
+	for b.Loop() {
+		next()
+	}
+	b.ReportMetric(float64(used(b)-before)/float64(b.N)/1e3, "cpu-us/op")
+}
