@@ -60,24 +60,10 @@ func (d *Decoder) nanodet(dst []postprocess.Finding) ([]postprocess.Finding, err
 		s, column, line := cells.Cell(int(c.Index))
 		stride := float32(s.Stride)
 		x, y := (float32(column)+corner)*stride, (float32(line)+corner)*stride
-		sides := rows[int64(c.Index)*row+int64(d.now.Classes):][:head.SideBins]
-		c.X1, c.Y1 = x-stride*mean(sides[:head.Distances]), y-stride*mean(sides[head.Distances:2*head.Distances])
-		c.X2, c.Y2 = x+stride*mean(sides[2*head.Distances:3*head.Distances]), y+stride*mean(sides[3*head.Distances:])
+		var sides [head.SideBins / scan.Distances]float32 // left, top, right and bottom, in cells
+		scan.Expect(sides[:], rows[int64(c.Index)*row+int64(d.now.Classes):])
+		c.X1, c.Y1, c.X2, c.Y2 = x-stride*sides[0], y-stride*sides[1], x+stride*sides[2], y+stride*sides[3]
 		c.X1, c.Y1, c.X2, c.Y2 = max(c.X1, 0), max(c.Y1, 0), min(c.X2, width), min(c.Y2, height)
 	})
 	return d.finish(dst), nil
-}
-
-// mean is the expected distance of a side, given the logits of all.
-func mean(logits []float32) float32 {
-	highest := logits[0]
-	for _, v := range logits[1:] {
-		highest = max(highest, v)
-	}
-	var sum, weighted float32
-	for distance, v := range logits {
-		p := exp(v - highest)
-		sum, weighted = sum+p, weighted+p*float32(distance)
-	}
-	return weighted / sum
 }

@@ -9,11 +9,8 @@ import (
 // it is 0, 1 ... 7 strides away, before softmax (Li et al. 2020, Generalized Focal Loss).
 const LayoutNanoDet Layout = "nanodet"
 
-// Distances is how many a side may have: reg_max + 1 of every published configuration. SideBins is how many numbers a box takes.
-const (
-	Distances = 8
-	SideBins  = 4 * Distances
-)
+// SideBins is how many numbers a box takes: for each side as many as there are distances, reg_max + 1 of every published configuration.
+const SideBins = 4 * scan.Distances
 
 type nanodet struct{ labelsAsScored }
 

@@ -60,6 +60,12 @@ def yolox(random, classes, decoded=False):
     return [("output", F, output)], corners(boxes), output[:, 4:5] * output[:, 5:], True
 
 
+def yolov6(random, classes):
+    place, scores = objects(random, len(cells([8, 16, 32])), classes)
+    output = np.concatenate([place, np.ones((len(place), 1)), scores], 1).astype(F)
+    return [("outputs", F, output)], corners(output[:, :4].astype(float)), output[:, 5:], True
+
+
 def nanodet(random, classes, strides=(8, 16, 32, 64), middle=0):
     grid = cells(strides)
     _, scores = objects(random, len(grid), classes)
@@ -201,6 +207,7 @@ CASES = [  # name, layout, labels, network, and what makes the head certain wher
     ("batched-nms", "nms", 5, lambda r, c: nms(r, c, BATCHED, F)),
     ("tf-detection", "tf-detection", 80, tf_detection),
     ("torchvision", "torchvision", 91, torchvision),
+    ("yolov6", "yolov6", 5, yolov6),
 ]
 
 
