@@ -173,7 +173,9 @@ func follow(path string, f film, limits thresholds, looks bool) (float64, error)
 }
 
 // look tells the tracker how those of its tracks look that were not looked at for a while, and gives the time that it took.
-func look(tracker *track.Tracker, frame *crowd.Frame, tracks []postprocess.Track, due map[uint64]time.Duration, every float64) time.Duration {
+func look(
+	tracker *track.Tracker, frame *crowd.Frame, tracks []postprocess.Track, due map[uint64]time.Duration, every float64,
+) time.Duration {
 	began := time.Now()
 	for i := range tracks {
 		tr := &tracks[i]

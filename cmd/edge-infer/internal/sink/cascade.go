@@ -7,8 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
 
-// Cascade shows second networks the objects of each frame, and tells the tracker and the sinks behind it what is known of them. A film waits
-// for the looks, a camera does not.
+// Cascade shows second networks the objects of each frame, and tells the tracker and the sinks behind it what is known of them. A film
+// waits for the looks, a camera does not.
 type Cascade struct {
 	Attendant *cascade.Attendant // whose Labels are those of the first network: objects of cameras with other labels are not shown
 
