@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import gzip
 import json
 import os
 import time
@@ -17,7 +18,9 @@ import pictures
 def session(path, threads):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    with (gzip.open if path.endswith(".gz") else open)(path, "rb") as f:
+        model = f.read()
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def detect(model, path, size, confidence=0.001):
@@ -53,7 +56,7 @@ def latency(path, size, threads, runs=200):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", default=os.path.join(os.path.dirname(__file__), "model.onnx"))
+    parser.add_argument("--model", default=os.path.join(os.path.dirname(__file__), "model.onnx.gz"))
     parser.add_argument("--data", required=True)
     parser.add_argument("--pycocotools", action="store_true")
     parser.add_argument("--predictions", help="write the detections as a COCO result file")

@@ -2,7 +2,8 @@
 time. Says what a picture costs either way, and what both find of the labelled parts.
 
     edge-infer dataset --out small --count 40 --seed 24 --width 4000 --height 3000 --part-size 32
-    python peer.py --program bin/edge-infer --model engine/demo/model.onnx --data small
+    gzip -dc engine/demo/model.onnx.gz >demo.onnx
+    python peer.py --program bin/edge-infer --model demo.onnx --data small
 """
 
 import argparse
