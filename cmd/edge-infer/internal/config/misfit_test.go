@@ -55,7 +55,7 @@ func TestMistakesOfEveryKindAndSource(t *testing.T) {
 	folder := t.TempDir()
 	main := write(t, filepath.Join(folder, "edge-infer.yaml"), `detect:
   confidence: 7
-  maximum: 3
+  confidense: 3
   iou: none
 mqtt: {key: k.pem, certifcate: c.pem}
 cameras:
@@ -91,7 +91,7 @@ thermal: {margin: -1}
 	}
 	require.Equal(t, []string{
 		"config " + main + ` line 2: detect.confidence "7" must be over 0 and under 1`,
-		"config " + main + ` line 3: unknown key "maximum"`,
+		"config " + main + ` line 3: unknown key "confidense", did you mean "confidence"?`,
 		"config " + main + ` line 4: detect.iou "none" must be a number`,
 		"config " + main + ` line 5: unknown key "certifcate", did you mean "certificate"?`,
 		"config " + main + ` line 7: unknown key "urll", did you mean "uri"?`,
