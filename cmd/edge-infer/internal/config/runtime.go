@@ -22,7 +22,8 @@ func runtimeSettings(s *process.Settings) []setting {
 		},
 		{
 			"runtime.capture_priority", "capture-priority", text(&s.CapturePriority), s.CheckCapturePriority,
-			"their SCHED_FIFO priority, 1 to 99, or off, and one less for frame loops; auto: 10 where it is permitted, for cameras that are fewer than the CPUs",
+			"their SCHED_FIFO priority, 1 to 99, or off, and one less for TensorRT's frame loops; " +
+				"auto: 10 where it is permitted, for cameras that are fewer than the CPUs",
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/capture"
@@ -50,4 +51,23 @@ func TestEveryStageHasItsTime(t *testing.T) {
 	}
 	require.Positive(t, got[stage.Decode].Max)
 	require.Positive(t, got[stage.Track].Max)
+}
+
+// TestTheLoopHasAThreadWhereItWaitsForADevice: not beside a backend that computes in goroutines, until another takes its place.
+func TestTheLoopHasAThreadWhereItWaitsForADevice(t *testing.T) {
+	entered := 0
+	p := &Pipeline{Thread: func() func() { entered++; return func() {} }}
+	done := make(chan struct{})
+	go func() { // the thread ends with it
+		defer close(done)
+		for _, step := range []struct {
+			backend string
+			entered int
+		}{{"onnxruntime", 0}, {"triton", 0}, {"tensorrt", 1}, {"tensorrt", 1}, {"onnxruntime", 1}} {
+			p.model.Store(&engine.Model{Backend: step.backend})
+			p.settle()
+			assert.Equal(t, step.entered, entered, step.backend)
+		}
+	}()
+	<-done
 }

@@ -80,8 +80,8 @@ type Pipeline struct {
 	Reported, Decoded float32
 	// Notify is rung when a camera has a frame, and by the pipeline itself; nil for a *capture.Bell of its own.
 	Notify Bell
-	// Thread is called by the thread that carries out Run and nothing else, so that it may have a scheduling of its own; the thread calls
-	// what it returns in every round. Nil for none.
+	// Thread is called by a thread that from then on carries out Run and nothing else, so that it may have a scheduling of its own, once a
+	// predictor waits for a device in the caller's thread; the thread calls what it returns in every round. Nil for none.
 	Thread func() (review func())
 	// Turn is the loop's place among those that share its device; nil where it has one alone.
 	Turn *Turn
@@ -106,6 +106,7 @@ type Pipeline struct {
 	schedule schedule
 	inferred Inferred
 	failures failures
+	review   func() // of the loop's thread; nil while it has none of its own
 	// contradiction ends Run: what comes out of the network means nothing.
 	contradiction *predict.Contradiction
 }
@@ -149,6 +150,7 @@ func (p *Pipeline) takeOver(r *replacement) {
 	p.Predictor, p.contradiction = r.predictor, nil
 	p.inference.Store(0)
 	p.prepare()
+	p.settle()
 	close(r.done)
 }
 
@@ -191,7 +193,7 @@ func (p *Pipeline) Open() error {
 // *predict.Contradiction then. It finishes what is in flight before it returns.
 func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	defer p.listen(ctx, ended)()
-	review := p.enter()
+	p.settle()
 	var oldest int // first slot in flight
 	finish := func() {
 		p.heartbeat.Beat()
@@ -210,7 +212,9 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	}()
 	for ctx.Err() == nil {
 		p.heartbeat.Beat()
-		review()
+		if p.review != nil {
+			p.review()
+		}
 		if p.failures.exceeded(giveUp) {
 			return fmt.Errorf("engine failed for %v: %w", giveUp, p.failures.last)
 		}
@@ -264,13 +268,14 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	return nil
 }
 
-// enter gives the loop its thread.
-func (p *Pipeline) enter() (review func()) {
-	if p.Thread == nil {
-		return func() {}
+// settle gives the loop its thread where that is worth it. Backends that compute in goroutines of their own share a thread with an ordinary
+// loop, one after the other; locked to a thread it would hand every frame to another one and wait for a CPU twice, where others want it too.
+func (p *Pipeline) settle() {
+	if p.Thread == nil || p.review != nil || slices.Contains([]string{"onnxruntime", "triton"}, p.Model().Backend) {
+		return
 	}
 	runtime.LockOSThread() // for good: the thread ends with this goroutine, and nobody inherits what it was given
-	return p.Thread()
+	p.review = p.Thread()
 }
 
 // listen rings the bell when ctx or what ended stands for ends, until its result is called.

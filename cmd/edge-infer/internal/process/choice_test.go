@@ -129,7 +129,7 @@ func TestWhatIsPermitted(t *testing.T) {
 	c = Capture{cpuCount: 4}
 	c.plan(DefaultSettings(), with)
 	assert.Equal(t, "SCHED_FIFO 10; on CPUs 2-3", c.State())
-	assert.Equal(t, "SCHED_FIFO 9", c.Loop())
+	assert.Equal(t, "SCHED_FIFO 9 with TensorRT", c.Loop())
 	c.Expect(4)
 	assert.Equal(t, "as the others: not fewer cameras than CPUs; on CPUs 2-3", c.State())
 
@@ -176,7 +176,7 @@ func TestEnter(t *testing.T) {
 	if c.refused.Load() == nil {
 		assert.Equal(t, []uint32{unix.SCHED_FIFO, 5}, []uint32{scheduling.Policy, scheduling.Priority})
 		assert.Equal(t, []uint32{unix.SCHED_FIFO, 4}, []uint32{loop.Policy, loop.Priority})
-		assert.Equal(t, "SCHED_FIFO 4", c.Loop())
+		assert.Equal(t, "SCHED_FIFO 4 with TensorRT", c.Loop())
 	} else {
 		assert.Contains(t, c.State(), "SCHED_FIFO 5 refused: ")
 	}

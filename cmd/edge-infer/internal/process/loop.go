@@ -70,10 +70,10 @@ func threadTime() time.Duration {
 
 func (c *Capture) loopPriority() int { return max(c.priority-1, 1) }
 
-// Loop says how the threads of frame loops run.
+// Loop says how the threads of frame loops run; see package pipeline for those that have one.
 func (c *Capture) Loop() string {
 	if c.priority == 0 || c.refused.Load() != nil {
 		return "as the others"
 	}
-	return fmt.Sprintf("SCHED_FIFO %d", c.loopPriority())
+	return fmt.Sprintf("SCHED_FIFO %d with TensorRT", c.loopPriority())
 }
