@@ -18,8 +18,7 @@ type Network struct {
 	model  Model
 	asked  head.Layout // by whoever opened it
 	slots  []slot
-	lossy  bool                              // pictures fail one by one when the engine does
-	tuned  atomic.Pointer[[]*decode.Decoder] // one for each slot: decoders keep scratch memory
+	lossy  bool // pictures fail one by one when the engine does
 
 	evidence evidence
 }
@@ -29,6 +28,7 @@ var _ Predictor = (*Network)(nil)
 // slot is one request's place. One goroutine at a time uses it.
 type slot struct {
 	busy    bool
+	tuned   atomic.Pointer[decode.Decoder] // for the next request; each slot has its own, which keeps scratch memory
 	decoder *decode.Decoder
 	images  []engine.Image // those that the engine has
 	places  []int          // their numbers among the pictures of the request
@@ -40,28 +40,30 @@ func Wrap(e engine.Engine, d Decoding) (*Network, error) {
 	n := &Network{engine: e, model: Model{Model: e.Model()}, asked: d.Layout, slots: make([]slot, e.Slots())}
 	for i := range n.slots {
 		batch := n.model.MaxBatch
-		n.slots[i] = slot{images: make([]engine.Image, 0, batch), places: make([]int, 0, batch)}
+		n.slots[i].images, n.slots[i].places = make([]engine.Image, 0, batch), make([]int, 0, batch)
 		n.slots[i].result.Pictures = make([]Picture, 0, batch)
 	}
-	decoders, err := n.decoders(d)
-	if err != nil {
+	if err := n.decode(d, 0, len(n.slots)); err != nil {
 		return nil, err
 	}
-	n.tuned.Store(&decoders)
-	n.model.Recognised = decoders[0].Recognised()
+	n.model.Recognised = n.slots[0].tuned.Load().Recognised()
 	n.evidence.model, n.evidence.layout = n.model.Path, n.model.Recognised.Layout
 	return n, nil
 }
 
-func (n *Network) decoders(d Decoding) ([]*decode.Decoder, error) {
-	decoders := make([]*decode.Decoder, len(n.slots))
+// decode gives some slots decoders, all of them or none.
+func (n *Network) decode(d Decoding, first, count int) error {
+	decoders := make([]*decode.Decoder, count)
 	for i := range decoders {
 		var err error
 		if decoders[i], err = d.open(&n.model.Model); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return decoders, nil
+	for i, decoder := range decoders {
+		n.slots[first+i].tuned.Store(decoder)
+	}
+	return nil
 }
 
 // Model implements Predictor.
@@ -77,7 +79,10 @@ func (n *Network) Alloc(size int) (*engine.Buffer, error) { return n.engine.Allo
 func (n *Network) Slots() int { return len(n.slots) }
 
 // Tune implements Predictor. The layout cannot be changed.
-func (n *Network) Tune(d Decoding) error {
+func (n *Network) Tune(d Decoding) error { return n.tune(d, 0, len(n.slots)) }
+
+// tune is Tune of some slots.
+func (n *Network) tune(d Decoding, first, count int) error {
 	layout, err := head.ParseLayout(string(d.Layout))
 	if err != nil {
 		return settingError{err}
@@ -86,12 +91,7 @@ func (n *Network) Tune(d Decoding) error {
 		return settingError{fmt.Errorf("layout %s: the network was opened as %s (open it again)", layout, has)}
 	}
 	d.Layout = n.asked
-	decoders, err := n.decoders(d)
-	if err != nil {
-		return err
-	}
-	n.tuned.Store(&decoders)
-	return nil
+	return n.decode(d, first, count)
 }
 
 // slot checks the number of a slot.
@@ -134,7 +134,7 @@ func (n *Network) Submit(number int, pictures []engine.Image) error {
 		}
 	}
 	s.busy = true
-	s.decoder = (*n.tuned.Load())[number]
+	s.decoder = s.tuned.Load()
 	return nil
 }
 

@@ -108,6 +108,9 @@ func (o *Options) Load() error {
 	return o.settle(model)
 }
 
+// Remotely reports whether the network runs on other machines.
+func (o *Options) Remotely() bool { return o.remote() }
+
 // remote reports whether the backend has the model itself. A file that is named then only says what the model means.
 func (o *Options) remote() bool {
 	return auto.Choice{Engine: o.Backend, Candidates: o.Candidates}.Remote()

@@ -16,13 +16,19 @@ import (
 type Sight struct {
 	look.Look
 	// Each opens each network; predict.Open when nil.
-	Each func(context.Context, predict.Options) (*predict.Network, error)
+	Each func(context.Context, predict.Options) (predict.Predictor, error)
 }
 
 // Open opens it, with those options for each network.
 func (s *Sight) Open(ctx context.Context, options predict.Options) (predict.Predictor, error) {
 	if s.Each == nil {
-		s.Each = predict.Open
+		s.Each = func(ctx context.Context, options predict.Options) (predict.Predictor, error) {
+			n, err := predict.Open(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			return n, nil
+		}
 	}
 	asked := options.Decoding
 	for range 2 { // each level asks the one below for weaker findings

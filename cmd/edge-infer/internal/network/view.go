@@ -40,6 +40,13 @@ func Same(a, b *config.Config) bool {
 	return reflect.DeepEqual(a.Model, b.Model) && reflect.DeepEqual(a.Look, b.Look)
 }
 
+// Alike reports whether two of Views are looked at by the same networks, in tiles or not.
+func Alike(a, b *config.Config) bool {
+	one, other := a.Look, b.Look
+	one.Tile, one.Overlap, other.Tile, other.Overlap = 0, 0, 0, 0
+	return reflect.DeepEqual(a.Model, b.Model) && reflect.DeepEqual(one, other)
+}
+
 // view is the configuration for one camera alone. What is said beside the model of all cameras does not hold for one of its own: other
 // networks that look too, and labels.
 func view(c *config.Config, camera *config.Camera) *config.Config {

@@ -27,6 +27,7 @@ type Device struct {
 	Notify *capture.Bell // rung when a camera of the device has a frame
 
 	view    *config.Config // as network.Views gives it
+	group   *group
 	options predict.Options
 	running atomic.Pointer[predict.Predictor] // that the frame loop goes on with; Upgrade may replace it
 	fitted  bool                              // it was opened in the shape of its cameras' pictures

@@ -34,6 +34,8 @@ type Set struct {
 	// Thread gives the calling thread the scheduling of a frame loop, see pipeline.Pipeline; nil for none.
 	Thread func() (review func())
 
+	groups []*group // set by Open
+
 	mu     sync.Mutex
 	places map[pipeline.Source]*Device
 }
@@ -50,26 +52,44 @@ func Decoded(c *config.Config) float64 {
 // upgrade follows. One that is named builds the plan that it lacks first, of which steps hears.
 func (s *Set) Open(ctx context.Context, c *config.Config, steps progress.Reporter, logger *slog.Logger) error {
 	s.Clocks = stage.New()
+	begun := 0 // devices, as the views before spread over them
 	for _, view := range network.Views(c) {
-		if err := s.openView(ctx, view, steps, logger); err != nil {
+		p, err := s.prepare(view, begun, steps, logger)
+		if err != nil {
 			return err
+		}
+		s.groups, begun = join(s.groups, p), begun+len(p.each)
+	}
+	for _, g := range s.groups {
+		for _, p := range g.views {
+			if err := s.openView(ctx, g, p, steps, logger); err != nil {
+				return err
+			}
 		}
 	}
 	s.share()
 	return nil
 }
 
-// openView opens what looks at some cameras.
-func (s *Set) openView(ctx context.Context, c *config.Config, steps progress.Reporter, logger *slog.Logger) error {
+// prepared is a view whose model has been read.
+type prepared struct {
+	view    *config.Config
+	options predict.Options
+	each    []predict.Options // by device
+	fitted  bool
+}
+
+// prepare reads the model of a view.
+func (s *Set) prepare(c *config.Config, first int, steps progress.Reporter, logger *slog.Logger) (*prepared, error) {
+	p := &prepared{view: c}
 	options := network.Options(c, Decoded(c), logger)
 	options.Build, options.Yielding = network.Builder{Progress: steps}.Build, c.Engine.Backend == config.Auto
-	fitted := false
 	options.Look = func() []engine.Size {
 		if side := c.Look.Tile; side > 0 {
 			return []engine.Size{{Width: side, Height: side}}
 		}
 		sizes := s.Look(c)
-		fitted = sizes != nil
+		p.fitted = sizes != nil
 		return sizes
 	}
 	options.Lossy = true // what servers do not do in time is gone: a newer frame is there
@@ -77,25 +97,33 @@ func (s *Set) openView(ctx context.Context, c *config.Config, steps progress.Rep
 		options.Standby = config.Auto
 	}
 	if err := options.Load(); err != nil {
-		return err
+		return nil, err
 	}
-	each, err := spread(options, c, len(s.All), logger)
-	if err != nil {
-		return err
-	}
-	for _, options := range each {
-		d := &Device{view: c, options: options, Notify: new(capture.Bell)}
-		sight := network.Sight{Look: c.Look, Each: func(ctx context.Context, options predict.Options) (*predict.Network, error) {
+	var err error
+	p.options = options
+	p.each, err = spread(options, c, first, logger)
+	return p, err
+}
+
+// openView opens what looks at some cameras.
+func (s *Set) openView(ctx context.Context, g *group, view *prepared, steps progress.Reporter, logger *slog.Logger) error {
+	c := view.view
+	for _, own := range view.each {
+		d := &Device{view: c, group: g, options: g.of(own), Notify: new(capture.Bell)}
+		sight := network.Sight{Look: c.Look, Each: g.each(func(ctx context.Context, options predict.Options) (*predict.Network, error) {
 			n, quick, err := openFirst(ctx, options, steps, logger)
-			d.quick = d.quick || quick
+			g.quick = g.quick || quick
 			return n, err
-		}}
-		p, err := sight.Open(ctx, options)
+		})}
+		p, err := sight.Open(ctx, d.options)
 		if err != nil {
 			return err
 		}
+		if err := p.Tune(own.Decoding); err != nil { // the group's threshold is the lowest of its views
+			return errors.Join(err, p.Close())
+		}
 		d.Use(p)
-		d.fitted = fitted
+		d.fitted, d.quick = view.fitted, g.quick
 		d.Pipeline = &pipeline.Pipeline{
 			Predictor: p, Labels: p.Model().Metadata.Labels, Notify: d.Notify, Thread: s.Thread, Logger: logger, Clocks: s.Clocks,
 			Reported: float32(c.Detect.Confidence), Decoded: float32(Decoded(c)),
@@ -393,6 +421,9 @@ func (s *Set) Close() error {
 	var errs []error
 	for _, d := range s.All {
 		errs = append(errs, d.Memory.Close())
+	}
+	for _, g := range s.groups {
+		errs = append(errs, g.Close())
 	}
 	return errors.Join(errs...)
 }
