@@ -20,8 +20,10 @@ func publishedFor(t *testing.T, flags ...string) <-chan string {
 	port := programtest.FreePort(t)
 	programtest.Mosquitto(t, port)
 	lines := programtest.Subscribe(t, port, "#")
-	p := programtest.Start(t, append([]string{"--camera", "belt=demo?width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port),
-		"--device-name", "gate", "--json"}, flags...)...)
+	camera := []string{
+		"--camera", "belt=demo?width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--device-name", "gate", "--json",
+	}
+	p := programtest.Start(t, append(camera, flags...)...)
 	p.Discard()
 	return lines
 }
