@@ -41,8 +41,9 @@ func (f *Follower) Open() error {
 	if err := f.Config.Check(zone.Names{Labels: f.Labels, Points: f.Points}); err != nil {
 		return err
 	}
-	f.tracker = track.Tracker{HighScore: f.Reported, LowScore: float32(Decoded(float64(f.Reported))), Reach: f.Profile.Reach(),
-		Recall: f.Recall, Alike: f.Alike}
+	f.tracker = track.Tracker{
+		HighScore: f.Reported, LowScore: float32(Decoded(float64(f.Reported))), Reach: f.Profile.Reach(), Recall: f.Recall, Alike: f.Alike,
+	}
 	f.camera.Reset()
 	return f.tracker.Open()
 }
