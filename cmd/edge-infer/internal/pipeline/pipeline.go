@@ -269,7 +269,7 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 }
 
 // settle gives the loop its thread where that is worth it. Backends that compute in goroutines of their own share a thread with an ordinary
-// loop, one after the other; locked to a thread it would hand every frame to another one and wait for a CPU twice, where others want it too.
+// loop, one after the other. Locked to a thread it would hand every frame to another one and wait twice for a CPU that others want too.
 func (p *Pipeline) settle() {
 	if p.Thread == nil || p.review != nil || slices.Contains([]string{"onnxruntime", "triton"}, p.Model().Backend) {
 		return
