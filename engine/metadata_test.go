@@ -221,7 +221,8 @@ func TestOverride(t *testing.T) {
 	file := Metadata{Task: Detect, Labels: []string{"a"}, Stride: 32, Width: 640, Height: 480, Batch: 1}
 	assert.Equal(t, file, file.Override(Metadata{}))
 	by := Metadata{
-		KeypointNames: [][]string{{"hook"}}, Task: Raw, Labels: []string{"b"}, Stride: 8, Width: 1, Height: 2, Batch: 3, Preprocess: Preprocess{Resize: Stretch},
+		KeypointNames: [][]string{{"hook"}}, Task: Raw, Labels: []string{"b"}, Stride: 8, Width: 1, Height: 2, Batch: 3,
+		Preprocess: Preprocess{Resize: Stretch},
 	}
 	assert.Equal(t, by, file.Override(by))
 	assert.Equal(t, Metadata{Task: Detect, Labels: []string{"a"}, Stride: 32, Width: 320, Height: 480, Batch: 1},

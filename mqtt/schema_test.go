@@ -258,10 +258,11 @@ func TestMapsFitTheirSchema(t *testing.T) {
 
 func TestSensorsOfMapsFitTheirSchema(t *testing.T) {
 	d := homeassistant.Discovery{Prefix: "homeassistant", Tree: topic.Tree{Root: "edge-infer", Device: "gate"}, Limit: 16 << 10}
-	made, _, err := d.Messages(&homeassistant.Announcement{Cameras: []homeassistant.Camera{
+	cameras := []homeassistant.Camera{
 		{Name: "a", Classes: []string{"road", "sky"}, Zones: []string{"yard"}}, {Name: "b", DepthUnit: "m"}, {Name: "c", DepthUnit: "relative"},
 		{Name: "d", Classifier: true, Classes: []string{"open", "shut"}}, {Name: "e", Classifier: true},
-	}}, nil)
+	}
+	made, _, err := d.Messages(&homeassistant.Announcement{Cameras: cameras}, nil)
 	require.NoError(t, err)
 	require.Len(t, made, 6)
 	for _, message := range made {
