@@ -259,8 +259,11 @@ func TestMapsFitTheirSchema(t *testing.T) {
 func TestSensorsOfMapsFitTheirSchema(t *testing.T) {
 	d := homeassistant.Discovery{Prefix: "homeassistant", Tree: topic.Tree{Root: "edge-infer", Device: "gate"}, Limit: 16 << 10}
 	cameras := []homeassistant.Camera{
-		{Name: "a", Classes: []string{"road", "sky"}, Zones: []string{"yard"}}, {Name: "b", DepthUnit: "m"}, {Name: "c", DepthUnit: "relative"},
-		{Name: "d", Classifier: true, Classes: []string{"open", "shut"}}, {Name: "e", Classifier: true},
+		{Name: "a", Classes: []string{"road", "sky"}, Zones: []string{"yard"}},
+		{Name: "b", DepthUnit: "m"},
+		{Name: "c", DepthUnit: "relative"},
+		{Name: "d", Classifier: true, Classes: []string{"open", "shut"}},
+		{Name: "e", Classifier: true},
 	}
 	made, _, err := d.Messages(&homeassistant.Announcement{Cameras: cameras}, nil)
 	require.NoError(t, err)
