@@ -25,6 +25,9 @@ const (
 
 // shortage is the share of the wanted frames of the time between two looks that were lost because newer ones displaced them.
 func (d *demand) shortage(before *demand, took time.Duration) float64 {
+	if d.captured < before.captured || d.displaced < before.displaced || d.done < before.done {
+		return 0 // a reload has begun the camera anew
+	}
 	captured, displaced := float64(d.captured-before.captured), float64(d.displaced-before.displaced)
 	wanted := captured / float64(max(d.interval, 1))
 	if d.rate > 0 {

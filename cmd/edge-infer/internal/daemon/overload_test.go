@@ -27,6 +27,8 @@ func TestShortage(t *testing.T) {
 			assert.InDelta(t, c.want, c.after.shortage(&demand{}, 10*time.Second), 1e-9)
 		})
 	}
+	anew := demand{captured: 300, done: 2300, interval: 1}
+	assert.Zero(t, anew.shortage(&demand{captured: 3000, displaced: 5, done: 2000}, 10*time.Second), "a reload has begun the camera anew")
 }
 
 func TestOverloadIsToldOnceAndItsEndToo(t *testing.T) {
