@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,7 @@ type browser struct {
 
 	mutex   sync.Mutex
 	console []chromedp.ConsoleMessage
+	asked   int // how often for complaints
 }
 
 func newBrowser(t *testing.T, width, height int) *browser {
@@ -63,14 +65,16 @@ func newBrowser(t *testing.T, width, height int) *browser {
 // complaints are the console's errors and warnings so far, broken rules of the content security policy among them.
 func (b *browser) complaints() (complaints []string) {
 	b.t.Helper()
-	const last = "that was all"
+	b.asked++
+	last := fmt.Sprintf("that was all, %d", b.asked)
 	evaluate[any](b, "console.info('"+last+"')")
 	var messages []chromedp.ConsoleMessage
 	require.Eventually(b.t, func() bool {
 		b.mutex.Lock()
 		defer b.mutex.Unlock()
-		messages = slices.Clone(b.console)
-		return len(messages) > 0 && messages[len(messages)-1].Text == last
+		end := slices.IndexFunc(b.console, func(m chromedp.ConsoleMessage) bool { return m.Text == last }) // a lost connection may tell more
+		messages = slices.Clone(b.console[:max(end, 0)])
+		return end >= 0
 	}, testPatience, 10*time.Millisecond)
 	for _, m := range messages {
 		if m.Type == chromedp.ConsoleError || m.Type == chromedp.ConsoleWarning || m.IsException() {
