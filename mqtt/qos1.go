@@ -19,7 +19,8 @@ type inflightMessage struct {
 	mailbox *mailbox // nil for an event
 	event   uint64   // number of the event, 0 for none
 	size    int      // of its packet
-	order   uint64   // among what was written
+	packet  *packetsize.Packet
+	mark    uint64 // what was written before
 }
 
 // qos1Sender publishes the events and the QoS 1 mailboxes, with at most Window messages unacknowledged. Its goroutine only.
@@ -207,14 +208,14 @@ func (r *qos1Sender) markReplayed(e *spool.Event) {
 
 // send publishes a message. It returns false when the session is over.
 func (r *qos1Sender) send(p publication, f inflightMessage) bool {
-	packet := r.unconfirmed.Begin(f.size)
+	f.packet, f.mark = r.unconfirmed.Begin(f.size), r.unconfirmed.Mark()
 	if f.token = r.publish(p, nil); f.token == nil {
 		if f.mailbox != nil {
 			f.mailbox.settle(false, f.sent)
 		}
 		return false
 	}
-	f.order = r.unconfirmed.Written(packet)
+	r.unconfirmed.Written(f.packet)
 	r.inflight = append(r.inflight, f)
 	return true
 }
@@ -229,7 +230,7 @@ func (r *qos1Sender) settleOldest() error {
 	if r.client.Acknowledged != nil {
 		r.client.Acknowledged(time.Since(f.sent))
 	}
-	r.client.sizes.Confirm(r.broker, max(f.size, r.unconfirmed.Confirm(f.order)))
+	r.client.sizes.Confirm(r.broker, max(f.size, r.unconfirmed.Confirm(f.packet, f.mark)))
 	switch {
 	case f.mailbox != nil:
 		f.mailbox.settle(true, time.Now())

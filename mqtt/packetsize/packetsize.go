@@ -25,6 +25,8 @@ type brokerSize struct {
 	proven  int // the largest packet that it took
 	strikes int // connections in a row that it closed with a packet over proven on its way
 	suspect int // the smallest of those
+	doubts  int // connections in a row that it closed with a packet on its way that it had taken once
+	doubted int // the smallest of those
 	limit   int // packets of so many bytes are not sent any more, 0 for none
 	until   time.Time
 }
@@ -41,6 +43,9 @@ const (
 	// suspectSize is the smallest packet that is suspected: brokers that take less than this are not known, brokers that are restarted are.
 	suspectSize = 16 << 10
 	strikeLimit = 2
+	// doubtLimit is how often a packet of a size that a broker took once is lost until that says nothing any more: it may have been started
+	// anew with a lower limit.
+	doubtLimit = 4
 	// limitTime is how long a limit that was found out counts: somebody may have raised it.
 	limitTime = time.Hour
 )
@@ -85,6 +90,9 @@ func (l *Limits) Confirm(broker string, size int) {
 	if b.proven = max(b.proven, size); b.proven >= b.suspect {
 		b.strikes, b.suspect = 0, 0
 	}
+	if size >= b.doubted {
+		b.doubts, b.doubted = 0, 0
+	}
 }
 
 func (l *Limits) broker(name string) *brokerSize {
@@ -107,6 +115,7 @@ func (l *Limits) Lost(broker string, size int, now time.Time) int {
 	b := l.broker(broker)
 	if size < suspectSize || size <= b.proven {
 		b.strikes, b.suspect = 0, 0
+		b.doubt(size)
 		return 0
 	}
 	if b.suspect == 0 || size < b.suspect {
@@ -118,6 +127,19 @@ func (l *Limits) Lost(broker string, size int, now time.Time) int {
 	b.limit, b.until = b.suspect, now.Add(limitTime)
 	b.strikes, b.suspect = 0, 0
 	return b.limit
+}
+
+// doubt notes that a packet was lost that the broker had taken once.
+func (b *brokerSize) doubt(size int) {
+	if size < suspectSize {
+		return
+	}
+	if b.doubts == 0 || size < b.doubted {
+		b.doubted = size
+	}
+	if b.doubts++; b.doubts == doubtLimit {
+		b.proven, b.doubts, b.doubted = 0, 0, 0
+	}
 }
 
 // SetAside counts a message that is not sent, and reports whether it is worth a line in the log. A repetition of a retained one counts when
@@ -157,7 +179,7 @@ type Unconfirmed struct {
 
 // Packet is one that was begun.
 type Packet struct {
-	order uint64 // 0 until it was written
+	order uint64 // 0 while it may not be written as a whole
 	size  int
 }
 
@@ -173,24 +195,32 @@ func (u *Unconfirmed) Begin(size int) *Packet {
 	return p
 }
 
-// Written gives a packet its place in the order of those that were written, and returns that.
-func (u *Unconfirmed) Written(p *Packet) uint64 {
+// Written gives a packet, nil for one that is not suspected, its place in the order of those that were written.
+func (u *Unconfirmed) Written(p *Packet) {
+	if p == nil {
+		return
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.count++
-	if p != nil {
-		p.order = u.count
-	}
+	p.order = u.count
+}
+
+// Mark is the place of the last packet that was written. What is begun later comes behind it on its way to the broker; of two packets that
+// are written at the same time nobody knows which is the first.
+func (u *Unconfirmed) Mark() uint64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	return u.count
 }
 
-// Confirm takes out the packets up to a place in the order, because the broker has answered one that came behind them. It returns the size
-// of the largest.
-func (u *Unconfirmed) Confirm(order uint64) (largest int) {
+// Confirm takes out a packet that the broker has answered, and those up to the mark of before it was begun. It returns the size of the
+// largest.
+func (u *Unconfirmed) Confirm(answered *Packet, mark uint64) (largest int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.packets = slices.DeleteFunc(u.packets, func(p *Packet) bool {
-		confirmed := p.order != 0 && p.order <= order
+		confirmed := p == answered || p.order != 0 && p.order <= mark
 		if confirmed {
 			largest = max(largest, p.size)
 		}

@@ -34,17 +34,39 @@ func TestWhatABrokerTakesIsFoundOut(t *testing.T) {
 	assert.Equal(t, 200_000, largest)
 }
 
+// A broker that is started anew with a lower limit refuses what it took before.
+func TestABrokerTakesLessThanItDid(t *testing.T) {
+	now := time.Now()
+	l := &Limits{}
+	l.Confirm("b", 200_000)
+	for range doubtLimit - 1 {
+		assert.Zero(t, l.Lost("b", 180_000, now))
+	}
+	l.Confirm("b", 180_000)
+	for range doubtLimit {
+		assert.Zero(t, l.Lost("b", 180_000, now), "it took one again")
+		l.Confirm("b", 20_000)
+	}
+	assert.Zero(t, l.Lost("b", 190_000, now))
+	assert.Equal(t, 180_000, l.Lost("b", 180_000, now))
+}
+
 func TestUnconfirmedPackets(t *testing.T) {
 	var u Unconfirmed
 	assert.Nil(t, u.Begin(suspectSize-1))
 	first := u.Begin(20_000)
-	one := u.Written(nil)
-	two := u.Written(first)
-	third := u.Begin(40_000) // is being written
+	before := u.Mark()
+	u.Written(nil)
+	u.Written(first)
+	behind := u.Mark()
+	second := u.Begin(40_000) // is being written
 	assert.Equal(t, 40_000, u.Largest())
-	assert.Zero(t, u.Confirm(one))
-	assert.Equal(t, 20_000, u.Confirm(two))
+	assert.Zero(t, u.Confirm(nil, before), "what is answered may have come before the first")
+	assert.Equal(t, 20_000, u.Confirm(nil, behind))
 	assert.Equal(t, 40_000, u.Largest())
-	assert.Equal(t, 40_000, u.Confirm(u.Written(third)))
+	third := u.Begin(30_000)
+	u.Written(second)
+	assert.Equal(t, 30_000, u.Confirm(third, behind))
+	assert.Equal(t, 40_000, u.Confirm(nil, u.Mark()))
 	assert.Zero(t, u.Largest())
 }
