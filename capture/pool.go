@@ -194,7 +194,7 @@ func (b *buffer) discard() {
 	b.data, b.free = nil, nil
 }
 
-// signal leaves a token in a channel of capacity 1 and never waits. It reports whether there was none yet.
+// signal leaves a token in a channel of capacity 1 and never waits.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -32,14 +32,15 @@ engine/atomicfile:
 engine/auto: engine engine/* engine/cuda engine/onnxruntime engine/tensorrt engine/triton
 engine/backoff:
 engine/cuda: engine
-engine/demo:
+engine/demo: engine/packed
 engine/enginetest: engine
 engine/isolate:
 engine/kserve: engine engine/onnx
 engine/nesting:
 engine/onnx: engine engine/atomicfile
 engine/onnxruntime: engine engine/onnx engine/preprocess engine/worker
-engine/preprocess: engine engine/cuda
+engine/packed:
+engine/preprocess: engine engine/cuda engine/packed
 engine/quantize: engine engine/atomicfile engine/onnx
 engine/tensorrt: engine engine/atomicfile engine/cuda engine/isolate engine/preprocess
 engine/standby: engine

@@ -3,24 +3,13 @@
 package demo
 
 import (
-	"bytes"
-	"compress/gzip"
 	_ "embed"
-	"io"
+
+	"github.com/edge-infer/edge-infer/engine/packed"
 )
 
 //go:embed model.onnx.gz
-var packed []byte
+var model []byte
 
 // Model unpacks the ONNX file, which takes some 20 ms; the memory is the caller's.
-func Model() []byte {
-	reader, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		panic(err) // it is part of the program
-	}
-	model, err := io.ReadAll(reader)
-	if err != nil {
-		panic(err)
-	}
-	return model
-}
+func Model() []byte { return packed.Unpack(model) }

@@ -4,31 +4,19 @@ package preprocess
 import "C"
 
 import (
-	"compress/gzip"
 	_ "embed"
 	"fmt"
-	"io"
-	"strings"
 	"sync"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/packed"
 )
 
 //go:embed kernels.ptx.gz
-var packed string // a fifth of the text, which only machines with a GPU need
+var ptx []byte // a fifth of the text, which only machines with a GPU need
 
 // PTX is the text of the CUDA kernels, for any GPU of compute capability 5.3 or newer.
-var PTX = sync.OnceValue(func() string {
-	reader, err := gzip.NewReader(strings.NewReader(packed))
-	if err != nil {
-		panic(err) // it is part of the program
-	}
-	text, err := io.ReadAll(reader)
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
-})
+var PTX = sync.OnceValue(func() string { return string(packed.Unpack(ptx)) })
 
 // Names of the kernels. Each takes its arguments struct by value as its only parameter.
 const (

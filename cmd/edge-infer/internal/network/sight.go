@@ -19,15 +19,19 @@ type Sight struct {
 	Each func(context.Context, predict.Options) (predict.Predictor, error)
 }
 
+// Opened is what opening a network gave, as a Predictor; nil where that failed.
+func Opened(n *predict.Network, err error) (predict.Predictor, error) {
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
 // Open opens it, with those options for each network.
 func (s *Sight) Open(ctx context.Context, options predict.Options) (predict.Predictor, error) {
 	if s.Each == nil {
 		s.Each = func(ctx context.Context, options predict.Options) (predict.Predictor, error) {
-			n, err := predict.Open(ctx, options)
-			if err != nil {
-				return nil, err
-			}
-			return n, nil
+			return Opened(predict.Open(ctx, options))
 		}
 	}
 	asked := options.Decoding

@@ -64,11 +64,7 @@ func (g *group) of(own predict.Options) predict.Options {
 func (g *group) each(open opener) func(context.Context, predict.Options) (predict.Predictor, error) {
 	return func(ctx context.Context, options predict.Options) (predict.Predictor, error) {
 		if len(g.views) == 1 {
-			n, err := open(ctx, options)
-			if err != nil {
-				return nil, err
-			}
-			return n, nil
+			return network.Opened(open(ctx, options))
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
