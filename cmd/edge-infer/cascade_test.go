@@ -126,17 +126,25 @@ func TestCascadesThatCannotBe(t *testing.T) {
 	}
 }
 
+// startCascade has 60 pictures of a drawn camera looked at with a cascade, a list's element in YAML, and gives what the broker hears.
+func startCascade(t *testing.T, cascade string, flags ...string) (p *programtest.Program, received <-chan string) {
+	t.Helper()
+	port := programtest.FreePort(t)
+	programtest.Mosquitto(t, port)
+	received = programtest.Subscribe(t, port, "edge-infer/gate/#")
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("cascade: ["+cascade+"]\n"), 0o600))
+	all := []string{
+		"--camera", "belt=demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port),
+		"--device-name", "gate", "--frames", "60", "--config", file,
+	}
+	return programtest.Start(t, append(all, flags...)...), received
+}
+
 // TestACascadeFollowsTracks: objects of a running camera have attributes, in their frames and in their events.
 func TestACascadeFollowsTracks(t *testing.T) {
 	t.Parallel()
-	port := programtest.FreePort(t)
-	programtest.Mosquitto(t, port)
-	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
-	file := filepath.Join(t.TempDir(), "c.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("cascade:\n  - name: colour\n    model: "+writeColours(t)+
-		"\n    every: 100ms\n    votes: 3\n    margin: 0.05\n"), 0o600))
-	p := programtest.Start(t, "--camera", "belt=demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port),
-		"--device-name", "gate", "--frames", "60", "--json", "--config", file)
+	p, received := startCascade(t, "{name: colour, every: 100ms, votes: 3, margin: 0.05, model: "+writeColours(t)+"}", "--json")
 	said := map[uint64]bool{}
 	for {
 		line, more := p.Line()
@@ -177,14 +185,7 @@ func TestACascadeFollowsTracks(t *testing.T) {
 // TestEventsHaveEmbeddings where the cascade says so, of a network that is named an embedding.
 func TestEventsHaveEmbeddings(t *testing.T) {
 	t.Parallel()
-	port := programtest.FreePort(t)
-	programtest.Mosquitto(t, port)
-	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
-	file := filepath.Join(t.TempDir(), "c.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("cascade:\n  - {name: look, model: "+writeColours(t)+
-		", layout: embedding, every: 100ms, remember: 5s, vector: true}\n"), 0o600))
-	p := programtest.Start(t, "--camera", "belt=demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port),
-		"--device-name", "gate", "--frames", "60", "--config", file)
+	p, received := startCascade(t, "{name: look, layout: embedding, every: 100ms, remember: 5s, vector: true, model: "+writeColours(t)+"}")
 	require.NoError(t, p.Wait())
 	told := 0
 	seen := programtest.Until(t, received, "edge-infer/gate/available stopped")
