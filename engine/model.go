@@ -77,8 +77,11 @@ type Model struct {
 	Picture        *PictureInput
 	NoPicture      error
 	MaxBatch       int
-	Backend        string // tensorrt or onnxruntime
+	Backend        string // tensorrt, onnxruntime or triton
 	BackendVersion string
+	// BlocksThread says that Wait holds its caller's thread until the device is done. Other backends compute in goroutines of their own,
+	// which share a thread with whoever waits for them.
+	BlocksThread bool
 	Device         string // what the backend runs on, for people
 	Precision      Precision
 	// Reason says in one sentence why this backend was chosen, including what was refused before it.

@@ -23,6 +23,8 @@ type Backend struct {
 	Open func(engine.Options) (engine.Engine, error)
 	// SmallTypes says that tensors of 8 bits cross the border, FreeSides that sides without a number do.
 	SmallTypes, FreeSides bool
+	// BlocksThread is engine.Model's.
+	BlocksThread bool
 	// AllocationsPerFrame is how many heap allocations one Submit and Wait may take in steady state.
 	AllocationsPerFrame float64
 }
@@ -94,6 +96,7 @@ func (b Backend) describes(t *testing.T) {
 	assert.Equal(t, []int{96, 64, 4}, []int{m.Width, m.Height, m.MaxBatch})
 	assert.NotEmpty(t, m.Backend)
 	assert.NotEmpty(t, m.BackendVersion)
+	assert.Equal(t, b.BlocksThread, m.BlocksThread)
 	assert.NotEmpty(t, m.Device)
 	assert.Equal(t, 2, e.Slots())
 

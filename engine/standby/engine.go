@@ -78,6 +78,7 @@ func Open(o Options) (*Engine, error) {
 		}
 		m := o.Remote.Model()
 		e.model.Backend, e.model.BackendVersion, e.model.Device, e.model.Precision = m.Backend, m.BackendVersion, m.Device, m.Precision
+		e.model.BlocksThread = m.BlocksThread
 		e.remote.Store(&e.Options.Remote)
 	}
 	e.model.Reason = "servers were asked for, " + e.Local.Model().Backend + " stands by"

@@ -184,7 +184,7 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 	m := engine.Model{
 		Path: o.Path, Plan: e.model.Plan, Metadata: facts.Metadata.Override(o.Metadata), Backend: Name,
 		BackendVersion: e.library.Version.String(), Device: fmt.Sprintf("%s (%s)", device.Name, device.ComputeCapability()),
-		Precision: facts.Precision, MaxBatch: 1,
+		Precision: facts.Precision, MaxBatch: 1, BlocksThread: true,
 	}
 	if m.Precision == "" && o.Precision != engine.Auto {
 		m.Precision = o.Precision

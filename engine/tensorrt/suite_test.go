@@ -30,7 +30,7 @@ func TestContract(t *testing.T) {
 			t.Run(variant.name, func(t *testing.T) {
 				t.Setenv("FAKE_CUDA", variant.cuda)
 				enginetest.Run(t, enginetest.Backend{
-					SmallTypes: true, FreeSides: true,
+					SmallTypes: true, FreeSides: true, BlocksThread: true,
 					Open: func(o engine.Options) (engine.Engine, error) {
 						options := tensorrt.Options{Options: o, Log: quiet}
 						variant.change(&options)

@@ -61,12 +61,12 @@ func TestTheLoopHasAThreadWhereItWaitsForADevice(t *testing.T) {
 	go func() { // the thread ends with it
 		defer close(done)
 		for _, step := range []struct {
-			backend string
+			blocks  bool
 			entered int
-		}{{"onnxruntime", 0}, {"triton", 0}, {"tensorrt", 1}, {"tensorrt", 1}, {"onnxruntime", 1}} {
-			p.model.Store(&engine.Model{Backend: step.backend})
+		}{{false, 0}, {true, 1}, {true, 1}, {false, 1}} {
+			p.model.Store(&engine.Model{Backend: "any", BlocksThread: step.blocks})
 			p.settle()
-			assert.Equal(t, step.entered, entered, step.backend)
+			assert.Equal(t, step.entered, entered)
 		}
 	}()
 	<-done

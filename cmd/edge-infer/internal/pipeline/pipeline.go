@@ -271,7 +271,7 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 // settle gives the loop its thread where that is worth it. Backends that compute in goroutines of their own share a thread with an ordinary
 // loop, one after the other. Locked to a thread it would hand every frame to another one and wait twice for a CPU that others want too.
 func (p *Pipeline) settle() {
-	if p.Thread == nil || p.review != nil || slices.Contains([]string{"onnxruntime", "triton"}, p.Model().Backend) {
+	if p.Thread == nil || p.review != nil || !p.Model().BlocksThread {
 		return
 	}
 	runtime.LockOSThread() // for good: the thread ends with this goroutine, and nobody inherits what it was given
