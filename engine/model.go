@@ -82,8 +82,8 @@ type Model struct {
 	// BlocksThread says that Wait holds its caller's thread until the device is done. Other backends compute in goroutines of their own,
 	// which share a thread with whoever waits for them.
 	BlocksThread bool
-	Device         string // what the backend runs on, for people
-	Precision      Precision
+	Device       string // what the backend runs on, for people
+	Precision    Precision
 	// Reason says in one sentence why this backend was chosen, including what was refused before it.
 	Reason string
 	// Filter is what the engine lists on its device instead of handing over the outputs of pictures; nil when the outputs come whole.
