@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
@@ -13,4 +15,16 @@ func openBroker() (address string, end func(), err error) {
 		return "", nil, err
 	}
 	return b.URL(), func() { _ = b.Close() }, nil
+}
+
+// serveBroker is a broker until it is told to end. It prints where it listens.
+func serveBroker(ctx context.Context) error {
+	url, end, err := openBroker()
+	if err != nil {
+		return err
+	}
+	defer end()
+	fmt.Println(url)
+	<-ctx.Done()
+	return nil
 }

@@ -20,11 +20,13 @@ type usage struct{}
 func (usage) Error() string {
 	return `usage: bars cpu     -program EDGE-INFER -floors DIR [-rounds N] [-only B2,B10] [-json FILE]
        bars gpu     -program EDGE-INFER -floor FLOOR -library DIR -kernels FILE.ptx -model NET.onnx -work DIR [-only plans,B1] [-limit 9m]
-       bars soak    -program EDGE-INFER [-duration 10m] [-cameras 4] [-size 640x480] [-fps 30] [-faults=false] [-json FILE]
+       bars soak    -program EDGE-INFER [-duration 10m] [-cameras 4] [-size 640x480] [-fps 30] [-faults=false] [-mosquitto '']
+                    [-json FILE]
        bars network OUT.onnx [SIDE [half]]
        bars limit   NET.onnx BATCH TFLOP/S TB/S
 
-cpu runs in the root of a checkout: some of the aims are Go benchmarks. gpu wants no Go and no checkout, soak mosquitto.`
+cpu runs in the root of a checkout: some of the aims are Go benchmarks. gpu wants no Go and no checkout, soak mosquitto or, with -mosquitto '',
+a broker of this program, which is what "bars broker" is.`
 }
 
 // options are what both kinds of machines need.
@@ -81,6 +83,8 @@ func run(ctx context.Context, args []string) error {
 		return o.measure(ctx, g.parts())
 	case "soak":
 		return runSoak(ctx, args[1:])
+	case "broker":
+		return serveBroker(ctx)
 	case "limit":
 		return printLimit(os.Stdout, args[1:])
 	case "network":

@@ -38,12 +38,12 @@ func runSoak(ctx context.Context, args []string) error {
 	o := soak{}
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.StringVar(&o.program, "program", "", "edge-infer")
-	flags.StringVar(&o.mosquitto, "mosquitto", "mosquitto", "the broker's program")
+	flags.StringVar(&o.mosquitto, "mosquitto", "mosquitto", "the broker's program; empty: a broker of this one")
 	flags.IntVar(&o.cameras, "cameras", 4, "steady cameras")
 	size := flags.String("size", "640x480", "of their pictures")
 	flags.Float64Var(&o.fps, "fps", 30, "of each")
 	flags.DurationVar(&o.duration, "duration", 10*time.Minute, "of the whole run")
-	flags.BoolVar(&o.faults, "faults", true, "do to it what happens in the field; without, the broker is one of this program")
+	flags.BoolVar(&o.faults, "faults", true, "do to it what happens in the field")
 	flags.BoolVar(&o.gpu, "gpu", false, "watch the first GPU's memory too")
 	flags.StringVar(&o.json, "json", "", "write the verdicts to a file")
 	if err := flags.Parse(args); err != nil {
@@ -148,16 +148,12 @@ func (m *memory) judge(s *sheet, name string) {
 		fmt.Sprintf("%.1f MB at first, %.1f at last, most %.1f; slope uncertain by %.1f", m.first, m.last, m.most, m.uncertainty))
 }
 
-// openBroker is a real one, which can be stopped, or one of this program where no fault needs that.
+// openBroker is a real one, or one of this program where that will do.
 func (o *soak) openBroker(ctx context.Context, folder string) (*mosquitto, error) {
-	if o.faults {
+	if o.faults && o.mosquitto != "" {
 		return openMosquitto(ctx, o.mosquitto, folder)
 	}
-	url, end, err := openBroker()
-	if err != nil {
-		return nil, err
-	}
-	return &mosquitto{address: strings.TrimPrefix(url, "tcp://"), end: end}, nil
+	return openOwn()
 }
 
 // watch lets one window pass and gives what the cameras' frames came to in it.

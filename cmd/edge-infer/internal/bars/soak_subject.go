@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -139,11 +140,33 @@ func (s *subject) stop() error {
 
 func (s *subject) kill() { _ = s.command.Process.Kill() }
 
-// mosquitto is a real broker on this machine, or what stands in its place.
+// mosquitto is a broker in a process of its own, which can be stopped: the real one, or the one of this project.
 type mosquitto struct {
 	address string
 	command *exec.Cmd
-	end     func() // in place of command
+}
+
+// openOwn runs this program's broker in a child, for a machine without mosquitto.
+func openOwn() (*mosquitto, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	b := &mosquitto{command: exec.Command(self, "broker")}
+	stdout, err := b.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := b.command.Start(); err != nil {
+		return nil, err
+	}
+	url, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		b.close()
+		return nil, fmt.Errorf("broker: %w", err)
+	}
+	b.address = strings.TrimPrefix(strings.TrimSpace(url), "tcp://")
+	return b, nil
 }
 
 func openMosquitto(ctx context.Context, program, folder string) (*mosquitto, error) {
@@ -186,10 +209,6 @@ func (b *mosquitto) pause(context.Context) error { return b.command.Process.Sign
 func (b *mosquitto) resume(context.Context) error { return b.command.Process.Signal(syscall.SIGCONT) }
 
 func (b *mosquitto) close() {
-	if b.end != nil {
-		b.end()
-		return
-	}
 	_ = b.command.Process.Kill()
 	_ = b.command.Wait()
 }

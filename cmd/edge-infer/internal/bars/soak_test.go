@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"io"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,4 +99,32 @@ func TestSoakJudges(t *testing.T) {
 	}, verdicts)
 	assert.ErrorIs(t, runSoak(t.Context(), []string{"-program", "x", "-size", "big"}), usage{})
 	assert.ErrorIs(t, runSoak(t.Context(), []string{"-program", "x", "-duration", "1s"}), usage{})
+}
+
+// TestMain stands in for main where a test starts this program's own broker.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "broker" {
+		if err := run(context.Background(), os.Args[1:]); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestOwnBrokerStopsAndGoesOn(t *testing.T) {
+	b, err := (&soak{faults: true}).openBroker(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	defer b.close()
+	connection, err := net.Dial("tcp", b.address)
+	require.NoError(t, err)
+	defer connection.Close()
+	require.NoError(t, b.pause(t.Context()))
+	_, err = connection.Write([]byte{0x10, 0x0d, 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 0, 0, 1, 'a'}) // CONNECT
+	require.NoError(t, err)
+	require.NoError(t, b.resume(t.Context()))
+	answer := make([]byte, 4)
+	_, err = io.ReadFull(connection, answer)
+	require.NoError(t, err)
+	assert.Equal(t, []byte{0x20, 2, 0, 0}, answer, "CONNACK")
 }
