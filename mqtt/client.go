@@ -107,6 +107,7 @@ type Client struct {
 	sentEvent  uint64            // number of the newest event that was sent
 	reasons    map[string]string // why there is no connection, as logged last, by address
 	opened     bool
+	left       left
 	// Refused commands: when one was logged, and how many were not since.
 	refusalLogged time.Time
 	refusals      int
@@ -189,6 +190,7 @@ func (c *Client) Open() error {
 	c.run = strconv.FormatInt(time.Now().UnixMicro(), 36)
 	c.qos0, c.qos1 = newSendQueue(), newSendQueue()
 	c.mailboxes, c.cameras, c.reasons = map[topicKey]*mailbox{}, map[string]string{}, map[string]string{}
+	c.left = left{announced: make(chan struct{}), looked: map[string]struct{}{}}
 	c.sizes.Most = c.MaxPacket
 	c.events = &spool.Spool{Config: c.Spool, Logger: c.Logger, Notify: c.qos1.signal}
 	if err := c.events.Open(); err != nil {
@@ -284,14 +286,15 @@ func (c *Client) attempt(ctx context.Context, t *tries) time.Duration {
 	return backoff.Exponential{Min: c.RetryMin, Max: c.RetryMax}.After(t.failures - 1)
 }
 
-// serve serves a connection, and says as Frigate does that it is there as long as it lasts.
+// serve serves a connection, and says as Frigate does that it is there as long as it lasts; beside it clears what an earlier process has
+// left.
 func (c *Client) serve(ctx context.Context, s *session, to address.Address) error {
-	if c.Frigate == "" {
-		return s.serve(ctx)
-	}
 	served, lost := context.WithCancelCause(ctx)
 	var beside sync.WaitGroup
-	beside.Go(func() { c.frigateAvailable(served, to) })
+	beside.Go(func() { c.clearLeft(served, to) })
+	if c.Frigate != "" {
+		beside.Go(func() { c.frigateAvailable(served, to) })
+	}
 	err := s.serve(ctx)
 	lost(errMainLost) // no cause any more where ctx has ended
 	beside.Wait()

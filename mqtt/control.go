@@ -145,35 +145,45 @@ type subscription struct {
 // subscribe asks for commands and for Home Assistant's birth message, where they are wanted.
 func (s *session) subscribe() subscription {
 	c := s.client
-	filters := map[string]byte{}
+	var filters []string
 	if c.Controller != nil {
-		filters[c.topics.Base()+"+/set"] = 1
-		filters[c.topics.Base()+"+/+/set"] = 1
+		filters = append(filters, c.topics.Base()+"+/set", c.topics.Base()+"+/+/set")
 		if c.Frigate != "" {
-			filters[c.Frigate.Commands(command.Detect)] = 1
+			filters = append(filters, c.Frigate.Commands(command.Detect))
 		}
 	}
 	if c.DiscoveryPrefix != "" {
-		filters[c.discovery().Birth()] = 1
+		filters = append(filters, c.discovery().Birth())
 	}
 	if len(filters) == 0 {
 		return subscription{}
 	}
-	token, ok := s.call(func() paho.Token { return s.paho.SubscribeMultiple(filters, nil) }, nil).(*paho.SubscribeToken)
+	return s.ask(filters, nil)
+}
+
+// subscriptionRefused is a broker's answer (MQTT 3.1.1 section 3.9.3).
+const subscriptionRefused = 0x80
+
+// ask subscribes to filters. Without an answer it gives the zero subscription: the session is over, or the limit has fired.
+func (s *session) ask(filters []string, limit <-chan time.Time) subscription {
+	wanted := map[string]byte{}
+	for _, filter := range filters {
+		wanted[filter] = 1
+	}
+	token, ok := s.call(func() paho.Token { return s.paho.SubscribeMultiple(wanted, nil) }, limit).(*paho.SubscribeToken)
 	if !ok {
-		return subscription{} // the session is over
+		return subscription{}
 	}
 	return subscription{done: token.Done(), token: token}
 }
 
 // report logs what the broker refused.
 func (s *subscription) report(c *Client) {
-	const failure = 0x80 // MQTT 3.1.1 section 3.9.3
 	if err := s.token.Error(); err != nil {
 		c.Logger.Warn("mqtt cannot subscribe", "error", err)
 	}
 	for filter, code := range s.token.Result() {
-		if code == failure {
+		if code == subscriptionRefused {
 			c.Logger.Warn("mqtt subscription refused, remote control does not work (check what the broker allows this client)", "filter", filter)
 		}
 	}

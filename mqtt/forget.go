@@ -4,72 +4,115 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"github.com/edge-infer/edge-infer/mqtt/address"
 )
 
 // Forget removes a decommissioned device from the first broker that answers: every retained message below its topics and its Home
 // Assistant devices. The device's own daemon must be stopped, or it publishes them again. It needs an open client that does not run and
 // that needs no spool, and returns how many messages it cleared.
 func (c *Client) Forget(ctx context.Context) (int, error) {
-	var s *session
+	filters := []string{c.topics.Base() + "#"}
+	if c.DiscoveryPrefix != "" {
+		filters = append(filters, c.discovery().Filter())
+	}
 	var errs []error
 	for _, to := range c.addresses {
-		var err error
-		if s, err = c.connect(ctx, to, identity{id: c.ClientID + "-forget", inbound: 2 * topicLimit, largest: math.MaxInt}); err == nil {
-			break
+		s, err := c.connectAside(ctx, to, "-forget")
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", to, err))
+			continue
 		}
-		errs = append(errs, fmt.Errorf("%s: %w", to, err))
+		defer s.end()
+		cleared, err := s.clearRetained(ctx, filters, func(string) (bool, []string) { return true, nil })
+		if err != nil {
+			return cleared, fmt.Errorf("forget device: %w", err)
+		}
+		return cleared, nil
 	}
-	if s == nil {
-		return 0, fmt.Errorf("forget device: %w", errors.Join(errs...))
+	return 0, fmt.Errorf("forget device: %w", errors.Join(errs...))
+}
+
+// connectAside opens a session that is not the client's own and takes whatever a broker retains. end ends it.
+func (c *Client) connectAside(ctx context.Context, to address.Address, suffix string) (*session, error) {
+	s, err := c.connect(ctx, to, identity{id: c.ClientID + suffix, inbound: 2 * topicLimit, largest: math.MaxInt})
+	if err == nil {
+		go s.callPaho()
 	}
-	defer func() {
-		s.paho.Disconnect(100)
-		s.fail(errStopped)
-	}()
-	go s.callPaho()
-	filters := map[string]byte{c.topics.Base() + "#": 1}
-	if c.DiscoveryPrefix != "" {
-		filters[c.discovery().Filter()] = 1
-	}
-	subscribed := s.paho.SubscribeMultiple(filters, nil)
+	return s, err
+}
+
+func (s *session) end() {
+	s.paho.Disconnect(100)
+	s.fail(errStopped)
+}
+
+// clearRetained clears those retained topics under the filters that judge says are to go, and returns how many they were. judge may ask for
+// further filters with its answer.
+func (s *session) clearRetained(ctx context.Context, filters []string, judge func(topic string) (clear bool, more []string)) (int, error) {
 	// The broker sends what it retains right after its acknowledgement; silence means that this was all.
 	const silence = 500 * time.Millisecond
-	timer := time.NewTimer(c.AckTimeout)
+	limit := s.client.AckTimeout
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	cleared := 0
-	acknowledged := subscribed.Done()
+	var asked subscription
 	for {
-		select {
-		case <-acknowledged:
-			if err := subscribed.Error(); err != nil {
-				return cleared, fmt.Errorf("forget device: %w", err)
+		if asked.token == nil && len(filters) > 0 {
+			if asked = s.ask(filters, timer.C); asked.token == nil {
+				return cleared, s.unanswered()
 			}
-			acknowledged = nil
+			filters = nil
+			timer.Reset(limit)
+		}
+		select {
+		case <-asked.done:
+			if err := asked.refused(); err != nil {
+				return cleared, err
+			}
+			asked = subscription{}
 			timer.Reset(silence)
 		case m := <-s.inbound:
 			if !m.Retained() || len(m.Payload()) == 0 {
 				continue
 			}
+			timer.Reset(silence)
+			gone, more := judge(m.Topic())
+			filters = append(filters, more...)
+			if !gone {
+				continue
+			}
 			if err := s.clear(ctx, m); err != nil {
-				return cleared, fmt.Errorf("forget device: %w", err)
+				return cleared, err
 			}
 			cleared++
-			timer.Reset(silence)
 		case <-timer.C:
-			if acknowledged != nil {
-				return cleared, fmt.Errorf("forget device: broker did not answer for %v", c.AckTimeout)
+			if asked.token != nil {
+				return cleared, fmt.Errorf("broker did not answer for %v", limit)
 			}
 			return cleared, nil
 		case <-s.done:
-			return cleared, fmt.Errorf("forget device: %w", s.err)
+			return cleared, s.err
 		case <-ctx.Done():
 			return cleared, ctx.Err()
 		}
 	}
+}
+
+// refused is why a request under way came to nothing, in part or as a whole.
+func (s *subscription) refused() error {
+	for _, filter := range slices.Sorted(maps.Keys(s.token.Result())) {
+		if s.token.Result()[filter] == subscriptionRefused {
+			return fmt.Errorf("the broker refuses this client %s (check what it allows)", filter)
+		}
+	}
+	return s.token.Error()
 }
 
 // clear replaces a retained message by nothing and waits until the broker has done so.

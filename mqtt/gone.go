@@ -8,11 +8,12 @@ import (
 
 // clearGone clears the retained topics of what was published and is not among cameras any more: an empty message takes the place of the
 // value, waits for the broker like one, and is repeated at each connection like one, for another broker of the list may hold the value too.
-// Only this client's own values are known; those of an earlier process stay until Forget.
+// Only this client's own values are known; for those of an earlier process see clearLeft.
 func (c *Client) clearGone(cameras []homeassistant.Camera) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.makeRoom()
+	c.left.announce(cameras)
 	stay := places(cameras)
 	kept := map[string]bool{} // topics; names that differ may share one
 	for key, s := range c.mailboxes {

@@ -1,7 +1,6 @@
 package mqtt
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -223,25 +222,4 @@ func TestChangingNamesFindRoom(t *testing.T) {
 	assert.Less(t, len(c.mailboxes), topicLimit)
 	assert.Len(t, c.order, len(c.mailboxes))
 	assert.Empty(t, c.feeds)
-}
-
-func TestForgetStillKnowsWhatAnEarlierProcessLeft(t *testing.T) {
-	m := mqtttest.StartMosquitto(t, "allow_anonymous true")
-	earlier := testClient("tcp://" + m.Address)
-	stop := start(t, earlier)
-	left := publishAll(earlier, frontCamera)
-	waitDelivered(t, earlier)
-	stop()
-	c := testClient("tcp://" + m.Address)
-	stop = start(t, c)
-	require.NoError(t, c.Announce(&homeassistant.Announcement{}))
-	waitDelivered(t, c)
-	require.Equal(t, sorted(left), retained(t, m), "only a client's own values are known to it")
-	stop()
-	again := testClient("tcp://" + m.Address)
-	require.NoError(t, again.Open())
-	defer again.Close()
-	_, err := again.Forget(context.Background())
-	require.NoError(t, err)
-	require.Empty(t, retained(t, m))
 }

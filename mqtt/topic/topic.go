@@ -106,6 +106,39 @@ func (t Tree) control(camera, control string) string {
 
 func (t Tree) camera(camera string) string { return t.Base() + Level(camera) + "/" }
 
+// States are filters of everything small that is retained of cameras: all but pictures.
+func (t Tree) States() []string {
+	camera := t.Base() + "+/"
+	return []string{camera + "available", camera + "+/state", camera + "count/+", camera + "zone/+/+", camera + "line/+", camera + "line/+/+"}
+}
+
+// Pictures are filters of what is retained of pictures of a camera, which is given as its level.
+func (t Tree) Pictures(camera string) []string {
+	return []string{t.Base() + camera + "/picture", t.Base() + camera + "/snapshot/+"}
+}
+
+// Place is what a retained topic of a camera belongs to, as levels: the camera, and its zone or line where it has one. It reports false of
+// topics that no camera publishes and retains, such as commands.
+func (t Tree) Place(topic string) (camera, zone, line string, ok bool) {
+	rest, ok := strings.CutPrefix(topic, t.Base())
+	levels := strings.Split(rest, "/")
+	if !ok || len(levels) < 2 {
+		return "", "", "", false
+	}
+	camera = levels[0]
+	switch what := levels[1:]; {
+	case len(what) == 1:
+		ok = what[0] == "available" || what[0] == "picture"
+	case what[0] == "zone":
+		zone, ok = what[1], len(what) == 3
+	case what[0] == "line":
+		line, ok = what[1], len(what) <= 3
+	default:
+		ok = len(what) == 2 && (what[1] == "state" || what[0] == "count" || what[0] == "snapshot")
+	}
+	return camera, zone, line, ok
+}
+
 // Level makes one topic level of a name. The words set and state get a mark, so that no label can publish into a control's topics.
 func Level(name string) string {
 	if name == "" {

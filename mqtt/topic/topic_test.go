@@ -34,6 +34,32 @@ func TestTopics(t *testing.T) {
 	}
 }
 
+func TestPlaces(t *testing.T) {
+	topics := Tree{Root: "site/a", Device: "gate"}
+	for topic, want := range map[string][3]string{
+		topics.CameraAvailable("cam0"):             {"cam0", "", ""},
+		topics.Picture("cam0"):                     {"cam0", "", ""},
+		topics.Snapshot("cam0", "person"):          {"cam0", "", ""},
+		topics.Count("cam0", "person"):             {"cam0", "", ""},
+		topics.State("cam0", "detect"):             {"cam0", "", ""},
+		topics.Zone("cam0", "yard", "person"):      {"cam0", "yard", ""},
+		topics.Zone("zone", "zone", "zone"):        {"zone", "zone", ""},
+		topics.Line("cam0", "door"):                {"cam0", "", "door"},
+		topics.LineLabel("line", "door", "person"): {"line", "", "door"},
+	} {
+		camera, zone, line, ok := topics.Place(topic)
+		assert.True(t, ok, topic)
+		assert.Equal(t, want, [3]string{camera, zone, line}, topic)
+	}
+	for _, topic := range []string{
+		topics.Available(), topics.Status(), topics.Detections("cam0"), topics.Events("cam0"), topics.Set("cam0", "detect"), topics.Set("", "reload"),
+		topics.Base(), topics.Base() + "cam0/notes", topics.Base() + "cam0/zone/yard", "site/a/other/cam0/available", "site/a/gate", "",
+	} {
+		_, _, _, ok := topics.Place(topic)
+		assert.False(t, ok, topic)
+	}
+}
+
 func TestTopicsCheck(t *testing.T) {
 	for _, c := range []struct{ root, device, want string }{
 		{"edge-infer", "", "device name is empty (set it, or give the machine a host name)"},

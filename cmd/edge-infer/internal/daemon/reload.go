@@ -91,8 +91,8 @@ func (r *run) renew(ctx context.Context) (restart bool, err error) {
 		if err := r.preflight(ctx, next); err != nil {
 			return false, err
 		}
-		// The new process does not know what this one has published. What only this one has topics of, such as a camera that the same change of
-		// the file removes, stays on the broker until config forget-discovery clears the whole device.
+		// The new process does not know what this one has published; it asks the broker what is retained of a camera that the same change of the
+		// file removes.
 		what := "configuration changed beyond cameras and thresholds, restarting"
 		if !beyond {
 			what = "files that the configuration names have changed, restarting"
