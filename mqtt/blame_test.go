@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
+	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
@@ -122,9 +123,10 @@ func TestEventsGoBeforeState(t *testing.T) {
 
 func TestPacketsHaveTheSizeThatIsSaid(t *testing.T) {
 	for _, payload := range []int{0, 1, 120, 121, 122, 123, 124, 16_000, 16_373, 16_380, 200_000, 2_097_143, 2_097_150} {
-		m := &mailbox{topic: "abc"}
-		m.current = make([]byte, payload)
-		assert.Equal(t, len(m.appendPacket(nil)), packetsize.Of("abc", payload, 0), "%d", payload)
+		m := &mailbox.Box{Topic: "abc", Queue: mailbox.NewQueue(), Ledger: &ledger.Ledger{}}
+		m.PutBytes(make([]byte, payload))
+		m.Queue.Take(time.Now())
+		assert.Equal(t, len(m.AppendPacket(nil)), packetsize.Of("abc", payload, 0), "%d", payload)
 		assert.Contains(t, []int{2, 3}, packetsize.Of("abc", payload, 1)-packetsize.Of("abc", payload, 0))
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
+	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 	"github.com/edge-infer/edge-infer/mqtt/remedy"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
@@ -84,8 +85,8 @@ type Client struct {
 	addresses []address.Address
 	run       string // makes event ids unique over restarts
 	replayGap time.Duration
-	qos0      *sendQueue
-	qos1      *sendQueue
+	qos0      *mailbox.Queue
+	qos1      *mailbox.Queue
 	events    *spool.Spool
 	closing   context.Context // ends when Close is called
 	close     context.CancelFunc
@@ -97,8 +98,8 @@ type Client struct {
 
 	mu         sync.Mutex
 	feeds      []feed // of the cameras
-	mailboxes  map[topicKey]*mailbox
-	order      []*mailbox        // in the order of their making
+	mailboxes  map[topicKey]*mailbox.Box
+	order      []*mailbox.Box    // in the order of their making
 	cameras    map[string]string // name by topic level, of cameras that have controls
 	remote     map[string]command.Kept
 	connection Connection
@@ -188,11 +189,11 @@ func (c *Client) Open() error {
 		c.Logger = slog.Default()
 	}
 	c.run = strconv.FormatInt(time.Now().UnixMicro(), 36)
-	c.qos0, c.qos1 = newSendQueue(), newSendQueue()
-	c.mailboxes, c.cameras, c.reasons = map[topicKey]*mailbox{}, map[string]string{}, map[string]string{}
+	c.qos0, c.qos1 = mailbox.NewQueue(), mailbox.NewQueue()
+	c.mailboxes, c.cameras, c.reasons = map[topicKey]*mailbox.Box{}, map[string]string{}, map[string]string{}
 	c.left = left{announced: make(chan struct{}), looked: map[string]struct{}{}}
 	c.sizes.Most = c.MaxPacket
-	c.events = &spool.Spool{Config: c.Spool, Logger: c.Logger, Notify: c.qos1.signal}
+	c.events = &spool.Spool{Config: c.Spool, Logger: c.Logger, Notify: c.qos1.Signal}
 	if err := c.events.Open(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
 	}

@@ -35,14 +35,14 @@ func (c *Client) FrigateActive(camera, zone, label string, n int) {
 
 // frigateStats publishes the rates and times of Stats as Frigate does, QoS 0.
 func (c *Client) frigateStats(stats *payload.Stats, now time.Time) {
-	c.mailbox(topicKey{kind: kindFrigateStats}).put(func(buf []byte) []byte { return stats.AppendFrigate(buf, now) })
+	c.mailbox(topicKey{kind: kindFrigateStats}).Put(func(buf []byte) []byte { return stats.AppendFrigate(buf, now) })
 }
 
 // DeepStreamFrame publishes the payload of one frame in DeepStream's minimal schema, QoS 0, newest of each camera wins. It copies the
 // bytes, never blocks, and allocates nothing once the camera is known.
 func (c *Client) DeepStreamFrame(camera string, json []byte) {
 	if s := c.mailbox(topicKey{kind: kindDeepStream, camera: camera}); s != nil {
-		s.putBytes(json)
+		s.PutBytes(json)
 	}
 }
 

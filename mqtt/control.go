@@ -63,7 +63,7 @@ func (c *Client) setting(camera, control, value string) {
 	}
 	for _, key := range keys {
 		if s := c.find(key); s != nil {
-			s.put(func(buf []byte) []byte { return append(buf, value...) })
+			s.Put(func(buf []byte) []byte { return append(buf, value...) })
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (c *Client) refuse(topic string, reason error) {
 	if report {
 		c.Logger.Warn("mqtt command refused", "topic", command.Quote(topic), "error", reason, "unreported", unreported)
 	}
-	c.mailbox(topicKey{kind: kindError}).put(func(buf []byte) []byte {
+	c.mailbox(topicKey{kind: kindError}).Put(func(buf []byte) []byte {
 		buf = append(buf, payload.Version+`"device":`...)
 		buf = payload.AppendString(buf, c.Device)
 		buf = payload.AppendTimeField(buf, now)

@@ -17,6 +17,7 @@ import (
 
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
 	"github.com/edge-infer/edge-infer/mqtt/command"
+	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
@@ -248,8 +249,8 @@ func FuzzCommand(f *testing.F) {
 		}
 		r := &recorder{}
 		client := &Client{
-			Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox{},
-			qos0: newSendQueue(), qos1: newSendQueue(), remote: map[string]command.Kept{}, events: &spool.Spool{},
+			Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox.Box{},
+			qos0: mailbox.NewQueue(), qos1: mailbox.NewQueue(), remote: map[string]command.Kept{}, events: &spool.Spool{},
 		}
 		require.NoError(t, client.carryOut(c))
 		require.Len(t, r.calls, 1)

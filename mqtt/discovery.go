@@ -17,11 +17,9 @@ const (
 )
 
 // Announce says what the device has from now on. It publishes that to Home Assistant, QoS 1 and retained, and again whenever Home Assistant
-// comes
-// up; with an empty DiscoveryPrefix it does not. Home Assistant is also told what is gone, be it since an earlier process: what it was told
-// is kept
-// beside the event spool. Then the retained topics of each camera, zone and line are cleared that has published before and is not in the
-// announcement. Nothing of those may be published any more.
+// comes up; with an empty DiscoveryPrefix it does not. Home Assistant is also told what is gone, be it since an earlier process: what it
+// was told is kept beside the event spool. Then the retained topics of each camera, zone and line are cleared that has published before and is
+// not in the announcement. Nothing of those may be published any more.
 func (c *Client) Announce(a *homeassistant.Announcement) error {
 	c.announcing.Lock()
 	defer c.announcing.Unlock()
@@ -65,8 +63,8 @@ func (c *Client) discover(a *homeassistant.Announcement) error {
 			c.change(key, string(m.Payload))
 			continue
 		}
-		if box := c.mailboxes[key]; box == nil || !box.holds("") {
-			c.find(key).put(func([]byte) []byte { return []byte{} })
+		if box := c.mailboxes[key]; box == nil || !box.Holds("") {
+			c.find(key).Put(func([]byte) []byte { return []byte{} })
 		}
 	}
 	return nil
@@ -77,7 +75,7 @@ func (c *Client) settleAnnounced() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for topic := range c.announced {
-		if box := c.mailboxes[topicKey{kind: kindDiscovery, name: topic}]; box != nil && box.settled() {
+		if box := c.mailboxes[topicKey{kind: kindDiscovery, name: topic}]; box != nil && box.Settled() {
 			c.announced.Settle(topic)
 		}
 	}
@@ -88,8 +86,8 @@ func (c *Client) renewDiscovery() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, box := range c.order {
-		if box.discovery && !box.holds("") { // nothing is left to remove of what was cleared
-			box.renew()
+		if box.Discovery && !box.Holds("") { // nothing is left to remove of what was cleared
+			box.Renew()
 		}
 	}
 }

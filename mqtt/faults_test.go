@@ -303,11 +303,8 @@ func TestHangingBrokerDoesNotDelayTheEnd(t *testing.T) {
 	for range 100 {
 		c.Event(&payload.Event{Type: "new", Camera: "cam0"})
 	}
-	require.Eventually(t, func() bool { // of the snapshot's two messages one is being written
-		c.qos0.mu.Lock()
-		defer c.qos0.mu.Unlock()
-		return len(c.qos0.ready) == 1
-	}, mqtttest.Patience, time.Millisecond)
+	// Of the snapshot's two messages one is being written.
+	require.Eventually(t, func() bool { return c.qos0.Len() == 1 }, mqtttest.Patience, time.Millisecond)
 	assert.Less(t, stop(), unhindered)
 	a := balanced(t, c)
 	assert.Equal(t, uint64(100), a.Events.Queued)

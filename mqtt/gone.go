@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
+	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 )
 
 // clearGone clears the retained topics of what was published and is not among cameras any more: an empty message takes the place of the
@@ -18,16 +19,16 @@ func (c *Client) clearGone(cameras []homeassistant.Camera) {
 	kept := map[string]bool{} // topics; names that differ may share one
 	for key, s := range c.mailboxes {
 		if stay[key.place()] {
-			kept[s.topic] = true
+			kept[s.Topic] = true
 		}
 	}
-	gone := map[*mailbox]bool{}
+	gone := map[*mailbox.Box]bool{}
 	for key, s := range c.mailboxes {
 		switch {
-		case stay[key.place()] || s.cleared:
-		case s.retain && !kept[s.topic]:
-			s.cleared = true
-			s.put(func([]byte) []byte { return []byte{} })
+		case stay[key.place()] || s.Cleared:
+		case s.Retain && !kept[s.Topic]:
+			s.Cleared = true
+			s.Put(func([]byte) []byte { return []byte{} })
 		default:
 			gone[s] = true
 		}
@@ -46,21 +47,21 @@ func (c *Client) makeRoom() {
 	if len(c.mailboxes) < topicLimit/2 {
 		return
 	}
-	gone := map[*mailbox]bool{}
+	gone := map[*mailbox.Box]bool{}
 	for _, s := range c.order {
-		gone[s] = s.cleared && s.settled()
+		gone[s] = s.Cleared && s.Settled()
 	}
 	c.discard(gone)
 }
 
 // discard takes mailboxes out of the table; what waits in them is still sent. The lock is held.
-func (c *Client) discard(gone map[*mailbox]bool) {
+func (c *Client) discard(gone map[*mailbox.Box]bool) {
 	for key, s := range c.mailboxes {
 		if gone[s] {
 			delete(c.mailboxes, key)
 		}
 	}
-	c.order = slices.DeleteFunc(c.order, func(s *mailbox) bool { return gone[s] })
+	c.order = slices.DeleteFunc(c.order, func(s *mailbox.Box) bool { return gone[s] })
 }
 
 // place is a camera, one of its zones or one of its lines; the zero place is the device.

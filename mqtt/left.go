@@ -33,8 +33,8 @@ func (l *left) announce(cameras []homeassistant.Camera) {
 	}
 }
 
-// clearLeft clears what an earlier process has left on a broker of cameras, zones and lines that there are no more, once a process. What the
-// broker retains tells which these are. It has a connection of its own for that, so that what comes in on the client's own stays small.
+// clearLeft clears what an earlier process has left on a broker of cameras, zones and lines that there are no more, once a process. What
+// the broker retains tells which these are. It has a connection of its own for that, so that what comes in on the client's own stays small.
 func (c *Client) clearLeft(ctx context.Context, to address.Address) {
 	select {
 	case <-c.left.announced:
@@ -54,7 +54,8 @@ func (c *Client) clearLeft(ctx context.Context, to address.Address) {
 	case err != nil:
 		c.Logger.Info("mqtt cannot look for topics of cameras that are gone", "broker", to.String(), "error", err)
 	case cleared > 0:
-		c.Logger.Info("mqtt cleared what an earlier run has left of cameras, zones and lines that are gone", "broker", to.String(), "topics", cleared)
+		c.Logger.Info("mqtt cleared what an earlier run has left of cameras, zones and lines that are gone", "broker", to.String(),
+			"topics", cleared)
 	}
 	c.mu.Lock()
 	c.left.looked[to.String()] = struct{}{}
@@ -96,7 +97,7 @@ func (c *Client) isLeft(name string) bool {
 		return false
 	}
 	for _, box := range c.order {
-		if box.topic == name && !box.cleared {
+		if box.Topic == name && !box.Cleared {
 			return false
 		}
 	}

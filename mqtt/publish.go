@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
@@ -44,7 +45,7 @@ const (
 // feed is what a camera publishes per frame, found without a map: its hashing would be half of what a hand-off costs with cold caches.
 type feed struct {
 	camera     string
-	detections *mailbox
+	detections *mailbox.Box
 	events     string // topic
 }
 
@@ -72,7 +73,7 @@ func (c *Client) feed(camera string) feed {
 // once the camera is known.
 func (c *Client) Detections(camera string, json []byte) {
 	if s := c.feed(camera).detections; s != nil {
-		s.putBytes(json)
+		s.PutBytes(json)
 	}
 }
 
@@ -89,7 +90,7 @@ func (c *Client) Event(e *payload.Event) string {
 func (c *Client) Stats(stats *payload.Stats) {
 	health := c.Health()
 	now := time.Now()
-	c.mailbox(topicKey{kind: kindStats}).put(func(buf []byte) []byte {
+	c.mailbox(topicKey{kind: kindStats}).Put(func(buf []byte) []byte {
 		return stats.AppendJSON(buf, c.Device, now, func(buf []byte) []byte { return health.append(buf, now) })
 	})
 	if c.Frigate != "" {
@@ -101,7 +102,7 @@ func (c *Client) Stats(stats *payload.Stats) {
 func (c *Client) Status(status *payload.Status) {
 	now := time.Now()
 	_, oversize := c.sizes.Read()
-	c.mailbox(topicKey{kind: kindStatus}).put(func(buf []byte) []byte {
+	c.mailbox(topicKey{kind: kindStatus}).Put(func(buf []byte) []byte {
 		return status.AppendJSON(buf, c.Device, now, func(buf []byte) []byte { return appendOversize(buf, &oversize) })
 	})
 }
@@ -124,7 +125,7 @@ func (c *Client) Zone(camera, zone, label string, n int) {
 
 func (c *Client) number(key topicKey, n int) {
 	if s := c.mailbox(key); s != nil {
-		s.put(func(buf []byte) []byte { return strconv.AppendInt(buf, int64(n), 10) })
+		s.Put(func(buf []byte) []byte { return strconv.AppendInt(buf, int64(n), 10) })
 	}
 }
 
@@ -140,7 +141,7 @@ func (c *Client) LineLabel(camera, line, label string, in, out int) {
 
 func (c *Client) crossings(key topicKey, in, out int) {
 	if s := c.mailbox(key); s != nil {
-		s.put(func(buf []byte) []byte {
+		s.Put(func(buf []byte) []byte {
 			buf = append(buf, `{"in":`...)
 			buf = strconv.AppendInt(buf, int64(in), 10)
 			buf = append(buf, `,"out":`...)
@@ -159,7 +160,7 @@ func (c *Client) Snapshot(camera, label string, jpeg []byte) {
 	}
 	for _, key := range keys {
 		if s := c.mailbox(key); s != nil {
-			s.put(func(buf []byte) []byte { return append(buf, jpeg...) })
+			s.Put(func(buf []byte) []byte { return append(buf, jpeg...) })
 		}
 	}
 }
@@ -181,7 +182,7 @@ func (c *Client) Available(camera string, available bool) {
 		return
 	}
 	for key, s := range c.mailboxes {
-		if key.camera == camera && key.kind.ofNow() && !s.cleared {
+		if key.camera == camera && key.kind.ofNow() && !s.Cleared {
 			c.change(key, "0")
 		}
 	}
@@ -189,22 +190,22 @@ func (c *Client) Available(camera string, available bool) {
 
 // change publishes a value that differs from the one before. The lock is held.
 func (c *Client) change(key topicKey, value string) {
-	if s := c.find(key); s != nil && !s.holds(value) {
-		s.put(func(buf []byte) []byte { return append(buf, value...) })
+	if s := c.find(key); s != nil && !s.Holds(value) {
+		s.Put(func(buf []byte) []byte { return append(buf, value...) })
 	}
 }
 
 // mailbox finds or makes the mailbox of a topic; nil when there are too many topics.
-func (c *Client) mailbox(key topicKey) *mailbox {
+func (c *Client) mailbox(key topicKey) *mailbox.Box {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.find(key)
 }
 
 // find is mailbox for who holds the lock.
-func (c *Client) find(key topicKey) *mailbox {
+func (c *Client) find(key topicKey) *mailbox.Box {
 	if s := c.mailboxes[key]; s != nil {
-		s.cleared = false
+		s.Cleared = false
 		return s
 	}
 	if len(c.mailboxes) >= topicLimit && key.camera != "" {
@@ -212,52 +213,52 @@ func (c *Client) find(key topicKey) *mailbox {
 		c.state.Drop(1)
 		return nil
 	}
-	s := &mailbox{queue: c.qos1, ledger: &c.state, retain: true}
+	s := &mailbox.Box{Queue: c.qos1, Ledger: &c.state, Retain: true}
 	switch key.kind {
 	case kindDetections:
-		*s = mailbox{topic: c.topics.Detections(key.camera), queue: c.qos0, ledger: &c.detections, interval: c.DetectionsInterval}
+		*s = mailbox.Box{Topic: c.topics.Detections(key.camera), Queue: c.qos0, Ledger: &c.detections, Interval: c.DetectionsInterval}
 	case kindStats:
-		*s = mailbox{topic: c.topics.Stats(), queue: c.qos0, ledger: &c.detections}
+		*s = mailbox.Box{Topic: c.topics.Stats(), Queue: c.qos0, Ledger: &c.detections}
 	case kindStatus:
-		s.topic = c.topics.Status()
+		s.Topic = c.topics.Status()
 	case kindAvailable:
-		s.topic = c.topics.CameraAvailable(key.camera)
+		s.Topic = c.topics.CameraAvailable(key.camera)
 	case kindCount:
-		s.topic = c.topics.Count(key.camera, key.label)
+		s.Topic = c.topics.Count(key.camera, key.label)
 	case kindZone:
-		s.topic = c.topics.Zone(key.camera, key.name, key.label)
+		s.Topic = c.topics.Zone(key.camera, key.name, key.label)
 	case kindLine:
-		s.topic = c.topics.Line(key.camera, key.name)
+		s.Topic = c.topics.Line(key.camera, key.name)
 	case kindLineLabel:
-		s.topic = c.topics.LineLabel(key.camera, key.name, key.label)
+		s.Topic = c.topics.LineLabel(key.camera, key.name, key.label)
 	case kindSetting:
-		s.topic = c.topics.State(key.camera, key.name)
+		s.Topic = c.topics.State(key.camera, key.name)
 	case kindError:
-		s.topic, s.retain = c.topics.Error(), false
+		s.Topic, s.Retain = c.topics.Error(), false
 	case kindDiscovery:
-		s.topic, s.discovery = key.name, true
+		s.Topic, s.Discovery = key.name, true
 	case kindDeepStream:
-		*s = mailbox{topic: c.DeepStream, queue: c.qos0, ledger: &c.detections, interval: c.DetectionsInterval}
+		*s = mailbox.Box{Topic: c.DeepStream, Queue: c.qos0, Ledger: &c.detections, Interval: c.DetectionsInterval}
 	case kindFrigateCount:
-		s.topic = c.Frigate.Count(key.camera, key.label)
+		s.Topic = c.Frigate.Count(key.camera, key.label)
 	case kindFrigateZone:
-		s.topic = c.Frigate.Count(key.name, key.label)
+		s.Topic = c.Frigate.Count(key.name, key.label)
 	case kindFrigateActive:
-		s.topic = c.Frigate.Active(key.camera, key.label)
+		s.Topic = c.Frigate.Active(key.camera, key.label)
 	case kindFrigateZoneActive:
-		s.topic = c.Frigate.Active(key.name, key.label)
+		s.Topic = c.Frigate.Active(key.name, key.label)
 	case kindFrigateStatus:
-		s.topic = c.Frigate.Status(key.camera)
+		s.Topic = c.Frigate.Status(key.camera)
 	case kindFrigateSetting:
-		s.topic = c.Frigate.State(key.camera, key.name)
+		s.Topic = c.Frigate.State(key.camera, key.name)
 	case kindFrigateStats:
-		*s = mailbox{topic: c.Frigate.Stats(), queue: c.qos0, ledger: &c.detections}
+		*s = mailbox.Box{Topic: c.Frigate.Stats(), Queue: c.qos0, Ledger: &c.detections}
 	case kindFrigateSnapshot:
-		s.topic, s.queue = c.Frigate.Snapshot(key.camera, key.label), c.qos0
+		s.Topic, s.Queue = c.Frigate.Snapshot(key.camera, key.label), c.qos0
 	case kindPicture:
-		s.topic, s.queue = c.topics.Picture(key.camera), c.qos0
+		s.Topic, s.Queue = c.topics.Picture(key.camera), c.qos0
 	case kindSnapshot:
-		s.topic, s.queue = c.topics.Snapshot(key.camera, key.label), c.qos0
+		s.Topic, s.Queue = c.topics.Snapshot(key.camera, key.label), c.qos0
 	}
 	c.mailboxes[key] = s
 	c.order = append(c.order, s)
@@ -265,12 +266,12 @@ func (c *Client) find(key topicKey) *mailbox {
 }
 
 // retained lists the mailboxes whose last message a new connection repeats.
-func (c *Client) retained() []*mailbox {
+func (c *Client) retained() []*mailbox.Box {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var mailboxes []*mailbox
+	var mailboxes []*mailbox.Box
 	for _, s := range c.order {
-		if s.retain {
+		if s.Retain {
 			mailboxes = append(mailboxes, s)
 		}
 	}

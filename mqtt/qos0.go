@@ -3,6 +3,7 @@ package mqtt
 import (
 	"time"
 
+	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 )
 
@@ -12,7 +13,7 @@ func (s *session) sendQoS0() {
 	var (
 		queue = s.client.qos0
 		batch []byte
-		taken []*mailbox
+		taken []*mailbox.Box
 		large []*packetsize.Packet
 	)
 	timer := newIdleTimer()
@@ -23,22 +24,22 @@ func (s *session) sendQoS0() {
 		limit := s.sizeLimit(now)
 		wait := time.Duration(-1)
 		for len(batch) < batchLimit {
-			var mailbox *mailbox
-			if mailbox, wait = queue.take(now); mailbox == nil {
+			var box *mailbox.Box
+			if box, wait = queue.Take(now); box == nil {
 				break
 			}
 			before := len(batch)
-			batch = mailbox.appendPacket(batch)
+			batch = box.AppendPacket(batch)
 			size := len(batch) - before
 			if size >= limit {
 				batch = batch[:before]
-				s.client.tooLarge(mailbox.topic, size, limit, !mailbox.setAside(now))
+				s.client.tooLarge(box.Topic, size, limit, !box.SetAside(now))
 				continue
 			}
 			if packet := s.unconfirmed.Begin(size); packet != nil {
 				large = append(large, packet)
 			}
-			taken = append(taken, mailbox)
+			taken = append(taken, box)
 		}
 		if len(taken) > 0 {
 			_, err := s.conn.Write(batch)
@@ -47,8 +48,8 @@ func (s *session) sendQoS0() {
 					s.unconfirmed.Written(packet)
 				}
 			}
-			for _, mailbox := range taken {
-				mailbox.settle(err == nil, now)
+			for _, box := range taken {
+				box.Settle(err == nil, now)
 			}
 			if err != nil {
 				return
@@ -60,7 +61,7 @@ func (s *session) sendQoS0() {
 		}
 		ending := s.ending
 		if isClosed(ending) {
-			if queue.empty() {
+			if queue.Len() == 0 {
 				return
 			}
 			ending = nil
@@ -69,7 +70,7 @@ func (s *session) sendQoS0() {
 			timer.Reset(wait)
 		}
 		select {
-		case <-queue.wake:
+		case <-queue.Wake:
 		case <-timer.C:
 		case <-ending:
 		case <-s.abort:

@@ -6,6 +6,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
@@ -14,13 +15,13 @@ import (
 
 // inflightMessage is a QoS 1 message that the broker has not acknowledged yet.
 type inflightMessage struct {
-	token   paho.Token
-	sent    time.Time
-	mailbox *mailbox // nil for an event
-	event   uint64   // number of the event, 0 for none
-	size    int      // of its packet
-	packet  *packetsize.Packet
-	mark    uint64 // what was written before
+	token  paho.Token
+	sent   time.Time
+	box    *mailbox.Box // nil for an event
+	event  uint64       // number of the event, 0 for none
+	size   int          // of its packet
+	packet *packetsize.Packet
+	mark   uint64 // what was written before
 }
 
 // qos1Sender publishes the events and the QoS 1 mailboxes, with at most Window messages unacknowledged. Its goroutine only.
@@ -73,7 +74,7 @@ func (s *session) sendQoS1() {
 				s.fail(err)
 				return
 			}
-		case <-s.client.qos1.wake:
+		case <-s.client.qos1.Wake:
 		case <-ending:
 		case <-subscribed.done:
 			subscribed.report(s.client)
@@ -130,20 +131,19 @@ func (r *qos1Sender) fill() (time.Duration, bool) {
 }
 
 // sendState sends the next of the state's mailboxes. With nothing ready it returns how long until something is, a negative time when that
-// is
-// unknown.
+// is unknown.
 func (r *qos1Sender) sendState(now time.Time) (outcome, time.Duration) {
 	for {
-		mailbox, wait := r.client.qos1.take(now)
-		if mailbox == nil {
+		box, wait := r.client.qos1.Take(now)
+		if box == nil {
 			return nothing, wait
 		}
-		size := packetsize.Of(mailbox.topic, len(mailbox.current), 1)
+		size := packetsize.Of(box.Topic, len(box.Message()), 1)
 		if limit := r.sizeLimit(now); size >= limit {
-			r.client.tooLarge(mailbox.topic, size, limit, !mailbox.setAside(now))
+			r.client.tooLarge(box.Topic, size, limit, !box.SetAside(now))
 			continue
 		}
-		if !r.send(publication{mailbox.topic, mailbox.retain, mailbox.current}, inflightMessage{sent: now, mailbox: mailbox, size: size}) {
+		if !r.send(publication{box.Topic, box.Retain, box.Message()}, inflightMessage{sent: now, box: box, size: size}) {
 			return over, 0
 		}
 		return sent, 0
@@ -210,8 +210,8 @@ func (r *qos1Sender) markReplayed(e *spool.Event) {
 func (r *qos1Sender) send(p publication, f inflightMessage) bool {
 	f.packet, f.mark = r.unconfirmed.Begin(f.size), r.unconfirmed.Mark()
 	if f.token = r.publish(p, nil); f.token == nil {
-		if f.mailbox != nil {
-			f.mailbox.settle(false, f.sent)
+		if f.box != nil {
+			f.box.Settle(false, f.sent)
 		}
 		return false
 	}
@@ -232,8 +232,8 @@ func (r *qos1Sender) settleOldest() error {
 	}
 	r.client.sizes.Confirm(r.broker, max(f.size, r.unconfirmed.Confirm(f.packet, f.mark)))
 	switch {
-	case f.mailbox != nil:
-		f.mailbox.settle(true, time.Now())
+	case f.box != nil:
+		f.box.Settle(true, time.Now())
 	case f.event != 0:
 		r.client.events.Acknowledge(f.event)
 	}
@@ -243,8 +243,8 @@ func (r *qos1Sender) settleOldest() error {
 // abandon gives the unacknowledged mailboxes back; unacknowledged events are still in the spool.
 func (r *qos1Sender) abandon() {
 	for _, f := range r.inflight {
-		if f.mailbox != nil {
-			f.mailbox.settle(false, time.Now())
+		if f.box != nil {
+			f.box.Settle(false, time.Now())
 		}
 	}
 }

@@ -126,8 +126,8 @@ func (c *Client) connect(ctx context.Context, to address.Address, as identity) (
 func (s *session) serve(ctx context.Context) error {
 	c := s.client
 	s.mark = c.events.Last()
-	for _, mailbox := range c.retained() {
-		mailbox.renew()
+	for _, box := range c.retained() {
+		box.Renew()
 	}
 	go s.callPaho()
 	go s.handleInbound(ctx) // not waited for: a command may take its time

@@ -106,14 +106,15 @@ internal/web: capture internal/history internal/pipeline internal/stage internal
 internal/web/access: engine/atomicfile internal/web/rate
 internal/web/live: internal/picture internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
 internal/web/rate:
-mqtt: engine/atomicfile engine/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/packetsize
-	mqtt/payload mqtt/remedy mqtt/spool mqtt/topic mqtt/transport
+mqtt: engine/atomicfile engine/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/mailbox
+	mqtt/packetsize mqtt/payload mqtt/remedy mqtt/spool mqtt/topic mqtt/transport
 mqtt/address: mqtt/credentials
 mqtt/broker: mqtt/credentials
 mqtt/command:
 mqtt/credentials:
 mqtt/homeassistant: mqtt/topic
 mqtt/ledger:
+mqtt/mailbox: mqtt/ledger
 mqtt/packetsize:
 mqtt/payload:
 mqtt/remedy: mqtt/transport

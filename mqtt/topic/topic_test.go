@@ -52,8 +52,9 @@ func TestPlaces(t *testing.T) {
 		assert.Equal(t, want, [3]string{camera, zone, line}, topic)
 	}
 	for _, topic := range []string{
-		topics.Available(), topics.Status(), topics.Detections("cam0"), topics.Events("cam0"), topics.Set("cam0", "detect"), topics.Set("", "reload"),
-		topics.Base(), topics.Base() + "cam0/notes", topics.Base() + "cam0/zone/yard", "site/a/other/cam0/available", "site/a/gate", "",
+		topics.Available(), topics.Status(), topics.Detections("cam0"), topics.Events("cam0"), topics.Set("cam0", "detect"),
+		topics.Set("", "reload"), topics.Base(), topics.Base() + "cam0/notes", topics.Base() + "cam0/zone/yard",
+		"site/a/other/cam0/available", "site/a/gate", "",
 	} {
 		_, _, _, ok := topics.Place(topic)
 		assert.False(t, ok, topic)
