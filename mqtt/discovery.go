@@ -18,8 +18,8 @@ const (
 
 // Announce says what the device has from now on. It publishes that to Home Assistant, QoS 1 and retained, and again whenever Home Assistant
 // comes up; with an empty DiscoveryPrefix it does not. Home Assistant is also told what is gone, be it since an earlier process: what it
-// was told is kept beside the event spool. Then the retained topics of each camera, zone and line are cleared that has published before and is
-// not in the announcement. Nothing of those may be published any more.
+// was told is kept beside the event spool. Then the retained topics of each camera, zone and line are cleared that has published before and
+// is not in the announcement. Nothing of those may be published any more.
 func (c *Client) Announce(a *homeassistant.Announcement) error {
 	c.announcing.Lock()
 	defer c.announcing.Unlock()
