@@ -73,7 +73,7 @@ func TestMistakes(t *testing.T) {
 		{"unknown scheme", "--camera foo://bar", 2, []string{"foo://bar", "unknown scheme", "rtsp://"}},
 		{"secret in address", "--camera foo://user:secret@bar", 2, []string{"unknown scheme"}},
 		{"bad demo size", "--camera demo?width=1", 2, []string{"width"}},
-		{"GPU memory to share", "--camera demo --remote-shared-memory=cuda", 2, []string{"--remote-shared-memory", "only the system's (on)"}},
+		{"memory to share", "--camera demo --remote-shared-memory=gpu", 2, []string{"--remote-shared-memory", `"gpu" is not on, cuda or off`}},
 		{"bad broker", "--camera demo --mqtt broker", 2, []string{`mqtt.url "broker" must be embedded, off, or like tcp://host:1883`}},
 		{"password in broker", "--camera demo --mqtt tcp://me:secret@h:1", 2, []string{"must not hold a password: use mqtt.password_file"}},
 		{"no config", "--camera demo --config /none.yaml", 2, []string{"/none.yaml", "no such file"}},

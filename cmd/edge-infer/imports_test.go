@@ -44,7 +44,7 @@ engine/preprocess: engine engine/cuda engine/packed
 engine/quantize: engine engine/atomicfile engine/onnx
 engine/tensorrt: engine engine/atomicfile engine/cuda engine/isolate engine/preprocess
 engine/standby: engine
-engine/triton: engine engine/kserve engine/preprocess engine/worker
+engine/triton: engine engine/cuda engine/kserve engine/preprocess engine/worker
 engine/worker: engine
 internal/accuracy: capture engine engine/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/aspect internal/config
 	internal/media internal/network internal/plot internal/progress postprocess postprocess/evaluate postprocess/format postprocess/predict

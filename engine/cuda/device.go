@@ -154,6 +154,6 @@ func read(device cu.Device, ordinal int) (Facts, error) {
 }
 
 // pointer reads the one field, a driver handle, of a type of gorgonia.org/cu that does not export it.
-func pointer[T cu.CUContext | cu.Module | cu.Function](handle *T) unsafe.Pointer {
+func pointer[T cu.CUContext | cu.Module | cu.Function | cu.Stream](handle *T) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(handle))
 }

@@ -29,12 +29,18 @@ enum {
     EI_CUDA_NOT_SUPPORTED = 801,  // the driver lacks the function
 };
 
+// What names device memory to another process.
+typedef struct ei_cuda_memory_handle {
+    unsigned char bytes[64];
+} ei_cuda_memory_handle;
+
 int cuCtxSetCurrent(ei_cuda_context context);
 int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags);
 int cuMemHostGetDevicePointer_v2(ei_cuda_pointer *device, void *memory, unsigned flags);
 int cuMemFreeHost(void *memory);
 int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags);
 int cuMemHostUnregister(void *memory);
+int cuIpcGetMemHandle(ei_cuda_memory_handle *handle, ei_cuda_pointer memory);
 int cuMemcpyAsync(ei_cuda_pointer to, ei_cuda_pointer from, size_t bytes, ei_cuda_stream stream);
 int cuMemcpyHtoDAsync_v2(ei_cuda_pointer to, const void *from, size_t bytes, ei_cuda_stream stream);
 int cuMemcpyDtoHAsync_v2(void *to, ei_cuda_pointer from, size_t bytes, ei_cuda_stream stream);

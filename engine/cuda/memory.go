@@ -16,6 +16,11 @@ package cuda
 //     return code;
 // }
 //
+// static int share(ei_cuda_context context, ei_cuda_pointer memory, ei_cuda_memory_handle *handle) {
+//     int code = ei_cuda_use(context);
+//     return code ? code : cuIpcGetMemHandle(handle, memory);
+// }
+//
 // static int host_free(ei_cuda_context context, void *memory, int registered) {
 //     int code = ei_cuda_use(context);
 //     return code ? code : registered ? cuMemHostUnregister(memory) : cuMemFreeHost(memory);
@@ -23,6 +28,7 @@ package cuda
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -96,6 +102,26 @@ func (d *Device) Alloc(size int) (*Memory, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// sharedUnit is what the size of memory that is shared must be a multiple of: the driver cuts smaller allocations from blocks of this size,
+// and a block is shared whole.
+const sharedUnit = 2 << 20
+
+// AllocShared is Alloc for memory that another process may open, with the handle that names it there. It shares nothing else of this
+// process. Another process must have closed the memory before Free. The error says when the device cannot do it.
+func (d *Device) AllocShared(size int) (*Memory, []byte, error) {
+	m, err := d.Alloc((size + sharedUnit - 1) / sharedUnit * sharedUnit)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.Size = size
+	var handle C.ei_cuda_memory_handle
+	code := C.share(d.c(), C.ei_cuda_pointer(m.Address), &handle)
+	if code != 0 {
+		return nil, nil, errors.Join(failure("share", fmt.Sprintf("memory of %s", d.facts.Name), int(code)), m.Free())
+	}
+	return m, C.GoBytes(unsafe.Pointer(&handle), C.int(unsafe.Sizeof(handle))), nil
 }
 
 // Free gives the memory back. It is idempotent and does nothing on nil. No work that uses the memory may be in flight.

@@ -42,15 +42,45 @@ func (t *Truth) Unmarshal(b []byte) error {
 	})
 }
 
-// Registration makes shared memory known to a server by a name; Key is that of the operating system.
+// Registration makes shared memory known to a server by a name.
 type Registration struct {
-	Name, Key string
-	Size      int64
+	Name string
+	Size int64
+	// Key is the operating system's name of it; empty for memory of a GPU.
+	Key string
+	// Handle is what cuIpcGetMemHandle gives for memory of the GPU of the number Device, in the server's order.
+	Handle []byte
+	Device int
 }
 
-// Marshal writes the registration.
+// Marshal writes the registration: a SystemSharedMemoryRegisterRequest, or a CudaSharedMemoryRegisterRequest where there is a handle.
 func (r *Registration) Marshal(b []byte) []byte {
-	return appendNumber(appendText(appendText(b, 1, r.Name), 2, r.Key), 4, uint64(r.Size))
+	b = appendText(b, 1, r.Name)
+	if r.Handle != nil {
+		b = appendNumber(appendText(b, 2, string(r.Handle)), 3, uint64(r.Device))
+	} else {
+		b = appendText(b, 2, r.Key)
+	}
+	return appendNumber(b, 4, uint64(r.Size))
+}
+
+// Unmarshal reads what Marshal writes, of memory of a GPU where cuda is set.
+func (r *Registration) Unmarshal(b []byte, cuda bool) error {
+	return each(b, func(f *field) error {
+		switch {
+		case f.number == 1:
+			r.Name = string(f.data)
+		case f.number == 2 && cuda:
+			r.Handle = append([]byte{}, f.data...)
+		case f.number == 2:
+			r.Key = string(f.data)
+		case f.number == 3 && cuda:
+			r.Device = int(f.value)
+		case f.number == 4:
+			r.Size = int64(f.value)
+		}
+		return nil
+	})
 }
 
 // Marshal writes what a server says of itself.

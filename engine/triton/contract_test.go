@@ -3,6 +3,7 @@ package triton_test
 import (
 	"context"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
@@ -17,7 +18,9 @@ import (
 	"github.com/edge-infer/edge-infer/engine/triton"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) { remove(); os.Exit(code) }))
+}
 
 var quiet = slog.New(slog.DiscardHandler)
 

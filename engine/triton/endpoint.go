@@ -44,13 +44,13 @@ type endpoint struct {
 	since    time.Time
 	version  string // of the model that answered last
 	swapped  bool   // the version is another one since the last look
-	unshared string // why tensors are sent to a server on this machine
+	unshared string // why what was asked for is not shared with a server on this machine
 
-	shared atomic.Bool // regions are in use
-	// regions are those of the slots, nil when tensors are sent. Slots read them while the endpoint is well and hold users; the watcher
-	// changes them when nobody does.
-	regions []*region
-	users   sync.RWMutex
+	shared, onGPU atomic.Bool // lanes are in use; their pictures are in a GPU's memory
+	// lanes are those of the slots, nil when tensors are sent. Slots read them while the endpoint is well and hold users; the watcher changes
+	// them when nobody does.
+	lanes []*lane
+	users sync.RWMutex
 }
 
 // state of an endpoint.
@@ -168,6 +168,9 @@ func (p *endpoint) look(ctx context.Context) {
 	if err == nil && swapped {
 		err = p.compare(ctx)
 	}
+	if err == nil && p.onGPU.Load() && p.engine.withoutGPU() != "" {
+		err = p.prepare(ctx)
+	}
 	if err != nil && p.engine.context.Err() == nil {
 		p.suspend(err)
 	}
@@ -213,23 +216,41 @@ func (p *endpoint) prepare(ctx context.Context) error {
 	}
 	p.users.Lock()
 	p.unshare(ctx)
+	p.wire.renew() // what is kept names regions that are gone
 	p.users.Unlock()
 	if err := p.trial(ctx); err != nil {
 		return err
 	}
-	if !p.address.loopback() || e.remote.NoSharedMemory || e.jpeg {
+	if e.remote.SharedMemory == NoMemory {
 		return nil
 	}
-	p.users.Lock()
-	defer p.users.Unlock()
-	err := p.share(ctx)
+	unshared := e.unshareable(p.address)
+	if unshared == "" {
+		p.users.Lock()
+		defer p.users.Unlock()
+		var err error
+		if unshared, err = p.share(ctx); err != nil {
+			unshared = e.explain(err)
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.unshared = ""
-	if err != nil {
-		p.unshared = p.engine.explain(err)
+	if unshared != "" && unshared != p.unshared && e.remote.SharedMemory == CUDAMemory {
+		e.log.Warn("pictures do not stay on the GPU", "server", p.address.String(), "shared memory", p.shared.Load(), "reason", unshared)
 	}
+	p.unshared = unshared
 	return nil
+}
+
+// unshareable says why there is no memory to share with a server.
+func (e *Engine) unshareable(a address) string {
+	switch {
+	case !a.loopback():
+		return "it is not on this machine, by its address"
+	case e.jpeg:
+		return "it takes JPEG"
+	}
+	return ""
 }
 
 // trial is a request within the time that one has.
@@ -286,16 +307,13 @@ func (p *endpoint) infer(ctx context.Context, s *slot) error {
 	defer p.users.RUnlock()
 	p.requests.Add(1)
 	began := time.Now()
-	var shared *region
-	if len(s.Images) > 0 && s.number < len(p.regions) {
-		shared = p.regions[s.number]
-		s.place(shared)
-	} else if err := s.send(); err != nil {
+	shared, err := s.load(p)
+	if err != nil {
 		return err
 	}
-	err := p.wire.infer(ctx, &s.request, &s.answer)
+	err = p.wire.infer(ctx, &s.request, &s.answer)
 	if err == nil && shared != nil {
-		err = s.collect(shared)
+		err = shared.collect(p.engine, &s.request, &s.answer)
 	}
 	p.bytesSent.Add(uint64(s.answer.sent))
 	p.bytesReceived.Add(uint64(s.answer.received))

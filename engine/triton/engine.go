@@ -18,6 +18,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/kserve"
+	"github.com/edge-infer/edge-infer/engine/preprocess"
 	"github.com/edge-infer/edge-infer/engine/worker"
 )
 
@@ -41,6 +42,8 @@ type Engine struct {
 	picture   *engine.PictureInput // nil when there is none
 	jpeg      bool                 // pictures are compressed
 	layout    layout
+	gpu       *preprocess.Device // nil where pictures do not stay on one
+	ordinal   int                // the GPU's
 	endpoints []*endpoint
 	slots     []*slot
 	log       *slog.Logger
@@ -53,7 +56,9 @@ type Engine struct {
 	watches  sync.WaitGroup // of the endpoints
 	budget   budget
 	retries  atomic.Uint64
+	locks    locks
 	token    atomic.Pointer[string]
+	noGPU    atomic.Pointer[string] // why pictures do not stay on a GPU
 	closing  sync.Once
 }
 
@@ -120,6 +125,7 @@ func (e *Engine) open(ctx context.Context, addresses string, options engine.Opti
 	}
 	if e.picture != nil {
 		e.arrange()
+		e.openGPU(options.Device)
 	}
 	if err := first.prepare(ctx); err != nil {
 		return err
@@ -401,7 +407,7 @@ func (e *Engine) Alloc(size int) (*engine.Buffer, error) {
 	if err != nil {
 		return nil, e.fail("alloc", err)
 	}
-	return buffer, nil
+	return e.locked(buffer), nil
 }
 
 // Submit implements engine.Engine.
@@ -433,6 +439,7 @@ func (e *Engine) Close() error {
 				p.beside.renew()
 			}
 		}
+		e.closeGPU()
 		e.memory.Close()
 	})
 	return nil

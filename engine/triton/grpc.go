@@ -167,13 +167,21 @@ func (w *grpcWire) describe(ctx context.Context) (*description, error) {
 
 // register implements wire.
 func (w *grpcWire) register(ctx context.Context, r kserve.Registration) error {
-	_, err := w.call(ctx, "SystemSharedMemoryRegister", r.Marshal)
+	method := "SystemSharedMemoryRegister"
+	if r.Handle != nil {
+		method = "CudaSharedMemoryRegister"
+	}
+	_, err := w.call(ctx, method, r.Marshal)
 	return err
 }
 
 // unregister implements wire.
-func (w *grpcWire) unregister(ctx context.Context, name string) error {
-	_, err := w.call(ctx, "SystemSharedMemoryUnregister", (&kserve.Named{Name: name}).Marshal)
+func (w *grpcWire) unregister(ctx context.Context, r kserve.Registration) error {
+	method := "SystemSharedMemoryUnregister"
+	if r.Handle != nil {
+		method = "CudaSharedMemoryUnregister"
+	}
+	_, err := w.call(ctx, method, (&kserve.Named{Name: r.Name}).Marshal)
 	return err
 }
 

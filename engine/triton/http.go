@@ -105,18 +105,31 @@ func (w *httpWire) describe(ctx context.Context) (*description, error) {
 	return d, nil
 }
 
+// region is the path of what is done with shared memory.
+func (*httpWire) region(r *kserve.Registration, what string) string {
+	kind := "system"
+	if r.Handle != nil {
+		kind = "cuda"
+	}
+	return "/v2/" + kind + "sharedmemory/region/" + url.PathEscape(r.Name) + "/" + what
+}
+
 // register implements wire.
 func (w *httpWire) register(ctx context.Context, r kserve.Registration) error {
-	text, err := json.Marshal(map[string]any{"key": r.Key, "offset": 0, "byte_size": r.Size})
+	about := map[string]any{"key": r.Key, "offset": 0, "byte_size": r.Size}
+	if r.Handle != nil { // which JSON has in base64
+		about = map[string]any{"raw_handle": map[string]any{"b64": r.Handle}, "device_id": r.Device, "byte_size": r.Size}
+	}
+	text, err := json.Marshal(about)
 	if err != nil {
 		return err
 	}
-	return w.call(ctx, http.MethodPost, "/v2/systemsharedmemory/region/"+url.PathEscape(r.Name)+"/register", newBody(text), nil)
+	return w.call(ctx, http.MethodPost, w.region(&r, "register"), newBody(text), nil)
 }
 
 // unregister implements wire.
-func (w *httpWire) unregister(ctx context.Context, name string) error {
-	return w.call(ctx, http.MethodPost, "/v2/systemsharedmemory/region/"+url.PathEscape(name)+"/unregister", newBody([]byte("{}")), nil)
+func (w *httpWire) unregister(ctx context.Context, r kserve.Registration) error {
+	return w.call(ctx, http.MethodPost, w.region(&r, "unregister"), newBody([]byte("{}")), nil)
 }
 
 // frame builds the JSON of a request.

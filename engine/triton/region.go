@@ -14,25 +14,56 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// region is memory that this process and one server share: the input of one slot, and behind it its outputs.
-type region struct {
-	name   string // at the server, and of the file
-	memory []byte
+// What pictures go through to a server on this machine.
+const (
+	SystemMemory = "on"   // POSIX shared memory
+	CUDAMemory   = "cuda" // a GPU's, or else the system's
+	NoMemory     = "off"  // they are sent
+)
+
+// ParseSharedMemory reads what a user asks for, which may be a truth value as well.
+func ParseSharedMemory(text string) (string, error) {
+	switch strings.ToLower(text) {
+	case SystemMemory, "true", "yes", "1":
+		return SystemMemory, nil
+	case NoMemory, "false", "no", "0":
+		return NoMemory, nil
+	case CUDAMemory:
+		return CUDAMemory, nil
+	}
+	return "", fmt.Errorf("%q is not %s, %s or %s", text, SystemMemory, CUDAMemory, NoMemory)
 }
+
+// region is memory that this process and one server share, known there by a name.
+type region struct {
+	kserve.Registration
+	memory []byte // nil for a GPU's, which is its slot's
+}
+
+// lane is what a slot's request to one server goes through: the pictures, and where their sizes are known the outputs. These are always in
+// the system's memory, for they are read here by the CPU.
+type lane struct{ input, outputs *region }
 
 const (
 	sharedFolder = "/dev/shm"
 	regionPrefix = "edge-infer-"
 )
 
-// newRegion makes shared memory that only this user may open.
-func newRegion(size int) (*region, error) {
+// regionName is a name that nobody else uses, with the number of this process.
+func regionName() string {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
-	r := &region{name: regionPrefix + strconv.Itoa(os.Getpid()) + "-" + hex.EncodeToString(random[:])}
+	return regionPrefix + strconv.Itoa(os.Getpid()) + "-" + hex.EncodeToString(random[:])
+}
+
+// newRegion makes shared memory of the system that only this user may open.
+func newRegion(size int) (*region, error) {
+	r := &region{Registration: kserve.Registration{Name: regionName(), Size: int64(size)}}
+	r.Key = "/" + r.Name
 	file, err := os.OpenFile(r.path(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
@@ -48,10 +79,13 @@ func newRegion(size int) (*region, error) {
 	return r, nil
 }
 
-func (r *region) path() string { return filepath.Join(sharedFolder, r.name) }
+func (r *region) path() string { return filepath.Join(sharedFolder, r.Name) }
 
 // close gives the memory back. A server that has it mapped keeps its own view.
 func (r *region) close() {
+	if r.memory == nil {
+		return
+	}
 	_ = os.Remove(r.path())   // a server's administrator may have removed it
 	_ = unix.Munmap(r.memory) // fails only for memory that is not mapped
 	r.memory = nil
@@ -75,17 +109,53 @@ func sweep() {
 	}
 }
 
-// share registers memory for every slot with the server. The error says why tensors are sent instead.
-func (p *endpoint) share(ctx context.Context) error {
+// share has the pictures of every slot go through memory that the server reads: a GPU's where that was asked for and works, else the
+// system's. The error says why tensors are sent instead, unshared why it is not the GPU's.
+func (p *endpoint) share(ctx context.Context) (unshared string, err error) {
 	e := p.engine
-	for range e.slots {
-		r, err := newRegion(e.layout.size)
+	unshared = e.withoutGPU()
+	if e.remote.SharedMemory == CUDAMemory && unshared == "" {
+		if err = p.register(ctx, true); err == nil {
+			err = p.tryLane(ctx, p.lanes[0])
+		}
 		if err == nil {
-			p.regions = append(p.regions, r)
-			err = p.wire.register(ctx, kserve.Registration{Name: r.name, Key: "/" + r.name, Size: int64(len(r.memory))})
+			p.onGPU.Store(true)
+			return "", nil
+		}
+		p.unshare(ctx)
+		unshared = "the server refuses it: " + e.explain(err) +
+			" (it must see the same GPU under the same number; in a container that takes --ipc host and --pid host)"
+	}
+	if err = p.register(ctx, false); err != nil {
+		p.unshare(ctx)
+	}
+	return unshared, err
+}
+
+// register makes the lanes of all slots and has the server know them.
+func (p *endpoint) register(ctx context.Context, onGPU bool) error {
+	e := p.engine
+	for _, s := range e.slots {
+		l := &lane{}
+		p.lanes = append(p.lanes, l)
+		var err error
+		if onGPU {
+			l.input = &region{Registration: kserve.Registration{
+				Name: regionName(), Handle: s.device.Handle, Device: e.ordinal, Size: int64(e.layout.input),
+			}}
+		} else if l.input, err = newRegion(e.layout.input); err != nil {
+			return err
+		}
+		if err = p.wire.register(ctx, l.input.Registration); err != nil {
+			return err
+		}
+		if len(e.layout.outputs) == 0 {
+			continue
+		}
+		if l.outputs, err = newRegion(e.layout.output); err == nil {
+			err = p.wire.register(ctx, l.outputs.Registration)
 		}
 		if err != nil {
-			p.unshare(ctx)
 			return err
 		}
 	}
@@ -93,30 +163,87 @@ func (p *endpoint) share(ctx context.Context) error {
 	return nil
 }
 
-// unshare takes the registrations back. What the server still does for an abandoned request it does in memory that is not used again.
+// unshare takes the registrations back. What the server still does for an abandoned request it does in memory that is not written again,
+// but for pictures on a GPU: nobody takes an answer to those.
 func (p *endpoint) unshare(ctx context.Context) {
-	for _, r := range p.regions {
-		_ = p.wire.unregister(ctx, r.name) // a server that was started again has none
-		r.close()
+	for _, l := range p.lanes {
+		for _, r := range []*region{l.input, l.outputs} {
+			if r != nil {
+				_ = p.wire.unregister(ctx, r.Registration) // a server that was started again has none
+				r.close()
+			}
+		}
 	}
-	p.regions = nil
+	p.lanes = nil
 	p.shared.Store(false)
+	p.onGPU.Store(false)
 }
 
-// layout is where the input and the outputs of a request lie in a region. Only pictures go that way.
+// tryLane has the server run what lies in a lane.
+func (p *endpoint) tryLane(ctx context.Context, l *lane) error {
+	e := p.engine
+	batch := max(e.picture.Batch, 1)
+	r, a := &request{}, &answer{limit: answerLimit}
+	r.Inputs = []kserve.Tensor{{
+		Name: e.model.Inputs[0].Name, Datatype: kserve.Datatype(e.picture.Type), Shape: e.picture.Shape(batch),
+	}}
+	l.place(e, r, batch)
+	err := p.wire.infer(ctx, r, a)
+	if err == nil {
+		err = l.collect(e, r, a)
+	}
+	if err == nil {
+		_, err = e.ordered(nil, &a.InferResponse, int64(batch))
+	}
+	return err
+}
+
+// place makes a request, which describes the input, take it from the lane, and ask for the outputs there where their sizes are known.
+func (l *lane) place(e *Engine, r *request, batch int) {
+	r.Inputs[0].Data = nil
+	r.Inputs[0].Region = kserve.Region{Name: l.input.Name, Size: int64(batch * e.picture.PictureBytes())}
+	r.Outputs = r.Outputs[:0]
+	for i, offset := range e.layout.outputs {
+		r.Outputs = append(r.Outputs, kserve.Tensor{
+			Name:   e.model.Outputs[i].Name,
+			Region: kserve.Region{Name: l.outputs.Name, Offset: int64(offset), Size: int64(batch * e.layout.bytes[i])},
+		})
+	}
+}
+
+// collect finds the outputs of an answer in the lane.
+func (l *lane) collect(e *Engine, r *request, a *answer) error {
+	for i := range a.Outputs {
+		t := &a.Outputs[i]
+		for k := range r.Outputs {
+			wanted := &r.Outputs[k]
+			if wanted.Name != t.Name || len(t.Data) > 0 {
+				continue
+			}
+			size, ok := kserve.Bytes(t.Datatype, t.Shape)
+			if !ok || int64(size) > wanted.Region.Size {
+				return e.refuse(engine.ErrShape, "output %q came as %.16s %v, more than was asked for", t.Name, t.Datatype, t.Shape)
+			}
+			t.Data = l.outputs.memory[wanted.Region.Offset : wanted.Region.Offset+int64(size)]
+		}
+	}
+	return nil
+}
+
+// layout is how large the regions of a lane are and where the outputs lie. Only pictures go that way.
 type layout struct {
-	size    int
-	outputs []int // offset by output; nil when their sizes are not known before
-	bytes   []int // of one picture, by output
+	input, output int   // bytes
+	outputs       []int // offset by output; nil when their sizes are not known before
+	bytes         []int // of one picture, by output
 }
 
 const regionAlignment = 64
 
-// arrange lays out regions for batches of that size.
+// arrange lays out lanes for batches of that size.
 func (e *Engine) arrange() {
 	up := func(n int) int { return (n + regionAlignment - 1) / regionAlignment * regionAlignment }
 	batch := e.model.MaxBatch
-	l := layout{size: up(batch * e.picture.PictureBytes())}
+	l := layout{input: up(batch * e.picture.PictureBytes())}
 	for _, out := range e.model.Outputs {
 		if len(out.Shape) == 0 || out.Shape[0] != -1 && out.Shape[0] != int64(batch) {
 			l.outputs, l.bytes = nil, nil
@@ -127,8 +254,11 @@ func (e *Engine) arrange() {
 			l.outputs, l.bytes = nil, nil
 			break
 		}
-		l.outputs, l.bytes = append(l.outputs, l.size), append(l.bytes, bytes)
-		l.size += up(batch * bytes)
+		l.outputs, l.bytes = append(l.outputs, l.output), append(l.bytes, bytes)
+		l.output += up(batch * bytes)
+	}
+	if l.output == 0 {
+		l.outputs, l.bytes = nil, nil
 	}
 	e.layout = l
 }

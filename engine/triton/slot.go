@@ -22,6 +22,10 @@ type slot struct {
 	// The worker's.
 	pictures preprocess.Batch
 	input    *engine.Buffer
+	device   *preprocess.DeviceBatch // nil without a GPU whose memory is shared
+	here     bool                    // the request's pictures are in input
+	there    bool                    // and in device
+	drawing  int64                   // nanoseconds that getting them there took
 	dims     []int64
 	batch    int64
 	request  request
@@ -47,29 +51,77 @@ func (e *Engine) newSlot(number int) (*slot, error) {
 // work carries out the request in the slot.
 func (s *slot) work() error {
 	began := engine.Monotonic()
+	s.here, s.there, s.drawing, s.batch = false, false, 0, 0
 	s.Result.Transforms = s.Result.Transforms[:0]
-	if err := s.prepare(); err != nil {
-		return s.engine.fail("submit", err)
-	}
-	ready := engine.Monotonic()
 	if err := s.infer(); err != nil {
 		return err
 	}
 	done := engine.Monotonic()
-	s.Result.Timing = engine.Timing{Submitted: s.Submitted, Done: done, Preprocess: ready - began, Inference: done - ready}
+	s.Result.Timing = engine.Timing{Submitted: s.Submitted, Done: done, Preprocess: s.drawing, Inference: done - began - s.drawing}
 	return nil
 }
 
-// prepare letterboxes the images into the batch positions of the input.
-func (s *slot) prepare() error {
+// pictureError is of pictures that could not be letterboxed: no server is at fault.
+type pictureError struct{ error }
+
+// load makes the request carry its tensors to a server: in the lane that is returned, or nil when they are sent.
+func (s *slot) load(p *endpoint) (*lane, error) {
 	if len(s.Images) == 0 {
-		s.batch = 0
+		return nil, s.send()
+	}
+	var l *lane
+	if s.number < len(p.lanes) {
+		l = p.lanes[s.number]
+	}
+	if l != nil && l.input.memory == nil {
+		if s.engine.withoutGPU() == "" {
+			err := s.drawThere()
+			if err == nil {
+				s.enter(l)
+				return l, nil
+			}
+			s.engine.giveUpGPU(err)
+			p.rouse()
+		}
+		l = nil // its watcher finds another way
+	}
+	if err := s.drawHere(); err != nil {
+		return nil, pictureError{err}
+	}
+	if l == nil {
+		return nil, s.send()
+	}
+	copy(l.input.memory, s.input.Data[:int(s.batch)*s.engine.picture.PictureBytes()])
+	s.enter(l)
+	return l, nil
+}
+
+// drawHere letterboxes the images into the batch positions of the input.
+func (s *slot) drawHere() error {
+	if s.here {
 		return nil
 	}
-	batch, transforms, err := s.pictures.Run(s.Images, s.input.Data, s.Result.Transforms)
+	began := engine.Monotonic()
+	batch, transforms, err := s.pictures.Run(s.Images, s.input.Data, s.Result.Transforms[:0])
+	return s.drawn(&s.here, began, batch, transforms, err)
+}
+
+// drawThere letterboxes them on the GPU.
+func (s *slot) drawThere() error {
+	if s.there {
+		return nil
+	}
+	began := engine.Monotonic()
+	batch, transforms, err := s.device.Run(s.Images, s.Result.Transforms[:0])
+	return s.drawn(&s.there, began, batch, transforms, err)
+}
+
+func (s *slot) drawn(where *bool, began int64, batch int, transforms []engine.Transform, err error) error {
+	s.drawing += engine.Monotonic() - began
 	if err != nil {
 		return err
 	}
+	*where = true
 	s.Result.Transforms, s.batch = transforms, int64(batch)
 	s.dims = append(s.dims[:0], s.engine.picture.Shape(batch)...)
 	return nil
@@ -105,39 +157,11 @@ func (s *slot) described() kserve.Tensor {
 	return kserve.Tensor{Name: s.engine.model.Inputs[0].Name, Datatype: kserve.Datatype(s.engine.picture.Type), Shape: s.dims}
 }
 
-// place copies the input into memory that the server reads, and asks for the outputs there where their sizes are known.
-func (s *slot) place(r *region) {
-	e := s.engine
-	n := copy(r.memory, s.input.Data[:int(s.batch)*e.picture.PictureBytes()])
+// enter makes the request take its pictures from a lane.
+func (s *slot) enter(l *lane) {
 	s.request.key = requestKey{slot: s.number + 1, batch: int(s.batch)}
 	s.request.Inputs[0] = s.described()
-	s.request.Inputs[0].Region = kserve.Region{Name: r.name, Size: int64(n)}
-	s.request.Outputs = s.request.Outputs[:0]
-	for i, offset := range e.layout.outputs {
-		s.request.Outputs = append(s.request.Outputs, kserve.Tensor{
-			Name:   e.model.Outputs[i].Name,
-			Region: kserve.Region{Name: r.name, Offset: int64(offset), Size: int64(int(s.batch) * e.layout.bytes[i])},
-		})
-	}
-}
-
-// collect finds the outputs in the shared memory.
-func (s *slot) collect(r *region) error {
-	for i := range s.answer.Outputs {
-		t := &s.answer.Outputs[i]
-		for k := range s.request.Outputs {
-			wanted := &s.request.Outputs[k]
-			if wanted.Name != t.Name || len(t.Data) > 0 {
-				continue
-			}
-			size, ok := kserve.Bytes(t.Datatype, t.Shape)
-			if !ok || int64(size) > wanted.Region.Size {
-				return s.engine.refuse(engine.ErrShape, "output %q came as %.16s %v, more than was asked for", t.Name, t.Datatype, t.Shape)
-			}
-			t.Data = r.memory[wanted.Region.Offset : wanted.Region.Offset+int64(size)]
-		}
-	}
-	return nil
+	l.place(s.engine, &s.request, int(s.batch))
 }
 
 // infer tries servers until one answers, the time is over, or too much has been tried lately.
@@ -164,6 +188,9 @@ func (s *slot) infer() error {
 		}
 		if e.context.Err() != nil {
 			return e.refuse(engine.ErrClosed, "the engine is closed")
+		}
+		if wrong, ours := errors.AsType[pictureError](err); ours {
+			return e.fail("submit", wrong.error)
 		}
 		last = err
 		switch judge(err) {

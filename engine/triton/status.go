@@ -20,8 +20,9 @@ type Server struct {
 	Since   time.Time `json:"since,omitzero"`    // the last change between the two
 	Version string    `json:"version,omitempty"` // of the model
 	Wire    string    `json:"wire,omitempty"`    // what a picture is sent as: fp32, fp16, uint8 or jpeg
-	// Shared says that pictures go through memory that both sides have; Unshared why not, for a server on this machine.
+	// Shared says that pictures go through memory that both sides have, OnGPU that it is a GPU's; Unshared why not, where it was asked for.
 	Shared   bool   `json:"shared_memory"`
+	OnGPU    bool   `json:"shared_gpu_memory"`
 	Unshared string `json:"unshared,omitempty"`
 
 	Requests    uint64  `json:"requests"`
@@ -41,7 +42,7 @@ func (e *Engine) Status() Status {
 		p.mu.Lock()
 		s := Server{
 			Address: p.address.String(), Well: p.well, Reason: p.reason, Since: p.since,
-			Version: p.version, Shared: p.shared.Load(), Unshared: p.unshared,
+			Version: p.version, Shared: p.shared.Load(), OnGPU: p.onGPU.Load(), Unshared: p.unshared,
 			Wire: e.sends(),
 		}
 		p.mu.Unlock()

@@ -21,7 +21,7 @@ type wire interface {
 	ready(ctx context.Context) error
 	describe(ctx context.Context) (*description, error)
 	register(ctx context.Context, r kserve.Registration) error
-	unregister(ctx context.Context, name string) error
+	unregister(ctx context.Context, r kserve.Registration) error
 	infer(ctx context.Context, r *request, a *answer) error
 	// renew closes the connections that nobody uses, and forgets what is kept for regions that are gone.
 	renew()

@@ -47,7 +47,7 @@ func TestCopiesThroughMappedMemory(t *testing.T) {
 	require.NoError(t, s.Synchronize())
 	assert.Equal(t, []byte{4, 3, 2, 1, 4, 3, 2, 1, 8, 9}, out.Data[:10])
 	assert.Equal(t, in.Data[8:], out.Data[8:])
-	require.EqualError(t, s.Copy(middle.Address, in.Address, 1<<20), "cuda copy: memory: error 1")
+	require.EqualError(t, s.Copy(middle.Address, in.Address, 1<<20), "cuda copy: memory: invalid value (1)")
 	for range 2 {
 		require.NoError(t, in.Free())
 		require.NoError(t, out.Free())
@@ -126,7 +126,7 @@ func TestChildGraph(t *testing.T) {
 	require.NoError(t, err)
 	words := func() []byte { return []byte{memory.Data[0], memory.Data[4], memory.Data[8], memory.Data[12]} }
 	arguments := scaleArguments{To: memory.Address, From: memory.Address, Count: 4, Factor: 2}
-	kernel := &cudatest.Kernel{Function: scale, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Arguments: cudatest.Bytes(&arguments)}
+	kernel := &cuda.Kernel{Function: scale, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Arguments: cuda.Bytes(&arguments)}
 	var node cudatest.Node
 	record := func() error {
 		if err := s.Fill(memory.Address, 1, 4); err != nil {

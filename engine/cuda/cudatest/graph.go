@@ -59,7 +59,7 @@ func (g *Graph) Launch(s *Stream) error {
 }
 
 // Replace gives a captured kernel other arguments or another grid, for the launches that follow. The function stays the same.
-func (g *Graph) Replace(n Node, k *Kernel) error {
+func (g *Graph) Replace(n Node, k *cuda.Kernel) error {
 	code := C.replace(context(g.device), g.exec, C.ei_cuda_node(n), C.ei_cuda_function(k.Function), (*C.uint)(&k.Grid[0]),
 		(*C.uint)(&k.Block[0]), unsafe.Pointer(unsafe.SliceData(k.Arguments)), C.size_t(len(k.Arguments)))
 	return failure("replace", "kernel of the graph", int(code))

@@ -24,6 +24,7 @@ type Server struct {
 	Model   *Model
 	Address string // host and port; the same after Stop and Start
 	TLS     *tls.Config
+	Memory  *Memory // nil for a server that shares none
 
 	// Hang, while it is set, keeps every request and every question waiting, as a stopped process does.
 	Hang atomic.Bool
@@ -90,6 +91,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 		case <-released:
 		}
+		return
+	}
+	if s.Memory != nil && s.Memory.serve(s.Model, w, r) {
 		return
 	}
 	s.Server.ServeHTTP(w, r)

@@ -100,18 +100,18 @@ func (g *gpu) host(t testing.TB, size int) *cuda.HostMemory {
 }
 
 // pictureKernel is the launch of the kernel that the input needs.
-func (g *gpu) pictureKernel(in *engine.PictureInput, a *preprocess.LetterboxArguments) *cudatest.Kernel {
+func (g *gpu) pictureKernel(in *engine.PictureInput, a *preprocess.LetterboxArguments) *cuda.Kernel {
 	grid, block := a.Grid()
 	function := g.letterbox
 	if preprocess.PictureKernel(in) == preprocess.AntialiasKernel {
 		function = g.antialias
 	}
-	return &cudatest.Kernel{Function: function, Grid: grid, Block: block, Arguments: cudatest.Bytes(a)}
+	return &cuda.Kernel{Function: function, Grid: grid, Block: block, Arguments: cuda.Bytes(a)}
 }
 
-func (g *gpu) filterKernel(a *preprocess.FilterArguments, pictures int) *cudatest.Kernel {
+func (g *gpu) filterKernel(a *preprocess.FilterArguments, pictures int) *cuda.Kernel {
 	grid, block := a.Grid(pictures)
-	return &cudatest.Kernel{Function: g.filter, Grid: grid, Block: block, Arguments: cudatest.Bytes(a)}
+	return &cuda.Kernel{Function: g.filter, Grid: grid, Block: block, Arguments: cuda.Bytes(a)}
 }
 
 var formats = []engine.PixelFormat{engine.BGR, engine.BGRx, engine.NV12, engine.YUYV, engine.GRAY8}

@@ -101,9 +101,9 @@ type Remote struct {
 	TokenFile    string        `yaml:"token_file"`
 	User         string        `yaml:"user"`
 	PasswordFile string        `yaml:"password_file"`
-	SharedMemory bool          `yaml:"shared_memory"`
-	Wire         string        `yaml:"wire"` // one of triton.Encodings
-	Token        string        `yaml:"-"`    // of the environment; a file goes before it, as it does before the password
+	SharedMemory string        `yaml:"shared_memory"` // see triton.ParseSharedMemory
+	Wire         string        `yaml:"wire"`          // one of triton.Encodings
+	Token        string        `yaml:"-"`             // of the environment; a file goes before it, as it does before the password
 	Password     string        `yaml:"-"`
 }
 
@@ -190,7 +190,7 @@ func Default() *Config {
 		Device:    hostName(),
 		Engine:    Engine{Backend: Auto, Precision: Auto, Device: "0", Plugins: []string{}},
 		Model:     Model{Layout: Auto, Activation: Auto},
-		Remote:    Remote{Timeout: 800 * time.Millisecond, Fallback: Drop, SharedMemory: true, Wire: triton.Auto},
+		Remote:    Remote{Timeout: 800 * time.Millisecond, Fallback: Drop, SharedMemory: triton.SystemMemory, Wire: triton.Auto},
 		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Top: 5, Track: true, Profile: "static", Masks: "polygon", DepthUnit: "relative"},
 		Look:      look.Default(),
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true, DeepStreamSchema: DeepStreamMinimal},

@@ -117,7 +117,7 @@ func (r *Remote) settings() []setting {
 			"remote.password_file", "remote-password-file", text(&r.PasswordFile), nil,
 			"file with that user's password, instead of $" + remotePasswordVariable,
 		},
-		{"remote.shared_memory", "remote-shared-memory", sharing(&r.SharedMemory), nil, "share memory with a server on this machine"},
+		{"remote.shared_memory", "remote-shared-memory", sharing(&r.SharedMemory), nil, "share memory with a server here: on, cuda or off"},
 		{
 			"remote.wire", "remote-wire", text(&r.Wire), oneOf(&r.Wire, triton.Encodings()...),
 			"what pictures are sent as: fp32, fp16, uint8 or jpeg, where the model or one beside it of that ending takes it; " +

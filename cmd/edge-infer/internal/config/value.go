@@ -1,13 +1,14 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/edge-infer/edge-infer/engine/triton"
 )
 
 func text(target *string) func(*pflag.FlagSet, string, string) {
@@ -40,24 +41,22 @@ func yes(target *bool) func(*pflag.FlagSet, string, string) {
 	}
 }
 
-// sharing is yes for memory that a server may read, of which there are two kinds.
-func sharing(target *bool) func(*pflag.FlagSet, string, string) {
+// sharing is on, off, or the other kind of memory that a server may read.
+func sharing(target *string) func(*pflag.FlagSet, string, string) {
 	return func(flags *pflag.FlagSet, name, help string) {
-		flags.VarPF((*shared)(target), name, "", help).NoOptDefVal = "on"
+		flags.VarPF((*shared)(target), name, "", help).NoOptDefVal = triton.SystemMemory
 	}
 }
 
-type shared bool
+type shared string
 
-func (s *shared) String() string { return (*onOff)(s).String() }
+func (s *shared) String() string { return string(*s) }
 
-func (s *shared) Type() string { return "bool" }
+func (s *shared) Type() string { return "string" }
 
-func (s *shared) Set(text string) error {
-	if strings.EqualFold(text, "cuda") {
-		return errors.New("a GPU's memory is not shared, only the system's (on): pictures for servers are made on the CPU")
-	}
-	return (*onOff)(s).Set(text)
+func (s *shared) Set(text string) (err error) {
+	*(*string)(s), err = triton.ParseSharedMemory(text)
+	return err
 }
 
 // onOff is a truth value that also reads on and off.

@@ -14,6 +14,7 @@ func shownServers(s *device.Servers) *web.Servers {
 	for _, server := range s.Servers {
 		shown.All = append(shown.All, web.RemoteServer{
 			Address: server.Address, Well: server.Well, Reason: server.Reason, Since: server.Since, Version: server.Version, Shared: server.Shared,
+			OnGPU: server.OnGPU, Unshared: server.Unshared,
 			Wire:     server.Wire,
 			Requests: server.Requests, Failures: server.Failures, Suspensions: server.Suspensions, LatencyMS: server.Latency, Sent: server.Sent,
 			SentFrame: server.SentFrame, Received: server.Received,

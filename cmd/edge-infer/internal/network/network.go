@@ -42,7 +42,7 @@ func backend(c *config.Config) string {
 
 // remote is how c reaches servers.
 func remote(c *config.Remote) engine.Remote {
-	r := engine.Remote{Timeout: c.Timeout, NoSharedMemory: !c.SharedMemory, Encoding: c.Wire}
+	r := engine.Remote{Timeout: c.Timeout, SharedMemory: c.SharedMemory, Encoding: c.Wire}
 	if c.HasSecret() {
 		r.Authorization = c.Authorization
 	}

@@ -17,14 +17,17 @@ import (
 
 // Server is what one of the servers that a configuration names says of itself and of the model.
 type Server struct {
-	Address string  `json:"address"`
-	About   string  `json:"about,omitempty"`         // its name and version
-	Version string  `json:"model_version,omitempty"` // that answered
-	Wire    string  `json:"wire,omitempty"`          // what a picture is sent as
-	Shared  bool    `json:"shared_memory"`           // instead of being sent
-	Latency float64 `json:"latency_ms"`              // of a request with a gray picture; 0 where the model takes none
-	Reason  string  `json:"reason,omitempty"`        // why the server cannot be used; the rest is empty then
-	Hint    string  `json:"hint,omitempty"`
+	Address string `json:"address"`
+	About   string `json:"about,omitempty"`         // its name and version
+	Version string `json:"model_version,omitempty"` // that answered
+	Wire    string `json:"wire,omitempty"`          // what a picture is sent as
+	Shared  bool   `json:"shared_memory"`           // instead of being sent
+	OnGPU   bool   `json:"shared_gpu_memory"`       // that memory is a GPU's
+	// Unshared is why it is not the memory that was asked for.
+	Unshared string  `json:"unshared,omitempty"`
+	Latency  float64 `json:"latency_ms"`       // of a request with a gray picture; 0 where the model takes none
+	Reason   string  `json:"reason,omitempty"` // why the server cannot be used; the rest is empty then
+	Hint     string  `json:"hint,omitempty"`
 }
 
 // Servers asks each server that c names, all at once, and has it run a gray picture. It gives them in c's order, none where the network
@@ -84,7 +87,8 @@ func (s *Server) look(ctx context.Context, options predict.Options) (err error) 
 	}
 	if e, ok := raw.Engine().(interface{ Status() triton.Status }); ok {
 		status := e.Status().Servers[0]
-		s.Version, s.Wire, s.Shared = status.Version, status.Wire, status.Shared
+		s.Version, s.Wire, s.Shared, s.OnGPU = status.Version, status.Wire, status.Shared, status.OnGPU
+		s.Unshared = status.Unshared
 	}
 	return nil
 }
@@ -98,6 +102,8 @@ func (s *Server) String() string {
 	switch {
 	case s.Wire == "":
 		return text + ", which takes no pictures"
+	case s.OnGPU:
+		text += ", pictures on the GPU"
 	case s.Shared:
 		text += ", pictures through shared memory"
 	default:

@@ -26,7 +26,7 @@ func TestServers(t *testing.T) {
 	away.Stop()
 	c := config.Default()
 	require.Empty(t, network.Servers(t.Context(), c))
-	c.Remote.Timeout, c.Remote.SharedMemory = time.Minute, false
+	c.Remote.Timeout, c.Remote.SharedMemory = time.Minute, "off"
 	c.Engine.Backend = "triton=grpc://" + s.Address + "/net, http://" + away.Address + "/net"
 	all := network.Servers(t.Context(), c)
 	require.Len(t, all, 2)

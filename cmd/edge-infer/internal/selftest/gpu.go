@@ -81,10 +81,10 @@ func (g *gpu) newPicture(format engine.PixelFormat, width, height int, in *engin
 }
 
 // kernel is the launch that makes the network's input of a picture at that address.
-func (g *gpu) kernel(p *picture, from uint64, in *engine.PictureInput) *cudatest.Kernel {
+func (g *gpu) kernel(p *picture, from uint64, in *engine.PictureInput) *cuda.Kernel {
 	arguments, _ := preprocess.NewLetterboxArguments(&p.Image, from, in, p.output.Address)
 	grid, block := arguments.Grid()
-	return &cudatest.Kernel{Function: g.function, Grid: grid, Block: block, Arguments: slices.Clone(cudatest.Bytes(&arguments))}
+	return &cuda.Kernel{Function: g.function, Grid: grid, Block: block, Arguments: slices.Clone(cuda.Bytes(&arguments))}
 }
 
 // clear leaves something in the output that no picture gives: an element that is left out shows.

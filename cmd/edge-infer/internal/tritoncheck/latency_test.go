@@ -76,7 +76,10 @@ func TestLatencyOfPictures(t *testing.T) {
 
 // opened is the engine on the demo model of a server.
 func opened(t *testing.T, s *server, scheme string, send bool) *triton.Engine {
-	options := engine.Options{Remote: engine.Remote{Timeout: programtest.Patience, NoSharedMemory: send}}
+	options := engine.Options{Remote: engine.Remote{Timeout: programtest.Patience}}
+	if send {
+		options.Remote.SharedMemory = triton.NoMemory
+	}
 	e, err := triton.Open(t.Context(), s.at(scheme, "demo"), options, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })

@@ -78,7 +78,7 @@ func match(t *testing.T, want, got []seen, score, pixels float64) (found, missed
 
 // timed is the engine after requests with pictures of the belt, sent as wire.
 func timed(t *testing.T, s *server, scheme, wire string) (*triton.Engine, float64) {
-	options := engine.Options{Remote: engine.Remote{Timeout: programtest.Patience, NoSharedMemory: true, Encoding: wire}}
+	options := engine.Options{Remote: engine.Remote{Timeout: programtest.Patience, SharedMemory: triton.NoMemory, Encoding: wire}}
 	e, err := triton.Open(t.Context(), s.at(scheme, "demo"), options, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })

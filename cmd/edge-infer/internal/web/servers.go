@@ -24,7 +24,9 @@ type RemoteServer struct {
 	Since       time.Time `json:"since,omitzero"`
 	Version     string    `json:"version"`
 	Shared      bool      `json:"shared_memory"`
-	Wire        string    `json:"wire,omitempty"` // what pictures are sent as
+	OnGPU       bool      `json:"shared_gpu_memory"`  // that memory is a GPU's
+	Unshared    string    `json:"unshared,omitempty"` // why not, where it was asked for
+	Wire        string    `json:"wire,omitempty"`     // what pictures are sent as
 	Requests    uint64    `json:"requests"`
 	Failures    uint64    `json:"failures"`
 	Suspensions uint64    `json:"suspensions"`
