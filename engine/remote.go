@@ -15,7 +15,7 @@ type Remote struct {
 	Authorization func() (string, error)
 	// Encoding is what a picture goes over the wire as: fp32, fp16, uint8 or jpeg; the backend's own choice when empty or auto.
 	Encoding string
-	// SharedMemory is which memory pictures go through to a server on this machine instead of being sent, where the server takes part: on, also
-	// when empty, for the system's; cuda for that of a GPU, Options.Device, or else the system's; off for none.
+	// SharedMemory is which memory pictures go through to a server on this machine instead of being sent, where the server takes part: on,
+	// also when empty, for the system's; cuda for that of a GPU, Options.Device, or else the system's; off for none.
 	SharedMemory string
 }

@@ -161,7 +161,7 @@ func TestWhyPicturesDoNotStayOnTheGPU(t *testing.T) {
 		{
 			name: "the server refuses", refusal: "failed to register shared memory region: invalid args", shared: true,
 			reason: "the server refuses it: failed to register shared memory region: invalid args (it must see the same GPU under the same number; " +
-				"in a container that takes --ipc host and --pid host)",
+				"in a container that takes the host's IPC and PID namespaces)",
 		},
 		{
 			name: "no GPU", driver: "devices=0", shared: true,

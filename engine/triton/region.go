@@ -124,7 +124,7 @@ func (p *endpoint) share(ctx context.Context) (unshared string, err error) {
 		}
 		p.unshare(ctx)
 		unshared = "the server refuses it: " + e.explain(err) +
-			" (it must see the same GPU under the same number; in a container that takes --ipc host and --pid host)"
+			" (it must see the same GPU under the same number; in a container that takes the host's IPC and PID namespaces)"
 	}
 	if err = p.register(ctx, false); err != nil {
 		p.unshare(ctx)
