@@ -9,7 +9,6 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
@@ -30,34 +29,17 @@ func (e mapsError) Error() string { return fmt.Sprintf(noMapLabels, engine.Task(
 
 // mapNetwork is a network that says something of every place, and how well it does against labels that do.
 type mapNetwork struct {
-	predictor predict.Predictor
-	model     predict.Model
-	measured  Measurement
-	times     clocks
-	places    *dense.Places // one of both
-	depths    *dense.Depths
+	*opened
+	times  clocks
+	places *dense.Places // one of both
+	depths *dense.Depths
 }
 
-// openMap opens a network; the other one, nil for none, has seen the pictures in a size that this one is to see.
-func (v *Validate) openMap(ctx context.Context, c config.Config, other *mapNetwork) (*mapNetwork, error) {
-	options := network.Options(&c, postprocess.Floor, v.Logger)
-	options.Build = network.Builder{Progress: v.Progress}.Build
-	options.Look = v.look
-	if err := options.Load(); err != nil {
-		return nil, err
-	}
-	if other != nil && options.Sources != nil {
-		options.Width, options.Height = other.measured.width, other.measured.height
-	}
-	sight := network.Sight{Look: c.Look}
-	predictor, err := sight.Open(ctx, options)
-	if err != nil {
-		return nil, err
-	}
-	m := &mapNetwork{predictor: predictor, model: predictor.Model()}
-	m.measured = newMeasurement(&m.model, len(options.Bytes))
-	m.places, m.depths = v.measures(&m.model)
-	return m, nil
+// ofMaps has a network measured by maps.
+func (v *Validate) ofMaps(o *opened) *mapNetwork {
+	m := &mapNetwork{opened: o}
+	m.places, m.depths = v.measures(&o.model)
+	return m
 }
 
 // add takes what the network says of a picture. Labels may be nil.
@@ -85,8 +67,8 @@ func (m *mapNetwork) look(frame *capture.Frame) (*predict.Result, error) {
 }
 
 // maps measures a network that says something of every place: against labels that do, where the pictures have them, and against a
-// reference.
-func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled) (*Report, error) {
+// reference. The network is nil where it has not been opened yet; one that is given belongs to the caller.
+func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled, o *opened) (*Report, error) {
 	switch {
 	case v.Predictions != "" || v.Plot != "":
 		return nil, config.Usagef("--predictions and --plot are for networks that find objects; %s is for one of maps", v.Data)
@@ -96,17 +78,24 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled) (*Rep
 		labelled = labelled[:min(v.Limit, len(labelled))]
 	}
 	started := time.Now()
-	candidate, err := v.openMap(ctx, *v.Config, nil)
-	if err != nil {
-		return nil, err
+	var paths []string
+	for i := range labelled {
+		paths = append(paths, labelled[i].Picture)
 	}
-	defer candidate.predictor.Close()
+	if o == nil {
+		var err error
+		if o, err = v.open(ctx, *v.Config, paths, nil); err != nil {
+			return nil, err
+		}
+		defer o.predictor.Close()
+	}
+	candidate := v.ofMaps(o)
 	model := &candidate.model
 	if !model.Recognised.Task.Maps() {
 		return nil, fmt.Errorf("%s has labels of maps, and model %s is for %s", v.Data, model.Path, model.Recognised.Task)
 	}
 	report := &Report{Version: 1, Convention: v.counted, Pictures: len(labelled)}
-	reference, err := v.mapReference(ctx, candidate)
+	reference, err := v.mapReference(ctx, candidate, paths)
 	if err != nil {
 		return nil, fmt.Errorf("reference: %w", err)
 	}
@@ -117,7 +106,7 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled) (*Rep
 			agreement.Classes = max(candidate.places.Classes, reference.places.Classes)
 		}
 	}
-	if err := v.eachMap(ctx, labelled, candidate, reference, &agreement); err != nil {
+	if err := v.eachMap(ctx, labelled, paths, candidate, reference, &agreement); err != nil {
 		return nil, err
 	}
 	hasLabels := len(labelled) > 0 && labelled[0].Labels != ""
@@ -136,7 +125,7 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled) (*Rep
 }
 
 // mapReference opens what the candidate is compared with; nil where nothing is.
-func (v *Validate) mapReference(ctx context.Context, candidate *mapNetwork) (*mapNetwork, error) {
+func (v *Validate) mapReference(ctx context.Context, candidate *mapNetwork, paths []string) (*mapNetwork, error) {
 	if v.Reference == "" {
 		return nil, nil
 	}
@@ -144,26 +133,22 @@ func (v *Validate) mapReference(ctx context.Context, candidate *mapNetwork) (*ma
 	if err != nil {
 		return nil, err
 	}
-	reference, err := v.openMap(ctx, c, candidate)
+	reference, err := v.open(ctx, c, paths, &candidate.measured)
 	if err != nil {
 		return nil, err
 	}
 	if theirs, ours := reference.model.Recognised.Task, candidate.model.Recognised.Task; theirs != ours {
 		return nil, errors.Join(fmt.Errorf("model %s is for %s, not %s", reference.model.Path, theirs, ours), reference.predictor.Close())
 	}
-	return reference, nil
+	return v.ofMaps(reference), nil
 }
 
 // eachMap shows every picture to both networks, of which the reference may be nil.
 func (v *Validate) eachMap(
-	ctx context.Context, labelled []evaluate.Labelled, candidate, reference *mapNetwork, agreement *dense.Agreement,
+	ctx context.Context, labelled []evaluate.Labelled, paths []string, candidate, reference *mapNetwork, agreement *dense.Agreement,
 ) error {
 	step := v.Progress.Begin("pictures on " + candidate.model.Backend)
 	defer step.Close()
-	var paths []string
-	for i := range labelled {
-		paths = append(paths, labelled[i].Picture)
-	}
 	seen := 0
 	files := &media.Run{Predictors: []predict.Predictor{candidate.predictor}, Each: func(_ string, number int, frame *capture.Frame,
 		picture *predict.Picture, timing engine.Timing,

@@ -129,6 +129,37 @@ func scaled(t *testing.T, task string, factors ...float32) string {
 	return path
 }
 
+// TestValidateOfMapsFitsOpenSizes: also with labels, and the report says in which size the pictures were taken.
+func TestValidateOfMapsFitsOpenSizes(t *testing.T) {
+	dir, size := t.TempDir(), image.Rect(0, 0, 640, 360)
+	halved(t, filepath.Join(dir, "images", "a.png"), image.NewNRGBA(size), color.NRGBA{R: 255, A: 255}, color.NRGBA{B: 255, A: 255})
+	halved(t, filepath.Join(dir, "masks", "a.png"), image.NewGray(size), color.Gray{Y: 0}, color.Gray{Y: 2})
+	b := testnet.NewBuilder(1)
+	b.Output(b.Rename(b.Node("Identity", "/same", []string{b.Input("images", 1, 3, -1, -1)}), "output0"), 1, 3, -1, -1)
+	m := b.Model(13)
+	m.SetMetadata("task", "semantic")
+	m.SetMetadata("names", "{0: 'red', 1: 'green', 2: 'blue'}")
+	data, err := proto.Marshal(m.Proto)
+	require.NoError(t, err)
+	model := filepath.Join(t.TempDir(), "open.onnx")
+	require.NoError(t, os.WriteFile(model, data, 0o600))
+	for imgsz, want := range map[string]string{"": "640x384: ", "320": "320x320: "} {
+		report, err := measured(t, "semantic", dir, func(v *Validate) { v.Config.Model.Path, v.Config.Model.Size = model, imgsz })
+		require.NoError(t, err)
+		require.InDelta(t, 1, *report.MeanIoU, .02)
+		require.Contains(t, report.Picture, want)
+		var text bytes.Buffer
+		require.NoError(t, report.Print(&text))
+		require.Contains(t, text.String(), want)
+	}
+	report, err := measured(t, "semantic", filepath.Join(dir, "images"), func(v *Validate) {
+		v.Config.Model.Path, v.Reference = model, "onnxruntime"
+	})
+	require.NoError(t, err)
+	require.InDelta(t, 1, report.Maps.Same, 1e-9)
+	require.Equal(t, report.Picture, report.Reference.Picture, "without labels, and the reference sees what the candidate sees")
+}
+
 func TestValidateMapsAgainstAReference(t *testing.T) {
 	dir, size := t.TempDir(), image.Rect(0, 0, 64, 32)
 	halved(t, filepath.Join(dir, "a.png"), image.NewNRGBA(size), color.White, color.NRGBA{R: 255, G: 128, A: 255})

@@ -121,7 +121,7 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	if labelled != nil {
-		return v.maps(ctx, labelled)
+		return v.maps(ctx, labelled, nil)
 	}
 	dataset, paths, err := v.pictures()
 	if err != nil {
@@ -134,18 +134,23 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		}
 	}
 	started := time.Now()
-	v.look = sync.OnceValue(func() []engine.Size { return aspect.Files(ctx, paths, v.Config.Look.Tile) })
-	candidate, seen, labels, err := v.detect(ctx, *v.Config, paths, dataset, nil)
-	if dataset == nil && errors.As(err, new(mapsError)) { // pictures without labels, and a reference
+	opened, err := v.open(ctx, *v.Config, paths, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.predictor.Close()
+	if dataset == nil && opened.model.Recognised.Task.Maps() { // pictures without labels, and a reference
 		pictures := make([]evaluate.Labelled, len(paths))
 		for i := range paths {
 			pictures[i].Picture = paths[i]
 		}
-		return v.maps(ctx, pictures)
+		return v.maps(ctx, pictures, opened)
 	}
-	if err != nil {
+	candidate, seen, err := v.detect(ctx, opened, paths, dataset)
+	if err = errors.Join(err, opened.predictor.Close()); err != nil { // the reference gets its memory
 		return nil, err
 	}
+	labels := opened.model.Metadata.Labels
 	if dataset != nil && dataset.Folders && candidate.task != engine.Classify {
 		if v.Reference == "" {
 			return nil, fmt.Errorf("%s: %w: folders named after classes are for classifiers", v.Data, evaluate.ErrNoLabels)
@@ -168,7 +173,7 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 	}
 	figures, title := report.figures(), fmt.Sprintf("%s on %s %s", filepath.Base(report.Model), report.Backend, report.Precision)
 	if v.Reference != "" {
-		other, known, _, err := v.detect(ctx, reference, paths, nil, candidate)
+		other, known, err := v.refer(ctx, reference, paths, candidate)
 		if err != nil {
 			return nil, fmt.Errorf("reference: %w", err)
 		}
@@ -306,18 +311,26 @@ func (v *Validate) compare(
 	return comparer, err
 }
 
-// detect runs one engine over the pictures and keeps every detection from the floor on, by picture. The labels of the dataset, which may be
-// nil, are made those of the pictures as decoded.
-func (v *Validate) detect(
-	ctx context.Context, c config.Config, paths []string, dataset *evaluate.Dataset, other *Measurement,
-) (*Measurement, [][]postprocess.Finding, []string, error) {
+// opened is a network that is measured.
+type opened struct {
+	predictor predict.Predictor
+	model     predict.Model
+	measured  Measurement // but for its figures
+}
+
+// open opens a network for the pictures of the paths; another one, nil for none, has seen them in a size that this one is to see. The caller
+// closes its predictor.
+func (v *Validate) open(ctx context.Context, c config.Config, paths []string, other *Measurement) (*opened, error) {
 	options := network.Options(&c, postprocess.Floor, v.Logger)
 	v.counted.decode(&options.Decoding)
 	options.Decoding.Top, options.Decoding.Always = 5, true // top-5 is measured, however unlikely they are
 	options.Build = network.Builder{Progress: v.Progress}.Build
+	if v.look == nil {
+		v.look = sync.OnceValue(func() []engine.Size { return aspect.Files(ctx, paths, v.Config.Look.Tile) })
+	}
 	options.Look = v.look
 	if err := options.Load(); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	if other != nil && options.Sources != nil { // it sees what the other one saw, which may be a plan of another shape
 		options.Width, options.Height = other.width, other.height
@@ -325,23 +338,44 @@ func (v *Validate) detect(
 	sight := network.Sight{Look: c.Look}
 	predictor, err := sight.Open(ctx, options)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	defer predictor.Close()
-	model := predictor.Model()
+	o := &opened{predictor: predictor, model: predictor.Model()}
+	o.measured = newMeasurement(&o.model, len(options.Bytes))
+	return o, nil
+}
+
+// refer has the reference see what the candidate has seen.
+func (v *Validate) refer(ctx context.Context, c config.Config, paths []string, candidate *Measurement) (*Measurement,
+	[][]postprocess.Finding, error,
+) {
+	reference, err := v.open(ctx, c, paths, candidate)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer reference.predictor.Close()
+	return v.detect(ctx, reference, paths, nil)
+}
+
+// detect runs a network over the pictures and keeps every detection from the floor on, by picture. The labels of the dataset, which may be
+// nil, are made those of the pictures as decoded.
+func (v *Validate) detect(ctx context.Context, o *opened, paths []string, dataset *evaluate.Dataset) (*Measurement,
+	[][]postprocess.Finding, error,
+) {
+	model := &o.model
 	if task := model.Recognised.Task; task.Maps() {
-		return nil, nil, nil, mapsError(task)
+		return nil, nil, mapsError(task)
 	}
 	if dataset != nil && model.Recognised.Task == engine.Pose {
 		if err := dataset.CheckPoints(model.Metadata.KeypointNames); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 	}
 	step := v.Progress.Begin("pictures on " + model.Backend)
 	defer step.Close()
 	seen := make([][]postprocess.Finding, 0, len(paths))
 	var times clocks
-	files := &media.Run{Predictors: []predict.Predictor{predictor}, Each: func(_ string, number int, frame *capture.Frame,
+	files := &media.Run{Predictors: []predict.Predictor{o.predictor}, Each: func(_ string, number int, frame *capture.Frame,
 		picture *predict.Picture, timing engine.Timing,
 	) error {
 		if number > 0 {
@@ -358,11 +392,11 @@ func (v *Validate) detect(
 		return nil
 	}}
 	if err := files.Files(ctx, paths); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	measured := newMeasurement(&model, len(options.Bytes))
+	measured := o.measured
 	measured.Request, measured.Inference = times.medians()
-	return &measured, seen, model.Metadata.Labels, nil
+	return &measured, seen, nil
 }
 
 // kept are findings that stay valid, masks as pixels.
