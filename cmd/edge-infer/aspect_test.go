@@ -116,6 +116,7 @@ func TestOpenSizeOnAServerIsFitted(t *testing.T) {
 	require.NoError(t, os.WriteFile(picture, text.Bytes(), 0o600))
 	p := programtest.Start(t, "serve", model, "--engine", "onnxruntime=cpu", "--listen", "127.0.0.1:0")
 	address := strings.TrimSpace(p.PrintedAfter("model open at "))
+	assert.Equal(t, "images float32 [1 3 -1 -1]", strings.TrimSpace(p.PrintedAfter("takes ")), "tensors of any size")
 	p.Discard()
 	for _, scheme := range []string{"grpc", "http"} {
 		output, err := programtest.Command(t, "infer", picture, "--engine", "triton="+scheme+"://"+address+"/open", "--json").Output()
@@ -130,6 +131,18 @@ func TestOpenSizeOnAServerIsFitted(t *testing.T) {
 	assert.Regexp(t, "^640x384: letterbox", camera.PrintedAfter("pictures taken as "))
 	camera.Discard()
 	require.NoError(t, camera.Stop(syscall.SIGTERM))
+	require.NoError(t, p.Stop(syscall.SIGTERM))
+
+	p = programtest.Start(t, "serve", model, "--engine", "onnxruntime=cpu", "--listen", "127.0.0.1:0", "--imgsz", "480x640")
+	address = strings.TrimSpace(p.PrintedAfter("model open at "))
+	assert.Equal(t, "images float32 [1 3 480 640]", strings.TrimSpace(p.PrintedAfter("takes ")), "of that size alone")
+	p.Discard()
+	output, err := programtest.Command(t, "infer", picture, "--engine", "triton=http://"+address+"/open", "--json").Output()
+	require.NoError(t, err)
+	var seen infer.Seen
+	require.NoError(t, json.Unmarshal(output, &seen))
+	require.Len(t, seen.Detections, 1)
+	assert.Equal(t, [4]float64{128, 0, 256, 72}, seen.Detections[0].Box, "whoever asks is told so")
 	require.NoError(t, p.Stop(syscall.SIGTERM))
 }
 

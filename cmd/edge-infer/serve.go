@@ -42,8 +42,8 @@ Only this machine is answered unless --listen says otherwise, which needs --toke
 				c.Model.Path = args[0]
 			}
 			s.Config, s.Logger = c, logger(stderr, c)
-			s.Started = func(model string, addresses []string) {
-				fmt.Fprintf(stdout, "model %s at %s\n", model, strings.Join(addresses, " and "))
+			s.Started = func(model, takes string, addresses []string) {
+				fmt.Fprintf(stdout, "model %s at %s\ntakes %s\n", model, strings.Join(addresses, " and "), takes)
 			}
 			return s.Run(command.Context())
 		},

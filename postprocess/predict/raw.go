@@ -2,6 +2,7 @@ package predict
 
 import (
 	"context"
+	"errors"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/auto"
@@ -20,6 +21,9 @@ func OpenRaw(ctx context.Context, o Options) (*Raw, error) {
 	e, err := o.open(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if err := o.fits(e.Model()); err != nil {
+		return nil, errors.Join(err, e.Close())
 	}
 	return WrapRaw(e), nil
 }

@@ -124,6 +124,15 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled, o *op
 	return report, nil
 }
 
+// unlabelled are pictures for which there is a reference and no label.
+func unlabelled(paths []string) []evaluate.Labelled {
+	pictures := make([]evaluate.Labelled, len(paths))
+	for i := range paths {
+		pictures[i].Picture = paths[i]
+	}
+	return pictures
+}
+
 // mapReference opens what the candidate is compared with; nil where nothing is.
 func (v *Validate) mapReference(ctx context.Context, candidate *mapNetwork, paths []string) (*mapNetwork, error) {
 	if v.Reference == "" {

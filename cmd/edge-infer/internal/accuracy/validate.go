@@ -139,12 +139,8 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	defer opened.predictor.Close()
-	if dataset == nil && opened.model.Recognised.Task.Maps() { // pictures without labels, and a reference
-		pictures := make([]evaluate.Labelled, len(paths))
-		for i := range paths {
-			pictures[i].Picture = paths[i]
-		}
-		return v.maps(ctx, pictures, opened)
+	if dataset == nil && opened.model.Recognised.Task.Maps() {
+		return v.maps(ctx, unlabelled(paths), opened)
 	}
 	candidate, seen, err := v.detect(ctx, opened, paths, dataset)
 	if err = errors.Join(err, opened.predictor.Close()); err != nil { // the reference gets its memory

@@ -3,7 +3,9 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,8 +52,10 @@ type request struct {
 	done    chan struct{}
 }
 
-func newModel(raw *predict.Raw, name string, queue int, delay time.Duration) (*model, error) {
+// newModel serves a network; pictures whose size it leaves open are of that one, of any where it is zero.
+func newModel(raw *predict.Raw, size engine.Size, name string, queue int, delay time.Duration) (*model, error) {
 	about := raw.Model()
+	about.Inputs = sized(&about, size)
 	m := &model{
 		name: name, raw: raw, about: about, delay: delay, queue: make(chan *request, queue), stop: make(chan struct{}),
 		sizes: map[int]*kserve.BatchStatistics{},
@@ -81,6 +85,32 @@ func newModel(raw *predict.Raw, name string, queue int, delay time.Duration) (*m
 	}
 	m.done.Go(m.work)
 	return m, nil
+}
+
+// sized are a network's inputs, that of pictures with a size where it leaves one open.
+func sized(about *engine.Model, size engine.Size) []engine.TensorInfo {
+	if about.Picture == nil || size.Width == 0 {
+		return about.Inputs
+	}
+	inputs := slices.Clone(about.Inputs)
+	picture := &inputs[about.Picture.Index]
+	picture.Shape = slices.Clone(picture.Shape)
+	first := 2
+	if about.Picture.Interleaved {
+		first = 1
+	}
+	picture.Shape[first], picture.Shape[first+1] = int64(size.Height), int64(size.Width)
+	return inputs
+}
+
+// takes says what a request is made of, as people read it.
+func (m *model) takes() string {
+	var all []string
+	for i := range m.about.Inputs {
+		t := &m.about.Inputs[i]
+		all = append(all, fmt.Sprintf("%s %v %v", t.Name, t.Type, t.Shape))
+	}
+	return strings.Join(all, ", ")
 }
 
 func described(t *engine.TensorInfo) kserve.TensorMetadata {

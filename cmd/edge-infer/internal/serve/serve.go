@@ -19,6 +19,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/kserve"
 	"github.com/edge-infer/edge-infer/engine/kserve/server"
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
@@ -41,8 +42,9 @@ type Serve struct {
 	Config   *config.Config
 	Logger   *slog.Logger
 	Progress progress.Reporter
-	// Started hears of the addresses once they answer; nil for nobody.
-	Started func(model string, addresses []string)
+	// Started hears of the addresses once they answer, and what a request is made of: names, types and shapes of tensors, in which -1 is any
+	// size; nil for nobody.
+	Started func(model, takes string, addresses []string)
 }
 
 // Flags are the job's place on a command line.
@@ -117,7 +119,7 @@ func (s *Serve) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	model, err := newModel(raw, s.name(), s.Queue, s.Delay)
+	model, err := newModel(raw, engine.Size{Width: options.Width, Height: options.Height}, s.name(), s.Queue, s.Delay)
 	if err != nil {
 		return errors.Join(err, raw.Close())
 	}
@@ -135,7 +137,11 @@ func (s *Serve) Run(ctx context.Context) (err error) {
 	if s.TokenFile != "" {
 		handler.Allow = allow(strings.TrimSpace(token))
 	}
-	return s.answer(ctx, handler, model.name)
+	return s.answer(ctx, handler, func(addresses []string) {
+		if s.Started != nil {
+			s.Started(model.name, model.takes(), addresses)
+		}
+	})
 }
 
 // name is what clients call the model.
@@ -151,8 +157,8 @@ func allow(token string) func(*http.Request) bool {
 	}
 }
 
-// answer listens until ctx ends, and lets what is under way come to its end.
-func (s *Serve) answer(ctx context.Context, handler http.Handler, model string) error {
+// answer listens until ctx ends, and lets what is under way come to its end. started hears of the addresses.
+func (s *Serve) answer(ctx context.Context, handler http.Handler, started func(addresses []string)) error {
 	tls := s.Certificate != ""
 	h := &http.Server{
 		Handler: handler, Protocols: server.Protocols(tls), ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout, WriteTimeout: bodyTimeout,
@@ -185,9 +191,7 @@ func (s *Serve) answer(ctx context.Context, handler http.Handler, model string) 
 			}
 		}()
 	}
-	if s.Started != nil {
-		s.Started(model, addresses)
-	}
+	started(addresses)
 	var failed error
 	running := len(listeners)
 	select {

@@ -42,7 +42,7 @@ func run(t *testing.T, change func(*Serve)) string {
 	started := make(chan string, 1)
 	s := &Serve{
 		Listen: []string{"127.0.0.1:0"}, Queue: 8, Connections: 8, Release: "1.2", Config: c, Logger: quiet,
-		Started: func(_ string, addresses []string) { started <- addresses[0] },
+		Started: func(_, _ string, addresses []string) { started <- addresses[0] },
 	}
 	if change != nil {
 		change(s)
@@ -160,7 +160,7 @@ func opened(t *testing.T, name string, change func(*engine.Options)) *model {
 	change(&o)
 	e, err := onnxruntime.Open(o)
 	require.NoError(t, err)
-	m, err := newModel(predict.WrapRaw(e), "net", 8, programtest.Patience)
+	m, err := newModel(predict.WrapRaw(e), engine.Size{}, "net", 8, programtest.Patience)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.close()) })
 	return m
@@ -235,7 +235,7 @@ func FuzzServer(f *testing.F) {
 	o := enginetest.Network(f, "picture")
 	e, err := onnxruntime.Open(o)
 	require.NoError(f, err)
-	m, err := newModel(predict.WrapRaw(e), "net", 8, 0)
+	m, err := newModel(predict.WrapRaw(e), engine.Size{}, "net", 8, 0)
 	require.NoError(f, err)
 	f.Cleanup(func() { require.NoError(f, m.close()) })
 	s := &server.Server{Models: map[string]server.Model{"net": m}, MaxBytes: 1 << 20}
