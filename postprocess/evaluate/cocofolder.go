@@ -15,12 +15,14 @@ func findCOCO(dir, split string) (string, error) {
 			return path, nil
 		}
 	}
-	const prefix = "instances_"
 	folder := filepath.Join(dir, "annotations")
 	if filepath.Base(dir) == "annotations" {
 		folder = dir
 	}
-	files, err := filepath.Glob(filepath.Join(escapePattern(folder), prefix+"*.json"))
+	files, err := filepath.Glob(filepath.Join(escapePattern(folder), allFile+"*.json"))
+	if err == nil && len(files) == 0 {
+		files, err = filepath.Glob(filepath.Join(escapePattern(folder), keypointFile+"*.json"))
+	}
 	if err != nil {
 		return "", err
 	}
@@ -38,15 +40,18 @@ func findCOCO(dir, split string) (string, error) {
 	return files[chosen], nil
 }
 
+// How COCO names its files, before the part of the dataset: of all objects, and of people with keypoints.
+const allFile, keypointFile = "instances_", "person_keypoints_"
+
 // escapePattern makes a path mean itself to filepath.Glob.
 func escapePattern(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// partOf is the part of a dataset that an annotation file is for: val2017 of instances_val2017.json.
+// partOf is the part of a dataset that an annotation file is for: val2017 of instances_val2017.json and person_keypoints_val2017.json.
 func partOf(file string) string {
 	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
-	_, part, _ := strings.Cut(name, "_")
+	_, part, _ := strings.Cut(strings.TrimPrefix(name, "person_"), "_")
 	return part
 }
 
@@ -60,6 +65,7 @@ func readCOCO(path string) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
+	dataset.annotations = path
 	folders := pictureFolders(path)
 	missing, last := 0, ""
 	for i := range dataset.Pictures {

@@ -20,6 +20,8 @@ type Dataset struct {
 	Categories []int64
 	// Folders says that the labels are those of classifiers: each picture is of the class that its folder is named after.
 	Folders bool
+
+	annotations string // COCO's file that this was read from
 }
 
 // Picture is one picture of a dataset with its objects.
@@ -268,8 +270,12 @@ func gives(network [][]string) string {
 }
 
 // CheckPoints refuses a network whose keypoints are others than those that are labelled: they would be measured against each other. Either
-// may say no names.
+// may say no names. COCO labels keypoints in a file of their own, beside that of all objects.
 func (d *Dataset) CheckPoints(network [][]string) error {
+	people := filepath.Join(filepath.Dir(d.annotations), keypointFile+partOf(d.annotations)+".json")
+	if strings.HasPrefix(filepath.Base(d.annotations), allFile) && exists(people) {
+		return fmt.Errorf("%s labels no keypoints (name the file that does: %s)", d.annotations, people)
+	}
 	for _, labelled := range d.Points {
 		same := func(names []string) bool { return names == nil || slices.Equal(names, labelled) }
 		if len(network) > 0 && !slices.ContainsFunc(network, same) {

@@ -57,7 +57,9 @@ func TestReadCOCO(t *testing.T) {
 		}},
 		{Path: filepath.Join(dir, "images", "b.png"), ID: 11, Width: 20, Height: 10},
 	}
-	assert.Equal(t, &Dataset{Labels: []string{"bolt", "nut"}, Pictures: want, Categories: []int64{2, 7}}, dataset)
+	assert.Equal(t, &Dataset{
+		Labels: []string{"bolt", "nut"}, Pictures: want, Categories: []int64{2, 7}, annotations: filepath.Join(dir, "annotations.json"),
+	}, dataset)
 
 	assert.EqualError(t, dataset.Relabel([]string{"nut", "washer"}, nil),
 		`dataset has objects labelled "bolt", which the model does not know (its labels: nut, washer; --only counts no others than those it names)`)

@@ -49,6 +49,32 @@ func TestReadCOCOFolders(t *testing.T) {
 		"instances_val2014.json")+" are not there, such as a.png")
 }
 
+// COCO labels people's keypoints in a file of its own, which is read where it is named or alone; beside the file of all objects it is named to
+// whoever measures keypoints.
+func TestReadCOCOKeypoints(t *testing.T) {
+	const people = `{"categories":[{"id":1,"name":"person","keypoints":["nose"]}],"images":[{"id":5,"file_name":"a.png","width":20,"height":10}],
+"annotations":[{"image_id":5,"category_id":1,"bbox":[1,2,3,4],"keypoints":[2,3,2],"area":9}]}`
+	dir := t.TempDir()
+	writePicture(t, dir, "val2017/a.png", 20, 10)
+	write(t, dir, "annotations/person_keypoints_val2017.json", people)
+	file := filepath.Join(dir, "annotations", "person_keypoints_val2017.json")
+	check := func(path string) {
+		dataset, err := ReadDataset(path, "")
+		require.NoError(t, err)
+		assert.Equal(t, filepath.Join(dir, "val2017", "a.png"), dataset.Pictures[0].Path)
+		assert.Len(t, dataset.Pictures[0].Truths[0].Keypoints, 1)
+		assert.NoError(t, dataset.CheckPoints([][]string{{"nose"}}))
+	}
+	check(dir)
+	write(t, dir, "annotations/instances_val2017.json", instances)
+	check(file)
+	dataset, err := ReadDataset(dir, "")
+	require.NoError(t, err)
+	assert.Len(t, dataset.Labels, 2, "all objects")
+	assert.EqualError(t, dataset.CheckPoints([][]string{{"nose"}}), filepath.Join(dir, "annotations", "instances_val2017.json")+
+		" labels no keypoints (name the file that does: "+file+")")
+}
+
 // A data.yaml of Ultralytics leads to its pictures by folders and list files, also one written on another machine.
 func TestReadUltralytics(t *testing.T) {
 	dir := t.TempDir()
