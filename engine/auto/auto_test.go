@@ -3,6 +3,7 @@ package auto_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -168,6 +169,15 @@ func TestOpen(t *testing.T) {
 			})},
 			err: "engine open: no backend runs the model: tensorrt: no CUDA driver: libcuda.so.1" + strings.Repeat(", tried /a", 10)[:92] +
 				" ...; ort: no such layer (do this; edge-infer devices says what is missing and where it was looked for)",
+		},
+		{
+			name: "what a backend that is there says of the model", logged: 2, kind: engine.ErrUnsupported,
+			candidates: []auto.Candidate{fails("tensorrt", "tensorrt", strange), fails("onnxruntime", "ort", &engine.Error{
+				Op: "open", Backend: "onnxruntime", Kind: engine.ErrUnsupported, Message: "the model is refused",
+				Err: errors.New("max IR version: 13"), Hint: "lower it, or wait",
+			})},
+			err: "engine open: no backend runs the model: tensorrt: no such layer; ort: the model is refused: max IR version: 13 " +
+				"(lower it; edge-infer devices says what is missing and where it was looked for)",
 		},
 		{
 			name: "a broken file is told once", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", broken), works("onnxruntime", "ort")},

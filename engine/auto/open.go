@@ -72,11 +72,15 @@ func Open(ctx context.Context, options engine.Options, choice Choice, logger *sl
 func none(refused []error, candidates []Candidate) error {
 	var titles, reasons []string
 	for i, err := range refused {
-		reason := err.Error()
+		reason, most := err.Error(), longest
 		if known, ok := errors.AsType[*engine.Error](err); ok && known.Message != "" {
 			reason = known.Message
+			if known.Err != nil && errors.Is(known.Kind, engine.ErrUnsupported) { // the backend is there, and says what is wrong with the model
+				reason += ": " + known.Err.Error()
+				most = 3 * longest
+			}
 		}
-		reason = shorten(strings.Join(strings.Fields(reason), " "), longest)
+		reason = shorten(strings.Join(strings.Fields(reason), " "), most)
 		if at := slices.Index(reasons, reason); at >= 0 {
 			titles[at] += " and " + candidates[i].Title
 			continue

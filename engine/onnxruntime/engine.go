@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -255,23 +256,44 @@ func (e *Engine) load(file *onnx.Model, options engine.Options) error {
 		e.session, err = ort.NewDynamicAdvancedSessionWithONNXData(data, x.inputs, x.outputs, settings)
 	}
 	if err != nil {
+		said := complaint(err.Error())
 		return &engine.Error{
 			Kind: engine.ErrUnsupported, Message: "ONNX Runtime " + e.model.BackendVersion + " refuses the model",
-			Err:  errors.New(oneLine(err.Error())),
-			Hint: remedy(file),
+			Err: errors.New(said), Hint: remedy(file, said),
 		}
 	}
 	return nil
 }
 
-// remedy guesses why a well-formed model is refused: somebody's own operators, else operators newer than the library.
-func remedy(file *onnx.Model) string {
+// noise is what ONNX Runtime says of its own source files, with or without a function's signature, and of its error codes.
+var noise = regexp.MustCompile(`Error creating C session(?: from file)?: |\[ONNXRuntimeError\] : \d+ : \w+ : |` +
+	`\S+\.(?:cc|h):\d+ (?:(?:[^():]|::)+\([^()]*\)(?: const)? |\S+ )`)
+
+// complaint is what the library says of the model, in one line and without noise.
+func complaint(text string) string {
+	return strings.TrimSpace(noise.ReplaceAllString(oneLine(text), ""))
+}
+
+// remedy says what to do about a well-formed model that is refused: about weights that are missing, somebody's own operators, else a form
+// that is newer than the library.
+func remedy(file *onnx.Model, said string) string {
+	if external := file.ExternalFiles(); len(external) > 0 && strings.Contains(said, "xternal") {
+		return "put " + strings.Join(external, " and ") + " whole beside the model, its weights lie there"
+	}
 	for _, node := range file.Proto.Graph.Node {
 		if !node.Standard() {
 			return fmt.Sprintf("it uses operator %s of %s; export it with standard operators only", node.GetOpType(), node.GetDomain())
 		}
 	}
-	return fmt.Sprintf("it uses opset %d; export it again with opset=17, or use a newer ONNX Runtime", file.Opset())
+	switch {
+	case strings.Contains(said, "IR version"):
+		return "set ir_version of the file to 10 with Python's onnx, or use a newer ONNX Runtime"
+	case strings.Contains(said, "Invalid model"):
+		return "export or fetch the file again"
+	case file.Opset() <= 17:
+		return "export it again without that operator, or use a newer ONNX Runtime"
+	}
+	return fmt.Sprintf("export it again with opset=17 instead of %d, or use a newer ONNX Runtime", file.Opset())
 }
 
 // appendCUDA makes the session run on a GPU. The library's own complaint about a missing CUDA part comes with the options, not with the

@@ -25,7 +25,7 @@ func TestRefusedModels(t *testing.T) {
 	}{
 		{
 			name: "operator set of the future", options: enginetest.Network(t, "future"), kind: engine.ErrUnsupported,
-			err: "(it uses opset 99; export it again with opset=17, or use a newer ONNX Runtime)",
+			err: "(export it again with opset=17 instead of 99, or use a newer ONNX Runtime)",
 		},
 		{
 			name: "unknown operator", options: enginetest.Network(t, "stranger"), kind: engine.ErrUnsupported,
