@@ -62,11 +62,14 @@ func runSoak(ctx context.Context, args []string) error {
 }
 
 // leastSoak is the shortest run that says anything: each window lasts a few seconds.
-const leastSoak = 30 * time.Second
+const leastSoak = time.Minute
 
-// longestSettling is how long the program may take to come to rest. What only its start needs, some hundred MB for networks and drawn
-// scenes, has gone back to the system after a minute, two cycles of Go's collector.
-const longestSettling = 75 * time.Second
+// The program may take an eighth of the run to come to rest, between these. What only its start needs, some hundred MB for networks and
+// drawn scenes, goes back to the system 20 s later.
+const (
+	shortestSettling = 25 * time.Second
+	longestSettling  = 75 * time.Second
+)
 
 // window is a part of the run in which one thing happens.
 type window struct {
@@ -101,25 +104,27 @@ func (o *soak) run(ctx context.Context) error {
 		return err
 	}
 	defer subject.kill()
-	settle := min(longestSettling, o.duration/8)
+	settle := min(longestSettling, max(shortestSettling, o.duration/8))
 	if err := sleep(ctx, settle); err != nil {
 		return err
 	}
-	watched := watchMemory(func() (float64, bool) { return resident(subject.pid()) })
-	watchedGPU := func() memory { return memory{} }
+	watched := []*memoryWatch{watchMemory(func() (float64, bool) { return resident(subject.pid()) })}
 	if o.gpu {
-		watchedGPU = watchMemory(gpuUsed)
+		watched = append(watched, watchMemory(gpuUsed))
 	}
 	windows := o.windows(subject, broker, odd)
 	each := (o.duration - settle) / time.Duration(len(windows))
 	counted := make([]map[string]span, len(windows))
 	for i, w := range windows {
 		fmt.Fprintf(os.Stderr, "soak: %s for %v\n", w.name, each.Round(time.Second))
-		if counted[i], err = o.watch(ctx, w, each, subject); err != nil {
+		if counted[i], err = o.watch(ctx, w, each, subject, watched); err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
 	}
-	used := used{watched(), watchedGPU()}
+	var used []memory
+	for _, w := range watched {
+		used = append(used, w.end())
+	}
 	lent, err := subject.lent(ctx, o.steady(), o.oddOnes(odd, false))
 	if err != nil {
 		return err
@@ -135,17 +140,15 @@ func (o *soak) run(ctx context.Context) error {
 	return s.print(os.Stdout)
 }
 
-// used is the memory of a whole run.
-type used struct{ resident, gpu memory }
-
 // judge holds a memory's growth to the aim.
 func (m *memory) judge(s *sheet, name string) {
 	if math.IsInf(m.uncertainty, 1) {
 		s.skip("soak", name+" could not be read")
 		return
 	}
-	s.atMost("soak", name, figures{m.slope}, soakGrowth+m.uncertainty, 0, "MB/h",
-		fmt.Sprintf("%.1f MB at first, %.1f at last, most %.1f; slope uncertain by %.1f", m.first, m.last, m.most, m.uncertainty))
+	s.atMost("soak", name+", slope between changes", figures{m.slope}, soakGrowth+m.uncertainty, 0, "MB/h",
+		fmt.Sprintf("%.1f MB at first, %.1f at last, most %.1f; slope uncertain by %.1f; steps at changes %+.1f", m.first, m.last, m.most,
+			m.uncertainty, m.steps))
 }
 
 // openBroker is a real one, or one of this program where that will do.
@@ -156,15 +159,28 @@ func (o *soak) openBroker(ctx context.Context, folder string) (*mosquitto, error
 	return openOwn()
 }
 
+// afterChange is how long memory is not looked at when something has changed, but a third of the window at most.
+const afterChange = 10 * time.Second
+
 // watch lets one window pass and gives what the cameras' frames came to in it.
-func (o *soak) watch(ctx context.Context, w window, each time.Duration, subject *subject) (map[string]span, error) {
+func (o *soak) watch(
+	ctx context.Context, w window, each time.Duration, subject *subject, watched []*memoryWatch,
+) (map[string]span, error) {
 	if w.begin != nil {
 		if err := w.begin(ctx); err != nil {
 			return nil, err
 		}
 	}
 	before, at := subject.seen.spans(), time.Now()
-	if err := sleep(ctx, each); err != nil {
+	settle := min(afterChange, each/3)
+	if err := sleep(ctx, settle); err != nil {
+		return nil, err
+	}
+	for _, m := range watched {
+		m.begin()
+		defer m.change()
+	}
+	if err := sleep(ctx, each-settle); err != nil {
 		return nil, err
 	}
 	counted := map[string]span{}
@@ -224,15 +240,17 @@ func (o *soak) oddOnes(odd *oddCameras, reopened bool) (cameras [][2]string) {
 }
 
 // judge writes what it all came to.
-func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, used used, lent map[string]int, seen *record) {
+func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, used []memory, lent map[string]int, seen *record) {
 	var total span
 	served, rate := figures{}, 0.0
 	all := seen.spans()
+	late := make([]span, len(windows))
 	for i := range o.cameras {
 		name := fmt.Sprintf("steady%d", i+1)
 		var one span
-		for _, c := range counted {
+		for k, c := range counted {
 			one.add(c[name])
+			late[k].add(c[name])
 		}
 		total.add(one)
 		served, rate = append(served, float64(one.frames)), rate+one.rate()
@@ -246,10 +264,14 @@ func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, used
 	s.beside("soak", "all of them, frames a second", figures{rate}, "/s", wanted)
 	s.atMost("soak", "frames late or lost", figures{total.lateShare()}, soakLate, 0, "share",
 		fmt.Sprintf("%d of %d; late is older than the time to the next when handed over", total.late+total.lost, total.frames+total.lost))
+	for i, w := range windows {
+		s.beside("soak", w.name+": frames late or lost", figures{late[i].lateShare()}, "share",
+			fmt.Sprintf("%d of %d", late[i].late+late[i].lost, late[i].frames+late[i].lost))
+	}
 	s.atLeast("soak", "fairness, least over most served", figures{slices.Min(served) / max(slices.Max(served), 1)}, soakFairness, 0, "")
-	used.resident.judge(s, "resident memory, slope")
+	used[0].judge(s, "resident memory")
 	if o.gpu {
-		used.gpu.judge(s, "memory in use on the GPU, slope")
+		used[1].judge(s, "memory in use on the GPU")
 	}
 	leaked := 0
 	for _, n := range lent {

@@ -5,65 +5,119 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
-// memory is how the memory of a process or a GPU went, in MB of 1,000,000 bytes.
+// memory is how the memory of a process or a GPU went, in MB of 1,000,000 bytes. What is added or changed takes memory at once, which is no
+// leak: the slope is that of the times between changes, and what lies between two of them is a step.
 type memory struct {
 	first, last, most  float64
-	slope, uncertainty float64 // MB an hour, and two standard errors of it
+	slope, uncertainty float64   // MB an hour, and two standard errors of it
+	steps              []float64 // from the end of each time to the beginning of the next
 }
 
-// watchMemory reads it once a second until it is asked.
-func watchMemory(read func() (megabytes float64, ok bool)) func() memory {
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	var hours, megabytes []float64
+// memoryWatch reads the memory once a second.
+type memoryWatch struct {
+	stop, stopped chan struct{}
+
+	mu     sync.Mutex
+	steady bool
+	parts  []series // times between changes
+}
+
+// series are readings, in hours and MB.
+type series struct{ hours, megabytes []float64 }
+
+// watchMemory reads from now on; what it reads counts from begin to change.
+func watchMemory(read func() (megabytes float64, ok bool)) *memoryWatch {
+	w := &memoryWatch{stop: make(chan struct{}), stopped: make(chan struct{})}
 	begun := time.Now()
 	go func() {
-		defer close(stopped)
+		defer close(w.stopped)
 		ticker := time.NewTicker(time.Second)
 		defer ticker.Stop()
 		for {
 			if used, ok := read(); ok {
-				hours, megabytes = append(hours, time.Since(begun).Hours()), append(megabytes, used)
+				w.add(time.Since(begun).Hours(), used)
 			}
 			select {
 			case <-ticker.C:
-			case <-stop:
+			case <-w.stop:
 				return
 			}
 		}
 	}()
-	return func() memory {
-		close(stop)
-		<-stopped
-		return trend(hours, megabytes)
+	return w
+}
+
+func (w *memoryWatch) add(hours, megabytes float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.steady {
+		s := &w.parts[len(w.parts)-1]
+		s.hours, s.megabytes = append(s.hours, hours), append(s.megabytes, megabytes)
 	}
 }
 
-// trend fits a line by least squares. Its standard error takes neighbouring values for independent, which they are not quite.
-func trend(x, y []float64) memory {
-	n := float64(len(x))
-	if n < 3 {
+// begin says that from now on nothing changes.
+func (w *memoryWatch) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.steady, w.parts = true, append(w.parts, series{})
+}
+
+// change says that something does.
+func (w *memoryWatch) change() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.steady = false
+}
+
+// end is what it came to.
+func (w *memoryWatch) end() memory {
+	close(w.stop)
+	<-w.stopped
+	return trend(w.parts)
+}
+
+// trend fits lines of one slope, each of a height of its own, by least squares. Its standard error takes neighbouring values for
+// independent, which they are not quite.
+func trend(parts []series) memory {
+	parts = slices.DeleteFunc(slices.Clone(parts), func(s series) bool { return len(s.hours) == 0 })
+	var m memory
+	var xx, xy, yy float64
+	count := 0
+	for i, s := range parts {
+		x, y := mean(s.hours), mean(s.megabytes)
+		for k := range s.hours {
+			dx, dy := s.hours[k]-x, s.megabytes[k]-y
+			xx, xy, yy, count = xx+dx*dx, xy+dx*dy, yy+dy*dy, count+1
+		}
+		m.most = max(m.most, slices.Max(s.megabytes))
+		m.last = s.megabytes[len(s.megabytes)-1]
+		if i == 0 {
+			m.first = s.megabytes[0]
+		} else {
+			before := parts[i-1].megabytes
+			m.steps = append(m.steps, s.megabytes[0]-before[len(before)-1])
+		}
+	}
+	free := count - len(parts) - 1
+	if free < 1 {
 		return memory{uncertainty: math.Inf(1)}
 	}
-	m := memory{first: y[0], last: y[len(y)-1]}
-	var meanX, meanY float64
-	for i := range x {
-		meanX, meanY, m.most = meanX+x[i]/n, meanY+y[i]/n, max(m.most, y[i])
-	}
-	var xx, xy, residual float64
-	for i := range x {
-		xx += (x[i] - meanX) * (x[i] - meanX)
-		xy += (x[i] - meanX) * (y[i] - meanY)
-	}
 	m.slope = xy / xx
-	for i := range x {
-		off := y[i] - meanY - m.slope*(x[i]-meanX)
-		residual += off * off
+	m.uncertainty = 2 * math.Sqrt(max(0, yy-m.slope*xy)/float64(free)/xx)
+	return m
+}
+
+func mean(values []float64) (m float64) {
+	for _, v := range values {
+		m += v / float64(len(values))
 	}
-	m.uncertainty = 2 * math.Sqrt(residual/(n-2)/xx)
 	return m
 }
 

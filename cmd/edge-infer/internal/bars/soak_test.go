@@ -34,16 +34,37 @@ not JSON
 }
 
 func TestTrend(t *testing.T) {
-	var hours, megabytes []float64
+	parts := make([]series, 3)
 	for i := range 600 {
-		hours = append(hours, float64(i)/3600)
-		megabytes = append(megabytes, 100+6*float64(i)/3600+float64(i%2))
+		s := &parts[i/200]
+		s.hours = append(s.hours, float64(i)/3600)
+		s.megabytes = append(s.megabytes, 100+6*float64(i)/3600+float64(i%2)+30*float64(i/400)) // the last part is 30 MB higher
 	}
-	m := trend(hours, megabytes)
+	m := trend(parts)
 	assert.InDelta(t, 6, m.slope, m.uncertainty)
-	assert.Less(t, m.uncertainty, 1.0)
-	assert.Equal(t, []float64{100, 101}, []float64{m.first, math.Floor(m.last - 6*599.0/3600)})
-	assert.True(t, math.IsInf(trend(hours[:2], megabytes[:2]).uncertainty, 1))
+	assert.Less(t, m.uncertainty, 4.0)
+	assert.InDelta(t, 100, m.first, 1e-9)
+	assert.InDelta(t, 131+6*599.0/3600, m.last, 1e-9)
+	assert.InDelta(t, m.last, m.most, 1e-9)
+	assert.InDeltaSlice(t, []float64{-1, 29}, m.steps, 0.01)
+	assert.True(t, math.IsInf(trend([]series{{}, {hours: []float64{1, 2}, megabytes: []float64{1, 1}}}).uncertainty, 1))
+}
+
+func TestMemoryIsWatchedBetweenChanges(t *testing.T) {
+	w := watchMemory(func() (float64, bool) { return 0, false })
+	w.add(0, 1)
+	w.begin()
+	w.add(1, 2)
+	w.change()
+	w.add(2, 3)
+	w.begin()
+	w.add(3, 4)
+	w.add(4, 5)
+	w.end()
+	assert.Equal(t, []series{{[]float64{1}, []float64{2}}, {[]float64{3, 4}, []float64{4, 5}}}, w.parts)
+}
+
+func TestResident(t *testing.T) {
 	rss, ok := resident(os.Getpid())
 	assert.True(t, ok)
 	assert.Greater(t, rss, 1.0)
@@ -83,7 +104,7 @@ func TestSoakJudges(t *testing.T) {
 	}
 	s := &sheet{}
 	o.gpu = true
-	o.judge(s, windows, counted, used{memory{slope: 9, uncertainty: 2}, memory{slope: 11, uncertainty: 2}}, map[string]int{"steady1": 1}, seen)
+	o.judge(s, windows, counted, []memory{{slope: 9, uncertainty: 2}, {slope: 11, uncertainty: 2}}, map[string]int{"steady1": 1}, seen)
 	verdicts := map[string]string{}
 	for _, r := range s.Rows {
 		if r.Verdict != "" {
@@ -92,9 +113,9 @@ func TestSoakJudges(t *testing.T) {
 	}
 	rate := ": others' rate over that of quiet times"
 	assert.Equal(t, map[string]string{
-		"frames late or lost": met, "fairness, least over most served": met, "resident memory, slope": met,
-		"memory in use on the GPU, slope":      missed,
-		"frame buffers that nobody gives back": missed, "broker stopped" + rate: met, "a camera stalls" + rate: missed,
+		"frames late or lost": met, "fairness, least over most served": met, "resident memory, slope between changes": met,
+		"memory in use on the GPU, slope between changes": missed,
+		"frame buffers that nobody gives back":            missed, "broker stopped" + rate: met, "a camera stalls" + rate: missed,
 		"a camera changes its resolution" + rate: met, "a camera is opened again and again" + rate: met, "openings of a camera": met,
 	}, verdicts)
 	assert.ErrorIs(t, runSoak(t.Context(), []string{"-program", "x", "-size", "big"}), usage{})
