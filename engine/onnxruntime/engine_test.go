@@ -15,6 +15,17 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnxruntime"
 )
 
+func TestACPUIsFrugal(t *testing.T) {
+	for frugal, most := range map[bool]int{false: 4, true: 1} {
+		options := enginetest.Network(t, "picture")
+		options.MaxBatch, options.Frugal = 4, frugal
+		e, err := onnxruntime.Open(options)
+		require.NoError(t, err)
+		assert.Equal(t, most, e.Model().MaxBatch)
+		require.NoError(t, e.Close())
+	}
+}
+
 func TestRefusedModels(t *testing.T) {
 	picture := enginetest.Network(t, "picture").Bytes
 	for _, test := range []struct {

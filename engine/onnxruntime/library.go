@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -98,7 +99,9 @@ func load(path string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	ort.SetSharedLibraryPath(path)
+	runtime.LockOSThread() // the module asks why dlopen failed in a call of its own, and the answer is the thread's
 	err := ort.InitializeEnvironment(ort.WithLogLevelFatal())
+	runtime.UnlockOSThread()
 	switch {
 	case err == nil:
 		return nil

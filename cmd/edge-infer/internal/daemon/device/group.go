@@ -40,6 +40,7 @@ func join(groups []*group, p *prepared) []*group {
 		}
 		g.views = append(g.views, p)
 		g.options.MaxBatch = max(g.options.MaxBatch, p.each[0].MaxBatch)
+		g.options.Frugal = g.options.Frugal && p.each[0].Frugal
 		g.options.Decoding.Threshold = min(g.options.Decoding.Threshold, p.each[0].Decoding.Threshold)
 		return groups
 	}
@@ -55,7 +56,7 @@ func (p *prepared) shares() bool {
 // of are the options of a device of the group.
 func (g *group) of(own predict.Options) predict.Options {
 	if len(g.views) > 1 {
-		own.MaxBatch, own.Decoding.Threshold = g.options.MaxBatch, g.options.Decoding.Threshold
+		own.MaxBatch, own.Frugal, own.Decoding.Threshold = g.options.MaxBatch, g.options.Frugal, g.options.Decoding.Threshold
 	}
 	return own
 }

@@ -30,6 +30,7 @@ func spread(options predict.Options, c *config.Config, first int, logger *slog.L
 	if c.Look.Tile > 0 {
 		options.MaxBatch = max(options.MaxBatch, tiledBatch)
 	}
+	options.Frugal = c.Engine.Batch == 0 && c.Look.Tile == 0
 	options.MaxBatch = cmp.Or(c.Engine.Batch, options.MaxBatch)
 	if n > 1 && options.Threads == 0 { // should the engines turn out to be the CPU's
 		options.Threads = max(1, runtime.NumCPU()/n)
