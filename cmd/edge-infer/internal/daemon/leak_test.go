@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
@@ -244,4 +245,23 @@ func BenchmarkReload(b *testing.B) {
 	after := r.settled()
 	b.Logf("before %v, after %v", before, after)
 	b.ReportMetric(float64(after.resident-before.resident)/float64(b.N), "resident-B/op")
+}
+
+// TestMemoryGoesBack finds a daemon's memory given back when its start, and when a change of its configuration, has settled.
+func TestMemoryGoesBack(t *testing.T) {
+	t.Parallel()
+	r := startReloader(t)
+	given := func() int { // collections that were asked for
+		code, profile := programtest.Get(t, programtest.Visitor(t), r.page+"debug/pprof/heap?debug=1")
+		require.Equal(t, 200, code)
+		forced := regexp.MustCompile(`(?m)^# NumForcedGC = (\d+)$`).FindSubmatch(profile)
+		require.NotNil(t, forced)
+		count, err := strconv.Atoi(string(forced[1]))
+		require.NoError(t, err)
+		return count
+	}
+	require.Eventually(t, func() bool { return given() > 0 }, programtest.Patience+process.Settling, time.Second, "%s", r.Stderr)
+	before := given()
+	r.reload(reloadRound)
+	require.Eventually(t, func() bool { return given() > before }, programtest.Patience+process.Settling, time.Second, "%s", r.Stderr)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
@@ -24,22 +25,28 @@ import (
 // filePause is how often the configuration file is looked at.
 const filePause = 2 * time.Second
 
-// reloads reads the configuration again on SIGHUP, on a command over MQTT, and when the file has changed, until ctx ends.
+// reloads reads the configuration again on SIGHUP, on a command over MQTT, and when the file has changed, until ctx ends. When
+// what is new has settled, the memory that only the change needed goes back to the system.
 func (r *run) reloads(ctx context.Context, hangup <-chan os.Signal) {
 	ticker := time.NewTicker(filePause)
 	defer ticker.Stop()
+	settled := time.NewTimer(process.Settling)
+	defer settled.Stop()
 	written := r.read // the files at the last look: one that is still being written is left alone
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-settled.C:
+			process.GiveBack()
+			continue
 		case <-hangup:
 		case <-r.asked:
 		case <-ticker.C:
 			now := configurationFiles(&r.Settings)
-			settled := maps.Equal(now, written)
+			complete := maps.Equal(now, written)
 			written = now
-			if maps.Equal(now, r.read) || !settled {
+			if maps.Equal(now, r.read) || !complete {
 				continue
 			}
 		}
@@ -48,6 +55,7 @@ func (r *run) reloads(ctx context.Context, hangup <-chan os.Signal) {
 		if r.reload(ctx) {
 			return
 		}
+		settled.Reset(process.Settling)
 		_ = r.service.Ready()
 	}
 }

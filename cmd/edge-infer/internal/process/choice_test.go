@@ -222,3 +222,22 @@ func onThread(work func()) {
 	}()
 	<-done
 }
+
+func TestGiveBack(t *testing.T) {
+	const size = 256 << 20
+	free := func() uint64 { // what Go has from the system and does not use
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapIdle - m.HeapReleased
+	}
+	garbage := make([]byte, size)
+	for i := range garbage {
+		garbage[i] = 1
+	}
+	runtime.KeepAlive(garbage)
+	garbage = nil
+	runtime.GC()
+	require.Greater(t, free(), uint64(size/2), "a collection alone keeps it")
+	GiveBack()
+	assert.Less(t, free(), uint64(size/8))
+}
