@@ -129,14 +129,15 @@ func TestAPanicEndsOneConnection(t *testing.T) {
 }
 
 func TestSizesAreBounded(t *testing.T) {
-	b := open(t, &Broker{Limits: Limits{Packet: 100_000, Inbound: 150_000}})
+	b := open(t, &Broker{Limits: Limits{Login: time.Hour, Connect: 1000, Packet: 100_000, Inbound: 150_000}})
 	// Announced, not sent: the library would allocate 256 MiB for each of them.
 	drain(t, dial(t, b, []byte{0x10, 0xff, 0xff, 0xff, 0x7f}))
 	drain(t, dial(t, b, append(login(4, "a"), 0x30, 0xff, 0xff, 0xff, 0x7f)))
 	answer := drain(t, dial(t, b, append(login(5, "a"), 0x30, 0xff, 0xff, 0xff, 0x7f)))
 	assert.Equal(t, "e00195", hex.EncodeToString(answer[len(answer)-3:]), "packet too large")
 	drain(t, dial(t, b, append(login(4, "a"), 0x82, 0x80, 0x80, 0x05)))
-	assert.Equal(t, uint64(4), b.Stats().Refused)
+	drain(t, dial(t, b, []byte{0x10, 0xe9, 0x07})) // 1001 bytes before any login
+	assert.Equal(t, uint64(5), b.Stats().Refused)
 
 	// Two that are being sent take up the room for large ones; the third is refused, a small one is not.
 	half := append([]byte{0x30, 0xf0, 0xc6, 0x04, 0, 1, 'x'}, make([]byte, 70_000)...)

@@ -105,6 +105,14 @@ func TestEveryFileOfManyMayBeDamaged(t *testing.T) {
 	assert.Equal(t, uint64(3*len(files)), s.Stats().Lost)
 	assert.Len(t, s.drain(true), 600-3*len(files))
 	assert.Contains(t, log.String(), "event spool file was damaged: what is whole is kept, the rest moved aside")
+	aside, err := filepath.Glob(filepath.Join(directory, "*"+damagedSuffix+"*"))
+	require.NoError(t, err)
+	assert.Len(t, aside, len(files), "one does not take another's place")
+	for _, path := range aside {
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		assert.Greater(t, info.Size(), int64(3*500), "every damaged record is in it")
+	}
 	assert.Contains(t, log.String(), `msg="event spool has lost events to damage"`)
 	s.balance(t)
 }
