@@ -52,3 +52,25 @@ func TestConfigCheckFindsWhatAReloadRefuses(t *testing.T) {
 	require.NoError(t, err, said)
 	require.Equal(t, path+": no mistakes, 1 cameras\n", said)
 }
+
+// A network that TensorRT alone could run is known by its file before its plan is built: names of its keypoints, which a file with 17 need
+// not say, its labels, and whether it finds what zones could count.
+func TestConfigCheckKnowsANetworkBeforeItsPlan(t *testing.T) {
+	t.Parallel()
+	environment, _ := programtest.StandInGPU(t)
+	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
+	check := func(network, text string) string {
+		text = "device: gate\nmodel: {path: " + network + "}\ncameras:\n  - name: belt\n    uri: demo\n    analytics:\n" +
+			"      zones: [{name: yard, points: [{x: 0, y: 0}, {x: 1, y: 0}, {x: 0, y: 1}], " + text + "}]\n"
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		said, _ := programtest.CommandWith(t, append(environment, "EDGE_INFER_ONNXRUNTIME=/none/libonnxruntime.so"), "config", "check",
+			path).CombinedOutput()
+		return string(said)
+	}
+	pose := constant(t, 0, []int64{1, 56, 84}, map[string]string{"task": "pose", "kpt_shape": "[17, 3]", "names": "{0: 'person'}"})
+	require.Equal(t, path+": no mistakes, 1 cameras\n", check(pose, "anchor: left_wrist"))
+	require.Contains(t, check(pose, "anchor: left_wing"), "left_wing")
+	require.Contains(t, check(pose, "labels: [bird]"), "bird")
+	classifier := constant(t, 0, []int64{1, 2}, map[string]string{"task": "classify", "names": "{0: 'a', 1: 'b'}", "preprocess": "torchvision"})
+	require.Equal(t, path+": no mistakes, 1 cameras\n", check(classifier, "labels: [bird]"), "as for one that runs")
+}

@@ -603,6 +603,10 @@ func TestCorpus(t *testing.T) {
 			require.NoError(t, err)
 			defer n.Close()
 			assert.Equal(t, c.want, n.Model().Recognised.Layout)
+			require.NoError(t, o.Load())
+			alone, err := o.Recognise()
+			require.NoError(t, err)
+			assert.Equal(t, n.Model().Recognised, alone, "the file alone says it as well")
 			require.NotNil(t, d.Head)
 			assert.Equal(t, n.Model().Recognised, *d.Head)
 			for range Evidence + 2 { // nothing in it is no evidence against it

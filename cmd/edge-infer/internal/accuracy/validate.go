@@ -314,8 +314,8 @@ type opened struct {
 	measured  Measurement // but for its figures
 }
 
-// open opens a network for the pictures of the paths; another one, nil for none, has seen them in a size that this one is to see. The caller
-// closes its predictor.
+// open opens a network for the pictures of the paths; another one, nil for none, has seen them in a size that this one is to see. The
+// caller closes its predictor.
 func (v *Validate) open(ctx context.Context, c config.Config, paths []string, other *Measurement) (*opened, error) {
 	options := network.Options(&c, postprocess.Floor, v.Logger)
 	v.counted.decode(&options.Decoding)

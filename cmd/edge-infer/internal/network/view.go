@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // Views cuts a configuration into those of cameras whose pictures are looked at in one way, with one engine on each device: Cameras are
@@ -77,17 +78,21 @@ func Profile(c *config.Config, camera *config.Camera) string {
 	return cmp.Or(camera.Profile, c.Detect.Profile)
 }
 
-// Files are those of all networks that a configuration names: paths, and names of fetched ones.
+// Files are those of all networks that a configuration names: paths, and names of fetched ones, with what lies beside them to say how
+// pictures are taken, whether it is there or not, and plugins.
 func Files(c *config.Config) (paths []string) {
-	add := func(some ...string) {
-		for _, path := range some {
-			if path != "" {
-				paths = append(paths, path)
-			}
+	add := func(model, labels string) {
+		if model != "" {
+			paths = append(paths, model, engine.PreprocessFile(model))
+		}
+		if labels != "" {
+			paths = append(paths, labels)
 		}
 	}
 	add(c.Model.Path, c.Model.Labels)
-	add(c.Look.Ensemble...)
+	for _, model := range c.Look.Ensemble {
+		add(model, "")
+	}
 	for i := range c.Cascade {
 		add(c.Cascade[i].Model, c.Cascade[i].Labels)
 	}
@@ -96,5 +101,5 @@ func Files(c *config.Config) (paths []string) {
 			add(m.Path, m.Labels)
 		}
 	}
-	return paths
+	return append(paths, c.Engine.Plugins...)
 }

@@ -8,14 +8,15 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	open "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/isolate"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -57,7 +58,7 @@ func (c *Check) network(ctx context.Context) (mistakes []error) {
 		}
 	})
 	if err != nil {
-		mistakes = append(mistakes, fmt.Errorf("model %s cannot be opened: %w", strings.Join(open.Files(c.Config), ", "), err))
+		mistakes = append(mistakes, fmt.Errorf("the networks cannot be opened: %w", err))
 	}
 	return mistakes
 }
@@ -94,7 +95,11 @@ func tryView(ctx context.Context, c *config.Config) (names zone.Names, err error
 	sight := open.Sight{Look: c.Look}
 	n, err := sight.Open(ctx, options)
 	if errors.Is(err, tensorrt.ErrNoPlan) || err != nil && c.Engine.Backend == config.Auto && options.LacksPlan() {
-		return zone.Names{Labels: options.Metadata.Labels, Points: slices.Concat(options.Metadata.KeypointNames...)}, nil
+		recognised, err := options.Recognise()
+		if err != nil && !errors.Is(err, predict.ErrSetting) {
+			return names, nil // TensorRT may know what the file does not say
+		}
+		return namesOf(c, &predict.Model{Model: engine.Model{Metadata: options.Metadata}, Recognised: recognised}), err
 	}
 	if err != nil {
 		return names, err
@@ -104,10 +109,15 @@ func tryView(ctx context.Context, c *config.Config) (names zone.Names, err error
 		return names, errors.Join(err, n.Close())
 	}
 	m := n.Model()
-	if c.Detect.Track && m.Recognised.Task.FindsObjects() {
-		names = zone.Names{Labels: m.Metadata.Labels, Points: m.Recognised.PointNames()}
+	return namesOf(c, &m), p.Close()
+}
+
+// namesOf are those that zones may have of a network, none where no object is followed.
+func namesOf(c *config.Config, m *predict.Model) zone.Names {
+	if !c.Detect.Track || !m.Recognised.Task.FindsObjects() {
+		return zone.Names{}
 	}
-	return names, p.Close()
+	return zone.Names{Labels: m.Metadata.Labels, Points: m.Recognised.PointNames()}
 }
 
 // zones finds zones, lines and filters that do not fit the names; without labels nothing can be said of them.
