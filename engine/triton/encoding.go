@@ -30,10 +30,11 @@ var encodings = map[string]string{"FP32": "fp32", "FP16": "fp16", "UINT8": "uint
 
 // encoding is what a model takes, empty for anything that is no picture.
 func (d *description) encoding() string {
-	if len(d.model.Inputs) != 1 {
+	inputs := d.model.Inputs // pictures first
+	if len(inputs) == 0 || len(inputs) > 1 && !beside(inputs[1]) {
 		return ""
 	}
-	return encodings[d.model.Inputs[0].Datatype]
+	return encodings[inputs[0].Datatype]
 }
 
 // ask gets the server's description of the model that takes what was asked for, and the way to it: the one that is named, or the one beside

@@ -276,6 +276,7 @@ func (p *endpoint) try(ctx context.Context) ([]engine.Tensor, error) {
 			return nil, err
 		}
 	}
+	r.Inputs = p.engine.withBeside(r.Inputs, batch)
 	a := &answer{limit: answerLimit}
 	if err := p.wire.infer(ctx, r, a); err != nil {
 		return nil, err

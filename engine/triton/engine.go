@@ -40,6 +40,7 @@ type Engine struct {
 	model     engine.Model
 	remote    engine.Remote
 	picture   *engine.PictureInput // nil when there is none
+	beside    []kserve.Tensor      // the inputs behind it, for the largest batch
 	jpeg      bool                 // pictures are compressed
 	layout    layout
 	gpu       *preprocess.Device // nil where pictures do not stay on one
@@ -249,10 +250,14 @@ func (e *Engine) describe(d *description, from *endpoint, options engine.Options
 	if d.config.MaxBatch > 0 {
 		e.model.MaxBatch = min(e.model.MaxBatch, d.config.MaxBatch)
 	}
-	if e.picture, err = engine.FindPictureInput(inputs, known); err != nil {
+	alone, beside := split(inputs, func(in engine.TensorInfo) bool { return !engine.Beside(in) })
+	if e.picture, err = engine.FindPictureInput(alone, known); err == nil {
+		err = e.fillBeside(beside)
+	}
+	if err != nil {
+		e.picture = nil
 		if len(inputs) > 1 {
-			err = fmt.Errorf("%w; what goes beside the picture must be inside a server's model, and edge-infer export triton writes it there "+
-				"where it is known", err)
+			err = fmt.Errorf("%w; of inputs beside it only orig_target_sizes and pixel_mask are known, others must be inside a server's model", err)
 		}
 		e.model.NoPicture = err
 		return nil //nolint:nilerr // a model that takes no pictures runs on tensors
@@ -281,7 +286,8 @@ func inputsOf(d *description, m *engine.Metadata) ([]engine.TensorInfo, error) {
 			Hint: "its shape must be [1] a picture, and the model's parameter imgsz say height and width, or --imgsz",
 		}
 	}
-	return []engine.TensorInfo{in}, nil
+	beside, err := tensors(d.model.Inputs[1:])
+	return append([]engine.TensorInfo{in}, beside...), err
 }
 
 // tensors reads the server's description of inputs or outputs.

@@ -162,6 +162,7 @@ func (w *grpcWire) describe(ctx context.Context) (*description, error) {
 			return nil, err
 		}
 	}
+	d.model.Inputs = picturesFirst(d.model.Inputs)
 	return d, nil
 }
 

@@ -188,6 +188,7 @@ func (p *endpoint) tryLane(ctx context.Context, l *lane) error {
 		Name: e.model.Inputs[0].Name, Datatype: kserve.Datatype(e.picture.Type), Shape: e.picture.Shape(batch),
 	}}
 	l.place(e, r, batch)
+	r.Inputs = e.withBeside(r.Inputs, batch)
 	err := p.wire.infer(ctx, r, a)
 	if err == nil {
 		err = l.collect(e, r, a)

@@ -36,7 +36,7 @@ type slot struct {
 
 func (e *Engine) newSlot(number int) (*slot, error) {
 	s := &slot{engine: e, number: number, answer: answer{limit: answerLimit}}
-	s.request.Inputs = make([]kserve.Tensor, len(e.model.Inputs))
+	s.request.Inputs = make([]kserve.Tensor, 0, len(e.model.Inputs))
 	if e.picture != nil {
 		s.pictures = preprocess.NewBatch(e.picture, e.model.MaxBatch)
 		s.Result.Transforms = make([]engine.Transform, 0, e.model.MaxBatch)
@@ -128,29 +128,28 @@ func (s *slot) drawn(where *bool, began int64, batch int, transforms []engine.Tr
 }
 
 // send makes the request carry its tensors.
-func (s *slot) send() (err error) {
-	s.request.Outputs = nil
-	if s.engine.jpeg {
-		pictures := s.input.Data[:int(s.batch)*s.engine.picture.PictureBytes()]
-		if len(s.Images) == 0 {
-			pictures = s.Tensors[0].Data
+func (s *slot) send() error {
+	e := s.engine
+	s.request.Outputs, s.request.key = nil, requestKey{}
+	inputs := s.request.Inputs[:0]
+	for i := range s.Tensors {
+		if t := &s.Tensors[i]; len(s.Images) == 0 {
+			inputs = append(inputs, kserve.Tensor{Name: t.Name, Datatype: kserve.Datatype(t.Type), Shape: t.Shape, Data: t.Data})
 		}
+	}
+	if len(s.Images) > 0 {
+		picture := s.described()
+		picture.Data = s.input.Data[:int(s.batch)*e.picture.PictureBytes()]
+		inputs = e.withBeside(append(inputs, picture), int(s.batch))
+		s.request.key = requestKey{batch: int(s.batch)}
+	}
+	var err error
+	if e.jpeg {
+		inputs[0], err = e.jpegTensor(&s.jpeg, inputs[0].Data)
 		s.request.key = requestKey{} // its size is another one each time
-		s.request.Inputs[0], err = s.engine.jpegTensor(&s.jpeg, pictures)
-		return err
 	}
-	if len(s.Images) == 0 {
-		s.request.key = requestKey{}
-		for i := range s.Tensors {
-			t := &s.Tensors[i]
-			s.request.Inputs[i] = kserve.Tensor{Name: t.Name, Datatype: kserve.Datatype(t.Type), Shape: t.Shape, Data: t.Data}
-		}
-		return nil
-	}
-	s.request.key = requestKey{batch: int(s.batch)}
-	s.request.Inputs[0] = s.described()
-	s.request.Inputs[0].Data = s.input.Data[:int(s.batch)*s.engine.picture.PictureBytes()]
-	return nil
+	s.request.Inputs = inputs
+	return err
 }
 
 func (s *slot) described() kserve.Tensor {
@@ -160,7 +159,7 @@ func (s *slot) described() kserve.Tensor {
 // enter makes the request take its pictures from a lane.
 func (s *slot) enter(l *lane) {
 	s.request.key = requestKey{slot: s.number + 1, batch: int(s.batch)}
-	s.request.Inputs[0] = s.described()
+	s.request.Inputs = s.engine.withBeside(append(s.request.Inputs[:0], s.described()), int(s.batch))
 	l.place(s.engine, &s.request, int(s.batch))
 }
 

@@ -23,8 +23,8 @@ func (o *Options) settle(model *onnx.Model) error {
 	if err != nil {
 		return nil //nolint:nilerr // the backend says it better
 	}
-	known := slices.DeleteFunc(slices.Clone(inputs), func(in engine.TensorInfo) bool { return !derived(in) })
-	inputs = slices.DeleteFunc(inputs, derived)
+	known := slices.DeleteFunc(slices.Clone(inputs), func(in engine.TensorInfo) bool { return !engine.Beside(in) })
+	inputs = slices.DeleteFunc(inputs, engine.Beside)
 	picture, err := engine.FindPictureInput(inputs, sides)
 	if err != nil {
 		return nil //nolint:nilerr // Open says what is wrong with the inputs
@@ -127,41 +127,11 @@ func (o *Options) refit(ctx context.Context, e engine.Engine) (engine.Engine, er
 	return o.open(ctx)
 }
 
-// The names of inputs beside the picture whose values are known: the size that boxes are to be in, and which pixels are no padding.
-const (
-	sizesInput = "orig_target_sizes" // RT-DETR, D-FINE, DEIM: width and height for each picture
-	maskInput  = "pixel_mask"        // DETR of Hugging Face
-)
-
-// derived reports whether an input's values are known from the picture's.
-func derived(in engine.TensorInfo) bool {
-	switch in.Name {
-	case sizesInput:
-		return in.Type == engine.Int64 && len(in.Shape) == 2 && (in.Shape[1] == 2 || in.Shape[1] == -1)
-	case maskInput:
-		return in.Type == engine.Int64 && len(in.Shape) == 3
-	}
-	return false
-}
-
-// mostPixels bounds the mask that a file may ask for.
-const mostPixels = 1 << 22
-
-// derive makes an input a constant of the model: boxes are to be in pixels of the network's own input, from where they are taken to the
-// picture as those of any other network are, and all of it is picture. One serves for a batch of any size.
+// derive makes an input beside the picture's a constant of the model. One serves for a batch of any size.
 func derive(g *onnx.GraphProto, in *engine.TensorInfo, picture *engine.PictureInput) {
-	shape, values := []int64{1, 2}, []int64{int64(picture.Width), int64(picture.Height)}
-	if in.Name == maskInput {
-		shape = []int64{1, int64(picture.Height), int64(picture.Width)}
-		for axis, size := range in.Shape {
-			if axis > 0 && size > 0 {
-				shape[axis] = size
-			}
-		}
-		if shape[1] > mostPixels || shape[2] > mostPixels/shape[1] {
-			return
-		}
-		values = slices.Repeat([]int64{1}, int(shape[1]*shape[2]))
+	shape, values, ok := engine.BesideValues(*in, picture)
+	if !ok {
+		return
 	}
 	g.Input = slices.DeleteFunc(g.Input, func(v *onnx.ValueInfoProto) bool { return v.GetName() == in.Name })
 	g.Initializer = append(g.Initializer, onnx.NewInts(in.Name, values, shape...))

@@ -1,0 +1,42 @@
+package engine
+
+import "slices"
+
+// The names of inputs beside the picture whose values are known: the size that boxes are to be in, and which pixels are no padding.
+const (
+	sizesInput = "orig_target_sizes" // RT-DETR, D-FINE, DEIM: width and height for each picture
+	maskInput  = "pixel_mask"        // DETR of Hugging Face
+)
+
+// Beside reports whether an input is one beside the picture whose values are known from the picture's input: see BesideValues.
+func Beside(in TensorInfo) bool {
+	switch in.Name {
+	case sizesInput:
+		return in.Type == Int64 && len(in.Shape) == 2 && (in.Shape[1] == 2 || in.Shape[1] == -1)
+	case maskInput:
+		return in.Type == Int64 && len(in.Shape) == 3
+	}
+	return false
+}
+
+// mostPixels bounds the mask that a file or a server may ask for.
+const mostPixels = 1 << 22
+
+// BesideValues are the values of such an input for one picture, and their shape, whose first dimension is 1: boxes are to be in pixels of the
+// network's own input, from where they are taken to the picture as those of any other network are, and all of it is picture. false for a
+// mask that is too large.
+func BesideValues(in TensorInfo, picture *PictureInput) (shape, values []int64, ok bool) {
+	if in.Name != maskInput {
+		return []int64{1, 2}, []int64{int64(picture.Width), int64(picture.Height)}, true
+	}
+	shape = []int64{1, int64(picture.Height), int64(picture.Width)}
+	for axis, size := range in.Shape {
+		if axis > 0 && size > 0 {
+			shape[axis] = size
+		}
+	}
+	if shape[1] > mostPixels || shape[2] > mostPixels/shape[1] {
+		return nil, nil, false
+	}
+	return shape, slices.Repeat([]int64{1}, int(shape[1]*shape[2])), true
+}

@@ -1,0 +1,62 @@
+package triton
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/kserve"
+)
+
+// split gives those of a list that are something, and the others, each in their order.
+func split[T any](list []T, is func(T) bool) (these, others []T) {
+	for _, one := range list {
+		if is(one) {
+			these = append(these, one)
+		} else {
+			others = append(others, one)
+		}
+	}
+	return these, others
+}
+
+// picturesFirst puts inputs whose values are known behind the others: requests go by that order.
+func picturesFirst(inputs []kserve.TensorMetadata) []kserve.TensorMetadata {
+	others, known := split(inputs, func(in kserve.TensorMetadata) bool { return !beside(in) })
+	return append(others, known...)
+}
+
+func beside(in kserve.TensorMetadata) bool {
+	kind, ok := kserve.ElementType(in.Datatype)
+	return ok && engine.Beside(engine.TensorInfo{Name: in.Name, Type: kind, Shape: in.Shape})
+}
+
+// fillBeside makes the tensors that go beside pictures. They are the same in every request, but for the size of the batch.
+func (e *Engine) fillBeside(inputs []engine.TensorInfo) error {
+	for _, in := range inputs {
+		shape, values, ok := engine.BesideValues(in, e.picture)
+		if !ok {
+			return fmt.Errorf("input %q is %v, which is too large", in.Name, in.Shape)
+		}
+		tensor := kserve.Tensor{Name: in.Name, Datatype: kserve.Datatype(in.Type), Shape: shape}
+		for range max(e.model.MaxBatch, e.picture.Batch) {
+			for _, value := range values {
+				tensor.Data = binary.LittleEndian.AppendUint64(tensor.Data, uint64(value))
+			}
+		}
+		e.beside = append(e.beside, tensor)
+	}
+	return nil
+}
+
+// withBeside appends what goes beside so many pictures to the inputs of a request.
+func (e *Engine) withBeside(inputs []kserve.Tensor, batch int) []kserve.Tensor {
+	for _, t := range e.beside {
+		shape := append(make([]int64, 0, 3), t.Shape...)
+		shape[0] = int64(batch)
+		t.Shape = shape
+		t.Data = t.Data[:8*engine.Elements(shape)]
+		inputs = append(inputs, t)
+	}
+	return inputs
+}
