@@ -121,7 +121,7 @@ type Options struct {
 	Spin      bool // CPU threads wait for work in a busy loop: a little faster alone, much slower beside other processes
 	Slots     int  // requests in flight, default 2
 	MaxBatch  int  // default 1
-	// Frugal allows a backend to take fewer pictures at once than MaxBatch where more are no faster: those wait for each other and need memory.
+	// Frugal allows a backend to take fewer pictures at once than MaxBatch where more are no faster: they wait for each other and need memory.
 	Frugal bool
 	// Width and Height are the sides that a picture input which leaves them open gets; 0 leaves them to Sources.
 	Width, Height int

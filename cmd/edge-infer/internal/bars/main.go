@@ -20,7 +20,7 @@ type usage struct{}
 func (usage) Error() string {
 	return `usage: bars cpu     -program EDGE-INFER -floors DIR [-rounds N] [-only B2,B10] [-json FILE]
        bars gpu     -program EDGE-INFER -floor FLOOR -library DIR -kernels FILE.ptx -model NET.onnx -work DIR [-only plans,B1] [-limit 9m]
-       bars soak    -program EDGE-INFER [-duration 10m] [-cameras 4] [-size 640x480] [-fps 30] [-faults=false] [-mosquitto '']
+       bars soak    -program EDGE-INFER [-duration 10m] [-cameras 4] [-size 640x480] [-fps 30 or -rates 30,20,10] [-faults=false] [-mosquitto '']
                     [-json FILE]
        bars network OUT.onnx [SIDE [half]]
        bars limit   NET.onnx BATCH TFLOP/S TB/S

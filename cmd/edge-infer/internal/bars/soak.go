@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -45,6 +46,7 @@ func runSoak(ctx context.Context, args []string) error {
 	flags.DurationVar(&o.duration, "duration", 10*time.Minute, "of the whole run")
 	flags.BoolVar(&o.faults, "faults", true, "do to it what happens in the field")
 	flags.BoolVar(&o.gpu, "gpu", false, "watch the first GPU's memory too")
+	rates := flags.String("rates", "", "in place of -fps several, the largest first: each for -duration, until next to no frame is late")
 	flags.StringVar(&o.json, "json", "", "write the verdicts to a file")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -58,7 +60,46 @@ func runSoak(ctx context.Context, args []string) error {
 		return err
 	}
 	o.program = program
-	return o.run(ctx)
+	s, err := o.measureRates(ctx, *rates)
+	if err != nil {
+		return err
+	}
+	if err := s.save(o.json); err != nil {
+		return err
+	}
+	return s.print(os.Stdout)
+}
+
+// measureRates finds the largest of some rates that the machine keeps up with; without any it measures at the one that is set.
+func (o *soak) measureRates(ctx context.Context, rates string) (*sheet, error) {
+	if rates == "" {
+		s, _, err := o.run(ctx)
+		return s, err
+	}
+	all := &sheet{Time: time.Now(), Before: loadAverage()}
+	busy, begun, found := watchLoad(), time.Now(), false
+	for rate := range strings.SplitSeq(rates, ",") {
+		var err error
+		if o.fps, err = strconv.ParseFloat(rate, 64); err != nil || !(o.fps > 0) {
+			return nil, fmt.Errorf("rate %q: must be a positive number", rate)
+		}
+		s, late, err := o.run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all.beside("soak", fmt.Sprintf("%d cameras at %g a second: frames late or lost", o.cameras, o.fps), figures{late.lateShare()}, "share",
+			fmt.Sprintf("%d of %d, CPUs busy to %.0f %%", late.late+late.lost, late.frames+late.lost, 100*s.Busy))
+		if late.lateShare() <= soakLate {
+			all.beside("soak", "largest rate of each camera", figures{o.fps}, "/s", fmt.Sprintf("of %s, with at most %g late", rates, soakLate))
+			found = true
+			break
+		}
+	}
+	if !found {
+		all.skip("soak", "too many frames are late at each of the rates "+rates)
+	}
+	all.Busy, all.After, all.Took = busy(), loadAverage(), time.Since(begun).Seconds()
+	return all, nil
 }
 
 // leastSoak is the shortest run that says anything: each window lasts a few seconds.
@@ -77,36 +118,36 @@ type window struct {
 	begin, end func(context.Context) error // nil for nothing to do
 }
 
-// run is the whole measurement. The settling before the first window counts for nothing.
-func (o *soak) run(ctx context.Context) error {
+// run is the whole measurement at one rate, and late the steady cameras' frames. The settling before the first window counts for nothing.
+func (o *soak) run(ctx context.Context) (_ *sheet, late span, _ error) {
 	folder, err := os.MkdirTemp("", "soak")
 	if err != nil {
-		return err
+		return nil, late, err
 	}
 	defer os.RemoveAll(folder)
 	broker, err := o.openBroker(ctx, folder)
 	if err != nil {
-		return err
+		return nil, late, err
 	}
 	defer broker.close()
 	odd, err := openOddCameras(folder)
 	if err != nil {
-		return err
+		return nil, late, err
 	}
 	defer odd.close()
 	s := &sheet{Time: time.Now(), Before: loadAverage()}
 	busy, begun := watchLoad(), time.Now()
 	subject := &subject{program: o.program, folder: folder, broker: broker.address, seen: newRecord(o.fps)}
 	if err := subject.configure(o.steady(), o.oddOnes(odd, false)); err != nil {
-		return err
+		return nil, late, err
 	}
 	if err := subject.start(ctx); err != nil {
-		return err
+		return nil, late, err
 	}
 	defer subject.kill()
 	settle := min(longestSettling, max(shortestSettling, o.duration/8))
 	if err := sleep(ctx, settle); err != nil {
-		return err
+		return nil, late, err
 	}
 	watched := []*memoryWatch{watchMemory(func() (float64, bool) { return resident(subject.pid()) })}
 	if o.gpu {
@@ -118,7 +159,7 @@ func (o *soak) run(ctx context.Context) error {
 	for i, w := range windows {
 		fmt.Fprintf(os.Stderr, "soak: %s for %v\n", w.name, each.Round(time.Second))
 		if counted[i], err = o.watch(ctx, w, each, subject, watched); err != nil {
-			return fmt.Errorf("%s: %w", w.name, err)
+			return nil, late, fmt.Errorf("%s: %w", w.name, err)
 		}
 	}
 	var used []memory
@@ -127,17 +168,13 @@ func (o *soak) run(ctx context.Context) error {
 	}
 	lent, err := subject.lent(ctx, o.steady(), o.oddOnes(odd, false))
 	if err != nil {
-		return err
+		return nil, late, err
 	}
 	if err := subject.stop(); err != nil {
-		return err
+		return nil, late, err
 	}
 	s.Busy, s.After, s.Took = busy(), loadAverage(), time.Since(begun).Seconds()
-	o.judge(s, windows, counted, used, lent, subject.seen)
-	if err := s.save(o.json); err != nil {
-		return err
-	}
-	return s.print(os.Stdout)
+	return s, o.judge(s, windows, counted, used, lent, subject.seen), nil
 }
 
 // judge holds a memory's growth to the aim.
@@ -239,8 +276,8 @@ func (o *soak) oddOnes(odd *oddCameras, reopened bool) (cameras [][2]string) {
 	return cameras
 }
 
-// judge writes what it all came to.
-func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, used []memory, lent map[string]int, seen *record) {
+// judge writes what it all came to, and gives what the steady cameras' frames did.
+func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, used []memory, lent map[string]int, seen *record) span {
 	var total span
 	served, rate := figures{}, 0.0
 	all := seen.spans()
@@ -279,7 +316,7 @@ func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, used
 	}
 	s.atMost("soak", "frame buffers that nobody gives back", figures{float64(leaked)}, 0, 0, "", fmt.Sprintf("%d cameras", len(lent)))
 	if !o.faults {
-		return
+		return total
 	}
 	quiet := (o.slowest(counted[0]) + o.slowest(counted[len(counted)-1])) / 2
 	for i, w := range windows {
@@ -290,6 +327,7 @@ func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, used
 	}
 	opened := all["reopened"]
 	s.judge("soak", "openings of a camera", figures{float64(opened.frames + opened.lost)}, soakOpenings, 0, "", "each has one picture", true)
+	return total
 }
 
 // slowest is the rate of the steady camera that was served least.

@@ -104,7 +104,9 @@ func TestSoakJudges(t *testing.T) {
 	}
 	s := &sheet{}
 	o.gpu = true
-	o.judge(s, windows, counted, []memory{{slope: 9, uncertainty: 2}, {slope: 11, uncertainty: 2}}, map[string]int{"steady1": 1}, seen)
+	used := []memory{{slope: 9, uncertainty: 2}, {slope: 11, uncertainty: 2}}
+	total := o.judge(s, windows, counted, used, map[string]int{"steady1": 1}, seen)
+	assert.Equal(t, uint64(2*100*len(windows)-10), total.frames)
 	verdicts := map[string]string{}
 	for _, r := range s.Rows {
 		if r.Verdict != "" {
@@ -120,6 +122,7 @@ func TestSoakJudges(t *testing.T) {
 	}, verdicts)
 	assert.ErrorIs(t, runSoak(t.Context(), []string{"-program", "x", "-size", "big"}), usage{})
 	assert.ErrorIs(t, runSoak(t.Context(), []string{"-program", "x", "-duration", "1s"}), usage{})
+	assert.ErrorContains(t, runSoak(t.Context(), []string{"-program", "x", "-rates", "fast"}), `rate "fast": must be a positive number`)
 }
 
 // TestMain stands in for main where a test starts this program's own broker.

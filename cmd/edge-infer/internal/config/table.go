@@ -86,7 +86,10 @@ func (e *Engine) settings() []setting {
 			"GPU number; several separated by commas, or all: run spreads the cameras over them",
 		},
 		{"engine.threads", "threads", whole(&e.Threads), within(&e.Threads, 0, 1024), "CPU threads of one inference; 0: one per core"},
-		{"engine.batch", "batch", whole(&e.Batch), within(&e.Batch, 0, 256), "pictures in one inference at most; 0: one per camera, on a CPU one, 8 in tiles"},
+		{
+			"engine.batch", "batch", whole(&e.Batch), within(&e.Batch, 0, 256),
+			"pictures in one inference at most; 0: one per camera, on a CPU one, 8 in tiles",
+		},
 		{"engine.library", "library", text(&e.Library), nil, "backend's shared library, instead of searching for it"},
 		{
 			"engine.plugins", "plugin", list(&e.Plugins), e.checkPlugins,
