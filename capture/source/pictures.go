@@ -73,6 +73,9 @@ func (p *pictures) Next(lend capture.Lender) (capture.Frame, error) {
 	if err := p.picture.load(u.Address); err != nil {
 		return capture.Frame{}, u.Fail("read", capture.ErrPicture, "", "", cause(err))
 	}
+	if cutJPEG(p.picture.encoded) {
+		return capture.Frame{}, u.Fail("read", capture.ErrPicture, errPartial.Error(), "copy it again", nil)
+	}
 	captured, now := capture.Monotonic(), time.Now()
 	f, err := p.picture.decode(lend)
 	if err != nil {

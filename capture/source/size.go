@@ -38,6 +38,7 @@ func (l sizeLimit) check(s size, format engine.PixelFormat) error {
 var (
 	errNotPicture = errors.New("not a picture that OpenCV can read")
 	errCut        = errors.New("the picture's header is cut off")
+	errPartial    = errors.New("the file ends before its picture does")
 )
 
 // encodedSize reads the size of a picture from its header: JPEG, PNG, BMP, WebP, TIFF and PNM, which is what a file may be and a server may
@@ -74,17 +75,36 @@ const (
 	frameHeader = 8 // bytes from a frame's marker to the end of its width
 )
 
-// jpegSize walks over the segments as libjpeg does, up to the first frame: pictures within a segment, such as a thumbnail, are not it.
+// cutJPEG says whether a JPEG ends before its picture does. OpenCV reads such a one, and what is missing is grey.
+func cutJPEG(data []byte) bool {
+	if !bytes.HasPrefix(data, []byte{0xFF, markerSOI}) {
+		return false
+	}
+	frame, err := jpegFrame(data)
+	return err == nil && bytes.LastIndex(data[frame:], []byte{0xFF, markerEOI}) < 0
+}
+
 func jpegSize(data []byte) (size, error) {
+	at, err := jpegFrame(data)
+	if err != nil {
+		return size{}, err
+	}
+	big := binary.BigEndian
+	return size{int(big.Uint16(data[at+6:])), int(big.Uint16(data[at+4:]))}, nil
+}
+
+// jpegFrame walks over the segments as libjpeg does, to the marker of the first frame, behind which its header is whole: pictures within a
+// segment, such as a thumbnail, are not it.
+func jpegFrame(data []byte) (int, error) {
 	for at := 2; ; {
 		skip := bytes.IndexByte(data[at:], 0xFF)
 		if skip < 0 {
-			return size{}, errCut
+			return 0, errCut
 		}
 		for at += skip; at < len(data) && data[at] == 0xFF; at++ { // a marker may be preceded by any number of these
 		}
 		if at+2 >= len(data) {
-			return size{}, errCut
+			return 0, errCut
 		}
 		marker := data[at]
 		switch {
@@ -92,17 +112,16 @@ func jpegSize(data []byte) (size, error) {
 			at++ // stands alone
 			continue
 		case marker == markerSOI, marker == markerEOI, marker == markerSOS:
-			return size{}, errNotPicture
+			return 0, errNotPicture
 		case marker >= markerSOF0 && marker < markerRST0 && marker != markerDHT && marker != markerJPG && marker != markerDAC:
 			if len(data) < at+frameHeader {
-				return size{}, errCut
+				return 0, errCut
 			}
-			big := binary.BigEndian
-			return size{int(big.Uint16(data[at+6:])), int(big.Uint16(data[at+4:]))}, nil
+			return at, nil
 		}
 		length := int(binary.BigEndian.Uint16(data[at+1:]))
 		if at += 1 + length; length < 2 || at > len(data) {
-			return size{}, errCut
+			return 0, errCut
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -94,6 +95,7 @@ func TestDamagedPictures(t *testing.T) {
 	flipped[header+9] = 77 // components
 	for name, data := range map[string][]byte{
 		"0.jpg": whole, "1.jpg": whole, "2.jpg": {}, "3.jpg": whole[:20], "4.jpg": []byte("hello"), "5.jpg": flipped, "6.jpg": whole,
+		"7.jpg": whole[:len(whole)*3/4], "8.jpg": thumbnailed(whole[:len(whole)*3/4]), "9.jpg": slices.Concat(whole, []byte("made by")),
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), data, 0o600))
 	}
@@ -117,8 +119,13 @@ func TestDamagedPictures(t *testing.T) {
 		good++
 		f.Release()
 	}
-	assert.Equal(t, 3, good)
-	assert.Equal(t, 4, bad)
+	assert.Equal(t, 4, good)
+	assert.Equal(t, 6, bad)
+}
+
+// thumbnailed is a JPEG with a small whole one in a segment before it, as cameras write them.
+func thumbnailed(data []byte) []byte {
+	return slices.Concat(data[:2], []byte{0xFF, 0xE1, 0, 6, 0xFF, 0xD8, 0xFF, 0xD9}, data[2:])
 }
 
 // pipelineFormats are the caps that GStreamer can end in and the format that comes out.

@@ -73,8 +73,8 @@ internal/doctor: capture capture/source engine engine/cuda engine/isolate engine
 internal/history: engine/atomicfile internal/pipeline postprocess postprocess/zone
 internal/dossier: capture engine/atomicfile internal/config internal/doctor internal/probe
 internal/infer: capture capture/source engine engine/atomicfile engine/onnx engine/tensorrt internal/aspect internal/config internal/media
-	internal/network internal/progress internal/report mqtt/payload postprocess postprocess/draw postprocess/evaluate postprocess/format
-	postprocess/predict postprocess/predict/window postprocess/zone
+	internal/network internal/progress internal/report internal/terminal mqtt/payload postprocess postprocess/draw postprocess/evaluate
+	postprocess/format postprocess/predict postprocess/predict/window postprocess/zone
 internal/media: capture capture/source engine postprocess/predict
 internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress mqtt/credentials
 	postprocess/head postprocess/predict postprocess/predict/augment postprocess/predict/cascade postprocess/predict/ensemble

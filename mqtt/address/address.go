@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
@@ -63,6 +64,9 @@ func Parse(text string) (Address, error) {
 	}
 	if u.Hostname() == "" {
 		return Address{}, fmt.Errorf("broker %q: no host name", shown)
+	}
+	if number, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || number == 0) {
+		return Address{}, fmt.Errorf("broker %q: no port %s (there are 1 to 65535)", shown, u.Port())
 	}
 	if u.Port() == "" {
 		u.Host = net.JoinHostPort(u.Hostname(), port)

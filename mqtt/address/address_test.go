@@ -26,6 +26,8 @@ func TestParseAddress(t *testing.T) {
 	assert.Equal(t, credentials.Secret("p@ss"), a.Password)
 	for text, want := range map[string]string{
 		"http://host":           `broker "http://host": unknown scheme "http" (use tcp, tls, ws or wss)`,
+		"tcp://host:99999":      `broker "tcp://host:99999": no port 99999 (there are 1 to 65535)`,
+		"tcp://host:0":          `broker "tcp://host:0": no port 0 (there are 1 to 65535)`,
 		"tcp://":                `broker "tcp://": no host name`,
 		"tcp://host:port":       `broker "tcp://host:port": invalid port ":port" after host (write tcp://host:1883, tls://host:8883, ws://host/path or wss://host/path)`,
 		"tcp://u:geheim@h:port": `broker "tcp://h:port": not a URL (write tcp://host:1883, tls://host:8883, ws://host/path or wss://host/path)`,

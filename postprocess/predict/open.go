@@ -146,6 +146,9 @@ func (o *Options) read() error {
 		o.Path, o.Bytes = Demo, demo.Model()
 		return nil
 	}
+	if info, err := os.Stat(o.Model); err == nil && !info.IsDir() && !info.Mode().IsRegular() { // might never end
+		return fmt.Errorf("model %s: a pipe or a device (copy it into a file)", o.Model)
+	}
 	data, err := os.ReadFile(o.Model)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

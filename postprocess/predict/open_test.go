@@ -94,6 +94,7 @@ func TestLoadErrors(t *testing.T) {
 		o    Options
 		want string
 	}{
+		{Options{Model: "/dev/zero"}, "model /dev/zero: a pipe or a device (copy it into a file)"},
 		{Options{Model: "/nowhere/m.onnx"}, "model /nowhere/m.onnx: no such file (name an ONNX file, or none for the demo model)"},
 		{Options{Model: folder}, "model: read " + folder + ": is a directory"},
 		{Options{LabelsFile: "/nowhere/l.txt"}, "labels: open /nowhere/l.txt: no such file or directory"},

@@ -19,6 +19,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/postprocess"
@@ -232,7 +233,7 @@ func (w *work) picture(path string, number int, frame *capture.Frame, picture *p
 	return w.each(seen)
 }
 
-// Print writes one line for a person.
+// Print writes one line for a person, whatever characters names of files and labels have.
 func (s *Seen) Print(out io.Writer) error {
 	text := fmt.Appendf(nil, "%s #%d  ", s.File, s.Frame)
 	switch {
@@ -243,6 +244,6 @@ func (s *Seen) Print(out io.Writer) error {
 	default:
 		text = report.AppendSummary(text, s.findings, s.labels)
 	}
-	_, err := out.Write(append(text, '\n'))
+	_, err := out.Write(append(terminal.Printable(text), '\n'))
 	return err
 }

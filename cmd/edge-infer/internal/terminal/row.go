@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"bytes"
 	"math"
 	"unicode"
 	"unicode/utf8"
@@ -89,6 +90,10 @@ func Width(text string) int {
 	}
 	return width
 }
+
+// Printable returns text, such as the name of a file or a label, with characters that would move the cursor, change the terminal or turn the
+// direction of the text replaced.
+func Printable(text []byte) []byte { return bytes.Map(printable, text) }
 
 // printable is the character itself unless it would move the cursor, change the terminal or turn the direction of the text.
 func printable(c rune) rune {
