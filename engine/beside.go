@@ -22,9 +22,9 @@ func Beside(in TensorInfo) bool {
 // mostPixels bounds the mask that a file or a server may ask for.
 const mostPixels = 1 << 22
 
-// BesideValues are the values of such an input for one picture, and their shape, whose first dimension is 1: boxes are to be in pixels of the
-// network's own input, from where they are taken to the picture as those of any other network are, and all of it is picture. false for a
-// mask that is too large.
+// BesideValues are the values of such an input for one picture, and their shape, whose first dimension is 1: boxes are to be in pixels of
+// the network's own input, from where they are taken to the picture as those of any other network are, and all of it is picture. false for
+// a mask that is too large.
 func BesideValues(in TensorInfo, picture *PictureInput) (shape, values []int64, ok bool) {
 	if in.Name != maskInput {
 		return []int64{1, 2}, []int64{int64(picture.Width), int64(picture.Height)}, true

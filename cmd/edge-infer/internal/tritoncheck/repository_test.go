@@ -24,11 +24,27 @@ func TestTheServerLoadsWhatExportWrites(t *testing.T) {
 	}
 }
 
-// A repository of plans is in the same form. No server here has TensorRT's backend, so none loads it.
+// A repository of plans is in the same form, and the server takes its configuration and runs the warm-up. None here has TensorRT's backend: as
+// it is, this is all that the server finds wrong, and one in its place finds the plan of its GPU.
 func TestARepositoryOfPlansIsInTritonsForm(t *testing.T) {
 	plan := filepath.Join(t.TempDir(), "gpu.plan")
 	require.NoError(t, os.WriteFile(plan, append([]byte("ftrt"), make([]byte, 64)...), 0o600))
 	repository := exported(t, "--plans", "8.7="+plan+",8.9="+plan)
 	require.Equal(t, "demo tensorrt_plan 8 [4, 8] {'8.7': 'model-8.7.plan', '8.9': 'model-8.9.plan'}\n",
 		python(t, "parse.py", filepath.Join(repository, "demo/config.pbtxt")))
+	s := start(t, repository, "--exit-on-error=false", "--strict-readiness=false")
+	require.Contains(t, s.log.String(), "failed to load 'demo' version 1: Invalid argument: unable to find backend library for backend 'tensorrt'")
+	s.kill()
+
+	backends := t.TempDir()
+	require.NoError(t, os.Symlink(filepath.Join(installed(t), "backends/python"), filepath.Join(backends, "python")))
+	instead, err := os.ReadFile("plans.py")
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Join(backends, "tensorrt"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(backends, "tensorrt/model.py"), instead, 0o600))
+	s = start(t, repository, "--backend-directory", backends, "--log-verbose", "1")
+	require.Contains(t, s.log.String(), "plan of 8.9: model-8.9.plan")
+	require.Contains(t, s.log.String(), "successfully loaded 'demo'")
+	require.Contains(t, s.log.String(), "zeros-8", "the warm-up")
+	require.Contains(t, edge(t, "inspect", "--engine", "triton="+s.at("grpc", "demo")), "labels        6: bolt, nut, washer, gear, bearing, spring")
 }

@@ -21,8 +21,8 @@ instance_group { count: 1 kind: KIND_CPU }
 parameters { key: "names" value { string_value: "{0: 'person', 1: 'bicycle'}" } }
 `
 
-// A server's own model with a second input is a network like any other: boxes are asked for in pixels of the network's input and come out in
-// those of the picture.
+// A server's own model with a second input is a network like any other: boxes are asked for in pixels of the network's input and come out
+// in those of the picture.
 func TestAServersModelWithASecondInput(t *testing.T) {
 	installed(t)
 	repository := t.TempDir()
