@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture/motion"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/track"
 	"github.com/edge-infer/edge-infer/postprocess/track/crowd"
@@ -190,7 +192,7 @@ func look(
 	return time.Since(began)
 }
 
-// describe writes the truth, the detections and the camera's motion of a film.
+// describe writes the truth, the detections with their vectors, and the camera's motion of a film.
 func describe(folder string, frames []crowd.Frame) error {
 	err := write(filepath.Join(folder, "gt", "gt.txt"), func(w io.Writer) {
 		for n, frame := range frames {
@@ -212,12 +214,42 @@ func describe(folder string, frames []crowd.Frame) error {
 	if err != nil {
 		return err
 	}
+	if err := write(filepath.Join(folder, "looks.f16"), func(w io.Writer) { embeddings(w, frames) }); err != nil {
+		return err
+	}
 	return write(filepath.Join(folder, "camera.txt"), func(w io.Writer) {
 		for _, frame := range frames {
 			c := frame.Camera
 			fmt.Fprintln(w, c.A, c.B, c.C, c.D, c.E, c.F)
 		}
 	})
+}
+
+// embeddings writes the vectors of the detections, one after the other, as numbers of 16 bits, little endian. A detection without a vector
+// has zeros; a film without any gives nothing.
+func embeddings(w io.Writer, frames []crowd.Frame) {
+	var none []float32
+	for _, frame := range frames {
+		for _, f := range frame.Found {
+			if f.Detail != nil && len(none) == 0 {
+				none = make([]float32, len(f.Detail.Embedding))
+			}
+		}
+	}
+	var bytes []byte
+	for _, frame := range frames {
+		for _, f := range frame.Found {
+			vector := none
+			if f.Detail != nil {
+				vector = f.Detail.Embedding
+			}
+			bytes = bytes[:0]
+			for _, v := range vector {
+				bytes = binary.LittleEndian.AppendUint16(bytes, onnx.ToHalf(v))
+			}
+			_, _ = w.Write(bytes) // the buffer keeps an error until it is flushed
+		}
+	}
 }
 
 // row is a line of the MOTChallenge: frame, identity, left, top, width, height, score, class, visible share.

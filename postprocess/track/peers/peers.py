@@ -21,8 +21,12 @@ import trackers
 
 try:
     import boxmot
+    import boxmot.structures
+    import torch
 except ImportError:
     boxmot = None
+
+RECALL = 30  # seconds for which this project's tracker remembers those that are gone
 
 
 def peers(limits, rate):
@@ -47,23 +51,41 @@ class BoxMOT:
 
     def update(self, found, frame=None):
         boxes = np.column_stack([found.xyxy, found.confidence, np.zeros(len(found))]).astype(np.float32)
+        if self.tracker.use_embeddings:
+            return self.updated_with_looks(boxes, found.data["looks"])
         tracks = np.asarray(self.tracker.update(boxes, self.picture), np.float32).reshape(-1, 8)
         return supervision.Detections(xyxy=tracks[:, :4], confidence=tracks[:, 5], tracker_id=tracks[:, 4].astype(int))
 
+    def updated_with_looks(self, boxes, looks):
+        """Only its own kind of boxes can have vectors."""
+        kinds = boxmot.structures
+        given = kinds.Detections(geometry=kinds.Boxes(torch.from_numpy(boxes[:, :4].copy())), scores=torch.from_numpy(boxes[:, 4].copy()),
+                                 class_ids=torch.zeros(len(boxes), dtype=torch.int64), sample_id="frame", embeddings=torch.from_numpy(looks))
+        tracks = self.tracker.update(given, self.picture)
+        return supervision.Detections(xyxy=tracks.geometry.values.numpy(), confidence=tracks.scores.numpy(),
+                                      tracker_id=tracks.track_ids.numpy())
 
-def boxmots(limits, rate, size):
-    """The trackers of boxmot, where it is installed: those of its trackers that need no network of their own."""
+
+def boxmots(limits, rate, size, looks):
+    """The trackers of boxmot, where it is installed: those of its trackers that need no network of their own. Where the film has looks, its
+    BoT-SORT is also given the vectors of every box in every frame: once as published, where looks decide only between boxes that overlap, and
+    once without that bound and with lost tracks kept as long as this project's tracker remembers."""
     if boxmot is None:
         return {}
     kept = round(limits["keep"] * rate)
     whole = dict(min_hits=2, det_thresh=limits["high"], max_age=kept)
     byte = boxmot.ByteTrack(min_conf=limits["low"], track_thresh=limits["high"], track_buffer=kept, frame_rate=30)
     byte.det_thresh = limits["new"]  # it starts tracks at this score
-    bot = boxmot.BotSort(track_high_thresh=limits["high"], track_low_thresh=limits["low"], new_track_thresh=limits["new"], track_buffer=kept,
-                         frame_rate=30, use_embeddings=False, use_cmc=False)
+
+    def bot(buffer=kept, looks=False, **more):
+        return BoxMOT(boxmot.BotSort(track_high_thresh=limits["high"], track_low_thresh=limits["low"], new_track_thresh=limits["new"],
+                                     track_buffer=buffer, frame_rate=30, use_embeddings=looks, use_cmc=False, **more), size)
+
     return {
         "boxmot ByteTrack": BoxMOT(byte, size),
-        "boxmot BoT-SORT": BoxMOT(bot, size),
+        "boxmot BoT-SORT": bot(),
+        "boxmot BoT-SORT with looks": bot(looks=looks),
+        "boxmot BoT-SORT with looks, anywhere": bot(round(RECALL * rate), looks, proximity_thresh=1.0) if looks else bot(),
         "boxmot OC-SORT": BoxMOT(boxmot.OcSort(min_conf=limits["low"], use_byte=True, **whole), size),
     }
 
@@ -80,13 +102,27 @@ class GivenMotion:
     apply = estimate
 
 
-def detections(path, frames):
-    """The boxes of each frame."""
-    rows = np.loadtxt(path, delimiter=",", ndmin=2)
+def vectors(folder, boxes):
+    """What the boxes of a film look like, a row each, or None. A box without a vector gets one that resembles nothing."""
+    numbers = np.fromfile(folder / "looks.f16", "<f2").astype(np.float32)
+    if len(numbers) == 0:
+        return None
+    looks = numbers.reshape(boxes, -1)
+    unknown = ~looks.any(1)
+    looks[unknown] = np.random.default_rng(1).normal(size=(unknown.sum(), looks.shape[1]))
+    return looks
+
+
+def detections(folder, frames):
+    """The boxes of each frame, with their vectors where the film has them."""
+    rows = np.loadtxt(folder / "det.txt", delimiter=",", ndmin=2)
+    looks = vectors(folder, len(rows))
     for frame in range(1, frames + 1):
-        found = rows[rows[:, 0] == frame]
+        now = rows[:, 0] == frame
+        found = rows[now]
         left, top, width, height = found[:, 2:6].T
-        yield supervision.Detections(xyxy=np.stack([left, top, left + width, top + height], 1), confidence=found[:, 6])
+        yield supervision.Detections(xyxy=np.stack([left, top, left + width, top + height], 1), confidence=found[:, 6],
+                                     data={} if looks is None else {"looks": looks[now]})
 
 
 def follow(tracker, film, folder, path):
@@ -98,7 +134,7 @@ def follow(tracker, film, folder, path):
         picture = np.zeros((1, 1, 3), np.uint8)  # not looked at
     spent = 0.0
     with path.open("w") as out:
-        for frame, found in enumerate(detections(folder / "det.txt", film["frames"]), 1):
+        for frame, found in enumerate(detections(folder, film["frames"]), 1):
             began = time.perf_counter()
             if picture is None:
                 tracked = tracker.update(found)
@@ -142,7 +178,8 @@ def main():
     for film in films:
         for name, took in film["microseconds"].items():
             spent[name].append(took)
-        followers = peers(told, film["rate"]) | boxmots(told, film["rate"], film["size"])
+        looks = (arguments.folder / "films" / film["name"] / "looks.f16").stat().st_size > 0
+        followers = peers(told, film["rate"]) | boxmots(told, film["rate"], film["size"], looks)
         for name, tracker in followers.items():
             path = arguments.folder / "trackers" / name / "data" / (film["name"] + ".txt")
             path.parent.mkdir(parents=True, exist_ok=True)
