@@ -70,7 +70,7 @@ bench: build ## the aims on this machine: the program beside floors in C and the
 	GOFLAGS= CGO_ENABLED=0 go build -o bin/bars ./cmd/edge-infer/internal/bars
 	bin/bars cpu -program bin/edge-infer -floors bin/floors -json bin/bars.json $(BENCH_FLAGS)
 
-track-bench: build ## the tracker beside those of PyPI's `trackers`, and of `boxmot` with BOXMOT=1 (6 GB), about 15 minutes; needs the network
+track-bench: build ## the tracker beside those of PyPI's `trackers`, and of `boxmot` with BOXMOT=1 (6 GB), about 15 minutes, 40 with BOXMOT=1; needs the network
 	@[ -d $(deps)/trackers ] || python3 -m venv $(deps)/trackers
 	@$(deps)/trackers/bin/pip install -q --disable-pip-version-check trackers==$(TRACKERS_VERSION) trackeval==$(TRACKEVAL_VERSION) \
 		$(if $(BOXMOT),boxmot==$(BOXMOT_VERSION))
