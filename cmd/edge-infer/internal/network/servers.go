@@ -23,7 +23,7 @@ type Server struct {
 	Wire    string `json:"wire,omitempty"`          // what a picture is sent as
 	Shared  bool   `json:"shared_memory"`           // instead of being sent
 	OnGPU   bool   `json:"shared_gpu_memory"`       // that memory is a GPU's
-	// Unshared is why it is not the memory that was asked for.
+	// Unshared is why it is not a GPU's memory, where that was asked for.
 	Unshared string  `json:"unshared,omitempty"`
 	Latency  float64 `json:"latency_ms"`       // of a request with a gray picture; 0 where the model takes none
 	Reason   string  `json:"reason,omitempty"` // why the server cannot be used; the rest is empty then
@@ -88,7 +88,9 @@ func (s *Server) look(ctx context.Context, options predict.Options) (err error) 
 	if e, ok := raw.Engine().(interface{ Status() triton.Status }); ok {
 		status := e.Status().Servers[0]
 		s.Version, s.Wire, s.Shared, s.OnGPU = status.Version, status.Wire, status.Shared, status.OnGPU
-		s.Unshared = status.Unshared
+		if options.Remote.SharedMemory == triton.CUDAMemory {
+			s.Unshared = status.Unshared
+		}
 	}
 	return nil
 }
@@ -109,5 +111,9 @@ func (s *Server) String() string {
 	default:
 		text += ", pictures as " + s.Wire
 	}
-	return text + ", " + strconv.FormatFloat(s.Latency, 'f', 1, 64) + " ms a picture"
+	text += ", " + strconv.FormatFloat(s.Latency, 'f', 1, 64) + " ms a picture"
+	if s.Unshared != "" {
+		text += " (not on the GPU: " + s.Unshared + ")"
+	}
+	return text
 }

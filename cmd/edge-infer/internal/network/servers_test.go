@@ -22,7 +22,8 @@ func TestServers(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	file, err := onnx.Parse("demo.onnx", demo.Model())
 	require.NoError(t, err)
-	s, away := kservetest.New(t, e, file.Metadata(), nil), kservetest.New(t, e, file.Metadata(), nil)
+	shares := func(s *kservetest.Server) { s.Memory = &kservetest.Memory{} }
+	s, away := kservetest.New(t, e, file.Metadata(), shares), kservetest.New(t, e, file.Metadata(), nil)
 	away.Stop()
 	c := config.Default()
 	require.Empty(t, network.Servers(t.Context(), c))
@@ -39,4 +40,9 @@ func TestServers(t *testing.T) {
 	require.Equal(t, "http://"+away.Address+"/net", all[1].Address)
 	require.Contains(t, all[1].Reason, "no server runs the model: "+away.Address+": ")
 	require.Equal(t, "is it running, and is 8001 its gRPC port and 8000 its HTTP port?", all[1].Hint)
+
+	c.Remote.SharedMemory, c.Engine.Device = "cuda", "99" // no machine has so many GPUs
+	all = network.Servers(t.Context(), c)
+	require.NotEmpty(t, all[0].Unshared)
+	require.Regexp(t, `ms a picture \(not on the GPU: .*(no CUDA driver|no GPU number 99)`, all[0].String())
 }

@@ -24,8 +24,8 @@ func TestTheServerLoadsWhatExportWrites(t *testing.T) {
 	}
 }
 
-// A repository of plans is in the same form, and the server takes its configuration and runs the warm-up. None here has TensorRT's backend: as
-// it is, this is all that the server finds wrong, and one in its place finds the plan of its GPU.
+// A repository of plans is in the same form, and the server takes its configuration and runs the warm-up. None here has TensorRT's backend:
+// that is all that the server finds wrong, and one in its place finds the plan of its GPU.
 func TestARepositoryOfPlansIsInTritonsForm(t *testing.T) {
 	plan := filepath.Join(t.TempDir(), "gpu.plan")
 	require.NoError(t, os.WriteFile(plan, append([]byte("ftrt"), make([]byte, 64)...), 0o600))
@@ -46,5 +46,6 @@ func TestARepositoryOfPlansIsInTritonsForm(t *testing.T) {
 	require.Contains(t, s.log.String(), "plan of 8.9: model-8.9.plan")
 	require.Contains(t, s.log.String(), "successfully loaded 'demo'")
 	require.Contains(t, s.log.String(), "zeros-8", "the warm-up")
-	require.Contains(t, edge(t, "inspect", "--engine", "triton="+s.at("grpc", "demo")), "labels        6: bolt, nut, washer, gear, bearing, spring")
+	about := edge(t, "inspect", "--engine", "triton="+s.at("grpc", "demo"))
+	require.Contains(t, about, "labels        6: bolt, nut, washer, gear, bearing, spring")
 }
