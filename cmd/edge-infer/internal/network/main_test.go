@@ -1,0 +1,9 @@
+package network_test
+
+import (
+	"testing"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+)
+
+func TestMain(m *testing.M) { programtest.Main(m, nil) }
