@@ -71,6 +71,8 @@ func TestConfigCheckKnowsANetworkBeforeItsPlan(t *testing.T) {
 	require.Equal(t, path+": no mistakes, 1 cameras\n", check(pose, "anchor: left_wrist"))
 	require.Contains(t, check(pose, "anchor: left_wing"), "left_wing")
 	require.Contains(t, check(pose, "labels: [bird]"), "bird")
-	classifier := constant(t, 0, []int64{1, 2}, map[string]string{"task": "classify", "names": "{0: 'a', 1: 'b'}", "preprocess": "torchvision"})
+	classifier := constant(t, 0, []int64{1, 2}, map[string]string{
+		"task": "classify", "names": "{0: 'a', 1: 'b'}", "preprocess": "torchvision",
+	})
 	require.Equal(t, path+": no mistakes, 1 cameras\n", check(classifier, "labels: [bird]"), "as for one that runs")
 }

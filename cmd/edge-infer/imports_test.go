@@ -47,7 +47,8 @@ engine/standby: engine
 engine/triton: engine engine/cuda engine/kserve engine/preprocess engine/worker
 engine/worker: engine
 internal/accuracy: capture engine engine/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/aspect internal/config
-	internal/media internal/network internal/plot internal/progress postprocess postprocess/evaluate postprocess/format postprocess/predict
+	internal/media internal/network internal/plot internal/progress postprocess postprocess/evaluate postprocess/format postprocess/head
+	postprocess/predict
 internal/aspect: capture capture/source engine engine/atomicfile
 internal/bars: capture/scene engine/onnx engine/quantize internal/bench mqtt/broker
 internal/bench: capture capture/scene engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/network
@@ -58,7 +59,8 @@ internal/catalogue: engine engine/atomicfile internal/progress
 internal/config: capture engine engine/atomicfile engine/nesting engine/triton internal/process internal/spelling mqtt/address mqtt/spool
 	postprocess/head postprocess/predict/augment postprocess/predict/fuse postprocess/predict/tile postprocess/track postprocess/zone
 internal/convert: engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
-	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/predict
+	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
+	postprocess/predict
 internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/broker
 	internal/config internal/daemon/camera internal/daemon/device internal/history internal/network internal/pipeline internal/preflight
 	internal/process internal/progress internal/report internal/sink internal/stage internal/telemetry internal/terminal internal/web mqtt

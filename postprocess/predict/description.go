@@ -95,6 +95,9 @@ func Inspect(ctx context.Context, o Options) (d Description, err error) {
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	model := e.Model()
+	if err := o.fits(model); err != nil {
+		return d, err
+	}
 	d = describe(&model)
 	decoder, refusal := o.Decoding.open(&model)
 	if refusal != nil {

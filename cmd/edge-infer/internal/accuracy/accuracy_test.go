@@ -99,7 +99,7 @@ func predictor(t *testing.T, model []byte) predict.Predictor {
 	t.Helper()
 	e, err := open(model)
 	require.NoError(t, err)
-	n, err := wrap(e)
+	n, err := new(Gate).wrap(e)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Close()) })
 	return n

@@ -15,6 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
@@ -59,6 +60,9 @@ func (l *Limits) Check() error {
 // Gate compares what was made of a model with the model itself, which runs in FP32 on ONNX Runtime's CPU provider: the same numbers on
 // every machine. Close it at the end.
 type Gate struct {
+	// Layout names the meaning of both models' outputs where it is not to be recognised.
+	Layout head.Layout
+
 	gate     quantize.Gate
 	comparer Comparer
 	pictures quantize.Pictures
@@ -87,7 +91,7 @@ func (g *Gate) Refer(ctx context.Context, options engine.Options, dataset *evalu
 	if err != nil {
 		return err
 	}
-	reference, err := wrap(e)
+	reference, err := g.wrap(e)
 	if err != nil {
 		return fmt.Errorf("%w (the gate compares detectors; --gate 0 goes without it)", err)
 	}
@@ -111,8 +115,8 @@ func (g *Gate) Refer(ctx context.Context, options engine.Options, dataset *evalu
 }
 
 // wrap decodes by the convention of published figures, and closes the engine that it cannot decode.
-func wrap(e engine.Engine) (*predict.Network, error) {
-	var decoding predict.Decoding
+func (g *Gate) wrap(e engine.Engine) (*predict.Network, error) {
+	decoding := predict.Decoding{Layout: g.Layout}
 	convention := published()
 	convention.decode(&decoding)
 	n, err := predict.Wrap(e, decoding)
@@ -124,7 +128,7 @@ func wrap(e engine.Engine) (*predict.Network, error) {
 
 // Judge closes the candidate.
 func (g *Gate) Judge(ctx context.Context, candidate engine.Engine) (*quantize.Verdict, error) {
-	judged, err := wrap(candidate)
+	judged, err := g.wrap(candidate)
 	if err != nil {
 		return nil, err
 	}

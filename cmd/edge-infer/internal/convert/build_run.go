@@ -17,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 // judged reports whether there is a gate.
@@ -46,6 +47,7 @@ func (b *Build) Run(ctx context.Context) (*BuildReport, error) {
 	var gate *accuracy.Gate
 	if b.judged() {
 		gate = accuracy.NewGate(heldOut, b.Limits, b.Progress)
+		gate.Layout = head.Layout(b.Layout)
 		defer gate.Close()
 		if err := gate.Refer(ctx, reference.Options, dataset); err != nil {
 			return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
@@ -29,12 +30,15 @@ type source struct {
 // Meaning is what a model's file leaves to whoever converts it, in the words of the configuration.
 type Meaning struct {
 	Labels     string // file with one class name a line, instead of the model's own
+	Layout     string // meaning of the outputs, for the gate, where it is not to be recognised
 	Preprocess string // how pictures get into the model, instead of what its file says
 	Size       string // SIDE or HEIGHTxWIDTH of the pictures of a model that leaves it open
 }
 
 func (m *Meaning) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&m.Labels, "labels", "", "file with one class name per line, instead of the model's own")
+	flags.StringVar(&m.Layout, "layout", head.Layouts()[0], "meaning of the outputs, for the gate, as run has it: "+
+		strings.Join(head.Layouts(), ", "))
 	flags.StringVar(&m.Preprocess, "preprocess", "", "how pictures get into the model, where its file does not say, as run has it: "+
 		strings.Join(engine.Presets(), ", ")+", or YAML")
 	flags.StringVar(&m.Size, "imgsz", "", "pictures of a model that leaves their size open: SIDE or HEIGHTxWIDTH in pixels")
@@ -42,6 +46,9 @@ func (m *Meaning) flags(flags *pflag.FlagSet) {
 
 // options are what is said, but for the labels.
 func (m *Meaning) options() (said engine.Options, err error) {
+	if _, err = head.ParseLayout(m.Layout); err != nil {
+		return said, config.Usagef("--layout: %v", err)
+	}
 	settings := config.Model{Preprocess: config.Preprocess(m.Preprocess), Size: m.Size}
 	if said.Metadata.Preprocess, err = settings.Pictures(); err != nil {
 		return said, config.Usagef("--preprocess: %v", err)
@@ -59,6 +66,7 @@ func read(model string, meaning *Meaning) (*source, error) {
 		return nil, err
 	}
 	options := predict.Options{Model: model, LabelsFile: meaning.Labels, Find: catalogue.Find, Options: said}
+	options.Decoding.Layout = head.Layout(meaning.Layout)
 	if err := options.Load(); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 const (
@@ -140,6 +141,7 @@ func (q *Quantize) Run(ctx context.Context) (*QuantizeReport, error) {
 	var gate *accuracy.Gate
 	if !q.Limits.Off() {
 		gate = accuracy.NewGate(heldOut, q.Limits, q.Progress)
+		gate.Layout = head.Layout(q.Layout)
 		defer gate.Close()
 		if err := gate.Refer(ctx, source.Options, dataset); err != nil {
 			return nil, err
