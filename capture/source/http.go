@@ -139,9 +139,6 @@ func (m *mjpeg) recognize(response *http.Response) (stream bool, err error) {
 	kind, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	switch {
 	case strings.HasPrefix(kind, "multipart/"):
-		if parameters["boundary"] == "" {
-			return false, m.uri.Fail("open", capture.ErrFormat, "multipart stream without a boundary", "", nil)
-		}
 		m.parts = multipart{reader: bufio.NewReaderSize(m.body, 64<<10), boundary: []byte(strings.TrimPrefix(parameters["boundary"], "--"))}
 		return true, nil
 	case strings.HasPrefix(kind, "text/"), strings.HasPrefix(kind, "image/"), kind == "application/json":

@@ -10,19 +10,22 @@ import (
 // multipart splits a multipart/x-mixed-replace body without allocating. mime/multipart makes a header map for every part.
 type multipart struct {
 	reader   *bufio.Reader
-	boundary []byte // without the two dashes
+	boundary []byte // without the two dashes; empty until it is met where the server announces none
 	inside   bool   // the line of the boundary has been read
+	met      bool   // a boundary has been read
 }
 
 var (
 	errMalformed = errors.New("malformed multipart stream")
 	headerLength = []byte("content-length:")
+	headerStart  = []byte("content-") // of every header that RFC 2046 knows in a part
 )
 
 // Bounds on what a server may send between two pictures.
 const (
 	maxHeaders  = 64      // lines of a part
 	maxPreamble = 1 << 20 // bytes before a boundary
+	maxBoundary = 70      // characters, by RFC 2046
 )
 
 // next reads the next part into the picture; io.EOF after the closing boundary and at a clean end of the stream.
@@ -51,9 +54,13 @@ func (m *multipart) skip() error {
 		if start {
 			switch m.classify(line) {
 			case boundaryLine:
+				m.met = true
 				return nil
 			case closingLine:
 				return io.EOF
+			}
+			if err == nil && !full && m.adopt(line) {
+				return nil
 			}
 		}
 		if err != nil {
@@ -63,6 +70,22 @@ func (m *multipart) skip() error {
 		start = !full
 	}
 	return errMalformed
+}
+
+// adopt takes a line for the first boundary when the header of a part follows it, whatever the server has announced: some cameras announce
+// another one, or none.
+func (m *multipart) adopt(line []byte) bool {
+	name, dashed := bytes.CutPrefix(bytes.TrimRight(line, " \t\r\n"), []byte("--"))
+	if m.met || !dashed || len(name) == 0 || len(name) > maxBoundary {
+		return false
+	}
+	name = bytes.Clone(name) // the line goes with the next read
+	next, err := m.reader.Peek(len(headerStart))
+	if err != nil || !bytes.EqualFold(next, headerStart) {
+		return false
+	}
+	m.boundary, m.met = name, true
+	return true
 }
 
 // line reads up to and with the next line break, or as much of a line as the buffer takes, which full reports. What stands before the end
@@ -85,7 +108,7 @@ const (
 
 func (m *multipart) classify(line []byte) lineKind {
 	rest, ok := bytes.CutPrefix(line, []byte("--"))
-	if !ok {
+	if !ok || len(m.boundary) == 0 {
 		return dataLine
 	}
 	if rest, ok = bytes.CutPrefix(rest, m.boundary); !ok {

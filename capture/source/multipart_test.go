@@ -30,19 +30,25 @@ func TestMultipart(t *testing.T) {
 		"boundary in a part":           {"--b\r\n\r\nx--b\r\n--bc\r\n--b--\r\n", []string{"x--b\r\n--bc"}, io.EOF},
 		"long line":                    {"--b\r\n\r\n" + long + "\r\n--b\r\n", []string{long}, io.ErrUnexpectedEOF},
 		"boundary after a full buffer": {"--b\r\n\r\n" + long[:64<<10] + "--b\r\n--b--\r\n", []string{long[:64<<10] + "--b"}, io.EOF},
-		"cut in a header":              {"--b\r\nContent-Le", nil, io.ErrUnexpectedEOF},
-		"cut in a part":                {"--b\r\nContent-Length: 5\r\n\r\nab", nil, io.ErrUnexpectedEOF},
-		"cut in a long part":           {"--b\r\nContent-Length: 70000\r\n\r\n" + long[:64<<10], nil, io.ErrUnexpectedEOF},
-		"announced and not sent":       {"--b\r\nContent-Length: 60000000\r\n\r\n", nil, io.ErrUnexpectedEOF},
-		"cut without length":           {"--b\r\n\r\nabc", nil, io.ErrUnexpectedEOF},
-		"empty":                        {"", nil, io.EOF},
-		"no boundary":                  {"hello\r\n", nil, io.EOF},
-		"negative length":              {"--b\r\nContent-Length: -1\r\n\r\n", nil, errMalformed},
-		"huge length":                  {"--b\r\nContent-Length: 99999999999999999999\r\n\r\n", nil, errMalformed},
-		"no length":                    {"--b\r\nContent-Length: \r\n\r\n", nil, errMalformed},
-		"too many headers":             {"--b\r\n" + strings.Repeat("a: b\r\n", 100), nil, errMalformed},
-		"endless header":               {"--b\r\n" + long, nil, errMalformed},
-		"endless preamble":             {strings.Repeat("x\r\n", 1<<19), nil, errMalformed},
+		"another boundary than announced": {
+			"--c\r\nContent-Type: image/jpeg\r\n\r\nabc\r\n--b\r\nd\r\n--c\r\nContent-Length: 2\r\n\r\nef\r\n--c--\r\n",
+			[]string{"abc\r\n--b\r\nd", "ef"}, io.EOF,
+		},
+		"a preamble that looks like one": {"--c\r\nhello\r\n--b\r\n\r\nabc\r\n--b--", []string{"abc"}, io.EOF},
+		"a second boundary is data":      {"--b\r\n\r\na\r\n--c\r\nContent-Type: x\r\n--b--", []string{"a\r\n--c\r\nContent-Type: x"}, io.EOF},
+		"cut in a header":                {"--b\r\nContent-Le", nil, io.ErrUnexpectedEOF},
+		"cut in a part":                  {"--b\r\nContent-Length: 5\r\n\r\nab", nil, io.ErrUnexpectedEOF},
+		"cut in a long part":             {"--b\r\nContent-Length: 70000\r\n\r\n" + long[:64<<10], nil, io.ErrUnexpectedEOF},
+		"announced and not sent":         {"--b\r\nContent-Length: 60000000\r\n\r\n", nil, io.ErrUnexpectedEOF},
+		"cut without length":             {"--b\r\n\r\nabc", nil, io.ErrUnexpectedEOF},
+		"empty":                          {"", nil, io.EOF},
+		"no boundary":                    {"hello\r\n", nil, io.EOF},
+		"negative length":                {"--b\r\nContent-Length: -1\r\n\r\n", nil, errMalformed},
+		"huge length":                    {"--b\r\nContent-Length: 99999999999999999999\r\n\r\n", nil, errMalformed},
+		"no length":                      {"--b\r\nContent-Length: \r\n\r\n", nil, errMalformed},
+		"too many headers":               {"--b\r\n" + strings.Repeat("a: b\r\n", 100), nil, errMalformed},
+		"endless header":                 {"--b\r\n" + long, nil, errMalformed},
+		"endless preamble":               {strings.Repeat("x\r\n", 1<<19), nil, errMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := multipart{reader: bufio.NewReaderSize(strings.NewReader(c.body), 64<<10), boundary: []byte("b")}
@@ -72,6 +78,17 @@ func (e *endless) Read(to []byte) (int, error) {
 	n := copy(to, e.text[e.at:])
 	e.at = (e.at + n) % len(e.text)
 	return n, nil
+}
+
+func TestMultipartWithoutAnnouncedBoundary(t *testing.T) {
+	body := "--\r\n--frame\r\ncontent-type: image/jpeg\r\n\r\nabc\r\n--frame\r\nContent-Length: 1\r\n\r\nd\r\n--frame--\r\n"
+	m := multipart{reader: bufio.NewReaderSize(strings.NewReader(body), 64<<10)}
+	p := &picture{}
+	for _, part := range []string{"abc", "d"} {
+		require.NoError(t, m.next(p))
+		assert.Equal(t, part, string(p.encoded))
+	}
+	require.ErrorIs(t, m.next(p), io.EOF)
 }
 
 func TestNoAllocationPerPart(t *testing.T) {

@@ -366,7 +366,7 @@ func TestHTTPErrors(t *testing.T) {
 	}{
 		"/page":        {capture.ErrFormat, "open @: the server sends text/html, which is no stream (use the camera's MJPEG or video URL)"},
 		"/still":       {capture.ErrFormat, "open @: the server sends image/jpeg, which is no stream (use the camera's MJPEG or video URL)"},
-		"/nameless":    {capture.ErrFormat, "open @: multipart stream without a boundary"},
+		"/nameless":    {capture.ErrUnavailable, "read @: the stream ended"},
 		"/broken":      {capture.ErrUnavailable, "read @: malformed multipart stream"},
 		"/ended":       {capture.ErrUnavailable, "read @: the stream ended"},
 		"/junk":        {capture.ErrPicture, "read @: not a picture that OpenCV can read"},

@@ -91,8 +91,8 @@ func Width(text string) int {
 	return width
 }
 
-// Printable returns text, such as the name of a file or a label, with characters that would move the cursor, change the terminal or turn the
-// direction of the text replaced.
+// Printable returns text, such as the name of a file or a label, without characters that would move the cursor, change the terminal or turn
+// the direction of the text: a blank or ? stands for each.
 func Printable(text []byte) []byte { return bytes.Map(printable, text) }
 
 // printable is the character itself unless it would move the cursor, change the terminal or turn the direction of the text.
