@@ -49,10 +49,11 @@ func TestReadCOCOFolders(t *testing.T) {
 		"instances_val2014.json")+" are not there, such as a.png")
 }
 
-// COCO labels people's keypoints in a file of its own, which is read where it is named or alone; beside the file of all objects it is named to
-// whoever measures keypoints.
+// COCO labels people's keypoints in a file of its own, which is read where it is named or alone. Beside the file of all objects it is
+// named to whoever measures keypoints.
 func TestReadCOCOKeypoints(t *testing.T) {
-	const people = `{"categories":[{"id":1,"name":"person","keypoints":["nose"]}],"images":[{"id":5,"file_name":"a.png","width":20,"height":10}],
+	const people = `{"categories":[{"id":1,"name":"person","keypoints":["nose"]}],
+"images":[{"id":5,"file_name":"a.png","width":20,"height":10}],
 "annotations":[{"image_id":5,"category_id":1,"bbox":[1,2,3,4],"keypoints":[2,3,2],"area":9}]}`
 	dir := t.TempDir()
 	writePicture(t, dir, "val2017/a.png", 20, 10)

@@ -68,3 +68,36 @@ func TestRFDETRNumbersItsClasses(t *testing.T) {
 		}
 	}
 }
+
+// TensorFlow Lite numbers classes from 0 without a background: label files with one are a line ahead of it, and COCO's ids one behind.
+func TestTFLiteNumbersWithoutBackground(t *testing.T) {
+	const name = "TFLite_Detection_PostProcess"
+	m := &engine.Model{
+		Outputs: []engine.TensorInfo{
+			{Name: name, Type: engine.Float32, Shape: []int64{1, 10, 4}},
+			{Name: name + ":1", Type: engine.Float32, Shape: []int64{1, 10}},
+			{Name: name + ":2", Type: engine.Float32, Shape: []int64{1, 10}},
+			{Name: name + ":3", Type: engine.Float32, Shape: []int64{1}},
+		},
+		Width: 300, Height: 300,
+	}
+	for _, c := range []struct {
+		labels  []string
+		classes map[int]int
+	}{
+		{nil, map[int]int{0: 0, 36: 36}},
+		{[]string{"cat", "dog"}, map[int]int{0: 0, 1: 1}},
+		{[]string{"???", "cat", "dog"}, map[int]int{0: 1, 1: 2}},
+		{make([]string, 91), map[int]int{0: 1, 89: 90}},
+		{make([]string, 80), map[int]int{0: 0, 11: -1, 89: 79}},
+	} {
+		m.Metadata.Labels = c.labels
+		f, err := Recognise(m, LayoutAuto)
+		require.NoError(t, err)
+		require.Equal(t, LayoutTFDetection, f.Describe().Layout)
+		require.Equal(t, []int{0, 2, 1, 3}, f.Outputs, "boxes, scores, classes, number")
+		for number, class := range c.classes {
+			require.Equal(t, class, f.Numbers.Class(number), "%d with %d labels", number, len(c.labels))
+		}
+	}
+}

@@ -40,7 +40,7 @@ func (c tensor) kind() (string, onnx.TensorProto_DataType) {
 	case "logits":
 		return name, onnx.TensorProto_FLOAT
 	}
-	return name, onnx.TensorProto_FLOAT
+	return c.name, onnx.TensorProto_FLOAT
 }
 
 // exported is a network that has the outputs of a family, and nothing in them: every number is 0, or -9 in "x:logits", and open sizes come
@@ -479,6 +479,14 @@ func corpus() []family {
 			name: "TensorFlow object detection", inputs: []tensor{out("input_tensor:uint8", 1, -1, -1, 3)},
 			outputs: []tensor{
 				out("num_detections", 1), out("detection_boxes", 1, 100, 4), out("detection_scores", 1, 100), out("detection_classes", 1, 100),
+			},
+			want: "tf-detection",
+		},
+		{
+			name: "TensorFlow Lite's detection", side: 300, inputs: []tensor{out("normalized_input_image_tensor:uint8", 1, 300, 300, 3)},
+			outputs: []tensor{
+				out("TFLite_Detection_PostProcess", 1, 10, 4), out("TFLite_Detection_PostProcess:1", 1, 10),
+				out("TFLite_Detection_PostProcess:2", 1, 10), out("TFLite_Detection_PostProcess:3", 1),
 			},
 			want: "tf-detection",
 		},
