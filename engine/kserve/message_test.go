@@ -238,6 +238,7 @@ func FuzzDescriptions(f *testing.F) {
 		_ = new(ModelMetadata).Unmarshal(b)
 		_ = new(ModelConfig).Unmarshal(b)
 		_ = new(Named).Unmarshal(b)
+		_ = new(Registration).Unmarshal(b, true)
 		_ = new(Truth).Unmarshal(b)
 	})
 }

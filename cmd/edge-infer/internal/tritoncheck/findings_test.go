@@ -1,6 +1,7 @@
 package tritoncheck
 
 import (
+	"bytes"
 	"encoding/json"
 	"path/filepath"
 	"strings"
@@ -22,8 +23,12 @@ type seen struct {
 }
 
 // look runs the program over pictures.
-func look(t *testing.T, pictures string, flags ...string) (all []seen) {
-	output := edge(t, append([]string{"infer", pictures, "--json", "--remote-timeout", "30s"}, flags...)...)
+func look(t *testing.T, pictures string, flags ...string) []seen {
+	return parse(t, edge(t, append([]string{"infer", pictures, "--json", "--remote-timeout", "30s"}, flags...)...))
+}
+
+// parse reads what infer --json prints.
+func parse(t *testing.T, output string) (all []seen) {
 	for line := range strings.Lines(output) {
 		var s seen
 		require.NoError(t, json.Unmarshal([]byte(line), &s), line)
@@ -46,6 +51,29 @@ func TestFindingsAreThoseOfTheLocalEngine(t *testing.T) {
 		objects, furthest := compare(t, local, remote)
 		t.Logf("%v: %d objects on %d pictures, scores at most %.2g away", way, objects, len(local), furthest)
 	}
+}
+
+// A server that does not see the GPU refuses its memory, by both transports; pictures go through the system's then, and one line says why.
+// The GPU here is a stand-in, whose handles no server can open.
+func TestTheServerRefusesTheMemoryOfAGPU(t *testing.T) {
+	s := start(t, exported(t))
+	pictures := filepath.Join(programtest.Scenes(t, 40, 7), "images")
+	local := look(t, pictures, "--engine", "onnxruntime=cpu")
+	environment, _ := programtest.StandInGPU(t)
+	for _, scheme := range []string{"http", "grpc"} {
+		c := programtest.Command(t, "infer", pictures, "--json", "--remote-timeout", "30s", "--engine", "triton="+s.at(scheme, "demo"),
+			"--remote-shared-memory=cuda")
+		c.Env = append(c.Environ(), environment...)
+		var stdout, stderr bytes.Buffer
+		c.Stdout, c.Stderr = &stdout, &stderr
+		require.NoError(t, c.Run(), "%s", &stderr)
+		objects, _ := compare(t, local, parse(t, stdout.String()))
+		lines := strings.Count(stderr.String(), "\n")
+		require.Equal(t, 1, lines, "%s", &stderr)
+		require.Contains(t, stderr.String(), `"shared memory"=true reason="the server refuses it: failed to register shared memory region: invalid args`)
+		t.Logf("%s: %d objects, %s", scheme, objects, &stderr)
+	}
+	require.Equal(t, 2, strings.Count(s.log.String(), "failed to open CUDA IPC handle"), "the handles were read")
 }
 
 // compare requires the same objects, and gives the number of them and the largest difference of two scores.
