@@ -13,8 +13,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// What a model's file leaves open is said by flags, by a file beside it or by its metadata, and every command that opens a model hears it in
-// the same way: each mistake is its one line in all of them, and what is right is taken by all of them.
+// What a model's file leaves open is said by flags, by a file beside it or by its metadata, and every command that opens a model hears it
+// in the same way: each mistake is its one line in all of them, and what is right is taken by all of them.
 // One network and one table serve all commands, which is why they are in one function.
 func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 	t.Parallel()
