@@ -233,6 +233,60 @@ func TestTheEditorOffersWhatTheNetworkOfTheCameraKnows(t *testing.T) {
 	require.Contains(t, s.kept("dock").Zones[0].Labels, "crane")
 }
 
+// paintPoints paints a fork of two named points, the second of which is not visible, in several ways, and a person, and keeps what was written,
+// how many limbs were drawn, and the colour beside the fork's hook.
+const paintPoints = `import("/files/paint.js").then(({boxes}) => {
+	const people = "nose left_eye right_eye left_ear right_ear left_shoulder right_shoulder left_elbow right_elbow left_wrist right_wrist " +
+		"left_hip right_hip left_knee right_knee left_ankle right_ankle";
+	const paint = (label, height, keypoints, names) => {
+		const canvas = document.createElement("canvas");
+		[canvas.width, canvas.height] = [640, 480];
+		const context = canvas.getContext("2d", {willReadFrequently: true});
+		const seen = {written: [], limbs: 0};
+		const {fillText, lineTo} = context;
+		context.fillText = (text, ...at) => { seen.written.push(text); fillText.call(context, text, ...at); };
+		context.lineTo = (...at) => { seen.limbs++; lineTo.apply(context, at); };
+		const d = {label, class: 1, score: .9, box: [100, 100, 300, 100 + height], keypoints};
+		const called = {fork: ["hook", "boom_tip"], person: people.split(" ")};
+		const [{colour}] = boxes(context, {detections: [d], lost: [], keypoint_names: called}, 1, names);
+		const pixel = [...context.getImageData(206, 200, 1, 1).data.slice(0, 3)];
+		const beside = "#" + pixel.map((v) => v.toString(16).padStart(2, "0")).join("");
+		return {...seen, colour, beside};
+	};
+	const points = [[200, 200, .9], [250, 250, .3]], body = people.split(" ").map((_, i) => [150 + 5 * i, 150 + 10 * i, .9]);
+	window.painted = {
+		named: paint("fork", 300, points, true), unnamed: paint("fork", 300, points, false), small: paint("fork", 60, points, true),
+		unknown: paint("crane", 300, points, true), person: paint("person", 300, body, true),
+	};
+})`
+
+// TestKeypointsArePaintedWithTheirNames: beside the points of objects that are large enough, while names are on; a person has limbs instead.
+func TestKeypointsArePaintedWithTheirNames(t *testing.T) {
+	s := newStage(t, 640, 360, 8, "belt")
+	server := &Server{Zones: s}
+	s.serve(t, server)
+	b := newBrowser(t, 1280, 800)
+	b.do(chromedp.Navigate(server.URL()))
+	b.wait(`window.edgeInfer`)
+	evaluate[any](b, "void "+paintPoints)
+	b.wait(`window.painted`)
+	type seen struct {
+		Written        []string `json:"written"`
+		Limbs          int      `json:"limbs"`
+		Colour, Beside string
+	}
+	painted := evaluate[map[string]seen](b, `window.painted`)
+	require.Equal(t, []string{"hook", "fork"}, painted["named"].Written, "the tip is not visible")
+	require.True(t, near(t, painted["named"].Beside, painted["named"].Colour), "%+v", painted["named"])
+	for name, written := range map[string][]string{"unnamed": {}, "small": {"fork"}, "unknown": {"crane"}, "person": {"person"}} {
+		require.Equal(t, written, painted[name].Written, name)
+	}
+	require.False(t, near(t, painted["unnamed"].Beside, painted["unnamed"].Colour), "a name where names are off")
+	require.Equal(t, 19, painted["person"].Limbs)
+	require.Zero(t, painted["named"].Limbs)
+	require.Empty(t, b.complaints())
+}
+
 // TestZonesAndLinesAreDrawnAndSaved draws, saves, edits and reloads in one browser, step by step.
 func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	s := newStage(t, 640, 360, 8, "belt")
