@@ -233,8 +233,8 @@ func TestTheEditorOffersWhatTheNetworkOfTheCameraKnows(t *testing.T) {
 	require.Contains(t, s.kept("dock").Zones[0].Labels, "crane")
 }
 
-// paintPoints paints a fork of two named points, the second of which is not visible, in several ways, and a person, and keeps what was written,
-// how many limbs were drawn, and the colour beside the fork's hook.
+// paintPoints paints a person, and in several ways a fork of two named points, the second of which is not visible. It keeps what was
+// written, how many limbs were drawn, and the colour beside the fork's hook.
 const paintPoints = `import("/files/paint.js").then(({boxes}) => {
 	const people = "nose left_eye right_eye left_ear right_ear left_shoulder right_shoulder left_elbow right_elbow left_wrist right_wrist " +
 		"left_hip right_hip left_knee right_knee left_ankle right_ankle";
@@ -260,7 +260,7 @@ const paintPoints = `import("/files/paint.js").then(({boxes}) => {
 	};
 })`
 
-// TestKeypointsArePaintedWithTheirNames: beside the points of objects that are large enough, while names are on; a person has limbs instead.
+// TestKeypointsArePaintedWithTheirNames: beside the points of large objects, while names are on; a person has limbs instead.
 func TestKeypointsArePaintedWithTheirNames(t *testing.T) {
 	s := newStage(t, 640, 360, 8, "belt")
 	server := &Server{Zones: s}
