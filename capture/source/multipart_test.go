@@ -32,7 +32,8 @@ func TestMultipart(t *testing.T) {
 		"boundary after a full buffer": {"--b\r\n\r\n" + long[:64<<10] + "--b\r\n--b--\r\n", []string{long[:64<<10] + "--b"}, io.EOF},
 		"another boundary than announced": {
 			"--c\r\nContent-Type: image/jpeg\r\n\r\nabc\r\n--b\r\nd\r\n--c\r\nContent-Length: 2\r\n\r\nef\r\n--c--\r\n",
-			[]string{"abc\r\n--b\r\nd", "ef"}, io.EOF,
+			[]string{"abc\r\n--b\r\nd", "ef"},
+			io.EOF,
 		},
 		"a preamble that looks like one": {"--c\r\nhello\r\n--b\r\n\r\nabc\r\n--b--", []string{"abc"}, io.EOF},
 		"a second boundary is data":      {"--b\r\n\r\na\r\n--c\r\nContent-Type: x\r\n--b--", []string{"a\r\n--c\r\nContent-Type: x"}, io.EOF},

@@ -49,7 +49,8 @@ var pictureSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif",
 // there are. The same directory, count and seed give the same list.
 func ChoosePictures(dir string, count int, seed uint64) ([]string, error) {
 	var files []string
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	// The separator has a folder walked into that is a link.
+	err := filepath.WalkDir(dir+string(filepath.Separator), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

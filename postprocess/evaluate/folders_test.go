@@ -150,6 +150,32 @@ func TestReadYOLOParts(t *testing.T) {
 	assert.ErrorIs(t, err, ErrNoLabels)
 }
 
+// The pictures of a dataset often lie on another disk: images/, its parts and the pictures may be links.
+func TestReadYOLOFollowsLinks(t *testing.T) {
+	disk := t.TempDir()
+	writePicture(t, disk, "pictures/a.png", 20, 10)
+	for _, link := range []string{"images", "images/val", "images/val/a.png"} {
+		t.Run(link, func(t *testing.T) {
+			dir := t.TempDir()
+			target := filepath.Join(disk, "pictures")
+			labels := "labels/a.txt"
+			if link != "images" {
+				require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(link)), 0o700))
+				labels = "labels/val/a.txt"
+			}
+			if filepath.Ext(link) != "" {
+				target = filepath.Join(target, "a.png")
+			}
+			require.NoError(t, os.Symlink(target, filepath.Join(dir, link)))
+			write(t, dir, labels, "0 0.5 0.5 0.1 0.2\n")
+			dataset, err := ReadDataset(dir, "")
+			require.NoError(t, err)
+			require.Len(t, dataset.Pictures, 1)
+			assert.Len(t, dataset.Pictures[0].Truths, 1)
+		})
+	}
+}
+
 // Class names are the same in the usual spellings.
 func TestLabelsMatchInOtherSpellings(t *testing.T) {
 	d := &Dataset{

@@ -68,7 +68,7 @@ func readFolders(dir, split string) (*Dataset, error) {
 func subfolders(dir string) (names []string) {
 	entries, _ := os.ReadDir(dir) // what cannot be read has none
 	for _, entry := range entries {
-		if entry.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
+		if isFolder(filepath.Join(dir, entry.Name())) && !strings.HasPrefix(entry.Name(), ".") {
 			names = append(names, entry.Name())
 		}
 	}

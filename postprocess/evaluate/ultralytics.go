@@ -175,11 +175,7 @@ func (d *description) pictures(dir, entry string) ([]Picture, error) {
 	if place == "" {
 		return nil, fmt.Errorf("no such folder or list: %s", strings.Join(tried, ", nor "))
 	}
-	info, err := os.Stat(place)
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
+	if isFolder(place) {
 		return listPictures(place)
 	}
 	return readList(place)

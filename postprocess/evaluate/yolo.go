@@ -34,7 +34,7 @@ func readYOLO(dir, split string) (*Dataset, error) {
 	}
 	var parts []string
 	for _, entry := range entries {
-		if entry.IsDir() && exists(filepath.Join(dir, "labels", entry.Name())) {
+		if isFolder(filepath.Join(images, entry.Name())) && exists(filepath.Join(dir, "labels", entry.Name())) {
 			parts = append(parts, entry.Name())
 		}
 	}
@@ -53,9 +53,16 @@ func readYOLO(dir, split string) (*Dataset, error) {
 	return dataset, dataset.readLabels(lineFormat{})
 }
 
+// isFolder says whether there is a folder, or a link to one.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // listPictures lists the pictures under a folder.
 func listPictures(dir string) (pictures []Picture, err error) {
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	// The separator has a folder walked into that is a link.
+	err = filepath.WalkDir(dir+string(filepath.Separator), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,14 +31,27 @@ func Expand(input string) ([]string, error) {
 	}
 	var files []string
 	for _, entry := range entries {
-		if entry.Type().IsRegular() && source.Readable(entry.Name()) {
-			files = append(files, filepath.Join(input, entry.Name()))
+		path := filepath.Join(input, entry.Name())
+		if source.Readable(entry.Name()) && regular(path, entry.Type()) {
+			files = append(files, path)
 		}
 	}
 	if len(files) == 0 {
 		return nil, fmt.Errorf("%s: no picture or video in this directory", input)
 	}
 	return files, nil
+}
+
+// regular says whether a file is one, or a link to one, as datasets are often made of, or to nothing.
+func regular(path string, mode fs.FileMode) bool {
+	if mode&fs.ModeSymlink != 0 {
+		info, err := os.Stat(path)
+		if err != nil {
+			return true // reading it says what is wrong
+		}
+		mode = info.Mode()
+	}
+	return mode.IsRegular()
 }
 
 // readList reads the paths of a list. Empty lines and spaces around a path are none of it.

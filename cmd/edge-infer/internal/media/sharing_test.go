@@ -3,6 +3,7 @@ package media
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -127,4 +128,15 @@ func TestListsNameFiles(t *testing.T) {
 	require.Equal(t, []string{"a.jpg", "b c.png"}, files)
 	_, err = Expand("@" + filepath.Join(t.TempDir(), "none"))
 	require.ErrorContains(t, err, "list of files: open")
+}
+
+func TestExpandFollowsLinksToFiles(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(elsewhere, "a.jpg"), nil, 0o600))
+	require.NoError(t, os.Symlink(filepath.Join(elsewhere, "a.jpg"), filepath.Join(dir, "a.jpg")))
+	require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, "folder.jpg")))
+	require.NoError(t, os.Symlink("nowhere", filepath.Join(dir, "nowhere.jpg")))
+	files, err := Expand(dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(dir, "a.jpg"), filepath.Join(dir, "nowhere.jpg")}, files)
 }
