@@ -168,6 +168,33 @@ func TestEveryFindingIsLookedAt(t *testing.T) {
 	}
 }
 
+// odd is a network whose numbers are no scores.
+type odd struct{ predict.Predictor }
+
+var errOdd = &predict.Contradiction{Model: "colour.onnx", Layout: "classify", Pictures: 30, What: "scores that are not from 0 to 1"}
+
+func (o odd) Wait(slot int) (*predict.Result, error) {
+	result, err := o.Predictor.Wait(slot)
+	if err == nil {
+		result.Contradiction = errOdd
+	}
+	return result, err
+}
+
+// What a second network says that contradicts itself is no attribute of anything: the same error ends the work on files.
+func TestASecondNetworkThatContradictsItselfIsTold(t *testing.T) {
+	one := black(200, 100)
+	s := &scene{found: [][]postprocess.Finding{{paint(&one, "red", 0, 10, 10, 40, 30)}}}
+	chained := &cascade.Chained{Predictor: s, Stages: []cascade.Stage{{Name: "colour", Predictor: odd{colours(t, 1)}}}}
+	require.NoError(t, chained.Open())
+	require.NoError(t, chained.Submit(0, []engine.Image{one}))
+	_, err := chained.Wait(0)
+	require.ErrorIs(t, err, errOdd)
+	require.EqualError(t, err, "cascade colour: model colour.onnx is not classify: 30 pictures in a row gave scores that are not from 0 to 1 "+
+		"(name another --layout; edge-infer inspect shows the outputs)")
+	require.NoError(t, chained.Close())
+}
+
 func TestStagesThatCannotBe(t *testing.T) {
 	n := colours(t, 1)
 	defer n.Close()

@@ -264,6 +264,9 @@ func (s *shown) run() error {
 			return fmt.Errorf("cascade %s: %w", s.stage.Name, err)
 		}
 		result, err := s.stage.Wait(0)
+		if err == nil && result.Contradiction != nil {
+			err = result.Contradiction // nothing that it says means anything
+		}
 		if err != nil {
 			return fmt.Errorf("cascade %s: %w", s.stage.Name, err)
 		}
