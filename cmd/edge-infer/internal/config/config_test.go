@@ -129,6 +129,8 @@ func TestOrder(t *testing.T) {
 func TestFileErrors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.yaml")
 	for _, test := range []struct{ file, want string }{
+		{"confidence: 0.5\n", ` line 1: unknown key "confidence" here, it is detect.confidence`},
+		{"cameras: [{name: a, uri: demo, zones: []}]\n", ` line 1: unknown key "zones" here, it is cameras[].analytics.zones`},
 		{"detect:\n  confidense: 0.5\n", ` line 2: unknown key "confidense", did you mean "confidence"?`},
 		{"zzzzzzzz: 1\n", ` line 1: unknown key "zzzzzzzz"`},
 		{"detect:\n  max: many\n", ` line 2: detect.max "many" must be a whole number`},

@@ -30,10 +30,8 @@ func told(m *form.Misfit) error {
 		return fmt.Errorf("%s %w%s", m.Key, must(m.Value, "must be "+m.Want), migratable(m.Key))
 	case m.First != 0:
 		return fmt.Errorf("%s is set already on line %d: keep one of them", m.Key, m.First)
-	case m.Near != "":
-		return fmt.Errorf("unknown key %q, did you mean %q?", m.Unknown, m.Near)
 	}
-	return fmt.Errorf("unknown key %q", m.Unknown)
+	return fmt.Errorf("unknown key %q%s", m.Unknown, m.Hint())
 }
 
 // meant is the key that an unknown one was perhaps meant to be: its value is not known either.

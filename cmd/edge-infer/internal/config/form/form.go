@@ -24,8 +24,21 @@ type Misfit struct {
 	Value, Want string
 	// Unknown is the name of a key that there is not, of which Near is the one that was perhaps meant.
 	Unknown, Near string
+	// Elsewhere is the path of a key of that very name: the indentation is wrong, or the group is missing.
+	Elsewhere string
 	// First is the line on which the key stands already; 0 for one that stands there once.
 	First int
+}
+
+// Hint goes on from an unknown key to what was meant; empty where nobody knows.
+func (m *Misfit) Hint() string {
+	switch {
+	case m.Elsewhere != "":
+		return " here, it is " + m.Elsewhere
+	case m.Near != "":
+		return fmt.Sprintf(", did you mean %q?", m.Near)
+	}
+	return ""
 }
 
 // Check looks through a file that is to fill a value of type t, a structure with yaml tags, and gives the line of every key by its path.
@@ -123,7 +136,11 @@ func (l *look) valueFits(value *ast.MappingValueNode, t reflect.Type, key string
 		}
 	}
 	near := cmp.Or(spelling.Nearest(name, here), spelling.Nearest(name, keys(l.whole)))
-	l.found = append(l.found, Misfit{Line: line(value.Key), Key: at, Unknown: name, Near: near})
+	misfit := Misfit{Line: line(value.Key), Key: at, Unknown: name, Near: near}
+	if near == name {
+		misfit.Elsewhere = place(l.whole, name)
+	}
+	l.found = append(l.found, misfit)
 	return false
 }
 
@@ -169,6 +186,35 @@ func kind(t reflect.Type) string {
 	default:
 		return "one piece of text"
 	}
+}
+
+// place is the path of the key of a name that lies least deep, with [] behind lists, which count as a level; empty where there is none.
+func place(t reflect.Type, name string) (best string) {
+	list := ""
+	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
+		if t.Kind() == reflect.Slice {
+			list = "[]."
+		}
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return ""
+	}
+	for i := range t.NumField() {
+		tag, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+		if tag == "" || tag == "-" {
+			continue
+		}
+		if tag == name {
+			return list + name
+		}
+		below := place(t.Field(i).Type, name)
+		if path := list + strings.Replace(tag+"."+below, ".[]", "[]", 1); below != "" &&
+			(best == "" || strings.Count(path, "[]")+strings.Count(path, ".") < strings.Count(best, "[]")+strings.Count(best, ".")) {
+			best = path
+		}
+	}
+	return best
 }
 
 // keys lists every key that the file may hold, at any depth.
