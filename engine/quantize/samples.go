@@ -49,8 +49,11 @@ var pictureSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif",
 // there are. The same directory, count and seed give the same list.
 func ChoosePictures(dir string, count int, seed uint64) ([]string, error) {
 	var files []string
-	// The separator has a folder walked into that is a link.
-	err := filepath.WalkDir(dir+string(filepath.Separator), func(path string, entry fs.DirEntry, err error) error {
+	root := dir
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		root += string(filepath.Separator) // has a folder walked into that is a link
+	}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
