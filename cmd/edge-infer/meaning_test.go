@@ -76,8 +76,10 @@ func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 				assert.Contains(t, says(telling, "--layout", "yolov5"), "none is yolov5, which needs ")
 			}
 			for _, right := range [][]string{
-				{silent, "--labels", two, "--preprocess", "torchvision"}, {silent, "--layout", "classify", "--preprocess", "torchvision"},
-				{described, "--labels", two}, {telling},
+				{silent, "--labels", two, "--preprocess", "torchvision"},
+				{silent, "--layout", "classify", "--preprocess", "torchvision"},
+				{described, "--labels", two},
+				{telling},
 			} {
 				said := says(right[0], right[1:]...)
 				assert.NotContains(t, said, unsaid, right)
