@@ -14,8 +14,8 @@ func (c *Client) clearGone(cameras []homeassistant.Camera) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.makeRoom()
-	c.left.announce(cameras)
 	stay := places(cameras)
+	c.left.announce(stay)
 	kept := map[string]bool{} // topics; names that differ may share one
 	for key, s := range c.mailboxes {
 		if stay[key.place()] {

@@ -2,35 +2,48 @@ package mqtt
 
 import (
 	"context"
+	"slices"
 
 	"github.com/edge-infer/edge-infer/mqtt/address"
-	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
+	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
 // left is what is known of topics that an earlier process has left on a broker, under the client's lock.
 type left struct {
 	announced chan struct{}       // closed once cameras are announced
-	stay      map[[3]string]bool  // levels of cameras, their zones and their lines, as topic.Tree.Place gives them
+	stay      map[place]bool      // cameras, their zones and their lines, all by the levels of their topics
 	looked    map[string]struct{} // addresses of brokers that were looked at
 }
 
-// announce notes the cameras that there are. The client's lock is held.
-func (l *left) announce(cameras []homeassistant.Camera) {
+// announce notes the places that there are. The client's lock is held.
+func (l *left) announce(places map[place]bool) {
 	if l.stay == nil {
 		close(l.announced)
 	}
-	l.stay = map[[3]string]bool{}
-	for _, camera := range cameras {
-		level := topic.Level(camera.Name)
-		l.stay[[3]string{level}] = true
-		for _, zone := range camera.Zones {
-			l.stay[[3]string{level, topic.Level(zone)}] = true
+	l.stay = map[place]bool{}
+	for p := range places {
+		if p == (place{}) {
+			continue // the device
 		}
-		for _, line := range camera.Lines {
-			l.stay[[3]string{level, "", topic.Level(line)}] = true
+		at := place{kind: p.kind, camera: topic.Level(p.camera)}
+		if p.kind != 0 {
+			at.name = topic.Level(p.name)
 		}
+		l.stay[at] = true
 	}
+}
+
+// placeOf is what a retained topic belongs to, by its levels; false for one that no camera publishes.
+func (c *Client) placeOf(name string) (place, bool) {
+	camera, zone, line, ok := c.topics.Place(name)
+	switch {
+	case zone != "":
+		return place{kindZone, camera, zone}, ok
+	case line != "":
+		return place{kindLine, camera, line}, ok
+	}
+	return place{camera: camera}, ok
 }
 
 // clearLeft clears what an earlier process has left on a broker of cameras, zones and lines that there are no more, once a process. What
@@ -70,36 +83,30 @@ func (c *Client) clearThere(ctx context.Context, to address.Address) (int, error
 	defer s.end()
 	seen := map[string]bool{} // cameras that are gone
 	return s.clearRetained(ctx, c.topics.States(), func(name string) (bool, []string) {
-		camera, _, _, ok := c.topics.Place(name)
-		if !ok || !c.isLeft(name) {
+		at, ok := c.placeOf(name)
+		if !ok || !c.isLeft(name, at) {
 			return false, nil
 		}
-		if seen[camera] || c.hasCamera(camera) {
+		if seen[at.camera] || c.stays(place{camera: at.camera}) {
 			return true, nil
 		}
-		seen[camera] = true
-		return true, c.topics.Pictures(camera)
+		seen[at.camera] = true
+		return true, c.topics.Pictures(at.camera)
 	})
 }
 
-func (c *Client) hasCamera(level string) bool {
+func (c *Client) stays(at place) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.left.stay[[3]string{level}]
+	return c.left.stay[at]
 }
 
-// isLeft reports whether a topic belongs to no camera, zone or line that there is, and is none that this process publishes.
-func (c *Client) isLeft(name string) bool {
-	camera, zone, line, _ := c.topics.Place(name)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.left.stay[[3]string{camera, zone, line}] {
+// isLeft reports whether a topic's place is gone, and the topic none that this process publishes.
+func (c *Client) isLeft(name string, at place) bool {
+	if c.stays(at) {
 		return false
 	}
-	for _, box := range c.order {
-		if box.Topic == name && !box.Cleared {
-			return false
-		}
-	}
-	return true
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !slices.ContainsFunc(c.order, func(box *mailbox.Box) bool { return box.Topic == name && !box.Cleared })
 }

@@ -64,8 +64,7 @@ func Apply(s Settings, root string, logger *slog.Logger) *Choice {
 const Settling = 20 * time.Second
 
 // GiveBack has Go collect once and return all free memory to the system at once. By itself it collects only when the heap has doubled or
-// after two minutes, and then keeps a good part. With 32 MB in use it takes 7 ms of a core, and Go's
-// goroutines stop for 0.2 ms of them.
+// after two minutes, and then keeps a good part. With 32 MB in use it takes 7 ms of a core, and Go's goroutines stop for 0.2 ms of them.
 func GiveBack() { debug.FreeOSMemory() }
 
 // usualGC is Go's own figure. The frame loop makes no garbage, so a smaller one saves next to nothing, and a larger one no time.
