@@ -3,6 +3,7 @@ package kservetest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -221,7 +222,7 @@ func (m *Memory) serveGRPC(model *Model, w http.ResponseWriter, r *http.Request,
 	w.Header().Set("Content-Type", "application/grpc")
 	if err != nil {
 		code := kserve.Internal
-		if status, ours := err.(*kserve.Status); ours { //nolint:errorlint // made here
+		if status, ok := errors.AsType[*kserve.Status](err); ok {
 			code = status.Code
 		}
 		w.Header().Set("Grpc-Status", strconv.Itoa(int(code)))
