@@ -2,19 +2,14 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/manual"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/migrate"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 )
 
 func newConfig(stdout io.Writer) *cobra.Command {
@@ -69,85 +64,6 @@ file and begin the file with  # yaml-language-server: $schema=edge-infer.schema.
 	return command
 }
 
-// newCheck finds the mistakes that a start or a reload with the file would end with.
-func newCheck(stdout io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Everything()}
-	command := &cobra.Command{
-		Use: "check FILE", Short: "Read a file as run would, open what it names, and report the mistakes",
-		Args: func(_ *cobra.Command, args []string) error {
-			if settings.File != "" {
-				args = append(args, settings.File)
-			}
-			if len(args) != 1 {
-				return config.Usagef("check needs the configuration file, once")
-			}
-			settings.File = args[0]
-			return nil
-		},
-		Long: `Reads the file, conf.d beside it, EDGE_INFER_* variables and the flags of run that are given too, and tells every mistake with its
-line. Where there is none it opens the network in a process of its own, and checks labels, zones, passwords, tokens, certificates, folders and
-addresses. A daemon that runs is not disturbed. Cameras and brokers may be away at any time and are not asked: edge-infer doctor does that.`,
-		RunE: func(command *cobra.Command, _ []string) error {
-			c, mistakes := settings.Check()
-			if len(mistakes) > 0 {
-				return mistakes
-			}
-			program, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			check := preflight.Check{Config: c, Program: []string{program, preflight.Command}}
-			for _, mistake := range check.Run(command.Context()) {
-				mistakes = append(mistakes, fmt.Errorf("config %s: %w", settings.File, mistake))
-			}
-			if len(mistakes) > 0 {
-				return mistakes
-			}
-			_, err = fmt.Fprintf(stdout, "%s: no mistakes, %d cameras\n", settings.File, len(c.Cameras))
-			return err
-		},
-	}
-	settings.Flags(command.Flags())
-	settings.CameraFlag(command.Flags(), "as of run")
-	settings.CascadeFlag(command.Flags())
-	return command
-}
-
-// newMigrate writes files anew in which settings have former names.
-func newMigrate(stdout io.Writer) *cobra.Command {
-	var dry bool
-	command := &cobra.Command{
-		Use: "migrate FILE ...", Short: "Write settings that had other names once by their names now",
-		Long: `Reads configurations, and files that set EDGE_INFER_* variables such as drop-ins of systemd and compose files, and replaces names that settings
-had once. Comments and everything else stay as they are; the file as it was is kept beside it, with ` + migrate.BackupSuffix + ` at the end of its name.
-Flags in scripts are yours to change: a run by former flags tells their names now.
-
-  sudo edge-infer config migrate /etc/edge-infer/edge-infer.yaml`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return config.Usagef("migrate needs files")
-			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			var failed error
-			for _, path := range args {
-				changes, err := migrate.File(path, !dry)
-				failed = errors.Join(failed, err)
-				for _, change := range changes {
-					fmt.Fprintf(stdout, "%s %v\n", path, change)
-				}
-				if err == nil && len(changes) == 0 {
-					fmt.Fprintf(stdout, "%s: nothing to change\n", path)
-				}
-			}
-			return failed
-		},
-	}
-	command.Flags().BoolVar(&dry, "dry-run", false, "say what would change, and change nothing")
-	return command
-}
-
 // newShow tells what is in force.
 func newShow(stdout io.Writer) *cobra.Command {
 	settings := config.Sources{Scope: config.Everything()}
@@ -182,32 +98,5 @@ not shown, nor are passwords in addresses.
 	settings.Flags(command.Flags())
 	settings.CameraFlag(command.Flags(), "as of run")
 	settings.CascadeFlag(command.Flags())
-	return command
-}
-
-// newForget takes a decommissioned device off its broker.
-func newForget(stdout io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Broker()}
-	command := &cobra.Command{
-		Use: "forget-discovery", Short: "Remove a decommissioned device's retained messages and Home Assistant entities from its broker",
-		Args: noArguments,
-		Long: `Connects to the broker that --mqtt or the configuration names and clears every retained message of the device and its Home Assistant
-discovery. Stop the device's daemon first, or it publishes them again.
-
-  edge-infer config forget-discovery --mqtt tcp://broker:1883 --device-name gate`,
-		RunE: func(command *cobra.Command, _ []string) error {
-			c, err := settings.Load()
-			if err != nil {
-				return err
-			}
-			cleared, err := broker.Forget(command.Context(), c)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(stdout, "%s: %d retained messages removed\n", c.Device, cleared)
-			return err
-		},
-	}
-	settings.Flags(command.Flags())
 	return command
 }

@@ -66,6 +66,7 @@ func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 				"silent.onnx takes pictures of 64x64 alone, not 96x96 (leave --imgsz away)")
 			assert.Contains(t, says(silent, "--labels", folder+"/none.txt"), "labels: open "+folder+"/none.txt: no such file")
 			assert.Contains(t, says(silent, "--layout", "v8"), `"v8"`)
+			assert.Contains(t, says(silent, "--activation", "tanh"), `"tanh" must be auto, softmax or sigmoid`)
 			if c.serves {
 				return
 			}
@@ -80,10 +81,12 @@ func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 				{silent, "--layout", "classify", "--preprocess", "torchvision"},
 				{described, "--labels", two},
 				{telling},
+				{telling, "--activation", "sigmoid"},
 			} {
 				said := says(right[0], right[1:]...)
 				assert.NotContains(t, said, unsaid, right)
 				assert.NotContains(t, said, "--layout", right)
+				assert.NotContains(t, said, "--activation", right)
 			}
 		})
 	}

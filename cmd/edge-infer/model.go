@@ -90,8 +90,21 @@ func newModelInfo(stdout io.Writer) *cobra.Command {
 	return command
 }
 
+// removed is what model rm did.
+type removed struct {
+	Version int    `json:"v"`
+	Name    string `json:"name"`
+}
+
+// Print says it in a line.
+func (r removed) Print(out io.Writer) error {
+	_, err := fmt.Fprintf(out, "%s removed\n", r.Name)
+	return err
+}
+
 func newModelRemove(stdout io.Writer) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	command := &cobra.Command{
 		Use: "rm NAME", Short: "Remove a fetched network from this machine", Args: oneModel,
 		RunE: func(_ *cobra.Command, args []string) error {
 			store, err := catalogue.Open()
@@ -101,10 +114,11 @@ func newModelRemove(stdout io.Writer) *cobra.Command {
 			if err := store.Remove(args[0]); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(stdout, "%s removed\n", args[0])
-			return err
+			return show(stdout, asJSON, removed{Version: 1, Name: args[0]}, nil)
 		},
 	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return command
 }
 
 // oneModel takes exactly one argument.

@@ -89,6 +89,10 @@ func (b *Bench) Check() (err error) {
 	switch {
 	case b.Cameras < 1 || b.Cameras > 256 || b.Pictures < 1 || b.Pictures > 1024 || b.Duration == (extent{}) || !(b.Rate >= 0):
 		return config.Usagef("--cameras must be 1 to 256, --pictures 1 to 1024, --duration and --rate positive")
+	case b.Width < 1 || b.Width > engine.MaxSide || b.Height < 1 || b.Height > engine.MaxSide:
+		return config.Usagef("--width and --height must be 1 to %d", engine.MaxSide)
+	case b.WaitIdle < 0:
+		return config.Usagef("--wait-idle must not be negative")
 	case b.Slots < 0 || b.Slots > 64:
 		return config.Usagef("--slots must be 0 to 64")
 	case b.Level < -1 || b.Level > 5:

@@ -30,8 +30,10 @@ func (b *Build) Check() error {
 		return config.Usagef("--calibration-batch must not be negative")
 	case !(b.LayerLoss >= 0):
 		return config.Usagef("--layer-loss %v must not be negative", b.LayerLoss)
-	case b.Level > 5:
-		return config.Usagef("--opt-level %d must be 0 to 5", b.Level)
+	case b.Level < -1 || b.Level > 5:
+		return config.Usagef("--opt-level %d must be 0 to 5, or -1", b.Level)
+	case b.DLA < -1:
+		return config.Usagef("--dla %d must be the number of a DLA core, or -1", b.DLA)
 	case b.Device < 0:
 		return config.Usagef("--gpu must not be negative")
 	case calibrates && (precision == engine.FP32 || precision == engine.FP16):

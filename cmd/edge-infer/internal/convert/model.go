@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +25,8 @@ import (
 // source is a model to convert.
 type source struct {
 	engine.Options
-	model *onnx.Model // set by parse
+	activation engine.Activation // that is said of a classifier; empty for what its file tells
+	model      *onnx.Model       // set by parse
 }
 
 // Meaning is what a model's file leaves to whoever converts it, in the words of the configuration.
@@ -33,6 +35,7 @@ type Meaning struct {
 	Layout     string // meaning of the outputs, for the gate, where it is not to be recognised
 	Preprocess string // how pictures get into the model, instead of what its file says
 	Size       string // SIDE or HEIGHTxWIDTH of the pictures of a model that leaves it open
+	Activation string // a classifier's last function: auto, softmax or sigmoid
 }
 
 func (m *Meaning) flags(flags *pflag.FlagSet) {
@@ -42,6 +45,8 @@ func (m *Meaning) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&m.Preprocess, "preprocess", "", "how pictures get into the model, where its file does not say, as run has it: "+
 		strings.Join(engine.Presets(), ", ")+", or YAML")
 	flags.StringVar(&m.Size, "imgsz", "", "pictures of a model that leaves their size open: SIDE or HEIGHTxWIDTH in pixels")
+	flags.StringVar(&m.Activation, "activation", config.Auto, "a classifier's last function, where its file does not tell, as run has it: "+
+		"softmax, sigmoid or auto")
 }
 
 // options are what is said, but for the labels.
@@ -49,13 +54,17 @@ func (m *Meaning) options() (said engine.Options, err error) {
 	if _, err = head.ParseLayout(m.Layout); err != nil {
 		return said, config.Usagef("--layout: %v", err)
 	}
-	settings := config.Model{Preprocess: config.Preprocess(m.Preprocess), Size: m.Size}
+	settings := config.Model{Preprocess: config.Preprocess(m.Preprocess), Size: m.Size, Activation: cmp.Or(m.Activation, config.Auto)}
 	if said.Metadata.Preprocess, err = settings.Pictures(); err != nil {
 		return said, config.Usagef("--preprocess: %v", err)
 	}
 	if said.Height, said.Width, err = settings.Sides(); err != nil {
 		return said, config.Usagef("--imgsz %v", err)
 	}
+	if !slices.Contains([]string{config.Auto, string(engine.Softmax), string(engine.Sigmoid)}, settings.Activation) {
+		return said, config.Usagef("--activation %q must be auto, softmax or sigmoid", m.Activation)
+	}
+	said.Metadata.Activation = settings.Acts()
 	return said, nil
 }
 
@@ -73,11 +82,12 @@ func read(model string, meaning *Meaning) (*source, error) {
 	if tensorrt.IsPlan(options.Bytes) {
 		return nil, fmt.Errorf("model %s is an engine plan already (name the ONNX file that it came from)", options.Path)
 	}
-	return &source{Options: options.Options}, nil
+	return &source{Options: options.Options, activation: said.Metadata.Activation}, nil
 }
 
-// parse makes the model of the bytes, which hold also the tensors that it keeps in other files from then on, its labels, and how pictures
-// become its inputs: what is measured and made of it then sees pictures as service does, and says so itself.
+// parse makes the model of the bytes, which hold also the tensors that it keeps in other files from then on, its labels, how pictures
+// become its inputs, and the last function of a classifier that is said: what is measured and made of it then sees pictures as service
+// does, and says so itself.
 func (s *source) parse() (err error) {
 	if s.model, err = onnx.Parse(s.Path, s.Bytes); err != nil {
 		return err
@@ -90,6 +100,10 @@ func (s *source) parse() (err error) {
 		if err := s.size(); err != nil {
 			return err
 		}
+		changed = true
+	}
+	if s.activation != "" && s.model.Metadata()[engine.ActivationProperty] != string(s.activation) {
+		s.model.SetMetadata(engine.ActivationProperty, string(s.activation))
 		changed = true
 	}
 	labelled, err := s.label()

@@ -70,7 +70,7 @@ func (d *Daemon) load() (*config.Config, error) {
 	case len(c.Cameras) == 0:
 		return nil, config.Usagef("no camera: give --camera 0 for the first one, or --camera demo")
 	case d.Duration < 0 || d.Frames < 0:
-		return nil, config.Usagef("--duration and --frames must be positive")
+		return nil, config.Usagef("--duration and --frames must not be negative")
 	}
 	return c, nil
 }

@@ -6,6 +6,9 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 )
 
+// mostReaders bounds the goroutines that decode: each holds a picture.
+const mostReaders = 1024
+
 // Check finds out which of the two jobs is asked for, and that it is one. The configuration of p is that of both.
 func Check(p *Pictures, t *Tensors) error {
 	if err := p.Record.Check(); err != nil {
@@ -15,6 +18,8 @@ func Check(p *Pictures, t *Tensors) error {
 		return config.Usagef("--film %q must be auto, mp4 or avi", p.Film)
 	}
 	switch {
+	case p.Readers < 0 || p.Readers > mostReaders:
+		return config.Usagef("--readers %d must be 0 to %d", p.Readers, mostReaders)
 	case len(p.Files) == 0 && len(t.Inputs) == 0:
 		return config.Usagef("infer needs a picture, a directory or a video, or --input NAME=TENSOR.npy")
 	case len(p.Files) > 0 && len(t.Inputs) > 0:

@@ -15,6 +15,9 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/window"
 )
 
+// mostMemory is the highest bound on memory, in MiB: more than any machine has.
+const mostMemory = 1 << 40
+
 // Window is how a model sees an array that is larger than what it takes.
 type Window struct {
 	Sides    string // 64x64x64; empty for none
@@ -52,6 +55,12 @@ func (w *Window) sliding() (*window.Sliding, error) {
 
 // check finds what is wrong with the flags before any work.
 func (w *Window) check() error {
+	switch {
+	case w.Margin < -1:
+		return config.Usagef("--margin %d must be elements at a seam, 0 or more, or -1", w.Margin)
+	case w.Memory < 0 || w.Memory > mostMemory:
+		return config.Usagef("--memory %d must be 0 to %d MiB", w.Memory, mostMemory)
+	}
 	if w.Sides == "" {
 		return nil
 	}

@@ -80,6 +80,11 @@ func (e *Export) Check() error {
 			return config.Usagef("--preferred must be 1 to %d", e.Batch)
 		}
 	}
+	for _, gpu := range e.GPUs {
+		if gpu < 0 {
+			return config.Usagef("--gpus must be numbers of GPUs, from 0")
+		}
+	}
 	for _, wire := range e.Wire {
 		if wireTypes[wire] == "" {
 			return config.Usagef("--wire %q must be fp16, uint8 or jpeg", wire)

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
+)
+
+// checked is what config check found. The mistakes are the command's error too.
+type checked struct {
+	Version  int      `json:"v"`
+	File     string   `json:"file"`
+	Cameras  int      `json:"cameras"` // 0 while there are mistakes
+	Mistakes []string `json:"mistakes"`
+}
+
+// Print tells a person that there are none.
+func (c checked) Print(out io.Writer) error {
+	if len(c.Mistakes) > 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, "%s: no mistakes, %d cameras\n", c.File, c.Cameras)
+	return err
+}
+
+// newCheck finds the mistakes that a start or a reload with the file would end with.
+func newCheck(stdout io.Writer) *cobra.Command {
+	settings := config.Sources{Scope: config.Everything()}
+	var asJSON bool
+	command := &cobra.Command{
+		Use: "check FILE", Short: "Read a file as run would, open what it names, and report the mistakes",
+		Args: func(_ *cobra.Command, args []string) error {
+			if settings.File != "" {
+				args = append(args, settings.File)
+			}
+			if len(args) != 1 {
+				return config.Usagef("check needs the configuration file, once")
+			}
+			settings.File = args[0]
+			return nil
+		},
+		Long: `Reads the file, conf.d beside it, EDGE_INFER_* variables and the flags of run that are given too, and tells every mistake with its
+line. Where there is none it opens the network in a process of its own, and checks labels, zones, passwords, tokens, certificates, folders and
+addresses. A daemon that runs is not disturbed. Cameras and brokers may be away at any time and are not asked: edge-infer doctor does that.`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, mistakes := settings.Check()
+			if len(mistakes) == 0 {
+				program, err := os.Executable()
+				if err != nil {
+					return err
+				}
+				check := preflight.Check{Config: c, Program: []string{program, preflight.Command}}
+				for _, mistake := range check.Run(command.Context()) {
+					mistakes = append(mistakes, fmt.Errorf("config %s: %w", settings.File, mistake))
+				}
+			}
+			result := checked{Version: 1, File: settings.File, Mistakes: make([]string, len(mistakes))}
+			if len(mistakes) == 0 {
+				result.Cameras = len(c.Cameras)
+				return show(stdout, asJSON, result, nil)
+			}
+			for i, mistake := range mistakes {
+				result.Mistakes[i] = mistake.Error()
+			}
+			return show(stdout, asJSON, result, mistakes)
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, with a text for each mistake")
+	settings.Flags(command.Flags())
+	settings.CameraFlag(command.Flags(), "as of run")
+	settings.CascadeFlag(command.Flags())
+	return command
+}
