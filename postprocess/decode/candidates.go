@@ -53,8 +53,7 @@ const maxClass = 1 << 20
 // candidate writes a row to out, where it is wanted.
 func (d *Decoder) candidate(row *[engine.CandidateFields]float32, out *scan.Candidate) verdict {
 	score, class := row[4], row[5]
-	if score < d.Threshold && score >= scan.MinScore && d.ClassThresholds == nil {
-		// Most rows of an end-to-end head are padding; whatever else is in them does not matter.
+	if d.padding(score) {
 		return unwanted
 	}
 	if !(score >= scan.MinScore && score <= scan.MaxScore && class >= 0 && class < maxClass) || class != float32(int32(class)) {
@@ -80,6 +79,11 @@ func (d *Decoder) candidate(row *[engine.CandidateFields]float32, out *scan.Cand
 		return invalid
 	}
 	return wanted
+}
+
+// padding says of a score that nothing else of its row matters: most rows of an end-to-end head are padding.
+func (d *Decoder) padding(score float32) bool {
+	return score < d.Threshold && score >= scan.MinScore && d.ClassThresholds == nil
 }
 
 // sane reports whether a box is one, as the scan in C does.

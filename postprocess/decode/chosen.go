@@ -25,6 +25,9 @@ func (d *Decoder) chosen(o order) error {
 	d.reserve(count)
 	list, stats := d.candidates[:count], &d.picture.stats
 	for i, score := range scores[:count] {
+		if d.padding(score) {
+			continue
+		}
 		b := boxes[4*i:][:4]
 		row := [engine.CandidateFields]float32{b[0] * o.scaleX, b[1] * o.scaleY, b[2] * o.scaleX, b[3] * o.scaleY, score, classes[i]}
 		if o.yFirst {

@@ -53,22 +53,27 @@ func (d *Decoder) read(dst []postprocess.Finding) ([]postprocess.Finding, error)
 		}
 		before = class
 	}
-	d.picture.stats.Candidates += len(dst) - first
 	return d.sure(dst, first), nil
 }
 
 // sure leaves out the characters under their thresholds, and those beyond the limit.
 func (d *Decoder) sure(dst []postprocess.Finding, first int) []postprocess.Finding {
-	kept := first
+	kept, stats := first, &d.picture.stats
 	for i := first; i < len(dst); i++ {
 		threshold := d.Threshold
 		if class := dst[i].Class; class < len(d.thresholds) {
 			threshold = d.thresholds[class]
 		}
-		if dst[i].Score >= threshold && kept-first < d.Limit {
+		switch {
+		case dst[i].Score < threshold:
+			continue
+		case kept-first == d.Limit:
+			stats.Truncated++
+		default:
 			dst[kept] = dst[i]
 			kept++
 		}
+		stats.Candidates++
 	}
 	return dst[:kept]
 }

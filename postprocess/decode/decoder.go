@@ -78,6 +78,7 @@ type Decoder struct {
 	byLabel    [postprocess.NoClass + 1]uint8 // class number of the labels by that of the network, in a map
 	asLabels   bool                           // byLabel changes no number that a map may hold
 	cropped    image.Rectangle                // cells of a map that lie in the picture
+	queries    []scan.Query
 	candidates []scan.Candidate
 	keys       []uint64
 	kept       suppressor

@@ -16,35 +16,28 @@ func (d *Decoder) detr(dst []postprocess.Finding) ([]postprocess.Finding, error)
 		room *= classes
 	}
 	d.reserve(room)
+	if len(d.queries) < int(d.now.Boxes) {
+		d.queries = make([]scan.Query, d.now.Boxes)
+	}
 	list, stats := d.candidates[:0], &d.picture.stats
-	for query := range int(d.now.Boxes) {
-		row := logits[query*(classes+1):][:classes+1]
-		best := 0
-		for class, v := range row[1:classes] {
-			if v > row[best] {
-				best = class + 1
-			}
-		}
-		// A class that is likelier than the threshold is so much likelier than no object, whatever the others are.
-		if row[best]-row[classes] < d.odds {
-			continue
-		}
-		highest := max(row[best], row[classes])
-		share, ok := softmaxOf(row, highest)
-		if !ok {
+	// A class that is likelier than the threshold is so much likelier than no object, whatever the others are.
+	for _, q := range d.queries[:scan.Queries(d.queries, logits, classes, d.odds)] {
+		share := 1 / q.Sum
+		if !(q.Sum > 0 && q.Sum <= math.MaxFloat32) {
 			stats.Impossible++
 			stats.Invalid++
 			continue
 		}
-		b := boxes[4*query:][:4]
+		row := logits[int(q.Row)*(classes+1):][:classes]
+		b := boxes[4*q.Row:][:4]
 		x, y, width, height := b[0]*float32(d.fit.Width), b[1]*float32(d.fit.Height), b[2]*float32(d.fit.Width), b[3]*float32(d.fit.Height)
-		c := scan.Candidate{Index: int32(query), Box: postprocess.Box{X1: x - width/2, Y1: y - height/2, X2: x + width/2, Y2: y + height/2}}
-		first, last := best, best
+		c := scan.Candidate{Index: q.Row, Box: postprocess.Box{X1: x - width/2, Y1: y - height/2, X2: x + width/2, Y2: y + height/2}}
+		first, last := int(q.Best), int(q.Best)
 		if d.MultiLabel {
 			first, last = 0, classes-1
 		}
 		for class := first; class <= last; class++ {
-			c.Class, c.Score = int32(class), exp(row[class]-highest)*share
+			c.Class, c.Score = int32(class), exp(row[class]-q.Highest)*share
 			number := d.fit.Numbers.Class(class)
 			switch {
 			case number < 0 || number >= d.classes || c.Score < d.thresholds[number]:
@@ -57,15 +50,6 @@ func (d *Decoder) detr(dst []postprocess.Finding) ([]postprocess.Finding, error)
 	}
 	stats.Candidates, d.candidates = len(list), list
 	return d.finish(dst), nil
-}
-
-// softmaxOf is what the exponent of a logit, less the highest, is multiplied by to be its probability; false when there is none.
-func softmaxOf(logits []float32, highest float32) (share float32, ok bool) {
-	sum := float32(0)
-	for _, v := range logits {
-		sum += exp(v - highest)
-	}
-	return 1 / sum, sum > 0 && sum <= math.MaxFloat32
 }
 
 // listQueries takes rows of the centre and the sides as shares of the input, score and class for candidates.

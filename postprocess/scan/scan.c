@@ -4,11 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
+#include "hit.h"
 
 // Coordinates beyond this many pixels are garbage; the comparison also refuses NaN and infinity.
 #define MAX_COORDINATE 1e6f
@@ -17,71 +13,6 @@
 #define MIN_SCORE (-1.0f / 64)
 
 static float highest(const ei_scan_query *query) { return query->logits ? FLT_MAX : MAX_SCORE; }
-
-// A next_hit function returns the first index in [from, count) whose value is not less than the threshold, or count. "Not less" lets NaN
-// through, so that the caller can count it without another pass.
-typedef int64_t (*next_hit)(const float *values, int64_t from, int64_t count, float threshold);
-
-static int64_t next_hit_plain(const float *values, int64_t from, int64_t count, float threshold) {
-    while (from < count && values[from] < threshold) {
-        from++;
-    }
-    return from;
-}
-
-#if defined(__x86_64__)
-
-__attribute__((target("avx2"))) static int64_t next_hit_avx2(const float *values, int64_t from, int64_t count, float threshold) {
-    const __m256 limit = _mm256_set1_ps(threshold);
-#define HITS(offset) _mm256_cmp_ps(_mm256_loadu_ps(values + from + (offset)), limit, _CMP_NLT_UQ)
-    for (; from + 64 <= count; from += 64) {
-        __m256 low = _mm256_or_ps(_mm256_or_ps(HITS(0), HITS(8)), _mm256_or_ps(HITS(16), HITS(24)));
-        __m256 high = _mm256_or_ps(_mm256_or_ps(HITS(32), HITS(40)), _mm256_or_ps(HITS(48), HITS(56)));
-        if (_mm256_movemask_ps(_mm256_or_ps(low, high))) {
-            break;
-        }
-    }
-    for (; from + 8 <= count; from += 8) {
-        int mask = _mm256_movemask_ps(HITS(0));
-        if (mask) {
-            return from + __builtin_ctz((unsigned)mask);
-        }
-    }
-#undef HITS
-    return next_hit_plain(values, from, count, threshold);
-}
-
-static next_hit choose_next_hit(void) { return __builtin_cpu_supports("avx2") ? next_hit_avx2 : next_hit_plain; }
-
-#elif defined(__aarch64__)
-
-static int64_t next_hit_neon(const float *values, int64_t from, int64_t count, float threshold) {
-    const float32x4_t limit = vdupq_n_f32(threshold);
-// A lane is all ones where the value is less; NaN gives zero, as a hit does.
-#define MISSES(offset) vcltq_f32(vld1q_f32(values + from + (offset)), limit)
-    for (; from + 32 <= count; from += 32) {
-        uint32x4_t low = vandq_u32(vandq_u32(MISSES(0), MISSES(4)), vandq_u32(MISSES(8), MISSES(12)));
-        uint32x4_t high = vandq_u32(vandq_u32(MISSES(16), MISSES(20)), vandq_u32(MISSES(24), MISSES(28)));
-        if (vminvq_u32(vandq_u32(low, high)) == 0) {
-            break;
-        }
-    }
-    for (; from + 4 <= count; from += 4) {
-        if (vminvq_u32(MISSES(0)) == 0) {
-            break;
-        }
-    }
-#undef MISSES
-    return next_hit_plain(values, from, count, threshold);
-}
-
-static next_hit choose_next_hit(void) { return next_hit_neon; }
-
-#else
-
-static next_hit choose_next_hit(void) { return next_hit_plain; }
-
-#endif
 
 // place writes the corners of a box in pixels; 0 when the numbers are none.
 static int place(const float *boxes, const ei_scan_query *query, int64_t box, ei_candidate *out) {
@@ -125,7 +56,7 @@ static int64_t keep_wanted(ei_candidate *candidates, int64_t count, const float 
 int32_t ei_scan_columns(const float *coordinates, const float *scores, const ei_scan_query *query, const float *class_threshold,
                         int32_t *slots, ei_candidate *out, int64_t capacity, ei_scan_state *state) {
     const int64_t boxes = query->boxes, total = boxes * query->classes;
-    const next_hit next = choose_next_hit();
+    const ei_next_hit next = ei_choose_next_hit();
     const float most = highest(query);
     int64_t count = state->count, i = state->cursor;
     // A slot is 0 for a box not seen yet, -1 for one that is no box, else the number of its candidate plus 1.
@@ -179,9 +110,11 @@ int32_t ei_scan_rows(const float *coordinates, const float *scores, const ei_sca
     const int32_t classes = query->classes, multiplied = query->objectness;
     const int64_t boxes = query->boxes, step = query->score_step;
     const float threshold = query->threshold;
-    const next_hit next = choose_next_hit();
+    const ei_next_hit next = ei_choose_next_hit();
+    const ei_next_row next_row = ei_choose_next_row(0);
     const float most = highest(query);
-    // Without a gap between the rows one search passes over all that have nothing.
+    // With an objectness the scores are products; without it they are looked through as they are, and without a gap between the rows in one
+    // search.
     const int gapless = step == classes && !multiplied;
     int64_t count = state->count, box = state->cursor / classes;
     int32_t first = (int32_t)(state->cursor % classes);
@@ -190,9 +123,11 @@ int32_t ei_scan_rows(const float *coordinates, const float *scores, const ei_sca
             const int64_t hit = next(scores, box * classes + first, boxes * classes, threshold);
             box = hit / classes;
             first = (int32_t)(hit % classes);
-            if (box == boxes) {
-                break;
-            }
+        } else if (!multiplied && first == 0) {
+            box = next_row(scores, step, classes, box, boxes, threshold);
+        }
+        if (box == boxes) {
+            break;
         }
         float objectness = 1;
         int32_t c = first;
@@ -204,7 +139,6 @@ int32_t ei_scan_rows(const float *coordinates, const float *scores, const ei_sca
             state->impossible++;
             continue;
         }
-        // With an objectness the scores are products, without it they are looked through as they are.
         const float *row = scores + box * step;
         if (!multiplied && (c = (int32_t)next(row, c, classes, threshold)) == classes) {
             continue;
@@ -217,7 +151,7 @@ int32_t ei_scan_rows(const float *coordinates, const float *scores, const ei_sca
         }
         int32_t best = -1;
         float best_score = 0;
-        for (; c < classes; c++) {
+        for (; c < classes; c = multiplied ? c + 1 : (int32_t)next(row, c + 1, classes, threshold)) {
             const float score = objectness * row[c];
             if (score < threshold) {
                 continue;

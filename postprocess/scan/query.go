@@ -1,0 +1,30 @@
+package scan
+
+/*
+#cgo noescape ei_queries
+#cgo nocallback ei_queries
+#include "query.h"
+*/
+import "C"
+
+import "unsafe"
+
+// Query is a row of logits of which a class is likely enough. It has the memory layout of ei_query.
+type Query struct {
+	Row     int32
+	Best    int32   // the likeliest class, the first of several
+	Highest float32 // of all logits, that of no object included
+	Sum     float32 // of the exponents of all logits less the highest; NaN where a logit is, or the highest is infinite
+}
+
+// Queries writes to list, which has room for all rows, those of which the logit of a class is more than that of no object by odds or more,
+// or not a number, and returns how many they are. A row has the logits of so many classes, and that of no object.
+func Queries(list []Query, logits []float32, classes int, odds float32) int {
+	rows := len(logits) / (classes + 1)
+	if rows == 0 {
+		return 0
+	}
+	_ = list[rows-1]
+	return int(C.ei_queries((*C.float)(unsafe.Pointer(unsafe.SliceData(logits))), C.int64_t(rows), C.int32_t(classes), C.float(odds),
+		(*C.ei_query)(unsafe.Pointer(unsafe.SliceData(list)))))
+}
