@@ -147,5 +147,5 @@ func showBench(stdout io.Writer, asJSON bool, document any, text printed) error 
 	if asJSON {
 		return json.NewEncoder(stdout).Encode(document)
 	}
-	return text.Print(stdout)
+	return tell(stdout, text)
 }

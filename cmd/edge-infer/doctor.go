@@ -44,7 +44,7 @@ where systemd runs, all of the above from inside.
 			var failed error // of writing
 			show := func(found doctor.Finding) {
 				if !asJSON {
-					failed = errors.Join(failed, found.Print(stdout))
+					failed = errors.Join(failed, tell(stdout, found))
 				}
 			}
 			var all doctor.Findings

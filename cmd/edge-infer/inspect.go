@@ -10,6 +10,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
@@ -42,7 +43,7 @@ Outputs that could be several things are refused with the setting that would set
 			if asJSON {
 				err = json.NewEncoder(stdout).Encode(d)
 			} else {
-				_, err = io.WriteString(stdout, d.String())
+				_, err = stdout.Write(terminal.Lines([]byte(d.String())))
 			}
 			if err == nil && d.Problem != "" {
 				err = fmt.Errorf("model %s: its outputs are not understood", d.Model)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/edge-infer/edge-infer/capture/source"
@@ -36,10 +37,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	said := err.Error()
-	if all := config.Mistakes(nil); errors.As(err, &all) {
-		said = errors.Join(all...).Error()
-	}
+	said := strings.Join(reasons(err), "\n")
 	var usage config.UsageError
 	if errors.As(err, &usage) || errors.Is(err, predict.ErrSetting) {
 		fmt.Fprintf(stderr, "%s: %s; see %s --help\n", root.Name(), said, command.CommandPath())

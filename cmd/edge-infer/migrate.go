@@ -9,6 +9,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/migrate"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 )
 
 // migrated is what config migrate changed, or would change, in the files that it could.
@@ -25,13 +26,14 @@ type migratedFile struct {
 // Print gives each change a line.
 func (m migrated) Print(out io.Writer) error {
 	for _, f := range m.Files {
+		name := terminal.Printable([]byte(f.File)) // is one line
 		for _, change := range f.Changes {
-			if _, err := fmt.Fprintf(out, "%s %v\n", f.File, change); err != nil {
+			if _, err := fmt.Fprintf(out, "%s %v\n", name, change); err != nil {
 				return err
 			}
 		}
 		if len(f.Changes) == 0 {
-			if _, err := fmt.Fprintf(out, "%s: nothing to change\n", f.File); err != nil {
+			if _, err := fmt.Fprintf(out, "%s: nothing to change\n", name); err != nil {
 				return err
 			}
 		}

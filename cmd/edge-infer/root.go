@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/selftest"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/spelling"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/engine/isolate"
 )
 
@@ -119,7 +121,7 @@ func notice(stderr io.Writer, command *cobra.Command) {
 		return
 	}
 	for _, line := range append(config.FormerFlags(command.Flags()), config.StrayVariables(os.Environ())...) {
-		fmt.Fprintf(stderr, "%s: %s\n", command.Root().Name(), line)
+		fmt.Fprintf(stderr, "%s: %s\n", command.Root().Name(), terminal.Printable([]byte(line)))
 	}
 }
 
@@ -149,7 +151,17 @@ func show(out io.Writer, asJSON bool, result printed, err error) error {
 	if asJSON {
 		return errors.Join(err, json.NewEncoder(out).Encode(result))
 	}
-	return errors.Join(err, result.Print(out))
+	return errors.Join(err, tell(out, result))
+}
+
+// tell prints for a person. Labels, files' names and servers' words in it cannot move the cursor or change the terminal.
+func tell(out io.Writer, result printed) error {
+	var text bytes.Buffer
+	if err := result.Print(&text); err != nil {
+		return err
+	}
+	_, err := out.Write(terminal.Lines(text.Bytes()))
+	return err
 }
 
 // logger writes what the configuration wants to know.

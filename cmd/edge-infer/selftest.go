@@ -48,7 +48,7 @@ Engine plans go into the cache; nothing else is changed. Stop the service first,
 			var written error
 			all, err := s.Run(command.Context(), func(r *selftest.Result) {
 				if !asJSON {
-					written = errors.Join(written, r.Print(out))
+					written = errors.Join(written, tell(out, r))
 				}
 			})
 			if err != nil {

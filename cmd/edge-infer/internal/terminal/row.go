@@ -95,6 +95,16 @@ func Width(text string) int {
 // the direction of the text: a blank or ? stands for each.
 func Printable(text []byte) []byte { return bytes.Map(printable, text) }
 
+// Lines is Printable for text of several lines: their ends stay.
+func Lines(text []byte) []byte {
+	return bytes.Map(func(c rune) rune {
+		if c == '\n' {
+			return c
+		}
+		return printable(c)
+	}, text)
+}
+
 // printable is the character itself unless it would move the cursor, change the terminal or turn the direction of the text.
 func printable(c rune) rune {
 	switch {

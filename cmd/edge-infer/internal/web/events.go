@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // listed is how many events a request gets when it does not say.
@@ -33,7 +35,12 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("text must be at most %d bytes", longestText), http.StatusBadRequest)
 		return
 	}
-	writeJSON(w, http.StatusOK, s.feed.Events(live.Query{Camera: r.FormValue("camera"), Type: r.FormValue("type"), Text: text, Limit: limit}))
+	kind := r.FormValue("type")
+	if kind != "" && !slices.Contains(live.Kinds(), zone.Kind(kind)) {
+		http.Error(w, fmt.Sprintf("type must be one of %v", live.Kinds()), http.StatusBadRequest)
+		return
+	}
+	writeJSON(w, http.StatusOK, s.feed.Events(live.Query{Camera: r.FormValue("camera"), Type: kind, Text: text, Limit: limit}))
 }
 
 // snapshotPause is the time between two looks for a snapshot that is on its way.

@@ -47,6 +47,11 @@ func (m *memory) forget() {
 	}
 }
 
+// Kinds are those of the events that are remembered.
+func Kinds() []zone.Kind {
+	return []zone.Kind{zone.New, zone.Enter, zone.Leave, zone.Loiter, zone.Cross, zone.End}
+}
+
 // Query says which events are wanted. Empty fields are for any.
 type Query struct {
 	Camera string

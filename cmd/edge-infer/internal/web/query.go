@@ -1,0 +1,37 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// takes holds requests to the query parameters that next knows: one that is misspelt, or given twice, would be ignored, and the answer be to
+// another question. Addresses of pictures and streams are not held to it, as dashboards put a number behind them to get around caches.
+func takes(next http.HandlerFunc, known ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		query, err := url.ParseQuery(r.URL.RawQuery)
+		if err != nil {
+			writeError(w, http.StatusBadRequest, errors.New("the query is not a valid one"))
+			return
+		}
+		for name, values := range query {
+			switch {
+			case !slices.Contains(known, name) && len(known) == 0:
+				err = fmt.Errorf("unknown parameter %q: this address takes none", name)
+			case !slices.Contains(known, name):
+				err = fmt.Errorf("unknown parameter %q: this address takes %s", name, strings.Join(known, ", "))
+			case len(values) > 1:
+				err = fmt.Errorf("%s is given %d times", name, len(values))
+			}
+		}
+		if err != nil {
+			writeError(w, http.StatusBadRequest, err)
+			return
+		}
+		next(w, r)
+	}
+}

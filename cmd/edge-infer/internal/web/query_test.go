@@ -1,0 +1,40 @@
+package web
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// TestQueriesThatAreNotUnderstood are refused and not answered as if they asked for something else.
+func TestQueriesThatAreNotUnderstood(t *testing.T) {
+	server := &Server{History: &oneDay{}}
+	serve(t, server, busy())
+	for path, want := range map[string]string{
+		"api/cameras/cam0/history?from=abc":                `unknown parameter \"from\": this address takes day`,
+		"api/cameras/cam0/history?day=2026-11-20&to=x":     `unknown parameter \"to\": this address takes day`,
+		"api/cameras/cam0/history?day=2026-11-20&day=":     "day is given 2 times",
+		"api/cameras/cam0/history?day=2026-11-20%zz":       "the query is not a valid one",
+		"api/cameras/cam0/history?day=2026-11-20;camera=a": "the query is not a valid one",
+		"api/cameras/cam0/analytics?v=1":                   `unknown parameter \"v\": this address takes none`,
+		"api/status?camera=cam0":                           `unknown parameter \"camera\": this address takes none`,
+		"api/detections?camera=cam0":                       `unknown parameter \"camera\": this address takes none`,
+		"api/events?cam=cam0":                              `unknown parameter \"cam\": this address takes limit, camera, type, text`,
+		"api/events?type=entered":                          "type must be one of [new enter leave loiter cross end]",
+		"api/events?type=update":                           "type must be one of [new enter leave loiter cross end]",
+		"api/events?limit=ten":                             "limit must be 1 to 4096",
+		"api/events?limit=0":                               "limit must be 1 to 4096",
+		"api/pictures?cam=cam0":                            "name 1 to 64 cameras",
+	} {
+		code, text, _ := ask(t, "GET", server.URL()+path, nil)
+		assert.Equal(t, http.StatusBadRequest, code, path)
+		assert.Contains(t, text, want, path)
+	}
+	for _, path := range []string{
+		"api/events?limit=&camera=&type=&text=", "api/events?camera=cam0&type=enter&limit=4096", "api/cameras/cam0/history?day=", "api/status?",
+	} {
+		code, text, _ := ask(t, "GET", server.URL()+path, nil)
+		assert.Equal(t, http.StatusOK, code, "%s: %s", path, text)
+	}
+}
