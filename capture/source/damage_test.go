@@ -52,6 +52,42 @@ func TestBadPicturesFailAlone(t *testing.T) {
 	assert.Contains(t, []string{tooLarge, "not a picture that OpenCV can read"}, stats.Damage)
 }
 
+// TestHalfPicturesAreNone: of a stream without lengths, as of one with them, what ends before its picture does is left out, not taken with
+// the rest grey.
+func TestHalfPicturesAreNone(t *testing.T) {
+	whole, half := barcodeJPEG(t, 1, small.width, small.height), barcodeJPEG(t, 2, small.width, small.height)
+	pictures := [][]byte{whole, half[:len(half)/2]}
+	for name, header := range map[string]string{"without lengths": "", "with lengths": "Content-Length: %d\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "multipart/x-mixed-replace; boundary=frame")
+				for number := 0; r.Context().Err() == nil; number++ {
+					data := pictures[number%2]
+					length := header
+					if length != "" {
+						length = fmt.Sprintf(header, len(data))
+					}
+					_, _ = fmt.Fprintf(w, "--frame\r\n%s\r\n%s\r\n", length, data)
+					w.(http.Flusher).Flush()
+					time.Sleep(5 * time.Millisecond)
+				}
+			}))
+			t.Cleanup(server.Close)
+			c := watch(t, &capture.Camera{Open: Open, URI: server.URL, Retry: quick})
+			c.hears("that it runs", state(capture.Running))
+			for range 20 {
+				c.moves(1)
+				c.mu.Lock()
+				assert.Equal(t, 1, c.newest)
+				c.mu.Unlock()
+			}
+			stats := c.Stats()
+			assert.Positive(t, stats.Damaged)
+			assert.Equal(t, "only a part of the picture came", stats.Damage)
+		})
+	}
+}
+
 // TestDamagedPicturesAreNoLife: a camera that sends nothing but these is given up as one that sends nothing, with the reason, from its
 // first picture on and later.
 func TestDamagedPicturesAreNoLife(t *testing.T) {

@@ -175,13 +175,21 @@ func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 		return capture.Frame{}, m.uri.Fail("read", capture.ErrStalled, "no picture for "+m.options.ReadTimeout.String(), "", nil)
 	case errors.Is(err, io.EOF) && m.ctx.Err() == nil:
 		return capture.Frame{}, m.uri.Fail("read", capture.ErrUnavailable, "the stream ended", "", nil)
+	case errors.Is(err, errBare):
+		return capture.Frame{}, m.uri.Fail("read", capture.ErrFormat, "the server announces a multipart stream and sends pictures without boundaries",
+			"use another of the camera's addresses, or gst:souphttpsrc location=ADDRESS ! jpegparse ! jpegdec ! videoconvert ! appsink", nil)
+	case errors.Is(err, errMalformed):
+		return capture.Frame{}, m.uri.Fail("read", capture.ErrUnavailable, "", "use another of the camera's addresses for MJPEG or video", err)
 	case err != nil:
 		return capture.Frame{}, m.uri.Fail("read", capture.ErrUnavailable, "", "", m.reason(err))
 	}
 	captured, now := capture.Monotonic(), time.Now()
-	f, err := m.picture.decode(lend)
 	seq := m.seq
 	m.seq++
+	if cutJPEG(m.picture.encoded) {
+		return capture.Frame{}, m.uri.Fail("read", capture.ErrPicture, "only a part of the picture came", "", nil)
+	}
+	f, err := m.picture.decode(lend)
 	if err != nil {
 		return capture.Frame{}, named(m.uri, err)
 	}

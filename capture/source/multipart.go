@@ -17,6 +17,7 @@ type multipart struct {
 
 var (
 	errMalformed = errors.New("malformed multipart stream")
+	errBare      = errors.New("pictures without boundaries between them")
 	headerLength = []byte("content-length:")
 	headerStart  = []byte("content-") // of every header that RFC 2046 knows in a part
 )
@@ -46,8 +47,13 @@ func (m *multipart) next(p *picture) error {
 	return m.untilBoundary(p)
 }
 
-// skip reads up to and with the next boundary.
+// skip reads up to and with the next boundary. It is errBare where the stream begins with a JPEG instead of one.
 func (m *multipart) skip() error {
+	if !m.met {
+		if begin, err := m.reader.Peek(2); err == nil && begin[0] == 0xFF && begin[1] == markerSOI {
+			return errBare
+		}
+	}
 	start := true
 	for skipped := 0; skipped < maxPreamble; {
 		line, full, err := m.line()

@@ -127,7 +127,8 @@ func FuzzMultipart(f *testing.F) {
 		m := multipart{reader: reader, boundary: []byte("b")}
 		for total := 0; ; {
 			switch err := m.next(p); {
-			case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, errMalformed), errors.Is(err, errTooLarge):
+			case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, errMalformed), errors.Is(err, errBare),
+				errors.Is(err, errTooLarge):
 				return
 			case err != nil:
 				t.Fatal(err)

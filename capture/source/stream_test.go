@@ -353,6 +353,9 @@ func TestHTTPErrors(t *testing.T) {
 	mux.HandleFunc("/still", send("image/jpeg", "JFIF"))
 	mux.HandleFunc("/nameless", send("multipart/x-mixed-replace", ""))
 	mux.HandleFunc("/broken", send("multipart/x-mixed-replace; boundary=b", "--b\r\nContent-Length: -5\r\n\r\n"))
+	picture := string(barcodeJPEG(t, 1, 64, 48))
+	mux.HandleFunc("/bare", send("multipart/x-mixed-replace; boundary=b", picture+picture))
+	mux.HandleFunc("/half", send("multipart/x-mixed-replace; boundary=b", "--b\r\n\r\n"+picture[:len(picture)/2]+"\r\n--b\r\n"))
 	mux.HandleFunc("/ended", send("multipart/x-mixed-replace; boundary=b", "--b--\r\n"))
 	mux.HandleFunc("/junk", send("multipart/x-mixed-replace; boundary=b", "--b\r\nContent-Length: 3\r\n\r\nabc\r\n--b--\r\n"))
 	mux.HandleFunc("/garbage.mp4", send("video/mp4", "not a video"))
@@ -364,10 +367,13 @@ func TestHTTPErrors(t *testing.T) {
 		kind error
 		text string
 	}{
-		"/page":        {capture.ErrFormat, "open @: the server sends text/html, which is no stream (use the camera's MJPEG or video URL)"},
-		"/still":       {capture.ErrFormat, "open @: the server sends image/jpeg, which is no stream (use the camera's MJPEG or video URL)"},
-		"/nameless":    {capture.ErrUnavailable, "read @: the stream ended"},
-		"/broken":      {capture.ErrUnavailable, "read @: malformed multipart stream"},
+		"/page":     {capture.ErrFormat, "open @: the server sends text/html, which is no stream (use the camera's MJPEG or video URL)"},
+		"/still":    {capture.ErrFormat, "open @: the server sends image/jpeg, which is no stream (use the camera's MJPEG or video URL)"},
+		"/nameless": {capture.ErrUnavailable, "read @: the stream ended"},
+		"/broken":   {capture.ErrUnavailable, "read @: malformed multipart stream (use another of the camera's addresses for MJPEG or video)"},
+		"/bare": {capture.ErrFormat, "read @: the server announces a multipart stream and sends pictures without boundaries " +
+			"(use another of the camera's addresses, or gst:souphttpsrc location=ADDRESS ! jpegparse ! jpegdec ! videoconvert ! appsink)"},
+		"/half":        {capture.ErrPicture, "read @: only a part of the picture came"},
 		"/ended":       {capture.ErrUnavailable, "read @: the stream ended"},
 		"/junk":        {capture.ErrPicture, "read @: not a picture that OpenCV can read"},
 		"/garbage.mp4": {capture.ErrUnavailable, "open @: FFMPEG cannot open it (" + streamHint + ")"},

@@ -7,8 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 )
 
-// reasons are what an error tells, a line for each error that was joined in it. What stands in one, a file's name or a server's words, cannot
-// begin another line, move the cursor or change the terminal.
+// reasons are what an error tells, a line for each error that was joined in it. What stands in one, a file's name or a server's words,
+// cannot begin another line, move the cursor or change the terminal.
 func reasons(err error) (lines []string) {
 	parts := []error{err}
 	if all := config.Mistakes(nil); errors.As(err, &all) {
