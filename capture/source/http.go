@@ -176,7 +176,7 @@ func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 	case errors.Is(err, io.EOF) && m.ctx.Err() == nil:
 		return capture.Frame{}, m.uri.Fail("read", capture.ErrUnavailable, "the stream ended", "", nil)
 	case errors.Is(err, errBare):
-		return capture.Frame{}, m.uri.Fail("read", capture.ErrFormat, "the server announces a multipart stream and sends pictures without boundaries",
+		return capture.Frame{}, m.uri.Fail("read", capture.ErrFormat, "the server sends pictures without the boundaries that it announces",
 			"use another of the camera's addresses, or gst:souphttpsrc location=ADDRESS ! jpegparse ! jpegdec ! videoconvert ! appsink", nil)
 	case errors.Is(err, errMalformed):
 		return capture.Frame{}, m.uri.Fail("read", capture.ErrUnavailable, "", "use another of the camera's addresses for MJPEG or video", err)

@@ -371,7 +371,7 @@ func TestHTTPErrors(t *testing.T) {
 		"/still":    {capture.ErrFormat, "open @: the server sends image/jpeg, which is no stream (use the camera's MJPEG or video URL)"},
 		"/nameless": {capture.ErrUnavailable, "read @: the stream ended"},
 		"/broken":   {capture.ErrUnavailable, "read @: malformed multipart stream (use another of the camera's addresses for MJPEG or video)"},
-		"/bare": {capture.ErrFormat, "read @: the server announces a multipart stream and sends pictures without boundaries " +
+		"/bare": {capture.ErrFormat, "read @: the server sends pictures without the boundaries that it announces " +
 			"(use another of the camera's addresses, or gst:souphttpsrc location=ADDRESS ! jpegparse ! jpegdec ! videoconvert ! appsink)"},
 		"/half":        {capture.ErrPicture, "read @: only a part of the picture came"},
 		"/ended":       {capture.ErrUnavailable, "read @: the stream ended"},

@@ -156,7 +156,7 @@ var rooms = func() map[string][]string {
 }()
 
 // cgo says which rooms may hold C.
-var cgo = []string{"capture/source", "engine/cuda", "engine/preprocess", "engine/tensorrt", "postprocess/scan"}
+var cgo = []string{"capture/source", "engine/cuda", "engine/preprocess", "engine/tensorrt", "internal/process", "postprocess/scan"}
 
 type listed struct {
 	ImportPath string
