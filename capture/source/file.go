@@ -24,6 +24,10 @@ func openFile(ctx context.Context, u capture.URI, options settings) (capture.Sou
 		return nil, u.Fail("open", capture.ErrUnavailable, "", "", cause(err))
 	case info.IsDir():
 		return openDirectory(ctx, u, options)
+	case info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0: // opening it would wait, perhaps for ever
+		return nil, u.Fail("open", capture.ErrFormat, "a pipe or socket, not a file", "write what comes out of it to a file first", nil)
+	case info.Mode().IsRegular() && info.Size() == 0:
+		return nil, u.Fail("open", capture.ErrFormat, "the file is empty", "copy it again", nil)
 	}
 	file, err := os.Open(u.Address)
 	if err != nil {

@@ -69,8 +69,12 @@ func (c *codec) works(folder string) bool {
 	if !gocv.VideoRegistry.HasBackend(c.api) || c.plugin != "" && captured.FindPlugin(c.plugin) == "" {
 		return false
 	}
-	path := filepath.Join(folder, ".trial"+c.suffix)
-	defer os.Remove(path)
+	trial, err := os.MkdirTemp(folder, ".trial-*") // of this run alone
+	if err != nil {
+		return false
+	}
+	defer os.RemoveAll(trial)
+	path := filepath.Join(trial, "film"+c.suffix)
 	const width, height = 256, 128 // hardware encoders refuse smaller ones
 	picture := gocv.NewMatWithSize(height, width, gocv.MatTypeCV8UC3)
 	defer picture.Close()

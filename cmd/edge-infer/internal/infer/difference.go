@@ -74,14 +74,21 @@ func difference(name string, shape []int64, seen, reference []float32) Differenc
 	d := Difference{Name: name, Shape: shape}
 	low, high, squares := math.Inf(1), math.Inf(-1), 0.0
 	for i, want := range reference {
+		same, finite := seen[i] == want || seen[i] != seen[i] && want != want, !math.IsInf(float64(want), 0) && want == want
+		if finite {
+			low, high = min(low, float64(want)), max(high, float64(want))
+		}
+		if same {
+			continue
+		}
+		// What one has as a number and the other has not is as far away as numbers can be.
 		away := math.Abs(float64(seen[i]) - float64(want))
-		if math.IsNaN(away) {
-			away = math.MaxFloat64
+		if math.IsNaN(away) || math.IsInf(away, 0) {
+			away = math.MaxFloat32
 		}
 		d.Max = max(d.Max, away)
 		d.Mean += away / float64(len(reference))
 		squares += away * away / float64(len(reference))
-		low, high = min(low, float64(want)), max(high, float64(want))
 	}
 	if squares > 0 && high > low {
 		ratio := 20*math.Log10(high-low) - 10*math.Log10(squares)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"image"
 	"os"
-	"path/filepath"
 	"time"
 
 	"gocv.io/x/gocv"
@@ -28,7 +27,7 @@ type film struct {
 
 // newFilm begins with the first frame, which the caller keeps.
 func newFilm(c *codec, source, path string, frame gocv.Mat) *film {
-	return &film{codec: c, source: source, path: path, partial: filepath.Join(filepath.Dir(path), ".partial"+c.suffix), first: frame.Clone()}
+	return &film{codec: c, source: source, path: path, partial: partial(path), first: frame.Clone()}
 }
 
 // add writes the frame with that number, which is shown at that time from the beginning.

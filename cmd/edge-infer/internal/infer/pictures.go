@@ -79,9 +79,12 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 	detect := &p.Config.Detect
 	w := &work{
 		each: each, details: report.Details{Masks: report.MaskForm(detect.Masks)},
-		maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit},
+		maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit}, logger: p.Logger,
 	}
-	inputs := w.expand(p.Files)
+	inputs, err := w.expand(p.Files)
+	if err != nil {
+		return err
+	}
 	options.Look = sync.OnceValue(func() []engine.Size { return aspect.Files(ctx, inputs, p.Config.Look.Tile) })
 	sight := network.Sight{Look: p.Config.Look}
 	predictors, err := sight.OpenEach(ctx, p.Config, options)
@@ -105,7 +108,7 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 	}
 	step := p.Counting.Begin("pictures")
 	defer step.Close()
-	w.step, w.logger, w.started = step, p.Logger, time.Now()
+	w.step, w.started = step, time.Now()
 	files := &media.Run{Predictors: predictors, Ahead: true, Readers: p.Readers, Each: w.picture}
 	if p.Resume {
 		files.Skip = w.skip
@@ -145,17 +148,23 @@ type work struct {
 	film           bool  // there are more pictures than files
 }
 
-// expand lists all files. What is wrong with an input is found when it is read.
-func (w *work) expand(inputs []string) (files []string) {
+// expand lists all files. An input that is none is an error where it is alone, else it is told and counts as a picture that could not be
+// read.
+func (w *work) expand(inputs []string) (files []string, err error) {
 	for _, input := range inputs {
 		more, err := media.Expand(input)
-		if err != nil {
-			more = []string{input}
+		switch {
+		case err != nil && len(inputs) == 1:
+			return nil, err
+		case err != nil:
+			w.fail(input, false, err)
+		case media.Nested(input):
+			w.logger.Warn("folders in a folder are left out", "folder", input, "hint", "name them too, or list files: find ... | edge-infer infer @-")
 		}
 		files = append(files, more...)
 	}
-	w.total = len(files)
-	return files
+	w.total = len(files) + w.failed
+	return files, nil
 }
 
 // skip implements media.Run.Skip: all that is asked for holds the file.
@@ -168,10 +177,10 @@ func (w *work) skip(path string) bool {
 }
 
 // fail implements media.Run.Failed.
-func (w *work) fail(path string, err error) {
+func (w *work) fail(path string, rest bool, err error) {
 	w.failed++
 	w.logger.Warn("picture left out", "file", path, "error", err)
-	if w.saver != nil {
+	if w.saver != nil && rest {
 		w.lost = errors.Join(w.lost, w.saver.abandon(path))
 	}
 }

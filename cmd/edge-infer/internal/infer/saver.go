@@ -80,7 +80,7 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 		return "", err
 	}
 	// Under its name stands a whole copy or none, so that a later run knows what is done.
-	partial := filepath.Join(s.directory, ".partial"+filepath.Ext(path))
+	partial := partial(path)
 	defer os.Remove(partial)
 	if !gocv.IMWrite(partial, picture) {
 		return "", fmt.Errorf("save %s: picture could not be written (is the disk full, or the folder read-only?)", path)
@@ -141,6 +141,12 @@ func (s *saver) path(source string) (string, error) {
 		extension = ".jpg"
 	}
 	return filepath.Join(s.directory, s.names.of(source, extension)), nil
+}
+
+// partial is where a copy is while it is written: a name of its own, because several runs may save into one folder at the same time, and
+// always the same, so that what a killed run has left is replaced by the next one.
+func partial(path string) string {
+	return filepath.Join(filepath.Dir(path), ".partial."+filepath.Base(path))
 }
 
 // has reports whether the copy of an earlier run is there.

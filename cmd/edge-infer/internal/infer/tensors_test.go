@@ -28,5 +28,5 @@ func TestDifference(t *testing.T) {
 	require.Equal(t, 0.125, d.Mean)
 	require.InDelta(t, 20*math.Log10(4/0.25), *d.PSNR, 1e-9)
 	require.Nil(t, difference("y", nil, []float32{1}, []float32{1}).PSNR)
-	require.Equal(t, math.MaxFloat64, difference("y", nil, []float32{float32(math.NaN())}, []float32{1}).Max, "no number, no agreement")
+	require.Equal(t, math.MaxFloat32, difference("y", nil, []float32{float32(math.NaN())}, []float32{1}).Max, "no number, no agreement")
 }

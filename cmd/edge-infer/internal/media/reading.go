@@ -86,7 +86,7 @@ func (r *reading) one(ctx context.Context, path string) picture {
 	return p
 }
 
-// film reads every picture of a file. It reports whether others may follow.
+// film reads every picture of a file; one that is damaged costs no other. It reports whether other files may follow.
 func (r *reading) film(ctx context.Context, path string) bool {
 	opened, err := open(ctx, path)
 	if err == nil {
@@ -98,11 +98,12 @@ func (r *reading) film(ctx context.Context, path string) bool {
 			return false
 		}
 		p := picture{path: path, number: number}
-		if err == nil {
-			p.frame, err = opened.Next(&r.pool)
+		if p.seen.Err = err; err == nil {
+			p.frame, p.seen.Err = opened.Next(&r.pool)
 		}
-		p.seen.Err, p.read = err, err == nil
-		if place <- p; err != nil {
+		p.read = p.seen.Err == nil
+		p.last = !p.read && (err != nil || !errors.Is(p.seen.Err, capture.ErrPicture))
+		if place <- p; p.last {
 			return true
 		}
 	}

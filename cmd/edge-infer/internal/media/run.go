@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/engine"
@@ -25,7 +26,7 @@ type Run struct {
 	Each func(path string, number int, frame *capture.Frame, seen *predict.Picture, timing engine.Timing) error
 	// Failed gets every picture and every rest of a film that could not be read or run, and why, in its place; the others follow all the
 	// same. With nil they are what Files returns.
-	Failed func(path string, err error)
+	Failed func(path string, rest bool, err error)
 	// Skip says which files are left out, before any is read; nil for none.
 	Skip func(path string) bool
 
@@ -39,6 +40,7 @@ type picture struct {
 	frame  capture.Frame
 	seen   predict.Picture // its Err says too why it could not be read
 	read   bool
+	last   bool // nothing of the film follows
 }
 
 // request is some pictures that a predictor sees at once.
@@ -49,20 +51,11 @@ type request struct {
 	err      error // of all of it
 }
 
-// Files reads every input to its end, each of them as Expand has it. An error of Each, or of a predictor as a whole, ends it.
-func (r *Run) Files(ctx context.Context, inputs []string) error {
+// Files reads every file to its end. An error of Each, or of a predictor as a whole, ends it.
+func (r *Run) Files(ctx context.Context, files []string) error {
 	r.errs = nil
-	var files []string
-	for _, input := range inputs {
-		more, err := Expand(input)
-		if err != nil {
-			r.fail(input, err)
-		}
-		for _, file := range more {
-			if r.Skip == nil || !r.Skip(file) {
-				files = append(files, file)
-			}
-		}
+	if r.Skip != nil {
+		files = slices.DeleteFunc(slices.Clone(files), r.Skip)
 	}
 	err := r.work(ctx, files)
 	if ctx.Err() != nil {
@@ -129,9 +122,9 @@ func (r *Run) memory() capture.Alloc {
 	}
 }
 
-func (r *Run) fail(path string, err error) {
+func (r *Run) fail(p *picture, err error) {
 	if r.Failed != nil {
-		r.Failed(path, err)
+		r.Failed(p.path, p.last, err)
 		return
 	}
 	r.errs = append(r.errs, err)
@@ -143,11 +136,11 @@ func (r *Run) deliver(q *request) error {
 		p := &q.pictures[i]
 		switch err := p.seen.Err; {
 		case err != nil && !p.read:
-			r.fail(p.path, err)
+			r.fail(p, err)
 		case q.err != nil:
 			return fmt.Errorf("%s: %w", p.path, q.err)
 		case err != nil:
-			r.fail(p.path, fmt.Errorf("%s: %w", p.path, err))
+			r.fail(p, fmt.Errorf("%s: %w", p.path, err))
 		default:
 			if err := r.Each(p.path, p.number, &p.frame, &p.seen, q.timing); err != nil {
 				return fmt.Errorf("%s: %w", p.path, err)

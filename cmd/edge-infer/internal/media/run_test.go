@@ -71,6 +71,12 @@ func folder(t *testing.T, count int, red, broken int) string {
 	return directory
 }
 
+func files(t *testing.T, folder string) []string {
+	all, err := Expand(folder)
+	require.NoError(t, err)
+	return all
+}
+
 // TestAFolderIsRunInWholeBatches, and one bad picture costs the others nothing.
 func TestAFolderIsRunInWholeBatches(t *testing.T) {
 	predictor := &recorder{batch: 4}
@@ -83,22 +89,23 @@ func TestAFolderIsRunInWholeBatches(t *testing.T) {
 			seen = append(seen, filepath.Base(path))
 			return nil
 		},
-		Failed: func(path string, err error) {
+		Failed: func(path string, rest bool, err error) {
+			require.False(t, rest)
 			failed = append(failed, fmt.Sprintf("%s: %v", filepath.Base(path), errors.Unwrap(err)))
 		},
 	}
-	require.NoError(t, run.Files(t.Context(), []string{folder(t, 11, 3, 5)}))
+	require.NoError(t, run.Files(t.Context(), files(t, folder(t, 11, 3, 5))))
 	require.Equal(t, []int{4, 4, 2}, predictor.requests)
 	require.Equal(t, []string{"00.png", "01.png", "02.png", "04.png", "06.png", "07.png", "08.png", "09.png", "10.png"}, seen)
 	require.Len(t, failed, 2)
 	require.Contains(t, failed[0]+failed[1], "03.png: too red")
 
 	run.Failed = nil
-	err := run.Files(t.Context(), []string{folder(t, 3, 1, -1), filepath.Join(t.TempDir(), "none.png")})
+	err := run.Files(t.Context(), append(files(t, folder(t, 3, 1, -1)), filepath.Join(t.TempDir(), "none.png")))
 	require.ErrorContains(t, err, "01.png: too red")
 	require.ErrorContains(t, err, "none.png")
 
 	stop := errors.New("no space left on device")
 	run.Each = func(string, int, *capture.Frame, *predict.Picture, engine.Timing) error { return stop }
-	require.ErrorIs(t, run.Files(t.Context(), []string{folder(t, 6, -1, -1)}), stop)
+	require.ErrorIs(t, run.Files(t.Context(), files(t, folder(t, 6, -1, -1))), stop)
 }

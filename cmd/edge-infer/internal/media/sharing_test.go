@@ -3,7 +3,6 @@ package media
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -73,9 +72,9 @@ func TestDevicesShareTheWork(t *testing.T) {
 			seen = append(seen, filepath.Base(path))
 			return nil
 		},
-		Failed: func(path string, _ error) { failed = append(failed, filepath.Base(path)) },
+		Failed: func(path string, _ bool, _ error) { failed = append(failed, filepath.Base(path)) },
 	}
-	require.NoError(t, run.Files(t.Context(), []string{directory}))
+	require.NoError(t, run.Files(t.Context(), files(t, directory)))
 	var want []string
 	for i := range pictures {
 		if i != 7 {
@@ -96,12 +95,12 @@ func TestADeviceThatFailsEndsTheRun(t *testing.T) {
 		Predictors: []predict.Predictor{bad}, Ahead: true, Readers: 2,
 		Each: func(string, int, *capture.Frame, *predict.Picture, engine.Timing) error { return nil },
 	}
-	require.ErrorContains(t, run.Files(t.Context(), []string{folder(t, 40, -1, -1)}), "00.png: fell off the bus")
+	require.ErrorContains(t, run.Files(t.Context(), files(t, folder(t, 40, -1, -1))), "00.png: fell off the bus")
 
 	run.Predictors = []predict.Predictor{good}
 	stop := errors.New("no space left on device")
 	run.Each = func(string, int, *capture.Frame, *predict.Picture, engine.Timing) error { return stop }
-	require.ErrorIs(t, run.Files(t.Context(), []string{folder(t, 40, -1, -1)}), stop)
+	require.ErrorIs(t, run.Files(t.Context(), files(t, folder(t, 40, -1, -1))), stop)
 }
 
 // TestWithoutAheadNothingRunsBeside: whoever measures a request has the machine for it.
@@ -118,25 +117,15 @@ func TestWithoutAheadNothingRunsBeside(t *testing.T) {
 		},
 		Skip: func(path string) bool { return strings.HasSuffix(path, "00.png") },
 	}
-	require.NoError(t, run.Files(t.Context(), []string{folder(t, 11, -1, -1)}))
+	require.NoError(t, run.Files(t.Context(), files(t, folder(t, 11, -1, -1))))
 	require.Equal(t, []int{3, 3, 3, 1}, d.requests)
 }
 
 func TestListsNameFiles(t *testing.T) {
-	files, err := lines(strings.NewReader("a.jpg\n\n  b c.png \r\n"))
+	files, err := lines(strings.NewReader("\ufeffa.jpg\n\n  b c.png \r\n"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"a.jpg", "b c.png"}, files)
 	_, err = Expand("@" + filepath.Join(t.TempDir(), "none"))
 	require.ErrorContains(t, err, "list of files: open")
 }
 
-func TestExpandFollowsLinksToFiles(t *testing.T) {
-	dir, elsewhere := t.TempDir(), t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(elsewhere, "a.jpg"), nil, 0o600))
-	require.NoError(t, os.Symlink(filepath.Join(elsewhere, "a.jpg"), filepath.Join(dir, "a.jpg")))
-	require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, "folder.jpg")))
-	require.NoError(t, os.Symlink("nowhere", filepath.Join(dir, "nowhere.jpg")))
-	files, err := Expand(dir)
-	require.NoError(t, err)
-	require.Equal(t, []string{filepath.Join(dir, "a.jpg"), filepath.Join(dir, "nowhere.jpg")}, files)
-}
