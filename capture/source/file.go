@@ -24,7 +24,7 @@ func openFile(ctx context.Context, u capture.URI, options settings) (capture.Sou
 		return nil, u.Fail("open", capture.ErrUnavailable, "", "", cause(err))
 	case info.IsDir():
 		return openDirectory(ctx, u, options)
-	case info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0: // opening it would wait, perhaps for ever
+	case options.Every && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0: // nobody is there to give it up when opening it hangs
 		return nil, u.Fail("open", capture.ErrFormat, "a pipe or socket, not a file", "write what comes out of it to a file first", nil)
 	case info.Mode().IsRegular() && info.Size() == 0:
 		return nil, u.Fail("open", capture.ErrFormat, "the file is empty", "copy it again", nil)

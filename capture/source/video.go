@@ -37,6 +37,7 @@ type video struct {
 	raw      *gocv.Mat // the encoded picture of a device that compresses; nil for any other
 	encoded  picture   // a copy of that
 	seq      uint64
+	held     bool // a picture is grabbed already
 }
 
 // openVideo opens address with one of OpenCV's backends, as a live source of BGR pictures.
@@ -87,13 +88,17 @@ func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
 		return capture.Frame{}, io.EOF
 	}
 	asked := capture.Monotonic()
-	grabbed := grab(v.capture)
+	grabbed := v.held || grab(v.capture)
+	v.held = false
 	captured, now := capture.Monotonic(), time.Now()
 	if captured-asked >= int64(v.patience)*9/10 {
 		v.late = captured
 	}
 	if !grabbed {
-		return capture.Frame{}, v.end()
+		if v.held = v.goesOn(); !v.held {
+			return capture.Frame{}, v.end()
+		}
+		return capture.Frame{}, v.uri.Fail("read", capture.ErrPicture, "damaged pictures are left out", "", nil)
 	}
 	f, err := v.decode(lend)
 	seq := v.seq
@@ -136,6 +141,22 @@ func (v *video) position(seq uint64) time.Duration {
 		return 0
 	}
 	return time.Duration(float64(seq) / v.fps * float64(time.Second))
+}
+
+// maxDamaged is how many damaged pictures in a row are not taken for the end of a film.
+const maxDamaged = 256
+
+// goesOn looks for a picture of a film behind one that could not be read: OpenCV's FFmpeg tells a damaged one as it tells the end.
+func (v *video) goesOn() bool {
+	if v.live || v.seq == 0 {
+		return false
+	}
+	for range maxDamaged {
+		if grab(v.capture) {
+			return true
+		}
+	}
+	return false
 }
 
 // end is what the absence of a picture means. FFmpeg that has waited in vain first gives the pictures that it still holds.

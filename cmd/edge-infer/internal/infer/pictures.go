@@ -113,11 +113,12 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 	if p.Resume {
 		files.Skip = w.skip
 	}
-	if w.total > 1 {
-		files.Failed = w.fail
+	files.Failed = w.fail
+	err = files.Files(ctx, inputs)
+	if err == nil && w.done == 0 {
+		err = w.alone
 	}
-	err = w.finish(files.Files(ctx, inputs))
-	if err == nil && w.failed > 0 {
+	if err = w.finish(err); err == nil && w.failed > 0 {
 		return fmt.Errorf("%d of %d pictures could not be read", w.failed, w.failed+w.done)
 	}
 	return err
@@ -144,6 +145,7 @@ type work struct {
 
 	total, skipped int   // files
 	done, failed   int   // pictures
+	alone          error // of the only file, before any picture of it
 	lost           error // of giving up a film's copy
 	film           bool  // there are more pictures than files
 }
@@ -159,7 +161,7 @@ func (w *work) expand(inputs []string) (files []string, err error) {
 		case err != nil:
 			w.fail(input, false, err)
 		case media.Nested(input):
-			w.logger.Warn("folders in a folder are left out", "folder", input, "hint", "name them too, or list files: find ... | edge-infer infer @-")
+			w.logger.Warn("folders in a folder are left out", "folder", input, "hint", "name them too, or list files: find | edge-infer infer @-")
 		}
 		files = append(files, more...)
 	}
@@ -179,7 +181,11 @@ func (w *work) skip(path string) bool {
 // fail implements media.Run.Failed.
 func (w *work) fail(path string, rest bool, err error) {
 	w.failed++
-	w.logger.Warn("picture left out", "file", path, "error", err)
+	if w.total == 1 && w.failed == 1 && w.done == 0 {
+		w.alone = err
+	} else {
+		w.logger.Warn("picture left out", "file", path, "error", err)
+	}
 	if w.saver != nil && rest {
 		w.lost = errors.Join(w.lost, w.saver.abandon(path))
 	}

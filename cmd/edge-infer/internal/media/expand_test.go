@@ -28,7 +28,8 @@ func TestExpandFollowsLinksToFiles(t *testing.T) {
 // TestFilesOfAFolderAreFiles, even if their names begin like those of a list, a pipeline or the demo.
 func TestFilesOfAFolderAreFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
-	touch(t, "@list.jpg", "demo?x.jpg", "gst:x.jpg", "http:x.jpg", "plain.jpg", "._plain.jpg", "below/deep.jpg", ".git/x.jpg", "deeper/below/x.jpg")
+	touch(t, "@list.jpg", "demo?x.jpg", "gst:x.jpg", "http:x.jpg", "plain.jpg", "._plain.jpg", "below/deep.jpg",
+		".git/x.jpg", "deeper/below/x.jpg")
 	require.Equal(t, []string{"@list.jpg", "./demo?x.jpg", "./gst:x.jpg", "http:x.jpg", "plain.jpg"}, files(t, "."))
 	require.True(t, Nested("."))
 	require.Equal(t, []string{"below/deep.jpg"}, files(t, "below"))

@@ -128,4 +128,3 @@ func TestListsNameFiles(t *testing.T) {
 	_, err = Expand("@" + filepath.Join(t.TempDir(), "none"))
 	require.ErrorContains(t, err, "list of files: open")
 }
-

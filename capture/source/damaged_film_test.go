@@ -1,0 +1,78 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/edge-infer/edge-infer/capture"
+)
+
+// motionJPEG makes a film of single JPEG pictures.
+func motionJPEG(t *testing.T, frames int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "film.avi")
+	output, err := exec.Command(tool(t, "ffmpeg"), "-v", "error", "-i", barcodeVideo(t, "film.mp4", frames, 320, 240, 10),
+		"-c:v", "mjpeg", "-q:v", "2", path).CombinedOutput()
+	require.NoError(t, err, string(output))
+	return path
+}
+
+// TestDamageCostsAFilmNothingElse: a picture that cannot be decoded is not its end.
+func TestDamageCostsAFilmNothingElse(t *testing.T) {
+	path := motionJPEG(t, 30)
+	film, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for at, number := bytes.Index(film, []byte("movi")), 0; number < 12; number++ {
+		next := bytes.Index(film[at:], []byte("00dc"))
+		require.GreaterOrEqual(t, next, 0)
+		if at += next + 8; number == 3 || number >= 9 { // behind the chunk's name and size
+			clear(film[at : at+200])
+		}
+	}
+	require.NoError(t, os.WriteFile(path, film, 0o600))
+	opened, err := open(context.Background(), path, settings{Options: capture.Options{Every: true}, backend: ffmpeg})
+	require.NoError(t, err)
+	defer opened.Close()
+	pool := &capture.Pool{}
+	defer pool.Close()
+	var numbers []int
+	damaged := 0
+	for {
+		f, err := opened.Next(pool)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if errors.Is(err, capture.ErrPicture) {
+			damaged++
+			continue
+		}
+		require.NoError(t, err)
+		numbers = append(numbers, readBarcode(f))
+		f.Release()
+	}
+	assert.Positive(t, damaged)
+	assert.Subset(t, numbers, upTo(30)[12:])
+	assert.Subset(t, numbers, []int{0, 1, 2, 4, 5, 6, 7, 8})
+}
+
+// TestWhatIsNoFileIsNotWaitedFor: nobody writes into this pipe.
+func TestWhatIsNoFileIsNotWaitedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe.jpg")
+	require.NoError(t, unix.Mkfifo(path, 0o600))
+	_, err := Open(context.Background(), path, capture.Options{Every: true})
+	require.EqualError(t, err, "open "+path+": a pipe or socket, not a file (write what comes out of it to a file first)")
+	path = filepath.Join(t.TempDir(), "empty.mp4")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	_, err = Open(context.Background(), path, capture.Options{Every: true})
+	require.EqualError(t, err, "open "+path+": the file is empty (copy it again)")
+}
