@@ -169,7 +169,7 @@ func TestTroubleshootingQuotesTheProgram(t *testing.T) {
 			return err
 		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && len(entry.Name()) > 2: // tools and their sources
 			return filepath.SkipDir
-		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"), strings.HasSuffix(path, ".c"):
 			text, err := os.ReadFile(path)
 			program.Write(text)
 			return err
