@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // MaxLabels bounds the class numbers that metadata and label files may use.
@@ -22,7 +23,7 @@ const PreprocessProperty = "preprocess"
 const ActivationProperty = "activation"
 
 // ParseMetadata reads the custom metadata of an ONNX file as Ultralytics exports write it: names and imgsz are Python or JSON literals,
-// the rest are plain words and numbers. Unknown keys are ignored. A value that cannot be read is left zero and named in the error; the
+// the rest are plain words and numbers; the names of files of RapidAI are lines of character. Unknown keys are ignored. A value that cannot be read is left zero and named in the error; the
 // others are returned nevertheless.
 func ParseMetadata(properties map[string]string) (Metadata, error) {
 	var m Metadata
@@ -50,6 +51,9 @@ func ParseMetadata(properties map[string]string) (Metadata, error) {
 	field("stride", number(&m.Stride))
 	field("batch", number(&m.Batch))
 	field("names", func(text string) (err error) { m.Labels, err = parseNames(text); return err })
+	if m.Labels == nil {
+		field("character", func(text string) error { m.Labels = lines(text); return nil })
+	}
 	field("imgsz", func(text string) (err error) { m.Height, m.Width, err = parseSides(text); return err })
 	field("kpt_shape", func(text string) (err error) { m.Keypoints, m.KeypointNumbers, err = parseKeypoints(text); return err })
 	field("kpt_names", func(text string) (err error) {
@@ -67,6 +71,21 @@ func ParseMetadata(properties map[string]string) (Metadata, error) {
 	})
 	m.EndToEnd = truth(properties["end2end"]) || truth(argument(properties["args"], "nms"))
 	return m, errors.Join(bad...)
+}
+
+// lines are the names of classes as RapidAI's programs write them into their files, one to a line. Those of text readers are characters,
+// after which the programs add a space.
+func lines(text string) []string {
+	names := strings.Split(text, "\n")
+	characters := true
+	for i := range names {
+		names[i] = strings.TrimSuffix(names[i], "\r")
+		characters = characters && utf8.RuneCountInString(names[i]) <= 1
+	}
+	if characters {
+		names = append(names, " ")
+	}
+	return names
 }
 
 // ultralytics tells from an Ultralytics export how its predictors prepare pictures. Only those write a task.

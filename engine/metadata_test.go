@@ -33,6 +33,16 @@ func TestParseMetadata(t *testing.T) {
 			},
 		},
 		{
+			name:       "detector of RapidAI",
+			properties: map[string]string{"character": "text\nfigure caption\r\ntable"},
+			want:       Metadata{Labels: []string{"text", "figure caption", "table"}},
+		},
+		{
+			name:       "text reader of RapidAI",
+			properties: map[string]string{"character": "a\n疗\n\u3000\n!"},
+			want:       Metadata{Labels: []string{"a", "疗", "\u3000", "!", " "}},
+		},
+		{
 			name: "classifier", properties: map[string]string{"task": "classify"},
 			want: Metadata{Task: Classify, Preprocess: Preprocess{Preset: "ultralytics-classify"}},
 		},

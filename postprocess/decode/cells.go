@@ -51,8 +51,9 @@ func (d *Decoder) nanodet(dst []postprocess.Finding) ([]postprocess.Finding, err
 	if !ok {
 		return dst, d.unfit()
 	}
-	corner := float32(0) // distances count from the cell's corner, with the three scales of the first NanoDet from its middle
-	if cells.Count < 4 {
+	pico := d.layout == head.LayoutPicoDet
+	corner := float32(0) // distances count from the cell's corner, with the three scales of the first NanoDet and in PicoDet from its middle
+	if cells.Count < 4 || pico {
 		corner = 0.5
 	}
 	rows, width, height := d.parts[0].data, float32(d.fit.Width), float32(d.fit.Height)
@@ -63,7 +64,9 @@ func (d *Decoder) nanodet(dst []postprocess.Finding) ([]postprocess.Finding, err
 		var sides [head.SideBins / scan.Distances]float32 // left, top, right and bottom, in cells
 		scan.Expect(sides[:], rows[int64(c.Index)*row+int64(d.now.Classes):])
 		c.X1, c.Y1, c.X2, c.Y2 = x-stride*sides[0], y-stride*sides[1], x+stride*sides[2], y+stride*sides[3]
-		c.X1, c.Y1, c.X2, c.Y2 = max(c.X1, 0), max(c.Y1, 0), min(c.X2, width), min(c.Y2, height)
+		if !pico { // which suppresses boxes as they are
+			c.X1, c.Y1, c.X2, c.Y2 = max(c.X1, 0), max(c.Y1, 0), min(c.X2, width), min(c.Y2, height)
+		}
 	})
 	return d.finish(dst), nil
 }

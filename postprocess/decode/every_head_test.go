@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
@@ -62,6 +63,7 @@ func examples(t testing.TB) (all []example) {
 	}
 	plain(head.LayoutYOLOv5, "", 3, []int64{1, 3 * boxes, 8}, rows(8))
 	plain(head.LayoutEnd2End, "", 3, []int64{1, 300, 6}, rows(6))
+	plain(head.LayoutPicoDet, "", 3, []int64{1, boxes, 3 + head.SideBins}, picoRows)
 	uniform := func(random *rand.Rand, data []float32) {
 		for i := range data {
 			data[i] = random.Float32()
@@ -76,6 +78,36 @@ func examples(t testing.TB) (all []example) {
 		plain(layout, engine.Read, len(alphabet), shape, func(_ *rand.Rand, into []float32) { copy(into, data) })
 	}
 	return all
+}
+
+// picoRows are rows of a PicoDet of three classes whose every third box is sure, one to three cells from its middle.
+func picoRows(_ *rand.Rand, data []float32) {
+	const row = 3 + head.SideBins
+	for box := 0; box*row < len(data); box += 3 {
+		at := data[box*row:]
+		at[box%9/3] = 0.9
+		for side := range 4 {
+			at[3+side*scan.Distances+1+(box+side)%3] = 100
+		}
+	}
+}
+
+// Distances of a PicoDet count from the middle of a cell, and its boxes may end beyond the picture while they suppress each other.
+func TestPicoDetCountsFromTheMiddleOfACell(t *testing.T) {
+	const row, cells = 3 + head.SideBins, 8*8 + 4*4 + 2*2 + 1
+	m := described(3, []int64{1, cells, row})
+	m.Width, m.Height = 64, 64
+	d := &Decoder{Layout: head.LayoutPicoDet}
+	require.NoError(t, d.Open(m))
+	data := make([]float32, cells*row)
+	at := data[(64+4*2+1)*row:] // third row, second column of stride 16
+	at[2] = 0.9
+	for side, cells := range []int{1, 2, 0, 3} {
+		at[3+side*scan.Distances+cells] = 100
+	}
+	found, _, err := d.Decode(result(engine.Transform{ScaleX: 1, ScaleY: 1}, whole(data, []int64{1, cells, row})), 0, 64, 64, nil)
+	require.NoError(t, err)
+	require.Equal(t, []postprocess.Finding{{Box: postprocess.Box{X1: 8, Y1: 8, X2: 24, Y2: 64}, Score: 0.9, Class: 2}}, found)
 }
 
 // TestExamplesHaveEveryHead holds the list above against the heads that there are: a new one must be tried there.

@@ -22,7 +22,7 @@ func (d *Decoder) decode(dst []postprocess.Finding) ([]postprocess.Finding, erro
 		return dst, d.depth()
 	case head.LayoutYOLOX:
 		return d.yolox(dst)
-	case head.LayoutNanoDet:
+	case head.LayoutNanoDet, head.LayoutPicoDet:
 		return d.nanodet(dst)
 	case head.LayoutDETR:
 		return d.detr(dst)

@@ -68,6 +68,7 @@ func heads() []head {
 		yolox{},
 		yoloNAS{},
 		nanodet{},
+		picodet{},
 		ultralyticsRTDETR{},
 		ultralyticsRTDETREnd2End{},
 		ssd{},

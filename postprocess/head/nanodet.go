@@ -32,6 +32,9 @@ func (h nanodet) measure(shapes [][]int64) (Sizes, error) {
 }
 
 func (nanodet) weigh(n *network, f *Fit) (evidence, doubt string) {
+	if n.outputs[f.Outputs[0]].Name == Levels {
+		return n.weighLevels(f, false)
+	}
 	return n.weighCells(f, true)
 }
 

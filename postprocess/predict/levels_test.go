@@ -13,11 +13,12 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 // nanodetOf is a NanoDet of 96x64 with 3 classes whose head is random: its scales as outputs of their own, in no order at all, or
-// joined.
-func nanodetOf(t *testing.T, apart, batch bool) []byte {
+// joined. Four scales that are apart are a PicoDet's.
+func nanodetOf(t *testing.T, scales int, apart, batch bool) []byte {
 	const classes, bins = 3, 32
 	b := testnet.NewBuilder(7)
 	x := b.Input("images", 1, 3, 64, 96)
@@ -27,7 +28,8 @@ func nanodetOf(t *testing.T, apart, batch bool) []byte {
 	}
 	var rows []string
 	var outputs []func()
-	for i, stride := range []int64{8, 16, 32, 64} {
+	cells := int64(0)
+	for i, stride := range []int64{8, 16, 32, 64}[:scales] {
 		n := (64 + stride - 1) / stride * ((96 + stride - 1) / stride)
 		scores := b.Node("Sigmoid", "/scores", []string{b.Conv("/cls", x, testnet.Convolution{In: 3, Out: classes, Kernel: 1, Stride: stride})})
 		scores = flat(fmt.Sprintf("/a%d", i), scores, classes)
@@ -37,6 +39,7 @@ func nanodetOf(t *testing.T, apart, batch bool) []byte {
 			outputs[2*i] = func() { b.Output(b.Node("Reshape", "/e", []string{distances, b.Ints("/n", n, bins)}), n, bins) }
 			outputs[2*i+1] = func() { b.Output(b.Node("Reshape", "/f", []string{scores, b.Ints("/m", n, classes)}), n, classes) }
 		}
+		cells += n
 		rows = append(rows, b.Node("Concat", "/row", []string{scores, distances}, onnx.Int("axis", 2)))
 	}
 	if apart {
@@ -45,7 +48,7 @@ func nanodetOf(t *testing.T, apart, batch bool) []byte {
 			output()
 		}
 	} else {
-		b.Output(b.Node("Concat", "/all", rows, onnx.Int("axis", 1)), 1, 96+24+6+2, classes+bins)
+		b.Output(b.Node("Concat", "/all", rows, onnx.Int("axis", 1)), 1, cells, classes+bins)
 	}
 	m := b.Model(17)
 	m.SetMetadata("names", "['a', 'b', 'c']")
@@ -61,25 +64,30 @@ func TestScalesThatAreApartAreJoined(t *testing.T) {
 	for i := range picture.Data {
 		picture.Data[i] = byte(random.Uint32())
 	}
-	var found [3][]Picture
-	for i, apart := range []bool{false, true, true} {
-		o := quiet(Options{Model: "nanodet.onnx", Backend: "onnxruntime=cpu", Decoding: Decoding{Threshold: 0.55}})
-		o.Bytes = nanodetOf(t, apart, i < 2)
-		n, err := Open(t.Context(), o)
-		require.NoError(t, err)
-		defer n.Close()
-		require.EqualValues(t, "nanodet", n.Model().Recognised.Layout)
-		require.Len(t, n.Model().Outputs, 1)
-		found[i], err = Run(n, picture)
-		require.NoError(t, err)
-		require.NoError(t, found[i][0].Err)
+	for scales, layout := range map[int]head.Layout{3: head.LayoutNanoDet, 4: head.LayoutPicoDet} {
+		var found [3][]Picture
+		for i, apart := range []bool{false, true, true} {
+			o := quiet(Options{Model: "nanodet.onnx", Backend: "onnxruntime=cpu", Decoding: Decoding{Threshold: 0.55}})
+			o.Bytes = nanodetOf(t, scales, apart, i < 2)
+			if !apart {
+				o.Decoding.Layout = layout
+			}
+			n, err := Open(t.Context(), o)
+			require.NoError(t, err)
+			defer n.Close()
+			require.EqualValues(t, layout, n.Model().Recognised.Layout)
+			require.Len(t, n.Model().Outputs, 1)
+			found[i], err = Run(n, picture)
+			require.NoError(t, err)
+			require.NoError(t, found[i][0].Err)
+		}
+		require.Greater(t, len(found[0][0].Findings), 5)
+		require.Equal(t, found[0][0].Findings, found[1][0].Findings)
+		require.Equal(t, found[0][0].Findings, found[2][0].Findings, "without a batch")
 	}
-	require.Greater(t, len(found[0][0].Findings), 5)
-	require.Equal(t, found[0][0].Findings, found[1][0].Findings)
-	require.Equal(t, found[0][0].Findings, found[2][0].Findings, "without a batch")
 
 	o := quiet(Options{Model: "nanodet.onnx", Backend: "onnxruntime=cpu", Arrays: true})
-	o.Bytes = nanodetOf(t, true, true)
+	o.Bytes = nanodetOf(t, 4, true, true)
 	e, err := OpenRaw(t.Context(), o)
 	require.NoError(t, err)
 	defer e.Close()
