@@ -23,8 +23,8 @@ const PreprocessProperty = "preprocess"
 const ActivationProperty = "activation"
 
 // ParseMetadata reads the custom metadata of an ONNX file as Ultralytics exports write it: names and imgsz are Python or JSON literals,
-// the rest are plain words and numbers; the names of files of RapidAI are lines of character. Unknown keys are ignored. A value that cannot be read is left zero and named in the error; the
-// others are returned nevertheless.
+// the rest are plain words and numbers. Files of RapidAI have their names as lines of character. Unknown keys are ignored. A value that
+// cannot be read is left zero and named in the error; the others are returned nevertheless.
 func ParseMetadata(properties map[string]string) (Metadata, error) {
 	var m Metadata
 	var bad []error

@@ -5,8 +5,8 @@ import "fmt"
 // LayoutPicoDet is LayoutNanoDet with distances from the middle of a cell (Yu et al. 2021, PP-PicoDet).
 const LayoutPicoDet Layout = "picodet"
 
-// Levels is what the output is called that joins those of a network which gives the scores and the distances of each scale apart. Nothing but
-// scores can stand in it where those of classes do. NanoDet-Plus joins its four scales itself, so four that come apart are of PicoDet.
+// Levels is what the output is called that joins those of a network which gives the scores and the distances of each scale apart. Nothing
+// but scores can stand in it where those of classes do. NanoDet-Plus joins its four scales itself, so four that come apart are of PicoDet.
 const Levels = "levels"
 
 type picodet struct{ nanodet }

@@ -12,14 +12,15 @@ import (
 // joined is the output that join makes.
 const joined = head.Levels
 
-// level is what a NanoDet or PicoDet that was exported without joining its scales gives of one: scores [B,n,nc] and distances [B,n,32], or without B.
+// level is what a NanoDet or PicoDet that was exported without joining its scales gives of one: scores [B,n,nc] and distances [B,n,32], or
+// without B.
 type level struct {
 	cells             int64
 	scores, distances *engine.TensorInfo
 }
 
-// levels finds the outputs of such a network of several scales, finest first; nil where the outputs are something else. A scale has as many rows
-// as cells, rounded up as such networks do, and the scores of all have as many columns.
+// levels finds the outputs of such a network of several scales, finest first; nil where the outputs are something else. A scale has as many
+// rows as cells, rounded up as such networks do, and the scores of all have as many columns.
 func levels(outputs []engine.TensorInfo, width, height int) []level {
 	var all []level
 	classes := int64(0)
