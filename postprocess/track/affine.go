@@ -24,7 +24,20 @@ func (t *Tracker) Move(m Affine) {
 		o.whole.vx, o.whole.vy = m.direction(o.whole.vx, o.whole.vy)
 		o.whole.width *= float32(m.A)
 		o.whole.height *= float32(m.E)
+		o.looks.move(&m)
+		o.doubts.move(&m)
 	}
+	for i := range t.gone {
+		g := &t.gone[i]
+		g.looks.move(&m)
+		g.VX, g.VY = m.direction(g.VX, g.VY)
+	}
+}
+
+// move takes along where an object was looked at last.
+func (l *looks) move(m *Affine) {
+	l.box.X1, l.box.Y1 = m.point(l.box.X1, l.box.Y1)
+	l.box.X2, l.box.Y2 = m.point(l.box.X2, l.box.Y2)
 }
 
 func (q *motion) move(m *Affine) {

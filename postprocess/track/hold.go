@@ -10,7 +10,8 @@ func (t *Tracker) Hold(at time.Time) {
 	}
 	passed := at.Sub(t.at)
 	for i := range t.objects {
-		t.objects[i].Last = t.objects[i].Last.Add(passed)
+		o := &t.objects[i]
+		o.Last, o.looks.at = o.Last.Add(passed), o.looks.at.Add(passed)
 	}
 	t.at = at
 }

@@ -99,9 +99,9 @@ type object struct {
 	keep      time.Duration
 	confirmed bool
 	looks     looks
-	held      bool      // told as Tentative until it is known who it is
-	found     bool      // after it was lost, and not looked at since
-	lost      time.Time // then: the last detection before
+	doubts    looks // what it looked like since it last looked like itself
+	held      bool  // told as Tentative until it is known who it is
+	recalled  bool  // it is one that was there before
 }
 
 // Open checks the configuration and forgets everything; ids start again.
@@ -234,13 +234,15 @@ func (t *Tracker) Clear() {
 // forget drops the tracks that the last result reported as ended, but for what they looked like.
 func (t *Tracker) forget() {
 	for i := range t.objects {
-		switch o := &t.objects[i]; {
-		case o.State != postprocess.Ended || o.looks.count == 0:
-		case o.confirmed && !o.held:
-			t.remember(&o.Track, &o.looks)
-		default:
-			t.release(&o.looks)
+		o := &t.objects[i]
+		if o.State != postprocess.Ended {
+			continue
 		}
+		if o.looks.known() && o.confirmed && !o.held {
+			t.remember(&o.Track, &o.looks)
+		}
+		t.release(&o.looks)
+		t.release(&o.doubts)
 	}
 	t.objects = slices.DeleteFunc(t.objects, func(o object) bool { return o.State == postprocess.Ended })
 }
@@ -279,9 +281,6 @@ func (t *Tracker) outside(m *motion) bool {
 
 // see takes a detection as the object's.
 func (o *object) see(d *postprocess.Finding, index int, at time.Time) {
-	if o.State == postprocess.Lost {
-		o.found, o.lost = true, o.Last
-	}
 	o.motion.update(d.Box, d.Score)
 	o.whole.see(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
 	o.Box, o.Score, o.Detail, o.Index, o.State, o.Last = d.Box, d.Score, d.Detail, index, postprocess.Active, at

@@ -31,6 +31,8 @@ type thresholds struct {
 	Keep float64 `json:"keep"` // seconds that a lost track is kept
 	// Looks is how many seconds pass between two looks at an object, where the film has vectors.
 	Looks float64 `json:"looks"`
+	// Recall is for how many seconds one that was lost may be known again by its looks.
+	Recall float64 `json:"recall"`
 }
 
 // Where the tracks lie, without looks at the objects and with them.
@@ -62,6 +64,7 @@ func main() {
 	flag.Float64Var(&limits.New, "new", 0.6, "score of a new track")
 	flag.Float64Var(&limits.Keep, "keep", 1, "seconds that a lost track is kept")
 	flag.Float64Var(&limits.Looks, "looks", 0.5, "seconds between two looks at an object")
+	flag.Float64Var(&limits.Recall, "recall", track.DefaultRecall.Seconds(), "seconds for which looks are remembered")
 	flag.Parse()
 	if err := run(*out, *films, *seeds, *exact, limits); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
@@ -134,6 +137,7 @@ func follow(path string, f film, limits thresholds, looks bool) (float64, error)
 	tracker := track.Tracker{
 		HighScore: float32(limits.High), LowScore: float32(limits.Low), NewScore: float32(limits.New),
 		Keep: time.Duration(limits.Keep * float64(time.Second)), Width: f.width, Height: f.height,
+		Recall: time.Duration(limits.Recall * float64(time.Second)),
 	}
 	if f.rate < 10 {
 		tracker.Reach = track.LowRate.Reach()

@@ -26,8 +26,6 @@ try:
 except ImportError:
     boxmot = None
 
-RECALL = 30  # seconds for which this project's tracker remembers those that are gone
-
 
 def peers(limits, rate):
     """The other trackers, ready for a film of that rate. `trackers` counts lost_track_buffer in frames of 30 a second."""
@@ -85,7 +83,7 @@ def boxmots(limits, rate, size, looks):
         "boxmot ByteTrack": BoxMOT(byte, size),
         "boxmot BoT-SORT": bot(),
         "boxmot BoT-SORT with looks": bot(looks=looks),
-        "boxmot BoT-SORT with looks, anywhere": bot(round(RECALL * rate), looks, proximity_thresh=1.0) if looks else bot(),
+        "boxmot BoT-SORT with looks, anywhere": bot(round(limits["recall"] * rate), looks, proximity_thresh=1.0) if looks else bot(),
         "boxmot OC-SORT": BoxMOT(boxmot.OcSort(min_conf=limits["low"], use_byte=True, **whole), size),
     }
 
