@@ -14,12 +14,21 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
+// parametersHint is for a plain path, which keeps its question mark, when what stands before that is there.
+func parametersHint(path string) string {
+	before, _, found := strings.Cut(path, "?")
+	if _, err := os.Stat(before); !found || err != nil {
+		return ""
+	}
+	return "parameters need file:// before the path"
+}
+
 // openFile opens a video, a picture or a directory of pictures.
 func openFile(ctx context.Context, u capture.URI, options settings) (capture.Source, error) {
 	info, err := os.Stat(u.Address)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, u.Fail("open", capture.ErrNotFound, "no such file", "", nil)
+		return nil, u.Fail("open", capture.ErrNotFound, "no such file", parametersHint(u.Address), nil)
 	case err != nil:
 		return nil, u.Fail("open", capture.ErrUnavailable, "", "", cause(err))
 	case info.IsDir():

@@ -183,6 +183,10 @@ func TestOpenErrors(t *testing.T) {
 		{folder + "/none.mp4", capture.ErrNotFound, "open " + folder + "/none.mp4: no such file"},
 		{folder + "/none/", capture.ErrNotFound, "open " + folder + "/none/: no such file"},
 		{
+			text + "?loop=1", capture.ErrNotFound,
+			"open " + text + "?loop=1: no such file (parameters need file:// before the path)",
+		},
+		{
 			folder, capture.ErrNotFound, "open " + folder +
 				": no picture in this directory (known: .jpg .jpeg .png .bmp .webp .tif .tiff .pgm .ppm)",
 		},

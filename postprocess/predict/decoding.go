@@ -51,7 +51,10 @@ func (d *Decoding) open(model *engine.Model) (*decode.Decoder, error) {
 	}
 	for _, label := range d.Labels {
 		class := slices.Index(model.Metadata.Labels, label)
-		if class < 0 {
+		switch {
+		case len(model.Metadata.Labels) == 0:
+			return nil, settingError{fmt.Errorf("label %q: the model names none (give its labels with --labels FILE)", label)}
+		case class < 0:
 			return nil, settingError{fmt.Errorf("label %q is not one of the model's: %.400q", label, model.Metadata.Labels)}
 		}
 		decoder.Classes = append(decoder.Classes, class)

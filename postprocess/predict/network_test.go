@@ -243,6 +243,9 @@ func TestWrapRefuses(t *testing.T) {
 		assert.Equal(t, c.setting, errors.Is(err, ErrSetting), c.want)
 	}
 	assert.Zero(t, e.closed, "the engine stays its owner's")
+	e.model.Metadata.Labels = nil
+	_, err := Wrap(e, Decoding{Labels: []string{"cat"}})
+	require.EqualError(t, err, `label "cat": the model names none (give its labels with --labels FILE)`)
 }
 
 func TestTune(t *testing.T) {

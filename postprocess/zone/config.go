@@ -241,7 +241,10 @@ func example(keypoints []string) string {
 
 func checkLabels(wanted, labels []string) error {
 	for _, label := range wanted {
-		if !slices.Contains(labels, label) {
+		switch {
+		case len(labels) == 0:
+			return fmt.Errorf("label %q: the model names none; give its labels with --labels FILE", label)
+		case !slices.Contains(labels, label):
 			return fmt.Errorf("label %q is not one of the model's: %s", label, strings.Join(labels[:min(len(labels), 10)], ", "))
 		}
 	}

@@ -90,6 +90,8 @@ func TestConfigErrors(t *testing.T) {
 			assert.EqualError(t, c.config.Check(Names{Labels: labels}), c.want)
 		})
 	}
+	assert.EqualError(t, (&Config{Filter: Filter{Labels: []string{"x"}}}).Check(Names{}),
+		`filter: label "x": the model names none; give its labels with --labels FILE`)
 	assert.EqualError(t, (&Analytics{}).Open(), "open analytics: picture of 0x0")
 	assert.EqualError(t, (&Analytics{Width: 1, Height: 1, Config: Config{Width: 1}}).Open(),
 		"open analytics: zones: picture of 1x0; give both sides in pixels, or none for coordinates from 0 to 1")

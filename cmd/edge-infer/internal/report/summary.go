@@ -36,8 +36,15 @@ func (s *Summary) Print(out io.Writer) error {
 	text = fmt.Appendf(text, "ran %v\n", s.Elapsed.Round(100*time.Millisecond))
 	for i := range s.Cameras {
 		c := &s.Cameras[i]
-		text = fmt.Appendf(text, "%s: %d frames, %.1f a second, %d displaced by newer ones, %d lost; ",
+		text = fmt.Appendf(text, "%s: %d frames, %.1f a second, %d displaced by newer ones, %d lost",
 			c.Camera, c.Inferred, c.FPS, c.Displaced, c.Failed+c.Damaged)
+		if c.Gated > 0 {
+			text = fmt.Appendf(text, ", %d still", c.Gated)
+		}
+		if c.Late > 0 {
+			text = fmt.Appendf(text, ", %d late", c.Late)
+		}
+		text = append(text, "; "...)
 		if c.Inferred > 0 {
 			text = fmt.Appendf(text, "latency p50 %.1f ms p99 %.1f ms; ", float64(c.P50.Microseconds())/1000, float64(c.P99.Microseconds())/1000)
 		}

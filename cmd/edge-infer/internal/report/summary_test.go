@@ -20,11 +20,11 @@ func TestSummary(t *testing.T) {
 			},
 			Displaced: 5, Damaged: 1,
 		},
-		{CameraStats: pipeline.CameraStats{Camera: "yard"}},
+		{CameraStats: pipeline.CameraStats{Camera: "yard", Gated: 70, Late: 3}},
 	}
 	require.NoError(t, s.Print(&out))
 	require.Equal(t, "ran 30s\n"+
 		"gate: 800 frames, 26.7 a second, 5 displaced by newer ones, 3 lost; latency p50 12.3 ms p99 20.0 ms; 40 detections\n"+
-		"yard: 0 frames, 0.0 a second, 0 displaced by newer ones, 0 lost; 0 detections\n"+
+		"yard: 0 frames, 0.0 a second, 0 displaced by newer ones, 0 lost, 70 still, 3 late; 0 detections\n"+
 		"mqtt: 12 events, 900 messages delivered, 1 dropped, 2 waiting\n", out.String())
 }
