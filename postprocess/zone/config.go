@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Mode says how exactly an object must cross a line.
@@ -178,6 +179,8 @@ func checkName(name string, taken map[string]bool) error {
 		return errors.New("needs a name")
 	case strings.ContainsAny(name, "/+#\x00"):
 		return errors.New("the name becomes part of an MQTT topic and cannot contain / + #")
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return errors.New("the name has characters that cannot be seen")
 	case taken[name]:
 		return errors.New("the name is used twice")
 	}

@@ -24,6 +24,7 @@ func TestConfigErrors(t *testing.T) {
 		{Config{Width: 640}, "zones: picture of 640x0; give both sides in pixels, or none for coordinates from 0 to 1"},
 		{Config{Zones: make([]Zone, 65)}, "zones: 65 zones, 0 lines and 0 masks, at most 64 of each"},
 		{Config{Zones: []Zone{{Points: square(1)}}}, `zone "": needs a name`},
+		{Config{Zones: []Zone{{Name: "a\nb", Points: square(1)}}}, `zone "a\nb": the name has characters that cannot be seen`},
 		{Config{Zones: []Zone{{Name: "a/b", Points: square(1)}}}, `zone "a/b": the name becomes part of an MQTT topic and cannot contain / + #`},
 		{Config{Zones: []Zone{{Name: "a", Points: square(1)}, {Name: "a", Points: square(1)}}}, `zone "a": the name is used twice`},
 		{Config{Zones: []Zone{{Name: "a", Points: square(1)[:2]}}}, `zone "a": needs 3 to 64 points, has 2`},

@@ -2,19 +2,18 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
-)
 
-var withName = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_-]*)=(.+)$`)
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/naming"
+)
 
 // ParseCameras reads --camera values, each URI or NAME=URI. Unnamed cameras are cam0, cam1 and so on by their place.
 func ParseCameras(values []string) ([]Camera, error) {
 	cameras := make([]Camera, 0, len(values))
 	for i, value := range values {
 		camera := Camera{Name: fmt.Sprintf("cam%d", i), URI: value}
-		if match := withName.FindStringSubmatch(value); match != nil {
-			camera.Name, camera.URI = match[1], match[2]
+		if name, uri, ok := naming.Cut(value); ok {
+			camera.Name, camera.URI = name, uri
 		}
 		if strings.TrimSpace(camera.URI) == "" {
 			return nil, fmt.Errorf("camera %d has no address: give a device number, a path, an rtsp:// or http:// address, or demo", i)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/naming"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
@@ -53,11 +54,11 @@ func cascadeSettings() []ListSetting {
 func ParseCascades(values []string) ([]Cascade, error) {
 	cascades := make([]Cascade, 0, len(values))
 	for _, value := range values {
-		match := withName.FindStringSubmatch(value)
-		if match == nil {
+		name, model, ok := naming.Simple(value)
+		if !ok {
 			return nil, fmt.Errorf("cascade %q must be NAME=MODEL.onnx, with the name that the attribute gets", value)
 		}
-		cascades = append(cascades, Cascade{Name: match[1], Model: match[2]})
+		cascades = append(cascades, Cascade{Name: name, Model: model})
 	}
 	return cascades, nil
 }
@@ -76,7 +77,8 @@ func (c *Config) cascadeMistakes() (found []mistake) {
 
 // check finds what is wrong with a cascade; seen holds the names of those before it.
 func (c *Cascade) check(e *element, seen map[string]bool) {
-	e.must(withName.MatchString(c.Name+"=x"), "name", c.Name, "must be a name of letters, digits, - and _")
+	_, _, simple := naming.Simple(c.Name + "=x")
+	e.must(simple, "name", c.Name, "must be a name of letters, digits, - and _")
 	e.must(c.Name == "" || !seen[c.Name], "name", c.Name, "is used twice")
 	e.must(strings.TrimSpace(c.Model) != "", "model", "", "must be an ONNX file or a TensorRT engine")
 	e.must(c.MinSize >= 0, "min_size", c.MinSize, "must be 1 or more")

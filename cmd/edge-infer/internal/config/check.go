@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/naming"
 	"github.com/edge-infer/edge-infer/engine/triton"
 	"github.com/edge-infer/edge-infer/mqtt/address"
 )
@@ -71,13 +72,13 @@ func openShare(target *float64) check {
 // topic is a level of an MQTT topic.
 func topic(target *string) check {
 	return func() error {
-		if strings.Trim(*target, ".") == "" { // folders are named after it too
-			return must(*target, "must be a name, of more than dots")
+		if strings.ContainsAny(*target, "+/#") {
+			return must(*target, "must be a name without + / #")
 		}
-		if !strings.ContainsAny(*target, "+/#\x00") {
-			return nil
+		if want := naming.Visible(*target); want != "" {
+			return must(*target, want)
 		}
-		return must(*target, "must be a name without + / #")
+		return nil
 	}
 }
 

@@ -231,6 +231,23 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.MQTT.Frigate = "$SYS" }, `mqtt.frigate "$SYS" must be a topic without +, #, a leading $ and empty levels`},
 		{func(c *Config) { c.Device = ".." }, `device ".." must be a name, of more than dots`},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a"}} }, `cameras[0].uri "" must be an address, a file, a device number or demo`},
+		{func(c *Config) { c.Device = "a\x1bb" }, `device "a\x1bb" must be a name of characters that can be seen`},
+		{
+			func(c *Config) { c.Device = strings.Repeat("a", 101) },
+			`device "` + strings.Repeat("a", 101) + `" must be a name of at most 100 bytes, not 101`,
+		},
+		{
+			func(c *Config) { c.Cameras = []Camera{{Name: "..", URI: "0"}} },
+			`cameras[0].name ".." must be a name, of more than dots`,
+		},
+		{
+			func(c *Config) { c.Cameras = []Camera{{Name: "a\nb", URI: "0"}} },
+			`cameras[0].name "a\nb" must be a name of characters that can be seen`,
+		},
+		{
+			func(c *Config) { c.Cameras = []Camera{{Name: strings.Repeat("ü", 100), URI: "0"}} },
+			`cameras[0].name "` + strings.Repeat("ü", 100) + `" must be a name of at most 100 bytes, not 200`,
+		},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a b", URI: "0"}} }, `cameras[0].name "a b" must be a name without + / # and spaces`},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a", URI: "0"}, {Name: "a", URI: "1"}} }, `cameras[1].name "a" is used twice`},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a", URI: "0", MaxPixels: -1}} }, `cameras[0].max_pixels "-1" must be 0 to 1073741824`},
@@ -345,6 +362,33 @@ func FuzzFile(f *testing.F) {
 		}
 		l.check(Everything())
 	})
+}
+
+// TestNamesOfCameras: any name may stand before an address, one that cannot be too, which is told then. What has a = elsewhere has none.
+func TestNamesOfCameras(t *testing.T) {
+	for value, want := range map[string]Camera{
+		"gate=demo":                       {Name: "gate", URI: "demo"},
+		"gate=my=film.mp4":                {Name: "gate", URI: "my=film.mp4"},
+		"Tür=film.mp4":                    {Name: "Tür", URI: "film.mp4"},
+		"日本=rtsp://host/a?b=c":            {Name: "日本", URI: "rtsp://host/a?b=c"},
+		"..=demo?width=64":                {Name: "..", URI: "demo?width=64"},
+		"front door=demo":                 {Name: "front door", URI: "demo"},
+		"a/b=/dev/video0":                 {Name: "a/b", URI: "/dev/video0"},
+		"a#b=0":                           {Name: "a#b", URI: "0"},
+		"/data/a=b.mp4":                   {Name: "cam0", URI: "/data/a=b.mp4"},
+		"my film=1.mp4":                   {Name: "cam0", URI: "my film=1.mp4"},
+		"film.mp4?loop=1":                 {Name: "cam0", URI: "film.mp4?loop=1"},
+		"demo?width=64":                   {Name: "cam0", URI: "demo?width=64"},
+		"0?fps=5":                         {Name: "cam0", URI: "0?fps=5"},
+		"http://host/a?b=demo":            {Name: "cam0", URI: "http://host/a?b=demo"},
+		"foo://host/a=demo":               {Name: "cam0", URI: "foo://host/a=demo"},
+		"gst:videotestsrc num-buffers=10": {Name: "cam0", URI: "gst:videotestsrc num-buffers=10"},
+		"=demo":                           {Name: "cam0", URI: "=demo"},
+	} {
+		cameras, err := ParseCameras([]string{value})
+		require.NoError(t, err, value)
+		require.Equal(t, []Camera{want}, cameras, value)
+	}
 }
 
 func FuzzParseCameras(f *testing.F) {

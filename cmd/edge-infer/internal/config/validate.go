@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/naming"
 )
 
 // mistake is what is wrong with settings; its text begins with the first one's key. The others have a part in it.
@@ -134,7 +134,8 @@ func (c *Camera) check(e *element, seen map[string]bool) {
 	} else if _, err := capture.ParseURI(c.URI); err != nil {
 		e.found = append(e.found, mistake{[]string{e.key + ".uri"}, fmt.Errorf("camera %s: %w", c.Name, err)})
 	}
-	e.must(c.Name != "" && !strings.ContainsAny(c.Name, "+/# \x00"), "name", c.Name, "must be a name without + / # and spaces")
+	want := naming.Camera(c.Name)
+	e.must(want == "", "name", c.Name, want)
 	e.must(c.Name == "" || !seen[c.Name], "name", c.Name, "is used twice")
 	e.must(c.Interval >= 0, "interval", c.Interval, "must be 1 or more")
 	e.must(c.Rate >= 0 && c.Rate <= 1000, "rate", c.Rate, "must be 0 to 1000 a second")

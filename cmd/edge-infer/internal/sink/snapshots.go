@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/picture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
@@ -147,7 +148,7 @@ func (s *Snapshots) encode() {
 			s.announce(v, jpeg)
 		}
 		if err == nil && s.ring != nil {
-			err = s.ring.store(fmt.Sprintf("%s-%s-%s.jpg", v.id, fileName(v.camera), fileName(v.label)), jpeg)
+			err = s.ring.store(fmt.Sprintf("%s-%s-%s.jpg", v.id, fileName(v.camera), start(fileName(v.label))), jpeg)
 		}
 		if err != nil {
 			s.Logger.Warn("snapshot lost", "camera", v.camera, "error", err)
@@ -203,6 +204,21 @@ func fileName(name string) string {
 		}
 		return r
 	}, name)
+}
+
+// longestLabel is how many bytes of a label stand in the name of a file, which the kernel bounds to 255.
+const longestLabel = 80
+
+// start is a label, or as many whole characters of it as a file's name takes.
+func start(label string) string {
+	if len(label) <= longestLabel {
+		return label
+	}
+	end := longestLabel
+	for end > 0 && !utf8.RuneStart(label[end]) {
+		end--
+	}
+	return label[:end]
 }
 
 // Close ends the encoder when what waits is through. Frame must not be called any more. It is safe on one that was never opened.

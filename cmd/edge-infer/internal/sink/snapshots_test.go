@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -115,6 +116,23 @@ func TestSnapshotRingOnDisk(t *testing.T) {
 	entries, err := os.ReadDir(folder)
 	require.NoError(t, err)
 	require.Len(t, entries, 3+len(foreign)+1)
+}
+
+// TestSnapshotsOfLongLabels: labels of any length make names that a file system takes, and the pictures are found by them.
+func TestSnapshotsOfLongLabels(t *testing.T) {
+	s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Directory: t.TempDir(), Keep: 3}
+	camera := strings.Repeat("ü", 50)
+	require.NoError(t, s.Open([]pipeline.Camera{{Name: camera}}))
+	object := seenObject(7, postprocess.Box{X2: 20, Y2: 20})
+	object.Start = time.Unix(1007, 0)
+	s.Frame(&pipeline.Inferred{
+		Camera: camera, Width: 32, Height: 32, Labels: []string{strings.Repeat("日", 100)}, Frame: solid(t, engine.BGR, 32, 32),
+		Happened: &zone.Result{Snapshots: []*zone.Object{object}},
+	})
+	s.Close()
+	files, err := filepath.Glob(filepath.Join(s.Directory, "*-7-"+camera+"-"+strings.Repeat("日", 26)+".jpg"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
 }
 
 // TestTheLedgerOfSnapshotsNamesPicturesOnly: whoever can write it has nothing else removed by it.

@@ -1,0 +1,67 @@
+// Package naming says what cameras and devices may be called, and takes NAME=URI apart.
+package naming
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/edge-infer/edge-infer/capture"
+)
+
+// longest is how many bytes a name may have: files are named after cameras and devices, beside labels and times.
+const longest = 100
+
+// forbidden are characters that a level of a topic, or an address, cannot have.
+const forbidden = "+/# "
+
+var simple = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_-]*)=(.+)$`)
+
+// Visible says what a name that cannot be read or written down must be; empty for one that can.
+func Visible(name string) (want string) {
+	switch {
+	case strings.Trim(name, ".") == "": // a folder and a part of addresses is called that
+		return "must be a name, of more than dots"
+	case len(name) > longest:
+		return fmt.Sprintf("must be a name of at most %d bytes, not %d", longest, len(name))
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) || !utf8.ValidString(name):
+		return "must be a name of characters that can be seen"
+	}
+	return ""
+}
+
+// Camera says what a camera's name that cannot be must be; empty for one that can.
+func Camera(name string) (want string) {
+	if strings.ContainsAny(name, forbidden) {
+		return "must be a name without + / # and spaces"
+	}
+	return Visible(name)
+}
+
+// Simple takes NAME=VALUE apart where the name is of letters, digits, - and _.
+func Simple(text string) (name, value string, ok bool) {
+	match := simple.FindStringSubmatch(text)
+	if match == nil {
+		return "", "", false
+	}
+	return match[1], match[2], true
+}
+
+// Cut takes a camera's NAME=URI apart. A name that cannot be is one all the same before what is plainly an address, and is told by whoever
+// checks it; other texts with a = in them are paths, or addresses whose query it belongs to.
+func Cut(text string) (name, uri string, ok bool) {
+	if name, uri, ok = Simple(text); ok {
+		return name, uri, true
+	}
+	if whole, err := capture.ParseURI(text); err != nil || whole.Kind != capture.File {
+		return "", "", false
+	}
+	name, uri, ok = strings.Cut(text, "=")
+	if !ok || name == "" || uri == "" || strings.Contains(name, "?") {
+		return "", "", false
+	}
+	address, err := capture.ParseURI(uri)
+	return name, uri, !strings.ContainsAny(name, forbidden) || err == nil && address.Kind != capture.File
+}
