@@ -70,16 +70,17 @@ type Augmented struct {
 	tuned atomic.Pointer[predict.Decoding]
 
 	// Of whoever calls Submit and Wait.
-	busy     bool
-	batch    int
-	decoding predict.Decoding
-	relay    predict.Relay
-	take     func(number int, seen *predict.Picture)
-	images   []engine.Image // all looks of a picture, then those of the next one
-	copies   predict.Copies
-	given    []engine.Image
-	seen     [][]postprocess.Finding // by look, of the picture that is being taken
-	result   predict.Result
+	busy      bool
+	batch     int
+	exclusive bool
+	decoding  predict.Decoding
+	relay     predict.Relay
+	take      func(number int, seen *predict.Picture)
+	images    []engine.Image // all looks of a picture, then those of the next one
+	copies    predict.Copies
+	given     []engine.Image
+	seen      [][]postprocess.Finding // by look, of the picture that is being taken
+	result    predict.Result
 }
 
 var _ predict.Predictor = (*Augmented)(nil)
@@ -91,9 +92,11 @@ func (a *Augmented) Open() error {
 			return err
 		}
 	}
-	if model := a.Model(); model.Recognised.Task.Maps() {
+	model := a.Model()
+	if model.Recognised.Task.Maps() {
 		return fmt.Errorf("model %s gives a map (%s), which nothing fuses: leave the other looks away", model.Path, model.Recognised.Task)
 	}
+	a.exclusive = ensemble.Exclusive(&model)
 	if err := a.Fuser.Open(1 + len(a.Looks)); err != nil {
 		return err
 	}
@@ -199,7 +202,7 @@ func (a *Augmented) collect(number int, seen *predict.Picture) {
 	for _, findings := range a.seen {
 		all += len(findings)
 	}
-	at.Findings = ensemble.Cut(a.Fuser.Fuse(at.Findings, a.seen), &a.decoding)
+	at.Findings = ensemble.Cut(a.Fuser.Fuse(at.Findings, a.seen), &a.decoding, a.exclusive)
 	at.Stats.Suppressed += all - len(at.Findings)
 }
 

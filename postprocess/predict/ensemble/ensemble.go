@@ -28,10 +28,11 @@ type Ensemble struct {
 	// Decoding is what the predictors were opened for, but for Below(Decoding): its Threshold and Limit hold for what comes out.
 	Decoding predict.Decoding
 
-	model  predict.Model
-	tuned  atomic.Pointer[predict.Decoding]
-	slots  []slot
-	labels [][]int // class of the ensemble by predictor and its class; nil where they are the same
+	model     predict.Model
+	tuned     atomic.Pointer[predict.Decoding]
+	slots     []slot
+	exclusive bool
+	labels    [][]int // class of the ensemble by predictor and its class; nil where they are the same
 }
 
 var _ predict.Predictor = (*Ensemble)(nil)
@@ -65,6 +66,7 @@ func (e *Ensemble) Open() error {
 	if task := e.model.Recognised.Task; task.Maps() {
 		return fmt.Errorf("model %s gives a map (%s), which nothing fuses: leave the other networks away", e.model.Path, task)
 	}
+	e.exclusive = Exclusive(&e.model)
 	slots := e.Predictors[0].Slots()
 	var paths []string
 	for i, p := range e.Predictors {
@@ -229,12 +231,21 @@ func (e *Ensemble) fuse(s *slot, picture int) {
 	if at.Err != nil {
 		return
 	}
-	at.Findings = Cut(s.fuser.Fuse(at.Findings, s.looks), &s.decoding)
+	at.Findings = Cut(s.fuser.Fuse(at.Findings, s.looks), &s.decoding, e.exclusive)
 	at.Stats.Suppressed += seen - len(at.Findings)
 }
 
-// Cut takes away what decoding would not have given: what is under its threshold, and what is over its limit. The findings are sorted.
-func Cut(findings []postprocess.Finding, d *predict.Decoding) []postprocess.Finding {
+// Exclusive reports whether a picture is of one of the model's classes only, as far as its file tells.
+func Exclusive(m *predict.Model) bool {
+	return m.Recognised.Task == engine.Classify && m.Metadata.Activation != engine.Sigmoid
+}
+
+// Cut takes away what decoding would not have given: what is under its threshold, and what is over its limit. Of classes that exclude each
+// other the best ones stay, whatever they score, where decoding is to give them always. The findings are sorted.
+func Cut(findings []postprocess.Finding, d *predict.Decoding, exclusive bool) []postprocess.Finding {
+	if exclusive && d.Always {
+		return findings[:min(len(findings), cmp.Or(d.Top, decode.DefaultTopK))]
+	}
 	for i := range findings {
 		if findings[i].Score < d.Threshold {
 			findings = findings[:i]

@@ -146,3 +146,34 @@ func TestNoAllocationsInAnEnsemble(t *testing.T) {
 		_, _ = e.Wait(0)
 	}))
 }
+
+// TestTheBestClassesStay: those of a classifier that is to give them always, whatever two networks together make of their scores.
+func TestTheBestClassesStay(t *testing.T) {
+	classes := func(activation engine.Activation, scores ...float32) *oracle {
+		o := newOracle("classes", nil, 1)
+		for class, score := range scores {
+			whole := postprocess.Finding{Box: postprocess.Box{X2: 8, Y2: 8}, Score: score, Class: class}
+			o.found = append(o.found, whole)
+		}
+		o.model.Recognised.Task, o.model.Metadata.Activation = engine.Classify, activation
+		return o
+	}
+	see := func(activation engine.Activation, always bool) (seen []int) {
+		e := &Ensemble{
+			Predictors: []predict.Predictor{classes(activation, 0.3, 0.05, 0.2), classes(activation, 0.1, 0.05, 0.2)},
+			Decoding:   predict.Decoding{Threshold: 0.25, Always: always, Top: 2},
+		}
+		require.NoError(t, e.Open())
+		require.NoError(t, e.Submit(0, []engine.Image{{Width: 8, Height: 8}}))
+		result, err := e.Wait(0)
+		require.NoError(t, err)
+		for i := range result.Pictures[0].Findings {
+			seen = append(seen, result.Pictures[0].Findings[i].Class)
+		}
+		return seen
+	}
+	require.Equal(t, []int{0, 2}, see(engine.Softmax, true))
+	require.Equal(t, []int{0, 2}, see("", true))
+	require.Empty(t, see(engine.Softmax, false))
+	require.Empty(t, see(engine.Sigmoid, true), "each of them is there or not")
+}

@@ -8,12 +8,12 @@ import (
 )
 
 // fuseDetail makes the details of an object of those of all its findings, weighted by their scores: masks and the probabilities of classes
-// by the mean probability, keypoints by the mean place. A turned box stays that of the best finding, because a mean of turned ones is none
-// of the object's. found has the details of the best one.
+// by the mean probability, keypoints by the mean place. A turned box stays that of the best finding, and with it the box around what the
+// picture shows of it, because a mean of turned ones is none of the object's. found has the details of the best one.
 func (f *Fuser) fuseDetail(o *object, found *postprocess.Finding) {
 	d := found.Detail
 	if d.Oriented != nil {
-		found.Box = d.Oriented.Hull()
+		found.Box = f.seen[o.first].finding.Box
 	}
 	if d.Mask != nil && d.Mask.Sane() {
 		f.fuseMask(o, d.Mask)

@@ -119,6 +119,18 @@ func TestDetailsAreFusedToo(t *testing.T) {
 	require.Equal(t, before, one, "what the looks gave is as it was")
 }
 
+// TestATurnedBoxReachesNoFartherThanItsPicture: the box around it is that of what can be seen.
+func TestATurnedBoxReachesNoFartherThanItsPicture(t *testing.T) {
+	f := Fuser{}
+	require.NoError(t, f.Open(2))
+	turned := postprocess.Finding{Box: postprocess.Box{X1: 0, Y1: 4, X2: 12, Y2: 10}, Score: 0.9}
+	turned.Detail = &postprocess.Detail{Oriented: &postprocess.Oriented{X: 2, Y: 7, Width: 20, Height: 6}}
+	got := f.Fuse(nil, [][]postprocess.Finding{{turned}, {turned.Clone()}})
+	require.Len(t, got, 1)
+	require.Equal(t, turned.Box, got[0].Box)
+	require.Equal(t, turned.Detail.Oriented, got[0].Detail.Oriented)
+}
+
 func TestNoAllocationsInFusion(t *testing.T) {
 	f := Fuser{}
 	require.NoError(t, f.Open(2))
