@@ -37,6 +37,7 @@ type Frame struct {
 	Truth []Object
 
 	Position time.Duration // in the film, from its beginning; 0 where there is none
+	Rate     float64       // frames a second that the film says it has; 0 where there is none, or it does not say
 
 	buffer *buffer
 	lease  uint64

@@ -23,6 +23,13 @@ type Source interface {
 	Close() error
 }
 
+// Film is a Source that knows how long it should be.
+type Film interface {
+	Source
+	// Length is how far pictures have come, and where the file says that they end; 0 where it does not say.
+	Length() (reached, told time.Duration)
+}
+
 // Lender gives the buffer for a frame. A Pool is one; any other takes its frames from a Pool.
 type Lender interface {
 	Frame(format engine.PixelFormat, width, height int) (Frame, error)

@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -75,4 +78,47 @@ func TestWhatIsNoFileIsNotWaitedFor(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	_, err = Open(context.Background(), path, capture.Options{Every: true})
 	require.EqualError(t, err, "open "+path+": the file is empty (copy it again)")
+}
+
+// TestAFilmKnowsWhereItShouldEnd: cut in half it gives its pictures without a word.
+func TestAFilmKnowsWhereItShouldEnd(t *testing.T) {
+	path := motionJPEG(t, 40)
+	length := func() (reached, told time.Duration) {
+		opened, err := Open(context.Background(), path, capture.Options{Every: true})
+		require.NoError(t, err)
+		defer opened.Close()
+		pool := &capture.Pool{}
+		defer pool.Close()
+		for err == nil || errors.Is(err, capture.ErrPicture) {
+			var f capture.Frame
+			if f, err = opened.Next(pool); err == nil {
+				assert.EqualValues(t, 10, f.Rate)
+				f.Release()
+			}
+		}
+		require.ErrorIs(t, err, io.EOF)
+		return opened.(capture.Film).Length()
+	}
+	reached, told := length()
+	assert.Equal(t, 3900*time.Millisecond, reached)
+	assert.Equal(t, 4*time.Second, told)
+	film, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, film[:len(film)/2], 0o600))
+	reached, told = length()
+	assert.Less(t, reached, 3*time.Second)
+	assert.Equal(t, 4*time.Second, told)
+}
+
+// TestAFilmFromAServerEnds as it does from a disk, for whoever wants every picture; for a camera the end is a failure.
+func TestAFilmFromAServerEnds(t *testing.T) {
+	path := motionJPEG(t, 20)
+	server := httptest.NewServer(http.FileServer(http.Dir(filepath.Dir(path))))
+	defer server.Close()
+	url := server.URL + "/" + filepath.Base(path)
+	assert.Equal(t, upTo(20), readAll(t, Open, url, capture.Options{Every: true}, nil))
+	opened, err := Open(context.Background(), url, capture.Options{})
+	require.NoError(t, err)
+	defer opened.Close()
+	assert.True(t, opened.Live())
 }

@@ -50,7 +50,9 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	m.picture.decoder.limit = sizeLimit(options.MaxPixels)
 	m.timer = time.AfterFunc(options.OpenTimeout+options.ReadTimeout, func() { cancel(errReadTimeout) })
 	response, err := m.ask()
+	var file bool // which has an end
 	if err == nil {
+		file = options.Every && response.ContentLength > 0
 		var stream bool
 		if stream, err = m.recognize(response); stream {
 			return m, nil
@@ -68,6 +70,7 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	if err != nil {
 		return nil, withHint(err, streamHint)
 	}
+	v.live = !file
 	return v, nil
 }
 

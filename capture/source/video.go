@@ -37,7 +37,8 @@ type video struct {
 	raw      *gocv.Mat // the encoded picture of a device that compresses; nil for any other
 	encoded  picture   // a copy of that
 	seq      uint64
-	held     bool // a picture is grabbed already
+	held     bool          // a picture is grabbed already
+	reached  time.Duration // in a film
 }
 
 // openVideo opens address with one of OpenCV's backends, as a live source of BGR pictures.
@@ -111,7 +112,8 @@ func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
 	}
 	f.Seq, f.Captured, f.Time = seq, captured, now
 	if !v.live {
-		f.Position = v.position(seq)
+		f.Position, f.Rate = v.position(seq), v.fps
+		v.reached = max(v.reached, f.Position)
 	}
 	return f, nil
 }
@@ -151,12 +153,29 @@ func (v *video) goesOn() bool {
 	if v.live || v.seq == 0 {
 		return false
 	}
+	began := capture.Monotonic()
 	for range maxDamaged {
 		if grab(v.capture) {
 			return true
 		}
+		if capture.Monotonic()-began > int64(v.patience) { // of a server that is gone
+			break
+		}
 	}
 	return false
+}
+
+// Length implements capture.Film.
+func (v *video) Length() (reached, told time.Duration) {
+	if v.capture == nil || v.fps == 0 {
+		return v.reached, 0
+	}
+	seconds := v.capture.Get(gocv.VideoCaptureFrameCount) / v.fps
+	const longest = 1e6 // more is what FFmpeg makes of nothing
+	if seconds > 0 && seconds < longest {
+		told = time.Duration(seconds * float64(time.Second))
+	}
+	return v.reached, told
 }
 
 // end is what the absence of a picture means. FFmpeg that has waited in vain first gives the pictures that it still holds.
@@ -164,6 +183,9 @@ func (v *video) end() error {
 	switch {
 	case v.live && v.late != 0 && capture.Monotonic()-v.late < int64(time.Second):
 		return v.uri.Fail("read", capture.ErrStalled, "no picture for "+v.patience.String(), "", nil)
+	case v.seq == 0 && !v.live && v.uri.Kind == capture.HTTP:
+		return v.uri.Fail("read", capture.ErrUnavailable, "it opened but gave no picture",
+			"download it first: the server may give whole files only, and this one has its index at the end", nil)
 	case v.seq == 0:
 		return v.uri.Fail("read", capture.ErrUnavailable, "it opened but gave no picture", "", nil)
 	case v.live:

@@ -73,6 +73,8 @@ func (s *Sliding) Run(in engine.Tensor) ([]engine.Tensor, error) {
 	switch {
 	case len(in.Shape) != len(s.Sides)+2:
 		return nil, refuse("input %v under a window of %v: it needs a batch, channels and %d sides", in.Shape, s.Sides, len(s.Sides))
+	case engine.Elements(in.Shape) == 0:
+		return nil, refuse("input %v has no elements", in.Shape)
 	case in.Float32s() == nil:
 		return nil, refuse("input of %v, windows slide over float32", in.Type)
 	}

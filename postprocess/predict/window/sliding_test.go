@@ -133,4 +133,7 @@ func TestWhatCannotSlide(t *testing.T) {
 		_, err := s.Run(tensor(1, 1, 8, 8))
 		require.ErrorContains(t, err, want)
 	}
+	empty := Sliding{Model: &filter{times: 1}, Sides: []int64{4, 4}}
+	_, err := empty.Run(tensor(1, 1, 0, 8))
+	require.ErrorContains(t, err, "slide: input [1 1 0 8] has no elements")
 }

@@ -1,9 +1,11 @@
 package infer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"image"
+	"math"
 	"os"
 	"time"
 
@@ -15,37 +17,69 @@ import (
 // unknownRate is in frames a second, of films that do not tell when their frames are shown.
 const unknownRate = 25
 
-// film is a copy of a film that is being written. Under its name it stands when it is whole.
+// film is a copy of a film that is being written. Under its name it stands when it is whole. It has one rate; where the film's own varies,
+// a picture stands for as long as it did there.
 type film struct {
 	codec *codec
 
 	source, path, partial string
 
-	first  gocv.Mat // waits for the second frame, which tells the rate
-	writer *gocv.VideoWriter
+	last    gocv.Mat      // waits for the next one, which tells how long it is shown
+	begin   time.Duration // where the film has its first picture
+	rate    float64       // frames a second
+	written int
+	writer  *gocv.VideoWriter
 }
 
-// newFilm begins with the first frame, which the caller keeps.
-func newFilm(c *codec, source, path string, frame gocv.Mat) *film {
-	return &film{codec: c, source: source, path: path, partial: partial(path), first: frame.Clone()}
+// Rates of copies. What containers tell beyond the highest is a clock's tick and no rate; a picture that stands for longer than the longest
+// has a time stamp that is wrong.
+const (
+	highestRate  = 120
+	longestStill = 10 // seconds
+)
+
+// newFilm begins with the first frame, of a film of that rate or 0, which is shown at that time. The caller keeps the frame.
+func newFilm(c *codec, source, path string, frame gocv.Mat, rate float64, position time.Duration) *film {
+	if rate > highestRate {
+		rate = 0
+	}
+	return &film{codec: c, source: source, path: path, partial: partial(path), last: frame.Clone(), begin: position, rate: rate}
 }
 
-// add writes the frame with that number, which is shown at that time from the beginning.
+// add writes the frame with that number, which is shown at that time from the film's beginning.
 func (f *film) add(frame gocv.Mat, number int, position time.Duration) error {
-	if f.writer == nil {
-		rate := float64(unknownRate)
-		if position > 0 {
-			rate = float64(number) / position.Seconds()
+	if frame.Cols() != f.last.Cols() || frame.Rows() != f.last.Rows() {
+		return fmt.Errorf("save %s: picture %d is %dx%d, those before were %dx%d", f.source, number, frame.Cols(), frame.Rows(), f.last.Cols(),
+			f.last.Rows())
+	}
+	shown := (position - f.begin).Seconds()
+	if f.rate == 0 {
+		if f.rate = unknownRate; shown > 0 {
+			f.rate = min(1/shown, highestRate)
 		}
-		if err := f.open(rate); err != nil {
+	}
+	due, most := int(math.Round(shown*f.rate))-f.written, int(math.Ceil(longestStill*f.rate))
+	if due > most {
+		f.begin += time.Duration(float64(due-most) / f.rate * float64(time.Second)) // what follows comes from here on
+		due = most
+	}
+	for range max(due, 1) {
+		if err := f.show(); err != nil {
 			return err
 		}
 	}
-	if frame.Cols() != f.first.Cols() || frame.Rows() != f.first.Rows() {
-		return fmt.Errorf("save %s: picture %d is %dx%d, those before were %dx%d", f.source, number, frame.Cols(), frame.Rows(), f.first.Cols(),
-			f.first.Rows())
+	return frame.CopyTo(&f.last)
+}
+
+// show writes the last frame.
+func (f *film) show() error {
+	if f.writer == nil {
+		if err := f.open(cmp.Or(f.rate, unknownRate)); err != nil {
+			return err
+		}
 	}
-	return f.write(frame)
+	f.written++
+	return f.write(f.last)
 }
 
 // write adds a picture. Of an odd row or column an encoder of MP4 wants nothing: it takes colours by pairs of pixels.
@@ -60,7 +94,7 @@ func (f *film) write(frame gocv.Mat) error {
 }
 
 func (f *film) open(rate float64) error {
-	width, height := f.first.Cols(), f.first.Rows()
+	width, height := f.last.Cols(), f.last.Rows()
 	if f.codec.even() {
 		width, height = width&^1, height&^1
 	}
@@ -69,15 +103,12 @@ func (f *film) open(rate float64) error {
 		return fmt.Errorf("save %s: %w", f.source, err)
 	}
 	f.writer = writer
-	return f.write(f.first)
+	return nil
 }
 
 // finish puts the copy in its place.
 func (f *film) finish() error {
-	var err error
-	if f.writer == nil { // of a single frame
-		err = f.open(unknownRate)
-	}
+	err := f.show()
 	if err == nil {
 		err = f.writer.Close()
 		f.writer = nil
@@ -101,5 +132,5 @@ func (f *film) Close() error {
 	if removed := os.Remove(f.partial); !errors.Is(removed, os.ErrNotExist) {
 		err = errors.Join(err, removed)
 	}
-	return errors.Join(err, f.first.Close())
+	return errors.Join(err, f.last.Close())
 }

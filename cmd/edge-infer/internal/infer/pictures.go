@@ -114,6 +114,10 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 		files.Skip = w.skip
 	}
 	files.Failed = w.fail
+	files.Short = func(path string, reached, told time.Duration) {
+		p.Logger.Warn("film ends early", "file", path, "at", reached.Round(time.Millisecond), "should_at", told.Round(time.Millisecond),
+			"hint", "it was cut off, or its sound goes on: copy it again")
+	}
 	err = files.Files(ctx, inputs)
 	if err == nil && w.done == 0 {
 		err = w.alone

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"gocv.io/x/gocv"
 
@@ -74,7 +73,7 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 	}
 	defer picture.Close()
 	if !captured.Picture(source) {
-		return path, s.frame(source, path, number, picture, frame.Position)
+		return path, s.frame(source, path, number, picture, frame)
 	}
 	if err := s.finish(); err != nil {
 		return "", err
@@ -92,9 +91,9 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 }
 
 // frame adds a frame to the copy of its film.
-func (s *saver) frame(source, path string, number int, picture gocv.Mat, position time.Duration) error {
+func (s *saver) frame(source, path string, number int, picture gocv.Mat, frame *capture.Frame) error {
 	if s.film != nil && s.film.source == source {
-		return s.film.add(picture, number, position)
+		return s.film.add(picture, number, frame.Position)
 	}
 	if err := s.finish(); err != nil {
 		return err
@@ -103,7 +102,7 @@ func (s *saver) frame(source, path string, number int, picture gocv.Mat, positio
 	if err != nil {
 		return err
 	}
-	s.film = newFilm(codec, source, path, picture)
+	s.film = newFilm(codec, source, path, picture, frame.Rate, frame.Position)
 	return nil
 }
 

@@ -94,3 +94,45 @@ func TestFilmsAreMP4WhereTheyCanBe(t *testing.T) {
 	}
 	require.Equal(t, frames, seen)
 }
+
+// TestACopyTakesAsLongAsItsFilm, whose pictures stand for different times: at the rate that the file tells, if that is one.
+func TestACopyTakesAsLongAsItsFilm(t *testing.T) {
+	for name, c := range map[string]struct {
+		told   float64
+		at     []int // ms
+		rate   float64
+		frames int
+	}{
+		"even":                 {10, []int{0, 100, 200, 300}, 10, 4},
+		"begins late":          {10, []int{700, 800, 900}, 10, 3},
+		"a picture stands":     {10, []int{0, 100, 600, 700}, 10, 8},
+		"a clock, not a rate":  {1000, []int{0, 40, 80, 160}, 25, 5},
+		"nothing is told":      {0, []int{0, 50, 100}, 20, 3},
+		"no times either":      {0, []int{0, 0, 0}, unknownRate, 3},
+		"times of two hours":   {2, []int{0, 7200000, 7200500}, 2, 20 + 2},
+		"times that go back":   {10, []int{200, 300, 0, 0}, 10, 4},
+		"the only one":         {10, []int{0}, 10, 1},
+		"more often than told": {10, []int{0, 50, 100, 150}, 10, 4},
+	} {
+		folder := t.TempDir()
+		s, err := newSaver(folder, FilmAVI, nil, slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		for number, at := range c.at {
+			frame := grey(64, 48, time.Duration(at)*time.Millisecond)
+			frame.Rate = c.told
+			_, err := s.save("/films/a.mp4", number, frame, &predict.Picture{}, nil)
+			require.NoError(t, err, name)
+		}
+		require.NoError(t, s.finish(), name)
+		film, err := gocv.VideoCaptureFileWithAPI(filepath.Join(folder, "a.avi"), gocv.VideoCaptureOpencvMjpeg)
+		require.NoError(t, err, name)
+		picture, seen := gocv.NewMat(), 0
+		for film.Read(&picture) {
+			seen++
+		}
+		require.Equal(t, c.frames, seen, name)
+		require.InDelta(t, c.rate, film.Get(gocv.VideoCaptureFPS), 0.01, name)
+		require.NoError(t, picture.Close())
+		require.NoError(t, film.Close())
+	}
+}

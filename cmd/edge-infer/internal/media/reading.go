@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/capture/source"
@@ -17,6 +18,7 @@ type reading struct {
 	tokens chan struct{}
 	places chan chan picture
 	jobs   chan job
+	short  func(path string, reached, told time.Duration) // Run's
 }
 
 // job is a picture to decode into its place.
@@ -104,8 +106,23 @@ func (r *reading) film(ctx context.Context, path string) bool {
 		p.read = p.seen.Err == nil
 		p.last = !p.read && (err != nil || !errors.Is(p.seen.Err, capture.ErrPicture))
 		if place <- p; p.last {
+			if errors.Is(p.seen.Err, io.EOF) {
+				r.ended(path, opened)
+			}
 			return true
 		}
+	}
+}
+
+// ended looks whether a film has ended where it says: containers that were cut off give their pictures without a word. The last picture
+// stands for a while, sound may go on for longer, and some headers round.
+func (r *reading) ended(path string, opened capture.Source) {
+	film, ok := opened.(capture.Film)
+	if !ok || r.short == nil {
+		return
+	}
+	if reached, told := film.Length(); told-reached > max(time.Second, told/10) {
+		r.short(path, reached, told)
 	}
 }
 

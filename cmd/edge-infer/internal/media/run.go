@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/engine"
@@ -27,6 +28,8 @@ type Run struct {
 	// Failed gets every picture and every rest of a film that could not be read or run, and why, in its place; the others follow all the
 	// same. With nil they are what Files returns.
 	Failed func(path string, rest bool, err error)
+	// Short hears of a film that ended long before its file says; nil for nobody. It is called from another goroutine.
+	Short func(path string, reached, told time.Duration)
 	// Skip says which files are left out, before any is read; nil for none.
 	Skip func(path string) bool
 
@@ -80,6 +83,7 @@ func (r *Run) work(ctx context.Context, files []string) error {
 		room = batch*(slots+1) + readers
 	}
 	in := newReading(room, r.memory())
+	in.short = r.Short
 	defer in.pool.Close()
 	go in.files(ctx, files, readers)
 	requests, done := make(chan *request, len(r.Predictors)), make(chan *request)
