@@ -352,7 +352,7 @@ func (e *Engine) warmUp() error {
 		err = s.run(r)
 	}
 	if err != nil {
-		return err
+		return e.unfit(err)
 	}
 	for i := range e.model.Outputs {
 		declared, actual := e.model.Outputs[i].Shape, slices.Clone(r.views[i].Shape)
@@ -369,6 +369,18 @@ func (e *Engine) warmUp() error {
 		e.model.Outputs[i].Shape = actual
 	}
 	return nil
+}
+
+// unfit says that a network which leaves the size of its pictures open may not take every size.
+func (e *Engine) unfit(err error) error {
+	if !slices.Contains(e.model.Inputs[e.picture.Index].Shape[1:], -1) {
+		return err
+	}
+	return &engine.Error{
+		Kind: engine.ErrUnsupported, Err: errors.New(complaint(err.Error())),
+		Message: fmt.Sprintf("it leaves the size of its pictures open and does not run at %dx%d", e.picture.Width, e.picture.Height),
+		Hint:    "give the size that it was made for with --imgsz HEIGHTxWIDTH",
+	}
 }
 
 // Model implements engine.Engine.

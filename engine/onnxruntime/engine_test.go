@@ -9,9 +9,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/enginetest"
+	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
 	"github.com/edge-infer/edge-infer/engine/onnxruntime"
 )
 
@@ -41,6 +43,10 @@ func TestRefusedModels(t *testing.T) {
 		{
 			name: "unknown operator", options: enginetest.Network(t, "stranger"), kind: engine.ErrUnsupported,
 			err: "(it uses operator Teleport of com.example; export it with standard operators only)",
+		},
+		{
+			name: "another size", options: engine.Options{Bytes: ofOneSize(t)}, kind: engine.ErrUnsupported,
+			err: "onnxruntime open: it leaves the size of its pictures open and does not run at 640x640",
 		},
 		{
 			name: "broken names", options: enginetest.Network(t, "unnamed"), kind: engine.ErrUnsupported,
@@ -79,6 +85,16 @@ func TestRefusedModels(t *testing.T) {
 			require.NotContains(t, err.Error(), "\n")
 		})
 	}
+}
+
+// ofOneSize is a network that leaves the size of its pictures open and takes those of 48x320 alone.
+func ofOneSize(t *testing.T) []byte {
+	b := testnet.NewBuilder(1)
+	x := b.Input("images", 1, 3, -1, -1)
+	b.Output(b.Node("Reshape", "/flat", []string{x, b.Ints("/shape", 1, 3*48*320)}), 1, 3*48*320)
+	data, err := proto.Marshal(b.Model(17).Proto)
+	require.NoError(t, err)
+	return data
 }
 
 func TestLabelsReplaceBrokenNames(t *testing.T) {
