@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -151,6 +152,10 @@ func TestSignalsDuringARestartAreNoEnd(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write(1)
+	// What this process handles is at its default in one that it starts, also where nohup has it ignored, which would end nothing ever.
+	handled := make(chan os.Signal, 1)
+	signal.Notify(handled, syscall.SIGHUP)
+	defer signal.Stop(handled)
 	p := programtest.Start(t, "--config", path, "--json")
 	showing(t, p, "belt")
 	p.Discard()

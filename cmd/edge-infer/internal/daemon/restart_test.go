@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
 
 // TestRemoteRestartsAreFew: one that comes too soon after the start is refused, and says so on the error topic.
@@ -89,5 +92,33 @@ func TestAnOutputThatCannotBeOpenedIsTheError(t *testing.T) {
 	}
 	for len(received) > 0 {
 		require.NotContains(t, <-received, "offline", "no will of a client that was not closed")
+	}
+}
+
+// TestWhatIsOpenIsClosedBesideWhatCannotBe: the embedded broker has let go of its port, and the client of its queue, where the page's
+// address is taken. It runs in this process, because the end of one of its own would let go of everything.
+func TestWhatIsOpenIsClosedBesideWhatCannotBe(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	folder, broker := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
+	path, queue := filepath.Join(folder, "edge-infer.yaml"), filepath.Join(folder, "spool")
+	text := fmt.Sprintf("device: gate\nmqtt: {url: embedded, listen: '%s', spool: %s}\nweb: {listen: '%s'}\n", broker, queue, taken.Addr()) +
+		"engine: {backend: onnxruntime=cpu}\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=5'}]\n"
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	for _, asJSON := range []bool{false, true} {
+		var said bytes.Buffer
+		d := &Daemon{
+			Settings: config.Sources{File: path, Environment: func(string) (string, bool) { return "", false }}, JSON: asJSON,
+			Stdout: &said, Stderr: &said,
+		}
+		require.ErrorContains(t, d.Run(t.Context()), "address already in use")
+		require.Eventually(t, func() bool { // an outgoing connection of another test may have it for a while
+			listener, err := net.Listen("tcp", broker)
+			return err == nil && listener.Close() == nil
+		}, programtest.Patience, 10*time.Millisecond, "the broker's port")
+		events := &spool.Spool{Config: spool.Config{Directory: queue}, Logger: slog.New(slog.DiscardHandler), Notify: func() {}}
+		require.NoError(t, events.Open(), "the client's queue")
+		require.NoError(t, events.Close())
 	}
 }
