@@ -112,6 +112,9 @@ func Inspect(ctx context.Context, o Options) (d Description, err error) {
 // recognise puts in what the outputs are.
 func (d *Description) recognise(r *head.Recognition) {
 	d.Head = r
+	if r.Task != engine.Read {
+		d.Labels = distinct(d.Labels)
+	}
 	d.NamesPresumed = d.NamesPresumed && r.Keypoints != nil
 }
 

@@ -38,6 +38,9 @@ type slot struct {
 // Wrap makes a predictor of an open engine, which it closes when it is closed itself. An error leaves the engine open.
 func Wrap(e engine.Engine, d Decoding) (*Network, error) {
 	n := &Network{engine: e, model: Model{Model: e.Model()}, asked: d.Layout, slots: make([]slot, e.Slots())}
+	if layout, _ := head.ParseLayout(string(d.Layout)); layout != head.LayoutCTC && layout != head.LayoutCTCBlankLast {
+		n.model.Metadata.Labels = distinct(n.model.Metadata.Labels)
+	}
 	for i := range n.slots {
 		batch := n.model.MaxBatch
 		n.slots[i].images, n.slots[i].places = make([]engine.Image, 0, batch), make([]int, 0, batch)
