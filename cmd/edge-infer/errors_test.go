@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"image/color"
 	"os"
 	"path/filepath"
@@ -225,4 +228,16 @@ func TestMistakes(t *testing.T) {
 			require.NotContains(t, stderr.String(), "goroutine ")
 		})
 	}
+}
+
+// TestAStoppedCommandNamesTheSignal, whatever it was at.
+func TestAStoppedCommandNamesTheSignal(t *testing.T) {
+	t.Parallel()
+	running := fmt.Errorf("calibrate: %w", context.Canceled)
+	require.Equal(t, running, ended(t.Context(), running), "nobody has stopped it")
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(errors.New("interrupt signal received"))
+	require.EqualError(t, ended(ctx, running), "interrupt signal received")
+	failed := errors.New("no space left on device")
+	require.Equal(t, failed, ended(ctx, failed))
 }

@@ -37,7 +37,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	said := strings.Join(reasons(err), "\n")
+	said := strings.Join(reasons(ended(ctx, err)), "\n")
 	var usage config.UsageError
 	if errors.As(err, &usage) || errors.Is(err, predict.ErrSetting) {
 		fmt.Fprintf(stderr, "%s: %s; see %s --help\n", root.Name(), said, command.CommandPath())
@@ -45,4 +45,12 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), said)
 	return 1
+}
+
+// ended is why a command ended that a signal has stopped: the signal, and not what stopping led to.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return context.Cause(ctx)
+	}
+	return err
 }

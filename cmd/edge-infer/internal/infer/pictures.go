@@ -119,6 +119,8 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 			"hint", "it was cut off, or its sound goes on: copy it again")
 	}
 	err = files.Files(ctx, inputs)
+	p.Logger.Debug("pictures seen", "pictures", w.done, "took", time.Since(w.started).Round(time.Millisecond),
+		"network_waited", files.Waited().Round(time.Millisecond))
 	if err == nil && w.done == 0 {
 		err = w.alone
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
@@ -33,7 +34,13 @@ type Run struct {
 	// Skip says which files are left out, before any is read; nil for none.
 	Skip func(path string) bool
 
-	errs []error
+	errs   []error
+	waited atomic.Int64 // of all predictors together, nanoseconds
+}
+
+// Waited is for how long a predictor had nothing to do but to wait for pictures, in the mean.
+func (r *Run) Waited() time.Duration {
+	return time.Duration(r.waited.Load() / int64(len(r.Predictors)))
 }
 
 // picture is one picture on its way, or what has become of it.
@@ -57,6 +64,7 @@ type request struct {
 // Files reads every file to its end. An error of Each, or of a predictor as a whole, ends it.
 func (r *Run) Files(ctx context.Context, files []string) error {
 	r.errs = nil
+	r.waited.Store(0)
 	if r.Skip != nil {
 		files = slices.DeleteFunc(slices.Clone(files), r.Skip)
 	}
@@ -88,7 +96,7 @@ func (r *Run) work(ctx context.Context, files []string) error {
 	go in.files(ctx, files, readers)
 	requests, done := make(chan *request, len(r.Predictors)), make(chan *request)
 	go in.gather(ctx, batch, requests)
-	go share(ctx, r.Predictors, requests, done)
+	go share(ctx, r.Predictors, requests, done, &r.waited)
 
 	var failed error
 	early := map[int]*request{}

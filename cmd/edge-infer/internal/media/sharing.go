@@ -3,18 +3,23 @@ package media
 import (
 	"context"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // share has predictors run requests until there are none: whoever has a slot free takes the next one, so that a fast device does more than
-// a slow one. What is done comes out in any order.
-func share(ctx context.Context, predictors []predict.Predictor, requests <-chan *request, done chan<- *request) {
+// a slow one. What is done comes out in any order. waited adds up for how long, in nanoseconds, they had nothing to do but to wait for
+// pictures.
+func share(
+	ctx context.Context, predictors []predict.Predictor, requests <-chan *request, done chan<- *request, waited *atomic.Int64,
+) {
 	var working sync.WaitGroup
 	for _, p := range predictors {
 		working.Go(func() {
-			w := worker{predictor: p, slots: make([]*request, p.Slots()), done: done}
+			w := worker{predictor: p, slots: make([]*request, p.Slots()), done: done, waited: waited}
 			w.run(ctx, requests)
 		})
 	}
@@ -30,15 +35,18 @@ type worker struct {
 	inFlight  int
 	images    []engine.Image
 	done      chan<- *request
+	waited    *atomic.Int64
 }
 
 func (w *worker) run(ctx context.Context, requests <-chan *request) {
 	for {
 		if w.inFlight == 0 {
+			begin := time.Now()
 			q, more := <-requests
 			if !more {
 				return
 			}
+			w.waited.Add(int64(time.Since(begin)))
 			w.submit(ctx, q)
 			continue
 		}

@@ -119,6 +119,7 @@ func TestWithoutAheadNothingRunsBeside(t *testing.T) {
 	}
 	require.NoError(t, run.Files(t.Context(), files(t, folder(t, 11, -1, -1))))
 	require.Equal(t, []int{3, 3, 3, 1}, d.requests)
+	require.Positive(t, run.Waited())
 }
 
 func TestListsNameFiles(t *testing.T) {
