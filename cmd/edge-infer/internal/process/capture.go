@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strconv"
 	"sync/atomic"
 
@@ -51,6 +52,22 @@ func (c *Capture) plan(s Settings, root string) {
 	c.priority = wanted
 }
 
+// try asks the kernel itself, on a thread that ends with the question. In a container, its control group or a filter of system calls may
+// refuse what the rules permit, and what is said at the start should be so.
+func (c *Capture) try() {
+	if c.priority == 0 {
+		return
+	}
+	answer := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		answer <- unix.SchedSetAttr(0, fifo(c.priority), 0)
+	}()
+	if err := <-answer; err != nil {
+		c.refusal, c.priority = fmt.Sprintf("SCHED_FIFO %d refused: %v", c.priority, err), 0
+	}
+}
+
 // Expect tells how many cameras there are. Where they are as many as the CPUs or more, Auto leaves the threads as they are: decoding on
 // every CPU with priority would keep the network from running.
 func (c *Capture) Expect(cameras int) { c.cameras.Store(int64(cameras)) }
@@ -90,7 +107,7 @@ func (c *Capture) schedule(a *unix.SchedAttr) {
 
 func (c *Capture) tell(refusal string) {
 	if c.refused.CompareAndSwap(nil, &refusal) {
-		c.logger.Info("capture threads run as the others", "reason", refusal)
+		c.logger.Info("threads of cameras and frame loops run as the others", "reason", refusal)
 	}
 }
 

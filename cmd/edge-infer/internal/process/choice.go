@@ -54,6 +54,7 @@ func Apply(s Settings, root string, logger *slog.Logger) *Choice {
 	c.limitMemory(s.MemoryLimit, root)
 	c.Capture = Capture{logger: logger, cpuCount: runtime.NumCPU()}
 	c.Capture.plan(s, root)
+	c.Capture.try()
 	logger.Info("runtime", "processors", c.Processors, "gc_percent", c.GC, "memory_limit", c.Limit(), "capture", c.Capture.State(),
 		"frame_loop", c.Capture.Loop())
 	return c
@@ -109,8 +110,8 @@ func isolated(root string) (unix.CPUSet, bool) {
 	return set, err == nil
 }
 
-// mayFIFO says whether the kernel's rules let this process have threads of that SCHED_FIFO priority: by CAP_SYS_NICE or the limit RTPRIO. A
-// seccomp filter may refuse it all the same.
+// mayFIFO says whether the kernel's rules let this process have threads of that SCHED_FIFO priority: by CAP_SYS_NICE or the limit RTPRIO.
+// The kernel may refuse it all the same, see try.
 func mayFIFO(root string, priority int) bool {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_RTPRIO, &limit) == nil && limit.Cur >= uint64(priority) {

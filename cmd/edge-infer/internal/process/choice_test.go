@@ -139,6 +139,14 @@ func TestWhatIsPermitted(t *testing.T) {
 	assert.Equal(t, "SCHED_FIFO 40; on CPUs 1", c.State())
 }
 
+// What the kernel refuses is known before the first line says how threads run. No kernel has that priority.
+func TestThePriorityIsTried(t *testing.T) {
+	c := Capture{cpuCount: 4, priority: 1000}
+	c.try()
+	assert.Equal(t, "as the others: SCHED_FIFO 1000 refused: invalid argument", c.State())
+	assert.Equal(t, "as the others", c.Loop())
+}
+
 // A thread gets what the kernel permits; what it refuses is told once and is no error.
 func TestEnter(t *testing.T) {
 	var log buffer.Buffer
@@ -147,7 +155,7 @@ func TestEnter(t *testing.T) {
 	c := Capture{cpus: &set, cpuCount: 2, logger: slog.New(slog.NewTextHandler(&log, nil))}
 	onThread(func() { c.Enter() })
 	onThread(func() { c.Enter() })
-	assert.Equal(t, 1, buffer.Count(log.Bytes(), []byte("capture threads run as the others")))
+	assert.Equal(t, 1, buffer.Count(log.Bytes(), []byte("threads of cameras and frame loops run as the others")))
 	assert.Contains(t, c.State(), "as the others: CPUs 1000-1023 refused: ")
 
 	var own unix.CPUSet
