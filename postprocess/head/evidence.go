@@ -30,6 +30,9 @@ func (n *network) weighDense(f *Fit, perCell int, partial bool, raw func(shape [
 			}
 			return "", fmt.Sprintf("there is %s beside it: YOLOv9 trained with two heads gives that of its training first (export it converted, as "+
 				"its repository's reparameterization does, or let --layout %s read the first)", n.name([]int{i}), LayoutYOLOv8)
+		case f.Describe().Layout == LayoutYOLOv8 && n.boxesOf(f, i):
+			return "", fmt.Sprintf("it is the scores of %d classes, class after class, for the boxes %s, as PP-YOLOE of PaddleDetection gives them "+
+				"(transpose the scores in the file to a row for each box and name --layout %s)", f.Classes+4, n.name([]int{i}), LayoutYOLONAS)
 		default:
 			return "", fmt.Sprintf("there is %s beside it, which a detector does not have (--layout %s takes it for one all the same)",
 				n.name([]int{i}), f.Describe().Layout)
@@ -41,6 +44,12 @@ func (n *network) weighDense(f *Fit, perCell int, partial bool, raw func(shape [
 			"(give the labels with --labels FILE, or confirm it with --layout %s)", Plural(f.Classes, "class"), f.Describe().Layout)
 	}
 	return fmt.Sprintf("%s, with %s as there are labels", cells, Plural(n.labels, "class")), ""
+}
+
+// boxesOf reports whether an output has the coordinates of as many boxes as another seems to have.
+func (n *network) boxesOf(f *Fit, output int) bool {
+	shape := n.outputs[output].Shape
+	return len(shape) == 3 && shape[1] == f.Boxes && shape[2] == 4
 }
 
 // weighCells is the evidence for heads that have a row for each cell: weighDense, unless rows of other heads are as long.
