@@ -142,11 +142,18 @@ type subscription struct {
 	token *paho.SubscribeToken
 }
 
-// subscribe asks for commands and for Home Assistant's birth message, where they are wanted.
+// subscribe asks for what the client listens to.
 func (s *session) subscribe() subscription {
-	c := s.client
-	var filters []string
-	if c.Controller != nil {
+	filters := s.client.filters(s.client.Controller != nil)
+	if len(filters) == 0 {
+		return subscription{}
+	}
+	return s.ask(filters, nil)
+}
+
+// filters are those of commands, with control, and of Home Assistant's birth message, where that is wanted.
+func (c *Client) filters(control bool) (filters []string) {
+	if control {
 		filters = append(filters, c.topics.Base()+"+/set", c.topics.Base()+"+/+/set")
 		if c.Frigate != "" {
 			filters = append(filters, c.Frigate.Commands(command.Detect))
@@ -155,13 +162,10 @@ func (s *session) subscribe() subscription {
 	if c.DiscoveryPrefix != "" {
 		filters = append(filters, c.discovery().Birth())
 	}
-	if len(filters) == 0 {
-		return subscription{}
-	}
-	return s.ask(filters, nil)
+	return filters
 }
 
-// subscriptionRefused is a broker's answer (MQTT 3.1.1 section 3.9.3).
+// subscriptionRefused is a broker's answer (MQTT 3.1.1 section 3.9.3), and the lowest of those of MQTT 5, which some give to all.
 const subscriptionRefused = 0x80
 
 // ask subscribes to filters. Without an answer it gives the zero subscription: the session is over, or the limit has fired.
@@ -183,7 +187,12 @@ func (s *subscription) report(c *Client) {
 		c.Logger.Warn("mqtt cannot subscribe", "error", err)
 	}
 	for filter, code := range s.token.Result() {
-		if code == subscriptionRefused {
+		switch {
+		case code < subscriptionRefused:
+		case c.DiscoveryPrefix != "" && filter == c.discovery().Birth():
+			c.Logger.Warn("mqtt subscription refused, entities may be missing after a start of Home Assistant "+
+				"(check what the broker allows this client)", "filter", filter)
+		default:
 			c.Logger.Warn("mqtt subscription refused, remote control does not work (check what the broker allows this client)", "filter", filter)
 		}
 	}

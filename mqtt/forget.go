@@ -108,7 +108,7 @@ func (s *session) clearRetained(ctx context.Context, filters []string, judge fun
 // refused is why a request under way came to nothing, in part or as a whole.
 func (s *subscription) refused() error {
 	for _, filter := range slices.Sorted(maps.Keys(s.token.Result())) {
-		if s.token.Result()[filter] == subscriptionRefused {
+		if s.token.Result()[filter] >= subscriptionRefused {
 			return fmt.Errorf("the broker refuses this client %s (check what it allows)", filter)
 		}
 	}

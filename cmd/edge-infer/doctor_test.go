@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	mqttbroker "github.com/edge-infer/edge-infer/mqtt/broker"
+	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 )
 
 // examined runs doctor as a person does and returns the status of each check.
@@ -93,6 +95,25 @@ func TestDoctorText(t *testing.T) {
 }
 
 // Secrets reach doctor from wherever the daemon takes them.
+// TestDoctorSaysWhatABrokerRefuses: mosquitto takes the messages, and grants the subscriptions, that its list of rights forbids, and drops
+// them.
+func TestDoctorSaysWhatABrokerRefuses(t *testing.T) {
+	t.Parallel()
+	for rights, want := range map[string]string{
+		"topic readwrite #\n":             `"status":"OK","detail":"tcp://ADDRESS takes \"gate\""`,
+		"topic write edge-infer/gate/#\n": `"status":"WARN","detail":"tcp://ADDRESS takes \"gate\", but it grants edge-infer/gate/+/set, and passes on `,
+		"topic read edge-infer/gate/#\n":  `"status":"WARN","detail":"tcp://ADDRESS takes \"gate\", but it refuses messages to edge-infer/gate/error"`,
+	} {
+		file := filepath.Join(t.TempDir(), "acl")
+		require.NoError(t, os.WriteFile(file, []byte(rights), 0o644))
+		broker := mqtttest.StartMosquitto(t, "allow_anonymous true", "acl_file "+file)
+		c := programtest.Command(t, "doctor", "--json", "--root", t.TempDir(), "--device-name", "gate", "--mqtt", "tcp://"+broker.Address)
+		c.Env = append(c.Env, "EDGE_INFER_LIBCUDA=/none/libcuda.so.1")
+		output, _ := c.CombinedOutput() // other things may be missing here
+		assert.Contains(t, string(output), strings.ReplaceAll(want, "ADDRESS", broker.Address), rights)
+	}
+}
+
 func TestDoctorLogsInAsTheDaemonWould(t *testing.T) {
 	t.Parallel()
 	broker := &mqttbroker.Broker{Address: "127.0.0.1:0", User: "edge", Password: "right", Logger: slog.New(slog.DiscardHandler)}

@@ -109,7 +109,7 @@ internal/web/access: engine/atomicfile internal/web/rate
 internal/web/live: internal/picture internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
 internal/web/rate:
 mqtt: engine/atomicfile engine/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/mailbox
-	mqtt/packetsize mqtt/payload mqtt/remedy mqtt/spool mqtt/topic mqtt/transport
+	mqtt/packetsize mqtt/payload mqtt/permission mqtt/remedy mqtt/spool mqtt/topic mqtt/transport
 mqtt/address: mqtt/credentials
 mqtt/broker: mqtt/credentials
 mqtt/command:
@@ -119,6 +119,7 @@ mqtt/ledger:
 mqtt/mailbox: mqtt/ledger
 mqtt/packetsize:
 mqtt/payload:
+mqtt/permission:
 mqtt/remedy: mqtt/transport
 mqtt/spool: engine/atomicfile mqtt/ledger
 mqtt/topic:

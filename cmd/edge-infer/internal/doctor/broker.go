@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"strings"
 	"syscall"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
@@ -28,10 +29,13 @@ func (d *Doctor) broker(ctx context.Context) []Finding {
 		return []Finding{fail(check, "correct the mqtt settings", "%v", err)}
 	}
 	defer client.Close()
+	if m.Discovery {
+		client.DiscoveryPrefix = broker.DiscoveryPrefix
+	}
 	var found []Finding
 	for _, login := range client.Login(ctx) {
 		if login.Error == "" {
-			found = append(found, ok(check, "%s takes %q", login.Broker, d.Config.Device))
+			found = append(found, allowed(check, login.Broker, d.Config.Device, client.Refused(ctx, login.Broker, m.Control)))
 			continue
 		}
 		fix := login.Hint
@@ -41,6 +45,15 @@ func (d *Doctor) broker(ctx context.Context) []Finding {
 		found = append(found, fail(check, fix, "%s: %s", login.Broker, login.Error))
 	}
 	return found
+}
+
+// allowed is about a broker that takes the device and refuses it some things, or none.
+func allowed(check, broker, device string, refused []string) Finding {
+	if len(refused) == 0 {
+		return ok(check, "%s takes %q", broker, device)
+	}
+	return warn(check, "allow this client to do so on the broker (mosquitto: acl_file)", "%s takes %q, but %s", broker, device,
+		strings.Join(refused, "; "))
 }
 
 // embedded tries the listener's address. A default that is taken, by a running edge-infer for instance, is no failure: run takes another
