@@ -16,10 +16,17 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// maxPicture bounds the encoded size in bytes of one picture.
-const maxPicture = 64 << 20
+// maxPicture bounds the encoded size in bytes of one picture, and maxLargePicture that of a file where more pixels are allowed than cameras
+// have: OpenCV counts a picture's bytes in an int.
+const (
+	maxPicture      = 64 << 20
+	maxLargePicture = 1<<31 - 1
+)
 
-var errTooLarge = errors.New("more than 64 MiB")
+var (
+	errTooLarge     = errors.New("more than 64 MiB")
+	errFileTooLarge = errors.New("more than 2 GiB")
+)
 
 // pictures reads picture files one after the other.
 type pictures struct {
@@ -52,6 +59,7 @@ func openDirectory(ctx context.Context, u capture.URI, options settings) (captur
 func newPictures(ctx context.Context, u capture.URI, files []string, options settings) *pictures {
 	p := &pictures{ctx: ctx, uri: u, files: files}
 	p.picture.decoder.limit = sizeLimit(options.MaxPixels)
+	p.picture.large = options.MaxPixels > capture.DefaultMaxPixels
 	return p
 }
 
@@ -94,6 +102,7 @@ func (p *pictures) Close() error {
 
 // picture is an encoded picture in memory that is used again for the next one.
 type picture struct {
+	large   bool // may have maxLargePicture bytes
 	encoded []byte
 	decoder decoder
 }
@@ -114,7 +123,10 @@ func (p *picture) load(path string) error {
 
 // fill reads size bytes, into memory that grows with what arrives, whatever was announced.
 func (p *picture) fill(r io.Reader, size int64) error {
-	if size > maxPicture {
+	switch {
+	case size > maxLargePicture:
+		return errFileTooLarge
+	case size > maxPicture && !p.large:
 		return errTooLarge
 	}
 	p.encoded = p.encoded[:0]

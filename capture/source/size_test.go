@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"image"
@@ -228,3 +229,25 @@ func FuzzEncodedSize(f *testing.F) {
 }
 
 var _ = png.Decode // registers PNG with image.DecodeConfig
+
+// TestLargeFilesAreForWhoeverAllowsLargePictures: aerial pictures on a disk, and no camera's.
+func TestLargeFilesAreForWhoeverAllowsLargePictures(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "black.ppm")
+	header := "P6 5000 4600 255\n"
+	require.NoError(t, os.WriteFile(path, []byte(header), 0o600))
+	require.NoError(t, os.Truncate(path, int64(len(header)+3*5000*4600)))
+	pool := &capture.Pool{}
+	defer pool.Close()
+	see := func(pixels int) error {
+		opened, err := Open(context.Background(), path, capture.Options{MaxPixels: pixels})
+		require.NoError(t, err)
+		defer opened.Close()
+		f, err := opened.Next(pool)
+		f.Release()
+		return err
+	}
+	require.EqualError(t, see(0), "read "+path+": more than 64 MiB")
+	require.NoError(t, see(capture.MaxPixels))
+	require.NoError(t, os.Truncate(path, 1<<31))
+	require.EqualError(t, see(capture.MaxPixels), "read "+path+": more than 2 GiB")
+}

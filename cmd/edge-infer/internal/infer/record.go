@@ -238,7 +238,7 @@ func (*labelFiles) close(bool) error { return nil }
 type jsonLines struct {
 	file *os.File // nil for standard output
 	out  *bufio.Writer
-	held map[string]bool // files of an earlier run
+	held map[string]int // lines of an earlier run by file
 }
 
 // openLines opens a file for lines, behind those of an earlier run where there are some. Half a line goes, and so does a film that comes
@@ -252,7 +252,7 @@ func openLines(path string, resume bool) (*jsonLines, error) {
 	if err != nil {
 		return nil, fmt.Errorf("output: %w", err)
 	}
-	l := &jsonLines{file: file, held: map[string]bool{}}
+	l := &jsonLines{file: file, held: map[string]int{}}
 	end, err := l.read()
 	if err == nil {
 		err = file.Truncate(end)
@@ -288,7 +288,7 @@ func (l *jsonLines) read() (end int64, err error) {
 		if line.File != last {
 			last, begin = line.File, end
 		}
-		l.held[last] = true
+		l.held[last]++
 		end += int64(len(text))
 	}
 	if last != "" && !captured.Picture(last) {
@@ -309,7 +309,20 @@ func (l *jsonLines) add(seen *Seen) error {
 	return nil
 }
 
-func (l *jsonLines) has(path string) bool { return l.file == nil || l.held[path] }
+// has implements recorder. Each line stands for one picture, because JSON has the same name for two that differ in bytes that are no UTF-8.
+func (l *jsonLines) has(path string) bool {
+	if l.file == nil {
+		return true
+	}
+	name := string([]rune(path)) // as JSON has it
+	if l.held[name] == 0 {
+		return false
+	}
+	if captured.Picture(path) {
+		l.held[name]--
+	}
+	return true
+}
 
 func (l *jsonLines) close(bool) error {
 	if l.file == nil {
