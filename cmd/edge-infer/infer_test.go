@@ -4,17 +4,22 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/infer"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
 )
 
 // The commands that work on files, one after the other as a person would: draw pictures, detect on them, save copies, measure accuracy.
@@ -119,6 +124,34 @@ func TestInferGoesOnAfterABadPictureAndAfterAStop(t *testing.T) {
 	output, err = programtest.Command(t, "infer", bad).Output()
 	require.Error(t, err)
 	require.Empty(t, output)
+}
+
+// A network whose scores or boxes are none is told, though there are too few pictures to refuse it.
+func TestInferTellsOfNumbersThatAreNone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for score, told := range map[float32]string{
+		float32(math.NaN()): "every picture gave scores that are not from 0 to 1",
+		7:                   "every picture gave scores that are not from 0 to 1",
+		0.9:                 "every picture gave boxes outside the picture or of no size",
+		0.1:                 "",
+	} {
+		const boxes = 8*8 + 4*4 + 2*2
+		b := testnet.NewBuilder(1)
+		x := b.Node("ReduceMean", "/mean", []string{b.Input("images", 1, 3, 64, 64)}, onnx.Int("keepdims", 0))
+		zero := b.Node("Mul", "/zero", []string{x, b.Floats("/none", []float32{0}, 1)})
+		b.Output(b.Node("Add", "/out", []string{zero, b.Floats("/map", slices.Repeat([]float32{score}, 6*boxes), 1, 6, boxes)}), 1, 6, boxes)
+		m := b.Model(13)
+		m.SetMetadata("names", "['bolt', 'nut']")
+		data, err := proto.Marshal(m.Proto)
+		require.NoError(t, err)
+		path := filepath.Join(dir, "numbers.onnx")
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+		said, err := programtest.Command(t, "infer", programtest.Video(t, 3), "--model", path).CombinedOutput()
+		require.NoError(t, err, string(said))
+		require.Contains(t, string(said), told)
+		require.Equal(t, told != "", strings.Contains(string(said), "every picture gave"), string(said))
+	}
 }
 
 // TestInferWritesEveryFormat: the same findings, whatever they are written as.

@@ -51,7 +51,6 @@ func (e *evidence) curious() bool {
 func (e *evidence) add(s *decode.Stats, impossible int) *Contradiction {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	shown := s.Candidates - s.Truncated - s.Suppressed // boxes of the picture, wherever they are
 	switch {
 	case impossible > 0:
 		e.scores++
@@ -59,16 +58,41 @@ func (e *evidence) add(s *decode.Stats, impossible int) *Contradiction {
 		e.scores = 0
 	}
 	switch {
-	case shown > 0 && s.Misplaced == shown, s.Candidates == 0 && s.Invalid > s.Impossible:
+	case misplaced(s):
 		e.boxes++
-	case shown > 0:
+	case shown(s) > 0:
 		e.boxes = 0
 	}
 	if e.contrary == nil && e.scores >= Evidence {
-		e.contrary = &Contradiction{e.model, e.layout, e.scores, "scores that are not from 0 to 1"}
+		e.contrary = &Contradiction{e.model, e.layout, e.scores, noScores}
 	}
 	if e.contrary == nil && e.boxes >= Evidence {
-		e.contrary = &Contradiction{e.model, e.layout, e.boxes, "boxes outside the picture or of no size"}
+		e.contrary = &Contradiction{e.model, e.layout, e.boxes, noBoxes}
 	}
 	return e.contrary
+}
+
+// What numbers are that a head cannot give.
+const (
+	noScores = "scores that are not from 0 to 1"
+	noBoxes  = "boxes outside the picture or of no size"
+)
+
+// Contrary says what of a picture's numbers its head cannot give; empty where nothing contradicts it. One picture proves nothing.
+func Contrary(s *decode.Stats) string {
+	switch {
+	case s.Impossible > 0:
+		return noScores
+	case misplaced(s):
+		return noBoxes
+	}
+	return ""
+}
+
+// shown are the boxes of a picture, wherever they are.
+func shown(s *decode.Stats) int { return s.Candidates - s.Truncated - s.Suppressed }
+
+// misplaced reports whether no box of a picture lies where one can.
+func misplaced(s *decode.Stats) bool {
+	return shown(s) > 0 && s.Misplaced == shown(s) || s.Candidates == 0 && s.Invalid > s.Impossible
 }

@@ -124,6 +124,10 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 	if err == nil && w.done == 0 {
 		err = w.alone
 	}
+	if err == nil && w.contrary > 0 && w.contrary == w.done { // too few for a predict.Contradiction
+		p.Logger.Warn("every picture gave "+w.what, "pictures", w.done, "read_as", predictors[0].Model().Recognised.Layout,
+			"hint", "what was found is noise: name another --layout; edge-infer inspect shows the outputs")
+	}
 	if err = w.finish(err); err == nil && w.failed > 0 {
 		return fmt.Errorf("%d of %d pictures could not be read", w.failed, w.failed+w.done)
 	}
@@ -149,8 +153,10 @@ type work struct {
 	step     progress.Step
 	started  time.Time
 
-	total, skipped int   // files
-	done, failed   int   // pictures
+	total, skipped int // files
+	done, failed   int // pictures
+	contrary       int // pictures whose numbers contradict the head, all in the same way
+	what           string
 	alone          error // of the only file, before any picture of it
 	lost           error // of giving up a film's copy
 	film           bool  // there are more pictures than files
@@ -225,6 +231,9 @@ func (w *work) picture(path string, number int, frame *capture.Frame, picture *p
 	seen := &Seen{
 		Version: 1, File: path, Frame: number, Width: frame.Width, Height: frame.Height, Detections: []payload.Exact{},
 		findings: picture.Findings, places: picture.Map, labels: w.labels,
+	}
+	if what := predict.Contrary(&picture.Stats); what != "" && (w.what == "" || w.what == what) {
+		w.contrary, w.what = w.contrary+1, what
 	}
 	w.details.Begin()
 	for i := range picture.Findings {
