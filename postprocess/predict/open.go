@@ -204,7 +204,7 @@ func (o *Options) fits(m engine.Model) error {
 	if o.Width == 0 || m.Picture == nil || o.Width == m.Width && o.Height == m.Height {
 		return nil
 	}
-	return settingError{fmt.Errorf("model %s takes pictures of %dx%d alone, not %dx%d (leave --imgsz away)", o.Path, m.Height, m.Width,
+	return settingError{fmt.Errorf("model %s takes pictures of %dx%d alone, not %dx%d (leave --imgsz away)", m.Path, m.Height, m.Width,
 		o.Height, o.Width)}
 }
 
