@@ -39,7 +39,14 @@ type Sliding struct {
 	batch   []engine.Tensor // one tensor
 	outputs []engine.Tensor
 	scales  [][]int64 // by output and dimension
+	besides int64     // bytes of an input that was surrounded with zeros, 0 for any other
 }
+
+// mostElements bounds a window, and mostAround an input with zeros around it.
+const (
+	mostElements = 1 << 28
+	mostAround   = 1 << 32
+)
 
 // Check finds what is wrong with the settings.
 func (s *Sliding) Check() error {
@@ -48,6 +55,8 @@ func (s *Sliding) Check() error {
 		return fmt.Errorf("a window of %d sides, must be 2 for pictures or 3 for volumes", len(s.Sides))
 	case slices.ContainsFunc(s.Sides, func(side int64) bool { return side < 1 || side > 1<<16 }):
 		return fmt.Errorf("a window of %v, sides must be 1 to %d", s.Sides, 1<<16)
+	case engine.Elements(s.Sides) > mostElements:
+		return fmt.Errorf("a window of %v, must be %d elements at most", s.Sides, mostElements)
 	case !(s.Overlap >= 0 && s.Overlap <= 0.75):
 		return fmt.Errorf("windows that overlap by %v, must be 0 to 0.75", s.Overlap)
 	case s.Memory < 0:
@@ -65,7 +74,8 @@ func refuse(format string, arguments ...any) error {
 	return &engine.Error{Op: "slide", Kind: engine.ErrShape, Message: fmt.Sprintf(format, arguments...)}
 }
 
-// Run slides over an input of float32 and returns the outputs, which the caller owns.
+// Run slides over an input of float32 and returns the outputs, which the caller owns. An input that is smaller than the window is
+// surrounded with zeros, and the outputs are of its own sides.
 func (s *Sliding) Run(in engine.Tensor) ([]engine.Tensor, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -78,14 +88,29 @@ func (s *Sliding) Run(in engine.Tensor) ([]engine.Tensor, error) {
 	case in.Float32s() == nil:
 		return nil, refuse("input of %v, windows slide over float32", in.Type)
 	}
+	f, padded := s.surround(&in)
+	if !padded {
+		s.besides = 0
+		return s.slide(in)
+	}
+	if around := in.Shape[0] * in.Shape[1] * engine.Elements(f.around); around > mostAround || s.Memory > 0 && 4*around > s.Memory {
+		return nil, refuse("input %v with zeros around it for the window %v takes %d MiB (name a smaller window)", in.Shape, s.Sides,
+			4*around>>20)
+	}
+	s.besides = int64(len(in.Data))
+	outputs, err := s.slide(f.pad(&in))
+	for i := range outputs {
+		outputs[i] = f.cut(&outputs[i], s.scales[i])
+	}
+	return outputs, err
+}
+
+// slide runs over an input that is no smaller than the window.
+func (s *Sliding) slide(in engine.Tensor) ([]engine.Tensor, error) {
 	s.axes = s.axes[:0]
 	windows := int(in.Shape[0])
 	for d, side := range s.Sides {
-		size := in.Shape[d+2]
-		if side > size {
-			return nil, refuse("input %v is smaller than the window %v (name a smaller one)", in.Shape, s.Sides)
-		}
-		a, err := newAxis(size, side, s.Overlap, s.Margin, s.Blend)
+		a, err := newAxis(in.Shape[d+2], side, s.Overlap, s.Margin, s.Blend)
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +174,7 @@ func (s *Sliding) place(number int) (p place) {
 
 // begin makes the outputs after the first batch has shown what they are.
 func (s *Sliding) begin(in *engine.Tensor, result *engine.Result) error {
-	need := int64(len(in.Data)) + int64(len(s.batch[0].Data))
+	need := int64(len(in.Data)) + int64(len(s.batch[0].Data)) + s.besides
 	s.scales = nil
 	for i := range result.Outputs {
 		out := &result.Outputs[i]
@@ -165,6 +190,9 @@ func (s *Sliding) begin(in *engine.Tensor, result *engine.Result) error {
 			shape = append(shape, in.Shape[d+2]*scales[d])
 		}
 		need += 4*engine.Elements(shape) + int64(len(out.Data))
+		if s.besides > 0 { // the output is cut
+			need += 4 * engine.Elements(shape)
+		}
 		if s.Memory > 0 && need > s.Memory {
 			return refuse("input and outputs take %d MiB, the bound is %d (raise --memory, or cut the input)", need>>20, s.Memory>>20)
 		}

@@ -67,15 +67,21 @@ func tensor(shape ...int64) engine.Tensor {
 	return engine.Tensor{Name: "x", Type: engine.Float32, Shape: shape, Data: make([]byte, 4*engine.Elements(shape))}
 }
 
-// TestAWindowGivesWhatTheWholeGives: over random sizes, windows and overlaps, as long as the margin is what the network's padding reaches.
+// TestAWindowGivesWhatTheWholeGives: over random sizes, windows and overlaps, as long as the margin is what the network's padding reaches,
+// also where the window is larger than the input.
 func TestAWindowGivesWhatTheWholeGives(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 5))
-	for range 40 {
+	for range 60 {
 		volume := random.IntN(2) == 0
 		shape := []int64{1 + random.Int64N(2), 1 + random.Int64N(2), 9 + random.Int64N(12), 9 + random.Int64N(12)}
 		sides := []int64{6 + random.Int64N(4), 6 + random.Int64N(4)}
 		if volume {
 			shape, sides = append(shape, 8+random.Int64N(6)), append(sides, 6+random.Int64N(2))
+		}
+		for d := range sides {
+			if random.IntN(4) == 0 {
+				sides[d] += shape[d+2]
+			}
 		}
 		in := tensor(shape...)
 		for i := range in.Float32s() {
@@ -125,9 +131,11 @@ func TestWhatCannotSlide(t *testing.T) {
 		"windows that overlap by 1, must be 0 to 0.75":                                             {Sides: []int64{4, 4}, Overlap: 1},
 		`blend "none" must be gaussian or linear`:                                                  {Sides: []int64{4, 4}, Blend: "none"},
 		"a margin of 2 at both sides of a seam, where windows of 4 share 2 (overlap them more)":    {Sides: []int64{4, 4}, Overlap: 0.5, Margin: 2},
-		"slide: input [1 1 8 8] is smaller than the window [16 4] (name a smaller one)":            {Sides: []int64{16, 4}},
 		"slide: input [1 1 8 8] under a window of [4 4 4]: it needs a batch, channels and 3 sides": {Sides: []int64{4, 4, 4}},
 		"slide: input and outputs take 0 MiB, the bound is 0 (raise --memory, or cut the input)":   {Sides: []int64{4, 4}, Memory: 100},
+		"slide: input and outputs take 3 MiB, the bound is 2 (raise --memory":                      {Sides: []int64{400, 400}, Memory: 2 << 20},
+		"with zeros around it for the window [400 400] takes 0 MiB (name a smaller window)":        {Sides: []int64{400, 400}, Memory: 1 << 18},
+		"a window of [65536 65536], must be 268435456 elements at most":                            {Sides: []int64{65536, 65536}},
 	} {
 		s.Model = &filter{times: 1}
 		_, err := s.Run(tensor(1, 1, 8, 8))
@@ -136,4 +144,6 @@ func TestWhatCannotSlide(t *testing.T) {
 	empty := Sliding{Model: &filter{times: 1}, Sides: []int64{4, 4}}
 	_, err := empty.Run(tensor(1, 1, 0, 8))
 	require.ErrorContains(t, err, "slide: input [1 1 0 8] has no elements")
+	_, err = (&Sliding{Model: &filter{times: 1}, Sides: []int64{1 << 12, 1 << 16}}).Run(tensor(1, 1, 1<<17, 1))
+	require.ErrorContains(t, err, "takes 32768 MiB (name a smaller window)")
 }
