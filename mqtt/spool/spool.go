@@ -58,8 +58,7 @@ type Stats struct {
 }
 
 // Spool is the running queue. Fill in the exported fields, Open it, Close it; the fields must not change after Open. Its methods may be
-// called from
-// any goroutine; Next and Acknowledge belong to one that delivers.
+// called from any goroutine; Next and Acknowledge belong to one that delivers.
 //
 // An event is in one of three places, oldest first: in a file, in the batch being written, or in the tail.
 type Spool struct {

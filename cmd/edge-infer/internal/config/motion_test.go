@@ -24,7 +24,7 @@ func TestMistakesOfCameras(t *testing.T) {
 	}{
 		{func(c *Camera) { c.Rate = -1 }, `cameras[0].rate "-1" must be 0 to 1000 a second`},
 		{func(c *Camera) { c.Priority = 101 }, `cameras[0].priority "101" must be 1 to 100`},
-		{func(c *Camera) { c.Deadline = -1 }, `cameras[0].deadline "-1ns" must be positive`},
+		{func(c *Camera) { c.Deadline = -1 }, `cameras[0].deadline "-1ns" must not be negative`},
 		{func(c *Camera) { c.ROI = &Area{X: 0.6, Width: 0.5, Height: 1} }, `cameras[0].roi "{0.6 0 0.5 1}" ` + area},
 		{func(c *Camera) { c.ROI = &Area{} }, `cameras[0].roi "{0 0 0 0}" ` + area},
 		{func(c *Camera) { c.Motion = &CameraMotion{Sensitivity: 2} }, `cameras[0].motion.sensitivity "2" must be over 0 and at most 1`},

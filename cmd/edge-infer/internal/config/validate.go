@@ -140,9 +140,9 @@ func (c *Camera) check(e *element, seen map[string]bool) {
 	e.must(c.Interval >= 0, "interval", c.Interval, "must be 1 or more")
 	e.must(c.Rate >= 0 && c.Rate <= 1000, "rate", c.Rate, "must be 0 to 1000 a second")
 	e.must(c.Priority >= 0 && c.Priority <= 100, "priority", c.Priority, "must be 1 to 100")
-	e.must(c.Deadline >= 0, "deadline", c.Deadline, "must be positive")
+	e.must(c.Deadline >= 0, "deadline", c.Deadline, "must not be negative")
 	e.add("roi", c.ROI.mistake())
-	e.must(c.Stall >= 0, "stall", c.Stall, "must be positive")
+	e.must(c.Stall >= 0, "stall", c.Stall, "must not be negative")
 	e.must(c.MaxPixels >= 0 && c.MaxPixels <= capture.MaxPixels, "max_pixels", c.MaxPixels, fmt.Sprintf("must be 0 to %d", capture.MaxPixels))
 	c.checkView(e)
 	if m := c.Motion; m != nil {
