@@ -30,7 +30,10 @@ func (n *network) weighDense(f *Fit, perCell int, partial bool, raw func(shape [
 			}
 			return "", fmt.Sprintf("there is %s beside it: YOLOv9 trained with two heads gives that of its training first (export it converted, as "+
 				"its repository's reparameterization does, or let --layout %s read the first)", n.name([]int{i}), LayoutYOLOv8)
-		case f.Describe().Layout == LayoutYOLOv8 && n.boxesOf(f, i):
+		case f.Describe().Layout == LayoutYOLOv8 && n.matrix(i, 4, f.Boxes):
+			return "", fmt.Sprintf("it is the scores of %d classes for the boxes %s beside it (join the two in the file, boxes first, to one output)",
+				f.Classes+4, n.name([]int{i}))
+		case f.Describe().Layout == LayoutYOLOv8 && n.matrix(i, f.Boxes, 4):
 			return "", fmt.Sprintf("it is the scores of %d classes, class after class, for the boxes %s, as PP-YOLOE of PaddleDetection gives them "+
 				"(transpose the scores in the file to a row for each box and name --layout %s)", f.Classes+4, n.name([]int{i}), LayoutYOLONAS)
 		default:
@@ -46,10 +49,10 @@ func (n *network) weighDense(f *Fit, perCell int, partial bool, raw func(shape [
 	return fmt.Sprintf("%s, with %s as there are labels", cells, Plural(n.labels, "class")), ""
 }
 
-// boxesOf reports whether an output has the coordinates of as many boxes as another seems to have.
-func (n *network) boxesOf(f *Fit, output int) bool {
+// matrix reports whether an output has so many rows and columns for each picture.
+func (n *network) matrix(output int, rows, columns int64) bool {
 	shape := n.outputs[output].Shape
-	return len(shape) == 3 && shape[1] == f.Boxes && shape[2] == 4
+	return len(shape) == 3 && shape[1] == rows && shape[2] == columns
 }
 
 // weighCells is the evidence for heads that have a row for each cell: weighDense, unless rows of other heads are as long.

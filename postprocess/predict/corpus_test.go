@@ -321,6 +321,11 @@ func corpus() []family {
 			name: "YOLO-NAS", outputs: []tensor{out("boxes", 1, 8400, 4), out("scores", 1, 8400, 80)}, labels: 80, want: "yolo-nas",
 		},
 		{
+			name: "YOLOv8 with scores apart", outputs: []tensor{out("boxes", 1, 4, 8400), out("scores", 1, 80, 8400)}, labels: 80,
+			refusal: "scores [1 80 8400]" + like8 + "it is the scores of 80 classes for the boxes boxes [1 4 8400] beside it " +
+				"(join the two in the file, boxes first, to one output)",
+		},
+		{
 			name: "PP-YOLOE without its suppression", outputs: []tensor{out("tmp_16", 1, 8400, 4), out("concat_14.tmp_0", 1, 80, 8400)}, labels: 80,
 			refusal: "concat_14.tmp_0 [1 80 8400]" + like8 + "it is the scores of 80 classes, class after class, for the boxes tmp_16 [1 8400 4], " +
 				"as PP-YOLOE of PaddleDetection gives them (transpose the scores in the file to a row for each box and name --layout yolo-nas)",
