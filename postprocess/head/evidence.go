@@ -31,8 +31,8 @@ func (n *network) weighDense(f *Fit, perCell int, partial bool, raw func(shape [
 			return "", fmt.Sprintf("there is %s beside it: YOLOv9 trained with two heads gives that of its training first (export it converted, as "+
 				"its repository's reparameterization does, or let --layout %s read the first)", n.name([]int{i}), LayoutYOLOv8)
 		case f.Describe().Layout == LayoutYOLOv8 && n.matrix(i, 4, f.Boxes):
-			return "", fmt.Sprintf("it is the scores of %d classes for the boxes %s beside it (join the two in the file, boxes first, to one output)",
-				f.Classes+4, n.name([]int{i}))
+			return "", fmt.Sprintf("it is the scores of %d classes for the boxes %s beside it (join the two in the file, boxes first, to one "+
+				"output)", f.Classes+4, n.name([]int{i}))
 		case f.Describe().Layout == LayoutYOLOv8 && n.matrix(i, f.Boxes, 4):
 			return "", fmt.Sprintf("it is the scores of %d classes, class after class, for the boxes %s, as PP-YOLOE of PaddleDetection gives them "+
 				"(transpose the scores in the file to a row for each box and name --layout %s)", f.Classes+4, n.name([]int{i}), LayoutYOLONAS)
