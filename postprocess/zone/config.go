@@ -133,17 +133,8 @@ func (c *Config) Check(names Names) error {
 			return fmt.Errorf("line %q: %w", l.Name, err)
 		}
 	}
-	if c.Ground != nil {
-		err := c.Ground.check()
-		if err == nil {
-			err = c.checkGround()
-		}
-		if err == nil {
-			_, err = c.Ground.plane(c.scaled(c.Ground.Points, 1, 1))
-		}
-		if err != nil {
-			return fmt.Errorf("ground: %w", err)
-		}
+	if err := c.CheckGround(); err != nil {
+		return fmt.Errorf("ground: %w", err)
 	}
 	for i, mask := range c.Filter.Masks {
 		if err := c.checkOutline(mask); err != nil {
@@ -160,16 +151,27 @@ func (c *Config) Check(names Names) error {
 }
 
 // checkGround checks where the points are.
-func (c *Config) checkGround() error {
-	if len(c.Ground.Points) != 2 {
-		return c.checkOutline(c.Ground.Points)
+// CheckGround reports what is wrong with the calibration of the ground, where there is one. Unlike the rest it can be said before the
+// network is known.
+func (c *Config) CheckGround() error {
+	if c.Ground == nil || (c.Width == 0) != (c.Height == 0) {
+		return nil // of half a picture's size Check tells
+	}
+	if err := c.Ground.check(); err != nil {
+		return err
 	}
 	for i, p := range c.Ground.Points {
 		if !c.onPicture(p) {
 			return fmt.Errorf("point %d (%g, %g) is outside the picture", i+1, p.X, p.Y)
 		}
 	}
-	return nil
+	if len(c.Ground.Points) != 2 {
+		if err := c.checkOutline(c.Ground.Points); err != nil {
+			return fmt.Errorf("%w; give the corners in order, around the rectangle", err)
+		}
+	}
+	_, err := c.Ground.plane(c.scaled(c.Ground.Points, 1, 1))
+	return err
 }
 
 // checkName refuses what cannot be a level of an MQTT topic.

@@ -63,6 +63,10 @@ func TestConfigErrors(t *testing.T) {
 			"ground: both ends of the known length are the same point",
 		},
 		{Config{Ground: &Ground{Points: []Point{{0.5, 0.5}, {2, 0.5}}, Length: 1}}, "ground: point 2 (2, 0.5) is outside the picture"},
+		{
+			Config{Ground: &Ground{Points: []Point{{0, 0}, {1, 1}, {1, 0}, {0, 1}}, Width: 1, Length: 1}},
+			"ground: edges 1 and 3 cross; give the corners in order, around the rectangle",
+		},
 		{Config{Ground: &Ground{Points: square(1)}}, "ground: needs a width and a length in metres over 0 and at most 100000, has 0 and 0"},
 		{
 			Config{Ground: &Ground{Points: []Point{{0, 0}, {0.5, 0}, {1, 0}, {0, 1}}, Width: 1, Length: 1}},
