@@ -32,6 +32,11 @@ func TestCommandsOnOneGPURefuseSeveral(t *testing.T) {
 			"--library belongs to one engine: with several set EDGE_INFER_TENSORRT and EDGE_INFER_ONNXRUNTIME; see edge-infer bench --help",
 		},
 		{"bench --compare a.json", "--compare A.json B.json takes two documents that bench --output wrote; see edge-infer bench --help"},
+		{"bench --rate inf", "--rate must be 0.01 to 1000000 frames a second, or 0; see edge-infer bench --help"},
+		{
+			"bench --what engine --rate 30",
+			"--what engine is one request after another: --rate and --drive are for transfers and loop; see edge-infer bench --help",
+		},
 		{"bench --drive paced", "--drive paced needs --rate, the frames a second of each camera; see edge-infer bench --help"},
 		{"bench --what all,nothing", `--what "nothing": must be engine, transfers, loop or all; see edge-infer bench --help`},
 		{"bench --plot x.jpg", `--plot: "x.jpg" is no diagram's name (let it end with .svg or .png); see edge-infer bench --help`},

@@ -89,6 +89,11 @@ func (b *Bench) Check() (err error) {
 	switch {
 	case b.Cameras < 1 || b.Cameras > 256 || b.Pictures < 1 || b.Pictures > 1024 || b.Duration == (extent{}) || !(b.Rate >= 0):
 		return config.Usagef("--cameras must be 1 to 256, --pictures 1 to 1024, --duration and --rate positive")
+	case b.Rate != 0 && !(b.Rate >= 0.01 && b.Rate <= 1e6):
+		return config.Usagef("--rate must be 0.01 to 1000000 frames a second, or 0")
+	case slices.Equal(b.What, []string{string(result.Engine)}) &&
+		(b.Rate > 0 || slices.ContainsFunc(b.Drives, func(drive string) bool { return result.Drive(drive) != result.Closed })):
+		return config.Usagef("--what engine is one request after another: --rate and --drive are for transfers and loop")
 	case b.Width < 1 || b.Width > engine.MaxSide || b.Height < 1 || b.Height > engine.MaxSide:
 		return config.Usagef("--width and --height must be 1 to %d", engine.MaxSide)
 	case b.WaitIdle < 0:
