@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/mochi-mqtt/server/v2/packets"
 )
 
 // ErrVersion is the answer of a broker that does not speak MQTT 5: nothing is known then.
@@ -64,7 +66,7 @@ func (q *Question) Ask(conn net.Conn, limit time.Duration) (refused []string, er
 			refused = append(refused, fmt.Sprintf("it grants %s, and passes on nothing under it", q.Filters[0]))
 		}
 	}
-	_, _ = conn.Write(newPacket(disconnect, nil)) // everything is known
+	_ = c.send(newPacket(packets.Disconnect).DisconnectEncode) // everything is known
 	return refused, nil
 }
 
@@ -72,27 +74,16 @@ func (q *Question) Ask(conn net.Conn, limit time.Duration) (refused []string, er
 const failure = 0x80
 
 func (c *conversation) login() error {
-	const clean, user, password = 0x02, 0x80, 0x40
-	flags := byte(clean)
-	if c.User != "" {
-		flags |= user
+	in := newPacket(packets.Connect)
+	in.Connect = packets.ConnectParams{
+		ProtocolName: []byte("MQTT"), Clean: true, Keepalive: 60, ClientIdentifier: c.ClientID,
+		UsernameFlag: c.User != "", Username: []byte(c.User), PasswordFlag: c.Password != "", Password: []byte(c.Password),
 	}
-	if c.Password != "" {
-		flags |= password
-	}
-	body := append(appendText(nil, "MQTT"), 5, flags, 0, 60, 0) // version, flags, seconds of keep-alive, no properties
-	body = appendText(body, c.ClientID)
-	if c.User != "" {
-		body = appendText(body, c.User)
-	}
-	if c.Password != "" {
-		body = appendText(body, c.Password)
-	}
-	if _, err := c.conn.Write(newPacket(connect, body)); err != nil {
+	if err := c.send(in.ConnectEncode); err != nil {
 		return err
 	}
-	kind, answer, err := readPacket(c.reader)
-	if err != nil || kind != connack || len(answer) < 3 || answer[1] != 0 { // that of MQTT 3.1.1 has 2 bytes
+	answer, err := readPacket(c.reader) // that of MQTT 3.1.1 has no properties, which is an error
+	if err != nil || answer.FixedHeader.Type != packets.Connack || answer.ReasonCode != 0 {
 		return errors.Join(ErrVersion, err)
 	}
 	return nil
@@ -100,65 +91,63 @@ func (c *conversation) login() error {
 
 // subscribe asks for the filters, and reports whether the first is granted.
 func (c *conversation) subscribe() (granted bool, refused []string, err error) {
-	body := []byte{0, 1, 0} // number, no properties
-	for _, filter := range c.Filters {
-		body = append(appendText(body, filter), qos1)
-	}
 	if len(c.Filters) == 0 {
 		return false, nil, nil
 	}
-	if _, err := c.conn.Write(newPacket(subscribe, body)); err != nil {
+	question := newPacket(packets.Subscribe)
+	question.FixedHeader.Qos, question.PacketID = qos1, 1
+	for _, filter := range c.Filters {
+		question.Filters = append(question.Filters, packets.Subscription{Filter: filter, Qos: qos1})
+	}
+	if err := c.send(question.SubscribeEncode); err != nil {
 		return false, nil, err
 	}
-	answer, err := c.await(suback, 1)
+	answer, err := c.await(packets.Suback, 1)
 	if err != nil {
 		return false, nil, err
 	}
-	if answer, err = afterProperties(answer); err != nil || len(answer) != len(c.Filters) {
-		return false, nil, errors.Join(errMalformed, err)
+	if len(answer.ReasonCodes) != len(c.Filters) {
+		return false, nil, errMalformed
 	}
-	for i, reason := range answer {
+	for i, reason := range answer.ReasonCodes {
 		if reason >= failure {
 			refused = append(refused, fmt.Sprintf("it refuses the subscription to %s", c.Filters[i]))
 		}
 	}
-	return answer[0] < failure, refused, nil
+	return answer.ReasonCodes[0] < failure, refused, nil
 }
 
 // publish sends an empty message that is not retained, and reports whether the broker takes it.
-func (c *conversation) publish(number byte, topic string) (allowed bool, err error) {
-	body := append(appendText(nil, topic), 0, number, 0) // no properties
-	if _, err := c.conn.Write(newPacket(publish|qos1<<1, body)); err != nil {
+func (c *conversation) publish(number uint16, topic string) (allowed bool, err error) {
+	message := newPacket(packets.Publish)
+	message.FixedHeader.Qos, message.PacketID, message.TopicName = qos1, number, topic
+	if err := c.send(message.PublishEncode); err != nil {
 		return false, err
 	}
-	answer, err := c.await(puback, uint16(number))
-	return len(answer) == 0 || answer[0] < failure, err // without a reason it is success
+	answer, err := c.await(packets.Puback, number)
+	return err == nil && answer.ReasonCode < failure, err
 }
 
-// await reads up to the answer of that type and number, and gives what stands behind the number.
-func (c *conversation) await(wanted byte, number uint16) ([]byte, error) {
+// await reads up to the answer of that type and number.
+func (c *conversation) await(wanted byte, number uint16) (*packets.Packet, error) {
 	for {
-		kind, body, err := readPacket(c.reader)
-		switch {
-		case err != nil:
+		p, err := readPacket(c.reader)
+		if err != nil {
 			return nil, err
-		case kind&0xF0 == publish:
-			c.hear(body)
-		case kind == wanted:
-			of, rest, err := cutNumber(body)
-			if err != nil || of == number {
-				return rest, err
-			}
-		case kind == disconnect:
+		}
+		switch kind := p.FixedHeader.Type; {
+		case kind == wanted && p.PacketID == number:
+			return p, nil
+		case kind == packets.Disconnect:
 			return nil, errors.New("the broker ends the connection")
 		}
+		c.hear(p)
 	}
 }
 
-// hear looks whether a message that comes in is the one that was sent.
-func (c *conversation) hear(body []byte) {
-	size, rest, err := cutNumber(body)
-	if err == nil && int(size) <= len(rest) && string(rest[:size]) == c.Echo {
+// hear looks whether a packet that comes in is the message that was sent.
+func (c *conversation) hear(p *packets.Packet) {
+	if p.FixedHeader.Type == packets.Publish && p.TopicName == c.Echo {
 		c.echoed = true
 	}
 }
@@ -169,13 +158,11 @@ func (c *conversation) comesBack() bool {
 		return true // not known
 	}
 	for !c.echoed {
-		kind, body, err := readPacket(c.reader)
+		p, err := readPacket(c.reader)
 		if err != nil {
 			return !errors.Is(err, os.ErrDeadlineExceeded)
 		}
-		if kind&0xF0 == publish {
-			c.hear(body)
-		}
+		c.hear(p)
 	}
 	return true
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mochi-mqtt/server/v2/packets"
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
@@ -73,6 +74,15 @@ func answers(t testing.TB, packets ...[]byte) net.Conn {
 	return conn
 }
 
+// First bytes of packets.
+const (
+	connack    = packets.Connack << 4
+	publish    = packets.Publish << 4
+	puback     = packets.Puback << 4
+	suback     = packets.Suback << 4
+	disconnect = packets.Disconnect << 4
+)
+
 func TestAnswers(t *testing.T) {
 	in := []byte{connack, 3, 0, 0, 0}
 	question := Question{Filters: []string{"a", "b"}, Publish: "c"}
@@ -113,18 +123,12 @@ func FuzzPackets(f *testing.F) {
 	f.Add([]byte{publish, 4, 0, 1, 'a', 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		reader := bufio.NewReader(bytes.NewReader(data))
-		c := conversation{Question: &Question{Echo: "a"}, reader: reader}
 		for {
-			kind, body, err := readPacket(reader)
+			p, err := readPacket(reader)
 			if err != nil {
 				return
 			}
-			require.LessOrEqual(t, len(body), largest)
-			if kind&0xF0 == publish {
-				c.hear(body)
-			}
-			_, _ = afterProperties(body)
-			_, _, _ = cutNumber(body)
+			require.LessOrEqual(t, p.FixedHeader.Remaining, largest)
 		}
 	})
 }
