@@ -303,7 +303,7 @@ func TestBuildStops(t *testing.T) {
 		return err == nil && len(entries) > 0
 	}, programtest.Patience, 10*time.Millisecond)
 	require.Error(t, p.Stop(syscall.SIGINT))
-	assert.Contains(t, p.Stderr.String(), "edge-infer: build: cancelled: ")
+	assert.Contains(t, p.Stderr.String(), "edge-infer: interrupt signal received\n")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Empty(t, entries)
