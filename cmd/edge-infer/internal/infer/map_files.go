@@ -25,11 +25,10 @@ type mapFiles struct {
 }
 
 func (m *mapFiles) path(source string, frame int, suffix string) string {
-	stem := m.names.of(source, "")
-	if !captured.Picture(source) {
-		stem = fmt.Sprintf("%s_%06d", stem, frame)
+	if captured.Picture(source) {
+		return filepath.Join(m.folder, m.names.of(source, "")+suffix)
 	}
-	return filepath.Join(m.folder, stem+suffix)
+	return filepath.Join(m.folder, fmt.Sprintf("%s_%06d%s", m.names.ofFilm(source), frame, suffix))
 }
 
 func (m *mapFiles) add(seen *Seen) error {

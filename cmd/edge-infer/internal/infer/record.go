@@ -208,9 +208,12 @@ type labelFiles struct {
 }
 
 func (l *labelFiles) path(p *format.Picture) string {
-	stem := l.names.of(p.Path, "")
 	named := *p
-	named.Path = stem + ".any"
+	if p.Film {
+		named.Path = l.names.ofFilm(p.Path) + ".any"
+	} else {
+		named.Path = l.names.of(p.Path, "") + ".any"
+	}
 	return filepath.Join(l.folder, l.yolo.Name(&named))
 }
 
@@ -225,10 +228,11 @@ func (l *labelFiles) add(seen *Seen) error {
 
 func (l *labelFiles) has(path string) bool {
 	p := format.Picture{Path: path, Film: !captured.Picture(path)}
-	if p.Film { // how many it has is not known
+	file := l.path(&p) // gives a film its name, which those of later pictures depend on
+	if p.Film {        // how many it has is not known
 		return false
 	}
-	_, err := os.Stat(l.path(&p))
+	_, err := os.Stat(file)
 	return err == nil
 }
 

@@ -43,11 +43,11 @@ func TestAFilmIsSavedWholeOrNotAtAll(t *testing.T) {
 	}
 	path, err := s.save("/more/a.mkv", 0, grey(32, 32, 0), &predict.Picture{}, nil) // of one picture, which tells no rate
 	require.NoError(t, err)
-	require.Equal(t, filepath.Join(folder, "a_2.avi"), path)
+	require.Equal(t, filepath.Join(folder, "a-2.avi"), path)
 	require.Equal(t, []string{"a.avi"}, listed(t, folder), "the one before is finished by the next one")
 	_, err = s.save("/films/b.png", 0, grey(16, 16, 0), &predict.Picture{}, nil)
 	require.NoError(t, err)
-	require.Equal(t, []string{"a.avi", "a_2.avi", "b.png"}, listed(t, folder))
+	require.Equal(t, []string{"a-2.avi", "a.avi", "b.png"}, listed(t, folder))
 
 	for number, width := range []int{64, 64, 48} {
 		_, err = s.save("/films/c.mp4", number, grey(width, 48, time.Duration(number)*40*time.Millisecond), &predict.Picture{}, nil)
@@ -60,7 +60,7 @@ func TestAFilmIsSavedWholeOrNotAtAll(t *testing.T) {
 	require.NoError(t, s.abandon("/films/c.mp4"))
 	require.NoError(t, s.abandon(""))
 	require.NoError(t, s.finish())
-	require.Equal(t, []string{"a.avi", "a_2.avi", "b.png"}, listed(t, folder))
+	require.Equal(t, []string{"a-2.avi", "a.avi", "b.png"}, listed(t, folder))
 }
 
 // TestFilmsAreMP4WhereTheyCanBe: whole, at their rate, and without the odd row and column that encoders refuse.
