@@ -11,6 +11,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
+	"github.com/edge-infer/edge-infer/mqtt/permission"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
@@ -165,9 +166,6 @@ func (c *Client) filters(control bool) (filters []string) {
 	return filters
 }
 
-// subscriptionRefused is a broker's answer (MQTT 3.1.1 section 3.9.3), and the lowest of those of MQTT 5, which some give to all.
-const subscriptionRefused = 0x80
-
 // ask subscribes to filters. Without an answer it gives the zero subscription: the session is over, or the limit has fired.
 func (s *session) ask(filters []string, limit <-chan time.Time) subscription {
 	wanted := map[string]byte{}
@@ -188,7 +186,7 @@ func (s *subscription) report(c *Client) {
 	}
 	for filter, code := range s.token.Result() {
 		switch {
-		case code < subscriptionRefused:
+		case code < permission.Failure: // some brokers answer with the codes of MQTT 5
 		case c.DiscoveryPrefix != "" && filter == c.discovery().Birth():
 			c.Logger.Warn("mqtt subscription refused, entities may be missing after a start of Home Assistant "+
 				"(check what the broker allows this client)", "filter", filter)

@@ -70,8 +70,8 @@ func (q *Question) Ask(conn net.Conn, limit time.Duration) (refused []string, er
 	return refused, nil
 }
 
-// failure is the lowest reason code that refuses.
-const failure = 0x80
+// Failure is the lowest reason code that refuses, and what MQTT 3.1.1 answers to a subscription that is refused (section 3.9.3).
+const Failure = 0x80
 
 func (c *conversation) login() error {
 	in := newPacket(packets.Connect)
@@ -110,11 +110,11 @@ func (c *conversation) subscribe() (granted bool, refused []string, err error) {
 		return false, nil, errMalformed
 	}
 	for i, reason := range answer.ReasonCodes {
-		if reason >= failure {
+		if reason >= Failure {
 			refused = append(refused, fmt.Sprintf("it refuses the subscription to %s", c.Filters[i]))
 		}
 	}
-	return answer.ReasonCodes[0] < failure, refused, nil
+	return answer.ReasonCodes[0] < Failure, refused, nil
 }
 
 // publish sends an empty message that is not retained, and reports whether the broker takes it.
@@ -125,7 +125,7 @@ func (c *conversation) publish(number uint16, topic string) (allowed bool, err e
 		return false, err
 	}
 	answer, err := c.await(packets.Puback, number)
-	return err == nil && answer.ReasonCode < failure, err
+	return err == nil && answer.ReasonCode < Failure, err
 }
 
 // await reads up to the answer of that type and number.

@@ -9,7 +9,7 @@ import (
 )
 
 // names are those of the files that are written for pictures, and what each was written for: pictures of the same name from different
-// folders get a number. A film that has a file a picture stands there by its name and frames.
+// folders get a number. A film that has a file for each of its pictures stands there by its name and frames.
 type names map[string]string
 
 // frames stands behind a film's name for the numbers of its pictures.
@@ -20,8 +20,11 @@ var numbered = regexp.MustCompile(`^(.*)_[0-9]+$`)
 // of is the name of a picture's file with that suffix. It is always the same.
 func (n names) of(source, suffix string) string {
 	return n.first(source, suffix, func(stem string) bool {
+		if suffix != "" { // of copies: a film has one file, as a picture has
+			return true
+		}
 		film := numbered.FindStringSubmatch(stem)
-		return suffix != "" || film == nil || n[film[1]+frames] == ""
+		return film == nil || n[film[1]+frames] == ""
 	})
 }
 
