@@ -74,8 +74,8 @@ track-bench: build ## the tracker beside those of PyPI's `trackers`, and of `box
 	@[ -d $(deps)/trackers ] || python3 -m venv $(deps)/trackers
 	@$(deps)/trackers/bin/pip install -q --disable-pip-version-check trackers==$(TRACKERS_VERSION) trackeval==$(TRACKEVAL_VERSION) \
 		$(if $(BOXMOT),boxmot==$(BOXMOT_VERSION))
-	$(deps)/trackers/bin/python postprocess/track/peers/films.py bin/edge-infer $(deps)/films bin/films
-	go run ./postprocess/track/peers -out bin/track-bench -films bin/films $(TRACK_FLAGS)
+	$(deps)/trackers/bin/python postprocess/track/peers/videos.py bin/edge-infer $(deps)/videos bin/videos
+	go run ./postprocess/track/peers -out bin/track-bench -videos bin/videos $(TRACK_FLAGS)
 	$(deps)/trackers/bin/python postprocess/track/peers/peers.py bin/track-bench
 
 soak: build ## the program for SOAK_TIME (10m) with four cameras and a real broker: late frames, fairness, memory, leaks, faults
@@ -83,7 +83,7 @@ soak: build ## the program for SOAK_TIME (10m) with four cameras and a real brok
 	GOFLAGS= CGO_ENABLED=0 go build -o bin/bars ./cmd/edge-infer/internal/bars
 	bin/bars soak -program bin/edge-infer -duration $(or $(SOAK_TIME),10m) -json bin/soak.json $(SOAK_FLAGS)
 
-bench-gpu: release-amd64 ## a folder to measure the aims with on an x86-64 machine with a GPU and TensorRT
+bench-gpu: release-amd64 ## a directory to measure the aims with on an x86-64 machine with a GPU and TensorRT
 	@$(MAKE) -s $(deps)/lib/libcuda.a
 	cmd/edge-infer/internal/bars/carry bin/release/edge-infer-amd64 bin/bench-gpu
 

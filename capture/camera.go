@@ -28,10 +28,10 @@ const (
 )
 
 const (
-	// settled is how long pictures must have come before trouble is over: the next loss is then news again, and the first try after it comes
+	// settled is how long images must have come before trouble is over: the next loss is then news again, and the first try after it comes
 	// soon.
 	settled = 30 * time.Second
-	// maxPatience is how many times OpenTimeout a source gets to give its first picture, after it has not done so in less.
+	// maxPatience is how many times OpenTimeout a source gets to give its first image, after it has not done so in less.
 	maxPatience = 8
 	// defaultRate paces a source that does not say how fast it is, in frames a second.
 	defaultRate = 25
@@ -47,9 +47,9 @@ type Camera struct {
 	// Alloc gives the memory of the frames, see Pool; it must outlive Close. Buffers is how many there are, DefaultBuffers when 0.
 	Alloc   Alloc
 	Buffers int
-	// MaxPixels is how many pixels a picture may have, see Options. The frames take up to Buffers times 3 bytes of each.
+	// MaxPixels is how many pixels an image may have, see Options. The frames take up to Buffers times 3 bytes of each.
 	MaxPixels int
-	// StallTimeout is the time without a good picture after which the source is given up. OpenTimeout is the same for the first picture; it
+	// StallTimeout is the time without a good image after which the source is given up. OpenTimeout is the same for the first image; it
 	// doubles up to maxPatience times while the source gives none, for there are slow ones.
 	StallTimeout, OpenTimeout time.Duration
 	// Retry bounds the pause before another try, half a second to half a minute when it is not set; DeniedRetry that after user name or
@@ -66,12 +66,12 @@ type Camera struct {
 	Gate interface {
 		Still(image engine.Image, at int64) bool
 	}
-	// Thread is called by a thread that from then on does nothing but wait for the pictures of a live source, and ends with it: there it may
+	// Thread is called by a thread that from then on does nothing but wait for the images of a live source, and ends with it: there it may
 	// have a CPU or a scheduling of its own. Nil for none.
 	Thread func()
 	// Notify is called when there is a new frame and when Run ends; see Mailbox.
 	Notify func()
-	// Changed hears of each new state, and of pictures of a new size or format while running, with the snapshot after it. The calls come from
+	// Changed hears of each new state, and of images of a new size or format while running, with the snapshot after it. The calls come from
 	// Run's goroutine, in order, at most a quarter of a second after what they tell of; the last one tells of Ended or Failed. It must return
 	// soon and must not call Close. Nil for none.
 	Changed func(Stats)
@@ -178,7 +178,7 @@ func (c *Camera) run(ctx context.Context) error {
 			again = false
 			continue
 		case errors.Is(err, io.EOF):
-			err = u.Fail("read", ErrFormat, "no picture in it", "", nil)
+			err = u.Fail("read", ErrFormat, "no image in it", "", nil)
 		}
 		if c.Once || errors.Is(err, ErrURI) {
 			return err
@@ -214,7 +214,7 @@ func (t *tries) pause(c *Camera, s *session, err error) time.Duration {
 	return c.Retry.After(t.failures - 1)
 }
 
-// patience is how long the next source may take to give its first picture.
+// patience is how long the next source may take to give its first image.
 func (t *tries) patience(first time.Duration) time.Duration {
 	return first * time.Duration(min(1<<min(t.slow, 8), maxPatience))
 }

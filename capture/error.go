@@ -9,10 +9,10 @@ import (
 var (
 	ErrURI         = errors.New("malformed camera URI")
 	ErrNotFound    = errors.New("camera not found")
-	ErrUnavailable = errors.New("camera unavailable") // the source is there or may come back, but gives no picture now
+	ErrUnavailable = errors.New("camera unavailable") // the source is there or may come back, but gives no image now
 	ErrDenied      = errors.New("access denied")      // user name or password are missing or refused
-	ErrFormat      = errors.New("unsupported picture format")
-	ErrPicture     = errors.New("damaged picture") // the source goes on with the next one
+	ErrFormat      = errors.New("unsupported image format")
+	ErrImage       = errors.New("damaged image") // the source goes on with the next one
 	ErrStalled     = errors.New("camera stalled")
 	ErrMemory      = errors.New("out of memory")
 )

@@ -15,7 +15,7 @@ type Object struct {
 	Visible float32    // share of the object that can be seen, up to 1
 }
 
-// Frame is a picture and the lease on the buffer that holds it. It is a value: copies share one lease, and whoever ends up with the frame
+// Frame is an image and the lease on the buffer that holds it. It is a value: copies share one lease, and whoever ends up with the frame
 // calls Release on one of them. Data and Truth must not be touched after that.
 type Frame struct {
 	Data          []byte // Stride * Format.Rows(Height) bytes of the pool's memory
@@ -25,8 +25,8 @@ type Frame struct {
 
 	// Seq numbers the frames of a camera from 0, displaced ones included.
 	Seq uint64
-	// Captured is when the frame arrived, in nanoseconds of CLOCK_MONOTONIC; Time is the same moment as people tell it. In a film that a
-	// Camera plays at another pace than its own, Time is the film's: what moves in it keeps its speed.
+	// Captured is when the frame arrived, in nanoseconds of CLOCK_MONOTONIC; Time is the same moment as people tell it. In a video that a
+	// Camera plays at another pace than its own, Time is the video's: what moves in it keeps its speed.
 	Captured int64
 	Time     time.Time
 	// Ready is when a Camera had its decoded pixels, in the same clock as Captured; 0 where no Camera did.
@@ -36,8 +36,8 @@ type Frame struct {
 	// Truth is what a drawn scene shows, nil for every other source. It belongs to the buffer, like Data.
 	Truth []Object
 
-	Position time.Duration // in the film, from its beginning; 0 where there is none
-	Rate     float64       // frames a second that the film says it has; 0 where there is none, or it does not say
+	Position time.Duration // in the video, from its beginning; 0 where there is none
+	Rate     float64       // frames a second that the video says it has; 0 where there is none, or it does not say
 
 	buffer *buffer
 	lease  uint64
@@ -52,7 +52,7 @@ func (f *Frame) Show(objects int) {
 	f.buffer.truth, f.Truth = truth, truth[:objects]
 }
 
-// Image is the picture as an engine reads it. It belongs to the lease as Data does.
+// Image is the image as an engine reads it. It belongs to the lease as Data does.
 func (f *Frame) Image() engine.Image {
 	return engine.Image{Data: f.Data, Width: f.Width, Height: f.Height, Stride: f.Stride, Format: f.Format}
 }

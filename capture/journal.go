@@ -25,11 +25,11 @@ type journal struct {
 	began    time.Time // the trouble
 	failures int       // of this trouble
 	down     bool      // the log's last word is that the camera is away
-	back     time.Time // when pictures came again; zero while there are none
+	back     time.Time // when images came again; zero while there are none
 	losses   summary
 
-	pictures uint64 // damaged ones that the log tells of
-	damage   summary
+	images uint64 // damaged ones that the log tells of
+	damage summary
 }
 
 // failed hears of a try that is over: Lost or Waiting.
@@ -60,7 +60,7 @@ func (j *journal) failed(state State, err error, pause time.Duration) {
 	j.down = true
 }
 
-// running hears, again and again, that pictures come.
+// running hears, again and again, that images come.
 func (j *journal) running() {
 	if j.back.IsZero() {
 		j.back = time.Now()
@@ -79,13 +79,13 @@ func (j *journal) forget() {
 	}
 }
 
-// damaged hears how many pictures were damaged until now, and what was wrong with the last one.
-func (j *journal) damaged(pictures uint64, reason string) {
-	if pictures == j.pictures || !j.damage.due() {
+// damaged hears how many images were damaged until now, and what was wrong with the last one.
+func (j *journal) damaged(images uint64, reason string) {
+	if images == j.images || !j.damage.due() {
 		return
 	}
-	j.logger.Warn("damaged pictures", "camera", j.camera, "count", pictures-j.pictures, "reason", reason)
-	j.pictures = pictures
+	j.logger.Warn("damaged images", "camera", j.camera, "count", images-j.images, "reason", reason)
+	j.images = images
 }
 
 // summary says when to write the next line about something that lasts.

@@ -66,7 +66,7 @@ func TestJournalOfALoss(t *testing.T) {
 		time.Sleep(time.Second)
 		j.failed(Lost, errors.New("the stream ended"), 400*time.Millisecond)
 		lost := `msg="camera lost" camera=gate error="the stream ended" retry=400ms`
-		assert.Equal(t, []string{lost}, written(), "after a while with pictures a loss is news")
+		assert.Equal(t, []string{lost}, written(), "after a while with images a loss is news")
 	})
 }
 
@@ -103,12 +103,12 @@ func TestJournalOfDamage(t *testing.T) {
 		j.damaged(0, "")
 		for n := range uint64(3600 * 5) { // an hour of five a second
 			time.Sleep(200 * time.Millisecond)
-			j.damaged(n+1, "not a picture")
+			j.damaged(n+1, "not an image")
 		}
 		assert.Equal(t, []string{
-			`msg="damaged pictures" camera=gate count=1 reason="not a picture"`,
-			`msg="damaged pictures" camera=gate count=3000 reason="not a picture"`,
-			`msg="damaged pictures" camera=gate count=6000 reason="not a picture"`,
+			`msg="damaged images" camera=gate count=1 reason="not an image"`,
+			`msg="damaged images" camera=gate count=3000 reason="not an image"`,
+			`msg="damaged images" camera=gate count=6000 reason="not an image"`,
 		}, written())
 	})
 }
@@ -117,13 +117,13 @@ func TestLasting(t *testing.T) {
 	same := [][2]string{
 		{"read tcp 127.0.0.1:43210->127.0.0.1:554: reset", "read tcp 127.0.0.1:9->127.0.0.1:554: reset"},
 		{"dial [fe80::1%eth0]:554: refused", "dial [fe80::2%eth0]:8554: refused"},
-		{"no picture for 10s", "no picture for 1m20s"},
-		{"no picture for 500ms", "no picture for 1.5s"},
-		{"picture of 30000x30000", "picture of 1x40000"},
+		{"no image for 10s", "no image for 1m20s"},
+		{"no image for 500ms", "no image for 1.5s"},
+		{"image of 30000x30000", "image of 1x40000"},
 	}
 	for _, pair := range same {
 		assert.Equal(t, lasting(pair[0]), lasting(pair[1]))
 	}
-	assert.NotEqual(t, lasting("no picture for 5s"), lasting("no first picture for 5s"))
+	assert.NotEqual(t, lasting("no image for 5s"), lasting("no first image for 5s"))
 	assert.NotEqual(t, lasting("the server answers 404 Not Found"), lasting("the server answers 503 Service Unavailable"))
 }

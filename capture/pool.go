@@ -14,7 +14,7 @@ import (
 const DefaultBuffers = 4
 
 const (
-	// wasteful is how many times the memory of a picture its buffer may take for more than maxSpare pictures in a row.
+	// wasteful is how many times the memory of an image its buffer may take for more than maxSpare images in a row.
 	wasteful = 4
 	maxSpare = 250
 )
@@ -28,8 +28,8 @@ var errPoolClosed = errors.New("frame pool is closed")
 // OpenCV keeps its address.
 type Alloc func(size int) (data []byte, free func(), err error)
 
-// Pool lends a fixed number of equally large buffers. They become larger when a picture needs that, and smaller when a long row of pictures
-// does not need them: pictures that alternate between sizes cost no memory anew, which of a GPU's kind is slow to get and stops the GPU.
+// Pool lends a fixed number of equally large buffers. They become larger when an image needs that, and smaller when a long row of images
+// does not need them: images that alternate between sizes cost no memory anew, which of a GPU's kind is slow to get and stops the GPU.
 // The zero value is ready; all methods are safe for concurrent use.
 type Pool struct {
 	// Alloc is where the memory comes from; nil means page-aligned memory outside the Go heap.
@@ -40,7 +40,7 @@ type Pool struct {
 	mu     sync.Mutex
 	free   []*buffer
 	size   int    // bytes of a buffer
-	spare  int    // pictures in a row that needed little of a buffer
+	spare  int    // images in a row that needed little of a buffer
 	sizes  uint64 // how often the size has changed
 	made   int    // buffers of the present size, lent ones included
 	lent   int    // buffers of any size
@@ -59,7 +59,7 @@ type buffer struct {
 	truth []Object      // memory for Frame.Truth
 }
 
-// Frame lends a buffer for a picture of that format and size in pixels, rows without padding. When none is free it returns ErrNoBuffer.
+// Frame lends a buffer for an image of that format and size in pixels, rows without padding. When none is free it returns ErrNoBuffer.
 func (p *Pool) Frame(format engine.PixelFormat, width, height int) (Frame, error) {
 	stride := format.RowBytes(width)
 	size := stride * format.Rows(height)

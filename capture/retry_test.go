@@ -27,7 +27,7 @@ func TestPatience(t *testing.T) {
 	}
 	assert.Equal(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 8 * time.Second, 8 * time.Second}, given)
 	settled := &session{}
-	settled.first.Store(1) // pictures since the machine was started
+	settled.first.Store(1) // images since the machine was started
 	tries.pause(c, settled, &Error{Kind: ErrUnavailable})
 	assert.Equal(t, time.Second, tries.patience(time.Second))
 	assert.Equal(t, 1, tries.failures, "the next try comes soon")

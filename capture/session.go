@@ -18,30 +18,30 @@ type session struct {
 	openTimeout time.Duration
 	done        chan error
 
-	began, shown time.Time // of the film, and of its newest picture
+	began, shown time.Time // of the video, and of its newest image
 
 	// Read by the camera's goroutine.
 	life    atomic.Uint64          // signs of life
 	excused atomic.Bool            // the source waits for somebody else
-	first   atomic.Int64           // when the first picture came, CLOCK_MONOTONIC; 0 before
-	damage  atomic.Pointer[string] // what is wrong with the pictures that came since the last good one
+	first   atomic.Int64           // when the first image came, CLOCK_MONOTONIC; 0 before
+	damage  atomic.Pointer[string] // what is wrong with the images that came since the last good one
 
 	left bool // guarded by camera.mu: the camera has gone on without this session
 }
 
 var errLeft = errors.New("the camera has gone on")
 
-// running reports whether there has been a picture.
+// running reports whether there has been an image.
 func (s *session) running() bool { return s.first.Load() != 0 }
 
-// settled reports whether pictures have come for long enough that another try need not wait.
+// settled reports whether images have come for long enough that another try need not wait.
 func (s *session) settled() bool { return s.running() && Monotonic()-s.first.Load() >= int64(settled) }
 
 // stalled is the error of a session that shows no life.
 func (s *session) stalled(limit time.Duration) error {
-	which := "picture"
+	which := "image"
 	if !s.running() {
-		which = "first picture"
+		which = "first image"
 	}
 	if damage := s.damage.Load(); damage != nil {
 		return s.uri.Fail("read", ErrStalled, "no good "+which+" for "+limit.String()+": "+*damage, "", nil)
@@ -79,7 +79,7 @@ func (s *session) run() error {
 			return s.ctx.Err()
 		case errors.Is(err, ErrNoBuffer):
 			err = s.missed()
-		case errors.Is(err, ErrPicture):
+		case errors.Is(err, ErrImage):
 			if err = s.damaged(err); !source.Live() {
 				s.life.Add(1) // it gets on, to its end
 			}
@@ -95,7 +95,7 @@ func (s *session) run() error {
 	}
 }
 
-// filmed is the film's time of a frame: that of its beginning, which is now, and its position. It never goes back, also when a film begins
+// filmed is the video's time of a frame: that of its beginning, which is now, and its position. It never goes back, also when a video begins
 // again.
 func (s *session) filmed(f *Frame) time.Time {
 	if s.began.IsZero() {
@@ -169,7 +169,7 @@ func (s *session) deliver(f Frame) error {
 	return nil
 }
 
-// missed counts a picture that found every buffer in use.
+// missed counts an image that found every buffer in use.
 func (s *session) missed() error {
 	c := s.camera
 	c.mu.Lock()
@@ -182,7 +182,7 @@ func (s *session) missed() error {
 	return nil
 }
 
-// damaged counts a picture that is none.
+// damaged counts an image that is none.
 func (s *session) damaged(err error) error {
 	why := reason(err)
 	s.damage.Store(&why)
@@ -196,7 +196,7 @@ func (s *session) damaged(err error) error {
 	return nil
 }
 
-// alive notes a good picture.
+// alive notes a good image.
 func (s *session) alive() {
 	if !s.running() {
 		s.first.Store(Monotonic())

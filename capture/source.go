@@ -10,12 +10,12 @@ import (
 // Source delivers frames. Next and Close are called by one goroutine; only the context that it was opened with may be cancelled from
 // elsewhere.
 type Source interface {
-	// Next waits for the next picture and decodes it into a buffer that lend gives, which is asked for after the waiting, so that a
+	// Next waits for the next image and decodes it into a buffer that lend gives, which is asked for after the waiting, so that a
 	// source that hangs holds no buffer. The caller releases the frame. io.EOF means that the source has ended; the lender's error
-	// comes back as it is, the picture is then lost; any other error is an *Error. After one of kind ErrPicture the source goes on,
+	// comes back as it is, the image is then lost; any other error is an *Error. After one of kind ErrImage the source goes on,
 	// after any other it must be closed.
 	Next(lend Lender) (Frame, error)
-	// Live reports whether pictures come at the source's own pace and its end is a failure, as with a camera.
+	// Live reports whether images come at the source's own pace and its end is a failure, as with a camera.
 	Live() bool
 	// FPS is the rate that the source says it has, 0 when it does not say.
 	FPS() float64
@@ -23,10 +23,10 @@ type Source interface {
 	Close() error
 }
 
-// Film is a Source that knows how long it should be.
-type Film interface {
+// Video is a Source that knows how long it should be.
+type Video interface {
 	Source
-	// Length is how far pictures have come, and where the file says that they end; 0 where it does not say.
+	// Length is how far images have come, and where the file says that they end; 0 where it does not say.
 	Length() (reached, told time.Duration)
 }
 
@@ -35,7 +35,7 @@ type Lender interface {
 	Frame(format engine.PixelFormat, width, height int) (Frame, error)
 }
 
-// DefaultMaxPixels admits 8K UHD, which takes 100 MB as BGR. MaxPixels is what the decoder of pictures takes at most.
+// DefaultMaxPixels admits 8K UHD, which takes 100 MB as BGR. MaxPixels is what the decoder of images takes at most.
 const (
 	DefaultMaxPixels = 1 << 25
 	MaxPixels        = 1 << 30
@@ -46,13 +46,13 @@ type Opener func(ctx context.Context, uri string, options Options) (Source, erro
 
 // Options of an Opener; what the URI says comes first.
 type Options struct {
-	// OpenTimeout and ReadTimeout bound the waiting for the first and for each next picture where the decoder can bound it (FFmpeg and
+	// OpenTimeout and ReadTimeout bound the waiting for the first and for each next image where the decoder can bound it (FFmpeg and
 	// HTTP; GStreamer and V4L2 cannot). 0 means 10 s and 5 s.
 	OpenTimeout, ReadTimeout time.Duration
 	// Every asks for each frame in order; else a live source may leave out old ones.
 	Every bool
-	// MaxPixels is how many pixels, width times height, a picture may have; DefaultMaxPixels when 0. A JPEG, PNG or other single picture that
-	// has more is refused by its header, before there is memory for it, and counts as damaged (ErrPicture); a video is refused when it is
+	// MaxPixels is how many pixels, width times height, an image may have; DefaultMaxPixels when 0. A JPEG, PNG or other single image that
+	// has more is refused by its header, before there is memory for it, and counts as damaged (ErrImage); a video is refused when it is
 	// opened.
 	MaxPixels int
 }

@@ -12,11 +12,11 @@ type State string
 
 // The states of a camera. From Lost and Waiting it goes on to Connecting for ever; Ended and Failed are the last ones.
 const (
-	Connecting State = "connecting" // the source is being opened, or is open and has given no picture yet
-	Running    State = "running"    // pictures come
-	Stalled    State = "stalled"    // no good picture has come for too long; the source is being given up
-	Lost       State = "lost"       // there were pictures, then the source broke off; tried again at NextTry
-	Waiting    State = "waiting"    // the last try gave no picture; tried again at NextTry
+	Connecting State = "connecting" // the source is being opened, or is open and has given no image yet
+	Running    State = "running"    // images come
+	Stalled    State = "stalled"    // no good image has come for too long; the source is being given up
+	Lost       State = "lost"       // there were images, then the source broke off; tried again at NextTry
+	Waiting    State = "waiting"    // the last try gave no image; tried again at NextTry
 	Hung       State = "hung"       // so many captures hang inside OpenCV that no more are begun; a new start of the process mends that
 	Ended      State = "ended"      // the source has ended, or the camera was told to
 	Failed     State = "failed"     // it cannot be read and will not be tried again
@@ -28,18 +28,18 @@ type Stats struct {
 	URI     string             `json:"uri"` // without credentials
 	State   State              `json:"state"`
 	Since   time.Time          `json:"since,omitzero"`    // when the state began
-	Reason  string             `json:"reason,omitempty"`  // why no pictures come, and what to do about it; empty while running
+	Reason  string             `json:"reason,omitempty"`  // why no images come, and what to do about it; empty while running
 	NextTry time.Time          `json:"next_try,omitzero"` // while Lost or Waiting
-	Tries   uint64             `json:"tries"`             // times it was opened since the last picture
-	Last    time.Time          `json:"last,omitzero"`     // when the newest good picture came
+	Tries   uint64             `json:"tries"`             // times it was opened since the last image
+	Last    time.Time          `json:"last,omitzero"`     // when the newest good image came
 	Width   int                `json:"width"`             // of the newest frame, pixels
 	Height  int                `json:"height"`
 	Format  engine.PixelFormat `json:"format"`
 	FPS     float64            `json:"fps"` // measured
 
-	Captured   uint64 `json:"captured"`         // good pictures that arrived
+	Captured   uint64 `json:"captured"`         // good images that arrived
 	Displaced  uint64 `json:"displaced"`        // of these, the ones that no consumer took in time
-	Damaged    uint64 `json:"damaged"`          // pictures that cannot be decoded or exceed a limit
+	Damaged    uint64 `json:"damaged"`          // images that cannot be decoded or exceed a limit
 	Damage     string `json:"damage,omitempty"` // what is wrong with the last of these
 	Reconnects uint64 `json:"reconnects"`       // times it was opened again
 	Abandoned  uint64 `json:"abandoned"`        // captures left behind because they hung
@@ -71,7 +71,7 @@ func (c *Camera) enter(state State) {
 	c.stats.NextTry = time.Time{}
 }
 
-// announce tells Changed of a new state, or of pictures of another form. It belongs to Run's goroutine.
+// announce tells Changed of a new state, or of images of another form. It belongs to Run's goroutine.
 func (c *Camera) announce() {
 	now := c.Stats()
 	if now.State == Running {
@@ -87,13 +87,13 @@ func (c *Camera) announce() {
 	}
 }
 
-// Differs reports whether the camera has entered another state, or its pictures have another form.
+// Differs reports whether the camera has entered another state, or its images have another form.
 func (s *Stats) Differs(before *Stats) bool {
 	return s.State != before.State || !s.Since.Equal(before.Since) ||
 		s.Width != before.Width || s.Height != before.Height || s.Format != before.Format
 }
 
-// opening notes that the source is opened. A film that begins again goes on running.
+// opening notes that the source is opened. A video that begins again goes on running.
 func (c *Camera) opening(again bool) {
 	c.mu.Lock()
 	if again {
@@ -107,7 +107,7 @@ func (c *Camera) opening(again bool) {
 	c.announce()
 }
 
-// trouble begins a state in which no pictures come.
+// trouble begins a state in which no images come.
 func (c *Camera) trouble(state State, err error) {
 	c.mu.Lock()
 	c.enter(state)
@@ -120,7 +120,7 @@ func (c *Camera) trouble(state State, err error) {
 func (c *Camera) failed(err error, pause time.Duration) {
 	c.mu.Lock()
 	state := Waiting
-	if c.stats.Tries == 0 { // there were pictures
+	if c.stats.Tries == 0 { // there were images
 		state = Lost
 	}
 	c.enter(state)
@@ -131,7 +131,7 @@ func (c *Camera) failed(err error, pause time.Duration) {
 	c.journal.failed(state, err, pause)
 }
 
-// newest is the film's time of the newest frame.
+// newest is the video's time of the newest frame.
 func (c *Camera) newest() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,13 +159,13 @@ func (c *Camera) count(f *Frame) {
 	c.last = f.Captured
 }
 
-// alive notes a good picture. The lock is held.
+// alive notes a good image. The lock is held.
 func (c *Camera) alive() {
 	c.enter(Running)
 	c.stats.Reason, c.stats.Tries, c.stats.Last = "", 0, time.Now()
 }
 
-// missed counts a picture that found every buffer in use. The lock is held.
+// missed counts an image that found every buffer in use. The lock is held.
 func (c *Camera) missed() {
 	c.next++
 	c.stats.Captured++
@@ -173,13 +173,13 @@ func (c *Camera) missed() {
 	c.alive()
 }
 
-// damaged counts a picture that is none. The lock is held.
+// damaged counts an image that is none. The lock is held.
 func (c *Camera) damaged(why string) {
 	c.stats.Damaged++
 	c.stats.Damage = why
 }
 
-// reason is why there are no pictures, for somebody who knows which camera it is about.
+// reason is why there are no images, for somebody who knows which camera it is about.
 func reason(err error) string {
 	var typed *Error
 	if errors.As(err, &typed) {

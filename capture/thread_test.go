@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endless is a source that says on which thread it is read; it ends after a few pictures that it does not have.
+// endless is a source that says on which thread it is read; it ends after a few images that it does not have.
 type endless struct {
 	live    bool
 	reads   int
@@ -41,7 +41,7 @@ func TestThreadOfALiveSource(t *testing.T) {
 			Open:   func(context.Context, string, Options) (Source, error) { return source, nil },
 			Thread: func() { entered.Add(1); told = unix.Gettid() },
 		}
-		_ = c.Run(t.Context()) // no picture came, whatever it makes of that
+		_ = c.Run(t.Context()) // no image came, whatever it makes of that
 		require.NoError(t, c.Close())
 		if live {
 			assert.Equal(t, map[int]bool{told: true}, source.threads)

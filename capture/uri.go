@@ -20,7 +20,7 @@ const (
 	CSI                  // csi://0
 	RTSP                 // rtsp://, rtsps://
 	HTTP                 // http://, https://
-	File                 // a video, a picture or a directory of pictures
+	File                 // a video, an image or a directory of images
 	Pipeline             // gst:PIPELINE
 	Demo                 // demo
 )
@@ -249,7 +249,7 @@ func (p *parser) parameter(u *URI, name, value string) {
 	}
 }
 
-// side is a picture's width or height.
+// side is an image's width or height.
 func (p *parser) side(kind Kind, name, value string) int {
 	if kind == Demo {
 		return p.integer(name, value, scene.MinSide, scene.MaxSide)

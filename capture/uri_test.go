@@ -28,7 +28,7 @@ func TestParseURI(t *testing.T) {
 		"https://[::1]:8443/video":              {Kind: HTTP, Address: "https://[::1]:8443/video"},
 		"belt.mp4":                              {Kind: File, Address: "belt.mp4"},
 		"what?.mp4":                             {Kind: File, Address: "what?.mp4"},
-		"/data/pictures":                        {Kind: File, Address: "/data/pictures"},
+		"/data/images":                          {Kind: File, Address: "/data/images"},
 		"file:///data/a%20b.mp4?loop=1&fps=2.5": {Kind: File, Address: "/data/a b.mp4", Loop: true, FPS: 2.5},
 		"gst:videotestsrc ! videoconvert":       {Kind: Pipeline, Address: "videotestsrc ! videoconvert"},
 		"demo":                                  {Kind: Demo},

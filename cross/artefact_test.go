@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// folderEnvironment names the folder of the release binaries; make release-check sets it.
-const folderEnvironment = "EDGE_INFER_TEST_RELEASE"
+// dirEnvironment names the directory of the release binaries; make release-check sets it.
+const dirEnvironment = "EDGE_INFER_TEST_RELEASE"
 
 const (
 	largest = 30_000_000 // bytes of a binary
@@ -32,34 +32,34 @@ var libraries = []string{
 // unresolved symbols may be of no library: what go-nvml looks up once NVML is loaded, and what a C compiler's start code asks for in vain.
 var unresolved = regexp.MustCompile(`^(nvml[A-Z]\w*|_ITM_(de)?registerTMCloneTable|__gmon_start__)$`)
 
-// folders of the building machine have no place in a binary.
-var folders = regexp.MustCompile(`[\w./-]*/\.deps/release[\w./-]*`)
+// directories of the building machine have no place in a binary.
+var dirs = regexp.MustCompile(`[\w./-]*/\.deps/release[\w./-]*`)
 
 // artefact is what a binary says about itself.
 type artefact struct {
-	size       int64
-	machine    elf.Machine
-	stripped   bool
-	needed     []string // libraries at start
-	paths      []string // RPATH and RUNPATH
-	undefined  []string // symbols of no library
-	foreign    []string // versions of symbols that are not glibc's, such as GLIBCXX_3.4
-	glibc      int      // the newest symbol is of glibc 2.x
-	pie        bool
-	relro      bool
-	now        bool     // every function is looked up at start
-	stack      bool     // the stack can be executed
-	writable   bool     // code can be written
-	folderText []string // folders of the building machine
+	size      int64
+	machine   elf.Machine
+	stripped  bool
+	needed    []string // libraries at start
+	paths     []string // RPATH and RUNPATH
+	undefined []string // symbols of no library
+	foreign   []string // versions of symbols that are not glibc's, such as GLIBCXX_3.4
+	glibc     int      // the newest symbol is of glibc 2.x
+	pie       bool
+	relro     bool
+	now       bool     // every function is looked up at start
+	stack     bool     // the stack can be executed
+	writable  bool     // code can be written
+	dirText   []string // directories of the building machine
 }
 
 // released gives the path of a release binary or skips the test.
 func released(t *testing.T, arch string) string {
-	folder := os.Getenv(folderEnvironment)
-	if folder == "" {
-		t.Skip(folderEnvironment + " names no folder of release binaries: make release-check")
+	dir := os.Getenv(dirEnvironment)
+	if dir == "" {
+		t.Skip(dirEnvironment + " names no directory of release binaries: make release-check")
 	}
-	return absolute(t, filepath.Join(folder, "edge-infer-"+arch))
+	return absolute(t, filepath.Join(dir, "edge-infer-"+arch))
 }
 
 func inspect(path string) (*artefact, error) {
@@ -75,8 +75,8 @@ func inspect(path string) (*artefact, error) {
 		size: int64(len(data)), machine: file.Machine, stripped: file.Section(".symtab") == nil && file.Section(".debug_info") == nil,
 		stack: true, // unless a header says otherwise
 	}
-	for _, text := range folders.FindAll(data, -1) {
-		a.folderText = append(a.folderText, string(text))
+	for _, text := range dirs.FindAll(data, -1) {
+		a.dirText = append(a.dirText, string(text))
 	}
 	if err := a.readDynamic(file); err != nil {
 		return nil, err
@@ -177,8 +177,8 @@ func (a *artefact) problems(machine elf.Machine) []string {
 	expect(!a.now, "binds at start")
 	expect(!a.stack, "has an executable stack")
 	expect(!a.writable, "has writable code")
-	for _, text := range a.folderText {
-		expect(false, "names the folder %s", text)
+	for _, text := range a.dirText {
+		expect(false, "names the directory %s", text)
 	}
 	return found
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDockerfile keeps the image's steps to what is checked without containers: targets of the Makefile and scripts of this folder.
+// TestDockerfile keeps the image's steps to what is checked without containers: targets of the Makefile and scripts of this directory.
 func TestDockerfile(t *testing.T) {
 	text, err := os.ReadFile("docker/Dockerfile")
 	require.NoError(t, err)

@@ -112,7 +112,7 @@ func TestEmulated(t *testing.T) {
 		t.Log(found["model"])
 	})
 	t.Run("demo", func(t *testing.T) {
-		// Small pictures and few: an emulated core would be busy drawing what no one looks at. The network takes 416 x 416 from any camera.
+		// Small images and few: an emulated core would be busy drawing what no one looks at. The network takes 416 x 416 from any camera.
 		lines := strings.Split(newMachine(t, "EDGE_INFER_ONNXRUNTIME="+absolute(t, onnxruntime)).must(t, path,
 			"--camera", "demo?width=320&height=180&fps=2", "--frames", "50", "--mqtt", "off", "--json"), "\n")
 		frames, boxes := 0, 0
@@ -132,27 +132,27 @@ func TestEmulated(t *testing.T) {
 	})
 }
 
-// TestEmulatedTensorRT lets the release binary build a plan and detect on a picture with libraries that stand in for a Jetson's: a CUDA
+// TestEmulatedTensorRT lets the release binary build a plan and detect on an image with libraries that stand in for a Jetson's: a CUDA
 // driver and a TensorRT of each ABI family, compiled for arm64, the project's own kernels on the CPU.
 func TestEmulatedTensorRT(t *testing.T) {
 	path := released(t, "arm64")
 	for name, value := range compilers(t) {
 		t.Setenv(name, value)
 	}
-	folder := t.TempDir()
-	driver, err := cudafake.Build(folder, 0)
+	dir := t.TempDir()
+	driver, err := cudafake.Build(dir, 0)
 	require.NoError(t, err)
-	kernels, err := cudafake.Compile(filepath.Join(folder, "kernels.so"), "-x", "c++", "-std=c++17", "../engine/preprocess/kernels.cu",
+	kernels, err := cudafake.Compile(filepath.Join(dir, "kernels.so"), "-x", "c++", "-std=c++17", "../engine/preprocess/kernels.cu",
 		"-lstdc++", "-lm")
 	require.NoError(t, err)
 	m := newMachine(t, "EDGE_INFER_LIBCUDA="+driver, "FAKE_CUDA_KERNELS="+kernels)
-	m.must(t, path, "dataset", "--out", filepath.Join(folder, "parts"), "--count", "1")
-	pictures, err := filepath.Glob(filepath.Join(folder, "parts", "images", "*"))
+	m.must(t, path, "dataset", "--out", filepath.Join(dir, "parts"), "--count", "1")
+	images, err := filepath.Glob(filepath.Join(dir, "parts", "images", "*"))
 	require.NoError(t, err)
-	require.Len(t, pictures, 1)
-	labels := filepath.Join(folder, "labels")
+	require.Len(t, images, 1)
+	labels := filepath.Join(dir, "labels")
 	require.NoError(t, os.WriteFile(labels, []byte("left\nright\n"), 0o600))
-	model := filepath.Join(folder, "head.fake")
+	model := filepath.Join(dir, "head.fake")
 	require.NoError(t, os.WriteFile(model, fake.Model{
 		Network: "head",
 		Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{1, 3, 64, 64}}},
@@ -163,7 +163,7 @@ func TestEmulatedTensorRT(t *testing.T) {
 			place := t.TempDir()
 			built, err := fake.Build(place, fake.Options{Version: version, Tables: absolute(t, "../engine/tensorrt")})
 			require.NoError(t, err)
-			output := m.must(t, path, "infer", pictures[0], "--engine", "tensorrt", "--library", built, "--model", model, "--labels", labels,
+			output := m.must(t, path, "infer", images[0], "--engine", "tensorrt", "--library", built, "--model", model, "--labels", labels,
 				"--layout", "yolov8", "--json")
 			var result struct {
 				Detections []struct {
@@ -174,7 +174,7 @@ func TestEmulatedTensorRT(t *testing.T) {
 			}
 			require.NoError(t, json.Unmarshal([]byte(output), &result), output)
 			require.NotEmpty(t, result.Detections)
-			// The network puts boxes of 8 pixels at 10, 11, ... of 64 whatever it sees. The picture of 1280 x 720 lies at 14 to 50 of the 64
+			// The network puts boxes of 8 pixels at 10, 11, ... of 64 whatever it sees. The image of 1280 x 720 lies at 14 to 50 of the 64
 			// rows, so the first box is outside and the second one, of the second label, has one row inside.
 			best := result.Detections[0]
 			require.Equal(t, "right", best.Label)

@@ -56,8 +56,8 @@ func TestWrongArtefacts(t *testing.T) {
 		{"binding", nothing, "binds at start", []string{"-Wl,-z,now"}},
 		{"stack", nothing, "has an executable stack", []string{"-Wl,-z,execstack"}},
 		{
-			"folder", `int main() { return "/home/me/.deps/release/x"[0]; } extern "C" const char *const kept = "/home/me/.deps/release/x";`,
-			"names the folder /home/me/.deps/release/x", nil,
+			"directory", `int main() { return "/home/me/.deps/release/x"[0]; } extern "C" const char *const kept = "/home/me/.deps/release/x";`,
+			"names the directory /home/me/.deps/release/x", nil,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -2,13 +2,13 @@ package engine
 
 import "slices"
 
-// The names of inputs beside the picture whose values are known: the size that boxes are to be in, and which pixels are no padding.
+// The names of inputs beside the image whose values are known: the size that boxes are to be in, and which pixels are no padding.
 const (
-	sizesInput = "orig_target_sizes" // RT-DETR, D-FINE, DEIM: width and height for each picture
+	sizesInput = "orig_target_sizes" // RT-DETR, D-FINE, DEIM: width and height for each image
 	maskInput  = "pixel_mask"        // DETR of Hugging Face
 )
 
-// Beside reports whether an input is one beside the picture whose values are known from the picture's input: see BesideValues.
+// Beside reports whether an input is one beside the image whose values are known from the image's input: see BesideValues.
 func Beside(in TensorInfo) bool {
 	switch in.Name {
 	case sizesInput:
@@ -22,14 +22,14 @@ func Beside(in TensorInfo) bool {
 // mostPixels bounds the mask that a file or a server may ask for.
 const mostPixels = 1 << 22
 
-// BesideValues are the values of such an input for one picture, and their shape, whose first dimension is 1: boxes are to be in pixels of
-// the network's own input, from where they are taken to the picture as those of any other network are, and all of it is picture. false for
+// BesideValues are the values of such an input for one image, and their shape, whose first dimension is 1: boxes are to be in pixels of
+// the network's own input, from where they are taken to the image as those of any other network are, and all of it is image. false for
 // a mask that is too large.
-func BesideValues(in TensorInfo, picture *PictureInput) (shape, values []int64, ok bool) {
+func BesideValues(in TensorInfo, img *ImageInput) (shape, values []int64, ok bool) {
 	if in.Name != maskInput {
-		return []int64{1, 2}, []int64{int64(picture.Width), int64(picture.Height)}, true
+		return []int64{1, 2}, []int64{int64(img.Width), int64(img.Height)}, true
 	}
-	shape = []int64{1, int64(picture.Height), int64(picture.Width)}
+	shape = []int64{1, int64(img.Height), int64(img.Width)}
 	for axis, size := range in.Shape {
 		if axis > 0 && size > 0 {
 			shape[axis] = size

@@ -10,7 +10,7 @@ import (
 type BoxMap struct {
 	// Boxes are the four coordinates of each box, Scores the scores of its classes.
 	Boxes, Scores Numbers
-	// Count is the number of boxes of a picture, Classes that of scores of a box.
+	// Count is the number of boxes of an image, Classes that of scores of a box.
 	Count, Classes int
 	// Objectness says that the number before a box's first score multiplies all of them.
 	Objectness bool
@@ -20,7 +20,7 @@ type BoxMap struct {
 	ScaleX, ScaleY float32
 }
 
-// Numbers is where the numbers of boxes lie in an output: number i of box b is element Offset + b*Step + i*Next of a picture's part.
+// Numbers is where the numbers of boxes lie in an output: number i of box b is element Offset + b*Step + i*Next of an image's part.
 type Numbers struct {
 	Output             int // number of the output among the model's
 	Offset, Step, Next int64

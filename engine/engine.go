@@ -15,7 +15,7 @@ type Engine interface {
 	// Submit letterboxes the images into the slot's input and starts the network. It does not wait. len(images) is 1 to
 	// Model().MaxBatch; the images' memory must stay unchanged until Wait of the slot returns.
 	Submit(slot int, images []Image) error
-	// SubmitTensors starts the network on tensors as they are, for models whose inputs are not one picture. The tensors must name every
+	// SubmitTensors starts the network on tensors as they are, for models whose inputs are not one image. The tensors must name every
 	// input; their memory must stay unchanged until Wait of the slot returns.
 	SubmitTensors(slot int, inputs []Tensor) error
 	// Wait blocks until the slot's request is done. The result is the engine's own, valid until the next Submit of this slot.
@@ -38,7 +38,7 @@ type Result struct {
 	Timing Timing
 }
 
-// Candidates are the boxes of one picture that an engine listed on its device, each with its best class.
+// Candidates are the boxes of one image that an engine listed on its device, each with its best class.
 type Candidates struct {
 	// Rows has CandidateFields numbers for each box, the boxes in no particular order.
 	Rows []float32
@@ -62,7 +62,7 @@ type Timing struct {
 	Preprocess, Inference, Filter int64
 }
 
-// Transform takes a point of the network's input back to the source picture: source = (input - Pad) / Scale.
+// Transform takes a point of the network's input back to the source image: source = (input - Pad) / Scale.
 type Transform struct {
 	ScaleX, ScaleY float32
 	PadX, PadY     float32

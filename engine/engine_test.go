@@ -36,13 +36,13 @@ func TestImageCheck(t *testing.T) {
 		want   string
 	}{
 		{func(im *Image) { im.Format = 9 }, "submit: unknown pixel format 9"},
-		{func(im *Image) { im.Width = 0 }, "submit: picture of 0x2, sides must be 1 to 32768"},
-		{func(im *Image) { im.Height = MaxSide + 1 }, "submit: picture of 4x32769, sides must be 1 to 32768"},
+		{func(im *Image) { im.Width = 0 }, "submit: image of 0x2, sides must be 1 to 32768"},
+		{func(im *Image) { im.Height = MaxSide + 1 }, "submit: image of 4x32769, sides must be 1 to 32768"},
 		{func(im *Image) { im.Stride = 11 }, "submit: row stride of 11 bytes, BGR at width 4 needs 12"},
 		{func(im *Image) { im.Stride = -12 }, "submit: row stride of -12 bytes, BGR at width 4 needs 12"},
-		{func(im *Image) { im.Data = im.Data[:23] }, "submit: 23 bytes for a BGR picture of 4x2 with stride 12"},
-		{func(im *Image) { im.Format, im.Height = NV12, 1 }, "submit: NV12 picture of 4x1 needs even sides"},
-		{func(im *Image) { im.Format, im.Width = YUYV, 3 }, "submit: YUYV picture of 3x2 needs even sides"},
+		{func(im *Image) { im.Data = im.Data[:23] }, "submit: 23 bytes for a BGR image of 4x2 with stride 12"},
+		{func(im *Image) { im.Format, im.Height = NV12, 1 }, "submit: NV12 image of 4x1 needs even sides"},
+		{func(im *Image) { im.Format, im.Width = YUYV, 3 }, "submit: YUYV image of 3x2 needs even sides"},
 		{func(im *Image) { im.Stride = 1 << 62 }, "submit: row stride of 4611686018427387904 bytes, at most 1073741824 are read"},
 	} {
 		bad := good

@@ -5,7 +5,7 @@ import (
 	"image"
 )
 
-// PixelFormat is the memory layout of a picture. Conversion to the network's RGB planes is part of the letterbox.
+// PixelFormat is the memory layout of an image. Conversion to the network's RGB planes is part of the letterbox.
 type PixelFormat uint8
 
 // The formats that every letterbox reads, 8 bits a sample.
@@ -50,7 +50,7 @@ func (f PixelFormat) RowBytes(width int) int {
 	return width
 }
 
-// Rows is how many rows of Stride bytes a picture of that height takes.
+// Rows is how many rows of Stride bytes an image of that height takes.
 func (f PixelFormat) Rows(height int) int {
 	if f == NV12 {
 		return height + height/2
@@ -58,14 +58,14 @@ func (f PixelFormat) Rows(height int) int {
 	return height
 }
 
-// Image is one picture the engine reads. Data must come from Alloc of the same engine for zero copy; other memory is copied once.
+// Image is one image the engine reads. Data must come from Alloc of the same engine for zero copy; other memory is copied once.
 type Image struct {
 	Data                  []byte
 	Width, Height, Stride int // pixels, pixels, bytes from row to row
 	Format                PixelFormat
 }
 
-// Check reports a picture whose sizes do not fit its memory or its format, as an *Error that is ErrShape.
+// Check reports an image whose sizes do not fit its memory or its format, as an *Error that is ErrShape.
 func (im *Image) Check() error {
 	bad := func(format string, arguments ...any) error {
 		return &Error{Op: "submit", Kind: ErrShape, Message: fmt.Sprintf(format, arguments...)}
@@ -74,20 +74,20 @@ func (im *Image) Check() error {
 	case im.Format > GRAY8:
 		return bad("unknown pixel format %d", im.Format)
 	case im.Width < 1 || im.Height < 1 || im.Width > MaxSide || im.Height > MaxSide:
-		return bad("picture of %dx%d, sides must be 1 to %d", im.Width, im.Height, MaxSide)
+		return bad("image of %dx%d, sides must be 1 to %d", im.Width, im.Height, MaxSide)
 	case im.Format == NV12 && (im.Width%2 != 0 || im.Height%2 != 0), im.Format == YUYV && im.Width%2 != 0:
-		return bad("%v picture of %dx%d needs even sides", im.Format, im.Width, im.Height)
+		return bad("%v image of %dx%d needs even sides", im.Format, im.Width, im.Height)
 	case im.Stride < im.Format.RowBytes(im.Width):
 		return bad("row stride of %d bytes, %v at width %d needs %d", im.Stride, im.Format, im.Width, im.Format.RowBytes(im.Width))
 	case im.Stride > maxStride:
 		return bad("row stride of %d bytes, at most %d are read", im.Stride, maxStride)
 	case len(im.Data) < im.Stride*(im.Format.Rows(im.Height)-1)+im.Format.RowBytes(im.Width):
-		return bad("%d bytes for a %v picture of %dx%d with stride %d", len(im.Data), im.Format, im.Width, im.Height, im.Stride)
+		return bad("%d bytes for a %v image of %dx%d with stride %d", len(im.Data), im.Format, im.Width, im.Height, im.Stride)
 	}
 	return nil
 }
 
-// Part is a part of the picture in the picture's own memory. The part lies in the picture and begins and ends at even columns where the
+// Part is a part of the image in the image's own memory. The part lies in the image and begins and ends at even columns where the
 // format's pixels come in pairs. Of NV12 there is no such view, because its colours lie apart: CopyPart serves.
 func (im *Image) Part(part image.Rectangle) Image {
 	from := part.Min.Y*im.Stride + im.Format.RowBytes(part.Min.X)
@@ -100,7 +100,7 @@ func (im *Image) PartBytes(part image.Rectangle) int {
 	return im.Format.RowBytes(part.Dx()) * im.Format.Rows(part.Dy())
 }
 
-// CopyPart copies a part of a picture to dst, which has PartBytes of room, rows without padding. The part lies in the picture and begins
+// CopyPart copies a part of an image to dst, which has PartBytes of room, rows without padding. The part lies in the image and begins
 // and ends at even pixels where those of the format come in pairs.
 func (im *Image) CopyPart(dst []byte, part image.Rectangle) Image {
 	row := im.Format.RowBytes(part.Dx())
@@ -120,8 +120,8 @@ func copyRows(dst, src []byte, stride, from, to, offset, length int) (copied int
 	return copied
 }
 
-// MaxSide is the longest picture side that is accepted, in pixels.
+// MaxSide is the longest image side that is accepted, in pixels.
 const MaxSide = 1 << 15
 
-// maxStride keeps the size of a picture far from overflow.
+// maxStride keeps the size of an image far from overflow.
 const maxStride = 1 << 30

@@ -9,27 +9,27 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Every byte of a copied part is the one that the picture has in its place, for all formats.
-func TestPartsAreOfThePicture(t *testing.T) {
+// Every byte of a copied part is the one that the image has in its place, for all formats.
+func TestPartsAreOfTheImage(t *testing.T) {
 	const width, height = 40, 30
 	part := image.Rect(6, 4, 26, 20)
 	for format := engine.BGR; format <= engine.GRAY8; format++ {
 		stride := format.RowBytes(width) + 7
-		picture := engine.Image{
+		img := engine.Image{
 			Data: make([]byte, stride*format.Rows(height)), Width: width, Height: height, Stride: stride, Format: format,
 		}
-		for i := range picture.Data {
-			picture.Data[i] = byte(i * 31 >> 2)
+		for i := range img.Data {
+			img.Data[i] = byte(i * 31 >> 2)
 		}
-		crop := picture.CopyPart(make([]byte, picture.PartBytes(part)), part)
+		crop := img.CopyPart(make([]byte, img.PartBytes(part)), part)
 		require.NoError(t, crop.Check())
 		pixel := format.RowBytes(2)
 		for y := range part.Dy() {
 			for x := 0; x < part.Dx(); x += 2 {
-				want := picture.Data[(y+4)*stride+format.RowBytes(x+6):][:pixel]
+				want := img.Data[(y+4)*stride+format.RowBytes(x+6):][:pixel]
 				require.Equal(t, want, crop.Data[y*crop.Stride+format.RowBytes(x):][:pixel], "%v at %d, %d", format, x, y)
 				if format == engine.NV12 && y%2 == 0 {
-					want := picture.Data[stride*height+(y+4)/2*stride+x+6:][:2]
+					want := img.Data[stride*height+(y+4)/2*stride+x+6:][:2]
 					require.Equal(t, want, crop.Data[crop.Stride*crop.Height+y/2*crop.Stride+x:][:2], "colours at %d, %d", x, y)
 				}
 			}

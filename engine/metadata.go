@@ -88,7 +88,7 @@ func lines(text string) []string {
 	return names
 }
 
-// ultralytics tells from an Ultralytics export how its predictors prepare pictures. Only those write a task.
+// ultralytics tells from an Ultralytics export how its predictors prepare images. Only those write a task.
 func ultralytics(properties map[string]string) Preprocess {
 	task := strings.TrimSpace(properties["task"])
 	switch {

@@ -10,14 +10,14 @@ const (
 	Segment  Task = "segment"
 	OBB      Task = "obb" // oriented bounding boxes
 	Classify Task = "classify"
-	Semantic Task = "semantic" // a class for every place of the picture
-	Depth    Task = "depth"    // how far every place of the picture is
+	Semantic Task = "semantic" // a class for every place of the image
+	Depth    Task = "depth"    // how far every place of the image is
 	Read     Task = "read"     // a line of text
 	Embed    Task = "embed"    // a vector that tells objects of one kind apart
 	Raw      Task = "raw"
 )
 
-// Maps reports whether the task is to say something of every place of a picture.
+// Maps reports whether the task is to say something of every place of an image.
 func (t Task) Maps() bool { return t == Semantic || t == Depth }
 
 // FindsObjects reports whether the task is to find objects, which can be tracked, cut out and counted.
@@ -28,7 +28,7 @@ type Activation string
 
 // The activations that classifiers have.
 const (
-	Softmax Activation = "softmax" // a picture is of one class: the scores add up to 1
+	Softmax Activation = "softmax" // an image is of one class: the scores add up to 1
 	Sigmoid Activation = "sigmoid" // each class is there or not, whatever the others are
 )
 
@@ -51,7 +51,7 @@ type Metadata struct {
 	Width  int      // imgsz
 	Height int
 	Batch  int
-	// Preprocess is how pictures become the network's input. Presumed is the kind of network that takes them so, where only that tells.
+	// Preprocess is how images become the network's input. Presumed is the kind of network that takes them so, where only that tells.
 	Preprocess Preprocess `json:",omitzero"`
 	Presumed   string     `json:",omitempty"`
 	// Activation says how a classifier's classes stand to each other; empty while nothing tells.
@@ -72,10 +72,10 @@ type Model struct {
 	Plan            string // file of a cache that runs instead of the model, empty for none
 	Inputs, Outputs []TensorInfo
 	Metadata        Metadata
-	Width, Height   int // network input in pixels; 0 when the model has no picture input
-	// Picture is the picture input, nil when there is none; NoPicture then says why.
-	Picture        *PictureInput
-	NoPicture      error
+	Width, Height   int // network input in pixels; 0 when the model has no image input
+	// Image is the image input, nil when there is none; NoImage then says why.
+	Image          *ImageInput
+	NoImage        error
 	MaxBatch       int
 	Backend        string // tensorrt, onnxruntime or triton
 	BackendVersion string
@@ -86,16 +86,16 @@ type Model struct {
 	Precision    Precision
 	// Reason says in one sentence why this backend was chosen, including what was refused before it.
 	Reason string
-	// Filter is what the engine lists on its device instead of handing over the outputs of pictures; nil when the outputs come whole.
+	// Filter is what the engine lists on its device instead of handing over the outputs of images; nil when the outputs come whole.
 	Filter *Filter
 }
 
-// RefusesPictures is the error of an operation that would give pictures to a model that takes none; nil for one that takes them.
-func (m *Model) RefusesPictures(op string) error {
-	if m.NoPicture == nil {
+// RefusesImages is the error of an operation that would give images to a model that takes none; nil for one that takes them.
+func (m *Model) RefusesImages(op string) error {
+	if m.NoImage == nil {
 		return nil
 	}
-	return &Error{Op: op, Backend: m.Backend, Kind: ErrUnsupported, Message: "the model takes no pictures", Err: m.NoPicture}
+	return &Error{Op: op, Backend: m.Backend, Kind: ErrUnsupported, Message: "the model takes no images", Err: m.NoImage}
 }
 
 // Provider is the hardware that ONNX Runtime computes on. TensorRT ignores it.
@@ -121,11 +121,11 @@ type Options struct {
 	Spin      bool // CPU threads wait for work in a busy loop: a little faster alone, much slower beside other processes
 	Slots     int  // requests in flight, default 2
 	MaxBatch  int  // default 1
-	// Frugal allows a backend to take fewer pictures at once than MaxBatch where more are no faster: they wait for each other and need memory.
+	// Frugal allows a backend to take fewer images at once than MaxBatch where more are no faster: they wait for each other and need memory.
 	Frugal bool
-	// Width and Height are the sides that a picture input which leaves them open gets; 0 leaves them to Sources.
+	// Width and Height are the sides that an image input which leaves them open gets; 0 leaves them to Sources.
 	Width, Height int
-	// Sources are the sizes of the pictures to come, as far as they are known: see Sides.
+	// Sources are the sizes of the images to come, as far as they are known: see Sides.
 	Sources []Size
 	// Shapes are those of inputs that leave more than their batch open: what TensorRT builds a plan for. The other backends take any shape.
 	Shapes []TensorInfo

@@ -13,7 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Files that nibabel wrote, see testdata/nifti.py: either byte order, both versions, packed, scaled, two volumes, a flat picture.
+// Files that nibabel wrote, see testdata/nifti.py: either byte order, both versions, packed, scaled, two volumes, a flat image.
 func TestReadNIfTI(t *testing.T) {
 	for name, shape := range map[string][]int64{
 		"float32.nii": {1, 1, 2, 3, 4}, "int16_big.nii": {1, 2, 2, 3, 4}, "uint16_packed.nii.gz": {1, 2, 2, 3, 4},

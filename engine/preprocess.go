@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Preprocess says how a model wants its pictures: what happens between a camera's picture and the network's input. It belongs to the model:
+// Preprocess says how a model wants its images: what happens between a camera's image and the network's input. It belongs to the model:
 // the file's metadata gives it, or a preset, or a file beside the model (see ReadPreprocess). A field that is zero is left open; what it is
 // then stands with it.
 type Preprocess struct {
 	// Preset is the way of a project, one of Presets; the other fields change it.
 	Preset string `yaml:"preset,omitempty" json:"preset,omitempty"`
-	// Resize is how the picture gets the input's size; Letterbox when open.
+	// Resize is how the image gets the input's size; Letterbox when open.
 	Resize Resize `yaml:"resize,omitempty" json:"resize,omitempty"`
-	// ShorterSide is for Crop: what the picture's shorter side becomes before its centre is cut out, in pixels. When open the picture just
+	// ShorterSide is for Crop: what the image's shorter side becomes before its centre is cut out, in pixels. When open the image just
 	// covers the input.
 	ShorterSide int `yaml:"shorter_side,omitempty" json:"shorter_side,omitempty"`
 	// Interpolation is how pixels are made of others; antialiased for Crop, else Bilinear when open.
 	Interpolation Interpolation `yaml:"interpolation,omitempty" json:"interpolation,omitempty"`
-	// Pad is the level of gray, 0 to 255, where the input has no picture; 0 for Crop, else 114 when open.
+	// Pad is the level of gray, 0 to 255, where the input has no image; 0 for Crop, else 114 when open.
 	Pad *int `yaml:"pad,omitempty" json:"pad,omitempty"`
 	// Colour is what the channels are; RGB for three and Gray for one when open.
 	Colour Colour `yaml:"colour,omitempty" json:"colour,omitempty"`
@@ -35,28 +35,28 @@ type Preprocess struct {
 	Layout InputLayout `yaml:"layout,omitempty" json:"layout,omitempty"`
 }
 
-// Resize is how a picture gets the size of the network's input.
+// Resize is how an image gets the size of the network's input.
 type Resize string
 
 // The rules for sizes. Rounding is that of the project that is named.
 const (
-	// Letterbox keeps the ratio of the sides and puts the rest evenly around the picture (Ultralytics).
+	// Letterbox keeps the ratio of the sides and puts the rest evenly around the image (Ultralytics).
 	Letterbox Resize = "letterbox"
 	// LetterboxTopLeft keeps the ratio and puts the rest to the right and at the bottom (YOLOX).
 	LetterboxTopLeft Resize = "letterbox-top-left"
 	// Stretch gives up the ratio.
 	Stretch Resize = "stretch"
-	// Crop keeps the ratio and cuts the input out of the picture's centre (torchvision, Ultralytics' classifiers).
+	// Crop keeps the ratio and cuts the input out of the image's centre (torchvision, Ultralytics' classifiers).
 	Crop Resize = "crop"
 )
 
-// Interpolation is how the pixels of a resized picture are made.
+// Interpolation is how the pixels of a resized image are made.
 type Interpolation string
 
 const (
 	// Bilinear looks at two by two pixels, as OpenCV's INTER_LINEAR does.
 	Bilinear Interpolation = "bilinear"
-	// BilinearAntialias and BicubicAntialias weigh all pixels that a pixel of a smaller picture stands for, as Pillow's and torchvision's
+	// BilinearAntialias and BicubicAntialias weigh all pixels that a pixel of a smaller image stands for, as Pillow's and torchvision's
 	// BILINEAR and BICUBIC do.
 	BilinearAntialias Interpolation = "bilinear-antialias"
 	BicubicAntialias  Interpolation = "bicubic-antialias"
@@ -72,7 +72,7 @@ const (
 	GrayColour Colour = "gray"
 )
 
-// InputLayout is the order of a picture input's dimensions.
+// InputLayout is the order of an image input's dimensions.
 type InputLayout string
 
 // The layouts that networks have.
@@ -81,7 +81,7 @@ const (
 	NHWC InputLayout = "nhwc" // the channels of a pixel side by side
 )
 
-// DefaultPad is the level of gray around a letterboxed picture.
+// DefaultPad is the level of gray around a letterboxed image.
 const DefaultPad = 114
 
 // IsZero reports whether nothing is said.

@@ -79,7 +79,7 @@ func FuzzParsePreprocess(f *testing.F) {
 			return
 		}
 		for _, kind := range []DataType{Float32, Float16, Uint8} {
-			in, err := FindPictureInput([]TensorInfo{{Name: "x", Type: kind, Shape: []int64{1, 3, 8, 8}}}, Metadata{Preprocess: p})
+			in, err := FindImageInput([]TensorInfo{{Name: "x", Type: kind, Shape: []int64{1, 3, 8, 8}}}, Metadata{Preprocess: p})
 			if err != nil {
 				continue
 			}
@@ -94,15 +94,15 @@ func FuzzParsePreprocess(f *testing.F) {
 }
 
 func TestReadPreprocess(t *testing.T) {
-	folder := t.TempDir()
-	model := filepath.Join(folder, "resnet18.onnx")
+	dir := t.TempDir()
+	model := filepath.Join(dir, "resnet18.onnx")
 	p, err := ReadPreprocess(model)
 	require.NoError(t, err)
 	assert.True(t, p.IsZero())
-	beside := filepath.Join(folder, "resnet18.preprocess.yaml")
+	beside := filepath.Join(dir, "resnet18.preprocess.yaml")
 	require.NoError(t, os.WriteFile(beside, []byte("preset: torchvision\n"), 0o600))
 	for _, name := range []string{"resnet18.onnx", "resnet18.plan", "resnet18"} {
-		p, err = ReadPreprocess(filepath.Join(folder, name))
+		p, err = ReadPreprocess(filepath.Join(dir, name))
 		require.NoError(t, err)
 		assert.Equal(t, Preprocess{Preset: "torchvision"}, p, name)
 	}

@@ -31,7 +31,7 @@ func preset(name string, side int) Preprocess {
 	case "timm":
 		p = of(Crop, BicubicAntialias, 0, 1)
 		p.ShorterSide, p.Mean, p.Deviation = int(float64(side)/.875), imagenetMean, imagenetDeviation
-	case "imagenet": // the whole picture, as jetson-inference and most backbones of segmentation have it
+	case "imagenet": // the whole image, as jetson-inference and most backbones of segmentation have it
 		p = of(Stretch, Bilinear, 0, 1)
 		p.Mean, p.Deviation = imagenetMean, imagenetDeviation
 	case "yolox":

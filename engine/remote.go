@@ -13,9 +13,9 @@ type Remote struct {
 	TLS func() (*tls.Config, error)
 	// Authorization gives the value of the header of that name; nil for none. It is asked again every few seconds.
 	Authorization func() (string, error)
-	// Encoding is what a picture goes over the wire as: fp32, fp16, uint8 or jpeg; the backend's own choice when empty or auto.
+	// Encoding is what an image goes over the wire as: fp32, fp16, uint8 or jpeg; the backend's own choice when empty or auto.
 	Encoding string
-	// SharedMemory is which memory pictures go through to a server on this machine instead of being sent, where the server takes part: on,
+	// SharedMemory is which memory images go through to a server on this machine instead of being sent, where the server takes part: on,
 	// also when empty, for the system's; cuda for that of a GPU, Options.Device, or else the system's; off for none.
 	SharedMemory string
 }

@@ -16,7 +16,7 @@ import (
 // maxSidecar bounds the file beside a model, in bytes. A parser of YAML takes memory by the square of what is nested.
 const maxSidecar = 8 << 10
 
-// PreprocessFile is where the description of a model's pictures lies, if there is one: yolox.preprocess.yaml beside yolox.onnx.
+// PreprocessFile is where the description of a model's images lies, if there is one: yolox.preprocess.yaml beside yolox.onnx.
 func PreprocessFile(model string) string {
 	return strings.TrimSuffix(model, filepath.Ext(model)) + ".preprocess.yaml"
 }

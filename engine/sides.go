@@ -1,12 +1,12 @@
 package engine
 
-// Size of a picture in pixels.
+// Size of an image in pixels.
 type Size struct{ Width, Height int }
 
 // defaultStride is the largest stride of most detectors.
 const defaultStride = 32
 
-// Sides chooses the sides of a picture input that leaves them open: Width and Height where they are set, else the smallest shape in which
+// Sides chooses the sides of an image input that leaves them open: Width and Height where they are set, else the smallest shape in which
 // every source is as large as the square of imgsz would make it, in multiples of the network's stride: 640x384 for 16:9. Without sources it
 // is what the metadata say, else DefaultSide. m is the model's metadata, overridden or not. Inputs that are not letterboxed have no border
 // to save.

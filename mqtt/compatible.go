@@ -7,7 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
-// ofNow reports whether a number of that kind is 0 while there are no pictures.
+// ofNow reports whether a number of that kind is 0 while there are no images.
 func (k kind) ofNow() bool {
 	switch k {
 	case kindCount, kindZone, kindFrigateCount, kindFrigateZone, kindFrigateActive, kindFrigateZoneActive:
@@ -21,7 +21,7 @@ func (c *Client) FrigateEvent(kind string, before, after *payload.Tracked) {
 	c.events.Offer(c.Frigate.Events(), func(buf []byte, _ uint64) []byte { return payload.AppendFrigate(buf, kind, before, after) })
 }
 
-// FrigateActive publishes how many objects of a label move, in a zone of the camera or, with an empty zone, in its picture, QoS 1 and
+// FrigateActive publishes how many objects of a label move, in a zone of the camera or, with an empty zone, in its image, QoS 1 and
 // retained. The label "all" is the total.
 func (c *Client) FrigateActive(camera, zone, label string, n int) {
 	key := topicKey{kind: kindFrigateActive, camera: camera, label: label}

@@ -51,7 +51,7 @@ func TestWithoutCompatibleTopicsThereAreNone(t *testing.T) {
 	c.Count("gate", "person", 2)
 	c.Zone("gate", "yard", "person", 1)
 	c.Snapshot("gate", "person", []byte("jpeg"))
-	sub.WaitLast(t, "edge-infer/gate/gate/picture", "jpeg")
+	sub.WaitLast(t, "edge-infer/gate/gate/image", "jpeg")
 	for _, m := range sub.All() {
 		assert.Regexp(t, "^edge-infer/", m.Topic)
 	}

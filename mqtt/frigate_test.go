@@ -74,7 +74,7 @@ func TestFrigateControl(t *testing.T) {
 	}
 }
 
-// What moves, and whether there are pictures, as Frigate tells it; both end with the camera's pictures.
+// What moves, and whether there are images, as Frigate tells it; both end with the camera's images.
 func TestFrigateActiveAndStatus(t *testing.T) {
 	broker := startBroker(t, "")
 	sub := mqtttest.Subscribe(t, broker.URL(), "frigate/#")

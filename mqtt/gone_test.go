@@ -25,7 +25,7 @@ func publishAll(c *Client, cameras ...homeassistant.Camera) (topics []string) {
 		}
 		for _, label := range camera.Labels {
 			c.Count(camera.Name, label, 1)
-			c.Snapshot(camera.Name, label, []byte("picture"))
+			c.Snapshot(camera.Name, label, []byte("image"))
 			topics = append(topics, t.Count(camera.Name, label), t.Snapshot(camera.Name, label))
 			for _, zone := range camera.Zones {
 				c.Zone(camera.Name, zone, label, 1)
@@ -37,7 +37,7 @@ func publishAll(c *Client, cameras ...homeassistant.Camera) (topics []string) {
 			}
 		}
 		if len(camera.Labels) > 0 {
-			topics = append(topics, t.Picture(camera.Name))
+			topics = append(topics, t.Image(camera.Name))
 		}
 		for _, line := range camera.Lines {
 			c.Line(camera.Name, line, 1, 2)

@@ -91,7 +91,7 @@ func (c *Client) clearThere(ctx context.Context, to address.Address) (int, error
 			return true, nil
 		}
 		seen[at.camera] = true
-		return true, c.topics.Pictures(at.camera)
+		return true, c.topics.Images(at.camera)
 	})
 }
 

@@ -30,7 +30,7 @@ const (
 	kindError
 	kindDiscovery
 	kindAvailable
-	kindPicture
+	kindImage
 	kindDeepStream
 	kindFrigateCount
 	kindFrigateZone
@@ -152,9 +152,9 @@ func (c *Client) crossings(key topicKey, in, out int) {
 }
 
 // Snapshot publishes a JPEG of the newest object of a label, as that of the label and as the camera's newest, QoS 0 and retained. The
-// picture is copied.
+// image is copied.
 func (c *Client) Snapshot(camera, label string, jpeg []byte) {
-	keys := []topicKey{{kind: kindSnapshot, camera: camera, label: label}, {kind: kindPicture, camera: camera}}
+	keys := []topicKey{{kind: kindSnapshot, camera: camera, label: label}, {kind: kindImage, camera: camera}}
 	if c.Frigate != "" {
 		keys = append(keys, topicKey{kind: kindFrigateSnapshot, camera: camera, label: label})
 	}
@@ -165,7 +165,7 @@ func (c *Client) Snapshot(camera, label string, jpeg []byte) {
 	}
 }
 
-// Available publishes whether there are pictures of a camera, QoS 1 and retained. When there are none any more, the counts of the camera
+// Available publishes whether there are images of a camera, QoS 1 and retained. When there are none any more, the counts of the camera
 // and of its zones go to 0; crossings of lines stay, for they are of the past. What is known already is not published again.
 func (c *Client) Available(camera string, available bool) {
 	c.mu.Lock()
@@ -255,8 +255,8 @@ func (c *Client) find(key topicKey) *mailbox.Box {
 		*s = mailbox.Box{Topic: c.Frigate.Stats(), Queue: c.qos0, Ledger: &c.detections}
 	case kindFrigateSnapshot:
 		s.Topic, s.Queue = c.Frigate.Snapshot(key.camera, key.label), c.qos0
-	case kindPicture:
-		s.Topic, s.Queue = c.topics.Picture(key.camera), c.qos0
+	case kindImage:
+		s.Topic, s.Queue = c.topics.Image(key.camera), c.qos0
 	case kindSnapshot:
 		s.Topic, s.Queue = c.topics.Snapshot(key.camera, key.label), c.qos0
 	}

@@ -103,7 +103,7 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 		Accuracy: &payload.Accuracy{Precision: "fp16", Passed: true, MatchRate: 1, Time: now},
 	})
 	c.Status(&payload.Status{Version: "1", Started: now.Add(-time.Hour), Accuracy: &payload.Accuracy{
-		Precision: "fp16", Passed: true, MatchRate: 0.99871, Boxes: 6955, Flipped: 3, Pictures: 1000, Time: now, Labelled: true, MAP50: 0.96,
+		Precision: "fp16", Passed: true, MatchRate: 0.99871, Boxes: 6955, Flipped: 3, Images: 1000, Time: now, Labelled: true, MAP50: 0.96,
 		MAP: 0.87, ReferenceMAP50: 1,
 		Refused: []payload.RefusedPrecision{{Precision: "int8", Reasons: []string{"match rate \"0.9\"", "mAP"}}},
 	}, Cameras: []payload.CameraStatus{{Name: "a", State: "running", Slowdown: 4}, {Name: "b", State: "failed", Error: "no \"such\" file"}}})

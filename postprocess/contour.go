@@ -137,7 +137,7 @@ func (m *Mask) turn(x, y, heading int) int {
 	return (heading + 1) % 4
 }
 
-// crossing is where the grid is 0 between two neighbouring points, on the picture.
+// crossing is where the grid is 0 between two neighbouring points, on the image.
 func (m *Mask) crossing(a, b [2]int) Point {
 	va, vb := m.value(a[0], a[1]), m.value(b[0], b[1])
 	part := float32(0.5)
@@ -155,7 +155,7 @@ func (m *Mask) crossing(a, b [2]int) Point {
 	}
 }
 
-// surface is the area within a closed line that runs clockwise on the picture, negative for one that runs the other way.
+// surface is the area within a closed line that runs clockwise on the image, negative for one that runs the other way.
 func surface(line []Point) float64 {
 	sum := 0.0
 	for i := range line {

@@ -8,7 +8,7 @@ import (
 // NoClass is the class of a place of which a network says nothing, or of which what it says is none of the labels.
 const NoClass = 255
 
-// Map is what a network says of every place of a picture: its class, or how far it is. It is a grid, coarser or finer than the picture, of
+// Map is what a network says of every place of an image: its class, or how far it is. It is a grid, coarser or finer than the image, of
 // cells whose centres lie within it: what a network says of the bars of a letterbox is not in it.
 type Map struct {
 	// Width and Height are the grid's columns and rows.
@@ -41,7 +41,7 @@ func (m *Map) Cell(x, y int) (column, row int) {
 	return nearest(m.X+float32(x)*m.StepX, m.Width), nearest(m.Y+float32(y)*m.StepY, m.Height)
 }
 
-// Covers reports whether a pixel lies on the grid, or less than a cell beside it where the picture does not end with a cell. Beyond that is
+// Covers reports whether a pixel lies on the grid, or less than a cell beside it where the image does not end with a cell. Beyond that is
 // what the network was not shown.
 func (m *Map) Covers(x, y int) bool {
 	column, row := m.X+float32(x)*m.StepX, m.Y+float32(y)*m.StepY
@@ -61,7 +61,7 @@ func (m *Map) Depth(x, y float32) float32 {
 	return above + (at(min(row+1, m.Height-1))-above)*down
 }
 
-// Centre is where a cell has its centre, in pixels from the upper left corner of the picture.
+// Centre is where a cell has its centre, in pixels from the upper left corner of the image.
 func (m *Map) Centre(column, row int) (x, y float32) {
 	return (float32(column)-m.X)/m.StepX + 0.5, (float32(row)-m.Y)/m.StepY + 0.5
 }

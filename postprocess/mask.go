@@ -5,7 +5,7 @@ import (
 	"image"
 )
 
-// Mask is the shape of an object on the source picture: a grid of log odds that the network gave, coarser than the picture. A pixel belongs
+// Mask is the shape of an object on the source image: a grid of log odds that the network gave, coarser than the image. A pixel belongs
 // to the object when the grid is over 0 at its place, bilinearly between the grid's points and as its border beyond them.
 type Mask struct {
 	// Bounds are the pixels that the mask was cut to: its box, or where all of it lies for a network that does not cut it. No pixel outside
@@ -21,8 +21,8 @@ type Mask struct {
 	Drawn Runs
 }
 
-// Draw turns the mask into its pixels on a picture of that size, for one that is kept: they take less room than the grid. AppendRuns for
-// that picture is all that it can do then.
+// Draw turns the mask into its pixels on an image of that size, for one that is kept: they take less room than the grid. AppendRuns for
+// that image is all that it can do then.
 func (m *Mask) Draw(width, height int) {
 	m.Drawn = m.AppendRuns(nil, width, height)
 	m.Logits = nil
@@ -33,11 +33,11 @@ func (m *Mask) Sane() bool {
 	return m.Width > 0 && m.Height > 0 && len(m.Logits) == m.Width*m.Height && m.StepX > 0 && m.StepY > 0 && m.X-m.X == 0 && m.Y-m.Y == 0
 }
 
-// Runs are the lengths of what does and does not belong to an object, by turns, column after column of the picture. The first run does
+// Runs are the lengths of what does and does not belong to an object, by turns, column after column of the image. The first run does
 // not, and may be empty. They are COCO's uncompressed counts.
 type Runs []uint32
 
-// AppendRuns appends the runs of the mask on a picture of that size to dst, which allocates nothing where it has room.
+// AppendRuns appends the runs of the mask on an image of that size to dst, which allocates nothing where it has room.
 func (m *Mask) AppendRuns(dst Runs, width, height int) Runs {
 	if m.Drawn != nil {
 		return append(dst, m.Drawn...)
@@ -142,7 +142,7 @@ func (r Runs) Area() (pixels int) {
 	return pixels
 }
 
-// IoU is the intersection over the union of two objects on pictures of the same size. With crowd it is the part of r that lies in other.
+// IoU is the intersection over the union of two objects on images of the same size. With crowd it is the part of r that lies in other.
 func (r Runs) IoU(other Runs, crowd bool) float64 {
 	shared, own, others := 0, 0, 0
 	i, j := 0, 0
@@ -224,7 +224,7 @@ func (r Runs) Smooth(least uint32) Runs {
 
 // ParseCounts reads what AppendCounts writes.
 func ParseCounts(text []byte) (Runs, error) {
-	const most = 1 << 30 // pixels of a picture
+	const most = 1 << 30 // pixels of an image
 	var runs Runs
 	for i := 0; i < len(text); {
 		value, shift := int64(0), 0

@@ -12,12 +12,12 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// disc is a mask of a disc on a picture, in a grid of one point for every step pixels.
+// disc is a mask of a disc on an image, in a grid of one point for every step pixels.
 func disc(x, y, radius, step float32, bounds image.Rectangle) *postprocess.Mask {
 	m := &postprocess.Mask{
 		Bounds: bounds, Width: int(float32(bounds.Dx())/step) + 3, Height: int(float32(bounds.Dy())/step) + 3, StepX: 1 / step, StepY: 1 / step,
 	}
-	left, top := float32(bounds.Min.X)-step, float32(bounds.Min.Y)-step // where the grid begins on the picture
+	left, top := float32(bounds.Min.X)-step, float32(bounds.Min.Y)-step // where the grid begins on the image
 	m.X, m.Y = (0.5-left)/step, (0.5-top)/step
 	for row := range m.Height {
 		for column := range m.Width {
@@ -85,7 +85,7 @@ func TestRunsAreThePixelsOfTheMask(t *testing.T) {
 }
 
 func TestCountsAreThoseOfCOCO(t *testing.T) {
-	// pycocotools.mask.encode of a 4x5 picture (4 rows) with the pixels 5, 6, 9 and 10 in column order, and of one that is full.
+	// pycocotools.mask.encode of a 4x5 image (4 rows) with the pixels 5, 6, 9 and 10 in column order, and of one that is full.
 	for want, runs := range map[string]postprocess.Runs{
 		"52207": {5, 2, 2, 2, 9},
 		"0d0":   {0, 20},

@@ -2,7 +2,7 @@ package postprocess
 
 import "math"
 
-// Point is a place on the source picture in pixels.
+// Point is a place on the source image in pixels.
 type Point struct{ X, Y float32 }
 
 // Corners are the rectangle's corners in order; the first is the bottom right one while the angle is 0.

@@ -8,7 +8,7 @@ import (
 // Span is a run of cells of a map's rows laid one after the other: from From to before To.
 type Span struct{ From, To int }
 
-// Reading is what a map says of a part of a picture. The zero value is ready; its memory is used again, so that one that is taken of maps
+// Reading is what a map says of a part of an image. The zero value is ready; its memory is used again, so that one that is taken of maps
 // of one size allocates nothing from the second on.
 type Reading struct {
 	// Shares are what the classes take of the part's area, by class number. What has no class counts as area too. 0 for depths.

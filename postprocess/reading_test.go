@@ -75,7 +75,7 @@ func TestCellsOfPixels(t *testing.T) {
 	assert.Equal(t, float32(6), x)
 	assert.Equal(t, float32(6), y)
 	moved := m.Clone()
-	moved.Move(image.Pt(8, 0)) // it was taken of a part of the picture that begins there
+	moved.Move(image.Pt(8, 0)) // it was taken of a part of the image that begins there
 	column, _ := moved.Cell(8, 0)
 	assert.Zero(t, column)
 	assert.True(t, moved.Covers(8, 0))

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Skeleton is what is known of the keypoints of a class's objects. All findings of a network share it, and nobody changes it.
+// Skeleton is what is known of the keypoints of a class's objects. All detections of a network share it, and nobody changes it.
 type Skeleton struct {
 	// Names are the keypoints', in the order that the model was trained with.
 	Names []string
 	// Person says that they are COCO's 17 of a person: which of them are joined, and which stand on the ground, is known.
 	Person bool
 
-	mirrored []int // the number of the point that takes a point's place in a mirrored picture
+	mirrored []int // the number of the point that takes a point's place in a mirrored image
 }
 
 // NewSkeleton knows what the names say.
@@ -49,7 +49,7 @@ func opposite(name string) string {
 	return strings.Join(words, "_")
 }
 
-// Mirror gives the points of an object that was seen in a mirrored picture the names that they have in the picture itself: what was left is
+// Mirror gives the points of an object that was seen in a mirrored image the names that they have in the image itself: what was left is
 // right. It reports whether it could: there must be as many points as names.
 func (s *Skeleton) Mirror(points []Keypoint) bool {
 	if len(points) != len(s.Names) {

@@ -32,7 +32,7 @@ type Track struct {
 	ID uint64
 	// Finding holds the box of the matched detection, or the predicted one when there is none; the class that the detections so far
 	// vote for; the score of the last detection. Its Detail is that of this frame's detection, nil without one.
-	Finding
+	Detection
 	State TrackState
 	// Index is the number of the matched detection in this frame, -1 when the box is a prediction.
 	Index int

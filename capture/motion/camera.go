@@ -7,15 +7,15 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Affine takes a point of one picture to its place on the next: x' = A*x + B*y + C, y' = D*x + E*y + F, in source pixels.
+// Affine takes a point of one image to its place on the next: x' = A*x + B*y + C, y' = D*x + E*y + F, in source pixels.
 type Affine struct{ A, B, C, D, E, F float64 }
 
-// Box is a part of a picture in source pixels.
+// Box is a part of an image in source pixels.
 type Box struct{ X1, Y1, X2, Y2 float32 }
 
-// Camera finds how the camera of a stream moved from one picture to the next. It follows corners of small grey pictures by the pyramidal
+// Camera finds how the camera of a stream moved from one image to the next. It follows corners of small grey images by the pyramidal
 // method of Lucas and Kanade (Bouguet, 2000) and fits an affine map from which single corners may stray. The zero value is ready; one
-// goroutine uses it. It allocates when pictures of another size or format come.
+// goroutine uses it. It allocates when images of another size or format come.
 type Camera struct {
 	reducer     thumb.Reducer
 	now, before pyramid
@@ -24,7 +24,7 @@ type Camera struct {
 }
 
 const (
-	longest   = 240 // pixels of the small picture's longer side
+	longest   = 240 // pixels of the small image's longer side
 	levels    = 3
 	radius    = 3  // of the window around a corner
 	cell      = 20 // side of the square in which at most one corner is followed
@@ -35,7 +35,7 @@ const (
 	steps     = 8    // of Lucas and Kanade on each level
 )
 
-// level is one picture of a pyramid.
+// level is one image of a pyramid.
 type level struct {
 	pix           []float32
 	width, height int
@@ -44,11 +44,11 @@ type level struct {
 // pyramid has half the sides from level to level.
 type pyramid [levels]level
 
-// corner is a place of the picture before and where it went, in small pixels.
+// corner is a place of the image before and where it went, in small pixels.
 type corner struct{ x, y, toX, toY, weight, off float64 }
 
-// Moved gives the map from the picture of the last call to this one; what lies in the boxes, of the picture before, is no part of what
-// stands still. It reports false for the first picture, where too few corners are found, and where they do not agree.
+// Moved gives the map from the image of the last call to this one; what lies in the boxes, of the image before, is no part of what
+// stands still. It reports false for the first image, where too few corners are found, and where they do not agree.
 func (c *Camera) Moved(image *engine.Image, moving []Box) (Affine, bool) {
 	c.reducer.Longest = longest
 	small, err := c.reducer.Reduce(image)
@@ -83,10 +83,10 @@ func (c *Camera) Moved(image *engine.Image, moving []Box) (Affine, bool) {
 	return m, true
 }
 
-// Reset forgets the last picture: the next is a first one.
+// Reset forgets the last image: the next is a first one.
 func (c *Camera) Reset() { c.begun = false }
 
-func (p *pyramid) fill(small *thumb.Picture) {
+func (p *pyramid) fill(small *thumb.Image) {
 	p[0].size(small.Width, small.Height)
 	for i, v := range small.Pix {
 		p[0].pix[i] = float32(v)
@@ -109,7 +109,7 @@ func (l *level) size(width, height int) {
 	}
 }
 
-// sample interpolates the square of that many pixels around a place, row after row. All of it must be in the picture.
+// sample interpolates the square of that many pixels around a place, row after row. All of it must be in the image.
 func (l *level) sample(x, y float64, reach int, to []float32) {
 	i, j := int(x), int(y)
 	a, b := float32(x-float64(i)), float32(y-float64(j))
@@ -126,7 +126,7 @@ func (l *level) sample(x, y float64, reach int, to []float32) {
 }
 
 // find takes the best corner of each cell (Shi and Tomasi, 1994) that lies in no box.
-func (c *Camera) find(small *thumb.Picture, moving []Box) {
+func (c *Camera) find(small *thumb.Image, moving []Box) {
 	const stride = 4
 	l := &c.before[0]
 	c.corners = c.corners[:0]
@@ -151,7 +151,7 @@ func (c *Camera) find(small *thumb.Picture, moving []Box) {
 }
 
 // inside reports whether the window around a small pixel touches what moves by itself.
-func inside(small *thumb.Picture, moving []Box, x, y int) bool {
+func inside(small *thumb.Image, moving []Box, x, y int) bool {
 	px, py := (float64(x)+0.5)*small.ScaleX, (float64(y)+0.5)*small.ScaleY
 	wx, wy := radius*small.ScaleX, radius*small.ScaleY
 	for i := range moving {
@@ -178,7 +178,7 @@ func (l *level) edges(x, y int) float64 {
 	return (half - math.Sqrt(difference*difference+float64(xy)*float64(xy))) / area
 }
 
-// follow finds where a corner went, from the smallest pictures to the largest.
+// follow finds where a corner went, from the smallest images to the largest.
 func (c *Camera) follow(k *corner) bool {
 	var dx, dy float64
 	for i := levels - 1; i >= 0; i-- {
@@ -195,7 +195,7 @@ func (c *Camera) follow(k *corner) bool {
 	return true
 }
 
-// lucasKanade betters a guess of how far the window around a place went. Places whose window leaves a picture, that lack texture and that
+// lucasKanade betters a guess of how far the window around a place went. Places whose window leaves an image, that lack texture and that
 // do not look alike in the end are reported false, with the guess.
 func lucasKanade(before, now *level, x, y, dx, dy float64) (float64, float64, bool) {
 	const side = 2*radius + 1
@@ -243,7 +243,7 @@ func lucasKanade(before, now *level, x, y, dx, dy float64) (float64, float64, bo
 	return toX, toY, difference < unlike*side*side
 }
 
-// holds reports whether the window around a place, and a pixel more, is in the picture.
+// holds reports whether the window around a place, and a pixel more, is in the image.
 func (l *level) holds(x, y float64) bool {
 	return x >= radius+1 && y >= radius+1 && x < float64(l.width-radius-3) && y < float64(l.height-radius-3)
 }

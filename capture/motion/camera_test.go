@@ -13,7 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// wall is a picture without end: waves of many lengths and directions.
+// wall is an image without end: waves of many lengths and directions.
 type wall struct{ waves [14][4]float64 }
 
 func newWall() *wall {
@@ -73,7 +73,7 @@ func TestTheCamerasMotionIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, crowded := range []bool{false, true} {
 				var before, after []motion.Box
-				if crowded { // a sixth of the picture goes another way
+				if crowded { // a sixth of the image goes another way
 					for i := range 4 {
 						x := float32(60 + 100*i)
 						before = append(before, motion.Box{X1: x, Y1: 30, X2: x + 28, Y2: 240})
@@ -83,7 +83,7 @@ func TestTheCamerasMotionIsFound(t *testing.T) {
 				var camera motion.Camera
 				first, second := wall.seen(still, random, before), wall.seen(want, random, after)
 				_, ok := camera.Moved(&first, nil)
-				require.False(t, ok, "one picture has no motion")
+				require.False(t, ok, "one image has no motion")
 				got, ok := camera.Moved(&second, before)
 				require.True(t, ok)
 				for _, p := range [][2]float64{{0, 0}, {wide, 0}, {wide / 2, high / 2}, {0, high}, {wide, high}} {
@@ -109,7 +109,7 @@ func TestNoMotionWithoutCorners(t *testing.T) {
 	require.False(t, moved(flat(8, 8)))
 	require.False(t, moved(flat(8, 8)), "too small for a window")
 	random, wall := rand.New(rand.NewPCG(3, 4)), newWall()
-	require.False(t, moved(wall.seen(still, random, nil)), "a picture of another size is a first one")
+	require.False(t, moved(wall.seen(still, random, nil)), "an image of another size is a first one")
 	require.False(t, moved(wall.seen(still, random, nil), motion.Box{X2: wide, Y2: high}), "everything moves by itself")
 	require.True(t, moved(wall.seen(still, random, nil)))
 	other := newWall()
@@ -127,18 +127,18 @@ func TestNoMotionWithoutCorners(t *testing.T) {
 
 func TestCameraNoAllocations(t *testing.T) {
 	wall, random := newWall(), rand.New(rand.NewPCG(3, 4))
-	pictures := []engine.Image{wall.seen(still, random, nil), wall.seen(motion.Affine{A: 1, C: 5, E: 1, F: 3}, random, nil)}
+	images := []engine.Image{wall.seen(still, random, nil), wall.seen(motion.Affine{A: 1, C: 5, E: 1, F: 3}, random, nil)}
 	var camera motion.Camera
 	n := 0
 	assert.Zero(t, testing.AllocsPerRun(20, func() {
-		camera.Moved(&pictures[n%2], nil)
+		camera.Moved(&images[n%2], nil)
 		n++
 	}))
 }
 
 func BenchmarkCamera1080p(b *testing.B) {
 	wall, random := newWall(), rand.New(rand.NewPCG(3, 4))
-	var pictures []engine.Image
+	var images []engine.Image
 	for i := range 2 {
 		small := wall.seen(motion.Affine{A: 1, C: float64(5 * i), E: 1, F: 3}, random, nil)
 		large := engine.Image{Data: make([]byte, 3*1920*1080), Width: 1920, Height: 1080, Stride: 3 * 1920, Format: engine.BGR}
@@ -146,14 +146,14 @@ func BenchmarkCamera1080p(b *testing.B) {
 			grey := small.Data[p/1920/4*wide+p%1920/4]
 			large.Data[3*p], large.Data[3*p+1], large.Data[3*p+2] = grey, grey, grey
 		}
-		pictures = append(pictures, large)
+		images = append(images, large)
 	}
 	var camera motion.Camera
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before := used(b)
 	for i := 0; b.Loop(); i++ {
-		camera.Moved(&pictures[i%2], nil)
+		camera.Moved(&images[i%2], nil)
 	}
 	b.ReportMetric(float64(used(b)-before)/float64(b.N)/1e3, "cpu-us/op")
 }

@@ -1,4 +1,4 @@
-// Package motion tells pictures in which something moves from still ones, so that a network need not look at those.
+// Package motion tells images in which something moves from still ones, so that a network need not look at those.
 package motion
 
 import (
@@ -11,24 +11,24 @@ import (
 
 // Settings say what counts as motion.
 type Settings struct {
-	// Enabled off calls no picture still and looks at none.
+	// Enabled off calls no image still and looks at none.
 	Enabled bool
-	// Sensitivity is from 0 to 1; DefaultSensitivity notices a person of a hundredth of the picture's area, and 1 a bird.
+	// Sensitivity is from 0 to 1; DefaultSensitivity notices a person of a hundredth of the image's area, and 1 a bird.
 	Sensitivity float64
-	// X, Y, Width and Height are the part of the picture that is looked at, as shares of its sides; all of it when Width or Height is 0.
+	// X, Y, Width and Height are the part of the image that is looked at, as shares of its sides; all of it when Width or Height is 0.
 	X, Y, Width, Height float64
 }
 
 // DefaultSensitivity is in the middle.
 const DefaultSensitivity = 0.5
 
-// linger is how long pictures still count as moving after the last motion: what came to rest is looked at once more, and a picture that
+// linger is how long images still count as moving after the last motion: what came to rest is looked at once more, and an image that
 // nobody took leaves word of what moved in it.
 const linger = time.Second
 
-// Gate watches one camera. It keeps a background of small grey pictures, the running mean of every pixel, and how much each pixel flickers
+// Gate watches one camera. It keeps a background of small grey images, the running mean of every pixel, and how much each pixel flickers
 // by itself. What differs from the background by several times that, in several pixels close together, is motion. Settings may be changed
-// by anybody at any time; Still is called by one goroutine, with every picture in order.
+// by anybody at any time; Still is called by one goroutine, with every image in order.
 type Gate struct {
 	settings atomic.Pointer[Settings]
 
@@ -39,13 +39,13 @@ type Gate struct {
 	cells      []uint8  // pixels that differ, of each cell of cellSide*cellSide
 	used       Settings // that the background was made with
 	width      int
-	learned    int   // pictures that the background is made of, up to settled
+	learned    int   // images that the background is made of, up to settled
 	moved      int64 // when something moved last
 }
 
 const (
 	cellSide = 4
-	// settled is how many pictures make a background: before, everything counts as moving.
+	// settled is how many images make a background: before, everything counts as moving.
 	settled = 10
 	// The background follows a pixel by 1/16 of each difference that is flicker and by 1/64 of one that is not: what stays long enough
 	// belongs to it. The flicker is learnt more slowly.
@@ -56,11 +56,11 @@ const (
 	flooded = 60
 )
 
-// Set changes what counts as motion, from the next picture on.
+// Set changes what counts as motion, from the next image on.
 func (g *Gate) Set(s Settings) { g.settings.Store(&s) }
 
-// Still says whether nothing moves in a picture that was taken at a time, in nanoseconds of CLOCK_MONOTONIC. It takes less than 0.3 ms of a
-// core at 1920x1080 and allocates when pictures of another size come. A picture that does not fit its memory is not still.
+// Still says whether nothing moves in an image that was taken at a time, in nanoseconds of CLOCK_MONOTONIC. It takes less than 0.3 ms of a
+// core at 1920x1080 and allocates when images of another size come. An image that does not fit its memory is not still.
 func (g *Gate) Still(image engine.Image, at int64) bool {
 	s := g.settings.Load()
 	if s == nil || !s.Enabled {
@@ -80,8 +80,8 @@ func (g *Gate) Still(image engine.Image, at int64) bool {
 	return at-g.moved > int64(linger)
 }
 
-// reduce makes the small picture of the part that is looked at.
-func (g *Gate) reduce(image *engine.Image, s *Settings) (*thumb.Picture, error) {
+// reduce makes the small image of the part that is looked at.
+func (g *Gate) reduce(image *engine.Image, s *Settings) (*thumb.Image, error) {
 	if err := image.Check(); err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (g *Gate) reduce(image *engine.Image, s *Settings) (*thumb.Picture, error) 
 	return g.reducer.Reduce(image)
 }
 
-// luma is the picture without its colours where these have a plane of their own: any part of the rest is a picture again.
+// luma is the image without its colours where these have a plane of their own: any part of the rest is an image again.
 func luma(image *engine.Image) engine.Image {
 	part := *image
 	if part.Format == engine.NV12 {
@@ -107,8 +107,8 @@ func luma(image *engine.Image) engine.Image {
 	return part
 }
 
-// begin takes a picture for the background of all that follow.
-func (g *Gate) begin(small *thumb.Picture) {
+// begin takes an image for the background of all that follow.
+func (g *Gate) begin(small *thumb.Image) {
 	g.width = small.Width
 	if len(g.background) != len(small.Pix) {
 		g.background, g.flicker = make([]uint16, len(small.Pix)), make([]uint16, len(small.Pix))
@@ -120,8 +120,8 @@ func (g *Gate) begin(small *thumb.Picture) {
 	g.learned = 0
 }
 
-// look compares a picture with the background, which learns from it, and says whether something moves.
-func (g *Gate) look(small *thumb.Picture, sensitivity float64) bool {
+// look compares an image with the background, which learns from it, and says whether something moves.
+func (g *Gate) look(small *thumb.Image, sensitivity float64) bool {
 	// From 8 times the flicker and 12 pixels at sensitivity 0 to 3 times and 2 pixels at 1.
 	times, enough := uint32(8.5-5*sensitivity), 12-int(10*sensitivity)
 	clear(g.cells)

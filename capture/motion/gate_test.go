@@ -16,10 +16,10 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-const rate = 10 // pictures a second
+const rate = 10 // images a second
 
-// film is a still picture with the noise of a sensor, over which a test draws.
-type film struct {
+// video is a still image with the noise of a sensor, over which a test draws.
+type video struct {
 	still, now engine.Image
 	random     *rand.Rand
 	noise      []byte // 0 to 2*spread, a long row to begin anywhere in
@@ -27,8 +27,8 @@ type film struct {
 	at         int64
 }
 
-func newFilm(still engine.Image, spread int) *film {
-	f := &film{still: still, now: still, random: rand.New(rand.NewPCG(1, 2)), spread: spread, at: int64(time.Hour)}
+func newVideo(still engine.Image, spread int) *video {
+	f := &video{still: still, now: still, random: rand.New(rand.NewPCG(1, 2)), spread: spread, at: int64(time.Hour)}
 	f.now.Data = make([]byte, len(still.Data))
 	f.noise = make([]byte, 1<<20)
 	for i := range f.noise {
@@ -37,8 +37,8 @@ func newFilm(still engine.Image, spread int) *film {
 	return f
 }
 
-// next gives the still picture with other noise.
-func (f *film) next() *engine.Image {
+// next gives the still image with other noise.
+func (f *video) next() *engine.Image {
 	f.at += int64(time.Second) / rate
 	from := f.random.IntN(1 << 19)
 	for i, value := range f.still.Data {
@@ -72,9 +72,9 @@ func gate(s motion.Settings) *motion.Gate {
 	return g
 }
 
-// stills counts the still ones of so many pictures.
-func stills(g *motion.Gate, f *film, pictures int, draw func(number int, im *engine.Image)) (count int) {
-	for i := range pictures {
+// stills counts the still ones of so many images.
+func stills(g *motion.Gate, f *video, images int, draw func(number int, im *engine.Image)) (count int) {
+	for i := range images {
 		im := f.next()
 		if draw != nil {
 			draw(i, im)
@@ -88,7 +88,7 @@ func stills(g *motion.Gate, f *film, pictures int, draw func(number int, im *eng
 
 func TestAStillSceneIsStill(t *testing.T) {
 	for _, spread := range []int{1, 4, 12} {
-		f := newFilm(grey(320, 180), spread)
+		f := newVideo(grey(320, 180), spread)
 		g := gate(motion.Settings{Sensitivity: motion.DefaultSensitivity})
 		stills(g, f, 3*rate, nil)
 		assert.Equal(t, 40*rate, stills(g, f, 40*rate, nil), "noise of %d", spread)
@@ -96,7 +96,7 @@ func TestAStillSceneIsStill(t *testing.T) {
 }
 
 func TestWhatMovesIsSeen(t *testing.T) {
-	f := newFilm(grey(640, 360), 3)
+	f := newVideo(grey(640, 360), 3)
 	g := gate(motion.Settings{Sensitivity: motion.DefaultSensitivity})
 	stills(g, f, 10*rate, nil)
 	seen := 0
@@ -107,7 +107,7 @@ func TestWhatMovesIsSeen(t *testing.T) {
 			seen++
 		}
 	}
-	assert.Equal(t, 5*rate, seen, "from its first picture on")
+	assert.Equal(t, 5*rate, seen, "from its first image on")
 	// It stays: for a while it is looked at, then it belongs to the scene.
 	rest := func(_ int, im *engine.Image) { square(im, 40+6*5*rate, 150, 24, 30) }
 	assert.Less(t, stills(g, f, rate/2, rest), rate/2, "what comes to rest is looked at once more")
@@ -121,7 +121,7 @@ func TestOnlyThePartIsLookedAt(t *testing.T) {
 	for _, format := range []engine.PixelFormat{engine.BGR, engine.NV12, engine.YUYV} {
 		im := engine.Image{Width: 640, Height: 360, Stride: format.RowBytes(640), Format: format}
 		im.Data = make([]byte, im.Stride*format.Rows(360))
-		f := newFilm(im, 0)
+		f := newVideo(im, 0)
 		for i := range f.still.Data {
 			f.still.Data[i] = 100
 		}
@@ -143,7 +143,7 @@ func TestOnlyThePartIsLookedAt(t *testing.T) {
 }
 
 func TestSwitchedOffNothingIsStill(t *testing.T) {
-	f := newFilm(grey(64, 64), 1)
+	f := newVideo(grey(64, 64), 1)
 	assert.Zero(t, stills(new(motion.Gate), f, 5*rate, nil))
 	g := gate(motion.Settings{})
 	g.Set(motion.Settings{})
@@ -151,7 +151,7 @@ func TestSwitchedOffNothingIsStill(t *testing.T) {
 }
 
 func TestALightThatIsSwitchedOnIsMotionOnce(t *testing.T) {
-	f := newFilm(grey(320, 180), 2)
+	f := newVideo(grey(320, 180), 2)
 	g := gate(motion.Settings{Sensitivity: motion.DefaultSensitivity})
 	stills(g, f, 5*rate, nil)
 	for i := range f.still.Data {
@@ -162,8 +162,8 @@ func TestALightThatIsSwitchedOnIsMotionOnce(t *testing.T) {
 	assert.Equal(t, 10*rate, stills(g, f, 10*rate, nil))
 }
 
-func TestABadPictureIsNotStill(t *testing.T) {
-	f := newFilm(grey(320, 180), 2)
+func TestABadImageIsNotStill(t *testing.T) {
+	f := newVideo(grey(320, 180), 2)
 	g := gate(motion.Settings{Sensitivity: motion.DefaultSensitivity})
 	require.Positive(t, stills(g, f, 5*rate, nil))
 	im := f.now
@@ -181,9 +181,9 @@ func TestNoEntryOfTheDemoBeltIsMissed(t *testing.T) {
 	require.NoError(t, err)
 	still := drawn
 	still.Data = append([]byte(nil), drawn.Data...)
-	f := newFilm(still, 3)
+	f := newVideo(still, 3)
 	g := gate(motion.Settings{Sensitivity: motion.DefaultSensitivity})
-	present := map[int64]int{} // pictures that a part was to be seen in, and was looked at
+	present := map[int64]int{} // images that a part was to be seen in, and was looked at
 	looked := map[int64]int{}
 	total, inferred, idle := 0, 0, 0
 	for number := 1; len(present) < entries; number++ {
@@ -218,16 +218,16 @@ func TestNoEntryOfTheDemoBeltIsMissed(t *testing.T) {
 		}
 	}
 	missed, late := 0, 0
-	for id, pictures := range present {
+	for id, images := range present {
 		if looked[id] == 0 {
 			missed++
 		}
-		late += pictures - looked[id]
+		late += images - looked[id]
 	}
-	t.Logf("%d entries, %d missed, %d of their pictures not looked at; %d of %d pictures looked at, %d still", len(present), missed, late,
+	t.Logf("%d entries, %d missed, %d of their images not looked at; %d of %d images looked at, %d still", len(present), missed, late,
 		inferred, total, idle)
 	assert.Zero(t, missed)
-	assert.Zero(t, late, "a part is looked at in every picture")
+	assert.Zero(t, late, "a part is looked at in every image")
 	assert.Positive(t, idle)
 }
 

@@ -83,7 +83,7 @@ func (g ground) belt(width, height int, unit float64, blur int, cast rgb, seed u
 
 func frac(v float64) float64 { return v - math.Floor(v) }
 
-// railColour is the colour of the aluminium side rail, by the distance from the outer edge of the picture, 0 to 1 at the belt.
+// railColour is the colour of the aluminium side rail, by the distance from the outer edge of the image, 0 to 1 at the belt.
 func railColour(t float64) float64 {
 	switch {
 	case t > 0.94:

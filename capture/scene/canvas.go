@@ -1,6 +1,6 @@
 package scene
 
-// Part is the truth about one part of a picture.
+// Part is the truth about one part of an image.
 type Part struct {
 	// ID stays the same for as long as the part is on the belt, and is never used again.
 	ID    int64
@@ -8,11 +8,11 @@ type Part struct {
 	// X0, Y0 and X1, Y1 bound the part's visible pixels: left and top edge inclusive, right and bottom edge exclusive. A pixel is the
 	// part's when the part covers at least half of it and nothing lies on top.
 	X0, Y0, X1, Y1 int
-	// Visible is the share of the whole part's pixels that can be seen: less than 1 for a part below another or over the picture's edge.
+	// Visible is the share of the whole part's pixels that can be seen: less than 1 for a part below another or over the image's edge.
 	Visible float64
 }
 
-// placed is a sprite on the picture.
+// placed is a sprite on the image.
 type placed struct {
 	sprite *sprite
 	x, y   int // left top corner, may lie outside
@@ -20,7 +20,7 @@ type placed struct {
 	class  Class // classes for a distractor
 }
 
-// canvas lays sprites on a picture and remembers which of them is on top at every pixel.
+// canvas lays sprites on an image and remembers which of them is on top at every pixel.
 type canvas struct {
 	width, height int
 	owner         []uint16 // number in items plus one of the topmost mask, 0 for none
@@ -36,7 +36,7 @@ func (c *canvas) reset() {
 	c.items = c.items[:0]
 }
 
-// lay blends a sprite over the picture. Sprites past the number that owner can hold are left out.
+// lay blends a sprite over the image. Sprites past the number that owner can hold are left out.
 func (c *canvas) lay(dst []byte, stride int, p placed) {
 	s := p.sprite
 	x0, x1 := max(0, -p.x), min(s.width, c.width-p.x)

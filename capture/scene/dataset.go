@@ -18,13 +18,13 @@ import (
 )
 
 // LabelledFrom is the rule for hidden and cut parts: a part is labelled when at least this share of its pixels can be seen; its box then
-// bounds what can be seen. Parts below it are on the picture without a label.
+// bounds what can be seen. Parts below it are on the image without a label.
 const LabelledFrom = 0.3
 
-// Format is the file format of a dataset's pictures.
+// Format is the file format of a dataset's images.
 type Format string
 
-// The picture formats. JPEG is written with quality 92.
+// The image formats. JPEG is written with quality 92.
 const (
 	JPEG Format = "jpg"
 	PNG  Format = "png"
@@ -32,20 +32,20 @@ const (
 
 const jpegQuality = 92
 
-// DatasetOptions say which pictures WriteDataset writes.
+// DatasetOptions say which images WriteDataset writes.
 type DatasetOptions struct {
-	Count         int // pictures, 1 to 10 million
+	Count         int // images, 1 to 10 million
 	Seed          uint64
 	Width, Height int // pixels, 64 to 8192; 0 means 1280 and 720
-	// PartSize is about how many pixels a part measures, on any picture; 0 lets it follow the picture's size and differ.
+	// PartSize is about how many pixels a part measures, on any image; 0 lets it follow the image's size and differ.
 	PartSize int
 	Format   Format // "" means JPEG
-	// Progress, when set, is told after each picture, one call at a time, from goroutines of WriteDataset.
+	// Progress, when set, is told after each image, one call at a time, from goroutines of WriteDataset.
 	Progress func(done, total int)
 }
 
 const (
-	mostPictures = 10_000_000
+	mostImages   = 10_000_000
 	smallestPart = 8 // pixels, under which nobody tells a nut from a washer
 )
 
@@ -57,18 +57,18 @@ func (o *DatasetOptions) complete() error {
 		o.Format = JPEG
 	}
 	switch {
-	case o.Count < 1 || o.Count > mostPictures:
-		return fmt.Errorf("count of %d pictures, must be 1 to %d", o.Count, mostPictures)
+	case o.Count < 1 || o.Count > mostImages:
+		return fmt.Errorf("count of %d images, must be 1 to %d", o.Count, mostImages)
 	case o.Format != JPEG && o.Format != PNG:
-		return fmt.Errorf("unknown picture format %q, choose %s or %s", o.Format, JPEG, PNG)
+		return fmt.Errorf("unknown image format %q, choose %s or %s", o.Format, JPEG, PNG)
 	case o.PartSize != 0 && (o.PartSize < smallestPart || o.PartSize > largestUnit):
 		return fmt.Errorf("parts of %d pixels, must be %d to %d", o.PartSize, smallestPart, largestUnit)
 	}
 	return checkSides(o.Width, o.Height)
 }
 
-// WriteDataset draws Count independent scenes of the seed into dir, which it creates and which must be empty: pictures in images/, one YOLO
-// label file per picture in labels/, COCO annotations in annotations.json, and data.yaml for training tools. The same options give the
+// WriteDataset draws Count independent scenes of the seed into dir, which it creates and which must be empty: images in images/, one YOLO
+// label file per image in labels/, COCO annotations in annotations.json, and data.yaml for training tools. The same options give the
 // same files on the same processor architecture. When the context ends or a file cannot be written it stops and returns the reason;
 // annotations.json is written last, so a directory that has it is complete.
 func WriteDataset(ctx context.Context, dir string, options DatasetOptions) error {
@@ -79,7 +79,7 @@ func WriteDataset(ctx context.Context, dir string, options DatasetOptions) error
 		return fmt.Errorf("write dataset: %w", err)
 	}
 	w := writer{dir: dir, options: options, catalogue: newCatalogue(catalogueResolution), labels: make([][]Part, options.Count)}
-	if err := w.pictures(ctx); err != nil {
+	if err := w.images(ctx); err != nil {
 		return fmt.Errorf("write dataset: %w", err)
 	}
 	if err := w.index(); err != nil {
@@ -88,7 +88,7 @@ func WriteDataset(ctx context.Context, dir string, options DatasetOptions) error
 	return nil
 }
 
-// catalogueResolution is texels a unit: the size of a part on most pictures.
+// catalogueResolution is texels a unit: the size of a part on most images.
 const catalogueResolution = 112
 
 // prepare makes the directories and refuses to mix with other files.
@@ -113,7 +113,7 @@ type writer struct {
 	dir       string
 	options   DatasetOptions
 	catalogue *catalogue
-	labels    [][]Part // by picture, each written by the goroutine that drew it
+	labels    [][]Part // by image, each written by the goroutine that drew it
 
 	mu   sync.Mutex // guards what follows
 	next int
@@ -121,16 +121,16 @@ type writer struct {
 	err  error
 }
 
-// pictures draws on all processors.
-func (w *writer) pictures(ctx context.Context) error {
+// images draws on all processors.
+func (w *writer) images(ctx context.Context) error {
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), w.options.Count) {
 		workers.Go(func() {
 			studio := newStudio(w.catalogue, w.options.Width, w.options.Height)
 			studio.part = float64(w.options.PartSize)
-			picture := image.NewRGBA(image.Rect(0, 0, w.options.Width, w.options.Height))
+			img := image.NewRGBA(image.Rect(0, 0, w.options.Width, w.options.Height))
 			for n, ok := w.claim(ctx); ok; n, ok = w.claim(ctx) {
-				w.finished(w.picture(studio, picture, n))
+				w.finished(w.img(studio, img, n))
 			}
 		})
 	}
@@ -138,7 +138,7 @@ func (w *writer) pictures(ctx context.Context) error {
 	return w.err
 }
 
-// claim hands out the next picture's number until all are drawn, one failed or the context ended.
+// claim hands out the next image's number until all are drawn, one failed or the context ended.
 func (w *writer) claim(ctx context.Context) (int, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,21 +167,21 @@ func (w *writer) finished(err error) {
 	}
 }
 
-func (w *writer) picture(studio *studio, picture *image.RGBA, n int) error {
+func (w *writer) img(studio *studio, img *image.RGBA, n int) error {
 	for _, p := range studio.shot(w.options.Seed, uint64(n)) {
 		if p.Visible >= LabelledFrom {
 			w.labels[n] = append(w.labels[n], p)
 		}
 	}
 	for i := range len(studio.pixels) / 3 {
-		from, to := studio.pixels[3*i:][:3], picture.Pix[4*i:][:4]
+		from, to := studio.pixels[3*i:][:3], img.Pix[4*i:][:4]
 		to[0], to[1], to[2], to[3] = from[2], from[1], from[0], 255
 	}
 	err := create(filepath.Join(w.dir, w.file(n)), func(to io.Writer) error {
 		if w.options.Format == PNG {
-			return png.Encode(to, picture)
+			return png.Encode(to, img)
 		}
-		return jpeg.Encode(to, picture, &jpeg.Options{Quality: jpegQuality})
+		return jpeg.Encode(to, img, &jpeg.Options{Quality: jpegQuality})
 	})
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (w *writer) picture(studio *studio, picture *image.RGBA, n int) error {
 	})
 }
 
-// file is the picture's path below the dataset's directory.
+// file is the image's path below the dataset's directory.
 func (w *writer) file(n int) string { return fmt.Sprintf("images/%06d.%s", n, w.options.Format) }
 
 // index writes data.yaml and annotations.json.

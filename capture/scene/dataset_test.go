@@ -77,10 +77,10 @@ func TestLabelsAgree(t *testing.T) {
 	labelled := 0
 	for n, entry := range c.Images {
 		assert.Equal(t, cocoImage{ID: n + 1, FileName: fmt.Sprintf("%06d.png", n), Width: 320, Height: 200}, entry)
-		picture, format, err := image.DecodeConfig(strings.NewReader(files["images/"+entry.FileName]))
+		img, format, err := image.DecodeConfig(strings.NewReader(files["images/"+entry.FileName]))
 		require.NoError(t, err)
 		assert.Equal(t, "png", format)
-		assert.Equal(t, [2]int{320, 200}, [2]int{picture.Width, picture.Height})
+		assert.Equal(t, [2]int{320, 200}, [2]int{img.Width, img.Height})
 		text, ok := files[fmt.Sprintf("labels/%06d.txt", n)]
 		require.True(t, ok)
 		var lines []string
@@ -94,7 +94,7 @@ func TestLabelsAgree(t *testing.T) {
 	assert.Positive(t, labelled)
 }
 
-// What the picture holds is what the studio drew: labels of all parts that can be seen well enough, and of no other.
+// What the image holds is what the studio drew: labels of all parts that can be seen well enough, and of no other.
 func TestHiddenPartsAreNotLabelled(t *testing.T) {
 	const count, seed = 40, 9
 	dir := written(t, DatasetOptions{Count: count, Seed: seed, Width: 128, Height: 96})
@@ -110,12 +110,12 @@ func TestHiddenPartsAreNotLabelled(t *testing.T) {
 		}
 		text, err := os.ReadFile(filepath.Join(dir, "labels", fmt.Sprintf("%06d.txt", n)))
 		require.NoError(t, err)
-		assert.Equal(t, lines, strings.Count(string(text), "\n"), "picture %d", n)
+		assert.Equal(t, lines, strings.Count(string(text), "\n"), "image %d", n)
 	}
 	assert.Positive(t, below, "some part is hidden too far")
 }
 
-// With a size of their own parts are as large on a large picture as on a small one.
+// With a size of their own parts are as large on a large image as on a small one.
 func TestPartsHaveTheSizeAskedFor(t *testing.T) {
 	for _, width := range []int{200, 800} {
 		studio, parts := newStudio(newCatalogue(56), width, 600), 0
@@ -123,7 +123,7 @@ func TestPartsHaveTheSizeAskedFor(t *testing.T) {
 		for n := range uint64(5) {
 			for _, p := range studio.shot(1, n) {
 				parts++
-				assert.LessOrEqual(t, max(p.X1-p.X0, p.Y1-p.Y0), 50, "picture %d", n)
+				assert.LessOrEqual(t, max(p.X1-p.X0, p.Y1-p.Y0), 50, "image %d", n)
 			}
 		}
 		assert.Positive(t, parts)
@@ -136,7 +136,7 @@ func TestDefaultsOfDataset(t *testing.T) {
 	assert.Equal(t, DatasetOptions{Count: 1, Width: 1280, Height: 720, Format: JPEG}, options)
 }
 
-func TestProgressCountsEveryPicture(t *testing.T) {
+func TestProgressCountsEveryImage(t *testing.T) {
 	var calls []int
 	written(t, DatasetOptions{Count: 6, Width: 64, Height: 64, Progress: func(done, total int) {
 		assert.Equal(t, 6, total)
@@ -154,11 +154,11 @@ func TestDatasetErrors(t *testing.T) {
 		options DatasetOptions
 		want    string
 	}{
-		{"", DatasetOptions{Count: 0}, "write dataset: count of 0 pictures, must be 1 to 10000000"},
-		{"", DatasetOptions{Count: 10_000_001}, "write dataset: count of 10000001 pictures, must be 1 to 10000000"},
+		{"", DatasetOptions{Count: 0}, "write dataset: count of 0 images, must be 1 to 10000000"},
+		{"", DatasetOptions{Count: 10_000_001}, "write dataset: count of 10000001 images, must be 1 to 10000000"},
 		{"", DatasetOptions{Count: 1, PartSize: 7}, "write dataset: parts of 7 pixels, must be 8 to 432"},
-		{"", DatasetOptions{Count: 1, Width: 640}, "write dataset: picture of 640x0, sides must be 64 to 8192 pixels"},
-		{"", DatasetOptions{Count: 1, Format: "gif"}, `write dataset: unknown picture format "gif", choose jpg or png`},
+		{"", DatasetOptions{Count: 1, Width: 640}, "write dataset: image of 640x0, sides must be 64 to 8192 pixels"},
+		{"", DatasetOptions{Count: 1, Format: "gif"}, `write dataset: unknown image format "gif", choose jpg or png`},
 		{full, DatasetOptions{Count: 1}, "write dataset: directory " + full + " is not empty, choose a new one"},
 		{notes, DatasetOptions{Count: 1}, "write dataset: open " + notes + ": not a directory"},
 	} {

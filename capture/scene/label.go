@@ -6,7 +6,7 @@ import (
 	"path"
 )
 
-// writeYOLO writes one line per part: class, centre and size as shares of the picture.
+// writeYOLO writes one line per part: class, centre and size as shares of the image.
 func writeYOLO(to io.Writer, parts []Part, width, height int) error {
 	for _, p := range parts {
 		w, h := float64(width), float64(height)
@@ -19,7 +19,7 @@ func writeYOLO(to io.Writer, parts []Part, width, height int) error {
 	return nil
 }
 
-// coco is the detection part of the COCO annotation format. Category ids are the class numbers; pictures and annotations count from 1.
+// coco is the detection part of the COCO annotation format. Category ids are the class numbers; images and annotations count from 1.
 type coco struct {
 	Info        cocoInfo         `json:"info"`
 	Images      []cocoImage      `json:"images"`

@@ -1,5 +1,5 @@
-// Package scene draws the demo camera: a conveyor belt with metal parts, and the exact truth about every part on the picture. It also
-// writes training pictures of the same world. It is plain Go, and on one processor architecture the same seed always gives the same pixels.
+// Package scene draws the demo camera: a conveyor belt with metal parts, and the exact truth about every part on the image. It also
+// writes training images of the same world. It is plain Go, and on one processor architecture the same seed always gives the same pixels.
 package scene
 
 import (
@@ -23,7 +23,7 @@ type Scene struct {
 	cell      int     // pixels of one stretch of belt that is filled from one generator
 	lanes     int
 	railed    int // rows of one side rail
-	start     int // belt position of the picture's left edge at frame 0
+	start     int // belt position of the image's left edge at frame 0
 	texture   []byte
 	period    int
 	rails     [2][]byte
@@ -33,19 +33,19 @@ type Scene struct {
 	canvas    canvas
 	exposure  exposure
 	phase     float64
-	reachable int // cells beyond the picture's edge whose sprites can reach into it
+	reachable int // cells beyond the image's edge whose sprites can reach into it
 }
 
-// MinSide and MaxSide are the shortest and the longest side of a picture, in pixels.
+// MinSide and MaxSide are the shortest and the longest side of an image, in pixels.
 const (
 	MinSide = 64
 	MaxSide = 8192
 )
 
-// Parts measure about one unit; this many units fit the shorter side of a picture.
+// Parts measure about one unit; this many units fit the shorter side of an image.
 const unitsAcross = 5
 
-// largestUnit keeps the memory for sprites in bounds: pictures over 4K show more parts, not larger ones.
+// largestUnit keeps the memory for sprites in bounds: images over 4K show more parts, not larger ones.
 const largestUnit = 432
 
 const (
@@ -57,7 +57,7 @@ const (
 
 func checkSides(width, height int) error {
 	if width < MinSide || height < MinSide || width > MaxSide || height > MaxSide {
-		return fmt.Errorf("picture of %dx%d, sides must be %d to %d pixels", width, height, MinSide, MaxSide)
+		return fmt.Errorf("image of %dx%d, sides must be %d to %d pixels", width, height, MinSide, MaxSide)
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (s *Scene) Draw(frame int, dst []byte, stride int, truth []Part) ([]Part, e
 	case frame < 0:
 		return truth, fmt.Errorf("draw scene: frame number %d is negative", frame)
 	case stride < 3*s.Width || len(dst) < stride*(s.Height-1)+3*s.Width:
-		return truth, fmt.Errorf("draw scene: %d bytes with stride %d, a picture of %dx%d needs %d with stride %d",
+		return truth, fmt.Errorf("draw scene: %d bytes with stride %d, an image of %dx%d needs %d with stride %d",
 			len(dst), stride, s.Width, s.Height, 3*s.Width*s.Height, 3*s.Width)
 	}
 	position := s.start + int(math.Round(float64(frame)*s.speed))
@@ -200,7 +200,7 @@ func (s *Scene) Draw(frame int, dst []byte, stride int, truth []Part) ([]Part, e
 
 // background copies rails and belt.
 func (s *Scene) background(position int, dst []byte, stride int) {
-	shift := s.period - 1 - (position-1)%s.period // texture column of the picture's left edge
+	shift := s.period - 1 - (position-1)%s.period // texture column of the image's left edge
 	for y := range s.Height {
 		row := dst[y*stride:][:3*s.Width]
 		switch {

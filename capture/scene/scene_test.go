@@ -111,7 +111,7 @@ func TestTruthIsExact(t *testing.T) {
 		}
 	}
 	assert.Positive(t, hidden, "some part lies below another")
-	assert.Positive(t, cut, "some part is cut by the picture's edge")
+	assert.Positive(t, cut, "some part is cut by the image's edge")
 }
 
 func TestTruthOfStillsIsExact(t *testing.T) {
@@ -123,7 +123,7 @@ func TestTruthOfStillsIsExact(t *testing.T) {
 	}
 }
 
-// A part keeps its ID and class while it crosses the picture, moves to the right at the belt's speed, and its ID is never given again.
+// A part keeps its ID and class while it crosses the image, moves to the right at the belt's speed, and its ID is never given again.
 func TestPartsKeepTheirIdentity(t *testing.T) {
 	s, dst := open(t, Scene{Width: 240, Height: 160, Seed: 11, Rate: 25})
 	type track struct {
@@ -193,8 +193,8 @@ func TestOpenErrors(t *testing.T) {
 		scene Scene
 		want  string
 	}{
-		{Scene{Width: 63, Height: 480}, "open scene: picture of 63x480, sides must be 64 to 8192 pixels"},
-		{Scene{Width: 640, Height: 8193}, "open scene: picture of 640x8193, sides must be 64 to 8192 pixels"},
+		{Scene{Width: 63, Height: 480}, "open scene: image of 63x480, sides must be 64 to 8192 pixels"},
+		{Scene{Width: 640, Height: 8193}, "open scene: image of 640x8193, sides must be 64 to 8192 pixels"},
 		{Scene{Width: 64, Height: 64, Rate: -1}, "open scene: rate of -1 frames a second, must be over 0 and at most 1000"},
 		{Scene{Width: 64, Height: 64, Rate: 2000}, "open scene: rate of 2000 frames a second, must be over 0 and at most 1000"},
 	} {
@@ -210,9 +210,9 @@ func TestDrawErrors(t *testing.T) {
 	_, err = s.Draw(-1, dst, 192, nil)
 	require.EqualError(t, err, "draw scene: frame number -1 is negative")
 	_, err = s.Draw(0, dst[1:], 192, nil)
-	require.EqualError(t, err, "draw scene: 12287 bytes with stride 192, a picture of 64x64 needs 12288 with stride 192")
+	require.EqualError(t, err, "draw scene: 12287 bytes with stride 192, an image of 64x64 needs 12288 with stride 192")
 	_, err = s.Draw(0, dst, 191, nil)
-	require.EqualError(t, err, "draw scene: 12288 bytes with stride 191, a picture of 64x64 needs 12288 with stride 192")
+	require.EqualError(t, err, "draw scene: 12288 bytes with stride 191, an image of 64x64 needs 12288 with stride 192")
 }
 
 // Light changes slowly over the stream and never clips it.

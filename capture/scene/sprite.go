@@ -2,7 +2,7 @@ package scene
 
 import "math"
 
-// sprite is a turned and lit part with its shadow, ready to be laid on the picture.
+// sprite is a turned and lit part with its shadow, ready to be laid on the image.
 type sprite struct {
 	width, height    int
 	originX, originY int    // of the part's centre from the left top corner
@@ -13,7 +13,7 @@ type sprite struct {
 
 // light is what shades the parts.
 type light struct {
-	x, y, z  float64 // direction towards the lamp, in picture axes, of length 1
+	x, y, z  float64 // direction towards the lamp, in image axes, of length 1
 	colour   rgb
 	ambient  float64
 	shadow   float64 // darkness of a full shadow, 0 to 1
@@ -31,7 +31,7 @@ func newLight(azimuth, elevation float64) light {
 // pose is how a surface is drawn.
 type pose struct {
 	unit  float64 // pixels of one unit
-	angle float64 // clockwise on the picture
+	angle float64 // clockwise on the image
 	blur  int     // pixels of motion along x
 	tint  rgb     // of metal
 	dim   float64 // factor on every colour
@@ -112,7 +112,7 @@ func render(m *surface, p pose, l light) *sprite {
 	return out
 }
 
-// texel is where a point of the turned picture, in pixels from the centre, lies on the surface's own grid.
+// texel is where a point of the turned image, in pixels from the centre, lies on the surface's own grid.
 func (m *surface) texel(x, y, unit, sin, cos float64) (u, v float64) {
 	k, middle := m.resolution/unit, float64(m.size)/2-0.5
 	return (x*cos+y*sin)*k + middle, (y*cos-x*sin)*k + middle

@@ -2,14 +2,14 @@ package scene
 
 import "math"
 
-// studio draws independent pictures for training and measuring: each has its own belt, light, camera and parts. It is used by one
+// studio draws independent images for training and measuring: each has its own belt, light, camera and parts. It is used by one
 // goroutine; the catalogue may be shared.
 type studio struct {
 	catalogue *catalogue
 	canvas    canvas
 	width     int
 	height    int
-	part      float64 // size of the parts in pixels; 0 for one that fits the picture and differs from shot to shot
+	part      float64 // size of the parts in pixels; 0 for one that fits the image and differs from shot to shot
 	pixels    []byte  // BGR, valid until the next shot
 }
 
@@ -17,13 +17,13 @@ func newStudio(c *catalogue, width, height int) *studio {
 	return &studio{catalogue: c, canvas: newCanvas(width, height), width: width, height: height, pixels: make([]byte, 3*width*height)}
 }
 
-// How far the pictures of a dataset differ.
+// How far the images of a dataset differ.
 const (
 	smallest, largest = 0.5, 2.0 // size of the parts against the stream's
-	crowd             = 14       // parts on one picture at most
+	crowd             = 14       // parts on one image at most
 )
 
-// shot draws picture number n of the seed into s.pixels and gives its truth; part IDs count from 1 on each picture.
+// shot draws image number n of the seed into s.pixels and gives its truth; part IDs count from 1 on each image.
 func (s *studio) shot(seed, n uint64) []Part {
 	r := seeded(seed, 5, n)
 	unit := float64(min(s.width, s.height)) / unitsAcross * r.between(smallest, largest)
@@ -72,7 +72,7 @@ func (s *studio) shot(seed, n uint64) []Part {
 			put(s.catalogue.distractors[k], math.Min(2, s.catalogue.kinds[k].scale*r.between(0.7, 1.3)), x, y, classes)
 		}
 	}
-	// No more parts than the picture holds at about half its area.
+	// No more parts than the image holds at about half its area.
 	room := float64(s.width*s.height) / (unit * unit)
 	count := min(r.intn(crowd+1), int(0.75*room))
 	x, y := anywhere()
@@ -125,7 +125,7 @@ func (s *studio) clearing(anywhere func() (float64, float64), unit float64) (flo
 	return x, y
 }
 
-// background draws a belt or a table, with rails on some pictures.
+// background draws a belt or a table, with rails on some images.
 func (s *studio) background(r *random, unit float64, blur int, cast rgb) {
 	g := ground{
 		colour: rgb{0.235, 0.27, 0.275}, pattern: pattern(r.intn(int(patterns))), pitch: r.between(0.04, 0.35) * unit,

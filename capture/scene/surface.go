@@ -32,7 +32,7 @@ func (m *surface) near(unit float64) *surface {
 	return m
 }
 
-// newPyramid is a surface with its coarser levels, for pictures of many scales.
+// newPyramid is a surface with its coarser levels, for images of many scales.
 func newPyramid(s shape, resolution, alpha float64) *surface {
 	m := newSurface(s, resolution, alpha)
 	if resolution >= 2*coarsest {

@@ -15,7 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// The tests know each picture by a number that it shows as vertical bars, one a bit, which survive every codec.
+// The tests know each image by a number that it shows as vertical bars, one a bit, which survive every codec.
 const bars = 16
 
 // barcode draws a number as grey pixels.
@@ -58,12 +58,12 @@ func brightnessStep(f engine.PixelFormat) int {
 
 func barcodeJPEG(t testing.TB, number, width, height int) []byte {
 	var out bytes.Buffer
-	picture := &image.Gray{Pix: barcode(number, width, height), Stride: width, Rect: image.Rect(0, 0, width, height)}
-	require.NoError(t, jpeg.Encode(&out, picture, nil))
+	img := &image.Gray{Pix: barcode(number, width, height), Stride: width, Rect: image.Rect(0, 0, width, height)}
+	require.NoError(t, jpeg.Encode(&out, img, nil))
 	return out.Bytes()
 }
 
-// barcodeVideo makes a video file whose pictures are numbered from 0.
+// barcodeVideo makes a video file whose images are numbered from 0.
 func barcodeVideo(t testing.TB, name string, frames, width, height, fps int) string {
 	path := filepath.Join(t.TempDir(), name)
 	command := exec.Command(tool(t, "ffmpeg"), "-v", "error", "-f", "rawvideo", "-pix_fmt", "gray", "-s", size{width, height}.String(),

@@ -17,7 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// drain runs a camera to its end and returns the numbers that its pictures show.
+// drain runs a camera to its end and returns the numbers that its images show.
 func drain(t *testing.T, c *capture.Camera, each func(f capture.Frame)) ([]int, error) {
 	t.Helper()
 	notify := make(chan struct{}, 1)
@@ -68,8 +68,8 @@ func TestLosslessFile(t *testing.T) {
 	assert.False(t, stats.Since.Before(stats.Last))
 }
 
-// TestFilmTime: what moves in a film keeps its speed, however fast the film is played, and time does not go back where it begins again.
-func TestFilmTime(t *testing.T) {
+// TestVideoTime: what moves in a video keeps its speed, however fast the video is played, and time does not go back where it begins again.
+func TestVideoTime(t *testing.T) {
 	path := barcodeVideo(t, "v.mp4", 60, 160, 120, 4)
 	var first, last capture.Frame
 	begin := time.Now()
@@ -81,7 +81,7 @@ func TestFilmTime(t *testing.T) {
 		last = f
 	})
 	require.NoError(t, err)
-	assert.Greater(t, last.Time.Sub(begin), 10*time.Second, "a film of 15 seconds")
+	assert.Greater(t, last.Time.Sub(begin), 10*time.Second, "a video of 15 seconds")
 	loop := &capture.Camera{Open: Open, URI: path, Lossless: true, AtEnd: capture.Loop}
 	var before time.Time
 	seen := 0
@@ -182,23 +182,23 @@ func TestDemo(t *testing.T) {
 	assert.Equal(t, uint64(20), c.Stats().Captured)
 }
 
-func TestDamagedPictureIsCounted(t *testing.T) {
-	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(folder+"/1.jpg", barcodeJPEG(t, 1, 64, 64), 0o600))
-	require.NoError(t, os.WriteFile(folder+"/2.jpg", []byte("broken"), 0o600))
-	require.NoError(t, os.WriteFile(folder+"/3.jpg", barcodeJPEG(t, 3, 64, 64), 0o600))
-	c := &capture.Camera{Open: Open, URI: folder, Lossless: true}
+func TestDamagedImageIsCounted(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(dir+"/1.jpg", barcodeJPEG(t, 1, 64, 64), 0o600))
+	require.NoError(t, os.WriteFile(dir+"/2.jpg", []byte("broken"), 0o600))
+	require.NoError(t, os.WriteFile(dir+"/3.jpg", barcodeJPEG(t, 3, 64, 64), 0o600))
+	c := &capture.Camera{Open: Open, URI: dir, Lossless: true}
 	numbers, err := drain(t, c, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []int{1, 3}, numbers)
 	assert.Equal(t, uint64(1), c.Stats().Damaged)
-	assert.Equal(t, "not a picture that OpenCV can read", c.Stats().Damage)
+	assert.Equal(t, "not an image that OpenCV can read", c.Stats().Damage)
 
-	require.NoError(t, os.Remove(folder+"/1.jpg"))
-	require.NoError(t, os.Remove(folder+"/3.jpg"))
-	_, err = drain(t, &capture.Camera{Open: Open, URI: folder, Lossless: true, AtEnd: capture.Loop, Once: true}, nil)
+	require.NoError(t, os.Remove(dir+"/1.jpg"))
+	require.NoError(t, os.Remove(dir+"/3.jpg"))
+	_, err = drain(t, &capture.Camera{Open: Open, URI: dir, Lossless: true, AtEnd: capture.Loop, Once: true}, nil)
 	require.ErrorIs(t, err, capture.ErrFormat)
-	assert.EqualError(t, err, "read "+folder+": no picture in it")
+	assert.EqualError(t, err, "read "+dir+": no image in it")
 }
 
 // TestJob: what is read once and cannot be read is an error, a malformed address always is.

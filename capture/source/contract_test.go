@@ -21,8 +21,8 @@ import (
 type stand struct {
 	uri     string
 	backend backend
-	show    func(s size) // is there, with pictures of that size
-	silence func()       // gives no picture, but stays connected, as a server that was sent SIGSTOP; nil where that cannot be
+	show    func(s size) // is there, with images of that size
+	silence func()       // gives no image, but stays connected, as a server that was sent SIGSTOP; nil where that cannot be
 	kill    func()       // is gone
 }
 
@@ -39,7 +39,7 @@ func stands() map[string]func(t *testing.T) *stand {
 		"http":                func(t *testing.T) *stand { return httpStand(t, true) },
 		"http without length": func(t *testing.T) *stand { return httpStand(t, false) },
 		"pipeline":            pipelineStand,
-		"film":                filmStand,
+		"video":               videoStand,
 		"directory":           directoryStand,
 	}
 }
@@ -81,7 +81,7 @@ type partServer struct {
 	all      sync.WaitGroup
 }
 
-func (s *partServer) start(pictures size) {
+func (s *partServer) start(images size) {
 	listener, err := net.Listen("tcp", s.address)
 	require.NoError(s.t, err)
 	s.address, s.listener = listener.Addr().String(), listener
@@ -92,12 +92,12 @@ func (s *partServer) start(pictures size) {
 			if err != nil {
 				return
 			}
-			s.all.Go(func() { s.serve(connection, pictures) })
+			s.all.Go(func() { s.serve(connection, images) })
 		}
 	})
 }
 
-func (s *partServer) serve(connection net.Conn, pictures size) {
+func (s *partServer) serve(connection net.Conn, images size) {
 	defer connection.Close()
 	for number := 0; ; number++ {
 		select {
@@ -108,7 +108,7 @@ func (s *partServer) serve(connection net.Conn, pictures size) {
 			return
 		case <-time.After(5 * time.Millisecond):
 		}
-		data := barcodeJPEG(s.t, number, pictures.width, pictures.height)
+		data := barcodeJPEG(s.t, number, images.width, images.height)
 		const part = "--frame\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n%s\r\n"
 		if _, err := fmt.Fprintf(connection, part, len(data), data); err != nil {
 			return
@@ -145,9 +145,9 @@ func pipelineStand(t *testing.T) *stand {
 	}
 }
 
-// filmStand is a film that is played again and again: it is noticed at its end that the file is gone.
-func filmStand(t *testing.T) *stand {
-	path := filepath.Join(t.TempDir(), "film.mp4")
+// videoStand is a video that is played again and again: it is noticed at its end that the file is gone.
+func videoStand(t *testing.T) *stand {
+	path := filepath.Join(t.TempDir(), "video.mp4")
 	return &stand{
 		uri:  "file://" + path + "?loop=1&fps=200",
 		show: func(s size) { require.NoError(t, os.Rename(barcodeVideo(t, "v.mp4", 10, s.width, s.height, 30), path)) },
@@ -156,23 +156,23 @@ func filmStand(t *testing.T) *stand {
 }
 
 func directoryStand(t *testing.T) *stand {
-	folder := filepath.Join(t.TempDir(), "pictures")
+	dir := filepath.Join(t.TempDir(), "images")
 	return &stand{
-		uri: "file://" + folder + "?loop=1&fps=200",
+		uri: "file://" + dir + "?loop=1&fps=200",
 		show: func(s size) {
-			fresh := folder + ".new"
+			fresh := dir + ".new"
 			require.NoError(t, os.Mkdir(fresh, 0o700))
 			for i := range 10 {
 				require.NoError(t, os.WriteFile(fmt.Sprintf("%s/%d.jpg", fresh, i), barcodeJPEG(t, i, s.width, s.height), 0o600))
 			}
-			require.NoError(t, os.RemoveAll(folder))
-			require.NoError(t, os.Rename(fresh, folder))
+			require.NoError(t, os.RemoveAll(dir))
+			require.NoError(t, os.Rename(fresh, dir))
 		},
-		kill: func() { require.NoError(t, os.RemoveAll(folder)) },
+		kill: func() { require.NoError(t, os.RemoveAll(dir)) },
 	}
 }
 
-// TestContract: a camera of any kind may be absent when it is started, come, go, come back with pictures of another size, and fall silent.
+// TestContract: a camera of any kind may be absent when it is started, come, go, come back with images of another size, and fall silent.
 // Its state says so each time, and it goes on each time.
 func TestContract(t *testing.T) {
 	for name, open := range stands() {
@@ -216,7 +216,7 @@ func checkContract(t *testing.T, s *stand) {
 
 	s.silence()
 	c.hears("that it is silent", func(s capture.Stats) bool {
-		return s.Reason == "no picture for 2s" && (s.State == capture.Stalled || s.State == capture.Lost)
+		return s.Reason == "no image for 2s" && (s.State == capture.Stalled || s.State == capture.Lost)
 	})
 	s.kill()
 	s.show(small)

@@ -15,11 +15,11 @@ import (
 )
 
 // parts is an HTTP camera that sends, every few milliseconds, what the function gives for each number.
-func parts(t *testing.T, picture func(number int) []byte) (uri string) {
+func parts(t *testing.T, img func(number int) []byte) (uri string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "multipart/x-mixed-replace; boundary=frame")
 		for number := 0; r.Context().Err() == nil; number++ {
-			data := picture(number)
+			data := img(number)
 			_, _ = fmt.Fprintf(w, "--frame\r\nContent-Length: %d\r\n\r\n%s\r\n", len(data), data)
 			w.(http.Flusher).Flush()
 			time.Sleep(5 * time.Millisecond)
@@ -29,8 +29,8 @@ func parts(t *testing.T, picture func(number int) []byte) (uri string) {
 	return server.URL
 }
 
-// TestBadPicturesFailAlone: of a stream in which every second picture is broken or a giant, the others come.
-func TestBadPicturesFailAlone(t *testing.T) {
+// TestBadImagesFailAlone: of a stream in which every second image is broken or a giant, the others come.
+func TestBadImagesFailAlone(t *testing.T) {
 	giant := giant(t, ".jpg", size{30000, 30000})
 	uri := parts(t, func(number int) []byte {
 		switch number % 4 {
@@ -49,20 +49,20 @@ func TestBadPicturesFailAlone(t *testing.T) {
 	assert.Equal(t, capture.Running, stats.State)
 	assert.Zero(t, stats.Reconnects)
 	assert.Positive(t, stats.Damaged)
-	assert.Contains(t, []string{tooLarge, "not a picture that OpenCV can read"}, stats.Damage)
+	assert.Contains(t, []string{tooLarge, "not an image that OpenCV can read"}, stats.Damage)
 }
 
-// TestHalfPicturesAreNone: of a stream without lengths, as of one with them, what ends before its picture does is left out, not taken with
+// TestHalfImagesAreNone: of a stream without lengths, as of one with them, what ends before its image does is left out, not taken with
 // the rest grey.
-func TestHalfPicturesAreNone(t *testing.T) {
+func TestHalfImagesAreNone(t *testing.T) {
 	whole, half := barcodeJPEG(t, 1, small.width, small.height), barcodeJPEG(t, 2, small.width, small.height)
-	pictures := [][]byte{whole, half[:len(half)/2]}
+	images := [][]byte{whole, half[:len(half)/2]}
 	for name, header := range map[string]string{"without lengths": "", "with lengths": "Content-Length: %d\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "multipart/x-mixed-replace; boundary=frame")
 				for number := 0; r.Context().Err() == nil; number++ {
-					data := pictures[number%2]
+					data := images[number%2]
 					length := header
 					if length != "" {
 						length = fmt.Sprintf(header, len(data))
@@ -83,14 +83,14 @@ func TestHalfPicturesAreNone(t *testing.T) {
 			}
 			stats := c.Stats()
 			assert.Positive(t, stats.Damaged)
-			assert.Equal(t, "only a part of the picture came", stats.Damage)
+			assert.Equal(t, "only a part of the image came", stats.Damage)
 		})
 	}
 }
 
-// TestDamagedPicturesAreNoLife: a camera that sends nothing but these is given up as one that sends nothing, with the reason, from its
-// first picture on and later.
-func TestDamagedPicturesAreNoLife(t *testing.T) {
+// TestDamagedImagesAreNoLife: a camera that sends nothing but these is given up as one that sends nothing, with the reason, from its
+// first image on and later.
+func TestDamagedImagesAreNoLife(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
 	uri := parts(t, func(number int) []byte {
@@ -103,7 +103,7 @@ func TestDamagedPicturesAreNoLife(t *testing.T) {
 		Open: Open, URI: uri, Retry: quick, OpenTimeout: 300 * time.Millisecond, StallTimeout: 300 * time.Millisecond,
 	})
 	heard := c.hears("that it stalls", state(capture.Stalled))
-	assert.Equal(t, "no good first picture for 300ms: not a picture that OpenCV can read", heard.Reason)
+	assert.Equal(t, "no good first image for 300ms: not an image that OpenCV can read", heard.Reason)
 	assert.Positive(t, heard.Damaged)
 	assert.Zero(t, heard.Captured)
 	assert.Zero(t, heard.Last)
@@ -115,7 +115,7 @@ func TestDamagedPicturesAreNoLife(t *testing.T) {
 	last := c.Stats().Last
 	broken.Store(true)
 	heard = c.hears("that it stalls", state(capture.Stalled))
-	assert.Equal(t, "no good picture for 300ms: not a picture that OpenCV can read", heard.Reason)
+	assert.Equal(t, "no good image for 300ms: not an image that OpenCV can read", heard.Reason)
 	assert.False(t, heard.Last.Before(last))
 	c.hears("that it is lost", state(capture.Lost))
 	broken.Store(false)

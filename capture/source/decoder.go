@@ -10,18 +10,18 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// errNoPicture is a decoder's word that OpenCV gave nothing.
-var errNoPicture = errors.New("no picture")
+// errNoImage is a decoder's word that OpenCV gave nothing.
+var errNoImage = errors.New("no image")
 
 // decoder lets OpenCV write into lent buffers, through one cv::Mat over each buffer, made when the buffer is first seen.
 type decoder struct {
-	// into decodes the current picture and reports whether there was one.
+	// into decodes the current image and reports whether there was one.
 	into func(mat *gocv.Mat) bool
-	// picture says what an OpenCV matrix of that form is.
-	picture func(form form) (format engine.PixelFormat, size size, err error)
-	limit   sizeLimit
+	// image says what an OpenCV matrix of that form is.
+	img   func(form form) (format engine.PixelFormat, size size, err error)
+	limit sizeLimit
 
-	form   form // of the last picture; zero before the first
+	form   form // of the last image; zero before the first
 	format engine.PixelFormat
 	size   size
 	over   []gocv.Mat
@@ -29,7 +29,7 @@ type decoder struct {
 	own    *gocv.Mat
 }
 
-// form is how OpenCV describes a picture's memory.
+// form is how OpenCV describes an image's memory.
 type form struct {
 	rows, columns int
 	pixel         gocv.MatType
@@ -38,12 +38,12 @@ type form struct {
 // maxWrapped bounds the list of matrices for a caller that lends from ever new pools.
 const maxWrapped = 64
 
-// decode puts the current picture into a lent buffer. A picture of the same form as the last one is written there by OpenCV; any other goes
+// decode puts the current image into a lent buffer. An image of the same form as the last one is written there by OpenCV; any other goes
 // to memory of OpenCV's own, because its size is not known beforehand, and is copied once.
 func (d *decoder) decode(lend capture.Lender) (capture.Frame, error) {
 	if d.form == (form{}) {
 		if !d.into(d.blank()) {
-			return capture.Frame{}, errNoPicture
+			return capture.Frame{}, errNoImage
 		}
 		return d.copy(lend, d.own)
 	}
@@ -57,9 +57,9 @@ func (d *decoder) decode(lend capture.Lender) (capture.Frame, error) {
 		return capture.Frame{}, err
 	}
 	if !d.into(mat) {
-		d.unwrap(f) // OpenCV lets go of the memory when it has no picture
+		d.unwrap(f) // OpenCV lets go of the memory when it has no image
 		f.Release()
-		return capture.Frame{}, errNoPicture
+		return capture.Frame{}, errNoImage
 	}
 	if holds(mat, f) {
 		return f, nil
@@ -68,16 +68,16 @@ func (d *decoder) decode(lend capture.Lender) (capture.Frame, error) {
 	return d.copy(lend, mat)
 }
 
-// copy takes a picture out of OpenCV's memory and remembers its form for the next one.
+// copy takes an image out of OpenCV's memory and remembers its form for the next one.
 func (d *decoder) copy(lend capture.Lender, mat *gocv.Mat) (capture.Frame, error) {
 	data, err := mat.DataPtrUint8()
 	if err != nil || len(data) == 0 {
-		return capture.Frame{}, errNoPicture
+		return capture.Frame{}, errNoImage
 	}
 	seen := form{mat.Rows(), mat.Cols(), mat.Type()}
-	defer d.forget() // before the next picture; mat is one of those
+	defer d.forget() // before the next image; mat is one of those
 	d.form = form{}
-	format, size, err := d.picture(seen)
+	format, size, err := d.img(seen)
 	if err == nil {
 		err = d.limit.check(size, format)
 	}
@@ -130,7 +130,7 @@ func (d *decoder) unwrap(f capture.Frame) {
 	}
 }
 
-// forget drops every matrix, with the pictures that OpenCV moved to memory of its own.
+// forget drops every matrix, with the images that OpenCV moved to memory of its own.
 func (d *decoder) forget() {
 	for i := range d.over {
 		_ = d.over[i].Close()
@@ -148,8 +148,8 @@ func holds(mat *gocv.Mat, f capture.Frame) bool {
 	return err == nil && len(data) > 0 && unsafe.SliceData(data) == unsafe.SliceData(f.Data)
 }
 
-// colourPicture is the meaning of a matrix that OpenCV made itself: BGR or grey.
-func colourPicture(f form) (engine.PixelFormat, size, error) {
+// colourImage is the meaning of a matrix that OpenCV made itself: BGR or grey.
+func colourImage(f form) (engine.PixelFormat, size, error) {
 	switch f.pixel {
 	case gocv.MatTypeCV8UC3:
 		return engine.BGR, size{f.columns, f.rows}, nil

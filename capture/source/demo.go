@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// The demo camera's picture when the URI does not say.
+// The demo camera's image when the URI does not say.
 const (
 	demoWidth  = 1280
 	demoHeight = 720

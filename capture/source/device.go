@@ -24,10 +24,10 @@ import (
 type DeviceInfo struct {
 	Path string `json:"path"` // /dev/video0
 	Name string `json:"name"` // as the driver tells it; "" when sysfs is silent
-	// Captures reports whether the device gives pictures; a camera often has a second node for metadata. It is true when the device
+	// Captures reports whether the device gives images; a camera often has a second node for metadata. It is true when the device
 	// cannot be asked, and Error says why not.
 	Captures bool `json:"captures"`
-	// Formats are the pixel formats that it offers, with the largest picture of each.
+	// Formats are the pixel formats that it offers, with the largest image of each.
 	Formats []DeviceFormat `json:"formats,omitempty"`
 	Error   string         `json:"error,omitempty"`
 }
@@ -117,12 +117,12 @@ func queryDevice(path string) (deviceAnswer, error) {
 // struct v4l2_fmtdesc, VIDIOC_ENUM_FMT, struct v4l2_frmsizeenum and VIDIOC_ENUM_FRAMESIZES of linux/videodev2.h. Sizes are either a list,
 // or one range that ends in its greatest width and height.
 const (
-	formatSize        = 64
-	formatCodeOffset  = 44
-	enumerateFormats  = 3<<30 | formatSize<<16 | 'V'<<8 | 2 // _IOWR('V', 2, struct v4l2_fmtdesc)
-	pictureSize       = 44
-	enumeratePictures = 3<<30 | pictureSize<<16 | 'V'<<8 | 74 // _IOWR('V', 74, struct v4l2_frmsizeenum)
-	discretePicture   = 1
+	formatSize       = 64
+	formatCodeOffset = 44
+	enumerateFormats = 3<<30 | formatSize<<16 | 'V'<<8 | 2 // _IOWR('V', 2, struct v4l2_fmtdesc)
+	imageSize        = 44
+	enumerateImages  = 3<<30 | imageSize<<16 | 'V'<<8 | 74 // _IOWR('V', 74, struct v4l2_frmsizeenum)
+	discreteImage    = 1
 
 	streamCapture       = 1 // enum v4l2_buf_type
 	streamCaptureMplane = 9
@@ -142,7 +142,7 @@ func deviceFormats(ask func(request uintptr, data []byte) error) []DeviceFormat 
 				break
 			}
 			code := description[formatCodeOffset : formatCodeOffset+4]
-			width, height := largestPicture(ask, binary.NativeEndian.Uint32(code))
+			width, height := largestImage(ask, binary.NativeEndian.Uint32(code))
 			formats = append(formats, DeviceFormat{Code: formatCode(code), Width: width, Height: height})
 		}
 	}
@@ -159,16 +159,16 @@ func formatCode(code []byte) string {
 	}, string(code))
 }
 
-func largestPicture(ask func(request uintptr, data []byte) error, code uint32) (width, height int) {
+func largestImage(ask func(request uintptr, data []byte) error, code uint32) (width, height int) {
 	for index := range uint32(maxEntries) {
-		size := make([]byte, pictureSize)
+		size := make([]byte, imageSize)
 		binary.NativeEndian.PutUint32(size, index)
 		binary.NativeEndian.PutUint32(size[4:], code)
-		if ask(enumeratePictures, size) != nil {
+		if ask(enumerateImages, size) != nil {
 			break
 		}
 		field := func(offset int) int { return int(binary.NativeEndian.Uint32(size[offset:])) }
-		if field(8) != discretePicture {
+		if field(8) != discreteImage {
 			return field(16), field(28) // of the range from 12 and 24 on
 		}
 		if w, h := field(12), field(16); w*h > width*height {
@@ -200,7 +200,7 @@ func openDevice(u capture.URI, options settings) (capture.Source, error) {
 	}
 	v, err := openVideo(u, u.Address, gocv.VideoCaptureV4L2, options)
 	if err != nil {
-		hint := "see which process has it open: fuser -v " + u.Address + "; a camera has nodes that give no picture, " + deviceHint(Devices())
+		hint := "see which process has it open: fuser -v " + u.Address + "; a camera has nodes that give no image, " + deviceHint(Devices())
 		return nil, withHint(err, hint)
 	}
 	v.configure()
@@ -243,7 +243,7 @@ func (v *video) configure() {
 		set(gocv.VideoCaptureFOURCC, v.capture.ToCodec("YUYV"))
 		// The letterbox reads YUYV, so OpenCV need not convert.
 		set(gocv.VideoCaptureConvertRGB, 0)
-		v.decoder.picture = func(f form) (engine.PixelFormat, size, error) {
+		v.decoder.img = func(f form) (engine.PixelFormat, size, error) {
 			if f.pixel == gocv.MatTypeCV8UC2 {
 				return engine.YUYV, size{f.columns, f.rows}, nil
 			}
@@ -261,12 +261,12 @@ func (v *video) configure() {
 	if v.uri.FPS > 0 {
 		set(gocv.VideoCaptureFPS, v.uri.FPS)
 	}
-	set(gocv.VideoCaptureBufferSize, 2) // the driver's queue; its older pictures would only add delay
+	set(gocv.VideoCaptureBufferSize, 2) // the driver's queue; its older images would only add delay
 	if fps := v.capture.Get(gocv.VideoCaptureFPS); fps > 0 && fps <= capture.MaxRate {
 		v.fps = fps
 	}
 	if code := v.capture.Get(gocv.VideoCaptureFOURCC); code == v.capture.ToCodec("MJPG") || code == v.capture.ToCodec("JPEG") {
-		// OpenCV would show the picture before instead of one that it cannot decode, and would decode one of any size.
+		// OpenCV would show the image before instead of one that it cannot decode, and would decode one of any size.
 		set(gocv.VideoCaptureConvertRGB, 0)
 		raw := gocv.NewMat()
 		v.raw = &raw

@@ -53,7 +53,7 @@ func TestDevices(t *testing.T) {
 
 func TestDeviceFormats(t *testing.T) {
 	assert.Equal(t, uintptr(0xc0405602), uintptr(enumerateFormats), "VIDIOC_ENUM_FMT")
-	assert.Equal(t, uintptr(0xc02c564a), uintptr(enumeratePictures), "VIDIOC_ENUM_FRAMESIZES")
+	assert.Equal(t, uintptr(0xc02c564a), uintptr(enumerateImages), "VIDIOC_ENUM_FRAMESIZES")
 	put := func(data []byte, values ...uint32) {
 		for i, value := range values {
 			binary.NativeEndian.PutUint32(data[4*i:], value)
@@ -66,10 +66,10 @@ func TestDeviceFormats(t *testing.T) {
 		case request == enumerateFormats && binary.NativeEndian.Uint32(data[4:]) == streamCapture && int(index) < len(codes):
 			copy(data[formatCodeOffset:], codes[index])
 			return nil
-		case request == enumeratePictures && second == "YUYV" && index < 3:
-			put(data[8:], discretePicture, []uint32{640, 1280, 320}[index], []uint32{480, 720, 240}[index])
+		case request == enumerateImages && second == "YUYV" && index < 3:
+			put(data[8:], discreteImage, []uint32{640, 1280, 320}[index], []uint32{480, 720, 240}[index])
 			return nil
-		case request == enumeratePictures && second == "MJPG" && index == 0:
+		case request == enumerateImages && second == "MJPG" && index == 0:
 			put(data[8:], 3, 16, 1920, 2, 16, 1080, 2)
 			return nil
 		}

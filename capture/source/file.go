@@ -23,7 +23,7 @@ func parametersHint(path string) string {
 	return "parameters need file:// before the path"
 }
 
-// openFile opens a video, a picture or a directory of pictures.
+// openFile opens a video, an image or a directory of images.
 func openFile(ctx context.Context, u capture.URI, options settings) (capture.Source, error) {
 	info, err := os.Stat(u.Address)
 	switch {
@@ -43,8 +43,8 @@ func openFile(ctx context.Context, u capture.URI, options settings) (capture.Sou
 		return nil, u.Fail("open", capture.ErrUnavailable, "", "", cause(err))
 	}
 	_ = file.Close()
-	if Picture(u.Address) {
-		return newPictures(ctx, u, []string{u.Address}, options), nil
+	if Image(u.Address) {
+		return newImages(ctx, u, []string{u.Address}, options), nil
 	}
 	path, err := filepath.Abs(u.Address) // a leading slash keeps OpenCV from reading a protocol into the name
 	if err != nil {
@@ -85,16 +85,16 @@ func cause(err error) error {
 	return err
 }
 
-var pictureSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".ppm"}
+var imageSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".ppm"}
 
-// Picture reports whether a file has the name of a single picture.
-func Picture(path string) bool {
-	return slices.Contains(pictureSuffixes, strings.ToLower(filepath.Ext(path)))
+// Image reports whether a file has the name of a single image.
+func Image(path string) bool {
+	return slices.Contains(imageSuffixes, strings.ToLower(filepath.Ext(path)))
 }
 
 var videoSuffixes = []string{".mp4", ".m4v", ".mkv", ".avi", ".mov", ".webm", ".ts", ".mpg", ".mpeg", ".mjpeg", ".flv"}
 
-// Readable reports whether a file has the name of a picture or a video that Open reads. A file with another name may be one all the same.
+// Readable reports whether a file has the name of an image or a video that Open reads. A file with another name may be one all the same.
 func Readable(name string) bool {
-	return Picture(name) || slices.Contains(videoSuffixes, strings.ToLower(filepath.Ext(name)))
+	return Image(name) || slices.Contains(videoSuffixes, strings.ToLower(filepath.Ext(name)))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// run is a number of pictures of one form.
+// run is a number of images of one form.
 type run struct {
 	size   size
 	format engine.PixelFormat
@@ -45,8 +45,8 @@ func runs(t *testing.T, uri string, backend backend) (all []run) {
 	}
 }
 
-// TestFormChangesMidStream: pictures may change their size and, where a pipeline says so, their format, without a reconnect. FFmpeg goes on
-// in the first picture's size.
+// TestFormChangesMidStream: images may change their size and, where a pipeline says so, their format, without a reconnect. FFmpeg goes on
+// in the first image's size.
 func TestFormChangesMidStream(t *testing.T) {
 	tool(t, "gst-launch-1.0")
 	const few, many = "width=160,height=120,format=", "width=320,height=240,format="
@@ -54,7 +54,7 @@ func TestFormChangesMidStream(t *testing.T) {
 		const source = "videotestsrc num-buffers=10 ! video/x-raw,"
 		return "gst:concat name=c ! " + filter + "appsink sync=false " + source + first + " ! c. " + source + second + " ! c."
 	}
-	film := changingFilm(t)
+	video := changingVideo(t)
 	for name, c := range map[string]struct {
 		uri     string
 		backend backend
@@ -64,17 +64,17 @@ func TestFormChangesMidStream(t *testing.T) {
 		"size of NV12": {
 			two("video/x-raw,format=NV12 ! ", few+"NV12", many+"NV12"), "", []run{{small, engine.NV12, 10}, {large, engine.NV12, 10}},
 		},
-		"size of grey":        {two("", few+"GRAY8", many+"GRAY8"), "", []run{{small, engine.GRAY8, 10}, {large, engine.GRAY8, 10}}},
-		"format":              {two("", few+"BGR", few+"GRAY8"), "", []run{{small, engine.BGR, 10}, {small, engine.GRAY8, 10}}},
-		"both":                {two("", few+"GRAY8", many+"BGR"), "", []run{{small, engine.GRAY8, 10}, {large, engine.BGR, 10}}},
-		"film with ffmpeg":    {film, ffmpeg, []run{{small, engine.BGR, 60}}},
-		"film with gstreamer": {film, gstreamer, []run{{small, engine.BGR, 30}, {large, engine.BGR, 30}}},
+		"size of grey":         {two("", few+"GRAY8", many+"GRAY8"), "", []run{{small, engine.GRAY8, 10}, {large, engine.GRAY8, 10}}},
+		"format":               {two("", few+"BGR", few+"GRAY8"), "", []run{{small, engine.BGR, 10}, {small, engine.GRAY8, 10}}},
+		"both":                 {two("", few+"GRAY8", many+"BGR"), "", []run{{small, engine.GRAY8, 10}, {large, engine.BGR, 10}}},
+		"video with ffmpeg":    {video, ffmpeg, []run{{small, engine.BGR, 60}}},
+		"video with gstreamer": {video, gstreamer, []run{{small, engine.BGR, 30}, {large, engine.BGR, 30}}},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, runs(t, c.uri, c.backend)) })
 	}
 }
 
-// TestChangedHearsOfAnotherForm: a camera in whose stream the pictures change their size goes on running, and says so.
+// TestChangedHearsOfAnotherForm: a camera in whose stream the images change their size goes on running, and says so.
 func TestChangedHearsOfAnotherForm(t *testing.T) {
 	uri := parts(t, func(number int) []byte {
 		s := []size{small, large}[number/200%2]
@@ -90,15 +90,15 @@ func TestChangedHearsOfAnotherForm(t *testing.T) {
 	assert.Zero(t, c.Stats().Damaged)
 }
 
-// changingFilm is a film whose picture size changes in the middle.
-func changingFilm(t *testing.T) string {
-	path := filepath.Join(t.TempDir(), "film.ts")
+// changingVideo is a video whose image size changes in the middle.
+func changingVideo(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "video.ts")
 	tool(t, "ffmpeg")
-	film := func(size string) string {
+	video := func(size string) string {
 		return "ffmpeg -v error -f lavfi -i testsrc2=size=" + size + ":rate=30 -frames:v 30 -c:v libx264 -preset ultrafast -pix_fmt yuv420p " +
 			"-f mpegts -; "
 	}
-	output, err := exec.Command("sh", "-c", "{ "+film(small.String())+film(large.String())+"} >"+path).CombinedOutput()
+	output, err := exec.Command("sh", "-c", "{ "+video(small.String())+video(large.String())+"} >"+path).CombinedOutput()
 	require.NoError(t, err, string(output))
 	return path
 }

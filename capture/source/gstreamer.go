@@ -23,15 +23,15 @@ const (
 // FindPlugin looks for the file of a plugin where GStreamer does and returns its path, empty when there is none. Asking GStreamer itself
 // would need its headers for this one question.
 func FindPlugin(file string) string {
-	folders := filepath.SplitList(os.Getenv("GST_PLUGIN_PATH"))
+	dirs := filepath.SplitList(os.Getenv("GST_PLUGIN_PATH"))
 	if system := os.Getenv("GST_PLUGIN_SYSTEM_PATH"); system != "" {
-		folders = append(folders, filepath.SplitList(system)...)
+		dirs = append(dirs, filepath.SplitList(system)...)
 	} else {
-		folders = append(folders, "/usr/lib/*-linux-gnu/gstreamer-1.0", "/usr/lib/gstreamer-1.0", "/usr/lib64/gstreamer-1.0",
+		dirs = append(dirs, "/usr/lib/*-linux-gnu/gstreamer-1.0", "/usr/lib/gstreamer-1.0", "/usr/lib64/gstreamer-1.0",
 			"/usr/local/lib/gstreamer-1.0", "/usr/local/lib/*-linux-gnu/gstreamer-1.0")
 	}
-	for _, folder := range folders {
-		if found, _ := filepath.Glob(filepath.Join(folder, file)); len(found) > 0 {
+	for _, dir := range dirs {
+		if found, _ := filepath.Glob(filepath.Join(dir, file)); len(found) > 0 {
 			return found[0]
 		}
 	}
@@ -58,7 +58,7 @@ func toNV12(jetson bool) string {
 }
 
 func rtspPipeline(address string, every, jetson bool) string {
-	// A track of sound beside the picture would stop decodebin from linking, hence media=video.
+	// A track of sound beside the image would stop decodebin from linking, hence media=video.
 	return "rtspsrc location=" + quote(address) + " protocols=tcp latency=100 ! application/x-rtp,media=video ! decodebin ! " +
 		toNV12(jetson) + " ! " + sink(every, false)
 }
@@ -96,12 +96,12 @@ func openGStreamer(u capture.URI, pipeline string, options settings) (*video, er
 		return nil, err
 	}
 	declared := declaredFormat(pipeline)
-	height := int(v.capture.Get(gocv.VideoCaptureFrameHeight)) // of the first picture, also when later ones have another
+	height := int(v.capture.Get(gocv.VideoCaptureFrameHeight)) // of the first image, also when later ones have another
 	grey := declared == "GRAY8"
-	v.decoder.picture = func(f form) (engine.PixelFormat, size, error) {
+	v.decoder.img = func(f form) (engine.PixelFormat, size, error) {
 		// OpenCV asks a pipeline for BGR or grey, and for other formats only where it gives neither.
 		grey = grey || f.pixel == gocv.MatTypeCV8UC3 || f.rows == height
-		return pipelinePicture(f, declared, grey)
+		return pipelineImage(f, declared, grey)
 	}
 	return v, nil
 }
@@ -117,9 +117,9 @@ func declaredFormat(pipeline string) string {
 	return all[len(all)-1][1]
 }
 
-// pipelinePicture says what an appsink's matrix is. OpenCV gives the same form to several formats, so that the pipeline has to say which
+// pipelineImage says what an appsink's matrix is. OpenCV gives the same form to several formats, so that the pipeline has to say which
 // one; without a word from it GStreamer agrees with OpenCV on BGR or grey.
-func pipelinePicture(f form, declared string, grey bool) (engine.PixelFormat, size, error) {
+func pipelineImage(f form, declared string, grey bool) (engine.PixelFormat, size, error) {
 	whole := size{f.columns, f.rows}
 	switch {
 	case f.pixel == gocv.MatTypeCV8UC3:

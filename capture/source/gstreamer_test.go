@@ -48,8 +48,8 @@ func TestCSIWithoutJetson(t *testing.T) {
 	require.ErrorIs(t, err, capture.ErrNotFound)
 	assert.EqualError(t, err, "open csi://0: CSI cameras need GStreamer's nvarguscamerasrc, which this machine has not "+
 		"(it is part of JetPack; elsewhere name a /dev/videoN, or use --camera demo)")
-	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, pluginCSI), nil, 0o600))
-	t.Setenv("GST_PLUGIN_PATH", folder)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, pluginCSI), nil, 0o600))
+	t.Setenv("GST_PLUGIN_PATH", dir)
 	assert.NotEmpty(t, FindPlugin(pluginCSI))
 }

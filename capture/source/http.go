@@ -17,7 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// mjpeg is an HTTP stream of JPEG pictures, as most network cameras and ESP32 boards offer it.
+// mjpeg is an HTTP stream of JPEG images, as most network cameras and ESP32 boards offer it.
 type mjpeg struct {
 	uri     capture.URI
 	options settings
@@ -25,14 +25,14 @@ type mjpeg struct {
 	ctx     context.Context
 	body    io.ReadCloser
 	client  *http.Client
-	timer   *time.Timer // cancels when no picture comes in time
+	timer   *time.Timer // cancels when no image comes in time
 
-	parts   multipart
-	picture picture
-	seq     uint64
+	parts multipart
+	img   img
+	seq   uint64
 }
 
-var errReadTimeout = errors.New("no picture in time")
+var errReadTimeout = errors.New("no image in time")
 
 // openHTTP reads multipart JPEG itself and leaves any other video to OpenCV.
 func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Source, error) {
@@ -47,7 +47,7 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 		DisableKeepAlives:      true,
 	}
 	m := &mjpeg{uri: u, options: options, ctx: ctx, cancel: cancel, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}
-	m.picture.decoder.limit = sizeLimit(options.MaxPixels)
+	m.img.decoder.limit = sizeLimit(options.MaxPixels)
 	m.timer = time.AfterFunc(options.OpenTimeout+options.ReadTimeout, func() { cancel(errReadTimeout) })
 	response, err := m.ask()
 	var file bool // which has an end
@@ -171,15 +171,15 @@ func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 	if m.ctx.Err() == nil {
 		m.timer.Reset(m.options.ReadTimeout)
 	}
-	err := m.parts.next(&m.picture)
+	err := m.parts.next(&m.img)
 	m.timer.Stop()
 	switch {
 	case errors.Is(context.Cause(m.ctx), errReadTimeout):
-		return capture.Frame{}, m.uri.Fail("read", capture.ErrStalled, "no picture for "+m.options.ReadTimeout.String(), "", nil)
+		return capture.Frame{}, m.uri.Fail("read", capture.ErrStalled, "no image for "+m.options.ReadTimeout.String(), "", nil)
 	case errors.Is(err, io.EOF) && m.ctx.Err() == nil:
 		return capture.Frame{}, m.uri.Fail("read", capture.ErrUnavailable, "the stream ended", "", nil)
 	case errors.Is(err, errBare):
-		return capture.Frame{}, m.uri.Fail("read", capture.ErrFormat, "the server sends pictures without the boundaries that it announces",
+		return capture.Frame{}, m.uri.Fail("read", capture.ErrFormat, "the server sends images without the boundaries that it announces",
 			"use another of the camera's addresses, or gst:souphttpsrc location=ADDRESS ! jpegparse ! jpegdec ! videoconvert ! appsink", nil)
 	case errors.Is(err, errMalformed):
 		return capture.Frame{}, m.uri.Fail("read", capture.ErrUnavailable, "", "use another of the camera's addresses for MJPEG or video", err)
@@ -189,10 +189,10 @@ func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 	captured, now := capture.Monotonic(), time.Now()
 	seq := m.seq
 	m.seq++
-	if cutJPEG(m.picture.encoded) {
-		return capture.Frame{}, m.uri.Fail("read", capture.ErrPicture, "only a part of the picture came", "", nil)
+	if cutJPEG(m.img.encoded) {
+		return capture.Frame{}, m.uri.Fail("read", capture.ErrImage, "only a part of the image came", "", nil)
 	}
-	f, err := m.picture.decode(lend)
+	f, err := m.img.decode(lend)
 	if err != nil {
 		return capture.Frame{}, named(m.uri, err)
 	}
@@ -208,6 +208,6 @@ func (m *mjpeg) Close() error {
 		_ = m.body.Close()
 	}
 	m.client.CloseIdleConnections()
-	m.picture.decoder.forget()
+	m.img.decoder.forget()
 	return nil
 }

@@ -17,20 +17,20 @@ type multipart struct {
 
 var (
 	errMalformed = errors.New("malformed multipart stream")
-	errBare      = errors.New("pictures without boundaries between them")
+	errBare      = errors.New("images without boundaries between them")
 	headerLength = []byte("content-length:")
 	headerStart  = []byte("content-") // of every header that RFC 2046 knows in a part
 )
 
-// Bounds on what a server may send between two pictures.
+// Bounds on what a server may send between two images.
 const (
 	maxHeaders  = 64      // lines of a part
 	maxPreamble = 1 << 20 // bytes before a boundary
 	maxBoundary = 70      // characters, by RFC 2046
 )
 
-// next reads the next part into the picture; io.EOF after the closing boundary and at a clean end of the stream.
-func (m *multipart) next(p *picture) error {
+// next reads the next part into the image; io.EOF after the closing boundary and at a clean end of the stream.
+func (m *multipart) next(p *img) error {
 	if !m.inside {
 		if err := m.skip(); err != nil {
 			return err
@@ -153,23 +153,23 @@ func (m *multipart) headers() (int64, error) {
 	return 0, errMalformed
 }
 
-// number reads a decimal number up to maxPicture; -1 for anything else.
+// number reads a decimal number up to maxImage; -1 for anything else.
 func number(text []byte) int64 {
 	n := int64(0)
 	for _, c := range text {
-		if c < '0' || c > '9' || n > maxPicture {
+		if c < '0' || c > '9' || n > maxImage {
 			return -1
 		}
 		n = 10*n + int64(c-'0')
 	}
-	if len(text) == 0 || n > maxPicture {
+	if len(text) == 0 || n > maxImage {
 		return -1
 	}
 	return n
 }
 
 // untilBoundary reads a part whose length nobody told.
-func (m *multipart) untilBoundary(p *picture) error {
+func (m *multipart) untilBoundary(p *img) error {
 	p.encoded = p.encoded[:0]
 	for start := true; ; {
 		line, full, err := m.line()
@@ -187,7 +187,7 @@ func (m *multipart) untilBoundary(p *picture) error {
 		if err != nil {
 			return truncated(err)
 		}
-		if len(p.encoded)+len(line) > maxPicture {
+		if len(p.encoded)+len(line) > maxImage {
 			return errTooLarge
 		}
 		p.encoded = append(p.encoded, line...)

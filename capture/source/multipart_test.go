@@ -53,7 +53,7 @@ func TestMultipart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := multipart{reader: bufio.NewReaderSize(strings.NewReader(c.body), 64<<10), boundary: []byte("b")}
-			p := &picture{}
+			p := &img{}
 			var parts []string
 			for {
 				err := m.next(p)
@@ -84,7 +84,7 @@ func (e *endless) Read(to []byte) (int, error) {
 func TestMultipartWithoutAnnouncedBoundary(t *testing.T) {
 	body := "--\r\n--frame\r\ncontent-type: image/jpeg\r\n\r\nabc\r\n--frame\r\nContent-Length: 1\r\n\r\nd\r\n--frame--\r\n"
 	m := multipart{reader: bufio.NewReaderSize(strings.NewReader(body), 64<<10)}
-	p := &picture{}
+	p := &img{}
 	for _, part := range []string{"abc", "d"} {
 		require.NoError(t, m.next(p))
 		assert.Equal(t, part, string(p.encoded))
@@ -96,7 +96,7 @@ func TestNoAllocationPerPart(t *testing.T) {
 	data := string(barcodeJPEG(t, 77, 640, 480))
 	for _, header := range []string{"", fmt.Sprintf("Content-Length: %d\r\n", len(data))} {
 		m := multipart{reader: bufio.NewReader(&endless{text: "--b\r\n" + header + "\r\n" + data + "\r\n"}), boundary: []byte("b")}
-		p, jpeg := &capture.Pool{}, &picture{}
+		p, jpeg := &capture.Pool{}, &img{}
 		defer p.Close()
 		cycle := func() {
 			require.NoError(t, m.next(jpeg))
@@ -121,7 +121,7 @@ func FuzzMultipart(f *testing.F) {
 	f.Add([]byte("--b\r\nContent-Length: 3\r\n\r\nabc\r\n--b\r\n\r\nd\r\n--b--\r\n"))
 	f.Add([]byte("--b\n\n\n--b\n\n--b--"))
 	reader := bufio.NewReaderSize(nil, 64)
-	p := &picture{}
+	p := &img{}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		reader.Reset(bytes.NewReader(body))
 		m := multipart{reader: reader, boundary: []byte("b")}
@@ -134,7 +134,7 @@ func FuzzMultipart(f *testing.F) {
 				t.Fatal(err)
 			}
 			if total += len(p.encoded); total > len(body) {
-				t.Fatalf("%d bytes of pictures in %d", total, len(body))
+				t.Fatalf("%d bytes of images in %d", total, len(body))
 			}
 		}
 	})

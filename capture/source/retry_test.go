@@ -27,11 +27,11 @@ var quick = backoff.Exponential{Min: time.Millisecond, Max: 20 * time.Millisecon
 
 // TestEveryKindIsTriedAgain: nothing that can be wrong with a camera at its first start ends it.
 func TestEveryKindIsTriedAgain(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for uri, want := range map[string]string{
 		"/dev/video99":        "no such camera (" + deviceHint(Devices()) + ")",
-		folder + "/none.mp4":  "no such file",
-		folder:                "no picture in this directory (known: .jpg .jpeg .png .bmp .webp .tif .tiff .pgm .ppm)",
+		dir + "/none.mp4":     "no such file",
+		dir:                   "no image in this directory (known: .jpg .jpeg .png .bmp .webp .tif .tiff .pgm .ppm)",
 		"gst:nosuchelement":   "GSTREAMER cannot open it (try the pipeline with gst-launch-1.0, with fakesink in place of the appsink)",
 		"rtsp://127.0.0.1:1/": "connection refused (check the address and that the camera is on)",
 		"http://u:secret@127.0.0.1:1/?token=secret": "connection refused (check the address and that the camera is on)",
@@ -84,7 +84,7 @@ func TestServerThatIsOnceWrong(t *testing.T) {
 	}
 }
 
-// TestSlowSource: a source that needs longer for its first picture than it was given gets longer.
+// TestSlowSource: a source that needs longer for its first image than it was given gets longer.
 func TestSlowSource(t *testing.T) {
 	tool(t, "gst-launch-1.0")
 	c := watch(t, &capture.Camera{
@@ -94,7 +94,7 @@ func TestSlowSource(t *testing.T) {
 		OpenTimeout: 500 * time.Millisecond, Retry: quick,
 	})
 	stalled := c.hears("that it stalls", state(capture.Stalled))
-	assert.Equal(t, "no first picture for 500ms", stalled.Reason)
+	assert.Equal(t, "no first image for 500ms", stalled.Reason)
 	c.hears("that it waits", func(s capture.Stats) bool { return s.State == capture.Waiting && s.Tries == 1 })
 	c.hears("that it runs", state(capture.Running))
 	c.moves(1)
@@ -120,7 +120,7 @@ func TestManyDemos(t *testing.T) {
 		select {
 		case <-notify:
 		case <-time.After(patience):
-			require.Fail(t, "no picture", "%+v", c.Stats())
+			require.Fail(t, "no image", "%+v", c.Stats())
 		}
 		assert.Equal(t, capture.Running, c.Stats().State)
 	}
@@ -129,17 +129,17 @@ func TestManyDemos(t *testing.T) {
 // TestHungCaptures: as many captures as are allowed hang, here in opening a pipe that nobody writes to, and the state says so; when they
 // come back, so does the camera.
 func TestHungCaptures(t *testing.T) {
-	folder := t.TempDir()
-	path, pipe := filepath.Join(folder, "film.mp4"), filepath.Join(folder, "pipe")
+	dir := t.TempDir()
+	path, pipe := filepath.Join(dir, "video.mp4"), filepath.Join(dir, "pipe")
 	require.NoError(t, unix.Mkfifo(pipe, 0o600))
 	require.NoError(t, os.Link(pipe, path))
-	film := barcodeVideo(t, "v.mp4", 10, 160, 120, 30)
+	video := barcodeVideo(t, "v.mp4", 10, 160, 120, 30)
 	c := watch(t, &capture.Camera{Open: Open, URI: "file://" + path + "?loop=1&fps=200", OpenTimeout: 50 * time.Millisecond, Retry: quick})
-	assert.Equal(t, "no first picture for 50ms", c.hears("that it stalls", state(capture.Stalled)).Reason)
+	assert.Equal(t, "no first image for 50ms", c.hears("that it stalls", state(capture.Stalled)).Reason)
 	hung := c.hears("that it hangs", state(capture.Hung))
 	assert.Equal(t, "8 captures hang inside OpenCV (restart the program if this lasts)", hung.Reason)
 	assert.Equal(t, uint64(8), hung.Abandoned)
-	require.NoError(t, os.Rename(film, path))
+	require.NoError(t, os.Rename(video, path))
 	writer, err := os.OpenFile(pipe, os.O_WRONLY|unix.O_NONBLOCK, 0)
 	require.NoError(t, err)
 	require.NoError(t, writer.Close())

@@ -10,19 +10,19 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// size is a picture's width and height in pixels.
+// size is an image's width and height in pixels.
 type size struct{ width, height int }
 
 func (s size) String() string { return fmt.Sprintf("%dx%d", s.width, s.height) }
 
-// sizeLimit is how many pixels a picture may have.
+// sizeLimit is how many pixels an image may have.
 type sizeLimit int
 
-// check refuses pictures that are too large, and those that no engine would read. The error is an *Error of kind ErrPicture without a
+// check refuses images that are too large, and those that no engine would read. The error is an *Error of kind ErrImage without a
 // camera.
 func (l sizeLimit) check(s size, format engine.PixelFormat) error {
 	bad := func(message, hint string) error {
-		return &capture.Error{Op: "read", Kind: capture.ErrPicture, Message: "picture of " + s.String() + message, Hint: hint}
+		return &capture.Error{Op: "read", Kind: capture.ErrImage, Message: "image of " + s.String() + message, Hint: hint}
 	}
 	switch {
 	case s.width < 1 || s.height < 1 || s.width > engine.MaxSide || s.height > engine.MaxSide:
@@ -36,12 +36,12 @@ func (l sizeLimit) check(s size, format engine.PixelFormat) error {
 }
 
 var (
-	errNotPicture = errors.New("not a picture that OpenCV can read")
-	errCut        = errors.New("the picture's header is cut off")
-	errPartial    = errors.New("the file ends before its picture does")
+	errNotImage = errors.New("not an image that OpenCV can read")
+	errCut      = errors.New("the image's header is cut off")
+	errPartial  = errors.New("the file ends before its image does")
 )
 
-// encodedSize reads the size of a picture from its header: JPEG, PNG, BMP, WebP, TIFF and PNM, which is what a file may be and a server may
+// encodedSize reads the size of an image from its header: JPEG, PNG, BMP, WebP, TIFF and PNM, which is what a file may be and a server may
 // send. It allocates nothing.
 func encodedSize(data []byte) (size, error) {
 	switch {
@@ -58,7 +58,7 @@ func encodedSize(data []byte) (size, error) {
 	case len(data) >= 3 && data[0] == 'P' && data[1] >= '1' && data[1] <= '6':
 		return pnmSize(data)
 	}
-	return size{}, errNotPicture
+	return size{}, errNotImage
 }
 
 // The markers of a JPEG that matter here.
@@ -75,7 +75,7 @@ const (
 	frameHeader = 8 // bytes from a frame's marker to the end of its width
 )
 
-// cutJPEG says whether a JPEG ends before its picture does. OpenCV reads such a one, and what is missing is grey.
+// cutJPEG says whether a JPEG ends before its image does. OpenCV reads such a one, and what is missing is grey.
 func cutJPEG(data []byte) bool {
 	if !bytes.HasPrefix(data, []byte{0xFF, markerSOI}) {
 		return false
@@ -93,7 +93,7 @@ func jpegSize(data []byte) (size, error) {
 	return size{int(big.Uint16(data[at+6:])), int(big.Uint16(data[at+4:]))}, nil
 }
 
-// jpegFrame walks over the segments as libjpeg does, to the marker of the first frame, behind which its header is whole: pictures within a
+// jpegFrame walks over the segments as libjpeg does, to the marker of the first frame, behind which its header is whole: images within a
 // segment, such as a thumbnail, are not it.
 func jpegFrame(data []byte) (int, error) {
 	for at := 2; ; {
@@ -112,7 +112,7 @@ func jpegFrame(data []byte) (int, error) {
 			at++ // stands alone
 			continue
 		case marker == markerSOI, marker == markerEOI, marker == markerSOS:
-			return 0, errNotPicture
+			return 0, errNotImage
 		case marker >= markerSOF0 && marker < markerRST0 && marker != markerDHT && marker != markerJPG && marker != markerDAC:
 			if len(data) < at+frameHeader {
 				return 0, errCut
@@ -131,7 +131,7 @@ func pngSize(data []byte) (size, error) {
 		return size{}, errCut
 	}
 	if string(data[12:16]) != "IHDR" {
-		return size{}, errNotPicture
+		return size{}, errNotImage
 	}
 	return size{int(binary.BigEndian.Uint32(data[16:])), int(binary.BigEndian.Uint32(data[20:]))}, nil
 }
@@ -162,7 +162,7 @@ func webpSize(data []byte) (size, error) {
 	case "VP8X":
 		return size{int(little.Uint32(data[24:])&0xFFFFFF) + 1, int(little.Uint32(data[26:])>>8) + 1}, nil
 	}
-	return size{}, errNotPicture
+	return size{}, errNotImage
 }
 
 // The tags of a TIFF directory that tell the size, and the types that their values may have.
@@ -173,7 +173,7 @@ const (
 	typeLong  = 4
 )
 
-// tiffSize reads the first directory, which is the picture that OpenCV gives.
+// tiffSize reads the first directory, which is the image that OpenCV gives.
 func tiffSize(data []byte) (size, error) {
 	var order binary.ByteOrder = binary.LittleEndian
 	if data[0] == 'M' {
@@ -183,7 +183,7 @@ func tiffSize(data []byte) (size, error) {
 		return size{}, errCut
 	}
 	if order.Uint16(data[2:]) != 42 {
-		return size{}, errNotPicture
+		return size{}, errNotImage
 	}
 	directory := int(order.Uint32(data[4:]))
 	if directory < 8 || directory+2 > len(data) {
@@ -207,13 +207,13 @@ func tiffSize(data []byte) (size, error) {
 		kind := order.Uint16(data[at+2:])
 		switch {
 		case *side != 0: // told twice
-			return size{}, errNotPicture
+			return size{}, errNotImage
 		case kind == typeShort:
 			*side = int(order.Uint16(data[at+8:]))
 		case kind == typeLong:
 			*side = int(order.Uint32(data[at+8:]))
 		default:
-			return size{}, errNotPicture
+			return size{}, errNotImage
 		}
 	}
 	return s, nil
@@ -237,7 +237,7 @@ func pnmSize(data []byte) (size, error) {
 			value = 10*value + int(data[at]-'0')
 		}
 		if at == start {
-			return 0, errNotPicture
+			return 0, errNotImage
 		}
 		return value, nil
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// encoded is a picture of that size as OpenCV writes it.
+// encoded is an image of that size as OpenCV writes it.
 func encoded(t testing.TB, suffix string, s size, parameters ...int) []byte {
 	mat := gocv.NewMatWithSize(s.height, s.width, gocv.MatTypeCV8UC3)
 	defer mat.Close()
@@ -37,9 +37,9 @@ func encoded(t testing.TB, suffix string, s size, parameters ...int) []byte {
 }
 
 // withThumbnail puts a whole JPEG into an application segment of another one, as cameras do.
-func withThumbnail(picture, thumbnail []byte) []byte {
+func withThumbnail(img, thumbnail []byte) []byte {
 	segment := binary.BigEndian.AppendUint16([]byte{0xFF, 0xE1}, uint16(len(thumbnail)+2))
-	return slices.Concat(picture[:2], segment, thumbnail, picture[2:])
+	return slices.Concat(img[:2], segment, thumbnail, img[2:])
 }
 
 // giant is a small JPEG or PNG whose header tells of another size.
@@ -81,7 +81,7 @@ func TestEncodedSize(t *testing.T) {
 			got, err := encodedSize(data)
 			require.NoError(t, err)
 			assert.Equal(t, want, got)
-			p, pool := &picture{encoded: data}, &capture.Pool{}
+			p, pool := &img{encoded: data}, &capture.Pool{}
 			defer p.decoder.forget()
 			defer pool.Close()
 			f, err := p.decode(pool)
@@ -98,20 +98,20 @@ func TestEncodedSize(t *testing.T) {
 		data string
 		err  error
 	}{
-		"empty":             {"", errNotPicture},
-		"text":              {"<html>", errNotPicture},
-		"gif":               {"GIF89a\x10\x00\x10\x00", errNotPicture},
+		"empty":             {"", errNotImage},
+		"text":              {"<html>", errNotImage},
+		"gif":               {"GIF89a\x10\x00\x10\x00", errNotImage},
 		"bare jpeg":         {"\xFF\xD8", errCut},
-		"two beginnings":    {"\xFF\xD8\xFF\xD8\xFF\xE0", errNotPicture},
-		"scan before frame": {"\xFF\xD8\xFF\xDA\x00\x02", errNotPicture},
+		"two beginnings":    {"\xFF\xD8\xFF\xD8\xFF\xE0", errNotImage},
+		"scan before frame": {"\xFF\xD8\xFF\xDA\x00\x02", errNotImage},
 		"short segment":     {"\xFF\xD8\xFF\xE0\x00\x01\xFF\xC0\x00\x11\x08\x00\x10\x00\x10", errCut},
 		"cut frame":         {"\xFF\xD8\xFF\xC0\x00\x11\x08\x00\x10\x00", errCut},
 		"cut png":           {"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR", errCut},
-		"no webp":           {"RIFF\x00\x00\x00\x00WEBPVP9 00000000000000000000", errNotPicture},
+		"no webp":           {"RIFF\x00\x00\x00\x00WEBPVP9 00000000000000000000", errNotImage},
 		"two widths": {"II*\x00\x08\x00\x00\x00\x02\x00" + "\x00\x01\x03\x00\x01\x00\x00\x00\x10\x00\x00\x00" +
-			"\x00\x01\x03\x00\x01\x00\x00\x00\x20\x00\x00\x00", errNotPicture},
+			"\x00\x01\x03\x00\x01\x00\x00\x00\x20\x00\x00\x00", errNotImage},
 		"huge directory": {"MM\x00*\x7f\xff\xff\xff", errCut},
-		"pnm of words":   {"P6 wide high", errNotPicture},
+		"pnm of words":   {"P6 wide high", errNotImage},
 	} {
 		_, err := encodedSize([]byte(c.data))
 		assert.ErrorIs(t, err, c.err, name)
@@ -119,7 +119,7 @@ func TestEncodedSize(t *testing.T) {
 }
 
 // tooLarge is why a giant is refused.
-const tooLarge = "picture of 30000x30000 has more than 33554432 pixels (lower the camera's resolution)"
+const tooLarge = "image of 30000x30000 has more than 33554432 pixels (lower the camera's resolution)"
 
 func TestSizeLimit(t *testing.T) {
 	for _, c := range []struct {
@@ -131,13 +131,13 @@ func TestSizeLimit(t *testing.T) {
 		{capture.DefaultMaxPixels, size{7680, 4320}, engine.BGR, ""},
 		{capture.DefaultMaxPixels, size{30000, 30000}, engine.BGR, "read: " + tooLarge},
 		{capture.MaxPixels, size{30000, 30000}, engine.BGR, ""},
-		{capture.DefaultMaxPixels, size{1, 40000}, engine.BGR, "read: picture of 1x40000, sides must be 1 to 32768"},
-		{capture.DefaultMaxPixels, size{4 << 30, 4 << 30}, engine.BGR, "read: picture of 4294967296x4294967296, sides must be 1 to 32768"},
-		{capture.DefaultMaxPixels, size{0, 10}, engine.BGR, "read: picture of 0x10, sides must be 1 to 32768"},
+		{capture.DefaultMaxPixels, size{1, 40000}, engine.BGR, "read: image of 1x40000, sides must be 1 to 32768"},
+		{capture.DefaultMaxPixels, size{4 << 30, 4 << 30}, engine.BGR, "read: image of 4294967296x4294967296, sides must be 1 to 32768"},
+		{capture.DefaultMaxPixels, size{0, 10}, engine.BGR, "read: image of 0x10, sides must be 1 to 32768"},
 		{100, size{10, 10}, engine.GRAY8, ""},
-		{99, size{10, 10}, engine.GRAY8, "read: picture of 10x10 has more than 99 pixels (lower the camera's resolution)"},
-		{100, size{9, 10}, engine.YUYV, "read: picture of 9x10 needs even sides in YUYV"},
-		{100, size{10, 9}, engine.NV12, "read: picture of 10x9 needs even sides in NV12"},
+		{99, size{10, 10}, engine.GRAY8, "read: image of 10x10 has more than 99 pixels (lower the camera's resolution)"},
+		{100, size{9, 10}, engine.YUYV, "read: image of 9x10 needs even sides in YUYV"},
+		{100, size{10, 9}, engine.NV12, "read: image of 10x9 needs even sides in NV12"},
 		{100, size{10, 9}, engine.YUYV, ""},
 	} {
 		err := c.limit.check(c.size, c.format)
@@ -145,40 +145,40 @@ func TestSizeLimit(t *testing.T) {
 			assert.NoError(t, err)
 			continue
 		}
-		require.ErrorIs(t, err, capture.ErrPicture)
+		require.ErrorIs(t, err, capture.ErrImage)
 		assert.EqualError(t, err, c.text)
 	}
 }
 
-// TestGiantPicturesAreNotDecoded: the header decides, before there is memory for the pixels.
-func TestGiantPicturesAreNotDecoded(t *testing.T) {
+// TestGiantImagesAreNotDecoded: the header decides, before there is memory for the pixels.
+func TestGiantImagesAreNotDecoded(t *testing.T) {
 	var memory capturetest.Ledger
 	pool := &capture.Pool{Alloc: memory.Alloc}
 	huge := size{30000, 30000}
 	for _, data := range [][]byte{giant(t, ".jpg", huge), giant(t, ".png", huge), giant(t, ".jpg", size{1, 40000})} {
-		p := &picture{encoded: data}
+		p := &img{encoded: data}
 		p.decoder.limit = capture.DefaultMaxPixels
-		p.decoder.picture = colourPicture
+		p.decoder.img = colourImage
 		p.decoder.into = func(*gocv.Mat) bool {
 			assert.Fail(t, "it is decoded")
 			return false
 		}
 		_, err := p.decode(pool)
-		require.ErrorIs(t, err, capture.ErrPicture)
+		require.ErrorIs(t, err, capture.ErrImage)
 		assert.Zero(t, memory.Made)
 	}
 }
 
-// TestGiantAmongPictures: a directory's other pictures are read all the same, and a caller may ask for larger ones.
-func TestGiantAmongPictures(t *testing.T) {
-	folder := t.TempDir()
+// TestGiantAmongImages: a directory's other images are read all the same, and a caller may ask for larger ones.
+func TestGiantAmongImages(t *testing.T) {
+	dir := t.TempDir()
 	for name, data := range map[string][]byte{
 		"0.jpg": barcodeJPEG(t, 0, 160, 120), "1.jpg": giant(t, ".jpg", size{30000, 30000}), "2.jpg": barcodeJPEG(t, 2, 160, 120),
 		"3.png": giant(t, ".png", size{30000, 30000}), "4.jpg": barcodeJPEG(t, 4, 160, 120),
 	} {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name), data, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
-	c := &capture.Camera{Open: Open, URI: folder, Lossless: true, Once: true}
+	c := &capture.Camera{Open: Open, URI: dir, Lossless: true, Once: true}
 	numbers, err := drain(t, c, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []int{0, 2, 4}, numbers)
@@ -186,11 +186,11 @@ func TestGiantAmongPictures(t *testing.T) {
 	assert.Equal(t, tooLarge, c.Stats().Damage)
 
 	_, err = drain(t, &capture.Camera{
-		Open: Open, URI: filepath.Join(folder, "0.jpg"), Once: true, Lossless: true, MaxPixels: 160*120 - 1,
+		Open: Open, URI: filepath.Join(dir, "0.jpg"), Once: true, Lossless: true, MaxPixels: 160*120 - 1,
 	}, nil)
-	require.EqualError(t, err, "read "+filepath.Join(folder, "0.jpg")+": no picture in it")
+	require.EqualError(t, err, "read "+filepath.Join(dir, "0.jpg")+": no image in it")
 	numbers, err = drain(t, &capture.Camera{
-		Open: Open, URI: filepath.Join(folder, "0.jpg"), Once: true, Lossless: true, MaxPixels: 160 * 120,
+		Open: Open, URI: filepath.Join(dir, "0.jpg"), Once: true, Lossless: true, MaxPixels: 160 * 120,
 	}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []int{0}, numbers)
@@ -198,12 +198,12 @@ func TestGiantAmongPictures(t *testing.T) {
 
 // TestGiantVideo: a video says its size when it is opened.
 func TestGiantVideo(t *testing.T) {
-	film := barcodeVideo(t, "v.mp4", 5, 160, 120, 30)
-	for _, uri := range []string{film, "gst:videotestsrc num-buffers=5 ! video/x-raw,format=NV12,width=160,height=120 ! appsink sync=false"} {
+	video := barcodeVideo(t, "v.mp4", 5, 160, 120, 30)
+	for _, uri := range []string{video, "gst:videotestsrc num-buffers=5 ! video/x-raw,format=NV12,width=160,height=120 ! appsink sync=false"} {
 		_, err := Open(t.Context(), uri, capture.Options{MaxPixels: 100 * 100})
 		require.ErrorIs(t, err, capture.ErrFormat)
 		name := strings.TrimPrefix(err.Error(), "open ")
-		assert.Equal(t, uri+": picture of 160x120 has more than 10000 pixels (lower the camera's resolution)", name)
+		assert.Equal(t, uri+": image of 160x120 has more than 10000 pixels (lower the camera's resolution)", name)
 	}
 }
 
@@ -215,7 +215,7 @@ func FuzzEncodedSize(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, err := encodedSize(data)
-		if err != nil && !errors.Is(err, errNotPicture) && !errors.Is(err, errCut) {
+		if err != nil && !errors.Is(err, errNotImage) && !errors.Is(err, errCut) {
 			t.Fatal(err)
 		}
 		if !bytes.HasPrefix(data, []byte("\xFF\xD8")) && !bytes.HasPrefix(data, []byte("\x89PNG")) {
@@ -230,8 +230,8 @@ func FuzzEncodedSize(f *testing.F) {
 
 var _ = png.Decode // registers PNG with image.DecodeConfig
 
-// TestLargeFilesAreForWhoeverAllowsLargePictures: aerial pictures on a disk, and no camera's.
-func TestLargeFilesAreForWhoeverAllowsLargePictures(t *testing.T) {
+// TestLargeFilesAreForWhoeverAllowsLargeImages: aerial images on a disk, and no camera's.
+func TestLargeFilesAreForWhoeverAllowsLargeImages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "black.ppm")
 	header := "P6 5000 4600 255\n"
 	require.NoError(t, os.WriteFile(path, []byte(header), 0o600))

@@ -1,4 +1,4 @@
-// Package source opens everything that shows pictures: V4L2 and CSI cameras, RTSP and HTTP streams, video files, directories of pictures,
+// Package source opens everything that shows images: V4L2 and CSI cameras, RTSP and HTTP streams, video files, directories of images,
 // GStreamer pipelines and the drawn demo scene. OpenCV decodes straight into the buffers that it is lent.
 package source
 

@@ -25,7 +25,7 @@ func opener(by backend) capture.Opener {
 	}
 }
 
-// readAll reads a source to its end and returns the numbers that its pictures show.
+// readAll reads a source to its end and returns the numbers that its images show.
 func readAll(t *testing.T, open capture.Opener, uri string, options capture.Options, check func(f capture.Frame)) []int {
 	t.Helper()
 	source, err := open(context.Background(), uri, options)
@@ -71,23 +71,23 @@ func TestVideoFile(t *testing.T) {
 	}
 }
 
-func TestPictureDirectory(t *testing.T) {
-	folder := t.TempDir()
+func TestImageDirectory(t *testing.T) {
+	dir := t.TempDir()
 	sizes := [][2]int{{320, 240}, {320, 240}, {322, 242}, {322, 242}, {160, 480}, {480, 160}, {64, 64}}
 	for i, size := range sizes {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, "picture"+strconv.Itoa(i)+".JPG"), barcodeJPEG(t, i, size[0], size[1]), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "image"+strconv.Itoa(i)+".JPG"), barcodeJPEG(t, i, size[0], size[1]), 0o600))
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "readme.txt"), []byte("not a picture"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "readme.txt"), []byte("not an image"), 0o600))
 	var got [][2]int
-	numbers := readAll(t, Open, folder, capture.Options{}, func(f capture.Frame) { got = append(got, [2]int{f.Width, f.Height}) })
+	numbers := readAll(t, Open, dir, capture.Options{}, func(f capture.Frame) { got = append(got, [2]int{f.Width, f.Height}) })
 	assert.Equal(t, upTo(len(sizes)), numbers)
 	assert.Equal(t, sizes, got)
 
-	assert.Equal(t, []int{3}, readAll(t, Open, filepath.Join(folder, "picture3.JPG"), capture.Options{}, nil))
+	assert.Equal(t, []int{3}, readAll(t, Open, filepath.Join(dir, "picture3.JPG"), capture.Options{}, nil))
 }
 
-func TestDamagedPictures(t *testing.T) {
-	folder := t.TempDir()
+func TestDamagedImages(t *testing.T) {
+	dir := t.TempDir()
 	whole := barcodeJPEG(t, 5, 320, 240)
 	flipped := barcodeJPEG(t, 9, 320, 240)
 	header := bytes.Index(flipped, []byte{0xFF, 0xC0})
@@ -97,12 +97,12 @@ func TestDamagedPictures(t *testing.T) {
 		"0.jpg": whole, "1.jpg": whole, "2.jpg": {}, "3.jpg": whole[:20], "4.jpg": []byte("hello"), "5.jpg": flipped, "6.jpg": whole,
 		"7.jpg": whole[:len(whole)*3/4], "8.jpg": thumbnailed(whole[:len(whole)*3/4]), "9.jpg": slices.Concat(whole, []byte("made by")),
 	} {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name), data, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
-	source, err := Open(context.Background(), folder, capture.Options{})
+	source, err := Open(context.Background(), dir, capture.Options{})
 	require.NoError(t, err)
 	defer source.Close()
-	pool := &capture.Pool{Buffers: 1} // the damaged pictures meet the buffer that holds a whole one
+	pool := &capture.Pool{Buffers: 1} // the damaged images meet the buffer that holds a whole one
 	defer pool.Close()
 	good, bad := 0, 0
 	for {
@@ -111,7 +111,7 @@ func TestDamagedPictures(t *testing.T) {
 			break
 		}
 		if err != nil {
-			require.ErrorIs(t, err, capture.ErrPicture)
+			require.ErrorIs(t, err, capture.ErrImage)
 			bad++
 			continue
 		}
@@ -159,7 +159,7 @@ func TestPipelineWithoutCaps(t *testing.T) {
 	readAll(t, Open, "gst:videotestsrc num-buffers=10 ! video/x-raw,width=64,height=48 ! videoconvert ! appsink sync=false",
 		capture.Options{}, count)
 	assert.Equal(t, 10, n)
-	// The end of a pipeline must not bring the last picture again and again.
+	// The end of a pipeline must not bring the last image again and again.
 	n = 0
 	readAll(t, Open, "gst:videotestsrc num-buffers=3 ! videoconvert ! video/x-raw,width=64,height=48,format=GRAY8",
 		capture.Options{Every: true}, count)
@@ -167,8 +167,8 @@ func TestPipelineWithoutCaps(t *testing.T) {
 }
 
 func TestOpenErrors(t *testing.T) {
-	folder := t.TempDir()
-	text := filepath.Join(folder, "text.mp4")
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text.mp4")
 	require.NoError(t, os.WriteFile(text, []byte("not a video"), 0o600))
 	const uris = "give a device number, /dev/videoN, csi://N, rtsp://, http://, a file, a directory, gst:PIPELINE or demo"
 	const pipelines = "try the pipeline with gst-launch-1.0, with fakesink in place of the appsink"
@@ -180,15 +180,15 @@ func TestOpenErrors(t *testing.T) {
 		{"", capture.ErrURI, "parse: empty camera URI (" + uris + ")"},
 		{"/dev/video99", capture.ErrNotFound, "open /dev/video99: no such camera (" + deviceHint(Devices()) + ")"},
 		{"99", capture.ErrNotFound, "open /dev/video99: no such camera (" + deviceHint(Devices()) + ")"},
-		{folder + "/none.mp4", capture.ErrNotFound, "open " + folder + "/none.mp4: no such file"},
-		{folder + "/none/", capture.ErrNotFound, "open " + folder + "/none/: no such file"},
+		{dir + "/none.mp4", capture.ErrNotFound, "open " + dir + "/none.mp4: no such file"},
+		{dir + "/none/", capture.ErrNotFound, "open " + dir + "/none/: no such file"},
 		{
 			text + "?loop=1", capture.ErrNotFound,
 			"open " + text + "?loop=1: no such file (parameters need file:// before the path)",
 		},
 		{
-			folder, capture.ErrNotFound, "open " + folder +
-				": no picture in this directory (known: .jpg .jpeg .png .bmp .webp .tif .tiff .pgm .ppm)",
+			dir, capture.ErrNotFound, "open " + dir +
+				": no image in this directory (known: .jpg .jpeg .png .bmp .webp .tif .tiff .pgm .ppm)",
 		},
 		{text, capture.ErrFormat, "open " + text + ": not a video that OpenCV can read (see whether ffprobe recognizes it)"},
 		{"gst:nosuchelement", capture.ErrUnavailable, "open gst:nosuchelement: GSTREAMER cannot open it (" + pipelines + ")"},
@@ -216,16 +216,16 @@ func TestUnsupportedPipelineFormat(t *testing.T) {
 	}
 }
 
-// From the second picture on OpenCV writes into the lent buffers, without a copy.
+// From the second image on OpenCV writes into the lent buffers, without a copy.
 func TestDecodesInPlace(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for i := range 6 {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, strconv.Itoa(i)+".jpg"), barcodeJPEG(t, i, 320, 240), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, strconv.Itoa(i)+".jpg"), barcodeJPEG(t, i, 320, 240), 0o600))
 	}
 	for _, uri := range []string{
 		barcodeVideo(t, "v.mp4", 6, 320, 240, 30),
 		"gst:videotestsrc num-buffers=6 ! video/x-raw,format=NV12,width=320,height=240 ! appsink sync=false",
-		folder,
+		dir,
 	} {
 		source, err := Open(context.Background(), uri, capture.Options{Every: true})
 		require.NoError(t, err)
@@ -233,8 +233,8 @@ func TestDecodesInPlace(t *testing.T) {
 		switch s := source.(type) {
 		case *video:
 			d = &s.decoder
-		case *pictures:
-			d = &s.picture.decoder
+		case *images:
+			d = &s.img.decoder
 		}
 		pool := &capture.Pool{Buffers: 2}
 		var held capture.Frame
@@ -244,7 +244,7 @@ func TestDecodesInPlace(t *testing.T) {
 			held.Release()
 			held = f
 			if n == 0 {
-				assert.Empty(t, d.over, "the first picture's size is not known beforehand")
+				assert.Empty(t, d.over, "the first image's size is not known beforehand")
 				continue
 			}
 			mat, err := d.wrap(f)

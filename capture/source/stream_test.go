@@ -209,11 +209,11 @@ var compiled = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", nil // the library is not installed
 	}
-	folder, err := os.MkdirTemp("", "rtspserver")
+	dir, err := os.MkdirTemp("", "rtspserver")
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(folder, "rtspserver")
+	path := filepath.Join(dir, "rtspserver")
 	arguments := append([]string{"-o", path, "testdata/rtspserver.c"}, strings.Fields(string(flags))...)
 	output, err := exec.Command("cc", arguments...).CombinedOutput()
 	if err != nil {
@@ -278,7 +278,7 @@ func (s *rtspServer) kill() {
 	}
 }
 
-// mjpegServer streams numbered JPEG pictures and can be stopped, restarted on its port and told to fall silent.
+// mjpegServer streams numbered JPEG images and can be stopped, restarted on its port and told to fall silent.
 type mjpegServer struct {
 	t       *testing.T
 	address string
@@ -353,9 +353,9 @@ func TestHTTPErrors(t *testing.T) {
 	mux.HandleFunc("/still", send("image/jpeg", "JFIF"))
 	mux.HandleFunc("/nameless", send("multipart/x-mixed-replace", ""))
 	mux.HandleFunc("/broken", send("multipart/x-mixed-replace; boundary=b", "--b\r\nContent-Length: -5\r\n\r\n"))
-	picture := string(barcodeJPEG(t, 1, 64, 48))
-	mux.HandleFunc("/bare", send("multipart/x-mixed-replace; boundary=b", picture+picture))
-	mux.HandleFunc("/half", send("multipart/x-mixed-replace; boundary=b", "--b\r\n\r\n"+picture[:len(picture)/2]+"\r\n--b\r\n"))
+	img := string(barcodeJPEG(t, 1, 64, 48))
+	mux.HandleFunc("/bare", send("multipart/x-mixed-replace; boundary=b", img+img))
+	mux.HandleFunc("/half", send("multipart/x-mixed-replace; boundary=b", "--b\r\n\r\n"+img[:len(img)/2]+"\r\n--b\r\n"))
 	mux.HandleFunc("/ended", send("multipart/x-mixed-replace; boundary=b", "--b--\r\n"))
 	mux.HandleFunc("/junk", send("multipart/x-mixed-replace; boundary=b", "--b\r\nContent-Length: 3\r\n\r\nabc\r\n--b--\r\n"))
 	mux.HandleFunc("/garbage.mp4", send("video/mp4", "not a video"))
@@ -371,11 +371,11 @@ func TestHTTPErrors(t *testing.T) {
 		"/still":    {capture.ErrFormat, "open @: the server sends image/jpeg, which is no stream (use the camera's MJPEG or video URL)"},
 		"/nameless": {capture.ErrUnavailable, "read @: the stream ended"},
 		"/broken":   {capture.ErrUnavailable, "read @: malformed multipart stream (use another of the camera's addresses for MJPEG or video)"},
-		"/bare": {capture.ErrFormat, "read @: the server sends pictures without the boundaries that it announces " +
+		"/bare": {capture.ErrFormat, "read @: the server sends images without the boundaries that it announces " +
 			"(use another of the camera's addresses, or gst:souphttpsrc location=ADDRESS ! jpegparse ! jpegdec ! videoconvert ! appsink)"},
-		"/half":        {capture.ErrPicture, "read @: only a part of the picture came"},
+		"/half":        {capture.ErrImage, "read @: only a part of the image came"},
 		"/ended":       {capture.ErrUnavailable, "read @: the stream ended"},
-		"/junk":        {capture.ErrPicture, "read @: not a picture that OpenCV can read"},
+		"/junk":        {capture.ErrImage, "read @: not an image that OpenCV can read"},
 		"/garbage.mp4": {capture.ErrUnavailable, "open @: FFMPEG cannot open it (" + streamHint + ")"},
 		"/denied":      {capture.ErrDenied, "open @: the camera wants a user name and password (write them as http://USER:PASSWORD@HOST/PATH)"},
 		"/none":        {capture.ErrUnavailable, "open @: the server answers 404 Not Found (check the path)"},

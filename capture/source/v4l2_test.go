@@ -83,9 +83,9 @@ func testV4L2YUYV(t *testing.T) {
 	}
 }
 
-// testV4L2JPEG: pictures that a camera compresses are decoded here, so that a broken one, a giant or one of another size is what it is.
+// testV4L2JPEG: images that a camera compresses are decoded here, so that a broken one, a giant or one of another size is what it is.
 func testV4L2JPEG(t *testing.T) {
-	picture := func(data []byte) {
+	img := func(data []byte) {
 		path := os.Getenv(v4l2Path) + ".jpg"
 		require.NoError(t, os.WriteFile(path+".new", data, 0o600))
 		require.NoError(t, os.Rename(path+".new", path))
@@ -93,18 +93,18 @@ func testV4L2JPEG(t *testing.T) {
 	for _, c := range []struct{ mode, query string }{{"mjpg 160 120", "?format=mjpeg"}, {"only 160 120", ""}} {
 		t.Run(c.mode, func(t *testing.T) {
 			behave(t, c.mode)
-			picture(barcodeJPEG(t, 5, small.width, small.height))
+			img(barcodeJPEG(t, 5, small.width, small.height))
 			source, err := Open(t.Context(), v4l2URI(c.query), capture.Options{})
 			require.NoError(t, err)
 			defer source.Close()
 			pool := &capture.Pool{Buffers: 1}
 			defer pool.Close()
-			next := func() (capture.Frame, error) { // some pictures are in the driver's queue
+			next := func() (capture.Frame, error) { // some images are in the driver's queue
 				for range 2 * 4 {
 					f, err := source.Next(pool)
 					f.Release()
 					if err != nil {
-						require.ErrorIs(t, err, capture.ErrPicture)
+						require.ErrorIs(t, err, capture.ErrImage)
 					}
 				}
 				return source.Next(pool)
@@ -114,14 +114,14 @@ func testV4L2JPEG(t *testing.T) {
 			assert.Equal(t, 5, readBarcode(f))
 			f.Release()
 
-			picture([]byte("broken"))
+			img([]byte("broken"))
 			_, err = next()
-			require.EqualError(t, err, "read "+os.Getenv(v4l2Path)+": not a picture that OpenCV can read")
-			picture(giant(t, ".jpg", size{30000, 30000}))
+			require.EqualError(t, err, "read "+os.Getenv(v4l2Path)+": not an image that OpenCV can read")
+			img(giant(t, ".jpg", size{30000, 30000}))
 			_, err = next()
 			require.EqualError(t, err, "read "+os.Getenv(v4l2Path)+": "+tooLarge)
 
-			picture(barcodeJPEG(t, 9, large.width, large.height))
+			img(barcodeJPEG(t, 9, large.width, large.height))
 			f, err = next()
 			require.NoError(t, err)
 			assert.Equal(t, 9, readBarcode(f))

@@ -30,18 +30,18 @@ type video struct {
 	uri      capture.URI
 	live     bool
 	fps      float64
-	patience time.Duration // of the backend, with a picture that does not come
+	patience time.Duration // of the backend, with an image that does not come
 	late     int64         // when it had last waited for about that long, CLOCK_MONOTONIC
 	capture  *gocv.VideoCapture
 	decoder  decoder
-	raw      *gocv.Mat // the encoded picture of a device that compresses; nil for any other
-	encoded  picture   // a copy of that
+	raw      *gocv.Mat // the encoded image of a device that compresses; nil for any other
+	encoded  img       // a copy of that
 	seq      uint64
-	held     bool          // a picture is grabbed already
-	reached  time.Duration // in a film
+	held     bool          // an image is grabbed already
+	reached  time.Duration // in a video
 }
 
-// openVideo opens address with one of OpenCV's backends, as a live source of BGR pictures.
+// openVideo opens address with one of OpenCV's backends, as a live source of BGR images.
 func openVideo(u capture.URI, address string, api gocv.VideoCaptureAPI, options settings) (*video, error) {
 	if !gocv.VideoRegistry.HasBackend(api) {
 		return nil, u.Fail("open", capture.ErrUnavailable, "this OpenCV is built without "+gocv.VideoRegistry.GetBackendName(api), "", nil)
@@ -65,7 +65,7 @@ func openVideo(u capture.URI, address string, api gocv.VideoCaptureAPI, options 
 	if fps := opened.Get(gocv.VideoCaptureFPS); fps > 0 && fps <= capture.MaxRate {
 		v.fps = fps
 	}
-	v.decoder = decoder{into: opened.Retrieve, picture: colourPicture, limit: sizeLimit(options.MaxPixels)}
+	v.decoder = decoder{into: opened.Retrieve, img: colourImage, limit: sizeLimit(options.MaxPixels)}
 	told := size{int(opened.Get(gocv.VideoCaptureFrameWidth)), int(opened.Get(gocv.VideoCaptureFrameHeight))}
 	if told.width > 0 && told.height > 0 {
 		if err := v.decoder.limit.check(told, engine.BGR); err != nil {
@@ -99,13 +99,13 @@ func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
 		if v.held = v.goesOn(); !v.held {
 			return capture.Frame{}, v.end()
 		}
-		return capture.Frame{}, v.uri.Fail("read", capture.ErrPicture, "damaged pictures are left out", "", nil)
+		return capture.Frame{}, v.uri.Fail("read", capture.ErrImage, "damaged images are left out", "", nil)
 	}
 	f, err := v.decode(lend)
 	seq := v.seq
 	v.seq++
-	if errors.Is(err, errNoPicture) {
-		return capture.Frame{}, v.uri.Fail("read", capture.ErrPicture, "not a picture that OpenCV can read", "", nil)
+	if errors.Is(err, errNoImage) {
+		return capture.Frame{}, v.uri.Fail("read", capture.ErrImage, "not an image that OpenCV can read", "", nil)
 	}
 	if err != nil {
 		return capture.Frame{}, named(v.uri, err)
@@ -118,23 +118,23 @@ func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
 	return f, nil
 }
 
-// decode puts the picture that was grabbed into a lent buffer.
+// decode puts the image that was grabbed into a lent buffer.
 func (v *video) decode(lend capture.Lender) (capture.Frame, error) {
 	if v.raw == nil {
 		return v.decoder.decode(lend)
 	}
 	if !v.capture.Retrieve(v.raw) {
-		return capture.Frame{}, errNoPicture
+		return capture.Frame{}, errNoImage
 	}
 	data, err := v.raw.DataPtrUint8()
 	if err != nil {
-		return capture.Frame{}, errNoPicture
+		return capture.Frame{}, errNoImage
 	}
 	v.encoded.encoded = append(v.encoded.encoded[:0], data...)
 	return v.encoded.decode(lend)
 }
 
-// position is when the film shows the picture that was decoded last: by its own time stamp, else by its number.
+// position is when the video shows the image that was decoded last: by its own time stamp, else by its number.
 func (v *video) position(seq uint64) time.Duration {
 	if milliseconds := v.capture.Get(gocv.VideoCapturePosMsec); milliseconds > 0 {
 		return time.Duration(milliseconds * float64(time.Millisecond))
@@ -145,10 +145,10 @@ func (v *video) position(seq uint64) time.Duration {
 	return time.Duration(float64(seq) / v.fps * float64(time.Second))
 }
 
-// maxDamaged is how many damaged pictures in a row are not taken for the end of a film.
+// maxDamaged is how many damaged images in a row are not taken for the end of a video.
 const maxDamaged = 256
 
-// goesOn looks for a picture of a film behind one that could not be read: OpenCV's FFmpeg tells a damaged one as it tells the end.
+// goesOn looks for an image of a video behind one that could not be read: OpenCV's FFmpeg tells a damaged one as it tells the end.
 func (v *video) goesOn() bool {
 	if v.live || v.seq == 0 {
 		return false
@@ -165,7 +165,7 @@ func (v *video) goesOn() bool {
 	return false
 }
 
-// Length implements capture.Film.
+// Length implements capture.Video.
 func (v *video) Length() (reached, told time.Duration) {
 	if v.capture == nil || v.fps == 0 {
 		return v.reached, 0
@@ -178,16 +178,16 @@ func (v *video) Length() (reached, told time.Duration) {
 	return v.reached, told
 }
 
-// end is what the absence of a picture means. FFmpeg that has waited in vain first gives the pictures that it still holds.
+// end is what the absence of an image means. FFmpeg that has waited in vain first gives the images that it still holds.
 func (v *video) end() error {
 	switch {
 	case v.live && v.late != 0 && capture.Monotonic()-v.late < int64(time.Second):
-		return v.uri.Fail("read", capture.ErrStalled, "no picture for "+v.patience.String(), "", nil)
+		return v.uri.Fail("read", capture.ErrStalled, "no image for "+v.patience.String(), "", nil)
 	case v.seq == 0 && !v.live && v.uri.Kind == capture.HTTP:
-		return v.uri.Fail("read", capture.ErrUnavailable, "it opened but gave no picture",
+		return v.uri.Fail("read", capture.ErrUnavailable, "it opened but gave no image",
 			"download it first: the server may give whole files only, and this one has its index at the end", nil)
 	case v.seq == 0:
-		return v.uri.Fail("read", capture.ErrUnavailable, "it opened but gave no picture", "", nil)
+		return v.uri.Fail("read", capture.ErrUnavailable, "it opened but gave no image", "", nil)
 	case v.live:
 		return v.uri.Fail("read", capture.ErrUnavailable, "the stream ended", "", nil)
 	}

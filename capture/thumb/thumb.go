@@ -1,11 +1,11 @@
-// Package thumb makes small grey pictures of frames, for what looks at every frame and must cost next to nothing: does anything move, has
+// Package thumb makes small grey images of frames, for what looks at every frame and must cost next to nothing: does anything move, has
 // the camera been moved.
 package thumb
 
 import "github.com/edge-infer/edge-infer/engine"
 
-// Picture is a small grey picture of a frame. It belongs to its Reducer and is valid until the next Reduce.
-type Picture struct {
+// Image is a small grey image of a frame. It belongs to its Reducer and is valid until the next Reduce.
+type Image struct {
 	Pix           []byte // Width*Height grey values, row after row without padding
 	Width, Height int
 	// ScaleX and ScaleY are source pixels per pixel: pixel (x, y) stands for the source's from (x*ScaleX, y*ScaleY) on, up to the next one's.
@@ -18,24 +18,24 @@ const (
 	DefaultSamples = 2
 )
 
-// Reducer makes the small pictures of one camera. Each pixel is the mean of a few source pixels spread over its area, so that the memory of
-// a frame is read in part only. The zero value is ready; one goroutine uses it. It allocates when pictures of another size or format come.
+// Reducer makes the small images of one camera. Each pixel is the mean of a few source pixels spread over its area, so that the memory of
+// a frame is read in part only. The zero value is ready; one goroutine uses it. It allocates when images of another size or format come.
 type Reducer struct {
-	// Longest is the longer side of the small pictures, DefaultLongest when 0. A source that is smaller keeps its size.
+	// Longest is the longer side of the small images, DefaultLongest when 0. A source that is smaller keeps its size.
 	Longest int
 	// Samples is how many source pixels in each direction a pixel is the mean of, DefaultSamples when 0. 1 is the fastest and the noisiest.
 	Samples int
 
-	picture Picture
+	img     Image
 	of      engine.Image // that columns and rows were made for; without its memory
 	columns []int32      // byte offsets in a source row of the samples, left to right
 	rows    []int32      // source rows of the samples, top to bottom
-	sums    []uint32     // of one row of the picture
+	sums    []uint32     // of one row of the image
 }
 
-// Reduce gives the small picture of a frame of any format. Colours weigh as blue 1, green 2, red 1; luma samples are taken as they are. The
+// Reduce gives the small image of a frame of any format. Colours weigh as blue 1, green 2, red 1; luma samples are taken as they are. The
 // error is that of engine.Image.Check.
-func (r *Reducer) Reduce(image *engine.Image) (*Picture, error) {
+func (r *Reducer) Reduce(image *engine.Image) (*Image, error) {
 	if err := image.Check(); err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (r *Reducer) Reduce(image *engine.Image) (*Picture, error) {
 		count *= 4
 	}
 	scale := (1<<24 + count/2) / count
-	for y := range r.picture.Height {
+	for y := range r.img.Height {
 		clear(r.sums)
 		for _, row := range r.rows[y*samples : (y+1)*samples] {
 			source := image.Data[int(row)*image.Stride:]
@@ -61,12 +61,12 @@ func (r *Reducer) Reduce(image *engine.Image) (*Picture, error) {
 				r.addLuma(source, samples)
 			}
 		}
-		out := r.picture.Pix[y*r.picture.Width:][:len(r.sums)]
+		out := r.img.Pix[y*r.img.Width:][:len(r.sums)]
 		for x, sum := range r.sums {
 			out[x] = byte(min(255, (uint64(sum)*uint64(scale)+1<<23)>>24))
 		}
 	}
-	return &r.picture, nil
+	return &r.img, nil
 }
 
 func (r *Reducer) addColours(row []byte, samples int) {
@@ -116,7 +116,7 @@ func (r *Reducer) samples() int {
 	return DefaultSamples
 }
 
-// prepare makes the small picture and the places of the samples for pictures like image.
+// prepare makes the small image and the places of the samples for images like image.
 func (r *Reducer) prepare(image *engine.Image) {
 	longest, samples := r.Longest, r.samples()
 	if longest <= 0 {
@@ -129,7 +129,7 @@ func (r *Reducer) prepare(image *engine.Image) {
 	step := map[engine.PixelFormat]int{engine.BGR: 3, engine.BGRx: 4, engine.YUYV: 2}[image.Format]
 	r.columns, r.rows = places(width*samples, image.Width, max(step, 1)), places(height*samples, image.Height, 1)
 	r.sums = make([]uint32, width)
-	r.picture = Picture{
+	r.img = Image{
 		Pix: make([]byte, width*height), Width: width, Height: height,
 		ScaleX: float64(image.Width) / float64(width), ScaleY: float64(image.Height) / float64(height),
 	}

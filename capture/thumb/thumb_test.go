@@ -15,7 +15,7 @@ import (
 
 var formats = []engine.PixelFormat{engine.BGR, engine.BGRx, engine.NV12, engine.YUYV, engine.GRAY8}
 
-// drawn makes a picture whose grey values are those of shade, with rows that are padded by rubbish.
+// drawn makes an image whose grey values are those of shade, with rows that are padded by rubbish.
 func drawn(format engine.PixelFormat, width, height int, shade func(x, y int) byte) engine.Image {
 	const padding = 6
 	im := engine.Image{Width: width, Height: height, Stride: format.RowBytes(width) + padding, Format: format}
@@ -42,7 +42,7 @@ func drawn(format engine.PixelFormat, width, height int, shade func(x, y int) by
 	return im
 }
 
-func TestEveryFormatGivesTheSamePicture(t *testing.T) {
+func TestEveryFormatGivesTheSameImage(t *testing.T) {
 	shade := func(x, y int) byte { return byte(x*160/1280 + y*90/720) }
 	for _, format := range formats {
 		t.Run(format.String(), func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestASourceThatChangesIsFollowed(t *testing.T) {
 	}
 }
 
-func TestAPictureThatDoesNotFitItsMemoryIsRefused(t *testing.T) {
+func TestAImageThatDoesNotFitItsMemoryIsRefused(t *testing.T) {
 	im := drawn(engine.BGR, 64, 48, func(int, int) byte { return 1 })
 	im.Data = im.Data[:100]
 	_, err := new(thumb.Reducer).Reduce(&im)
@@ -133,7 +133,7 @@ func FuzzReduce(f *testing.F) {
 	})
 }
 
-// used is the processor time of this thread in nanoseconds, which says what a picture costs on a loaded machine too.
+// used is the processor time of this thread in nanoseconds, which says what an image costs on a loaded machine too.
 func used(b *testing.B) int64 {
 	var spent unix.Timespec
 	require.NoError(b, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &spent))

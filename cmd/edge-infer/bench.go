@@ -21,12 +21,12 @@ const benchHelp = `Measures what a network costs on this machine, and prints rat
 temperature where there are sensors. --what says of what:
 
   engine      the network alone, as its device times it
-  transfers   a picture in memory until its findings are in memory: upload, letterbox, network, download, decoding
+  transfers   an image in memory until its detections are in memory: upload, letterbox, network, download, decoding
   loop        the daemon's frame loop, with tracking and with messages to an embedded broker (the default)
 
 and --drive how requests come: closed sends the next when the last is done, flat-out keeps the engine busy, paced gives frames at a --rate, and
-latency counts from the moment each was due, so that a stall is not hidden. A batch of 4 is 4 pictures in every request: there are that many
-cameras at least. Frames that are lost make it fail. Networks that take no pictures get tensors of random numbers.
+latency counts from the moment each was due, so that a stall is not hidden. A batch of 4 is 4 images in every request: there are that many
+cameras at least. Frames that are lost make it fail. Networks that take no images get tensors of random numbers.
 
   edge-infer bench --model yolo11n.onnx --what all --batch 1,4,8,16
   edge-infer bench --model yolo11n.plan --engine tensorrt --rate 30 --cameras 8 --duration 24576x --wait-idle 1m

@@ -13,7 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
-// TestCommandsOnOneGPURefuseSeveral, and models that take no picture.
+// TestCommandsOnOneGPURefuseSeveral, and models that take no image.
 func TestCommandsOnOneGPURefuseSeveral(t *testing.T) {
 	t.Parallel()
 	model := writeNetwork(t, "tensors")
@@ -25,7 +25,7 @@ func TestCommandsOnOneGPURefuseSeveral(t *testing.T) {
 		},
 		{
 			"bench --what loop --engine onnxruntime=cpu --model " + model, "model " + model +
-				": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)",
+				": the model takes no images: it has 2 inputs, images go to a single one (infer --input runs it on arrays)",
 		},
 		{
 			"bench --engine tensorrt,onnxruntime --library /lib/x.so",
@@ -43,11 +43,11 @@ func TestCommandsOnOneGPURefuseSeveral(t *testing.T) {
 		{"bench --require p99=1ms", `--require "p99=1ms": compares with <=, >=, < or >; see edge-infer bench --help`},
 		{
 			"infer x.jpg --engine onnxruntime=cpu --model " + model, "model " + model +
-				": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)",
+				": the model takes no images: it has 2 inputs, images go to a single one (infer --input runs it on arrays)",
 		},
 		{
 			"run --camera demo --mqtt off --log error --engine onnxruntime=cpu --model " + model,
-			"model " + model + ": the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)",
+			"model " + model + ": the model takes no images: it has 2 inputs, images go to a single one (infer --input runs it on arrays)",
 		},
 	} {
 		var stderr bytes.Buffer
@@ -66,7 +66,7 @@ func TestBenchLayers(t *testing.T) {
 	require.NoError(t, err, text)
 	output, err := programtest.CommandWith(t, environment, "bench", "--model", plan, "--layers", "--batches", "1,2", "--width", "320",
 		"--height", "240",
-		"--pictures", "1", "--json").Output()
+		"--images", "1", "--json").Output()
 	require.NoError(t, err)
 	var found struct{ Profiles []bench.Profile }
 	require.NoError(t, json.Unmarshal(output, &found))
@@ -88,10 +88,10 @@ func TestBenchLayers(t *testing.T) {
 // A fleet's test: a document, its comparison with another, and an exit status with one line for each bound that is missed.
 func TestBenchRequires(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	one, other := filepath.Join(folder, "a.json"), filepath.Join(folder, "b.json")
+	dir := t.TempDir()
+	one, other := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")
 	small := []string{
-		"bench", "--engine", "onnxruntime=cpu", "--pictures", "1", "--width", "320", "--height", "240", "--duration", "4x", "--warmup", "1x",
+		"bench", "--engine", "onnxruntime=cpu", "--images", "1", "--width", "320", "--height", "240", "--duration", "4x", "--warmup", "1x",
 		"--what", "transfers",
 	}
 	output, err := programtest.Command(t, append(small, "--batch", "1,2", "--output", one, "--require", "lost<=0")...).Output()

@@ -23,7 +23,7 @@ there is a --calibration, over FP16 to FP32 and keeps the first that passes. The
 Without -o the plan goes into the cache, where run --engine tensorrt finds a plan of default options by itself; any other is run with --model PLAN.
 
   edge-infer build yolo11n.onnx --precision fp16
-  edge-infer build yolo11n.onnx --calibration pictures/ --data labelled/ -o yolo11n.plan`,
+  edge-infer build yolo11n.onnx --calibration images/ --data labelled/ -o yolo11n.plan`,
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				b.Model = args[0]

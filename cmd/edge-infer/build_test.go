@@ -88,7 +88,7 @@ func TestBuild(t *testing.T) {
 			for _, r := range refused.Refused {
 				tried = append(tried, r.Precision)
 				assert.False(t, r.Verdict.Passed)
-				assert.Equal(t, 3, r.Verdict.Comparison.Pictures)
+				assert.Equal(t, 3, r.Verdict.Comparison.Images)
 			}
 			assert.Equal(t, []engine.Precision{engine.INT8, engine.FP16, engine.FP32}, tried)
 			after, err := os.ReadFile(out)
@@ -98,7 +98,7 @@ func TestBuild(t *testing.T) {
 			require.NoError(t, err)
 			assert.Len(t, entries, 1)
 
-			// INT8 from pictures, by ranges that ONNX Runtime measures: through TensorRT's calibrators where it has some, else by Q/DQ nodes.
+			// INT8 from images, by ranges that ONNX Runtime measures: through TensorRT's calibrators where it has some, else by Q/DQ nodes.
 			ranges := filepath.Join(dir, "ranges")
 			int8 := func(args ...string) (convert.BuildReport, string) {
 				result, text, err := buildOf(t, environment, append([]string{model, "--precision", "int8", "-o", out}, args...)...)
@@ -137,7 +137,7 @@ func TestBuild(t *testing.T) {
 				assert.Contains(t, plan, table, method)
 			}
 
-			// TensorRT's own algorithms see the pictures, in batches of their own size, and keep a table that is taken as it is.
+			// TensorRT's own algorithms see the images, in batches of their own size, and keep a table that is taken as it is.
 			more, table := programtest.Scenes(t, 5, 8), filepath.Join(dir, "table")
 			for method, algorithm := range map[string]string{"tensorrt-minmax": "3", "tensorrt-entropy": "2"} {
 				require.NoError(t, os.RemoveAll(table))
@@ -182,11 +182,11 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// spoilt is a model that the fake library sees the same in every picture, like ONNX Runtime, unless INT8 spoils it.
+// spoilt is a model that the fake library sees the same in every image, like ONNX Runtime, unless INT8 spoils it.
 func spoilt(t *testing.T, network string, leftOut ...string) (path string) {
 	t.Helper()
 	const anchors, fields = 84, 10
-	values := make([]float32, fields*anchors) // what the fake library sees in every picture
+	values := make([]float32, fields*anchors) // what the fake library sees in every image
 	for f := range fields {
 		for a := range anchors {
 			switch {
@@ -231,11 +231,11 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 	t.Parallel()
 	environment, _ := programtest.FakeMachine(t, 100300)
 	model := spoilt(t, "fragile")
-	pictures := t.TempDir()
-	programtest.WritePicture(t, filepath.Join(pictures, "grey.png"), color.Gray{Y: 99})
+	images := t.TempDir()
+	programtest.WriteImage(t, filepath.Join(images, "grey.png"), color.Gray{Y: 99})
 	out, heldOut := filepath.Join(t.TempDir(), "fragile.plan"), filepath.Join(programtest.Scenes(t, 2, 99), "images")
 	for name, route := range map[string][]string{"calibrators": nil, "Q/DQ": {"--qdq"}} {
-		result, text, err := buildOf(t, environment, append([]string{model, "--calibration", pictures, "--data", heldOut, "-o", out},
+		result, text, err := buildOf(t, environment, append([]string{model, "--calibration", images, "--data", heldOut, "-o", out},
 			route...)...)
 		require.NoError(t, err, "%s: %s", name, text)
 		assert.Equal(t, engine.FP16, result.Precision, name)
@@ -258,7 +258,7 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 	require.Error(t, err)
 	assert.Contains(t, text, "match rate 0.0000 is under 0.5000")
 	assert.Len(t, result.Refused, 1)
-	_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", pictures, "--data", heldOut, "-o",
+	_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", images, "--data", heldOut, "-o",
 		filepath.Join(t.TempDir(), "none.plan"))
 	require.Error(t, err)
 	assert.Contains(t, text, "the gate refused every plan and none was kept: INT8: match rate ")
@@ -286,10 +286,10 @@ func TestBuildIntoTheCache(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, timings, 1)
 
-	pictures := filepath.Join(programtest.Scenes(t, 1, 7), "images")
+	images := filepath.Join(programtest.Scenes(t, 1, 7), "images")
 	environment = append(environment, "FAKE_TRT=builder") // another build would fail
 	output, err = programtest.CommandWith(t, environment, "infer", "--model", model, "--engine", "tensorrt", "--json",
-		pictures).CombinedOutput()
+		images).CombinedOutput()
 	require.NoError(t, err, string(output))
 }
 
@@ -313,7 +313,7 @@ func TestBuildStops(t *testing.T) {
 func TestBuildMistakes(t *testing.T) {
 	t.Parallel()
 	environment, model := programtest.FakeMachine(t, 100300)
-	dir, empty, pictures := t.TempDir(), t.TempDir(), programtest.Scenes(t, 2, 7)
+	dir, empty, images := t.TempDir(), t.TempDir(), programtest.Scenes(t, 2, 7)
 	out := filepath.Join(dir, "belt.plan")
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	require.NoError(t, os.WriteFile(garbage, []byte("garbage\n"), 0o600))
@@ -333,7 +333,7 @@ func TestBuildMistakes(t *testing.T) {
 	}{
 		{"plan", "", planFile, "is an engine plan already (name the ONNX file that it came from)"},
 		{
-			"no calibration", "", model + " --precision int8", "int8 needs calibration pictures (give --calibration DIR, or a model with Q/DQ nodes",
+			"no calibration", "", model + " --precision int8", "int8 needs calibration images (give --calibration DIR, or a model with Q/DQ nodes",
 		},
 		{"empty calibration", "", model + " --precision int8 --calibration " + empty, "none in"},
 		{
@@ -349,12 +349,12 @@ func TestBuildMistakes(t *testing.T) {
 			"was measured on another model (remove the file to calibrate again)",
 		},
 		{
-			"few pictures", "", model + " --precision int8 --batch 1,4,4 --method tensorrt-entropy --calibration " + pictures,
-			"2 calibration pictures do not fill one batch of 4 (add pictures, or lower --calibration-batch)",
+			"few images", "", model + " --precision int8 --batch 1,4,4 --method tensorrt-entropy --calibration " + images,
+			"2 calibration images do not fill one batch of 4 (add images, or lower --calibration-batch)",
 		},
 		{
-			"overlap", "", model + " --calibration " + pictures + " --data " + pictures,
-			"2 of the 2 pictures that the gate would judge on are calibration pictures",
+			"overlap", "", model + " --calibration " + images + " --data " + images,
+			"2 of the 2 images that the gate would judge on are calibration images",
 		},
 		{"shape", "", model + " --shape other=1x3", "--shape other: the model has no such input (it has images)"},
 		{"fixed batch", "", fixed + " --batch 4", "--batch 4: the model fixes its batch (leave --batch away"},
@@ -390,10 +390,10 @@ func TestBuildSearches(t *testing.T) {
 	t.Parallel()
 	environment, _ := programtest.FakeMachine(t, 100300)
 	model := spoilt(t, "mendable", "/conv/Conv", "/body/Conv", "/neck/Conv")
-	pictures, dir := t.TempDir(), t.TempDir()
-	programtest.WritePicture(t, filepath.Join(pictures, "grey.png"), color.Gray{Y: 99})
+	images, dir := t.TempDir(), t.TempDir()
+	programtest.WriteImage(t, filepath.Join(images, "grey.png"), color.Gray{Y: 99})
 	out, heldOut := filepath.Join(dir, "mended.plan"), filepath.Join(programtest.Scenes(t, 2, 99), "images")
-	arguments := []string{model, "--precision", "int8", "--calibration", pictures, "--data", heldOut, "--layer-loss", "0", "-o", out}
+	arguments := []string{model, "--precision", "int8", "--calibration", images, "--data", heldOut, "--layer-loss", "0", "-o", out}
 	_, text, err := buildOf(t, environment, arguments...)
 	require.Error(t, err)
 	assert.Contains(t, text, "the gate refused every plan and none was kept: INT8: match rate ")
@@ -425,9 +425,9 @@ func TestBuildSearchEndsWithNodes(t *testing.T) {
 	t.Parallel()
 	environment, _ := programtest.FakeMachine(t, 100300)
 	model := spoilt(t, "ranged")
-	pictures, out := t.TempDir(), filepath.Join(t.TempDir(), "nodes.plan")
-	programtest.WritePicture(t, filepath.Join(pictures, "grey.png"), color.Gray{Y: 99})
-	result, text, err := buildOf(t, environment, model, "--precision", "int8", "--calibration", pictures, "--search",
+	images, out := t.TempDir(), filepath.Join(t.TempDir(), "nodes.plan")
+	programtest.WriteImage(t, filepath.Join(images, "grey.png"), color.Gray{Y: 99})
+	result, text, err := buildOf(t, environment, model, "--precision", "int8", "--calibration", images, "--search",
 		"--data", filepath.Join(programtest.Scenes(t, 2, 99), "images"), "-o", out)
 	require.NoError(t, err, text)
 	last := len(result.Search) - 1

@@ -47,12 +47,12 @@ type attributed struct {
 }
 
 // colour is what there is most of in a box, and how much more than of the next one.
-func colour(picture gocv.Mat, box [4]float64) (name string, lead float64) {
-	part := image.Rect(int(box[0]), int(box[1]), int(box[2]), int(box[3])).Intersect(image.Rect(0, 0, picture.Cols(), picture.Rows()))
-	// Ultralytics' classifiers see the middle of a picture, as much of it as is square.
+func colour(img gocv.Mat, box [4]float64) (name string, lead float64) {
+	part := image.Rect(int(box[0]), int(box[1]), int(box[2]), int(box[3])).Intersect(image.Rect(0, 0, img.Cols(), img.Rows()))
+	// Ultralytics' classifiers see the middle of an image, as much of it as is square.
 	side := min(part.Dx(), part.Dy())
 	middle := image.Pt((part.Min.X+part.Max.X)/2, (part.Min.Y+part.Max.Y)/2)
-	region := picture.Region(image.Rect(middle.X-side/2, middle.Y-side/2, middle.X-side/2+side, middle.Y-side/2+side))
+	region := img.Region(image.Rect(middle.X-side/2, middle.Y-side/2, middle.X-side/2+side, middle.Y-side/2+side))
 	defer region.Close()
 	mean := region.Mean()
 	levels := map[string]float64{"red": mean.Val3, "green": mean.Val2, "blue": mean.Val1}
@@ -75,8 +75,8 @@ func TestASecondNetworkLooksAtEveryObject(t *testing.T) {
 	t.Parallel()
 	data, saved := filepath.Join(t.TempDir(), "data"), t.TempDir()
 	require.NoError(t, programtest.Command(t, "dataset", "--out", data, "--count", "6", "--seed", "3").Run())
-	pictures := filepath.Join(data, "images")
-	output, err := programtest.Command(t, "infer", pictures, "--json", "--batch", "2", "--save", saved,
+	images := filepath.Join(data, "images")
+	output, err := programtest.Command(t, "infer", images, "--json", "--batch", "2", "--save", saved,
 		"--cascade", "colour="+writeColours(t)).Output()
 	require.NoError(t, err)
 	sure := map[string]int{}
@@ -86,20 +86,20 @@ func TestASecondNetworkLooksAtEveryObject(t *testing.T) {
 			Detections []attributed `json:"detections"`
 		}
 		require.NoError(t, json.Unmarshal(line, &seen))
-		picture := gocv.IMRead(seen.File, gocv.IMReadColor)
-		require.False(t, picture.Empty())
+		img := gocv.IMRead(seen.File, gocv.IMReadColor)
+		require.False(t, img.Empty())
 		for _, d := range seen.Detections {
 			if min(d.Box[2]-d.Box[0], d.Box[3]-d.Box[1]) < 16 {
 				require.Empty(t, d.Attributes, "too small to be looked at")
 				continue
 			}
 			require.Len(t, d.Attributes, 1, "%s", line)
-			if want, lead := colour(picture, d.Box); lead > 12 {
+			if want, lead := colour(img, d.Box); lead > 12 {
 				require.Equal(t, want, d.Attributes["colour"].Value, "%s %v", seen.File, d.Box)
 				sure[want]++
 			}
 		}
-		require.NoError(t, picture.Close())
+		require.NoError(t, img.Close())
 	}
 	require.GreaterOrEqual(t, len(sure), 2, "%v", sure)
 	total := 0
@@ -126,7 +126,7 @@ func TestCascadesThatCannotBe(t *testing.T) {
 	}
 }
 
-// startCascade has 60 pictures of a drawn camera looked at with a cascade, a list's element in YAML, and gives what the broker hears.
+// startCascade has 60 images of a drawn camera looked at with a cascade, a list's element in YAML, and gives what the broker hears.
 func startCascade(t *testing.T, cascade string, flags ...string) (p *programtest.Program, received <-chan string) {
 	t.Helper()
 	port := programtest.FreePort(t)

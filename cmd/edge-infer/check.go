@@ -45,7 +45,7 @@ func newCheck(stdout io.Writer) *cobra.Command {
 			return nil
 		},
 		Long: `Reads the file, conf.d beside it, EDGE_INFER_* variables and the flags of run that are given too, and tells every mistake with its
-line. Where there is none it opens the network in a process of its own, and checks labels, zones, passwords, tokens, certificates, folders and
+line. Where there is none it opens the network in a process of its own, and checks labels, zones, passwords, tokens, certificates, directories and
 addresses. A daemon that runs is not disturbed. Cameras and brokers may be away at any time and are not asked: edge-infer doctor does that.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, mistakes := settings.Check()

@@ -20,7 +20,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// classifier writes a network that gives these logits for a red picture of any size, and 0 for a black one, through one more layer where
+// classifier writes a network that gives these logits for a red image of any size, and 0 for a black one, through one more layer where
 // last names it. Its labels are a, b, c and so on.
 func classifier(t *testing.T, last string, logits ...float32) (path, labels string) {
 	t.Helper()
@@ -50,30 +50,30 @@ func classifier(t *testing.T, last string, logits ...float32) (path, labels stri
 		IrVersion: proto.Int64(8), Graph: g, OpsetImport: []*onnx.OperatorSetIdProto{{Domain: proto.String(""), Version: proto.Int64(13)}},
 	}}).Bytes()
 	require.NoError(t, err)
-	folder := t.TempDir()
-	path, labels = filepath.Join(folder, "classifier.onnx"), filepath.Join(folder, "labels.txt")
+	dir := t.TempDir()
+	path, labels = filepath.Join(dir, "classifier.onnx"), filepath.Join(dir, "labels.txt")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	require.NoError(t, os.WriteFile(labels, []byte(names.String()), 0o600))
 	return path, labels
 }
 
-// red writes a picture of one colour.
+// red writes an image of one colour.
 func red(t *testing.T, width, height int) string {
 	t.Helper()
-	picture := image.NewRGBA(image.Rect(0, 0, width, height))
-	draw.Draw(picture, picture.Bounds(), image.NewUniform(color.RGBA{R: 255, A: 255}), image.Point{}, draw.Src)
+	img := image.NewRGBA(image.Rect(0, 0, width, height))
+	draw.Draw(img, img.Bounds(), image.NewUniform(color.RGBA{R: 255, A: 255}), image.Point{}, draw.Src)
 	path := filepath.Join(t.TempDir(), "red.png")
 	file, err := os.Create(path)
 	require.NoError(t, err)
-	require.NoError(t, png.Encode(file, picture))
+	require.NoError(t, png.Encode(file, img))
 	require.NoError(t, file.Close())
 	return path
 }
 
-// scores are what infer finds in a picture, as "a .50 b .25".
-func scores(t *testing.T, picture string, arguments ...string) (labels string, values []float32) {
+// scores are what infer finds in an image, as "a .50 b .25".
+func scores(t *testing.T, img string, arguments ...string) (labels string, values []float32) {
 	t.Helper()
-	command := programtest.Command(t, append([]string{"infer", picture, "--engine", "onnxruntime", "--json"}, arguments...)...)
+	command := programtest.Command(t, append([]string{"infer", img, "--engine", "onnxruntime", "--json"}, arguments...)...)
 	output, err := command.Output()
 	require.NoError(t, err, "%s", output)
 	var seen infer.Seen
@@ -89,50 +89,50 @@ func scores(t *testing.T, picture string, arguments ...string) (labels string, v
 // threshold.
 func TestClassifiers(t *testing.T) {
 	t.Parallel()
-	picture := red(t, 40, 30)
+	img := red(t, 40, 30)
 	flat, labels := classifier(t, "", 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0)
 	ultralytics := []string{"--labels", labels, "--preprocess", "ultralytics", "--imgsz", "32"}
-	letters, values := scores(t, picture, append(ultralytics, "--model", flat, "--conf", "0.25")...)
+	letters, values := scores(t, img, append(ultralytics, "--model", flat, "--conf", "0.25")...)
 	assert.Equal(t, "abcde", letters)
 	assert.InDelta(t, 0.1823, values[0], 1e-3, "three quarters of the input are red, the rest is grey")
-	letters, _ = scores(t, picture, append(ultralytics, "--model", flat, "--top", "2")...)
+	letters, _ = scores(t, img, append(ultralytics, "--model", flat, "--top", "2")...)
 	assert.Equal(t, "ab", letters)
-	letters, _ = scores(t, picture, append(ultralytics, "--model", flat, "--only", "b,c")...)
+	letters, _ = scores(t, img, append(ultralytics, "--model", flat, "--only", "b,c")...)
 	assert.Equal(t, "bc", letters)
 
 	cropped := []string{"--labels", labels, "--preprocess", "{resize: crop, range: [0, 1]}", "--imgsz", "24x32", "--conf", "0.4"}
 	several, labels := classifier(t, "Sigmoid", 2, -2, 1, 0.5, 3, 0, -1)
 	cropped[1] = labels
-	letters, values = scores(t, picture, append(cropped, "--model", several)...)
+	letters, values = scores(t, img, append(cropped, "--model", several)...)
 	assert.Equal(t, "eacdf", letters)
 	assert.InDeltaSlice(t, []float32{0.9526, 0.8808, 0.7311, 0.6225, 0.5}, values, 1e-3)
 	logits, _ := classifier(t, "", 2, -2, 1, 0.5, 3, 0, -1)
-	letters, values = scores(t, picture, append(cropped, "--model", logits, "--activation", "sigmoid")...)
+	letters, values = scores(t, img, append(cropped, "--model", logits, "--activation", "sigmoid")...)
 	assert.Equal(t, "eacdf", letters)
 	assert.InDeltaSlice(t, []float32{0.9526, 0.8808, 0.7311, 0.6225, 0.5}, values, 1e-3)
 	kept := filepath.Join(t.TempDir(), "kept.onnx") // what quantize is told is in what it writes
 	said, err := programtest.Command(t, "quantize", logits, "--labels", labels, "--preprocess", "{resize: crop, range: [0, 1]}",
-		"--imgsz", "24x32", "--activation", "sigmoid", "--to", "fp16", "--gate", "0", "--images", filepath.Dir(picture),
+		"--imgsz", "24x32", "--activation", "sigmoid", "--to", "fp16", "--gate", "0", "--images", filepath.Dir(img),
 		"-o", kept).CombinedOutput()
 	require.NoError(t, err, "%s", said)
-	letters, values = scores(t, picture, "--model", kept, "--conf", "0.4")
+	letters, values = scores(t, img, "--model", kept, "--conf", "0.4")
 	assert.Equal(t, "eacdf", letters)
 	assert.InDeltaSlice(t, []float32{0.9526, 0.8808, 0.7311, 0.6225, 0.5}, values, 1e-3)
-	letters, values = scores(t, picture, append(cropped, "--model", logits)...)
+	letters, values = scores(t, img, append(cropped, "--model", logits)...)
 	assert.Equal(t, "eacdf", letters, "softmax: the best of all")
 	assert.InDelta(t, 0.6024, values[0], 1e-3)
 
 	output, err := programtest.Command(t, "inspect", several, "--engine", "onnxruntime", "--labels", labels,
 		"--preprocess", "torchvision").Output()
 	require.NoError(t, err, "%s", output)
-	assert.Contains(t, string(output), "\ngives         every class of the picture that is over the threshold, each for itself\n")
+	assert.Contains(t, string(output), "\ngives         every class of the image that is over the threshold, each for itself\n")
 	assert.Contains(t, string(output), "crop, shorter side 731, bilinear-antialias, pad 0, rgb, 0..1, mean 0.485 0.456 0.406, ")
 }
 
-// How pictures get into a network is refused in one line where it cannot be, wherever it is said.
-func TestPicturesThatCannotBe(t *testing.T) {
+// How images get into a network is refused in one line where it cannot be, wherever it is said.
+func TestImagesThatCannotBe(t *testing.T) {
 	t.Parallel()
-	picture := red(t, 40, 30)
+	img := red(t, 40, 30)
 	network, labels := classifier(t, "Softmax", 1, 2, 3)
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("model:\n  preprocess:\n    preset: torchvision\n    resize: squash\n"), 0o600))
@@ -141,7 +141,7 @@ func TestPicturesThatCannotBe(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		{[]string{"--model", network, "--labels", labels}, "nothing says how a classifier's pictures are cropped and scaled (give --preprocess " +
+		{[]string{"--model", network, "--labels", labels}, "nothing says how a classifier's images are cropped and scaled (give --preprocess " +
 			"torchvision, model.preprocess in the configuration, or a file NAME.preprocess.yaml beside the model; presets are ["},
 		{[]string{"--preprocess", "torchvison"}, `model.preprocess: preprocess preset: "torchvison" is not one of ultralytics, `},
 		{[]string{"--preprocess", "{mean: fast}"}, "model.preprocess: preprocess line 1: "},
@@ -149,9 +149,9 @@ func TestPicturesThatCannotBe(t *testing.T) {
 		{[]string{"--activation", "tanh"}, `model.activation "tanh" must be auto, softmax or sigmoid`},
 		{[]string{"--top", "0"}, `detect.top "0" must be 1 to 1000`},
 		{[]string{"--config", file}, `preprocess resize: "squash" is not one of letterbox, `},
-		{[]string{"--model", fixed, "--imgsz", "32x64"}, "takes pictures of 64x64 alone, not 32x64 (leave --imgsz away)"},
+		{[]string{"--model", fixed, "--imgsz", "32x64"}, "takes images of 64x64 alone, not 32x64 (leave --imgsz away)"},
 	} {
-		command := programtest.Command(t, append([]string{"infer", picture, "--engine", "onnxruntime"}, test.arguments...)...)
+		command := programtest.Command(t, append([]string{"infer", img, "--engine", "onnxruntime"}, test.arguments...)...)
 		output, err := command.CombinedOutput()
 		require.Error(t, err)
 		assert.Contains(t, string(output), test.want)

@@ -18,8 +18,8 @@ func newDataset(stdout, stderr io.Writer) *cobra.Command {
 	var out, format string
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "dataset --out DIR", Short: "Write demo pictures with COCO and YOLO labels", Args: noArguments,
-		Long: `Draws independent scenes of the demo conveyor belt into a new directory: pictures, one YOLO label file per picture, COCO annotations
+		Use: "dataset --out DIR", Short: "Write demo images with COCO and YOLO labels", Args: noArguments,
+		Long: `Draws independent scenes of the demo conveyor belt into a new directory: images, one YOLO label file per image, COCO annotations
 and a data.yaml for training tools. The same seed always gives the same files.
 
   edge-infer dataset --out /tmp/parts --count 1000 --seed 7`,
@@ -29,7 +29,7 @@ and a data.yaml for training tools. The same seed always gives the same files.
 			}
 			options.Format = scene.Format(format)
 			started := time.Now()
-			step := report.NewProgress(stderr, "pictures")
+			step := report.NewProgress(stderr, "images")
 			options.Progress = step.Count
 			err := scene.WriteDataset(command.Context(), out, options)
 			step.Close()
@@ -38,20 +38,20 @@ and a data.yaml for training tools. The same seed always gives the same files.
 			}
 			if asJSON {
 				return json.NewEncoder(stdout).Encode(map[string]any{
-					"directory": out, "pictures": options.Count, "seed": options.Seed, "labels": scene.Labels(), "seconds": time.Since(started).Seconds(),
+					"directory": out, "images": options.Count, "seed": options.Seed, "labels": scene.Labels(), "seconds": time.Since(started).Seconds(),
 				})
 			}
-			_, err = fmt.Fprintf(stdout, "%d pictures in %s\n", options.Count, out)
+			_, err = fmt.Fprintf(stdout, "%d images in %s\n", options.Count, out)
 			return err
 		},
 	}
 	flags := command.Flags()
 	flags.StringVar(&out, "out", "", "new or empty directory")
-	flags.IntVar(&options.Count, "count", options.Count, "number of pictures")
+	flags.IntVar(&options.Count, "count", options.Count, "number of images")
 	flags.Uint64Var(&options.Seed, "seed", 1, "what is drawn")
-	flags.IntVar(&options.Width, "width", options.Width, "picture width in pixels")
-	flags.IntVar(&options.Height, "height", options.Height, "picture height in pixels")
-	flags.IntVar(&options.PartSize, "part-size", 0, "size of the parts in pixels, for small parts on large pictures; 0: as fits the picture")
+	flags.IntVar(&options.Width, "width", options.Width, "image width in pixels")
+	flags.IntVar(&options.Height, "height", options.Height, "image height in pixels")
+	flags.IntVar(&options.PartSize, "part-size", 0, "size of the parts in pixels, for small parts on large images; 0: as fits the image")
 	flags.StringVar(&format, "format", string(scene.JPEG), "jpg or png")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return command

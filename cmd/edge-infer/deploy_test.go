@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// deploy is the folder of what others run beside the daemon.
+// deploy is the directory of what others run beside the daemon.
 const deploy = "../../deploy/"
 
 // TestDashboardAsksForWhatThereIs holds each query of the Grafana dashboard against the list of metrics, which a test of internal/web holds

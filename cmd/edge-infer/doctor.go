@@ -76,7 +76,7 @@ where systemd runs, all of the above from inside.
 	flags.StringVar(&file, "report", "", "file (.md) that takes all of it, with versions, devices, settings and log, and without secrets")
 	flags.DurationVar(&d.Timeout, "timeout", time.Minute, "how long a driver, a library, a camera, the model or the broker may take")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
-	flags.StringVar(&d.Root, "root", "", "folder in front of /sys, /proc and /etc")
+	flags.StringVar(&d.Root, "root", "", "directory in front of /sys, /proc and /etc")
 	_ = flags.MarkHidden("root") // the flag exists
 	return command
 }

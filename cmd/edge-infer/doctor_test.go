@@ -57,11 +57,11 @@ func TestDoctor(t *testing.T) {
 	t.Parallel()
 	checks, details, err := examined(t, "--camera", "demo", "--mqtt-listen", "127.0.0.1:0", "--engine", "onnxruntime")
 	require.NoError(t, err, details)
-	for _, check := range []string{"ONNX Runtime", "camera cam0", "model", "MQTT broker", "cache folder", "event folder"} {
+	for _, check := range []string{"ONNX Runtime", "camera cam0", "model", "MQTT broker", "cache directory", "event directory"} {
 		assert.Equal(t, "OK", checks[check], "%s\n%s", check, details)
 	}
 	assert.Contains(t, details, "model: demo on onnxruntime ")
-	assert.Contains(t, details, " ms a picture\n")
+	assert.Contains(t, details, " ms an image\n")
 }
 
 func TestDoctorFails(t *testing.T) {
@@ -119,14 +119,14 @@ func TestDoctorLogsInAsTheDaemonWould(t *testing.T) {
 	broker := &mqttbroker.Broker{Address: "127.0.0.1:0", User: "edge", Password: "right", Logger: slog.New(slog.DiscardHandler)}
 	require.NoError(t, broker.Open())
 	t.Cleanup(func() { _ = broker.Close() })
-	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "mqtt-password"), []byte("right\n"), 0o600))
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "mqtt-password"), []byte("right\n"), 0o600))
 	for _, test := range []struct{ name, environment, status string }{
 		{"the environment's", "EDGE_INFER_MQTT_PASSWORD=right", "OK"},
 		{"a wrong one of the environment", "EDGE_INFER_MQTT_PASSWORD=wrong", "FAIL"},
 		{"none", "", "FAIL"},
-		{"a file that the environment names", "EDGE_INFER_MQTT_PASSWORD_FILE=" + folder + "/mqtt-password", "OK"},
-		{"the service manager's", "CREDENTIALS_DIRECTORY=" + folder, "OK"},
+		{"a file that the environment names", "EDGE_INFER_MQTT_PASSWORD_FILE=" + dir + "/mqtt-password", "OK"},
+		{"the service manager's", "CREDENTIALS_DIRECTORY=" + dir, "OK"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

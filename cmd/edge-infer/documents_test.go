@@ -26,7 +26,7 @@ var (
 	commandLine  = regexp.MustCompile("(?:`|^(?:    )?(?:sudo )?|&& |bin/)edge-infer ([^`#|&]*)")
 	target       = regexp.MustCompile(`(?m)^([a-z-]+):`)
 	goTest       = regexp.MustCompile("go test [^`]*")
-	folderName   = regexp.MustCompile(`\./[a-z0-9/_.-]+`)
+	dirName      = regexp.MustCompile(`\./[a-z0-9/_.-]+`)
 	runPattern   = regexp.MustCompile(`-(run|bench) '?([^' ]+)`)
 	testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)`)
 	flagName     = regexp.MustCompile(`(?:^| )(--?[a-z][a-z0-9-]*)`)
@@ -108,7 +108,7 @@ func hasFlag(command *cobra.Command, name string) bool {
 	return found || name == "-h"
 }
 
-// testFunctions lists the functions that go test runs, by folder.
+// testFunctions lists the functions that go test runs, by directory.
 func testFunctions(t *testing.T) map[string][]string {
 	all := map[string][]string{}
 	for _, path := range goFiles(t) {
@@ -124,15 +124,15 @@ func testFunctions(t *testing.T) map[string][]string {
 	return all
 }
 
-// checkGoTest looks for the folders of a go test command, and in them for a test and a benchmark that it would run.
+// checkGoTest looks for the directories of a go test command, and in them for a test and a benchmark that it would run.
 func checkGoTest(t *testing.T, tests map[string][]string, command, where string) {
 	var names []string
-	for _, folder := range folderName.FindAllString(command, -1) {
-		folder, below := strings.CutSuffix(strings.TrimPrefix(folder, "./"), "...")
-		folder = strings.TrimSuffix(folder, "/")
-		assert.DirExists(t, filepath.Join("../..", folder), where)
+	for _, dir := range dirName.FindAllString(command, -1) {
+		dir, below := strings.CutSuffix(strings.TrimPrefix(dir, "./"), "...")
+		dir = strings.TrimSuffix(dir, "/")
+		assert.DirExists(t, filepath.Join("../..", dir), where)
 		for at, of := range tests {
-			if at == folder || below && strings.HasPrefix(at, folder) {
+			if at == dir || below && strings.HasPrefix(at, dir) {
 				names = append(names, of...)
 			}
 		}

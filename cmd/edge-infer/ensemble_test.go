@@ -13,7 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
-// TestSeveralLooksAreFused: a network that looks twice finds what it finds once, and mirrored pictures show the same objects.
+// TestSeveralLooksAreFused: a network that looks twice finds what it finds once, and mirrored images show the same objects.
 func TestSeveralLooksAreFused(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")

@@ -17,8 +17,8 @@ import (
 // Whoever gives a file, a label or a camera its name does not steer the terminal of who reads about it, and writes no line of his own.
 func TestNamesDoNotSteerTheTerminal(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	hostile := filepath.Join(folder, "a\x1b]0;title\x07\x1b[2J\nedge-infer: all is well \u202eb")
+	dir := t.TempDir()
+	hostile := filepath.Join(dir, "a\x1b]0;title\x07\x1b[2J\nedge-infer: all is well \u202eb")
 	file := func(suffix, text string) string {
 		require.NoError(t, os.WriteFile(hostile+suffix, []byte(text), 0o600))
 		return hostile + suffix

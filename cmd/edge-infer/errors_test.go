@@ -34,17 +34,17 @@ func TestMistakes(t *testing.T) {
 	truncated := file("truncated.onnx", demo.Model()[:5000])
 	badConfig := file("bad.yaml", []byte("mqtt:\n  urll: off\n"))
 	labels := file("labels.txt", []byte("one\ntwo\n"))
-	picture := file("picture.jpg", []byte("not a picture"))
+	img := file("image.jpg", []byte("not an image"))
 	source, err := onnx.Parse("demo.onnx", demo.Model())
 	require.NoError(t, err)
 	source.Proto.OpsetImport[0].Version = proto.Int64(99)
 	newer := file("newer.onnx", nil)
 	require.NoError(t, source.Save(newer))
 	foreign := t.TempDir()
-	for _, folder := range []string{"images", "labels"} {
-		require.NoError(t, os.Mkdir(filepath.Join(foreign, folder), 0o755))
+	for _, dir := range []string{"images", "labels"} {
+		require.NoError(t, os.Mkdir(filepath.Join(foreign, dir), 0o755))
 	}
-	programtest.WritePicture(t, filepath.Join(foreign, "images", "a.png"), color.Black)
+	programtest.WriteImage(t, filepath.Join(foreign, "images", "a.png"), color.Black)
 	require.NoError(t, os.WriteFile(filepath.Join(foreign, "labels", "b.txt"), []byte("0 0.5 0.5 0.1 0.1\n"), 0o600))
 	bare, out := t.TempDir(), filepath.Join(t.TempDir(), "out.onnx")
 	for _, test := range []struct {
@@ -73,7 +73,7 @@ func TestMistakes(t *testing.T) {
 		{"unknown engine", "--camera demo --engine cuda", 2, []string{`engine.backend "cuda" must be auto, tensorrt, onnxruntime`}},
 		{"no library", "--camera demo --engine onnxruntime --library /none.so", 1, []string{"onnxruntime", "/none.so", "no such file"}},
 		{"no file", "--camera /none.mp4", 1, []string{"/none.mp4", "no such file"}},
-		{"not a film", "--camera " + text, 1, []string{"text.onnx", "not a video"}},
+		{"not a video", "--camera " + text, 1, []string{"text.onnx", "not a video"}},
 		{"unknown scheme", "--camera foo://bar", 2, []string{"foo://bar", "unknown scheme", "rtsp://"}},
 		{"secret in address", "--camera foo://user:secret@bar", 2, []string{"unknown scheme"}},
 		{"bad demo size", "--camera demo?width=1", 2, []string{"width"}},
@@ -82,12 +82,12 @@ func TestMistakes(t *testing.T) {
 		{"password in broker", "--camera demo --mqtt tcp://me:secret@h:1", 2, []string{"must not hold a password: use mqtt.password_file"}},
 		{"no config", "--camera demo --config /none.yaml", 2, []string{"/none.yaml", "no such file"}},
 		{"bad config", "--camera demo --config " + badConfig, 2, []string{`bad.yaml line 2: unknown key "urll", did you mean "url"?`}},
-		{"infer nothing", "infer", 2, []string{"infer needs a picture, a directory or a video"}},
+		{"infer nothing", "infer", 2, []string{"infer needs an image, a directory or a video"}},
 		{"infer readers", "infer x.jpg --readers -7", 2, []string{"--readers -7 must be 0 to 1024"}},
 		{"infer margin", "infer --input x.npy --window 4x4 --margin -7", 2, []string{"--margin -7 must be elements at a seam, 0 or more, or -1"}},
 		{"infer memory", "infer --input x.npy --memory -7", 2, []string{"--memory -7 must be 0 to 1099511627776 MiB"}},
 		{"infer no file", "infer /none.jpg", 1, []string{"/none.jpg", "no such file"}},
-		{"infer bad picture", "infer " + picture, 1, []string{"picture.jpg", "not a picture"}},
+		{"infer bad image", "infer " + img, 1, []string{"image.jpg", "not an image"}},
 		{"validate nothing", "validate", 2, []string{"validate needs --data DIR"}},
 		{"validate several GPUs", "validate --data x --gpu 0,1", 2, []string{"validate uses one GPU, name it as in --gpu 0"}},
 		{"inspect several GPUs", "inspect --gpu all", 2, []string{"inspect uses one GPU, name it as in --gpu 0"}},
@@ -109,8 +109,8 @@ func TestMistakes(t *testing.T) {
 		{"doctor argument", "doctor me", 2, []string{`unknown command "me"`}},
 		{"quantize nothing", "quantize", 2, []string{"quantize needs -o OUT.onnx"}},
 		{"quantize two models", "quantize a b -o " + out, 2, []string{"quantize takes one model, not 2"}},
-		{"quantize no pictures", "quantize -o " + out, 2, []string{"quantize needs --images DIR with calibration pictures"}},
-		{"quantize no held-out pictures", "quantize --to fp16 -o " + out, 2, []string{"quantize needs --images DIR or --data DIR for the gate"}},
+		{"quantize no images", "quantize -o " + out, 2, []string{"quantize needs --images DIR with calibration images"}},
+		{"quantize no held-out images", "quantize --to fp16 -o " + out, 2, []string{"quantize needs --images DIR or --data DIR for the gate"}},
 		{"quantize to what", "quantize --to int4 --images x -o " + out, 2, []string{`--to "int4" must be int8 or fp16`}},
 		{
 			"quantize by what", "quantize --method guess --images x -o " + out, 2,
@@ -132,20 +132,20 @@ func TestMistakes(t *testing.T) {
 		},
 		{"quantize empty directory", "quantize --images " + bare + " -o " + out, 1, []string{"none in", "give a directory with .jpg"}},
 		{
-			"quantize bad pictures", "quantize --images " + dir + " --gate 0 -o " + out, 1,
-			[]string{"cannot be read", "picture.jpg", "remove or replace"},
+			"quantize bad images", "quantize --images " + dir + " --gate 0 -o " + out, 1,
+			[]string{"cannot be read", "image.jpg", "remove or replace"},
 		},
 		{
-			"quantize too few pictures", "quantize --images " + dir + " -o " + out, 1,
-			[]string{"no pictures left for the gate after 1", "lower --count"},
+			"quantize too few images", "quantize --images " + dir + " -o " + out, 1,
+			[]string{"no images left for the gate after 1", "lower --count"},
 		},
 		{
 			"quantize overlap", "quantize --images " + dir + " --data " + dir + " -o " + out, 1,
-			[]string{"1 of the 1 pictures", "are calibration pictures"},
+			[]string{"1 of the 1 images", "are calibration images"},
 		},
 		{
-			"quantize labels of other pictures", "quantize --images " + bare + " --data " + foreign + " -o " + out, 1,
-			[]string{"none of the 1 pictures has a label file", "labels of other pictures"},
+			"quantize labels of other images", "quantize --images " + bare + " --data " + foreign + " -o " + out, 1,
+			[]string{"none of the 1 images has a label file", "labels of other images"},
 		},
 		{
 			"quantize new opset", "quantize " + newer + " --images " + dir + " --gate 0 -o " + out, 1,
@@ -159,7 +159,7 @@ func TestMistakes(t *testing.T) {
 		{"quantize into a directory", "quantize --images x -o " + dir, 1, []string{"is a directory (name the file to write with -o)"}},
 		{"quantize over itself", "quantize " + truncated + " --images x -o " + truncated, 1, []string{"would replace the model itself"}},
 		{"infer odd tile", "infer x.jpg --tile 641", 2, []string{"look.tile: tiles of 641 pixels, must be an even number from 32 to 32768"}},
-		{"infer tiled tensors", "infer --input x.npy --tile 640", 2, []string{"--ensemble and --augment are for pictures, not for --input"}},
+		{"infer tiled tensors", "infer --input x.npy --tile 640", 2, []string{"--ensemble and --augment are for images, not for --input"}},
 		{"validate overlap", "validate --data x --tile 640 --overlap 1", 2, []string{"look.overlap: tiles that overlap by 1, must be 0 to 0.75"}},
 		{"build two models", "build a b", 2, []string{"build takes one model, not 2"}},
 		{"build precision", "build --precision int4", 2, []string{`--precision "int4" must be auto, fp32, fp16 or int8`}},
@@ -189,13 +189,13 @@ func TestMistakes(t *testing.T) {
 			"build search without a gate", "build --search --precision int8 --calibration x", 2,
 			[]string{"--search measures layers", "needs a gate"},
 		},
-		{"build gate without pictures", "build --gate 0.9", 2, []string{"the gate needs --data DIR with pictures"}},
+		{"build gate without images", "build --gate 0.9", 2, []string{"the gate needs --data DIR with images"}},
 		{"build gate", "build --data x --gate 98", 2, []string{"--gate 98 must be a match rate from 0 to 1"}},
 		{"build gate batch", "build --data x --batch 2,2,2", 2, []string{"--batch must begin at 1"}},
 		{"build no model", "build /none.onnx", 1, []string{"/none.onnx: no such file (name an ONNX file"}},
 		{"build text", "build " + text, 1, []string{"text.onnx", "not ONNX"}},
 		{"build nowhere", "build -o /none/x.plan", 1, []string{"/none/x.plan cannot be written: no such file or directory (name a file"}},
-		{"bench picture", "bench --width -7", 2, []string{"--width and --height must be 1 to 32768"}},
+		{"bench image", "bench --width -7", 2, []string{"--width and --height must be 1 to 32768"}},
 		{"bench wait", "bench --wait-idle -7s", 2, []string{"--wait-idle must not be negative"}},
 		{"export GPU", "export triton --repository x --gpus -7", 2, []string{"--gpus must be numbers of GPUs, from 0"}},
 		{"bench document nowhere", "bench --output /none/x.json", 1, []string{"--output: /none/x.json cannot be written"}},

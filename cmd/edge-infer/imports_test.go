@@ -17,7 +17,7 @@ const (
 	theCommand = "cmd/edge-infer"
 )
 
-// table says which rooms of the project each room may import; a room stands for its own folders as well, internal/ for those of this
+// table says which rooms of the project each room may import; a room stands for its own directories as well, internal/ for those of this
 // command, and an indented line goes on with the one before. The command itself may import everything.
 const table = `
 capture: capture/scene engine engine/backoff
@@ -81,7 +81,7 @@ internal/media: capture capture/source engine postprocess/predict
 internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress mqtt/credentials
 	postprocess/head postprocess/predict postprocess/predict/augment postprocess/predict/cascade postprocess/predict/ensemble
 	postprocess/predict/fuse postprocess/predict/tile
-internal/picture: engine
+internal/image: engine
 internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict postprocess/track postprocess/zone
 internal/plot:
 internal/preflight: engine engine/isolate engine/tensorrt internal/broker internal/config internal/network internal/web
@@ -96,7 +96,7 @@ internal/repository: engine engine/atomicfile engine/kserve engine/onnx engine/t
 internal/selftest: capture capture/scene capture/source engine engine/cuda engine/isolate engine/preprocess engine/tensorrt
 	internal/config internal/doctor internal/network internal/probe internal/progress internal/telemetry postprocess postprocess/predict
 internal/serve: engine engine/kserve internal/config internal/network internal/progress mqtt/credentials postprocess/predict
-internal/sink: capture engine/atomicfile internal/picture internal/pipeline internal/report internal/stage mqtt mqtt/payload postprocess
+internal/sink: capture engine/atomicfile internal/image internal/pipeline internal/report internal/stage mqtt mqtt/payload postprocess
 	postprocess/predict/cascade postprocess/zone
 internal/spelling:
 internal/stage:
@@ -106,7 +106,7 @@ internal/tritoncheck:
 internal/web: capture internal/history internal/pipeline internal/stage internal/web/access internal/web/live internal/web/rate
 	postprocess/zone
 internal/web/access: engine/atomicfile internal/web/rate
-internal/web/live: internal/picture internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
+internal/web/live: internal/image internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
 internal/web/rate:
 mqtt: engine/atomicfile engine/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/mailbox
 	mqtt/packetsize mqtt/payload mqtt/permission mqtt/remedy mqtt/spool mqtt/topic mqtt/transport

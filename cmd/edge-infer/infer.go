@@ -12,18 +12,18 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 )
 
-const inferHelp = `Runs the network on every picture of the files and directories that are named and prints what it sees. Videos are pictures one
-after the other; @LIST is a file with one path a line, @- such a list on standard input. With --batch N a request holds N pictures, of whichever
-files; they are decoded ahead on all cores, and with --gpu 0,1 or --gpu all several GPUs share them. A picture that cannot be read is told and left
+const inferHelp = `Runs the network on every image of the files and directories that are named and prints what it sees. Videos are images one
+after the other; @LIST is a file with one path a line, @- such a list on standard input. With --batch N a request holds N images, of whichever
+files; they are decoded ahead on all cores, and with --gpu 0,1 or --gpu all several GPUs share them. An image that cannot be read is told and left
 out; the command fails at the end then.
 
   edge-infer infer street.jpg --model yolo11n.onnx --save /tmp/seen
-  edge-infer infer pictures/ --batch 8 --save /data/seen --output seen.jsonl --resume
-  edge-infer infer pictures/ film.mp4 --json
+  edge-infer infer images/ --batch 8 --save /data/seen --output seen.jsonl --resume
+  edge-infer infer images/ video.mp4 --json
   edge-infer infer val2017/ --format coco --output results.json --annotations instances_val2017.json
   find /data -name '*.jpg' | edge-infer infer @- --format yolo --output labels/ --gpu all
 
-Objects that are small on large pictures vanish when the picture is made as small as the network's input. With --tile it looks at overlapping tiles
+Objects that are small on large images vanish when the image is made as small as the network's input. With --tile it looks at overlapping tiles
 at their own scale too, as many at a time as --batch says; what borders cut is put together, and nothing comes out twice.
 
   edge-infer infer aerial/ --model yolo11n.onnx --tile 640 --overlap 0.2 --batch 8
@@ -34,8 +34,8 @@ of a configuration file.
 
   edge-infer infer street/ --model yolo11n.onnx --cascade colour=colours.onnx --json
 
-With --ensemble several networks look, and with --augment each sees pictures mirrored and smaller too; --fusion makes one list of what all find.
-  edge-infer infer pictures/ --model a.onnx --ensemble b.onnx,c.onnx --weights 2,1,1 --augment flip,scale=0.83
+With --ensemble several networks look, and with --augment each sees images mirrored and smaller too; --fusion makes one list of what all find.
+  edge-infer infer images/ --model a.onnx --ensemble b.onnx,c.onnx --weights 2,1,1 --augment flip,scale=0.83
 With --input it runs any model once, whatever its inputs and outputs are: arrays that numpy.save wrote go in as they are, one for each input,
 and the outputs are written as NAME.npy. TensorRT builds a plan of exactly these shapes where the model leaves more than its batch open; a plan
 that edge-infer build made with --shape takes every shape of its range.
@@ -45,25 +45,25 @@ An array that is larger than what the model takes goes through a --window that s
   edge-infer infer --model unet3d.onnx --input scan.nii.gz --window 64x64x64 --overlap 0.25 --output-dir out`
 
 func newInfer(stdout, stderr io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: append(config.Pictures(), "cascade")}
-	pictures, tensors := &infer.Pictures{Progress: report.Steps(stderr)}, &infer.Tensors{Progress: report.Steps(stderr)}
+	settings := config.Sources{Scope: append(config.Images(), "cascade")}
+	images, tensors := &infer.Images{Progress: report.Steps(stderr)}, &infer.Tensors{Progress: report.Steps(stderr)}
 	var asJSON bool
 	command := &cobra.Command{
 		Use:   "infer FILE|DIR|@LIST ... | infer --input NAME=TENSOR.npy ...",
-		Short: "Detect on pictures, directories, lists and videos, or run any model on arrays",
+		Short: "Detect on images, directories, lists and videos, or run any model on arrays",
 		Args:  cobra.ArbitraryArgs,
 		Long:  inferHelp,
 		RunE: func(command *cobra.Command, args []string) error {
-			pictures.Files = args
+			images.Files = args
 			c, err := settings.Load()
 			if err != nil {
 				return err
 			}
-			pictures.Config, pictures.Logger = c, logger(stderr, c)
-			if err := infer.Check(pictures, tensors); err != nil {
+			images.Config, images.Logger = c, logger(stderr, c)
+			if err := infer.Check(images, tensors); err != nil {
 				return err
 			}
-			tensors.Config, tensors.Logger = c, pictures.Logger
+			tensors.Config, tensors.Logger = c, images.Logger
 			if len(tensors.Inputs) > 0 {
 				if err := c.Engine.OneDevice("infer --input"); err != nil {
 					return err
@@ -75,14 +75,14 @@ func newInfer(stdout, stderr io.Writer) *cobra.Command {
 				}
 				return show(stdout, asJSON, outputs, nil)
 			}
-			if !terminal.Open(stdout).Live() || pictures.Record.Path != "" { // else the lines themselves show how far it is
-				pictures.Counting = report.Steps(stderr)
+			if !terminal.Open(stdout).Live() || images.Record.Path != "" { // else the lines themselves show how far it is
+				images.Counting = report.Steps(stderr)
 			}
-			return pictures.Run(command.Context(), func(seen *infer.Seen) error {
+			return images.Run(command.Context(), func(seen *infer.Seen) error {
 				switch {
 				case asJSON:
 					return json.NewEncoder(stdout).Encode(seen)
-				case pictures.Record.Format != "":
+				case images.Record.Format != "":
 					return nil
 				}
 				return seen.Print(stdout)
@@ -93,9 +93,9 @@ func newInfer(stdout, stderr io.Writer) *cobra.Command {
 	flags.SortFlags = false
 	settings.Flags(flags)
 	settings.CascadeFlag(flags)
-	pictures.Record.Stdout = stdout
-	pictures.Flags(flags)
+	images.Record.Stdout = stdout
+	images.Flags(flags)
 	tensors.Flags(flags)
-	flags.BoolVar(&asJSON, "json", false, "print one JSON line a picture, or one for the tensors")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON line an image, or one for the tensors")
 	return command
 }

@@ -22,36 +22,36 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
 )
 
-// The commands that work on files, one after the other as a person would: draw pictures, detect on them, save copies, measure accuracy.
-func TestPicturesEndToEnd(t *testing.T) {
+// The commands that work on files, one after the other as a person would: draw images, detect on them, save copies, measure accuracy.
+func TestImagesEndToEnd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	data, seenDir := filepath.Join(dir, "data"), filepath.Join(dir, "seen")
 	output, err := programtest.Command(t, "dataset", "--out", data, "--count", "12", "--seed", "7", "--width", "640", "--height", "360",
 		"--json").Output()
 	require.NoError(t, err)
-	require.Contains(t, string(output), `"pictures":12`)
+	require.Contains(t, string(output), `"images":12`)
 
 	output, err = programtest.Command(t, "infer", filepath.Join(data, "images"), programtest.Video(t, 3), "--json", "--save", seenDir,
-		"--film", "avi").Output()
+		"--video", "avi").Output()
 	require.NoError(t, err)
 	lines := bufio.NewScanner(bytes.NewReader(output))
-	pictures, boxes, frames := 0, 0, 0
+	images, boxes, frames := 0, 0, 0
 	for lines.Scan() {
 		var line infer.Seen
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
 		require.FileExists(t, line.Saved)
 		if strings.HasSuffix(line.File, ".mp4") {
-			require.Equal(t, filepath.Join(seenDir, "film.avi"), line.Saved)
+			require.Equal(t, filepath.Join(seenDir, "video.avi"), line.Saved)
 			require.Equal(t, frames, line.Frame)
 			frames++
 			continue
 		}
 		require.Equal(t, 640, line.Width)
-		pictures++
+		images++
 		boxes += len(line.Detections)
 	}
-	require.Equal(t, 12, pictures)
+	require.Equal(t, 12, images)
 	require.Equal(t, 3, frames)
 	require.Greater(t, boxes, 12)
 	saved, err := os.ReadDir(seenDir)
@@ -59,9 +59,9 @@ func TestPicturesEndToEnd(t *testing.T) {
 	require.Len(t, saved, 13)
 	output, err = exec.Command(programtest.Tool(t, "ffprobe"), "-v", "error", "-count_frames", "-show_entries",
 		"stream=codec_name,width,height,r_frame_rate,nb_read_frames",
-		"-of", "csv=p=0", filepath.Join(seenDir, "film.avi")).Output()
+		"-of", "csv=p=0", filepath.Join(seenDir, "video.avi")).Output()
 	require.NoError(t, err)
-	require.Equal(t, "mjpeg,320,240,25/1,3", strings.TrimSpace(string(output)), "the copy goes as fast as the film")
+	require.Equal(t, "mjpeg,320,240,25/1,3", strings.TrimSpace(string(output)), "the copy goes as fast as the video")
 
 	output, err = programtest.Command(t, "infer", filepath.Join(data, "images")).Output()
 	require.NoError(t, err)
@@ -80,8 +80,8 @@ func TestPicturesEndToEnd(t *testing.T) {
 	require.Contains(t, string(output), "AP50-95")
 }
 
-// TestInferGoesOnAfterABadPictureAndAfterAStop.
-func TestInferGoesOnAfterABadPictureAndAfterAStop(t *testing.T) {
+// TestInferGoesOnAfterABadImageAndAfterAStop.
+func TestInferGoesOnAfterABadImageAndAfterAStop(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	data, kept := filepath.Join(dir, "data"), filepath.Join(dir, "kept")
@@ -90,7 +90,7 @@ func TestInferGoesOnAfterABadPictureAndAfterAStop(t *testing.T) {
 	names, err := os.ReadDir(images)
 	require.NoError(t, err)
 	bad := filepath.Join(images, names[2].Name())
-	require.NoError(t, os.WriteFile(bad, []byte("no picture"), 0o600))
+	require.NoError(t, os.WriteFile(bad, []byte("no image"), 0o600))
 	run := func(flags ...string) (files []string, said string) {
 		command := programtest.Command(t, append([]string{"infer", images, "--json", "--batch", "4", "--save", kept}, flags...)...)
 		var stdout, stderr bytes.Buffer
@@ -107,9 +107,9 @@ func TestInferGoesOnAfterABadPictureAndAfterAStop(t *testing.T) {
 	files, said := run()
 	require.Len(t, files, 5)
 	require.NotContains(t, files, names[2].Name())
-	require.Contains(t, said, `msg="picture left out"`)
+	require.Contains(t, said, `msg="image left out"`)
 	require.Contains(t, said, bad)
-	require.True(t, strings.HasSuffix(said, "edge-infer: 1 of 6 pictures could not be read\n"), said)
+	require.True(t, strings.HasSuffix(said, "edge-infer: 1 of 6 images could not be read\n"), said)
 
 	require.NoError(t, os.Remove(filepath.Join(kept, names[4].Name())))
 	files, _ = run("--resume")
@@ -118,7 +118,7 @@ func TestInferGoesOnAfterABadPictureAndAfterAStop(t *testing.T) {
 	command := programtest.Command(t, "infer", images, "--resume")
 	output, err := command.CombinedOutput()
 	require.Error(t, err)
-	require.Equal(t, "edge-infer: --resume leaves out what --output FILE.jsonl, a folder of --format yolo, or --save DIR holds already: name one; "+
+	require.Equal(t, "edge-infer: --resume leaves out what --output FILE.jsonl, a directory of --format yolo, or --save DIR holds already: name one; "+
 		"see edge-infer infer --help\n",
 		string(output))
 	output, err = programtest.Command(t, "infer", bad).Output()
@@ -126,14 +126,14 @@ func TestInferGoesOnAfterABadPictureAndAfterAStop(t *testing.T) {
 	require.Empty(t, output)
 }
 
-// A network whose scores or boxes are none is told, though there are too few pictures to refuse it.
+// A network whose scores or boxes are none is told, though there are too few images to refuse it.
 func TestInferTellsOfNumbersThatAreNone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for score, told := range map[float32]string{
-		float32(math.NaN()): "every picture gave scores that are not from 0 to 1",
-		7:                   "every picture gave scores that are not from 0 to 1",
-		0.9:                 "every picture gave boxes outside the picture or of no size",
+		float32(math.NaN()): "every image gave scores that are not from 0 to 1",
+		7:                   "every image gave scores that are not from 0 to 1",
+		0.9:                 "every image gave boxes outside the image or of no size",
 		0.1:                 "",
 	} {
 		const boxes = 8*8 + 4*4 + 2*2
@@ -150,11 +150,11 @@ func TestInferTellsOfNumbersThatAreNone(t *testing.T) {
 		said, err := programtest.Command(t, "infer", programtest.Video(t, 3), "--model", path).CombinedOutput()
 		require.NoError(t, err, string(said))
 		require.Contains(t, string(said), told)
-		require.Equal(t, told != "", strings.Contains(string(said), "every picture gave"), string(said))
+		require.Equal(t, told != "", strings.Contains(string(said), "every image gave"), string(said))
 	}
 }
 
-// TestInferWritesEveryFormat: the same findings, whatever they are written as.
+// TestInferWritesEveryFormat: the same detections, whatever they are written as.
 func TestInferWritesEveryFormat(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -166,20 +166,20 @@ func TestInferWritesEveryFormat(t *testing.T) {
 	require.NoError(t, err)
 	list := filepath.Join(dir, "list.txt")
 	require.NoError(t, os.WriteFile(list, []byte(strings.Join(names, "\n")), 0o600))
-	film := programtest.Video(t, 2)
+	video := programtest.Video(t, 2)
 	run := func(flags ...string) []byte {
 		output, err := programtest.Command(t, append([]string{"infer", "@" + list, "--conf", "0.4"}, flags...)...).Output()
 		require.NoError(t, err)
 		return output
 	}
-	findings := 0
+	detections := 0
 	lines := run("--json")
 	for line := range bytes.Lines(lines) {
 		var seen infer.Seen
 		require.NoError(t, json.Unmarshal(line, &seen))
-		findings += len(seen.Detections)
+		detections += len(seen.Detections)
 	}
-	require.Greater(t, findings, 5)
+	require.Greater(t, detections, 5)
 
 	file := filepath.Join(dir, "seen.jsonl")
 	require.Empty(t, run("--output", file))
@@ -195,38 +195,38 @@ func TestInferWritesEveryFormat(t *testing.T) {
 		CategoryID int64 `json:"category_id"`
 	}
 	require.NoError(t, json.Unmarshal(run("--format", "coco", "--annotations", data), &results))
-	require.Len(t, results, findings)
+	require.Len(t, results, detections)
 	require.IsType(t, 0.0, results[0].ImageID)
 
-	require.Len(t, strings.Split(strings.TrimSpace(string(run("--format", "csv"))), "\n"), findings+1)
+	require.Len(t, strings.Split(strings.TrimSpace(string(run("--format", "csv"))), "\n"), detections+1)
 
 	labels := filepath.Join(dir, "labels")
-	run(film, "--format", "yolo", "--output", labels)
+	run(video, "--format", "yolo", "--output", labels)
 	files, err := os.ReadDir(labels)
 	require.NoError(t, err)
-	require.Len(t, files, 7, "one a picture, also of the film's")
+	require.Len(t, files, 7, "one an image, also of the video's")
 	rows := 0
 	for _, name := range names {
 		text, err := os.ReadFile(filepath.Join(labels, strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))+".txt"))
 		require.NoError(t, err)
 		rows += bytes.Count(text, []byte("\n"))
 	}
-	require.Equal(t, findings, rows)
+	require.Equal(t, detections, rows)
 
 	output, err := programtest.Command(t, "infer", images, "--output", filepath.Join(dir, "seen.xml")).CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(output), "say what it is to be with --format jsonl|coco|yolo|yolo-scores|csv")
 }
 
-// TestLinesGoOnWhereTheyStopped: half a line is written again, and so is a film that may not be whole.
+// TestLinesGoOnWhereTheyStopped: half a line is written again, and so is a video that may not be whole.
 func TestLinesGoOnWhereTheyStopped(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
 	require.NoError(t, programtest.Command(t, "dataset", "--out", data, "--count", "3", "--width", "320", "--height", "240").Run())
-	film, file := programtest.Video(t, 3), filepath.Join(dir, "seen.jsonl")
+	video, file := programtest.Video(t, 3), filepath.Join(dir, "seen.jsonl")
 	run := func() string {
-		require.NoError(t, programtest.Command(t, "infer", filepath.Join(data, "images"), film, "--output", file, "--resume").Run())
+		require.NoError(t, programtest.Command(t, "infer", filepath.Join(data, "images"), video, "--output", file, "--resume").Run())
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		return string(text)
@@ -243,7 +243,7 @@ func TestLinesGoOnWhereTheyStopped(t *testing.T) {
 	require.Equal(t, changed+strings.Join(lines[1:], "")+"\n", run(), "what is there is not run again")
 
 	require.NoError(t, os.WriteFile(file, []byte("a diary\n"), 0o600))
-	output, err := programtest.Command(t, "infer", film, "--output", file, "--resume").CombinedOutput()
+	output, err := programtest.Command(t, "infer", video, "--output", file, "--resume").CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(output), "is no output of infer")
 }
@@ -273,7 +273,7 @@ func TestSeveralGPUsShareTheFiles(t *testing.T) {
 	require.Contains(t, said, "there is no GPU 2, this machine has 2")
 }
 
-func TestACopyNeverReplacesItsPicture(t *testing.T) {
+func TestACopyNeverReplacesItsImage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
@@ -281,7 +281,7 @@ func TestACopyNeverReplacesItsPicture(t *testing.T) {
 	images := filepath.Join(data, "images")
 	output, err := programtest.Command(t, "infer", images, "--save", images).CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(output), "the copy would replace the picture itself")
+	require.Contains(t, string(output), "the copy would replace the image itself")
 }
 
 func TestConfigurationFileFromTheProgram(t *testing.T) {

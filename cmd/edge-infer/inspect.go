@@ -19,7 +19,7 @@ func newInspect(stdout io.Writer) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "inspect [MODEL]", Short: "Say what a model takes and gives, and what is made of it", Args: atMostOneModel,
-		Long: `Opens a model and prints its inputs and outputs, how pictures get into it, what its outputs were recognised as and why, and its labels.
+		Long: `Opens a model and prints its inputs and outputs, how images get into it, what its outputs were recognised as and why, and its labels.
 Outputs that could be several things are refused with the setting that would settle it; the exit code is 1 then.
 
   edge-infer inspect yolo11n.onnx

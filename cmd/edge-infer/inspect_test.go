@@ -15,7 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// constant writes a network that answers every picture of 64x64 with the same number everywhere.
+// constant writes a network that answers every image of 64x64 with the same number everywhere.
 func constant(t *testing.T, value float32, shape []int64, metadata map[string]string) string {
 	t.Helper()
 	size := onnx.NewInts("shape", shape, int64(len(shape)))
@@ -69,7 +69,7 @@ func TestInspect(t *testing.T) {
 func TestNonsenseStops(t *testing.T) {
 	t.Parallel()
 	network := constant(t, 5, []int64{1, 6, 84}, map[string]string{"task": "detect", "names": "{0: 'a', 1: 'b'}"})
-	const want = " is not yolov8: 30 pictures in a row gave scores that are not from 0 to 1 " +
+	const want = " is not yolov8: 30 images in a row gave scores that are not from 0 to 1 " +
 		"(name another --layout; edge-infer inspect shows the outputs)"
 	for _, arguments := range [][]string{
 		{"infer", programtest.Video(t, 40), "--model", network, "--engine", "onnxruntime"},

@@ -12,16 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// manualEnvironment names the folder in which the manual pages and shell completions are to stay, where Linux distributions have them below
+// manualEnvironment names the directory in which the manual pages and shell completions are to stay, where Linux distributions have them below
 // /usr. Packages are made that way: what writes them is larger than what it writes and has no place in the program.
 const manualEnvironment = "EDGE_INFER_MANUAL"
 
 // writeManual writes the pages with the date $SOURCE_DATE_EPOCH.
-func writeManual(folder string, root *cobra.Command) error {
+func writeManual(dir string, root *cobra.Command) error {
 	root.DisableAutoGenTag = true
 	// The host name of the machine that builds a package is nobody's default.
 	root.Flags().Lookup("device-name").DefValue = ""
-	pages := filepath.Join(folder, "share", "man", "man1")
+	pages := filepath.Join(dir, "share", "man", "man1")
 	if err := os.MkdirAll(pages, 0o755); err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func writeManual(folder string, root *cobra.Command) error {
 		"zsh/vendor-completions/_edge-infer":        root.GenZshCompletionFile,
 		"fish/vendor_completions.d/edge-infer.fish": func(file string) error { return root.GenFishCompletionFile(file, true) },
 	} {
-		file := filepath.Join(folder, "share", path)
+		file := filepath.Join(dir, "share", path)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
@@ -48,8 +48,8 @@ func writeManual(folder string, root *cobra.Command) error {
 func TestManual(t *testing.T) {
 	epoch := cmp.Or(os.Getenv("SOURCE_DATE_EPOCH"), "1700000000")
 	t.Setenv("SOURCE_DATE_EPOCH", epoch)
-	folder := cmp.Or(os.Getenv(manualEnvironment), t.TempDir())
-	require.NoError(t, writeManual(folder, newRoot(io.Discard, io.Discard)))
+	dir := cmp.Or(os.Getenv(manualEnvironment), t.TempDir())
+	require.NoError(t, writeManual(dir, newRoot(io.Discard, io.Discard)))
 	for path, want := range map[string]string{
 		"man/man1/edge-infer.1":                     `"edge-infer ` + release + `" "User commands"`,
 		"man/man1/edge-infer-run.1":                 "\\fB--camera\\fP",
@@ -57,14 +57,14 @@ func TestManual(t *testing.T) {
 		"zsh/vendor-completions/_edge-infer":        "#compdef edge-infer",
 		"fish/vendor_completions.d/edge-infer.fish": "complete -c edge-infer",
 	} {
-		text, err := os.ReadFile(filepath.Join(folder, "share", path))
+		text, err := os.ReadFile(filepath.Join(dir, "share", path))
 		require.NoError(t, err)
 		require.Contains(t, string(text), want, path)
 	}
 	host, err := os.Hostname()
 	require.NoError(t, err)
 	for _, page := range []string{"edge-infer.1", "edge-infer-run.1"} {
-		text, err := os.ReadFile(filepath.Join(folder, "share", "man", "man1", page))
+		text, err := os.ReadFile(filepath.Join(dir, "share", "man", "man1", page))
 		require.NoError(t, err)
 		require.NotContains(t, string(text), `--device-name="`+host+`"`)
 	}

@@ -18,15 +18,15 @@ import (
 // One network and one table serve all commands, which is why they are in one function.
 func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 	t.Parallel()
-	data, folder := programtest.Scenes(t, 5, 99), t.TempDir()
+	data, dir := programtest.Scenes(t, 5, 99), t.TempDir()
 	file := func(name, text string) string {
-		path := filepath.Join(folder, name)
+		path := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	two, three := file("two.txt", "a\nb\n"), file("three.txt", "a\nb\nc\n")
 	model := func(name, beside string, metadata map[string]string) string {
-		path := filepath.Join(folder, name+".onnx")
+		path := filepath.Join(dir, name+".onnx")
 		require.NoError(t, os.Rename(constant(t, 0, []int64{1, 2}, metadata), path))
 		if beside != "" {
 			require.NoError(t, os.WriteFile(engine.PreprocessFile(path), []byte(beside), 0o600))
@@ -35,7 +35,7 @@ func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 	}
 	silent, misled, described := model("silent", "", nil), model("misled", "{mean: fast}", nil), model("described", "torchvision", nil)
 	telling := model("telling", "", map[string]string{"task": "classify", "names": "{0: 'a', 1: 'b'}", "preprocess": "torchvision"})
-	const unsaid = "nothing says how a classifier's pictures are cropped and scaled"
+	const unsaid = "nothing says how a classifier's images are cropped and scaled"
 	for _, c := range []struct {
 		command string // with MODEL in it
 		decodes bool   // it has to know what the outputs mean
@@ -47,8 +47,8 @@ func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 		{command: "bench --what loop --duration 50ms --warmup 10ms --engine onnxruntime=cpu --model MODEL", decodes: true},
 		{command: "inspect MODEL --engine onnxruntime=cpu", decodes: true},
 		{command: "doctor --mqtt off --root " + t.TempDir() + " --engine onnxruntime=cpu --model MODEL", decodes: true},
-		{command: "quantize MODEL --to fp16 --gate 0 --images " + data + "/images -o " + filepath.Join(folder, "out.onnx")},
-		{command: "build MODEL --gate 0 -o " + filepath.Join(folder, "out.plan")},
+		{command: "quantize MODEL --to fp16 --gate 0 --images " + data + "/images -o " + filepath.Join(dir, "out.onnx")},
+		{command: "build MODEL --gate 0 -o " + filepath.Join(dir, "out.plan")},
 		{command: "export triton --repository " + t.TempDir() + " --engine onnxruntime=cpu --model MODEL"},
 		{command: "serve MODEL --listen 127.0.0.1:0 --engine onnxruntime=cpu", serves: true},
 	} {
@@ -63,8 +63,8 @@ func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 			assert.Contains(t, says(misled, "--labels", two), "misled.preprocess.yaml: preprocess line 1: ")
 			assert.Contains(t, says(silent, "--labels", two, "--preprocess", "torchvison"), `preprocess preset: "torchvison" is not one of `)
 			assert.Contains(t, says(silent, "--labels", two, "--preprocess", "torchvision", "--imgsz", "96"),
-				"silent.onnx takes pictures of 64x64 alone, not 96x96 (leave --imgsz away)")
-			assert.Contains(t, says(silent, "--labels", folder+"/none.txt"), "labels: open "+folder+"/none.txt: no such file")
+				"silent.onnx takes images of 64x64 alone, not 96x96 (leave --imgsz away)")
+			assert.Contains(t, says(silent, "--labels", dir+"/none.txt"), "labels: open "+dir+"/none.txt: no such file")
 			assert.Contains(t, says(silent, "--layout", "v8"), `"v8"`)
 			assert.Contains(t, says(silent, "--activation", "tanh"), `"tanh" must be auto, softmax or sigmoid`)
 			if c.serves {

@@ -14,7 +14,7 @@ import (
 func newModel(stdout, stderr io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "model", Short: "Fetch networks by name, and show which there are", Args: noArguments,
-		Long: `Keeps networks that were fetched in the cache folder, where --model NAME finds them with their labels and their way of taking pictures.
+		Long: `Keeps networks that were fetched in the cache directory, where --model NAME finds them with their labels and their way of taking images.
 Those of the catalogue may be used for anything, and each has the hash of one version: what has another hash is not kept. Without a network
 fetch the file elsewhere and give it to pull.
 

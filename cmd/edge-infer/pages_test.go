@@ -47,7 +47,7 @@ func fences(page string) (all []fence) {
 	return all
 }
 
-// TestPagesAreTried runs what the pages in docs mark as tried, each page in a folder of its own, from its first line to its last, with the
+// TestPagesAreTried runs what the pages in docs mark as tried, each page in a directory of its own, from its first line to its last, with the
 // demo network as best.onnx. Files that a page shows are there from where it shows them.
 func TestPagesAreTried(t *testing.T) {
 	tried := 0
@@ -59,16 +59,16 @@ func TestPagesAreTried(t *testing.T) {
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			folder := t.TempDir()
-			require.NoError(t, os.WriteFile(filepath.Join(folder, "best.onnx"), demo.Model(), 0o600))
-			require.NoError(t, os.CopyFS(filepath.Join(folder, "parts"), os.DirFS(filepath.Join(programtest.Scenes(t, 4, 3), "images"))))
+			dir := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "best.onnx"), demo.Model(), 0o600))
+			require.NoError(t, os.CopyFS(filepath.Join(dir, "parts"), os.DirFS(filepath.Join(programtest.Scenes(t, 4, 3), "images"))))
 			if strings.Contains(text, "--out parts") { // the page draws them itself
-				require.NoError(t, os.RemoveAll(filepath.Join(folder, "parts")))
+				require.NoError(t, os.RemoveAll(filepath.Join(dir, "parts")))
 			}
-			run := programtest.Shell(t, folder)
+			run := programtest.Shell(t, dir)
 			for _, block := range blocks {
 				if name := fileName.FindStringSubmatch(block.text); name != nil && block.mark == "config" {
-					require.NoError(t, os.WriteFile(filepath.Join(folder, name[1]), []byte(block.text), 0o600))
+					require.NoError(t, os.WriteFile(filepath.Join(dir, name[1]), []byte(block.text), 0o600))
 				}
 				if block.mark == "tried" {
 					output, err := run(block.text)

@@ -19,8 +19,8 @@ func TestPluginsOnEveryCommand(t *testing.T) {
 	t.Parallel()
 	environment, _ := programtest.StandInGPU(t)
 	environment = append(environment, "XDG_CACHE_HOME="+t.TempDir())
-	folder := t.TempDir()
-	model, plugin, plan := filepath.Join(folder, "parts.onnx"), filepath.Join(folder, "libspline.so"), filepath.Join(folder, "parts.plan")
+	dir := t.TempDir()
+	model, plugin, plan := filepath.Join(dir, "parts.onnx"), filepath.Join(dir, "libspline.so"), filepath.Join(dir, "parts.plan")
 	require.NoError(t, fake.Plugin{Operator: "CustomSpline", Version: 100300, Library: programtest.FakeTensorRT(t, 100300)}.Build(plugin))
 	description := fake.Model{
 		Network: "head", Operators: []string{"Conv", "CustomSpline"},
@@ -28,10 +28,10 @@ func TestPluginsOnEveryCommand(t *testing.T) {
 		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{1, 10, 3549}}},
 	}
 	require.NoError(t, os.WriteFile(model, append(demo.Model(), description.Bytes()...), 0o600))
-	pictures := programtest.Scenes(t, 2, 7)
+	scenes := programtest.Scenes(t, 2, 7)
 	call := func(args ...string) (string, error) {
 		c := programtest.CommandWith(t, environment, args...)
-		c.Dir = folder
+		c.Dir = dir
 		output, err := c.CombinedOutput()
 		return string(output), err
 	}
@@ -50,15 +50,15 @@ func TestPluginsOnEveryCommand(t *testing.T) {
 	require.Len(t, facts.Plugins[0].SHA256, 64)
 
 	file = []byte("engine:\n  plugins: [" + plugin + "]\nmodel:\n  path: " + plan + "\n")
-	settings := filepath.Join(folder, "settings.yaml")
+	settings := filepath.Join(dir, "settings.yaml")
 	require.NoError(t, os.WriteFile(settings, file, 0o600))
-	images := filepath.Join(pictures, "images")
+	images := filepath.Join(scenes, "images")
 	text, err = call("infer", images, "--model", plan, "--engine", "tensorrt")
 	require.Error(t, err)
 	require.Contains(t, text, "plan was built with plugin libspline.so, which is not loaded (give it with --plugin libspline.so)")
 	text, err = call("infer", images, "--config", settings)
 	require.NoError(t, err, text)
-	for _, command := range [][]string{{"bench", "--what", "transfers", "--duration", "2x"}, {"inspect"}, {"validate", "--data", pictures}} {
+	for _, command := range [][]string{{"bench", "--what", "transfers", "--duration", "2x"}, {"inspect"}, {"validate", "--data", scenes}} {
 		text, err = call(append(command, "--model", plan, "--plugin", plugin)...)
 		require.NoError(t, err, text)
 	}

@@ -19,13 +19,13 @@ func newQuantize(stdout, stderr io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "quantize [MODEL.onnx] --images DIR -o OUT.onnx", Short: "Write an INT8 or FP16 model that detects as well as the original",
 		Args: atMostOneModel,
-		Long: `Runs the model, or the demo model, on pictures like those of service, measures what its tensors hold, and writes an ONNX file with
+		Long: `Runs the model, or the demo model, on images like those of service, measures what its tensors hold, and writes an ONNX file with
 QuantizeLinear and DequantizeLinear nodes (INT8) or float16 tensors that TensorRT and ONNX Runtime take. The gate then compares the detections
-of both models on pictures that were not calibrated on: those of --data, with their labels where it has some, else the rest of --images. A model
+of both models on images that were not calibrated on: those of --data, with their labels where it has some, else the rest of --images. A model
 that does not match is not written. The verdict goes to OUT.onnx` + accuracy.VerdictSuffix + `.
 
   edge-infer quantize yolo11n.onnx --images calibration/ --data labelled/ -o yolo11n-int8.onnx
-  edge-infer quantize --images pictures/ --to fp16 -o demo-fp16.onnx`,
+  edge-infer quantize --images images/ --to fp16 -o demo-fp16.onnx`,
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				q.Model = args[0]

@@ -58,11 +58,11 @@ func TestQuantizeInt8(t *testing.T) {
 	assert.Equal(t, "demo", first.Model)
 	assert.Equal(t, out, first.Output)
 	assert.Equal(t, quantize.MSE, first.Method)
-	assert.Equal(t, 4, first.Calibration.Pictures)
+	assert.Equal(t, 4, first.Calibration.Images)
 	assert.False(t, first.Calibration.Reused)
 	assert.Less(t, first.OutputBytes, first.ModelBytes/2)
 	assert.True(t, first.Verdict.Passed)
-	assert.Equal(t, 5, first.Verdict.Comparison.Pictures)
+	assert.Equal(t, 5, first.Verdict.Comparison.Images)
 	assert.InDelta(t, first.Verdict.Comparison.ReferenceAccuracy.MAP50, first.Verdict.Comparison.CandidateAccuracy.MAP50, 0.05)
 	assert.Equal(t, *first.Verdict, readVerdict(t, out+accuracy.VerdictSuffix))
 
@@ -115,19 +115,19 @@ func TestQuantizeInt8(t *testing.T) {
 	require.NoError(t, err, text)
 	assert.NoFileExists(t, out+accuracy.VerdictSuffix)
 
-	// Ranges that were measured before need no pictures, where nothing is to be judged.
+	// Ranges that were measured before need no images, where nothing is to be judged.
 	none := filepath.Join(dir, "none.json")
 	_, text, err = quantizeTo(t, "--gate", "0", "--layer-loss", "0", "--calibration-cache", none, "-o", out)
 	require.Error(t, err)
-	assert.Contains(t, text, none+": no such file (name calibration pictures too, and it will be written)")
+	assert.Contains(t, text, none+": no such file (name calibration images too, and it will be written)")
 	unjudged, text, err := quantizeTo(t, "--gate", "0", "--layer-loss", "0", "--calibration-cache", cache, "-o", out)
 	require.NoError(t, err, text)
 	assert.True(t, unjudged.Calibration.Reused)
-	assert.Equal(t, 4, unjudged.Calibration.Pictures)
+	assert.Equal(t, 4, unjudged.Calibration.Images)
 	_, text, err = quantizeTo(t, "--gate", "0", "--layer-loss", "0", "--calibration-cache", cache, "-o", out,
 		"--method", "percentile", "--percentile", "99.9")
 	require.Error(t, err)
-	assert.Contains(t, text, "another percentile (name calibration pictures too, and it will be measured again)")
+	assert.Contains(t, text, "another percentile (name calibration images too, and it will be measured again)")
 }
 
 func TestQuantizeHalf(t *testing.T) {
@@ -138,7 +138,7 @@ func TestQuantizeHalf(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(output), "demo in FP16: ")
 	assert.Contains(t, string(output), "gate passed; match rate ")
-	assert.Contains(t, string(output), " in 5 pictures")
+	assert.Contains(t, string(output), " in 5 images")
 	assert.True(t, readVerdict(t, out+accuracy.VerdictSuffix).Passed)
 	assert.InDelta(t, 0.5, float64(size(t, out))/float64(1842526), 0.1)
 }
@@ -149,16 +149,16 @@ func size(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// Ranges measured on a black picture fit nothing: the gate refuses, and no model is left behind.
+// Ranges measured on a black image fit nothing: the gate refuses, and no model is left behind.
 func TestQuantizeRefuses(t *testing.T) {
 	t.Parallel()
 	black, dir := t.TempDir(), t.TempDir()
-	programtest.WritePicture(t, filepath.Join(black, "black.png"), color.Black)
+	programtest.WriteImage(t, filepath.Join(black, "black.png"), color.Black)
 	out, report := filepath.Join(dir, "bad.onnx"), filepath.Join(dir, "report.json")
 	result, text, err := quantizeTo(t, "--images", black, "--data", programtest.Scenes(t, 6, 99), "--report", report, "-o", out)
 	require.Error(t, err)
 	assert.Regexp(t, `(?m)^edge-infer: \S+bad.onnx was not written, the gate refused the INT8 model: mAP50-95 fell by .*`+
-		`\(calibrate on more pictures like the camera's, try --search, another --method, or --to fp16\)\n$`, text)
+		`\(calibrate on more images like the camera's, try --search, another --method, or --to fp16\)\n$`, text)
 	assert.False(t, result.Verdict.Passed)
 	assert.Empty(t, result.Output)
 	assert.FileExists(t, report)
@@ -171,7 +171,7 @@ func TestQuantizeRefuses(t *testing.T) {
 func TestQuantizeSearches(t *testing.T) {
 	t.Parallel()
 	black, out := t.TempDir(), filepath.Join(t.TempDir(), "searched.onnx")
-	programtest.WritePicture(t, filepath.Join(black, "black.png"), color.Black)
+	programtest.WriteImage(t, filepath.Join(black, "black.png"), color.Black)
 	result, text, err := quantizeTo(t, "--images", black, "--data", programtest.Scenes(t, 5, 99), "--search", "--exclude", "/p3/*/*/Conv",
 		"-o", out)
 	require.NotNil(t, result.Verdict, text)

@@ -18,7 +18,7 @@ func newRun(stdout, stderr io.Writer) *cobra.Command {
 		Use: "run --camera URI ...", Short: "Detect and publish until stopped; what edge-infer does without a command", Args: noArguments,
 		Long: `Reads the cameras, runs the network on every frame and publishes the detections.
 
-Cameras: a number or /dev/videoN (V4L2), csi://N (Jetson), rtsp://, http:// (MJPEG), a video file, a directory of pictures, gst:PIPELINE or
+Cameras: a number or /dev/videoN (V4L2), csi://N (Jetson), rtsp://, http:// (MJPEG), a video file, a directory of images, gst:PIPELINE or
 demo; name one with NAME=URI. A file is read to its end, --loop starts it again. Settings come from --config, EDGE_INFER_* variables and
 flags, the later one wins; edge-infer config defaults prints all of them.
 

@@ -30,7 +30,7 @@ func TestSelftest(t *testing.T) {
 			[]string{"EDGE_INFER_LIBCUDA=/none", "EDGE_INFER_TENSORRT="},
 			nil,
 			map[string]selftest.Status{
-				"picture kernels": selftest.Absent, "graphs": selftest.Absent, "zero copy": selftest.Absent, "network in fp32": selftest.Absent,
+				"image kernels": selftest.Absent, "graphs": selftest.Absent, "zero copy": selftest.Absent, "network in fp32": selftest.Absent,
 				"DLA": selftest.Absent, "video decoder (NVDEC)": selftest.Absent, "CSI camera": selftest.Absent, "ONNX Runtime": selftest.OK,
 				"model": selftest.OK, "camera": selftest.Absent, "MQTT broker": selftest.Absent,
 			},
@@ -40,7 +40,7 @@ func TestSelftest(t *testing.T) {
 			"with stand-ins", gpu,
 			[]string{"--model", model},
 			map[string]selftest.Status{
-				"picture kernels": selftest.OK, "graphs": selftest.OK, "zero copy": selftest.OK, "network in fp32": selftest.Failed,
+				"image kernels": selftest.OK, "graphs": selftest.OK, "zero copy": selftest.OK, "network in fp32": selftest.Failed,
 			},
 			"boxes that ONNX Runtime finds on the CPU",
 		},
@@ -72,7 +72,7 @@ func TestSelftest(t *testing.T) {
 			}
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			require.Contains(t, string(text), "| picture kernels | "+string(test.want["picture kernels"])+" |")
+			require.Contains(t, string(text), "| image kernels | "+string(test.want["image kernels"])+" |")
 		})
 	}
 }

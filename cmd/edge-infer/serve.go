@@ -20,7 +20,7 @@ func newServe(stdout, stderr io.Writer) *cobra.Command {
 		Long: `Runs a model for clients on this machine or others, which speak the Open Inference Protocol v2 as Triton Inference Server does: NVIDIA's
 tritonclient, KServe's, curl, and edge-infer itself with --engine triton=. Every address answers HTTP and gRPC, tensors in binary or as JSON;
 health, metadata, configuration and statistics are there; shared memory, streams and other models are not. Requests that come while the engine
-is at work are run together, up to --batch pictures (8 where it is not given).
+is at work are run together, up to --batch images (8 where it is not given).
 
 Only this machine is answered unless --listen says otherwise, which needs --token-file; --certificate makes it https and grpcs.
 

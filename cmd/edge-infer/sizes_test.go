@@ -47,8 +47,8 @@ func TestRoomsAreSmall(t *testing.T) {
 				"%s: %s has more than %d lines, and its comment does not say why it is long", first, function.Name.Name, functionLimit)
 		}
 	}
-	for folder, count := range lines {
-		assert.True(t, count < packageLimit || strings.HasPrefix(folder, "engine/"), "%s has %d lines, %d are the most", folder, count,
+	for dir, count := range lines {
+		assert.True(t, count < packageLimit || strings.HasPrefix(dir, "engine/"), "%s has %d lines, %d are the most", dir, count,
 			packageLimit)
 	}
 	require.NotZero(t, lines[theCommand])

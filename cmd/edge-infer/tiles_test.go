@@ -13,7 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
-// TestTilesFindSmallParts: on large pictures, where the network alone sees next to nothing of them.
+// TestTilesFindSmallParts: on large images, where the network alone sees next to nothing of them.
 func TestTilesFindSmallParts(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")

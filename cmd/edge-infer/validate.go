@@ -13,15 +13,15 @@ import (
 )
 
 func newValidate(stdout, stderr io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Pictures()}
+	settings := config.Sources{Scope: config.Images()}
 	v := &accuracy.Validate{Progress: report.Steps(stderr)}
 	tensors := &infer.Tensors{Progress: report.Steps(stderr)}
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "validate --data DIR", Short: "Measure a model's accuracy on labelled pictures, and against a reference engine", Args: noArguments,
-		Long: `Runs the model on labelled pictures and prints the mean average precision as the COCO protocol defines it: by the convention of published
-figures, or with --convention service by that of the daemon, which shows one class a box. The labels are read as they come: a folder of COCO with
-annotations/instances_*.json and its pictures beside it, a data.yaml of Ultralytics, or a folder with images/ and labels/. --plot draws precision
+		Use: "validate --data DIR", Short: "Measure a model's accuracy on labelled images, and against a reference engine", Args: noArguments,
+		Long: `Runs the model on labelled images and prints the mean average precision as the COCO protocol defines it: by the convention of published
+figures, or with --convention service by that of the daemon, which shows one class a box. The labels are read as they come: a directory of COCO with
+annotations/instances_*.json and its images beside it, a data.yaml of Ultralytics, or a directory with images/ and labels/. --plot draws precision
 and recall of each class, F1 over confidence and the confusion. With --reference it also compares every box with what a second engine sees, which
 needs no labels, and fails with --max-loss (labels) or --gate (none) when too much is lost. The gate counts as that of quantize and build does.
 
@@ -76,7 +76,7 @@ func validateTensors(
 	if err != nil {
 		return err
 	}
-	if err := infer.Check(&infer.Pictures{Config: c, Film: infer.FilmAuto}, tensors); err != nil {
+	if err := infer.Check(&infer.Images{Config: c, Video: infer.VideoAuto}, tensors); err != nil {
 		return err
 	}
 	tensors.Config, tensors.Logger, v.Config = c, logger(stderr, c), c

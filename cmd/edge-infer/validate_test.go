@@ -45,11 +45,11 @@ func TestValidateAgainstAnotherModel(t *testing.T) {
 	assert.InDelta(t, *result.MAP, result.Verdict.Comparison.CandidateAccuracy.MAP, 1e-9)
 	assert.InDelta(t, *result.MAP, result.Verdict.Comparison.ReferenceAccuracy.MAP, 0.01)
 	assert.Less(t, result.Bytes, result.Reference.Bytes, "two models, not one twice")
-	picture, err := os.ReadFile(drawing)
+	img, err := os.ReadFile(drawing)
 	require.NoError(t, err)
-	assert.Contains(t, string(picture), "half.onnx on onnxruntime fp16 against onnxruntime")
-	assert.Contains(t, string(picture), "score of the candidate")
-	assert.Contains(t, string(picture), "</svg>")
+	assert.Contains(t, string(img), "half.onnx on onnxruntime fp16 against onnxruntime")
+	assert.Contains(t, string(img), "score of the candidate")
+	assert.Contains(t, string(img), "</svg>")
 
 	c := programtest.Command(t, "validate", "--model", half, "--data", data, "--engine", "onnxruntime", "--reference", "onnxruntime",
 		"--reference-model", half, "--json")
@@ -60,7 +60,7 @@ func TestValidateAgainstAnotherModel(t *testing.T) {
 	output, err := programtest.Command(t, "validate", "--data", data, "--conf", "0.9999", "--reference", "onnxruntime", "--gate",
 		"0.98").CombinedOutput()
 	require.Error(t, err)
-	assert.Regexp(t, `edge-infer: the gate refused model demo: the reference found \d+ boxes in 6 pictures, fewer than 20 prove nothing`,
+	assert.Regexp(t, `edge-infer: the gate refused model demo: the reference found \d+ boxes in 6 images, fewer than 20 prove nothing`,
 		string(output))
 }
 
@@ -94,7 +94,7 @@ func TestValidateAPlan(t *testing.T) {
 	assert.EqualValues(t, info.Size(), result.Bytes)
 	assert.Equal(t, model, result.Reference.Model)
 	assert.Equal(t, engine.FP32, result.Reference.Precision)
-	assert.Greater(t, *result.Reference.MAP, *result.MAP, "the fake sees other boxes in every picture")
+	assert.Greater(t, *result.Reference.MAP, *result.MAP, "the fake sees other boxes in every image")
 	assert.Positive(t, result.Reference.Request)
 
 	_, text, err = validate("--gate", "0.98")
@@ -121,7 +121,7 @@ func TestValidateConventions(t *testing.T) {
 		require.NoError(t, json.Unmarshal(output, &result), string(output))
 		assert.Equal(t, convention, result.Convention.Name)
 		assert.Equal(t, convention == accuracy.Published, result.Convention.MultiLabel)
-		assert.Equal(t, 3, result.Pictures)
+		assert.Equal(t, 3, result.Images)
 		text, err := os.ReadFile(predictions)
 		require.NoError(t, err)
 		var results []struct {
@@ -131,14 +131,14 @@ func TestValidateConventions(t *testing.T) {
 			Score    float64    `json:"score"`
 		}
 		require.NoError(t, json.Unmarshal(text, &results))
-		pictures, boxes := make(map[int64]bool), make(map[[5]float64]bool)
+		images, boxes := make(map[int64]bool), make(map[[5]float64]bool)
 		for _, r := range results {
-			pictures[r.Image] = true
-			assert.Positive(t, r.Image, "the demo scenes count their pictures from 1")
+			images[r.Image] = true
+			assert.Positive(t, r.Image, "the demo scenes count their images from 1")
 			boxes[[5]float64{float64(r.Image), r.Box[0], r.Box[1], r.Box[2], r.Box[3]}] = true
 			assert.Positive(t, r.Box[2])
 		}
-		assert.Len(t, pictures, 3)
+		assert.Len(t, images, 3)
 		found[convention] = len(results)
 		assert.Equal(t, convention == accuracy.Published, len(boxes) < len(results), "a box comes with several classes")
 	}
@@ -147,7 +147,7 @@ func TestValidateConventions(t *testing.T) {
 	output, err := programtest.Command(t, "validate", "--data", data, "--limit", "2").Output()
 	require.NoError(t, err)
 	assert.Contains(t, string(output),
-		"published convention: every class of a box from score 0.001, suppression at IoU 0.7, 300 findings a picture\n")
+		"published convention: every class of a box from score 0.001, suppression at IoU 0.7, 300 detections an image\n")
 	output, err = programtest.Command(t, "validate", "--data", data, "--convention", "mine").CombinedOutput()
 	require.Error(t, err)
 	assert.Contains(t, string(output), `edge-infer: --convention "mine" must be published or service`)
@@ -157,30 +157,30 @@ func TestValidateConventions(t *testing.T) {
 func TestValidateDraws(t *testing.T) {
 	t.Parallel()
 	data, dir := programtest.Scenes(t, 4, 99), t.TempDir()
-	folder, file := filepath.Join(dir, "figures"), filepath.Join(dir, "all.png")
+	dir, file := filepath.Join(dir, "figures"), filepath.Join(dir, "all.png")
 	run := func(path string) (result accuracy.Report) {
 		output, err := programtest.Command(t, "validate", "--data", data, "--engine", "onnxruntime", "--plot", path, "--json").Output()
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(output, &result), string(output))
 		return result
 	}
-	result := run(folder)
+	result := run(dir)
 	for name, text := range map[string]string{
 		"precision-recall": "precision at IoU 0.5", "f1": "F1 over confidence", "confusion": "labelled as",
 	} {
-		drawing, err := os.ReadFile(filepath.Join(folder, name+".svg"))
+		drawing, err := os.ReadFile(filepath.Join(dir, name+".svg"))
 		require.NoError(t, err)
 		assert.Contains(t, string(drawing), ">"+text+"<")
 		if name != "confusion" {
 			assert.Contains(t, string(drawing), ">all classes<")
 		}
 		assert.Contains(t, string(drawing), ">"+result.Classes[0].Label+"<", name)
-		picture, err := os.Open(filepath.Join(folder, name+".png"))
+		img, err := os.Open(filepath.Join(dir, name+".png"))
 		require.NoError(t, err)
-		_, err = png.DecodeConfig(picture)
-		require.NoError(t, errors.Join(err, picture.Close()))
+		_, err = png.DecodeConfig(img)
+		require.NoError(t, errors.Join(err, img.Close()))
 	}
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Len(t, entries, 6, "nothing to compare with")
 

@@ -1,5 +1,5 @@
 // Package atomicfile replaces files in one step: whoever reads one finds what was there before or the whole of what is new, also after the
-// power was cut. The folder must exist.
+// power was cut. The directory must exist.
 package atomicfile
 
 import (
@@ -74,7 +74,7 @@ func Move(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	return SyncFolder(filepath.Dir(to))
+	return SyncDir(filepath.Dir(to))
 }
 
 // Adopt puts a file that another library has written and closed, in the same file system, in the place of path.
@@ -89,17 +89,17 @@ func Adopt(written, path string) error {
 	return Move(written, path)
 }
 
-// SyncFolder puts on the disk what was made, renamed and removed in a folder.
-func SyncFolder(path string) error {
-	folder, err := os.Open(path)
+// SyncDir puts on the disk what was made, renamed and removed in a directory.
+func SyncDir(path string) error {
+	dir, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	err = folder.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) { // network file systems keep folders their own way
+	err = dir.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) { // network file systems keep directories their own way
 		err = nil
 	}
-	return errors.Join(err, folder.Close())
+	return errors.Join(err, dir.Close())
 }
 
 // Check finds out before the work whether Write will be able to.

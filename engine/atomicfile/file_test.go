@@ -12,7 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
-// alone reports that the folder holds nothing but the file with that text.
+// alone reports that the directory holds nothing but the file with that text.
 func alone(t *testing.T, path, text string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -58,20 +58,20 @@ func TestClose(t *testing.T) {
 
 // A failing Commit leaves the file as it was, and nothing beside it.
 func TestCommitFails(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "folder")
-	require.NoError(t, os.MkdirAll(filepath.Join(folder, "plan", "full"), 0o755))
-	f, err := atomicfile.Create(filepath.Join(folder, "plan"), 0o644)
+	dir := filepath.Join(t.TempDir(), "directory")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "plan", "full"), 0o755))
+	f, err := atomicfile.Create(filepath.Join(dir, "plan"), 0o644)
 	require.NoError(t, err)
-	require.Error(t, f.Commit(), "a folder stands there")
+	require.Error(t, f.Commit(), "a directory stands there")
 	require.NoError(t, f.Close())
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Len(t, entries, 1)
 }
 
 func TestMove(t *testing.T) {
-	folder := t.TempDir()
-	from, to := filepath.Join(folder, "from"), filepath.Join(folder, "to")
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
 	require.NoError(t, os.WriteFile(from, []byte("plan"), 0o600))
 	require.NoError(t, atomicfile.Move(from, to))
 	alone(t, to, "plan")
@@ -79,8 +79,8 @@ func TestMove(t *testing.T) {
 }
 
 func TestAdopt(t *testing.T) {
-	folder := t.TempDir()
-	written, path := filepath.Join(folder, "written"), filepath.Join(folder, "picture")
+	dir := t.TempDir()
+	written, path := filepath.Join(dir, "written"), filepath.Join(dir, "image")
 	require.ErrorIs(t, atomicfile.Adopt(written, path), os.ErrNotExist)
 	require.NoError(t, os.WriteFile(written, []byte("new"), 0o600))
 	require.NoError(t, os.WriteFile(path, []byte("old"), 0o600))
@@ -89,14 +89,14 @@ func TestAdopt(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	folder := t.TempDir()
-	require.NoError(t, atomicfile.Check(filepath.Join(folder, "plan")))
-	entries, err := os.ReadDir(folder)
+	dir := t.TempDir()
+	require.NoError(t, atomicfile.Check(filepath.Join(dir, "plan")))
+	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Empty(t, entries)
-	assert.EqualError(t, atomicfile.Check(folder), folder+" is a directory (name the file to write)")
-	err = atomicfile.Check(folder + "/none/plan")
+	assert.EqualError(t, atomicfile.Check(dir), dir+" is a directory (name the file to write)")
+	err = atomicfile.Check(dir + "/none/plan")
 	assert.EqualError(t, err,
-		folder+"/none/plan cannot be written: no such file or directory (name a file in a directory that exists and is writable)")
+		dir+"/none/plan cannot be written: no such file or directory (name a file in a directory that exists and is writable)")
 	assert.True(t, errors.Is(err, os.ErrNotExist))
 }

@@ -48,7 +48,7 @@ func fails(name, title string, err error) auto.Candidate {
 var (
 	missing = &engine.Error{Op: "open", Backend: "tensorrt", Kind: engine.ErrUnavailable, Message: "no libnvinfer"}
 	strange = &engine.Error{Op: "open", Backend: "tensorrt", Kind: engine.ErrUnsupported, Message: "no such layer"}
-	broken  = &engine.Error{Op: "model", Backend: "onnx", Kind: engine.ErrUnsupported, Message: "a PNG picture"}
+	broken  = &engine.Error{Op: "model", Backend: "onnx", Kind: engine.ErrUnsupported, Message: "a PNG image"}
 )
 
 // What is looked for in many places and not found takes one short line at a start; what was looked for is for who debugs.
@@ -181,7 +181,7 @@ func TestOpen(t *testing.T) {
 		},
 		{
 			name: "a broken file is told once", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", broken), works("onnxruntime", "ort")},
-			err: "onnx model: a PNG picture", kind: engine.ErrUnsupported,
+			err: "onnx model: a PNG image", kind: engine.ErrUnsupported,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestReport(t *testing.T) {
 
 // The real list, on whatever this machine has: the CPU always works where the tests run.
 func TestRealBackends(t *testing.T) {
-	e, err := auto.Open(t.Context(), enginetest.Network(t, "picture"), auto.Choice{}, slog.New(slog.DiscardHandler))
+	e, err := auto.Open(t.Context(), enginetest.Network(t, "image"), auto.Choice{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	assert.NotEmpty(t, e.Model().Reason)

@@ -34,7 +34,7 @@ func TestOpenSaysWhyNot(t *testing.T) {
 			"init=100", "cuda open: the driver %s does not start: no device (100) (no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES; start a container with --gpus all or --runtime nvidia)",
 		},
 		{
-			"init=34", "cuda open: the driver %s does not start: stub library (34) (a stub library was loaded: remove the CUDA toolkit's stubs folder from LD_LIBRARY_PATH)",
+			"init=34", "cuda open: the driver %s does not start: stub library (34) (a stub library was loaded: remove the CUDA toolkit's stubs directory from LD_LIBRARY_PATH)",
 		},
 		{"init=3", "cuda open: the driver %s does not start: not initialized (3)"},
 		{
@@ -53,10 +53,10 @@ func TestOpenSaysWhyNot(t *testing.T) {
 			": cannot open shared object file: No such file or directory (install the NVIDIA driver, or set EDGE_INFER_LIBCUDA to the path of libcuda.so.1)")
 	})
 	t.Run("not a driver", func(t *testing.T) {
-		folder := t.TempDir()
-		source := filepath.Join(folder, "empty.c")
+		dir := t.TempDir()
+		source := filepath.Join(dir, "empty.c")
 		require.NoError(t, os.WriteFile(source, nil, 0o600))
-		library, err := fake.Compile(filepath.Join(folder, "libempty.so"), source)
+		library, err := fake.Compile(filepath.Join(dir, "libempty.so"), source)
 		require.NoError(t, err)
 		fake.Another(t, "TestChildRefused", LibraryEnvironment+"="+library,
 			"REFUSAL=cuda open: no CUDA driver: "+library+": no cuInit: not a CUDA driver (install the NVIDIA driver, or set EDGE_INFER_LIBCUDA to the path of libcuda.so.1)")

@@ -2,7 +2,7 @@
 // frame needs. Every function returns the driver's code, 0 for success. Do not include NVIDIA's cuda.h beside it.
 //
 // A frame is one C call of the engine's own: ei_cuda_use, then copies, ei_cuda_launch, the network's enqueue, ei_cuda_launch, an event; or,
-// once that sequence was captured, ei_cuda_replace_kernel for each letterbox whose picture moved and cuGraphLaunch.
+// once that sequence was captured, ei_cuda_replace_kernel for each letterbox whose image moved and cuGraphLaunch.
 #pragma once
 
 #include <stddef.h>

@@ -24,7 +24,7 @@ func hint(code int) string {
 	case CodeOutOfMemory:
 		return "free GPU memory: close other programs that use the GPU, or use a smaller model, batch or number of slots"
 	case 34:
-		return "a stub library was loaded: remove the CUDA toolkit's stubs folder from LD_LIBRARY_PATH"
+		return "a stub library was loaded: remove the CUDA toolkit's stubs directory from LD_LIBRARY_PATH"
 	case 46:
 		return "another process holds the GPU in exclusive mode: stop it, or run nvidia-smi -c DEFAULT"
 	case 100, 101:

@@ -84,20 +84,20 @@ func (p Prober) Jetson() *Jetson {
 // gpuNodes are the device-tree names of the integrated GPUs.
 var gpuNodes = [...]string{"gpu", "gb10b", "ga10b", "gv11b", "gp10b"}
 
-// thorGPU is the folder of Thor's GPU, which has no such name and no load.
+// thorGPU is the directory of Thor's GPU, which has no such name and no load.
 const thorGPU = "gpu-gpc-0"
 
 // Load reads what a Jetson's GPU is doing now; false on other machines and where the kernel does not show it. It opens a handful of files.
 func (p Prober) Load() (Load, bool) {
-	folders, _ := filepath.Glob(filepath.Join(p.Root, "/sys/class/devfreq/*")) // the pattern is right, so there is no error
-	for _, folder := range folders {
-		node := strings.TrimRight(string(contents(filepath.Join(folder, "device/of_node/name"))), "\x00\n")
-		if !slices.Contains(gpuNodes[:], node) && filepath.Base(folder) != thorGPU {
+	dirs, _ := filepath.Glob(filepath.Join(p.Root, "/sys/class/devfreq/*")) // the pattern is right, so there is no error
+	for _, dir := range dirs {
+		node := strings.TrimRight(string(contents(filepath.Join(dir, "device/of_node/name"))), "\x00\n")
+		if !slices.Contains(gpuNodes[:], node) && filepath.Base(dir) != thorGPU {
 			continue
 		}
 		load := Load{
-			Percent: percent(filepath.Join(folder, "device/load")), Hertz: number(filepath.Join(folder, "cur_freq")),
-			MinHertz: number(filepath.Join(folder, "min_freq")), MaxHertz: number(filepath.Join(folder, "max_freq")),
+			Percent: percent(filepath.Join(dir, "device/load")), Hertz: number(filepath.Join(dir, "cur_freq")),
+			MinHertz: number(filepath.Join(dir, "min_freq")), MaxHertz: number(filepath.Join(dir, "max_freq")),
 		}
 		if load.Percent >= 0 || load.Hertz >= 0 {
 			return load, true

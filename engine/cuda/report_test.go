@@ -135,8 +135,8 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *
 `
 
 func TestNVML(t *testing.T) {
-	folder := t.TempDir()
-	source := filepath.Join(folder, "management.c")
+	dir := t.TempDir()
+	source := filepath.Join(dir, "management.c")
 	require.NoError(t, os.WriteFile(source, []byte(management), 0o600))
 	for _, test := range []struct {
 		result string
@@ -152,7 +152,7 @@ func TestNVML(t *testing.T) {
 		}}},
 	} {
 		t.Run("init "+test.result, func(t *testing.T) {
-			library, err := fake.Compile(filepath.Join(folder, "libnvidia-ml-"+test.result+".so"), "-DRESULT="+test.result, source)
+			library, err := fake.Compile(filepath.Join(dir, "libnvidia-ml-"+test.result+".so"), "-DRESULT="+test.result, source)
 			require.NoError(t, err)
 			// A process of its own: go-nvml keeps a library that did not start.
 			text, err := json.Marshal(test.want)

@@ -13,11 +13,11 @@ import (
 
 // The trampoline, ei_cuda.h and the fake driver under the address, leak and undefined-behaviour sanitizers.
 func TestSanitized(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	t.Setenv("CFLAGS", "-g -fsanitize=address,undefined -fno-sanitize-recover=all")
-	driver, err := fake.Build(folder, 0)
+	driver, err := fake.Build(dir, 0)
 	require.NoError(t, err)
-	program := filepath.Join(folder, "exercise")
+	program := filepath.Join(dir, "exercise")
 	build := exec.Command("cc", "-O1", "-g", "-Wall", "-Wextra", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I.",
 		"-Itrampoline", "-o", program, "testdata/exercise.c", "trampoline/driver.c", "trampoline/stubs.S", "-ldl", "-lpthread")
 	output, err := build.CombinedOutput()
@@ -40,13 +40,13 @@ func TestOnARM64(t *testing.T) {
 	}
 	t.Setenv("CC", compiler)
 	t.Setenv("AR", "aarch64-linux-gnu-ar")
-	folder := t.TempDir()
-	driver, err := fake.Build(folder, 0)
+	dir := t.TempDir()
+	driver, err := fake.Build(dir, 0)
 	require.NoError(t, err)
-	archive := filepath.Join(folder, "libcuda.a")
+	archive := filepath.Join(dir, "libcuda.a")
 	output, err := exec.Command("trampoline/build", archive).CombinedOutput()
 	require.NoError(t, err, "%s", output)
-	program := filepath.Join(folder, "exercise")
+	program := filepath.Join(dir, "exercise")
 	output, err = exec.Command(compiler, "-O1", "-I.", "-o", program, "testdata/exercise.c", archive, "-ldl", "-lpthread").CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	output, err = exec.Command(emulator, "-L", "/usr/aarch64-linux-gnu", program, driver).CombinedOutput()

@@ -1,4 +1,4 @@
-"""Mean average precision as COCO defines it: IoU 0.50 to 0.95, 101 recall points, at most 100 boxes a picture."""
+"""Mean average precision as COCO defines it: IoU 0.50 to 0.95, 101 recall points, at most 100 boxes an image."""
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def suppress(corner, score, cls, limit=0.7, most=100):
 
 
 def decode(output, scale, left, top, width, height, confidence=0.001):
-    """Detections [n, 6] (x1, y1, x2, y2 in source pixels, score, class) of one picture's output [4 + classes, N]."""
+    """Detections [n, 6] (x1, y1, x2, y2 in source pixels, score, class) of one image's output [4 + classes, N]."""
     score, cls = output[4:].max(0), output[4:].argmax(0)
     keep = score > confidence
     centre, extent = output[:2, keep].T, output[2:4, keep].T
@@ -43,7 +43,7 @@ def decode(output, scale, left, top, width, height, confidence=0.001):
 
 
 def average_precision(found, truth, classes):
-    """AP [classes, thresholds] of lists, one entry per picture: found [n, 6], truth [m, 5] (class, x1, y1, x2, y2)."""
+    """AP [classes, thresholds] of lists, one entry per image: found [n, 6], truth [m, 5] (class, x1, y1, x2, y2)."""
     table = np.full((classes, len(THRESHOLDS)), np.nan)
     for c in range(classes):
         scores, hits, positives = [], [], 0

@@ -163,7 +163,7 @@ def boxes(sides, points, strides):
 
 
 class Export(nn.Module):
-    """What is written to ONNX: pictures in, [B, 4 + classes, N] out: centre, size in input pixels and class scores.
+    """What is written to ONNX: images in, [B, 4 + classes, N] out: centre, size in input pixels and class scores.
 
     Cell centres and strides are constants and every shape but the batch is fixed, so that the graph has only the usual operators.
     """

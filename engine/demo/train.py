@@ -11,7 +11,7 @@ import onnx
 import torch
 
 import metrics
-import pictures
+import images
 from loss import loss
 from network import LABELS, STRIDES, Export, Network, anchors
 
@@ -48,9 +48,9 @@ def train(network, data, labels, options, device, log):
             for group in optimizer.param_groups:
                 group["lr"] = options.rate * schedule(progress)
             pick = order[i * options.batch:(i + 1) * options.batch]
-            # The last tenth sees pictures nearly as they are.
+            # The last tenth sees images nearly as they are.
             strength = 1.0 if progress < 0.9 else 0.2
-            x, y = pictures.augment(data[pick], labels[pick], strength, generator)
+            x, y = images.augment(data[pick], labels[pick], strength, generator)
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                 sides, logits = network(x.to(memory_format=torch.channels_last))
             box, cls = loss(sides, logits, y, points, strides)
@@ -73,14 +73,14 @@ def train(network, data, labels, options, device, log):
 @torch.no_grad()
 def measure(network, directory, options, device):
     """AP table of the network on a dataset, through the exported form."""
-    jobs = pictures.index(directory)
+    jobs = images.index(directory)
     model = Export(copy.deepcopy(network).cpu().float().fuse(), options.size).to(device).eval()
     found, truth = [], []
-    data, _ = pictures.load([directory], options.size, device)
+    data, _ = images.load([directory], options.size, device)
     for i in range(0, len(jobs), 64):
         output = model(data[i:i + 64].float() / 255).cpu().numpy()
         for k, (path, parts) in enumerate(jobs[i:i + 64]):
-            width, height = picture_size(path)
+            width, height = image_size(path)
             scale = min(options.size / width, options.size / height)
             left = round((options.size - round(width * scale)) / 2 - 0.1)
             top = round((options.size - round(height * scale)) / 2 - 0.1)
@@ -89,11 +89,11 @@ def measure(network, directory, options, device):
     return metrics.average_precision(found, truth, len(LABELS))
 
 
-def picture_size(path):
+def image_size(path):
     from PIL import Image
 
-    with Image.open(path) as picture:
-        return picture.size
+    with Image.open(path) as image:
+        return image.size
 
 
 def export(network, path, size):
@@ -146,12 +146,12 @@ def main():
             print(line, flush=True)
             print(line, file=file, flush=True)
 
-        data, labels = pictures.load(options.data, options.size, device)
+        data, labels = images.load(options.data, options.size, device)
         network = Network()
         if options.start:
             network.load_state_dict(torch.load(options.start, map_location="cpu", weights_only=True))
         network = network.to(device).to(memory_format=torch.channels_last)
-        log(f"pictures {len(data)} parameters {sum(p.numel() for p in network.parameters())} device {device}")
+        log(f"images {len(data)} parameters {sum(p.numel() for p in network.parameters())} device {device}")
         average = train(network, data, labels, options, device, log)
         torch.save({k: v.cpu() for k, v in average.state_dict().items()}, os.path.join(options.out, "checkpoint.pt"))
         export(average, os.path.join(options.out, "model.onnx"), options.size)

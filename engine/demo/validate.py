@@ -12,7 +12,7 @@ import numpy as np
 import onnxruntime
 
 import metrics
-import pictures
+import images
 
 
 def session(path, threads):
@@ -24,11 +24,11 @@ def session(path, threads):
 
 
 def detect(model, path, size, confidence=0.001):
-    picture = cv2.imread(path)
-    square, scale, left, top = pictures.letterbox(picture, size)
+    image = cv2.imread(path)
+    square, scale, left, top = images.letterbox(image, size)
     tensor = np.ascontiguousarray(square.transpose(2, 0, 1)[None], np.float32) / 255
     output = model.run(None, {"images": tensor})[0][0]
-    return metrics.decode(output, scale, left, top, picture.shape[1], picture.shape[0], confidence)
+    return metrics.decode(output, scale, left, top, image.shape[1], image.shape[0], confidence)
 
 
 def with_pycocotools(directory, found):
@@ -64,16 +64,16 @@ def main():
     model = session(options.model, 1)
     metadata = model.get_modelmeta().custom_metadata_map
     labels, size = ast.literal_eval(metadata["names"]), ast.literal_eval(metadata["imgsz"])[0]
-    jobs = pictures.index(options.data)
+    jobs = images.index(options.data)
     found = [detect(model, path, size) for path, _ in jobs]
     truth = [np.array(parts, float).reshape(-1, 5) for _, parts in jobs]
     table = metrics.average_precision(found, truth, len(labels))
     for c, label in labels.items():
         print(f"{label:8} AP50 {table[c, 0]:.4f} AP50-95 {table[c].mean():.4f}")
-    print(f"all      mAP50 {np.nanmean(table[:, 0]):.4f} mAP50-95 {np.nanmean(table):.4f} on {len(jobs)} pictures")
+    print(f"all      mAP50 {np.nanmean(table[:, 0]):.4f} mAP50-95 {np.nanmean(table):.4f} on {len(jobs)} images")
     for threads in (1, 2):
         half, worst = latency(options.model, size, threads)
-        print(f"{threads} thread{'s' * (threads > 1)}: p50 {half:.2f} ms, p99 {worst:.2f} ms a picture")
+        print(f"{threads} thread{'s' * (threads > 1)}: p50 {half:.2f} ms, p99 {worst:.2f} ms an image")
     if options.predictions:
         with open(options.predictions, "w") as f:
             json.dump([{"image_id": i + 1, "category_id": int(c), "bbox": [x1, y1, x2 - x1, y2 - y1], "score": s}

@@ -33,9 +33,9 @@ type Backend struct {
 func Run(t *testing.T, b Backend) {
 	t.Run("describes the model", b.describes)
 	t.Run("letterboxes and infers", b.infers)
-	t.Run("same picture, same answer", b.repeats)
-	RunPictures(t, b)
-	t.Run("no way of pictures", b.noWay)
+	t.Run("same image, same answer", b.repeats)
+	RunImages(t, b)
+	t.Run("no way of images", b.noWay)
 	t.Run("slots in any order", b.order)
 	t.Run("slots at the same time", b.concurrent)
 	t.Run("bad requests", b.refuses)
@@ -47,12 +47,12 @@ func Run(t *testing.T, b Backend) {
 	t.Run("allocations", b.allocations)
 }
 
-// RunPictures runs the part of the suite that is about how pictures become inputs: on a real library for one it says more than the rest.
-func RunPictures(t *testing.T, b Backend) {
+// RunImages runs the part of the suite that is about how images become inputs: on a real library for one it says more than the rest.
+func RunImages(t *testing.T, b Backend) {
 	t.Run("fixed batch", b.fixedBatch)
 	t.Run("half precision input", b.half)
 	t.Run("gray input", b.gray)
-	t.Run("every way of pictures", b.everyWay)
+	t.Run("every way of images", b.everyWay)
 	t.Run("channels last", b.channelsLast)
 	if b.FreeSides {
 		t.Run("free sides", b.freeSides)
@@ -83,9 +83,9 @@ func infer(t testing.TB, e engine.Engine, slot int, images ...engine.Image) *eng
 }
 
 func (b Backend) describes(t *testing.T) {
-	e := b.open(t, "picture", batch(4))
+	e := b.open(t, "image", batch(4))
 	m := e.Model()
-	assert.Equal(t, "picture.onnx", m.Path)
+	assert.Equal(t, "image.onnx", m.Path)
 	assert.Equal(t, []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{-1, 3, 64, 96}}}, m.Inputs)
 	assert.Equal(t, []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{-1, 3, 8, 12}}}, m.Outputs)
 	want := engine.Metadata{
@@ -100,7 +100,7 @@ func (b Backend) describes(t *testing.T) {
 	assert.NotEmpty(t, m.Device)
 	assert.Equal(t, 2, e.Slots())
 
-	e = b.open(t, "picture", func(o *engine.Options) {
+	e = b.open(t, "image", func(o *engine.Options) {
 		o.Slots, o.Metadata = 3, engine.Metadata{Labels: []string{"part"}, Task: engine.Raw}
 	})
 	assert.Equal(t, 3, e.Slots())
@@ -110,7 +110,7 @@ func (b Backend) describes(t *testing.T) {
 }
 
 func (b Backend) infers(t *testing.T) {
-	e := b.open(t, "picture", batch(3))
+	e := b.open(t, "image", batch(3))
 	sizes := [][2]int{{96, 64}, {192, 128}, {33, 71}, {640, 360}, {1, 1}}
 	for i, size := range sizes {
 		im := scene(size[0], size[1], uint64(i))
@@ -118,7 +118,7 @@ func (b Backend) infers(t *testing.T) {
 			before := source
 			before.Data = slices.Clone(source.Data)
 			result := infer(t, e, i%2, source)
-			require.Equal(t, before, source, "the picture must not change")
+			require.Equal(t, before, source, "the image must not change")
 			require.Equal(t, []int64{1, 3, 8, 12}, result.Outputs[0].Shape)
 			requireSampled(t, e, im, result.Transforms[0], &result.Outputs[0], 0)
 			assert.Positive(t, result.Timing.Submitted)
@@ -130,7 +130,7 @@ func (b Backend) infers(t *testing.T) {
 
 // requireSampled compares a batch position with the definition, to within the rounding of one level.
 func requireSampled(t testing.TB, e engine.Engine, im engine.Image, tr engine.Transform, out *engine.Tensor, i int) {
-	in := e.Model().Picture
+	in := e.Model().Image
 	want := sampled(im, in, tr)
 	got := numbers(out.Type, position(t, out, i))
 	require.Len(t, got, len(want))
@@ -163,7 +163,7 @@ func half(bits uint16) float64 {
 }
 
 func (b Backend) repeats(t *testing.T) {
-	e := b.open(t, "picture", batch(4))
+	e := b.open(t, "image", batch(4))
 	im, other := scene(320, 200, 5), scene(97, 211, 6)
 	want := position(t, &infer(t, e, 0, im).Outputs[0], 0)
 	wantOther := position(t, &infer(t, e, 1, other).Outputs[0], 0)
@@ -171,7 +171,7 @@ func (b Backend) repeats(t *testing.T) {
 	for slot := range e.Slots() {
 		for n := 1; n <= 4; n++ {
 			for at := range n {
-				// Every position once, among other pictures, which also leaves borders of another geometry behind.
+				// Every position once, among other images, which also leaves borders of another geometry behind.
 				images := slices.Repeat([]engine.Image{other}, n)
 				images[at] = im
 				if slot == 1 {
@@ -192,7 +192,7 @@ func (b Backend) repeats(t *testing.T) {
 }
 
 func (b Backend) fixedBatch(t *testing.T) {
-	e := b.open(t, "picture_fixed", batch(8))
+	e := b.open(t, "image_fixed", batch(8))
 	assert.Equal(t, 2, e.Model().MaxBatch)
 	first, second := scene(100, 50, 1), scene(50, 100, 2)
 	result := infer(t, e, 0, first)
@@ -204,7 +204,7 @@ func (b Backend) fixedBatch(t *testing.T) {
 }
 
 func (b Backend) half(t *testing.T) {
-	e := b.open(t, "picture_half", batch(2))
+	e := b.open(t, "image_half", batch(2))
 	first, second := scene(100, 50, 1), scene(640, 480, 2)
 	result := infer(t, e, 1, first, second)
 	require.Equal(t, engine.Float16, result.Outputs[0].Type)
@@ -214,7 +214,7 @@ func (b Backend) half(t *testing.T) {
 }
 
 func (b Backend) gray(t *testing.T) {
-	e := b.open(t, "picture_gray", nil)
+	e := b.open(t, "image_gray", nil)
 	im := engine.Image{Data: slices.Repeat([]byte{51}, 96*64), Width: 96, Height: 64, Stride: 96, Format: engine.GRAY8}
 	result := infer(t, e, 0, im)
 	require.Equal(t, []int64{1, 1, 8, 12}, result.Outputs[0].Shape)
@@ -223,18 +223,18 @@ func (b Backend) gray(t *testing.T) {
 	}
 }
 
-// everyWay gives the network its pictures in the ways of several projects.
+// everyWay gives the network its images in the ways of several projects.
 func (b Backend) everyWay(t *testing.T) {
 	for _, preset := range []string{
 		"ultralytics-classify", "torchvision", "imagenet", "yolox", "nanodet", "rtdetr", "ssd-mobilenet",
 		"keras",
 	} {
-		for _, name := range []string{"picture", "picture_half"} {
+		for _, name := range []string{"image", "image_half"} {
 			e := b.open(t, name, func(o *engine.Options) {
 				o.MaxBatch, o.Metadata.Preprocess = 2, engine.Preprocess{Preset: preset}
 			})
 			assert.Equal(t, engine.Preprocess{Preset: preset}, e.Model().Metadata.Preprocess)
-			assert.False(t, e.Model().Picture.Assumed)
+			assert.False(t, e.Model().Image.Assumed)
 			first, second := scene(300, 200, 1), scene(50, 100, 2)
 			result := infer(t, e, 0, first, second)
 			requireSampled(t, e, first, result.Transforms[0], &result.Outputs[0], 0)
@@ -250,9 +250,9 @@ func (b Backend) everyWay(t *testing.T) {
 // channelsLast runs networks as TensorFlow's converters write them: bytes or numbers, the channels of a pixel side by side.
 func (b Backend) channelsLast(t *testing.T) {
 	first, second := scene(300, 200, 1), scene(50, 100, 2)
-	e := b.open(t, "picture_last", batch(2))
+	e := b.open(t, "image_last", batch(2))
 	assert.Equal(t, []int{96, 64}, []int{e.Model().Width, e.Model().Height})
-	assert.True(t, e.Model().Picture.Assumed)
+	assert.True(t, e.Model().Image.Assumed)
 	result := infer(t, e, 0, first, second)
 	require.Equal(t, engine.Uint8, e.Model().Inputs[0].Type)
 	require.Equal(t, []int64{2, 8, 12, 3}, result.Outputs[0].Shape)
@@ -261,7 +261,7 @@ func (b Backend) channelsLast(t *testing.T) {
 	if !b.FreeSides {
 		return
 	}
-	e = b.open(t, "picture_last_free", func(o *engine.Options) {
+	e = b.open(t, "image_last_free", func(o *engine.Options) {
 		o.Metadata.Preprocess = engine.Preprocess{Preset: "keras", Colour: engine.BGRColour}
 		o.Width, o.Height = 64, 32
 	})
@@ -270,41 +270,41 @@ func (b Backend) channelsLast(t *testing.T) {
 	requireSampled(t, e, first, result.Transforms[0], &result.Outputs[0], 0)
 }
 
-// noWay opens networks that nothing says of how pictures get into them: they run by tensors, and say what is missing.
+// noWay opens networks that nothing says of how images get into them: they run by tensors, and say what is missing.
 func (b Backend) noWay(t *testing.T) {
 	im := scene(20, 10, 1)
 	for _, change := range []struct {
 		name, want string
 		change     func(*engine.Options)
 	}{
-		{"picture_last_free", "nothing says what numbers input \"images\", float32 ", func(*engine.Options) {}},
+		{"image_last_free", "nothing says what numbers input \"images\", float32 ", func(*engine.Options) {}},
 		{
-			"busy", "nothing says how a classifier's pictures are cropped and scaled",
+			"busy", "nothing says how a classifier's images are cropped and scaled",
 			func(o *engine.Options) { o.Metadata.Task = engine.Classify },
 		},
 		{
-			"picture", "preprocess colour: gray has not the 3 channels of the input",
+			"image", "preprocess colour: gray has not the 3 channels of the input",
 			func(o *engine.Options) { o.Metadata.Preprocess.Colour = engine.GrayColour },
 		},
 	} {
 		e := b.open(t, change.name, change.change)
 		assert.Zero(t, e.Model().Width)
-		assert.Nil(t, e.Model().Picture)
+		assert.Nil(t, e.Model().Image)
 		err := e.Submit(0, []engine.Image{im})
 		requireKind(t, engine.ErrUnsupported, err, change.name)
-		require.ErrorContains(t, err, "the model takes no pictures: "+change.want)
+		require.ErrorContains(t, err, "the model takes no images: "+change.want)
 	}
 }
 
 func (b Backend) freeSides(t *testing.T) {
-	e := b.open(t, "picture_free", nil)
+	e := b.open(t, "image_free", nil)
 	assert.Equal(t, []int{96, 64}, []int{e.Model().Width, e.Model().Height}, "from imgsz")
 	im := scene(300, 200, 3)
 	requireSampled(t, e, im, infer(t, e, 0, im).Transforms[0], &infer(t, e, 0, im).Outputs[0], 0)
-	e = b.open(t, "picture_free", func(o *engine.Options) { o.Sources = []engine.Size{{Width: 1280, Height: 400}} })
-	assert.Equal(t, []int{96, 32}, []int{e.Model().Width, e.Model().Height}, "30 of 64 rows show the picture")
+	e = b.open(t, "image_free", func(o *engine.Options) { o.Sources = []engine.Size{{Width: 1280, Height: 400}} })
+	assert.Equal(t, []int{96, 32}, []int{e.Model().Width, e.Model().Height}, "30 of 64 rows show the image")
 	requireSampled(t, e, im, infer(t, e, 0, im).Transforms[0], &infer(t, e, 0, im).Outputs[0], 0)
-	e = b.open(t, "picture_free", func(o *engine.Options) { o.Width, o.Height = 64, 128 })
+	e = b.open(t, "image_free", func(o *engine.Options) { o.Width, o.Height = 64, 128 })
 	result := infer(t, e, 0, im)
 	require.Equal(t, []int64{1, 3, 16, 8}, result.Outputs[0].Shape)
 	requireSampled(t, e, im, result.Transforms[0], &result.Outputs[0], 0)
@@ -313,7 +313,7 @@ func (b Backend) freeSides(t *testing.T) {
 func (b Backend) halfFreeSides(t *testing.T) {
 	im := scene(300, 200, 3)
 	for _, sides := range [][2]int{{96, 64}, {64, 128}} {
-		e := b.open(t, "picture_half_free", func(o *engine.Options) { o.Width, o.Height, o.MaxBatch = sides[0], sides[1], 2 })
+		e := b.open(t, "image_half_free", func(o *engine.Options) { o.Width, o.Height, o.MaxBatch = sides[0], sides[1], 2 })
 		for n := 1; n <= 2; n++ {
 			result := infer(t, e, 0, []engine.Image{im, im}[:n]...)
 			require.Equal(t, []int64{int64(n), 3, int64(sides[1] / 8), int64(sides[0] / 8)}, result.Outputs[0].Shape)
@@ -324,7 +324,7 @@ func (b Backend) halfFreeSides(t *testing.T) {
 }
 
 func (b Backend) order(t *testing.T) {
-	e := b.open(t, "picture", nil)
+	e := b.open(t, "image", nil)
 	images := [][]engine.Image{{scene(64, 64, 1)}, {scene(96, 64, 2)}}
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
 		for slot := range images {
@@ -345,7 +345,7 @@ func (b Backend) order(t *testing.T) {
 }
 
 func (b Backend) concurrent(t *testing.T) {
-	e := b.open(t, "picture", batch(2))
+	e := b.open(t, "image", batch(2))
 	var group sync.WaitGroup
 	for slot := range e.Slots() {
 		group.Go(func() {
@@ -358,9 +358,9 @@ func (b Backend) concurrent(t *testing.T) {
 				if !assert.NoError(t, err) {
 					return
 				}
-				for k, want := range sampled(im, e.Model().Picture, result.Transforms[0]) {
+				for k, want := range sampled(im, e.Model().Image, result.Transforms[0]) {
 					if got := float64(result.Outputs[0].Float32s()[k]); math.Abs(got-want) > 1.6/255 {
-						assert.InDelta(t, want, got, 1.6/255, "slot %d picture %d element %d", slot, i, k)
+						assert.InDelta(t, want, got, 1.6/255, "slot %d image %d element %d", slot, i, k)
 						return
 					}
 				}
@@ -371,7 +371,7 @@ func (b Backend) concurrent(t *testing.T) {
 }
 
 func (b Backend) refuses(t *testing.T) {
-	e := b.open(t, "picture", batch(2))
+	e := b.open(t, "image", batch(2))
 	im := scene(20, 10, 1)
 	short := im
 	short.Data = short.Data[:100]
@@ -395,7 +395,7 @@ func (b Backend) refuses(t *testing.T) {
 	requireKind(t, engine.ErrShape, e.SubmitTensors(0, nil), "no tensor")
 
 	e = b.open(t, "tensors", nil)
-	requireKind(t, engine.ErrUnsupported, e.Submit(0, []engine.Image{im}), "no picture input")
+	requireKind(t, engine.ErrUnsupported, e.Submit(0, []engine.Image{im}), "no image input")
 }
 
 func requireKind(t testing.TB, kind, err error, what string) {
@@ -501,7 +501,7 @@ func (b Backend) eight(t *testing.T) {
 }
 
 func (b Backend) memory(t *testing.T) {
-	e := b.open(t, "picture", nil)
+	e := b.open(t, "image", nil)
 	for _, size := range []int{1, 4096, 1920 * 1080 * 3} {
 		buffer, err := e.Alloc(size)
 		require.NoError(t, err)
@@ -525,7 +525,7 @@ func (b Backend) memory(t *testing.T) {
 }
 
 func (b Backend) closes(t *testing.T) {
-	e := b.open(t, "picture", nil)
+	e := b.open(t, "image", nil)
 	im := scene(30, 30, 1)
 	infer(t, e, 0, im)
 	require.NoError(t, e.Close())
@@ -537,14 +537,14 @@ func (b Backend) closes(t *testing.T) {
 	}), "submit tensors")
 	_, err := e.Wait(0)
 	requireKind(t, engine.ErrClosed, err, "wait")
-	assert.Equal(t, "picture.onnx", e.Model().Path)
+	assert.Equal(t, "image.onnx", e.Model().Path)
 
 	// Several engines live beside each other, and one after the other.
-	first, second := b.open(t, "picture", nil), b.open(t, "tensors", nil)
+	first, second := b.open(t, "image", nil), b.open(t, "tensors", nil)
 	require.NoError(t, second.Close())
 	infer(t, first, 0, im)
 	require.NoError(t, first.Close())
-	infer(t, b.open(t, "picture", nil), 0, im)
+	infer(t, b.open(t, "image", nil), 0, im)
 }
 
 func (b Backend) closesBusy(t *testing.T) {
@@ -576,7 +576,7 @@ func (b Backend) closesBusy(t *testing.T) {
 }
 
 func (b Backend) allocations(t *testing.T) {
-	e := b.open(t, "picture", batch(2))
+	e := b.open(t, "image", batch(2))
 	images := []engine.Image{copied(t, e, scene(320, 240, 1)), copied(t, e, scene(64, 64, 2))}
 	frame := 0
 	step := func() {

@@ -26,7 +26,7 @@ const (
 )
 
 // AppendHead writes the request without the data of its inputs. After it come, for each input that is in no Region, AppendRaw and the data:
-// so that a request for another picture is the same bytes with another picture behind them.
+// so that a request for another image is the same bytes with another image behind them.
 func (r *InferRequest) AppendHead(b []byte) []byte {
 	b = appendText(b, fieldModel, r.Model)
 	b = appendText(b, fieldVersion, r.Version)

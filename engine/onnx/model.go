@@ -96,7 +96,7 @@ func (m *Model) SetMetadata(key, value string) {
 	m.Proto.MetadataProps = append(m.Proto.MetadataProps, &StringStringEntryProto{Key: &key, Value: &value})
 }
 
-// SetPreprocess makes the metadata say how pictures become inputs. It reports whether they did not already.
+// SetPreprocess makes the metadata say how images become inputs. It reports whether they did not already.
 func (m *Model) SetPreprocess(p engine.Preprocess) (changed bool, err error) {
 	own, err := engine.ParseMetadata(m.Metadata())
 	if p.IsZero() || err == nil && reflect.DeepEqual(own.Preprocess, p) {

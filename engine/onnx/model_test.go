@@ -160,7 +160,7 @@ func TestUnreadableModels(t *testing.T) {
 			`onnx model: "m": a TensorRT plan, not ONNX (a plan belongs to one GPU and one TensorRT; name the .onnx file that it was built from)`,
 		},
 		"ultralytics": {[]byte("\x21\x01\x00\x00{\"task\""), `onnx model: "m": a TensorRT plan with a header of Ultralytics, not ONNX (a plan belongs to one GPU and one TensorRT; name the .onnx file that it was built from)`},
-		"picture":     {[]byte("\xff\xd8\xff\xe0"), `onnx model: "m": a JPEG picture, not ONNX (name the .onnx file)`},
+		"image":       {[]byte("\xff\xd8\xff\xe0"), `onnx model: "m": a JPEG image, not ONNX (name the .onnx file)`},
 		"text": {
 			[]byte("hello, this is text"),
 			`onnx model: "m": not ONNX: byte 3 fits no ONNX field (name the .onnx file that the exporter wrote)`,

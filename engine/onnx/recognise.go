@@ -39,8 +39,8 @@ var foreign = []struct {
 	{0, "GGUF", "a GGUF model, not ONNX", "export the model to ONNX"},
 	{0, "\x89HDF", "a Keras model in HDF5, not ONNX", "export the model to ONNX with tf2onnx"},
 	{0, "\x1f\x8b", "a gzip file, not ONNX", "unpack it and name the .onnx file"},
-	{0, "\x89PNG", "a PNG picture, not ONNX", "name the .onnx file"},
-	{0, "\xff\xd8\xff", "a JPEG picture, not ONNX", "name the .onnx file"},
+	{0, "\x89PNG", "a PNG image, not ONNX", "name the .onnx file"},
+	{0, "\xff\xd8\xff", "a JPEG image, not ONNX", "name the .onnx file"},
 	{0, "\x7fELF", "a program or shared library, not ONNX", "name the .onnx file"},
 }
 

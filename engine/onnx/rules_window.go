@@ -2,7 +2,7 @@ package onnx
 
 import "math"
 
-// The operators that look at a window of the picture, and those that resize it.
+// The operators that look at a window of the image, and those that resize it.
 
 func conv(f *inference, n *NodeProto) []Value {
 	x, w := f.in(n, 0), f.in(n, 1)

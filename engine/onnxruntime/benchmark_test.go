@@ -16,7 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnxruntime"
 )
 
-// BenchmarkAgainstBareRun compares the engine on 1080p pictures, letterbox included, two slots in flight, with a loop that does nothing but
+// BenchmarkAgainstBareRun compares the engine on 1080p images, letterbox included, two slots in flight, with a loop that does nothing but
 // run the same network with as many threads. Both are interleaved in one run; the ratios are bare / engine, of
 // the time that passes and, less touched by the neighbours, of the processor time.
 func BenchmarkAgainstBareRun(b *testing.B) {
@@ -66,7 +66,7 @@ func BenchmarkAgainstBareRun(b *testing.B) {
 			b.ReportMetric(ratios[len(ratios)/2], "ratio")
 			b.ReportMetric(ratios[0], "ratio-worst")
 			b.ReportMetric(processor[len(processor)/2], "cpu-ratio")
-			b.ReportMetric(times[len(times)/2]*1e3, "ms/picture")
+			b.ReportMetric(times[len(times)/2]*1e3, "ms/image")
 			b.ReportMetric(0, "ns/op")
 		})
 	}

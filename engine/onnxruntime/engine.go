@@ -28,8 +28,8 @@ const backend = "onnxruntime"
 type Engine struct {
 	// Set by Open.
 	model        engine.Model
-	picture      *engine.PictureInput // nil when there is none
-	deviceMemory bool                 // the provider copies to a device, so inputs cannot be bound once for all
+	img          *engine.ImageInput // nil when there is none
+	deviceMemory bool               // the provider copies to a device, so inputs cannot be bound once for all
 	loaded       bool
 	session      *ort.DynamicAdvancedSession
 	exposed      exposed
@@ -59,12 +59,12 @@ func Open(options engine.Options) (engine.Engine, error) {
 
 func (e *Engine) open(options engine.Options) error {
 	if options.Frugal && (options.Provider == "" || options.Provider == engine.CPU) {
-		options.MaxBatch = min(options.MaxBatch, 1) // a picture takes as long in a batch as alone, and 13 MB more with a network of 416x416
+		options.MaxBatch = min(options.MaxBatch, 1) // an image takes as long in a batch as alone, and 13 MB more with a network of 416x416
 	}
 	for _, n := range []struct {
 		name      string
 		value, to int
-	}{{"slots", options.Slots, 64}, {"threads", options.Threads, 1024}, {"pictures in a batch", options.MaxBatch, 1024}} {
+	}{{"slots", options.Slots, 64}, {"threads", options.Threads, 1024}, {"images in a batch", options.MaxBatch, 1024}} {
 		if n.value < 0 || n.value > n.to {
 			return &engine.Error{Kind: engine.ErrUnsupported, Message: fmt.Sprintf("%d %s, 0 to %d are possible", n.value, n.name, n.to)}
 		}
@@ -95,7 +95,7 @@ func (e *Engine) open(options engine.Options) error {
 		}
 		e.slots = append(e.slots, s)
 	}
-	if e.picture != nil {
+	if e.img != nil {
 		if err := e.warmUp(); err != nil {
 			return err
 		}
@@ -147,15 +147,15 @@ func (e *Engine) describe(file *onnx.Model, options engine.Options) error {
 	}
 	sides := metadata
 	sides.Width, sides.Height = options.Sides(metadata)
-	if e.picture, err = engine.FindPictureInput(inputs, sides); err != nil {
-		e.model.NoPicture = err
-		return nil //nolint:nilerr // a model that takes no pictures runs on tensors
+	if e.img, err = engine.FindImageInput(inputs, sides); err != nil {
+		e.model.NoImage = err
+		return nil //nolint:nilerr // a model that takes no images runs on tensors
 	}
-	e.model.Picture, e.model.Width, e.model.Height = e.picture, e.picture.Width, e.picture.Height
-	if e.picture.Batch > 0 {
-		e.model.MaxBatch = e.picture.Batch
+	e.model.Image, e.model.Width, e.model.Height = e.img, e.img.Width, e.img.Height
+	if e.img.Batch > 0 {
+		e.model.MaxBatch = e.img.Batch
 	}
-	if err := e.picture.CheckBatch(e.model.MaxBatch); err != nil {
+	if err := e.img.CheckBatch(e.model.MaxBatch); err != nil {
 		return &engine.Error{Kind: engine.ErrUnsupported, Err: err}
 	}
 	return nil
@@ -332,21 +332,21 @@ func (e *Engine) newSlot() (*slot, error) {
 		engine: e,
 		inputs: make([]*engine.Buffer, len(e.model.Inputs)), outputs: make([]*engine.Buffer, len(e.model.Outputs)),
 	}
-	if e.picture != nil {
-		s.pictures = preprocess.NewBatch(e.picture, e.model.MaxBatch)
+	if e.img != nil {
+		s.images = preprocess.NewBatch(e.img, e.model.MaxBatch)
 		s.Result.Transforms = make([]engine.Transform, 0, e.model.MaxBatch)
-		if err := s.inputMemory(0, e.model.MaxBatch*e.picture.PictureBytes()); err != nil {
+		if err := s.inputMemory(0, e.model.MaxBatch*e.img.ImageBytes()); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// warmUp runs one empty picture through the first slot: a network that cannot run fails here, the library's first-run work is done, and the
+// warmUp runs one empty image through the first slot: a network that cannot run fails here, the library's first-run work is done, and the
 // sizes that the file leaves open become known, all but the batch.
 func (e *Engine) warmUp() error {
 	s := e.slots[0]
-	shape := e.picture.Shape(max(e.picture.Batch, 1))
+	shape := e.img.Shape(max(e.img.Batch, 1))
 	r, err := s.request(shape)
 	if err == nil {
 		err = s.run(r)
@@ -356,7 +356,7 @@ func (e *Engine) warmUp() error {
 	}
 	for i := range e.model.Outputs {
 		declared, actual := e.model.Outputs[i].Shape, slices.Clone(r.views[i].Shape)
-		free := e.picture.Batch == 0 && len(actual) > 0 && actual[0] == 1
+		free := e.img.Batch == 0 && len(actual) > 0 && actual[0] == 1
 		if len(declared) == len(actual) {
 			for d := range actual {
 				if d == 0 && declared[0] < 0 {
@@ -371,14 +371,14 @@ func (e *Engine) warmUp() error {
 	return nil
 }
 
-// unfit says that a network which leaves the size of its pictures open may not take every size.
+// unfit says that a network which leaves the size of its images open may not take every size.
 func (e *Engine) unfit(err error) error {
-	if !slices.Contains(e.model.Inputs[e.picture.Index].Shape[1:], -1) {
+	if !slices.Contains(e.model.Inputs[e.img.Index].Shape[1:], -1) {
 		return err
 	}
 	return &engine.Error{
 		Kind: engine.ErrUnsupported, Err: errors.New(complaint(err.Error())),
-		Message: fmt.Sprintf("it leaves the size of its pictures open and does not run at %dx%d", e.picture.Width, e.picture.Height),
+		Message: fmt.Sprintf("it leaves the size of its images open and does not run at %dx%d", e.img.Width, e.img.Height),
 		Hint:    "give the size that it was made for with --imgsz HEIGHTxWIDTH",
 	}
 }

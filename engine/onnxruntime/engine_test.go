@@ -19,7 +19,7 @@ import (
 
 func TestACPUIsFrugal(t *testing.T) {
 	for frugal, most := range map[bool]int{false: 4, true: 1} {
-		options := enginetest.Network(t, "picture")
+		options := enginetest.Network(t, "image")
 		options.MaxBatch, options.Frugal = 4, frugal
 		e, err := onnxruntime.Open(options)
 		require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestACPUIsFrugal(t *testing.T) {
 }
 
 func TestRefusedModels(t *testing.T) {
-	picture := enginetest.Network(t, "picture").Bytes
+	img := enginetest.Network(t, "image").Bytes
 	for _, test := range []struct {
 		name    string
 		options engine.Options
@@ -46,7 +46,7 @@ func TestRefusedModels(t *testing.T) {
 		},
 		{
 			name: "another size", options: engine.Options{Bytes: ofOneSize(t)}, kind: engine.ErrUnsupported,
-			err: "onnxruntime open: it leaves the size of its pictures open and does not run at 640x640",
+			err: "onnxruntime open: it leaves the size of its images open and does not run at 640x640",
 		},
 		{
 			name: "broken names", options: enginetest.Network(t, "unnamed"), kind: engine.ErrUnsupported,
@@ -54,27 +54,27 @@ func TestRefusedModels(t *testing.T) {
 		},
 		{
 			name: "no model", options: engine.Options{Path: "cat.png", Bytes: []byte("\x89PNG\r\n\x1a\n")}, kind: engine.ErrUnsupported,
-			err: `"cat.png": a PNG picture, not ONNX`,
+			err: `"cat.png": a PNG image, not ONNX`,
 		},
 		{name: "empty", options: engine.Options{Path: "a.onnx"}, kind: engine.ErrUnsupported, err: `"a.onnx"`},
 		{
-			name: "cut short", options: engine.Options{Path: "a.onnx", Bytes: picture[:len(picture)-100]}, kind: engine.ErrUnsupported,
+			name: "cut short", options: engine.Options{Path: "a.onnx", Bytes: img[:len(img)-100]}, kind: engine.ErrUnsupported,
 			err: `"a.onnx"`,
 		},
 		{
-			name: "other precision", options: engine.Options{Path: "a.onnx", Bytes: picture, Precision: engine.FP16}, kind: engine.ErrUnsupported,
+			name: "other precision", options: engine.Options{Path: "a.onnx", Bytes: img, Precision: engine.FP16}, kind: engine.ErrUnsupported,
 			err: "onnxruntime open: computes in the precision of the file, which is fp32, not fp16 (run edge-infer quantize a.onnx --to fp16 and use its output)",
 		},
 		{
-			name: "slots", options: engine.Options{Bytes: picture, Slots: -1}, kind: engine.ErrUnsupported,
+			name: "slots", options: engine.Options{Bytes: img, Slots: -1}, kind: engine.ErrUnsupported,
 			err: "onnxruntime open: -1 slots, 0 to 64 are possible",
 		},
 		{
-			name: "batch", options: engine.Options{Bytes: picture, MaxBatch: 1 << 40}, kind: engine.ErrUnsupported,
-			err: "onnxruntime open: 1099511627776 pictures in a batch, 0 to 1024 are possible",
+			name: "batch", options: engine.Options{Bytes: img, MaxBatch: 1 << 40}, kind: engine.ErrUnsupported,
+			err: "onnxruntime open: 1099511627776 images in a batch, 0 to 1024 are possible",
 		},
 		{
-			name: "other provider", options: engine.Options{Bytes: picture, Provider: "npu"}, kind: engine.ErrUnsupported,
+			name: "other provider", options: engine.Options{Bytes: img, Provider: "npu"}, kind: engine.ErrUnsupported,
 			err: `onnxruntime open: unknown provider "npu" (use cpu or cuda)`,
 		},
 	} {
@@ -87,7 +87,7 @@ func TestRefusedModels(t *testing.T) {
 	}
 }
 
-// ofOneSize is a network that leaves the size of its pictures open and takes those of 48x320 alone.
+// ofOneSize is a network that leaves the size of its images open and takes those of 48x320 alone.
 func ofOneSize(t *testing.T) []byte {
 	b := testnet.NewBuilder(1)
 	x := b.Input("images", 1, 3, -1, -1)
@@ -106,7 +106,7 @@ func TestLabelsReplaceBrokenNames(t *testing.T) {
 }
 
 func TestCUDAThatIsNotThere(t *testing.T) {
-	options := enginetest.Network(t, "picture")
+	options := enginetest.Network(t, "image")
 	options.Provider = engine.CUDA
 	e, err := onnxruntime.Open(options)
 	if err == nil {
@@ -120,7 +120,7 @@ func TestCUDAThatIsNotThere(t *testing.T) {
 }
 
 func TestPrecisionOfTheFile(t *testing.T) {
-	options := enginetest.Network(t, "picture_half")
+	options := enginetest.Network(t, "image_half")
 	options.Precision = engine.FP16
 	e, err := onnxruntime.Open(options)
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestPrecisionOfTheFile(t *testing.T) {
 }
 
 func TestThreads(t *testing.T) {
-	options := enginetest.Network(t, "picture")
+	options := enginetest.Network(t, "image")
 	for threads, want := range map[int]int{0: runtime.NumCPU(), 1: 1, 3: 3} {
 		options.Threads, options.Spin = threads, threads == 3
 		e, err := onnxruntime.Open(options)

@@ -126,14 +126,14 @@ func TestOpenSizesOfHalves(t *testing.T) {
 // What a file may not ask for is refused before anything is allocated.
 func TestAbsurdInputs(t *testing.T) {
 	for _, test := range []struct{ name, err string }{
-		{"huge_batch", "a batch of 2147483648 pictures, at most 1024 are possible (export the model with a batch of 1, or an open one)"},
-		{"huge_sides", `input "images" takes pictures of 16384x16384, sides from 1 to 32768 and 67108864 pixels are possible`},
+		{"huge_batch", "a batch of 2147483648 images, at most 1024 are possible (export the model with a batch of 1, or an open one)"},
+		{"huge_sides", `input "images" takes images of 16384x16384, sides from 1 to 32768 and 67108864 pixels are possible`},
 	} {
 		e := openNetwork(t, test.name)
-		require.EqualError(t, e.Submit(0, []engine.Image{{}}), "onnxruntime submit: the model takes no pictures: "+test.err)
+		require.EqualError(t, e.Submit(0, []engine.Image{{}}), "onnxruntime submit: the model takes no images: "+test.err)
 	}
-	options := enginetest.Network(t, "picture_free")
+	options := enginetest.Network(t, "image_free")
 	options.Width, options.Height, options.MaxBatch = 4096, 4096, 16
 	_, err := onnxruntime.Open(options)
-	require.EqualError(t, err, "onnxruntime open: a batch of 16 pictures of 4096x4096 takes 3.0 GiB, at most 2 are possible")
+	require.EqualError(t, err, "onnxruntime open: a batch of 16 images of 4096x4096 takes 3.0 GiB, at most 2 are possible")
 }

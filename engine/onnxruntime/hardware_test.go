@@ -26,15 +26,15 @@ func TestHardwareCUDA(t *testing.T) {
 	}
 	enginetest.Run(t, enginetest.Backend{Open: onCUDA, SmallTypes: true, FreeSides: true, AllocationsPerFrame: 100})
 
-	picture := engine.Image{Data: make([]byte, 3*640*480), Width: 640, Height: 480, Stride: 3 * 640, Format: engine.BGR}
-	for i := range picture.Data {
-		picture.Data[i] = byte(i * 7 / 3)
+	img := engine.Image{Data: make([]byte, 3*640*480), Width: 640, Height: 480, Stride: 3 * 640, Format: engine.BGR}
+	for i := range img.Data {
+		img.Data[i] = byte(i * 7 / 3)
 	}
 	var outputs [][]float32
 	for _, open := range []func(engine.Options) (engine.Engine, error){onnxruntime.Open, onCUDA} {
 		e, err := open(enginetest.Network(t, "detector"))
 		require.NoError(t, err)
-		require.NoError(t, e.Submit(0, []engine.Image{picture}))
+		require.NoError(t, e.Submit(0, []engine.Image{img}))
 		result, err := e.Wait(0)
 		require.NoError(t, err)
 		outputs = append(outputs, append([]float32(nil), result.Outputs[0].Float32s()...))

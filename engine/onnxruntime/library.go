@@ -36,8 +36,8 @@ func candidates(named string) []string {
 			executable = target
 		}
 		beside := filepath.Dir(executable)
-		for _, folder := range []string{beside, filepath.Join(beside, "..", "lib", "edge-infer")} {
-			paths = append(paths, filepath.Join(folder, "libonnxruntime.so.1"), filepath.Join(folder, "libonnxruntime.so"))
+		for _, dir := range []string{beside, filepath.Join(beside, "..", "lib", "edge-infer")} {
+			paths = append(paths, filepath.Join(dir, "libonnxruntime.so.1"), filepath.Join(dir, "libonnxruntime.so"))
 		}
 	}
 	return append(paths, "libonnxruntime.so.1", "libonnxruntime.so")
@@ -94,7 +94,7 @@ func load(path string) error {
 			return fmt.Errorf("%s: %w", path, errors.Unwrap(err))
 		}
 	}
-	// Microsoft's builds, since 1.29, otherwise keep an identity and a database in the home folder and report to Microsoft.
+	// Microsoft's builds, since 1.29, otherwise keep an identity and a database in the home directory and report to Microsoft.
 	if err := os.Setenv("ORT_DISABLE_TELEMETRY", "1"); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -20,10 +20,10 @@ func library(t *testing.T, name, source string) string {
 	if err != nil {
 		t.Skip("no C compiler")
 	}
-	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "library.c"), []byte(source), 0o600))
-	path := filepath.Join(folder, name)
-	output, err := exec.Command(compiler, "-shared", "-fPIC", "-o", path, filepath.Join(folder, "library.c")).CombinedOutput()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "library.c"), []byte(source), 0o600))
+	path := filepath.Join(dir, name)
+	output, err := exec.Command(compiler, "-shared", "-fPIC", "-o", path, filepath.Join(dir, "library.c")).CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	return path
 }
@@ -58,14 +58,14 @@ func TestUnusableLibraries(t *testing.T) {
 				require.EqualError(t, err, "onnxruntime open: no usable libonnxruntime, tried "+test.err+hint)
 				require.ErrorIs(t, err, engine.ErrUnavailable)
 			}
-			options := enginetest.Network(t, "picture")
+			options := enginetest.Network(t, "image")
 			options.Library = test.path
 			_, err := onnxruntime.Open(options)
 			check(err)
 			_, _, err = onnxruntime.Find(options)
 			check(err)
 			t.Setenv("EDGE_INFER_ONNXRUNTIME", test.path)
-			_, err = onnxruntime.Open(enginetest.Network(t, "picture"))
+			_, err = onnxruntime.Open(enginetest.Network(t, "image"))
 			check(err)
 		})
 	}
@@ -88,7 +88,7 @@ func TestLibraryBesideTheProgram(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, link, path)
 		assert.NotEmpty(t, version)
-		e, err := onnxruntime.Open(enginetest.Network(t, "picture"))
+		e, err := onnxruntime.Open(enginetest.Network(t, "image"))
 		require.NoError(t, err)
 		assert.Equal(t, version, e.Model().BackendVersion)
 		require.NoError(t, e.Close())
@@ -106,7 +106,7 @@ func TestNoLibrary(t *testing.T) {
 		require.NoError(t, err, "%s", output)
 		return
 	}
-	_, err := onnxruntime.Open(enginetest.Network(t, "picture"))
+	_, err := onnxruntime.Open(enginetest.Network(t, "image"))
 	if err == nil {
 		t.Skip("this system has an ONNX Runtime of its own")
 	}
@@ -123,14 +123,14 @@ func TestNoLibrary(t *testing.T) {
 }
 
 func TestOneLibraryAProcess(t *testing.T) {
-	e, err := onnxruntime.Open(enginetest.Network(t, "picture"))
+	e, err := onnxruntime.Open(enginetest.Network(t, "image"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
 	path, _, err := onnxruntime.Find(engine.Options{})
 	require.NoError(t, err)
 	_, _, err = onnxruntime.Find(engine.Options{Library: path})
 	require.NoError(t, err, "the same file by another name")
-	options := enginetest.Network(t, "picture")
+	options := enginetest.Network(t, "image")
 	options.Library = "/elsewhere/libonnxruntime.so"
 	_, err = onnxruntime.Open(options)
 	require.ErrorIs(t, err, engine.ErrUnavailable)
@@ -140,7 +140,7 @@ func TestOneLibraryAProcess(t *testing.T) {
 
 func TestReopen(t *testing.T) {
 	for range 10 {
-		e, err := onnxruntime.Open(enginetest.Network(t, "picture"))
+		e, err := onnxruntime.Open(enginetest.Network(t, "image"))
 		require.NoError(t, err)
 		require.NoError(t, e.Close())
 	}
@@ -151,7 +151,7 @@ func TestReopen(t *testing.T) {
 func TestNothingIsReported(t *testing.T) {
 	const marker = "EDGE_INFER_TEST_ALONE"
 	if os.Getenv(marker) != "" {
-		e, err := onnxruntime.Open(enginetest.Network(t, "picture"))
+		e, err := onnxruntime.Open(enginetest.Network(t, "image"))
 		require.NoError(t, err)
 		require.NoError(t, e.Close())
 		return

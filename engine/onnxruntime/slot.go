@@ -15,7 +15,7 @@ type slot struct {
 	worker.Slot
 
 	// The worker's.
-	pictures preprocess.Batch
+	images   preprocess.Batch
 	inputs   []*engine.Buffer
 	outputs  []*engine.Buffer
 	requests []*request
@@ -57,17 +57,17 @@ func (s *slot) work() error {
 
 // preprocess letterboxes the images into the batch positions of the input.
 func (s *slot) preprocess() error {
-	batch, transforms, err := s.pictures.Run(s.Images, s.inputs[0].Data, s.Result.Transforms)
+	batch, transforms, err := s.images.Run(s.Images, s.inputs[0].Data, s.Result.Transforms)
 	if err != nil {
 		return err
 	}
-	s.Result.Transforms, s.dims = transforms, append(s.dims, s.engine.picture.Shape(batch)...)
+	s.Result.Transforms, s.dims = transforms, append(s.dims, s.engine.img.Shape(batch)...)
 	return nil
 }
 
 // copyTensors brings the submitted tensors into the slot's input memory, which grows when it has to.
 func (s *slot) copyTensors() error {
-	s.pictures.Forget()
+	s.images.Forget()
 	for i := range s.Tensors {
 		if err := s.inputMemory(i, len(s.Tensors[i].Data)); err != nil {
 			return err
@@ -81,10 +81,10 @@ func (s *slot) copyTensors() error {
 // inputMemory makes room for one input. Requests that were bound to smaller memory are dropped.
 func (s *slot) inputMemory(i, size int) error { return s.grow(&s.inputs[i], size, nil) }
 
-// outputMemory makes room for one output of r; where the output has a row per picture, for the largest batch at once.
+// outputMemory makes room for one output of r; where the output has a row per image, for the largest batch at once.
 func (s *slot) outputMemory(r *request, i int, shape []int64) error {
 	need := size(s.engine.model.Outputs[i].Type, shape)
-	if s.engine.picture != nil && len(shape) > 0 && shape[0] == r.dims[0] {
+	if s.engine.img != nil && len(shape) > 0 && shape[0] == r.dims[0] {
 		batch := int(r.dims[0])
 		need = need / batch * max(s.engine.model.MaxBatch, batch)
 	}

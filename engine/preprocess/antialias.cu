@@ -1,7 +1,7 @@
-// The antialiased picture of antialias.c on the GPU, with the same arithmetic and the arguments of the letterbox. A thread makes one pixel:
+// The antialiased image of antialias.c on the GPU, with the same arithmetic and the arguments of the letterbox. A thread makes one pixel:
 // it weighs the pixels of each row within the filter, two at a time, and then the rows. Weights are computed where they are needed, because
-// a table in memory would have to be kept for every size of pictures. A block is 32 by 8 threads.
-#include "picture.h"
+// a table in memory would have to be kept for every size of images. A block is 32 by 8 threads.
+#include "image.h"
 #include "taps.h"
 
 namespace {

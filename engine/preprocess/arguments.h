@@ -11,27 +11,27 @@
 enum { EI_LETTERBOX_COLUMNS = 64, EI_ANTIALIAS_COLUMNS = 32 };
 
 typedef struct {
-    // The first byte of the picture and the one after its last. The kernel loads the aligned words of four bytes that hold them, so memory
+    // The first byte of the image and the one after its last. The kernel loads the aligned words of four bytes that hold them, so memory
     // that is no multiple of four is read up to three bytes beyond; every allocator of the driver rounds up to more.
     uint64_t source, end;
-    uint64_t output[3];  // the first element of R (or gray), G and B of this picture's part of the input
+    uint64_t output[3];  // the first element of R (or gray), G and B of this image's part of the input
     ei_letterbox box;
-    int32_t stride;       // bytes from row to row of the picture
+    int32_t stride;       // bytes from row to row of the image
     int32_t pixel_bytes;  // from pixel to pixel of the input
     int32_t unused;
 } ei_letterbox_arguments;
 
 typedef struct {
-    uint64_t boxes, scores;  // the first coordinate of the first picture's first box, and that box's first score
-    uint64_t rows;           // binary32 [pictures][capacity][6]: x1, y1, x2, y2, score, class
-    // uint32 [2][pictures], 0 before the launch: the rows of each picture, more than capacity when some were left out, then its boxes with
+    uint64_t boxes, scores;  // the first coordinate of the first image's first box, and that box's first score
+    uint64_t rows;           // binary32 [images][capacity][6]: x1, y1, x2, y2, score, class
+    // uint32 [2][images], 0 before the launch: the rows of each image, more than capacity when some were left out, then its boxes with
     // a score that is none. In device memory: counting in mapped host memory crosses the bus for each row, 155 us instead of 8 for 200 rows
     // on an H200. Rows may be mapped.
     uint64_t counts;
-    // Elements from picture to picture, from box to box and from number to number.
-    int64_t box_picture, box_step, box_next;
-    int64_t score_picture, score_step, score_next;
-    int32_t pictures, count, classes, capacity;
+    // Elements from image to image, from box to box and from number to number.
+    int64_t box_image, box_step, box_next;
+    int64_t score_image, score_step, score_next;
+    int32_t images, count, classes, capacity;
     int32_t objectness;               // the number before a box's first score multiplies them
     int32_t corners;                  // coordinates are x1, y1, x2, y2; 0: centre, size
     int32_t half_boxes, half_scores;  // binary16 instead of binary32

@@ -24,7 +24,7 @@ type openCV struct {
 	planes                  [3]gocv.Mat
 }
 
-func newOpenCV(b *testing.B, im engine.Image, in *engine.PictureInput) *openCV {
+func newOpenCV(b *testing.B, im engine.Image, in *engine.ImageInput) *openCV {
 	gocv.SetNumThreads(1)
 	source, err := gocv.NewMatFromBytes(im.Height, im.Width, gocv.MatTypeCV8UC3, im.Data)
 	require.NoError(b, err)
@@ -57,10 +57,10 @@ func BenchmarkAgainstOpenCV(b *testing.B) {
 	for _, size := range [][2]int{{1920, 1080}, {1280, 720}, {640, 480}} {
 		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
 			in := input(640, 640, 3, engine.Float32)
-			im := picture(engine.BGR, size[0], size[1], 1)
+			im := img(engine.BGR, size[0], size[1], 1)
 			reference := newOpenCV(b, im, in)
 			l := preprocess.NewLetterbox(in)
-			output := make([]byte, in.PictureBytes())
+			output := make([]byte, in.ImageBytes())
 			geometry := preprocess.Geometry{}
 			ours := func() {
 				for range 10 {
@@ -86,7 +86,7 @@ func BenchmarkAgainstOpenCV(b *testing.B) {
 			}
 			b.ReportMetric(median(whole), "ratio")
 			b.ReportMetric(median(inner), "ratio-border-kept")
-			b.ReportMetric(median(times)*1e6, "us/picture")
+			b.ReportMetric(median(times)*1e6, "us/image")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
@@ -108,9 +108,9 @@ func BenchmarkFormats(b *testing.B) {
 		for _, kind := range []engine.DataType{engine.Float32, engine.Float16} {
 			b.Run(fmt.Sprintf("%v/%v", format, kind), func(b *testing.B) {
 				in := input(640, 640, 3, kind)
-				im := picture(format, 1920, 1080, 1)
+				im := img(format, 1920, 1080, 1)
 				l := preprocess.NewLetterbox(in)
-				output := make([]byte, in.PictureBytes())
+				output := make([]byte, in.ImageBytes())
 				b.ReportAllocs()
 				for b.Loop() {
 					if _, err := l.Run(&im, output, preprocess.Geometry{}); err != nil {
@@ -122,7 +122,7 @@ func BenchmarkFormats(b *testing.B) {
 	}
 }
 
-// BenchmarkPresets is what other ways of a picture cost.
+// BenchmarkPresets is what other ways of an image cost.
 func BenchmarkPresets(b *testing.B) {
 	for _, test := range []struct {
 		preset string
@@ -140,11 +140,11 @@ func BenchmarkPresets(b *testing.B) {
 		for _, format := range []engine.PixelFormat{engine.BGR, engine.NV12} {
 			b.Run(fmt.Sprintf("%s/%v", test.preset, format), func(b *testing.B) {
 				metadata := engine.Metadata{Preprocess: engine.Preprocess{Preset: test.preset}}
-				in, err := engine.FindPictureInput([]engine.TensorInfo{test.input}, metadata)
+				in, err := engine.FindImageInput([]engine.TensorInfo{test.input}, metadata)
 				require.NoError(b, err)
-				im := picture(format, 1920, 1080, 1)
+				im := img(format, 1920, 1080, 1)
 				l := preprocess.NewLetterbox(in)
-				output := make([]byte, in.PictureBytes())
+				output := make([]byte, in.ImageBytes())
 				for b.Loop() {
 					if _, err := l.Run(&im, output, preprocess.Geometry{}); err != nil {
 						b.Fatal(err)

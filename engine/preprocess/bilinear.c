@@ -43,7 +43,7 @@ static void prepare(const ei_letterbox *box, const ei_window *window, ei_table_h
     for (int i = 0; i < window->columns; i++) {
         int32_t s = position(window->inner_x + i, box->source_width, box->inner_width, &column_weights[i]);
         // Beyond the outermost centres the outermost sample counts alone. At the right end it is taken as the second one of its pair, so
-        // that both samples exist unless the picture is one pixel wide.
+        // that both samples exist unless the image is one pixel wide.
         if (s < 0) {
             s = 0;
             column_weights[i] = COEFFICIENT_ONE;

@@ -25,21 +25,21 @@ const (
 	FilterKernel    = "filter"
 )
 
-// PictureKernel is the kernel that writes pictures into that input: LetterboxKernel or AntialiasKernel, with the same arguments.
-func PictureKernel(in *engine.PictureInput) string {
+// ImageKernel is the kernel that writes images into that input: LetterboxKernel or AntialiasKernel, with the same arguments.
+func ImageKernel(in *engine.ImageInput) string {
 	if in.Interpolation() == engine.Bilinear {
 		return LetterboxKernel
 	}
 	return AntialiasKernel
 }
 
-// LetterboxArguments are the arguments of the picture kernels, one picture into one batch position. A graph that captured a launch can be
+// LetterboxArguments are the arguments of the image kernels, one image into one batch position. A graph that captured a launch can be
 // given others.
 type LetterboxArguments struct{ c C.ei_letterbox_arguments }
 
-// NewLetterboxArguments describes where a picture goes. source is the device address of the picture's first byte, output that of the batch
-// position's first element. The picture must have passed Check; its Data is not read.
-func NewLetterboxArguments(im *engine.Image, source uint64, in *engine.PictureInput, output uint64) (LetterboxArguments, Geometry) {
+// NewLetterboxArguments describes where an image goes. source is the device address of the image's first byte, output that of the batch
+// position's first element. The image must have passed Check; its Data is not read.
+func NewLetterboxArguments(im *engine.Image, source uint64, in *engine.ImageInput, output uint64) (LetterboxArguments, Geometry) {
 	g := Fit(im.Width, im.Height, in)
 	end := source + uint64(im.Stride)*uint64(im.Format.Rows(im.Height)-1) + uint64(im.Format.RowBytes(im.Width))
 	element, plane := in.Type.Size(), in.Width*in.Height*in.Type.Size()
@@ -77,34 +77,34 @@ type FilterArguments struct{ c C.ei_filter_arguments }
 type FilterMemory struct {
 	// Outputs are those of the network, by number.
 	Outputs []uint64
-	// Rows is float32 [pictures][Capacity][engine.CandidateFields].
+	// Rows is float32 [images][Capacity][engine.CandidateFields].
 	Rows uint64
-	// Counts is uint32 [2][pictures], which must be 0 before each launch: the rows of each picture, which may end above Capacity when rows
-	// were left out, then the boxes of each picture with a score that is none. Rows may be in mapped host memory, Counts should not: the
+	// Counts is uint32 [2][images], which must be 0 before each launch: the rows of each image, which may end above Capacity when rows
+	// were left out, then the boxes of each image with a score that is none. Rows may be in mapped host memory, Counts should not: the
 	// device would cross the bus for each row.
 	Counts uint64
-	// Capacity is how many rows each picture has room for.
+	// Capacity is how many rows each image has room for.
 	Capacity int
 }
 
-// NewFilterArguments describes the filter of up to that many pictures. outputs are the network's, whose shapes must be known but for the
+// NewFilterArguments describes the filter of up to that many images. outputs are the network's, whose shapes must be known but for the
 // batch; the error is what engine.BoxMap.Check says, or that an output holds no floating point numbers.
-func NewFilterArguments(f *engine.Filter, outputs []engine.TensorInfo, m FilterMemory, pictures int) (FilterArguments, error) {
+func NewFilterArguments(f *engine.Filter, outputs []engine.TensorInfo, m FilterMemory, images int) (FilterArguments, error) {
 	if err := f.Check(outputs); err != nil {
 		return FilterArguments{}, err
 	}
 	a := C.ei_filter_arguments{
 		rows: C.uint64_t(m.Rows), counts: C.uint64_t(m.Counts), box_step: C.int64_t(f.Boxes.Step), box_next: C.int64_t(f.Boxes.Next),
-		score_step: C.int64_t(f.Scores.Step), score_next: C.int64_t(f.Scores.Next), pictures: C.int32_t(pictures), count: C.int32_t(f.Count),
+		score_step: C.int64_t(f.Scores.Step), score_next: C.int64_t(f.Scores.Next), images: C.int32_t(images), count: C.int32_t(f.Count),
 		classes: C.int32_t(f.Classes), capacity: C.int32_t(m.Capacity), objectness: flag(f.Objectness), corners: flag(f.Corners),
 		scale_x: C.float(f.ScaleX), scale_y: C.float(f.ScaleY), threshold: C.float(f.Threshold),
 	}
 	for _, part := range []struct {
 		numbers *engine.Numbers
 		address *C.uint64_t
-		picture *C.int64_t
+		img     *C.int64_t
 		half    *C.int32_t
-	}{{&f.Boxes, &a.boxes, &a.box_picture, &a.half_boxes}, {&f.Scores, &a.scores, &a.score_picture, &a.half_scores}} {
+	}{{&f.Boxes, &a.boxes, &a.box_image, &a.half_boxes}, {&f.Scores, &a.scores, &a.score_image, &a.half_scores}} {
 		output := &outputs[part.numbers.Output]
 		if output.Type != engine.Float32 && output.Type != engine.Float16 {
 			return FilterArguments{}, &engine.Error{
@@ -113,7 +113,7 @@ func NewFilterArguments(f *engine.Filter, outputs []engine.TensorInfo, m FilterM
 			}
 		}
 		*part.address = C.uint64_t(m.Outputs[part.numbers.Output] + uint64(part.numbers.Offset)*uint64(output.Type.Size()))
-		*part.picture, *part.half = C.int64_t(engine.Elements(output.Shape[1:])), flag(output.Type == engine.Float16)
+		*part.img, *part.half = C.int64_t(engine.Elements(output.Shape[1:])), flag(output.Type == engine.Float16)
 	}
 	return FilterArguments{a}, nil
 }
@@ -125,12 +125,12 @@ func flag(set bool) C.int32_t {
 	return 0
 }
 
-// CountBytes is the size of FilterMemory.Counts for that many pictures.
-func CountBytes(pictures int) int { return 8 * pictures }
+// CountBytes is the size of FilterMemory.Counts for that many images.
+func CountBytes(images int) int { return 8 * images }
 
-// Grid is the launch for a number of pictures.
-func (a *FilterArguments) Grid(pictures int) (grid, block [3]uint32) {
-	return [3]uint32{blocks(int32(a.c.count), 128), uint32(pictures), 1}, [3]uint32{128, 1, 1}
+// Grid is the launch for a number of images.
+func (a *FilterArguments) Grid(images int) (grid, block [3]uint32) {
+	return [3]uint32{blocks(int32(a.c.count), 128), uint32(images), 1}, [3]uint32{128, 1, 1}
 }
 
 func blocks(size, block int32) uint32 { return uint32((size + block - 1) / block) }

@@ -53,15 +53,15 @@ EI_DEVICE bool place(const ei_filter_arguments &a, int64_t at, float *corner) {
 
 template <bool HALF>
 EI_DEVICE void filter_thread(const ei_filter_arguments &a) {
-    const int box = (int)(ei_block_x() * 128 + ei_thread_x()), picture = (int)ei_block_y();
+    const int box = (int)(ei_block_x() * 128 + ei_thread_x()), image = (int)ei_block_y();
     if (box >= a.count) return;
-    int64_t scores = picture * a.score_picture + box * a.score_step;
+    int64_t scores = image * a.score_image + box * a.score_step;
     float objectness = 1;
     Best best = {0, 0, false};
     if (a.objectness) {
         objectness = read(a.scores, scores - a.score_next, HALF);
         if (!(objectness >= -SCORE_TOLERANCE && objectness <= 1 + SCORE_TOLERANCE)) {
-            count(a.counts, a.pictures + picture);
+            count(a.counts, a.images + image);
             return;
         }
         if (objectness < a.threshold) return;
@@ -76,13 +76,13 @@ EI_DEVICE void filter_thread(const ei_filter_arguments &a) {
         for (int i = 0; i < AHEAD; i++) consider(objectness * raw[i], c + i, &best);
     }
     for (; c < a.classes; c++, scores += a.score_next) consider(objectness * read(a.scores, scores, HALF), c, &best);
-    if (best.impossible) count(a.counts, a.pictures + picture);
+    if (best.impossible) count(a.counts, a.images + image);
     if (!(best.score >= a.threshold)) return;
     float corner[4];
-    if (!place(a, picture * a.box_picture + box * a.box_step, corner)) return;
-    const uint32_t row = count(a.counts, picture);
+    if (!place(a, image * a.box_image + box * a.box_step, corner)) return;
+    const uint32_t row = count(a.counts, image);
     if (row >= (uint32_t)a.capacity) return;
-    EI_GLOBAL float *out = (EI_GLOBAL float *)a.rows + ((int64_t)picture * a.capacity + row) * 6;
+    EI_GLOBAL float *out = (EI_GLOBAL float *)a.rows + ((int64_t)image * a.capacity + row) * 6;
     for (int i = 0; i < 4; i++) out[i] = corner[i];
     out[4] = best.score;
     out[5] = (float)best.id;

@@ -1,5 +1,5 @@
-// Package preprocess turns camera pictures into network inputs as the model wants them (engine.Preprocess): resize, pad or crop, convert
-// the colours, scale and lay out, in one pass over the picture. Geometry is shared by the CPU path of this package and the CUDA kernels.
+// Package preprocess turns cameran images into network inputs as the model wants them (engine.Preprocess): resize, pad or crop, convert
+// the colours, scale and lay out, in one pass over the image. Geometry is shared by the CPU path of this package and the CUDA kernels.
 package preprocess
 
 import (
@@ -8,17 +8,17 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Geometry places a source picture in the network's input. All numbers are pixels.
+// Geometry places a source image in the network's input. All numbers are pixels.
 type Geometry struct {
 	SourceWidth, SourceHeight int
 	Width, Height             int // of the network's input
-	// Left and Top are where the resized picture starts in the input: under 0 where it is cropped.
+	// Left and Top are where the resized image starts in the input: under 0 where it is cropped.
 	Left, Top               int
-	InnerWidth, InnerHeight int // of the resized picture, at least 1
+	InnerWidth, InnerHeight int // of the resized image, at least 1
 }
 
 // Fit computes the geometry by the input's rule for sizes; both sides of the source must be at least 1.
-func Fit(sourceWidth, sourceHeight int, in *engine.PictureInput) Geometry {
+func Fit(sourceWidth, sourceHeight int, in *engine.ImageInput) Geometry {
 	g := Geometry{
 		SourceWidth: sourceWidth, SourceHeight: sourceHeight, Width: in.Width, Height: in.Height, InnerWidth: in.Width, InnerHeight: in.Height,
 	}
@@ -42,7 +42,7 @@ func (g *Geometry) letterbox(round func(float64) float64) {
 	g.InnerWidth, g.InnerHeight = inner(g.SourceWidth, g.Width), inner(g.SourceHeight, g.Height)
 }
 
-// crop makes the shorter side that long, or lets the picture just cover the input when shorter is 0, and puts the middle of the picture in
+// crop makes the shorter side that long, or lets the image just cover the input when shorter is 0, and puts the middle of the image in
 // the middle of the input. Rounding is torchvision's: the longer side downwards, the crop's corner to the nearest, ties to even.
 func (g *Geometry) crop(shorter int) {
 	upright := g.SourceWidth <= g.SourceHeight
@@ -69,7 +69,7 @@ func (g *Geometry) crop(shorter int) {
 	g.Left, g.Top = corner(g.InnerWidth, g.Width), corner(g.InnerHeight, g.Height)
 }
 
-// Transform takes points of the input back to the source picture.
+// Transform takes points of the input back to the source image.
 func (g Geometry) Transform() engine.Transform {
 	return engine.Transform{
 		ScaleX: float32(g.InnerWidth) / float32(g.SourceWidth), ScaleY: float32(g.InnerHeight) / float32(g.SourceHeight),

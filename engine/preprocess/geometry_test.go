@@ -23,7 +23,7 @@ func TestFit(t *testing.T) {
 		{32768, 1, 640, 640, 0, 319, 640, 1},
 		{1, 32768, 640, 640, 319, 0, 1, 640},
 	} {
-		g := preprocess.Fit(test.sourceWidth, test.sourceHeight, &engine.PictureInput{Width: test.width, Height: test.height})
+		g := preprocess.Fit(test.sourceWidth, test.sourceHeight, &engine.ImageInput{Width: test.width, Height: test.height})
 		assert.Equal(t, preprocess.Geometry{
 			SourceWidth: test.sourceWidth, SourceHeight: test.sourceHeight, Width: test.width, Height: test.height,
 			Left: test.left, Top: test.top, InnerWidth: test.innerWidth, InnerHeight: test.innerHeight,
@@ -54,7 +54,7 @@ func TestFitByRule(t *testing.T) {
 		{"cover, high input", engine.Preprocess{Resize: engine.Crop}, 640, 480, 192, 320, -117, 0, 426, 320},
 		{"a strip", engine.Preprocess{Resize: engine.Crop, ShorterSide: 256}, 32768, 1, 224, 224, -16272, -16, 32768, 256},
 	} {
-		in := &engine.PictureInput{Width: test.width, Height: test.height, Preprocess: test.preprocess}
+		in := &engine.ImageInput{Width: test.width, Height: test.height, Preprocess: test.preprocess}
 		assert.Equal(t, preprocess.Geometry{
 			SourceWidth: test.sourceWidth, SourceHeight: test.sourceHeight, Width: test.width, Height: test.height,
 			Left: test.left, Top: test.top, InnerWidth: test.innerWidth, InnerHeight: test.innerHeight,
@@ -74,7 +74,7 @@ func TestTransformTakesPointsBack(t *testing.T) {
 	}
 	for _, rule := range rules {
 		for _, size := range [][2]int{{1920, 1080}, {333, 1000}, {1, 7}, {416, 640}} {
-			in := &engine.PictureInput{Width: 640, Height: 416, Preprocess: rule}
+			in := &engine.ImageInput{Width: 640, Height: 416, Preprocess: rule}
 			g := preprocess.Fit(size[0], size[1], in)
 			tr := g.Transform()
 			for _, share := range []float64{0, .1, .5, .77, 1} {
@@ -86,5 +86,5 @@ func TestTransformTakesPointsBack(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, engine.Transform{ScaleX: 1, ScaleY: 1}, preprocess.Fit(64, 64, &engine.PictureInput{Width: 64, Height: 64}).Transform())
+	assert.Equal(t, engine.Transform{ScaleX: 1, ScaleY: 1}, preprocess.Fit(64, 64, &engine.ImageInput{Width: 64, Height: 64}).Transform())
 }

@@ -1,7 +1,7 @@
-// The bilinear picture of bilinear.c on the GPU, with the same integer arithmetic: one launch reads a picture of any format and writes one
+// The bilinear image of bilinear.c on the GPU, with the same integer arithmetic: one launch reads an image of any format and writes one
 // batch position of the network's input. A warp writes 32 neighbouring elements at a time and each thread COLUMNS of them 32 apart, so
 // that stores are whole lines and loads of neighbouring threads share theirs. A block is 32 by 8 threads.
-#include "picture.h"
+#include "image.h"
 
 namespace {
 
@@ -17,7 +17,7 @@ struct position {
 };
 
 // place computes the centre, ((2 i + 1) source - inner) / (2 inner), in integers but for the quotient's first guess. The samples may lie
-// outside the picture by one.
+// outside the image by one.
 EI_DEVICE position place(int i, int source, int inner) {
     const int whole = 2 * inner, distance = (2 * i + 1) * source - inner;
     const float inverse = ei_inverse((float)whole);
@@ -42,7 +42,7 @@ EI_DEVICE position place_row(int i, int source, int inner) {
 }
 
 // place_column lets the outermost sample count alone there. At the right end it is the second of its pair, so that both are inside unless
-// the picture is one pixel wide.
+// the image is one pixel wide.
 EI_DEVICE position place_column(int i, int source, int inner) {
     position p = place(i, source, inner);
     const int last = source > 1 ? source - 2 : 0;
@@ -76,7 +76,7 @@ EI_DEVICE void letterbox_thread(const ei_letterbox_arguments &a) {
     ei_pixel p[COLUMNS];
     if (ei_shows_row(b, y)) {
         const position py = place_row(y - b.top, b.source_height, b.inner_height);
-        // Columns outside the picture read its nearest one.
+        // Columns outside the image read its nearest one.
         position px[COLUMNS];
         EI_UNROLL
         for (int i = 0; i < COLUMNS; i++) {

@@ -13,11 +13,11 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Letterbox writes pictures into one network input on the CPU, by whatever rule the input has. It keeps tables for the source sizes it has
-// seen, so that a picture costs one C call and no allocation, and one of a new size soon no allocation either. It belongs to one goroutine
+// Letterbox writes images into one network input on the CPU, by whatever rule the input has. It keeps tables for the source sizes it has
+// seen, so that an image costs one C call and no allocation, and one of a new size soon no allocation either. It belongs to one goroutine
 // at a time and needs no Close.
 type Letterbox struct {
-	input   engine.PictureInput
+	input   engine.ImageInput
 	plans   []*plan
 	scratch []byte
 }
@@ -34,16 +34,16 @@ type plan struct {
 const maxPlans = 16
 
 // NewLetterbox returns a letterbox for that input.
-func NewLetterbox(input *engine.PictureInput) *Letterbox { return &Letterbox{input: *input} }
+func NewLetterbox(input *engine.ImageInput) *Letterbox { return &Letterbox{input: *input} }
 
-// Run writes the picture into output, which must hold input.PictureBytes() bytes, aligned to the element's size. The answer is where the
-// picture was put; when it equals drawn, the caller states that output still holds the border of an earlier Run with that geometry, and
-// only the picture is written. Pass the zero Geometry when in doubt.
+// Run writes the image into output, which must hold input.ImageBytes() bytes, aligned to the element's size. The answer is where the
+// image was put; when it equals drawn, the caller states that output still holds the border of an earlier Run with that geometry, and
+// only the image is written. Pass the zero Geometry when in doubt.
 func (l *Letterbox) Run(im *engine.Image, output []byte, drawn Geometry) (Geometry, error) {
 	if err := im.Check(); err != nil {
 		return Geometry{}, err
 	}
-	if need := l.input.PictureBytes(); len(output) < need {
+	if need := l.input.ImageBytes(); len(output) < need {
 		return Geometry{}, &engine.Error{
 			Op: "submit", Kind: engine.ErrShape,
 			Message: fmt.Sprintf("%d bytes for an input of %d", len(output), need),
@@ -66,7 +66,7 @@ func (l *Letterbox) plan(im *engine.Image) *plan {
 		}
 	}
 	var p *plan
-	if len(l.plans) == maxPlans { // the tables of the oldest are used again: parts of pictures have another size each time
+	if len(l.plans) == maxPlans { // the tables of the oldest are used again: parts of images have another size each time
 		p = l.plans[0]
 		l.plans = append(l.plans[:0], l.plans[1:]...)
 	} else {
@@ -85,7 +85,7 @@ func (l *Letterbox) plan(im *engine.Image) *plan {
 }
 
 // box says the same in C, for the CPU and the kernels alike.
-func box(g Geometry, format engine.PixelFormat, in *engine.PictureInput) C.ei_letterbox {
+func box(g Geometry, format engine.PixelFormat, in *engine.ImageInput) C.ei_letterbox {
 	b := C.ei_letterbox{
 		format: C.int32_t(format), source_width: C.int32_t(g.SourceWidth), source_height: C.int32_t(g.SourceHeight),
 		width: C.int32_t(g.Width), height: C.int32_t(g.Height), left: C.int32_t(g.Left), top: C.int32_t(g.Top),

@@ -1,5 +1,5 @@
-// From a camera's picture to a network's input on the CPU: resize, border, colour conversion, scaling and layout in one pass over the
-// picture.
+// From a camera's image to a network's input on the CPU: resize, border, colour conversion, scaling and layout in one pass over the
+// image.
 #ifndef EDGE_INFER_PREPROCESS_LETTERBOX_H_
 #define EDGE_INFER_PREPROCESS_LETTERBOX_H_
 
@@ -16,13 +16,13 @@ enum { EI_FLOAT32, EI_FLOAT16, EI_UINT8 };
 // Pillow: all pixels within the filter, weights of 22 bits, columns first, then rows, each rounded to 8 bits.
 enum { EI_BILINEAR, EI_BILINEAR_ANTIALIAS, EI_BICUBIC_ANTIALIAS };
 
-// How pictures of one size and format get into an input. It holds no pointers, so that Go may own it and kernels of the GPU take it by
+// How images of one size and format get into an input. It holds no pointers, so that Go may own it and kernels of the GPU take it by
 // value.
 typedef struct {
     int32_t format;
     int32_t source_width, source_height;
     int32_t interpolation;
-    // The picture becomes inner_width by inner_height and its corner lies at left, top of the input; what is outside of it is cut off.
+    // The image becomes inner_width by inner_height and its corner lies at left, top of the input; what is outside of it is cut off.
     int32_t width, height, left, top, inner_width, inner_height;
     int32_t channels;     // 3 or 1 (gray)
     int32_t bgr;          // order of the 3 in the input
@@ -39,7 +39,7 @@ size_t ei_letterbox_scratch_size(const ei_letterbox *box);
 // Fills the tables.
 void ei_letterbox_prepare(const ei_letterbox *box, int32_t *tables);
 
-// Writes one picture. Reads nothing outside the picture's rows. border is 0 when the output already holds the border of this geometry.
+// Writes one image. Reads nothing outside the image's rows. border is 0 when the output already holds the border of this geometry.
 void ei_letterbox_run(const ei_letterbox *box, const int32_t *tables, void *scratch, const uint8_t *source, size_t stride, int border,
                       void *output);
 

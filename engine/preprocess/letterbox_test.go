@@ -20,7 +20,7 @@ import (
 
 var formats = []engine.PixelFormat{engine.BGR, engine.BGRx, engine.NV12, engine.YUYV, engine.GRAY8}
 
-func picture(format engine.PixelFormat, width, height int, seed uint64) engine.Image {
+func img(format engine.PixelFormat, width, height int, seed uint64) engine.Image {
 	stride := format.RowBytes(width)
 	im := engine.Image{Data: make([]byte, stride*format.Rows(height)), Width: width, Height: height, Stride: stride, Format: format}
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -30,11 +30,11 @@ func picture(format engine.PixelFormat, width, height int, seed uint64) engine.I
 	return im
 }
 
-func input(width, height, channels int, t engine.DataType) *engine.PictureInput {
-	return &engine.PictureInput{Type: t, Channels: channels, Width: width, Height: height}
+func input(width, height, channels int, t engine.DataType) *engine.ImageInput {
+	return &engine.ImageInput{Type: t, Channels: channels, Width: width, Height: height}
 }
 
-// decode converts the picture with OpenCV to BGR, or to gray for inputs of one channel.
+// decode converts the image with OpenCV to BGR, or to gray for inputs of one channel.
 func decode(t testing.TB, im engine.Image, channels int) gocv.Mat {
 	kinds := map[engine.PixelFormat]struct {
 		rows int
@@ -65,7 +65,7 @@ func decode(t testing.TB, im engine.Image, channels int) gocv.Mat {
 }
 
 // reference is the letterbox of OpenCV: cvtColor, resize, copyMakeBorder; levels as planes R, G, B or gray.
-func reference(t testing.TB, im engine.Image, in *engine.PictureInput) []byte {
+func reference(t testing.TB, im engine.Image, in *engine.ImageInput) []byte {
 	mat := decode(t, im, in.Channels)
 	defer mat.Close()
 	g := preprocess.Fit(im.Width, im.Height, in)
@@ -115,9 +115,9 @@ func half(bits uint16) float64 {
 }
 
 // run letterboxes into memory that is full of NaN, so that an element left out shows.
-func run(t testing.TB, l *preprocess.Letterbox, im engine.Image, in *engine.PictureInput) []byte {
-	words := make([]uint64, (in.PictureBytes()+7)/8)
-	output := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), in.PictureBytes())
+func run(t testing.TB, l *preprocess.Letterbox, im engine.Image, in *engine.ImageInput) []byte {
+	words := make([]uint64, (in.ImageBytes()+7)/8)
+	output := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), in.ImageBytes())
 	for i := range output {
 		output[i] = 0xff
 	}
@@ -127,7 +127,7 @@ func run(t testing.TB, l *preprocess.Letterbox, im engine.Image, in *engine.Pict
 }
 
 // compare returns the largest difference in levels and the share of elements that differ at all.
-func compare(t testing.TB, im engine.Image, in *engine.PictureInput) (worst, share float64) {
+func compare(t testing.TB, im engine.Image, in *engine.ImageInput) (worst, share float64) {
 	want := reference(t, im, in)
 	got := elements(run(t, preprocess.NewLetterbox(in), im, in), in.Type)
 	differ := 0
@@ -170,7 +170,7 @@ func TestLetterboxEqualsOpenCV(t *testing.T) {
 						continue // the small inputs show it as well, in less time
 					}
 					name := fmt.Sprintf("%v %dx%d to %dx%dx%d %v", format, size.width, size.height, channels, size.inputWidth, size.inputHeight, kind)
-					im := picture(format, size.width, size.height, 7)
+					im := img(format, size.width, size.height, 7)
 					worst, share := compare(t, im, input(size.inputWidth, size.inputHeight, channels, kind))
 					assert.LessOrEqual(t, worst, 1.0, name)
 					assert.LessOrEqual(t, share, 0.02, name)
@@ -181,7 +181,7 @@ func TestLetterboxEqualsOpenCV(t *testing.T) {
 }
 
 // Every small size, so that each end of a row and each missing neighbour occurs.
-func TestSmallPicturesEqualOpenCV(t *testing.T) {
+func TestSmallImagesEqualOpenCV(t *testing.T) {
 	for width := 1; width <= 36; width += 1 + width/12 {
 		for height := 1; height <= 36; height += 1 + height/6 {
 			for _, format := range formats {
@@ -189,7 +189,7 @@ func TestSmallPicturesEqualOpenCV(t *testing.T) {
 					continue
 				}
 				in := input(16+width%7, 16+height%5, 3, engine.Float32)
-				worst, _ := compare(t, picture(format, width, height, uint64(width*100+height)), in)
+				worst, _ := compare(t, img(format, width, height, uint64(width*100+height)), in)
 				assert.LessOrEqual(t, worst, 1.0, "%v %dx%d", format, width, height)
 			}
 		}
@@ -199,7 +199,7 @@ func TestSmallPicturesEqualOpenCV(t *testing.T) {
 func TestStrideIsFollowed(t *testing.T) {
 	for _, format := range formats {
 		in := input(64, 64, 3, engine.Float32)
-		tight := picture(format, 50, 30, 3)
+		tight := img(format, 50, 30, 3)
 		wide := tight
 		wide.Stride += 13
 		wide.Data = make([]byte, wide.Stride*format.Rows(wide.Height))
@@ -214,7 +214,7 @@ func TestStrideIsFollowed(t *testing.T) {
 func TestBorderIsKept(t *testing.T) {
 	in := input(64, 64, 3, engine.Float32)
 	l := preprocess.NewLetterbox(in)
-	first, second := picture(engine.BGR, 100, 50, 1), picture(engine.BGR, 100, 50, 2)
+	first, second := img(engine.BGR, 100, 50, 1), img(engine.BGR, 100, 50, 2)
 	output := run(t, l, first, in)
 	drawn := preprocess.Fit(100, 50, in)
 	g, err := l.Run(&second, output, drawn)
@@ -222,7 +222,7 @@ func TestBorderIsKept(t *testing.T) {
 	assert.Equal(t, drawn, g)
 	assert.Equal(t, run(t, l, second, in), output)
 	// Another geometry draws its border whatever lies there.
-	third := picture(engine.BGR, 50, 100, 3)
+	third := img(engine.BGR, 50, 100, 3)
 	_, err = l.Run(&third, output, drawn)
 	require.NoError(t, err)
 	assert.Equal(t, run(t, l, third, in), output)
@@ -233,7 +233,7 @@ func TestManySizes(t *testing.T) {
 	l := preprocess.NewLetterbox(in)
 	for range 2 {
 		for width := 1; width < 60; width++ {
-			im := picture(engine.BGR, width, 20, 1)
+			im := img(engine.BGR, width, 20, 1)
 			require.Equal(t, run(t, preprocess.NewLetterbox(in), im, in), run(t, l, im, in), width)
 		}
 	}
@@ -242,19 +242,19 @@ func TestManySizes(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	in := input(64, 64, 3, engine.Float32)
 	l := preprocess.NewLetterbox(in)
-	im := picture(engine.BGR, 10, 10, 1)
-	_, err := l.Run(&im, make([]byte, in.PictureBytes()-1), preprocess.Geometry{})
+	im := img(engine.BGR, 10, 10, 1)
+	_, err := l.Run(&im, make([]byte, in.ImageBytes()-1), preprocess.Geometry{})
 	require.EqualError(t, err, "submit: 49151 bytes for an input of 49152")
 	require.ErrorIs(t, err, engine.ErrShape)
 	im.Stride = 29
-	_, err = l.Run(&im, make([]byte, in.PictureBytes()), preprocess.Geometry{})
+	_, err = l.Run(&im, make([]byte, in.ImageBytes()), preprocess.Geometry{})
 	require.EqualError(t, err, "submit: row stride of 29 bytes, BGR at width 10 needs 30")
 }
 
 func TestNoAllocations(t *testing.T) {
 	in := input(160, 160, 3, engine.Float32)
 	l := preprocess.NewLetterbox(in)
-	im := picture(engine.NV12, 320, 240, 1)
+	im := img(engine.NV12, 320, 240, 1)
 	output := run(t, l, im, in)
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		if _, err := l.Run(&im, output, preprocess.Geometry{}); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 )
 
-// kernel is the filter of an interpolation: the weight of a sample at that distance, in output pixels of a smaller picture and in source
+// kernel is the filter of an interpolation: the weight of a sample at that distance, in output pixels of a smaller image and in source
 // pixels of a larger one.
 func kernel(by engine.Interpolation, x float64) float64 {
 	x = math.Abs(x)
@@ -28,7 +28,7 @@ func kernel(by engine.Interpolation, x float64) float64 {
 	return 0
 }
 
-// shares is how much each sample of an axis counts for position i of the resized picture.
+// shares is how much each sample of an axis counts for position i of the resized image.
 func shares(i, source, inner int, by engine.Interpolation) []float64 {
 	ratio := float64(source) / float64(inner)
 	centre, scale := (float64(i)+.5)*ratio, max(ratio, 1)
@@ -50,7 +50,7 @@ func shares(i, source, inner int, by engine.Interpolation) []float64 {
 }
 
 // slow computes what the input should hold straight from the description: levels by [channel][y][x] of the input.
-func slow(t testing.TB, im engine.Image, in *engine.PictureInput) func(c, y, x int) float64 {
+func slow(t testing.TB, im engine.Image, in *engine.ImageInput) func(c, y, x int) float64 {
 	mat := decode(t, im, in.Channels)
 	defer mat.Close()
 	samples, g, by := mat.ToBytes(), preprocess.Fit(im.Width, im.Height, in), in.Interpolation()
@@ -58,7 +58,7 @@ func slow(t testing.TB, im engine.Image, in *engine.PictureInput) func(c, y, x i
 		if by == engine.Bilinear {
 			return v
 		}
-		return math.Floor(min(max(v, 0), 255) + .5) // antialiased pictures are stored between the steps
+		return math.Floor(min(max(v, 0), 255) + .5) // antialiased images are stored between the steps
 	}
 	return func(c, y, x int) float64 {
 		column, row := x-g.Left, y-g.Top
@@ -83,8 +83,8 @@ func slow(t testing.TB, im engine.Image, in *engine.PictureInput) func(c, y, x i
 	}
 }
 
-// randomInput draws any way that a network may want its pictures.
-func randomInput(random *rand.Rand) (*engine.PictureInput, error) {
+// randomInput draws any way that a network may want its images.
+func randomInput(random *rand.Rand) (*engine.ImageInput, error) {
 	pick := func(n int) int { return random.IntN(n) }
 	said := engine.Preprocess{
 		Resize:        []engine.Resize{engine.Letterbox, engine.LetterboxTopLeft, engine.Stretch, engine.Crop}[pick(4)],
@@ -113,7 +113,7 @@ func randomInput(random *rand.Rand) (*engine.PictureInput, error) {
 			said.Deviation = []float64{.229, .224, .225}[:channels]
 		}
 	}
-	return engine.FindPictureInput([]engine.TensorInfo{{Name: "x", Type: kind, Shape: shape}}, engine.Metadata{Preprocess: said})
+	return engine.FindImageInput([]engine.TensorInfo{{Name: "x", Type: kind, Shape: shape}}, engine.Metadata{Preprocess: said})
 }
 
 // Every rule, interpolation, colour, range, type and layout, in any combination, is what its description says.
@@ -124,7 +124,7 @@ func TestEveryWayEqualsTheReference(t *testing.T) {
 		in, err := randomInput(random)
 		require.NoError(t, err)
 		format := formats[n%len(formats)]
-		im := picture(format, 2*(1+random.IntN(40)), 2*(1+random.IntN(40)), uint64(n))
+		im := img(format, 2*(1+random.IntN(40)), 2*(1+random.IntN(40)), uint64(n))
 		name := fmt.Sprintf("%v %dx%d to %v %dx%d: %v", format, im.Width, im.Height, in.Type, in.Width, in.Height, in.Preprocess)
 		got, want := elementAt(in, run(t, preprocess.NewLetterbox(in), im, in)), slow(t, im, in)
 		scale, bias := in.Affine()
@@ -154,7 +154,7 @@ func TestEveryWayEqualsTheReference(t *testing.T) {
 }
 
 // elementAt finds the elements of an output by channel, row and column.
-func elementAt(in *engine.PictureInput, output []byte) func(c, y, x int) float64 {
+func elementAt(in *engine.ImageInput, output []byte) func(c, y, x int) float64 {
 	values := elements(output, in.Type)
 	return func(c, y, x int) float64 {
 		if in.Interleaved {

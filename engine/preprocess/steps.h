@@ -1,10 +1,10 @@
-// The parts of ei_letterbox_run: what a picture needs to be seen through its tables, and where its rows go.
+// The parts of ei_letterbox_run: what an image needs to be seen through its tables, and where its rows go.
 #ifndef EDGE_INFER_PREPROCESS_STEPS_H_
 #define EDGE_INFER_PREPROCESS_STEPS_H_
 
 #include "rows.h"
 
-// The part of the input that shows the picture: its corner and size, and its corner in the resized picture.
+// The part of the input that shows the image: its corner and size, and its corner in the resized image.
 typedef struct {
     int x, y, columns, rows;
     int inner_x, inner_y;
@@ -52,7 +52,7 @@ void ei_elements_prepare(const ei_letterbox *box, int32_t *elements);
 
 void ei_border(const ei_letterbox *box, const ei_window *window, const int32_t *elements, void *output);
 
-// One method of interpolation: its tables behind the head and the elements, its scratch memory, and the picture without its border.
+// One method of interpolation: its tables behind the head and the elements, its scratch memory, and the image without its border.
 typedef struct {
     size_t (*table_size)(const ei_letterbox *box, const ei_window *window);
     size_t (*scratch_size)(const ei_letterbox *box, const ei_window *window);

@@ -2,10 +2,10 @@ package quantize
 
 import "github.com/edge-infer/edge-infer/engine"
 
-// batch gathers pictures until size of them run at once. A picture is valid only until the next one is loaded, so those that wait are
+// batch gathers images until size of them run at once. An image is valid only until the next one is loaded, so those that wait are
 // copied.
 type batch struct {
-	size   int // 0 and 1 for each picture by itself
+	size   int // 0 and 1 for each image by itself
 	images []engine.Image
 }
 
@@ -29,12 +29,12 @@ func (b *batch) add(r Runner, s Sample) (*engine.Result, error) {
 	return b.rest(r)
 }
 
-// rest runs the pictures that wait; the result is nil when there are none.
+// rest runs the images that wait; the result is nil when there are none.
 func (b *batch) rest(r Runner) (*engine.Result, error) {
 	if len(b.images) == 0 {
 		return nil, nil
 	}
 	waiting := b.images
 	b.images = b.images[:0]
-	return r.Pictures(waiting...)
+	return r.Images(waiting...)
 }

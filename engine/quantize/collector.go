@@ -12,7 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// Collector runs a model over samples and measures its tensors. What Open gives letterboxes and scales pictures as in service, so
+// Collector runs a model over samples and measures its tensors. What Open gives letterboxes and scales images as in service, so
 // the ranges are those of service too.
 type Collector struct {
 	// Model is the FP32 model, as Prepare gives it.
@@ -23,7 +23,7 @@ type Collector struct {
 	Open func(model []byte) (Runner, error)
 	// Samples are what the model runs on.
 	Samples Samples
-	// Batch is how many pictures run at once, 1 when 0; more only speed up models that leave their batch open. The ranges are the same.
+	// Batch is how many images run at once, 1 when 0; more only speed up models that leave their batch open. The ranges are the same.
 	Batch int
 	// Percentile in percent, DefaultPercentile when 0.
 	Percentile float64

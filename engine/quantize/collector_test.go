@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patches are random pictures with some structure: coloured rectangles on noise.
+// patches are random images with some structure: coloured rectangles on noise.
 type patches struct {
 	count      int
 	unreadable map[int]bool
@@ -71,7 +71,7 @@ func heads(t *testing.T, m *onnx.Model, samples quantize.Samples) (all []float32
 	for i := range samples.Len() {
 		s, err := samples.Load(i)
 		require.NoError(t, err)
-		result, err := e.Pictures(s.Image)
+		result, err := e.Images(s.Image)
 		require.NoError(t, err)
 		for k := range names {
 			all = append(all, result.Outputs[1+k].Float32s()...)
@@ -81,7 +81,7 @@ func heads(t *testing.T, m *onnx.Model, samples quantize.Samples) (all []float32
 }
 
 // noise is the squared difference over what the reference differs between samples: 1 would be an answer that does not depend on the
-// picture.
+// image.
 func noise(samples int, reference, got []float32) float64 {
 	each := len(reference) / samples
 	lost, signal := 0.0, 0.0
@@ -172,7 +172,7 @@ func TestCollectorReusesItsCache(t *testing.T) {
 	assert.Equal(t, first, second)
 	collector.Samples = patches{count: 3}
 	third, reused := run()
-	assert.False(t, reused, "other pictures")
+	assert.False(t, reused, "other images")
 	assert.Equal(t, 3, third.Count)
 	collector.Tensors = append(collector.Tensors, "/model.0/conv/Conv_output_0")
 	_, reused = run()
@@ -221,7 +221,7 @@ func TestCollectorRefuses(t *testing.T) {
 		_, err := collector.Run(context.Background())
 		return err
 	}
-	assert.EqualError(t, run(patches{}), "quantize samples: there are none (name a directory with pictures)")
+	assert.EqualError(t, run(patches{}), "quantize samples: there are none (name a directory with images)")
 	assert.EqualError(t, run(patches{count: 3, unreadable: map[int]bool{0: true, 2: true}}),
 		`quantize samples: 2 of 3 samples cannot be read, the last one "patch 2": unexpected end of JPEG (remove or replace the unreadable files)`)
 
@@ -250,38 +250,38 @@ func TestCollectorRefuses(t *testing.T) {
 	assert.ErrorContains(t, err, "(the model or its input is broken; run it in FP32 first)")
 }
 
-func TestChoosePictures(t *testing.T) {
+func TestChooseImages(t *testing.T) {
 	dir := t.TempDir()
-	_, err := quantize.ChoosePictures(dir, 0, 1)
+	_, err := quantize.ChooseImages(dir, 0, 1)
 	assert.EqualError(t, err,
-		fmt.Sprintf("quantize pictures: none in %q (give a directory with .jpg, .jpeg, .png, .bmp, .webp, .tif, .tiff, .ppm files)", dir))
-	_, err = quantize.ChoosePictures(filepath.Join(dir, "absent"), 0, 1)
-	assert.ErrorContains(t, err, "list pictures: ")
+		fmt.Sprintf("quantize images: none in %q (give a directory with .jpg, .jpeg, .png, .bmp, .webp, .tif, .tiff, .ppm files)", dir))
+	_, err = quantize.ChooseImages(filepath.Join(dir, "absent"), 0, 1)
+	assert.ErrorContains(t, err, "list images: ")
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "more"), 0o700))
 	for i := range 20 {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, []string{".", "more"}[i%2], fmt.Sprintf("%02d.JPG", i)), []byte{byte(i)}, 0o600))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o600))
-	all, err := quantize.ChoosePictures(dir, 0, 1)
+	all, err := quantize.ChooseImages(dir, 0, 1)
 	require.NoError(t, err)
 	assert.Len(t, all, 20)
 	link := filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Symlink(dir, link))
-	linked, err := quantize.ChoosePictures(link, 0, 1)
+	linked, err := quantize.ChooseImages(link, 0, 1)
 	require.NoError(t, err)
 	assert.Len(t, linked, 20)
 	assert.Equal(t, link, filepath.Dir(linked[0]))
-	five, err := quantize.ChoosePictures(dir, 5, 1)
+	five, err := quantize.ChooseImages(dir, 5, 1)
 	require.NoError(t, err)
-	again, err := quantize.ChoosePictures(dir, 5, 1)
+	again, err := quantize.ChooseImages(dir, 5, 1)
 	require.NoError(t, err)
-	other, err := quantize.ChoosePictures(dir, 5, 2)
+	other, err := quantize.ChooseImages(dir, 5, 2)
 	require.NoError(t, err)
 	assert.Len(t, five, 5)
 	assert.Equal(t, five, again)
 	assert.NotEqual(t, five, other)
 
-	a, b := &quantize.Pictures{Files: five}, &quantize.Pictures{Files: all}
+	a, b := &quantize.Images{Files: five}, &quantize.Images{Files: all}
 	hash, err := a.Hash()
 	require.NoError(t, err)
 	whole, err := b.Hash()

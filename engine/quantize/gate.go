@@ -24,7 +24,7 @@ type Run func(i int, sample Sample) error
 
 // Comparison is how far the candidate's detections are from the reference's.
 type Comparison struct {
-	Pictures  int     `json:"pictures"`
+	Images    int     `json:"images"`
 	Reference int     `json:"reference"`  // boxes of the reference
 	Candidate int     `json:"candidate"`  // boxes of the candidate
 	Matched   int     `json:"matched"`    // IoU 0.5 or more and the same class
@@ -47,7 +47,7 @@ type Accuracy struct {
 // Loss is how much mAP50-95 the candidate loses; less than 0 when it gains.
 type Loss struct {
 	MAP float64 `json:"map50_95"`
-	// Low and High hold the loss on pictures like these with 95 % certainty: the fewer pictures, the further they are apart.
+	// Low and High hold the loss on images like these with 95 % certainty: the fewer images, the further they are apart.
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
@@ -62,9 +62,9 @@ type Gate struct {
 	// MatchRate is the least match rate where there are no labels, DefaultMatchRate when 0.
 	MatchRate float64
 	// MaxLoss is the largest loss of mAP50-95 where labels exist, DefaultMaxLoss when 0. With 95 % certainty the loss must also be at most
-	// twice that: few pictures prove nothing.
+	// twice that: few images prove nothing.
 	MaxLoss float64
-	// Samples are pictures that the model was not calibrated on.
+	// Samples are images that the model was not calibrated on.
 	Samples Samples
 	// Compare compares everything that both sides have found.
 	Compare func() Comparison
@@ -155,8 +155,8 @@ func (v *Verdict) decide() {
 	c := &v.Comparison
 	if c.Reference < LeastBoxes {
 		v.Reasons = append(v.Reasons, fmt.Sprintf(
-			"the reference found %d boxes in %d pictures, fewer than %d prove nothing: use pictures of what the model detects",
-			c.Reference, c.Pictures, LeastBoxes))
+			"the reference found %d boxes in %d images, fewer than %d prove nothing: use images of what the model detects",
+			c.Reference, c.Images, LeastBoxes))
 	}
 	if c.Loss != nil {
 		v.Reasons = append(v.Reasons, v.weighLoss()...)
@@ -176,7 +176,7 @@ func (v *Verdict) weighLoss() []string {
 	case loss.MAP > v.AllowedLoss:
 		return []string{fmt.Sprintf("mAP50-95 fell by %v from %.4f, more than %.4f", loss, of.MAP, v.AllowedLoss)}
 	case loss.High > 2*v.AllowedLoss:
-		return []string{fmt.Sprintf("mAP50-95 fell by %v: on so few pictures it might be more than twice %.4f, label more", loss, v.AllowedLoss)}
+		return []string{fmt.Sprintf("mAP50-95 fell by %v: on so few images it might be more than twice %.4f, label more", loss, v.AllowedLoss)}
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 // submit runs one sample and copies the first output.
 func submit(t *testing.T, e quantize.Runner, s quantize.Sample) []float32 {
 	t.Helper()
-	result, err := e.Pictures(s.Image)
+	result, err := e.Images(s.Image)
 	require.NoError(t, err)
 	return append([]float32{}, result.Outputs[0].Float32s()...)
 }
@@ -42,7 +42,7 @@ func (a *answers) compare() quantize.Comparison { return a.comparison }
 func TestGate(t *testing.T) {
 	labelled := func(of float64, loss quantize.Loss) quantize.Comparison {
 		return quantize.Comparison{
-			Pictures: 4, Reference: 100, MatchRate: 0.5, ReferenceAccuracy: &quantize.Accuracy{MAP: of},
+			Images: 4, Reference: 100, MatchRate: 0.5, ReferenceAccuracy: &quantize.Accuracy{MAP: of},
 			CandidateAccuracy: &quantize.Accuracy{MAP: of - loss.MAP}, Loss: &loss,
 		}
 	}
@@ -50,12 +50,12 @@ func TestGate(t *testing.T) {
 		comparison quantize.Comparison
 		want       []string
 	}{
-		"good": {quantize.Comparison{Pictures: 4, Reference: 100, Candidate: 99, MatchRate: 0.99}, nil},
+		"good": {quantize.Comparison{Images: 4, Reference: 100, Candidate: 99, MatchRate: 0.99}, nil},
 		"few boxes": {
-			quantize.Comparison{Pictures: 4, Reference: 19, MatchRate: 1},
-			[]string{"the reference found 19 boxes in 4 pictures, fewer than 20 prove nothing: use pictures of what the model detects"},
+			quantize.Comparison{Images: 4, Reference: 19, MatchRate: 1},
+			[]string{"the reference found 19 boxes in 4 images, fewer than 20 prove nothing: use images of what the model detects"},
 		},
-		"mismatch": {quantize.Comparison{Pictures: 4, Reference: 100, MatchRate: 0.94}, []string{
+		"mismatch": {quantize.Comparison{Images: 4, Reference: 100, MatchRate: 0.94}, []string{
 			fmt.Sprintf("match rate 0.9400 is under %.4f", quantize.DefaultMatchRate),
 		}},
 		"lost accuracy": {
@@ -64,9 +64,9 @@ func TestGate(t *testing.T) {
 		},
 		"boxes differ, but not for the worse": {labelled(0.7, quantize.Loss{MAP: 0.01, Low: -0.001, High: 0.02}), nil},
 		"better than the reference":           {labelled(0.7, quantize.Loss{MAP: -0.05, Low: -0.06, High: -0.04}), nil},
-		"too few pictures": {
+		"too few images": {
 			labelled(0.7, quantize.Loss{MAP: 0.001, Low: -0.03, High: 0.031}),
-			[]string{"mAP50-95 fell by 0.0010 (95 % certain: -0.0300 to 0.0310): on so few pictures it might be more than twice 0.0100, label more"},
+			[]string{"mAP50-95 fell by 0.0010 (95 % certain: -0.0300 to 0.0310): on so few images it might be more than twice 0.0100, label more"},
 		},
 		"labels of others": {
 			labelled(0.015, quantize.Loss{}),
@@ -110,5 +110,5 @@ func TestGateReportsErrors(t *testing.T) {
 	assert.EqualError(t, gate.Refer(context.Background(), closed), "gate reference: engine is closed")
 	gate.Samples = patches{}
 	assert.EqualError(t, gate.Refer(context.Background(), closed),
-		"gate reference: quantize samples: there are none (name a directory with pictures)")
+		"gate reference: quantize samples: there are none (name a directory with images)")
 }

@@ -46,7 +46,7 @@ var neverHalf = map[string]string{
 	"NonMaxSuppression": "the operator takes float32 only", "Range": "the operator takes float32 only",
 	"CumSum": "the operator takes float32 only", "Celu": "the operator takes float32 only",
 	"ConstantOfShape": "its type is part of the node",
-	"RoiAlign":        "picture coordinates", "GridSample": "picture coordinates",
+	"RoiAlign":        "image coordinates", "GridSample": "image coordinates",
 	"Exp": "range", "Pow": "range", "Log": "range",
 	"BatchNormalization": "range of the variance", "InstanceNormalization": "range of the variance",
 	"LayerNormalization": "range of the variance", "GroupNormalization": "range of the variance",

@@ -16,8 +16,8 @@ import (
 // side is the width and height of the networks' input in pixels.
 const side = 64
 
-// picture is a random network input.
-func picture() []float32 {
+// image is a random network input.
+func img() []float32 {
 	random := rand.New(rand.NewPCG(7, 7))
 	values := make([]float32, 3*side*side)
 	for i := range values {
@@ -43,13 +43,13 @@ func TestHalfOfPublishedNetworks(t *testing.T) {
 		"norms": yolo(testnet.YOLO{Norms: true, Wide: 8}).V11(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := run(t, m, picture(), 1, 3, side, side)["output0"]
+			want := run(t, m, img(), 1, 3, side, side)["output0"]
 			half := m.Clone()
 			report, err := quantize.ToHalf(half, quantize.HalfOptions{})
 			require.NoError(t, err)
 			assert.Greater(t, report.Half, 150)
 			assert.Equal(t, "decodes the head's outputs", report.Full[nodeBefore(m, "output0")], "%v", report.Full)
-			got := run(t, half, picture(), 1, 3, side, side)["output0"]
+			got := run(t, half, img(), 1, 3, side, side)["output0"]
 			anchors := side*side/64 + side*side/256 + side*side/1024
 			assert.Less(t, apart(t, want[:4*anchors], got[:4*anchors]), 2.0, "boxes in pixels")
 			assert.Less(t, apart(t, want[4*anchors:], got[4*anchors:]), 0.03, "scores")
@@ -66,7 +66,7 @@ func TestHalfOfPublishedNetworks(t *testing.T) {
 // The choice of the best boxes stays in float32: indices beyond 2048 do not fit float16.
 func TestHalfOfEndToEndNetwork(t *testing.T) {
 	m := yolo(testnet.YOLO{Wide: 8}).V10()
-	want := run(t, m, picture(), 1, 3, side, side)["output0"]
+	want := run(t, m, img(), 1, 3, side, side)["output0"]
 	half := m.Clone()
 	report, err := quantize.ToHalf(half, quantize.HalfOptions{})
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestHalfOfEndToEndNetwork(t *testing.T) {
 			assert.Equal(t, "decodes the head's outputs", report.Full[n.GetName()], n.GetName())
 		}
 	}
-	got := run(t, half, picture(), 1, 3, side, side)["output0"]
+	got := run(t, half, img(), 1, 3, side, side)["output0"]
 	require.Len(t, got, len(want))
 	for row := range 10 { // box, score, class; near scores may change places
 		assert.InDelta(t, want[6*row+4], got[6*row+4], 0.01)
@@ -179,7 +179,7 @@ func TestHalfOfQuantizedModel(t *testing.T) {
 	_, p := plan(t, m, quantize.Options{Method: quantize.MinMax})
 	int8, err := p.Apply(uniform(p, 6))
 	require.NoError(t, err)
-	want := run(t, int8, picture(), 1, 3, side, side)["output0"]
+	want := run(t, int8, img(), 1, 3, side, side)["output0"]
 	for _, opset := range []int{17, 19} {
 		mixed := int8.Clone()
 		require.NoError(t, mixed.RaiseOpset(opset))
@@ -194,7 +194,7 @@ func TestHalfOfQuantizedModel(t *testing.T) {
 		} else {
 			assert.Greater(t, casts, 60)
 		}
-		got := run(t, mixed, picture(), 1, 3, side, side)["output0"]
+		got := run(t, mixed, img(), 1, 3, side, side)["output0"]
 		sum, size := 0.0, 0.0
 		for i := range want {
 			sum += math.Pow(float64(want[i]-got[i]), 2)

@@ -3,10 +3,10 @@ package quantize
 import "github.com/edge-infer/edge-infer/engine"
 
 // Runner is a model that is open and gives all of its outputs, one request at a time: postprocess/predict has one. It letterboxes and
-// scales pictures as in service. A result is valid until the next request.
+// scales images as in service. A result is valid until the next request.
 type Runner interface {
 	Model() engine.Model
-	Pictures(pictures ...engine.Image) (*engine.Result, error)
+	Images(images ...engine.Image) (*engine.Result, error)
 	Tensors(inputs ...engine.Tensor) (*engine.Result, error)
 	Close() error
 }
@@ -16,5 +16,5 @@ func run(r Runner, s Sample) (*engine.Result, error) {
 	if len(s.Tensors) > 0 {
 		return r.Tensors(s.Tensors...)
 	}
-	return r.Pictures(s.Image)
+	return r.Images(s.Image)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Sample is what a model is given once: a picture, which the engine letterboxes as in service, or the tensors of a model without a picture
+// Sample is what a model is given once: an image, which the engine letterboxes as in service, or the tensors of a model without an image
 // input.
 type Sample struct {
 	Image   engine.Image
@@ -34,39 +34,39 @@ type Samples interface {
 	Hash() (string, error)
 }
 
-// Pictures are samples from picture files.
-type Pictures struct {
-	// Files are the pictures, in the order in which they are used.
+// Images are samples from image files.
+type Images struct {
+	// Files are the images, in the order in which they are used.
 	Files []string
-	// Decode reads one file into a picture.
+	// Decode reads one file into an image.
 	Decode func(path string) (engine.Image, error)
 }
 
-// pictureSuffixes are the files that ChoosePictures takes.
-var pictureSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".ppm"}
+// imageSuffixes are the files that ChooseImages takes.
+var imageSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".ppm"}
 
-// ChoosePictures lists pictures under dir, subdirectories included: count of them drawn with seed, or all when count is 0 or more than
+// ChooseImages lists images under dir, subdirectories included: count of them drawn with seed, or all when count is 0 or more than
 // there are. The same directory, count and seed give the same list.
-func ChoosePictures(dir string, count int, seed uint64) ([]string, error) {
+func ChooseImages(dir string, count int, seed uint64) ([]string, error) {
 	var files []string
 	root := dir
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		root += string(filepath.Separator) // has a folder walked into that is a link
+		root += string(filepath.Separator) // has a directory walked into that is a link
 	}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if !entry.IsDir() && slices.Contains(pictureSuffixes, strings.ToLower(filepath.Ext(path))) {
+		if !entry.IsDir() && slices.Contains(imageSuffixes, strings.ToLower(filepath.Ext(path))) {
 			files = append(files, path)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list pictures: %w (give a directory that exists and is readable)", err)
+		return nil, fmt.Errorf("list images: %w (give a directory that exists and is readable)", err)
 	}
 	if len(files) == 0 {
-		return nil, unsupported("pictures", "none in %q", "give a directory with "+strings.Join(pictureSuffixes, ", ")+" files", dir)
+		return nil, unsupported("images", "none in %q", "give a directory with "+strings.Join(imageSuffixes, ", ")+" files", dir)
 	}
 	slices.Sort(files)
 	if count > 0 && count < len(files) {
@@ -79,38 +79,38 @@ func ChoosePictures(dir string, count int, seed uint64) ([]string, error) {
 }
 
 // Len implements Samples.
-func (p *Pictures) Len() int { return len(p.Files) }
+func (p *Images) Len() int { return len(p.Files) }
 
 // Name implements Samples.
-func (p *Pictures) Name(i int) string { return p.Files[i] }
+func (p *Images) Name(i int) string { return p.Files[i] }
 
 // Load implements Samples.
-func (p *Pictures) Load(i int) (Sample, error) {
+func (p *Images) Load(i int) (Sample, error) {
 	im, err := p.Decode(p.Files[i])
 	return Sample{Image: im}, err
 }
 
 // Hash implements Samples: it is over the files' contents, not their names.
-func (p *Pictures) Hash() (string, error) {
+func (p *Images) Hash() (string, error) {
 	sum := sha256.New()
 	for _, path := range p.Files {
 		one, err := fileHash(path)
 		if err != nil {
-			return "", fmt.Errorf("hash pictures: %w", err)
+			return "", fmt.Errorf("hash images: %w", err)
 		}
 		sum.Write(one)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// Overlap counts the files of p that have the contents of one of other: pictures that a model was calibrated on say little about its
+// Overlap counts the files of p that have the contents of one of other: images that a model was calibrated on say little about its
 // accuracy.
-func (p *Pictures) Overlap(other *Pictures) (int, error) {
+func (p *Images) Overlap(other *Images) (int, error) {
 	seen := make(map[string]bool, len(other.Files))
 	for _, path := range other.Files {
 		sum, err := fileHash(path)
 		if err != nil {
-			return 0, fmt.Errorf("compare pictures: %w", err)
+			return 0, fmt.Errorf("compare images: %w", err)
 		}
 		seen[string(sum)] = true
 	}
@@ -118,7 +118,7 @@ func (p *Pictures) Overlap(other *Pictures) (int, error) {
 	for _, path := range p.Files {
 		sum, err := fileHash(path)
 		if err != nil {
-			return 0, fmt.Errorf("compare pictures: %w", err)
+			return 0, fmt.Errorf("compare images: %w", err)
 		}
 		if seen[string(sum)] {
 			count++
@@ -146,7 +146,7 @@ const maxUnreadable = 10
 func each(samples Samples, use func(i int, s Sample) error) (skipped []string, err error) {
 	total := samples.Len()
 	if total == 0 {
-		return nil, unsupported("samples", "there are none", "name a directory with pictures")
+		return nil, unsupported("samples", "there are none", "name a directory with images")
 	}
 	var last error
 	for i := range total {

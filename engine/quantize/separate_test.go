@@ -40,7 +40,7 @@ func TestSeparateChangesNoNumber(t *testing.T) {
 	}
 }
 
-// openSides is a convolution and its SiLU for pictures of any size, and the name of the convolution's result.
+// openSides is a convolution and its SiLU for images of any size, and the name of the convolution's result.
 func openSides() (m *onnx.Model, layer string) {
 	b := testnet.NewBuilder(1)
 	layer = b.Conv("/conv", b.Input("x", 1, 2, -1, -1), testnet.Convolution{In: 2, Out: 2, Kernel: 3})

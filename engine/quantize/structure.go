@@ -31,7 +31,7 @@ type structure struct {
 	graph  *onnx.GraphProto
 	index  *onnx.Index
 	values map[string]onnx.Value
-	// tail are the nodes after the last heavy ones: they turn head outputs into boxes and scores, with numbers as large as the picture. The
+	// tail are the nodes after the last heavy ones: they turn head outputs into boxes and scores, with numbers as large as the image. The
 	// convolution of a distribution focal loss, which only takes an average, belongs to them.
 	tail map[*onnx.NodeProto]bool
 	// heads are the heavy nodes whose results enter the tail.

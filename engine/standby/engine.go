@@ -99,17 +99,17 @@ func (e *Engine) fits(r Remote) error {
 		return a.Name == b.Name && a.Type == b.Type &&
 			slices.EqualFunc(a.Shape, b.Shape, func(a, b int64) bool { return a == b || a == -1 || b == -1 })
 	}
-	// A picture may go there as something else than what the network here takes, as long as it has the same size.
-	pictures := here.Picture != nil && there.Picture != nil && here.Picture.Channels == there.Picture.Channels &&
+	// An image may go there as something else than what the network here takes, as long as it has the same size.
+	images := here.Image != nil && there.Image != nil && here.Image.Channels == there.Image.Channels &&
 		here.Width == there.Width && here.Height == there.Height
 	what := ""
 	switch {
-	case !pictures && !slices.EqualFunc(here.Inputs, there.Inputs, same):
+	case !images && !slices.EqualFunc(here.Inputs, there.Inputs, same):
 		what = fmt.Sprintf("its inputs are %v, here %v", there.Inputs, here.Inputs)
 	case !slices.EqualFunc(here.Outputs, there.Outputs, same):
 		what = fmt.Sprintf("its outputs are %v, here %v", there.Outputs, here.Outputs)
 	case here.MaxBatch != there.MaxBatch:
-		what = fmt.Sprintf("it takes %d pictures, here %d", there.MaxBatch, here.MaxBatch)
+		what = fmt.Sprintf("it takes %d images, here %d", there.MaxBatch, here.MaxBatch)
 	case len(here.Metadata.Labels) != len(there.Metadata.Labels):
 		what = fmt.Sprintf("it has %d labels, here %d", len(there.Metadata.Labels), len(here.Metadata.Labels))
 	default:

@@ -60,12 +60,12 @@ func TestContract(t *testing.T) {
 
 // A request that the servers fail is done here, and no model but theirs stands by.
 func TestARequestIsDoneAgainHere(t *testing.T) {
-	e, s, err := open(t, enginetest.Network(t, "picture"))
+	e, s, err := open(t, enginetest.Network(t, "image"))
 	require.NoError(t, err)
 	defer e.Close()
-	picture := []engine.Image{{Data: make([]byte, 64), Width: 8, Height: 8, Stride: 8, Format: engine.GRAY8}}
+	img := []engine.Image{{Data: make([]byte, 64), Width: 8, Height: 8, Stride: 8, Format: engine.GRAY8}}
 	infer := func() []byte {
-		require.NoError(t, e.Submit(0, picture))
+		require.NoError(t, e.Submit(0, img))
 		result, err := e.Wait(0)
 		require.NoError(t, err)
 		return append([]byte(nil), result.Outputs[0].Data...)
@@ -80,7 +80,7 @@ func TestARequestIsDoneAgainHere(t *testing.T) {
 	require.EqualValues(t, 1, status.Changes)
 	require.Contains(t, status.Reason, "no server answers")
 
-	other, err := onnxruntime.Open(enginetest.Network(t, "picture_gray"))
+	other, err := onnxruntime.Open(enginetest.Network(t, "image_gray"))
 	require.NoError(t, err)
 	defer other.Close()
 	_, err = standby.Open(standby.Options{Remote: e.Options.Remote, Local: other, Log: slog.New(slog.DiscardHandler)})
@@ -90,31 +90,31 @@ func TestARequestIsDoneAgainHere(t *testing.T) {
 
 // A second request of a slot is refused, also when the servers went while the first was in flight there.
 func TestASecondRequestIsRefusedWhereverTheFirstIs(t *testing.T) {
-	e, s, err := open(t, enginetest.Network(t, "picture"))
+	e, s, err := open(t, enginetest.Network(t, "image"))
 	require.NoError(t, err)
 	defer e.Close()
-	picture := []engine.Image{{Data: make([]byte, 64), Width: 8, Height: 8, Stride: 8, Format: engine.GRAY8}}
-	require.NoError(t, e.Submit(0, picture))
+	img := []engine.Image{{Data: make([]byte, 64), Width: 8, Height: 8, Stride: 8, Format: engine.GRAY8}}
+	require.NoError(t, e.Submit(0, img))
 	s.Stop()
-	require.NoError(t, e.Submit(1, picture))
+	require.NoError(t, e.Submit(1, img))
 	_, err = e.Wait(1) // by now it is known that no server answers
 	require.NoError(t, err)
-	require.ErrorContains(t, e.Submit(0, picture), "slot 0 has a request in flight")
+	require.ErrorContains(t, e.Submit(0, img), "slot 0 has a request in flight")
 	_, err = e.Wait(0)
 	require.NoError(t, err)
-	require.NoError(t, e.Submit(0, picture))
+	require.NoError(t, e.Submit(0, img))
 	_, err = e.Wait(0)
 	require.NoError(t, err)
 }
 
-// A picture may go to the servers as another type of numbers than the network here takes, but not in another size; tensors are those of
+// An image may go to the servers as another type of numbers than the network here takes, but not in another size; tensors are those of
 // the network here.
-func TestTheServersMayTakePicturesAsAnotherType(t *testing.T) {
+func TestTheServersMayTakeImagesAsAnotherType(t *testing.T) {
 	describe := func(kind engine.DataType, side int64) engine.Model {
 		m := engine.Model{Inputs: []engine.TensorInfo{{Name: "images", Type: kind, Shape: []int64{-1, 3, side, side}}}, MaxBatch: 1}
-		picture, err := engine.FindPictureInput(m.Inputs, engine.Metadata{})
+		img, err := engine.FindImageInput(m.Inputs, engine.Metadata{})
 		require.NoError(t, err)
-		m.Picture, m.Width, m.Height = picture, picture.Width, picture.Height
+		m.Image, m.Width, m.Height = img, img.Width, img.Height
 		return m
 	}
 	opened := func(there engine.Model) error {

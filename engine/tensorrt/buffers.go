@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-// buffers is the memory that Engine.Alloc has given out. Reading is free of locks, because every picture of every frame is looked up.
+// buffers is the memory that Engine.Alloc has given out. Reading is free of locks, because every image of every frame is looked up.
 type buffers struct {
 	mu     sync.Mutex // for writers
 	list   atomic.Pointer[[]*cuda.HostMemory]

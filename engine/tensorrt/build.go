@@ -36,7 +36,7 @@ type BuildOptions struct {
 	Precision engine.Precision `json:"precision"`
 	// StronglyTyped takes every type from the model, also before TensorRT 11.
 	StronglyTyped bool `json:"strongly_typed,omitempty"`
-	// Batch is for inputs that leave their first dimension open; Width and Height for a picture input that leaves its sides open, by default
+	// Batch is for inputs that leave their first dimension open; Width and Height for an image input that leaves its sides open, by default
 	// the metadata's or engine.DefaultSide. Shapes overrides both for the inputs it names.
 	Batch         Range        `json:"batch"`
 	Width, Height int          `json:",omitempty"`
@@ -57,7 +57,7 @@ type BuildOptions struct {
 	// Log gets TensorRT's messages; nil for none.
 	Log *slog.Logger `json:"-"`
 
-	// timings is the folder where TimingCache is when it is not named.
+	// timings is the directory where TimingCache is when it is not named.
 	timings *Cache
 }
 
@@ -94,7 +94,7 @@ type Calibration struct {
 	// Unquantized are the results of layers that stay in FP16, as a rule a detect head's last convolutions; what turns them into the network's
 	// outputs then stays in FP32. quantize.Plan.Unquantized finds them.
 	Unquantized []string `json:"unquantized,omitempty"`
-	// Hash names the set of pictures in the plan cache's key; empty for the SHA-256 of Batches.
+	// Hash names the set of images in the plan cache's key; empty for the SHA-256 of Batches.
 	Hash string `json:"hash,omitempty"`
 }
 
@@ -131,7 +131,7 @@ type buildKey struct {
 	Unquantized        []string `json:"unquantized,omitempty"`
 	// Plugins are the SHA-256 of those that have operators of the model.
 	Plugins []string `json:"plugins,omitempty"`
-	// Preprocess is how the pictures of a calibration by hash became inputs.
+	// Preprocess is how the images of a calibration by hash became inputs.
 	Preprocess engine.Preprocess `json:"preprocess,omitzero"`
 }
 
@@ -167,7 +167,7 @@ func (o *BuildOptions) key(version Version, facts cuda.Facts, plugins []PluginFa
 	}, nil
 }
 
-// sides are what a picture input that leaves them open is built for.
+// sides are what an image input that leaves them open is built for.
 func (o *BuildOptions) sides() (width, height int) {
 	switch {
 	case o.Width > 0 && o.Height > 0:

@@ -112,7 +112,7 @@ class Progress final : public Monitor {
 
 // Calibration serves the batches of a calibration file: a header, then for each batch the inputs' elements one after the other.
 //
-//     8 bytes "EICALIB1", uint32 inputs, uint32 batches, uint32 pictures of one batch,
+//     8 bytes "EICALIB1", uint32 inputs, uint32 batches, uint32 images of one batch,
 //     for each input: uint32 length of the name, the name, uint64 bytes of one batch
 //
 // All numbers are little endian. Elements are what the network's input has, as a rule float32.
@@ -130,8 +130,8 @@ class Calibration final : public CalibrationFeed {
         if (file_.data == nullptr)
             return fail(error, EI_FILE, "calibration batches %s: %s", path, errno != 0 ? strerror(errno) : "empty file");
         uint32_t inputs = 0;
-        if (!take(magic_, 8) || memcmp(magic_, "EICALIB1", 8) != 0 || !take(&inputs, 4) || !take(&batches_, 4) || !take(&pictures_, 4) ||
-            inputs == 0 || inputs > EI_MAX_TENSORS || pictures_ == 0) {
+        if (!take(magic_, 8) || memcmp(magic_, "EICALIB1", 8) != 0 || !take(&inputs, 4) || !take(&batches_, 4) || !take(&images_, 4) ||
+            inputs == 0 || inputs > EI_MAX_TENSORS || images_ == 0) {
             return fail(error, EI_FILE, "calibration batches %s: not a calibration file", path);
         }
         size_t total = 0;
@@ -154,7 +154,7 @@ class Calibration final : public CalibrationFeed {
         return EI_OK;
     }
 
-    int32_t batch() override { return pictures_ > 0 ? static_cast<int32_t>(pictures_) : 1; }
+    int32_t batch() override { return images_ > 0 ? static_cast<int32_t>(images_) : 1; }
 
     bool next(void** bindings, const char** names, int32_t count) override {
         if (given_ == batches_) return false;
@@ -203,7 +203,7 @@ class Calibration final : public CalibrationFeed {
     File cache_;
     char magic_[8];
     size_t at_ = 0;
-    uint32_t batches_ = 0, pictures_ = 0, given_ = 0;
+    uint32_t batches_ = 0, images_ = 0, given_ = 0;
     int count_ = 0;
     Input input_[EI_MAX_TENSORS] = {};
 };
@@ -486,7 +486,7 @@ class Builder {
         if (d == 0) return options_.batch[selector];
         if (dims.rank != 4) return 0;
         const auto channels = [&dims](int at) { return dims.d[at] == 1 || dims.d[at] == 3; };
-        const int height = channels(1) ? 2 : channels(3) ? 1 : 4;  // NCHW, NHWC, no picture
+        const int height = channels(1) ? 2 : channels(3) ? 1 : 4;  // NCHW, NHWC, no image
         return d == height ? options_.height : d == height + 1 ? options_.width : 0;
     }
 

@@ -16,31 +16,31 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-// CacheFolder is where plans are kept unless Options.Cache says otherwise: $CACHE_DIRECTORY of a systemd unit, else
+// CacheDir is where plans are kept unless Options.Cache says otherwise: $CACHE_DIRECTORY of a systemd unit, else
 // $XDG_CACHE_HOME/edge-infer, else ~/.cache/edge-infer.
-func CacheFolder() (string, error) {
-	if folder := os.Getenv("CACHE_DIRECTORY"); folder != "" {
-		return folder, nil
+func CacheDir() (string, error) {
+	if dir := os.Getenv("CACHE_DIRECTORY"); dir != "" {
+		return dir, nil
 	}
-	folder, err := os.UserCacheDir()
+	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("cache folder: %w", err)
+		return "", fmt.Errorf("cache directory: %w", err)
 	}
-	return filepath.Join(folder, "edge-infer"), nil
+	return filepath.Join(dir, "edge-infer"), nil
 }
 
-// Cache is a folder of plans, one file for each combination of model, device, release and build options; the zero value is CacheFolder.
+// Cache is a directory of plans, one file for each combination of model, device, release and build options; the zero value is CacheDir.
 // Several processes may use it: files appear complete or not at all.
 type Cache struct {
-	Folder string
+	Dir string
 }
 
-// folder is where the files are.
-func (c Cache) folder() (string, error) {
-	if c.Folder != "" {
-		return c.Folder, nil
+// directory is where the files are.
+func (c Cache) dir() (string, error) {
+	if c.Dir != "" {
+		return c.Dir, nil
 	}
-	return CacheFolder()
+	return CacheDir()
 }
 
 // Key names a plan: everything that decides what TensorRT would build. Two keys that are equal stand for interchangeable plans.
@@ -54,7 +54,7 @@ type Key struct {
 
 // file is the plan's place. The first bytes of the model's hash lead, so that a person sees which plans belong together.
 func (c Cache) file(k Key) (string, error) {
-	folder, err := c.folder()
+	dir, err := c.dir()
 	if err != nil {
 		return "", err
 	}
@@ -63,7 +63,7 @@ func (c Cache) file(k Key) (string, error) {
 		return "", fmt.Errorf("cache key: %w", err)
 	}
 	sum := sha256.Sum256(text)
-	return filepath.Join(folder, hex.EncodeToString(k.Model[:4])+"-"+hex.EncodeToString(sum[:16])+".plan"), nil
+	return filepath.Join(dir, hex.EncodeToString(k.Model[:4])+"-"+hex.EncodeToString(sum[:16])+".plan"), nil
 }
 
 // Load returns the plan file kept under the key. ok is false when there is none. A file that cannot be used gives the reason as an error
@@ -100,14 +100,14 @@ func (c Cache) Store(k Key, file []byte) (string, error) {
 
 // TimingFile is where builds of one release on one GPU architecture share their kernel timings.
 func (c Cache) TimingFile(version Version, facts cuda.Facts) (string, error) {
-	folder, err := c.folder()
+	dir, err := c.dir()
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return "", writeFailure(folder, 0, err)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", writeFailure(dir, 0, err)
 	}
-	return filepath.Join(folder, fmt.Sprintf("timing-%s-%s.cache", version, facts.ComputeCapability())), nil
+	return filepath.Join(dir, fmt.Sprintf("timing-%s-%s.cache", version, facts.ComputeCapability())), nil
 }
 
 // Remove deletes a plan that TensorRT refused.
@@ -122,14 +122,14 @@ func (c Cache) Remove(k Key) error {
 	return nil
 }
 
-// checkFolder makes a folder and sees whether files can be made in it.
-func checkFolder(folder string) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return writeFailure(folder, 0, err)
+// checkDir makes a directory and sees whether files can be made in it.
+func checkDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return writeFailure(dir, 0, err)
 	}
-	part, err := os.CreateTemp(folder, ".part-*")
+	part, err := os.CreateTemp(dir, ".part-*")
 	if err != nil {
-		return writeFailure(folder, 0, err)
+		return writeFailure(dir, 0, err)
 	}
 	return errors.Join(part.Close(), os.Remove(part.Name()))
 }
@@ -152,7 +152,7 @@ func writeFailure(path string, size int, err error) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		e.Hint = fmt.Sprintf("free %d MiB on that disk, or set XDG_CACHE_HOME to another one", size>>20+1)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		e.Hint = "make the folder writable for this user, or set XDG_CACHE_HOME to one that is"
+		e.Hint = "make the directory writable for this user, or set XDG_CACHE_HOME to one that is"
 	}
 	return e
 }

@@ -19,11 +19,11 @@ type CalibrationInput struct {
 }
 
 // WriteCalibration writes the batches that next gives, until io.EOF, to the file that Calibration.Batches names. next fills one buffer for
-// each input with a batch as the network takes it, pictures samples each, letterboxed and scaled exactly as in service. Nothing is kept
+// each input with a batch as the network takes it, images samples each, letterboxed and scaled exactly as in service. Nothing is kept
 // of a file that fails; no batch at all is an error.
-func WriteCalibration(path string, inputs []CalibrationInput, pictures int, next func(batch [][]byte) error) (err error) {
-	if len(inputs) == 0 || pictures < 1 {
-		return fmt.Errorf("calibration file %s: no input or no picture in a batch", path)
+func WriteCalibration(path string, inputs []CalibrationInput, images int, next func(batch [][]byte) error) (err error) {
+	if len(inputs) == 0 || images < 1 {
+		return fmt.Errorf("calibration file %s: no input or no image in a batch", path)
 	}
 	part, err := atomicfile.Create(path, 0o600)
 	if err != nil {
@@ -40,7 +40,7 @@ func WriteCalibration(path string, inputs []CalibrationInput, pictures int, next
 	const countAt = 12 // where the number of batches stands
 	header := binary.LittleEndian.AppendUint32([]byte("EICALIB1"), uint32(len(inputs)))
 	header = binary.LittleEndian.AppendUint32(header, 0)
-	header = binary.LittleEndian.AppendUint32(header, uint32(pictures))
+	header = binary.LittleEndian.AppendUint32(header, uint32(images))
 	batch := make([][]byte, len(inputs))
 	for i, in := range inputs {
 		header = binary.LittleEndian.AppendUint32(header, uint32(len(in.Name)))
@@ -69,8 +69,8 @@ func WriteCalibration(path string, inputs []CalibrationInput, pictures int, next
 	}
 	if count == 0 {
 		return &engine.Error{
-			Op: "build", Backend: Name, Message: "no calibration pictures",
-			Hint: "name a folder with at least 100 pictures like the camera's",
+			Op: "build", Backend: Name, Message: "no calibration images",
+			Hint: "name a directory with at least 100 images like the camera's",
 		}
 	}
 	if err := w.Flush(); err != nil {

@@ -82,7 +82,7 @@ var kindNames = [...]struct {
 // Build builds a plan in a child process. The plan goes to output, or into the cache when output is empty; progress may be nil and is
 // called from Build's goroutine. Cancelling the context stops the child.
 func (c Child) Build(ctx context.Context, options BuildOptions, output string, cache Cache, progress func(Progress)) (*BuiltPlan, error) {
-	r := request{Options: options, Output: output, Cache: cache.Folder}
+	r := request{Options: options, Output: output, Cache: cache.Dir}
 	if options.Log != nil {
 		r.Debug = options.Log.Enabled(ctx, slog.LevelDebug)
 	}
@@ -179,14 +179,14 @@ func ServeBuild(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 func (r *request) serve(ctx context.Context, progress func(Progress)) (*BuiltPlan, error) {
-	cache := Cache{Folder: r.Cache}
-	folder, err := filepath.Dir(r.Output), error(nil)
+	cache := Cache{Dir: r.Cache}
+	dir, err := filepath.Dir(r.Output), error(nil)
 	if r.Output == "" {
 		r.Options.timings = &cache
-		folder, err = cache.folder()
+		dir, err = cache.dir()
 	}
 	if err == nil {
-		err = checkFolder(folder) // before minutes of work
+		err = checkDir(dir) // before minutes of work
 	}
 	if err != nil {
 		return nil, err

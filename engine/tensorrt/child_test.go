@@ -25,7 +25,7 @@ func child(t testing.TB, environment ...string) tensorrt.Child {
 
 func TestChildBuilds(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
-		cache := tensorrt.Cache{Folder: t.TempDir()}
+		cache := tensorrt.Cache{Dir: t.TempDir()}
 		o := buildOptions(version, small(nil))
 		o.Metadata = engine.Metadata{Labels: []string{"bolt"}}
 		log, text := logger()
@@ -33,7 +33,7 @@ func TestChildBuilds(t *testing.T) {
 		var last tensorrt.Progress
 		built, err := child(t, "FAKE_TRT=slow:2").Build(t.Context(), o, "", cache, func(p tensorrt.Progress) { last = p })
 		require.NoError(t, err)
-		require.Equal(t, cache.Folder, filepath.Dir(built.Path))
+		require.Equal(t, cache.Dir, filepath.Dir(built.Path))
 		require.Equal(t, []string{"bolt"}, built.Facts.Metadata.Labels)
 		require.Contains(t, text(), "a warning of the fake library")
 		if version >= 100000 {
@@ -105,12 +105,12 @@ func TestChildToFile(t *testing.T) {
 
 func TestChildFailures(t *testing.T) {
 	o := buildOptions(100300, small(func(m *fake.Model) { m.Operators = []string{"UnsupportedSpline"} }))
-	_, err := child(t).Build(t.Context(), o, "", tensorrt.Cache{Folder: t.TempDir()}, nil)
+	_, err := child(t).Build(t.Context(), o, "", tensorrt.Cache{Dir: t.TempDir()}, nil)
 	require.ErrorIs(t, err, engine.ErrUnsupported)
 	require.ErrorContains(t, err, "operator UnsupportedSpline of node 0")
 
 	o = buildOptions(100300, small(nil))
-	_, err = child(t, "FAKE_TRT=build-crash").Build(t.Context(), o, "", tensorrt.Cache{Folder: t.TempDir()}, nil)
+	_, err = child(t, "FAKE_TRT=build-crash").Build(t.Context(), o, "", tensorrt.Cache{Dir: t.TempDir()}, nil)
 	require.EqualError(t, err, "tensorrt build: the build process was killed, most likely because memory ran out "+
 		"(close other programs, add swap, or lower --workspace, --batch or --opt-level)")
 
@@ -130,12 +130,12 @@ func TestChildFailures(t *testing.T) {
 
 func TestChildIsCancelled(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
-		folder := t.TempDir()
+		dir := t.TempDir()
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := child(t, "FAKE_TRT=slow").Build(ctx, buildOptions(version, small(nil)), "", tensorrt.Cache{Folder: folder},
+		_, err := child(t, "FAKE_TRT=slow").Build(ctx, buildOptions(version, small(nil)), "", tensorrt.Cache{Dir: dir},
 			func(tensorrt.Progress) { cancel() })
 		require.ErrorContains(t, err, "tensorrt build: cancelled: ")
-		entries, err := os.ReadDir(folder)
+		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		require.Empty(t, entries)
 	})
@@ -187,8 +187,8 @@ func FuzzServeBuild(f *testing.F) {
 
 // TestCalibration is as long as its table of ways to ranges.
 func TestCalibration(t *testing.T) {
-	folder := t.TempDir()
-	batches := filepath.Join(folder, "batches")
+	dir := t.TempDir()
+	batches := filepath.Join(dir, "batches")
 	inputs := []tensorrt.CalibrationInput{{Name: "images", Bytes: 4 * 3 * 32 * 32}}
 	count := 0
 	write := func(n int) error {
@@ -203,8 +203,8 @@ func TestCalibration(t *testing.T) {
 		})
 	}
 	err := write(0)
-	require.ErrorContains(t, err, "tensorrt build: no calibration pictures (name a folder with at least 100 pictures like the camera's)")
-	entries, err := os.ReadDir(folder)
+	require.ErrorContains(t, err, "tensorrt build: no calibration images (name a directory with at least 100 images like the camera's)")
+	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, entries)
 	require.NoError(t, write(5))

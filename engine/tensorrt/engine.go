@@ -23,14 +23,14 @@ var ErrNoPlan = errors.New("no engine plan")
 type Engine struct {
 	// Set by Open.
 	model   engine.Model
-	picture *engine.PictureInput // nil when there is none
+	img     *engine.ImageInput // nil when there is none
 	log     *slog.Logger
 	library *Library
 	plugins []PluginFacts
 	device  *cuda.Device
 	kernels *kernels
 	handle  *C.ei_engine
-	mapped  bool // the letterbox reads pictures in place
+	mapped  bool // the letterbox reads images in place
 	shared  bool // inputs, outputs and candidates stay in place too
 	tensors []C.ei_tensor
 	slots   []*slot
@@ -206,16 +206,16 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 			m.MaxBatch = int(min(t.max[0], C.EI_MAX_BATCH))
 		}
 	}
-	e.picture, m.NoPicture = engine.FindPictureInput(tuned, m.Metadata)
+	e.img, m.NoImage = engine.FindImageInput(tuned, m.Metadata)
 	switch {
-	case e.picture == nil:
+	case e.img == nil:
 		m.MaxBatch = 1
-	case e.picture.Batch == 0 && o.MaxBatch > 0:
+	case e.img.Batch == 0 && o.MaxBatch > 0:
 		m.MaxBatch = min(m.MaxBatch, o.MaxBatch)
 	}
-	if e.picture != nil {
-		m.Picture, m.Width, m.Height = e.picture, e.picture.Width, e.picture.Height
-		if err := e.picture.CheckBatch(m.MaxBatch); err != nil {
+	if e.img != nil {
+		m.Image, m.Width, m.Height = e.img, e.img.Width, e.img.Height
+		if err := e.img.CheckBatch(m.MaxBatch); err != nil {
 			return &engine.Error{Op: "open", Backend: Name, Kind: engine.ErrUnsupported, Err: err}
 		}
 	}
@@ -223,7 +223,7 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 	e.mapped, why = ChooseMemory(o.Memory, device)
 	e.shared = e.mapped && device.Integrated
 	m.Reason = fmt.Sprintf("TensorRT %s on %s, %s", m.BackendVersion, m.Device, why)
-	e.log.Info("engine memory", "pictures_in_place", e.mapped, "tensors_in_place", e.shared, "reason", why)
+	e.log.Info("engine memory", "images_in_place", e.mapped, "tensors_in_place", e.shared, "reason", why)
 	e.model = m
 	return nil
 }
@@ -239,7 +239,7 @@ func tunedFor(info engine.TensorInfo, t *C.ei_tensor) engine.TensorInfo {
 	return info
 }
 
-// ChooseMemory decides how pictures and tensors travel on a device, and says why. mapped means that the letterbox reads pictures in place.
+// ChooseMemory decides how images and tensors travel on a device, and says why. mapped means that the letterbox reads images in place.
 func ChooseMemory(wanted MemoryMode, device cuda.Facts) (mapped bool, why string) {
 	switch {
 	case wanted == MemoryCopy:
@@ -251,7 +251,7 @@ func ChooseMemory(wanted MemoryMode, device cuda.Facts) (mapped bool, why string
 	case device.Integrated:
 		return true, "mapped memory because the GPU shares the machine's memory"
 	}
-	return true, "pictures read in mapped memory, tensors copied because the GPU has memory of its own"
+	return true, "images read in mapped memory, tensors copied because the GPU has memory of its own"
 }
 
 func (e *Engine) openSlots(o *Options) error {

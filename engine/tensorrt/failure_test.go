@@ -448,7 +448,7 @@ func TestMemoryChoiceIsLogged(t *testing.T) {
 		},
 		{
 			"integrated=0", tensorrt.MemoryAuto,
-			`in_place=true tensors_in_place=false reason="pictures read in mapped memory, tensors copied because the GPU has memory of its own"`,
+			`in_place=true tensors_in_place=false reason="images read in mapped memory, tensors copied because the GPU has memory of its own"`,
 		},
 		{"integrated=0", tensorrt.MemoryMapped, `in_place=true tensors_in_place=false reason="mapped memory as asked for"`},
 		{"integrated=1", tensorrt.MemoryCopy, `in_place=false tensors_in_place=false reason="copies as asked for"`},
@@ -464,19 +464,19 @@ func TestMemoryChoiceIsLogged(t *testing.T) {
 }
 
 func TestLibraries(t *testing.T) {
-	folder := t.TempDir()
-	text := filepath.Join(folder, "libnvinfer.so.10")
+	dir := t.TempDir()
+	text := filepath.Join(dir, "libnvinfer.so.10")
 	require.NoError(t, os.WriteFile(text, []byte("no library"), 0o600))
 	_, err := tensorrt.OpenLibrary(tensorrt.LibraryOptions{Path: text})
 	require.ErrorIs(t, err, engine.ErrUnavailable)
 	require.ErrorContains(t, err, text+": file too short")
-	_, err = tensorrt.OpenLibrary(tensorrt.LibraryOptions{Path: filepath.Join(folder, "none")})
+	_, err = tensorrt.OpenLibrary(tensorrt.LibraryOptions{Path: filepath.Join(dir, "none")})
 	require.ErrorContains(t, err, "cannot open shared object file: No such file or directory")
 }
 
 func TestLibrarySearch(t *testing.T) {
 	for version, path := range libraries {
-		for name, options := range map[string]tensorrt.LibraryOptions{"file": {Path: path}, "folder": {Path: filepath.Dir(path)}} {
+		for name, options := range map[string]tensorrt.LibraryOptions{"file": {Path: path}, "directory": {Path: filepath.Dir(path)}} {
 			l, err := tensorrt.OpenLibrary(options)
 			require.NoError(t, err, name)
 			require.Equal(t, version, l.Version.Number)
@@ -514,7 +514,7 @@ func TestLeanRuntimeOnlyRuns(t *testing.T) {
 	// A model without a plan is refused outright: nobody shall wait for a build that cannot be.
 	for _, library := range []string{lean, parserless} {
 		options := tensorrt.Options{
-			Options: engine.Options{Path: "small.onnx", Bytes: small(nil), Library: library}, Cache: tensorrt.Cache{Folder: t.TempDir()}, Log: quiet,
+			Options: engine.Options{Path: "small.onnx", Bytes: small(nil), Library: library}, Cache: tensorrt.Cache{Dir: t.TempDir()}, Log: quiet,
 		}
 		_, err = options.Open()
 		require.EqualError(t, err, "tensorrt open: "+library+" runs plans and builds none, and small.onnx is not a plan"+hint)

@@ -35,12 +35,12 @@ import (
 
 // The tests of this file run on a real GPU with a real TensorRT, from a binary of `go test -c`. They print JSON lines of what they measure.
 //
-//	EDGE_INFER_TEST_TENSORRT    folder of libnvinfer and libnvonnxparser; without it these tests are skipped and the fakes are used
-//	EDGE_INFER_TEST_MODELS      folder with NAME.onnx, NAME.input and NAME.output (float32 of one sample, as another runtime computes
+//	EDGE_INFER_TEST_TENSORRT    directory of libnvinfer and libnvonnxparser; without it these tests are skipped and the fakes are used
+//	EDGE_INFER_TEST_MODELS      directory with NAME.onnx, NAME.input and NAME.output (float32 of one sample, as another runtime computes
 //	                            them), and for each way to INT8 that shall be tried NAME.calibration (see WriteCalibration), NAME.table
 //	                            (of edge-infer quantize --calibration-table) or NAME.qdq.onnx; NAME.unquantized names the results that
 //	                            calibrators leave in FP16
-//	EDGE_INFER_TEST_PLANS       folder that keeps the plans and timing caches, made when missing
+//	EDGE_INFER_TEST_PLANS       directory that keeps the plans and timing caches, made when missing
 //	EDGE_INFER_TEST_PRECISIONS  comma-separated, fp32,fp16,int8 by default
 //	EDGE_INFER_TEST_LEVEL       builder optimization level
 //	EDGE_INFER_TEST_SECONDS     length of one measurement, 2 by default
@@ -110,13 +110,13 @@ type route struct {
 
 // The ways to INT8.
 const (
-	byPictures = ".calibration" // TensorRT's own calibrator
-	byTable    = ".table"       // its calibrator given ranges
-	byModel    = ".qdq.onnx"
+	byImages = ".calibration" // TensorRT's own calibrator
+	byTable  = ".table"       // its calibrator given ranges
+	byModel  = ".qdq.onnx"
 )
 
 func (r route) String() string {
-	return string(r.precision) + map[string]string{byPictures: "-calibrator", byTable: "-ranges", byModel: "-qdq"}[r.ranges]
+	return string(r.precision) + map[string]string{byImages: "-calibrator", byTable: "-ranges", byModel: "-qdq"}[r.ranges]
 }
 
 // routes are the precisions of the environment, with every way to INT8 that the model's files allow.
@@ -127,7 +127,7 @@ func routes(t *testing.T, path string) (all []route) {
 			continue
 		}
 		known := len(all)
-		for _, ending := range []string{byPictures, byTable, byModel} {
+		for _, ending := range []string{byImages, byTable, byModel} {
 			if _, err := os.Stat(strings.TrimSuffix(path, ".onnx") + ending); err == nil {
 				all = append(all, route{precision, ending})
 			}
@@ -158,10 +158,10 @@ func readFloats(t *testing.T, path string) []float32 {
 	return values
 }
 
-// TestHardwarePictures gives pictures to networks of every input in the ways of several projects.
-func TestHardwarePictures(t *testing.T) {
+// TestHardwareImages gives images to networks of every input in the ways of several projects.
+func TestHardwareImages(t *testing.T) {
 	library, _ := hardware(t)
-	enginetest.RunPictures(t, enginetest.Backend{FreeSides: true, Open: func(o engine.Options) (engine.Engine, error) {
+	enginetest.RunImages(t, enginetest.Backend{FreeSides: true, Open: func(o engine.Options) (engine.Engine, error) {
 		options := tensorrt.Options{Options: o, Log: quiet}
 		options.Library = library
 		model, err := onnx.Parse(o.Path, o.Bytes)
@@ -174,7 +174,7 @@ func TestHardwarePictures(t *testing.T) {
 		}
 		options.Build.Metadata = metadata
 		options.Build.Precision = engine.FP32
-		if o.Path == "picture_half.onnx" || o.Path == "picture_half_free.onnx" {
+		if o.Path == "image_half.onnx" || o.Path == "image_half_free.onnx" {
 			options.Build.Precision = engine.FP16
 		}
 		plan, err := tensorrt.Build(t.Context(), options.BuildOptions(), nil)
@@ -206,7 +206,7 @@ func TestHardwareBuildAndRun(t *testing.T) {
 	}
 }
 
-// hardwarePlan builds a plan unless the folder holds it, and returns its path.
+// hardwarePlan builds a plan unless the directory holds it, and returns its path.
 func hardwarePlan(t *testing.T, library, plans, path string, route route, batch int) string {
 	name := strings.TrimSuffix(filepath.Base(path), ".onnx")
 	release := filepath.Base(library)
@@ -221,8 +221,8 @@ func hardwarePlan(t *testing.T, library, plans, path string, route route, batch 
 	}
 	base := strings.TrimSuffix(path, ".onnx")
 	switch route.ranges {
-	case byPictures:
-		o.Calibration = tensorrt.Calibration{Batches: base + byPictures, Cache: filepath.Join(plans, name+"-"+release+".calibration-cache")}
+	case byImages:
+		o.Calibration = tensorrt.Calibration{Batches: base + byImages, Cache: filepath.Join(plans, name+"-"+release+".calibration-cache")}
 	case byTable:
 		table, err := os.ReadFile(base + byTable)
 		require.NoError(t, err)
@@ -336,7 +336,7 @@ func compareWithReference(t *testing.T, library, plan, base string, route route)
 // endToEnd reports whether an output has one row for each box, best score first, as YOLOv10's.
 func endToEnd(shape []int64) bool { return len(shape) == 3 && shape[2] == 6 }
 
-// scoreError is the error of the class scores alone, beside which boxes are as large as the picture; nil for outputs of another layout.
+// scoreError is the error of the class scores alone, beside which boxes are as large as the image; nil for outputs of another layout.
 func scoreError(shape []int64, got, want []float32) map[string]float64 {
 	var scores []int
 	switch {
@@ -374,7 +374,7 @@ func countLayers(t *testing.T, library, plan, name string, route route) {
 	require.NotContains(t, convolutions, "", "every convolution says its precision")
 }
 
-// ring fills 64 distinct 1080p pictures in the engine's memory.
+// ring fills 64 distinct 1080p images in the engine's memory.
 func ring(t testing.TB, e *tensorrt.Engine) []engine.Image {
 	const width, height, count = 1920, 1080, 64
 	random := rand.New(rand.NewPCG(1, 2))
@@ -483,8 +483,8 @@ func TestHardwareFloor(t *testing.T) {
 	if floor == "" {
 		t.Skip("no floor program: set " + floorEnvironment)
 	}
-	folder := t.TempDir()
-	kernels := filepath.Join(folder, "kernels.ptx")
+	dir := t.TempDir()
+	kernels := filepath.Join(dir, "kernels.ptx")
 	require.NoError(t, os.WriteFile(kernels, []byte(preprocess.PTX()), 0o600))
 	for _, path := range models(t) {
 		name := strings.TrimSuffix(filepath.Base(path), ".onnx")
@@ -496,7 +496,7 @@ func TestHardwareFloor(t *testing.T) {
 					require.NoError(t, err)
 					_, raw, err := tensorrt.ReadPlan(file)
 					require.NoError(t, err)
-					rawPath := filepath.Join(folder, "raw.plan")
+					rawPath := filepath.Join(dir, "raw.plan")
 					require.NoError(t, os.WriteFile(rawPath, raw, 0o600))
 					libraries, err := filepath.Glob(filepath.Join(library, "libnvinfer.so*"))
 					require.NoError(t, err)
@@ -538,7 +538,7 @@ func TestHardwareFloor(t *testing.T) {
 	}
 }
 
-// TestHardwareBatches measures requests of 16 pictures on one to four slots, each with a stream of its own.
+// TestHardwareBatches measures requests of 16 images on one to four slots, each with a stream of its own.
 func TestHardwareBatches(t *testing.T) {
 	library, plans := hardware(t)
 	const batch = 16
@@ -564,7 +564,7 @@ func TestHardwareBatches(t *testing.T) {
 	}
 }
 
-// runBatches keeps every slot of an engine busy with requests of batch pictures of the network's own size.
+// runBatches keeps every slot of an engine busy with requests of batch images of the network's own size.
 func runBatches(t *testing.T, library, plan string, slots, batch int) report {
 	e := openPlan(t, library, plan, func(o *tensorrt.Options) { o.Slots, o.MaxBatch = slots, batch })
 	images := make([]engine.Image, batch)
@@ -595,7 +595,7 @@ func runBatches(t *testing.T, library, plan string, slots, batch int) report {
 	elapsed, all := time.Since(begun), slices.Concat(latencies...)
 	require.NotEmpty(t, all)
 	r := report{
-		"tensorrt": e.Model().BackendVersion, "batch": batch, "slots": slots, "pictures_per_second": float64(batch*len(all)) / elapsed.Seconds(),
+		"tensorrt": e.Model().BackendVersion, "batch": batch, "slots": slots, "images_per_second": float64(batch*len(all)) / elapsed.Seconds(),
 		"latency_us_p50": percentile(all, 0.5), "latency_us_p99": percentile(all, 0.99),
 	}
 	require.NoError(t, e.Close())
@@ -639,9 +639,9 @@ func TestHardwareFrames(t *testing.T) {
 		plan := hardwarePlan(t, library, plans, path, route{precision: engine.FP32}, 1)
 		whole := openPlan(t, library, plan, func(o *tensorrt.Options) { o.Filter = nil })
 		m := whole.Model()
-		input := m.Picture
+		input := m.Image
 		cpu := preprocess.NewLetterbox(input)
-		tensor := engine.Tensor{Name: m.Inputs[0].Name, Type: engine.Float32, Shape: input.Shape(1), Data: make([]byte, input.PictureBytes())}
+		tensor := engine.Tensor{Name: m.Inputs[0].Name, Type: engine.Float32, Shape: input.Shape(1), Data: make([]byte, input.ImageBytes())}
 		random := rand.New(rand.NewPCG(3, 4))
 		for _, mode := range []tensorrt.MemoryMode{tensorrt.MemoryCopy, tensorrt.MemoryMapped} {
 			filtered := openPlan(t, library, plan, func(o *tensorrt.Options) { o.Memory = mode })

@@ -26,11 +26,11 @@ func TestWriteFailure(t *testing.T) {
 		},
 		{
 			syscall.EROFS,
-			"tensorrt write: /cache/a.plan: read-only file system (make the folder writable for this user, or set XDG_CACHE_HOME to one that is)",
+			"tensorrt write: /cache/a.plan: read-only file system (make the directory writable for this user, or set XDG_CACHE_HOME to one that is)",
 		},
 		{
 			&fs.PathError{Op: "open", Path: path, Err: syscall.EACCES},
-			"tensorrt write: /cache/a.plan: open /cache/a.plan: permission denied (make the folder writable for this user, or set XDG_CACHE_HOME to one that is)",
+			"tensorrt write: /cache/a.plan: open /cache/a.plan: permission denied (make the directory writable for this user, or set XDG_CACHE_HOME to one that is)",
 		},
 		{syscall.EIO, "tensorrt write: /cache/a.plan: input/output error"},
 	} {
@@ -46,9 +46,9 @@ func TestSearchPaths(t *testing.T) {
 	require.Equal(t, leanNames[:], paths[len(paths)-len(leanNames):])
 	require.Equal(t, []string{"/opt/libnvinfer.so.10"}, searchPaths("/opt/libnvinfer.so.10", none))
 
-	folder := t.TempDir()
-	require.Equal(t, []string{filepath.Join(folder, "libnvinfer.so")}, searchPaths(folder, none), "for the loader's message")
-	packages := filepath.Join(folder, "lib/python3.11/site-packages")
+	dir := t.TempDir()
+	require.Equal(t, []string{filepath.Join(dir, "libnvinfer.so")}, searchPaths(dir, none), "for the loader's message")
+	packages := filepath.Join(dir, "lib/python3.11/site-packages")
 	for _, name := range []string{
 		"tensorrt_libs/libnvinfer.so.10", "tensorrt_cu13_libs/libnvinfer.so.11",
 		"tensorrt/libnvinfer.so.8", "tensorrt/libnvinfer.so.8.5.3",
@@ -57,7 +57,7 @@ func TestSearchPaths(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, nil, 0o600))
 	}
-	paths = searchPaths("", func(name string) string { return map[string]string{"VIRTUAL_ENV": folder}[name] })
+	paths = searchPaths("", func(name string) string { return map[string]string{"VIRTUAL_ENV": dir}[name] })
 	require.Equal(t, []string{
 		filepath.Join(packages, "tensorrt_cu13_libs/libnvinfer.so.11"), filepath.Join(packages, "tensorrt_libs/libnvinfer.so.10"),
 		filepath.Join(packages, "tensorrt/libnvinfer.so.8"), filepath.Join(packages, "tensorrt/libnvinfer.so.8.5.3"),
@@ -68,16 +68,16 @@ func TestSearchPaths(t *testing.T) {
 	require.Equal(t, []string{filepath.Join(packages, "tensorrt/libnvinfer.so.8")}, paths)
 }
 
-func TestCacheFolder(t *testing.T) {
+func TestCacheDir(t *testing.T) {
 	t.Setenv("CACHE_DIRECTORY", "")
 	t.Setenv("XDG_CACHE_HOME", "/x")
-	folder, err := CacheFolder()
+	dir, err := CacheDir()
 	require.NoError(t, err)
-	require.Equal(t, "/x/edge-infer", folder)
+	require.Equal(t, "/x/edge-infer", dir)
 	t.Setenv("CACHE_DIRECTORY", "/var/cache/edge-infer")
-	folder, err = CacheFolder()
+	dir, err = CacheDir()
 	require.NoError(t, err)
-	require.Equal(t, "/var/cache/edge-infer", folder)
+	require.Equal(t, "/var/cache/edge-infer", dir)
 }
 
 func TestReadProfile(t *testing.T) {
@@ -141,7 +141,7 @@ func TestKeyHoldsShapeAndPreprocess(t *testing.T) {
 	file := func(o BuildOptions) string {
 		key, err := o.key(Version{Major: 10, Minor: 3}, cuda.Facts{Name: "GPU", Major: 8, Minor: 7}, nil)
 		require.NoError(t, err)
-		path, err := Cache{Folder: "/cache"}.file(key)
+		path, err := Cache{Dir: "/cache"}.file(key)
 		require.NoError(t, err)
 		return path
 	}
@@ -159,7 +159,7 @@ func TestKeyHoldsShapeAndPreprocess(t *testing.T) {
 
 	ways := map[string]bool{}
 	for _, preset := range []string{"", "ultralytics", "yolox"} {
-		o := BuildOptions{Precision: engine.INT8, Calibration: Calibration{Hash: "pictures"}}
+		o := BuildOptions{Precision: engine.INT8, Calibration: Calibration{Hash: "images"}}
 		o.Metadata.Preprocess.Preset = preset
 		ways[file(o)] = true
 		o.Precision = engine.FP16

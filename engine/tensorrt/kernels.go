@@ -16,20 +16,20 @@ type kernels struct {
 	module            *cuda.Module
 	letterboxFunction cuda.Function
 	filterFunction    cuda.Function
-	input             *engine.PictureInput
+	input             *engine.ImageInput
 }
 
-// listCapacity is how many candidates of one picture reach the host. Decoders keep at most 300 boxes after suppression, and about ten
+// listCapacity is how many candidates of one image reach the host. Decoders keep at most 300 boxes after suppression, and about ten
 // candidates belong to each.
 const listCapacity = 4096
 
 func newKernels(e *Engine) (*kernels, error) {
-	k := &kernels{input: e.picture}
+	k := &kernels{input: e.img}
 	var err error
 	if k.module, err = e.device.NewModule(preprocess.PTX()); err != nil {
 		return nil, err
 	}
-	if k.letterboxFunction, err = k.module.Function(preprocess.PictureKernel(k.input)); err == nil {
+	if k.letterboxFunction, err = k.module.Function(preprocess.ImageKernel(k.input)); err == nil {
 		k.filterFunction, err = k.module.Function(preprocess.FilterKernel)
 	}
 	if err != nil {
@@ -46,8 +46,8 @@ func (k *kernels) close() error {
 	return k.module.Close()
 }
 
-// letterbox fills the launch for one picture at a device address.
-func (k *kernels) letterbox(p *C.ei_picture, im *engine.Image, source, output uint64) engine.Transform {
+// letterbox fills the launch for one image at a device address.
+func (k *kernels) letterbox(p *C.ei_image, im *engine.Image, source, output uint64) engine.Transform {
 	a := (*preprocess.LetterboxArguments)(unsafe.Pointer(&p.arguments[0]))
 	var g preprocess.Geometry
 	*a, g = preprocess.NewLetterboxArguments(im, source, k.input, output)
@@ -65,11 +65,11 @@ func launch(to *C.ei_cuda_kernel, function cuda.Function, grid, block [3]uint32,
 	to.arguments, to.size = arguments, C.size_t(size)
 }
 
-// candidates is a slot's list of boxes over the threshold: a count for each picture, then rows for each picture. The counts are in device
-// memory and copied, because all of a picture's threads add to one: in host memory that took 155 microseconds on a GPU behind a bus. The
+// candidates is a slot's list of boxes over the threshold: a count for each image, then rows for each image. The counts are in device
+// memory and copied, because all of an image's threads add to one: in host memory that took 155 microseconds on a GPU behind a bus. The
 // rows, which are written once and by few threads, go to mapped memory where there is some, so that only as many cross as there are.
 type candidates struct {
-	pictures  int
+	images    int
 	function  cuda.Function
 	arguments *preprocess.FilterArguments // in the request
 	device    *cuda.Memory
@@ -81,12 +81,12 @@ type candidates struct {
 }
 
 // countBytes keeps the rows aligned.
-func countBytes(pictures int) int { return (preprocess.CountBytes(pictures) + 255) &^ 255 }
+func countBytes(images int) int { return (preprocess.CountBytes(images) + 255) &^ 255 }
 
 func (e *Engine) newCandidates(r *C.ei_request) (*candidates, error) {
-	pictures := e.model.MaxBatch
-	c := &candidates{pictures: pictures, function: e.kernels.filterFunction, inPlace: e.mapped}
-	bytes := countBytes(pictures) + pictures*listCapacity*engine.CandidateFields*4
+	images := e.model.MaxBatch
+	c := &candidates{images: images, function: e.kernels.filterFunction, inPlace: e.mapped}
+	bytes := countBytes(images) + images*listCapacity*engine.CandidateFields*4
 	var err error
 	if c.host, err = e.device.AllocHost(bytes); err != nil {
 		return c, err
@@ -94,7 +94,7 @@ func (e *Engine) newCandidates(r *C.ei_request) (*candidates, error) {
 	clear(c.host.Data)
 	onDevice := bytes
 	if c.inPlace {
-		onDevice = countBytes(pictures)
+		onDevice = countBytes(images)
 	}
 	if c.device, err = e.device.Alloc(onDevice); err != nil {
 		return c, err
@@ -105,46 +105,46 @@ func (e *Engine) newCandidates(r *C.ei_request) (*candidates, error) {
 		rows = c.host.Address
 	}
 	f := &r.filter
-	c.counts = unsafe.Slice((*uint32)(unsafe.Pointer(&c.host.Data[0])), 2*pictures)
-	c.lists = make([]engine.Candidates, pictures)
-	c.rows = unsafe.Slice((*float32)(unsafe.Pointer(&c.host.Data[countBytes(pictures)])), pictures*listCapacity*engine.CandidateFields)
+	c.counts = unsafe.Slice((*uint32)(unsafe.Pointer(&c.host.Data[0])), 2*images)
+	c.lists = make([]engine.Candidates, images)
+	c.rows = unsafe.Slice((*float32)(unsafe.Pointer(&c.host.Data[countBytes(images)])), images*listCapacity*engine.CandidateFields)
 	f.enabled = 1
-	f.clear, f.clear_words = C.ei_cuda_pointer(list), C.size_t(2*pictures)
+	f.clear, f.clear_words = C.ei_cuda_pointer(list), C.size_t(2*images)
 	f.list, f.list_host = C.ei_cuda_pointer(list), unsafe.Pointer(&c.host.Data[0])
 	c.arguments = (*preprocess.FilterArguments)(unsafe.Pointer(&f.arguments[0]))
-	m := preprocess.FilterMemory{Rows: rows + uint64(countBytes(pictures)), Counts: list, Capacity: listCapacity}
+	m := preprocess.FilterMemory{Rows: rows + uint64(countBytes(images)), Counts: list, Capacity: listCapacity}
 	for i := range e.tensors {
 		if e.tensors[i].input == 0 {
 			m.Outputs = append(m.Outputs, uint64(r.io[i].device))
 		}
 	}
-	*c.arguments, err = preprocess.NewFilterArguments(e.model.Filter, e.model.Outputs, m, pictures)
+	*c.arguments, err = preprocess.NewFilterArguments(e.model.Filter, e.model.Outputs, m, images)
 	return c, err
 }
 
-// prepare sets the filter up for a number of pictures.
-func (c *candidates) prepare(r *C.ei_request, pictures int) {
+// prepare sets the filter up for a number of images.
+func (c *candidates) prepare(r *C.ei_request, images int) {
 	if c == nil {
 		return
 	}
-	grid, block := c.arguments.Grid(pictures)
+	grid, block := c.arguments.Grid(images)
 	launch(&r.filter.kernel, c.function, grid, block, unsafe.Pointer(c.arguments), unsafe.Sizeof(*c.arguments))
-	bytes := preprocess.CountBytes(c.pictures)
+	bytes := preprocess.CountBytes(c.images)
 	if !c.inPlace {
-		bytes = countBytes(c.pictures) + pictures*listCapacity*engine.CandidateFields*4
+		bytes = countBytes(c.images) + images*listCapacity*engine.CandidateFields*4
 	}
 	r.filter.list_bytes = C.size_t(bytes)
 }
 
-// collect cuts the lists of the pictures out of the slot's memory.
-func (c *candidates) collect(pictures int) []engine.Candidates {
-	lists := c.lists[:pictures]
+// collect cuts the lists of the images out of the slot's memory.
+func (c *candidates) collect(images int) []engine.Candidates {
+	lists := c.lists[:images]
 	for i := range lists {
 		all := int(c.counts[i])
 		count := min(all, listCapacity)
 		at := i * listCapacity * engine.CandidateFields
 		lists[i] = engine.Candidates{
-			Rows: c.rows[at : at+count*engine.CandidateFields], Truncated: all - count, Impossible: int(c.counts[c.pictures+i]),
+			Rows: c.rows[at : at+count*engine.CandidateFields], Truncated: all - count, Impossible: int(c.counts[c.images+i]),
 		}
 	}
 	return lists

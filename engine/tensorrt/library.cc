@@ -72,7 +72,7 @@ static void splitVersion(int number, ei_version* version) {
     version->patch = number % 100;
 }
 
-// beside names a companion library in the folder and with the suffix of the main one: libnvinfer.so.8 goes with libnvonnxparser.so.8.
+// beside names a companion library in the directory and with the suffix of the main one: libnvinfer.so.8 goes with libnvonnxparser.so.8.
 static void beside(const char* path, const char* companion, char* result, size_t size) {
     const char* slash = strrchr(path, '/');
     const char* file = slash != nullptr ? slash + 1 : path;
@@ -97,15 +97,15 @@ static void* openCompanion(const char* path, const char* given, const char* comp
 }
 
 // openResources opens the libraries of the builder's kernels that lie beside libnvinfer. It asks the loader for them by name, which finds
-// those that are open already, and does not find a folder that is in nobody's search path.
+// those that are open already, and does not find a directory that is in nobody's search path.
 static void openResources(const ei_library* library) {
     const ei_version& facts = library->facts;
     const char* slash = strrchr(facts.path, '/');
     if (slash == nullptr) return;
-    char folder[sizeof(facts.path)], release[48];
-    snprintf(folder, sizeof(folder), "%.*s", static_cast<int>(slash - facts.path + 1), facts.path);
+    char directory[sizeof(facts.path)], release[48];
+    snprintf(directory, sizeof(directory), "%.*s", static_cast<int>(slash - facts.path + 1), facts.path);
     snprintf(release, sizeof(release), ".so.%d.%d.%d", facts.major, facts.minor, facts.patch);
-    DIR* entries = opendir(folder);
+    DIR* entries = opendir(directory);
     if (entries == nullptr) return;
     while (const dirent* entry = readdir(entries)) {
         static const char prefix[] = "libnvinfer_builder_resource";
@@ -113,8 +113,8 @@ static void openResources(const ei_library* library) {
         if (strncmp(entry->d_name, prefix, sizeof(prefix) - 1) != 0 || length < tail) continue;
         if (strcmp(entry->d_name + length - tail, release) != 0) continue;
         if (strstr(entry->d_name, "_win") != nullptr) continue;  // kernels for another system
-        char path[sizeof(folder) + sizeof(entry->d_name)];
-        snprintf(path, sizeof(path), "%s%s", folder, entry->d_name);
+        char path[sizeof(directory) + sizeof(entry->d_name)];
+        snprintf(path, sizeof(path), "%s%s", directory, entry->d_name);
         dlopen(path, RTLD_LAZY | RTLD_LOCAL);  // what cannot be opened TensorRT names itself
     }
     closedir(entries);

@@ -20,12 +20,12 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// LibraryEnvironment names the variable that holds the file or folder of the TensorRT library.
+// LibraryEnvironment names the variable that holds the file or directory of the TensorRT library.
 const LibraryEnvironment = "EDGE_INFER_TENSORRT"
 
 // LibraryOptions says which shared objects to use. Empty fields are searched for.
 type LibraryOptions struct {
-	Path   string `json:"path,omitempty"`   // libnvinfer, or the folder that holds it
+	Path   string `json:"path,omitempty"`   // libnvinfer, or the directory that holds it
 	Parser string `json:"parser,omitempty"` // libnvonnxparser; by default the one beside Path
 	Plugin string `json:"plugin,omitempty"` // libnvinfer_plugin, likewise
 }
@@ -82,7 +82,7 @@ func OpenLibrary(options LibraryOptions) (*Library, error) {
 		}
 	}
 	return nil, refuse("open", engine.ErrUnavailable,
-		"install TensorRT (on a Jetson: apt install nvidia-jetpack) or set "+LibraryEnvironment+" to its folder",
+		"install TensorRT (on a Jetson: apt install nvidia-jetpack) or set "+LibraryEnvironment+" to its directory",
 		"no usable TensorRT library: %s", strings.Join(reasons, "; "))
 }
 
@@ -137,46 +137,46 @@ func searchPaths(given string, environment func(string) string) []string {
 	}
 	if given != "" {
 		if info, err := os.Stat(given); err == nil && info.IsDir() {
-			return inFolder(given)
+			return inDir(given)
 		}
 		return []string{given}
 	}
 	paths := slices.Clone(names[:])
-	folders := []string{
+	dirs := []string{
 		"/usr/lib/python3*/dist-packages", "/usr/lib/python3*/site-packages", "/usr/local/lib/python3*/dist-packages",
 		"/usr/local/lib/python3*/site-packages",
 	}
 	if home := environment("HOME"); home != "" {
-		folders = append(folders, home+"/.local/lib/python3*/site-packages")
+		dirs = append(dirs, home+"/.local/lib/python3*/site-packages")
 	}
 	if venv := environment("VIRTUAL_ENV"); venv != "" {
-		folders = append([]string{venv + "/lib/python3*/site-packages"}, folders...)
+		dirs = append([]string{venv + "/lib/python3*/site-packages"}, dirs...)
 	}
-	for _, folder := range folders {
+	for _, dir := range dirs {
 		for _, name := range []string{"/tensorrt*libs/", "/tensorrt/"} {
-			paths = append(paths, newestFirst(folder+name+"libnvinfer.so*")...)
+			paths = append(paths, newestFirst(dir+name+"libnvinfer.so*")...)
 		}
 	}
 	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
-	for _, folder := range []string{
+	for _, dir := range []string{
 		"/usr/lib/" + machine + "-linux-gnu", "/usr/local/tensorrt/lib", "/usr/local/TensorRT*/lib", "/opt/tensorrt/lib",
 		"/usr/local/cuda/lib64", "/usr/src/tensorrt/lib",
 	} {
-		paths = append(paths, newestFirst(folder+"/libnvinfer.so*")...)
+		paths = append(paths, newestFirst(dir+"/libnvinfer.so*")...)
 	}
 	return append(paths, leanNames[:]...)
 }
 
-// inFolder lists the libraries of one folder, or the plain name in it so that the loader's message says what is missing.
-func inFolder(folder string) []string {
+// inDir lists the libraries of one directory, or the plain name in it so that the loader's message says what is missing.
+func inDir(dir string) []string {
 	var paths []string
 	for _, name := range append(slices.Clone(names[:]), leanNames[:]...) {
-		if path := filepath.Join(folder, name); exists(path) {
+		if path := filepath.Join(dir, name); exists(path) {
 			paths = append(paths, path)
 		}
 	}
 	if len(paths) == 0 {
-		paths = []string{filepath.Join(folder, "libnvinfer.so")}
+		paths = []string{filepath.Join(dir, "libnvinfer.so")}
 	}
 	return paths
 }

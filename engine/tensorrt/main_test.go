@@ -54,10 +54,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(hardwareEnvironment) != "" || flag.Lookup("test.fuzz").Value.String() != "" {
 		os.Exit(m.Run())
 	}
-	syscall.Umask(0o022) // folders that a group may write to are no caches
-	folder, err := os.MkdirTemp("", "tensorrt-test-")
+	syscall.Umask(0o022) // directories that a group may write to are no caches
+	dir, err := os.MkdirTemp("", "tensorrt-test-")
 	if err == nil {
-		err = buildFakes(folder)
+		err = buildFakes(dir)
 	}
 	code := 1
 	if err != nil {
@@ -65,17 +65,17 @@ func TestMain(m *testing.M) {
 	} else {
 		code = m.Run()
 	}
-	_ = os.RemoveAll(folder)
+	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 
 // buildFakes compiles a CUDA driver, the real kernels for the host, and a TensorRT library for each version.
-func buildFakes(folder string) error {
-	driver, err := cudafake.Build(folder, 0)
+func buildFakes(dir string) error {
+	driver, err := cudafake.Build(dir, 0)
 	if err != nil {
 		return err
 	}
-	kernels, err := cudafake.Compile(filepath.Join(folder, "kernels.so"), "-x", "c++", "-std=c++17", "../preprocess/kernels.cu",
+	kernels, err := cudafake.Compile(filepath.Join(dir, "kernels.so"), "-x", "c++", "-std=c++17", "../preprocess/kernels.cu",
 		"-lstdc++", "-lm")
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func buildFakes(folder string) error {
 	for i, j := range jobs {
 		go func() {
 			j.options.Tables, _ = filepath.Abs(".")
-			place := filepath.Join(folder, fmt.Sprint(i))
+			place := filepath.Join(dir, fmt.Sprint(i))
 			err := os.MkdirAll(place, 0o755)
 			if err == nil {
 				*j.path, err = fake.Build(place, j.options)

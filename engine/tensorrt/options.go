@@ -9,18 +9,18 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// MemoryMode is how pictures and tensors travel between host and GPU.
+// MemoryMode is how images and tensors travel between host and GPU.
 type MemoryMode string
 
 const (
 	// MemoryAuto is MemoryMapped, or MemoryCopy on a GPU that cannot map host memory.
 	MemoryAuto MemoryMode = ""
-	// MemoryMapped has the letterbox read pictures in pinned host memory, where the camera left them: only the lines that the picture's new
+	// MemoryMapped has the letterbox read images in pinned host memory, where the camera left them: only the lines that the image's new
 	// size needs cross the bus. On an integrated GPU, where a copy would only move bytes within the same memory, the network's inputs and
 	// outputs stay in place too; on others they are copied asynchronously on the slot's stream, because a network reads its inputs more than
 	// once.
 	MemoryMapped MemoryMode = "mapped"
-	// MemoryCopy copies pictures too, asynchronously on the slot's stream.
+	// MemoryCopy copies images too, asynchronously on the slot's stream.
 	MemoryCopy MemoryMode = "copy"
 )
 
@@ -53,7 +53,7 @@ type Options struct {
 	// Build says how the plan of an ONNX model is built, and with that which one of the cache fits. Model, Path, Metadata, Device,
 	// Library.Path, Plugins, Precision and Batch.Max are taken from the fields above where those are set.
 	Build BuildOptions
-	// Cache is the folder of plans; empty for CacheFolder.
+	// Cache is the directory of plans; empty for CacheDir.
 	Cache Cache
 	// Profile is the optimization profile of a plan that has several.
 	Profile int

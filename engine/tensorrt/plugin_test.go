@@ -36,7 +36,7 @@ func TestPlugin(t *testing.T) {
 				operator := "CustomSpline" + way.name
 				p := fake.Plugin{Operator: operator, Version: version, Library: libraries[version], Listed: way.listed}
 				plugin := buildPlugin(t, "libspline.so", p)
-				cache := tensorrt.Cache{Folder: t.TempDir()}
+				cache := tensorrt.Cache{Dir: t.TempDir()}
 				o := buildOptions(version, spline(operator))
 
 				// Without its plugin neither the model nor the plan is understood, and both say how to give one.
@@ -88,7 +88,7 @@ func TestPlugin(t *testing.T) {
 
 // TestPluginIsPartOfTheKey builds with two plugins that differ in another operator only.
 func TestPluginIsPartOfTheKey(t *testing.T) {
-	cache := tensorrt.Cache{Folder: t.TempDir()}
+	cache := tensorrt.Cache{Dir: t.TempDir()}
 	o := buildOptions(100300, small(nil))
 	var paths []string
 	for _, operator := range []string{"CustomFirst", "CustomSecond"} {
@@ -117,7 +117,7 @@ func TestPluginsFindTheirLibrary(t *testing.T) {
 	p := fake.Plugin{Operator: "CustomLinked", Version: 110100, Library: libraries[110100], Linked: true}
 	o := buildOptions(110100, spline("CustomLinked"))
 	o.Plugins = []string{buildPlugin(t, "libopen.so", p)}
-	_, err := child(t).Build(t.Context(), o, "", tensorrt.Cache{Folder: t.TempDir()}, nil)
+	_, err := child(t).Build(t.Context(), o, "", tensorrt.Cache{Dir: t.TempDir()}, nil)
 	require.NoError(t, err)
 }
 
@@ -131,11 +131,11 @@ func TestPluginsThatCannotBeUsed(t *testing.T) {
 		require.NotContains(t, err.Error(), "\n")
 	}
 
-	folder := t.TempDir()
-	refused(filepath.Join(folder, "none.so"), "tensorrt open: plugin "+filepath.Join(folder, "none.so")+": ")
-	refused("none.so", "/none.so: ") // not the loader's folders
-	refused(folder, "plugin "+folder+" is no shared object (name the .so file)")
-	text := filepath.Join(folder, "text.so")
+	dir := t.TempDir()
+	refused(filepath.Join(dir, "none.so"), "tensorrt open: plugin "+filepath.Join(dir, "none.so")+": ")
+	refused("none.so", "/none.so: ") // not the loader's directories
+	refused(dir, "plugin "+dir+" is no shared object (name the .so file)")
+	text := filepath.Join(dir, "text.so")
 	require.NoError(t, os.WriteFile(text, []byte("not a library, but longer than a header"), 0o600))
 	refused(text, "plugin "+text+" is no shared object (name the .so file)")
 
@@ -143,14 +143,14 @@ func TestPluginsThatCannotBeUsed(t *testing.T) {
 	require.NoError(t, err)
 	foreign := append([]byte(nil), good...)
 	foreign[18], foreign[19] = 8, 0 // MIPS
-	path := filepath.Join(folder, "foreign.so")
+	path := filepath.Join(dir, "foreign.so")
 	require.NoError(t, os.WriteFile(path, foreign, 0o600))
 	refused(path, "plugin "+path+" is for another kind of processor (build it for ")
-	short := filepath.Join(folder, "short.so")
+	short := filepath.Join(dir, "short.so")
 	require.NoError(t, os.WriteFile(short, good[:200], 0o600))
 	refused(short, "plugin not loaded: "+short+": ")
 
-	open := filepath.Join(folder, "open.so")
+	open := filepath.Join(dir, "open.so")
 	require.NoError(t, os.WriteFile(open, good, 0o600))
 	require.NoError(t, os.Chmod(open, 0o666))
 	refused(open, "plugin "+open+": "+open+" has mode 0666")

@@ -61,7 +61,7 @@ struct Growing final : OutputSink {
 // it comes again.
 struct Captured {
     bool used = false, refused = false;
-    int pictures = 0;
+    int images = 0;
     Dims64 dims[EI_MAX_TENSORS];  // of inputs and outputs
     ei_cuda_graph graph = nullptr;
     ei_cuda_graph_exec exec = nullptr;
@@ -285,12 +285,12 @@ int allocateTensor(ei_slot* s, int i, ei_error* error) {
         return fail(error, EI_SHAPE, "tensor %s needs %lld bytes", t.name, static_cast<long long>(bytes));
     io.capacity = static_cast<size_t>(bytes);
     const size_t room = io.capacity < kSmallest ? kSmallest : io.capacity;
-    const bool picture = i == s->options.picture;
+    const bool image = i == s->options.image;
     const bool discarded = !t.input && s->options.discard;
     CUDA(cuMemHostAlloc(&io.host, room, kMapped), "allocate pinned memory");
     memset(io.host, 0, room);
     void* address = io.host;
-    s->mapped[i] = t.host || (s->options.mapped && !picture && !discarded);
+    s->mapped[i] = t.host || (s->options.mapped && !image && !discarded);
     if (!s->mapped[i]) {
         CUDA(cuMemAlloc_v2(&io.device, room), "allocate device memory");
         address = reinterpret_cast<void*>(io.device);
@@ -346,17 +346,17 @@ int openSlot(ei_slot* s, ei_error* error) {
 }
 
 // filters says that the boxes of the request are listed on the device.
-bool filters(const ei_request& r) { return r.filter.enabled && r.pictures > 0; }
+bool filters(const ei_request& r) { return r.filter.enabled && r.images > 0; }
 
 // enqueue puts the request's work on the stream; captured says that the stream is in capture mode and nodes gets the letterbox launches.
 int enqueue(ei_slot* s, Captured* captured, ei_error* error) {
     ei_request& r = s->request;
     ei_library* library = s->engine->library;
-    for (int i = 0; i < r.pictures; i++) {
-        CUDA(ei_cuda_launch(&r.picture[i].letterbox, s->stream), "letterbox");
+    for (int i = 0; i < r.images; i++) {
+        CUDA(ei_cuda_launch(&r.image[i].letterbox, s->stream), "letterbox");
         if (captured != nullptr) CUDA(ei_cuda_captured(s->stream, &captured->letterbox[i]), "capture the letterbox");
     }
-    if (r.pictures == 0) {
+    if (r.images == 0) {
         for (int i = 0; i < s->engine->count; i++) {
             if (!s->engine->tensor[i].input || s->mapped[i]) continue;
             const size_t bytes = static_cast<size_t>(elements(dimsOf(r.io[i]))) * r.io[i].element;
@@ -371,7 +371,7 @@ int enqueue(ei_slot* s, Captured* captured, ei_error* error) {
         CUDA(ei_cuda_launch(&r.filter.kernel, s->stream), "filter the candidates");
         CUDA(cuMemcpyDtoHAsync_v2(r.filter.list_host, r.filter.list, r.filter.list_bytes, s->stream), "copy the candidates");
     }
-    const bool discard = s->options.discard && r.pictures > 0;
+    const bool discard = s->options.discard && r.images > 0;
     for (int i = 0; i < s->engine->count; i++) {
         if (discard || s->engine->tensor[i].input || s->mapped[i] || s->unsized[i]) continue;
         const size_t bytes = static_cast<size_t>(elements(s->current[i])) * r.io[i].element;
@@ -385,9 +385,9 @@ bool sameKernel(const ei_cuda_kernel& a, const ei_cuda_kernel& b) {
            memcmp(a.block, b.block, sizeof(a.block)) == 0;
 }
 
-void keep(Captured* c, int i, const ei_picture& picture) {
-    c->kernel[i] = picture.letterbox;
-    memcpy(c->arguments[i], picture.arguments, picture.letterbox.size);
+void keep(Captured* c, int i, const ei_image& image) {
+    c->kernel[i] = image.letterbox;
+    memcpy(c->arguments[i], image.arguments, image.letterbox.size);
 }
 
 bool capture(ei_slot* s, Captured* c, ei_error* error) {
@@ -407,17 +407,17 @@ bool capture(ei_slot* s, Captured* c, ei_error* error) {
         driver(error, ended, "instantiate the graph");
         return false;
     }
-    for (int i = 0; i < s->request.pictures; i++) keep(c, i, s->request.picture[i]);
+    for (int i = 0; i < s->request.images; i++) keep(c, i, s->request.image[i]);
     return true;
 }
 
 int replay(ei_slot* s, Captured* c, ei_error* error) {
-    for (int i = 0; i < s->request.pictures; i++) {
-        const ei_picture& picture = s->request.picture[i];
-        if (sameKernel(c->kernel[i], picture.letterbox) && memcmp(c->arguments[i], picture.arguments, picture.letterbox.size) == 0)
+    for (int i = 0; i < s->request.images; i++) {
+        const ei_image& image = s->request.image[i];
+        if (sameKernel(c->kernel[i], image.letterbox) && memcmp(c->arguments[i], image.arguments, image.letterbox.size) == 0)
             continue;
-        CUDA(ei_cuda_replace_kernel(c->exec, c->letterbox[i], &picture.letterbox), "replace the letterbox");
-        keep(c, i, picture);
+        CUDA(ei_cuda_replace_kernel(c->exec, c->letterbox[i], &image.letterbox), "replace the letterbox");
+        keep(c, i, image);
     }
     CUDA(cuGraphLaunch(c->exec, s->stream), "launch the graph");
     s->request.replayed = 1;
@@ -428,7 +428,7 @@ int replay(ei_slot* s, Captured* c, ei_error* error) {
 Captured* find(ei_slot* s) {
     for (Captured& c : s->captured) {
         if (!c.used) return &c;
-        if (c.pictures != s->request.pictures) continue;
+        if (c.images != s->request.images) continue;
         bool same = true;
         for (int i = 0; same && i < s->engine->count; i++) {
             if (s->engine->tensor[i].input) same = c.dims[i] == dimsOf(s->request.io[i]);
@@ -444,10 +444,10 @@ int submit(ei_slot* s, ei_error* error) {
     r.replayed = 0;
     CUDA(ei_cuda_use(s->engine->context), "use the context");
     CUDA(cuEventRecord(s->begun, s->stream), "record an event");
-    for (int i = 0; i < r.pictures; i++) {
-        const ei_picture& picture = r.picture[i];
-        if (picture.host == nullptr) continue;
-        CUDA(cuMemcpyHtoDAsync_v2(picture.staging, picture.host, picture.bytes, s->stream), "copy a picture");
+    for (int i = 0; i < r.images; i++) {
+        const ei_image& image = r.image[i];
+        if (image.host == nullptr) continue;
+        CUDA(cuMemcpyHtoDAsync_v2(image.staging, image.host, image.bytes, s->stream), "copy an image");
     }
     Captured* c = s->graphs ? find(s) : nullptr;
     if (c != nullptr && c->exec != nullptr) {
@@ -472,7 +472,7 @@ int submit(ei_slot* s, ei_error* error) {
         }
         if (c != nullptr && !c->used) {
             c->used = true;
-            c->pictures = r.pictures;
+            c->images = r.images;
             memcpy(c->dims, s->current, sizeof(Dims64) * s->engine->count);
         }
         memcpy(s->ran, s->current, sizeof(Dims64) * s->engine->count);

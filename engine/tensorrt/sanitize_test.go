@@ -19,23 +19,23 @@ func TestSanitizers(t *testing.T) {
 		t.Skip("real hardware")
 	}
 	flags := []string{"-g1", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"}
-	folder := t.TempDir()
+	dir := t.TempDir()
 	run := func(name string, arguments ...string) string {
 		output, err := exec.CommandContext(t.Context(), name, arguments...).CombinedOutput()
 		require.NoError(t, err, "%s", output)
 		return string(output)
 	}
-	trampoline := filepath.Join(folder, "libcuda.a")
+	trampoline := filepath.Join(dir, "libcuda.a")
 	run("../cuda/trampoline/build", trampoline)
-	program := filepath.Join(folder, "driver")
+	program := filepath.Join(dir, "driver")
 	sources, err := filepath.Glob("*.cc")
 	require.NoError(t, err)
 	compile := append([]string{"-std=c++17", "-Wall", "-Wextra", "-o", program, "testdata/driver.cc", trampoline},
 		append(flags, sources...)...)
 	run("g++", append(compile, trampoline, "-ldl", "-lpthread")...)
-	cuda, err := cudafake.Build(folder, 0)
+	cuda, err := cudafake.Build(dir, 0)
 	require.NoError(t, err)
-	model := filepath.Join(folder, "model.onnx")
+	model := filepath.Join(dir, "model.onnx")
 	require.NoError(t, os.WriteFile(model, small(nil), 0o600))
 	tables, err := filepath.Abs(".")
 	require.NoError(t, err)

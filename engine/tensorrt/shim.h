@@ -30,7 +30,7 @@ enum ei_code {
 
 enum {
     EI_MAX_TENSORS = 32,     // inputs and outputs together
-    EI_MAX_BATCH = 64,       // pictures of one request
+    EI_MAX_BATCH = 64,       // images of one request
     EI_MAX_ARGUMENTS = 256,  // bytes of a kernel's argument struct
 };
 
@@ -99,14 +99,14 @@ void ei_engine_close(ei_engine *engine);
 
 typedef struct ei_slot ei_slot;
 
-// ei_picture is one picture of a request. Go fills it before ei_slot_submit.
-typedef struct ei_picture {
-    const void *host;         // pinned memory to copy from first; NULL when the kernel reads the picture where it is
+// ei_image is one image of a request. Go fills it before ei_slot_submit.
+typedef struct ei_image {
+    const void *host;         // pinned memory to copy from first; NULL when the kernel reads the image where it is
     ei_cuda_pointer staging;  // where to
     size_t bytes;
     ei_cuda_kernel letterbox;  // arguments point to the field below
     unsigned char arguments[EI_MAX_ARGUMENTS];
-} ei_picture;
+} ei_image;
 
 // ei_filter runs after the network and leaves a short list of candidates instead of the whole outputs.
 typedef struct ei_filter {
@@ -132,8 +132,8 @@ typedef struct ei_io {
 
 // ei_request is the part of a slot that Go and C both touch. It lives as long as the slot.
 typedef struct ei_request {
-    int pictures;  // 0 for a request of tensors
-    ei_picture picture[EI_MAX_BATCH];
+    int images;  // 0 for a request of tensors
+    ei_image image[EI_MAX_BATCH];
     ei_filter filter;
     ei_io io[EI_MAX_TENSORS];  // in the engine's order
     // Written by C: CLOCK_MONOTONIC nanoseconds, device nanoseconds, and whether a graph ran.
@@ -154,8 +154,8 @@ typedef struct ei_slot_options {
     int graph;    // 1: replay CUDA graphs
     int wait;     // one of ei_wait
     int profile;  // optimization profile
-    int picture;  // index of the input that the letterbox writes, -1 for none
-    int discard;  // 1: outputs of pictures stay on the device, where the filter reads them
+    int image;  // index of the input that the letterbox writes, -1 for none
+    int discard;  // 1: outputs of images stay on the device, where the filter reads them
 } ei_slot_options;
 
 int ei_slot_open(ei_engine *engine, const ei_slot_options *options, ei_slot **slot, ei_request **request, ei_error *error);
@@ -191,7 +191,7 @@ typedef struct ei_build_options {
     int level;         // builder optimization level, -1 for the library's default
     size_t workspace;  // bytes, 0 for the library's default
     int dla;           // core, -1 for none
-    // For inputs without a shape of their own: the range of a free first dimension, and the sides of a picture input that leaves them open.
+    // For inputs without a shape of their own: the range of a free first dimension, and the sides of an image input that leaves them open.
     int64_t batch[3];
     int64_t height, width;
     int shapes;

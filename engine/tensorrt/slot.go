@@ -19,8 +19,8 @@ type slot struct {
 	busy    bool
 	warned  bool // about graph capture
 
-	// For pictures that are not in the engine's memory, and for the device copies of all when memory is not mapped. By batch position; both
-	// grow to the largest picture seen.
+	// For images that are not in the engine's memory, and for the device copies of all when memory is not mapped. By batch position; both
+	// grow to the largest image seen.
 	host   []*cuda.HostMemory
 	device []*cuda.Memory
 	list   *candidates
@@ -33,11 +33,11 @@ type slot struct {
 func (e *Engine) openSlot(o *Options) (*slot, error) {
 	s := &slot{engine: e}
 	options := C.ei_slot_options{
-		mapped: flag(e.shared), graph: flag(!o.NoGraph), wait: o.Wait.c(), profile: C.int(o.Profile), picture: -1,
+		mapped: flag(e.shared), graph: flag(!o.NoGraph), wait: o.Wait.c(), profile: C.int(o.Profile), image: -1,
 	}
 	filtered := false
 	if e.model.Width > 0 {
-		options.picture = C.int(e.inputIndex())
+		options.image = C.int(e.inputIndex())
 		filtered = e.model.Filter != nil
 	}
 	options.discard = flag(filtered)
@@ -45,9 +45,9 @@ func (e *Engine) openSlot(o *Options) (*slot, error) {
 	if C.ei_slot_open(e.handle, &options, &s.handle, &s.request, &ee) != 0 {
 		return nil, failure("open", &ee)
 	}
-	pictures := e.model.MaxBatch
-	s.transforms = make([]engine.Transform, pictures)
-	s.host, s.device = make([]*cuda.HostMemory, pictures), make([]*cuda.Memory, pictures)
+	images := e.model.MaxBatch
+	s.transforms = make([]engine.Transform, images)
+	s.host, s.device = make([]*cuda.HostMemory, images), make([]*cuda.Memory, images)
 	for i := range e.tensors {
 		if e.tensors[i].input != 0 {
 			continue
@@ -65,7 +65,7 @@ func (e *Engine) openSlot(o *Options) (*slot, error) {
 	return s, nil
 }
 
-// inputIndex is the picture input's number among all tensors.
+// inputIndex is the image input's number among all tensors.
 func (e *Engine) inputIndex() int {
 	for i := range e.tensors {
 		if e.tensors[i].input != 0 {
@@ -108,7 +108,7 @@ func (e *Engine) idle(number int) (*slot, error) {
 	return s, nil
 }
 
-// Submit letterboxes the pictures into the input and starts the network, in one call of C and without an allocation.
+// Submit letterboxes the images into the input and starts the network, in one call of C and without an allocation.
 func (e *Engine) Submit(number int, images []engine.Image) error {
 	e.open.RLock()
 	defer e.open.RUnlock()
@@ -116,11 +116,11 @@ func (e *Engine) Submit(number int, images []engine.Image) error {
 	if err != nil {
 		return err
 	}
-	if err := e.model.RefusesPictures("submit"); err != nil {
+	if err := e.model.RefusesImages("submit"); err != nil {
 		return err
 	}
 	if len(images) < 1 || len(images) > e.model.MaxBatch {
-		return refuse("submit", engine.ErrShape, "", "%d pictures, the engine takes 1 to %d", len(images), e.model.MaxBatch)
+		return refuse("submit", engine.ErrShape, "", "%d images, the engine takes 1 to %d", len(images), e.model.MaxBatch)
 	}
 	for i := range images {
 		if err := images[i].Check(); err != nil {
@@ -133,15 +133,15 @@ func (e *Engine) Submit(number int, images []engine.Image) error {
 		}
 	}
 	batch := len(images)
-	if e.picture.Batch > 0 {
-		batch = e.picture.Batch
+	if e.img.Batch > 0 {
+		batch = e.img.Batch
 	}
 	in := &s.request.io[e.inputIndex()]
 	in.rank = 4
-	for d, n := range e.picture.Shape(batch) {
+	for d, n := range e.img.Shape(batch) {
 		in.shape[d] = C.int64_t(n)
 	}
-	s.request.pictures = C.int(len(images))
+	s.request.images = C.int(len(images))
 	s.list.prepare(s.request, len(images))
 	s.result.Transforms = s.transforms[:len(images)]
 	return s.submit()
@@ -159,9 +159,9 @@ func (s *slot) submit() error {
 	return nil
 }
 
-// place says where the GPU finds the picture and how it is letterboxed.
+// place says where the GPU finds the image and how it is letterboxed.
 func (s *slot) place(i int, im *engine.Image) error {
-	p := &s.request.picture[i]
+	p := &s.request.image[i]
 	size := im.Stride*(im.Format.Rows(im.Height)-1) + im.Format.RowBytes(im.Width)
 	data := im.Data[:size]
 	source, ours := s.engine.memory.address(data)
@@ -182,7 +182,7 @@ func (s *slot) place(i int, im *engine.Image) error {
 		p.host, p.staging, p.bytes = memory, C.ei_cuda_pointer(source), C.size_t(size)
 	}
 	in := &s.request.io[s.engine.inputIndex()]
-	output := uint64(in.device) + uint64(i*s.engine.picture.PictureBytes())
+	output := uint64(in.device) + uint64(i*s.engine.img.ImageBytes())
 	s.transforms[i] = s.engine.kernels.letterbox(p, im, source, output)
 	return nil
 }
@@ -245,7 +245,7 @@ func (e *Engine) SubmitTensors(number int, inputs []engine.Tensor) error {
 		}
 		copy(unsafe.Slice((*byte)(io.host), int(io.capacity)), in.Data)
 	}
-	s.request.pictures = 0
+	s.request.images = 0
 	s.result.Transforms = nil
 	return s.submit()
 }
@@ -330,8 +330,8 @@ func (s *slot) collect() {
 		Filter: int64(r.filtering),
 	}
 	s.result.Outputs, s.result.Candidates = s.outputs[:0], nil
-	if s.list != nil && r.pictures > 0 {
-		s.result.Candidates = s.list.collect(int(r.pictures))
+	if s.list != nil && r.images > 0 {
+		s.result.Candidates = s.list.collect(int(r.images))
 		return
 	}
 	n := 0

@@ -20,7 +20,7 @@ func TestContract(t *testing.T) {
 			name, cuda string
 			change     func(*tensorrt.Options)
 		}{
-			{"pictures in place, graphs", "", func(*tensorrt.Options) {}},
+			{"images in place, graphs", "", func(*tensorrt.Options) {}},
 			{"copies, blocking", "", func(o *tensorrt.Options) { o.Memory, o.Wait = tensorrt.MemoryCopy, tensorrt.WaitBlock }},
 			{"all in place, spinning, no graphs", "integrated=1", func(o *tensorrt.Options) {
 				o.Memory, o.Wait, o.NoGraph = tensorrt.MemoryMapped, tensorrt.WaitSpin, true

@@ -16,14 +16,14 @@ import (
 // proves nothing.
 var errUntrusted = errors.New("anybody could have put code there, and it would run")
 
-// readTrusted reads a file that nobody but root and this user can have written: both it and its folder belong to one of them, and no group
+// readTrusted reads a file that nobody but root and this user can have written: both it and its directory belong to one of them, and no group
 // and no other user may write to them.
 func readTrusted(path string) ([]byte, error) {
-	folder, err := os.Stat(filepath.Dir(path))
+	dir, err := os.Stat(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
-	if err := trusted(filepath.Dir(path), folder); err != nil {
+	if err := trusted(filepath.Dir(path), dir); err != nil {
 		return nil, err
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // what is looked at is what is read
@@ -52,8 +52,8 @@ func CheckNamed(path string) (warning string, err error) {
 
 // checkNamed is CheckNamed for any kind of file that is code; renewal is how to get one that can be trusted.
 func checkNamed(kind, path, renewal string) (warning string, err error) {
-	folder := filepath.Dir(path)
-	for _, each := range []string{path, folder} {
+	dir := filepath.Dir(path)
+	for _, each := range []string{path, dir} {
 		info, err := os.Stat(each)
 		if err != nil {
 			return "", err
@@ -72,20 +72,20 @@ func checkNamed(kind, path, renewal string) (warning string, err error) {
 	return warning, nil
 }
 
-// Trusted says why plans of the cache are not run, nil when they are or when there is no folder yet.
+// Trusted says why plans of the cache are not run, nil when they are or when there is no directory yet.
 func (c Cache) Trusted() error {
-	folder, err := c.folder()
+	dir, err := c.dir()
 	if err != nil {
 		return err
 	}
-	info, err := os.Stat(folder)
+	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("plan cache: %w", err)
 	}
-	return trusted(folder, info)
+	return trusted(dir, info)
 }
 
 func trusted(path string, info fs.FileInfo) error {
@@ -97,7 +97,7 @@ func trusted(path string, info fs.FileInfo) error {
 			"plan cache: %s has mode %04o", path, info.Mode().Perm())
 	}
 	if owner, known := info.Sys().(*syscall.Stat_t); known && owner.Uid != 0 && int(owner.Uid) != os.Geteuid() {
-		return refused("remove it, or set XDG_CACHE_HOME to a folder of this user", "plan cache: %s belongs to user %d, this is user %d",
+		return refused("remove it, or set XDG_CACHE_HOME to a directory of this user", "plan cache: %s belongs to user %d, this is user %d",
 			path, owner.Uid, os.Geteuid())
 	}
 	return nil

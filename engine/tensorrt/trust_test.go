@@ -14,8 +14,8 @@ import (
 
 // TestPlansThatAreNamed are not run where everybody could have written them, as those of the cache.
 func TestPlansThatAreNamed(t *testing.T) {
-	folder := t.TempDir()
-	plan := filepath.Join(folder, "x.engine")
+	dir := t.TempDir()
+	plan := filepath.Join(dir, "x.engine")
 	require.NoError(t, os.WriteFile(plan, []byte("plan"), 0o664))
 	check := func(want string) {
 		t.Helper()
@@ -32,9 +32,9 @@ func TestPlansThatAreNamed(t *testing.T) {
 	const why = ": anybody could have put code there, and it would run "
 	check(plan + " has mode 0666" + why + "(chmod o-w " + plan + " if you know who wrote to it, else build the plan again)")
 	require.NoError(t, os.Chmod(plan, 0o644))
-	require.NoError(t, os.Chmod(folder, 0o777))
-	check(folder + " has mode 0777" + why + "(chmod o-w " + folder + " if you know who wrote to it, else build the plan again)")
-	require.NoError(t, os.Chmod(folder, 0o777|os.ModeSticky))
+	require.NoError(t, os.Chmod(dir, 0o777))
+	check(dir + " has mode 0777" + why + "(chmod o-w " + dir + " if you know who wrote to it, else build the plan again)")
+	require.NoError(t, os.Chmod(dir, 0o777|os.ModeSticky))
 	check("")
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
@@ -47,8 +47,8 @@ func TestPlansThatAreNamed(t *testing.T) {
 
 // TestPlansThatOthersCanWriteAreNotRun, however right their checksum is.
 func TestPlansThatOthersCanWriteAreNotRun(t *testing.T) {
-	folder := t.TempDir()
-	cache := tensorrt.Cache{Folder: folder}
+	dir := t.TempDir()
+	cache := tensorrt.Cache{Dir: dir}
 	o := buildOptions(100300, small(nil))
 	built, err := child(t).Build(t.Context(), o, "", cache, func(tensorrt.Progress) {})
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestPlansThatOthersCanWriteAreNotRun(t *testing.T) {
 	}
 	require.NoError(t, open())
 	const why = ": anybody could have put code there, and it would run "
-	for _, path := range []string{plan, folder} {
+	for _, path := range []string{plan, dir} {
 		info, err := os.Stat(path)
 		require.NoError(t, err)
 		for mode, text := range map[os.FileMode]string{0o777: "0777", 0o772: "0772", 0o720: "0720"} {
@@ -73,7 +73,7 @@ func TestPlansThatOthersCanWriteAreNotRun(t *testing.T) {
 			err := open()
 			require.EqualError(t, err, "tensorrt open: plan cache: "+path+" has mode "+text+why+
 				"(chmod go-w "+path+" if you know who wrote to it, else remove it)")
-			require.NotErrorIs(t, err, tensorrt.ErrNoPlan, "nothing is built into a folder of everybody")
+			require.NotErrorIs(t, err, tensorrt.ErrNoPlan, "nothing is built into a directory of everybody")
 		}
 		require.NoError(t, os.Chmod(path, info.Mode().Perm()))
 		require.NoError(t, open())
@@ -88,33 +88,33 @@ func TestPlansThatOthersCanWriteAreNotRun(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
 	}
-	for _, path := range []string{plan, folder} {
+	for _, path := range []string{plan, dir} {
 		require.NoError(t, os.Chown(path, 4711, -1))
 		require.EqualError(t, open(), "tensorrt open: plan cache: "+path+" belongs to user 4711, this is user 0"+why+
-			"(remove it, or set XDG_CACHE_HOME to a folder of this user)")
+			"(remove it, or set XDG_CACHE_HOME to a directory of this user)")
 		require.NoError(t, os.Chown(path, 0, -1))
 	}
 	require.NoError(t, open())
 }
 
-// TestTheBuildersKernelsAreFoundBesideTheLibrary, in a folder that the loader does not search.
+// TestTheBuildersKernelsAreFoundBesideTheLibrary, in a directory that the loader does not search.
 func TestTheBuildersKernelsAreFoundBesideTheLibrary(t *testing.T) {
 	for _, version := range []int{8603, 100600} {
-		folder := t.TempDir()
+		dir := t.TempDir()
 		tables, err := filepath.Abs(".")
 		require.NoError(t, err)
-		_, err = fake.Build(folder, fake.Options{Version: version, Resource: true, Tables: tables})
+		_, err = fake.Build(dir, fake.Options{Version: version, Resource: true, Tables: tables})
 		require.NoError(t, err)
 		o := buildOptions(0, small(nil))
-		o.Library.Path = folder
-		_, err = child(t).Build(t.Context(), o, "", tensorrt.Cache{Folder: t.TempDir()}, func(tensorrt.Progress) {})
+		o.Library.Path = dir
+		_, err = child(t).Build(t.Context(), o, "", tensorrt.Cache{Dir: t.TempDir()}, func(tensorrt.Progress) {})
 		require.NoError(t, err)
 
-		resources, err := filepath.Glob(filepath.Join(folder, "libnvinfer_builder_resource*"))
+		resources, err := filepath.Glob(filepath.Join(dir, "libnvinfer_builder_resource*"))
 		require.NoError(t, err)
 		require.Len(t, resources, 1)
 		require.NoError(t, os.Remove(resources[0]))
-		_, err = child(t).Build(t.Context(), o, "", tensorrt.Cache{Folder: t.TempDir()}, func(tensorrt.Progress) {})
+		_, err = child(t).Build(t.Context(), o, "", tensorrt.Cache{Dir: t.TempDir()}, func(tensorrt.Progress) {})
 		require.ErrorContains(t, err, "Unable to load library: "+filepath.Base(resources[0]))
 	}
 }

@@ -1,4 +1,4 @@
-"""Writes the arrays of this folder: python3 generate.py (needs numpy). The same version gives the same bytes."""
+"""Writes the arrays of this directory: python3 generate.py (needs numpy). The same version gives the same bytes."""
 import os
 
 import numpy as np

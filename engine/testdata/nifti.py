@@ -1,4 +1,4 @@
-"""Writes the volumes of this folder: python3 nifti.py (needs nibabel). Each holds i + 10 j + 100 k + 1000 c at voxel (i, j, k) of volume c."""
+"""Writes the volumes of this directory: python3 nifti.py (needs nibabel). Each holds i + 10 j + 100 k + 1000 c at voxel (i, j, k) of volume c."""
 import gzip
 import os
 

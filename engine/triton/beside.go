@@ -20,8 +20,8 @@ func split[T any](list []T, is func(T) bool) (these, others []T) {
 	return these, others
 }
 
-// picturesFirst puts inputs whose values are known behind the others: requests go by that order.
-func picturesFirst(inputs []kserve.TensorMetadata) []kserve.TensorMetadata {
+// imagesFirst puts inputs whose values are known behind the others: requests go by that order.
+func imagesFirst(inputs []kserve.TensorMetadata) []kserve.TensorMetadata {
 	others, known := split(inputs, func(in kserve.TensorMetadata) bool { return !beside(in) })
 	return append(others, known...)
 }
@@ -31,15 +31,15 @@ func beside(in kserve.TensorMetadata) bool {
 	return ok && engine.Beside(engine.TensorInfo{Name: in.Name, Type: kind, Shape: in.Shape})
 }
 
-// fillBeside makes the tensors that go beside pictures. They are the same in every request, but for the size of the batch.
+// fillBeside makes the tensors that go beside images. They are the same in every request, but for the size of the batch.
 func (e *Engine) fillBeside(inputs []engine.TensorInfo) error {
 	for _, in := range inputs {
-		shape, values, ok := engine.BesideValues(in, e.picture)
+		shape, values, ok := engine.BesideValues(in, e.img)
 		if !ok {
 			return fmt.Errorf("input %q is %v, which is too large", in.Name, in.Shape)
 		}
 		tensor := kserve.Tensor{Name: in.Name, Datatype: kserve.Datatype(in.Type), Shape: shape}
-		for range max(e.model.MaxBatch, e.picture.Batch) {
+		for range max(e.model.MaxBatch, e.img.Batch) {
 			for _, value := range values {
 				tensor.Data = binary.LittleEndian.AppendUint64(tensor.Data, uint64(value))
 			}
@@ -49,7 +49,7 @@ func (e *Engine) fillBeside(inputs []engine.TensorInfo) error {
 	return nil
 }
 
-// withBeside appends what goes beside so many pictures to the inputs of a request.
+// withBeside appends what goes beside so many images to the inputs of a request.
 func (e *Engine) withBeside(inputs []kserve.Tensor, batch int) []kserve.Tensor {
 	for _, t := range e.beside {
 		shape := append(make([]int64, 0, 3), t.Shape...)

@@ -13,10 +13,10 @@ import (
 	"github.com/edge-infer/edge-infer/engine/triton"
 )
 
-// sized is the test network with inputs beside the picture, the first of which comes before it.
+// sized is the test network with inputs beside the image, the first of which comes before it.
 type sized struct {
 	*kservetest.Model
-	sizes [][]int64 // of the last request, by picture
+	sizes [][]int64 // of the last request, by image
 	ones  int       // of its mask
 }
 
@@ -53,8 +53,8 @@ func (s *sized) Infer(ctx context.Context, r *kserve.InferRequest, write func(*k
 	return s.Model.Infer(ctx, &network, write)
 }
 
-// Inputs beside the picture whose values are known are filled as they are for an engine here, whatever their order.
-func TestInputsBesideThePicture(t *testing.T) {
+// Inputs beside the image whose values are known are filled as they are for an engine here, whatever their order.
+func TestInputsBesideTheImage(t *testing.T) {
 	for _, scheme := range []string{"grpc", "http"} {
 		o := network(t)
 		o.MaxBatch = 2
@@ -71,21 +71,21 @@ func TestInputsBesideThePicture(t *testing.T) {
 		defer e.Close()
 		require.Equal(t, "images", e.Model().Inputs[0].Name)
 		require.Len(t, e.Model().Inputs, 3)
-		require.NotNil(t, e.Model().Picture)
+		require.NotNil(t, e.Model().Image)
 		require.Equal(t, "fp32", e.Status().Servers[0].Wire)
-		for _, pictures := range [][]engine.Image{striped(), append(striped(), picture()...), striped()} {
-			require.NoError(t, plain.Submit(0, pictures))
+		for _, images := range [][]engine.Image{striped(), append(striped(), img()...), striped()} {
+			require.NoError(t, plain.Submit(0, images))
 			want, err := plain.Wait(0)
 			require.NoError(t, err)
-			require.NoError(t, e.Submit(0, pictures))
+			require.NoError(t, e.Submit(0, images))
 			got, err := e.Wait(0)
 			require.NoError(t, err)
 			require.Equal(t, want.Outputs, got.Outputs)
-			require.Len(t, model.sizes, len(pictures))
+			require.Len(t, model.sizes, len(images))
 			for _, size := range model.sizes {
 				require.Equal(t, []int64{96, 64}, size)
 			}
-			require.Equal(t, 64*len(pictures), model.ones)
+			require.Equal(t, 64*len(images), model.ones)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// What a picture is on its way to a server. A model's input says which one it takes.
+// What an image is on its way to a server. A model's input says which one it takes.
 const (
 	Auto = "auto" // what the model that is named takes
 	JPEG = "jpeg"
@@ -28,9 +28,9 @@ const bytesType = "BYTES"
 // encodings are those of the inputs' element types.
 var encodings = map[string]string{"FP32": "fp32", "FP16": "fp16", "UINT8": "uint8", bytesType: JPEG}
 
-// encoding is what a model takes, empty for anything that is no picture.
+// encoding is what a model takes, empty for anything that is no image.
 func (d *description) encoding() string {
-	inputs := d.model.Inputs // pictures first
+	inputs := d.model.Inputs // images first
 	if len(inputs) == 0 || len(inputs) > 1 && !beside(inputs[1]) {
 		return ""
 	}
@@ -70,10 +70,10 @@ func (d *description) takes() string {
 	if e := d.encoding(); e != "" {
 		return e
 	}
-	return "no single picture"
+	return "no single image"
 }
 
-// jpegInput is the input of a model that takes JPEG: the picture as it is before that, 8 bits a channel and the channels of a pixel side
+// jpegInput is the input of a model that takes JPEG: the image as it is before that, 8 bits a channel and the channels of a pixel side
 // by side. Its size is what the model's parameters or the options say. false for a model that takes something else.
 func jpegInput(in *kserve.TensorMetadata, m *engine.Metadata) (engine.TensorInfo, bool) {
 	batch := int64(-1)
@@ -100,24 +100,24 @@ func jpegInput(in *kserve.TensorMetadata, m *engine.Metadata) (engine.TensorInfo
 	}, true
 }
 
-// jpegQuality is what cameras use. What it costs in findings stands in docs/BENCHMARKS.md.
+// jpegQuality is what cameras use. What it costs in detections stands in docs/BENCHMARKS.md.
 const jpegQuality = 90
 
-// compressor makes JPEG of pictures. It belongs to one goroutine at a time.
+// compressor makes JPEG of images. It belongs to one goroutine at a time.
 type compressor struct {
 	buffer bytes.Buffer
 	colour *image.RGBA
 }
 
-// compress encodes the pictures of a batch, each height x width x channels bytes, as elements of a tensor. The memory is the compressor's
+// compress encodes the images of a batch, each height x width x channels bytes, as elements of a tensor. The memory is the compressor's
 // until the next call.
-func (c *compressor) compress(pictures []byte, in *engine.PictureInput) ([]byte, error) {
+func (c *compressor) compress(images []byte, in *engine.ImageInput) ([]byte, error) {
 	c.buffer.Reset()
-	size := in.PictureBytes()
-	for picture := range slices.Chunk(pictures, size) {
+	size := in.ImageBytes()
+	for img := range slices.Chunk(images, size) {
 		at := c.buffer.Len()
 		c.buffer.Write([]byte{0, 0, 0, 0})
-		if err := jpeg.Encode(&c.buffer, c.view(picture, in), &jpeg.Options{Quality: jpegQuality}); err != nil {
+		if err := jpeg.Encode(&c.buffer, c.view(img, in), &jpeg.Options{Quality: jpegQuality}); err != nil {
 			return nil, fmt.Errorf("jpeg: %w", err)
 		}
 		binary.LittleEndian.PutUint32(c.buffer.Bytes()[at:], uint32(c.buffer.Len()-at-4))
@@ -125,28 +125,28 @@ func (c *compressor) compress(pictures []byte, in *engine.PictureInput) ([]byte,
 	return c.buffer.Bytes(), nil
 }
 
-// view is the picture as the encoder takes it.
-func (c *compressor) view(picture []byte, in *engine.PictureInput) image.Image {
+// view is the image as the encoder takes it.
+func (c *compressor) view(img []byte, in *engine.ImageInput) image.Image {
 	all := image.Rect(0, 0, in.Width, in.Height)
 	if in.Channels == 1 {
-		return &image.Gray{Pix: picture, Stride: in.Width, Rect: all}
+		return &image.Gray{Pix: img, Stride: in.Width, Rect: all}
 	}
 	if c.colour == nil || c.colour.Rect != all {
 		c.colour = image.NewRGBA(all)
 	}
 	to := c.colour.Pix
-	for from := 0; from+2 < len(picture); from += 3 {
-		to[0], to[1], to[2] = picture[from], picture[from+1], picture[from+2]
+	for from := 0; from+2 < len(img); from += 3 {
+		to[0], to[1], to[2] = img[from], img[from+1], img[from+2]
 		to = to[4:]
 	}
 	return c.colour
 }
 
-// jpegTensor is the input of a request with those pictures.
-func (e *Engine) jpegTensor(c *compressor, pictures []byte) (kserve.Tensor, error) {
-	data, err := c.compress(pictures, e.picture)
-	shape := []int64{int64(len(pictures) / e.picture.PictureBytes()), 1}
-	if e.picture.Batch > 0 {
+// jpegTensor is the input of a request with those images.
+func (e *Engine) jpegTensor(c *compressor, images []byte) (kserve.Tensor, error) {
+	data, err := c.compress(images, e.img)
+	shape := []int64{int64(len(images) / e.img.ImageBytes()), 1}
+	if e.img.Batch > 0 {
 		shape = shape[:1]
 	}
 	return kserve.Tensor{Name: e.model.Inputs[0].Name, Datatype: bytesType, Shape: shape, Data: data}, err

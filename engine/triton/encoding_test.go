@@ -20,7 +20,7 @@ import (
 // compressed is the test network behind a server's preprocessing: it takes JPEG of the network's size.
 type compressed struct {
 	*kservetest.Model
-	largest int // bytes of a request's pictures
+	largest int // bytes of a request's images
 }
 
 // besideIt adds the model that takes JPEG.
@@ -46,16 +46,16 @@ func (c *compressed) Infer(ctx context.Context, r *kserve.InferRequest, write fu
 	var numbers []byte
 	for rest := in.Data; len(rest) > 0; {
 		n := int(binary.LittleEndian.Uint32(rest))
-		picture, err := jpeg.Decode(bytes.NewReader(rest[4 : 4+n]))
+		img, err := jpeg.Decode(bytes.NewReader(rest[4 : 4+n]))
 		if err != nil {
 			return kserve.Statusf(kserve.InvalidArgument, "%v", err)
 		}
 		rest = rest[4+n:]
-		size := picture.Bounds().Size()
+		size := img.Bounds().Size()
 		for channel := range 3 {
 			for y := range size.Y {
 				for x := range size.X {
-					r, g, b, _ := picture.At(x, y).RGBA()
+					r, g, b, _ := img.At(x, y).RGBA()
 					level := float32([]uint32{r, g, b}[channel]>>8) / 255
 					numbers = binary.LittleEndian.AppendUint32(numbers, math.Float32bits(level))
 				}
@@ -69,7 +69,7 @@ func (c *compressed) Infer(ctx context.Context, r *kserve.InferRequest, write fu
 	return c.Model.Infer(ctx, &network, write)
 }
 
-// striped is a picture of the network's size with something in it.
+// striped is an image of the network's size with something in it.
 func striped() []engine.Image {
 	im := engine.Image{Data: make([]byte, 3*96*64), Width: 96, Height: 64, Stride: 3 * 96, Format: engine.BGR}
 	for i := range im.Data {
@@ -78,7 +78,7 @@ func striped() []engine.Image {
 	return []engine.Image{im}
 }
 
-func TestPicturesAsJPEG(t *testing.T) {
+func TestImagesAsJPEG(t *testing.T) {
 	for _, scheme := range []string{"grpc", "http"} {
 		s := serve(t, network(t), nil)
 		behind := besideIt(s)
@@ -109,7 +109,7 @@ func TestPicturesAsJPEG(t *testing.T) {
 	}
 }
 
-// Tensors of a model that takes JPEG are the pictures before that.
+// Tensors of a model that takes JPEG are the images before that.
 func TestTensorsAsJPEG(t *testing.T) {
 	o := network(t)
 	o.MaxBatch = 2
@@ -153,9 +153,9 @@ func TestWhatIsAskedForIsLookedForOnEveryServer(t *testing.T) {
 		"(edge-infer export triton --wire uint8 writes one; or leave --remote-wire at auto)")
 }
 
-// A model that takes bytes of which nothing says how large the picture is cannot be used.
+// A model that takes bytes of which nothing says how large the image is cannot be used.
 func TestJPEGOfAnUnknownShape(t *testing.T) {
-	s := serve(t, enginetest.Network(t, "picture"), nil)
+	s := serve(t, enginetest.Network(t, "image"), nil)
 	besideIt(s)
 	s.Model.Redescribe("1", func(d *kserve.ModelMetadata) {
 		d.Inputs = []kserve.TensorMetadata{{Name: "images", Datatype: "BYTES", Shape: []int64{-1, 3}}}

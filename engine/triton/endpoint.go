@@ -46,7 +46,7 @@ type endpoint struct {
 	swapped  bool   // the version is another one since the last look
 	unshared string // why what was asked for is not shared with a server on this machine
 
-	shared, onGPU atomic.Bool // lanes are in use; their pictures are in a GPU's memory
+	shared, onGPU atomic.Bool // lanes are in use; their images are in a GPU's memory
 	// lanes are those of the slots, nil when tensors are sent. Slots read them while the endpoint is well and hold users; the watcher changes
 	// them when nobody does.
 	lanes []*lane
@@ -208,10 +208,10 @@ func (p *endpoint) recover(ctx context.Context) error {
 	return p.prepare(ctx)
 }
 
-// prepare tries the model with a picture of nothing, and shares memory with a server on this machine.
+// prepare tries the model with an image of nothing, and shares memory with a server on this machine.
 func (p *endpoint) prepare(ctx context.Context) error {
 	e := p.engine
-	if e.picture == nil {
+	if e.img == nil {
 		return nil
 	}
 	p.users.Lock()
@@ -236,7 +236,7 @@ func (p *endpoint) prepare(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if unshared != "" && unshared != p.unshared && e.remote.SharedMemory == CUDAMemory {
-		e.log.Warn("pictures do not stay on the GPU", "server", p.address.String(), "shared memory", p.shared.Load(), "reason", unshared)
+		e.log.Warn("images do not stay on the GPU", "server", p.address.String(), "shared memory", p.shared.Load(), "reason", unshared)
 	}
 	p.unshared = unshared
 	return nil
@@ -261,14 +261,14 @@ func (p *endpoint) trial(ctx context.Context) error {
 	return err
 }
 
-// try infers a picture of nothing and returns the outputs.
+// try infers an image of nothing and returns the outputs.
 func (p *endpoint) try(ctx context.Context) ([]engine.Tensor, error) {
-	in := p.engine.picture
+	in := p.engine.img
 	batch := max(in.Batch, 1)
 	r := &request{}
 	r.Inputs = []kserve.Tensor{{
 		Name: p.engine.model.Inputs[0].Name, Datatype: kserve.Datatype(in.Type), Shape: in.Shape(batch),
-		Data: make([]byte, batch*in.PictureBytes()),
+		Data: make([]byte, batch*in.ImageBytes()),
 	}}
 	if p.engine.jpeg {
 		var err error

@@ -39,11 +39,11 @@ type Engine struct {
 	// Set by Open.
 	model     engine.Model
 	remote    engine.Remote
-	picture   *engine.PictureInput // nil when there is none
-	beside    []kserve.Tensor      // the inputs behind it, for the largest batch
-	jpeg      bool                 // pictures are compressed
+	img       *engine.ImageInput // nil when there is none
+	beside    []kserve.Tensor    // the inputs behind it, for the largest batch
+	jpeg      bool               // images are compressed
 	layout    layout
-	gpu       *preprocess.Device // nil where pictures do not stay on one
+	gpu       *preprocess.Device // nil where images do not stay on one
 	ordinal   int                // the GPU's
 	endpoints []*endpoint
 	slots     []*slot
@@ -59,7 +59,7 @@ type Engine struct {
 	retries  atomic.Uint64
 	locks    locks
 	token    atomic.Pointer[string]
-	noGPU    atomic.Pointer[string] // why pictures do not stay on a GPU
+	noGPU    atomic.Pointer[string] // why images do not stay on a GPU
 	closing  sync.Once
 }
 
@@ -87,7 +87,7 @@ func (e *Engine) open(ctx context.Context, addresses string, options engine.Opti
 	}
 	if options.Slots < 0 || options.Slots > 64 || options.MaxBatch < 0 || options.MaxBatch > 1024 {
 		return &engine.Error{
-			Kind: engine.ErrUnsupported, Message: fmt.Sprintf("%d slots and %d pictures in a batch, 0 to 64 and 0 to 1024 are possible",
+			Kind: engine.ErrUnsupported, Message: fmt.Sprintf("%d slots and %d images in a batch, 0 to 64 and 0 to 1024 are possible",
 				options.Slots, options.MaxBatch),
 		}
 	}
@@ -124,7 +124,7 @@ func (e *Engine) open(ctx context.Context, addresses string, options engine.Opti
 	if err := first.warmUp(ctx); err != nil {
 		return err
 	}
-	if e.picture != nil {
+	if e.img != nil {
 		e.arrange()
 		e.openGPU(options.Device)
 	}
@@ -251,28 +251,28 @@ func (e *Engine) describe(d *description, from *endpoint, options engine.Options
 		e.model.MaxBatch = min(e.model.MaxBatch, d.config.MaxBatch)
 	}
 	alone, beside := split(inputs, func(in engine.TensorInfo) bool { return !engine.Beside(in) })
-	if e.picture, err = engine.FindPictureInput(alone, known); err == nil {
+	if e.img, err = engine.FindImageInput(alone, known); err == nil {
 		err = e.fillBeside(beside)
 	}
 	if err != nil {
-		e.picture = nil
+		e.img = nil
 		if len(inputs) > 1 {
 			err = fmt.Errorf("%w; of inputs beside it only orig_target_sizes and pixel_mask are known, others must be inside a server's model", err)
 		}
-		e.model.NoPicture = err
-		return nil //nolint:nilerr // a model that takes no pictures runs on tensors
+		e.model.NoImage = err
+		return nil //nolint:nilerr // a model that takes no images runs on tensors
 	}
-	e.model.Picture, e.model.Width, e.model.Height = e.picture, e.picture.Width, e.picture.Height
-	if e.picture.Batch > 0 {
-		e.model.MaxBatch = e.picture.Batch
+	e.model.Image, e.model.Width, e.model.Height = e.img, e.img.Width, e.img.Height
+	if e.img.Batch > 0 {
+		e.model.MaxBatch = e.img.Batch
 	}
-	if err := e.picture.CheckBatch(e.model.MaxBatch); err != nil {
+	if err := e.img.CheckBatch(e.model.MaxBatch); err != nil {
 		return &engine.Error{Kind: engine.ErrUnsupported, Err: err}
 	}
 	return nil
 }
 
-// inputsOf reads the server's description of the inputs. Those of a model that takes JPEG are the pictures before that, of which m says how
+// inputsOf reads the server's description of the inputs. Those of a model that takes JPEG are the images before that, of which m says how
 // they are made.
 func inputsOf(d *description, m *engine.Metadata) ([]engine.TensorInfo, error) {
 	if d.encoding() != JPEG {
@@ -283,7 +283,7 @@ func inputsOf(d *description, m *engine.Metadata) ([]engine.TensorInfo, error) {
 		return nil, &engine.Error{
 			Kind: engine.ErrUnsupported, Message: fmt.Sprintf("input %.64q is %s %v, which is no JPEG of a known size", d.model.Inputs[0].Name,
 				bytesType, d.model.Inputs[0].Shape),
-			Hint: "its shape must be [1] a picture, and the model's parameter imgsz say height and width, or --imgsz",
+			Hint: "its shape must be [1] an image, and the model's parameter imgsz say height and width, or --imgsz",
 		}
 	}
 	beside, err := tensors(d.model.Inputs[1:])
@@ -356,11 +356,11 @@ func fits(declared, known []int64) bool {
 	return slices.EqualFunc(declared, known, func(d, k int64) bool { return d == k || d == -1 || k == -1 })
 }
 
-// warmUp runs one picture of nothing: a model that cannot run fails here, and sizes that the server leaves open become known, all but the
+// warmUp runs one image of nothing: a model that cannot run fails here, and sizes that the server leaves open become known, all but the
 // batch.
 func (p *endpoint) warmUp(ctx context.Context) error {
 	e := p.engine
-	if e.picture == nil {
+	if e.img == nil {
 		return nil
 	}
 	outputs, err := p.try(ctx)

@@ -21,14 +21,14 @@ import (
 	"github.com/edge-infer/edge-infer/engine/triton"
 )
 
-// picture is one of a single colour.
-func picture() []engine.Image {
+// image is one of a single colour.
+func img() []engine.Image {
 	return []engine.Image{{Data: make([]byte, 96*64), Width: 96, Height: 64, Stride: 96, Format: engine.GRAY8}}
 }
 
 // infer does one request.
 func infer(e *triton.Engine) (*engine.Result, error) {
-	if err := e.Submit(0, picture()); err != nil {
+	if err := e.Submit(0, img()); err != nil {
 		return nil, err
 	}
 	return e.Wait(0)
@@ -36,7 +36,7 @@ func infer(e *triton.Engine) (*engine.Result, error) {
 
 // network are the options of the test network with time enough for every request.
 func network(t testing.TB) engine.Options {
-	o := enginetest.Network(t, "picture")
+	o := enginetest.Network(t, "image")
 	o.Remote.Timeout = patience
 	return o
 }
@@ -154,8 +154,8 @@ func TestTheLeastLoadedServerIsAsked(t *testing.T) {
 	}
 	first.Model.SetFault(hold)
 	second.Model.SetFault(hold)
-	require.NoError(t, e.Submit(0, picture()))
-	require.NoError(t, e.Submit(1, picture()))
+	require.NoError(t, e.Submit(0, img()))
+	require.NoError(t, e.Submit(1, img()))
 	before := first.Model.Inferred.Load() + second.Model.Inferred.Load()
 	close(held)
 	for slot := range 2 {

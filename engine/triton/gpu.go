@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 )
 
-// openGPU prepares a GPU whose memory servers on this machine read, where that was asked for. Without one pictures take the way that they
+// openGPU prepares a GPU whose memory servers on this machine read, where that was asked for. Without one images take the way that they
 // took before, and withoutGPU says why.
 func (e *Engine) openGPU(ordinal int) {
 	switch {
@@ -20,7 +20,7 @@ func (e *Engine) openGPU(ordinal int) {
 	}
 	e.ordinal = ordinal
 	var err error
-	if e.gpu, err = preprocess.NewDevice(ordinal, e.picture); err == nil {
+	if e.gpu, err = preprocess.NewDevice(ordinal, e.img); err == nil {
 		for _, s := range e.slots {
 			if s.device, err = e.gpu.NewBatch(e.model.MaxBatch); err != nil {
 				break
@@ -32,7 +32,7 @@ func (e *Engine) openGPU(ordinal int) {
 	}
 }
 
-// withoutGPU says why pictures do not stay on the GPU that was asked for, empty when they may.
+// withoutGPU says why images do not stay on the GPU that was asked for, empty when they may.
 func (e *Engine) withoutGPU() string {
 	if why := e.noGPU.Load(); why != nil {
 		return *why
@@ -40,7 +40,7 @@ func (e *Engine) withoutGPU() string {
 	return ""
 }
 
-// giveUpGPU has the pictures of every slot take another way from now on. The first reason stays.
+// giveUpGPU has the images of every slot take another way from now on. The first reason stays.
 func (e *Engine) giveUpGPU(err error) {
 	why := e.explain(err)
 	e.noGPU.CompareAndSwap(nil, &why)
@@ -70,7 +70,7 @@ func (l *locks) free() {
 	l.list = nil
 }
 
-// locked page-locks a buffer where a GPU reads pictures from it.
+// locked page-locks a buffer where a GPU reads images from it.
 func (e *Engine) locked(buffer *engine.Buffer) *engine.Buffer {
 	if e.gpu == nil || e.withoutGPU() != "" {
 		return buffer

@@ -22,15 +22,15 @@ import (
 
 // standIn builds a driver that runs on any machine, with the real kernels, once: a process opens one driver.
 var standIn = sync.OnceValues(func() (driver, kernels string) {
-	folder, err := os.MkdirTemp("", "cuda")
+	dir, err := os.MkdirTemp("", "cuda")
 	if err != nil {
 		return "", ""
 	}
-	remove = func() { _ = os.RemoveAll(folder) }
-	if driver, err = fake.Build(folder, 0); err != nil {
+	remove = func() { _ = os.RemoveAll(dir) }
+	if driver, err = fake.Build(dir, 0); err != nil {
 		return "", ""
 	}
-	kernels, _ = fake.Compile(filepath.Join(folder, "kernels.so"), "-x", "c++", "-std=c++17", "-ffp-contract=off", "../preprocess/kernels.cu",
+	kernels, _ = fake.Compile(filepath.Join(dir, "kernels.so"), "-x", "c++", "-std=c++17", "-ffp-contract=off", "../preprocess/kernels.cu",
 		"-lstdc++", "-lm")
 	return driver, kernels
 })
@@ -82,7 +82,7 @@ func (d *diary) String() string {
 	return d.text.String()
 }
 
-// openedOnGPU opens an engine that is to keep pictures on a GPU, and collects what it logs.
+// openedOnGPU opens an engine that is to keep images on a GPU, and collects what it logs.
 func openedOnGPU(t *testing.T, scheme string, servers ...*kservetest.Server) (*triton.Engine, *diary) {
 	log := &diary{}
 	o := network(t)
@@ -97,9 +97,9 @@ func openedOnGPU(t *testing.T, scheme string, servers ...*kservetest.Server) (*t
 	return e, log
 }
 
-// Pictures are letterboxed on the GPU and stay there; the server finds them, and what it answers is what it answers to pictures that are
+// Images are letterboxed on the GPU and stay there; the server finds them, and what it answers is what it answers to images that are
 // sent.
-func TestPicturesStayOnTheGPU(t *testing.T) {
+func TestImagesStayOnTheGPU(t *testing.T) {
 	gpu(t)
 	whole := freeMemory(t)
 	for _, scheme := range []string{"http", "grpc"} {
@@ -117,7 +117,7 @@ func TestPicturesStayOnTheGPU(t *testing.T) {
 			require.True(t, server.Shared && server.OnGPU, "%+v", server)
 			require.Empty(t, server.Unshared)
 			require.Empty(t, log.String())
-			for i, r := range s.Memory.Registered() { // in turns: pictures, outputs
+			for i, r := range s.Memory.Registered() { // in turns: images, outputs
 				if i%2 == 1 {
 					require.Empty(t, r.Handle)
 					require.Equal(t, "/"+r.Name, r.Key)
@@ -130,11 +130,11 @@ func TestPicturesStayOnTheGPU(t *testing.T) {
 			require.NoError(t, err)
 			copy(buffer.Data, bytes.Repeat([]byte{10, 200, 90, 7, 7}, len(buffer.Data)/5))
 			large := engine.Image{Data: buffer.Data, Width: 200, Height: 100, Stride: 600, Format: engine.BGR}
-			for _, pictures := range [][]engine.Image{striped(), {large, striped()[0]}, {large}, picture()} {
-				require.NoError(t, sent.Submit(0, pictures))
+			for _, images := range [][]engine.Image{striped(), {large, striped()[0]}, {large}, img()} {
+				require.NoError(t, sent.Submit(0, images))
 				want, err := sent.Wait(0)
 				require.NoError(t, err)
-				require.NoError(t, e.Submit(1, pictures))
+				require.NoError(t, e.Submit(1, images))
 				got, err := e.Wait(1)
 				require.NoError(t, err)
 				require.Equal(t, want.Transforms, got.Transforms)
@@ -151,7 +151,7 @@ func TestPicturesStayOnTheGPU(t *testing.T) {
 }
 
 // A server that does not take the GPU's memory gets the system's, one that takes none gets tensors, and one line says why.
-func TestWhyPicturesDoNotStayOnTheGPU(t *testing.T) {
+func TestWhyImagesDoNotStayOnTheGPU(t *testing.T) {
 	gpu(t)
 	whole := freeMemory(t)
 	for _, c := range []struct {
@@ -191,7 +191,7 @@ func TestWhyPicturesDoNotStayOnTheGPU(t *testing.T) {
 			require.False(t, server.OnGPU)
 			require.Equal(t, c.shared, server.Shared)
 			require.Contains(t, server.Unshared, c.reason)
-			require.Equal(t, 1, strings.Count(log.String(), "pictures do not stay on the GPU"), "%s", log)
+			require.Equal(t, 1, strings.Count(log.String(), "images do not stay on the GPU"), "%s", log)
 			require.NoError(t, e.Close())
 			t.Setenv("FAKE_CUDA", "")
 			require.Equal(t, whole, freeMemory(t))
@@ -223,7 +223,7 @@ func TestAServerForgetsTheRegions(t *testing.T) {
 	again()
 }
 
-// A GPU that fails costs no frame: pictures are letterboxed by the CPU from then on and go through the system's memory.
+// A GPU that fails costs no frame: images are letterboxed by the CPU from then on and go through the system's memory.
 func TestTheGPUFails(t *testing.T) {
 	gpu(t)
 	s := sharing(t)
@@ -241,5 +241,5 @@ func TestTheGPUFails(t *testing.T) {
 		return server.Shared && !server.OnGPU
 	}, patience, 5*time.Millisecond)
 	require.Contains(t, e.Status().Servers[0].Unshared, "launch failed (719)")
-	require.Equal(t, 1, strings.Count(log.String(), "pictures do not stay on the GPU"), "%s", log)
+	require.Equal(t, 1, strings.Count(log.String(), "images do not stay on the GPU"), "%s", log)
 }

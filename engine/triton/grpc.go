@@ -14,7 +14,7 @@ import (
 )
 
 // grpcWire is gRPC by hand over HTTP/2: a call of this protocol is one message each way, which needs none of what a library for it has
-// beside, and the picture goes from the slot's memory into the connection without a copy.
+// beside, and the image goes from the slot's memory into the connection without a copy.
 type grpcWire struct {
 	*client
 	address address
@@ -162,7 +162,7 @@ func (w *grpcWire) describe(ctx context.Context) (*description, error) {
 			return nil, err
 		}
 	}
-	d.model.Inputs = picturesFirst(d.model.Inputs)
+	d.model.Inputs = imagesFirst(d.model.Inputs)
 	return d, nil
 }
 

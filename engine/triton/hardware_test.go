@@ -22,7 +22,7 @@ import (
 // modelEnvironment names models on a real server of a machine with a GPU, as --engine takes them, separated by spaces.
 const modelEnvironment = "EDGE_INFER_TEST_TRITON_MODELS"
 
-// The same pictures sent, through the system's shared memory and through the GPU's give the same numbers; what each way takes is logged.
+// The same images sent, through the system's shared memory and through the GPU's give the same numbers; what each way takes is logged.
 func TestHardwareThreeWays(t *testing.T) {
 	fake.Hardware(t)
 	models := strings.Fields(os.Getenv(modelEnvironment))
@@ -54,10 +54,10 @@ func TestHardwareThreeWays(t *testing.T) {
 				for i := range buffer.Data {
 					buffer.Data[i] = byte(i/300 + i%3*40 + random.IntN(20))
 				}
-				picture := []engine.Image{{Data: buffer.Data, Width: width, Height: height, Stride: 3 * width, Format: engine.BGR}}
+				img := []engine.Image{{Data: buffer.Data, Width: width, Height: height, Stride: 3 * width, Format: engine.BGR}}
 				for range calls {
 					began := time.Now()
-					require.NoError(t, e.Submit(0, picture))
+					require.NoError(t, e.Submit(0, img))
 					result, err := e.Wait(0)
 					require.NoError(t, err)
 					times[way] = append(times[way], float64(time.Since(began).Microseconds())/1000)
@@ -69,7 +69,7 @@ func TestHardwareThreeWays(t *testing.T) {
 		for _, way := range ways {
 			slices.Sort(times[way])
 			n := len(times[way])
-			t.Logf("%s, %s: p50 %.2f ms, p99 %.2f ms, %.0f bytes a frame on the wire, outputs at most %g from those of pictures sent", model, way,
+			t.Logf("%s, %s: p50 %.2f ms, p99 %.2f ms, %.0f bytes a frame on the wire, outputs at most %g from those of images sent", model, way,
 				times[way][n/2], times[way][n*99/100], engines[way].Status().Servers[0].SentFrame, furthest(t, outputs[triton.NoMemory], outputs[way]))
 		}
 		require.Equal(t, outputs[triton.NoMemory], outputs[triton.SystemMemory])

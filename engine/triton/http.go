@@ -101,7 +101,7 @@ func (w *httpWire) describe(ctx context.Context) (*description, error) {
 	if err := w.call(ctx, http.MethodGet, w.model()+"/config", nil, &d.config); err != nil && !missing(err) {
 		return nil, err
 	}
-	d.model.Inputs = picturesFirst(d.model.Inputs)
+	d.model.Inputs = imagesFirst(d.model.Inputs)
 	w.text.Store(!slices.Contains(d.server.Extensions, binaryExtension))
 	return d, nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// What pictures go through to a server on this machine.
+// What images go through to a server on this machine.
 const (
 	SystemMemory = "on"   // POSIX shared memory
 	CUDAMemory   = "cuda" // a GPU's, or else the system's
@@ -44,12 +44,12 @@ type region struct {
 	memory []byte // nil for a GPU's, which is its slot's
 }
 
-// lane is what a slot's request to one server goes through: the pictures, and where their sizes are known the outputs. These are always in
+// lane is what a slot's request to one server goes through: the images, and where their sizes are known the outputs. These are always in
 // the system's memory, for they are read here by the CPU.
 type lane struct{ input, outputs *region }
 
 const (
-	sharedFolder = "/dev/shm"
+	sharedDir    = "/dev/shm"
 	regionPrefix = "edge-infer-"
 )
 
@@ -79,7 +79,7 @@ func newRegion(size int) (*region, error) {
 	return r, nil
 }
 
-func (r *region) path() string { return filepath.Join(sharedFolder, r.Name) }
+func (r *region) path() string { return filepath.Join(sharedDir, r.Name) }
 
 // close gives the memory back. A server that has it mapped keeps its own view.
 func (r *region) close() {
@@ -93,7 +93,7 @@ func (r *region) close() {
 
 // sweep removes the shared memory of processes that ended without closing it.
 func sweep() {
-	files, err := filepath.Glob(filepath.Join(sharedFolder, regionPrefix+"*"))
+	files, err := filepath.Glob(filepath.Join(sharedDir, regionPrefix+"*"))
 	if err != nil {
 		return
 	}
@@ -109,7 +109,7 @@ func sweep() {
 	}
 }
 
-// share has the pictures of every slot go through memory that the server reads: a GPU's where that was asked for and works, else the
+// share has the images of every slot go through memory that the server reads: a GPU's where that was asked for and works, else the
 // system's. The error says why tensors are sent instead, unshared why it is not the GPU's.
 func (p *endpoint) share(ctx context.Context) (unshared string, err error) {
 	e := p.engine
@@ -164,7 +164,7 @@ func (p *endpoint) register(ctx context.Context, onGPU bool) error {
 }
 
 // unshare takes the registrations back. What the server still does for an abandoned request it does in memory that is not written again,
-// but for pictures on a GPU: nobody takes an answer to those.
+// but for images on a GPU: nobody takes an answer to those.
 func (p *endpoint) unshare(ctx context.Context) {
 	for _, l := range p.lanes {
 		for _, r := range []*region{l.input, l.outputs} {
@@ -182,10 +182,10 @@ func (p *endpoint) unshare(ctx context.Context) {
 // tryLane has the server run what lies in a lane.
 func (p *endpoint) tryLane(ctx context.Context, l *lane) error {
 	e := p.engine
-	batch := max(e.picture.Batch, 1)
+	batch := max(e.img.Batch, 1)
 	r, a := &request{}, &answer{limit: answerLimit}
 	r.Inputs = []kserve.Tensor{{
-		Name: e.model.Inputs[0].Name, Datatype: kserve.Datatype(e.picture.Type), Shape: e.picture.Shape(batch),
+		Name: e.model.Inputs[0].Name, Datatype: kserve.Datatype(e.img.Type), Shape: e.img.Shape(batch),
 	}}
 	l.place(e, r, batch)
 	r.Inputs = e.withBeside(r.Inputs, batch)
@@ -202,7 +202,7 @@ func (p *endpoint) tryLane(ctx context.Context, l *lane) error {
 // place makes a request, which describes the input, take it from the lane, and ask for the outputs there where their sizes are known.
 func (l *lane) place(e *Engine, r *request, batch int) {
 	r.Inputs[0].Data = nil
-	r.Inputs[0].Region = kserve.Region{Name: l.input.Name, Size: int64(batch * e.picture.PictureBytes())}
+	r.Inputs[0].Region = kserve.Region{Name: l.input.Name, Size: int64(batch * e.img.ImageBytes())}
 	r.Outputs = r.Outputs[:0]
 	for i, offset := range e.layout.outputs {
 		r.Outputs = append(r.Outputs, kserve.Tensor{
@@ -231,11 +231,11 @@ func (l *lane) collect(e *Engine, r *request, a *answer) error {
 	return nil
 }
 
-// layout is how large the regions of a lane are and where the outputs lie. Only pictures go that way.
+// layout is how large the regions of a lane are and where the outputs lie. Only images go that way.
 type layout struct {
 	input, output int   // bytes
 	outputs       []int // offset by output; nil when their sizes are not known before
-	bytes         []int // of one picture, by output
+	bytes         []int // of one image, by output
 }
 
 const regionAlignment = 64
@@ -244,7 +244,7 @@ const regionAlignment = 64
 func (e *Engine) arrange() {
 	up := func(n int) int { return (n + regionAlignment - 1) / regionAlignment * regionAlignment }
 	batch := e.model.MaxBatch
-	l := layout{input: up(batch * e.picture.PictureBytes())}
+	l := layout{input: up(batch * e.img.ImageBytes())}
 	for _, out := range e.model.Outputs {
 		if len(out.Shape) == 0 || out.Shape[0] != -1 && out.Shape[0] != int64(batch) {
 			l.outputs, l.bytes = nil, nil

@@ -20,28 +20,28 @@ type slot struct {
 	worker.Slot
 
 	// The worker's.
-	pictures preprocess.Batch
-	input    *engine.Buffer
-	device   *preprocess.DeviceBatch // nil without a GPU whose memory is shared
-	here     bool                    // the request's pictures are in input
-	there    bool                    // and in device
-	drawing  int64                   // nanoseconds that getting them there took
-	dims     []int64
-	batch    int64
-	request  request
-	jpeg     compressor
-	answer   answer
-	tried    []*endpoint
+	images  preprocess.Batch
+	input   *engine.Buffer
+	device  *preprocess.DeviceBatch // nil without a GPU whose memory is shared
+	here    bool                    // the request's images are in input
+	there   bool                    // and in device
+	drawing int64                   // nanoseconds that getting them there took
+	dims    []int64
+	batch   int64
+	request request
+	jpeg    compressor
+	answer  answer
+	tried   []*endpoint
 }
 
 func (e *Engine) newSlot(number int) (*slot, error) {
 	s := &slot{engine: e, number: number, answer: answer{limit: answerLimit}}
 	s.request.Inputs = make([]kserve.Tensor, 0, len(e.model.Inputs))
-	if e.picture != nil {
-		s.pictures = preprocess.NewBatch(e.picture, e.model.MaxBatch)
+	if e.img != nil {
+		s.images = preprocess.NewBatch(e.img, e.model.MaxBatch)
 		s.Result.Transforms = make([]engine.Transform, 0, e.model.MaxBatch)
 		var err error
-		if s.input, err = e.memory.Alloc(e.model.MaxBatch * e.picture.PictureBytes()); err != nil {
+		if s.input, err = e.memory.Alloc(e.model.MaxBatch * e.img.ImageBytes()); err != nil {
 			return nil, err
 		}
 	}
@@ -61,8 +61,8 @@ func (s *slot) work() error {
 	return nil
 }
 
-// pictureError is of pictures that could not be letterboxed: no server is at fault.
-type pictureError struct{ error }
+// imageError is of images that could not be letterboxed: no server is at fault.
+type imageError struct{ error }
 
 // load makes the request carry its tensors to a server: in the lane that is returned, or nil when they are sent.
 func (s *slot) load(p *endpoint) (*lane, error) {
@@ -86,12 +86,12 @@ func (s *slot) load(p *endpoint) (*lane, error) {
 		l = nil // its watcher finds another way
 	}
 	if err := s.drawHere(); err != nil {
-		return nil, pictureError{err}
+		return nil, imageError{err}
 	}
 	if l == nil {
 		return nil, s.send()
 	}
-	copy(l.input.memory, s.input.Data[:int(s.batch)*s.engine.picture.PictureBytes()])
+	copy(l.input.memory, s.input.Data[:int(s.batch)*s.engine.img.ImageBytes()])
 	s.enter(l)
 	return l, nil
 }
@@ -102,7 +102,7 @@ func (s *slot) drawHere() error {
 		return nil
 	}
 	began := engine.Monotonic()
-	batch, transforms, err := s.pictures.Run(s.Images, s.input.Data, s.Result.Transforms[:0])
+	batch, transforms, err := s.images.Run(s.Images, s.input.Data, s.Result.Transforms[:0])
 	return s.drawn(&s.here, began, batch, transforms, err)
 }
 
@@ -123,7 +123,7 @@ func (s *slot) drawn(where *bool, began int64, batch int, transforms []engine.Tr
 	}
 	*where = true
 	s.Result.Transforms, s.batch = transforms, int64(batch)
-	s.dims = append(s.dims[:0], s.engine.picture.Shape(batch)...)
+	s.dims = append(s.dims[:0], s.engine.img.Shape(batch)...)
 	return nil
 }
 
@@ -138,9 +138,9 @@ func (s *slot) send() error {
 		}
 	}
 	if len(s.Images) > 0 {
-		picture := s.described()
-		picture.Data = s.input.Data[:int(s.batch)*e.picture.PictureBytes()]
-		inputs = e.withBeside(append(inputs, picture), int(s.batch))
+		img := s.described()
+		img.Data = s.input.Data[:int(s.batch)*e.img.ImageBytes()]
+		inputs = e.withBeside(append(inputs, img), int(s.batch))
 		s.request.key = requestKey{batch: int(s.batch)}
 	}
 	var err error
@@ -153,10 +153,10 @@ func (s *slot) send() error {
 }
 
 func (s *slot) described() kserve.Tensor {
-	return kserve.Tensor{Name: s.engine.model.Inputs[0].Name, Datatype: kserve.Datatype(s.engine.picture.Type), Shape: s.dims}
+	return kserve.Tensor{Name: s.engine.model.Inputs[0].Name, Datatype: kserve.Datatype(s.engine.img.Type), Shape: s.dims}
 }
 
-// enter makes the request take its pictures from a lane.
+// enter makes the request take its images from a lane.
 func (s *slot) enter(l *lane) {
 	s.request.key = requestKey{slot: s.number + 1, batch: int(s.batch)}
 	s.request.Inputs = s.engine.withBeside(append(s.request.Inputs[:0], s.described()), int(s.batch))
@@ -188,13 +188,13 @@ func (s *slot) infer() error {
 		if e.context.Err() != nil {
 			return e.refuse(engine.ErrClosed, "the engine is closed")
 		}
-		if wrong, ours := errors.AsType[pictureError](err); ours {
+		if wrong, ours := errors.AsType[imageError](err); ours {
 			return e.fail("submit", wrong.error)
 		}
 		last = err
 		switch judge(err) {
 		case refused:
-			if len(s.Images) > 0 { // a picture is never at fault: the server's model is another one
+			if len(s.Images) > 0 { // an image is never at fault: the server's model is another one
 				p.suspend(err)
 			}
 			return &engine.Error{Op: "wait", Backend: Name, Kind: engine.ErrShape, Message: p.address.String() + ": " + e.explain(err)}

@@ -19,8 +19,8 @@ type Server struct {
 	Reason  string    `json:"reason,omitempty"`  // why it is not well
 	Since   time.Time `json:"since,omitzero"`    // the last change between the two
 	Version string    `json:"version,omitempty"` // of the model
-	Wire    string    `json:"wire,omitempty"`    // what a picture is sent as: fp32, fp16, uint8 or jpeg
-	// Shared says that pictures go through memory that both sides have, OnGPU that it is a GPU's; Unshared why not, where it was asked for.
+	Wire    string    `json:"wire,omitempty"`    // what an image is sent as: fp32, fp16, uint8 or jpeg
+	// Shared says that images go through memory that both sides have, OnGPU that it is a GPU's; Unshared why not, where it was asked for.
 	Shared   bool   `json:"shared_memory"`
 	OnGPU    bool   `json:"shared_gpu_memory"`
 	Unshared string `json:"unshared,omitempty"`
@@ -31,7 +31,7 @@ type Server struct {
 	Latency     float64 `json:"latency_ms"` // smoothed, of a request
 	Sent        uint64  `json:"sent_bytes"`
 	Received    uint64  `json:"received_bytes"`
-	// SentFrame is how many bytes went over the connection for a picture, on average.
+	// SentFrame is how many bytes went over the connection for an image, on average.
 	SentFrame float64 `json:"sent_bytes_per_frame"`
 }
 
@@ -56,15 +56,15 @@ func (e *Engine) Status() Status {
 	return status
 }
 
-// sends is what a picture is sent as, empty where there are none.
+// sends is what an image is sent as, empty where there are none.
 func (e *Engine) sends() string {
 	switch {
 	case e.jpeg:
 		return JPEG
-	case e.picture == nil:
+	case e.img == nil:
 		return ""
 	}
-	return encodings[kserve.Datatype(e.picture.Type)]
+	return encodings[kserve.Datatype(e.img.Type)]
 }
 
 // Well reports whether any server would take a request.

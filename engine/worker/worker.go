@@ -57,11 +57,11 @@ func (s *Slots) Len() int { return len(s.list) }
 // Submit is engine.Engine's.
 func (s *Slots) Submit(number int, images []engine.Image) error {
 	const op = "submit"
-	if err := s.Model.RefusesPictures(op); err != nil {
+	if err := s.Model.RefusesImages(op); err != nil {
 		return err
 	}
 	if len(images) < 1 || len(images) > s.Model.MaxBatch {
-		return s.refuse(op, engine.ErrShape, "%d pictures, 1 to %d fit", len(images), s.Model.MaxBatch)
+		return s.refuse(op, engine.ErrShape, "%d images, 1 to %d fit", len(images), s.Model.MaxBatch)
 	}
 	for i := range images {
 		if err := images[i].Check(); err != nil {

@@ -29,7 +29,7 @@ type Camera struct {
 	// Such a network finds no objects.
 	Classes   []string
 	DepthUnit string
-	// Classifier says that the network tells what the picture shows as a whole; Classes are its labels then, as far as they are known.
+	// Classifier says that the network tells what the image shows as a whole; Classes are its labels then, as far as they are known.
 	Classifier bool
 }
 

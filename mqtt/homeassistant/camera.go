@@ -19,7 +19,7 @@ type cameraDevice struct {
 	*device
 	d       *Discovery
 	camera  *Camera
-	machine []any // availability of what works without pictures
+	machine []any // availability of what works without images
 }
 
 // camera is the device that stands for a camera; name is its part of identifiers.
@@ -70,7 +70,7 @@ func (c *cameraDevice) basic() {
 	c.add("events", "event", "Events", config{
 		"state_topic": t.Events(name), "event_types": eventTypes[:], "icon": "mdi:timeline-alert", "value_template": eventTemplate,
 	})
-	c.add("camera", "camera", "Picture", config{"topic": t.Picture(name)})
+	c.add("camera", "camera", "Image", config{"topic": t.Image(name)})
 	if c.d.Control {
 		c.add("snapshot", "button", "Take snapshot", config{
 			"command_topic": t.Set(name, "snapshot"), "payload_press": press, "icon": "mdi:camera",

@@ -10,7 +10,7 @@ const (
 // stateLimit is how many characters Home Assistant takes for a state.
 const stateLimit = "255"
 
-// classifier adds what a network says of the picture as a whole: its best class, and as an attribute in tenths how sure it is, because an
+// classifier adds what a network says of the image as a whole: its best class, and as an attribute in tenths how sure it is, because an
 // attribute that changes with every frame would only fill Home Assistant's history. While no class reaches the threshold it is unknown.
 func (c *cameraDevice) classifier() {
 	detections := c.d.Tree.Detections(c.camera.Name)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheClassOfThePicture(t *testing.T) {
+func TestTheClassOfTheImage(t *testing.T) {
 	camera := Camera{Name: "yard", Classifier: true, Classes: []string{"open", "shut", "open"}}
 	found, _ := messages(t, discovery(), &Announcement{Cameras: []Camera{camera}}, nil)
 	require.LessOrEqual(t, len(found["homeassistant/device/edge-infer-gate_7/camera-yard/config"].Components), EntityLimit)

@@ -8,7 +8,7 @@ import (
 // shownClasses is how many classes of a place have a sensor where nobody asks for more.
 const shownClasses = 3
 
-// places adds what a network says of every place: shares of classes or the depth in the middle, of each zone, or of the picture where there
+// places adds what a network says of every place: shares of classes or the depth in the middle, of each zone, or of the image where there
 // are no zones. wanted are the labels that get entities of their own, as in Announcement.
 func (c *cameraDevice) places(wanted []string) {
 	zones := c.camera.Zones
@@ -33,7 +33,7 @@ func (c *cameraDevice) places(wanted []string) {
 	c.rate()
 }
 
-// place is where the detections payload has a zone's part of a field; the picture's where the zone has no name.
+// place is where the detections payload has a zone's part of a field; the image's where the zone has no name.
 func place(field, zone string) string {
 	if zone == "" {
 		return "value_json." + field

@@ -45,7 +45,7 @@ func (d *Detections) AppendDeepStream(buf []byte) []byte {
 	return append(buf, `]}`...)
 }
 
-// AnalyticsModule is what has analysed the pictures, as DeepStream's full schema tells it.
+// AnalyticsModule is what has analysed the images, as DeepStream's full schema tells it.
 type AnalyticsModule struct {
 	ID      string // the model
 	Version string // of the program

@@ -26,7 +26,7 @@ type Attribute struct {
 
 // Mask is an object's shape in one of two forms: Counts or Polygons.
 type Mask struct {
-	// Counts is COCO's compressed run-length encoding of a picture of Width x Height pixels.
+	// Counts is COCO's compressed run-length encoding of an image of Width x Height pixels.
 	Counts        []byte
 	Width, Height int
 	// Polygons are outlines in source pixels, largest first.

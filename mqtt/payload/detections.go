@@ -11,7 +11,7 @@ type Detections struct {
 	Camera        string
 	Sequence      uint64    // the frame's number, per camera
 	Time          time.Time // when the frame was captured
-	Width, Height int       // source picture in pixels
+	Width, Height int       // source image in pixels
 	Latency       time.Duration
 	Objects       []Detection
 	Map           *Map // of networks that say something of every place; else nil

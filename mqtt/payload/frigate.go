@@ -12,7 +12,7 @@ type Tracked struct {
 	End                   time.Time // zero while it is there
 	Score, TopScore       float64
 	Box                   [4]float64 // x1, y1, x2, y2 in source pixels
-	Width, Height         int        // of the picture
+	Width, Height         int        // of the image
 	Zones, Entered        []string
 	Stationary            bool
 	// Attributes are what further networks say; the first one is Frigate's sub label.

@@ -13,7 +13,7 @@ type Map struct {
 	Grid  Grid
 }
 
-// Region is what a map shows in a part of the picture.
+// Region is what a map shows in a part of the image.
 type Region struct {
 	Name   string  // of the zone
 	Shares []Share // of the area, largest first
@@ -29,7 +29,7 @@ type Share struct {
 	Share float64 // 0 to 1
 }
 
-// Grid is a map itself, as coarse as it is asked for: Width x Height cells of equal size that cover the picture. It is left out while it
+// Grid is a map itself, as coarse as it is asked for: Width x Height cells of equal size that cover the image. It is left out while it
 // has no cells.
 type Grid struct {
 	Width, Height int

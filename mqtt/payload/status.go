@@ -50,9 +50,9 @@ type Accuracy struct {
 	MatchRate float64 // boxes that both see, of those that either sees
 	Boxes     int     // that the original saw
 	Flipped   int     // seen with another class
-	Pictures  int
+	Images    int
 	Time      time.Time
-	// Labelled says that the pictures had labels; the mean average precisions are of the model and of its original.
+	// Labelled says that the images had labels; the mean average precisions are of the model and of its original.
 	Labelled                                 bool
 	MAP50, MAP, ReferenceMAP50, ReferenceMAP float64
 	// Refused are the precisions that were tried before.
@@ -71,7 +71,7 @@ type CameraStatus struct {
 	State string // connecting, running, stalled, lost, waiting, hung, ended, failed
 	Error string // why, when it does not run
 	Since time.Time
-	// While it does not run: when its last picture came, if any did, when it is tried again, and how often it has been tried since.
+	// While it does not run: when its last image came, if any did, when it is tried again, and how often it has been tried since.
 	Last, NextTry time.Time
 	Tries         uint64
 	// Slowdown multiplies the time between two inferences now, for heat or for other cameras' deadlines; 0 and 1 are full speed.
@@ -160,7 +160,7 @@ func (a *Accuracy) append(buf []byte) []byte {
 	for _, field := range [...]struct {
 		key   string
 		value int
-	}{{`,"boxes":`, a.Boxes}, {`,"flipped":`, a.Flipped}, {`,"pictures":`, a.Pictures}} {
+	}{{`,"boxes":`, a.Boxes}, {`,"flipped":`, a.Flipped}, {`,"images":`, a.Images}} {
 		buf = append(buf, field.key...)
 		buf = strconv.AppendInt(buf, int64(field.value), 10)
 	}

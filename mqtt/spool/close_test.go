@@ -74,14 +74,14 @@ func TestStats(t *testing.T) {
 	assert.Equal(t, uint64(1), s.Stats().Failures)
 }
 
-func TestFolderName(t *testing.T) {
+func TestDirName(t *testing.T) {
 	seen := map[string]string{}
 	for name, want := range map[string]string{
 		"gate": "gate", "gate 7": "gate 7", "..": "%2E%2E_", ".": "%2E_", "": "_", "...": "%2E%2E%2E_", "a/../b": "a%2F..%2Fb",
 		"%2E%2E_": "%252E%252E_", ".x": ".x",
 		"Tür": "Tür",
 	} {
-		got := FolderName(name)
+		got := DirName(name)
 		assert.Equal(t, want, got)
 		assert.Equal(t, filepath.Join("state", got), filepath.Clean("state/"+got), "it stays where it is put")
 		assert.Empty(t, seen[got])

@@ -167,7 +167,7 @@ func TestADamagedFileThatCannotBeWrittenIsRead(t *testing.T) {
 	require.Len(t, c.records, 9)
 
 	require.NoError(t, os.WriteFile(path, data, 0o600))
-	// Removing the oldest of the kept parts fails when it is a folder with something in it.
+	// Removing the oldest of the kept parts fails when it is a directory with something in it.
 	require.NoError(t, os.MkdirAll(filepath.Join(directory, "000000000"+damagedSuffix, "something"), 0o700))
 	for i := range damagedFiles {
 		require.NoError(t, os.WriteFile(filepath.Join(directory, fmt.Sprintf("%09d.x%s", i+1, damagedSuffix)), nil, 0o600))

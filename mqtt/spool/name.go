@@ -2,8 +2,8 @@ package spool
 
 import "strings"
 
-// FolderName makes one folder's name of any name, a different one for each: what could lead elsewhere is escaped.
-func FolderName(name string) string {
+// DirName makes one directory's name of any name, a different one for each: what could lead elsewhere is escaped.
+func DirName(name string) string {
 	if strings.Trim(name, ".") == "" {
 		return strings.ReplaceAll(name, ".", "%2E") + "_"
 	}

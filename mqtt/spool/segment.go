@@ -47,7 +47,7 @@ func createSegment(directory string, first, before uint64) (*segment, error) {
 		return nil, err
 	}
 	if _, err = file.Write(header(before)); err == nil {
-		err = atomicfile.SyncFolder(directory)
+		err = atomicfile.SyncDir(directory)
 	}
 	if err != nil {
 		file.Close()

@@ -21,7 +21,7 @@ func (f Frigate) Active(place, label string) string { return f.Count(place, labe
 // Snapshot holds the newest JPEG of a label.
 func (f Frigate) Snapshot(camera, label string) string { return f.Count(camera, label) + "/snapshot" }
 
-// Status holds online, or offline while there is no picture of the camera.
+// Status holds online, or offline while there is no image of the camera.
 func (f Frigate) Status(camera string) string { return f.level(camera) + "status/detect" }
 
 // State holds the value of a control that is in force.

@@ -49,7 +49,7 @@ func (t Tree) Base() string { return t.Root + "/" + t.Device + "/" }
 // Available holds online, offline (the will) or stopped (a clean end).
 func (t Tree) Available() string { return t.Base() + "available" }
 
-// CameraAvailable holds online, or offline while there is no picture of the camera.
+// CameraAvailable holds online, or offline while there is no image of the camera.
 func (t Tree) CameraAvailable(camera string) string { return t.camera(camera) + "available" }
 
 // Status holds a Status.
@@ -67,7 +67,7 @@ func (t Tree) Detections(camera string) string { return t.camera(camera) + "dete
 // Events holds the camera's Events.
 func (t Tree) Events(camera string) string { return t.camera(camera) + "events" }
 
-// Count holds the number of objects of a label in the picture.
+// Count holds the number of objects of a label in the image.
 func (t Tree) Count(camera, label string) string { return t.camera(camera) + "count/" + Level(label) }
 
 // Zone holds the number of objects of a label in a zone.
@@ -83,8 +83,8 @@ func (t Tree) LineLabel(camera, line, label string) string {
 	return t.Line(camera, line) + "/" + Level(label)
 }
 
-// Picture holds the newest of the camera's snapshots.
-func (t Tree) Picture(camera string) string { return t.camera(camera) + "picture" }
+// Image holds the newest of the camera's snapshots.
+func (t Tree) Image(camera string) string { return t.camera(camera) + "image" }
 
 // Snapshot holds the newest JPEG of a label.
 func (t Tree) Snapshot(camera, label string) string {
@@ -106,15 +106,15 @@ func (t Tree) control(camera, control string) string {
 
 func (t Tree) camera(camera string) string { return t.Base() + Level(camera) + "/" }
 
-// States are filters of everything small that is retained of cameras: all but pictures.
+// States are filters of everything small that is retained of cameras: all but images.
 func (t Tree) States() []string {
 	camera := t.Base() + "+/"
 	return []string{camera + "available", camera + "+/state", camera + "count/+", camera + "zone/+/+", camera + "line/+", camera + "line/+/+"}
 }
 
-// Pictures are filters of what is retained of pictures of a camera, which is given as its level.
-func (t Tree) Pictures(camera string) []string {
-	return []string{t.Base() + camera + "/picture", t.Base() + camera + "/snapshot/+"}
+// Images are filters of what is retained of images of a camera, which is given as its level.
+func (t Tree) Images(camera string) []string {
+	return []string{t.Base() + camera + "/image", t.Base() + camera + "/snapshot/+"}
 }
 
 // Place is what a retained topic of a camera belongs to, as levels: the camera, and its zone or line where it has one. It reports false of
@@ -128,7 +128,7 @@ func (t Tree) Place(topic string) (camera, zone, line string, ok bool) {
 	camera = levels[0]
 	switch what := levels[1:]; {
 	case len(what) == 1:
-		ok = what[0] == "available" || what[0] == "picture"
+		ok = what[0] == "available" || what[0] == "image"
 	case what[0] == "zone":
 		zone, ok = what[1], len(what) == 3
 	case what[0] == "line":

@@ -38,7 +38,7 @@ func TestPlaces(t *testing.T) {
 	topics := Tree{Root: "site/a", Device: "gate"}
 	for topic, want := range map[string][3]string{
 		topics.CameraAvailable("cam0"):             {"cam0", "", ""},
-		topics.Picture("cam0"):                     {"cam0", "", ""},
+		topics.Image("cam0"):                       {"cam0", "", ""},
 		topics.Snapshot("cam0", "person"):          {"cam0", "", ""},
 		topics.Count("cam0", "person"):             {"cam0", "", ""},
 		topics.State("cam0", "detect"):             {"cam0", "", ""},

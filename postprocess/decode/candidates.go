@@ -15,7 +15,7 @@ func (d *Decoder) list(rows []float32, width int) error {
 		return fmt.Errorf("decode: %w: %d numbers are not rows of %d", ErrOutput, len(rows), width)
 	}
 	d.reserve(len(rows) / width)
-	list, stats := d.candidates[:len(rows)/width], &d.picture.stats
+	list, stats := d.candidates[:len(rows)/width], &d.img.stats
 	for row := range len(rows) / width {
 		d.take((*[engine.CandidateFields]float32)(rows[row*width:]), &list[stats.Candidates], int32(row))
 	}
@@ -25,7 +25,7 @@ func (d *Decoder) list(rows []float32, width int) error {
 
 // take writes a row to out and counts what it is.
 func (d *Decoder) take(row *[engine.CandidateFields]float32, out *scan.Candidate, index int32) {
-	stats := &d.picture.stats
+	stats := &d.img.stats
 	out.Index = index
 	switch d.candidate(row, out) {
 	case wanted:

@@ -7,7 +7,7 @@ import (
 )
 
 // yolox decodes rows of offsets and logarithms.
-func (d *Decoder) yolox(dst []postprocess.Finding) ([]postprocess.Finding, error) {
+func (d *Decoder) yolox(dst []postprocess.Detection) ([]postprocess.Detection, error) {
 	row := 5 + int64(d.now.Classes)
 	if err := d.scanMap(); err != nil {
 		return dst, err
@@ -42,7 +42,7 @@ func decodedInside(rows []float32, row int, g *head.Grid, width int) bool {
 }
 
 // nanodet decodes rows of distributions over distances.
-func (d *Decoder) nanodet(dst []postprocess.Finding) ([]postprocess.Finding, error) {
+func (d *Decoder) nanodet(dst []postprocess.Detection) ([]postprocess.Detection, error) {
 	row := head.SideBins + int64(d.now.Classes)
 	if err := d.scanMap(); err != nil {
 		return dst, err

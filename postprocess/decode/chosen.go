@@ -23,7 +23,7 @@ func (d *Decoder) chosen(o order) error {
 		return err
 	}
 	d.reserve(count)
-	list, stats := d.candidates[:count], &d.picture.stats
+	list, stats := d.candidates[:count], &d.img.stats
 	for i, score := range scores[:count] {
 		if d.padding(score) {
 			continue

@@ -11,15 +11,15 @@ import (
 // sumTolerance is what the probabilities of INT8 outputs miss a sum of 1 by.
 const sumTolerance = 0.02
 
-// classify returns classes as findings of the whole picture: the TopK best ones where they exclude each other, every one over its threshold
+// classify returns classes as detections of the whole image: the TopK best ones where they exclude each other, every one over its threshold
 // where each is there or not.
-func (d *Decoder) classify(dst []postprocess.Finding) ([]postprocess.Finding, error) {
+func (d *Decoder) classify(dst []postprocess.Detection) ([]postprocess.Detection, error) {
 	scores := d.parts[0].data
 	highest, sum, shares := math.Inf(-1), 0.0, true
 	for _, score := range scores {
 		if !finite(score) {
-			d.picture.stats.Invalid++
-			d.picture.stats.Impossible++
+			d.img.stats.Invalid++
+			d.img.stats.Impossible++
 			continue
 		}
 		highest = max(highest, float64(score))
@@ -43,16 +43,16 @@ func (d *Decoder) classify(dst []postprocess.Finding) ([]postprocess.Finding, er
 		if c.Score < threshold && !(d.TopAlways && finite(threshold)) {
 			continue
 		}
-		d.picture.stats.Candidates++
-		dst = append(dst, d.ofPicture(c.Score, c.Class))
+		d.img.stats.Candidates++
+		dst = append(dst, d.ofImage(c.Score, c.Class))
 	}
 	return dst, nil
 }
 
-// ofPicture is a class of the whole picture.
-func (d *Decoder) ofPicture(score float32, class int32) postprocess.Finding {
-	return postprocess.Finding{
-		Box: postprocess.Box{X2: float32(d.picture.width), Y2: float32(d.picture.height)}, Score: score, Class: int(class),
+// ofImage is a class of the whole image.
+func (d *Decoder) ofImage(score float32, class int32) postprocess.Detection {
+	return postprocess.Detection{
+		Box: postprocess.Box{X2: float32(d.img.width), Y2: float32(d.img.height)}, Score: score, Class: int(class),
 	}
 }
 
@@ -83,7 +83,7 @@ func (d *Decoder) highest(scores []float32) []scan.Candidate {
 }
 
 // classesPresent appends every class over its threshold, best first and at most Limit. Scores that are no shares are logits.
-func (d *Decoder) classesPresent(dst []postprocess.Finding, scores []float32, shares bool) []postprocess.Finding {
+func (d *Decoder) classesPresent(dst []postprocess.Detection, scores []float32, shares bool) []postprocess.Detection {
 	d.reserve(len(scores))
 	list := d.candidates[:0]
 	for class, score := range scores {
@@ -99,7 +99,7 @@ func (d *Decoder) classesPresent(dst []postprocess.Finding, scores []float32, sh
 		}
 	}
 	d.candidates = list
-	stats := &d.picture.stats
+	stats := &d.img.stats
 	stats.Candidates += len(list)
 	keys := sortKeys(d.keys, list)
 	sortByScore(keys, list)
@@ -109,7 +109,7 @@ func (d *Decoder) classesPresent(dst []postprocess.Finding, scores []float32, sh
 			break
 		}
 		c := &list[uint32(key)]
-		dst = append(dst, d.ofPicture(c.Score, c.Class))
+		dst = append(dst, d.ofImage(c.Score, c.Class))
 	}
 	return dst
 }

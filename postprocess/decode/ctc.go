@@ -10,9 +10,9 @@ import (
 )
 
 // read decodes a line of text greedily, as connectionist temporal classification is (Graves et al. 2006): every step has its likeliest
-// class, of equal ones in a row the first counts, and blanks part characters. Each character is a finding, in the order of reading, with
-// the highest probability of its steps and about the part of the picture that they see.
-func (d *Decoder) read(dst []postprocess.Finding) ([]postprocess.Finding, error) {
+// class, of equal ones in a row the first counts, and blanks part characters. Each character is a detection, in the order of reading, with
+// the highest probability of its steps and about the part of the image that they see.
+func (d *Decoder) read(dst []postprocess.Detection) ([]postprocess.Detection, error) {
 	scores, classes := d.parts[0].data, d.columns
 	if classes == 0 {
 		return dst, nil
@@ -26,8 +26,8 @@ func (d *Decoder) read(dst []postprocess.Finding) ([]postprocess.Finding, error)
 	for step := range steps {
 		class, score, ok := likeliest(scores[step*classes:][:classes])
 		if !ok {
-			d.picture.stats.Invalid++
-			d.picture.stats.Impossible++
+			d.img.stats.Invalid++
+			d.img.stats.Impossible++
 			class = blank
 		}
 		switch {
@@ -44,9 +44,9 @@ func (d *Decoder) read(dst []postprocess.Finding) ([]postprocess.Finding, error)
 			if len(dst) == cap(dst) {
 				dst = slices.Grow(dst, 1)
 			}
-			dst = append(dst, postprocess.Finding{
+			dst = append(dst, postprocess.Detection{
 				Box: postprocess.Box{
-					X1: d.column(step, steps), X2: d.column(step+1, steps), Y2: float32(d.picture.height),
+					X1: d.column(step, steps), X2: d.column(step+1, steps), Y2: float32(d.img.height),
 				},
 				Score: score, Class: number,
 			})
@@ -57,8 +57,8 @@ func (d *Decoder) read(dst []postprocess.Finding) ([]postprocess.Finding, error)
 }
 
 // sure leaves out the characters under their thresholds, and those beyond the limit.
-func (d *Decoder) sure(dst []postprocess.Finding, first int) []postprocess.Finding {
-	kept, stats := first, &d.picture.stats
+func (d *Decoder) sure(dst []postprocess.Detection, first int) []postprocess.Detection {
+	kept, stats := first, &d.img.stats
 	for i := first; i < len(dst); i++ {
 		threshold := d.Threshold
 		if class := dst[i].Class; class < len(d.thresholds) {
@@ -78,10 +78,10 @@ func (d *Decoder) sure(dst []postprocess.Finding, first int) []postprocess.Findi
 	return dst[:kept]
 }
 
-// column is where a step begins in the picture. What is beside the picture, where it was padded, is its border.
+// column is where a step begins in the image. What is beside the image, where it was padded, is its border.
 func (d *Decoder) column(step, steps int) float32 {
 	at := float32(step) * float32(d.fit.Width) / float32(steps)
-	return min(max((at-d.picture.transform.PadX)/d.picture.transform.ScaleX, 0), float32(d.picture.width))
+	return min(max((at-d.img.transform.PadX)/d.img.transform.ScaleX, 0), float32(d.img.width))
 }
 
 // likeliest is the class with the highest score of a step and its probability: the score, where those of the step add up to 1, else that

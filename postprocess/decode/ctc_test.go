@@ -55,7 +55,7 @@ func reader(t testing.TB, shape []int64, labels int, last bool) *Decoder {
 	return d
 }
 
-func spelt(found []postprocess.Finding) (text string) {
+func spelt(found []postprocess.Detection) (text string) {
 	for i := range found {
 		text += string(alphabet[found[i].Class])
 	}

@@ -1,4 +1,4 @@
-// Package decode turns the numbers a network gives into findings on the source picture: thresholds, class numbers, non-maximum suppression
+// Package decode turns the numbers a network gives into detections on the source image: thresholds, class numbers, non-maximum suppression
 // and coordinates. Which head the outputs are of, and where in them what lies, package head says. No camera and no backend is known here,
 // only what package engine says of a model and its results.
 package decode
@@ -27,11 +27,11 @@ const (
 // ErrOutput is what errors.Is finds in an error of Decode: the numbers do not fit the layout.
 var ErrOutput = errors.New("bad network output")
 
-// Decoder turns one picture's part of a network's output into findings.
+// Decoder turns one image's part of a network's output into detections.
 //
-// A box gives one finding, with its best class (argmax), and only when that class is wanted and its score reaches the class's threshold;
+// A box gives one detection, with its best class (argmax), and only when that class is wanted and its score reaches the class's threshold;
 // MultiLabel gives one for every class over its threshold instead. Suppression compares boxes of the same class. Boxes that are NaN,
-// infinite, empty or outside the picture are skipped and counted, never returned.
+// infinite, empty or outside the image are skipped and counted, never returned.
 //
 // Set the fields, call Open once, then Decode from one goroutine at a time: the scratch memory inside belongs to the call. Once the scratch
 // has grown to the model's size, decoding allocates nothing but what dst lacks.
@@ -50,7 +50,7 @@ type Decoder struct {
 	Agnostic bool
 	// MultiLabel gives a box once for every class over the threshold.
 	MultiLabel bool
-	// MaxCandidates is how many of the best boxes suppression looks at, Limit how many findings are returned.
+	// MaxCandidates is how many of the best boxes suppression looks at, Limit how many detections are returned.
 	MaxCandidates, Limit int
 	// TopK is how many classes a classification returns whose classes exclude each other. TopAlways returns them whatever they score.
 	TopK      int
@@ -70,24 +70,24 @@ type Decoder struct {
 	thresholds []float32 // the lowest score at which a class is returned, by class: infinity for one that is not wanted
 
 	// Decode goroutine only.
-	picture    picture
-	now        head.Fit // with the picture's own sizes
+	img        img
+	now        head.Fit // with the image's own sizes
 	shapes     [][]int64
 	parts      []part
 	scan       scan.Scanner
 	byLabel    [postprocess.NoClass + 1]uint8 // class number of the labels by that of the network, in a map
 	asLabels   bool                           // byLabel changes no number that a map may hold
-	cropped    image.Rectangle                // cells of a map that lie in the picture
+	cropped    image.Rectangle                // cells of a map that lie in the image
 	queries    []scan.Query
 	candidates []scan.Candidate
 	keys       []uint64
 	kept       suppressor
 	turned     turnedSuppressor
-	origins    []int32   // of the findings of finish: their boxes in the map
-	details    []details // by picture of a request
+	origins    []int32   // of the detections of finish: their boxes in the map
+	details    []details // by image of a request
 }
 
-// part is a picture's part of an output that the head reads.
+// part is an image's part of an output that the head reads.
 type part struct {
 	data    []float32
 	widened []float32 // memory for what comes as binary16
@@ -95,8 +95,8 @@ type part struct {
 	kind    engine.DataType
 }
 
-// picture is what is known of the picture that is decoded.
-type picture struct {
+// image is what is known of the image that is decoded.
+type img struct {
 	transform     engine.Transform
 	width, height int
 	stats         Stats
@@ -256,9 +256,9 @@ func (d *Decoder) threshold(class int) float32 {
 	return d.Threshold
 }
 
-// Decode decodes what an engine gave for one picture of a request, by its number, and appends the findings to dst, best first. width and
-// height are those of the picture in pixels.
-func (d *Decoder) Decode(result *engine.Result, number, width, height int, dst []postprocess.Finding) ([]postprocess.Finding, Stats,
+// Decode decodes what an engine gave for one image of a request, by its number, and appends the detections to dst, best first. width and
+// height are those of the image in pixels.
+func (d *Decoder) Decode(result *engine.Result, number, width, height int, dst []postprocess.Detection) ([]postprocess.Detection, Stats,
 	error,
 ) {
 	if err := d.checkCall(result, number, width, height); err != nil {
@@ -267,14 +267,14 @@ func (d *Decoder) Decode(result *engine.Result, number, width, height int, dst [
 	for len(d.details) <= number {
 		d.details = append(d.details, details{})
 	}
-	d.picture = picture{transform: result.Transforms[number], width: width, height: height, details: &d.details[number]}
+	d.img = img{transform: result.Transforms[number], width: width, height: height, details: &d.details[number]}
 	if result.Candidates != nil {
 		c := &result.Candidates[number]
 		if err := d.list(c.Rows, engine.CandidateFields); err != nil {
 			return dst, Stats{}, err
 		}
 		dst = d.finish(dst)
-		stats := &d.picture.stats
+		stats := &d.img.stats
 		stats.Candidates += c.Truncated
 		stats.Truncated += c.Truncated
 		stats.Invalid += c.Impossible
@@ -285,11 +285,11 @@ func (d *Decoder) Decode(result *engine.Result, number, width, height int, dst [
 		return dst, Stats{}, fmt.Errorf("decode: %w: %w", ErrOutput, err)
 	}
 	dst, err := d.decode(dst)
-	return dst, d.picture.stats, err
+	return dst, d.img.stats, err
 }
 
-// Map is what Decode has read of a picture that a head of maps says something of every place of; nil for other heads, and where none of the
-// places lies in the picture. It is valid until the next Decode of a picture with the same number.
+// Map is what Decode has read of an image that a head of maps says something of every place of; nil for other heads, and where none of the
+// places lies in the image. It is valid until the next Decode of an image with the same number.
 func (d *Decoder) Map(number int) *postprocess.Map {
 	if !d.about.Task.Maps() || number >= len(d.details) || d.details[number].places.Width == 0 {
 		return nil
@@ -297,7 +297,7 @@ func (d *Decoder) Map(number int) *postprocess.Map {
 	return &d.details[number].places
 }
 
-// Impossible counts the scores that are none in what an engine gave for a picture: not a number, under 0 or over 1. It looks at every
+// Impossible counts the scores that are none in what an engine gave for an image: not a number, under 0 or over 1. It looks at every
 // score, where Decode passes over those under the threshold, and takes as long as a few Decodes.
 func (d *Decoder) Impossible(result *engine.Result, number int) (int, error) {
 	if err := d.checkCall(result, number, 1, 1); err != nil {
@@ -311,9 +311,9 @@ func (d *Decoder) Impossible(result *engine.Result, number int) (int, error) {
 	}
 	m, dense := d.now.BoxMap()
 	if !dense {
-		d.picture = picture{transform: result.Transforms[number], width: 1, height: 1}
+		d.img = img{transform: result.Transforms[number], width: 1, height: 1}
 		_, err := d.decode(nil)
-		return d.picture.stats.Impossible, err
+		return d.img.stats.Impossible, err
 	}
 	_, scores, err := d.begin(&m)
 	if err != nil {
@@ -327,12 +327,12 @@ func (d *Decoder) checkCall(result *engine.Result, number, width, height int) er
 		return errors.New("decode: the decoder is not open")
 	}
 	if number < 0 || number >= len(result.Transforms) || result.Candidates != nil && number >= len(result.Candidates) {
-		return fmt.Errorf("decode: picture %d of a result for %d", number, len(result.Transforms))
+		return fmt.Errorf("decode: image %d of a result for %d", number, len(result.Transforms))
 	}
 	t := &result.Transforms[number]
 	switch {
 	case width < 1 || height < 1:
-		return fmt.Errorf("decode: source picture of %dx%d", width, height)
+		return fmt.Errorf("decode: source image of %dx%d", width, height)
 	case !(finite(t.ScaleX) && finite(t.ScaleY) && t.ScaleX > 0 && t.ScaleY > 0 && finite(t.PadX) && finite(t.PadY)):
 		return fmt.Errorf("decode: transform %+v cannot be inverted", *t)
 	}
@@ -341,7 +341,7 @@ func (d *Decoder) checkCall(result *engine.Result, number, width, height int) er
 
 func finite(v float32) bool { return v-v == 0 }
 
-// part is the picture's part of an output, by the output's number among the model's.
+// part is the image's part of an output, by the output's number among the model's.
 func (d *Decoder) part(output int) []float32 {
 	return d.parts[slices.Index(d.fit.Outputs, output)].data
 }
@@ -381,16 +381,16 @@ func (d *Decoder) admits(c *scan.Candidate) bool {
 	return d.kept.admit(c)
 }
 
-// finish sorts, suppresses and takes the boxes to the source picture, and fills in what else the head gives.
-func (d *Decoder) finish(dst []postprocess.Finding) []postprocess.Finding {
-	list, stats, transform := d.best(d.candidates), d.picture.stats, d.picture.transform
+// finish sorts, suppresses and takes the boxes to the source image, and fills in what else the head gives.
+func (d *Decoder) finish(dst []postprocess.Detection) []postprocess.Detection {
+	list, stats, transform := d.best(d.candidates), d.img.stats, d.img.transform
 	stats.Truncated = stats.Candidates - len(list)
 	keys := sortKeys(d.keys, list)
 	slots, first := d.classSlots(list), len(dst)
 	d.kept.begin(slots, d.IoU, d.Agnostic)
 	d.turned.begin(slots, d.IoU, d.Agnostic)
 	d.origins = d.origins[:0]
-	width, height := float32(d.picture.width), float32(d.picture.height)
+	width, height := float32(d.img.width), float32(d.img.height)
 	right, bottom := float32(d.fit.Width), float32(d.fit.Height) // of the network's input
 	count, sorted := 0, 0
 	for i := range keys {
@@ -426,12 +426,12 @@ func (d *Decoder) finish(dst []postprocess.Finding) []postprocess.Finding {
 		f.Box, f.Score, f.Class, f.Detail = box, c.Score, d.fit.Numbers.Class(int(c.Class)), nil
 		d.origins = append(d.origins, c.Index)
 	}
-	d.picture.stats = stats
+	d.img.stats = stats
 	d.describe(dst[first:])
 	return dst
 }
 
-// source takes a box of the network's input back to the source picture. It is not clipped.
+// source takes a box of the network's input back to the source image. It is not clipped.
 func source(t *engine.Transform, input postprocess.Box) postprocess.Box {
 	return postprocess.Box{
 		X1: (input.X1 - t.PadX) / t.ScaleX, Y1: (input.Y1 - t.PadY) / t.ScaleY,

@@ -25,7 +25,7 @@ func BenchmarkDecode(b *testing.B) {
 			if err := d.Open(described(classes, shape)); err != nil {
 				b.Fatal(err)
 			}
-			dst := make([]postprocess.Finding, 0, 300)
+			dst := make([]postprocess.Detection, 0, 300)
 			given := result(engine.Transform{ScaleX: 0.333, ScaleY: 0.333, PadY: 140}, whole(data, shape))
 			decode := func() {
 				if _, _, err := d.Decode(given, 0, 1920, 1080, dst[:0]); err != nil {
@@ -90,14 +90,14 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// BenchmarkLayouts times the other ways into the decoder: binary16 numbers, the YOLOv5 map of the same picture size, and the short list of
+// BenchmarkLayouts times the other ways into the decoder: binary16 numbers, the YOLOv5 map of the same image size, and the short list of
 // a device filter.
 func BenchmarkLayouts(b *testing.B) {
 	const boxes, classes = 8400, 80
 	random := rand.New(rand.NewPCG(9, 9))
 	data := randomMap(random, boxes, classes, 200, 1<<20, 640)
 	shape := []int64{1, 4 + classes, boxes}
-	dst := make([]postprocess.Finding, 0, 300)
+	dst := make([]postprocess.Detection, 0, 300)
 	open := func(b *testing.B, shape []int64) *Decoder {
 		d := &Decoder{}
 		if err := d.Open(described(classes, shape)); err != nil {

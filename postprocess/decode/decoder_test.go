@@ -122,11 +122,11 @@ func TestDecodeEqualsReferenceOnRandomMaps(t *testing.T) {
 		require.NoError(t, d.Open(described(0, shape)))
 		got, stats, err := d.Decode(result(identity, whole(data, shape)), 0, 1000, 1000, nil)
 		require.NoError(t, err)
-		var want []postprocess.Finding
+		var want []postprocess.Detection
 		for _, c := range reference(d, data, boxes, classes, nil) {
 			box := postprocess.Box{X1: max(c.X1, 0), Y1: max(c.Y1, 0), X2: min(c.X2, 1000), Y2: min(c.Y2, 1000)}
 			if box.X1 < box.X2 && box.Y1 < box.Y2 {
-				want = append(want, postprocess.Finding{Box: box, Score: c.Score, Class: int(c.Class)})
+				want = append(want, postprocess.Detection{Box: box, Score: c.Score, Class: int(c.Class)})
 			}
 		}
 		require.Equal(t, want, got, "round %d", round)
@@ -180,7 +180,7 @@ func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
 	column(data, boxes, 8, 50, 50, 20, 20, -inf, 0)
 	column(data, boxes, 9, 50, 50, 20, 20, 7, 0)
 	column(data, boxes, 10, 900, 50, 20, 20, 0.5, 0)
-	want := []postprocess.Finding{found(0, 0.9, 40, 40, 60, 60), found(1, 0.7, 140, 40, 160, 60)}
+	want := []postprocess.Detection{found(0, 0.9, 40, 40, 60, 60), found(1, 0.7, 140, 40, 160, 60)}
 
 	d := &Decoder{Layout: head.LayoutYOLOv8}
 	require.NoError(t, d.Open(described(2, shape)))
@@ -223,7 +223,7 @@ func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
 	}, []int64{1, 9, 6}))
 	got, stats, err = d.Decode(list, 0, 200, 200, nil)
 	require.NoError(t, err)
-	assert.Equal(t, []postprocess.Finding{found(1, 0.9, 10, 10, 20, 20)}, got)
+	assert.Equal(t, []postprocess.Detection{found(1, 0.9, 10, 10, 20, 20)}, got)
 	assert.Equal(t, Stats{Candidates: 1, Invalid: 7, Impossible: 5}, stats)
 	impossible, err = d.Impossible(list, 0)
 	require.NoError(t, err)
@@ -245,19 +245,19 @@ func TestDecodeErrors(t *testing.T) {
 		width     int
 		want      string
 	}{
-		{10, shape, identity, 10, "decode: bad network output: output output0 with 10 numbers a picture for shape [1 84 8400]"},
-		{0, shape, identity, 10, "decode: bad network output: output output0 with 0 numbers a picture for shape [1 84 8400]"},
-		{840, []int64{1, 84, -10}, identity, 10, "decode: bad network output: output output0 with 840 numbers a picture for shape [1 84 -10]"},
+		{10, shape, identity, 10, "decode: bad network output: output output0 with 10 numbers an image for shape [1 84 8400]"},
+		{0, shape, identity, 10, "decode: bad network output: output output0 with 0 numbers an image for shape [1 84 8400]"},
+		{840, []int64{1, 84, -10}, identity, 10, "decode: bad network output: output output0 with 840 numbers an image for shape [1 84 -10]"},
 		{
 			84,
 			[]int64{1, 84, 1 << 62},
 			identity, 10,
-			"decode: bad network output: output output0 with 84 numbers a picture for shape [1 84 4611686018427387904]",
+			"decode: bad network output: output output0 with 84 numbers an image for shape [1 84 4611686018427387904]",
 		},
 		{85, []int64{1, 85, 1}, identity, 10, "decode: bad network output: [[1 85 1]] has 81 classes, not 80"},
 		{84, []int64{84}, identity, 10, "decode: bad network output: [[84]] is not yolov8, which needs [B,4+nc,N]"},
-		{84, []int64{-1, 84, 1}, identity, 10, "decode: bad network output: output output0 with shape [-1 84 1] has no picture 0"},
-		{84, []int64{1, 84, 1}, identity, 0, "decode: source picture of 0x10"},
+		{84, []int64{-1, 84, 1}, identity, 10, "decode: bad network output: output output0 with shape [-1 84 1] has no image 0"},
+		{84, []int64{1, 84, 1}, identity, 0, "decode: source image of 0x10"},
 		{84, []int64{1, 84, 1}, engine.Transform{}, 10, "decode: transform {ScaleX:0 ScaleY:0 PadX:0 PadY:0} cannot be inverted"},
 	} {
 		got, _, err := d.Decode(result(c.transform, whole(make([]float32, c.data), c.shape)), 0, c.width, 10, nil)
@@ -267,7 +267,7 @@ func TestDecodeErrors(t *testing.T) {
 	_, _, err = d.Decode(result(identity, whole(nil, shape)), 0, 1, 1, nil)
 	assert.ErrorIs(t, err, ErrOutput)
 	_, _, err = d.Decode(result(identity, whole(nil, shape)), 1, 1, 1, nil)
-	assert.EqualError(t, err, "decode: picture 1 of a result for 1")
+	assert.EqualError(t, err, "decode: image 1 of a result for 1")
 	_, _, err = d.Decode(result(identity), 0, 1, 1, nil)
 	assert.EqualError(t, err, "decode: bad network output: output 0 of a result with 0")
 	_, _, err = d.Decode(listed(identity, make([]float32, 7)), 0, 10, 10, nil)
@@ -286,20 +286,20 @@ func TestBestClassDecidesBeforeTheFilter(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		d    Decoder
-		want []postprocess.Finding
+		want []postprocess.Detection
 	}{
-		{"all", Decoder{}, []postprocess.Finding{found(0, 0.9, 40, 40, 60, 60), found(1, 0.5, 140, 40, 160, 60)}},
-		{"a box of another class is not the wanted one", Decoder{Classes: []int{1}}, []postprocess.Finding{found(1, 0.5, 140, 40, 160, 60)}},
-		{"class threshold", Decoder{ClassThresholds: map[int]float32{1: 0.55}}, []postprocess.Finding{found(0, 0.9, 40, 40, 60, 60)}},
+		{"all", Decoder{}, []postprocess.Detection{found(0, 0.9, 40, 40, 60, 60), found(1, 0.5, 140, 40, 160, 60)}},
+		{"a box of another class is not the wanted one", Decoder{Classes: []int{1}}, []postprocess.Detection{found(1, 0.5, 140, 40, 160, 60)}},
+		{"class threshold", Decoder{ClassThresholds: map[int]float32{1: 0.55}}, []postprocess.Detection{found(0, 0.9, 40, 40, 60, 60)}},
 		{
 			"lower class threshold",
 			Decoder{Threshold: 0.95, ClassThresholds: map[int]float32{1: 0.3}},
-			[]postprocess.Finding{found(1, 0.5, 140, 40, 160, 60)},
+			[]postprocess.Detection{found(1, 0.5, 140, 40, 160, 60)},
 		},
-		{"multi-label", Decoder{MultiLabel: true}, []postprocess.Finding{
+		{"multi-label", Decoder{MultiLabel: true}, []postprocess.Detection{
 			found(0, 0.9, 40, 40, 60, 60), found(1, 0.6, 40, 40, 60, 60), found(1, 0.5, 140, 40, 160, 60), found(2, 0.4, 140, 40, 160, 60),
 		}},
-		{"multi-label with filter", Decoder{MultiLabel: true, Classes: []int{1}}, []postprocess.Finding{
+		{"multi-label with filter", Decoder{MultiLabel: true, Classes: []int{1}}, []postprocess.Detection{
 			found(1, 0.6, 40, 40, 60, 60), found(1, 0.5, 140, 40, 160, 60),
 		}},
 		{"no class", Decoder{Classes: []int{}}, nil},
@@ -364,7 +364,7 @@ func TestClassification(t *testing.T) {
 	require.NoError(t, d.Open(m))
 	got, _, err := d.Decode(result(identity, whole([]float32{0.1, 0.6, 0.05, 0.25}, shape)), 0, 640, 480, nil)
 	require.NoError(t, err)
-	assert.Equal(t, []postprocess.Finding{found(1, 0.6, 0, 0, 640, 480), found(3, 0.25, 0, 0, 640, 480)}, got)
+	assert.Equal(t, []postprocess.Detection{found(1, 0.6, 0, 0, 640, 480), found(3, 0.25, 0, 0, 640, 480)}, got)
 	got, stats, err := d.Decode(result(identity, whole([]float32{1, float32(math.NaN()), 3, -2}, shape)), 0, 640, 480, nil)
 	require.NoError(t, err)
 	require.Len(t, got, 2)
@@ -382,7 +382,7 @@ func TestClassification(t *testing.T) {
 	require.NoError(t, d.Open(m))
 	got, _, err = d.Decode(result(identity, whole([]float32{0.1, 0.6, 0.05, 0.25}, shape)), 0, 640, 480, nil)
 	require.NoError(t, err)
-	assert.Equal(t, []postprocess.Finding{found(1, 0.6, 0, 0, 640, 480)}, got, "class 3 is not wanted")
+	assert.Equal(t, []postprocess.Detection{found(1, 0.6, 0, 0, 640, 480)}, got, "class 3 is not wanted")
 	d = &Decoder{TopK: 3, Threshold: 0.5, TopAlways: true}
 	require.NoError(t, d.Open(m))
 	got, _, err = d.Decode(result(identity, whole([]float32{0.1, 0.6, 0.05, 0.25}, shape)), 0, 640, 480, nil)
@@ -437,7 +437,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	shape := []int64{1, 84, 2100}
 	data := randomMap(random, 2100, 80, 100, 64, 320)
-	dst := make([]postprocess.Finding, 0, 300)
+	dst := make([]postprocess.Detection, 0, 300)
 	results := []*engine.Result{
 		result(identity, whole(data, shape)), result(identity, halves(make([]uint16, len(data)), shape)), listed(identity, data[:600]),
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// details is the memory for what the findings of a picture have beside their boxes. It is used again for the picture of the same number in
+// details is the memory for what the detections of an image have beside their boxes. It is used again for the image of the same number in
 // the next request.
 type details struct {
 	all       []postprocess.Detail
@@ -29,12 +29,12 @@ func room[T any](memory *[]T, count int) []T {
 	return *memory
 }
 
-// describe fills in what the head knows of the findings of finish beside their boxes.
-func (d *Decoder) describe(found []postprocess.Finding) {
-	if !d.detailed || d.picture.details == nil || len(found) == 0 {
+// describe fills in what the head knows of the detections of finish beside their boxes.
+func (d *Decoder) describe(found []postprocess.Detection) {
+	if !d.detailed || d.img.details == nil || len(found) == 0 {
 		return
 	}
-	all := room(&d.picture.details.all, len(found))
+	all := room(&d.img.details.all, len(found))
 	for i := range found {
 		all[i] = postprocess.Detail{}
 		found[i].Detail = &all[i]

@@ -8,9 +8,9 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// embed gives the vector of the picture, scaled to a length of 1, as one finding of all of it. Numbers that are none give
+// embed gives the vector of the image, scaled to a length of 1, as one detection of all of it. Numbers that are none give
 // nothing and are counted, and a vector without a direction gives nothing.
-func (d *Decoder) embed(dst []postprocess.Finding) []postprocess.Finding {
+func (d *Decoder) embed(dst []postprocess.Detection) []postprocess.Detection {
 	numbers := d.parts[0].data
 	length := 0.0
 	for _, v := range numbers {
@@ -21,15 +21,15 @@ func (d *Decoder) embed(dst []postprocess.Finding) []postprocess.Finding {
 	case length == 0:
 		return dst
 	case math.IsNaN(length) || math.IsInf(length, 0) || len(numbers) > head.MostNumbers:
-		d.picture.stats.Invalid++
-		d.picture.stats.Impossible++
+		d.img.stats.Invalid++
+		d.img.stats.Impossible++
 		return dst
 	}
-	d.picture.stats.Candidates++
-	found := postprocess.Finding{
-		Box: postprocess.Box{X2: float32(d.picture.width), Y2: float32(d.picture.height)}, Score: 1,
+	d.img.stats.Candidates++
+	found := postprocess.Detection{
+		Box: postprocess.Box{X2: float32(d.img.width), Y2: float32(d.img.height)}, Score: 1,
 	}
-	if memory := d.picture.details; memory != nil {
+	if memory := d.img.details; memory != nil {
 		vector := room(&memory.logits, len(numbers))
 		for i, v := range numbers {
 			vector[i] = float32(float64(v) / length)

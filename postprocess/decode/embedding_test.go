@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// TestEmbed: a vector comes out with a length of 1, for each picture its own; what has no direction gives nothing and is counted.
+// TestEmbed: a vector comes out with a length of 1, for each image its own; what has no direction gives nothing and is counted.
 func TestEmbed(t *testing.T) {
 	shape := []int64{2, 3, 1, 1}
 	model := sized(128, 256, engine.Embed, 0, shape)
@@ -26,7 +26,7 @@ func TestEmbed(t *testing.T) {
 	require.Len(t, found, 2)
 	require.InDeltaSlice(t, []float32{0, 0.6, -0.8}, found[0].Detail.Embedding, 1e-6)
 	require.InDelta(t, 1/math.Sqrt(3), found[1].Detail.Embedding[2], 1e-6)
-	require.Equal(t, float32(90), found[0].Y2, "it is of the whole picture")
+	require.Equal(t, float32(90), found[0].Y2, "it is of the whole image")
 
 	for impossible, numbers := range [][]float32{{0, 0, 0}, {1, float32(math.NaN()), 0}} {
 		found, stats, err := d.Decode(result(identity, whole(numbers, []int64{1, 3})), 0, 40, 90, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
-// example is what a network of a head gave for a picture, in which something is found.
+// example is what a network of a head gave for an image, in which something is found.
 type example struct {
 	layout head.Layout
 	open   func(t testing.TB) (*Decoder, *engine.Result)
@@ -92,7 +92,7 @@ func picoRows(_ *rand.Rand, data []float32) {
 	}
 }
 
-// Distances of a PicoDet count from the middle of a cell, and its boxes may end beyond the picture while they suppress each other.
+// Distances of a PicoDet count from the middle of a cell, and its boxes may end beyond the image while they suppress each other.
 func TestPicoDetCountsFromTheMiddleOfACell(t *testing.T) {
 	const row, cells = 3 + head.SideBins, 8*8 + 4*4 + 2*2 + 1
 	m := described(3, []int64{1, cells, row})
@@ -107,7 +107,7 @@ func TestPicoDetCountsFromTheMiddleOfACell(t *testing.T) {
 	}
 	found, _, err := d.Decode(result(engine.Transform{ScaleX: 1, ScaleY: 1}, whole(data, []int64{1, cells, row})), 0, 64, 64, nil)
 	require.NoError(t, err)
-	require.Equal(t, []postprocess.Finding{{Box: postprocess.Box{X1: 8, Y1: 8, X2: 24, Y2: 64}, Score: 0.9, Class: 2}}, found)
+	require.Equal(t, []postprocess.Detection{{Box: postprocess.Box{X1: 8, Y1: 8, X2: 24, Y2: 64}, Score: 0.9, Class: 2}}, found)
 }
 
 // TestExamplesHaveEveryHead holds the list above against the heads that there are: a new one must be tried there.
@@ -121,7 +121,7 @@ func TestExamplesHaveEveryHead(t *testing.T) {
 	}
 }
 
-// FuzzEveryHead changes what a network of every head gave, numbers here and the shape of an output there: an error or sane findings.
+// FuzzEveryHead changes what a network of every head gave, numbers here and the shape of an output there: an error or sane detections.
 func FuzzEveryHead(f *testing.F) {
 	all := examples(f)
 	for i := range all {
@@ -144,7 +144,7 @@ func FuzzEveryHead(f *testing.F) {
 		}
 		found, _, err := d.Decode(given, 0, 100, 80, nil)
 		if err != nil && len(found) > 0 {
-			t.Fatalf("%d findings with the error %v", len(found), err)
+			t.Fatalf("%d detections with the error %v", len(found), err)
 		}
 		for _, f := range found {
 			inside := 0 <= f.X1 && f.X1 <= f.X2 && f.X2 <= 100 && 0 <= f.Y1 && f.Y1 <= f.Y2 && f.Y2 <= 80

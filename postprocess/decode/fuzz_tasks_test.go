@@ -8,7 +8,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// FuzzTasks changes what the networks of tasks.json gave, numbers here and the shape of an output there: an error or sane findings with
+// FuzzTasks changes what the networks of tasks.json gave, numbers here and the shape of an output there: an error or sane detections with
 // sane details, and nothing else.
 func FuzzTasks(f *testing.F) {
 	cases := readTasks(f)
@@ -35,18 +35,18 @@ func FuzzTasks(f *testing.F) {
 				o.Shape[int(axis/4)%len(o.Shape)] = int64(size)
 			}
 		}
-		for picture := range 2 {
-			check(t, d, given, picture)
-			got, _, _ := d.Decode(given, picture, 100, 80, nil)
+		for img := range 2 {
+			check(t, d, given, img)
+			got, _, _ := d.Decode(given, img, 100, 80, nil)
 			for i := range got {
 				checkDetail(t, got[i].Detail)
 			}
-			_, _ = d.Impossible(given, picture)
+			_, _ = d.Impossible(given, img)
 		}
 	})
 }
 
-// checkDetail is of a picture of 100x80.
+// checkDetail is of an image of 100x80.
 func checkDetail(t *testing.T, d *postprocess.Detail) {
 	t.Helper()
 	if d == nil {

@@ -107,14 +107,14 @@ func FuzzDecode(f *testing.F) {
 			given.Transforms = append(given.Transforms, transform)
 			check(t, d, given, number)
 			if _, err := d.Impossible(given, number); err == nil && number > 0 && batch < 2 {
-				t.Fatal("a picture that is not there")
+				t.Fatal("an image that is not there")
 			}
 		}
 		check(t, d, listed(transform, data[:len(data)/6*6]), 0)
 	})
 }
 
-// FuzzHeads changes what the networks of heads.json gave, a number here and the shape of an output there: an error or sane findings, and
+// FuzzHeads changes what the networks of heads.json gave, a number here and the shape of an output there: an error or sane detections, and
 // nothing else.
 func FuzzHeads(f *testing.F) {
 	for i := range readHeads(f) {
@@ -154,20 +154,20 @@ func aligned(data []byte) []byte {
 	return bytes[:len(data):len(data)]
 }
 
-// check decodes a picture of 100x80.
+// check decodes an image of 100x80.
 func check(t *testing.T, d *Decoder, given *engine.Result, number int) {
 	got, stats, err := d.Decode(given, number, 100, 80, nil)
 	if err != nil && len(got) != 0 {
-		t.Fatalf("%d findings with the error %v", len(got), err)
+		t.Fatalf("%d detections with the error %v", len(got), err)
 	}
 	layout := d.Recognised().Layout
 	if layout != head.LayoutClassify && len(got) > d.Limit {
-		t.Fatalf("%d findings", len(got))
+		t.Fatalf("%d detections", len(got))
 	}
 	if err == nil && stats.Candidates != len(got)+stats.Suppressed+stats.Outside+stats.Truncated || stats.Impossible > stats.Invalid {
-		t.Fatalf("%d findings of %+v", len(got), stats)
+		t.Fatalf("%d detections of %+v", len(got), stats)
 	}
-	reads := layout == head.LayoutCTC || layout == head.LayoutCTCBlankLast // a character may be seen where the picture was padded
+	reads := layout == head.LayoutCTC || layout == head.LayoutCTCBlankLast // a character may be seen where the image was padded
 	for _, g := range got {
 		inside := 0 <= g.X1 && (g.X1 < g.X2 || reads && g.X1 == g.X2) && g.X2 <= 100 && 0 <= g.Y1 && g.Y1 < g.Y2 && g.Y2 <= 80
 		if !(inside && g.Class >= 0 && g.Score >= 0 && g.Score <= scan.MaxScore) {

@@ -157,7 +157,7 @@ func BenchmarkHeads(b *testing.B) {
 			if err := d.Open(m); err != nil {
 				b.Fatal(err)
 			}
-			dst := make([]postprocess.Finding, 0, 300)
+			dst := make([]postprocess.Detection, 0, 300)
 			decode := func() {
 				var err error
 				if dst, _, err = d.Decode(given, 0, 1920, 1920, dst[:0]); err != nil {
@@ -171,7 +171,7 @@ func BenchmarkHeads(b *testing.B) {
 				b.Fatal("nothing found")
 			}
 			overFloor(b, decode, floor, 40)
-			b.ReportMetric(float64(len(dst)), "findings")
+			b.ReportMetric(float64(len(dst)), "detections")
 		})
 	}
 }

@@ -17,13 +17,13 @@ func (d *Decoder) place(corners func(c *scan.Candidate)) {
 			kept = append(kept, *c)
 		}
 	}
-	stats := &d.picture.stats
+	stats := &d.img.stats
 	stats.Invalid += len(d.candidates) - len(kept)
 	stats.Candidates -= len(d.candidates) - len(kept)
 	d.candidates = kept
 }
 
-// unfit says that the outputs of a picture are not what the head reads.
+// unfit says that the outputs of an image are not what the head reads.
 func (d *Decoder) unfit() error {
 	return fmt.Errorf("decode: %w: %s of %v", ErrOutput, d.layout, d.shapes)
 }
@@ -38,7 +38,7 @@ func (d *Decoder) scanMap() error {
 	if err != nil {
 		return err
 	}
-	d.gather(boxes, scores, &d.picture.stats)
+	d.gather(boxes, scores, &d.img.stats)
 	return nil
 }
 

@@ -24,7 +24,7 @@ func (d *Decoder) scanTurned() error {
 // listTurned takes those around the turned ones of a list.
 func (d *Decoder) listTurned() {
 	const width = engine.CandidateFields + 1
-	rows, stats := d.parts[0].data, &d.picture.stats
+	rows, stats := d.parts[0].data, &d.img.stats
 	count := len(rows) / width
 	d.reserve(count)
 	list := d.candidates[:count]
@@ -51,11 +51,11 @@ func (d *Decoder) turnedBox(box int32) postprocess.Oriented {
 	}
 }
 
-// turn takes the turned boxes to the picture. Where it was stretched a turned rectangle is none any more: its sides keep their directions
+// turn takes the turned boxes to the image. Where it was stretched a turned rectangle is none any more: its sides keep their directions
 // and lengths.
-func (d *Decoder) turn(found []postprocess.Finding) {
-	t := &d.picture.transform
-	all := room(&d.picture.details.oriented, len(found))
+func (d *Decoder) turn(found []postprocess.Detection) {
+	t := &d.img.transform
+	all := room(&d.img.details.oriented, len(found))
 	for i := range found {
 		o := d.turnedBox(d.origins[i])
 		sin, cos := math.Sincos(float64(o.Angle))
@@ -88,7 +88,7 @@ type turnedBox struct {
 	class int32
 }
 
-// begin forgets the last picture.
+// begin forgets the last image.
 func (s *turnedSuppressor) begin(classes int, limit float32, agnostic bool) {
 	for i := range s.chain {
 		s.newest[s.chain[i].class] = 0

@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
-// cut finds a picture's part of every output that the head reads, and measures it.
+// cut finds an image's part of every output that the head reads, and measures it.
 func (d *Decoder) cut(result *engine.Result, number int) error {
 	for role, index := range d.fit.Outputs {
 		if index >= len(result.Outputs) {
@@ -67,22 +67,22 @@ func (d *Decoder) cut(result *engine.Result, number int) error {
 	return nil
 }
 
-// elements is how many numbers of an output belong to a picture.
+// elements is how many numbers of an output belong to an image.
 func (d *Decoder) elements(output *engine.Tensor, number int) (int64, error) {
 	all, shape := int64(len(output.Data))/int64(output.Type.Size()), output.Shape
 	if d.about.Single {
 		// There may be no object at all.
 		if number > 0 || !slices.Contains(shape, 0) && !fills(shape, all) || slices.Contains(shape, 0) && all > 0 {
-			return 0, fmt.Errorf("output %s with %d numbers for shape %v and picture %d", output.Name, all, shape, number)
+			return 0, fmt.Errorf("output %s with %d numbers for shape %v and image %d", output.Name, all, shape, number)
 		}
 		return all, nil
 	}
 	if len(shape) == 0 || shape[0] <= int64(number) {
-		return 0, fmt.Errorf("output %s with shape %v has no picture %d", output.Name, shape, number)
+		return 0, fmt.Errorf("output %s with shape %v has no image %d", output.Name, shape, number)
 	}
 	each := all / shape[0]
 	if !fills(shape[1:], each) {
-		return 0, fmt.Errorf("output %s with %d numbers a picture for shape %v", output.Name, each, shape)
+		return 0, fmt.Errorf("output %s with %d numbers an image for shape %v", output.Name, each, shape)
 	}
 	return each, nil
 }

@@ -11,7 +11,7 @@ import (
 
 // semantic makes the map of the highest scores, or of the class numbers of a network that has done so itself.
 func (d *Decoder) semantic() error {
-	memory, from := d.picture.details, &d.parts[0]
+	memory, from := d.img.details, &d.parts[0]
 	if memory == nil { // only impossible scores are looked for, and any is possible
 		return nil
 	}
@@ -32,9 +32,9 @@ func (d *Decoder) semantic() error {
 		}
 		none = scan.HighestPlane(cells, from.data, d.now.Classes)
 	}
-	m := d.inPicture(grid)
+	m := d.inImage(grid)
 	m.Classes = within(cells, grid, d.cropped)
-	if d.picture.stats.Unread = none; !d.asLabels {
+	if d.img.stats.Unread = none; !d.asLabels {
 		d.renumber(m.Classes)
 	}
 	memory.places = m
@@ -51,10 +51,10 @@ func (d *Decoder) numbers() int {
 
 // renumber makes class numbers of the labels of those of the network, and counts the places that have none.
 func (d *Decoder) renumber(cells []uint8) {
-	d.picture.stats.Unread = 0
+	d.img.stats.Unread = 0
 	for i, number := range cells {
 		if number = d.byLabel[number]; number == postprocess.NoClass {
-			d.picture.stats.Unread++
+			d.img.stats.Unread++
 		}
 		cells[i] = number
 	}
@@ -62,7 +62,7 @@ func (d *Decoder) renumber(cells []uint8) {
 
 // depth makes the map of depths.
 func (d *Decoder) depth() error {
-	memory, from := d.picture.details, &d.parts[0]
+	memory, from := d.img.details, &d.parts[0]
 	if memory == nil {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (d *Decoder) depth() error {
 	if len(from.data) != grid.X*grid.Y {
 		return d.unfit()
 	}
-	m := d.inPicture(grid)
+	m := d.inImage(grid)
 	m.Depths = room(&memory.depths, m.Width*m.Height)
 	for row := range m.Height {
 		at := (d.cropped.Min.Y+row)*grid.X + d.cropped.Min.X
@@ -87,12 +87,12 @@ func (d *Decoder) gridSize() image.Point {
 	return image.Pt(int(shape[len(shape)-1]), int(shape[len(shape)-2]))
 }
 
-// inPicture is the map of the cells whose centres lie in the picture, without what they say. The cells are those of d.cropped.
-func (d *Decoder) inPicture(grid image.Point) postprocess.Map {
-	t := &d.picture.transform
+// inImage is the map of the cells whose centres lie in the image, without what they say. The cells are those of d.cropped.
+func (d *Decoder) inImage(grid image.Point) postprocess.Map {
+	t := &d.img.transform
 	stepX, stepY := float32(grid.X)/float32(d.fit.Width), float32(grid.Y)/float32(d.fit.Height)
-	left, right := inside(t.PadX, t.ScaleX*float32(d.picture.width), stepX, grid.X)
-	top, bottom := inside(t.PadY, t.ScaleY*float32(d.picture.height), stepY, grid.Y)
+	left, right := inside(t.PadX, t.ScaleX*float32(d.img.width), stepX, grid.X)
+	top, bottom := inside(t.PadY, t.ScaleY*float32(d.img.height), stepY, grid.Y)
 	d.cropped = image.Rect(left, top, right, bottom)
 	m := postprocess.Map{Width: right - left, Height: bottom - top, StepX: t.ScaleX * stepX, StepY: t.ScaleY * stepY}
 	if m.Width == 0 || m.Height == 0 {

@@ -29,10 +29,10 @@ func mapped(t testing.TB, task engine.Task, labels int, output *engine.Tensor) *
 	return d
 }
 
-// letterboxed is a picture of 1000x500 in the middle of 640x480: 80 rows above and below it are bars.
+// letterboxed is an image of 1000x500 in the middle of 640x480: 80 rows above and below it are bars.
 func letterboxed() engine.Transform { return engine.Transform{ScaleX: .64, ScaleY: .64, PadY: 80} }
 
-// The class of a cell is that of its highest score, the first one of equals, and the cells are those whose centres are in the picture.
+// The class of a cell is that of its highest score, the first one of equals, and the cells are those whose centres are in the image.
 func TestSemanticIsTheHighestScore(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, planes := range []int{2, 3, 19, 21, 150, 255} {
@@ -180,8 +180,8 @@ func TestDepthIsWhatTheNetworkGives(t *testing.T) {
 	}
 }
 
-// Where nothing of the network's input is picture there is no map, and no error.
-func TestMapOutsideThePicture(t *testing.T) {
+// Where nothing of the network's input is image there is no map, and no error.
+func TestMapOutsideTheImage(t *testing.T) {
 	output := whole(make([]float32, 2*1200), []int64{1, 2, 30, 40})
 	d := mapped(t, engine.Semantic, 2, &output)
 	_, _, err := d.Decode(result(engine.Transform{ScaleX: 1, ScaleY: 1, PadX: 9000}, output), 0, 640, 480, nil)
@@ -222,7 +222,7 @@ func FuzzMaps(f *testing.F) {
 		for number := range 2 {
 			found, _, err := d.Decode(r, number, 100, 80, nil)
 			if len(found) > 0 {
-				t.Fatal("findings")
+				t.Fatal("detections")
 			}
 			got := d.Map(number)
 			if err != nil || got == nil {

@@ -2,12 +2,12 @@ package decode
 
 import "github.com/edge-infer/edge-infer/postprocess"
 
-// keypoints gives every finding its points, moved onto the picture where they lie outside. One whose place is no number scores 0.
-func (d *Decoder) keypoints(found []postprocess.Finding) {
+// keypoints gives every detection its points, moved onto the image where they lie outside. One whose place is no number scores 0.
+func (d *Decoder) keypoints(found []postprocess.Detection) {
 	points, each := d.now.Keypoints()
-	from, transform := d.extra(), &d.picture.transform
-	right, bottom := float32(d.picture.width), float32(d.picture.height)
-	all := room(&d.picture.details.keypoints, points*len(found))
+	from, transform := d.extra(), &d.img.transform
+	right, bottom := float32(d.img.width), float32(d.img.height)
+	all := room(&d.img.details.keypoints, points*len(found))
 	for i := range found {
 		own := all[i*points : (i+1)*points : (i+1)*points]
 		found[i].Detail.Keypoints, found[i].Detail.Skeleton = own, d.skeleton(found[i].Class)

@@ -43,10 +43,10 @@ func TestKeypointsHaveTheNamesOfTheirClass(t *testing.T) {
 	}
 	require.False(t, open(17, 1, [][]string{other}).skeleton(0).Person)
 
-	found := []postprocess.Finding{{Class: 1}, {Class: 2}}
-	d.now, d.picture.details, d.origins = d.fit, &details{}, []int32{0, 1}
+	found := []postprocess.Detection{{Class: 1}, {Class: 2}}
+	d.now, d.img.details, d.origins = d.fit, &details{}, []int32{0, 1}
 	d.parts[0].data = make([]float32, (4+3+3*2)*8400)
-	d.picture.transform = engine.Transform{ScaleX: 1, ScaleY: 1}
+	d.img.transform = engine.Transform{ScaleX: 1, ScaleY: 1}
 	d.describe(found)
 	require.Equal(t, crane, found[0].Detail.Skeleton.Names)
 	require.Nil(t, found[1].Detail.Skeleton)

@@ -9,7 +9,7 @@ import (
 )
 
 // detr decodes queries whose last logit is that of no object.
-func (d *Decoder) detr(dst []postprocess.Finding) ([]postprocess.Finding, error) {
+func (d *Decoder) detr(dst []postprocess.Detection) ([]postprocess.Detection, error) {
 	boxes, logits, classes := d.parts[0].data, d.parts[1].data, d.now.Classes
 	room := int(d.now.Boxes)
 	if d.MultiLabel {
@@ -19,7 +19,7 @@ func (d *Decoder) detr(dst []postprocess.Finding) ([]postprocess.Finding, error)
 	if len(d.queries) < int(d.now.Boxes) {
 		d.queries = make([]scan.Query, d.now.Boxes)
 	}
-	list, stats := d.candidates[:0], &d.picture.stats
+	list, stats := d.candidates[:0], &d.img.stats
 	// A class that is likelier than the threshold is so much likelier than no object, whatever the others are.
 	for _, q := range d.queries[:scan.Queries(d.queries, logits, classes, d.odds)] {
 		share := 1 / q.Sum
@@ -57,7 +57,7 @@ func (d *Decoder) listQueries() {
 	const fields = engine.CandidateFields
 	rows, scaleX, scaleY := d.parts[0].data, float32(d.fit.Width), float32(d.fit.Height)
 	d.reserve(len(rows) / fields)
-	list, stats := d.candidates[:len(rows)/fields], &d.picture.stats
+	list, stats := d.candidates[:len(rows)/fields], &d.img.stats
 	for i := range len(rows) / fields {
 		row := [fields]float32(rows[i*fields:])
 		x, y, width, height := row[0]*scaleX, row[1]*scaleY, row[2]*scaleX, row[3]*scaleY

@@ -189,14 +189,14 @@ func TestOpenRefuses(t *testing.T) {
 		},
 		Outputs: []engine.TensorInfo{{Name: "logits", Shape: []int64{1, 2}}},
 	}
-	_, sentence.NoPicture = engine.FindPictureInput(sentence.Inputs, engine.Metadata{})
+	_, sentence.NoImage = engine.FindImageInput(sentence.Inputs, engine.Metadata{})
 	for _, c := range []struct {
 		d    Decoder
 		m    *engine.Model
 		want string
 	}{
 		{Decoder{}, described(0), "the model has no output"},
-		{Decoder{}, sentence, "the model takes no pictures: it has 2 inputs, pictures go to a single one (infer --input runs it on arrays)"},
+		{Decoder{}, sentence, "the model takes no images: it has 2 inputs, images go to a single one (infer --input runs it on arrays)"},
 		{Decoder{}, described(80, []int64{1, 3, 80, 80, 85}), "outputs output0 [1 3 80 80 85]" + none},
 		{Decoder{}, described(0, []int64{}), "outputs output0 []" + none},
 		{Decoder{}, sized(640, 640, engine.Detect, 0, []int64{1, 1000}), "outputs output0 [1 1000]" + none},

@@ -13,7 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// goldenHead is a network of heads.json: the outputs of one picture and what the project's own postprocessing makes of them.
+// goldenHead is a network of heads.json: the outputs of one image and what the project's own postprocessing makes of them.
 type goldenHead struct {
 	Name            string
 	Layout          head.Layout

@@ -15,7 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// goldenTask is a network of tasks.json: the outputs of one picture and what its project makes of them.
+// goldenTask is a network of tasks.json: the outputs of one image and what its project makes of them.
 type goldenTask struct {
 	Name            string
 	Layout          head.Layout
@@ -23,7 +23,7 @@ type goldenTask struct {
 	Confidence, IoU float32
 	Keypoints       [2]int // points and numbers of each
 	Shapes          [][]int64
-	Outputs         []string // their names, of a network that stretches its pictures and says nothing of itself
+	Outputs         []string // their names, of a network that stretches its images and says nothing of itself
 	Detections      []struct {
 		Box       [4]float32 // of an oriented box the centre and sides
 		Score     float32
@@ -44,7 +44,7 @@ func readTasks(t testing.TB) []goldenTask {
 	return all
 }
 
-// open is the model of a case as its file would describe it, and what it gave for the same picture twice.
+// open is the model of a case as its file would describe it, and what it gave for the same image twice.
 func (c *goldenTask) open(t testing.TB, size int, transform engine.Transform) (*engine.Model, *engine.Result) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", c.Name+".bin"))
@@ -96,24 +96,24 @@ func TestTasksFindWhatTheirProjectsFind(t *testing.T) {
 			for i := range c.Detections {
 				c.compare(t, i, &got[i], width, height)
 			}
-			kept := make([]postprocess.Finding, len(got))
+			kept := make([]postprocess.Detection, len(got))
 			for i := range got {
 				kept[i] = got[i].Clone()
 			}
 			second, _, err := d.Decode(given, 1, width, height, nil)
 			require.NoError(t, err)
-			require.Equal(t, kept, second, "the other picture of the request shows the same")
+			require.Equal(t, kept, second, "the other image of the request shows the same")
 			impossible, err := d.Impossible(given, 0)
 			require.NoError(t, err)
 			require.Zero(t, impossible)
-			require.Equal(t, kept, got, "neither call has touched the first picture's details")
+			require.Equal(t, kept, got, "neither call has touched the first image's details")
 			require.Zero(t, testing.AllocsPerRun(10, func() { got, _, _ = d.Decode(given, 0, width, height, got[:0]) }))
 		})
 	}
 }
 
-// compare holds a finding against the reference's.
-func (c *goldenTask) compare(t *testing.T, i int, got *postprocess.Finding, width, height int) {
+// compare holds a detection against the reference's.
+func (c *goldenTask) compare(t *testing.T, i int, got *postprocess.Detection, width, height int) {
 	t.Helper()
 	want := &c.Detections[i]
 	assert.Equal(t, want.Class, got.Class, "detection %d", i)

@@ -8,7 +8,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// described is a model with outputs of these shapes and that many labels, for pictures of 640x640.
+// described is a model with outputs of these shapes and that many labels, for images of 640x640.
 func described(labels int, shapes ...[]int64) *engine.Model {
 	m := &engine.Model{Width: 640, Height: 640}
 	for i := range labels {
@@ -20,7 +20,7 @@ func described(labels int, shapes ...[]int64) *engine.Model {
 	return m
 }
 
-// result is what an engine gives for one picture.
+// result is what an engine gives for one image.
 func result(t engine.Transform, outputs ...engine.Tensor) *engine.Result {
 	return &engine.Result{Outputs: outputs, Transforms: []engine.Transform{t}}
 }
@@ -39,6 +39,6 @@ func halves(data []uint16, shape []int64) engine.Tensor {
 	return engine.Tensor{Name: "output0", Type: engine.Float16, Shape: shape, Data: bytes}
 }
 
-func found(class int, score, x1, y1, x2, y2 float32) postprocess.Finding {
-	return postprocess.Finding{Box: postprocess.Box{X1: x1, Y1: y1, X2: x2, Y2: y2}, Score: score, Class: class}
+func found(class int, score, x1, y1, x2, y2 float32) postprocess.Detection {
+	return postprocess.Detection{Box: postprocess.Box{X1: x1, Y1: y1, X2: x2, Y2: y2}, Score: score, Class: class}
 }

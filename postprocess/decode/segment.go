@@ -8,11 +8,11 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
-// masks gives every finding its mask: the part of the grid that its box needs.
-func (d *Decoder) masks(found []postprocess.Finding) {
+// masks gives every detection its mask: the part of the grid that its box needs.
+func (d *Decoder) masks(found []postprocess.Detection) {
 	shape := d.shapes[1]
 	size, planes := image.Pt(int(shape[3]), int(shape[2])), d.parts[1].data
-	memory := d.picture.details
+	memory := d.img.details
 	masks := room(&memory.masks, len(found))
 	numbers := 0
 	for i := range found {
@@ -46,9 +46,9 @@ func (d *Decoder) grid(box *postprocess.Box, size image.Point) postprocess.Mask 
 	return m
 }
 
-// onGrid is where the picture's first pixel has its centre, counted from a point of the prototypes.
+// onGrid is where the image's first pixel has its centre, counted from a point of the prototypes.
 func (d *Decoder) onGrid(size image.Point, column, row int) (x, y float32) {
-	t := &d.picture.transform
+	t := &d.img.transform
 	x = (t.ScaleX/2+t.PadX)*float32(size.X)/float32(d.fit.Width) - 0.5 - float32(column)
 	y = (t.ScaleY/2+t.PadY)*float32(size.Y)/float32(d.fit.Height) - 0.5 - float32(row)
 	return x, y
@@ -56,7 +56,7 @@ func (d *Decoder) onGrid(size image.Point, column, row int) (x, y float32) {
 
 // steps are how far apart on the grid two pixels lie.
 func (d *Decoder) steps(size image.Point) (x, y float32) {
-	t := &d.picture.transform
+	t := &d.img.transform
 	return t.ScaleX * float32(size.X) / float32(d.fit.Width), t.ScaleY * float32(size.Y) / float32(d.fit.Height)
 }
 
@@ -70,12 +70,12 @@ func span(start, step float32, from, to, points int) (first, end int) {
 
 func up(v float32) int { return int(math.Ceil(float64(v))) }
 
-// queryMasks gives every finding the mask that the network gave for its query: the part of the grid that holds all of the object, and the
+// queryMasks gives every detection the mask that the network gave for its query: the part of the grid that holds all of the object, and the
 // points around it, so that between them it ends where it does on the whole grid.
-func (d *Decoder) queryMasks(found []postprocess.Finding) {
+func (d *Decoder) queryMasks(found []postprocess.Detection) {
 	shape, from := d.shapes[2], d.extra()
 	size := image.Pt(int(shape[3]), int(shape[2]))
-	memory := d.picture.details
+	memory := d.img.details
 	masks, columns := room(&memory.masks, len(found)), room(&memory.columns, size.X)
 	numbers := 0
 	for i := range found {
@@ -108,8 +108,8 @@ func (d *Decoder) around(object image.Rectangle, size image.Point) postprocess.M
 	part := object.Inset(-1).Intersect(image.Rectangle{Max: size})
 	m.X, m.Y, m.Width, m.Height = float32(part.Min.X), float32(part.Min.Y), part.Dx(), part.Dy()
 	x, y := d.onGrid(size, 0, 0)
-	m.Bounds.Min.X, m.Bounds.Max.X = seen(x, m.StepX, part.Min.X, part.Max.X, size.X, d.picture.width)
-	m.Bounds.Min.Y, m.Bounds.Max.Y = seen(y, m.StepY, part.Min.Y, part.Max.Y, size.Y, d.picture.height)
+	m.Bounds.Min.X, m.Bounds.Max.X = seen(x, m.StepX, part.Min.X, part.Max.X, size.X, d.img.width)
+	m.Bounds.Min.Y, m.Bounds.Max.Y = seen(y, m.StepY, part.Min.Y, part.Max.Y, size.Y, d.img.height)
 	return m
 }
 

@@ -21,7 +21,7 @@ func sortKeys(keys []uint64, list []scan.Candidate) []uint64 {
 
 func byIndex(a, b uint64) int { return cmp.Compare(uint32(a), uint32(b)) }
 
-// sortedRun is how many candidates are first sorted of a picture that has more: suppression as a rule is done before it has seen all.
+// sortedRun is how many candidates are first sorted of an image that has more: suppression as a rule is done before it has seen all.
 const sortedRun = 512
 
 // sortFront sorts the best count keys to the front, and those whose scores equal the last one's; it returns how many those are.
@@ -121,7 +121,7 @@ type keptBox struct {
 	class int32
 }
 
-// begin forgets the last picture.
+// begin forgets the last image.
 func (s *suppressor) begin(classes int, limit float32, agnostic bool) {
 	for _, kept := range s.chain {
 		s.newest[kept.class] = 0

@@ -50,7 +50,7 @@ func BenchmarkTasks(b *testing.B) {
 				b.Fatal(err)
 			}
 			given := result(engine.Transform{ScaleX: 0.333, ScaleY: 0.333, PadY: 140}, outputs...)
-			dst := make([]postprocess.Finding, 0, 300)
+			dst := make([]postprocess.Detection, 0, 300)
 			decode := func() {
 				found, _, err := d.Decode(given, 0, 1920, 1080, dst[:0])
 				if err != nil || len(found) < objects/2 {

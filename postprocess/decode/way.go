@@ -6,8 +6,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// decode appends what d.picture shows to dst, the way of the head. Its part of the outputs is in d.parts.
-func (d *Decoder) decode(dst []postprocess.Finding) ([]postprocess.Finding, error) {
+// decode appends what d.image shows to dst, the way of the head. Its part of the outputs is in d.parts.
+func (d *Decoder) decode(dst []postprocess.Detection) ([]postprocess.Detection, error) {
 	var err error
 	switch d.layout {
 	case head.LayoutClassify:

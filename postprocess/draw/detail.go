@@ -24,13 +24,13 @@ var limbs = [...][2]int{
 }
 
 // mask tints the pixels that belong to an object.
-func (p *Painter) mask(picture *Picture, m *postprocess.Mask, c color.RGBA) {
-	p.runs = m.AppendRuns(p.runs[:0], picture.Width, picture.Height)
+func (p *Painter) mask(img *Image, m *postprocess.Mask, c color.RGBA) {
+	p.runs = m.AppendRuns(p.runs[:0], img.Width, img.Height)
 	at := 0 // pixels in columns
 	for i, length := range p.runs {
 		if i&1 == 1 {
 			for pixel := at; pixel < at+int(length); pixel++ {
-				picture.blend(pixel/picture.Height, pixel%picture.Height, c, maskAlpha)
+				img.blend(pixel/img.Height, pixel%img.Height, c, maskAlpha)
 			}
 		}
 		at += int(length)
@@ -38,55 +38,55 @@ func (p *Painter) mask(picture *Picture, m *postprocess.Mask, c color.RGBA) {
 }
 
 // turned paints the border of an oriented box.
-func (picture *Picture) turned(o *postprocess.Oriented, thickness float32, c color.RGBA) {
+func (img *Image) turned(o *postprocess.Oriented, thickness float32, c color.RGBA) {
 	corners := o.Corners()
 	for i := range corners {
-		picture.stroke(Point(corners[i]), Point(corners[(i+1)%len(corners)]), thickness, c)
+		img.stroke(Point(corners[i]), Point(corners[(i+1)%len(corners)]), thickness, c)
 	}
 }
 
 // keypoints paints the points of an object, and the limbs of a person.
-func (picture *Picture) keypoints(detail *postprocess.Detail, thickness float32, c color.RGBA) {
+func (img *Image) keypoints(detail *postprocess.Detail, thickness float32, c color.RGBA) {
 	points := detail.Keypoints
 	if detail.IsPerson() {
 		for _, limb := range limbs {
 			a, b := &points[limb[0]], &points[limb[1]]
 			if a.Score >= visible && b.Score >= visible {
-				picture.stroke(Point{a.X, a.Y}, Point{b.X, b.Y}, thickness, c)
+				img.stroke(Point{a.X, a.Y}, Point{b.X, b.Y}, thickness, c)
 			}
 		}
 	}
 	for i := range points {
 		if k := &points[i]; k.Score >= visible {
-			picture.stroke(Point{k.X, k.Y}, Point{k.X, k.Y}, 2.5*thickness, ink(c))
-			picture.stroke(Point{k.X, k.Y}, Point{k.X, k.Y}, 1.5*thickness, c)
+			img.stroke(Point{k.X, k.Y}, Point{k.X, k.Y}, 2.5*thickness, ink(c))
+			img.stroke(Point{k.X, k.Y}, Point{k.X, k.Y}, 1.5*thickness, c)
 		}
 	}
 }
 
-// object paints a finding: its mask, its box or the turned one, and its points, with their names where they are no person's and there is
+// object paints a detection: its mask, its box or the turned one, and its points, with their names where they are no person's and there is
 // room.
-func (p *Painter) object(picture *Picture, face *typeface, f *postprocess.Finding, box image.Rectangle, c color.RGBA) {
-	width := thickness(picture.Height)
+func (p *Painter) object(img *Image, face *typeface, f *postprocess.Detection, box image.Rectangle, c color.RGBA) {
+	width := thickness(img.Height)
 	detail := f.Detail
 	if detail == nil {
-		picture.frame(box, width, c)
+		img.frame(box, width, c)
 		return
 	}
 	if detail.Mask != nil {
-		p.mask(picture, detail.Mask, c)
+		p.mask(img, detail.Mask, c)
 	}
 	if detail.Oriented != nil {
-		picture.turned(detail.Oriented, float32(width), c)
+		img.turned(detail.Oriented, float32(width), c)
 	} else {
-		picture.frame(box, width, c)
+		img.frame(box, width, c)
 	}
-	picture.keypoints(detail, float32(width), c)
+	img.keypoints(detail, float32(width), c)
 	if s := detail.Skeleton; s != nil && !s.Person && len(s.Names) == len(detail.Keypoints) && box.Dy() >= roomy*face.height() {
 		for i := range detail.Keypoints {
 			if k := &detail.Keypoints[i]; k.Score >= visible {
 				p.text = append(p.text[:0], s.Names[i]...)
-				p.note(picture, face, pixel(k.X)+2*width, pixel(k.Y)+face.height()/2, c)
+				p.note(img, face, pixel(k.X)+2*width, pixel(k.Y)+face.height()/2, c)
 			}
 		}
 	}

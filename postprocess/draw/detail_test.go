@@ -16,31 +16,31 @@ import (
 var black = color.RGBA{A: 255}
 
 func TestMarksPaintMasks(t *testing.T) {
-	picture := blank(320, 240)
+	img := blank(320, 240)
 	one := mark(40, 60, 200, 180, 3)
 	// The left half of the box belongs to the object.
 	one.Detail = &postprocess.Detail{Mask: &postprocess.Mask{
 		Bounds: image.Rect(40, 60, 200, 180), Width: 2, Height: 1, StepX: 1 / 160.0, StepY: 1, X: -39.5 / 160, Logits: []float32{1, -1},
 	}}
 	painter := &Painter{}
-	require.NoError(t, painter.Marks(picture, []Mark{one}))
-	assert.NotEqual(t, black, at(picture, 80, 120))
-	assert.NotEqual(t, Colour(3), at(picture, 80, 120), "what is under it shows through")
-	assert.Equal(t, black, at(picture, 160, 120))
-	assert.Equal(t, Colour(3), at(picture, 199, 120), "the box is there too")
+	require.NoError(t, painter.Marks(img, []Mark{one}))
+	assert.NotEqual(t, black, at(img, 80, 120))
+	assert.NotEqual(t, Colour(3), at(img, 80, 120), "what is under it shows through")
+	assert.Equal(t, black, at(img, 160, 120))
+	assert.Equal(t, Colour(3), at(img, 199, 120), "the box is there too")
 }
 
 func TestMarksPaintTurnedBoxes(t *testing.T) {
-	picture := blank(320, 240)
+	img := blank(320, 240)
 	o := postprocess.Oriented{X: 160, Y: 120, Width: 120, Height: 40, Angle: math.Pi / 4}
 	one := mark(0, 0, 0, 0, 3)
 	one.Box, one.Detail = o.Hull(), &postprocess.Detail{Oriented: &o}
-	require.NoError(t, new(Painter).Marks(picture, []Mark{one}))
+	require.NoError(t, new(Painter).Marks(img, []Mark{one}))
 	for _, corner := range o.Corners() {
-		assert.Equal(t, Colour(3), at(picture, int(corner.X), int(corner.Y)))
+		assert.Equal(t, Colour(3), at(img, int(corner.X), int(corner.Y)))
 	}
-	assert.Equal(t, black, at(picture, int(one.X2)-1, int(one.Y1)+1), "the hull is not painted")
-	assert.Equal(t, black, at(picture, 160, 120))
+	assert.Equal(t, black, at(img, int(one.X2)-1, int(one.Y1)+1), "the hull is not painted")
+	assert.Equal(t, black, at(img, 160, 120))
 }
 
 func TestMarksPaintPeople(t *testing.T) {
@@ -50,21 +50,21 @@ func TestMarksPaintPeople(t *testing.T) {
 	points[9] = postprocess.Keypoint{X: 220, Y: 100, Score: 0.2} // left wrist, out of sight
 	one := mark(60, 60, 300, 220, 0)
 	one.Detail = &postprocess.Detail{Keypoints: points, Skeleton: postprocess.NewSkeleton(postprocess.PersonKeypoints())}
-	picture := blank(320, 240)
-	require.NoError(t, new(Painter).Marks(picture, []Mark{one}))
-	assert.Equal(t, Colour(0), at(picture, 130, 130), "the upper arm")
-	assert.Equal(t, Colour(0), at(picture, 100, 100))
-	assert.Equal(t, black, at(picture, 190, 130), "no forearm without a wrist")
-	assert.Equal(t, black, at(picture, 220, 100))
+	img := blank(320, 240)
+	require.NoError(t, new(Painter).Marks(img, []Mark{one}))
+	assert.Equal(t, Colour(0), at(img, 130, 130), "the upper arm")
+	assert.Equal(t, Colour(0), at(img, 100, 100))
+	assert.Equal(t, black, at(img, 190, 130), "no forearm without a wrist")
+	assert.Equal(t, black, at(img, 220, 100))
 
 	for why, skeleton := range map[string]*postprocess.Skeleton{
 		"points without names are not joined":            nil,
 		"17 points of something else are not a person's": postprocess.NewSkeleton(strings.Split("abcdefghijklmnopq", "")),
 	} {
 		one.Detail = &postprocess.Detail{Keypoints: points, Skeleton: skeleton}
-		picture = blank(320, 240)
-		require.NoError(t, new(Painter).Marks(picture, []Mark{one}))
-		assert.Equal(t, black, at(picture, 130, 130), why)
+		img = blank(320, 240)
+		require.NoError(t, new(Painter).Marks(img, []Mark{one}))
+		assert.Equal(t, black, at(img, 130, 130), why)
 	}
 }
 
@@ -75,11 +75,11 @@ func TestMarksNamePoints(t *testing.T) {
 		if names != nil {
 			one.Detail.Skeleton = postprocess.NewSkeleton(names)
 		}
-		picture := blank(320, 240)
-		require.NoError(t, new(Painter).Marks(picture, []Mark{one}))
+		img := blank(320, 240)
+		require.NoError(t, new(Painter).Marks(img, []Mark{one}))
 		for y := 90; y < 112; y++ {
 			for x := 110; x < 290; x++ {
-				if at(picture, x, y) == Colour(0) {
+				if at(img, x, y) == Colour(0) {
 					count++
 				}
 			}
@@ -95,7 +95,7 @@ func TestMarksNamePoints(t *testing.T) {
 }
 
 func TestPaintingDetailsAllocatesNothing(t *testing.T) {
-	picture := blank(320, 240)
+	img := blank(320, 240)
 	one := mark(40, 60, 200, 180, 3)
 	one.Detail = &postprocess.Detail{
 		Mask:      &postprocess.Mask{Bounds: image.Rect(40, 60, 200, 180), Width: 1, Height: 1, StepX: 1, StepY: 1, Logits: []float32{1}},
@@ -103,6 +103,6 @@ func TestPaintingDetailsAllocatesNothing(t *testing.T) {
 		Oriented: &postprocess.Oriented{X: 90, Y: 90, Width: 30, Height: 20, Angle: 1},
 	}
 	painter, marks := &Painter{}, []Mark{one}
-	require.NoError(t, painter.Marks(picture, marks))
-	require.Zero(t, testing.AllocsPerRun(5, func() { _ = painter.Marks(picture, marks) }))
+	require.NoError(t, painter.Marks(img, marks))
+	require.Zero(t, testing.AllocsPerRun(5, func() { _ = painter.Marks(img, marks) }))
 }

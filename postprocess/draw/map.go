@@ -14,13 +14,13 @@ const mapAlpha = 130
 // mostNoted is how many classes a legend names.
 const mostNoted = 12
 
-// Map tints every place of the picture by its class, or by its depth between the least and the largest of them, and paints a legend of what
+// Map tints every place of the image by its class, or by its depth between the least and the largest of them, and paints a legend of what
 // the reading of the whole map says. What the map says nothing of is left as it is.
-func (p *Painter) Map(picture Picture, m *postprocess.Map, reading *postprocess.Reading) error {
-	if err := picture.Check(); err != nil {
+func (p *Painter) Map(img Image, m *postprocess.Map, reading *postprocess.Reading) error {
+	if err := img.Check(); err != nil {
 		return err
 	}
-	face, err := p.face(picture.Height)
+	face, err := p.face(img.Height)
 	if err != nil {
 		return err
 	}
@@ -31,8 +31,8 @@ func (p *Painter) Map(picture Picture, m *postprocess.Map, reading *postprocess.
 		}
 	}
 	span := max(reading.High-reading.Low, math.SmallestNonzeroFloat32)
-	for y := range picture.Height {
-		for x := range picture.Width {
+	for y := range img.Height {
+		for x := range img.Width {
 			if !m.Covers(x, y) {
 				continue
 			}
@@ -40,26 +40,26 @@ func (p *Painter) Map(picture Picture, m *postprocess.Map, reading *postprocess.
 			cell := row*m.Width + column
 			if m.Depths == nil {
 				if class := m.Classes[cell]; class != postprocess.NoClass {
-					picture.blend(x, y, colours[class], mapAlpha)
+					img.blend(x, y, colours[class], mapAlpha)
 				}
 			} else if depth := m.Depths[cell]; depth-depth == 0 {
-				picture.blend(x, y, colours[uint8(255*min(max((depth-reading.Low)/span, 0), 1))], mapAlpha)
+				img.blend(x, y, colours[uint8(255*min(max((depth-reading.Low)/span, 0), 1))], mapAlpha)
 			}
 		}
 	}
 	if m.Depths == nil {
-		p.classes(&picture, face, reading)
+		p.classes(&img, face, reading)
 	} else if reading.Known > 0 {
-		p.depths(&picture, face, reading)
+		p.depths(&img, face, reading)
 	}
 	return nil
 }
 
 // classes notes the largest shares from the upper left corner down.
-func (p *Painter) classes(picture *Picture, face *typeface, reading *postprocess.Reading) {
+func (p *Painter) classes(img *Image, face *typeface, reading *postprocess.Reading) {
 	height := face.ascent + face.descent
 	shares := reading.Shares
-	for line := 1; line <= min(mostNoted, picture.Height/height); line++ {
+	for line := 1; line <= min(mostNoted, img.Height/height); line++ {
 		largest := 0
 		for class := range shares {
 			if shares[class] > shares[largest] {
@@ -71,18 +71,18 @@ func (p *Painter) classes(picture *Picture, face *typeface, reading *postprocess
 		}
 		p.text = append(p.text[:0], postprocess.Label(p.Labels, largest)...)
 		p.text = append(strconv.AppendFloat(append(p.text, ' '), 100*float64(shares[largest]), 'f', 1, 64), '%')
-		p.note(picture, face, 0, line*height, Colour(largest))
+		p.note(img, face, 0, line*height, Colour(largest))
 		shares[largest] = 0
 	}
 }
 
 // depths notes the least, median and largest.
-func (p *Painter) depths(picture *Picture, face *typeface, reading *postprocess.Reading) {
+func (p *Painter) depths(img *Image, face *typeface, reading *postprocess.Reading) {
 	height := face.ascent + face.descent
 	span := max(reading.High-reading.Low, math.SmallestNonzeroFloat32)
 	for line, depth := range [...]float32{reading.Low, reading.Median, reading.High} {
 		p.text = strconv.AppendFloat(p.text[:0], float64(depth), 'g', 4, 32)
-		p.note(picture, face, 0, (line+1)*height, Ramp((depth-reading.Low)/span))
+		p.note(img, face, 0, (line+1)*height, Ramp((depth-reading.Low)/span))
 	}
 }
 

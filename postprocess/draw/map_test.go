@@ -12,41 +12,41 @@ import (
 )
 
 func TestMapTintsThePlacesOfAClass(t *testing.T) {
-	picture := Picture{Data: make([]byte, 64*400*3), Width: 64, Height: 400, Stride: 64 * 3}
+	img := Image{Data: make([]byte, 64*400*3), Width: 64, Height: 400, Stride: 64 * 3}
 	m := &postprocess.Map{Width: 2, Height: 1, StepX: 1. / 32, StepY: 1. / 400, X: -.484375, Classes: []uint8{postprocess.NoClass, 3}}
 	p := Painter{Labels: []string{"a", "b", "c", "road"}}
 	var reading postprocess.Reading
 	reading.Take(m, m.Whole(nil))
-	require.NoError(t, p.Map(picture, m, &reading))
-	at := func(x, y int) []byte { return picture.Data[y*picture.Stride+3*x:][:3] }
+	require.NoError(t, p.Map(img, m, &reading))
+	at := func(x, y int) []byte { return img.Data[y*img.Stride+3*x:][:3] }
 	assert.Equal(t, []byte{0, 0, 0}, at(31, 300))
 	c := Colour(3)
 	half := func(v uint8) byte { return byte((uint32(v)*mapAlpha + 127) / 255) }
 	assert.Equal(t, []byte{half(c.B), half(c.G), half(c.R)}, at(32, 300))
 	assert.Equal(t, []byte{c.B, c.G, c.R}, at(0, 1), "the ground of the legend")
-	again := bytes.Clone(picture.Data)
-	m.X += 100 // a part of the picture that the network was not shown
-	clear(picture.Data)
-	require.NoError(t, p.Map(picture, m, &postprocess.Reading{}))
-	assert.Equal(t, make([]byte, len(again)), picture.Data)
+	again := bytes.Clone(img.Data)
+	m.X += 100 // a part of the image that the network was not shown
+	clear(img.Data)
+	require.NoError(t, p.Map(img, m, &postprocess.Reading{}))
+	assert.Equal(t, make([]byte, len(again)), img.Data)
 }
 
 func TestMapOfDepths(t *testing.T) {
-	picture := Picture{Data: make([]byte, 90*400*3), Width: 90, Height: 400, Stride: 90 * 3}
+	img := Image{Data: make([]byte, 90*400*3), Width: 90, Height: 400, Stride: 90 * 3}
 	nan := float32(math.NaN())
 	m := &postprocess.Map{Width: 3, Height: 1, StepX: 1. / 30, StepY: 1. / 400, X: -.4833, Depths: []float32{2, nan, 7}}
 	var p Painter
 	var reading postprocess.Reading
 	reading.Take(m, m.Whole(nil))
-	require.NoError(t, p.Map(picture, m, &reading))
-	at := func(x int) [3]byte { return [3]byte(picture.Data[300*picture.Stride+3*x:]) }
+	require.NoError(t, p.Map(img, m, &reading))
+	at := func(x int) [3]byte { return [3]byte(img.Data[300*img.Stride+3*x:]) }
 	assert.Equal(t, [3]byte{}, at(45))
 	near, far := at(10), at(80)
 	light := func(c [3]byte) int { return int(c[0]) + int(c[1]) + int(c[2]) }
 	assert.Positive(t, light(near))
 	assert.Less(t, 2*light(near), light(far))
-	require.Error(t, p.Map(Picture{Data: picture.Data, Width: 900, Height: 400}, m, &reading))
-	require.NoError(t, p.Map(picture, m, &postprocess.Reading{}), "depths all out of bounds")
+	require.Error(t, p.Map(Image{Data: img.Data, Width: 900, Height: 400}, m, &reading))
+	require.NoError(t, p.Map(img, m, &postprocess.Reading{}), "depths all out of bounds")
 }
 
 // Along the ramp each colour is brighter than the one before.

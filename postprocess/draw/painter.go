@@ -11,12 +11,12 @@ import (
 
 // Mark is one object to paint.
 type Mark struct {
-	postprocess.Finding
+	postprocess.Detection
 	// Track is the object's number, 0 for none.
 	Track uint64
 }
 
-// Painter paints marks, polygons and lines. Line width and letter size follow the picture's height. One goroutine at a time; once the
+// Painter paints marks, polygons and lines. Line width and letter size follow the image's height. One goroutine at a time; once the
 // letters of a size have been drawn it allocates nothing.
 type Painter struct {
 	// Labels are the classes' names; a class without one is painted as "class N".
@@ -27,10 +27,10 @@ type Painter struct {
 	runs  postprocess.Runs
 }
 
-// Text shorter than this cannot be read, longer than that hides the picture.
+// Text shorter than this cannot be read, longer than that hides the image.
 const minLetter, maxLetter = 12, 40
 
-// face returns the letters for a picture of that height.
+// face returns the letters for an image of that height.
 func (p *Painter) face(height int) (*typeface, error) {
 	pixels := min(max(height/45, minLetter), maxLetter)
 	if face, ok := p.faces[pixels]; ok {
@@ -50,12 +50,12 @@ func (p *Painter) face(height int) (*typeface, error) {
 func thickness(height int) int { return max(2, (height+180)/360) }
 
 // Marks paints a box with label, score, attributes and track number for every mark, and the mask, turned box or keypoints that it has.
-// Later marks cover earlier ones. What lies outside the picture is cut off, and a label that would leave it moves inside.
-func (p *Painter) Marks(picture Picture, marks []Mark) error {
-	if err := picture.Check(); err != nil {
+// Later marks cover earlier ones. What lies outside the image is cut off, and a label that would leave it moves inside.
+func (p *Painter) Marks(img Image, marks []Mark) error {
+	if err := img.Check(); err != nil {
 		return err
 	}
-	face, err := p.face(picture.Height)
+	face, err := p.face(img.Height)
 	if err != nil {
 		return err
 	}
@@ -66,17 +66,17 @@ func (p *Painter) Marks(picture Picture, marks []Mark) error {
 			Min: image.Pt(pixel(mark.X1+0.5), pixel(mark.Y1+0.5)),
 			Max: image.Pt(pixel(mark.X2+0.5), pixel(mark.Y2+0.5)),
 		}
-		if box.Empty() || !box.Overlaps(picture.bounds()) {
+		if box.Empty() || !box.Overlaps(img.bounds()) {
 			continue
 		}
-		p.object(&picture, face, &mark.Finding, box, c)
-		p.caption(&picture, face, mark, box, c)
+		p.object(&img, face, &mark.Detection, box, c)
+		p.caption(&img, face, mark, box, c)
 	}
 	return nil
 }
 
 // caption paints the label on its ground, above the box where there is room, else inside.
-func (p *Painter) caption(picture *Picture, face *typeface, mark *Mark, box image.Rectangle, c color.RGBA) {
+func (p *Painter) caption(img *Image, face *typeface, mark *Mark, box image.Rectangle, c color.RGBA) {
 	p.text = p.text[:0]
 	if mark.Class >= 0 && mark.Class < len(p.Labels) {
 		p.text = append(p.text, p.Labels[mark.Class]...)
@@ -94,18 +94,18 @@ func (p *Painter) caption(picture *Picture, face *typeface, mark *Mark, box imag
 	if mark.Track != 0 {
 		p.text = strconv.AppendUint(append(p.text, " #"...), mark.Track, 10)
 	}
-	p.note(picture, face, box.Min.X, box.Min.Y, c)
+	p.note(img, face, box.Min.X, box.Min.Y, c)
 }
 
-// note paints p.text on a ground of colour c whose bottom left corner is x, y, moved onto the picture.
-func (p *Painter) note(picture *Picture, face *typeface, x, y int, c color.RGBA) {
+// note paints p.text on a ground of colour c whose bottom left corner is x, y, moved onto the image.
+func (p *Painter) note(img *Image, face *typeface, x, y int, c color.RGBA) {
 	margin := max(2, face.ascent/6)
 	width, height := face.width(p.text)+2*margin, face.height()
-	x = max(0, min(x, picture.Width-width))
+	x = max(0, min(x, img.Width-width))
 	top := y - height
 	if top < 0 {
-		top = max(0, min(y, picture.Height-height))
+		top = max(0, min(y, img.Height-height))
 	}
-	picture.fill(image.Rect(x, top, x+width, top+height), c)
-	face.write(picture, p.text, x+margin, top+face.ascent, ink(c))
+	img.fill(image.Rect(x, top, x+width, top+height), c)
+	face.write(img, p.text, x+margin, top+face.ascent, ink(c))
 }

@@ -76,8 +76,8 @@ func (f *typeface) width(text []byte) int {
 	return total
 }
 
-// write puts a text on the picture with its pen starting at x on the baseline y.
-func (f *typeface) write(p *Picture, text []byte, x, y int, c color.RGBA) {
+// write puts a text on the image with its pen starting at x on the baseline y.
+func (f *typeface) write(p *Image, text []byte, x, y int, c color.RGBA) {
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
 		text = text[size:]

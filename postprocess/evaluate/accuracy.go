@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Truth is one labelled object, in pixels of its picture.
+// Truth is one labelled object, in pixels of its image.
 type Truth struct {
 	postprocess.Box
 	Class int
@@ -30,17 +30,17 @@ type Truth struct {
 const (
 	thresholds    = 10  // IoU 0.50, 0.55 to 0.95
 	recallPoints  = 101 // recall 0, 0.01 to 1
-	maxDetections = 100 // the best of a class on a picture
+	maxDetections = 100 // the best of a class on an image
 )
 
-// Accuracy accumulates the detections of many pictures. The zero value is ready, for boxes; one goroutine at a time.
+// Accuracy accumulates the detections of many images. The zero value is ready, for boxes; one goroutine at a time.
 type Accuracy struct {
 	// Measure is what detections are held against objects by.
 	Measure Measure
 
-	classes  []classMatches
-	pictures int
-	sorted   bool
+	classes []classMatches
+	images  int
+	sorted  bool
 
 	// Scratch of Add.
 	best    []int
@@ -52,14 +52,14 @@ type Accuracy struct {
 
 // classMatches is what Add found for one class.
 type classMatches struct {
-	truths     []int32 // the picture of each
+	truths     []int32 // the image of each
 	detections []match
 }
 
 // match is one detection with its verdict at each IoU threshold, a bit for each. What a crowd takes is a hit that is ignored.
 type match struct {
 	score        float32
-	picture      int32
+	img          int32
 	hit, ignored uint16
 }
 
@@ -87,8 +87,8 @@ type Result struct {
 	Classes    []ClassAccuracy
 }
 
-// Add scores the detections of one picture. Both slices may be reused afterwards.
-func (a *Accuracy) Add(truths []Truth, detections []postprocess.Finding) {
+// Add scores the detections of one image. Both slices may be reused afterwards.
+func (a *Accuracy) Add(truths []Truth, detections []postprocess.Detection) {
 	classes := len(a.classes)
 	for i := range truths {
 		classes = max(classes, truths[i].Class+1)
@@ -100,18 +100,18 @@ func (a *Accuracy) Add(truths []Truth, detections []postprocess.Finding) {
 	for class := range a.classes {
 		a.add(class, truths, detections)
 	}
-	a.pictures++
+	a.images++
 	a.sorted = false
 }
 
-func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Finding) {
+func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Detection) {
 	into := &a.classes[class]
 	// Objects first, crowds and what else is ignored last: a detection takes one of those only when no object fits.
 	a.truths = a.truths[:0]
 	for i := range truths {
 		if truths[i].Class == class && !a.Measure.ignores(&truths[i]) {
 			a.truths = append(a.truths, i)
-			into.truths = append(into.truths, int32(a.pictures))
+			into.truths = append(into.truths, int32(a.images))
 		}
 	}
 	for i := range truths {
@@ -131,7 +131,7 @@ func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Findi
 		a.matched[t] = append(a.matched[t][:0], make([]bool, len(a.truths))...)
 	}
 	for _, i := range a.best {
-		found := match{score: detections[i].Score, picture: int32(a.pictures)}
+		found := match{score: detections[i].Score, img: int32(a.images)}
 		a.overlap, a.runs = a.overlap[:0], a.runs[:0]
 		for _, at := range a.truths {
 			a.overlap = append(a.overlap, a.Measure.overlap(&detections[i], &truths[at], &a.runs))
@@ -234,13 +234,13 @@ func mean(averages [thresholds]float64) (sum float64) {
 type curves [thresholds]struct{ recall, precision []float64 }
 
 // averagePrecisions are, for each threshold, the mean over 101 recalls of the best precision at that recall or a higher one. weights say
-// how often each picture counts, once where they are nil. Without an object nothing is measured.
+// how often each image counts, once where they are nil. Without an object nothing is measured.
 func (c *classMatches) averagePrecisions(weights []uint16, scratch *curves) (averages [thresholds]float64, measured bool) {
 	truths := len(c.truths)
 	if weights != nil {
 		truths = 0
-		for _, picture := range c.truths {
-			truths += int(weights[picture])
+		for _, img := range c.truths {
+			truths += int(weights[img])
 		}
 	}
 	if truths == 0 {
@@ -254,7 +254,7 @@ func (c *classMatches) averagePrecisions(weights []uint16, scratch *curves) (ave
 	for i := range c.detections {
 		d, weight := &c.detections[i], 1
 		if weights != nil {
-			weight = int(weights[d.picture])
+			weight = int(weights[d.img])
 		}
 		if taken += weight; d.hit == 0 || weight == 0 {
 			continue

@@ -32,18 +32,18 @@ func TestAccuracyEqualsPycocotools(t *testing.T) {
 				AP50, AP float64
 			}
 		}
-		Pictures []struct{ Truths, Detections [][]float64 }
+		Images []struct{ Truths, Detections [][]float64 }
 	}
 	readJSON(t, "accuracy.json", &golden)
 	var accuracy Accuracy
-	for _, picture := range golden.Pictures {
+	for _, img := range golden.Images {
 		var truths []Truth
-		for _, v := range picture.Truths {
+		for _, v := range img.Truths {
 			truths = append(truths, Truth{Box: box(v), Class: int(v[4]), Crowd: v[5] != 0})
 		}
-		var detections []postprocess.Finding
-		for _, v := range picture.Detections {
-			detections = append(detections, postprocess.Finding{Box: box(v), Class: int(v[4]), Score: float32(v[5])})
+		var detections []postprocess.Detection
+		for _, v := range img.Detections {
+			detections = append(detections, postprocess.Detection{Box: box(v), Class: int(v[4]), Score: float32(v[5])})
 		}
 		accuracy.Add(truths, detections)
 	}
@@ -62,7 +62,7 @@ func TestCurve(t *testing.T) {
 	var accuracy Accuracy
 	truth := Truth{Box: postprocess.Box{X1: 0, Y1: 0, X2: 10, Y2: 10}}
 	other := Truth{Box: postprocess.Box{X1: 50, Y1: 0, X2: 60, Y2: 10}}
-	accuracy.Add([]Truth{truth, other}, []postprocess.Finding{
+	accuracy.Add([]Truth{truth, other}, []postprocess.Detection{
 		{Box: truth.Box, Score: 0.9},
 		{Box: postprocess.Box{X1: 200, Y1: 200, X2: 210, Y2: 210}, Score: 0.6},
 		{Box: other.Box, Score: 0.6},
@@ -76,13 +76,13 @@ func TestCurve(t *testing.T) {
 }
 
 func TestAgreement(t *testing.T) {
-	at := func(x float32, class int, score float32) postprocess.Finding {
-		return postprocess.Finding{Box: postprocess.Box{X1: x, Y1: 0, X2: x + 10, Y2: 10}, Class: class, Score: score}
+	at := func(x float32, class int, score float32) postprocess.Detection {
+		return postprocess.Detection{Box: postprocess.Box{X1: x, Y1: 0, X2: x + 10, Y2: 10}, Class: class, Score: score}
 	}
 	a := Agreement{MaxDrift: 0.1, Threshold: 0.25, Margin: 0.05}
 	a.Add(
-		[]postprocess.Finding{at(0, 0, 0.9), at(100, 1, 0.8), at(200, 2, 0.7), at(300, 3, 0.6), at(400, 0, 0.27)},
-		[]postprocess.Finding{at(1, 0, 0.85), at(100, 2, 0.8), at(200, 2, 0.5), at(500, 3, 0.6), at(600, 0, 0.29)},
+		[]postprocess.Detection{at(0, 0, 0.9), at(100, 1, 0.8), at(200, 2, 0.7), at(300, 3, 0.6), at(400, 0, 0.27)},
+		[]postprocess.Detection{at(1, 0, 0.85), at(100, 2, 0.8), at(200, 2, 0.5), at(500, 3, 0.6), at(600, 0, 0.29)},
 	)
 	a.Add(nil, nil)
 	got := a.Report()
@@ -93,7 +93,7 @@ func TestAgreement(t *testing.T) {
 	assert.InDelta(t, 2.0/8, got.MatchRate, 1e-9)
 	got.MaxDrift, got.MeanDrift, got.MinIoU, got.MeanIoU, got.MatchRate = 0, 0, 0, 0, 0
 	assert.Equal(t, AgreementReport{
-		Pictures: 2, Reference: 5, Candidate: 5, Matched: 1, Drifted: 1, Flipped: 1, Missing: 1, Extra: 1, Excused: 2,
+		Images: 2, Reference: 5, Candidate: 5, Matched: 1, Drifted: 1, Flipped: 1, Missing: 1, Extra: 1, Excused: 2,
 	}, got)
 
 	empty := Agreement{}

@@ -8,7 +8,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Agreement compares the detections of a candidate engine with those of a reference on the same pictures. Set the fields, then Add; one
+// Agreement compares the detections of a candidate engine with those of a reference on the same images. Set the fields, then Add; one
 // goroutine at a time.
 //
 // Boxes of the same class pair up by falling overlap. What is left pairs up again regardless of the class: those are class flips. A box
@@ -29,10 +29,10 @@ type Agreement struct {
 	used   [2][]bool
 }
 
-// AgreementReport is the sum over the pictures added. Reference = Matched + Flipped + Drifted + Missing + excused ones, and likewise for
+// AgreementReport is the sum over the images added. Reference = Matched + Flipped + Drifted + Missing + excused ones, and likewise for
 // Candidate with Extra.
 type AgreementReport struct {
-	Pictures  int     `json:"pictures"`
+	Images    int     `json:"images"`
 	Reference int     `json:"reference"` // boxes of the reference engine
 	Candidate int     `json:"candidate"`
 	Matched   int     `json:"matched"` // same place and class, score within MaxDrift
@@ -53,18 +53,18 @@ type pair struct {
 	reference, candidate int
 }
 
-// Add compares one picture.
-func (a *Agreement) Add(reference, candidate []postprocess.Finding) {
+// Add compares one image.
+func (a *Agreement) Add(reference, candidate []postprocess.Detection) {
 	r := &a.report
-	if r.Pictures == 0 {
+	if r.Images == 0 {
 		r.MinIoU = 1
 	}
-	r.Pictures++
+	r.Images++
 	r.Reference += len(reference)
 	r.Candidate += len(candidate)
 	a.used[0] = append(a.used[0][:0], make([]bool, len(reference))...)
 	a.used[1] = append(a.used[1][:0], make([]bool, len(candidate))...)
-	a.match(reference, candidate, func(x, y *postprocess.Finding, iou float32) {
+	a.match(reference, candidate, func(x, y *postprocess.Detection, iou float32) {
 		drift := math.Abs(float64(x.Score) - float64(y.Score))
 		a.drift += drift
 		a.iou += float64(iou)
@@ -75,16 +75,16 @@ func (a *Agreement) Add(reference, candidate []postprocess.Finding) {
 		} else {
 			r.Matched++
 		}
-	}, func(x, y *postprocess.Finding) bool { return x.Class == y.Class })
-	a.match(reference, candidate, func(*postprocess.Finding, *postprocess.Finding, float32) { r.Flipped++ },
-		func(*postprocess.Finding, *postprocess.Finding) bool { return true })
+	}, func(x, y *postprocess.Detection) bool { return x.Class == y.Class })
+	a.match(reference, candidate, func(*postprocess.Detection, *postprocess.Detection, float32) { r.Flipped++ },
+		func(*postprocess.Detection, *postprocess.Detection) bool { return true })
 	r.Missing += a.lonely(reference, a.used[0])
 	r.Extra += a.lonely(candidate, a.used[1])
 }
 
 // match pairs what is still free on both sides, largest overlap first.
-func (a *Agreement) match(reference, candidate []postprocess.Finding, found func(x, y *postprocess.Finding, iou float32),
-	may func(x, y *postprocess.Finding) bool,
+func (a *Agreement) match(reference, candidate []postprocess.Detection, found func(x, y *postprocess.Detection, iou float32),
+	may func(x, y *postprocess.Detection) bool,
 ) {
 	limit := a.IoU
 	if limit == 0 {
@@ -111,7 +111,7 @@ func (a *Agreement) match(reference, candidate []postprocess.Finding, found func
 }
 
 // lonely counts the boxes without a partner that no margin excuses.
-func (a *Agreement) lonely(detections []postprocess.Finding, used []bool) int {
+func (a *Agreement) lonely(detections []postprocess.Detection, used []bool) int {
 	count := 0
 	for i := range detections {
 		switch {

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// Interval holds a figure with 95 % certainty, as far as the pictures are drawn at random from those that matter.
+// Interval holds a figure with 95 % certainty, as far as the images are drawn at random from those that matter.
 type Interval struct{ Low, High float64 }
 
 const certainty = 0.95
 
-// LossInterval is where the loss of mAP50-95 from one accuracy to another lies, which are of the same pictures in the same order: the
-// percentile bootstrap over pictures (Efron, 1979). Each resample draws as many pictures as there are, with replacement, the same for both
-// sides, so that what is hard in a picture cancels out. The same accuracies, resamples and seed give the same interval.
+// LossInterval is where the loss of mAP50-95 from one accuracy to another lies, which are of the same images in the same order: the
+// percentile bootstrap over images (Efron, 1979). Each resample draws as many images as there are, with replacement, the same for both
+// sides, so that what is hard in an image cancels out. The same accuracies, resamples and seed give the same interval.
 func LossInterval(from, to *Accuracy, resamples int, seed uint64) Interval {
 	from.sort()
 	to.sort()
@@ -23,7 +23,7 @@ func LossInterval(from, to *Accuracy, resamples int, seed uint64) Interval {
 	var all sync.WaitGroup
 	for worker := range workers {
 		all.Go(func() {
-			weights := make([]uint16, from.pictures)
+			weights := make([]uint16, from.images)
 			var scratch curves
 			for i := worker; i < resamples; i += workers {
 				draw(weights, rand.New(rand.NewPCG(seed, uint64(i))))
@@ -40,7 +40,7 @@ func LossInterval(from, to *Accuracy, resamples int, seed uint64) Interval {
 	return Interval{at((1 - certainty) / 2), at((1 + certainty) / 2)}
 }
 
-// draw counts how often each of as many draws falls on a picture.
+// draw counts how often each of as many draws falls on an image.
 func draw(weights []uint16, random *rand.Rand) {
 	clear(weights)
 	for range weights {
@@ -48,7 +48,7 @@ func draw(weights []uint16, random *rand.Rand) {
 	}
 }
 
-// weighted is mAP50-95 with each picture as often as its weight says.
+// weighted is mAP50-95 with each image as often as its weight says.
 func (a *Accuracy) weighted(weights []uint16, scratch *curves) float64 {
 	sum, classes := 0.0, 0
 	for class := range a.classes {

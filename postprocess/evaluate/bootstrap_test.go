@@ -10,15 +10,15 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// simulated are pictures with objects of three classes, a crowd now and then, and detections that miss some and invent some.
+// simulated are images with objects of three classes, a crowd now and then, and detections that miss some and invent some.
 type simulated struct {
 	truths     []Truth
-	detections []postprocess.Finding
+	detections []postprocess.Detection
 }
 
-func simulate(pictures int, seed uint64, missed float64) (all []simulated) {
+func simulate(images int, seed uint64, missed float64) (all []simulated) {
 	scenes, faults := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 1))
-	for range pictures {
+	for range images {
 		var s simulated
 		for i := range 1 + scenes.IntN(6) {
 			x, y := 100*float32(i), 100*scenes.Float32()
@@ -31,7 +31,7 @@ func simulate(pictures int, seed uint64, missed float64) (all []simulated) {
 			if faults.Float64() < missed {
 				continue
 			}
-			found := postprocess.Finding{Box: truth.Box, Class: truth.Class, Score: score}
+			found := postprocess.Detection{Box: truth.Box, Class: truth.Class, Score: score}
 			found.X1, found.X2 = found.X1+shift, found.X2+shift
 			s.detections = append(s.detections, found)
 			if scenes.IntN(4) == 0 {
@@ -58,8 +58,8 @@ func accuracyOf(all []simulated, weights []uint16) *Accuracy {
 	return a
 }
 
-// A resample weighs pictures instead of adding them again, with the same result.
-func TestWeightedAccuracyIsThatOfRepeatedPictures(t *testing.T) {
+// A resample weighs images instead of adding them again, with the same result.
+func TestWeightedAccuracyIsThatOfRepeatedImages(t *testing.T) {
 	all := simulate(30, 3, 0.2)
 	a := accuracyOf(all, nil)
 	a.sort()
@@ -76,7 +76,7 @@ func TestWeightedAccuracyIsThatOfRepeatedPictures(t *testing.T) {
 	assert.Zero(t, new(Accuracy).weighted(nil, &scratch))
 }
 
-// The interval is the same every time, holds nothing but 0 for the same findings, and narrows with the pictures.
+// The interval is the same every time, holds nothing but 0 for the same detections, and narrows with the images.
 func TestLossInterval(t *testing.T) {
 	good, bad := accuracyOf(simulate(60, 5, 0.05), nil), accuracyOf(simulate(60, 5, 0.3), nil)
 	assert.Equal(t, Interval{}, LossInterval(good, good, 100, 1))

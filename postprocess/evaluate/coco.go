@@ -161,23 +161,23 @@ func (r *cocoReader) dataset() (*Dataset, error) {
 			d.Points = append(d.Points, category.Keypoints)
 		}
 	}
-	pictures := make(map[int64]int, len(r.images))
+	images := make(map[int64]int, len(r.images))
 	for i, im := range r.images {
 		if im.FileName == "" || im.Width < 1 || im.Height < 1 {
 			return nil, fmt.Errorf("%s:%d: image %d needs file_name, width and height", r.name, r.imageLines[i], im.ID)
 		}
 		if !filepath.IsLocal(im.FileName) {
-			return nil, fmt.Errorf("%s:%d: file name %q leaves the dataset's folder", r.name, r.imageLines[i], im.FileName)
+			return nil, fmt.Errorf("%s:%d: file name %q leaves the dataset's directory", r.name, r.imageLines[i], im.FileName)
 		}
-		if _, twice := pictures[im.ID]; twice {
+		if _, twice := images[im.ID]; twice {
 			return nil, fmt.Errorf("%s:%d: image id %d is used twice", r.name, r.imageLines[i], im.ID)
 		}
-		pictures[im.ID] = len(d.Pictures)
-		d.Pictures = append(d.Pictures, Picture{Path: im.FileName, ID: im.ID, Width: im.Width, Height: im.Height})
+		images[im.ID] = len(d.Images)
+		d.Images = append(d.Images, Image{Path: im.FileName, ID: im.ID, Width: im.Width, Height: im.Height})
 	}
 	for i := range r.annotations {
 		a := &r.annotations[i]
-		picture, ok := pictures[a.ImageID]
+		img, ok := images[a.ImageID]
 		if !ok {
 			return nil, fmt.Errorf("%s:%d: annotation of image %d, which is not in the list of images", r.name, a.line, a.ImageID)
 		}
@@ -190,7 +190,7 @@ func (r *cocoReader) dataset() (*Dataset, error) {
 			a.Box[3] < far) {
 			return nil, fmt.Errorf("%s:%d: bbox %v is not x, y, width, height in pixels", r.name, a.line, a.Box)
 		}
-		into := &d.Pictures[picture]
+		into := &d.Images[img]
 		mask, err := parseSegmentation(a.Segmentation, into.Width, into.Height)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: segmentation: %w", r.name, a.line, err)

@@ -13,7 +13,7 @@ type Confusion struct {
 	// IoU is the overlap that a pair needs, 0 for 0.5.
 	IoU float32
 
-	counts map[[2]int]int // by class of the truth and of the finding
+	counts map[[2]int]int // by class of the truth and of the detection
 	pairs  []pair
 	used   [2][]bool
 }
@@ -21,21 +21,21 @@ type Confusion struct {
 // Background stands for no class: what is there and not seen, or seen and not there.
 const Background = -1
 
-// Add compares one picture. Findings in a crowd of their class count neither for nor against.
-func (c *Confusion) Add(truths []Truth, findings []postprocess.Finding) {
+// Add compares one image. Detections in a crowd of their class count neither for nor against.
+func (c *Confusion) Add(truths []Truth, detections []postprocess.Detection) {
 	if c.counts == nil {
 		c.counts = make(map[[2]int]int)
 	}
 	limit := cmp.Or(c.IoU, 0.5)
 	c.pairs = c.pairs[:0]
 	c.used[0] = append(c.used[0][:0], make([]bool, len(truths))...)
-	c.used[1] = append(c.used[1][:0], make([]bool, len(findings))...)
+	c.used[1] = append(c.used[1][:0], make([]bool, len(detections))...)
 	for i := range truths {
-		for j := range findings {
+		for j := range detections {
 			if truths[i].Crowd {
 				continue
 			}
-			if iou := truths[i].IoU(findings[j].Box); iou >= limit {
+			if iou := truths[i].IoU(detections[j].Box); iou >= limit {
 				c.pairs = append(c.pairs, pair{iou, i, j})
 			}
 		}
@@ -44,7 +44,7 @@ func (c *Confusion) Add(truths []Truth, findings []postprocess.Finding) {
 	for _, p := range c.pairs {
 		if !c.used[0][p.reference] && !c.used[1][p.candidate] {
 			c.used[0][p.reference], c.used[1][p.candidate] = true, true
-			c.counts[[2]int{truths[p.reference].Class, findings[p.candidate].Class}]++
+			c.counts[[2]int{truths[p.reference].Class, detections[p.candidate].Class}]++
 		}
 	}
 	for i, used := range c.used[0] {
@@ -53,18 +53,18 @@ func (c *Confusion) Add(truths []Truth, findings []postprocess.Finding) {
 		}
 	}
 	for j, used := range c.used[1] {
-		if !used && !inCrowd(truths, &findings[j], float64(limit)) {
-			c.counts[[2]int{Background, findings[j].Class}]++
+		if !used && !inCrowd(truths, &detections[j], float64(limit)) {
+			c.counts[[2]int{Background, detections[j].Class}]++
 		}
 	}
 }
 
-// inCrowd reports whether that share of a finding lies in a crowd of its class.
-func inCrowd(truths []Truth, f *postprocess.Finding, share float64) bool {
+// inCrowd reports whether that share of a detection lies in a crowd of its class.
+func inCrowd(truths []Truth, f *postprocess.Detection, share float64) bool {
 	return slices.ContainsFunc(truths, func(t Truth) bool { return t.Crowd && t.Class == f.Class && overlapOf(f.Box, &t) >= share })
 }
 
-// Matrix gives the classes that occur, in their order, and the counts by class of the truth and of the finding. The last row and column are
+// Matrix gives the classes that occur, in their order, and the counts by class of the truth and of the detection. The last row and column are
 // the background.
 func (c *Confusion) Matrix() (classes []int, counts [][]int) {
 	for key := range c.counts {

@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// Dataset is a set of pictures with labels.
+// Dataset is a set of images with labels.
 type Dataset struct {
 	// Labels are the class names by class number; nil when the files only give numbers.
-	Labels   []string
-	Pictures []Picture
+	Labels []string
+	Images []Image
 	// Points are the names of the keypoints, a list for each class that has some.
 	Points [][]string
 	// Categories are the ids that a COCO file has for the classes; nil when the labels came otherwise.
 	Categories []int64
-	// Folders says that the labels are those of classifiers: each picture is of the class that its folder is named after.
-	Folders bool
+	// Directories says that the labels are those of classifiers: each image is of the class that its directory is named after.
+	Dirs bool
 
 	annotations string // COCO's file that this was read from
 }
 
-// Picture is one picture of a dataset with its objects.
-type Picture struct {
+// Image is one image of a dataset with its objects.
+type Image struct {
 	Path          string
 	ID            int64 // that a COCO file has for it
 	Width, Height int   // pixels
@@ -51,16 +51,16 @@ const maxClass = 1 << 16
 // known is what ReadDataset takes, for messages.
 const known = "it needs annotations/instances_*.json or annotations.json (COCO), data.yaml (Ultralytics), or images/ and labels/ (YOLO)"
 
-// ReadDataset reads labelled pictures as they come: a folder or JSON file of COCO, a data.yaml of Ultralytics or the folder where it is, or
-// a folder with labels/NAME.txt for each images/NAME.jpg. split chooses a part, like val; where it is empty the part that is meant for
+// ReadDataset reads labelled images as they come: a directory or JSON file of COCO, a data.yaml of Ultralytics or the directory where it is, or
+// a directory with labels/NAME.txt for each images/NAME.jpg. split chooses a part, like val; where it is empty the part that is meant for
 // validation is read, else the only one. Every error names the file, and the line where there is one.
 func ReadDataset(path, split string) (*Dataset, error) {
 	dataset, err := read(path, split)
 	if err != nil {
 		return nil, fmt.Errorf("read dataset: %w", err)
 	}
-	if len(dataset.Pictures) == 0 {
-		return nil, fmt.Errorf("read dataset: %w: %s names no picture", ErrNoLabels, path)
+	if len(dataset.Images) == 0 {
+		return nil, fmt.Errorf("read dataset: %w: %s names no image", ErrNoLabels, path)
 	}
 	return dataset, nil
 }
@@ -77,7 +77,7 @@ func read(path, split string) (*Dataset, error) {
 		case ".yaml", ".yml":
 			return readUltralytics(path, split)
 		}
-		return nil, fmt.Errorf("%w: %s is neither a folder nor a .json or .yaml file", ErrNoLabels, path)
+		return nil, fmt.Errorf("%w: %s is neither a directory nor a .json or .yaml file", ErrNoLabels, path)
 	}
 	annotations, err := findCOCO(path, split)
 	switch {
@@ -91,7 +91,7 @@ func read(path, split string) (*Dataset, error) {
 			return readUltralytics(file, split)
 		}
 	}
-	if dataset, err := readFolders(path, split); dataset != nil || err != nil {
+	if dataset, err := readDirs(path, split); dataset != nil || err != nil {
 		return dataset, err
 	}
 	return readYOLO(path, split)
@@ -141,14 +141,14 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Fit makes the labels those of the picture as it was decoded. A camera's note to turn the picture, which decoding follows, changes its
+// Fit makes the labels those of the image as it was decoded. A camera's note to turn the image, which decoding follows, changes its
 // sides: labels in shares of them follow, labels in pixels do not fit any more, which is an error.
-func (p *Picture) Fit(width, height int) error {
+func (p *Image) Fit(width, height int) error {
 	switch {
 	case p.Width == width && p.Height == height:
 		return nil
 	case !p.shares:
-		return fmt.Errorf("%s is %dx%d, its labels are for %dx%d (are these the labels of other pictures?)", p.Path, width, height, p.Width,
+		return fmt.Errorf("%s is %dx%d, its labels are for %dx%d (are these the labels of other images?)", p.Path, width, height, p.Width,
 			p.Height)
 	}
 	x, y := float32(width)/float32(p.Width), float32(height)/float32(p.Height)
@@ -166,10 +166,10 @@ func (p *Picture) Fit(width, height int) error {
 func (d *Dataset) Relabel(labels, only []string) error {
 	if d.Labels == nil {
 		if len(labels) > 0 {
-			for i := range d.Pictures {
-				for _, truth := range d.Pictures[i].Truths {
+			for i := range d.Images {
+				for _, truth := range d.Images[i].Truths {
 					if truth.Class >= len(labels) {
-						return fmt.Errorf("%s has an object of class %d, the model has %d classes", d.Pictures[i].Path, truth.Class, len(labels))
+						return fmt.Errorf("%s has an object of class %d, the model has %d classes", d.Images[i].Path, truth.Class, len(labels))
 					}
 				}
 			}
@@ -187,13 +187,13 @@ func (d *Dataset) Relabel(labels, only []string) error {
 			categories[to[i]] = d.Categories[i]
 		}
 	}
-	if d.Folders && len(labels) == len(d.Labels) && slices.Max(to) < 0 { // other names, such as WordNet's, in the same order
+	if d.Dirs && len(labels) == len(d.Labels) && slices.Max(to) < 0 { // other names, such as WordNet's, in the same order
 		for i := range to {
 			to[i] = i
 		}
 	}
-	for i := range d.Pictures {
-		truths := d.Pictures[i].Truths
+	for i := range d.Images {
+		truths := d.Images[i].Truths
 		for j := range truths {
 			class := to[truths[j].Class]
 			if class < 0 && len(only) == 0 {
@@ -216,8 +216,8 @@ func (d *Dataset) keep(labels, only []string) {
 	if len(only) == 0 {
 		return
 	}
-	for i := range d.Pictures {
-		p := &d.Pictures[i]
+	for i := range d.Images {
+		p := &d.Images[i]
 		p.Truths = slices.DeleteFunc(p.Truths, func(t Truth) bool {
 			return t.Class < 0 || t.Class >= len(labels) || !slices.Contains(only, labels[t.Class])
 		})

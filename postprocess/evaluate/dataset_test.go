@@ -21,7 +21,7 @@ func write(t *testing.T, dir, name, text string) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-func writePicture(t *testing.T, dir, name string, width, height int) {
+func writeImage(t *testing.T, dir, name string, width, height int) {
 	t.Helper()
 	write(t, dir, name, "")
 	file, err := os.Create(filepath.Join(dir, name))
@@ -46,11 +46,11 @@ const coco = `{
 func TestReadCOCO(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "annotations.json", coco)
-	writePicture(t, dir, "images/a.png", 200, 100)
-	writePicture(t, dir, "images/b.png", 20, 10)
+	writeImage(t, dir, "images/a.png", 200, 100)
+	writeImage(t, dir, "images/b.png", 20, 10)
 	dataset, err := ReadDataset(dir, "")
 	require.NoError(t, err)
-	want := []Picture{
+	want := []Image{
 		{Path: filepath.Join(dir, "images", "a.png"), ID: 10, Width: 200, Height: 100, Truths: []Truth{
 			{Box: postprocess.Box{X1: 10, Y1: 20, X2: 40, Y2: 60.5}, Class: 1},
 			{Box: postprocess.Box{X1: 0, Y1: 0, X2: 5, Y2: 5}, Class: 0, Crowd: true},
@@ -58,7 +58,7 @@ func TestReadCOCO(t *testing.T) {
 		{Path: filepath.Join(dir, "images", "b.png"), ID: 11, Width: 20, Height: 10},
 	}
 	assert.Equal(t, &Dataset{
-		Labels: []string{"bolt", "nut"}, Pictures: want, Categories: []int64{2, 7}, annotations: filepath.Join(dir, "annotations.json"),
+		Labels: []string{"bolt", "nut"}, Images: want, Categories: []int64{2, 7}, annotations: filepath.Join(dir, "annotations.json"),
 	}, dataset)
 
 	assert.EqualError(t, dataset.Relabel([]string{"nut", "washer"}, nil),
@@ -68,27 +68,27 @@ func TestReadCOCO(t *testing.T) {
 	dataset, err = ReadDataset(dir, "")
 	require.NoError(t, err)
 	require.NoError(t, dataset.Relabel([]string{"nut", "washer", "Bolt"}, nil))
-	assert.Equal(t, 0, dataset.Pictures[0].Truths[0].Class)
-	assert.Equal(t, 2, dataset.Pictures[0].Truths[1].Class)
+	assert.Equal(t, 0, dataset.Images[0].Truths[0].Class)
+	assert.Equal(t, 2, dataset.Images[0].Truths[1].Class)
 	assert.Equal(t, []int64{7, 0, 2}, dataset.Categories)
 	require.NoError(t, dataset.Relabel([]string{"nut", "washer", "Bolt"}, []string{"nut"}))
-	assert.Len(t, dataset.Pictures[0].Truths, 1, "objects of labels that do not count are left out")
+	assert.Len(t, dataset.Images[0].Truths, 1, "objects of labels that do not count are left out")
 }
 
 func TestReadYOLO(t *testing.T) {
 	dir := t.TempDir()
-	writePicture(t, dir, "images/a.png", 200, 100)
-	writePicture(t, dir, "images/b.PNG", 20, 10)
+	writeImage(t, dir, "images/a.png", 200, 100)
+	writeImage(t, dir, "images/b.PNG", 20, 10)
 	write(t, dir, "images/notes.md", "")
 	write(t, dir, "labels/a.txt", "3 0.5 0.5 0.1 0.2\n\n0 0.05 0.1 0.1 0.2\r\n")
 	dataset, err := ReadDataset(dir, "")
 	require.NoError(t, err)
-	require.Len(t, dataset.Pictures, 2)
+	require.Len(t, dataset.Images, 2)
 	assert.Equal(t, []Truth{
 		{Box: postprocess.Box{X1: 90, Y1: 40, X2: 110, Y2: 60}, Class: 3},
 		{Box: postprocess.Box{X1: 0, Y1: 0, X2: 20, Y2: 20}, Class: 0},
-	}, dataset.Pictures[0].Truths)
-	assert.Empty(t, dataset.Pictures[1].Truths)
+	}, dataset.Images[0].Truths)
+	assert.Empty(t, dataset.Images[1].Truths)
 	assert.EqualError(t, dataset.Relabel([]string{"x"}, nil), filepath.Join(dir, "images",
 		"a.png")+" has an object of class 3, the model has 1 classes")
 	assert.NoError(t, dataset.Relabel([]string{"a", "b", "c", "d"}, nil))
@@ -99,8 +99,8 @@ func TestBadLabelsNameFileAndLine(t *testing.T) {
 		{"0 0.5 0.5 0.1", "a.txt:1: 4 fields, a line is: class centre-x centre-y width height, or class and the corners of an outline"},
 		{"0 0.5 0.5 0.1 0.1\nbolt 0.5 0.5 0.1 0.1", `a.txt:2: class "bolt" is not a number from 0 to 65535`},
 		{"-1 0.5 0.5 0.1 0.1", `a.txt:1: class "-1" is not a number from 0 to 65535`},
-		{"0 0.5 1.5 0.1 0.1", `a.txt:1: "1.5" is not a share of the picture from 0 to 1`},
-		{"0 0.5 0.5 0.1 NaN", `a.txt:1: "NaN" is not a share of the picture from 0 to 1`},
+		{"0 0.5 1.5 0.1 0.1", `a.txt:1: "1.5" is not a share of the image from 0 to 1`},
+		{"0 0.5 0.5 0.1 NaN", `a.txt:1: "NaN" is not a share of the image from 0 to 1`},
 	} {
 		_, err := lineFormat{}.parse("a.txt", []byte(c.text), 100, 100)
 		assert.EqualError(t, err, c.want)
@@ -112,7 +112,7 @@ func TestBadLabelsNameFileAndLine(t *testing.T) {
 		{"{\n\"images\": [\n{\"id\": \"x\"}]}", "a.json:3: cannot unmarshal string into Go struct field cocoImage.id of type int64"},
 		{"{\n\"images\": [\n{\"id\": 1", "a.json:3: the file ends too early"},
 		{"{\n\"images\": [\n\n{\"id\": 1}]}", "a.json:4: image 1 needs file_name, width and height"},
-		{`{"images": [{"id":1,"file_name":"../x","width":1,"height":1}]}`, `a.json:1: file name "../x" leaves the dataset's folder`},
+		{`{"images": [{"id":1,"file_name":"../x","width":1,"height":1}]}`, `a.json:1: file name "../x" leaves the dataset's directory`},
 		{
 			"{\"images\": [{\"id\":1,\"file_name\":\"x\",\"width\":1,\"height\":1},\n{\"id\":1,\"file_name\":\"y\",\"width\":1,\"height\":1}]}",
 			"a.json:2: image id 1 is used twice",
@@ -140,27 +140,27 @@ func TestBadLabelsNameFileAndLine(t *testing.T) {
 	write(t, dir, "images/a.gif", "")
 	_, err = ReadDataset(dir, "")
 	assert.EqualError(t, err, "read dataset: no labels found: "+filepath.Join(dir,
-		"images")+" holds no picture (.jpg, .jpeg, .png, .bmp, .webp)")
-	write(t, dir, "images/a.png", "this is no picture")
+		"images")+" holds no image (.jpg, .jpeg, .png, .bmp, .webp)")
+	write(t, dir, "images/a.png", "this is no image")
 	_, err = ReadDataset(dir, "")
-	assert.EqualError(t, err, "read dataset: picture "+filepath.Join(dir, "images", "a.png")+": image: unknown format")
+	assert.EqualError(t, err, "read dataset: image "+filepath.Join(dir, "images", "a.png")+": image: unknown format")
 }
 
-// Labels of other pictures would make any model look as bad as its reference.
-func TestLabelsOfOtherPictures(t *testing.T) {
+// Labels of other images would make any model look as bad as its reference.
+func TestLabelsOfOtherImages(t *testing.T) {
 	dir := t.TempDir()
-	writePicture(t, dir, "images/a.png", 20, 10)
-	writePicture(t, dir, "images/b.png", 20, 10)
+	writeImage(t, dir, "images/a.png", 20, 10)
+	writeImage(t, dir, "images/b.png", 20, 10)
 	write(t, dir, "labels/c.txt", "0 0.5 0.5 0.1 0.1\n")
 	_, err := ReadDataset(dir, "")
-	assert.EqualError(t, err, "read dataset: none of the 2 pictures has a label file, such as "+filepath.Join(dir, "labels", "a.txt")+
-		" (are these the labels of other pictures?)")
+	assert.EqualError(t, err, "read dataset: none of the 2 images has a label file, such as "+filepath.Join(dir, "labels", "a.txt")+
+		" (are these the labels of other images?)")
 	write(t, dir, "annotations.json",
 		`{"images":[{"id":1,"file_name":"a.png","width":20,"height":10},{"id":2,"file_name":"d.png","width":20,"height":10}],"annotations":[],"categories":[]}`)
 	_, err = ReadDataset(dir, "")
-	assert.EqualError(t, err, "read dataset: 1 of the 2 pictures of "+filepath.Join(dir,
+	assert.EqualError(t, err, "read dataset: 1 of the 2 images of "+filepath.Join(dir,
 		"annotations.json")+" are not there, such as d.png, in none of "+
-		filepath.Join(dir, "images")+", "+dir+" (are these the labels of other pictures?)")
+		filepath.Join(dir, "images")+", "+dir+" (are these the labels of other images?)")
 }
 
 func FuzzLabels(f *testing.F) {
@@ -179,8 +179,8 @@ func FuzzLabels(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, picture := range dataset.Pictures {
-			for _, truth := range picture.Truths {
+		for _, img := range dataset.Images {
+			for _, truth := range img.Truths {
 				if truth.Class >= len(dataset.Labels) || !(truth.X1 <= truth.X2 && truth.Y1 <= truth.Y2) {
 					t.Fatalf("%+v", truth)
 				}
@@ -198,10 +198,10 @@ func TestDemoDatasetReadsTheSameFromBothFormats(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(dir, "annotations.json")))
 	fromYOLO, err := ReadDataset(dir, "")
 	require.NoError(t, err)
-	require.Len(t, fromYOLO.Pictures, 3)
+	require.Len(t, fromYOLO.Images, 3)
 	objects := 0
-	for i, want := range fromCOCO.Pictures {
-		got := fromYOLO.Pictures[i]
+	for i, want := range fromCOCO.Images {
+		got := fromYOLO.Images[i]
 		assert.Equal(t, want.Path, got.Path)
 		require.Len(t, got.Truths, len(want.Truths))
 		for j := range want.Truths {

@@ -37,7 +37,7 @@ func (m Measure) String() string {
 	return [...]string{"boxes by IoU", "masks by IoU", "keypoints by OKS", "oriented boxes by probabilistic IoU"}[m]
 }
 
-// mostPoses is how many of the best detections of a class count on a picture where keypoints are compared, as in COCO.
+// mostPoses is how many of the best detections of a class count on an image where keypoints are compared, as in COCO.
 const mostPoses = 20
 
 func (m Measure) most() int {
@@ -65,7 +65,7 @@ func (m Measure) ignores(t *Truth) bool {
 	return t.Crowd || m == ByKeypoints && visible(t.Keypoints) == 0
 }
 
-// Region is a labelled mask on a picture of Width x Height pixels.
+// Region is a labelled mask on an image of Width x Height pixels.
 type Region struct {
 	Width, Height int
 
@@ -82,7 +82,7 @@ func (r *Region) Runs() postprocess.Runs {
 }
 
 // overlap is how well a detection fits an object, 0 to 1. runs is the detection's mask where it has been drawn already.
-func (m Measure) overlap(d *postprocess.Finding, t *Truth, runs *postprocess.Runs) float64 {
+func (m Measure) overlap(d *postprocess.Detection, t *Truth, runs *postprocess.Runs) float64 {
 	if m == ByBox {
 		return overlapOf(d.Box, t)
 	}

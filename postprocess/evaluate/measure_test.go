@@ -47,7 +47,7 @@ func (l *labelled) turned() *postprocess.Oriented {
 }
 
 // finding has its mask in a grid of one point for each pixel.
-func (l *labelled) finding(t *testing.T) postprocess.Finding {
+func (l *labelled) detection(t *testing.T) postprocess.Detection {
 	truth := l.truth(t)
 	d := &postprocess.Detail{Keypoints: truth.Keypoints, Oriented: truth.Oriented}
 	if truth.Mask != nil {
@@ -63,7 +63,7 @@ func (l *labelled) finding(t *testing.T) postprocess.Finding {
 			}
 		}
 	}
-	return postprocess.Finding{Box: truth.Box, Class: truth.Class, Score: l.Score, Detail: d}
+	return postprocess.Detection{Box: truth.Box, Class: truth.Class, Score: l.Score, Detail: d}
 }
 
 func TestTheAccuracyOfEveryTaskEqualsPycocotools(t *testing.T) {
@@ -76,12 +76,12 @@ func TestTheAccuracyOfEveryTaskEqualsPycocotools(t *testing.T) {
 	require.Len(t, all, 3)
 	for _, c := range all {
 		t.Run(string(c.Task), func(t *testing.T) {
-			truths, found := map[int][]Truth{}, map[int][]postprocess.Finding{}
+			truths, found := map[int][]Truth{}, map[int][]postprocess.Detection{}
 			for i := range c.Truths {
 				truths[c.Truths[i].Image] = append(truths[c.Truths[i].Image], c.Truths[i].truth(t))
 			}
 			for i := range c.Found {
-				found[c.Found[i].Image] = append(found[c.Found[i].Image], c.Found[i].finding(t))
+				found[c.Found[i].Image] = append(found[c.Found[i].Image], c.Found[i].detection(t))
 			}
 			accuracy := Accuracy{Measure: MeasureOf(c.Task)}
 			for image := range 12 {
@@ -128,7 +128,7 @@ func TestSegmentationRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		`[[1,2,3]]`:                    "a polygon of 3 numbers",
 		`[[1,2,3,4,5,1e7]]`:            "a corner at 1e+07",
-		`{"size":[2,3],"counts":[5]}`:  "run lengths of 5 pixels in [2 3] for a picture of 3x2",
+		`{"size":[2,3],"counts":[5]}`:  "run lengths of 5 pixels in [2 3] for an image of 3x2",
 		`{"size":[2,3],"counts":"!"}`:  "run 0 of the counts is none",
 		`{"size":[2,3],"counts":true}`: "counts that are neither numbers nor text",
 		`7`:                            "neither polygons nor run lengths",

@@ -6,14 +6,14 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// drawn is what a line of a label file says of an object beside its box, in shares of the picture's sides.
+// drawn is what a line of a label file says of an object beside its box, in shares of the image's sides.
 type drawn struct {
 	outline []float64 // x, y, x, y and so on
 	points  []float64 // numbers of the keypoints
 	each    int       // of these numbers belong to a keypoint
 }
 
-// place makes of it what it is on a picture of that size. An outline of four corners may be an oriented box as well.
+// place makes of it what it is on an image of that size. An outline of four corners may be an oriented box as well.
 func (t *Truth) place(width, height int) {
 	d := &t.drawn
 	if d.outline != nil {

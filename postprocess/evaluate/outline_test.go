@@ -10,7 +10,7 @@ import (
 )
 
 func TestALineOfFourCornersIsATurnedBoxAndAMask(t *testing.T) {
-	// 20 by 10 pixels around 50, 50 of a picture of 100x200, turned by 30 degrees.
+	// 20 by 10 pixels around 50, 50 of an image of 100x200, turned by 30 degrees.
 	o := postprocess.Oriented{X: 50, Y: 50, Width: 20, Height: 10, Angle: math.Pi / 6}
 	var shares []float64
 	corners := o.Corners()
@@ -34,17 +34,17 @@ func TestKeypointsFollowTheirBox(t *testing.T) {
 	require.Equal(t, postprocess.Box{X1: 40, Y1: 60, X2: 60, Y2: 140}, truths[0].Box)
 	require.Nil(t, truths[0].Mask)
 	_, err = newLineFormat([]int{2, 3}).parse("a.txt", []byte("3 0.5 0.5 0.2 0.4 0.1 0.2 3 0.5 0.25 0\n"), 100, 200)
-	require.EqualError(t, err, `a.txt:1: "3" is not a share of the picture from 0 to 1`)
+	require.EqualError(t, err, `a.txt:1: "3" is not a share of the image from 0 to 1`)
 	truths, err = newLineFormat([]int{4, 2}).parse("a.txt", text, 100, 200)
 	require.NoError(t, err)
 	require.Nil(t, truths[0].Keypoints, "of another number of points only the box is read")
 }
 
-func TestWhatIsDrawnFollowsAPictureThatIsTurned(t *testing.T) {
+func TestWhatIsDrawnFollowsAImageThatIsTurned(t *testing.T) {
 	text := []byte("0 0.1 0.1 0.5 0.1 0.5 0.5 0.1 0.5\n")
 	truths, err := lineFormat{}.parse("a.txt", text, 100, 200)
 	require.NoError(t, err)
-	p := Picture{Width: 100, Height: 200, shares: true, Truths: truths}
+	p := Image{Width: 100, Height: 200, shares: true, Truths: truths}
 	require.NoError(t, p.Fit(200, 100))
 	require.Equal(t, 200, p.Truths[0].Mask.Width)
 	require.Equal(t, 80*40, p.Truths[0].Mask.Runs().Area())

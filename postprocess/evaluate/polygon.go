@@ -11,7 +11,7 @@ import (
 // it does the same pixels must be within.
 const fine = 5
 
-// outline collects where polygons cross the columns of a picture.
+// outline collects where polygons cross the columns of an image.
 type outline struct {
 	width, height int
 	crossings     []int // column after column: column*height + row

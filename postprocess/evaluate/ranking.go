@@ -9,13 +9,13 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Ranking counts how often a classifier's best class, and any of its best five, is the picture's. The zero value is ready.
-type Ranking struct{ pictures, first, five int }
+// Ranking counts how often a classifier's best class, and any of its best five, is the image's. The zero value is ready.
+type Ranking struct{ images, first, five int }
 
-// Add takes what was found in a picture of that class, best first.
-func (r *Ranking) Add(class int, findings []postprocess.Finding) {
-	r.pictures++
-	at := slices.IndexFunc(findings, func(f postprocess.Finding) bool { return f.Class == class })
+// Add takes what was found in an image of that class, best first.
+func (r *Ranking) Add(class int, detections []postprocess.Detection) {
+	r.images++
+	at := slices.IndexFunc(detections, func(f postprocess.Detection) bool { return f.Class == class })
 	if at == 0 {
 		r.first++
 	}
@@ -26,20 +26,20 @@ func (r *Ranking) Add(class int, findings []postprocess.Finding) {
 
 // Shares are the top-1 and top-5 accuracies, 0 to 1.
 func (r *Ranking) Shares() (first, five float64) {
-	if r.pictures == 0 {
+	if r.images == 0 {
 		return 0, 0
 	}
-	return float64(r.first) / float64(r.pictures), float64(r.five) / float64(r.pictures)
+	return float64(r.first) / float64(r.images), float64(r.five) / float64(r.images)
 }
 
-// readFolders reads pictures for classifiers: a folder for each class, below that of the split where there are splits. It is nil for
-// folders that hold something else.
-func readFolders(dir, split string) (*Dataset, error) {
-	classes := classFolders(dir)
+// readDirs reads images for classifiers: a directory for each class, below that of the split where there are splits. It is nil for
+// directories that hold something else.
+func readDirs(dir, split string) (*Dataset, error) {
+	classes := classDirs(dir)
 	if len(classes) < 2 {
 		var splits []string
 		for _, name := range subfolders(dir) {
-			if len(classFolders(filepath.Join(dir, name))) >= 2 {
+			if len(classDirs(filepath.Join(dir, name))) >= 2 {
 				splits = append(splits, name)
 			}
 		}
@@ -48,50 +48,50 @@ func readFolders(dir, split string) (*Dataset, error) {
 			return nil, err
 		}
 		dir = filepath.Join(dir, splits[at])
-		classes = classFolders(dir)
+		classes = classDirs(dir)
 	}
-	d := &Dataset{Labels: classes, Folders: true}
+	d := &Dataset{Labels: classes, Dirs: true}
 	for class, name := range classes {
-		for _, file := range pictureFiles(filepath.Join(dir, name)) {
+		for _, file := range imageFiles(filepath.Join(dir, name)) {
 			width, height, err := measure(file)
 			if err != nil {
 				return nil, err
 			}
 			whole := Truth{Box: postprocess.Box{X2: float32(width), Y2: float32(height)}, Class: class}
-			d.Pictures = append(d.Pictures, Picture{Path: file, Width: width, Height: height, shares: true, Truths: []Truth{whole}})
+			d.Images = append(d.Images, Image{Path: file, Width: width, Height: height, shares: true, Truths: []Truth{whole}})
 		}
 	}
 	return d, nil
 }
 
-// subfolders are the names of the folders in one, sorted.
+// subfolders are the names of the directories in one, sorted.
 func subfolders(dir string) (names []string) {
 	entries, _ := os.ReadDir(dir) // what cannot be read has none
 	for _, entry := range entries {
-		if isFolder(filepath.Join(dir, entry.Name())) && !strings.HasPrefix(entry.Name(), ".") {
+		if isDir(filepath.Join(dir, entry.Name())) && !strings.HasPrefix(entry.Name(), ".") {
 			names = append(names, entry.Name())
 		}
 	}
 	return names
 }
 
-// classFolders are those of them that hold pictures and nothing that labels them. Folders called images belong to detectors.
-func classFolders(dir string) (names []string) {
+// classDirs are those of them that hold images and nothing that labels them. Directories called images belong to detectors.
+func classDirs(dir string) (names []string) {
 	for _, name := range subfolders(dir) {
 		if name == "images" || name == "labels" {
 			return nil
 		}
-		if len(pictureFiles(filepath.Join(dir, name))) > 0 {
+		if len(imageFiles(filepath.Join(dir, name))) > 0 {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-func pictureFiles(dir string) (files []string) {
+func imageFiles(dir string) (files []string) {
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {
-		if slices.Contains(pictureSuffixes(), strings.ToLower(filepath.Ext(entry.Name()))) {
+		if slices.Contains(imageSuffixes(), strings.ToLower(filepath.Ext(entry.Name()))) {
 			files = append(files, filepath.Join(dir, entry.Name()))
 		}
 	}

@@ -16,9 +16,9 @@ func TestRanking(t *testing.T) {
 	var r Ranking
 	first, five := r.Shares()
 	require.Zero(t, first+five)
-	found := func(classes ...int) (all []postprocess.Finding) {
+	found := func(classes ...int) (all []postprocess.Detection) {
 		for _, class := range classes {
-			all = append(all, postprocess.Finding{Class: class})
+			all = append(all, postprocess.Detection{Class: class})
 		}
 		return all
 	}
@@ -30,7 +30,7 @@ func TestRanking(t *testing.T) {
 	require.Equal(t, []float64{0.25, 0.5}, []float64{first, five})
 }
 
-func TestReadFoldersOfClasses(t *testing.T) {
+func TestReadDirsOfClasses(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"val/cat/1.png", "val/cat/2.png", "val/dog/1.png", "train/cat/1.png", "train/dog/1.png"} {
 		path := filepath.Join(dir, name)
@@ -42,15 +42,15 @@ func TestReadFoldersOfClasses(t *testing.T) {
 	}
 	d, err := ReadDataset(dir, "")
 	require.NoError(t, err)
-	require.True(t, d.Folders)
-	require.Len(t, d.Pictures, 3, "the part of validation is the default")
+	require.True(t, d.Dirs)
+	require.Len(t, d.Images, 3, "the part of validation is the default")
 	require.NoError(t, d.Relabel([]string{"bird", "dog", "cat"}, nil))
-	require.Equal(t, 2, d.Pictures[0].Truths[0].Class)
-	require.Equal(t, postprocess.Box{X2: 8, Y2: 6}, d.Pictures[0].Truths[0].Box)
+	require.Equal(t, 2, d.Images[0].Truths[0].Class)
+	require.Equal(t, postprocess.Box{X2: 8, Y2: 6}, d.Images[0].Truths[0].Box)
 
 	d, err = ReadDataset(dir, "train")
 	require.NoError(t, err)
-	require.Len(t, d.Pictures, 2)
+	require.Len(t, d.Images, 2)
 	require.NoError(t, d.Relabel([]string{"n02121808", "n02084071"}, nil), "as many other names are in the same order")
-	require.Equal(t, 1, d.Pictures[1].Truths[0].Class)
+	require.Equal(t, 1, d.Images[1].Truths[0].Class)
 }

@@ -59,7 +59,7 @@ func parseSegmentation(text json.RawMessage, width, height int) (*Region, error)
 		sum += int(n)
 	}
 	if lengths.Size != [2]int{height, width} || sum != width*height {
-		return nil, fmt.Errorf("run lengths of %d pixels in %v for a picture of %dx%d", sum, lengths.Size, width, height)
+		return nil, fmt.Errorf("run lengths of %d pixels in %v for an image of %dx%d", sum, lengths.Size, width, height)
 	}
 	return &Region{Width: width, Height: height, runs: runs}, nil
 }

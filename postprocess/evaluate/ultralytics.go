@@ -56,7 +56,7 @@ func (d *description) pointNames() (names [][]string) {
 	return names
 }
 
-// entries are the folders or list files of a part: one, or a list.
+// entries are the directories or list files of a part: one, or a list.
 type entries []string
 
 // UnmarshalYAML implements yaml.InterfaceUnmarshaler.
@@ -70,7 +70,7 @@ func (e *entries) UnmarshalYAML(unmarshal func(any) error) error {
 	}
 	var many []string
 	if err := unmarshal(&many); err != nil {
-		return errors.New("a part of the dataset is a folder, a list file, or a list of them")
+		return errors.New("a part of the dataset is a directory, a list file, or a list of them")
 	}
 	*e = many
 	return nil
@@ -154,17 +154,17 @@ func readUltralytics(path, split string) (*Dataset, error) {
 	}
 	dataset := &Dataset{Labels: d.Names, Points: d.pointNames()}
 	for _, entry := range parts[there[chosen]] {
-		pictures, err := d.pictures(filepath.Dir(path), entry)
+		images, err := d.images(filepath.Dir(path), entry)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, there[chosen], err)
 		}
-		dataset.Pictures = append(dataset.Pictures, pictures...)
+		dataset.Images = append(dataset.Images, images...)
 	}
 	return dataset, dataset.readLabels(format)
 }
 
-// pictures lists the pictures of a folder or list file that a description in dir names.
-func (d *description) pictures(dir, entry string) ([]Picture, error) {
+// images lists the images of a directory or list file that a description in dir names.
+func (d *description) images(dir, entry string) ([]Image, error) {
 	place, tried := "", d.places(dir, entry)
 	for _, path := range tried {
 		if exists(path) {
@@ -173,16 +173,16 @@ func (d *description) pictures(dir, entry string) ([]Picture, error) {
 		}
 	}
 	if place == "" {
-		return nil, fmt.Errorf("no such folder or list: %s", strings.Join(tried, ", nor "))
+		return nil, fmt.Errorf("no such directory or list: %s", strings.Join(tried, ", nor "))
 	}
-	if isFolder(place) {
-		return listPictures(place)
+	if isDir(place) {
+		return listImages(place)
 	}
 	return readList(place)
 }
 
 // places are where an entry may be, best first. The path of a description is often one on the machine where it was written, and its entries
-// one folder too high.
+// one directory too high.
 func (d *description) places(dir, entry string) (all []string) {
 	if filepath.IsAbs(entry) {
 		return []string{entry}
@@ -205,8 +205,8 @@ func (d *description) places(dir, entry string) (all []string) {
 	return all
 }
 
-// readList reads a file with a picture a line; relative ones are so to the file.
-func readList(path string) (pictures []Picture, err error) {
+// readList reads a file with an image a line; relative ones are so to the file.
+func readList(path string) (images []Image, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -222,9 +222,9 @@ func readList(path string) (pictures []Picture, err error) {
 			name = filepath.Join(filepath.Dir(path), name)
 		}
 		if !exists(name) {
-			return nil, fmt.Errorf("%s:%d: no such picture: %s", path, number, name)
+			return nil, fmt.Errorf("%s:%d: no such image: %s", path, number, name)
 		}
-		pictures = append(pictures, Picture{Path: name})
+		images = append(images, Image{Path: name})
 	}
-	return pictures, nil
+	return images, nil
 }

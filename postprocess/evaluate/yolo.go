@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/jpeg" // pictures are measured, not decoded
+	_ "image/jpeg" // images are measured, not decoded
 	_ "image/png"
 	"io/fs"
 	"os"
@@ -22,10 +22,10 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// pictureSuffixes are the pictures whose sides are known without decoding them.
-func pictureSuffixes() []string { return []string{".jpg", ".jpeg", ".png", ".bmp", ".webp"} }
+// imageSuffixes are the images whose sides are known without decoding them.
+func imageSuffixes() []string { return []string{".jpg", ".jpeg", ".png", ".bmp", ".webp"} }
 
-// readYOLO reads a folder with images/ and labels/, or with folders in both that are parts of the dataset.
+// readYOLO reads a directory with images/ and labels/, or with directories in both that are parts of the dataset.
 func readYOLO(dir, split string) (*Dataset, error) {
 	images := filepath.Join(dir, "images")
 	entries, err := os.ReadDir(images)
@@ -34,7 +34,7 @@ func readYOLO(dir, split string) (*Dataset, error) {
 	}
 	var parts []string
 	for _, entry := range entries {
-		if isFolder(filepath.Join(images, entry.Name())) && exists(filepath.Join(dir, "labels", entry.Name())) {
+		if isDir(filepath.Join(images, entry.Name())) && exists(filepath.Join(dir, "labels", entry.Name())) {
 			parts = append(parts, entry.Name())
 		}
 	}
@@ -45,53 +45,53 @@ func readYOLO(dir, split string) (*Dataset, error) {
 		}
 		images = filepath.Join(images, parts[chosen])
 	}
-	pictures, err := listPictures(images)
+	listed, err := listImages(images)
 	if err != nil {
 		return nil, err
 	}
-	dataset := &Dataset{Pictures: pictures}
+	dataset := &Dataset{Images: listed}
 	return dataset, dataset.readLabels(lineFormat{})
 }
 
-// isFolder says whether there is a folder, or a link to one.
-func isFolder(path string) bool {
+// isDir says whether there is a directory, or a link to one.
+func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
-// listPictures lists the pictures under a folder.
-func listPictures(dir string) (pictures []Picture, err error) {
-	// The separator has a folder walked into that is a link.
+// listImages lists the images under a directory.
+func listImages(dir string) (images []Image, err error) {
+	// The separator has a directory walked into that is a link.
 	err = filepath.WalkDir(dir+string(filepath.Separator), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if !entry.IsDir() && slices.Contains(pictureSuffixes(), strings.ToLower(filepath.Ext(path))) {
-			pictures = append(pictures, Picture{Path: path})
+		if !entry.IsDir() && slices.Contains(imageSuffixes(), strings.ToLower(filepath.Ext(path))) {
+			images = append(images, Image{Path: path})
 		}
 		return nil
 	})
-	if err == nil && len(pictures) == 0 {
-		err = fmt.Errorf("%w: %s holds no picture (%s)", ErrNoLabels, dir, strings.Join(pictureSuffixes(), ", "))
+	if err == nil && len(images) == 0 {
+		err = fmt.Errorf("%w: %s holds no image (%s)", ErrNoLabels, dir, strings.Join(imageSuffixes(), ", "))
 	}
-	return pictures, err
+	return images, err
 }
 
-// labelFile is where the labels of a picture are: in labels/ where the picture is in images/, else beside it.
-func labelFile(picture string) string {
+// labelFile is where the labels of an image are: in labels/ where the image is in images/, else beside it.
+func labelFile(img string) string {
 	const separator = string(filepath.Separator)
-	base := strings.TrimSuffix(picture, filepath.Ext(picture)) + ".txt"
+	base := strings.TrimSuffix(img, filepath.Ext(img)) + ".txt"
 	if at := strings.LastIndex(base, separator+"images"+separator); at >= 0 {
 		return base[:at] + separator + "labels" + base[at+len(separator+"images"):]
 	}
 	return base
 }
 
-// readLabels measures the pictures and reads the label file of each. A picture without one has no objects on it.
+// readLabels measures the images and reads the label file of each. An image without one has no objects on it.
 func (d *Dataset) readLabels(format lineFormat) error {
 	labelled := 0
-	for i := range d.Pictures {
-		p := &d.Pictures[i]
+	for i := range d.Images {
+		p := &d.Images[i]
 		p.shares = true
 		var err error
 		if p.Width, p.Height, err = measure(p.Path); err != nil {
@@ -111,8 +111,8 @@ func (d *Dataset) readLabels(format lineFormat) error {
 		}
 	}
 	if labelled == 0 {
-		return fmt.Errorf("none of the %d pictures has a label file, such as %s (are these the labels of other pictures?)", len(d.Pictures),
-			labelFile(d.Pictures[0].Path))
+		return fmt.Errorf("none of the %d images has a label file, such as %s (are these the labels of other images?)", len(d.Images),
+			labelFile(d.Images[0].Path))
 	}
 	return nil
 }
@@ -125,13 +125,13 @@ func measure(path string) (width, height int, err error) {
 	defer file.Close()
 	size, _, err := image.DecodeConfig(file)
 	if err != nil {
-		return 0, 0, fmt.Errorf("picture %s: %w", path, err)
+		return 0, 0, fmt.Errorf("image %s: %w", path, err)
 	}
 	return size.Width, size.Height, nil
 }
 
 // lineFormat is what stands on a line of a label file after the class: centre x, centre y, width and height, or the corners of an outline,
-// all as shares of the picture's sides.
+// all as shares of the image's sides.
 type lineFormat struct {
 	keypoints bool // follow the box
 	// points and each are how many, and how many numbers each has: x and y, and whether it is labelled. Both are 0 while that is not said.
@@ -187,7 +187,7 @@ func (f lineFormat) parse(name string, text []byte, width, height int) ([]Truth,
 			shares[i], err = strconv.ParseFloat(field, 64)
 			flag := f.each == 3 && i >= 4 && (i-4)%3 == 2 // 0, 1 or 2
 			if err != nil || !(shares[i] >= 0 && (shares[i] <= 1 || flag && shares[i] <= 2)) {
-				return nil, refuse("%q is not a share of the picture from 0 to 1", field)
+				return nil, refuse("%q is not a share of the image from 0 to 1", field)
 			}
 		}
 		truth := f.truth(shares, width, height)

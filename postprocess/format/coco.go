@@ -13,8 +13,8 @@ import (
 // COCO writes the list of results that COCO's tools read, as pycocotools' loadRes does. The fields are set before the first Write.
 type COCO struct {
 	To io.Writer
-	// ID is the id of a picture, a number or a name; nil for PictureID, which knows no annotation file.
-	ID func(p *Picture) any
+	// ID is the id of an image, a number or a name; nil for ImageID, which knows no annotation file.
+	ID func(p *Image) any
 	// Category is the id of a class; nil for the class itself.
 	Category func(class int) int64
 
@@ -22,7 +22,7 @@ type COCO struct {
 	results int
 }
 
-// cocoResult is one finding as COCO's tools read it. An image id is a number, or the name of a picture that has none.
+// cocoResult is one detection as COCO's tools read it. An image id is a number, or the name of an image that has none.
 type cocoResult struct {
 	ImageID    any        `json:"image_id"`
 	CategoryID int64      `json:"category_id"`
@@ -41,7 +41,7 @@ type cocoCounts struct {
 	Counts string `json:"counts"`
 }
 
-// details fills in what a finding has beside its box, on a picture of that size.
+// details fills in what a detection has beside its box, on an image of that size.
 func (r *cocoResult) details(d *postprocess.Detail, width, height int) {
 	if d == nil {
 		return
@@ -58,12 +58,12 @@ func (r *cocoResult) details(d *postprocess.Detail, width, height int) {
 	}
 }
 
-// Write adds the findings of a picture.
-func (c *COCO) Write(p *Picture) error {
-	for i := range p.Findings {
-		f := &p.Findings[i]
+// Write adds the detections of an image.
+func (c *COCO) Write(p *Image) error {
+	for i := range p.Detections {
+		f := &p.Detections[i]
 		result := cocoResult{
-			ImageID: PictureID(p), CategoryID: int64(f.Class), Box: [4]float32{f.X1, f.Y1, f.X2 - f.X1, f.Y2 - f.Y1}, Score: f.Score,
+			ImageID: ImageID(p), CategoryID: int64(f.Class), Box: [4]float32{f.X1, f.Y1, f.X2 - f.X1, f.Y2 - f.Y1}, Score: f.Score,
 		}
 		if c.ID != nil {
 			result.ImageID = c.ID(p)
@@ -114,10 +114,10 @@ func (c *COCO) Close() error {
 	return nil
 }
 
-// PictureID is the number that a picture's file is named after, as COCO's are, or that name; of a film with the number of the picture.
-func PictureID(p *Picture) any {
+// ImageID is the number that an image's file is named after, as COCO's are, or that name; of a video with the number of the image.
+func ImageID(p *Image) any {
 	name := Stem(p.Path)
-	if p.Film {
+	if p.Video {
 		return name + "_" + strconv.Itoa(p.Frame)
 	}
 	if number, err := strconv.ParseInt(name, 10, 64); err == nil {

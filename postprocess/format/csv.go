@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// CSV writes a row for each finding, under a row with the names of the columns. What some tasks say beside the box is not in it.
+// CSV writes a row for each detection, under a row with the names of the columns. What some tasks say beside the box is not in it.
 type CSV struct {
 	To     io.Writer
 	Labels []string
@@ -22,13 +22,13 @@ func Columns() []string {
 	return []string{"file", "frame", "width", "height", "class", "label", "score", "x1", "y1", "x2", "y2"}
 }
 
-// Write adds the findings of a picture.
-func (c *CSV) Write(p *Picture) error {
+// Write adds the detections of an image.
+func (c *CSV) Write(p *Image) error {
 	if err := c.begin(); err != nil {
 		return err
 	}
-	for i := range p.Findings {
-		f := &p.Findings[i]
+	for i := range p.Detections {
+		f := &p.Detections[i]
 		row := []string{
 			p.Path, strconv.Itoa(p.Frame), strconv.Itoa(p.Width), strconv.Itoa(p.Height), strconv.Itoa(f.Class),
 			postprocess.Label(c.Labels, f.Class),

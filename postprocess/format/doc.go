@@ -1,5 +1,5 @@
-// Package format is how findings are written for other tools: COCO's list of results, label files as Ultralytics writes them, and rows of
-// CSV. Numbers are in pixels of the picture unless a format has shares of its sides.
+// Package format is how detections are written for other tools: COCO's list of results, label files as Ultralytics writes them, and rows of
+// CSV. Numbers are in pixels of the image unless a format has shares of its sides.
 package format
 
 import (
@@ -9,16 +9,16 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Picture is what is seen on one picture of a file.
-type Picture struct {
+// Image is what is seen on one image of a file.
+type Image struct {
 	Path          string
-	Film          bool // the file has more than one picture
-	Frame         int  // number in the film, from 0
+	Video         bool // the file has more than one image
+	Frame         int  // number in the video, from 0
 	Width, Height int  // pixels
-	Findings      []postprocess.Finding
+	Detections    []postprocess.Detection
 }
 
-// Stem is the name of a file without its folder and suffix.
+// Stem is the name of a file without its directory and suffix.
 func Stem(path string) string {
 	base := filepath.Base(path)
 	return strings.TrimSuffix(base, filepath.Ext(base))

@@ -12,11 +12,11 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-func square(x1, y1, x2, y2 float32) postprocess.Finding {
-	return postprocess.Finding{Box: postprocess.Box{X1: x1, Y1: y1, X2: x2, Y2: y2}, Score: 0.75, Class: 11}
+func square(x1, y1, x2, y2 float32) postprocess.Detection {
+	return postprocess.Detection{Box: postprocess.Box{X1: x1, Y1: y1, X2: x2, Y2: y2}, Score: 0.75, Class: 11}
 }
 
-func withMask() postprocess.Finding {
+func withMask() postprocess.Detection {
 	f := square(10, 20, 30, 40)
 	logits := []float32{1, 1, 1, 1}
 	f.Detail = &postprocess.Detail{Mask: &postprocess.Mask{
@@ -30,11 +30,11 @@ func TestCOCOResults(t *testing.T) {
 	labels := make([]string, 80)
 	labels[0], labels[79] = "person", "toothbrush"
 	writer := COCO{To: &out, Category: Categories(labels)}
-	require.NoError(t, writer.Write(&Picture{Path: "/val/000000000139.jpg", Width: 100, Height: 50, Findings: []postprocess.Finding{
+	require.NoError(t, writer.Write(&Image{Path: "/val/000000000139.jpg", Width: 100, Height: 50, Detections: []postprocess.Detection{
 		square(1, 2, 4, 8), withMask(),
 	}}))
-	require.NoError(t, writer.Write(&Picture{Path: "empty.jpg"}))
-	require.NoError(t, writer.Write(&Picture{Path: "belt.mp4", Film: true, Frame: 3, Findings: []postprocess.Finding{square(0, 0, 1, 1)}}))
+	require.NoError(t, writer.Write(&Image{Path: "empty.jpg"}))
+	require.NoError(t, writer.Write(&Image{Path: "belt.mp4", Video: true, Frame: 3, Detections: []postprocess.Detection{square(0, 0, 1, 1)}}))
 	require.NoError(t, writer.Close())
 	var list []map[string]any
 	require.NoError(t, json.Unmarshal(out.Bytes(), &list))
@@ -63,9 +63,9 @@ func TestLabelFiles(t *testing.T) {
 	classified := square(0, 0, 100, 50)
 	classified.Detail = &postprocess.Detail{Probabilities: []float32{0.25, 0.75}}
 	for name, c := range map[string]struct {
-		finding postprocess.Finding
-		scores  bool
-		want    string
+		detection postprocess.Detection
+		scores    bool
+		want      string
 	}{
 		"box":        {plain, false, "11 0.2 0.6 0.2 0.4"},
 		"with score": {plain, true, "11 0.2 0.6 0.2 0.4 0.75"},
@@ -75,12 +75,12 @@ func TestLabelFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			y := YOLO{Scores: c.scores}
-			p := Picture{Path: "a.jpg", Width: 100, Height: 50, Findings: []postprocess.Finding{c.finding}}
+			p := Image{Path: "a.jpg", Width: 100, Height: 50, Detections: []postprocess.Detection{c.detection}}
 			require.Equal(t, c.want+"\n", strings.ReplaceAll(string(y.Append(nil, &p, nil)), "class 11", "class11"))
 		})
 	}
 	y := YOLO{}
-	p := Picture{Path: "a/belt.mp4", Film: true, Frame: 4, Width: 100, Height: 50, Findings: []postprocess.Finding{withMask()}}
+	p := Image{Path: "a/belt.mp4", Video: true, Frame: 4, Width: 100, Height: 50, Detections: []postprocess.Detection{withMask()}}
 	require.Equal(t, "belt_5.txt", y.Name(&p))
 	fields := strings.Fields(string(y.Append(nil, &p, nil)))
 	require.Equal(t, "11", fields[0])
@@ -93,7 +93,7 @@ func TestRows(t *testing.T) {
 	c := CSV{To: &out, Labels: []string{"nut, hex"}}
 	f := square(1, 2.5, 3, 4)
 	f.Class = 0
-	require.NoError(t, c.Write(&Picture{Path: "a b.jpg", Width: 10, Height: 20, Findings: []postprocess.Finding{f}}))
+	require.NoError(t, c.Write(&Image{Path: "a b.jpg", Width: 10, Height: 20, Detections: []postprocess.Detection{f}}))
 	require.NoError(t, c.Close())
 	require.Equal(t, "file,frame,width,height,class,label,score,x1,y1,x2,y2\na b.jpg,0,10,20,0,\"nut, hex\",0.75,1,2.5,3,4\n", out.String())
 	out.Reset()

@@ -6,7 +6,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// YOLO writes label files as Ultralytics does: a line for each object with its class and, in shares of the picture's sides, the centre and
+// YOLO writes label files as Ultralytics does: a line for each object with its class and, in shares of the image's sides, the centre and
 // size of its box, the outline of its mask, or the corners of its turned box; keypoints follow. One goroutine at a time.
 type YOLO struct {
 	Scores bool // at the end of each line
@@ -14,21 +14,21 @@ type YOLO struct {
 	tracer postprocess.Tracer
 }
 
-// Name is that of a picture's label file; pictures of a film are numbered from 1.
-func (*YOLO) Name(p *Picture) string {
+// Name is that of an image's label file; images of a video are numbered from 1.
+func (*YOLO) Name(p *Image) string {
 	name := Stem(p.Path)
-	if p.Film {
+	if p.Video {
 		name += "_" + strconv.Itoa(p.Frame+1)
 	}
 	return name + ".txt"
 }
 
-// Append appends the lines of a picture. Of a mask it is the largest part that counts, as there; a mask without an outline is its box. A
+// Append appends the lines of an image. Of a mask it is the largest part that counts, as there; a mask without an outline is its box. A
 // classification is its five best classes, each with its probability and label.
-func (y *YOLO) Append(dst []byte, p *Picture, labels []string) []byte {
+func (y *YOLO) Append(dst []byte, p *Image, labels []string) []byte {
 	width, height := float32(p.Width), float32(p.Height)
-	for i := range p.Findings {
-		f := &p.Findings[i]
+	for i := range p.Detections {
+		f := &p.Detections[i]
 		if f.Detail != nil && f.Detail.Probabilities != nil {
 			if i < 5 {
 				dst = strconv.AppendFloat(dst, float64(f.Score), 'f', 2, 32)
@@ -51,7 +51,7 @@ func (y *YOLO) Append(dst []byte, p *Picture, labels []string) []byte {
 	return dst
 }
 
-func (y *YOLO) shape(dst []byte, f *postprocess.Finding, width, height float32) []byte {
+func (y *YOLO) shape(dst []byte, f *postprocess.Detection, width, height float32) []byte {
 	if f.Detail != nil && f.Detail.Oriented != nil {
 		for _, c := range f.Detail.Oriented.Corners() {
 			dst = number(number(dst, c.X/width), c.Y/height)

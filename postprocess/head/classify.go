@@ -6,7 +6,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// LayoutClassify is [B,nc]: a score for each class of the whole picture, probabilities or logits.
+// LayoutClassify is [B,nc]: a score for each class of the whole image, probabilities or logits.
 const LayoutClassify Layout = "classify"
 
 type classify struct {
@@ -18,9 +18,9 @@ func (classify) adapt(n *network) head { return classify{activation: n.metadata.
 
 func (h classify) describe() Description {
 	const networks = "classifiers of Ultralytics, torchvision and others"
-	gives := "the best classes of the picture"
+	gives := "the best classes of the image"
 	if h.activation == engine.Sigmoid {
-		gives = "every class of the picture that is over the threshold, each for itself"
+		gives = "every class of the image that is over the threshold, each for itself"
 	}
 	return Description{Layout: LayoutClassify, Task: engine.Classify, Form: "[B,nc]", Networks: networks, Gives: gives}
 }

@@ -2,7 +2,7 @@ package head
 
 import "github.com/edge-infer/edge-infer/engine"
 
-// LayoutDepth is [B,h,w] or [B,1,h,w]: how far every place of the picture is, or how near, in a unit of the network's own.
+// LayoutDepth is [B,h,w] or [B,1,h,w]: how far every place of the image is, or how near, in a unit of the network's own.
 const LayoutDepth Layout = "depth"
 
 type depth struct{}
@@ -10,7 +10,7 @@ type depth struct{}
 func (depth) describe() Description {
 	return Description{
 		Layout: LayoutDepth, Task: engine.Depth, Form: "[B,h,w] or [B,1,h,w]",
-		Networks: "depth of Ultralytics, Depth Anything, MiDaS, DPT and others", Gives: "depth of every place of the picture",
+		Networks: "depth of Ultralytics, Depth Anything, MiDaS, DPT and others", Gives: "depth of every place of the image",
 	}
 }
 

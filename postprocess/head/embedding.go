@@ -6,7 +6,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// LayoutEmbedding is [B,D]: a vector of each picture. Pictures of one object have vectors that point the same way.
+// LayoutEmbedding is [B,D]: a vector of each image. Images of one object have vectors that point the same way.
 const LayoutEmbedding Layout = "embedding"
 
 // MostNumbers bounds the vector of an embedding.

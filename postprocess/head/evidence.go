@@ -49,7 +49,7 @@ func (n *network) weighDense(f *Fit, perCell int, partial bool, raw func(shape [
 	return fmt.Sprintf("%s, with %s as there are labels", cells, Plural(n.labels, "class")), ""
 }
 
-// matrix reports whether an output has so many rows and columns for each picture.
+// matrix reports whether an output has so many rows and columns for each image.
 func (n *network) matrix(output int, rows, columns int64) bool {
 	shape := n.outputs[output].Shape
 	return len(shape) == 3 && shape[1] == rows && shape[2] == columns

@@ -23,14 +23,14 @@ type Description struct {
 	Form     string      `json:"form"`
 	Networks string      `json:"networks"` // that have it
 	Gives    string      `json:"gives"`    // what is published of it
-	// Preset is how such networks take their pictures, one of engine.Presets: what holds where neither the file nor a setting says. Empty
+	// Preset is how such networks take their images, one of engine.Presets: what holds where neither the file nor a setting says. Empty
 	// where they differ, or take Ultralytics' letterbox.
 	Preset string `json:"preset,omitempty"`
 	// Final says that boxes that overlap are different objects: nothing is suppressed.
 	Final bool `json:"-"`
 	// Scanned is the form of the scores and boxes in a map.
 	Scanned scan.Form `json:"-"`
-	// Single says that outputs are those of one picture: their first dimension is no batch.
+	// Single says that outputs are those of one image: their first dimension is no batch.
 	Single bool `json:"-"`
 }
 

@@ -23,7 +23,7 @@ func (e layoutError) Unwrap() error      { return e.error }
 // Recognition says what a network's outputs were recognised as.
 type Recognition struct {
 	Description
-	// Outputs are the numbers of those that are read, Boxes and Classes what they hold for each picture: 0 while it is open.
+	// Outputs are the numbers of those that are read, Boxes and Classes what they hold for each image: 0 while it is open.
 	Outputs []int `json:"outputs"`
 	Boxes   int   `json:"boxes,omitempty"`
 	Classes int   `json:"classes,omitempty"`
@@ -52,20 +52,20 @@ func (r Recognition) PointNames() (all []string) {
 // backgrounds are what label files call class 0 where it is none.
 var backgrounds = [...]string{"background", "__background__", "n/a", "__bg__", "unlabeled", "???"}
 
-// unsaidCrop is what a classifier that says nothing of its pictures lacks: a letterboxed one would be wrong in silence.
-const unsaidCrop = "how a classifier's pictures are cropped and scaled"
+// unsaidCrop is what a classifier that says nothing of its images lacks: a letterboxed one would be wrong in silence.
+const unsaidCrop = "how a classifier's images are cropped and scaled"
 
 // unsaidScale is what DETRs that say nothing lack: they are too many, with the same outputs.
-const unsaidScale = "how the pictures of " + string(LayoutDETRSigmoid) + " are scaled, which its networks differ in"
+const unsaidScale = "how the images of " + string(LayoutDETRSigmoid) + " are scaled, which its networks differ in"
 
-// unsaidLine is what readers of text lack that say nothing of their pictures.
-const unsaidLine = "how a text reader's pictures are scaled"
+// unsaidLine is what readers of text lack that say nothing of their images.
+const unsaidLine = "how a text reader's images are scaled"
 
-// unsaidEmbedding is what networks that embed lack that say nothing of their pictures.
-const unsaidEmbedding = "how the pictures of a network that embeds are scaled"
+// unsaidEmbedding is what networks that embed lack that say nothing of their images.
+const unsaidEmbedding = "how the images of a network that embeds are scaled"
 
-// unsaidDepth is what networks for depth that say nothing lack: Depth Anything and MiDaS take pictures as imagenet has them, DPT as keras.
-const unsaidDepth = "how the pictures of " + string(LayoutDepth) + " are scaled, which its networks differ in"
+// unsaidDepth is what networks for depth that say nothing lack: Depth Anything and MiDaS take images as imagenet has them, DPT as keras.
+const unsaidDepth = "how the images of " + string(LayoutDepth) + " are scaled, which its networks differ in"
 
 // Recognise finds the head of a model, or fits the one that is asked for by name. An error that is ErrLayout says what would settle it.
 func Recognise(model *engine.Model, asked Layout) (Fit, error) {
@@ -78,16 +78,16 @@ func Recognise(model *engine.Model, asked Layout) (Fit, error) {
 	switch {
 	case len(n.outputs) == 0:
 		return Fit{}, layoutError{errors.New("the model has no output")}
-	case model.NoPicture != nil:
-		return Fit{}, layoutError{fmt.Errorf("the model takes no pictures: %w (infer --input runs it on arrays)", model.NoPicture)}
+	case model.NoImage != nil:
+		return Fit{}, layoutError{fmt.Errorf("the model takes no images: %w (infer --input runs it on arrays)", model.NoImage)}
 	case model.Width < 1 || model.Height < 1:
-		return Fit{}, layoutError{errors.New("the size of the pictures that the model takes is not known")}
+		return Fit{}, layoutError{errors.New("the size of the images that the model takes is not known")}
 	}
 	found, err := n.recognise(asked)
 	if err != nil {
 		return Fit{}, layoutError{err}
 	}
-	if model.Picture != nil && model.Picture.Assumed {
+	if model.Image != nil && model.Image.Assumed {
 		switch found.Describe().Layout {
 		case LayoutClassify:
 			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidCrop)}

@@ -5,7 +5,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
-// LayoutRFDETRSegment is LayoutRFDETR with [B,Q,h,w]: the mask of each query as log odds on a grid over the whole picture, which nothing
+// LayoutRFDETRSegment is LayoutRFDETR with [B,Q,h,w]: the mask of each query as log odds on a grid over the whole image, which nothing
 // cuts to the box.
 const LayoutRFDETRSegment Layout = "rfdetr-segment"
 

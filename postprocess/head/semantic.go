@@ -7,7 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// LayoutSemantic is [B,nc,h,w], scores of each class for every place of the picture of which the highest says what is there, or what is
+// LayoutSemantic is [B,nc,h,w], scores of each class for every place of the image of which the highest says what is there, or what is
 // left of them in networks that end so: [B,h,w] or [B,1,h,w], a class number for every place.
 const LayoutSemantic Layout = "semantic"
 
@@ -19,7 +19,7 @@ func (semantic) describe() Description {
 	return Description{
 		Layout: LayoutSemantic, Task: engine.Semantic, Form: "[B,nc,h,w], or [B,h,w] of class numbers",
 		Networks: "semantic segmentation of Ultralytics, torchvision (DeepLab, LR-ASPP, FCN), SegFormer and others",
-		Gives:    "class of every place of the picture", Preset: "imagenet",
+		Gives:    "class of every place of the image", Preset: "imagenet",
 	}
 }
 
@@ -68,7 +68,7 @@ func cellsOf(shape []int64) int64 {
 // coarsest is the stride from which on a map is too coarse to be one of places: heads of detectors look like that.
 const coarsest = 16
 
-// places reports whether the last two dimensions are those of a picture at a scale that such maps have, or open. Sizes that a stride does
+// places reports whether the last two dimensions are those of an image at a scale that such maps have, or open. Sizes that a stride does
 // not divide are rounded up or down.
 func (n *network) places(shape []int64) bool {
 	height, width := shape[len(shape)-2], shape[len(shape)-1]
@@ -93,7 +93,7 @@ func (semantic) weigh(n *network, f *Fit) (evidence, doubt string) {
 		if len(n.outputs) > 1 && !said {
 			return "", ""
 		}
-		return "a class number for every place of the picture", ""
+		return "a class number for every place of the image", ""
 	}
 	if f.Classes < 2 {
 		return "", ""
@@ -113,7 +113,7 @@ func (semantic) weigh(n *network, f *Fit) (evidence, doubt string) {
 	case n.labels > 0 && fits:
 		return fmt.Sprintf("a map of scores for each of %s", Plural(n.labels, "label")), ""
 	case called(o.Name, "logits"):
-		return "logits for every place of the picture, as Hugging Face's segmentation names them", ""
+		return "logits for every place of the image, as Hugging Face's segmentation names them", ""
 	}
 	return "", fmt.Sprintf("nothing says that its %d maps are scores of classes: heat maps would look the same (give the labels with "+
 		"--labels FILE, or confirm it with --layout semantic)", f.Classes)

@@ -7,7 +7,7 @@ import (
 )
 
 // LayoutTorchvision is [K,4], [K] and [K]: the corners x1, y1, x2, y2 in input pixels, scores and class numbers, 0 being background, of the
-// one picture that it takes at a time.
+// one image that it takes at a time.
 const LayoutTorchvision Layout = "torchvision"
 
 type torchvision struct{}
@@ -42,7 +42,7 @@ func (torchvision) weigh(n *network, _ *Fit) (evidence, doubt string) {
 	if len(n.outputs) > 3 {
 		return "", "there are other outputs beside it: " + n.String() + " (--layout torchvision reads the boxes all the same)"
 	}
-	return "boxes, scores and class numbers of one picture, as many as there are objects", ""
+	return "boxes, scores and class numbers of one image, as many as there are objects", ""
 }
 
 func (torchvision) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }

@@ -3,7 +3,7 @@ package head
 import "github.com/edge-infer/edge-infer/engine"
 
 // LayoutYOLOv6 is LayoutYOLOv5 with one box in each cell and an objectness that is always 1, as the exports of meituan/YOLOv6 have it.
-// YOLOX that decodes has the same form and takes other pictures: the output's name tells them apart.
+// YOLOX that decodes has the same form and takes other images: the output's name tells them apart.
 const LayoutYOLOv6 Layout = "yolov6"
 
 type yolov6 struct{ yolov5 }

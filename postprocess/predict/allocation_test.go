@@ -32,18 +32,18 @@ func TestNoAllocations(t *testing.T) {
 			n, err := open()
 			require.NoError(t, err)
 			defer n.Close()
-			pictures := make([]engine.Image, 2)
-			for i := range pictures {
+			images := make([]engine.Image, 2)
+			for i := range images {
 				buffer, err := n.Alloc(320 * 240 * 3)
 				require.NoError(t, err)
 				_, err = belt.Draw(90*i, buffer.Data, 320*3, nil)
 				require.NoError(t, err)
-				pictures[i] = engine.Image{Data: buffer.Data, Width: 320, Height: 240, Stride: 320 * 3, Format: engine.BGR}
+				images[i] = engine.Image{Data: buffer.Data, Width: 320, Height: 240, Stride: 320 * 3, Format: engine.BGR}
 			}
 			seen := 0
 			frame := func() {
 				for slot := range 2 {
-					if err := n.Submit(slot, pictures); err != nil {
+					if err := n.Submit(slot, images); err != nil {
 						t.Error(err)
 					}
 				}
@@ -53,7 +53,7 @@ func TestNoAllocations(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					seen += len(result.Pictures[0].Findings) + len(result.Pictures[1].Findings)
+					seen += len(result.Images[0].Detections) + len(result.Images[1].Detections)
 				}
 			}
 			for range 3 {
@@ -65,7 +65,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// unmoved answers the same two boxes for every picture, without the garbage that the scripted engine makes.
+// unmoved answers the same two boxes for every image, without the garbage that the scripted engine makes.
 type unmoved struct{ *scripted }
 
 func (u unmoved) Wait(slot int) (*engine.Result, error) {

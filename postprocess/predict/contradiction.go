@@ -11,26 +11,26 @@ import (
 // Contradiction says that what a network gives cannot come from the head that its outputs were recognised as: everything decoded from it is
 // noise, and another layout is called for.
 type Contradiction struct {
-	Model    string
-	Layout   head.Layout
-	Pictures int    // in a row that said so
-	What     string // they gave
+	Model  string
+	Layout head.Layout
+	Images int    // in a row that said so
+	What   string // they gave
 }
 
 // Error says it in one line.
 func (c *Contradiction) Error() string {
-	return fmt.Sprintf("model %s is not %s: %d pictures in a row gave %s (name another --layout; edge-infer inspect shows the outputs)",
-		c.Model, c.Layout, c.Pictures, c.What)
+	return fmt.Sprintf("model %s is not %s: %d images in a row gave %s (name another --layout; edge-infer inspect shows the outputs)",
+		c.Model, c.Layout, c.Images, c.What)
 }
 
-// Evidence is how many pictures in a row must contradict the head. Only pictures on which the network sees something count, for it or
+// Evidence is how many images in a row must contradict the head. Only images on which the network sees something count, for it or
 // against it: an empty scene is no evidence, however long it stays empty.
 const Evidence = 30
 
-// evidence gathers what pictures say about the head. Any goroutine may add to it.
+// evidence gathers what images say about the head. Any goroutine may add to it.
 type evidence struct {
 	mu       sync.Mutex
-	looked   int // pictures whose scores were all looked at
+	looked   int // images whose scores were all looked at
 	scores   int // in a row with scores that are none
 	boxes    int // in a row with boxes where there can be none
 	contrary *Contradiction
@@ -38,7 +38,7 @@ type evidence struct {
 	layout   head.Layout
 }
 
-// curious reports whether every score of the next picture should be looked at. It takes long, so only the first pictures are; after them
+// curious reports whether every score of the next image should be looked at. It takes long, so only the first images are; after them
 // those over the threshold still are.
 func (e *evidence) curious() bool {
 	e.mu.Lock()
@@ -47,7 +47,7 @@ func (e *evidence) curious() bool {
 	return e.looked <= Evidence
 }
 
-// add takes one picture into account; impossible are the scores that are none.
+// add takes one image into account; impossible are the scores that are none.
 func (e *evidence) add(s *decode.Stats, impossible int) *Contradiction {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -75,10 +75,10 @@ func (e *evidence) add(s *decode.Stats, impossible int) *Contradiction {
 // What numbers are that a head cannot give.
 const (
 	noScores = "scores that are not from 0 to 1"
-	noBoxes  = "boxes outside the picture or of no size"
+	noBoxes  = "boxes outside the image or of no size"
 )
 
-// Contrary says what of a picture's numbers its head cannot give; empty where nothing contradicts it. One picture proves nothing.
+// Contrary says what of an image's numbers its head cannot give; empty where nothing contradicts it. One image proves nothing.
 func Contrary(s *decode.Stats) string {
 	switch {
 	case s.Impossible > 0:
@@ -89,10 +89,10 @@ func Contrary(s *decode.Stats) string {
 	return ""
 }
 
-// shown are the boxes of a picture, wherever they are.
+// shown are the boxes of an image, wherever they are.
 func shown(s *decode.Stats) int { return s.Candidates - s.Truncated - s.Suppressed }
 
-// misplaced reports whether no box of a picture lies where one can.
+// misplaced reports whether no box of an image lies where one can.
 func misplaced(s *decode.Stats) bool {
 	return shown(s) > 0 && s.Misplaced == shown(s) || s.Candidates == 0 && s.Invalid > s.Impossible
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// see runs pictures one by one until the network contradicts its head, and says after how many.
-func see(t *testing.T, n *Network, pictures ...engine.Image) (number int, c *Contradiction) {
+// see runs images one by one until the network contradicts its head, and says after how many.
+func see(t *testing.T, n *Network, images ...engine.Image) (number int, c *Contradiction) {
 	t.Helper()
-	for i, picture := range pictures {
-		require.NoError(t, n.Submit(i%2, []engine.Image{picture}))
+	for i, img := range images {
+		require.NoError(t, n.Submit(i%2, []engine.Image{img}))
 		result, err := n.Wait(i % 2)
 		require.NoError(t, err)
-		require.NoError(t, result.Pictures[0].Err)
+		require.NoError(t, result.Images[0].Err)
 		if result.Contradiction != nil {
 			return i + 1, result.Contradiction
 		}
@@ -24,43 +24,43 @@ func see(t *testing.T, n *Network, pictures ...engine.Image) (number int, c *Con
 	return 0, nil
 }
 
-func times(count int, picture engine.Image) (all []engine.Image) {
+func times(count int, img engine.Image) (all []engine.Image) {
 	for range count {
-		all = append(all, picture)
+		all = append(all, img)
 	}
 	return all
 }
 
 func TestContradiction(t *testing.T) {
 	none, odd, some := shows(), shows(150), shows(50)
-	const scores = "model scripted.onnx is not yolov8: 30 pictures in a row gave scores that are not from 0 to 1 " +
+	const scores = "model scripted.onnx is not yolov8: 30 images in a row gave scores that are not from 0 to 1 " +
 		"(name another --layout; edge-infer inspect shows the outputs)"
-	const boxes = "model scripted.onnx is not yolov8: 30 pictures in a row gave boxes outside the picture or of no size " +
+	const boxes = "model scripted.onnx is not yolov8: 30 images in a row gave boxes outside the image or of no size " +
 		"(name another --layout; edge-infer inspect shows the outputs)"
 	for _, c := range []struct {
-		name     string
-		shares   bool // as in scripted
-		floor    float32
-		pictures []engine.Image
-		after    int
-		want     string
+		name   string
+		shares bool // as in scripted
+		floor  float32
+		images []engine.Image
+		after  int
+		want   string
 	}{
-		{name: "right", pictures: times(100, some)},
-		{name: "empty for ever", pictures: times(3000, none)},
-		{name: "empty for ever, in corners that mean nothing", shares: true, pictures: times(300, none)},
-		{name: "scores over 1", pictures: times(100, odd), after: 30, want: scores},
+		{name: "right", images: times(100, some)},
+		{name: "empty for ever", images: times(3000, none)},
+		{name: "empty for ever, in corners that mean nothing", shares: true, images: times(300, none)},
+		{name: "scores over 1", images: times(100, odd), after: 30, want: scores},
 		{
-			name: "empty pictures between say nothing", pictures: append(append(times(20, odd), times(50, none)...), times(20, odd)...),
+			name: "empty images between say nothing", images: append(append(times(20, odd), times(50, none)...), times(20, odd)...),
 			after: 80, want: scores,
 		},
-		{name: "a right picture between", pictures: append(append(times(29, odd), some), times(29, odd)...)},
-		{name: "and then not", pictures: append(append(times(29, odd), some), times(30, odd)...), after: 60, want: scores},
-		{name: "some right scores in each", pictures: times(100, shows(50, 150)), after: 30, want: scores},
-		{name: "logits, of which none is high", floor: -4, pictures: times(100, none), after: 30, want: scores},
-		{name: "a little under 0 as quantized networks end", floor: -0.01, pictures: times(100, none)},
-		{name: "shares read as pixels", shares: true, pictures: times(100, some), after: 30, want: boxes},
+		{name: "a right image between", images: append(append(times(29, odd), some), times(29, odd)...)},
+		{name: "and then not", images: append(append(times(29, odd), some), times(30, odd)...), after: 60, want: scores},
+		{name: "some right scores in each", images: times(100, shows(50, 150)), after: 30, want: scores},
+		{name: "logits, of which none is high", floor: -4, images: times(100, none), after: 30, want: scores},
+		{name: "a little under 0 as quantized networks end", floor: -0.01, images: times(100, none)},
+		{name: "shares read as pixels", shares: true, images: times(100, some), after: 30, want: boxes},
 		{
-			name: "shares, with empty pictures", shares: true, pictures: append(times(29, some), append(times(9, none), some)...),
+			name: "shares, with empty images", shares: true, images: append(times(29, some), append(times(9, none), some)...),
 			after: 39, want: boxes,
 		},
 	} {
@@ -68,7 +68,7 @@ func TestContradiction(t *testing.T) {
 			e := newScripted(1)
 			e.floor, e.shares = c.floor, c.shares
 			n := wrap(t, e, Decoding{})
-			after, contradiction := see(t, n, c.pictures...)
+			after, contradiction := see(t, n, c.images...)
 			assert.Equal(t, c.after, after)
 			if c.want == "" {
 				assert.Nil(t, contradiction)

@@ -2,7 +2,7 @@ package predict
 
 import "github.com/edge-infer/edge-infer/engine"
 
-// Copies is memory for pictures that are made of others on their way to a predictor, by number. The next request uses it again. The zero
+// Copies is memory for images that are made of others on their way to a predictor, by number. The next request uses it again. The zero
 // value holds none.
 type Copies struct{ buffers []*engine.Buffer }
 

@@ -131,7 +131,7 @@ type family struct {
 	name    string
 	side    int64 // of the square input, 640 when 0
 	outputs []tensor
-	inputs  []tensor // where they are not one picture
+	inputs  []tensor // where they are not one image
 	about   map[string]string
 	labels  int // in a labels file
 	layout  head.Layout
@@ -141,8 +141,8 @@ type family struct {
 
 // corpus is as long as the list of networks that people bring.
 func corpus() []family {
-	picture := out("images", -1, 3, 640, 640)
-	sizes := []tensor{picture, out("orig_target_sizes:int64", -1, 2)}
+	img := out("images", -1, 3, 640, 640)
+	sizes := []tensor{img, out("orig_target_sizes:int64", -1, 2)}
 	detected := ultralytics("detect", 80)
 	return []family{
 		// Ultralytics detectors and their relatives.
@@ -285,7 +285,7 @@ func corpus() []family {
 		},
 		{
 			name: "torchvision classifier with labels", side: 224, outputs: []tensor{out("logits", 1, 1000)}, labels: 1000,
-			refusal: engine.UnsaidPreprocess("how a classifier's pictures are cropped and scaled").Error(),
+			refusal: engine.UnsaidPreprocess("how a classifier's images are cropped and scaled").Error(),
 		},
 		{
 			name: "torchvision classifier that says how it sees", side: 224, outputs: []tensor{out("logits", 1, 1000)}, labels: 1000,
@@ -428,7 +428,7 @@ func corpus() []family {
 		{
 			name: "RT-DETRv2 of Hugging Face", outputs: []tensor{out("logits:logits", 1, 300, 80), out("pred_boxes", 1, 300, 4)},
 			labels:  80,
-			refusal: engine.UnsaidPreprocess("how the pictures of detr-sigmoid are scaled, which its networks differ in").Error(),
+			refusal: engine.UnsaidPreprocess("how the images of detr-sigmoid are scaled, which its networks differ in").Error(),
 		},
 		{
 			name:    "RT-DETRv2 of Hugging Face that says how it sees",
@@ -551,8 +551,8 @@ func corpus() []family {
 			about: map[string]string{"preprocess": "imagenet"}, want: "depth",
 		},
 		{
-			name: "depth whose pictures nothing is said of", side: 518, outputs: []tensor{out("predicted_depth", 1, 518, 518)},
-			refusal: engine.UnsaidPreprocess("how the pictures of depth are scaled, which its networks differ in").Error(),
+			name: "depth whose images nothing is said of", side: 518, outputs: []tensor{out("predicted_depth", 1, 518, 518)},
+			refusal: engine.UnsaidPreprocess("how the images of depth are scaled, which its networks differ in").Error(),
 		},
 		{
 			name: "a map of numbers", side: 384, outputs: []tensor{out("output", 1, 1, 384, 384)},
@@ -582,8 +582,8 @@ func corpus() []family {
 			about: map[string]string{"task": "embed", "preprocess": "torchvision"}, want: "embedding",
 		},
 		{
-			name: "a vector whose pictures nothing is said of", side: 256, outputs: []tensor{out("output", 1, 512)}, layout: "embedding",
-			refusal: engine.UnsaidPreprocess("how the pictures of a network that embeds are scaled").Error(),
+			name: "a vector whose images nothing is said of", side: 256, outputs: []tensor{out("output", 1, 512)}, layout: "embedding",
+			refusal: engine.UnsaidPreprocess("how the images of a network that embeds are scaled").Error(),
 		},
 	}
 }
@@ -632,7 +632,7 @@ func TestCorpus(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, seen[0].Err)
 				if c.want != "classify" {
-					require.Empty(t, seen[0].Findings)
+					require.Empty(t, seen[0].Detections)
 				}
 				if c.side > 640 {
 					break
@@ -655,7 +655,7 @@ func TestDescription(t *testing.T) {
 		"model         demo in fp32, batches of up to 1\n",
 		"because       onnxruntime on the CPU was asked for\n",
 		"input         images float32 [-1 3 416 416]\n",
-		"picture       416x416: letterbox, bilinear, pad 114, rgb, 0..1, nchw\n",
+		"image       416x416: letterbox, bilinear, pad 114, rgb, 0..1, nchw\n",
 		"output        output0 float32 [-1 10 3549]\n",
 		"head          yolov8, [B,4+nc,N]: YOLOv8, v9, 11, 12 and others of Ultralytics, YOLOv5u\n",
 		"evidence      output0 [-1 10 3549]: 3549 boxes are a box for each cell of strides 8, 16 and 32 at 416x416, with 6 classes as " +

@@ -20,19 +20,19 @@ type settingError struct{ error }
 func (settingError) Is(target error) bool { return target == ErrSetting }
 func (e settingError) Unwrap() error      { return e.error }
 
-// Decoding is how the outputs of a network become findings. The zero value asks for the defaults of package postprocess.
+// Decoding is how the outputs of a network become detections. The zero value asks for the defaults of package postprocess.
 type Decoding struct {
 	// Layout names the meaning of the outputs where they are not to be recognised.
 	Layout head.Layout
-	// Threshold is the decoded threshold: the lowest score of a finding that comes out.
+	// Threshold is the decoded threshold: the lowest score of a detection that comes out.
 	Threshold float32
 	// IoU is the overlap above which the lower-scored of two boxes of a class is dropped.
 	IoU float32
-	// Limit is how many findings a picture has at most.
+	// Limit is how many detections an image has at most.
 	Limit int
 	// Labels are the labels that come out; nil for all.
 	Labels []string
-	// Top is how many classes of a classifier whose pictures are of one class come out, 0 for five; Always has them come out whatever they
+	// Top is how many classes of a classifier whose images are of one class come out, 0 for five; Always has them come out whatever they
 	// score.
 	Top    int
 	Always bool

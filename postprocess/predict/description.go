@@ -21,7 +21,7 @@ type Description struct {
 	Reason         string           `json:"reason"` // of the choice of the backend
 	Inputs         []Port           `json:"inputs"`
 	Outputs        []Port           `json:"outputs"`
-	// Preprocessing says what is done to a picture, in the terms of engine.Preprocess; empty for a model that takes none.
+	// Preprocessing says what is done to an image, in the terms of engine.Preprocess; empty for a model that takes none.
 	Preprocessing string `json:"preprocessing,omitempty"`
 	MaxBatch      int    `json:"max_batch"`
 	// Task and Labels are what the file or the settings say; absent where they are silent.
@@ -64,7 +64,7 @@ func describe(m *engine.Model) Description {
 		Inputs: ports(m.Inputs), Outputs: ports(m.Outputs), MaxBatch: m.MaxBatch, Task: m.Metadata.Task, Labels: m.Metadata.Labels,
 		OnDevice: m.Filter != nil, NamesPresumed: m.Metadata.KeypointNames == nil,
 	}
-	if p := m.Picture; p != nil {
+	if p := m.Image; p != nil {
 		d.Preprocessing = fmt.Sprintf("%dx%d: %s", p.Width, p.Height, p.Preprocess)
 		if m.Metadata.Presumed != "" {
 			d.Preprocessing += fmt.Sprintf(" (as %s has it: neither the file nor a setting says)", m.Metadata.Presumed)
@@ -131,7 +131,7 @@ func (d Description) String() string {
 		line("input", "%s %s %v", p.Name, p.Type, p.Shape)
 	}
 	if d.Preprocessing != "" {
-		line("picture", "%s", d.Preprocessing)
+		line("image", "%s", d.Preprocessing)
 	}
 	for _, p := range d.Outputs {
 		line("output", "%s %s %v", p.Name, p.Type, p.Shape)

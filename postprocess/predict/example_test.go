@@ -15,17 +15,17 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// belt draws a picture of the belt that the embedded model knows.
+// belt draws an image of the belt that the embedded model knows.
 func belt(number int) engine.Image {
 	drawing := &scene.Scene{Width: 640, Height: 480, Seed: 1}
 	if err := drawing.Open(); err != nil {
 		log.Fatal(err)
 	}
-	picture := engine.Image{Data: make([]byte, 640*480*3), Width: 640, Height: 480, Stride: 640 * 3, Format: engine.BGR}
-	if _, err := drawing.Draw(number, picture.Data, picture.Stride, nil); err != nil {
+	img := engine.Image{Data: make([]byte, 640*480*3), Width: 640, Height: 480, Stride: 640 * 3, Format: engine.BGR}
+	if _, err := drawing.Draw(number, img.Data, img.Stride, nil); err != nil {
 		log.Fatal(err)
 	}
-	return picture
+	return img
 }
 
 // onCPU opens the embedded model on ONNX Runtime's CPU provider, so that these examples print the same everywhere.
@@ -37,7 +37,7 @@ func onCPU() *predict.Network {
 	return network
 }
 
-// From a file to findings.
+// From a file to detections.
 func Example() {
 	network, err := predict.Open(context.Background(), predict.Options{Model: "demo", Backend: "onnxruntime=cpu"}) // or yolo11n.onnx
 	if err != nil {
@@ -48,8 +48,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, finding := range seen[0].Findings {
-		fmt.Println(network.Model().Metadata.Labels[finding.Class], finding.Score > 0.5)
+	for _, detection := range seen[0].Detections {
+		fmt.Println(network.Model().Metadata.Labels[detection.Class], detection.Score > 0.5)
 	}
 	// Unordered output:
 	// gear true
@@ -73,7 +73,7 @@ func ExampleChoose() {
 	fmt.Println("would run on", choice)
 }
 
-// A batch: as many pictures as the network takes at a time run together.
+// A batch: as many images as the network takes at a time run together.
 func ExampleRun() {
 	options := predict.Options{Backend: "onnxruntime=cpu", Log: slog.New(slog.DiscardHandler)}
 	options.MaxBatch = 4
@@ -86,15 +86,15 @@ func ExampleRun() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for i, picture := range seen {
-		fmt.Printf("picture %d: %d findings\n", i, len(picture.Findings))
+	for i, img := range seen {
+		fmt.Printf("image %d: %d detections\n", i, len(img.Detections))
 	}
 	// Output:
-	// picture 0: 7 findings
-	// picture 1: 7 findings
-	// picture 2: 6 findings
-	// picture 3: 5 findings
-	// picture 4: 6 findings
+	// image 0: 7 detections
+	// image 1: 7 detections
+	// image 2: 6 detections
+	// image 3: 5 detections
+	// image 4: 6 detections
 }
 
 // Other thresholds while the network is open.
@@ -109,7 +109,7 @@ func ExampleNetwork_Tune() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(len(seen[0].Findings))
+		fmt.Println(len(seen[0].Detections))
 	}
 	// Output:
 	// 7
@@ -117,16 +117,16 @@ func ExampleNetwork_Tune() {
 	// 2
 }
 
-// A film: two requests are always under way, so that reading hides behind computing. Here the film is the drawn belt; a file, a camera or
+// A video: two requests are always under way, so that reading hides behind computing. Here the video is the drawn belt; a file, a camera or
 // an RTSP address is opened by its name as well.
-func Example_film() {
+func Example_video() {
 	network := onCPU()
 	defer network.Close()
-	film, err := source.Open(context.Background(), "demo?width=640&height=480&seed=1", capture.Options{Every: true})
+	video, err := source.Open(context.Background(), "demo?width=640&height=480&seed=1", capture.Options{Every: true})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer film.Close()
+	defer video.Close()
 	pool := capture.Pool{Buffers: network.Slots(), Alloc: func(size int) ([]byte, func(), error) {
 		buffer, err := network.Alloc(size)
 		if err != nil {
@@ -144,7 +144,7 @@ func Example_film() {
 			log.Fatal(err)
 		}
 		frames[slot].Release()
-		fmt.Printf("frame %d: %d findings\n", number, len(result.Pictures[0].Findings))
+		fmt.Printf("frame %d: %d detections\n", number, len(result.Images[0].Detections))
 	}
 	submitted, finished := 0, 0
 	for ; submitted < 4; submitted++ {
@@ -152,7 +152,7 @@ func Example_film() {
 			finish(finished)
 			finished++
 		}
-		frame, err := film.Next(&pool)
+		frame, err := video.Next(&pool)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -169,8 +169,8 @@ func Example_film() {
 		finish(finished)
 	}
 	// Output:
-	// frame 0: 7 findings
-	// frame 1: 7 findings
-	// frame 2: 7 findings
-	// frame 3: 7 findings
+	// frame 0: 7 detections
+	// frame 1: 7 detections
+	// frame 2: 7 detections
+	// frame 3: 7 detections
 }

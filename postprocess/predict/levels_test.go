@@ -59,13 +59,13 @@ func nanodetOf(t *testing.T, scales int, apart, batch bool) []byte {
 
 // TestScalesThatAreApartAreJoined: a network that gives each scale by itself finds what the same network finds that joins them.
 func TestScalesThatAreApartAreJoined(t *testing.T) {
-	picture := engine.Image{Data: make([]byte, 3*96*64), Width: 96, Height: 64, Stride: 3 * 96, Format: engine.BGR}
+	img := engine.Image{Data: make([]byte, 3*96*64), Width: 96, Height: 64, Stride: 3 * 96, Format: engine.BGR}
 	random := rand.New(rand.NewPCG(3, 4))
-	for i := range picture.Data {
-		picture.Data[i] = byte(random.Uint32())
+	for i := range img.Data {
+		img.Data[i] = byte(random.Uint32())
 	}
 	for scales, layout := range map[int]head.Layout{3: head.LayoutNanoDet, 4: head.LayoutPicoDet} {
-		var found [3][]Picture
+		var found [3][]Image
 		for i, apart := range []bool{false, true, true} {
 			o := quiet(Options{Model: "nanodet.onnx", Backend: "onnxruntime=cpu", Decoding: Decoding{Threshold: 0.55}})
 			o.Bytes = nanodetOf(t, scales, apart, i < 2)
@@ -77,13 +77,13 @@ func TestScalesThatAreApartAreJoined(t *testing.T) {
 			defer n.Close()
 			require.EqualValues(t, layout, n.Model().Recognised.Layout)
 			require.Len(t, n.Model().Outputs, 1)
-			found[i], err = Run(n, picture)
+			found[i], err = Run(n, img)
 			require.NoError(t, err)
 			require.NoError(t, found[i][0].Err)
 		}
-		require.Greater(t, len(found[0][0].Findings), 5)
-		require.Equal(t, found[0][0].Findings, found[1][0].Findings)
-		require.Equal(t, found[0][0].Findings, found[2][0].Findings, "without a batch")
+		require.Greater(t, len(found[0][0].Detections), 5)
+		require.Equal(t, found[0][0].Detections, found[1][0].Detections)
+		require.Equal(t, found[0][0].Detections, found[2][0].Detections, "without a batch")
 	}
 
 	o := quiet(Options{Model: "nanodet.onnx", Backend: "onnxruntime=cpu", Arrays: true})
@@ -115,12 +115,12 @@ func TestWhatHasNoScales(t *testing.T) {
 
 // A file that keeps its weights beside it gets what it wants as well.
 func TestNetworksWithWeightsBesideThemGetTheirSizes(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "d-fine.onnx")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "d-fine.onnx")
 	m, err := onnx.Parse(path, sizedNetwork(t))
 	require.NoError(t, err)
 	shares := m.Proto.Graph.Initializer[0]
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "weights.bin"), shares.RawData, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "weights.bin"), shares.RawData, 0o600))
 	shares.RawData, shares.DataLocation = nil, onnx.TensorProto_EXTERNAL.Enum()
 	shares.ExternalData = []*onnx.StringStringEntryProto{{Key: proto.String("location"), Value: proto.String("weights.bin")}}
 	data, err := m.Bytes()
@@ -131,10 +131,10 @@ func TestNetworksWithWeightsBesideThemGetTheirSizes(t *testing.T) {
 	defer n.Close()
 	seen, err := Run(n, engine.Image{Data: make([]byte, 200*100), Width: 200, Height: 100, Stride: 200, Format: engine.GRAY8})
 	require.NoError(t, err)
-	require.Len(t, seen[0].Findings, 1)
-	require.EqualValues(t, 50, seen[0].Findings[0].X1)
+	require.Len(t, seen[0].Detections, 1)
+	require.EqualValues(t, 50, seen[0].Detections[0].X1)
 
-	require.NoError(t, os.Remove(filepath.Join(folder, "weights.bin")))
+	require.NoError(t, os.Remove(filepath.Join(dir, "weights.bin")))
 	_, err = Open(t.Context(), quiet(Options{Model: path, Backend: "onnxruntime=cpu"}))
 	require.ErrorContains(t, err, "weights.bin")
 }

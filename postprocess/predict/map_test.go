@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// graph is a network whose only node makes its output of pictures of 64x48.
+// graph is a network whose only node makes its output of images of 64x48.
 func graph(t *testing.T, node *onnx.NodeProto, kind onnx.TensorProto_DataType, shape []int64, about map[string]string) []byte {
 	t.Helper()
 	g := &onnx.GraphProto{Name: proto.String("map"), Node: []*onnx.NodeProto{node}}
@@ -28,7 +28,7 @@ func graph(t *testing.T, node *onnx.NodeProto, kind onnx.TensorProto_DataType, s
 	return data
 }
 
-// stripes is a picture whose left, middle and right quarters of its width are red, green and blue, the last one black.
+// stripes is an image whose left, middle and right quarters of its width are red, green and blue, the last one black.
 func stripes(width, height int) engine.Image {
 	data := make([]byte, width*height*3)
 	for y := range height {
@@ -47,7 +47,7 @@ func TestMapsOfNetworks(t *testing.T) {
 	stretch := map[string]string{"task": "depth", "names": "{0: 'depth'}"}
 	for name, c := range map[string]struct {
 		model  []byte
-		rows   int // of the map, for pictures of 100x50
+		rows   int // of the map, for images of 100x50
 		depths bool
 	}{
 		"scores": {
@@ -70,13 +70,13 @@ func TestMapsOfNetworks(t *testing.T) {
 			n, err := Open(t.Context(), quiet(Options{Model: name + ".onnx", Backend: "onnxruntime=cpu", Options: engine.Options{Bytes: c.model}}))
 			require.NoError(t, err)
 			defer n.Close()
-			picture := stripes(100, 50)
-			seen, err := Run(n, picture, picture)
+			img := stripes(100, 50)
+			seen, err := Run(n, img, img)
 			require.NoError(t, err)
 			require.Len(t, seen, 2)
 			for _, p := range seen {
 				require.NoError(t, p.Err)
-				require.Empty(t, p.Findings)
+				require.Empty(t, p.Detections)
 				m := p.Map
 				require.NotNil(t, m)
 				assert.Equal(t, 64, m.Width)

@@ -18,7 +18,7 @@ type Network struct {
 	model  Model
 	asked  head.Layout // by whoever opened it
 	slots  []slot
-	lossy  bool // pictures fail one by one when the engine does
+	lossy  bool // images fail one by one when the engine does
 
 	evidence evidence
 }
@@ -31,7 +31,7 @@ type slot struct {
 	tuned   atomic.Pointer[decode.Decoder] // for the next request; each slot has its own, which keeps scratch memory
 	decoder *decode.Decoder
 	images  []engine.Image // those that the engine has
-	places  []int          // their numbers among the pictures of the request
+	places  []int          // their numbers among the images of the request
 	result  Result
 }
 
@@ -44,7 +44,7 @@ func Wrap(e engine.Engine, d Decoding) (*Network, error) {
 	for i := range n.slots {
 		batch := n.model.MaxBatch
 		n.slots[i].images, n.slots[i].places = make([]engine.Image, 0, batch), make([]int, 0, batch)
-		n.slots[i].result.Pictures = make([]Picture, 0, batch)
+		n.slots[i].result.Images = make([]Image, 0, batch)
 	}
 	if err := n.decode(d, 0, len(n.slots)); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (n *Network) refuse(op string, kind error, format string, arguments ...any)
 }
 
 // Submit implements Predictor.
-func (n *Network) Submit(number int, pictures []engine.Image) error {
+func (n *Network) Submit(number int, images []engine.Image) error {
 	s, err := n.slot("submit", number)
 	if err != nil {
 		return err
@@ -118,17 +118,17 @@ func (n *Network) Submit(number int, pictures []engine.Image) error {
 	switch {
 	case s.busy:
 		return n.refuse("submit", nil, "slot %d has a request in flight, wait for it first", number)
-	case len(pictures) < 1 || len(pictures) > n.model.MaxBatch:
-		return n.refuse("submit", engine.ErrShape, "%d pictures, 1 to %d fit", len(pictures), n.model.MaxBatch)
+	case len(images) < 1 || len(images) > n.model.MaxBatch:
+		return n.refuse("submit", engine.ErrShape, "%d images, 1 to %d fit", len(images), n.model.MaxBatch)
 	}
 	s.images, s.places = s.images[:0], s.places[:0]
 	s.result.Timing, s.result.Decoding = engine.Timing{}, 0
-	s.result.Pictures = s.result.Pictures[:len(pictures)]
-	for i := range pictures {
-		at := &s.result.Pictures[i]
-		at.Findings, at.Map, at.Stats, at.Err = at.Findings[:0], nil, decode.Stats{}, pictures[i].Check()
+	s.result.Images = s.result.Images[:len(images)]
+	for i := range images {
+		at := &s.result.Images[i]
+		at.Detections, at.Map, at.Stats, at.Err = at.Detections[:0], nil, decode.Stats{}, images[i].Check()
 		if at.Err == nil {
-			s.images, s.places = append(s.images, pictures[i]), append(s.places, i)
+			s.images, s.places = append(s.images, images[i]), append(s.places, i)
 		}
 	}
 	if len(s.images) > 0 {
@@ -157,7 +157,7 @@ func (n *Network) Wait(number int) (*Result, error) {
 	result, err := n.engine.Wait(number)
 	if err != nil && n.lossy && !errors.Is(err, engine.ErrClosed) {
 		for _, place := range s.places {
-			s.result.Pictures[place].Err = err
+			s.result.Images[place].Err = err
 		}
 		return &s.result, nil
 	}
@@ -167,8 +167,8 @@ func (n *Network) Wait(number int) (*Result, error) {
 	s.result.Timing = result.Timing
 	begun := time.Now()
 	for i, place := range s.places {
-		at, image := &s.result.Pictures[place], &s.images[i]
-		at.Findings, at.Stats, at.Err = s.decoder.Decode(result, i, image.Width, image.Height, at.Findings)
+		at, image := &s.result.Images[place], &s.images[i]
+		at.Detections, at.Stats, at.Err = s.decoder.Decode(result, i, image.Width, image.Height, at.Detections)
 		if at.Err == nil {
 			at.Map = s.decoder.Map(i)
 			s.result.Contradiction = n.weigh(s.decoder, result, i, &at.Stats)
@@ -178,7 +178,7 @@ func (n *Network) Wait(number int) (*Result, error) {
 	return &s.result, nil
 }
 
-// weigh takes what a picture gave for evidence.
+// weigh takes what an image gave for evidence.
 func (n *Network) weigh(decoder *decode.Decoder, result *engine.Result, number int, stats *decode.Stats) *Contradiction {
 	impossible := stats.Impossible
 	if n.evidence.curious() {

@@ -16,7 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// scripted is an engine whose outputs come from the picture's first bytes: box k is at x = 10k and has the score that scores finds there.
+// scripted is an engine whose outputs come from the image's first bytes: box k is at x = 10k and has the score that scores finds there.
 type scripted struct {
 	engine.Memory
 	model      engine.Model
@@ -112,7 +112,7 @@ func (s *scripted) Wait(slot int) (*engine.Result, error) {
 	return r, nil
 }
 
-// scores are the first bytes of a picture up to a zero, in hundredths.
+// scores are the first bytes of an image up to a zero, in hundredths.
 func scores(image engine.Image) (all []float32) {
 	for _, b := range image.Data[:slices.Index(image.Data, 0)] {
 		all = append(all, float32(b)/100)
@@ -120,15 +120,15 @@ func scores(image engine.Image) (all []float32) {
 	return all
 }
 
-// shows is a picture of 64x64 on which the scripted engine sees boxes of these hundredths.
+// shows is an image of 64x64 on which the scripted engine sees boxes of these hundredths.
 func shows(hundredths ...byte) engine.Image {
 	image := engine.Image{Data: make([]byte, 64*64), Width: 64, Height: 64, Stride: 64, Format: engine.GRAY8}
 	copy(image.Data, hundredths)
 	return image
 }
 
-func found(class int, left, score float32) postprocess.Finding {
-	return postprocess.Finding{Box: postprocess.Box{X1: left, Y1: 4, X2: left + 8, Y2: 12}, Score: score, Class: class}
+func found(class int, left, score float32) postprocess.Detection {
+	return postprocess.Detection{Box: postprocess.Box{X1: left, Y1: 4, X2: left + 8, Y2: 12}, Score: score, Class: class}
 }
 
 func wrap(t *testing.T, e engine.Engine, d Decoding) *Network {
@@ -137,7 +137,7 @@ func wrap(t *testing.T, e engine.Engine, d Decoding) *Network {
 	return n
 }
 
-func TestNetworkDecodesEachPictureOfABatch(t *testing.T) {
+func TestNetworkDecodesEachImageOfABatch(t *testing.T) {
 	for name, listed := range map[string]bool{"whole outputs": false, "filtered on the device": true} {
 		t.Run(name, func(t *testing.T) {
 			e := newScripted(3)
@@ -150,45 +150,45 @@ func TestNetworkDecodesEachPictureOfABatch(t *testing.T) {
 			result, err := n.Wait(1)
 			require.NoError(t, err)
 			assert.Equal(t, int64(2), result.Timing.Submitted)
-			require.Len(t, result.Pictures, 3)
-			assert.Equal(t, []postprocess.Finding{found(1, 10, 0.9), found(0, 0, 0.5)}, result.Pictures[0].Findings)
-			assert.Equal(t, 2, result.Pictures[0].Stats.Candidates)
-			assert.Empty(t, result.Pictures[1].Findings)
-			assert.Equal(t, []postprocess.Finding{found(1, 10, 0.4)}, result.Pictures[2].Findings)
+			require.Len(t, result.Images, 3)
+			assert.Equal(t, []postprocess.Detection{found(1, 10, 0.9), found(0, 0, 0.5)}, result.Images[0].Detections)
+			assert.Equal(t, 2, result.Images[0].Stats.Candidates)
+			assert.Empty(t, result.Images[1].Detections)
+			assert.Equal(t, []postprocess.Detection{found(1, 10, 0.4)}, result.Images[2].Detections)
 			other, err := n.Wait(0)
 			require.NoError(t, err)
-			assert.Equal(t, []postprocess.Finding{found(0, 0, 0.99)}, other.Pictures[0].Findings)
-			assert.Equal(t, []postprocess.Finding{found(1, 10, 0.4)}, result.Pictures[2].Findings, "the results of slots are apart")
+			assert.Equal(t, []postprocess.Detection{found(0, 0, 0.99)}, other.Images[0].Detections)
+			assert.Equal(t, []postprocess.Detection{found(1, 10, 0.4)}, result.Images[2].Detections, "the results of slots are apart")
 		})
 	}
 }
 
-func TestBadPictureFailsAlone(t *testing.T) {
+func TestBadImageFailsAlone(t *testing.T) {
 	e := newScripted(3)
 	n := wrap(t, e, Decoding{})
 	bad := engine.Image{Data: make([]byte, 10), Width: 1, Height: 40000, Stride: 1, Format: engine.GRAY8}
 	require.NoError(t, n.Submit(0, []engine.Image{shows(50), bad, shows(60)}))
 	result, err := n.Wait(0)
 	require.NoError(t, err)
-	require.Len(t, result.Pictures, 3)
-	assert.Equal(t, []postprocess.Finding{found(0, 0, 0.5)}, result.Pictures[0].Findings)
-	assert.EqualError(t, result.Pictures[1].Err, "submit: picture of 1x40000, sides must be 1 to 32768")
-	assert.Empty(t, result.Pictures[1].Findings)
-	assert.Equal(t, []postprocess.Finding{found(0, 0, 0.6)}, result.Pictures[2].Findings)
+	require.Len(t, result.Images, 3)
+	assert.Equal(t, []postprocess.Detection{found(0, 0, 0.5)}, result.Images[0].Detections)
+	assert.EqualError(t, result.Images[1].Err, "submit: image of 1x40000, sides must be 1 to 32768")
+	assert.Empty(t, result.Images[1].Detections)
+	assert.Equal(t, []postprocess.Detection{found(0, 0, 0.6)}, result.Images[2].Detections)
 	assert.Equal(t, []int{2}, e.batches)
 
 	require.NoError(t, n.Submit(0, []engine.Image{bad}))
 	result, err = n.Wait(0)
 	require.NoError(t, err)
-	require.Len(t, result.Pictures, 1)
-	require.ErrorIs(t, result.Pictures[0].Err, engine.ErrShape)
+	require.Len(t, result.Images, 1)
+	require.ErrorIs(t, result.Images[0].Err, engine.ErrShape)
 	assert.Zero(t, result.Timing)
 	assert.Equal(t, []int{2}, e.batches, "nothing is left for the engine")
 
 	require.NoError(t, n.Submit(0, []engine.Image{shows(70)}))
 	result, err = n.Wait(0)
 	require.NoError(t, err)
-	assert.NoError(t, result.Pictures[0].Err, "the next request begins anew")
+	assert.NoError(t, result.Images[0].Err, "the next request begins anew")
 }
 
 func TestNetworkRefuses(t *testing.T) {
@@ -197,8 +197,8 @@ func TestNetworkRefuses(t *testing.T) {
 	one := []engine.Image{shows(50)}
 	require.EqualError(t, n.Submit(2, one), "scripted submit: slot 2, there are slots 0 to 1")
 	require.EqualError(t, n.Submit(-1, one), "scripted submit: slot -1, there are slots 0 to 1")
-	require.EqualError(t, n.Submit(0, nil), "scripted submit: 0 pictures, 1 to 2 fit")
-	require.EqualError(t, n.Submit(0, slices.Repeat(one, 3)), "scripted submit: 3 pictures, 1 to 2 fit")
+	require.EqualError(t, n.Submit(0, nil), "scripted submit: 0 images, 1 to 2 fit")
+	require.EqualError(t, n.Submit(0, slices.Repeat(one, 3)), "scripted submit: 3 images, 1 to 2 fit")
 	_, err := n.Wait(0)
 	require.EqualError(t, err, "scripted wait: slot 0 has no request in flight, submit one first")
 	_, err = n.Wait(7)
@@ -207,7 +207,7 @@ func TestNetworkRefuses(t *testing.T) {
 	require.EqualError(t, n.Submit(0, one), "scripted submit: slot 0 has a request in flight, wait for it first")
 	result, err := n.Wait(0)
 	require.NoError(t, err)
-	assert.Len(t, result.Pictures[0].Findings, 1, "a refused request leaves the one in flight alone")
+	assert.Len(t, result.Images[0].Detections, 1, "a refused request leaves the one in flight alone")
 
 	e.refuse = errors.New("out of memory")
 	require.EqualError(t, n.Submit(0, one), "out of memory")
@@ -253,22 +253,22 @@ func TestTune(t *testing.T) {
 	see := func(slot int) (labels []int) {
 		result, err := n.Wait(slot)
 		require.NoError(t, err)
-		for _, f := range result.Pictures[0].Findings {
+		for _, f := range result.Images[0].Detections {
 			labels = append(labels, f.Class)
 		}
 		return labels
 	}
-	picture := []engine.Image{shows(60, 40)}
-	require.NoError(t, n.Submit(0, picture))
+	img := []engine.Image{shows(60, 40)}
+	require.NoError(t, n.Submit(0, img))
 	require.NoError(t, n.Tune(Decoding{Threshold: 0.3}))
-	require.NoError(t, n.Submit(1, picture))
+	require.NoError(t, n.Submit(1, img))
 	assert.Equal(t, []int{0}, see(0), "a request keeps the settings of its Submit")
 	assert.Equal(t, []int{0, 1}, see(1))
 	require.NoError(t, n.Tune(Decoding{Threshold: 0.3, Labels: []string{"nut"}}))
-	require.NoError(t, n.Submit(0, picture))
+	require.NoError(t, n.Submit(0, img))
 	assert.Equal(t, []int{1}, see(0))
 	require.NoError(t, n.Tune(Decoding{Threshold: 0.3, Limit: 1}))
-	require.NoError(t, n.Submit(0, picture))
+	require.NoError(t, n.Submit(0, img))
 	assert.Equal(t, []int{0}, see(0))
 	for _, c := range []struct {
 		d    Decoding
@@ -282,22 +282,22 @@ func TestTune(t *testing.T) {
 		require.EqualError(t, err, c.want)
 		require.ErrorIs(t, err, ErrSetting)
 	}
-	require.NoError(t, n.Submit(0, picture))
+	require.NoError(t, n.Submit(0, img))
 	assert.Equal(t, []int{0}, see(0), "an error changes nothing")
 }
 
 func TestRun(t *testing.T) {
 	e := newScripted(2)
 	n := wrap(t, e, Decoding{})
-	var pictures []engine.Image
+	var images []engine.Image
 	for i := range 7 {
-		pictures = append(pictures, shows(byte(50+i)))
+		images = append(images, shows(byte(50+i)))
 	}
-	all, err := Run(n, pictures...)
+	all, err := Run(n, images...)
 	require.NoError(t, err)
 	require.Len(t, all, 7)
-	for i, picture := range all {
-		assert.Equal(t, []postprocess.Finding{found(0, 0, float32(50+i)/100)}, picture.Findings)
+	for i, img := range all {
+		assert.Equal(t, []postprocess.Detection{found(0, 0, float32(50+i)/100)}, img.Detections)
 	}
 	assert.Equal(t, []int{2, 2, 2, 1}, e.batches)
 	all, err = Run(n)
@@ -305,9 +305,9 @@ func TestRun(t *testing.T) {
 	assert.Empty(t, all)
 
 	e.fail = errors.New("the GPU is gone")
-	_, err = Run(n, pictures...)
+	_, err = Run(n, images...)
 	require.EqualError(t, err, "the GPU is gone\nthe GPU is gone", "both requests that were in flight")
 	e.fail = nil
-	_, err = Run(n, pictures...)
+	_, err = Run(n, images...)
 	require.NoError(t, err, "every slot is free again")
 }

@@ -30,7 +30,7 @@ type Options struct {
 	engine.Options
 	// Backend is the name of a backend as engine/auto knows it, "auto" or nothing for the best one that takes the model.
 	Backend string
-	// Look finds out how large the pictures to come are, for a model that leaves its size open and has no Width, Height or Sources; nil gives
+	// Look finds out how large the images to come are, for a model that leaves its size open and has no Width, Height or Sources; nil gives
 	// it the size of its metadata. Load asks once, or Open, where only a server knows the model. Engine plans have their size.
 	Look func() []engine.Size
 	// Arrays says that the model is run on Tensors: it keeps the inputs of its file, whatever Open would know to give them.
@@ -38,7 +38,7 @@ type Options struct {
 	// Standby is the backend that takes over on this machine while the servers of a Backend on other machines do not answer, and that serves
 	// until they are there; nothing for none. It runs the Model, which must be the servers'.
 	Standby string
-	// Lossy has pictures that a Backend on other machines did not do fail one by one, each with its Picture.Err, instead of their request.
+	// Lossy has images that a Backend on other machines did not do fail one by one, each with its Image.Err, instead of their request.
 	Lossy bool
 	// Reason says why Backend is named, where nobody asked for it; see engine/auto.
 	Reason string
@@ -201,10 +201,10 @@ func Open(ctx context.Context, o Options) (*Network, error) {
 
 // fits refuses sides that somebody set for a model that has its own.
 func (o *Options) fits(m engine.Model) error {
-	if o.Width == 0 || m.Picture == nil || o.Width == m.Width && o.Height == m.Height {
+	if o.Width == 0 || m.Image == nil || o.Width == m.Width && o.Height == m.Height {
 		return nil
 	}
-	return settingError{fmt.Errorf("model %s takes pictures of %dx%d alone, not %dx%d (leave --imgsz away)", m.Path, m.Height, m.Width,
+	return settingError{fmt.Errorf("model %s takes images of %dx%d alone, not %dx%d (leave --imgsz away)", m.Path, m.Height, m.Width,
 		o.Height, o.Width)}
 }
 

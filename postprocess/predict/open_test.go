@@ -89,14 +89,14 @@ func TestLoad(t *testing.T) {
 
 func TestLoadErrors(t *testing.T) {
 	empty := write(t, "empty.txt", nil)
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for _, c := range []struct {
 		o    Options
 		want string
 	}{
 		{Options{Model: "/dev/zero"}, "model /dev/zero: a pipe or a device (copy it into a file)"},
 		{Options{Model: "/nowhere/m.onnx"}, "model /nowhere/m.onnx: no such file (name an ONNX file, or none for the demo model)"},
-		{Options{Model: folder}, "model: read " + folder + ": is a directory"},
+		{Options{Model: dir}, "model: read " + dir + ": is a directory"},
 		{Options{LabelsFile: "/nowhere/l.txt"}, "labels: open /nowhere/l.txt: no such file or directory"},
 		{Options{LabelsFile: empty}, "labels " + empty + ": labels: the file names no class"},
 	} {
@@ -119,7 +119,7 @@ func TestOpenDemo(t *testing.T) {
 	require.NoError(t, err)
 	all, err := Run(n, engine.Image{Data: buffer.Data, Width: 64, Height: 64, Stride: 64 * 3, Format: engine.BGR})
 	require.NoError(t, err)
-	assert.Empty(t, all[0].Findings)
+	assert.Empty(t, all[0].Detections)
 	require.NoError(t, all[0].Err)
 	require.NoError(t, n.Close())
 	require.NoError(t, n.Close())

@@ -41,11 +41,11 @@ var _ Predictor = (*Part)(nil)
 func (p *Part) Slots() int { return p.count }
 
 // Submit implements Predictor.
-func (p *Part) Submit(slot int, pictures []engine.Image) error {
+func (p *Part) Submit(slot int, images []engine.Image) error {
 	if slot < 0 || slot >= p.count {
 		return p.refuse("submit", engine.ErrShape, "slot %d, there are slots 0 to %d", slot, p.count-1)
 	}
-	return p.Network.Submit(p.first+slot, pictures)
+	return p.Network.Submit(p.first+slot, images)
 }
 
 // Wait implements Predictor.

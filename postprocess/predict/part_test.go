@@ -24,13 +24,13 @@ func TestPartsAreUsedAtOnce(t *testing.T) {
 	data := make([]byte, 320*240*3)
 	_, err = belt.Draw(90, data, 320*3, nil)
 	require.NoError(t, err)
-	pictures := []engine.Image{{Data: data, Width: 320, Height: 240, Stride: 320 * 3, Format: engine.BGR}}
+	images := []engine.Image{{Data: data, Width: 320, Height: 240, Stride: 320 * 3, Format: engine.BGR}}
 	seen := make([]int, len(parts))
 	var group sync.WaitGroup
 	for i, p := range parts {
 		group.Go(func() {
 			for slot := range 2 * 5 {
-				if err := p.Submit(slot%2, pictures); err != nil {
+				if err := p.Submit(slot%2, images); err != nil {
 					t.Error(err)
 					return
 				}
@@ -39,7 +39,7 @@ func TestPartsAreUsedAtOnce(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				seen[i] += len(result.Pictures[0].Findings)
+				seen[i] += len(result.Images[0].Detections)
 			}
 			if err := p.Close(); err != nil {
 				t.Error(err)
@@ -49,7 +49,7 @@ func TestPartsAreUsedAtOnce(t *testing.T) {
 	group.Wait()
 	require.Positive(t, seen[0])
 	require.Equal(t, seen[0], seen[1])
-	require.ErrorIs(t, n.Submit(0, pictures), engine.ErrClosed)
+	require.ErrorIs(t, n.Submit(0, images), engine.ErrClosed)
 }
 
 // TestPartsOfANetwork: each has slots and a way of decoding of its own, and the last one closes the network.
@@ -69,7 +69,7 @@ func TestPartsOfANetwork(t *testing.T) {
 		require.NoError(t, p.Submit(0, []engine.Image{shows(value)}))
 		result, err := p.Wait(0)
 		require.NoError(t, err)
-		return len(result.Pictures[0].Findings)
+		return len(result.Images[0].Detections)
 	}
 	seen := look(parts[0], 50)
 	require.Positive(t, seen)

@@ -10,18 +10,18 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// Predictor turns pictures into findings. Submit and Wait of one slot are called by one goroutine at a time; different slots may be used by
+// Predictor turns images into detections. Submit and Wait of one slot are called by one goroutine at a time; different slots may be used by
 // different goroutines. Tune and Close may be called from anywhere.
 type Predictor interface {
 	// Model says what runs and how its outputs are read. The answer never changes while the predictor is open.
 	Model() Model
-	// Alloc returns memory whose pictures Submit reads without a copy, valid until Buffer.Free or Close.
+	// Alloc returns memory whose images Submit reads without a copy, valid until Buffer.Free or Close.
 	Alloc(size int) (*engine.Buffer, error)
 	// Slots is how many requests can be in flight at once; slots are numbered from 0.
 	Slots() int
-	// Submit starts work on 1 to Model().MaxBatch pictures and does not wait. Their memory must stay unchanged until Wait of the slot
-	// returns. A picture that cannot be read does not harm the others: its Picture holds the error.
-	Submit(slot int, pictures []engine.Image) error
+	// Submit starts work on 1 to Model().MaxBatch images and does not wait. Their memory must stay unchanged until Wait of the slot
+	// returns. An image that cannot be read does not harm the others: its Image holds the error.
+	Submit(slot int, images []engine.Image) error
 	// Wait blocks until the slot's request is done. The result belongs to the predictor and is valid until the next Submit of this slot.
 	Wait(slot int) (*Result, error)
 	// Tune changes how outputs are decoded, from the next Submit of each slot on. An error changes nothing.
@@ -51,39 +51,39 @@ type Model struct {
 	Recognised head.Recognition
 }
 
-// Result is what one request gave: one Picture for each that was submitted, in their order. It and everything in it belong to the predictor
+// Result is what one request gave: one Image for each that was submitted, in their order. It and everything in it belong to the predictor
 // and are valid until the next Submit of the same slot.
 type Result struct {
-	Pictures []Picture
-	// Timing says where the time of the request went; zero when no picture of it could be read.
+	Images []Image
+	// Timing says where the time of the request went; zero when no image of it could be read.
 	Timing engine.Timing
-	// Decoding is how long the outputs took to become findings.
+	// Decoding is how long the outputs took to become detections.
 	Decoding time.Duration
 	// Contradiction is nil while what comes out of the network fits the head that it was recognised as. Once it does not, nothing that comes
 	// out means anything, and it stays so.
 	Contradiction *Contradiction
 }
 
-// Picture is what one picture shows.
-type Picture struct {
-	// Findings are in pixels of the picture, best first.
-	Findings []postprocess.Finding
-	// Map is what the picture shows at every place of it, for networks that say that; else nil. There are no findings then.
+// Image is what one image shows.
+type Image struct {
+	// Detections are in pixels of the image, best first.
+	Detections []postprocess.Detection
+	// Map is what the image shows at every place of it, for networks that say that; else nil. There are no detections then.
 	Map *postprocess.Map
 	// Stats counts what decoding did.
 	Stats decode.Stats
-	// Err says why there are no findings when the picture could not be read, or what the network gave for it not be decoded. The other
-	// pictures of the request are not touched by it.
+	// Err says why there are no detections when the image could not be read, or what the network gave for it not be decoded. The other
+	// images of the request are not touched by it.
 	Err error
 }
 
-// Clone returns a picture that shares no memory with p.
-func (p *Picture) Clone() Picture {
+// Clone returns an image that shares no memory with p.
+func (p *Image) Clone() Image {
 	c := *p
 	c.Map = p.Map.Clone()
-	c.Findings = slices.Clone(p.Findings)
-	for i := range c.Findings {
-		c.Findings[i] = c.Findings[i].Clone()
+	c.Detections = slices.Clone(p.Detections)
+	for i := range c.Detections {
+		c.Detections[i] = c.Detections[i].Clone()
 	}
 	return c
 }

@@ -37,15 +37,15 @@ func (r *Raw) Model() engine.Model { return r.engine.Model() }
 // Engine gives the backend's own engine, for what only that backend tells.
 func (r *Raw) Engine() engine.Engine { return auto.Unwrap(r.engine) }
 
-// Pictures runs the model on 1 to Model().MaxBatch pictures, which are letterboxed and scaled as the model has it.
-func (r *Raw) Pictures(pictures ...engine.Image) (*engine.Result, error) {
-	if err := r.engine.Submit(0, pictures); err != nil {
+// Images runs the model on 1 to Model().MaxBatch images, which are letterboxed and scaled as the model has it.
+func (r *Raw) Images(images ...engine.Image) (*engine.Result, error) {
+	if err := r.engine.Submit(0, images); err != nil {
 		return nil, err
 	}
 	return r.engine.Wait(0)
 }
 
-// Tensors runs the model on tensors as they are, for models whose inputs are not one picture.
+// Tensors runs the model on tensors as they are, for models whose inputs are not one image.
 func (r *Raw) Tensors(inputs ...engine.Tensor) (*engine.Result, error) {
 	if err := r.engine.SubmitTensors(0, inputs); err != nil {
 		return nil, err

@@ -33,8 +33,8 @@ func (o *Options) Recognise() (head.Recognition, error) {
 	m := engine.Model{Path: o.Path, Inputs: inputs, Outputs: outputs, Metadata: o.Metadata}
 	sides := o.Metadata
 	sides.Width, sides.Height = o.Sides(o.Metadata)
-	if m.Picture, m.NoPicture = engine.FindPictureInput(inputs, sides); m.Picture != nil {
-		m.Width, m.Height = m.Picture.Width, m.Picture.Height
+	if m.Image, m.NoImage = engine.FindImageInput(inputs, sides); m.Image != nil {
+		m.Width, m.Height = m.Image.Width, m.Image.Height
 	}
 	decoder, err := o.Decoding.open(&m)
 	if err != nil {

@@ -6,21 +6,21 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Relay takes any number of pictures through a predictor and keeps its slots busy meanwhile: what predictors are made of that show another
-// one several pictures for each of theirs. Nothing else may submit to the predictor between Submit and Wait. From the second round on it
+// Relay takes any number of images through a predictor and keeps its slots busy meanwhile: what predictors are made of that show another
+// one several images for each of theirs. Nothing else may submit to the predictor between Submit and Wait. From the second round on it
 // allocates nothing.
 type Relay struct {
 	Predictor Predictor
 
-	pictures []engine.Image
+	images   []engine.Image
 	next     int // to submit
 	oldest   int // slot that is waited for first
 	inFlight int
 }
 
-// Submit starts the first pictures; Wait goes on with the others. The slice and the pictures' memory stay as they are until Wait returns.
-func (r *Relay) Submit(pictures []engine.Image) error {
-	r.pictures, r.next, r.inFlight = pictures, 0, 0
+// Submit starts the first images; Wait goes on with the others. The slice and the images' memory stay as they are until Wait returns.
+func (r *Relay) Submit(images []engine.Image) error {
+	r.images, r.next, r.inFlight = images, 0, 0
 	if err := r.start(); err != nil {
 		return r.give(err)
 	}
@@ -30,9 +30,9 @@ func (r *Relay) Submit(pictures []engine.Image) error {
 // start keeps the slots busy.
 func (r *Relay) start() error {
 	slots, batch := r.Predictor.Slots(), r.Predictor.Model().MaxBatch
-	for ; r.next < len(r.pictures) && r.inFlight < slots; r.inFlight++ {
-		end := min(r.next+batch, len(r.pictures))
-		if err := r.Predictor.Submit((r.oldest+r.inFlight)%slots, r.pictures[r.next:end]); err != nil {
+	for ; r.next < len(r.images) && r.inFlight < slots; r.inFlight++ {
+		end := min(r.next+batch, len(r.images))
+		if err := r.Predictor.Submit((r.oldest+r.inFlight)%slots, r.images[r.next:end]); err != nil {
 			return err
 		}
 		r.next = end
@@ -40,7 +40,7 @@ func (r *Relay) start() error {
 	return nil
 }
 
-// give ends a request that failed: what is under way is waited for and thrown away, so that the pictures' memory is free.
+// give ends a request that failed: what is under way is waited for and thrown away, so that the images' memory is free.
 func (r *Relay) give(err error) error {
 	for ; r.inFlight > 0; r.inFlight-- {
 		_, failed := r.Predictor.Wait(r.oldest)
@@ -50,9 +50,9 @@ func (r *Relay) give(err error) error {
 	return err
 }
 
-// Wait hands out what every picture shows, by its number and in order; it belongs to the predictor and is valid during the call only. The
-// result has no pictures: its times are from the first submission to the last end, and the sum of the work between.
-func (r *Relay) Wait(each func(number int, seen *Picture)) (all Result, err error) {
+// Wait hands out what every image shows, by its number and in order; it belongs to the predictor and is valid during the call only. The
+// result has no images: its times are from the first submission to the last end, and the sum of the work between.
+func (r *Relay) Wait(each func(number int, seen *Image)) (all Result, err error) {
 	for done := 0; r.inFlight > 0; {
 		below, err := r.Predictor.Wait(r.oldest)
 		r.oldest, r.inFlight = (r.oldest+1)%r.Predictor.Slots(), r.inFlight-1
@@ -70,8 +70,8 @@ func (r *Relay) Wait(each func(number int, seen *Picture)) (all Result, err erro
 		if below.Contradiction != nil {
 			all.Contradiction = below.Contradiction
 		}
-		for i := range below.Pictures {
-			each(done, &below.Pictures[i])
+		for i := range below.Images {
+			each(done, &below.Images[i])
 			done++
 		}
 		if err := r.start(); err != nil {

@@ -2,16 +2,16 @@ package predict
 
 import "github.com/edge-infer/edge-infer/engine"
 
-// Run takes any number of pictures through a predictor, at most Model().MaxBatch at a time, and answers when all are done: one Picture for
-// each, in their order, which the caller owns. The error says why a whole request failed, or is the Contradiction; there are no pictures
+// Run takes any number of images through a predictor, at most Model().MaxBatch at a time, and answers when all are done: one Image for
+// each, in their order, which the caller owns. The error says why a whole request failed, or is the Contradiction; there are no images
 // then. Nothing else may submit to the predictor meanwhile.
-func Run(p Predictor, pictures ...engine.Image) ([]Picture, error) {
+func Run(p Predictor, images ...engine.Image) ([]Image, error) {
 	relay := Relay{Predictor: p}
-	if err := relay.Submit(pictures); err != nil {
+	if err := relay.Submit(images); err != nil {
 		return nil, err
 	}
-	all := make([]Picture, 0, len(pictures))
-	result, err := relay.Wait(func(_ int, seen *Picture) { all = append(all, seen.Clone()) })
+	all := make([]Image, 0, len(images))
+	result, err := relay.Wait(func(_ int, seen *Image) { all = append(all, seen.Clone()) })
 	if err == nil && result.Contradiction != nil {
 		err = result.Contradiction
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// settle gives a model what its file leaves to whoever runs it: inputs beside the picture whose values are known, one output where others
-// export one and it has several, how a classifier's classes stand to each other, and the way of taking pictures that networks with its head
+// settle gives a model what its file leaves to whoever runs it: inputs beside the image whose values are known, one output where others
+// export one and it has several, how a classifier's classes stand to each other, and the way of taking images that networks with its head
 // have, where neither the file nor a setting says another.
 func (o *Options) settle(model *onnx.Model) error {
 	sides := o.Metadata
@@ -25,7 +25,7 @@ func (o *Options) settle(model *onnx.Model) error {
 	}
 	known := slices.DeleteFunc(slices.Clone(inputs), func(in engine.TensorInfo) bool { return !engine.Beside(in) })
 	inputs = slices.DeleteFunc(inputs, engine.Beside)
-	picture, err := engine.FindPictureInput(inputs, sides)
+	img, err := engine.FindImageInput(inputs, sides)
 	if err != nil {
 		return nil //nolint:nilerr // Open says what is wrong with the inputs
 	}
@@ -33,10 +33,10 @@ func (o *Options) settle(model *onnx.Model) error {
 	if err != nil {
 		return nil //nolint:nilerr // the backend says it better
 	}
-	scales := levels(outputs, picture.Width, picture.Height)
+	scales := levels(outputs, img.Width, img.Height)
 	if !o.Arrays && (len(known) > 0 || scales != nil) {
 		for i := range known {
-			derive(model.Proto.Graph, &known[i], picture)
+			derive(model.Proto.Graph, &known[i], img)
 		}
 		if scales != nil {
 			join(model.Proto.Graph, scales)
@@ -51,14 +51,14 @@ func (o *Options) settle(model *onnx.Model) error {
 	if o.Metadata.Activation == "" && len(outputs) == 1 && len(outputs[0].Shape) == 2 {
 		o.Metadata.Activation = activation(model.Proto.Graph, outputs[0].Name)
 	}
-	o.presume(&engine.Model{Outputs: outputs, Metadata: o.Metadata, Width: picture.Width, Height: picture.Height})
+	o.presume(&engine.Model{Outputs: outputs, Metadata: o.Metadata, Width: img.Width, Height: img.Height})
 	if scales == nil && len(known) == 0 && o.Look != nil && o.Width == 0 && o.Sources == nil && sizeOpen(inputs[0]) {
 		o.Sources = o.Look()
 	}
 	return nil
 }
 
-// sizeOpen reports whether a picture input leaves both sides open.
+// sizeOpen reports whether an image input leaves both sides open.
 func sizeOpen(in engine.TensorInfo) bool {
 	open := 0
 	for _, size := range in.Shape[1:] { // without the batch
@@ -78,7 +78,7 @@ func (o *Options) rewrite(model *onnx.Model) (err error) {
 	return err
 }
 
-// presume fills how pictures are taken, where nothing says it and the head does. It reports whether it has.
+// presume fills how images are taken, where nothing says it and the head does. It reports whether it has.
 func (o *Options) presume(m *engine.Model) bool {
 	layout, err := head.ParseLayout(string(o.Decoding.Layout))
 	if err != nil || !o.Metadata.Preprocess.IsZero() {
@@ -94,13 +94,13 @@ func (o *Options) presume(m *engine.Model) bool {
 }
 
 // resettle opens an engine again whose head is known only now: a plan of somebody else's, or a file that leaves sizes open. Which way of
-// taking pictures it was opened with does not matter until then.
+// taking images it was opened with does not matter until then.
 func (o *Options) resettle(ctx context.Context, e engine.Engine) (engine.Engine, error) {
 	m := e.Model()
-	if m.Picture == nil || !m.Picture.Assumed {
+	if m.Image == nil || !m.Image.Assumed {
 		return e, nil
 	}
-	m.Picture = nil // that nothing says how pictures are taken is no reason to refuse it here
+	m.Image = nil // that nothing says how images are taken is no reason to refuse it here
 	if !o.presume(&m) {
 		return e, nil
 	}
@@ -110,10 +110,10 @@ func (o *Options) resettle(ctx context.Context, e engine.Engine) (engine.Engine,
 	return o.open(ctx)
 }
 
-// refit opens a server's model again in the shape of the pictures to come, where it leaves its size open: no file has told so before.
+// refit opens a server's model again in the shape of the images to come, where it leaves its size open: no file has told so before.
 func (o *Options) refit(ctx context.Context, e engine.Engine) (engine.Engine, error) {
 	m := e.Model()
-	open := m.Picture != nil && sizeOpen(m.Inputs[m.Picture.Index])
+	open := m.Image != nil && sizeOpen(m.Inputs[m.Image.Index])
 	if !open || !o.remote() || o.Bytes != nil || o.Look == nil || o.Width > 0 || o.Sources != nil {
 		return e, nil
 	}
@@ -127,9 +127,9 @@ func (o *Options) refit(ctx context.Context, e engine.Engine) (engine.Engine, er
 	return o.open(ctx)
 }
 
-// derive makes an input beside the picture's a constant of the model. One serves for a batch of any size.
-func derive(g *onnx.GraphProto, in *engine.TensorInfo, picture *engine.PictureInput) {
-	shape, values, ok := engine.BesideValues(*in, picture)
+// derive makes an input beside the image's a constant of the model. One serves for a batch of any size.
+func derive(g *onnx.GraphProto, in *engine.TensorInfo, img *engine.ImageInput) {
+	shape, values, ok := engine.BesideValues(*in, img)
 	if !ok {
 		return
 	}

@@ -57,7 +57,7 @@ func sizedNetwork(t *testing.T) []byte {
 	return data
 }
 
-// The size that a network wants beside the picture is given by whoever runs it, and its boxes come out in pixels of the source.
+// The size that a network wants beside the image is given by whoever runs it, and its boxes come out in pixels of the source.
 func TestSizesAreGivenToNetworksThatWantThem(t *testing.T) {
 	o := quiet(Options{Model: "d-fine.onnx", Backend: "onnxruntime=cpu"})
 	o.Bytes = sizedNetwork(t)
@@ -67,8 +67,8 @@ func TestSizesAreGivenToNetworksThatWantThem(t *testing.T) {
 	seen, err := Run(n, engine.Image{Data: make([]byte, 200*100), Width: 200, Height: 100, Stride: 200, Format: engine.GRAY8})
 	require.NoError(t, err)
 	require.NoError(t, seen[0].Err)
-	want := postprocess.Finding{Box: postprocess.Box{X1: 50, Y1: 25, X2: 100, Y2: 75}, Score: 0.9, Class: 2}
-	require.Equal(t, []postprocess.Finding{want}, seen[0].Findings)
+	want := postprocess.Detection{Box: postprocess.Box{X1: 50, Y1: 25, X2: 100, Y2: 75}, Score: 0.9, Class: 2}
+	require.Equal(t, []postprocess.Detection{want}, seen[0].Detections)
 	assert.Contains(t, Describe(n.Model()).Preprocessing, "32x64: stretch, bilinear-antialias, pad 114, rgb, 0..1, nchw (as rtdetr has it: ")
 
 	arrays := o
@@ -79,8 +79,8 @@ func TestSizesAreGivenToNetworksThatWantThem(t *testing.T) {
 	assert.Len(t, e.Model().Inputs, 2, "who runs it on arrays gives the size himself")
 }
 
-// A network whose file does not say how it takes pictures takes them as others with its head do, unless somebody says another way.
-func TestPicturesAreTakenAsTheHeadHasIt(t *testing.T) {
+// A network whose file does not say how it takes images takes them as others with its head do, unless somebody says another way.
+func TestImagesAreTakenAsTheHeadHasIt(t *testing.T) {
 	yolox := exported{[]tensor{out("images", 1, 3, 64, 64)}, []tensor{out("output", 1, 84, 10)}, nil}
 	open := exported{[]tensor{out("images", 1, 3, 64, 64)}, []tensor{out("output", 1, -1, 10)}, nil}
 	bytes := exported{[]tensor{out("images:uint8", 1, 3, 64, 64)}, []tensor{out("boxes", 1, 84, 4), out("scores", 1, 84, 5)}, nil}

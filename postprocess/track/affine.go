@@ -2,7 +2,7 @@ package track
 
 import "github.com/edge-infer/edge-infer/postprocess"
 
-// Affine takes a point of one picture to its place on another: x' = A*x + B*y + C, y' = D*x + E*y + F, in pixels.
+// Affine takes a point of one image to its place on another: x' = A*x + B*y + C, y' = D*x + E*y + F, in pixels.
 type Affine struct{ A, B, C, D, E, F float64 }
 
 func (m *Affine) point(x, y float32) (float32, float32) {
@@ -13,7 +13,7 @@ func (m *Affine) direction(x, y float32) (float32, float32) {
 	return float32(m.A*float64(x) + m.B*float64(y)), float32(m.D*float64(x) + m.E*float64(y))
 }
 
-// Move tells how what stands still went from the picture of the last Update to that of the next, because the camera turned or shook: what
+// Move tells how what stands still went from the image of the last Update to that of the next, because the camera turned or shook: what
 // is known of the objects goes with it, as in BoT-SORT (Aharon et al., 2022). Call it before Update. Boxes stay upright.
 func (t *Tracker) Move(m Affine) {
 	t.told = true

@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// What Open puts where a Tracker's field is zero. Alike lies between the cosines that an OSNet gives for two pictures of one person and for
+// What Open puts where a Tracker's field is zero. Alike lies between the cosines that an OSNet gives for two images of one person and for
 // those of two persons.
 const (
 	DefaultRecall = 30 * time.Second
@@ -50,7 +50,7 @@ type gone struct {
 }
 
 // Appear tells how a track of the last result looks: a vector of length 1 from a network that embeds, which points the same way for all
-// pictures of one object. Call it between two Updates; looks may be seldom and late, and those of every frame do no harm. One at a box
+// images of one object. Call it between two Updates; looks may be seldom and late, and those of every frame do no harm. One at a box
 // whose score would start no track is left out, as it shows what hides the object too.
 //
 // Looks decide two things. A new track that could be one of those that are lost, or ended up to Recall ago, is Tentative until it was

@@ -27,7 +27,7 @@ type stage struct {
 // show plays frames with people by their place, each with the way that it looks, and gives the last tracks.
 func (s *stage) show(frames int, people map[int]float64) (tracks []postprocess.Track) {
 	for range frames {
-		var found []postprocess.Finding
+		var found []postprocess.Detection
 		for place := range 10 {
 			if _, there := people[place]; there {
 				found = append(found, detection(float32(100*place), 150, 40, 200, 0.9, 0))
@@ -78,7 +78,7 @@ func TestNobodyLooks(t *testing.T) {
 	active := 0
 	for frame := range 30 {
 		s.frame++
-		tracks := s.Update(at(s.frame), []postprocess.Finding{detection(500, 50, 40, 80, 0.9, 0)})
+		tracks := s.Update(at(s.frame), []postprocess.Detection{detection(500, 50, 40, 80, 0.9, 0)})
 		if len(ids(tracks, postprocess.Active)) > 0 {
 			active = frame
 			break
@@ -104,17 +104,17 @@ func TestSomebodyElseInThePlace(t *testing.T) {
 func TestLooksAtHalfAViewAreLeftOut(t *testing.T) {
 	tracker := open(t, Tracker{NewScore: 0.6})
 	for frame := range 40 {
-		tracker.Update(at(frame), []postprocess.Finding{detection(100, 50, 40, 80, 0.9, 0)})
+		tracker.Update(at(frame), []postprocess.Detection{detection(100, 50, 40, 80, 0.9, 0)})
 		tracker.Appear(1, facing(0))
 	}
 	for frame := 40; frame < 50; frame++ {
 		tracker.Update(at(frame), nil)
 	}
-	tracker.Update(at(50), []postprocess.Finding{detection(100, 50, 40, 80, 0.5, 0)})
+	tracker.Update(at(50), []postprocess.Detection{detection(100, 50, 40, 80, 0.5, 0)})
 	tracker.Appear(1, facing(180))
-	require.Equal(t, []uint64{1}, ids(tracker.Update(at(51), []postprocess.Finding{detection(100, 50, 40, 80, 0.9, 0)}), postprocess.Active))
+	require.Equal(t, []uint64{1}, ids(tracker.Update(at(51), []postprocess.Detection{detection(100, 50, 40, 80, 0.9, 0)}), postprocess.Active))
 	tracker.Appear(1, facing(180))
-	tracks := tracker.Update(at(52), []postprocess.Finding{detection(100, 50, 40, 80, 0.9, 0)})
+	tracks := tracker.Update(at(52), []postprocess.Detection{detection(100, 50, 40, 80, 0.9, 0)})
 	require.NotEqual(t, []uint64{1}, ids(tracks, postprocess.Active))
 }
 
@@ -164,7 +164,7 @@ func TestLooksWeighByTime(t *testing.T) {
 	for _, every := range []int{1, 15} {
 		tracker := open(t, Tracker{})
 		for frame := range 600 {
-			tracker.Update(at(frame), []postprocess.Finding{detection(100, 50, 40, 80, 0.9, 0)})
+			tracker.Update(at(frame), []postprocess.Detection{detection(100, 50, 40, 80, 0.9, 0)})
 			if frame%every == 0 {
 				tracker.Appear(1, facing(float64(frame)/20))
 			}
@@ -199,7 +199,7 @@ func TestLooksAllocateNothing(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	scenes := []map[int]float64{{1: 0, 3: 90, 5: 180}, {3: 0, 5: 90}, {}, {1: 90, 5: 0}, {7: 180}}
 	vectors := map[float64][]float32{0: facing(0), 90: facing(90), 180: facing(180)}
-	var found []postprocess.Finding
+	var found []postprocess.Detection
 	next := func() {
 		s.frame++
 		people := scenes[s.frame/40%len(scenes)]
@@ -231,7 +231,7 @@ func BenchmarkLooks(b *testing.B) {
 		vectors[i] = make([]float32, 512)
 		vectors[i][i] = 1
 	}
-	frames := make([][]postprocess.Finding, 2000)
+	frames := make([][]postprocess.Detection, 2000)
 	for i := range frames {
 		frames[i] = crowd.step(nil, 0.05)
 	}

@@ -19,7 +19,7 @@ const (
 )
 
 // sort splits the detections by their score. Broken ones are left out, and so are second guesses at the class of an object.
-func (t *Tracker) sort(detections []postprocess.Finding) {
+func (t *Tracker) sort(detections []postprocess.Detection) {
 	t.high, t.low = t.high[:0], t.low[:0]
 	t.taken = t.taken[:0]
 	for i := range detections {
@@ -42,7 +42,7 @@ func (t *Tracker) sort(detections []postprocess.Finding) {
 
 // secondGuess reports whether another class has the same box with a higher score, as detectors give for objects that they cannot tell
 // apart; suppression by class keeps both.
-func secondGuess(detections []postprocess.Finding, i int) bool {
+func secondGuess(detections []postprocess.Detection, i int) bool {
 	d := &detections[i]
 	reach := (1 - sameThing) / sameThing * d.Width()
 	for j := range detections {
@@ -69,7 +69,7 @@ func (t *Tracker) free(detections []int) []int {
 }
 
 // match pairs objects with detections so that the overlaps beyond the limit add up to the most.
-func (t *Tracker) match(detections []postprocess.Finding, objects, candidates []int, limit float32, scored bool) {
+func (t *Tracker) match(detections []postprocess.Detection, objects, candidates []int, limit float32, scored bool) {
 	if len(objects) == 0 || len(candidates) == 0 {
 		return
 	}
@@ -111,7 +111,7 @@ func (t *Tracker) match(detections []postprocess.Finding, objects, candidates []
 
 // reappear gives detections that no track took to lost objects that are coming out from behind something: the visible part lies within the
 // place of the whole.
-func (t *Tracker) reappear(detections []postprocess.Finding) {
+func (t *Tracker) reappear(detections []postprocess.Detection) {
 	t.rest = t.rest[:0]
 	for i := range t.objects {
 		if o := &t.objects[i]; o.State == postprocess.Lost && o.whole.known {

@@ -15,12 +15,12 @@ import (
 )
 
 var (
-	firstFilm  = flag.Uint64("first", 101, "seed of the first film of each crowd")
-	films      = flag.Uint64("films", 1, "films of each crowd")
-	filmLength = flag.Duration("film", 6*time.Second, "length of a film; 0 for that of the scene")
+	firstVideo  = flag.Uint64("first", 101, "seed of the first video of each crowd")
+	videos      = flag.Uint64("videos", 1, "videos of each crowd")
+	videoLength = flag.Duration("video", 6*time.Second, "length of a video; 0 for that of the scene")
 )
 
-// TestCrowds holds the tracker to what it reaches on other films than those that docs/BENCHMARKS.md tells of.
+// TestCrowds holds the tracker to what it reaches on other videos than those that docs/BENCHMARKS.md tells of.
 func TestCrowds(t *testing.T) {
 	least := map[string]float64{
 		"crowd26": 0.86, "crowd40": 0.81, "lowrate": 0.86, "pan": 0.85, "shake": 0.85, "pillars": 0.73, "night": 0.78,
@@ -28,14 +28,14 @@ func TestCrowds(t *testing.T) {
 	for _, scene := range crowd.Scenes() {
 		t.Run(scene.Name, func(t *testing.T) {
 			var hota, idf1, mota float64
-			for seed := *firstFilm; seed < *firstFilm+*films; seed++ {
-				if *filmLength > 0 {
-					scene.Length = *filmLength
+			for seed := *firstVideo; seed < *firstVideo+*videos; seed++ {
+				if *videoLength > 0 {
+					scene.Length = *videoLength
 				}
 				result := follow(t, scene, seed, 0)
 				hota, idf1, mota = hota+result.HOTA, idf1+result.IDF1, mota+result.MOTA
 			}
-			n := float64(*films)
+			n := float64(*videos)
 			t.Logf("HOTA %.3f IDF1 %.3f MOTA %.3f", hota/n, idf1/n, mota/n)
 			assert.GreaterOrEqual(t, hota/n, least[scene.Name])
 		})
@@ -44,21 +44,21 @@ func TestCrowds(t *testing.T) {
 
 // TestGaps holds the tracker to what looks at the objects are worth where they are hidden for long, twice a second and in every frame.
 func TestGaps(t *testing.T) {
-	gain := map[string]float64{"walls": 0.1, "walls40": 0.03} // of so many fewer come back in a short film
+	gain := map[string]float64{"walls": 0.1, "walls40": 0.03} // of so many fewer come back in a short video
 	for _, scene := range crowd.Gaps() {
 		t.Run(scene.Name, func(t *testing.T) {
-			if *filmLength > 0 {
-				scene.Length = 3 * *filmLength // or nobody would be back
+			if *videoLength > 0 {
+				scene.Length = 3 * *videoLength // or nobody would be back
 			}
 			idf1 := map[time.Duration]float64{}
 			for _, every := range []time.Duration{0, 500 * time.Millisecond, time.Millisecond} {
 				var hota, mota, switches float64
-				for seed := *firstFilm; seed < *firstFilm+*films; seed++ {
+				for seed := *firstVideo; seed < *firstVideo+*videos; seed++ {
 					r := follow(t, scene, seed, every)
 					hota, mota, switches = hota+r.HOTA, mota+r.MOTA, switches+float64(r.IDSwitches)
-					idf1[every] += r.IDF1 / float64(*films)
+					idf1[every] += r.IDF1 / float64(*videos)
 				}
-				n := float64(*films)
+				n := float64(*videos)
 				t.Logf("a look each %v: HOTA %.3f IDF1 %.3f MOTA %.3f switches %.1f", every, hota/n, idf1[every], mota/n, switches/n)
 			}
 			rare, every := idf1[500*time.Millisecond], idf1[time.Millisecond]
@@ -68,7 +68,7 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// follow scores what the tracker shows of a film. With every, each object is looked at so often, and the tracker hears of it before the
+// follow scores what the tracker shows of a video. With every, each object is looked at so often, and the tracker hears of it before the
 // next frame.
 func follow(t *testing.T, scene crowd.Scene, seed uint64, every time.Duration) evaluate.TrackingResult {
 	t.Helper()
@@ -80,7 +80,7 @@ func follow(t *testing.T, scene crowd.Scene, seed uint64, every time.Duration) e
 	require.NoError(t, tracker.Open())
 	var measured evaluate.Tracking
 	start := time.Unix(0, 0)
-	for _, frame := range scene.Film(seed) {
+	for _, frame := range scene.Video(seed) {
 		var truth, shown []evaluate.Identified
 		for _, p := range frame.Truth {
 			truth = append(truth, evaluate.Identified{Box: p.Box, ID: int64(p.ID)})

@@ -3,7 +3,7 @@ package track
 import "time"
 
 // Hold lets time pass in which nothing has moved: the objects stay where they are, and none of them gets older by it. It takes the place of
-// Update for pictures that were not looked at because they are still.
+// Update for images that were not looked at because they are still.
 func (t *Tracker) Hold(at time.Time) {
 	if !t.begun || !at.After(t.at) {
 		return

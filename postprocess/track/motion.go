@@ -17,7 +17,7 @@ const (
 )
 
 // measurementNoise is how far a detection strays from the box, as a share of its side. It is more than SORT's twentieth, which detectors
-// pass on real films.
+// pass on real videos.
 const measurementNoise = 0.07
 
 // scoreNoise is how much noisier a measurement is for every bit that its score lacks of 1, after the noise scale adaptive filter of

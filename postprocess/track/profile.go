@@ -7,9 +7,9 @@ type Profile string
 const (
 	// Static is a camera that stays where it is.
 	Static Profile = "static"
-	// PTZ is a camera that turns, zooms or shakes: its motion is measured on the pictures and told by Move.
+	// PTZ is a camera that turns, zooms or shakes: its motion is measured on the images and told by Move.
 	PTZ Profile = "ptz"
-	// LowRate is a camera of few pictures a second: what goes far between two is looked for farther away.
+	// LowRate is a camera of few images a second: what goes far between two is looked for farther away.
 	LowRate Profile = "low-rate"
 )
 

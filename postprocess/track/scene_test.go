@@ -24,8 +24,8 @@ import (
 type faults struct{ noise, miss, fake float64 }
 
 // detect gives the true boxes with faults.
-func (f faults) detect(random *rand.Rand, truth []scene.Part) []postprocess.Finding {
-	var out []postprocess.Finding
+func (f faults) detect(random *rand.Rand, truth []scene.Part) []postprocess.Detection {
+	var out []postprocess.Detection
 	for _, p := range truth {
 		side := float64(p.X1-p.X0+p.Y1-p.Y0) / 2
 		off := func() float32 { return float32(random.NormFloat64() * f.noise * side) }
@@ -35,11 +35,11 @@ func (f faults) detect(random *rand.Rand, truth []scene.Part) []postprocess.Find
 			continue
 		}
 		box := postprocess.Box{X1: float32(p.X0) + off(), Y1: float32(p.Y0) + off(), X2: float32(p.X1) + off(), Y2: float32(p.Y1) + off()}
-		out = append(out, postprocess.Finding{Box: box, Score: min(score, 1), Class: int(p.Class)})
+		out = append(out, postprocess.Detection{Box: box, Score: min(score, 1), Class: int(p.Class)})
 	}
 	if random.Float64() < f.fake {
 		x, y := random.Float32()*width, random.Float32()*height
-		out = append(out, postprocess.Finding{Box: postprocess.Box{X1: x, Y1: y, X2: x + 40, Y2: y + 40}, Score: random.Float32()})
+		out = append(out, postprocess.Detection{Box: postprocess.Box{X1: x, Y1: y, X2: x + 40, Y2: y + 40}, Score: random.Float32()})
 	}
 	return out
 }
@@ -59,12 +59,12 @@ func openNetwork(t *testing.T) *network {
 	return &network{n}
 }
 
-func (n *network) detect(t *testing.T, picture engine.Image) []postprocess.Finding {
+func (n *network) detect(t *testing.T, img engine.Image) []postprocess.Detection {
 	t.Helper()
-	seen, err := predict.Run(n, picture)
+	seen, err := predict.Run(n, img)
 	require.NoError(t, err)
 	require.NoError(t, seen[0].Err)
-	return seen[0].Findings
+	return seen[0].Detections
 }
 
 const width, height, rate = 640, 480, 30
@@ -72,36 +72,36 @@ const width, height, rate = 640, 480, 30
 // shot is a frame of the belt, free and with a post in front of it that hides everything that passes behind.
 type shot struct{ free, post view }
 
-// view is what can be seen on a picture, truly and by the demo model.
+// view is what can be seen on an image, truly and by the demo model.
 type view struct {
 	truth      []scene.Part
-	detections []postprocess.Finding
+	detections []postprocess.Detection
 }
 
-// film draws the belt once for all cases; n is nil without a model.
-func film(t *testing.T, n *network, seed uint64, frames int) []shot {
+// video draws the belt once for all cases; n is nil without a model.
+func video(t *testing.T, n *network, seed uint64, frames int) []shot {
 	t.Helper()
 	world := scene.Scene{Width: width, Height: height, Rate: rate, Seed: seed}
 	require.NoError(t, world.Open())
-	picture := engine.Image{Data: make([]byte, 3*width*height), Width: width, Height: height, Stride: 3 * width, Format: engine.BGR}
+	img := engine.Image{Data: make([]byte, 3*width*height), Width: width, Height: height, Stride: 3 * width, Format: engine.BGR}
 	look := func(parts []scene.Part) view {
 		v := view{truth: parts}
 		if n != nil {
-			v.detections = n.detect(t, picture)
+			v.detections = n.detect(t, img)
 		}
 		return v
 	}
 	shots := make([]shot, frames)
 	for frame := range shots {
-		parts, err := world.Draw(frame, picture.Data, picture.Stride, nil)
+		parts, err := world.Draw(frame, img.Data, img.Stride, nil)
 		require.NoError(t, err)
 		shots[frame].free = look(parts)
-		shots[frame].post = look(hide(picture, parts))
+		shots[frame].post = look(hide(img, parts))
 	}
 	return shots
 }
 
-// play tracks the views of a film and measures the tracks on every frame, those that the detector skips included. It counts the parts that
+// play tracks the views of a video and measures the tracks on every frame, those that the detector skips included. It counts the parts that
 // cross a line, truly and by analytics.
 func play(t *testing.T, views []view, every int) (result evaluate.TrackingResult, crossed, counted int) {
 	t.Helper()
@@ -155,11 +155,11 @@ func play(t *testing.T, views []view, every int) (result evaluate.TrackingResult
 	return measured.Result(), crossed, counted
 }
 
-// hide paints a post over the middle of the picture and cuts the truth accordingly.
-func hide(picture engine.Image, parts []scene.Part) []scene.Part {
-	from, to := picture.Width*9/20, picture.Width*11/20
-	for y := range picture.Height {
-		clear(picture.Data[y*picture.Stride+3*from : y*picture.Stride+3*to])
+// hide paints a post over the middle of the image and cuts the truth accordingly.
+func hide(img engine.Image, parts []scene.Part) []scene.Part {
+	from, to := img.Width*9/20, img.Width*11/20
+	for y := range img.Height {
+		clear(img.Data[y*img.Stride+3*from : y*img.Stride+3*to])
 	}
 	var seen []scene.Part
 	for _, p := range parts {
@@ -193,7 +193,7 @@ func showsHidden(b postprocess.Box, truth []evaluate.Identified, hardly []postpr
 }
 
 var (
-	frames = flag.Int("frames", 180, "length of the film of the belt")
+	frames = flag.Int("frames", 180, "length of the video of the belt")
 	seed   = flag.Uint64("seed", 77, "seed of the belt")
 )
 
@@ -202,7 +202,7 @@ func TestTrackingOnTheDemoBelt(t *testing.T) {
 	if os.Getenv("EDGE_INFER_ONNXRUNTIME") != "" {
 		n = openNetwork(t)
 	}
-	shots := film(t, n, *seed, *frames)
+	shots := video(t, n, *seed, *frames)
 	const perfect, faulty, model = 0, 1, 2
 	for _, c := range []struct {
 		name     string
@@ -244,7 +244,7 @@ func TestTrackingOnTheDemoBelt(t *testing.T) {
 				result.MOTA, result.IDF1, result.HOTA, result.IDSwitches, result.Missed, result.FalseAlarms, result.Truths,
 				result.Identities, result.TrackerCount, crossed, counted)
 			assert.GreaterOrEqual(t, result.IDF1, c.idf1)
-			// The film may end while a part is on the line.
+			// The video may end while a part is on the line.
 			assert.InDelta(t, crossed, counted, max(1, 0.01*float64(crossed)))
 		})
 	}

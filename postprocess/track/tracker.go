@@ -44,11 +44,11 @@ type Tracker struct {
 	HighScore, LowScore, NewScore float32
 	// Keep is how long a track may be lost before it ends, 0 for a second.
 	Keep time.Duration
-	// Width and Height are the picture's, in pixels: a lost track ends when its predicted centre leaves the picture. 0 means unknown. They
+	// Width and Height are the image's, in pixels: a lost track ends when its predicted centre leaves the image. 0 means unknown. They
 	// may be set between two frames.
 	Width, Height int
 	// Reach is by how many standard deviations of a predicted place boxes are widened before they are compared (buffered IoU, Yang et al.,
-	// 2023), 0 for DefaultReach. Few pictures a second want more of it.
+	// 2023), 0 for DefaultReach. Few images a second want more of it.
 	Reach float32
 	// StrictClasses never matches a detection to a track of another class. Without it another class only counts half, so that a
 	// detector that wavers between two classes does not break the track.
@@ -132,7 +132,7 @@ func (t *Tracker) Open() error {
 			t.NewScore)
 	}
 	if t.Width < 0 || t.Height < 0 {
-		return fmt.Errorf("open tracker: picture of %dx%d", t.Width, t.Height)
+		return fmt.Errorf("open tracker: image of %dx%d", t.Width, t.Height)
 	}
 	if t.Keep < 0 {
 		return fmt.Errorf("open tracker: tracks cannot be kept for %v", t.Keep)
@@ -172,7 +172,7 @@ func (t *Tracker) gate(class int) Gate {
 // Update takes the detections of a frame captured at that time and returns the tracks, oldest first: active, tentative and lost ones, and
 // those that just ended; a tentative one that was not confirmed goes without a word. The result is valid until the next call. A time that
 // does not advance counts as the time before.
-func (t *Tracker) Update(at time.Time, detections []postprocess.Finding) []postprocess.Track {
+func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []postprocess.Track {
 	t.forget()
 	t.advance(at)
 	t.sort(detections)
@@ -225,7 +225,7 @@ func (t *Tracker) Predict(at time.Time) []postprocess.Track {
 	return t.report()
 }
 
-// Clear forgets every object, as when the pictures have stopped; ids go on.
+// Clear forgets every object, as when the images have stopped; ids go on.
 func (t *Tracker) Clear() {
 	t.objects, t.tracks, t.begun = t.objects[:0], t.tracks[:0], false
 	t.forgetLooks()
@@ -271,7 +271,7 @@ func (t *Tracker) advance(at time.Time) {
 	}
 }
 
-// outside reports whether a predicted centre is off the picture.
+// outside reports whether a predicted centre is off the image.
 func (t *Tracker) outside(m *motion) bool {
 	if t.Width == 0 || t.Height == 0 {
 		return false
@@ -280,7 +280,7 @@ func (t *Tracker) outside(m *motion) bool {
 }
 
 // see takes a detection as the object's.
-func (o *object) see(d *postprocess.Finding, index int, at time.Time) {
+func (o *object) see(d *postprocess.Detection, index int, at time.Time) {
 	o.motion.update(d.Box, d.Score)
 	o.whole.see(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
 	o.Box, o.Score, o.Detail, o.Index, o.State, o.Last = d.Box, d.Score, d.Detail, index, postprocess.Active, at
@@ -349,7 +349,7 @@ func (t *Tracker) settle() {
 	}
 }
 
-func (t *Tracker) start(d *postprocess.Finding, index int) {
+func (t *Tracker) start(d *postprocess.Detection, index int) {
 	t.next++
 	state := postprocess.Tentative
 	if !t.begun {
@@ -357,7 +357,7 @@ func (t *Tracker) start(d *postprocess.Finding, index int) {
 		state = postprocess.Active
 	}
 	t.objects = append(t.objects, object{
-		Track:     postprocess.Track{ID: t.next, Finding: *d, State: state, Index: index, Hits: 1, First: t.at, Last: t.at},
+		Track:     postprocess.Track{ID: t.next, Detection: *d, State: state, Index: index, Hits: 1, First: t.at, Last: t.at},
 		keep:      t.gate(d.Class).Keep,
 		confirmed: !t.begun,
 		held:      t.numbers > 0 && t.recallable(),

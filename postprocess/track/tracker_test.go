@@ -23,8 +23,8 @@ var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 // at is the capture time of a frame of a 30 Hz camera.
 func at(frame int) time.Time { return start.Add(time.Duration(frame) * time.Second / 30) }
 
-func detection(x, y, w, h, score float32, class int) postprocess.Finding {
-	return postprocess.Finding{Box: postprocess.Box{X1: x - w/2, Y1: y - h/2, X2: x + w/2, Y2: y + h/2}, Score: score, Class: class}
+func detection(x, y, w, h, score float32, class int) postprocess.Detection {
+	return postprocess.Detection{Box: postprocess.Box{X1: x - w/2, Y1: y - h/2, X2: x + w/2, Y2: y + h/2}, Score: score, Class: class}
 }
 
 func open(t testing.TB, tracker Tracker) *Tracker {
@@ -48,9 +48,9 @@ func TestGoldenSequenceGoesAsByteTracks(t *testing.T) {
 	together := map[int]map[int]int{} // frames in which a track of ByteTrack's was one of these; 0 is none
 	both, total, ours := 0, 0, 0
 	for n, frame := range frames {
-		var detections []postprocess.Finding
+		var detections []postprocess.Detection
 		for _, v := range frame.Detections {
-			detections = append(detections, postprocess.Finding{Box: postprocess.Box{X1: v[0], Y1: v[1], X2: v[2], Y2: v[3]}, Score: v[4]})
+			detections = append(detections, postprocess.Detection{Box: postprocess.Box{X1: v[0], Y1: v[1], X2: v[2], Y2: v[3]}, Score: v[4]})
 		}
 		found := map[int]int{}
 		for _, track := range tracker.Update(at(n), detections) {
@@ -97,12 +97,12 @@ func TestLifeOfATrack(t *testing.T) {
 	assert.Empty(t, tracker.Update(at(0), nil))
 	object := detection(100, 100, 40, 40, 0.9, 2)
 
-	tracks := tracker.Update(at(1), []postprocess.Finding{object})
+	tracks := tracker.Update(at(1), []postprocess.Detection{object})
 	require.Len(t, tracks, 1)
-	assert.Equal(t, postprocess.Track{ID: 1, Finding: object, State: postprocess.Tentative, Index: 0, Hits: 1, First: at(1), Last: at(1)},
+	assert.Equal(t, postprocess.Track{ID: 1, Detection: object, State: postprocess.Tentative, Index: 0, Hits: 1, First: at(1), Last: at(1)},
 		tracks[0])
 
-	tracks = tracker.Update(at(2), []postprocess.Finding{object})
+	tracks = tracker.Update(at(2), []postprocess.Detection{object})
 	assert.Equal(t, []uint64{1}, ids(tracks, postprocess.Active))
 	assert.Equal(t, 2, tracks[0].Hits)
 
@@ -114,9 +114,9 @@ func TestLifeOfATrack(t *testing.T) {
 	// It comes back with the same number, on a low score too.
 	weak := object
 	weak.Score = 0.15
-	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(4), []postprocess.Finding{weak}), postprocess.Active))
-	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(5), []postprocess.Finding{object}), postprocess.Active))
-	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(6), []postprocess.Finding{weak}), postprocess.Active))
+	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(4), []postprocess.Detection{weak}), postprocess.Active))
+	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(5), []postprocess.Detection{object}), postprocess.Active))
+	assert.Equal(t, []uint64{1}, ids(tracker.Update(at(6), []postprocess.Detection{weak}), postprocess.Active))
 
 	for frame := 7; frame <= 15; frame++ {
 		assert.Equal(t, []uint64{1}, ids(tracker.Update(at(frame), nil), postprocess.Lost))
@@ -125,19 +125,19 @@ func TestLifeOfATrack(t *testing.T) {
 	assert.Empty(t, tracker.Update(at(17), nil))
 
 	// A false alarm of one frame is never reported as anything but tentative.
-	assert.Equal(t, []uint64{2}, ids(tracker.Update(at(18), []postprocess.Finding{object}), postprocess.Tentative))
+	assert.Equal(t, []uint64{2}, ids(tracker.Update(at(18), []postprocess.Detection{object}), postprocess.Tentative))
 	assert.Empty(t, tracker.Update(at(19), nil))
 }
 
 func TestObjectsOfTheFirstFrameAreActive(t *testing.T) {
 	tracker := open(t, Tracker{})
-	tracks := tracker.Update(at(0), []postprocess.Finding{detection(100, 100, 40, 40, 0.9, 2)})
+	tracks := tracker.Update(at(0), []postprocess.Detection{detection(100, 100, 40, 40, 0.9, 2)})
 	assert.Equal(t, []uint64{1}, ids(tracks, postprocess.Active))
 }
 
 func TestAGapLongerThanKeepEndsTracks(t *testing.T) {
 	tracker := open(t, Tracker{})
-	object := []postprocess.Finding{detection(100, 100, 40, 40, 0.9, 2)}
+	object := []postprocess.Detection{detection(100, 100, 40, 40, 0.9, 2)}
 	tracker.Update(at(0), object)
 	tracks := tracker.Update(at(300), object)
 	assert.Equal(t, []uint64{1}, ids(tracks, postprocess.Ended))
@@ -160,14 +160,14 @@ func TestPredictionFollowsSkippedFrames(t *testing.T) {
 			}
 			continue
 		}
-		tracks := tracker.Update(at(frame), []postprocess.Finding{detection(float32(100+speed*frame), 100, 40, 40, 0.9, 0)})
+		tracks := tracker.Update(at(frame), []postprocess.Detection{detection(float32(100+speed*frame), 100, 40, 40, 0.9, 0)})
 		require.Equal(t, []uint64{1}, ids(tracks, postprocess.Active))
 	}
 }
 
 func TestClasses(t *testing.T) {
-	object := func(class int) []postprocess.Finding {
-		return []postprocess.Finding{detection(100, 100, 40, 40, 0.9, class)}
+	object := func(class int) []postprocess.Detection {
+		return []postprocess.Detection{detection(100, 100, 40, 40, 0.9, class)}
 	}
 	tracker := open(t, Tracker{})
 	for frame, class := range []int{3, 3, 5, 3, 5, 3} {
@@ -190,7 +190,7 @@ func TestClasses(t *testing.T) {
 
 func TestGates(t *testing.T) {
 	tracker := open(t, Tracker{Gates: map[int]Gate{1: {HighScore: 0.8}, 2: {MinWidth: 50}, 3: {Keep: 5 * time.Second}}})
-	tracks := tracker.Update(at(0), []postprocess.Finding{
+	tracks := tracker.Update(at(0), []postprocess.Detection{
 		detection(100, 100, 40, 40, 0.7, 1), detection(200, 100, 40, 40, 0.9, 1),
 		detection(300, 100, 40, 40, 0.9, 2), detection(400, 100, 60, 40, 0.9, 2), detection(500, 100, 40, 40, 0.9, 3),
 	})
@@ -215,7 +215,7 @@ func TestOpenErrors(t *testing.T) {
 				NewScore: float32(math.NaN()),
 			}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.1, 0.25, NaN",
 		},
-		{Tracker{Width: -1}, "open tracker: picture of -1x0"},
+		{Tracker{Width: -1}, "open tracker: image of -1x0"},
 		{Tracker{Reach: -1}, "open tracker: a reach of -1 standard deviations; 10 are the most"},
 		{Tracker{Keep: -time.Second}, "open tracker: tracks cannot be kept for -1s"},
 		{
@@ -227,7 +227,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// crowd is a number of objects that move across a picture and bounce off its edges.
+// crowd is a number of objects that move across an image and bounce off its edges.
 type crowd struct {
 	random *rand.Rand
 	x, y   []float32
@@ -243,7 +243,7 @@ func newCrowd(n int, seed uint64) *crowd {
 	return c
 }
 
-func (c *crowd) step(dst []postprocess.Finding, miss float32) []postprocess.Finding {
+func (c *crowd) step(dst []postprocess.Detection, miss float32) []postprocess.Detection {
 	for i := range c.x {
 		c.x[i], c.y[i] = c.x[i]+c.vx[i], c.y[i]+c.vy[i]
 		if c.x[i] < 0 || c.x[i] > 1900 {
@@ -303,13 +303,13 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// TestCameraJitterKeepsNumbers shakes the whole picture.
+// TestCameraJitterKeepsNumbers shakes the whole image.
 func TestCameraJitterKeepsNumbers(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 5))
 	tracker := open(t, Tracker{})
 	for frame := range 200 {
 		dx, dy := random.Float32()*20-10, random.Float32()*20-10
-		var detections []postprocess.Finding
+		var detections []postprocess.Detection
 		for i := range 8 {
 			// Every object is missing now and then, in turn; the jitter is a quarter of a side.
 			if frame > 2 && (frame+5*i)%40 < 4 {
@@ -325,7 +325,7 @@ func TestCameraJitterKeepsNumbers(t *testing.T) {
 	}
 }
 
-// TestATurnOfTheCameraKeepsNumbers turns and zooms so far between two pictures that nothing stays near its place. One is hidden then.
+// TestATurnOfTheCameraKeepsNumbers turns and zooms so far between two images that nothing stays near its place. One is hidden then.
 func TestATurnOfTheCameraKeepsNumbers(t *testing.T) {
 	turn := Affine{A: 1.1, B: 0.02, C: -160, D: -0.02, E: 1.1, F: 90}
 	for _, told := range []bool{true, false} {
@@ -333,7 +333,7 @@ func TestATurnOfTheCameraKeepsNumbers(t *testing.T) {
 		places := [][2]float32{{300, 300}, {500, 320}, {700, 300}, {1400, 500}}
 		newest := uint64(0)
 		for frame := range 30 {
-			var detections []postprocess.Finding
+			var detections []postprocess.Detection
 			for i, p := range places {
 				if frame == 20 && told {
 					p[0], p[1] = turn.point(p[0], p[1])
@@ -363,7 +363,7 @@ func TestATurnOfTheCameraKeepsNumbers(t *testing.T) {
 func TestUpdateAllocatesNothing(t *testing.T) {
 	crowd := newCrowd(100, 3)
 	tracker := open(t, Tracker{Gates: map[int]Gate{2: {HighScore: 0.5}}})
-	detections := make([]postprocess.Finding, 0, 100)
+	detections := make([]postprocess.Detection, 0, 100)
 	frame := 0
 	run := func() {
 		detections = crowd.step(detections[:0], 0.05)
@@ -390,7 +390,7 @@ func BenchmarkUpdate(b *testing.B) {
 		b.Run(map[int]string{50: "objects=50", 100: "objects=100"}[n], func(b *testing.B) {
 			crowd := newCrowd(n, 3)
 			tracker := open(b, Tracker{})
-			frames := make([][]postprocess.Finding, 2000)
+			frames := make([][]postprocess.Detection, 2000)
 			for i := range frames {
 				frames[i] = crowd.step(nil, 0.05)
 			}
@@ -428,7 +428,7 @@ func TestNumbersSurviveAPost(t *testing.T) {
 			if high-low < side/2 && low >= postTo {
 				class = classes[1] // half of it looks like something else
 			}
-			var detections []postprocess.Finding
+			var detections []postprocess.Detection
 			if high-low >= side/5 {
 				detections = append(detections, detection((low+high)/2, 100, high-low, side, 0.8, class))
 			} else {
@@ -446,7 +446,7 @@ func TestASecondClassOnTheSameBoxIsNoObject(t *testing.T) {
 	tracker := open(t, Tracker{})
 	for frame := range 10 {
 		x := float32(100 + 3*frame)
-		detections := []postprocess.Finding{
+		detections := []postprocess.Detection{
 			detection(x, 100, 40, 40, 0.6, 1), detection(x+1, 101, 40, 40, 0.5, 2), detection(x+2, 99, 40, 40, 0.6, 3),
 		}
 		tracks := tracker.Update(at(frame), detections)
@@ -456,11 +456,11 @@ func TestASecondClassOnTheSameBoxIsNoObject(t *testing.T) {
 	}
 }
 
-func TestLostTracksEndOutsideThePicture(t *testing.T) {
+func TestLostTracksEndOutsideTheImage(t *testing.T) {
 	for width, want := range map[int]postprocess.TrackState{0: postprocess.Lost, 640: postprocess.Ended} {
 		tracker := open(t, Tracker{Keep: time.Minute, Width: width, Height: width})
 		for frame := range 30 {
-			tracker.Update(at(frame), []postprocess.Finding{detection(float32(320+10*frame), 100, 40, 40, 0.9, 0)})
+			tracker.Update(at(frame), []postprocess.Detection{detection(float32(320+10*frame), 100, 40, 40, 0.9, 0)})
 		}
 		var last postprocess.TrackState
 		for frame := 30; frame < 60; frame++ {

@@ -16,7 +16,7 @@ type Analytics struct {
 	Config Config
 	Labels []string // the model's, by class
 	Points []string // names of the model's keypoints
-	// Width and Height are the source picture's in pixels.
+	// Width and Height are the source image's in pixels.
 	Width, Height int
 
 	// Set by Open.
@@ -68,7 +68,7 @@ type record struct {
 	homeSide  float64
 	groundAt  time.Time // when it last moved
 	measured  time.Time
-	ground    Point // in metres, and on the picture: where it was when it last moved
+	ground    Point // in metres, and on the image: where it was when it last moved
 	foot      Point
 	seconds   float64
 	feet      Point
@@ -98,7 +98,7 @@ func (a *Analytics) Open() error {
 	return nil
 }
 
-// Resize goes on with pictures of another size, as after a camera changed its mode. Counts and objects stay; call it between two Updates.
+// Resize goes on with images of another size, as after a camera changed its mode. Counts and objects stay; call it between two Updates.
 func (a *Analytics) Resize(width, height int) error {
 	before := [2]int{a.Width, a.Height}
 	a.Width, a.Height = width, height
@@ -106,7 +106,7 @@ func (a *Analytics) Resize(width, height int) error {
 		a.Width, a.Height = before[0], before[1]
 		return fmt.Errorf("resize analytics: %w", err)
 	}
-	// Where objects were on the old picture says nothing about the new one.
+	// Where objects were on the old image says nothing about the new one.
 	for _, o := range a.objects {
 		for i := range o.sides {
 			o.sides[i] = side{counted: o.sides[i].counted, pending: o.sides[i].pending}
@@ -122,10 +122,10 @@ func (a *Analytics) anchored(own, usual Anchor) Anchor {
 	return orElse(own, usual)
 }
 
-// place puts the configured shapes on the picture.
+// place puts the configured shapes on the image.
 func (a *Analytics) place() error {
 	if a.Width < 1 || a.Height < 1 {
-		return fmt.Errorf("picture of %dx%d", a.Width, a.Height)
+		return fmt.Errorf("image of %dx%d", a.Width, a.Height)
 	}
 	c, width, height := &a.Config, float64(a.Width), float64(a.Height)
 	a.plane = nil
@@ -255,9 +255,9 @@ func (a *Analytics) follow(o *record, track *postprocess.Track, seq uint64, at t
 		o.Class, o.dirty = track.Class, true
 	}
 	if track.Seen() {
-		o.Finding, o.Seen = track.Finding, at
+		o.Detection, o.Seen = track.Detection, at
 		if a.byFeet {
-			o.feet = a.feet(&track.Finding)
+			o.feet = a.feet(&track.Detection)
 		}
 		o.Detail = nil // it belongs to the frame
 		o.scores.add(track.Score)
@@ -273,10 +273,10 @@ func (a *Analytics) follow(o *record, track *postprocess.Track, seq uint64, at t
 	}
 	if track.Seen() {
 		for i := range a.zones {
-			a.visit(o, i, &track.Finding, seq, at)
+			a.visit(o, i, &track.Detection, seq, at)
 		}
 		for i := range a.lines {
-			a.cross(o, i, &track.Finding, seq, at)
+			a.cross(o, i, &track.Detection, seq, at)
 		}
 		a.view(o, seq, at)
 	}

@@ -29,7 +29,7 @@ func open(t testing.TB, config Config) *Analytics {
 // seen is an active track of 20x20 pixels whose bottom centre is x, y.
 func seen(id uint64, x, y float64, class int) postprocess.Track {
 	box := postprocess.Box{X1: float32(x - 10), Y1: float32(y - 20), X2: float32(x + 10), Y2: float32(y)}
-	return postprocess.Track{ID: id, State: postprocess.Active, First: start, Finding: postprocess.Finding{Box: box, Score: 0.8, Class: class}}
+	return postprocess.Track{ID: id, State: postprocess.Active, First: start, Detection: postprocess.Detection{Box: box, Score: 0.8, Class: class}}
 }
 
 func hidden(id uint64, x, y float64, class int) postprocess.Track {
@@ -138,7 +138,7 @@ func TestEndLeavesTheZones(t *testing.T) {
 	assert.Empty(t, events(a.Finish(3, at(4))))
 }
 
-// gate is a vertical line in the middle of the picture, drawn downwards: In is from the right to the left on the picture.
+// gate is a vertical line in the middle of the image, drawn downwards: In is from the right to the left on the image.
 var middle = Line{Name: "gate", From: Point{0.5, 0.2}, To: Point{0.5, 0.8}}
 
 // cross moves an object of 20x20 pixels along the points, its centre being the anchor, and returns the line's counts of bolts.
@@ -277,7 +277,7 @@ func TestSnapshotIsTheBestView(t *testing.T) {
 }
 
 func TestSpeedOnTheGround(t *testing.T) {
-	// A road of 4 m x 20 m seen from above the near end: the far end is half as wide on the picture.
+	// A road of 4 m x 20 m seen from above the near end: the far end is half as wide on the image.
 	a := open(t, Config{
 		Width: 1000, Height: 500, Ground: &Ground{Points: []Point{{400, 100}, {600, 100}, {700, 400}, {300, 400}}, Width: 4, Length: 20},
 	})
@@ -288,7 +288,7 @@ func TestSpeedOnTheGround(t *testing.T) {
 		assert.InDelta(t, want.X, got.X, 1e-6)
 		assert.InDelta(t, want.Y, got.Y, 1e-6)
 	}
-	// The picture point of (2, y) by bisection along the middle axis, then a walk at 3 m/s.
+	// The image point of (2, y) by bisection along the middle axis, then a walk at 3 m/s.
 	place := func(y float64) Point {
 		low, high := 100.0, 400.0
 		for range 60 {
@@ -330,7 +330,7 @@ func TestSpeedByAKnownLength(t *testing.T) {
 	assert.InDelta(t, 1, o.Speed, 1e-6)
 	assert.InDelta(t, 1, o.MeanSpeed, 1e-6)
 	assert.InDelta(t, 2, o.Distance, 1e-6)
-	assert.InDelta(t, 270, o.Heading, 1e-6, "the length runs down the picture, this is a turn to the left of it")
+	assert.InDelta(t, 270, o.Heading, 1e-6, "the length runs down the image, this is a turn to the left of it")
 	for frame := 21; frame <= 60; frame++ {
 		walk(frame, 600+0.4*float64(frame%2), 250)
 	}
@@ -368,7 +368,7 @@ func TestResizeKeepsCountsAndObjects(t *testing.T) {
 	assert.Empty(t, a.Update(2, at(2), []postprocess.Track{seen(1, 900, 500, 0), seen(2, 1100, 500, 0)}).Changes)
 	a.Update(3, at(3), []postprocess.Track{seen(1, 900, 500, 0), seen(2, 900, 500, 0)})
 	assert.Equal(t, 2, a.Line(0).In[0])
-	assert.EqualError(t, a.Resize(0, 5), "resize analytics: picture of 0x5")
+	assert.EqualError(t, a.Resize(0, 5), "resize analytics: image of 0x5")
 	assert.Equal(t, 2000, a.Width)
 }
 
@@ -427,15 +427,15 @@ func TestFilter(t *testing.T) {
 		Limits: map[string]Limits{"": {MinArea: 100, MaxRatio: 3}, "nut": {MaxArea: 0.01, MinRatio: 0.5, MinScore: 0.6}},
 		Masks:  [][]Point{{{0.9, 0}, {1, 0}, {1, 1}, {0.9, 1}}},
 	}})
-	d := func(x, w, h, score float32, class int) postprocess.Finding {
-		return postprocess.Finding{Box: postprocess.Box{X1: x - w/2, Y1: 100, X2: x + w/2, Y2: 100 + h}, Score: score, Class: class}
+	d := func(x, w, h, score float32, class int) postprocess.Detection {
+		return postprocess.Detection{Box: postprocess.Box{X1: x - w/2, Y1: 100, X2: x + w/2, Y2: 100 + h}, Score: score, Class: class}
 	}
-	keep := []postprocess.Finding{d(100, 20, 20, 0.2, 0), d(200, 50, 20, 0.2, 0), d(300, 60, 60, 0.7, 1), d(889, 20, 20, 0.2, 0)}
-	drop := []postprocess.Finding{
+	keep := []postprocess.Detection{d(100, 20, 20, 0.2, 0), d(200, 50, 20, 0.2, 0), d(300, 60, 60, 0.7, 1), d(889, 20, 20, 0.2, 0)}
+	drop := []postprocess.Detection{
 		d(100, 5, 5, 0.9, 0), d(100, 70, 20, 0.9, 0), d(100, 80, 80, 0.7, 1), d(100, 20, 50, 0.7, 1), d(100, 20, 20, 0.5, 1),
 		d(100, 20, 20, 0.9, 2), d(905, 20, 20, 0.9, 0), d(100, 20, 20, 0.9, 99), d(100, 20, 20, 0.9, -1),
 	}
-	var all []postprocess.Finding
+	var all []postprocess.Detection
 	for i := range drop {
 		if i < len(keep) {
 			all = append(all, keep[i])

@@ -44,7 +44,7 @@ func (a Anchor) of(b postprocess.Box) Point {
 }
 
 // at is the point that stands for the object that is seen so. A keypoint that is not seen has the place of Bottom.
-func (o *record) at(anchor Anchor, f *postprocess.Finding) Point {
+func (o *record) at(anchor Anchor, f *postprocess.Detection) Point {
 	switch anchor {
 	case Feet:
 		return o.feet

@@ -7,7 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// area is a zone on the picture.
+// area is a zone on the image.
 type area struct {
 	outline polygon
 	anchor  Anchor
@@ -28,7 +28,7 @@ type stay struct {
 }
 
 // visit updates an object's relation to a zone.
-func (a *Analytics) visit(o *record, zone int, f *postprocess.Finding, seq uint64, at time.Time) {
+func (a *Analytics) visit(o *record, zone int, f *postprocess.Detection, seq uint64, at time.Time) {
 	z, p := &a.zones[zone], &o.stays[zone]
 	inside := has(z.classes, o.Class) && a.inside(o, z, f)
 	if inside == p.inside {

@@ -32,7 +32,7 @@ const (
 	Out  Direction = "out"
 )
 
-// Zone is an area of the picture.
+// Zone is an area of the image.
 type Zone struct {
 	Name   string  `json:"name" yaml:"name"`
 	Points []Point `json:"points" yaml:"points"`
@@ -62,7 +62,7 @@ type Line struct {
 
 // Config is everything that a user sets for one camera.
 type Config struct {
-	// Width and Height are the picture that the coordinates were measured on; both 0 means that coordinates are shares from 0 to 1.
+	// Width and Height are the image that the coordinates were measured on; both 0 means that coordinates are shares from 0 to 1.
 	Width   int     `json:"width" yaml:"width,omitempty"`
 	Height  int     `json:"height" yaml:"height,omitempty"`
 	Zones   []Zone  `json:"zones" yaml:"zones,omitempty"`
@@ -105,7 +105,7 @@ type Names struct{ Labels, Points []string }
 // Check reports the first mistake, by the name that the user gave.
 func (c *Config) Check(names Names) error {
 	if (c.Width == 0) != (c.Height == 0) || c.Width < 0 || c.Height < 0 || c.Width > 1<<15 || c.Height > 1<<15 {
-		return fmt.Errorf("zones: picture of %dx%d; give both sides in pixels, or none for coordinates from 0 to 1", c.Width, c.Height)
+		return fmt.Errorf("zones: image of %dx%d; give both sides in pixels, or none for coordinates from 0 to 1", c.Width, c.Height)
 	}
 	if len(c.Zones) > maxShapes || len(c.Lines) > maxShapes || len(c.Filter.Masks) > maxShapes {
 		return fmt.Errorf("zones: %d zones, %d lines and %d masks, at most %d of each", len(c.Zones), len(c.Lines), len(c.Filter.Masks),
@@ -155,14 +155,14 @@ func (c *Config) Check(names Names) error {
 // network is known.
 func (c *Config) CheckGround() error {
 	if c.Ground == nil || (c.Width == 0) != (c.Height == 0) {
-		return nil // of half a picture's size Check tells
+		return nil // of half an image's size Check tells
 	}
 	if err := c.Ground.check(); err != nil {
 		return err
 	}
 	for i, p := range c.Ground.Points {
-		if !c.onPicture(p) {
-			return fmt.Errorf("point %d (%g, %g) is outside the picture", i+1, p.X, p.Y)
+		if !c.onImage(p) {
+			return fmt.Errorf("point %d (%g, %g) is outside the image", i+1, p.X, p.Y)
 		}
 	}
 	if len(c.Ground.Points) != 2 {
@@ -216,8 +216,8 @@ func (c *Config) checkZone(z *Zone, names Names) error {
 
 func (c *Config) checkLine(l *Line, names Names) error {
 	for i, p := range []Point{l.From, l.To} {
-		if !c.onPicture(p) {
-			return fmt.Errorf("%s point (%g, %g) is outside the picture", [...]string{"from", "to"}[i], p.X, p.Y)
+		if !c.onImage(p) {
+			return fmt.Errorf("%s point (%g, %g) is outside the image", [...]string{"from", "to"}[i], p.X, p.Y)
 		}
 	}
 	if err := checkLabels(l.Labels, names.Labels); err != nil {
@@ -256,7 +256,7 @@ func checkLabels(wanted, labels []string) error {
 	return nil
 }
 
-func (c *Config) onPicture(p Point) bool {
+func (c *Config) onImage(p Point) bool {
 	right, bottom := 1.0, 1.0
 	if c.Width > 0 {
 		right, bottom = float64(c.Width), float64(c.Height)
@@ -270,8 +270,8 @@ func (c *Config) checkOutline(points []Point) error {
 		return fmt.Errorf("needs 3 to %d points, has %d", maxCorners, len(points))
 	}
 	for i, p := range points {
-		if !c.onPicture(p) {
-			return fmt.Errorf("point %d (%g, %g) is outside the picture", i+1, p.X, p.Y)
+		if !c.onImage(p) {
+			return fmt.Errorf("point %d (%g, %g) is outside the image", i+1, p.X, p.Y)
 		}
 	}
 	outline := polygon(points)
@@ -303,7 +303,7 @@ func (o *Objects) check(labels []string) error {
 	return nil
 }
 
-// scaled takes configured points to a picture of that size.
+// scaled takes configured points to an image of that size.
 func (c *Config) scaled(points []Point, width, height float64) polygon {
 	if c.Width > 0 {
 		width /= float64(c.Width)

@@ -21,16 +21,16 @@ func TestConfigErrors(t *testing.T) {
 		config Config
 		want   string
 	}{
-		{Config{Width: 640}, "zones: picture of 640x0; give both sides in pixels, or none for coordinates from 0 to 1"},
+		{Config{Width: 640}, "zones: image of 640x0; give both sides in pixels, or none for coordinates from 0 to 1"},
 		{Config{Zones: make([]Zone, 65)}, "zones: 65 zones, 0 lines and 0 masks, at most 64 of each"},
 		{Config{Zones: []Zone{{Points: square(1)}}}, `zone "": needs a name`},
 		{Config{Zones: []Zone{{Name: "a\nb", Points: square(1)}}}, `zone "a\nb": the name has characters that cannot be seen`},
 		{Config{Zones: []Zone{{Name: "a/b", Points: square(1)}}}, `zone "a/b": the name becomes part of an MQTT topic and cannot contain / + #`},
 		{Config{Zones: []Zone{{Name: "a", Points: square(1)}, {Name: "a", Points: square(1)}}}, `zone "a": the name is used twice`},
 		{Config{Zones: []Zone{{Name: "a", Points: square(1)[:2]}}}, `zone "a": needs 3 to 64 points, has 2`},
-		{Config{Zones: []Zone{{Name: "a", Points: square(1.2)}}}, `zone "a": point 2 (1.2, 0) is outside the picture`},
-		{Config{Zones: []Zone{{Name: "a", Points: []Point{{nan, 0}, {1, 0}, {1, 1}}}}}, `zone "a": point 1 (NaN, 0) is outside the picture`},
-		{Config{Width: 640, Height: 480, Zones: []Zone{{Name: "a", Points: square(500)}}}, `zone "a": point 3 (500, 500) is outside the picture`},
+		{Config{Zones: []Zone{{Name: "a", Points: square(1.2)}}}, `zone "a": point 2 (1.2, 0) is outside the image`},
+		{Config{Zones: []Zone{{Name: "a", Points: []Point{{nan, 0}, {1, 0}, {1, 1}}}}}, `zone "a": point 1 (NaN, 0) is outside the image`},
+		{Config{Width: 640, Height: 480, Zones: []Zone{{Name: "a", Points: square(500)}}}, `zone "a": point 3 (500, 500) is outside the image`},
 		{Config{Zones: []Zone{{Name: "a", Points: []Point{{0, 0}, {1, 1}, {1, 0}, {0, 1}}}}}, `zone "a": edges 1 and 3 cross`},
 		{Config{Zones: []Zone{{Name: "a", Points: []Point{{0, 0}, {1, 0}, {0.5, 0}}}}}, `zone "a": edges 1 and 2 cross`},
 		{Config{Zones: []Zone{{Name: "a", Points: []Point{{0, 0}, {0, 0}, {1, 1}}}}}, `zone "a": edges 1 and 2 cross`},
@@ -44,8 +44,8 @@ func TestConfigErrors(t *testing.T) {
 		{Config{Zones: []Zone{{Name: "a", Points: square(1), Loiter: -time.Second}}}, `zone "a": loiter time -1s is negative`},
 		{Config{Lines: []Line{{Name: "g"}}}, `line "g": both ends are the same point`},
 		{Config{Lines: []Line{{Name: " "}}}, `line " ": needs a name`},
-		{Config{Lines: []Line{{Name: "g", To: Point{2, 0}}}}, `line "g": to point (2, 0) is outside the picture`},
-		{Config{Lines: []Line{{Name: "g", From: Point{-1, 0}}}}, `line "g": from point (-1, 0) is outside the picture`},
+		{Config{Lines: []Line{{Name: "g", To: Point{2, 0}}}}, `line "g": to point (2, 0) is outside the image`},
+		{Config{Lines: []Line{{Name: "g", From: Point{-1, 0}}}}, `line "g": from point (-1, 0) is outside the image`},
 		{Config{Lines: []Line{{Name: "g", To: Point{1, 0}, Direction: "up"}}}, `line "g": direction "up" is not both, in or out`},
 		{Config{Lines: []Line{{Name: "g", To: Point{1, 0}, Mode: "lax"}}}, `line "g": mode "lax" is not strict or loose`},
 		{Config{Lines: []Line{{Name: "g", To: Point{1, 0}, Anchor: "x"}}}, `line "g": anchor "x" is not bottom, centre, top, feet or a keypoint like left_ankle`},
@@ -62,7 +62,7 @@ func TestConfigErrors(t *testing.T) {
 			Config{Ground: &Ground{Points: []Point{{0.5, 0.5}, {0.5, 0.5}}, Length: 1}},
 			"ground: both ends of the known length are the same point",
 		},
-		{Config{Ground: &Ground{Points: []Point{{0.5, 0.5}, {2, 0.5}}, Length: 1}}, "ground: point 2 (2, 0.5) is outside the picture"},
+		{Config{Ground: &Ground{Points: []Point{{0.5, 0.5}, {2, 0.5}}, Length: 1}}, "ground: point 2 (2, 0.5) is outside the image"},
 		{
 			Config{Ground: &Ground{Points: []Point{{0, 0}, {1, 1}, {1, 0}, {0, 1}}, Width: 1, Length: 1}},
 			"ground: edges 1 and 3 cross; give the corners in order, around the rectangle",
@@ -76,7 +76,7 @@ func TestConfigErrors(t *testing.T) {
 			Config{Ground: &Ground{Points: []Point{{0, 0}, {1, 0}, {0.1, 0.1}, {0, 1}}, Width: 1, Length: 1}},
 			"ground: the four points must be the corners of a convex quadrangle",
 		},
-		{Config{Filter: Filter{Masks: [][]Point{square(2)}}}, "mask 1: point 2 (2, 0) is outside the picture"},
+		{Config{Filter: Filter{Masks: [][]Point{square(2)}}}, "mask 1: point 2 (2, 0) is outside the image"},
 		{Config{Filter: Filter{Labels: []string{"x"}}}, `filter: label "x" is not one of the model's: bolt, nut, gear`},
 		{Config{Filter: Filter{Limits: map[string]Limits{"x": {}}}}, `filter: limits for label "x", which the model does not have`},
 		{
@@ -97,12 +97,12 @@ func TestConfigErrors(t *testing.T) {
 	}
 	assert.EqualError(t, (&Config{Filter: Filter{Labels: []string{"x"}}}).Check(Names{}),
 		`filter: label "x": the model names none; give its labels with --labels FILE`)
-	assert.EqualError(t, (&Analytics{}).Open(), "open analytics: picture of 0x0")
+	assert.EqualError(t, (&Analytics{}).Open(), "open analytics: image of 0x0")
 	assert.EqualError(t, (&Analytics{Width: 1, Height: 1, Config: Config{Width: 1}}).Open(),
-		"open analytics: zones: picture of 1x0; give both sides in pixels, or none for coordinates from 0 to 1")
+		"open analytics: zones: image of 1x0; give both sides in pixels, or none for coordinates from 0 to 1")
 }
 
-func TestPixelCoordinatesScaleToThePicture(t *testing.T) {
+func TestPixelCoordinatesScaleToTheImage(t *testing.T) {
 	a := open(t, Config{Width: 500, Height: 250, Zones: []Zone{{Name: "a", Points: []Point{{100, 50}, {200, 50}, {200, 150}}}}})
 	assert.Equal(t, polygon{{200, 100}, {400, 100}, {400, 300}}, a.zones[0].outline)
 }
@@ -142,10 +142,10 @@ func FuzzConfig(f *testing.F) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		for frame := range 30 {
 			var tracks []postprocess.Track
-			var detections []postprocess.Finding
+			var detections []postprocess.Detection
 			for id := range uint64(5) {
 				track := seen(id+1, random.Float64()*800-80, random.Float64()*600-60, random.IntN(5)-1)
-				tracks, detections = append(tracks, track), append(detections, track.Finding)
+				tracks, detections = append(tracks, track), append(detections, track.Detection)
 			}
 			a.Filter(detections)
 			for _, e := range a.Update(uint64(frame), at(frame*3), tracks).Events {

@@ -7,7 +7,7 @@ type Counter string
 
 // The counters.
 const (
-	Present  Counter = "present"  // objects on the picture, by label
+	Present  Counter = "present"  // objects on the image, by label
 	Occupied Counter = "occupied" // objects in a zone, by label
 	Entered  Counter = "entered"  // entries into a zone since the last reset, by label
 	Inward   Counter = "in"       // crossings of a line since the last reset, by label
@@ -128,7 +128,7 @@ func (a *Analytics) Recount() { clear(a.counts.told) }
 // Reset sets the counts of lines and of entries back to 0; the next Update reports it.
 func (a *Analytics) Reset() { a.counts.reset() }
 
-// Present is the number of objects on the picture, by class. The slice is the analytics' own, valid until the next Update; so are those of
+// Present is the number of objects on the image, by class. The slice is the analytics' own, valid until the next Update; so are those of
 // Zone and Line.
 func (a *Analytics) Present() []int { return a.counts.row(0) }
 

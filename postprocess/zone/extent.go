@@ -8,7 +8,7 @@ import (
 )
 
 // inside reports whether an object that is seen so is in a zone: by its anchor, or by how much of its box or mask is.
-func (a *Analytics) inside(o *record, z *area, f *postprocess.Finding) bool {
+func (a *Analytics) inside(o *record, z *area, f *postprocess.Detection) bool {
 	if !z.anchor.extended() {
 		return z.outline.contains(o.at(z.anchor, f))
 	}

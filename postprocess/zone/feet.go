@@ -15,7 +15,7 @@ const (
 
 // feet is where an object touches the ground by what its network says of it: the middle of a person's ankles, or the one that is seen, or
 // the middle of a mask's lowest row. Where it says nothing it is the middle of the box's lower edge.
-func (a *Analytics) feet(f *postprocess.Finding) Point {
+func (a *Analytics) feet(f *postprocess.Detection) Point {
 	if d := f.Detail; d != nil {
 		if p, seen := ankles(d); seen {
 			return p

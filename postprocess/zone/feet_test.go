@@ -41,7 +41,7 @@ func TestFeetAreWhereAnklesOrTheMaskSay(t *testing.T) {
 		"mask":             {&postprocess.Detail{Mask: mask}, Point{25, 50}},
 		"empty mask":       {&postprocess.Detail{Mask: &postprocess.Mask{}}, Point{40, 90}},
 	} {
-		require.Equal(t, c.want, a.feet(&postprocess.Finding{Box: box, Detail: c.detail}), name)
+		require.Equal(t, c.want, a.feet(&postprocess.Detection{Box: box, Detail: c.detail}), name)
 	}
 }
 

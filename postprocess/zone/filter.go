@@ -20,7 +20,7 @@ type Filter struct {
 
 // Limits bound one label's detections; zero fields do not.
 type Limits struct {
-	// MinArea and MaxArea bound the box: a share of the picture up to 1, square pixels above.
+	// MinArea and MaxArea bound the box: a share of the image up to 1, square pixels above.
 	MinArea float64 `json:"min_area" yaml:"min_area,omitempty"`
 	MaxArea float64 `json:"max_area" yaml:"max_area,omitempty"`
 	// MinRatio and MaxRatio bound width over height.
@@ -48,7 +48,7 @@ func (f *Filter) check(labels []string) error {
 	return nil
 }
 
-// classLimits are the limits of a class on a picture of known size.
+// classLimits are the limits of a class on an image of known size.
 type classLimits struct {
 	wanted             bool
 	minArea, maxArea   float64
@@ -79,14 +79,14 @@ func (f *Filter) prepare(labels []string, width, height float64) []classLimits {
 	return table
 }
 
-func (l *classLimits) admits(d *postprocess.Finding) bool {
+func (l *classLimits) admits(d *postprocess.Detection) bool {
 	area, ratio := float64(d.Area()), float64(d.Width())/float64(d.Height())
 	return l.wanted && d.Score >= l.minScore && area >= l.minArea && area <= l.maxArea && ratio >= l.minRatio && ratio <= l.maxRatio
 }
 
 // Filter drops the detections that the configuration does not want, in place and in order, and returns the rest. Call it before the
 // tracker.
-func (a *Analytics) Filter(detections []postprocess.Finding) []postprocess.Finding {
+func (a *Analytics) Filter(detections []postprocess.Detection) []postprocess.Detection {
 	kept := detections[:0]
 	for i := range detections {
 		d := &detections[i]

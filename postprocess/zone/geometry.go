@@ -2,7 +2,7 @@ package zone
 
 import "math"
 
-// Point is a place on the picture: shares of its sides or pixels in a configuration, always source pixels in results.
+// Point is a place on the image: shares of its sides or pixels in a configuration, always source pixels in results.
 type Point struct {
 	X float64 `json:"x" yaml:"x"`
 	Y float64 `json:"y" yaml:"y"`
@@ -12,7 +12,7 @@ func (p Point) minus(q Point) Point { return Point{p.X - q.X, p.Y - q.Y} }
 
 func (p Point) distance(q Point) float64 { return math.Hypot(p.X-q.X, p.Y-q.Y) }
 
-// cross is positive when q turns clockwise from p on a picture, whose y axis points down.
+// cross is positive when q turns clockwise from p on an image, whose y axis points down.
 func (p Point) cross(q Point) float64 { return p.X*q.Y - p.Y*q.X }
 
 func (p Point) dot(q Point) float64 { return p.X*q.X + p.Y*q.Y }

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Ground gives the picture a scale, with which speeds, directions and ways are measured. Either four points on the ground are the corners
+// Ground gives the image a scale, with which speeds, directions and ways are measured. Either four points on the ground are the corners
 // of a rectangle in the real world, in order around it, and its real sides are known; or, for a camera that looks straight down, two points
 // are the ends of a known length.
 type Ground struct {
@@ -17,7 +17,7 @@ type Ground struct {
 	Length float64 `json:"length" yaml:"length"`
 }
 
-// plane maps picture points to metres on the ground.
+// plane maps image points to metres on the ground.
 type plane [8]float64
 
 func (g *Ground) check() error {
@@ -38,7 +38,7 @@ func (g *Ground) check() error {
 	return nil
 }
 
-// plane is that of checked points on a picture.
+// plane is that of checked points on an image.
 func (g *Ground) plane(points polygon) (*plane, error) {
 	if len(points) == 2 {
 		return newScale(points[0], points[1], g.Length)
@@ -46,7 +46,7 @@ func (g *Ground) plane(points polygon) (*plane, error) {
 	return newPlane(points, g.Width, g.Length)
 }
 
-// newScale is the plane of a picture that is taken from straight above: its first axis runs from one point to the other.
+// newScale is the plane of an image that is taken from straight above: its first axis runs from one point to the other.
 func newScale(from, to Point, length float64) (*plane, error) {
 	along := to.minus(from)
 	distance := math.Hypot(along.X, along.Y)
@@ -64,7 +64,7 @@ func newPlane(corners polygon, width, length float64) (*plane, error) {
 		return nil, errors.New("the four points must be the corners of a convex quadrangle")
 	}
 	to := [4]Point{{0, 0}, {width, 0}, {width, length}, {0, length}}
-	// Picture coordinates near 1 keep the equations well conditioned.
+	// Image coordinates near 1 keep the equations well conditioned.
 	scale := 0.0
 	for _, c := range corners {
 		scale = max(scale, math.Abs(c.X), math.Abs(c.Y))

@@ -7,7 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// gate is a line on the picture.
+// gate is a line on the image.
 type gate struct {
 	from      Point
 	along     Point // unit vector
@@ -30,7 +30,7 @@ type side struct {
 
 // cross updates an object's relation to a line. The object belongs to a side until its anchor is clearly on the other one, so that noise
 // around the line counts nothing; where the anchor changed sides decides whether it passed between the ends.
-func (a *Analytics) cross(o *record, line int, f *postprocess.Finding, seq uint64, at time.Time) {
+func (a *Analytics) cross(o *record, line int, f *postprocess.Detection, seq uint64, at time.Time) {
 	g, s := &a.lines[line], &o.sides[line]
 	anchor := o.at(g.anchor, f)
 	distance := g.along.cross(anchor.minus(g.from)) // right of the line is positive

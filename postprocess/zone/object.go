@@ -15,7 +15,7 @@ const maxPath = 64
 type Object struct {
 	// Track is the object's number in the tracker, Class its class by vote, Box and Score as in the latest frame with a detection.
 	Track uint64
-	postprocess.Finding
+	postprocess.Detection
 	// Start and Seen are the times of the first and the latest detection.
 	Start, Seen time.Time
 	// TopScore is the highest score, MedianScore the median of the latest ones.

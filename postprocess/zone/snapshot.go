@@ -11,21 +11,21 @@ import (
 type Snapshot struct {
 	Seq  uint64
 	Time time.Time
-	postprocess.Finding
+	postprocess.Detection
 	quality float64
 }
 
-// view chooses the best snapshot: a high score, a large box, and whole rather than cut by the picture's edge.
+// view chooses the best snapshot: a high score, a large box, and whole rather than cut by the image's edge.
 func (a *Analytics) view(o *record, seq uint64, at time.Time) {
 	quality := float64(o.Score) * math.Sqrt(float64(o.Area()))
 	const edge = 2
 	if o.X1 < edge || o.Y1 < edge || o.X2 > float32(a.Width)-edge || o.Y2 > float32(a.Height)-edge {
 		quality /= 2
 	}
-	// A tenth better is worth another picture.
+	// A tenth better is worth another image.
 	const better = 1.1
 	if o.announced && quality > better*o.Best.quality && (o.Best.quality == 0 || at.Sub(o.Best.Time) >= a.viewEvery) {
-		o.Best = Snapshot{Seq: seq, Time: at, Finding: o.Finding, quality: quality}
+		o.Best = Snapshot{Seq: seq, Time: at, Detection: o.Detection, quality: quality}
 		o.dirty = true
 		a.result.Snapshots = append(a.result.Snapshots, &o.Object)
 	}

@@ -15,13 +15,13 @@ type Survey struct {
 	Labels []string
 	Depth  bool
 
-	readings      []postprocess.Reading // of the whole picture, then of each zone
+	readings      []postprocess.Reading // of the whole image, then of each zone
 	parts         [][]postprocess.Span  // by reading
-	width, height int                   // of the picture that parts are for
+	width, height int                   // of the image that parts are for
 	grid          postprocess.Map       // that parts are of, without its cells
 }
 
-// Take reads the map of a picture of that size.
+// Take reads the map of an image of that size.
 func (s *Survey) Take(m *postprocess.Map, width, height int) {
 	grid := *m
 	grid.Classes, grid.Depths = nil, nil
@@ -63,7 +63,7 @@ func (s *Survey) divide() {
 	}
 }
 
-// column is the first one whose centre does not lie left of a place on the picture.
+// column is the first one whose centre does not lie left of a place on the image.
 func (s *Survey) column(x float64) int {
 	column := math.Ceil((x-0.5)*float64(s.grid.StepX) + float64(s.grid.X))
 	return int(min(max(column, 0), float64(s.grid.Width)))

@@ -41,11 +41,11 @@ func TestSurveyOfZones(t *testing.T) {
 		for class, count := range counts {
 			require.InDelta(t, float64(count)/float64(area), s.Zone(0).Shares[class], 1e-6)
 		}
-		require.Equal(t, s.Whole().Shares, s.Zone(1).Shares, "a zone that is all of the picture")
+		require.Equal(t, s.Whole().Shares, s.Zone(1).Shares, "a zone that is all of the image")
 	}
 }
 
-// Zones in shares of the picture follow its size and that of the map.
+// Zones in shares of the image follow its size and that of the map.
 func TestSurveyFollowsTheSize(t *testing.T) {
 	s := Survey{Config: Config{Zones: []Zone{{Name: "left", Points: []Point{{0, 0}, {.5, 0}, {.5, 1}, {0, 1}}}}}}
 	take := func(width, height, columns int, step float32) {

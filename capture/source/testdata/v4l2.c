@@ -1,10 +1,10 @@
 // A stand-in for a V4L2 camera, to be preloaded: what is opened at the path $EDGE_INFER_TEST_V4L2 answers as a UVC camera does. It is told
 // what to do by the text of that file:
 //
-//   yuyv WIDTH HEIGHT    offers YUYV in that size only; the pictures show their number as 16 vertical bars
+//   yuyv WIDTH HEIGHT    offers YUYV in that size only; the images show their number as 16 vertical bars
 //   mjpg WIDTH HEIGHT    offers Motion JPEG as well, which is what $EDGE_INFER_TEST_V4L2.jpg holds at that moment
 //   only WIDTH HEIGHT    offers Motion JPEG and nothing else
-//   hung                 gives no picture any more
+//   hung                 gives no image any more
 //   gone                 is unplugged
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,7 +26,7 @@ static struct {
     unsigned char *memory;
     unsigned int format, width, height;
     unsigned int queued[BUFFERS], first, count;  // buffers that the driver may fill, oldest first
-    unsigned int number;                         // of the next picture
+    unsigned int number;                         // of the next image
 } camera;
 
 struct behaviour {
@@ -112,7 +112,7 @@ static unsigned int read_jpeg(unsigned char *to) {
     return size;
 }
 
-// dequeue waits for a picture as a driver in blocking mode would. OpenCV's select finds the memory readable at any time.
+// dequeue waits for an image as a driver in blocking mode would. OpenCV's select finds the memory readable at any time.
 static int dequeue(struct v4l2_buffer *buffer) {
     usleep(10000);
     struct behaviour b = behave();

@@ -96,10 +96,10 @@ int scale_launch(const void *block, size_t size, const unsigned *grid, const uns
 }`
 
 func TestGraph(t *testing.T) {
-	folder := t.TempDir()
-	source := filepath.Join(folder, "kernels.c")
+	dir := t.TempDir()
+	source := filepath.Join(dir, "kernels.c")
 	require.NoError(t, os.WriteFile(source, []byte(kernels), 0o600))
-	library, err := fake.Compile(filepath.Join(folder, "kernels.so"), source)
+	library, err := fake.Compile(filepath.Join(dir, "kernels.so"), source)
 	require.NoError(t, err)
 	environment := []string{"FAKE_CUDA_KERNELS=" + library}
 	fake.Another(t, "TestChildGraph", environment...)

@@ -16,17 +16,17 @@ var source []byte
 // Version is the CUDA version of the driver that Build makes for version 0.
 const Version = 12020
 
-// Build compiles the driver into folder as libcuda.so.1 and returns its path. version, 1000*major + 10*minor, leaves out what a driver
+// Build compiles the driver into directory as libcuda.so.1 and returns its path. version, 1000*major + 10*minor, leaves out what a driver
 // of that CUDA version lacks; 0 is the newest. The head of driver/libcuda.c lists the environment variables that direct it.
-func Build(folder string, version int) (string, error) {
+func Build(dir string, version int) (string, error) {
 	if version == 0 {
 		version = Version
 	}
-	file := filepath.Join(folder, "libcuda.c")
+	file := filepath.Join(dir, "libcuda.c")
 	if err := os.WriteFile(file, source, 0o600); err != nil {
 		return "", err
 	}
-	return Compile(filepath.Join(folder, "libcuda.so.1"), "-std=gnu11", "-fvisibility=hidden",
+	return Compile(filepath.Join(dir, "libcuda.so.1"), "-std=gnu11", "-fvisibility=hidden",
 		fmt.Sprintf("-DFAKE_CUDA_VERSION=%d", version), file, "-ldl", "-lpthread")
 }
 

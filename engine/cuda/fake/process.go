@@ -23,10 +23,10 @@ func Main(m *testing.M, library string) {
 	if os.Getenv(library) != "" || os.Getenv(GPUEnvironment) != "" {
 		os.Exit(m.Run())
 	}
-	folder, err := os.MkdirTemp("", "cuda")
+	dir, err := os.MkdirTemp("", "cuda")
 	if err == nil {
 		var path string
-		if path, err = Build(folder, 0); err == nil {
+		if path, err = Build(dir, 0); err == nil {
 			err = os.Setenv(library, path)
 		}
 	}
@@ -35,7 +35,7 @@ func Main(m *testing.M, library string) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	_ = os.RemoveAll(folder)
+	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 

@@ -1,4 +1,4 @@
-"""Writes the test networks of this folder: python3 generate.py (needs onnx and numpy). The same versions give the same bytes."""
+"""Writes the test networks of this directory: python3 generate.py (needs onnx and numpy). The same versions give the same bytes."""
 import os
 
 import numpy as np
@@ -23,8 +23,8 @@ def save(name, nodes, inputs, outputs, initializers=(), metadata=None, opset=13,
         f.write(model.SerializeToString(deterministic=True))
 
 
-def picture(name, batch, sides, kind=T.FLOAT, channels=3):
-    """Shrinks the picture eightfold by a strided convolution with one tap per channel, so that every output is a pixel of the input."""
+def image(name, batch, sides, kind=T.FLOAT, channels=3):
+    """Shrinks the image eightfold by a strided convolution with one tap per channel, so that every output is a pixel of the input."""
     numpy_kind = np.float16 if kind == T.FLOAT16 else np.float32
     weights = np.zeros((channels, channels, 8, 8), numpy_kind)
     for c in range(channels):
@@ -42,21 +42,21 @@ def picture(name, batch, sides, kind=T.FLOAT, channels=3):
     )
 
 
-picture("picture", "batch", (64, 96))
-picture("picture_fixed", 2, (64, 96))
-picture("picture_free", "batch", ("height", "width"))
-picture("picture_half", "batch", (64, 96), T.FLOAT16)
-picture("picture_gray", "batch", (64, 96), channels=1)
-picture("picture_half_free", "batch", ("height", "width"), T.FLOAT16)
+image("image", "batch", (64, 96))
+image("image_fixed", 2, (64, 96))
+image("image_free", "batch", ("height", "width"))
+image("image_half", "batch", (64, 96), T.FLOAT16)
+image("image_gray", "batch", (64, 96), channels=1)
+image("image_half_free", "batch", ("height", "width"), T.FLOAT16)
 
 
 # Inputs of absurd sizes.
-picture("huge_batch", 1 << 31, (64, 96))
-picture("huge_sides", 1, (1 << 14, 1 << 14))
+image("huge_batch", 1 << 31, (64, 96))
+image("huge_sides", 1, (1 << 14, 1 << 14))
 
 
-def picture_last(name, sides, kind):
-    """The same pixels of a picture whose channels come last, as numbers."""
+def image_last(name, sides, kind):
+    """The same pixels of an image whose channels come last, as numbers."""
     out = [s if isinstance(s, str) else s // 8 for s in sides]
     save(
         name,
@@ -70,8 +70,8 @@ def picture_last(name, sides, kind):
     )
 
 
-picture_last("picture_last", (64, 96), T.UINT8)
-picture_last("picture_last_free", ("height", "width"), T.FLOAT)
+image_last("image_last", (64, 96), T.UINT8)
+image_last("image_last_free", ("height", "width"), T.FLOAT)
 
 # Two inputs of different types and ranks, three outputs, free dimensions besides the first one.
 save(
@@ -217,7 +217,7 @@ for _ in range(6):
 heads.append(head(x, 128, 1600))
 heads.append(head(convolution(x, 128, 128, 3, 2), 128, 400))
 nodes.append(h.make_node("Concat", heads, ["all"], axis=2))
-# Boxes in the middle, and scores from 0 to 1 that are low as on a picture with nothing on it.
+# Boxes in the middle, and scores from 0 to 1 that are low as on an image with nothing on it.
 low, scale = np.full((1, 84, 1), -1e6, np.float32), np.ones((1, 84, 1), np.float32)
 low[:, :4], scale[:, :4] = 0, 320
 nodes += [

@@ -107,8 +107,8 @@ type Model struct {
 	Unready    atomic.Bool
 	// Fault changes an answer or replaces it by an error; nil for none. Set it through SetFault.
 	fault atomic.Pointer[func(*kserve.InferRequest, *kserve.InferResponse) error]
-	// Inferred counts the requests that were answered, Pictures what they held.
-	Inferred, Pictures atomic.Int64
+	// Inferred counts the requests that were answered, Images what they held.
+	Inferred, Images atomic.Int64
 
 	engine   engine.Engine
 	mu       sync.Mutex
@@ -167,7 +167,7 @@ func (m *Model) Config() kserve.ModelConfig {
 // Statistics implements server.Model.
 func (m *Model) Statistics() kserve.ModelStatistics {
 	return kserve.ModelStatistics{
-		Name: Name, Version: m.Version, InferenceCount: uint64(m.Pictures.Load()), ExecutionCount: uint64(m.Inferred.Load()),
+		Name: Name, Version: m.Version, InferenceCount: uint64(m.Images.Load()), ExecutionCount: uint64(m.Inferred.Load()),
 	}
 }
 
@@ -212,6 +212,6 @@ func (m *Model) Infer(_ context.Context, r *kserve.InferRequest, write func(*kse
 		}
 	}
 	m.Inferred.Add(1)
-	m.Pictures.Add(inputs[0].Shape[0])
+	m.Images.Add(inputs[0].Shape[0])
 	return write(a)
 }

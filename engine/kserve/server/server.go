@@ -49,7 +49,7 @@ func Protocols(tls bool) *http.Protocols {
 	return p
 }
 
-// DefaultMaxBytes holds 16 pictures of 1280x1280 in 32-bit numbers.
+// DefaultMaxBytes holds 16 images of 1280x1280 in 32-bit numbers.
 const DefaultMaxBytes = 320 << 20
 
 // ServeHTTP implements http.Handler.

@@ -158,9 +158,9 @@ func (d detector) attention(name, x string, channels, side int64) string {
 	weight = d.Node("Softmax", name, []string{weight}, onnx.Int("axis", -1))
 	weight = d.Node("Transpose", name, []string{weight}, onnx.Ints("perm", 0, 1, 3, 2))
 	y := d.Node("MatMul", name, []string{parts[2], weight})
-	picture := d.Ints(name+".picture", 0, channels, side, side)
-	y = d.Node("Reshape", name, []string{y, picture})
-	position := d.conv(name+"/pe", d.Node("Reshape", name, []string{parts[2], picture}), channels, channels, 3, 1, channels, true)
+	img := d.Ints(name+".image", 0, channels, side, side)
+	y = d.Node("Reshape", name, []string{y, img})
+	position := d.conv(name+"/pe", d.Node("Reshape", name, []string{parts[2], img}), channels, channels, 3, 1, channels, true)
 	return d.conv(name+"/proj", d.Node("Add", name, []string{y, position}), channels, channels, 1, 1, 1, true)
 }
 

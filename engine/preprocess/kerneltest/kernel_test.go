@@ -32,26 +32,26 @@ func TestMain(m *testing.M) {
 	if os.Getenv(fake.GPUEnvironment) != "" {
 		os.Exit(m.Run())
 	}
-	folder, err := os.MkdirTemp("", "kernels")
+	dir, err := os.MkdirTemp("", "kernels")
 	if err == nil {
-		err = fakeGPU(folder)
+		err = fakeGPU(dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := m.Run()
-	os.RemoveAll(folder)
+	os.RemoveAll(dir)
 	os.Exit(code)
 }
 
 // fakeGPU compiles the kernels for the host, undefined behaviour a trap, and a driver that calls them.
-func fakeGPU(folder string) error {
-	driver, err := fake.Build(folder, 0)
+func fakeGPU(dir string) error {
+	driver, err := fake.Build(dir, 0)
 	if err != nil {
 		return err
 	}
-	kernels, err := fake.Compile(filepath.Join(folder, "kernels.so"), "-O2", "-std=c++17", "-Wall", "-Wextra", "-Werror",
+	kernels, err := fake.Compile(filepath.Join(dir, "kernels.so"), "-O2", "-std=c++17", "-Wall", "-Wextra", "-Werror",
 		"-fsanitize=undefined", "-fsanitize-undefined-trap-on-error", "-ffp-contract=off", "-I..", "-x", "c++", "../kernels.cu", "-lm")
 	if err != nil {
 		return err
@@ -99,24 +99,24 @@ func (g *gpu) host(t testing.TB, size int) *cuda.HostMemory {
 	return memory
 }
 
-// pictureKernel is the launch of the kernel that the input needs.
-func (g *gpu) pictureKernel(in *engine.PictureInput, a *preprocess.LetterboxArguments) *cuda.Kernel {
+// imageKernel is the launch of the kernel that the input needs.
+func (g *gpu) imageKernel(in *engine.ImageInput, a *preprocess.LetterboxArguments) *cuda.Kernel {
 	grid, block := a.Grid()
 	function := g.letterbox
-	if preprocess.PictureKernel(in) == preprocess.AntialiasKernel {
+	if preprocess.ImageKernel(in) == preprocess.AntialiasKernel {
 		function = g.antialias
 	}
 	return &cuda.Kernel{Function: function, Grid: grid, Block: block, Arguments: cuda.Bytes(a)}
 }
 
-func (g *gpu) filterKernel(a *preprocess.FilterArguments, pictures int) *cuda.Kernel {
-	grid, block := a.Grid(pictures)
+func (g *gpu) filterKernel(a *preprocess.FilterArguments, images int) *cuda.Kernel {
+	grid, block := a.Grid(images)
 	return &cuda.Kernel{Function: g.filter, Grid: grid, Block: block, Arguments: cuda.Bytes(a)}
 }
 
 var formats = []engine.PixelFormat{engine.BGR, engine.BGRx, engine.NV12, engine.YUYV, engine.GRAY8}
 
-// size is the memory of a picture up to its last byte.
+// size is the memory of an image up to its last byte.
 func size(im *engine.Image) int {
 	return im.Stride*(im.Format.Rows(im.Height)-1) + im.Format.RowBytes(im.Width)
 }
@@ -132,7 +132,7 @@ func fits(format engine.PixelFormat, width, height int) (int, int) {
 	return width, height
 }
 
-// noise fills memory with a picture's worth of random bytes; a seed gives the same again.
+// noise fills memory with an image's worth of random bytes; a seed gives the same again.
 func noise(data []byte, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 7))
 	for ; len(data) >= 8; data = data[8:] {
@@ -144,7 +144,7 @@ func noise(data []byte, seed uint64) {
 }
 
 // levels reads the elements as levels of 0 to 255, of inputs whose channels are scaled alike.
-func levels(output []byte, in *engine.PictureInput) []float64 {
+func levels(output []byte, in *engine.ImageInput) []float64 {
 	values := make([]float64, len(output)/in.Type.Size())
 	scale, bias := in.Affine()
 	for i := range values {
@@ -173,15 +173,15 @@ func half(bits uint16) float64 {
 	return sign * math.Ldexp(1024+mantissa, exponent-25)
 }
 
-// both makes the input of a picture that starts offset bytes into mapped memory, on the CPU and on the GPU.
-func (g *gpu) both(t testing.TB, format engine.PixelFormat, width, height, padding, offset int, in *engine.PictureInput) (cpu, gpu []byte) {
+// both makes the input of an image that starts offset bytes into mapped memory, on the CPU and on the GPU.
+func (g *gpu) both(t testing.TB, format engine.PixelFormat, width, height, padding, offset int, in *engine.ImageInput) (cpu, gpu []byte) {
 	t.Helper()
 	width, height = fits(format, width, height)
 	im := engine.Image{Width: width, Height: height, Stride: format.RowBytes(width) + padding, Format: format}
 	source, err := g.AllocHost((offset + size(&im) + 3) &^ 3) // whole words, see arguments.h
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, source.Free()) }()
-	output, err := g.AllocHost(in.PictureBytes())
+	output, err := g.AllocHost(in.ImageBytes())
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, output.Free()) }()
 	noise(source.Data, uint64(width*height))
@@ -192,10 +192,10 @@ func (g *gpu) both(t testing.TB, format engine.PixelFormat, width, height, paddi
 	require.NoError(t, im.Check())
 
 	arguments, _ := preprocess.NewLetterboxArguments(&im, source.Address+uint64(offset), in, output.Address)
-	require.NoError(t, g.stream.Launch(g.pictureKernel(in, &arguments)))
+	require.NoError(t, g.stream.Launch(g.imageKernel(in, &arguments)))
 	require.NoError(t, g.stream.Synchronize())
-	words := make([]uint64, (in.PictureBytes()+7)/8)
-	cpu = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), in.PictureBytes())
+	words := make([]uint64, (in.ImageBytes()+7)/8)
+	cpu = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), in.ImageBytes())
 	_, err = preprocess.NewLetterbox(in).Run(&im, cpu, preprocess.Geometry{})
 	require.NoError(t, err)
 	return cpu, slices.Clone(output.Data)
@@ -203,7 +203,7 @@ func (g *gpu) both(t testing.TB, format engine.PixelFormat, width, height, paddi
 
 // check returns the largest difference in levels between the GPU's input and the CPU's, and how many elements differ at all.
 func (g *gpu) check(
-	t testing.TB, format engine.PixelFormat, width, height, padding, offset int, in *engine.PictureInput,
+	t testing.TB, format engine.PixelFormat, width, height, padding, offset int, in *engine.ImageInput,
 ) (worst float64, differ int) {
 	t.Helper()
 	onCPU, onGPU := g.both(t, format, width, height, padding, offset, in)
@@ -244,7 +244,7 @@ func TestLetterboxEqualsTheCPU(t *testing.T) {
 		{321, 181},
 		{401, 33},
 	}
-	inputs := []*engine.PictureInput{
+	inputs := []*engine.ImageInput{
 		{Type: engine.Float32, Channels: 3, Width: 64, Height: 48},
 		{Type: engine.Float16, Channels: 3, Width: 96, Height: 64},
 		{Type: engine.Float32, Channels: 1, Width: 65, Height: 33},
@@ -271,8 +271,8 @@ func TestLetterboxEqualsTheCPU(t *testing.T) {
 	assert.Less(t, float64(differ), 0.001*float64(elements))
 }
 
-// ways are inputs of every rule, layout, type, colour and range, for pictures that are resized by that interpolation.
-func ways(t testing.TB, by engine.Interpolation) (found []*engine.PictureInput) {
+// ways are inputs of every rule, layout, type, colour and range, for images that are resized by that interpolation.
+func ways(t testing.TB, by engine.Interpolation) (found []*engine.ImageInput) {
 	level := 77
 	for n, resize := range []engine.Resize{engine.Letterbox, engine.LetterboxTopLeft, engine.Stretch, engine.Crop} {
 		for m, kind := range []engine.DataType{engine.Float32, engine.Float16, engine.Uint8} {
@@ -291,7 +291,7 @@ func ways(t testing.TB, by engine.Interpolation) (found []*engine.PictureInput) 
 					said.Range = [][]float64{{0, 1}, {-1, 1}, {0, 255}}[(n+k)%3]
 				}
 				inputs := []engine.TensorInfo{{Name: "x", Type: kind, Shape: shape}}
-				in, err := engine.FindPictureInput(inputs, engine.Metadata{Preprocess: said})
+				in, err := engine.FindImageInput(inputs, engine.Metadata{Preprocess: said})
 				require.NoError(t, err)
 				found = append(found, in)
 			}
@@ -300,7 +300,7 @@ func ways(t testing.TB, by engine.Interpolation) (found []*engine.PictureInput) 
 	return found
 }
 
-// Antialiased pictures are computed in whole numbers but for the weights, which are alike: not a bit differs.
+// Antialiased images are computed in whole numbers but for the weights, which are alike: not a bit differs.
 func TestAntialiasEqualsTheCPU(t *testing.T) {
 	g := open(t)
 	for _, by := range []engine.Interpolation{engine.BilinearAntialias, engine.BicubicAntialias} {
@@ -336,7 +336,7 @@ func TestMeanAndDeviationEqualTheCPU(t *testing.T) {
 	g := open(t)
 	for _, preset := range []string{"torchvision", "nanodet", "rfdetr", "ssd-mobilenet"} {
 		for _, kind := range []engine.DataType{engine.Float32, engine.Float16} {
-			in, err := engine.FindPictureInput([]engine.TensorInfo{{Name: "x", Type: kind, Shape: []int64{1, 3, 56, 56}}},
+			in, err := engine.FindImageInput([]engine.TensorInfo{{Name: "x", Type: kind, Shape: []int64{1, 3, 56, 56}}},
 				engine.Metadata{Preprocess: engine.Preprocess{Preset: preset}})
 			require.NoError(t, err)
 			cpu, gpu := g.both(t, engine.BGR, 56, 56, 0, 0, in) // as large as the input, so that no level depends on the interpolation
@@ -347,7 +347,7 @@ func TestMeanAndDeviationEqualTheCPU(t *testing.T) {
 
 func TestLetterboxOfCameraSizes(t *testing.T) {
 	g := open(t)
-	in := &engine.PictureInput{Type: engine.Float32, Channels: 3, Width: 640, Height: 640}
+	in := &engine.ImageInput{Type: engine.Float32, Channels: 3, Width: 640, Height: 640}
 	for _, format := range formats {
 		for _, side := range [][2]int{{1920, 1080}, {1280, 720}, {640, 480}, {1366, 768}, {720, 1280}} {
 			worst, differ := g.check(t, format, side[0], side[1], 0, 0, in)
@@ -357,8 +357,8 @@ func TestLetterboxOfCameraSizes(t *testing.T) {
 	}
 }
 
-// The kernel may read the words of four bytes that hold the picture's first and last byte and nothing else: closed pages lie around them.
-func TestLetterboxStaysInsideThePicture(t *testing.T) {
+// The kernel may read the words of four bytes that hold the image's first and last byte and nothing else: closed pages lie around them.
+func TestLetterboxStaysInsideTheImage(t *testing.T) {
 	g := open(t)
 	page := os.Getpagesize()
 	const pages = 8
@@ -369,8 +369,8 @@ func TestLetterboxStaysInsideThePicture(t *testing.T) {
 	inside := area[page : (pages+1)*page]
 	source, err := g.Register(inside)
 	require.NoError(t, err)
-	in := &engine.PictureInput{Type: engine.Float32, Channels: 3, Width: 48, Height: 40}
-	output := g.host(t, in.PictureBytes())
+	in := &engine.ImageInput{Type: engine.Float32, Channels: 3, Width: 48, Height: 40}
+	output := g.host(t, in.ImageBytes())
 	for n, format := range slices.Concat(formats, formats) {
 		if n == len(formats) {
 			in.Preprocess.Interpolation = engine.BicubicAntialias
@@ -380,7 +380,7 @@ func TestLetterboxStaysInsideThePicture(t *testing.T) {
 			im := engine.Image{Width: width, Height: height, Stride: format.RowBytes(width), Format: format}
 			for _, offset := range []int{0, len(inside) - size(&im)} { // the first byte first, the last byte last
 				arguments, _ := preprocess.NewLetterboxArguments(&im, source.Address+uint64(offset), in, output.Address)
-				require.NoError(t, g.stream.Launch(g.pictureKernel(in, &arguments)))
+				require.NoError(t, g.stream.Launch(g.imageKernel(in, &arguments)))
 				require.NoError(t, g.stream.Synchronize(), "%v %v", format, side)
 			}
 		}
@@ -392,9 +392,9 @@ func TestLetterboxStaysInsideThePicture(t *testing.T) {
 // head is a network's output with its own reference: what postprocess' CPU scan keeps. Its boxes are columns, as in YOLOv8; rows with an
 // objectness, as in YOLOv5; or, apart, rows of corners in shares of the input in one output and rows of scores in another.
 type head struct {
-	pictures, boxes, classes int
-	objectness, apart, half  bool
-	data                     [][]float32 // by output
+	images, boxes, classes  int
+	objectness, apart, half bool
+	data                    [][]float32 // by output
 }
 
 func (h *head) boxMap() engine.BoxMap {
@@ -428,9 +428,9 @@ func (h *head) outputs() []engine.TensorInfo {
 }
 
 // number is a number of a box: a coordinate, or a score, of which the one before the first is the objectness.
-func (h *head) number(at engine.Numbers, picture, box, i int) *float32 {
+func (h *head) number(at engine.Numbers, img, box, i int) *float32 {
 	elements := engine.Elements(h.outputs()[at.Output].Shape[1:])
-	return &h.data[at.Output][int64(picture)*elements+at.Offset+int64(box)*at.Step+int64(i)*at.Next]
+	return &h.data[at.Output][int64(img)*elements+at.Offset+int64(box)*at.Step+int64(i)*at.Next]
 }
 
 // fill writes boxes of which a share scores high, and some garbage.
@@ -438,7 +438,7 @@ func (h *head) fill(seed uint64, share float64) {
 	random := rand.New(rand.NewPCG(seed, 3))
 	h.data = nil
 	for _, output := range h.outputs() {
-		h.data = append(h.data, make([]float32, h.pictures*int(engine.Elements(output.Shape[1:]))))
+		h.data = append(h.data, make([]float32, h.images*int(engine.Elements(output.Shape[1:]))))
 	}
 	m := h.boxMap()
 	first := 0
@@ -446,14 +446,14 @@ func (h *head) fill(seed uint64, share float64) {
 		first = -1
 	}
 	garbage := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), -1, 2, 2e6}
-	for picture := range h.pictures {
+	for img := range h.images {
 		for box := range h.boxes {
 			for i := range 4 {
 				v := float32(random.IntN(640)) + 0.5
 				if h.apart {
 					v /= 1024
 				}
-				*h.number(m.Boxes, picture, box, i) = v
+				*h.number(m.Boxes, img, box, i) = v
 			}
 			hot := random.Float64() < share
 			for i := first; i < h.classes; i++ {
@@ -461,14 +461,14 @@ func (h *head) fill(seed uint64, share float64) {
 				if hot && (i < 0 || random.IntN(4) == 0) {
 					score = float32(256+random.IntN(768)) / 1024 // few values, so that there are ties
 				}
-				*h.number(m.Scores, picture, box, i) = score
+				*h.number(m.Scores, img, box, i) = score
 			}
 			if random.IntN(50) == 0 {
 				at, i := m.Boxes, random.IntN(4)
 				if random.IntN(2) == 0 {
 					at, i = m.Scores, first+random.IntN(h.classes-first)
 				}
-				*h.number(at, picture, box, i) = garbage[random.IntN(len(garbage))]
+				*h.number(at, img, box, i) = garbage[random.IntN(len(garbage))]
 			}
 		}
 	}
@@ -497,7 +497,7 @@ func (h *head) bytes(output int) []byte {
 func (h *head) filter(t testing.TB, outputs []uint64, rows, counts uint64, capacity int, threshold float32) preprocess.FilterArguments {
 	t.Helper()
 	a, err := preprocess.NewFilterArguments(&engine.Filter{BoxMap: h.boxMap(), Threshold: threshold}, h.outputs(),
-		preprocess.FilterMemory{Outputs: outputs, Rows: rows, Counts: counts, Capacity: capacity}, h.pictures)
+		preprocess.FilterMemory{Outputs: outputs, Rows: rows, Counts: counts, Capacity: capacity}, h.images)
 	require.NoError(t, err)
 	return a
 }
@@ -526,8 +526,8 @@ func halfValue(bits uint16) float64 {
 
 type row [engine.CandidateFields]float32
 
-// reference lists the boxes of a picture, and counts those with a score that is none.
-func (h *head) reference(picture int, threshold float32) (rows []row, impossible int) {
+// reference lists the boxes of an image, and counts those with a score that is none.
+func (h *head) reference(img int, threshold float32) (rows []row, impossible int) {
 	const tolerance, maxCoordinate = 1.0 / 64, 1e6
 	none := func(score float32) bool { return !(score >= -tolerance && score <= 1+tolerance) }
 	inside := func(v, low float32) bool { return v > low && v < maxCoordinate }
@@ -535,7 +535,7 @@ func (h *head) reference(picture int, threshold float32) (rows []row, impossible
 	for box := range h.boxes {
 		objectness := float32(1)
 		if h.objectness {
-			if objectness = *h.number(m.Scores, picture, box, -1); none(objectness) {
+			if objectness = *h.number(m.Scores, img, box, -1); none(objectness) {
 				impossible++
 				continue
 			}
@@ -545,7 +545,7 @@ func (h *head) reference(picture int, threshold float32) (rows []row, impossible
 		}
 		best, class, bad := float32(0), -1, false
 		for c := range h.classes {
-			score := objectness * *h.number(m.Scores, picture, box, c)
+			score := objectness * *h.number(m.Scores, img, box, c)
 			bad = bad || none(score)
 			if !none(score) && score >= threshold && (class < 0 || score > best) {
 				best, class = score, c
@@ -554,7 +554,7 @@ func (h *head) reference(picture int, threshold float32) (rows []row, impossible
 		if bad {
 			impossible++
 		}
-		coordinate := func(i int, scale float32) float32 { return scale * *h.number(m.Boxes, picture, box, i) }
+		coordinate := func(i int, scale float32) float32 { return scale * *h.number(m.Boxes, img, box, i) }
 		x, y, width, height := coordinate(0, m.ScaleX), coordinate(1, m.ScaleY), coordinate(2, m.ScaleX), coordinate(3, m.ScaleY)
 		r := row{x, y, width, height, best, float32(class)}
 		ok := x < width && y < height && inside(x, -maxCoordinate) && inside(y, -maxCoordinate) && inside(width, x) && inside(height, y)
@@ -575,7 +575,7 @@ func sorted(rows []row) []row {
 	return rows
 }
 
-// list runs the filter on the GPU and returns each picture's rows, how many there were, and how many boxes had a score that is none.
+// list runs the filter on the GPU and returns each image's rows, how many there were, and how many boxes had a score that is none.
 func (g *gpu) list(t testing.TB, h *head, capacity int, threshold float32) (rows [][]row, counts, impossible []int) {
 	t.Helper()
 	var outputs []uint64
@@ -585,18 +585,18 @@ func (g *gpu) list(t testing.TB, h *head, capacity int, threshold float32) (rows
 		copy(output.Data, data)
 		outputs = append(outputs, output.Address)
 	}
-	list := g.host(t, h.pictures*capacity*engine.CandidateFields*4)
-	counters := g.host(t, preprocess.CountBytes(h.pictures))
+	list := g.host(t, h.images*capacity*engine.CandidateFields*4)
+	counters := g.host(t, preprocess.CountBytes(h.images))
 	a := h.filter(t, outputs, list.Address, counters.Address, capacity, threshold)
-	require.NoError(t, g.stream.Fill(counters.Address, 0, 2*h.pictures))
-	require.NoError(t, g.stream.Launch(g.filterKernel(&a, h.pictures)))
+	require.NoError(t, g.stream.Fill(counters.Address, 0, 2*h.images))
+	require.NoError(t, g.stream.Launch(g.filterKernel(&a, h.images)))
 	require.NoError(t, g.stream.Synchronize())
-	all := unsafe.Slice((*row)(unsafe.Pointer(&list.Data[0])), h.pictures*capacity)
-	for picture := range h.pictures {
-		count := int(binary.LittleEndian.Uint32(counters.Data[4*picture:]))
+	all := unsafe.Slice((*row)(unsafe.Pointer(&list.Data[0])), h.images*capacity)
+	for img := range h.images {
+		count := int(binary.LittleEndian.Uint32(counters.Data[4*img:]))
 		counts = append(counts, count)
-		impossible = append(impossible, int(binary.LittleEndian.Uint32(counters.Data[4*(h.pictures+picture):])))
-		rows = append(rows, slices.Clone(all[picture*capacity:picture*capacity+min(count, capacity)]))
+		impossible = append(impossible, int(binary.LittleEndian.Uint32(counters.Data[4*(h.images+img):])))
+		rows = append(rows, slices.Clone(all[img*capacity:img*capacity+min(count, capacity)]))
 	}
 	return rows, counts, impossible
 }
@@ -609,28 +609,28 @@ func TestFilterEqualsTheReference(t *testing.T) {
 		share     float64
 		threshold float32
 	}{
-		{"v8", head{pictures: 1, boxes: 8400, classes: 80}, 0.02, 0.25},
-		{"v8 batch", head{pictures: 3, boxes: 525, classes: 20}, 0.1, 0.25},
-		{"v8 half", head{pictures: 2, boxes: 525, classes: 80, half: true}, 0.1, 0.25},
-		{"v8 one class", head{pictures: 1, boxes: 129, classes: 1}, 0.5, 0.25},
-		{"v8 17 classes", head{pictures: 1, boxes: 300, classes: 17}, 0.5, 0.25},
-		{"v8 everything", head{pictures: 1, boxes: 525, classes: 3}, 1, 0.001},
-		{"v8 nothing", head{pictures: 1, boxes: 525, classes: 3}, 0, 0.25},
-		{"v5", head{pictures: 1, boxes: 25200, classes: 80, objectness: true}, 0.01, 0.25},
-		{"v5 batch half", head{pictures: 2, boxes: 315, classes: 5, objectness: true, half: true}, 0.3, 0.25},
-		{"boxes apart", head{pictures: 1, boxes: 8400, classes: 80, apart: true}, 0.02, 0.25},
-		{"boxes apart batch half", head{pictures: 3, boxes: 525, classes: 21, apart: true, half: true}, 0.3, 0.25},
+		{"v8", head{images: 1, boxes: 8400, classes: 80}, 0.02, 0.25},
+		{"v8 batch", head{images: 3, boxes: 525, classes: 20}, 0.1, 0.25},
+		{"v8 half", head{images: 2, boxes: 525, classes: 80, half: true}, 0.1, 0.25},
+		{"v8 one class", head{images: 1, boxes: 129, classes: 1}, 0.5, 0.25},
+		{"v8 17 classes", head{images: 1, boxes: 300, classes: 17}, 0.5, 0.25},
+		{"v8 everything", head{images: 1, boxes: 525, classes: 3}, 1, 0.001},
+		{"v8 nothing", head{images: 1, boxes: 525, classes: 3}, 0, 0.25},
+		{"v5", head{images: 1, boxes: 25200, classes: 80, objectness: true}, 0.01, 0.25},
+		{"v5 batch half", head{images: 2, boxes: 315, classes: 5, objectness: true, half: true}, 0.3, 0.25},
+		{"boxes apart", head{images: 1, boxes: 8400, classes: 80, apart: true}, 0.02, 0.25},
+		{"boxes apart batch half", head{images: 3, boxes: 525, classes: 21, apart: true, half: true}, 0.3, 0.25},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.head.fill(1, test.share)
 			rows, counts, impossible := g.list(t, &test.head, test.head.boxes, test.threshold)
-			for picture := range test.head.pictures {
-				want, none := test.head.reference(picture, test.threshold)
-				require.Equal(t, none, impossible[picture])
+			for img := range test.head.images {
+				want, none := test.head.reference(img, test.threshold)
+				require.Equal(t, none, impossible[img])
 				seen += none
-				require.Len(t, rows[picture], len(want))
-				require.Equal(t, len(want), counts[picture])
-				require.Equal(t, sorted(want), sorted(rows[picture]))
+				require.Len(t, rows[img], len(want))
+				require.Equal(t, len(want), counts[img])
+				require.Equal(t, sorted(want), sorted(rows[img]))
 				if test.share > 0 {
 					require.NotEmpty(t, want)
 				}
@@ -642,40 +642,40 @@ func TestFilterEqualsTheReference(t *testing.T) {
 
 func TestFilterCountsWhatDoesNotFit(t *testing.T) {
 	g := open(t)
-	h := head{pictures: 2, boxes: 525, classes: 3}
+	h := head{images: 2, boxes: 525, classes: 3}
 	h.fill(2, 1)
 	rows, counts, _ := g.list(t, &h, 100, 0.25)
-	for picture := range h.pictures {
-		want, _ := h.reference(picture, 0.25)
+	for img := range h.images {
+		want, _ := h.reference(img, 0.25)
 		require.Greater(t, len(want), 100)
-		assert.Equal(t, len(want), counts[picture])
-		require.Len(t, rows[picture], 100)
-		assert.Subset(t, want, rows[picture])
+		assert.Equal(t, len(want), counts[img])
+		require.Len(t, rows[img], 100)
+		assert.Subset(t, want, rows[img])
 	}
 }
 
-// TestGraph replays the whole frame, then gives it a picture of another size and format, as a camera change does.
+// TestGraph replays the whole frame, then gives it an image of another size and format, as a camera change does.
 func TestGraph(t *testing.T) {
 	g := open(t)
-	in := &engine.PictureInput{Type: engine.Float32, Channels: 3, Width: 64, Height: 64}
-	source, output := g.host(t, 256*256*4), g.host(t, in.PictureBytes())
+	in := &engine.ImageInput{Type: engine.Float32, Channels: 3, Width: 64, Height: 64}
+	source, output := g.host(t, 256*256*4), g.host(t, in.ImageBytes())
 	noise(source.Data, 5)
-	h := head{pictures: 1, boxes: 256, classes: 4}
+	h := head{images: 1, boxes: 256, classes: 4}
 	h.fill(4, 0.2)
 	data := h.bytes(0)
 	network, list, counts := g.host(t, len(data)), g.host(t, 256*engine.CandidateFields*4), g.host(t, preprocess.CountBytes(1))
 	copy(network.Data, data)
 	filter := h.filter(t, []uint64{network.Address}, list.Address, counts.Address, 256, 0.25)
-	picture := func(format engine.PixelFormat, width, height int) (engine.Image, preprocess.LetterboxArguments) {
+	img := func(format engine.PixelFormat, width, height int) (engine.Image, preprocess.LetterboxArguments) {
 		im := engine.Image{Width: width, Height: height, Stride: format.RowBytes(width), Format: format}
 		im.Data = source.Data[:size(&im)]
 		arguments, _ := preprocess.NewLetterboxArguments(&im, source.Address, in, output.Address)
 		return im, arguments
 	}
-	first, arguments := picture(engine.BGR, 100, 60)
+	first, arguments := img(engine.BGR, 100, 60)
 	var node cudatest.Node
 	graph, err := g.stream.Capture(func() error {
-		if err := g.stream.Launch(g.pictureKernel(in, &arguments)); err != nil {
+		if err := g.stream.Launch(g.imageKernel(in, &arguments)); err != nil {
 			return err
 		}
 		var err error
@@ -698,14 +698,14 @@ func TestGraph(t *testing.T) {
 			require.NoError(t, g.stream.Synchronize())
 			assert.Equal(t, len(want), int(binary.LittleEndian.Uint32(counts.Data)), "the counter starts at 0 in every replay")
 		}
-		words := make([]float32, in.PictureBytes()/4)
-		want := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), in.PictureBytes())
+		words := make([]float32, in.ImageBytes()/4)
+		want := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), in.ImageBytes())
 		_, err := letterbox.Run(&im, want, preprocess.Geometry{})
 		require.NoError(t, err)
 		assert.InDeltaSlice(t, levels(want, in), levels(output.Data, in), oneLevel)
 	}
 	verify(first)
-	second, arguments := picture(engine.NV12, 90, 200)
-	require.NoError(t, graph.Replace(node, g.pictureKernel(in, &arguments)))
+	second, arguments := img(engine.NV12, 90, 200)
+	require.NoError(t, graph.Replace(node, g.imageKernel(in, &arguments)))
 	verify(second)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 )
 
-// launches is how many steps one timed graph has, and rotation through how many pictures they go, so that no cache holds them.
+// launches is how many steps one timed graph has, and rotation through how many images they go, so that no cache holds them.
 const launches, rotation, replays = 100, 16, 20
 
 // time measures one step: a graph of launches steps is replayed, each replay timed by events. It returns the median.
@@ -73,7 +73,7 @@ func (g *gpu) copyTime(t *testing.T, bytes int) time.Duration {
 
 func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// The letterbox of a camera's picture is to take at most 20 us and at most twice a copy of the same bytes on an H200 (device memory).
+// The letterbox of a camera's image is to take at most 20 us and at most twice a copy of the same bytes on an H200 (device memory).
 func TestLetterboxTime(t *testing.T) {
 	fake.Hardware(t)
 	g := open(t)
@@ -97,10 +97,10 @@ func TestLetterboxTime(t *testing.T) {
 		{engine.BGR, 640, 480, engine.Float32},
 		{engine.BGR, 3840, 2160, engine.Float32},
 	} {
-		in := &engine.PictureInput{Type: test.element, Channels: 3, Width: 640, Height: 640}
+		in := &engine.ImageInput{Type: test.element, Channels: 3, Width: 640, Height: 640}
 		im := engine.Image{Width: test.width, Height: test.height, Stride: test.format.RowBytes(test.width), Format: test.format}
-		bytes := size(&im) + in.PictureBytes()
-		device, mapped := g.pictures(t, &im, in)
+		bytes := size(&im) + in.ImageBytes()
+		device, mapped := g.images(t, &im, in)
 		launch := func(arguments *[rotation]preprocess.LetterboxArguments) func(int) error {
 			return g.launches(in, arguments)
 		}
@@ -116,11 +116,11 @@ func TestLetterboxTime(t *testing.T) {
 	}
 }
 
-// pictures places random pictures in device memory and in mapped memory, each with an output of its own, and describes their launches.
-func (g *gpu) pictures(t *testing.T, im *engine.Image, in *engine.PictureInput) (device, mapped [rotation]preprocess.LetterboxArguments) {
+// images places random images in device memory and in mapped memory, each with an output of its own, and describes their launches.
+func (g *gpu) images(t *testing.T, im *engine.Image, in *engine.ImageInput) (device, mapped [rotation]preprocess.LetterboxArguments) {
 	t.Helper()
 	for i := range rotation {
-		output := g.device(t, in.PictureBytes())
+		output := g.device(t, in.ImageBytes())
 		host := g.host(t, size(im))
 		noise(host.Data, uint64(i))
 		source := g.device(t, size(im))
@@ -131,11 +131,11 @@ func (g *gpu) pictures(t *testing.T, im *engine.Image, in *engine.PictureInput) 
 	return device, mapped
 }
 
-func (g *gpu) launches(in *engine.PictureInput, arguments *[rotation]preprocess.LetterboxArguments) func(int) error {
-	return func(i int) error { return g.stream.Launch(g.pictureKernel(in, &arguments[i])) }
+func (g *gpu) launches(in *engine.ImageInput, arguments *[rotation]preprocess.LetterboxArguments) func(int) error {
+	return func(i int) error { return g.stream.Launch(g.imageKernel(in, &arguments[i])) }
 }
 
-// Antialiased pictures have no bar: a classifier's network takes far longer.
+// Antialiased images have no bar: a classifier's network takes far longer.
 func TestAntialiasTime(t *testing.T) {
 	fake.Hardware(t)
 	g := open(t)
@@ -153,10 +153,10 @@ func TestAntialiasTime(t *testing.T) {
 		{"rtdetr", 640, engine.BGR, 1920, 1080},
 	} {
 		inputs := []engine.TensorInfo{{Name: "x", Type: engine.Float32, Shape: []int64{1, 3, test.side, test.side}}}
-		in, err := engine.FindPictureInput(inputs, engine.Metadata{Preprocess: engine.Preprocess{Preset: test.preset}})
+		in, err := engine.FindImageInput(inputs, engine.Metadata{Preprocess: engine.Preprocess{Preset: test.preset}})
 		require.NoError(t, err)
 		im := engine.Image{Width: test.width, Height: test.height, Stride: test.format.RowBytes(test.width), Format: test.format}
-		device, mapped := g.pictures(t, &im, in)
+		device, mapped := g.images(t, &im, in)
 		t.Logf("%-11s %-5v %4dx%-4d -> %d: device memory %7.2f us, mapped %7.2f us",
 			test.preset, test.format, test.width, test.height, test.side,
 			microseconds(g.time(t, g.launches(in, &device))), microseconds(g.time(t, g.launches(in, &mapped))))
@@ -170,11 +170,11 @@ func TestFilterTime(t *testing.T) {
 		name string
 		head head
 	}{
-		{"v8 8400x80", head{pictures: 1, boxes: 8400, classes: 80}},
-		{"v8 8400x80 half", head{pictures: 1, boxes: 8400, classes: 80, half: true}},
-		{"v8 8400x80 batch 8", head{pictures: 8, boxes: 8400, classes: 80}},
-		{"v8 8400x5", head{pictures: 1, boxes: 8400, classes: 5}},
-		{"v5 25200x80", head{pictures: 1, boxes: 25200, classes: 80, objectness: true}},
+		{"v8 8400x80", head{images: 1, boxes: 8400, classes: 80}},
+		{"v8 8400x80 half", head{images: 1, boxes: 8400, classes: 80, half: true}},
+		{"v8 8400x80 batch 8", head{images: 8, boxes: 8400, classes: 80}},
+		{"v8 8400x5", head{images: 1, boxes: 8400, classes: 5}},
+		{"v5 25200x80", head{images: 1, boxes: 25200, classes: 80, objectness: true}},
 	} {
 		h := test.head
 		h.fill(1, 200.0/float64(h.boxes))
@@ -187,7 +187,7 @@ func TestFilterTime(t *testing.T) {
 		for i := range rotation {
 			output := g.device(t, len(data))
 			require.NoError(t, g.stream.Copy(output, host.Address, len(data)))
-			bytes, countBytes := h.pictures*capacity*engine.CandidateFields*4, preprocess.CountBytes(h.pictures)
+			bytes, countBytes := h.images*capacity*engine.CandidateFields*4, preprocess.CountBytes(h.images)
 			deviceRows, deviceCounts := g.device(t, bytes), g.device(t, countBytes)
 			mappedRows, mappedCounts := g.host(t, bytes).Address, g.host(t, countBytes).Address
 			for k, list := range [][2]uint64{{deviceRows, deviceCounts}, {mappedRows, deviceCounts}, {mappedRows, mappedCounts}} {
@@ -198,13 +198,13 @@ func TestFilterTime(t *testing.T) {
 		for k := range arguments {
 			times[k] = microseconds(g.time(t, func(i int) error {
 				a := &arguments[k][i]
-				if err := g.stream.Fill(counts[k][i], 0, 2*h.pictures); err != nil {
+				if err := g.stream.Fill(counts[k][i], 0, 2*h.images); err != nil {
 					return err
 				}
-				return g.stream.Launch(g.filterKernel(a, h.pictures))
+				return g.stream.Launch(g.filterKernel(a, h.images))
 			}))
 		}
-		reset := g.time(t, func(i int) error { return g.stream.Fill(counts[0][i], 0, 2*h.pictures) })
+		reset := g.time(t, func(i int) error { return g.stream.Fill(counts[0][i], 0, 2*h.images) })
 		t.Logf("%-20s reset and filter: list in device memory %6.2f us, rows mapped %6.2f us, rows and counts mapped %6.2f us; reset alone %.2f us; copy of the %.1f MB %.2f us",
 			test.name, times[0], times[1], times[2], microseconds(reset), float64(len(data))/1e6, microseconds(g.copyTime(t, len(data))))
 	}

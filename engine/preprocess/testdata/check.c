@@ -1,4 +1,4 @@
-// Compares the kernels of this machine with the plain ones, bit for bit, on random pictures whose last byte lies before a page that must
+// Compares the kernels of this machine with the plain ones, bit for bit, on random images whose last byte lies before a page that must
 // not be touched. usage: check ROUNDS SEED
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static unsigned char *guarded(size_t size, void **map, size_t *length) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (size + page - 1) / page + 1;
     *length = (pages + 1) * page;
     unsigned char *memory = mmap(NULL, *length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    // The first page stays closed as well: nothing before the picture may be read either, when the sizes meet a page.
+    // The first page stays closed as well: nothing before the image may be read either, when the sizes meet a page.
     if (memory == MAP_FAILED || mprotect(memory + page, (pages - 1) * page, PROT_READ | PROT_WRITE) != 0) {
         perror("mmap");
         exit(2);

@@ -26,20 +26,20 @@ type Options struct {
 	Lean, Parserless bool
 	// Resource makes the builder ask the loader for its kernels by name, as real ones do, and puts that library beside the other.
 	Resource bool
-	// Tables is the folder of the slot tables, slots8.h and so on.
+	// Tables is the directory of the slot tables, slots8.h and so on.
 	Tables string
 	// Flags are further arguments of the compiler, for sanitizers.
 	Flags []string
 }
 
-// Build compiles the library and its parser into folder and returns the library's path. $CXX compiles, g++ without it.
-func Build(folder string, o Options) (string, error) {
+// Build compiles the library and its parser into directory and returns the library's path. $CXX compiles, g++ without it.
+func Build(dir string, o Options) (string, error) {
 	family := o.Version / 10000
 	if o.Version < 10000 {
 		family = 8
 	}
 	soname := family
-	source := filepath.Join(folder, "source")
+	source := filepath.Join(dir, "source")
 	if err := extract(source); err != nil {
 		return "", err
 	}
@@ -60,19 +60,19 @@ func Build(folder string, o Options) (string, error) {
 		if err := os.WriteFile(empty, nil, 0o600); err != nil {
 			return "", err
 		}
-		if err := compile(filepath.Join(folder, release), append(arguments, empty)); err != nil {
+		if err := compile(filepath.Join(dir, release), append(arguments, empty)); err != nil {
 			return "", err
 		}
 		arguments = append(arguments, fmt.Sprintf("-DFAKE_RESOURCE=%q", release))
 	}
-	library := filepath.Join(folder, name+fmt.Sprint(soname))
+	library := filepath.Join(dir, name+fmt.Sprint(soname))
 	if err := compile(library, append(arguments, filepath.Join(source, "nvinfer.cc"), "-ldl", "-lpthread")); err != nil {
 		return "", err
 	}
 	if o.Lean || o.Parserless {
 		return library, nil
 	}
-	parser := filepath.Join(folder, fmt.Sprintf("libnvonnxparser.so.%d", soname))
+	parser := filepath.Join(dir, fmt.Sprintf("libnvonnxparser.so.%d", soname))
 	return library, compile(parser, append(arguments, filepath.Join(source, "nvonnxparser.cc"), library, "-Wl,-rpath,$ORIGIN"))
 }
 
@@ -118,8 +118,8 @@ func (p Plugin) Build(path string) error {
 	return compile(path, arguments)
 }
 
-func extract(folder string) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+func extract(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	return fs.WalkDir(sources, "library", func(path string, entry fs.DirEntry, err error) error {
@@ -130,7 +130,7 @@ func extract(folder string) error {
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(filepath.Join(folder, filepath.Base(path)), data, 0o600)
+		return os.WriteFile(filepath.Join(dir, filepath.Base(path)), data, 0o600)
 	})
 }
 

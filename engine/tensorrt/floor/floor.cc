@@ -216,10 +216,10 @@ int main(int argc, char** argv) {
         a.scores = a.boxes + static_cast<uint64_t>(4) * boxes * (half ? 2 : 4);
         a.rows = address + counters;
         a.counts = list;
-        a.box_picture = a.score_picture = static_cast<int64_t>(boxes) * fields;
+        a.box_image = a.score_image = static_cast<int64_t>(boxes) * fields;
         a.box_step = a.score_step = 1;
         a.box_next = a.score_next = boxes;
-        a.pictures = batch;
+        a.images = batch;
         a.count = boxes;
         a.classes = fields - 4;
         a.capacity = kCapacity;
@@ -243,7 +243,7 @@ int main(int argc, char** argv) {
         for (int k = 0; k < batch; k++) {
             const int i = static_cast<int>(frame++ % kFrames);
             const ei_cuda_pointer staging = s.staging + k * bytes;
-            ei_picture& p = r.picture[k];
+            ei_image& p = r.image[k];
             ei_letterbox_arguments a = shape;
             a.source = mapped ? addresses[i] : staging;
             a.end = a.source + bytes;
@@ -258,7 +258,7 @@ int main(int argc, char** argv) {
                            p.arguments,
                            sizeof(a)};
         }
-        r.pictures = batch;
+        r.images = batch;
         r.io[input].rank = 4;
         r.io[input].shape[0] = batch;
         r.io[input].shape[1] = 3;

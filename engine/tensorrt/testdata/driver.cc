@@ -64,7 +64,7 @@ int run(const Session& s, const std::string& plan, const ei_slot_options& option
     ei_request* request = nullptr;
     int code = ei_slot_open(engine, &options, &slot, &request, error);
     for (int i = 0; code == EI_OK && i < 12; i++) {
-        request->pictures = 0;
+        request->images = 0;
         for (int n = 0; n < info.tensors; n++) {
             ei_tensor tensor;
             if ((code = ei_engine_tensor(engine, n, &tensor, error)) != EI_OK) break;
@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
     if (version.major >= 9) require(build(s, &plan, &error, true) == EI_CANCELLED, "cancelled build", error);
 
     ei_slot_options options = {};
-    options.picture = -1;
+    options.image = -1;
     for (const int mapped : {0, 1}) {
         for (const int graph : {0, 1}) {
             options.mapped = mapped;

@@ -1,4 +1,4 @@
-"""Writes the golden tensors and what a plain NumPy decoder makes of them: python3 golden.py, in this folder.
+"""Writes the golden tensors and what a plain NumPy decoder makes of them: python3 golden.py, in this directory.
 
 Each case is NAME.bin, little-endian numbers, and an entry of golden.json with its settings and its detections in source pixels.
 """
@@ -35,7 +35,7 @@ def suppress(boxes, scores, classes, limit, agnostic):
 
 
 def reference(case, output):
-    """Boxes, scores and classes of one picture, best first."""
+    """Boxes, scores and classes of one image, best first."""
     layout, confidence = case["layout"], case["confidence"]
     if layout == "end2end":
         boxes, scores, classes = output[:, :4], output[:, 4], output[:, 5].astype(int)

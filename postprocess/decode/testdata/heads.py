@@ -1,5 +1,5 @@
 """Writes tensors of every head that golden.py has not, and what a plain NumPy rendering of the project's own postprocessing makes of them:
-python3 heads.py, in this folder.
+python3 heads.py, in this directory.
 
 Each case is NAME.bin, its outputs one after another as little-endian numbers, and an entry of heads.json with its settings and its
 detections in source pixels.
@@ -146,7 +146,7 @@ def rtdetr(random, classes):
 
 def nms(random, classes, names, type):
     boxes, scores, which = best(random, classes, 30)
-    count = 25  # what follows is left over from another picture
+    count = 25  # what follows is left over from another image
     arrays = [np.array([[count]]), boxes[None], scores[None], which[None]]
     outputs = [(name, t, a[0]) for name, t, a in zip(names, (I32, F, F, type), arrays)]
     return outputs, boxes[:count], one_hot(scores, which, classes)[:count], False
@@ -169,7 +169,7 @@ def torchvision(random, classes):
     return [("boxes", F, boxes), ("labels", I64, which), ("scores", F, scores)], boxes, one_hot(scores, which, 91), False
 
 
-def findings(case, boxes, scores, suppressed):
+def detections(case, boxes, scores, suppressed):
     if case["multi_label"]:
         rows, classes = np.nonzero(scores >= case["confidence"])
         boxes, scores = boxes[rows], scores[rows, classes]
@@ -221,7 +221,7 @@ def main():
         bare = layout == "torchvision"  # the only one without a batch
         case["outputs"] = [{"name": n, "type": t, "shape": [*([] if bare else [1]), *np.shape(a)]} for n, t, a in outputs]
         (HERE / (name + ".bin")).write_bytes(b"".join(np.ascontiguousarray(a, t).astype("<" + np.dtype(t).str[1:]).tobytes() for _, t, a in outputs))
-        written.append({**case, "detections": findings(case, boxes, np.asarray(scores, float), suppressed)})
+        written.append({**case, "detections": detections(case, boxes, np.asarray(scores, float), suppressed)})
     text = ",\n".join("  " + json.dumps(case) for case in written)
     (HERE / "heads.json").write_text("[\n%s\n]\n" % text)
 

@@ -1,5 +1,5 @@
 """Writes tensors of the heads that give more than boxes, and what their projects' own postprocessing makes of them: python3 tasks.py, in
-this folder, with torch, ultralytics, rfdetr and pycocotools installed.
+this directory, with torch, ultralytics, rfdetr and pycocotools installed.
 
 Each case is NAME.bin, its outputs one after another as little-endian numbers, and an entry of tasks.json with its settings and its
 detections in source pixels.
@@ -90,7 +90,7 @@ def rows(case, output):
 
 
 def queries(random, count=30, classes=91, grid=(18, 16)):
-    """What RF-DETR gives of a stretched picture: boxes as shares, logits, and masks of objects that are blobs, some in two parts, some empty
+    """What RF-DETR gives of a stretched image: boxes as shares, logits, and masks of objects that are blobs, some in two parts, some empty
     and some over the border."""
     boxes = np.concatenate([random.uniform(0.1, 0.9, (count, 2)), random.uniform(0.05, 0.5, (count, 2))], 1)
     logits = random.normal(-6, 1, (count, classes))

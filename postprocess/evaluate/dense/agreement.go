@@ -6,27 +6,27 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Agreement compares what two networks say of the same pictures, pixel by pixel, the second one being the reference. Classes, of which
+// Agreement compares what two networks say of the same images, pixel by pixel, the second one being the reference. Classes, of which
 // there are so many, are compared for maps of classes, and depths in the networks' own unit for maps of depths.
 type Agreement struct {
 	Classes int
 
-	pictures        int
+	images          int
 	all             Places
-	least           float64 // share of alike pixels in a picture
+	least           float64 // share of alike pixels in an image
 	pixels, missing int64   // of depths: those that the reference has, and of them those that the other one has not
 	near            int64
 	error, size     float64 // sums over the pixels that both have
 	most            float64
 }
 
-// Add takes both maps of a picture of that size; nil where a network gave none. A picture of which the reference says nothing does not
+// Add takes both maps of an image of that size; nil where a network gave none. An image of which the reference says nothing does not
 // count.
 func (a *Agreement) Add(candidate, reference *postprocess.Map, width, height int) {
 	if reference == nil {
 		return
 	}
-	a.pictures++
+	a.images++
 	if reference.Depths != nil {
 		a.depths(candidate, reference, width, height)
 		return
@@ -40,7 +40,7 @@ func (a *Agreement) Add(candidate, reference *postprocess.Map, width, height int
 	}
 	one := Places{Classes: a.Classes}
 	one.Add(candidate, width, height, labels)
-	if share := one.Result().Accuracy; a.pictures == 1 || share < a.least {
+	if share := one.Result().Accuracy; a.images == 1 || share < a.least {
 		a.least = share
 	}
 	if a.all.confusion == nil {
@@ -77,14 +77,14 @@ func (a *Agreement) depths(candidate, reference *postprocess.Map, width, height 
 }
 
 // AgreementResult is how far two networks say the same. Of classes Same is the share of the reference's pixels that have the same class,
-// Least that of the picture with the fewest, and MeanIoU that of Places with the reference for labels. Of depths MeanError and MaxError
+// Least that of the image with the fewest, and MeanIoU that of Places with the reference for labels. Of depths MeanError and MaxError
 // are absolute and in the networks' own unit, Relative is the mean error over the reference's mean absolute depth, Delta125 the share of
 // the reference's pixels that are less than a quarter off, and Missing the share of those that the candidate has no finite depth for.
 type AgreementResult struct {
-	Pictures int     `json:"pictures"` // of which the reference says something
-	Same     float64 `json:"same,omitempty"`
-	Least    float64 `json:"same_least,omitempty"`
-	MeanIoU  float64 `json:"miou,omitempty"`
+	Images  int     `json:"images"` // of which the reference says something
+	Same    float64 `json:"same,omitempty"`
+	Least   float64 `json:"same_least,omitempty"`
+	MeanIoU float64 `json:"miou,omitempty"`
 
 	MeanError float64 `json:"mean_error"`
 	MaxError  float64 `json:"max_error"`
@@ -93,10 +93,10 @@ type AgreementResult struct {
 	Missing   float64 `json:"missing,omitempty"`
 }
 
-// Result is what all pictures come to.
+// Result is what all images come to.
 func (a *Agreement) Result() AgreementResult {
 	places := a.all.Result()
-	r := AgreementResult{Pictures: a.pictures, Same: places.Accuracy, Least: a.least, MeanIoU: places.MeanIoU, MaxError: a.most}
+	r := AgreementResult{Images: a.images, Same: places.Accuracy, Least: a.least, MeanIoU: places.MeanIoU, MaxError: a.most}
 	if a.pixels > 0 {
 		r.Delta125, r.Missing = float64(a.near)/float64(a.pixels), float64(a.missing)/float64(a.pixels)
 	}

@@ -18,7 +18,7 @@ func TestAgreementOfClassesByHand(t *testing.T) {
 	a.Add(reference, reference, 4, 1)
 	a.Add(reference, nil, 4, 1)
 	r := a.Result()
-	assert.Equal(t, 2, r.Pictures)
+	assert.Equal(t, 2, r.Images)
 	assert.InDelta(t, 5./6, r.Same, 1e-9, "what the reference has no class for does not count")
 	assert.InDelta(t, 2./3, r.Least, 1e-9)
 	assert.InDelta(t, (2./3+3./4)/2, r.MeanIoU, 1e-9)

@@ -1,4 +1,4 @@
-// Package dense measures networks that say something of every place of a picture, its class or its depth, against labels that do.
+// Package dense measures networks that say something of every place of an image, its class or its depth, against labels that do.
 package dense
 
 import (

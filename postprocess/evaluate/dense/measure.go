@@ -18,7 +18,7 @@ type Places struct {
 	confusion []int64 // pixels by labelled class, then by that of the map; the last column is of no class
 }
 
-// Add takes the map of a picture of that size, nil where the network gave none, and its labels.
+// Add takes the map of an image of that size, nil where the network gave none, and its labels.
 func (p *Places) Add(m *postprocess.Map, width, height int, labels *LabelMap) {
 	if p.confusion == nil {
 		p.confusion = make([]int64, p.Classes*(p.Classes+1))
@@ -56,7 +56,7 @@ type ClassPlaces struct {
 	IoU, Accuracy float64
 }
 
-// Result is what all pictures come to.
+// Result is what all images come to.
 func (p *Places) Result() (r PlacesResult) {
 	columns := p.Classes + 1
 	right := int64(0)
@@ -91,27 +91,27 @@ func (p *Places) Result() (r PlacesResult) {
 }
 
 // Depths measures depth by the protocol of Eigen, Puhrsch and Fergus, "Depth map prediction from a single image using a multi-scale deep
-// network", 2014: each picture for itself, then the mean over pictures, as Depth Anything and Ultralytics have it. Pixels count whose
+// network", 2014: each image for itself, then the mean over images, as Depth Anything and Ultralytics have it. Pixels count whose
 // labelled depth lies between leastDepth and Most; what is seen there is cut to these.
 type Depths struct {
 	// Scale is how many of the labels' numbers are a metre, 0 for 1.
 	Scale float64
 	// Most is the largest depth that counts in metres.
 	Most float64
-	// Align multiplies what is seen on a picture so that its median is that of the labels: for depths without a scale.
+	// Align multiplies what is seen on an image so that its median is that of the labels: for depths without a scale.
 	Align bool
 
-	pictures           int
+	images             int
 	error, rmse, delta float64
 }
 
-// leastDepth and leastPixels are Depth Anything's: the least depth that counts in metres, and how many pixels with one a picture needs.
+// leastDepth and leastPixels are Depth Anything's: the least depth that counts in metres, and how many pixels with one an image needs.
 const (
 	leastDepth  = .001
 	leastPixels = 10
 )
 
-// Add takes the map of a picture of that size, nil where the network gave none, and its labels. Between the cells of a map depths are
+// Add takes the map of an image of that size, nil where the network gave none, and its labels. Between the cells of a map depths are
 // interpolated.
 func (d *Depths) Add(m *postprocess.Map, width, height int, labels *LabelMap) {
 	scale := d.Scale
@@ -160,7 +160,7 @@ func (d *Depths) Add(m *postprocess.Map, width, height int, labels *LabelMap) {
 		}
 	}
 	count := float64(len(seen))
-	d.pictures++
+	d.images++
 	d.error += relative / count
 	d.rmse += math.Sqrt(square / count)
 	d.delta += float64(near) / count
@@ -169,14 +169,14 @@ func (d *Depths) Add(m *postprocess.Map, width, height int, labels *LabelMap) {
 // DepthsResult is how well depths fit: mean relative error, root of the mean square error in metres, and the share of pixels that are less
 // than a quarter off.
 type DepthsResult struct {
-	Pictures               int
+	Images                 int
 	AbsRel, RMSE, Delta125 float64
 }
 
-// Result is the mean over the pictures that had enough labels.
+// Result is the mean over the images that had enough labels.
 func (d *Depths) Result() DepthsResult {
-	count := float64(max(d.pictures, 1))
-	return DepthsResult{d.pictures, d.error / count, d.rmse / count, d.delta / count}
+	count := float64(max(d.images, 1))
+	return DepthsResult{d.images, d.error / count, d.rmse / count, d.delta / count}
 }
 
 // lowerMedian sorts the numbers.

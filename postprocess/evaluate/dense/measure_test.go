@@ -17,7 +17,7 @@ import (
 )
 
 func TestPlacesByHand(t *testing.T) {
-	// Four cells over a picture of 4x2: the upper row is of classes 0 and 1, the lower of 2 and none.
+	// Four cells over an image of 4x2: the upper row is of classes 0 and 1, the lower of 2 and none.
 	m := &postprocess.Map{Width: 2, Height: 2, StepX: .5, StepY: 1, X: -.25, Classes: []uint8{0, 1, 2, postprocess.NoClass}}
 	p := Places{Classes: 3}
 	p.Add(m, 4, 2, &LabelMap{Width: 4, Height: 2, Numbers: []float32{
@@ -51,7 +51,7 @@ func TestDepthsByHand(t *testing.T) {
 	d := Depths{Scale: 1000, Most: 80}
 	d.Add(m, 4, 4, labels)
 	r := d.Result()
-	assert.Equal(t, 1, r.Pictures)
+	assert.Equal(t, 1, r.Images)
 	assert.InDelta(t, 13./14, r.AbsRel, 1e-6) // 13 of 14 are 4 m for 2 m
 	assert.InDelta(t, math.Sqrt(13./14*4), r.RMSE, 1e-6)
 	assert.InDelta(t, 1./14, r.Delta125, 1e-6)
@@ -59,11 +59,11 @@ func TestDepthsByHand(t *testing.T) {
 	d.Add(m, 4, 4, labels)
 	assert.InDelta(t, 13./14, d.Result().Delta125, 1e-6, "twice as far everywhere is the same without a scale")
 	assert.InDelta(t, .5/14, d.Result().AbsRel, 1e-6)
-	// What the network does not say is as wrong as can be; a picture with too few labels does not count.
+	// What the network does not say is as wrong as can be; an image with too few labels does not count.
 	d = Depths{Most: 80}
 	d.Add(nil, 4, 4, &LabelMap{Width: 5, Height: 2, Numbers: []float32{8, 8, 8, 8, 8, 8, 8, 8, 8, 8}})
 	d.Add(m, 4, 4, &LabelMap{Width: 3, Height: 3, Numbers: make([]float32, 9)})
-	assert.Equal(t, DepthsResult{Pictures: 1, AbsRel: 9, RMSE: 72}, d.Result())
+	assert.Equal(t, DepthsResult{Images: 1, AbsRel: 9, RMSE: 72}, d.Result())
 	assert.Equal(t, DepthsResult{}, (&Depths{}).Result())
 }
 

@@ -1,4 +1,4 @@
-"""Writes accuracy.json and tracking.json: python3 golden.py, in this folder, with numpy, pycocotools and trackeval installed.
+"""Writes accuracy.json and tracking.json: python3 golden.py, in this directory, with numpy, pycocotools and trackeval installed.
 
 Both hold random boxes and what the reference implementations make of them: average precision by pycocotools, MOTA, IDF1 and HOTA by TrackEval.
 All coordinates are multiples of a quarter, so that no reader rounds them.
@@ -29,7 +29,7 @@ def corner_box(random):
 
 def accuracy():
     random = np.random.default_rng(3)
-    pictures = []
+    images = []
     for _ in range(20):
         truths, detections = [], []
         for _ in range(random.integers(0, 9)):
@@ -41,17 +41,17 @@ def accuracy():
                 detections.append([*quarter(box + random.normal(0, 2.5, 4)), shown, score])
         for _ in range(random.integers(0, 4)):
             detections.append([*quarter(corner_box(random)), int(random.integers(0, 5)), round(float(random.beta(2, 4)), 2)])
-        pictures.append({"truths": truths, "detections": detections})
+        images.append({"truths": truths, "detections": detections})
 
-    images = [{"id": i, "width": 256, "height": 256, "file_name": f"{i}.png"} for i in range(len(pictures))]
+    images = [{"id": i, "width": 256, "height": 256, "file_name": f"{i}.png"} for i in range(len(images))]
     annotations, results = [], []
-    for i, picture in enumerate(pictures):
-        for x1, y1, x2, y2, label, crowd in picture["truths"]:
+    for i, image in enumerate(images):
+        for x1, y1, x2, y2, label, crowd in image["truths"]:
             box = [x1, y1, x2 - x1, y2 - y1]
             annotations.append(
                 {"id": len(annotations) + 1, "image_id": i, "category_id": label, "bbox": box, "area": box[2] * box[3], "iscrowd": crowd}
             )
-        for x1, y1, x2, y2, label, score in picture["detections"]:
+        for x1, y1, x2, y2, label, score in image["detections"]:
             results.append({"image_id": i, "category_id": label, "bbox": [x1, y1, x2 - x1, y2 - y1], "score": score})
     with contextlib.redirect_stdout(io.StringIO()):
         coco = COCO()
@@ -68,7 +68,7 @@ def accuracy():
         if of.max() > -1:
             classes.append({"class": label, "ap50": float(of[0].mean()), "ap": float(of.mean())})
     result = {"map50": float(run.stats[1]), "map": float(run.stats[0]), "classes": classes}
-    return {"result": result, "pictures": pictures}
+    return {"result": result, "images": images}
 
 
 def tracking():
@@ -134,6 +134,6 @@ def tracking():
     return {"result": result, "frames": frames}
 
 
-for name, content, rows in (("accuracy", accuracy(), "pictures"), ("tracking", tracking(), "frames")):
+for name, content, rows in (("accuracy", accuracy(), "images"), ("tracking", tracking(), "frames")):
     lines = ",\n".join("  " + json.dumps(row) for row in content[rows])
     (HERE / f"{name}.json").write_text('{"result": %s, "%s": [\n%s\n]}\n' % (json.dumps(content["result"]), rows, lines))

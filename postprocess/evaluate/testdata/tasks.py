@@ -1,4 +1,4 @@
-"""Writes tasks.json: python3 tasks.py, in this folder, with numpy, pycocotools, torch and ultralytics installed.
+"""Writes tasks.json: python3 tasks.py, in this directory, with numpy, pycocotools, torch and ultralytics installed.
 
 It holds random masks, poses and oriented boxes and the average precision that pycocotools makes of them; for oriented boxes with the
 probabilistic IoU of Ultralytics in place of its own.
@@ -50,7 +50,7 @@ def entry(task, place, more, random, truth):
     return one
 
 
-def pictures(task):
+def images(task):
     random = np.random.default_rng(len(task))
     truths, found = [], []
     for image in range(12):
@@ -79,7 +79,7 @@ class Oriented(COCOeval):
 
 
 def measured(task):
-    truths, found = pictures(task)
+    truths, found = images(task)
     with contextlib.redirect_stdout(io.StringIO()):
         coco = COCO()
         images = [{"id": i, "width": SIDE, "height": SIDE, "file_name": f"{i}.png"} for i in range(12)]

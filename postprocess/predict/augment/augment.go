@@ -1,4 +1,4 @@
-// Package augment is a predictor made of a predictor, which sees every picture as it is, mirrored and smaller, and whose findings become
+// Package augment is a predictor made of a predictor, which sees every image as it is, mirrored and smaller, and whose detections become
 // one list: test-time augmentation.
 package augment
 
@@ -18,20 +18,20 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
 )
 
-// Look is one way of seeing a picture.
+// Look is one way of seeing an image.
 type Look struct {
 	Flip bool // left to right
-	// Scale is how large the picture appears, from LeastScale to 1, which 0 stands for: there is grey around a smaller one.
+	// Scale is how large the image appears, from LeastScale to 1, which 0 stands for: there is grey around a smaller one.
 	Scale float64
 }
 
-// LeastScale is the smallest picture.
+// LeastScale is the smallest image.
 const LeastScale = 0.25
 
 // Check finds what is wrong with a look.
 func (l Look) Check() error {
 	if l.Scale != 0 && !(l.Scale >= LeastScale && l.Scale <= 1) {
-		return fmt.Errorf("scale %v, must be %v to 1 (tiles make pictures larger)", l.Scale, LeastScale)
+		return fmt.Errorf("scale %v, must be %v to 1 (tiles make images larger)", l.Scale, LeastScale)
 	}
 	return nil
 }
@@ -54,15 +54,15 @@ func Parse(text string) (look Look, err error) {
 	return look, look.Check()
 }
 
-// Augmented shows a predictor every picture in several ways. The exported fields are set before Open.
+// Augmented shows a predictor every image in several ways. The exported fields are set before Open.
 //
-// It has one slot, because a picture's looks fill all slots of the predictor below, and takes as many pictures a request as that.
+// It has one slot, because an image's looks fill all slots of the predictor below, and takes as many images a request as that.
 type Augmented struct {
 	// Predictor is closed with the Augmented; nothing else may submit to it meanwhile.
 	predict.Predictor
-	// Looks come beside the picture as it is.
+	// Looks come beside the image as it is.
 	Looks []Look
-	// Fuser says how what they find is put together; its first weight is that of the picture as it is.
+	// Fuser says how what they find is put together; its first weight is that of the image as it is.
 	Fuser fuse.Fuser
 	// Decoding is what the predictor was opened for, but for ensemble.Below(Decoding): its Threshold and Limit hold for what comes out.
 	Decoding predict.Decoding
@@ -75,11 +75,11 @@ type Augmented struct {
 	exclusive bool
 	decoding  predict.Decoding
 	relay     predict.Relay
-	take      func(number int, seen *predict.Picture)
-	images    []engine.Image // all looks of a picture, then those of the next one
+	take      func(number int, seen *predict.Image)
+	images    []engine.Image // all looks of an image, then those of the next one
 	copies    predict.Copies
 	given     []engine.Image
-	seen      [][]postprocess.Finding // by look, of the picture that is being taken
+	seen      [][]postprocess.Detection // by look, of the image that is being taken
 	result    predict.Result
 }
 
@@ -103,8 +103,8 @@ func (a *Augmented) Open() error {
 	a.batch = a.Model().MaxBatch
 	a.relay.Predictor, a.take = a.Predictor, a.collect
 	a.tuned.Store(&a.Decoding)
-	a.seen = make([][]postprocess.Finding, 1+len(a.Looks))
-	a.result.Pictures = make([]predict.Picture, 0, a.batch)
+	a.seen = make([][]postprocess.Detection, 1+len(a.Looks))
+	a.result.Images = make([]predict.Image, 0, a.batch)
 	return nil
 }
 
@@ -128,23 +128,23 @@ func (a *Augmented) refuse(op string, kind error, format string, arguments ...an
 }
 
 // Submit implements predict.Predictor. It starts the first looks; Wait goes on with the others.
-func (a *Augmented) Submit(slot int, pictures []engine.Image) error {
+func (a *Augmented) Submit(slot int, images []engine.Image) error {
 	switch {
 	case slot != 0:
 		return a.refuse("submit", engine.ErrShape, "slot %d, there is slot 0 alone", slot)
 	case a.busy:
 		return a.refuse("submit", nil, "slot 0 has a request in flight, wait for it first")
-	case len(pictures) < 1 || len(pictures) > a.batch:
-		return a.refuse("submit", engine.ErrShape, "%d pictures, 1 to %d fit", len(pictures), a.batch)
+	case len(images) < 1 || len(images) > a.batch:
+		return a.refuse("submit", engine.ErrShape, "%d images, 1 to %d fit", len(images), a.batch)
 	}
-	a.images, a.given = a.images[:0], append(a.given[:0], pictures...)
-	a.result.Pictures = a.result.Pictures[:len(pictures)]
-	for i := range pictures {
-		at := &a.result.Pictures[i]
-		at.Findings, at.Stats, at.Err = at.Findings[:0], decode.Stats{}, nil
-		a.images = append(a.images, pictures[i])
+	a.images, a.given = a.images[:0], append(a.given[:0], images...)
+	a.result.Images = a.result.Images[:len(images)]
+	for i := range images {
+		at := &a.result.Images[i]
+		at.Detections, at.Stats, at.Err = at.Detections[:0], decode.Stats{}, nil
+		a.images = append(a.images, images[i])
 		for k, look := range a.Looks {
-			image, err := a.draw(i*len(a.Looks)+k, look, &pictures[i])
+			image, err := a.draw(i*len(a.Looks)+k, look, &images[i])
 			if err != nil {
 				at.Err, image = cmp.Or(at.Err, err), engine.Image{} // which is refused below, and harms no other
 			}
@@ -175,16 +175,16 @@ func (a *Augmented) Wait(slot int) (*predict.Result, error) {
 	return &a.result, nil
 }
 
-// collect takes over what a look showed, and fuses a picture's with its last one.
-func (a *Augmented) collect(number int, seen *predict.Picture) {
+// collect takes over what a look showed, and fuses an image's with its last one.
+func (a *Augmented) collect(number int, seen *predict.Image) {
 	looks := len(a.seen)
-	picture, look := number/looks, number%looks
-	at, image := &a.result.Pictures[picture], &a.given[picture]
+	img, look := number/looks, number%looks
+	at, image := &a.result.Images[img], &a.given[img]
 	at.Err = cmp.Or(at.Err, seen.Err)
 	at.Stats.Add(&seen.Stats)
 	back := a.seen[look][:0]
-	for i := range seen.Findings {
-		found := seen.Findings[i].Clone()
+	for i := range seen.Detections {
+		found := seen.Detections[i].Clone()
 		if look > 0 {
 			if err := a.Looks[look-1].back(&found, image.Width, image.Height); err != nil {
 				at.Err = cmp.Or(at.Err, err)
@@ -199,11 +199,11 @@ func (a *Augmented) collect(number int, seen *predict.Picture) {
 		return
 	}
 	all := 0
-	for _, findings := range a.seen {
-		all += len(findings)
+	for _, detections := range a.seen {
+		all += len(detections)
 	}
-	at.Findings = ensemble.Cut(a.Fuser.Fuse(at.Findings, a.seen), &a.decoding, a.exclusive)
-	at.Stats.Suppressed += all - len(at.Findings)
+	at.Detections = ensemble.Cut(a.Fuser.Fuse(at.Detections, a.seen), &a.decoding, a.exclusive)
+	at.Stats.Suppressed += all - len(at.Detections)
 }
 
 // Close implements predict.Predictor.

@@ -26,13 +26,13 @@ func (*spotter) Alloc(size int) (*engine.Buffer, error) {
 	return &engine.Buffer{Data: make([]byte, size)}, nil
 }
 
-func (s *spotter) Submit(_ int, pictures []engine.Image) error {
-	s.result.Pictures = s.result.Pictures[:0]
-	for i := range pictures {
-		p := &pictures[i]
+func (s *spotter) Submit(_ int, images []engine.Image) error {
+	s.result.Images = s.result.Images[:0]
+	for i := range images {
+		p := &images[i]
 		s.requests = append(s.requests, image.Pt(p.Width, p.Height))
 		if err := p.Check(); err != nil || p.Format != engine.BGR {
-			s.result.Pictures = append(s.result.Pictures, predict.Picture{Err: err})
+			s.result.Images = append(s.result.Images, predict.Image{Err: err})
 			continue
 		}
 		seen, logits := image.Rectangle{}, []float32{}
@@ -46,7 +46,7 @@ func (s *spotter) Submit(_ int, pictures []engine.Image) error {
 				logits = append(logits, logit)
 			}
 		}
-		f := postprocess.Finding{Score: 0.8, Box: postprocess.Box{
+		f := postprocess.Detection{Score: 0.8, Box: postprocess.Box{
 			X1: float32(seen.Min.X), Y1: float32(seen.Min.Y), X2: float32(seen.Max.X), Y2: float32(seen.Max.Y),
 		}}
 		mask := postprocess.Mask{Bounds: seen, Width: p.Width, Height: p.Height, Logits: logits, StepX: 1, StepY: 1}
@@ -54,15 +54,15 @@ func (s *spotter) Submit(_ int, pictures []engine.Image) error {
 		for range s.points {
 			f.Detail.Keypoints = append(f.Detail.Keypoints, postprocess.Keypoint{X: f.X1, Y: f.Y1, Score: 1})
 		}
-		s.result.Pictures = append(s.result.Pictures, predict.Picture{Findings: []postprocess.Finding{f}})
+		s.result.Images = append(s.result.Images, predict.Image{Detections: []postprocess.Detection{f}})
 	}
 	return nil
 }
 
 func (s *spotter) Wait(int) (*predict.Result, error) { return &s.result, nil }
 
-// picture has a white rectangle on black.
-func picture(width, height int, white image.Rectangle) engine.Image {
+// image has a white rectangle on black.
+func img(width, height int, white image.Rectangle) engine.Image {
 	p := engine.Image{Width: width, Height: height, Stride: 3*width + 5, Format: engine.BGR}
 	p.Data = make([]byte, p.Stride*height)
 	for y := white.Min.Y; y < white.Max.Y; y++ {
@@ -73,21 +73,21 @@ func picture(width, height int, white image.Rectangle) engine.Image {
 	return p
 }
 
-// TestLooksComeBackToThePicture: mirrored and smaller, with masks and keypoints, every look finds the same place.
-func TestLooksComeBackToThePicture(t *testing.T) {
+// TestLooksComeBackToTheImage: mirrored and smaller, with masks and keypoints, every look finds the same place.
+func TestLooksComeBackToTheImage(t *testing.T) {
 	s := &spotter{}
 	a := &Augmented{Predictor: s, Looks: []Look{{Flip: true}, {Scale: 0.5}, {Flip: true, Scale: 0.8}}}
 	require.NoError(t, a.Open())
 	white := image.Rect(3, 2, 9, 6)
-	require.NoError(t, a.Submit(0, []engine.Image{picture(20, 11, white), {}, picture(12, 10, white)}))
+	require.NoError(t, a.Submit(0, []engine.Image{img(20, 11, white), {}, img(12, 10, white)}))
 	result, err := a.Wait(0)
 	require.NoError(t, err)
 	require.Equal(t, []image.Point{{20, 11}, {20, 11}, {40, 22}, {25, 14}}, s.requests[:4])
-	require.Error(t, result.Pictures[1].Err)
+	require.Error(t, result.Images[1].Err)
 	for i, size := range map[int]image.Point{0: {20, 11}, 2: {12, 10}} {
-		require.NoError(t, result.Pictures[i].Err)
-		require.Len(t, result.Pictures[i].Findings, 1)
-		f := &result.Pictures[i].Findings[0]
+		require.NoError(t, result.Images[i].Err)
+		require.Len(t, result.Images[i].Detections, 1)
+		f := &result.Images[i].Detections[0]
 		require.InDelta(t, 0.8, f.Score, 1e-6)
 		for k, side := range []float32{f.X1, f.Y1, f.X2, f.Y2} {
 			require.InDelta(t, []float32{3, 2, 9, 6}[k], side, 1e-4)
@@ -113,19 +113,19 @@ func TestMirroredKeypoints(t *testing.T) {
 	s := &spotter{points: 5}
 	a := &Augmented{Predictor: s, Looks: []Look{{Flip: true}}}
 	require.NoError(t, a.Open())
-	require.NoError(t, a.Submit(0, []engine.Image{picture(20, 10, image.Rect(1, 1, 3, 3))}))
+	require.NoError(t, a.Submit(0, []engine.Image{img(20, 10, image.Rect(1, 1, 3, 3))}))
 	result, err := a.Wait(0)
 	require.NoError(t, err)
-	require.ErrorIs(t, result.Pictures[0].Err, errFlip)
+	require.ErrorIs(t, result.Images[0].Err, errFlip)
 }
 
 func TestLooksThatCannotBe(t *testing.T) {
 	a := &Augmented{Predictor: &spotter{}, Looks: []Look{{Scale: 2}}}
-	require.EqualError(t, a.Open(), "scale 2, must be 0.25 to 1 (tiles make pictures larger)")
+	require.EqualError(t, a.Open(), "scale 2, must be 0.25 to 1 (tiles make images larger)")
 	for text, want := range map[string]string{
 		"rotate": `"rotate" must be flip, scale=0.83 or flip+scale=0.83`, "flip+flip": `"flip+flip" must be flip, scale=0.83 or flip+scale=0.83`,
 		"scale=x": `scale "x" is no number from 0.25 to 1`, "scale=0": `scale "0" is no number from 0.25 to 1`,
-		"scale=0.1": "scale 0.1, must be 0.25 to 1 (tiles make pictures larger)",
+		"scale=0.1": "scale 0.1, must be 0.25 to 1 (tiles make images larger)",
 	} {
 		_, err := Parse(text)
 		require.EqualError(t, err, want)
@@ -135,7 +135,7 @@ func TestLooksThatCannotBe(t *testing.T) {
 	require.Equal(t, Look{Flip: true, Scale: 0.5}, look)
 }
 
-// sample is a pixel of a picture whose pixels share colours: luma and both colours.
+// sample is a pixel of an image whose pixels share colours: luma and both colours.
 func sample(p *engine.Image, x, y int) [3]byte {
 	if p.Format == engine.YUYV {
 		pair := p.Data[y*p.Stride+x/2*4:]
@@ -145,8 +145,8 @@ func sample(p *engine.Image, x, y int) [3]byte {
 	return [3]byte{p.Data[y*p.Stride+x], colours[0], colours[1]}
 }
 
-// TestLooksOfPicturesThatShareColours: every pixel is where it belongs, with its colour, and what is around has none.
-func TestLooksOfPicturesThatShareColours(t *testing.T) {
+// TestLooksOfImagesThatShareColours: every pixel is where it belongs, with its colour, and what is around has none.
+func TestLooksOfImagesThatShareColours(t *testing.T) {
 	const width, height = 14, 8
 	for _, format := range []engine.PixelFormat{engine.NV12, engine.YUYV} {
 		from := engine.Image{Width: width, Height: height, Stride: format.RowBytes(width) + 6, Format: format}

@@ -8,13 +8,13 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// What a network sees around a picture, as a letterbox has it: grey, and no colour.
+// What a network sees around an image, as a letterbox has it: grey, and no colour.
 const (
 	grey       = 114
 	colourless = 128
 )
 
-// draw makes the picture of a look, in memory that the predictor reads without another copy. number is that of the memory.
+// draw makes the image of a look, in memory that the predictor reads without another copy. number is that of the memory.
 func (a *Augmented) draw(number int, look Look, from *engine.Image) (engine.Image, error) {
 	if err := from.Check(); err != nil {
 		return engine.Image{}, err
@@ -23,7 +23,7 @@ func (a *Augmented) draw(number int, look Look, from *engine.Image) (engine.Imag
 	to := engine.Image{Width: look.side(from.Width, paired), Height: look.side(from.Height, paired), Format: from.Format}
 	to.Stride = to.Format.RowBytes(to.Width)
 	if to.Width > engine.MaxSide || to.Height > engine.MaxSide {
-		return engine.Image{}, a.refuse("submit", engine.ErrShape, "picture of %dx%d at scale %v, sides are at most %d", from.Width, from.Height,
+		return engine.Image{}, a.refuse("submit", engine.ErrShape, "image of %dx%d at scale %v, sides are at most %d", from.Width, from.Height,
 			look.Scale, engine.MaxSide)
 	}
 	size := to.Stride * to.Format.Rows(to.Height)
@@ -38,7 +38,7 @@ func (a *Augmented) draw(number int, look Look, from *engine.Image) (engine.Imag
 	return to, nil
 }
 
-// planes is how many parts the memory of a picture has.
+// planes is how many parts the memory of an image has.
 func planes(format engine.PixelFormat) int {
 	if format == engine.NV12 {
 		return 2
@@ -51,7 +51,7 @@ type plane struct {
 	data              []byte
 	stride, row, rows int     // bytes, bytes, and their number
 	unit              int     // bytes
-	around            [2]byte // the picture, in turn
+	around            [2]byte // the image, in turn
 	swap              bool    // bytes 0 and 2 of a unit that is mirrored
 }
 
@@ -85,7 +85,7 @@ func paint(to, from plane, flip bool) {
 	}
 }
 
-// side is how large the canvas is on which a side of the picture appears at the look's scale.
+// side is how large the canvas is on which a side of the image appears at the look's scale.
 func (l Look) side(side int, even bool) int {
 	if l.Scale == 0 {
 		return side
@@ -114,8 +114,8 @@ func mirror(to, from []byte, unit int, swap bool) {
 	}
 }
 
-// back takes a finding of a look to the picture of that size. The picture is at the top left of a larger canvas, and mirrored in its place.
-func (l Look) back(f *postprocess.Finding, width, height int) error {
+// back takes a detection of a look to the image of that size. The image is at the top left of a larger canvas, and mirrored in its place.
+func (l Look) back(f *postprocess.Detection, width, height int) error {
 	f.X1, f.X2 = max(f.X1, 0), min(f.X2, float32(width))
 	f.Y1, f.Y2 = max(f.Y1, 0), min(f.Y2, float32(height))
 	d := f.Detail

@@ -17,7 +17,7 @@ func TestNoAllocations(t *testing.T) {
 	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: colours(t, 4), Every: time.Millisecond, Margin: 0.1},
 		cascade.Stage{Name: "person", Predictor: embedder(t, 4), Every: time.Millisecond, Vector: true})
 	defer a.Close()
-	f := newFilm("gate", 4)
+	f := newVideo("gate", 4)
 	numbers := 0
 	f.frame.Appear = func(_ uint64, vector []float32) { numbers += len(vector) }
 	for i := range f.frame.Tracks {
@@ -48,7 +48,7 @@ func TestNoAllocations(t *testing.T) {
 func TestTextsNoAllocations(t *testing.T) {
 	a := attend(t, nil, cascade.Stage{Name: "plate", Predictor: reader(t), Every: time.Millisecond})
 	defer a.Close()
-	f := newFilm("gate", 2)
+	f := newVideo("gate", 2)
 	f.write(0, "RGB")
 	f.write(1, "GGB")
 	read := 0
@@ -76,18 +76,18 @@ func BenchmarkCameras(b *testing.B) {
 		b.Run(fmt.Sprintf("batch%d", batch), func(b *testing.B) {
 			a := attend(b, nil, cascade.Stage{Name: "colour", Predictor: colours(b, batch), Every: time.Millisecond})
 			defer a.Close()
-			var films []*film
+			var videos []*video
 			for i := range 4 {
-				f := newFilm(fmt.Sprint(i), 10)
+				f := newVideo(fmt.Sprint(i), 10)
 				for k := range 10 {
 					f.show(k, "green")
 				}
 				f.frame.Wait = i == 3
-				films = append(films, f)
+				videos = append(videos, f)
 			}
 			begun, loop := time.Now(), time.Duration(0)
 			for b.Loop() {
-				for _, f := range films {
+				for _, f := range videos {
 					at := time.Now()
 					f.frame.Time = f.frame.Time.Add(time.Second)
 					a.Look(&f.frame)

@@ -91,14 +91,14 @@ func (a *Attendant) Open() error {
 	return nil
 }
 
-// Frame is a picture of a camera and the objects on it.
+// Frame is an image of a camera and the objects on it.
 type Frame struct {
 	Camera string
 	Time   time.Time
-	// Picture is read during the call of Look alone. One without Data has no objects that can be looked at.
-	Picture engine.Image
-	Tracks  []postprocess.Track
-	// Wait has Look return when the objects of this frame have been looked at: for films, which are not to depend on how fast they are run.
+	// Image is read during the call of Look alone. One without Data has no objects that can be looked at.
+	Image  engine.Image
+	Tracks []postprocess.Track
+	// Wait has Look return when the objects of this frame have been looked at: for videos, which are not to depend on how fast they are run.
 	Wait bool
 	// Appear is told how a track of this frame looks, when a network that embeds has looked at it: a vector of length 1 that is valid during
 	// the call. It may be nil.
@@ -234,7 +234,7 @@ func (s *attending) list(f *Frame, known map[uint64]*votes) {
 		if v != nil {
 			v.missing = 0
 		}
-		if len(f.Picture.Data) == 0 || !t.Seen() || t.State == postprocess.Ended || !s.wants(&t.Finding) {
+		if len(f.Image.Data) == 0 || !t.Seen() || t.State == postprocess.Ended || !s.wants(&t.Detection) {
 			continue
 		}
 		if v == nil {
@@ -269,7 +269,7 @@ func (s *attending) gather(f *Frame) {
 		if len(s.gathers.of) == most {
 			break
 		}
-		there, err := s.gathers.add(&f.Picture, t.Box)
+		there, err := s.gathers.add(&f.Image, t.Box)
 		if err != nil {
 			if !errors.Is(err, errFull) {
 				s.fail(1, err)

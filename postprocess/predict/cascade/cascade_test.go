@@ -54,10 +54,10 @@ func openNetwork(t testing.TB, m *onnx.Model, batch int, layout head.Layout) *pr
 	return n
 }
 
-// scene is a picture of coloured boxes, and the first network that knows where they are.
+// scene is an image of coloured boxes, and the first network that knows where they are.
 type scene struct {
 	engine.Memory
-	found  [][]postprocess.Finding // by picture
+	found  [][]postprocess.Detection // by image
 	result predict.Result
 	count  int
 	closed bool
@@ -65,15 +65,15 @@ type scene struct {
 
 var palette = map[string][3]byte{"red": {0, 0, 255}, "green": {0, 255, 0}, "blue": {255, 0, 0}} // in BGR
 
-// paint draws a box and a finding of that class.
-func paint(picture *engine.Image, colour string, class int, x, y, w, h int) postprocess.Finding {
+// paint draws a box and a detection of that class.
+func paint(img *engine.Image, colour string, class int, x, y, w, h int) postprocess.Detection {
 	for row := y; row < y+h; row++ {
 		for column := x; column < x+w; column++ {
 			bgr := palette[colour]
-			copy(picture.Data[row*picture.Stride+3*column:], bgr[:])
+			copy(img.Data[row*img.Stride+3*column:], bgr[:])
 		}
 	}
-	return postprocess.Finding{
+	return postprocess.Detection{
 		Box:   postprocess.Box{X1: float32(x), Y1: float32(y), X2: float32(x + w), Y2: float32(y + h)},
 		Score: 0.9, Class: class,
 	}
@@ -91,8 +91,8 @@ func (s *scene) Model() predict.Model {
 }
 func (s *scene) Slots() int { return 2 }
 
-func (s *scene) Submit(_ int, pictures []engine.Image) error {
-	s.count = len(pictures)
+func (s *scene) Submit(_ int, images []engine.Image) error {
+	s.count = len(images)
 	return nil
 }
 
@@ -105,15 +105,15 @@ func (s *scene) Close() error {
 }
 
 func (s *scene) Wait(int) (*predict.Result, error) {
-	s.result.Pictures = s.result.Pictures[:0]
+	s.result.Images = s.result.Images[:0]
 	for i := range s.count {
-		s.result.Pictures = append(s.result.Pictures, predict.Picture{Findings: append([]postprocess.Finding{}, s.found[i]...)})
+		s.result.Images = append(s.result.Images, predict.Image{Detections: append([]postprocess.Detection{}, s.found[i]...)})
 	}
 	return &s.result, nil
 }
 
 // values are the attributes as text.
-func values(f *postprocess.Finding) string {
+func values(f *postprocess.Detection) string {
 	if f.Detail == nil {
 		return ""
 	}
@@ -124,9 +124,9 @@ func values(f *postprocess.Finding) string {
 	return strings.Join(all, " ")
 }
 
-func TestEveryFindingIsLookedAt(t *testing.T) {
+func TestEveryDetectionIsLookedAt(t *testing.T) {
 	one, two := black(200, 100), black(120, 120)
-	s := &scene{found: [][]postprocess.Finding{
+	s := &scene{found: [][]postprocess.Detection{
 		{paint(&one, "red", 0, 10, 10, 40, 30), paint(&one, "blue", 1, 60, 20, 30, 60), paint(&one, "green", 0, 120, 50, 60, 40)},
 		{paint(&two, "green", 1, 0, 0, 30, 30), paint(&two, "red", 0, 100, 100, 10, 20), paint(&two, "blue", 0, 40, 60, 50, 33)},
 	}}
@@ -143,10 +143,10 @@ func TestEveryFindingIsLookedAt(t *testing.T) {
 			result, err := chained.Wait(0)
 			require.NoError(t, err)
 			var got [][]string
-			for i := range result.Pictures {
+			for i := range result.Images {
 				var all []string
-				for k := range result.Pictures[i].Findings {
-					all = append(all, values(&result.Pictures[i].Findings[k]))
+				for k := range result.Images[i].Detections {
+					all = append(all, values(&result.Images[i].Detections[k]))
 				}
 				got = append(got, all)
 			}
@@ -154,8 +154,8 @@ func TestEveryFindingIsLookedAt(t *testing.T) {
 				{"colour=red", "colour=blue", "colour=green paint=green"},
 				{"colour=green", "", "colour=blue"},
 			}, got)
-			require.Len(t, result.Pictures[1].Findings[0].Detail.Keypoints, 1, "what the first network gave is still there")
-			first := result.Pictures[0].Findings[0].Detail.Attributes[0]
+			require.Len(t, result.Images[1].Detections[0].Detail.Keypoints, 1, "what the first network gave is still there")
+			first := result.Images[0].Detections[0].Detail.Attributes[0]
 			require.Greater(t, first.Score, float32(0.99))
 			require.Equal(t, 1, first.Looks)
 		}
@@ -171,7 +171,7 @@ func TestEveryFindingIsLookedAt(t *testing.T) {
 // odd is a network whose numbers are no scores.
 type odd struct{ predict.Predictor }
 
-var errOdd = &predict.Contradiction{Model: "colour.onnx", Layout: "classify", Pictures: 30, What: "scores that are not from 0 to 1"}
+var errOdd = &predict.Contradiction{Model: "colour.onnx", Layout: "classify", Images: 30, What: "scores that are not from 0 to 1"}
 
 func (o odd) Wait(slot int) (*predict.Result, error) {
 	result, err := o.Predictor.Wait(slot)
@@ -184,13 +184,13 @@ func (o odd) Wait(slot int) (*predict.Result, error) {
 // What a second network says that contradicts itself is no attribute of anything: the same error ends the work on files.
 func TestASecondNetworkThatContradictsItselfIsTold(t *testing.T) {
 	one := black(200, 100)
-	s := &scene{found: [][]postprocess.Finding{{paint(&one, "red", 0, 10, 10, 40, 30)}}}
+	s := &scene{found: [][]postprocess.Detection{{paint(&one, "red", 0, 10, 10, 40, 30)}}}
 	chained := &cascade.Chained{Predictor: s, Stages: []cascade.Stage{{Name: "colour", Predictor: odd{colours(t, 1)}}}}
 	require.NoError(t, chained.Open())
 	require.NoError(t, chained.Submit(0, []engine.Image{one}))
 	_, err := chained.Wait(0)
 	require.ErrorIs(t, err, errOdd)
-	require.EqualError(t, err, "cascade colour: model colour.onnx is not classify: 30 pictures in a row gave scores that are not from 0 to 1 "+
+	require.EqualError(t, err, "cascade colour: model colour.onnx is not classify: 30 images in a row gave scores that are not from 0 to 1 "+
 		"(name another --layout; edge-infer inspect shows the outputs)")
 	require.NoError(t, chained.Close())
 }
@@ -212,27 +212,27 @@ func TestStagesThatCannotBe(t *testing.T) {
 	}
 }
 
-// film is one camera whose objects change their colours.
-type film struct {
-	picture engine.Image
-	frame   cascade.Frame
+// video is one camera whose objects change their colours.
+type video struct {
+	img   engine.Image
+	frame cascade.Frame
 }
 
-func newFilm(camera string, objects int) *film {
-	f := &film{picture: black(640, 480), frame: cascade.Frame{Camera: camera, Time: time.Unix(2e9, 0), Wait: true}}
+func newVideo(camera string, objects int) *video {
+	f := &video{img: black(640, 480), frame: cascade.Frame{Camera: camera, Time: time.Unix(2e9, 0), Wait: true}}
 	for i := range objects {
 		f.frame.Tracks = append(f.frame.Tracks, postprocess.Track{ID: uint64(i + 1), State: postprocess.Active, Index: i})
 	}
-	f.frame.Picture = f.picture
+	f.frame.Image = f.img
 	return f
 }
 
 // show paints the object.
-func (f *film) show(track int, colour string) {
-	f.frame.Tracks[track].Finding = paint(&f.picture, colour, 0, 60*track, 40, 50, 80)
+func (f *video) show(track int, colour string) {
+	f.frame.Tracks[track].Detection = paint(&f.img, colour, 0, 60*track, 40, 50, 80)
 }
 
-func (f *film) next(a *cascade.Attendant, after time.Duration) []uint64 {
+func (f *video) next(a *cascade.Attendant, after time.Duration) []uint64 {
 	f.frame.Time = f.frame.Time.Add(after)
 	return append([]uint64{}, a.Look(&f.frame)...)
 }
@@ -253,7 +253,7 @@ func known(a *cascade.Attendant, camera string, track uint64) (value string, loo
 func TestLooksVote(t *testing.T) {
 	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: colours(t, 4), Every: time.Second, Votes: 3})
 	defer a.Close()
-	f := newFilm("gate", 2)
+	f := newVideo("gate", 2)
 	f.show(0, "red")
 	f.show(1, "green")
 	require.Equal(t, []uint64{1, 2}, f.next(a, 0))
@@ -281,13 +281,13 @@ func TestLooksVote(t *testing.T) {
 func TestObjectsAreForgotten(t *testing.T) {
 	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: colours(t, 4)})
 	defer a.Close()
-	f := newFilm("gate", 1)
+	f := newVideo("gate", 1)
 	f.show(0, "red")
 	f.next(a, 0)
 	tracks := f.frame.Tracks
 	tracks[0].State, tracks[0].Index = postprocess.Ended, -1
 	f.next(a, time.Second)
-	f.frame.Tracks, f.frame.Picture = nil, engine.Image{} // the camera is over
+	f.frame.Tracks, f.frame.Image = nil, engine.Image{} // the camera is over
 	f.next(a, 0)
 	value, _ := known(a, "gate", 1)
 	require.Equal(t, "red", value, "its last event still says it")
@@ -302,7 +302,7 @@ func TestObjectsAreForgotten(t *testing.T) {
 func TestWhatIsNotLookedAt(t *testing.T) {
 	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: colours(t, 4), On: []string{"car"}, MinSize: 20, Reported: 0.9})
 	defer a.Close()
-	f := newFilm("gate", 5)
+	f := newVideo("gate", 5)
 	for i := range f.frame.Tracks {
 		f.show(i, "red")
 	}
@@ -321,18 +321,18 @@ type unsteady struct {
 	fail bool
 }
 
-func (u *unsteady) Submit(slot int, pictures []engine.Image) error {
+func (u *unsteady) Submit(slot int, images []engine.Image) error {
 	if u.fail {
 		return errors.New("the engine is lost")
 	}
-	return u.Predictor.Submit(slot, pictures)
+	return u.Predictor.Submit(slot, images)
 }
 
 func TestFailedLooksAreToldOnceAndTriedAgain(t *testing.T) {
 	var log bytes.Buffer
 	network := &unsteady{Predictor: colours(t, 2), fail: true}
 	a := attend(t, slog.New(slog.NewTextHandler(&log, nil)), cascade.Stage{Name: "colour", Predictor: network, Every: time.Second})
-	f := newFilm("gate", 3)
+	f := newVideo("gate", 3)
 	for i := range f.frame.Tracks {
 		f.show(i, "green")
 	}
@@ -352,27 +352,27 @@ func TestFailedLooksAreToldOnceAndTriedAgain(t *testing.T) {
 func TestManyCamerasShareRequests(t *testing.T) {
 	gate := &gated{Predictor: colours(t, 64), begun: make(chan int), goOn: make(chan struct{})}
 	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: gate, Every: time.Second})
-	var films []*film
+	var videos []*video
 	for _, name := range []string{"a", "b", "c", "d"} {
-		f := newFilm(name, 10)
+		f := newVideo(name, 10)
 		f.frame.Wait = false
 		for i := range 10 {
-			f.show(i, []string{"red", "green", "blue"}[(i+len(films))%3])
+			f.show(i, []string{"red", "green", "blue"}[(i+len(videos))%3])
 		}
-		films = append(films, f)
+		videos = append(videos, f)
 	}
-	films[0].next(a, 0)
+	videos[0].next(a, 0)
 	require.Equal(t, 10, <-gate.begun)
-	for _, f := range films[1:] {
+	for _, f := range videos[1:] {
 		f.next(a, 0) // returns although the network is busy
 	}
 	gate.goOn <- struct{}{}
 	require.Equal(t, 30, <-gate.begun, "those of three cameras are one request")
 	gate.goOn <- struct{}{}
-	films[0].frame.Wait = true
+	videos[0].frame.Wait = true
 	go func() { <-gate.begun; gate.goOn <- struct{}{} }()
-	films[0].next(a, 2*time.Second)
-	for at, f := range films {
+	videos[0].next(a, 2*time.Second)
+	for at, f := range videos {
 		for i := range 10 {
 			value, _ := known(a, f.frame.Camera, uint64(i+1))
 			require.Equal(t, []string{"red", "green", "blue"}[(i+at)%3], value, "camera %d object %d", at, i)
@@ -388,8 +388,8 @@ type gated struct {
 	goOn  chan struct{}
 }
 
-func (g *gated) Submit(slot int, pictures []engine.Image) error {
-	g.begun <- len(pictures)
+func (g *gated) Submit(slot int, images []engine.Image) error {
+	g.begun <- len(images)
 	<-g.goOn
-	return g.Predictor.Submit(slot, pictures)
+	return g.Predictor.Submit(slot, images)
 }

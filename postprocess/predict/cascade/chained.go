@@ -8,16 +8,16 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Chained is a predictor whose findings further networks have looked at: they have attributes where those were sure enough, and the
+// Chained is a predictor whose detections further networks have looked at: they have attributes where those were sure enough, and the
 // embedding of a network that embeds. It has one slot. The exported fields are set before Open, and closing it closes them all.
 type Chained struct {
 	predict.Predictor
 	Stages []Stage
 
 	// Of whoever calls Submit and Wait.
-	pictures   []engine.Image
+	images     []engine.Image
 	shown      []shown // by stage
-	findings   []*postprocess.Finding
+	detections []*postprocess.Detection
 	details    []postprocess.Detail
 	attributes []postprocess.Attribute
 }
@@ -38,11 +38,11 @@ func (c *Chained) Open() error {
 func (c *Chained) Slots() int { return 1 }
 
 // Submit implements predict.Predictor.
-func (c *Chained) Submit(slot int, pictures []engine.Image) error {
-	if err := c.Predictor.Submit(slot, pictures); err != nil {
+func (c *Chained) Submit(slot int, images []engine.Image) error {
+	if err := c.Predictor.Submit(slot, images); err != nil {
 		return err
 	}
-	c.pictures = append(c.pictures[:0], pictures...)
+	c.images = append(c.images[:0], images...)
 	return nil
 }
 
@@ -61,21 +61,21 @@ func (c *Chained) Wait(slot int) (*predict.Result, error) {
 	return result, nil
 }
 
-// equip gives every finding a detail with room for as many attributes as there are stages.
+// equip gives every detection a detail with room for as many attributes as there are stages.
 func (c *Chained) equip(result *predict.Result) {
 	total := 0
-	for i := range result.Pictures {
-		total += len(result.Pictures[i].Findings)
+	for i := range result.Images {
+		total += len(result.Images[i].Detections)
 	}
 	if cap(c.details) < total {
 		c.details = make([]postprocess.Detail, 0, 2*total)
 		c.attributes = make([]postprocess.Attribute, 2*total*len(c.Stages))
 	}
 	c.details = c.details[:0]
-	for i := range result.Pictures {
-		findings := result.Pictures[i].Findings
-		for k := range findings {
-			f := &findings[k]
+	for i := range result.Images {
+		detections := result.Images[i].Detections
+		for k := range detections {
+			f := &detections[k]
 			detail := postprocess.Detail{}
 			if f.Detail != nil {
 				detail = *f.Detail
@@ -88,41 +88,41 @@ func (c *Chained) equip(result *predict.Result) {
 	}
 }
 
-// look has one network look at what it wants of all pictures, in as many requests as the crops need.
+// look has one network look at what it wants of all images, in as many requests as the crops need.
 func (c *Chained) look(s *shown, result *predict.Result) error {
 	s.clear()
-	s.vectors, c.findings = s.vectors[:0], c.findings[:0]
-	for i := range result.Pictures {
-		findings := result.Pictures[i].Findings
-		for k := range findings {
-			f := &findings[k]
+	s.vectors, c.detections = s.vectors[:0], c.detections[:0]
+	for i := range result.Images {
+		detections := result.Images[i].Detections
+		for k := range detections {
+			f := &detections[k]
 			if !s.stage.wants(f) {
 				continue
 			}
-			there, err := s.add(&c.pictures[i], f.Box)
+			there, err := s.add(&c.images[i], f.Box)
 			if errors.Is(err, errFull) {
 				if err = c.tell(s); err == nil {
-					there, err = s.add(&c.pictures[i], f.Box)
+					there, err = s.add(&c.images[i], f.Box)
 				}
 			}
 			if err != nil {
 				return err
 			}
 			if there {
-				c.findings = append(c.findings, f)
+				c.detections = append(c.detections, f)
 			}
 		}
 	}
 	return c.tell(s)
 }
 
-// tell runs what is shown and adds what comes of it to the findings.
+// tell runs what is shown and adds what comes of it to the detections.
 func (c *Chained) tell(s *shown) error {
 	if err := s.run(); err != nil {
 		return err
 	}
 	for i, seen := range s.looks {
-		detail := c.findings[i].Detail
+		detail := c.detections[i].Detail
 		if s.stage.embeds {
 			detail.Embedding = seen.vector
 			continue
@@ -132,7 +132,7 @@ func (c *Chained) tell(s *shown) error {
 		}
 	}
 	s.clear()
-	c.findings = c.findings[:0]
+	c.detections = c.detections[:0]
 	return nil
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// region is the part of a picture that shows a box, with a share of its sides more on each side, cut at the picture's borders. It begins
-// and ends at even pixels, because those of some formats come in pairs. It is empty for a box outside of the picture.
+// region is the part of an image that shows a box, with a share of its sides more on each side, cut at the image's borders. It begins
+// and ends at even pixels, because those of some formats come in pairs. It is empty for a box outside of the image.
 func region(b postprocess.Box, margin float32, width, height int) image.Rectangle {
 	dx, dy := margin*b.Width(), margin*b.Height()
 	left, right := side(b.X1-dx, b.X2+dx, width)

@@ -39,7 +39,7 @@ func TestRegion(t *testing.T) {
 	}
 }
 
-// FuzzRegion: whatever a network says, what is cut out is a picture that an engine takes, or nothing.
+// FuzzRegion: whatever a network says, what is cut out is an image that an engine takes, or nothing.
 func FuzzRegion(f *testing.F) {
 	f.Add(float32(1), float32(2), float32(30), float32(40), float32(0.2), uint8(64), uint8(48), uint8(2))
 	f.Add(float32(-1e30), float32(-1e30), float32(1e30), float32(1e30), float32(1), uint8(3), uint8(2), uint8(0))
@@ -47,7 +47,7 @@ func FuzzRegion(f *testing.F) {
 		format := engine.PixelFormat(kind % 5)
 		width, height := 2*(int(w)/2+1), 2*(int(h)/2+1)
 		stride := format.RowBytes(width) + 3
-		picture := engine.Image{
+		img := engine.Image{
 			Data: make([]byte, stride*format.Rows(height)), Width: width, Height: height, Stride: stride, Format: format,
 		}
 		part := region(postprocess.Box{X1: x1, Y1: y1, X2: x2, Y2: y2}, margin, width, height)
@@ -57,8 +57,8 @@ func FuzzRegion(f *testing.F) {
 		if !part.In(image.Rect(0, 0, width, height)) {
 			t.Fatalf("%v lies outside of %dx%d", part, width, height)
 		}
-		crop := picture.CopyPart(make([]byte, picture.PartBytes(part)), part)
-		if err := crop.Check(); err != nil || len(crop.Data) != picture.PartBytes(part) {
+		crop := img.CopyPart(make([]byte, img.PartBytes(part)), part)
+		if err := crop.Check(); err != nil || len(crop.Data) != img.PartBytes(part) {
 			t.Fatalf("%v of %d bytes: %v", part, len(crop.Data), err)
 		}
 	})

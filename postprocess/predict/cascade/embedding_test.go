@@ -33,7 +33,7 @@ func TestAppearances(t *testing.T) {
 	a := attend(t, nil, cascade.Stage{Name: "person", Predictor: embedder(t, 4), Every: time.Second, Vector: true})
 	defer a.Close()
 	told := map[uint64][]float32{}
-	f := newFilm("gate", 2)
+	f := newVideo("gate", 2)
 	f.frame.Appear = func(track uint64, vector []float32) { told[track] = slices.Clone(vector) }
 	f.show(0, "red")
 	f.show(1, "blue")
@@ -52,25 +52,25 @@ func TestAppearances(t *testing.T) {
 	require.Empty(t, a.Embedding("yard", 1))
 }
 
-// TestFindingsHaveEmbeddings beside the attributes of another stage, in more requests than one.
-func TestFindingsHaveEmbeddings(t *testing.T) {
-	picture := black(300, 100)
-	var found []postprocess.Finding
+// TestDetectionsHaveEmbeddings beside the attributes of another stage, in more requests than one.
+func TestDetectionsHaveEmbeddings(t *testing.T) {
+	img := black(300, 100)
+	var found []postprocess.Detection
 	order := []string{"red", "blue", "green", "blue", "red"}
 	for i, colour := range order {
-		found = append(found, paint(&picture, colour, i%2, 60*i, 10, 40, 60))
+		found = append(found, paint(&img, colour, i%2, 60*i, 10, 40, 60))
 	}
-	chained := &cascade.Chained{Predictor: &scene{found: [][]postprocess.Finding{found}}, Stages: []cascade.Stage{
+	chained := &cascade.Chained{Predictor: &scene{found: [][]postprocess.Detection{found}}, Stages: []cascade.Stage{
 		{Name: "person", Predictor: embedder(t, 2), On: []string{"car"}}, {Name: "colour", Predictor: colours(t, 2)},
 	}}
 	require.NoError(t, chained.Open())
 	defer chained.Close()
 	for range 2 {
-		require.NoError(t, chained.Submit(0, []engine.Image{picture}))
+		require.NoError(t, chained.Submit(0, []engine.Image{img}))
 		result, err := chained.Wait(0)
 		require.NoError(t, err)
-		for i := range result.Pictures[0].Findings {
-			f := &result.Pictures[0].Findings[i]
+		for i := range result.Images[0].Detections {
+			f := &result.Images[0].Detections[i]
 			require.Equal(t, "colour="+order[i], values(f))
 			if i%2 == 1 {
 				require.Empty(t, f.Detail.Embedding, "a person, which is not looked at")
@@ -89,7 +89,7 @@ func TestEmbeddingsThatCannotBe(t *testing.T) {
 		"cascade b: a embeds already, and objects are known again by one vector": {
 			{Name: "a", Predictor: n}, {Name: "b", Predictor: n},
 		},
-		"cascade c: model colours.onnx has no vector to tell but gives the best classes of the picture": {{Name: "c", Predictor: c, Vector: true}},
+		"cascade c: model colours.onnx has no vector to tell but gives the best classes of the image": {{Name: "c", Predictor: c, Vector: true}},
 	} {
 		require.EqualError(t, (&cascade.Attendant{Stages: stages}).Open(), want)
 	}

@@ -119,7 +119,7 @@ func (s *Stage) open(labels []string) error {
 }
 
 // wants reports whether a box of that class is shown.
-func (s *Stage) wants(f *postprocess.Finding) bool {
+func (s *Stage) wants(f *postprocess.Detection) bool {
 	return min(f.Width(), f.Height()) >= s.MinSize && (s.wanted == nil || f.Class >= 0 && f.Class < len(s.wanted) && s.wanted[f.Class])
 }
 
@@ -132,8 +132,8 @@ type look struct {
 	vector []float32
 }
 
-// seen is what a look at a picture gave. A vector is the engine's.
-func (s *Stage) seen(found []postprocess.Finding) look {
+// seen is what a look at an image gave. A vector is the engine's.
+func (s *Stage) seen(found []postprocess.Detection) look {
 	switch {
 	case len(found) == 0:
 		return look{class: -1}
@@ -217,16 +217,16 @@ const mostBytes = 64 << 20
 // errFull says that there is no room for another crop.
 var errFull = errors.New("too many crops for one request")
 
-// add cuts a box out of a picture. It reports false where there is nothing to be seen of it.
-func (s *shown) add(picture *engine.Image, box postprocess.Box) (bool, error) {
-	part := region(box, s.stage.Margin, picture.Width, picture.Height)
+// add cuts a box out of an image. It reports false where there is nothing to be seen of it.
+func (s *shown) add(img *engine.Image, box postprocess.Box) (bool, error) {
+	part := region(box, s.stage.Margin, img.Width, img.Height)
 	if part.Empty() {
 		return false, nil
 	}
-	if err := s.reserve(s.used + picture.PartBytes(part)); err != nil {
+	if err := s.reserve(s.used + img.PartBytes(part)); err != nil {
 		return false, err
 	}
-	crop := picture.CopyPart(s.memory.Data[s.used:], part)
+	crop := img.CopyPart(s.memory.Data[s.used:], part)
 	s.crops, s.starts = append(s.crops, crop), append(s.starts, s.used)
 	s.used += len(crop.Data)
 	return true, nil
@@ -270,8 +270,8 @@ func (s *shown) run() error {
 		if err != nil {
 			return fmt.Errorf("cascade %s: %w", s.stage.Name, err)
 		}
-		for i := range result.Pictures {
-			s.looks = append(s.looks, s.keep(s.stage.seen(result.Pictures[i].Findings)))
+		for i := range result.Images {
+			s.looks = append(s.looks, s.keep(s.stage.seen(result.Images[i].Detections)))
 		}
 	}
 	return nil

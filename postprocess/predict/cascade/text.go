@@ -12,7 +12,7 @@ type text struct {
 }
 
 // textOf joins the characters that a network read, and gives the mean of their scores.
-func textOf(found []postprocess.Finding) (t text, score float32) {
+func textOf(found []postprocess.Detection) (t text, score float32) {
 	found = found[:min(len(found), MostCharacters)]
 	for i := range found {
 		t.characters[i] = int32(found[i].Class)

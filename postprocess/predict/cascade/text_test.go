@@ -14,7 +14,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
 
-// reader is a real network that reads: each third of the picture's width is a step, red an R, green a G, blue a B, and black the blank.
+// reader is a real network that reads: each third of the image's width is a step, red an R, green a G, blue a B, and black the blank.
 func reader(t testing.TB) *predict.Network {
 	b := testnet.NewBuilder(1)
 	x := b.Input("images", 1, 3, 30, 30)
@@ -32,21 +32,21 @@ func reader(t testing.TB) *predict.Network {
 }
 
 // write paints an object as three stripes.
-func (f *film) write(track int, text string) {
+func (f *video) write(track int, text string) {
 	for i, letter := range text {
 		colour := map[rune]string{'R': "red", 'G': "green", 'B': "blue"}[letter]
-		paint(&f.picture, colour, 0, 60*track+20*i, 40, 20, 60)
+		paint(&f.img, colour, 0, 60*track+20*i, 40, 20, 60)
 	}
-	finding := paint(&f.picture, "", 0, 0, 0, 0, 0)
-	finding.X1, finding.Y1, finding.X2, finding.Y2 = float32(60*track), 40, float32(60*track+60), 100
-	f.frame.Tracks[track].Finding = finding
+	detection := paint(&f.img, "", 0, 0, 0, 0, 0)
+	detection.X1, detection.Y1, detection.X2, detection.Y2 = float32(60*track), 40, float32(60*track+60), 100
+	f.frame.Tracks[track].Detection = detection
 }
 
 // TestTextsVote: looks that misread a letter, or lose one, do not change what the others say.
 func TestTextsVote(t *testing.T) {
 	a := attend(t, nil, cascade.Stage{Name: "plate", Predictor: reader(t), Every: time.Second, Votes: 5})
 	defer a.Close()
-	f := newFilm("gate", 1)
+	f := newVideo("gate", 1)
 	read := func(text string) (value string, changed bool) {
 		f.write(0, text)
 		changed = len(f.next(a, time.Second)) > 0
@@ -83,17 +83,17 @@ func TestTextsVote(t *testing.T) {
 }
 
 // TestTextOfAPicture is what one look reads.
-func TestTextOfAPicture(t *testing.T) {
-	f := newFilm("gate", 1)
+func TestTextOfAImage(t *testing.T) {
+	f := newVideo("gate", 1)
 	f.write(0, "GRB")
 	s := &scene{}
 	s.found = append(s.found, nil)
-	s.found[0] = append(s.found[0], f.frame.Tracks[0].Finding)
+	s.found[0] = append(s.found[0], f.frame.Tracks[0].Detection)
 	c := &cascade.Chained{Predictor: s, Stages: []cascade.Stage{{Name: "plate", Predictor: reader(t)}}}
 	require.NoError(t, c.Open())
-	require.NoError(t, c.Submit(0, []engine.Image{f.picture}))
+	require.NoError(t, c.Submit(0, []engine.Image{f.img}))
 	result, err := c.Wait(0)
 	require.NoError(t, err)
-	require.Equal(t, "plate=GRB", values(&result.Pictures[0].Findings[0]))
+	require.Equal(t, "plate=GRB", values(&result.Images[0].Detections[0]))
 	require.NoError(t, c.Close())
 }

@@ -1,4 +1,4 @@
-// Package ensemble is a predictor made of several: each looks at every picture, and what they find becomes one list.
+// Package ensemble is a predictor made of several: each looks at every image, and what they find becomes one list.
 package ensemble
 
 import (
@@ -43,11 +43,11 @@ type slot struct {
 	fuser    fuse.Fuser
 	decoding predict.Decoding
 	below    []*predict.Result
-	looks    [][]postprocess.Finding
+	looks    [][]postprocess.Detection
 	result   predict.Result
 }
 
-// Below is the decoding of predictors whose findings are fused: an object that one of them saw well needs the others' weak findings to keep
+// Below is the decoding of predictors whose detections are fused: an object that one of them saw well needs the others' weak detections to keep
 // its score.
 func Below(d predict.Decoding) predict.Decoding {
 	d.Threshold = min(d.Threshold, max(d.Threshold/4, postprocess.Floor))
@@ -88,8 +88,8 @@ func (e *Ensemble) Open() error {
 	e.slots = make([]slot, slots)
 	for i := range e.slots {
 		s := &e.slots[i]
-		s.below, s.looks = make([]*predict.Result, len(e.Predictors)), make([][]postprocess.Finding, len(e.Predictors))
-		s.result.Pictures = make([]predict.Picture, 0, e.model.MaxBatch)
+		s.below, s.looks = make([]*predict.Result, len(e.Predictors)), make([][]postprocess.Detection, len(e.Predictors))
+		s.result.Images = make([]predict.Image, 0, e.model.MaxBatch)
 		s.fuser = e.Fuser
 		if err := s.fuser.Open(len(e.Predictors)); err != nil {
 			return err
@@ -147,18 +147,18 @@ func (e *Ensemble) refuse(op string, kind error, format string, arguments ...any
 }
 
 // Submit implements predict.Predictor.
-func (e *Ensemble) Submit(number int, pictures []engine.Image) error {
+func (e *Ensemble) Submit(number int, images []engine.Image) error {
 	switch {
 	case number < 0 || number >= len(e.slots):
 		return e.refuse("submit", engine.ErrShape, "slot %d, there are slots 0 to %d", number, len(e.slots)-1)
 	case e.slots[number].busy:
 		return e.refuse("submit", nil, "slot %d has a request in flight, wait for it first", number)
-	case len(pictures) < 1 || len(pictures) > e.model.MaxBatch:
-		return e.refuse("submit", engine.ErrShape, "%d pictures, 1 to %d fit", len(pictures), e.model.MaxBatch)
+	case len(images) < 1 || len(images) > e.model.MaxBatch:
+		return e.refuse("submit", engine.ErrShape, "%d images, 1 to %d fit", len(images), e.model.MaxBatch)
 	}
 	for i, p := range e.Predictors {
-		if err := p.Submit(number, pictures); err != nil {
-			for _, started := range e.Predictors[:i] { // so that the pictures' memory is free
+		if err := p.Submit(number, images); err != nil {
+			for _, started := range e.Predictors[:i] { // so that the images' memory is free
 				_, failed := started.Wait(number)
 				err = errors.Join(err, failed)
 			}
@@ -167,7 +167,7 @@ func (e *Ensemble) Submit(number int, pictures []engine.Image) error {
 	}
 	s := &e.slots[number]
 	s.busy, s.decoding = true, *e.tuned.Load()
-	s.result.Pictures = s.result.Pictures[:len(pictures)]
+	s.result.Images = s.result.Images[:len(images)]
 	return nil
 }
 
@@ -189,7 +189,7 @@ func (e *Ensemble) Wait(number int) (*predict.Result, error) {
 		return nil, errors.Join(errs...)
 	}
 	e.sum(s)
-	for i := range s.result.Pictures {
+	for i := range s.result.Images {
 		e.fuse(s, i)
 	}
 	return &s.result, nil
@@ -209,50 +209,50 @@ func (e *Ensemble) sum(s *slot) {
 	}
 }
 
-// fuse makes one list of what was found on a picture.
-func (e *Ensemble) fuse(s *slot, picture int) {
-	at := &s.result.Pictures[picture]
-	at.Findings, at.Stats, at.Err = at.Findings[:0], decode.Stats{}, nil
+// fuse makes one list of what was found on an image.
+func (e *Ensemble) fuse(s *slot, img int) {
+	at := &s.result.Images[img]
+	at.Detections, at.Stats, at.Err = at.Detections[:0], decode.Stats{}, nil
 	seen := 0
 	for i, below := range s.below {
-		of := &below.Pictures[picture]
+		of := &below.Images[img]
 		at.Err = cmp.Or(at.Err, of.Err)
 		at.Stats.Add(&of.Stats)
-		seen += len(of.Findings)
+		seen += len(of.Detections)
 		if classes := e.labels[i]; classes != nil {
-			for k := range of.Findings { // they are this slot's until its next request
-				if class := of.Findings[k].Class; class < len(classes) {
-					of.Findings[k].Class = classes[class]
+			for k := range of.Detections { // they are this slot's until its next request
+				if class := of.Detections[k].Class; class < len(classes) {
+					of.Detections[k].Class = classes[class]
 				}
 			}
 		}
-		s.looks[i] = of.Findings
+		s.looks[i] = of.Detections
 	}
 	if at.Err != nil {
 		return
 	}
-	at.Findings = Cut(s.fuser.Fuse(at.Findings, s.looks), &s.decoding, e.exclusive)
-	at.Stats.Suppressed += seen - len(at.Findings)
+	at.Detections = Cut(s.fuser.Fuse(at.Detections, s.looks), &s.decoding, e.exclusive)
+	at.Stats.Suppressed += seen - len(at.Detections)
 }
 
-// Exclusive reports whether a picture is of one of the model's classes only, as far as its file tells.
+// Exclusive reports whether an image is of one of the model's classes only, as far as its file tells.
 func Exclusive(m *predict.Model) bool {
 	return m.Recognised.Task == engine.Classify && m.Metadata.Activation != engine.Sigmoid
 }
 
 // Cut takes away what decoding would not have given: what is under its threshold, and what is over its limit. Of classes that exclude each
-// other the best ones stay, whatever they score, where decoding is to give them always. The findings are sorted.
-func Cut(findings []postprocess.Finding, d *predict.Decoding, exclusive bool) []postprocess.Finding {
+// other the best ones stay, whatever they score, where decoding is to give them always. The detections are sorted.
+func Cut(detections []postprocess.Detection, d *predict.Decoding, exclusive bool) []postprocess.Detection {
 	if exclusive && d.Always {
-		return findings[:min(len(findings), cmp.Or(d.Top, decode.DefaultTopK))]
+		return detections[:min(len(detections), cmp.Or(d.Top, decode.DefaultTopK))]
 	}
-	for i := range findings {
-		if findings[i].Score < d.Threshold {
-			findings = findings[:i]
+	for i := range detections {
+		if detections[i].Score < d.Threshold {
+			detections = detections[:i]
 			break
 		}
 	}
-	return findings[:min(len(findings), cmp.Or(d.Limit, decode.DefaultLimit))]
+	return detections[:min(len(detections), cmp.Or(d.Limit, decode.DefaultLimit))]
 }
 
 // Close implements predict.Predictor.

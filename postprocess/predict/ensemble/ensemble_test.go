@@ -12,10 +12,10 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
 )
 
-// oracle is a predictor that finds in every picture what it is told.
+// oracle is a predictor that finds in every image what it is told.
 type oracle struct {
 	model    predict.Model
-	found    []postprocess.Finding
+	found    []postprocess.Detection
 	decoding predict.Decoding
 	results  [2]predict.Result
 	waiting  int
@@ -23,7 +23,7 @@ type oracle struct {
 	fails    error
 }
 
-func newOracle(path string, labels []string, batch int, found ...postprocess.Finding) *oracle {
+func newOracle(path string, labels []string, batch int, found ...postprocess.Detection) *oracle {
 	m := predict.Model{Model: engine.Model{Path: path, MaxBatch: batch}}
 	m.Metadata.Labels = labels
 	return &oracle{model: m, found: found}
@@ -35,16 +35,16 @@ func (*oracle) Alloc(size int) (*engine.Buffer, error) {
 	return &engine.Buffer{Data: make([]byte, size)}, nil
 }
 
-func (o *oracle) Submit(slot int, pictures []engine.Image) error {
+func (o *oracle) Submit(slot int, images []engine.Image) error {
 	o.waiting++
 	r := &o.results[slot]
-	r.Pictures = r.Pictures[:0]
-	for i := range pictures {
-		p := predict.Picture{Findings: append([]postprocess.Finding{}, o.found...)}
-		if pictures[i].Width == 0 {
-			p.Err = errors.New("no picture")
+	r.Images = r.Images[:0]
+	for i := range images {
+		p := predict.Image{Detections: append([]postprocess.Detection{}, o.found...)}
+		if images[i].Width == 0 {
+			p.Err = errors.New("no image")
 		}
-		r.Pictures = append(r.Pictures, p)
+		r.Images = append(r.Images, p)
 	}
 	return o.fails
 }
@@ -67,8 +67,8 @@ func (o *oracle) Close() error {
 	return nil
 }
 
-func at(x, score float32, class int) postprocess.Finding {
-	return postprocess.Finding{Box: postprocess.Box{X1: x, X2: x + 10, Y2: 10}, Score: score, Class: class}
+func at(x, score float32, class int) postprocess.Detection {
+	return postprocess.Detection{Box: postprocess.Box{X1: x, X2: x + 10, Y2: 10}, Score: score, Class: class}
 }
 
 // TestNetworksAreAskedTogether: whatever numbers they give the labels, and each with its weight.
@@ -81,16 +81,16 @@ func TestNetworksAreAskedTogether(t *testing.T) {
 	require.NoError(t, e.Open())
 	require.Equal(t, "a.onnx + b.onnx", e.Model().Path)
 	require.Equal(t, 4, e.Model().MaxBatch)
-	pictures := []engine.Image{{Width: 1}, {}, {Width: 1}}
-	require.NoError(t, e.Submit(1, pictures))
-	require.ErrorContains(t, e.Submit(1, pictures), "in flight")
-	require.NoError(t, e.Submit(0, pictures[:1]))
+	images := []engine.Image{{Width: 1}, {}, {Width: 1}}
+	require.NoError(t, e.Submit(1, images))
+	require.ErrorContains(t, e.Submit(1, images), "in flight")
+	require.NoError(t, e.Submit(0, images[:1]))
 	result, err := e.Wait(1)
 	require.NoError(t, err)
-	require.Len(t, result.Pictures, 3)
-	require.EqualError(t, result.Pictures[1].Err, "no picture")
+	require.Len(t, result.Images, 3)
+	require.EqualError(t, result.Images[1].Err, "no image")
 	for _, i := range []int{0, 2} {
-		found := result.Pictures[i].Findings
+		found := result.Images[i].Detections
 		require.Len(t, found, 3)
 		require.Equal(t, 0, found[0].Class)
 		require.InDelta(t, (0.9*2+0.6)/3, found[0].Score, 1e-6)
@@ -101,19 +101,19 @@ func TestNetworksAreAskedTogether(t *testing.T) {
 	_, err = e.Wait(1)
 	require.ErrorContains(t, err, "no request in flight")
 	require.NoError(t, e.Tune(predict.Decoding{Threshold: 0.4}))
-	require.InDelta(t, 0.1, a.decoding.Threshold, 1e-6, "weak findings count for strong objects")
+	require.InDelta(t, 0.1, a.decoding.Threshold, 1e-6, "weak detections count for strong objects")
 	_, err = e.Wait(0)
 	require.NoError(t, err)
-	require.NoError(t, e.Submit(0, pictures[:1]))
+	require.NoError(t, e.Submit(0, images[:1]))
 	result, err = e.Wait(0)
 	require.NoError(t, err)
-	require.Len(t, result.Pictures[0].Findings, 1)
+	require.Len(t, result.Images[0].Detections, 1)
 	require.Error(t, e.Tune(predict.Decoding{Labels: []string{"b.onnx"}}))
 	require.InDelta(t, 0.1, a.decoding.Threshold, 1e-6, "an error changes nothing")
 
 	b.fails = errors.New("out of memory")
-	require.ErrorIs(t, e.Submit(0, pictures[:1]), b.fails)
-	require.Zero(t, a.waiting, "the pictures' memory is free")
+	require.ErrorIs(t, e.Submit(0, images[:1]), b.fails)
+	require.Zero(t, a.waiting, "the images' memory is free")
 	require.NoError(t, e.Close())
 	require.True(t, a.closed && b.closed)
 }
@@ -131,18 +131,18 @@ func TestNoAllocationsInAnEnsemble(t *testing.T) {
 	a, b := newOracle("a", nil, 1, at(0, 0.9, 0)), newOracle("b", nil, 1, at(1, 0.8, 0))
 	e := &Ensemble{Predictors: []predict.Predictor{a, b}}
 	require.NoError(t, e.Open())
-	pictures := []engine.Image{{Width: 1}}
-	require.NoError(t, e.Submit(0, pictures))
+	images := []engine.Image{{Width: 1}}
+	require.NoError(t, e.Submit(0, images))
 	_, err := e.Wait(0)
 	require.NoError(t, err)
 	own := testing.AllocsPerRun(20, func() {
 		for _, o := range []*oracle{a, b} {
-			_ = o.Submit(0, pictures)
+			_ = o.Submit(0, images)
 			_, _ = o.Wait(0)
 		}
 	})
 	require.Equal(t, own, testing.AllocsPerRun(20, func() {
-		_ = e.Submit(0, pictures)
+		_ = e.Submit(0, images)
 		_, _ = e.Wait(0)
 	}))
 }
@@ -152,7 +152,7 @@ func TestTheBestClassesStay(t *testing.T) {
 	classes := func(activation engine.Activation, scores ...float32) *oracle {
 		o := newOracle("classes", nil, 1)
 		for class, score := range scores {
-			whole := postprocess.Finding{Box: postprocess.Box{X2: 8, Y2: 8}, Score: score, Class: class}
+			whole := postprocess.Detection{Box: postprocess.Box{X2: 8, Y2: 8}, Score: score, Class: class}
 			o.found = append(o.found, whole)
 		}
 		o.model.Recognised.Task, o.model.Metadata.Activation = engine.Classify, activation
@@ -167,8 +167,8 @@ func TestTheBestClassesStay(t *testing.T) {
 		require.NoError(t, e.Submit(0, []engine.Image{{Width: 8, Height: 8}}))
 		result, err := e.Wait(0)
 		require.NoError(t, err)
-		for i := range result.Pictures[0].Findings {
-			seen = append(seen, result.Pictures[0].Findings[i].Class)
+		for i := range result.Images[0].Detections {
+			seen = append(seen, result.Images[0].Detections[i].Class)
 		}
 		return seen
 	}

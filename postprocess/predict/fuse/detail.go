@@ -7,13 +7,13 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// fuseDetail makes the details of an object of those of all its findings, weighted by their scores: masks and the probabilities of classes
+// fuseDetail makes the details of an object of those of all its detections, weighted by their scores: masks and the probabilities of classes
 // by the mean probability, keypoints by the mean place. A turned box stays that of the best finding, and with it the box around what the
-// picture shows of it, because a mean of turned ones is none of the object's. found has the details of the best one.
-func (f *Fuser) fuseDetail(o *object, found *postprocess.Finding) {
+// image shows of it, because a mean of turned ones is none of the object's. found has the details of the best one.
+func (f *Fuser) fuseDetail(o *object, found *postprocess.Detection) {
 	d := found.Detail
 	if d.Oriented != nil {
-		found.Box = f.seen[o.first].finding.Box
+		found.Box = f.seen[o.first].detection.Box
 	}
 	if d.Mask != nil && d.Mask.Sane() {
 		f.fuseMask(o, d.Mask)
@@ -27,10 +27,10 @@ func (f *Fuser) fuseKeypoints(o *object, to []postprocess.Keypoint) {
 		var x, y, sum, score, weight float64
 		for i := o.first; i >= 0; i = f.seen[i].next {
 			s := &f.seen[i]
-			if s.finding.Detail == nil || len(s.finding.Detail.Keypoints) != len(to) {
+			if s.detection.Detail == nil || len(s.detection.Detail.Keypoints) != len(to) {
 				continue
 			}
-			p := &s.finding.Detail.Keypoints[k]
+			p := &s.detection.Detail.Keypoints[k]
 			share := s.score * max(float64(p.Score), 1e-6)
 			x, y, sum = x+share*float64(p.X), y+share*float64(p.Y), sum+share
 			score, weight = score+s.score*float64(p.Score), weight+s.score
@@ -46,9 +46,9 @@ func (f *Fuser) fuseProbabilities(o *object, to []float32) {
 		var sum, weight float64
 		for i := o.first; i >= 0; i = f.seen[i].next {
 			s := &f.seen[i]
-			if s.finding.Detail != nil && len(s.finding.Detail.Probabilities) == len(to) {
+			if s.detection.Detail != nil && len(s.detection.Detail.Probabilities) == len(to) {
 				w := f.weights[s.look]
-				sum, weight = sum+w*float64(s.finding.Detail.Probabilities[k]), weight+w
+				sum, weight = sum+w*float64(s.detection.Detail.Probabilities[k]), weight+w
 			}
 		}
 		if weight > 0 {
@@ -61,7 +61,7 @@ func (f *Fuser) fuseProbabilities(o *object, to []float32) {
 func (f *Fuser) fuseMask(o *object, to *postprocess.Mask) {
 	bounds := to.Bounds
 	for i := o.first; i >= 0; i = f.seen[i].next {
-		if m := mask(f.seen[i].finding); m != nil {
+		if m := mask(f.seen[i].detection); m != nil {
 			bounds = bounds.Union(m.Bounds)
 		}
 	}
@@ -73,7 +73,7 @@ func (f *Fuser) fuseMask(o *object, to *postprocess.Mask) {
 			x := (float64(column) - float64(grid.X)) / float64(grid.StepX)
 			var sum, weight float64
 			for i := o.first; i >= 0; i = f.seen[i].next {
-				if m := mask(f.seen[i].finding); m != nil {
+				if m := mask(f.seen[i].detection); m != nil {
 					sum, weight = sum+f.seen[i].score*probability(m, x, y), weight+f.seen[i].score
 				}
 			}
@@ -89,7 +89,7 @@ func (f *Fuser) fuseMask(o *object, to *postprocess.Mask) {
 	*to = grid
 }
 
-func mask(f *postprocess.Finding) *postprocess.Mask {
+func mask(f *postprocess.Detection) *postprocess.Mask {
 	if f.Detail == nil || f.Detail.Mask == nil || !f.Detail.Mask.Sane() {
 		return nil
 	}

@@ -1,4 +1,4 @@
-// Package fuse makes one list of findings of those that several networks, or several looks of one, have of a picture.
+// Package fuse makes one list of detections of those that several networks, or several looks of one, have of an image.
 package fuse
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Method is how findings become objects.
+// Method is how detections become objects.
 type Method string
 
 // The methods.
@@ -20,27 +20,27 @@ const (
 	Boxes Method = "wbf"
 	// Vote keeps an object that looks of more than half of the weight have seen; its box is as of Boxes, its score the mean of those looks.
 	Vote Method = "vote"
-	// Best keeps the best of the findings that overlap, as non-maximum suppression over all looks does.
+	// Best keeps the best of the detections that overlap, as non-maximum suppression over all looks does.
 	Best Method = "nms"
 )
 
 // Methods are all of them.
 func Methods() []Method { return []Method{Boxes, Vote, Best} }
 
-// DefaultIoU is the overlap over which two findings of a class are one object.
+// DefaultIoU is the overlap over which two detections of a class are one object.
 const DefaultIoU = 0.55
 
-// Fuser fuses findings. The exported fields are set before Open. It keeps its memory from picture to picture; one goroutine at a time.
+// Fuser fuses detections. The exported fields are set before Open. It keeps its memory from image to image; one goroutine at a time.
 type Fuser struct {
 	// Method is Boxes when empty.
 	Method Method
 	// IoU is DefaultIoU when 0.
 	IoU float32
-	// Skip is the score under which a finding is not looked at.
+	// Skip is the score under which a detection is not looked at.
 	Skip float32
 	// Weights are those of the looks, one for each, over 0; nil for equal ones.
 	Weights []float32
-	// Highest takes the highest score of an object's findings for its score, instead of the mean that counts absent looks as 0.
+	// Highest takes the highest score of an object's detections for its score, instead of the mean that counts absent looks as 0.
 	Highest bool
 
 	weights []float64 // set by Open
@@ -52,15 +52,15 @@ type Fuser struct {
 	mask    []float64
 }
 
-// sighting is a finding of one look.
+// sighting is a detection of one look.
 type sighting struct {
-	finding *postprocess.Finding
-	look    int
-	score   float64 // times the look's weight
-	next    int32   // of the same object, -1 for none
+	detection *postprocess.Detection
+	look      int
+	score     float64 // times the look's weight
+	next      int32   // of the same object, -1 for none
 }
 
-// object is what findings have been put together to.
+// object is what detections have been put together to.
 type object struct {
 	class       int
 	box         [4]float64
@@ -97,17 +97,17 @@ func (f *Fuser) Open(looks int) error {
 	return nil
 }
 
-// Fuse appends the objects that the looks have seen to dst, best first. Findings with details get details of their own; boxes alone cost
+// Fuse appends the objects that the looks have seen to dst, best first. Detections with details get details of their own; boxes alone cost
 // no allocation once there is room.
-func (f *Fuser) Fuse(dst []postprocess.Finding, looks [][]postprocess.Finding) []postprocess.Finding {
+func (f *Fuser) Fuse(dst []postprocess.Detection, looks [][]postprocess.Detection) []postprocess.Detection {
 	f.seen, f.objects = f.seen[:0], f.objects[:0]
-	for look, findings := range looks {
-		for i := range findings {
-			found := &findings[i]
+	for look, detections := range looks {
+		for i := range detections {
+			found := &detections[i]
 			if found.Score < f.Skip || !(found.Width() > 0 && found.Height() > 0) {
 				continue
 			}
-			f.seen = append(f.seen, sighting{finding: found, look: look, score: float64(found.Score) * f.weights[look], next: -1})
+			f.seen = append(f.seen, sighting{detection: found, look: look, score: float64(found.Score) * f.weights[look], next: -1})
 		}
 	}
 	slices.SortStableFunc(f.seen, func(a, b sighting) int { return cmp.Compare(b.score, a.score) })
@@ -117,28 +117,28 @@ func (f *Fuser) Fuse(dst []postprocess.Finding, looks [][]postprocess.Finding) [
 	first := len(dst)
 	for i := range f.objects {
 		if score, stands := f.score(&f.objects[i]); stands {
-			dst = append(dst, f.finding(&f.objects[i], score))
+			dst = append(dst, f.detection(&f.objects[i], score))
 		}
 	}
-	slices.SortStableFunc(dst[first:], func(a, b postprocess.Finding) int { return cmp.Compare(b.Score, a.Score) })
+	slices.SortStableFunc(dst[first:], func(a, b postprocess.Detection) int { return cmp.Compare(b.Score, a.Score) })
 	return dst
 }
 
 // join puts a sighting to the object that it overlaps most, or makes one of it.
 func (f *Fuser) join(number int32) {
 	s := &f.seen[number]
-	b := s.finding.Box
+	b := s.detection.Box
 	box := [4]float64{float64(b.X1), float64(b.Y1), float64(b.X2), float64(b.Y2)}
 	best, overlap := -1, float64(f.IoU)
 	for i := range f.objects {
-		if o := &f.objects[i]; o.class == s.finding.Class {
+		if o := &f.objects[i]; o.class == s.detection.Class {
 			if iou := iou(&o.box, &box); iou > overlap {
 				best, overlap = i, iou
 			}
 		}
 	}
 	if best < 0 {
-		o := object{class: s.finding.Class, box: box, sum: s.score, best: s.score, first: number, last: number, count: 1}
+		o := object{class: s.detection.Class, box: box, sum: s.score, best: s.score, first: number, last: number, count: 1}
 		for k := range box {
 			o.weighted[k] = s.score * box[k]
 		}
@@ -198,9 +198,9 @@ func (f *Fuser) before(o *object, number int32) bool {
 }
 
 // finding is what comes out of an object.
-func (f *Fuser) finding(o *object, score float64) postprocess.Finding {
-	best := f.seen[o.first].finding
-	found := postprocess.Finding{
+func (f *Fuser) detection(o *object, score float64) postprocess.Detection {
+	best := f.seen[o.first].detection
+	found := postprocess.Detection{
 		Box: postprocess.Box{
 			X1: float32(o.box[0]), Y1: float32(o.box[1]), X2: float32(o.box[2]), Y2: float32(o.box[3]),
 		},

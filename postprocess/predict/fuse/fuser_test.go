@@ -13,10 +13,10 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-func findings(rows [][6]float64) (all []postprocess.Finding) {
+func detections(rows [][6]float64) (all []postprocess.Detection) {
 	for _, r := range rows {
 		box := postprocess.Box{X1: float32(r[0]), Y1: float32(r[1]), X2: float32(r[2]), Y2: float32(r[3])}
-		all = append(all, postprocess.Finding{Box: box, Score: float32(r[4]), Class: int(r[5])})
+		all = append(all, postprocess.Detection{Box: box, Score: float32(r[4]), Class: int(r[5])})
 	}
 	return all
 }
@@ -38,11 +38,11 @@ func TestEqualsEnsembleBoxes(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			f := Fuser{IoU: c.IoU, Skip: c.Skip, Weights: c.Weights, Highest: c.Score == "max"}
 			require.NoError(t, f.Open(len(c.Networks)))
-			var looks [][]postprocess.Finding
+			var looks [][]postprocess.Detection
 			for _, network := range c.Networks {
-				looks = append(looks, findings(network))
+				looks = append(looks, detections(network))
 			}
-			got, want := f.Fuse(nil, looks), findings(c.Fused)
+			got, want := f.Fuse(nil, looks), detections(c.Fused)
 			require.Len(t, got, len(want))
 			for k := range got {
 				require.Equal(t, want[k].Class, got[k].Class)
@@ -58,21 +58,21 @@ func TestEqualsEnsembleBoxes(t *testing.T) {
 }
 
 func TestVoting(t *testing.T) {
-	a := findings([][6]float64{{0, 0, 10, 10, 0.8, 1}, {50, 50, 60, 60, 0.9, 1}})
-	b := findings([][6]float64{{0, 0, 10, 12, 0.4, 1}})
-	c := findings([][6]float64{{0, 0, 10, 10, 0.6, 2}})
+	a := detections([][6]float64{{0, 0, 10, 10, 0.8, 1}, {50, 50, 60, 60, 0.9, 1}})
+	b := detections([][6]float64{{0, 0, 10, 12, 0.4, 1}})
+	c := detections([][6]float64{{0, 0, 10, 10, 0.6, 2}})
 	f := Fuser{Method: Vote}
 	require.NoError(t, f.Open(3))
-	got := f.Fuse(nil, [][]postprocess.Finding{a, b, c})
+	got := f.Fuse(nil, [][]postprocess.Detection{a, b, c})
 	require.Len(t, got, 1, "two of three saw it, and of one class")
 	require.InDelta(t, 0.6, got[0].Score, 1e-6)
 	require.InDelta(t, (10*0.8+12*0.4)/1.2, got[0].Y2, 1e-5)
 	f = Fuser{Method: Vote, Weights: []float32{3, 1, 1}}
 	require.NoError(t, f.Open(3))
-	require.Len(t, f.Fuse(nil, [][]postprocess.Finding{a, b, c}), 2, "the first one has the majority by itself")
+	require.Len(t, f.Fuse(nil, [][]postprocess.Detection{a, b, c}), 2, "the first one has the majority by itself")
 	f = Fuser{Method: Best, Weights: []float32{1, 1, 0.5}}
 	require.NoError(t, f.Open(3))
-	got = f.Fuse(nil, [][]postprocess.Finding{a, b, c})
+	got = f.Fuse(nil, [][]postprocess.Detection{a, b, c})
 	require.Len(t, got, 3)
 	require.Equal(t, float32(10), got[1].Y2, "the best one's box")
 	require.InDelta(t, 0.3, got[2].Score, 1e-6)
@@ -87,10 +87,10 @@ func TestVoting(t *testing.T) {
 	}
 }
 
-// disc is a finding whose mask is where the logit is positive: a band of columns.
-func band(from, to int, score float32) postprocess.Finding {
+// disc is a detection whose mask is where the logit is positive: a band of columns.
+func band(from, to int, score float32) postprocess.Detection {
 	const side = 8
-	f := postprocess.Finding{Box: postprocess.Box{X1: float32(from), X2: float32(to), Y2: side}, Score: score}
+	f := postprocess.Detection{Box: postprocess.Box{X1: float32(from), X2: float32(to), Y2: side}, Score: score}
 	logits := make([]float32, side*side)
 	for i := range logits {
 		logits[i] = -6
@@ -111,7 +111,7 @@ func TestDetailsAreFusedToo(t *testing.T) {
 	require.NoError(t, f.Open(3))
 	one, two, three := band(0, 6, 0.5), band(1, 6, 0.5), band(1, 7, 0.5)
 	before := one.Clone()
-	got := f.Fuse(nil, [][]postprocess.Finding{{one}, {two}, {three}})
+	got := f.Fuse(nil, [][]postprocess.Detection{{one}, {two}, {three}})
 	require.Len(t, got, 1)
 	runs := got[0].Detail.Mask.AppendRuns(nil, 8, 8)
 	require.Equal(t, postprocess.Runs{8, 40, 16}, runs, "columns 1 to 5, which two of three saw")
@@ -119,13 +119,13 @@ func TestDetailsAreFusedToo(t *testing.T) {
 	require.Equal(t, before, one, "what the looks gave is as it was")
 }
 
-// TestATurnedBoxReachesNoFartherThanItsPicture: the box around it is that of what can be seen.
-func TestATurnedBoxReachesNoFartherThanItsPicture(t *testing.T) {
+// TestATurnedBoxReachesNoFartherThanItsImage: the box around it is that of what can be seen.
+func TestATurnedBoxReachesNoFartherThanItsImage(t *testing.T) {
 	f := Fuser{}
 	require.NoError(t, f.Open(2))
-	turned := postprocess.Finding{Box: postprocess.Box{X1: 0, Y1: 4, X2: 12, Y2: 10}, Score: 0.9}
+	turned := postprocess.Detection{Box: postprocess.Box{X1: 0, Y1: 4, X2: 12, Y2: 10}, Score: 0.9}
 	turned.Detail = &postprocess.Detail{Oriented: &postprocess.Oriented{X: 2, Y: 7, Width: 20, Height: 6}}
-	got := f.Fuse(nil, [][]postprocess.Finding{{turned}, {turned.Clone()}})
+	got := f.Fuse(nil, [][]postprocess.Detection{{turned}, {turned.Clone()}})
 	require.Len(t, got, 1)
 	require.Equal(t, turned.Box, got[0].Box)
 	require.Equal(t, turned.Detail.Oriented, got[0].Detail.Oriented)
@@ -134,8 +134,8 @@ func TestATurnedBoxReachesNoFartherThanItsPicture(t *testing.T) {
 func TestNoAllocationsInFusion(t *testing.T) {
 	f := Fuser{}
 	require.NoError(t, f.Open(2))
-	a := findings([][6]float64{{0, 0, 10, 10, 0.8, 1}, {50, 50, 60, 60, 0.9, 1}, {20, 20, 40, 40, 0.3, 0}})
-	looks := [][]postprocess.Finding{a, a}
+	a := detections([][6]float64{{0, 0, 10, 10, 0.8, 1}, {50, 50, 60, 60, 0.9, 1}, {20, 20, 40, 40, 0.3, 0}})
+	looks := [][]postprocess.Detection{a, a}
 	room := f.Fuse(nil, looks)
 	require.Zero(t, testing.AllocsPerRun(20, func() { room = f.Fuse(room[:0], looks) }))
 }

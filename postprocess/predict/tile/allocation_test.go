@@ -26,7 +26,7 @@ func (u *unmoved) Submit(slot int, views []engine.Image) error {
 }
 
 func (u *unmoved) Wait(slot int) (*predict.Result, error) {
-	u.seen.Pictures = u.seen.Pictures[:u.counts[slot]]
+	u.seen.Images = u.seen.Images[:u.counts[slot]]
 	return u.seen, nil
 }
 
@@ -34,17 +34,17 @@ func (u *unmoved) Wait(slot int) (*predict.Result, error) {
 func TestNoAllocations(t *testing.T) {
 	u := &unmoved{oracle: newOracle(t, 4, 2, 1), seen: &predict.Result{}}
 	for range 4 {
-		u.seen.Pictures = append(u.seen.Pictures, predict.Picture{Findings: []postprocess.Finding{
+		u.seen.Images = append(u.seen.Images, predict.Image{Detections: []postprocess.Detection{
 			{Box: postprocess.Box{X1: 20, Y1: 20, X2: 30, Y2: 30}, Score: 0.9},
 			{Box: postprocess.Box{X2: 9, Y2: 9}, Score: 0.5},
 			{Box: postprocess.Box{X1: 50, Y1: 5, X2: 64, Y2: 30}, Score: 0.4, Class: 1},
 		}})
 	}
 	tiled := open(t, &tile.Tiled{Predictor: u, Tile: 64, Overlap: 0.25, Whole: true})
-	pictures := []engine.Image{u.picture(300, 200, engine.BGR)}
+	images := []engine.Image{u.img(300, 200, engine.BGR)}
 	found := 0
 	request := func() {
-		if err := tiled.Submit(0, pictures); err != nil {
+		if err := tiled.Submit(0, images); err != nil {
 			t.Error(err)
 		}
 		result, err := tiled.Wait(0)
@@ -52,7 +52,7 @@ func TestNoAllocations(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		found += len(result.Pictures[0].Findings)
+		found += len(result.Images[0].Detections)
 	}
 	request()
 	require.Zero(t, testing.AllocsPerRun(20, request))

@@ -6,7 +6,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// appendGrid appends the tiles of a picture of width x height pixels to dst. All have that side, or the picture's where it is shorter, and
+// appendGrid appends the tiles of an image of width x height pixels to dst. All have that side, or the image's where it is shorter, and
 // neighbours share at least that many pixels, so that every object no larger lies whole in one of them. All begin at even pixels.
 func appendGrid(dst []image.Rectangle, width, height, side, shared int) []image.Rectangle {
 	step := max((side-shared)&^1, 2)
@@ -25,15 +25,15 @@ func appendGrid(dst []image.Rectangle, width, height, side, shared int) []image.
 	}
 }
 
-// part is a part of a picture: in the picture's memory, or of NV12 a copy in memory that belongs to the view of that number and is used
+// part is a part of an image: in the image's memory, or of NV12 a copy in memory that belongs to the view of that number and is used
 // again by the next request.
-func (t *Tiled) part(number int, picture *engine.Image, part image.Rectangle) (engine.Image, error) {
-	if picture.Format != engine.NV12 {
-		return picture.Part(part), nil
+func (t *Tiled) part(number int, img *engine.Image, part image.Rectangle) (engine.Image, error) {
+	if img.Format != engine.NV12 {
+		return img.Part(part), nil
 	}
-	data, err := t.copies.Room(t.Predictor, number, picture.PartBytes(part))
+	data, err := t.copies.Room(t.Predictor, number, img.PartBytes(part))
 	if err != nil {
 		return engine.Image{}, err
 	}
-	return picture.CopyPart(data, part), nil
+	return img.CopyPart(data, part), nil
 }

@@ -13,7 +13,7 @@ import (
 
 // How two views of an object are told from views of two objects.
 const (
-	// agree is the IoU from which two findings are one object, of the boxes or of what both views see of them.
+	// agree is the IoU from which two detections are one object, of the boxes or of what both views see of them.
 	agree = 0.5
 	// cover is the share of what a border cut that lies in a better finding of its class, from which it is a piece of that.
 	cover = 0.7
@@ -22,9 +22,9 @@ const (
 // margin is how near to the border of a tile of that side a box ends that the border cuts, in pixels: a network is not more exact.
 func margin(side int) int { return max(2, side/128) }
 
-// sighting is a finding of one view, in pixels of the picture.
+// sighting is a detection of one view, in pixels of the image.
 type sighting struct {
-	postprocess.Finding
+	postprocess.Detection
 	view int
 	cut  bool // by an inner border of its tile
 	// The sightings of an object are a ring.
@@ -37,20 +37,20 @@ type pair struct {
 	evidence float32
 }
 
-// merger joins what the views of a picture saw. Pairs of sightings of one class that agree are taken in the order of the evidence, which
+// merger joins what the views of an image saw. Pairs of sightings of one class that agree are taken in the order of the evidence, which
 // is their agreement times the share of both that both views saw, and become one object unless a view has seen both objects apart: what a
-// network tells apart in one picture are two things, however much they overlap. Of an object the sighting counts that no border cut, of a
-// small one that of a tile before that of the whole picture, where small things are blurred; where all were cut, their boxes together are
+// network tells apart in one image are two things, however much they overlap. Of an object the sighting counts that no border cut, of a
+// small one that of a tile before that of the whole image, where small things are blurred; where all were cut, their boxes together are
 // the object's. What a border left of an object that another view saw whole, but took for a different class or size, is dropped last.
 type merger struct {
 	shared int         // pixels that neighbours have in common; set once, as is mean
-	mean   *fuse.Fuser // makes one finding of several of an object; nil where the best one stands for it
-	looks  [1][]postprocess.Finding
-	one    []postprocess.Finding
+	mean   *fuse.Fuser // makes one detection of several of an object; nil where the best one stands for it
+	looks  [1][]postprocess.Detection
+	one    []postprocess.Detection
 	seen   []sighting // of all views of the request, view after view
 	starts []int      // of each view in seen, and the end
 	pairs  []pair
-	whole  []postprocess.Finding // the objects of the picture that some view saw whole
+	whole  []postprocess.Detection // the objects of the image that some view saw whole
 }
 
 func (m *merger) open(shared int, method fuse.Method) error {
@@ -59,7 +59,7 @@ func (m *merger) open(shared int, method fuse.Method) error {
 	case fuse.Best, "":
 		return nil
 	case fuse.Boxes:
-		m.mean = &fuse.Fuser{IoU: math.SmallestNonzeroFloat32, Highest: true} // which findings are of one object is known already
+		m.mean = &fuse.Fuser{IoU: math.SmallestNonzeroFloat32, Highest: true} // which detections are of one object is known already
 		return m.mean.Open(1)
 	}
 	return fmt.Errorf("merging tiles by %q, must be %s or %s", method, fuse.Best, fuse.Boxes)
@@ -69,21 +69,21 @@ func (m *merger) begin() {
 	m.seen, m.starts = m.seen[:0], append(m.starts[:0], 0)
 }
 
-// take adds what the next view shows, which begins there on the picture.
-func (m *merger) take(findings []postprocess.Finding, at image.Point) {
-	for i := range findings {
-		m.seen = append(m.seen, sighting{Finding: moved(&findings[i], at)})
+// take adds what the next view shows, which begins there on the image.
+func (m *merger) take(detections []postprocess.Detection, at image.Point) {
+	for i := range detections {
+		m.seen = append(m.seen, sighting{Detection: moved(&detections[i], at)})
 	}
 	m.starts = append(m.starts, len(m.seen))
 }
 
-// merge appends the objects of a picture of that size to dst, best first, and says how many findings they were made of. Its views are those
+// merge appends the objects of an image of that size to dst, best first, and says how many detections they were made of. Its views are those
 // from the given one on.
-func (m *merger) merge(dst []postprocess.Finding, views []view, first int, size image.Point) (objects []postprocess.Finding, found int) {
+func (m *merger) merge(dst []postprocess.Detection, views []view, first int, size image.Point) (objects []postprocess.Detection, found int) {
 	from, to := m.starts[first], m.starts[first+len(views)]
 	if len(views) == 1 {
 		for i := from; i < to; i++ {
-			dst = append(dst, m.seen[i].Finding)
+			dst = append(dst, m.seen[i].Detection)
 		}
 		return dst, to - from
 	}
@@ -92,7 +92,7 @@ func (m *merger) merge(dst []postprocess.Finding, views []view, first int, size 
 	m.whole = m.whole[:0]
 	for i := int32(from); i < int32(to); i++ {
 		if s := &m.seen[i]; s.object == i && m.choose(i, views, first) {
-			m.whole, dst = append(m.whole, s.Finding), append(dst, s.Finding)
+			m.whole, dst = append(m.whole, s.Detection), append(dst, s.Detection)
 		}
 	}
 	for i := int32(from); i < int32(to); i++ {
@@ -100,7 +100,7 @@ func (m *merger) merge(dst []postprocess.Finding, views []view, first int, size 
 			dst = append(dst, m.put(i))
 		}
 	}
-	slices.SortStableFunc(dst, func(a, b postprocess.Finding) int { return cmp.Compare(b.Score, a.Score) })
+	slices.SortStableFunc(dst, func(a, b postprocess.Detection) int { return cmp.Compare(b.Score, a.Score) })
 	return dst, to - from
 }
 
@@ -125,14 +125,14 @@ func (m *merger) link(views []view, first int, size image.Point) {
 	})
 }
 
-// cuts reports whether a box ends at a border of the view that is none of the picture's.
+// cuts reports whether a box ends at a border of the view that is none of the image's.
 func (v *view) cuts(b postprocess.Box, size image.Point) bool {
 	near := margin(max(v.part.Dx(), v.part.Dy()))
 	return v.part.Min.X > 0 && b.X1 <= float32(v.part.Min.X+near) || v.part.Max.X < size.X && b.X2 >= float32(v.part.Max.X-near) ||
 		v.part.Min.Y > 0 && b.Y1 <= float32(v.part.Min.Y+near) || v.part.Max.Y < size.Y && b.Y2 >= float32(v.part.Max.Y-near)
 }
 
-// compare finds the pairs of two views that both see that part of the picture.
+// compare finds the pairs of two views that both see that part of the image.
 func (m *merger) compare(v, w int, both postprocess.Box) {
 	for i := m.starts[v]; i < m.starts[v+1]; i++ {
 		a := &m.seen[i]
@@ -203,38 +203,38 @@ func (m *merger) choose(object int32, views []view, first int) bool {
 	if best < 0 {
 		return false
 	}
-	found := m.seen[best].Finding
+	found := m.seen[best].Detection
 	if m.mean != nil {
 		found = m.fuse(object, best, views, first)
 	}
 	stands := &m.seen[object]
-	stands.Finding, stands.cut = found, false
+	stands.Detection, stands.cut = found, false
 	stands.Score = score
 	return true
 }
 
-// fuse is the mean of what views saw of an object that no border cut: of tiles alone, or of the whole picture, as the best one is.
-func (m *merger) fuse(object, best int32, views []view, first int) postprocess.Finding {
-	m.looks[0] = append(m.looks[0][:0], m.seen[best].Finding)
+// fuse is the mean of what views saw of an object that no border cut: of tiles alone, or of the whole image, as the best one is.
+func (m *merger) fuse(object, best int32, views []view, first int) postprocess.Detection {
+	m.looks[0] = append(m.looks[0][:0], m.seen[best].Detection)
 	whole := views[m.seen[best].view-first].whole
 	for i := m.seen[object].next; ; i = m.seen[i].next {
 		if s := &m.seen[i]; i != best && !s.cut && views[s.view-first].whole == whole {
-			m.looks[0] = append(m.looks[0], s.Finding)
+			m.looks[0] = append(m.looks[0], s.Detection)
 		}
 		if i == object {
 			break
 		}
 	}
 	if len(m.looks[0]) == 1 {
-		return m.seen[best].Finding
+		return m.seen[best].Detection
 	}
 	if m.one = m.mean.Fuse(m.one[:0], m.looks[:]); len(m.one) == 0 {
-		return m.seen[best].Finding
+		return m.seen[best].Detection
 	}
 	return m.one[0]
 }
 
-// better reports whether a shows an object better than b. A tile does before the whole picture where its borders leave objects of that size
+// better reports whether a shows an object better than b. A tile does before the whole image where its borders leave objects of that size
 // whole, and after it where they may not; else the better score does.
 func (m *merger) better(a, b *sighting, views []view, first int) bool {
 	if ofAll := views[b.view-first].whole; views[a.view-first].whole != ofAll {
@@ -245,7 +245,7 @@ func (m *merger) better(a, b *sighting, views []view, first int) bool {
 }
 
 // put puts together an object that borders cut in every view.
-func (m *merger) put(object int32) postprocess.Finding {
+func (m *merger) put(object int32) postprocess.Detection {
 	largest, score, hull := object, float32(0), m.seen[object].Box
 	for i := m.seen[object].next; ; i = m.seen[i].next {
 		s := &m.seen[i]
@@ -257,7 +257,7 @@ func (m *merger) put(object int32) postprocess.Finding {
 			break
 		}
 	}
-	f := m.seen[largest].Finding
+	f := m.seen[largest].Detection
 	f.Score = score
 	if f.Detail == nil || m.putDetail(object, f.Detail) {
 		f.Box = hull
@@ -312,7 +312,7 @@ func (m *merger) pieces(object int32, views []view, first int) bool {
 	}
 }
 
-// piece reports whether a sighting in that part of the picture is what a border left of an object that was seen whole. A sliver is no
+// piece reports whether a sighting in that part of the image is what a border left of an object that was seen whole. A sliver is no
 // object of its own, however sure the network is of it.
 func (m *merger) piece(s *sighting, part postprocess.Box) bool {
 	exact := float32(margin(int(max(part.Width(), part.Height()))))

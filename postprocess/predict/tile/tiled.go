@@ -14,23 +14,23 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
 )
 
-// Tiled is a predictor whose pictures may be much larger than what its network was made for. The exported fields are set before Open.
+// Tiled is a predictor whose images may be much larger than what its network was made for. The exported fields are set before Open.
 //
-// It has one slot, because a picture's tiles fill all slots of the predictor below, and takes as many pictures a request as that. Boxes of
+// It has one slot, because an image's tiles fill all slots of the predictor below, and takes as many images a request as that. Boxes of
 // detectors cost no allocation from the second request on; masks, keypoints and turned boxes are copied.
 type Tiled struct {
 	// Predictor sees the tiles. Closing the Tiled closes it; nothing else may submit to it meanwhile.
 	predict.Predictor
-	// Tile is the side of the tiles in pixels, even, from LeastSide on. A picture no larger is one tile.
+	// Tile is the side of the tiles in pixels, even, from LeastSide on. An image no larger is one tile.
 	Tile int
 	// Overlap is the share of a tile that its neighbour sees too, 0 to 0.75. Objects up to that size come out whole.
 	Overlap float64
-	// Whole has the whole picture looked at as well, for the objects that no tile holds.
+	// Whole has the whole image looked at as well, for the objects that no tile holds.
 	Whole bool
 	// Merge is how an object that several views saw whole gets its box: fuse.Best takes the view's that saw it best, fuse.Boxes the mean of
 	// all, weighted by their scores. Best when empty.
 	Merge fuse.Method
-	// Limit is how many findings a picture has at most, decode.DefaultLimit when 0. Tune changes it.
+	// Limit is how many detections an image has at most, decode.DefaultLimit when 0. Tune changes it.
 	Limit int
 
 	shared int // pixels that neighbours have in common
@@ -38,23 +38,23 @@ type Tiled struct {
 
 	// Of whoever calls Submit and Wait.
 	busy   bool
-	batch  int // pictures of a request
+	batch  int // images of a request
 	relay  predict.Relay
-	take   func(number int, seen *predict.Picture) // collect, which a loop must not make anew
+	take   func(number int, seen *predict.Image) // collect, which a loop must not make anew
 	grid   []image.Rectangle
 	views  []view
 	images []engine.Image // by view, as the predictor below gets them
-	copies predict.Copies // by view, of those that are no part of their picture's memory
-	sizes  []image.Point  // of the pictures
+	copies predict.Copies // by view, of those that are no part of their image's memory
+	sizes  []image.Point  // of the images
 	merger merger
 	result predict.Result
 }
 
-// view is what one picture of a request below shows.
+// view is what one image of a request below shows.
 type view struct {
-	picture int
-	part    image.Rectangle
-	whole   bool // all of a picture that has tiles too
+	img   int
+	part  image.Rectangle
+	whole bool // all of an image that has tiles too
 }
 
 // LeastSide is the smallest tile in pixels.
@@ -77,7 +77,7 @@ func (t *Tiled) Open() error {
 		return err
 	}
 	if model := t.Model(); !model.Recognised.Task.FindsObjects() {
-		return fmt.Errorf("model %s says what a whole picture shows, tiles are for what finds objects (leave the tiles away)", model.Path)
+		return fmt.Errorf("model %s says what a whole image shows, tiles are for what finds objects (leave the tiles away)", model.Path)
 	}
 	t.shared = int(math.Ceil(float64(t.Tile)*t.Overlap)) + 2*margin(t.Tile)
 	if err := t.merger.open(t.shared, t.Merge); err != nil {
@@ -86,7 +86,7 @@ func (t *Tiled) Open() error {
 	t.limit.Store(int64(cmp.Or(t.Limit, decode.DefaultLimit)))
 	t.batch = t.Model().MaxBatch
 	t.relay.Predictor, t.take = t.Predictor, t.collect
-	t.result.Pictures = make([]predict.Picture, 0, t.batch)
+	t.result.Images = make([]predict.Image, 0, t.batch)
 	return nil
 }
 
@@ -107,22 +107,22 @@ func (t *Tiled) refuse(op string, kind error, format string, arguments ...any) e
 }
 
 // Submit implements predict.Predictor. It starts the first tiles; Wait goes on with the others.
-func (t *Tiled) Submit(slot int, pictures []engine.Image) error {
+func (t *Tiled) Submit(slot int, images []engine.Image) error {
 	switch {
 	case slot != 0:
 		return t.refuse("submit", engine.ErrShape, "slot %d, there is slot 0 alone", slot)
 	case t.busy:
 		return t.refuse("submit", nil, "slot 0 has a request in flight, wait for it first")
-	case len(pictures) < 1 || len(pictures) > t.batch:
-		return t.refuse("submit", engine.ErrShape, "%d pictures, 1 to %d fit", len(pictures), t.batch)
+	case len(images) < 1 || len(images) > t.batch:
+		return t.refuse("submit", engine.ErrShape, "%d images, 1 to %d fit", len(images), t.batch)
 	}
 	t.views, t.images, t.sizes = t.views[:0], t.images[:0], t.sizes[:0]
-	t.result = predict.Result{Pictures: t.result.Pictures[:len(pictures)]}
-	for i := range pictures {
-		at := &t.result.Pictures[i]
-		at.Findings, at.Stats = at.Findings[:0], decode.Stats{}
-		t.sizes = append(t.sizes, image.Pt(pictures[i].Width, pictures[i].Height))
-		at.Err = t.look(i, &pictures[i])
+	t.result = predict.Result{Images: t.result.Images[:len(images)]}
+	for i := range images {
+		at := &t.result.Images[i]
+		at.Detections, at.Stats = at.Detections[:0], decode.Stats{}
+		t.sizes = append(t.sizes, image.Pt(images[i].Width, images[i].Height))
+		at.Err = t.look(i, &images[i])
 	}
 	t.merger.begin()
 	if err := t.relay.Submit(t.images); err != nil {
@@ -132,19 +132,19 @@ func (t *Tiled) Submit(slot int, pictures []engine.Image) error {
 	return nil
 }
 
-// look lists the views of a picture.
-func (t *Tiled) look(number int, picture *engine.Image) error {
-	if err := picture.Check(); err != nil {
+// look lists the views of an image.
+func (t *Tiled) look(number int, img *engine.Image) error {
+	if err := img.Check(); err != nil {
 		return err
 	}
-	all := view{picture: number, part: image.Rect(0, 0, picture.Width, picture.Height)}
-	if picture.Width <= t.Tile && picture.Height <= t.Tile {
-		t.views, t.images = append(t.views, all), append(t.images, *picture)
+	all := view{img: number, part: image.Rect(0, 0, img.Width, img.Height)}
+	if img.Width <= t.Tile && img.Height <= t.Tile {
+		t.views, t.images = append(t.views, all), append(t.images, *img)
 		return nil
 	}
-	t.grid = appendGrid(t.grid[:0], picture.Width, picture.Height, t.Tile, t.shared)
+	t.grid = appendGrid(t.grid[:0], img.Width, img.Height, t.Tile, t.shared)
 	for _, part := range t.grid {
-		seen, err := t.part(len(t.views), picture, part)
+		seen, err := t.part(len(t.views), img, part)
 		if err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (t *Tiled) look(number int, picture *engine.Image) error {
 	}
 	if t.Whole {
 		all.whole = true
-		t.views, t.images = append(t.views, all), append(t.images, *picture)
+		t.views, t.images = append(t.views, all), append(t.images, *img)
 	}
 	return nil
 }
@@ -173,18 +173,18 @@ func (t *Tiled) Wait(slot int) (*predict.Result, error) {
 	}
 	t.result.Timing, t.result.Decoding, t.result.Contradiction = below.Timing, below.Decoding, below.Contradiction
 	first := 0
-	for i := range t.result.Pictures {
-		at, end := &t.result.Pictures[i], first
-		for end < len(t.views) && t.views[end].picture == i {
+	for i := range t.result.Images {
+		at, end := &t.result.Images[i], first
+		for end < len(t.views) && t.views[end].img == i {
 			end++
 		}
 		if at.Err == nil {
 			found := 0
-			at.Findings, found = t.merger.merge(at.Findings, t.views[first:end], first, t.sizes[i])
-			at.Stats.Suppressed += found - len(at.Findings)
-			if most := int(t.limit.Load()); len(at.Findings) > most {
-				at.Stats.Suppressed += len(at.Findings) - most
-				at.Findings = at.Findings[:most]
+			at.Detections, found = t.merger.merge(at.Detections, t.views[first:end], first, t.sizes[i])
+			at.Stats.Suppressed += found - len(at.Detections)
+			if most := int(t.limit.Load()); len(at.Detections) > most {
+				at.Stats.Suppressed += len(at.Detections) - most
+				at.Detections = at.Detections[:most]
 			}
 		}
 		first = end
@@ -202,16 +202,16 @@ func (t *Tiled) Close() error {
 }
 
 // collect takes over what the predictor below saw in a view.
-func (t *Tiled) collect(number int, seen *predict.Picture) {
+func (t *Tiled) collect(number int, seen *predict.Image) {
 	v := &t.views[number]
-	at := &t.result.Pictures[v.picture]
+	at := &t.result.Images[v.img]
 	at.Err = cmp.Or(at.Err, seen.Err)
 	at.Stats.Add(&seen.Stats)
-	t.merger.take(seen.Findings, v.part.Min)
+	t.merger.take(seen.Detections, v.part.Min)
 }
 
-// moved is a finding of a tile that begins there, on the picture. It shares no memory with f where it has details.
-func moved(f *postprocess.Finding, by image.Point) postprocess.Finding {
+// moved is a detection of a tile that begins there, on the image. It shares no memory with f where it has details.
+func moved(f *postprocess.Detection, by image.Point) postprocess.Detection {
 	m := f.Clone()
 	m.Move(by)
 	return m

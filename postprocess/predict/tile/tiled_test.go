@@ -20,7 +20,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/tile"
 )
 
-// oracle is a predictor that knows the objects of every picture and says exactly what a view shows of them, cut where the view ends.
+// oracle is a predictor that knows the objects of every image and says exactly what a view shows of them, cut where the view ends.
 type oracle struct {
 	engine.Memory
 	t     *testing.T
@@ -28,11 +28,11 @@ type oracle struct {
 	slots int
 	task  engine.Task
 
-	pictures []engine.Image
-	objects  [][]postprocess.Finding
-	random   *rand.Rand
-	blind    func(image.Rectangle, *postprocess.Finding) bool // what a view of that part does not see; nil for nothing
-	blur     float32                                          // how far off the sides of boxes may be, in pixels
+	images  []engine.Image
+	objects [][]postprocess.Detection
+	random  *rand.Rand
+	blind   func(image.Rectangle, *postprocess.Detection) bool // what a view of that part does not see; nil for nothing
+	blur    float32                                            // how far off the sides of boxes may be, in pixels
 
 	requests [][]engine.Image // by slot, nil for none
 	result   []predict.Result
@@ -49,8 +49,8 @@ func newOracle(t *testing.T, batch, slots int, seed uint64) *oracle {
 	}
 }
 
-// picture adds a picture with its objects. Its first bytes of every row are never read: a view is known by where its memory begins.
-func (o *oracle) picture(width, height int, format engine.PixelFormat, objects ...postprocess.Finding) engine.Image {
+// image adds an image with its objects. Its first bytes of every row are never read: a view is known by where its memory begins.
+func (o *oracle) img(width, height int, format engine.PixelFormat, objects ...postprocess.Detection) engine.Image {
 	stride := format.RowBytes(width) + 10
 	p := engine.Image{Data: make([]byte, stride*format.Rows(height)), Width: width, Height: height, Stride: stride, Format: format}
 	if format == engine.NV12 { // parts are copies: their first pixels say where they begin
@@ -60,7 +60,7 @@ func (o *oracle) picture(width, height int, format engine.PixelFormat, objects .
 			}
 		}
 	}
-	o.pictures, o.objects = append(o.pictures, p), append(o.objects, objects)
+	o.images, o.objects = append(o.images, p), append(o.objects, objects)
 	return p
 }
 
@@ -91,26 +91,26 @@ func (o *oracle) Wait(slot int) (*predict.Result, error) {
 		return nil, o.fail
 	}
 	r := &o.result[slot]
-	r.Pictures = r.Pictures[:0]
+	r.Images = r.Images[:0]
 	r.Timing = engine.Timing{Submitted: int64(100 + len(o.parts)), Done: int64(200 + len(o.parts)), Inference: 5}
 	for i := range views {
 		require.NoError(o.t, views[i].Check())
 		number, part := o.place(&views[i])
 		o.parts = append(o.parts, part)
-		r.Pictures = append(r.Pictures, predict.Picture{Findings: o.see(number, part)})
+		r.Images = append(r.Images, predict.Image{Detections: o.see(number, part)})
 	}
 	return r, nil
 }
 
-// place finds the picture that a view is a part of, by its memory.
+// place finds the image that a view is a part of, by its memory.
 func (o *oracle) place(v *engine.Image) (number int, part image.Rectangle) {
-	if v.Format == engine.NV12 && len(o.pictures) == 1 {
+	if v.Format == engine.NV12 && len(o.images) == 1 {
 		begin := image.Pt(2*int(v.Data[0]), 2*int(v.Data[1]))
 		return 0, image.Rectangle{Min: begin, Max: begin.Add(image.Pt(v.Width, v.Height))}
 	}
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(v.Data)))
-	for i := range o.pictures {
-		p := &o.pictures[i]
+	for i := range o.images {
+		p := &o.images[i]
 		offset := int(at - uintptr(unsafe.Pointer(unsafe.SliceData(p.Data))))
 		if offset < 0 || offset >= len(p.Data) {
 			continue
@@ -124,12 +124,12 @@ func (o *oracle) place(v *engine.Image) (number int, part image.Rectangle) {
 		require.True(o.t, part.In(image.Rect(0, 0, p.Width, p.Height)))
 		return i, part
 	}
-	o.t.Fatal("a view of no picture: it was copied")
+	o.t.Fatal("a view of no image: it was copied")
 	return 0, part
 }
 
-// see is what a part of a picture shows, best first, with scores of its own.
-func (o *oracle) see(number int, part image.Rectangle) (seen []postprocess.Finding) {
+// see is what a part of an image shows, best first, with scores of its own.
+func (o *oracle) see(number int, part image.Rectangle) (seen []postprocess.Detection) {
 	left, top := float32(part.Min.X), float32(part.Min.Y)
 	for _, object := range o.objects[number] {
 		if o.blind != nil && o.blind(part, &object) {
@@ -162,7 +162,7 @@ func (o *oracle) see(number int, part image.Rectangle) (seen []postprocess.Findi
 			seen = append(seen, f)
 		}
 	}
-	slices.SortFunc(seen, func(a, b postprocess.Finding) int { return cmp.Compare(b.Score, a.Score) })
+	slices.SortFunc(seen, func(a, b postprocess.Detection) int { return cmp.Compare(b.Score, a.Score) })
 	return seen
 }
 
@@ -185,14 +185,14 @@ func open(t *testing.T, tiled *tile.Tiled) *tile.Tiled {
 	return tiled
 }
 
-func run(t *testing.T, p predict.Predictor, pictures ...engine.Image) []predict.Picture {
-	seen, err := predict.Run(p, pictures...)
+func run(t *testing.T, p predict.Predictor, images ...engine.Image) []predict.Image {
+	seen, err := predict.Run(p, images...)
 	require.NoError(t, err)
 	return seen
 }
 
 // objects are random boxes no larger than most, which may overlap as far as suppression leaves them.
-func objects(random *rand.Rand, count, classes, width, height, most int) (all []postprocess.Finding) {
+func objects(random *rand.Rand, count, classes, width, height, most int) (all []postprocess.Detection) {
 	for range count {
 		w, h := 3+random.IntN(most-2), 3+random.IntN(most-2)
 		if w > width || h > height {
@@ -204,7 +204,7 @@ func objects(random *rand.Rand, count, classes, width, height, most int) (all []
 			x, y = int(b.X1)+random.IntN(9)-4, int(b.Y1)+random.IntN(9)-4
 			x, y = min(max(x, 0), width-w), min(max(y, 0), height-h)
 		}
-		f := postprocess.Finding{
+		f := postprocess.Detection{
 			Box:   postprocess.Box{X1: float32(x), Y1: float32(y), X2: float32(x + w), Y2: float32(y + h)},
 			Class: random.IntN(classes),
 		}
@@ -220,9 +220,9 @@ func objects(random *rand.Rand, count, classes, width, height, most int) (all []
 }
 
 // boxes are what was found, without scores.
-func boxes(findings []postprocess.Finding) (all []postprocess.Finding) {
-	for _, f := range findings {
-		all = append(all, postprocess.Finding{Box: f.Box, Class: f.Class})
+func boxes(detections []postprocess.Detection) (all []postprocess.Detection) {
+	for _, f := range detections {
+		all = append(all, postprocess.Detection{Box: f.Box, Class: f.Class})
 	}
 	return all
 }
@@ -239,18 +239,18 @@ func TestEveryObjectComesOutOnce(t *testing.T) {
 		o := newOracle(t, 1+random.IntN(8), 1+random.IntN(3), seed)
 		merge := []fuse.Method{fuse.Best, fuse.Boxes}[seed%2]
 		tiled := open(t, &tile.Tiled{Predictor: o, Tile: side, Overlap: overlap, Whole: random.IntN(2) == 0, Merge: merge})
-		var pictures []engine.Image
+		var images []engine.Image
 		for range 1 + random.IntN(3) {
 			width, height := 2*(8+random.IntN(150)), 16+random.IntN(300)
 			truth := objects(random, random.IntN(60), 1+random.IntN(3), width, height, max(int(overlap*float64(side)), 3))
-			pictures = append(pictures, o.picture(width, height, formats[random.IntN(len(formats))], truth...))
+			images = append(images, o.img(width, height, formats[random.IntN(len(formats))], truth...))
 			total += len(truth)
 		}
-		seen := run(t, tiled, pictures...)
-		for i := range pictures {
+		seen := run(t, tiled, images...)
+		for i := range images {
 			require.NoError(t, seen[i].Err)
-			require.ElementsMatch(t, o.objects[i], boxes(seen[i].Findings), "seed %d, picture %d of %dx%d, tiles of %d overlapping by %.2f by %s",
-				seed, i, pictures[i].Width, pictures[i].Height, side, overlap, merge)
+			require.ElementsMatch(t, o.objects[i], boxes(seen[i].Detections), "seed %d, image %d of %dx%d, tiles of %d overlapping by %.2f by %s",
+				seed, i, images[i].Width, images[i].Height, side, overlap, merge)
 		}
 		views += len(o.parts)
 	}
@@ -259,7 +259,7 @@ func TestEveryObjectComesOutOnce(t *testing.T) {
 }
 
 // TestBlurredObjectsComeOutOnce: views that do not agree about the sides of a box see one object all the same, also where they are parts of
-// a picture of two planes; and the mean of what they see is nearer to the truth than what one of them saw.
+// an image of two planes; and the mean of what they see is nearer to the truth than what one of them saw.
 func TestBlurredObjectsComeOutOnce(t *testing.T) {
 	off := map[fuse.Method]float64{}
 	for _, merge := range []fuse.Method{fuse.Best, fuse.Boxes} {
@@ -269,21 +269,21 @@ func TestBlurredObjectsComeOutOnce(t *testing.T) {
 			o := newOracle(t, 4, 2, seed)
 			o.blur = 1
 			tiled := open(t, &tile.Tiled{Predictor: o, Tile: 96, Overlap: 0.5, Merge: merge})
-			var truth []postprocess.Finding
+			var truth []postprocess.Detection
 			for x := 8; x < 380; x += 60 {
 				for y := 8; y < 280; y += 60 {
 					left, top := float32(x+random.IntN(16)), float32(y+random.IntN(16))
-					truth = append(truth, postprocess.Finding{Box: postprocess.Box{X1: left, Y1: top, X2: left + 30, Y2: top + 30}})
+					truth = append(truth, postprocess.Detection{Box: postprocess.Box{X1: left, Y1: top, X2: left + 30, Y2: top + 30}})
 				}
 			}
 			format := []engine.PixelFormat{engine.BGR, engine.NV12}[seed%2]
-			seen := run(t, tiled, o.picture(420, 320, format, truth...))
+			seen := run(t, tiled, o.img(420, 320, format, truth...))
 			require.NoError(t, seen[0].Err)
-			require.Len(t, seen[0].Findings, len(truth), "seed %d by %s", seed, merge)
+			require.Len(t, seen[0].Detections, len(truth), "seed %d by %s", seed, merge)
 			for _, object := range truth {
-				near := slices.IndexFunc(seen[0].Findings, func(f postprocess.Finding) bool { return f.IoU(object.Box) > 0.8 })
+				near := slices.IndexFunc(seen[0].Detections, func(f postprocess.Detection) bool { return f.IoU(object.Box) > 0.8 })
 				require.GreaterOrEqual(t, near, 0, "seed %d: %v is lost", seed, object)
-				off[merge] += math.Abs(float64(seen[0].Findings[near].X1 - object.X1))
+				off[merge] += math.Abs(float64(seen[0].Detections[near].X1 - object.X1))
 			}
 			total += len(truth)
 			require.NoError(t, tiled.Close())
@@ -297,37 +297,37 @@ func TestBlurredObjectsComeOutOnce(t *testing.T) {
 // TestAnObjectLargerThanTheOverlapIsPutTogether: every tile cuts it, and its pieces become one box.
 func TestAnObjectLargerThanTheOverlapIsPutTogether(t *testing.T) {
 	for _, whole := range []bool{false, true} {
-		large := postprocess.Finding{Box: postprocess.Box{X1: 20, Y1: 30, X2: 190, Y2: 70}}
-		small := postprocess.Finding{Box: postprocess.Box{X1: 60, Y1: 35, X2: 70, Y2: 45}} // of the same class, on the large one
+		large := postprocess.Detection{Box: postprocess.Box{X1: 20, Y1: 30, X2: 190, Y2: 70}}
+		small := postprocess.Detection{Box: postprocess.Box{X1: 60, Y1: 35, X2: 70, Y2: 45}} // of the same class, on the large one
 		o := newOracle(t, 4, 2, 1)
 		tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.25, Whole: whole})
-		seen := run(t, tiled, o.picture(200, 100, engine.BGR, large, small))
-		require.ElementsMatch(t, []postprocess.Finding{large, small}, boxes(seen[0].Findings), "whole %v", whole)
+		seen := run(t, tiled, o.img(200, 100, engine.BGR, large, small))
+		require.ElementsMatch(t, []postprocess.Detection{large, small}, boxes(seen[0].Detections), "whole %v", whole)
 		require.Equal(t, 4, o.largest, "batches are filled")
 	}
 }
 
 // TestWhatOnlyACutViewSeesIsNotLost: the views that hold it whole miss it, and others see different things there.
 func TestWhatOnlyACutViewSeesIsNotLost(t *testing.T) {
-	missed := postprocess.Finding{Box: postprocess.Box{X1: 40, Y1: 10, X2: 54, Y2: 24}}
-	beside := postprocess.Finding{Box: postprocess.Box{X1: 30, Y1: 10, X2: 44, Y2: 24}, Class: 1}
+	missed := postprocess.Detection{Box: postprocess.Box{X1: 40, Y1: 10, X2: 54, Y2: 24}}
+	beside := postprocess.Detection{Box: postprocess.Box{X1: 30, Y1: 10, X2: 44, Y2: 24}, Class: 1}
 	o := newOracle(t, 1, 1, 1)
-	o.blind = func(part image.Rectangle, f *postprocess.Finding) bool { return f.Class == 0 && part.Min.X == 0 }
+	o.blind = func(part image.Rectangle, f *postprocess.Detection) bool { return f.Class == 0 && part.Min.X == 0 }
 	tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.25})
-	seen := run(t, tiled, o.picture(108, 64, engine.BGR, missed, beside))
+	seen := run(t, tiled, o.img(108, 64, engine.BGR, missed, beside))
 	require.Equal(t, []image.Rectangle{image.Rect(0, 0, 64, 64), image.Rect(44, 0, 108, 64)}, o.parts)
-	require.ElementsMatch(t, []postprocess.Finding{
+	require.ElementsMatch(t, []postprocess.Detection{
 		{Box: postprocess.Box{X1: 44, Y1: 10, X2: 54, Y2: 24}}, beside,
-	}, boxes(seen[0].Findings))
+	}, boxes(seen[0].Detections))
 }
 
 // TestAPieceTakenForSomethingElseIsDropped: half a gear looks like a washer, but another tile has seen the gear.
 func TestAPieceTakenForSomethingElseIsDropped(t *testing.T) {
-	gear := postprocess.Finding{Box: postprocess.Box{X1: 40, Y1: 10, X2: 54, Y2: 24}, Class: 3}
+	gear := postprocess.Detection{Box: postprocess.Box{X1: 40, Y1: 10, X2: 54, Y2: 24}, Class: 3}
 	o := newOracle(t, 2, 1, 1)
 	tiled := open(t, &tile.Tiled{Predictor: mistaken{o}, Tile: 64, Overlap: 0.25})
-	seen := run(t, tiled, o.picture(108, 64, engine.BGR, gear))
-	require.Equal(t, []postprocess.Finding{gear}, boxes(seen[0].Findings))
+	seen := run(t, tiled, o.img(108, 64, engine.BGR, gear))
+	require.Equal(t, []postprocess.Detection{gear}, boxes(seen[0].Detections))
 	require.Equal(t, 1, seen[0].Stats.Suppressed)
 }
 
@@ -336,9 +336,9 @@ type mistaken struct{ *oracle }
 
 func (m mistaken) Wait(slot int) (*predict.Result, error) {
 	r, err := m.oracle.Wait(slot)
-	for i := range r.Pictures {
-		for j := range r.Pictures[i].Findings {
-			if f := &r.Pictures[i].Findings[j]; f.X1 == 0 {
+	for i := range r.Images {
+		for j := range r.Images[i].Detections {
+			if f := &r.Images[i].Detections[j]; f.X1 == 0 {
 				f.Class, f.Score = 0, 0.05
 			}
 		}
@@ -346,8 +346,8 @@ func (m mistaken) Wait(slot int) (*predict.Result, error) {
 	return r, err
 }
 
-func TestDetailsMoveWithTheirFinding(t *testing.T) {
-	object := postprocess.Finding{Box: postprocess.Box{X1: 130, Y1: 90, X2: 142, Y2: 102}, Detail: &postprocess.Detail{
+func TestDetailsMoveWithTheirDetection(t *testing.T) {
+	object := postprocess.Detection{Box: postprocess.Box{X1: 130, Y1: 90, X2: 142, Y2: 102}, Detail: &postprocess.Detail{
 		Keypoints: []postprocess.Keypoint{{X: 131, Y: 92, Score: 1}},
 		Oriented:  &postprocess.Oriented{X: 136, Y: 96, Width: 9, Height: 7, Angle: 0.5},
 		Mask: &postprocess.Mask{
@@ -356,15 +356,15 @@ func TestDetailsMoveWithTheirFinding(t *testing.T) {
 		},
 	}}
 	o := newOracle(t, 2, 2, 1)
-	seen := run(t, open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.25, Whole: true}), o.picture(200, 150, engine.BGR, object))
-	require.Len(t, seen[0].Findings, 1)
-	got := seen[0].Findings[0]
+	seen := run(t, open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.25, Whole: true}), o.img(200, 150, engine.BGR, object))
+	require.Len(t, seen[0].Detections, 1)
+	got := seen[0].Detections[0]
 	object.Score = got.Score
 	require.Equal(t, object, got)
 }
 
 // disc is an object of the shape of an ellipse, with a mask whose grid is coarser than the pixels, and a keypoint at either end.
-func disc(bounds image.Rectangle, step float32) postprocess.Finding {
+func disc(bounds image.Rectangle, step float32) postprocess.Detection {
 	m := &postprocess.Mask{
 		Bounds: bounds, Width: int(float32(bounds.Dx())*step) + 2, Height: int(float32(bounds.Dy())*step) + 2,
 		X: -float32(bounds.Min.X) * step, Y: -float32(bounds.Min.Y) * step, StepX: step, StepY: step,
@@ -377,7 +377,7 @@ func disc(bounds image.Rectangle, step float32) postprocess.Finding {
 		}
 	}
 	b := postprocess.Box{X1: float32(bounds.Min.X), Y1: float32(bounds.Min.Y), X2: float32(bounds.Max.X), Y2: float32(bounds.Max.Y)}
-	return postprocess.Finding{Box: b, Detail: &postprocess.Detail{Mask: m, Keypoints: []postprocess.Keypoint{
+	return postprocess.Detection{Box: b, Detail: &postprocess.Detail{Mask: m, Keypoints: []postprocess.Keypoint{
 		{X: b.X1, Y: (b.Y1 + b.Y2) / 2}, {X: b.X2, Y: (b.Y1 + b.Y2) / 2},
 	}}}
 }
@@ -388,10 +388,10 @@ type sharp struct{ *oracle }
 func (s sharp) Wait(slot int) (*predict.Result, error) {
 	before := len(s.parts)
 	r, err := s.oracle.Wait(slot)
-	for i := range r.Pictures {
+	for i := range r.Images {
 		part := s.parts[before+i]
-		for j := range r.Pictures[i].Findings {
-			points := r.Pictures[i].Findings[j].Detail.Keypoints
+		for j := range r.Images[i].Detections {
+			points := r.Images[i].Detections[j].Detail.Keypoints
 			for k := range points {
 				if points[k].Score = 0.9; points[k].X < 0 || points[k].X >= float32(part.Dx()) {
 					points[k] = postprocess.Keypoint{Score: 0.1} // somewhere
@@ -413,9 +413,9 @@ func TestAnObjectThatEveryBorderCutsIsPutTogether(t *testing.T) {
 		object := disc(image.Rect(x, y, x+w, y+h), []float32{0.25, 0.5, 0.125}[n%3])
 		o := newOracle(t, 4, 2, uint64(n))
 		tiled := open(t, &tile.Tiled{Predictor: sharp{o}, Tile: 64, Overlap: 0.3})
-		seen := run(t, tiled, o.picture(width, height, engine.BGR, object))
-		require.Len(t, seen[0].Findings, 1)
-		got := seen[0].Findings[0]
+		seen := run(t, tiled, o.img(width, height, engine.BGR, object))
+		require.Len(t, seen[0].Detections, 1)
+		got := seen[0].Detections[0]
 		require.Equal(t, object.Box, got.Box)
 		iou := got.Detail.Mask.AppendRuns(nil, width, height).IoU(object.Detail.Mask.AppendRuns(nil, width, height), false)
 		require.Greater(t, iou, 0.99, "object %d at %v", n, object.Box)
@@ -426,46 +426,46 @@ func TestAnObjectThatEveryBorderCutsIsPutTogether(t *testing.T) {
 	}
 }
 
-func TestAPictureNoLargerThanATileIsOneView(t *testing.T) {
+func TestAImageNoLargerThanATileIsOneView(t *testing.T) {
 	o := newOracle(t, 2, 2, 1)
 	tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.2, Whole: true})
-	seen := run(t, tiled, o.picture(64, 40, engine.NV12, postprocess.Finding{Box: postprocess.Box{X1: 1, Y1: 2, X2: 63, Y2: 30}}))
-	require.Len(t, seen[0].Findings, 1)
+	seen := run(t, tiled, o.img(64, 40, engine.NV12, postprocess.Detection{Box: postprocess.Box{X1: 1, Y1: 2, X2: 63, Y2: 30}}))
+	require.Len(t, seen[0].Detections, 1)
 	require.Equal(t, []image.Rectangle{image.Rect(0, 0, 64, 40)}, o.parts)
 }
 
-// TestABadPictureFailsAlone: of one request two are no pictures, and one shows what it shows.
-func TestABadPictureFailsAlone(t *testing.T) {
+// TestABadImageFailsAlone: of one request two are no images, and one shows what it shows.
+func TestABadImageFailsAlone(t *testing.T) {
 	o := newOracle(t, 3, 2, 1)
 	tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.2, Whole: true, Limit: 1})
-	good := o.picture(100, 80, engine.BGR, objects(rand.New(rand.NewPCG(1, 1)), 5, 1, 100, 80, 9)...)
+	good := o.img(100, 80, engine.BGR, objects(rand.New(rand.NewPCG(1, 1)), 5, 1, 100, 80, 9)...)
 	seen := run(t, tiled, engine.Image{Width: 8, Height: 8, Stride: 8, Format: engine.NV12},
 		engine.Image{Width: 9, Height: 9, Stride: 1}, good)
 	require.ErrorIs(t, seen[0].Err, engine.ErrShape)
 	require.ErrorIs(t, seen[1].Err, engine.ErrShape)
 	require.NoError(t, seen[2].Err)
-	require.Len(t, seen[2].Findings, 1, "the limit")
+	require.Len(t, seen[2].Detections, 1, "the limit")
 	require.NoError(t, tiled.Tune(predict.Decoding{Limit: 3}))
-	require.Len(t, run(t, tiled, good)[0].Findings, 3)
+	require.Len(t, run(t, tiled, good)[0].Detections, 3)
 }
 
 // TestAFailedRequestLeavesNothingInFlight: the next one runs.
 func TestAFailedRequestLeavesNothingInFlight(t *testing.T) {
 	o := newOracle(t, 1, 3, 1)
 	tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.2})
-	picture := o.picture(300, 200, engine.BGR, postprocess.Finding{Box: postprocess.Box{X1: 70, Y1: 70, X2: 80, Y2: 80}})
+	img := o.img(300, 200, engine.BGR, postprocess.Detection{Box: postprocess.Box{X1: 70, Y1: 70, X2: 80, Y2: 80}})
 	o.fail = errors.New("out of order")
-	_, err := predict.Run(tiled, picture)
+	_, err := predict.Run(tiled, img)
 	require.ErrorIs(t, err, o.fail)
 	o.fail = nil
-	require.Len(t, run(t, tiled, picture)[0].Findings, 1)
+	require.Len(t, run(t, tiled, img)[0].Detections, 1)
 
-	require.ErrorIs(t, tiled.Submit(1, []engine.Image{picture}), engine.ErrShape)
+	require.ErrorIs(t, tiled.Submit(1, []engine.Image{img}), engine.ErrShape)
 	require.ErrorIs(t, tiled.Submit(0, nil), engine.ErrShape)
 	_, err = tiled.Wait(0)
 	require.EqualError(t, err, "oracle wait: slot 0 has no request in flight, submit one first")
-	require.NoError(t, tiled.Submit(0, []engine.Image{picture}))
-	require.ErrorContains(t, tiled.Submit(0, []engine.Image{picture}), "has a request in flight")
+	require.NoError(t, tiled.Submit(0, []engine.Image{img}))
+	require.ErrorContains(t, tiled.Submit(0, []engine.Image{img}), "has a request in flight")
 	result, err := tiled.Wait(0)
 	require.NoError(t, err)
 	require.Positive(t, result.Timing.Done-result.Timing.Submitted)
@@ -487,7 +487,7 @@ func TestSettings(t *testing.T) {
 		{16, 0.2, engine.Detect, "tiles of 16 pixels, must be an even number from 32 to 32768"},
 		{640, 0.8, engine.Detect, "tiles that overlap by 0.8, must be 0 to 0.75"},
 		{640, math.NaN(), engine.Detect, "tiles that overlap by NaN, must be 0 to 0.75"},
-		{640, 0.2, engine.Classify, "model oracle.onnx says what a whole picture shows, tiles are for what finds objects (leave the tiles away)"},
+		{640, 0.2, engine.Classify, "model oracle.onnx says what a whole image shows, tiles are for what finds objects (leave the tiles away)"},
 	} {
 		o := newOracle(t, 1, 1, 1)
 		o.task = c.task

@@ -1,4 +1,4 @@
-// Package window runs networks that make pictures of pictures, or volumes of volumes, on inputs that are larger than what they take:
+// Package window runs networks that make images of images, or volumes of volumes, on inputs that are larger than what they take:
 // through a window that slides over the input, with seams that are blended away.
 package window
 
@@ -52,7 +52,7 @@ const (
 func (s *Sliding) Check() error {
 	switch {
 	case len(s.Sides) < 2 || len(s.Sides) > 3:
-		return fmt.Errorf("a window of %d sides, must be 2 for pictures or 3 for volumes", len(s.Sides))
+		return fmt.Errorf("a window of %d sides, must be 2 for images or 3 for volumes", len(s.Sides))
 	case slices.ContainsFunc(s.Sides, func(side int64) bool { return side < 1 || side > 1<<16 }):
 		return fmt.Errorf("a window of %v, sides must be 1 to %d", s.Sides, 1<<16)
 	case engine.Elements(s.Sides) > mostElements:
@@ -156,7 +156,7 @@ func (s *Sliding) slide(in engine.Tensor) ([]engine.Tensor, error) {
 	return s.outputs, nil
 }
 
-// place is where a window lies: in which picture or volume, and its number along each axis.
+// place is where a window lies: in which image or volume, and its number along each axis.
 type place struct {
 	item  int64
 	along [3]int
@@ -215,7 +215,7 @@ func (s *Sliding) window(output int) []int64 {
 }
 
 // rows calls each with the place of every row of a block of sides in a tensor of sizes, both by dimension behind the channels, at that
-// start: the row's first element in the tensor and in the block, and its place along the outer axes. A picture has one outer axis.
+// start: the row's first element in the tensor and in the block, and its place along the outer axes. An image has one outer axis.
 func rows(sizes, sides, start []int64, each func(inTensor, inBlock, outer, middle int64)) {
 	d := len(sides)
 	depth, layers, first := int64(1), int64(0), int64(0)

@@ -127,7 +127,7 @@ func TestSharesAddUp(t *testing.T) {
 
 func TestWhatCannotSlide(t *testing.T) {
 	for want, s := range map[string]Sliding{
-		"a window of 1 sides, must be 2 for pictures or 3 for volumes":                             {Sides: []int64{4}},
+		"a window of 1 sides, must be 2 for images or 3 for volumes":                               {Sides: []int64{4}},
 		"windows that overlap by 1, must be 0 to 0.75":                                             {Sides: []int64{4, 4}, Overlap: 1},
 		`blend "none" must be gaussian or linear`:                                                  {Sides: []int64{4, 4}, Blend: "none"},
 		"a margin of 2 at both sides of a seam, where windows of 4 share 2 (overlap them more)":    {Sides: []int64{4, 4}, Overlap: 0.5, Margin: 2},

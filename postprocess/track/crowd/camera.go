@@ -60,7 +60,7 @@ func (c *camera) project(x, z, width, height float64) (postprocess.Box, float64,
 	return box, depth, box.X2 > 0 && box.Y2 > 0 && box.X1 < Width && box.Y1 < Height
 }
 
-// since fits the affine map that comes closest to the turn between two cameras, over the lower three quarters of the picture.
+// since fits the affine map that comes closest to the turn between two cameras, over the lower three quarters of the image.
 func (c *camera) since(before camera) track.Affine {
 	var n, sx, sy, sxx, sxy, syy float64
 	var u, ux, uy, v, vx, vy float64

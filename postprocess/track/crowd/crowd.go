@@ -11,19 +11,19 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/track"
 )
 
-// Scene is a square full of people. The same scene and seed give the same film.
+// Scene is a square full of people. The same scene and seed give the same video.
 type Scene struct {
 	Name    string
 	People  int
-	Rate    float64 // pictures a second
+	Rate    float64 // images a second
 	Length  time.Duration
 	Pillars int     // upright obstacles that hide who goes behind them
 	Pan     bool    // the camera turns to a new place every other second, as one on a motor does
 	Shake   bool    // the camera's pole swings in the wind
 	Night   bool    // scores are low, and the detector misses many in runs of frames
-	Painted bool    // frames have pictures
+	Painted bool    // frames have images
 	Girth   float64 // of the pillars, in metres; 0 for slender ones that hide nobody for long
-	Looks   bool    // findings have embeddings
+	Looks   bool    // detections have embeddings
 }
 
 // Scenes are those that trackers are compared on.
@@ -49,31 +49,31 @@ func Gaps() []Scene {
 	}
 }
 
-// Width and Height are the picture's, in pixels.
+// Width and Height are the image's, in pixels.
 const Width, Height = 1920, 1080
 
-// Person is who can be seen, at least in part, on a picture.
+// Person is who can be seen, at least in part, on an image.
 type Person struct {
 	ID      int
-	Box     postprocess.Box // of the whole person, cut at the picture's edges
-	Visible float64         // share of the whole box that neither others nor the picture's edge hide
+	Box     postprocess.Box // of the whole person, cut at the image's edges
+	Visible float64         // share of the whole box that neither others nor the image's edge hide
 }
 
-// Frame is one picture of a film.
+// Frame is one image of a video.
 type Frame struct {
-	At     time.Duration // since the first picture
+	At     time.Duration // since the first image
 	Truth  []Person
-	Found  []postprocess.Finding // by the simulated detector, with scores from Lowest on
-	Camera track.Affine          // how what stands still went from the picture before to this one
-	// Picture is what the camera sees, grey, PictureWidth x PictureHeight; nil in scenes that are not painted.
-	Picture []byte
+	Found  []postprocess.Detection // by the simulated detector, with scores from Lowest on
+	Camera track.Affine            // how what stands still went from the image before to this one
+	// Image is what the camera sees, grey, ImageWidth x ImageHeight; nil in scenes that are not painted.
+	Image []byte
 }
 
 // leastVisible is the share of a person from which the truth knows of it.
 const leastVisible = 0.1
 
-// Film plays a scene. The camera's motion is the true one.
-func (s Scene) Film(seed uint64) []Frame {
+// Video plays a scene. The camera's motion is the true one.
+func (s Scene) Video(seed uint64) []Frame {
 	random := rand.New(rand.NewPCG(seed, uint64(s.People)))
 	square := newSquare(random, s.People)
 	pose := newMount(random, s)
@@ -105,7 +105,7 @@ func (s Scene) Film(seed uint64) []Frame {
 		}
 		frame.Found = detector.detect(all)
 		if painter != nil {
-			frame.Picture = painter.paint(&now, all, s.Night)
+			frame.Image = painter.paint(&now, all, s.Night)
 		}
 		for _, p := range all {
 			if p.Visible >= leastVisible {
@@ -118,7 +118,7 @@ func (s Scene) Film(seed uint64) []Frame {
 	return frames
 }
 
-// figure is a person on a picture with what hides it.
+// figure is a person on an image with what hides it.
 type figure struct {
 	Person
 	whole, seen postprocess.Box // all of it, and what can be seen of it

@@ -7,25 +7,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheSameSeedGivesTheSameFilm(t *testing.T) {
+func TestTheSameSeedGivesTheSameVideo(t *testing.T) {
 	for _, scene := range Scenes() {
 		scene.Length = 2 * time.Second
-		film := scene.Film(3)
-		require.Len(t, film, int(2*scene.Rate))
-		require.Equal(t, film, scene.Film(3))
-		require.NotEqual(t, film, scene.Film(4))
+		video := scene.Video(3)
+		require.Len(t, video, int(2*scene.Rate))
+		require.Equal(t, video, scene.Video(3))
+		require.NotEqual(t, video, scene.Video(4))
 	}
 }
 
-// TestFilmsAreWhatTheySay looks at what scenes promise: how many can be seen, that most are found and some are not, who is hidden by what.
-func TestFilmsAreWhatTheySay(t *testing.T) {
+// TestVideosAreWhatTheySay looks at what scenes promise: how many can be seen, that most are found and some are not, who is hidden by what.
+func TestVideosAreWhatTheySay(t *testing.T) {
 	type totals struct{ truths, found, sure, hidden, moved float64 }
 	all := map[string]totals{}
 	for _, scene := range Scenes() {
 		scene.Length = 5 * time.Second
-		film := scene.Film(1)
+		video := scene.Video(1)
 		var sum totals
-		for _, frame := range film {
+		for _, frame := range video {
 			for _, p := range frame.Truth {
 				require.Positive(t, p.Box.Area())
 				require.True(t, p.Box.X1 >= 0 && p.Box.Y1 >= 0 && p.Box.X2 <= Width && p.Box.Y2 <= Height, "%+v", p)
@@ -47,7 +47,7 @@ func TestFilmsAreWhatTheySay(t *testing.T) {
 				sum.moved++
 			}
 		}
-		n := float64(len(film))
+		n := float64(len(video))
 		all[scene.Name] = totals{sum.truths / n, sum.found / n, sum.sure / n, sum.hidden / n, sum.moved / n}
 		require.Greater(t, sum.found, 0.7*sum.truths, scene.Name)
 		require.Less(t, sum.found, 1.1*sum.truths, scene.Name)
@@ -60,8 +60,8 @@ func TestFilmsAreWhatTheySay(t *testing.T) {
 	require.Greater(t, all["shake"].moved, 0.8)
 }
 
-// TestTheCamerasMotionIsThatOfThePicture follows directions through the turn of a camera.
-func TestTheCamerasMotionIsThatOfThePicture(t *testing.T) {
+// TestTheCamerasMotionIsThatOfTheImage follows directions through the turn of a camera.
+func TestTheCamerasMotionIsThatOfTheImage(t *testing.T) {
 	before, after := newCamera(0.1, 0.01, 0), newCamera(0.112, 0.005, 0.01)
 	m := after.since(before)
 	for _, p := range [][2]float64{{300, 400}, {960, 540}, {1700, 1000}} {

@@ -42,11 +42,11 @@ const (
 	suppressed = 0.7  // IoU of two boxes of which one goes
 )
 
-func (d *detector) detect(all []figure) []postprocess.Finding {
+func (d *detector) detect(all []figure) []postprocess.Detection {
 	for i := range d.moods {
 		d.moods[i] = lasting*d.moods[i] + math.Sqrt(1-lasting*lasting)*d.random.NormFloat64()
 	}
-	var found []postprocess.Finding
+	var found []postprocess.Detection
 	for i := range all {
 		f := &all[i]
 		score := 0.12 + 0.78*math.Pow(f.Visible, 0.8) + 0.09*d.moods[f.ID-1] + 0.04*d.random.NormFloat64()
@@ -56,7 +56,7 @@ func (d *detector) detect(all []figure) []postprocess.Finding {
 		if score < Lowest || f.Visible < leastVisible/2 || d.random.Float64() < 0.02 {
 			continue
 		}
-		found = append(found, postprocess.Finding{Box: d.box(f), Score: float32(min(score, 0.98)), Detail: f.detail})
+		found = append(found, postprocess.Detection{Box: d.box(f), Score: float32(min(score, 0.98)), Detail: f.detail})
 	}
 	return d.suppress(d.haunt(found))
 }
@@ -81,7 +81,7 @@ func (d *detector) box(f *figure) postprocess.Box {
 }
 
 // haunt adds false alarms.
-func (d *detector) haunt(found []postprocess.Finding) []postprocess.Finding {
+func (d *detector) haunt(found []postprocess.Detection) []postprocess.Detection {
 	if d.random.Float64() < 0.04 {
 		x, y, h := d.random.Float32()*Width, d.random.Float32()*Height*3/4, 80+200*d.random.Float32()
 		d.ghosts = append(d.ghosts, ghost{
@@ -97,7 +97,7 @@ func (d *detector) haunt(found []postprocess.Finding) []postprocess.Finding {
 		}
 		off := func() float32 { return float32(2 * d.random.NormFloat64()) }
 		b := g.box
-		found = append(found, postprocess.Finding{
+		found = append(found, postprocess.Detection{
 			Box:   postprocess.Box{X1: b.X1 + off(), Y1: b.Y1 + off(), X2: b.X2 + 8 + off(), Y2: b.Y2 + 16 + off()},
 			Score: float32(score), Detail: d.nobody,
 		})
@@ -107,11 +107,11 @@ func (d *detector) haunt(found []postprocess.Finding) []postprocess.Finding {
 }
 
 // suppress is greedy NMS.
-func (d *detector) suppress(found []postprocess.Finding) []postprocess.Finding {
-	slices.SortFunc(found, func(a, b postprocess.Finding) int { return cmp.Compare(b.Score, a.Score) })
+func (d *detector) suppress(found []postprocess.Detection) []postprocess.Detection {
+	slices.SortFunc(found, func(a, b postprocess.Detection) int { return cmp.Compare(b.Score, a.Score) })
 	kept := found[:0]
 	for _, f := range found {
-		if !slices.ContainsFunc(kept, func(k postprocess.Finding) bool { return k.IoU(f.Box) > suppressed }) {
+		if !slices.ContainsFunc(kept, func(k postprocess.Detection) bool { return k.IoU(f.Box) > suppressed }) {
 			kept = append(kept, f)
 		}
 	}

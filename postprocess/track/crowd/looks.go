@@ -7,7 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// The vectors of the simulated network are as an OSNet x0.25 gives them for the people of PETS09-S2L1: two pictures of one person have a
+// The vectors of the simulated network are as an OSNet x0.25 gives them for the people of PETS09-S2L1: two images of one person have a
 // cosine of .93 from one frame to the next, .84 after two seconds and .75 in the long run, two persons .44, and one pair of a hundred .67.
 const (
 	numbers  = 32

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// The square lies in front of the camera: from nearest to farthest metres away, as wide as the picture and a little wider.
+// The square lies in front of the camera: from nearest to farthest metres away, as wide as the image and a little wider.
 const (
 	nearest, farthest = 7.0, 24.0
 	breadth           = 0.95 // metres to either side for each metre of distance

@@ -1,5 +1,5 @@
-// Command peers writes what trackers are compared on, simulated scenes and films of real people, in the form of the MOTChallenge, and this
-// project's tracks of them. Where the camera moves, its motion is measured on painted pictures. peers.py beside it has other projects'
+// Command peers writes what trackers are compared on, simulated scenes and videos of real people, in the form of the MOTChallenge, and this
+// project's tracks of them. Where the camera moves, its motion is measured on painted images. peers.py beside it has other projects'
 // trackers follow the same boxes at the same thresholds and scores them all; `make track-bench` runs both.
 package main
 
@@ -29,7 +29,7 @@ type thresholds struct {
 	Low  float64 `json:"low"`  // and of the second
 	New  float64 `json:"new"`  // that a new track needs
 	Keep float64 `json:"keep"` // seconds that a lost track is kept
-	// Looks is how many seconds pass between two looks at an object, where the film has vectors.
+	// Looks is how many seconds pass between two looks at an object, where the video has vectors.
 	Looks float64 `json:"looks"`
 	// Recall is for how many seconds one that was lost may be known again by its looks.
 	Recall float64 `json:"recall"`
@@ -41,7 +41,7 @@ const (
 	looking = "edge-infer with looks"
 )
 
-// sequence is one film.
+// sequence is one video.
 type sequence struct {
 	Name   string  `json:"name"`
 	Scene  string  `json:"scene"`
@@ -54,10 +54,10 @@ type sequence struct {
 }
 
 func main() {
-	out := flag.String("out", "", "folder to write to")
-	films := flag.String("films", "", "folder with films of real people, as films.py leaves them")
-	seeds := flag.Uint64("seeds", 2, "films of each scene")
-	exact := flag.Bool("exact", false, "give the camera's motion as the scene has it, instead of measuring it on painted pictures")
+	out := flag.String("out", "", "directory to write to")
+	videos := flag.String("videos", "", "directory with videos of real people, as videos.py leaves them")
+	seeds := flag.Uint64("seeds", 2, "videos of each scene")
+	exact := flag.Bool("exact", false, "give the camera's motion as the scene has it, instead of measuring it on painted images")
 	var limits thresholds
 	flag.Float64Var(&limits.High, "high", 0.5, "score of the first matching")
 	flag.Float64Var(&limits.Low, "low", crowd.Lowest, "score of the second matching")
@@ -66,22 +66,22 @@ func main() {
 	flag.Float64Var(&limits.Looks, "looks", 0.5, "seconds between two looks at an object")
 	flag.Float64Var(&limits.Recall, "recall", track.DefaultRecall.Seconds(), "seconds for which looks are remembered")
 	flag.Parse()
-	if err := run(*out, *films, *seeds, *exact, limits); err != nil {
+	if err := run(*out, *videos, *seeds, *exact, limits); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, films string, seeds uint64, exact bool, limits thresholds) error {
+func run(out, videos string, seeds uint64, exact bool, limits thresholds) error {
 	if out == "" {
-		return fmt.Errorf("-out says which folder to write to")
+		return fmt.Errorf("-out says which directory to write to")
 	}
 	var list struct {
 		thresholds
 		Sequences []sequence `json:"sequences"`
 	}
 	list.thresholds = limits
-	each := func(f film) error {
+	each := func(f video) error {
 		spent := map[string]float64{}
 		var errs []error
 		for _, name := range []string{plain, looking} {
@@ -89,7 +89,7 @@ func run(out, films string, seeds uint64, exact bool, limits thresholds) error {
 			spent[name] = took
 			errs = append(errs, err)
 		}
-		err := errors.Join(append(errs, describe(filepath.Join(out, "films", f.name), f.frames))...)
+		err := errors.Join(append(errs, describe(filepath.Join(out, "videos", f.name), f.frames))...)
 		list.Sequences = append(list.Sequences, sequence{
 			Name: f.name, Scene: f.scene, Rate: f.rate, Size: [2]int{f.width, f.height}, Frames: len(f.frames), Moving: f.moving,
 			Microseconds: spent,
@@ -99,8 +99,8 @@ func run(out, films string, seeds uint64, exact bool, limits thresholds) error {
 	if err := simulated(seeds, exact, each); err != nil {
 		return err
 	}
-	if films != "" {
-		if err := real(films, each); err != nil {
+	if videos != "" {
+		if err := real(videos, each); err != nil {
 			return err
 		}
 	}
@@ -108,31 +108,31 @@ func run(out, films string, seeds uint64, exact bool, limits thresholds) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(out, "films.json"), text, 0o644)
+	return os.WriteFile(filepath.Join(out, "videos.json"), text, 0o644)
 }
 
 // still is the motion of a camera that stays where it is.
 var still = track.Affine{A: 1, E: 1}
 
-// moved measures the camera's motion on a small picture, apart from where the last tracks were. It gives it in pixels of the boxes.
-func moved(camera *motion.Camera, picture []byte, tracks []postprocess.Track) (track.Affine, bool) {
-	const small = crowd.Width / crowd.PictureWidth
+// moved measures the camera's motion on a small image, apart from where the last tracks were. It gives it in pixels of the boxes.
+func moved(camera *motion.Camera, img []byte, tracks []postprocess.Track) (track.Affine, bool) {
+	const small = crowd.Width / crowd.ImageWidth
 	var boxes []motion.Box
 	for i := range tracks {
 		b := &tracks[i].Box
 		boxes = append(boxes, motion.Box{X1: b.X1 / small, Y1: b.Y1 / small, X2: b.X2 / small, Y2: b.Y2 / small})
 	}
 	image := engine.Image{
-		Data: picture, Width: crowd.PictureWidth, Height: crowd.PictureHeight, Stride: crowd.PictureWidth, Format: engine.GRAY8,
+		Data: img, Width: crowd.ImageWidth, Height: crowd.ImageHeight, Stride: crowd.ImageWidth, Format: engine.GRAY8,
 	}
 	m, ok := camera.Moved(&image, boxes)
 	m.C, m.F = m.C*small, m.F*small
 	return track.Affine(m), ok
 }
 
-// follow writes the tracks of a film and gives the microseconds that a frame took. It puts the camera's measured motion into the frames.
+// follow writes the tracks of a video and gives the microseconds that a frame took. It puts the camera's measured motion into the frames.
 // With looks the tracker hears between two frames what objects look like.
-func follow(path string, f film, limits thresholds, looks bool) (float64, error) {
+func follow(path string, f video, limits thresholds, looks bool) (float64, error) {
 	frames := f.frames
 	tracker := track.Tracker{
 		HighScore: float32(limits.High), LowScore: float32(limits.Low), NewScore: float32(limits.New),
@@ -152,15 +152,15 @@ func follow(path string, f film, limits thresholds, looks bool) (float64, error)
 	err := write(path, func(w io.Writer) {
 		start := time.Unix(0, 0)
 		for n, frame := range frames {
-			if frame.Picture != nil {
+			if frame.Image != nil {
 				frames[n].Camera = still
-				if m, ok := moved(&camera, frame.Picture, tracks); ok {
+				if m, ok := moved(&camera, frame.Image, tracks); ok {
 					tracker.Move(m)
 					frames[n].Camera = m
 				}
 			}
 			began := time.Now()
-			if frame.Picture == nil && f.moving {
+			if frame.Image == nil && f.moving {
 				tracker.Move(frame.Camera)
 			}
 			tracks = tracker.Update(start.Add(frame.At), frame.Found)
@@ -196,9 +196,9 @@ func look(
 	return time.Since(began)
 }
 
-// describe writes the truth, the detections with their vectors, and the camera's motion of a film.
-func describe(folder string, frames []crowd.Frame) error {
-	err := write(filepath.Join(folder, "gt", "gt.txt"), func(w io.Writer) {
+// describe writes the truth, the detections with their vectors, and the camera's motion of a video.
+func describe(dir string, frames []crowd.Frame) error {
+	err := write(filepath.Join(dir, "gt", "gt.txt"), func(w io.Writer) {
 		for n, frame := range frames {
 			for _, p := range frame.Truth {
 				row(w, n, p.ID, p.Box, 1, p.Visible)
@@ -208,7 +208,7 @@ func describe(folder string, frames []crowd.Frame) error {
 	if err != nil {
 		return err
 	}
-	err = write(filepath.Join(folder, "det.txt"), func(w io.Writer) {
+	err = write(filepath.Join(dir, "det.txt"), func(w io.Writer) {
 		for n, frame := range frames {
 			for _, f := range frame.Found {
 				row(w, n, -1, f.Box, float64(f.Score), 1)
@@ -218,10 +218,10 @@ func describe(folder string, frames []crowd.Frame) error {
 	if err != nil {
 		return err
 	}
-	if err := write(filepath.Join(folder, "looks.f16"), func(w io.Writer) { embeddings(w, frames) }); err != nil {
+	if err := write(filepath.Join(dir, "looks.f16"), func(w io.Writer) { embeddings(w, frames) }); err != nil {
 		return err
 	}
-	return write(filepath.Join(folder, "camera.txt"), func(w io.Writer) {
+	return write(filepath.Join(dir, "camera.txt"), func(w io.Writer) {
 		for _, frame := range frames {
 			c := frame.Camera
 			fmt.Fprintln(w, c.A, c.B, c.C, c.D, c.E, c.F)
@@ -230,7 +230,7 @@ func describe(folder string, frames []crowd.Frame) error {
 }
 
 // embeddings writes the vectors of the detections, one after the other, as numbers of 16 bits, little endian. A detection without a vector
-// has zeros; a film without any gives nothing.
+// has zeros; a video without any gives nothing.
 func embeddings(w io.Writer, frames []crowd.Frame) {
 	var none []float32
 	for _, frame := range frames {
@@ -261,7 +261,7 @@ func row(w io.Writer, frame, id int, b postprocess.Box, score, visible float64) 
 	fmt.Fprintf(w, "%d,%d,%.2f,%.2f,%.2f,%.2f,%.4f,1,%.3f\n", frame+1, id, b.X1, b.Y1, b.Width(), b.Height(), score, visible)
 }
 
-// write makes a file and its folders; an error of a write is kept by the buffer until it is flushed.
+// write makes a file and its directories; an error of a write is kept by the buffer until it is flushed.
 func write(path string, fill func(io.Writer)) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

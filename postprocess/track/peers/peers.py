@@ -1,8 +1,8 @@
-"""Follows the films that main.go wrote with the trackers of `trackers`, and of `boxmot` where it is installed, and scores all by TrackEval:
+"""Follows the videos that main.go wrote with the trackers of `trackers`, and of `boxmot` where it is installed, and scores all by TrackEval:
 python3 peers.py FOLDER [--json FILE].
 
 Everybody gets the same boxes and thresholds; a track is reported on its second detection, and lost ones are kept equally long. Where the camera
-moves, the BoT-SORTs are given the motion that this project's tracker had, in place of what they would find in the pictures by themselves. `supervision`
+moves, the BoT-SORTs are given the motion that this project's tracker had, in place of what they would find in the images by themselves. `supervision`
 has no tracker of its own any more: `trackers` is where it went.
 """
 
@@ -28,7 +28,7 @@ except ImportError:
 
 
 def peers(limits, rate):
-    """The other trackers, ready for a film of that rate. `trackers` counts lost_track_buffer in frames of 30 a second."""
+    """The other trackers, ready for a video of that rate. `trackers` counts lost_track_buffer in frames of 30 a second."""
     kept = dict(lost_track_buffer=round(30 * limits["keep"]), frame_rate=rate, minimum_consecutive_frames=2)
     scores = dict(high_conf_det_threshold=limits["high"])
     new = dict(track_activation_threshold=limits["new"])
@@ -42,16 +42,16 @@ def peers(limits, rate):
 
 
 class BoxMOT:
-    """A tracker of boxmot, called as those of `trackers` are. It wants a picture of the film's size, and looks at none."""
+    """A tracker of boxmot, called as those of `trackers` are. It wants an image of the video's size, and looks at none."""
 
     def __init__(self, tracker, size):
-        self.tracker, self.picture = tracker, np.zeros((*size[::-1], 3), np.uint8)
+        self.tracker, self.image = tracker, np.zeros((*size[::-1], 3), np.uint8)
 
     def update(self, found, frame=None):
         boxes = np.column_stack([found.xyxy, found.confidence, np.zeros(len(found))]).astype(np.float32)
         if self.tracker.use_embeddings:
             return self.updated_with_looks(boxes, found.data["looks"])
-        tracks = np.asarray(self.tracker.update(boxes, self.picture), np.float32).reshape(-1, 8)
+        tracks = np.asarray(self.tracker.update(boxes, self.image), np.float32).reshape(-1, 8)
         return supervision.Detections(xyxy=tracks[:, :4], confidence=tracks[:, 5], tracker_id=tracks[:, 4].astype(int))
 
     def updated_with_looks(self, boxes, looks):
@@ -59,13 +59,13 @@ class BoxMOT:
         kinds = boxmot.structures
         given = kinds.Detections(geometry=kinds.Boxes(torch.from_numpy(boxes[:, :4].copy())), scores=torch.from_numpy(boxes[:, 4].copy()),
                                  class_ids=torch.zeros(len(boxes), dtype=torch.int64), sample_id="frame", embeddings=torch.from_numpy(looks))
-        tracks = self.tracker.update(given, self.picture)
+        tracks = self.tracker.update(given, self.image)
         return supervision.Detections(xyxy=tracks.geometry.values.numpy(), confidence=tracks.scores.numpy(),
                                       tracker_id=tracks.track_ids.numpy())
 
 
 def boxmots(limits, rate, size, looks):
-    """The trackers of boxmot, where it is installed: those of its trackers that need no network of their own. Where the film has looks, its
+    """The trackers of boxmot, where it is installed: those of its trackers that need no network of their own. Where the video has looks, its
     BoT-SORT is also given the vectors of every box in every frame: once as published, where looks decide only between boxes that overlap, and
     once without that bound and with lost tracks kept as long as this project's tracker remembers."""
     if boxmot is None:
@@ -89,7 +89,7 @@ def boxmots(limits, rate, size, looks):
 
 
 class GivenMotion:
-    """Stands where a BoT-SORT looks for the camera's motion in pictures."""
+    """Stands where a BoT-SORT looks for the camera's motion in images."""
 
     def __init__(self, motions):
         self.motions = iter(motions)
@@ -100,9 +100,9 @@ class GivenMotion:
     apply = estimate
 
 
-def vectors(folder, boxes):
-    """What the boxes of a film look like, a row each, or None. A box without a vector gets one that resembles nothing."""
-    numbers = np.fromfile(folder / "looks.f16", "<f2").astype(np.float32)
+def vectors(directory, boxes):
+    """What the boxes of a video look like, a row each, or None. A box without a vector gets one that resembles nothing."""
+    numbers = np.fromfile(directory / "looks.f16", "<f2").astype(np.float32)
     if len(numbers) == 0:
         return None
     looks = numbers.reshape(boxes, -1)
@@ -111,10 +111,10 @@ def vectors(folder, boxes):
     return looks
 
 
-def detections(folder, frames):
-    """The boxes of each frame, with their vectors where the film has them."""
-    rows = np.loadtxt(folder / "det.txt", delimiter=",", ndmin=2)
-    looks = vectors(folder, len(rows))
+def detections(directory, frames):
+    """The boxes of each frame, with their vectors where the video has them."""
+    rows = np.loadtxt(directory / "det.txt", delimiter=",", ndmin=2)
+    looks = vectors(directory, len(rows))
     for frame in range(1, frames + 1):
         now = rows[:, 0] == frame
         found = rows[now]
@@ -123,74 +123,74 @@ def detections(folder, frames):
                                      data={} if looks is None else {"looks": looks[now]})
 
 
-def follow(tracker, film, folder, path):
-    """Writes the tracks of a film and returns the microseconds that a frame took."""
-    picture = None
+def follow(tracker, video, directory, path):
+    """Writes the tracks of a video and returns the microseconds that a frame took."""
+    image = None
     compensating = getattr(tracker, "tracker", tracker)
-    if film["moving"] and hasattr(compensating, "cmc"):
-        compensating.cmc = GivenMotion(np.loadtxt(folder / "camera.txt").reshape(-1, 2, 3))
-        picture = np.zeros((1, 1, 3), np.uint8)  # not looked at
+    if video["moving"] and hasattr(compensating, "cmc"):
+        compensating.cmc = GivenMotion(np.loadtxt(directory / "camera.txt").reshape(-1, 2, 3))
+        image = np.zeros((1, 1, 3), np.uint8)  # not looked at
     spent = 0.0
     with path.open("w") as out:
-        for frame, found in enumerate(detections(folder, film["frames"]), 1):
+        for frame, found in enumerate(detections(directory, video["frames"]), 1):
             began = time.perf_counter()
-            if picture is None:
+            if image is None:
                 tracked = tracker.update(found)
             else:
-                tracked = tracker.update(found, frame=picture)
+                tracked = tracker.update(found, frame=image)
             spent += time.perf_counter() - began
             for (x1, y1, x2, y2), score, number in zip(tracked.xyxy, tracked.confidence, tracked.tracker_id):
                 if number >= 0:
                     out.write(f"{frame},{number + 1},{x1:.2f},{y1:.2f},{x2 - x1:.2f},{y2 - y1:.2f},{score:.4f},1,1\n")
-    return 1e6 * spent / film["frames"]
+    return 1e6 * spent / video["frames"]
 
 
-def score(folder, films, names):
-    """HOTA, IDF1, MOTA and changes of identity of each tracker on each film."""
+def score(directory, videos, names):
+    """HOTA, IDF1, MOTA and changes of identity of each tracker on each video."""
     evaluator = trackeval.Evaluator(dict(PRINT_RESULTS=False, PRINT_CONFIG=False, TIME_PROGRESS=False, OUTPUT_SUMMARY=False,
                                          OUTPUT_DETAILED=False, PLOT_CURVES=False, OUTPUT_EMPTY_CLASSES=False))
     dataset = trackeval.datasets.MotChallenge2DBox(dict(
-        GT_FOLDER=str(folder / "films"), TRACKERS_FOLDER=str(folder / "trackers"), TRACKERS_TO_EVAL=names, SKIP_SPLIT_FOL=True,
-        SEQ_INFO={film["name"]: film["frames"] for film in films}, DO_PREPROC=False, PRINT_CONFIG=False))
+        GT_FOLDER=str(directory / "videos"), TRACKERS_FOLDER=str(directory / "trackers"), TRACKERS_TO_EVAL=names, SKIP_SPLIT_FOL=True,
+        SEQ_INFO={video["name"]: video["frames"] for video in videos}, DO_PREPROC=False, PRINT_CONFIG=False))
     quiet = dict(PRINT_CONFIG=False)
     metrics = [trackeval.metrics.HOTA(), trackeval.metrics.CLEAR(quiet), trackeval.metrics.Identity(quiet)]
     with contextlib.redirect_stdout(io.StringIO()):
         results, _ = evaluator.evaluate([dataset], metrics)
     found = {}
     for name in names:
-        for film in films:
-            r = results["MotChallenge2DBox"][name][film["name"]]["pedestrian"]
-            found[name, film["name"]] = dict(HOTA=float(np.mean(r["HOTA"]["HOTA"])), IDF1=float(r["Identity"]["IDF1"]),
+        for video in videos:
+            r = results["MotChallenge2DBox"][name][video["name"]]["pedestrian"]
+            found[name, video["name"]] = dict(HOTA=float(np.mean(r["HOTA"]["HOTA"])), IDF1=float(r["Identity"]["IDF1"]),
                                              MOTA=float(r["CLEAR"]["MOTA"]), IDSW=float(r["CLEAR"]["IDSW"]))
     return found
 
 
 def main():
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("folder", type=pathlib.Path)
+    arguments.add_argument("directory", type=pathlib.Path)
     arguments.add_argument("--json", type=pathlib.Path)
     arguments = arguments.parse_args()
-    told = json.loads((arguments.folder / "films.json").read_text())
-    films = told["sequences"]
+    told = json.loads((arguments.directory / "videos.json").read_text())
+    videos = told["sequences"]
     spent = collections.defaultdict(list)
-    for film in films:
-        for name, took in film["microseconds"].items():
+    for video in videos:
+        for name, took in video["microseconds"].items():
             spent[name].append(took)
-        looks = (arguments.folder / "films" / film["name"] / "looks.f16").stat().st_size > 0
-        followers = peers(told, film["rate"]) | boxmots(told, film["rate"], film["size"], looks)
+        looks = (arguments.directory / "videos" / video["name"] / "looks.f16").stat().st_size > 0
+        followers = peers(told, video["rate"]) | boxmots(told, video["rate"], video["size"], looks)
         for name, tracker in followers.items():
-            path = arguments.folder / "trackers" / name / "data" / (film["name"] + ".txt")
+            path = arguments.directory / "trackers" / name / "data" / (video["name"] + ".txt")
             path.parent.mkdir(parents=True, exist_ok=True)
-            spent[name].append(follow(tracker, film, arguments.folder / "films" / film["name"], path))
+            spent[name].append(follow(tracker, video, arguments.directory / "videos" / video["name"], path))
     names = list(spent)
-    results = score(arguments.folder, films, names)
+    results = score(arguments.directory, videos, names)
 
-    scenes = list(dict.fromkeys(film["scene"] for film in films))
+    scenes = list(dict.fromkeys(video["scene"] for video in videos))
     means = {}
     for measure in ("HOTA", "IDF1", "MOTA", "IDSW"):
         print(f"\n| {measure} | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
         for scene in scenes:
-            mean = [np.mean([results[name, f["name"]][measure] for f in films if f["scene"] == scene]) for name in names]
+            mean = [np.mean([results[name, f["name"]][measure] for f in videos if f["scene"] == scene]) for name in names]
             means.setdefault(scene, {})[measure] = dict(zip(names, mean))
             best = min(mean) if measure == "IDSW" else max(mean)
             print(f"| {scene} | " + " | ".join(

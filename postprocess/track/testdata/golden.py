@@ -1,4 +1,4 @@
-"""Writes golden.json: python3 golden.py, in this folder, with numpy and scipy.
+"""Writes golden.json: python3 golden.py, in this directory, with numpy and scipy.
 
 A synthetic street of boxes that cross, hide each other and come back, seen by an imperfect detector, and the numbers that a plain ByteTrack
 (eight-dimensional Kalman filter over centre, aspect and height; three matchings; frame counts) gives to the detections.

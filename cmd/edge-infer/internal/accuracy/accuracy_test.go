@@ -58,12 +58,12 @@ func draw(t *testing.T, count int, seed uint64) *evaluate.Dataset {
 	return dataset
 }
 
-func pictures(t *testing.T, dataset *evaluate.Dataset) *quantize.Pictures {
+func images(t *testing.T, dataset *evaluate.Dataset) *quantize.Images {
 	reader := &media.Reader{}
 	t.Cleanup(reader.Close)
-	p := &quantize.Pictures{Decode: reader.Read}
-	for i := range dataset.Pictures {
-		p.Files = append(p.Files, dataset.Pictures[i].Path)
+	p := &quantize.Images{Decode: reader.Read}
+	for i := range dataset.Images {
+		p.Files = append(p.Files, dataset.Images[i].Path)
 	}
 	return p
 }
@@ -86,10 +86,10 @@ func newDemoGate(t *testing.T, count int) *demoGate {
 	t.Helper()
 	unseen := draw(t, count, 990001)
 	g := &demoGate{}
-	for i := range unseen.Pictures {
-		g.comparer.Truths = append(g.comparer.Truths, unseen.Pictures[i].Truths)
+	for i := range unseen.Images {
+		g.comparer.Truths = append(g.comparer.Truths, unseen.Images[i].Truths)
 	}
-	g.Gate = quantize.Gate{Samples: pictures(t, unseen), Compare: g.comparer.Compare, MatchRate: 0.97}
+	g.Gate = quantize.Gate{Samples: images(t, unseen), Compare: g.comparer.Compare, MatchRate: 0.97}
 	require.NoError(t, g.Refer(context.Background(), g.comparer.Run(quantize.Reference, predictor(t, demo.Model()))))
 	return g
 }
@@ -118,7 +118,7 @@ func (g *demoGate) judge(t *testing.T, m *onnx.Model) (*quantize.Verdict, int, t
 
 func report(t *testing.T, name string, v *quantize.Verdict, size int, each time.Duration) {
 	c := v.Comparison
-	t.Logf("%-18s mAP50 %.4f mAP50-95 %.4f (fp32 %.4f %.4f) match %.4f of %d boxes, flipped %d, drift mean %.4f max %.4f, %7d bytes, %.1f ms a picture, passed %v %q", name,
+	t.Logf("%-18s mAP50 %.4f mAP50-95 %.4f (fp32 %.4f %.4f) match %.4f of %d boxes, flipped %d, drift mean %.4f max %.4f, %7d bytes, %.1f ms an image, passed %v %q", name,
 		c.CandidateAccuracy.MAP50, c.CandidateAccuracy.MAP, c.ReferenceAccuracy.MAP50, c.ReferenceAccuracy.MAP, c.MatchRate, c.Reference,
 		c.Flipped, c.MeanDrift, c.MaxDrift, size,
 		float64(each.Microseconds())/1000, v.Passed, v.Reasons)
@@ -173,7 +173,7 @@ func TestDemoModelKeepsItsAccuracy(t *testing.T) {
 		allowed = 0.03
 	}
 	known := draw(t, min(200, scenes(t)), 7)
-	ranges := calibrate(t, prepared, plan, pictures(t, known))
+	ranges := calibrate(t, prepared, plan, images(t, known))
 	for _, method := range quantize.Methods() {
 		plan, err := quantize.NewPlan(prepared, quantize.Options{Method: method, StoreInt8: true})
 		require.NoError(t, err)
@@ -184,11 +184,11 @@ func TestDemoModelKeepsItsAccuracy(t *testing.T) {
 		assert.InDelta(t, v.Comparison.ReferenceAccuracy.MAP, v.Comparison.CandidateAccuracy.MAP, allowed, "%s", method)
 	}
 
-	// Calibration pictures that are nothing like service: the gate must refuse what comes of them.
+	// Calibration images that are nothing like service: the gate must refuse what comes of them.
 	for _, bad := range []struct {
 		name    string
 		samples quantize.Samples
-	}{{"noise", still{8, noise}}, {"one black picture", still{1, black}}, {"one flat picture", still{1, flat}}} {
+	}{{"noise", still{8, noise}}, {"one black image", still{1, black}}, {"one flat image", still{1, flat}}} {
 		plan, err := quantize.NewPlan(prepared, quantize.Options{})
 		require.NoError(t, err)
 		int8, err := plan.Apply(calibrate(t, prepared, plan, bad.samples))
@@ -214,7 +214,7 @@ func TestSearchOnDemoModel(t *testing.T) {
 	plan, err := quantize.NewPlan(prepared, quantize.Options{})
 	require.NoError(t, err)
 	search := quantize.Search{
-		Model: prepared, Ranges: calibrate(t, prepared, plan, pictures(t, draw(t, 200, 7))), Open: openRaw, Samples: pictures(t, draw(t, 8, 70)),
+		Model: prepared, Ranges: calibrate(t, prepared, plan, images(t, draw(t, 200, 7))), Open: openRaw, Samples: images(t, draw(t, 8, 70)),
 		Judge: func(_ context.Context, m *onnx.Model) (*quantize.Verdict, error) {
 			v, size, each := gate.judge(t, m)
 			report(t, "search", v, size, each)
@@ -232,7 +232,7 @@ func TestSearchOnDemoModel(t *testing.T) {
 	}
 }
 
-// still are pictures without anything to detect.
+// still are images without anything to detect.
 type still struct {
 	count int
 	pixel func(*rand.Rand) byte
@@ -243,7 +243,7 @@ func black(*rand.Rand) byte        { return 0 }
 func flat(*rand.Rand) byte         { return 114 }
 
 func (s still) Len() int              { return s.count }
-func (s still) Name(i int) string     { return fmt.Sprint("picture ", i) }
+func (s still) Name(i int) string     { return fmt.Sprint("image ", i) }
 func (s still) Hash() (string, error) { return "still", nil }
 
 func (s still) Load(i int) (quantize.Sample, error) {

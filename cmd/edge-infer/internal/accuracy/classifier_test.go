@@ -39,14 +39,14 @@ func levels(t *testing.T, shift int) []byte {
 
 // TestTheGateOfAClassifierIsItsBestClass: whether both networks choose the same, however little any of the classes scores.
 func TestTheGateOfAClassifierIsItsBestClass(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	var files []string
 	for i := range 24 {
 		gray := float64(10*i + 8)
-		picture := gocv.NewMatWithSizeFromScalar(gocv.NewScalar(gray, gray, gray, 0), 40, 60, gocv.MatTypeCV8UC3)
-		files = append(files, filepath.Join(folder, fmt.Sprintf("%d.png", i)))
-		require.True(t, gocv.IMWrite(files[i], picture))
-		require.NoError(t, picture.Close())
+		img := gocv.NewMatWithSizeFromScalar(gocv.NewScalar(gray, gray, gray, 0), 40, 60, gocv.MatTypeCV8UC3)
+		files = append(files, filepath.Join(dir, fmt.Sprintf("%d.png", i)))
+		require.True(t, gocv.IMWrite(files[i], img))
+		require.NoError(t, img.Close())
 	}
 	g := NewGate(files, Limits{MatchRate: 0.97, MaxLoss: 0.01}, nil)
 	defer g.Close()
@@ -57,7 +57,7 @@ func TestTheGateOfAClassifierIsItsBestClass(t *testing.T) {
 		verdict, err := g.Judge(t.Context(), candidate)
 		require.NoError(t, err)
 		require.Equal(t, passes, verdict.Passed, "%+v", verdict)
-		require.Equal(t, 24, verdict.Comparison.Reference, "every picture has a best class")
+		require.Equal(t, 24, verdict.Comparison.Reference, "every image has a best class")
 		if passes {
 			require.Equal(t, 24, verdict.Comparison.Matched)
 		} else {

@@ -29,8 +29,8 @@ type Comparer struct {
 	// Truths are the labels of each sample; nil when there are none.
 	Truths [][]evaluate.Truth
 
-	seen  [2][][]postprocess.Finding // by sample; nil for samples that were skipped
-	times []time.Duration            // of the network alone, in the last Run
+	seen  [2][][]postprocess.Detection // by sample; nil for samples that were skipped
+	times []time.Duration              // of the network alone, in the last Run
 }
 
 // Run has a predictor that decodes from the floor on be one side of a gate.
@@ -42,24 +42,24 @@ func (c *Comparer) Run(side quantize.Side, p predict.Predictor) quantize.Run {
 		}
 		result, err := p.Wait(0)
 		if err == nil {
-			err = result.Pictures[0].Err
+			err = result.Images[0].Err
 		}
 		if err != nil {
 			return err
 		}
 		c.times = append(c.times, time.Duration(result.Timing.Inference))
-		c.Add(side, i, slices.Clone(result.Pictures[0].Findings))
+		c.Add(side, i, slices.Clone(result.Images[0].Detections))
 		return nil
 	}
 }
 
 // Add remembers what one side found in sample i, decoded from the floor on. The comparer keeps the slice.
-func (c *Comparer) Add(side quantize.Side, i int, detections []postprocess.Finding) {
+func (c *Comparer) Add(side quantize.Side, i int, detections []postprocess.Detection) {
 	for len(c.seen[side]) <= i {
 		c.seen[side] = append(c.seen[side], nil)
 	}
 	if detections == nil {
-		detections = []postprocess.Finding{} // nil stands for a sample that was skipped
+		detections = []postprocess.Detection{} // nil stands for a sample that was skipped
 	}
 	c.seen[side][i] = detections
 }
@@ -78,7 +78,7 @@ func (c *Comparer) samples() (both []int) {
 func (c *Comparer) Compare() quantize.Comparison {
 	r := c.Agreement()
 	comparison := quantize.Comparison{
-		Pictures: r.Pictures, Reference: r.Reference, Candidate: r.Candidate, Matched: r.Matched, Flipped: r.Flipped, MatchRate: r.MatchRate,
+		Images: r.Images, Reference: r.Reference, Candidate: r.Candidate, Matched: r.Matched, Flipped: r.Flipped, MatchRate: r.MatchRate,
 		MeanDrift: r.MeanDrift, MaxDrift: r.MaxDrift,
 	}
 	if c.Truths == nil {
@@ -93,7 +93,7 @@ func (c *Comparer) Compare() quantize.Comparison {
 	return comparison
 }
 
-// resamples of the pictures say how certain a loss is; more hardly move the ends of its interval.
+// resamples of the images say how certain a loss is; more hardly move the ends of its interval.
 const resamples = 1000
 
 // Agreement counts how the boxes of both sides fit.
@@ -125,15 +125,15 @@ func (c *Comparer) reportedThreshold() float32 {
 }
 
 // reported are the detections of a sample from the threshold on, as service would show them.
-func (c *Comparer) reported(side quantize.Side, i int) []postprocess.Finding {
+func (c *Comparer) reported(side quantize.Side, i int) []postprocess.Detection {
 	return shown(above(c.reportedThreshold(), c.seen[side][i]), cmp.Or(c.IoU, float32(config.Default().Detect.IoU)))
 }
 
-// shown leaves each box its best class and suppresses by that overlap what comes after a better one of its class. The findings come best
+// shown leaves each box its best class and suppresses by that overlap what comes after a better one of its class. The detections come best
 // first.
-func shown(all []postprocess.Finding, overlap float32) (kept []postprocess.Finding) {
+func shown(all []postprocess.Detection, overlap float32) (kept []postprocess.Detection) {
 	for _, f := range all {
-		if !slices.ContainsFunc(kept, func(better postprocess.Finding) bool {
+		if !slices.ContainsFunc(kept, func(better postprocess.Detection) bool {
 			return better.Box == f.Box || better.Class == f.Class && better.IoU(f.Box) > overlap
 		}) {
 			kept = append(kept, f)
@@ -142,7 +142,7 @@ func shown(all []postprocess.Finding, overlap float32) (kept []postprocess.Findi
 	return kept
 }
 
-func above(threshold float32, all []postprocess.Finding) (kept []postprocess.Finding) {
+func above(threshold float32, all []postprocess.Detection) (kept []postprocess.Detection) {
 	for _, d := range all {
 		if d.Score >= threshold {
 			kept = append(kept, d)

@@ -14,12 +14,12 @@ const (
 	Service   = "service"
 )
 
-// Convention is which findings of a detector average precision counts. Two figures compare only by the same convention.
+// Convention is which detections of a detector average precision counts. Two figures compare only by the same convention.
 type Convention struct {
 	Name       string  `json:"name"`
 	MultiLabel bool    `json:"multi_label"` // a box counts once for every class over the threshold, not once for its best
 	IoU        float32 `json:"iou"`         // of suppression
-	Limit      int     `json:"limit"`       // findings of a picture
+	Limit      int     `json:"limit"`       // detections of an image
 	Threshold  float32 `json:"threshold"`   // lowest score
 }
 
@@ -39,7 +39,7 @@ func newConvention(name string, detect *config.Detect) (Convention, error) {
 	return Convention{}, config.Usagef("--convention %q must be %s or %s", name, Published, Service)
 }
 
-// decode has a network give the findings of the convention.
+// decode has a network give the detections of the convention.
 func (c *Convention) decode(to *predict.Decoding) {
 	to.MultiLabel, to.IoU, to.Limit, to.Threshold = c.MultiLabel, c.IoU, c.Limit, c.Threshold
 }
@@ -50,6 +50,6 @@ func (c *Convention) String() string {
 	if c.MultiLabel {
 		classes = "every class of a box"
 	}
-	return fmt.Sprintf("%s convention: %s from score %.3g, suppression at IoU %.2g, %d findings a picture", c.Name, classes, c.Threshold,
+	return fmt.Sprintf("%s convention: %s from score %.3g, suppression at IoU %.2g, %d detections an image", c.Name, classes, c.Threshold,
 		c.IoU, c.Limit)
 }

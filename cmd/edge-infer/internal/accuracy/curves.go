@@ -124,14 +124,14 @@ type Confusion struct {
 	Confidence float32  `json:"confidence"`
 	IoU        float32  `json:"iou"`
 	Labels     []string `json:"labels"` // of the classes that occur, without the background
-	Counts     [][]int  `json:"counts"` // by label of the truth and of the finding
+	Counts     [][]int  `json:"counts"` // by label of the truth and of the detection
 }
 
 // newConfusion counts what service would show.
-func newConfusion(dataset *evaluate.Dataset, seen [][]postprocess.Finding, labels []string, confidence, suppression float32) *Confusion {
+func newConfusion(dataset *evaluate.Dataset, seen [][]postprocess.Detection, labels []string, confidence, suppression float32) *Confusion {
 	counted := evaluate.Confusion{IoU: 0.5}
-	for i := range dataset.Pictures {
-		counted.Add(dataset.Pictures[i].Truths, shown(above(confidence, seen[i]), suppression))
+	for i := range dataset.Images {
+		counted.Add(dataset.Images[i].Truths, shown(above(confidence, seen[i]), suppression))
 	}
 	c := &Confusion{Confidence: confidence, IoU: counted.IoU, Labels: []string{}}
 	classes, counts := counted.Matrix()

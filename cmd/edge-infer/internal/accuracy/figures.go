@@ -10,13 +10,13 @@ import (
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
-// figure is a part of what is drawn, and the file it gets in a folder.
+// figure is a part of what is drawn, and the file it gets in a directory.
 type figure struct {
 	name   string
 	panels []plot.Panel
 }
 
-// drawsOneFile reports whether a path names one file for all figures; else it is a folder for each of them in both formats.
+// drawsOneFile reports whether a path names one file for all figures; else it is a directory for each of them in both formats.
 func drawsOneFile(path string) bool {
 	info, err := os.Stat(path)
 	return filepath.Ext(path) != "" && (err != nil || !info.IsDir())
@@ -36,7 +36,7 @@ func checkFigures(path string) error {
 	return atomicfile.Check(filepath.Join(path, "figure"))
 }
 
-// writeFigures draws the figures beside each other into one file, or each as SVG and PNG into a folder.
+// writeFigures draws the figures beside each other into one file, or each as SVG and PNG into a directory.
 func writeFigures(path, title string, figures []figure) error {
 	if drawsOneFile(path) {
 		all := &plot.Figure{Title: title}

@@ -31,9 +31,9 @@ type Limits struct {
 func (l *Limits) Flags(flags *pflag.FlagSet, rate float64) {
 	l.given = flags
 	flags.Float64Var(&l.MatchRate, "gate", rate,
-		"least match rate with the FP32 reference on pictures without labels, 0 to go without the gate")
+		"least match rate with the FP32 reference on images without labels, 0 to go without the gate")
 	flags.Float64Var(&l.MaxLoss, "max-loss", quantize.DefaultMaxLoss,
-		"largest loss of mAP50-95 that the gate lets pass on pictures with labels, and half of what it may be with 95 % certainty")
+		"largest loss of mAP50-95 that the gate lets pass on images with labels, and half of what it may be with 95 % certainty")
 }
 
 // wanted turns the gate on that was off, where only a loss is given.
@@ -65,25 +65,25 @@ type Gate struct {
 
 	gate     quantize.Gate
 	comparer Comparer
-	pictures quantize.Pictures
+	images   quantize.Images
 	reader   media.Reader
 	progress progress.Reporter
 }
 
-// NewGate judges on those pictures.
+// NewGate judges on those images.
 func NewGate(files []string, limits Limits, reporter progress.Reporter) *Gate {
-	g := &Gate{pictures: quantize.Pictures{Files: files}, progress: reporter}
-	g.pictures.Decode = g.reader.Read
-	g.gate = quantize.Gate{MatchRate: limits.MatchRate, MaxLoss: limits.MaxLoss, Samples: &g.pictures, Compare: g.comparer.Compare}
+	g := &Gate{images: quantize.Images{Files: files}, progress: reporter}
+	g.images.Decode = g.reader.Read
+	g.gate = quantize.Gate{MatchRate: limits.MatchRate, MaxLoss: limits.MaxLoss, Samples: &g.images, Compare: g.comparer.Compare}
 	return g
 }
 
-// OnCPU opens a model of that name on ONNX Runtime's CPU provider, for up to batch pictures at a time.
+// OnCPU opens a model of that name on ONNX Runtime's CPU provider, for up to batch images at a time.
 func OnCPU(name string, model []byte, batch int) (engine.Engine, error) {
 	return onnxruntime.Open(engine.Options{Path: name, Bytes: model, Provider: engine.CPU, Slots: 1, MaxBatch: batch})
 }
 
-// Refer runs the model itself over the pictures. The dataset may be nil.
+// Refer runs the model itself over the images. The dataset may be nil.
 func (g *Gate) Refer(ctx context.Context, options engine.Options, dataset *evaluate.Dataset) error {
 	e, err := onnxruntime.Open(engine.Options{
 		Path: options.Path, Bytes: options.Bytes, Metadata: options.Metadata, Provider: engine.CPU, Slots: 1, MaxBatch: 1,
@@ -106,11 +106,11 @@ func (g *Gate) Refer(ctx context.Context, options engine.Options, dataset *evalu
 		if err := dataset.Relabel(reference.Model().Metadata.Labels, nil); err != nil {
 			return err
 		}
-		for i := range dataset.Pictures {
-			g.comparer.Truths = append(g.comparer.Truths, dataset.Pictures[i].Truths)
+		for i := range dataset.Images {
+			g.comparer.Truths = append(g.comparer.Truths, dataset.Images[i].Truths)
 		}
 	}
-	defer g.show("held-out pictures in FP32")()
+	defer g.show("held-out images in FP32")()
 	return g.gate.Refer(ctx, g.comparer.Run(quantize.Reference, reference))
 }
 
@@ -133,35 +133,35 @@ func (g *Gate) Judge(ctx context.Context, candidate engine.Engine) (*quantize.Ve
 		return nil, err
 	}
 	defer judged.Close()
-	defer g.show("held-out pictures judged")()
+	defer g.show("held-out images judged")()
 	return g.gate.Judge(ctx, g.comparer.Run(quantize.Candidate, judged))
 }
 
-// NetworkTime is the median time that the network alone took for a picture of the last candidate, in ms; 0 where its backend does not say.
+// NetworkTime is the median time that the network alone took for an image of the last candidate, in ms; 0 where its backend does not say.
 func (g *Gate) NetworkTime() float64 { return milliseconds(median(g.comparer.times)) }
 
-// show counts the gate's pictures until the answer is called.
+// show counts the gate's images until the answer is called.
 func (g *Gate) show(what string) (done func()) {
 	step := g.progress.Begin(what)
 	g.gate.Progress = step.Count
 	return step.Close
 }
 
-// Close frees the pictures' memory.
+// Close frees the images' memory.
 func (g *Gate) Close() { g.reader.Close() }
 
-// ReadHeldOut lists the pictures of a directory, with their labels where it has some, or those that a file of labels names.
+// ReadHeldOut lists the images of a directory, with their labels where it has some, or those that a file of labels names.
 func ReadHeldOut(dir string) (files []string, dataset *evaluate.Dataset, err error) {
 	dataset, err = evaluate.ReadDataset(dir, "")
 	if errors.Is(err, evaluate.ErrNoLabels) {
-		files, err = quantize.ChoosePictures(dir, 0, 0)
+		files, err = quantize.ChooseImages(dir, 0, 0)
 		return files, nil, err
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	for i := range dataset.Pictures {
-		files = append(files, dataset.Pictures[i].Path)
+	for i := range dataset.Images {
+		files = append(files, dataset.Images[i].Path)
 	}
 	return files, dataset, nil
 }

@@ -20,7 +20,7 @@ import (
 const metres = "m"
 
 // noMapLabels is what a network for maps lacks.
-const noMapLabels = "labels of a network for %s are a PNG or NPY file for each picture, of its name: images/ with masks/, labels/ or depth/ beside it"
+const noMapLabels = "labels of a network for %s are a PNG or NPY file for each image, of its name: images/ with masks/, labels/ or depth/ beside it"
 
 // mapsError says that a network for maps was given what is no label of one.
 type mapsError engine.Task
@@ -42,7 +42,7 @@ func (v *Validate) ofMaps(o *opened) *mapNetwork {
 	return m
 }
 
-// add takes what the network says of a picture. Labels may be nil.
+// add takes what the network says of an image. Labels may be nil.
 func (m *mapNetwork) add(seen *postprocess.Map, timing engine.Timing, frame *capture.Frame, labels *dense.LabelMap) {
 	m.times.add(timing)
 	switch {
@@ -54,19 +54,19 @@ func (m *mapNetwork) add(seen *postprocess.Map, timing engine.Timing, frame *cap
 	}
 }
 
-// look has the network say something of a picture that another one has seen.
+// look has the network say something of an image that another one has seen.
 func (m *mapNetwork) look(frame *capture.Frame) (*predict.Result, error) {
 	if err := m.predictor.Submit(0, []engine.Image{frame.Image()}); err != nil {
 		return nil, err
 	}
 	result, err := m.predictor.Wait(0)
 	if err == nil {
-		err = result.Pictures[0].Err
+		err = result.Images[0].Err
 	}
 	return result, err
 }
 
-// maps measures a network that says something of every place: against labels that do, where the pictures have them, and against a
+// maps measures a network that says something of every place: against labels that do, where the images have them, and against a
 // reference. The network is nil where it has not been opened yet; one that is given belongs to the caller.
 func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled, o *opened) (*Report, error) {
 	switch {
@@ -80,7 +80,7 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled, o *op
 	started := time.Now()
 	var paths []string
 	for i := range labelled {
-		paths = append(paths, labelled[i].Picture)
+		paths = append(paths, labelled[i].Image)
 	}
 	if o == nil {
 		var err error
@@ -94,7 +94,7 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled, o *op
 	if !model.Recognised.Task.Maps() {
 		return nil, fmt.Errorf("%s has labels of maps, and model %s is for %s", v.Data, model.Path, model.Recognised.Task)
 	}
-	report := &Report{Version: 1, Convention: v.counted, Pictures: len(labelled)}
+	report := &Report{Version: 1, Convention: v.counted, Images: len(labelled)}
 	reference, err := v.mapReference(ctx, candidate, paths)
 	if err != nil {
 		return nil, fmt.Errorf("reference: %w", err)
@@ -124,13 +124,13 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled, o *op
 	return report, nil
 }
 
-// unlabelled are pictures for which there is a reference and no label.
+// unlabelled are images for which there is a reference and no label.
 func unlabelled(paths []string) []evaluate.Labelled {
-	pictures := make([]evaluate.Labelled, len(paths))
+	images := make([]evaluate.Labelled, len(paths))
 	for i := range paths {
-		pictures[i].Picture = paths[i]
+		images[i].Image = paths[i]
 	}
-	return pictures
+	return images
 }
 
 // mapReference opens what the candidate is compared with; nil where nothing is.
@@ -152,18 +152,18 @@ func (v *Validate) mapReference(ctx context.Context, candidate *mapNetwork, path
 	return v.ofMaps(reference), nil
 }
 
-// eachMap shows every picture to both networks, of which the reference may be nil.
+// eachMap shows every image to both networks, of which the reference may be nil.
 func (v *Validate) eachMap(
 	ctx context.Context, labelled []evaluate.Labelled, paths []string, candidate, reference *mapNetwork, agreement *dense.Agreement,
 ) error {
-	step := v.Progress.Begin("pictures on " + candidate.model.Backend)
+	step := v.Progress.Begin("images on " + candidate.model.Backend)
 	defer step.Close()
 	seen := 0
 	files := &media.Run{Predictors: []predict.Predictor{candidate.predictor}, Each: func(_ string, number int, frame *capture.Frame,
-		picture *predict.Picture, timing engine.Timing,
+		img *predict.Image, timing engine.Timing,
 	) (err error) {
 		if number > 0 {
-			return errors.New("is not a single picture")
+			return errors.New("is not a single image")
 		}
 		var labels *dense.LabelMap
 		if path := labelled[seen].Labels; path != "" {
@@ -171,14 +171,14 @@ func (v *Validate) eachMap(
 				return err
 			}
 		}
-		candidate.add(picture.Map, timing, frame, labels)
+		candidate.add(img.Map, timing, frame, labels)
 		if reference != nil {
 			other, err := reference.look(frame)
 			if err != nil {
 				return fmt.Errorf("reference: %w", err)
 			}
-			reference.add(other.Pictures[0].Map, other.Timing, frame, labels)
-			agreement.Add(picture.Map, other.Pictures[0].Map, frame.Width, frame.Height)
+			reference.add(other.Images[0].Map, other.Timing, frame, labels)
+			agreement.Add(img.Map, other.Images[0].Map, frame.Width, frame.Height)
 		}
 		seen++
 		step.Count(seen, len(paths))
@@ -199,7 +199,7 @@ func (v *Validate) measures(model *predict.Model) (*dense.Places, *dense.Depths)
 	return &dense.Places{Classes: classes, First: v.FirstClass}, nil
 }
 
-// finish fills in what all pictures come to, and how well that fits where they have labels.
+// finish fills in what all images come to, and how well that fits where they have labels.
 func (m *mapNetwork) finish(labelled bool) {
 	r := &m.measured
 	r.Request, r.Inference = m.times.medians()
@@ -215,7 +215,7 @@ func (m *mapNetwork) finish(labelled bool) {
 		if m.depths.Align {
 			r.Measure = "depths whose median is made that of the labels"
 		}
-		r.Depth = &DepthAccuracy{result.Pictures, result.AbsRel, result.RMSE, result.Delta125}
+		r.Depth = &DepthAccuracy{result.Images, result.AbsRel, result.RMSE, result.Delta125}
 	}
 }
 
@@ -236,7 +236,7 @@ type ClassPlaces struct {
 
 // DepthAccuracy is how well depths fit.
 type DepthAccuracy struct {
-	Pictures int     `json:"pictures"` // that have enough labelled pixels
+	Images   int     `json:"images"` // that have enough labelled pixels
 	AbsRel   float64 `json:"abs_rel"`
 	RMSE     float64 `json:"rmse"`
 	Delta125 float64 `json:"delta_1_25"`

@@ -18,7 +18,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
 )
 
-// mapper is a network that takes the levels of a picture's colours for the scores of three classes, or their mean for its depth.
+// mapper is a network that takes the levels of an image's colours for the scores of three classes, or their mean for its depth.
 func mapper(t *testing.T, task string) string {
 	b := testnet.NewBuilder(1)
 	x := b.Input("images", 1, 3, 32, 64)
@@ -37,7 +37,7 @@ func mapper(t *testing.T, task string) string {
 	return path
 }
 
-// halved writes a picture whose left half is of one colour and whose right half is of another.
+// halved writes an image whose left half is of one colour and whose right half is of another.
 func halved(t *testing.T, path string, p interface {
 	image.Image
 	Set(x, y int, c color.Color)
@@ -106,7 +106,7 @@ func TestValidateDepth(t *testing.T) {
 	require.InDelta(t, .5, report.Depth.Delta125, .05)
 	var text bytes.Buffer
 	require.NoError(t, report.Print(&text))
-	require.Contains(t, text.String(), "of 1 pictures, depths whose median is made that of the labels")
+	require.Contains(t, text.String(), "of 1 images, depths whose median is made that of the labels")
 }
 
 // scaled is the network of mapper with its numbers multiplied by those, one for each class or for the depth.
@@ -129,7 +129,7 @@ func scaled(t *testing.T, task string, factors ...float32) string {
 	return path
 }
 
-// TestValidateOfMapsFitsOpenSizes: also with labels, and the report says in which size the pictures were taken.
+// TestValidateOfMapsFitsOpenSizes: also with labels, and the report says in which size the images were taken.
 func TestValidateOfMapsFitsOpenSizes(t *testing.T) {
 	dir, size := t.TempDir(), image.Rect(0, 0, 640, 360)
 	halved(t, filepath.Join(dir, "images", "a.png"), image.NewNRGBA(size), color.NRGBA{R: 255, A: 255}, color.NRGBA{B: 255, A: 255})
@@ -147,7 +147,7 @@ func TestValidateOfMapsFitsOpenSizes(t *testing.T) {
 		report, err := measured(t, "semantic", dir, func(v *Validate) { v.Config.Model.Path, v.Config.Model.Size = model, imgsz })
 		require.NoError(t, err)
 		require.InDelta(t, 1, *report.MeanIoU, .02)
-		require.Contains(t, report.Picture, want)
+		require.Contains(t, report.Image, want)
 		var text bytes.Buffer
 		require.NoError(t, report.Print(&text))
 		require.Contains(t, text.String(), want)
@@ -157,7 +157,7 @@ func TestValidateOfMapsFitsOpenSizes(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.InDelta(t, 1, report.Maps.Same, 1e-9)
-	require.Equal(t, report.Picture, report.Reference.Picture, "without labels, and the reference sees what the candidate sees")
+	require.Equal(t, report.Image, report.Reference.Image, "without labels, and the reference sees what the candidate sees")
 }
 
 func TestValidateMapsAgainstAReference(t *testing.T) {
@@ -172,7 +172,7 @@ func TestValidateMapsAgainstAReference(t *testing.T) {
 		v.Reference, v.ReferenceModel = "onnxruntime", scaled(t, "semantic", .25, 1, 1)
 	})
 	require.NoError(t, err)
-	require.Equal(t, 2, report.Maps.Pictures)
+	require.Equal(t, 2, report.Maps.Images)
 	require.InDelta(t, 0, report.Maps.Least, .02, "the reference takes white and orange for green")
 	require.InDelta(t, .5, report.Maps.Same, .02)
 	var text bytes.Buffer
@@ -203,7 +203,7 @@ func TestValidateOfLabelsThatDoNotFit(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "labels"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "labels", "a.txt"), []byte("0 .5 .5 1 1\n"), 0o600))
 	_, err := measured(t, "semantic", dir, nil)
-	require.EqualError(t, err, "labels of a network for semantic are a PNG or NPY file for each picture, of its name: images/ with masks/, labels/ "+
+	require.EqualError(t, err, "labels of a network for semantic are a PNG or NPY file for each image, of its name: images/ with masks/, labels/ "+
 		"or depth/ beside it")
 	halved(t, filepath.Join(dir, "labels", "a.png"), image.NewGray(size), color.White, color.White)
 	_, err = measured(t, "semantic", dir, func(v *Validate) { v.Config.Model.Path = "" })

@@ -12,7 +12,7 @@ func newMeasurement(model *predict.Model, bytes int) Measurement {
 	return Measurement{
 		Model: model.Path, Backend: model.Backend, BackendVersion: model.BackendVersion, Device: model.Device, Precision: model.Precision,
 		task: model.Recognised.Task, width: model.Width, height: model.Height,
-		Picture: predict.Describe(*model).Preprocessing, Bytes: bytes,
+		Image: predict.Describe(*model).Preprocessing, Bytes: bytes,
 	}
 }
 

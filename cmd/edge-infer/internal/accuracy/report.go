@@ -24,7 +24,7 @@ type Report struct {
 	Measurement
 	Tiles     *Tiles                    `json:"tiles,omitempty"`
 	Augment   []string                  `json:"augment,omitempty"`
-	Pictures  int                       `json:"pictures"`
+	Images    int                       `json:"images"`
 	Classes   []ClassAccuracy           `json:"classes,omitempty"`
 	Places    []ClassPlaces             `json:"places,omitempty"` // of semantic segmentation
 	Best      *OperatingPoint           `json:"best,omitempty"`
@@ -37,24 +37,24 @@ type Report struct {
 	Seconds   float64                   `json:"seconds"`
 }
 
-// Tiles are the parts of large pictures that the networks saw, beside the whole.
+// Tiles are the parts of large images that the networks saw, beside the whole.
 type Tiles struct {
 	Side    int     `json:"side"`    // in pixels
 	Overlap float64 `json:"overlap"` // share of the side
 }
 
-// Measurement is one engine on the pictures.
+// Measurement is one engine on the images.
 type Measurement struct {
 	Model          string           `json:"model"`
 	Backend        string           `json:"backend"`
 	BackendVersion string           `json:"backend_version"`
 	Device         string           `json:"device"`
 	Precision      engine.Precision `json:"precision"`
-	Picture        string           `json:"picture,omitempty"` // how the network takes pictures, their size first
+	Image          string           `json:"image,omitempty"` // how the network takes images, their size first
 	Bytes          int              `json:"model_bytes"`
-	Request        float64          `json:"request_p50_ms"`             // from the decoded picture to the outputs
+	Request        float64          `json:"request_p50_ms"`             // from the decoded image to the outputs
 	Inference      float64          `json:"inference_p50_ms,omitempty"` // of the network alone, where the backend measures it
-	Measure        string           `json:"measure,omitempty"`          // what findings and labels are held together by
+	Measure        string           `json:"measure,omitempty"`          // what detections and labels are held together by
 	MAP50          *float64         `json:"map50,omitempty"`            // absent without labels
 	MAP            *float64         `json:"map50_95,omitempty"`
 	Top1           *float64         `json:"top1,omitempty"` // of a classifier
@@ -76,15 +76,15 @@ type ClassAccuracy struct {
 }
 
 // score fills the mean average precisions.
-func (m *Measurement) score(dataset *evaluate.Dataset, seen [][]postprocess.Finding) evaluate.Result {
-	if dataset.Folders {
+func (m *Measurement) score(dataset *evaluate.Dataset, seen [][]postprocess.Detection) evaluate.Result {
+	if dataset.Dirs {
 		m.rank(dataset, seen)
 		return evaluate.Result{}
 	}
 	accuracy := evaluate.Accuracy{Measure: measure(m.task, dataset)}
 	m.Measure = accuracy.Measure.String()
-	for i := range dataset.Pictures {
-		accuracy.Add(dataset.Pictures[i].Truths, seen[i])
+	for i := range dataset.Images {
+		accuracy.Add(dataset.Images[i].Truths, seen[i])
 	}
 	result := accuracy.Result()
 	m.MAP50, m.MAP = &result.MAP50, &result.MAP
@@ -94,9 +94,9 @@ func (m *Measurement) score(dataset *evaluate.Dataset, seen [][]postprocess.Find
 // measure is that of the task, or boxes where the labels say nothing else.
 func measure(task engine.Task, dataset *evaluate.Dataset) evaluate.Measure {
 	own := evaluate.MeasureOf(task)
-	for i := range dataset.Pictures {
-		for j := range dataset.Pictures[i].Truths {
-			if own.Labelled(&dataset.Pictures[i].Truths[j]) {
+	for i := range dataset.Images {
+		for j := range dataset.Images[i].Truths {
+			if own.Labelled(&dataset.Images[i].Truths[j]) {
 				return own
 			}
 		}
@@ -105,11 +105,11 @@ func measure(task engine.Task, dataset *evaluate.Dataset) evaluate.Measure {
 }
 
 // rank fills how often a classifier is right.
-func (m *Measurement) rank(dataset *evaluate.Dataset, seen [][]postprocess.Finding) {
+func (m *Measurement) rank(dataset *evaluate.Dataset, seen [][]postprocess.Detection) {
 	var ranking evaluate.Ranking
-	for i := range dataset.Pictures {
-		for j := range dataset.Pictures[i].Truths {
-			ranking.Add(dataset.Pictures[i].Truths[j].Class, seen[i])
+	for i := range dataset.Images {
+		for j := range dataset.Images[i].Truths {
+			ranking.Add(dataset.Images[i].Truths[j].Class, seen[i])
 		}
 	}
 	first, five := ranking.Shares()
@@ -117,9 +117,9 @@ func (m *Measurement) rank(dataset *evaluate.Dataset, seen [][]postprocess.Findi
 }
 
 // score fills all that labels tell.
-func (r *Report) score(dataset *evaluate.Dataset, seen [][]postprocess.Finding, labels []string, detect *config.Detect) {
+func (r *Report) score(dataset *evaluate.Dataset, seen [][]postprocess.Detection, labels []string, detect *config.Detect) {
 	result := r.Measurement.score(dataset, seen)
-	if dataset.Folders {
+	if dataset.Dirs {
 		return
 	}
 	for _, class := range result.Classes {
@@ -151,7 +151,7 @@ func (m *Measurement) String() string {
 		text += fmt.Sprintf(", mIoU %.4f, pixel accuracy %.4f", *m.MeanIoU, *m.PixelAccuracy)
 	}
 	if d := m.Depth; d != nil {
-		text += fmt.Sprintf(", abs rel %.4f, RMSE %.4f, delta<1.25 %.4f of %d pictures, %s", d.AbsRel, d.RMSE, d.Delta125, d.Pictures, m.Measure)
+		text += fmt.Sprintf(", abs rel %.4f, RMSE %.4f, delta<1.25 %.4f of %d images, %s", d.AbsRel, d.RMSE, d.Delta125, d.Images, m.Measure)
 	}
 	if m.Top1 != nil {
 		text += fmt.Sprintf(", top-1 %.4f, top-5 %.4f", *m.Top1, *m.Top5)
@@ -170,9 +170,9 @@ func (r *Report) Refusal() error {
 // Print writes the report for a person.
 func (r *Report) Print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "%d pictures in %.1f s\nmodel %s\n", r.Pictures, r.Seconds, r.Measurement.String())
-	if r.Picture != "" {
-		fmt.Fprintf(table, "pictures taken as %s\n", r.Picture)
+	fmt.Fprintf(table, "%d images in %.1f s\nmodel %s\n", r.Images, r.Seconds, r.Measurement.String())
+	if r.Image != "" {
+		fmt.Fprintf(table, "images taken as %s\n", r.Image)
 	}
 	if len(r.Augment) > 0 {
 		fmt.Fprintf(table, "seen as it is, and %s\n", strings.Join(r.Augment, ", "))
@@ -218,7 +218,7 @@ func agreed(a *dense.AgreementResult, task engine.Task) string {
 		return fmt.Sprintf("depths %.4g off in the mean and %.4g at most, in the mean %.4f of their size, delta<1.25 %.4f", a.MeanError,
 			a.MaxError, a.Relative, a.Delta125)
 	}
-	return fmt.Sprintf("%.4f of the pixels have its class, %.4f in the picture with the fewest, mIoU %.4f", a.Same, a.Least, a.MeanIoU)
+	return fmt.Sprintf("%.4f of the pixels have its class, %.4f in the image with the fewest, mIoU %.4f", a.Same, a.Least, a.MeanIoU)
 }
 
 // median is 0 of nothing.

@@ -30,15 +30,15 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Validate measures one model on one directory of pictures.
+// Validate measures one model on one directory of images.
 type Validate struct {
-	Data           string // folder of pictures with labels, or file of labels
+	Data           string // directory of images with labels, or file of labels
 	Split          string // part of the dataset; empty for that of validation
-	Limit          int    // pictures, the first ones; 0 for all
+	Limit          int    // images, the first ones; 0 for all
 	Reference      string // engine to compare with, in FP32; none when empty
 	ReferenceModel string // that the reference runs as it is, instead of the same model
 	Predictions    string // file for what was found, as COCO's list of results
-	Plot           string // SVG or PNG file, or folder for both of each figure
+	Plot           string // SVG or PNG file, or directory for both of each figure
 	Convention     string // name of what average precision counts
 	Limits         Limits
 
@@ -53,24 +53,24 @@ type Validate struct {
 
 	// Set by Run.
 	counted Convention
-	look    func() []engine.Size // at the pictures, for a model that leaves their size open
+	look    func() []engine.Size // at the images, for a model that leaves their size open
 }
 
 // Flags are the job's place on a command line.
 func (v *Validate) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&v.Data, "data", "",
-		"pictures with labels: a folder of COCO (annotations/instances_*.json), a data.yaml, or a folder with images/ and labels/")
+		"images with labels: a directory of COCO (annotations/instances_*.json), a data.yaml, or a directory with images/ and labels/")
 	flags.StringVar(&v.Split, "split", "", "part of the dataset, like val or train2017; by default that of validation")
-	flags.IntVar(&v.Limit, "limit", 0, "number of pictures, the first ones; 0 for all")
+	flags.IntVar(&v.Limit, "limit", 0, "number of images, the first ones; 0 for all")
 	flags.StringVar(&v.Reference, "reference", "", "engine to compare with, for instance onnxruntime, in fp32")
 	flags.StringVar(&v.ReferenceModel, "reference-model", "",
 		"ONNX file that the reference runs as it is, demo for the embedded one, instead of the same model")
 	flags.StringVar(&v.Predictions, "predictions", "", "JSON file for everything found, as the list of results that COCO's tools read")
 	flags.StringVar(&v.Plot, "plot", "",
-		"SVG or PNG file, or folder for one of each figure: precision and recall by class, F1 over confidence, "+
+		"SVG or PNG file, or directory for one of each figure: precision and recall by class, F1 over confidence, "+
 			"confusion, and how far both engines agree")
 	flags.StringVar(&v.Convention, "convention", Published,
-		"which findings average precision counts: "+Published+" as published figures do, every class of a box and suppression at IoU 0.7, or "+
+		"which detections average precision counts: "+Published+" as published figures do, every class of a box and suppression at IoU 0.7, or "+
 			Service+", the best class of a box and the settings --iou and --max")
 	flags.IntVar(&v.FirstClass, "first-class", 0, "number that PNG masks have for the first label, 1 in ADE20K for instance")
 	flags.Float64Var(&v.DepthScale, "depth-scale", 1,
@@ -123,7 +123,7 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 	if labelled != nil {
 		return v.maps(ctx, labelled, nil)
 	}
-	dataset, paths, err := v.pictures()
+	dataset, paths, err := v.images()
 	if err != nil {
 		return nil, err
 	}
@@ -147,13 +147,13 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	labels := opened.model.Metadata.Labels
-	if dataset != nil && dataset.Folders && candidate.task != engine.Classify {
+	if dataset != nil && dataset.Dirs && candidate.task != engine.Classify {
 		if v.Reference == "" {
-			return nil, fmt.Errorf("%s: %w: folders named after classes are for classifiers", v.Data, evaluate.ErrNoLabels)
+			return nil, fmt.Errorf("%s: %w: directories named after classes are for classifiers", v.Data, evaluate.ErrNoLabels)
 		}
 		dataset = nil
 	}
-	report := &Report{Version: 1, Convention: v.counted, Measurement: *candidate, Pictures: len(paths)}
+	report := &Report{Version: 1, Convention: v.counted, Measurement: *candidate, Images: len(paths)}
 	if look := &v.Config.Look; look.Tile > 0 {
 		report.Tiles = &Tiles{look.Tile, look.Overlap}
 	}
@@ -193,7 +193,7 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 }
 
 // write keeps what was found for other tools, with the ids of the dataset's annotation file where it has one. The dataset may be nil.
-func (v *Validate) write(dataset *evaluate.Dataset, paths []string, seen [][]postprocess.Finding) error {
+func (v *Validate) write(dataset *evaluate.Dataset, paths []string, seen [][]postprocess.Detection) error {
 	if v.Predictions == "" {
 		return nil
 	}
@@ -203,15 +203,15 @@ func (v *Validate) write(dataset *evaluate.Dataset, paths []string, seen [][]pos
 		results.Category = dataset.Category
 	}
 	for i, path := range paths {
-		picture := format.Picture{Path: path, Findings: seen[i]}
+		img := format.Image{Path: path, Detections: seen[i]}
 		if dataset != nil {
-			known := &dataset.Pictures[i]
-			picture.Width, picture.Height = known.Width, known.Height
+			known := &dataset.Images[i]
+			img.Width, img.Height = known.Width, known.Height
 			if dataset.Categories != nil {
-				results.ID = func(*format.Picture) any { return known.ID }
+				results.ID = func(*format.Image) any { return known.ID }
 			}
 		}
-		if err := results.Write(&picture); err != nil {
+		if err := results.Write(&img); err != nil {
 			return err
 		}
 	}
@@ -224,8 +224,8 @@ func (v *Validate) write(dataset *evaluate.Dataset, paths []string, seen [][]pos
 	return nil
 }
 
-// pictures lists the pictures; the dataset is nil where they have no labels and a reference needs none.
-func (v *Validate) pictures() (dataset *evaluate.Dataset, paths []string, err error) {
+// images lists the images; the dataset is nil where they have no labels and a reference needs none.
+func (v *Validate) images() (dataset *evaluate.Dataset, paths []string, err error) {
 	dataset, err = evaluate.ReadDataset(v.Data, v.Split)
 	if errors.Is(err, evaluate.ErrNoLabels) && v.Reference != "" {
 		if paths, err = media.Expand(v.Data); v.Limit > 0 {
@@ -237,10 +237,10 @@ func (v *Validate) pictures() (dataset *evaluate.Dataset, paths []string, err er
 		return nil, nil, err
 	}
 	if v.Limit > 0 {
-		dataset.Pictures = dataset.Pictures[:min(v.Limit, len(dataset.Pictures))]
+		dataset.Images = dataset.Images[:min(v.Limit, len(dataset.Images))]
 	}
-	for i := range dataset.Pictures {
-		paths = append(paths, dataset.Pictures[i].Path)
+	for i := range dataset.Images {
+		paths = append(paths, dataset.Images[i].Path)
 	}
 	return dataset, paths, nil
 }
@@ -282,12 +282,12 @@ func (v *Validate) ReferenceConfig() (config.Config, error) {
 
 // compare judges both engines. The dataset may be nil.
 func (v *Validate) compare(
-	report *Report, dataset *evaluate.Dataset, paths []string, reference, seen [][]postprocess.Finding,
+	report *Report, dataset *evaluate.Dataset, paths []string, reference, seen [][]postprocess.Detection,
 ) (*Comparer, error) {
 	comparer := &Comparer{Reported: float32(v.Config.Detect.Confidence), IoU: float32(v.Config.Detect.IoU)}
 	if dataset != nil {
-		for i := range dataset.Pictures {
-			comparer.Truths = append(comparer.Truths, dataset.Pictures[i].Truths)
+		for i := range dataset.Images {
+			comparer.Truths = append(comparer.Truths, dataset.Images[i].Truths)
 		}
 	}
 	for i := range paths {
@@ -300,7 +300,7 @@ func (v *Validate) compare(
 		return comparer, nil
 	}
 	gate := quantize.Gate{
-		MatchRate: v.Limits.MatchRate, MaxLoss: v.Limits.MaxLoss, Samples: &quantize.Pictures{Files: paths}, Compare: comparer.Compare,
+		MatchRate: v.Limits.MatchRate, MaxLoss: v.Limits.MaxLoss, Samples: &quantize.Images{Files: paths}, Compare: comparer.Compare,
 	}
 	verdict, err := gate.Decide(nil)
 	report.Verdict = verdict
@@ -314,7 +314,7 @@ type opened struct {
 	measured  Measurement // but for its figures
 }
 
-// open opens a network for the pictures of the paths; another one, nil for none, has seen them in a size that this one is to see. The
+// open opens a network for the images of the paths; another one, nil for none, has seen them in a size that this one is to see. The
 // caller closes its predictor.
 func (v *Validate) open(ctx context.Context, c config.Config, paths []string, other *Measurement) (*opened, error) {
 	options := network.Options(&c, postprocess.Floor, v.Logger)
@@ -343,7 +343,7 @@ func (v *Validate) open(ctx context.Context, c config.Config, paths []string, ot
 
 // refer has the reference see what the candidate has seen.
 func (v *Validate) refer(ctx context.Context, c config.Config, paths []string, candidate *Measurement) (*Measurement,
-	[][]postprocess.Finding, error,
+	[][]postprocess.Detection, error,
 ) {
 	reference, err := v.open(ctx, c, paths, candidate)
 	if err != nil {
@@ -353,10 +353,10 @@ func (v *Validate) refer(ctx context.Context, c config.Config, paths []string, c
 	return v.detect(ctx, reference, paths, nil)
 }
 
-// detect runs a network over the pictures and keeps every detection from the floor on, by picture. The labels of the dataset, which may be
-// nil, are made those of the pictures as decoded.
+// detect runs a network over the images and keeps every detection from the floor on, by image. The labels of the dataset, which may be
+// nil, are made those of the images as decoded.
 func (v *Validate) detect(ctx context.Context, o *opened, paths []string, dataset *evaluate.Dataset) (*Measurement,
-	[][]postprocess.Finding, error,
+	[][]postprocess.Detection, error,
 ) {
 	model := &o.model
 	if task := model.Recognised.Task; task.Maps() {
@@ -367,22 +367,22 @@ func (v *Validate) detect(ctx context.Context, o *opened, paths []string, datase
 			return nil, nil, err
 		}
 	}
-	step := v.Progress.Begin("pictures on " + model.Backend)
+	step := v.Progress.Begin("images on " + model.Backend)
 	defer step.Close()
-	seen := make([][]postprocess.Finding, 0, len(paths))
+	seen := make([][]postprocess.Detection, 0, len(paths))
 	var times clocks
 	files := &media.Run{Predictors: []predict.Predictor{o.predictor}, Each: func(_ string, number int, frame *capture.Frame,
-		picture *predict.Picture, timing engine.Timing,
+		img *predict.Image, timing engine.Timing,
 	) error {
 		if number > 0 {
-			return errors.New("is not a single picture")
+			return errors.New("is not a single image")
 		}
 		if dataset != nil {
-			if err := dataset.Pictures[len(seen)].Fit(frame.Width, frame.Height); err != nil {
+			if err := dataset.Images[len(seen)].Fit(frame.Width, frame.Height); err != nil {
 				return err
 			}
 		}
-		seen = append(seen, kept(picture.Findings, frame.Width, frame.Height))
+		seen = append(seen, kept(img.Detections, frame.Width, frame.Height))
 		times.add(timing)
 		step.Count(len(seen), len(paths))
 		return nil
@@ -395,11 +395,11 @@ func (v *Validate) detect(ctx context.Context, o *opened, paths []string, datase
 	return &measured, seen, nil
 }
 
-// kept are findings that stay valid, masks as pixels.
-func kept(findings []postprocess.Finding, width, height int) []postprocess.Finding {
-	all := make([]postprocess.Finding, len(findings))
-	for i := range findings {
-		if all[i] = findings[i].Clone(); all[i].Detail != nil && all[i].Detail.Mask != nil {
+// kept are detections that stay valid, masks as pixels.
+func kept(detections []postprocess.Detection, width, height int) []postprocess.Detection {
+	all := make([]postprocess.Detection, len(detections))
+	for i := range detections {
+		if all[i] = detections[i].Clone(); all[i].Detail != nil && all[i].Detail.Mask != nil {
 			all[i].Detail.Mask.Draw(width, height)
 		}
 	}

@@ -52,7 +52,7 @@ func Summary(v *quantize.Verdict) string {
 	if c.ReferenceAccuracy != nil && c.CandidateAccuracy != nil {
 		text += fmt.Sprintf(", mAP50-95 %.4f of %.4f", c.CandidateAccuracy.MAP, c.ReferenceAccuracy.MAP)
 	}
-	text += fmt.Sprintf(", on %d pictures, %s", c.Pictures, v.Time.Format(time.DateOnly))
+	text += fmt.Sprintf(", on %d images, %s", c.Images, v.Time.Format(time.DateOnly))
 	for _, r := range v.Refused {
 		text += fmt.Sprintf("; %s refused: %s", r.Precision, strings.Join(r.Reasons, ", "))
 	}
@@ -66,8 +66,8 @@ func Text(v *quantize.Verdict) string {
 	if !v.Passed {
 		text = "refused: " + strings.Join(v.Reasons, ", ")
 	}
-	text += fmt.Sprintf("; match rate %.4f of %d boxes in %d pictures, %d flipped class, score drift mean %.4f max %.4f",
-		c.MatchRate, c.Reference, c.Pictures, c.Flipped, c.MeanDrift, c.MaxDrift)
+	text += fmt.Sprintf("; match rate %.4f of %d boxes in %d images, %d flipped class, score drift mean %.4f max %.4f",
+		c.MatchRate, c.Reference, c.Images, c.Flipped, c.MeanDrift, c.MaxDrift)
 	if c.ReferenceAccuracy != nil && c.CandidateAccuracy != nil {
 		text += fmt.Sprintf("; mAP50 %.4f of %.4f, mAP50-95 %.4f of %.4f",
 			c.CandidateAccuracy.MAP50, c.ReferenceAccuracy.MAP50, c.CandidateAccuracy.MAP, c.ReferenceAccuracy.MAP)

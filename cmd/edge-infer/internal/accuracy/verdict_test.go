@@ -49,10 +49,10 @@ func TestVerdictOn(t *testing.T) {
 func TestSummary(t *testing.T) {
 	v := &quantize.Verdict{
 		Passed: true, Precision: engine.FP16, Time: time.Date(2026, 11, 21, 5, 6, 7, 0, time.UTC),
-		Comparison: quantize.Comparison{Pictures: 1000, Reference: 6955, Flipped: 5, MatchRate: 0.99213},
+		Comparison: quantize.Comparison{Images: 1000, Reference: 6955, Flipped: 5, MatchRate: 0.99213},
 		Refused:    []quantize.Refusal{{Precision: engine.INT8, Reasons: []string{"match rate 0.4 is under 0.98", "mAP50-95 fell"}}},
 	}
-	assert.Equal(t, "fp16: 0.9921 of 6955 boxes as in FP32, on 1000 pictures, 2026-11-21; "+
+	assert.Equal(t, "fp16: 0.9921 of 6955 boxes as in FP32, on 1000 images, 2026-11-21; "+
 		"int8 refused: match rate 0.4 is under 0.98, mAP50-95 fell", Summary(v))
 	v.Comparison.ReferenceAccuracy, v.Comparison.CandidateAccuracy = &quantize.Accuracy{MAP50: 0.9, MAP: 0.8}, &quantize.Accuracy{
 		MAP50: 0.85, MAP: 0.79,
@@ -62,10 +62,10 @@ func TestSummary(t *testing.T) {
 
 func TestTextNamesTheAccuracy(t *testing.T) {
 	v := &quantize.Verdict{Passed: true, Comparison: quantize.Comparison{
-		Pictures: 2, Reference: 30, MatchRate: 0.99,
+		Images: 2, Reference: 30, MatchRate: 0.99,
 		ReferenceAccuracy: &quantize.Accuracy{MAP50: 0.9, MAP: 0.8}, CandidateAccuracy: &quantize.Accuracy{MAP50: 0.8, MAP: 0.7},
 	}}
-	assert.Equal(t, "passed; match rate 0.9900 of 30 boxes in 2 pictures, 0 flipped class, score drift mean 0.0000 max 0.0000; "+
+	assert.Equal(t, "passed; match rate 0.9900 of 30 boxes in 2 images, 0 flipped class, score drift mean 0.0000 max 0.0000; "+
 		"mAP50 0.8000 of 0.9000, mAP50-95 0.7000 of 0.8000", Text(v))
 	v.Passed, v.Reasons = false, []string{"this", "that"}
 	assert.Regexp(t, "^refused: this, that; match rate", Text(v))

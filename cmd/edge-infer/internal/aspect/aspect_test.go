@@ -27,11 +27,11 @@ func silent(t *testing.T) string {
 
 func TestLook(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	var picture bytes.Buffer
-	require.NoError(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, 30, 70))))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.png"), picture.Bytes(), 0o600))
-	uris := []string{"demo?width=160&height=120", filepath.Join(folder, "none.png"), "demo?width=320&height=240", folder, "bad://"}
+	dir := t.TempDir()
+	var img bytes.Buffer
+	require.NoError(t, png.Encode(&img, image.NewGray(image.Rect(0, 0, 30, 70))))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.png"), img.Bytes(), 0o600))
+	uris := []string{"demo?width=160&height=120", filepath.Join(dir, "none.png"), "demo?width=320&height=240", dir, "bad://"}
 	assert.Equal(t, []engine.Size{{Width: 160, Height: 120}, {}, {Width: 320, Height: 240}, {Width: 30, Height: 70}, {}},
 		Look(t.Context(), uris, time.Minute))
 	assert.Equal(t, []engine.Size{{}}, Look(t.Context(), []string{silent(t)}, 50*time.Millisecond))
@@ -42,34 +42,34 @@ func TestLook(t *testing.T) {
 // nothing is known of all.
 func TestMemory(t *testing.T) {
 	t.Parallel()
-	folder := filepath.Join(t.TempDir(), "state")
+	dir := filepath.Join(t.TempDir(), "state")
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	away := Camera{"gate", "http://user:secret@127.0.0.1:1/main"}
 	cameras := []Camera{{"belt", "demo?width=160&height=120"}, away}
 	hd, small := engine.Size{Width: 1920, Height: 1080}, engine.Size{Width: 160, Height: 120}
 
-	m := Open(folder)
+	m := Open(dir)
 	assert.Nil(t, m.Sizes(t.Context(), cameras, logger))
 	assert.Contains(t, log.String(), "camera=gate")
-	assert.False(t, m.Note(away, engine.Size{}), "no picture yet")
+	assert.False(t, m.Note(away, engine.Size{}), "no image yet")
 	assert.True(t, m.Note(away, hd))
 	assert.False(t, m.Note(away, hd))
 	require.NoError(t, m.Save())
-	written, err := os.ReadFile(filepath.Join(folder, "pictures.json"))
+	written, err := os.ReadFile(filepath.Join(dir, "images.json"))
 	require.NoError(t, err)
 	assert.NotContains(t, string(written), "secret")
 
 	log.Reset()
-	m = Open(folder)
+	m = Open(dir)
 	assert.Equal(t, []engine.Size{small, hd}, m.Sizes(t.Context(), cameras, logger))
 	assert.Empty(t, log.String())
 	cameras[1].URI = "http://127.0.0.1:1/other"
 	assert.Nil(t, m.Sizes(t.Context(), cameras, logger))
 
 	for _, damaged := range []string{"", "[1]", `{"gate": 3}`, `{"gate": {"uri": "http://127.0.0.1:1/other", "width": -3, "height": 2}}`} {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, "pictures.json"), []byte(damaged), 0o600))
-		assert.Nil(t, Open(folder).Sizes(t.Context(), cameras, logger), damaged)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "images.json"), []byte(damaged), 0o600))
+		assert.Nil(t, Open(dir).Sizes(t.Context(), cameras, logger), damaged)
 	}
 	forgets := Open("")
 	assert.True(t, forgets.Note(away, hd))

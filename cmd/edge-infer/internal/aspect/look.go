@@ -1,4 +1,4 @@
-// Package aspect finds out how large the pictures of cameras and files are before the network is opened that sees them: one that leaves its
+// Package aspect finds out how large the images of cameras and files are before the network is opened that sees them: one that leaves its
 // size open wastes least in their shape.
 package aspect
 
@@ -12,7 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Look takes one picture of every source that the URIs name, all at the same time, and gives their sizes in that order: a zero one where
+// Look takes one image of every source that the URIs name, all at the same time, and gives their sizes in that order: a zero one where
 // none came within the limit. A decoder that hangs is left behind, as a camera would leave it.
 func Look(ctx context.Context, uris []string, limit time.Duration) []engine.Size {
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -40,7 +40,7 @@ func Look(ctx context.Context, uris []string, limit time.Duration) []engine.Size
 // filesLooked is how many files are looked at to fit a network's size to all of them.
 const filesLooked = 16
 
-// Files gives the sizes of pictures from all over the files, or that of a tile, where the network sees squares of tile pixels; 0 is none.
+// Files gives the sizes of images from all over the files, or that of a tile, where the network sees squares of tile pixels; 0 is none.
 // What cannot be read has none, and is told when its turn comes.
 func Files(ctx context.Context, files []string, tile int) []engine.Size {
 	if tile > 0 {
@@ -53,7 +53,7 @@ func Files(ctx context.Context, files []string, tile int) []engine.Size {
 	return slices.DeleteFunc(Look(ctx, some, patience), func(s engine.Size) bool { return s.Width == 0 })
 }
 
-// look takes one picture. What is wrong with a source is told when it is opened to be used.
+// look takes one image. What is wrong with a source is told when it is opened to be used.
 func look(ctx context.Context, uri string, limit time.Duration) engine.Size {
 	opened, err := source.Open(ctx, uri, capture.Options{Every: true, OpenTimeout: limit, ReadTimeout: limit})
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
-// patience is how long a start waits for the first pictures of cameras and files that it does not know.
+// patience is how long a start waits for the first images of cameras and files that it does not know.
 const patience = 10 * time.Second
 
-// Camera is one whose pictures' size matters.
+// Camera is one whose images' size matters.
 type Camera struct{ Name, URI string }
 
-// Memory knows from earlier runs how large the pictures of cameras are, so that a camera that is away at a start does not change the
+// Memory knows from earlier runs how large the images of cameras are, so that a camera that is away at a start does not change the
 // network's shape, which would have its engine plan built anew. One goroutine at a time.
 type Memory struct {
 	path  string // empty: it forgets
@@ -32,20 +32,20 @@ type known struct {
 	Height int    `json:"height"`
 }
 
-// Open reads what the folder holds; an empty one keeps nothing. What cannot be read is found out again.
-func Open(folder string) *Memory {
+// Open reads what the directory holds; an empty one keeps nothing. What cannot be read is found out again.
+func Open(dir string) *Memory {
 	m := &Memory{known: map[string]known{}}
-	if folder == "" {
+	if dir == "" {
 		return m
 	}
-	m.path = filepath.Join(folder, "pictures.json")
+	m.path = filepath.Join(dir, "images.json")
 	if data, err := os.ReadFile(m.path); err == nil && json.Unmarshal(data, &m.known) != nil {
 		m.known = map[string]known{}
 	}
 	return m
 }
 
-// Sizes are those of the cameras' pictures, which are looked at where they are not known. They are nil unless all of them are: a shape that
+// Sizes are those of the cameras' images, which are looked at where they are not known. They are nil unless all of them are: a shape that
 // fits some would show the others smaller than they need be.
 func (m *Memory) Sizes(ctx context.Context, cameras []Camera, logger *slog.Logger) []engine.Size {
 	sizes := make([]engine.Size, len(cameras))
@@ -61,7 +61,7 @@ func (m *Memory) Sizes(ctx context.Context, cameras []Camera, logger *slog.Logge
 	for i, size := range Look(ctx, uris, patience) {
 		if c := cameras[places[i]]; size.Width == 0 {
 			missing = true
-			logger.Warn("the network's size is not fitted to the cameras: one has shown no picture (set --imgsz, or start again when it has)",
+			logger.Warn("the network's size is not fitted to the cameras: one has shown no image (set --imgsz, or start again when it has)",
 				"camera", c.Name)
 		}
 		sizes[places[i]] = size
@@ -72,7 +72,7 @@ func (m *Memory) Sizes(ctx context.Context, cameras []Camera, logger *slog.Logge
 	return sizes
 }
 
-// Size is that of a camera's pictures, zero where it is not known.
+// Size is that of a camera's images, zero where it is not known.
 func (m *Memory) Size(c Camera) engine.Size {
 	if was := m.known[c.Name]; was.URI == capture.Redact(c.URI) && was.Width > 0 && was.Height > 0 {
 		return engine.Size{Width: was.Width, Height: was.Height}
@@ -80,7 +80,7 @@ func (m *Memory) Size(c Camera) engine.Size {
 	return engine.Size{}
 }
 
-// Note remembers how large a camera's pictures are, and reports whether that is news.
+// Note remembers how large a camera's images are, and reports whether that is news.
 func (m *Memory) Note(c Camera, size engine.Size) bool {
 	now := known{URI: capture.Redact(c.URI), Width: size.Width, Height: size.Height}
 	if size.Width == 0 || m.known[c.Name] == now {

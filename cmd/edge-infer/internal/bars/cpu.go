@@ -37,20 +37,20 @@ func (c *cpu) parts() []part {
 	}
 }
 
-// network writes the YOLOv8n-shaped network of that side into a folder that the caller removes.
+// network writes the YOLOv8n-shaped network of that side into a directory that the caller removes.
 func network(side string) (path string, remove func(), err error) {
-	folder, err := os.MkdirTemp("", "bars")
+	dir, err := os.MkdirTemp("", "bars")
 	if err != nil {
 		return "", nil, err
 	}
-	path = filepath.Join(folder, "yolov8n.onnx")
-	return path, func() { _ = os.RemoveAll(folder) }, writeNetwork([]string{path, side})
+	path = filepath.Join(dir, "yolov8n.onnx")
+	return path, func() { _ = os.RemoveAll(dir) }, writeNetwork([]string{path, side})
 }
 
 // daemon gives frames a second and CPU time a frame of the whole loop, flat out.
 func (c *cpu) daemon(ctx context.Context, model string, arguments ...string) (rate, processor float64, err error) {
 	r, err := c.bench(ctx, append([]string{
-		"--engine", "onnxruntime=cpu", "--model", model, "--pictures", "8", "--warmup", "300ms", "--duration", "1500ms",
+		"--engine", "onnxruntime=cpu", "--model", model, "--images", "8", "--warmup", "300ms", "--duration", "1500ms",
 	}, arguments...)...)
 	if err != nil {
 		return 0, 0, err
@@ -138,7 +138,7 @@ func (c *cpu) allocations(ctx context.Context, s *sheet) error {
 		{"heap allocations a frame, 100,000 frames without a broker", "off", "100000x", 0.01},
 		{"the same with message client and broker in the process", "embedded", "10000x", 60},
 	} {
-		r, err := c.bench(ctx, "--engine", "onnxruntime=cpu", "--model", model, "--threads", "1", "--pictures", "8",
+		r, err := c.bench(ctx, "--engine", "onnxruntime=cpu", "--model", model, "--threads", "1", "--images", "8",
 			"--width", "64", "--height", "64", "--warmup", "500x", "--duration", run.frames, "--mqtt", run.mqtt)
 		if err != nil {
 			return err

@@ -39,7 +39,7 @@ func (g *gpu) parts() []part {
 // plan is one that is measured.
 type plan struct {
 	name      string
-	most      int // pictures
+	most      int // images
 	arguments []string
 }
 
@@ -280,7 +280,7 @@ func (g *gpu) letterbox(ctx context.Context, s *sheet) error {
 		}
 		gain = append(gain, four/us)
 	}
-	s.atMost("B9", "letterbox kernel of 1080p to 640", times, 20, 0, "us", "100 launches in a graph, pictures rotate beyond the cache")
+	s.atMost("B9", "letterbox kernel of 1080p to 640", times, 20, 0, "us", "100 launches in a graph, images rotate beyond the cache")
 	s.atMost("B9", "over a device copy of the same bytes", ratio, 2, tolerance, "ratio", "")
 	data, err := output(ctx, onGPU, g.kernelTest, "-test.run", "LetterboxEqualsTheCPU", "-test.v")
 	passed := err == nil && bytes.Contains(data, []byte("--- PASS"))
@@ -296,7 +296,7 @@ func (g *gpu) letterbox(ctx context.Context, s *sheet) error {
 // onGPU has the kernels' tests run where they would else be left out.
 var onGPU = []string{"EDGE_INFER_TEST_GPU=1"}
 
-// fourKernels is the plain way by PyTorch, in microseconds a picture.
+// fourKernels is the plain way by PyTorch, in microseconds an image.
 func (g *gpu) fourKernels(ctx context.Context) (float64, error) {
 	data, err := output(ctx, nil, "python3", g.plain)
 	if err != nil {
@@ -330,7 +330,7 @@ func (g *gpu) sweep(ctx context.Context, s *sheet, names ...string) error {
 		if err != nil {
 			note = err.Error()
 		}
-		s.tell("sweep", name+": 10,000 pictures a second at batch 16", err == nil, note)
+		s.tell("sweep", name+": 10,000 images a second at batch 16", err == nil, note)
 	}
 	return nil
 }
@@ -341,7 +341,7 @@ func (g *gpu) engines(ctx context.Context, s *sheet) error {
 		document := filepath.Join(g.work, "engines-"+batch+".json")
 		_ = os.Remove(document)
 		data, err := output(ctx, g.environment(), g.program, "bench", "--model", g.model, "--engine", "tensorrt,onnxruntime=cuda,onnxruntime=cpu",
-			"--what", "transfers", "--batch", batch, "--duration", "3s", "--opt-level", "0", "--pictures", "32", "--output", document)
+			"--what", "transfers", "--batch", batch, "--duration", "3s", "--opt-level", "0", "--images", "32", "--output", document)
 		fmt.Printf("TensorRT beside ONNX Runtime, batch %s:\n%s", batch, data)
 		if err != nil {
 			s.skip("engines", "batch "+batch+": "+err.Error())
@@ -358,7 +358,7 @@ func (g *gpu) layers(ctx context.Context, s *sheet) error {
 			continue
 		}
 		data, err := output(ctx, nil, g.program, "bench", "--layers", "--engine", "tensorrt", "--library", g.library, "--model", g.path(name),
-			"--batch", "16", "--width", "640", "--height", "640", "--pictures", "16")
+			"--batch", "16", "--width", "640", "--height", "640", "--images", "16")
 		if err != nil {
 			s.skip("layers", name+": "+err.Error())
 			continue

@@ -14,8 +14,8 @@ import (
 
 // The kernels' tests run on a GPU only where they are asked to, and say their figures also where one misses a bound of its own.
 func TestLetterboxIsMeasuredOnTheGPU(t *testing.T) {
-	folder := t.TempDir()
-	tests, python := filepath.Join(folder, "kerneltest.test"), filepath.Join(folder, "python3")
+	dir := t.TempDir()
+	tests, python := filepath.Join(dir, "kerneltest.test"), filepath.Join(dir, "python3")
 	require.NoError(t, os.WriteFile(tests, []byte(`#!/bin/sh
 [ "$EDGE_INFER_TEST_GPU" = 1 ] || exit 1
 case $2 in
@@ -29,7 +29,7 @@ LetterboxTime)
 esac
 `), 0o755))
 	require.NoError(t, os.WriteFile(python, []byte("#!/bin/sh\necho 44.000\n"), 0o755))
-	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	g, s := gpu{options: &options{rounds: 5}, kernelTest: tests, plain: "letterbox.py"}, &sheet{}
 	require.NoError(t, g.letterbox(t.Context(), s))
 	require.Equal(t, []float64{4.4, 0.83, 0, 10}, []float64{s.Rows[0].Median, s.Rows[1].Median, s.Rows[2].Median, s.Rows[3].Median})
@@ -44,7 +44,7 @@ esac
 	require.Contains(t, s.Rows[3].Note, "no torch")
 }
 
-func TestTheHalfNetworkTakesHalfPictures(t *testing.T) {
+func TestTheHalfNetworkTakesHalfImages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "half.onnx")
 	require.NoError(t, writeNetwork([]string{path, "64", "half"}))
 	m, err := onnx.Read(path)

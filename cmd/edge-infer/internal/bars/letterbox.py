@@ -1,5 +1,5 @@
 """The letterbox of 1080p to 640 the plain way on a GPU, one kernel after the other as a program of PyTorch does it: resize, border, scale
-and transpose. Prints the median microseconds of a picture, replayed as a CUDA graph of pictures that rotate beyond the cache."""
+and transpose. Prints the median microseconds of an image, replayed as a CUDA graph of images that rotate beyond the cache."""
 
 import statistics
 
@@ -10,8 +10,8 @@ ROTATION, LAUNCHES, REPLAYS = 16, 96, 20
 RESIZED = (360, 640)
 
 
-def letterbox(picture, out):
-    resized = F.interpolate(picture.permute(0, 3, 1, 2), size=RESIZED, mode="bilinear", align_corners=False)
+def letterbox(image, out):
+    resized = F.interpolate(image.permute(0, 3, 1, 2), size=RESIZED, mode="bilinear", align_corners=False)
     bordered = F.pad(resized, (0, 0, 140, 140), value=114)
     scaled = bordered * (1 / 255)
     out.copy_(scaled.flip(1))  # BGR to RGB, into planes
@@ -19,17 +19,17 @@ def letterbox(picture, out):
 
 def main():
     # PyTorch's resize takes no bytes on a GPU: that they are numbers of 16 bits already is not counted.
-    pictures = [torch.randint(0, 255, (1, 1080, 1920, 3), device="cuda").half() for _ in range(ROTATION)]
+    images = [torch.randint(0, 255, (1, 1080, 1920, 3), device="cuda").half() for _ in range(ROTATION)]
     outputs = [torch.empty((1, 3, 640, 640), device="cuda", dtype=torch.half) for _ in range(ROTATION)]
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for i in range(3):
-            letterbox(pictures[i], outputs[i])
+            letterbox(images[i], outputs[i])
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         for i in range(LAUNCHES):
-            letterbox(pictures[i % ROTATION], outputs[i % ROTATION])
+            letterbox(images[i % ROTATION], outputs[i % ROTATION])
     times = []
     for i in range(REPLAYS + 3):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)

@@ -79,7 +79,7 @@ func printLimit(out io.Writer, args []string) error {
 		return err
 	}
 	rate := func(seconds float64) string {
-		return fmt.Sprintf("%.0f us, %.0f pictures a second", seconds*1e6, numbers[0]/seconds)
+		return fmt.Sprintf("%.0f us, %.0f images a second", seconds*1e6, numbers[0]/seconds)
 	}
 	_, err = fmt.Fprintf(out, "%d convolutions, %.1f GFLOP, %.3f GB in FP16\narithmetic: %s\nmemory: %s\n"+
 		"the slower of both, layer by layer: %s\n", b.layers, b.operations/1e9, b.bytes/1e9, rate(b.arithmetic), rate(b.memory), rate(b.both))

@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string) error {
 	switch args[0] {
 	case "cpu":
 		c := cpu{options: &o}
-		flags.StringVar(&c.floors, "floors", "", "folder of the floor programs")
+		flags.StringVar(&c.floors, "floors", "", "directory of the floor programs")
 		flags.StringVar(&c.library, "library", os.Getenv("EDGE_INFER_ONNXRUNTIME"), "libonnxruntime.so")
 		if err := flags.Parse(args[1:]); err != nil {
 			return err
@@ -70,10 +70,10 @@ func run(ctx context.Context, args []string) error {
 	case "gpu":
 		g := gpu{options: &o}
 		flags.StringVar(&g.floor, "floor", "", "engine/tensorrt/floor")
-		flags.StringVar(&g.library, "library", "", "folder of libnvinfer")
+		flags.StringVar(&g.library, "library", "", "directory of libnvinfer")
 		flags.StringVar(&g.kernels, "kernels", "", "the text of engine/preprocess/kernels.ptx.gz")
 		flags.StringVar(&g.model, "model", "", "YOLOv8n-shaped network with an open batch")
-		flags.StringVar(&g.work, "work", "", "folder for plans and documents")
+		flags.StringVar(&g.work, "work", "", "directory for plans and documents")
 		flags.StringVar(&g.kernelTest, "kernel-test", "", "tests of engine/preprocess/kerneltest, compiled")
 		flags.StringVar(&g.plain, "plain", "", "letterbox.py")
 		flags.IntVar(&g.level, "level", 3, "effort of the builder")

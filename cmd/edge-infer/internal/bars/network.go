@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/quantize"
 )
 
-// background is what the class scores' biases of the measured network are lowered by. A trained detector scores nearly all of a picture
+// background is what the class scores' biases of the measured network are lowered by. A trained detector scores nearly all of an image
 // below a hundredth; random weights score all of it above the lowest score that the tracker takes, so that sorting out thousands of boxes
 // would be measured and not the loop.
 const background = 4

@@ -30,7 +30,7 @@ func (c *cpu) letterbox(ctx context.Context, s *sheet) error {
 	}
 	f := found["AgainstOpenCV/1920x1080"]
 	s.atMost("B10", "letterbox of 1080p to 640 over OpenCV's resize, border and conversion, 1 thread", f["ratio"], 0.50, tolerance, "ratio",
-		number(f["us/picture"].median())+" us a picture")
+		number(f["us/image"].median())+" us an image")
 	return nil
 }
 

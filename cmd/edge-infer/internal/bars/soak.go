@@ -41,7 +41,7 @@ func runSoak(ctx context.Context, args []string) error {
 	flags.StringVar(&o.program, "program", "", "edge-infer")
 	flags.StringVar(&o.mosquitto, "mosquitto", "mosquitto", "the broker's program; empty: a broker of this one")
 	flags.IntVar(&o.cameras, "cameras", 4, "steady cameras")
-	size := flags.String("size", "640x480", "of their pictures")
+	size := flags.String("size", "640x480", "of their images")
 	flags.Float64Var(&o.fps, "fps", 30, "of each")
 	flags.DurationVar(&o.duration, "duration", 10*time.Minute, "of the whole run")
 	flags.BoolVar(&o.faults, "faults", true, "do to it what happens in the field")
@@ -120,24 +120,24 @@ type window struct {
 
 // run is the whole measurement at one rate, and late the steady cameras' frames. The settling before the first window counts for nothing.
 func (o *soak) run(ctx context.Context) (_ *sheet, late span, _ error) {
-	folder, err := os.MkdirTemp("", "soak")
+	dir, err := os.MkdirTemp("", "soak")
 	if err != nil {
 		return nil, late, err
 	}
-	defer os.RemoveAll(folder)
-	broker, err := o.openBroker(ctx, folder)
+	defer os.RemoveAll(dir)
+	broker, err := o.openBroker(ctx, dir)
 	if err != nil {
 		return nil, late, err
 	}
 	defer broker.close()
-	odd, err := openOddCameras(folder)
+	odd, err := openOddCameras(dir)
 	if err != nil {
 		return nil, late, err
 	}
 	defer odd.close()
 	s := &sheet{Time: time.Now(), Before: loadAverage()}
 	busy, begun := watchLoad(), time.Now()
-	subject := &subject{program: o.program, folder: folder, broker: broker.address, seen: newRecord(o.fps)}
+	subject := &subject{program: o.program, dir: dir, broker: broker.address, seen: newRecord(o.fps)}
 	if err := subject.configure(o.steady(), o.oddOnes(odd, false)); err != nil {
 		return nil, late, err
 	}
@@ -189,9 +189,9 @@ func (m *memory) judge(s *sheet, name string) {
 }
 
 // openBroker is a real one, or one of this program where that will do.
-func (o *soak) openBroker(ctx context.Context, folder string) (*mosquitto, error) {
+func (o *soak) openBroker(ctx context.Context, dir string) (*mosquitto, error) {
 	if o.faults && o.mosquitto != "" {
-		return openMosquitto(ctx, o.mosquitto, folder)
+		return openMosquitto(ctx, o.mosquitto, dir)
 	}
 	return openOwn()
 }
@@ -264,14 +264,14 @@ func (o *soak) steady() (cameras [][2]string) {
 	return cameras
 }
 
-// oddOnes are the cameras that make trouble. A folder of one picture begins anew after each: thirty openings a second.
+// oddOnes are the cameras that make trouble. A directory of one image begins anew after each: thirty openings a second.
 func (o *soak) oddOnes(odd *oddCameras, reopened bool) (cameras [][2]string) {
 	if !o.faults {
 		return nil
 	}
 	cameras = [][2]string{{"stalls", odd.url("stalls")}, {"resizes", odd.url("resizes")}}
 	if reopened {
-		cameras = append(cameras, [2]string{"reopened", "file://" + odd.folder + "?fps=30&loop=1"})
+		cameras = append(cameras, [2]string{"reopened", "file://" + odd.dir + "?fps=30&loop=1"})
 	}
 	return cameras
 }
@@ -326,7 +326,7 @@ func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, used
 		}
 	}
 	opened := all["reopened"]
-	s.judge("soak", "openings of a camera", figures{float64(opened.frames + opened.lost)}, soakOpenings, 0, "", "each has one picture", true)
+	s.judge("soak", "openings of a camera", figures{float64(opened.frames + opened.lost)}, soakOpenings, 0, "", "each has one image", true)
 	return total
 }
 

@@ -22,21 +22,21 @@ type oddCameras struct {
 	server         *http.Server
 	address        string
 	stalled, large atomic.Bool
-	small, big     [][]byte // JPEG pictures of two sizes
-	folder         string   // with one picture
+	small, big     [][]byte // JPEG images of two sizes
+	dir            string   // with one image
 }
 
 // oddRate is in frames a second.
 const oddRate = 5
 
-func openOddCameras(folder string) (*oddCameras, error) {
-	o := &oddCameras{folder: filepath.Join(folder, "pictures")}
+func openOddCameras(dir string) (*oddCameras, error) {
+	o := &oddCameras{dir: filepath.Join(dir, "images")}
 	tiny, err := drawn(160, 120)
 	if err == nil {
-		err = os.Mkdir(o.folder, 0o700)
+		err = os.Mkdir(o.dir, 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(o.folder, "picture.jpg"), tiny[0], 0o600)
+		err = os.WriteFile(filepath.Join(o.dir, "image.jpg"), tiny[0], 0o600)
 	}
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (o *oddCameras) resize(on bool) func(context.Context) error {
 }
 
 func (o *oddCameras) stream(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "multipart/x-mixed-replace; boundary=picture")
+	w.Header().Set("Content-Type", "multipart/x-mixed-replace; boundary=image")
 	ticker := time.NewTicker(time.Second / oddRate)
 	defer ticker.Stop()
 	for i := 0; ; i++ {
@@ -84,12 +84,12 @@ func (o *oddCameras) stream(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/stalls" && o.stalled.Load() {
 			continue
 		}
-		pictures := o.small
+		images := o.small
 		if r.URL.Path == "/resizes" && o.large.Load() && i/oddRate%2 == 0 {
-			pictures = o.big
+			images = o.big
 		}
-		picture := pictures[i%len(pictures)]
-		_, err := fmt.Fprintf(w, "--picture\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n%s\r\n", len(picture), picture)
+		img := images[i%len(images)]
+		_, err := fmt.Fprintf(w, "--image\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n%s\r\n", len(img), img)
 		if errors.Join(err, http.NewResponseController(w).Flush()) != nil {
 			return
 		}
@@ -97,24 +97,24 @@ func (o *oddCameras) stream(w http.ResponseWriter, r *http.Request) {
 }
 
 // drawn is a second of the demo belt as JPEG files.
-func drawn(width, height int) (pictures [][]byte, err error) {
+func drawn(width, height int) (images [][]byte, err error) {
 	s := scene.Scene{Width: width, Height: height, Rate: oddRate, Seed: 9}
 	if err := s.Open(); err != nil {
 		return nil, err
 	}
-	pixels, picture := make([]byte, 3*width*height), image.NewRGBA(image.Rect(0, 0, width, height))
+	pixels, img := make([]byte, 3*width*height), image.NewRGBA(image.Rect(0, 0, width, height))
 	for frame := range oddRate {
 		if _, err := s.Draw(frame, pixels, 3*width, nil); err != nil {
 			return nil, err
 		}
 		for i := range width * height {
-			copy(picture.Pix[4*i:], []byte{pixels[3*i+2], pixels[3*i+1], pixels[3*i], 255})
+			copy(img.Pix[4*i:], []byte{pixels[3*i+2], pixels[3*i+1], pixels[3*i], 255})
 		}
 		var encoded bytes.Buffer
-		if err := jpeg.Encode(&encoded, picture, nil); err != nil {
+		if err := jpeg.Encode(&encoded, img, nil); err != nil {
 			return nil, err
 		}
-		pictures = append(pictures, encoded.Bytes())
+		images = append(images, encoded.Bytes())
 	}
-	return pictures, nil
+	return images, nil
 }

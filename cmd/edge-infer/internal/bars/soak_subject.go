@@ -20,8 +20,8 @@ import (
 
 // subject is the program that is soaked.
 type subject struct {
-	program, folder, broker string
-	seen                    *record
+	program, dir, broker string
+	seen                 *record
 
 	page    string
 	idle    bool // the network sees next to no frame
@@ -50,17 +50,17 @@ func (s *subject) configure(groups ...[][2]string) error {
 			text.WriteString("}\n")
 		}
 	}
-	next := filepath.Join(s.folder, "next.yaml")
+	next := filepath.Join(s.dir, "next.yaml")
 	if err := os.WriteFile(next, []byte(text.String()), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(next, filepath.Join(s.folder, "soak.yaml"))
+	return os.Rename(next, filepath.Join(s.dir, "soak.yaml"))
 }
 
 // start runs the program until it has shown frames.
 func (s *subject) start(ctx context.Context) error {
-	s.command = exec.Command(s.program, "run", "--config", filepath.Join(s.folder, "soak.yaml"), "--json")
-	s.command.Env = append(os.Environ(), "XDG_STATE_HOME="+s.folder, "XDG_CACHE_HOME="+s.folder)
+	s.command = exec.Command(s.program, "run", "--config", filepath.Join(s.dir, "soak.yaml"), "--json")
+	s.command.Env = append(os.Environ(), "XDG_STATE_HOME="+s.dir, "XDG_CACHE_HOME="+s.dir)
 	s.command.Stderr = &s.stderr
 	stdout, err := s.command.StdoutPipe()
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *subject) pid() int { return s.command.Process.Pid }
 
 func (s *subject) reload() error { return s.command.Process.Signal(syscall.SIGHUP) }
 
-// lent is how many of each camera's buffers are out at all times of a short while in which the network sees nothing: between two pictures
+// lent is how many of each camera's buffers are out at all times of a short while in which the network sees nothing: between two images
 // none should be.
 func (s *subject) lent(ctx context.Context, cameras ...[][2]string) (map[string]int, error) {
 	s.idle = true
@@ -169,7 +169,7 @@ func openOwn() (*mosquitto, error) {
 	return b, nil
 }
 
-func openMosquitto(ctx context.Context, program, folder string) (*mosquitto, error) {
+func openMosquitto(ctx context.Context, program, dir string) (*mosquitto, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func openMosquitto(ctx context.Context, program, folder string) (*mosquitto, err
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(folder, "mosquitto.conf")
+	file := filepath.Join(dir, "mosquitto.conf")
 	settings := fmt.Appendf(nil, "listener %s %s\nallow_anonymous true\npersistence false\n", port, host)
 	if err := os.WriteFile(file, settings, 0o600); err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func TestNoAllocationsPerFrame(t *testing.T) {
 	require.NoError(t, err)
 	defer n.Close()
 	labels := n.Model().Metadata.Labels
-	pictures, err := draw(n, 1, 320, 240)
+	images, err := draw(n, 1, 320, 240)
 	require.NoError(t, err)
 	client := &mqtt.Client{Device: "gate", Brokers: []string{"tcp://127.0.0.1:1"}, Logger: slog.New(slog.DiscardHandler)}
 	require.NoError(t, client.Open())
@@ -53,7 +53,7 @@ func TestNoAllocationsPerFrame(t *testing.T) {
 			close(ended)
 		}
 	})
-	source := &memoryCamera{pictures: pictures, width: 320, height: 240}
+	source := &memoryCamera{images: images, width: 320, height: 240}
 	p := &pipeline.Pipeline{
 		Predictor: n, Labels: labels, Reported: 0.25, Decoded: 0.1, Logger: slog.New(slog.DiscardHandler),
 		Cameras: []pipeline.Camera{{Name: "cam0", Source: untilClosed{source, ended}, Lossless: true, Follower: follower}},

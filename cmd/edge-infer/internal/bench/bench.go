@@ -25,16 +25,16 @@ import (
 
 // Bench measures configurations one after the other.
 type Bench struct {
-	What             []string // of result.What, or all; none: the loop, or what can be measured of a network that takes no pictures
+	What             []string // of result.What, or all; none: the loop, or what can be measured of a network that takes no images
 	Drives           []string // of result.Drive; none: flat out, or paced where there is a Rate
-	Batches          []int    // pictures in one inference, a run for each
+	Batches          []int    // images in one inference, a run for each
 	Duration, Warmup extent
 	Cameras          int
 	Rate             float64 // frames a second of each camera, of paced runs
 	Slots            int     // requests in flight; 0 for the backend's own
 	Spin             bool    // ONNX Runtime's threads wait in a busy loop
-	Pictures         int     // distinct ones in memory
-	Width, Height    int     // of a picture in pixels
+	Images           int     // distinct ones in memory
+	Width, Height    int     // of an image in pixels
 	Shapes           []string
 	MQTT             string // embedded, off or a broker's address
 	WaitIdle         time.Duration
@@ -64,18 +64,18 @@ func (b *Bench) Flags(flags *pflag.FlagSet) {
 	b.Duration, b.Warmup = extent{time: 10 * time.Second}, extent{time: 500 * time.Millisecond}
 	flags.StringSliceVar(&b.What, "what", nil, "engine, transfers, loop or all, several separated by commas (default loop)")
 	flags.StringSliceVar(&b.Drives, "drive", nil, "closed, flat-out or paced, or several of them (default flat-out; paced with --rate)")
-	flags.IntSliceVar(&b.Batches, "batch", []int{1}, "pictures in one inference, one run for each")
+	flags.IntSliceVar(&b.Batches, "batch", []int{1}, "images in one inference, one run for each")
 	config.Formerly(flags, "batches", "batch")
 	flags.Var(&b.Duration, "duration", "length of each run: a time, or frames like 24576x")
 	flags.Var(&b.Warmup, "warmup", "before measuring: a time, or frames like 200x")
-	flags.IntVar(&b.Cameras, "cameras", 1, "cameras that give pictures; without --rate as many as fill a batch")
+	flags.IntVar(&b.Cameras, "cameras", 1, "cameras that give images; without --rate as many as fill a batch")
 	flags.Float64Var(&b.Rate, "rate", 0, "frames a second of each camera, for paced runs; 0: as fast as they are taken")
 	flags.IntVar(&b.Slots, "slots", 0, "requests in flight at once when flat out; 0: what the engine has by default")
 	flags.BoolVar(&b.Spin, "spin", false, "ONNX Runtime's CPU threads wait in a busy loop: faster alone, slower beside others")
-	flags.IntVar(&b.Pictures, "pictures", 64, "distinct pictures in memory")
-	flags.IntVar(&b.Width, "width", 1920, "picture width in pixels")
-	flags.IntVar(&b.Height, "height", 1080, "picture height in pixels")
-	flags.StringArrayVar(&b.Shapes, "shape", nil, "size of an input that takes no picture and leaves it open: NAME=1,3,224,224")
+	flags.IntVar(&b.Images, "images", 64, "distinct images in memory")
+	flags.IntVar(&b.Width, "width", 1920, "image width in pixels")
+	flags.IntVar(&b.Height, "height", 1080, "image height in pixels")
+	flags.StringArrayVar(&b.Shapes, "shape", nil, "size of an input that takes no image and leaves it open: NAME=1,3,224,224")
 	flags.StringVar(&b.MQTT, "mqtt", "embedded", "where the loop's messages go: embedded, off, or a broker's address")
 	flags.DurationVar(&b.WaitIdle, "wait-idle", 0, "wait so long at most for a machine that has been quiet for a second")
 	flags.StringVar(&b.Output, "output", "", "write the JSON document to a file as well")
@@ -87,8 +87,8 @@ func (b *Bench) Flags(flags *pflag.FlagSet) {
 // Check finds what is wrong with the inputs before any work.
 func (b *Bench) Check() (err error) {
 	switch {
-	case b.Cameras < 1 || b.Cameras > 256 || b.Pictures < 1 || b.Pictures > 1024 || b.Duration == (extent{}) || !(b.Rate >= 0):
-		return config.Usagef("--cameras must be 1 to 256, --pictures 1 to 1024, --duration and --rate positive")
+	case b.Cameras < 1 || b.Cameras > 256 || b.Images < 1 || b.Images > 1024 || b.Duration == (extent{}) || !(b.Rate >= 0):
+		return config.Usagef("--cameras must be 1 to 256, --images 1 to 1024, --duration and --rate positive")
 	case b.Rate != 0 && !(b.Rate >= 0.01 && b.Rate <= 1e6):
 		return config.Usagef("--rate must be 0.01 to 1000000 frames a second, or 0")
 	case slices.Equal(b.What, []string{string(result.Engine)}) &&
@@ -105,7 +105,7 @@ func (b *Bench) Check() (err error) {
 	case len(b.Batches) == 0 || slices.ContainsFunc(b.Batches, func(n int) bool { return n < 1 || n > 256 }):
 		return config.Usagef("--batch must be numbers from 1 to 256")
 	case b.Rate > 0 && slices.Max(b.Batches) > b.Cameras:
-		return config.Usagef("--batch %d with --rate: a camera has one picture at a time, so that takes --cameras %[1]d", slices.Max(b.Batches))
+		return config.Usagef("--batch %d with --rate: a camera has one image at a time, so that takes --cameras %[1]d", slices.Max(b.Batches))
 	}
 	for _, what := range b.What {
 		if !slices.Contains([]string{"all", string(result.Engine), string(result.Transfers), string(result.Loop)}, what) {
@@ -144,12 +144,12 @@ func (b *Bench) Judge(r *result.Report) error {
 }
 
 // whats are the parts to measure, those that were asked for by name or not.
-func (b *Bench) whats(pictures bool) (all []result.What) {
+func (b *Bench) whats(images bool) (all []result.What) {
 	for _, what := range []result.What{result.Engine, result.Transfers, result.Loop} {
 		switch {
-		case what == result.Loop && !pictures:
+		case what == result.Loop && !images:
 		case slices.Contains(b.What, string(what)), slices.Contains(b.What, "all"),
-			len(b.What) == 0 && pictures == (what == result.Loop):
+			len(b.What) == 0 && images == (what == result.Loop):
 			all = append(all, what)
 		}
 	}
@@ -157,7 +157,7 @@ func (b *Bench) whats(pictures bool) (all []result.What) {
 }
 
 // drives are the ways of requests for a part.
-func (b *Bench) drives(what result.What, pictures bool) (all []result.Drive) {
+func (b *Bench) drives(what result.What, images bool) (all []result.Drive) {
 	if what == result.Engine {
 		return []result.Drive{result.Closed}
 	}
@@ -170,7 +170,7 @@ func (b *Bench) drives(what result.What, pictures bool) (all []result.Drive) {
 	case all == nil:
 		all = []result.Drive{result.FlatOut}
 	}
-	if !pictures { // one at a time, whatever was asked for
+	if !images { // one at a time, whatever was asked for
 		all = slices.DeleteFunc(all, func(d result.Drive) bool { return d == result.FlatOut })
 		if len(all) == 0 {
 			all = []result.Drive{result.Closed}
@@ -186,7 +186,7 @@ func (b *Bench) Run(ctx context.Context) (*result.Report, error) {
 	if err := b.settle(ctx, &report.Load); err != nil {
 		return nil, err
 	}
-	found := make([]*findings, len(b.Contenders))
+	found := make([]*detections, len(b.Contenders))
 	var failed []error
 	for i, c := range b.Contenders {
 		b.threads = &process.Apply(c.Runtime, "", slog.New(slog.DiscardHandler)).Capture // as in a run

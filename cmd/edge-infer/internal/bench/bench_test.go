@@ -28,7 +28,7 @@ func TestBench(t *testing.T) {
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
 	b.Flags(flags)
 	require.NoError(t, flags.Parse([]string{
-		"--duration", "500ms", "--warmup", "50ms", "--pictures", "2", "--width", "320", "--height", "240", "--batches", "1,5", "--cameras", "2",
+		"--duration", "500ms", "--warmup", "50ms", "--images", "2", "--width", "320", "--height", "240", "--batches", "1,5", "--cameras", "2",
 	}))
 	require.NoError(t, b.Check())
 	report, err := b.Run(t.Context())
@@ -64,7 +64,7 @@ func TestBatchesThatCannotBeFilled(t *testing.T) {
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
 	b.Flags(flags)
 	require.NoError(t, flags.Parse([]string{"--batches", "1,4", "--rate", "30", "--cameras", "2"}))
-	require.EqualError(t, b.Check(), "--batch 4 with --rate: a camera has one picture at a time, so that takes --cameras 4")
+	require.EqualError(t, b.Check(), "--batch 4 with --rate: a camera has one image at a time, so that takes --cameras 4")
 	b.Cameras = 4
 	require.NoError(t, b.Check())
 }
@@ -79,8 +79,8 @@ type forgetful struct {
 func (*forgetful) Model() predict.Model { return predict.Model{Model: engine.Model{MaxBatch: 2}} }
 func (*forgetful) Slots() int           { return 1 }
 
-func (f *forgetful) Submit(_ int, pictures []engine.Image) error {
-	f.results[0].Pictures = make([]predict.Picture, len(pictures))
+func (f *forgetful) Submit(_ int, images []engine.Image) error {
+	f.results[0].Images = make([]predict.Image, len(images))
 	if f.asked++; f.asked%2 == 0 {
 		return errors.New("out of memory")
 	}
@@ -105,7 +105,7 @@ func TestLostRequestsAreAnError(t *testing.T) {
 }
 
 func TestMemoryCameraCountsWhatItReplaces(t *testing.T) {
-	c := memoryCamera{pictures: [][]byte{make([]byte, 12)}, width: 2, height: 2, interval: 1000}
+	c := memoryCamera{images: [][]byte{make([]byte, 12)}, width: 2, height: 2, interval: 1000}
 	frame, ok := c.Take()
 	require.True(t, ok, "many frames have been due since the clock's beginning")
 	require.Equal(t, c.displaced.Load(), frame.Seq)

@@ -11,9 +11,9 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// memoryCamera gives pictures that lie in memory, always or at a rate.
+// memoryCamera gives images that lie in memory, always or at a rate.
 type memoryCamera struct {
-	pictures      [][]byte
+	images        [][]byte
 	width, height int
 	interval      time.Duration // 0 for always
 	start         int64         // CLOCK_MONOTONIC of the first frame
@@ -35,7 +35,7 @@ func (c *memoryCamera) Take() (capture.Frame, bool) {
 		captured = c.start + due*int64(c.interval)
 	}
 	frame := capture.Frame{
-		Data: c.pictures[c.next%uint64(len(c.pictures))], Width: c.width, Height: c.height, Stride: engine.BGR.RowBytes(c.width),
+		Data: c.images[c.next%uint64(len(c.images))], Width: c.width, Height: c.height, Stride: engine.BGR.RowBytes(c.width),
 		Format: engine.BGR, Seq: c.next, Captured: captured, Time: time.Now(),
 	}
 	c.next++

@@ -11,21 +11,21 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// findings are what one contender sees on the pictures, or its outputs for the tensors.
-type findings struct {
-	pictures [][]postprocess.Finding
-	outputs  [][]float32
+// detections are what one contender sees on the images, or its outputs for the tensors.
+type detections struct {
+	images  [][]postprocess.Detection
+	outputs [][]float32
 }
 
-// compared is how many pictures contenders are compared on.
+// compared is how many images contenders are compared on.
 const compared = 32
 
 // margin is how near the threshold a box may be missing on one side: a drift that small decides whether it is reported at all.
 const margin = 0.04
 
-// find has the network look at the first pictures, or at the tensors.
-func (s *subject) find() (*findings, error) {
-	f := &findings{}
+// find has the network look at the first images, or at the tensors.
+func (s *subject) find() (*detections, error) {
+	f := &detections{}
 	if s.network == nil {
 		r, err := s.raw.network.Tensors(s.raw.inputs...)
 		if err != nil {
@@ -42,22 +42,22 @@ func (s *subject) find() (*findings, error) {
 	for len(images) < min(compared, len(s.images)) || len(images)%batch > 0 {
 		images = append(images, s.images[len(images)%len(s.images)])
 	}
-	pictures, err := predict.Run(&requests{Predictor: s.network, batch: batch}, images...)
+	results, err := predict.Run(&requests{Predictor: s.network, batch: batch}, images...)
 	if err != nil {
 		return nil, err
 	}
 	reported := float32(s.contender.Detect.Confidence)
-	for _, p := range pictures[:min(compared, len(s.images))] {
+	for _, p := range results[:min(compared, len(s.images))] {
 		if p.Err != nil {
 			return nil, p.Err
 		}
-		f.pictures = append(f.pictures, slices.DeleteFunc(p.Findings, func(x postprocess.Finding) bool { return x.Score < reported }))
+		f.images = append(f.images, slices.DeleteFunc(p.Detections, func(x postprocess.Detection) bool { return x.Score < reported }))
 	}
 	return f, nil
 }
 
 // contrast sets every contender beside the last one.
-func (b *Bench) contrast(report *result.Report, found []*findings) {
+func (b *Bench) contrast(report *result.Report, found []*detections) {
 	last := len(b.Contenders) - 1
 	for i, c := range b.Contenders {
 		var agreement *result.Agreement
@@ -81,15 +81,15 @@ func (b *Bench) contrast(report *result.Report, found []*findings) {
 }
 
 // agree compares a candidate with the reference.
-func agree(c Contender, reference, candidate *findings) *result.Agreement {
+func agree(c Contender, reference, candidate *detections) *result.Agreement {
 	a := &result.Agreement{With: c.Engine}
-	if reference.pictures != nil && candidate.pictures != nil {
+	if reference.images != nil && candidate.images != nil {
 		boxes := evaluate.Agreement{Threshold: float32(c.Detect.Confidence), Margin: margin}
-		for i := range reference.pictures {
-			boxes.Add(reference.pictures[i], candidate.pictures[i])
+		for i := range reference.images {
+			boxes.Add(reference.images[i], candidate.images[i])
 		}
 		r := boxes.Report()
-		a.Pictures, a.Rate, a.Drift = r.Pictures, &r.MatchRate, r.MaxDrift
+		a.Images, a.Rate, a.Drift = r.Images, &r.MatchRate, r.MaxDrift
 		return a
 	}
 	if len(reference.outputs) == 0 || len(reference.outputs) != len(candidate.outputs) {

@@ -12,15 +12,15 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// served is whatever answers requests, without cameras and messages around it. A request holds the same number of pictures every time.
+// served is whatever answers requests, without cameras and messages around it. A request holds the same number of images every time.
 type served interface {
 	slots() int
 	submit(slot int) error
-	// wait ends the slot's request and says how many of its pictures were lost, and why.
+	// wait ends the slot's request and says how many of its images were lost, and why.
 	wait(slot int) (timing engine.Timing, lost int, err error)
 }
 
-// pictured gives a predictor pictures that lie in memory.
+// pictured gives a predictor images that lie in memory.
 type pictured struct {
 	predict.Predictor
 	images []engine.Image // twice over, so that each batch is a piece of it
@@ -50,9 +50,9 @@ func (p *pictured) wait(slot int) (engine.Timing, int, error) {
 		return engine.Timing{}, p.batch, err
 	}
 	lost := 0
-	for i := range r.Pictures {
-		if r.Pictures[i].Err != nil {
-			lost, err = lost+1, r.Pictures[i].Err
+	for i := range r.Images {
+		if r.Images[i].Err != nil {
+			lost, err = lost+1, r.Images[i].Err
 		}
 	}
 	return r.Timing, lost, err

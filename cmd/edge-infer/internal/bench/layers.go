@@ -64,16 +64,16 @@ func (b *Bench) profile(ctx context.Context, batch int) (*Profile, error) {
 	}
 	defer n.Close()
 	if most := n.Model().MaxBatch; batch > most {
-		return nil, fmt.Errorf("--batch %d: the model takes %d pictures at once", batch, most)
+		return nil, fmt.Errorf("--batch %d: the model takes %d images at once", batch, most)
 	}
-	pictures, err := draw(n, b.Pictures, b.Width, b.Height)
+	pixels, err := draw(n, b.Images, b.Width, b.Height)
 	if err != nil {
 		return nil, err
 	}
 	images := make([]engine.Image, batch)
 	for i := range images {
 		images[i] = engine.Image{
-			Data: pictures[i%len(pictures)], Width: b.Width, Height: b.Height, Stride: engine.BGR.RowBytes(b.Width), Format: engine.BGR,
+			Data: pixels[i%len(pixels)], Width: b.Width, Height: b.Height, Stride: engine.BGR.RowBytes(b.Width), Format: engine.BGR,
 		}
 	}
 	if _, err := predict.Run(n, images...); err != nil { // what the slot has run is timed

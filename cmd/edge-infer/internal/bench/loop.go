@@ -23,7 +23,7 @@ const (
 	noBroker       = "off"
 )
 
-// cameras is how many there are for a batch: a request holds one picture of each, so fewer never fill it. Paced ones are as many as were
+// cameras is how many there are for a batch: a request holds one image of each, so fewer never fill it. Paced ones are as many as were
 // asked for.
 func (b *Bench) cameras(drive result.Drive, batch int) int {
 	if drive == result.Paced {
@@ -45,7 +45,7 @@ func (s *subject) loop(ctx context.Context, r *result.Result) error {
 		sinks = append(sinks, &sink.Publisher{Client: client})
 	}
 	q := &requests{Predictor: s.network, batch: s.batch, closed: r.Drive == result.Closed}
-	l, err := newLoop(s.Bench, s.contender, q, r.Drive, s.pictures, sinks, clocks)
+	l, err := newLoop(s.Bench, s.contender, q, r.Drive, s.pixels, sinks, clocks)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ type frameLoop struct {
 
 // newLoop makes a frame loop of cameras in memory.
 func newLoop(
-	b *Bench, c Contender, n *requests, drive result.Drive, pictures [][]byte, sinks []pipeline.Sink, clocks *stage.Clocks,
+	b *Bench, c Contender, n *requests, drive result.Drive, images [][]byte, sinks []pipeline.Sink, clocks *stage.Clocks,
 ) (*frameLoop, error) {
 	l := &frameLoop{notify: new(capture.Bell), threads: b.threads, stages: newStages(), requests: n}
 	reported, labels := c.Detect.Confidence, n.Model().Metadata.Labels
@@ -107,7 +107,7 @@ func newLoop(
 	}
 	cameras := b.cameras(drive, n.batch)
 	for i := range cameras {
-		source := &memoryCamera{pictures: pictures, width: b.Width, height: b.Height, next: uint64(i)}
+		source := &memoryCamera{images: images, width: b.Width, height: b.Height, next: uint64(i)}
 		if drive == result.Paced {
 			source.interval = time.Duration(float64(time.Second) / b.Rate)
 			source.start = capture.Monotonic() + int64(i)*int64(source.interval)/int64(cameras)
@@ -137,7 +137,7 @@ func (l *frameLoop) measure(ctx context.Context, b *Bench, m *meter, r *result.R
 		return err
 	}
 	first, late := l.Stats(), l.displaced()
-	requestsBefore, picturesBefore := l.requests.counts()
+	requestsBefore, imagesBefore := l.requests.counts()
 	m.begin()
 	l.Clocks.Recent() // what came before counts for nothing
 	l.stages.on.Store(true)
@@ -150,13 +150,13 @@ func (l *frameLoop) measure(ctx context.Context, b *Bench, m *meter, r *result.R
 	m.end(r, held)
 	last := l.Stats()
 	r.Skipped = l.displaced() - late
-	requests, pictures := l.requests.counts()
+	requests, images := l.requests.counts()
 	stop()
 	if err := <-done; err != nil {
 		return err
 	}
 	r.Cameras, r.Reason = len(l.sources), l.requests.failed
-	r.Filled = float64(pictures-picturesBefore) / float64(max(requests-requestsBefore, 1))
+	r.Filled = float64(images-imagesBefore) / float64(max(requests-requestsBefore, 1))
 	r.Latency, r.Stages = l.stages.total.Latency(), l.stages.medians()
 	least, most := ^uint64(0), uint64(0)
 	for i := range last {

@@ -119,7 +119,7 @@ func (m *meter) begin() {
 	m.begun, m.processor, m.objects = time.Now(), cpuTime(), allocated()
 }
 
-// end ends the run and writes what it took into r, which knows its frames. held is what of the memory are the benchmark's own pictures.
+// end ends the run and writes what it took into r, which knows its frames. held is what of the memory are the benchmark's own images.
 func (m *meter) end(r *result.Result, held int64) {
 	objects, processor, elapsed := allocated()-m.objects, cpuTime()-m.processor, time.Since(m.begun)
 	busy := m.cpus.Read().CPU

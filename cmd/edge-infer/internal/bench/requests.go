@@ -13,7 +13,7 @@ type requests struct {
 	batch  int
 	closed bool // one request at a time
 
-	made, pictures atomic.Uint64
+	made, images atomic.Uint64
 
 	failed error // the last one; frame goroutine only while the loop runs
 }
@@ -34,10 +34,10 @@ func (r *requests) Slots() int {
 }
 
 // Submit implements pipeline.Predictor.
-func (r *requests) Submit(slot int, pictures []engine.Image) error {
+func (r *requests) Submit(slot int, images []engine.Image) error {
 	r.made.Add(1)
-	r.pictures.Add(uint64(len(pictures)))
-	err := r.Predictor.Submit(slot, pictures)
+	r.images.Add(uint64(len(images)))
+	err := r.Predictor.Submit(slot, images)
 	if err != nil {
 		r.failed = err
 	}
@@ -51,12 +51,12 @@ func (r *requests) Wait(slot int) (*predict.Result, error) {
 		r.failed = err
 		return nil, err
 	}
-	for i := range result.Pictures {
-		if err := result.Pictures[i].Err; err != nil {
+	for i := range result.Images {
+		if err := result.Images[i].Err; err != nil {
 			r.failed = err
 		}
 	}
 	return result, nil
 }
 
-func (r *requests) counts() (made, pictures uint64) { return r.made.Load(), r.pictures.Load() }
+func (r *requests) counts() (made, images uint64) { return r.made.Load(), r.images.Load() }

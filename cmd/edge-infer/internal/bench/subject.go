@@ -14,7 +14,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// subject is an open network with what it is given: pictures, or tensors where it takes none.
+// subject is an open network with what it is given: images, or tensors where it takes none.
 type subject struct {
 	*Bench
 	contender Contender
@@ -22,16 +22,16 @@ type subject struct {
 	meter     *meter
 	model     engine.Model
 
-	network  *predict.Network // nil for tensors
-	pictures [][]byte
-	images   []engine.Image
-	before   int64 // most memory before the pictures came
-	held     int64 // by the pictures
+	network *predict.Network // nil for tensors
+	pixels  [][]byte
+	images  []engine.Image
+	before  int64 // most memory before the images came
+	held    int64 // by the images
 
 	raw *raw
 }
 
-// open opens a contender's network for a batch size. One that takes no pictures, or whose outputs mean nothing to this program, is opened
+// open opens a contender's network for a batch size. One that takes no images, or whose outputs mean nothing to this program, is opened
 // for tensors unless the loop was asked for.
 func (b *Bench) open(ctx context.Context, c Contender, batch int) (s *subject, err error) {
 	s = &subject{Bench: b, contender: c, batch: batch, meter: newMeter()}
@@ -55,17 +55,17 @@ func (b *Bench) open(ctx context.Context, c Contender, batch int) (s *subject, e
 		return s, nil
 	}
 	s.model = s.network.Model().Model
-	if takes := s.model.MaxBatch; takes < batch || s.model.Picture != nil && s.model.Picture.Batch > 0 && takes != batch {
-		return s, fmt.Errorf("--batch %d: model %s takes %d pictures in a request, no more and no less (export it with an open batch)",
+	if takes := s.model.MaxBatch; takes < batch || s.model.Image != nil && s.model.Image.Batch > 0 && takes != batch {
+		return s, fmt.Errorf("--batch %d: model %s takes %d images in a request, no more and no less (export it with an open batch)",
 			batch, s.model.Path, takes)
 	}
 	s.before = peakMemory()
 	resident := residentMemory()
-	if s.pictures, err = draw(s.network, b.Pictures, b.Width, b.Height); err != nil {
+	if s.pixels, err = draw(s.network, b.Images, b.Width, b.Height); err != nil {
 		return s, err
 	}
 	s.held = max(residentMemory()-resident, 0)
-	for _, data := range s.pictures {
+	for _, data := range s.pixels {
 		s.images = append(s.images, engine.Image{
 			Data: data, Width: b.Width, Height: b.Height, Stride: engine.BGR.RowBytes(b.Width), Format: engine.BGR,
 		})
@@ -122,7 +122,7 @@ func (s *subject) close() error {
 }
 
 // measure runs everything that was asked for, and keeps what the network finds, once, for several contenders to be compared.
-func (s *subject) measure(ctx context.Context, report *result.Report, found **findings) error {
+func (s *subject) measure(ctx context.Context, report *result.Report, found **detections) error {
 	if *found == nil && len(s.Contenders) > 1 {
 		var err error
 		if *found, err = s.find(); err != nil {

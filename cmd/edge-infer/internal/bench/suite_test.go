@@ -21,7 +21,7 @@ import (
 // small is a benchmark of little work.
 func small(frames uint64) *Bench {
 	b := newTestBench()
-	b.Cameras, b.Pictures, b.Width, b.Height, b.Level = 1, 2, 320, 240, -1
+	b.Cameras, b.Images, b.Width, b.Height, b.Level = 1, 2, 320, 240, -1
 	b.Warmup, b.Duration = extent{frames: 2}, extent{frames: frames}
 	b.Contenders[0].Engine = "onnxruntime=cpu"
 	b.Contenders[0].Config.Engine.Backend = "onnxruntime=cpu"
@@ -38,12 +38,12 @@ func valid(t *testing.T, data []byte) {
 	require.NoError(t, schema.Validate(document))
 }
 
-// Every part, every drive, two batch sizes: the document is what its schema says, and the diagrams are pictures.
+// Every part, every drive, two batch sizes: the document is what its schema says, and the diagrams are images.
 func TestSuite(t *testing.T) {
 	b := small(8)
 	b.What, b.Drives, b.Batches, b.Rate, b.Cameras = []string{"all"}, []string{"closed", "flat-out", "paced"}, []int{1, 2}, 5, 2
-	folder := t.TempDir()
-	b.Output, b.Plots = filepath.Join(folder, "a.json"), []string{filepath.Join(folder, "a.svg"), filepath.Join(folder, "a.png")}
+	dir := t.TempDir()
+	b.Output, b.Plots = filepath.Join(dir, "a.json"), []string{filepath.Join(dir, "a.svg"), filepath.Join(dir, "a.png")}
 	b.Require = "p99>=0ms,throughput@loop>=0.001,lost<=0"
 	require.NoError(t, b.Check())
 	report, err := b.Run(t.Context())
@@ -72,10 +72,10 @@ func TestSuite(t *testing.T) {
 	svg, err := os.ReadFile(b.Plots[0])
 	require.NoError(t, err)
 	require.Contains(t, string(svg), "Rate by batch")
-	picture, err := os.Open(b.Plots[1])
+	img, err := os.Open(b.Plots[1])
 	require.NoError(t, err)
-	defer picture.Close()
-	_, err = png.Decode(picture)
+	defer img.Close()
+	_, err = png.Decode(img)
 	require.NoError(t, err)
 
 	read, err := result.Parse(data)
@@ -102,7 +102,7 @@ func TestPacedLatencyCountsFromTheDueMoment(t *testing.T) {
 	require.Greater(t, r.Max, 15*each, "the last one waited for all before it")
 }
 
-// A network without a picture input is measured on tensors, one request at a time.
+// A network without an image input is measured on tensors, one request at a time.
 func TestAnyNetwork(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "tensors.onnx")
 	require.NoError(t, os.WriteFile(model, enginetest.Network(t, "tensors").Bytes, 0o600))
@@ -123,7 +123,7 @@ func TestAnyNetwork(t *testing.T) {
 
 	b.What = []string{"loop"}
 	_, err = b.Run(t.Context())
-	require.ErrorContains(t, err, "the model takes no pictures")
+	require.ErrorContains(t, err, "the model takes no images")
 }
 
 // Contenders stand beside the last one; one that this machine cannot run is told, and the others are measured.
@@ -146,7 +146,7 @@ func TestContenders(t *testing.T) {
 	require.Nil(t, last.Agreement)
 	require.NotNil(t, first.Agreement)
 	require.InDelta(t, 1, *first.Agreement.Rate, 0)
-	require.Equal(t, 2, first.Agreement.Pictures)
+	require.Equal(t, 2, first.Agreement.Images)
 	data, err := json.Marshal(report)
 	require.NoError(t, err)
 	valid(t, data)

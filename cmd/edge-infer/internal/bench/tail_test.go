@@ -28,10 +28,10 @@ type sleeper struct {
 func (*sleeper) Model() predict.Model { return predict.Model{Model: engine.Model{MaxBatch: 1}} }
 func (*sleeper) Slots() int           { return 2 }
 
-func (s *sleeper) Submit(slot int, pictures []engine.Image) error {
-	s.results[slot].Pictures = s.results[slot].Pictures[:0]
-	for range pictures {
-		s.results[slot].Pictures = append(s.results[slot].Pictures, predict.Picture{})
+func (s *sleeper) Submit(slot int, images []engine.Image) error {
+	s.results[slot].Images = s.results[slot].Images[:0]
+	for range images {
+		s.results[slot].Images = append(s.results[slot].Images, predict.Image{})
 	}
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {

@@ -58,8 +58,8 @@ func diagram(r *result.Report) *plot.Figure {
 		Title: "Latency by percentile",
 		X:     plot.Axis{Label: "percentile (1: 90th, 2: 99th, 3: 99.9th)"}, Y: plot.Axis{Label: "latency (ms)"},
 	}
-	rates := &plot.Chart{Title: "Rate by batch", X: plot.Axis{Label: "pictures in a request"}, Y: plot.Axis{Label: "pictures a second"}}
-	slow := &plot.Chart{Title: "99th percentile by batch", X: plot.Axis{Label: "pictures in a request"}, Y: plot.Axis{Label: "latency (ms)"}}
+	rates := &plot.Chart{Title: "Rate by batch", X: plot.Axis{Label: "images in a request"}, Y: plot.Axis{Label: "images a second"}}
+	slow := &plot.Chart{Title: "99th percentile by batch", X: plot.Axis{Label: "images in a request"}, Y: plot.Axis{Label: "latency (ms)"}}
 	sweeps, batches := map[string]int{}, map[int]bool{}
 	for i := range r.Results {
 		one := &r.Results[i]

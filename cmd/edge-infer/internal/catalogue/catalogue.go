@@ -25,7 +25,7 @@ type Entry struct {
 	Bytes     int64  `yaml:"bytes" json:"bytes"`
 	Input     string `yaml:"input" json:"input"` // width x height in pixels
 	Layout    string `yaml:"layout" json:"layout"`
-	// Preprocess is how its pictures are made, Labels the name of the list of its classes.
+	// Preprocess is how its images are made, Labels the name of the list of its classes.
 	Preprocess engine.Preprocess `yaml:"preprocess" json:"preprocess"`
 	Labels     string            `yaml:"labels" json:"labels"`
 	Accuracy   string            `yaml:"accuracy" json:"accuracy"` // as published, and by whom

@@ -103,7 +103,7 @@ func TestPullGoesOnWhereItWasInterrupted(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, data, got)
 		assert.Equal(t, []int{781, 781}, []int{last, total}, "progress in KiB")
-		files, err := filepath.Glob(filepath.Join(p.Store.Folder, ".*"))
+		files, err := filepath.Glob(filepath.Join(p.Store.Dir, ".*"))
 		require.NoError(t, err)
 		assert.Empty(t, files, "nothing of the download is left")
 
@@ -127,7 +127,7 @@ func TestPullKeepsNothingElse(t *testing.T) {
 	_, err := (&Pull{Store: store, From: server.URL + "/n.onnx", SHA256: wanted}).Run(t.Context())
 	require.EqualError(t, err, "model n: what came from "+server.URL+"/n.onnx has sha256 "+hashed([]byte("another network"))+", not "+wanted+
 		": it is another file, or was changed on its way; nothing of it was kept")
-	left, err := os.ReadDir(store.Folder)
+	left, err := os.ReadDir(store.Dir)
 	require.NoError(t, err)
 	assert.Empty(t, left)
 
@@ -163,7 +163,7 @@ func TestPullRefuses(t *testing.T) {
 	}
 }
 
-// A network is found by its name, with its labels and its way of taking pictures, once it was fetched.
+// A network is found by its name, with its labels and its way of taking images, once it was fetched.
 func TestNetworksAreFoundByName(t *testing.T) {
 	t.Setenv("CACHE_DIRECTORY", t.TempDir())
 	t.Chdir(t.TempDir())
@@ -177,8 +177,8 @@ func TestNetworksAreFoundByName(t *testing.T) {
 		assert.Equal(t, []string{model, ""}, []string{path, labels})
 	}
 
-	require.NoError(t, os.MkdirAll(store.Folder, 0o700))
-	part := filepath.Join(store.Folder, "part")
+	require.NoError(t, os.MkdirAll(store.Dir, 0o700))
+	part := filepath.Join(store.Dir, "part")
 	require.NoError(t, os.WriteFile(part, []byte("a network"), 0o600))
 	entry, err := Lookup("yolox-s")
 	require.NoError(t, err)
@@ -201,7 +201,7 @@ func TestNetworksAreFoundByName(t *testing.T) {
 	assert.Regexp(t, `(?m)^yolox-nano .* -$`, out.String())
 
 	require.NoError(t, store.Remove("yolox-s"))
-	left, err := os.ReadDir(store.Folder)
+	left, err := os.ReadDir(store.Dir)
 	require.NoError(t, err)
 	assert.Empty(t, left)
 	require.EqualError(t, store.Remove("yolox-s"), "model yolox-s: not on this machine (edge-infer model list shows what is)")

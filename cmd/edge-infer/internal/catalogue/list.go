@@ -10,7 +10,7 @@ import (
 // Listing is the catalogue and what of it, and beside it, is on this machine.
 type Listing struct {
 	Version int    `json:"v"`
-	Folder  string `json:"folder"`
+	Dir     string `json:"directory"`
 	Models  []Item `json:"models"`
 }
 
@@ -26,7 +26,7 @@ func (s Store) List() (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Listing{Version: 1, Folder: s.Folder, Models: []Item{}}
+	l := &Listing{Version: 1, Dir: s.Dir, Models: []Item{}}
 	for _, e := range Entries() {
 		at := slices.Index(here, e.Name)
 		l.Models = append(l.Models, Item{e, at >= 0})
@@ -82,7 +82,7 @@ func (e *Entry) Print(out io.Writer) error {
 		{"task", e.Task},
 		{"classes", e.Classes},
 		{"input", e.Input},
-		{"pictures", e.Preprocess.String()},
+		{"images", e.Preprocess.String()},
 		{"head", e.Layout},
 		{"accuracy", e.Accuracy},
 		{"licence", e.Licence},

@@ -56,10 +56,10 @@ func (p *Pull) Run(ctx context.Context) (*Result, error) {
 		result.Was = true
 		return result, nil
 	}
-	if err := os.MkdirAll(p.Store.Folder, 0o755); err != nil {
-		return nil, fmt.Errorf("model store: %w (set XDG_CACHE_HOME to a folder that can be written)", err)
+	if err := os.MkdirAll(p.Store.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("model store: %w (set XDG_CACHE_HOME to a directory that can be written)", err)
 	}
-	part := filepath.Join(p.Store.Folder, "."+e.SHA256+".part")
+	part := filepath.Join(p.Store.Dir, "."+e.SHA256+".part")
 	if isAddress(e.URL) {
 		err = p.download(ctx, &e, part)
 	} else {

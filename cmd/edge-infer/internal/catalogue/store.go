@@ -18,27 +18,27 @@ import (
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
-// Store is a folder of fetched networks: NAME.onnx, its labels in NAME.labels.txt and how it takes pictures in NAME.preprocess.yaml.
-type Store struct{ Folder string }
+// Store is a directory of fetched networks: NAME.onnx, its labels in NAME.labels.txt and how it takes images in NAME.preprocess.yaml.
+type Store struct{ Dir string }
 
 // Open finds the store: models below $CACHE_DIRECTORY of a systemd unit, else below $XDG_CACHE_HOME/edge-infer or ~/.cache/edge-infer.
 func Open() (Store, error) {
-	folder := os.Getenv("CACHE_DIRECTORY")
-	if folder == "" {
+	dir := os.Getenv("CACHE_DIRECTORY")
+	if dir == "" {
 		caches, err := os.UserCacheDir()
 		if err != nil {
 			return Store{}, fmt.Errorf("model store: %w", err)
 		}
-		folder = filepath.Join(caches, "edge-infer")
+		dir = filepath.Join(caches, "edge-infer")
 	}
-	return Store{filepath.Join(folder, "models")}, nil
+	return Store{filepath.Join(dir, "models")}, nil
 }
 
 // Path is where a network lies once it was fetched.
-func (s Store) Path(name string) string { return filepath.Join(s.Folder, name+".onnx") }
+func (s Store) Path(name string) string { return filepath.Join(s.Dir, name+".onnx") }
 
 // LabelsPath is where the labels of a network lie.
-func (s Store) LabelsPath(name string) string { return filepath.Join(s.Folder, name+".labels.txt") }
+func (s Store) LabelsPath(name string) string { return filepath.Join(s.Dir, name+".labels.txt") }
 
 // Has reports whether a network was fetched.
 func (s Store) Has(name string) bool {
@@ -73,7 +73,7 @@ func Find(model string) (path, labels string, err error) {
 
 // Names lists what was fetched.
 func (s Store) Names() ([]string, error) {
-	found, err := filepath.Glob(filepath.Join(s.Folder, "*.onnx"))
+	found, err := filepath.Glob(filepath.Join(s.Dir, "*.onnx"))
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (s Store) keep(e *Entry, file string) error {
 	return atomicfile.Move(file, s.Path(e.Name))
 }
 
-// checkName refuses names that would leave the folder.
+// checkName refuses names that would leave the directory.
 func checkName(name string) error {
 	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
 		return fmt.Errorf("model name %q: letters, digits and dashes make a name", name)

@@ -32,11 +32,11 @@ type Config struct {
 	Runtime   process.Settings `yaml:"runtime"`
 	Log       string           `yaml:"log"`
 	LogFormat string           `yaml:"log_format"`
-	// State is the folder for what the daemon keeps by itself; empty for none. It follows from the service manager or the user's home.
+	// State is the directory for what the daemon keeps by itself; empty for none. It follows from the service manager or the user's home.
 	State string `yaml:"-"`
 }
 
-// Camera is one picture source.
+// Camera is one image source.
 type Camera struct {
 	Name string `yaml:"name"`
 	URI  string `yaml:"uri"`
@@ -48,7 +48,7 @@ type Camera struct {
 	Priority int `yaml:"priority,omitempty"`
 	// Deadline is the age at which a frame is worth nothing any more, 0 for none.
 	Deadline time.Duration `yaml:"deadline,omitempty"`
-	// ROI is the part of the picture that the network is given, all of it when nil.
+	// ROI is the part of the image that the network is given, all of it when nil.
 	ROI *Area `yaml:"roi,omitempty"`
 	// Model is one of its own, Confidence its reported threshold, Profile the tracker's, Tile and Overlap are as in Look; what is nil, empty
 	// or 0 is that of all cameras.
@@ -61,7 +61,7 @@ type Camera struct {
 	Motion *CameraMotion `yaml:"motion,omitempty"`
 	// Stall is how long a camera may be silent before it is opened again.
 	Stall time.Duration `yaml:"stall,omitempty"`
-	// MaxPixels is how many pixels a picture may have, width times height; capture.DefaultMaxPixels when 0.
+	// MaxPixels is how many pixels an image may have, width times height; capture.DefaultMaxPixels when 0.
 	MaxPixels int `yaml:"max_pixels,omitempty"`
 	// Analytics holds zones, lines and filters.
 	Analytics zone.Config `yaml:"analytics,omitempty"`
@@ -72,9 +72,9 @@ type Model struct {
 	Path   string `yaml:"path"`
 	Labels string `yaml:"labels"`
 	Layout string `yaml:"layout"`
-	// Preprocess says how pictures get into the network, where its file does not; see Pictures.
+	// Preprocess says how images get into the network, where its file does not; see Images.
 	Preprocess Preprocess `yaml:"preprocess"`
-	// Size is that of the pictures of a network that leaves it open; see Sides.
+	// Size is that of the images of a network that leaves it open; see Sides.
 	Size       string `yaml:"imgsz"`
 	Activation string `yaml:"activation"`
 }
@@ -162,7 +162,7 @@ type Web struct {
 	PasswordFile string `yaml:"password_file"`
 	Certificate  string `yaml:"certificate"`
 	Key          string `yaml:"key"`
-	PictureRate  int    `yaml:"picture_rate"`
+	ImageRate    int    `yaml:"image_rate"`
 	Profiling    bool   `yaml:"profiling"`
 }
 
@@ -196,7 +196,7 @@ func Default() *Config {
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true, DeepStreamSchema: DeepStreamMinimal},
 		History:   History{Days: 31},
 		Snapshots: Snapshots{Keep: 500},
-		Web:       Web{Listen: Off, PictureRate: 12},
+		Web:       Web{Listen: Off, ImageRate: 12},
 		Motion:    Motion{Sensitivity: defaultSensitivity, FloorRate: defaultFloorRate},
 		Thermal:   Thermal{Hysteresis: 5},
 		Runtime:   process.DefaultSettings(),

@@ -177,8 +177,8 @@ func TestEmptyFile(t *testing.T) {
 
 // What systemd and the user's environment give is taken where nothing is configured, by every command.
 func TestService(t *testing.T) {
-	folder := t.TempDir()
-	credential := filepath.Join(folder, "mqtt-password")
+	dir := t.TempDir()
+	credential := filepath.Join(dir, "mqtt-password")
 	environment := map[string]string{"HOME": "/home/me", "EDGE_INFER_NAME": "gate", "EDGE_INFER_MQTT_PASSWORD": "secret"}
 	load := func() MQTT {
 		s := Sources{Environment: func(name string) (string, bool) { value, set := environment[name]; return value, set }}
@@ -197,7 +197,7 @@ func TestService(t *testing.T) {
 		environment["EDGE_INFER_NAME"] = device
 		require.Equal(t, want, load().Spool)
 	}
-	environment["STATE_DIRECTORY"], environment["CREDENTIALS_DIRECTORY"] = "/var/lib/edge-infer:/var/lib/other", folder
+	environment["STATE_DIRECTORY"], environment["CREDENTIALS_DIRECTORY"] = "/var/lib/edge-infer:/var/lib/other", dir
 	require.Empty(t, load().PasswordFile)
 	require.NoError(t, os.WriteFile(credential, nil, 0o600))
 	require.Empty(t, load().PasswordFile, "an empty credential is none")
@@ -286,8 +286,8 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.MQTT.MaxPacket = 1000 }, `mqtt.max_packet "1000" must be 0, or 1024 to 268435456`},
 		{func(c *Config) { c.MQTT.Key = "k" }, `mqtt.certificate and mqtt.key: one needs the other`},
 		{func(c *Config) { c.Web.Listen = "8080" }, `web.listen "8080" must be host:port or off`},
-		{func(c *Config) { c.Web.PictureRate = 0 }, `web.picture_rate "0" must be 1 to 48`},
-		{func(c *Config) { c.Web.PictureRate = 49 }, `web.picture_rate "49" must be 1 to 48`},
+		{func(c *Config) { c.Web.ImageRate = 0 }, `web.image_rate "0" must be 1 to 48`},
+		{func(c *Config) { c.Web.ImageRate = 49 }, `web.image_rate "49" must be 1 to 48`},
 		{func(c *Config) { c.Web.Key = "k" }, `web.certificate and web.key: one needs the other`},
 		{func(c *Config) { c.Web.User = "me" }, `web.user and web.password_file: one needs the other`},
 		{func(c *Config) { c.Web.PasswordFile = "f" }, `web.user and web.password_file: one needs the other`},
@@ -371,16 +371,16 @@ func FuzzFile(f *testing.F) {
 func TestNamesOfCameras(t *testing.T) {
 	for value, want := range map[string]Camera{
 		"gate=demo":                       {Name: "gate", URI: "demo"},
-		"gate=my=film.mp4":                {Name: "gate", URI: "my=film.mp4"},
-		"Tür=film.mp4":                    {Name: "Tür", URI: "film.mp4"},
+		"gate=my=video.mp4":               {Name: "gate", URI: "my=video.mp4"},
+		"Tür=video.mp4":                   {Name: "Tür", URI: "video.mp4"},
 		"日本=rtsp://host/a?b=c":            {Name: "日本", URI: "rtsp://host/a?b=c"},
 		"..=demo?width=64":                {Name: "..", URI: "demo?width=64"},
 		"front door=demo":                 {Name: "front door", URI: "demo"},
 		"a/b=/dev/video0":                 {Name: "a/b", URI: "/dev/video0"},
 		"a#b=0":                           {Name: "a#b", URI: "0"},
 		"/data/a=b.mp4":                   {Name: "cam0", URI: "/data/a=b.mp4"},
-		"my film=1.mp4":                   {Name: "cam0", URI: "my film=1.mp4"},
-		"film.mp4?loop=1":                 {Name: "cam0", URI: "film.mp4?loop=1"},
+		"my video=1.mp4":                  {Name: "cam0", URI: "my video=1.mp4"},
+		"video.mp4?loop=1":                {Name: "cam0", URI: "video.mp4?loop=1"},
 		"demo?width=64":                   {Name: "cam0", URI: "demo?width=64"},
 		"0?fps=5":                         {Name: "cam0", URI: "0?fps=5"},
 		"http://host/a?b=demo":            {Name: "cam0", URI: "http://host/a?b=demo"},

@@ -50,7 +50,7 @@ func Settings() ([]Setting, error) {
 // Lists describes the lists of the configuration.
 func Lists() []List {
 	return []List{
-		{"cameras", "Cameras, and what to look for in their pictures; only name and uri are needed.", cameraSettings()},
+		{"cameras", "Cameras, and what to look for in their images; only name and uri are needed.", cameraSettings()},
 		{
 			"cascade", "Second networks that look at the objects which the model finds; only name and model are needed.",
 			cascadeSettings(),

@@ -113,7 +113,7 @@ func locationOf(err error, at location) location {
 	return at
 }
 
-// inLine is such an error without the picture of the file that it comes with.
+// inLine is such an error without the image of the file that it comes with.
 func inLine(err error) error {
 	var positioned yaml.Error
 	if errors.As(err, &positioned) {

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// fragments is the folder beside the configuration file whose *.yaml are read after it.
+// fragments is the directory beside the configuration file whose *.yaml are read after it.
 const fragments = "conf.d"
 
-// Files are the files that Load reads, in order: File, then *.yaml of the folder conf.d beside it by name. A later file's settings win; its
+// Files are the files that Load reads, in order: File, then *.yaml of the directory conf.d beside it by name. A later file's settings win; its
 // cameras and cascades are added to those before.
 func (s *Sources) Files() ([]string, error) {
 	if s.File == "" {

@@ -18,12 +18,12 @@ func write(t *testing.T, path, text string) string {
 
 // A secret stands in the environment or in a file of its own, and any character may be in a camera's password.
 func TestReferences(t *testing.T) {
-	folder := t.TempDir()
-	secret := write(t, filepath.Join(folder, "password"), "p@ss/w:rd 1%\n")
+	dir := t.TempDir()
+	secret := write(t, filepath.Join(dir, "password"), "p@ss/w:rd 1%\n")
 	environment := map[string]string{"GATE_USER": "admin", "BROKER": "tcp://broker:1883"}
 	s := Sources{
 		Scope: Everything(),
-		File: write(t, filepath.Join(folder, "edge-infer.yaml"), `
+		File: write(t, filepath.Join(dir, "edge-infer.yaml"), `
 device: plain-$${HOME}-${GATE_USER}
 mqtt: {url: "${BROKER}", user: "${file:`+secret+`}"}
 cameras:
@@ -41,9 +41,9 @@ cameras:
 
 // What a reference names and what is not there are told together, each with its line and a remedy.
 func TestReferencesToNothing(t *testing.T) {
-	folder := t.TempDir()
-	empty := write(t, filepath.Join(folder, "empty"), "\n")
-	path := write(t, filepath.Join(folder, "edge-infer.yaml"), "device: ${NOBODY_SET_THIS}\nmqtt:\n  user: ${file:"+empty+
+	dir := t.TempDir()
+	empty := write(t, filepath.Join(dir, "empty"), "\n")
+	path := write(t, filepath.Join(dir, "edge-infer.yaml"), "device: ${NOBODY_SET_THIS}\nmqtt:\n  user: ${file:"+empty+
 		"}\n  ca: ${file:/nowhere/ca}\n")
 	_, mistakes := (&Sources{File: path}).Check()
 	var told []string
@@ -61,12 +61,12 @@ func TestReferencesToNothing(t *testing.T) {
 // Files of conf.d come after the file itself, in the order of their names: a later setting wins, cameras add up, and a mistake names its
 // own file and line.
 func TestFragments(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "odd[name]*")
-	s := Sources{Scope: Everything(), File: write(t, filepath.Join(folder, "edge-infer.yaml"),
+	dir := filepath.Join(t.TempDir(), "odd[name]*")
+	s := Sources{Scope: Everything(), File: write(t, filepath.Join(dir, "edge-infer.yaml"),
 		"log: debug\ndetect: {max: 10, confidence: 0.5}\ncameras:\n  - {name: gate, uri: demo}\n")}
-	write(t, filepath.Join(folder, "conf.d", "20-yard.yaml"), "detect: {max: 30}\ncameras:\n  - {name: yard, uri: demo}\n")
-	second := write(t, filepath.Join(folder, "conf.d", "10-door.yaml"), "detect: {max: 20}\ncameras:\n  - {name: door, uri: demo}\n")
-	write(t, filepath.Join(folder, "conf.d", "notes.txt"), "no settings")
+	write(t, filepath.Join(dir, "conf.d", "20-yard.yaml"), "detect: {max: 30}\ncameras:\n  - {name: yard, uri: demo}\n")
+	second := write(t, filepath.Join(dir, "conf.d", "10-door.yaml"), "detect: {max: 20}\ncameras:\n  - {name: door, uri: demo}\n")
+	write(t, filepath.Join(dir, "conf.d", "notes.txt"), "no settings")
 	c, err := s.Load()
 	require.NoError(t, err)
 	var names []string

@@ -12,7 +12,7 @@ func lookSettings(l *look.Look) []setting {
 	return []setting{
 		{
 			"look.tile", "tile", whole(&l.Tile), l.CheckTile,
-			"look at large pictures in tiles of so many pixels, and whole, for small objects; 0: whole only",
+			"look at large images in tiles of so many pixels, and whole, for small objects; 0: whole only",
 		},
 		{
 			"look.overlap", "overlap", number(&l.Overlap), l.CheckOverlap,
@@ -29,16 +29,16 @@ func lookSettings(l *look.Look) []setting {
 		},
 		{
 			"look.augment", "augment", list(&l.Augment), l.CheckAugment,
-			"show each picture in other ways too and fuse what is found: flip (left to right), scale=0.83 (smaller), flip+scale=0.83",
+			"show each image in other ways too and fuse what is found: flip (left to right), scale=0.83 (smaller), flip+scale=0.83",
 		},
 		{
 			"look.fusion", "fusion", text(&l.Fusion), oneOf(&l.Fusion, string(fuse.Boxes), string(fuse.Vote), string(fuse.Best)),
-			"how findings become one: wbf (weighted box fusion: the mean of the boxes, and lower scores for what not all have seen), " +
+			"how detections become one: wbf (weighted box fusion: the mean of the boxes, and lower scores for what not all have seen), " +
 				"vote (what more than half of the weight has seen), nms (the best box)",
 		},
 		{
 			"look.fusion_iou", "fusion-iou", number(&l.FusionIoU), openShare(&l.FusionIoU),
-			"overlap over which two findings of a class are one object to --fusion",
+			"overlap over which two detections of a class are one object to --fusion",
 		},
 	}
 }

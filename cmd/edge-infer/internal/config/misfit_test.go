@@ -52,8 +52,8 @@ func nothing(string) (string, bool) { return "", false }
 // Mistakes of every kind and of every source are told together, in the order of the files and their lines, then of the environment and the
 // flags. What only follows from one of them is not told.
 func TestMistakesOfEveryKindAndSource(t *testing.T) {
-	folder := t.TempDir()
-	main := write(t, filepath.Join(folder, "edge-infer.yaml"), `detect:
+	dir := t.TempDir()
+	main := write(t, filepath.Join(dir, "edge-infer.yaml"), `detect:
   confidence: 7
   confidense: 3
   iou: none
@@ -67,7 +67,7 @@ device: ${NOBODY_SET_THIS}
 log: debug
 log: loud
 `)
-	more := write(t, filepath.Join(folder, "conf.d", "more.yaml"), `cameras:
+	more := write(t, filepath.Join(dir, "conf.d", "more.yaml"), `cameras:
   - {name: gate, uri: "foo://x", tile: 7}
 look:
   weights: [1, much]
@@ -125,9 +125,9 @@ thermal: {margin: -1}
 
 // A file that is no YAML hides nothing of the others; what may follow from what stands in it is not told.
 func TestMistakesBesideAFileThatIsNoYAML(t *testing.T) {
-	folder := t.TempDir()
-	main := write(t, filepath.Join(folder, "edge-infer.yaml"), "web: {user: me}\nmqtt: {key: k.pem}\ndevice: a/b\n")
-	more := write(t, filepath.Join(folder, "conf.d", "more.yaml"), "web: {password_file: p\n")
+	dir := t.TempDir()
+	main := write(t, filepath.Join(dir, "edge-infer.yaml"), "web: {user: me}\nmqtt: {key: k.pem}\ndevice: a/b\n")
+	more := write(t, filepath.Join(dir, "conf.d", "more.yaml"), "web: {password_file: p\n")
 	_, mistakes := (&Sources{File: main, Environment: nothing}).Check()
 	require.Len(t, mistakes, 2)
 	require.EqualError(t, mistakes[0], "config "+main+` line 3: device "a/b" must be a name without + / #`)

@@ -21,8 +21,8 @@ func (p *Preprocess) UnmarshalYAML(group []byte) error {
 	return nil
 }
 
-// Pictures is how pictures get into the network; the zero value leaves it to the file.
-func (m *Model) Pictures() (engine.Preprocess, error) {
+// Images is how images get into the network; the zero value leaves it to the file.
+func (m *Model) Images() (engine.Preprocess, error) {
 	return engine.ParsePreprocess([]byte(m.Preprocess))
 }
 
@@ -56,7 +56,7 @@ func (m *Model) Acts() engine.Activation {
 }
 
 func (m *Model) checkPreprocess() error {
-	_, err := m.Pictures()
+	_, err := m.Images()
 	return err
 }
 

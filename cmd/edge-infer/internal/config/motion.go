@@ -2,7 +2,7 @@ package config
 
 import "cmp"
 
-// Motion leaves still pictures out.
+// Motion leaves still images out.
 type Motion struct {
 	Enabled     bool    `yaml:"enabled"`
 	Sensitivity float64 `yaml:"sensitivity"`
@@ -17,7 +17,7 @@ type CameraMotion struct {
 	ROI         *Area   `yaml:"roi,omitempty"` // where motion counts
 }
 
-// Area is a part of a picture, as shares of its sides from 0 to 1.
+// Area is a part of an image, as shares of its sides from 0 to 1.
 type Area struct {
 	X      float64 `yaml:"x"`
 	Y      float64 `yaml:"y"`
@@ -34,7 +34,7 @@ func (m *Motion) settings() []setting {
 	return []setting{
 		{
 			"motion.enabled", "motion", yes(&m.Enabled), nil,
-			"leave pictures out in which nothing moves; what was found last holds. A camera may have settings of its own",
+			"leave images out in which nothing moves; what was found last holds. A camera may have settings of its own",
 		},
 		{
 			"motion.sensitivity", "motion-sensitivity", number(&m.Sensitivity), share(&m.Sensitivity),
@@ -62,5 +62,5 @@ func (a *Area) mistake() error {
 	if a == nil || a.X >= 0 && a.Y >= 0 && a.Width > 0 && a.Height > 0 && a.X+a.Width <= 1+1e-9 && a.Y+a.Height <= 1+1e-9 {
 		return nil
 	}
-	return must(*a, "must lie within the picture: x, y, width and height are shares of its sides from 0 to 1")
+	return must(*a, "must lie within the image: x, y, width and height are shares of its sides from 0 to 1")
 }

@@ -17,7 +17,7 @@ func TestACamerasOwnMotionSettingsGoFirst(t *testing.T) {
 }
 
 func TestMistakesOfCameras(t *testing.T) {
-	const area = "must lie within the picture: x, y, width and height are shares of its sides from 0 to 1"
+	const area = "must lie within the image: x, y, width and height are shares of its sides from 0 to 1"
 	for _, test := range []struct {
 		change func(*Camera)
 		want   string

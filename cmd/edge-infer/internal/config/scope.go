@@ -16,8 +16,8 @@ func Everything() Scope { return nil }
 // Network is what commands use that run the model without cameras, a broker or a page.
 func Network() Scope { return Scope{"model", "engine", "remote", "detect", "log", "log_format"} }
 
-// Pictures is what commands use beside that show them pictures.
-func Pictures() Scope { return append(Network(), "look") }
+// Images is what commands use beside that show them images.
+func Images() Scope { return append(Network(), "look") }
 
 // Backends are the sections of a command that only looks at what could run a network.
 func Backends() Scope { return Scope{"engine", "remote"} }

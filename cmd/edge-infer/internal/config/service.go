@@ -57,5 +57,5 @@ func stateDirectory(device string, value func(string) string) string {
 		}
 		state = filepath.Join(home, ".local", "state")
 	}
-	return filepath.Join(state, "edge-infer", spool.FolderName(device))
+	return filepath.Join(state, "edge-infer", spool.DirName(device))
 }

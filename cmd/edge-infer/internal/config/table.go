@@ -56,16 +56,16 @@ func (m *Model) settings() []setting {
 		},
 		{
 			"model.preprocess", "preprocess", text((*string)(&m.Preprocess)), m.checkPreprocess,
-			"how pictures get into the model, where its file does not say: " + strings.Join(engine.Presets(), ", ") +
+			"how images get into the model, where its file does not say: " + strings.Join(engine.Presets(), ", ") +
 				", or YAML as in {preset: torchvision, shorter_side: 232}",
 		},
 		{
 			"model.imgsz", "imgsz", text(&m.Size), m.checkSize,
-			"pictures of a model that leaves their size open: SIDE or HEIGHTxWIDTH in pixels; empty: the file's longer side in the cameras' shape",
+			"images of a model that leaves their size open: SIDE or HEIGHTxWIDTH in pixels; empty: the file's longer side in the cameras' shape",
 		},
 		{
 			"model.activation", "activation", text(&m.Activation), oneOf(&m.Activation, Auto, string(engine.Softmax), string(engine.Sigmoid)),
-			"a classifier's last function: softmax (a picture is of one class), sigmoid (each class is there or not), or auto: as its file tells",
+			"a classifier's last function: softmax (an image is of one class), sigmoid (each class is there or not), or auto: as its file tells",
 		},
 	}
 }
@@ -88,7 +88,7 @@ func (e *Engine) settings() []setting {
 		{"engine.threads", "threads", whole(&e.Threads), within(&e.Threads, 0, 1024), "CPU threads of one inference; 0: one per core"},
 		{
 			"engine.batch", "batch", whole(&e.Batch), within(&e.Batch, 0, 256),
-			"pictures in one inference at most; 0: one per camera, on a CPU one, 8 in tiles",
+			"images in one inference at most; 0: one per camera, on a CPU one, 8 in tiles",
 		},
 		{"engine.library", "library", text(&e.Library), nil, "backend's shared library, instead of searching for it"},
 		{
@@ -123,7 +123,7 @@ func (r *Remote) settings() []setting {
 		{"remote.shared_memory", "remote-shared-memory", sharing(&r.SharedMemory), nil, "share memory with a server here: on, cuda or off"},
 		{
 			"remote.wire", "remote-wire", text(&r.Wire), oneOf(&r.Wire, triton.Encodings()...),
-			"what pictures are sent as: fp32, fp16, uint8 or jpeg, where the model or one beside it of that ending takes it; " +
+			"what images are sent as: fp32, fp16, uint8 or jpeg, where the model or one beside it of that ending takes it; " +
 				"auto: as the model takes them",
 		},
 	}
@@ -136,13 +136,13 @@ func (d *Detect) settings() []setting {
 		{"detect.max", "max-detections", whole(&d.Max), within(&d.Max, 1, 30000), "most detections in one frame"},
 		{
 			"detect.top", "top", whole(&d.Top), within(&d.Top, 1, 1000),
-			"most classes that a classifier reports of a picture; infer shows them whatever they score",
+			"most classes that a classifier reports of an image; infer shows them whatever they score",
 		},
 		{"detect.labels", "only", list(&d.Labels), nil, "labels to report, separated by commas; empty: all"},
 		{"detect.track", "track", yes(&d.Track), nil, "follow objects from frame to frame; zones, lines and events need it"},
 		{
 			"detect.profile", "profile", text(&d.Profile), oneOf(&d.Profile, track.Profiles()...),
-			"what cameras do: static, ptz (they turn, zoom or shake; 1 ms of a core a picture) or low-rate (below 10 pictures a second)",
+			"what cameras do: static, ptz (they turn, zoom or shake; 1 ms of a core an image) or low-rate (below 10 images a second)",
 		},
 		{
 			"detect.masks", "masks", text(&d.Masks), oneOf(&d.Masks, "polygon", "rle", "off"),
@@ -224,7 +224,7 @@ func (w *Web) settings() []setting {
 		{"web.password_file", "web-password-file", text(&w.PasswordFile), nil, "file with that user's password"},
 		{"web.certificate", "web-certificate", text(&w.Certificate), nil, "PEM file of the page's certificate, for https"},
 		{"web.key", "web-key", text(&w.Key), nil, "PEM file of its key"},
-		{"web.picture_rate", "web-picture-rate", whole(&w.PictureRate), within(&w.PictureRate, 1, 48), "most pictures a second of each camera"},
+		{"web.image_rate", "web-image-rate", whole(&w.ImageRate), within(&w.ImageRate, 1, 48), "most images a second of each camera"},
 		{"web.profiling", "web-profiling", yes(&w.Profiling), nil, "serve Go's profiles at /debug/pprof/"},
 	}
 }

@@ -18,10 +18,10 @@ func triangle(name string) zone.Config {
 	return zone.Config{Zones: []zone.Zone{{Name: name, Points: []zone.Point{{X: 0.1, Y: 0.1}, {X: 0.9, Y: 0.1}, {X: 0.5, Y: 0.9}}}}}
 }
 
-// service is a configuration as a package installs it, in a folder, with a state folder beside it.
+// service is a configuration as a package installs it, in a directory, with a state directory beside it.
 func service(t *testing.T, text string) (sources *Sources, file, state string) {
-	folder := t.TempDir()
-	file, state = filepath.Join(folder, "edge-infer.yaml"), filepath.Join(folder, "state")
+	dir := t.TempDir()
+	file, state = filepath.Join(dir, "edge-infer.yaml"), filepath.Join(dir, "state")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o444))
 	return &Sources{File: file, Scope: Everything(), Environment: func(name string) (string, bool) {
 		return map[string]string{"STATE_DIRECTORY": state}[name], name == "STATE_DIRECTORY"
@@ -165,5 +165,5 @@ func TestZonesThatCannotBeSaved(t *testing.T) {
 	require.Error(t, err)
 
 	z.Sources.Environment = func(string) (string, bool) { return "", false }
-	require.EqualError(t, z.Writable(), "there is no folder to save zones to: set StateDirectory= in the unit, XDG_STATE_HOME or HOME")
+	require.EqualError(t, z.Writable(), "there is no directory to save zones to: set StateDirectory= in the unit, XDG_STATE_HOME or HOME")
 }

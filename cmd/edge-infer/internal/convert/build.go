@@ -22,10 +22,10 @@ type Build struct {
 	Batch     string   // MIN,OPT,MAX or the most
 	Shapes    []string // NAME=MIN,OPT,MAX each
 	Workspace string   // like 1GiB; empty for TensorRT's own
-	Images    string   // directory of calibration pictures
-	Count     int      // calibration pictures; 0 for all
-	Seed      uint64   // which pictures are drawn
-	// Calibration pictures that run at once; 0 for one, in TensorRT's own calibrators for what the plan is tuned for.
+	Images    string   // directory of calibration images
+	Count     int      // calibration images; 0 for all
+	Seed      uint64   // which images are drawn
+	// Calibration images that run at once; 0 for one, in TensorRT's own calibrators for what the plan is tuned for.
 	CalibrationBatch   int
 	Cache              string   // file that keeps the measured ranges
 	Method             string   // how INT8 ranges are chosen
@@ -55,7 +55,7 @@ type Build struct {
 	// Set by Run.
 	version tensorrt.Version
 	source  *source
-	files   []string // calibration pictures
+	files   []string // calibration images
 	known   *ranges  // what INT8 was calibrated with; nil where TensorRT measured, or a table was read
 }
 
@@ -64,16 +64,16 @@ func (b *Build) Flags(flags *pflag.FlagSet) {
 	b.given = flags
 	flags.StringVar(&b.Precision, "precision", string(engine.Auto), "auto, fp32, fp16 or int8")
 	flags.StringVarP(&b.Output, "output", "o", "", "plan file to write, instead of the cache")
-	flags.StringVar(&b.Batch, "batch", "1", "pictures in a batch, MIN,OPT,MAX or the most, for a model that leaves it open")
+	flags.StringVar(&b.Batch, "batch", "1", "images in a batch, MIN,OPT,MAX or the most, for a model that leaves it open")
 	flags.StringArrayVar(&b.Shapes, "shape", nil,
 		"NAME=MIN,OPT,MAX of an input, like images=1x3x640x640,4x3x640x640,8x3x640x640; may be given several times")
 	flags.StringVar(&b.Workspace, "workspace", "", "most scratch memory of a layer, like 1GiB")
 	b.Meaning.flags(flags)
-	flags.StringVar(&b.Images, "calibration", "", "directory of pictures that INT8 is calibrated on")
-	flags.IntVar(&b.Count, "calibration-count", 200, "number of calibration pictures, drawn with --seed; 0 for all")
-	flags.Uint64Var(&b.Seed, "seed", 1, "which pictures are drawn")
+	flags.StringVar(&b.Images, "calibration", "", "directory of images that INT8 is calibrated on")
+	flags.IntVar(&b.Count, "calibration-count", 200, "number of calibration images, drawn with --seed; 0 for all")
+	flags.Uint64Var(&b.Seed, "seed", 1, "which images are drawn")
 	flags.IntVar(&b.CalibrationBatch, "calibration-batch", 0,
-		"calibration pictures that run at once, for a model that leaves its batch open; "+
+		"calibration images that run at once, for a model that leaves its batch open; "+
 			"0 for one, in TensorRT's own calibrators for what the plan is tuned for")
 	flags.StringVar(&b.Cache, "calibration-cache", "",
 		"file that keeps the measured ranges, as that of quantize; a table of TensorRT of any release is read too")
@@ -88,14 +88,14 @@ func (b *Build) Flags(flags *pflag.FlagSet) {
 	flags.IntVar(&b.DLA, "dla", -1, "build for this DLA core, with the GPU as fallback; -1 for the GPU alone")
 	flags.IntVar(&b.Device, "gpu", 0, "number of the GPU")
 	config.Formerly(flags, "device", "gpu")
-	flags.StringVar(&b.Library, "library", "", "TensorRT library or its folder, instead of searching")
+	flags.StringVar(&b.Library, "library", "", "TensorRT library or its directory, instead of searching")
 	flags.StringArrayVar(&b.Plugins, "plugin", nil,
 		"TensorRT plugin: a shared object with the operators of the model that TensorRT lacks; may be given several times")
 	flags.StringVar(&b.Timings, "timing-cache", "", "file of kernel timings that makes later builds faster, instead of one in the cache")
 	flags.BoolVar(&b.VersionCompatible, "version-compatible", false, "make a plan that newer releases of TensorRT run too")
 	flags.BoolVar(&b.HardwareCompatible, "hardware-compatible", false, "make a plan that Ampere and all newer GPUs run")
 	flags.BoolVar(&b.Typed, "strongly-typed", false, "take every type from the model, as TensorRT 11 always does")
-	flags.StringVar(&b.Data, "data", "", "directory of pictures that the gate judges on, with labels if possible")
+	flags.StringVar(&b.Data, "data", "", "directory of images that the gate judges on, with labels if possible")
 	b.Limits.Flags(flags, quantize.DefaultMatchRate)
 	flags.StringVar(&b.ReferenceModel, "reference-model", "",
 		"ONNX file in FP32 that the gate compares with, demo for the embedded one, instead of the model itself")

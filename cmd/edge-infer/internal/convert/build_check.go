@@ -41,12 +41,12 @@ func (b *Build) Check() error {
 	case calibrates && precision == engine.Auto && b.Data == "" && !b.Limits.Off():
 		return config.Usagef("--precision auto takes INT8 only if the gate lets it pass: give --data DIR, or --gate 0 to go without")
 	case b.Data == "" && (limits && !b.Limits.Off() || b.ReferenceModel != ""):
-		return config.Usagef("the gate needs --data DIR with pictures")
+		return config.Usagef("the gate needs --data DIR with images")
 	case b.Search && (!b.judged() || b.Images == "" || b.QDQ || b.Typed || byTensorRT(b.Method)):
 		return config.Usagef("--search measures layers on --calibration DIR for TensorRT's calibrators and needs a gate with --data DIR " +
 			"(edge-infer quantize --search is for Q/DQ nodes)")
 	case b.Data != "" && b.asked.Batch.Min > 1:
-		return config.Usagef("the gate runs one picture at a time: --batch must begin at 1")
+		return config.Usagef("the gate runs one image at a time: --batch must begin at 1")
 	}
 	if _, err := b.options(); err != nil {
 		return err

@@ -22,7 +22,7 @@ type BuildReport struct {
 	// Unquantized are the results of the layers that a calibrated plan keeps in FP16.
 	Unquantized []string          `json:"unquantized,omitempty"`
 	Verdict     *quantize.Verdict `json:"verdict,omitempty"`
-	// Network is the median time of the network alone on the gate's pictures.
+	// Network is the median time of the network alone on the gate's images.
 	Network float64 `json:"network_p50_ms,omitempty"`
 	// Search are the plans of a search in the order they were built.
 	Search  []SearchStep  `json:"search,omitempty"`
@@ -43,7 +43,7 @@ func (r *BuildReport) refusal() error {
 		tried = append(tried, fmt.Sprintf("%s: %s", strings.ToUpper(string(refused.Precision)), strings.Join(refused.Verdict.Reasons, ", ")))
 	}
 	return fmt.Errorf("the gate refused every plan and none was kept: %s "+
-		"(use more calibration pictures like the camera's, edge-infer quantize --search, or a higher precision)", strings.Join(tried, "; "))
+		"(use more calibration images like the camera's, edge-infer quantize --search, or a higher precision)", strings.Join(tried, "; "))
 }
 
 // Print writes the report for a person.

@@ -30,7 +30,7 @@ func (b *Build) Run(ctx context.Context) (*BuildReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder, err := b.folder()
+	dir, err := b.dir()
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (b *Build) Run(ctx context.Context) (*BuildReport, error) {
 	if err := b.fitVersion(); err != nil {
 		return nil, err
 	}
-	heldOut, dataset, err := b.pictures()
+	heldOut, dataset, err := b.images()
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (b *Build) Run(ctx context.Context) (*BuildReport, error) {
 	}
 	report := &BuildReport{Version: 1, Model: b.source.Path}
 	for _, precision := range b.candidates() {
-		done, err := b.try(ctx, precision, folder, gate, report)
+		done, err := b.try(ctx, precision, dir, gate, report)
 		if err != nil {
 			return nil, err
 		}
@@ -131,19 +131,19 @@ func (b *Build) checkShapes() error {
 	return nil
 }
 
-// folder is where the plan will be.
-func (b *Build) folder() (string, error) {
+// directory is where the plan will be.
+func (b *Build) dir() (string, error) {
 	if b.Output != "" {
 		return filepath.Dir(b.Output), checkOutput(b.Output, b.Model)
 	}
-	folder, err := tensorrt.CacheFolder()
+	dir, err := tensorrt.CacheDir()
 	if err != nil {
 		return "", fmt.Errorf("%w (give -o FILE)", err)
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("plan cache: %w (give -o FILE, or set XDG_CACHE_HOME to a writable directory)", err)
 	}
-	return folder, atomicfile.Check(filepath.Join(folder, "plan"))
+	return dir, atomicfile.Check(filepath.Join(dir, "plan"))
 }
 
 // findMachine opens the GPU and TensorRT before any work that would be in vain without them.
@@ -167,8 +167,8 @@ func (b *Build) findMachine() error {
 	return err
 }
 
-// pictures draws the calibration pictures and lists those of the gate, which are never the same.
-func (b *Build) pictures() (heldOut []string, dataset *evaluate.Dataset, err error) {
+// images draws the calibration images and lists those of the gate, which are never the same.
+func (b *Build) images() (heldOut []string, dataset *evaluate.Dataset, err error) {
 	if b.judged() {
 		if heldOut, dataset, err = accuracy.ReadHeldOut(b.Data); err != nil {
 			return nil, nil, err
@@ -177,7 +177,7 @@ func (b *Build) pictures() (heldOut []string, dataset *evaluate.Dataset, err err
 	if b.Images == "" {
 		return heldOut, dataset, nil
 	}
-	if b.files, err = quantize.ChoosePictures(b.Images, b.Count, b.Seed); err != nil {
+	if b.files, err = quantize.ChooseImages(b.Images, b.Count, b.Seed); err != nil {
 		return nil, nil, err
 	}
 	return heldOut, dataset, checkOverlap(heldOut, b.files)
@@ -205,11 +205,11 @@ func (b *Build) candidates() []engine.Precision {
 	return []engine.Precision{engine.FP16, engine.FP32}
 }
 
-// try builds one precision in a folder of its own beside the plan's place and moves it there when it passes; false when the gate refuses.
-func (b *Build) try(ctx context.Context, precision engine.Precision, folder string, gate *accuracy.Gate, report *BuildReport) (bool,
+// try builds one precision in a directory of its own beside the plan's place and moves it there when it passes; false when the gate refuses.
+func (b *Build) try(ctx context.Context, precision engine.Precision, dir string, gate *accuracy.Gate, report *BuildReport) (bool,
 	error,
 ) {
-	stage, err := os.MkdirTemp(folder, ".building-*")
+	stage, err := os.MkdirTemp(dir, ".building-*")
 	if err != nil {
 		return false, fmt.Errorf("build: %w", err)
 	}
@@ -239,14 +239,14 @@ func (b *Build) try(ctx context.Context, precision engine.Precision, folder stri
 		report.Refused = append(report.Refused, RefusedPlan{precision, made.verdict})
 		return false, nil
 	}
-	return true, b.keep(made, precision, folder, report)
+	return true, b.keep(made, precision, dir, report)
 }
 
 // keep moves a plan to its place.
-func (b *Build) keep(made *attempt, precision engine.Precision, folder string, report *BuildReport) error {
+func (b *Build) keep(made *attempt, precision engine.Precision, dir string, report *BuildReport) error {
 	output, plan, verdict := b.Output, made.plan, made.verdict
 	if output == "" {
-		output = filepath.Join(folder, filepath.Base(plan.Path))
+		output = filepath.Join(dir, filepath.Base(plan.Path))
 	}
 	if verdict != nil {
 		for _, before := range report.Refused {
@@ -275,7 +275,7 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 			return err
 		}
 		t := &calibrator{
-			files: b.files, cache: b.Cache, method: b.Method, unquantized: plan.Unquantized(), batch: b.CalibrationBatch, folder: stage,
+			files: b.files, cache: b.Cache, method: b.Method, unquantized: plan.Unquantized(), batch: b.CalibrationBatch, dir: stage,
 			logger: b.Logger, progress: b.Progress,
 			measure: func(ctx context.Context) (quantize.Ranges, []string, error) {
 				known, err := c.calibrate(ctx, b.source.model, b.files, true)
@@ -292,7 +292,7 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 		}
 		return t.prepare(ctx, b.source.model, o, b.version)
 	case len(b.files) == 0:
-		return errNoPictures
+		return errNoImages
 	}
 	why := "--qdq"
 	if b.typedOnly() {

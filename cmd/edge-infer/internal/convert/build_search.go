@@ -18,27 +18,27 @@ import (
 type attempt struct {
 	plan    *tensorrt.BuiltPlan
 	verdict *quantize.Verdict // nil without a gate
-	network float64           // ms, the median on the gate's pictures
+	network float64           // ms, the median on the gate's images
 	options tensorrt.BuildOptions
 }
 
 // refused reports the gate's no.
 func (a *attempt) refused() bool { return a.verdict != nil && !a.verdict.Passed }
 
-// attempt builds in a folder of its own below stage and has the gate judge, where there is one.
+// attempt builds in a directory of its own below stage and has the gate judge, where there is one.
 func (b *Build) attempt(ctx context.Context, o tensorrt.BuildOptions, stage string, gate *accuracy.Gate) (*attempt, error) {
-	folder, err := os.MkdirTemp(stage, "attempt-*")
+	dir, err := os.MkdirTemp(stage, "attempt-*")
 	if err != nil {
 		return nil, fmt.Errorf("build: %w", err)
 	}
 	staged := ""
 	if b.Output != "" {
-		staged = filepath.Join(folder, "plan")
+		staged = filepath.Join(dir, "plan")
 	}
 	if err := separate(b.source.model, &o); err != nil {
 		return nil, err
 	}
-	plan, err := network.Builder{Progress: b.Progress}.BuildTo(ctx, o, staged, tensorrt.Cache{Folder: folder})
+	plan, err := network.Builder{Progress: b.Progress}.BuildTo(ctx, o, staged, tensorrt.Cache{Dir: dir})
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("build: cancelled: %w", context.Cause(ctx))
 	}
@@ -77,7 +77,7 @@ func (s *SearchStep) String() string {
 // last.
 func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate *accuracy.Gate, report *BuildReport) (*attempt, error) {
 	if b.known == nil {
-		return nil, fmt.Errorf("--search measures layers on pictures (give --calibration DIR, with a --calibration-method of %v)",
+		return nil, fmt.Errorf("--search measures layers on images (give --calibration DIR, with a --calibration-method of %v)",
 			quantize.Methods())
 	}
 	ranking := slices.DeleteFunc(slices.Clone(b.known.sensitivity), func(l quantize.LayerError) bool { return l.Excluded })

@@ -27,15 +27,15 @@ const (
 	TensorRTMinMax  = "tensorrt-minmax"
 )
 
-// calibrator gives the calibrators of TensorRT up to 10 what they need: a table of ranges as a rule, or the pictures themselves.
+// calibrator gives the calibrators of TensorRT up to 10 what they need: a table of ranges as a rule, or the images themselves.
 type calibrator struct {
 	files  []string
 	cache  string // file of ranges; may be empty
 	method string // of package quantize, or one of TensorRT's own
 	// unquantized are the results of layers that stay in floating point.
 	unquantized []string
-	batch       int    // pictures that run at once, 0 for what the plan is tuned for
-	folder      string // for what the build reads, removed by its owner
+	batch       int    // images that run at once, 0 for what the plan is tuned for
+	dir         string // for what the build reads, removed by its owner
 	// measure gives the ranges, and the results of all layers that stay in floating point now that these are known.
 	measure  func(context.Context) (quantize.Ranges, []string, error)
 	logger   *slog.Logger
@@ -85,7 +85,7 @@ func (c *calibrator) prepare(ctx context.Context, model *onnx.Model, o *tensorrt
 // give has the build read a table, by the calibrator that its head names.
 func (c *calibrator) give(o *tensorrt.BuildOptions, table []byte) error {
 	head, _, _ := bytes.Cut(table, []byte("\n"))
-	o.Calibration.Cache, o.Calibration.MinMax = filepath.Join(c.folder, "table"), bytes.HasSuffix(bytes.TrimSpace(head),
+	o.Calibration.Cache, o.Calibration.MinMax = filepath.Join(c.dir, "table"), bytes.HasSuffix(bytes.TrimSpace(head),
 		[]byte("-MinMaxCalibration"))
 	return atomicfile.Write(o.Calibration.Cache, table, 0o600)
 }
@@ -120,7 +120,7 @@ func (c *calibrator) known() ([]byte, error) {
 	return data, nil
 }
 
-// ranges measures on the pictures, or takes those of the cache where it was measured on them. Without pictures the cache must fit the
+// ranges measures on the images, or takes those of the cache where it was measured on them. Without images the cache must fit the
 // model.
 func (c *calibrator) ranges(ctx context.Context, model *onnx.Model, known []byte) (ranges quantize.Ranges, unquantized []string,
 	err error,
@@ -151,17 +151,17 @@ func (c *calibrator) ranges(ctx context.Context, model *onnx.Model, known []byte
 	return cache.Ranges, c.unquantized, nil
 }
 
-// algorithm has TensorRT calibrate on batches of the pictures in the optimal shape.
+// algorithm has TensorRT calibrate on batches of the images in the optimal shape.
 func (c *calibrator) algorithm(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions, minmax bool) (err error) {
 	o.Calibration.MinMax = minmax
-	if o.Calibration.Hash, err = (&quantize.Pictures{Files: c.files}).Hash(); err != nil {
+	if o.Calibration.Hash, err = (&quantize.Images{Files: c.files}).Hash(); err != nil {
 		return err
 	}
-	o.Calibration.Batches = filepath.Join(c.folder, "calibration")
+	o.Calibration.Batches = filepath.Join(c.dir, "calibration")
 	return c.write(ctx, model, o)
 }
 
-// write letterboxes the pictures exactly as in service.
+// write letterboxes the images exactly as in service.
 func (c *calibrator) write(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions) error {
 	input, name, err := c.input(model, o)
 	if err != nil {
@@ -169,17 +169,17 @@ func (c *calibrator) write(ctx context.Context, model *onnx.Model, o *tensorrt.B
 	}
 	batches := len(c.files) / input.Batch
 	if batches == 0 {
-		return fmt.Errorf("%d calibration pictures do not fill one batch of %d (add pictures, or lower --calibration-batch)", len(c.files),
+		return fmt.Errorf("%d calibration images do not fill one batch of %d (add images, or lower --calibration-batch)", len(c.files),
 			input.Batch)
 	}
 	var reader media.Reader
 	defer reader.Close()
-	step := c.progress.Begin("calibration pictures letterboxed")
+	step := c.progress.Begin("calibration images letterboxed")
 	defer step.Close()
 	letterbox := preprocess.NewLetterbox(input)
 	done, total := 0, batches*input.Batch
 	return tensorrt.WriteCalibration(o.Calibration.Batches,
-		[]tensorrt.CalibrationInput{{Name: name, Bytes: input.Batch * input.PictureBytes()}}, input.Batch,
+		[]tensorrt.CalibrationInput{{Name: name, Bytes: input.Batch * input.ImageBytes()}}, input.Batch,
 		func(batch [][]byte) error {
 			if done == total {
 				return io.EOF
@@ -188,11 +188,11 @@ func (c *calibrator) write(ctx context.Context, model *onnx.Model, o *tensorrt.B
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				picture, err := reader.Read(c.files[done])
+				img, err := reader.Read(c.files[done])
 				if err != nil {
 					return err
 				}
-				if _, err := letterbox.Run(&picture, batch[0][i*input.PictureBytes():(i+1)*input.PictureBytes()], preprocess.Geometry{}); err != nil {
+				if _, err := letterbox.Run(&img, batch[0][i*input.ImageBytes():(i+1)*input.ImageBytes()], preprocess.Geometry{}); err != nil {
 					return fmt.Errorf("%s: %w", c.files[done], err)
 				}
 				done++
@@ -202,8 +202,8 @@ func (c *calibrator) write(ctx context.Context, model *onnx.Model, o *tensorrt.B
 		})
 }
 
-// input is the picture input as the plan is tuned for it: TensorRT calibrates at that shape, with the batch that is asked for.
-func (c *calibrator) input(model *onnx.Model, o *tensorrt.BuildOptions) (*engine.PictureInput, string, error) {
+// input is the image input as the plan is tuned for it: TensorRT calibrates at that shape, with the batch that is asked for.
+func (c *calibrator) input(model *onnx.Model, o *tensorrt.BuildOptions) (*engine.ImageInput, string, error) {
 	inputs, err := model.Inputs()
 	if err != nil {
 		return nil, "", err
@@ -219,9 +219,9 @@ func (c *calibrator) input(model *onnx.Model, o *tensorrt.BuildOptions) (*engine
 	if o.Width > 0 && o.Height > 0 {
 		metadata.Width, metadata.Height = o.Width, o.Height
 	}
-	input, err := engine.FindPictureInput(inputs, metadata)
+	input, err := engine.FindImageInput(inputs, metadata)
 	if err != nil {
-		return nil, "", fmt.Errorf("int8 calibration is for models that take pictures: %w "+
+		return nil, "", fmt.Errorf("int8 calibration is for models that take images: %w "+
 			"(give --calibration-cache with a table of ranges, or a model with Q/DQ nodes)", err)
 	}
 	switch {

@@ -36,7 +36,7 @@ func TestCalibrationTableOfAnotherRelease(t *testing.T) {
 		const lines = "images: 3c010a14\n"
 		path := filepath.Join(t.TempDir(), "table")
 		require.NoError(t, os.WriteFile(path, []byte(test.head+lines), 0o600))
-		c := &calibrator{cache: path, folder: t.TempDir()}
+		c := &calibrator{cache: path, dir: t.TempDir()}
 		var o tensorrt.BuildOptions
 		require.NoError(t, c.prepare(t.Context(), nil, &o, tensorrt.Version{Number: 100600, Major: 10}))
 		given, err := os.ReadFile(o.Calibration.Cache)
@@ -49,11 +49,11 @@ func TestCalibrationTableOfAnotherRelease(t *testing.T) {
 	}
 }
 
-// The batches that TensorRT calibrates on are what service makes of the pictures, byte for byte, in whatever way and shape that is.
+// The batches that TensorRT calibrates on are what service makes of the images, byte for byte, in whatever way and shape that is.
 func TestCalibrationBatches(t *testing.T) {
 	t.Parallel()
 	images := filepath.Join(programtest.Scenes(t, 5, 7), "images")
-	files, err := quantize.ChoosePictures(images, 0, 0)
+	files, err := quantize.ChooseImages(images, 0, 0)
 	require.NoError(t, err)
 	for _, test := range []struct {
 		name          string
@@ -65,7 +65,7 @@ func TestCalibrationBatches(t *testing.T) {
 		{"as the file says", demo.Model(), engine.Preprocess{}, 0, 0, "letterbox, bilinear, pad 114, rgb, 0..1, nchw"},
 		{"as it is told", demo.Model(), engine.Preprocess{Preset: "yolox"}, 0, 0, "letterbox-top-left, bilinear, pad 114, bgr, 0..255, nchw"},
 		{
-			"in the shape of the plan", enginetest.Network(t, "picture_free").Bytes,
+			"in the shape of the plan", enginetest.Network(t, "image_free").Bytes,
 			engine.Preprocess{Preset: "rtdetr"},
 			160, 96,
 			"stretch, bilinear-antialias, pad 114, rgb, 0..1, nchw",
@@ -77,7 +77,7 @@ func TestCalibrationBatches(t *testing.T) {
 			metadata, err := engine.ParseMetadata(model.Metadata())
 			require.NoError(t, err)
 			metadata.Preprocess = metadata.Preprocess.Override(test.preprocess)
-			c := &calibrator{files: files, method: TensorRTMinMax, folder: t.TempDir()}
+			c := &calibrator{files: files, method: TensorRTMinMax, dir: t.TempDir()}
 			o := tensorrt.BuildOptions{
 				Metadata: metadata, Batch: tensorrt.Range{Min: 1, Opt: 2, Max: 4}, Width: test.width, Height: test.height,
 			}
@@ -91,21 +91,21 @@ func TestCalibrationBatches(t *testing.T) {
 				Path: "model.onnx", Bytes: test.model, Metadata: engine.Metadata{Preprocess: test.preprocess}, Width: test.width, Height: test.height,
 			})
 			require.NoError(t, err)
-			input := e.Model().Picture
+			input := e.Model().Image
 			require.NoError(t, e.Close())
 			require.Equal(t, test.way, input.Preprocess.String())
 			want := []byte("EICALIB1\x01\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x06\x00\x00\x00images")
-			batch := uint64(2 * input.PictureBytes())
+			batch := uint64(2 * input.ImageBytes())
 			for shift := range 8 {
 				want = append(want, byte(batch>>(8*shift)))
 			}
 			var reader media.Reader
 			defer reader.Close()
 			for i := range 4 { // the fifth does not fill a batch
-				picture, err := reader.Read(files[i])
+				img, err := reader.Read(files[i])
 				require.NoError(t, err)
-				one := make([]byte, input.PictureBytes())
-				_, err = preprocess.NewLetterbox(input).Run(&picture, one, preprocess.Geometry{})
+				one := make([]byte, input.ImageBytes())
+				_, err = preprocess.NewLetterbox(input).Run(&img, one, preprocess.Geometry{})
 				require.NoError(t, err)
 				want = append(want, one...)
 			}
@@ -121,12 +121,12 @@ func TestCalibrationTableFromQuantize(t *testing.T) {
 	require.NoError(t, err)
 	prepared, err := quantize.Prepare(model)
 	require.NoError(t, err)
-	files, err := quantize.ChoosePictures(programtest.Scenes(t, 2, 7), 0, 0)
+	files, err := quantize.ChooseImages(programtest.Scenes(t, 2, 7), 0, 0)
 	require.NoError(t, err)
 	var reader media.Reader
 	defer reader.Close()
 	collector := quantize.Collector{
-		Model: prepared, Samples: &quantize.Pictures{Files: files, Decode: reader.Read},
+		Model: prepared, Samples: &quantize.Images{Files: files, Decode: reader.Read},
 		Open: (&conversion{name: "demo.onnx"}).open(1),
 	}
 	path := filepath.Join(t.TempDir(), "ranges.json")
@@ -138,7 +138,7 @@ func TestCalibrationTableFromQuantize(t *testing.T) {
 		return cache
 	}
 
-	c := &calibrator{cache: path, method: string(quantize.MinMax), folder: t.TempDir()}
+	c := &calibrator{cache: path, method: string(quantize.MinMax), dir: t.TempDir()}
 	var o tensorrt.BuildOptions
 	measure("images")
 	require.EqualError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}),

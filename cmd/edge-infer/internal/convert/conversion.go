@@ -25,7 +25,7 @@ type conversion struct {
 	compact    bool     // INT8 weights are stored as such
 	layerLoss  float64  // of the head's outputs, from which on a layer stays in floating point; 0 for none
 	rank       bool     // layers are measured whatever they lose
-	batch      int      // calibration pictures that run at once
+	batch      int      // calibration images that run at once
 	progress   progress.Reporter
 
 	fragile []string // layers that lose too much in INT8; found by calibrate
@@ -33,10 +33,10 @@ type conversion struct {
 
 // Calibration says what ranges come from.
 type Calibration struct {
-	Pictures int      `json:"pictures"`
-	Skipped  []string `json:"skipped,omitempty"`
-	Cache    string   `json:"cache,omitempty"`
-	Reused   bool     `json:"reused"`
+	Images  int      `json:"images"`
+	Skipped []string `json:"skipped,omitempty"`
+	Cache   string   `json:"cache,omitempty"`
+	Reused  bool     `json:"reused"`
 }
 
 // options are those of package quantize for INT8.
@@ -44,7 +44,7 @@ func (c *conversion) options() quantize.Options {
 	return quantize.Options{Method: c.method, Exclude: c.exclude, Fragile: c.fragile, StoreInt8: c.compact}
 }
 
-// open opens models on the CPU, for up to batch pictures at a time.
+// open opens models on the CPU, for up to batch images at a time.
 func (c *conversion) open(batch int) func(model []byte) (quantize.Runner, error) {
 	return func(model []byte) (quantize.Runner, error) {
 		e, err := accuracy.OnCPU(c.name, model, batch)
@@ -65,7 +65,7 @@ func (c *conversion) measure(ctx context.Context, model *onnx.Model, tensors, fi
 	step := c.progress.Begin("calibration runs")
 	defer step.Close()
 	collector := quantize.Collector{
-		Model: model, Tensors: tensors, Samples: &quantize.Pictures{Files: files, Decode: reader.Read}, Batch: c.batch,
+		Model: model, Tensors: tensors, Samples: &quantize.Images{Files: files, Decode: reader.Read}, Batch: c.batch,
 		Open: c.open(c.batch), Percentile: c.percentile, Progress: step.Count,
 	}
 	calibration := &Calibration{Cache: c.cache}
@@ -79,7 +79,7 @@ func (c *conversion) measure(ctx context.Context, model *onnx.Model, tensors, fi
 	if err != nil {
 		return nil, nil, err
 	}
-	calibration.Pictures, calibration.Skipped = cache.Count, cache.Skipped
+	calibration.Images, calibration.Skipped = cache.Count, cache.Skipped
 	return cache.Ranges, calibration, nil
 }
 
@@ -87,7 +87,7 @@ func (c *conversion) measure(ctx context.Context, model *onnx.Model, tensors, fi
 func (c *conversion) remember(model *onnx.Model, tensors []string) (quantize.Ranges, *Calibration, error) {
 	cache, err := quantize.ReadCache(c.cache)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("calibration cache %s: no such file (name calibration pictures too, and it will be written)", c.cache)
+		return nil, nil, fmt.Errorf("calibration cache %s: no such file (name calibration images too, and it will be written)", c.cache)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -102,12 +102,12 @@ func (c *conversion) remember(model *onnx.Model, tensors []string) (quantize.Ran
 	}
 	if !fits || c.method == quantize.Percentile && cache.Percentile != 0 && cache.Percentile != c.percentile {
 		return nil, nil, fmt.Errorf("calibration cache %s is of another model, other layers or another percentile "+
-			"(name calibration pictures too, and it will be measured again)", c.cache)
+			"(name calibration images too, and it will be measured again)", c.cache)
 	}
-	return cache.Ranges, &Calibration{Cache: c.cache, Reused: true, Pictures: cache.Count, Skipped: cache.Skipped}, nil
+	return cache.Ranges, &Calibration{Cache: c.cache, Reused: true, Images: cache.Count, Skipped: cache.Skipped}, nil
 }
 
-// half converts to FP16. Calibration pictures, where there are some, show which tensors it cannot hold.
+// half converts to FP16. Calibration images, where there are some, show which tensors it cannot hold.
 func (c *conversion) half(
 	ctx context.Context, model *onnx.Model, files []string,
 ) (made *onnx.Model, report *quantize.HalfReport, calibration *Calibration, err error) {
@@ -168,7 +168,7 @@ func (c *conversion) findFragile(ctx context.Context, known *ranges, files []str
 	search := quantize.Search{
 		Model: known.prepared, Ranges: known.ranges, Options: c.options(),
 		Open:    c.open(1),
-		Samples: &quantize.Pictures{Files: files[:min(sensitivityPictures, len(files))], Decode: reader.Read},
+		Samples: &quantize.Images{Files: files[:min(sensitivityImages, len(files))], Decode: reader.Read},
 		Progress: func(string) {
 			step.Count(min(done, total), total)
 			done++

@@ -33,8 +33,8 @@ type source struct {
 type Meaning struct {
 	Labels     string // file with one class name a line, instead of the model's own
 	Layout     string // meaning of the outputs, for the gate, where it is not to be recognised
-	Preprocess string // how pictures get into the model, instead of what its file says
-	Size       string // SIDE or HEIGHTxWIDTH of the pictures of a model that leaves it open
+	Preprocess string // how images get into the model, instead of what its file says
+	Size       string // SIDE or HEIGHTxWIDTH of the images of a model that leaves it open
 	Activation string // a classifier's last function: auto, softmax or sigmoid
 }
 
@@ -42,9 +42,9 @@ func (m *Meaning) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&m.Labels, "labels", "", "file with one class name per line, instead of the model's own")
 	flags.StringVar(&m.Layout, "layout", head.Layouts()[0], "meaning of the outputs, for the gate, as run has it: "+
 		strings.Join(head.Layouts(), ", "))
-	flags.StringVar(&m.Preprocess, "preprocess", "", "how pictures get into the model, where its file does not say, as run has it: "+
+	flags.StringVar(&m.Preprocess, "preprocess", "", "how images get into the model, where its file does not say, as run has it: "+
 		strings.Join(engine.Presets(), ", ")+", or YAML")
-	flags.StringVar(&m.Size, "imgsz", "", "pictures of a model that leaves their size open: SIDE or HEIGHTxWIDTH in pixels")
+	flags.StringVar(&m.Size, "imgsz", "", "images of a model that leaves their size open: SIDE or HEIGHTxWIDTH in pixels")
 	flags.StringVar(&m.Activation, "activation", config.Auto, "a classifier's last function, where its file does not tell, as run has it: "+
 		"softmax, sigmoid or auto")
 }
@@ -55,7 +55,7 @@ func (m *Meaning) options() (said engine.Options, err error) {
 		return said, config.Usagef("--layout: %v", err)
 	}
 	settings := config.Model{Preprocess: config.Preprocess(m.Preprocess), Size: m.Size, Activation: cmp.Or(m.Activation, config.Auto)}
-	if said.Metadata.Preprocess, err = settings.Pictures(); err != nil {
+	if said.Metadata.Preprocess, err = settings.Images(); err != nil {
 		return said, config.Usagef("--preprocess: %v", err)
 	}
 	if said.Height, said.Width, err = settings.Sides(); err != nil {
@@ -85,8 +85,8 @@ func read(model string, meaning *Meaning) (*source, error) {
 	return &source{Options: options.Options, activation: said.Metadata.Activation}, nil
 }
 
-// parse makes the model of the bytes, which hold also the tensors that it keeps in other files from then on, its labels, how pictures
-// become its inputs, and the last function of a classifier that is said: what is measured and made of it then sees pictures as service
+// parse makes the model of the bytes, which hold also the tensors that it keeps in other files from then on, its labels, how images
+// become its inputs, and the last function of a classifier that is said: what is measured and made of it then sees images as service
 // does, and says so itself.
 func (s *source) parse() (err error) {
 	if s.model, err = onnx.Parse(s.Path, s.Bytes); err != nil {
@@ -117,7 +117,7 @@ func (s *source) parse() (err error) {
 	return err
 }
 
-// size writes the sides of pictures into a model that leaves them open: what is measured sees such pictures, and so does who runs it.
+// size writes the sides of images into a model that leaves them open: what is measured sees such images, and so does who runs it.
 func (s *source) size() error {
 	inputs, err := s.model.Inputs()
 	if err != nil {
@@ -125,12 +125,12 @@ func (s *source) size() error {
 	}
 	sides := s.Metadata
 	sides.Width, sides.Height = s.Width, s.Height
-	picture, err := engine.FindPictureInput(inputs, sides)
+	img, err := engine.FindImageInput(inputs, sides)
 	if err != nil {
 		return fmt.Errorf("model %s: %w", s.Path, err)
 	}
-	if picture.Width != s.Width || picture.Height != s.Height {
-		return config.Usagef("model %s takes pictures of %dx%d alone, not %dx%d (leave --imgsz away)", s.Path, picture.Height, picture.Width,
+	if img.Width != s.Width || img.Height != s.Height {
+		return config.Usagef("model %s takes images of %dx%d alone, not %dx%d (leave --imgsz away)", s.Path, img.Height, img.Width,
 			s.Height, s.Width)
 	}
 	s.model.SetMetadata("imgsz", fmt.Sprintf("[%d, %d]", s.Height, s.Width))
@@ -164,5 +164,5 @@ func checkOutput(output, model string) error {
 	return atomicfile.Check(output)
 }
 
-var errNoPictures = errors.New("int8 needs calibration pictures " +
+var errNoImages = errors.New("int8 needs calibration images " +
 	"(give --calibration DIR, or a model with Q/DQ nodes as edge-infer quantize writes it)")

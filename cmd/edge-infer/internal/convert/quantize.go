@@ -24,31 +24,31 @@ import (
 )
 
 const (
-	calibrationPictures = 500 // more change the ranges of a detector little
-	heldOutPictures     = 1000
-	sensitivityPictures = 4    // layers differ more than pictures do
-	tableVersion        = 8601 // of TensorRT in the head of a calibration table; build writes that of the release it finds instead
+	calibrationImages = 500 // more change the ranges of a detector little
+	heldOutImages     = 1000
+	sensitivityImages = 4    // layers differ more than images do
+	tableVersion      = 8601 // of TensorRT in the head of a calibration table; build writes that of the release it finds instead
 )
 
 // Quantize writes an INT8 or FP16 model that detects as well as the original.
 type Quantize struct {
 	Model      string // ONNX file; empty for the demo model
 	Meaning           // of the model
-	Images     string // directory of calibration pictures
+	Images     string // directory of calibration images
 	Output     string // ONNX file
 	To         string // int8 or fp16
 	Method     string // how INT8 ranges are chosen
 	Percentile float64
-	Count      int    // calibration pictures; 0 for as many as are worth it
-	Seed       uint64 // which pictures are drawn
-	Batch      int    // calibration pictures that run at once
+	Count      int    // calibration images; 0 for as many as are worth it
+	Seed       uint64 // which images are drawn
+	Batch      int    // calibration images that run at once
 	Cache      string // file that keeps the measured ranges; empty for none
 	Table      string // file for the ranges as TensorRT's own calibration table; empty for none
 	Exclude    []string
 	LayerLoss  float64 // of the head's outputs, from which on a layer stays in floating point
 	Compact    bool    // INT8 weights are stored as such
 	Search     bool    // layers are left in floating point until the gate passes
-	Data       string  // directory that the gate judges on; empty for the pictures of Images that are not calibrated on
+	Data       string  // directory that the gate judges on; empty for the images of Images that are not calibrated on
 	Limits     accuracy.Limits
 
 	Logger   *slog.Logger
@@ -61,16 +61,16 @@ const layerLossHelp = "share of the head's outputs that a layer alone may lose i
 
 // Flags are the job's place on a command line.
 func (q *Quantize) Flags(flags *pflag.FlagSet) {
-	flags.StringVar(&q.Images, "images", "", "directory of calibration pictures, subdirectories included")
+	flags.StringVar(&q.Images, "images", "", "directory of calibration images, subdirectories included")
 	q.Meaning.flags(flags)
 	flags.StringVarP(&q.Output, "output", "o", "", "ONNX file to write")
 	flags.StringVar(&q.To, "to", string(engine.INT8), "int8 or fp16")
 	flags.StringVar(&q.Method, "method", string(quantize.DefaultMethod), "how INT8 ranges are chosen: minmax, percentile, entropy or mse")
 	flags.Float64Var(&q.Percentile, "percentile", quantize.DefaultPercentile, "share of the values that --method percentile keeps, in percent")
 	flags.IntVar(&q.Count, "count", 0,
-		fmt.Sprintf("number of calibration pictures, drawn with --seed; 0 for up to %d, a fifth held out without --data", calibrationPictures))
-	flags.Uint64Var(&q.Seed, "seed", 1, "which pictures are drawn")
-	flags.IntVar(&q.Batch, "calibration-batch", 1, "calibration pictures that run at once, for a model that leaves its batch open")
+		fmt.Sprintf("number of calibration images, drawn with --seed; 0 for up to %d, a fifth held out without --data", calibrationImages))
+	flags.Uint64Var(&q.Seed, "seed", 1, "which images are drawn")
+	flags.IntVar(&q.Batch, "calibration-batch", 1, "calibration images that run at once, for a model that leaves its batch open")
 	flags.StringVar(&q.Cache, "calibration-cache", "", "file that keeps the measured ranges; a table of TensorRT is read too")
 	flags.StringVar(&q.Table, "calibration-table", "",
 		"file for the ranges as TensorRT's own calibration table, which its calibrators and trtexec --calib read")
@@ -78,7 +78,7 @@ func (q *Quantize) Flags(flags *pflag.FlagSet) {
 	flags.Float64Var(&q.LayerLoss, "layer-loss", quantize.DefaultLayerLoss, layerLossHelp)
 	flags.BoolVar(&q.Compact, "compact", false, "store INT8 weights as such, a quarter of the size; TensorRT 8 prefers the other form")
 	flags.BoolVar(&q.Search, "search", false, "leave the layers in floating point that cost the most until the gate passes")
-	flags.StringVar(&q.Data, "data", "", "directory of pictures that the gate judges on, with labels if possible")
+	flags.StringVar(&q.Data, "data", "", "directory of images that the gate judges on, with labels if possible")
 	q.Limits.Flags(flags, quantize.DefaultMatchRate)
 }
 
@@ -91,7 +91,7 @@ func (q *Quantize) Check() error {
 	case !half && q.To != string(engine.INT8):
 		return config.Usagef("--to %q must be int8 or fp16", q.To)
 	case q.Images == "" && !half && (q.Cache == "" || !q.Limits.Off() && q.Data == "" || q.Search):
-		return config.Usagef("quantize needs --images DIR with calibration pictures")
+		return config.Usagef("quantize needs --images DIR with calibration images")
 	case q.Images == "" && q.Data == "" && !q.Limits.Off():
 		return config.Usagef("quantize needs --images DIR or --data DIR for the gate")
 	case !slices.Contains(quantize.Methods(), quantize.Method(q.Method)):
@@ -133,7 +133,7 @@ func (q *Quantize) Run(ctx context.Context) (*QuantizeReport, error) {
 	if err := source.parse(); err != nil {
 		return nil, err
 	}
-	calibration, heldOut, dataset, err := q.pictures()
+	calibration, heldOut, dataset, err := q.images()
 	if err != nil {
 		return nil, err
 	}
@@ -210,8 +210,8 @@ func (q *Quantize) write(made *onnx.Model, report *QuantizeReport) error {
 	return accuracy.SaveVerdict(report.Verdict, q.Output)
 }
 
-// pictures draws the calibration pictures and those that the gate judges on, which are never the same.
-func (q *Quantize) pictures() (calibration, heldOut []string, dataset *evaluate.Dataset, err error) {
+// images draws the calibration images and those that the gate judges on, which are never the same.
+func (q *Quantize) images() (calibration, heldOut []string, dataset *evaluate.Dataset, err error) {
 	if q.Data != "" && !q.Limits.Off() {
 		if heldOut, dataset, err = accuracy.ReadHeldOut(q.Data); err != nil {
 			return nil, nil, nil, err
@@ -222,29 +222,29 @@ func (q *Quantize) pictures() (calibration, heldOut []string, dataset *evaluate.
 	}
 	count := q.Count
 	if count == 0 {
-		all, err := quantize.ChoosePictures(q.Images, 0, q.Seed)
+		all, err := quantize.ChooseImages(q.Images, 0, q.Seed)
 		if err != nil {
 			return nil, nil, nil, err
 		}
 		if count = len(all); q.Data == "" && !q.Limits.Off() {
 			count -= count / 5
 		}
-		count = min(count, calibrationPictures)
+		count = min(count, calibrationImages)
 	}
-	if calibration, err = quantize.ChoosePictures(q.Images, count, q.Seed); err != nil || q.Limits.Off() {
+	if calibration, err = quantize.ChooseImages(q.Images, count, q.Seed); err != nil || q.Limits.Off() {
 		return calibration, nil, nil, err
 	}
 	if q.Data != "" {
 		return calibration, heldOut, dataset, checkOverlap(heldOut, calibration)
 	}
-	more, err := quantize.ChoosePictures(q.Images, count+heldOutPictures, q.Seed)
+	more, err := quantize.ChooseImages(q.Images, count+heldOutImages, q.Seed)
 	for _, file := range more {
 		if !slices.Contains(calibration, file) {
 			heldOut = append(heldOut, file)
 		}
 	}
 	if err == nil && len(heldOut) == 0 {
-		err = fmt.Errorf("%s has no pictures left for the gate after %d for calibration (lower --count, or name other pictures with --data)",
+		err = fmt.Errorf("%s has no images left for the gate after %d for calibration (lower --count, or name other images with --data)",
 			q.Images, len(calibration))
 	}
 	return calibration, heldOut, nil, err
@@ -281,7 +281,7 @@ func (q *Quantize) search(
 	defer step.Close()
 	search := quantize.Search{
 		Model: known.prepared, Ranges: known.ranges, Options: c.options(), Open: c.open(1), Progress: step.Note,
-		Samples: &quantize.Pictures{Files: files[:min(sensitivityPictures, len(files))], Decode: reader.Read},
+		Samples: &quantize.Images{Files: files[:min(sensitivityImages, len(files))], Decode: reader.Read},
 		Judge: func(ctx context.Context, m *onnx.Model) (*quantize.Verdict, error) {
 			data, err := m.Bytes()
 			if err != nil {

@@ -34,7 +34,7 @@ type QuantizeReport struct {
 
 // refusal is the gate's no.
 func (r *QuantizeReport) refusal(q *Quantize) error {
-	remedy := "calibrate on more pictures like the camera's, try --search, another --method, or --to fp16"
+	remedy := "calibrate on more images like the camera's, try --search, another --method, or --to fp16"
 	if r.Precision == engine.FP16 {
 		remedy = "keep layers in float32 with --exclude, or use the model as it is"
 	}
@@ -69,7 +69,7 @@ func (r *QuantizeReport) Print(out io.Writer) error {
 		text += fmt.Sprintf(" by %s: %d of %d layers", r.Method, quantizedLayers, len(r.Layers))
 	}
 	if r.Calibration != nil {
-		text += fmt.Sprintf(", %d calibration pictures", r.Calibration.Pictures)
+		text += fmt.Sprintf(", %d calibration images", r.Calibration.Images)
 	}
 	text += fmt.Sprintf(", %d bytes from %d, %.1f s\n", r.OutputBytes, r.ModelBytes, r.Seconds)
 	for _, layer := range r.Sensitivity {

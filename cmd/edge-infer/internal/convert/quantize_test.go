@@ -23,10 +23,10 @@ func TestQuantizeStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	pictures, dir := programtest.Scenes(t, 2, 7), t.TempDir()
+	images, dir := programtest.Scenes(t, 2, 7), t.TempDir()
 	for matchRate, want := range map[float64]string{0: "calibrate: context canceled", 1: "gate reference: context canceled"} {
 		q := &Quantize{
-			Images: pictures, To: "int8", Method: "minmax", Count: 1, Cache: filepath.Join(dir, "ranges.json"),
+			Images: images, To: "int8", Method: "minmax", Count: 1, Cache: filepath.Join(dir, "ranges.json"),
 			Output: filepath.Join(dir, "out.onnx"),
 			Limits: accuracy.Limits{MatchRate: matchRate},
 		}
@@ -38,15 +38,15 @@ func TestQuantizeStops(t *testing.T) {
 	assert.Empty(t, entries)
 }
 
-// Ranges are measured on pictures as service makes inputs of them, which a file beside the model may say, and what is written says it
+// Ranges are measured on images as service makes inputs of them, which a file beside the model may say, and what is written says it
 // itself. Ranges of another way are not taken for those of this one.
 func TestQuantizeFollowsThePreprocess(t *testing.T) {
 	t.Parallel()
-	pictures, dir := programtest.Scenes(t, 2, 7), t.TempDir()
+	images, dir := programtest.Scenes(t, 2, 7), t.TempDir()
 	model := filepath.Join(dir, "parts.onnx")
 	require.NoError(t, os.WriteFile(model, demo.Model(), 0o600))
 	q := &Quantize{
-		Model: model, Images: pictures, To: "int8", Method: "minmax", Count: 2,
+		Model: model, Images: images, To: "int8", Method: "minmax", Count: 2,
 		Cache: filepath.Join(dir, "ranges.json"), Output: filepath.Join(dir, "out.onnx"),
 	}
 	for _, test := range []struct {
@@ -85,7 +85,7 @@ func TestQuantizeKeepsTheSides(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	model := filepath.Join(dir, "free.onnx")
-	require.NoError(t, os.WriteFile(model, enginetest.Network(t, "picture_free").Bytes, 0o600))
+	require.NoError(t, os.WriteFile(model, enginetest.Network(t, "image_free").Bytes, 0o600))
 	q := &Quantize{
 		Model: model, Meaning: Meaning{Size: "64x128"}, Images: programtest.Scenes(t, 2, 7), To: "fp16", Method: "minmax", Count: 2,
 		Percentile: 99.9, Batch: 1, Output: filepath.Join(dir, "out.onnx"),
@@ -100,7 +100,7 @@ func TestQuantizeKeepsTheSides(t *testing.T) {
 	assert.Equal(t, []int{64, 128}, []int{e.Model().Height, e.Model().Width})
 	q.Model = ""
 	_, err = q.Run(t.Context())
-	require.EqualError(t, err, "model demo takes pictures of 416x416 alone, not 64x128 (leave --imgsz away)")
+	require.EqualError(t, err, "model demo takes images of 416x416 alone, not 64x128 (leave --imgsz away)")
 	q.Limits.MaxLoss = .01
 	for meaning, want := range map[Meaning]string{
 		{Size: "64by128"}: `--imgsz`, {Preprocess: "yolo"}: `--preprocess: `,

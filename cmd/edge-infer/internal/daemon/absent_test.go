@@ -13,13 +13,13 @@ import (
 )
 
 // TestAnAbsentCameraIsTriedAgain: a camera that is not there at the start is logged once with the remedy, and runs as soon as it is there:
-// a device, a film that is shown again and again, and one that is read once.
+// a device, a video that is shown again and again, and one that is read once.
 func TestAnAbsentCameraIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	film := filepath.Join(t.TempDir(), "film.mp4")
+	video := filepath.Join(t.TempDir(), "video.mp4")
 	p := programtest.Start(t, "--camera", "belt=demo?width=160&height=120&fps=5", "--camera", "usb=97", "--camera",
-		"late=file://"+film+"?loop=1",
-		"--camera", "once="+film, "--mqtt", "off", "--json")
+		"late=file://"+video+"?loop=1",
+		"--camera", "once="+video, "--mqtt", "off", "--json")
 	log := func() []string { return strings.Split(p.Stderr.String(), "\n") }
 	about := func(words ...string) (found int) {
 		for _, line := range log() {
@@ -38,7 +38,7 @@ func TestAnAbsentCameraIsTriedAgain(t *testing.T) {
 		require.True(t, more)
 	}
 	require.Equal(t, 1, about("camera away", "usb", "/dev/video97: no such camera", "--camera demo"), p.Stderr)
-	require.NoError(t, os.Rename(programtest.Video(t, 20), film))
+	require.NoError(t, os.Rename(programtest.Video(t, 20), video))
 	for seen := map[string]bool{}; !seen["late"] || !seen["once"]; {
 		f, more := p.Frame()
 		require.True(t, more)

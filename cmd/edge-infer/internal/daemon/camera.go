@@ -74,7 +74,7 @@ func gate(m *config.CameraMotion) motion.Settings {
 	return s
 }
 
-// cameraChanged has everybody know of a camera's new state. What a camera showed is over when its pictures stop.
+// cameraChanged has everybody know of a camera's new state. What a camera showed is over when its images stop.
 func (r *run) cameraChanged(now capture.Stats) {
 	running := now.State == capture.Running
 	if !running {
@@ -89,7 +89,7 @@ func (r *run) cameraChanged(now capture.Stats) {
 	}
 }
 
-// readOnce reports whether a camera is a film or a directory that is read once.
+// readOnce reports whether a camera is a video or a directory that is read once.
 func (r *run) readOnce(uri capture.URI) bool {
 	return uri.Kind == capture.File && !r.Loop && !uri.Loop
 }

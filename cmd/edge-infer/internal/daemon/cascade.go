@@ -17,7 +17,7 @@ func (r *run) openCascade(ctx context.Context, steps progress.Reporter) error {
 	}
 	model := r.devices.Model()
 	if !model.Recognised.Task.FindsObjects() {
-		return config.Usagef("cascade: model %s says what whole pictures show and finds nothing to look at", model.Path)
+		return config.Usagef("cascade: model %s says what whole images show and finds nothing to look at", model.Path)
 	}
 	stages, err := network.Stages(ctx, r.config, steps, true, r.logger)
 	if err != nil {

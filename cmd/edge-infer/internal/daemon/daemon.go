@@ -57,7 +57,7 @@ func (d *Daemon) Flags(flags *pflag.FlagSet) {
 	flags.IntVar(&d.Frames, "frames", 0, "stop after this many frames")
 	flags.BoolVar(&d.Loop, "loop", false, "start files again at their end, in their own time")
 	flags.BoolVar(&d.JSON, "json", false, "print detections as JSON lines, and statistics as the last one")
-	flags.StringVar(&d.Root, "root", "", "folder in front of /sys, /proc and /etc")
+	flags.StringVar(&d.Root, "root", "", "directory in front of /sys, /proc and /etc")
 	_ = flags.MarkHidden("root") // the flag exists
 }
 
@@ -157,7 +157,7 @@ type run struct {
 	config   *config.Config // in force
 
 	// Watch goroutine only, once the network is open.
-	pictures *aspect.Memory // how large those of the cameras are
+	images *aspect.Memory // how large those of the cameras are
 	// Watch goroutine only.
 	throttle throttle // but for its limits
 	sensors  sensors  // that Home Assistant knows
@@ -227,8 +227,8 @@ func (r *run) open(ctx context.Context) error {
 	waits := &waiting{run: r}
 	starting := opening{service: &r.service, steps: report.Steps(r.stderr), tell: waits.Tell}
 	defer starting.Watch()()
-	r.pictures = aspect.Open(r.config.State)
-	r.devices.Look = func(view *config.Config) []engine.Size { return r.pictures.Sizes(ctx, aspectCameras(view), r.logger) }
+	r.images = aspect.Open(r.config.State)
+	r.devices.Look = func(view *config.Config) []engine.Size { return r.images.Sizes(ctx, aspectCameras(view), r.logger) }
 	r.devices.Thread = r.process.Capture.EnterLoop
 	err := r.devices.Open(ctx, r.config, starting.Begin, r.logger)
 	if err == nil {

@@ -151,7 +151,7 @@ func TestASecondSignalStopsAtOnce(t *testing.T) {
 	}
 }
 
-func TestEveryFrameOfAFilm(t *testing.T) {
+func TestEveryFrameOfAVideo(t *testing.T) {
 	t.Parallel()
 	p := programtest.Start(t, "--camera", programtest.Video(t, 40), "--json", "--mqtt", "off")
 	frames, stats := p.Rest()
@@ -169,8 +169,8 @@ func TestEveryFrameOfAFilm(t *testing.T) {
 
 func TestSeveralCamerasAtOnce(t *testing.T) {
 	t.Parallel()
-	film := programtest.Video(t, 20)
-	p := programtest.Start(t, "--camera", "a="+film, "--camera", "b="+film, "--camera", "c=demo?frames=20&width=320&height=240", "--json",
+	video := programtest.Video(t, 20)
+	p := programtest.Start(t, "--camera", "a="+video, "--camera", "b="+video, "--camera", "c=demo?frames=20&width=320&height=240", "--json",
 		"--mqtt", "off")
 	frames, _ := p.Rest()
 	require.NoError(t, p.Wait())
@@ -183,7 +183,7 @@ func TestSeveralCamerasAtOnce(t *testing.T) {
 	require.Positive(t, count["c"])
 }
 
-// mjpeg serves numbered pictures as an HTTP camera does, at 20 frames a second.
+// mjpeg serves numbered images as an HTTP camera does, at 20 frames a second.
 func mjpeg(t *testing.T, address string) (stop func(), sent *atomic.Int64) {
 	listener, err := net.Listen("tcp", address)
 	require.NoError(t, err)
@@ -192,14 +192,14 @@ func mjpeg(t *testing.T, address string) (stop func(), sent *atomic.Int64) {
 		parts := multipart.NewWriter(w)
 		w.Header().Set("Content-Type", "multipart/x-mixed-replace; boundary="+parts.Boundary())
 		for r.Context().Err() == nil {
-			picture := image.NewRGBA(image.Rect(0, 0, 160, 120))
+			img := image.NewRGBA(image.Rect(0, 0, 160, 120))
 			shade := uint8(sent.Add(1))
-			for i := range picture.Pix {
-				picture.Pix[i] = shade
+			for i := range img.Pix {
+				img.Pix[i] = shade
 			}
-			picture.Set(0, 0, color.White)
+			img.Set(0, 0, color.White)
 			var encoded bytes.Buffer
-			_ = jpeg.Encode(&encoded, picture, nil)
+			_ = jpeg.Encode(&encoded, img, nil)
 			part, err := parts.CreatePart(textproto.MIMEHeader{"Content-Type": {"image/jpeg"}, "Content-Length": {fmt.Sprint(encoded.Len())}})
 			if err != nil {
 				return
@@ -333,15 +333,15 @@ func TestTheEmbeddedBrokerAsksForAPassword(t *testing.T) {
 	}
 }
 
-// TestAModelThatTakesNoPicturesIsRefusedAtTheStart in one line, before any camera is opened.
-func TestAModelThatTakesNoPicturesIsRefusedAtTheStart(t *testing.T) {
+// TestAModelThatTakesNoImagesIsRefusedAtTheStart in one line, before any camera is opened.
+func TestAModelThatTakesNoImagesIsRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	c := programtest.Command(t, "--camera", "demo", "--mqtt", "off", "--json", "--model",
 		programtest.Project("engine/enginetest/testdata/tensors.onnx"))
 	output, err := c.CombinedOutput()
 	require.ErrorContains(t, err, "exit status ")
 	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
-	require.Contains(t, lines[len(lines)-1], "the model takes no pictures: it has 2 inputs, pictures go to a single one")
+	require.Contains(t, lines[len(lines)-1], "the model takes no images: it has 2 inputs, images go to a single one")
 	require.Equal(t, 1, strings.Count(string(output), "edge-infer: "), string(output))
 	require.NotContains(t, string(output), "frames lost")
 }

@@ -34,6 +34,6 @@ func TestRenewedFilesAreSeen(t *testing.T) {
 	for _, model := range []string{c.Model.Path, c.Cascade[0].Model, c.Look.Ensemble[0], c.Cameras[0].Model.Path} {
 		before := filesOf(c)
 		require.NoError(t, os.WriteFile(engine.PreprocessFile(model), []byte("yolox\n"), 0o600))
-		require.False(t, before.same(filesOf(c)), "how pictures are taken is said beside the model now")
+		require.False(t, before.same(filesOf(c)), "how images are taken is said beside the model now")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// hardware names who made this machine and what it is, as far as its firmware says so; root is the folder of its files, / when empty.
+// hardware names who made this machine and what it is, as far as its firmware says so; root is the directory of its files, / when empty.
 func hardware(root string) (manufacturer, model string) {
 	read := func(path string) string {
 		text, err := os.ReadFile(filepath.Join("/", root, path))

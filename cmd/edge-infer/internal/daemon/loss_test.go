@@ -26,25 +26,25 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
-// beltPicture is a JPEG of the demo's belt with parts on it.
-func beltPicture(t *testing.T) []byte {
+// beltImage is a JPEG of the demo's belt with parts on it.
+func beltImage(t *testing.T) []byte {
 	const width, height = 640, 360
 	belt := scene.Scene{Width: width, Height: height, Rate: 30, Seed: 3}
 	require.NoError(t, belt.Open())
 	pixels := make([]byte, 3*width*height)
 	_, err := belt.Draw(90, pixels, 3*width, nil)
 	require.NoError(t, err)
-	picture := image.NewRGBA(image.Rect(0, 0, width, height))
+	img := image.NewRGBA(image.Rect(0, 0, width, height))
 	for i := range width * height {
-		picture.Pix[4*i], picture.Pix[4*i+1], picture.Pix[4*i+2], picture.Pix[4*i+3] = pixels[3*i+2], pixels[3*i+1], pixels[3*i], 255
+		img.Pix[4*i], img.Pix[4*i+1], img.Pix[4*i+2], img.Pix[4*i+3] = pixels[3*i+2], pixels[3*i+1], pixels[3*i], 255
 	}
 	var encoded bytes.Buffer
-	require.NoError(t, jpeg.Encode(&encoded, picture, &jpeg.Options{Quality: 95}))
+	require.NoError(t, jpeg.Encode(&encoded, img, &jpeg.Options{Quality: 95}))
 	return encoded.Bytes()
 }
 
-// pictureServer is an HTTP camera that shows one picture, ten times a second. While it is silent its connections stay open.
-func pictureServer(t *testing.T, picture []byte) (address string, silent *atomic.Bool, stop func()) {
+// imageServer is an HTTP camera that shows one image, ten times a second. While it is silent its connections stay open.
+func imageServer(t *testing.T, img []byte) (address string, silent *atomic.Bool, stop func()) {
 	silent = new(atomic.Bool)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -55,11 +55,11 @@ func pictureServer(t *testing.T, picture []byte) (address string, silent *atomic
 			if silent.Load() {
 				continue
 			}
-			part, err := parts.CreatePart(textproto.MIMEHeader{"Content-Type": {"image/jpeg"}, "Content-Length": {fmt.Sprint(len(picture))}})
+			part, err := parts.CreatePart(textproto.MIMEHeader{"Content-Type": {"image/jpeg"}, "Content-Length": {fmt.Sprint(len(img))}})
 			if err != nil {
 				return
 			}
-			_, _ = part.Write(picture)
+			_, _ = part.Write(img)
 			w.(http.Flusher).Flush()
 		}
 	})}
@@ -125,27 +125,27 @@ func (h *hearing) ended(camera string, since time.Time) bool {
 // One program serves all kinds, which is why they are in one function.
 func TestEverySurfaceSaysThatACameraIsGone(t *testing.T) {
 	t.Parallel()
-	picture := beltPicture(t)
-	folder := t.TempDir()
-	still := filepath.Join(folder, "still.jpg")
-	require.NoError(t, os.WriteFile(still, picture, 0o600))
-	film := filepath.Join(folder, "film.avi")
+	img := beltImage(t)
+	dir := t.TempDir()
+	still := filepath.Join(dir, "still.jpg")
+	require.NoError(t, os.WriteFile(still, img, 0o600))
+	video := filepath.Join(dir, "video.avi")
 	output, err := exec.Command(programtest.Tool(t, "ffmpeg"), "-loglevel", "error", "-loop", "1", "-framerate", "10", "-i", still,
 		"-frames:v", "20",
-		"-c:v", "mjpeg", "-q:v", "2", film).CombinedOutput()
+		"-c:v", "mjpeg", "-q:v", "2", video).CombinedOutput()
 	require.NoError(t, err, string(output))
 	rtsp := programtest.FreePort(t)
 	stopRTSP := programtest.Serve(t, rtsp, compileRTSPServer(t), fmt.Sprint(rtsp),
 		"( filesrc location="+still+" ! jpegdec ! imagefreeze is-live=true ! "+
 			"video/x-raw,framerate=10/1 ! videoconvert ! x264enc tune=zerolatency speed-preset=ultrafast key-int-max=5 ! rtph264pay name=pay0 pt=96 )")
-	killed, _, stopHTTP := pictureServer(t, picture)
-	muted, silent, _ := pictureServer(t, picture)
+	killed, _, stopHTTP := imageServer(t, img)
+	muted, silent, _ := imageServer(t, img)
 	port := programtest.FreePort(t)
 	programtest.Mosquitto(t, port)
 	heard := hear(programtest.Subscribe(t, port, "edge-infer/gate/#"))
 	p := programtest.Start(t, "--camera", fmt.Sprintf("rtsp=rtsp://127.0.0.1:%d/test", rtsp), "--camera", "http="+killed, "--camera",
 		"silent="+muted,
-		"--camera", "film=file://"+film+"?loop=1", "--camera", "demo=demo?width=640&height=360&fps=10&seed=3&frames=150",
+		"--camera", "video=file://"+video+"?loop=1", "--camera", "demo=demo?width=640&height=360&fps=10&seed=3&frames=150",
 		"--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate", "--web", "127.0.0.1:0")
 	page := p.PrintedAfter("web page at ")
 	p.Discard()
@@ -178,7 +178,7 @@ func TestEverySurfaceSaysThatACameraIsGone(t *testing.T) {
 		{"rtsp", stopRTSP, false},
 		{"http", stopHTTP, false},
 		{"silent", func() { silent.Store(true) }, false},
-		{"film", func() { require.NoError(t, os.WriteFile(film, []byte("no film"), 0o600)) }, false},
+		{"video", func() { require.NoError(t, os.WriteFile(video, []byte("no video"), 0o600)) }, false},
 	} {
 		name := camera.name
 		require.Eventually(t, func() bool { return heard.hasShown(name) }, programtest.Patience, 5*time.Millisecond, "%s: %s", name, p.Stderr)

@@ -24,7 +24,7 @@ import (
 )
 
 // certify writes a certificate for this machine that is valid for so long, and its key.
-func certify(t *testing.T, folder string, valid time.Duration) (certificate, key string) {
+func certify(t *testing.T, dir string, valid time.Duration) (certificate, key string) {
 	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(valid), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
@@ -33,7 +33,7 @@ func certify(t *testing.T, folder string, valid time.Duration) (certificate, key
 	private, err := x509.MarshalPKCS8PrivateKey(secret)
 	require.NoError(t, err)
 	write := func(name, kind string, data []byte) string {
-		path := filepath.Join(folder, name)
+		path := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}), 0o600))
 		return path
 	}
@@ -44,9 +44,9 @@ func certify(t *testing.T, folder string, valid time.Duration) (certificate, key
 // certificate.
 func TestMetricsOfARun(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	certificate, key := certify(t, folder, 40*24*time.Hour)
-	token, path := filepath.Join(folder, "token"), filepath.Join(folder, "edge-infer.yaml")
+	dir := t.TempDir()
+	certificate, key := certify(t, dir, 40*24*time.Hour)
+	token, path := filepath.Join(dir, "token"), filepath.Join(dir, "edge-infer.yaml")
 	const secret = "0123456789abcdef"
 	require.NoError(t, os.WriteFile(token, []byte(secret), 0o600))
 	address := fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
@@ -98,7 +98,7 @@ func TestMetricsOfARun(t *testing.T) {
 	write(sound)
 	require.NoError(t, p.Command.Process.Signal(syscall.SIGHUP))
 	shows("reload_success 1\n", "reload_time_seconds 1.")
-	certify(t, folder, 90*24*time.Hour)
+	certify(t, dir, 90*24*time.Hour)
 	require.NoError(t, p.Command.Process.Signal(syscall.SIGHUP))
 	shows("restarts_total 1\n", `certificate_left_seconds{use="page"} 7.77`)
 	require.NoError(t, p.Stop(syscall.SIGTERM))

@@ -132,7 +132,7 @@ func (r *run) server() (*web.Server, error) {
 	}
 	return &web.Server{
 		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
-		Directory: r.config.State, Logger: r.logger, PictureRate: w.PictureRate,
+		Directory: r.config.State, Logger: r.logger, ImageRate: w.ImageRate,
 	}, nil
 }
 
@@ -152,7 +152,7 @@ func (r *run) greet() {
 			fmt.Fprintf(r.screen, "accuracy in %s\n", accuracy.Summary(v))
 		}
 		if taken := predict.Describe(m).Preprocessing; taken != "" {
-			fmt.Fprintf(r.screen, "pictures taken as %s\n", taken)
+			fmt.Fprintf(r.screen, "images taken as %s\n", taken)
 		}
 		fmt.Fprintf(r.screen, "outputs read as %s\n", m.Recognised)
 	}

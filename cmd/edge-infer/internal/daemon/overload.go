@@ -62,7 +62,7 @@ func (o *overload) look(logger *slog.Logger, now time.Time, cameras map[string]d
 		o.told = true
 		logger.Warn("the network does not keep up: newer frames displace those that wait, none is processed late",
 			"camera", which, "lost", fmt.Sprintf("%.0f%%", math.Round(100*worst)),
-			"hint", "set a rate for cameras, leave still pictures out (motion), or take a smaller network: docs/tuning.md")
+			"hint", "set a rate for cameras, leave still images out (motion), or take a smaller network: docs/tuning.md")
 	case o.told && worst >= 0 && worst < enoughShare:
 		o.told = false
 		logger.Info("the network keeps up with the cameras again")

@@ -21,7 +21,7 @@ func TestShortage(t *testing.T) {
 		"lost frames that nobody wanted": {demand{captured: 300, displaced: 200, done: 50, rate: 5, interval: 1}, 0},
 		"less than the rate":             {demand{captured: 300, displaced: 270, done: 30, rate: 5, interval: 1}, 0.4},
 		"every third, kept":              {demand{captured: 300, displaced: 50, done: 100, interval: 3}, 0},
-		"no picture":                     {demand{interval: 1}, 0},
+		"no image":                       {demand{interval: 1}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.InDelta(t, c.want, c.after.shortage(&demand{}, 10*time.Second), 1e-9)

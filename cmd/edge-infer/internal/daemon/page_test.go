@@ -22,7 +22,7 @@ func TestThePageAsksForUserAndPassword(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("correct horse\n"), 0o600))
 	p := programtest.StartWith(t, []string{"EDGE_INFER_WEB_USER=operator"}, "--camera", "demo?width=320&height=240", "--mqtt", "off", "--web",
 		"127.0.0.1:0",
-		"--web-password-file", file, "--web-picture-rate", "5")
+		"--web-password-file", file, "--web-image-rate", "5")
 	page := p.PrintedAfter("web page at ")
 
 	code, _ := programtest.Get(t, programtest.Visitor(t), page+"api/status")
@@ -40,13 +40,13 @@ func TestThePageAsksForUserAndPassword(t *testing.T) {
 	code, text := programtest.Get(t, browser, page+"api/status")
 	require.Equal(t, http.StatusOK, code)
 	var status struct {
-		Engine      struct{ Backend, Device, Reason string }
-		PictureRate int `json:"picture_rate"`
+		Engine    struct{ Backend, Device, Reason string }
+		ImageRate int `json:"image_rate"`
 	}
 	require.NoError(t, json.Unmarshal(text, &status))
 	require.Equal(t, "onnxruntime", status.Engine.Backend)
 	require.NotEmpty(t, status.Engine.Reason)
-	require.Equal(t, 5, status.PictureRate)
+	require.Equal(t, 5, status.ImageRate)
 	require.Eventually(t, func() bool {
 		code, _ := programtest.Get(t, programtest.Visitor(t), page+"readyz")
 		return code == http.StatusOK
@@ -57,8 +57,8 @@ func TestThePageAsksForUserAndPassword(t *testing.T) {
 
 func TestThePageIsNotServedWithoutASecret(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	empty, short := filepath.Join(folder, "empty"), filepath.Join(folder, "short")
+	dir := t.TempDir()
+	empty, short := filepath.Join(dir, "empty"), filepath.Join(dir, "short")
 	require.NoError(t, os.WriteFile(empty, []byte("\n"), 0o600))
 	require.NoError(t, os.WriteFile(short, []byte("1234\n"), 0o600))
 	for _, test := range []struct {

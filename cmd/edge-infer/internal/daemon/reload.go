@@ -186,7 +186,7 @@ func (r *run) rearrange(ctx context.Context, was *config.Config) (kept int, err 
 	}
 	kept, err = r.cameras.Change(r.config.Cameras, anew, func(places []pipeline.Camera) error {
 		err := r.devices.Arrange(ctx, pipeline.Arrangement{Cameras: places, Reported: float32(r.config.Detect.Confidence)})
-		if err == nil { // before a camera that is new to the loop has a picture
+		if err == nil { // before a camera that is new to the loop has an image
 			r.forgetRemote(was)
 			r.applyRemote(places)
 		}

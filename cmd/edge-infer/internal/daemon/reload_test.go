@@ -186,8 +186,8 @@ func TestSignalsDuringARestartAreNoEnd(t *testing.T) {
 // TestRenewedSecretsAreReadAfterAReload: the old token opens the page no more.
 func TestRenewedSecretsAreReadAfterAReload(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	file, path := filepath.Join(folder, "token"), filepath.Join(folder, "edge-infer.yaml")
+	dir := t.TempDir()
+	file, path := filepath.Join(dir, "token"), filepath.Join(dir, "edge-infer.yaml")
 	const before, after = "the token before: 1234", "another token: 987654321"
 	require.NoError(t, os.WriteFile(file, []byte(before), 0o600))
 	address := fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))

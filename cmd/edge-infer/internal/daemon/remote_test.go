@@ -35,7 +35,7 @@ func TestWhatIsSwitchedOffStaysOff(t *testing.T) {
 
 	p = programtest.StartWith(t, state, arguments...)
 	programtest.Until(t, received, "gate/available online")
-	before := programtest.Until(t, received, "belt/available online") // pictures come
+	before := programtest.Until(t, received, "belt/available online") // images come
 	require.Empty(t, programtest.Payloads(before, "edge-infer/gate/belt/detections"))
 	require.NotContains(t, programtest.Payloads(before, "edge-infer/gate/belt/detect/state"), "ON")
 	require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/belt/detect/set",

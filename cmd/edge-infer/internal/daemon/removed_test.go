@@ -17,11 +17,11 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
-// lastingBroker runs a mosquitto on a port that keeps what it retains in a folder.
-func lastingBroker(t *testing.T, port int, folder string) (stop func()) {
+// lastingBroker runs a mosquitto on a port that keeps what it retains in a directory.
+func lastingBroker(t *testing.T, port int, dir string) (stop func()) {
 	path := filepath.Join(t.TempDir(), "mosquitto.conf")
-	// Started by root it would give up root and could not write to the test's folder.
-	text := fmt.Sprintf("user root\nlistener %d 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location %s/\n", port, folder)
+	// Started by root it would give up root and could not write to the test's directory.
+	text := fmt.Sprintf("user root\nlistener %d 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location %s/\n", port, dir)
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	broker := exec.Command(programtest.Tool(t, "mosquitto"), "-c", path)
 	require.NoError(t, broker.Start())
@@ -95,7 +95,7 @@ func TestWhatAReloadRemovesIsClearedOnTheBroker(t *testing.T) {
 		lines  = ", lines: [{name: door, from: {x: 0.5, y: 1}, to: {x: 0.5, y: 0}}]"
 		before = "zones: [" + drive + ", " + yard + "]" + lines
 	)
-	port, path, folder := programtest.FreePort(t), filepath.Join(t.TempDir(), "edge-infer.yaml"), t.TempDir()
+	port, path, dir := programtest.FreePort(t), filepath.Join(t.TempDir(), "edge-infer.yaml"), t.TempDir()
 	camera := func(name, analytics string) string {
 		return fmt.Sprintf("  - {name: %s, uri: 'demo?width=640&height=360&fps=8', analytics: {%s}}\n", name, analytics)
 	}
@@ -104,7 +104,7 @@ func TestWhatAReloadRemovesIsClearedOnTheBroker(t *testing.T) {
 		require.NoError(t, os.WriteFile(path+".part", []byte(text), 0o600))
 		require.NoError(t, os.Rename(path+".part", path))
 	}
-	stop := lastingBroker(t, port, folder)
+	stop := lastingBroker(t, port, dir)
 	discovery := programtest.Subscribe(t, port, "homeassistant/device/edge-infer-gate/+/config")
 	put(camera("a", before), camera("b", before))
 	p := programtest.Start(t, "--config", path)
@@ -161,10 +161,10 @@ func TestWhatAReloadRemovesIsClearedOnTheBroker(t *testing.T) {
 	stop()
 	reload(camera("b", before))
 	elsewhere := programtest.FreePort(t)
-	stop = lastingBroker(t, elsewhere, folder)
+	stop = lastingBroker(t, elsewhere, dir)
 	require.NotEmpty(t, below(retained(t, elsewhere), "c/"), "the broker comes back with the camera's topics")
 	stop()
-	lastingBroker(t, port, folder)
+	lastingBroker(t, port, dir)
 	disappear("a/", "c/")
 	appear(everything("b")...)
 	require.NoError(t, p.Command.Process.Signal(syscall.SIGTERM))

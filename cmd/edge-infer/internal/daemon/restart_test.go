@@ -101,8 +101,8 @@ func TestWhatIsOpenIsClosedBesideWhatCannotBe(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
-	folder, broker := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
-	path, queue := filepath.Join(folder, "edge-infer.yaml"), filepath.Join(folder, "spool")
+	dir, broker := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
+	path, queue := filepath.Join(dir, "edge-infer.yaml"), filepath.Join(dir, "spool")
 	text := fmt.Sprintf("device: gate\nmqtt: {url: embedded, listen: '%s', spool: %s}\nweb: {listen: '%s'}\n", broker, queue, taken.Addr()) +
 		"engine: {backend: onnxruntime=cpu}\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=5'}]\n"
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))

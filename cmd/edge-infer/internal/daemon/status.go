@@ -62,7 +62,7 @@ func accuracyStatus(v *quantize.Verdict) *payload.Accuracy {
 	}
 	c := &v.Comparison
 	a := &payload.Accuracy{
-		Precision: string(v.Precision), Passed: v.Passed, MatchRate: c.MatchRate, Boxes: c.Reference, Flipped: c.Flipped, Pictures: c.Pictures,
+		Precision: string(v.Precision), Passed: v.Passed, MatchRate: c.MatchRate, Boxes: c.Reference, Flipped: c.Flipped, Images: c.Images,
 		Time: v.Time,
 	}
 	if c.ReferenceAccuracy != nil && c.CandidateAccuracy != nil {

@@ -37,7 +37,7 @@ func TestVerdictOnWhatRuns(t *testing.T) {
 	require.True(t, more)
 	assert.Regexp(t, `^model \S+half.onnx on onnxruntime \S+, CPU, \d+ threads, fp16$`, line)
 	line, _ = p.Line()
-	assert.Regexp(t, `^accuracy in fp16: 1.0000 of \d+ boxes as in FP32, mAP50-95 0\.\d{4} of 0\.\d{4}, on 6 pictures, \d{4}-\d\d-\d\d$`, line)
+	assert.Regexp(t, `^accuracy in fp16: 1.0000 of \d+ boxes as in FP32, mAP50-95 0\.\d{4} of 0\.\d{4}, on 6 images, \d{4}-\d\d-\d\d$`, line)
 	require.NoError(t, p.Stop(syscall.SIGINT))
 }
 
@@ -45,11 +45,11 @@ func TestAccuracyStatus(t *testing.T) {
 	when := time.Date(2026, 11, 21, 5, 6, 7, 0, time.UTC)
 	v := &quantize.Verdict{
 		Passed: true, Precision: engine.FP16, Time: when,
-		Comparison: quantize.Comparison{Pictures: 1000, Reference: 6955, Flipped: 5, MatchRate: 0.99213},
+		Comparison: quantize.Comparison{Images: 1000, Reference: 6955, Flipped: 5, MatchRate: 0.99213},
 		Refused:    []quantize.Refusal{{Precision: engine.INT8, Reasons: []string{"match rate 0.4 is under 0.98", "mAP50-95 fell"}}},
 	}
 	want := &payload.Accuracy{
-		Precision: "fp16", Passed: true, MatchRate: 0.99213, Boxes: 6955, Flipped: 5, Pictures: 1000, Time: when,
+		Precision: "fp16", Passed: true, MatchRate: 0.99213, Boxes: 6955, Flipped: 5, Images: 1000, Time: when,
 		Refused: []payload.RefusedPrecision{{Precision: "int8", Reasons: []string{"match rate 0.4 is under 0.98", "mAP50-95 fell"}}},
 	}
 	assert.Equal(t, want, accuracyStatus(v))
@@ -71,7 +71,7 @@ func TestVerdictReachesTheBroker(t *testing.T) {
 	require.NoError(t, err)
 	v := &quantize.Verdict{
 		Passed: true, Time: time.Date(2026, 11, 21, 5, 6, 7, 0, time.UTC),
-		Comparison: quantize.Comparison{Pictures: 3, Reference: 20, MatchRate: 1},
+		Comparison: quantize.Comparison{Images: 3, Reference: 20, MatchRate: 1},
 		Refused:    []quantize.Refusal{{Precision: engine.INT8, Reasons: []string{"match rate 0.4000 is under 0.9800"}}},
 	}
 	v.Of(file, engine.FP16)
@@ -82,7 +82,7 @@ func TestVerdictReachesTheBroker(t *testing.T) {
 	p := programtest.StartWith(t, environment, "--camera", "demo?width=640&height=360", "--model", plan, "--engine", "tensorrt",
 		"--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--device-name", "gate", "--json")
 	before := programtest.Until(t, received,
-		`"accuracy":{"precision":"fp16","passed":true,"match_rate":1.0000,"boxes":20,"flipped":0,"pictures":3,"time":"2026-11-21T05:06:07.000000Z",`+
+		`"accuracy":{"precision":"fp16","passed":true,"match_rate":1.0000,"boxes":20,"flipped":0,"images":3,"time":"2026-11-21T05:06:07.000000Z",`+
 			`"refused":[{"precision":"int8","reason":"match rate 0.4000 is under 0.9800"}]}`)
 	assert.False(t, strings.Contains(strings.Join(before, ""), "edge-infer/gate/status {"), "it is in the first one")
 	require.NoError(t, p.Stop(syscall.SIGINT))

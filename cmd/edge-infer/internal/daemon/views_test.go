@@ -16,12 +16,12 @@ import (
 	"github.com/edge-infer/edge-infer/engine/demo"
 )
 
-// TestCamerasHaveModelsAndTilesOfTheirOwn: one daemon runs them all, each camera's findings are its own model's, status and totals say what
+// TestCamerasHaveModelsAndTilesOfTheirOwn: one daemon runs them all, each camera's detections are its own model's, status and totals say what
 // looks at whom, and a reload moves cameras among what is open or restarts for what is not.
 func TestCamerasHaveModelsAndTilesOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	other, labels := filepath.Join(folder, "other.onnx"), filepath.Join(folder, "other.txt")
+	dir := t.TempDir()
+	other, labels := filepath.Join(dir, "other.onnx"), filepath.Join(dir, "other.txt")
 	require.NoError(t, os.WriteFile(other, demo.Model(), 0o600))
 	require.NoError(t, os.WriteFile(labels, []byte("eins\nzwei\ndrei\nvier\nfuenf\nsechs\n"), 0o600))
 	port := programtest.FreePort(t)
@@ -29,11 +29,11 @@ func TestCamerasHaveModelsAndTilesOfTheirOwn(t *testing.T) {
 	write := func(a, b, c string) {
 		text := fmt.Sprintf("device: gate\nmqtt: {listen: '127.0.0.1:%d'}\ndetect: {labels: [washer, gear]}\ncameras:\n", port)
 		text += fmt.Sprintf(camera, "a", a) + fmt.Sprintf(camera, "b", b) + fmt.Sprintf(camera, "c", c)
-		require.NoError(t, os.WriteFile(filepath.Join(folder, "edge-infer.yaml"), []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "edge-infer.yaml"), []byte(text), 0o600))
 	}
 	model := fmt.Sprintf(", model: {path: %s, labels: %s}, confidence: 0.3", other, labels)
 	write("", ", tile: 320, overlap: 0.25", model)
-	p := programtest.Start(t, "--config", filepath.Join(folder, "edge-infer.yaml"), "--json")
+	p := programtest.Start(t, "--config", filepath.Join(dir, "edge-infer.yaml"), "--json")
 	seen := map[string]map[string]bool{}
 	look := func(camera string, known ...string) {
 		t.Helper()

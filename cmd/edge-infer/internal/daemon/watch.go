@@ -45,7 +45,7 @@ func (r *run) watch(ctx context.Context) {
 		}
 		r.slowDown()
 		r.announceSensors()
-		r.rememberPictures()
+		r.rememberImages()
 		terminal := r.outputs.terminal
 		due := time.Since(since) >= statsPause
 		if (terminal == nil || !terminal.Live()) && !due && lines != nil {

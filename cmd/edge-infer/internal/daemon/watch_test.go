@@ -103,11 +103,11 @@ func (m *manager) pinged(while time.Duration) {
 	}
 }
 
-// moody is an HTTP camera that sends pictures or, while it sulks, nothing over a connection that stays open.
+// moody is an HTTP camera that sends images or, while it sulks, nothing over a connection that stays open.
 func moody(t *testing.T) (address string, sulk *atomic.Bool) {
 	sulk = new(atomic.Bool)
-	var picture bytes.Buffer
-	require.NoError(t, jpeg.Encode(&picture, image.NewGray(image.Rect(0, 0, 160, 120)), nil))
+	var img bytes.Buffer
+	require.NoError(t, jpeg.Encode(&img, image.NewGray(image.Rect(0, 0, 160, 120)), nil))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,11 +117,11 @@ func moody(t *testing.T) (address string, sulk *atomic.Bool) {
 			if sulk.Load() {
 				continue
 			}
-			part, err := parts.CreatePart(textproto.MIMEHeader{"Content-Type": {"image/jpeg"}, "Content-Length": {fmt.Sprint(picture.Len())}})
+			part, err := parts.CreatePart(textproto.MIMEHeader{"Content-Type": {"image/jpeg"}, "Content-Length": {fmt.Sprint(img.Len())}})
 			if err != nil {
 				return
 			}
-			_, _ = part.Write(picture.Bytes())
+			_, _ = part.Write(img.Bytes())
 			w.(http.Flusher).Flush()
 		}
 	})}
@@ -138,7 +138,7 @@ func settings(t *testing.T, address, stall string) (path string) {
 	return path
 }
 
-// TestASilentCameraDoesNotStopTheWatchdog: a new start of the program brings no camera back, but costs the others their pictures.
+// TestASilentCameraDoesNotStopTheWatchdog: a new start of the program brings no camera back, but costs the others their images.
 func TestASilentCameraDoesNotStopTheWatchdog(t *testing.T) {
 	t.Parallel()
 	address, sulk := moody(t)

@@ -28,7 +28,7 @@ func (h *held) Submit(int, []engine.Image) error { return nil }
 func (h *held) Wait(int) (*predict.Result, error) {
 	h.entered <- struct{}{}
 	<-h.let
-	return &predict.Result{Pictures: make([]predict.Picture, 1)}, nil
+	return &predict.Result{Images: make([]predict.Image, 1)}, nil
 }
 
 // TestALoopThatIsStuckStopsTheWatchdog: the margin of a loop shrinks while it is busy with one thing, and not while it waits for something

@@ -16,16 +16,16 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
-// TestZonesDrawnOnThePageStay, where the configuration belongs to somebody else and only the state folder can be written to, as it is
+// TestZonesDrawnOnThePageStay, where the configuration belongs to somebody else and only the state directory can be written to, as it is
 // packaged.
 func TestZonesDrawnOnThePageStay(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	file := filepath.Join(folder, "edge-infer.yaml")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "edge-infer.yaml")
 	text := "cameras: [{name: gate, uri: 'demo?width=160&height=120&fps=10'}]\n"
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o444))
 	start := func() (p *programtest.Program, page string) {
-		p = programtest.StartWith(t, []string{"STATE_DIRECTORY=" + filepath.Join(folder, "state")}, "--config", file, "--mqtt", "off", "--web",
+		p = programtest.StartWith(t, []string{"STATE_DIRECTORY=" + filepath.Join(dir, "state")}, "--config", file, "--mqtt", "off", "--web",
 			"127.0.0.1:0")
 		return p, p.PrintedAfter("web page at ")
 	}

@@ -24,17 +24,17 @@ type Doctor struct {
 
 	// What follows is for machines that are not this one; the zero values mean this one.
 	Root         string                     // put before the paths of sysfs, procfs and the like
-	Folders      []Folder                   // that the daemon writes to, with an empty path passed over; nil for those of the configuration
+	Dirs         []Dir                      // that the daemon writes to, with an empty path passed over; nil for those of the configuration
 	Devices      func() []source.DeviceInfo // V4L2 devices
-	Free         func(folder string) (bytes int64, err error)
+	Free         func(dir string) (bytes int64, err error)
 	Synchronized func() (bool, error) // the system clock
 }
 
-// Folder is a place that the daemon writes to.
-type Folder struct {
+// Directory is a place that the daemon writes to.
+type Dir struct {
 	Check, Path string
 	Need        int64  // bytes that should be free
-	Move        string // how to name another folder
+	Move        string // how to name another directory
 }
 
 // Run makes every check in order and hands each finding to each as soon as it is known. It returns all of them; the context ends it.
@@ -50,9 +50,9 @@ func (d *Doctor) Run(ctx context.Context, each func(Finding)) Findings {
 	board := cuda.Prober{Root: d.Root}.Jetson()
 	add(d.bounded(ctx, "machine", "see dmesg for the sensor that hangs", func() []Finding { return d.sensors(board) })...)
 	add(d.clock())
-	for _, folder := range d.Folders {
-		if folder.Path != "" {
-			add(d.bounded(ctx, folder.Check, "mount its disk again, or "+folder.Move, func() []Finding { return []Finding{d.folder(folder)} })...)
+	for _, dir := range d.Dirs {
+		if dir.Path != "" {
+			add(d.bounded(ctx, dir.Check, "mount its disk again, or "+dir.Move, func() []Finding { return []Finding{d.dir(dir)} })...)
 		}
 	}
 	add(d.plans()...)
@@ -103,28 +103,28 @@ func (d *Doctor) tensorrt(ctx context.Context) []Finding {
 		"install TensorRT again, or name another one with $"+tensorrt.LibraryEnvironment)
 }
 
-// writtenFolders are the folders that a run of the configuration writes to.
-func (d *Doctor) writtenFolders() []Folder {
+// writtenDirs are the directories that a run of the configuration writes to.
+func (d *Doctor) writtenDirs() []Dir {
 	const planSize, spoolSize = 1 << 30, 128 << 20
-	cache, err := tensorrt.CacheFolder()
+	cache, err := tensorrt.CacheDir()
 	if err != nil {
 		cache = ""
 	}
-	folders := []Folder{{Check: "cache folder", Path: cache, Need: planSize, Move: "set XDG_CACHE_HOME to another folder"}}
+	dirs := []Dir{{Check: "cache directory", Path: cache, Need: planSize, Move: "set XDG_CACHE_HOME to another directory"}}
 	if d.Config.MQTT.URL != config.Off {
-		folders = append(folders, Folder{
-			Check: "event folder", Path: d.Config.MQTT.Spool, Need: spoolSize, Move: "name another one with --mqtt-spool",
+		dirs = append(dirs, Dir{
+			Check: "event directory", Path: d.Config.MQTT.Spool, Need: spoolSize, Move: "name another one with --mqtt-spool",
 		})
 	}
-	return folders
+	return dirs
 }
 
 func (d *Doctor) setDefaults() {
 	if program, err := os.Executable(); d.Program == nil && err == nil {
 		d.Program = []string{program, Command}
 	}
-	if d.Folders == nil {
-		d.Folders = d.writtenFolders()
+	if d.Dirs == nil {
+		d.Dirs = d.writtenDirs()
 	}
 	if d.Timeout <= 0 {
 		d.Timeout = time.Minute

@@ -70,7 +70,7 @@ func bench(t *testing.T) *Doctor {
 	c.Cameras = []config.Camera{{Name: "cam0", URI: "demo?width=320&height=240"}}
 	d := &Doctor{
 		Config: c, Root: root, Program: []string{os.Args[0]}, Timeout: time.Minute,
-		Folders:      []Folder{{Check: "cache folder", Path: filepath.Join(root, "cache"), Need: 1 << 30, Move: "move it"}},
+		Dirs:         []Dir{{Check: "cache directory", Path: filepath.Join(root, "cache"), Need: 1 << 30, Move: "move it"}},
 		Devices:      func() []source.DeviceInfo { return nil },
 		Free:         func(string) (int64, error) { return 5 << 30, nil },
 		Synchronized: func() (bool, error) { return true, nil },
@@ -89,7 +89,7 @@ func put(t *testing.T, d *Doctor, path, content string) {
 
 var seconds = regexp.MustCompile(`after [0-9.]+ s`)
 
-// printed runs the checks and gives what a person sees, with the machine's folder and times taken out.
+// printed runs the checks and gives what a person sees, with the machine's directory and times taken out.
 func printed(t *testing.T, d *Doctor) (text string, failed int) {
 	t.Helper()
 	var out strings.Builder
@@ -124,15 +124,15 @@ func TestMachineWithNothing(t *testing.T) {
 	assert.Equal(t, machineLine+
 		`OK    memory            8.0 GiB, 4.0 GiB available, 2.0 GiB swap
 OK    clock             synchronized
-OK    cache folder      ROOT/cache, 5.0 GiB free
+OK    cache directory      ROOT/cache, 5.0 GiB free
 WARN  CUDA driver       no CUDA driver: ROOT/libcuda.so.1: cannot open shared object file: No such file or directory
                         fix: install the NVIDIA driver, or set EDGE_INFER_LIBCUDA to the path of libcuda.so.1
 WARN  TensorRT          not installed
-                        fix: on a Jetson: sudo apt install nvidia-jetpack; elsewhere: install TensorRT 8.5 or newer, or set $EDGE_INFER_TENSORRT to its folder
+                        fix: on a Jetson: sudo apt install nvidia-jetpack; elsewhere: install TensorRT 8.5 or newer, or set $EDGE_INFER_TENSORRT to its directory
 `, text[:strings.Index(text, "WARN  ONNX Runtime")])
 	assert.Equal(t, `OK    GStreamer         without appsink, videoconvert, decodebin, rtspsrc; only csi:// and gst: cameras need them
 OK    video device      none; streams, files and demo need none
-OK    camera cam0       320x240 BGR, first picture after N s, 30 fps
+OK    camera cam0       320x240 BGR, first image after N s, 30 fps
 OK    model             model  was run
 OK    MQTT broker       off
 `, text[strings.Index(text, "OK    GStreamer"):])
@@ -270,7 +270,7 @@ func TestStubDriver(t *testing.T) {
                         fix: no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES; start a container with --gpus all or --runtime nvidia
 `},
 		{"init=34", `FAIL  CUDA driver       the driver ROOT/libcuda.so.1 does not start: stub library (34)
-                        fix: a stub library was loaded: remove the CUDA toolkit's stubs folder from LD_LIBRARY_PATH
+                        fix: a stub library was loaded: remove the CUDA toolkit's stubs directory from LD_LIBRARY_PATH
 `},
 		{"init=100", `WARN  CUDA driver       the driver ROOT/libcuda.so.1 does not start: no device (100)
                         fix: no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES; start a container with --gpus all or --runtime nvidia
@@ -351,11 +351,11 @@ func TestTensorRTAndGPU(t *testing.T) {
 }
 
 func TestPlan(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	file := func(name string, facts tensorrt.PlanFacts) string {
 		data, err := tensorrt.EncodePlan(facts, []byte("ftrt"))
 		require.NoError(t, err)
-		path := filepath.Join(folder, name)
+		path := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(path, data, 0o600))
 		return path
 	}
@@ -363,7 +363,7 @@ func TestPlan(t *testing.T) {
 	data, err := os.ReadFile(damaged)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(damaged, data[:len(data)-1], 0o600))
-	other := filepath.Join(folder, "model.onnx")
+	other := filepath.Join(dir, "model.onnx")
 	require.NoError(t, os.WriteFile(other, []byte("no plan"), 0o600))
 	for _, test := range []struct {
 		path string
@@ -371,7 +371,7 @@ func TestPlan(t *testing.T) {
 	}{
 		{"", nil},
 		{other, nil},
-		{filepath.Join(folder, "none.plan"), nil},
+		{filepath.Join(dir, "none.plan"), nil},
 		{
 			file("fits.plan", tensorrt.PlanFacts{Version: "10.3.0", Architecture: "sm_87"}),
 			[]Finding{ok("engine plan", "DIR/fits.plan fits TensorRT 10.3.0.30 on sm_87")},
@@ -393,22 +393,22 @@ func TestPlan(t *testing.T) {
 		var found []Finding
 		r := Request{Model: config.Model{Path: test.path}}
 		r.plan(tensorrt.Version{Major: 10, Minor: 3, Build: 30}, &cuda.Facts{Major: 8, Minor: 7}, func(f Finding) {
-			f.Detail = strings.ReplaceAll(f.Detail, folder, "DIR")
+			f.Detail = strings.ReplaceAll(f.Detail, dir, "DIR")
 			found = append(found, f)
 		})
 		assert.Equal(t, test.want, found, test.path)
 	}
 }
 
-func TestFolders(t *testing.T) {
+func TestDirs(t *testing.T) {
 	d := bench(t)
 	d.setDefaults()
 	put(t, d, "file", "")
 	at := func(path string) Finding {
-		return d.folder(Folder{Check: "f", Path: path, Need: 6 << 30, Move: "move it"})
+		return d.dir(Dir{Check: "f", Path: path, Need: 6 << 30, Move: "move it"})
 	}
 	assert.Equal(t, warn("f", "free 1.0 GiB, or move it", "%s/a/b, only 5.0 GiB free", d.Root), at(d.Root+"/a/b"))
-	assert.Equal(t, fail("f", "remove "+d.Root+"/file, or move it", "%s/file is no folder", d.Root), at(d.Root+"/file"))
+	assert.Equal(t, fail("f", "remove "+d.Root+"/file, or move it", "%s/file is no directory", d.Root), at(d.Root+"/file"))
 	assert.Equal(t, Fail, at("/proc/self/nothing").Status)
 	d.Free = freeBytes
 	assert.NotEqual(t, Fail, at(d.Root).Status)
@@ -550,8 +550,8 @@ func unprivileged(t *testing.T, d *Doctor) {
 	if err != nil {
 		t.Skip("needs setpriv to give up root's rights")
 	}
-	for folder := d.Root; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) {
-		require.NoError(t, os.Chmod(folder, 0o755)) // of this test alone
+	for dir := d.Root; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		require.NoError(t, os.Chmod(dir, 0o755)) // of this test alone
 	}
 	from, err := os.Open(os.Args[0])
 	require.NoError(t, err)
@@ -585,7 +585,7 @@ func TestCameras(t *testing.T) {
 	d.setDefaults()
 	put(t, d, "text.mp4", "hello")
 	for _, test := range []struct{ uri, want string }{
-		{"demo?width=640&height=480&fps=15", "OK    camera cam0       640x480 BGR, first picture after N s, 15 fps\n"},
+		{"demo?width=640&height=480&fps=15", "OK    camera cam0       640x480 BGR, first image after N s, 15 fps\n"},
 		{"demo?width=1", "FAIL  camera cam0       "},
 		{d.Root + "/none.mp4", "FAIL  camera cam0       open ROOT/none.mp4: no such file\n"},
 		{"rtsp://user:secret@127.0.0.1:1/x", "FAIL  camera cam0       "},
@@ -641,7 +641,7 @@ WARN  clocks            GPU between 306 and 918 MHz, now 306
 OK    temperature       tj-thermal 51.5 °C, slows down at 99
 WARN  clock             not synchronized: times in messages may be wrong
                         fix: sudo timedatectl set-ntp true
-`, text[:strings.Index(text, "OK    cache folder")])
+`, text[:strings.Index(text, "OK    cache directory")])
 	assert.Equal(t, `FAIL  GStreamer         without appsink, videoconvert, decodebin, rtspsrc, nvarguscamerasrc, nvvidconv, nvv4l2decoder
                         fix: CSI cameras need a Jetson with nvidia-l4t-gstreamer; in a container, start it with --runtime nvidia
 FAIL  nvargus-daemon    does not run: CSI cameras need it

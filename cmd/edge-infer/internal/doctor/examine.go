@@ -135,7 +135,7 @@ func (r *Request) noTensorRT(given string, attempts []tensorrt.Attempt) Finding 
 		return strings.Contains(name, "libnvinfer") && strings.HasPrefix(rest, "cannot open shared object file: No such file")
 	})
 	const install = "on a Jetson: sudo apt install nvidia-jetpack; elsewhere: install TensorRT 8.5 or newer, or set $" +
-		tensorrt.LibraryEnvironment + " to its folder"
+		tensorrt.LibraryEnvironment + " to its directory"
 	if len(broken) == 0 {
 		named := given != "" || os.Getenv(tensorrt.LibraryEnvironment) != ""
 		detail := "not installed"
@@ -264,10 +264,10 @@ func explain(err error) (detail, fix string) {
 	return err.Error(), ""
 }
 
-// camera takes one picture.
+// camera takes one image.
 func (r *Request) camera(ctx context.Context, tell func(Finding)) {
 	start := time.Now()
-	frame, rate, err := picture(ctx, r.Camera)
+	frame, rate, err := img(ctx, r.Camera)
 	if err != nil {
 		detail, fix := explain(err)
 		if fix == "" {
@@ -276,15 +276,15 @@ func (r *Request) camera(ctx context.Context, tell func(Finding)) {
 		tell(Finding{Status: Fail, Detail: detail, Fix: fix})
 		return
 	}
-	f := ok("", "%dx%d %s, first picture after %.1f s", frame.Width, frame.Height, frame.Format, time.Since(start).Seconds())
+	f := ok("", "%dx%d %s, first image after %.1f s", frame.Width, frame.Height, frame.Format, time.Since(start).Seconds())
 	if rate > 0 {
 		f.Detail += fmt.Sprintf(", %.4g fps", rate)
 	}
 	tell(f)
 }
 
-// picture gives a frame without its data, and the source's rate.
-func picture(ctx context.Context, uri string) (frame capture.Frame, rate float64, err error) {
+// image gives a frame without its data, and the source's rate.
+func img(ctx context.Context, uri string) (frame capture.Frame, rate float64, err error) {
 	opened, err := source.Open(ctx, uri, capture.Options{})
 	if err != nil {
 		return frame, 0, err
@@ -294,7 +294,7 @@ func picture(ctx context.Context, uri string) (frame capture.Frame, rate float64
 	defer pool.Close()
 	if frame, err = opened.Next(pool); err != nil {
 		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("%s: no picture in it", capture.Redact(uri))
+			err = fmt.Errorf("%s: no image in it", capture.Redact(uri))
 		}
 		return frame, 0, err
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
-// folder says whether the daemon can write to a folder, which it makes when there is none yet, and whether there is room.
-func (d *Doctor) folder(f Folder) Finding {
+// directory says whether the daemon can write to a directory, which it makes when there is none yet, and whether there is room.
+func (d *Doctor) dir(f Dir) Finding {
 	place := f.Path
 	for {
 		info, err := os.Stat(place)
 		if err == nil && !info.IsDir() {
-			return fail(f.Check, "remove "+place+", or "+f.Move, "%s is no folder", place)
+			return fail(f.Check, "remove "+place+", or "+f.Move, "%s is no directory", place)
 		}
 		if err == nil || place == filepath.Dir(place) {
 			break
@@ -39,22 +39,22 @@ func (d *Doctor) folder(f Folder) Finding {
 	return ok(f.Check, "%s, %s free", f.Path, gibibytes(free))
 }
 
-// plans says whether the plans in the cache may be run. It answers only where one of the checked folders is the cache.
+// plans says whether the plans in the cache may be run. It answers only where one of the checked directories is the cache.
 func (d *Doctor) plans() []Finding {
-	folder, err := tensorrt.CacheFolder()
-	if err != nil || !slices.ContainsFunc(d.Folders, func(f Folder) bool { return f.Path == folder }) {
+	dir, err := tensorrt.CacheDir()
+	if err != nil || !slices.ContainsFunc(d.Dirs, func(f Dir) bool { return f.Path == dir }) {
 		return nil
 	}
 	var refused *engine.Error
-	if err := (tensorrt.Cache{Folder: folder}).Trusted(); errors.As(err, &refused) {
+	if err := (tensorrt.Cache{Dir: dir}).Trusted(); errors.As(err, &refused) {
 		return []Finding{fail("plan cache", refused.Hint, "%s: %v", strings.TrimPrefix(refused.Message, "plan cache: "), refused.Err)}
 	}
 	return nil
 }
 
-func freeBytes(folder string) (int64, error) {
+func freeBytes(dir string) (int64, error) {
 	var s unix.Statfs_t
-	if err := unix.Statfs(folder, &s); err != nil {
+	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, err
 	}
 	return int64(s.Bavail) * int64(s.Bsize), nil

@@ -15,7 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// model runs the network twice on a grey picture and times the second one.
+// model runs the network twice on a grey image and times the second one.
 func (r *Request) model(ctx context.Context) Finding {
 	c := config.Default()
 	c.Model, c.Engine, c.Remote, c.Detect = r.Model, r.Engine, r.Remote, r.Detect
@@ -48,14 +48,14 @@ func timeModel(ctx context.Context, c *config.Config) (detail string, err error)
 	defer func() { err = errors.Join(err, n.Close()) }()
 	m := n.Model()
 	const width, height = 640, 480
-	picture := engine.Image{Data: make([]byte, 3*width*height), Width: width, Height: height, Stride: 3 * width, Format: engine.BGR}
-	for i := range picture.Data {
-		picture.Data[i] = 114
+	img := engine.Image{Data: make([]byte, 3*width*height), Width: width, Height: height, Stride: 3 * width, Format: engine.BGR}
+	for i := range img.Data {
+		img.Data[i] = 114
 	}
 	var took time.Duration
 	for range 2 { // the first one warms up
 		start := time.Now()
-		seen, err := predict.Run(n, picture)
+		seen, err := predict.Run(n, img)
 		if err == nil {
 			err = seen[0].Err
 		}
@@ -64,6 +64,6 @@ func timeModel(ctx context.Context, c *config.Config) (detail string, err error)
 		}
 		took = time.Since(start)
 	}
-	return fmt.Sprintf("%s on %s %s, %s, %s: read as %s, %.1f ms a picture", m.Path, m.Backend, m.BackendVersion, m.Device, m.Precision,
+	return fmt.Sprintf("%s on %s %s, %s, %s: read as %s, %.1f ms an image", m.Path, m.Backend, m.BackendVersion, m.Device, m.Precision,
 		m.Recognised.Layout, float64(took.Microseconds())/1000), nil
 }

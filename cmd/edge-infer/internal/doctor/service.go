@@ -76,7 +76,7 @@ func (d *Doctor) argus(u *unit.Unit) []Finding {
 	})
 	if u.True("PrivateTmp") && !bound {
 		return []Finding{fail("nvargus-daemon", "systemctl edit "+u.Name+": [Service] PrivateTmp=no",
-			"PrivateTmp= hides %s: CSI cameras give no picture", argusSocket)}
+			"PrivateTmp= hides %s: CSI cameras give no image", argusSocket)}
 	}
 	return []Finding{ok("nvargus-daemon", "%s can be reached", argusSocket)}
 }

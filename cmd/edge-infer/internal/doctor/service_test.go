@@ -35,7 +35,7 @@ func TestService(t *testing.T) {
 	require.Equal(t, Fail, found["devices"].Status)
 	require.Equal(t, "group video: there is none, the service does not start", found["devices"].Detail)
 	require.Equal(t, "groupadd --system video", found["devices"].Fix)
-	require.Equal(t, "PrivateTmp= hides /tmp/argus_socket: CSI cameras give no picture", found["nvargus-daemon"].Detail)
+	require.Equal(t, "PrivateTmp= hides /tmp/argus_socket: CSI cameras give no image", found["nvargus-daemon"].Detail)
 	require.Equal(t, Warn, found["trial"].Status)
 	require.Equal(t, "systemd does not run here: the rules were read, not tried", found["trial"].Detail)
 	require.Contains(t, found["Jetson"].Detail, "not tried")
@@ -70,14 +70,14 @@ func TestService(t *testing.T) {
 
 // TestDoctorKnowsThatPlansOfOthersAreNotRun, as the engine does.
 func TestDoctorKnowsThatPlansOfOthersAreNotRun(t *testing.T) {
-	folder := t.TempDir()
-	t.Setenv("CACHE_DIRECTORY", folder)
-	d := &Doctor{Folders: []Folder{{Check: "cache folder", Path: folder}}}
-	require.NoError(t, os.Chmod(folder, 0o755))
+	dir := t.TempDir()
+	t.Setenv("CACHE_DIRECTORY", dir)
+	d := &Doctor{Dirs: []Dir{{Check: "cache directory", Path: dir}}}
+	require.NoError(t, os.Chmod(dir, 0o755))
 	require.Empty(t, d.plans())
-	require.NoError(t, os.Chmod(folder, 0o777))
+	require.NoError(t, os.Chmod(dir, 0o777))
 	require.Equal(t, []Finding{{
-		Check: "plan cache", Status: Fail, Detail: folder + " has mode 0777: anybody could have put code there, and it would run",
-		Fix: "chmod go-w " + folder + " if you know who wrote to it, else remove it",
+		Check: "plan cache", Status: Fail, Detail: dir + " has mode 0777: anybody could have put code there, and it would run",
+		Fix: "chmod go-w " + dir + " if you know who wrote to it, else remove it",
 	}}, d.plans())
 }

@@ -135,7 +135,7 @@ func formats(all []source.DeviceFormat) string {
 	return strings.Join(list, ", ")
 }
 
-// cameras takes a test picture of each camera.
+// cameras takes a test image of each camera.
 func (d *Doctor) cameras(ctx context.Context) []Finding {
 	if len(d.Config.Cameras) == 0 {
 		return []Finding{warn("camera", "name one to try it: --camera 0, or --camera demo", "none named")}

@@ -15,9 +15,9 @@ import (
 
 // TestNoSecretGetsIn puts secrets wherever a machine has them, and has logs and findings tell them in every form.
 func TestNoSecretGetsIn(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	write := func(name, text string) string {
-		path := filepath.Join(folder, name)
+		path := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
@@ -59,13 +59,13 @@ the last line
 	write("etc/nv_tegra_release", "# R36 (release), REVISION: 4.3\nmore\n")
 	write("etc/os-release", "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n")
 	d := &Dossier{
-		Program: "edge-infer 1.2.3", Settings: settings, Config: c, Root: folder, Machine: &probe.Machine{NoGPU: "no driver"},
+		Program: "edge-infer 1.2.3", Settings: settings, Config: c, Root: dir, Machine: &probe.Machine{NoGPU: "no driver"},
 		Findings: doctor.Findings{
 			{Check: "camera yard", Status: doctor.Fail, Detail: "rtsp://admin:hunt/camera?1 &@192.0.2.1: 401", Fix: "see hunt-plain"},
 		},
 		Log: []string{"cat", log},
 	}
-	path := filepath.Join(folder, "report.md")
+	path := filepath.Join(dir, "report.md")
 	require.NoError(t, d.Write(t.Context(), path))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
@@ -82,9 +82,9 @@ the last line
 		require.Contains(t, string(text), want)
 	}
 
-	d.Log = []string{filepath.Join(folder, "none")}
+	d.Log = []string{filepath.Join(dir, "none")}
 	require.NoError(t, d.Write(t.Context(), path), "a machine without a journal")
-	require.ErrorContains(t, d.Write(t.Context(), filepath.Join(folder, "none", "x")), "report: ")
+	require.ErrorContains(t, d.Write(t.Context(), filepath.Join(dir, "none", "x")), "report: ")
 }
 
 func TestNamesOfVariablesOnly(t *testing.T) {

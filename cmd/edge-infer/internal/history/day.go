@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The heat map's cells lie over the whole picture, row by row.
+// The heat map's cells lie over the whole image, row by row.
 const (
 	Columns = 64
 	Rows    = 36
@@ -48,7 +48,7 @@ type Way struct {
 	Time     float64 `json:"time_s"`     // that they were there, together
 }
 
-// Heat is for how many seconds objects have stood or gone in each cell of the picture, by the middle of their lower edge. Two objects in
+// Heat is for how many seconds objects have stood or gone in each cell of the image, by the middle of their lower edge. Two objects in
 // one cell count twice.
 type Heat [Columns * Rows]float32
 

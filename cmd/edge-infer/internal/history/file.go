@@ -13,8 +13,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
-// folder is a camera's. Its name begins with a word of ours, so that a camera may be called .. without harm.
-func (r *Recorder) folder(camera string) string { return filepath.Join(r.Directory, "camera-"+camera) }
+// directory is a camera's. Its name begins with a word of ours, so that a camera may be called .. without harm.
+func (r *Recorder) dir(camera string) string { return filepath.Join(r.Directory, "camera-"+camera) }
 
 const suffix = ".json"
 
@@ -23,7 +23,7 @@ func (r *Recorder) days(camera string) (days []string, err error) {
 	if r.Directory == "" {
 		return nil, nil
 	}
-	entries, err := os.ReadDir(r.folder(camera))
+	entries, err := os.ReadDir(r.dir(camera))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (r *Recorder) read(camera, day string) (*Day, error) {
 	if _, err := time.Parse(dayForm, day); err != nil || r.Directory == "" {
 		return newDay(camera, day), nil //nolint:nilerr // there is no file of such a day
 	}
-	data, err := os.ReadFile(filepath.Join(r.folder(camera), day+suffix))
+	data, err := os.ReadFile(filepath.Join(r.dir(camera), day+suffix))
 	if errors.Is(err, fs.ErrNotExist) {
 		return newDay(camera, day), nil
 	}
@@ -50,7 +50,7 @@ func (r *Recorder) read(camera, day string) (*Day, error) {
 	}
 	found, err := parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(r.folder(camera), day+suffix), err)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(r.dir(camera), day+suffix), err)
 	}
 	found.Camera, found.Day = camera, day
 	return found, nil
@@ -89,7 +89,7 @@ func parse(data []byte) (*Day, error) {
 // write adds a part of a day to its file, and removes the files of days that are too long ago. A file that cannot be understood is put
 // aside.
 func (r *Recorder) write(part *Day) error {
-	path := filepath.Join(r.folder(part.Camera), part.Day+suffix)
+	path := filepath.Join(r.dir(part.Camera), part.Day+suffix)
 	whole, err := r.read(part.Camera, part.Day)
 	if err != nil {
 		r.Logger.Warn("counts of a day are damaged and put aside", "error", err)
@@ -103,7 +103,7 @@ func (r *Recorder) write(part *Day) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(r.folder(part.Camera), 0o750); err != nil {
+	if err := os.MkdirAll(r.dir(part.Camera), 0o750); err != nil {
 		return err
 	}
 	if err := atomicfile.Write(path, append(data, '\n'), 0o640); err != nil {
@@ -114,7 +114,7 @@ func (r *Recorder) write(part *Day) error {
 		return err
 	}
 	for len(days) > max(r.Days, 1) {
-		if err := os.Remove(filepath.Join(r.folder(part.Camera), days[0]+suffix)); err != nil {
+		if err := os.Remove(filepath.Join(r.dir(part.Camera), days[0]+suffix)); err != nil {
 			return err
 		}
 		days = days[1:]

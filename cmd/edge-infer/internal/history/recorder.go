@@ -1,5 +1,5 @@
 // Package history keeps what was counted over time: by hour how many objects came, entered zones and crossed lines and how far they went,
-// and by day where on the picture they were. It is a file for each camera and day.
+// and by day where on the image they were. It is a file for each camera and day.
 package history
 
 import (
@@ -89,7 +89,7 @@ func (c *camera) warm(in *pipeline.Inferred, seconds float32) {
 	for i := range in.Detections {
 		box := &in.Detections[i].Box
 		if box.X2 <= box.X1 {
-			continue // a class of the whole picture
+			continue // a class of the whole image
 		}
 		x, y := int(float32(Columns)*(box.X1+box.X2)/2/float32(in.Width)), int(float32(Rows)*box.Y2/float32(in.Height))
 		c.now.Heat[min(max(y, 0), Rows-1)*Columns+min(max(x, 0), Columns-1)] += seconds

@@ -28,12 +28,14 @@ var noon = time.Date(2026, 11, 20, 12, 30, 0, 0, time.Local)
 func shown(camera string, at time.Time, x, y float32, events ...zone.Event) *pipeline.Inferred {
 	return &pipeline.Inferred{
 		Camera: camera, Time: at, Width: 640, Height: 360, Labels: []string{"bolt", "nut"}, Frame: &capture.Frame{}, Follower: follower,
-		Detections: []postprocess.Finding{{Box: postprocess.Box{X1: x - 5, X2: x + 5, Y1: y - 20, Y2: y}}},
+		Detections: []postprocess.Detection{{Box: postprocess.Box{X1: x - 5, X2: x + 5, Y1: y - 20, Y2: y}}},
 		Happened:   &zone.Result{Events: events},
 	}
 }
 
-func object(class int) *zone.Object { return &zone.Object{Finding: postprocess.Finding{Class: class}} }
+func object(class int) *zone.Object {
+	return &zone.Object{Detection: postprocess.Detection{Class: class}}
+}
 
 func TestCountsByHourAndWhere(t *testing.T) {
 	r := &Recorder{}
@@ -75,8 +77,8 @@ func TestCountsByHourAndWhere(t *testing.T) {
 
 // What is saved, by this run or an earlier one, and what is not yet add up; days that are too old go.
 func TestFilesAddUp(t *testing.T) {
-	folder := t.TempDir()
-	open := func() *Recorder { return &Recorder{Directory: folder, Days: 3, Logger: slog.New(slog.DiscardHandler)} }
+	dir := t.TempDir()
+	open := func() *Recorder { return &Recorder{Directory: dir, Days: 3, Logger: slog.New(slog.DiscardHandler)} }
 	enter := zone.Event{Kind: zone.Enter, Object: object(0)}
 	entered := func(r *Recorder, day string) int {
 		found, _, err := r.Day("..", day)
@@ -101,12 +103,12 @@ func TestFilesAddUp(t *testing.T) {
 	_, days, err := open().Day("..", "")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"2026-11-21", "2026-11-22", "2026-11-23"}, days)
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "whatever a camera is called, its files are in the folder")
+	require.Len(t, entries, 1, "whatever a camera is called, its files are in the directory")
 
 	// A damaged file is put aside, and what is counted is not lost.
-	path := filepath.Join(folder, "camera-..", "2026-11-23.json")
+	path := filepath.Join(dir, "camera-..", "2026-11-23.json")
 	require.NoError(t, os.WriteFile(path, []byte(`{"heat":[1e39]}`), 0o600))
 	_, _, err = open().Day("..", "")
 	require.ErrorContains(t, err, path)
@@ -119,14 +121,14 @@ func TestFilesAddUp(t *testing.T) {
 
 // What cannot be written waits in memory.
 func TestNoRoom(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(folder, nil, 0o600))
-	r := &Recorder{Directory: folder, Days: 3, Logger: slog.New(slog.DiscardHandler)}
+	dir := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(dir, nil, 0o600))
+	r := &Recorder{Directory: dir, Days: 3, Logger: slog.New(slog.DiscardHandler)}
 	r.Frame(shown("belt", noon, 100, 100, zone.Event{Kind: zone.Enter, Object: object(0)}))
 	r.save()
-	require.NoError(t, os.Remove(folder))
+	require.NoError(t, os.Remove(dir))
 	r.save()
-	day, _, err := (&Recorder{Directory: folder}).Day("belt", "")
+	day, _, err := (&Recorder{Directory: dir}).Day("belt", "")
 	require.NoError(t, err)
 	assert.Equal(t, 1, day.hour(12).Zones["yard"].Entered)
 }

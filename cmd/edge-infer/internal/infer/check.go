@@ -6,35 +6,35 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 )
 
-// mostReaders bounds the goroutines that decode: each holds a picture.
+// mostReaders bounds the goroutines that decode: each holds an image.
 const mostReaders = 1024
 
 // Check finds out which of the two jobs is asked for, and that it is one. The configuration of p is that of both.
-func Check(p *Pictures, t *Tensors) error {
+func Check(p *Images, t *Tensors) error {
 	if err := p.Record.Check(); err != nil {
 		return err
 	}
-	if !slices.Contains([]string{FilmAuto, FilmMP4, FilmAVI}, p.Film) {
-		return config.Usagef("--film %q must be auto, mp4 or avi", p.Film)
+	if !slices.Contains([]string{VideoAuto, VideoMP4, VideoAVI}, p.Video) {
+		return config.Usagef("--video %q must be auto, mp4 or avi", p.Video)
 	}
 	switch {
 	case p.Readers < 0 || p.Readers > mostReaders:
 		return config.Usagef("--readers %d must be 0 to %d", p.Readers, mostReaders)
 	case len(p.Files) == 0 && len(t.Inputs) == 0:
-		return config.Usagef("infer needs a picture, a directory or a video, or --input NAME=TENSOR.npy")
+		return config.Usagef("infer needs an image, a directory or a video, or --input NAME=TENSOR.npy")
 	case len(p.Files) > 0 && len(t.Inputs) > 0:
-		return config.Usagef("infer takes pictures or --input, not both")
+		return config.Usagef("infer takes images or --input, not both")
 	case p.Resume && (p.Save == "" && p.Record.Path == "" || !p.Record.resumable()):
-		return config.Usagef("--resume leaves out what --output FILE.jsonl, a folder of --format yolo, or --save DIR holds already: name one")
+		return config.Usagef("--resume leaves out what --output FILE.jsonl, a directory of --format yolo, or --save DIR holds already: name one")
 	case t.Directory != "" && len(t.Inputs) == 0:
 		return config.Usagef("--output-dir is for --input")
 	case (p.Save != "" || p.Record.Format != "") && len(t.Inputs) > 0:
-		return config.Usagef("--save, --format and --output are for pictures, the outputs of --input go to --output-dir")
+		return config.Usagef("--save, --format and --output are for images, the outputs of --input go to --output-dir")
 	case !p.Config.Look.Plain() && len(t.Inputs) > 0:
-		return config.Usagef("--tile, --ensemble and --augment are for pictures, not for --input")
+		return config.Usagef("--tile, --ensemble and --augment are for images, not for --input")
 	}
 	if t.Window.Sides != "" && len(t.Inputs) == 0 {
-		return config.Usagef("--window slides over --input, --tile looks at parts of pictures")
+		return config.Usagef("--window slides over --input, --tile looks at parts of images")
 	}
 	t.Window.Overlap = p.Config.Look.Overlap
 	return t.Window.check()

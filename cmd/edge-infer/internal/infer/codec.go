@@ -13,13 +13,13 @@ import (
 	captured "github.com/edge-infer/edge-infer/capture/source"
 )
 
-// codec is a way of writing films. What a machine has of them is found out by trying.
+// codec is a way of writing videos. What a machine has of them is found out by trying.
 type codec struct {
 	title  string
 	suffix string
 	api    gocv.VideoCaptureAPI
 	fourCC string
-	// pipeline is that of GStreamer between the pictures and the file, plugin the one of its plugins that not every machine has; empty for
+	// pipeline is that of GStreamer between the images and the file, plugin the one of its plugins that not every machine has; empty for
 	// other libraries.
 	pipeline, plugin string
 }
@@ -29,7 +29,7 @@ func motionJPEG() *codec {
 	return &codec{title: "Motion JPEG in AVI", suffix: ".avi", api: gocv.VideoCaptureOpencvMjpeg, fourCC: "MJPG"}
 }
 
-// codecs are those that make smaller films, best first.
+// codecs are those that make smaller videos, best first.
 func codecs() []codec {
 	const plain, end = "appsrc ! videoconvert ! video/x-raw,format=I420 ! ", " ! h264parse ! mp4mux ! filesink location="
 	h264 := func(encoder, plugin string) codec {
@@ -48,10 +48,10 @@ func codecs() []codec {
 	}
 }
 
-// even reports whether pictures must have even sides.
+// even reports whether images must have even sides.
 func (c *codec) even() bool { return c.suffix == ".mp4" }
 
-// open begins a film.
+// open begins a video.
 func (c *codec) open(path string, rate float64, width, height int) (*gocv.VideoWriter, error) {
 	name := path
 	if c.pipeline != "" {
@@ -59,59 +59,59 @@ func (c *codec) open(path string, rate float64, width, height int) (*gocv.VideoW
 	}
 	writer, err := gocv.VideoWriterFileWithAPI(name, c.api, c.fourCC, rate, width, height, true)
 	if err == nil && !writer.IsOpened() {
-		err = errors.Join(errors.New("film could not be begun (is the folder writable?)"), writer.Close())
+		err = errors.Join(errors.New("video could not be begun (is the directory writable?)"), writer.Close())
 	}
 	return writer, err
 }
 
-// works writes a small film and looks whether it is whole.
-func (c *codec) works(folder string) bool {
+// works writes a small video and looks whether it is whole.
+func (c *codec) works(dir string) bool {
 	if !gocv.VideoRegistry.HasBackend(c.api) || c.plugin != "" && captured.FindPlugin(c.plugin) == "" {
 		return false
 	}
-	trial, err := os.MkdirTemp(folder, ".trial-*") // of this run alone
+	trial, err := os.MkdirTemp(dir, ".trial-*") // of this run alone
 	if err != nil {
 		return false
 	}
 	defer os.RemoveAll(trial)
-	path := filepath.Join(trial, "film"+c.suffix)
+	path := filepath.Join(trial, "video"+c.suffix)
 	const width, height = 256, 128 // hardware encoders refuse smaller ones
-	picture := gocv.NewMatWithSize(height, width, gocv.MatTypeCV8UC3)
-	defer picture.Close()
+	img := gocv.NewMatWithSize(height, width, gocv.MatTypeCV8UC3)
+	defer img.Close()
 	writer, err := c.open(path, unknownRate, width, height)
 	if err != nil {
 		return false
 	}
 	for range 5 {
-		err = errors.Join(err, writer.Write(picture))
+		err = errors.Join(err, writer.Write(img))
 	}
 	if err = errors.Join(err, writer.Close()); err != nil {
 		return false
 	}
-	film, err := os.ReadFile(path)
-	return err == nil && bytes.Contains(film, []byte("moov"))
+	video, err := os.ReadFile(path)
+	return err == nil && bytes.Contains(video, []byte("moov"))
 }
 
-// chooseCodec is the best one that works in a folder, of the form that is asked for.
-func chooseCodec(folder, asked string) (*codec, error) {
-	if asked == FilmAVI {
+// chooseCodec is the best one that works in a directory, of the form that is asked for.
+func chooseCodec(dir, asked string) (*codec, error) {
+	if asked == VideoAVI {
 		return motionJPEG(), nil
 	}
 	for _, c := range codecs() {
-		if c.works(folder) {
+		if c.works(dir) {
 			return &c, nil
 		}
 	}
-	if asked == FilmMP4 {
-		return nil, fmt.Errorf("--film mp4: neither GStreamer nor OpenCV's FFmpeg has an encoder here " +
-			"(install gstreamer1.0-plugins-ugly, or leave it to --film auto)")
+	if asked == VideoMP4 {
+		return nil, fmt.Errorf("--video mp4: neither GStreamer nor OpenCV's FFmpeg has an encoder here " +
+			"(install gstreamer1.0-plugins-ugly, or leave it to --video auto)")
 	}
 	return motionJPEG(), nil
 }
 
-// The forms of films: MP4 where something can write it, one of both for certain.
+// The forms of videos: MP4 where something can write it, one of both for certain.
 const (
-	FilmAuto = "auto"
-	FilmMP4  = "mp4"
-	FilmAVI  = "avi"
+	VideoAuto = "auto"
+	VideoMP4  = "mp4"
+	VideoAVI  = "avi"
 )

@@ -17,18 +17,18 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// mapFiles are those of networks that say something of every place: a file of the picture's size for each, in the form that validate reads.
+// mapFiles are those of networks that say something of every place: a file of the image's size for each, in the form that validate reads.
 // Classes are a grey PNG of their numbers, 255 for none, depths an NPY file of float32 numbers.
 type mapFiles struct {
-	folder string
-	names  names
+	dir   string
+	names names
 }
 
 func (m *mapFiles) path(source string, frame int, suffix string) string {
-	if captured.Picture(source) {
-		return filepath.Join(m.folder, m.names.of(source, "")+suffix)
+	if captured.Image(source) {
+		return filepath.Join(m.dir, m.names.of(source, "")+suffix)
 	}
-	return filepath.Join(m.folder, fmt.Sprintf("%s_%06d%s", m.names.ofFilm(source), frame, suffix))
+	return filepath.Join(m.dir, fmt.Sprintf("%s_%06d%s", m.names.ofVideo(source), frame, suffix))
 }
 
 func (m *mapFiles) add(seen *Seen) error {
@@ -81,7 +81,7 @@ func write(path string, data []byte) error {
 }
 
 func (m *mapFiles) has(path string) bool {
-	if !captured.Picture(path) { // how many pictures a film has is not known
+	if !captured.Image(path) { // how many images a video has is not known
 		return false
 	}
 	for _, suffix := range []string{".png", ".npy"} {

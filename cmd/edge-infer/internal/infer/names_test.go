@@ -7,18 +7,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Pictures and films of like names keep their files apart, whichever comes first, and have the same names when asked again.
-func TestNamesOfPicturesAndFilms(t *testing.T) {
+// Images and videos of like names keep their files apart, whichever comes first, and have the same names when asked again.
+func TestNamesOfImagesAndVideos(t *testing.T) {
 	sources := []string{"a/f.mp4", "f_0.jpg", "f_1.jpg", "f.jpg", "b/f.mp4", "b/f.jpg", "f_2.jpg", "f_2.mp4", "b/f_0.jpg"}
-	film := func(source string) bool { return source[len(source)-1] == '4' }
+	video := func(source string) bool { return source[len(source)-1] == '4' }
 	for turn := range sources {
 		order := append(append([]string{}, sources[turn:]...), sources[:turn]...)
 		n, files := names{}, map[string]string{}
 		for range 2 {
 			for _, source := range order {
 				wrote := []string{}
-				if film(source) {
-					stem := n.ofFilm(source)
+				if video(source) {
+					stem := n.ofVideo(source)
 					for frame := range 4 {
 						wrote = append(wrote, fmt.Sprintf("%s_%d", stem, frame))
 					}

@@ -12,8 +12,8 @@ import (
 
 func TestNamesDoNotReachTheTerminal(t *testing.T) {
 	seen := &Seen{
-		findings: []postprocess.Finding{{Score: 0.5}},
-		labels:   []string{"it's\nnew 人"},
+		detections: []postprocess.Detection{{Score: 0.5}},
+		labels:     []string{"it's\nnew 人"},
 	}
 	seen.File = "a\nb.jpg #0  person 0.99\x1b[2J\xff.jpg"
 	var text bytes.Buffer

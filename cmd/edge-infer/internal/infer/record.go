@@ -24,8 +24,8 @@ import (
 // Record is where what is seen is written, and as what. The zero value writes nothing.
 type Record struct {
 	Format      string // one of Formats; empty for what the path's suffix says
-	Path        string // file, or folder of YOLO; empty for Stdout
-	Annotations string // COCO file whose ids of pictures and categories count; empty for none
+	Path        string // file, or directory of YOLO; empty for Stdout
+	Annotations string // COCO file whose ids of images and categories count; empty for none
 	Stdout      io.Writer
 }
 
@@ -45,11 +45,11 @@ func Formats() []string { return []string{JSONLines, COCO, YOLO, YOLOScores, CSV
 // Flags are the output's place on a command line.
 func (o *Record) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Format, "format", "", "what is written: jsonl, the lines of --json; coco, a list of results as pycocotools reads it; "+
-		"yolo or yolo-scores, a label file a picture as Ultralytics has it, without or with scores; csv, a row a finding; "+
-		"map, a PNG of class numbers or an NPY of depths a picture, of networks that give these")
-	flags.StringVarP(&o.Path, "output", "o", "", "file for --format, a folder for yolo and map; standard output when it is not named")
+		"yolo or yolo-scores, a label file an image as Ultralytics has it, without or with scores; csv, a row a detection; "+
+		"map, a PNG of class numbers or an NPY of depths an image, of networks that give these")
+	flags.StringVarP(&o.Path, "output", "o", "", "file for --format, a directory for yolo and map; standard output when it is not named")
 	flags.StringVar(&o.Annotations, "annotations", "",
-		"COCO's instances file of these pictures, whose ids --format coco takes; else ids are the numbers that files are named after")
+		"COCO's instances file of these images, whose ids --format coco takes; else ids are the numbers that files are named after")
 }
 
 // Check finds what is wrong with the settings before any work, and what the path says of the format.
@@ -60,15 +60,15 @@ func (o *Record) Check() error {
 			return config.Usagef("--output %s: say what it is to be with --format %s", o.Path, strings.Join(Formats(), "|"))
 		}
 	}
-	folder := o.Format == YOLO || o.Format == YOLOScores || o.Format == MapFiles
+	dir := o.Format == YOLO || o.Format == YOLOScores || o.Format == MapFiles
 	switch {
 	case o.Format != "" && !slices.Contains(Formats(), o.Format):
 		return config.Usagef("--format %q must be one of %s", o.Format, strings.Join(Formats(), ", "))
-	case folder && o.Path == "":
-		return config.Usagef("--format %s writes a file a picture: name their folder with --output DIR", o.Format)
+	case dir && o.Path == "":
+		return config.Usagef("--format %s writes a file an image: name their directory with --output DIR", o.Format)
 	case o.Annotations != "" && o.Format != COCO:
 		return config.Usagef("--annotations has the ids for --format coco")
-	case o.Path != "" && !folder:
+	case o.Path != "" && !dir:
 		return atomicfile.Check(o.Path)
 	}
 	return nil
@@ -77,7 +77,7 @@ func (o *Record) Check() error {
 // resumable reports whether a later run can tell what an earlier one has done.
 func (o *Record) resumable() bool { return o.Format != COCO && o.Format != CSV }
 
-// recorder writes what is seen, picture after picture.
+// recorder writes what is seen, image after image.
 type recorder interface {
 	add(seen *Seen) error
 	// has reports whether an earlier run has written all of a file.
@@ -101,9 +101,9 @@ func (o *Record) open(labels []string, resume bool) (recorder, error) {
 			return nil, fmt.Errorf("output: %w", err)
 		}
 		if o.Format == MapFiles {
-			return &mapFiles{folder: o.Path, names: names{}}, nil
+			return &mapFiles{dir: o.Path, names: names{}}, nil
 		}
-		return &labelFiles{folder: o.Path, labels: labels, names: names{}, yolo: format.YOLO{Scores: o.Format == YOLOScores}}, nil
+		return &labelFiles{dir: o.Path, labels: labels, names: names{}, yolo: format.YOLO{Scores: o.Format == YOLOScores}}, nil
 	}
 	to, file := o.Stdout, (*atomicfile.File)(nil)
 	if o.Path != "" {
@@ -145,36 +145,36 @@ func (o *Record) coco(to io.Writer, labels []string) (*format.COCO, error) {
 		categories[class] = known.Categories[at]
 	}
 	ids := map[string]int64{}
-	for i := range known.Pictures {
-		ids[filepath.Base(known.Pictures[i].Path)] = known.Pictures[i].ID
+	for i := range known.Images {
+		ids[filepath.Base(known.Images[i].Path)] = known.Images[i].ID
 	}
 	return &format.COCO{
-		To: to, Category: func(class int) int64 { return categories[class] }, ID: func(p *format.Picture) any {
+		To: to, Category: func(class int) int64 { return categories[class] }, ID: func(p *format.Image) any {
 			if id, listed := ids[filepath.Base(p.Path)]; listed {
 				return id
 			}
-			return format.PictureID(p)
+			return format.ImageID(p)
 		},
 	}, nil
 }
 
-func (s *Seen) picture() format.Picture {
-	return format.Picture{
-		Path: s.File, Film: !captured.Picture(s.File), Frame: s.Frame, Width: s.Width, Height: s.Height, Findings: s.findings,
+func (s *Seen) img() format.Image {
+	return format.Image{
+		Path: s.File, Video: !captured.Image(s.File), Frame: s.Frame, Width: s.Width, Height: s.Height, Detections: s.detections,
 	}
 }
 
 // document is an output that stands under its name when it is whole.
 type document struct {
 	writer interface {
-		Write(p *format.Picture) error
+		Write(p *format.Image) error
 		Close() error
 	}
 	file *atomicfile.File // nil for standard output
 }
 
 func (d *document) add(seen *Seen) error {
-	p := seen.picture()
+	p := seen.img()
 	return d.writer.Write(&p)
 }
 
@@ -198,27 +198,27 @@ func (d *document) abandon() error {
 	return d.file.Close()
 }
 
-// labelFiles are those of YOLO. A picture without findings has an empty one.
+// labelFiles are those of YOLO. An image without detections has an empty one.
 type labelFiles struct {
-	folder string
+	dir    string
 	labels []string
 	names  names
 	yolo   format.YOLO
 	text   []byte
 }
 
-func (l *labelFiles) path(p *format.Picture) string {
+func (l *labelFiles) path(p *format.Image) string {
 	named := *p
-	if p.Film {
-		named.Path = l.names.ofFilm(p.Path) + ".any"
+	if p.Video {
+		named.Path = l.names.ofVideo(p.Path) + ".any"
 	} else {
 		named.Path = l.names.of(p.Path, "") + ".any"
 	}
-	return filepath.Join(l.folder, l.yolo.Name(&named))
+	return filepath.Join(l.dir, l.yolo.Name(&named))
 }
 
 func (l *labelFiles) add(seen *Seen) error {
-	p := seen.picture()
+	p := seen.img()
 	l.text = l.yolo.Append(l.text[:0], &p, l.labels)
 	if err := atomicfile.Write(l.path(&p), l.text, 0o644); err != nil {
 		return fmt.Errorf("output: %w", err)
@@ -227,9 +227,9 @@ func (l *labelFiles) add(seen *Seen) error {
 }
 
 func (l *labelFiles) has(path string) bool {
-	p := format.Picture{Path: path, Film: !captured.Picture(path)}
-	file := l.path(&p) // gives a film its name, which those of later pictures depend on
-	if p.Film {        // how many it has is not known
+	p := format.Image{Path: path, Video: !captured.Image(path)}
+	file := l.path(&p) // gives a video its name, which those of later images depend on
+	if p.Video {       // how many it has is not known
 		return false
 	}
 	_, err := os.Stat(file)
@@ -238,14 +238,14 @@ func (l *labelFiles) has(path string) bool {
 
 func (*labelFiles) close(bool) error { return nil }
 
-// jsonLines is a file that grows by a line a picture.
+// jsonLines is a file that grows by a line an image.
 type jsonLines struct {
 	file *os.File // nil for standard output
 	out  *bufio.Writer
 	held map[string]int // lines of an earlier run by file
 }
 
-// openLines opens a file for lines, behind those of an earlier run where there are some. Half a line goes, and so does a film that comes
+// openLines opens a file for lines, behind those of an earlier run where there are some. Half a line goes, and so does a video that comes
 // last: whether it was read to its end nothing says.
 func openLines(path string, resume bool) (*jsonLines, error) {
 	flags := os.O_RDWR | os.O_CREATE
@@ -295,7 +295,7 @@ func (l *jsonLines) read() (end int64, err error) {
 		l.held[last]++
 		end += int64(len(text))
 	}
-	if last != "" && !captured.Picture(last) {
+	if last != "" && !captured.Image(last) {
 		delete(l.held, last)
 		return begin, nil
 	}
@@ -313,7 +313,7 @@ func (l *jsonLines) add(seen *Seen) error {
 	return nil
 }
 
-// has implements recorder. Each line stands for one picture, because JSON has the same name for two that differ in bytes that are no UTF-8.
+// has implements recorder. Each line stands for one image, because JSON has the same name for two that differ in bytes that are no UTF-8.
 func (l *jsonLines) has(path string) bool {
 	if l.file == nil {
 		return true
@@ -322,7 +322,7 @@ func (l *jsonLines) has(path string) bool {
 	if l.held[name] == 0 {
 		return false
 	}
-	if captured.Picture(path) {
+	if captured.Image(path) {
 		l.held[name]--
 	}
 	return true

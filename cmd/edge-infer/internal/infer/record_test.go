@@ -7,15 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestALineStandsForOnePicture, also where names have bytes that JSON cannot hold, so that two become the same.
-func TestALineStandsForOnePicture(t *testing.T) {
+// TestALineStandsForOneImage, also where names have bytes that JSON cannot hold, so that two become the same.
+func TestALineStandsForOneImage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seen.jsonl")
 	begin := func() recorder {
 		r, err := (&Record{Format: JSONLines, Path: path}).open(nil, true)
 		require.NoError(t, err)
 		return r
 	}
-	files := []string{"a.jpg", "b\xff\xfe.jpg", "b\xfd\xfc.jpg", "film.mp4", "film.mp4", "c.jpg"}
+	files := []string{"a.jpg", "b\xff\xfe.jpg", "b\xfd\xfc.jpg", "video.mp4", "video.mp4", "c.jpg"}
 	r := begin()
 	for _, file := range files[:2] {
 		require.NoError(t, r.add(&Seen{File: file}))

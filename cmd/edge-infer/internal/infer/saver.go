@@ -20,39 +20,39 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// saver writes copies of pictures and films with the findings drawn in, under their own names.
+// saver writes copies of images and videos with the detections drawn in, under their own names.
 type saver struct {
 	directory string
 	painter   draw.Painter
 	marks     []draw.Mark
 	names     names
-	films     func() (*codec, error) // how films are written, asked when there is one
-	film      *film                  // that is being written, nil for none
+	videos    func() (*codec, error) // how videos are written, asked when there is one
+	video     *video                 // that is being written, nil for none
 }
 
-func newSaver(directory, film string, labels []string, logger *slog.Logger) (*saver, error) {
+func newSaver(directory, video string, labels []string, logger *slog.Logger) (*saver, error) {
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return nil, fmt.Errorf("save: %w", err)
 	}
-	return &saver{directory: directory, painter: draw.Painter{Labels: labels}, names: names{}, films: sync.OnceValues(func() (*codec, error) {
-		c, err := chooseCodec(directory, film)
+	return &saver{directory: directory, painter: draw.Painter{Labels: labels}, names: names{}, videos: sync.OnceValues(func() (*codec, error) {
+		c, err := chooseCodec(directory, video)
 		if err == nil {
-			logger.Info("films are saved", "as", c.title)
+			logger.Info("videos are saved", "as", c.title)
 		}
 		return c, err
 	})}, nil
 }
 
 // save draws what is found into the frame, or the map of a network that gives one, and returns the file that was written.
-func (s *saver) save(source string, number int, frame *capture.Frame, seen *predict.Picture, survey *zone.Survey) (string, error) {
+func (s *saver) save(source string, number int, frame *capture.Frame, seen *predict.Image, survey *zone.Survey) (string, error) {
 	if frame.Format != engine.BGR {
-		return "", fmt.Errorf("save %s: %v pictures cannot be drawn on", source, frame.Format)
+		return "", fmt.Errorf("save %s: %v images cannot be drawn on", source, frame.Format)
 	}
 	s.marks = s.marks[:0]
-	for _, d := range seen.Findings {
-		s.marks = append(s.marks, draw.Mark{Finding: d})
+	for _, d := range seen.Detections {
+		s.marks = append(s.marks, draw.Mark{Detection: d})
 	}
-	drawn := draw.Picture{Data: frame.Data, Width: frame.Width, Height: frame.Height, Stride: frame.Stride}
+	drawn := draw.Image{Data: frame.Data, Width: frame.Width, Height: frame.Height, Stride: frame.Stride}
 	err := s.painter.Marks(drawn, s.marks)
 	if err == nil && seen.Map != nil {
 		err = s.painter.Map(drawn, seen.Map, survey.Whole())
@@ -65,15 +65,15 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 		return "", err
 	}
 	if same(path, source) {
-		return "", fmt.Errorf("save %s: the copy would replace the picture itself, name another directory", source)
+		return "", fmt.Errorf("save %s: the copy would replace the image itself, name another directory", source)
 	}
-	picture, err := gocv.NewMatFromBytes(frame.Height, frame.Width, gocv.MatTypeCV8UC3, frame.Data)
+	img, err := gocv.NewMatFromBytes(frame.Height, frame.Width, gocv.MatTypeCV8UC3, frame.Data)
 	if err != nil {
 		return "", fmt.Errorf("save %s: %w", path, err)
 	}
-	defer picture.Close()
-	if !captured.Picture(source) {
-		return path, s.frame(source, path, number, picture, frame)
+	defer img.Close()
+	if !captured.Image(source) {
+		return path, s.frame(source, path, number, img, frame)
 	}
 	if err := s.finish(); err != nil {
 		return "", err
@@ -81,8 +81,8 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 	// Under its name stands a whole copy or none, so that a later run knows what is done.
 	partial := partial(path)
 	defer os.Remove(partial)
-	if !gocv.IMWrite(partial, picture) {
-		return "", fmt.Errorf("save %s: picture could not be written (is the disk full, or the folder read-only?)", path)
+	if !gocv.IMWrite(partial, img) {
+		return "", fmt.Errorf("save %s: image could not be written (is the disk full, or the directory read-only?)", path)
 	}
 	if err := atomicfile.Adopt(partial, path); err != nil {
 		return "", fmt.Errorf("save: %w", err)
@@ -90,39 +90,39 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 	return path, nil
 }
 
-// frame adds a frame to the copy of its film.
-func (s *saver) frame(source, path string, number int, picture gocv.Mat, frame *capture.Frame) error {
-	if s.film != nil && s.film.source == source {
-		return s.film.add(picture, number, frame.Position)
+// frame adds a frame to the copy of its video.
+func (s *saver) frame(source, path string, number int, img gocv.Mat, frame *capture.Frame) error {
+	if s.video != nil && s.video.source == source {
+		return s.video.add(img, number, frame.Position)
 	}
 	if err := s.finish(); err != nil {
 		return err
 	}
-	codec, err := s.films()
+	codec, err := s.videos()
 	if err != nil {
 		return err
 	}
-	s.film = newFilm(codec, source, path, picture, frame.Rate, frame.Position)
+	s.video = newVideo(codec, source, path, img, frame.Rate, frame.Position)
 	return nil
 }
 
-// finish completes the copy of a film, if one is being written.
+// finish completes the copy of a video, if one is being written.
 func (s *saver) finish() error {
-	if s.film == nil {
+	if s.video == nil {
 		return nil
 	}
-	f := s.film
-	s.film = nil
+	f := s.video
+	s.video = nil
 	return f.finish()
 }
 
-// abandon gives up the copy of a film that could not be read to its end.
+// abandon gives up the copy of a video that could not be read to its end.
 func (s *saver) abandon(source string) error {
-	if s.film == nil || source != "" && s.film.source != source {
+	if s.video == nil || source != "" && s.video.source != source {
 		return nil
 	}
-	f := s.film
-	s.film = nil
+	f := s.video
+	s.video = nil
 	return f.Close()
 }
 
@@ -130,8 +130,8 @@ func (s *saver) abandon(source string) error {
 func (s *saver) path(source string) (string, error) {
 	extension := strings.ToLower(filepath.Ext(source))
 	switch {
-	case !captured.Picture(source):
-		codec, err := s.films()
+	case !captured.Image(source):
+		codec, err := s.videos()
 		if err != nil {
 			return "", err
 		}
@@ -142,7 +142,7 @@ func (s *saver) path(source string) (string, error) {
 	return filepath.Join(s.directory, s.names.of(source, extension)), nil
 }
 
-// partial is where a copy is while it is written: a name of its own, because several runs may save into one folder at the same time, and
+// partial is where a copy is while it is written: a name of its own, because several runs may save into one directory at the same time, and
 // always the same, so that what a killed run has left is replaced by the next one.
 func partial(path string) string {
 	return filepath.Join(filepath.Dir(path), ".partial."+filepath.Base(path))

@@ -27,7 +27,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Tensors is infer on arrays instead of pictures: one request of any model.
+// Tensors is infer on arrays instead of images: one request of any model.
 type Tensors struct {
 	Inputs    []string // NAME=FILE, or FILE for a model with one input
 	Directory string   // where the outputs go as files; empty for nowhere

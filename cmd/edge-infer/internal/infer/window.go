@@ -29,7 +29,7 @@ type Window struct {
 }
 
 func (w *Window) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&w.Sides, "window", "", "slide a window of so many elements over --input, 64x64x64 for volumes, 512x512 for pictures; "+
+	flags.StringVar(&w.Sides, "window", "", "slide a window of so many elements over --input, 64x64x64 for volumes, 512x512 for images; "+
 		"neighbours share --overlap of it")
 	flags.StringVar(&w.Blend, "blend", string(window.Gaussian), "how a window's elements count where windows overlap: gaussian or linear")
 	flags.Int64Var(&w.Margin, "margin", -1,

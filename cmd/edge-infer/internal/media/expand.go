@@ -66,13 +66,13 @@ func expandPath(input string) ([]string, error) {
 	case len(files) > 0:
 		return files, nil
 	case Nested(input):
-		return nil, fmt.Errorf("%s: no picture or video in this directory itself (name those in it, or list all files: "+
+		return nil, fmt.Errorf("%s: no image or video in this directory itself (name those in it, or list all files: "+
 			"find %[1]s -name '*.jpg' | edge-infer infer @-)", input)
 	}
-	return nil, fmt.Errorf("%s: no picture or video in this directory", input)
+	return nil, fmt.Errorf("%s: no image or video in this directory", input)
 }
 
-// hidden says of a name what ls does. Such files are often other programs' own, like the ._*.jpg of macOS, which are no pictures.
+// hidden says of a name what ls does. Such files are often other programs' own, like the ._*.jpg of macOS, which are no images.
 func hidden(name string) bool { return strings.HasPrefix(name, ".") }
 
 // local is a path that is taken for nothing but a file, whatever its name looks like.

@@ -9,13 +9,13 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Reader reads picture files with the decoder that cameras use. One goroutine at a time.
+// Reader reads image files with the decoder that cameras use. One goroutine at a time.
 type Reader struct {
 	pool  capture.Pool
 	frame capture.Frame
 }
 
-// Read returns the picture of a file. It is valid until the next Read or Close.
+// Read returns the image of a file. It is valid until the next Read or Close.
 func (r *Reader) Read(path string) (engine.Image, error) {
 	r.frame.Release()
 	opened, err := source.Open(context.Background(), path, capture.Options{Every: true, MaxPixels: capture.MaxPixels})
@@ -24,7 +24,7 @@ func (r *Reader) Read(path string) (engine.Image, error) {
 	}
 	defer opened.Close()
 	if r.frame, err = opened.Next(&r.pool); err != nil {
-		return engine.Image{}, fmt.Errorf("read picture %s: %w", path, err)
+		return engine.Image{}, fmt.Errorf("read image %s: %w", path, err)
 	}
 	return r.frame.Image(), nil
 }

@@ -26,25 +26,25 @@ func TestReaderNamesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// TestAFilmThatEndsEarlyIsTold, and has its pictures all the same.
-func TestAFilmThatEndsEarlyIsTold(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "film.avi")
+// TestAFilmThatEndsEarlyIsTold, and has its images all the same.
+func TestAVideoThatEndsEarlyIsTold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "video.avi")
 	writer, err := gocv.VideoWriterFileWithAPI(path, gocv.VideoCaptureOpencvMjpeg, "MJPG", 10, 64, 48, true)
 	require.NoError(t, err)
-	picture := gocv.NewMatWithSize(48, 64, gocv.MatTypeCV8UC3)
-	defer picture.Close()
+	img := gocv.NewMatWithSize(48, 64, gocv.MatTypeCV8UC3)
+	defer img.Close()
 	for range 40 {
-		require.NoError(t, writer.Write(picture))
+		require.NoError(t, writer.Write(img))
 	}
 	require.NoError(t, writer.Close())
 	seen, short := 0, 0
 	run := &Run{
 		Predictors: []predict.Predictor{&recorder{batch: 1}},
-		Each: func(string, int, *capture.Frame, *predict.Picture, engine.Timing) error {
+		Each: func(string, int, *capture.Frame, *predict.Image, engine.Timing) error {
 			seen++
 			return nil
 		},
-		Failed: func(string, bool, error) {}, // the picture that is cut
+		Failed: func(string, bool, error) {}, // the image that is cut
 		Short: func(of string, reached, told time.Duration) {
 			require.Equal(t, path, of)
 			require.Less(t, reached, told)
@@ -53,9 +53,9 @@ func TestAFilmThatEndsEarlyIsTold(t *testing.T) {
 	}
 	require.NoError(t, run.Files(t.Context(), []string{path}))
 	require.Equal(t, []int{40, 0}, []int{seen, short})
-	film, err := os.ReadFile(path)
+	video, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, film[:len(film)/2], 0o600))
+	require.NoError(t, os.WriteFile(path, video[:len(video)/2], 0o600))
 	seen = 0
 	require.NoError(t, run.Files(t.Context(), []string{path}))
 	require.Greater(t, seen, 5)

@@ -10,31 +10,31 @@ import (
 	"github.com/edge-infer/edge-infer/capture/source"
 )
 
-// reading decodes files ahead of whoever runs them. Of every picture there is a place in a queue before anybody decodes it, so that they
-// come out in order; and a place costs a token, which is there again when the picture has been given back. Tokens are taken in the order
-// of the places, so the picture that everybody waits for always has its own.
+// reading decodes files ahead of whoever runs them. Of every image there is a place in a queue before anybody decodes it, so that they
+// come out in order; and a place costs a token, which is there again when the image has been given back. Tokens are taken in the order
+// of the places, so the image that everybody waits for always has its own.
 type reading struct {
 	pool   capture.Pool
 	tokens chan struct{}
-	places chan chan picture
+	places chan chan img
 	jobs   chan job
 	short  func(path string, reached, told time.Duration) // Run's
 }
 
-// job is a picture to decode into its place.
+// job is an image to decode into its place.
 type job struct {
 	path  string
-	place chan picture
+	place chan img
 }
 
 func newReading(room int, memory capture.Alloc) *reading {
 	return &reading{
 		pool:   capture.Pool{Buffers: room, Alloc: memory},
-		tokens: make(chan struct{}, room), places: make(chan chan picture, room), jobs: make(chan job, room),
+		tokens: make(chan struct{}, room), places: make(chan chan img, room), jobs: make(chan job, room),
 	}
 }
 
-// files reads all files, single pictures on several goroutines, films on this one, until the context ends.
+// files reads all files, single images on several goroutines, videos on this one, until the context ends.
 func (r *reading) files(ctx context.Context, paths []string, readers int) {
 	defer close(r.places)
 	defer close(r.jobs)
@@ -46,7 +46,7 @@ func (r *reading) files(ctx context.Context, paths []string, readers int) {
 		}()
 	}
 	for _, path := range paths {
-		if source.Picture(path) {
+		if source.Image(path) {
 			place := r.place(ctx)
 			if place == nil {
 				return
@@ -54,20 +54,20 @@ func (r *reading) files(ctx context.Context, paths []string, readers int) {
 			r.jobs <- job{path, place}
 			continue
 		}
-		if !r.film(ctx, path) {
+		if !r.video(ctx, path) {
 			return
 		}
 	}
 }
 
 // place waits for a token and takes the next place in the queue; nil when the context has ended.
-func (r *reading) place(ctx context.Context) chan picture {
+func (r *reading) place(ctx context.Context) chan img {
 	select {
 	case r.tokens <- struct{}{}:
 	case <-ctx.Done():
 		return nil
 	}
-	place := make(chan picture, 1)
+	place := make(chan img, 1)
 	r.places <- place
 	return place
 }
@@ -76,9 +76,9 @@ func open(ctx context.Context, path string) (capture.Source, error) {
 	return source.Open(ctx, path, capture.Options{Every: true, MaxPixels: capture.MaxPixels})
 }
 
-// one reads the picture of a file.
-func (r *reading) one(ctx context.Context, path string) picture {
-	p := picture{path: path}
+// one reads the image of a file.
+func (r *reading) one(ctx context.Context, path string) img {
+	p := img{path: path}
 	opened, err := open(ctx, path)
 	if err == nil {
 		defer opened.Close()
@@ -88,8 +88,8 @@ func (r *reading) one(ctx context.Context, path string) picture {
 	return p
 }
 
-// film reads every picture of a file; one that is damaged costs no other. It reports whether other files may follow.
-func (r *reading) film(ctx context.Context, path string) bool {
+// video reads every image of a file; one that is damaged costs no other. It reports whether other files may follow.
+func (r *reading) video(ctx context.Context, path string) bool {
 	opened, err := open(ctx, path)
 	if err == nil {
 		defer opened.Close()
@@ -99,12 +99,12 @@ func (r *reading) film(ctx context.Context, path string) bool {
 		if place == nil {
 			return false
 		}
-		p := picture{path: path, number: number}
+		p := img{path: path, number: number}
 		if p.seen.Err = err; err == nil {
 			p.frame, p.seen.Err = opened.Next(&r.pool)
 		}
 		p.read = p.seen.Err == nil
-		p.last = !p.read && (err != nil || !errors.Is(p.seen.Err, capture.ErrPicture))
+		p.last = !p.read && (err != nil || !errors.Is(p.seen.Err, capture.ErrImage))
 		if place <- p; p.last {
 			if errors.Is(p.seen.Err, io.EOF) {
 				r.ended(path, opened)
@@ -114,19 +114,19 @@ func (r *reading) film(ctx context.Context, path string) bool {
 	}
 }
 
-// ended looks whether a film has ended where it says: containers that were cut off give their pictures without a word. The last picture
+// ended looks whether a video has ended where it says: containers that were cut off give their images without a word. The last image
 // stands for a while, sound may go on for longer, and some headers round.
 func (r *reading) ended(path string, opened capture.Source) {
-	film, ok := opened.(capture.Film)
+	video, ok := opened.(capture.Video)
 	if !ok || r.short == nil {
 		return
 	}
-	if reached, told := film.Length(); told-reached > max(time.Second, told/10) {
+	if reached, told := video.Length(); told-reached > max(time.Second, told/10) {
 		r.short(path, reached, told)
 	}
 }
 
-// gather makes requests of so many pictures each.
+// gather makes requests of so many images each.
 func (r *reading) gather(ctx context.Context, batch int, requests chan<- *request) {
 	defer close(requests)
 	q, read := &request{}, 0
@@ -143,26 +143,26 @@ func (r *reading) gather(ctx context.Context, batch int, requests chan<- *reques
 		if !p.read {
 			<-r.tokens
 		} else if read++; read == batch {
-			q.pictures = append(q.pictures, p)
+			q.images = append(q.images, p)
 			send()
 			continue
 		}
-		if !errors.Is(p.seen.Err, io.EOF) { // of a film
-			q.pictures = append(q.pictures, p)
+		if !errors.Is(p.seen.Err, io.EOF) { // of a video
+			q.images = append(q.images, p)
 		}
 	}
-	if len(q.pictures) > 0 {
+	if len(q.images) > 0 {
 		send()
 	}
 }
 
-// release gives the pictures' memory and their tokens back.
+// release gives the images' memory and their tokens back.
 func (r *reading) release(q *request) {
-	for i := range q.pictures {
-		if p := &q.pictures[i]; p.read {
+	for i := range q.images {
+		if p := &q.images[i]; p.read {
 			p.frame.Release()
 			<-r.tokens
 		}
 	}
-	q.pictures = nil
+	q.images = nil
 }

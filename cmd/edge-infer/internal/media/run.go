@@ -1,4 +1,4 @@
-// Package media takes files through a network: pictures, directories of pictures, and films, in their order. Pictures are decoded ahead on
+// Package media takes files through a network: images, directories of images, and videos, in their order. Images are decoded ahead on
 // several cores, and several predictors share the requests.
 package media
 
@@ -16,20 +16,20 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Run takes files through predictors. A request holds as many pictures as they take, whichever files they are of.
+// Run takes files through predictors. A request holds as many images as they take, whichever files they are of.
 type Run struct {
 	// Predictors share the requests: each takes the next one as soon as it has a slot free. They are equal but for the device.
 	Predictors []predict.Predictor
-	// Ahead lets pictures be decoded while others are run, by Readers goroutines, one for each core when that is 0. Without it one picture
+	// Ahead lets images be decoded while others are run, by Readers goroutines, one for each core when that is 0. Without it one image
 	// is read, or one request runs, at a time: nothing else takes from what a request takes.
 	Ahead   bool
 	Readers int
-	// Each gets every picture, in order, with its file, its number in the file and what it shows; all of it is valid during the call only.
-	Each func(path string, number int, frame *capture.Frame, seen *predict.Picture, timing engine.Timing) error
-	// Failed gets every picture and every rest of a film that could not be read or run, and why, in its place; the others follow all the
+	// Each gets every image, in order, with its file, its number in the file and what it shows; all of it is valid during the call only.
+	Each func(path string, number int, frame *capture.Frame, seen *predict.Image, timing engine.Timing) error
+	// Failed gets every image and every rest of a video that could not be read or run, and why, in its place; the others follow all the
 	// same. With nil they are what Files returns.
 	Failed func(path string, rest bool, err error)
-	// Short hears of a film that ended long before its file says; nil for nobody. It is called from another goroutine.
+	// Short hears of a video that ended long before its file says; nil for nobody. It is called from another goroutine.
 	Short func(path string, reached, told time.Duration)
 	// Skip says which files are left out, before any is read; nil for none.
 	Skip func(path string) bool
@@ -38,27 +38,27 @@ type Run struct {
 	waited atomic.Int64 // of all predictors together, nanoseconds
 }
 
-// Waited is for how long a predictor had nothing to do but to wait for pictures, in the mean.
+// Waited is for how long a predictor had nothing to do but to wait for images, in the mean.
 func (r *Run) Waited() time.Duration {
 	return time.Duration(r.waited.Load() / int64(len(r.Predictors)))
 }
 
-// picture is one picture on its way, or what has become of it.
-type picture struct {
+// image is one image on its way, or what has become of it.
+type img struct {
 	path   string
 	number int
 	frame  capture.Frame
-	seen   predict.Picture // its Err says too why it could not be read
+	seen   predict.Image // its Err says too why it could not be read
 	read   bool
-	last   bool // nothing of the film follows
+	last   bool // nothing of the video follows
 }
 
-// request is some pictures that a predictor sees at once.
+// request is some images that a predictor sees at once.
 type request struct {
-	number   int
-	pictures []picture // those that could not be read are among them
-	timing   engine.Timing
-	err      error // of all of it
+	number int
+	images []img // those that could not be read are among them
+	timing engine.Timing
+	err    error // of all of it
 }
 
 // Files reads every file to its end. An error of Each, or of a predictor as a whole, ends it.
@@ -120,7 +120,7 @@ func (r *Run) work(ctx context.Context, files []string) error {
 	return failed
 }
 
-// memory is where pictures are decoded into: what a predictor reads without a copy, unless several have to read it.
+// memory is where images are decoded into: what a predictor reads without a copy, unless several have to read it.
 func (r *Run) memory() capture.Alloc {
 	if len(r.Predictors) > 1 {
 		return nil
@@ -134,7 +134,7 @@ func (r *Run) memory() capture.Alloc {
 	}
 }
 
-func (r *Run) fail(p *picture, err error) {
+func (r *Run) fail(p *img, err error) {
 	if r.Failed != nil {
 		r.Failed(p.path, p.last, err)
 		return
@@ -142,10 +142,10 @@ func (r *Run) fail(p *picture, err error) {
 	r.errs = append(r.errs, err)
 }
 
-// deliver hands the pictures of a request out.
+// deliver hands the images of a request out.
 func (r *Run) deliver(q *request) error {
-	for i := range q.pictures {
-		p := &q.pictures[i]
+	for i := range q.images {
+		p := &q.images[i]
 		switch err := p.seen.Err; {
 		case err != nil && !p.read:
 			r.fail(p, err)

@@ -12,7 +12,7 @@ import (
 
 // share has predictors run requests until there are none: whoever has a slot free takes the next one, so that a fast device does more than
 // a slow one. What is done comes out in any order. waited adds up for how long, in nanoseconds, they had nothing to do but to wait for
-// pictures.
+// images.
 func share(
 	ctx context.Context, predictors []predict.Predictor, requests <-chan *request, done chan<- *request, waited *atomic.Int64,
 ) {
@@ -71,9 +71,9 @@ func (w *worker) run(ctx context.Context, requests <-chan *request) {
 // submit starts a request, or says at once that it is done when there is nothing to start.
 func (w *worker) submit(ctx context.Context, q *request) {
 	w.images = w.images[:0]
-	for i := range q.pictures {
-		if q.pictures[i].read {
-			w.images = append(w.images, q.pictures[i].frame.Image())
+	for i := range q.images {
+		if q.images[i].read {
+			w.images = append(w.images, q.images[i].frame.Image())
 		}
 	}
 	if q.err = ctx.Err(); q.err == nil && len(w.images) > 0 {
@@ -87,7 +87,7 @@ func (w *worker) submit(ctx context.Context, q *request) {
 	w.done <- q
 }
 
-// wait ends the oldest request. What it showed is copied: the slot goes on before the picture's turn has come.
+// wait ends the oldest request. What it showed is copied: the slot goes on before the image's turn has come.
 func (w *worker) wait() {
 	slot := w.oldest
 	q := w.slots[slot]
@@ -99,9 +99,9 @@ func (w *worker) wait() {
 	if q.err = err; err == nil {
 		q.timing = result.Timing
 		next := 0
-		for i := range q.pictures {
-			if q.pictures[i].read {
-				q.pictures[i].seen = result.Pictures[next].Clone()
+		for i := range q.images {
+			if q.images[i].read {
+				q.images[i].seen = result.Images[next].Clone()
 				next++
 			}
 		}

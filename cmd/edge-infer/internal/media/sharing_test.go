@@ -16,7 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// device is a predictor that finds the width of every picture in it, and waits before its first request is done until it is let go on.
+// device is a predictor that finds the width of every image in it, and waits before its first request is done until it is let go on.
 type device struct {
 	recorder
 	mu       sync.Mutex
@@ -27,14 +27,14 @@ type device struct {
 	fails    error
 }
 
-func (d *device) Submit(slot int, pictures []engine.Image) error {
+func (d *device) Submit(slot int, images []engine.Image) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.requests = append(d.requests, len(pictures))
-	d.results[slot].Pictures = d.results[slot].Pictures[:0]
-	for _, p := range pictures {
-		seen := predict.Picture{Findings: []postprocess.Finding{{Box: postprocess.Box{X2: float32(p.Width)}}}}
-		d.results[slot].Pictures = append(d.results[slot].Pictures, seen)
+	d.requests = append(d.requests, len(images))
+	d.results[slot].Images = d.results[slot].Images[:0]
+	for _, p := range images {
+		seen := predict.Image{Detections: []postprocess.Detection{{Box: postprocess.Box{X2: float32(p.Width)}}}}
+		d.results[slot].Images = append(d.results[slot].Images, seen)
 	}
 	return nil
 }
@@ -53,8 +53,8 @@ func (d *device) Wait(slot int) (*predict.Result, error) {
 // TestDevicesShareTheWork: while one hangs, the other one takes what is left, and everything comes out in the order of the files all the
 // same.
 func TestDevicesShareTheWork(t *testing.T) {
-	const pictures, batch = 60, 2
-	directory := folder(t, pictures, -1, 7)
+	const images, batch = 60, 2
+	directory := dir(t, images, -1, 7)
 	goOn := make(chan struct{})
 	slow, fast := &device{goOn: goOn}, &device{}
 	slow.batch, fast.batch = batch, batch
@@ -67,8 +67,8 @@ func TestDevicesShareTheWork(t *testing.T) {
 	var seen, failed []string
 	run := &Run{
 		Predictors: []predict.Predictor{slow, fast}, Ahead: true, Readers: 3,
-		Each: func(path string, _ int, frame *capture.Frame, picture *predict.Picture, _ engine.Timing) error {
-			require.Equal(t, float32(frame.Width), picture.Findings[0].X2, path)
+		Each: func(path string, _ int, frame *capture.Frame, img *predict.Image, _ engine.Timing) error {
+			require.Equal(t, float32(frame.Width), img.Detections[0].X2, path)
 			seen = append(seen, filepath.Base(path))
 			return nil
 		},
@@ -76,31 +76,31 @@ func TestDevicesShareTheWork(t *testing.T) {
 	}
 	require.NoError(t, run.Files(t.Context(), files(t, directory)))
 	var want []string
-	for i := range pictures {
+	for i := range images {
 		if i != 7 {
 			want = append(want, fmt.Sprintf("%02d.png", i))
 		}
 	}
 	require.Equal(t, want, seen)
 	require.Equal(t, []string{"07.png"}, failed)
-	require.Equal(t, (pictures-1+batch-1)/batch, len(slow.requests)+len(fast.requests))
+	require.Equal(t, (images-1+batch-1)/batch, len(slow.requests)+len(fast.requests))
 	require.GreaterOrEqual(t, len(fast.requests), 3)
 }
 
-// TestADeviceThatFailsEndsTheRun, and nothing is left behind: pictures that were read ahead are given back.
+// TestADeviceThatFailsEndsTheRun, and nothing is left behind: images that were read ahead are given back.
 func TestADeviceThatFailsEndsTheRun(t *testing.T) {
 	good, bad := &device{}, &device{fails: errors.New("fell off the bus")}
 	good.batch, bad.batch = 2, 2
 	run := &Run{
 		Predictors: []predict.Predictor{bad}, Ahead: true, Readers: 2,
-		Each: func(string, int, *capture.Frame, *predict.Picture, engine.Timing) error { return nil },
+		Each: func(string, int, *capture.Frame, *predict.Image, engine.Timing) error { return nil },
 	}
-	require.ErrorContains(t, run.Files(t.Context(), files(t, folder(t, 40, -1, -1))), "00.png: fell off the bus")
+	require.ErrorContains(t, run.Files(t.Context(), files(t, dir(t, 40, -1, -1))), "00.png: fell off the bus")
 
 	run.Predictors = []predict.Predictor{good}
 	stop := errors.New("no space left on device")
-	run.Each = func(string, int, *capture.Frame, *predict.Picture, engine.Timing) error { return stop }
-	require.ErrorIs(t, run.Files(t.Context(), files(t, folder(t, 40, -1, -1))), stop)
+	run.Each = func(string, int, *capture.Frame, *predict.Image, engine.Timing) error { return stop }
+	require.ErrorIs(t, run.Files(t.Context(), files(t, dir(t, 40, -1, -1))), stop)
 }
 
 // TestWithoutAheadNothingRunsBeside: whoever measures a request has the machine for it.
@@ -111,13 +111,13 @@ func TestWithoutAheadNothingRunsBeside(t *testing.T) {
 	d.answered = func(requests int) { require.Equal(t, 3*(requests-1), delivered, "the one before is all done") }
 	run := &Run{
 		Predictors: []predict.Predictor{d},
-		Each: func(string, int, *capture.Frame, *predict.Picture, engine.Timing) error {
+		Each: func(string, int, *capture.Frame, *predict.Image, engine.Timing) error {
 			delivered++
 			return nil
 		},
 		Skip: func(path string) bool { return strings.HasSuffix(path, "00.png") },
 	}
-	require.NoError(t, run.Files(t.Context(), files(t, folder(t, 11, -1, -1))))
+	require.NoError(t, run.Files(t.Context(), files(t, dir(t, 11, -1, -1))))
 	require.Equal(t, []int{3, 3, 3, 1}, d.requests)
 	require.Positive(t, run.Waited())
 }

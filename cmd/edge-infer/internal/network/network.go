@@ -15,9 +15,9 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Options are c's. One picture makes a batch where c leaves that open; decoded is the decoded threshold.
+// Options are c's. One image makes a batch where c leaves that open; decoded is the decoded threshold.
 func Options(c *config.Config, decoded float64, logger *slog.Logger) predict.Options {
-	pictures, _ := c.Model.Pictures() // a checked configuration has no mistake here
+	images, _ := c.Model.Images() // a checked configuration has no mistake here
 	height, width, _ := c.Model.Sides()
 	return predict.Options{
 		Model: c.Model.Path, LabelsFile: c.Model.Labels, Find: catalogue.Find, Backend: backend(c), Decoding: Decoding(c, decoded),
@@ -26,7 +26,7 @@ func Options(c *config.Config, decoded float64, logger *slog.Logger) predict.Opt
 			Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.FirstDevice(), Threads: c.Engine.Threads,
 			MaxBatch: cmp.Or(c.Engine.Batch, 1),
 			Library:  c.Engine.Library, Plugins: c.Engine.Plugins,
-			Metadata: engine.Metadata{Preprocess: pictures, Activation: c.Model.Acts()}, Width: width, Height: height,
+			Metadata: engine.Metadata{Preprocess: images, Activation: c.Model.Acts()}, Width: width, Height: height,
 			Remote: remote(&c.Remote),
 		},
 	}

@@ -20,17 +20,17 @@ type Server struct {
 	Address string `json:"address"`
 	About   string `json:"about,omitempty"`         // its name and version
 	Version string `json:"model_version,omitempty"` // that answered
-	Wire    string `json:"wire,omitempty"`          // what a picture is sent as
+	Wire    string `json:"wire,omitempty"`          // what an image is sent as
 	Shared  bool   `json:"shared_memory"`           // instead of being sent
 	OnGPU   bool   `json:"shared_gpu_memory"`       // that memory is a GPU's
 	// Unshared is why it is not a GPU's memory, where that was asked for.
 	Unshared string  `json:"unshared,omitempty"`
-	Latency  float64 `json:"latency_ms"`       // of a request with a gray picture; 0 where the model takes none
+	Latency  float64 `json:"latency_ms"`       // of a request with a gray image; 0 where the model takes none
 	Reason   string  `json:"reason,omitempty"` // why the server cannot be used; the rest is empty then
 	Hint     string  `json:"hint,omitempty"`
 }
 
-// Servers asks each server that c names, all at once, and has it run a gray picture. It gives them in c's order, none where the network
+// Servers asks each server that c names, all at once, and has it run a gray image. It gives them in c's order, none where the network
 // runs here.
 func Servers(ctx context.Context, c *config.Config) []Server {
 	addresses, remote := strings.CutPrefix(c.Engine.Backend, triton.Name+"=")
@@ -75,11 +75,11 @@ func (s *Server) look(ctx context.Context, options predict.Options) (err error) 
 	defer func() { err = errors.Join(err, raw.Close()) }()
 	m := raw.Model()
 	s.About = m.BackendVersion
-	if m.Picture != nil {
-		picture := engine.Image{Data: make([]byte, m.Width*m.Height), Width: m.Width, Height: m.Height, Stride: m.Width, Format: engine.GRAY8}
+	if m.Image != nil {
+		img := engine.Image{Data: make([]byte, m.Width*m.Height), Width: m.Width, Height: m.Height, Stride: m.Width, Format: engine.GRAY8}
 		for range 2 {
 			began := time.Now()
-			if _, err := raw.Pictures(picture); err != nil {
+			if _, err := raw.Images(img); err != nil {
 				return err
 			}
 			s.Latency = float64(time.Since(began).Microseconds()) / 1000
@@ -103,15 +103,15 @@ func (s *Server) String() string {
 	}
 	switch {
 	case s.Wire == "":
-		return text + ", which takes no pictures"
+		return text + ", which takes no images"
 	case s.OnGPU:
-		text += ", pictures on the GPU"
+		text += ", images on the GPU"
 	case s.Shared:
-		text += ", pictures through shared memory"
+		text += ", images through shared memory"
 	default:
-		text += ", pictures as " + s.Wire
+		text += ", images as " + s.Wire
 	}
-	text += ", " + strconv.FormatFloat(s.Latency, 'f', 1, 64) + " ms a picture"
+	text += ", " + strconv.FormatFloat(s.Latency, 'f', 1, 64) + " ms an image"
 	if s.Unshared != "" {
 		text += " (not on the GPU: " + s.Unshared + ")"
 	}

@@ -36,7 +36,7 @@ func TestServers(t *testing.T) {
 	require.Equal(t, network.Server{
 		Address: "grpc://" + s.Address + "/net", About: "kservetest 1.2", Version: "1", Wire: "fp32", Latency: 1.25,
 	}, all[0])
-	require.Equal(t, "kservetest 1.2, version 1 of the model, pictures as fp32, 1.2 ms a picture", all[0].String())
+	require.Equal(t, "kservetest 1.2, version 1 of the model, images as fp32, 1.2 ms an image", all[0].String())
 	require.Equal(t, "http://"+away.Address+"/net", all[1].Address)
 	require.Contains(t, all[1].Reason, "no server runs the model: "+away.Address+": ")
 	require.Equal(t, "is it running, and is 8001 its gRPC port and 8000 its HTTP port?", all[1].Hint)
@@ -44,5 +44,5 @@ func TestServers(t *testing.T) {
 	c.Remote.SharedMemory, c.Engine.Device = "cuda", "99" // no machine has so many GPUs
 	all = network.Servers(t.Context(), c)
 	require.NotEmpty(t, all[0].Unshared)
-	require.Regexp(t, `ms a picture \(not on the GPU: .*(no CUDA driver|no GPU number 99)`, all[0].String())
+	require.Regexp(t, `ms an image \(not on the GPU: .*(no CUDA driver|no GPU number 99)`, all[0].String())
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/tile"
 )
 
-// Sight opens what looks at pictures as a configuration says.
+// Sight opens what looks at images as a configuration says.
 type Sight struct {
 	look.Look
 	// Each opens each network; predict.Open when nil.
@@ -35,7 +35,7 @@ func (s *Sight) Open(ctx context.Context, options predict.Options) (predict.Pred
 		}
 	}
 	asked := options.Decoding
-	for range 2 { // each level asks the one below for weaker findings
+	for range 2 { // each level asks the one below for weaker detections
 		if len(s.Ensemble) > 0 || len(s.Augment) > 0 {
 			options.Decoding = ensemble.Below(options.Decoding)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Views cuts a configuration into those of cameras whose pictures are looked at in one way, with one engine on each device: Cameras are
+// Views cuts a configuration into those of cameras whose images are looked at in one way, with one engine on each device: Cameras are
 // those alone, Model and Look are theirs, and Detect.Confidence is the lowest of them. They come in the order of their first camera.
 func Views(c *config.Config) (all []*config.Config) {
 	for i := range c.Cameras {
@@ -36,7 +36,7 @@ func ViewOf(c *config.Config, camera *config.Camera) *config.Config {
 	return own
 }
 
-// Same reports whether pictures are looked at in the same way with two of Views.
+// Same reports whether images are looked at in the same way with two of Views.
 func Same(a, b *config.Config) bool {
 	return reflect.DeepEqual(a.Model, b.Model) && reflect.DeepEqual(a.Look, b.Look)
 }
@@ -79,7 +79,7 @@ func Profile(c *config.Config, camera *config.Camera) string {
 }
 
 // Files are those of all networks that a configuration names: paths, and names of fetched ones, with what lies beside them to say how
-// pictures are taken, whether it is there or not, and plugins.
+// images are taken, whether it is there or not, and plugins.
 func Files(c *config.Config) (paths []string) {
 	add := func(model, labels string) {
 		if model != "" {

@@ -13,12 +13,12 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// told is what a camera's sink frames told: how many pictures, which tracks began and ended, and the newest count.
+// told is what a camera's sink frames told: how many images, which tracks began and ended, and the newest count.
 type told struct {
-	pictures int
-	began    []uint64
-	ended    []uint64
-	present  int
+	images  int
+	began   []uint64
+	ended   []uint64
+	present int
 }
 
 type story struct {
@@ -30,7 +30,7 @@ func (s *story) Frame(in *Inferred) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if in.Frame != nil {
-		s.pictures++
+		s.images++
 	}
 	if in.Happened == nil {
 		return
@@ -56,7 +56,7 @@ func (s *story) now() told {
 	return s.told
 }
 
-// TestACameraThatLeavesTakesItsObjectsAlong: all its objects end once its last picture is through, and those after its return are new ones.
+// TestACameraThatLeavesTakesItsObjectsAlong: all its objects end once its last image is through, and those after its return are new ones.
 func TestACameraThatLeavesTakesItsObjectsAlong(t *testing.T) { synctest.Test(t, leaves) }
 
 func leaves(t *testing.T) {
@@ -84,8 +84,8 @@ func leaves(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	})
-	show := func(pictures int) {
-		for range pictures {
+	show := func(images int) {
+		for range images {
 			camera.put(t)
 			camera.seq = 20 // what is seen stands still
 			time.Sleep(50 * time.Millisecond)
@@ -102,7 +102,7 @@ func leaves(t *testing.T) {
 	p.Left("unknown")
 	time.Sleep(50 * time.Millisecond)
 	after := seen.now()
-	require.Equal(t, before.pictures+1, after.pictures, "the last picture was looked at")
+	require.Equal(t, before.images+1, after.images, "the last image was looked at")
 	require.Equal(t, before.began, after.ended)
 	require.Zero(t, after.present)
 	time.Sleep(5 * time.Second)
@@ -123,8 +123,8 @@ func leaves(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// TestPicturesOfAnotherSizeHaveNewObjects: where something was on a picture of another size says nothing.
-func TestPicturesOfAnotherSizeHaveNewObjects(t *testing.T) {
+// TestImagesOfAnotherSizeHaveNewObjects: where something was on an image of another size says nothing.
+func TestImagesOfAnotherSizeHaveNewObjects(t *testing.T) {
 	follower := &Follower{Labels: []string{"a", "b", "c", "d", "e", "f"}, Reported: 0.25}
 	require.NoError(t, follower.Open())
 	var seen story

@@ -14,7 +14,7 @@ import (
 
 // Follower turns a camera's detections into tracks, and tracks into events and counts. Frame goroutine only after Open.
 type Follower struct {
-	// Config holds zones, lines and filters; coordinates are scaled to the picture.
+	// Config holds zones, lines and filters; coordinates are scaled to the image.
 	Config zone.Config
 	Labels []string
 	Points []string // names of the network's keypoints
@@ -30,13 +30,13 @@ type Follower struct {
 	camera        motion.Camera
 	moving        []motion.Box // where something may move by itself, memory of look
 	analytics     zone.Analytics
-	width, height int // the picture that analytics is open for
+	width, height int // the image that analytics is open for
 	ids           []uint64
 	seq           uint64
 	last          time.Time
 }
 
-// Open checks the configuration. The pictures' size is taken from the first frame.
+// Open checks the configuration. The images' size is taken from the first frame.
 func (f *Follower) Open() error {
 	if err := f.Config.Check(zone.Names{Labels: f.Labels, Points: f.Points}); err != nil {
 		return err
@@ -51,25 +51,25 @@ func (f *Follower) Open() error {
 // Decoded is the decoded threshold that tracking needs for a reported one.
 func Decoded(reported float64) float64 { return min(reported/2, track.DefaultLowScore) }
 
-// look tells the tracker how the camera moved since the picture that was looked at last.
-func (f *Follower) look(picture *engine.Image) {
+// look tells the tracker how the camera moved since the image that was looked at last.
+func (f *Follower) look(img *engine.Image) {
 	if f.Profile != track.PTZ {
 		return
 	}
-	if m, ok := f.camera.Moved(picture, f.moving); ok {
+	if m, ok := f.camera.Moved(img, f.moving); ok {
 		f.tracker.Move(track.Affine(m))
 	}
 }
 
 // follow fills in what the detections of this frame mean. in.Detections shrinks to what is reported.
-func (f *Follower) follow(in *Inferred, picture *engine.Image, settings *Settings) error {
+func (f *Follower) follow(in *Inferred, img *engine.Image, settings *Settings) error {
 	if err := f.fit(in.Width, in.Height); err != nil {
 		return fmt.Errorf("camera %s: %w", in.Camera, err)
 	}
 	f.seq, f.last = in.Seq, in.Time
-	in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Finding) bool { return !settings.wantsClass(d.Class) })
+	in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Detection) bool { return !settings.wantsClass(d.Class) })
 	detections := f.analytics.Filter(in.Detections)
-	f.look(picture)
+	f.look(img)
 	in.Tracks = f.tracker.Update(in.Time, detections)
 	f.moving = f.moving[:0]
 	for i := range in.Tracks {
@@ -86,12 +86,12 @@ func (f *Follower) follow(in *Inferred, picture *engine.Image, settings *Setting
 	return nil
 }
 
-// resized reports whether there were pictures before, of another size.
+// resized reports whether there were images before, of another size.
 func (f *Follower) resized(width, height int) bool {
 	return f.width != 0 && (width != f.width || height != f.height)
 }
 
-// fit makes tracker and analytics ready for pictures of that size. Counts live on when the size changes.
+// fit makes tracker and analytics ready for images of that size. Counts live on when the size changes.
 func (f *Follower) fit(width, height int) error {
 	if width == f.width && height == f.height {
 		return nil
@@ -111,7 +111,7 @@ func (f *Follower) fit(width, height int) error {
 }
 
 // report keeps the detections that are wanted, and their track numbers.
-func report(detections []postprocess.Finding, ids []uint64, settings *Settings) ([]postprocess.Finding, []uint64) {
+func report(detections []postprocess.Detection, ids []uint64, settings *Settings) ([]postprocess.Detection, []uint64) {
 	kept := 0
 	for i := range detections {
 		if settings.wants(&detections[i]) {
@@ -164,7 +164,7 @@ func (f *Follower) Object(track uint64) *zone.Object {
 	return f.analytics.Object(track)
 }
 
-// Present is how many objects the picture shows, by class.
+// Present is how many objects the image shows, by class.
 func (f *Follower) Present() []int {
 	if f.width == 0 {
 		return nil

@@ -39,16 +39,16 @@ func TestATurnOfTheCameraKeepsNumbers(t *testing.T) {
 			for i := range 2 {
 				x, gone := float32(100+200*i-shift), i == 1 && frame >= 14 && frame < 18
 				if !gone {
-					in.Detections = append(in.Detections, postprocess.Finding{Box: postprocess.Box{X1: x, Y1: 100, X2: x + 16, Y2: 140}, Score: 0.9})
+					in.Detections = append(in.Detections, postprocess.Detection{Box: postprocess.Box{X1: x, Y1: 100, X2: x + 16, Y2: 140}, Score: 0.9})
 				}
 			}
-			picture := engine.Image{Data: wall[shift:], Width: width, Height: height, Stride: 2 * width, Format: engine.GRAY8}
-			require.NoError(t, follower.follow(&in, &picture, settings))
+			img := engine.Image{Data: wall[shift:], Width: width, Height: height, Stride: 2 * width, Format: engine.GRAY8}
+			require.NoError(t, follower.follow(&in, &img, settings))
 			for _, tr := range in.Tracks {
 				newest[profile] = max(newest[profile], tr.ID)
 			}
 		}
 	}
 	require.EqualValues(t, 2, newest[track.PTZ])
-	require.Greater(t, newest[track.Static], uint64(2), "the same without a look at the picture is no test")
+	require.Greater(t, newest[track.Static], uint64(2), "the same without a look at the image is no test")
 }

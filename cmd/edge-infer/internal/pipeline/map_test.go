@@ -12,15 +12,15 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// mapper says that the right half of every picture is of class 1.
+// mapper says that the right half of every image is of class 1.
 type mapper struct{ result predict.Result }
 
 func (*mapper) Model() predict.Model { return predict.Model{Model: engine.Model{MaxBatch: 1}} }
 func (*mapper) Slots() int           { return 1 }
 
-func (m *mapper) Submit(_ int, pictures []engine.Image) error {
-	width := float32(pictures[0].Width)
-	m.result.Pictures = []predict.Picture{{Map: &postprocess.Map{
+func (m *mapper) Submit(_ int, images []engine.Image) error {
+	width := float32(images[0].Width)
+	m.result.Images = []predict.Image{{Map: &postprocess.Map{
 		Width: 2, Height: 1, StepX: 2 / width, StepY: 1 / width, X: 1/width - .5, Classes: []uint8{0, 1},
 	}}}
 	return nil
@@ -36,7 +36,7 @@ func (s *surveyed) Frame(in *Inferred) {
 	}
 }
 
-// What a network says of every place is summed up by zone; the map of a part of a picture lies where the part does.
+// What a network says of every place is summed up by zone; the map of a part of an image lies where the part does.
 func TestMapsOfCameras(t *testing.T) {
 	notify := make(bell, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}

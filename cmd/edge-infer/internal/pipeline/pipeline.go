@@ -32,11 +32,11 @@ type Bell interface {
 	Wait() // until it has been rung since the last Wait
 }
 
-// Predictor turns pictures into findings; every predict.Predictor is one.
+// Predictor turns images into detections; every predict.Predictor is one.
 type Predictor interface {
 	Model() predict.Model
 	Slots() int
-	Submit(slot int, pictures []engine.Image) error
+	Submit(slot int, images []engine.Image) error
 	Wait(slot int) (*predict.Result, error)
 }
 
@@ -49,13 +49,13 @@ type Camera struct {
 	Share
 	// Reported is the camera's reported threshold, the pipeline's when 0.
 	Reported float32
-	// Region is the part of its pictures that the predictor is given; findings are in pixels of the whole picture all the same.
+	// Region is the part of its images that the predictor is given; detections are in pixels of the whole image all the same.
 	Region Region
 	// Lossless says that the camera waits until its frames are taken.
 	Lossless bool
 	// Follower tracks what the camera sees; nil leaves it at detections.
 	Follower *Follower
-	// Survey sums up what a network says of every place of the camera's pictures; nil for networks that do not.
+	// Survey sums up what a network says of every place of the camera's images; nil for networks that do not.
 	Survey *zone.Survey
 }
 
@@ -64,8 +64,8 @@ type lane struct {
 	Camera
 	meter    *meter
 	settings *atomic.Pointer[Settings] // shared with the lane that this one replaces, as is left
-	left     *atomic.Int64             // when the camera's pictures stopped, CLOCK_MONOTONIC, until that is seen to; else 0
-	suspect  bool                      // the engine has refused its newest picture: the next one goes alone; frame goroutine only
+	left     *atomic.Int64             // when the camera's images stopped, CLOCK_MONOTONIC, until that is seen to; else 0
+	suspect  bool                      // the engine has refused its newest image: the next one goes alone; frame goroutine only
 	turn     turn
 }
 
@@ -181,7 +181,7 @@ func (p *Pipeline) Open() error {
 	p.Turn.tell(p.Notify)
 	lanes := p.arrange(nil, p.Cameras, p.Reported)
 	p.lanes.Store(&lanes)
-	p.inferred.Detections = make([]postprocess.Finding, 0, 512)
+	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
 	p.schedule = schedule{now: capture.Monotonic}
 	p.inferred.Labels, p.inferred.Clocks = p.Labels, p.Clocks
 	p.prepare()
@@ -408,23 +408,23 @@ func (p *Pipeline) finish(slot int) {
 	p.inference.Store(took)
 	p.clock(f, result)
 	for i := range f.frames {
-		for j := range result.Pictures[i].Findings {
-			result.Pictures[i].Findings[j].Move(f.corners[i])
+		for j := range result.Images[i].Detections {
+			result.Images[i].Detections[j].Move(f.corners[i])
 		}
-		if m := result.Pictures[i].Map; m != nil {
+		if m := result.Images[i].Map; m != nil {
 			m.Move(f.corners[i])
 		}
-		p.hand(f.lanes[i], &f.frames[i], &result.Pictures[i], result.Timing)
+		p.hand(f.lanes[i], &f.frames[i], &result.Images[i], result.Timing)
 		f.frames[i].Release()
 	}
 	f.frames = f.frames[:0]
 }
 
-// clock records how long the stages up to the findings took.
+// clock records how long the stages up to the detections took.
 func (p *Pipeline) clock(f *request, result *predict.Result) {
 	t := &result.Timing
 	if p.Clocks == nil || t.Done == 0 {
-		return // no picture of the request could be read
+		return // no image of the request could be read
 	}
 	for i := range f.frames {
 		ready := f.frames[i].Captured
@@ -442,8 +442,8 @@ func (p *Pipeline) clock(f *request, result *predict.Result) {
 	p.Clocks.Record(stage.Decode, result.Decoding)
 }
 
-// hand gives what one picture shows to the sinks. Where objects were in pictures of another size says nothing about this one.
-func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Picture, timing engine.Timing) {
+// hand gives what one image shows to the sinks. Where objects were in images of another size says nothing about this one.
+func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Image, timing engine.Timing) {
 	p.returned(camera, frame)
 	if camera.Follower != nil && camera.Follower.resized(frame.Width, frame.Height) {
 		p.end(camera)
@@ -454,7 +454,7 @@ func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Pictur
 		return
 	}
 	in := &p.inferred
-	detections := append(in.Detections[:0], seen.Findings...)
+	detections := append(in.Detections[:0], seen.Detections...)
 	in.Detections = detections
 	in.Camera, in.Seq, in.Time, in.Captured = camera.Name, frame.Seq, frame.Time, frame.Captured
 	in.Width, in.Height, in.Lossless, in.Follower = frame.Width, frame.Height, camera.Lossless, camera.Follower
@@ -466,11 +466,11 @@ func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Pictur
 	}
 	settings := camera.settings.Load()
 	if camera.Follower == nil {
-		in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Finding) bool { return !settings.wants(&d) })
+		in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Detection) bool { return !settings.wants(&d) })
 	} else {
 		begun := capture.Monotonic()
-		picture := frame.Image()
-		if err := camera.Follower.follow(in, &picture, settings); err != nil {
+		img := frame.Image()
+		if err := camera.Follower.follow(in, &img, settings); err != nil {
 			p.failures.add(p.Logger, err)
 		}
 		p.Clocks.Record(stage.Track, time.Duration(capture.Monotonic()-begun))
@@ -492,7 +492,7 @@ func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Pictur
 	in.Detections = detections
 }
 
-// end tells the sinks what is over because the camera's pictures are.
+// end tells the sinks what is over because the camera's images are.
 func (p *Pipeline) end(camera *lane) {
 	if camera.Follower == nil {
 		return
@@ -507,7 +507,7 @@ func (p *Pipeline) end(camera *lane) {
 	}
 }
 
-// fail finds out which pictures of a request the engine refused or lost: each one is tried alone, so that a bad one does not cost other
+// fail finds out which images of a request the engine refused or lost: each one is tried alone, so that a bad one does not cost other
 // cameras theirs. The slot has no work in flight.
 func (p *Pipeline) fail(slot int, err error) {
 	f := &p.requests[slot]

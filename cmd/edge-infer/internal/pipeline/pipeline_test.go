@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // slowEngine takes a fixed time for each request, one request after another as a GPU does, and gives one candidate per image whose x1 is
-// the first byte of the picture.
+// the first byte of the image.
 type slowEngine struct {
 	took   time.Duration
 	batch  int
@@ -194,7 +194,7 @@ func TestNonsenseEndsTheLoop(t *testing.T) {
 	err := p.Run(t.Context(), nil)
 	stop()
 	feeding.Wait()
-	require.EqualError(t, err, "model  is not yolov8: 30 pictures in a row gave scores that are not from 0 to 1 "+
+	require.EqualError(t, err, "model  is not yolov8: 30 images in a row gave scores that are not from 0 to 1 "+
 		"(name another --layout; edge-infer inspect shows the outputs)")
 	require.IsType(t, &predict.Contradiction{}, err)
 	require.Less(t, len(seen.seqs["a"]), predict.Evidence, "nobody hears of what came after")

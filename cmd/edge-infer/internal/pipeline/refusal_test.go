@@ -12,7 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// picky refuses requests that hold a picture of that first byte, when they are submitted or when they are waited for.
+// picky refuses requests that hold an image of that first byte, when they are submitted or when they are waited for.
 type picky struct {
 	*slowEngine
 	refused byte
@@ -24,7 +24,7 @@ func (e *picky) Submit(slot int, images []engine.Image) error {
 	var err error
 	for i := range images {
 		if images[i].Data[0] == e.refused {
-			err = errors.New("bad picture")
+			err = errors.New("bad image")
 		}
 	}
 	if err != nil && !e.late {
@@ -39,9 +39,9 @@ func (e *picky) Wait(slot int) (*engine.Result, error) {
 	return result, errors.Join(err, e.pending[slot])
 }
 
-// TestABadPictureFailsAlone: other cameras' pictures in the same batch come through, each once and in order, and a camera that goes on with
-// bad pictures costs the others no request more than its own.
-func TestABadPictureFailsAlone(t *testing.T) {
+// TestABadImageFailsAlone: other cameras' images in the same batch come through, each once and in order, and a camera that goes on with
+// bad images costs the others no request more than its own.
+func TestABadImageFailsAlone(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {
 			notify := make(bell, 1)
@@ -82,7 +82,7 @@ func TestABadPictureFailsAlone(t *testing.T) {
 				require.EqualValues(t, rounds, camera.Inferred)
 				require.IsIncreasing(t, seen.seqs[camera.Camera])
 			}
-			require.LessOrEqual(t, requests, 5+1+4+3*10+5, "the batch is cut where the bad camera's picture stands")
+			require.LessOrEqual(t, requests, 5+1+4+3*10+5, "the batch is cut where the bad camera's image stands")
 		})
 	}
 }
@@ -93,7 +93,7 @@ type counted struct {
 	requests *int
 }
 
-func (c counted) Submit(slot int, pictures []engine.Image) error {
+func (c counted) Submit(slot int, images []engine.Image) error {
 	*c.requests++
-	return c.Network.Submit(slot, pictures)
+	return c.Network.Submit(slot, images)
 }

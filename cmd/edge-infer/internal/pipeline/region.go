@@ -6,10 +6,10 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Region is the part of a camera's pictures that the predictor is given, as shares of their sides. The zero value is all of it.
+// Region is the part of a camera's images that the predictor is given, as shares of their sides. The zero value is all of it.
 type Region struct{ X, Y, Width, Height float64 }
 
-// of gives the region's pixels in a picture of that size: even ones, as formats with shared colours need.
+// of gives the region's pixels in an image of that size: even ones, as formats with shared colours need.
 func (r Region) of(width, height int) image.Rectangle {
 	if r.Width <= 0 || r.Height <= 0 {
 		return image.Rect(0, 0, width, height)
@@ -20,18 +20,18 @@ func (r Region) of(width, height int) image.Rectangle {
 	return image.Rect(max(x, 0), max(y, 0), right, bottom)
 }
 
-// cut is a picture's part. It shares the picture's memory, but for NV12: its colours lie in a plane of their own, at a distance that
+// cut is an image's part. It shares the image's memory, but for NV12: its colours lie in a plane of their own, at a distance that
 // follows from the height. That part is copied to memory, which is kept for the next one.
-func cut(picture engine.Image, part image.Rectangle, memory *[]byte) engine.Image {
-	if part == image.Rect(0, 0, picture.Width, picture.Height) || picture.Check() != nil {
-		return picture
+func cut(img engine.Image, part image.Rectangle, memory *[]byte) engine.Image {
+	if part == image.Rect(0, 0, img.Width, img.Height) || img.Check() != nil {
+		return img
 	}
-	if picture.Format == engine.NV12 {
-		size := picture.PartBytes(part)
+	if img.Format == engine.NV12 {
+		size := img.PartBytes(part)
 		if cap(*memory) < size {
 			*memory = make([]byte, size)
 		}
-		return picture.CopyPart((*memory)[:size], part)
+		return img.CopyPart((*memory)[:size], part)
 	}
-	return picture.Part(part)
+	return img.Part(part)
 }

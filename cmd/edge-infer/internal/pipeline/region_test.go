@@ -13,7 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-func TestRegionOfAPicture(t *testing.T) {
+func TestRegionOfAImage(t *testing.T) {
 	for _, c := range []struct {
 		region        Region
 		width, height int
@@ -29,7 +29,7 @@ func TestRegionOfAPicture(t *testing.T) {
 	}
 }
 
-// pattern is a picture whose luma says where it is, with a stride.
+// pattern is an image whose luma says where it is, with a stride.
 func pattern(format engine.PixelFormat) engine.Image {
 	im := engine.Image{Width: 32, Height: 16, Format: format, Stride: format.RowBytes(32) + 10}
 	im.Data = make([]byte, im.Stride*format.Rows(16))
@@ -65,7 +65,7 @@ func TestACutIsTheSamePixels(t *testing.T) {
 	}
 }
 
-func TestFindingsOfARegionAreOnThePicture(t *testing.T) {
+func TestDetectionsOfARegionAreOnTheImage(t *testing.T) {
 	notify := make(bell, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
 	defer camera.pool.Close()
@@ -79,7 +79,7 @@ func TestFindingsOfARegionAreOnThePicture(t *testing.T) {
 	p.submit(0)
 	p.finish(0)
 	require.Len(t, seen.boxes, 1)
-	// The stand-in finds 0, 1 to 255.5, 50 in each picture; the decoder keeps it within the 32 by 32 pixels that it was given.
+	// The stand-in finds 0, 1 to 255.5, 50 in each image; the decoder keeps it within the 32 by 32 pixels that it was given.
 	require.Equal(t, postprocess.Box{X1: 32, Y1: 17, X2: 64, Y2: 48}, seen.boxes[0])
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

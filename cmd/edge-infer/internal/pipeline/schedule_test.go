@@ -293,7 +293,7 @@ func TestAFrameThatIsTooOldIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestAStillPictureIsLeftOutButForTheFloor(t *testing.T) {
+func TestAStillImageIsLeftOutButForTheFloor(t *testing.T) {
 	w := newWorld(t, 1)
 	c := w.camera(30, 0.2, Share{Floor: 1})
 	moves := func(at int64) bool { return at > 20*int64(time.Second) && at < 30*int64(time.Second) }

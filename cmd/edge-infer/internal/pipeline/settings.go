@@ -22,7 +22,7 @@ type Settings struct {
 }
 
 // wants reports whether a detection is one that the settings let through.
-func (s *Settings) wants(d *postprocess.Finding) bool {
+func (s *Settings) wants(d *postprocess.Detection) bool {
 	return d.Score >= s.Threshold && s.wantsClass(d.Class)
 }
 

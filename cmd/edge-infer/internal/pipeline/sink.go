@@ -16,11 +16,11 @@ type Inferred struct {
 	Seq           uint64
 	Time          time.Time
 	Captured      int64 // CLOCK_MONOTONIC nanoseconds
-	Width, Height int   // of the source picture in pixels
+	Width, Height int   // of the source image in pixels
 	Latency       time.Duration
 	Timing        engine.Timing // of the request that the frame was in
-	Detections    []postprocess.Finding
-	// Map is what the picture shows at every place of it, and Survey what that comes to, for networks that say so; else nil. There are no
+	Detections    []postprocess.Detection
+	// Map is what the image shows at every place of it, and Survey what that comes to, for networks that say so; else nil. There are no
 	// detections then.
 	Map    *postprocess.Map
 	Survey *zone.Survey
@@ -50,7 +50,7 @@ type Attributes interface {
 	Embedding(camera string, track uint64) []float32
 }
 
-// Sink takes every inferred frame, and when the pictures of a tracked camera stop one more without pixels and detections that says what
+// Sink takes every inferred frame, and when the images of a tracked camera stop one more without pixels and detections that says what
 // ended. Frame is called by the frame goroutine alone and must return in microseconds.
 type Sink interface {
 	Frame(*Inferred)

@@ -36,14 +36,14 @@ func pixels(t *testing.T, f *Figure) image.Image {
 	t.Helper()
 	data, err := f.PNG()
 	require.NoError(t, err)
-	picture, err := png.Decode(bytes.NewReader(data))
+	img, err := png.Decode(bytes.NewReader(data))
 	require.NoError(t, err)
-	return picture
+	return img
 }
 
-func is(t *testing.T, picture image.Image, x, y float64, want color.NRGBA) {
+func is(t *testing.T, img image.Image, x, y float64, want color.NRGBA) {
 	t.Helper()
-	assert.Equal(t, want, color.NRGBAModel.Convert(picture.At(int(2*x), int(2*y))), "at %.0f, %.0f", x, y)
+	assert.Equal(t, want, color.NRGBAModel.Convert(img.At(int(2*x), int(2*y))), "at %.0f, %.0f", x, y)
 }
 
 var unit = Axis{Label: "share", Min: 0, Max: 1}
@@ -134,14 +134,14 @@ func TestChart(t *testing.T) {
 	assert.Equal(t, 3, pieces, "two pieces and the legend's")
 	assert.Equal(t, 2, strings.Count(text, "<circle"), "one point and the legend's")
 
-	picture := pixels(t, f)
+	img := pixels(t, f)
 	width, height := f.size()
-	assert.Equal(t, image.Pt(int(math.Ceil(2*width)), int(math.Ceil(2*height))), picture.Bounds().Size())
-	is(t, picture, 1, 1, paper)
+	assert.Equal(t, image.Pt(int(math.Ceil(2*width)), int(math.Ceil(2*height))), img.Bounds().Size())
+	is(t, img, 1, 1, paper)
 	third := point{frame.left + frame.width()/3, frame.bottom - frame.height()/3}
-	is(t, picture, third.x, third.y, palette[0])
-	is(t, picture, third.x, third.y+12, paper)
-	is(t, picture, frame.left+frame.width()/2, frame.bottom-frame.height()/4, palette[2])
+	is(t, img, third.x, third.y, palette[0])
+	is(t, img, third.x, third.y+12, paper)
+	is(t, img, frame.left+frame.width()/2, frame.bottom-frame.height()/4, palette[2])
 }
 
 func TestLegend(t *testing.T) {
@@ -184,7 +184,7 @@ func TestMatrix(t *testing.T) {
 	assert.NotContains(t, text, ">0<")
 	assert.Contains(t, text, `transform="rotate(-90`, "a name that is longer than its column")
 	l := m.layout()
-	picture := pixels(t, f)
+	img := pixels(t, f)
 	cell := func(row, column int) (x, y float64) { // near its corner, beside the number
 		return gap + l.left + l.cell*float64(column) + 4, gap + l.top + l.cell*float64(row) + 4
 	}
@@ -193,7 +193,7 @@ func TestMatrix(t *testing.T) {
 		share       float64
 	}{{0, 0, 0.75}, {0, 1, 0.25}, {1, 0, 0}, {1, 1, 0}} {
 		x, y := cell(test.row, test.column)
-		is(t, picture, x, y, shade(test.share))
+		is(t, img, x, y, shade(test.share))
 	}
 	m.ByRow = false
 	x, y := cell(0, 0)
@@ -225,7 +225,7 @@ func TestWideLinesAreWhole(t *testing.T) {
 		for k := range 101 {
 			share := float64(k) / 100
 			x, y := int(a.x+share*(b.x-a.x)), int(a.y+share*(b.y-a.y))
-			require.Equal(t, color.NRGBAModel.Convert(ink), color.NRGBAModel.Convert(c.picture.At(x, y)), "%d, %d", x, y)
+			require.Equal(t, color.NRGBAModel.Convert(ink), color.NRGBAModel.Convert(c.img.At(x, y)), "%d, %d", x, y)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func TestText(t *testing.T) {
 		c.write(point{50, 50}, "Hop", l)
 		for y := range 100 {
 			for x := range 100 {
-				if _, _, _, alpha := c.picture.At(x, y).RGBA(); alpha > 0x8000 {
+				if _, _, _, alpha := c.img.At(x, y).RGBA(); alpha > 0x8000 {
 					box = box.Union(image.Rect(x, y, x+1, y+1))
 				}
 			}
@@ -250,7 +250,7 @@ func TestText(t *testing.T) {
 	assert.InDelta(t, 50+width, box.Max.X, 3)
 	assert.InDelta(t, 50-20*0.73, box.Min.Y, 3)
 	assert.InDelta(t, 50+20*0.2, box.Max.Y, 3)
-	hole := c.picture.At(50+int(20*(glyphs("H", nil)+glyphs("o", nil)/2)), 50-5)
+	hole := c.img.At(50+int(20*(glyphs("H", nil)+glyphs("o", nil)/2)), 50-5)
 	_, _, _, alpha := hole.RGBA()
 	assert.Zero(t, alpha, "the inside of an o")
 	box, _ = covered(label{size: 20, colour: ink, align: end})
@@ -265,7 +265,7 @@ func TestText(t *testing.T) {
 
 func TestCheckPath(t *testing.T) {
 	require.NoError(t, CheckPath("a.svg"))
-	require.NoError(t, CheckPath("folder/A.PNG"))
+	require.NoError(t, CheckPath("directory/A.PNG"))
 	require.EqualError(t, CheckPath("a.pdf"), `"a.pdf" is no diagram's name (let it end with .svg or .png)`)
 	f := &Figure{Title: "t"}
 	for path, begin := range map[string]string{"a.svg": "<svg ", "a.PNG": "\x89PNG"} {

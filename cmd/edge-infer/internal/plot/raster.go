@@ -15,18 +15,18 @@ import (
 
 // raster is a canvas of pixels.
 type raster struct {
-	picture *image.RGBA // what package vector is fast with
-	scale   float64     // pixels a point
-	fill    vector.Rasterizer
+	img   *image.RGBA // what package vector is fast with
+	scale float64     // pixels a point
+	fill  vector.Rasterizer
 }
 
 func newRaster(width, height, scale float64) *raster {
 	bounds := image.Rect(0, 0, int(math.Ceil(width*scale)), int(math.Ceil(height*scale)))
-	return &raster{picture: image.NewRGBA(bounds), scale: scale}
+	return &raster{img: image.NewRGBA(bounds), scale: scale}
 }
 
 func (r *raster) encode(out io.Writer) error {
-	return png.Encode(out, r.picture)
+	return png.Encode(out, r.img)
 }
 
 // contour is a closed outline in pixels. All contours of one shape run the same way round, holes the other way.
@@ -43,7 +43,7 @@ func (r *raster) paint(contours []contour, colour color.NRGBA) {
 	if !(box.left <= box.right && box.top <= box.bottom) {
 		return
 	}
-	area := image.Rect(int(box.left)-1, int(box.top)-1, int(box.right)+2, int(box.bottom)+2).Intersect(r.picture.Bounds())
+	area := image.Rect(int(box.left)-1, int(box.top)-1, int(box.right)+2, int(box.bottom)+2).Intersect(r.img.Bounds())
 	if area.Empty() {
 		return
 	}
@@ -60,7 +60,7 @@ func (r *raster) paint(contours []contour, colour color.NRGBA) {
 		r.fill.ClosePath()
 	}
 	r.fill.DrawOp = draw.Over
-	r.fill.Draw(r.picture, area, image.NewUniform(colour), image.Point{})
+	r.fill.Draw(r.img, area, image.NewUniform(colour), image.Point{})
 }
 
 func (r *raster) area(points []point, colour color.NRGBA) {

@@ -90,13 +90,13 @@ func (c *Check) has(address string) bool {
 	})
 }
 
-// snapshots looks whether the folder is one in which files can be written, or could be made one, and makes nothing.
+// snapshots looks whether the directory is one in which files can be written, or could be made one, and makes nothing.
 func (c *Check) snapshots() []error {
-	folder := c.Config.Snapshots.Directory
-	if folder == "" {
+	dir := c.Config.Snapshots.Directory
+	if dir == "" {
 		return nil
 	}
-	for at := filepath.Clean(folder); ; at = filepath.Dir(at) {
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
 		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
 			continue
@@ -110,7 +110,7 @@ func (c *Check) snapshots() []error {
 			}
 		}
 		if err != nil {
-			return []error{fmt.Errorf("snapshots.directory %q cannot be used: %w", folder, err)}
+			return []error{fmt.Errorf("snapshots.directory %q cannot be used: %w", dir, err)}
 		}
 		return nil
 	}

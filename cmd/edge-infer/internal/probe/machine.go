@@ -29,7 +29,7 @@ type Machine struct {
 	Cameras  []source.DeviceInfo `json:"cameras"`
 }
 
-// GPU is one of them, and how pictures and tensors reach it.
+// GPU is one of them, and how images and tensors reach it.
 type GPU struct {
 	cuda.Facts
 	MemoryUse string `json:"memory_use"`

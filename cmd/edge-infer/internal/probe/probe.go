@@ -23,7 +23,7 @@ import (
 
 // Probe has processes of their own look at this machine, so that a library that crashes or hangs is a line of the result.
 type Probe struct {
-	Library string // TensorRT's or its folder; empty to search
+	Library string // TensorRT's or its directory; empty to search
 	Builder bool   // TensorRT's builder is asked for the precisions
 	// Config names the servers that are to run the network; nil for none.
 	Config *config.Config

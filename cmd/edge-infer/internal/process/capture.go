@@ -13,7 +13,7 @@ import (
 // usualPriority is the SCHED_FIFO priority of Auto: over every ordinary thread, under the kernel's own, which have 50.
 const usualPriority = 10
 
-// Capture is how the threads run that wait for cameras, and the threads of frame loops. A picture that is taken from the driver late is
+// Capture is how the threads run that wait for cameras, and the threads of frame loops. An image that is taken from the driver late is
 // stamped late, or lost where the driver has few buffers; one that waits for the loop is old when the network gets it. So on a busy machine
 // these threads go first. Its methods may be called from any goroutine, and of nil they do nothing.
 type Capture struct {

@@ -10,7 +10,7 @@ import (
 
 // cgroupLimit is how many bytes the kernel lets this process's control group, or one around it, have: the least of memory.max and
 // memory.high in version 2, of memory.limit_in_bytes in version 1; 0 for no limit. A service's MemoryHigh counts, beyond it the kernel
-// slows the process down. root is the folder of proc and sys, / when empty.
+// slows the process down. root is the directory of proc and sys, / when empty.
 func cgroupLimit(root string) int64 {
 	text, err := os.ReadFile(filepath.Join("/", root, "proc/self/cgroup"))
 	if err != nil {

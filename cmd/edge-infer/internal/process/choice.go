@@ -26,11 +26,11 @@ type Choice struct {
 	limitReason string
 }
 
-// share is the part of the control group's memory that Go may have: the network, pictures and OpenCV are not in Go's hands.
+// share is the part of the control group's memory that Go may have: the network, images and OpenCV are not in Go's hands.
 const share = 2
 
 // Apply puts valid settings in force, for the process that calls it. What the environment says in GOMAXPROCS, GOGC and GOMEMLIMIT goes
-// before a choice of our own, and settings go before both. root is the folder of proc and sys, / when empty.
+// before a choice of our own, and settings go before both. root is the directory of proc and sys, / when empty.
 func Apply(s Settings, root string, logger *slog.Logger) *Choice {
 	c := &Choice{}
 	if n, err := strconv.Atoi(s.Processors); err == nil {

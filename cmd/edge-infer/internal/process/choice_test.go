@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine writes files below a folder that stands for /.
+// machine writes files below a directory that stands for /.
 func machine(t *testing.T, files map[string]string) string {
 	root := t.TempDir()
 	for name, text := range files {

@@ -20,26 +20,26 @@ import (
 
 // FakeDriver is a driver with a GPU that exists in memory only.
 func FakeDriver(t testing.TB) string {
-	return filepath.Join(Shared(t, "cuda", func(folder string) error {
-		_, err := cudafake.Build(folder, 0)
+	return filepath.Join(Shared(t, "cuda", func(dir string) error {
+		_, err := cudafake.Build(dir, 0)
 		return err
 	}), "libcuda.so.1")
 }
 
 // FakeTensorRT is a library for that GPU.
 func FakeTensorRT(t testing.TB, version int) string {
-	folder := Shared(t, fmt.Sprint("tensorrt-", version), func(folder string) error {
-		_, err := fake.Build(folder, fake.Options{Version: version, Tables: Project("engine/tensorrt")})
+	dir := Shared(t, fmt.Sprint("tensorrt-", version), func(dir string) error {
+		_, err := fake.Build(dir, fake.Options{Version: version, Tables: Project("engine/tensorrt")})
 		return err
 	})
-	found, err := filepath.Glob(filepath.Join(folder, "libnvinfer.so.*"))
+	found, err := filepath.Glob(filepath.Join(dir, "libnvinfer.so.*"))
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	return found[0]
 }
 
 // FakeMachine gives the environment of programs that find that GPU and a TensorRT of that version, and a model that both ONNX Runtime and
-// that TensorRT take: the demo model with a description for the fake, which sees other boxes in every picture.
+// that TensorRT take: the demo model with a description for the fake, which sees other boxes in every image.
 func FakeMachine(t testing.TB, version int) (environment []string, model string) {
 	source, err := onnx.Parse("demo.onnx", demo.Model())
 	require.NoError(t, err)
@@ -59,8 +59,8 @@ func FakeMachine(t testing.TB, version int) (environment []string, model string)
 // to the stand-ins in its last field what they are to build instead. It gives the environment of a program that finds them.
 func StandInGPU(t testing.TB) (environment []string, model string) {
 	const kernels = "kernels.so"
-	folder := Shared(t, "kernels", func(folder string) error {
-		_, err := cudafake.Compile(filepath.Join(folder, kernels), "-x", "c++", "-std=c++17", Project("engine/preprocess/kernels.cu"),
+	dir := Shared(t, "kernels", func(dir string) error {
+		_, err := cudafake.Compile(filepath.Join(dir, kernels), "-x", "c++", "-std=c++17", Project("engine/preprocess/kernels.cu"),
 			"-lstdc++", "-lm")
 		return err
 	})
@@ -74,6 +74,6 @@ func StandInGPU(t testing.TB) (environment []string, model string) {
 	require.NoError(t, os.WriteFile(model, file, 0o600))
 	return []string{
 		"EDGE_INFER_LIBCUDA=" + FakeDriver(t), "EDGE_INFER_TENSORRT=" + filepath.Dir(FakeTensorRT(t, 100300)),
-		"FAKE_CUDA_KERNELS=" + filepath.Join(folder, kernels), "FAKE_CUDA=capability=87",
+		"FAKE_CUDA_KERNELS=" + filepath.Join(dir, kernels), "FAKE_CUDA=capability=87",
 	}, model
 }

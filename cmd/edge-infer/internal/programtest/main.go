@@ -20,10 +20,10 @@ const runAsProgram = "EDGE_INFER_TEST_PROGRAM"
 // Patience is how long a test waits for what must come, on a machine that is busy with other tests.
 const Patience = 60 * time.Second
 
-// sharedFolder holds what several tests use and none changes: libraries that were compiled, pictures that were drawn.
+// sharedDir holds what several tests use and none changes: libraries that were compiled, images that were drawn.
 var (
-	sharedFolder string
-	sharedOnce   sync.Map // of a name, what makes it
+	sharedDir  string
+	sharedOnce sync.Map // of a name, what makes it
 )
 
 // Main is the body of TestMain: it runs the tests, or the program where the process was started by Command. It does not return.
@@ -36,25 +36,25 @@ func Main(m *testing.M, program func(args []string) (status int)) {
 
 func withShared(m *testing.M) (status int) {
 	var err error
-	if sharedFolder, err = os.MkdirTemp("", "edge-infer-test-"); err != nil {
+	if sharedDir, err = os.MkdirTemp("", "edge-infer-test-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(sharedFolder)
+	defer os.RemoveAll(sharedDir)
 	return m.Run()
 }
 
-// Shared gives a folder that the first test which asks for that name has filled.
-func Shared(t testing.TB, name string, fill func(folder string) error) (folder string) {
-	folder = filepath.Join(sharedFolder, name)
+// Shared gives a directory that the first test which asks for that name has filled.
+func Shared(t testing.TB, name string, fill func(dir string) error) (dir string) {
+	dir = filepath.Join(sharedDir, name)
 	once, _ := sharedOnce.LoadOrStore(name, sync.OnceValue(func() error {
-		if err := os.Mkdir(folder, 0o755); err != nil {
+		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err
 		}
-		return fill(folder)
+		return fill(dir)
 	}))
 	require.NoError(t, once.(func() error)())
-	return folder
+	return dir
 }
 
 // Project is the path of a file of this project.

@@ -19,13 +19,13 @@ type Mistake struct {
 
 // Mistakes are those that only opening something finds, each one in a file that is otherwise sound.
 func Mistakes(t testing.TB, sound string) []Mistake {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	file := func(name, text string) string {
-		path := filepath.Join(folder, name)
+		path := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	none := filepath.Join(folder, "none")
+	none := filepath.Join(dir, "none")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = taken.Close() })
@@ -34,8 +34,8 @@ func Mistakes(t testing.TB, sound string) []Mistake {
 		{Name: "model missing", YAML: "model: {path: " + none + "}", Want: "no such file"},
 		{Name: "model broken", YAML: "model: {path: " + broken + "}", Want: "broken.onnx"},
 		{
-			Name: "no pictures", YAML: "model: {path: " + Project("engine/enginetest/testdata/tensors.onnx") + "}",
-			Want: "the model takes no pictures",
+			Name: "no images", YAML: "model: {path: " + Project("engine/enginetest/testdata/tensors.onnx") + "}",
+			Want: "the model takes no images",
 		},
 		{Name: "labels missing", YAML: "model: {labels: " + none + "}", Want: "labels: open"},
 		{Name: "labels of too many classes", YAML: "model: {labels: " + file("labels", "one\ntwo\n") + "}", Want: "2 labels"},

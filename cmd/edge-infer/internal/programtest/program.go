@@ -48,7 +48,7 @@ func (b *Buffer) String() string {
 // raceOptions keeps a program that the race detector watches from waiting a second at its end, for reports on threads that still run.
 const raceOptions = "GORACE=atexit_sleep_ms=20 "
 
-// Command is edge-infer with those arguments and folders of its own.
+// Command is edge-infer with those arguments and directories of its own.
 func Command(t testing.TB, args ...string) *exec.Cmd { return CommandWith(t, nil, args...) }
 
 // CommandWith is Command with more environment variables.

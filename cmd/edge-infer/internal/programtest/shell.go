@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Shell gives a function that runs lines of a shell in a folder, where edge-infer is this program with a state folder beside it. Any line
+// Shell gives a function that runs lines of a shell in a directory, where edge-infer is this program with a state directory beside it. Any line
 // that fails ends the others.
-func Shell(t testing.TB, folder string) func(lines string) (output string, err error) {
+func Shell(t testing.TB, dir string) func(lines string) (output string, err error) {
 	programs := t.TempDir()
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -21,7 +21,7 @@ func Shell(t testing.TB, folder string) func(lines string) (output string, err e
 	environment := append(CommandWith(t, []string{"EDGE_INFER_MQTT_LISTEN=127.0.0.1:0"}).Env, "PATH="+programs+":"+os.Getenv("PATH"))
 	return func(lines string) (string, error) {
 		c := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", lines)
-		c.Dir, c.Env = folder, environment
+		c.Dir, c.Env = dir, environment
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 		c.WaitDelay = 10 * time.Second

@@ -33,9 +33,9 @@ func Tool(t testing.TB, name string) string {
 	return path
 }
 
-// Video writes a test film of that many frames with ffmpeg.
+// Video writes a test video of that many frames with ffmpeg.
 func Video(t *testing.T, frames int) string {
-	path := t.TempDir() + "/film.mp4"
+	path := t.TempDir() + "/video.mp4"
 	output, err := exec.Command(Tool(t, "ffmpeg"), "-loglevel", "error", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25",
 		"-frames:v", fmt.Sprint(frames), "-pix_fmt", "yuv420p", path).CombinedOutput()
 	require.NoError(t, err, strings.TrimSpace(string(output)))

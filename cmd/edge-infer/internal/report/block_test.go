@@ -74,7 +74,7 @@ belt    running       29.8    16.1   101.2       3  3 nut, 1 bolt, 1 class 2
 mqtt connected, 519 delivered, 0 waiting  page http://127.0.0.1:8080/
 `, text(shown().compose(running(), 80, 24)))
 	wide := text(shown().compose(running(), 200, 24))
-	require.Contains(t, wide, "lost  displaced  frames  detections  picture  sees")
+	require.Contains(t, wide, "lost  displaced  frames  detections  image  sees")
 	require.Contains(t, wide, "   3         35     800           0  1280x720  3 nut")
 }
 
@@ -121,9 +121,9 @@ func TestFramesReachTheBlock(t *testing.T) {
 	in := frame(time.Now(), 0, 1, 1)
 	in.Follower = &pipeline.Follower{Config: zone.Config{Lines: []zone.Line{{Name: "exit"}}}}
 	in.Happened = &zone.Result{Events: []zone.Event{
-		{Kind: zone.New, Object: &zone.Object{Track: 3, Finding: postprocess.Finding{Class: 1}}},
-		{Kind: zone.Cross, Line: 0, Direction: "in", Object: &zone.Object{Track: 3, Finding: postprocess.Finding{Class: 1}}},
-		{Kind: zone.Update, Object: &zone.Object{Track: 3, Finding: postprocess.Finding{Class: 1}}},
+		{Kind: zone.New, Object: &zone.Object{Track: 3, Detection: postprocess.Detection{Class: 1}}},
+		{Kind: zone.Cross, Line: 0, Direction: "in", Object: &zone.Object{Track: 3, Detection: postprocess.Detection{Class: 1}}},
+		{Kind: zone.Update, Object: &zone.Object{Track: 3, Detection: postprocess.Detection{Class: 1}}},
 	}}
 	for range 2 * mostRecent {
 		shown.note(in)

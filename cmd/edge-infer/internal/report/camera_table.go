@@ -36,7 +36,7 @@ var figures = []figure{
 	{"displaced", true, func(c *CameraState) string { return fmt.Sprint(c.Capture.Displaced) }},
 	{"frames", true, func(c *CameraState) string { return fmt.Sprint(c.Inferred) }},
 	{"detections", true, func(c *CameraState) string { return fmt.Sprint(c.Detections) }},
-	{"picture", true, func(c *CameraState) string { return fmt.Sprintf("%dx%d", c.Capture.Width, c.Capture.Height) }},
+	{"image", true, func(c *CameraState) string { return fmt.Sprintf("%dx%d", c.Capture.Width, c.Capture.Height) }},
 }
 
 func inMilliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -23,7 +23,7 @@ const (
 // mostCounts bounds the run lengths of one mask in bytes. What is longer is smoothed until it fits: specks and dents of a few pixels go.
 const mostCounts = 4096
 
-// Details makes the payload's details of what findings have beside their boxes. It keeps its memory from frame to frame; one goroutine at a
+// Details makes the payload's details of what detections have beside their boxes. It keeps its memory from frame to frame; one goroutine at a
 // time.
 type Details struct {
 	Masks MaskForm // "" for polygons
@@ -70,8 +70,8 @@ func (d *Details) Embedding(vector []float32) []byte {
 	return slices.Clip(d.encoded[first:])
 }
 
-// Detection is a finding on a picture of that size as messages have it, with its details valid until Begin.
-func (d *Details) Detection(f *postprocess.Finding, labels []string, width, height int) payload.Detection {
+// Detection is a detection on an image of that size as messages have it, with its details valid until Begin.
+func (d *Details) Detection(f *postprocess.Detection, labels []string, width, height int) payload.Detection {
 	return payload.Detection{
 		Label: postprocess.Label(labels, f.Class), Class: f.Class, Score: float64(f.Score), Box: Corners(f.Box), Detail: d.Of(f, width, height),
 	}
@@ -82,8 +82,8 @@ func Corners(b postprocess.Box) [4]float64 {
 	return [4]float64{float64(b.X1), float64(b.Y1), float64(b.X2), float64(b.Y2)}
 }
 
-// Of is the details of a finding on a picture of that size, valid until Begin.
-func (d *Details) Of(f *postprocess.Finding, width, height int) (to payload.Detail) {
+// Of is the details of a detection on an image of that size, valid until Begin.
+func (d *Details) Of(f *postprocess.Detection, width, height int) (to payload.Detail) {
 	from := f.Detail
 	if from == nil {
 		return to

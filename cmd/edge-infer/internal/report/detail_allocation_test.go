@@ -12,7 +12,7 @@ import (
 
 // The race detector allocates on its own.
 func TestDetailsNoAllocations(t *testing.T) {
-	f := &postprocess.Finding{Detail: &postprocess.Detail{Keypoints: make([]postprocess.Keypoint, 17), Mask: speckled(40, 30)}}
+	f := &postprocess.Detection{Detail: &postprocess.Detail{Keypoints: make([]postprocess.Keypoint, 17), Mask: speckled(40, 30)}}
 	for _, form := range []MaskForm{MaskRLE, MaskPolygon} {
 		d := Details{Masks: form}
 		frame := func() {

@@ -19,12 +19,12 @@ func speckled(width, height int) *postprocess.Mask {
 	return m
 }
 
-func TestDetailsOfFindings(t *testing.T) {
+func TestDetailsOfDetections(t *testing.T) {
 	square := &postprocess.Mask{Bounds: image.Rect(2, 2, 6, 6), Width: 10, Height: 10, StepX: 1, StepY: 1}
 	for range 100 {
 		square.Logits = append(square.Logits, 1)
 	}
-	f := &postprocess.Finding{Detail: &postprocess.Detail{
+	f := &postprocess.Detection{Detail: &postprocess.Detail{
 		Keypoints: []postprocess.Keypoint{{X: 1, Y: 2, Score: 0.5}}, Mask: square,
 		Oriented: &postprocess.Oriented{X: 10, Y: 20, Width: 4, Height: 2, Angle: math.Pi / 2},
 	}}
@@ -43,11 +43,11 @@ func TestDetailsOfFindings(t *testing.T) {
 	require.Equal(t, "f04600000V1", string(got.Mask.Counts), "pycocotools.mask.encode of the same square")
 	d.Masks = MaskOff
 	require.Zero(t, d.Of(f, 10, 10).Mask)
-	require.Zero(t, d.Of(new(postprocess.Finding), 10, 10))
+	require.Zero(t, d.Of(new(postprocess.Detection), 10, 10))
 }
 
 func TestMasksAreBounded(t *testing.T) {
-	f := &postprocess.Finding{Detail: &postprocess.Detail{Mask: speckled(300, 200)}}
+	f := &postprocess.Detection{Detail: &postprocess.Detail{Mask: speckled(300, 200)}}
 	d := Details{Masks: MaskRLE}
 	counts := d.Of(f, 300, 200).Mask.Counts
 	require.LessOrEqual(t, len(counts), mostCounts)

@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Maps makes the payload of what networks say of every place of a picture. It keeps its memory from frame to frame; one goroutine at a
+// Maps makes the payload of what networks say of every place of an image. It keeps its memory from frame to frame; one goroutine at a
 // time.
 type Maps struct {
 	// Side is how many cells the longer side of the grid in messages has; 0 for no grid.
@@ -30,7 +30,7 @@ type Maps struct {
 // smallestShare is what rounds to 0.001, the least that messages tell.
 const smallestShare = 0.0005
 
-// Of is a map that a survey has taken, of a picture of that size. It is valid until the next call.
+// Of is a map that a survey has taken, of an image of that size. It is valid until the next call.
 func (d *Maps) Of(m *postprocess.Map, survey *zone.Survey, labels []string, width, height int) *payload.Map {
 	d.shares = d.shares[:0]
 	to := &d.message
@@ -136,7 +136,7 @@ func (d *Maps) depths(dst []byte, m *postprocess.Map, whole *postprocess.Reading
 	return dst
 }
 
-// Cells appends the map of a picture of that size to dst as a grid whose longer side has so many cells: class numbers, postprocess.NoClass
+// Cells appends the map of an image of that size to dst as a grid whose longer side has so many cells: class numbers, postprocess.NoClass
 // for none, or levels of depths.
 func (d *Maps) Cells(dst []byte, m *postprocess.Map, survey *zone.Survey, side, width, height int) (cells []byte, columns, rows int) {
 	columns, rows = d.lay(m, side, width, height)
@@ -153,7 +153,7 @@ func (d *Maps) Cells(dst []byte, m *postprocess.Map, survey *zone.Survey, side, 
 	return dst, columns, rows
 }
 
-// Grid is the size of a grid whose longer side has so many cells, for a picture of that size.
+// Grid is the size of a grid whose longer side has so many cells, for an image of that size.
 func Grid(side, width, height int) (columns, rows int) {
 	longer := max(width, height, 1)
 	return max(1, (side*width+longer/2)/longer), max(1, (side*height+longer/2)/longer)
@@ -170,7 +170,7 @@ func Level(depth, low, high float32) uint8 {
 	return uint8(1.5 + 254*min(max((depth-low)/(high-low), 0), 1))
 }
 
-// AppendMap appends "road 0.412, car 0.031" or "0.4 to 12.3, median 3.1 m" of a whole picture.
+// AppendMap appends "road 0.412, car 0.031" or "0.4 to 12.3, median 3.1 m" of a whole image.
 func AppendMap(line []byte, m *payload.Map) []byte {
 	if m.Unit != "" {
 		if !m.Whole.Known {

@@ -14,7 +14,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// halves is a map of a picture of 320x240: class 0 left, class 2 right.
+// halves is a map of an image of 320x240: class 0 left, class 2 right.
 func halves() *postprocess.Map {
 	m := &postprocess.Map{Width: 32, Height: 24, StepX: .1, StepY: .1, X: -.45, Y: -.45, Classes: make([]uint8, 32*24)}
 	for i := range m.Classes {
@@ -41,7 +41,7 @@ func TestMapsOfClasses(t *testing.T) {
 	}
 	said := maps.Of(m, &survey, labels, 320, 240)
 	assert.Equal(t, "floor 0.500, door 0.500", string(AppendMap(nil, said)))
-	m.Move(image.Pt(0, 120)) // the network was shown the lower part of a larger picture
+	m.Move(image.Pt(0, 120)) // the network was shown the lower part of a larger image
 	survey.Take(m, 320, 360)
 	grid := maps.Of(m, &survey, labels, 320, 360).Grid
 	assert.Equal(t, []int{4, 4}, []int{grid.Width, grid.Height})

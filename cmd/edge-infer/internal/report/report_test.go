@@ -50,7 +50,7 @@ func TestAWriterThatFailsIsReported(t *testing.T) {
 func frame(at time.Time, classes ...int) *pipeline.Inferred {
 	in := &pipeline.Inferred{Camera: "gate", Seq: 7, Time: at, Labels: []string{"bolt", "nut"}}
 	for _, class := range classes {
-		in.Detections = append(in.Detections, postprocess.Finding{
+		in.Detections = append(in.Detections, postprocess.Detection{
 			Box: postprocess.Box{X1: 1, Y1: 2.6, X2: 30, Y2: 40}, Score: 0.914, Class: class,
 		})
 	}
@@ -76,14 +76,14 @@ func TestWithoutATerminalFramesAreLines(t *testing.T) {
 
 func TestProgress(t *testing.T) {
 	var out strings.Builder
-	p := NewProgress(&out, "pictures")
+	p := NewProgress(&out, "images")
 	p.Count(1, 10)
 	require.Empty(t, out.String(), "too soon to say anything")
 	p.shown = p.shown.Add(-time.Minute)
 	p.started = p.started.Add(-10 * time.Second)
 	p.Count(5, 10)
 	p.Close()
-	require.Equal(t, "5 of 10 pictures, 0.5 a second, 10s left\n", out.String())
+	require.Equal(t, "5 of 10 images, 0.5 a second, 10s left\n", out.String())
 }
 
 // TestAReaderThatIsGoneIsNotWaitedFor: a line that must not be lost waits, until the output is hurried.

@@ -122,12 +122,12 @@ func (t *Terminal) crossings(in *pipeline.Inferred) {
 }
 
 // AppendSummary appends "bolt 0.97 [412,88 655,690], nut 0.91 [...]", best first as they come.
-func AppendSummary(line []byte, findings []postprocess.Finding, labels []string) []byte {
-	if len(findings) == 0 {
+func AppendSummary(line []byte, detections []postprocess.Detection, labels []string) []byte {
+	if len(detections) == 0 {
 		return append(line, "nothing"...)
 	}
-	for i := range findings {
-		d := &findings[i]
+	for i := range detections {
+		d := &detections[i]
 		if i > 0 {
 			line = append(line, ", "...)
 		}

@@ -21,7 +21,7 @@ type description struct {
 	export     *Export
 }
 
-// batch is the largest one, 0 for a model that does not leave the number of pictures open.
+// batch is the largest one, 0 for a model that does not leave the number of images open.
 func (d *description) batch() int {
 	closed := func(t engine.TensorInfo) bool { return len(t.Shape) < 2 || t.Shape[0] != -1 }
 	if slices.ContainsFunc(d.model.Inputs, closed) || slices.ContainsFunc(d.model.Outputs, closed) {

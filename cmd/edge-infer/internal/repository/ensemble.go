@@ -15,13 +15,13 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// preprocessor is the server's side of a picture that comes as something else than what the network takes. The Python backend is the one
+// preprocessor is the server's side of an image that comes as something else than what the network takes. The Python backend is the one
 // that every build of the server has.
 //
 //go:embed preprocess.py
 var preprocessor []byte
 
-// wireTypes are what a picture can come as, by the server's element types.
+// wireTypes are what an image can come as, by the server's element types.
 var wireTypes = map[string]string{"fp16": "TYPE_FP16", "uint8": "TYPE_UINT8", "jpeg": "TYPE_STRING"}
 
 // numbers are what the preprocessor computes: level x scale + bias by channel, in the network's order.
@@ -35,7 +35,7 @@ type numbers struct {
 	Bias   []float32          `json:"bias"`
 }
 
-// ensemble is a model NAME_WIRE that takes pictures as wire and has them made into what NAME takes by NAME_WIRE_input.
+// ensemble is a model NAME_WIRE that takes images as wire and has them made into what NAME takes by NAME_WIRE_input.
 type ensemble struct {
 	*description
 	wire string
@@ -46,9 +46,9 @@ func (e *ensemble) input() string { return e.whole() + "_input" }
 
 // write adds both models to the repository. A configuration that is there stays as it is.
 func (e *ensemble) write(repository string) error {
-	p := e.model.Picture
+	p := e.model.Image
 	if p == nil {
-		return fmt.Errorf("--wire %s: the model takes no pictures: %w", e.wire, e.model.NoPicture)
+		return fmt.Errorf("--wire %s: the model takes no images: %w", e.wire, e.model.NoImage)
 	}
 	if strings.EqualFold(kserve.Datatype(p.Type), e.wire) {
 		return fmt.Errorf("--wire %s: the model takes that itself (leave it away)", e.wire)
@@ -69,18 +69,18 @@ func (e *ensemble) write(repository string) error {
 		name, config string
 		file         []byte
 	}{{e.input(), input, preprocessor}, {e.whole(), whole, nil}} {
-		folder := filepath.Join(repository, m.name)
-		config := filepath.Join(folder, "config.pbtxt")
+		dir := filepath.Join(repository, m.name)
+		config := filepath.Join(dir, "config.pbtxt")
 		if _, err := os.Stat(config); err == nil {
 			continue
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("repository: %w", err)
 		}
-		if err := os.MkdirAll(filepath.Join(folder, "1"), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, "1"), 0o755); err != nil {
 			return fmt.Errorf("repository: %w", err)
 		}
 		if m.file != nil {
-			if err := atomicfile.Write(filepath.Join(folder, "1", "model.py"), m.file, 0o644); err != nil {
+			if err := atomicfile.Write(filepath.Join(dir, "1", "model.py"), m.file, 0o644); err != nil {
 				return err
 			}
 		}
@@ -93,7 +93,7 @@ func (e *ensemble) write(repository string) error {
 
 // wireDims are the sizes of the input as it comes.
 func (e *ensemble) wireDims() string {
-	p, batch := e.model.Picture, e.batch()
+	p, batch := e.model.Image, e.batch()
 	switch {
 	case e.wire != "jpeg":
 		return dims(p.Shape(p.Batch), batch)
@@ -134,7 +134,7 @@ func (e *ensemble) wholeConfig() (string, error) {
 
 // inputConfig is the configuration of what stands before the network.
 func (e *ensemble) inputConfig() (string, error) {
-	p, batch := e.model.Picture, e.batch()
+	p, batch := e.model.Image, e.batch()
 	how := numbers{
 		Wire: e.wire, Layout: p.Preprocess.Layout, Colour: p.Preprocess.Colour, Width: p.Width, Height: p.Height,
 	}

@@ -29,7 +29,7 @@ import (
 
 // Export is the job.
 type Export struct {
-	Folder    string // of the repository
+	Dir       string // of the repository
 	Name      string // of the model; empty for that of its file
 	Batch     int    // largest one
 	Preferred []int
@@ -39,7 +39,7 @@ type Export struct {
 	Versions  int // the newest that the server keeps loaded
 	// Plans are files of engine plans by the compute capability of the GPUs that they are for, such as 8.7.
 	Plans map[string]string
-	Wire  []string // what pictures may come as beside what the network takes: each gives an ensemble
+	Wire  []string // what images may come as beside what the network takes: each gives an ensemble
 
 	Config *config.Config
 	Logger *slog.Logger
@@ -47,9 +47,9 @@ type Export struct {
 
 // Flags are the job's place on a command line.
 func (e *Export) Flags(flags *pflag.FlagSet) {
-	flags.StringVar(&e.Folder, "repository", "", "folder of the server's models")
+	flags.StringVar(&e.Dir, "repository", "", "directory of the server's models")
 	flags.StringVar(&e.Name, "name", "", "what the server calls the model (default the name of its file)")
-	flags.IntVar(&e.Batch, "max-batch", 8, "pictures that the server runs at once at most, where the model leaves that open")
+	flags.IntVar(&e.Batch, "max-batch", 8, "images that the server runs at once at most, where the model leaves that open")
 	flags.IntSliceVar(&e.Preferred, "preferred", nil,
 		"batch sizes that the server shall prefer (default half of the largest, and the largest)")
 	flags.DurationVar(&e.Delay, "queue-delay", 0,
@@ -60,14 +60,14 @@ func (e *Export) Flags(flags *pflag.FlagSet) {
 	flags.StringToStringVar(&e.Plans, "plans", nil,
 		"plans for several kinds of GPU, as 8.7=orin.engine,8.9=l4.engine; --model says what they take and give, as the ONNX file or one of them")
 	flags.StringSliceVar(&e.Wire, "wire", nil,
-		"fp16, uint8, jpeg: also write NAME_fp16 and so on, which take pictures so and make them into the network's input on the server")
+		"fp16, uint8, jpeg: also write NAME_fp16 and so on, which take images so and make them into the network's input on the server")
 }
 
 // Check finds what is wrong with the inputs before any work.
 func (e *Export) Check() error {
 	switch {
-	case e.Folder == "":
-		return config.Usagef("--repository names the folder of the server's models")
+	case e.Dir == "":
+		return config.Usagef("--repository names the directory of the server's models")
 	case e.Name != "" && !kserve.IsModelName(e.Name):
 		return config.Usagef("--name %q must be letters, digits, dots, dashes and underscores", e.Name)
 	case e.Batch < 1 || e.Batch > 1024 || e.Instances < 1 || e.Instances > 64 || e.Versions < 1 || e.Versions > 64:
@@ -104,12 +104,12 @@ var capabilities = regexp.MustCompile(`^[0-9]{1,2}\.[0-9]$`)
 // Result is what was written.
 type Result struct {
 	Model   string `json:"model"` // as the server calls it
-	Folder  string `json:"folder"`
+	Dir     string `json:"directory"`
 	Version int    `json:"version"`
 	File    string `json:"file"`
 	Config  string `json:"config"`
 	Kept    bool   `json:"kept"` // the configuration was there before and stays as it is
-	// Ensembles are the models that take pictures as something else.
+	// Ensembles are the models that take images as something else.
 	Ensembles []string `json:"ensembles,omitempty"`
 }
 
@@ -147,26 +147,26 @@ func (e *Export) Run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	name := e.name()
-	folder := filepath.Join(e.Folder, name)
-	r := &Result{Model: name, Folder: folder, Config: filepath.Join(folder, "config.pbtxt")}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	dir := filepath.Join(e.Dir, name)
+	r := &Result{Model: name, Dir: dir, Config: filepath.Join(dir, "config.pbtxt")}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("repository: %w", err)
 	}
 	d := &description{model: &model, name: name, file: file, export: e}
 	if err := e.describe(r, files, d); err != nil {
 		return nil, err
 	}
-	if r.Version, err = add(folder, files); err != nil {
+	if r.Version, err = add(dir, files); err != nil {
 		return nil, err
 	}
 	for _, wire := range e.Wire {
 		whole := ensemble{d, wire}
-		if err := whole.write(e.Folder); err != nil {
+		if err := whole.write(e.Dir); err != nil {
 			return nil, err
 		}
 		r.Ensembles = append(r.Ensembles, whole.whole())
 	}
-	r.File = filepath.Join(folder, strconv.Itoa(r.Version), file) // the folder, where there is a file for each kind of GPU
+	r.File = filepath.Join(dir, strconv.Itoa(r.Version), file) // the directory, where there is a file for each kind of GPU
 	return r, nil
 }
 
@@ -226,7 +226,7 @@ func (e *Export) describe(r *Result, files map[string][]byte, d *description) er
 		return err
 	}
 	if labels := d.model.Metadata.Labels; len(labels) > 0 {
-		if err := atomicfile.Write(filepath.Join(r.Folder, labelsFile), []byte(strings.Join(labels, "\n")+"\n"), 0o644); err != nil {
+		if err := atomicfile.Write(filepath.Join(r.Dir, labelsFile), []byte(strings.Join(labels, "\n")+"\n"), 0o644); err != nil {
 			return err
 		}
 	}
@@ -234,8 +234,8 @@ func (e *Export) describe(r *Result, files map[string][]byte, d *description) er
 }
 
 // add writes the next version under a name that no server takes for one, and then gives it its own.
-func add(folder string, files map[string][]byte) (int, error) {
-	entries, err := os.ReadDir(folder)
+func add(dir string, files map[string][]byte) (int, error) {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return 0, fmt.Errorf("repository: %w", err)
 	}
@@ -245,7 +245,7 @@ func add(folder string, files map[string][]byte) (int, error) {
 			version = max(version, n+1)
 		}
 	}
-	unfinished, err := os.MkdirTemp(folder, ".version-*")
+	unfinished, err := os.MkdirTemp(dir, ".version-*")
 	if err != nil {
 		return 0, fmt.Errorf("repository: %w", err)
 	}
@@ -254,7 +254,7 @@ func add(folder string, files map[string][]byte) (int, error) {
 		err = errors.Join(err, atomicfile.Write(filepath.Join(unfinished, name), data, 0o644))
 	}
 	if err == nil {
-		err = os.Rename(unfinished, filepath.Join(folder, strconv.Itoa(version)))
+		err = os.Rename(unfinished, filepath.Join(dir, strconv.Itoa(version)))
 	}
 	if err != nil {
 		return 0, errors.Join(fmt.Errorf("repository: %w", err), os.RemoveAll(unfinished))

@@ -18,22 +18,22 @@ func export(t *testing.T, network string) *Export {
 	c := config.Default()
 	c.Model.Path, c.Engine.Backend = path, "onnxruntime"
 	return &Export{
-		Folder: t.TempDir(), Batch: 8, Instances: 2, Versions: 1, GPUs: []int{0, 1}, Config: c, Logger: slog.New(slog.DiscardHandler),
+		Dir: t.TempDir(), Batch: 8, Instances: 2, Versions: 1, GPUs: []int{0, 1}, Config: c, Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
 func TestExportWritesVersionsAndOneConfiguration(t *testing.T) {
-	e := export(t, "picture")
+	e := export(t, "image")
 	require.NoError(t, e.Check())
 	first, err := e.Run(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, &Result{
-		Model: "picture", Folder: filepath.Join(e.Folder, "picture"), Version: 1, File: filepath.Join(e.Folder, "picture/1/model.onnx"),
-		Config: filepath.Join(e.Folder, "picture/config.pbtxt"),
+		Model: "image", Dir: filepath.Join(e.Dir, "image"), Version: 1, File: filepath.Join(e.Dir, "image/1/model.onnx"),
+		Config: filepath.Join(e.Dir, "image/config.pbtxt"),
 	}, first)
 	text, err := os.ReadFile(first.Config)
 	require.NoError(t, err)
-	require.Equal(t, `name: "picture"
+	require.Equal(t, `name: "image"
 platform: "onnxruntime_onnx"
 max_batch_size: 8
 default_model_filename: "model.onnx"
@@ -51,7 +51,7 @@ parameters { key: "preprocess" value { string_value: "preset: ultralytics\012" }
 parameters { key: "stride" value { string_value: "8" } }
 parameters { key: "task" value { string_value: "detect" } }
 `, string(text))
-	labels, err := os.ReadFile(filepath.Join(first.Folder, "labels.txt"))
+	labels, err := os.ReadFile(filepath.Join(first.Dir, "labels.txt"))
 	require.NoError(t, err)
 	require.Equal(t, "bolt\nnut\nwood's screw\n", string(labels))
 
@@ -63,17 +63,17 @@ parameters { key: "task" value { string_value: "detect" } }
 	kept, err := os.ReadFile(first.Config)
 	require.NoError(t, err)
 	require.Contains(t, string(kept), "# edited")
-	left, err := filepath.Glob(filepath.Join(first.Folder, ".*"))
+	left, err := filepath.Glob(filepath.Join(first.Dir, ".*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
 	model, err := os.ReadFile(second.File)
 	require.NoError(t, err)
-	require.Equal(t, enginetest.Network(t, "picture").Bytes, model)
+	require.Equal(t, enginetest.Network(t, "image").Bytes, model)
 }
 
-// A model whose number of pictures is fixed has no batches in the server's sense: its dims are whole.
+// A model whose number of images is fixed has no batches in the server's sense: its dims are whole.
 func TestAFixedBatchIsPartOfTheShape(t *testing.T) {
-	e := export(t, "picture_fixed")
+	e := export(t, "image_fixed")
 	e.GPUs = nil
 	r, err := e.Run(t.Context())
 	require.NoError(t, err)
@@ -85,27 +85,27 @@ func TestAFixedBatchIsPartOfTheShape(t *testing.T) {
 	require.Contains(t, string(text), "instance_group { count: 2 kind: KIND_AUTO }")
 }
 
-// Each way of sending pictures is an ensemble: what makes them into the network's input, and the network.
+// Each way of sending images is an ensemble: what makes them into the network's input, and the network.
 func TestExportWritesEnsembles(t *testing.T) {
-	e := export(t, "picture")
+	e := export(t, "image")
 	e.Wire = []string{"uint8", "jpeg"}
 	require.NoError(t, e.Check())
 	r, err := e.Run(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []string{"picture_uint8", "picture_jpeg"}, r.Ensembles)
+	require.Equal(t, []string{"image_uint8", "image_jpeg"}, r.Ensembles)
 	read := func(path string) string {
-		text, err := os.ReadFile(filepath.Join(e.Folder, path))
+		text, err := os.ReadFile(filepath.Join(e.Dir, path))
 		require.NoError(t, err)
 		return string(text)
 	}
-	require.Equal(t, `name: "picture_jpeg"
+	require.Equal(t, `name: "image_jpeg"
 platform: "ensemble"
 max_batch_size: 8
 input { name: "images" data_type: TYPE_STRING dims: [1] }
 output { name: "output0" data_type: TYPE_FP32 dims: [3, 8, 12] }
 ensemble_scheduling {
-  step { model_name: "picture_jpeg_input" model_version: -1 input_map { key: "images" value: "images" } output_map { key: "numbers" value: "numbers" } }
-  step { model_name: "picture" model_version: -1 input_map { key: "images" value: "numbers" }
+  step { model_name: "image_jpeg_input" model_version: -1 input_map { key: "images" value: "images" } output_map { key: "numbers" value: "numbers" } }
+  step { model_name: "image" model_version: -1 input_map { key: "images" value: "numbers" }
     output_map { key: "output0" value: "output0" }
   }
 }
@@ -115,24 +115,24 @@ parameters { key: "names" value { string_value: "[\"bolt\",\"nut\",\"wood's scre
 parameters { key: "preprocess" value { string_value: "preset: ultralytics\012" } }
 parameters { key: "stride" value { string_value: "8" } }
 parameters { key: "task" value { string_value: "detect" } }
-`, read("picture_jpeg/config.pbtxt"))
-	require.DirExists(t, filepath.Join(e.Folder, "picture_jpeg/1"))
-	require.Equal(t, string(preprocessor), read("picture_jpeg_input/1/model.py"))
-	require.Contains(t, read("picture_uint8/config.pbtxt"), "input { name: \"images\" data_type: TYPE_UINT8 dims: [3, 64, 96] }\n")
-	require.Contains(t, read("picture_uint8_input/config.pbtxt"), `{\"wire\":\"uint8\",\"layout\":\"nchw\",\"colour\":\"rgb\",`+
+`, read("image_jpeg/config.pbtxt"))
+	require.DirExists(t, filepath.Join(e.Dir, "image_jpeg/1"))
+	require.Equal(t, string(preprocessor), read("image_jpeg_input/1/model.py"))
+	require.Contains(t, read("image_uint8/config.pbtxt"), "input { name: \"images\" data_type: TYPE_UINT8 dims: [3, 64, 96] }\n")
+	require.Contains(t, read("image_uint8_input/config.pbtxt"), `{\"wire\":\"uint8\",\"layout\":\"nchw\",\"colour\":\"rgb\",`+
 		`\"width\":96,\"height\":64,\"scale\":[0.003921569,0.003921569,0.003921569],\"bias\":[0,0,0]}`)
 
-	require.NoError(t, os.WriteFile(filepath.Join(e.Folder, "picture_jpeg/config.pbtxt"), []byte("edited"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(e.Dir, "image_jpeg/config.pbtxt"), []byte("edited"), 0o600))
 	_, err = e.Run(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "edited", read("picture_jpeg/config.pbtxt"))
+	require.Equal(t, "edited", read("image_jpeg/config.pbtxt"))
 	e.Wire = []string{"fp32"}
 	require.ErrorContains(t, e.Check(), `--wire "fp32" must be fp16, uint8 or jpeg`)
 }
 
 // A version may hold a plan for each kind of GPU; the ONNX file then only says what they take and give.
 func TestPlansForSeveralKindsOfGPU(t *testing.T) {
-	e := export(t, "picture")
+	e := export(t, "image")
 	file := filepath.Join(t.TempDir(), "orin.engine")
 	require.NoError(t, os.WriteFile(file, []byte("no plan"), 0o600))
 	e.Plans = map[string]string{"8.7": file, "8.9": file}
@@ -151,24 +151,24 @@ cc_model_filenames { key: "8.7" value: "model-8.7.plan" }
 cc_model_filenames { key: "8.9" value: "model-8.9.plan" }
 input {`)
 	for _, name := range []string{"model-8.7.plan", "model-8.9.plan"} {
-		written, err := os.ReadFile(filepath.Join(r.Folder, "1", name))
+		written, err := os.ReadFile(filepath.Join(r.Dir, "1", name))
 		require.NoError(t, err)
 		require.Equal(t, plan, written)
 	}
-	require.NoFileExists(t, filepath.Join(r.Folder, "1/model.onnx"))
+	require.NoFileExists(t, filepath.Join(r.Dir, "1/model.onnx"))
 	e.Plans = map[string]string{"orin": file}
 	require.ErrorContains(t, e.Check(), `--plans "orin" must be a compute capability, like 8.7`)
 }
 
 func TestCheck(t *testing.T) {
 	for want, change := range map[string]func(*Export){
-		"--repository names the folder":                          func(e *Export) { e.Folder = "" },
+		"--repository names the directory":                       func(e *Export) { e.Dir = "" },
 		`--name "a/b" must be letters`:                           func(e *Export) { e.Name = "a/b" },
 		"--max-batch must be 1 to 1024, --instances and --versi": func(e *Export) { e.Batch = 0 },
 		"--queue-delay must be 0 to 1s":                          func(e *Export) { e.Delay = -1 },
 		"--preferred must be 1 to 8":                             func(e *Export) { e.Preferred = []int{9} },
 	} {
-		e := &Export{Folder: "f", Batch: 8, Instances: 1, Versions: 1}
+		e := &Export{Dir: "f", Batch: 8, Instances: 1, Versions: 1}
 		require.NoError(t, e.Check())
 		change(e)
 		require.ErrorContains(t, e.Check(), want)

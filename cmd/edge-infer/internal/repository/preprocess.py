@@ -1,5 +1,5 @@
-# Makes the pictures that a client sends into what the network takes: JPEG, levels of 8 bits, or numbers of 16 bits. The pictures have the
-# network's size already: the client knows from that where its boxes lie in its own picture. Needs numpy, and Pillow for JPEG.
+# Makes the images that a client sends into what the network takes: JPEG, levels of 8 bits, or numbers of 16 bits. The images have the
+# network's size already: the client knows from that where its boxes lie in its own image. Needs numpy, and Pillow for JPEG.
 import io
 import json
 
@@ -24,10 +24,10 @@ class TritonPythonModel:
         answers = []
         for request in requests:
             try:
-                pictures = triton.get_input_tensor_by_name(request, self.input).as_numpy()
+                images = triton.get_input_tensor_by_name(request, self.input).as_numpy()
                 if self.jpeg:
-                    pictures = numpy.stack([self.decode(data) for data in pictures.reshape(-1)])
-                numbers = (pictures.astype(numpy.float32) * self.scale + self.bias).astype(self.type)
+                    images = numpy.stack([self.decode(data) for data in images.reshape(-1)])
+                numbers = (images.astype(numpy.float32) * self.scale + self.bias).astype(self.type)
                 answers.append(triton.InferenceResponse([triton.Tensor(self.output, numpy.ascontiguousarray(numbers))]))
             except (OSError, ValueError) as error:
                 answers.append(triton.InferenceResponse(error=triton.TritonError(str(error))))
@@ -36,10 +36,10 @@ class TritonPythonModel:
     def decode(self, data):
         from PIL import Image
 
-        with Image.open(io.BytesIO(data), formats=["JPEG"]) as picture:
-            if picture.size != (self.width, self.height):
-                raise ValueError(f"a picture of {picture.size[0]}x{picture.size[1]}, the network takes {self.width}x{self.height}")
-            levels = numpy.asarray(picture.convert("L" if self.gray else "RGB"))
+        with Image.open(io.BytesIO(data), formats=["JPEG"]) as image:
+            if image.size != (self.width, self.height):
+                raise ValueError(f"an image of {image.size[0]}x{image.size[1]}, the network takes {self.width}x{self.height}")
+            levels = numpy.asarray(image.convert("L" if self.gray else "RGB"))
         levels = levels.reshape(self.height, self.width, -1)
         if self.bgr:
             levels = levels[:, :, ::-1]

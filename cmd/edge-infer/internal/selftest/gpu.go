@@ -16,7 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 )
 
-// gpu is a device with the picture kernels loaded.
+// gpu is a device with the image kernels loaded.
 type gpu struct {
 	*cuda.Device
 	stream   *cudatest.Stream
@@ -50,52 +50,52 @@ func (g *gpu) close() error {
 	return errors.Join(append(errs, g.stream.Close(), g.Device.Close())...)
 }
 
-// picture is one picture in page-locked memory that the GPU can reach, and the network's input made of it on the CPU.
-type picture struct {
+// image is one image in page-locked memory that the GPU can reach, and the network's input made of it on the CPU.
+type img struct {
 	engine.Image
 	source, output *cuda.HostMemory
 	want           []byte
 }
 
-func (p *picture) free() error { return errors.Join(p.source.Free(), p.output.Free()) }
+func (p *img) free() error { return errors.Join(p.source.Free(), p.output.Free()) }
 
-// newPicture makes a picture of noise, which has every value beside every other.
-func (g *gpu) newPicture(format engine.PixelFormat, width, height int, in *engine.PictureInput) (p *picture, err error) {
-	p = &picture{Image: engine.Image{Width: width, Height: height, Stride: format.RowBytes(width), Format: format}}
+// newImage makes an image of noise, which has every value beside every other.
+func (g *gpu) newImage(format engine.PixelFormat, width, height int, in *engine.ImageInput) (p *img, err error) {
+	p = &img{Image: engine.Image{Width: width, Height: height, Stride: format.RowBytes(width), Format: format}}
 	bytes := p.Stride * format.Rows(height)
 	if p.source, err = g.AllocHost((bytes + 3) &^ 3); err != nil { // whole words, as the kernels read them
 		return nil, err
 	}
-	if p.output, err = g.AllocHost(in.PictureBytes()); err != nil {
+	if p.output, err = g.AllocHost(in.ImageBytes()); err != nil {
 		return nil, errors.Join(err, p.source.Free())
 	}
 	random := rand.NewChaCha8([32]byte{byte(format), byte(width)})
 	_, _ = random.Read(p.source.Data) // never fails
 	p.Data = p.source.Data[:bytes]
-	words := make([]float32, in.PictureBytes()/4)
-	p.want = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), in.PictureBytes())
+	words := make([]float32, in.ImageBytes()/4)
+	p.want = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), in.ImageBytes())
 	if _, err := preprocess.NewLetterbox(in).Run(&p.Image, p.want, preprocess.Geometry{}); err != nil {
 		return nil, errors.Join(err, p.free())
 	}
 	return p, nil
 }
 
-// kernel is the launch that makes the network's input of a picture at that address.
-func (g *gpu) kernel(p *picture, from uint64, in *engine.PictureInput) *cuda.Kernel {
+// kernel is the launch that makes the network's input of an image at that address.
+func (g *gpu) kernel(p *img, from uint64, in *engine.ImageInput) *cuda.Kernel {
 	arguments, _ := preprocess.NewLetterboxArguments(&p.Image, from, in, p.output.Address)
 	grid, block := arguments.Grid()
 	return &cuda.Kernel{Function: g.function, Grid: grid, Block: block, Arguments: slices.Clone(cuda.Bytes(&arguments))}
 }
 
-// clear leaves something in the output that no picture gives: an element that is left out shows.
-func (p *picture) clear() {
+// clear leaves something in the output that no image gives: an element that is left out shows.
+func (p *img) clear() {
 	for i := range p.output.Data {
 		p.output.Data[i] = 0xff // NaN
 	}
 }
 
 // worst is the largest difference between the output and the CPU's in levels of 0 to 255.
-func (p *picture) worst() float64 {
+func (p *img) worst() float64 {
 	worst := 0.0
 	number := func(data []byte) float64 { return float64(math.Float32frombits(binary.LittleEndian.Uint32(data))) }
 	for i := 0; i < len(p.want); i += 4 {
@@ -112,11 +112,11 @@ const oneLevel = 1 + 1.0/64
 var (
 	formats = []engine.PixelFormat{engine.BGR, engine.BGRx, engine.NV12, engine.YUYV, engine.GRAY8}
 	sides   = [][2]int{{64, 48}, {320, 180}, {1280, 720}, {1920, 1080}, {130, 498}}
-	wanted  = &engine.PictureInput{Type: engine.Float32, Channels: 3, Width: 416, Height: 416}
+	wanted  = &engine.ImageInput{Type: engine.Float32, Channels: 3, Width: 416, Height: 416}
 )
 
-// each opens the GPU and tries every picture.
-func (r *request) each(try func(*gpu, *picture) error) (pictures int, name string, err error) {
+// each opens the GPU and tries every image.
+func (r *request) each(try func(*gpu, *img) error) (images int, name string, err error) {
 	g, err := openGPU(r.Engine.FirstDevice())
 	if err != nil {
 		return 0, "", err
@@ -124,21 +124,21 @@ func (r *request) each(try func(*gpu, *picture) error) (pictures int, name strin
 	defer func() { err = errors.Join(err, g.close()) }()
 	for _, format := range formats {
 		for _, side := range sides {
-			p, err := g.newPicture(format, side[0], side[1], wanted)
+			p, err := g.newImage(format, side[0], side[1], wanted)
 			if err != nil {
-				return pictures, "", err
+				return images, "", err
 			}
 			if err := errors.Join(try(g, p), p.free()); err != nil {
-				return pictures, "", fmt.Errorf("%v %dx%d: %w", format, side[0], side[1], err)
+				return images, "", fmt.Errorf("%v %dx%d: %w", format, side[0], side[1], err)
 			}
-			pictures++
+			images++
 		}
 	}
-	return pictures, g.Facts().Name, nil
+	return images, g.Facts().Name, nil
 }
 
 // run runs what enqueue puts on the stream, and compares.
-func (g *gpu) run(p *picture, enqueue func() error) (worst float64, err error) {
+func (g *gpu) run(p *img, enqueue func() error) (worst float64, err error) {
 	p.clear()
 	if err := enqueue(); err != nil {
 		return 0, err
@@ -152,22 +152,22 @@ func (g *gpu) run(p *picture, enqueue func() error) (worst float64, err error) {
 	return worst, nil
 }
 
-// kernels has the GPU make the network's input of pictures of every format, as the CPU does.
+// kernels has the GPU make the network's input of images of every format, as the CPU does.
 func (r *request) kernels(context.Context) (string, error) {
 	largest := 0.0
-	n, name, err := r.each(func(g *gpu, p *picture) error {
+	n, name, err := r.each(func(g *gpu, p *img) error {
 		worst, err := g.run(p, func() error { return g.stream.Launch(g.kernel(p, p.source.Address, wanted)) })
 		largest = max(largest, worst)
 		return err
 	})
-	return fmt.Sprintf("%s: %d pictures in %d formats as the CPU makes them, at most %.3g of 255 levels away", name, n, len(formats),
+	return fmt.Sprintf("%s: %d images in %d formats as the CPU makes them, at most %.3g of 255 levels away", name, n, len(formats),
 		largest), err
 }
 
-// graph does the same by a captured graph, replayed with the kernel of another picture too.
+// graph does the same by a captured graph, replayed with the kernel of another image too.
 func (r *request) graph(context.Context) (string, error) {
-	n, name, err := r.each(func(g *gpu, p *picture) (err error) {
-		small, err := g.newPicture(engine.BGR, 96, 64, wanted)
+	n, name, err := r.each(func(g *gpu, p *img) (err error) {
+		small, err := g.newImage(engine.BGR, 96, 64, wanted)
 		if err != nil {
 			return err
 		}
@@ -195,13 +195,13 @@ func (r *request) graph(context.Context) (string, error) {
 		_, err = g.run(p, launch)
 		return err
 	})
-	return fmt.Sprintf("%s: %d graphs captured, replayed, and replayed with another picture", name, n), err
+	return fmt.Sprintf("%s: %d graphs captured, replayed, and replayed with another image", name, n), err
 }
 
-// memory compares pictures that the GPU reads where the camera left them with copies in memory of its own.
+// memory compares images that the GPU reads where the camera left them with copies in memory of its own.
 func (r *request) memory(context.Context) (string, error) {
 	var facts cuda.Facts
-	n, name, err := r.each(func(g *gpu, p *picture) (err error) {
+	n, name, err := r.each(func(g *gpu, p *img) (err error) {
 		facts = g.Facts()
 		if !facts.MapsHostMemory {
 			return fmt.Errorf("%w: %s cannot read the host's memory", errAbsent, facts.Name)
@@ -225,9 +225,9 @@ func (r *request) memory(context.Context) (string, error) {
 		}
 		return nil
 	})
-	kind := "memory of its own: pictures were read over the bus"
+	kind := "memory of its own: images were read over the bus"
 	if facts.Integrated {
-		kind = "memory shared with the CPU: pictures were read where they lay"
+		kind = "memory shared with the CPU: images were read where they lay"
 	}
-	return fmt.Sprintf("%s, %s; %d pictures in place and as copies", name, kind, n), err
+	return fmt.Sprintf("%s, %s; %d images in place and as copies", name, kind, n), err
 }

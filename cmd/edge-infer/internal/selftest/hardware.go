@@ -17,30 +17,30 @@ import (
 )
 
 const (
-	filmFrames   = 60
+	videoFrames  = 60
 	cameraFrames = 30
 )
 
-// decoder decodes a film of a test picture by the machine's decoder, into which an encoder made it before, or the film that was named.
+// decoder decodes a video of a test image by the machine's decoder, into which an encoder made it before, or the video that was named.
 func (r *request) decoder(ctx context.Context) (detail string, err error) {
-	film := r.Video
-	if film == "" {
-		folder, err := os.MkdirTemp("", "edge-infer-selftest-")
+	video := r.Video
+	if video == "" {
+		dir, err := os.MkdirTemp("", "edge-infer-selftest-")
 		if err != nil {
 			return "", err
 		}
-		defer os.RemoveAll(folder)
-		film = filepath.Join(folder, "film.mp4")
-		if err := encode(ctx, film); err != nil {
+		defer os.RemoveAll(dir)
+		video = filepath.Join(dir, "video.mp4")
+		if err := encode(ctx, video); err != nil {
 			return "", err
 		}
 	}
-	frames, took, err := take(ctx, "gst:filesrc location="+strconv.Quote(film)+" ! qtdemux ! h264parse ! nvv4l2decoder ! nvvidconv "+
-		"! video/x-raw,format=BGRx ! videoconvert ! video/x-raw,format=BGR ! appsink sync=false", filmFrames)
+	frames, took, err := take(ctx, "gst:filesrc location="+strconv.Quote(video)+" ! qtdemux ! h264parse ! nvv4l2decoder ! nvvidconv "+
+		"! video/x-raw,format=BGRx ! videoconvert ! video/x-raw,format=BGR ! appsink sync=false", videoFrames)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d pictures decoded, %.1f a second", frames, float64(frames)/took.Seconds()), nil
+	return fmt.Sprintf("%d images decoded, %.1f a second", frames, float64(frames)/took.Seconds()), nil
 }
 
 // encoders are the elements that make H.264, the hardware's first: an Orin Nano has none.
@@ -50,26 +50,26 @@ var encoders = []struct{ plugin, element string }{
 	{"libgstopenh264.so", "openh264enc"},
 }
 
-// encode writes a film by the first encoder that works.
-func encode(ctx context.Context, film string) error {
+// encode writes a video by the first encoder that works.
+func encode(ctx context.Context, video string) error {
 	var errs []error
 	for _, e := range encoders {
 		if source.FindPlugin(e.plugin) == "" {
 			continue
 		}
-		// tee: what is written to the file also gives pictures, at whose end the file is complete.
+		// tee: what is written to the file also gives images, at whose end the file is complete.
 		frames, _, err := take(ctx, fmt.Sprintf("gst:videotestsrc num-buffers=%d ! video/x-raw,width=640,height=480,framerate=30/1 ! tee name=t "+
 			"t. ! queue ! videoconvert ! %s ! h264parse ! qtmux ! filesink location=%q "+
-			"t. ! queue ! videoconvert ! video/x-raw,format=BGR ! appsink sync=false", filmFrames, e.element, film), 2*filmFrames)
-		if info, statErr := os.Stat(film); err == nil && frames > 0 && statErr == nil && info.Size() > 0 {
+			"t. ! queue ! videoconvert ! video/x-raw,format=BGR ! appsink sync=false", videoFrames, e.element, video), 2*videoFrames)
+		if info, statErr := os.Stat(video); err == nil && frames > 0 && statErr == nil && info.Size() > 0 {
 			return nil
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", e.element, err))
 	}
-	return fmt.Errorf("%w: no encoder makes a film to decode, name an H.264 file with --video: %w", errAbsent, errors.Join(errs...))
+	return fmt.Errorf("%w: no encoder makes a video to decode, name an H.264 file with --video: %w", errAbsent, errors.Join(errs...))
 }
 
-// take takes up to so many pictures, and says how long they took after the first.
+// take takes up to so many images, and says how long they took after the first.
 func take(ctx context.Context, uri string, most int) (frames int, took time.Duration, err error) {
 	opened, err := source.Open(ctx, uri, capture.Options{})
 	if err != nil {
@@ -94,18 +94,18 @@ func take(ctx context.Context, uri string, most int) (frames int, took time.Dura
 		frames++
 	}
 	if frames < 2 {
-		return frames, 0, fmt.Errorf("%d pictures came", frames)
+		return frames, 0, fmt.Errorf("%d images came", frames)
 	}
 	return frames, time.Since(begun), nil
 }
 
-// camera takes pictures of the first CSI camera.
+// camera takes images of the first CSI camera.
 func (r *request) camera(ctx context.Context) (string, error) {
 	frames, took, err := take(ctx, "csi://0", cameraFrames)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d pictures, %.1f a second", frames, float64(frames-1)/took.Seconds()), nil
+	return fmt.Sprintf("%d images, %.1f a second", frames, float64(frames-1)/took.Seconds()), nil
 }
 
 // power reads what the machine's sensors say of its power, twice: some say nothing the first time.

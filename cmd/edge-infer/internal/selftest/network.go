@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	pictureCount = 20
-	apart        = 31   // frames between two of the pictures
+	imageCount   = 20
+	apart        = 31   // frames between two of the images
 	leastShare   = 0.95 // of the boxes that must be found again
 	leastOverlap = 0.8  // intersection over union of a box that is found again
 )
 
-// belt draws pictures of the demo's conveyor belt, the same on every machine.
+// belt draws images of the demo's conveyor belt, the same on every machine.
 func belt() ([]engine.Image, error) {
 	s := scene.Scene{Width: 960, Height: 540, Seed: 1}
 	if err := s.Open(); err != nil {
 		return nil, err
 	}
-	pictures := make([]engine.Image, pictureCount)
-	for i := range pictures {
+	images := make([]engine.Image, imageCount)
+	for i := range images {
 		im := engine.Image{Width: s.Width, Height: s.Height, Stride: 3 * s.Width, Format: engine.BGR}
 		im.Data = make([]byte, im.Stride*im.Height)
 		if _, err := s.Draw(i*apart, im.Data, im.Stride, nil); err != nil {
 			return nil, err
 		}
-		pictures[i] = im
+		images[i] = im
 	}
-	return pictures, nil
+	return images, nil
 }
 
 // options are those of the model on a backend.
@@ -54,10 +54,10 @@ func (r *request) options(backend, precision string) predict.Options {
 	return network.Options(c, c.Detect.Confidence, slog.New(slog.DiscardHandler))
 }
 
-// look is what a network sees on pictures.
-func look(n predict.Predictor, pictures []engine.Image) (seen [][]postprocess.Finding, each time.Duration, err error) {
+// look is what a network sees on images.
+func look(n predict.Predictor, images []engine.Image) (seen [][]postprocess.Detection, each time.Duration, err error) {
 	begun := time.Now()
-	found, err := predict.Run(n, pictures...)
+	found, err := predict.Run(n, images...)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -65,34 +65,34 @@ func look(n predict.Predictor, pictures []engine.Image) (seen [][]postprocess.Fi
 		if found[i].Err != nil {
 			return nil, 0, found[i].Err
 		}
-		seen = append(seen, found[i].Findings)
+		seen = append(seen, found[i].Detections)
 	}
-	return seen, time.Since(begun) / time.Duration(len(pictures)), nil
+	return seen, time.Since(begun) / time.Duration(len(images)), nil
 }
 
 // compare says how many of the boxes that ONNX Runtime finds on the CPU the network finds too.
 func (r *request) compare(ctx context.Context, n predict.Predictor) (detail string, err error) {
-	pictures, err := belt()
+	images, err := belt()
 	if err != nil {
 		return "", err
 	}
-	if _, _, err := look(n, pictures[:1]); err != nil { // warms up
+	if _, _, err := look(n, images[:1]); err != nil { // warms up
 		return "", err
 	}
-	seen, took, err := look(n, pictures)
+	seen, took, err := look(n, images)
 	if err != nil {
 		return "", err
 	}
 	r.note("the same on the CPU")
 	reference, err := predict.Open(ctx, r.options("onnxruntime=cpu", "fp32"))
 	if errors.Is(err, engine.ErrUnavailable) {
-		return fmt.Sprintf("%.1f ms a picture; not compared, as ONNX Runtime is not installed", milliseconds(took)), nil
+		return fmt.Sprintf("%.1f ms an image; not compared, as ONNX Runtime is not installed", milliseconds(took)), nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("the CPU's: %w", err)
 	}
 	defer func() { err = errors.Join(err, reference.Close()) }()
-	expected, _, err := look(reference, pictures)
+	expected, _, err := look(reference, images)
 	if err != nil {
 		return "", fmt.Errorf("the CPU's: %w", err)
 	}
@@ -103,17 +103,17 @@ func (r *request) compare(ctx context.Context, n predict.Predictor) (detail stri
 	}
 	switch {
 	case boxes == 0:
-		return "", fmt.Errorf("the model finds nothing on the pictures of the demo belt: leave --model away")
+		return "", fmt.Errorf("the model finds nothing on the images of the demo belt: leave --model away")
 	case float64(again) < leastShare*float64(boxes):
 		return "", fmt.Errorf("finds %d of the %d boxes that ONNX Runtime finds on the CPU", again, boxes)
 	}
-	return fmt.Sprintf("%d of %d boxes as ONNX Runtime on the CPU finds them, %.1f ms a picture", again, boxes, milliseconds(took)), nil
+	return fmt.Sprintf("%d of %d boxes as ONNX Runtime on the CPU finds them, %.1f ms an image", again, boxes, milliseconds(took)), nil
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// matched counts the boxes of a picture that are found again, each once.
-func matched(expected, seen []postprocess.Finding) (count int) {
+// matched counts the boxes of an image that are found again, each once.
+func matched(expected, seen []postprocess.Detection) (count int) {
 	taken := make([]bool, len(seen))
 	for _, want := range expected {
 		for i, got := range seen {
@@ -143,18 +143,18 @@ func (r *request) network(ctx context.Context) (detail string, err error) {
 
 // accelerator builds the model's plan for a DLA core, tells how many layers are on it, runs it and compares.
 func (r *request) accelerator(ctx context.Context) (detail string, err error) {
-	folder, err := os.MkdirTemp("", "edge-infer-selftest-")
+	dir, err := os.MkdirTemp("", "edge-infer-selftest-")
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	o := r.options(tensorrt.Name, r.Precision)
 	if err := o.Load(); err != nil {
 		return "", err
 	}
 	build := o.Plan()
 	build.DLA = &r.Core
-	file := filepath.Join(folder, "dla.plan")
+	file := filepath.Join(dir, "dla.plan")
 	if _, err := (network.Builder{Progress: r.steps()}).BuildTo(ctx, build, file, tensorrt.Cache{}); err != nil {
 		return "", err
 	}

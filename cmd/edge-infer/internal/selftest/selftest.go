@@ -47,7 +47,7 @@ func (s *Selftest) Run(ctx context.Context, each func(*Result)) (Results, error)
 	parts := []part{
 		{"machine and libraries", s.doctor},
 		{"TensorRT libraries", s.libraries},
-		{"picture kernels", s.child(kernelsPart, "")},
+		{"image kernels", s.child(kernelsPart, "")},
 		{"graphs", s.child(graphPart, "")},
 		{"zero copy", s.child(memoryPart, "")},
 		{"network in fp32", s.child(networkPart, "fp32")},
@@ -191,7 +191,7 @@ func (s *Selftest) accelerators(ctx context.Context) []Result {
 	return results
 }
 
-// decoder has a Jetson's hardware decode a film.
+// decoder has a Jetson's hardware decode a video.
 func (s *Selftest) decoder(ctx context.Context) []Result {
 	if source.FindPlugin("libgstnvvideo4linux2.so") == "" {
 		return []Result{absent("GStreamer's nvv4l2decoder is not installed: it comes with a Jetson's nvidia-l4t-gstreamer")}
@@ -209,7 +209,7 @@ func sensors(devices []source.DeviceInfo) (found []source.DeviceInfo) {
 	return found
 }
 
-// camera takes pictures of the first CSI camera.
+// camera takes images of the first CSI camera.
 func (s *Selftest) camera(ctx context.Context) []Result {
 	found := sensors(source.Devices())
 	if len(found) == 0 {

@@ -52,7 +52,7 @@ type request struct {
 	done    chan struct{}
 }
 
-// newModel serves a network; pictures whose size it leaves open are of that one, of any where it is zero.
+// newModel serves a network; images whose size it leaves open are of that one, of any where it is zero.
 func newModel(raw *predict.Raw, size engine.Size, name string, queue int, delay time.Duration) (*model, error) {
 	about := raw.Model()
 	about.Inputs = sized(&about, size)
@@ -87,19 +87,19 @@ func newModel(raw *predict.Raw, size engine.Size, name string, queue int, delay 
 	return m, nil
 }
 
-// sized are a network's inputs, that of pictures with a size where it leaves one open.
+// sized are a network's inputs, that of images with a size where it leaves one open.
 func sized(about *engine.Model, size engine.Size) []engine.TensorInfo {
-	if about.Picture == nil || size.Width == 0 {
+	if about.Image == nil || size.Width == 0 {
 		return about.Inputs
 	}
 	inputs := slices.Clone(about.Inputs)
-	picture := &inputs[about.Picture.Index]
-	picture.Shape = slices.Clone(picture.Shape)
+	img := &inputs[about.Image.Index]
+	img.Shape = slices.Clone(img.Shape)
 	first := 2
-	if about.Picture.Interleaved {
+	if about.Image.Interleaved {
 		first = 1
 	}
-	picture.Shape[first], picture.Shape[first+1] = int64(size.Height), int64(size.Width)
+	img.Shape[first], img.Shape[first+1] = int64(size.Height), int64(size.Width)
 	return inputs
 }
 

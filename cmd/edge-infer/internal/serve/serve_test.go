@@ -35,8 +35,8 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // run serves the test network until the test ends, and gives its address.
 func run(t *testing.T, change func(*Serve)) string {
-	path := filepath.Join(t.TempDir(), "picture.onnx")
-	require.NoError(t, os.WriteFile(path, enginetest.Network(t, "picture").Bytes, 0o600))
+	path := filepath.Join(t.TempDir(), "image.onnx")
+	require.NoError(t, os.WriteFile(path, enginetest.Network(t, "image").Bytes, 0o600))
 	c := config.Default()
 	c.Model.Path, c.Engine.Backend = path, "onnxruntime"
 	started := make(chan string, 1)
@@ -85,13 +85,13 @@ func TestServedToItself(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("secret\n"), 0o600))
 	address := run(t, func(s *Serve) { s.TokenFile = token })
-	o := enginetest.Network(t, "picture")
+	o := enginetest.Network(t, "image")
 	local, err := onnxruntime.Open(o)
 	require.NoError(t, err)
 	defer local.Close()
-	picture := []engine.Image{{Data: bytes.Repeat([]byte{200}, 96*64), Width: 96, Height: 64, Stride: 96, Format: engine.GRAY8}}
+	img := []engine.Image{{Data: bytes.Repeat([]byte{200}, 96*64), Width: 96, Height: 64, Stride: 96, Format: engine.GRAY8}}
 	infer := func(e engine.Engine) []byte {
-		require.NoError(t, e.Submit(0, picture))
+		require.NoError(t, e.Submit(0, img))
 		result, err := e.Wait(0)
 		require.NoError(t, err)
 		return bytes.Clone(result.Outputs[0].Data)
@@ -101,7 +101,7 @@ func TestServedToItself(t *testing.T) {
 		remote := engine.Options{MaxBatch: 100, Remote: engine.Remote{
 			Timeout: programtest.Patience, Authorization: func() (string, error) { return "Bearer secret", nil },
 		}}
-		e, err := triton.Open(t.Context(), scheme+"://"+address+"/picture", remote, quiet)
+		e, err := triton.Open(t.Context(), scheme+"://"+address+"/image", remote, quiet)
 		require.NoError(t, err)
 		require.Equal(t, want, infer(e))
 		require.Equal(t, local.Model().Metadata.Labels, e.Model().Metadata.Labels)
@@ -109,10 +109,10 @@ func TestServedToItself(t *testing.T) {
 		require.Equal(t, defaultBatch, e.Model().MaxBatch)
 		require.NoError(t, e.Close())
 		remote.Remote.Authorization = nil
-		_, err = triton.Open(t.Context(), scheme+"://"+address+"/picture", remote, quiet)
+		_, err = triton.Open(t.Context(), scheme+"://"+address+"/image", remote, quiet)
 		require.ErrorContains(t, err, "the token is missing or another one")
 	}
-	for path, want := range map[string]int{"/v2/health/live": 200, "/v2/health/ready": 200, "/v2": 401, "/v2/models/picture": 401} {
+	for path, want := range map[string]int{"/v2/health/live": 200, "/v2/health/ready": 200, "/v2": 401, "/v2/models/image": 401} {
 		code, _ := ask(t, http.MethodGet, "http://"+address+path, "wrong", nil)
 		require.Equal(t, want, code, path)
 	}
@@ -128,18 +128,18 @@ func TestRefusals(t *testing.T) {
 		code         int
 		want         string
 	}{
-		{"GET", "models/other", nil, 404, `unknown model \"other\", there is \"picture\"`},
-		{"GET", "models/picture/versions/2", nil, 404, `no version \"2\", there is 1`},
-		{"GET", "models/picture/infer", nil, 400, "a request for a run is a POST"},
+		{"GET", "models/other", nil, 404, `unknown model \"other\", there is \"image\"`},
+		{"GET", "models/image/versions/2", nil, 404, `no version \"2\", there is 1`},
+		{"GET", "models/image/infer", nil, 400, "a request for a run is a POST"},
 		{"GET", "nothing", nil, 404, "no such path"},
-		{"POST", "models/picture/infer", []byte("{"), 400, "no JSON"},
-		{"POST", "models/picture/infer", bytes.Repeat([]byte(" "), 5000), 429, "the request has more than 4000 bytes"},
-		{"POST", "models/picture/infer", []byte(`{"inputs":[]}`), 400, `input \"images\" is missing`},
-		{"POST", "models/picture/infer", input(`"datatype":"FP64","shape":[1],"data":[1]`), 400, `type \"FP64\" is not read`},
-		{"POST", "models/picture/infer", input(`"datatype":"FP32","shape":[1,3,64,96],"data":[1]`), 400, "4 bytes instead of 73728"},
-		{"POST", "models/picture/infer", input(`"datatype":"FP32","shape":[1],"data":[1]`), 400, "has shape [1], the model takes [-1 3 64 96]"},
+		{"POST", "models/image/infer", []byte("{"), 400, "no JSON"},
+		{"POST", "models/image/infer", bytes.Repeat([]byte(" "), 5000), 429, "the request has more than 4000 bytes"},
+		{"POST", "models/image/infer", []byte(`{"inputs":[]}`), 400, `input \"images\" is missing`},
+		{"POST", "models/image/infer", input(`"datatype":"FP64","shape":[1],"data":[1]`), 400, `type \"FP64\" is not read`},
+		{"POST", "models/image/infer", input(`"datatype":"FP32","shape":[1,3,64,96],"data":[1]`), 400, "4 bytes instead of 73728"},
+		{"POST", "models/image/infer", input(`"datatype":"FP32","shape":[1],"data":[1]`), 400, "has shape [1], the model takes [-1 3 64 96]"},
 		{
-			"POST", "models/picture/infer", input(`"datatype":"FP32","shape":[1],"parameters":{"shared_memory_region":"r","shared_memory_byte_size":4}`),
+			"POST", "models/image/infer", input(`"datatype":"FP32","shape":[1],"parameters":{"shared_memory_region":"r","shared_memory_byte_size":4}`),
 			501, "is in shared memory, which this server does not have: send the tensor itself",
 		},
 		{"POST", "systemsharedmemory/region/r/register", []byte("{}"), 501, "no shared memory"},
@@ -149,7 +149,7 @@ func TestRefusals(t *testing.T) {
 		require.Contains(t, text, test.want, test.path)
 		require.True(t, json.Valid([]byte(text)), text)
 	}
-	code, text := ask(t, "GET", url+"models/picture/stats", "", nil)
+	code, text := ask(t, "GET", url+"models/image/stats", "", nil)
 	require.Equal(t, 200, code)
 	require.Contains(t, text, `"inference_count":0`)
 }
@@ -168,7 +168,7 @@ func opened(t *testing.T, name string, change func(*engine.Options)) *model {
 
 // Requests of several clients are run as one, and everybody gets the rows that are its own.
 func TestRequestsAreRunTogether(t *testing.T) {
-	m := opened(t, "picture", func(o *engine.Options) { o.MaxBatch = 4 })
+	m := opened(t, "image", func(o *engine.Options) { o.MaxBatch = 4 })
 	var group sync.WaitGroup
 	answers := make([][]byte, 3)
 	for i, rows := range []int64{1, 2, 1} {
@@ -193,7 +193,7 @@ func TestRequestsAreRunTogether(t *testing.T) {
 }
 
 func TestQueueIsBounded(t *testing.T) {
-	m := opened(t, "picture", func(o *engine.Options) { o.MaxBatch = 1 })
+	m := opened(t, "image", func(o *engine.Options) { o.MaxBatch = 1 })
 	full := &model{
 		name: "net", about: m.about, metadata: m.metadata, config: m.config, queue: make(chan *request), stop: make(chan struct{}),
 	}
@@ -232,7 +232,7 @@ func TestCheck(t *testing.T) {
 
 // FuzzServer sends anything as a request over both transports.
 func FuzzServer(f *testing.F) {
-	o := enginetest.Network(f, "picture")
+	o := enginetest.Network(f, "image")
 	e, err := onnxruntime.Open(o)
 	require.NoError(f, err)
 	m, err := newModel(predict.WrapRaw(e), engine.Size{}, "net", 8, 0)

@@ -7,7 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
 
-// Cascade shows second networks the objects of each frame, and tells the tracker and the sinks behind it what is known of them. A film
+// Cascade shows second networks the objects of each frame, and tells the tracker and the sinks behind it what is known of them. A video
 // waits for the looks, a camera does not.
 type Cascade struct {
 	Attendant *cascade.Attendant // whose Labels are those of the first network: objects of cameras with other labels are not shown
@@ -27,7 +27,7 @@ func (c *Cascade) Frame(in *pipeline.Inferred) {
 	}
 	c.frame = cascade.Frame{Camera: in.Camera, Time: in.Time, Tracks: in.Tracks, Wait: in.Lossless, Appear: c.appear}
 	if in.Frame != nil {
-		c.frame.Picture = in.Frame.Image()
+		c.frame.Image = in.Frame.Image()
 	}
 	for _, track := range c.Attendant.Look(&c.frame) {
 		in.Follower.Touch(track)

@@ -185,7 +185,7 @@ func (p *Publisher) frigate(in *pipeline.Inferred, configuration *zone.Config, e
 	}
 }
 
-// active counts the objects that move, in the camera's picture or a zone of it.
+// active counts the objects that move, in the camera's image or a zone of it.
 func (p *Publisher) active(camera, zone, label string) (n int) {
 	for _, o := range p.told {
 		if o.Camera == camera && !o.Stationary && (label == allLabels || o.Label == label) && (zone == "" || slices.Contains(o.Zones, zone)) {

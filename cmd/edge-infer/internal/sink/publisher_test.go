@@ -34,7 +34,7 @@ func TestActiveObjectsAreCounted(t *testing.T) {
 	follower := &pipeline.Follower{Config: zone.Config{Zones: []zone.Zone{{Name: "yard"}, {Name: "road"}}}}
 	start := time.Unix(2e9, 0)
 	happen := func(kind zone.Kind, track uint64, class int, stationary bool, zones ...int) {
-		o := &zone.Object{Track: track, Finding: postprocess.Finding{Class: class}, Start: start, Stationary: stationary, Zones: zones}
+		o := &zone.Object{Track: track, Detection: postprocess.Detection{Class: class}, Start: start, Stationary: stationary, Zones: zones}
 		p.Frame(&pipeline.Inferred{
 			Camera: "gate", Time: start, Labels: []string{"person", "car"}, Follower: follower,
 			Happened: &zone.Result{Events: []zone.Event{{Kind: kind, Time: start, Object: o, Zone: -1, Line: -1}}},

@@ -12,32 +12,32 @@ import (
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
-// ledgerName is the file beside the pictures that lists those that belong to the ring.
+// ledgerName is the file beside the images that lists those that belong to the ring.
 const ledgerName = ".edge-infer-snapshots"
 
-// ring keeps the newest pictures of a folder that may hold other files. It removes and replaces only what it has written itself, in this
-// run or an earlier one, which its ledger tells: a name a line, oldest first, written before the picture is. One goroutine uses it.
+// ring keeps the newest images of a directory that may hold other files. It removes and replaces only what it has written itself, in this
+// run or an earlier one, which its ledger tells: a name a line, oldest first, written before the image is. One goroutine uses it.
 type ring struct {
-	folder string
+	dir    string
 	keep   int
 	names  []string
 	ledger *os.File
 }
 
-// openRing makes the folder where there is none, and continues the ring that is in it.
-func openRing(folder string, keep int) (*ring, error) {
-	if err := os.MkdirAll(folder, 0o750); err != nil {
+// openRing makes the directory where there is none, and continues the ring that is in it.
+func openRing(dir string, keep int) (*ring, error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("snapshots: %w", err)
 	}
-	r := &ring{folder: folder, keep: keep}
-	path := filepath.Join(folder, ledgerName)
+	r := &ring{dir: dir, keep: keep}
+	path := filepath.Join(dir, ledgerName)
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("snapshots: %w", err)
 	}
 	for line := range strings.Lines(string(text)) {
 		name, whole := strings.CutSuffix(line, "\n")
-		if whole && pictureName(name) && !slices.Contains(r.names, name) {
+		if whole && imageName(name) && !slices.Contains(r.names, name) {
 			r.names = append(r.names, name)
 		}
 	}
@@ -46,7 +46,7 @@ func openRing(folder string, keep int) (*ring, error) {
 	}
 	list := strings.Join(append(slices.Clone(r.names), ""), "\n")
 	if err := atomicfile.Write(path, []byte(list), 0o640); err != nil {
-		return nil, fmt.Errorf("snapshots: %w (snapshots.directory names a folder that the service's user may write to)", err)
+		return nil, fmt.Errorf("snapshots: %w (snapshots.directory names a directory that the service's user may write to)", err)
 	}
 	if r.ledger, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
 		return nil, fmt.Errorf("snapshots: %w", err)
@@ -54,14 +54,14 @@ func openRing(folder string, keep int) (*ring, error) {
 	return r, nil
 }
 
-// pictureName reports whether a name can be one that the ring has given: of a picture in the folder itself.
-func pictureName(name string) bool {
+// imageName reports whether a name can be one that the ring has given: of an image in the directory itself.
+func imageName(name string) bool {
 	return filepath.IsLocal(name) && filepath.Base(name) == name && strings.HasSuffix(name, ".jpg")
 }
 
-// store adds a picture and takes the oldest ones out. One of the same name replaces the one before, if that was the ring's.
+// store adds an image and takes the oldest ones out. One of the same name replaces the one before, if that was the ring's.
 func (r *ring) store(name string, jpeg []byte) error {
-	path := filepath.Join(r.folder, name)
+	path := filepath.Join(r.dir, name)
 	known := slices.Contains(r.names, name)
 	if !known {
 		if _, err := os.Lstat(path); err == nil {
@@ -84,7 +84,7 @@ func (r *ring) store(name string, jpeg []byte) error {
 // remove takes out what is too much.
 func (r *ring) remove() error {
 	for len(r.names) > r.keep {
-		if err := os.Remove(filepath.Join(r.folder, r.names[0])); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(r.dir, r.names[0])); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		r.names = r.names[1:]
@@ -92,15 +92,15 @@ func (r *ring) remove() error {
 	return nil
 }
 
-// find gives the first picture whose name begins so; fs.ErrNotExist when there is none. Any goroutine may call it.
+// find gives the first image whose name begins so; fs.ErrNotExist when there is none. Any goroutine may call it.
 func (r *ring) find(prefix string) ([]byte, error) {
-	entries, err := os.ReadDir(r.folder)
+	entries, err := os.ReadDir(r.dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), prefix) && pictureName(entry.Name()) {
-			return os.ReadFile(filepath.Join(r.folder, entry.Name()))
+		if strings.HasPrefix(entry.Name(), prefix) && imageName(entry.Name()) {
+			return os.ReadFile(filepath.Join(r.dir, entry.Name()))
 		}
 	}
 	return nil, fs.ErrNotExist

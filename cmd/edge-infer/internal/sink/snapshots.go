@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/picture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/image"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/postprocess"
 )
@@ -25,17 +25,17 @@ const (
 // its own, and a view that finds the queue full is left out.
 type Snapshots struct {
 	Publish   func(camera, label string, jpeg []byte) // nil for no messages
-	Directory string                                  // pictures on disk; empty for none. Other files in it are left alone
-	Keep      int                                     // pictures on disk; the oldest ones make room
+	Directory string                                  // images on disk; empty for none. Other files in it are left alone
+	Keep      int                                     // images on disk; the oldest ones make room
 	Logger    *slog.Logger
 
-	requested atomic.Pointer[map[string]*atomic.Bool] // by camera: the whole picture is asked for
+	requested atomic.Pointer[map[string]*atomic.Bool] // by camera: the whole image is asked for
 	free      chan *view
 	full      chan *view
 	done      sync.WaitGroup
 	ring      *ring // nil for none; encoder goroutine only, but for find
 
-	mu     sync.Mutex        // also held while a picture is published and while the cameras change
+	mu     sync.Mutex        // also held while an image is published and while the cameras change
 	newest map[string][]byte // JPEGs in memory by camera and object
 	order  []string          // their keys, oldest first
 }
@@ -46,7 +46,7 @@ const snapshotMemory = 64
 // view is a piece of a frame on its way to the encoder.
 type view struct {
 	camera, label, id string
-	pixels            picture.Pixels
+	pixels            img.Pixels
 	part              image.Rectangle // what to show of them
 }
 
@@ -68,7 +68,7 @@ func (s *Snapshots) Open(cameras []pipeline.Camera) error {
 	return nil
 }
 
-// SetCameras says which cameras there are from now on. When it has returned, no picture of another one is published any more.
+// SetCameras says which cameras there are from now on. When it has returned, no image of another one is published any more.
 func (s *Snapshots) SetCameras(cameras []pipeline.Camera) {
 	requested := map[string]*atomic.Bool{}
 	for i := range cameras {
@@ -79,7 +79,7 @@ func (s *Snapshots) SetCameras(cameras []pipeline.Camera) {
 	s.requested.Store(&requested)
 }
 
-// Request asks for a picture of the camera's next frame. It may be called from any goroutine.
+// Request asks for an image of the camera's next frame. It may be called from any goroutine.
 func (s *Snapshots) Request(camera string) error {
 	asked := (*s.requested.Load())[camera]
 	if asked == nil {
@@ -114,7 +114,7 @@ func (s *Snapshots) Frame(in *pipeline.Inferred) {
 	}
 }
 
-// copy takes the pixels of a box with a margin; nil when the encoder is behind, or when nothing of the box is in the picture.
+// copy takes the pixels of a box with a margin; nil when the encoder is behind, or when nothing of the box is in the image.
 func (s *Snapshots) copy(in *pipeline.Inferred, box postprocess.Box) *view {
 	marginX, marginY := snapshotMargin*box.Width(), snapshotMargin*box.Height()
 	part := image.Rect(int(box.X1-marginX), int(box.Y1-marginY), int(box.X2+marginX)+1, int(box.Y2+marginY)+1)
@@ -133,7 +133,7 @@ func (s *Snapshots) copy(in *pipeline.Inferred, box postprocess.Box) *view {
 
 // encode makes and hands on JPEGs until Close.
 func (s *Snapshots) encode() {
-	encoder := picture.Encoder{Quality: snapshotQuality}
+	encoder := img.Encoder{Quality: snapshotQuality}
 	defer encoder.Close()
 	for v := range s.full {
 		var jpeg []byte
@@ -157,7 +157,7 @@ func (s *Snapshots) encode() {
 	}
 }
 
-// announce publishes a picture, unless a reload has taken the camera away since: its topics are being cleared.
+// announce publishes an image, unless a reload has taken the camera away since: its topics are being cleared.
 func (s *Snapshots) announce(v *view, jpeg []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -34,7 +34,7 @@ func solid(t *testing.T, format engine.PixelFormat, width, height int) *capture.
 }
 
 func seenObject(track uint64, box postprocess.Box) *zone.Object {
-	return &zone.Object{Track: track, Finding: postprocess.Finding{Box: box, Class: 0}, Start: time.Unix(1000, int64(track))}
+	return &zone.Object{Track: track, Detection: postprocess.Detection{Box: box, Class: 0}, Start: time.Unix(1000, int64(track))}
 }
 
 func TestSnapshotsOfEveryFormat(t *testing.T) {
@@ -78,13 +78,13 @@ func TestSnapshotsOfEveryFormat(t *testing.T) {
 }
 
 func TestSnapshotRingOnDisk(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	foreign := []string{"0-holiday.jpg", "holiday.jpg", "1001.000000-1-gate-a_b.txt", ".hidden.jpg"}
 	for _, name := range foreign {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte("not ours"), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("not ours"), 0o644))
 	}
 	run := func(from, to uint64) {
-		s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Directory: folder, Keep: 3}
+		s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Directory: dir, Keep: 3}
 		require.NoError(t, s.Open([]pipeline.Camera{{Name: "gate"}}))
 		for track := from; track < to; track++ {
 			in := &pipeline.Inferred{Camera: "gate", Width: 32, Height: 32, Labels: []string{"a/b"}, Frame: solid(t, engine.BGR, 32, 32)}
@@ -98,7 +98,7 @@ func TestSnapshotRingOnDisk(t *testing.T) {
 	}
 	run(1, 6)
 	run(6, 8) // the ring goes on after a restart
-	files, err := filepath.Glob(filepath.Join(folder, "*-gate-a_b.jpg"))
+	files, err := filepath.Glob(filepath.Join(dir, "*-gate-a_b.jpg"))
 	require.NoError(t, err)
 	require.Len(t, files, 3)
 	for _, file := range files {
@@ -109,16 +109,16 @@ func TestSnapshotRingOnDisk(t *testing.T) {
 	}
 	require.Contains(t, files[2], "-7-gate-a_b.jpg")
 	for _, name := range foreign {
-		text, err := os.ReadFile(filepath.Join(folder, name))
+		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err, "what the daemon has not written stays")
 		require.Equal(t, "not ours", string(text))
 	}
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 3+len(foreign)+1)
 }
 
-// TestSnapshotsOfLongLabels: labels of any length make names that a file system takes, and the pictures are found by them.
+// TestSnapshotsOfLongLabels: labels of any length make names that a file system takes, and the images are found by them.
 func TestSnapshotsOfLongLabels(t *testing.T) {
 	s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Directory: t.TempDir(), Keep: 3}
 	camera := strings.Repeat("ü", 50)
@@ -135,28 +135,28 @@ func TestSnapshotsOfLongLabels(t *testing.T) {
 	require.Len(t, files, 1)
 }
 
-// TestTheLedgerOfSnapshotsNamesPicturesOnly: whoever can write it has nothing else removed by it.
-func TestTheLedgerOfSnapshotsNamesPicturesOnly(t *testing.T) {
+// TestTheLedgerOfSnapshotsNamesImagesOnly: whoever can write it has nothing else removed by it.
+func TestTheLedgerOfSnapshotsNamesImagesOnly(t *testing.T) {
 	outside := t.TempDir()
-	folder := filepath.Join(outside, "pictures")
-	victim, inside := filepath.Join(outside, "victim.jpg"), filepath.Join(folder, "sub", "victim.jpg")
+	dir := filepath.Join(outside, "images")
+	victim, inside := filepath.Join(outside, "victim.jpg"), filepath.Join(dir, "sub", "victim.jpg")
 	require.NoError(t, os.MkdirAll(filepath.Dir(inside), 0o755))
-	for _, path := range []string{victim, inside, filepath.Join(folder, "notes.txt"), filepath.Join(folder, "last.jpg")} {
+	for _, path := range []string{victim, inside, filepath.Join(dir, "notes.txt"), filepath.Join(dir, "last.jpg")} {
 		require.NoError(t, os.WriteFile(path, []byte("x"), 0o644))
 	}
 	ledger := "../victim.jpg\n" + victim + "\nsub/victim.jpg\nnotes.txt\n\n..\nold.jpg\nold.jpg\nlast.jpg"
-	require.NoError(t, os.WriteFile(filepath.Join(folder, ledgerName), []byte(ledger), 0o644))
-	r, err := openRing(folder, 0)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ledgerName), []byte(ledger), 0o644))
+	r, err := openRing(dir, 0)
 	require.NoError(t, err)
 	require.Empty(t, r.names)
 	require.ErrorContains(t, r.store("last.jpg", nil), "no snapshot of this daemon")
 	require.NoError(t, r.Close())
-	for _, path := range []string{victim, inside, filepath.Join(folder, "notes.txt"), filepath.Join(folder, "last.jpg")} {
+	for _, path := range []string{victim, inside, filepath.Join(dir, "notes.txt"), filepath.Join(dir, "last.jpg")} {
 		require.FileExists(t, path)
 	}
 }
 
-func TestAPictureThatOutlastsItsCameraIsNotPublished(t *testing.T) {
+func TestAImageThatOutlastsItsCameraIsNotPublished(t *testing.T) {
 	var published []string
 	s := &Snapshots{Publish: func(camera, _ string, _ []byte) { published = append(published, camera) }}
 	s.SetCameras([]pipeline.Camera{{Name: "a"}, {Name: "b"}})

@@ -14,12 +14,12 @@ type Stage uint8
 // The stages in their order. Capture, Queue, Track, Encode and HandOff are counted once a frame, Letterbox to Decode once a request to the
 // engine, which may be of several cameras' frames, and Acknowledgement once a message that the broker acknowledges.
 const (
-	Capture         Stage = iota // from a picture's arrival to its decoded pixels
+	Capture         Stage = iota // from an image's arrival to its decoded pixels
 	Queue                        // from there to the engine: waiting for a newer request's end, or being too new to be taken
 	Letterbox                    // pixels to the network's input
 	Network                      // the network
 	Filter                       // listing the boxes on the device, and their copy to the host; only engines with such a filter have it
-	Decode                       // outputs to findings: thresholds and non-maximum suppression
+	Decode                       // outputs to detections: thresholds and non-maximum suppression
 	Track                        // tracks, zones, lines and objects
 	Encode                       // the message
 	HandOff                      // of the message to the client's queue

@@ -33,10 +33,10 @@ const libraryVariable = "TELEMETRY_TEST_NVML"
 func TestNVML(t *testing.T) {
 	library := os.Getenv(libraryVariable)
 	if library == "" {
-		folder := t.TempDir()
-		source := filepath.Join(folder, "management.c")
+		dir := t.TempDir()
+		source := filepath.Join(dir, "management.c")
 		require.NoError(t, os.WriteFile(source, []byte(management), 0o600))
-		path, err := fake.Compile(filepath.Join(folder, "libnvidia-ml.so.1"), source)
+		path, err := fake.Compile(filepath.Join(dir, "libnvidia-ml.so.1"), source)
 		require.NoError(t, err)
 		command := exec.Command(os.Args[0], "-test.run=^TestNVML$", "-test.timeout=60s")
 		command.Env = append(os.Environ(), libraryVariable+"="+path)

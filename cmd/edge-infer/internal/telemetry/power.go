@@ -16,13 +16,13 @@ type rail struct {
 // findRails lists the channels of INA3221 monitors, which Jetsons have, and whatever other chips measure power themselves.
 func (r *Reader) findRails() {
 	r.rails = nil
-	for _, folder := range r.glob("/sys/class/hwmon/hwmon*") {
-		chip := r.text(folder + "/name")
+	for _, dir := range r.glob("/sys/class/hwmon/hwmon*") {
+		chip := r.text(dir + "/name")
 		if chip == "ina3221" {
-			r.findChannels(folder)
+			r.findChannels(dir)
 			continue
 		}
-		for _, input := range append(r.glob(folder+"/power*_input"), r.glob(folder+"/power*_average")...) {
+		for _, input := range append(r.glob(dir+"/power*_input"), r.glob(dir+"/power*_average")...) {
 			name := chip
 			if label := r.text(input[:strings.LastIndexByte(input, '_')] + "_label"); label != "" {
 				name += " " + label
@@ -33,15 +33,15 @@ func (r *Reader) findRails() {
 }
 
 // findChannels lists one INA3221's channels: 1 to 3; the others are shunt voltages and their sum.
-func (r *Reader) findChannels(folder string) {
+func (r *Reader) findChannels(dir string) {
 	for _, n := range [...]string{"1", "2", "3"} {
-		label := r.text(folder + "/in" + n + "_label")
+		label := r.text(dir + "/in" + n + "_label")
 		if label == "" || label == "NC" {
 			continue
 		}
 		r.addRail(rail{
-			name: label, volts: folder + "/in" + n + "_input", amperes: folder + "/curr" + n + "_input",
-			alarms: []string{folder + "/curr" + n + "_max_alarm", folder + "/curr" + n + "_crit_alarm"},
+			name: label, volts: dir + "/in" + n + "_input", amperes: dir + "/curr" + n + "_input",
+			alarms: []string{dir + "/curr" + n + "_max_alarm", dir + "/curr" + n + "_crit_alarm"},
 		})
 	}
 }

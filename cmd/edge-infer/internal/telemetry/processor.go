@@ -32,11 +32,11 @@ func (r *Reader) cpu() CPU {
 	if value, err := strconv.ParseFloat(string(average), 64); err == nil && value >= 0 && value < 1e6 {
 		c.Average = value
 	}
-	for _, folder := range r.clocks {
-		if kilohertz := r.count(folder + "/scaling_cur_freq"); kilohertz > 0 {
+	for _, dir := range r.clocks {
+		if kilohertz := r.count(dir + "/scaling_cur_freq"); kilohertz > 0 {
 			c.Hertz = max(c.Hertz, kilohertz*1000)
 		}
-		if kilohertz := r.count(folder + "/cpuinfo_max_freq"); kilohertz > 0 {
+		if kilohertz := r.count(dir + "/cpuinfo_max_freq"); kilohertz > 0 {
 			c.MaxHertz = max(c.MaxHertz, kilohertz*1000)
 		}
 	}
@@ -93,12 +93,12 @@ func (r *Reader) memory() Memory {
 }
 
 func (r *Reader) disk() Disk {
-	folder := r.Disk
-	if folder == "" {
-		folder = "/"
+	dir := r.Disk
+	if dir == "" {
+		dir = "/"
 	}
 	var s unix.Statfs_t
-	if unix.Statfs(folder, &s) != nil {
+	if unix.Statfs(dir, &s) != nil {
 		return Disk{Total: -1, Free: -1}
 	}
 	return Disk{Total: int64(s.Blocks) * int64(s.Bsize), Free: int64(s.Bavail) * int64(s.Bsize)}
@@ -155,12 +155,12 @@ func (r *Reader) gpus(reading *Reading) {
 // emc reads the memory controller's clock and its activity, which the kernel counts in kilohertz percent.
 func (r *Reader) emc() EMC {
 	e := EMC{Load: -1, Hertz: -1, MaxHertz: -1}
-	for _, folder := range [...]struct{ now, most string }{
+	for _, dir := range [...]struct{ now, most string }{
 		{"/sys/kernel/debug/bpmp/debug/clk/emc/rate", "/sys/kernel/debug/bpmp/debug/clk/emc/max_rate"},
 		{"/sys/class/devfreq/bwmgr/cur_freq", "/sys/class/devfreq/bwmgr/max_freq"},
 	} {
-		if e.Hertz = r.count(folder.now); e.Hertz >= 0 {
-			e.MaxHertz = r.count(folder.most)
+		if e.Hertz = r.count(dir.now); e.Hertz >= 0 {
+			e.MaxHertz = r.count(dir.most)
 			break
 		}
 	}

@@ -19,7 +19,7 @@ type Reader struct {
 	// NVML is the library to ask instead of libnvidia-ml.so.1. FilesOnly loads none.
 	NVML      string
 	FilesOnly bool
-	// Disk is the folder whose file system is read; "/" when empty.
+	// Disk is the directory whose file system is read; "/" when empty.
 	Disk string
 
 	buffer [64 << 10]byte // /proc/stat has a line for each CPU
@@ -29,7 +29,7 @@ type Reader struct {
 	zones  []zone
 	rails  []rail
 	slows  []slowdown
-	clocks []string // folders of CPU frequency policies
+	clocks []string // directories of CPU frequency policies
 	jetson bool
 	modes  map[int]string // of nvpmodel
 

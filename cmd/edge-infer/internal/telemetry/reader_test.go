@@ -37,7 +37,7 @@ const noNVML = "/no/such/libnvidia-ml.so.1"
 
 // reader reads a recorded machine without NVML.
 func reader(t testing.TB, root string) *Reader {
-	r := &Reader{Root: root, NVML: noNVML, Disk: "/no/such/folder"}
+	r := &Reader{Root: root, NVML: noNVML, Disk: "/no/such/directory"}
 	t.Cleanup(r.Close)
 	return r
 }
@@ -184,9 +184,9 @@ func TestNewSensorsAreFound(t *testing.T) {
 func TestSensorsAreBounded(t *testing.T) {
 	root := t.TempDir()
 	for i := range 2 * maxSensors {
-		folder := fmt.Sprintf("/sys/class/thermal/thermal_zone%d", i)
-		write(t, root, folder+"/type", "same\n")
-		write(t, root, folder+"/temp", "40000\n")
+		dir := fmt.Sprintf("/sys/class/thermal/thermal_zone%d", i)
+		write(t, root, dir+"/type", "same\n")
+		write(t, root, dir+"/temp", "40000\n")
 	}
 	got := reader(t, root).Read().Temperatures
 	require.Len(t, got, maxSensors)
@@ -228,7 +228,7 @@ func FuzzFiles(f *testing.F) {
 		require.NoError(t, content.Truncate(0))
 		_, err := content.WriteAt(data, 0)
 		require.NoError(t, err)
-		r := &Reader{Root: root, FilesOnly: true, Disk: "/no/such/folder"}
+		r := &Reader{Root: root, FilesOnly: true, Disk: "/no/such/directory"}
 		for range 2 {
 			got := r.Read()
 			require.LessOrEqual(t, got.CPU.Load, 100.0)

@@ -31,18 +31,18 @@ func (r *Reader) findZones() {
 		r.zones = append(r.zones, zone{unique, path, limit})
 	}
 	types := map[string]bool{}
-	for _, folder := range r.glob("/sys/class/thermal/thermal_zone*") {
-		if name := r.text(folder + "/type"); name != "" {
+	for _, dir := range r.glob("/sys/class/thermal/thermal_zone*") {
+		if name := r.text(dir + "/type"); name != "" {
 			types[strings.ReplaceAll(name, "-", "_")] = true
-			add(name, folder+"/temp", r.passiveTrip(folder))
+			add(name, dir+"/temp", r.passiveTrip(dir))
 		}
 	}
-	for _, folder := range r.glob("/sys/class/hwmon/hwmon*") {
-		chip := r.text(folder + "/name")
+	for _, dir := range r.glob("/sys/class/hwmon/hwmon*") {
+		chip := r.text(dir + "/name")
 		if chip == "" || types[strings.ReplaceAll(chip, "-", "_")] {
 			continue // the kernel shows thermal zones here once more
 		}
-		for _, input := range r.glob(folder + "/temp*_input") {
+		for _, input := range r.glob(dir + "/temp*_input") {
 			prefix := strings.TrimSuffix(input, "input")
 			name := chip
 			if label := r.text(prefix + "label"); label != "" {
@@ -55,13 +55,13 @@ func (r *Reader) findZones() {
 }
 
 // passiveTrip is the lowest trip point at which the kernel slows something down, in degrees; 0 without one.
-func (r *Reader) passiveTrip(folder string) float64 {
+func (r *Reader) passiveTrip(dir string) float64 {
 	lowest := 0.0
-	for _, kind := range r.glob(folder + "/trip_point_*_type") {
+	for _, kind := range r.glob(dir + "/trip_point_*_type") {
 		if r.text(kind) != "passive" {
 			continue
 		}
-		milli, _ := r.number(filepath.Join(folder, strings.TrimSuffix(filepath.Base(kind), "type")+"temp"))
+		milli, _ := r.number(filepath.Join(dir, strings.TrimSuffix(filepath.Base(kind), "type")+"temp"))
 		if limit := plausibleLimit(milli); limit > 0 && (lowest == 0 || limit < lowest) {
 			lowest = limit
 		}
@@ -95,11 +95,11 @@ type slowdown struct {
 // findSlowdowns lists the cooling devices that slow a processor down, and over-current alarms. Fans and displays are cooling devices too.
 func (r *Reader) findSlowdowns() {
 	r.slows = nil
-	for _, folder := range r.glob("/sys/class/thermal/cooling_device*") {
-		kind := r.text(folder + "/type")
+	for _, dir := range r.glob("/sys/class/thermal/cooling_device*") {
+		kind := r.text(dir + "/type")
 		for _, part := range [...]string{"throttle", "cpufreq", "devfreq", "Processor"} {
 			if strings.Contains(kind, part) {
-				r.slows = append(r.slows, slowdown{folder + "/cur_state", Slowdown{Heat, kind}})
+				r.slows = append(r.slows, slowdown{dir + "/cur_state", Slowdown{Heat, kind}})
 				break
 			}
 		}

@@ -17,8 +17,8 @@ func live(columns, rows *int) (*Screen, *bytes.Buffer) {
 	return &Screen{out: out, live: true, size: func() (int, int) { return *columns, *rows }}, out
 }
 
-// picture is what a terminal of that many columns shows after the bytes: enough of one for what a Screen writes.
-func picture(t *testing.T, text string, columns int) []string {
+// image is what a terminal of that many columns shows after the bytes: enough of one for what a Screen writes.
+func img(t *testing.T, text string, columns int) []string {
 	t.Helper()
 	rows, y, x := [][]rune{nil}, 0, 0
 	for i := 0; i < len(text); {
@@ -80,11 +80,11 @@ func TestTheBlockStaysBelowTheLines(t *testing.T) {
 	fmt.Fprint(s, "last")
 	require.Equal(t, []string{
 		"first", "a line that is longe", "r than the terminal", "last", "uno", "a row that is long…", "",
-	}, picture(t, out.String(), columns))
+	}, img(t, out.String(), columns))
 	s.Clear()
 	fmt.Fprint(s, "the end\n")
 	require.Equal(t, []string{"first", "a line that is longe", "r than the terminal", "last", "the end", ""},
-		picture(t, out.String(), columns))
+		img(t, out.String(), columns))
 	require.NotContains(t, out.String(), "\x1b[2J", "the terminal is never cleared")
 }
 
@@ -94,7 +94,7 @@ func TestAKeptBlockBecomesLines(t *testing.T) {
 	s.Show(Text("one"))
 	s.Keep()
 	s.Show(Text("two"))
-	require.Equal(t, []string{"one", "two", ""}, picture(t, out.String(), columns))
+	require.Equal(t, []string{"one", "two", ""}, img(t, out.String(), columns))
 }
 
 func TestTheBlockIsNoHigherThanTheTerminal(t *testing.T) {
@@ -102,7 +102,7 @@ func TestTheBlockIsNoHigherThanTheTerminal(t *testing.T) {
 	s, out := live(&columns, &rows)
 	s.Show(Text("one"), Text("two"), Text("three"), Text("four"))
 	s.Show(Text("one"), Text("two"), Text("three"), Text("four"))
-	require.Equal(t, []string{"one", "two", ""}, picture(t, out.String(), columns))
+	require.Equal(t, []string{"one", "two", ""}, img(t, out.String(), columns))
 }
 
 // A narrower terminal has broken the block's rows before they are written again.

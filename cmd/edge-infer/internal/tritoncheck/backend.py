@@ -11,11 +11,11 @@ import triton_python_backend_utils as triton
 class TritonPythonModel:
     def initialize(self, args):
         config = json.loads(args["model_config"])
-        folder = args["model_repository"]
-        self.fault = os.path.join(folder, "fault.json")
+        directory = args["model_repository"]
+        self.fault = os.path.join(directory, "fault.json")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
-        file = os.path.join(folder, args["model_version"], config["default_model_filename"])
+        file = os.path.join(directory, args["model_version"], config["default_model_filename"])
         self.session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
         self.inputs = [tensor.name for tensor in self.session.get_inputs()]
         self.outputs = [tensor.name for tensor in self.session.get_outputs()]

@@ -17,9 +17,9 @@ import (
 // The examples' configurations are right, and what they name is there: the servers of the manifest by the names that the cluster gives
 // them, and the files that the containers of compose.yaml mount.
 func TestDeploymentExamples(t *testing.T) {
-	folder := programtest.Project("deploy/triton")
+	dir := programtest.Project("deploy/triton")
 	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join(folder, name))
+		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
 		return string(text)
 	}
@@ -49,7 +49,7 @@ func TestDeploymentExamples(t *testing.T) {
 		for _, volume := range service.Volumes {
 			from, to, _ := strings.Cut(volume, ":")
 			if strings.HasPrefix(from, ".") && !slices.Contains(made, from) {
-				require.FileExists(t, filepath.Join(folder, from), name)
+				require.FileExists(t, filepath.Join(dir, from), name)
 			}
 			if from == "./yolo11n.onnx" {
 				require.Equal(t, c.Model.Path+":ro", to)

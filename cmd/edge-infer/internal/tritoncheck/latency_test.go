@@ -52,13 +52,13 @@ func TestLatencyBesideAClientWrittenByHand(t *testing.T) {
 	}
 }
 
-// What pictures cost over each way, letterbox included.
-func TestLatencyOfPictures(t *testing.T) {
+// What images cost over each way, letterbox included.
+func TestLatencyOfImages(t *testing.T) {
 	s := start(t, exported(t))
-	picture := []engine.Image{{Data: make([]byte, 3*640*360), Width: 640, Height: 360, Stride: 3 * 640, Format: engine.BGR}}
+	img := []engine.Image{{Data: make([]byte, 3*640*360), Width: 640, Height: 360, Stride: 3 * 640, Format: engine.BGR}}
 	of := func(e *triton.Engine) func() error {
 		return func() error {
-			if err := e.Submit(0, picture); err != nil {
+			if err := e.Submit(0, img); err != nil {
 				return err
 			}
 			_, err := e.Wait(0)
@@ -69,7 +69,7 @@ func TestLatencyOfPictures(t *testing.T) {
 		sent, shared := opened(t, s, scheme, true), opened(t, s, scheme, false)
 		_, a, b := turns(t, 6, of(sent), of(shared))
 		require.True(t, shared.Status().Servers[0].Shared)
-		t.Logf("%s: a picture sent p50 %.2f ms, %.0f bytes on the wire; through shared memory %.2f ms, %.0f bytes", scheme, median(a),
+		t.Logf("%s: an image sent p50 %.2f ms, %.0f bytes on the wire; through shared memory %.2f ms, %.0f bytes", scheme, median(a),
 			sent.Status().Servers[0].SentFrame, median(b), shared.Status().Servers[0].SentFrame)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
-// folderEnvironment names the folder that setup filled; make triton-check sets it.
-const folderEnvironment = "EDGE_INFER_TEST_TRITON"
+// dirEnvironment names the directory that setup filled; make triton-check sets it.
+const dirEnvironment = "EDGE_INFER_TEST_TRITON"
 
 // TestMain runs the built program where the process was started for it, so that what is tested is what users run.
 func TestMain(m *testing.M) {
@@ -29,28 +29,28 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// installed is the folder of the real server, or skips the test.
+// installed is the directory of the real server, or skips the test.
 func installed(t testing.TB) string {
-	folder := os.Getenv(folderEnvironment)
-	if folder == "" {
-		t.Skip(folderEnvironment + " names no folder with Triton: make triton-check")
+	dir := os.Getenv(dirEnvironment)
+	if dir == "" {
+		t.Skip(dirEnvironment + " names no directory with Triton: make triton-check")
 	}
-	return folder
+	return dir
 }
 
 // server is a Triton server on this machine.
 type server struct {
-	folder, repository string
-	http, grpc         int
-	flags              []string
-	process            *exec.Cmd
-	log                *programtest.Buffer
+	dir, repository string
+	http, grpc      int
+	flags           []string
+	process         *exec.Cmd
+	log             *programtest.Buffer
 }
 
 // start starts a server on a repository and waits until it answers.
 func start(t testing.TB, repository string, flags ...string) *server {
 	s := &server{
-		folder: installed(t), repository: repository, http: programtest.FreePort(t), grpc: programtest.FreePort(t), flags: flags,
+		dir: installed(t), repository: repository, http: programtest.FreePort(t), grpc: programtest.FreePort(t), flags: flags,
 		log: &programtest.Buffer{},
 	}
 	t.Cleanup(s.kill)
@@ -62,7 +62,7 @@ func start(t testing.TB, repository string, flags ...string) *server {
 func (s *server) run(t testing.TB) {
 	regions := fmt.Sprintf("edge-infer-check-%d-%d", os.Getpid(), s.grpc)
 	arguments := append([]string{
-		s.folder, s.repository, fmt.Sprint(s.http), fmt.Sprint(s.grpc), "--backend-config=python,shm-region-prefix-name=" + regions,
+		s.dir, s.repository, fmt.Sprint(s.http), fmt.Sprint(s.grpc), "--backend-config=python,shm-region-prefix-name=" + regions,
 	}, s.flags...)
 	s.process = exec.Command("./serve", arguments...)
 	s.process.Stdout, s.process.Stderr = s.log, s.log
@@ -122,12 +122,12 @@ func edge(t testing.TB, arguments ...string) string {
 // exported is a repository with the demo model, as the program writes it.
 func exported(t testing.TB, flags ...string) string {
 	installed(t)
-	folder := t.TempDir()
-	edge(t, append([]string{"export", "triton", "--model", "demo", "--engine", "onnxruntime=cpu", "--repository", folder}, flags...)...)
-	return folder
+	dir := t.TempDir()
+	edge(t, append([]string{"export", "triton", "--model", "demo", "--engine", "onnxruntime=cpu", "--repository", dir}, flags...)...)
+	return dir
 }
 
-// python runs a program of this folder with the packages that setup installed.
+// python runs a program of this directory with the packages that setup installed.
 func python(t testing.TB, program string, arguments ...string) string {
 	c := exec.CommandContext(t.Context(), filepath.Join(installed(t), "venv/bin/python"), append([]string{program}, arguments...)...)
 	var stdout, stderr bytes.Buffer

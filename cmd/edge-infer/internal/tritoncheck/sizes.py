@@ -1,5 +1,5 @@
 # A network as RT-DETR's own program exports it, but for what it sees: two objects at fixed parts of the size that boxes are asked in, the
-# second one as sure as the picture is bright.
+# second one as sure as the image is bright.
 import numpy
 import triton_python_backend_utils as triton
 

@@ -22,7 +22,7 @@ parameters { key: "names" value { string_value: "{0: 'person', 1: 'bicycle'}" } 
 `
 
 // A server's own model with a second input is a network like any other: boxes are asked for in pixels of the network's input and come out
-// in those of the picture.
+// in those of the image.
 func TestAServersModelWithASecondInput(t *testing.T) {
 	installed(t)
 	repository := t.TempDir()
@@ -32,11 +32,11 @@ func TestAServersModelWithASecondInput(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(repository, "rtdetr/config.pbtxt"), []byte(sizesConfig), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(repository, "rtdetr/1/model.py"), model, 0o600))
 	s := start(t, repository)
-	pictures := filepath.Join(programtest.Scenes(t, 40, 7), "images")
+	images := filepath.Join(programtest.Scenes(t, 40, 7), "images")
 	for _, way := range [][]string{
 		{"http"}, {"grpc"}, {"http", "--remote-shared-memory=off"}, {"grpc", "--remote-shared-memory=off"}, {"grpc", "--batch", "4"},
 	} {
-		all := look(t, pictures, append([]string{"--engine", "triton=" + s.at(way[0], "rtdetr"), "--conf", "0.05"}, way[1:]...)...)
+		all := look(t, images, append([]string{"--engine", "triton=" + s.at(way[0], "rtdetr"), "--conf", "0.05"}, way[1:]...)...)
 		require.Len(t, all, 40)
 		for _, one := range all {
 			require.Len(t, one.Detections, 2, "%v", one)

@@ -15,7 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/triton"
 )
 
-// What a picture is sent as is chosen, and the server makes of it what the network takes: half of the bytes, a quarter, or JPEG.
+// What an image is sent as is chosen, and the server makes of it what the network takes: half of the bytes, a quarter, or JPEG.
 func TestWhatGoesOverTheWire(t *testing.T) {
 	repository := exported(t, "--wire", "fp16,uint8,jpeg")
 	configs, err := filepath.Glob(filepath.Join(repository, "*/config.pbtxt"))
@@ -25,15 +25,15 @@ func TestWhatGoesOverTheWire(t *testing.T) {
 	require.Contains(t, parsed, "demo_jpeg ensemble 8 [] {}\n")
 	require.Contains(t, parsed, "demo_jpeg_input python 8 [] {}\n")
 	s := start(t, repository)
-	pictures := filepath.Join(programtest.Scenes(t, 40, 7), "images")
-	local := look(t, pictures, "--engine", "onnxruntime=cpu")
+	images := filepath.Join(programtest.Scenes(t, 40, 7), "images")
+	local := look(t, images, "--engine", "onnxruntime=cpu")
 	for _, c := range []struct {
 		wire          string
 		score, pixels float64
 		missed        int // objects of the local engine's that may not be found, of 251
 	}{{"fp32", 1e-3, 0.1, 0}, {"fp16", 0.01, 0.5, 0}, {"uint8", 1e-3, 0.1, 0}, {"jpeg", 0.2, 8, 13}} {
 		for _, scheme := range []string{"grpc", "http"} {
-			remote := look(t, pictures, "--engine", "triton="+s.at(scheme, "demo"), "--remote-wire", c.wire, "--batch", "4")
+			remote := look(t, images, "--engine", "triton="+s.at(scheme, "demo"), "--remote-wire", c.wire, "--batch", "4")
 			found, missed := match(t, local, remote, c.score, c.pixels)
 			require.LessOrEqual(t, missed, c.missed)
 			e, p50 := timed(t, s, scheme, c.wire)
@@ -42,7 +42,7 @@ func TestWhatGoesOverTheWire(t *testing.T) {
 				e.Status().Servers[0].SentFrame, p50)
 		}
 	}
-	// The model that takes JPEG may also be named; pictures of another size are refused in words.
+	// The model that takes JPEG may also be named; images of another size are refused in words.
 	require.Contains(t, edge(t, "inspect", "--engine", "triton="+s.at("grpc", "demo_jpeg")), "uint8 [-1 416 416 3]")
 	about := programtest.Command(t, "inspect", "--engine", "triton="+s.at("grpc", "demo_uint8"), "--remote-wire", "jpeg")
 	said, err := about.CombinedOutput()
@@ -76,15 +76,15 @@ func match(t *testing.T, want, got []seen, score, pixels float64) (found, missed
 	return found, missed
 }
 
-// timed is the engine after requests with pictures of the belt, sent as wire.
+// timed is the engine after requests with images of the belt, sent as wire.
 func timed(t *testing.T, s *server, scheme, wire string) (*triton.Engine, float64) {
 	options := engine.Options{Remote: engine.Remote{Timeout: programtest.Patience, SharedMemory: triton.NoMemory, Encoding: wire}}
 	e, err := triton.Open(t.Context(), s.at(scheme, "demo"), options, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
-	picture := []engine.Image{decoded(t, filepath.Join(programtest.Scenes(t, 40, 7), "images/000000.jpg"))}
+	img := []engine.Image{decoded(t, filepath.Join(programtest.Scenes(t, 40, 7), "images/000000.jpg"))}
 	_, _, took := turns(t, 1, func() error { return nil }, func() error {
-		if err := e.Submit(0, picture); err != nil {
+		if err := e.Submit(0, img); err != nil {
 			return err
 		}
 		_, err := e.Wait(0)
@@ -93,18 +93,18 @@ func timed(t *testing.T, s *server, scheme, wire string) (*triton.Engine, float6
 	return e, median(took)
 }
 
-// decoded is a picture of a file.
+// decoded is an image of a file.
 func decoded(t *testing.T, path string) engine.Image {
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
-	picture, err := jpeg.Decode(file)
+	img, err := jpeg.Decode(file)
 	require.NoError(t, err)
-	size := picture.Bounds().Size()
+	size := img.Bounds().Size()
 	im := engine.Image{Data: make([]byte, 3*size.X*size.Y), Width: size.X, Height: size.Y, Stride: 3 * size.X, Format: engine.BGR}
 	for y := range size.Y {
 		for x := range size.X {
-			r, g, b, _ := picture.At(x, y).RGBA()
+			r, g, b, _ := img.At(x, y).RGBA()
 			copy(im.Data[y*im.Stride+3*x:], []byte{byte(b >> 8), byte(g >> 8), byte(r >> 8)})
 		}
 	}

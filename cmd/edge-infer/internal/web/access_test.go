@@ -101,7 +101,7 @@ func TestNobodyComesInUninvited(t *testing.T) {
 	server := &Server{Token: token}
 	serve(t, server, &still{})
 	inside := []string{
-		"", "api/status", "api/detections", "api/pictures?camera=a", "api/cameras/a/stream.mjpeg", "api/cameras/a/picture.jpg", "api/events",
+		"", "api/status", "api/detections", "api/images?camera=a", "api/cameras/a/stream.mjpeg", "api/cameras/a/image.jpg", "api/events",
 		"api/cameras/a/events/1/snapshot.jpg", "metrics", "debug/pprof/", "nothing",
 	}
 	for _, path := range inside {
@@ -196,8 +196,8 @@ func TestGuessedPasswordsAreNotHeardForAWhile(t *testing.T) {
 
 // TestALogoutEndsTheSession also for who has copied the cookie, and after a restart.
 func TestALogoutEndsTheSession(t *testing.T) {
-	folder := t.TempDir()
-	for name, directory := range map[string]string{"kept": folder, "in memory": ""} {
+	dir := t.TempDir()
+	for name, directory := range map[string]string{"kept": dir, "in memory": ""} {
 		t.Run(name, func(t *testing.T) {
 			server := &Server{Address: freeAddress(t), Token: token, Directory: directory}
 			stop := serve(t, server, &still{})
@@ -253,7 +253,7 @@ func TestPathsOutsideThePageAreNotFiles(t *testing.T) {
 		"files/../login.html", "files/%2e%2e%2flogin.html", "files/..%2f..%2fserver.go", "files/%2e%2e%5cserver.go", "files/", "files",
 		"page/login.html",
 		"files/%00", "files/style.css/", "files//etc/passwd", "../../etc/passwd", "files/%252e%252e%252flogin.html",
-		"api/cameras/..%2f..%2f/picture.jpg",
+		"api/cameras/..%2f..%2f/image.jpg",
 	} {
 		conn, err := net.Dial("tcp", server.listener.Addr().String())
 		require.NoError(t, err)
@@ -289,7 +289,7 @@ func TestOversizeRequests(t *testing.T) {
 		require.Equal(t, http.StatusRequestEntityTooLarge, code)
 		require.JSONEq(t, `{"error":"zones: more than 262144 bytes"}`, text)
 	}
-	code, _, _ := ask(t, "GET", server.URL()+"api/pictures?"+strings.Repeat("camera=a&", live.Watchable+1), nil)
+	code, _, _ := ask(t, "GET", server.URL()+"api/images?"+strings.Repeat("camera=a&", live.Watchable+1), nil)
 	require.Equal(t, http.StatusBadRequest, code)
 	code, _, _ = ask(t, "GET", server.URL()+"api/events?limit=1000000", nil)
 	require.Equal(t, http.StatusBadRequest, code)

@@ -114,8 +114,8 @@ func evaluate[T any](b *browser, expression string) T {
 	return value
 }
 
-// picture writes a screenshot to the directory that EDGE_INFER_SCREENSHOTS names.
-func (b *browser) picture(name string) {
+// image writes a screenshot to the directory that EDGE_INFER_SCREENSHOTS names.
+func (b *browser) img(name string) {
 	directory := os.Getenv("EDGE_INFER_SCREENSHOTS")
 	if directory == "" {
 		return

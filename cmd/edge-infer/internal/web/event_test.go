@@ -19,7 +19,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// TestEvents: the list, and the pictures, of which that of an object that has just come may be late and is waited for.
+// TestEvents: the list, and the images, of which that of an object that has just come may be late and is waited for.
 func TestEvents(t *testing.T) {
 	var asked atomic.Int32
 	snapshot := func(camera, id string) ([]byte, error) {
@@ -37,7 +37,7 @@ func TestEvents(t *testing.T) {
 	server.limits.snapshot = testPatience
 	serve(t, server, frames("cam0"))
 	object := &zone.Object{
-		Track: 7, Finding: postprocess.Finding{Box: postprocess.Box{X1: 1, Y1: 2, X2: 3, Y2: 4}}, TopScore: 0.91239, Start: time.Unix(1e9, 0),
+		Track: 7, Detection: postprocess.Detection{Box: postprocess.Box{X1: 1, Y1: 2, X2: 3, Y2: 4}}, TopScore: 0.91239, Start: time.Unix(1e9, 0),
 	}
 	in := &pipeline.Inferred{
 		Camera: "cam0", Labels: []string{"bolt"}, Follower: &pipeline.Follower{Config: yard()},

@@ -46,7 +46,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 // snapshotPause is the time between two looks for a snapshot that is on its way.
 const snapshotPause = 50 * time.Millisecond
 
-// snapshot is the best view of an object. Where something has just happened to the object its picture may still be with the encoder, and is
+// snapshot is the best view of an object. Where something has just happened to the object its image may still be with the encoder, and is
 // waited for.
 func (s *Server) snapshot(ctx context.Context, camera, id string) ([]byte, error) {
 	until := s.feed.Heard(camera, id).Add(s.limits.snapshot)

@@ -40,7 +40,7 @@ func (s *Server) serveReadiness(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-// problem is why nothing comes of the camera; empty when frames do, and for a film that was shown to its end.
+// problem is why nothing comes of the camera; empty when frames do, and for a video that was shown to its end.
 func (c *Camera) problem(now time.Time) string {
 	stats, limit := &c.Capture, max(standstill, c.Silence)
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
@@ -48,9 +48,9 @@ func (c *Camera) problem(now time.Time) string {
 	case stats.State == capture.Ended:
 		return ""
 	case stats.State == capture.Running && now.Sub(stats.Last) >= limit:
-		return "no picture for " + seconds(now.Sub(stats.Last))
+		return "no image for " + seconds(now.Sub(stats.Last))
 	case stats.State == capture.Running && c.Pipeline.Idle >= limit:
-		return "pictures come, but for " + seconds(c.Pipeline.Idle) + " none has come through the network"
+		return "images come, but for " + seconds(c.Pipeline.Idle) + " none has come through the network"
 	case stats.State == capture.Running:
 		return ""
 	}
@@ -59,7 +59,7 @@ func (c *Camera) problem(now time.Time) string {
 		text += ": " + stats.Reason
 	}
 	if !stats.Last.IsZero() {
-		text += "; last picture " + stats.Last.UTC().Format(time.RFC3339)
+		text += "; last image " + stats.Last.UTC().Format(time.RFC3339)
 	}
 	if stats.Tries > 0 {
 		text += fmt.Sprintf("; tried %d times", stats.Tries)

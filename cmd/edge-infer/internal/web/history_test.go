@@ -91,6 +91,6 @@ func TestThePageShowsHistory(t *testing.T) {
 		const at = (row) => context.getImageData(canvas.width - 3, Math.floor((row + 0.5) * canvas.height / 36), 1, 1).data;
 		return at(20)[0] > at(22)[0] + 40;
 	})()`)
-	b.picture("history")
+	b.img("history")
 	require.Empty(t, b.complaints())
 }

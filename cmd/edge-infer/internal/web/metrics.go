@@ -25,7 +25,7 @@ type metrics struct {
 	inferred, skipped, failed, detections, latency         *prometheus.Desc
 	messages, queued                                       *prometheus.Desc
 	temperature, power, load, clock, throttled             *prometheus.Desc
-	viewers, pictures, behind, lost, opening               *prometheus.Desc
+	viewers, images, behind, lost, opening                 *prometheus.Desc
 	gated, late, slowdown, stages                          *prometheus.Desc
 }
 
@@ -47,7 +47,7 @@ func newMetrics() metrics {
 		failed:      describe("frames_failed_total", "Frames lost to an engine error.", "camera"),
 		detections:  describe("detections_total", "Objects reported.", "camera"),
 		latency:     describe("latency_seconds", "Time from a frame's arrival to its detections.", "camera"),
-		damaged:     describe("camera_damaged_total", "Pictures that could not be decoded or exceeded a limit.", "camera"),
+		damaged:     describe("camera_damaged_total", "Images that could not be decoded or exceeded a limit.", "camera"),
 		reconnects:  describe("camera_reconnects_total", "Times the camera was opened again.", "camera"),
 		running:     describe("camera_running", "1 while the camera delivers frames.", "camera"),
 		fps:         describe("camera_fps", "Measured frame rate of the camera.", "camera"),
@@ -63,8 +63,8 @@ func newMetrics() metrics {
 		slowdown:    describe("camera_slowdown", "By what the time between two inferences is multiplied; 1 at full speed.", "camera"),
 		stages:      describe("stage_seconds", "Time of one part of a frame's way.", "stage"),
 		viewers:     describe("web_viewers", "Streams of the web page that are open."),
-		pictures:    describe("web_pictures_total", "Pictures encoded for the web page."),
-		behind:      describe("web_pictures_missed_total", "Pictures not taken because the encoder was at work."),
+		images:      describe("web_images_total", "Images encoded for the web page."),
+		behind:      describe("web_images_missed_total", "Images not taken because the encoder was at work."),
 		opening:     describe("opening", "1 while the run cannot serve yet, because an engine plan is built first."),
 		lost:        describe("web_messages_lost_total", "Messages that a viewer of the web page did not take in time."),
 	}
@@ -75,7 +75,7 @@ func (m *metrics) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
 		m.info, m.engine, m.started, m.inference, m.memory, m.captured, m.displaced, m.inferred, m.skipped, m.failed, m.detections, m.latency,
 		m.damaged, m.reconnects, m.running, m.fps, m.messages, m.queued, m.temperature, m.power, m.load, m.clock,
-		m.throttled, m.viewers, m.pictures, m.behind, m.lost, m.opening, m.gated, m.late, m.slowdown, m.stages,
+		m.throttled, m.viewers, m.images, m.behind, m.lost, m.opening, m.gated, m.late, m.slowdown, m.stages,
 	}
 }
 
@@ -159,7 +159,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	feed := c.server.feed.Stats()
 	gauge(c.viewers, float64(feed.Viewers))
-	counter(c.pictures, feed.Pictures)
+	counter(c.images, feed.Images)
 	counter(c.behind, feed.Missed)
 	counter(c.lost, feed.Lost)
 }

@@ -123,8 +123,8 @@ edge_infer_load_ratio{unit="gpu"} 0.5
 edge_infer_clock_hertz{unit="gpu"} 1e+09
 edge_infer_throttled{part="cpu: heat"} 1
 edge_infer_web_viewers 0
-edge_infer_web_pictures_total 0
-edge_infer_web_pictures_missed_total 0
+edge_infer_web_images_total 0
+edge_infer_web_images_missed_total 0
 edge_infer_web_messages_lost_total 0
 edge_infer_camera_state{camera="cam0",state="running"} 1
 edge_infer_camera_tries{camera="cam0"} 0
@@ -220,16 +220,16 @@ func TestReadinessSaysWhichCamerasAreDown(t *testing.T) {
 	}{
 		{Camera{Capture: camera(capture.Running, at(49))}, ""},
 		{Camera{Capture: camera(capture.Running, at(41))}, ""},
-		{Camera{Capture: camera(capture.Running, at(40))}, "no picture for 10 s"},
+		{Camera{Capture: camera(capture.Running, at(40))}, "no image for 10 s"},
 		{Camera{Capture: camera(capture.Running, at(20)), Silence: time.Minute}, ""},
 		{
 			Camera{Capture: camera(capture.Running, at(49)), Pipeline: pipeline.CameraStats{Idle: 12 * time.Second}},
-			"pictures come, but for 12 s none has come through the network",
+			"images come, but for 12 s none has come through the network",
 		},
 		{Camera{Capture: camera(capture.Ended, at(2))}, ""},
 		{Camera{Capture: camera(capture.Connecting, time.Time{})}, "connecting since 2026-01-02T03:04:01Z"},
 		{
-			Camera{Capture: lost}, "lost since 2026-01-02T03:04:01Z: connection refused; last picture 2026-01-02T03:04:02Z; tried 3 times, " +
+			Camera{Capture: lost}, "lost since 2026-01-02T03:04:01Z: connection refused; last image 2026-01-02T03:04:02Z; tried 3 times, " +
 				"next at 2026-01-02T03:04:55Z",
 		},
 	} {

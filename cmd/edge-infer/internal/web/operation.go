@@ -103,12 +103,12 @@ func operationMetrics() []operationMetric {
 		metric("camera_state", "Always 1; the label says what the camera does.", gauge, ofCameras(func(c *capture.Stats, emit emit) {
 			emit(1, c.Name, string(c.State))
 		}), "camera", "state"),
-		metric("camera_last_frame_seconds", "Age of the newest picture.", gauge, ofCameras(func(c *capture.Stats, emit emit) {
+		metric("camera_last_frame_seconds", "Age of the newest image.", gauge, ofCameras(func(c *capture.Stats, emit emit) {
 			if !c.Last.IsZero() {
 				emit(max(0, time.Since(c.Last).Seconds()), c.Name)
 			}
 		}), "camera"),
-		metric("camera_tries", "Times the camera was opened since its last picture.", gauge, ofCameras(func(c *capture.Stats, emit emit) {
+		metric("camera_tries", "Times the camera was opened since its last image.", gauge, ofCameras(func(c *capture.Stats, emit emit) {
 			emit(float64(c.Tries), c.Name)
 		}), "camera"),
 		metric("camera_abandoned_total", "Captures left behind because they hung.", counter, ofCameras(func(c *capture.Stats, emit emit) {

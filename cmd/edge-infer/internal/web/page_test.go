@@ -22,10 +22,10 @@ import (
 
 // drawn is what the page says it painted, and the canvas' pixels on the outlines.
 type drawn struct {
-	Seq     uint64  `json:"seq"`
-	Picture uint64  `json:"picture"`
-	Scale   float64 `json:"scale"`
-	Boxes   []struct {
+	Seq   uint64  `json:"seq"`
+	Image uint64  `json:"image"`
+	Scale float64 `json:"scale"`
+	Boxes []struct {
 		Label  string     `json:"label"`
 		Class  int        `json:"class"`
 		Track  uint64     `json:"track"`
@@ -62,10 +62,10 @@ func TestBoxesCoincideWithThePublishedDetections(t *testing.T) {
 	b.do(chromedp.Navigate(server.URL()))
 	checked, outlines, matching := 0, 0, 0
 	for look := range 5 {
-		// Detections that come too late are not waited for, and the picture is shown with others: on a busy machine look again.
+		// Detections that come too late are not waited for, and the image is shown with others: on a busy machine look again.
 		var painted drawn
-		for looked := false; !looked || painted.Picture != painted.Seq; looked = true {
-			b.wait(fmt.Sprintf(`(({boxes, picture, seq}) => boxes?.length > 2 && picture > %d && picture === seq)(window.edgeInfer?.drawn.belt ?? {})`,
+		for looked := false; !looked || painted.Image != painted.Seq; looked = true {
+			b.wait(fmt.Sprintf(`(({boxes, image, seq}) => boxes?.length > 2 && image > %d && image === seq)(window.edgeInfer?.drawn.belt ?? {})`,
 				10+3*look))
 			painted = evaluate[drawn](b, readCanvas)
 		}
@@ -104,9 +104,9 @@ func TestBoxesCoincideWithThePublishedDetections(t *testing.T) {
 	require.Greater(t, float64(matching), 0.9*float64(outlines), "%d of %d points on the outlines have the box' colour", matching, outlines)
 	b.wait(`document.querySelector("[aria-label^='Latency of the last']")`)
 	b.wait(`document.querySelector(".live .chips").textContent.includes("inspection")`)
-	b.picture("live")
+	b.img("live")
 
-	// Names are switched off for this browser, and a picture fills the screen.
+	// Names are switched off for this browser, and an image fills the screen.
 	b.click("Names")
 	b.wait(`!window.edgeInfer.names && document.querySelector("button[aria-pressed=false]")?.textContent === "Names"`)
 	b.do(chromedp.Reload())
@@ -151,7 +151,7 @@ func TestWhatIsOldLooksOld(t *testing.T) {
 	b.wait(alive("belt"))
 	b.wait(alive("dock"))
 	s.belts[0].silent.Store(true)
-	old := fmt.Sprintf(card+`.matches(".stale") && /^last picture \d+ s ago$/.test(`+card+`.querySelector(".pill").textContent)`, "belt",
+	old := fmt.Sprintf(card+`.matches(".stale") && /^last image \d+ s ago$/.test(`+card+`.querySelector(".pill").textContent)`, "belt",
 		"belt")
 	b.wait(old)
 	require.Empty(t, evaluate[[]string](b, fmt.Sprintf(`[...`+card+`.querySelectorAll(".pill.good")].map((p) => p.textContent)`, "belt")))
@@ -162,10 +162,10 @@ func TestWhatIsOldLooksOld(t *testing.T) {
 	stop()
 	for _, name := range []string{"belt", "dock"} {
 		lost := card + `.matches(".stale") && ` +
-			`/^no connection, last picture \d+ s ago$/.test(` + card + `.querySelector(".pill.bad")?.textContent)`
+			`/^no connection, last image \d+ s ago$/.test(` + card + `.querySelector(".pill.bad")?.textContent)`
 		b.wait(fmt.Sprintf(lost, name, name))
 	}
-	b.picture("live-old")
+	b.img("live-old")
 	for _, complaint := range b.complaints() {
 		require.Contains(t, complaint, "net::ERR_", "nothing but lost connections")
 	}
@@ -186,7 +186,7 @@ func near(t *testing.T, one, two string) bool {
 	return far <= 40
 }
 
-// press clicks on the picture of the editor, at a share of it.
+// press clicks on the image of the editor, at a share of it.
 func (b *browser) press(x, y float64) {
 	type place struct{ X, Y float64 }
 	at := evaluate[place](b, fmt.Sprintf(`(() => { const r = document.querySelector("canvas").getBoundingClientRect(); return {X: r.left + %g * r.width, Y: r.top + %g * r.height} })()`, x, y))
@@ -213,20 +213,20 @@ func TestTheEditorOffersWhatTheNetworkOfTheCameraKnows(t *testing.T) {
 	const offered = `[...document.querySelectorAll("fieldset label.check")].map((l) => l.textContent).join(" ")`
 	const anchors = `[...document.querySelectorAll("[name=anchor] option")].map((o) => o.value).join(" ")`
 	b.do(chromedp.Navigate(server.URL() + "#zones/belt"))
-	b.wait(`document.querySelector("pre")?.textContent.includes("inspection") && window.edgeInfer.feed.camera("belt").picture`)
+	b.wait(`document.querySelector("pre")?.textContent.includes("inspection") && window.edgeInfer.feed.camera("belt").image`)
 	b.click("inspectionzone, 4 points")
 	b.wait(offered + ` === "` + strings.Join(s.belts[0].labels, " ") + `"`)
 	require.NotContains(t, evaluate[string](b, anchors), "hook")
 
 	evaluate[any](b, `void (location.hash = "#zones/dock")`)
-	b.wait(`window.edgeInfer.feed.camera("dock").picture`)
+	b.wait(`window.edgeInfer.feed.camera("dock").image`)
 	b.click("inspectionzone, 4 points")
 	b.wait(offered + ` === "fork crane"`)
 	require.Contains(t, evaluate[string](b, anchors), "hook boom_tip")
 	evaluate[any](b, `document.querySelectorAll("fieldset input")[1].click()`)
 	b.fill("anchor", "boom_tip")
 	b.wait(`document.querySelector("pre").textContent.includes("anchor: boom_tip")`)
-	b.picture("own-network")
+	b.img("own-network")
 	b.click("Save")
 	b.wait(`document.querySelector(".done").textContent === "Saved."`)
 	require.Equal(t, zone.Anchor("boom_tip"), s.kept("dock").Zones[0].Anchor)
@@ -294,7 +294,7 @@ func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	s.serve(t, server)
 	b := newBrowser(t, 1280, 800)
 	b.do(chromedp.Navigate(server.URL() + "#zones/belt"))
-	b.wait(`document.querySelector("pre")?.textContent.includes("inspection") && window.edgeInfer.feed.camera("belt").picture`)
+	b.wait(`document.querySelector("pre")?.textContent.includes("inspection") && window.edgeInfer.feed.camera("belt").image`)
 
 	// With the mouse: a triangle, closed by a press on its first corner.
 	b.click("New zone")
@@ -323,7 +323,7 @@ func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	b.do(chromedp.Focus(chromedp.CSS("canvas")), chromedp.KeyEvent("l"))
 	b.do(chromedp.KeyEvent(strings.Repeat(kb.ArrowLeft, 5) + " " + strings.Repeat(kb.ArrowDown, 5) + " "))
 	b.wait(`document.querySelector("pre").textContent.includes("line1")`)
-	b.picture("zones")
+	b.img("zones")
 	b.click("Save")
 	b.wait(`document.querySelector(".done").textContent === "Saved."`)
 
@@ -403,7 +403,7 @@ func TestTheGroundIsCalibratedOnThePage(t *testing.T) {
 	b.fill("width", "4")
 	b.fill("length", "12.5")
 	b.wait(`document.querySelector("pre").textContent.includes("length: 12.5")`)
-	b.picture("ground")
+	b.img("ground")
 	b.click("Save")
 	b.wait(`document.querySelector(".done").textContent === "Saved."`)
 	ground := s.kept("belt").Ground
@@ -442,7 +442,7 @@ func TestMasksAreDrawnAndSaved(t *testing.T) {
 	s.serve(t, server)
 	b := newBrowser(t, 1280, 800)
 	b.do(chromedp.Navigate(server.URL() + "#zones/belt"))
-	b.wait(`document.querySelector("pre")?.textContent.includes("min_score") && window.edgeInfer.feed.camera("belt").picture`)
+	b.wait(`document.querySelector("pre")?.textContent.includes("min_score") && window.edgeInfer.feed.camera("belt").image`)
 	corners := [][2]float64{{0.1, 0.1}, {0.3, 0.1}, {0.3, 0.3}, {0.1, 0.3}}
 	save := func() [][]zone.Point {
 		b.click("Save")
@@ -459,7 +459,7 @@ func TestMasksAreDrawnAndSaved(t *testing.T) {
 	}
 	b.click("Finish mask")
 	b.wait(`document.querySelector("pre").textContent.includes("masks:")`)
-	b.picture("mask")
+	b.img("mask")
 	masks := save()
 	require.Len(t, masks, 1)
 	require.Len(t, masks[0], len(corners))
@@ -489,7 +489,7 @@ func TestLogin(t *testing.T) {
 	b := newBrowser(t, 800, 600)
 	b.do(chromedp.Navigate(server.URL()))
 	require.Equal(t, server.URL()+"login", evaluate[string](b, "location.href"))
-	b.picture("login")
+	b.img("login")
 	b.do(chromedp.SendKeys(chromedp.CSS("[name=user]"), "operator"), chromedp.SendKeys(chromedp.CSS("[name=secret]"), "wrong horse\r"))
 	b.wait(`document.querySelector("[role=alert]")?.textContent === "That was not right."`)
 	b.do(chromedp.SendKeys(chromedp.CSS("[name=user]"), "operator"), chromedp.SendKeys(chromedp.CSS("[name=secret]"), "correct horse\r"))
@@ -510,14 +510,14 @@ func TestThePageFindsARestartedServer(t *testing.T) {
 	b := newBrowser(t, 800, 600)
 	b.do(chromedp.Navigate(server.URL()))
 	b.do(chromedp.SendKeys(chromedp.CSS("[name=secret]"), server.Token+"\r"))
-	b.wait(`window.edgeInfer?.drawn.belt?.picture > 3`)
+	b.wait(`window.edgeInfer?.drawn.belt?.image > 3`)
 	stop()
 	b.wait(`document.querySelector("#connection").textContent === "connecting"`)
-	before := evaluate[uint64](b, `window.edgeInfer.drawn.belt.picture`)
+	before := evaluate[uint64](b, `window.edgeInfer.drawn.belt.image`)
 	again := &Server{Address: server.Address, Token: server.Token}
 	s.serve(t, again)
 	b.wait(`document.querySelector("#connection").textContent === "live"`)
-	b.wait(fmt.Sprintf(`window.edgeInfer.drawn.belt.picture > %d`, before+3))
+	b.wait(fmt.Sprintf(`window.edgeInfer.drawn.belt.image > %d`, before+3))
 	require.Equal(t, "/", evaluate[string](b, "location.pathname"), "the session outlives the restart")
 	for _, complaint := range b.complaints() {
 		require.Contains(t, complaint, "net::ERR_", "nothing but lost connections")
@@ -545,7 +545,7 @@ func TestEveryPageFitsAPhone(t *testing.T) {
 		b.wait(ready)
 		b.wait(fmt.Sprintf(`document.querySelector("nav [aria-current]")?.hash === "#%s"`, page))
 		require.LessOrEqual(t, evaluate[int](b, "document.documentElement.scrollWidth"), 390, page)
-		b.picture("phone-" + page)
+		b.img("phone-" + page)
 	}
 	require.Equal(t, 0, evaluate[int](b, `[...document.querySelectorAll("button, input, select")].filter((e) => !e.hidden && !e.textContent.trim() && !e.closest("label") && !e.getAttribute("aria-label")).length`), "everything has a name")
 	require.Empty(t, b.complaints())
@@ -589,12 +589,12 @@ func TestThePageSaysWhatEachCameraRunsOn(t *testing.T) {
 			b.wait(`document.querySelectorAll("section.card .pill.good").length === 2`)
 			require.Equal(t, test.live, evaluate[string](b, `["belt", "dock"].map((name) => document.querySelector(
 				"section[aria-label='Camera " + name + "'] .pill + .quiet")).map((e) => e.checkVisibility() ? e.innerText : "").join("; ")`))
-			b.picture("live-" + test.name)
+			b.img("live-" + test.name)
 			evaluate[any](b, `void (location.hash = "system")`)
 			b.wait(`document.querySelectorAll("tbody tr").length >= 5`)
 			require.Equal(t, test.table, evaluate[string](b, `["belt", "dock"].map((name) => [...document.querySelectorAll("tbody tr")].find(
 				(row) => row.cells[0].innerText === name).cells[2].innerText).join("; ")`))
-			b.picture("system-" + test.name)
+			b.img("system-" + test.name)
 			require.Empty(t, b.complaints())
 		})
 	}
@@ -603,7 +603,7 @@ func TestThePageSaysWhatEachCameraRunsOn(t *testing.T) {
 // TestEventsAreListedWithSnapshots, which come a moment after the events: none is missed, and none is asked for in vain.
 func TestEventsAreListedWithSnapshots(t *testing.T) {
 	s := newStage(t, 160, 120, 8, "belt")
-	picture, err := os.ReadFile("screenshot.png") // any picture: the browser looks at the bytes
+	img, err := os.ReadFile("screenshot.png") // any image: the browser looks at the bytes
 	require.NoError(t, err)
 	var mutex sync.Mutex
 	asked := map[string]int{}
@@ -613,7 +613,7 @@ func TestEventsAreListedWithSnapshots(t *testing.T) {
 		if asked[id]++; camera != "belt" || id == "" || asked[id] < 3 {
 			return nil, fs.ErrNotExist
 		}
-		return picture, nil
+		return img, nil
 	}}
 	server.limits.snapshot = time.Hour
 	s.serve(t, server)
@@ -624,7 +624,7 @@ func TestEventsAreListedWithSnapshots(t *testing.T) {
 	evaluate[any](b, `(() => { const s = document.querySelectorAll("select")[1]; s.value = "cross"; s.dispatchEvent(new Event("change")) })()`)
 	b.wait(`document.querySelectorAll(".events li").length > 0 && [...document.querySelectorAll(".events li")].every((l) => l.innerText.includes("crossed gate"))`)
 	require.True(t, evaluate[bool](b, `[...document.querySelectorAll(".events li")].every((l) => l.querySelector("img"))`))
-	b.picture("events")
+	b.img("events")
 	require.Empty(t, b.complaints())
 }
 
@@ -649,7 +649,7 @@ func TestEventsAreSearched(t *testing.T) {
 	require.Empty(t, b.complaints())
 }
 
-// TestEventsWithoutSnapshotsSayWhatTheyAre: no broken picture stands where there is none.
+// TestEventsWithoutSnapshotsSayWhatTheyAre: no broken image stands where there is none.
 func TestEventsWithoutSnapshotsSayWhatTheyAre(t *testing.T) {
 	s := newStage(t, 160, 120, 8, "belt")
 	server := &Server{limits: defaultLimits(), Snapshot: func(string, string) ([]byte, error) { return nil, fs.ErrNotExist }}
@@ -670,7 +670,7 @@ func TestNobodyLooksWhileThePageIsHidden(t *testing.T) {
 	s.serve(t, server)
 	b := newBrowser(t, 800, 600)
 	b.do(chromedp.Navigate(server.URL()))
-	b.wait(`window.edgeInfer?.drawn.belt?.picture > 0`)
+	b.wait(`window.edgeInfer?.drawn.belt?.image > 0`)
 	require.NotZero(t, server.feed.Stats().Viewers)
 	evaluate[any](b, `Object.defineProperty(document, "hidden", {value: true, configurable: true}); document.dispatchEvent(new Event("visibilitychange"))`)
 	require.Eventually(t, func() bool { return server.feed.Stats().Viewers == 0 }, testPatience, 10*time.Millisecond)

@@ -25,7 +25,7 @@ func TestQueriesThatAreNotUnderstood(t *testing.T) {
 		"api/events?type=update":                           "type must be one of [new enter leave loiter cross end]",
 		"api/events?limit=ten":                             "limit must be 1 to 4096",
 		"api/events?limit=0":                               "limit must be 1 to 4096",
-		"api/pictures?cam=cam0":                            "name 1 to 64 cameras",
+		"api/images?cam=cam0":                              "name 1 to 64 cameras",
 	} {
 		code, text, _ := ask(t, "GET", server.URL()+path, nil)
 		assert.Equal(t, http.StatusBadRequest, code, path)

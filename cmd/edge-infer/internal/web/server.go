@@ -1,4 +1,4 @@
-// Package web is the daemon's page: live pictures with what was found in them, zones to draw, the engine's state, events, metrics and
+// Package web is the daemon's page: live images with what was found in them, zones to draw, the engine's state, events, metrics and
 // health. It reads snapshots at its own pace. Whatever a browser does, the frame loop never waits for it.
 package web
 
@@ -22,9 +22,9 @@ import (
 
 // What is used where a field of Server is zero.
 const (
-	DefaultPictureRate  = 12
-	DefaultPictureWidth = 960
-	DefaultViewers      = 16
+	DefaultImageRate  = 12
+	DefaultImageWidth = 960
+	DefaultViewers    = 16
 )
 
 // Limits on what one client may send and hold.
@@ -43,7 +43,7 @@ type limits struct {
 	// write is for one piece of a stream; a viewer that needs longer is dropped. After a heartbeat of silence something is written to a
 	// stream, so that a client that has gone is noticed.
 	write, heartbeat time.Duration
-	// snapshot is how long after an event its picture may be on its way.
+	// snapshot is how long after an event its image may be on its way.
 	snapshot time.Duration
 	// shutdown is for requests that are under way when the server stops.
 	shutdown time.Duration
@@ -79,9 +79,9 @@ type Server struct {
 	Snapshot func(camera, id string) ([]byte, error)
 	// Profiling serves /debug/pprof/.
 	Profiling bool
-	// PictureRate is how many pictures a second of each camera are shown at most, less of many cameras; PictureWidth is their width in pixels
+	// ImageRate is how many images a second of each camera are shown at most, less of many cameras; ImageWidth is their width in pixels
 	// at most.
-	PictureRate, PictureWidth int
+	ImageRate, ImageWidth int
 	// Viewers is how many streams are served at a time.
 	Viewers int
 	Logger  *slog.Logger
@@ -138,8 +138,8 @@ func (s *Server) Open() error {
 	if s.limits == (limits{}) {
 		s.limits = defaultLimits()
 	}
-	setDefault(&s.PictureRate, DefaultPictureRate)
-	setDefault(&s.PictureWidth, DefaultPictureWidth)
+	setDefault(&s.ImageRate, DefaultImageRate)
+	setDefault(&s.ImageWidth, DefaultImageWidth)
 	setDefault(&s.Viewers, DefaultViewers)
 	address, encryption, err := s.check()
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Server) Open() error {
 		return fmt.Errorf("web: %w", err)
 	}
 	if encryption == nil && !address.IP.IsLoopback() {
-		s.Logger.Warn("the web page is served without TLS: passwords and pictures can be read on the way; set a certificate and a key",
+		s.Logger.Warn("the web page is served without TLS: passwords and images can be read on the way; set a certificate and a key",
 			"address", s.Address)
 	}
 	s.listener = &access.Listener{Listener: listener, Anonymous: anonymous, PerPrefix: perPrefix, Authenticated: authenticated}
@@ -162,7 +162,7 @@ func (s *Server) Open() error {
 	if err := s.access.Open(); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s.feed.PictureRate, s.feed.PictureWidth, s.feed.Viewers = s.PictureRate, s.PictureWidth, s.Viewers
+	s.feed.ImageRate, s.feed.ImageWidth, s.feed.Viewers = s.ImageRate, s.ImageWidth, s.Viewers
 	s.feed.Write, s.feed.Heartbeat, s.feed.Logger = s.limits.write, s.limits.heartbeat, s.Logger
 	s.feed.Known = s.known
 	s.feed.Open()

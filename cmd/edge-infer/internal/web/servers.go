@@ -26,7 +26,7 @@ type RemoteServer struct {
 	Shared      bool      `json:"shared_memory"`
 	OnGPU       bool      `json:"shared_gpu_memory"`  // that memory is a GPU's
 	Unshared    string    `json:"unshared,omitempty"` // why not, where it was asked for
-	Wire        string    `json:"wire,omitempty"`     // what pictures are sent as
+	Wire        string    `json:"wire,omitempty"`     // what images are sent as
 	Requests    uint64    `json:"requests"`
 	Failures    uint64    `json:"failures"`
 	Suspensions uint64    `json:"suspensions"`
@@ -75,7 +75,7 @@ func serverMetrics() []operationMetric {
 		of("server_latency_seconds", "Smoothed time of a request.", gauge, func(s *RemoteServer) float64 { return s.LatencyMS / 1000 }),
 		of("server_sent_bytes_total", "Bytes of requests.", counter, func(s *RemoteServer) float64 { return float64(s.Sent) }),
 		of("server_received_bytes_total", "Bytes of answers.", counter, func(s *RemoteServer) float64 { return float64(s.Received) }),
-		of("server_sent_bytes_per_frame", "Bytes that go over the connection for a picture.", gauge,
+		of("server_sent_bytes_per_frame", "Bytes that go over the connection for an image.", gauge,
 			func(s *RemoteServer) float64 { return s.SentFrame }),
 		all("server_retries_total", "Requests that were tried again.", counter, func(s *Servers) float64 { return float64(s.Retries) }),
 		all("standby_active", "1 while the engine of this machine serves.", gauge, func(s *Servers) float64 { return truth(s.Local) }),

@@ -39,8 +39,8 @@ type stage struct {
 	analytics map[string]zone.Config
 	saves     int
 	readOnly  error
-	published map[string]map[uint64][]postprocess.Finding // by camera and sequence number
-	server    atomic.Pointer[Server]                      // gets every frame
+	published map[string]map[uint64][]postprocess.Detection // by camera and sequence number
+	server    atomic.Pointer[Server]                        // gets every frame
 }
 
 // bare is the name of a stage's camera that nothing is to be followed or counted at.
@@ -70,9 +70,9 @@ func yard() zone.Config {
 	}
 }
 
-// newStage makes a stage of cameras with pictures of that size.
+// newStage makes a stage of cameras with images of that size.
 func newStage(t testing.TB, width, height, rate int, names ...string) *stage {
-	s := &stage{started: time.Now(), analytics: map[string]zone.Config{}, published: map[string]map[uint64][]postprocess.Finding{}}
+	s := &stage{started: time.Now(), analytics: map[string]zone.Config{}, published: map[string]map[uint64][]postprocess.Detection{}}
 	notify := new(capture.Bell)
 	s.pipeline = &pipeline.Pipeline{
 		Predictor: &seer{stage: s, slots: make([]predict.Result, 2)}, Labels: scene.Labels(), Reported: 0.25, Decoded: 0.1, Notify: notify,
@@ -88,7 +88,7 @@ func newStage(t testing.TB, width, height, rate int, names ...string) *stage {
 			b.memory[k] = make([]byte, 3*width*height)
 		}
 		s.belts = append(s.belts, b)
-		s.published[name] = map[uint64][]postprocess.Finding{}
+		s.published[name] = map[uint64][]postprocess.Detection{}
 		if name == bare {
 			s.pipeline.Cameras = append(s.pipeline.Cameras, pipeline.Camera{Name: name, Source: b})
 			continue
@@ -144,14 +144,14 @@ func (b *belt) Take() (capture.Frame, bool) {
 }
 
 // see appends what is there in the oldest frame on its way.
-func (s *stage) see(dst []postprocess.Finding) []postprocess.Finding {
+func (s *stage) see(dst []postprocess.Detection) []postprocess.Detection {
 	truth := s.truths[0]
 	s.truths = s.truths[1:]
 	for _, part := range truth {
 		if part.Visible < 0.5 {
 			continue
 		}
-		dst = append(dst, postprocess.Finding{
+		dst = append(dst, postprocess.Detection{
 			Box:   postprocess.Box{X1: float32(part.X0), Y1: float32(part.Y0), X2: float32(part.X1), Y2: float32(part.Y1)},
 			Score: float32(0.97 - 0.2*(1-part.Visible) - 0.01*float64(part.ID%5)), Class: int(part.Class),
 		})
@@ -166,7 +166,7 @@ func (s *stage) Frame(in *pipeline.Inferred) {
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.published[in.Camera][in.Seq] = append([]postprocess.Finding(nil), in.Detections...)
+	s.published[in.Camera][in.Seq] = append([]postprocess.Detection(nil), in.Detections...)
 }
 
 // Status implements Source.
@@ -249,16 +249,16 @@ type seer struct {
 func (p *seer) Model() predict.Model { return predict.Model{Model: engine.Model{MaxBatch: 4}} }
 func (p *seer) Slots() int           { return len(p.slots) }
 
-func (p *seer) Submit(slot int, pictures []engine.Image) error {
-	p.slots[slot].Pictures = make([]predict.Picture, len(pictures))
+func (p *seer) Submit(slot int, images []engine.Image) error {
+	p.slots[slot].Images = make([]predict.Image, len(images))
 	return nil
 }
 
 func (p *seer) Wait(slot int) (*predict.Result, error) {
 	p.count++
 	time.Sleep(7*time.Millisecond + time.Duration(p.count*7919%13)*100*time.Microsecond)
-	for i := range p.slots[slot].Pictures {
-		p.slots[slot].Pictures[i].Findings = p.stage.see(nil)
+	for i := range p.slots[slot].Images {
+		p.slots[slot].Images[i].Detections = p.stage.see(nil)
 	}
 	return &p.slots[slot], nil
 }

@@ -81,13 +81,13 @@ type Engine struct {
 type Camera struct {
 	Capture  capture.Stats        `json:"capture"`
 	Pipeline pipeline.CameraStats `json:"pipeline"`
-	// Silence is how long it may be without a picture.
+	// Silence is how long it may be without an image.
 	Silence time.Duration `json:"-"`
 	// Analytics are the zones and lines in force; Tracked says whether there is anything that uses them.
 	Analytics zone.Config `json:"analytics"`
 	Tracked   bool        `json:"tracked"`
 	Hardware  string      `json:"hardware"`        // that the network runs on
-	Model     string      `json:"model,omitempty"` // and how it is shown its pictures, where not all cameras have the same
+	Model     string      `json:"model,omitempty"` // and how it is shown its images, where not all cameras have the same
 	// Labels are those of the network that looks at the camera, Points the names of its objects' keypoints.
 	Labels []string `json:"labels"`
 	Points []string `json:"keypoints,omitempty"`
@@ -140,7 +140,7 @@ type shown struct {
 	Uneditable  string     `json:"uneditable,omitempty"` // why not
 	Login       bool       `json:"login"`
 	Snapshots   bool       `json:"snapshots"`
-	PictureRate int        `json:"picture_rate"`
+	ImageRate   int        `json:"image_rate"`
 }
 
 // statusAge is how old a status may be, so that no number of requests makes the frame loop be asked more often.
@@ -167,7 +167,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, _ *http.Request) {
 	uneditable := s.uneditable(time.Now())
 	status := shown{
 		Status: s.status(), Now: time.Now(), Editable: uneditable == "", Uneditable: uneditable, Login: s.access.Required(),
-		Snapshots: s.Snapshot != nil, PictureRate: s.PictureRate,
+		Snapshots: s.Snapshot != nil, ImageRate: s.ImageRate,
 	}
 	status.InferenceMS = milliseconds(status.Engine.Inference)
 	for i := range status.Cameras {
@@ -184,7 +184,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, _ *http.Request) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// names are those of the network that a camera's pictures go to.
+// names are those of the network that a camera's images go to.
 func (s *Server) names(camera string) (names zone.Names, known bool) {
 	status := s.status()
 	for i := range status.Cameras {

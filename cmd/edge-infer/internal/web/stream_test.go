@@ -69,8 +69,8 @@ func TestStreams(t *testing.T) {
 	serve(t, server, source)
 	feed(t, server, livetest.Noise(engine.BGR, 320, 240, 960), 5*time.Millisecond)
 	for path, kind := range map[string]string{
-		"api/pictures?camera=cam1&camera=cam0": "multipart/mixed",
-		"api/cameras/cam0/stream.mjpeg":        "multipart/x-mixed-replace",
+		"api/images?camera=cam1&camera=cam0": "multipart/mixed",
+		"api/cameras/cam0/stream.mjpeg":      "multipart/x-mixed-replace",
 	} {
 		response := open(t, server.URL()+path)
 		media, parameters, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
@@ -85,18 +85,18 @@ func TestStreams(t *testing.T) {
 			require.Equal(t, "320x240", part.Header.Get("X-Size"))
 			require.NotEqual(t, last, part.Header.Get("X-Sequence"))
 			last = part.Header.Get("X-Sequence")
-			picture, err := jpeg.DecodeConfig(part)
+			img, err := jpeg.DecodeConfig(part)
 			require.NoError(t, err)
-			require.Equal(t, 320, picture.Width)
+			require.Equal(t, 320, img.Width)
 		}
 		require.NoError(t, response.Body.Close())
 	}
-	code, text, headers := ask(t, "GET", server.URL()+"api/cameras/cam0/picture.jpg", nil)
+	code, text, headers := ask(t, "GET", server.URL()+"api/cameras/cam0/image.jpg", nil)
 	require.Equal(t, http.StatusOK, code)
 	require.Equal(t, "image/jpeg", headers.Get("Content-Type"))
 	_, err := jpeg.Decode(strings.NewReader(text))
 	require.NoError(t, err)
-	code, text, _ = ask(t, "GET", server.URL()+"api/cameras/none/picture.jpg", nil)
+	code, text, _ = ask(t, "GET", server.URL()+"api/cameras/none/image.jpg", nil)
 	require.Equal(t, http.StatusNotFound, code)
 	require.Equal(t, "no camera \"none\"\n", text)
 
@@ -132,16 +132,16 @@ func TestStreamsOutliveTheTimeOfARequest(t *testing.T) {
 			require.Equal(t, encrypted, response.ProtoMajor == 2)
 			return response.Body
 		}
-		idle, pictures := begin("api/detections"), begin("api/cameras/cam0/stream.mjpeg")
+		idle, images := begin("api/detections"), begin("api/cameras/cam0/stream.mjpeg")
 		start := time.Now()
 		for buffer := make([]byte, 1); time.Since(start) < 3*time.Second/2; {
 			_, err := io.ReadFull(idle, buffer)
 			require.NoError(t, err)
-			_, err = io.ReadFull(pictures, buffer)
+			_, err = io.ReadFull(images, buffer)
 			require.NoError(t, err)
 		}
 		feed(t, server, livetest.Noise(engine.GRAY8, 64, 48, 64), 5*time.Millisecond)
-		_, err := io.ReadFull(pictures, make([]byte, 20_000))
+		_, err := io.ReadFull(images, make([]byte, 20_000))
 		require.NoError(t, err)
 	}
 }
@@ -161,7 +161,7 @@ func TestViewersAreBounded(t *testing.T) {
 
 // stuck has three viewers that ask for streams and never read.
 func stuck(t *testing.T, server *Server) (viewers func() int) {
-	paths := []string{"api/cameras/cam0/stream.mjpeg", "api/pictures?camera=cam0", "api/detections"}
+	paths := []string{"api/cameras/cam0/stream.mjpeg", "api/images?camera=cam0", "api/detections"}
 	for _, path := range paths {
 		conn, err := net.Dial("tcp", server.listener.Addr().String())
 		require.NoError(t, err)
@@ -175,21 +175,21 @@ func stuck(t *testing.T, server *Server) (viewers func() int) {
 	return viewers
 }
 
-// TestSlowViewersSlowNobody: while a viewer may take an hour for a picture, frames and pictures go on.
+// TestSlowViewersSlowNobody: while a viewer may take an hour for an image, frames and images go on.
 func TestSlowViewersSlowNobody(t *testing.T) {
-	const pictures = 60 // of over 500 kB: far more than connections that nobody reads can hold
-	server := &Server{PictureRate: 30, limits: defaultLimits()}
+	const images = 60 // of over 500 kB: far more than connections that nobody reads can hold
+	server := &Server{ImageRate: 30, limits: defaultLimits()}
 	server.limits.write = time.Hour
 	serve(t, server, frames("cam0"))
 	viewers := stuck(t, server)
 	feed(t, server, livetest.Noise(engine.BGR, 960, 720, 3*960), 5*time.Millisecond)
-	require.Eventually(t, func() bool { return server.feed.Stats().Pictures >= pictures }, testPatience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return server.feed.Stats().Images >= images }, testPatience, 10*time.Millisecond)
 	require.Equal(t, 3, viewers())
 }
 
-// TestStuckViewersAreDropped: the two that have pictures to take; the third gets messages of a hundred bytes, which fill no buffer so soon.
+// TestStuckViewersAreDropped: the two that have images to take; the third gets messages of a hundred bytes, which fill no buffer so soon.
 func TestStuckViewersAreDropped(t *testing.T) {
-	server := &Server{PictureRate: 30, limits: defaultLimits()}
+	server := &Server{ImageRate: 30, limits: defaultLimits()}
 	server.limits.write = 100 * time.Millisecond
 	serve(t, server, frames("cam0"))
 	viewers := stuck(t, server)
@@ -200,10 +200,10 @@ func TestStuckViewersAreDropped(t *testing.T) {
 func TestStopEndsStreams(t *testing.T) {
 	server := &Server{}
 	stop := serve(t, server, frames("cam0"))
-	pictures, detections := open(t, server.URL()+"api/cameras/cam0/stream.mjpeg"), open(t, server.URL()+"api/detections")
+	images, detections := open(t, server.URL()+"api/cameras/cam0/stream.mjpeg"), open(t, server.URL()+"api/detections")
 	feed(t, server, livetest.Noise(engine.GRAY8, 64, 64, 64), time.Millisecond)
 	stop()
-	for _, response := range []*http.Response{pictures, detections} {
+	for _, response := range []*http.Response{images, detections} {
 		_, _ = io.Copy(io.Discard, response.Body)
 	}
 }

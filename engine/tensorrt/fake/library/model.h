@@ -1,7 +1,7 @@
 // The networks that the fake TensorRT runs, and the text in an ONNX file's producer name that describes one:
 //
 //     FAKEMODEL
-//     network NAME          what it computes: picture, tensors, eight, busy, varying, head, fragile, mendable, ranged,
+//     network NAME          what it computes: image, tensors, eight, busy, varying, head, fragile, mendable, ranged,
 //                           contrary, anything else averages
 //     operator NAME         one line per layer; an operator named Unsupported... is refused by the parser,
 //                           one named Custom... unless a plugin has registered it
@@ -165,7 +165,7 @@ inline const Tensor* first(const Model& model, bool input) {
     return nullptr;
 }
 
-// channelsLast tells the layout of a picture input.
+// channelsLast tells the layout of an image input.
 inline bool channelsLast(const Shape& shape) { return shape.size() == 4 && shape[3] == 3 && shape[1] != 3; }
 
 // outputShape follows from the inputs' shapes; -1 where only the run can tell.
@@ -180,7 +180,7 @@ inline Shape outputShape(const Model& model, const Tensor& tensor, const std::ma
         } else if (in != shapes.end() && i < in->second.size()) {
             const size_t sides = channelsLast(in->second) ? 1 : 2;  // where they begin
             const bool side = i == sides || i == sides + 1;
-            shape[i] = model.network == "picture" && side ? in->second[i] / 8 : in->second[i];
+            shape[i] = model.network == "image" && side ? in->second[i] / 8 : in->second[i];
         }
     }
     return shape;
@@ -193,7 +193,7 @@ T* at(const std::map<std::string, void*>& addresses, const std::string& name) {
 
 // run computes the network. Addresses are the fake driver's, so the CPU can use them.
 inline void run(const Model& model, const std::map<std::string, void*>& addresses, const std::map<std::string, Shape>& shapes) {
-    if (model.network == "picture") {
+    if (model.network == "image") {
         const Tensor& in = *first(model, true);
         const Tensor& out = *first(model, false);
         const Shape& shape = shapes.at(in.name);

@@ -1,5 +1,5 @@
 """Tiles beside SAHI (PyPI: sahi, onnxruntime, pycocotools): the same network on ONNX Runtime's CPU, the same tiles, in turns, one process at a
-time. Says what a picture costs either way, and what both find of the labelled parts.
+time. Says what an image costs either way, and what both find of the labelled parts.
 
     edge-infer dataset --out small --count 40 --seed 24 --width 4000 --height 3000 --part-size 32
     gzip -dc engine/demo/model.onnx.gz >demo.onnx
@@ -44,7 +44,7 @@ def network(path, side, threads, confidence, published):
             self.left, self.top = round((side - w) / 2 - 0.1), round((side - h) / 2 - 0.1)
             square = np.full((side, side, 3), 114, np.uint8)
             square[self.top : self.top + h, self.left : self.left + w] = image
-            blob = square.transpose(2, 0, 1)[None].astype(np.float32) / 255  # SAHI's pictures are RGB
+            blob = square.transpose(2, 0, 1)[None].astype(np.float32) / 255  # SAHI's images are RGB
             self._original_predictions = self.model.run(None, {"images": blob})[0][0]
 
         def _create_object_prediction_list_from_original_predictions(self, shift_amount_list=None, full_shape_list=None):
@@ -72,7 +72,7 @@ def network(path, side, threads, confidence, published):
 
 
 def sahi(options, paths, confidence, published):
-    """What SAHI finds in each picture: [class, score, x, y, width, height]."""
+    """What SAHI finds in each image: [class, score, x, y, width, height]."""
     from sahi.predict import get_sliced_prediction
 
     model = network(options.model, options.side, options.threads, confidence, published)
@@ -85,7 +85,7 @@ def sahi(options, paths, confidence, published):
 
 
 def ours(options, paths, confidence):
-    lists = os.path.join(options.data, ".pictures")
+    lists = os.path.join(options.data, ".images")
     with open(lists, "w") as f:
         f.write("\n".join(paths))
     command = [options.program, "infer", "@" + lists, "--model", options.model, "--engine", "onnxruntime=cpu", "--threads", str(options.threads),
@@ -110,17 +110,17 @@ def timed(command):
 
 
 def cost(options, part):
-    """Seconds and processor seconds a picture: what more pictures take, so that the start does not count."""
+    """Seconds and processor seconds an image: what more images take, so that the start does not count."""
     few, many = (timed([sys.executable, __file__, "--part", part, "--count", str(n), *options.same]) for n in (1, 1 + options.count))
     return (many - few) / options.count
 
 
 def matched(found, truth):
-    """How many parts are found, by IoU of a half and class, and how many findings are none."""
+    """How many parts are found, by IoU of a half and class, and how many detections are none."""
     hits, rest = 0, 0
-    for picture, parts in zip(found, truth):
+    for image, parts in zip(found, truth):
         open_parts = list(parts)
-        for f in sorted(picture, key=lambda f: -f[1]):
+        for f in sorted(image, key=lambda f: -f[1]):
             best = max(open_parts, key=lambda p: iou(f[2:], p[1:]) if p[0] == f[0] else 0, default=None)
             if best is not None and best[0] == f[0] and iou(f[2:], best[1:]) >= 0.5:
                 open_parts.remove(best)
@@ -144,7 +144,7 @@ def precision(found, images, annotations):
     from pycocotools.cocoeval import COCOeval
 
     truth = COCO(annotations)
-    rows = [{"image_id": image["id"], "category_id": f[0], "bbox": f[2:], "score": f[1]} for image, picture in zip(images, found) for f in picture]
+    rows = [{"image_id": image["id"], "category_id": f[0], "bbox": f[2:], "score": f[1]} for image, image in zip(images, found) for f in image]
     e = COCOeval(truth, truth.loadRes(rows), "bbox")
     e.evaluate(), e.accumulate(), e.summarize()
     return e.stats[1], e.stats[0]
@@ -159,7 +159,7 @@ def main():
     parser.add_argument("--tile", type=int, default=416)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--readers", type=int, default=1, help="of edge-infer; 0 is one a core")
-    parser.add_argument("--count", type=int, default=4, help="pictures that are timed")
+    parser.add_argument("--count", type=int, default=4, help="images that are timed")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--part", choices=("sahi", "ours"), help="run this alone, for timing")
     options = parser.parse_args()
@@ -177,14 +177,14 @@ def main():
         order = ("ours", "sahi") if i % 2 == 0 else ("sahi", "ours")
         taken = {part: cost(options, part) for part in order}
         rounds.append((*taken["ours"], *taken["sahi"]))
-        print("seconds, processor seconds a picture: edge-infer %.3f %.3f, SAHI %.3f %.3f" % rounds[-1], flush=True)
+        print("seconds, processor seconds an image: edge-infer %.3f %.3f, SAHI %.3f %.3f" % rounds[-1], flush=True)
     wall, processor = (sorted(r[2 + k] / r[k] for r in rounds) for k in (0, 1))
     print("SAHI over edge-infer: seconds %.2f (%.2f to %.2f), processor seconds %.2f (%.2f to %.2f)" %
           (statistics.median(wall), wall[0], wall[-1], statistics.median(processor), processor[0], processor[-1]))
     truth = [[[a["category_id"], *a["bbox"]] for a in coco["annotations"] if a["image_id"] == image["id"]] for image in coco["images"]]
     parts = sum(len(t) for t in truth)
     for name, found in (("edge-infer", ours(options, paths, 0.25)), ("SAHI", sahi(options, paths, 0.25, False))):
-        print("%s at 0.25: %d of %d parts found, %d findings that are none" % (name, *matched(found, truth)[:1], parts, matched(found, truth)[1]))
+        print("%s at 0.25: %d of %d parts found, %d detections that are none" % (name, *matched(found, truth)[:1], parts, matched(found, truth)[1]))
     print("SAHI from 0.001 on, pycocotools: mAP50 %.3f, mAP50-95 %.3f" % precision(sahi(options, paths, 0.001, True), coco["images"], annotations))
 
 

@@ -71,7 +71,7 @@ func (r *Result) row(table io.Writer, several bool) {
 	fmt.Fprintln(table)
 }
 
-// String is for people: the share of findings, or the difference of the numbers.
+// String is for people: the share of detections, or the difference of the numbers.
 func (a *Agreement) String() string {
 	switch {
 	case a == nil:

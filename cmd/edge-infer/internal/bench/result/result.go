@@ -41,7 +41,7 @@ type Load struct {
 // What is measured of a network.
 type What string
 
-// The parts: the network's own time on its device; a picture, or tensors, in memory until the findings, or outputs, are in memory; the
+// The parts: the network's own time on its device; an image, or tensors, in memory until the detections, or outputs, are in memory; the
 // frame loop with tracking and messages.
 const (
 	Engine    What = "engine"
@@ -71,9 +71,9 @@ type Result struct {
 	Device    string           `json:"device"`
 	Precision engine.Precision `json:"precision"`
 	Batch     int              `json:"batch"`
-	Rate      float64          `json:"rate,omitempty"` // pictures a second that were due
+	Rate      float64          `json:"rate,omitempty"` // images a second that were due
 	Cameras   int              `json:"cameras,omitempty"`
-	Filled    float64          `json:"pictures_per_request"` // the mean, of Batch at most
+	Filled    float64          `json:"images_per_request"` // the mean, of Batch at most
 	Seconds   float64          `json:"seconds"`
 	Frames    uint64           `json:"frames"`
 	Lost      uint64           `json:"lost"` // frames of which nothing came, from the start
@@ -86,7 +86,7 @@ type Result struct {
 	Fairness *float64 `json:"fairness,omitempty"` // slowest camera's frames over the fastest's
 	Usage
 	Others *float64 `json:"others_busy"` // share of all CPUs that other programs used meanwhile
-	// SpeedUp is FPS over that of the engine that was named last, Agreement how its findings fit that one's; in runs of several engines.
+	// SpeedUp is FPS over that of the engine that was named last, Agreement how its detections fit that one's; in runs of several engines.
 	SpeedUp   float64    `json:"speed_up,omitempty"`
 	Agreement *Agreement `json:"agreement,omitempty"`
 
@@ -134,7 +134,7 @@ type Clock struct {
 // Usage is what a run took of the machine; what the machine does not tell is nil.
 type Usage struct {
 	Allocations float64 `json:"allocations_per_frame"` // of Go, the message client's and an embedded broker's among them
-	// Memory is the most that the process had in memory since the network was opened, without the pictures that the benchmark holds.
+	// Memory is the most that the process had in memory since the network was opened, without the images that the benchmark holds.
 	Memory int64 `json:"memory_peak_bytes"`
 	// GPUMemory is how much more of the device's memory was in use, at most, than before the network was opened.
 	GPUMemory   *int64   `json:"gpu_memory_peak_bytes,omitempty"`
@@ -145,12 +145,12 @@ type Usage struct {
 
 // Agreement says how what one engine finds fits what another does on the same input.
 type Agreement struct {
-	With     string `json:"with"`
-	Pictures int    `json:"pictures,omitempty"`
-	// Rate is the share of boxes that both report, at the same place with the same class. Nil for networks that take no pictures.
+	With   string `json:"with"`
+	Images int    `json:"images,omitempty"`
+	// Rate is the share of boxes that both report, at the same place with the same class. Nil for networks that take no images.
 	Rate  *float64 `json:"rate,omitempty"`
 	Drift float64  `json:"score_drift_max"`
-	// Difference is the largest one between two numbers of the outputs, and Largest the largest number, of networks that take no pictures.
+	// Difference is the largest one between two numbers of the outputs, and Largest the largest number, of networks that take no images.
 	Difference *float64 `json:"difference_max,omitempty"`
 	Largest    *float64 `json:"largest,omitempty"`
 }

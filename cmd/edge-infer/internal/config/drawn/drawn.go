@@ -1,4 +1,4 @@
-// Package drawn keeps the zones and lines that were drawn on the web page. They lie in the state folder, where the service may write: the
+// Package drawn keeps the zones and lines that were drawn on the web page. They lie in the state directory, where the service may write: the
 // configuration belongs to the administrator and is only ever read.
 package drawn
 
@@ -88,10 +88,10 @@ func (z *Zones) Save(camera string, configured, analytics zone.Config) error {
 	return nil
 }
 
-// Place makes the folder of the file.
+// Place makes the directory of the file.
 func Place(path string) error {
 	if path == "" {
-		return errors.New("there is no folder to save zones to: set StateDirectory= in the unit, XDG_STATE_HOME or HOME")
+		return errors.New("there is no directory to save zones to: set StateDirectory= in the unit, XDG_STATE_HOME or HOME")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("zones cannot be saved: %w", err)

@@ -1,4 +1,4 @@
-// Package look is what a configuration says of how pictures are shown to networks.
+// Package look is what a configuration says of how images are shown to networks.
 package look
 
 import (
@@ -9,9 +9,9 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/tile"
 )
 
-// Look is how a picture is shown to networks, and to how many.
+// Look is how an image is shown to networks, and to how many.
 type Look struct {
-	// Tile is the side in pixels of the parts that a large picture is cut into, 0 for none; Overlap is the share of it that neighbours see
+	// Tile is the side in pixels of the parts that a large image is cut into, 0 for none; Overlap is the share of it that neighbours see
 	// too.
 	Tile    int     `yaml:"tile"`
 	Overlap float64 `yaml:"overlap"`
@@ -25,12 +25,12 @@ type Look struct {
 	FusionIoU float64  `yaml:"fusion_iou"`
 }
 
-// Default is one network that sees a picture whole.
+// Default is one network that sees an image whole.
 func Default() Look {
 	return Look{Overlap: 0.2, Merge: string(fuse.Best), Fusion: string(fuse.Boxes), FusionIoU: fuse.DefaultIoU}
 }
 
-// Plain reports whether a picture is seen once, whole, by one network.
+// Plain reports whether an image is seen once, whole, by one network.
 func (l *Look) Plain() bool { return l.Tile == 0 && len(l.Ensemble) == 0 && len(l.Augment) == 0 }
 
 // CheckTile finds what is wrong with Tile, as the others do with theirs.

@@ -58,8 +58,8 @@ func TestText(t *testing.T) {
 }
 
 func TestFile(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "edge-infer.yaml")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "edge-infer.yaml")
 	const was = "device: gate # by the door\nweb: 127.0.0.1:8080\n"
 	require.NoError(t, os.WriteFile(path, []byte(was), 0o640))
 	if os.Geteuid() == 0 {

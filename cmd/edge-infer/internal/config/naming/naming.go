@@ -22,7 +22,7 @@ var simple = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_-]*)=(.+)$`)
 // Visible says what a name that cannot be read or written down must be; empty for one that can.
 func Visible(name string) (want string) {
 	switch {
-	case strings.Trim(name, ".") == "": // a folder and a part of addresses is called that
+	case strings.Trim(name, ".") == "": // a directory and a part of addresses is called that
 		return "must be a name, of more than dots"
 	case len(name) > longest:
 		return fmt.Sprintf("must be a name of at most %d bytes, not %d", longest, len(name))

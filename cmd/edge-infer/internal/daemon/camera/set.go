@@ -158,7 +158,7 @@ func (s *Set) Failures() error {
 }
 
 // Change makes the cameras those that are wanted. One whose configuration is the same goes on undisturbed, unless every one is to be made
-// anew; where only the use of the pictures changes, the capture side goes on. New cameras are started, and the others are closed once
+// anew; where only the use of the images changes, the capture side goes on. New cameras are started, and the others are closed once
 // arrange has taken them out of the frame loop. When a camera cannot be made, nothing changes. kept is how many capture sides went on.
 func (s *Set) Change(wanted []config.Camera, anew bool, arrange func([]pipeline.Camera) error) (kept int, err error) {
 	s.mu.Lock()

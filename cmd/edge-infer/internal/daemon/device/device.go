@@ -30,7 +30,7 @@ type Device struct {
 	group   *group
 	options predict.Options
 	running atomic.Pointer[predict.Predictor] // that the frame loop goes on with; Upgrade may replace it
-	fitted  bool                              // it was opened in the shape of its cameras' pictures
+	fitted  bool                              // it was opened in the shape of its cameras' images
 	quick   bool                              // it began with a plan of little effort
 	refined bool                              // it runs the plan of full effort; upgrade goroutine only
 }
@@ -55,7 +55,7 @@ func (d *Device) Seen() (names []string) {
 // SeesAs reports whether another device looks at its cameras with the same network in the same way.
 func (d *Device) SeesAs(other *Device) bool { return d.view == other.view }
 
-// Fit gives the shape that the device's network would be opened in for pictures of these sizes, which are those of all cameras that are
+// Fit gives the shape that the device's network would be opened in for images of these sizes, which are those of all cameras that are
 // seen as the device's are, and whether it runs in that one. A network whose shape is not the cameras' fits any.
 func (d *Device) Fit(sizes []engine.Size) (shape engine.Size, fits bool) {
 	m := d.Running().Model()

@@ -39,7 +39,7 @@ func TestTiledAndUntiledCamerasShareANetwork(t *testing.T) {
 		require.NotNil(t, d.Turn, "they take turns")
 	}
 	require.Equal(t, slotsOfOne, s.All[0].Running().Slots())
-	require.Equal(t, 1, s.All[1].Running().Slots(), "tiles of a picture fill both")
+	require.Equal(t, 1, s.All[1].Running().Slots(), "tiles of an image fill both")
 	require.Equal(t, tiledBatch, s.All[0].Running().Model().MaxBatch)
 
 	alone := open(config.Camera{Name: "a"}, config.Camera{Name: "b"})
@@ -58,10 +58,10 @@ func TestWhatNoDeviceTookIsClosed(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, first.Close())
 	n := predict.Networks(first)[0]
-	picture := engine.Image{Data: make([]byte, 64*64*3), Width: 64, Height: 64, Stride: 64 * 3, Format: engine.BGR}
-	require.NoError(t, n.Submit(0, []engine.Image{picture}), "there is a part that may still be taken")
+	img := engine.Image{Data: make([]byte, 64*64*3), Width: 64, Height: 64, Stride: 64 * 3, Format: engine.BGR}
+	require.NoError(t, n.Submit(0, []engine.Image{img}), "there is a part that may still be taken")
 	_, err = n.Wait(0)
 	require.NoError(t, err)
 	require.NoError(t, g.Close())
-	require.ErrorIs(t, n.Submit(0, []engine.Image{picture}), engine.ErrClosed)
+	require.ErrorIs(t, n.Submit(0, []engine.Image{img}), engine.ErrClosed)
 }

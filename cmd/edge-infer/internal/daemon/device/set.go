@@ -28,7 +28,7 @@ type Set struct {
 	open bool      // the frame loops may run
 	// Clocks are those of all frame loops, set by Open.
 	Clocks *stage.Clocks
-	// Look finds out how large the pictures of the cameras are, for a network that leaves its size open.
+	// Look finds out how large the images of the cameras are, for a network that leaves its size open.
 	Look func(view *config.Config) []engine.Size
 
 	// Thread gives the calling thread the scheduling of a frame loop, see pipeline.Pipeline; nil for none.
@@ -162,7 +162,7 @@ func (s *Set) Choose(view *config.Config) *Device {
 	return slices.MinFunc(able, func(a, b *Device) int { return counts[a] - counts[b] })
 }
 
-// At is where a camera's pictures go, nil for one that has no place.
+// At is where a camera's images go, nil for one that has no place.
 func (s *Set) At(source pipeline.Source) *Device {
 	s.mu.Lock()
 	defer s.mu.Unlock()

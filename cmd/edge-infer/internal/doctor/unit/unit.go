@@ -22,8 +22,8 @@ type Unit struct {
 
 type setting struct{ key, value string }
 
-// folders hold units, the most important one first.
-func folders() []string {
+// directories hold units, the most important one first.
+func dirs() []string {
 	return []string{
 		"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
 	}
@@ -40,10 +40,10 @@ func Load(root, name string) (*Unit, error) {
 	if before, _, instance := strings.Cut(name, "@"); instance {
 		names = append(names, before+"@.service")
 	}
-	main, dropIns := "", map[string]string{} // by file name: that of the most important folder counts
+	main, dropIns := "", map[string]string{} // by file name: that of the most important directory counts
 	for _, name := range names {
-		for _, folder := range folders() {
-			path := filepath.Join(root, folder, name)
+		for _, dir := range dirs() {
+			path := filepath.Join(root, dir, name)
 			if _, err := os.Stat(path); err == nil && main == "" {
 				main = path
 			}
@@ -56,7 +56,7 @@ func Load(root, name string) (*Unit, error) {
 		}
 	}
 	if main == "" {
-		return nil, fmt.Errorf("no unit %s in %s", u.Name, strings.Join(folders(), ", "))
+		return nil, fmt.Errorf("no unit %s in %s", u.Name, strings.Join(dirs(), ", "))
 	}
 	u.Files = []string{main}
 	for _, name := range slices.Sorted(maps.Keys(dropIns)) {

@@ -53,7 +53,7 @@ type Event struct {
 	Direction string     `json:"direction,omitempty"`
 	DwellS    float64    `json:"dwell_s,omitempty"`
 
-	heard time.Time // when the list got it, by this machine's clock: Time is the picture's
+	heard time.Time // when the list got it, by this machine's clock: Time is the image's
 }
 
 func (c *eventCopy) event(number uint64) Event {

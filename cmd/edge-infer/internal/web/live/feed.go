@@ -1,4 +1,4 @@
-// Package live shows what the cameras see and what is found in it while it happens: pictures, detections and events, to as many viewers as
+// Package live shows what the cameras see and what is found in it while it happens: images, detections and events, to as many viewers as
 // there may be. It copies out of the frame loop, which never waits for anybody here.
 package live
 
@@ -17,9 +17,9 @@ import (
 // Feed takes frames and gives them to viewers. Set the exported fields, call Open, have it be a sink of the pipeline, and call Run. Frame
 // belongs to the frame goroutine, everything else may be called from any.
 type Feed struct {
-	// PictureRate is how many pictures a second of each camera are shown at most, less of many cameras; PictureWidth is their width in pixels
+	// ImageRate is how many images a second of each camera are shown at most, less of many cameras; ImageWidth is their width in pixels
 	// at most.
-	PictureRate, PictureWidth int
+	ImageRate, ImageWidth int
 	// Viewers is how many streams are served at a time.
 	Viewers int
 	// Write is how long a viewer may take over one piece of a stream; one that needs longer is dropped. After Heartbeat of silence something
@@ -30,9 +30,9 @@ type Feed struct {
 	Logger *slog.Logger
 
 	recorder *recorder
-	fresh    broadcast     // signalled at every picture
-	encoded  atomic.Uint64 // pictures
-	missed   atomic.Uint64 // pictures not taken because the encoder was at work
+	fresh    broadcast     // signalled at every image
+	encoded  atomic.Uint64 // images
+	missed   atomic.Uint64 // images not taken because the encoder was at work
 	watched  atomic.Pointer[subscriptions]
 
 	mutex            sync.Mutex
@@ -49,7 +49,7 @@ var _ pipeline.Sink = (*Feed)(nil)
 type subscriptions struct {
 	detections bool
 	previews   map[string]*preview // by camera
-	pause      time.Duration       // between two pictures of a camera
+	pause      time.Duration       // between two images of a camera
 }
 
 // Open makes the feed ready for frames and viewers.
@@ -71,9 +71,9 @@ func (f *Feed) Stop() {
 
 // Stats is how a feed does. Counters run from the start.
 type Stats struct {
-	Viewers          int    // streams that are open
-	Pictures, Missed uint64 // encoded, and not taken because the encoder was at work
-	Lost             uint64 // messages that a viewer did not take in time
+	Viewers        int    // streams that are open
+	Images, Missed uint64 // encoded, and not taken because the encoder was at work
+	Lost           uint64 // messages that a viewer did not take in time
 }
 
 // Stats is how it does now.
@@ -93,7 +93,7 @@ func (f *Feed) Frame(in *pipeline.Inferred) {
 	if watched == nil {
 		return
 	}
-	if watched.detections { // also when the pictures have stopped and nothing is seen any more
+	if watched.detections { // also when the images have stopped and nothing is seen any more
 		f.recorder.observe(in)
 	}
 	if p := watched.previews[in.Camera]; p != nil && in.Frame != nil {
@@ -101,15 +101,15 @@ func (f *Feed) Frame(in *pipeline.Inferred) {
 	}
 }
 
-// picturesAtOnce is how many pictures a second are encoded of all cameras together.
-const picturesAtOnce = 48
+// imagesAtOnce is how many images a second are encoded of all cameras together.
+const imagesAtOnce = 48
 
 var (
 	errTooMany  = errors.New("too many viewers")
 	errStopping = errors.New("the server stops")
 )
 
-// subscribe makes room for one more stream, which looks at detections or at the pictures of cameras. leave must be called when it ends.
+// subscribe makes room for one more stream, which looks at detections or at the images of cameras. leave must be called when it ends.
 func (f *Feed) subscribe(detections bool, cameras []string) (watched []*preview, leave func(), err error) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -157,6 +157,6 @@ func (f *Feed) tell() {
 	}
 	f.watched.Store(&subscriptions{
 		detections: f.detectionViewers > 0, previews: maps.Clone(f.previews),
-		pause: max(time.Second/time.Duration(f.PictureRate), time.Duration(len(f.previews))*time.Second/picturesAtOnce),
+		pause: max(time.Second/time.Duration(f.ImageRate), time.Duration(len(f.previews))*time.Second/imagesAtOnce),
 	})
 }

@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func opened() *Feed {
-	f := &Feed{PictureRate: 12, PictureWidth: 960, Viewers: 16, Logger: slog.New(slog.DiscardHandler)}
+	f := &Feed{ImageRate: 12, ImageWidth: 960, Viewers: 16, Logger: slog.New(slog.DiscardHandler)}
 	f.Open()
 	return f
 }
@@ -60,14 +60,14 @@ func TestAFrameCostsNothingWhenNobodyLooks(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { in.Captured += int64(time.Second); p.take(in, time.Second) }))
 }
 
-// TestPicturesComeAtTheRateThatIsSet, of a camera with 200 frames a second; many cameras share what all may have.
-func TestPicturesComeAtTheRateThatIsSet(t *testing.T) {
+// TestImagesComeAtTheRateThatIsSet, of a camera with 200 frames a second; many cameras share what all may have.
+func TestImagesComeAtTheRateThatIsSet(t *testing.T) {
 	const frames, seconds = 200, 10
 	for _, test := range []struct{ rate, cameras, want int }{
-		{1, 1, 1}, {12, 4, 12}, {30, 1, 30}, {30, 8, 6}, {picturesAtOnce, 1, picturesAtOnce},
+		{1, 1, 1}, {12, 4, 12}, {30, 1, 30}, {30, 8, 6}, {imagesAtOnce, 1, imagesAtOnce},
 	} {
 		f := opened()
-		f.PictureRate = test.rate
+		f.ImageRate = test.rate
 		var names []string
 		for i := range test.cameras {
 			names = append(names, fmt.Sprint("cam", i))

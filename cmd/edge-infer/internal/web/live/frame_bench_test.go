@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/picture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/image"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live/livetest"
 	"github.com/edge-infer/edge-infer/engine"
 )
@@ -32,7 +32,7 @@ func BenchmarkFrame(b *testing.B) {
 			f.recorder.free <- <-f.recorder.full
 		}
 	})
-	b.Run("picture", func(b *testing.B) {
+	b.Run("image", func(b *testing.B) {
 		b.ReportAllocs()
 		p := &preview{fresh: make(chan struct{}, 1)}
 		for b.Loop() {
@@ -41,9 +41,9 @@ func BenchmarkFrame(b *testing.B) {
 		}
 	})
 	b.Run("encode", func(b *testing.B) {
-		var copied picture.Pixels
+		var copied img.Pixels
 		part := copied.Copy(in.Frame.Image(), image.Rect(0, 0, in.Width, in.Height))
-		e := picture.Encoder{Quality: jpegQuality, MaxWidth: f.PictureWidth}
+		e := img.Encoder{Quality: jpegQuality, MaxWidth: f.ImageWidth}
 		defer e.Close()
 		for b.Loop() {
 			require.NoError(b, e.Load(&copied, part))

@@ -67,7 +67,7 @@ func (o *observation) copy(in *pipeline.Inferred) {
 	}
 	for i := range in.Tracks {
 		if t := &in.Tracks[i]; t.State == postprocess.Lost {
-			box := postprocess.Finding{Box: t.Box, Score: t.Score, Class: t.Class} // its mask is of the frame in which it was seen
+			box := postprocess.Detection{Box: t.Box, Score: t.Score, Class: t.Class} // its mask is of the frame in which it was seen
 			d := o.details.Detection(&box, in.Labels, in.Width, in.Height)
 			d.Track = t.ID
 			o.lost = append(o.lost, d)

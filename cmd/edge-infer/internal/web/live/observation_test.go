@@ -21,10 +21,10 @@ func TestTheFrameMessageShowsMasksPointsAndTurnedBoxes(t *testing.T) {
 		Mask: mask, Keypoints: []postprocess.Keypoint{{X: 12.34, Y: 20, Score: 0.876}},
 		Oriented: &postprocess.Oriented{X: 20, Y: 20, Width: 8, Height: 4},
 	}
-	finding := postprocess.Finding{Box: postprocess.Box{X1: 10, Y1: 10, X2: 30, Y2: 30}, Score: 0.9, Detail: detail}
+	detection := postprocess.Detection{Box: postprocess.Box{X1: 10, Y1: 10, X2: 30, Y2: 30}, Score: 0.9, Detail: detail}
 	in := &pipeline.Inferred{
-		Camera: "gate", Width: 64, Height: 48, Labels: []string{"person"}, Detections: []postprocess.Finding{finding, {Score: 0.5}},
-		Tracks: []postprocess.Track{{ID: 1, Finding: finding}},
+		Camera: "gate", Width: 64, Height: 48, Labels: []string{"person"}, Detections: []postprocess.Detection{detection, {Score: 0.5}},
+		Tracks: []postprocess.Track{{ID: 1, Detection: detection}},
 	}
 	in.Tracks[0].State = postprocess.Lost
 	var o observation
@@ -74,7 +74,7 @@ func TestTheFrameMessageShowsMaps(t *testing.T) {
 func TestNumbersThatJSONHasNot(t *testing.T) {
 	zero := float32(0)
 	var o observation
-	o.copy(&pipeline.Inferred{Detections: []postprocess.Finding{{Score: zero / zero, Class: 9, Box: postprocess.Box{X1: 1 / zero}}}})
+	o.copy(&pipeline.Inferred{Detections: []postprocess.Detection{{Score: zero / zero, Class: 9, Box: postprocess.Box{X1: 1 / zero}}}})
 	data, err := json.Marshal(o.message())
 	require.NoError(t, err)
 	require.Contains(t, string(data), `"detections":[{"label":"class 9","class":9,"score":0,"box":[0,0,0,0]}]`)

@@ -8,29 +8,29 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/picture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/image"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
 
-// jpegQuality is enough for a picture to look at.
+// jpegQuality is enough for an image to look at.
 const jpegQuality = 75
 
 // preview turns a camera's frames into JPEGs for as long as somebody looks. The frame goroutine copies the pixels, a goroutine of the
-// preview does the rest, and viewers take the newest picture when they are ready for it.
+// preview does the rest, and viewers take the newest image when they are ready for it.
 type preview struct {
 	camera  string
 	width   int        // of a JPEG in pixels, at most
-	ready   *broadcast // signalled at every picture
+	ready   *broadcast // signalled at every image
 	encoded *atomic.Uint64
 	missed  *atomic.Uint64
 	logger  *slog.Logger
 	stop    context.CancelFunc
 	viewers int // guarded by the server's mutex
 
-	due int64 // frame goroutine only: when the next picture may be taken, CLOCK_MONOTONIC
+	due int64 // frame goroutine only: when the next image may be taken, CLOCK_MONOTONIC
 
 	mutex  sync.Mutex // held by the encoder while it reads what follows; the frame goroutine only tries
-	pixels picture.Pixels
+	pixels img.Pixels
 	seq    uint64
 	time   time.Time
 
@@ -50,7 +50,7 @@ type view struct {
 func (f *Feed) startPreview(camera string) *preview {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &preview{
-		camera: camera, width: f.PictureWidth, ready: &f.fresh, encoded: &f.encoded, missed: &f.missed, logger: f.Logger, stop: cancel,
+		camera: camera, width: f.ImageWidth, ready: &f.fresh, encoded: &f.encoded, missed: &f.missed, logger: f.Logger, stop: cancel,
 		fresh: make(chan struct{}, 1),
 	}
 	f.previews[camera] = p
@@ -58,7 +58,7 @@ func (f *Feed) startPreview(camera string) *preview {
 	return p
 }
 
-// take copies the frame's pixels when a picture is due and the encoder is not reading the previous one. Frame goroutine only.
+// take copies the frame's pixels when an image is due and the encoder is not reading the previous one. Frame goroutine only.
 func (p *preview) take(in *pipeline.Inferred, pause time.Duration) {
 	if in.Captured < p.due {
 		return
@@ -78,9 +78,9 @@ func (p *preview) take(in *pipeline.Inferred, pause time.Duration) {
 	}
 }
 
-// encode makes pictures until ctx ends.
+// encode makes images until ctx ends.
 func (p *preview) encode(ctx context.Context) {
-	encoder := picture.Encoder{Quality: jpegQuality, MaxWidth: p.width}
+	encoder := img.Encoder{Quality: jpegQuality, MaxWidth: p.width}
 	defer encoder.Close()
 	var told string
 	for {
@@ -99,7 +99,7 @@ func (p *preview) encode(ctx context.Context) {
 		if err != nil {
 			if err.Error() != told {
 				told = err.Error()
-				p.logger.Warn("no pictures for the web page", "camera", p.camera, "error", err)
+				p.logger.Warn("no images for the web page", "camera", p.camera, "error", err)
 			}
 			continue
 		}

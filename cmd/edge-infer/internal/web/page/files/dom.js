@@ -9,7 +9,7 @@ export function el(tag, properties = {}, ...children) {
   return element;
 }
 
-// palette gives classes colours that can be told apart on bright and dark pictures.
+// palette gives classes colours that can be told apart on bright and dark images.
 const palette = ["#2dd4bf", "#fb923c", "#818cf8", "#f472b6", "#a3e635", "#c084fc", "#fb7185", "#4ade80", "#d6a77a", "#5eead4"];
 
 export function colour(number) {

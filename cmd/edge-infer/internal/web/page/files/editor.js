@@ -13,7 +13,7 @@ const outlines = { zones: "zone", masks: "mask" };
 
 const second = 1e9; // the configuration counts in nanoseconds
 
-// Editor draws zones, lines and masks on a camera's picture and saves them.
+// Editor draws zones, lines and masks on a camera's image and saves them.
 export class Editor {
   constructor(root, app, camera) {
     this.app = app;
@@ -23,7 +23,7 @@ export class Editor {
     this.cursor = { x: 0.5, y: 0.5 }; // for the keyboard
     this.canvas = el("canvas", {
       width: 960, height: 540, tabIndex: 0, role: "application",
-      "aria-label": "Picture to draw on. With the keyboard: Z draws a zone, L a line, M a mask, G the ground, arrow keys move, space sets a point, enter finishes, escape stops, control and Z takes the last change back, N takes the next point, delete removes.",
+      "aria-label": "Image to draw on. With the keyboard: Z draws a zone, L a line, M a mask, G the ground, arrow keys move, space sets a point, enter finishes, escape stops, control and Z takes the last change back, N takes the next point, delete removes.",
     });
     this.camera = el("select", { "aria-label": "Camera", onchange: () => (location.hash = `#zones/${encodeURIComponent(this.camera.value)}`) });
     this.tools = {
@@ -46,9 +46,9 @@ export class Editor {
     this.undoButton = el("button", { onclick: () => this.undo() }, "Undo");
     this.revertButton = el("button", { onclick: () => this.load() }, "Revert");
     root.replaceChildren(el("div", { className: "editor" },
-      el("section", { className: "card", "aria-label": "Picture" },
+      el("section", { className: "card", "aria-label": "Image" },
         el("div", { className: "tools" }, this.camera, ...Object.values(this.tools), this.finishButton),
-        el("div", { className: "picture" }, this.canvas), this.hint),
+        el("div", { className: "image" }, this.canvas), this.hint),
       el("div", { className: "stack" },
         el("section", { className: "card pad stack" }, el("h2", {}, "Zones, lines and masks"), this.list, this.form, this.problem, this.readOnly,
           el("div", { className: "row" }, this.saveButton, this.undoButton, this.revertButton, this.done)),
@@ -140,7 +140,7 @@ export class Editor {
     this.changed();
   }
 
-  // width and height are what the configuration's coordinates count: pixels, or shares of the picture.
+  // width and height are what the configuration's coordinates count: pixels, or shares of the image.
   get width() { return this.config.width || 1; }
   get height() { return this.config.height || 1; }
   get places() { return this.config.width ? 1 : 4; } // decimals
@@ -183,7 +183,7 @@ export class Editor {
     canvas.addEventListener("keydown", (event) => this.key(event));
   }
 
-  // point is where a pointer is, as a share of the picture.
+  // point is where a pointer is, as a share of the image.
   point(event) {
     const box = this.canvas.getBoundingClientRect();
     const clamp = (v) => Math.min(1, Math.max(0, v));
@@ -216,7 +216,7 @@ export class Editor {
     return kind === "masks" ? shape : shape.points;
   }
 
-  // points are those of a shape, as {get, set} of shares of the picture.
+  // points are those of a shape, as {get, set} of shares of the image.
   points(kind, index) {
     const from = kind === "lines" ? this.config.lines[index] : this.corners(kind, index);
     return (kind === "lines" ? ["from", "to"] : [...from.keys()]).map((at) => (
@@ -255,7 +255,7 @@ export class Editor {
     this.select(kind, index);
     const start = this.points(kind, index).map((h) => h.get());
     this.drag = (to) => {
-      // The whole of it stays on the picture.
+      // The whole of it stays on the image.
       const limit = (axis, by) => Math.min(1 - Math.max(...start.map((p) => p[axis])), Math.max(-Math.min(...start.map((p) => p[axis])), by));
       const [dx, dy] = [limit("x", to.x - at.x), limit("y", to.y - at.y)];
       this.points(kind, index).forEach((h, i) => h.set({ x: start[i].x + dx, y: start[i].y + dy }));
@@ -473,7 +473,7 @@ export class Editor {
           el("span", { className: "quiet" }, about(shape)))));
       });
     }
-    this.list.replaceChildren(...(items.length > 0 ? items : [el("li", { className: "quiet" }, "None yet. Draw one on the picture.")]));
+    this.list.replaceChildren(...(items.length > 0 ? items : [el("li", { className: "quiet" }, "None yet. Draw one on the image.")]));
   }
 
   showForm() {
@@ -548,11 +548,11 @@ export class Editor {
 
   paint() {
     const camera = this.app.feed.camera(this.camera.value);
-    const size = camera.picture ?? camera.latest ?? { width: 16, height: 9 };
+    const size = camera.image ?? camera.latest ?? { width: 16, height: 9 };
     paint.fit(this.canvas, size.width, size.height);
     const context = this.canvas.getContext("2d");
     const { width, height } = this.canvas;
-    paint.picture(context, camera.picture?.bitmap);
+    paint.image(context, camera.image?.bitmap);
     paint.shapes(context, this.config, null, this.selected);
     const dot = (p, filled) => {
       context.beginPath();

@@ -1,10 +1,10 @@
 import { request } from "./api.js";
 import { quantile } from "./dom.js";
 
-// kept is how many frames' detections are remembered, to be found when the picture of one of them arrives.
+// kept is how many frames' detections are remembered, to be found when the image of one of them arrives.
 const kept = 240;
 
-// shortestSilence is how long a camera may be silent before its picture counts as old, in milliseconds.
+// shortestSilence is how long a camera may be silent before its image counts as old, in milliseconds.
 const shortestSilence = 3000;
 
 // rhythm is how many gaps between frames tell what is usual for a camera; their median does not notice that it was away for once.
@@ -13,12 +13,12 @@ const rhythm = 9;
 // trail is how many places of an object are remembered.
 const trail = 40;
 
-// Feed receives what the server streams: detections of every camera, pictures of those that are shown. It connects again by itself, and
+// Feed receives what the server streams: detections of every camera, images of those that are shown. It connects again by itself, and
 // lets go while the page is hidden, so that the device does not work for nobody.
 export class Feed extends EventTarget {
   constructor() {
     super();
-    this.cameras = new Map(); // by name: {messages, latest, picture, latencies, ways, heard, gaps}
+    this.cameras = new Map(); // by name: {messages, latest, image, latencies, ways, heard, gaps}
     this.shown = [];
     this.connected = false;
     document.addEventListener("visibilitychange", () => this.restart());
@@ -29,42 +29,42 @@ export class Feed extends EventTarget {
   camera(name) {
     let camera = this.cameras.get(name);
     if (!camera) {
-      camera = { messages: new Map(), latest: null, picture: null, latencies: [], ways: new Map(), heard: null, gaps: [] };
+      camera = { messages: new Map(), latest: null, image: null, latencies: [], ways: new Map(), heard: null, gaps: [] };
       this.cameras.set(name, camera);
     }
     return camera;
   }
 
-  // silence is how long a camera has given nothing new, in milliseconds; null when it never has. A picture stands for as long as no newer one
+  // silence is how long a camera has given nothing new, in milliseconds; null when it never has. An image stands for as long as no newer one
   // comes, whatever the detections do.
   silence(name) {
     const camera = this.camera(name);
-    return camera.heard === null ? null : performance.now() - Math.min(camera.heard, camera.picture?.at ?? camera.heard);
+    return camera.heard === null ? null : performance.now() - Math.min(camera.heard, camera.image?.at ?? camera.heard);
   }
 
-  // stale reports a silence that is long for this camera, which may give a picture every minute.
+  // stale reports a silence that is long for this camera, which may give an image every minute.
   stale(name) {
     const silence = this.silence(name);
     return silence !== null && silence > Math.max(shortestSilence, 4 * quantile([...this.camera(name).gaps].sort((a, b) => a - b), 0.5));
   }
 
-  // show says which cameras' pictures are wanted.
+  // show says which cameras' images are wanted.
   show(names) {
     if (names.join("\n") === this.shown.join("\n")) return;
     this.shown = names;
-    this.readPictures();
+    this.readImages();
   }
 
   start() {
     this.openEvents();
-    this.readPictures();
+    this.readImages();
   }
 
   stop() {
     this.source?.close();
     this.source = null;
-    this.pictures?.abort();
-    this.pictures = null;
+    this.images?.abort();
+    this.images = null;
     clearTimeout(this.again);
   }
 
@@ -119,15 +119,15 @@ export class Feed extends EventTarget {
     for (const [track, way] of ways) if (message.seq - way.at(-1).seq > kept || message.seq < way.at(-1).seq) ways.delete(track);
   }
 
-  async readPictures() {
-    this.pictures?.abort();
+  async readImages() {
+    this.images?.abort();
     const control = new AbortController();
-    this.pictures = control;
+    this.images = control;
     while (!control.signal.aborted && this.shown.length > 0) {
       const names = this.shown;
       try {
         const query = names.map((name) => `camera=${encodeURIComponent(name)}`).join("&");
-        const response = await request(`/api/pictures?${query}`, { signal: control.signal });
+        const response = await request(`/api/images?${query}`, { signal: control.signal });
         if (response.ok) await this.parts(response.body, names, control.signal);
       } catch (error) {
         if (error.name !== "AbortError" && !(error instanceof TypeError)) throw error;
@@ -136,7 +136,7 @@ export class Feed extends EventTarget {
     }
   }
 
-  // parts reads a multipart stream. Waiting for each picture to be decoded makes the server leave out what the browser cannot show.
+  // parts reads a multipart stream. Waiting for each image to be decoded makes the server leave out what the browser cannot show.
   async parts(body, names, signal) {
     const reader = body.getReader();
     const decoder = new TextDecoder("latin1");
@@ -169,8 +169,8 @@ export class Feed extends EventTarget {
       if (signal.aborted) return;
       const name = names[Number(field("x-camera"))];
       const camera = this.camera(name);
-      camera.picture?.bitmap.close();
-      camera.picture = { bitmap, width, height, seq: Number(field("x-sequence")), at: performance.now() };
+      camera.image?.bitmap.close();
+      camera.image = { bitmap, width, height, seq: Number(field("x-sequence")), at: performance.now() };
       this.dispatchEvent(new CustomEvent("frame", { detail: name }));
     }
   }

@@ -6,7 +6,7 @@ import * as plot from "./plot.js";
 // pause is the time between two looks at the day that is still going on, in milliseconds.
 const pause = 10000;
 
-// History shows what a camera has counted on a day, and where on its picture objects were.
+// History shows what a camera has counted on a day, and where on its image objects were.
 export class History {
   constructor(root, app, camera) {
     this.app = app;
@@ -20,7 +20,7 @@ export class History {
     root.replaceChildren(el("div", { className: "stack" },
       el("section", { className: "card", "aria-label": "Where objects were" },
         el("div", { className: "tools" }, el("label", {}, "Camera ", this.camera), el("label", {}, "Day ", this.day)),
-        this.problem, el("div", { className: "picture" }, this.canvas), this.hint),
+        this.problem, el("div", { className: "image" }, this.canvas), this.hint),
       el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Objects that came, by hour")), el("div", { className: "pad" }, this.plot)),
       el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Of the whole day")),
         el("div", { className: "pad scroll" }, el("table", {}, this.table)))));
@@ -70,13 +70,13 @@ export class History {
     if (this.table.children.length === 0) this.table.append(el("tr", {}, el("td", { className: "quiet" }, "Nothing was counted. Tracking, zones and lines count.")));
   }
 
-  // paint lays the heat over the newest picture: red is where objects were longest.
+  // paint lays the heat over the newest image: red is where objects were longest.
   paint(found) {
-    const { picture, latest } = this.app.feed.camera(this.camera.value);
-    const size = picture ?? latest ?? { width: 16, height: 9 };
+    const { image, latest } = this.app.feed.camera(this.camera.value);
+    const size = image ?? latest ?? { width: 16, height: 9 };
     paint.fit(this.canvas, size.width, size.height);
     const context = this.canvas.getContext("2d");
-    paint.picture(context, picture?.bitmap);
+    paint.image(context, image?.bitmap);
     const [dx, dy] = [this.canvas.width / found.columns, this.canvas.height / found.rows];
     const most = Math.max(...found.heat);
     found.heat.forEach((seconds, i) => {

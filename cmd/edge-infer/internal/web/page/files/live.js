@@ -3,10 +3,10 @@ import * as paint from "./paint.js";
 import * as plot from "./plot.js";
 import { describe } from "./events.js";
 
-// patience is how long a picture waits for the detections of its frame, in milliseconds.
+// patience is how long an image waits for the detections of its frame, in milliseconds.
 const patience = 300;
 
-// Live shows every camera's picture with what was found in it.
+// Live shows every camera's image with what was found in it.
 export class Live {
   constructor(root, app) {
     this.root = root;
@@ -56,7 +56,7 @@ export class Live {
     this.root.replaceChildren(el("div", { className: "live single" }, grid, el("div", { className: "stack" },
       el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Latency"), el("span", { className: "grow" }), card.figures),
         el("div", { className: "pad" }, card.plot)),
-      el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Now in the picture")), card.present),
+      el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Now in the image")), card.present),
       el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Latest events"), el("span", { className: "grow" }),
         el("a", { href: "#events" }, "all")), this.recent))));
     this.app.events().then((events) => events.slice(0, 8).reverse().forEach((event) => this.happened(event)));
@@ -89,7 +89,7 @@ class Card {
   constructor(name, app, single) {
     this.name = name;
     this.app = app;
-    this.canvas = el("canvas", { width: 960, height: 540, role: "img", "aria-label": `Picture of camera ${name}` });
+    this.canvas = el("canvas", { width: 960, height: 540, role: "img", "aria-label": `Image of camera ${name}` });
     this.state = el("span", { className: "pill" }, "connecting");
     this.hardware = el("span", { className: "quiet" });
     this.figures = el("span", { className: "quiet number" });
@@ -99,7 +99,7 @@ class Card {
     this.error = el("p", { className: "problem pad", hidden: true });
     this.naming = el("button", { onclick: () => app.showNames(!app.names) }, "Names");
     this.element = el("section", { className: "card", "aria-label": `Camera ${name}` },
-      el("div", { className: "picture" }, this.canvas),
+      el("div", { className: "image" }, this.canvas),
       el("div", { className: "bar" }, el("h2", {}, name), this.state, this.hardware, el("span", { className: "grow" }), single ? null : this.figures,
         el("button", { onclick: () => this.canvas.requestFullscreen() }, "Enlarge"), this.naming,
         el("a", { href: `#zones/${encodeURIComponent(name)}` }, "Zones")),
@@ -135,7 +135,7 @@ class Card {
     const running = state === "running";
     let text = running && this.measured ? `${this.rate.fps.toFixed(1)} fps` : state;
     if (stale) {
-      const age = `last picture ${duration(this.app.feed.silence(this.name) / 1000)} ago`;
+      const age = `last image ${duration(this.app.feed.silence(this.name) / 1000)} ago`;
       text = running ? age : `${state}, ${age}`;
     }
     for (const part of [this.element, this.present]) part.classList.toggle("stale", stale);
@@ -143,35 +143,35 @@ class Card {
     this.state.className = `pill ${state === "failed" || !connected ? "bad" : running && !stale ? "good" : ""}`;
   }
 
-  // paint shows the newest picture with the detections of the same frame, which may be a moment behind it.
+  // paint shows the newest image with the detections of the same frame, which may be a moment behind it.
   paint() {
     const camera = this.app.feed.camera(this.name);
-    const picture = camera.picture;
+    const image = camera.image;
     let message = camera.latest;
-    if (picture) {
-      message = camera.messages.get(picture.seq);
-      if (!message && picture !== this.waiting) {
-        this.waiting = picture;
+    if (image) {
+      message = camera.messages.get(image.seq);
+      if (!message && image !== this.waiting) {
+        this.waiting = image;
         this.waitingSince = performance.now();
       }
       if (!message && performance.now() - this.waitingSince < patience) return;
       message ??= camera.latest;
     }
-    const width = picture?.width ?? message?.width;
-    const height = picture?.height ?? message?.height;
+    const width = image?.width ?? message?.width;
+    const height = image?.height ?? message?.height;
     if (!width || !height) return;
-    if (picture && this.shown === picture && this.shownMessage === message && this.shownNames === this.app.names) return;
-    this.shown = picture;
+    if (image && this.shown === image && this.shownMessage === message && this.shownNames === this.app.names) return;
+    this.shown = image;
     this.shownNames = this.app.names;
     this.shownMessage = message;
     const scale = paint.fit(this.canvas, width, height);
     const context = this.canvas.getContext("2d");
-    paint.picture(context, picture?.bitmap);
+    paint.image(context, image?.bitmap);
     if (message) paint.places(context, message);
     if (this.analytics) paint.shapes(context, this.analytics, message);
     if (message) paint.trails(context, message, camera.ways, scale);
     const painted = message ? paint.boxes(context, message, scale, this.app.names) : [];
-    this.app.drawn[this.name] = { seq: message?.seq, picture: picture?.seq, scale, boxes: painted };
+    this.app.drawn[this.name] = { seq: message?.seq, image: image?.seq, scale, boxes: painted };
     this.message = message;
   }
 
@@ -192,7 +192,7 @@ class Card {
   }
 }
 
-// trouble is why a camera gives no pictures, and what is done about it.
+// trouble is why a camera gives no images, and what is done about it.
 function trouble(capture) {
   const next = capture.next_try ? ` Tried ${capture.tries} times, next at ${clock(capture.next_try)}.` : "";
   return (capture.reason ?? "") + next;

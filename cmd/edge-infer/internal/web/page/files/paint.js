@@ -1,6 +1,6 @@
 import { colour } from "./dom.js";
 
-// fit makes the canvas as large as it is shown, keeping the picture's proportions, and returns the scale from source pixels.
+// fit makes the canvas as large as it is shown, keeping the image's proportions, and returns the scale from source pixels.
 export function fit(canvas, width, height) {
   const shown = Math.max(canvas.clientWidth, 160);
   const wanted = Math.round(Math.min(shown * Math.min(devicePixelRatio, 2), 1920));
@@ -12,8 +12,8 @@ export function fit(canvas, width, height) {
   return wanted / width;
 }
 
-// picture paints the camera's picture, or a dark ground where there is none.
-export function picture(context, bitmap) {
+// image paints the camera's image, or a dark ground where there is none.
+export function image(context, bitmap) {
   const { width, height } = context.canvas;
   if (bitmap) {
     context.drawImage(bitmap, 0, 0, width, height);
@@ -23,7 +23,7 @@ export function picture(context, bitmap) {
   context.fillRect(0, 0, width, height);
 }
 
-// narrow is the width of a picture on the page, in pixels, that leaves no room for scores.
+// narrow is the width of an image on the page, in pixels, that leaves no room for scores.
 const narrow = 520;
 
 const unit = (context) => Math.max(1, context.canvas.width / 640);
@@ -144,10 +144,10 @@ export function boxes(context, message, scale, names) {
   return painted;
 }
 
-// ramp is the colour of a depth between the least, 0, and the largest, 1: the one that saved pictures have.
+// ramp is the colour of a depth between the least, 0, and the largest, 1: the one that saved images have.
 const ramp = (share) => `oklch(${0.25 + 0.65 * share} 0.12 ${300 - 200 * share})`;
 
-// places tints what a network says of every place of the picture, and names the classes or depths, largest share first.
+// places tints what a network says of every place of the image, and names the classes or depths, largest share first.
 export function places(context, message) {
   if (!message.map) return;
   const { width, height } = context.canvas;

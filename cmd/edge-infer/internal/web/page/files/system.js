@@ -26,7 +26,7 @@ export class System {
     root.replaceChildren(el("div", { className: "stack" },
       el("div", { className: "grid" }, section("Engine", this.engine), el("div", { className: "stack" }, section("Daemon", this.machine), this.sensors)),
       section("Cameras", el("div", { className: "scroll" }, el("table", {},
-        head("Camera", "State", "Runs on", "Picture", ".Captured", ".Inferred", ".Displaced", ".Skipped", ".Still", ".Late", ".Failed", ".Damaged", ".Reconnects"), this.cameras))),
+        head("Camera", "State", "Runs on", "Image", ".Captured", ".Inferred", ".Displaced", ".Skipped", ".Still", ".Late", ".Failed", ".Damaged", ".Reconnects"), this.cameras))),
       section("Stages of a frame's way, in milliseconds", el("div", { className: "scroll" }, el("table", {},
         head("Stage", ".Median", ".99 of 100"), this.stages))),
       section("Latency of all frames, in milliseconds", this.plot),

@@ -20,29 +20,29 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// motionJPEG makes a film of single JPEG pictures.
+// motionJPEG makes a video of single JPEG images.
 func motionJPEG(t *testing.T, frames int) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "film.avi")
-	output, err := exec.Command(tool(t, "ffmpeg"), "-v", "error", "-i", barcodeVideo(t, "film.mp4", frames, 320, 240, 10),
+	path := filepath.Join(t.TempDir(), "video.avi")
+	output, err := exec.Command(tool(t, "ffmpeg"), "-v", "error", "-i", barcodeVideo(t, "video.mp4", frames, 320, 240, 10),
 		"-c:v", "mjpeg", "-q:v", "2", path).CombinedOutput()
 	require.NoError(t, err, string(output))
 	return path
 }
 
-// TestDamageCostsAFilmNothingElse: a picture that cannot be decoded is not its end.
-func TestDamageCostsAFilmNothingElse(t *testing.T) {
+// TestDamageCostsAFilmNothingElse: an image that cannot be decoded is not its end.
+func TestDamageCostsAVideoNothingElse(t *testing.T) {
 	path := motionJPEG(t, 30)
-	film, err := os.ReadFile(path)
+	video, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for at, number := bytes.Index(film, []byte("movi")), 0; number < 12; number++ {
-		next := bytes.Index(film[at:], []byte("00dc"))
+	for at, number := bytes.Index(video, []byte("movi")), 0; number < 12; number++ {
+		next := bytes.Index(video[at:], []byte("00dc"))
 		require.GreaterOrEqual(t, next, 0)
 		if at += next + 8; number == 3 || number >= 9 { // behind the chunk's name and size
-			clear(film[at : at+200])
+			clear(video[at : at+200])
 		}
 	}
-	require.NoError(t, os.WriteFile(path, film, 0o600))
+	require.NoError(t, os.WriteFile(path, video, 0o600))
 	opened, err := open(context.Background(), path, settings{Options: capture.Options{Every: true}, backend: ffmpeg})
 	require.NoError(t, err)
 	defer opened.Close()
@@ -55,7 +55,7 @@ func TestDamageCostsAFilmNothingElse(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if errors.Is(err, capture.ErrPicture) {
+		if errors.Is(err, capture.ErrImage) {
 			damaged++
 			continue
 		}
@@ -80,8 +80,8 @@ func TestWhatIsNoFileIsNotWaitedFor(t *testing.T) {
 	require.EqualError(t, err, "open "+path+": the file is empty (copy it again)")
 }
 
-// TestAFilmKnowsWhereItShouldEnd: cut in half it gives its pictures without a word.
-func TestAFilmKnowsWhereItShouldEnd(t *testing.T) {
+// TestAFilmKnowsWhereItShouldEnd: cut in half it gives its images without a word.
+func TestAVideoKnowsWhereItShouldEnd(t *testing.T) {
 	path := motionJPEG(t, 40)
 	length := func() (reached, told time.Duration) {
 		opened, err := Open(context.Background(), path, capture.Options{Every: true})
@@ -89,7 +89,7 @@ func TestAFilmKnowsWhereItShouldEnd(t *testing.T) {
 		defer opened.Close()
 		pool := &capture.Pool{}
 		defer pool.Close()
-		for err == nil || errors.Is(err, capture.ErrPicture) {
+		for err == nil || errors.Is(err, capture.ErrImage) {
 			var f capture.Frame
 			if f, err = opened.Next(pool); err == nil {
 				assert.EqualValues(t, 10, f.Rate)
@@ -97,21 +97,21 @@ func TestAFilmKnowsWhereItShouldEnd(t *testing.T) {
 			}
 		}
 		require.ErrorIs(t, err, io.EOF)
-		return opened.(capture.Film).Length()
+		return opened.(capture.Video).Length()
 	}
 	reached, told := length()
 	assert.Equal(t, 3900*time.Millisecond, reached)
 	assert.Equal(t, 4*time.Second, told)
-	film, err := os.ReadFile(path)
+	video, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, film[:len(film)/2], 0o600))
+	require.NoError(t, os.WriteFile(path, video[:len(video)/2], 0o600))
 	reached, told = length()
 	assert.Less(t, reached, 3*time.Second)
 	assert.Equal(t, 4*time.Second, told)
 }
 
-// TestAFilmFromAServerEnds as it does from a disk, for whoever wants every picture; for a camera the end is a failure.
-func TestAFilmFromAServerEnds(t *testing.T) {
+// TestAFilmFromAServerEnds as it does from a disk, for whoever wants every image; for a camera the end is a failure.
+func TestAVideoFromAServerEnds(t *testing.T) {
 	path := motionJPEG(t, 20)
 	server := httptest.NewServer(http.FileServer(http.Dir(filepath.Dir(path))))
 	defer server.Close()

@@ -19,30 +19,30 @@ import (
 )
 
 var (
-	filmPath  = flag.String("film", "", "film of pedestrians before a camera that stands still")
+	videoPath = flag.String("video", "", "video of pedestrians before a camera that stands still")
 	truthPath = flag.String("truth", "", "who is where in it, in the form of the MOTChallenge")
 )
 
-// sight is what a film shows of a person in one picture: the pixels of the box.
+// sight is what a video shows of a person in one image: the pixels of the box.
 type sight struct {
 	x, y int
 	seen engine.Image
 }
 
-// entering is how many pictures of a person are an entry.
+// entering is how many images of a person are an entry.
 const entering = 12
 
-// TestNoPedestrianOfAFilmIsMissed has each person of a real film come alone into the empty scene, which is the film's median, with the
+// TestNoPedestrianOfAFilmIsMissed has each person of a real video come alone into the empty scene, which is the video's median, with the
 // noise of a sensor: as they are, mirrored, as small as a half, and paler, which makes 500 of some twenty. None may come in unseen.
-func TestNoPedestrianOfAFilmIsMissed(t *testing.T) {
-	if *filmPath == "" || *truthPath == "" {
-		t.Skip("-film and -truth name none: opencv-doc's vtest.avi and the truth that postprocess/track/peers/films.py writes")
+func TestNoPedestrianOfAVideoIsMissed(t *testing.T) {
+	if *videoPath == "" || *truthPath == "" {
+		t.Skip("-video and -truth name none: opencv-doc's vtest.avi and the truth that postprocess/track/peers/videos.py writes")
 	}
-	empty, people := readPedestrians(t, *filmPath, *truthPath)
-	f := newFilm(empty, 3)
+	empty, people := readPedestrians(t, *videoPath, *truthPath)
+	f := newVideo(empty, 3)
 	g := gate(motion.Settings{Sensitivity: motion.DefaultSensitivity})
 	stills(g, f, 5*rate, nil)
-	entries, missed, pictures, unseen, idle := 0, 0, 0, 0, 0
+	entries, missed, images, unseen, idle := 0, 0, 0, 0, 0
 	for shrink := range 3 {
 		for pale := range 5 {
 			for mirrored := range 2 {
@@ -53,7 +53,7 @@ func TestNoPedestrianOfAFilmIsMissed(t *testing.T) {
 						s.draw(im, 1+0.5*float64(shrink), 1-0.15*float64(pale), mirrored == 1)
 						still := g.Still(*im, f.at)
 						looked = looked || !still
-						pictures++
+						images++
 						if still {
 							unseen++
 						}
@@ -67,7 +67,7 @@ func TestNoPedestrianOfAFilmIsMissed(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d people in %d pictures: %d missed, %d pictures with one not looked at; %d of %d without anybody left out", entries, pictures,
+	t.Logf("%d people in %d images: %d missed, %d images with one not looked at; %d of %d without anybody left out", entries, images,
 		missed, unseen, idle, 5*rate/2*entries)
 	assert.GreaterOrEqual(t, entries, 500)
 	assert.Zero(t, missed)
@@ -96,20 +96,20 @@ func (s *sight) draw(im *engine.Image, smaller, strength float64, mirrored bool)
 	}
 }
 
-// readPedestrians gives the median of a film's pictures and everybody's way through it, at half of the film's size.
+// readPedestrians gives the median of a video's images and everybody's way through it, at half of the video's size.
 func readPedestrians(t *testing.T, path, truth string) (empty engine.Image, people [][]sight) {
 	t.Helper()
-	film, err := gocv.VideoCaptureFile(path)
+	video, err := gocv.VideoCaptureFile(path)
 	require.NoError(t, err)
-	defer film.Close()
+	defer video.Close()
 	boxes := readTruth(t, truth)
 	ways := map[int][]sight{}
 	var samples [][]byte
-	picture := gocv.NewMat()
-	defer picture.Close()
-	for frame := 1; film.Read(&picture); frame++ {
-		gocv.Resize(picture, &picture, image.Point{}, 0.5, 0.5, gocv.InterpolationArea)
-		im := engine.Image{Data: picture.ToBytes(), Width: picture.Cols(), Height: picture.Rows(), Stride: 3 * picture.Cols(), Format: engine.BGR}
+	img := gocv.NewMat()
+	defer img.Close()
+	for frame := 1; video.Read(&img); frame++ {
+		gocv.Resize(img, &img, image.Point{}, 0.5, 0.5, gocv.InterpolationArea)
+		im := engine.Image{Data: img.ToBytes(), Width: img.Cols(), Height: img.Rows(), Stride: 3 * img.Cols(), Format: engine.BGR}
 		if frame%20 == 1 {
 			samples = append(samples, im.Data)
 		}
@@ -142,7 +142,7 @@ func readPedestrians(t *testing.T, path, truth string) (empty engine.Image, peop
 	return empty, people
 }
 
-// readTruth gives the corners of everybody's box by picture, from 1, and identity, at half of the film's size.
+// readTruth gives the corners of everybody's box by image, from 1, and identity, at half of the video's size.
 func readTruth(t *testing.T, path string) map[int]map[int][4]int {
 	t.Helper()
 	file, err := os.Open(path)

@@ -1,8 +1,8 @@
-"""Gathers films of real pedestrians in the form of the MOTChallenge: python3 films.py EDGE-INFER CACHE FOLDER.
+"""Gathers videos of real pedestrians in the form of the MOTChallenge: python3 videos.py EDGE-INFER CACHE FOLDER.
 
-PETS09-S2L1 is the film that OpenCV's examples have as vtest.avi (University of Reading, PETS 2009; annotated by A. Milan); its boxes are found by
+PETS09-S2L1 is the video that OpenCV's examples have as vtest.avi (University of Reading, PETS 2009; annotated by A. Milan); its boxes are found by
 EDGE-INFER with YOLOX-nano, and their vectors with an OSNet x0.25 trained on MSMT17 (Zhou et al., 2019). TUD-Campus and TUD-Stadtmitte (Andriluka
-et al., 2008) come with the Faster R-CNN boxes that SORT was published with and, without their pictures, have no vectors. What is in the folder CACHE already is not fetched again.
+et al., 2008) come with the Faster R-CNN boxes that SORT was published with and, without their images, have no vectors. What is in the directory CACHE already is not fetched again.
 """
 
 import hashlib
@@ -19,10 +19,10 @@ LOWEST = 0.1  # score of a box
 SORT = "https://github.com/abewley/sort/raw/2236dff5019565958b84df7d871d41cc1db58ac7/data/train/{}/det/det.txt"
 OSNET = "https://github.com/akshaydhame2001/YOLOv8_Tracking_TensorRT/raw/9a5b6fbdf36285fd5b384532f6c2ecd15a675ca2/osnet_x0_25_msmt17.onnx"
 PETS = "https://github.com/crowdbotp/OpenTraj/raw/97ec1d5e1b579f26febeaa9083705952deac338a/datasets/PETS-2009/data/annotations/PETS2009-S2L1.xml"
-# Whoever leaves PETS09-S2L1 and comes back has another identity in its truth. These are of one person, as one sees on the pictures; the film
+# Whoever leaves PETS09-S2L1 and comes back has another identity in its truth. These are of one person, as one sees on the images; the video
 # PETS09-S2L1-people has them so.
 SAME = {19: 1, 13: 2, 11: 3, 12: 4, 9: 5, 10: 6, 14: 8, 15: 8, 18: 8}
-FILMS = {  # pictures a second, pictures, width, height
+FILMS = {  # images a second, images, width, height
     "PETS09-S2L1": (7, 795, 768, 576),
     "PETS09-S2L1-people": (7, 795, 768, 576),
     "TUD-Campus": (25, 71, 640, 480),
@@ -43,15 +43,15 @@ HASHES = {
 
 
 def cached(cache, name, fetch):
-    """The file of that name, which fetch writes into a folder where it is not there yet."""
+    """The file of that name, which fetch writes into a directory where it is not there yet."""
     path = cache / name
     if not path.exists():
-        print("films: fetching", name, file=sys.stderr)
+        print("videos: fetching", name, file=sys.stderr)
         with tempfile.TemporaryDirectory(dir=cache) as work:
             fetch(pathlib.Path(work))
             next(pathlib.Path(work).rglob(name)).rename(path)
     if hashlib.sha256(path.read_bytes()).hexdigest() != HASHES[name]:
-        sys.exit(f"films: {path} is not the file that the figures were measured with; remove it")
+        sys.exit(f"videos: {path} is not the file that the figures were measured with; remove it")
     return path
 
 
@@ -67,44 +67,44 @@ def debian(work):
 
 
 def wheel(work):
-    """Fetches motmetrics, which brings the truth of two films."""
+    """Fetches motmetrics, which brings the truth of two videos."""
     subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--disable-pip-version-check", "motmetrics==1.4.0"],
                    cwd=work, check=True)
 
 
-def write(folder, name, truth, found):
-    """One film. A row of truth is frame from 1, identity, left, top, width, height; of boxes the same with a score in place of the identity, and
+def write(directory, name, truth, found):
+    """One video. A row of truth is frame from 1, identity, left, top, width, height; of boxes the same with a score in place of the identity, and
     behind it the vector where there are any."""
     rate, frames, width, height = FILMS[name]
-    (folder / name / "gt").mkdir(parents=True, exist_ok=True)
-    (folder / name / "seqinfo.ini").write_text(
+    (directory / name / "gt").mkdir(parents=True, exist_ok=True)
+    (directory / name / "seqinfo.ini").write_text(
         f"[Sequence]\nname={name}\nframeRate={rate}\nseqLength={frames}\nimWidth={width}\nimHeight={height}\n")
-    with (folder / name / "gt" / "gt.txt").open("w") as out:
+    with (directory / name / "gt" / "gt.txt").open("w") as out:
         for frame, number, *box in truth:
             out.write(f"{frame},{number}," + ",".join(f"{v:.2f}" for v in box) + ",1,1,1\n")
-    with (folder / name / "det.txt").open("w") as out:
+    with (directory / name / "det.txt").open("w") as out:
         looks = []
         for frame, score, *box in found:
             looks += box[4:]
             out.write(f"{frame},-1," + ",".join(f"{v:.2f}" for v in box[:4]) + f",{score:.4f},1,1\n")
     if looks:
-        (folder / name / "looks.txt").write_text("\n".join(looks) + "\n")
+        (directory / name / "looks.txt").write_text("\n".join(looks) + "\n")
 
 
 def annotated(path):
-    """The truth of an annotation in Milan's form; it counts pictures from 0 and gives centres."""
+    """The truth of an annotation in Milan's form; it counts images from 0 and gives centres."""
     for frame in xml.etree.ElementTree.parse(path).getroot().iter("frame"):
         for seen in frame.iter("object"):
             x, y, w, h = (float(seen.find("box").get(key)) for key in ("xc", "yc", "w", "h"))
             yield int(frame.get("number")) + 1, int(seen.get("id")), x - w / 2, y - h / 2, w, h
 
 
-def detected(program, film, osnet):
-    """The people that the program sees in a film, with their vectors."""
+def detected(program, video, osnet):
+    """The people that the program sees in a video, with their vectors."""
     osnet.with_suffix(".preprocess.yaml").write_text(SCALING)
     settings = osnet.with_suffix(".yaml")
     settings.write_text(CASCADE.format(osnet.resolve()))
-    ran = subprocess.run([program, "infer", "--model", "yolox-nano", "--conf", str(LOWEST), "--only", "person", "--config", settings, "--json", film],
+    ran = subprocess.run([program, "infer", "--model", "yolox-nano", "--conf", str(LOWEST), "--only", "person", "--config", settings, "--json", video],
                          check=True, stdout=subprocess.PIPE, text=True)
     for line in map(json.loads, ran.stdout.splitlines()):
         for d in line["detections"]:
@@ -120,20 +120,20 @@ def rows(text, columns):
 
 
 def main():
-    program, cache, folder = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    program, cache, directory = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
     cache.mkdir(parents=True, exist_ok=True)
-    film = cached(cache, "vtest.avi", debian)
+    video = cached(cache, "vtest.avi", debian)
     annotation = cached(cache, "PETS2009-S2L1.xml", download(PETS, "PETS2009-S2L1.xml"))
     osnet = cached(cache, "osnet_x0_25_msmt17.onnx", download(OSNET, "osnet_x0_25_msmt17.onnx"))
     subprocess.run([program, "model", "pull", "yolox-nano"], check=True, stdout=subprocess.DEVNULL)
-    truth, found = list(annotated(annotation)), list(detected(program, film, osnet))
-    write(folder, "PETS09-S2L1", truth, found)
-    write(folder, "PETS09-S2L1-people", ((frame, SAME.get(i, i), *box) for frame, i, *box in truth), found)
+    truth, found = list(annotated(annotation)), list(detected(program, video, osnet))
+    write(directory, "PETS09-S2L1", truth, found)
+    write(directory, "PETS09-S2L1-people", ((frame, SAME.get(i, i), *box) for frame, i, *box in truth), found)
     with zipfile.ZipFile(cached(cache, "motmetrics-1.4.0-py3-none-any.whl", wheel)) as package:
         for name in ("TUD-Campus", "TUD-Stadtmitte"):
             truth = package.read(f"motmetrics/data/{name}/gt.txt").decode()
             boxes = cached(cache, name + ".txt", download(SORT.format(name), name + ".txt"))
-            write(folder, name, ((f, int(i), *box) for f, i, *box in rows(truth, range(1, 6))), rows(boxes.read_text(), (6, 2, 3, 4, 5)))
+            write(directory, name, ((f, int(i), *box) for f, i, *box in rows(truth, range(1, 6))), rows(boxes.read_text(), (6, 2, 3, 4, 5)))
 
 
 if __name__ == "__main__":

@@ -9,50 +9,50 @@ import (
 // DefaultSide is the input width and height of a model that leaves both open and has no imgsz in its metadata.
 const DefaultSide = 640
 
-// Bounds of a picture input, so that a file cannot ask for more memory than a machine has.
+// Bounds of an image input, so that a file cannot ask for more memory than a machine has.
 const (
 	maxInputPixels = 1 << 26 // 8192 x 8192
 	maxInputBatch  = 1024
 	maxInputBytes  = 1 << 31
 )
 
-// PictureInput is a network input that takes one picture per batch position.
-type PictureInput struct {
+// ImageInput is a network input that takes one image per batch position.
+type ImageInput struct {
 	Index         int // among the model's inputs
 	Type          DataType
 	Channels      int // 3 or 1
 	Width, Height int
-	Batch         int // number of pictures of one run; 0 when it is free
+	Batch         int // number of images of one run; 0 when it is free
 	// Interleaved inputs have the channels of a pixel side by side (batch, height, width, channels), others one plane for each.
 	Interleaved bool
-	// Preprocess is how a picture gets there; FindPictureInput leaves nothing of it open.
+	// Preprocess is how an image gets there; FindImageInput leaves nothing of it open.
 	Preprocess Preprocess
 	// Assumed says that neither the file nor a setting told how: it is Ultralytics' letterbox then.
 	Assumed bool
 }
 
-// FindPictureInput recognises the picture input of a model: its only input, with four dimensions, 1 or 3 channels first or last, and
-// elements of float32, float16 or uint8. How pictures get there is what the metadata say, with what the input itself says: its layout, and
+// FindImageInput recognises the image input of a model: its only input, with four dimensions, 1 or 3 channels first or last, and
+// elements of float32, float16 or uint8. How images get there is what the metadata say, with what the input itself says: its layout, and
 // that 8 bits take levels as they are. Sides that the model leaves open come from the metadata, else they are DefaultSide.
 //
-// The error says why pictures cannot be given to the model, which may run through SubmitTensors nevertheless.
-func FindPictureInput(inputs []TensorInfo, m Metadata) (*PictureInput, error) {
+// The error says why images cannot be given to the model, which may run through SubmitTensors nevertheless.
+func FindImageInput(inputs []TensorInfo, m Metadata) (*ImageInput, error) {
 	if err := m.Preprocess.check(); err != nil {
 		return nil, err
 	}
 	if len(inputs) != 1 {
-		return nil, fmt.Errorf("it has %d inputs, pictures go to a single one", len(inputs))
+		return nil, fmt.Errorf("it has %d inputs, images go to a single one", len(inputs))
 	}
 	in := inputs[0]
 	if in.Type != Float32 && in.Type != Float16 && in.Type != Uint8 || len(in.Shape) != 4 {
-		return nil, fmt.Errorf("input %q is %v %v, pictures go to float32, float16 or uint8 with four dimensions",
+		return nil, fmt.Errorf("input %q is %v %v, images go to float32, float16 or uint8 with four dimensions",
 			in.Name, in.Type, in.Shape)
 	}
 	interleaved, channels, err := channelsOf(in, &m.Preprocess)
 	if err != nil {
 		return nil, err
 	}
-	p := &PictureInput{Type: in.Type, Channels: channels, Interleaved: interleaved, Batch: int(max(in.Shape[0], 0))}
+	p := &ImageInput{Type: in.Type, Channels: channels, Interleaved: interleaved, Batch: int(max(in.Shape[0], 0))}
 	height, width := in.Shape[2], in.Shape[3]
 	if interleaved {
 		height, width = in.Shape[1], in.Shape[2]
@@ -105,27 +105,27 @@ func channelsOf(in TensorInfo, by *Preprocess) (interleaved bool, channels int, 
 	case possible(n):
 		return interleaved, int(n), nil
 	}
-	return interleaved, 0, fmt.Errorf("input %q is %v, pictures have 1 or 3 channels as the second dimension or the last",
+	return interleaved, 0, fmt.Errorf("input %q is %v, images have 1 or 3 channels as the second dimension or the last",
 		in.Name, in.Shape)
 }
 
 func checkSize(in TensorInfo, height, width int64) error {
 	if height < 1 || width < 1 || height > MaxSide || width > MaxSide || height*width > maxInputPixels {
-		return fmt.Errorf("input %q takes pictures of %dx%d, sides from 1 to %d and %d pixels are possible",
+		return fmt.Errorf("input %q takes images of %dx%d, sides from 1 to %d and %d pixels are possible",
 			in.Name, width, height, MaxSide, maxInputPixels)
 	}
 	return nil
 }
 
-// CheckBatch refuses a number of pictures of one run whose input would take more memory than any machine should give.
-func (p *PictureInput) CheckBatch(pictures int) error {
+// CheckBatch refuses a number of images of one run whose input would take more memory than any machine should give.
+func (p *ImageInput) CheckBatch(images int) error {
 	switch {
-	case pictures > maxInputBatch:
-		return fmt.Errorf("a batch of %d pictures, at most %d are possible (export the model with a batch of 1, or an open one)",
-			pictures, maxInputBatch)
-	case pictures*p.PictureBytes() > maxInputBytes:
-		return fmt.Errorf("a batch of %d pictures of %dx%d takes %.1f GiB, at most %d are possible", pictures, p.Width, p.Height,
-			float64(pictures*p.PictureBytes())/(1<<30), maxInputBytes>>30)
+	case images > maxInputBatch:
+		return fmt.Errorf("a batch of %d images, at most %d are possible (export the model with a batch of 1, or an open one)",
+			images, maxInputBatch)
+	case images*p.ImageBytes() > maxInputBytes:
+		return fmt.Errorf("a batch of %d images of %dx%d takes %.1f GiB, at most %d are possible", images, p.Width, p.Height,
+			float64(images*p.ImageBytes())/(1<<30), maxInputBytes>>30)
 	}
 	return nil
 }
@@ -136,8 +136,8 @@ func UnsaidPreprocess(what string) error {
 		"beside the model; presets are %v)", what, Presets())
 }
 
-// complete resolves how pictures get into the input.
-func (p *PictureInput) complete(in TensorInfo, m Metadata) error {
+// complete resolves how images get into the input.
+func (p *ImageInput) complete(in TensorInfo, m Metadata) error {
 	said := m.Preprocess
 	if said.Preset != "" {
 		base := preset(said.Preset, max(p.Width, p.Height))
@@ -150,9 +150,9 @@ func (p *PictureInput) complete(in TensorInfo, m Metadata) error {
 	p.Assumed = m.Preprocess.IsZero()
 	switch {
 	case p.Assumed && m.Task == Classify:
-		return UnsaidPreprocess("how a classifier's pictures are cropped and scaled")
+		return UnsaidPreprocess("how a classifier's images are cropped and scaled")
 	case p.Interleaved && p.Type != Uint8 && said.Range == nil:
-		return UnsaidPreprocess(fmt.Sprintf("what numbers input %q, %v %v, takes for the levels of a picture", in.Name, in.Type, in.Shape))
+		return UnsaidPreprocess(fmt.Sprintf("what numbers input %q, %v %v, takes for the levels of an image", in.Name, in.Type, in.Shape))
 	}
 	said.Layout = NCHW
 	if p.Interleaved {
@@ -177,7 +177,7 @@ func (p *PictureInput) complete(in TensorInfo, m Metadata) error {
 }
 
 // completeColour compares the colour with the number of channels.
-func (p *PictureInput) completeColour(said *Preprocess) error {
+func (p *ImageInput) completeColour(said *Preprocess) error {
 	switch {
 	case said.Colour == "" && p.Channels == 1:
 		said.Colour = GrayColour
@@ -190,7 +190,7 @@ func (p *PictureInput) completeColour(said *Preprocess) error {
 }
 
 // completeNumbers fills range, mean and deviation and refuses what the element type cannot hold.
-func (p *PictureInput) completeNumbers() error {
+func (p *ImageInput) completeNumbers() error {
 	said := &p.Preprocess
 	levels := []float64{0, 255}
 	for _, list := range [][]float64{said.Mean, said.Deviation} {
@@ -227,7 +227,7 @@ func (p *PictureInput) completeNumbers() error {
 }
 
 // Affine is what is computed of a channel's levels, 0 to 255: level x scale + bias, by channel of the input.
-func (p *PictureInput) Affine() (scale, bias [3]float32) {
+func (p *ImageInput) Affine() (scale, bias [3]float32) {
 	said := &p.Preprocess
 	at := func(list []float64, c int, otherwise float64) float64 {
 		switch {
@@ -255,19 +255,19 @@ func (p *PictureInput) Affine() (scale, bias [3]float32) {
 	return scale, bias
 }
 
-// Pad is the level of gray where the input has no picture.
-func (p *PictureInput) Pad() int { return p.Preprocess.pad() }
+// Pad is the level of gray where the input has no image.
+func (p *ImageInput) Pad() int { return p.Preprocess.pad() }
 
-// Interpolation is how the pixels of the input are made of the picture's.
-func (p *PictureInput) Interpolation() Interpolation { return p.Preprocess.interpolation() }
+// Interpolation is how the pixels of the input are made of the image's.
+func (p *ImageInput) Interpolation() Interpolation { return p.Preprocess.interpolation() }
 
-// Shape of the input for a number of pictures.
-func (p *PictureInput) Shape(batch int) []int64 {
+// Shape of the input for a number of images.
+func (p *ImageInput) Shape(batch int) []int64 {
 	if p.Interleaved {
 		return []int64{int64(batch), int64(p.Height), int64(p.Width), int64(p.Channels)}
 	}
 	return []int64{int64(batch), int64(p.Channels), int64(p.Height), int64(p.Width)}
 }
 
-// PictureBytes is the size of one batch position.
-func (p *PictureInput) PictureBytes() int { return p.Channels * p.Height * p.Width * p.Type.Size() }
+// ImageBytes is the size of one batch position.
+func (p *ImageInput) ImageBytes() int { return p.Channels * p.Height * p.Width * p.Type.Size() }

@@ -10,12 +10,12 @@ import (
 // Watchable is how many cameras one stream may show.
 const Watchable = 64
 
-// boundary separates the pictures of a stream.
-const boundary = "picture"
+// boundary separates the images of a stream.
+const boundary = "image"
 
-// ServePictures streams several cameras over one connection, of which a browser has few. Each part tells its camera by its number in the
-// request, and the frame, so that boxes are drawn on the picture that they belong to.
-func (f *Feed) ServePictures(w http.ResponseWriter, r *http.Request) {
+// ServeImages streams several cameras over one connection, of which a browser has few. Each part tells its camera by its number in the
+// request, and the frame, so that boxes are drawn on the image that they belong to.
+func (f *Feed) ServeImages(w http.ResponseWriter, r *http.Request) {
 	f.stream(w, r, r.URL.Query()["camera"], "multipart/mixed")
 }
 
@@ -96,8 +96,8 @@ func writePart(out io.Writer, camera int, p *view) error {
 	return err
 }
 
-// ServePicture is the camera's next picture.
-func (f *Feed) ServePicture(w http.ResponseWriter, r *http.Request) {
+// ServeImage is the camera's next image.
+func (f *Feed) ServeImage(w http.ResponseWriter, r *http.Request) {
 	watched, leave, ok := f.watch(w, []string{r.PathValue("camera")})
 	if !ok {
 		return
@@ -117,7 +117,7 @@ func (f *Feed) ServePicture(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-next:
 		case <-deadline:
-			http.Error(w, "the camera gives no pictures", http.StatusServiceUnavailable)
+			http.Error(w, "the camera gives no images", http.StatusServiceUnavailable)
 			return
 		}
 	}

@@ -1,4 +1,4 @@
-// Package draw paints detections onto a picture in memory that belongs to the caller: boxes with labels, zones and lines. It is plain Go.
+// Package draw paints detections onto an image in memory that belongs to the caller: boxes with labels, zones and lines. It is plain Go.
 package draw
 
 import (
@@ -8,28 +8,28 @@ import (
 	"math"
 )
 
-// Picture is a BGR picture, 3 bytes a pixel, in the caller's memory. Nothing outside the Width x Height pixels is ever written.
-type Picture struct {
+// Image is a BGR image, 3 bytes a pixel, in the caller's memory. Nothing outside the Width x Height pixels is ever written.
+type Image struct {
 	Data                  []byte
 	Width, Height, Stride int // pixels, pixels, bytes from row to row
 }
 
-// Check reports sizes that do not fit the memory. Painting a picture that fails it does nothing.
-func (p *Picture) Check() error {
+// Check reports sizes that do not fit the memory. Painting an image that fails it does nothing.
+func (p *Image) Check() error {
 	const maxSide = 1 << 15
 	switch {
 	case p.Width < 1 || p.Height < 1 || p.Width > maxSide || p.Height > maxSide:
-		return fmt.Errorf("picture of %dx%d, sides must be 1 to %d", p.Width, p.Height, maxSide)
+		return fmt.Errorf("image of %dx%d, sides must be 1 to %d", p.Width, p.Height, maxSide)
 	case p.Stride < 3*p.Width || len(p.Data) < p.Stride*(p.Height-1)+3*p.Width:
-		return fmt.Errorf("%d bytes for a BGR picture of %dx%d with stride %d", len(p.Data), p.Width, p.Height, p.Stride)
+		return fmt.Errorf("%d bytes for a BGR image of %dx%d with stride %d", len(p.Data), p.Width, p.Height, p.Stride)
 	}
 	return nil
 }
 
-func (p *Picture) bounds() image.Rectangle { return image.Rect(0, 0, p.Width, p.Height) }
+func (p *Image) bounds() image.Rectangle { return image.Rect(0, 0, p.Width, p.Height) }
 
-// fill paints the part of the rectangle that lies on the picture.
-func (p *Picture) fill(r image.Rectangle, c color.RGBA) {
+// fill paints the part of the rectangle that lies on the image.
+func (p *Image) fill(r image.Rectangle, c color.RGBA) {
 	r = r.Intersect(p.bounds())
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		row := p.Data[y*p.Stride+3*r.Min.X : y*p.Stride+3*r.Max.X]
@@ -39,8 +39,8 @@ func (p *Picture) fill(r image.Rectangle, c color.RGBA) {
 	}
 }
 
-// blend mixes a colour into the pixel at x, y, which lies on the picture; alpha is 0 to 255.
-func (p *Picture) blend(x, y int, c color.RGBA, alpha uint32) {
+// blend mixes a colour into the pixel at x, y, which lies on the image; alpha is 0 to 255.
+func (p *Image) blend(x, y int, c color.RGBA, alpha uint32) {
 	pixel := p.Data[y*p.Stride+3*x : y*p.Stride+3*x+3]
 	for i, channel := range [3]uint8{c.B, c.G, c.R} {
 		pixel[i] = uint8((uint32(pixel[i])*(255-alpha) + uint32(channel)*alpha + 127) / 255)
@@ -48,7 +48,7 @@ func (p *Picture) blend(x, y int, c color.RGBA, alpha uint32) {
 }
 
 // frame paints the inside border of a rectangle.
-func (p *Picture) frame(r image.Rectangle, thickness int, c color.RGBA) {
+func (p *Image) frame(r image.Rectangle, thickness int, c color.RGBA) {
 	thickness = min(thickness, (r.Dx()+1)/2, (r.Dy()+1)/2)
 	p.fill(image.Rect(r.Min.X, r.Min.Y, r.Max.X, r.Min.Y+thickness), c)
 	p.fill(image.Rect(r.Min.X, r.Max.Y-thickness, r.Max.X, r.Max.Y), c)
@@ -56,11 +56,11 @@ func (p *Picture) frame(r image.Rectangle, thickness int, c color.RGBA) {
 	p.fill(image.Rect(r.Max.X-thickness, r.Min.Y+thickness, r.Max.X, r.Max.Y-thickness), c)
 }
 
-// Point is a place on the picture in pixels.
+// Point is a place on the image in pixels.
 type Point struct{ X, Y float32 }
 
 // stroke paints a straight line with round ends and soft edges.
-func (p *Picture) stroke(from, to Point, thickness float32, c color.RGBA) {
+func (p *Image) stroke(from, to Point, thickness float32, c color.RGBA) {
 	half := thickness / 2
 	low := image.Pt(pixel(min(from.X, to.X)-half-1), pixel(min(from.Y, to.Y)-half-1))
 	high := image.Pt(pixel(max(from.X, to.X)+half+2), pixel(max(from.Y, to.Y)+half+2))
@@ -83,7 +83,7 @@ func (p *Picture) stroke(from, to Point, thickness float32, c color.RGBA) {
 	}
 }
 
-// pixel rounds a coordinate; one that is no number, or far outside every picture, stays representable.
+// pixel rounds a coordinate; one that is no number, or far outside every image, stays representable.
 func pixel(v float32) int {
 	const far = 1 << 20
 	if !(v > -far) {

@@ -27,32 +27,32 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Pictures runs the network on every picture of files and directories.
-type Pictures struct {
+// Images runs the network on every image of files and directories.
+type Images struct {
 	Files   []string
 	Record  Record // file of what is seen
-	Save    string // directory for copies with the findings drawn in; empty for none
-	Film    string // how films are saved: FilmAuto, FilmMP4 or FilmAVI
+	Save    string // directory for copies with the detections drawn in; empty for none
+	Video   string // how videos are saved: VideoAuto, FilmMP4 or VideoAVI
 	Resume  bool   // leaves out what the output and the copies hold already
-	Readers int    // goroutines that decode pictures; 0 for one a core
+	Readers int    // goroutines that decode images; 0 for one a core
 
 	Config   *config.Config
 	Logger   *slog.Logger
 	Progress progress.Reporter // of building an engine plan
-	Counting progress.Reporter // of the pictures
+	Counting progress.Reporter // of the images
 }
 
 // Flags are the job's place on a command line.
-func (p *Pictures) Flags(flags *pflag.FlagSet) {
+func (p *Images) Flags(flags *pflag.FlagSet) {
 	p.Record.Flags(flags)
 	flags.StringVar(&p.Save, "save", "", "directory for copies with the boxes drawn in")
-	flags.StringVar(&p.Film, "film", FilmAuto, "what --save makes of films: mp4 by GStreamer or OpenCV's FFmpeg, avi (Motion JPEG), "+
+	flags.StringVar(&p.Video, "video", VideoAuto, "what --save makes of videos: mp4 by GStreamer or OpenCV's FFmpeg, avi (Motion JPEG), "+
 		"or auto, mp4 where something here can write it")
 	flags.BoolVar(&p.Resume, "resume", false, "go on where an earlier run with the same --output and --save was stopped")
-	flags.IntVar(&p.Readers, "readers", 0, "pictures that are decoded at a time, ahead of the network; 0: one a core")
+	flags.IntVar(&p.Readers, "readers", 0, "images that are decoded at a time, ahead of the network; 0: one a core")
 }
 
-// Seen is what one picture shows.
+// Seen is what one image shows.
 type Seen struct {
 	Version    int                 `json:"v"`
 	File       string              `json:"file"`
@@ -65,14 +65,14 @@ type Seen struct {
 	Depth      *payload.Map        `json:"depth,omitempty"`
 	Saved      string              `json:"saved,omitempty"`
 
-	findings []postprocess.Finding
-	places   *postprocess.Map
-	labels   []string
+	detections []postprocess.Detection
+	places     *postprocess.Map
+	labels     []string
 }
 
-// Run hands what each picture shows to each, in order; it is valid during the call only. A picture that cannot be read is told and left
+// Run hands what each image shows to each, in order; it is valid during the call only. An image that cannot be read is told and left
 // out, and the error says at the end how many were.
-func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
+func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 	options := network.Options(p.Config, p.Config.Detect.Confidence, p.Logger)
 	options.Decoding.Always = true // the best classes of a classifier are the answer, however sure it is
 	options.Build = network.Builder{Progress: p.Progress}.Build
@@ -99,37 +99,37 @@ func (p *Pictures) Run(ctx context.Context, each func(*Seen) error) error {
 	}
 	w.labels = predictors[0].Model().Metadata.Labels
 	if p.Save != "" {
-		if w.saver, err = newSaver(p.Save, p.Film, w.labels, p.Logger); err != nil {
+		if w.saver, err = newSaver(p.Save, p.Video, w.labels, p.Logger); err != nil {
 			return err
 		}
 	}
 	if w.recorder, err = p.Record.open(w.labels, p.Resume); err != nil {
 		return err
 	}
-	step := p.Counting.Begin("pictures")
+	step := p.Counting.Begin("images")
 	defer step.Close()
 	w.step, w.started = step, time.Now()
-	files := &media.Run{Predictors: predictors, Ahead: true, Readers: p.Readers, Each: w.picture}
+	files := &media.Run{Predictors: predictors, Ahead: true, Readers: p.Readers, Each: w.img}
 	if p.Resume {
 		files.Skip = w.skip
 	}
 	files.Failed = w.fail
 	files.Short = func(path string, reached, told time.Duration) {
-		p.Logger.Warn("film ends early", "file", path, "at", reached.Round(time.Millisecond), "should_at", told.Round(time.Millisecond),
+		p.Logger.Warn("video ends early", "file", path, "at", reached.Round(time.Millisecond), "should_at", told.Round(time.Millisecond),
 			"hint", "it was cut off, or its sound goes on: copy it again")
 	}
 	err = files.Files(ctx, inputs)
-	p.Logger.Debug("pictures seen", "pictures", w.done, "took", time.Since(w.started).Round(time.Millisecond),
+	p.Logger.Debug("images seen", "images", w.done, "took", time.Since(w.started).Round(time.Millisecond),
 		"network_waited", files.Waited().Round(time.Millisecond))
 	if err == nil && w.done == 0 {
 		err = w.alone
 	}
 	if err == nil && w.contrary > 0 && w.contrary == w.done { // too few for a predict.Contradiction
-		p.Logger.Warn("every picture gave "+w.what, "pictures", w.done, "read_as", predictors[0].Model().Recognised.Layout,
+		p.Logger.Warn("every image gave "+w.what, "images", w.done, "read_as", predictors[0].Model().Recognised.Layout,
 			"hint", "what was found is noise: name another --layout; edge-infer inspect shows the outputs")
 	}
 	if err = w.finish(err); err == nil && w.failed > 0 {
-		return fmt.Errorf("%d of %d pictures could not be read", w.failed, w.failed+w.done)
+		return fmt.Errorf("%d of %d images could not be read", w.failed, w.failed+w.done)
 	}
 	return err
 }
@@ -154,15 +154,15 @@ type work struct {
 	started  time.Time
 
 	total, skipped int // files
-	done, failed   int // pictures
-	contrary       int // pictures whose numbers contradict the head, all in the same way
+	done, failed   int // images
+	contrary       int // images whose numbers contradict the head, all in the same way
 	what           string
-	alone          error // of the only file, before any picture of it
-	lost           error // of giving up a film's copy
-	film           bool  // there are more pictures than files
+	alone          error // of the only file, before any image of it
+	lost           error // of giving up a video's copy
+	video          bool  // there are more images than files
 }
 
-// expand lists all files. An input that is none is an error where it is alone, else it is told and counts as a picture that could not be
+// expand lists all files. An input that is none is an error where it is alone, else it is told and counts as an image that could not be
 // read.
 func (w *work) expand(inputs []string) (files []string, err error) {
 	for _, input := range inputs {
@@ -173,7 +173,7 @@ func (w *work) expand(inputs []string) (files []string, err error) {
 		case err != nil:
 			w.fail(input, false, err)
 		case media.Nested(input):
-			w.logger.Warn("folders in a folder are left out", "folder", input, "hint", "name them too, or list files: find | edge-infer infer @-")
+			w.logger.Warn("directories in a directory are left out", "directory", input, "hint", "name them too, or list files: find | edge-infer infer @-")
 		}
 		files = append(files, more...)
 	}
@@ -196,7 +196,7 @@ func (w *work) fail(path string, rest bool, err error) {
 	if w.total == 1 && w.failed == 1 && w.done == 0 {
 		w.alone = err
 	} else {
-		w.logger.Warn("picture left out", "file", path, "error", err)
+		w.logger.Warn("image left out", "file", path, "error", err)
 	}
 	if w.saver != nil && rest {
 		w.lost = errors.Join(w.lost, w.saver.abandon(path))
@@ -219,38 +219,38 @@ func (w *work) finish(err error) error {
 
 func (w *work) progress(number int) {
 	w.done++
-	if w.film = w.film || number > 0; w.film {
-		w.step.Note(fmt.Sprintf("%d pictures, %.1f a second", w.done, float64(w.done)/time.Since(w.started).Seconds()))
+	if w.video = w.video || number > 0; w.video {
+		w.step.Note(fmt.Sprintf("%d images, %.1f a second", w.done, float64(w.done)/time.Since(w.started).Seconds()))
 		return
 	}
 	w.step.Count(w.done+w.failed, w.total-w.skipped)
 }
 
-// picture implements media.Run.Each.
-func (w *work) picture(path string, number int, frame *capture.Frame, picture *predict.Picture, _ engine.Timing) (err error) {
+// image implements media.Run.Each.
+func (w *work) img(path string, number int, frame *capture.Frame, img *predict.Image, _ engine.Timing) (err error) {
 	seen := &Seen{
 		Version: 1, File: path, Frame: number, Width: frame.Width, Height: frame.Height, Detections: []payload.Exact{},
-		findings: picture.Findings, places: picture.Map, labels: w.labels,
+		detections: img.Detections, places: img.Map, labels: w.labels,
 	}
-	if what := predict.Contrary(&picture.Stats); what != "" && (w.what == "" || w.what == what) {
+	if what := predict.Contrary(&img.Stats); what != "" && (w.what == "" || w.what == what) {
 		w.contrary, w.what = w.contrary+1, what
 	}
 	w.details.Begin()
-	for i := range picture.Findings {
-		d := w.details.Detection(&picture.Findings[i], w.labels, frame.Width, frame.Height)
+	for i := range img.Detections {
+		d := w.details.Detection(&img.Detections[i], w.labels, frame.Width, frame.Height)
 		seen.Detections, seen.Names = append(seen.Detections, payload.Exact{Detection: d}), d.AddNames(seen.Names)
 	}
-	if picture.Map != nil {
-		w.survey.Take(picture.Map, frame.Width, frame.Height)
-		said := w.maps.Of(picture.Map, &w.survey, w.labels, frame.Width, frame.Height)
-		if picture.Map.Depths != nil {
+	if img.Map != nil {
+		w.survey.Take(img.Map, frame.Width, frame.Height)
+		said := w.maps.Of(img.Map, &w.survey, w.labels, frame.Width, frame.Height)
+		if img.Map.Depths != nil {
 			seen.Depth = said
 		} else {
 			seen.Semantic = said
 		}
 	}
 	if w.saver != nil {
-		if seen.Saved, err = w.saver.save(path, number, frame, picture, &w.survey); err != nil {
+		if seen.Saved, err = w.saver.save(path, number, frame, img, &w.survey); err != nil {
 			return err
 		}
 	}
@@ -272,7 +272,7 @@ func (s *Seen) Print(out io.Writer) error {
 	case s.Depth != nil:
 		text = report.AppendMap(text, s.Depth)
 	default:
-		text = report.AppendSummary(text, s.findings, s.labels)
+		text = report.AppendSummary(text, s.detections, s.labels)
 	}
 	_, err := out.Write(append(terminal.Printable(text), '\n'))
 	return err

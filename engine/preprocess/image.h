@@ -1,6 +1,6 @@
-// What every kernel that reads pictures and writes inputs has in common: pixels of any format, elements of any type and layout.
-#ifndef EDGE_INFER_PREPROCESS_PICTURE_H_
-#define EDGE_INFER_PREPROCESS_PICTURE_H_
+// What every kernel that reads images and writes inputs has in common: pixels of any format, elements of any type and layout.
+#ifndef EDGE_INFER_PREPROCESS_IMAGE_H_
+#define EDGE_INFER_PREPROCESS_IMAGE_H_
 
 #include "arguments.h"
 #include "kernel.h"
@@ -11,7 +11,7 @@ struct ei_bytes8 {
     uint32_t low, high;
 };
 
-// load8 reads 8 bytes at any address by aligned words, only 5 of them for certain with 2 WORDS. Bytes behind the picture's last word come
+// load8 reads 8 bytes at any address by aligned words, only 5 of them for certain with 2 WORDS. Bytes behind the image's last word come
 // out as something else; nobody uses them.
 template <int WORDS>
 EI_DEVICE ei_bytes8 ei_load8(const ei_letterbox_arguments &a, uint64_t at) {
@@ -109,7 +109,7 @@ EI_DEVICE void ei_write(const ei_letterbox_arguments &a, int x, int y, const ei_
     }
 }
 
-// ei_shows tells whether a pixel of the input shows the picture.
+// ei_shows tells whether a pixel of the input shows the image.
 EI_DEVICE bool ei_shows_row(const ei_letterbox &b, int y) { return y >= b.top && y < b.top + b.inner_height; }
 EI_DEVICE bool ei_shows(const ei_letterbox &b, int x, int y) { return ei_shows_row(b, y) && x >= b.left && x < b.left + b.inner_width; }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/track/crowd"
 )
 
-// film is one sequence of pictures: a simulated scene's, or one of real people in the form of the MOTChallenge.
-type film struct {
+// video is one sequence of images: a simulated scene's, or one of real people in the form of the MOTChallenge.
+type video struct {
 	name, scene   string
 	rate          float64
 	width, height int
@@ -29,13 +29,13 @@ type film struct {
 	frames        []crowd.Frame
 }
 
-// simulated are the films of all scenes. With exact they have the camera's motion as the scene has it, else pictures to measure it on.
-func simulated(seeds uint64, exact bool, do func(film) error) error {
+// simulated are the videos of all scenes. With exact they have the camera's motion as the scene has it, else images to measure it on.
+func simulated(seeds uint64, exact bool, do func(video) error) error {
 	for _, scene := range slices.Concat(crowd.Scenes(), crowd.Gaps()) {
 		moving := scene.Pan || scene.Shake
 		scene.Painted = moving && !exact
 		for seed := uint64(1); seed <= seeds; seed++ {
-			f := film{fmt.Sprintf("%s-%d", scene.Name, seed), scene.Name, scene.Rate, crowd.Width, crowd.Height, moving, scene.Film(seed)}
+			f := video{fmt.Sprintf("%s-%d", scene.Name, seed), scene.Name, scene.Rate, crowd.Width, crowd.Height, moving, scene.Video(seed)}
 			if err := do(f); err != nil {
 				return err
 			}
@@ -44,9 +44,9 @@ func simulated(seeds uint64, exact bool, do func(film) error) error {
 	return nil
 }
 
-// real are the films of a folder, as films.py leaves them: NAME/seqinfo.ini, NAME/gt/gt.txt, NAME/det.txt. Their cameras stand still.
-func real(folder string, do func(film) error) error {
-	entries, err := os.ReadDir(folder)
+// real are the videos of a directory, as videos.py leaves them: NAME/seqinfo.ini, NAME/gt/gt.txt, NAME/det.txt. Their cameras stand still.
+func real(dir string, do func(video) error) error {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
@@ -54,37 +54,37 @@ func real(folder string, do func(film) error) error {
 		if !entry.IsDir() {
 			continue
 		}
-		f, err := readFilm(filepath.Join(folder, entry.Name()))
+		f, err := readVideo(filepath.Join(dir, entry.Name()))
 		if err == nil {
 			err = do(f)
 		}
 		if err != nil {
-			return fmt.Errorf("film %s: %w", entry.Name(), err)
+			return fmt.Errorf("video %s: %w", entry.Name(), err)
 		}
 	}
 	return nil
 }
 
-func readFilm(folder string) (film, error) {
-	f := film{name: filepath.Base(folder), scene: filepath.Base(folder)}
-	if err := f.readInformation(filepath.Join(folder, "seqinfo.ini")); err != nil {
+func readVideo(dir string) (video, error) {
+	f := video{name: filepath.Base(dir), scene: filepath.Base(dir)}
+	if err := f.readInformation(filepath.Join(dir, "seqinfo.ini")); err != nil {
 		return f, err
 	}
 	for i := range f.frames {
 		f.frames[i] = crowd.Frame{At: time.Duration(float64(i) / f.rate * float64(time.Second)), Camera: still}
 	}
-	err := readRows(filepath.Join(folder, "gt", "gt.txt"), f.frames, func(frame *crowd.Frame, id int, box postprocess.Box, _ float64) {
+	err := readRows(filepath.Join(dir, "gt", "gt.txt"), f.frames, func(frame *crowd.Frame, id int, box postprocess.Box, _ float64) {
 		frame.Truth = append(frame.Truth, crowd.Person{ID: id, Box: box, Visible: 1})
 	})
 	if err != nil {
 		return f, err
 	}
-	looks, err := readLooks(filepath.Join(folder, "looks.txt"))
+	looks, err := readLooks(filepath.Join(dir, "looks.txt"))
 	if err != nil {
 		return f, err
 	}
-	return f, readRows(filepath.Join(folder, "det.txt"), f.frames, func(frame *crowd.Frame, _ int, box postprocess.Box, score float64) {
-		found := postprocess.Finding{Box: box, Score: float32(score)}
+	return f, readRows(filepath.Join(dir, "det.txt"), f.frames, func(frame *crowd.Frame, _ int, box postprocess.Box, score float64) {
+		found := postprocess.Detection{Box: box, Score: float32(score)}
 		if len(looks) > 0 {
 			found.Detail, looks = looks[0], looks[1:]
 		}
@@ -92,7 +92,7 @@ func readFilm(folder string) (film, error) {
 	})
 }
 
-// readLooks takes the vectors of a film's boxes, as infer --json has them, one a line and an empty line where there is none. A film may
+// readLooks takes the vectors of a video's boxes, as infer --json has them, one a line and an empty line where there is none. A video may
 // have no such file.
 func readLooks(path string) (all []*postprocess.Detail, err error) {
 	text, err := os.ReadFile(path)
@@ -116,8 +116,8 @@ func readLooks(path string) (all []*postprocess.Detail, err error) {
 	return all, err
 }
 
-// readInformation takes the rate, the number of pictures and their size.
-func (f *film) readInformation(path string) error {
+// readInformation takes the rate, the number of images and their size.
+func (f *video) readInformation(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func readRows(path string, frames []crowd.Frame, take func(frame *crowd.Frame, i
 		}
 		frame := int(v[0]) - 1
 		if frame < 0 || frame >= len(frames) {
-			return fmt.Errorf("%s: picture %d of %d", path, frame+1, len(frames))
+			return fmt.Errorf("%s: image %d of %d", path, frame+1, len(frames))
 		}
 		left, top := float32(v[2]), float32(v[3])
 		take(&frames[frame], int(v[1]), postprocess.Box{X1: left, Y1: top, X2: left + float32(v[4]), Y2: top + float32(v[5])}, v[6])

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// PictureWidth and PictureHeight are those of a frame's grey picture.
-const PictureWidth, PictureHeight = Width / 4, Height / 4
+// ImageWidth and ImageHeight are those of a frame's grey image.
+const ImageWidth, ImageHeight = Width / 4, Height / 4
 
 // painter draws what a camera sees: houses and ground, painted on a sphere around it, and the people in front as flat figures.
 type painter struct {
@@ -43,16 +43,16 @@ func newPainter(seed uint64) *painter {
 	return p
 }
 
-// paint gives the picture of a camera, row after row.
+// paint gives the image of a camera, row after row.
 func (p *painter) paint(c *camera, figures []figure, night bool) []byte {
-	const small = Width / PictureWidth
-	picture := make([]byte, PictureWidth*PictureHeight)
-	for y := range PictureHeight {
-		for x := range PictureWidth {
+	const small = Width / ImageWidth
+	img := make([]byte, ImageWidth*ImageHeight)
+	for y := range ImageHeight {
+		for x := range ImageWidth {
 			dx, dy, dz := c.ray((float64(x)+0.5)*small, (float64(y)+0.5)*small)
 			across := math.Atan2(dx, dz)/spanAcross + 0.5
 			down := math.Atan2(dy, math.Hypot(dx, dz))/spanDown + 0.4
-			picture[y*PictureWidth+x] = p.background(across*panoramaWidth, down*panoramaHeight)
+			img[y*ImageWidth+x] = p.background(across*panoramaWidth, down*panoramaHeight)
 		}
 	}
 	figures = slices.Clone(figures)
@@ -60,20 +60,20 @@ func (p *painter) paint(c *camera, figures []figure, night bool) []byte {
 	for i := range figures {
 		f := &figures[i]
 		w, h := f.whole.Width(), f.whole.Height()
-		for y := max(0, int(f.whole.Y1/small)); y < min(PictureHeight, int(f.whole.Y2/small)); y++ {
-			for x := max(0, int(f.whole.X1/small)); x < min(PictureWidth, int(f.whole.X2/small)); x++ {
+		for y := max(0, int(f.whole.Y1/small)); y < min(ImageHeight, int(f.whole.Y2/small)); y++ {
+			for x := max(0, int(f.whole.X1/small)); x < min(ImageWidth, int(f.whole.X2/small)); x++ {
 				part := (int(6*(float32(x)*small-f.whole.X1)/w) + 3*int(6*(float32(y)*small-f.whole.Y1)/h) + 5*f.ID) % 7
-				picture[y*PictureWidth+x] = byte(40 + 25*part)
+				img[y*ImageWidth+x] = byte(40 + 25*part)
 			}
 		}
 	}
-	for i, v := range picture {
+	for i, v := range img {
 		if night {
 			v /= 3
 		}
-		picture[i] = byte(max(0, min(255, int(v)+p.random.IntN(7)-3)))
+		img[i] = byte(max(0, min(255, int(v)+p.random.IntN(7)-3)))
 	}
-	return picture
+	return img
 }
 
 // background interpolates the panorama; its edges go on for ever.

@@ -12,7 +12,7 @@ func TestWhereLabelMapsLie(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []string
 		split string
-		want  []string // pictures and their labels
+		want  []string // images and their labels
 	}{
 		"Ultralytics": {
 			[]string{"images/train/a.jpg", "masks/train/a.png", "images/val/b.jpg", "images/val/unlabelled.jpg", "masks/val/b.png"},
@@ -51,7 +51,7 @@ func TestWhereLabelMapsLie(t *testing.T) {
 			require.NoError(t, err)
 			var got []string
 			for _, l := range found {
-				for _, path := range []string{l.Picture, l.Labels} {
+				for _, path := range []string{l.Image, l.Labels} {
 					relative, err := filepath.Rel(dir, path)
 					require.NoError(t, err)
 					got = append(got, relative)

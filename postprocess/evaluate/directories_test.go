@@ -16,25 +16,25 @@ const instances = `{"categories":[{"id":1,"name":"person"},{"id":90,"name":"toot
 "images":[{"id":5,"file_name":"a.png","width":20,"height":10}],
 "annotations":[{"image_id":5,"category_id":90,"bbox":[1,2,3,4]}]}`
 
-// A folder of COCO is read as it is unpacked, wherever its pictures are beside the annotations.
-func TestReadCOCOFolders(t *testing.T) {
+// A directory of COCO is read as it is unpacked, wherever its images are beside the annotations.
+func TestReadCOCODirs(t *testing.T) {
 	for _, place := range []string{"val2017/a.png", "images/val2017/a.png", "images/a.png", "a.png", "annotations/a.png"} {
 		dir := filepath.Join(t.TempDir(), "coco[1]")
 		write(t, dir, "annotations/instances_val2017.json", instances)
 		write(t, dir, "annotations/person_keypoints_val2017.json", "{}")
 		write(t, dir, "annotations/instances_train2017.json", strings.ReplaceAll(instances, "a.png", "b.png"))
-		writePicture(t, dir, place, 20, 10)
-		writePicture(t, dir, "train2017/b.png", 20, 10)
+		writeImage(t, dir, place, 20, 10)
+		writeImage(t, dir, "train2017/b.png", 20, 10)
 		for _, path := range []string{dir, filepath.Join(dir, "annotations"), filepath.Join(dir, "annotations", "instances_val2017.json")} {
 			dataset, err := ReadDataset(path, "")
 			require.NoError(t, err, place)
-			assert.Equal(t, filepath.Join(dir, place), dataset.Pictures[0].Path)
+			assert.Equal(t, filepath.Join(dir, place), dataset.Images[0].Path)
 			assert.Equal(t, []int64{1, 90}, dataset.Categories)
-			assert.Equal(t, 1, dataset.Pictures[0].Truths[0].Class)
+			assert.Equal(t, 1, dataset.Images[0].Truths[0].Class)
 		}
 		dataset, err := ReadDataset(dir, "train")
 		require.NoError(t, err)
-		assert.Equal(t, filepath.Join(dir, "train2017", "b.png"), dataset.Pictures[0].Path)
+		assert.Equal(t, filepath.Join(dir, "train2017", "b.png"), dataset.Images[0].Path)
 		_, err = ReadDataset(dir, "test")
 		assert.EqualError(t, err, "read dataset: "+filepath.Join(dir, "annotations")+
 			": there is no test, only train2017, val2017 (choose one with --split)")
@@ -45,7 +45,7 @@ func TestReadCOCOFolders(t *testing.T) {
 	_, err := ReadDataset(dir, "")
 	assert.EqualError(t, err, "read dataset: "+filepath.Join(dir, "annotations")+": there are val2014 and val2017 (choose one with --split)")
 	_, err = ReadDataset(dir, "val2014")
-	assert.ErrorContains(t, err, "1 of the 1 pictures of "+filepath.Join(dir, "annotations",
+	assert.ErrorContains(t, err, "1 of the 1 images of "+filepath.Join(dir, "annotations",
 		"instances_val2014.json")+" are not there, such as a.png")
 }
 
@@ -56,14 +56,14 @@ func TestReadCOCOKeypoints(t *testing.T) {
 "images":[{"id":5,"file_name":"a.png","width":20,"height":10}],
 "annotations":[{"image_id":5,"category_id":1,"bbox":[1,2,3,4],"keypoints":[2,3,2],"area":9}]}`
 	dir := t.TempDir()
-	writePicture(t, dir, "val2017/a.png", 20, 10)
+	writeImage(t, dir, "val2017/a.png", 20, 10)
 	write(t, dir, "annotations/person_keypoints_val2017.json", people)
 	file := filepath.Join(dir, "annotations", "person_keypoints_val2017.json")
 	check := func(path string) {
 		dataset, err := ReadDataset(path, "")
 		require.NoError(t, err)
-		assert.Equal(t, filepath.Join(dir, "val2017", "a.png"), dataset.Pictures[0].Path)
-		assert.Len(t, dataset.Pictures[0].Truths[0].Keypoints, 1)
+		assert.Equal(t, filepath.Join(dir, "val2017", "a.png"), dataset.Images[0].Path)
+		assert.Len(t, dataset.Images[0].Truths[0].Keypoints, 1)
 		assert.NoError(t, dataset.CheckPoints([][]string{{"nose"}}))
 	}
 	check(dir)
@@ -76,12 +76,12 @@ func TestReadCOCOKeypoints(t *testing.T) {
 		" labels no keypoints (name the file that does: "+file+")")
 }
 
-// A data.yaml of Ultralytics leads to its pictures by folders and list files, also one written on another machine.
+// A data.yaml of Ultralytics leads to its images by directories and list files, also one written on another machine.
 func TestReadUltralytics(t *testing.T) {
 	dir := t.TempDir()
-	writePicture(t, dir, "images/val/a.png", 200, 100)
-	writePicture(t, dir, "images/val/deep/b.png", 20, 10)
-	writePicture(t, dir, "images/train/c.png", 20, 10)
+	writeImage(t, dir, "images/val/a.png", 200, 100)
+	writeImage(t, dir, "images/val/deep/b.png", 20, 10)
+	writeImage(t, dir, "images/train/c.png", 20, 10)
 	write(t, dir, "labels/val/a.txt", "1 0.5 0.5 0.1 0.2\n1 0.5 0.5 0.1 0.2\n0 0.1 0.1 0.3 0.1 0.3 0.4\n")
 	write(t, dir, "labels/train/c.txt", "")
 	write(t, dir, "lists/val.txt", "../images/val/a.png\n\n"+filepath.Join(dir, "images/val/deep/b.png")+"\n")
@@ -98,26 +98,26 @@ func TestReadUltralytics(t *testing.T) {
 			dataset, err := ReadDataset(path, "")
 			require.NoError(t, err, text)
 			assert.Equal(t, []string{"bolt", "nut"}, dataset.Labels)
-			require.Len(t, dataset.Pictures, 2)
-			assert.Equal(t, filepath.Join(dir, "images/val/a.png"), dataset.Pictures[0].Path)
+			require.Len(t, dataset.Images, 2)
+			assert.Equal(t, filepath.Join(dir, "images/val/a.png"), dataset.Images[0].Path)
 			assert.Equal(t, []Truth{
 				{Box: postprocess.Box{X1: 90, Y1: 40, X2: 110, Y2: 60}, Class: 1},
 				{Box: postprocess.Box{X1: 20, Y1: 10, X2: 60, Y2: 40}, Class: 0},
-			}, boxes(dataset.Pictures[0].Truths), "a line that comes twice counts once, an outline by its box")
-			assert.Empty(t, dataset.Pictures[1].Truths)
+			}, boxes(dataset.Images[0].Truths), "a line that comes twice counts once, an outline by its box")
+			assert.Empty(t, dataset.Images[1].Truths)
 		}
 	}
 	for _, c := range []struct{ text, split, want string }{
 		{"names: [a]\n", "", ": no labels found: it names neither val nor train"},
-		{"val: nowhere\n", "", ": val: no such folder or list: " + filepath.Join(dir, "nowhere")},
+		{"val: nowhere\n", "", ": val: no such directory or list: " + filepath.Join(dir, "nowhere")},
 		{
-			"val: lists/bad.txt\n", "", ": val: " + filepath.Join(dir, "lists/bad.txt") + ":2: no such picture: " +
+			"val: lists/bad.txt\n", "", ": val: " + filepath.Join(dir, "lists/bad.txt") + ":2: no such image: " +
 				filepath.Join(dir, "lists/gone.png"),
 		},
 		{"val: images/val\n", "train", ": there is no train, only val (choose one with --split)"},
 		{"val: images/val\nnames: 3\n", "", ": names are a list of labels, or a map from class numbers to labels"},
 		{"val: images/val\nnames: {0: a, 2: b}\n", "", ": names have class 2, but there are 2 of them from 0 on"},
-		{"val: {a: b}\n", "", ": a part of the dataset is a folder, a list file, or a list of them"},
+		{"val: {a: b}\n", "", ": a part of the dataset is a directory, a list file, or a list of them"},
 		{strings.Repeat("[", 1000), "", " is no description of a dataset: over 262144 bytes, or nested too deeply"},
 		{strings.Repeat("- ", 1000), "", " is no description of a dataset: over 262144 bytes, or nested too deeply"},
 	} {
@@ -131,17 +131,17 @@ func TestReadUltralytics(t *testing.T) {
 	write(t, dir, "labels/val/a.txt", "1 0.5 0.5 0.1 0.2 0.1 0.1 0.2 0.2\n")
 	dataset, err := ReadDataset(dir, "")
 	require.NoError(t, err)
-	assert.Equal(t, postprocess.Box{X1: 90, Y1: 40, X2: 110, Y2: 60}, dataset.Pictures[0].Truths[0].Box)
+	assert.Equal(t, postprocess.Box{X1: 90, Y1: 40, X2: 110, Y2: 60}, dataset.Images[0].Truths[0].Box)
 }
 
-// images/ and labels/ may have a folder for each part of the dataset.
+// images/ and labels/ may have a directory for each part of the dataset.
 func TestReadYOLOParts(t *testing.T) {
 	dir := t.TempDir()
-	writePicture(t, dir, "images/train2017/a.png", 20, 10)
+	writeImage(t, dir, "images/train2017/a.png", 20, 10)
 	write(t, dir, "labels/train2017/a.txt", "0 0.5 0.5 0.1 0.2\n")
 	dataset, err := ReadDataset(dir, "")
 	require.NoError(t, err)
-	assert.Len(t, dataset.Pictures[0].Truths, 1)
+	assert.Len(t, dataset.Images[0].Truths, 1)
 	_, err = ReadDataset(dir, "val")
 	assert.EqualError(t, err, "read dataset: "+filepath.Join(dir, "images")+": there is no val, only train2017 (choose one with --split)")
 	_, err = ReadDataset(filepath.Join(dir, "nowhere"), "")
@@ -150,14 +150,14 @@ func TestReadYOLOParts(t *testing.T) {
 	assert.ErrorIs(t, err, ErrNoLabels)
 }
 
-// The pictures of a dataset often lie on another disk: images/, its parts and the pictures may be links.
+// The images of a dataset often lie on another disk: images/, its parts and the images may be links.
 func TestReadYOLOFollowsLinks(t *testing.T) {
 	disk := t.TempDir()
-	writePicture(t, disk, "pictures/a.png", 20, 10)
+	writeImage(t, disk, "images/a.png", 20, 10)
 	for _, link := range []string{"images", "images/val", "images/val/a.png"} {
 		t.Run(link, func(t *testing.T) {
 			dir := t.TempDir()
-			target := filepath.Join(disk, "pictures")
+			target := filepath.Join(disk, "images")
 			labels := "labels/a.txt"
 			if link != "images" {
 				require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(link)), 0o700))
@@ -170,8 +170,8 @@ func TestReadYOLOFollowsLinks(t *testing.T) {
 			write(t, dir, labels, "0 0.5 0.5 0.1 0.2\n")
 			dataset, err := ReadDataset(dir, "")
 			require.NoError(t, err)
-			require.Len(t, dataset.Pictures, 1)
-			assert.Len(t, dataset.Pictures[0].Truths, 1)
+			require.Len(t, dataset.Images, 1)
+			assert.Len(t, dataset.Images[0].Truths, 1)
 		})
 	}
 }
@@ -179,17 +179,17 @@ func TestReadYOLOFollowsLinks(t *testing.T) {
 // Class names are the same in the usual spellings.
 func TestLabelsMatchInOtherSpellings(t *testing.T) {
 	d := &Dataset{
-		Labels: []string{"Traffic_Light", "aeroplane", "tvmonitor"}, Pictures: []Picture{{Truths: []Truth{{Class: 0}, {Class: 1}, {Class: 2}}}},
+		Labels: []string{"Traffic_Light", "aeroplane", "tvmonitor"}, Images: []Image{{Truths: []Truth{{Class: 0}, {Class: 1}, {Class: 2}}}},
 	}
 	require.NoError(t, d.Relabel([]string{"tv", "traffic light", "airplane"}, nil))
-	assert.Equal(t, []Truth{{Class: 1}, {Class: 2}, {Class: 0}}, d.Pictures[0].Truths)
+	assert.Equal(t, []Truth{{Class: 1}, {Class: 2}, {Class: 0}}, d.Images[0].Truths)
 }
 
-// A picture that decoding turns keeps labels that are shares of its sides, and none in pixels.
-func TestLabelsFitTheDecodedPicture(t *testing.T) {
-	p := Picture{Path: "a.jpg", Width: 200, Height: 100, Truths: []Truth{{Box: postprocess.Box{X1: 20, Y1: 10, X2: 60, Y2: 40}}}}
+// An image that decoding turns keeps labels that are shares of its sides, and none in pixels.
+func TestLabelsFitTheDecodedImage(t *testing.T) {
+	p := Image{Path: "a.jpg", Width: 200, Height: 100, Truths: []Truth{{Box: postprocess.Box{X1: 20, Y1: 10, X2: 60, Y2: 40}}}}
 	require.NoError(t, p.Fit(200, 100))
-	assert.EqualError(t, p.Fit(100, 200), "a.jpg is 100x200, its labels are for 200x100 (are these the labels of other pictures?)")
+	assert.EqualError(t, p.Fit(100, 200), "a.jpg is 100x200, its labels are for 200x100 (are these the labels of other images?)")
 	p.shares = true
 	require.NoError(t, p.Fit(100, 200))
 	assert.Equal(t, postprocess.Box{X1: 10, Y1: 20, X2: 30, Y2: 80}, p.Truths[0].Box)

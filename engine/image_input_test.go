@@ -12,52 +12,52 @@ func info(kind DataType, shape ...int64) []TensorInfo {
 	return []TensorInfo{{Name: "x", Type: kind, Shape: shape}}
 }
 
-func TestFindPictureInput(t *testing.T) {
+func TestFindImageInput(t *testing.T) {
 	sized := Metadata{Width: 320, Height: 192}
 	tf := Metadata{Preprocess: Preprocess{Preset: "keras"}}
 	for _, test := range []struct {
 		name     string
 		inputs   []TensorInfo
 		metadata Metadata
-		want     PictureInput // without Preprocess
+		want     ImageInput // without Preprocess
 	}{
-		{"fixed", info(Float32, 1, 3, 480, 640), sized, PictureInput{Channels: 3, Width: 640, Height: 480, Batch: 1}},
-		{"free batch", info(Float32, -1, 3, 480, 640), Metadata{}, PictureInput{Channels: 3, Width: 640, Height: 480}},
-		{"free sides", info(Float16, -1, 3, -1, -1), sized, PictureInput{Type: Float16, Channels: 3, Width: 320, Height: 192}},
-		{"all free", info(Float32, -1, -1, -1, -1), Metadata{}, PictureInput{Channels: 3, Width: DefaultSide, Height: DefaultSide}},
+		{"fixed", info(Float32, 1, 3, 480, 640), sized, ImageInput{Channels: 3, Width: 640, Height: 480, Batch: 1}},
+		{"free batch", info(Float32, -1, 3, 480, 640), Metadata{}, ImageInput{Channels: 3, Width: 640, Height: 480}},
+		{"free sides", info(Float16, -1, 3, -1, -1), sized, ImageInput{Type: Float16, Channels: 3, Width: 320, Height: 192}},
+		{"all free", info(Float32, -1, -1, -1, -1), Metadata{}, ImageInput{Channels: 3, Width: DefaultSide, Height: DefaultSide}},
 		{
 			"all free, gray", info(Float32, -1, -1, -1, -1),
 			Metadata{Preprocess: Preprocess{Colour: GrayColour}},
-			PictureInput{Channels: 1, Width: DefaultSide, Height: DefaultSide},
+			ImageInput{Channels: 1, Width: DefaultSide, Height: DefaultSide},
 		},
-		{"gray", info(Float32, 4, 1, 28, 28), Metadata{}, PictureInput{Channels: 1, Width: 28, Height: 28, Batch: 4}},
-		{"bytes in planes", info(Uint8, 1, 3, 480, 640), Metadata{}, PictureInput{Type: Uint8, Channels: 3, Width: 640, Height: 480, Batch: 1}},
+		{"gray", info(Float32, 4, 1, 28, 28), Metadata{}, ImageInput{Channels: 1, Width: 28, Height: 28, Batch: 4}},
+		{"bytes in planes", info(Uint8, 1, 3, 480, 640), Metadata{}, ImageInput{Type: Uint8, Channels: 3, Width: 640, Height: 480, Batch: 1}},
 		{
 			"bytes, channels last", info(Uint8, 1, -1, -1, 3), sized,
-			PictureInput{Type: Uint8, Channels: 3, Width: 320, Height: 192, Batch: 1, Interleaved: true},
+			ImageInput{Type: Uint8, Channels: 3, Width: 320, Height: 192, Batch: 1, Interleaved: true},
 		},
-		{"channels last", info(Float32, 1, 480, 640, 3), tf, PictureInput{Channels: 3, Width: 640, Height: 480, Batch: 1, Interleaved: true}},
+		{"channels last", info(Float32, 1, 480, 640, 3), tf, ImageInput{Channels: 3, Width: 640, Height: 480, Batch: 1, Interleaved: true}},
 		{
 			"channels last by setting", info(Float32, 1, 3, 3, 3),
 			Metadata{Preprocess: Preprocess{Preset: "keras", Layout: NHWC}},
-			PictureInput{Channels: 3, Width: 3, Height: 3, Batch: 1, Interleaved: true},
+			ImageInput{Channels: 3, Width: 3, Height: 3, Batch: 1, Interleaved: true},
 		},
 	} {
-		got, err := FindPictureInput(test.inputs, test.metadata)
+		got, err := FindImageInput(test.inputs, test.metadata)
 		require.NoError(t, err, test.name)
 		test.want.Assumed = test.metadata.Preprocess.IsZero()
 		test.want.Preprocess = got.Preprocess
 		assert.Equal(t, test.want, *got, test.name)
 	}
-	p := PictureInput{Type: Float16, Channels: 3, Width: 320, Height: 192}
+	p := ImageInput{Type: Float16, Channels: 3, Width: 320, Height: 192}
 	assert.Equal(t, []int64{5, 3, 192, 320}, p.Shape(5))
-	assert.Equal(t, 3*192*320*2, p.PictureBytes())
+	assert.Equal(t, 3*192*320*2, p.ImageBytes())
 	p.Interleaved = true
 	assert.Equal(t, []int64{5, 192, 320, 3}, p.Shape(5))
 }
 
-// TestNoPictureInput is as long as its table of inputs that take no picture.
-func TestNoPictureInput(t *testing.T) {
+// TestNoImageInput is as long as its table of inputs that take no image.
+func TestNoImageInput(t *testing.T) {
 	rgb := info(Float32, 1, 3, 8, 8)
 	said := func(p Preprocess) Metadata { return Metadata{Preprocess: p} }
 	level := 300
@@ -67,58 +67,58 @@ func TestNoPictureInput(t *testing.T) {
 		metadata Metadata
 		err      string
 	}{
-		{"two inputs", append(info(Float32, 1, 3, 8, 8), rgb...), Metadata{}, "it has 2 inputs, pictures go to a single one"},
-		{"none", nil, Metadata{}, "it has 0 inputs, pictures go to a single one"},
-		{"flat", info(Float32, 1, 3), Metadata{}, `input "x" is float32 [1 3], pictures go to float32, float16 or uint8 with four dimensions`},
+		{"two inputs", append(info(Float32, 1, 3, 8, 8), rgb...), Metadata{}, "it has 2 inputs, images go to a single one"},
+		{"none", nil, Metadata{}, "it has 0 inputs, images go to a single one"},
+		{"flat", info(Float32, 1, 3), Metadata{}, `input "x" is float32 [1 3], images go to float32, float16 or uint8 with four dimensions`},
 		{
 			"tokens", info(Int64, 1, 3, 8, 8),
 			Metadata{},
-			`input "x" is int64 [1 3 8 8], pictures go to float32, float16 or uint8 with four dimensions`,
+			`input "x" is int64 [1 3 8 8], images go to float32, float16 or uint8 with four dimensions`,
 		},
 		{
 			"channels", info(Float32, 1, 4, 8, 8),
 			Metadata{},
-			`input "x" is [1 4 8 8], pictures have 1 or 3 channels as the second dimension or the last`,
+			`input "x" is [1 4 8 8], images have 1 or 3 channels as the second dimension or the last`,
 		},
 		{
 			"channels by setting", info(Float32, 1, 3, 8, 8), said(Preprocess{Preset: "keras", Layout: NHWC}),
-			`input "x" is [1 3 8 8], pictures have 1 or 3 channels as the second dimension or the last`,
+			`input "x" is [1 3 8 8], images have 1 or 3 channels as the second dimension or the last`,
 		},
 		{
 			"too wide", info(Float32, 1, 3, 8, MaxSide+1),
 			Metadata{},
-			`input "x" takes pictures of 32769x8, sides from 1 to 32768 and 67108864 pixels are possible`,
+			`input "x" takes images of 32769x8, sides from 1 to 32768 and 67108864 pixels are possible`,
 		},
 		{
 			"too large", info(Float32, 1, 3, 16384, 16384),
 			Metadata{},
-			`input "x" takes pictures of 16384x16384, sides from 1 to 32768 and 67108864 pixels are possible`,
+			`input "x" takes images of 16384x16384, sides from 1 to 32768 and 67108864 pixels are possible`,
 		},
 		{
 			"no width", info(Float32, 1, 3, 8, 0),
 			Metadata{},
-			`input "x" takes pictures of 0x8, sides from 1 to 32768 and 67108864 pixels are possible`,
+			`input "x" takes images of 0x8, sides from 1 to 32768 and 67108864 pixels are possible`,
 		},
 		{
 			"batch", info(Float32, 1<<31, 3, 8, 8),
 			Metadata{},
-			"a batch of 2147483648 pictures, at most 1024 are possible (export the model with a batch of 1, or an open one)",
+			"a batch of 2147483648 images, at most 1024 are possible (export the model with a batch of 1, or an open one)",
 		},
 		{
 			"large batch", info(Float32, 64, 3, 4096, 4096),
 			Metadata{},
-			"a batch of 64 pictures of 4096x4096 takes 12.0 GiB, at most 2 are possible",
+			"a batch of 64 images of 4096x4096 takes 12.0 GiB, at most 2 are possible",
 		},
 		{
 			"classifier that says nothing", rgb,
 			Metadata{Task: Classify},
-			"nothing says how a classifier's pictures are cropped and scaled (give --preprocess torchvision, model.preprocess in the configuration, or a file NAME.preprocess.yaml beside the model; presets are " +
+			"nothing says how a classifier's images are cropped and scaled (give --preprocess torchvision, model.preprocess in the configuration, or a file NAME.preprocess.yaml beside the model; presets are " +
 				fmt.Sprint(Presets()) + ")",
 		},
 		{
 			"channels last that say nothing", info(Float32, 1, 8, 8, 3),
 			Metadata{},
-			`nothing says what numbers input "x", float32 [1 8 8 3], takes for the levels of a picture (give --preprocess torchvision, model.preprocess in the configuration, or a file NAME.preprocess.yaml beside the model; presets are ` +
+			`nothing says what numbers input "x", float32 [1 8 8 3], takes for the levels of an image (give --preprocess torchvision, model.preprocess in the configuration, or a file NAME.preprocess.yaml beside the model; presets are ` +
 				fmt.Sprint(Presets()) + ")",
 		},
 		{
@@ -162,7 +162,7 @@ func TestNoPictureInput(t *testing.T) {
 			"preprocess: level 255 becomes 255000, more than float16 holds",
 		},
 	} {
-		_, err := FindPictureInput(test.inputs, test.metadata)
+		_, err := FindImageInput(test.inputs, test.metadata)
 		require.EqualError(t, err, test.err, test.name)
 	}
 }
@@ -202,7 +202,7 @@ func TestPresets(t *testing.T) {
 		{"keras", "stretch, bilinear, pad 114, rgb, -1..1, nchw", same(-1, 1)},
 		{"tf-detection", "stretch, bilinear, pad 114, rgb, 0..255, nchw", same(0, 255)},
 	} {
-		p, err := FindPictureInput(info(Float32, 1, 3, 224, 224), Metadata{Preprocess: Preprocess{Preset: test.preset}})
+		p, err := FindImageInput(info(Float32, 1, 3, 224, 224), Metadata{Preprocess: Preprocess{Preset: test.preset}})
 		require.NoError(t, err, test.preset)
 		assert.Equal(t, test.want, p.Preprocess.String(), test.preset)
 		scale, bias := p.Affine()
@@ -213,43 +213,43 @@ func TestPresets(t *testing.T) {
 	}
 	assert.Len(t, Presets(), 16)
 	// Sides of their own, and a change.
-	p, err := FindPictureInput(info(Float32, 1, 3, 299, 299), Metadata{Preprocess: Preprocess{Preset: "torchvision"}})
+	p, err := FindImageInput(info(Float32, 1, 3, 299, 299), Metadata{Preprocess: Preprocess{Preset: "torchvision"}})
 	require.NoError(t, err)
 	assert.Equal(t, 342, p.Preprocess.ShorterSide)
-	p, err = FindPictureInput(info(Float32, 1, 3, 224, 224), Metadata{Preprocess: Preprocess{Preset: "torchvision", ShorterSide: 232}})
+	p, err = FindImageInput(info(Float32, 1, 3, 224, 224), Metadata{Preprocess: Preprocess{Preset: "torchvision", ShorterSide: 232}})
 	require.NoError(t, err)
 	assert.Equal(t, 232, p.Preprocess.ShorterSide)
-	p, err = FindPictureInput(info(Float32, 1, 3, 192, 224), Metadata{Preprocess: Preprocess{Preset: "ultralytics-classify"}})
+	p, err = FindImageInput(info(Float32, 1, 3, 192, 224), Metadata{Preprocess: Preprocess{Preset: "ultralytics-classify"}})
 	require.NoError(t, err)
 	assert.Equal(t, Stretch, p.Preprocess.Resize, "Ultralytics crops squares only")
 }
 
 // The default is what it was before there was a choice, to the bit.
 func TestAssumedPreprocess(t *testing.T) {
-	p, err := FindPictureInput(info(Float32, 1, 3, 8, 8), Metadata{})
+	p, err := FindImageInput(info(Float32, 1, 3, 8, 8), Metadata{})
 	require.NoError(t, err)
 	assert.True(t, p.Assumed)
 	assert.Equal(t, "letterbox, bilinear, pad 114, rgb, 0..1, nchw", p.Preprocess.String())
 	scale, bias := p.Affine()
 	assert.Equal(t, [3]float32{1.0 / 255, 1.0 / 255, 1.0 / 255}, scale)
 	assert.Zero(t, bias)
-	bytes, err := FindPictureInput(info(Uint8, 1, 8, 8, 3), Metadata{})
+	bytes, err := FindImageInput(info(Uint8, 1, 8, 8, 3), Metadata{})
 	require.NoError(t, err)
 	assert.Equal(t, "letterbox, bilinear, pad 114, rgb, 0..255, nhwc", bytes.Preprocess.String())
 	scale, bias = bytes.Affine()
 	assert.Equal(t, [3]float32{1, 1, 1}, scale)
 	assert.Zero(t, bias)
 	// A description that is left empty means the same.
-	literal := PictureInput{Channels: 3, Width: 8, Height: 8}
+	literal := ImageInput{Channels: 3, Width: 8, Height: 8}
 	scale, _ = literal.Affine()
 	assert.Equal(t, float32(1.0/255), scale[1])
 	assert.Equal(t, []any{DefaultPad, Bilinear}, []any{literal.Pad(), literal.Interpolation()})
 }
 
 func TestCheckBatch(t *testing.T) {
-	p := PictureInput{Channels: 3, Width: 1280, Height: 1280}
+	p := ImageInput{Channels: 3, Width: 1280, Height: 1280}
 	require.NoError(t, p.CheckBatch(64))
-	require.EqualError(t, p.CheckBatch(128), "a batch of 128 pictures of 1280x1280 takes 2.3 GiB, at most 2 are possible")
+	require.EqualError(t, p.CheckBatch(128), "a batch of 128 images of 1280x1280 takes 2.3 GiB, at most 2 are possible")
 	require.EqualError(t, p.CheckBatch(1025),
-		"a batch of 1025 pictures, at most 1024 are possible (export the model with a batch of 1, or an open one)")
+		"a batch of 1025 images, at most 1024 are possible (export the model with a batch of 1, or an open one)")
 }

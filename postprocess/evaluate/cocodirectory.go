@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// findCOCO finds the annotation file of a dataset's folder; empty when there is none.
+// findCOCO finds the annotation file of a dataset's directory; empty when there is none.
 func findCOCO(dir, split string) (string, error) {
 	for _, name := range []string{"annotations.json", "_annotations.coco.json"} {
 		if path := filepath.Join(dir, name); exists(path) {
 			return path, nil
 		}
 	}
-	folder := filepath.Join(dir, "annotations")
+	annotations := filepath.Join(dir, "annotations")
 	if filepath.Base(dir) == "annotations" {
-		folder = dir
+		annotations = dir
 	}
-	files, err := filepath.Glob(filepath.Join(escapePattern(folder), allFile+"*.json"))
+	files, err := filepath.Glob(filepath.Join(escapePattern(annotations), allFile+"*.json"))
 	if err == nil && len(files) == 0 {
-		files, err = filepath.Glob(filepath.Join(escapePattern(folder), keypointFile+"*.json"))
+		files, err = filepath.Glob(filepath.Join(escapePattern(annotations), keypointFile+"*.json"))
 	}
 	if err != nil {
 		return "", err
@@ -32,7 +32,7 @@ func findCOCO(dir, split string) (string, error) {
 	}
 	chosen, err := choose(names, split)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", folder, err)
+		return "", fmt.Errorf("%s: %w", annotations, err)
 	}
 	if chosen < 0 {
 		return "", nil
@@ -55,7 +55,7 @@ func partOf(file string) string {
 	return part
 }
 
-// readCOCO reads an annotation file and finds its pictures.
+// readCOCO reads an annotation file and finds its images.
 func readCOCO(path string) (*Dataset, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -66,28 +66,28 @@ func readCOCO(path string) (*Dataset, error) {
 		return nil, err
 	}
 	dataset.annotations = path
-	folders := pictureFolders(path)
+	dirs := imageDirs(path)
 	missing, last := 0, ""
-	for i := range dataset.Pictures {
-		p := &dataset.Pictures[i]
-		at := slices.IndexFunc(folders, func(folder string) bool { return exists(filepath.Join(folder, p.Path)) })
+	for i := range dataset.Images {
+		p := &dataset.Images[i]
+		at := slices.IndexFunc(dirs, func(dir string) bool { return exists(filepath.Join(dir, p.Path)) })
 		if at < 0 {
 			missing, last = missing+1, p.Path
 			continue
 		}
-		p.Path = filepath.Join(folders[at], p.Path)
-		folders[0], folders[at] = folders[at], folders[0] // the next one is there too, as a rule
+		p.Path = filepath.Join(dirs[at], p.Path)
+		dirs[0], dirs[at] = dirs[at], dirs[0] // the next one is there too, as a rule
 	}
 	if missing > 0 {
-		return nil, fmt.Errorf("%d of the %d pictures of %s are not there, such as %s, in none of %s (are these the labels of other pictures?)",
-			missing, len(dataset.Pictures), path, last, strings.Join(folders, ", "))
+		return nil, fmt.Errorf("%d of the %d images of %s are not there, such as %s, in none of %s (are these the labels of other images?)",
+			missing, len(dataset.Images), path, last, strings.Join(dirs, ", "))
 	}
 	return dataset, nil
 }
 
-// pictureFolders are where the pictures of an annotation file may be: beside it or beside its folder, by themselves, in images/, or in a
-// folder named after the part of the dataset.
-func pictureFolders(file string) (folders []string) {
+// imageDirs are where the images of an annotation file may be: beside it or beside its directory, by themselves, in images/, or in a
+// directory named after the part of the dataset.
+func imageDirs(file string) (dirs []string) {
 	dir := filepath.Dir(file)
 	roots := []string{dir}
 	if filepath.Base(dir) == "annotations" {
@@ -96,9 +96,9 @@ func pictureFolders(file string) (folders []string) {
 	part := partOf(file)
 	for _, root := range roots {
 		if part != "" {
-			folders = append(folders, filepath.Join(root, part), filepath.Join(root, "images", part))
+			dirs = append(dirs, filepath.Join(root, part), filepath.Join(root, "images", part))
 		}
-		folders = append(folders, filepath.Join(root, "images"), root)
+		dirs = append(dirs, filepath.Join(root, "images"), root)
 	}
-	return folders
+	return dirs
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// scene returns a BGR picture with smooth colours and some noise.
+// scene returns a BGR image with smooth colours and some noise.
 func scene(width, height int, seed uint64) engine.Image {
 	random := rand.New(rand.NewPCG(seed, 0))
 	im := engine.Image{Width: width, Height: height, Stride: 3*width + 5, Format: engine.BGR}
@@ -28,7 +28,7 @@ func scene(width, height int, seed uint64) engine.Image {
 	return im
 }
 
-// copied returns the picture in memory of the engine.
+// copied returns the image in memory of the engine.
 func copied(t testing.TB, e engine.Engine, im engine.Image) engine.Image {
 	buffer, err := e.Alloc(len(im.Data))
 	require.NoError(t, err)
@@ -38,12 +38,12 @@ func copied(t testing.TB, e engine.Engine, im engine.Image) engine.Image {
 	return im
 }
 
-// sampled computes what the picture networks answer: pixel (8x+5, 8y+3) of their input, in its layout. It is the plain definition of how a
-// picture gets there, without any backend's arithmetic.
-func sampled(im engine.Image, in *engine.PictureInput, tr engine.Transform) []float64 {
+// sampled computes what the image networks answer: pixel (8x+5, 8y+3) of their input, in its layout. It is the plain definition of how a
+// image gets there, without any backend's arithmetic.
+func sampled(im engine.Image, in *engine.ImageInput, tr engine.Transform) []float64 {
 	scale, bias := in.Affine()
 	value := func(x, y, c int) float64 {
-		channel := 2 - c // of the BGR picture
+		channel := 2 - c // of the BGR image
 		if in.Preprocess.Colour == engine.BGRColour {
 			channel = c
 		}
@@ -68,8 +68,8 @@ func sampled(im engine.Image, in *engine.PictureInput, tr engine.Transform) []fl
 	return out
 }
 
-// level is the picture's level at a pixel of the input: an average weighed by distance, or the border's.
-func level(im engine.Image, in *engine.PictureInput, x, y, channel int, tr engine.Transform) float64 {
+// level is the image's level at a pixel of the input: an average weighed by distance, or the border's.
+func level(im engine.Image, in *engine.ImageInput, x, y, channel int, tr engine.Transform) float64 {
 	sx, sy := float64(float32(x)+0.5-tr.PadX)/float64(tr.ScaleX), float64(float32(y)+0.5-tr.PadY)/float64(tr.ScaleY)
 	if sx < 0 || sy < 0 || sx > float64(im.Width) || sy > float64(im.Height) {
 		return float64(in.Pad())

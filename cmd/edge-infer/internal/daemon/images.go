@@ -16,19 +16,19 @@ func aspectCameras(c *config.Config) (all []aspect.Camera) {
 	return all
 }
 
-// rememberPictures keeps how large the cameras' pictures are for the next start.
-func (r *run) rememberPictures() {
+// rememberImages keeps how large the cameras' images are for the next start.
+func (r *run) rememberImages() {
 	news := false
 	for _, c := range r.cameras.All() {
 		stats := c.Capture.Stats()
 		camera := aspect.Camera{Name: c.Config.Name, URI: c.Config.URI}
-		news = r.pictures.Note(camera, engine.Size{Width: stats.Width, Height: stats.Height}) || news
+		news = r.images.Note(camera, engine.Size{Width: stats.Width, Height: stats.Height}) || news
 	}
 	if !news {
 		return
 	}
-	if err := r.pictures.Save(); err != nil {
-		r.logger.Warn("the sizes of the cameras' pictures are not remembered", "error", err)
+	if err := r.images.Save(); err != nil {
+		r.logger.Warn("the sizes of the cameras' images are not remembered", "error", err)
 	}
 	r.tellMisfits()
 }
@@ -43,7 +43,7 @@ func (r *run) tellMisfits() {
 		if d == nil {
 			continue // it is on its way out
 		}
-		size := r.pictures.Size(aspect.Camera{Name: c.Config.Name, URI: c.Config.URI})
+		size := r.images.Size(aspect.Camera{Name: c.Config.Name, URI: c.Config.URI})
 		if size.Width == 0 {
 			return // what it will show is not known yet
 		}
@@ -53,7 +53,7 @@ func (r *run) tellMisfits() {
 	for i, d := range views {
 		if shape, fits := d.Fit(sizes[i]); !fits {
 			m := d.Running().Model()
-			r.logger.Info("the network runs in the shape of other cameras' pictures; a restart fits it, --imgsz fixes it", "model", m.Path,
+			r.logger.Info("the network runs in the shape of other cameras' images; a restart fits it, --imgsz fixes it", "model", m.Path,
 				"runs", fmt.Sprintf("%dx%d", m.Width, m.Height), "would_fit", fmt.Sprintf("%dx%d", shape.Width, shape.Height))
 		}
 	}

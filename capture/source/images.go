@@ -16,11 +16,11 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// maxPicture bounds the encoded size in bytes of one picture, and maxLargePicture that of a file where more pixels are allowed than cameras
-// have: OpenCV counts a picture's bytes in an int.
+// maxImage bounds the encoded size in bytes of one image, and maxLargeImage that of a file where more pixels are allowed than cameras
+// have: OpenCV counts an image's bytes in an int.
 const (
-	maxPicture      = 64 << 20
-	maxLargePicture = 1<<31 - 1
+	maxImage      = 64 << 20
+	maxLargeImage = 1<<31 - 1
 )
 
 var (
@@ -28,17 +28,17 @@ var (
 	errFileTooLarge = errors.New("more than 2 GiB")
 )
 
-// pictures reads picture files one after the other.
-type pictures struct {
+// images reads image files one after the other.
+type images struct {
 	ctx   context.Context
 	uri   capture.URI
 	files []string
 
-	next    int
-	picture picture
+	next int
+	img  img
 }
 
-// openDirectory lists a directory's pictures in the order of their names.
+// openDirectory lists a directory's images in the order of their names.
 func openDirectory(ctx context.Context, u capture.URI, options settings) (capture.Source, error) {
 	entries, err := os.ReadDir(u.Address)
 	if err != nil {
@@ -46,28 +46,28 @@ func openDirectory(ctx context.Context, u capture.URI, options settings) (captur
 	}
 	var files []string
 	for _, entry := range entries {
-		if !entry.IsDir() && Picture(entry.Name()) && !strings.HasPrefix(entry.Name(), ".") {
+		if !entry.IsDir() && Image(entry.Name()) && !strings.HasPrefix(entry.Name(), ".") {
 			files = append(files, filepath.Join(u.Address, entry.Name()))
 		}
 	}
 	if len(files) == 0 {
-		return nil, u.Fail("open", capture.ErrNotFound, "no picture in this directory", "known: "+strings.Join(pictureSuffixes, " "), nil)
+		return nil, u.Fail("open", capture.ErrNotFound, "no image in this directory", "known: "+strings.Join(imageSuffixes, " "), nil)
 	}
-	return newPictures(ctx, u, files, options), nil
+	return newImages(ctx, u, files, options), nil
 }
 
-func newPictures(ctx context.Context, u capture.URI, files []string, options settings) *pictures {
-	p := &pictures{ctx: ctx, uri: u, files: files}
-	p.picture.decoder.limit = sizeLimit(options.MaxPixels)
-	p.picture.large = options.MaxPixels > capture.DefaultMaxPixels
+func newImages(ctx context.Context, u capture.URI, files []string, options settings) *images {
+	p := &images{ctx: ctx, uri: u, files: files}
+	p.img.decoder.limit = sizeLimit(options.MaxPixels)
+	p.img.large = options.MaxPixels > capture.DefaultMaxPixels
 	return p
 }
 
-func (p *pictures) Live() bool   { return false }
-func (p *pictures) FPS() float64 { return p.uri.FPS }
+func (p *images) Live() bool   { return false }
+func (p *images) FPS() float64 { return p.uri.FPS }
 
-// Next implements Source. A file that is no picture is an error that names it.
-func (p *pictures) Next(lend capture.Lender) (capture.Frame, error) {
+// Next implements Source. A file that is no image is an error that names it.
+func (p *images) Next(lend capture.Lender) (capture.Frame, error) {
 	if err := p.ctx.Err(); err != nil {
 		return capture.Frame{}, err
 	}
@@ -78,14 +78,14 @@ func (p *pictures) Next(lend capture.Lender) (capture.Frame, error) {
 	u.Address = p.files[p.next]
 	seq := uint64(p.next)
 	p.next++
-	if err := p.picture.load(u.Address); err != nil {
-		return capture.Frame{}, u.Fail("read", capture.ErrPicture, "", "", cause(err))
+	if err := p.img.load(u.Address); err != nil {
+		return capture.Frame{}, u.Fail("read", capture.ErrImage, "", "", cause(err))
 	}
-	if cutJPEG(p.picture.encoded) {
-		return capture.Frame{}, u.Fail("read", capture.ErrPicture, errPartial.Error(), "copy it again", nil)
+	if cutJPEG(p.img.encoded) {
+		return capture.Frame{}, u.Fail("read", capture.ErrImage, errPartial.Error(), "copy it again", nil)
 	}
 	captured, now := capture.Monotonic(), time.Now()
-	f, err := p.picture.decode(lend)
+	f, err := p.img.decode(lend)
 	if err != nil {
 		return capture.Frame{}, named(u, err)
 	}
@@ -94,21 +94,21 @@ func (p *pictures) Next(lend capture.Lender) (capture.Frame, error) {
 }
 
 // Close implements Source.
-func (p *pictures) Close() error {
+func (p *images) Close() error {
 	p.next = len(p.files)
-	p.picture.decoder.forget()
+	p.img.decoder.forget()
 	return nil
 }
 
-// picture is an encoded picture in memory that is used again for the next one.
-type picture struct {
-	large   bool // may have maxLargePicture bytes
+// image is an encoded image in memory that is used again for the next one.
+type img struct {
+	large   bool // may have maxLargeImage bytes
 	encoded []byte
 	decoder decoder
 }
 
 // load reads a file.
-func (p *picture) load(path string) error {
+func (p *img) load(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -122,11 +122,11 @@ func (p *picture) load(path string) error {
 }
 
 // fill reads size bytes, into memory that grows with what arrives, whatever was announced.
-func (p *picture) fill(r io.Reader, size int64) error {
+func (p *img) fill(r io.Reader, size int64) error {
 	switch {
-	case size > maxLargePicture:
+	case size > maxLargeImage:
 		return errFileTooLarge
-	case size > maxPicture && !p.large:
+	case size > maxImage && !p.large:
 		return errTooLarge
 	}
 	p.encoded = p.encoded[:0]
@@ -144,10 +144,10 @@ func (p *picture) fill(r io.Reader, size int64) error {
 	return nil
 }
 
-// decode looks at the header before there is memory for the picture. What is wrong with the picture is an *Error of kind ErrPicture.
-func (p *picture) decode(lend capture.Lender) (capture.Frame, error) {
+// decode looks at the header before there is memory for the image. What is wrong with the image is an *Error of kind ErrImage.
+func (p *img) decode(lend capture.Lender) (capture.Frame, error) {
 	if p.decoder.into == nil {
-		p.decoder.into, p.decoder.picture = p.decodeInto, colourPicture
+		p.decoder.into, p.decoder.img = p.decodeInto, colourImage
 	}
 	told, err := encodedSize(p.encoded)
 	if err == nil {
@@ -155,19 +155,19 @@ func (p *picture) decode(lend capture.Lender) (capture.Frame, error) {
 			return capture.Frame{}, err
 		}
 		var f capture.Frame
-		if f, err = p.decoder.decode(lend); !errors.Is(err, errNoPicture) {
+		if f, err = p.decoder.decode(lend); !errors.Is(err, errNoImage) {
 			return f, err
 		}
-		err = errNotPicture
+		err = errNotImage
 	}
-	return capture.Frame{}, &capture.Error{Op: "read", Kind: capture.ErrPicture, Err: err}
+	return capture.Frame{}, &capture.Error{Op: "read", Kind: capture.ErrImage, Err: err}
 }
 
 // stale is what the first bytes of a matrix hold before decoding. OpenCV returns no result, and leaves the matrix as it was when it does
-// not understand the picture's header: the last picture of that buffer would pass as a new one.
+// not understand the image's header: the last image of that buffer would pass as a new one.
 var stale = [16]byte{0xA5, 0x5A, 0xC3, 0x3C, 0x96, 0x69, 0xF0, 0x0F, 0x5A, 0xA5, 0x3C, 0xC3, 0x69, 0x96, 0x0F, 0xF0}
 
-func (p *picture) decodeInto(mat *gocv.Mat) bool {
+func (p *img) decodeInto(mat *gocv.Mat) bool {
 	before, err := mat.DataPtrUint8()
 	marked := err == nil && len(before) >= len(stale)
 	if marked {

@@ -1,4 +1,4 @@
-package picture
+package img
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-func TestPicturesShowTheFrame(t *testing.T) {
+func TestImagesShowTheFrame(t *testing.T) {
 	const width, height = 64, 48
 	red := color.RGBA{200, 30, 40, 255}
 	y, cb, cr := color.RGBToYCbCr(red.R, red.G, red.B)
@@ -50,14 +50,14 @@ func TestPicturesShowTheFrame(t *testing.T) {
 				require.NoError(t, e.Load(&copied, part))
 				data, err := e.JPEG()
 				require.NoError(t, err)
-				picture, err := jpeg.Decode(bytes.NewReader(data))
+				img, err := jpeg.Decode(bytes.NewReader(data))
 				require.NoError(t, err)
-				require.Equal(t, image.Rect(0, 0, limit, height*limit/width), picture.Bounds())
+				require.Equal(t, image.Rect(0, 0, limit, height*limit/width), img.Bounds())
 				want := red
 				if format == engine.GRAY8 {
 					want = color.RGBA{90, 90, 90, 255}
 				}
-				r, g, b, _ := picture.At(limit/2, 10).RGBA()
+				r, g, b, _ := img.At(limit/2, 10).RGBA()
 				require.InDelta(t, want.R, r>>8, 6, "%v", format)
 				require.InDelta(t, want.G, g>>8, 6, "%v", format)
 				require.InDelta(t, want.B, b>>8, 6, "%v", format)
@@ -69,14 +69,14 @@ func TestPicturesShowTheFrame(t *testing.T) {
 	defer e.Close()
 	part := image.Rect(0, 0, 5, 3)
 	require.EqualError(t, e.Load(&Pixels{Format: 99, Width: 1, Height: 1, Data: []byte{1}}, part), "pixels of format PixelFormat(99)")
-	require.EqualError(t, e.Load(&Pixels{}, part), "0 bytes for a BGR picture of 0x0")
-	require.EqualError(t, e.Load(&Pixels{Width: 2, Height: 2, Data: make([]byte, 11)}, part), "11 bytes for a BGR picture of 2x2")
-	require.EqualError(t, e.Load(&Pixels{Width: 2, Height: 2, Data: make([]byte, 12)}, image.Rect(2, 0, 3, 1)), "no pixel of a picture of 2x2")
+	require.EqualError(t, e.Load(&Pixels{}, part), "0 bytes for a BGR image of 0x0")
+	require.EqualError(t, e.Load(&Pixels{Width: 2, Height: 2, Data: make([]byte, 11)}, part), "11 bytes for a BGR image of 2x2")
+	require.EqualError(t, e.Load(&Pixels{Width: 2, Height: 2, Data: make([]byte, 12)}, image.Rect(2, 0, 3, 1)), "no pixel of an image of 2x2")
 	odd := &Pixels{Format: engine.NV12, Width: 5, Height: 3, Data: make([]byte, 20)}
-	require.ErrorContains(t, e.Load(odd, part), "convert NV12 picture of 5x3: ")
+	require.ErrorContains(t, e.Load(odd, part), "convert NV12 image of 5x3: ")
 }
 
-// A part of a picture is what lies there, with every format and with padded rows.
+// A part of an image is what lies there, with every format and with padded rows.
 func TestCopyOfAPart(t *testing.T) {
 	for format := engine.BGR; format <= engine.GRAY8; format++ {
 		row := format.RowBytes(8)

@@ -1,4 +1,4 @@
-package picture
+package img
 
 import (
 	"fmt"
@@ -14,13 +14,13 @@ import (
 // Encoder makes JPEGs, and keeps its memory from one to the next. One goroutine uses it.
 type Encoder struct {
 	Quality  int // 1 to 100
-	MaxWidth int // in pixels, 0 for any; wider pictures are shrunk
+	MaxWidth int // in pixels, 0 for any; wider images are shrunk
 
 	colour, loaded gocv.Mat
 	made           bool
 }
 
-// Load takes a part of the picture over as a BGR or gray one; the pixels are not needed any more when it returns.
+// Load takes a part of the image over as a BGR or gray one; the pixels are not needed any more when it returns.
 func (e *Encoder) Load(p *Pixels, part image.Rectangle) error {
 	if !e.made {
 		e.colour, e.loaded, e.made = gocv.NewMat(), gocv.NewMat(), true
@@ -41,10 +41,10 @@ func (e *Encoder) Load(p *Pixels, part image.Rectangle) error {
 	}
 	rows := p.Format.Rows(p.Height)
 	if len(p.Data) == 0 || len(p.Data) < rows*p.Format.RowBytes(p.Width) {
-		return fmt.Errorf("%d bytes for a %v picture of %dx%d", len(p.Data), p.Format, p.Width, p.Height)
+		return fmt.Errorf("%d bytes for a %v image of %dx%d", len(p.Data), p.Format, p.Width, p.Height)
 	}
 	if part = part.Intersect(image.Rect(0, 0, p.Width, p.Height)); part.Empty() {
-		return fmt.Errorf("no pixel of a picture of %dx%d", p.Width, p.Height)
+		return fmt.Errorf("no pixel of an image of %dx%d", p.Width, p.Height)
 	}
 	// The matrix keeps the address of Go memory, which has to stay where it is as long as the matrix does.
 	var pin runtime.Pinner
@@ -52,13 +52,13 @@ func (e *Encoder) Load(p *Pixels, part image.Rectangle) error {
 	pin.Pin(&p.Data[0])
 	source, err := gocv.NewMatFromBytes(rows, p.Width, kind, p.Data)
 	if err != nil {
-		return fmt.Errorf("wrap picture: %w", err)
+		return fmt.Errorf("wrap image: %w", err)
 	}
 	defer source.Close()
 	whole := source
 	if conversion >= 0 {
 		if err := gocv.CvtColor(source, &e.colour, conversion); err != nil {
-			return fmt.Errorf("convert %v picture of %dx%d: %w", p.Format, p.Width, p.Height, err)
+			return fmt.Errorf("convert %v image of %dx%d: %w", p.Format, p.Width, p.Height, err)
 		}
 		whole = e.colour
 	}
@@ -67,17 +67,17 @@ func (e *Encoder) Load(p *Pixels, part image.Rectangle) error {
 	return e.fit(cut, part.Dx(), part.Dy())
 }
 
-// fit keeps the picture, smaller where it is too wide.
-func (e *Encoder) fit(picture gocv.Mat, width, height int) error {
+// fit keeps the image, smaller where it is too wide.
+func (e *Encoder) fit(img gocv.Mat, width, height int) error {
 	if e.MaxWidth == 0 || width <= e.MaxWidth {
-		if err := picture.CopyTo(&e.loaded); err != nil {
-			return fmt.Errorf("copy picture: %w", err)
+		if err := img.CopyTo(&e.loaded); err != nil {
+			return fmt.Errorf("copy image: %w", err)
 		}
 		return nil
 	}
 	size := image.Pt(e.MaxWidth, max(1, height*e.MaxWidth/width))
-	if err := gocv.Resize(picture, &e.loaded, size, 0, 0, gocv.InterpolationArea); err != nil {
-		return fmt.Errorf("shrink picture: %w", err)
+	if err := gocv.Resize(img, &e.loaded, size, 0, 0, gocv.InterpolationArea); err != nil {
+		return fmt.Errorf("shrink image: %w", err)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (e *Encoder) fit(picture gocv.Mat, width, height int) error {
 func (e *Encoder) JPEG() ([]byte, error) {
 	buffer, err := gocv.IMEncodeWithParams(gocv.JPEGFileExt, e.loaded, []int{gocv.IMWriteJpegQuality, e.Quality})
 	if err != nil {
-		return nil, fmt.Errorf("encode picture: %w", err)
+		return nil, fmt.Errorf("encode image: %w", err)
 	}
 	defer buffer.Close()
 	return slices.Clone(buffer.GetBytes()), nil

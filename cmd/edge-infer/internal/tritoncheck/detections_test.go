@@ -12,7 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
-// seen is what infer --json says of a picture.
+// seen is what infer --json says of an image.
 type seen struct {
 	File       string
 	Detections []struct {
@@ -22,9 +22,9 @@ type seen struct {
 	}
 }
 
-// look runs the program over pictures.
-func look(t *testing.T, pictures string, flags ...string) []seen {
-	return parse(t, edge(t, append([]string{"infer", pictures, "--json", "--remote-timeout", "30s"}, flags...)...))
+// look runs the program over images.
+func look(t *testing.T, images string, flags ...string) []seen {
+	return parse(t, edge(t, append([]string{"infer", images, "--json", "--remote-timeout", "30s"}, flags...)...))
 }
 
 // parse reads what infer --json prints.
@@ -39,29 +39,29 @@ func parse(t *testing.T, output string) (all []seen) {
 }
 
 // The server sees what the engine here sees, over both transports, sent and through shared memory, alone and in batches.
-func TestFindingsAreThoseOfTheLocalEngine(t *testing.T) {
+func TestDetectionsAreThoseOfTheLocalEngine(t *testing.T) {
 	s := start(t, exported(t))
-	pictures := filepath.Join(programtest.Scenes(t, 40, 7), "images")
-	local := look(t, pictures, "--engine", "onnxruntime=cpu")
+	images := filepath.Join(programtest.Scenes(t, 40, 7), "images")
+	local := look(t, images, "--engine", "onnxruntime=cpu")
 	require.Len(t, local, 40)
 	for _, way := range [][]string{
 		{"http"}, {"grpc"}, {"http", "--remote-shared-memory=off"}, {"grpc", "--remote-shared-memory=off"}, {"grpc", "--batch", "8"},
 	} {
-		remote := look(t, pictures, append([]string{"--engine", "triton=" + s.at(way[0], "demo")}, way[1:]...)...)
+		remote := look(t, images, append([]string{"--engine", "triton=" + s.at(way[0], "demo")}, way[1:]...)...)
 		objects, furthest := compare(t, local, remote)
-		t.Logf("%v: %d objects on %d pictures, scores at most %.2g away", way, objects, len(local), furthest)
+		t.Logf("%v: %d objects on %d images, scores at most %.2g away", way, objects, len(local), furthest)
 	}
 }
 
-// A server that does not see the GPU refuses its memory, by both transports; pictures go through the system's then, and one line says why.
+// A server that does not see the GPU refuses its memory, by both transports; images go through the system's then, and one line says why.
 // The GPU here is a stand-in, whose handles no server can open.
 func TestTheServerRefusesTheMemoryOfAGPU(t *testing.T) {
 	s := start(t, exported(t))
-	pictures := filepath.Join(programtest.Scenes(t, 40, 7), "images")
-	local := look(t, pictures, "--engine", "onnxruntime=cpu")
+	images := filepath.Join(programtest.Scenes(t, 40, 7), "images")
+	local := look(t, images, "--engine", "onnxruntime=cpu")
 	environment, _ := programtest.StandInGPU(t)
 	for _, scheme := range []string{"http", "grpc"} {
-		c := programtest.Command(t, "infer", pictures, "--json", "--remote-timeout", "30s", "--engine", "triton="+s.at(scheme, "demo"),
+		c := programtest.Command(t, "infer", images, "--json", "--remote-timeout", "30s", "--engine", "triton="+s.at(scheme, "demo"),
 			"--remote-shared-memory=cuda")
 		c.Env = append(c.Environ(), environment...)
 		var stdout, stderr bytes.Buffer

@@ -1,5 +1,5 @@
-// Package postprocess is what the rooms after the network talk of: findings on the source picture, their tracks, labels and thresholds. Its
-// folders make them (head, scan), give them to whoever has pictures (predict), and go on from them.
+// Package postprocess is what the rooms after the network talk of: detections on the source image, their tracks, labels and thresholds. Its
+// directories make them (head, scan), give them to whoever has images (predict), and go on from them.
 package postprocess
 
 import (
@@ -30,19 +30,19 @@ func (b Box) IoU(other Box) float32 {
 	return shared / (b.Area() + other.Area() - shared)
 }
 
-// Finding is one object in one picture, in pixels of the source picture. A classification is a Finding whose box is the whole picture.
+// Finding is one object in one image, in pixels of the source image. A classification is a Finding whose box is the whole image.
 //
 // What only some tasks give is in Detail.
-type Finding struct {
+type Detection struct {
 	Box
 	Score  float32 // 0 to 1
 	Class  int     // index into the model's labels
 	Detail *Detail // nil where the task gives none
 }
 
-// Detail is what some tasks say of an object beside its box; what the task does not give is nil. It belongs to whoever gave the finding
-// and is valid for as long as the slice that holds the finding; Finding.Clone makes one that can be kept. It is apart from the finding so
-// that a plain detector's findings are not made longer by it.
+// Detail is what some tasks say of an object beside its box; what the task does not give is nil. It belongs to whoever gave the detection
+// and is valid for as long as the slice that holds the detection; Finding.Clone makes one that can be kept. It is apart from the detection so
+// that a plain detector's detections are not made longer by it.
 type Detail struct {
 	// Mask is the object's shape within the box.
 	Mask *Mask
@@ -54,26 +54,26 @@ type Detail struct {
 	Oriented *Oriented
 	// Probabilities are those of every class, by class number.
 	Probabilities []float32
-	// Embedding tells objects of one kind apart: a vector of length 1, the nearer to that of another picture the more they look alike.
+	// Embedding tells objects of one kind apart: a vector of length 1, the nearer to that of another image the more they look alike.
 	Embedding []float32
 	// Attributes are what further networks say of the object.
 	Attributes []Attribute
 }
 
-// Keypoint is one point of an object in pixels of the source picture.
+// Keypoint is one point of an object in pixels of the source image.
 type Keypoint struct {
 	X, Y  float32
 	Score float32 // that the point is visible, 0 to 1; 1 for models that do not tell
 }
 
-// Oriented is a rectangle around its centre in pixels of the source picture, turned clockwise by Angle radians.
+// Oriented is a rectangle around its centre in pixels of the source image, turned clockwise by Angle radians.
 type Oriented struct {
 	X, Y, Width, Height float32
 	Angle               float32
 }
 
-// Move shifts the finding, with all its details, by so many pixels.
-func (f *Finding) Move(by image.Point) {
+// Move shifts the detection, with all its details, by so many pixels.
+func (f *Detection) Move(by image.Point) {
 	x, y := float32(by.X), float32(by.Y)
 	f.X1, f.X2, f.Y1, f.Y2 = f.X1+x, f.X2+x, f.Y1+y, f.Y2+y
 	if f.Detail == nil {
@@ -92,8 +92,8 @@ func (f *Finding) Move(by image.Point) {
 	}
 }
 
-// Clone returns a finding that shares no memory with f.
-func (f *Finding) Clone() Finding {
+// Clone returns a detection that shares no memory with f.
+func (f *Detection) Clone() Detection {
 	c := *f
 	if f.Detail == nil {
 		return c

@@ -10,24 +10,24 @@ type allocator interface {
 	Alloc(size int) (*engine.Buffer, error)
 }
 
-// draw puts pictures of the demo belt into a predictor's memory.
+// draw puts images of the demo belt into a predictor's memory.
 func draw(memory allocator, count, width, height int) ([][]byte, error) {
 	belt := &scene.Scene{Width: width, Height: height, Seed: 1}
 	if err := belt.Open(); err != nil {
 		return nil, err
 	}
 	stride := engine.BGR.RowBytes(width)
-	pictures := make([][]byte, count)
+	images := make([][]byte, count)
 	var truth []scene.Part
-	for i := range pictures {
+	for i := range images {
 		buffer, err := memory.Alloc(stride * height)
 		if err != nil {
 			return nil, err
 		}
-		pictures[i] = buffer.Data
+		images[i] = buffer.Data
 		if truth, err = belt.Draw(i*7, buffer.Data, stride, truth[:0]); err != nil {
 			return nil, err
 		}
 	}
-	return pictures, nil
+	return images, nil
 }

@@ -12,21 +12,21 @@ from torch.nn import functional as F
 PAD = 114
 
 
-def letterbox(picture, size):
-    """Scales a BGR picture to fit, centred on a grey square; returns RGB, scale, left and top pad. This is how the daemon serves it."""
-    height, width = picture.shape[:2]
+def letterbox(image, size):
+    """Scales a BGR image to fit, centred on a grey square; returns RGB, scale, left and top pad. This is how the daemon serves it."""
+    height, width = image.shape[:2]
     scale = min(size / width, size / height)
     w, h = round(width * scale), round(height * scale)
     if (w, h) != (width, height):
-        picture = cv2.resize(picture, (w, h), interpolation=cv2.INTER_LINEAR)
+        image = cv2.resize(image, (w, h), interpolation=cv2.INTER_LINEAR)
     left, top = round((size - w) / 2 - 0.1), round((size - h) / 2 - 0.1)
     square = np.full((size, size, 3), PAD, np.uint8)
-    square[top:top + h, left:left + w] = picture[:, :, ::-1]
+    square[top:top + h, left:left + w] = image[:, :, ::-1]
     return square, scale, left, top
 
 
 def index(directory):
-    """The pictures of a dataset: [(path, [[class, x1, y1, x2, y2], ...])] in source pixels, in file order."""
+    """The images of a dataset: [(path, [[class, x1, y1, x2, y2], ...])] in source pixels, in file order."""
     with open(os.path.join(directory, "annotations.json")) as f:
         coco = json.load(f)
     parts = {image["id"]: [] for image in coco["images"]}
@@ -39,38 +39,38 @@ def index(directory):
 def read(job):
     path, parts, size = job
     cv2.setNumThreads(1)
-    picture = cv2.imread(path)
-    if picture is None:
-        raise SystemExit(f"{path}: not a readable picture")
-    square, scale, left, top = letterbox(picture, size)
+    image = cv2.imread(path)
+    if image is None:
+        raise SystemExit(f"{path}: not a readable image")
+    square, scale, left, top = letterbox(image, size)
     labels = np.array(parts, np.float32).reshape(-1, 5)
     labels[:, 1:] = labels[:, 1:] * scale + np.array([left, top, left, top], np.float32)
     return square.transpose(2, 0, 1), labels
 
 
 def load(directories, size, device):
-    """All pictures [N, 3, S, S] uint8 and labels [N, M, 5] (class -1 is none), letterboxed, in the device's memory."""
+    """All images [N, 3, S, S] uint8 and labels [N, M, 5] (class -1 is none), letterboxed, in the device's memory."""
     jobs = [(path, parts, size) for d in directories for path, parts in index(d)]
     most = max(1, max(len(parts) for _, parts, _ in jobs))
-    pictures = torch.empty((len(jobs), 3, size, size), dtype=torch.uint8, device=device)
+    images = torch.empty((len(jobs), 3, size, size), dtype=torch.uint8, device=device)
     labels = torch.zeros((len(jobs), most, 5))
     labels[..., 0] = -1
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for i, (picture, parts) in enumerate(pool.map(read, jobs, chunksize=32)):
-            pictures[i] = torch.from_numpy(np.ascontiguousarray(picture)).to(device)
+        for i, (image, parts) in enumerate(pool.map(read, jobs, chunksize=32)):
+            images[i] = torch.from_numpy(np.ascontiguousarray(image)).to(device)
             labels[i, :len(parts)] = torch.from_numpy(parts)
-    return pictures, labels.to(device)
+    return images, labels.to(device)
 
 
-def augment(pictures, labels, strength, generator):
-    """One of the eight flips and quarter turns per picture, a smaller copy placed anywhere, and changes of colour and noise.
+def augment(images, labels, strength, generator):
+    """One of the eight flips and quarter turns per image, a smaller copy placed anywhere, and changes of colour and noise.
 
-    Nothing is cropped, so boxes stay exact. pictures uint8 [B, 3, S, S]; returns float RGB / 255 and new labels.
+    Nothing is cropped, so boxes stay exact. images uint8 [B, 3, S, S]; returns float RGB / 255 and new labels.
     """
-    count, _, size, _ = pictures.shape
-    device = pictures.device
+    count, _, size, _ = images.shape
+    device = images.device
     rand = lambda *shape: torch.rand(*shape, device=device, generator=generator)
-    x = pictures.float()
+    x = images.float()
     swap, flip_x, flip_y = rand(count) < 0.5, rand(count) < 0.5, rand(count) < 0.5
     x = torch.where(swap[:, None, None, None], x.transpose(2, 3), x)
     x = torch.where(flip_x[:, None, None, None], x.flip(3), x)
@@ -82,7 +82,7 @@ def augment(pictures, labels, strength, generator):
     x1, x2 = torch.where(f, size - x2, x1), torch.where(f, size - x1, x2)
     f = flip_y[:, None]
     y1, y2 = torch.where(f, size - y2, y1), torch.where(f, size - y1, y2)
-    # A third of the pictures shrink: scale in [0.7, 1), corner anywhere inside.
+    # A third of the images shrink: scale in [0.7, 1), corner anywhere inside.
     shrunk = rand(count) < 0.33 * strength
     scale = torch.where(shrunk, 0.7 + 0.3 * rand(count), torch.ones(count, device=device))
     dx, dy = (1 - scale) * size * rand(count), (1 - scale) * size * rand(count)

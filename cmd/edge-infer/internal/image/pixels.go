@@ -1,5 +1,5 @@
-// Package picture copies the pixels of frames and turns them into JPEGs.
-package picture
+// Package image copies the pixels of frames and turns them into JPEGs.
+package img
 
 import (
 	"image"
@@ -7,14 +7,14 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Pixels are a picture in memory, rows without padding. The zero value has none.
+// Pixels are an image in memory, rows without padding. The zero value has none.
 type Pixels struct {
 	Data          []byte
 	Width, Height int
 	Format        engine.PixelFormat
 }
 
-// Copy takes over the part of a picture, and gives where it lies in what was copied: formats that share colour between pixels are copied
+// Copy takes over the part of an image, and gives where it lies in what was copied: formats that share colour between pixels are copied
 // whole. It allocates nothing once it has seen the largest one.
 func (p *Pixels) Copy(source engine.Image, part image.Rectangle) image.Rectangle {
 	whole := image.Rect(0, 0, source.Width, source.Height)

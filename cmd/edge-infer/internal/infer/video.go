@@ -14,42 +14,42 @@ import (
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
-// unknownRate is in frames a second, of films that do not tell when their frames are shown.
+// unknownRate is in frames a second, of videos that do not tell when their frames are shown.
 const unknownRate = 25
 
-// film is a copy of a film that is being written. Under its name it stands when it is whole. It has one rate; where the film's own varies,
-// a picture stands for as long as it did there.
-type film struct {
+// video is a copy of a video that is being written. Under its name it stands when it is whole. It has one rate; where the video's own varies,
+// an image stands for as long as it did there.
+type video struct {
 	codec *codec
 
 	source, path, partial string
 
 	last    gocv.Mat      // waits for the next one, which tells how long it is shown
-	begin   time.Duration // where the film has its first picture
+	begin   time.Duration // where the video has its first image
 	rate    float64       // frames a second
 	written int
 	writer  *gocv.VideoWriter
 }
 
-// Rates of copies. What containers tell beyond the highest is a clock's tick and no rate; a picture that stands for longer than the longest
+// Rates of copies. What containers tell beyond the highest is a clock's tick and no rate; an image that stands for longer than the longest
 // has a time stamp that is wrong.
 const (
 	highestRate  = 120
 	longestStill = 10 // seconds
 )
 
-// newFilm begins with the first frame, of a film of that rate or 0, which is shown at that time. The caller keeps the frame.
-func newFilm(c *codec, source, path string, frame gocv.Mat, rate float64, position time.Duration) *film {
+// newVideo begins with the first frame, of a video of that rate or 0, which is shown at that time. The caller keeps the frame.
+func newVideo(c *codec, source, path string, frame gocv.Mat, rate float64, position time.Duration) *video {
 	if rate > highestRate {
 		rate = 0
 	}
-	return &film{codec: c, source: source, path: path, partial: partial(path), last: frame.Clone(), begin: position, rate: rate}
+	return &video{codec: c, source: source, path: path, partial: partial(path), last: frame.Clone(), begin: position, rate: rate}
 }
 
-// add writes the frame with that number, which is shown at that time from the film's beginning.
-func (f *film) add(frame gocv.Mat, number int, position time.Duration) error {
+// add writes the frame with that number, which is shown at that time from the video's beginning.
+func (f *video) add(frame gocv.Mat, number int, position time.Duration) error {
 	if frame.Cols() != f.last.Cols() || frame.Rows() != f.last.Rows() {
-		return fmt.Errorf("save %s: picture %d is %dx%d, those before were %dx%d", f.source, number, frame.Cols(), frame.Rows(), f.last.Cols(),
+		return fmt.Errorf("save %s: image %d is %dx%d, those before were %dx%d", f.source, number, frame.Cols(), frame.Rows(), f.last.Cols(),
 			f.last.Rows())
 	}
 	shown := (position - f.begin).Seconds()
@@ -72,7 +72,7 @@ func (f *film) add(frame gocv.Mat, number int, position time.Duration) error {
 }
 
 // show writes the last frame.
-func (f *film) show() error {
+func (f *video) show() error {
 	if f.writer == nil {
 		if err := f.open(cmp.Or(f.rate, unknownRate)); err != nil {
 			return err
@@ -82,8 +82,8 @@ func (f *film) show() error {
 	return f.write(f.last)
 }
 
-// write adds a picture. Of an odd row or column an encoder of MP4 wants nothing: it takes colours by pairs of pixels.
-func (f *film) write(frame gocv.Mat) error {
+// write adds an image. Of an odd row or column an encoder of MP4 wants nothing: it takes colours by pairs of pixels.
+func (f *video) write(frame gocv.Mat) error {
 	if width, height := frame.Cols()&^1, frame.Rows()&^1; f.codec.even() && (width < frame.Cols() || height < frame.Rows()) {
 		part := frame.Region(image.Rect(0, 0, width, height))
 		defer part.Close()
@@ -93,7 +93,7 @@ func (f *film) write(frame gocv.Mat) error {
 	return f.writer.Write(frame)
 }
 
-func (f *film) open(rate float64) error {
+func (f *video) open(rate float64) error {
 	width, height := f.last.Cols(), f.last.Rows()
 	if f.codec.even() {
 		width, height = width&^1, height&^1
@@ -107,7 +107,7 @@ func (f *film) open(rate float64) error {
 }
 
 // finish puts the copy in its place.
-func (f *film) finish() error {
+func (f *video) finish() error {
 	err := f.show()
 	if err == nil {
 		err = f.writer.Close()
@@ -123,7 +123,7 @@ func (f *film) finish() error {
 }
 
 // Close gives up what is not finished. It is idempotent.
-func (f *film) Close() error {
+func (f *video) Close() error {
 	var err error
 	if f.writer != nil {
 		err = f.writer.Close()

@@ -1,0 +1,17 @@
+package convert
+
+import (
+	"fmt"
+
+	"github.com/edge-infer/edge-infer/engine/quantize"
+)
+
+// checkOverlap refuses images that a model was calibrated on: they say little about its accuracy.
+func checkOverlap(heldOut, calibration []string) error {
+	both, err := (&quantize.Images{Files: heldOut}).Overlap(&quantize.Images{Files: calibration})
+	if err == nil && both > 0 {
+		err = fmt.Errorf("%d of the %d images that the gate would judge on are calibration images (name others with --data)", both,
+			len(heldOut))
+	}
+	return err
+}
