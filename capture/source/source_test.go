@@ -83,7 +83,7 @@ func TestImageDirectory(t *testing.T) {
 	assert.Equal(t, upTo(len(sizes)), numbers)
 	assert.Equal(t, sizes, got)
 
-	assert.Equal(t, []int{3}, readAll(t, Open, filepath.Join(dir, "picture3.JPG"), capture.Options{}, nil))
+	assert.Equal(t, []int{3}, readAll(t, Open, filepath.Join(dir, "image3.JPG"), capture.Options{}, nil))
 }
 
 func TestDamagedImages(t *testing.T) {

@@ -46,7 +46,7 @@ func openSized(t *testing.T) string {
 func TestOpenSizeIsFitted(t *testing.T) {
 	t.Parallel()
 	model, dir := openSized(t), t.TempDir()
-	images := filepath.Join(dir, "images")
+	images := filepath.Join(dir, "frames")
 	require.NoError(t, os.Mkdir(images, 0o755))
 	file, err := os.Create(filepath.Join(images, "a.png"))
 	require.NoError(t, err)

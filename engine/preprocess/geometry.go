@@ -1,4 +1,4 @@
-// Package preprocess turns cameran images into network inputs as the model wants them (engine.Preprocess): resize, pad or crop, convert
+// Package preprocess turns camera images into network inputs as the model wants them (engine.Preprocess): resize, pad or crop, convert
 // the colours, scale and lay out, in one pass over the image. Geometry is shared by the CPU path of this package and the CUDA kernels.
 package preprocess
 

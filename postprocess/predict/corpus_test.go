@@ -655,7 +655,7 @@ func TestDescription(t *testing.T) {
 		"model         demo in fp32, batches of up to 1\n",
 		"because       onnxruntime on the CPU was asked for\n",
 		"input         images float32 [-1 3 416 416]\n",
-		"image       416x416: letterbox, bilinear, pad 114, rgb, 0..1, nchw\n",
+		"image         416x416: letterbox, bilinear, pad 114, rgb, 0..1, nchw\n",
 		"output        output0 float32 [-1 10 3549]\n",
 		"head          yolov8, [B,4+nc,N]: YOLOv8, v9, 11, 12 and others of Ultralytics, YOLOv5u\n",
 		"evidence      output0 [-1 10 3549]: 3549 boxes are a box for each cell of strides 8, 16 and 32 at 416x416, with 6 classes as " +

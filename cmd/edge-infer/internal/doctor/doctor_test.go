@@ -124,7 +124,7 @@ func TestMachineWithNothing(t *testing.T) {
 	assert.Equal(t, machineLine+
 		`OK    memory            8.0 GiB, 4.0 GiB available, 2.0 GiB swap
 OK    clock             synchronized
-OK    cache directory      ROOT/cache, 5.0 GiB free
+OK    cache directory   ROOT/cache, 5.0 GiB free
 WARN  CUDA driver       no CUDA driver: ROOT/libcuda.so.1: cannot open shared object file: No such file or directory
                         fix: install the NVIDIA driver, or set EDGE_INFER_LIBCUDA to the path of libcuda.so.1
 WARN  TensorRT          not installed

@@ -74,7 +74,7 @@ belt    running       29.8    16.1   101.2       3  3 nut, 1 bolt, 1 class 2
 mqtt connected, 519 delivered, 0 waiting  page http://127.0.0.1:8080/
 `, text(shown().compose(running(), 80, 24)))
 	wide := text(shown().compose(running(), 200, 24))
-	require.Contains(t, wide, "lost  displaced  frames  detections  image  sees")
+	require.Contains(t, wide, "lost  displaced  frames  detections   image  sees")
 	require.Contains(t, wide, "   3         35     800           0  1280x720  3 nut")
 }
 
