@@ -7,12 +7,14 @@ deps := $(root)/.deps
 # What every Go command of this project needs; `eval "$$(make env)"` gives it to your own shell.
 export GOFLAGS := -tags=customenv,gocv_specific_modules,gocv_videoio
 export CGO_ENABLED := 1
-export CGO_CPPFLAGS := -I$(root)/cross/shim -I/usr/include/opencv4 -I$(deps)/cuda/include
+# OpenCV of the distribution, or the one that cross/deps has built where that is too old. Looked up anew for each command.
+opencv = $(shell test ! -e $(deps)/opencv/complete || echo $(deps)/opencv)
+export CGO_CPPFLAGS = $(strip -I$(root)/cross/shim $(opencv:%=-I%/include/opencv4) -I/usr/include/opencv4 -I$(deps)/cuda/include)
 export CGO_CFLAGS := -O2 -g0
 export CGO_CXXFLAGS := -std=c++17 -O2 -g0 -DNDEBUG
 # The trampoline libcuda.a of engine/cuda comes first, so that no program needs a driver to start.
 # go-nvml's functions are looked up when they are called: a gcc that binds at start by default (Ubuntu's) must not.
-export CGO_LDFLAGS := -L$(deps)/lib -Wl,-z,lazy -Wl,--as-needed -lopencv_core -lopencv_imgproc -lopencv_imgcodecs -lopencv_videoio
+export CGO_LDFLAGS = $(strip -L$(deps)/lib $(opencv:%=-L%/lib -Wl,-rpath,%/lib) -Wl,-z,lazy -Wl,--as-needed -lopencv_core -lopencv_imgproc -lopencv_imgcodecs -lopencv_videoio)
 export EDGE_INFER_ONNXRUNTIME := $(deps)/onnxruntime/libonnxruntime.so
 tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)

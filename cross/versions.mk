@@ -2,6 +2,8 @@
 ONNXRUNTIME_VERSION := 1.31.1
 CUDA_HEADER_VERSION := 11.8.89
 OPENCV_VERSION := 4.6.0
+# The oldest that gocv compiles with.
+OPENCV_MINIMUM := 4.6
 OPENCV_DEBIAN_VERSION := 4.6.0+dfsg-12
 OPENCV_SOURCE_SHA256 := 40a59ba7e5c18a43652de0a08733c9843a39bba619b1f3e26a5fac4a6f041423
 # Of all checksums of the sysroot's packages, see cross/sysroot.
