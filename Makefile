@@ -14,13 +14,13 @@ export CGO_CFLAGS := -O2 -g0
 export CGO_CXXFLAGS := -std=c++17 -O2 -g0 -DNDEBUG
 # The trampoline libcuda.a of engine/cuda comes first, so that no program needs a driver to start.
 # go-nvml's functions are looked up when they are called: a gcc that binds at start by default (Ubuntu's) must not.
-export CGO_LDFLAGS = $(strip -L$(deps)/lib $(opencv:%=-L%/lib -Wl,-rpath,%/lib) -Wl,-z,lazy -Wl,--as-needed -lopencv_core -lopencv_imgproc -lopencv_imgcodecs -lopencv_videoio)
+export CGO_LDFLAGS = $(strip -L$(deps)/lib $(opencv:%=-L%/lib) $(opencv:%=-Wl,-rpath,%/lib) -Wl,-z,lazy -Wl,--as-needed -lopencv_core -lopencv_imgproc -lopencv_imgcodecs -lopencv_videoio)
 export EDGE_INFER_ONNXRUNTIME := $(deps)/onnxruntime/libonnxruntime.so
 tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check package package-check
+.PHONY: deps-build deps-test deps-lint alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -28,8 +28,17 @@ help: ## this list
 deps: ## install what is missing (apt packages, ONNX Runtime, CUDA header); quiet when nothing is
 	@cross/deps build test
 
-build: ## build bin/edge-infer
+# Prerequisites of the targets that run Go: the flags above are read when a target begins, so its needs must be there by then.
+deps-build:
 	@cross/deps build
+
+deps-test:
+	@cross/deps build test
+
+deps-lint:
+	@cross/deps build test lint
+
+build: deps-build ## build bin/edge-infer
 	@$(MAKE) -s $(deps)/lib/libcuda.a
 	go build -o bin/edge-infer ./cmd/edge-infer
 	@ln -sf ../.deps/onnxruntime/libonnxruntime.so bin/libonnxruntime.so
@@ -37,8 +46,7 @@ build: ## build bin/edge-infer
 demo: build ## build, then detect parts on the demo conveyor belt with an embedded MQTT broker
 	bin/edge-infer --camera demo $(DEMO_FLAGS)
 
-test: ## install what is missing and run every test
-	@cross/deps build test
+test: deps-test ## install what is missing and run every test
 	@$(MAKE) -s $(deps)/lib/libcuda.a
 	go vet ./...
 	go test -race -timeout 20m ./...
@@ -47,8 +55,7 @@ test: ## install what is missing and run every test
 check-demo: build ## run the demo headless for 20 s and check what it printed
 	bin/edge-infer --camera demo --mqtt-listen 127.0.0.1:0 --duration 20s --json | cross/check-demo
 
-lint: ## golangci-lint, clang-format, shellcheck, hadolint, generated files
-	@cross/deps build test lint
+lint: deps-lint ## golangci-lint, clang-format, shellcheck, hadolint, generated files
 	@$(MAKE) -s $(deps)/lib/libcuda.a $(tools)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 	$(tools)/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
 	clang-format-$(CLANG_VERSION) --dry-run --Werror $$(git ls-files -co --exclude-standard '*.c' '*.cc' '*.cpp' '*.h' '*.hpp' '*.cu')
