@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bell wakes the goroutine that gathers frames. Its thread waits in the kernel and is woken there by the thread that rings. A channel would
+// Wakeup wakes the goroutine that gathers frames. Its thread waits in the kernel and is woken there by the thread that rings. A channel would
 // have Go's scheduler find a thread for the goroutine first, an ordinary one, which waits for a CPU where all are busy before it passes the
 // goroutine on to the thread that it is locked to. The zero value is ready; it is not copied.
-type Bell struct{ state atomic.Uint32 }
+type Wakeup struct{ state atomic.Uint32 }
 
 // The states of a bell.
 const (
@@ -25,15 +25,15 @@ const (
 	futexWake = 1 | 128
 )
 
-// Ring has the next or the current Wait return. It never blocks, and any goroutine may call it; rings that nobody waited for are one.
-func (b *Bell) Ring() {
+// Signal has the next or the current Wait return. It never blocks, and any goroutine may call it; rings that nobody waited for are one.
+func (b *Wakeup) Signal() {
 	if b.state.Swap(rung) == awaited {
 		_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, b.address(), futexWake, 1, 0, 0, 0) // nobody there is no error
 	}
 }
 
 // Wait returns when the bell has been rung since the last Wait. One goroutine at a time calls it; its thread is blocked.
-func (b *Bell) Wait() {
+func (b *Wakeup) Wait() {
 	for !b.state.CompareAndSwap(rung, silent) {
 		b.state.CompareAndSwap(silent, awaited)
 		// It returns at once when the state is another one, and early after a signal.
@@ -41,4 +41,4 @@ func (b *Bell) Wait() {
 	}
 }
 
-func (b *Bell) address() uintptr { return uintptr(unsafe.Pointer(&b.state)) }
+func (b *Wakeup) address() uintptr { return uintptr(unsafe.Pointer(&b.state)) }

@@ -12,7 +12,7 @@ import (
 // TestBellWakesForEveryRing: of any number of threads that ring, none is overheard, also when it rings while the waiter falls asleep.
 func TestBellWakesForEveryRing(t *testing.T) {
 	const ringers, rings = 4, 2000
-	var bell Bell
+	var bell Wakeup
 	var work sync.Mutex
 	made := 0
 	for range ringers {
@@ -21,7 +21,7 @@ func TestBellWakesForEveryRing(t *testing.T) {
 				work.Lock()
 				made++
 				work.Unlock()
-				bell.Ring()
+				bell.Signal()
 			}
 		}()
 	}
@@ -43,9 +43,9 @@ func TestBellWakesForEveryRing(t *testing.T) {
 }
 
 func TestBellWaitsForANewRing(t *testing.T) {
-	var bell Bell
-	bell.Ring()
-	bell.Ring()
+	var bell Wakeup
+	bell.Signal()
+	bell.Signal()
 	bell.Wait() // two rings that nobody waited for are one
 	woken := make(chan struct{})
 	go func() {
@@ -58,11 +58,11 @@ func TestBellWaitsForANewRing(t *testing.T) {
 		require.Fail(t, "nobody rang")
 	default:
 	}
-	bell.Ring()
+	bell.Signal()
 	select {
 	case <-woken:
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "the ring was overheard")
 	}
-	assert.Zero(t, testing.AllocsPerRun(100, func() { bell.Ring(); bell.Wait() }))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { bell.Signal(); bell.Wait() }))
 }

@@ -68,13 +68,13 @@ type Camera struct {
 	}
 	// Thread is called by a thread that from then on does nothing but wait for the images of a live source, and ends with it: there it may
 	// have a CPU or a scheduling of its own. Nil for none.
-	Thread func()
+	SetupThread func()
 	// Notify is called when there is a new frame and when Run ends; see Mailbox.
 	Notify func()
 	// Changed hears of each new state, and of images of a new size or format while running, with the snapshot after it. The calls come from
 	// Run's goroutine, in order, at most a quarter of a second after what they tell of; the last one tells of Ended or Failed. It must return
 	// soon and must not call Close. Nil for none.
-	Changed func(Stats)
+	OnChange func(Stats)
 	// Logger hears about lost and recovered connections, once per reason; nil for slog.Default().
 	Logger *slog.Logger
 
@@ -103,7 +103,7 @@ type Camera struct {
 func (c *Camera) prepare() {
 	c.once.Do(func() {
 		c.pool.Alloc, c.pool.Buffers = c.Alloc, c.Buffers
-		c.freed = c.pool.Freed()
+		c.freed = c.pool.Released()
 		c.mailbox.Notify = c.Notify
 		c.taken = make(chan struct{}, 1)
 		c.hanging = make(chan struct{}, maxHanging)
@@ -178,7 +178,7 @@ func (c *Camera) run(ctx context.Context) error {
 			again = false
 			continue
 		case errors.Is(err, io.EOF):
-			err = u.Fail("read", ErrFormat, "no image in it", "", nil)
+			err = u.NewError("read", ErrFormat, "no image in it", "", nil)
 		}
 		if c.Once || errors.Is(err, ErrURI) {
 			return err
@@ -259,6 +259,6 @@ func (c *Camera) Close() error {
 		stop()
 		<-finished
 	}
-	c.mailbox.Displace()
+	c.mailbox.Drop()
 	return c.pool.Close()
 }

@@ -37,14 +37,14 @@ type Frame struct {
 	Truth []Object
 
 	Position time.Duration // in the video, from its beginning; 0 where there is none
-	Rate     float64       // frames a second that the video says it has; 0 where there is none, or it does not say
+	FPS      float64       // frames a second that the video says it has; 0 where there is none, or it does not say
 
 	buffer *buffer
 	lease  uint64
 }
 
-// Show makes Truth a list of that many objects, in the buffer's memory, for a source to fill in.
-func (f *Frame) Show(objects int) {
+// SetTruthLen makes Truth a list of that many objects, in the buffer's memory, for a source to fill in.
+func (f *Frame) SetTruthLen(objects int) {
 	truth := f.buffer.truth
 	if cap(truth) < objects {
 		truth = make([]Object, objects)

@@ -40,8 +40,8 @@ func (m *Mailbox) Take() (Frame, bool) {
 // Full reports whether a frame waits.
 func (m *Mailbox) Full() bool { return m.newest.Load() != nil }
 
-// Displace releases the frame that waits and counts it, so that its buffer can take a newer one. It reports whether there was one.
-func (m *Mailbox) Displace() bool {
+// Drop releases the frame that waits and counts it, so that its buffer can take a newer one. It reports whether there was one.
+func (m *Mailbox) Drop() bool {
 	f, ok := m.Take()
 	if ok {
 		m.displaced.Add(1)
@@ -50,5 +50,5 @@ func (m *Mailbox) Displace() bool {
 	return ok
 }
 
-// Displaced counts the frames that no consumer took.
-func (m *Mailbox) Displaced() uint64 { return m.displaced.Load() }
+// Dropped counts the frames that no consumer took.
+func (m *Mailbox) Dropped() uint64 { return m.displaced.Load() }

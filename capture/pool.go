@@ -143,8 +143,8 @@ func (p *Pool) Reallocate() {
 	p.sizes++
 }
 
-// Freed gets a token after every release; it serves one waiter.
-func (p *Pool) Freed() <-chan struct{} {
+// Released gets a token after every release; it serves one waiter.
+func (p *Pool) Released() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.token()

@@ -136,7 +136,7 @@ func TestMailboxNewestWins(t *testing.T) {
 		put(seq)
 	}
 	assert.True(t, m.Full())
-	assert.Equal(t, uint64(4), m.Displaced())
+	assert.Equal(t, uint64(4), m.Dropped())
 	<-notify
 	assert.Empty(t, notify)
 	f, ok := m.Take()
@@ -145,9 +145,9 @@ func TestMailboxNewestWins(t *testing.T) {
 	assert.False(t, m.Full())
 	put(5)
 	f.Release()
-	assert.True(t, m.Displace())
-	assert.False(t, m.Displace())
-	assert.Equal(t, uint64(5), m.Displaced())
+	assert.True(t, m.Drop())
+	assert.False(t, m.Drop())
+	assert.Equal(t, uint64(5), m.Dropped())
 	m.Put(Frame{Seq: 9}) // from no pool
 	f, ok = m.Take()
 	require.True(t, ok)
@@ -202,11 +202,11 @@ func TestMailboxBetweenGoroutines(t *testing.T) {
 		m.Put(f)
 	}
 	close(stop)
-	assert.Equal(t, lent, <-done+m.Displaced())
+	assert.Equal(t, lent, <-done+m.Dropped())
 }
 
 func TestNoAllocationPerFrame(t *testing.T) {
-	p, m := &Pool{}, &Mailbox{Notify: new(Bell).Ring}
+	p, m := &Pool{}, &Mailbox{Notify: new(Wakeup).Signal}
 	defer p.Close()
 	cycle := func() {
 		f, _ := p.Frame(engine.NV12, 64, 64)

@@ -44,23 +44,23 @@ func (s *session) stalled(limit time.Duration) error {
 		which = "first image"
 	}
 	if damage := s.damage.Load(); damage != nil {
-		return s.uri.Fail("read", ErrStalled, "no good "+which+" for "+limit.String()+": "+*damage, "", nil)
+		return s.uri.NewError("read", ErrStalled, "no good "+which+" for "+limit.String()+": "+*damage, "", nil)
 	}
-	return s.uri.Fail("read", ErrStalled, "no "+which+" for "+limit.String(), "", nil)
+	return s.uri.NewError("read", ErrStalled, "no "+which+" for "+limit.String(), "", nil)
 }
 
 func (s *session) run() error {
 	c := s.camera
 	source, err := c.Open(s.ctx, c.URI, Options{
-		OpenTimeout: s.openTimeout, ReadTimeout: c.StallTimeout, Every: c.Lossless, MaxPixels: c.MaxPixels,
+		OpenTimeout: s.openTimeout, ReadTimeout: c.StallTimeout, EveryFrame: c.Lossless, MaxPixels: c.MaxPixels,
 	})
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	if c.Thread != nil && source.Live() {
+	if c.SetupThread != nil && source.Live() {
 		runtime.LockOSThread() // for good: the thread ends with this goroutine, and nobody inherits what it was given
-		c.Thread()
+		c.SetupThread()
 	}
 	p := pace{session: s}
 	if !c.Lossless && !source.Live() {
@@ -126,7 +126,7 @@ func (s *session) Frame(format engine.PixelFormat, width, height int) (Frame, er
 		case !errors.Is(err, ErrNoBuffer):
 			return f, err
 		case !c.Lossless:
-			if !c.mailbox.Displace() {
+			if !c.mailbox.Drop() {
 				return Frame{}, err
 			}
 		case !s.await(c.freed):

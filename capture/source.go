@@ -26,8 +26,8 @@ type Source interface {
 // Video is a Source that knows how long it should be.
 type Video interface {
 	Source
-	// Length is how far images have come, and where the file says that they end; 0 where it does not say.
-	Length() (reached, told time.Duration)
+	// Progress is how far images have come, and where the file says that they end; 0 where it does not say.
+	Progress() (reached, told time.Duration)
 }
 
 // Lender gives the buffer for a frame. A Pool is one; any other takes its frames from a Pool.
@@ -49,8 +49,8 @@ type Options struct {
 	// OpenTimeout and ReadTimeout bound the waiting for the first and for each next image where the decoder can bound it (FFmpeg and
 	// HTTP; GStreamer and V4L2 cannot). 0 means 10 s and 5 s.
 	OpenTimeout, ReadTimeout time.Duration
-	// Every asks for each frame in order; else a live source may leave out old ones.
-	Every bool
+	// EveryFrame asks for each frame in order; else a live source may leave out old ones.
+	EveryFrame bool
 	// MaxPixels is how many pixels, width times height, an image may have; DefaultMaxPixels when 0. A JPEG, PNG or other single image that
 	// has more is refused by its header, before there is memory for it, and counts as damaged (ErrImage); a video is refused when it is
 	// opened.

@@ -84,7 +84,7 @@ func (c *Camera) admit(ctx context.Context, u URI) bool {
 		return true
 	default:
 	}
-	hung := u.Fail("open", ErrStalled, strconv.Itoa(maxHanging)+" captures hang inside OpenCV", "restart the program if this lasts", nil)
+	hung := u.NewError("open", ErrStalled, strconv.Itoa(maxHanging)+" captures hang inside OpenCV", "restart the program if this lasts", nil)
 	c.trouble(Hung, hung)
 	select {
 	case c.hanging <- struct{}{}:

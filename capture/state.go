@@ -24,23 +24,23 @@ const (
 
 // Stats is a snapshot of a camera. Captured = taken by the consumer + Displaced + 1 while Pending.
 type Stats struct {
-	Name    string             `json:"name"`
-	URI     string             `json:"uri"` // without credentials
-	State   State              `json:"state"`
-	Since   time.Time          `json:"since,omitzero"`    // when the state began
-	Reason  string             `json:"reason,omitempty"`  // why no images come, and what to do about it; empty while running
-	NextTry time.Time          `json:"next_try,omitzero"` // while Lost or Waiting
-	Tries   uint64             `json:"tries"`             // times it was opened since the last image
-	Last    time.Time          `json:"last,omitzero"`     // when the newest good image came
-	Width   int                `json:"width"`             // of the newest frame, pixels
-	Height  int                `json:"height"`
-	Format  engine.PixelFormat `json:"format"`
-	FPS     float64            `json:"fps"` // measured
+	Name      string             `json:"name"`
+	URI       string             `json:"uri"` // without credentials
+	State     State              `json:"state"`
+	Since     time.Time          `json:"since,omitzero"`    // when the state began
+	Reason    string             `json:"reason,omitempty"`  // why no images come, and what to do about it; empty while running
+	NextTry   time.Time          `json:"next_try,omitzero"` // while Lost or Waiting
+	Tries     uint64             `json:"tries"`             // times it was opened since the last image
+	LastImage time.Time          `json:"last,omitzero"`     // when the newest good image came
+	Width     int                `json:"width"`             // of the newest frame, pixels
+	Height    int                `json:"height"`
+	Format    engine.PixelFormat `json:"format"`
+	FPS       float64            `json:"fps"` // measured
 
 	Captured   uint64 `json:"captured"`         // good images that arrived
-	Displaced  uint64 `json:"displaced"`        // of these, the ones that no consumer took in time
+	Dropped    uint64 `json:"displaced"`        // of these, the ones that no consumer took in time
 	Damaged    uint64 `json:"damaged"`          // images that cannot be decoded or exceed a limit
-	Damage     string `json:"damage,omitempty"` // what is wrong with the last of these
+	LastDamage string `json:"damage,omitempty"` // what is wrong with the last of these
 	Reconnects uint64 `json:"reconnects"`       // times it was opened again
 	Abandoned  uint64 `json:"abandoned"`        // captures left behind because they hung
 	Pending    bool   `json:"pending"`          // a frame waits for the consumer
@@ -55,7 +55,7 @@ func (c *Camera) Stats() Stats {
 	defer c.mu.Unlock()
 	s := c.stats
 	s.Pending, s.Lent = pending, c.pool.Lent()
-	s.Displaced = c.mailbox.Displaced() + c.lost
+	s.Dropped = c.mailbox.Dropped() + c.lost
 	if c.period > 0 {
 		// A camera that has fallen silent is as slow as its silence is long.
 		s.FPS = float64(time.Second) / max(c.period, float64(Monotonic()-c.last)-c.period)
@@ -77,18 +77,18 @@ func (c *Camera) announce() {
 	if now.State == Running {
 		c.journal.running()
 	}
-	c.journal.damaged(now.Damaged, now.Damage)
-	if !now.Differs(&c.told) {
+	c.journal.damaged(now.Damaged, now.LastDamage)
+	if !now.Changed(&c.told) {
 		return
 	}
 	c.told = now
-	if c.Changed != nil {
-		c.Changed(now)
+	if c.OnChange != nil {
+		c.OnChange(now)
 	}
 }
 
-// Differs reports whether the camera has entered another state, or its images have another form.
-func (s *Stats) Differs(before *Stats) bool {
+// Changed reports whether the camera has entered another state, or its images have another form.
+func (s *Stats) Changed(before *Stats) bool {
 	return s.State != before.State || !s.Since.Equal(before.Since) ||
 		s.Width != before.Width || s.Height != before.Height || s.Format != before.Format
 }
@@ -162,7 +162,7 @@ func (c *Camera) count(f *Frame) {
 // alive notes a good image. The lock is held.
 func (c *Camera) alive() {
 	c.enter(Running)
-	c.stats.Reason, c.stats.Tries, c.stats.Last = "", 0, time.Now()
+	c.stats.Reason, c.stats.Tries, c.stats.LastImage = "", 0, time.Now()
 }
 
 // missed counts an image that found every buffer in use. The lock is held.
@@ -176,7 +176,7 @@ func (c *Camera) missed() {
 // damaged counts an image that is none. The lock is held.
 func (c *Camera) damaged(why string) {
 	c.stats.Damaged++
-	c.stats.Damage = why
+	c.stats.LastDamage = why
 }
 
 // reason is why there are no images, for somebody who knows which camera it is about.

@@ -38,8 +38,8 @@ func TestThreadOfALiveSource(t *testing.T) {
 		source := &endless{live: live, threads: map[int]bool{}}
 		c := &Camera{
 			Name: "gate", URI: "/dev/video0", Once: true,
-			Open:   func(context.Context, string, Options) (Source, error) { return source, nil },
-			Thread: func() { entered.Add(1); told = unix.Gettid() },
+			Open:        func(context.Context, string, Options) (Source, error) { return source, nil },
+			SetupThread: func() { entered.Add(1); told = unix.Gettid() },
 		}
 		_ = c.Run(t.Context()) // no image came, whatever it makes of that
 		require.NoError(t, c.Close())

@@ -54,8 +54,8 @@ func (u URI) String() string {
 	return Redact(u.Address)
 }
 
-// Fail makes an error about what the URI names.
-func (u URI) Fail(op string, kind error, message, hint string, cause error) *Error {
+// NewError makes an error about what the URI names.
+func (u URI) NewError(op string, kind error, message, hint string, cause error) *Error {
 	return &Error{Op: op, URI: u.String(), Kind: kind, Message: message, Hint: hint, Err: cause}
 }
 

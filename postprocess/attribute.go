@@ -8,6 +8,6 @@ type Attribute struct {
 	Class int
 	// Score is how sure the network is, 0 to 1: of one look, or the mean over all looks that had a vote.
 	Score float32
-	// Looks is how many looks at the object had a vote.
-	Looks int
+	// Votes is how many looks at the object had a vote.
+	Votes int
 }

@@ -11,7 +11,7 @@ import (
 type Tracer struct {
 	// Most is how many corners the outlines of a mask have together, 0 for 128. Outlines are simplified until they fit, at first by no more
 	// than half a pixel.
-	Most int
+	MaxCorners int
 
 	visited  []bool
 	points   []Point
@@ -28,7 +28,7 @@ const mostCorners = 128
 // the outer corner of the first one. Holes have none. They are valid until the next call.
 func (t *Tracer) Outlines(m *Mask) [][]Point {
 	t.points, t.outlines = t.points[:0], t.outlines[:0]
-	if !m.Sane() || m.Bounds.Empty() {
+	if !m.Valid() || m.Bounds.Empty() {
 		return nil
 	}
 	wide := m.Width + 1
@@ -167,7 +167,7 @@ func surface(line []Point) float64 {
 
 // simplify takes corners away until the outlines have few enough together. Parts that are left with fewer than three are left out.
 func (t *Tracer) simplify() [][]Point {
-	most := t.Most
+	most := t.MaxCorners
 	if most < 3 {
 		most = mostCorners
 	}

@@ -50,8 +50,8 @@ type Detail struct {
 	Keypoints []Keypoint
 	// Skeleton names the keypoints; nil where nobody knows their names.
 	Skeleton *Skeleton
-	// Oriented is the rotated rectangle that Box encloses.
-	Oriented *Oriented
+	// OrientedBox is the rotated rectangle that Box encloses.
+	Oriented *OrientedBox
 	// Probabilities are those of every class, by class number.
 	Probabilities []float32
 	// Embedding tells objects of one kind apart: a vector of length 1, the nearer to that of another image the more they look alike.
@@ -66,14 +66,14 @@ type Keypoint struct {
 	Score float32 // that the point is visible, 0 to 1; 1 for models that do not tell
 }
 
-// Oriented is a rectangle around its centre in pixels of the source image, turned clockwise by Angle radians.
-type Oriented struct {
+// OrientedBox is a rectangle around its centre in pixels of the source image, turned clockwise by Angle radians.
+type OrientedBox struct {
 	X, Y, Width, Height float32
 	Angle               float32
 }
 
-// Move shifts the detection, with all its details, by so many pixels.
-func (f *Detection) Move(by image.Point) {
+// Translate shifts the detection, with all its details, by so many pixels.
+func (f *Detection) Translate(by image.Point) {
 	x, y := float32(by.X), float32(by.Y)
 	f.X1, f.X2, f.Y1, f.Y2 = f.X1+x, f.X2+x, f.Y1+y, f.Y2+y
 	if f.Detail == nil {
@@ -101,7 +101,7 @@ func (f *Detection) Clone() Detection {
 	d := *f.Detail
 	if d.Mask != nil {
 		mask := *d.Mask
-		mask.Logits, mask.Drawn = slices.Clone(mask.Logits), slices.Clone(mask.Drawn)
+		mask.Logits, mask.Runs = slices.Clone(mask.Logits), slices.Clone(mask.Runs)
 		d.Mask = &mask
 	}
 	if d.Oriented != nil {

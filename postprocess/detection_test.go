@@ -9,7 +9,7 @@ import (
 func TestClone(t *testing.T) {
 	full := func() Detection {
 		return Detection{Box: Box{X1: 1, Y1: 2, X2: 3, Y2: 4}, Score: 0.5, Class: 6, Detail: &Detail{
-			Mask: &Mask{Width: 2, Height: 1, Logits: []float32{-1, 1}}, Keypoints: []Keypoint{{1, 2, 0.5}}, Oriented: &Oriented{X: 2, Angle: 0.1},
+			Mask: &Mask{Width: 2, Height: 1, Logits: []float32{-1, 1}}, Keypoints: []Keypoint{{1, 2, 0.5}}, Oriented: &OrientedBox{X: 2, Angle: 0.1},
 			Probabilities: []float32{0.5, 0.5},
 		}}
 	}

@@ -17,19 +17,19 @@ type Mask struct {
 	// The centre of pixel x, y lies at column X + x*StepX and row Y + y*StepY of the grid.
 	X, Y, StepX, StepY float32
 
-	// Drawn are the runs of a mask of which Draw has kept no more.
-	Drawn Runs
+	// Runs are the runs of a mask of which Draw has kept no more.
+	Runs Runs
 }
 
 // Draw turns the mask into its pixels on an image of that size, for one that is kept: they take less room than the grid. AppendRuns for
 // that image is all that it can do then.
-func (m *Mask) Draw(width, height int) {
-	m.Drawn = m.AppendRuns(nil, width, height)
+func (m *Mask) Rasterize(width, height int) {
+	m.Runs = m.AppendRuns(nil, width, height)
 	m.Logits = nil
 }
 
-// Sane reports whether the grid is one: all that a mask is asked holds for sane ones alone.
-func (m *Mask) Sane() bool {
+// Valid reports whether the grid is one: all that a mask is asked holds for sane ones alone.
+func (m *Mask) Valid() bool {
 	return m.Width > 0 && m.Height > 0 && len(m.Logits) == m.Width*m.Height && m.StepX > 0 && m.StepY > 0 && m.X-m.X == 0 && m.Y-m.Y == 0
 }
 
@@ -39,12 +39,12 @@ type Runs []uint32
 
 // AppendRuns appends the runs of the mask on an image of that size to dst, which allocates nothing where it has room.
 func (m *Mask) AppendRuns(dst Runs, width, height int) Runs {
-	if m.Drawn != nil {
-		return append(dst, m.Drawn...)
+	if m.Runs != nil {
+		return append(dst, m.Runs...)
 	}
 	w := runWriter{runs: dst}
 	bounds := m.Bounds.Intersect(image.Rect(0, 0, width, height))
-	if bounds.Empty() || !m.Sane() {
+	if bounds.Empty() || !m.Valid() {
 		w.add(false, width*height)
 		return w.end()
 	}

@@ -186,7 +186,7 @@ func TestOutlinesAreBounded(t *testing.T) {
 		m.Logits = append(m.Logits, random.Float32()-0.5)
 	}
 	for _, most := range []int{3, 20, 128, 1000} {
-		tracer := postprocess.Tracer{Most: most}
+		tracer := postprocess.Tracer{MaxCorners: most}
 		corners := 0
 		for _, line := range tracer.Outlines(m) {
 			require.GreaterOrEqual(t, len(line), 3)
@@ -225,7 +225,7 @@ func FuzzMask(f *testing.F) {
 		if sum != 33*27 {
 			t.Fatalf("%d pixels in %v", sum, runs)
 		}
-		tracer := postprocess.Tracer{Most: 16}
+		tracer := postprocess.Tracer{MaxCorners: 16}
 		for _, line := range tracer.Outlines(m) {
 			for _, p := range line {
 				if !(p.X >= -2 && p.X <= 40 && p.Y >= 1 && p.Y <= 30) {
@@ -239,7 +239,7 @@ func FuzzMask(f *testing.F) {
 func TestADrawnMaskGivesTheSameRuns(t *testing.T) {
 	m := disc(60, 50, 20, 5, image.Rect(30, 20, 100, 90))
 	want := m.AppendRuns(nil, 120, 100)
-	m.Draw(120, 100)
+	m.Rasterize(120, 100)
 	require.Nil(t, m.Logits)
 	require.Equal(t, want, m.AppendRuns(nil, 120, 100))
 	require.Empty(t, new(postprocess.Tracer).Outlines(m))

@@ -6,7 +6,7 @@ import "math"
 type Point struct{ X, Y float32 }
 
 // Corners are the rectangle's corners in order; the first is the bottom right one while the angle is 0.
-func (o *Oriented) Corners() [4]Point {
+func (o *OrientedBox) Corners() [4]Point {
 	sin, cos := math.Sincos(float64(o.Angle))
 	ux, uy := float32(cos)*o.Width/2, float32(sin)*o.Width/2
 	vx, vy := -float32(sin)*o.Height/2, float32(cos)*o.Height/2
@@ -15,8 +15,8 @@ func (o *Oriented) Corners() [4]Point {
 	}
 }
 
-// Hull is the smallest axis-parallel box around the rectangle.
-func (o *Oriented) Hull() Box {
+// Bounds is the smallest axis-parallel box around the rectangle.
+func (o *OrientedBox) Bounds() Box {
 	sin, cos := math.Sincos(float64(o.Angle))
 	s, c := float32(math.Abs(sin)), float32(math.Abs(cos))
 	width, height := (c*o.Width+s*o.Height)/2, (s*o.Width+c*o.Height)/2
@@ -33,7 +33,7 @@ type Gaussian struct {
 }
 
 // Gaussian is the rectangle's.
-func (o *Oriented) Gaussian() Gaussian {
+func (o *OrientedBox) Gaussian() Gaussian {
 	sin, cos := math.Sincos(float64(o.Angle))
 	along, across := float64(o.Width)*float64(o.Width)/12, float64(o.Height)*float64(o.Height)/12
 	return Gaussian{
@@ -59,17 +59,17 @@ func (g *Gaussian) bhattacharyya(other *Gaussian) float64 {
 	return (yy*dx*dx+xx*dy*dy-2*xy*dx*dy)/(8*det) + math.Log(det/math.Sqrt(g.det*other.det))/2
 }
 
-// Closeness says which pairs have a probabilistic IoU over a limit, at less cost than computing it.
-type Closeness struct{ distance float64 }
+// OverlapTest says which pairs have a probabilistic IoU over a limit, at less cost than computing it.
+type OverlapTest struct{ distance float64 }
 
-// Closer is the question for a limit between 0 and 1.
-func Closer(limit float32) Closeness {
+// NewOverlapTest is the question for a limit between 0 and 1.
+func NewOverlapTest(limit float32) OverlapTest {
 	hellinger := 1 - float64(limit)
-	return Closeness{-math.Log(1 - hellinger*hellinger)}
+	return OverlapTest{-math.Log(1 - hellinger*hellinger)}
 }
 
-// Holds reports whether the probabilistic IoU of a and b is over the limit.
-func (c Closeness) Holds(a, b *Gaussian) bool {
+// Exceeds reports whether the probabilistic IoU of a and b is over the limit.
+func (c OverlapTest) Exceeds(a, b *Gaussian) bool {
 	// The first term of the distance is no less than it would be were both spread as far as they are along their longest sides.
 	dx, dy := a.x-b.x, a.y-b.y
 	if dx*dx+dy*dy > 4*c.distance*(a.longest+b.longest) {

@@ -8,9 +8,9 @@ import (
 // Span is a run of cells of a map's rows laid one after the other: from From to before To.
 type Span struct{ From, To int }
 
-// Reading is what a map says of a part of an image. The zero value is ready; its memory is used again, so that one that is taken of maps
+// PixelStats is what a map says of a part of an image. The zero value is ready; its memory is used again, so that one that is taken of maps
 // of one size allocates nothing from the second on.
-type Reading struct {
+type PixelStats struct {
 	// Shares are what the classes take of the part's area, by class number. What has no class counts as area too. 0 for depths.
 	Shares [NoClass]float32
 	// Known is how many cells of the part have a depth. Low, Median and High are of these, 0 where there are none; the median of an even
@@ -22,8 +22,8 @@ type Reading struct {
 	keys   []uint32
 }
 
-// Take reads a part of a map.
-func (r *Reading) Take(m *Map, part []Span) {
+// Measure reads a part of a map.
+func (r *PixelStats) Measure(m *DenseMap, part []Span) {
 	if m.Depths != nil {
 		r.depths(m, part)
 		return
@@ -42,7 +42,7 @@ func (r *Reading) Take(m *Map, part []Span) {
 }
 
 // depths finds the median by its rank: sorting a map takes a hundred times as long.
-func (r *Reading) depths(m *Map, part []Span) {
+func (r *PixelStats) depths(m *DenseMap, part []Span) {
 	r.Known, r.Low, r.Median, r.High = 0, 0, 0, 0
 	r.keys = r.keys[:0]
 	for _, s := range part {
@@ -95,5 +95,5 @@ func disordered(key uint32) float32 {
 	return math.Float32frombits(^key)
 }
 
-// Whole is all of a map's cells, appended to dst.
-func (m *Map) Whole(dst []Span) []Span { return append(dst, Span{0, m.Width * m.Height}) }
+// AppendSpans is all of a map's cells, appended to dst.
+func (m *DenseMap) AppendSpans(dst []Span) []Span { return append(dst, Span{0, m.Width * m.Height}) }

@@ -12,27 +12,27 @@ import (
 )
 
 func TestSharesOfAPart(t *testing.T) {
-	m := &Map{Width: 4, Height: 2, Classes: []uint8{0, 0, 1, 2, 0, NoClass, 1, 254}}
-	var r Reading
-	r.Take(m, m.Whole(nil))
+	m := &DenseMap{Width: 4, Height: 2, Classes: []uint8{0, 0, 1, 2, 0, NoClass, 1, 254}}
+	var r PixelStats
+	r.Measure(m, m.AppendSpans(nil))
 	assert.InDelta(t, .375, r.Shares[0], 1e-6)
 	assert.InDelta(t, .25, r.Shares[1], 1e-6)
 	assert.InDelta(t, .125, r.Shares[254], 1e-6)
-	r.Take(m, []Span{{1, 3}, {4, 6}}) // what has no class is area too
+	r.Measure(m, []Span{{1, 3}, {4, 6}}) // what has no class is area too
 	assert.Equal(t, float32(.5), r.Shares[0])
 	assert.Equal(t, float32(.25), r.Shares[1])
 	assert.Zero(t, r.Shares[254])
-	r.Take(m, nil)
+	r.Measure(m, nil)
 	assert.Equal(t, [NoClass]float32{}, r.Shares)
 }
 
 // The least, median and largest depth are those of the sorted numbers, whatever these are.
 func TestDepthsOfAPart(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
-	var r Reading
+	var r PixelStats
 	for _, count := range []int{1, 2, 3, 10, 1001, 4096} {
 		for kind := range 4 {
-			m := &Map{Width: count, Height: 1, Depths: make([]float32, count)}
+			m := &DenseMap{Width: count, Height: 1, Depths: make([]float32, count)}
 			for i := range m.Depths {
 				switch kind {
 				case 0:
@@ -49,24 +49,24 @@ func TestDepthsOfAPart(t *testing.T) {
 			slices.Sort(sorted)
 			m.Depths = append(m.Depths, float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)))
 			m.Width += 3
-			r.Take(m, m.Whole(nil))
+			r.Measure(m, m.AppendSpans(nil))
 			require.Equal(t, count, r.Known)
 			require.Equal(t, sorted[0], r.Low)
 			require.Equal(t, sorted[(count-1)/2], r.Median)
 			require.Equal(t, sorted[count-1], r.High)
 		}
 	}
-	m := &Map{Width: 2, Height: 1, Depths: []float32{float32(math.NaN()), float32(math.Inf(1))}}
-	r.Take(m, m.Whole(nil))
+	m := &DenseMap{Width: 2, Height: 1, Depths: []float32{float32(math.NaN()), float32(math.Inf(1))}}
+	r.Measure(m, m.AppendSpans(nil))
 	assert.Zero(t, r.Known)
 	assert.Zero(t, r.Median)
 }
 
 func TestCellsOfPixels(t *testing.T) {
-	m := &Map{Width: 4, Height: 2, X: -.375, Y: -.375, StepX: .25, StepY: .25, Classes: []uint8{0, 1, 2, 3, 4, 5, 6, 7}} // of 16x8 pixels
+	m := &DenseMap{Width: 4, Height: 2, X: -.375, Y: -.375, StepX: .25, StepY: .25, Classes: []uint8{0, 1, 2, 3, 4, 5, 6, 7}} // of 16x8 pixels
 	for y := range 8 {
 		for x := range 16 {
-			column, row := m.Cell(x, y)
+			column, row := m.CellAt(x, y)
 			require.Equal(t, x/4, column)
 			require.Equal(t, y/4, row)
 		}
@@ -75,15 +75,15 @@ func TestCellsOfPixels(t *testing.T) {
 	assert.Equal(t, float32(6), x)
 	assert.Equal(t, float32(6), y)
 	moved := m.Clone()
-	moved.Move(image.Pt(8, 0)) // it was taken of a part of the image that begins there
-	column, _ := moved.Cell(8, 0)
+	moved.Translate(image.Pt(8, 0)) // it was taken of a part of the image that begins there
+	column, _ := moved.CellAt(8, 0)
 	assert.Zero(t, column)
-	assert.True(t, moved.Covers(8, 0))
-	assert.True(t, moved.Covers(23, 7))
-	assert.False(t, moved.Covers(2, 0))
-	assert.False(t, moved.Covers(30, 0))
-	assert.False(t, moved.Covers(8, 13))
+	assert.True(t, moved.Contains(8, 0))
+	assert.True(t, moved.Contains(23, 7))
+	assert.False(t, moved.Contains(2, 0))
+	assert.False(t, moved.Contains(30, 0))
+	assert.False(t, moved.Contains(8, 13))
 	moved.Classes[0] = 9
 	assert.Zero(t, m.Classes[0], "a clone is its own")
-	assert.Nil(t, (*Map)(nil).Clone())
+	assert.Nil(t, (*DenseMap)(nil).Clone())
 }

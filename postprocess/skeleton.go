@@ -51,7 +51,7 @@ func opposite(name string) string {
 
 // Mirror gives the points of an object that was seen in a mirrored image the names that they have in the image itself: what was left is
 // right. It reports whether it could: there must be as many points as names.
-func (s *Skeleton) Mirror(points []Keypoint) bool {
+func (s *Skeleton) SwapSides(points []Keypoint) bool {
 	if len(points) != len(s.Names) {
 		return false
 	}
@@ -63,8 +63,8 @@ func (s *Skeleton) Mirror(points []Keypoint) bool {
 	return true
 }
 
-// Point is the keypoint of that name, and whether the object has one that is named so.
-func (d *Detail) Point(name string) (Keypoint, bool) {
+// Keypoint is the keypoint of that name, and whether the object has one that is named so.
+func (d *Detail) Keypoint(name string) (Keypoint, bool) {
 	if d == nil || d.Skeleton == nil || len(d.Keypoints) != len(d.Skeleton.Names) {
 		return Keypoint{}, false
 	}

@@ -9,8 +9,8 @@ package postprocess
 //     reported threshold, the low one the decoded.
 //   - floor: the decoded threshold for average precision, whose curve needs the weak detections too.
 const (
-	// DefaultReported is the reported threshold where none is given.
-	DefaultReported = 0.25
-	// Floor is where average precision begins to count.
-	Floor = 0.001
+	// DefaultConfidence is the reported threshold where none is given.
+	DefaultConfidence = 0.25
+	// EvaluationMinScore is where average precision begins to count.
+	EvaluationMinScore = 0.001
 )

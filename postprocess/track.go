@@ -43,5 +43,5 @@ type Track struct {
 	First, Last time.Time
 }
 
-// Seen reports whether a detection of this frame belongs to the track.
-func (t *Track) Seen() bool { return t.Index >= 0 }
+// Matched reports whether a detection of this frame belongs to the track.
+func (t *Track) Matched() bool { return t.Index >= 0 }

@@ -13,10 +13,10 @@ type Affine struct{ A, B, C, D, E, F float64 }
 // Box is a part of an image in source pixels.
 type Box struct{ X1, Y1, X2, Y2 float32 }
 
-// Camera finds how the camera of a stream moved from one image to the next. It follows corners of small grey images by the pyramidal
+// Estimator finds how the camera of a stream moved from one image to the next. It follows corners of small grey images by the pyramidal
 // method of Lucas and Kanade (Bouguet, 2000) and fits an affine map from which single corners may stray. The zero value is ready; one
 // goroutine uses it. It allocates when images of another size or format come.
-type Camera struct {
+type Estimator struct {
 	reducer     thumb.Reducer
 	now, before pyramid
 	corners     []corner
@@ -49,8 +49,8 @@ type corner struct{ x, y, toX, toY, weight, off float64 }
 
 // Moved gives the map from the image of the last call to this one; what lies in the boxes, of the image before, is no part of what
 // stands still. It reports false for the first image, where too few corners are found, and where they do not agree.
-func (c *Camera) Moved(image *engine.Image, moving []Box) (Affine, bool) {
-	c.reducer.Longest = longest
+func (c *Estimator) Estimate(image *engine.Image, moving []Box) (Affine, bool) {
+	c.reducer.LongestSide = longest
 	small, err := c.reducer.Reduce(image)
 	if err != nil {
 		c.begun = false
@@ -84,9 +84,9 @@ func (c *Camera) Moved(image *engine.Image, moving []Box) (Affine, bool) {
 }
 
 // Reset forgets the last image: the next is a first one.
-func (c *Camera) Reset() { c.begun = false }
+func (c *Estimator) Reset() { c.begun = false }
 
-func (p *pyramid) fill(small *thumb.Image) {
+func (p *pyramid) fill(small *thumb.Thumbnail) {
 	p[0].size(small.Width, small.Height)
 	for i, v := range small.Pix {
 		p[0].pix[i] = float32(v)
@@ -126,7 +126,7 @@ func (l *level) sample(x, y float64, reach int, to []float32) {
 }
 
 // find takes the best corner of each cell (Shi and Tomasi, 1994) that lies in no box.
-func (c *Camera) find(small *thumb.Image, moving []Box) {
+func (c *Estimator) find(small *thumb.Thumbnail, moving []Box) {
 	const stride = 4
 	l := &c.before[0]
 	c.corners = c.corners[:0]
@@ -151,7 +151,7 @@ func (c *Camera) find(small *thumb.Image, moving []Box) {
 }
 
 // inside reports whether the window around a small pixel touches what moves by itself.
-func inside(small *thumb.Image, moving []Box, x, y int) bool {
+func inside(small *thumb.Thumbnail, moving []Box, x, y int) bool {
 	px, py := (float64(x)+0.5)*small.ScaleX, (float64(y)+0.5)*small.ScaleY
 	wx, wy := radius*small.ScaleX, radius*small.ScaleY
 	for i := range moving {
@@ -179,7 +179,7 @@ func (l *level) edges(x, y int) float64 {
 }
 
 // follow finds where a corner went, from the smallest images to the largest.
-func (c *Camera) follow(k *corner) bool {
+func (c *Estimator) follow(k *corner) bool {
 	var dx, dy float64
 	for i := levels - 1; i >= 0; i-- {
 		dx, dy = 2*dx, 2*dy

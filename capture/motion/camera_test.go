@@ -80,11 +80,11 @@ func TestTheCamerasMotionIsFound(t *testing.T) {
 						after = append(after, motion.Box{X1: x - 10, Y1: 30, X2: x + 18, Y2: 240})
 					}
 				}
-				var camera motion.Camera
+				var camera motion.Estimator
 				first, second := wall.seen(still, random, before), wall.seen(want, random, after)
-				_, ok := camera.Moved(&first, nil)
+				_, ok := camera.Estimate(&first, nil)
 				require.False(t, ok, "one image has no motion")
-				got, ok := camera.Moved(&second, before)
+				got, ok := camera.Estimate(&second, before)
 				require.True(t, ok)
 				for _, p := range [][2]float64{{0, 0}, {wide, 0}, {wide / 2, high / 2}, {0, high}, {wide, high}} {
 					assert.InDelta(t, want.A*p[0]+want.B*p[1]+want.C, got.A*p[0]+got.B*p[1]+got.C, 0.8, "%v %+v", p, got)
@@ -99,9 +99,9 @@ func TestNoMotionWithoutCorners(t *testing.T) {
 	flat := func(width, height int) engine.Image {
 		return engine.Image{Data: make([]byte, width*height), Width: width, Height: height, Stride: width, Format: engine.GRAY8}
 	}
-	var camera motion.Camera
+	var camera motion.Estimator
 	moved := func(im engine.Image, hidden ...motion.Box) bool {
-		_, ok := camera.Moved(&im, hidden)
+		_, ok := camera.Estimate(&im, hidden)
 		return ok
 	}
 	require.False(t, moved(flat(wide, high)))
@@ -128,10 +128,10 @@ func TestNoMotionWithoutCorners(t *testing.T) {
 func TestCameraNoAllocations(t *testing.T) {
 	wall, random := newWall(), rand.New(rand.NewPCG(3, 4))
 	images := []engine.Image{wall.seen(still, random, nil), wall.seen(motion.Affine{A: 1, C: 5, E: 1, F: 3}, random, nil)}
-	var camera motion.Camera
+	var camera motion.Estimator
 	n := 0
 	assert.Zero(t, testing.AllocsPerRun(20, func() {
-		camera.Moved(&images[n%2], nil)
+		camera.Estimate(&images[n%2], nil)
 		n++
 	}))
 }
@@ -148,12 +148,12 @@ func BenchmarkCamera1080p(b *testing.B) {
 		}
 		images = append(images, large)
 	}
-	var camera motion.Camera
+	var camera motion.Estimator
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before := used(b)
 	for i := 0; b.Loop(); i++ {
-		camera.Moved(&images[i%2], nil)
+		camera.Estimate(&images[i%2], nil)
 	}
 	b.ReportMetric(float64(used(b)-before)/float64(b.N)/1e3, "cpu-us/op")
 }

@@ -81,7 +81,7 @@ func (g *Gate) Still(image engine.Image, at int64) bool {
 }
 
 // reduce makes the small image of the part that is looked at.
-func (g *Gate) reduce(image *engine.Image, s *Settings) (*thumb.Image, error) {
+func (g *Gate) reduce(image *engine.Image, s *Settings) (*thumb.Thumbnail, error) {
 	if err := image.Check(); err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func luma(image *engine.Image) engine.Image {
 }
 
 // begin takes an image for the background of all that follow.
-func (g *Gate) begin(small *thumb.Image) {
+func (g *Gate) begin(small *thumb.Thumbnail) {
 	g.width = small.Width
 	if len(g.background) != len(small.Pix) {
 		g.background, g.flicker = make([]uint16, len(small.Pix)), make([]uint16, len(small.Pix))
@@ -121,7 +121,7 @@ func (g *Gate) begin(small *thumb.Image) {
 }
 
 // look compares an image with the background, which learns from it, and says whether something moves.
-func (g *Gate) look(small *thumb.Image, sensitivity float64) bool {
+func (g *Gate) look(small *thumb.Thumbnail, sensitivity float64) bool {
 	// From 8 times the flicker and 12 pixels at sensitivity 0 to 3 times and 2 pixels at 1.
 	times, enough := uint32(8.5-5*sensitivity), 12-int(10*sensitivity)
 	clear(g.cells)

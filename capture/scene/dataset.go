@@ -17,9 +17,9 @@ import (
 	"sync"
 )
 
-// LabelledFrom is the rule for hidden and cut parts: a part is labelled when at least this share of its pixels can be seen; its box then
+// MinLabelledShare is the rule for hidden and cut parts: a part is labelled when at least this share of its pixels can be seen; its box then
 // bounds what can be seen. Parts below it are on the image without a label.
-const LabelledFrom = 0.3
+const MinLabelledShare = 0.3
 
 // Format is the file format of a dataset's images.
 type Format string
@@ -169,7 +169,7 @@ func (w *writer) finished(err error) {
 
 func (w *writer) img(studio *studio, img *image.RGBA, n int) error {
 	for _, p := range studio.shot(w.options.Seed, uint64(n)) {
-		if p.Visible >= LabelledFrom {
+		if p.Visible >= MinLabelledShare {
 			w.labels[n] = append(w.labels[n], p)
 		}
 	}

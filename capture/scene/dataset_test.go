@@ -57,7 +57,7 @@ func TestLabelsAgree(t *testing.T) {
 	assert.Equal(t, "path: .\ntrain: images\nval: images\nnc: 6\nnames: [bolt, nut, washer, gear, bearing, spring]\n", files["data.yaml"])
 	var c coco
 	require.NoError(t, json.Unmarshal([]byte(files["annotations.json"]), &c))
-	assert.InDelta(t, LabelledFrom, c.Info.Visible, 0)
+	assert.InDelta(t, MinLabelledShare, c.Info.Visible, 0)
 	require.Len(t, c.Categories, 6)
 	for n, category := range c.Categories {
 		assert.Equal(t, cocoCategory{ID: n, Name: Class(n).String()}, category)
@@ -68,7 +68,7 @@ func TestLabelsAgree(t *testing.T) {
 		assert.Equal(t, n+1, a.ID)
 		assert.Equal(t, a.Box[2]*a.Box[3], a.Area)
 		assert.Zero(t, a.Crowd)
-		assert.GreaterOrEqual(t, a.Visible, LabelledFrom)
+		assert.GreaterOrEqual(t, a.Visible, MinLabelledShare)
 		assert.LessOrEqual(t, a.Visible, 1.0)
 		assert.True(t, a.Box[0] >= 0 && a.Box[1] >= 0 && a.Box[2] > 0 && a.Box[3] > 0 && a.Box[0]+a.Box[2] <= 320 && a.Box[1]+a.Box[3] <= 200)
 		x, y, w, h := float64(a.Box[0]), float64(a.Box[1]), float64(a.Box[2]), float64(a.Box[3])
@@ -102,7 +102,7 @@ func TestHiddenPartsAreNotLabelled(t *testing.T) {
 	for n := range count {
 		lines := 0
 		for _, p := range studio.shot(seed, uint64(n)) {
-			if p.Visible >= LabelledFrom {
+			if p.Visible >= MinLabelledShare {
 				lines++
 			} else {
 				below++

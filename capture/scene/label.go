@@ -57,7 +57,7 @@ type cocoCategory struct {
 
 func (w *writer) coco() *coco {
 	c := &coco{
-		Info:        cocoInfo{Description: "edge-infer demo scenes", Seed: w.options.Seed, Visible: LabelledFrom},
+		Info:        cocoInfo{Description: "edge-infer demo scenes", Seed: w.options.Seed, Visible: MinLabelledShare},
 		Annotations: []cocoAnnotation{},
 	}
 	for class, name := range names {

@@ -62,10 +62,10 @@ func TestLosslessFile(t *testing.T) {
 	stats := c.Stats()
 	assert.Equal(t, capture.Stats{
 		Name: "file", URI: path, State: capture.Ended, Since: stats.Since, Captured: 200, Width: 160, Height: 120, Format: engine.BGR,
-		FPS: stats.FPS, Last: stats.Last,
+		FPS: stats.FPS, LastImage: stats.LastImage,
 	}, stats)
 	assert.Positive(t, stats.FPS)
-	assert.False(t, stats.Since.Before(stats.Last))
+	assert.False(t, stats.Since.Before(stats.LastImage))
 }
 
 // TestVideoTime: what moves in a video keeps its speed, however fast the video is played, and time does not go back where it begins again.
@@ -132,7 +132,7 @@ func TestNewestWins(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, 99, readBarcode(f), "the newest of a hundred")
 	assert.Equal(t, uint64(99), f.Seq)
-	assert.Equal(t, uint64(99), c.Stats().Displaced)
+	assert.Equal(t, uint64(99), c.Stats().Dropped)
 	f.Release()
 	require.NoError(t, c.Close())
 }
@@ -158,7 +158,7 @@ func TestConsumerKeepsBuffers(t *testing.T) {
 	_, ok := c.Take()
 	assert.False(t, ok)
 	assert.Equal(t, uint64(50), c.Stats().Captured)
-	assert.Equal(t, uint64(48), c.Stats().Displaced)
+	assert.Equal(t, uint64(48), c.Stats().Dropped)
 	require.NoError(t, c.Close())
 	assert.Equal(t, first, readBarcode(held[0]), "a lease outlives the camera")
 	for _, f := range held {
@@ -192,7 +192,7 @@ func TestDamagedImageIsCounted(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []int{1, 3}, numbers)
 	assert.Equal(t, uint64(1), c.Stats().Damaged)
-	assert.Equal(t, "not an image that OpenCV can read", c.Stats().Damage)
+	assert.Equal(t, "not an image that OpenCV can read", c.Stats().LastDamage)
 
 	require.NoError(t, os.Remove(dir+"/1.jpg"))
 	require.NoError(t, os.Remove(dir+"/3.jpg"))

@@ -58,11 +58,11 @@ func denied(u capture.URI, given bool, status string) *capture.Error {
 	switch {
 	case !given:
 		scheme, _, _ := strings.Cut(u.Address, "://")
-		return u.Fail("open", capture.ErrDenied, "the camera wants a user name and password",
+		return u.NewError("open", capture.ErrDenied, "the camera wants a user name and password",
 			"write them as "+scheme+"://USER:PASSWORD@HOST/PATH", nil)
 	case strings.HasPrefix(status, "403"):
 		const hint = "check what this user may do, and whether the account is locked"
-		return u.Fail("open", capture.ErrDenied, "the camera forbids it ("+status+")", hint, nil)
+		return u.NewError("open", capture.ErrDenied, "the camera forbids it ("+status+")", hint, nil)
 	}
-	return u.Fail("open", capture.ErrDenied, "the camera refused user name or password", refusedHint, nil)
+	return u.NewError("open", capture.ErrDenied, "the camera refused user name or password", refusedHint, nil)
 }

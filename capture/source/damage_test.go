@@ -49,7 +49,7 @@ func TestBadImagesFailAlone(t *testing.T) {
 	assert.Equal(t, capture.Running, stats.State)
 	assert.Zero(t, stats.Reconnects)
 	assert.Positive(t, stats.Damaged)
-	assert.Contains(t, []string{tooLarge, "not an image that OpenCV can read"}, stats.Damage)
+	assert.Contains(t, []string{tooLarge, "not an image that OpenCV can read"}, stats.LastDamage)
 }
 
 // TestHalfImagesAreNone: of a stream without lengths, as of one with them, what ends before its image does is left out, not taken with
@@ -83,7 +83,7 @@ func TestHalfImagesAreNone(t *testing.T) {
 			}
 			stats := c.Stats()
 			assert.Positive(t, stats.Damaged)
-			assert.Equal(t, "only a part of the image came", stats.Damage)
+			assert.Equal(t, "only a part of the image came", stats.LastDamage)
 		})
 	}
 }
@@ -106,17 +106,17 @@ func TestDamagedImagesAreNoLife(t *testing.T) {
 	assert.Equal(t, "no good first image for 300ms: not an image that OpenCV can read", heard.Reason)
 	assert.Positive(t, heard.Damaged)
 	assert.Zero(t, heard.Captured)
-	assert.Zero(t, heard.Last)
+	assert.Zero(t, heard.LastImage)
 	c.hears("that it waits", state(capture.Waiting))
 
 	broken.Store(false)
 	c.hears("that it runs", state(capture.Running))
 	c.moves(5)
-	last := c.Stats().Last
+	last := c.Stats().LastImage
 	broken.Store(true)
 	heard = c.hears("that it stalls", state(capture.Stalled))
 	assert.Equal(t, "no good image for 300ms: not an image that OpenCV can read", heard.Reason)
-	assert.False(t, heard.Last.Before(last))
+	assert.False(t, heard.LastImage.Before(last))
 	c.hears("that it is lost", state(capture.Lost))
 	broken.Store(false)
 	c.hears("that it runs", state(capture.Running))

@@ -43,7 +43,7 @@ func TestDamageCostsAVideoNothingElse(t *testing.T) {
 		}
 	}
 	require.NoError(t, os.WriteFile(path, video, 0o600))
-	opened, err := open(context.Background(), path, settings{Options: capture.Options{Every: true}, backend: ffmpeg})
+	opened, err := open(context.Background(), path, settings{Options: capture.Options{EveryFrame: true}, backend: ffmpeg})
 	require.NoError(t, err)
 	defer opened.Close()
 	pool := &capture.Pool{}
@@ -72,11 +72,11 @@ func TestDamageCostsAVideoNothingElse(t *testing.T) {
 func TestWhatIsNoFileIsNotWaitedFor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe.jpg")
 	require.NoError(t, unix.Mkfifo(path, 0o600))
-	_, err := Open(context.Background(), path, capture.Options{Every: true})
+	_, err := Open(context.Background(), path, capture.Options{EveryFrame: true})
 	require.EqualError(t, err, "open "+path+": a pipe or socket, not a file (write what comes out of it to a file first)")
 	path = filepath.Join(t.TempDir(), "empty.mp4")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
-	_, err = Open(context.Background(), path, capture.Options{Every: true})
+	_, err = Open(context.Background(), path, capture.Options{EveryFrame: true})
 	require.EqualError(t, err, "open "+path+": the file is empty (copy it again)")
 }
 
@@ -84,7 +84,7 @@ func TestWhatIsNoFileIsNotWaitedFor(t *testing.T) {
 func TestAVideoKnowsWhereItShouldEnd(t *testing.T) {
 	path := motionJPEG(t, 40)
 	length := func() (reached, told time.Duration) {
-		opened, err := Open(context.Background(), path, capture.Options{Every: true})
+		opened, err := Open(context.Background(), path, capture.Options{EveryFrame: true})
 		require.NoError(t, err)
 		defer opened.Close()
 		pool := &capture.Pool{}
@@ -92,12 +92,12 @@ func TestAVideoKnowsWhereItShouldEnd(t *testing.T) {
 		for err == nil || errors.Is(err, capture.ErrImage) {
 			var f capture.Frame
 			if f, err = opened.Next(pool); err == nil {
-				assert.EqualValues(t, 10, f.Rate)
+				assert.EqualValues(t, 10, f.FPS)
 				f.Release()
 			}
 		}
 		require.ErrorIs(t, err, io.EOF)
-		return opened.(capture.Video).Length()
+		return opened.(capture.Video).Progress()
 	}
 	reached, told := length()
 	assert.Equal(t, 3900*time.Millisecond, reached)
@@ -116,7 +116,7 @@ func TestAVideoFromAServerEnds(t *testing.T) {
 	server := httptest.NewServer(http.FileServer(http.Dir(filepath.Dir(path))))
 	defer server.Close()
 	url := server.URL + "/" + filepath.Base(path)
-	assert.Equal(t, upTo(20), readAll(t, Open, url, capture.Options{Every: true}, nil))
+	assert.Equal(t, upTo(20), readAll(t, Open, url, capture.Options{EveryFrame: true}, nil))
 	opened, err := Open(context.Background(), url, capture.Options{})
 	require.NoError(t, err)
 	defer opened.Close()

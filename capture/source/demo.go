@@ -36,7 +36,7 @@ func openDemo(ctx context.Context, u capture.URI) (capture.Source, error) {
 		d.scene.Rate = u.FPS
 	}
 	if err := d.scene.Open(); err != nil {
-		return nil, u.Fail("open", capture.ErrURI, "", "", err)
+		return nil, u.NewError("open", capture.ErrURI, "", "", err)
 	}
 	return d, nil
 }
@@ -62,9 +62,9 @@ func (d *demo) Next(lend capture.Lender) (capture.Frame, error) {
 	d.parts, err = d.scene.Draw(number, f.Data, f.Stride, d.parts[:0])
 	if err != nil {
 		f.Release()
-		return capture.Frame{}, d.uri.Fail("read", capture.ErrUnavailable, "", "", err)
+		return capture.Frame{}, d.uri.NewError("read", capture.ErrUnavailable, "", "", err)
 	}
-	f.Show(len(d.parts))
+	f.SetTruthLen(len(d.parts))
 	for i, part := range d.parts {
 		f.Truth[i] = capture.Object{
 			ID: part.ID, Label: part.Class.String(), Class: int(part.Class), Visible: float32(part.Visible),

@@ -212,11 +212,11 @@ func checkDevice(u capture.URI) error {
 	file, err := os.OpenFile(u.Address, os.O_RDWR|unix.O_NONBLOCK, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return u.Fail("open", capture.ErrNotFound, "no such camera", deviceHint(Devices()), nil)
+		return u.NewError("open", capture.ErrNotFound, "no such camera", deviceHint(Devices()), nil)
 	case errors.Is(err, fs.ErrPermission):
-		return u.Fail("open", capture.ErrUnavailable, "", "add the user to the group 'video'", cause(err))
+		return u.NewError("open", capture.ErrUnavailable, "", "add the user to the group 'video'", cause(err))
 	case err != nil:
-		return u.Fail("open", capture.ErrUnavailable, "", deviceHint(Devices()), cause(err))
+		return u.NewError("open", capture.ErrUnavailable, "", deviceHint(Devices()), cause(err))
 	}
 	return file.Close()
 }

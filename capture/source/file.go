@@ -28,27 +28,27 @@ func openFile(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	info, err := os.Stat(u.Address)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, u.Fail("open", capture.ErrNotFound, "no such file", parametersHint(u.Address), nil)
+		return nil, u.NewError("open", capture.ErrNotFound, "no such file", parametersHint(u.Address), nil)
 	case err != nil:
-		return nil, u.Fail("open", capture.ErrUnavailable, "", "", cause(err))
+		return nil, u.NewError("open", capture.ErrUnavailable, "", "", cause(err))
 	case info.IsDir():
 		return openDirectory(ctx, u, options)
-	case options.Every && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0: // nobody is there to give it up when opening it hangs
-		return nil, u.Fail("open", capture.ErrFormat, "a pipe or socket, not a file", "write what comes out of it to a file first", nil)
+	case options.EveryFrame && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0: // nobody is there to give it up when opening it hangs
+		return nil, u.NewError("open", capture.ErrFormat, "a pipe or socket, not a file", "write what comes out of it to a file first", nil)
 	case info.Mode().IsRegular() && info.Size() == 0:
-		return nil, u.Fail("open", capture.ErrFormat, "the file is empty", "copy it again", nil)
+		return nil, u.NewError("open", capture.ErrFormat, "the file is empty", "copy it again", nil)
 	}
 	file, err := os.Open(u.Address)
 	if err != nil {
-		return nil, u.Fail("open", capture.ErrUnavailable, "", "", cause(err))
+		return nil, u.NewError("open", capture.ErrUnavailable, "", "", cause(err))
 	}
 	_ = file.Close()
-	if Image(u.Address) {
+	if IsImage(u.Address) {
 		return newImages(ctx, u, []string{u.Address}, options), nil
 	}
 	path, err := filepath.Abs(u.Address) // a leading slash keeps OpenCV from reading a protocol into the name
 	if err != nil {
-		return nil, u.Fail("open", capture.ErrUnavailable, "", "", err)
+		return nil, u.NewError("open", capture.ErrUnavailable, "", "", err)
 	}
 	api := gocv.VideoCaptureFFmpeg
 	if options.backend == gstreamer || !gocv.VideoRegistry.HasBackend(api) {
@@ -67,7 +67,7 @@ func openFile(ctx context.Context, u capture.URI, options settings) (capture.Sou
 		if api == gocv.VideoCaptureGstreamer && FindPlugin("libgstcoreelements.so") == "" {
 			hint = "install GStreamer with gstreamer1.0-plugins-good and gstreamer1.0-libav; without it only Motion JPEG in AVI can be read"
 		}
-		return nil, u.Fail("open", capture.ErrFormat, "not a video that OpenCV can read", hint, nil)
+		return nil, u.NewError("open", capture.ErrFormat, "not a video that OpenCV can read", hint, nil)
 	}
 	v.live = false
 	if u.FPS > 0 {
@@ -87,14 +87,14 @@ func cause(err error) error {
 
 var imageSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".ppm"}
 
-// Image reports whether a file has the name of a single image.
-func Image(path string) bool {
+// IsImage reports whether a file has the name of a single image.
+func IsImage(path string) bool {
 	return slices.Contains(imageSuffixes, strings.ToLower(filepath.Ext(path)))
 }
 
 var videoSuffixes = []string{".mp4", ".m4v", ".mkv", ".avi", ".mov", ".webm", ".ts", ".mpg", ".mpeg", ".mjpeg", ".flv"}
 
-// Readable reports whether a file has the name of an image or a video that Open reads. A file with another name may be one all the same.
-func Readable(name string) bool {
-	return Image(name) || slices.Contains(videoSuffixes, strings.ToLower(filepath.Ext(name)))
+// IsMedia reports whether a file has the name of an image or a video that Open reads. A file with another name may be one all the same.
+func IsMedia(name string) bool {
+	return IsImage(name) || slices.Contains(videoSuffixes, strings.ToLower(filepath.Ext(name)))
 }

@@ -24,7 +24,7 @@ type run struct {
 
 // runs reads a source to its end.
 func runs(t *testing.T, uri string, backend backend) (all []run) {
-	source, err := opener(backend)(context.Background(), uri, capture.Options{Every: true})
+	source, err := opener(backend)(context.Background(), uri, capture.Options{EveryFrame: true})
 	require.NoError(t, err)
 	pool := &capture.Pool{Buffers: 1}
 	defer pool.Close()

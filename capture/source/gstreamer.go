@@ -149,7 +149,7 @@ func openPipeline(u capture.URI, options settings) (capture.Source, error) {
 	pipeline := u.Address
 	if !strings.Contains(pipeline, "appsink") {
 		// The pipeline's own clock paces it, as with gst-launch-1.0.
-		pipeline += " ! " + sink(options.Every, true)
+		pipeline += " ! " + sink(options.EveryFrame, true)
 	}
 	v, err := openGStreamer(u, pipeline, options)
 	if err != nil {
@@ -161,10 +161,10 @@ func openPipeline(u capture.URI, options settings) (capture.Source, error) {
 
 func openCSI(u capture.URI, options settings) (capture.Source, error) {
 	if FindPlugin(pluginCSI) == "" {
-		return nil, u.Fail("open", capture.ErrNotFound, "CSI cameras need GStreamer's nvarguscamerasrc, which this machine has not",
+		return nil, u.NewError("open", capture.ErrNotFound, "CSI cameras need GStreamer's nvarguscamerasrc, which this machine has not",
 			"it is part of JetPack; elsewhere name a /dev/videoN, or use --camera demo", nil)
 	}
-	v, err := openGStreamer(u, csiPipeline(u, options.Every), options)
+	v, err := openGStreamer(u, csiPipeline(u, options.EveryFrame), options)
 	if err != nil {
 		return nil, withHint(err, "check the ribbon cable and restart nvargus-daemon")
 	}

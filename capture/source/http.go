@@ -52,7 +52,7 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	response, err := m.ask()
 	var file bool // which has an end
 	if err == nil {
-		file = options.Every && response.ContentLength > 0
+		file = options.EveryFrame && response.ContentLength > 0
 		var stream bool
 		if stream, err = m.recognize(response); stream {
 			return m, nil
@@ -86,7 +86,7 @@ func checkRedirect(_ *http.Request, before []*http.Request) error {
 func (m *mjpeg) ask() (*http.Response, error) {
 	start, err := url.Parse(m.uri.Address)
 	if err != nil {
-		return nil, m.uri.Fail("open", capture.ErrURI, "not a valid URL", "", nil)
+		return nil, m.uri.NewError("open", capture.ErrURI, "not a valid URL", "", nil)
 	}
 	login, given := credentialsOf(start)
 	bare := *start
@@ -101,7 +101,7 @@ func (m *mjpeg) ask() (*http.Response, error) {
 	if asked && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden) {
 		authorization := login.answer(response.Header, http.MethodGet, target.RequestURI())
 		if authorization == "" {
-			return nil, m.uri.Fail("open", capture.ErrUnavailable, "the camera wants to know who asks in a way that is not known here", "", nil)
+			return nil, m.uri.NewError("open", capture.ErrUnavailable, "the camera wants to know who asks in a way that is not known here", "", nil)
 		}
 		_ = response.Body.Close()
 		if response, err = m.get(target, authorization); err != nil {
@@ -114,14 +114,14 @@ func (m *mjpeg) ask() (*http.Response, error) {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return nil, denied(m.uri, asked, response.Status)
 	}
-	return nil, m.uri.Fail("open", capture.ErrUnavailable, "the server answers "+response.Status, "check the path", nil)
+	return nil, m.uri.NewError("open", capture.ErrUnavailable, "the server answers "+response.Status, "check the path", nil)
 }
 
 // get sends one request. The body is the source's to close.
 func (m *mjpeg) get(target *url.URL, authorization string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(m.ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
-		return nil, m.uri.Fail("open", capture.ErrURI, "not a valid URL", "", nil)
+		return nil, m.uri.NewError("open", capture.ErrURI, "not a valid URL", "", nil)
 	}
 	if authorization != "" {
 		request.Header.Set("Authorization", authorization)
@@ -129,9 +129,9 @@ func (m *mjpeg) get(target *url.URL, authorization string) (*http.Response, erro
 	response, err := m.client.Do(request)
 	switch {
 	case errors.Is(err, errRedirects):
-		return nil, m.uri.Fail("open", capture.ErrUnavailable, "", "write the camera's final address", errRedirects)
+		return nil, m.uri.NewError("open", capture.ErrUnavailable, "", "write the camera's final address", errRedirects)
 	case err != nil:
-		return nil, m.uri.Fail("open", capture.ErrUnavailable, "", "check the address and that the camera is on", m.reason(err))
+		return nil, m.uri.NewError("open", capture.ErrUnavailable, "", "check the address and that the camera is on", m.reason(err))
 	}
 	m.body = response.Body
 	return response, nil
@@ -145,7 +145,7 @@ func (m *mjpeg) recognize(response *http.Response) (stream bool, err error) {
 		m.parts = multipart{reader: bufio.NewReaderSize(m.body, 64<<10), boundary: []byte(strings.TrimPrefix(parameters["boundary"], "--"))}
 		return true, nil
 	case strings.HasPrefix(kind, "text/"), strings.HasPrefix(kind, "image/"), kind == "application/json":
-		return false, m.uri.Fail("open", capture.ErrFormat, "the server sends "+kind+", which is no stream",
+		return false, m.uri.NewError("open", capture.ErrFormat, "the server sends "+kind+", which is no stream",
 			"use the camera's MJPEG or video URL", nil)
 	}
 	return false, nil
@@ -175,22 +175,22 @@ func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 	m.timer.Stop()
 	switch {
 	case errors.Is(context.Cause(m.ctx), errReadTimeout):
-		return capture.Frame{}, m.uri.Fail("read", capture.ErrStalled, "no image for "+m.options.ReadTimeout.String(), "", nil)
+		return capture.Frame{}, m.uri.NewError("read", capture.ErrStalled, "no image for "+m.options.ReadTimeout.String(), "", nil)
 	case errors.Is(err, io.EOF) && m.ctx.Err() == nil:
-		return capture.Frame{}, m.uri.Fail("read", capture.ErrUnavailable, "the stream ended", "", nil)
+		return capture.Frame{}, m.uri.NewError("read", capture.ErrUnavailable, "the stream ended", "", nil)
 	case errors.Is(err, errBare):
-		return capture.Frame{}, m.uri.Fail("read", capture.ErrFormat, "the server sends images without the boundaries that it announces",
+		return capture.Frame{}, m.uri.NewError("read", capture.ErrFormat, "the server sends images without the boundaries that it announces",
 			"use another of the camera's addresses, or gst:souphttpsrc location=ADDRESS ! jpegparse ! jpegdec ! videoconvert ! appsink", nil)
 	case errors.Is(err, errMalformed):
-		return capture.Frame{}, m.uri.Fail("read", capture.ErrUnavailable, "", "use another of the camera's addresses for MJPEG or video", err)
+		return capture.Frame{}, m.uri.NewError("read", capture.ErrUnavailable, "", "use another of the camera's addresses for MJPEG or video", err)
 	case err != nil:
-		return capture.Frame{}, m.uri.Fail("read", capture.ErrUnavailable, "", "", m.reason(err))
+		return capture.Frame{}, m.uri.NewError("read", capture.ErrUnavailable, "", "", m.reason(err))
 	}
 	captured, now := capture.Monotonic(), time.Now()
 	seq := m.seq
 	m.seq++
 	if cutJPEG(m.img.encoded) {
-		return capture.Frame{}, m.uri.Fail("read", capture.ErrImage, "only a part of the image came", "", nil)
+		return capture.Frame{}, m.uri.NewError("read", capture.ErrImage, "only a part of the image came", "", nil)
 	}
 	f, err := m.img.decode(lend)
 	if err != nil {

@@ -42,16 +42,16 @@ type images struct {
 func openDirectory(ctx context.Context, u capture.URI, options settings) (capture.Source, error) {
 	entries, err := os.ReadDir(u.Address)
 	if err != nil {
-		return nil, u.Fail("open", capture.ErrUnavailable, "", "", cause(err))
+		return nil, u.NewError("open", capture.ErrUnavailable, "", "", cause(err))
 	}
 	var files []string
 	for _, entry := range entries {
-		if !entry.IsDir() && Image(entry.Name()) && !strings.HasPrefix(entry.Name(), ".") {
+		if !entry.IsDir() && IsImage(entry.Name()) && !strings.HasPrefix(entry.Name(), ".") {
 			files = append(files, filepath.Join(u.Address, entry.Name()))
 		}
 	}
 	if len(files) == 0 {
-		return nil, u.Fail("open", capture.ErrNotFound, "no image in this directory", "known: "+strings.Join(imageSuffixes, " "), nil)
+		return nil, u.NewError("open", capture.ErrNotFound, "no image in this directory", "known: "+strings.Join(imageSuffixes, " "), nil)
 	}
 	return newImages(ctx, u, files, options), nil
 }
@@ -79,10 +79,10 @@ func (p *images) Next(lend capture.Lender) (capture.Frame, error) {
 	seq := uint64(p.next)
 	p.next++
 	if err := p.img.load(u.Address); err != nil {
-		return capture.Frame{}, u.Fail("read", capture.ErrImage, "", "", cause(err))
+		return capture.Frame{}, u.NewError("read", capture.ErrImage, "", "", cause(err))
 	}
 	if cutJPEG(p.img.encoded) {
-		return capture.Frame{}, u.Fail("read", capture.ErrImage, errPartial.Error(), "copy it again", nil)
+		return capture.Frame{}, u.NewError("read", capture.ErrImage, errPartial.Error(), "copy it again", nil)
 	}
 	captured, now := capture.Monotonic(), time.Now()
 	f, err := p.img.decode(lend)

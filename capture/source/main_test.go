@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	Quiet()
+	SilenceDecoders()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if path, _ := compiled(); path != "" {
 			_ = os.RemoveAll(filepath.Dir(path))

@@ -16,11 +16,11 @@ func grab(from *gocv.VideoCapture) bool {
 	return C.ei_capture_grab(*(*unsafe.Pointer)(unsafe.Pointer(from))) != 0
 }
 
-// Quiet keeps OpenCV and FFmpeg from writing to standard error for the life of the process. A program with a terminal calls it once, before
+// SilenceDecoders keeps OpenCV and FFmpeg from writing to standard error for the life of the process. A program with a terminal calls it once, before
 // the first Open. The variables OPENCV_LOG_LEVEL and OPENCV_FFMPEG_LOGLEVEL still win where the user has set them. GLib's messages about a
 // malformed pipeline are dropped, and GStreamer says nothing unless GST_DEBUG is set; libjpeg's warning about a damaged image cannot be
 // kept back.
-func Quiet() {
+func SilenceDecoders() {
 	if os.Getenv("OPENCV_LOG_LEVEL") == "" {
 		C.ei_silence()
 	}

@@ -30,7 +30,7 @@ func openRTSP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	jetson := FindPlugin(pluginDecoder) != "" && gocv.VideoRegistry.HasBackend(gocv.VideoCaptureGstreamer)
 	var v *video
 	if options.backend == gstreamer || options.backend == "" && (jetson || !gocv.VideoRegistry.HasBackend(gocv.VideoCaptureFFmpeg)) {
-		v, err = openGStreamer(u, rtspPipeline(address, options.Every, jetson), options)
+		v, err = openGStreamer(u, rtspPipeline(address, options.EveryFrame, jetson), options)
 	} else {
 		v, err = openVideo(u, address, gocv.VideoCaptureFFmpeg, options)
 	}
@@ -46,7 +46,7 @@ func openRTSP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 func describe(ctx context.Context, u capture.URI, timeout time.Duration) (string, error) {
 	start, err := url.Parse(u.Address)
 	if err != nil {
-		return "", u.Fail("open", capture.ErrURI, "not a valid URL", "", nil)
+		return "", u.NewError("open", capture.ErrURI, "not a valid URL", "", nil)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -56,26 +56,26 @@ func describe(ctx context.Context, u capture.URI, timeout time.Duration) (string
 		reply, err := askRTSP(ctx, at, login, given)
 		switch {
 		case ctx.Err() != nil:
-			return "", u.Fail("open", capture.ErrUnavailable, "the server does not answer", "check that the camera is on", nil)
+			return "", u.NewError("open", capture.ErrUnavailable, "the server does not answer", "check that the camera is on", nil)
 		case errors.Is(err, errNotRTSP):
-			return "", u.Fail("open", capture.ErrUnavailable, "", "check that this is an RTSP server", err)
+			return "", u.NewError("open", capture.ErrUnavailable, "", "check that this is an RTSP server", err)
 		case err != nil:
-			return "", u.Fail("open", capture.ErrUnavailable, "", "check the address and that the camera is on", plain(err))
+			return "", u.NewError("open", capture.ErrUnavailable, "", "check the address and that the camera is on", plain(err))
 		case reply.code == 401 && reply.unknown:
 			return decoderAddress(at, start), nil // FFmpeg may know how
 		case reply.code == 401 || reply.code == 403:
 			return "", denied(u, given, reply.status())
 		case reply.code >= 300 && reply.code < 400:
 			if at, err = redirected(at, reply.header.Get("Location")); err != nil {
-				return "", u.Fail("open", capture.ErrUnavailable, "", "", err)
+				return "", u.NewError("open", capture.ErrUnavailable, "", "", err)
 			}
 		case reply.code >= 400:
-			return "", u.Fail("open", capture.ErrUnavailable, "the server answers "+reply.status(), "check the path", nil)
+			return "", u.NewError("open", capture.ErrUnavailable, "the server answers "+reply.status(), "check the path", nil)
 		default:
 			return decoderAddress(at, start), nil
 		}
 	}
-	return "", u.Fail("open", capture.ErrUnavailable, "", "write the camera's final address", errRedirects)
+	return "", u.NewError("open", capture.ErrUnavailable, "", "write the camera's final address", errRedirects)
 }
 
 // redirected is where an RTSP server sends to.

@@ -183,7 +183,7 @@ func TestGiantAmongImages(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []int{0, 2, 4}, numbers)
 	assert.Equal(t, uint64(2), c.Stats().Damaged)
-	assert.Equal(t, tooLarge, c.Stats().Damage)
+	assert.Equal(t, tooLarge, c.Stats().LastDamage)
 
 	_, err = drain(t, &capture.Camera{
 		Open: Open, URI: filepath.Join(dir, "0.jpg"), Once: true, Lossless: true, MaxPixels: 160*120 - 1,

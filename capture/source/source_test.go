@@ -62,7 +62,7 @@ func TestVideoFile(t *testing.T) {
 	path := barcodeVideo(t, "a video ?#%.mp4", 90, 320, 240, 30)
 	for _, backend := range []backend{"", ffmpeg, gstreamer} {
 		t.Run("backend "+string(backend), func(t *testing.T) {
-			numbers := readAll(t, opener(backend), path, capture.Options{Every: true}, func(f capture.Frame) {
+			numbers := readAll(t, opener(backend), path, capture.Options{EveryFrame: true}, func(f capture.Frame) {
 				assert.Equal(t, []int{320, 240}, []int{f.Width, f.Height})
 				assert.Equal(t, engine.BGR, f.Format)
 			})
@@ -141,7 +141,7 @@ func TestPipelineFormats(t *testing.T) {
 				path := barcodeVideo(t, "v.mp4", 20, size[0], size[1], 30)
 				pipeline := "gst:filesrc location=" + path + " ! qtdemux ! avdec_h264 ! videoconvert ! video/x-raw,format=" + caps
 				numbers := readAll(t, Open, pipeline+" ! appsink sync=false",
-					capture.Options{Every: true}, func(f capture.Frame) {
+					capture.Options{EveryFrame: true}, func(f capture.Frame) {
 						assert.Equal(t, format, f.Format)
 						assert.Equal(t, size, [2]int{f.Width, f.Height})
 						assert.Len(t, f.Data, f.Stride*format.Rows(f.Height))
@@ -162,7 +162,7 @@ func TestPipelineWithoutCaps(t *testing.T) {
 	// The end of a pipeline must not bring the last image again and again.
 	n = 0
 	readAll(t, Open, "gst:videotestsrc num-buffers=3 ! videoconvert ! video/x-raw,width=64,height=48,format=GRAY8",
-		capture.Options{Every: true}, count)
+		capture.Options{EveryFrame: true}, count)
 	assert.Equal(t, 3, n)
 }
 
@@ -227,7 +227,7 @@ func TestDecodesInPlace(t *testing.T) {
 		"gst:videotestsrc num-buffers=6 ! video/x-raw,format=NV12,width=320,height=240 ! appsink sync=false",
 		dir,
 	} {
-		source, err := Open(context.Background(), uri, capture.Options{Every: true})
+		source, err := Open(context.Background(), uri, capture.Options{EveryFrame: true})
 		require.NoError(t, err)
 		var d *decoder
 		switch s := source.(type) {

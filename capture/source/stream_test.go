@@ -59,7 +59,7 @@ type watched struct {
 // watch runs a camera until the test ends.
 func watch(t *testing.T, c *capture.Camera) *watched {
 	w := &watched{Camera: c, t: t, notify: make(chan struct{}, 1), result: make(chan error, 1), newest: -1}
-	c.Notify, c.Changed, c.Open = token(w.notify), w.hear, w.counted(c.Open)
+	c.Notify, c.OnChange, c.Open = token(w.notify), w.hear, w.counted(c.Open)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -93,7 +93,7 @@ func watch(t *testing.T, c *capture.Camera) *watched {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		assert.Equal(t, capture.Ended, w.told[len(w.told)-1].State, "the last event")
-		assert.Equal(t, stats.Captured, w.taken+stats.Displaced, "every frame is taken or displaced")
+		assert.Equal(t, stats.Captured, w.taken+stats.Dropped, "every frame is taken or displaced")
 	})
 	return w
 }
@@ -127,14 +127,14 @@ func (w *watched) hear(now capture.Stats) {
 	defer w.mu.Unlock()
 	if last := len(w.told) - 1; last >= 0 {
 		before := w.told[last]
-		assert.True(w.t, now.Differs(&before), "told twice: %+v", now)
+		assert.True(w.t, now.Changed(&before), "told twice: %+v", now)
 		assert.False(w.t, now.Since.Before(before.Since), "%+v after %+v", now, before)
 	}
 	switch now.State {
 	case capture.Running:
 		assert.Empty(w.t, now.Reason)
 		assert.Zero(w.t, now.Tries)
-		assert.NotZero(w.t, now.Last)
+		assert.NotZero(w.t, now.LastImage)
 	case capture.Lost, capture.Waiting:
 		assert.NotEmpty(w.t, now.Reason)
 		assert.True(w.t, now.NextTry.After(now.Since), "%+v", now)

@@ -44,7 +44,7 @@ type video struct {
 // openVideo opens address with one of OpenCV's backends, as a live source of BGR images.
 func openVideo(u capture.URI, address string, api gocv.VideoCaptureAPI, options settings) (*video, error) {
 	if !gocv.VideoRegistry.HasBackend(api) {
-		return nil, u.Fail("open", capture.ErrUnavailable, "this OpenCV is built without "+gocv.VideoRegistry.GetBackendName(api), "", nil)
+		return nil, u.NewError("open", capture.ErrUnavailable, "this OpenCV is built without "+gocv.VideoRegistry.GetBackendName(api), "", nil)
 	}
 	var opened *gocv.VideoCapture
 	var err error
@@ -59,7 +59,7 @@ func openVideo(u capture.URI, address string, api gocv.VideoCaptureAPI, options 
 	if err != nil || !opened.IsOpened() {
 		_ = opened.Close()
 		// gocv's text quotes the address with its credentials and says nothing else.
-		return nil, u.Fail("open", capture.ErrUnavailable, gocv.VideoRegistry.GetBackendName(api)+" cannot open it", "", nil)
+		return nil, u.NewError("open", capture.ErrUnavailable, gocv.VideoRegistry.GetBackendName(api)+" cannot open it", "", nil)
 	}
 	v := &video{uri: u, live: true, capture: opened, patience: options.ReadTimeout}
 	if fps := opened.Get(gocv.VideoCaptureFPS); fps > 0 && fps <= capture.MaxRate {
@@ -72,7 +72,7 @@ func openVideo(u capture.URI, address string, api gocv.VideoCaptureAPI, options 
 			_ = v.Close()
 			var refused *capture.Error
 			if errors.As(err, &refused) {
-				return nil, u.Fail("open", capture.ErrFormat, refused.Message, refused.Hint, nil)
+				return nil, u.NewError("open", capture.ErrFormat, refused.Message, refused.Hint, nil)
 			}
 			return nil, err
 		}
@@ -99,20 +99,20 @@ func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
 		if v.held = v.goesOn(); !v.held {
 			return capture.Frame{}, v.end()
 		}
-		return capture.Frame{}, v.uri.Fail("read", capture.ErrImage, "damaged images are left out", "", nil)
+		return capture.Frame{}, v.uri.NewError("read", capture.ErrImage, "damaged images are left out", "", nil)
 	}
 	f, err := v.decode(lend)
 	seq := v.seq
 	v.seq++
 	if errors.Is(err, errNoImage) {
-		return capture.Frame{}, v.uri.Fail("read", capture.ErrImage, "not an image that OpenCV can read", "", nil)
+		return capture.Frame{}, v.uri.NewError("read", capture.ErrImage, "not an image that OpenCV can read", "", nil)
 	}
 	if err != nil {
 		return capture.Frame{}, named(v.uri, err)
 	}
 	f.Seq, f.Captured, f.Time = seq, captured, now
 	if !v.live {
-		f.Position, f.Rate = v.position(seq), v.fps
+		f.Position, f.FPS = v.position(seq), v.fps
 		v.reached = max(v.reached, f.Position)
 	}
 	return f, nil
@@ -165,8 +165,8 @@ func (v *video) goesOn() bool {
 	return false
 }
 
-// Length implements capture.Video.
-func (v *video) Length() (reached, told time.Duration) {
+// Progress implements capture.Video.
+func (v *video) Progress() (reached, told time.Duration) {
 	if v.capture == nil || v.fps == 0 {
 		return v.reached, 0
 	}
@@ -182,14 +182,14 @@ func (v *video) Length() (reached, told time.Duration) {
 func (v *video) end() error {
 	switch {
 	case v.live && v.late != 0 && capture.Monotonic()-v.late < int64(time.Second):
-		return v.uri.Fail("read", capture.ErrStalled, "no image for "+v.patience.String(), "", nil)
+		return v.uri.NewError("read", capture.ErrStalled, "no image for "+v.patience.String(), "", nil)
 	case v.seq == 0 && !v.live && v.uri.Kind == capture.HTTP:
-		return v.uri.Fail("read", capture.ErrUnavailable, "it opened but gave no image",
+		return v.uri.NewError("read", capture.ErrUnavailable, "it opened but gave no image",
 			"download it first: the server may give whole files only, and this one has its index at the end", nil)
 	case v.seq == 0:
-		return v.uri.Fail("read", capture.ErrUnavailable, "it opened but gave no image", "", nil)
+		return v.uri.NewError("read", capture.ErrUnavailable, "it opened but gave no image", "", nil)
 	case v.live:
-		return v.uri.Fail("read", capture.ErrUnavailable, "the stream ended", "", nil)
+		return v.uri.NewError("read", capture.ErrUnavailable, "the stream ended", "", nil)
 	}
 	return io.EOF
 }

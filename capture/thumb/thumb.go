@@ -4,8 +4,8 @@ package thumb
 
 import "github.com/edge-infer/edge-infer/engine"
 
-// Image is a small grey image of a frame. It belongs to its Reducer and is valid until the next Reduce.
-type Image struct {
+// Thumbnail is a small grey image of a frame. It belongs to its Reducer and is valid until the next Reduce.
+type Thumbnail struct {
 	Pix           []byte // Width*Height grey values, row after row without padding
 	Width, Height int
 	// ScaleX and ScaleY are source pixels per pixel: pixel (x, y) stands for the source's from (x*ScaleX, y*ScaleY) on, up to the next one's.
@@ -14,19 +14,19 @@ type Image struct {
 
 // Defaults of Reducer's fields.
 const (
-	DefaultLongest = 160
-	DefaultSamples = 2
+	DefaultLongestSide = 160
+	DefaultSamples     = 2
 )
 
 // Reducer makes the small images of one camera. Each pixel is the mean of a few source pixels spread over its area, so that the memory of
 // a frame is read in part only. The zero value is ready; one goroutine uses it. It allocates when images of another size or format come.
 type Reducer struct {
-	// Longest is the longer side of the small images, DefaultLongest when 0. A source that is smaller keeps its size.
-	Longest int
+	// LongestSide is the longer side of the small images, DefaultLongestSide when 0. A source that is smaller keeps its size.
+	LongestSide int
 	// Samples is how many source pixels in each direction a pixel is the mean of, DefaultSamples when 0. 1 is the fastest and the noisiest.
 	Samples int
 
-	img     Image
+	img     Thumbnail
 	of      engine.Image // that columns and rows were made for; without its memory
 	columns []int32      // byte offsets in a source row of the samples, left to right
 	rows    []int32      // source rows of the samples, top to bottom
@@ -35,7 +35,7 @@ type Reducer struct {
 
 // Reduce gives the small image of a frame of any format. Colours weigh as blue 1, green 2, red 1; luma samples are taken as they are. The
 // error is that of engine.Image.Check.
-func (r *Reducer) Reduce(image *engine.Image) (*Image, error) {
+func (r *Reducer) Reduce(image *engine.Image) (*Thumbnail, error) {
 	if err := image.Check(); err != nil {
 		return nil, err
 	}
@@ -118,9 +118,9 @@ func (r *Reducer) samples() int {
 
 // prepare makes the small image and the places of the samples for images like image.
 func (r *Reducer) prepare(image *engine.Image) {
-	longest, samples := r.Longest, r.samples()
+	longest, samples := r.LongestSide, r.samples()
 	if longest <= 0 {
-		longest = DefaultLongest
+		longest = DefaultLongestSide
 	}
 	width, height := image.Width, image.Height
 	if most := max(width, height); most > longest {
@@ -129,7 +129,7 @@ func (r *Reducer) prepare(image *engine.Image) {
 	step := map[engine.PixelFormat]int{engine.BGR: 3, engine.BGRx: 4, engine.YUYV: 2}[image.Format]
 	r.columns, r.rows = places(width*samples, image.Width, max(step, 1)), places(height*samples, image.Height, 1)
 	r.sums = make([]uint32, width)
-	r.img = Image{
+	r.img = Thumbnail{
 		Pix: make([]byte, width*height), Width: width, Height: height,
 		ScaleX: float64(image.Width) / float64(width), ScaleY: float64(image.Height) / float64(height),
 	}

@@ -66,7 +66,7 @@ func TestExtremesStayWhatTheyAre(t *testing.T) {
 		for _, value := range []byte{0, 1, 127, 254, 255} {
 			for samples := 1; samples <= 5; samples++ {
 				im := drawn(format, 334, 202, func(int, int) byte { return value })
-				small, err := (&thumb.Reducer{Samples: samples, Longest: 40}).Reduce(&im)
+				small, err := (&thumb.Reducer{Samples: samples, LongestSide: 40}).Reduce(&im)
 				require.NoError(t, err)
 				for _, pixel := range small.Pix {
 					require.Equal(t, value, pixel, "%v with %d samples", format, samples)
@@ -86,7 +86,7 @@ func TestSizes(t *testing.T) {
 		{32768, 2, 160, 160, 1},
 	} {
 		im := drawn(engine.GRAY8, c.width, c.height, func(int, int) byte { return 9 })
-		small, err := (&thumb.Reducer{Longest: c.longest}).Reduce(&im)
+		small, err := (&thumb.Reducer{LongestSide: c.longest}).Reduce(&im)
 		require.NoError(t, err)
 		assert.Equal(t, []int{c.wantWidth, c.wantHeight}, []int{small.Width, small.Height}, fmt.Sprint(c))
 	}
@@ -124,7 +124,7 @@ func FuzzReduce(f *testing.F) {
 	f.Fuzz(func(t *testing.T, format uint8, width, height, stride, bytes, longest, samples int) {
 		im := engine.Image{Width: width, Height: height, Stride: stride, Format: engine.PixelFormat(format)}
 		im.Data = make([]byte, min(max(bytes, 0), 1<<20))
-		small, err := (&thumb.Reducer{Longest: min(longest, 4096), Samples: samples}).Reduce(&im)
+		small, err := (&thumb.Reducer{LongestSide: min(longest, 4096), Samples: samples}).Reduce(&im)
 		if err != nil {
 			require.Error(t, im.Check())
 			return

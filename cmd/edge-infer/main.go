@@ -25,7 +25,7 @@ func main() {
 // execute runs one command line and returns the exit status: 0 done, 1 failed, 2 wrong usage. The first SIGINT or SIGTERM ends the work
 // in order, the second one at once.
 func execute(args []string, stdout, stderr io.Writer) int {
-	source.Quiet() // what OpenCV has to say becomes part of an error
+	source.SilenceDecoders() // what OpenCV has to say becomes part of an error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)

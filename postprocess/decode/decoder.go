@@ -212,7 +212,7 @@ func (d *Decoder) prepare(columns, labels int) error {
 		}
 	}
 	if d.about.Task != engine.Classify {
-		setDefault(&d.Threshold, postprocess.DefaultReported)
+		setDefault(&d.Threshold, postprocess.DefaultConfidence)
 	}
 	d.thresholds = make([]float32, classes)
 	for class := range d.thresholds {
@@ -290,7 +290,7 @@ func (d *Decoder) Decode(result *engine.Result, number, width, height int, dst [
 
 // Map is what Decode has read of an image that a head of maps says something of every place of; nil for other heads, and where none of the
 // places lies in the image. It is valid until the next Decode of an image with the same number.
-func (d *Decoder) Map(number int) *postprocess.Map {
+func (d *Decoder) Map(number int) *postprocess.DenseMap {
 	if !d.about.Task.Maps() || number >= len(d.details) || d.details[number].places.Width == 0 {
 		return nil
 	}

@@ -15,10 +15,10 @@ type details struct {
 	keypoints []postprocess.Keypoint
 	masks     []postprocess.Mask
 	logits    []float32
-	oriented  []postprocess.Oriented
+	oriented  []postprocess.OrientedBox
 	weights   []float32 // of the prototypes of one mask
 	columns   []int32   // scratch of one mask
-	places    postprocess.Map
+	places    postprocess.DenseMap
 	classes   []uint8
 	depths    []float32
 }

@@ -65,7 +65,7 @@ func checkDetail(t *testing.T, d *postprocess.Detail) {
 		for _, n := range m.AppendRuns(nil, 100, 80) {
 			sum += int(n)
 		}
-		if !m.Sane() || sum != 8000 {
+		if !m.Valid() || sum != 8000 {
 			t.Fatalf("mask of %dx%d points and %d pixels", m.Width, m.Height, sum)
 		}
 	}

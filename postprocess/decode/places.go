@@ -15,7 +15,7 @@ func (d *Decoder) semantic() error {
 	if memory == nil { // only impossible scores are looked for, and any is possible
 		return nil
 	}
-	memory.places = postprocess.Map{}
+	memory.places = postprocess.DenseMap{}
 	grid := d.gridSize()
 	cells := room(&memory.classes, grid.X*grid.Y)
 	none := 0
@@ -66,7 +66,7 @@ func (d *Decoder) depth() error {
 	if memory == nil {
 		return nil
 	}
-	memory.places = postprocess.Map{}
+	memory.places = postprocess.DenseMap{}
 	grid := d.gridSize()
 	if len(from.data) != grid.X*grid.Y {
 		return d.unfit()
@@ -88,16 +88,16 @@ func (d *Decoder) gridSize() image.Point {
 }
 
 // inImage is the map of the cells whose centres lie in the image, without what they say. The cells are those of d.cropped.
-func (d *Decoder) inImage(grid image.Point) postprocess.Map {
+func (d *Decoder) inImage(grid image.Point) postprocess.DenseMap {
 	t := &d.img.transform
 	stepX, stepY := float32(grid.X)/float32(d.fit.Width), float32(grid.Y)/float32(d.fit.Height)
 	left, right := inside(t.PadX, t.ScaleX*float32(d.img.width), stepX, grid.X)
 	top, bottom := inside(t.PadY, t.ScaleY*float32(d.img.height), stepY, grid.Y)
 	d.cropped = image.Rect(left, top, right, bottom)
-	m := postprocess.Map{Width: right - left, Height: bottom - top, StepX: t.ScaleX * stepX, StepY: t.ScaleY * stepY}
+	m := postprocess.DenseMap{Width: right - left, Height: bottom - top, StepX: t.ScaleX * stepX, StepY: t.ScaleY * stepY}
 	if m.Width == 0 || m.Height == 0 {
 		d.cropped = image.Rectangle{}
-		return postprocess.Map{}
+		return postprocess.DenseMap{}
 	}
 	m.X, m.Y = d.onGrid(grid, left, top)
 	return m

@@ -236,9 +236,9 @@ func FuzzMaps(f *testing.F) {
 					t.Fatalf("class %d", class)
 				}
 			}
-			var reading postprocess.Reading
-			reading.Take(got, got.Whole(nil))
-			if column, row := got.Cell(99, 79); column < 0 || column >= got.Width || row < 0 || row >= got.Height {
+			var reading postprocess.PixelStats
+			reading.Measure(got, got.AppendSpans(nil))
+			if column, row := got.CellAt(99, 79); column < 0 || column >= got.Width || row < 0 || row >= got.Height {
 				t.Fatalf("cell %d, %d of %dx%d", column, row, got.Width, got.Height)
 			}
 		}

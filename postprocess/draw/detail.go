@@ -38,7 +38,7 @@ func (p *Painter) mask(img *Image, m *postprocess.Mask, c color.RGBA) {
 }
 
 // turned paints the border of an oriented box.
-func (img *Image) turned(o *postprocess.Oriented, thickness float32, c color.RGBA) {
+func (img *Image) turned(o *postprocess.OrientedBox, thickness float32, c color.RGBA) {
 	corners := o.Corners()
 	for i := range corners {
 		img.stroke(Point(corners[i]), Point(corners[(i+1)%len(corners)]), thickness, c)

@@ -32,9 +32,9 @@ func TestMarksPaintMasks(t *testing.T) {
 
 func TestMarksPaintTurnedBoxes(t *testing.T) {
 	img := blank(320, 240)
-	o := postprocess.Oriented{X: 160, Y: 120, Width: 120, Height: 40, Angle: math.Pi / 4}
+	o := postprocess.OrientedBox{X: 160, Y: 120, Width: 120, Height: 40, Angle: math.Pi / 4}
 	one := mark(0, 0, 0, 0, 3)
-	one.Box, one.Detail = o.Hull(), &postprocess.Detail{Oriented: &o}
+	one.Box, one.Detail = o.Bounds(), &postprocess.Detail{Oriented: &o}
 	require.NoError(t, new(Painter).Marks(img, []Mark{one}))
 	for _, corner := range o.Corners() {
 		assert.Equal(t, Colour(3), at(img, int(corner.X), int(corner.Y)))
@@ -100,7 +100,7 @@ func TestPaintingDetailsAllocatesNothing(t *testing.T) {
 	one.Detail = &postprocess.Detail{
 		Mask:      &postprocess.Mask{Bounds: image.Rect(40, 60, 200, 180), Width: 1, Height: 1, StepX: 1, StepY: 1, Logits: []float32{1}},
 		Keypoints: []postprocess.Keypoint{{X: 90, Y: 90, Score: 1}}, Skeleton: postprocess.NewSkeleton([]string{"hook"}),
-		Oriented: &postprocess.Oriented{X: 90, Y: 90, Width: 30, Height: 20, Angle: 1},
+		Oriented: &postprocess.OrientedBox{X: 90, Y: 90, Width: 30, Height: 20, Angle: 1},
 	}
 	painter, marks := &Painter{}, []Mark{one}
 	require.NoError(t, painter.Marks(img, marks))

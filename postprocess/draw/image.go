@@ -14,8 +14,8 @@ type Image struct {
 	Width, Height, Stride int // pixels, pixels, bytes from row to row
 }
 
-// Check reports sizes that do not fit the memory. Painting an image that fails it does nothing.
-func (p *Image) Check() error {
+// Validate reports sizes that do not fit the memory. Painting an image that fails it does nothing.
+func (p *Image) Validate() error {
 	const maxSide = 1 << 15
 	switch {
 	case p.Width < 1 || p.Height < 1 || p.Width > maxSide || p.Height > maxSide:

@@ -16,8 +16,8 @@ const mostNoted = 12
 
 // Map tints every place of the image by its class, or by its depth between the least and the largest of them, and paints a legend of what
 // the reading of the whole map says. What the map says nothing of is left as it is.
-func (p *Painter) Map(img Image, m *postprocess.Map, reading *postprocess.Reading) error {
-	if err := img.Check(); err != nil {
+func (p *Painter) Map(img Image, m *postprocess.DenseMap, reading *postprocess.PixelStats) error {
+	if err := img.Validate(); err != nil {
 		return err
 	}
 	face, err := p.face(img.Height)
@@ -27,16 +27,16 @@ func (p *Painter) Map(img Image, m *postprocess.Map, reading *postprocess.Readin
 	var colours [256]color.RGBA
 	for i := range colours {
 		if colours[i] = Colour(i); m.Depths != nil {
-			colours[i] = Ramp(float32(i) / 255)
+			colours[i] = Colormap(float32(i) / 255)
 		}
 	}
 	span := max(reading.High-reading.Low, math.SmallestNonzeroFloat32)
 	for y := range img.Height {
 		for x := range img.Width {
-			if !m.Covers(x, y) {
+			if !m.Contains(x, y) {
 				continue
 			}
-			column, row := m.Cell(x, y)
+			column, row := m.CellAt(x, y)
 			cell := row*m.Width + column
 			if m.Depths == nil {
 				if class := m.Classes[cell]; class != postprocess.NoClass {
@@ -56,7 +56,7 @@ func (p *Painter) Map(img Image, m *postprocess.Map, reading *postprocess.Readin
 }
 
 // classes notes the largest shares from the upper left corner down.
-func (p *Painter) classes(img *Image, face *typeface, reading *postprocess.Reading) {
+func (p *Painter) classes(img *Image, face *typeface, reading *postprocess.PixelStats) {
 	height := face.ascent + face.descent
 	shares := reading.Shares
 	for line := 1; line <= min(mostNoted, img.Height/height); line++ {
@@ -77,18 +77,18 @@ func (p *Painter) classes(img *Image, face *typeface, reading *postprocess.Readi
 }
 
 // depths notes the least, median and largest.
-func (p *Painter) depths(img *Image, face *typeface, reading *postprocess.Reading) {
+func (p *Painter) depths(img *Image, face *typeface, reading *postprocess.PixelStats) {
 	height := face.ascent + face.descent
 	span := max(reading.High-reading.Low, math.SmallestNonzeroFloat32)
 	for line, depth := range [...]float32{reading.Low, reading.Median, reading.High} {
 		p.text = strconv.AppendFloat(p.text[:0], float64(depth), 'g', 4, 32)
-		p.note(img, face, 0, (line+1)*height, Ramp((depth-reading.Low)/span))
+		p.note(img, face, 0, (line+1)*height, Colormap((depth-reading.Low)/span))
 	}
 }
 
-// Ramp is the colour of a share, 0 to 1: from dark violet by green to bright yellow, in steps that look equally large. Lightness and hue
+// Colormap is the colour of a share, 0 to 1: from dark violet by green to bright yellow, in steps that look equally large. Lightness and hue
 // grow evenly in OKLab (Ottosson, "A perceptual color space for image processing", 2020).
-func Ramp(share float32) color.RGBA {
+func Colormap(share float32) color.RGBA {
 	t := float64(share)
 	lightness, chroma, hue := .25+.65*t, .12, (300-200*t)*math.Pi/180
 	a, b := chroma*math.Cos(hue), chroma*math.Sin(hue)

@@ -52,7 +52,7 @@ func thickness(height int) int { return max(2, (height+180)/360) }
 // Marks paints a box with label, score, attributes and track number for every mark, and the mask, turned box or keypoints that it has.
 // Later marks cover earlier ones. What lies outside the image is cut off, and a label that would leave it moves inside.
 func (p *Painter) Marks(img Image, marks []Mark) error {
-	if err := img.Check(); err != nil {
+	if err := img.Validate(); err != nil {
 		return err
 	}
 	face, err := p.face(img.Height)

@@ -20,7 +20,7 @@ type Truth struct {
 	Keypoints []postprocess.Keypoint
 	// Deviations are how far people place each keypoint apart, in shares of the object's scale; nil for COCO's, or one for all.
 	Deviations []float64
-	Oriented   *postprocess.Oriented
+	Oriented   *postprocess.OrientedBox
 	// Area is that of the object itself in square pixels, 0 where the labels do not say.
 	Area float64
 
@@ -35,8 +35,8 @@ const (
 
 // Accuracy accumulates the detections of many images. The zero value is ready, for boxes; one goroutine at a time.
 type Accuracy struct {
-	// Measure is what detections are held against objects by.
-	Measure Measure
+	// Similarity is what detections are held against objects by.
+	Similarity Similarity
 
 	classes []classMatches
 	images  int
@@ -109,13 +109,13 @@ func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Detec
 	// Objects first, crowds and what else is ignored last: a detection takes one of those only when no object fits.
 	a.truths = a.truths[:0]
 	for i := range truths {
-		if truths[i].Class == class && !a.Measure.ignores(&truths[i]) {
+		if truths[i].Class == class && !a.Similarity.ignores(&truths[i]) {
 			a.truths = append(a.truths, i)
 			into.truths = append(into.truths, int32(a.images))
 		}
 	}
 	for i := range truths {
-		if truths[i].Class == class && a.Measure.ignores(&truths[i]) {
+		if truths[i].Class == class && a.Similarity.ignores(&truths[i]) {
 			a.truths = append(a.truths, i)
 		}
 	}
@@ -126,7 +126,7 @@ func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Detec
 		}
 	}
 	slices.SortStableFunc(a.best, func(i, j int) int { return cmp.Compare(detections[j].Score, detections[i].Score) })
-	a.best = a.best[:min(len(a.best), a.Measure.most())]
+	a.best = a.best[:min(len(a.best), a.Similarity.most())]
 	for t := range thresholds {
 		a.matched[t] = append(a.matched[t][:0], make([]bool, len(a.truths))...)
 	}
@@ -134,7 +134,7 @@ func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Detec
 		found := match{score: detections[i].Score, img: int32(a.images)}
 		a.overlap, a.runs = a.overlap[:0], a.runs[:0]
 		for _, at := range a.truths {
-			a.overlap = append(a.overlap, a.Measure.overlap(&detections[i], &truths[at], &a.runs))
+			a.overlap = append(a.overlap, a.Similarity.overlap(&detections[i], &truths[at], &a.runs))
 		}
 		for t := range thresholds {
 			hit, ignored := a.take(t, truths)
@@ -157,7 +157,7 @@ func (a *Accuracy) take(t int, truths []Truth) (hit, ignored bool) {
 		if a.matched[t][at] && !truth.Crowd {
 			continue
 		}
-		if chosen >= 0 && a.Measure.ignores(truth) && !a.Measure.ignores(&truths[a.truths[chosen]]) {
+		if chosen >= 0 && a.Similarity.ignores(truth) && !a.Similarity.ignores(&truths[a.truths[chosen]]) {
 			break
 		}
 		if a.overlap[at] >= overlap {
@@ -168,7 +168,7 @@ func (a *Accuracy) take(t int, truths []Truth) (hit, ignored bool) {
 		return false, false
 	}
 	a.matched[t][chosen] = true
-	return true, a.Measure.ignores(&truths[a.truths[chosen]])
+	return true, a.Similarity.ignores(&truths[a.truths[chosen]])
 }
 
 // overlapOf is the IoU, or for a crowd the part of the box that lies in it.

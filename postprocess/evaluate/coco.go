@@ -158,7 +158,7 @@ func (r *cocoReader) dataset() (*Dataset, error) {
 		d.Labels = append(d.Labels, category.Name)
 		d.Categories = append(d.Categories, category.ID)
 		if len(category.Keypoints) > 0 {
-			d.Points = append(d.Points, category.Keypoints)
+			d.Keypoints = append(d.Keypoints, category.Keypoints)
 		}
 	}
 	images := make(map[int64]int, len(r.images))

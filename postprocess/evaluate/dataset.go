@@ -14,12 +14,12 @@ type Dataset struct {
 	// Labels are the class names by class number; nil when the files only give numbers.
 	Labels []string
 	Images []Image
-	// Points are the names of the keypoints, a list for each class that has some.
-	Points [][]string
+	// Keypoints are the names of the keypoints, a list for each class that has some.
+	Keypoints [][]string
 	// Categories are the ids that a COCO file has for the classes; nil when the labels came otherwise.
 	Categories []int64
 	// Directories says that the labels are those of classifiers: each image is of the class that its directory is named after.
-	Dirs bool
+	ClassDirectories bool
 
 	annotations string // COCO's file that this was read from
 }
@@ -187,7 +187,7 @@ func (d *Dataset) Relabel(labels, only []string) error {
 			categories[to[i]] = d.Categories[i]
 		}
 	}
-	if d.Dirs && len(labels) == len(d.Labels) && slices.Max(to) < 0 { // other names, such as WordNet's, in the same order
+	if d.ClassDirectories && len(labels) == len(d.Labels) && slices.Max(to) < 0 { // other names, such as WordNet's, in the same order
 		for i := range to {
 			to[i] = i
 		}
@@ -271,12 +271,12 @@ func gives(network [][]string) string {
 
 // CheckPoints refuses a network whose keypoints are others than those that are labelled: they would be measured against each other. Either
 // may say no names. COCO labels keypoints in a file of their own, beside that of all objects.
-func (d *Dataset) CheckPoints(network [][]string) error {
+func (d *Dataset) CheckKeypoints(network [][]string) error {
 	people := filepath.Join(filepath.Dir(d.annotations), keypointFile+partOf(d.annotations)+".json")
 	if strings.HasPrefix(filepath.Base(d.annotations), allFile) && exists(people) {
 		return fmt.Errorf("%s labels no keypoints (name the file that does: %s)", d.annotations, people)
 	}
-	for _, labelled := range d.Points {
+	for _, labelled := range d.Keypoints {
 		same := func(names []string) bool { return names == nil || slices.Equal(names, labelled) }
 		if len(network) > 0 && !slices.ContainsFunc(network, same) {
 			return fmt.Errorf("the dataset labels keypoints %s, the network gives %s (they must be the same, in the same order)",

@@ -64,7 +64,7 @@ func TestReadCOCOKeypoints(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, filepath.Join(dir, "val2017", "a.png"), dataset.Images[0].Path)
 		assert.Len(t, dataset.Images[0].Truths[0].Keypoints, 1)
-		assert.NoError(t, dataset.CheckPoints([][]string{{"nose"}}))
+		assert.NoError(t, dataset.CheckKeypoints([][]string{{"nose"}}))
 	}
 	check(dir)
 	write(t, dir, "annotations/instances_val2017.json", instances)
@@ -72,7 +72,7 @@ func TestReadCOCOKeypoints(t *testing.T) {
 	dataset, err := ReadDataset(dir, "")
 	require.NoError(t, err)
 	assert.Len(t, dataset.Labels, 2, "all objects")
-	assert.EqualError(t, dataset.CheckPoints([][]string{{"nose"}}), filepath.Join(dir, "annotations", "instances_val2017.json")+
+	assert.EqualError(t, dataset.CheckKeypoints([][]string{{"nose"}}), filepath.Join(dir, "annotations", "instances_val2017.json")+
 		" labels no keypoints (name the file that does: "+file+")")
 }
 

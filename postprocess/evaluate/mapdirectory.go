@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Labelled is an image and the file that says something of every place of it: a class number or a depth for each pixel.
-type Labelled struct{ Image, Labels string }
+// LabelledImage is an image and the file that says something of every place of it: a class number or a depth for each pixel.
+type LabelledImage struct{ Image, LabelMap string }
 
 // mapDirs are where datasets have their images, and where the labels of these lie.
 func mapDirs() (images, labels []string) {
@@ -23,7 +23,7 @@ func mapEndings() (images, labels []string) {
 // FindLabelMaps lists the images of a directory that have a map of labels: a PNG or NPY file for each image, of the same name, in a directory
 // beside that of the images, as Ultralytics, ADE20K, Cityscapes and Pascal VOC have them. split is as for ReadDataset. It is nil where a
 // directory has no such labels; images without one are left out.
-func FindLabelMaps(dir, split string) ([]Labelled, error) {
+func FindLabelMaps(dir, split string) ([]LabelledImage, error) {
 	imageDirs, labelDirs := mapDirs()
 	for _, images := range imageDirs {
 		for _, labels := range labelDirs {
@@ -47,10 +47,10 @@ func FindLabelMaps(dir, split string) ([]Labelled, error) {
 }
 
 // pairs looks into directories and those in them, which Cityscapes has for its towns.
-func pairs(images, labels string) (all []Labelled) {
+func pairs(images, labels string) (all []LabelledImage) {
 	for _, file := range imageFiles(images) {
 		if found := labelsOf(file, labels); found != "" {
-			all = append(all, Labelled{file, found})
+			all = append(all, LabelledImage{file, found})
 		}
 	}
 	for _, name := range subfolders(images) {

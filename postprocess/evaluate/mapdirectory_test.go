@@ -51,7 +51,7 @@ func TestWhereLabelMapsLie(t *testing.T) {
 			require.NoError(t, err)
 			var got []string
 			for _, l := range found {
-				for _, path := range []string{l.Image, l.Labels} {
+				for _, path := range []string{l.Image, l.LabelMap} {
 					relative, err := filepath.Rel(dir, path)
 					require.NoError(t, err)
 					got = append(got, relative)

@@ -7,20 +7,20 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Measure says by what a detection is held against a labelled object.
-type Measure uint8
+// Similarity says by what a detection is held against a labelled object.
+type Similarity uint8
 
 // The measures: the IoU of boxes, the IoU of masks pixel by pixel, object keypoint similarity, all three as COCO has them, and the
 // probabilistic IoU of oriented boxes as Ultralytics has it.
 const (
-	ByBox Measure = iota
+	ByBox Similarity = iota
 	ByMask
 	ByKeypoints
 	ByOriented
 )
 
-// MeasureOf is the measure of a task.
-func MeasureOf(task engine.Task) Measure {
+// SimilarityOf is the measure of a task.
+func SimilarityOf(task engine.Task) Similarity {
 	switch task {
 	case engine.Segment:
 		return ByMask
@@ -33,22 +33,22 @@ func MeasureOf(task engine.Task) Measure {
 }
 
 // String names it.
-func (m Measure) String() string {
+func (m Similarity) String() string {
 	return [...]string{"boxes by IoU", "masks by IoU", "keypoints by OKS", "oriented boxes by probabilistic IoU"}[m]
 }
 
 // mostPoses is how many of the best detections of a class count on an image where keypoints are compared, as in COCO.
 const mostPoses = 20
 
-func (m Measure) most() int {
+func (m Similarity) most() int {
 	if m == ByKeypoints {
 		return mostPoses
 	}
 	return maxDetections
 }
 
-// Labelled reports whether the truth says what the measure needs.
-func (m Measure) Labelled(t *Truth) bool {
+// LabelledImage reports whether the truth says what the measure needs.
+func (m Similarity) Labelled(t *Truth) bool {
 	switch m {
 	case ByMask:
 		return t.Mask != nil
@@ -61,7 +61,7 @@ func (m Measure) Labelled(t *Truth) bool {
 }
 
 // ignores reports whether detections of the truth count neither for nor against.
-func (m Measure) ignores(t *Truth) bool {
+func (m Similarity) ignores(t *Truth) bool {
 	return t.Crowd || m == ByKeypoints && visible(t.Keypoints) == 0
 }
 
@@ -82,7 +82,7 @@ func (r *Region) Runs() postprocess.Runs {
 }
 
 // overlap is how well a detection fits an object, 0 to 1. runs is the detection's mask where it has been drawn already.
-func (m Measure) overlap(d *postprocess.Detection, t *Truth, runs *postprocess.Runs) float64 {
+func (m Similarity) overlap(d *postprocess.Detection, t *Truth, runs *postprocess.Runs) float64 {
 	if m == ByBox {
 		return overlapOf(d.Box, t)
 	}

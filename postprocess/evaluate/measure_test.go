@@ -38,12 +38,12 @@ func (l *labelled) box() postprocess.Box {
 	return postprocess.Box{X1: l.Box[0], Y1: l.Box[1], X2: l.Box[0] + l.Box[2], Y2: l.Box[1] + l.Box[3]}
 }
 
-func (l *labelled) turned() *postprocess.Oriented {
+func (l *labelled) turned() *postprocess.OrientedBox {
 	if l.Oriented == nil {
 		return nil
 	}
 	o := l.Oriented
-	return &postprocess.Oriented{X: o[0], Y: o[1], Width: o[2], Height: o[3], Angle: o[4]}
+	return &postprocess.OrientedBox{X: o[0], Y: o[1], Width: o[2], Height: o[3], Angle: o[4]}
 }
 
 // finding has its mask in a grid of one point for each pixel.
@@ -83,14 +83,14 @@ func TestTheAccuracyOfEveryTaskEqualsPycocotools(t *testing.T) {
 			for i := range c.Found {
 				found[c.Found[i].Image] = append(found[c.Found[i].Image], c.Found[i].detection(t))
 			}
-			accuracy := Accuracy{Measure: MeasureOf(c.Task)}
+			accuracy := Accuracy{Similarity: SimilarityOf(c.Task)}
 			for image := range 12 {
 				accuracy.Add(truths[image], found[image])
 			}
 			got := accuracy.Result()
 			require.InDelta(t, c.MAP, got.MAP, 1e-3)
 			require.InDelta(t, c.MAP50, got.MAP50, 1e-3)
-			require.NotEqual(t, ByBox, accuracy.Measure)
+			require.NotEqual(t, ByBox, accuracy.Similarity)
 			boxes := Accuracy{}
 			for image := range 12 {
 				boxes.Add(truths[image], found[image])

@@ -39,10 +39,10 @@ func (t *Truth) place(width, height int) {
 }
 
 // rectangle is the one whose corners are nearest to four in order: opposite sides are made the same.
-func rectangle(c [8]float64) *postprocess.Oriented {
+func rectangle(c [8]float64) *postprocess.OrientedBox {
 	ux, uy := (c[2]-c[0]+c[4]-c[6])/2, (c[3]-c[1]+c[5]-c[7])/2
 	vx, vy := (c[6]-c[0]+c[4]-c[2])/2, (c[7]-c[1]+c[5]-c[3])/2
-	return &postprocess.Oriented{
+	return &postprocess.OrientedBox{
 		X: float32((c[0] + c[2] + c[4] + c[6]) / 4), Y: float32((c[1] + c[3] + c[5] + c[7]) / 4),
 		Width: float32(math.Hypot(ux, uy)), Height: float32(math.Hypot(vx, vy)), Angle: float32(math.Atan2(uy, ux)),
 	}

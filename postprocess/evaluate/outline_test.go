@@ -11,7 +11,7 @@ import (
 
 func TestALineOfFourCornersIsATurnedBoxAndAMask(t *testing.T) {
 	// 20 by 10 pixels around 50, 50 of an image of 100x200, turned by 30 degrees.
-	o := postprocess.Oriented{X: 50, Y: 50, Width: 20, Height: 10, Angle: math.Pi / 6}
+	o := postprocess.OrientedBox{X: 50, Y: 50, Width: 20, Height: 10, Angle: math.Pi / 6}
 	var shares []float64
 	corners := o.Corners()
 	for _, i := range []int{2, 1, 0, 3} { // clockwise from the top left
@@ -23,7 +23,7 @@ func TestALineOfFourCornersIsATurnedBoxAndAMask(t *testing.T) {
 	require.InDelta(t, 10, truth.Oriented.Height, 1e-4)
 	require.InDelta(t, math.Pi/6, truth.Oriented.Angle, 1e-5)
 	require.InDelta(t, 200, truth.Mask.Runs().Area(), 12)
-	require.InDelta(t, o.Hull().X1, truth.X1, 1e-3)
+	require.InDelta(t, o.Bounds().X1, truth.X1, 1e-3)
 }
 
 func TestKeypointsFollowTheirBox(t *testing.T) {
@@ -80,10 +80,10 @@ func TestDeviationsOfKeypoints(t *testing.T) {
 }
 
 func TestKeypointsOfNetworkAndLabelsAreTheSame(t *testing.T) {
-	d := &Dataset{Points: [][]string{{"hook", "boom"}}}
-	require.NoError(t, d.CheckPoints(nil))
-	require.NoError(t, d.CheckPoints([][]string{{"tip", "mast"}, {"hook", "boom"}}))
-	require.NoError(t, (&Dataset{}).CheckPoints([][]string{{"boom", "hook"}}))
-	require.EqualError(t, d.CheckPoints([][]string{{"boom", "hook"}}),
+	d := &Dataset{Keypoints: [][]string{{"hook", "boom"}}}
+	require.NoError(t, d.CheckKeypoints(nil))
+	require.NoError(t, d.CheckKeypoints([][]string{{"tip", "mast"}, {"hook", "boom"}}))
+	require.NoError(t, (&Dataset{}).CheckKeypoints([][]string{{"boom", "hook"}}))
+	require.EqualError(t, d.CheckKeypoints([][]string{{"boom", "hook"}}),
 		"the dataset labels keypoints hook, boom, the network gives boom, hook (they must be the same, in the same order)")
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Ranking counts how often a classifier's best class, and any of its best five, is the image's. The zero value is ready.
-type Ranking struct{ images, first, five int }
+// TopK counts how often a classifier's best class, and any of its best five, is the image's. The zero value is ready.
+type TopK struct{ images, first, five int }
 
 // Add takes what was found in an image of that class, best first.
-func (r *Ranking) Add(class int, detections []postprocess.Detection) {
+func (r *TopK) Add(class int, detections []postprocess.Detection) {
 	r.images++
 	at := slices.IndexFunc(detections, func(f postprocess.Detection) bool { return f.Class == class })
 	if at == 0 {
@@ -24,8 +24,8 @@ func (r *Ranking) Add(class int, detections []postprocess.Detection) {
 	}
 }
 
-// Shares are the top-1 and top-5 accuracies, 0 to 1.
-func (r *Ranking) Shares() (first, five float64) {
+// Accuracy are the top-1 and top-5 accuracies, 0 to 1.
+func (r *TopK) Accuracy() (first, five float64) {
 	if r.images == 0 {
 		return 0, 0
 	}
@@ -50,7 +50,7 @@ func readDirs(dir, split string) (*Dataset, error) {
 		dir = filepath.Join(dir, splits[at])
 		classes = classDirs(dir)
 	}
-	d := &Dataset{Labels: classes, Dirs: true}
+	d := &Dataset{Labels: classes, ClassDirectories: true}
 	for class, name := range classes {
 		for _, file := range imageFiles(filepath.Join(dir, name)) {
 			width, height, err := measure(file)

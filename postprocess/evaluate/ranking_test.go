@@ -13,8 +13,8 @@ import (
 )
 
 func TestRanking(t *testing.T) {
-	var r Ranking
-	first, five := r.Shares()
+	var r TopK
+	first, five := r.Accuracy()
 	require.Zero(t, first+five)
 	found := func(classes ...int) (all []postprocess.Detection) {
 		for _, class := range classes {
@@ -26,7 +26,7 @@ func TestRanking(t *testing.T) {
 	r.Add(3, found(1, 2, 4, 5, 3))
 	r.Add(3, found(1, 2, 4, 5, 6, 3))
 	r.Add(3, nil)
-	first, five = r.Shares()
+	first, five = r.Accuracy()
 	require.Equal(t, []float64{0.25, 0.5}, []float64{first, five})
 }
 
@@ -42,7 +42,7 @@ func TestReadDirsOfClasses(t *testing.T) {
 	}
 	d, err := ReadDataset(dir, "")
 	require.NoError(t, err)
-	require.True(t, d.Dirs)
+	require.True(t, d.ClassDirectories)
 	require.Len(t, d.Images, 3, "the part of validation is the default")
 	require.NoError(t, d.Relabel([]string{"bird", "dog", "cat"}, nil))
 	require.Equal(t, 2, d.Images[0].Truths[0].Class)

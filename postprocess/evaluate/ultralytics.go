@@ -152,7 +152,7 @@ func readUltralytics(path, split string) (*Dataset, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	dataset := &Dataset{Labels: d.Names, Points: d.pointNames()}
+	dataset := &Dataset{Labels: d.Names, Keypoints: d.pointNames()}
 	for _, entry := range parts[there[chosen]] {
 		images, err := d.images(filepath.Dir(path), entry)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // COCO writes the list of results that COCO's tools read, as pycocotools' loadRes does. The fields are set before the first Write.
 type COCO struct {
-	To io.Writer
+	Writer io.Writer
 	// ID is the id of an image, a number or a name; nil for ImageID, which knows no annotation file.
 	ID func(p *Image) any
 	// Category is the id of a class; nil for the class itself.
@@ -85,7 +85,7 @@ func (c *COCO) Write(p *Image) error {
 
 func (c *COCO) add(line []byte) error {
 	if c.out == nil {
-		c.out = bufio.NewWriter(c.To)
+		c.out = bufio.NewWriter(c.Writer)
 	}
 	before := ",\n"
 	if c.results == 0 {
@@ -102,7 +102,7 @@ func (c *COCO) add(line []byte) error {
 // Close ends the list. What was written before is no list without it.
 func (c *COCO) Close() error {
 	if c.out == nil {
-		c.out = bufio.NewWriter(c.To)
+		c.out = bufio.NewWriter(c.Writer)
 	}
 	if c.results == 0 {
 		c.out.WriteString("[") //nolint:errcheck // Flush gives the first error
@@ -136,8 +136,8 @@ const (
 	lastLabel   = "toothbrush"
 )
 
-// Categories gives the ids of a network's classes: those of COCO for its 80 labels, the numbers of the classes for any others.
-func Categories(labels []string) func(class int) int64 {
+// CategoryIDs gives the ids of a network's classes: those of COCO for its 80 labels, the numbers of the classes for any others.
+func CategoryIDs(labels []string) func(class int) int64 {
 	if len(labels) != cocoClasses || labels[0] != firstLabel || labels[cocoClasses-1] != lastLabel {
 		return func(class int) int64 { return int64(class) }
 	}

@@ -11,7 +11,7 @@ import (
 
 // CSV writes a row for each detection, under a row with the names of the columns. What some tasks say beside the box is not in it.
 type CSV struct {
-	To     io.Writer
+	Writer io.Writer
 	Labels []string
 
 	out *csv.Writer
@@ -47,7 +47,7 @@ func (c *CSV) begin() error {
 	if c.out != nil {
 		return nil
 	}
-	c.out = csv.NewWriter(c.To)
+	c.out = csv.NewWriter(c.Writer)
 	if err := c.out.Write(Columns()); err != nil {
 		return fmt.Errorf("write rows: %w", err)
 	}

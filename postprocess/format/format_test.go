@@ -29,7 +29,7 @@ func TestCOCOResults(t *testing.T) {
 	var out bytes.Buffer
 	labels := make([]string, 80)
 	labels[0], labels[79] = "person", "toothbrush"
-	writer := COCO{To: &out, Category: Categories(labels)}
+	writer := COCO{Writer: &out, Category: CategoryIDs(labels)}
 	require.NoError(t, writer.Write(&Image{Path: "/val/000000000139.jpg", Width: 100, Height: 50, Detections: []postprocess.Detection{
 		square(1, 2, 4, 8), withMask(),
 	}}))
@@ -46,12 +46,12 @@ func TestCOCOResults(t *testing.T) {
 	require.Equal(t, "belt_3", list[2]["image_id"])
 
 	out.Reset()
-	require.NoError(t, (&COCO{To: &out}).Close())
+	require.NoError(t, (&COCO{Writer: &out}).Close())
 	require.JSONEq(t, "[]", out.String())
-	last := Categories(labels)
+	last := CategoryIDs(labels)
 	require.EqualValues(t, 90, last(79))
 	require.EqualValues(t, 1, last(0))
-	require.EqualValues(t, 79, Categories(labels[1:])(79), "of other labels it is the class")
+	require.EqualValues(t, 79, CategoryIDs(labels[1:])(79), "of other labels it is the class")
 }
 
 func TestLabelFiles(t *testing.T) {
@@ -59,7 +59,7 @@ func TestLabelFiles(t *testing.T) {
 	points := plain
 	points.Detail = &postprocess.Detail{Keypoints: []postprocess.Keypoint{{X: 50, Y: 25, Score: 0.5}, {X: 0, Y: 50, Score: 0.125}}}
 	turned := plain
-	turned.Detail = &postprocess.Detail{Oriented: &postprocess.Oriented{X: 50, Y: 25, Width: 20, Height: 10}}
+	turned.Detail = &postprocess.Detail{Oriented: &postprocess.OrientedBox{X: 50, Y: 25, Width: 20, Height: 10}}
 	classified := square(0, 0, 100, 50)
 	classified.Detail = &postprocess.Detail{Probabilities: []float32{0.25, 0.75}}
 	for name, c := range map[string]struct {
@@ -90,13 +90,13 @@ func TestLabelFiles(t *testing.T) {
 
 func TestRows(t *testing.T) {
 	var out bytes.Buffer
-	c := CSV{To: &out, Labels: []string{"nut, hex"}}
+	c := CSV{Writer: &out, Labels: []string{"nut, hex"}}
 	f := square(1, 2.5, 3, 4)
 	f.Class = 0
 	require.NoError(t, c.Write(&Image{Path: "a b.jpg", Width: 10, Height: 20, Detections: []postprocess.Detection{f}}))
 	require.NoError(t, c.Close())
 	require.Equal(t, "file,frame,width,height,class,label,score,x1,y1,x2,y2\na b.jpg,0,10,20,0,\"nut, hex\",0.75,1,2.5,3,4\n", out.String())
 	out.Reset()
-	require.NoError(t, (&CSV{To: &out}).Close())
+	require.NoError(t, (&CSV{Writer: &out}).Close())
 	require.Equal(t, strings.Join(Columns(), ",")+"\n", out.String())
 }

@@ -122,7 +122,7 @@ func ExampleNetwork_Tune() {
 func Example_video() {
 	network := onCPU()
 	defer network.Close()
-	video, err := source.Open(context.Background(), "demo?width=640&height=480&seed=1", capture.Options{Every: true})
+	video, err := source.Open(context.Background(), "demo?width=640&height=480&seed=1", capture.Options{EveryFrame: true})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func TestMapsOfNetworks(t *testing.T) {
 				assert.Equal(t, 64, m.Width)
 				assert.Equal(t, c.rows, m.Height, "the bars of the letterbox are not in it")
 				for x := 2; x < 100; x += 12 { // away from the edges between colours
-					column, row := m.Cell(x, 25)
+					column, row := m.CellAt(x, 25)
 					colour := 4 * x / 100
 					if c.depths {
 						assert.InDelta(t, map[bool]float32{true: 1. / 3}[colour < 3], m.Depths[row*64+column], 1e-5, x)

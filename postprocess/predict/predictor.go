@@ -69,7 +69,7 @@ type Image struct {
 	// Detections are in pixels of the image, best first.
 	Detections []postprocess.Detection
 	// Map is what the image shows at every place of it, for networks that say that; else nil. There are no detections then.
-	Map *postprocess.Map
+	Map *postprocess.DenseMap
 	// Stats counts what decoding did.
 	Stats decode.Stats
 	// Err says why there are no detections when the image could not be read, or what the network gave for it not be decoded. The other

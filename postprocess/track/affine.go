@@ -15,7 +15,7 @@ func (m *Affine) direction(x, y float32) (float32, float32) {
 
 // Move tells how what stands still went from the image of the last Update to that of the next, because the camera turned or shook: what
 // is known of the objects goes with it, as in BoT-SORT (Aharon et al., 2022). Call it before Update. Boxes stay upright.
-func (t *Tracker) Move(m Affine) {
+func (t *Tracker) CompensateMotion(m Affine) {
 	t.told = true
 	for i := range t.objects {
 		o := &t.objects[i]

@@ -12,8 +12,8 @@ import (
 // What Open puts where a Tracker's field is zero. Alike lies between the cosines that an OSNet gives for two images of one person and for
 // those of two persons.
 const (
-	DefaultRecall = 30 * time.Second
-	DefaultAlike  = 0.7
+	DefaultMaxLostAge          = 30 * time.Second
+	DefaultAppearanceThreshold = 0.7
 )
 
 // mostGone bounds how many objects that have gone are remembered; for one more the first of them is forgotten.
@@ -58,9 +58,9 @@ type gone struct {
 // the number, First and Hits of that one. And a track that has not looked like itself for a while is another object, which motion took for
 // it: it gets a new number, or that of whom it looks like, and who it was before may come back. What does not look like an object is not
 // learned.
-func (t *Tracker) Appear(track uint64, vector []float32) {
+func (t *Tracker) UpdateEmbedding(track uint64, vector []float32) {
 	i, known := slices.BinarySearchFunc(t.objects, track, func(o object, id uint64) int { return cmp.Compare(o.ID, id) })
-	if !known || len(vector) == 0 || t.objects[i].Score < t.gate(t.objects[i].Class).NewScore {
+	if !known || len(vector) == 0 || t.objects[i].Score < t.gate(t.objects[i].Class).NewTrackThreshold {
 		return
 	}
 	if len(vector) != t.numbers { // of another network
@@ -71,7 +71,7 @@ func (t *Tracker) Appear(track uint64, vector []float32) {
 	switch {
 	case !o.looks.known() || t.young(o):
 		t.see(&o.looks, o, vector)
-	case cosine(o.looks.mean, vector) >= t.Alike:
+	case cosine(o.looks.mean, vector) >= t.AppearanceThreshold:
 		t.see(&o.looks, o, vector)
 		t.release(&o.doubts)
 	default:
@@ -88,7 +88,7 @@ func (t *Tracker) young(o *object) bool { return !o.recalled && t.at.Sub(o.First
 // see takes a look at an object into a mean. A look weighs by its score and, once there are many, by the time since the one before: how
 // often an object is looked at does not matter.
 func (t *Tracker) see(l *looks, o *object, vector []float32) {
-	least := t.gate(o.Class).NewScore
+	least := t.gate(o.Class).NewTrackThreshold
 	weight := float64((o.Score - least + dimmest) / (1 - least + dimmest))
 	share := float32(1)
 	if l.known() {
@@ -170,7 +170,7 @@ func (t *Tracker) recallable() bool {
 // recall settles who the new objects are, those first that look most alike.
 func (t *Tracker) recall() {
 	for i := len(t.gone) - 1; i >= 0; i-- {
-		if t.at.Sub(t.gone[i].Last) > t.Recall {
+		if t.at.Sub(t.gone[i].Last) > t.MaxLostAge {
 			t.drop(i)
 		}
 	}
@@ -186,7 +186,7 @@ func (t *Tracker) recall() {
 
 // recallOne gives one new object the number of whom it looks like.
 func (t *Tracker) recallOne() bool {
-	best, found, lost, ended := t.Alike, -1, -1, -1
+	best, found, lost, ended := t.AppearanceThreshold, -1, -1, -1
 	for i := range t.objects {
 		o := &t.objects[i]
 		if o.State != postprocess.Active || !o.looks.known() || !(o.held || t.young(o)) {

@@ -37,7 +37,7 @@ func (s *stage) show(frames int, people map[int]float64) (tracks []postprocess.T
 		tracks = s.Update(at(s.frame), found)
 		for i := range tracks {
 			if tracks[i].Index >= 0 {
-				s.Appear(tracks[i].ID, facing(people[int(tracks[i].X1+30)/100]))
+				s.UpdateEmbedding(tracks[i].ID, facing(people[int(tracks[i].X1+30)/100]))
 			}
 		}
 	}
@@ -45,7 +45,7 @@ func (s *stage) show(frames int, people map[int]float64) (tracks []postprocess.T
 }
 
 func TestWhoComesBackIsKnownAgain(t *testing.T) {
-	s := &stage{Tracker: open(t, Tracker{Recall: 10 * time.Second})}
+	s := &stage{Tracker: open(t, Tracker{MaxLostAge: 10 * time.Second})}
 	require.Equal(t, []uint64{1, 2}, ids(s.show(30, map[int]float64{1: 0, 3: 90}), postprocess.Active))
 	ended := s.show(31, map[int]float64{3: 90})
 	require.Equal(t, []uint64{1}, ids(ended, postprocess.Ended), "nobody else looks like it, and its time is over")
@@ -102,18 +102,18 @@ func TestSomebodyElseInThePlace(t *testing.T) {
 
 // Somebody who was lost for a moment and looks another way now, for a look at half a view, stays the same one by motion.
 func TestLooksAtHalfAViewAreLeftOut(t *testing.T) {
-	tracker := open(t, Tracker{NewScore: 0.6})
+	tracker := open(t, Tracker{NewTrackThreshold: 0.6})
 	for frame := range 40 {
 		tracker.Update(at(frame), []postprocess.Detection{detection(100, 50, 40, 80, 0.9, 0)})
-		tracker.Appear(1, facing(0))
+		tracker.UpdateEmbedding(1, facing(0))
 	}
 	for frame := 40; frame < 50; frame++ {
 		tracker.Update(at(frame), nil)
 	}
 	tracker.Update(at(50), []postprocess.Detection{detection(100, 50, 40, 80, 0.5, 0)})
-	tracker.Appear(1, facing(180))
+	tracker.UpdateEmbedding(1, facing(180))
 	require.Equal(t, []uint64{1}, ids(tracker.Update(at(51), []postprocess.Detection{detection(100, 50, 40, 80, 0.9, 0)}), postprocess.Active))
-	tracker.Appear(1, facing(180))
+	tracker.UpdateEmbedding(1, facing(180))
 	tracks := tracker.Update(at(52), []postprocess.Detection{detection(100, 50, 40, 80, 0.9, 0)})
 	require.NotEqual(t, []uint64{1}, ids(tracks, postprocess.Active))
 }
@@ -149,7 +149,7 @@ func TestWhoIsTooFarIsAnother(t *testing.T) {
 		s := &stage{Tracker: open(t, Tracker{})}
 		s.show(60, map[int]float64{1: 0})
 		s.show(40, nil)
-		s.Move(Affine{A: 1, C: turned, E: 1})
+		s.CompensateMotion(Affine{A: 1, C: turned, E: 1})
 		want := []uint64{2}
 		if turned > 0 {
 			want = []uint64{1}
@@ -166,7 +166,7 @@ func TestLooksWeighByTime(t *testing.T) {
 		for frame := range 600 {
 			tracker.Update(at(frame), []postprocess.Detection{detection(100, 50, 40, 80, 0.9, 0)})
 			if frame%every == 0 {
-				tracker.Appear(1, facing(float64(frame)/20))
+				tracker.UpdateEmbedding(1, facing(float64(frame)/20))
 			}
 		}
 		remembered = append(remembered, slices.Clone(tracker.objects[0].looks.mean))
@@ -175,7 +175,7 @@ func TestLooksWeighByTime(t *testing.T) {
 }
 
 func TestFewAreRemembered(t *testing.T) {
-	s := &stage{Tracker: open(t, Tracker{Recall: time.Hour})}
+	s := &stage{Tracker: open(t, Tracker{MaxLostAge: time.Hour})}
 	s.show(3, map[int]float64{0: 0})
 	for range mostGone + 20 {
 		s.show(3, map[int]float64{1: 90})
@@ -185,12 +185,12 @@ func TestFewAreRemembered(t *testing.T) {
 		s.show(35, nil)
 	}
 	require.Len(t, s.gone, mostGone)
-	s.Appear(s.next, []float32{1, 0, 0})
+	s.UpdateEmbedding(s.next, []float32{1, 0, 0})
 	s.show(1, map[int]float64{1: 0})
-	s.Appear(s.next, []float32{1, 0, 0})
+	s.UpdateEmbedding(s.next, []float32{1, 0, 0})
 	require.Empty(t, s.gone, "vectors of another network say nothing of those before")
 	require.Equal(t, 3, s.numbers)
-	s.Clear()
+	s.Reset()
 	require.Zero(t, s.numbers)
 }
 
@@ -211,7 +211,7 @@ func TestLooksAllocateNothing(t *testing.T) {
 		}
 		for _, track := range s.Update(at(s.frame), found) {
 			if track.Index >= 0 {
-				s.Appear(track.ID, vectors[people[int(track.X1+30)/100]])
+				s.UpdateEmbedding(track.ID, vectors[people[int(track.X1+30)/100]])
 			}
 		}
 	}
@@ -225,7 +225,7 @@ func TestLooksAllocateNothing(t *testing.T) {
 // look, and with 64 who are gone.
 func BenchmarkLooks(b *testing.B) {
 	crowd := newCrowd(50, 3)
-	tracker := open(b, Tracker{Recall: time.Hour})
+	tracker := open(b, Tracker{MaxLostAge: time.Hour})
 	vectors := make([][]float32, 100)
 	for i := range vectors {
 		vectors[i] = make([]float32, 512)
@@ -239,7 +239,7 @@ func BenchmarkLooks(b *testing.B) {
 	next := func() {
 		for _, track := range tracker.Update(at(frame), frames[frame%len(frames)]) {
 			if (frame+int(track.ID))%15 == 0 {
-				tracker.Appear(track.ID, vectors[track.ID%100])
+				tracker.UpdateEmbedding(track.ID, vectors[track.ID%100])
 			}
 		}
 		frame++

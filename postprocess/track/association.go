@@ -32,9 +32,9 @@ func (t *Tracker) sort(detections []postprocess.Detection) {
 		}
 		switch {
 		case secondGuess(detections, i):
-		case d.Score >= gate.HighScore:
+		case d.Score >= gate.HighThreshold:
 			t.high = append(t.high, i)
-		case d.Score >= t.LowScore:
+		case d.Score >= t.LowThreshold:
 			t.low = append(t.low, i)
 		}
 	}
@@ -77,7 +77,7 @@ func (t *Tracker) match(detections []postprocess.Detection, objects, candidates 
 	for _, i := range objects {
 		o := &t.objects[i]
 		x, y := o.motion.unsure()
-		x, y = t.Reach*x, t.Reach*y
+		x, y = t.BufferScale*x, t.BufferScale*y
 		place := widened(o.predicted, x, y)
 		for _, j := range candidates {
 			d := &detections[j]

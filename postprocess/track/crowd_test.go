@@ -45,7 +45,7 @@ func TestCrowds(t *testing.T) {
 // TestGaps holds the tracker to what looks at the objects are worth where they are hidden for long, twice a second and in every frame.
 func TestGaps(t *testing.T) {
 	gain := map[string]float64{"walls": 0.1, "walls40": 0.03} // of so many fewer come back in a short video
-	for _, scene := range crowd.Gaps() {
+	for _, scene := range crowd.OcclusionScenes() {
 		t.Run(scene.Name, func(t *testing.T) {
 			if *videoLength > 0 {
 				scene.Length = 3 * *videoLength // or nobody would be back
@@ -73,9 +73,9 @@ func TestGaps(t *testing.T) {
 func follow(t *testing.T, scene crowd.Scene, seed uint64, every time.Duration) evaluate.TrackingResult {
 	t.Helper()
 	due := map[uint64]time.Time{}
-	tracker := &track.Tracker{HighScore: 0.5, LowScore: crowd.Lowest, NewScore: 0.6, Width: crowd.Width, Height: crowd.Height}
+	tracker := &track.Tracker{HighThreshold: 0.5, LowThreshold: crowd.MinScore, NewTrackThreshold: 0.6, Width: crowd.Width, Height: crowd.Height}
 	if scene.Rate < 10 {
-		tracker.Reach = track.LowRate.Reach()
+		tracker.BufferScale = track.LowRate.BufferScale()
 	}
 	require.NoError(t, tracker.Open())
 	var measured evaluate.Tracking
@@ -86,15 +86,15 @@ func follow(t *testing.T, scene crowd.Scene, seed uint64, every time.Duration) e
 			truth = append(truth, evaluate.Identified{Box: p.Box, ID: int64(p.ID)})
 		}
 		if scene.Pan || scene.Shake {
-			tracker.Move(frame.Camera)
+			tracker.CompensateMotion(frame.Camera)
 		}
-		for _, tr := range tracker.Update(start.Add(frame.At), frame.Found) {
+		for _, tr := range tracker.Update(start.Add(frame.At), frame.Detections) {
 			if tr.State == postprocess.Active && tr.Index >= 0 {
 				shown = append(shown, evaluate.Identified{Box: tr.Box, ID: int64(tr.ID)})
 			}
 			if now := start.Add(frame.At); every > 0 && tr.Index >= 0 && !now.Before(due[tr.ID]) {
 				due[tr.ID] = now.Add(every)
-				tracker.Appear(tr.ID, frame.Found[tr.Index].Detail.Embedding)
+				tracker.UpdateEmbedding(tr.ID, frame.Detections[tr.Index].Detail.Embedding)
 			}
 		}
 		measured.Add(truth, shown)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestATrackOutlivesAStillScene(t *testing.T) {
-	tracker := track.Tracker{Keep: time.Second}
+	tracker := track.Tracker{TrackBuffer: time.Second}
 	require.NoError(t, tracker.Open())
 	seen := []postprocess.Detection{{Box: postprocess.Box{X1: 100, Y1: 100, X2: 150, Y2: 200}, Score: 0.9}}
 	at := time.Unix(1000, 0)

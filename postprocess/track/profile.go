@@ -19,10 +19,10 @@ func Profiles() []string { return []string{string(Static), string(PTZ), string(L
 // lowRateReach is the Reach of LowRate.
 const lowRateReach = 2
 
-// Reach is what Tracker's should be.
-func (p Profile) Reach() float32 {
+// BufferScale is what Tracker's should be.
+func (p Profile) BufferScale() float32 {
 	if p == LowRate {
 		return lowRateReach
 	}
-	return DefaultReach
+	return DefaultBufferScale
 }

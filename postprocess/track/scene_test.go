@@ -31,7 +31,7 @@ func (f faults) detect(random *rand.Rand, truth []scene.Part) []postprocess.Dete
 		off := func() float32 { return float32(random.NormFloat64() * f.noise * side) }
 		// What is hidden more is seen worse.
 		score := float32(0.25 + 0.65*p.Visible + 0.05*random.NormFloat64())
-		if p.Visible < scene.LabelledFrom || random.Float64() < f.miss {
+		if p.Visible < scene.MinLabelledShare || random.Float64() < f.miss {
 			continue
 		}
 		box := postprocess.Box{X1: float32(p.X0) + off(), Y1: float32(p.Y0) + off(), X2: float32(p.X1) + off(), Y2: float32(p.Y1) + off()}
@@ -50,7 +50,7 @@ type network struct{ *predict.Network }
 func openNetwork(t *testing.T) *network {
 	t.Helper()
 	o := predict.Options{
-		Backend: "onnxruntime=cpu", Decoding: predict.Decoding{Threshold: track.DefaultLowScore}, Log: slog.New(slog.DiscardHandler),
+		Backend: "onnxruntime=cpu", Decoding: predict.Decoding{Threshold: track.DefaultLowThreshold}, Log: slog.New(slog.DiscardHandler),
 	}
 	o.Threads = 2
 	n, err := predict.Open(t.Context(), o)
@@ -105,7 +105,7 @@ func video(t *testing.T, n *network, seed uint64, frames int) []shot {
 // cross a line, truly and by analytics.
 func play(t *testing.T, views []view, every int) (result evaluate.TrackingResult, crossed, counted int) {
 	t.Helper()
-	tracker := &track.Tracker{Keep: 3 * time.Second, Width: width, Height: height}
+	tracker := &track.Tracker{TrackBuffer: 3 * time.Second, Width: width, Height: height}
 	require.NoError(t, tracker.Open())
 	analytics := &zone.Analytics{
 		Config: zone.Config{Lines: []zone.Line{{Name: "gate", From: zone.Point{X: 0.75, Y: 0}, To: zone.Point{X: 0.75, Y: 1}}}},
@@ -126,7 +126,7 @@ func play(t *testing.T, views []view, every int) (result evaluate.TrackingResult
 			}
 			before[p.ID] = centre
 			box := postprocess.Box{X1: float32(p.X0), Y1: float32(p.Y0), X2: float32(p.X1), Y2: float32(p.Y1)}
-			if p.Visible < scene.LabelledFrom {
+			if p.Visible < scene.MinLabelledShare {
 				hardly = append(hardly, box)
 				continue
 			}

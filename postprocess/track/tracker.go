@@ -10,21 +10,21 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/internal/assignment"
 )
 
-// Gate is what one class needs to be tracked; zero fields take the tracker's.
-type Gate struct {
+// ClassSettings is what one class needs to be tracked; zero fields take the tracker's.
+type ClassSettings struct {
 	// HighScore, NewScore and Keep are Tracker's, for this class.
-	HighScore, NewScore float32
-	Keep                time.Duration
+	HighThreshold, NewTrackThreshold float32
+	TrackBuffer                      time.Duration
 	// MinWidth and MinHeight are the smallest box that is looked at, in pixels.
 	MinWidth, MinHeight float32
 }
 
 // What Open puts where a Tracker's field is zero.
 const (
-	DefaultHighScore = 0.25
-	DefaultLowScore  = 0.1
-	DefaultKeep      = time.Second
-	DefaultReach     = 1.0
+	DefaultHighThreshold = 0.25
+	DefaultLowThreshold  = 0.1
+	DefaultTrackBuffer   = time.Second
+	DefaultBufferScale   = 1.0
 )
 
 // Tracker matches in two stages, as ByteTrack does (Zhang et al., 2022): detections with a high score first, to the predicted boxes of all
@@ -41,24 +41,24 @@ const (
 type Tracker struct {
 	// HighScore is the lowest score of the first matching, LowScore of the second; NewScore is what a detection needs to start a track,
 	// 0 for a tenth more than HighScore.
-	HighScore, LowScore, NewScore float32
-	// Keep is how long a track may be lost before it ends, 0 for a second.
-	Keep time.Duration
+	HighThreshold, LowThreshold, NewTrackThreshold float32
+	// TrackBuffer is how long a track may be lost before it ends, 0 for a second.
+	TrackBuffer time.Duration
 	// Width and Height are the image's, in pixels: a lost track ends when its predicted centre leaves the image. 0 means unknown. They
 	// may be set between two frames.
 	Width, Height int
 	// Reach is by how many standard deviations of a predicted place boxes are widened before they are compared (buffered IoU, Yang et al.,
-	// 2023), 0 for DefaultReach. Few images a second want more of it.
-	Reach float32
+	// 2023), 0 for DefaultBufferScale. Few images a second want more of it.
+	BufferScale float32
 	// StrictClasses never matches a detection to a track of another class. Without it another class only counts half, so that a
 	// detector that wavers between two classes does not break the track.
 	StrictClasses bool
-	// Gates are exceptions by class.
-	Gates map[int]Gate
-	// Recall is how long an object that was lost may be known again by how it appears, 0 for DefaultRecall; Alike the cosine of two vectors
-	// from which they are of one object, 0 for DefaultAlike. Both matter where Appear is called.
-	Recall time.Duration
-	Alike  float32
+	// Classes are exceptions by class.
+	Classes map[int]ClassSettings
+	// Recall is how long an object that was lost may be known again by how it appears, 0 for DefaultMaxLostAge; Alike the cosine of two vectors
+	// from which they are of one object, 0 for DefaultAppearanceThreshold. Both matter where Appear is called.
+	MaxLostAge          time.Duration
+	AppearanceThreshold float32
 
 	// Set by Open, then the goroutine that calls Update.
 	next    uint64
@@ -106,45 +106,45 @@ type object struct {
 
 // Open checks the configuration and forgets everything; ids start again.
 func (t *Tracker) Open() error {
-	if t.HighScore == 0 {
-		t.HighScore = DefaultHighScore
+	if t.HighThreshold == 0 {
+		t.HighThreshold = DefaultHighThreshold
 	}
-	if t.LowScore == 0 {
-		t.LowScore = min(DefaultLowScore, t.HighScore)
+	if t.LowThreshold == 0 {
+		t.LowThreshold = min(DefaultLowThreshold, t.HighThreshold)
 	}
-	if t.NewScore == 0 {
-		t.NewScore = min(t.HighScore+0.1, 1)
+	if t.NewTrackThreshold == 0 {
+		t.NewTrackThreshold = min(t.HighThreshold+0.1, 1)
 	}
-	if t.Keep == 0 {
-		t.Keep = DefaultKeep
+	if t.TrackBuffer == 0 {
+		t.TrackBuffer = DefaultTrackBuffer
 	}
-	if t.Reach == 0 {
-		t.Reach = DefaultReach
+	if t.BufferScale == 0 {
+		t.BufferScale = DefaultBufferScale
 	}
-	if t.Recall == 0 {
-		t.Recall = DefaultRecall
+	if t.MaxLostAge == 0 {
+		t.MaxLostAge = DefaultMaxLostAge
 	}
-	if t.Alike == 0 {
-		t.Alike = DefaultAlike
+	if t.AppearanceThreshold == 0 {
+		t.AppearanceThreshold = DefaultAppearanceThreshold
 	}
-	if !(t.LowScore > 0 && t.LowScore <= t.HighScore && t.HighScore <= t.NewScore && t.NewScore <= 1) {
-		return fmt.Errorf("open tracker: scores must rise from low to high to new, within 0 and 1; they are %v, %v, %v", t.LowScore, t.HighScore,
-			t.NewScore)
+	if !(t.LowThreshold > 0 && t.LowThreshold <= t.HighThreshold && t.HighThreshold <= t.NewTrackThreshold && t.NewTrackThreshold <= 1) {
+		return fmt.Errorf("open tracker: scores must rise from low to high to new, within 0 and 1; they are %v, %v, %v", t.LowThreshold, t.HighThreshold,
+			t.NewTrackThreshold)
 	}
 	if t.Width < 0 || t.Height < 0 {
 		return fmt.Errorf("open tracker: image of %dx%d", t.Width, t.Height)
 	}
-	if t.Keep < 0 {
-		return fmt.Errorf("open tracker: tracks cannot be kept for %v", t.Keep)
+	if t.TrackBuffer < 0 {
+		return fmt.Errorf("open tracker: tracks cannot be kept for %v", t.TrackBuffer)
 	}
-	if !(t.Reach > 0 && t.Reach <= 10) {
-		return fmt.Errorf("open tracker: a reach of %v standard deviations; 10 are the most", t.Reach)
+	if !(t.BufferScale > 0 && t.BufferScale <= 10) {
+		return fmt.Errorf("open tracker: a reach of %v standard deviations; 10 are the most", t.BufferScale)
 	}
-	if t.Recall < 0 || !(t.Alike > -1 && t.Alike < 1) {
-		return fmt.Errorf("open tracker: objects cannot be known again for %v from a cosine of %v on", t.Recall, t.Alike)
+	if t.MaxLostAge < 0 || !(t.AppearanceThreshold > -1 && t.AppearanceThreshold < 1) {
+		return fmt.Errorf("open tracker: objects cannot be known again for %v from a cosine of %v on", t.MaxLostAge, t.AppearanceThreshold)
 	}
-	for class, gate := range t.Gates {
-		if !(gate.HighScore >= 0 && gate.HighScore <= 1 && gate.NewScore >= 0 && gate.NewScore <= 1 && gate.Keep >= 0 && gate.MinWidth >= 0 &&
+	for class, gate := range t.Classes {
+		if !(gate.HighThreshold >= 0 && gate.HighThreshold <= 1 && gate.NewTrackThreshold >= 0 && gate.NewTrackThreshold <= 1 && gate.TrackBuffer >= 0 && gate.MinWidth >= 0 &&
 			gate.MinHeight >= 0) {
 			return fmt.Errorf("open tracker: gate of class %d has a value out of range: %+v", class, gate)
 		}
@@ -155,16 +155,16 @@ func (t *Tracker) Open() error {
 	return nil
 }
 
-func (t *Tracker) gate(class int) Gate {
-	gate := t.Gates[class]
-	if gate.HighScore == 0 {
-		gate.HighScore = t.HighScore
+func (t *Tracker) gate(class int) ClassSettings {
+	gate := t.Classes[class]
+	if gate.HighThreshold == 0 {
+		gate.HighThreshold = t.HighThreshold
 	}
-	if gate.NewScore == 0 {
-		gate.NewScore = max(t.NewScore, gate.HighScore)
+	if gate.NewTrackThreshold == 0 {
+		gate.NewTrackThreshold = max(t.NewTrackThreshold, gate.HighThreshold)
 	}
-	if gate.Keep == 0 {
-		gate.Keep = t.Keep
+	if gate.TrackBuffer == 0 {
+		gate.TrackBuffer = t.TrackBuffer
 	}
 	return gate
 }
@@ -206,7 +206,7 @@ func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []pos
 	t.settle()
 	t.reappear(detections)
 	for _, i := range t.free(t.high) {
-		if detections[i].Score >= t.gate(detections[i].Class).NewScore {
+		if detections[i].Score >= t.gate(detections[i].Class).NewTrackThreshold {
 			t.start(&detections[i], i)
 		}
 	}
@@ -225,8 +225,8 @@ func (t *Tracker) Predict(at time.Time) []postprocess.Track {
 	return t.report()
 }
 
-// Clear forgets every object, as when the images have stopped; ids go on.
-func (t *Tracker) Clear() {
+// Reset forgets every object, as when the images have stopped; ids go on.
+func (t *Tracker) Reset() {
 	t.objects, t.tracks, t.begun = t.objects[:0], t.tracks[:0], false
 	t.forgetLooks()
 }
@@ -358,7 +358,7 @@ func (t *Tracker) start(d *postprocess.Detection, index int) {
 	}
 	t.objects = append(t.objects, object{
 		Track:     postprocess.Track{ID: t.next, Detection: *d, State: state, Index: index, Hits: 1, First: t.at, Last: t.at},
-		keep:      t.gate(d.Class).Keep,
+		keep:      t.gate(d.Class).TrackBuffer,
 		confirmed: !t.begun,
 		held:      t.numbers > 0 && t.recallable(),
 	})

@@ -44,7 +44,7 @@ func TestGoldenSequenceGoesAsByteTracks(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(text, &frames))
 	require.Len(t, frames, 150)
-	tracker := open(t, Tracker{HighScore: 0.5, LowScore: 0.1, NewScore: 0.6, Keep: 31500 * time.Millisecond / 30})
+	tracker := open(t, Tracker{HighThreshold: 0.5, LowThreshold: 0.1, NewTrackThreshold: 0.6, TrackBuffer: 31500 * time.Millisecond / 30})
 	together := map[int]map[int]int{} // frames in which a track of ByteTrack's was one of these; 0 is none
 	both, total, ours := 0, 0, 0
 	for n, frame := range frames {
@@ -93,7 +93,7 @@ func ids(tracks []postprocess.Track, state postprocess.TrackState) []uint64 {
 }
 
 func TestLifeOfATrack(t *testing.T) {
-	tracker := open(t, Tracker{Keep: 300 * time.Millisecond})
+	tracker := open(t, Tracker{TrackBuffer: 300 * time.Millisecond})
 	assert.Empty(t, tracker.Update(at(0), nil))
 	object := detection(100, 100, 40, 40, 0.9, 2)
 
@@ -189,7 +189,7 @@ func TestClasses(t *testing.T) {
 }
 
 func TestGates(t *testing.T) {
-	tracker := open(t, Tracker{Gates: map[int]Gate{1: {HighScore: 0.8}, 2: {MinWidth: 50}, 3: {Keep: 5 * time.Second}}})
+	tracker := open(t, Tracker{Classes: map[int]ClassSettings{1: {HighThreshold: 0.8}, 2: {MinWidth: 50}, 3: {TrackBuffer: 5 * time.Second}}})
 	tracks := tracker.Update(at(0), []postprocess.Detection{
 		detection(100, 100, 40, 40, 0.7, 1), detection(200, 100, 40, 40, 0.9, 1),
 		detection(300, 100, 40, 40, 0.9, 2), detection(400, 100, 60, 40, 0.9, 2), detection(500, 100, 40, 40, 0.9, 3),
@@ -208,18 +208,18 @@ func TestOpenErrors(t *testing.T) {
 		want    string
 	}{
 		{
-			Tracker{HighScore: 0.5, LowScore: 0.6}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.6, 0.5, 0.6",
+			Tracker{HighThreshold: 0.5, LowThreshold: 0.6}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.6, 0.5, 0.6",
 		},
 		{
 			Tracker{
-				NewScore: float32(math.NaN()),
+				NewTrackThreshold: float32(math.NaN()),
 			}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.1, 0.25, NaN",
 		},
 		{Tracker{Width: -1}, "open tracker: image of -1x0"},
-		{Tracker{Reach: -1}, "open tracker: a reach of -1 standard deviations; 10 are the most"},
-		{Tracker{Keep: -time.Second}, "open tracker: tracks cannot be kept for -1s"},
+		{Tracker{BufferScale: -1}, "open tracker: a reach of -1 standard deviations; 10 are the most"},
+		{Tracker{TrackBuffer: -time.Second}, "open tracker: tracks cannot be kept for -1s"},
 		{
-			Tracker{Gates: map[int]Gate{4: {HighScore: 2}}},
+			Tracker{Classes: map[int]ClassSettings{4: {HighThreshold: 2}}},
 			"open tracker: gate of class 4 has a value out of range: {HighScore:2 NewScore:0 Keep:0s MinWidth:0 MinHeight:0}",
 		},
 	} {
@@ -346,7 +346,7 @@ func TestATurnOfTheCameraKeepsNumbers(t *testing.T) {
 				}
 			}
 			if frame == 20 && told {
-				tracker.Move(turn)
+				tracker.CompensateMotion(turn)
 			}
 			for _, track := range tracker.Update(at(frame), detections) {
 				newest = max(newest, track.ID)
@@ -362,12 +362,12 @@ func TestATurnOfTheCameraKeepsNumbers(t *testing.T) {
 
 func TestUpdateAllocatesNothing(t *testing.T) {
 	crowd := newCrowd(100, 3)
-	tracker := open(t, Tracker{Gates: map[int]Gate{2: {HighScore: 0.5}}})
+	tracker := open(t, Tracker{Classes: map[int]ClassSettings{2: {HighThreshold: 0.5}}})
 	detections := make([]postprocess.Detection, 0, 100)
 	frame := 0
 	run := func() {
 		detections = crowd.step(detections[:0], 0.05)
-		tracker.Move(Affine{A: 1, C: 0.1, E: 1})
+		tracker.CompensateMotion(Affine{A: 1, C: 0.1, E: 1})
 		tracker.Update(at(frame), detections)
 		tracker.Predict(at(frame).Add(time.Millisecond))
 		frame++
@@ -413,7 +413,7 @@ func BenchmarkUpdate(b *testing.B) {
 func TestNumbersSurviveAPost(t *testing.T) {
 	const side, speed, postFrom, postTo = 60, 4, 400, 500
 	for _, classes := range [][2]int{{1, 1}, {1, 2}} {
-		tracker := open(t, Tracker{Keep: 3 * time.Second})
+		tracker := open(t, Tracker{TrackBuffer: 3 * time.Second})
 		tracker.Update(at(0), nil)
 		vanished := 0
 		for frame := range 200 {
@@ -458,7 +458,7 @@ func TestASecondClassOnTheSameBoxIsNoObject(t *testing.T) {
 
 func TestLostTracksEndOutsideTheImage(t *testing.T) {
 	for width, want := range map[int]postprocess.TrackState{0: postprocess.Lost, 640: postprocess.Ended} {
-		tracker := open(t, Tracker{Keep: time.Minute, Width: width, Height: width})
+		tracker := open(t, Tracker{TrackBuffer: time.Minute, Width: width, Height: width})
 		for frame := range 30 {
 			tracker.Update(at(frame), []postprocess.Detection{detection(float32(320+10*frame), 100, 40, 40, 0.9, 0)})
 		}

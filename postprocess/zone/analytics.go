@@ -13,9 +13,9 @@ import (
 // Analytics follows the tracks of one camera. Set the fields, call Open, then Update once per frame in order of time and Finish at the end,
 // from one goroutine. It allocates nothing once it has seen the largest number of objects.
 type Analytics struct {
-	Config Config
-	Labels []string // the model's, by class
-	Points []string // names of the model's keypoints
+	Config    Config
+	Labels    []string // the model's, by class
+	Keypoints []string // names of the model's keypoints
 	// Width and Height are the source image's in pixels.
 	Width, Height int
 
@@ -76,7 +76,7 @@ type record struct {
 
 // Open checks the configuration and starts over with counts of 0.
 func (a *Analytics) Open() error {
-	if err := a.Config.Check(Names{a.Labels, a.Points}); err != nil {
+	if err := a.Config.Validate(Names{a.Labels, a.Keypoints}); err != nil {
 		return fmt.Errorf("open analytics: %w", err)
 	}
 	if err := a.place(); err != nil {
@@ -184,7 +184,7 @@ func (a *Analytics) Update(seq uint64, at time.Time, tracks []postprocess.Track)
 				a.finish(o, seq, at)
 				continue
 			}
-		case track.Seen() && track.State != postprocess.Ended:
+		case track.Matched() && track.State != postprocess.Ended:
 			o = a.create(track)
 		default:
 			continue
@@ -240,7 +240,7 @@ func (a *Analytics) create(track *postprocess.Track) *record {
 	clear(o.sides)
 	*o = record{
 		Object: Object{
-			Track: track.ID, Start: track.First, StillSince: track.First, Heading: -1,
+			Track: track.ID, Start: track.First, StationarySince: track.First, Heading: -1,
 			Path: o.Path[:0], Zones: o.Zones[:0], Entered: o.Entered[:0],
 		},
 		stays: o.stays, sides: o.sides,
@@ -254,8 +254,8 @@ func (a *Analytics) follow(o *record, track *postprocess.Track, seq uint64, at t
 	if o.Class != track.Class {
 		o.Class, o.dirty = track.Class, true
 	}
-	if track.Seen() {
-		o.Detection, o.Seen = track.Detection, at
+	if track.Matched() {
+		o.Detection, o.LastSeen = track.Detection, at
 		if a.byFeet {
 			o.feet = a.feet(&track.Detection)
 		}
@@ -271,7 +271,7 @@ func (a *Analytics) follow(o *record, track *postprocess.Track, seq uint64, at t
 		o.announced, o.dirty, o.updated = true, false, at
 		a.event(Event{Kind: New, Seq: seq, Time: at, Object: &o.Object, Zone: -1, Line: -1})
 	}
-	if track.Seen() {
+	if track.Matched() {
 		for i := range a.zones {
 			a.visit(o, i, &track.Detection, seq, at)
 		}
@@ -301,8 +301,8 @@ func (a *Analytics) Object(track uint64) *Object {
 	return &a.objects[at].Object
 }
 
-// Touch has an object's next update tell that more is known of it. Nothing happens for one that is not reported.
-func (a *Analytics) Touch(track uint64) {
+// MarkChanged has an object's next update tell that more is known of it. Nothing happens for one that is not reported.
+func (a *Analytics) MarkChanged(track uint64) {
 	at, known := slices.BinarySearchFunc(a.objects, track, func(o *record, id uint64) int { return cmp.Compare(o.Track, id) })
 	if known {
 		a.objects[at].dirty = true
@@ -322,13 +322,13 @@ func (a *Analytics) event(e Event) { a.result.Events = append(a.result.Events, e
 func (a *Analytics) rest(o *record, foot Point, at time.Time) {
 	size := max(float64(o.Width()+o.Height())/2, o.homeSide)
 	if o.homeSide == 0 || o.home.distance(foot) > max(0.1*size, 2) {
-		o.home, o.homeSide, o.StillSince = foot, float64(o.Width()+o.Height())/2, at
+		o.home, o.homeSide, o.StationarySince = foot, float64(o.Width()+o.Height())/2, at
 		if o.Stationary {
 			o.Stationary, o.dirty = false, true
 		}
 		return
 	}
-	if !o.Stationary && at.Sub(o.StillSince) >= a.stillAfter {
+	if !o.Stationary && at.Sub(o.StationarySince) >= a.stillAfter {
 		o.Stationary, o.dirty = true, true
 	}
 }

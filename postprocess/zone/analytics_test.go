@@ -353,7 +353,7 @@ func TestDailyReset(t *testing.T) {
 	r = a.Update(2, late.Add(2*time.Second), []postprocess.Track{seen(1, 440, 250, 0)})
 	assert.Equal(t, []Change{{Inward, 0, 0, 0}}, r.Changes)
 	assert.Equal(t, 1, a.Present()[0])
-	a.Recount()
+	a.ReportAll()
 	r = a.Update(3, late.Add(3*time.Second), []postprocess.Track{seen(1, 440, 250, 0)})
 	assert.Equal(t, []Change{{Present, -1, 0, 1}}, r.Changes)
 }
@@ -391,8 +391,8 @@ func TestATouchedObjectIsUpdated(t *testing.T) {
 	count := 0
 	for frame := range 60 {
 		if frame == 20 || frame == 21 {
-			a.Touch(1)
-			a.Touch(7) // nobody
+			a.MarkChanged(1)
+			a.MarkChanged(7) // nobody
 		}
 		for _, e := range a.Update(uint64(frame), at(frame), []postprocess.Track{seen(1, 100, 100, 0)}).Events {
 			if e.Kind == Update && e.Seq >= 20 && e.Seq < 40 {

@@ -51,7 +51,7 @@ func (o *record) at(anchor Anchor, f *postprocess.Detection) Point {
 	case Bottom, Centre, Top:
 		return anchor.of(f.Box)
 	}
-	if k, there := f.Detail.Point(string(anchor)); there && k.Score >= leastOfPoint {
+	if k, there := f.Detail.Keypoint(string(anchor)); there && k.Score >= leastOfPoint {
 		return Point{float64(k.X), float64(k.Y)}
 	}
 	return anchor.of(f.Box)

@@ -60,7 +60,7 @@ func (a *Analytics) visit(o *record, zone int, f *postprocess.Detection, seq uin
 
 func (a *Analytics) leave(o *record, zone int, seq uint64, at time.Time) {
 	p := &o.stays[zone]
-	dwell := o.Seen.Sub(p.since)
+	dwell := o.LastSeen.Sub(p.since)
 	p.inside, p.agree = false, 0
 	number := slices.Index(o.Zones, zone)
 	o.Zones = slices.Delete(o.Zones, number, number+1)

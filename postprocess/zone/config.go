@@ -100,10 +100,10 @@ const (
 )
 
 // Names are what a configuration may call a network's classes, and the keypoints of their objects.
-type Names struct{ Labels, Points []string }
+type Names struct{ Labels, Keypoints []string }
 
-// Check reports the first mistake, by the name that the user gave.
-func (c *Config) Check(names Names) error {
+// Validate reports the first mistake, by the name that the user gave.
+func (c *Config) Validate(names Names) error {
 	if (c.Width == 0) != (c.Height == 0) || c.Width < 0 || c.Height < 0 || c.Width > 1<<15 || c.Height > 1<<15 {
 		return fmt.Errorf("zones: image of %dx%d; give both sides in pixels, or none for coordinates from 0 to 1", c.Width, c.Height)
 	}
@@ -133,7 +133,7 @@ func (c *Config) Check(names Names) error {
 			return fmt.Errorf("line %q: %w", l.Name, err)
 		}
 	}
-	if err := c.CheckGround(); err != nil {
+	if err := c.ValidateGround(); err != nil {
 		return fmt.Errorf("ground: %w", err)
 	}
 	for i, mask := range c.Filter.Masks {
@@ -153,7 +153,7 @@ func (c *Config) Check(names Names) error {
 // checkGround checks where the points are.
 // CheckGround reports what is wrong with the calibration of the ground, where there is one. Unlike the rest it can be said before the
 // network is known.
-func (c *Config) CheckGround() error {
+func (c *Config) ValidateGround() error {
 	if c.Ground == nil || (c.Width == 0) != (c.Height == 0) {
 		return nil // of half an image's size Check tells
 	}
@@ -198,8 +198,8 @@ func (c *Config) checkZone(z *Zone, names Names) error {
 		return err
 	}
 	switch {
-	case !z.Anchor.extended() && !z.Anchor.isPoint(names.Points):
-		return fmt.Errorf("anchor %q is not bottom, centre, top, feet, box, mask or a keypoint like %s", z.Anchor, example(names.Points))
+	case !z.Anchor.extended() && !z.Anchor.isPoint(names.Keypoints):
+		return fmt.Errorf("anchor %q is not bottom, centre, top, feet, box, mask or a keypoint like %s", z.Anchor, example(names.Keypoints))
 	case !(z.Share >= 0 && z.Share <= 1):
 		return fmt.Errorf("share %v is not between 0 and 1", z.Share)
 	case z.Share > 0 && !z.Anchor.extended():
@@ -226,8 +226,8 @@ func (c *Config) checkLine(l *Line, names Names) error {
 	switch {
 	case l.From == l.To:
 		return errors.New("both ends are the same point")
-	case !l.Anchor.isPoint(names.Points):
-		return fmt.Errorf("anchor %q is not bottom, centre, top, feet or a keypoint like %s", l.Anchor, example(names.Points))
+	case !l.Anchor.isPoint(names.Keypoints):
+		return fmt.Errorf("anchor %q is not bottom, centre, top, feet or a keypoint like %s", l.Anchor, example(names.Keypoints))
 	case !slices.Contains([]Direction{"", Both, In, Out}, l.Direction):
 		return fmt.Errorf("direction %q is not both, in or out", l.Direction)
 	case !slices.Contains([]Mode{"", Strict, Loose}, l.Mode):

@@ -92,10 +92,10 @@ func TestConfigErrors(t *testing.T) {
 		{Config{Objects: Objects{Update: -1}}, "objects: update -1ns is negative"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
-			assert.EqualError(t, c.config.Check(Names{Labels: labels}), c.want)
+			assert.EqualError(t, c.config.Validate(Names{Labels: labels}), c.want)
 		})
 	}
-	assert.EqualError(t, (&Config{Filter: Filter{Labels: []string{"x"}}}).Check(Names{}),
+	assert.EqualError(t, (&Config{Filter: Filter{Labels: []string{"x"}}}).Validate(Names{}),
 		`filter: label "x": the model names none; give its labels with --labels FILE`)
 	assert.EqualError(t, (&Analytics{}).Open(), "open analytics: image of 0x0")
 	assert.EqualError(t, (&Analytics{Width: 1, Height: 1, Config: Config{Width: 1}}).Open(),

@@ -17,7 +17,7 @@ const (
 // Change is a counter with a new value.
 type Change struct {
 	Counter Counter
-	Place   int // number of the zone or line in the configuration, -1 for Present
+	Index   int // number of the zone or line in the configuration, -1 for Present
 	Class   int
 	Value   int
 }
@@ -109,21 +109,21 @@ func (c *counts) report(a *Analytics) {
 		}
 		c.told[i] = value
 		row, class := i/c.classes, i%c.classes
-		change := Change{Counter: Present, Place: -1, Class: class, Value: value}
+		change := Change{Counter: Present, Index: -1, Class: class, Value: value}
 		switch at := row - 1; {
 		case at < 0:
 		case at < 2*c.zones:
-			change.Counter, change.Place = [...]Counter{Occupied, Entered}[at%2], at/2
+			change.Counter, change.Index = [...]Counter{Occupied, Entered}[at%2], at/2
 		default:
 			at -= 2 * c.zones
-			change.Counter, change.Place = [...]Counter{Inward, Outward}[at%2], at/2
+			change.Counter, change.Index = [...]Counter{Inward, Outward}[at%2], at/2
 		}
 		a.result.Changes = append(a.result.Changes, change)
 	}
 }
 
-// Recount makes the next Update report every counter that is not 0, for a broker that has lost its retained messages.
-func (a *Analytics) Recount() { clear(a.counts.told) }
+// ReportAll makes the next Update report every counter that is not 0, for a broker that has lost its retained messages.
+func (a *Analytics) ReportAll() { clear(a.counts.told) }
 
 // Reset sets the counts of lines and of entries back to 0; the next Update reports it.
 func (a *Analytics) Reset() { a.counts.reset() }

@@ -77,7 +77,7 @@ func TestWhatStandsForAnObjectIsTheZonesToSay(t *testing.T) {
 	within := func(anchor Anchor, share float64, track *postprocess.Track) bool {
 		z := field // columns 400 to 600 of 1000
 		z.Anchor, z.Share = anchor, share
-		a := &Analytics{Config: Config{Zones: []Zone{z}}, Labels: labels, Points: []string{"hook"}, Width: 1000, Height: 500}
+		a := &Analytics{Config: Config{Zones: []Zone{z}}, Labels: labels, Keypoints: []string{"hook"}, Width: 1000, Height: 500}
 		require.NoError(t, a.Open())
 		for frame := range 10 {
 			a.Update(uint64(frame), at(frame), []postprocess.Track{*track})
@@ -143,6 +143,6 @@ func TestAnchorsThatCannotBe(t *testing.T) {
 			Lines: []Line{{Name: "door", From: Point{0, 0}, To: Point{1, 1}, Anchor: "jib"}},
 		},
 	} {
-		require.EqualError(t, c.Check(Names{Labels: labels, Points: []string{"hook", "top"}}), want)
+		require.EqualError(t, c.Validate(Names{Labels: labels, Keypoints: []string{"hook", "top"}}), want)
 	}
 }

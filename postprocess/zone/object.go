@@ -17,7 +17,7 @@ type Object struct {
 	Track uint64
 	postprocess.Detection
 	// Start and Seen are the times of the first and the latest detection.
-	Start, Seen time.Time
+	Start, LastSeen time.Time
 	// TopScore is the highest score, MedianScore the median of the latest ones.
 	TopScore, MedianScore float32
 	// Zones are the numbers of the zones it is in, Entered of those it has been in, in the order of entry.
@@ -25,8 +25,8 @@ type Object struct {
 	// Path is where its bottom centre has been, in source pixels.
 	Path []Point
 	// Stationary is true while it stays in its place, since StillSince.
-	Stationary bool
-	StillSince time.Time
+	Stationary      bool
+	StationarySince time.Time
 	// Speed and MeanSpeed are in metres a second, Distance is the way so far in metres; 0 without a ground scale.
 	Speed, MeanSpeed, Distance float64
 	// Heading is where to, in degrees from 0 to 360: 0 is from the ground's first point to its second, 90 as from the second to the third.
@@ -41,7 +41,7 @@ type Object struct {
 }
 
 // Duration is the time from the first to the latest detection.
-func (o *Object) Duration() time.Duration { return o.Seen.Sub(o.Start) }
+func (o *Object) Duration() time.Duration { return o.LastSeen.Sub(o.Start) }
 
 // AppendID appends the object's identity: the Unix time of its start in seconds with six decimals, "-", and the track number. It is the
 // same in every event of the object and differs from every other object's of the camera, also after a restart.

@@ -6,23 +6,23 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Survey says what a network's map shows in each zone of a camera. The zero value is ready; once it has seen a map of a size it allocates
+// MapStats says what a network's map shows in each zone of a camera. The zero value is ready; once it has seen a map of a size it allocates
 // nothing for others of that size.
-type Survey struct {
+type MapStats struct {
 	// Config has the zones; what else it says is of objects.
 	Config Config
 	// Labels are the classes' names, for networks that tell classes; Depth says that the network's maps are of depths.
 	Labels []string
 	Depth  bool
 
-	readings      []postprocess.Reading // of the whole image, then of each zone
-	parts         [][]postprocess.Span  // by reading
-	width, height int                   // of the image that parts are for
-	grid          postprocess.Map       // that parts are of, without its cells
+	readings      []postprocess.PixelStats // of the whole image, then of each zone
+	parts         [][]postprocess.Span     // by reading
+	width, height int                      // of the image that parts are for
+	grid          postprocess.DenseMap     // that parts are of, without its cells
 }
 
-// Take reads the map of an image of that size.
-func (s *Survey) Take(m *postprocess.Map, width, height int) {
+// Measure reads the map of an image of that size.
+func (s *MapStats) Measure(m *postprocess.DenseMap, width, height int) {
 	grid := *m
 	grid.Classes, grid.Depths = nil, nil
 	if s.parts == nil || width != s.width || height != s.height || !same(&grid, &s.grid) {
@@ -30,19 +30,19 @@ func (s *Survey) Take(m *postprocess.Map, width, height int) {
 		s.divide()
 	}
 	for i := range s.readings {
-		s.readings[i].Take(m, s.parts[i])
+		s.readings[i].Measure(m, s.parts[i])
 	}
 }
 
-func same(a, b *postprocess.Map) bool {
+func same(a, b *postprocess.DenseMap) bool {
 	return a.Width == b.Width && a.Height == b.Height && a.X == b.X && a.Y == b.Y && a.StepX == b.StepX && a.StepY == b.StepY
 }
 
 // divide finds the cells of each zone: those whose centres lie inside.
-func (s *Survey) divide() {
+func (s *MapStats) divide() {
 	zones := s.Config.Zones
-	s.readings, s.parts = make([]postprocess.Reading, 1+len(zones)), make([][]postprocess.Span, 1+len(zones))
-	s.parts[0] = s.grid.Whole(nil)
+	s.readings, s.parts = make([]postprocess.PixelStats, 1+len(zones)), make([][]postprocess.Span, 1+len(zones))
+	s.parts[0] = s.grid.AppendSpans(nil)
 	var crossings []float64
 	for i := range zones {
 		outline := s.Config.scaled(zones[i].Points, float64(s.width), float64(s.height))
@@ -64,13 +64,13 @@ func (s *Survey) divide() {
 }
 
 // column is the first one whose centre does not lie left of a place on the image.
-func (s *Survey) column(x float64) int {
+func (s *MapStats) column(x float64) int {
 	column := math.Ceil((x-0.5)*float64(s.grid.StepX) + float64(s.grid.X))
 	return int(min(max(column, 0), float64(s.grid.Width)))
 }
 
-// Whole is what the map shows altogether; nil before the first Take. It and those of zones are valid until the next Take.
-func (s *Survey) Whole() *postprocess.Reading {
+// Image is what the map shows altogether; nil before the first Take. It and those of zones are valid until the next Take.
+func (s *MapStats) Image() *postprocess.PixelStats {
 	if len(s.readings) == 0 {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (s *Survey) Whole() *postprocess.Reading {
 }
 
 // Zone is what the map shows in a zone of the configuration, by its number; nil before the first Take.
-func (s *Survey) Zone(number int) *postprocess.Reading {
+func (s *MapStats) Zone(number int) *postprocess.PixelStats {
 	if len(s.readings) == 0 {
 		return nil
 	}

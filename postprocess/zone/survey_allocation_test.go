@@ -12,12 +12,12 @@ import (
 
 // The race detector allocates on its own.
 func TestSurveyNoAllocations(t *testing.T) {
-	for _, m := range []*postprocess.Map{
+	for _, m := range []*postprocess.DenseMap{
 		{Width: 80, Height: 45, StepX: .125, StepY: .125, Classes: make([]uint8, 3600)},
 		{Width: 80, Height: 45, StepX: .125, StepY: .125, Depths: make([]float32, 3600)},
 	} {
-		s := Survey{Config: Config{Zones: []Zone{{Name: "left", Points: []Point{{0, 0}, {.5, 0}, {.5, 1}, {0, 1}}}}}}
-		take := func() { s.Take(m, 640, 360) }
+		s := MapStats{Config: Config{Zones: []Zone{{Name: "left", Points: []Point{{0, 0}, {.5, 0}, {.5, 1}, {0, 1}}}}}}
+		take := func() { s.Measure(m, 640, 360) }
 		take()
 		require.Zero(t, testing.AllocsPerRun(20, take))
 	}

@@ -6,13 +6,13 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Agreement compares what two networks say of the same images, pixel by pixel, the second one being the reference. Classes, of which
+// MapAgreement compares what two networks say of the same images, pixel by pixel, the second one being the reference. Classes, of which
 // there are so many, are compared for maps of classes, and depths in the networks' own unit for maps of depths.
-type Agreement struct {
+type MapAgreement struct {
 	Classes int
 
 	images          int
-	all             Places
+	all             Segmentation
 	least           float64 // share of alike pixels in an image
 	pixels, missing int64   // of depths: those that the reference has, and of them those that the other one has not
 	near            int64
@@ -22,7 +22,7 @@ type Agreement struct {
 
 // Add takes both maps of an image of that size; nil where a network gave none. An image of which the reference says nothing does not
 // count.
-func (a *Agreement) Add(candidate, reference *postprocess.Map, width, height int) {
+func (a *MapAgreement) Add(candidate, reference *postprocess.DenseMap, width, height int) {
 	if reference == nil {
 		return
 	}
@@ -34,11 +34,11 @@ func (a *Agreement) Add(candidate, reference *postprocess.Map, width, height int
 	labels := &LabelMap{Width: width, Height: height, Numbers: make([]float32, 0, width*height)}
 	for y := range height {
 		for x := range width {
-			column, row := reference.Cell(x, y)
+			column, row := reference.CellAt(x, y)
 			labels.Numbers = append(labels.Numbers, float32(reference.Classes[row*reference.Width+column]))
 		}
 	}
-	one := Places{Classes: a.Classes}
+	one := Segmentation{Classes: a.Classes}
 	one.Add(candidate, width, height, labels)
 	if share := one.Result().Accuracy; a.images == 1 || share < a.least {
 		a.least = share
@@ -52,12 +52,12 @@ func (a *Agreement) Add(candidate, reference *postprocess.Map, width, height int
 	}
 }
 
-func (a *Agreement) depths(candidate, reference *postprocess.Map, width, height int) {
+func (a *MapAgreement) depths(candidate, reference *postprocess.DenseMap, width, height int) {
 	for y := range height {
 		for x := range width {
-			want, got := float64(reference.Depth(float32(x), float32(y))), math.NaN()
+			want, got := float64(reference.DepthAt(float32(x), float32(y))), math.NaN()
 			if candidate != nil {
-				got = float64(candidate.Depth(float32(x), float32(y)))
+				got = float64(candidate.DepthAt(float32(x), float32(y)))
 			}
 			if want-want != 0 {
 				continue
@@ -76,14 +76,14 @@ func (a *Agreement) depths(candidate, reference *postprocess.Map, width, height 
 	}
 }
 
-// AgreementResult is how far two networks say the same. Of classes Same is the share of the reference's pixels that have the same class,
+// MapAgreementResult is how far two networks say the same. Of classes Same is the share of the reference's pixels that have the same class,
 // Least that of the image with the fewest, and MeanIoU that of Places with the reference for labels. Of depths MeanError and MaxError
 // are absolute and in the networks' own unit, Relative is the mean error over the reference's mean absolute depth, Delta125 the share of
 // the reference's pixels that are less than a quarter off, and Missing the share of those that the candidate has no finite depth for.
-type AgreementResult struct {
+type MapAgreementResult struct {
 	Images  int     `json:"images"` // of which the reference says something
 	Same    float64 `json:"same,omitempty"`
-	Least   float64 `json:"same_least,omitempty"`
+	SameMin float64 `json:"same_least,omitempty"`
 	MeanIoU float64 `json:"miou,omitempty"`
 
 	MeanError float64 `json:"mean_error"`
@@ -94,9 +94,9 @@ type AgreementResult struct {
 }
 
 // Result is what all images come to.
-func (a *Agreement) Result() AgreementResult {
+func (a *MapAgreement) Result() MapAgreementResult {
 	places := a.all.Result()
-	r := AgreementResult{Images: a.images, Same: places.Accuracy, Least: a.least, MeanIoU: places.MeanIoU, MaxError: a.most}
+	r := MapAgreementResult{Images: a.images, Same: places.Accuracy, SameMin: a.least, MeanIoU: places.MeanIoU, MaxError: a.most}
 	if a.pixels > 0 {
 		r.Delta125, r.Missing = float64(a.near)/float64(a.pixels), float64(a.missing)/float64(a.pixels)
 	}

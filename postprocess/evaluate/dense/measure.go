@@ -7,19 +7,19 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Ignored is the class number of labels that do not count.
-const Ignored = 255
+// IgnoredClass is the class number of labels that do not count.
+const IgnoredClass = 255
 
-// Places measures semantic segmentation: every pixel of the labels is compared with the cell of the map that it lies in. Set Classes, which
+// Segmentation measures semantic segmentation: every pixel of the labels is compared with the cell of the map that it lies in. Set Classes, which
 // is how many there are, and First, the number that labels have for class 0; the zero value of First is 0.
-type Places struct {
-	Classes, First int
+type Segmentation struct {
+	Classes, FirstClass int
 
 	confusion []int64 // pixels by labelled class, then by that of the map; the last column is of no class
 }
 
 // Add takes the map of an image of that size, nil where the network gave none, and its labels.
-func (p *Places) Add(m *postprocess.Map, width, height int, labels *LabelMap) {
+func (p *Segmentation) Add(m *postprocess.DenseMap, width, height int, labels *LabelMap) {
 	if p.confusion == nil {
 		p.confusion = make([]int64, p.Classes*(p.Classes+1))
 	}
@@ -27,13 +27,13 @@ func (p *Places) Add(m *postprocess.Map, width, height int, labels *LabelMap) {
 		row := (2*y + 1) * height / (2 * labels.Height)
 		for x := range labels.Width {
 			number := labels.Numbers[y*labels.Width+x]
-			class := int(number) - p.First
-			if number == Ignored || class < 0 || class >= p.Classes {
+			class := int(number) - p.FirstClass
+			if number == IgnoredClass || class < 0 || class >= p.Classes {
 				continue
 			}
 			seen := p.Classes
 			if m != nil {
-				column, row := m.Cell((2*x+1)*width/(2*labels.Width), row)
+				column, row := m.CellAt((2*x+1)*width/(2*labels.Width), row)
 				seen = min(int(m.Classes[row*m.Width+column]), p.Classes)
 			}
 			p.confusion[class*(p.Classes+1)+seen]++
@@ -41,23 +41,23 @@ func (p *Places) Add(m *postprocess.Map, width, height int, labels *LabelMap) {
 	}
 }
 
-// PlacesResult is how well a map fits. MeanIoU is the mean over the classes that are labelled anywhere; Accuracy is the share of the
+// SegmentationResult is how well a map fits. MeanIoU is the mean over the classes that are labelled anywhere; Accuracy is the share of the
 // labelled pixels that are right.
-type PlacesResult struct {
+type SegmentationResult struct {
 	MeanIoU, Accuracy float64
 	Pixels            int64
-	Classes           []ClassPlaces // those that are labelled
+	Classes           []ClassSegmentation // those that are labelled
 }
 
-// ClassPlaces is how well a map fits one class.
-type ClassPlaces struct {
+// ClassSegmentation is how well a map fits one class.
+type ClassSegmentation struct {
 	Class         int
 	Pixels        int64
 	IoU, Accuracy float64
 }
 
 // Result is what all images come to.
-func (p *Places) Result() (r PlacesResult) {
+func (p *Segmentation) Result() (r SegmentationResult) {
 	columns := p.Classes + 1
 	right := int64(0)
 	for class := range p.Classes {
@@ -77,7 +77,7 @@ func (p *Places) Result() (r PlacesResult) {
 		both := p.confusion[class*columns+class]
 		right += both
 		r.Pixels += labelled
-		c := ClassPlaces{
+		c := ClassSegmentation{
 			Class: class, Pixels: labelled, IoU: float64(both) / float64(labelled+seen-both), Accuracy: float64(both) / float64(labelled),
 		}
 		r.MeanIoU += c.IoU
@@ -90,14 +90,14 @@ func (p *Places) Result() (r PlacesResult) {
 	return r
 }
 
-// Depths measures depth by the protocol of Eigen, Puhrsch and Fergus, "Depth map prediction from a single image using a multi-scale deep
+// Depth measures depth by the protocol of Eigen, Puhrsch and Fergus, "Depth map prediction from a single image using a multi-scale deep
 // network", 2014: each image for itself, then the mean over images, as Depth Anything and Ultralytics have it. Pixels count whose
 // labelled depth lies between leastDepth and Most; what is seen there is cut to these.
-type Depths struct {
+type Depth struct {
 	// Scale is how many of the labels' numbers are a metre, 0 for 1.
 	Scale float64
-	// Most is the largest depth that counts in metres.
-	Most float64
+	// MaxDepth is the largest depth that counts in metres.
+	MaxDepth float64
 	// Align multiplies what is seen on an image so that its median is that of the labels: for depths without a scale.
 	Align bool
 
@@ -113,7 +113,7 @@ const (
 
 // Add takes the map of an image of that size, nil where the network gave none, and its labels. Between the cells of a map depths are
 // interpolated.
-func (d *Depths) Add(m *postprocess.Map, width, height int, labels *LabelMap) {
+func (d *Depth) Add(m *postprocess.DenseMap, width, height int, labels *LabelMap) {
 	scale := d.Scale
 	if scale == 0 {
 		scale = 1
@@ -122,13 +122,13 @@ func (d *Depths) Add(m *postprocess.Map, width, height int, labels *LabelMap) {
 	for y := range labels.Height {
 		for x := range labels.Width {
 			truth := float64(labels.Numbers[y*labels.Width+x]) / scale
-			if !(truth > leastDepth && truth < d.Most) {
+			if !(truth > leastDepth && truth < d.MaxDepth) {
 				continue
 			}
 			depth := float32(math.NaN())
 			if m != nil {
 				at := func(pixel, pixels, side int) float32 { return (float32(pixel)+.5)*float32(side)/float32(pixels) - .5 }
-				depth = m.Depth(at(x, labels.Width, width), at(y, labels.Height, height))
+				depth = m.DepthAt(at(x, labels.Width, width), at(y, labels.Height, height))
 			}
 			truths, seen = append(truths, float32(truth)), append(seen, depth)
 			if depth-depth == 0 {
@@ -149,9 +149,9 @@ func (d *Depths) Add(m *postprocess.Map, width, height int, labels *LabelMap) {
 		truth, got := float64(truths[i]), float64(depth*factor)
 		switch {
 		case math.IsNaN(got):
-			got = d.Most
+			got = d.MaxDepth
 		default:
-			got = min(max(got, leastDepth), d.Most)
+			got = min(max(got, leastDepth), d.MaxDepth)
 		}
 		relative += math.Abs(got-truth) / truth
 		square += (got - truth) * (got - truth)
@@ -166,17 +166,17 @@ func (d *Depths) Add(m *postprocess.Map, width, height int, labels *LabelMap) {
 	d.delta += float64(near) / count
 }
 
-// DepthsResult is how well depths fit: mean relative error, root of the mean square error in metres, and the share of pixels that are less
+// DepthResult is how well depths fit: mean relative error, root of the mean square error in metres, and the share of pixels that are less
 // than a quarter off.
-type DepthsResult struct {
+type DepthResult struct {
 	Images                 int
 	AbsRel, RMSE, Delta125 float64
 }
 
 // Result is the mean over the images that had enough labels.
-func (d *Depths) Result() DepthsResult {
+func (d *Depth) Result() DepthResult {
 	count := float64(max(d.images, 1))
-	return DepthsResult{d.images, d.error / count, d.rmse / count, d.delta / count}
+	return DepthResult{d.images, d.error / count, d.rmse / count, d.delta / count}
 }
 
 // lowerMedian sorts the numbers.

@@ -18,24 +18,24 @@ import (
 
 func TestPlacesByHand(t *testing.T) {
 	// Four cells over an image of 4x2: the upper row is of classes 0 and 1, the lower of 2 and none.
-	m := &postprocess.Map{Width: 2, Height: 2, StepX: .5, StepY: 1, X: -.25, Classes: []uint8{0, 1, 2, postprocess.NoClass}}
-	p := Places{Classes: 3}
+	m := &postprocess.DenseMap{Width: 2, Height: 2, StepX: .5, StepY: 1, X: -.25, Classes: []uint8{0, 1, 2, postprocess.NoClass}}
+	p := Segmentation{Classes: 3}
 	p.Add(m, 4, 2, &LabelMap{Width: 4, Height: 2, Numbers: []float32{
-		0, 1, 1, Ignored,
+		0, 1, 1, IgnoredClass,
 		2, 2, 2, 7,
 	}})
 	r := p.Result()
 	assert.Equal(t, int64(6), r.Pixels)
 	assert.InDelta(t, 4./6, r.Accuracy, 1e-9)
-	assert.Equal(t, []ClassPlaces{{0, 1, .5, 1}, {1, 2, .5, .5}, {2, 3, 2. / 3, 2. / 3}}, r.Classes)
+	assert.Equal(t, []ClassSegmentation{{0, 1, .5, 1}, {1, 2, .5, .5}, {2, 3, 2. / 3, 2. / 3}}, r.Classes)
 	assert.InDelta(t, (.5+.5+2./3)/3, r.MeanIoU, 1e-9)
 	// Labels of another size, whose numbers begin at 1; a class that is nowhere labelled does not count.
-	p = Places{Classes: 3, First: 1}
+	p = Segmentation{Classes: 3, FirstClass: 1}
 	p.Add(m, 4, 2, &LabelMap{Width: 2, Height: 1, Numbers: []float32{3, 0}})
-	assert.Equal(t, PlacesResult{MeanIoU: 1, Accuracy: 1, Pixels: 1, Classes: []ClassPlaces{{2, 1, 1, 1}}}, p.Result())
+	assert.Equal(t, SegmentationResult{MeanIoU: 1, Accuracy: 1, Pixels: 1, Classes: []ClassSegmentation{{2, 1, 1, 1}}}, p.Result())
 	p.Add(nil, 4, 2, &LabelMap{Width: 1, Height: 1, Numbers: []float32{3}})
 	assert.InDelta(t, .5, p.Result().Accuracy, 1e-9)
-	assert.Equal(t, PlacesResult{}, (&Places{Classes: 3}).Result())
+	assert.Equal(t, SegmentationResult{}, (&Segmentation{Classes: 3}).Result())
 }
 
 func TestDepthsByHand(t *testing.T) {
@@ -46,25 +46,25 @@ func TestDepthsByHand(t *testing.T) {
 	}
 	numbers[0], numbers[1] = 0, 90000 // not known, and beyond what counts
 	depths[15] = 2
-	m := &postprocess.Map{Width: 4, Height: 4, StepX: 1, StepY: 1, Depths: depths}
+	m := &postprocess.DenseMap{Width: 4, Height: 4, StepX: 1, StepY: 1, Depths: depths}
 	labels := &LabelMap{Width: 4, Height: 4, Numbers: numbers}
-	d := Depths{Scale: 1000, Most: 80}
+	d := Depth{Scale: 1000, MaxDepth: 80}
 	d.Add(m, 4, 4, labels)
 	r := d.Result()
 	assert.Equal(t, 1, r.Images)
 	assert.InDelta(t, 13./14, r.AbsRel, 1e-6) // 13 of 14 are 4 m for 2 m
 	assert.InDelta(t, math.Sqrt(13./14*4), r.RMSE, 1e-6)
 	assert.InDelta(t, 1./14, r.Delta125, 1e-6)
-	d = Depths{Scale: 1000, Most: 80, Align: true}
+	d = Depth{Scale: 1000, MaxDepth: 80, Align: true}
 	d.Add(m, 4, 4, labels)
 	assert.InDelta(t, 13./14, d.Result().Delta125, 1e-6, "twice as far everywhere is the same without a scale")
 	assert.InDelta(t, .5/14, d.Result().AbsRel, 1e-6)
 	// What the network does not say is as wrong as can be; an image with too few labels does not count.
-	d = Depths{Most: 80}
+	d = Depth{MaxDepth: 80}
 	d.Add(nil, 4, 4, &LabelMap{Width: 5, Height: 2, Numbers: []float32{8, 8, 8, 8, 8, 8, 8, 8, 8, 8}})
 	d.Add(m, 4, 4, &LabelMap{Width: 3, Height: 3, Numbers: make([]float32, 9)})
-	assert.Equal(t, DepthsResult{Images: 1, AbsRel: 9, RMSE: 72}, d.Result())
-	assert.Equal(t, DepthsResult{}, (&Depths{}).Result())
+	assert.Equal(t, DepthResult{Images: 1, AbsRel: 9, RMSE: 72}, d.Result())
+	assert.Equal(t, DepthResult{}, (&Depth{}).Result())
 }
 
 func encoded(t testing.TB, p image.Image) []byte {
@@ -138,7 +138,7 @@ func FuzzLabelMap(f *testing.F) {
 		if m.Width < 1 || m.Height < 1 || len(m.Numbers) != m.Width*m.Height {
 			t.Fatalf("%dx%d with %d numbers", m.Width, m.Height, len(m.Numbers))
 		}
-		(&Places{Classes: 3}).Add(nil, 5, 4, m)
-		(&Depths{Most: 10, Align: true}).Add(nil, 5, 4, m)
+		(&Segmentation{Classes: 3}).Add(nil, 5, 4, m)
+		(&Depth{MaxDepth: 10, Align: true}).Add(nil, 5, 4, m)
 	})
 }

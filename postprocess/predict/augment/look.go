@@ -155,7 +155,7 @@ func mirrorKeypoints(d *postprocess.Detail, width float32) error {
 	if len(d.Keypoints) == 0 {
 		return nil
 	}
-	if d.Skeleton == nil || !d.Skeleton.Mirror(d.Keypoints) {
+	if d.Skeleton == nil || !d.Skeleton.SwapSides(d.Keypoints) {
 		return errFlip
 	}
 	for i := range d.Keypoints {

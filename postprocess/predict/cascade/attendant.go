@@ -234,7 +234,7 @@ func (s *attending) list(f *Frame, known map[uint64]*votes) {
 		if v != nil {
 			v.missing = 0
 		}
-		if len(f.Image.Data) == 0 || !t.Seen() || t.State == postprocess.Ended || !s.wants(&t.Detection) {
+		if len(f.Image.Data) == 0 || !t.Matched() || t.State == postprocess.Ended || !s.wants(&t.Detection) {
 			continue
 		}
 		if v == nil {

@@ -157,7 +157,7 @@ func TestEveryDetectionIsLookedAt(t *testing.T) {
 			require.Len(t, result.Images[1].Detections[0].Detail.Keypoints, 1, "what the first network gave is still there")
 			first := result.Images[0].Detections[0].Detail.Attributes[0]
 			require.Greater(t, first.Score, float32(0.99))
-			require.Equal(t, 1, first.Looks)
+			require.Equal(t, 1, first.Votes)
 		}
 		require.NoError(t, chained.Submit(0, []engine.Image{one}))
 		_, err := chained.Wait(0)
@@ -245,7 +245,7 @@ func attend(t testing.TB, logger *slog.Logger, stages ...cascade.Stage) *cascade
 
 func known(a *cascade.Attendant, camera string, track uint64) (value string, looks int) {
 	for _, said := range a.Attributes(camera, track) {
-		value, looks = value+said.Value, said.Looks
+		value, looks = value+said.Value, said.Votes
 	}
 	return value, looks
 }

@@ -182,9 +182,9 @@ func (s *Stage) value(class int) string {
 // attribute is what a class comes to, or what a text does that is spelt so.
 func (s *Stage) attribute(class int, spelt string, score float32, looks int) postprocess.Attribute {
 	if s.reads {
-		return postprocess.Attribute{Name: s.Name, Value: spelt, Class: -1, Score: score, Looks: looks}
+		return postprocess.Attribute{Name: s.Name, Value: spelt, Class: -1, Score: score, Votes: looks}
 	}
-	return postprocess.Attribute{Name: s.Name, Value: s.value(class), Class: class, Score: score, Looks: looks}
+	return postprocess.Attribute{Name: s.Name, Value: s.value(class), Class: class, Score: score, Votes: looks}
 }
 
 // shown are the crops that a network is to look at, side by side in memory that its engine reads.

@@ -50,7 +50,7 @@ type slot struct {
 // Below is the decoding of predictors whose detections are fused: an object that one of them saw well needs the others' weak detections to keep
 // its score.
 func Below(d predict.Decoding) predict.Decoding {
-	d.Threshold = min(d.Threshold, max(d.Threshold/4, postprocess.Floor))
+	d.Threshold = min(d.Threshold, max(d.Threshold/4, postprocess.EvaluationMinScore))
 	return d
 }
 

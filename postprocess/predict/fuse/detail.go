@@ -15,7 +15,7 @@ func (f *Fuser) fuseDetail(o *object, found *postprocess.Detection) {
 	if d.Oriented != nil {
 		found.Box = f.seen[o.first].detection.Box
 	}
-	if d.Mask != nil && d.Mask.Sane() {
+	if d.Mask != nil && d.Mask.Valid() {
 		f.fuseMask(o, d.Mask)
 	}
 	f.fuseKeypoints(o, d.Keypoints)
@@ -90,7 +90,7 @@ func (f *Fuser) fuseMask(o *object, to *postprocess.Mask) {
 }
 
 func mask(f *postprocess.Detection) *postprocess.Mask {
-	if f.Detail == nil || f.Detail.Mask == nil || !f.Detail.Mask.Sane() {
+	if f.Detail == nil || f.Detail.Mask == nil || !f.Detail.Mask.Valid() {
 		return nil
 	}
 	return f.Detail.Mask
@@ -147,7 +147,7 @@ func Join(pieces []*postprocess.Mask) (postprocess.Mask, bool) {
 	}
 	bounds := image.Rectangle{}
 	for _, m := range pieces {
-		if !m.Sane() {
+		if !m.Valid() {
 			return postprocess.Mask{}, false
 		}
 		bounds = bounds.Union(m.Bounds)

@@ -124,7 +124,7 @@ func TestATurnedBoxReachesNoFartherThanItsImage(t *testing.T) {
 	f := Fuser{}
 	require.NoError(t, f.Open(2))
 	turned := postprocess.Detection{Box: postprocess.Box{X1: 0, Y1: 4, X2: 12, Y2: 10}, Score: 0.9}
-	turned.Detail = &postprocess.Detail{Oriented: &postprocess.Oriented{X: 2, Y: 7, Width: 20, Height: 6}}
+	turned.Detail = &postprocess.Detail{Oriented: &postprocess.OrientedBox{X: 2, Y: 7, Width: 20, Height: 6}}
 	got := f.Fuse(nil, [][]postprocess.Detection{{turned}, {turned.Clone()}})
 	require.Len(t, got, 1)
 	require.Equal(t, turned.Box, got[0].Box)

@@ -213,6 +213,6 @@ func (t *Tiled) collect(number int, seen *predict.Image) {
 // moved is a detection of a tile that begins there, on the image. It shares no memory with f where it has details.
 func moved(f *postprocess.Detection, by image.Point) postprocess.Detection {
 	m := f.Clone()
-	m.Move(by)
+	m.Translate(by)
 	return m
 }

@@ -349,7 +349,7 @@ func (m mistaken) Wait(slot int) (*predict.Result, error) {
 func TestDetailsMoveWithTheirDetection(t *testing.T) {
 	object := postprocess.Detection{Box: postprocess.Box{X1: 130, Y1: 90, X2: 142, Y2: 102}, Detail: &postprocess.Detail{
 		Keypoints: []postprocess.Keypoint{{X: 131, Y: 92, Score: 1}},
-		Oriented:  &postprocess.Oriented{X: 136, Y: 96, Width: 9, Height: 7, Angle: 0.5},
+		Oriented:  &postprocess.OrientedBox{X: 136, Y: 96, Width: 9, Height: 7, Angle: 0.5},
 		Mask: &postprocess.Mask{
 			Bounds: image.Rect(130, 90, 142, 102), Width: 2, Height: 2, Logits: []float32{1, -1, -1, 1},
 			X: -8, Y: -5.5, StepX: 0.0625, StepY: 0.0625,

@@ -13,17 +13,17 @@ import (
 
 // Scene is a square full of people. The same scene and seed give the same video.
 type Scene struct {
-	Name    string
-	People  int
-	Rate    float64 // images a second
-	Length  time.Duration
-	Pillars int     // upright obstacles that hide who goes behind them
-	Pan     bool    // the camera turns to a new place every other second, as one on a motor does
-	Shake   bool    // the camera's pole swings in the wind
-	Night   bool    // scores are low, and the detector misses many in runs of frames
-	Painted bool    // frames have images
-	Girth   float64 // of the pillars, in metres; 0 for slender ones that hide nobody for long
-	Looks   bool    // detections have embeddings
+	Name        string
+	People      int
+	Rate        float64 // images a second
+	Length      time.Duration
+	Pillars     int     // upright obstacles that hide who goes behind them
+	Pan         bool    // the camera turns to a new place every other second, as one on a motor does
+	Shake       bool    // the camera's pole swings in the wind
+	Night       bool    // scores are low, and the detector misses many in runs of frames
+	Painted     bool    // frames have images
+	PillarWidth float64 // of the pillars, in metres; 0 for slender ones that hide nobody for long
+	Embeddings  bool    // detections have embeddings
 }
 
 // Scenes are those that trackers are compared on.
@@ -40,12 +40,12 @@ func Scenes() []Scene {
 	}
 }
 
-// Gaps are scenes in which people are hidden for longer than their motion can be followed.
-func Gaps() []Scene {
+// OcclusionScenes are scenes in which people are hidden for longer than their motion can be followed.
+func OcclusionScenes() []Scene {
 	const length = 60 * time.Second
 	return []Scene{
-		{Name: "walls", People: 16, Rate: 30, Length: length, Pillars: 3, Girth: 2, Looks: true},
-		{Name: "walls40", People: 40, Rate: 30, Length: length / 2, Pillars: 3, Girth: 2, Looks: true},
+		{Name: "walls", People: 16, Rate: 30, Length: length, Pillars: 3, PillarWidth: 2, Embeddings: true},
+		{Name: "walls40", People: 40, Rate: 30, Length: length / 2, Pillars: 3, PillarWidth: 2, Embeddings: true},
 	}
 }
 
@@ -61,10 +61,10 @@ type Person struct {
 
 // Frame is one image of a video.
 type Frame struct {
-	At     time.Duration // since the first image
-	Truth  []Person
-	Found  []postprocess.Detection // by the simulated detector, with scores from Lowest on
-	Camera track.Affine            // how what stands still went from the image before to this one
+	At         time.Duration // since the first image
+	Truth      []Person
+	Detections []postprocess.Detection // by the simulated detector, with scores from Lowest on
+	Camera     track.Affine            // how what stands still went from the image before to this one
 	// Image is what the camera sees, grey, ImageWidth x ImageHeight; nil in scenes that are not painted.
 	Image []byte
 }
@@ -84,7 +84,7 @@ func (s Scene) Video(seed uint64) []Frame {
 		painter = newPainter(seed)
 	}
 	var looker *looker
-	if s.Looks {
+	if s.Embeddings {
 		looker = newLooker(seed, s.People)
 		detector.nobody = &postprocess.Detail{Embedding: unit(looker.thing)}
 	}
@@ -103,7 +103,7 @@ func (s Scene) Video(seed uint64) []Frame {
 		if looker != nil {
 			looker.look(at, all)
 		}
-		frame.Found = detector.detect(all)
+		frame.Detections = detector.detect(all)
 		if painter != nil {
 			frame.Image = painter.paint(&now, all, s.Night)
 		}
@@ -138,7 +138,7 @@ func (s Scene) look(c *camera, q *square) []figure {
 	pillars := make([]figure, 0, s.Pillars)
 	for i := range s.Pillars {
 		x, z := float64(i-s.Pillars/2)*2.6, 9+float64(i%2)
-		if box, depth, ok := c.project(x, z, cmp.Or(s.Girth, 0.7), 5); ok {
+		if box, depth, ok := c.project(x, z, cmp.Or(s.PillarWidth, 0.7), 5); ok {
 			pillars = append(pillars, figure{whole: box, depth: depth})
 		}
 	}

@@ -34,15 +34,15 @@ func TestVideosAreWhatTheySay(t *testing.T) {
 					sum.hidden++
 				}
 			}
-			for _, f := range frame.Found {
+			for _, f := range frame.Detections {
 				require.Positive(t, f.Area())
-				require.True(t, f.Score >= Lowest && f.Score < 1)
+				require.True(t, f.Score >= MinScore && f.Score < 1)
 				if f.Score >= 0.5 {
 					sum.sure++
 				}
 			}
 			sum.truths += float64(len(frame.Truth))
-			sum.found += float64(len(frame.Found))
+			sum.found += float64(len(frame.Detections))
 			if frame.Camera.C*frame.Camera.C+frame.Camera.F*frame.Camera.F > 1 {
 				sum.moved++
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Lowest is the least score that the simulated detector gives.
-const Lowest = 0.1
+// MinScore is the least score that the simulated detector gives.
+const MinScore = 0.1
 
 // detector finds figures as networks do: the less of somebody can be seen, the lower the score, the noisier the box and the more it shrinks
 // to what can be seen; of two boxes that share much one is suppressed; and faults last for some frames.
@@ -53,7 +53,7 @@ func (d *detector) detect(all []figure) []postprocess.Detection {
 		if d.night {
 			score -= 0.22 - 0.1*d.moods[f.ID-1]
 		}
-		if score < Lowest || f.Visible < leastVisible/2 || d.random.Float64() < 0.02 {
+		if score < MinScore || f.Visible < leastVisible/2 || d.random.Float64() < 0.02 {
 			continue
 		}
 		found = append(found, postprocess.Detection{Box: d.box(f), Score: float32(min(score, 0.98)), Detail: f.detail})
@@ -92,7 +92,7 @@ func (d *detector) haunt(found []postprocess.Detection) []postprocess.Detection 
 		g := &d.ghosts[i]
 		g.frames--
 		score := g.score + 0.1*d.random.NormFloat64()
-		if score < Lowest {
+		if score < MinScore {
 			continue
 		}
 		off := func() float32 { return float32(2 * d.random.NormFloat64()) }

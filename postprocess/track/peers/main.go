@@ -60,11 +60,11 @@ func main() {
 	exact := flag.Bool("exact", false, "give the camera's motion as the scene has it, instead of measuring it on painted images")
 	var limits thresholds
 	flag.Float64Var(&limits.High, "high", 0.5, "score of the first matching")
-	flag.Float64Var(&limits.Low, "low", crowd.Lowest, "score of the second matching")
+	flag.Float64Var(&limits.Low, "low", crowd.MinScore, "score of the second matching")
 	flag.Float64Var(&limits.New, "new", 0.6, "score of a new track")
 	flag.Float64Var(&limits.Keep, "keep", 1, "seconds that a lost track is kept")
 	flag.Float64Var(&limits.Looks, "looks", 0.5, "seconds between two looks at an object")
-	flag.Float64Var(&limits.Recall, "recall", track.DefaultRecall.Seconds(), "seconds for which looks are remembered")
+	flag.Float64Var(&limits.Recall, "recall", track.DefaultMaxLostAge.Seconds(), "seconds for which looks are remembered")
 	flag.Parse()
 	if err := run(*out, *videos, *seeds, *exact, limits); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
@@ -115,7 +115,7 @@ func run(out, videos string, seeds uint64, exact bool, limits thresholds) error 
 var still = track.Affine{A: 1, E: 1}
 
 // moved measures the camera's motion on a small image, apart from where the last tracks were. It gives it in pixels of the boxes.
-func moved(camera *motion.Camera, img []byte, tracks []postprocess.Track) (track.Affine, bool) {
+func moved(camera *motion.Estimator, img []byte, tracks []postprocess.Track) (track.Affine, bool) {
 	const small = crowd.Width / crowd.ImageWidth
 	var boxes []motion.Box
 	for i := range tracks {
@@ -125,7 +125,7 @@ func moved(camera *motion.Camera, img []byte, tracks []postprocess.Track) (track
 	image := engine.Image{
 		Data: img, Width: crowd.ImageWidth, Height: crowd.ImageHeight, Stride: crowd.ImageWidth, Format: engine.GRAY8,
 	}
-	m, ok := camera.Moved(&image, boxes)
+	m, ok := camera.Estimate(&image, boxes)
 	m.C, m.F = m.C*small, m.F*small
 	return track.Affine(m), ok
 }
@@ -135,19 +135,19 @@ func moved(camera *motion.Camera, img []byte, tracks []postprocess.Track) (track
 func follow(path string, f video, limits thresholds, looks bool) (float64, error) {
 	frames := f.frames
 	tracker := track.Tracker{
-		HighScore: float32(limits.High), LowScore: float32(limits.Low), NewScore: float32(limits.New),
-		Keep: time.Duration(limits.Keep * float64(time.Second)), Width: f.width, Height: f.height,
-		Recall: time.Duration(limits.Recall * float64(time.Second)),
+		HighThreshold: float32(limits.High), LowThreshold: float32(limits.Low), NewTrackThreshold: float32(limits.New),
+		TrackBuffer: time.Duration(limits.Keep * float64(time.Second)), Width: f.width, Height: f.height,
+		MaxLostAge: time.Duration(limits.Recall * float64(time.Second)),
 	}
 	if f.rate < 10 {
-		tracker.Reach = track.LowRate.Reach()
+		tracker.BufferScale = track.LowRate.BufferScale()
 	}
 	if err := tracker.Open(); err != nil {
 		return 0, err
 	}
 	var spent time.Duration
 	due := map[uint64]time.Duration{} // of the next look
-	var camera motion.Camera
+	var camera motion.Estimator
 	var tracks []postprocess.Track
 	err := write(path, func(w io.Writer) {
 		start := time.Unix(0, 0)
@@ -155,15 +155,15 @@ func follow(path string, f video, limits thresholds, looks bool) (float64, error
 			if frame.Image != nil {
 				frames[n].Camera = still
 				if m, ok := moved(&camera, frame.Image, tracks); ok {
-					tracker.Move(m)
+					tracker.CompensateMotion(m)
 					frames[n].Camera = m
 				}
 			}
 			began := time.Now()
 			if frame.Image == nil && f.moving {
-				tracker.Move(frame.Camera)
+				tracker.CompensateMotion(frame.Camera)
 			}
-			tracks = tracker.Update(start.Add(frame.At), frame.Found)
+			tracks = tracker.Update(start.Add(frame.At), frame.Detections)
 			spent += time.Since(began)
 			for _, tr := range tracks {
 				if tr.State == postprocess.Active && tr.Index >= 0 {
@@ -188,9 +188,9 @@ func look(
 		if tr.Index < 0 || frame.At < due[tr.ID] {
 			continue
 		}
-		if detail := frame.Found[tr.Index].Detail; detail != nil {
+		if detail := frame.Detections[tr.Index].Detail; detail != nil {
 			due[tr.ID] = frame.At + time.Duration(every*float64(time.Second))
-			tracker.Appear(tr.ID, detail.Embedding)
+			tracker.UpdateEmbedding(tr.ID, detail.Embedding)
 		}
 	}
 	return time.Since(began)
@@ -210,7 +210,7 @@ func describe(dir string, frames []crowd.Frame) error {
 	}
 	err = write(filepath.Join(dir, "det.txt"), func(w io.Writer) {
 		for n, frame := range frames {
-			for _, f := range frame.Found {
+			for _, f := range frame.Detections {
 				row(w, n, -1, f.Box, float64(f.Score), 1)
 			}
 		}
@@ -234,7 +234,7 @@ func describe(dir string, frames []crowd.Frame) error {
 func embeddings(w io.Writer, frames []crowd.Frame) {
 	var none []float32
 	for _, frame := range frames {
-		for _, f := range frame.Found {
+		for _, f := range frame.Detections {
 			if f.Detail != nil && len(none) == 0 {
 				none = make([]float32, len(f.Detail.Embedding))
 			}
@@ -242,7 +242,7 @@ func embeddings(w io.Writer, frames []crowd.Frame) {
 	}
 	var bytes []byte
 	for _, frame := range frames {
-		for _, f := range frame.Found {
+		for _, f := range frame.Detections {
 			vector := none
 			if f.Detail != nil {
 				vector = f.Detail.Embedding

@@ -31,7 +31,7 @@ type video struct {
 
 // simulated are the videos of all scenes. With exact they have the camera's motion as the scene has it, else images to measure it on.
 func simulated(seeds uint64, exact bool, do func(video) error) error {
-	for _, scene := range slices.Concat(crowd.Scenes(), crowd.Gaps()) {
+	for _, scene := range slices.Concat(crowd.Scenes(), crowd.OcclusionScenes()) {
 		moving := scene.Pan || scene.Shake
 		scene.Painted = moving && !exact
 		for seed := uint64(1); seed <= seeds; seed++ {
@@ -88,7 +88,7 @@ func readVideo(dir string) (video, error) {
 		if len(looks) > 0 {
 			found.Detail, looks = looks[0], looks[1:]
 		}
-		frame.Found = append(frame.Found, found)
+		frame.Detections = append(frame.Detections, found)
 	})
 }
 

@@ -121,7 +121,7 @@ func (c *Comparer) measure(side quantize.Side) *evaluate.Accuracy {
 }
 
 func (c *Comparer) reportedThreshold() float32 {
-	return cmp.Or(c.Reported, postprocess.DefaultReported)
+	return cmp.Or(c.Reported, postprocess.DefaultConfidence)
 }
 
 // reported are the detections of a sample from the threshold on, as service would show them.

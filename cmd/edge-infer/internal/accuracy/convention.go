@@ -25,7 +25,7 @@ type Convention struct {
 
 // published is how figures on COCO are made, those of Ultralytics and others.
 func published() Convention {
-	return Convention{Name: Published, MultiLabel: true, IoU: 0.7, Limit: 300, Threshold: postprocess.Floor}
+	return Convention{Name: Published, MultiLabel: true, IoU: 0.7, Limit: 300, Threshold: postprocess.EvaluationMinScore}
 }
 
 // newConvention finds a convention by its name. That of service follows the settings.
@@ -34,7 +34,7 @@ func newConvention(name string, detect *config.Detect) (Convention, error) {
 	case Published:
 		return published(), nil
 	case Service:
-		return Convention{Name: Service, IoU: float32(detect.IoU), Limit: detect.Max, Threshold: postprocess.Floor}, nil
+		return Convention{Name: Service, IoU: float32(detect.IoU), Limit: detect.Max, Threshold: postprocess.EvaluationMinScore}, nil
 	}
 	return Convention{}, config.Usagef("--convention %q must be %s or %s", name, Published, Service)
 }

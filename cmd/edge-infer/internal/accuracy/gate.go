@@ -100,7 +100,7 @@ func (g *Gate) Refer(ctx context.Context, options engine.Options, dataset *evalu
 	case task.Maps():
 		return fmt.Errorf("the gate compares what networks find, and this one is for %s (--gate 0 goes without it)", task)
 	case task == engine.Classify:
-		g.comparer.Reported = postprocess.Floor // the best class counts, however unlikely it is
+		g.comparer.Reported = postprocess.EvaluationMinScore // the best class counts, however unlikely it is
 	}
 	if dataset != nil {
 		if err := dataset.Relabel(reference.Model().Metadata.Labels, nil); err != nil {

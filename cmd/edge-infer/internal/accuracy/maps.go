@@ -31,8 +31,8 @@ func (e mapsError) Error() string { return fmt.Sprintf(noMapLabels, engine.Task(
 type mapNetwork struct {
 	*opened
 	times  clocks
-	places *dense.Places // one of both
-	depths *dense.Depths
+	places *dense.Segmentation // one of both
+	depths *dense.Depth
 }
 
 // ofMaps has a network measured by maps.
@@ -43,7 +43,7 @@ func (v *Validate) ofMaps(o *opened) *mapNetwork {
 }
 
 // add takes what the network says of an image. Labels may be nil.
-func (m *mapNetwork) add(seen *postprocess.Map, timing engine.Timing, frame *capture.Frame, labels *dense.LabelMap) {
+func (m *mapNetwork) add(seen *postprocess.DenseMap, timing engine.Timing, frame *capture.Frame, labels *dense.LabelMap) {
 	m.times.add(timing)
 	switch {
 	case labels == nil:
@@ -68,7 +68,7 @@ func (m *mapNetwork) look(frame *capture.Frame) (*predict.Result, error) {
 
 // maps measures a network that says something of every place: against labels that do, where the images have them, and against a
 // reference. The network is nil where it has not been opened yet; one that is given belongs to the caller.
-func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled, o *opened) (*Report, error) {
+func (v *Validate) maps(ctx context.Context, labelled []evaluate.LabelledImage, o *opened) (*Report, error) {
 	switch {
 	case v.Predictions != "" || v.Plot != "":
 		return nil, config.Usagef("--predictions and --plot are for networks that find objects; %s is for one of maps", v.Data)
@@ -99,7 +99,7 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled, o *op
 	if err != nil {
 		return nil, fmt.Errorf("reference: %w", err)
 	}
-	agreement := dense.Agreement{}
+	agreement := dense.MapAgreement{}
 	if reference != nil {
 		defer reference.predictor.Close()
 		if candidate.places != nil {
@@ -109,7 +109,7 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled, o *op
 	if err := v.eachMap(ctx, labelled, paths, candidate, reference, &agreement); err != nil {
 		return nil, err
 	}
-	hasLabels := len(labelled) > 0 && labelled[0].Labels != ""
+	hasLabels := len(labelled) > 0 && labelled[0].LabelMap != ""
 	candidate.finish(hasLabels)
 	report.Measurement = candidate.measured
 	if hasLabels && candidate.places != nil {
@@ -125,8 +125,8 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.Labelled, o *op
 }
 
 // unlabelled are images for which there is a reference and no label.
-func unlabelled(paths []string) []evaluate.Labelled {
-	images := make([]evaluate.Labelled, len(paths))
+func unlabelled(paths []string) []evaluate.LabelledImage {
+	images := make([]evaluate.LabelledImage, len(paths))
 	for i := range paths {
 		images[i].Image = paths[i]
 	}
@@ -154,7 +154,7 @@ func (v *Validate) mapReference(ctx context.Context, candidate *mapNetwork, path
 
 // eachMap shows every image to both networks, of which the reference may be nil.
 func (v *Validate) eachMap(
-	ctx context.Context, labelled []evaluate.Labelled, paths []string, candidate, reference *mapNetwork, agreement *dense.Agreement,
+	ctx context.Context, labelled []evaluate.LabelledImage, paths []string, candidate, reference *mapNetwork, agreement *dense.MapAgreement,
 ) error {
 	step := v.Progress.Begin("images on " + candidate.model.Backend)
 	defer step.Close()
@@ -166,7 +166,7 @@ func (v *Validate) eachMap(
 			return errors.New("is not a single image")
 		}
 		var labels *dense.LabelMap
-		if path := labelled[seen].Labels; path != "" {
+		if path := labelled[seen].LabelMap; path != "" {
 			if labels, err = dense.ReadLabelMap(path); err != nil {
 				return err
 			}
@@ -188,15 +188,15 @@ func (v *Validate) eachMap(
 }
 
 // measures are what the network's maps are measured by: one of both.
-func (v *Validate) measures(model *predict.Model) (*dense.Places, *dense.Depths) {
+func (v *Validate) measures(model *predict.Model) (*dense.Segmentation, *dense.Depth) {
 	if model.Recognised.Task == engine.Depth {
-		return nil, &dense.Depths{Scale: v.DepthScale, Most: v.MaxDepth, Align: v.Config.Detect.DepthUnit != metres}
+		return nil, &dense.Depth{Scale: v.DepthScale, MaxDepth: v.MaxDepth, Align: v.Config.Detect.DepthUnit != metres}
 	}
 	classes := max(model.Recognised.Classes, len(model.Metadata.Labels))
 	if classes == 0 {
 		classes = postprocess.NoClass
 	}
-	return &dense.Places{Classes: classes, First: v.FirstClass}, nil
+	return &dense.Segmentation{Classes: classes, FirstClass: v.FirstClass}, nil
 }
 
 // finish fills in what all images come to, and how well that fits where they have labels.
@@ -220,7 +220,7 @@ func (m *mapNetwork) finish(labelled bool) {
 }
 
 // places fills in how well each class fits.
-func (r *Report) places(measured *dense.Places, labels []string) {
+func (r *Report) places(measured *dense.Segmentation, labels []string) {
 	for _, c := range measured.Result().Classes {
 		r.Places = append(r.Places, ClassPlaces{postprocess.Label(labels, c.Class), c.Pixels, c.IoU, c.Accuracy})
 	}

@@ -173,7 +173,7 @@ func TestValidateMapsAgainstAReference(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, 2, report.Maps.Images)
-	require.InDelta(t, 0, report.Maps.Least, .02, "the reference takes white and orange for green")
+	require.InDelta(t, 0, report.Maps.SameMin, .02, "the reference takes white and orange for green")
 	require.InDelta(t, .5, report.Maps.Same, .02)
 	var text bytes.Buffer
 	require.NoError(t, report.Print(&text))

@@ -32,7 +32,7 @@ type Report struct {
 	Confusion *Confusion                `json:"confusion,omitempty"`
 	Reference *Measurement              `json:"reference,omitempty"`
 	Agreement *evaluate.AgreementReport `json:"agreement,omitempty"`
-	Maps      *dense.AgreementResult    `json:"map_agreement,omitempty"` // with the reference, of networks for maps
+	Maps      *dense.MapAgreementResult `json:"map_agreement,omitempty"` // with the reference, of networks for maps
 	Verdict   *quantize.Verdict         `json:"verdict,omitempty"`       // of the gate
 	Seconds   float64                   `json:"seconds"`
 }
@@ -77,12 +77,12 @@ type ClassAccuracy struct {
 
 // score fills the mean average precisions.
 func (m *Measurement) score(dataset *evaluate.Dataset, seen [][]postprocess.Detection) evaluate.Result {
-	if dataset.Dirs {
+	if dataset.ClassDirectories {
 		m.rank(dataset, seen)
 		return evaluate.Result{}
 	}
-	accuracy := evaluate.Accuracy{Measure: measure(m.task, dataset)}
-	m.Measure = accuracy.Measure.String()
+	accuracy := evaluate.Accuracy{Similarity: measure(m.task, dataset)}
+	m.Measure = accuracy.Similarity.String()
 	for i := range dataset.Images {
 		accuracy.Add(dataset.Images[i].Truths, seen[i])
 	}
@@ -92,8 +92,8 @@ func (m *Measurement) score(dataset *evaluate.Dataset, seen [][]postprocess.Dete
 }
 
 // measure is that of the task, or boxes where the labels say nothing else.
-func measure(task engine.Task, dataset *evaluate.Dataset) evaluate.Measure {
-	own := evaluate.MeasureOf(task)
+func measure(task engine.Task, dataset *evaluate.Dataset) evaluate.Similarity {
+	own := evaluate.SimilarityOf(task)
 	for i := range dataset.Images {
 		for j := range dataset.Images[i].Truths {
 			if own.Labelled(&dataset.Images[i].Truths[j]) {
@@ -106,20 +106,20 @@ func measure(task engine.Task, dataset *evaluate.Dataset) evaluate.Measure {
 
 // rank fills how often a classifier is right.
 func (m *Measurement) rank(dataset *evaluate.Dataset, seen [][]postprocess.Detection) {
-	var ranking evaluate.Ranking
+	var ranking evaluate.TopK
 	for i := range dataset.Images {
 		for j := range dataset.Images[i].Truths {
 			ranking.Add(dataset.Images[i].Truths[j].Class, seen[i])
 		}
 	}
-	first, five := ranking.Shares()
+	first, five := ranking.Accuracy()
 	m.Measure, m.Top1, m.Top5 = "best classes", &first, &five
 }
 
 // score fills all that labels tell.
 func (r *Report) score(dataset *evaluate.Dataset, seen [][]postprocess.Detection, labels []string, detect *config.Detect) {
 	result := r.Measurement.score(dataset, seen)
-	if dataset.Dirs {
+	if dataset.ClassDirectories {
 		return
 	}
 	for _, class := range result.Classes {
@@ -213,12 +213,12 @@ func (r *Report) Print(out io.Writer) error {
 }
 
 // agreed says how far maps are those of the reference.
-func agreed(a *dense.AgreementResult, task engine.Task) string {
+func agreed(a *dense.MapAgreementResult, task engine.Task) string {
 	if task == engine.Depth {
 		return fmt.Sprintf("depths %.4g off in the mean and %.4g at most, in the mean %.4f of their size, delta<1.25 %.4f", a.MeanError,
 			a.MaxError, a.Relative, a.Delta125)
 	}
-	return fmt.Sprintf("%.4f of the pixels have its class, %.4f in the image with the fewest, mIoU %.4f", a.Same, a.Least, a.MeanIoU)
+	return fmt.Sprintf("%.4f of the pixels have its class, %.4f in the image with the fewest, mIoU %.4f", a.Same, a.SameMin, a.MeanIoU)
 }
 
 // median is 0 of nothing.

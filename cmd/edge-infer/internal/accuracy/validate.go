@@ -87,8 +87,8 @@ func (v *Validate) Check() error {
 	switch {
 	case v.Limit < 0:
 		return config.Usagef("--limit must not be negative")
-	case v.FirstClass < 0 || v.FirstClass >= dense.Ignored:
-		return config.Usagef("--first-class %d must be 0 to %d", v.FirstClass, dense.Ignored-1)
+	case v.FirstClass < 0 || v.FirstClass >= dense.IgnoredClass:
+		return config.Usagef("--first-class %d must be 0 to %d", v.FirstClass, dense.IgnoredClass-1)
 	case !(v.DepthScale > 0 && v.MaxDepth > 0 && v.MaxDepth <= 1e6):
 		return config.Usagef("--depth-scale %v and --max-depth %v must be over 0", v.DepthScale, v.MaxDepth)
 	}
@@ -147,7 +147,7 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	labels := opened.model.Metadata.Labels
-	if dataset != nil && dataset.Dirs && candidate.task != engine.Classify {
+	if dataset != nil && dataset.ClassDirectories && candidate.task != engine.Classify {
 		if v.Reference == "" {
 			return nil, fmt.Errorf("%s: %w: directories named after classes are for classifiers", v.Data, evaluate.ErrNoLabels)
 		}
@@ -198,7 +198,7 @@ func (v *Validate) write(dataset *evaluate.Dataset, paths []string, seen [][]pos
 		return nil
 	}
 	var text bytes.Buffer
-	results := format.COCO{To: &text}
+	results := format.COCO{Writer: &text}
 	if dataset != nil && dataset.Categories != nil {
 		results.Category = dataset.Category
 	}
@@ -317,7 +317,7 @@ type opened struct {
 // open opens a network for the images of the paths; another one, nil for none, has seen them in a size that this one is to see. The
 // caller closes its predictor.
 func (v *Validate) open(ctx context.Context, c config.Config, paths []string, other *Measurement) (*opened, error) {
-	options := network.Options(&c, postprocess.Floor, v.Logger)
+	options := network.Options(&c, postprocess.EvaluationMinScore, v.Logger)
 	v.counted.decode(&options.Decoding)
 	options.Decoding.Top, options.Decoding.Always = 5, true // top-5 is measured, however unlikely they are
 	options.Build = network.Builder{Progress: v.Progress}.Build
@@ -363,7 +363,7 @@ func (v *Validate) detect(ctx context.Context, o *opened, paths []string, datase
 		return nil, nil, mapsError(task)
 	}
 	if dataset != nil && model.Recognised.Task == engine.Pose {
-		if err := dataset.CheckPoints(model.Metadata.KeypointNames); err != nil {
+		if err := dataset.CheckKeypoints(model.Metadata.KeypointNames); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -400,7 +400,7 @@ func kept(detections []postprocess.Detection, width, height int) []postprocess.D
 	all := make([]postprocess.Detection, len(detections))
 	for i := range detections {
 		if all[i] = detections[i].Clone(); all[i].Detail != nil && all[i].Detail.Mask != nil {
-			all[i].Detail.Mask.Draw(width, height)
+			all[i].Detail.Mask.Rasterize(width, height)
 		}
 	}
 	return all

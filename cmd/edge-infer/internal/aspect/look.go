@@ -55,7 +55,7 @@ func Files(ctx context.Context, files []string, tile int) []engine.Size {
 
 // look takes one image. What is wrong with a source is told when it is opened to be used.
 func look(ctx context.Context, uri string, limit time.Duration) engine.Size {
-	opened, err := source.Open(ctx, uri, capture.Options{Every: true, OpenTimeout: limit, ReadTimeout: limit})
+	opened, err := source.Open(ctx, uri, capture.Options{EveryFrame: true, OpenTimeout: limit, ReadTimeout: limit})
 	if err != nil {
 		return engine.Size{}
 	}

@@ -43,7 +43,7 @@ func (c *memoryCamera) Take() (capture.Frame, bool) {
 }
 
 // pace wakes the frame loop at the moment a frame falls due, by a thread like that of a live camera.
-func pace(ctx context.Context, threads *process.Capture, notify *capture.Bell, sources []*memoryCamera) {
+func pace(ctx context.Context, threads *process.Capture, notify *capture.Wakeup, sources []*memoryCamera) {
 	runtime.LockOSThread() // for good, as a live camera's
 	threads.Enter()
 	for n := int64(0); ; n++ {
@@ -52,7 +52,7 @@ func pace(ctx context.Context, threads *process.Capture, notify *capture.Bell, s
 			if ctx.Err() != nil {
 				return
 			}
-			notify.Ring()
+			notify.Signal()
 		}
 	}
 }

@@ -52,7 +52,7 @@ func ages(b *testing.B, source pipeline.Source, put func(capture.Frame), lost fu
 	b.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	threads := programThreads()
-	notify, ended := new(capture.Bell), make(chan struct{})
+	notify, ended := new(capture.Wakeup), make(chan struct{})
 	watch := sinkFunc(func(in *pipeline.Inferred) {
 		if in.Frame != nil {
 			all = append(all, time.Duration(in.Timing.Submitted-in.Captured))
@@ -77,7 +77,7 @@ func ages(b *testing.B, source pipeline.Source, put func(capture.Frame), lost fu
 				Data: make([]byte, 12), Width: 2, Height: 2, Stride: 6, Format: engine.BGR, Seq: uint64(i), Captured: capture.Monotonic(),
 				Time: time.Now(),
 			})
-			notify.Ring()
+			notify.Signal()
 		}
 	}()
 	done := make(chan error)
@@ -96,7 +96,7 @@ func BenchmarkFreshness(b *testing.B) {
 	var ours, theirs, unaccounted float64
 	for b.Loop() {
 		mailbox := &capture.Mailbox{}
-		fresh, missing := ages(b, mailbox, mailbox.Put, mailbox.Displaced)
+		fresh, missing := ages(b, mailbox, mailbox.Put, mailbox.Dropped)
 		fifo := &queue{waiting: make(chan capture.Frame, 4)}
 		old, gone := ages(b, fifo, fifo.put, func() uint64 { return fifo.lost })
 		ours, theirs, unaccounted = p99(fresh), p99(old), unaccounted+float64(missing+gone)

@@ -88,7 +88,7 @@ func (b *Bench) publish(ctx context.Context, clocks *stage.Clocks) (client *mqtt
 // frameLoop is a frame loop that is measured.
 type frameLoop struct {
 	*pipeline.Pipeline
-	notify   *capture.Bell
+	notify   *capture.Wakeup
 	threads  *process.Capture
 	sources  []*memoryCamera
 	stages   *stages
@@ -99,7 +99,7 @@ type frameLoop struct {
 func newLoop(
 	b *Bench, c Contender, n *requests, drive result.Drive, images [][]byte, sinks []pipeline.Sink, clocks *stage.Clocks,
 ) (*frameLoop, error) {
-	l := &frameLoop{notify: new(capture.Bell), threads: b.threads, stages: newStages(), requests: n}
+	l := &frameLoop{notify: new(capture.Wakeup), threads: b.threads, stages: newStages(), requests: n}
 	reported, labels := c.Detect.Confidence, n.Model().Metadata.Labels
 	l.Pipeline = &pipeline.Pipeline{
 		Predictor: n, Labels: labels, Notify: l.notify, Thread: b.threads.EnterLoop, Sinks: append(sinks, l.stages),

@@ -144,7 +144,7 @@ func (c *Camera) check(e *element, seen map[string]bool) {
 	e.must(c.Stall >= 0, "stall", c.Stall, "must not be negative")
 	e.must(c.MaxPixels >= 0 && c.MaxPixels <= capture.MaxPixels, "max_pixels", c.MaxPixels, fmt.Sprintf("must be 0 to %d", capture.MaxPixels))
 	c.checkView(e)
-	e.add("analytics.ground", c.Analytics.CheckGround())
+	e.add("analytics.ground", c.Analytics.ValidateGround())
 	if m := c.Motion; m != nil {
 		e.must(m.Sensitivity >= 0 && m.Sensitivity <= 1, "motion.sensitivity", m.Sensitivity, "must be over 0 and at most 1")
 		e.must(m.FloorRate == 0 || m.FloorRate >= 0.01 && m.FloorRate <= 1000, "motion.floor_rate", m.FloorRate, "must be 0.01 to 1000")

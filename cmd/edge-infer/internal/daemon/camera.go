@@ -27,9 +27,9 @@ func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera.Camer
 	if captured == nil {
 		at = r.devices.Choose(network.ViewOf(r.config, &c))
 		captured = &capture.Camera{
-			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify.Ring, Logger: r.logger,
-			Lossless: r.readOnce(uri), Once: r.finite(), MaxPixels: c.MaxPixels, Changed: r.cameraChanged,
-			Gate: new(motion.Gate), Thread: r.process.Capture.Enter,
+			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify.Signal, Logger: r.logger,
+			Lossless: r.readOnce(uri), Once: r.finite(), MaxPixels: c.MaxPixels, OnChange: r.cameraChanged,
+			Gate: new(motion.Gate), SetupThread: r.process.Capture.Enter,
 		}
 		if r.Loop {
 			captured.AtEnd = capture.Loop
@@ -48,10 +48,10 @@ func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera.Camer
 		Share:    pipeline.Share{Rate: c.Rate, Priority: c.Priority, Deadline: c.Deadline},
 	}
 	if model := at.Running().Model(); model.Recognised.Task.Maps() {
-		if err := c.Analytics.Check(zone.Names{Labels: model.Metadata.Labels}); err != nil {
+		if err := c.Analytics.Validate(zone.Names{Labels: model.Metadata.Labels}); err != nil {
 			return nil, err
 		}
-		place.Survey = &zone.Survey{Config: c.Analytics, Depth: model.Recognised.Task == engine.Depth}
+		place.Survey = &zone.MapStats{Config: c.Analytics, Depth: model.Recognised.Task == engine.Depth}
 		if !place.Survey.Depth {
 			place.Survey.Labels = model.Metadata.Labels
 		}

@@ -25,7 +25,7 @@ import (
 // The test binary stands for edge-infer: it runs a daemon, and makes plans for it.
 func TestMain(m *testing.M) {
 	programtest.Main(m, func(args []string) int {
-		source.Quiet()
+		source.SilenceDecoders()
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		context.AfterFunc(ctx, stop)

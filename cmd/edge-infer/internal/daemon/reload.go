@@ -151,7 +151,7 @@ func (r *run) names(view *config.Config) zone.Names {
 	if m == nil {
 		return zone.Names{}
 	}
-	return zone.Names{Labels: m.Metadata.Labels, Points: m.Recognised.PointNames()}
+	return zone.Names{Labels: m.Metadata.Labels, Keypoints: m.Recognised.PointNames()}
 }
 
 // restartPause is the shortest time between two restarts that are asked for from afar.

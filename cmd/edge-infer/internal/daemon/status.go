@@ -39,7 +39,7 @@ func (r *run) status() *payload.Status {
 			Slowdown: r.devices.Slowdown(stats.Name), Model: r.devices.Sees(stats.Name),
 		}
 		if stats.State != capture.Running {
-			camera.Last, camera.NextTry, camera.Tries = stats.Last, stats.NextTry, stats.Tries
+			camera.Last, camera.NextTry, camera.Tries = stats.LastImage, stats.NextTry, stats.Tries
 		}
 		status.Cameras = append(status.Cameras, camera)
 	}
@@ -106,7 +106,7 @@ func (r *run) statusLine(stats []pipeline.CameraStats) string {
 		fps += stats[i].FPS
 		p50, p99 = max(p50, stats[i].P50), max(p99, stats[i].P99)
 		camera := r.cameras.Captured(stats[i].Camera)
-		displaced += camera.Displaced
+		displaced += camera.Dropped
 		if camera.State != capture.Running {
 			fmt.Fprintf(&line, "%s %s  ", camera.Name, camera.State)
 		}
@@ -190,9 +190,9 @@ func (r *run) totals() map[string]any {
 		camera := r.cameras.Last(totals.Camera)
 		cameras = append(cameras, cameraTotals{
 			CameraStats: totals, Hardware: r.devices.Hardware(totals.Camera), Model: r.devices.Sees(totals.Camera),
-			Captured: camera.Captured, Displaced: camera.Displaced,
+			Captured: camera.Captured, Displaced: camera.Dropped,
 			Damaged: camera.Damaged, Reconnects: camera.Reconnects, State: camera.State, Since: camera.Since, Reason: camera.Reason,
-			Last: camera.Last, NextTry: camera.NextTry, Tries: camera.Tries, P50: milliseconds(totals.P50), P99: milliseconds(totals.P99),
+			Last: camera.LastImage, NextTry: camera.NextTry, Tries: camera.Tries, P50: milliseconds(totals.P50), P99: milliseconds(totals.P99),
 			P999: milliseconds(totals.P999),
 			Max:  milliseconds(totals.Max),
 		})
@@ -212,7 +212,7 @@ func (r *run) summarise() error {
 	s := report.Summary{Elapsed: time.Since(r.started)}
 	for _, totals := range r.devices.Totals() {
 		camera := r.cameras.Last(totals.Camera)
-		s.Cameras = append(s.Cameras, report.CameraSummary{CameraStats: totals, Displaced: camera.Displaced, Damaged: camera.Damaged})
+		s.Cameras = append(s.Cameras, report.CameraSummary{CameraStats: totals, Displaced: camera.Dropped, Damaged: camera.Damaged})
 	}
 	if r.outputs.client != nil {
 		s.Messages = r.messages()

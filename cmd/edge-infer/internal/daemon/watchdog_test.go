@@ -34,9 +34,9 @@ func (h *held) Wait(int) (*predict.Result, error) {
 // TestALoopThatIsStuckStopsTheWatchdog: the margin of a loop shrinks while it is busy with one thing, and not while it waits for something
 // to do.
 func TestALoopThatIsStuckStopsTheWatchdog(t *testing.T) {
-	notify := new(capture.Bell)
+	notify := new(capture.Wakeup)
 	camera := &capture.Camera{
-		Name: "a", URI: "demo?width=64&height=64&frames=2&fps=1000", Open: source.Open, Lossless: true, Notify: notify.Ring,
+		Name: "a", URI: "demo?width=64&height=64&frames=2&fps=1000", Open: source.Open, Lossless: true, Notify: notify.Signal,
 	}
 	defer camera.Close()
 	predictor := &held{entered: make(chan struct{}), let: make(chan struct{})}

@@ -40,7 +40,7 @@ func object(class int) *zone.Object {
 func TestCountsByHourAndWhere(t *testing.T) {
 	r := &Recorder{}
 	moved := object(1)
-	moved.Distance, moved.Start, moved.Seen = 3, noon, noon.Add(2*time.Second)
+	moved.Distance, moved.Start, moved.LastSeen = 3, noon, noon.Add(2*time.Second)
 	r.Frame(shown("belt", noon, 100, 100, zone.Event{Kind: zone.New, Object: object(0)}, zone.Event{Kind: zone.Enter, Object: object(0)}))
 	r.Frame(shown("belt", noon.Add(200*time.Millisecond), 100, 100))
 	r.Frame(shown("belt", noon.Add(300*time.Millisecond), 639.9, 400, zone.Event{Kind: zone.Update, Object: object(0)}))

@@ -66,7 +66,7 @@ type Seen struct {
 	Saved      string              `json:"saved,omitempty"`
 
 	detections []postprocess.Detection
-	places     *postprocess.Map
+	places     *postprocess.DenseMap
 	labels     []string
 }
 
@@ -146,7 +146,7 @@ type work struct {
 	labels   []string
 	details  report.Details
 	maps     report.Maps
-	survey   zone.Survey
+	survey   zone.MapStats
 	saver    *saver   // nil for none
 	recorder recorder // nil for none
 	logger   *slog.Logger
@@ -241,7 +241,7 @@ func (w *work) img(path string, number int, frame *capture.Frame, img *predict.I
 		seen.Detections, seen.Names = append(seen.Detections, payload.Exact{Detection: d}), d.AddNames(seen.Names)
 	}
 	if img.Map != nil {
-		w.survey.Take(img.Map, frame.Width, frame.Height)
+		w.survey.Measure(img.Map, frame.Width, frame.Height)
 		said := w.maps.Of(img.Map, &w.survey, w.labels, frame.Width, frame.Height)
 		if img.Map.Depths != nil {
 			seen.Depth = said

@@ -25,7 +25,7 @@ type mapFiles struct {
 }
 
 func (m *mapFiles) path(source string, frame int, suffix string) string {
-	if captured.Image(source) {
+	if captured.IsImage(source) {
 		return filepath.Join(m.dir, m.names.of(source, "")+suffix)
 	}
 	return filepath.Join(m.dir, fmt.Sprintf("%s_%06d%s", m.names.ofVideo(source), frame, suffix))
@@ -42,8 +42,8 @@ func (m *mapFiles) add(seen *Seen) error {
 	for y := range seen.Height {
 		for x := range seen.Width {
 			class := uint8(postprocess.NoClass)
-			if seen.places.Covers(x, y) {
-				column, row := seen.places.Cell(x, y)
+			if seen.places.Contains(x, y) {
+				column, row := seen.places.CellAt(x, y)
 				class = seen.places.Classes[row*seen.places.Width+column]
 			}
 			grey.Pix[y*grey.Stride+x] = class
@@ -57,13 +57,13 @@ func (m *mapFiles) add(seen *Seen) error {
 }
 
 // depthsOf is an NPY file with a depth for each pixel, NaN where the network was shown nothing.
-func depthsOf(m *postprocess.Map, width, height int) []byte {
+func depthsOf(m *postprocess.DenseMap, width, height int) []byte {
 	t := engine.Tensor{Type: engine.Float32, Shape: []int64{int64(height), int64(width)}}
 	for y := range height {
 		for x := range width {
 			depth := float32(math.NaN())
-			if m.Covers(x, y) {
-				depth = m.Depth(float32(x), float32(y))
+			if m.Contains(x, y) {
+				depth = m.DepthAt(float32(x), float32(y))
 			}
 			t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(depth))
 		}
@@ -81,7 +81,7 @@ func write(path string, data []byte) error {
 }
 
 func (m *mapFiles) has(path string) bool {
-	if !captured.Image(path) { // how many images a video has is not known
+	if !captured.IsImage(path) { // how many images a video has is not known
 		return false
 	}
 	for _, suffix := range []string{".png", ".npy"} {

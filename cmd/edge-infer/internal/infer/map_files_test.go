@@ -20,7 +20,7 @@ func TestMapFiles(t *testing.T) {
 	r, err := o.open(nil, true)
 	require.NoError(t, err)
 	require.False(t, r.has("/images/a.jpg"))
-	m := &postprocess.Map{Width: 2, Height: 1, StepX: .5, StepY: .5, X: -.25, Y: -.25, Classes: []uint8{7, postprocess.NoClass}}
+	m := &postprocess.DenseMap{Width: 2, Height: 1, StepX: .5, StepY: .5, X: -.25, Y: -.25, Classes: []uint8{7, postprocess.NoClass}}
 	require.NoError(t, r.add(&Seen{File: "/images/a.jpg", Width: 4, Height: 2, Semantic: &payload.Map{}, places: m}))
 	require.True(t, r.has("/images/a.jpg"))
 	file, err := os.Open(filepath.Join(o.Path, "a.png"))

@@ -113,7 +113,7 @@ func (o *Record) open(labels []string, resume bool) (recorder, error) {
 		}
 		to = file
 	}
-	d := &document{file: file, writer: &format.CSV{To: to, Labels: labels}}
+	d := &document{file: file, writer: &format.CSV{Writer: to, Labels: labels}}
 	if o.Format == COCO {
 		coco, err := o.coco(to, labels)
 		if err != nil {
@@ -127,7 +127,7 @@ func (o *Record) open(labels []string, resume bool) (recorder, error) {
 // coco takes the ids of the annotation file, where there is one.
 func (o *Record) coco(to io.Writer, labels []string) (*format.COCO, error) {
 	if o.Annotations == "" {
-		return &format.COCO{To: to, Category: format.Categories(labels)}, nil
+		return &format.COCO{Writer: to, Category: format.CategoryIDs(labels)}, nil
 	}
 	known, err := evaluate.ReadDataset(o.Annotations, "")
 	if err != nil {
@@ -149,7 +149,7 @@ func (o *Record) coco(to io.Writer, labels []string) (*format.COCO, error) {
 		ids[filepath.Base(known.Images[i].Path)] = known.Images[i].ID
 	}
 	return &format.COCO{
-		To: to, Category: func(class int) int64 { return categories[class] }, ID: func(p *format.Image) any {
+		Writer: to, Category: func(class int) int64 { return categories[class] }, ID: func(p *format.Image) any {
 			if id, listed := ids[filepath.Base(p.Path)]; listed {
 				return id
 			}
@@ -160,7 +160,7 @@ func (o *Record) coco(to io.Writer, labels []string) (*format.COCO, error) {
 
 func (s *Seen) img() format.Image {
 	return format.Image{
-		Path: s.File, Video: !captured.Image(s.File), Frame: s.Frame, Width: s.Width, Height: s.Height, Detections: s.detections,
+		Path: s.File, Video: !captured.IsImage(s.File), Frame: s.Frame, Width: s.Width, Height: s.Height, Detections: s.detections,
 	}
 }
 
@@ -227,7 +227,7 @@ func (l *labelFiles) add(seen *Seen) error {
 }
 
 func (l *labelFiles) has(path string) bool {
-	p := format.Image{Path: path, Video: !captured.Image(path)}
+	p := format.Image{Path: path, Video: !captured.IsImage(path)}
 	file := l.path(&p) // gives a video its name, which those of later images depend on
 	if p.Video {       // how many it has is not known
 		return false
@@ -295,7 +295,7 @@ func (l *jsonLines) read() (end int64, err error) {
 		l.held[last]++
 		end += int64(len(text))
 	}
-	if last != "" && !captured.Image(last) {
+	if last != "" && !captured.IsImage(last) {
 		delete(l.held, last)
 		return begin, nil
 	}
@@ -322,7 +322,7 @@ func (l *jsonLines) has(path string) bool {
 	if l.held[name] == 0 {
 		return false
 	}
-	if captured.Image(path) {
+	if captured.IsImage(path) {
 		l.held[name]--
 	}
 	return true

@@ -44,7 +44,7 @@ func newSaver(directory, video string, labels []string, logger *slog.Logger) (*s
 }
 
 // save draws what is found into the frame, or the map of a network that gives one, and returns the file that was written.
-func (s *saver) save(source string, number int, frame *capture.Frame, seen *predict.Image, survey *zone.Survey) (string, error) {
+func (s *saver) save(source string, number int, frame *capture.Frame, seen *predict.Image, survey *zone.MapStats) (string, error) {
 	if frame.Format != engine.BGR {
 		return "", fmt.Errorf("save %s: %v images cannot be drawn on", source, frame.Format)
 	}
@@ -55,7 +55,7 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 	drawn := draw.Image{Data: frame.Data, Width: frame.Width, Height: frame.Height, Stride: frame.Stride}
 	err := s.painter.Marks(drawn, s.marks)
 	if err == nil && seen.Map != nil {
-		err = s.painter.Map(drawn, seen.Map, survey.Whole())
+		err = s.painter.Map(drawn, seen.Map, survey.Image())
 	}
 	if err != nil {
 		return "", fmt.Errorf("save %s: %w", source, err)
@@ -72,7 +72,7 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 		return "", fmt.Errorf("save %s: %w", path, err)
 	}
 	defer img.Close()
-	if !captured.Image(source) {
+	if !captured.IsImage(source) {
 		return path, s.frame(source, path, number, img, frame)
 	}
 	if err := s.finish(); err != nil {
@@ -102,7 +102,7 @@ func (s *saver) frame(source, path string, number int, img gocv.Mat, frame *capt
 	if err != nil {
 		return err
 	}
-	s.video = newVideo(codec, source, path, img, frame.Rate, frame.Position)
+	s.video = newVideo(codec, source, path, img, frame.FPS, frame.Position)
 	return nil
 }
 
@@ -130,7 +130,7 @@ func (s *saver) abandon(source string) error {
 func (s *saver) path(source string) (string, error) {
 	extension := strings.ToLower(filepath.Ext(source))
 	switch {
-	case !captured.Image(source):
+	case !captured.IsImage(source):
 		codec, err := s.videos()
 		if err != nil {
 			return "", err

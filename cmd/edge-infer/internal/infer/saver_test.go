@@ -119,7 +119,7 @@ func TestACopyTakesAsLongAsItsVideo(t *testing.T) {
 		require.NoError(t, err)
 		for number, at := range c.at {
 			frame := grey(64, 48, time.Duration(at)*time.Millisecond)
-			frame.Rate = c.told
+			frame.FPS = c.told
 			_, err := s.save("/videos/a.mp4", number, frame, &predict.Image{}, nil)
 			require.NoError(t, err, name)
 		}

@@ -58,7 +58,7 @@ func expandPath(input string) ([]string, error) {
 	var files []string
 	for _, entry := range entries {
 		path := filepath.Join(input, entry.Name())
-		if source.Readable(path) && !hidden(entry.Name()) && regular(path, entry.Type()) {
+		if source.IsMedia(path) && !hidden(entry.Name()) && regular(path, entry.Type()) {
 			files = append(files, local(path))
 		}
 	}

@@ -18,7 +18,7 @@ type Reader struct {
 // Read returns the image of a file. It is valid until the next Read or Close.
 func (r *Reader) Read(path string) (engine.Image, error) {
 	r.frame.Release()
-	opened, err := source.Open(context.Background(), path, capture.Options{Every: true, MaxPixels: capture.MaxPixels})
+	opened, err := source.Open(context.Background(), path, capture.Options{EveryFrame: true, MaxPixels: capture.MaxPixels})
 	if err != nil {
 		return engine.Image{}, err
 	}

@@ -46,7 +46,7 @@ func (r *reading) files(ctx context.Context, paths []string, readers int) {
 		}()
 	}
 	for _, path := range paths {
-		if source.Image(path) {
+		if source.IsImage(path) {
 			place := r.place(ctx)
 			if place == nil {
 				return
@@ -73,7 +73,7 @@ func (r *reading) place(ctx context.Context) chan img {
 }
 
 func open(ctx context.Context, path string) (capture.Source, error) {
-	return source.Open(ctx, path, capture.Options{Every: true, MaxPixels: capture.MaxPixels})
+	return source.Open(ctx, path, capture.Options{EveryFrame: true, MaxPixels: capture.MaxPixels})
 }
 
 // one reads the image of a file.
@@ -121,7 +121,7 @@ func (r *reading) ended(path string, opened capture.Source) {
 	if !ok || r.short == nil {
 		return
 	}
-	if reached, told := video.Length(); told-reached > max(time.Second, told/10) {
+	if reached, told := video.Progress(); told-reached > max(time.Second, told/10) {
 		r.short(path, reached, told)
 	}
 }

@@ -25,7 +25,7 @@ type cameraChange struct {
 func (p *Pipeline) Arrange(ctx context.Context, a Arrangement) error {
 	done := make(chan struct{})
 	p.cameras.Store(&cameraChange{a, done})
-	p.Notify.Ring()
+	p.Notify.Signal()
 	select {
 	case <-done:
 		return nil

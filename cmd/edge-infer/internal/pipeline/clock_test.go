@@ -14,7 +14,7 @@ import (
 
 func TestEveryStageHasItsTime(t *testing.T) {
 	notify := make(bell, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	follower := &Follower{Labels: []string{"a", "b", "c", "d", "e", "f"}, Reported: 0.25}
 	require.NoError(t, follower.Open())

@@ -7,7 +7,7 @@ import "github.com/edge-infer/edge-infer/capture"
 func (p *Pipeline) Left(camera string) {
 	if found := p.lane(camera); found != nil {
 		found.left.Store(capture.Monotonic())
-		p.Notify.Ring()
+		p.Notify.Signal()
 	}
 }
 

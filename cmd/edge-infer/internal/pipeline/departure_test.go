@@ -61,7 +61,7 @@ func TestACameraThatLeavesTakesItsObjectsAlong(t *testing.T) { synctest.Test(t, 
 
 func leaves(t *testing.T) {
 	notify := make(bell, 1)
-	camera, other := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}, &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
+	camera, other := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}, &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	defer other.pool.Close()
 	follower := &Follower{Labels: []string{"a", "b", "c", "d", "e", "f"}, Reported: 0.25}

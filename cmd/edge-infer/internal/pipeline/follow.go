@@ -27,7 +27,7 @@ type Follower struct {
 	Alike  float32
 
 	tracker       track.Tracker
-	camera        motion.Camera
+	camera        motion.Estimator
 	moving        []motion.Box // where something may move by itself, memory of look
 	analytics     zone.Analytics
 	width, height int // the image that analytics is open for
@@ -38,26 +38,26 @@ type Follower struct {
 
 // Open checks the configuration. The images' size is taken from the first frame.
 func (f *Follower) Open() error {
-	if err := f.Config.Check(zone.Names{Labels: f.Labels, Points: f.Points}); err != nil {
+	if err := f.Config.Validate(zone.Names{Labels: f.Labels, Keypoints: f.Points}); err != nil {
 		return err
 	}
 	f.tracker = track.Tracker{
-		HighScore: f.Reported, LowScore: float32(Decoded(float64(f.Reported))), Reach: f.Profile.Reach(), Recall: f.Recall, Alike: f.Alike,
+		HighThreshold: f.Reported, LowThreshold: float32(Decoded(float64(f.Reported))), BufferScale: f.Profile.BufferScale(), MaxLostAge: f.Recall, AppearanceThreshold: f.Alike,
 	}
 	f.camera.Reset()
 	return f.tracker.Open()
 }
 
 // Decoded is the decoded threshold that tracking needs for a reported one.
-func Decoded(reported float64) float64 { return min(reported/2, track.DefaultLowScore) }
+func Decoded(reported float64) float64 { return min(reported/2, track.DefaultLowThreshold) }
 
 // look tells the tracker how the camera moved since the image that was looked at last.
 func (f *Follower) look(img *engine.Image) {
 	if f.Profile != track.PTZ {
 		return
 	}
-	if m, ok := f.camera.Moved(img, f.moving); ok {
-		f.tracker.Move(track.Affine(m))
+	if m, ok := f.camera.Estimate(img, f.moving); ok {
+		f.tracker.CompensateMotion(track.Affine(m))
 	}
 }
 
@@ -99,7 +99,7 @@ func (f *Follower) fit(width, height int) error {
 	f.tracker.Width, f.tracker.Height = width, height
 	var err error
 	if f.width == 0 {
-		f.analytics = zone.Analytics{Config: f.Config, Labels: f.Labels, Points: f.Points, Width: width, Height: height}
+		f.analytics = zone.Analytics{Config: f.Config, Labels: f.Labels, Keypoints: f.Points, Width: width, Height: height}
 		err = f.analytics.Open()
 	} else {
 		err = f.analytics.Resize(width, height)
@@ -141,7 +141,7 @@ func (f *Follower) finish() *zone.Result {
 	if f.width == 0 {
 		return nil
 	}
-	f.tracker.Clear()
+	f.tracker.Reset()
 	f.camera.Reset()
 	return f.analytics.Finish(f.seq, f.last)
 }
@@ -149,12 +149,12 @@ func (f *Follower) finish() *zone.Result {
 // Touch has the next update of an object tell that more is known of it.
 func (f *Follower) Touch(track uint64) {
 	if f.width > 0 {
-		f.analytics.Touch(track)
+		f.analytics.MarkChanged(track)
 	}
 }
 
 // Appear tells how a track looks, as track.Tracker.Appear.
-func (f *Follower) Appear(track uint64, vector []float32) { f.tracker.Appear(track, vector) }
+func (f *Follower) Appear(track uint64, vector []float32) { f.tracker.UpdateEmbedding(track, vector) }
 
 // Object is what is reported of a track; nil for nothing. It is valid until the next frame.
 func (f *Follower) Object(track uint64) *zone.Object {

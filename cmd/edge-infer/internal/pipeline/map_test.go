@@ -20,7 +20,7 @@ func (*mapper) Slots() int           { return 1 }
 
 func (m *mapper) Submit(_ int, images []engine.Image) error {
 	width := float32(images[0].Width)
-	m.result.Images = []predict.Image{{Map: &postprocess.Map{
+	m.result.Images = []predict.Image{{Map: &postprocess.DenseMap{
 		Width: 2, Height: 1, StepX: 2 / width, StepY: 1 / width, X: 1/width - .5, Classes: []uint8{0, 1},
 	}}}
 	return nil
@@ -32,20 +32,20 @@ type surveyed []float32
 
 func (s *surveyed) Frame(in *Inferred) {
 	if in.Map != nil {
-		*s = append(*s, in.Survey.Whole().Shares[1], in.Survey.Zone(0).Shares[1])
+		*s = append(*s, in.Survey.Image().Shares[1], in.Survey.Zone(0).Shares[1])
 	}
 }
 
 // What a network says of every place is summed up by zone; the map of a part of an image lies where the part does.
 func TestMapsOfCameras(t *testing.T) {
 	notify := make(bell, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	outer := []zone.Point{{X: .76}, {X: 1}, {X: 1, Y: 1}, {X: .76, Y: 1}} // only class 1 is there
 	var seen surveyed
 	p := open(t, newSlowEngine(0, 1), notify, []Sink{&seen}, Camera{
 		Name: "a", Source: camera, Lossless: true, Region: Region{X: .5, Width: .5, Height: 1},
-		Survey: &zone.Survey{Config: zone.Config{Zones: []zone.Zone{{Name: "outer", Points: outer}}}},
+		Survey: &zone.MapStats{Config: zone.Config{Zones: []zone.Zone{{Name: "outer", Points: outer}}}},
 	})
 	p.Predictor = &mapper{}
 	p.prepare()

@@ -28,7 +28,7 @@ type Source interface {
 
 // Bell wakes the loop; *capture.Bell is one.
 type Bell interface {
-	Ring()
+	Signal()
 	Wait() // until it has been rung since the last Wait
 }
 
@@ -56,7 +56,7 @@ type Camera struct {
 	// Follower tracks what the camera sees; nil leaves it at detections.
 	Follower *Follower
 	// Survey sums up what a network says of every place of the camera's images; nil for networks that do not.
-	Survey *zone.Survey
+	Survey *zone.MapStats
 }
 
 // lane is one camera in the loop with what belongs to it.
@@ -136,7 +136,7 @@ type replacement struct {
 func (p *Pipeline) Replace(ctx context.Context, next Predictor) error {
 	done := make(chan struct{})
 	p.replacement.Store(&replacement{next, done})
-	p.Notify.Ring()
+	p.Notify.Signal()
 	select {
 	case <-done:
 		return nil
@@ -176,7 +176,7 @@ func (p *Pipeline) Open() error {
 	}
 	p.started = time.Now()
 	if p.Notify == nil {
-		p.Notify = new(capture.Bell)
+		p.Notify = new(capture.Wakeup)
 	}
 	p.Turn.tell(p.Notify)
 	lanes := p.arrange(nil, p.Cameras, p.Reported)
@@ -284,11 +284,11 @@ func (p *Pipeline) listen(ctx context.Context, ended <-chan struct{}) (stop func
 	go func() {
 		select {
 		case <-ended:
-			p.Notify.Ring()
+			p.Notify.Signal()
 		case <-over:
 		}
 	}()
-	deaf := context.AfterFunc(ctx, p.Notify.Ring)
+	deaf := context.AfterFunc(ctx, p.Notify.Signal)
 	return func() {
 		deaf()
 		close(over)
@@ -409,10 +409,10 @@ func (p *Pipeline) finish(slot int) {
 	p.clock(f, result)
 	for i := range f.frames {
 		for j := range result.Images[i].Detections {
-			result.Images[i].Detections[j].Move(f.corners[i])
+			result.Images[i].Detections[j].Translate(f.corners[i])
 		}
 		if m := result.Images[i].Map; m != nil {
-			m.Move(f.corners[i])
+			m.Translate(f.corners[i])
 		}
 		p.hand(f.lanes[i], &f.frames[i], &result.Images[i], result.Timing)
 		f.frames[i].Release()
@@ -462,7 +462,7 @@ func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Image,
 	in.Tracks, in.IDs, in.Happened, in.Attributes = nil, nil, nil, nil
 	if in.Map, in.Survey = nil, nil; seen.Map != nil && camera.Survey != nil {
 		in.Map, in.Survey = seen.Map, camera.Survey
-		in.Survey.Take(in.Map, in.Width, in.Height)
+		in.Survey.Measure(in.Map, in.Width, in.Height)
 	}
 	settings := camera.settings.Load()
 	if camera.Follower == nil {

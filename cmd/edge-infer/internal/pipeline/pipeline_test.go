@@ -104,7 +104,7 @@ func (c *boxCamera) Take() (capture.Frame, bool) { return c.box.Take() }
 func (c *boxCamera) put(t testing.TB) {
 	frame, err := c.pool.Frame(engine.GRAY8, 64, 64)
 	if errors.Is(err, capture.ErrNoBuffer) {
-		require.True(t, c.box.Displace())
+		require.True(t, c.box.Drop())
 		frame, err = c.pool.Frame(engine.GRAY8, 64, 64)
 	}
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func open(t testing.TB, e engine.Engine, notify bell, sinks []Sink, cameras ...C
 
 func TestEveryFrameOfALosslessCameraComesThrough(t *testing.T) {
 	notify := make(bell, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	var seen record
 	p := open(t, newSlowEngine(time.Millisecond, 1), notify, []Sink{&seen}, Camera{Name: "a", Source: camera, Lossless: true})
@@ -173,7 +173,7 @@ func TestEveryFrameOfALosslessCameraComesThrough(t *testing.T) {
 
 func TestNonsenseEndsTheLoop(t *testing.T) {
 	notify := make(bell, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	var seen record
 	e := newSlowEngine(0, 1)
@@ -208,7 +208,7 @@ func takeTurns(t *testing.T) {
 	cameras := make([]Camera, 5)
 	sources := make([]*boxCamera, len(cameras))
 	for i := range cameras {
-		sources[i] = &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
+		sources[i] = &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 		defer sources[i].pool.Close()
 		cameras[i] = Camera{Name: string(rune('a' + i)), Source: sources[i]}
 	}
@@ -240,7 +240,7 @@ func takeTurns(t *testing.T) {
 
 func TestIntervalSkipsFrames(t *testing.T) {
 	notify := make(bell, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	var seen record
 	p := open(t, newSlowEngine(0, 1), notify, []Sink{&seen}, Camera{Name: "a", Source: camera, Interval: 3, Lossless: true})
@@ -261,7 +261,7 @@ func TestIntervalSkipsFrames(t *testing.T) {
 
 func TestAFailingEngineLosesFramesAndRecovers(t *testing.T) {
 	notify := make(bell, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	var seen record
 	e := newSlowEngine(0, 1)
@@ -288,7 +288,7 @@ func TestAFailingEngineLosesFramesAndRecovers(t *testing.T) {
 // The frame loop's own allocations, capture lease to sink; the engine and the camera are stand-ins that allocate nothing.
 func TestNoAllocationPerFrame(t *testing.T) {
 	notify := make(bell, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	follower := &Follower{Labels: []string{"a", "b", "c", "d", "e", "f"}, Reported: 0.25}
 	require.NoError(t, follower.Open())
@@ -316,7 +316,7 @@ func TestASlowEngineSeesFreshFrames(t *testing.T) { synctest.Test(t, seesFreshFr
 func seesFreshFrames(t *testing.T) {
 	const interval = 20 * time.Millisecond
 	notify := make(bell, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	e := &ageEngine{slowEngine: newSlowEngine(3*interval, 1)}
 	p := open(t, e, notify, []Sink{discard{}}, Camera{Name: "a", Source: camera})
@@ -337,7 +337,7 @@ func seesFreshFrames(t *testing.T) {
 	median := e.ages[len(e.ages)/2]
 	require.LessOrEqual(t, median, interval, "%v", e.ages)
 	totals := p.Totals()[0]
-	require.Equal(t, camera.seq, totals.Inferred+camera.box.Displaced()+waiting(&camera.box),
+	require.Equal(t, camera.seq, totals.Inferred+camera.box.Dropped()+waiting(&camera.box),
 		"every captured frame is inferred, displaced or waiting")
 }
 
@@ -364,7 +364,7 @@ func (e *ageEngine) Submit(slot int, images []engine.Image) error {
 
 func TestReplacingTheEngineLosesNoFrame(t *testing.T) {
 	notify := make(bell, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	var seen record
 	p := open(t, newSlowEngine(time.Millisecond, 1), notify, []Sink{&seen}, Camera{Name: "a", Source: camera, Lossless: true})
@@ -389,7 +389,7 @@ func TestCamerasComeAndGo(t *testing.T) {
 	notify := make(bell, 1)
 	sources := map[string]*boxCamera{}
 	for _, name := range []string{"a", "b", "c"} {
-		sources[name] = &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
+		sources[name] = &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 		defer sources[name].pool.Close()
 	}
 	camera := func(name string) Camera { return Camera{Name: name, Source: sources[name]} }
@@ -480,7 +480,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 // bell is one that a bubble of testing/synctest can wait for.
 type bell chan struct{}
 
-func (b bell) Ring() {
+func (b bell) Signal() {
 	select {
 	case b <- struct{}{}:
 	default:

@@ -49,7 +49,7 @@ func TestABadImageFailsAlone(t *testing.T) {
 			var cameras []Camera
 			var sources []*boxCamera
 			for _, name := range []string{"a", "bad", "c", "d"} {
-				source := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
+				source := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 				defer source.pool.Close()
 				sources = append(sources, source)
 				cameras = append(cameras, Camera{Name: name, Source: source})

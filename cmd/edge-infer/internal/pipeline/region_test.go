@@ -67,7 +67,7 @@ func TestACutIsTheSamePixels(t *testing.T) {
 
 func TestDetectionsOfARegionAreOnTheImage(t *testing.T) {
 	notify := make(bell, 1)
-	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	var seen record
 	p := open(t, newSlowEngine(0, 1), notify, []Sink{&seen}, Camera{

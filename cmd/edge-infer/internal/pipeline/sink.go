@@ -22,8 +22,8 @@ type Inferred struct {
 	Detections    []postprocess.Detection
 	// Map is what the image shows at every place of it, and Survey what that comes to, for networks that say so; else nil. There are no
 	// detections then.
-	Map    *postprocess.Map
-	Survey *zone.Survey
+	Map    *postprocess.DenseMap
+	Survey *zone.MapStats
 	// Tracks are the followed objects as of this frame, lost ones with a predicted box; nil where nothing is tracked.
 	Tracks []postprocess.Track
 	// IDs are the track numbers of the detections, 0 for none; empty where nothing is tracked.

@@ -125,7 +125,7 @@ func (t *Turn) end() {
 		return
 	}
 	s.grant(next)
-	next.granted.Ring()
+	next.granted.Signal()
 }
 
 // start is where a loop stands: one that wanted nothing for a while has saved nothing up.

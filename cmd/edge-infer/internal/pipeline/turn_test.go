@@ -54,7 +54,7 @@ func loopsOf(t *testing.T, seconds int, took, frames []time.Duration, priorities
 	for i, e := range engines {
 		e.all = engines
 		notify := make(bell, 1)
-		source := &boxCamera{box: capture.Mailbox{Notify: notify.Ring}}
+		source := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 		defer source.pool.Close()
 		p := &Pipeline{
 			Predictor: predictor(t, e), Sinks: []Sink{&seen[i]}, Notify: notify, Reported: 0.25, Decoded: 0.1, Turn: turns.Join(),

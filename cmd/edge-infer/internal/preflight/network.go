@@ -117,7 +117,7 @@ func namesOf(c *config.Config, m *predict.Model) zone.Names {
 	if !c.Detect.Track || !m.Recognised.Task.FindsObjects() {
 		return zone.Names{}
 	}
-	return zone.Names{Labels: m.Metadata.Labels, Points: m.Recognised.PointNames()}
+	return zone.Names{Labels: m.Metadata.Labels, Keypoints: m.Recognised.PointNames()}
 }
 
 // zones finds zones, lines and filters that do not fit the names; without labels nothing can be said of them.
@@ -126,7 +126,7 @@ func zones(cameras []config.Camera, names zone.Names) (mistakes []error) {
 		return nil
 	}
 	for i := range cameras {
-		if err := cameras[i].Analytics.Check(names); err != nil {
+		if err := cameras[i].Analytics.Validate(names); err != nil {
 			mistakes = append(mistakes, fmt.Errorf("camera %s: %w", cameras[i].Name, err))
 		}
 	}

@@ -37,7 +37,7 @@ func running() *State {
 			pipeline.CameraStats{
 				Camera: "belt", FPS: 29.84, P50: 16100 * time.Microsecond, P99: 101200 * time.Microsecond, Inferred: 800, Failed: 1,
 			},
-			capture.Stats{State: capture.Running, Displaced: 35, Damaged: 2, Width: 1280, Height: 720},
+			capture.Stats{State: capture.Running, Dropped: 35, Damaged: 2, Width: 1280, Height: 720},
 		},
 		{pipeline.CameraStats{Camera: "gate"}, capture.Stats{State: capture.Waiting, Reason: "connection refused"}},
 	}

@@ -26,7 +26,7 @@ func TestDetailsOfDetections(t *testing.T) {
 	}
 	f := &postprocess.Detection{Detail: &postprocess.Detail{
 		Keypoints: []postprocess.Keypoint{{X: 1, Y: 2, Score: 0.5}}, Mask: square,
-		Oriented: &postprocess.Oriented{X: 10, Y: 20, Width: 4, Height: 2, Angle: math.Pi / 2},
+		Oriented: &postprocess.OrientedBox{X: 10, Y: 20, Width: 4, Height: 2, Angle: math.Pi / 2},
 	}}
 	var d Details
 	got := d.Of(f, 10, 10)

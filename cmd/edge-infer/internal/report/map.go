@@ -31,20 +31,20 @@ type Maps struct {
 const smallestShare = 0.0005
 
 // Of is a map that a survey has taken, of an image of that size. It is valid until the next call.
-func (d *Maps) Of(m *postprocess.Map, survey *zone.Survey, labels []string, width, height int) *payload.Map {
+func (d *Maps) Of(m *postprocess.DenseMap, survey *zone.MapStats, labels []string, width, height int) *payload.Map {
 	d.shares = d.shares[:0]
 	to := &d.message
 	to.Unit, to.Zones = "", to.Zones[:0]
 	if m.Depths != nil {
 		to.Unit = cmp.Or(d.Unit, Relative)
 	}
-	to.Whole = d.region("", survey.Whole(), labels)
+	to.Whole = d.region("", survey.Image(), labels)
 	for i := range survey.Config.Zones {
 		to.Zones = append(to.Zones, d.region(survey.Config.Zones[i].Name, survey.Zone(i), labels))
 	}
 	to.Grid = payload.Grid{}
 	if d.Side > 0 {
-		d.grid(m, survey.Whole(), labels, width, height)
+		d.grid(m, survey.Image(), labels, width, height)
 	}
 	return to
 }
@@ -55,7 +55,7 @@ const (
 	Metres   = "m"
 )
 
-func (d *Maps) region(name string, r *postprocess.Reading, labels []string) payload.Region {
+func (d *Maps) region(name string, r *postprocess.PixelStats, labels []string) payload.Region {
 	first := len(d.shares)
 	for class, share := range r.Shares {
 		if share >= smallestShare {
@@ -70,7 +70,7 @@ func (d *Maps) region(name string, r *postprocess.Reading, labels []string) payl
 }
 
 // grid fills the grid of d.message: each of its cells is the map's at its centre.
-func (d *Maps) grid(m *postprocess.Map, whole *postprocess.Reading, labels []string, width, height int) {
+func (d *Maps) grid(m *postprocess.DenseMap, whole *postprocess.PixelStats, labels []string, width, height int) {
 	g := &d.message.Grid
 	g.Width, g.Height = d.lay(m, d.Side, width, height)
 	if m.Depths != nil {
@@ -107,15 +107,15 @@ func (d *Maps) grid(m *postprocess.Map, whole *postprocess.Reading, labels []str
 }
 
 // lay finds the cells of the map at those of a grid.
-func (d *Maps) lay(m *postprocess.Map, side, width, height int) (columns, rows int) {
+func (d *Maps) lay(m *postprocess.DenseMap, side, width, height int) (columns, rows int) {
 	columns, rows = Grid(side, width, height)
 	d.cells = d.cells[:0]
 	for y := range rows {
 		for x := range columns {
 			x, y := (2*x+1)*width/(2*columns), (2*y+1)*height/(2*rows)
 			cell := -1
-			if m.Covers(x, y) {
-				column, row := m.Cell(x, y)
+			if m.Contains(x, y) {
+				column, row := m.CellAt(x, y)
 				cell = row*m.Width + column
 			}
 			d.cells = append(d.cells, cell)
@@ -125,7 +125,7 @@ func (d *Maps) lay(m *postprocess.Map, side, width, height int) (columns, rows i
 }
 
 // depths appends the levels of the cells.
-func (d *Maps) depths(dst []byte, m *postprocess.Map, whole *postprocess.Reading) []byte {
+func (d *Maps) depths(dst []byte, m *postprocess.DenseMap, whole *postprocess.PixelStats) []byte {
 	for _, cell := range d.cells {
 		level := uint8(0)
 		if cell >= 0 {
@@ -138,10 +138,10 @@ func (d *Maps) depths(dst []byte, m *postprocess.Map, whole *postprocess.Reading
 
 // Cells appends the map of an image of that size to dst as a grid whose longer side has so many cells: class numbers, postprocess.NoClass
 // for none, or levels of depths.
-func (d *Maps) Cells(dst []byte, m *postprocess.Map, survey *zone.Survey, side, width, height int) (cells []byte, columns, rows int) {
+func (d *Maps) Cells(dst []byte, m *postprocess.DenseMap, survey *zone.MapStats, side, width, height int) (cells []byte, columns, rows int) {
 	columns, rows = d.lay(m, side, width, height)
 	if m.Depths != nil {
-		return d.depths(dst, m, survey.Whole()), columns, rows
+		return d.depths(dst, m, survey.Image()), columns, rows
 	}
 	for _, cell := range d.cells {
 		class := uint8(postprocess.NoClass)

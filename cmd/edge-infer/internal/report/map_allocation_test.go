@@ -18,7 +18,7 @@ func TestMapsNoAllocations(t *testing.T) {
 		}
 		maps := Maps{Side: 16}
 		frame := func() {
-			survey.Take(m, 320, 240)
+			survey.Measure(m, 320, 240)
 			maps.Of(m, &survey, labels, 320, 240)
 		}
 		frame()

@@ -15,24 +15,24 @@ import (
 )
 
 // halves is a map of an image of 320x240: class 0 left, class 2 right.
-func halves() *postprocess.Map {
-	m := &postprocess.Map{Width: 32, Height: 24, StepX: .1, StepY: .1, X: -.45, Y: -.45, Classes: make([]uint8, 32*24)}
+func halves() *postprocess.DenseMap {
+	m := &postprocess.DenseMap{Width: 32, Height: 24, StepX: .1, StepY: .1, X: -.45, Y: -.45, Classes: make([]uint8, 32*24)}
 	for i := range m.Classes {
 		m.Classes[i] = uint8(i % 32 / 16 * 2)
 	}
 	return m
 }
 
-func right() zone.Survey {
+func right() zone.MapStats {
 	half := zone.Zone{Name: "right", Points: []zone.Point{{X: .5}, {X: 1}, {X: 1, Y: 1}, {X: .5, Y: 1}}}
-	return zone.Survey{Config: zone.Config{Zones: []zone.Zone{half}}}
+	return zone.MapStats{Config: zone.Config{Zones: []zone.Zone{half}}}
 }
 
 func TestMapsOfClasses(t *testing.T) {
 	m, survey, labels := halves(), right(), []string{"floor", "wall", "door"}
 	maps := Maps{Side: 4}
 	for range 2 {
-		survey.Take(m, 320, 240)
+		survey.Measure(m, 320, 240)
 		text, err := json.Marshal(maps.Of(m, &survey, labels, 320, 240))
 		require.NoError(t, err)
 		assert.JSONEq(t, `{"classes":[{"label":"floor","class":0,"share":0.5},{"label":"door","class":2,"share":0.5}],
@@ -41,8 +41,8 @@ func TestMapsOfClasses(t *testing.T) {
 	}
 	said := maps.Of(m, &survey, labels, 320, 240)
 	assert.Equal(t, "floor 0.500, door 0.500", string(AppendMap(nil, said)))
-	m.Move(image.Pt(0, 120)) // the network was shown the lower part of a larger image
-	survey.Take(m, 320, 360)
+	m.Translate(image.Pt(0, 120)) // the network was shown the lower part of a larger image
+	survey.Measure(m, 320, 360)
 	grid := maps.Of(m, &survey, labels, 320, 360).Grid
 	assert.Equal(t, []int{4, 4}, []int{grid.Width, grid.Height})
 	assert.Equal(t, "13107|9310", string(grid.Classes[0].Counts)+"|"+string(grid.Classes[1].Counts))
@@ -57,7 +57,7 @@ func TestMapsOfDepths(t *testing.T) {
 		m.Depths = append(m.Depths, float32(1+i%32))
 	}
 	m.Depths[0] = float32(math.NaN())
-	survey.Take(m, 320, 240)
+	survey.Measure(m, 320, 240)
 	maps := Maps{Side: 2, Unit: Metres}
 	text, err := json.Marshal(maps.Of(m, &survey, nil, 320, 240))
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestMapsOfDepths(t *testing.T) {
 	assert.Equal(t, "1 to 32, median 17 m", string(AppendMap(nil, maps.Of(m, &survey, nil, 320, 240))))
 	m.Depths = m.Depths[:1:1]
 	m.Width, m.Height = 1, 1
-	survey.Take(m, 320, 240)
+	survey.Measure(m, 320, 240)
 	assert.Equal(t, "no depth", string(AppendMap(nil, maps.Of(m, &survey, nil, 320, 240))))
 }
 
@@ -87,8 +87,8 @@ func TestGridsAreBounded(t *testing.T) {
 	for i := range m.Classes {
 		m.Classes[i] = uint8(random.IntN(150))
 	}
-	var survey zone.Survey
-	survey.Take(m, 320, 240)
+	var survey zone.MapStats
+	survey.Measure(m, 320, 240)
 	maps := Maps{Side: 256}
 	text := maps.Of(m, &survey, nil, 320, 240).AppendField(nil)
 	assert.Less(t, len(text), 4*256*192)

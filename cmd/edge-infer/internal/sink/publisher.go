@@ -90,12 +90,12 @@ func (p *Publisher) happened(in *pipeline.Inferred) {
 			p.Client.Count(in.Camera, label, change.Value)
 			p.Client.Count(in.Camera, allLabels, sum(in.Follower.Present()))
 		case zone.Occupied:
-			name := configuration.Zones[change.Place].Name
+			name := configuration.Zones[change.Index].Name
 			p.Client.Zone(in.Camera, name, label, change.Value)
-			p.Client.Zone(in.Camera, name, allLabels, sum(in.Follower.ZoneCount(change.Place).Occupied))
+			p.Client.Zone(in.Camera, name, allLabels, sum(in.Follower.ZoneCount(change.Index).Occupied))
 		case zone.Inward, zone.Outward:
-			count := in.Follower.LineCount(change.Place)
-			name := configuration.Lines[change.Place].Name
+			count := in.Follower.LineCount(change.Index)
+			name := configuration.Lines[change.Index].Name
 			p.Client.Line(in.Camera, name, sum(count.In), sum(count.Out))
 			p.Client.LineLabel(in.Camera, name, label, count.In[change.Class], count.Out[change.Class])
 		}
@@ -136,7 +136,7 @@ func (p *Publisher) event(in *pipeline.Inferred, configuration *zone.Config, e *
 	}
 	message.Zones, message.Entered = zoneNames(configuration, o.Zones), zoneNames(configuration, o.Entered)
 	if e.Kind == zone.End {
-		message.End = o.Seen
+		message.End = o.LastSeen
 		for _, point := range o.Path {
 			message.Path = append(message.Path, [2]float64{point.X, point.Y})
 		}

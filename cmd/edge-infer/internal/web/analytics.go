@@ -24,7 +24,7 @@ func readAnalytics(body io.Reader, names zone.Names) (zone.Config, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return zone.Config{}, errors.New("zones: more than one document")
 	}
-	return c, c.Check(names)
+	return c, c.Validate(names)
 }
 
 // analyticsYAML is a camera's part of the configuration file.

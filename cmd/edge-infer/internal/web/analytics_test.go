@@ -154,7 +154,7 @@ func FuzzAnalytics(f *testing.F) {
 		require.NoError(t, err)
 		var back struct{ Analytics zone.Config }
 		require.NoError(t, yaml.NewDecoder(strings.NewReader(text), yaml.Strict()).Decode(&back), "%s", text)
-		require.NoError(t, back.Analytics.Check(zone.Names{Labels: labels}))
+		require.NoError(t, back.Analytics.Validate(zone.Names{Labels: labels}))
 		again, err := analyticsYAML(back.Analytics)
 		require.NoError(t, err)
 		require.Equal(t, text, again)

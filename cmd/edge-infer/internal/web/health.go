@@ -47,8 +47,8 @@ func (c *Camera) problem(now time.Time) string {
 	switch {
 	case stats.State == capture.Ended:
 		return ""
-	case stats.State == capture.Running && now.Sub(stats.Last) >= limit:
-		return "no image for " + seconds(now.Sub(stats.Last))
+	case stats.State == capture.Running && now.Sub(stats.LastImage) >= limit:
+		return "no image for " + seconds(now.Sub(stats.LastImage))
 	case stats.State == capture.Running && c.Pipeline.Idle >= limit:
 		return "images come, but for " + seconds(c.Pipeline.Idle) + " none has come through the network"
 	case stats.State == capture.Running:
@@ -58,8 +58,8 @@ func (c *Camera) problem(now time.Time) string {
 	if stats.Reason != "" {
 		text += ": " + stats.Reason
 	}
-	if !stats.Last.IsZero() {
-		text += "; last image " + stats.Last.UTC().Format(time.RFC3339)
+	if !stats.LastImage.IsZero() {
+		text += "; last image " + stats.LastImage.UTC().Format(time.RFC3339)
 	}
 	if stats.Tries > 0 {
 		text += fmt.Sprintf("; tried %d times", stats.Tries)

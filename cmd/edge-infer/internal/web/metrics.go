@@ -117,7 +117,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for i := range status.Cameras {
 		name, camera, frames := status.Cameras[i].Capture.Name, &status.Cameras[i].Capture, &status.Cameras[i].Pipeline
 		counter(c.captured, camera.Captured, name)
-		counter(c.displaced, camera.Displaced, name)
+		counter(c.displaced, camera.Dropped, name)
 		counter(c.damaged, camera.Damaged, name)
 		counter(c.reconnects, camera.Reconnects, name)
 		running := 0.0

@@ -28,7 +28,7 @@ func busy() *still {
 		},
 		Cameras: []Camera{{
 			Capture: capture.Stats{
-				Name: "cam0", State: capture.Running, Last: time.Now(), Captured: 20, Displaced: 3, Damaged: 2, Abandoned: 1,
+				Name: "cam0", State: capture.Running, LastImage: time.Now(), Captured: 20, Dropped: 3, Damaged: 2, Abandoned: 1,
 				Reconnects: 1, FPS: 29.5,
 			},
 			Pipeline: pipeline.CameraStats{Inferred: 16, Skipped: 1, Gated: 7, Late: 2, Slowdown: 4, Failed: 4, Detections: 40, Latency: latency},
@@ -210,7 +210,7 @@ func TestReadinessSaysWhichCamerasAreDown(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 50, 0, time.UTC)
 	at := func(second int) time.Time { return time.Date(2026, 1, 2, 3, 4, second, 0, time.UTC) }
 	camera := func(state capture.State, last time.Time) capture.Stats {
-		return capture.Stats{State: state, Since: at(1), Last: last}
+		return capture.Stats{State: state, Since: at(1), LastImage: last}
 	}
 	lost := camera(capture.Lost, at(2))
 	lost.Reason, lost.NextTry, lost.Tries = "connection refused", at(55), 3
@@ -237,7 +237,7 @@ func TestReadinessSaysWhichCamerasAreDown(t *testing.T) {
 	}
 	away := camera(capture.Waiting, time.Time{})
 	away.Name, away.Reason = "door", "no such camera"
-	here := capture.Stats{Name: "gate", State: capture.Running, Last: time.Now()}
+	here := capture.Stats{Name: "gate", State: capture.Running, LastImage: time.Now()}
 	server := &Server{}
 	serve(t, server, &still{Status{Cameras: []Camera{{Capture: here}, {Capture: away}}}})
 	code, text, _ := ask(t, "GET", server.URL()+"readyz", nil)

@@ -104,8 +104,8 @@ func operationMetrics() []operationMetric {
 			emit(1, c.Name, string(c.State))
 		}), "camera", "state"),
 		metric("camera_last_frame_seconds", "Age of the newest image.", gauge, ofCameras(func(c *capture.Stats, emit emit) {
-			if !c.Last.IsZero() {
-				emit(max(0, time.Since(c.Last).Seconds()), c.Name)
+			if !c.LastImage.IsZero() {
+				emit(max(0, time.Since(c.LastImage).Seconds()), c.Name)
 			}
 		}), "camera"),
 		metric("camera_tries", "Times the camera was opened since its last image.", gauge, ofCameras(func(c *capture.Stats, emit emit) {

@@ -345,7 +345,7 @@ func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	require.Len(t, kept.Lines, 2)
 	line := kept.Lines[1]
 	require.InDelta(t, 0.05, line.To.Y-line.From.Y, 1e-6)
-	require.NoError(t, kept.Check(zone.Names{Labels: s.Status().Engine.Labels}))
+	require.NoError(t, kept.Validate(zone.Names{Labels: s.Status().Engine.Labels}))
 
 	// A point is dragged, and a mistake is shown in the words of the check.
 	b.click("entryzone, 3 points")
@@ -450,7 +450,7 @@ func TestMasksAreDrawnAndSaved(t *testing.T) {
 		kept := s.kept("belt")
 		require.Equal(t, limited.Filter.Limits, kept.Filter.Limits)
 		require.Len(t, kept.Zones, 1)
-		require.NoError(t, kept.Check(zone.Names{Labels: s.Status().Engine.Labels}))
+		require.NoError(t, kept.Validate(zone.Names{Labels: s.Status().Engine.Labels}))
 		return kept.Filter.Masks
 	}
 	b.click("New mask")

@@ -73,7 +73,7 @@ func yard() zone.Config {
 // newStage makes a stage of cameras with images of that size.
 func newStage(t testing.TB, width, height, rate int, names ...string) *stage {
 	s := &stage{started: time.Now(), analytics: map[string]zone.Config{}, published: map[string]map[uint64][]postprocess.Detection{}}
-	notify := new(capture.Bell)
+	notify := new(capture.Wakeup)
 	s.pipeline = &pipeline.Pipeline{
 		Predictor: &seer{stage: s, slots: make([]predict.Result, 2)}, Labels: scene.Labels(), Reported: 0.25, Decoded: 0.1, Notify: notify,
 		Logger: slog.New(slog.DiscardHandler),
@@ -112,7 +112,7 @@ func newStage(t testing.TB, width, height, rate int, names ...string) *stage {
 				return
 			case <-ticker.C:
 			}
-			notify.Ring()
+			notify.Signal()
 		}
 	})
 	t.Cleanup(func() {
@@ -192,7 +192,7 @@ func (s *stage) Status() Status {
 	for i, b := range s.belts {
 		status.Cameras = append(status.Cameras, Camera{
 			Capture: capture.Stats{
-				Name: b.name, URI: "demo", State: capture.Running, Last: time.Now(), Captured: totals[i].Inferred, FPS: totals[i].FPS,
+				Name: b.name, URI: "demo", State: capture.Running, LastImage: time.Now(), Captured: totals[i].Inferred, FPS: totals[i].FPS,
 				Width: b.scene.Width, Height: b.scene.Height,
 			},
 			Pipeline: totals[i], Analytics: s.analytics[b.name], Tracked: b.name != bare, Hardware: b.runsOn,

@@ -189,7 +189,7 @@ func (s *Server) names(camera string) (names zone.Names, known bool) {
 	status := s.status()
 	for i := range status.Cameras {
 		if status.Cameras[i].Capture.Name == camera {
-			return zone.Names{Labels: status.Cameras[i].Labels, Points: status.Cameras[i].Points}, true
+			return zone.Names{Labels: status.Cameras[i].Labels, Keypoints: status.Cameras[i].Points}, true
 		}
 	}
 	return zone.Names{}, false

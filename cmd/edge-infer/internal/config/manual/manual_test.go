@@ -86,12 +86,12 @@ func TestDefaultFile(t *testing.T) {
 	require.Equal(t, []config.Cascade{{
 		Name: "colour", Model: "colour.onnx", Labels: "colours.txt", Layout: "auto", On: []string{"car", "truck"},
 		MinSize: cascade.DefaultMinSize, Margin: 0.1, Every: cascade.DefaultEvery, Votes: cascade.DefaultVotes, Confidence: 0.5,
-		Batch: config.DefaultCascadeBatch, Remember: track.DefaultRecall,
+		Batch: config.DefaultCascadeBatch, Remember: track.DefaultMaxLostAge,
 	}}, example("cascade").Cascade)
 	c := example("cameras")
 	require.Len(t, c.Cameras, 1)
 	camera := c.Cameras[0]
-	require.NoError(t, camera.Analytics.Check(zone.Names{Labels: []string{"person"}}))
+	require.NoError(t, camera.Analytics.Validate(zone.Names{Labels: []string{"person"}}))
 	require.Equal(t, time.Minute, camera.Analytics.Zones[0].Loiter)
 	require.Equal(t, zone.DefaultInertia, camera.Analytics.Zones[0].Inertia)
 	require.Equal(t, "door", camera.Analytics.Lines[0].Name)

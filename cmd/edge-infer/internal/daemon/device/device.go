@@ -24,7 +24,7 @@ import (
 type Device struct {
 	*pipeline.Pipeline
 	Memory lending.Memory
-	Notify *capture.Bell // rung when a camera of the device has a frame
+	Notify *capture.Wakeup // rung when a camera of the device has a frame
 
 	view    *config.Config // as network.Views gives it
 	group   *group

@@ -109,7 +109,7 @@ func (s *Set) prepare(c *config.Config, first int, steps progress.Reporter, logg
 func (s *Set) openView(ctx context.Context, g *group, view *prepared, steps progress.Reporter, logger *slog.Logger) error {
 	c := view.view
 	for _, own := range view.each {
-		d := &Device{view: c, group: g, options: g.of(own), Notify: new(capture.Bell)}
+		d := &Device{view: c, group: g, options: g.of(own), Notify: new(capture.Wakeup)}
 		sight := network.Sight{Look: c.Look, Each: g.each(func(ctx context.Context, options predict.Options) (*predict.Network, error) {
 			n, quick, err := openFirst(ctx, options, steps, logger)
 			g.quick = g.quick || quick

@@ -19,7 +19,7 @@ func TestTheFrameMessageShowsMasksPointsAndTurnedBoxes(t *testing.T) {
 	}
 	detail := &postprocess.Detail{
 		Mask: mask, Keypoints: []postprocess.Keypoint{{X: 12.34, Y: 20, Score: 0.876}},
-		Oriented: &postprocess.Oriented{X: 20, Y: 20, Width: 8, Height: 4},
+		Oriented: &postprocess.OrientedBox{X: 20, Y: 20, Width: 8, Height: 4},
 	}
 	detection := postprocess.Detection{Box: postprocess.Box{X1: 10, Y1: 10, X2: 30, Y2: 30}, Score: 0.9, Detail: detail}
 	in := &pipeline.Inferred{
@@ -45,10 +45,10 @@ func TestTheFrameMessageShowsMasksPointsAndTurnedBoxes(t *testing.T) {
 
 func TestTheFrameMessageShowsMaps(t *testing.T) {
 	half := zone.Zone{Name: "right", Points: []zone.Point{{X: .5}, {X: 1}, {X: 1, Y: 1}, {X: .5, Y: 1}}}
-	survey := &zone.Survey{Config: zone.Config{Zones: []zone.Zone{half}}}
-	m := &postprocess.Map{Width: 2, Height: 1, StepX: 1. / 32, StepY: 1. / 48, X: -.484375, Classes: []uint8{0, postprocess.NoClass}}
+	survey := &zone.MapStats{Config: zone.Config{Zones: []zone.Zone{half}}}
+	m := &postprocess.DenseMap{Width: 2, Height: 1, StepX: 1. / 32, StepY: 1. / 48, X: -.484375, Classes: []uint8{0, postprocess.NoClass}}
 	in := &pipeline.Inferred{Camera: "gate", Width: 64, Height: 48, Labels: []string{"road"}, Map: m, Survey: survey}
-	survey.Take(m, 64, 48)
+	survey.Measure(m, 64, 48)
 	var o observation
 	o.copy(in)
 	m.Classes[1] = 0 // the memory belongs to the next frame now
@@ -61,7 +61,7 @@ func TestTheFrameMessageShowsMaps(t *testing.T) {
 	require.Equal(t, uint8(postprocess.NoClass), message.Map.Cells[gridSide/2])
 	require.Zero(t, testing.AllocsPerRun(10, func() { o.copy(in) }))
 	m.Classes, m.Depths = nil, []float32{1, 5}
-	survey.Take(m, 64, 48)
+	survey.Measure(m, 64, 48)
 	o.copy(in)
 	text, err = json.Marshal(o.message().Depth)
 	require.NoError(t, err)
