@@ -46,7 +46,7 @@ With --layers it says where one request's time goes on TensorRT: each layer's me
 and how many layers run in which precision. Layers one by one take longer than the network as a whole.`
 
 func newBench(stdout, stderr io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Network()}
+	settings := config.Sources{Scope: config.NetworkSections()}
 	b := &bench.Bench{Progress: report.Steps(stderr), Program: thisBuild().String()}
 	var layers, asJSON bool
 	var before string

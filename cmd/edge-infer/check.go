@@ -30,7 +30,7 @@ func (c checked) Print(out io.Writer) error {
 
 // newCheck finds the mistakes that a start or a reload with the file would end with.
 func newCheck(stdout io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Everything()}
+	settings := config.Sources{Scope: config.AllSections()}
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "check FILE", Short: "Read a file as run would, open what it names, and report the mistakes",

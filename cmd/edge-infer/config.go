@@ -66,7 +66,7 @@ file and begin the file with  # yaml-language-server: $schema=edge-infer.schema.
 
 // newShow tells what is in force.
 func newShow(stdout io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Everything()}
+	settings := config.Sources{Scope: config.AllSections()}
 	var origin, asJSON bool
 	command := &cobra.Command{
 		Use: "show", Short: "Print every setting in force, and with --origin where it comes from", Args: noArguments,

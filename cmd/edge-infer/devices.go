@@ -10,7 +10,7 @@ import (
 )
 
 func newDevices(stdout io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Backends()}
+	settings := config.Sources{Scope: config.BackendSections()}
 	p := &probe.Probe{}
 	var asJSON bool
 	command := &cobra.Command{

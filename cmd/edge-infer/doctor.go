@@ -17,7 +17,7 @@ import (
 )
 
 func newDoctor(stdout io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Everything()}
+	settings := config.Sources{Scope: config.AllSections()}
 	var d doctor.Doctor
 	var asJSON bool
 	var unit, file string

@@ -22,7 +22,7 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
 }
 
 func newExportTriton(stdout, stderr io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Network()}
+	settings := config.Sources{Scope: config.NetworkSections()}
 	e := &repository.Export{}
 	var asJSON bool
 	command := &cobra.Command{

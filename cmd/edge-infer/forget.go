@@ -25,7 +25,7 @@ func (f forgotten) Print(out io.Writer) error {
 
 // newForget takes a decommissioned device off its broker.
 func newForget(stdout io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Broker()}
+	settings := config.Sources{Scope: config.BrokerSections()}
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "forget-discovery", Short: "Remove a decommissioned device's retained messages and Home Assistant entities from its broker",
@@ -43,7 +43,7 @@ discovery. Stop the device's daemon first, or it publishes them again.
 			if err != nil {
 				return err
 			}
-			return show(stdout, asJSON, forgotten{Version: 1, Device: c.Device, Removed: cleared}, nil)
+			return show(stdout, asJSON, forgotten{Version: 1, Device: c.Name, Removed: cleared}, nil)
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")

@@ -45,7 +45,7 @@ An array that is larger than what the model takes goes through a --window that s
   edge-infer infer --model unet3d.onnx --input scan.nii.gz --window 64x64x64 --overlap 0.25 --output-dir out`
 
 func newInfer(stdout, stderr io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: append(config.Images(), "cascade")}
+	settings := config.Sources{Scope: append(config.ImageSections(), "cascade")}
 	images, tensors := &infer.Images{Progress: report.Steps(stderr)}, &infer.Tensors{Progress: report.Steps(stderr)}
 	var asJSON bool
 	command := &cobra.Command{

@@ -15,7 +15,7 @@ import (
 )
 
 func newInspect(stdout io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Network()}
+	settings := config.Sources{Scope: config.NetworkSections()}
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "inspect [MODEL]", Short: "Say what a model takes and gives, and what is made of it", Args: atMostOneModel,

@@ -61,7 +61,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		newBuild(stdout, stderr), newQuantize(stdout, stderr), newDoctor(stdout), newSelftest(stdout, stderr), newConfig(stdout),
 		newVersion(stdout))
 	root.AddCommand(
-		newHidden(network.BuildCommand, network.ServeBuild),
+		newHidden(network.BuildCommand, network.ServePlanBuild),
 		newHidden(doctor.Command, doctor.Serve),
 		newHidden(preflight.Command, preflight.Serve),
 		newHidden(probe.Command, probe.Serve),

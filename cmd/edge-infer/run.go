@@ -13,7 +13,7 @@ import (
 )
 
 func newRun(stdout, stderr io.Writer) *cobra.Command {
-	d := &daemon.Daemon{Release: release, Stdout: stdout, Stderr: stderr}
+	d := &daemon.Daemon{Version: release, Stdout: stdout, Stderr: stderr}
 	command := &cobra.Command{
 		Use: "run --camera URI ...", Short: "Detect and publish until stopped; what edge-infer does without a command", Args: noArguments,
 		Long: `Reads the cameras, runs the network on every frame and publishes the detections.

@@ -18,7 +18,7 @@ import (
 )
 
 func newSelftest(stdout, stderr io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Network()}
+	settings := config.Sources{Scope: config.NetworkSections()}
 	s := &selftest.Selftest{}
 	var file string
 	var asJSON bool

@@ -13,7 +13,7 @@ import (
 )
 
 func newServe(stdout, stderr io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Network()}
+	settings := config.Sources{Scope: config.NetworkSections()}
 	s := &serve.Serve{Release: release, Progress: report.Steps(stderr)}
 	command := &cobra.Command{
 		Use: "serve [MODEL]", Short: "Answer clients of Triton Inference Server with this machine's engine", Args: atMostOneModel,

@@ -13,7 +13,7 @@ import (
 )
 
 func newValidate(stdout, stderr io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Images()}
+	settings := config.Sources{Scope: config.ImageSections()}
 	v := &accuracy.Validate{Progress: report.Steps(stderr)}
 	tensors := &infer.Tensors{Progress: report.Steps(stderr)}
 	var asJSON bool

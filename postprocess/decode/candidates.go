@@ -31,7 +31,7 @@ func (d *Decoder) take(row *[engine.CandidateFields]float32, out *scan.Candidate
 	case wanted:
 		stats.Candidates++
 	case impossible:
-		stats.Impossible++
+		stats.BadScores++
 		stats.Invalid++
 	case invalid:
 		stats.Invalid++
@@ -60,7 +60,7 @@ func (d *Decoder) candidate(row *[engine.CandidateFields]float32, out *scan.Cand
 		return impossible
 	}
 	out.Box, out.Score, out.Class = postprocess.Box{X1: row[0], Y1: row[1], X2: row[2], Y2: row[3]}, score, int32(class)
-	number := d.fit.Numbers.Class(int(class))
+	number := d.fit.Numbering.Class(int(class))
 	threshold := float32(0)
 	switch {
 	case d.columns > 0 && int(class) >= d.columns, d.classes > 0 && number >= d.classes:
@@ -83,7 +83,7 @@ func (d *Decoder) candidate(row *[engine.CandidateFields]float32, out *scan.Cand
 
 // padding says of a score that nothing else of its row matters: most rows of an end-to-end head are padding.
 func (d *Decoder) padding(score float32) bool {
-	return score < d.Threshold && score >= scan.MinScore && d.ClassThresholds == nil
+	return score < d.MinScore && score >= scan.MinScore && d.ClassMinScores == nil
 }
 
 // sane reports whether a box is one, as the scan in C does.

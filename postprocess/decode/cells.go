@@ -43,7 +43,7 @@ func decodedInside(rows []float32, row int, g *head.Grid, width int) bool {
 
 // nanodet decodes rows of distributions over distances.
 func (d *Decoder) nanodet(dst []postprocess.Detection) ([]postprocess.Detection, error) {
-	row := head.SideBins + int64(d.now.Classes)
+	row := head.BoxLogits + int64(d.now.Classes)
 	if err := d.scanMap(); err != nil {
 		return dst, err
 	}
@@ -61,8 +61,8 @@ func (d *Decoder) nanodet(dst []postprocess.Detection) ([]postprocess.Detection,
 		s, column, line := cells.Cell(int(c.Index))
 		stride := float32(s.Stride)
 		x, y := (float32(column)+corner)*stride, (float32(line)+corner)*stride
-		var sides [head.SideBins / scan.Distances]float32 // left, top, right and bottom, in cells
-		scan.Expect(sides[:], rows[int64(c.Index)*row+int64(d.now.Classes):])
+		var sides [head.BoxLogits / scan.DistanceBins]float32 // left, top, right and bottom, in cells
+		scan.DecodeDistances(sides[:], rows[int64(c.Index)*row+int64(d.now.Classes):])
 		c.X1, c.Y1, c.X2, c.Y2 = x-stride*sides[0], y-stride*sides[1], x+stride*sides[2], y+stride*sides[3]
 		if !pico { // which suppresses boxes as they are
 			c.X1, c.Y1, c.X2, c.Y2 = max(c.X1, 0), max(c.Y1, 0), min(c.X2, width), min(c.Y2, height)

@@ -17,7 +17,7 @@ type order struct {
 
 // chosen makes candidates of the boxes that the network has chosen.
 func (d *Decoder) chosen(o order) error {
-	boxes, scores, classes := d.parts[head.ChosenBoxes].data, d.parts[head.ChosenScores].data, d.parts[head.ChosenClasses].data
+	boxes, scores, classes := d.parts[head.SelectedBoxes].data, d.parts[head.SelectedScores].data, d.parts[head.SelectedClasses].data
 	count, err := d.count(len(scores))
 	if err != nil {
 		return err
@@ -41,10 +41,10 @@ func (d *Decoder) chosen(o order) error {
 
 // count is how many boxes there are, of so many that there is room for.
 func (d *Decoder) count(room int) (int, error) {
-	if len(d.parts) <= head.ChosenCount {
+	if len(d.parts) <= head.SelectedCount {
 		return room, nil
 	}
-	numbers := d.parts[head.ChosenCount].data
+	numbers := d.parts[head.SelectedCount].data
 	if len(numbers) != 1 || !(numbers[0] >= 0 && numbers[0] <= float32(room)) || numbers[0] != float32(int(numbers[0])) {
 		return 0, fmt.Errorf("decode: %w: %v boxes of %d", ErrOutput, numbers[:min(1, len(numbers))], room)
 	}
@@ -53,12 +53,12 @@ func (d *Decoder) count(room int) (int, error) {
 
 // inShares tells coordinates that are shares of the input's sides from pixels: no box over the threshold ends beyond 2.
 func (d *Decoder) inShares() bool {
-	scores := d.parts[head.ChosenScores].data
+	scores := d.parts[head.SelectedScores].data
 	count, _ := d.count(len(scores)) // a wrong one is refused afterwards
 	shares := false
 	for i, score := range scores[:count] {
-		if score >= d.Threshold {
-			if slices.Max(d.parts[head.ChosenBoxes].data[4*i:][:4]) > 2 {
+		if score >= d.MinScore {
+			if slices.Max(d.parts[head.SelectedBoxes].data[4*i:][:4]) > 2 {
 				return false
 			}
 			shares = true

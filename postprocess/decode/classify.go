@@ -19,7 +19,7 @@ func (d *Decoder) classify(dst []postprocess.Detection) ([]postprocess.Detection
 	for _, score := range scores {
 		if !finite(score) {
 			d.img.stats.Invalid++
-			d.img.stats.Impossible++
+			d.img.stats.BadScores++
 			continue
 		}
 		highest = max(highest, float64(score))

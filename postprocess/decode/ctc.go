@@ -27,7 +27,7 @@ func (d *Decoder) read(dst []postprocess.Detection) ([]postprocess.Detection, er
 		class, score, ok := likeliest(scores[step*classes:][:classes])
 		if !ok {
 			d.img.stats.Invalid++
-			d.img.stats.Impossible++
+			d.img.stats.BadScores++
 			class = blank
 		}
 		switch {
@@ -37,7 +37,7 @@ func (d *Decoder) read(dst []postprocess.Detection) ([]postprocess.Detection, er
 			last := &dst[len(dst)-1]
 			last.X2, last.Score = d.column(step+1, steps), max(last.Score, score)
 		default:
-			number := d.fit.Numbers.Class(class)
+			number := d.fit.Numbering.Class(class)
 			if open = number >= 0; !open {
 				break
 			}
@@ -60,7 +60,7 @@ func (d *Decoder) read(dst []postprocess.Detection) ([]postprocess.Detection, er
 func (d *Decoder) sure(dst []postprocess.Detection, first int) []postprocess.Detection {
 	kept, stats := first, &d.img.stats
 	for i := first; i < len(dst); i++ {
-		threshold := d.Threshold
+		threshold := d.MinScore
 		if class := dst[i].Class; class < len(d.thresholds) {
 			threshold = d.thresholds[class]
 		}

@@ -102,7 +102,7 @@ func TestReadDoubts(t *testing.T) {
 	found, stats, err := d.Decode(result(identity, whole(data, shape)), 0, 640, 640, nil)
 	require.NoError(t, err)
 	require.Equal(t, "AA", spelt(found))
-	require.Equal(t, 1, stats.Impossible)
+	require.Equal(t, 1, stats.BadScores)
 
 	// Labels that do not fit are refused; with one for the blank too they are taken as they are.
 	model := described(len(alphabet)-1, shape)

@@ -40,8 +40,8 @@ type Decoder struct {
 	Layout head.Layout
 	// Threshold is the decoded threshold, the lowest score returned: 0 for DefaultReported, or for none in a classification. ClassThresholds
 	// overrides it by class.
-	Threshold       float32
-	ClassThresholds map[int]float32
+	MinScore       float32
+	ClassMinScores map[int]float32
 	// IoU is the overlap above which the lower-scored box is suppressed, 0 for DefaultIoU.
 	IoU float32
 	// Classes are the classes returned; nil for all.
@@ -57,7 +57,7 @@ type Decoder struct {
 	TopAlways bool
 
 	// Set by Open.
-	fit        head.Fit
+	fit        head.Match
 	about      head.Description
 	layout     head.Layout
 	activation engine.Activation       // of a classifier
@@ -71,7 +71,7 @@ type Decoder struct {
 
 	// Decode goroutine only.
 	img        img
-	now        head.Fit // with the image's own sizes
+	now        head.Match // with the image's own sizes
 	shapes     [][]int64
 	parts      []part
 	scan       scan.Scanner
@@ -130,7 +130,7 @@ func (d *Decoder) Open(model *engine.Model) error {
 func (d *Decoder) Recognised() head.Recognition {
 	points, _ := d.fit.Keypoints()
 	return head.Recognition{
-		Points: points, Keypoints: d.pointNames,
+		KeypointCount: points, Keypoints: d.pointNames,
 		Description: d.about, Outputs: d.fit.Outputs, Boxes: int(max(d.fit.Boxes, 0)), Classes: d.classes, Evidence: d.fit.Evidence,
 	}
 }
@@ -138,11 +138,11 @@ func (d *Decoder) Recognised() head.Recognition {
 // Filter says what an engine may list on its device for this decoder; nil when the outputs must come whole.
 func (d *Decoder) Filter() *engine.Filter {
 	m, ok := d.fit.BoxMap()
-	if !ok || d.detailed || d.MultiLabel || d.about.Scanned.Logits || d.about.Scanned.Raw {
+	if !ok || d.detailed || d.MultiLabel || d.about.ScanFormat.Logits || d.about.ScanFormat.Raw {
 		return nil
 	}
-	f := &engine.Filter{BoxMap: m, Threshold: d.Threshold}
-	for _, threshold := range d.ClassThresholds {
+	f := &engine.Filter{BoxMap: m, Threshold: d.MinScore}
+	for _, threshold := range d.ClassMinScores {
 		f.Threshold = min(f.Threshold, threshold)
 	}
 	return f
@@ -169,8 +169,8 @@ func (d *Decoder) check() error {
 	setDefault(&d.Limit, DefaultLimit)
 	setDefault(&d.TopK, DefaultTopK)
 	switch {
-	case !(d.Threshold >= 0 && d.Threshold < 1):
-		return fmt.Errorf("threshold %v is not between 0 and 1", d.Threshold)
+	case !(d.MinScore >= 0 && d.MinScore < 1):
+		return fmt.Errorf("threshold %v is not between 0 and 1", d.MinScore)
 	case !(d.IoU > 0 && d.IoU <= 1):
 		return fmt.Errorf("iou %v is not between 0 and 1", d.IoU)
 	case d.MaxCandidates < 1 || d.MaxCandidates > 1<<20:
@@ -194,7 +194,7 @@ func (d *Decoder) prepare(columns, labels int) error {
 	d.columns, d.classes = columns, labels
 	for column := range columns {
 		if labels == 0 {
-			d.classes = max(d.classes, d.fit.Numbers.Class(column)+1)
+			d.classes = max(d.classes, d.fit.Numbering.Class(column)+1)
 		}
 	}
 	classes := d.classes
@@ -203,7 +203,7 @@ func (d *Decoder) prepare(columns, labels int) error {
 			return fmt.Errorf("class %d is not one of the model's %d", class, classes)
 		}
 	}
-	for class, threshold := range d.ClassThresholds {
+	for class, threshold := range d.ClassMinScores {
 		if class < 0 || (classes > 0 && class >= classes) {
 			return fmt.Errorf("class %d of the class thresholds is not one of the model's %d", class, classes)
 		}
@@ -212,7 +212,7 @@ func (d *Decoder) prepare(columns, labels int) error {
 		}
 	}
 	if d.about.Task != engine.Classify {
-		setDefault(&d.Threshold, postprocess.DefaultConfidence)
+		setDefault(&d.MinScore, postprocess.DefaultConfidence)
 	}
 	d.thresholds = make([]float32, classes)
 	for class := range d.thresholds {
@@ -220,7 +220,7 @@ func (d *Decoder) prepare(columns, labels int) error {
 	}
 	d.asLabels = true
 	for number := range d.byLabel {
-		class := d.fit.Numbers.Class(number)
+		class := d.fit.Numbering.Class(number)
 		if class < 0 || number == postprocess.NoClass || classes > 0 && (class >= classes || d.thresholds[class] > 1) {
 			class = postprocess.NoClass
 		}
@@ -230,16 +230,16 @@ func (d *Decoder) prepare(columns, labels int) error {
 	scored := make([]float32, columns)
 	for column := range scored {
 		scored[column] = float32(math.Inf(1))
-		if class := d.fit.Numbers.Class(column); class >= 0 && class < classes {
+		if class := d.fit.Numbering.Class(column); class >= 0 && class < classes {
 			scored[column] = d.thresholds[class]
 		}
 	}
-	lowest := d.Threshold
-	for _, threshold := range d.ClassThresholds {
+	lowest := d.MinScore
+	for _, threshold := range d.ClassMinScores {
 		lowest = min(lowest, threshold)
 	}
 	d.odds = float32(math.Log(float64(lowest) / (1 - float64(lowest))))
-	form := d.about.Scanned
+	form := d.about.ScanFormat
 	form.MultiLabel = d.MultiLabel
 	d.scan.Open(scored, form)
 	return nil
@@ -250,10 +250,10 @@ func (d *Decoder) threshold(class int) float32 {
 	if d.Classes != nil && !slices.Contains(d.Classes, class) {
 		return float32(math.Inf(1))
 	}
-	if own, ok := d.ClassThresholds[class]; ok {
+	if own, ok := d.ClassMinScores[class]; ok {
 		return own
 	}
-	return d.Threshold
+	return d.MinScore
 }
 
 // Decode decodes what an engine gave for one image of a request, by its number, and appends the detections to dst, best first. width and
@@ -278,7 +278,7 @@ func (d *Decoder) Decode(result *engine.Result, number, width, height int, dst [
 		stats.Candidates += c.Truncated
 		stats.Truncated += c.Truncated
 		stats.Invalid += c.Impossible
-		stats.Impossible += c.Impossible
+		stats.BadScores += c.Impossible
 		return dst, *stats, nil
 	}
 	if err := d.cut(result, number); err != nil {
@@ -299,7 +299,7 @@ func (d *Decoder) Map(number int) *postprocess.DenseMap {
 
 // Impossible counts the scores that are none in what an engine gave for an image: not a number, under 0 or over 1. It looks at every
 // score, where Decode passes over those under the threshold, and takes as long as a few Decodes.
-func (d *Decoder) Impossible(result *engine.Result, number int) (int, error) {
+func (d *Decoder) CountBadScores(result *engine.Result, number int) (int, error) {
 	if err := d.checkCall(result, number, 1, 1); err != nil {
 		return 0, err
 	}
@@ -313,13 +313,13 @@ func (d *Decoder) Impossible(result *engine.Result, number int) (int, error) {
 	if !dense {
 		d.img = img{transform: result.Transforms[number], width: 1, height: 1}
 		_, err := d.decode(nil)
-		return d.img.stats.Impossible, err
+		return d.img.stats.BadScores, err
 	}
 	_, scores, err := d.begin(&m)
 	if err != nil {
 		return 0, err
 	}
-	return d.scan.Impossible(scores), nil
+	return d.scan.CountBadScores(scores), nil
 }
 
 func (d *Decoder) checkCall(result *engine.Result, number, width, height int) error {
@@ -373,7 +373,7 @@ func (d *Decoder) best(list []scan.Candidate) []scan.Candidate {
 // admits asks whether a box stays; they come best first.
 func (d *Decoder) admits(c *scan.Candidate) bool {
 	switch {
-	case d.about.Final:
+	case d.about.NMSFree:
 		return true
 	case d.layout == head.LayoutOBB:
 		return d.turned.admit(c, d.turnedBox(c.Index))
@@ -409,7 +409,7 @@ func (d *Decoder) finish(dst []postprocess.Detection) []postprocess.Detection {
 		count++
 		// One that ends within two pixels is likely in shares of the input, and read as pixels.
 		if c.X2 <= 2 && c.Y2 <= 2 || c.X2 <= 0 || c.Y2 <= 0 || c.X1 >= right || c.Y1 >= bottom {
-			stats.Misplaced++
+			stats.OutsideInput++
 		}
 		box := source(&transform, c.Box)
 		box.X1, box.X2 = max(box.X1, 0), min(box.X2, width)
@@ -423,7 +423,7 @@ func (d *Decoder) finish(dst []postprocess.Detection) []postprocess.Detection {
 		}
 		dst = dst[:len(dst)+1]
 		f := &dst[len(dst)-1] // in place: a literal would be copied
-		f.Box, f.Score, f.Class, f.Detail = box, c.Score, d.fit.Numbers.Class(int(c.Class)), nil
+		f.Box, f.Score, f.Class, f.Detail = box, c.Score, d.fit.Numbering.Class(int(c.Class)), nil
 		d.origins = append(d.origins, c.Index)
 	}
 	d.img.stats = stats

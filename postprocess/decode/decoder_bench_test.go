@@ -33,7 +33,7 @@ func BenchmarkDecode(b *testing.B) {
 				}
 			}
 			found := 0
-			floor := func() { found += readfloor.Count(data[4*boxes:], d.Threshold) }
+			floor := func() { found += readfloor.Count(data[4*boxes:], d.MinScore) }
 			var list []scan.Candidate
 			strided := func() { list = reference(d, data, boxes, classes, list[:0]) }
 			decode()

@@ -81,7 +81,7 @@ func TestGoldenTensors(t *testing.T) {
 	require.NotEmpty(t, g.Cases)
 	for _, c := range g.Cases {
 		t.Run(c.Name, func(t *testing.T) {
-			d := &Decoder{Threshold: c.Confidence, IoU: c.IoU, Agnostic: c.Agnostic, MultiLabel: c.MultiLabel}
+			d := &Decoder{MinScore: c.Confidence, IoU: c.IoU, Agnostic: c.Agnostic, MultiLabel: c.MultiLabel}
 			m := described(c.Classes, c.Shape)
 			m.Width, m.Height = g.Transform.Size, g.Transform.Size
 			require.NoError(t, d.Open(m))
@@ -117,7 +117,7 @@ func TestDecodeEqualsReferenceOnRandomMaps(t *testing.T) {
 		d := &Decoder{Layout: head.LayoutYOLOv8, Agnostic: round%3 == 0, IoU: 0.3 + 0.5*random.Float32(), Limit: 1000}
 		if round%5 == 0 {
 			d.Classes = []int{random.IntN(classes)}
-			d.ClassThresholds = map[int]float32{random.IntN(classes): 0.6}
+			d.ClassMinScores = map[int]float32{random.IntN(classes): 0.6}
 		}
 		require.NoError(t, d.Open(described(0, shape)))
 		got, stats, err := d.Decode(result(identity, whole(data, shape)), 0, 1000, 1000, nil)
@@ -187,8 +187,8 @@ func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
 	got, stats, err := d.Decode(result(identity, whole(data, shape)), 0, 200, 200, nil)
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
-	assert.Equal(t, Stats{Candidates: 3, Outside: 1, Invalid: 8, Impossible: 3, Misplaced: 1}, stats)
-	impossible, err := d.Impossible(result(identity, whole(data, shape)), 0)
+	assert.Equal(t, Stats{Candidates: 3, Outside: 1, Invalid: 8, BadScores: 3, OutsideInput: 1}, stats)
+	impossible, err := d.CountBadScores(result(identity, whole(data, shape)), 0)
 	require.NoError(t, err)
 	assert.Equal(t, 4, impossible, "and the infinitely negative one, which no threshold lets through")
 
@@ -204,7 +204,7 @@ func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
 	assert.Equal(t, want, got)
 	assert.Equal(t, 3, stats.Candidates)
 	assert.Positive(t, stats.Invalid)
-	impossible, err = d.Impossible(result(identity, whole(rows, []int64{1, boxes, 7})), 0)
+	impossible, err = d.CountBadScores(result(identity, whole(rows, []int64{1, boxes, 7})), 0)
 	require.NoError(t, err)
 	assert.Equal(t, 6, impossible, "and two objectnesses")
 
@@ -224,8 +224,8 @@ func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
 	got, stats, err = d.Decode(list, 0, 200, 200, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []postprocess.Detection{found(1, 0.9, 10, 10, 20, 20)}, got)
-	assert.Equal(t, Stats{Candidates: 1, Invalid: 7, Impossible: 5}, stats)
-	impossible, err = d.Impossible(list, 0)
+	assert.Equal(t, Stats{Candidates: 1, Invalid: 7, BadScores: 5}, stats)
+	impossible, err = d.CountBadScores(list, 0)
 	require.NoError(t, err)
 	assert.Equal(t, 5, impossible)
 }
@@ -290,10 +290,10 @@ func TestBestClassDecidesBeforeTheFilter(t *testing.T) {
 	}{
 		{"all", Decoder{}, []postprocess.Detection{found(0, 0.9, 40, 40, 60, 60), found(1, 0.5, 140, 40, 160, 60)}},
 		{"a box of another class is not the wanted one", Decoder{Classes: []int{1}}, []postprocess.Detection{found(1, 0.5, 140, 40, 160, 60)}},
-		{"class threshold", Decoder{ClassThresholds: map[int]float32{1: 0.55}}, []postprocess.Detection{found(0, 0.9, 40, 40, 60, 60)}},
+		{"class threshold", Decoder{ClassMinScores: map[int]float32{1: 0.55}}, []postprocess.Detection{found(0, 0.9, 40, 40, 60, 60)}},
 		{
 			"lower class threshold",
-			Decoder{Threshold: 0.95, ClassThresholds: map[int]float32{1: 0.3}},
+			Decoder{MinScore: 0.95, ClassMinScores: map[int]float32{1: 0.3}},
 			[]postprocess.Detection{found(1, 0.5, 140, 40, 160, 60)},
 		},
 		{"multi-label", Decoder{MultiLabel: true}, []postprocess.Detection{
@@ -373,17 +373,17 @@ func TestClassification(t *testing.T) {
 	total := math.Exp(1) + math.Exp(3) + math.Exp(-2)
 	assert.InDelta(t, math.Exp(3)/total, got[0].Score, 1e-6)
 	assert.InDelta(t, math.Exp(1)/total, got[1].Score, 1e-6)
-	d = &Decoder{TopK: 2, Threshold: 0.5}
+	d = &Decoder{TopK: 2, MinScore: 0.5}
 	require.NoError(t, d.Open(m))
 	got, _, err = d.Decode(result(identity, whole([]float32{0.1, 0.6, 0.05, 0.25}, shape)), 0, 640, 480, nil)
 	require.NoError(t, err)
 	assert.Len(t, got, 1)
-	d = &Decoder{TopK: 2, Threshold: 0.5, TopAlways: true, Classes: []int{0, 1, 2}}
+	d = &Decoder{TopK: 2, MinScore: 0.5, TopAlways: true, Classes: []int{0, 1, 2}}
 	require.NoError(t, d.Open(m))
 	got, _, err = d.Decode(result(identity, whole([]float32{0.1, 0.6, 0.05, 0.25}, shape)), 0, 640, 480, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []postprocess.Detection{found(1, 0.6, 0, 0, 640, 480)}, got, "class 3 is not wanted")
-	d = &Decoder{TopK: 3, Threshold: 0.5, TopAlways: true}
+	d = &Decoder{TopK: 3, MinScore: 0.5, TopAlways: true}
 	require.NoError(t, d.Open(m))
 	got, _, err = d.Decode(result(identity, whole([]float32{0.1, 0.6, 0.05, 0.25}, shape)), 0, 640, 480, nil)
 	require.NoError(t, err)
@@ -414,7 +414,7 @@ func TestClassesThatDoNotExcludeEachOther(t *testing.T) {
 			shape := []int64{1, int64(len(test.numbers))}
 			m := described(0, shape)
 			m.Metadata.Task, m.Metadata.Activation = engine.Classify, test.activation
-			d := &Decoder{TopK: 2, Threshold: 0.5, TopAlways: test.activation == engine.Sigmoid}
+			d := &Decoder{TopK: 2, MinScore: 0.5, TopAlways: test.activation == engine.Sigmoid}
 			require.NoError(t, d.Open(m))
 			got, _, err := d.Decode(result(identity, whole(test.numbers, shape)), 0, 640, 480, nil)
 			require.NoError(t, err)
@@ -449,7 +449,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 				if _, _, err := d.Decode(r, 0, 640, 640, dst[:0]); err != nil {
 					t.Error(err)
 				}
-				if _, err := d.Impossible(r, 0); err != nil {
+				if _, err := d.CountBadScores(r, 0); err != nil {
 					t.Error(err)
 				}
 			}

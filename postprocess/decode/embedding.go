@@ -20,9 +20,9 @@ func (d *Decoder) embed(dst []postprocess.Detection) []postprocess.Detection {
 	switch {
 	case length == 0:
 		return dst
-	case math.IsNaN(length) || math.IsInf(length, 0) || len(numbers) > head.MostNumbers:
+	case math.IsNaN(length) || math.IsInf(length, 0) || len(numbers) > head.MaxEmbedding:
 		d.img.stats.Invalid++
-		d.img.stats.Impossible++
+		d.img.stats.BadScores++
 		return dst
 	}
 	d.img.stats.Candidates++

@@ -32,7 +32,7 @@ func TestEmbed(t *testing.T) {
 		found, stats, err := d.Decode(result(identity, whole(numbers, []int64{1, 3})), 0, 40, 90, nil)
 		require.NoError(t, err)
 		require.Empty(t, found)
-		require.Equal(t, impossible, stats.Impossible)
+		require.Equal(t, impossible, stats.BadScores)
 	}
 	_, err = head.Recognise(sized(128, 256, "", 0, []int64{1, 4097}), head.LayoutEmbedding)
 	require.EqualError(t, err, "outputs output0 [1 4097]: none is embedding, which needs [B,D], D from 2 to 4096")

@@ -25,7 +25,7 @@ func examples(t testing.TB) (all []example) {
 	for _, c := range readHeads(t) {
 		all = append(all, example{c.Layout, func(t testing.TB) (*Decoder, *engine.Result) {
 			m, given := c.open(t, 64, identity)
-			d := &Decoder{Layout: c.Layout, Threshold: c.Confidence}
+			d := &Decoder{Layout: c.Layout, MinScore: c.Confidence}
 			require.NoError(t, d.Open(m))
 			return d, given
 		}})
@@ -33,7 +33,7 @@ func examples(t testing.TB) (all []example) {
 	for _, c := range readTasks(t) {
 		all = append(all, example{c.Layout, func(t testing.TB) (*Decoder, *engine.Result) {
 			m, given := c.open(t, 64, identity)
-			d := &Decoder{Layout: c.Layout, Threshold: c.Confidence}
+			d := &Decoder{Layout: c.Layout, MinScore: c.Confidence}
 			require.NoError(t, d.Open(m))
 			return d, given
 		}})
@@ -63,7 +63,7 @@ func examples(t testing.TB) (all []example) {
 	}
 	plain(head.LayoutYOLOv5, "", 3, []int64{1, 3 * boxes, 8}, rows(8))
 	plain(head.LayoutEnd2End, "", 3, []int64{1, 300, 6}, rows(6))
-	plain(head.LayoutPicoDet, "", 3, []int64{1, boxes, 3 + head.SideBins}, picoRows)
+	plain(head.LayoutPicoDet, "", 3, []int64{1, boxes, 3 + head.BoxLogits}, picoRows)
 	uniform := func(random *rand.Rand, data []float32) {
 		for i := range data {
 			data[i] = random.Float32()
@@ -82,19 +82,19 @@ func examples(t testing.TB) (all []example) {
 
 // picoRows are rows of a PicoDet of three classes whose every third box is sure, one to three cells from its middle.
 func picoRows(_ *rand.Rand, data []float32) {
-	const row = 3 + head.SideBins
+	const row = 3 + head.BoxLogits
 	for box := 0; box*row < len(data); box += 3 {
 		at := data[box*row:]
 		at[box%9/3] = 0.9
 		for side := range 4 {
-			at[3+side*scan.Distances+1+(box+side)%3] = 100
+			at[3+side*scan.DistanceBins+1+(box+side)%3] = 100
 		}
 	}
 }
 
 // Distances of a PicoDet count from the middle of a cell, and its boxes may end beyond the image while they suppress each other.
 func TestPicoDetCountsFromTheMiddleOfACell(t *testing.T) {
-	const row, cells = 3 + head.SideBins, 8*8 + 4*4 + 2*2 + 1
+	const row, cells = 3 + head.BoxLogits, 8*8 + 4*4 + 2*2 + 1
 	m := described(3, []int64{1, cells, row})
 	m.Width, m.Height = 64, 64
 	d := &Decoder{Layout: head.LayoutPicoDet}
@@ -103,7 +103,7 @@ func TestPicoDetCountsFromTheMiddleOfACell(t *testing.T) {
 	at := data[(64+4*2+1)*row:] // third row, second column of stride 16
 	at[2] = 0.9
 	for side, cells := range []int{1, 2, 0, 3} {
-		at[3+side*scan.Distances+cells] = 100
+		at[3+side*scan.DistanceBins+cells] = 100
 	}
 	found, _, err := d.Decode(result(engine.Transform{ScaleX: 1, ScaleY: 1}, whole(data, []int64{1, cells, row})), 0, 64, 64, nil)
 	require.NoError(t, err)
@@ -152,6 +152,6 @@ func FuzzEveryHead(f *testing.F) {
 				t.Fatalf("bad finding %+v", f)
 			}
 		}
-		_, _ = d.Impossible(given, 0)
+		_, _ = d.CountBadScores(given, 0)
 	})
 }

@@ -41,7 +41,7 @@ func FuzzTasks(f *testing.F) {
 			for i := range got {
 				checkDetail(t, got[i].Detail)
 			}
-			_, _ = d.Impossible(given, img)
+			_, _ = d.CountBadScores(given, img)
 		}
 	})
 }

@@ -106,7 +106,7 @@ func FuzzDecode(f *testing.F) {
 		for number := range 2 {
 			given.Transforms = append(given.Transforms, transform)
 			check(t, d, given, number)
-			if _, err := d.Impossible(given, number); err == nil && number > 0 && batch < 2 {
+			if _, err := d.CountBadScores(given, number); err == nil && number > 0 && batch < 2 {
 				t.Fatal("an image that is not there")
 			}
 		}
@@ -142,7 +142,7 @@ func FuzzHeads(f *testing.F) {
 			}
 		}
 		check(t, d, given, 0)
-		_, _ = d.Impossible(given, 0)
+		_, _ = d.CountBadScores(given, 0)
 	})
 }
 
@@ -164,7 +164,7 @@ func check(t *testing.T, d *Decoder, given *engine.Result, number int) {
 	if layout != head.LayoutClassify && len(got) > d.Limit {
 		t.Fatalf("%d detections", len(got))
 	}
-	if err == nil && stats.Candidates != len(got)+stats.Suppressed+stats.Outside+stats.Truncated || stats.Impossible > stats.Invalid {
+	if err == nil && stats.Candidates != len(got)+stats.Suppressed+stats.Outside+stats.Truncated || stats.BadScores > stats.Invalid {
 		t.Fatalf("%d detections of %+v", len(got), stats)
 	}
 	reads := layout == head.LayoutCTC || layout == head.LayoutCTCBlankLast // a character may be seen where the image was padded

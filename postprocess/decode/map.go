@@ -79,7 +79,7 @@ func (d *Decoder) gather(boxes, scores []float32, stats *Stats) {
 		}
 	}
 	d.candidates = list
-	impossible, invalid := d.scan.PassedOver()
-	stats.Impossible += impossible
+	impossible, invalid := d.scan.Skipped()
+	stats.BadScores += impossible
 	stats.Invalid += impossible + invalid
 }

@@ -70,7 +70,7 @@ func (d *Decoder) cut(result *engine.Result, number int) error {
 // elements is how many numbers of an output belong to an image.
 func (d *Decoder) elements(output *engine.Tensor, number int) (int64, error) {
 	all, shape := int64(len(output.Data))/int64(output.Type.Size()), output.Shape
-	if d.about.Single {
+	if d.about.Unbatched {
 		// There may be no object at all.
 		if number > 0 || !slices.Contains(shape, 0) && !fills(shape, all) || slices.Contains(shape, 0) && all > 0 {
 			return 0, fmt.Errorf("output %s with %d numbers for shape %v and image %d", output.Name, all, shape, number)

@@ -21,20 +21,20 @@ func (d *Decoder) semantic() error {
 	none := 0
 	switch from.kind {
 	case engine.Uint8:
-		none = scan.Narrow(cells, from.raw, d.numbers())
+		none = scan.ClassNumbers(cells, from.raw, d.numbers())
 	case engine.Int32:
-		none = scan.Narrow(cells, view[int32](from.raw), d.numbers())
+		none = scan.ClassNumbers(cells, view[int32](from.raw), d.numbers())
 	case engine.Int64:
-		none = scan.Narrow(cells, view[int64](from.raw), d.numbers())
+		none = scan.ClassNumbers(cells, view[int64](from.raw), d.numbers())
 	default:
 		if len(from.data) != d.now.Classes*len(cells) {
 			return d.unfit()
 		}
-		none = scan.HighestPlane(cells, from.data, d.now.Classes)
+		none = scan.ArgmaxPlanes(cells, from.data, d.now.Classes)
 	}
 	m := d.inImage(grid)
 	m.Classes = within(cells, grid, d.cropped)
-	if d.img.stats.Unread = none; !d.asLabels {
+	if d.img.stats.UnknownPixels = none; !d.asLabels {
 		d.renumber(m.Classes)
 	}
 	memory.places = m
@@ -46,15 +46,15 @@ func (d *Decoder) numbers() int {
 	if d.classes == 0 {
 		return postprocess.NoClass
 	}
-	return d.classes - min(d.fit.Numbers.Class(0), 0)
+	return d.classes - min(d.fit.Numbering.Class(0), 0)
 }
 
 // renumber makes class numbers of the labels of those of the network, and counts the places that have none.
 func (d *Decoder) renumber(cells []uint8) {
-	d.img.stats.Unread = 0
+	d.img.stats.UnknownPixels = 0
 	for i, number := range cells {
 		if number = d.byLabel[number]; number == postprocess.NoClass {
-			d.img.stats.Unread++
+			d.img.stats.UnknownPixels++
 		}
 		cells[i] = number
 	}

@@ -47,7 +47,7 @@ func TestSemanticIsTheHighestScore(t *testing.T) {
 				found, stats, err := d.Decode(result(letterboxed(), output), 0, 1000, 500, nil)
 				require.NoError(t, err)
 				require.Empty(t, found)
-				require.Zero(t, stats.Unread)
+				require.Zero(t, stats.UnknownPixels)
 			}
 			m := d.Map(0)
 			require.NotNil(t, m)
@@ -101,7 +101,7 @@ func TestSemanticOfClassNumbers(t *testing.T) {
 			_, stats, err := d.Decode(result(engine.Transform{ScaleX: 1, ScaleY: 1}, output), 0, 640, 480, nil)
 			require.NoError(t, err)
 			assert.Equal(t, want, d.Map(0).Classes[:12], output.Type)
-			assert.Equal(t, 500, stats.Unread)
+			assert.Equal(t, 500, stats.UnknownPixels)
 		}
 	}
 }
@@ -154,8 +154,8 @@ func TestSemanticOfNotANumber(t *testing.T) {
 	_, stats, err := d.Decode(result(engine.Transform{ScaleX: 1, ScaleY: 1}, output), 0, 640, 480, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []uint8{255, 0}, d.Map(0).Classes[5:7])
-	assert.Equal(t, 1, stats.Unread)
-	impossible, err := d.Impossible(result(engine.Transform{ScaleX: 1, ScaleY: 1}, output), 0)
+	assert.Equal(t, 1, stats.UnknownPixels)
+	impossible, err := d.CountBadScores(result(engine.Transform{ScaleX: 1, ScaleY: 1}, output), 0)
 	require.NoError(t, err)
 	assert.Zero(t, impossible)
 }
@@ -176,7 +176,7 @@ func TestDepthIsWhatTheNetworkGives(t *testing.T) {
 		assert.Equal(t, 80, m.Height)
 		assert.Equal(t, depths[20*160:100*160], m.Depths)
 		assert.Nil(t, m.Classes)
-		assert.Zero(t, stats.Unread, "a map may hold numbers that are none")
+		assert.Zero(t, stats.UnknownPixels, "a map may hold numbers that are none")
 	}
 }
 

@@ -21,7 +21,7 @@ func TestKeypointsHaveTheNamesOfTheirClass(t *testing.T) {
 		}
 		d := &Decoder{}
 		require.NoError(t, d.Open(m))
-		require.Equal(t, points, d.Recognised().Points)
+		require.Equal(t, points, d.Recognised().KeypointCount)
 		return d
 	}
 	fork, crane := []string{"tip", "mast"}, []string{"hook", "boom"}
@@ -30,13 +30,13 @@ func TestKeypointsHaveTheNamesOfTheirClass(t *testing.T) {
 	require.Equal(t, crane, d.skeleton(1).Names)
 	require.Nil(t, d.skeleton(2), "a class without names")
 	require.Nil(t, d.skeleton(-1))
-	require.Equal(t, []string{"tip", "mast", "hook", "boom"}, d.Recognised().PointNames())
+	require.Equal(t, []string{"tip", "mast", "hook", "boom"}, d.Recognised().KeypointNames())
 
 	require.Equal(t, crane, open(2, 3, [][]string{crane}).skeleton(2).Names, "one list is for all")
 	require.Nil(t, open(2, 1, nil).skeleton(0))
 	require.Nil(t, open(2, 1, [][]string{{"of", "another", "number"}}).skeleton(0))
 	require.True(t, open(17, 1, nil).skeleton(0).Person)
-	require.Equal(t, postprocess.PersonKeypoints(), open(17, 1, nil).Recognised().PointNames())
+	require.Equal(t, postprocess.PersonKeypoints(), open(17, 1, nil).Recognised().KeypointNames())
 	other := make([]string, 17)
 	for i := range other {
 		other[i] = string(rune('a' + i))

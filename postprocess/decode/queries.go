@@ -21,10 +21,10 @@ func (d *Decoder) detr(dst []postprocess.Detection) ([]postprocess.Detection, er
 	}
 	list, stats := d.candidates[:0], &d.img.stats
 	// A class that is likelier than the threshold is so much likelier than no object, whatever the others are.
-	for _, q := range d.queries[:scan.Queries(d.queries, logits, classes, d.odds)] {
+	for _, q := range d.queries[:scan.FilterQueries(d.queries, logits, classes, d.odds)] {
 		share := 1 / q.Sum
 		if !(q.Sum > 0 && q.Sum <= math.MaxFloat32) {
-			stats.Impossible++
+			stats.BadScores++
 			stats.Invalid++
 			continue
 		}
@@ -32,13 +32,13 @@ func (d *Decoder) detr(dst []postprocess.Detection) ([]postprocess.Detection, er
 		b := boxes[4*q.Row:][:4]
 		x, y, width, height := b[0]*float32(d.fit.Width), b[1]*float32(d.fit.Height), b[2]*float32(d.fit.Width), b[3]*float32(d.fit.Height)
 		c := scan.Candidate{Index: q.Row, Box: postprocess.Box{X1: x - width/2, Y1: y - height/2, X2: x + width/2, Y2: y + height/2}}
-		first, last := int(q.Best), int(q.Best)
+		first, last := int(q.Class), int(q.Class)
 		if d.MultiLabel {
 			first, last = 0, classes-1
 		}
 		for class := first; class <= last; class++ {
-			c.Class, c.Score = int32(class), exp(row[class]-q.Highest)*share
-			number := d.fit.Numbers.Class(class)
+			c.Class, c.Score = int32(class), exp(row[class]-q.MaxLogit)*share
+			number := d.fit.Numbering.Class(class)
 			switch {
 			case number < 0 || number >= d.classes || c.Score < d.thresholds[number]:
 			case !sane(&c.Box):

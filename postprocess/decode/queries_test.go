@@ -35,7 +35,7 @@ func TestQueriesAreThoseOfPlainCode(t *testing.T) {
 			odds = float32(math.Inf(-1)) // of a threshold of 0
 		}
 		got := make([]scan.Query, rows)
-		got = got[:scan.Queries(got, logits, classes, odds)]
+		got = got[:scan.FilterQueries(got, logits, classes, odds)]
 		want := plainQueries(logits, classes, odds)
 		require.Len(t, got, len(want), "round %d", round)
 		for i, w := range want {
@@ -60,19 +60,19 @@ func plainQueries(logits []float32, classes int, odds float32) []scan.Query {
 	var list []scan.Query
 	for at := 0; at < len(logits); at += classes + 1 {
 		row := logits[at:][:classes+1]
-		q := scan.Query{Row: int32(at / (classes + 1)), Highest: row[0]}
+		q := scan.Query{Row: int32(at / (classes + 1)), MaxLogit: row[0]}
 		likely := false
 		for class, v := range row {
 			if class < classes && !(v-row[classes] < odds) {
 				likely = true
 			}
-			if class < classes && v > row[q.Best] {
-				q.Best = int32(class)
+			if class < classes && v > row[q.Class] {
+				q.Class = int32(class)
 			}
-			q.Highest = max(q.Highest, v)
+			q.MaxLogit = max(q.MaxLogit, v)
 		}
 		for _, v := range row {
-			q.Sum += exp(v - q.Highest)
+			q.Sum += exp(v - q.MaxLogit)
 		}
 		if likely {
 			list = append(list, q)

@@ -333,18 +333,18 @@ func TestOpenErrors(t *testing.T) {
 		m    *engine.Model
 		want string
 	}{
-		{Decoder{Threshold: 1}, described(80, list), "open decoder: threshold 1 is not between 0 and 1"},
+		{Decoder{MinScore: 1}, described(80, list), "open decoder: threshold 1 is not between 0 and 1"},
 		{Decoder{IoU: -1}, described(80, list), "open decoder: iou -1 is not between 0 and 1"},
 		{Decoder{MaxCandidates: -1}, described(80, list), "open decoder: max candidates -1 is not between 1 and 1048576"},
 		{Decoder{MaxCandidates: 10, Limit: 11}, described(80, list), "open decoder: limit 11 is not between 1 and max candidates 10"},
 		{Decoder{TopK: -1}, described(80, list), "open decoder: top-k -1 is less than 1"},
 		{Decoder{Classes: []int{80}}, described(80, map80), "open decoder: class 80 is not one of the model's 80"},
 		{
-			Decoder{ClassThresholds: map[int]float32{-1: 0.5}},
+			Decoder{ClassMinScores: map[int]float32{-1: 0.5}},
 			described(80, map80),
 			"open decoder: class -1 of the class thresholds is not one of the model's 80",
 		},
-		{Decoder{ClassThresholds: map[int]float32{1: 2}}, described(80, map80), "open decoder: threshold 2 of class 1 is not between 0 and 1"},
+		{Decoder{ClassMinScores: map[int]float32{1: 2}}, described(80, map80), "open decoder: threshold 2 of class 1 is not between 0 and 1"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			d := c.d
@@ -373,13 +373,13 @@ func TestFilter(t *testing.T) {
 		{"yolov8", Decoder{}, described(80, []int64{-1, 84, 8400}), &engine.Filter{BoxMap: columns, Threshold: 0.25}},
 		{
 			"threshold",
-			Decoder{Threshold: 0.1, Classes: []int{3}},
+			Decoder{MinScore: 0.1, Classes: []int{3}},
 			described(80, []int64{-1, 84, 8400}),
 			&engine.Filter{BoxMap: columns, Threshold: 0.1},
 		},
 		{
 			"lowest threshold",
-			Decoder{ClassThresholds: map[int]float32{2: 0.01, 3: 0.9}},
+			Decoder{ClassMinScores: map[int]float32{2: 0.01, 3: 0.9}},
 			described(80, []int64{-1, 84, 8400}),
 			&engine.Filter{BoxMap: columns, Threshold: 0.01},
 		},

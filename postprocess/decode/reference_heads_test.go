@@ -67,7 +67,7 @@ func TestHeadsFindWhatTheirReferenceFinds(t *testing.T) {
 	for _, c := range readHeads(t) {
 		t.Run(c.Name, func(t *testing.T) {
 			m, given := c.open(t, g.Transform.Size, transform)
-			d := &Decoder{Threshold: c.Confidence, IoU: c.IoU, MultiLabel: c.MultiLabel}
+			d := &Decoder{MinScore: c.Confidence, IoU: c.IoU, MultiLabel: c.MultiLabel}
 			require.NoError(t, d.Open(m))
 			assert.Equal(t, c.Layout, d.Recognised().Layout)
 			width, height := g.Transform.Source[0], g.Transform.Source[1]
@@ -82,12 +82,12 @@ func TestHeadsFindWhatTheirReferenceFinds(t *testing.T) {
 					assert.InDelta(t, want.Box[j], edge, 5e-3, "detection %d, edge %d", i, j)
 				}
 			}
-			impossible, err := d.Impossible(given, 0)
+			impossible, err := d.CountBadScores(given, 0)
 			require.NoError(t, err)
 			assert.Zero(t, impossible)
 			assert.Zero(t, testing.AllocsPerRun(10, func() { got, _, _ = d.Decode(given, 0, width, height, got[:0]) }))
 
-			named := &Decoder{Layout: c.Layout, Threshold: c.Confidence, IoU: c.IoU, MultiLabel: c.MultiLabel}
+			named := &Decoder{Layout: c.Layout, MinScore: c.Confidence, IoU: c.IoU, MultiLabel: c.MultiLabel}
 			require.NoError(t, named.Open(m))
 			again, _, err := named.Decode(given, 0, width, height, nil)
 			require.NoError(t, err)

@@ -85,7 +85,7 @@ func TestTasksFindWhatTheirProjectsFind(t *testing.T) {
 				transform = engine.Transform{ScaleX: float32(g.Transform.Size) / float32(width), ScaleY: float32(g.Transform.Size) / float32(height)}
 			}
 			m, given := c.open(t, g.Transform.Size, transform)
-			d := &Decoder{Threshold: c.Confidence, IoU: c.IoU}
+			d := &Decoder{MinScore: c.Confidence, IoU: c.IoU}
 			require.NoError(t, d.Open(m))
 			require.Equal(t, c.Layout, d.Recognised().Layout)
 			require.Nil(t, d.Filter(), "boxes alone are not enough")
@@ -103,7 +103,7 @@ func TestTasksFindWhatTheirProjectsFind(t *testing.T) {
 			second, _, err := d.Decode(given, 1, width, height, nil)
 			require.NoError(t, err)
 			require.Equal(t, kept, second, "the other image of the request shows the same")
-			impossible, err := d.Impossible(given, 0)
+			impossible, err := d.CountBadScores(given, 0)
 			require.NoError(t, err)
 			require.Zero(t, impossible)
 			require.Equal(t, kept, got, "neither call has touched the first image's details")

@@ -30,7 +30,7 @@ func (d *Decoder) masks(found []postprocess.Detection) {
 		count := m.Width * m.Height
 		m.Logits, logits = logits[:count:count], logits[count:]
 		column, row := int(m.X), int(m.Y) // where grid left the part's first point
-		scan.Combine(m.Logits, planes, weights, size, image.Rect(column, row, column+m.Width, row+m.Height))
+		scan.WeightedSum(m.Logits, planes, weights, size, image.Rect(column, row, column+m.Width, row+m.Height))
 		m.X, m.Y = d.onGrid(size, column, row)
 	}
 }
@@ -79,7 +79,7 @@ func (d *Decoder) queryMasks(found []postprocess.Detection) {
 	masks, columns := room(&memory.masks, len(found)), room(&memory.columns, size.X)
 	numbers := 0
 	for i := range found {
-		object := scan.Extent(from.of(d.origins[i], d.now.Extra), size, columns)
+		object := scan.PositiveBounds(from.of(d.origins[i], d.now.Extra), size, columns)
 		masks[i] = d.around(object, size)
 		found[i].Detail.Mask = &masks[i]
 		numbers += masks[i].Width * masks[i].Height

@@ -58,7 +58,7 @@ func BenchmarkTasks(b *testing.B) {
 				}
 			}
 			read := 0
-			floor := func() { read += readfloor.Count(data, d.Threshold) + readfloor.Count(prototypes, d.Threshold) }
+			floor := func() { read += readfloor.Count(data, d.MinScore) + readfloor.Count(prototypes, d.MinScore) }
 			decode()
 			overFloor(b, decode, floor, 20)
 		})

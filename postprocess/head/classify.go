@@ -36,7 +36,7 @@ func (h classify) measure(shapes [][]int64) (Sizes, error) {
 }
 
 // weigh wants to know that the numbers are classes: an embedding looks the same.
-func (classify) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (classify) weigh(n *network, f *Match) (evidence, doubt string) {
 	switch {
 	case len(n.outputs) > 1:
 		return "", ""
@@ -49,4 +49,4 @@ func (classify) weigh(n *network, f *Fit) (evidence, doubt string) {
 		"its --layout embedding)"
 }
 
-func (classify) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (classify) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }

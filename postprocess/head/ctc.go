@@ -36,12 +36,12 @@ func (h ctc) measure(shapes [][]int64) (Sizes, error) {
 }
 
 // weigh finds nothing: a list of boxes has the same form, so somebody has to name it.
-func (ctc) weigh(*network, *Fit) (evidence, doubt string) { return "", "" }
+func (ctc) weigh(*network, *Match) (evidence, doubt string) { return "", "" }
 
-func (ctc) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (ctc) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
 
 // number leaves the blank out where the labels do. Where they have one for each class, the blank is the first or the last all the same.
-func (h ctc) number(n *network, f *Fit) (Numbering, bool) {
+func (h ctc) number(n *network, f *Match) (Numbering, bool) {
 	switch {
 	case n.labels == 0 || f.Classes == 0 || n.labels == f.Classes || h.last && n.labels == f.Classes-1:
 		return Numbering{}, true

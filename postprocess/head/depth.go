@@ -28,7 +28,7 @@ func (h depth) measure(shapes [][]int64) (Sizes, error) {
 var depthNames = [...]string{"depth", "predicted_depth", "pred_depth", "metric_depth", "inverse_depth", "disparity"}
 
 // weigh wants somebody to say that it is depth: a map of numbers looks like nothing in particular.
-func (depth) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (depth) weigh(n *network, f *Match) (evidence, doubt string) {
 	o := &n.outputs[f.Outputs[0]]
 	switch {
 	case !n.places(o.Shape):
@@ -45,7 +45,7 @@ func (depth) weigh(n *network, f *Fit) (evidence, doubt string) {
 	return "", ""
 }
 
-func (depth) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (depth) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
 
 // number has nothing to number.
-func (depth) number(*network, *Fit) (Numbering, bool) { return Numbering{}, true }
+func (depth) number(*network, *Match) (Numbering, bool) { return Numbering{}, true }

@@ -16,7 +16,7 @@ type detr struct{}
 func (detr) describe() Description {
 	return Description{
 		Layout: LayoutDETR, Task: engine.Detect, Form: "[B,Q,4] with [B,Q,nc+1] before softmax", Networks: "DETR and YOLOS of Hugging Face",
-		Gives: boxesWithClasses, Preset: "detr", Final: true,
+		Gives: boxesWithClasses, Preset: "detr", NMSFree: true,
 	}
 }
 
@@ -32,9 +32,9 @@ func (h detr) measure(shapes [][]int64) (Sizes, error) {
 	return s, err
 }
 
-func (detr) number(n *network, f *Fit) (Numbering, bool) { return n.number(f.Classes, 0, false) }
+func (detr) number(n *network, f *Match) (Numbering, bool) { return n.number(f.Classes, 0, false) }
 
-func (detr) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (detr) weigh(n *network, f *Match) (evidence, doubt string) {
 	_, agree := n.number(f.Classes, 0, false)
 	switch {
 	case n.labels == 0:
@@ -47,7 +47,7 @@ func (detr) weigh(n *network, f *Fit) (evidence, doubt string) {
 	return fmt.Sprintf("boxes of queries beside the scores of %s and of no object", Plural(f.Classes, "class")), ""
 }
 
-func (detr) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (detr) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
 
 // LayoutDETRSigmoid is [B,Q,4] and [B,Q,nc]: as LayoutDETR, but the scores are the sigmoid of logits, and there is no "no object".
 const LayoutDETRSigmoid Layout = "detr-sigmoid"
@@ -57,8 +57,8 @@ type detrSigmoid struct{}
 func (detrSigmoid) describe() Description {
 	return Description{
 		Layout: LayoutDETRSigmoid, Task: engine.Detect, Form: "[B,Q,4] with [B,Q,nc] before sigmoid",
-		Networks: "RT-DETR, Deformable and Conditional DETR, D-FINE of Hugging Face", Gives: boxesWithClasses, Final: true,
-		Scanned: scan.Form{Logits: true},
+		Networks: "RT-DETR, Deformable and Conditional DETR, D-FINE of Hugging Face", Gives: boxesWithClasses, NMSFree: true,
+		ScanFormat: scan.Format{Logits: true},
 	}
 }
 
@@ -66,9 +66,11 @@ func (detrSigmoid) reads(n *network) [][]int { return n.queries() }
 
 func (h detrSigmoid) measure(shapes [][]int64) (Sizes, error) { return measurePair(h, shapes) }
 
-func (detrSigmoid) number(n *network, f *Fit) (Numbering, bool) { return n.number(f.Classes, 0, false) }
+func (detrSigmoid) number(n *network, f *Match) (Numbering, bool) {
+	return n.number(f.Classes, 0, false)
+}
 
-func (detrSigmoid) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (detrSigmoid) weigh(n *network, f *Match) (evidence, doubt string) {
 	_, agree := n.number(f.Classes, 0, false)
 	if n.labels == 0 || !agree {
 		return "", "" // detr says what is missing
@@ -76,7 +78,7 @@ func (detrSigmoid) weigh(n *network, f *Fit) (evidence, doubt string) {
 	return fmt.Sprintf("boxes of queries beside the scores of %s and nothing else", Plural(f.Classes, "class")), ""
 }
 
-func (detrSigmoid) boxMap(f *Fit) (engine.BoxMap, bool) {
+func (detrSigmoid) boxMap(f *Match) (engine.BoxMap, bool) {
 	m, ok := pairMap(f)
 	return f.shares(m), ok
 }

@@ -9,8 +9,8 @@ import (
 // LayoutEmbedding is [B,D]: a vector of each image. Images of one object have vectors that point the same way.
 const LayoutEmbedding Layout = "embedding"
 
-// MostNumbers bounds the vector of an embedding.
-const MostNumbers = 4096
+// MaxEmbedding bounds the vector of an embedding.
+const MaxEmbedding = 4096
 
 type embedding struct{}
 
@@ -28,21 +28,21 @@ func (embedding) reads(n *network) [][]int { return n.single() }
 func (h embedding) measure(shapes [][]int64) (Sizes, error) {
 	shape := shapes[0]
 	broad := func(side int64) bool { return side != 1 }
-	if len(shape) < 2 || shape[1] == 1 || shape[1] > MostNumbers || slices.ContainsFunc(shape[2:], broad) {
+	if len(shape) < 2 || shape[1] == 1 || shape[1] > MaxEmbedding || slices.ContainsFunc(shape[2:], broad) {
 		return Sizes{}, misfit(h, shapes)
 	}
 	return Sizes{}, nil
 }
 
 // weigh goes by what the file says of itself: a classifier has the same form.
-func (embedding) weigh(n *network, _ *Fit) (evidence, doubt string) {
+func (embedding) weigh(n *network, _ *Match) (evidence, doubt string) {
 	if n.metadata.Task == engine.Embed {
 		return "the file says that it embeds", ""
 	}
 	return "", ""
 }
 
-func (embedding) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (embedding) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
 
 // number has no classes that labels could be of.
-func (embedding) number(*network, *Fit) (Numbering, bool) { return Numbering{}, true }
+func (embedding) number(*network, *Match) (Numbering, bool) { return Numbering{}, true }

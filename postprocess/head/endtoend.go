@@ -15,7 +15,7 @@ type endToEnd struct{ labelsAsScored }
 func (endToEnd) describe() Description {
 	return Description{
 		Layout: LayoutEnd2End, Task: engine.Detect, Form: "[B,N,6]", Networks: "YOLOv10, YOLO26, exports with nms=True",
-		Gives: boxesWithClasses, Final: true,
+		Gives: boxesWithClasses, NMSFree: true,
 	}
 }
 
@@ -33,7 +33,7 @@ func (h endToEnd) measure(shapes [][]int64) (Sizes, error) {
 const mostRows = 1000
 
 // weigh looks for what else has six numbers a box: coordinates, objectness and one class, or coordinates and two classes.
-func (endToEnd) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (endToEnd) weigh(n *network, f *Match) (evidence, doubt string) {
 	const confirm = "(confirm it with --layout end2end)"
 	columns := n.outputs[f.Outputs[0]].Shape[2]
 	switch {
@@ -52,4 +52,4 @@ func (endToEnd) weigh(n *network, f *Fit) (evidence, doubt string) {
 	return fmt.Sprintf(room, Plural(n.labels, "class")), ""
 }
 
-func (endToEnd) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (endToEnd) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }

@@ -13,7 +13,7 @@ const boxesWithClasses = "box, class and score of each object"
 // weighDense is the evidence for heads that have boxes in every cell of their scales: as many boxes as there are cells, and as many
 // classes as there are labels. Neither is enough alone: keypoints, coefficients of masks and an angle stand where classes would, and only
 // the labels tell them apart. raw reports an output that such a network gives beside the decoded one: the maps that it was decoded from.
-func (n *network) weighDense(f *Fit, perCell int, partial bool, raw func(shape []int64) bool) (evidence, doubt string) {
+func (n *network) weighDense(f *Match, perCell int, partial bool, raw func(shape []int64) bool) (evidence, doubt string) {
 	cells := n.cells(f.Boxes, perCell, partial)
 	if f.Boxes < 0 && n.metadata.Task == engine.Detect && f.Classes == n.labels && n.labels > 0 {
 		cells = "the file says that it detects"
@@ -56,7 +56,7 @@ func (n *network) matrix(output int, rows, columns int64) bool {
 }
 
 // weighCells is the evidence for heads that have a row for each cell: weighDense, unless rows of other heads are as long.
-func (n *network) weighCells(f *Fit, partial bool) (evidence, doubt string) {
+func (n *network) weighCells(f *Match, partial bool) (evidence, doubt string) {
 	if len(n.outputs) > 1 || n.labels > 0 && f.Classes != n.labels && f.Classes > 0 {
 		return "", "" // yolov5 says what its relatives miss
 	}
@@ -66,7 +66,7 @@ func (n *network) weighCells(f *Fit, partial bool) (evidence, doubt string) {
 // labelsAsScored is the numbering of heads that score the classes of the labels and nothing else.
 type labelsAsScored struct{}
 
-func (labelsAsScored) number(n *network, f *Fit) (Numbering, bool) {
+func (labelsAsScored) number(n *network, f *Match) (Numbering, bool) {
 	if f.Classes == 0 { // they come by number, or are not known yet
 		return Numbering{}, true
 	}

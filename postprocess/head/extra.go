@@ -6,11 +6,11 @@ import "github.com/edge-infer/edge-infer/engine"
 type detailed interface {
 	head
 	// extra is where the numbers lie that a box has beside its coordinates and scores.
-	extra(f *Fit) engine.Numbers
+	extra(f *Match) engine.Numbers
 }
 
 // ExtraNumbers says where the numbers lie that a box has beside its coordinates and scores; false for a head that has none.
-func (f *Fit) ExtraNumbers() (engine.Numbers, bool) {
+func (f *Match) ExtraNumbers() (engine.Numbers, bool) {
 	h, ok := f.head.(detailed)
 	if !ok {
 		return engine.Numbers{}, false
@@ -20,19 +20,19 @@ func (f *Fit) ExtraNumbers() (engine.Numbers, bool) {
 
 // afterColumns is where extra numbers lie in a map of columns, after coordinates and scores; afterRows where they do after the six numbers
 // of a row.
-func afterColumns(f *Fit) engine.Numbers {
+func afterColumns(f *Match) engine.Numbers {
 	return engine.Numbers{Output: f.Outputs[0], Offset: int64(4+f.Classes) * f.Boxes, Step: 1, Next: f.Boxes}
 }
 
-func afterRows(f *Fit) engine.Numbers {
+func afterRows(f *Match) engine.Numbers {
 	return engine.Numbers{Output: f.Outputs[0], Offset: engine.CandidateFields, Step: int64(engine.CandidateFields + f.Extra), Next: 1}
 }
 
 // mapBefore is the map of columns with a centre, sides and scores, as yolov8 has it; what follows them is left out.
-func mapBefore(f *Fit) (engine.BoxMap, bool) { return yolov8{}.boxMap(f) }
+func mapBefore(f *Match) (engine.BoxMap, bool) { return yolov8{}.boxMap(f) }
 
 // weighColumns is the evidence for a map of columns that the file says is of a task.
-func (n *network) weighColumns(f *Fit) (evidence, doubt string) {
+func (n *network) weighColumns(f *Match) (evidence, doubt string) {
 	if n.metadata.Task != f.Describe().Task || n.metadata.EndToEnd {
 		return "", ""
 	}
@@ -43,7 +43,7 @@ func (n *network) weighColumns(f *Fit) (evidence, doubt string) {
 }
 
 // weighRows is the evidence for a short list of rows that the file says is of a task.
-func (n *network) weighRows(f *Fit) (evidence, doubt string) {
+func (n *network) weighRows(f *Match) (evidence, doubt string) {
 	if n.metadata.Task != f.Describe().Task || !n.metadata.EndToEnd || f.Boxes > mostRows {
 		return "", ""
 	}

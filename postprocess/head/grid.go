@@ -101,7 +101,7 @@ func (n *network) scale(height, width int64) bool {
 }
 
 // Cells are those of the boxes, from any stride on.
-func (f *Fit) Cells(partial bool) (g Grid, ok bool) {
+func (f *Match) Cells(partial bool) (g Grid, ok bool) {
 	for first := smallestStride; first <= largestFirst && !ok; first *= 2 {
 		g, ok = gridOf(f.Width, f.Height, first, 1, f.Boxes, partial)
 	}

@@ -26,12 +26,12 @@ type Description struct {
 	// Preset is how such networks take their images, one of engine.Presets: what holds where neither the file nor a setting says. Empty
 	// where they differ, or take Ultralytics' letterbox.
 	Preset string `json:"preset,omitempty"`
-	// Final says that boxes that overlap are different objects: nothing is suppressed.
-	Final bool `json:"-"`
-	// Scanned is the form of the scores and boxes in a map.
-	Scanned scan.Form `json:"-"`
-	// Single says that outputs are those of one image: their first dimension is no batch.
-	Single bool `json:"-"`
+	// NMSFree says that boxes that overlap are different objects: nothing is suppressed.
+	NMSFree bool `json:"-"`
+	// ScanFormat is the form of the scores and boxes in a map.
+	ScanFormat scan.Format `json:"-"`
+	// Unbatched says that outputs are those of one image: their first dimension is no batch.
+	Unbatched bool `json:"-"`
 }
 
 // head is a family of networks. A new one is a file like yolov8.go, a line in heads, a way of decoding it in package decode where there is
@@ -44,12 +44,12 @@ type head interface {
 	measure(shapes [][]int64) (Sizes, error)
 	// weigh says what makes the outputs certainly of this head, or what they look like and why that is not certain. With both empty they are
 	// of another one.
-	weigh(n *network, f *Fit) (evidence, doubt string)
+	weigh(n *network, f *Match) (evidence, doubt string)
 	// boxMap says where boxes and scores are. It reports false for a head without a box and scores for each anchor, which the host decodes
 	// whole, and while a size is open.
-	boxMap(f *Fit) (engine.BoxMap, bool)
+	boxMap(f *Match) (engine.BoxMap, bool)
 	// number says how the network numbers its classes; false when the labels do not fit.
-	number(n *network, f *Fit) (Numbering, bool)
+	number(n *network, f *Match) (Numbering, bool)
 }
 
 // heads lists all, in the order in which people are told of them.
@@ -101,24 +101,24 @@ type Sizes struct {
 	Extra   int   // numbers of a box beside coordinates and scores
 }
 
-// Fit is a head as a model has it.
-type Fit struct {
+// Match is a head as a model has it.
+type Match struct {
 	head head
 	Sizes
-	Numbers       Numbering
+	Numbering     Numbering
 	Outputs       []int // that it reads
 	Width, Height int   // of the network's input
 	Evidence      string
 }
 
 // Describe says which head it is.
-func (f *Fit) Describe() Description { return f.head.describe() }
+func (f *Match) Describe() Description { return f.head.describe() }
 
 // Measure takes the sizes from the shapes of a result's outputs.
-func (f *Fit) Measure(shapes [][]int64) (Sizes, error) { return f.head.measure(shapes) }
+func (f *Match) Measure(shapes [][]int64) (Sizes, error) { return f.head.measure(shapes) }
 
 // BoxMap says where boxes and scores are; false for a head that has no box and scores for each anchor, and while a size is open.
-func (f *Fit) BoxMap() (engine.BoxMap, bool) { return f.head.boxMap(f) }
+func (f *Match) BoxMap() (engine.BoxMap, bool) { return f.head.boxMap(f) }
 
 // All lists the heads that are decoded. Names in settings, help and documents come from here.
 func All() []Description {

@@ -64,7 +64,7 @@ func TestRFDETRNumbersItsClasses(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, LayoutRFDETR, f.Describe().Layout)
 		for number, class := range c.classes {
-			require.Equal(t, class, f.Numbers.Class(number), "%d of %d with %d labels", number, c.scores, c.labels)
+			require.Equal(t, class, f.Numbering.Class(number), "%d of %d with %d labels", number, c.scores, c.labels)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestTFLiteNumbersWithoutBackground(t *testing.T) {
 		require.Equal(t, LayoutTFDetection, f.Describe().Layout)
 		require.Equal(t, []int{0, 2, 1, 3}, f.Outputs, "boxes, scores, classes, number")
 		for number, class := range c.classes {
-			require.Equal(t, class, f.Numbers.Class(number), "%d with %d labels", number, len(c.labels))
+			require.Equal(t, class, f.Numbering.Class(number), "%d with %d labels", number, len(c.labels))
 		}
 	}
 }

@@ -14,7 +14,7 @@ func (nms) describe() Description {
 	return Description{
 		Layout: LayoutNMS, Task: engine.Detect, Form: "[B,K,4], [B,K], [B,K] and their number [B,1]",
 		Networks: "plans and exports that end in EfficientNMS_TRT, BatchedNMS_TRT or SuperGradients' suppression", Gives: boxesWithClasses,
-		Final: true,
+		NMSFree: true,
 	}
 }
 
@@ -33,17 +33,17 @@ func (nms) reads(n *network) [][]int {
 
 func (h nms) measure(shapes [][]int64) (Sizes, error) { return measureChosen(h, shapes, 1) }
 
-func (nms) number(*network, *Fit) (Numbering, bool) { return Numbering{}, true }
+func (nms) number(*network, *Match) (Numbering, bool) { return Numbering{}, true }
 
-func (nms) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (nms) weigh(n *network, f *Match) (evidence, doubt string) {
 	switch {
-	case !called(n.outputs[f.Outputs[ChosenBoxes]].Name, "detection_boxes"):
+	case !called(n.outputs[f.Outputs[SelectedBoxes]].Name, "detection_boxes"):
 		return "the outputs' names: boxes that are suppressed already", ""
-	case n.integer(f.Outputs[ChosenCount]):
+	case n.integer(f.Outputs[SelectedCount]):
 		return "", "its boxes could be y1, x1, y2, x2 and its classes numbered from 1, as tf-detection has them, as well " +
 			"(name one of them with --layout)"
 	}
 	return "", ""
 }
 
-func (nms) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (nms) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }

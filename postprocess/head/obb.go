@@ -21,7 +21,7 @@ func (h obb) describe() Description {
 	if h.ended {
 		return Description{
 			Layout: LayoutOBBEnd2End, Task: engine.OBB, Form: "[B,N,7]", Networks: "oriented boxes of YOLO26 and of Ultralytics with nms=True",
-			Gives: boxesWithAngles, Final: true,
+			Gives: boxesWithAngles, NMSFree: true,
 		}
 	}
 	return Description{
@@ -43,21 +43,21 @@ func (h obb) measure(shapes [][]int64) (Sizes, error) {
 	return Sizes{Boxes: shape[2], Classes: int(shape[1] - 5), Extra: 1}, nil
 }
 
-func (h obb) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (h obb) weigh(n *network, f *Match) (evidence, doubt string) {
 	if h.ended {
 		return n.weighRows(f)
 	}
 	return n.weighColumns(f)
 }
 
-func (h obb) boxMap(f *Fit) (engine.BoxMap, bool) {
+func (h obb) boxMap(f *Match) (engine.BoxMap, bool) {
 	if h.ended {
 		return engine.BoxMap{}, false
 	}
 	return mapBefore(f)
 }
 
-func (h obb) extra(f *Fit) engine.Numbers {
+func (h obb) extra(f *Match) engine.Numbers {
 	if h.ended {
 		return afterRows(f)
 	}

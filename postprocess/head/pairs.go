@@ -38,7 +38,7 @@ func measurePair(h head, shapes [][]int64) (Sizes, error) {
 }
 
 // pairMap is where boxes and scores of a pair lie.
-func pairMap(f *Fit) (engine.BoxMap, bool) {
+func pairMap(f *Match) (engine.BoxMap, bool) {
 	return engine.BoxMap{
 		Boxes:  engine.Numbers{Output: f.Outputs[0], Step: 4, Next: 1},
 		Scores: engine.Numbers{Output: f.Outputs[1], Step: int64(f.Classes), Next: 1},
@@ -47,7 +47,7 @@ func pairMap(f *Fit) (engine.BoxMap, bool) {
 }
 
 // shares has the coordinates of a map be shares of the input's sides.
-func (f *Fit) shares(m engine.BoxMap) engine.BoxMap {
+func (f *Match) shares(m engine.BoxMap) engine.BoxMap {
 	m.ScaleX, m.ScaleY = float32(f.Width), float32(f.Height)
 	return m
 }

@@ -17,12 +17,12 @@ func (h picodet) describe() Description {
 	return d
 }
 
-func (h picodet) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (h picodet) weigh(n *network, f *Match) (evidence, doubt string) {
 	return n.weighLevels(f, true)
 }
 
 // weighLevels is the evidence for scales that came apart, of PicoDet or of NanoDet.
-func (n *network) weighLevels(f *Fit, pico bool) (evidence, doubt string) {
+func (n *network) weighLevels(f *Match, pico bool) (evidence, doubt string) {
 	g, ok := n.grid(f.Boxes, 1, true)
 	if !ok || n.outputs[f.Outputs[0]].Name != Levels || (g.Count > 3) != pico || n.labels > 0 && n.labels != f.Classes {
 		return "", ""

@@ -28,7 +28,7 @@ func (h pose) describe() Description {
 	if h.ended {
 		return Description{
 			Layout: LayoutPoseEnd2End, Task: engine.Pose, Form: "[B,N,6+K*D]", Networks: "poses of YOLO26 and of Ultralytics with nms=True",
-			Gives: boxesWithPoints, Final: true,
+			Gives: boxesWithPoints, NMSFree: true,
 		}
 	}
 	return Description{
@@ -82,7 +82,7 @@ func (h pose) split(extra int) (points, numbers int) {
 	return 0, 0
 }
 
-func (h pose) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (h pose) weigh(n *network, f *Match) (evidence, doubt string) {
 	if h.ended {
 		evidence, doubt = n.weighRows(f)
 	} else {
@@ -94,14 +94,14 @@ func (h pose) weigh(n *network, f *Fit) (evidence, doubt string) {
 	return evidence, doubt
 }
 
-func (h pose) boxMap(f *Fit) (engine.BoxMap, bool) {
+func (h pose) boxMap(f *Match) (engine.BoxMap, bool) {
 	if h.ended {
 		return engine.BoxMap{}, false
 	}
 	return mapBefore(f)
 }
 
-func (h pose) extra(f *Fit) engine.Numbers {
+func (h pose) extra(f *Match) engine.Numbers {
 	if h.ended {
 		return afterRows(f)
 	}
@@ -110,7 +110,7 @@ func (h pose) extra(f *Fit) engine.Numbers {
 
 // KeypointNames are the names of an object's keypoints by class, as far as the file says them; one list is for all classes. Where it says
 // none 17 points are COCO's of a person, which nearly every network with so many was trained on.
-func (f *Fit) KeypointNames(m *engine.Metadata) [][]string {
+func (f *Match) KeypointNames(m *engine.Metadata) [][]string {
 	points, _ := f.Keypoints()
 	switch {
 	case points == 0:
@@ -132,7 +132,7 @@ func (f *Fit) KeypointNames(m *engine.Metadata) [][]string {
 
 // Keypoints is how many points an object has, and how many numbers each: 2 for a place, 3 with how visible it is. Both are 0 for other
 // heads.
-func (f *Fit) Keypoints() (points, numbers int) {
+func (f *Match) Keypoints() (points, numbers int) {
 	if h, ok := f.head.(pose); ok {
 		return h.split(f.Extra)
 	}

@@ -27,9 +27,9 @@ type Recognition struct {
 	Outputs []int `json:"outputs"`
 	Boxes   int   `json:"boxes,omitempty"`
 	Classes int   `json:"classes,omitempty"`
-	// Points is how many keypoints an object has, and Keypoints their names by class, where they are known; one list is for all classes.
-	Points    int        `json:"points,omitempty"`
-	Keypoints [][]string `json:"keypoints,omitempty"`
+	// KeypointCount is how many keypoints an object has, and Keypoints their names by class, where they are known; one list is for all classes.
+	KeypointCount int        `json:"points,omitempty"`
+	Keypoints     [][]string `json:"keypoints,omitempty"`
 	// Evidence says what makes that certain.
 	Evidence string `json:"evidence"`
 }
@@ -37,8 +37,8 @@ type Recognition struct {
 // String says what the outputs are and why.
 func (r Recognition) String() string { return string(r.Layout) + ": " + r.Evidence }
 
-// PointNames are the names of keypoints of any class, each once.
-func (r Recognition) PointNames() (all []string) {
+// KeypointNames are the names of keypoints of any class, each once.
+func (r Recognition) KeypointNames() (all []string) {
 	for _, names := range r.Keypoints {
 		for _, name := range names {
 			if !slices.Contains(all, name) {
@@ -68,7 +68,7 @@ const unsaidEmbedding = "how the images of a network that embeds are scaled"
 const unsaidDepth = "how the images of " + string(LayoutDepth) + " are scaled, which its networks differ in"
 
 // Recognise finds the head of a model, or fits the one that is asked for by name. An error that is ErrLayout says what would settle it.
-func Recognise(model *engine.Model, asked Layout) (Fit, error) {
+func Recognise(model *engine.Model, asked Layout) (Match, error) {
 	n := &network{
 		outputs: model.Outputs, width: model.Width, height: model.Height, metadata: &model.Metadata, labels: len(model.Metadata.Labels),
 	}
@@ -77,28 +77,28 @@ func Recognise(model *engine.Model, asked Layout) (Fit, error) {
 	}
 	switch {
 	case len(n.outputs) == 0:
-		return Fit{}, layoutError{errors.New("the model has no output")}
+		return Match{}, layoutError{errors.New("the model has no output")}
 	case model.NoImage != nil:
-		return Fit{}, layoutError{fmt.Errorf("the model takes no images: %w (infer --input runs it on arrays)", model.NoImage)}
+		return Match{}, layoutError{fmt.Errorf("the model takes no images: %w (infer --input runs it on arrays)", model.NoImage)}
 	case model.Width < 1 || model.Height < 1:
-		return Fit{}, layoutError{errors.New("the size of the images that the model takes is not known")}
+		return Match{}, layoutError{errors.New("the size of the images that the model takes is not known")}
 	}
 	found, err := n.recognise(asked)
 	if err != nil {
-		return Fit{}, layoutError{err}
+		return Match{}, layoutError{err}
 	}
 	if model.Image != nil && model.Image.Assumed {
 		switch found.Describe().Layout {
 		case LayoutClassify:
-			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidCrop)}
+			return Match{}, layoutError{engine.UnsaidPreprocess(unsaidCrop)}
 		case LayoutDETRSigmoid:
-			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidScale)}
+			return Match{}, layoutError{engine.UnsaidPreprocess(unsaidScale)}
 		case LayoutCTC, LayoutCTCBlankLast:
-			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidLine)}
+			return Match{}, layoutError{engine.UnsaidPreprocess(unsaidLine)}
 		case LayoutEmbedding:
-			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidEmbedding)}
+			return Match{}, layoutError{engine.UnsaidPreprocess(unsaidEmbedding)}
 		case LayoutDepth:
-			return Fit{}, layoutError{engine.UnsaidPreprocess(unsaidDepth)}
+			return Match{}, layoutError{engine.UnsaidPreprocess(unsaidDepth)}
 		}
 	}
 	return found, nil
@@ -185,20 +185,20 @@ func (n *network) shapes(outputs []int) [][]int64 {
 
 // recognise finds the head of a network, by evidence alone: what only looks like a head is refused with what would make it certain. A
 // layout that somebody named is taken at its word where the sizes allow it.
-func (n *network) recognise(asked Layout) (Fit, error) {
+func (n *network) recognise(asked Layout) (Match, error) {
 	for i := range n.outputs {
 		shape := n.outputs[i].Shape
 		if slices.ContainsFunc(shape, func(size int64) bool { return size < -1 || size == 0 || size > math.MaxInt32 }) {
-			return Fit{}, fmt.Errorf("%s has a size that cannot be decoded", n.name([]int{i}))
+			return Match{}, fmt.Errorf("%s has a size that cannot be decoded", n.name([]int{i}))
 		}
 	}
 	if asked != LayoutAuto {
 		return named(n, asked)
 	}
 	if task := n.metadata.Task; task != "" && !slices.ContainsFunc(All(), func(h Description) bool { return h.Task == task }) {
-		return Fit{}, fmt.Errorf("task %q is not decoded (%s)", string(task), strings.Join(tasks(), " or "))
+		return Match{}, fmt.Errorf("task %q is not decoded (%s)", string(task), strings.Join(tasks(), " or "))
 	}
-	var found []Fit
+	var found []Match
 	var doubts []string
 	for _, h := range n.heads() {
 		if task := n.metadata.Task; task != "" && h.describe().Task != task {
@@ -209,9 +209,9 @@ func (n *network) recognise(asked Layout) (Fit, error) {
 			if err != nil {
 				continue
 			}
-			f := Fit{head: h, Sizes: s, Outputs: outputs, Width: n.width, Height: n.height}
+			f := Match{head: h, Sizes: s, Outputs: outputs, Width: n.width, Height: n.height}
 			numbers, agree := h.number(n, &f)
-			f.Numbers = numbers
+			f.Numbering = numbers
 			evidence, doubt := h.weigh(n, &f)
 			switch {
 			case evidence != "" && !agree:
@@ -232,14 +232,14 @@ func (n *network) recognise(asked Layout) (Fit, error) {
 		for i := range found {
 			names = append(names, fmt.Sprintf("%s (%s)", found[i].Describe().Layout, found[i].Evidence))
 		}
-		return Fit{}, fmt.Errorf("the outputs could be %s (name one with --layout)", strings.Join(names, " or "))
+		return Match{}, fmt.Errorf("the outputs could be %s (name one with --layout)", strings.Join(names, " or "))
 	case doubts != nil:
-		return Fit{}, fmt.Errorf("%s", strings.Join(doubts, "; "))
+		return Match{}, fmt.Errorf("%s", strings.Join(doubts, "; "))
 	case n.undecoded():
-		return Fit{}, fmt.Errorf("outputs %s are a detector's maps, one for each scale, before they are decoded "+
+		return Match{}, fmt.Errorf("outputs %s are a detector's maps, one for each scale, before they are decoded "+
 			"(export it with its decoding: YOLOv7 with --grid, others without what keeps it out of the file)", n)
 	}
-	return Fit{}, fmt.Errorf("outputs %s are of no head that is decoded (if they are of one all the same, name it: --layout %s)", n,
+	return Match{}, fmt.Errorf("outputs %s are of no head that is decoded (if they are of one all the same, name it: --layout %s)", n,
 		strings.Join(Layouts()[1:], ", "))
 }
 
@@ -267,10 +267,10 @@ func tasks() (all []string) {
 }
 
 // named fits the head that somebody has named to the first outputs that have its form.
-func named(n *network, layout Layout) (Fit, error) {
+func named(n *network, layout Layout) (Match, error) {
 	at := slices.IndexFunc(heads(), func(h head) bool { return h.describe().Layout == layout })
 	if at < 0 {
-		return Fit{}, fmt.Errorf("layout %q is not known (%s)", string(layout), strings.Join(Layouts(), ", "))
+		return Match{}, fmt.Errorf("layout %q is not known (%s)", string(layout), strings.Join(Layouts(), ", "))
 	}
 	h := n.heads()[at]
 	for _, outputs := range h.reads(n) {
@@ -278,20 +278,20 @@ func named(n *network, layout Layout) (Fit, error) {
 		if err != nil {
 			continue
 		}
-		f := Fit{head: h, Sizes: s, Outputs: outputs, Width: n.width, Height: n.height, Evidence: n.name(outputs) + ": the layout was named"}
+		f := Match{head: h, Sizes: s, Outputs: outputs, Width: n.width, Height: n.height, Evidence: n.name(outputs) + ": the layout was named"}
 		agree := true
-		if f.Numbers, agree = h.number(n, &f); !agree {
-			return Fit{}, fmt.Errorf("%s read as %s has %s but the model names %s "+
+		if f.Numbering, agree = h.number(n, &f); !agree {
+			return Match{}, fmt.Errorf("%s read as %s has %s but the model names %s "+
 				"(give the labels that belong to it with --labels, or another --layout)",
 				n.name(outputs), layout, Plural(s.Classes, "class"), Plural(n.labels, "label"))
 		}
 		return f, nil
 	}
-	return Fit{}, fmt.Errorf("outputs %s: none is %s, which needs %s", n, layout, h.describe().Form)
+	return Match{}, fmt.Errorf("outputs %s: none is %s, which needs %s", n, layout, h.describe().Form)
 }
 
 // disagreement says that a head scores other classes than there are labels.
-func (n *network) disagreement(f *Fit) string {
+func (n *network) disagreement(f *Match) string {
 	return fmt.Sprintf("it has %s and the model names %s (give the labels that belong to it with --labels FILE)",
 		Plural(f.Classes, "class"), Plural(n.labels, "label"))
 }

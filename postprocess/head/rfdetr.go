@@ -16,7 +16,7 @@ type rfdetr struct{}
 func (rfdetr) describe() Description {
 	return Description{
 		Layout: LayoutRFDETR, Task: engine.Detect, Form: "[B,Q,4] with [B,Q,1+nc] before sigmoid", Networks: "RF-DETR", Gives: boxesWithClasses,
-		Preset: "rfdetr", Final: true, Scanned: scan.Form{Logits: true},
+		Preset: "rfdetr", NMSFree: true, ScanFormat: scan.Format{Logits: true},
 	}
 }
 
@@ -31,7 +31,7 @@ func (h rfdetr) measure(shapes [][]int64) (Sizes, error) { return measurePair(h,
 
 // number knows networks that were trained again: early versions kept the ids of Roboflow's data sets. One number more than there are labels
 // may be the first, as in those, or the last, as in later ones.
-func (rfdetr) number(n *network, f *Fit) (Numbering, bool) {
+func (rfdetr) number(n *network, f *Match) (Numbering, bool) {
 	switch {
 	case n.labels > 0 && f.Classes == n.labels+2:
 		return Numbering{first: -1}, true
@@ -42,11 +42,11 @@ func (rfdetr) number(n *network, f *Fit) (Numbering, bool) {
 }
 
 // undecided reports that one number is none and nothing says whether it is the first or the last.
-func undecided(n *network, f *Fit) bool {
+func undecided(n *network, f *Match) bool {
 	return n.labels > 0 && f.Classes == n.labels+1 && f.Classes != cocoIDs
 }
 
-func (rfdetr) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (rfdetr) weigh(n *network, f *Match) (evidence, doubt string) {
 	if len(n.outputs) == 3 && n.named([]string{"masks"}) != nil {
 		return "", "" // rfdetrSegment says what is missing
 	}
@@ -54,7 +54,7 @@ func (rfdetr) weigh(n *network, f *Fit) (evidence, doubt string) {
 }
 
 // weighQueries is of a head that reads of the queries what it says, and needs everything that the network gives.
-func weighQueries(n *network, f *Fit, what string) (evidence, doubt string) {
+func weighQueries(n *network, f *Match, what string) (evidence, doubt string) {
 	switch {
 	case !called(n.outputs[f.Outputs[0]].Name, "dets") || !called(n.outputs[f.Outputs[1]].Name, "labels"):
 		return "", ""
@@ -65,15 +65,15 @@ func weighQueries(n *network, f *Fit, what string) (evidence, doubt string) {
 			"(add a line for it, none, at that end of --labels FILE)", Plural(f.Classes, "score"), Plural(n.labels, "label"))
 	}
 	order := "numbered as the labels are"
-	if f.Numbers.coco || f.Classes == cocoIDs {
+	if f.Numbering.coco || f.Classes == cocoIDs {
 		order = "numbered by COCO's ids"
-	} else if f.Numbers.first < 0 {
+	} else if f.Numbering.first < 0 {
 		order = "numbered from 1"
 	}
 	return fmt.Sprintf("the outputs' names, %s of queries and %s %s", what, Plural(f.Classes, "score"), order), ""
 }
 
-func (rfdetr) boxMap(f *Fit) (engine.BoxMap, bool) {
+func (rfdetr) boxMap(f *Match) (engine.BoxMap, bool) {
 	m, ok := pairMap(f)
 	return f.shares(m), ok
 }

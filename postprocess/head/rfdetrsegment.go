@@ -14,7 +14,7 @@ type rfdetrSegment struct{ rfdetr }
 func (rfdetrSegment) describe() Description {
 	return Description{
 		Layout: LayoutRFDETRSegment, Task: engine.Segment, Form: "[B,Q,4] with [B,Q,1+nc] before sigmoid and [B,Q,h,w]",
-		Networks: "segmentation of RF-DETR", Gives: boxesWithMasks, Preset: "rfdetr", Final: true, Scanned: scan.Form{Logits: true},
+		Networks: "segmentation of RF-DETR", Gives: boxesWithMasks, Preset: "rfdetr", NMSFree: true, ScanFormat: scan.Format{Logits: true},
 	}
 }
 
@@ -38,10 +38,10 @@ func (h rfdetrSegment) measure(shapes [][]int64) (Sizes, error) {
 	return s, nil
 }
 
-func (rfdetrSegment) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (rfdetrSegment) weigh(n *network, f *Match) (evidence, doubt string) {
 	return weighQueries(n, f, "boxes and masks")
 }
 
-func (rfdetrSegment) extra(f *Fit) engine.Numbers {
+func (rfdetrSegment) extra(f *Match) engine.Numbers {
 	return engine.Numbers{Output: f.Outputs[2], Step: int64(f.Extra), Next: 1}
 }

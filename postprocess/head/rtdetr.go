@@ -13,13 +13,13 @@ type rtdetr struct{}
 func (rtdetr) describe() Description {
 	return Description{
 		Layout: LayoutRTDETR, Task: engine.Detect, Form: "[B,Q,4], [B,Q] and [B,Q]",
-		Networks: "RT-DETR, D-FINE and DEIM as their own programs export them", Gives: boxesWithClasses, Preset: "rtdetr", Final: true,
+		Networks: "RT-DETR, D-FINE and DEIM as their own programs export them", Gives: boxesWithClasses, Preset: "rtdetr", NMSFree: true,
 	}
 }
 
 func (rtdetr) reads(n *network) [][]int {
 	all := n.named([]string{"boxes"}, []string{"scores"}, []string{"labels"})
-	if all == nil || !n.integer(all[ChosenClasses]) {
+	if all == nil || !n.integer(all[SelectedClasses]) {
 		return nil
 	}
 	return [][]int{all}
@@ -27,13 +27,13 @@ func (rtdetr) reads(n *network) [][]int {
 
 func (h rtdetr) measure(shapes [][]int64) (Sizes, error) { return measureChosen(h, shapes, 1) }
 
-func (rtdetr) number(n *network, _ *Fit) (Numbering, bool) { return Numbering{}, true }
+func (rtdetr) number(n *network, _ *Match) (Numbering, bool) { return Numbering{}, true }
 
-func (rtdetr) weigh(n *network, _ *Fit) (evidence, doubt string) {
+func (rtdetr) weigh(n *network, _ *Match) (evidence, doubt string) {
 	if len(n.outputs) > 3 {
 		return "", "there are other outputs beside it: " + n.String() + " (confirm it with --layout rtdetr)"
 	}
 	return "the outputs' names: boxes, scores and labels of queries", ""
 }
 
-func (rtdetr) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (rtdetr) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }

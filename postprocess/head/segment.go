@@ -21,7 +21,7 @@ func (h segment) describe() Description {
 	if h.ended {
 		return Description{
 			Layout: LayoutSegmentEnd2End, Task: engine.Segment, Form: "[B,N,6+M] with [B,M,h,w]",
-			Networks: "segmentation of YOLO26 and of Ultralytics with nms=True", Gives: boxesWithMasks, Final: true,
+			Networks: "segmentation of YOLO26 and of Ultralytics with nms=True", Gives: boxesWithMasks, NMSFree: true,
 		}
 	}
 	return Description{
@@ -68,7 +68,7 @@ func (h segment) measure(shapes [][]int64) (Sizes, error) {
 }
 
 // weigh takes prototypes on one of the network's scales for evidence: nothing else has as many of them as each box has weights.
-func (h segment) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (h segment) weigh(n *network, f *Match) (evidence, doubt string) {
 	if task := n.metadata.Task; task == "" || task == engine.Segment {
 		if prototypes := n.outputs[f.Outputs[1]].Shape; len(n.outputs) == 2 && n.scale(prototypes[2], prototypes[3]) {
 			return h.weighBoxes(n, f)
@@ -80,7 +80,7 @@ func (h segment) weigh(n *network, f *Fit) (evidence, doubt string) {
 	return "", ""
 }
 
-func (h segment) weighBoxes(n *network, f *Fit) (evidence, doubt string) {
+func (h segment) weighBoxes(n *network, f *Match) (evidence, doubt string) {
 	if h.ended {
 		if f.Boxes > mostRows {
 			return "", ""
@@ -94,14 +94,14 @@ func (h segment) weighBoxes(n *network, f *Fit) (evidence, doubt string) {
 	return cells + ", with a weight for each prototype", ""
 }
 
-func (h segment) boxMap(f *Fit) (engine.BoxMap, bool) {
+func (h segment) boxMap(f *Match) (engine.BoxMap, bool) {
 	if h.ended {
 		return engine.BoxMap{}, false
 	}
 	return mapBefore(f)
 }
 
-func (h segment) extra(f *Fit) engine.Numbers {
+func (h segment) extra(f *Match) engine.Numbers {
 	if h.ended {
 		return afterRows(f)
 	}

@@ -84,7 +84,7 @@ func (n *network) places(shape []int64) bool {
 }
 
 // weigh wants to know that the numbers are scores of classes: heat maps of keypoints look the same.
-func (semantic) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (semantic) weigh(n *network, f *Match) (evidence, doubt string) {
 	said, o := n.metadata.Task == engine.Semantic, &n.outputs[f.Outputs[0]]
 	if !said && !n.places(o.Shape) {
 		return "", ""
@@ -134,10 +134,10 @@ func (n *network) beside(output int) string {
 	return n.String()
 }
 
-func (semantic) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (semantic) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
 
 // number lets class 0 be a background that has no label. The numbers of a network with one label are 1 where it is and 0 where it is not.
-func (h semantic) number(n *network, f *Fit) (Numbering, bool) {
+func (h semantic) number(n *network, f *Match) (Numbering, bool) {
 	if f.Classes > 0 {
 		return n.number(f.Classes, 0, true)
 	}

@@ -31,11 +31,11 @@ func (h ssd) measure(shapes [][]int64) (Sizes, error) {
 	return s, err
 }
 
-func (ssd) number(n *network, f *Fit) (Numbering, bool) { return n.number(f.Classes, 1, true) }
+func (ssd) number(n *network, f *Match) (Numbering, bool) { return n.number(f.Classes, 1, true) }
 
 // weigh looks for the boxes of SSD-MobileNet: six in each cell of six grids, the first with a sixteenth of the input's sides, each with
 // half the sides of the one before.
-func (ssd) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (ssd) weigh(n *network, f *Match) (evidence, doubt string) {
 	boxes, width, height := int64(0), n.width, n.height
 	for stride := 2; stride <= 16; stride *= 2 {
 		width, height = (width+1)/2, (height+1)/2
@@ -54,7 +54,7 @@ func (ssd) weigh(n *network, f *Fit) (evidence, doubt string) {
 		f.Boxes, n.width, n.height, Plural(f.Classes, "class")), ""
 }
 
-func (ssd) boxMap(f *Fit) (engine.BoxMap, bool) {
+func (ssd) boxMap(f *Match) (engine.BoxMap, bool) {
 	m, ok := pairMap(f)
 	m.Corners, m.Scores.Offset, m.Scores.Step = true, 1, int64(f.Classes)+1
 	return f.shares(m), ok

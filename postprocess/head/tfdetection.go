@@ -15,7 +15,7 @@ type tfDetection struct{}
 func (tfDetection) describe() Description {
 	return Description{
 		Layout: LayoutTFDetection, Task: engine.Detect, Form: "[B,K,4] with y first, [B,K], [B,K] and their number [B]",
-		Networks: "TensorFlow's object detection API, also through TensorFlow Lite", Gives: boxesWithClasses, Preset: "tf-detection", Final: true,
+		Networks: "TensorFlow's object detection API, also through TensorFlow Lite", Gives: boxesWithClasses, Preset: "tf-detection", NMSFree: true,
 	}
 }
 
@@ -46,7 +46,7 @@ func (n *network) lite() []int {
 
 func (h tfDetection) measure(shapes [][]int64) (Sizes, error) { return measureChosen(h, shapes, 1) }
 
-func (tfDetection) number(n *network, _ *Fit) (Numbering, bool) {
+func (tfDetection) number(n *network, _ *Match) (Numbering, bool) {
 	if n.lite() == nil {
 		return n.fromOne(), true
 	}
@@ -59,11 +59,11 @@ func (tfDetection) number(n *network, _ *Fit) (Numbering, bool) {
 	return Numbering{}, true
 }
 
-func (tfDetection) weigh(n *network, f *Fit) (evidence, doubt string) {
-	if n.integer(f.Outputs[ChosenCount]) {
+func (tfDetection) weigh(n *network, f *Match) (evidence, doubt string) {
+	if n.integer(f.Outputs[SelectedCount]) {
 		return "", "it could be nms as well (name one of them with --layout)"
 	}
 	return "the outputs' names, and a number of boxes in floating point", ""
 }
 
-func (tfDetection) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (tfDetection) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }

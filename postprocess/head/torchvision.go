@@ -16,7 +16,7 @@ func (torchvision) describe() Description {
 	return Description{
 		Layout: LayoutTorchvision, Task: engine.Detect, Form: "[K,4], [K] and [K]",
 		Networks: "Faster R-CNN, RetinaNet, FCOS and SSD of torchvision",
-		Gives:    boxesWithClasses, Final: true, Single: true,
+		Gives:    boxesWithClasses, NMSFree: true, Unbatched: true,
 	}
 }
 
@@ -36,13 +36,13 @@ func (torchvision) reads(n *network) [][]int {
 
 func (h torchvision) measure(shapes [][]int64) (Sizes, error) { return measureChosen(h, shapes, 0) }
 
-func (torchvision) number(n *network, _ *Fit) (Numbering, bool) { return n.fromOne(), true }
+func (torchvision) number(n *network, _ *Match) (Numbering, bool) { return n.fromOne(), true }
 
-func (torchvision) weigh(n *network, _ *Fit) (evidence, doubt string) {
+func (torchvision) weigh(n *network, _ *Match) (evidence, doubt string) {
 	if len(n.outputs) > 3 {
 		return "", "there are other outputs beside it: " + n.String() + " (--layout torchvision reads the boxes all the same)"
 	}
 	return "boxes, scores and class numbers of one image, as many as there are objects", ""
 }
 
-func (torchvision) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (torchvision) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }

@@ -15,7 +15,7 @@ type ultralyticsRTDETR struct{ labelsAsScored }
 func (ultralyticsRTDETR) describe() Description {
 	return Description{
 		Layout: LayoutUltralyticsRTDETR, Task: engine.Detect, Form: "[B,Q,4+nc]", Networks: "RT-DETR of Ultralytics", Gives: boxesWithClasses,
-		Preset: "ultralytics-rtdetr", Final: true,
+		Preset: "ultralytics-rtdetr", NMSFree: true,
 	}
 }
 
@@ -29,7 +29,7 @@ func (h ultralyticsRTDETR) measure(shapes [][]int64) (Sizes, error) {
 	return Sizes{Boxes: shape[1], Classes: int(max(shape[2]-4, 0))}, nil
 }
 
-func (ultralyticsRTDETR) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (ultralyticsRTDETR) weigh(n *network, f *Match) (evidence, doubt string) {
 	switch said := n.saysRTDETR(); {
 	case len(n.outputs) > 1 || n.labels == 0 || f.Classes != n.labels:
 		return "", ""
@@ -45,7 +45,7 @@ func (ultralyticsRTDETR) weigh(n *network, f *Fit) (evidence, doubt string) {
 	return fmt.Sprintf("a short list of rows of 4 numbers and the scores of %s, as there are labels", Plural(n.labels, "class")), ""
 }
 
-func (ultralyticsRTDETR) boxMap(f *Fit) (engine.BoxMap, bool) {
+func (ultralyticsRTDETR) boxMap(f *Match) (engine.BoxMap, bool) {
 	output, row := f.Outputs[0], 4+int64(f.Classes)
 	return f.shares(engine.BoxMap{
 		Boxes:  engine.Numbers{Output: output, Step: row, Next: 1},
@@ -66,7 +66,7 @@ type ultralyticsRTDETREnd2End struct{ labelsAsScored }
 func (ultralyticsRTDETREnd2End) describe() Description {
 	return Description{
 		Layout: LayoutUltralyticsRTDETREnd2End, Task: engine.Detect, Form: "[B,Q,6]", Networks: "RT-DETR as Ultralytics exports it lately",
-		Gives: boxesWithClasses, Preset: "ultralytics-rtdetr", Final: true,
+		Gives: boxesWithClasses, Preset: "ultralytics-rtdetr", NMSFree: true,
 	}
 }
 
@@ -76,7 +76,7 @@ func (ultralyticsRTDETREnd2End) measure(shapes [][]int64) (Sizes, error) {
 	return endToEnd{}.measure(shapes)
 }
 
-func (ultralyticsRTDETREnd2End) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (ultralyticsRTDETREnd2End) weigh(n *network, f *Match) (evidence, doubt string) {
 	if !n.saysRTDETR() || len(n.outputs) > 1 || n.labels == 2 || n.outputs[f.Outputs[0]].Shape[2] < 0 {
 		return "", "" // with two classes ultralytics-rtdetr says that it could be either
 	}
@@ -84,4 +84,4 @@ func (ultralyticsRTDETREnd2End) weigh(n *network, f *Fit) (evidence, doubt strin
 		" leave no room for", ""
 }
 
-func (ultralyticsRTDETREnd2End) boxMap(*Fit) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (ultralyticsRTDETREnd2End) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }

@@ -22,11 +22,11 @@ func (yoloNAS) reads(n *network) [][]int { return n.pairs() }
 
 func (h yoloNAS) measure(shapes [][]int64) (Sizes, error) { return measurePair(h, shapes) }
 
-func (yoloNAS) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (yoloNAS) weigh(n *network, f *Match) (evidence, doubt string) {
 	return n.weighDense(f, 1, false, func([]int64) bool { return true })
 }
 
-func (yoloNAS) boxMap(f *Fit) (engine.BoxMap, bool) {
+func (yoloNAS) boxMap(f *Match) (engine.BoxMap, bool) {
 	m, ok := pairMap(f)
 	m.Corners = true
 	return m, ok

@@ -28,7 +28,7 @@ func (h yolov5) measure(shapes [][]int64) (Sizes, error) {
 }
 
 // weigh takes maps of 3 boxes in each cell, one for each scale, for what was decoded.
-func (yolov5) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (yolov5) weigh(n *network, f *Match) (evidence, doubt string) {
 	row := 5 + int64(f.Classes)
 	if f.Classes == 1 && f.Boxes <= mostRows && n.cells(f.Boxes, 3, false) != "" {
 		return "", "it could be end2end as well (name one of them with --layout)"
@@ -44,7 +44,7 @@ func (yolov5) weigh(n *network, f *Fit) (evidence, doubt string) {
 	})
 }
 
-func (yolov5) boxMap(f *Fit) (engine.BoxMap, bool) {
+func (yolov5) boxMap(f *Match) (engine.BoxMap, bool) {
 	output, row := f.Outputs[0], 5+int64(f.Classes)
 	return engine.BoxMap{
 		Boxes:  engine.Numbers{Output: output, Step: row, Next: 1},

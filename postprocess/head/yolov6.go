@@ -15,7 +15,7 @@ func (yolov6) describe() Description {
 	}
 }
 
-func (yolov6) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (yolov6) weigh(n *network, f *Match) (evidence, doubt string) {
 	if !n.namedAsYOLOv6(f) {
 		return "", ""
 	}
@@ -23,4 +23,6 @@ func (yolov6) weigh(n *network, f *Fit) (evidence, doubt string) {
 }
 
 // namedAsYOLOv6 reports whether the output has the name that YOLOv6 gives it; YOLOX calls its own output.
-func (n *network) namedAsYOLOv6(f *Fit) bool { return called(n.outputs[f.Outputs[0]].Name, "outputs") }
+func (n *network) namedAsYOLOv6(f *Match) bool {
+	return called(n.outputs[f.Outputs[0]].Name, "outputs")
+}

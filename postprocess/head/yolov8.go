@@ -28,13 +28,13 @@ func (h yolov8) measure(shapes [][]int64) (Sizes, error) {
 }
 
 // weigh takes maps of 16 distances to each side and the classes, one for each scale, for what was decoded.
-func (yolov8) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (yolov8) weigh(n *network, f *Match) (evidence, doubt string) {
 	return n.weighDense(f, 1, false, func(shape []int64) bool {
 		return len(shape) == 4 && shape[1] == 64+int64(f.Classes) && n.scale(shape[2], shape[3])
 	})
 }
 
-func (yolov8) boxMap(f *Fit) (engine.BoxMap, bool) {
+func (yolov8) boxMap(f *Match) (engine.BoxMap, bool) {
 	output := f.Outputs[0]
 	return engine.BoxMap{
 		Boxes:  engine.Numbers{Output: output, Step: 1, Next: f.Boxes},

@@ -15,7 +15,7 @@ type yolox struct{ labelsAsScored }
 func (yolox) describe() Description {
 	return Description{
 		Layout: LayoutYOLOX, Task: engine.Detect, Form: "[B,N,5+nc] with a box for each cell", Networks: "YOLOX", Gives: boxesWithClasses,
-		Preset: "yolox", Scanned: scan.Form{Raw: true},
+		Preset: "yolox", ScanFormat: scan.Format{Raw: true},
 	}
 }
 
@@ -29,14 +29,14 @@ func (h yolox) measure(shapes [][]int64) (Sizes, error) {
 	return Sizes{Boxes: shape[1], Classes: int(max(shape[2]-5, 0))}, nil
 }
 
-func (yolox) weigh(n *network, f *Fit) (evidence, doubt string) {
+func (yolox) weigh(n *network, f *Match) (evidence, doubt string) {
 	if n.namedAsYOLOv6(f) {
 		return "", ""
 	}
 	return n.weighCells(f, false)
 }
 
-func (yolox) boxMap(f *Fit) (engine.BoxMap, bool) {
+func (yolox) boxMap(f *Match) (engine.BoxMap, bool) {
 	output, row := f.Outputs[0], 5+int64(f.Classes)
 	return engine.BoxMap{
 		Boxes:  engine.Numbers{Output: output, Step: row, Next: 1},

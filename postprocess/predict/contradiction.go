@@ -14,18 +14,18 @@ type Contradiction struct {
 	Model  string
 	Layout head.Layout
 	Images int    // in a row that said so
-	What   string // they gave
+	Reason string // they gave
 }
 
 // Error says it in one line.
 func (c *Contradiction) Error() string {
 	return fmt.Sprintf("model %s is not %s: %d images in a row gave %s (name another --layout; edge-infer inspect shows the outputs)",
-		c.Model, c.Layout, c.Images, c.What)
+		c.Model, c.Layout, c.Images, c.Reason)
 }
 
-// Evidence is how many images in a row must contradict the head. Only images on which the network sees something count, for it or
+// ContradictionImages is how many images in a row must contradict the head. Only images on which the network sees something count, for it or
 // against it: an empty scene is no evidence, however long it stays empty.
-const Evidence = 30
+const ContradictionImages = 30
 
 // evidence gathers what images say about the head. Any goroutine may add to it.
 type evidence struct {
@@ -44,7 +44,7 @@ func (e *evidence) curious() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.looked++
-	return e.looked <= Evidence
+	return e.looked <= ContradictionImages
 }
 
 // add takes one image into account; impossible are the scores that are none.
@@ -63,10 +63,10 @@ func (e *evidence) add(s *decode.Stats, impossible int) *Contradiction {
 	case shown(s) > 0:
 		e.boxes = 0
 	}
-	if e.contrary == nil && e.scores >= Evidence {
+	if e.contrary == nil && e.scores >= ContradictionImages {
 		e.contrary = &Contradiction{e.model, e.layout, e.scores, noScores}
 	}
-	if e.contrary == nil && e.boxes >= Evidence {
+	if e.contrary == nil && e.boxes >= ContradictionImages {
 		e.contrary = &Contradiction{e.model, e.layout, e.boxes, noBoxes}
 	}
 	return e.contrary
@@ -78,10 +78,10 @@ const (
 	noBoxes  = "boxes outside the image or of no size"
 )
 
-// Contrary says what of an image's numbers its head cannot give; empty where nothing contradicts it. One image proves nothing.
-func Contrary(s *decode.Stats) string {
+// FindContradiction says what of an image's numbers its head cannot give; empty where nothing contradicts it. One image proves nothing.
+func FindContradiction(s *decode.Stats) string {
 	switch {
-	case s.Impossible > 0:
+	case s.BadScores > 0:
 		return noScores
 	case misplaced(s):
 		return noBoxes
@@ -94,5 +94,5 @@ func shown(s *decode.Stats) int { return s.Candidates - s.Truncated - s.Suppress
 
 // misplaced reports whether no box of an image lies where one can.
 func misplaced(s *decode.Stats) bool {
-	return shown(s) > 0 && s.Misplaced == shown(s) || s.Candidates == 0 && s.Invalid > s.Impossible
+	return shown(s) > 0 && s.OutsideInput == shown(s) || s.Candidates == 0 && s.Invalid > s.BadScores
 }

@@ -16,7 +16,7 @@ func see(t *testing.T, n *Network, images ...engine.Image) (number int, c *Contr
 		require.NoError(t, n.Submit(i%2, []engine.Image{img}))
 		result, err := n.Wait(i % 2)
 		require.NoError(t, err)
-		require.NoError(t, result.Images[0].Err)
+		require.NoError(t, result.Results[0].Err)
 		if result.Contradiction != nil {
 			return i + 1, result.Contradiction
 		}
@@ -89,7 +89,7 @@ func TestContradictionOfTheDevice(t *testing.T) {
 	n := wrap(t, e, Decoding{})
 	e.impossible = 7
 	after, c := see(t, n, times(100, shows(50))...)
-	assert.Equal(t, Evidence, after)
+	assert.Equal(t, ContradictionImages, after)
 	require.ErrorContains(t, c, "scores that are not from 0 to 1")
 }
 

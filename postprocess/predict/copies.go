@@ -2,12 +2,12 @@ package predict
 
 import "github.com/edge-infer/edge-infer/engine"
 
-// Copies is memory for images that are made of others on their way to a predictor, by number. The next request uses it again. The zero
+// ImageBuffers is memory for images that are made of others on their way to a predictor, by number. The next request uses it again. The zero
 // value holds none.
-type Copies struct{ buffers []*engine.Buffer }
+type ImageBuffers struct{ buffers []*engine.Buffer }
 
-// Room is memory of that number and size in bytes, which p reads without another copy. It is valid until the next call for the number.
-func (c *Copies) Room(p Predictor, number, size int) ([]byte, error) {
+// Bytes is memory of that number and size in bytes, which p reads without another copy. It is valid until the next call for the number.
+func (c *ImageBuffers) Bytes(p Predictor, number, size int) ([]byte, error) {
 	for len(c.buffers) <= number {
 		c.buffers = append(c.buffers, nil)
 	}
@@ -26,7 +26,7 @@ func (c *Copies) Room(p Predictor, number, size int) ([]byte, error) {
 }
 
 // Free gives all of it back.
-func (c *Copies) Free() {
+func (c *ImageBuffers) Free() {
 	for _, b := range c.buffers {
 		if b != nil {
 			b.Free()

@@ -627,7 +627,7 @@ func TestCorpus(t *testing.T) {
 			assert.Equal(t, n.Model().Recognised, alone, "the file alone says it as well")
 			require.NotNil(t, d.Head)
 			assert.Equal(t, n.Model().Recognised, *d.Head)
-			for range Evidence + 2 { // nothing in it is no evidence against it
+			for range ContradictionImages + 2 { // nothing in it is no evidence against it
 				seen, err := Run(n, engine.Image{Data: make([]byte, 64), Width: 8, Height: 8, Stride: 8, Format: engine.GRAY8})
 				require.NoError(t, err)
 				require.NoError(t, seen[0].Err)

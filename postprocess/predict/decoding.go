@@ -24,18 +24,18 @@ func (e settingError) Unwrap() error      { return e.error }
 type Decoding struct {
 	// Layout names the meaning of the outputs where they are not to be recognised.
 	Layout head.Layout
-	// Threshold is the decoded threshold: the lowest score of a detection that comes out.
-	Threshold float32
+	// MinScore is the decoded threshold: the lowest score of a detection that comes out.
+	MinScore float32
 	// IoU is the overlap above which the lower-scored of two boxes of a class is dropped.
 	IoU float32
 	// Limit is how many detections an image has at most.
 	Limit int
-	// Labels are the labels that come out; nil for all.
-	Labels []string
+	// Classes are the labels that come out; nil for all.
+	Classes []string
 	// Top is how many classes of a classifier whose images are of one class come out, 0 for five; Always has them come out whatever they
 	// score.
-	Top    int
-	Always bool
+	TopK      int
+	TopAlways bool
 	// MultiLabel gives a box once for every class over the threshold instead of once for its best.
 	MultiLabel bool
 }
@@ -47,9 +47,9 @@ func (d *Decoding) open(model *engine.Model) (*decode.Decoder, error) {
 		return nil, settingError{err}
 	}
 	decoder := &decode.Decoder{
-		Layout: layout, Threshold: d.Threshold, IoU: d.IoU, Limit: d.Limit, MultiLabel: d.MultiLabel, TopK: d.Top, TopAlways: d.Always,
+		Layout: layout, MinScore: d.MinScore, IoU: d.IoU, Limit: d.Limit, MultiLabel: d.MultiLabel, TopK: d.TopK, TopAlways: d.TopAlways,
 	}
-	for _, label := range d.Labels {
+	for _, label := range d.Classes {
 		class := slices.Index(model.Metadata.Labels, label)
 		switch {
 		case len(model.Metadata.Labels) == 0:

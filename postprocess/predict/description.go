@@ -30,10 +30,10 @@ type Description struct {
 	// Head is what the outputs were recognised as, and why; nil with the Problem when they were not.
 	Head    *head.Recognition `json:"head,omitempty"`
 	Problem string            `json:"problem,omitempty"`
-	// NamesPresumed says that the keypoints have COCO's names because there are as many, and the file says none.
-	NamesPresumed bool `json:"keypoint_names_presumed,omitempty"`
-	// OnDevice says that boxes are listed on the device, and only those over the decoded threshold reach the host.
-	OnDevice bool `json:"on_device"`
+	// KeypointNamesAssumed says that the keypoints have COCO's names because there are as many, and the file says none.
+	KeypointNamesAssumed bool `json:"keypoint_names_presumed,omitempty"`
+	// FilteredOnDevice says that boxes are listed on the device, and only those over the decoded threshold reach the host.
+	FilteredOnDevice bool `json:"on_device"`
 }
 
 // Port is an input or output of a model. A size that may vary is -1.
@@ -62,7 +62,7 @@ func describe(m *engine.Model) Description {
 	d := Description{
 		Model: m.Path, Backend: m.Backend, BackendVersion: m.BackendVersion, Device: m.Device, Precision: m.Precision, Reason: m.Reason,
 		Inputs: ports(m.Inputs), Outputs: ports(m.Outputs), MaxBatch: m.MaxBatch, Task: m.Metadata.Task, Labels: m.Metadata.Labels,
-		OnDevice: m.Filter != nil, NamesPresumed: m.Metadata.KeypointNames == nil,
+		FilteredOnDevice: m.Filter != nil, KeypointNamesAssumed: m.Metadata.KeypointNames == nil,
 	}
 	if p := m.Image; p != nil {
 		d.Preprocessing = fmt.Sprintf("%dx%d: %s", p.Width, p.Height, p.Preprocess)
@@ -115,7 +115,7 @@ func (d *Description) recognise(r *head.Recognition) {
 	if r.Task != engine.Read {
 		d.Labels = distinct(d.Labels)
 	}
-	d.NamesPresumed = d.NamesPresumed && r.Keypoints != nil
+	d.KeypointNamesAssumed = d.KeypointNamesAssumed && r.Keypoints != nil
 }
 
 // String lays the description out for people.
@@ -156,14 +156,14 @@ func (d Description) String() string {
 				of = " of " + postprocess.Label(d.Labels, class)
 			}
 			if names != nil {
-				line("keypoints", "%d%s: %s", d.Head.Points, of, shorten(strings.Join(names, ", "), 400)+d.presumed())
+				line("keypoints", "%d%s: %s", d.Head.KeypointCount, of, shorten(strings.Join(names, ", "), 400)+d.presumed())
 			}
 		}
-		if d.Head.Points > 0 && d.Head.Keypoints == nil {
-			line("keypoints", "%d without names: the file says none", d.Head.Points)
+		if d.Head.KeypointCount > 0 && d.Head.Keypoints == nil {
+			line("keypoints", "%d without names: the file says none", d.Head.KeypointCount)
 		}
 	}
-	if d.OnDevice {
+	if d.FilteredOnDevice {
 		line("filtered", "on the device: only boxes over the threshold reach the host")
 	}
 	return text.String()
@@ -171,7 +171,7 @@ func (d Description) String() string {
 
 // presumed says where names of keypoints that the file does not say come from.
 func (d Description) presumed() string {
-	if d.NamesPresumed {
+	if d.KeypointNamesAssumed {
 		return " (COCO's: the file names none)"
 	}
 	return ""

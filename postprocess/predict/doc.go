@@ -11,7 +11,7 @@
 //
 // # Thresholds
 //
-// The names that package postprocess gives to thresholds are used here too. Decoding.Threshold is the decoded one: no detection under it
+// The names that package postprocess gives to thresholds are used here too. Decoding.MinScore is the decoded one: no detection under it
 // comes out. What a user sees is cut once more, at the reported threshold, by whoever shows it; the two differ where something in between,
 // such as a tracker, uses weaker detections.
 package predict

@@ -31,7 +31,7 @@ func levels(outputs []engine.TensorInfo, width, height int) []level {
 			rank := len(o.Shape)
 			switch {
 			case rank < 2 || rank > 3 || rank != len(outputs[0].Shape) || o.Type != engine.Float32 || o.Shape[rank-2] != l.cells:
-			case o.Shape[rank-1] == head.SideBins && l.distances == nil:
+			case o.Shape[rank-1] == head.BoxLogits && l.distances == nil:
 				l.distances = o
 			case l.scores == nil:
 				l.scores = o
@@ -70,7 +70,7 @@ func join(g *onnx.GraphProto, all []level) {
 		name := fmt.Sprintf("%s/%d", joined, i)
 		rows = append(rows, node("Concat", name, []string{l.scores.Name, l.distances.Name}, onnx.Int("axis", int64(rank-1))))
 	}
-	shape[rank-2], shape[rank-1] = count, shape[rank-1]+head.SideBins
+	shape[rank-2], shape[rank-1] = count, shape[rank-1]+head.BoxLogits
 	last := joined
 	if rank == 2 {
 		last += "/rows"

@@ -32,7 +32,7 @@ type slot struct {
 	decoder *decode.Decoder
 	images  []engine.Image // those that the engine has
 	places  []int          // their numbers among the images of the request
-	result  Result
+	result  BatchResult
 }
 
 // Wrap makes a predictor of an open engine, which it closes when it is closed itself. An error leaves the engine open.
@@ -44,7 +44,7 @@ func Wrap(e engine.Engine, d Decoding) (*Network, error) {
 	for i := range n.slots {
 		batch := n.model.MaxBatch
 		n.slots[i].images, n.slots[i].places = make([]engine.Image, 0, batch), make([]int, 0, batch)
-		n.slots[i].result.Images = make([]Image, 0, batch)
+		n.slots[i].result.Results = make([]Result, 0, batch)
 	}
 	if err := n.decode(d, 0, len(n.slots)); err != nil {
 		return nil, err
@@ -123,9 +123,9 @@ func (n *Network) Submit(number int, images []engine.Image) error {
 	}
 	s.images, s.places = s.images[:0], s.places[:0]
 	s.result.Timing, s.result.Decoding = engine.Timing{}, 0
-	s.result.Images = s.result.Images[:len(images)]
+	s.result.Results = s.result.Results[:len(images)]
 	for i := range images {
-		at := &s.result.Images[i]
+		at := &s.result.Results[i]
 		at.Detections, at.Map, at.Stats, at.Err = at.Detections[:0], nil, decode.Stats{}, images[i].Check()
 		if at.Err == nil {
 			s.images, s.places = append(s.images, images[i]), append(s.places, i)
@@ -142,7 +142,7 @@ func (n *Network) Submit(number int, images []engine.Image) error {
 }
 
 // Wait implements Predictor.
-func (n *Network) Wait(number int) (*Result, error) {
+func (n *Network) Wait(number int) (*BatchResult, error) {
 	s, err := n.slot("wait", number)
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (n *Network) Wait(number int) (*Result, error) {
 	result, err := n.engine.Wait(number)
 	if err != nil && n.lossy && !errors.Is(err, engine.ErrClosed) {
 		for _, place := range s.places {
-			s.result.Images[place].Err = err
+			s.result.Results[place].Err = err
 		}
 		return &s.result, nil
 	}
@@ -167,7 +167,7 @@ func (n *Network) Wait(number int) (*Result, error) {
 	s.result.Timing = result.Timing
 	begun := time.Now()
 	for i, place := range s.places {
-		at, image := &s.result.Images[place], &s.images[i]
+		at, image := &s.result.Results[place], &s.images[i]
 		at.Detections, at.Stats, at.Err = s.decoder.Decode(result, i, image.Width, image.Height, at.Detections)
 		if at.Err == nil {
 			at.Map = s.decoder.Map(i)
@@ -180,9 +180,9 @@ func (n *Network) Wait(number int) (*Result, error) {
 
 // weigh takes what an image gave for evidence.
 func (n *Network) weigh(decoder *decode.Decoder, result *engine.Result, number int, stats *decode.Stats) *Contradiction {
-	impossible := stats.Impossible
+	impossible := stats.BadScores
 	if n.evidence.curious() {
-		if all, err := decoder.Impossible(result, number); err == nil {
+		if all, err := decoder.CountBadScores(result, number); err == nil {
 			impossible = all
 		}
 	}

@@ -23,8 +23,8 @@ type Options struct {
 	// Model is an ONNX file or an engine plan, or Demo or nothing for the embedded model. LabelsFile has one label a line; they replace
 	// those of the model.
 	Model, LabelsFile string
-	// Find takes a Model that is a name to its file, and to its labels where it has some; nil where models have no names.
-	Find func(model string) (path, labels string, err error)
+	// ResolveModel takes a Model that is a name to its file, and to its labels where it has some; nil where models have no names.
+	ResolveModel func(model string) (path, labels string, err error)
 	// Options are those of every backend. Load fills Path, Bytes and Metadata; Bytes that are there already stand for the file, Metadata
 	// for what the file says. Filter is Decoding's.
 	engine.Options
@@ -32,14 +32,14 @@ type Options struct {
 	Backend string
 	// Look finds out how large the images to come are, for a model that leaves its size open and has no Width, Height or Sources; nil gives
 	// it the size of its metadata. Load asks once, or Open, where only a server knows the model. Engine plans have their size.
-	Look func() []engine.Size
-	// Arrays says that the model is run on Tensors: it keeps the inputs of its file, whatever Open would know to give them.
-	Arrays bool
+	ProbeSizes func() []engine.Size
+	// TensorInputs says that the model is run on Tensors: it keeps the inputs of its file, whatever Open would know to give them.
+	TensorInputs bool
 	// Standby is the backend that takes over on this machine while the servers of a Backend on other machines do not answer, and that serves
 	// until they are there; nothing for none. It runs the Model, which must be the servers'.
 	Standby string
-	// Lossy has images that a Backend on other machines did not do fail one by one, each with its Image.Err, instead of their request.
-	Lossy bool
+	// PerImageErrors has images that a Backend on other machines did not do fail one by one, each with its Image.Err, instead of their request.
+	PerImageErrors bool
 	// Reason says why Backend is named, where nobody asked for it; see engine/auto.
 	Reason string
 	// Candidates are the backends to choose from; nil for those of engine/auto.
@@ -50,17 +50,17 @@ type Options struct {
 	Build func(context.Context, tensorrt.BuildOptions) error
 	// Level is the builder's effort for that plan, nil for TensorRT's own. It belongs to a Backend of tensorrt by name.
 	Level *int
-	// Yielding says that a missing plan is built meanwhile: a backend that computes on the CPU leaves half of it to the builder.
-	Yielding bool
-	Decoding Decoding
+	// ReserveCPU says that a missing plan is built meanwhile: a backend that computes on the CPU leaves half of it to the builder.
+	ReserveCPU bool
+	Decoding   Decoding
 	// Log gets what was refused and why; nil for slog.Default.
 	Log *slog.Logger
 
 	loaded bool
 }
 
-// Another is for a further model beside o's on the same device: nothing that is known of o's model holds for it.
-func (o *Options) Another(model string) Options {
+// ForModel is for a further model beside o's on the same device: nothing that is known of o's model holds for it.
+func (o *Options) ForModel(model string) Options {
 	other := *o
 	other.Model, other.LabelsFile, other.loaded = model, "", false
 	other.Path, other.Bytes, other.Metadata, other.Shapes, other.Sources = "", nil, engine.Metadata{}, nil, nil
@@ -76,8 +76,8 @@ func (o *Options) Load() error {
 	if o.Model == "" && o.Bytes == nil && o.remote() {
 		return o.labels()
 	}
-	if o.Find != nil && o.Bytes == nil {
-		path, labels, err := o.Find(o.Model)
+	if o.ResolveModel != nil && o.Bytes == nil {
+		path, labels, err := o.ResolveModel(o.Model)
 		if err != nil {
 			return err
 		}
@@ -108,8 +108,8 @@ func (o *Options) Load() error {
 	return o.settle(model)
 }
 
-// Remotely reports whether the network runs on other machines.
-func (o *Options) Remotely() bool { return o.remote() }
+// IsRemote reports whether the network runs on other machines.
+func (o *Options) IsRemote() bool { return o.remote() }
 
 // remote reports whether the backend has the model itself. A file that is named then only says what the model means.
 func (o *Options) remote() bool {
@@ -195,7 +195,7 @@ func Open(ctx context.Context, o Options) (*Network, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	n.lossy = o.Lossy && o.remote()
+	n.lossy = o.PerImageErrors && o.remote()
 	return n, nil
 }
 
@@ -211,7 +211,7 @@ func (o *Options) fits(m engine.Model) error {
 // open opens the backend, and has the plan built that it lacks.
 func (o *Options) open(ctx context.Context) (engine.Engine, error) {
 	logger := o.logger()
-	choice := auto.Choice{Engine: o.Backend, Reason: o.Reason, Yielding: o.Yielding, Candidates: o.Candidates}
+	choice := auto.Choice{Engine: o.Backend, Reason: o.Reason, Yielding: o.ReserveCPU, Candidates: o.Candidates}
 	if o.Level != nil && o.Backend == tensorrt.Name && o.Candidates == nil {
 		choice.Candidates = []auto.Candidate{o.leveled()}
 	}
@@ -247,8 +247,8 @@ func (o *Options) Plan() tensorrt.BuildOptions {
 	return plan
 }
 
-// LacksPlan reports whether TensorRT would run the model, which must have been loaded, if only its plan had been built.
-func (o *Options) LacksPlan() bool {
+// NeedsPlan reports whether TensorRT would run the model, which must have been loaded, if only its plan had been built.
+func (o *Options) NeedsPlan() bool {
 	e, err := tensorrt.Options{Options: o.Options, Build: tensorrt.BuildOptions{Level: o.Level}, Log: o.Log}.Open()
 	if err == nil {
 		_ = e.Close() // it was only a question

@@ -19,7 +19,7 @@ func TestPartsAreUsedAtOnce(t *testing.T) {
 	o.Threads, o.Slots = 1, 4
 	n, err := Open(t.Context(), o)
 	require.NoError(t, err)
-	parts, err := Divide(n, 2)
+	parts, err := SplitSlots(n, 2)
 	require.NoError(t, err)
 	data := make([]byte, 320*240*3)
 	_, err = belt.Draw(90, data, 320*3, nil)
@@ -39,7 +39,7 @@ func TestPartsAreUsedAtOnce(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				seen[i] += len(result.Images[0].Detections)
+				seen[i] += len(result.Results[0].Detections)
 			}
 			if err := p.Close(); err != nil {
 				t.Error(err)
@@ -57,23 +57,23 @@ func TestPartsOfANetwork(t *testing.T) {
 	e := newScripted(2)
 	n, err := Wrap(e, Decoding{})
 	require.NoError(t, err)
-	_, err = Divide(n, 3)
+	_, err = SplitSlots(n, 3)
 	require.ErrorContains(t, err, "slots cannot be divided by 3")
 	slots := n.Slots()
-	parts, err := Divide(n, slots)
+	parts, err := SplitSlots(n, slots)
 	require.NoError(t, err)
 	require.Equal(t, 1, parts[0].Slots())
 	require.Equal(t, []*Network{n}, Networks(parts[1]))
 
-	look := func(p *Part, value byte) int {
+	look := func(p *SlotGroup, value byte) int {
 		require.NoError(t, p.Submit(0, []engine.Image{shows(value)}))
 		result, err := p.Wait(0)
 		require.NoError(t, err)
-		return len(result.Images[0].Detections)
+		return len(result.Results[0].Detections)
 	}
 	seen := look(parts[0], 50)
 	require.Positive(t, seen)
-	require.NoError(t, parts[1].Tune(Decoding{Threshold: 0.99}))
+	require.NoError(t, parts[1].Tune(Decoding{MinScore: 0.99}))
 	require.Zero(t, look(parts[1], 50), "it asks for more")
 	require.Equal(t, seen, look(parts[0], 50), "the other goes on as it was")
 

@@ -23,7 +23,7 @@ type Predictor interface {
 	// returns. An image that cannot be read does not harm the others: its Image holds the error.
 	Submit(slot int, images []engine.Image) error
 	// Wait blocks until the slot's request is done. The result belongs to the predictor and is valid until the next Submit of this slot.
-	Wait(slot int) (*Result, error)
+	Wait(slot int) (*BatchResult, error)
 	// Tune changes how outputs are decoded, from the next Submit of each slot on. An error changes nothing.
 	Tune(Decoding) error
 	// Close waits for the work in flight and frees everything. It is idempotent.
@@ -51,10 +51,10 @@ type Model struct {
 	Recognised head.Recognition
 }
 
-// Result is what one request gave: one Image for each that was submitted, in their order. It and everything in it belong to the predictor
+// BatchResult is what one request gave: one Image for each that was submitted, in their order. It and everything in it belong to the predictor
 // and are valid until the next Submit of the same slot.
-type Result struct {
-	Images []Image
+type BatchResult struct {
+	Results []Result
 	// Timing says where the time of the request went; zero when no image of it could be read.
 	Timing engine.Timing
 	// Decoding is how long the outputs took to become detections.
@@ -64,8 +64,8 @@ type Result struct {
 	Contradiction *Contradiction
 }
 
-// Image is what one image shows.
-type Image struct {
+// BatchResult is what one image shows.
+type Result struct {
 	// Detections are in pixels of the image, best first.
 	Detections []postprocess.Detection
 	// Map is what the image shows at every place of it, for networks that say that; else nil. There are no detections then.
@@ -78,7 +78,7 @@ type Image struct {
 }
 
 // Clone returns an image that shares no memory with p.
-func (p *Image) Clone() Image {
+func (p *Result) Clone() Result {
 	c := *p
 	c.Map = p.Map.Clone()
 	c.Detections = slices.Clone(p.Detections)

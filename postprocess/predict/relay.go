@@ -6,10 +6,10 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Relay takes any number of images through a predictor and keeps its slots busy meanwhile: what predictors are made of that show another
+// Batcher takes any number of images through a predictor and keeps its slots busy meanwhile: what predictors are made of that show another
 // one several images for each of theirs. Nothing else may submit to the predictor between Submit and Wait. From the second round on it
 // allocates nothing.
-type Relay struct {
+type Batcher struct {
 	Predictor Predictor
 
 	images   []engine.Image
@@ -19,7 +19,7 @@ type Relay struct {
 }
 
 // Submit starts the first images; Wait goes on with the others. The slice and the images' memory stay as they are until Wait returns.
-func (r *Relay) Submit(images []engine.Image) error {
+func (r *Batcher) Submit(images []engine.Image) error {
 	r.images, r.next, r.inFlight = images, 0, 0
 	if err := r.start(); err != nil {
 		return r.give(err)
@@ -28,7 +28,7 @@ func (r *Relay) Submit(images []engine.Image) error {
 }
 
 // start keeps the slots busy.
-func (r *Relay) start() error {
+func (r *Batcher) start() error {
 	slots, batch := r.Predictor.Slots(), r.Predictor.Model().MaxBatch
 	for ; r.next < len(r.images) && r.inFlight < slots; r.inFlight++ {
 		end := min(r.next+batch, len(r.images))
@@ -41,7 +41,7 @@ func (r *Relay) start() error {
 }
 
 // give ends a request that failed: what is under way is waited for and thrown away, so that the images' memory is free.
-func (r *Relay) give(err error) error {
+func (r *Batcher) give(err error) error {
 	for ; r.inFlight > 0; r.inFlight-- {
 		_, failed := r.Predictor.Wait(r.oldest)
 		r.oldest = (r.oldest + 1) % r.Predictor.Slots()
@@ -52,7 +52,7 @@ func (r *Relay) give(err error) error {
 
 // Wait hands out what every image shows, by its number and in order; it belongs to the predictor and is valid during the call only. The
 // result has no images: its times are from the first submission to the last end, and the sum of the work between.
-func (r *Relay) Wait(each func(number int, seen *Image)) (all Result, err error) {
+func (r *Batcher) Wait(each func(number int, seen *Result)) (all BatchResult, err error) {
 	for done := 0; r.inFlight > 0; {
 		below, err := r.Predictor.Wait(r.oldest)
 		r.oldest, r.inFlight = (r.oldest+1)%r.Predictor.Slots(), r.inFlight-1
@@ -70,8 +70,8 @@ func (r *Relay) Wait(each func(number int, seen *Image)) (all Result, err error)
 		if below.Contradiction != nil {
 			all.Contradiction = below.Contradiction
 		}
-		for i := range below.Images {
-			each(done, &below.Images[i])
+		for i := range below.Results {
+			each(done, &below.Results[i])
 			done++
 		}
 		if err := r.start(); err != nil {

@@ -34,7 +34,7 @@ func (o *Options) settle(model *onnx.Model) error {
 		return nil //nolint:nilerr // the backend says it better
 	}
 	scales := levels(outputs, img.Width, img.Height)
-	if !o.Arrays && (len(known) > 0 || scales != nil) {
+	if !o.TensorInputs && (len(known) > 0 || scales != nil) {
 		for i := range known {
 			derive(model.Proto.Graph, &known[i], img)
 		}
@@ -52,8 +52,8 @@ func (o *Options) settle(model *onnx.Model) error {
 		o.Metadata.Activation = activation(model.Proto.Graph, outputs[0].Name)
 	}
 	o.presume(&engine.Model{Outputs: outputs, Metadata: o.Metadata, Width: img.Width, Height: img.Height})
-	if scales == nil && len(known) == 0 && o.Look != nil && o.Width == 0 && o.Sources == nil && sizeOpen(inputs[0]) {
-		o.Sources = o.Look()
+	if scales == nil && len(known) == 0 && o.ProbeSizes != nil && o.Width == 0 && o.Sources == nil && sizeOpen(inputs[0]) {
+		o.Sources = o.ProbeSizes()
 	}
 	return nil
 }
@@ -114,10 +114,10 @@ func (o *Options) resettle(ctx context.Context, e engine.Engine) (engine.Engine,
 func (o *Options) refit(ctx context.Context, e engine.Engine) (engine.Engine, error) {
 	m := e.Model()
 	open := m.Image != nil && sizeOpen(m.Inputs[m.Image.Index])
-	if !open || !o.remote() || o.Bytes != nil || o.Look == nil || o.Width > 0 || o.Sources != nil {
+	if !open || !o.remote() || o.Bytes != nil || o.ProbeSizes == nil || o.Width > 0 || o.Sources != nil {
 		return e, nil
 	}
-	o.Sources = o.Look()
+	o.Sources = o.ProbeSizes()
 	if width, height := o.Sides(m.Metadata); width == m.Width && height == m.Height {
 		return e, nil
 	}

@@ -72,7 +72,7 @@ func TestSizesAreGivenToNetworksThatWantThem(t *testing.T) {
 	assert.Contains(t, Describe(n.Model()).Preprocessing, "32x64: stretch, bilinear-antialias, pad 114, rgb, 0..1, nchw (as rtdetr has it: ")
 
 	arrays := o
-	arrays.Arrays = true
+	arrays.TensorInputs = true
 	e, err := OpenRaw(t.Context(), arrays)
 	require.NoError(t, err)
 	defer e.Close()

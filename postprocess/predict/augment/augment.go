@@ -18,26 +18,26 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
 )
 
-// Look is one way of seeing an image.
-type Look struct {
+// View is one way of seeing an image.
+type View struct {
 	Flip bool // left to right
-	// Scale is how large the image appears, from LeastScale to 1, which 0 stands for: there is grey around a smaller one.
+	// Scale is how large the image appears, from MinScale to 1, which 0 stands for: there is grey around a smaller one.
 	Scale float64
 }
 
-// LeastScale is the smallest image.
-const LeastScale = 0.25
+// MinScale is the smallest image.
+const MinScale = 0.25
 
-// Check finds what is wrong with a look.
-func (l Look) Check() error {
-	if l.Scale != 0 && !(l.Scale >= LeastScale && l.Scale <= 1) {
-		return fmt.Errorf("scale %v, must be %v to 1 (tiles make images larger)", l.Scale, LeastScale)
+// Validate finds what is wrong with a look.
+func (l View) Validate() error {
+	if l.Scale != 0 && !(l.Scale >= MinScale && l.Scale <= 1) {
+		return fmt.Errorf("scale %v, must be %v to 1 (tiles make images larger)", l.Scale, MinScale)
 	}
 	return nil
 }
 
-// Parse reads a look: flip, scale=0.83, or both joined by +.
-func Parse(text string) (look Look, err error) {
+// ParseView reads a look: flip, scale=0.83, or both joined by +.
+func ParseView(text string) (look View, err error) {
 	for part := range strings.SplitSeq(text, "+") {
 		scale, scaled := strings.CutPrefix(part, "scale=")
 		switch {
@@ -45,13 +45,13 @@ func Parse(text string) (look Look, err error) {
 			look.Flip = true
 		case scaled && look.Scale == 0:
 			if look.Scale, err = strconv.ParseFloat(scale, 64); err != nil || look.Scale == 0 {
-				return look, fmt.Errorf("scale %q is no number from %v to 1", scale, LeastScale)
+				return look, fmt.Errorf("scale %q is no number from %v to 1", scale, MinScale)
 			}
 		default:
 			return look, fmt.Errorf("%q must be flip, scale=0.83 or flip+scale=0.83", text)
 		}
 	}
-	return look, look.Check()
+	return look, look.Validate()
 }
 
 // Augmented shows a predictor every image in several ways. The exported fields are set before Open.
@@ -60,8 +60,8 @@ func Parse(text string) (look Look, err error) {
 type Augmented struct {
 	// Predictor is closed with the Augmented; nothing else may submit to it meanwhile.
 	predict.Predictor
-	// Looks come beside the image as it is.
-	Looks []Look
+	// Views come beside the image as it is.
+	Views []View
 	// Fuser says how what they find is put together; its first weight is that of the image as it is.
 	Fuser fuse.Fuser
 	// Decoding is what the predictor was opened for, but for ensemble.Below(Decoding): its Threshold and Limit hold for what comes out.
@@ -74,21 +74,21 @@ type Augmented struct {
 	batch     int
 	exclusive bool
 	decoding  predict.Decoding
-	relay     predict.Relay
-	take      func(number int, seen *predict.Image)
+	relay     predict.Batcher
+	take      func(number int, seen *predict.Result)
 	images    []engine.Image // all looks of an image, then those of the next one
-	copies    predict.Copies
+	copies    predict.ImageBuffers
 	given     []engine.Image
 	seen      [][]postprocess.Detection // by look, of the image that is being taken
-	result    predict.Result
+	result    predict.BatchResult
 }
 
 var _ predict.Predictor = (*Augmented)(nil)
 
 // Open checks the settings. An error leaves the predictor below open.
 func (a *Augmented) Open() error {
-	for _, look := range a.Looks {
-		if err := look.Check(); err != nil {
+	for _, look := range a.Views {
+		if err := look.Validate(); err != nil {
 			return err
 		}
 	}
@@ -96,15 +96,15 @@ func (a *Augmented) Open() error {
 	if model.Recognised.Task.Maps() {
 		return fmt.Errorf("model %s gives a map (%s), which nothing fuses: leave the other looks away", model.Path, model.Recognised.Task)
 	}
-	a.exclusive = ensemble.Exclusive(&model)
-	if err := a.Fuser.Open(1 + len(a.Looks)); err != nil {
+	a.exclusive = ensemble.ExclusiveClasses(&model)
+	if err := a.Fuser.Open(1 + len(a.Views)); err != nil {
 		return err
 	}
 	a.batch = a.Model().MaxBatch
 	a.relay.Predictor, a.take = a.Predictor, a.collect
 	a.tuned.Store(&a.Decoding)
-	a.seen = make([][]postprocess.Detection, 1+len(a.Looks))
-	a.result.Images = make([]predict.Image, 0, a.batch)
+	a.seen = make([][]postprocess.Detection, 1+len(a.Views))
+	a.result.Results = make([]predict.Result, 0, a.batch)
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (a *Augmented) Slots() int { return 1 }
 
 // Tune implements predict.Predictor.
 func (a *Augmented) Tune(d predict.Decoding) error {
-	err := a.Predictor.Tune(ensemble.Below(d))
+	err := a.Predictor.Tune(ensemble.MemberDecoding(d))
 	if err == nil {
 		a.tuned.Store(&d)
 	}
@@ -138,13 +138,13 @@ func (a *Augmented) Submit(slot int, images []engine.Image) error {
 		return a.refuse("submit", engine.ErrShape, "%d images, 1 to %d fit", len(images), a.batch)
 	}
 	a.images, a.given = a.images[:0], append(a.given[:0], images...)
-	a.result.Images = a.result.Images[:len(images)]
+	a.result.Results = a.result.Results[:len(images)]
 	for i := range images {
-		at := &a.result.Images[i]
+		at := &a.result.Results[i]
 		at.Detections, at.Stats, at.Err = at.Detections[:0], decode.Stats{}, nil
 		a.images = append(a.images, images[i])
-		for k, look := range a.Looks {
-			image, err := a.draw(i*len(a.Looks)+k, look, &images[i])
+		for k, look := range a.Views {
+			image, err := a.draw(i*len(a.Views)+k, look, &images[i])
 			if err != nil {
 				at.Err, image = cmp.Or(at.Err, err), engine.Image{} // which is refused below, and harms no other
 			}
@@ -159,7 +159,7 @@ func (a *Augmented) Submit(slot int, images []engine.Image) error {
 }
 
 // Wait implements predict.Predictor.
-func (a *Augmented) Wait(slot int) (*predict.Result, error) {
+func (a *Augmented) Wait(slot int) (*predict.BatchResult, error) {
 	switch {
 	case slot != 0:
 		return nil, a.refuse("wait", engine.ErrShape, "slot %d, there is slot 0 alone", slot)
@@ -176,17 +176,17 @@ func (a *Augmented) Wait(slot int) (*predict.Result, error) {
 }
 
 // collect takes over what a look showed, and fuses an image's with its last one.
-func (a *Augmented) collect(number int, seen *predict.Image) {
+func (a *Augmented) collect(number int, seen *predict.Result) {
 	looks := len(a.seen)
 	img, look := number/looks, number%looks
-	at, image := &a.result.Images[img], &a.given[img]
+	at, image := &a.result.Results[img], &a.given[img]
 	at.Err = cmp.Or(at.Err, seen.Err)
 	at.Stats.Add(&seen.Stats)
 	back := a.seen[look][:0]
 	for i := range seen.Detections {
 		found := seen.Detections[i].Clone()
 		if look > 0 {
-			if err := a.Looks[look-1].back(&found, image.Width, image.Height); err != nil {
+			if err := a.Views[look-1].back(&found, image.Width, image.Height); err != nil {
 				at.Err = cmp.Or(at.Err, err)
 			}
 		}
@@ -202,7 +202,7 @@ func (a *Augmented) collect(number int, seen *predict.Image) {
 	for _, detections := range a.seen {
 		all += len(detections)
 	}
-	at.Detections = ensemble.Cut(a.Fuser.Fuse(at.Detections, a.seen), &a.decoding, a.exclusive)
+	at.Detections = ensemble.ApplyLimits(a.Fuser.Fuse(at.Detections, a.seen), &a.decoding, a.exclusive)
 	at.Stats.Suppressed += all - len(at.Detections)
 }
 

@@ -14,7 +14,7 @@ import (
 // spotter is a predictor that finds the box around all white pixels, a mask of them and the first and last of 17 keypoints at its corners.
 type spotter struct {
 	requests []image.Point
-	result   predict.Result
+	result   predict.BatchResult
 	points   int
 }
 
@@ -27,12 +27,12 @@ func (*spotter) Alloc(size int) (*engine.Buffer, error) {
 }
 
 func (s *spotter) Submit(_ int, images []engine.Image) error {
-	s.result.Images = s.result.Images[:0]
+	s.result.Results = s.result.Results[:0]
 	for i := range images {
 		p := &images[i]
 		s.requests = append(s.requests, image.Pt(p.Width, p.Height))
 		if err := p.Check(); err != nil || p.Format != engine.BGR {
-			s.result.Images = append(s.result.Images, predict.Image{Err: err})
+			s.result.Results = append(s.result.Results, predict.Result{Err: err})
 			continue
 		}
 		seen, logits := image.Rectangle{}, []float32{}
@@ -54,12 +54,12 @@ func (s *spotter) Submit(_ int, images []engine.Image) error {
 		for range s.points {
 			f.Detail.Keypoints = append(f.Detail.Keypoints, postprocess.Keypoint{X: f.X1, Y: f.Y1, Score: 1})
 		}
-		s.result.Images = append(s.result.Images, predict.Image{Detections: []postprocess.Detection{f}})
+		s.result.Results = append(s.result.Results, predict.Result{Detections: []postprocess.Detection{f}})
 	}
 	return nil
 }
 
-func (s *spotter) Wait(int) (*predict.Result, error) { return &s.result, nil }
+func (s *spotter) Wait(int) (*predict.BatchResult, error) { return &s.result, nil }
 
 // image has a white rectangle on black.
 func img(width, height int, white image.Rectangle) engine.Image {
@@ -76,18 +76,18 @@ func img(width, height int, white image.Rectangle) engine.Image {
 // TestLooksComeBackToTheImage: mirrored and smaller, with masks and keypoints, every look finds the same place.
 func TestLooksComeBackToTheImage(t *testing.T) {
 	s := &spotter{}
-	a := &Augmented{Predictor: s, Looks: []Look{{Flip: true}, {Scale: 0.5}, {Flip: true, Scale: 0.8}}}
+	a := &Augmented{Predictor: s, Views: []View{{Flip: true}, {Scale: 0.5}, {Flip: true, Scale: 0.8}}}
 	require.NoError(t, a.Open())
 	white := image.Rect(3, 2, 9, 6)
 	require.NoError(t, a.Submit(0, []engine.Image{img(20, 11, white), {}, img(12, 10, white)}))
 	result, err := a.Wait(0)
 	require.NoError(t, err)
 	require.Equal(t, []image.Point{{20, 11}, {20, 11}, {40, 22}, {25, 14}}, s.requests[:4])
-	require.Error(t, result.Images[1].Err)
+	require.Error(t, result.Results[1].Err)
 	for i, size := range map[int]image.Point{0: {20, 11}, 2: {12, 10}} {
-		require.NoError(t, result.Images[i].Err)
-		require.Len(t, result.Images[i].Detections, 1)
-		f := &result.Images[i].Detections[0]
+		require.NoError(t, result.Results[i].Err)
+		require.Len(t, result.Results[i].Detections, 1)
+		f := &result.Results[i].Detections[0]
 		require.InDelta(t, 0.8, f.Score, 1e-6)
 		for k, side := range []float32{f.X1, f.Y1, f.X2, f.Y2} {
 			require.InDelta(t, []float32{3, 2, 9, 6}[k], side, 1e-4)
@@ -111,28 +111,28 @@ func TestMirroredKeypoints(t *testing.T) {
 	require.Equal(t, float32(100), points[0].X, "the nose")
 	require.Equal(t, float32(98), points[1].X, "the left eye is where the right one was seen")
 	s := &spotter{points: 5}
-	a := &Augmented{Predictor: s, Looks: []Look{{Flip: true}}}
+	a := &Augmented{Predictor: s, Views: []View{{Flip: true}}}
 	require.NoError(t, a.Open())
 	require.NoError(t, a.Submit(0, []engine.Image{img(20, 10, image.Rect(1, 1, 3, 3))}))
 	result, err := a.Wait(0)
 	require.NoError(t, err)
-	require.ErrorIs(t, result.Images[0].Err, errFlip)
+	require.ErrorIs(t, result.Results[0].Err, errFlip)
 }
 
 func TestLooksThatCannotBe(t *testing.T) {
-	a := &Augmented{Predictor: &spotter{}, Looks: []Look{{Scale: 2}}}
+	a := &Augmented{Predictor: &spotter{}, Views: []View{{Scale: 2}}}
 	require.EqualError(t, a.Open(), "scale 2, must be 0.25 to 1 (tiles make images larger)")
 	for text, want := range map[string]string{
 		"rotate": `"rotate" must be flip, scale=0.83 or flip+scale=0.83`, "flip+flip": `"flip+flip" must be flip, scale=0.83 or flip+scale=0.83`,
 		"scale=x": `scale "x" is no number from 0.25 to 1`, "scale=0": `scale "0" is no number from 0.25 to 1`,
 		"scale=0.1": "scale 0.1, must be 0.25 to 1 (tiles make images larger)",
 	} {
-		_, err := Parse(text)
+		_, err := ParseView(text)
 		require.EqualError(t, err, want)
 	}
-	look, err := Parse("flip+scale=0.5")
+	look, err := ParseView("flip+scale=0.5")
 	require.NoError(t, err)
-	require.Equal(t, Look{Flip: true, Scale: 0.5}, look)
+	require.Equal(t, View{Flip: true, Scale: 0.5}, look)
 }
 
 // sample is a pixel of an image whose pixels share colours: luma and both colours.
@@ -155,7 +155,7 @@ func TestLooksOfImagesThatShareColours(t *testing.T) {
 			from.Data[i] = byte(i * 37 >> 1)
 		}
 		a := &Augmented{Predictor: &spotter{}}
-		for number, look := range []Look{{Flip: true}, {Scale: 0.6}, {Flip: true, Scale: 0.6}} {
+		for number, look := range []View{{Flip: true}, {Scale: 0.6}, {Flip: true, Scale: 0.6}} {
 			to, err := a.draw(number, look, &from)
 			require.NoError(t, err)
 			require.NoError(t, to.Check())

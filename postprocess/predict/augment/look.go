@@ -15,7 +15,7 @@ const (
 )
 
 // draw makes the image of a look, in memory that the predictor reads without another copy. number is that of the memory.
-func (a *Augmented) draw(number int, look Look, from *engine.Image) (engine.Image, error) {
+func (a *Augmented) draw(number int, look View, from *engine.Image) (engine.Image, error) {
 	if err := from.Check(); err != nil {
 		return engine.Image{}, err
 	}
@@ -27,7 +27,7 @@ func (a *Augmented) draw(number int, look Look, from *engine.Image) (engine.Imag
 			look.Scale, engine.MaxSide)
 	}
 	size := to.Stride * to.Format.Rows(to.Height)
-	data, err := a.copies.Room(a.Predictor, number, size)
+	data, err := a.copies.Bytes(a.Predictor, number, size)
 	if err != nil {
 		return engine.Image{}, err
 	}
@@ -86,7 +86,7 @@ func paint(to, from plane, flip bool) {
 }
 
 // side is how large the canvas is on which a side of the image appears at the look's scale.
-func (l Look) side(side int, even bool) int {
+func (l View) side(side int, even bool) int {
 	if l.Scale == 0 {
 		return side
 	}
@@ -115,7 +115,7 @@ func mirror(to, from []byte, unit int, swap bool) {
 }
 
 // back takes a detection of a look to the image of that size. The image is at the top left of a larger canvas, and mirrored in its place.
-func (l Look) back(f *postprocess.Detection, width, height int) error {
+func (l View) back(f *postprocess.Detection, width, height int) error {
 	f.X1, f.X2 = max(f.X1, 0), min(f.X2, float32(width))
 	f.Y1, f.Y2 = max(f.Y1, 0), min(f.Y2, float32(height))
 	d := f.Detail

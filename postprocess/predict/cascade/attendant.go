@@ -12,13 +12,13 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Attendant looks at the objects of cameras, each at most so often as its stages say, and remembers what the looks say. They run beside
+// Secondary looks at the objects of cameras, each at most so often as its stages say, and remembers what the looks say. They run beside
 // whoever hands over the frames: what they say is there with a later frame. While a request runs, the objects of the frames that come
 // meanwhile gather for the next one, so that many cameras make large requests and not many.
 //
 // Set the fields, call Open, then Look for every frame and Attributes as often as needed, both from one goroutine. It allocates nothing
 // once it has seen the largest number of objects.
-type Attendant struct {
+type Secondary struct {
 	Stages []Stage
 	// Labels are those of the first network.
 	Labels []string
@@ -33,7 +33,7 @@ type Attendant struct {
 
 // Stats is what a stage has come to.
 type Stats struct {
-	Looks    uint64 // at objects
+	Crops    uint64 // at objects
 	Requests uint64 // of the network
 	Failed   uint64 // looks that the engine refused or lost
 	Busy     time.Duration
@@ -75,7 +75,7 @@ type candidate struct {
 }
 
 // Open checks the stages and begins. An error leaves their predictors open.
-func (a *Attendant) Open() error {
+func (a *Secondary) Open() error {
 	if err := open(a.Stages, a.Labels); err != nil {
 		return err
 	}
@@ -102,12 +102,12 @@ type Frame struct {
 	Wait bool
 	// Appear is told how a track of this frame looks, when a network that embeds has looked at it: a vector of length 1 that is valid during
 	// the call. It may be nil.
-	Appear func(track uint64, vector []float32)
+	OnEmbedding func(track uint64, vector []float32)
 }
 
 // Look takes what is to be looked at out of a frame, and gives the tracks of which another attribute is known since the last one of this
 // camera. The answer is valid until the next call.
-func (a *Attendant) Look(f *Frame) (changed []uint64) {
+func (a *Secondary) Process(f *Frame) (changed []uint64) {
 	a.changed = a.changed[:0]
 	for _, s := range a.attending {
 		a.changed = s.frame(f, a.changed)
@@ -116,7 +116,7 @@ func (a *Attendant) Look(f *Frame) (changed []uint64) {
 }
 
 // Attributes are what is known of an object, valid until the next call of Look or Attributes.
-func (a *Attendant) Attributes(camera string, track uint64) []postprocess.Attribute {
+func (a *Secondary) Attributes(camera string, track uint64) []postprocess.Attribute {
 	a.scratch = a.scratch[:0]
 	for _, s := range a.attending {
 		if said, ok := s.attribute(camera, track); ok {
@@ -127,10 +127,10 @@ func (a *Attendant) Attributes(camera string, track uint64) []postprocess.Attrib
 }
 
 // Embedding is the vector of the latest look at an object, where a stage says that it is told; else nil. It is valid until the next call.
-func (a *Attendant) Embedding(camera string, track uint64) []float32 {
+func (a *Secondary) Embedding(camera string, track uint64) []float32 {
 	a.vector = a.vector[:0]
 	for _, s := range a.attending {
-		if s.Vector {
+		if s.KeepEmbedding {
 			s.mu.Lock()
 			if v := s.cameras[camera][track]; v != nil {
 				a.vector = append(a.vector, v.vector...)
@@ -142,7 +142,7 @@ func (a *Attendant) Embedding(camera string, track uint64) []float32 {
 }
 
 // Embedder is the stage whose network embeds, nil for none.
-func (a *Attendant) Embedder() *Stage {
+func (a *Secondary) Embedder() *Stage {
 	for _, s := range a.attending {
 		if s.embeds {
 			return s.Stage
@@ -152,7 +152,7 @@ func (a *Attendant) Embedder() *Stage {
 }
 
 // Stats is what each stage has come to, in their order. It may be called from anywhere after Open.
-func (a *Attendant) Stats() (all []Stats) {
+func (a *Secondary) Stats() (all []Stats) {
 	for _, s := range a.attending {
 		s.mu.Lock()
 		all = append(all, s.stats)
@@ -162,7 +162,7 @@ func (a *Attendant) Stats() (all []Stats) {
 }
 
 // Close ends the looks and closes the stages' predictors.
-func (a *Attendant) Close() error {
+func (a *Secondary) Close() error {
 	var errs []error
 	for _, s := range a.attending {
 		s.mu.Lock()
@@ -210,13 +210,13 @@ func (s *attending) frame(f *Frame, changed []uint64) []uint64 {
 	for i := range f.Tracks {
 		if v := known[f.Tracks[i].ID]; v != nil {
 			if s.embeds {
-				if v.news && f.Appear != nil {
-					f.Appear(f.Tracks[i].ID, v.vector)
+				if v.news && f.OnEmbedding != nil {
+					f.OnEmbedding(f.Tracks[i].ID, v.vector)
 				}
 				v.news = false
 				continue
 			}
-			if class, score, _ := s.winner(v); class >= 0 && score >= s.Reported && class != v.said {
+			if class, score, _ := s.winner(v); class >= 0 && score >= s.Confidence && class != v.said {
 				v.said = class
 				changed = append(changed, f.Tracks[i].ID)
 			}
@@ -242,7 +242,7 @@ func (s *attending) list(f *Frame, known map[uint64]*votes) {
 			v.due = f.Time
 			known[t.ID] = v
 		}
-		if ahead := v.due.Sub(f.Time); !v.shown && (ahead <= 0 || ahead > s.Every) { // the clock may have been set back
+		if ahead := v.due.Sub(f.Time); !v.shown && (ahead <= 0 || ahead > s.Interval) { // the clock may have been set back
 			s.possible = append(s.possible, candidate{i, v})
 		}
 	}
@@ -276,7 +276,7 @@ func (s *attending) gather(f *Frame) {
 			}
 			break
 		}
-		c.votes.due = f.Time.Add(s.Every)
+		c.votes.due = f.Time.Add(s.Interval)
 		if there {
 			c.votes.shown = true
 			s.gathers.of = append(s.gathers.of, subject{f.Camera, t.ID})
@@ -321,7 +321,7 @@ func (s *attending) work() {
 // record takes what a request showed, as far as its objects are still known.
 func (s *attending) record(r *request, err error) {
 	batch := s.Model().MaxBatch
-	s.stats.Looks += uint64(len(r.looks))
+	s.stats.Crops += uint64(len(r.looks))
 	s.stats.Requests += uint64((len(r.looks) + batch - 1) / batch)
 	for i, of := range r.of {
 		v := s.cameras[of.camera][of.track]
@@ -359,7 +359,7 @@ func (s *attending) attribute(camera string, track uint64) (postprocess.Attribut
 		return postprocess.Attribute{}, false
 	}
 	class, score, looks := s.winner(v)
-	if s.embeds || class < 0 || score < s.Reported {
+	if s.embeds || class < 0 || score < s.Confidence {
 		return postprocess.Attribute{}, false
 	}
 	return s.Stage.attribute(class, v.spelt, score, looks), true

@@ -47,7 +47,7 @@ func (c *Chained) Submit(slot int, images []engine.Image) error {
 }
 
 // Wait implements predict.Predictor.
-func (c *Chained) Wait(slot int) (*predict.Result, error) {
+func (c *Chained) Wait(slot int) (*predict.BatchResult, error) {
 	result, err := c.Predictor.Wait(slot)
 	if err != nil || result.Contradiction != nil {
 		return result, err
@@ -62,18 +62,18 @@ func (c *Chained) Wait(slot int) (*predict.Result, error) {
 }
 
 // equip gives every detection a detail with room for as many attributes as there are stages.
-func (c *Chained) equip(result *predict.Result) {
+func (c *Chained) equip(result *predict.BatchResult) {
 	total := 0
-	for i := range result.Images {
-		total += len(result.Images[i].Detections)
+	for i := range result.Results {
+		total += len(result.Results[i].Detections)
 	}
 	if cap(c.details) < total {
 		c.details = make([]postprocess.Detail, 0, 2*total)
 		c.attributes = make([]postprocess.Attribute, 2*total*len(c.Stages))
 	}
 	c.details = c.details[:0]
-	for i := range result.Images {
-		detections := result.Images[i].Detections
+	for i := range result.Results {
+		detections := result.Results[i].Detections
 		for k := range detections {
 			f := &detections[k]
 			detail := postprocess.Detail{}
@@ -89,11 +89,11 @@ func (c *Chained) equip(result *predict.Result) {
 }
 
 // look has one network look at what it wants of all images, in as many requests as the crops need.
-func (c *Chained) look(s *shown, result *predict.Result) error {
+func (c *Chained) look(s *shown, result *predict.BatchResult) error {
 	s.clear()
 	s.vectors, c.detections = s.vectors[:0], c.detections[:0]
-	for i := range result.Images {
-		detections := result.Images[i].Detections
+	for i := range result.Results {
+		detections := result.Results[i].Detections
 		for k := range detections {
 			f := &detections[k]
 			if !s.stage.wants(f) {
@@ -127,7 +127,7 @@ func (c *Chained) tell(s *shown) error {
 			detail.Embedding = seen.vector
 			continue
 		}
-		if seen.class >= 0 && seen.score >= s.stage.Reported {
+		if seen.class >= 0 && seen.score >= s.stage.Confidence {
 			detail.Attributes = append(detail.Attributes, s.stage.attribute(seen.class, s.stage.spell(seen.text), seen.score, 1))
 		}
 	}

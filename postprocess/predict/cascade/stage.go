@@ -14,13 +14,13 @@ import (
 
 // What a Stage's fields are where they are zero.
 const (
-	DefaultMinSize = 16
-	DefaultEvery   = 500 * time.Millisecond
-	DefaultVotes   = 5
+	DefaultMinSize  = 16
+	DefaultInterval = 500 * time.Millisecond
+	DefaultVotes    = 5
 )
 
-// MostVotes bounds how many looks at an object have a vote.
-const MostVotes = 32
+// MaxVotes bounds how many looks at an object have a vote.
+const MaxVotes = 32
 
 // Stage is a second network and what it is shown. The fields are set before it is given away.
 type Stage struct {
@@ -29,23 +29,23 @@ type Stage struct {
 	// Predictor is the network: a classifier, a reader of text, or one that embeds, of which there may be one. It belongs to the stage from
 	// then on.
 	predict.Predictor
-	// On are the labels of the first network whose objects are shown; nil for all.
-	On []string
+	// Classes are the labels of the first network whose objects are shown; nil for all.
+	Classes []string
 	// MinSize is the shorter side in pixels that a box must have; Margin the share of its sides that is shown beyond each of them.
 	MinSize, Margin float32
-	// Every is the shortest time between two looks at an object.
-	Every time.Duration
+	// Interval is the shortest time between two looks at an object.
+	Interval time.Duration
 	// Votes is how many of the latest looks decide.
 	Votes int
-	// Reported is the mean score from which an attribute is told.
-	Reported float32
+	// Confidence is the mean score from which an attribute is told.
+	Confidence float32
 	// Recall is for how long an object that was lost is known again by a network that embeds, 0 for what the tracker has. Reported is the
 	// cosine from which two of its looks are at one object then, 0 as well.
-	Recall time.Duration
-	// Vector has Attendant.Embedding tell the vector of a network that embeds.
-	Vector bool
+	MaxLostAge time.Duration
+	// KeepEmbedding has Attendant.Embedding tell the vector of a network that embeds.
+	KeepEmbedding bool
 
-	reads  bool     // a text, of up to MostCharacters
+	reads  bool     // a text, of up to MaxCharacters
 	embeds bool     // by which the tracker knows objects again
 	wanted []bool   // by class of the first network; nil for all
 	values []string // by class of this one
@@ -74,8 +74,8 @@ func (s *Stage) open(labels []string) error {
 	if s.MinSize == 0 {
 		s.MinSize = DefaultMinSize
 	}
-	if s.Every == 0 {
-		s.Every = DefaultEvery
+	if s.Interval == 0 {
+		s.Interval = DefaultInterval
 	}
 	if s.Votes == 0 {
 		s.Votes = DefaultVotes
@@ -87,16 +87,16 @@ func (s *Stage) open(labels []string) error {
 	case !slices.Contains([]engine.Task{engine.Classify, engine.Read, engine.Embed}, model.Recognised.Task):
 		return fmt.Errorf("cascade %s: model %s does not classify but gives %s (a classifier, a reader of text or an embedding is what a "+
 			"cascade takes)", s.Name, model.Path, model.Recognised.Gives)
-	case s.Vector && model.Recognised.Task != engine.Embed:
+	case s.KeepEmbedding && model.Recognised.Task != engine.Embed:
 		return fmt.Errorf("cascade %s: model %s has no vector to tell but gives %s", s.Name, model.Path, model.Recognised.Gives)
 	case !(s.MinSize > 0):
 		return fmt.Errorf("cascade %s: smallest size %v must be over 0", s.Name, s.MinSize)
 	case !(s.Margin >= 0 && s.Margin <= 1):
 		return fmt.Errorf("cascade %s: margin %v must be 0 to 1", s.Name, s.Margin)
-	case s.Every < 0:
-		return fmt.Errorf("cascade %s: %v between looks must be positive", s.Name, s.Every)
-	case s.Votes < 1 || s.Votes > MostVotes:
-		return fmt.Errorf("cascade %s: %d votes must be 1 to %d", s.Name, s.Votes, MostVotes)
+	case s.Interval < 0:
+		return fmt.Errorf("cascade %s: %v between looks must be positive", s.Name, s.Interval)
+	case s.Votes < 1 || s.Votes > MaxVotes:
+		return fmt.Errorf("cascade %s: %d votes must be 1 to %d", s.Name, s.Votes, MaxVotes)
 	}
 	s.reads, s.embeds = model.Recognised.Task == engine.Read, model.Recognised.Task == engine.Embed
 	s.values = make([]string, max(model.Recognised.Classes, len(model.Metadata.Labels)))
@@ -104,11 +104,11 @@ func (s *Stage) open(labels []string) error {
 		s.values[class] = postprocess.Label(model.Metadata.Labels, class)
 	}
 	s.wanted = nil
-	if len(s.On) == 0 {
+	if len(s.Classes) == 0 {
 		return nil
 	}
 	s.wanted = make([]bool, len(labels))
-	for _, label := range s.On {
+	for _, label := range s.Classes {
 		class := slices.Index(labels, label)
 		if class < 0 {
 			return fmt.Errorf("cascade %s: label %q is not one of the first model's: %.400q", s.Name, label, labels)
@@ -270,8 +270,8 @@ func (s *shown) run() error {
 		if err != nil {
 			return fmt.Errorf("cascade %s: %w", s.stage.Name, err)
 		}
-		for i := range result.Images {
-			s.looks = append(s.looks, s.keep(s.stage.seen(result.Images[i].Detections)))
+		for i := range result.Results {
+			s.looks = append(s.looks, s.keep(s.stage.seen(result.Results[i].Detections)))
 		}
 	}
 	return nil

@@ -2,18 +2,18 @@ package cascade
 
 import "github.com/edge-infer/edge-infer/postprocess"
 
-// MostCharacters bounds how much of a text counts; the rest of a longer one is left out.
-const MostCharacters = 32
+// MaxCharacters bounds how much of a text counts; the rest of a longer one is left out.
+const MaxCharacters = 32
 
 // text is what was read at one look: the class numbers of its characters. What is behind the last one is 0, so that equal texts are equal.
 type text struct {
-	characters [MostCharacters]int32
+	characters [MaxCharacters]int32
 	count      int8
 }
 
 // textOf joins the characters that a network read, and gives the mean of their scores.
 func textOf(found []postprocess.Detection) (t text, score float32) {
-	found = found[:min(len(found), MostCharacters)]
+	found = found[:min(len(found), MaxCharacters)]
 	for i := range found {
 		t.characters[i] = int32(found[i].Class)
 		score += found[i].Score

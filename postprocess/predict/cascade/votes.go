@@ -4,7 +4,7 @@ import "time"
 
 // votes are the latest looks at an object, and when the next one is due.
 type votes struct {
-	looks   [MostVotes]look
+	looks   [MaxVotes]look
 	count   int // since the object is known
 	shown   bool
 	due     time.Time

@@ -42,15 +42,15 @@ type slot struct {
 	busy     bool
 	fuser    fuse.Fuser
 	decoding predict.Decoding
-	below    []*predict.Result
+	below    []*predict.BatchResult
 	looks    [][]postprocess.Detection
-	result   predict.Result
+	result   predict.BatchResult
 }
 
-// Below is the decoding of predictors whose detections are fused: an object that one of them saw well needs the others' weak detections to keep
+// MemberDecoding is the decoding of predictors whose detections are fused: an object that one of them saw well needs the others' weak detections to keep
 // its score.
-func Below(d predict.Decoding) predict.Decoding {
-	d.Threshold = min(d.Threshold, max(d.Threshold/4, postprocess.EvaluationMinScore))
+func MemberDecoding(d predict.Decoding) predict.Decoding {
+	d.MinScore = min(d.MinScore, max(d.MinScore/4, postprocess.EvaluationMinScore))
 	return d
 }
 
@@ -66,7 +66,7 @@ func (e *Ensemble) Open() error {
 	if task := e.model.Recognised.Task; task.Maps() {
 		return fmt.Errorf("model %s gives a map (%s), which nothing fuses: leave the other networks away", e.model.Path, task)
 	}
-	e.exclusive = Exclusive(&e.model)
+	e.exclusive = ExclusiveClasses(&e.model)
 	slots := e.Predictors[0].Slots()
 	var paths []string
 	for i, p := range e.Predictors {
@@ -88,8 +88,8 @@ func (e *Ensemble) Open() error {
 	e.slots = make([]slot, slots)
 	for i := range e.slots {
 		s := &e.slots[i]
-		s.below, s.looks = make([]*predict.Result, len(e.Predictors)), make([][]postprocess.Detection, len(e.Predictors))
-		s.result.Images = make([]predict.Image, 0, e.model.MaxBatch)
+		s.below, s.looks = make([]*predict.BatchResult, len(e.Predictors)), make([][]postprocess.Detection, len(e.Predictors))
+		s.result.Results = make([]predict.Result, 0, e.model.MaxBatch)
 		s.fuser = e.Fuser
 		if err := s.fuser.Open(len(e.Predictors)); err != nil {
 			return err
@@ -128,10 +128,10 @@ func (e *Ensemble) Slots() int { return len(e.slots) }
 
 // Tune implements predict.Predictor. A layout holds for every network.
 func (e *Ensemble) Tune(d predict.Decoding) error {
-	below := Below(d)
+	below := MemberDecoding(d)
 	for i, p := range e.Predictors {
 		if err := p.Tune(below); err != nil {
-			was := Below(*e.tuned.Load())
+			was := MemberDecoding(*e.tuned.Load())
 			for _, changed := range e.Predictors[:i] {
 				err = errors.Join(err, changed.Tune(was))
 			}
@@ -167,12 +167,12 @@ func (e *Ensemble) Submit(number int, images []engine.Image) error {
 	}
 	s := &e.slots[number]
 	s.busy, s.decoding = true, *e.tuned.Load()
-	s.result.Images = s.result.Images[:len(images)]
+	s.result.Results = s.result.Results[:len(images)]
 	return nil
 }
 
 // Wait implements predict.Predictor. The result's Timing is from the first submission to the last end, and the sum of the work between.
-func (e *Ensemble) Wait(number int) (*predict.Result, error) {
+func (e *Ensemble) Wait(number int) (*predict.BatchResult, error) {
 	if number < 0 || number >= len(e.slots) || !e.slots[number].busy {
 		return nil, e.refuse("wait", nil, "slot %d has no request in flight, submit one first", number)
 	}
@@ -189,7 +189,7 @@ func (e *Ensemble) Wait(number int) (*predict.Result, error) {
 		return nil, errors.Join(errs...)
 	}
 	e.sum(s)
-	for i := range s.result.Images {
+	for i := range s.result.Results {
 		e.fuse(s, i)
 	}
 	return &s.result, nil
@@ -211,11 +211,11 @@ func (e *Ensemble) sum(s *slot) {
 
 // fuse makes one list of what was found on an image.
 func (e *Ensemble) fuse(s *slot, img int) {
-	at := &s.result.Images[img]
+	at := &s.result.Results[img]
 	at.Detections, at.Stats, at.Err = at.Detections[:0], decode.Stats{}, nil
 	seen := 0
 	for i, below := range s.below {
-		of := &below.Images[img]
+		of := &below.Results[img]
 		at.Err = cmp.Or(at.Err, of.Err)
 		at.Stats.Add(&of.Stats)
 		seen += len(of.Detections)
@@ -231,23 +231,23 @@ func (e *Ensemble) fuse(s *slot, img int) {
 	if at.Err != nil {
 		return
 	}
-	at.Detections = Cut(s.fuser.Fuse(at.Detections, s.looks), &s.decoding, e.exclusive)
+	at.Detections = ApplyLimits(s.fuser.Fuse(at.Detections, s.looks), &s.decoding, e.exclusive)
 	at.Stats.Suppressed += seen - len(at.Detections)
 }
 
-// Exclusive reports whether an image is of one of the model's classes only, as far as its file tells.
-func Exclusive(m *predict.Model) bool {
+// ExclusiveClasses reports whether an image is of one of the model's classes only, as far as its file tells.
+func ExclusiveClasses(m *predict.Model) bool {
 	return m.Recognised.Task == engine.Classify && m.Metadata.Activation != engine.Sigmoid
 }
 
-// Cut takes away what decoding would not have given: what is under its threshold, and what is over its limit. Of classes that exclude each
+// ApplyLimits takes away what decoding would not have given: what is under its threshold, and what is over its limit. Of classes that exclude each
 // other the best ones stay, whatever they score, where decoding is to give them always. The detections are sorted.
-func Cut(detections []postprocess.Detection, d *predict.Decoding, exclusive bool) []postprocess.Detection {
-	if exclusive && d.Always {
-		return detections[:min(len(detections), cmp.Or(d.Top, decode.DefaultTopK))]
+func ApplyLimits(detections []postprocess.Detection, d *predict.Decoding, exclusive bool) []postprocess.Detection {
+	if exclusive && d.TopAlways {
+		return detections[:min(len(detections), cmp.Or(d.TopK, decode.DefaultTopK))]
 	}
 	for i := range detections {
-		if detections[i].Score < d.Threshold {
+		if detections[i].Score < d.MinScore {
 			detections = detections[:i]
 			break
 		}

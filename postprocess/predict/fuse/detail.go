@@ -139,9 +139,9 @@ func logit(m *postprocess.Mask, x, y float64) float64 {
 	return above*(1-down) + below*down
 }
 
-// Join is the mask of an object of which each view has seen a piece: what belongs to one of them belongs to it. The grid is the first
+// UnionMask is the mask of an object of which each view has seen a piece: what belongs to one of them belongs to it. The grid is the first
 // one's, made larger. It reports whether there is one: a mask that is none, or too large a grid, has no union.
-func Join(pieces []*postprocess.Mask) (postprocess.Mask, bool) {
+func UnionMask(pieces []*postprocess.Mask) (postprocess.Mask, bool) {
 	if len(pieces) == 0 {
 		return postprocess.Mask{}, false
 	}

@@ -14,18 +14,18 @@ type Method string
 
 // The methods.
 const (
-	// Boxes is weighted box fusion: an object's box is the mean of all that were found of it, weighted by their scores, and its score falls
+	// WeightedBoxes is weighted box fusion: an object's box is the mean of all that were found of it, weighted by their scores, and its score falls
 	// with every look that did not see it. Solovyev, Wang, Gabruseva: "Weighted boxes fusion: Ensembling boxes from different object
 	// detection models", Image and Vision Computing 107, 2021 (arXiv 1910.13302).
-	Boxes Method = "wbf"
-	// Vote keeps an object that looks of more than half of the weight have seen; its box is as of Boxes, its score the mean of those looks.
-	Vote Method = "vote"
-	// Best keeps the best of the detections that overlap, as non-maximum suppression over all looks does.
-	Best Method = "nms"
+	WeightedBoxes Method = "wbf"
+	// MajorityVote keeps an object that looks of more than half of the weight have seen; its box is as of Boxes, its score the mean of those looks.
+	MajorityVote Method = "vote"
+	// NMS keeps the best of the detections that overlap, as non-maximum suppression over all looks does.
+	NMS Method = "nms"
 )
 
 // Methods are all of them.
-func Methods() []Method { return []Method{Boxes, Vote, Best} }
+func Methods() []Method { return []Method{WeightedBoxes, MajorityVote, NMS} }
 
 // DefaultIoU is the overlap over which two detections of a class are one object.
 const DefaultIoU = 0.55
@@ -36,12 +36,12 @@ type Fuser struct {
 	Method Method
 	// IoU is DefaultIoU when 0.
 	IoU float32
-	// Skip is the score under which a detection is not looked at.
-	Skip float32
+	// MinScore is the score under which a detection is not looked at.
+	MinScore float32
 	// Weights are those of the looks, one for each, over 0; nil for equal ones.
 	Weights []float32
-	// Highest takes the highest score of an object's detections for its score, instead of the mean that counts absent looks as 0.
-	Highest bool
+	// UseMaxScore takes the highest score of an object's detections for its score, instead of the mean that counts absent looks as 0.
+	UseMaxScore bool
 
 	weights []float64 // set by Open
 	sum     float64
@@ -73,7 +73,7 @@ type object struct {
 
 // Open checks the settings for so many looks.
 func (f *Fuser) Open(looks int) error {
-	f.Method, f.IoU = cmp.Or(f.Method, Boxes), cmp.Or(f.IoU, DefaultIoU)
+	f.Method, f.IoU = cmp.Or(f.Method, WeightedBoxes), cmp.Or(f.IoU, DefaultIoU)
 	switch {
 	case !slices.Contains(Methods(), f.Method):
 		return fmt.Errorf("fusion %q must be one of %v", f.Method, Methods())
@@ -104,7 +104,7 @@ func (f *Fuser) Fuse(dst []postprocess.Detection, looks [][]postprocess.Detectio
 	for look, detections := range looks {
 		for i := range detections {
 			found := &detections[i]
-			if found.Score < f.Skip || !(found.Width() > 0 && found.Height() > 0) {
+			if found.Score < f.MinScore || !(found.Width() > 0 && found.Height() > 0) {
 				continue
 			}
 			f.seen = append(f.seen, sighting{detection: found, look: look, score: float64(found.Score) * f.weights[look], next: -1})
@@ -151,7 +151,7 @@ func (f *Fuser) join(number int32) {
 	o.sum += s.score
 	for k := range box {
 		o.weighted[k] += s.score * box[k]
-		if f.Method != Best && o.sum > 0 {
+		if f.Method != NMS && o.sum > 0 {
 			o.box[k] = o.weighted[k] / o.sum
 		}
 	}
@@ -169,9 +169,9 @@ func iou(a, b *[4]float64) float64 {
 // score is an object's, and whether it is one.
 func (f *Fuser) score(o *object) (score float64, stands bool) {
 	switch {
-	case f.Method == Best || f.Highest && f.Method == Boxes:
+	case f.Method == NMS || f.UseMaxScore && f.Method == WeightedBoxes:
 		return o.best / f.highest, true
-	case f.Method == Boxes:
+	case f.Method == WeightedBoxes:
 		return o.sum / float64(o.count) * float64(min(len(f.weights), o.count)) / f.sum, true
 	}
 	weight := 0.0
@@ -211,7 +211,7 @@ func (f *Fuser) detection(o *object, score float64) postprocess.Detection {
 	}
 	whole := best.Clone()
 	found.Detail = whole.Detail
-	if f.Method == Best || o.count == 1 {
+	if f.Method == NMS || o.count == 1 {
 		return found
 	}
 	f.fuseDetail(o, &found)

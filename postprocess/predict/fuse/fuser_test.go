@@ -36,7 +36,7 @@ func TestEqualsEnsembleBoxes(t *testing.T) {
 	boxes := 0
 	for i, c := range cases {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			f := Fuser{IoU: c.IoU, Skip: c.Skip, Weights: c.Weights, Highest: c.Score == "max"}
+			f := Fuser{IoU: c.IoU, MinScore: c.Skip, Weights: c.Weights, UseMaxScore: c.Score == "max"}
 			require.NoError(t, f.Open(len(c.Networks)))
 			var looks [][]postprocess.Detection
 			for _, network := range c.Networks {
@@ -61,16 +61,16 @@ func TestVoting(t *testing.T) {
 	a := detections([][6]float64{{0, 0, 10, 10, 0.8, 1}, {50, 50, 60, 60, 0.9, 1}})
 	b := detections([][6]float64{{0, 0, 10, 12, 0.4, 1}})
 	c := detections([][6]float64{{0, 0, 10, 10, 0.6, 2}})
-	f := Fuser{Method: Vote}
+	f := Fuser{Method: MajorityVote}
 	require.NoError(t, f.Open(3))
 	got := f.Fuse(nil, [][]postprocess.Detection{a, b, c})
 	require.Len(t, got, 1, "two of three saw it, and of one class")
 	require.InDelta(t, 0.6, got[0].Score, 1e-6)
 	require.InDelta(t, (10*0.8+12*0.4)/1.2, got[0].Y2, 1e-5)
-	f = Fuser{Method: Vote, Weights: []float32{3, 1, 1}}
+	f = Fuser{Method: MajorityVote, Weights: []float32{3, 1, 1}}
 	require.NoError(t, f.Open(3))
 	require.Len(t, f.Fuse(nil, [][]postprocess.Detection{a, b, c}), 2, "the first one has the majority by itself")
-	f = Fuser{Method: Best, Weights: []float32{1, 1, 0.5}}
+	f = Fuser{Method: NMS, Weights: []float32{1, 1, 0.5}}
 	require.NoError(t, f.Open(3))
 	got = f.Fuse(nil, [][]postprocess.Detection{a, b, c})
 	require.Len(t, got, 3)

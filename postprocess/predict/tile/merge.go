@@ -56,13 +56,13 @@ type merger struct {
 func (m *merger) open(shared int, method fuse.Method) error {
 	m.shared, m.mean = shared, nil
 	switch method {
-	case fuse.Best, "":
+	case fuse.NMS, "":
 		return nil
-	case fuse.Boxes:
-		m.mean = &fuse.Fuser{IoU: math.SmallestNonzeroFloat32, Highest: true} // which detections are of one object is known already
+	case fuse.WeightedBoxes:
+		m.mean = &fuse.Fuser{IoU: math.SmallestNonzeroFloat32, UseMaxScore: true} // which detections are of one object is known already
 		return m.mean.Open(1)
 	}
-	return fmt.Errorf("merging tiles by %q, must be %s or %s", method, fuse.Best, fuse.Boxes)
+	return fmt.Errorf("merging tiles by %q, must be %s or %s", method, fuse.NMS, fuse.WeightedBoxes)
 }
 
 func (m *merger) begin() {
@@ -293,7 +293,7 @@ func (m *merger) putDetail(object int32, d *postprocess.Detail) bool {
 	if d.Mask == nil {
 		return true
 	}
-	joined, fits := fuse.Join(masks)
+	joined, fits := fuse.UnionMask(masks)
 	if fits {
 		d.Mask = &joined
 	}

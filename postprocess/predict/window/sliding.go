@@ -19,8 +19,8 @@ type Model interface {
 // multiples of the input's sizes there. The exported fields are set before Run. One goroutine at a time.
 type Sliding struct {
 	Model Model
-	// Sides are those of the window, by dimension behind the channels.
-	Sides []int64
+	// Window are those of the window, by dimension behind the channels.
+	Window []int64
 	// Overlap is the share of a window that its neighbour sees too, 0 to 0.75.
 	Overlap float64
 	// Margin is how many elements at a border between windows do not count: those that the padding inside the network reaches. Negative for
@@ -30,8 +30,8 @@ type Sliding struct {
 	Blend Blend
 	// Batch is how many windows a request has, where the model leaves that open; 1 when 0.
 	Batch int
-	// Memory bounds the bytes of the input, the outputs and a batch together; 0 for no bound.
-	Memory int64
+	// MaxMemory bounds the bytes of the input, the outputs and a batch together; 0 for no bound.
+	MaxMemory int64
 	// Progress, when set, is told after each batch.
 	Progress func(done, total int)
 
@@ -48,26 +48,26 @@ const (
 	mostAround   = 1 << 32
 )
 
-// Check finds what is wrong with the settings.
-func (s *Sliding) Check() error {
+// Validate finds what is wrong with the settings.
+func (s *Sliding) Validate() error {
 	switch {
-	case len(s.Sides) < 2 || len(s.Sides) > 3:
-		return fmt.Errorf("a window of %d sides, must be 2 for images or 3 for volumes", len(s.Sides))
-	case slices.ContainsFunc(s.Sides, func(side int64) bool { return side < 1 || side > 1<<16 }):
-		return fmt.Errorf("a window of %v, sides must be 1 to %d", s.Sides, 1<<16)
-	case engine.Elements(s.Sides) > mostElements:
-		return fmt.Errorf("a window of %v, must be %d elements at most", s.Sides, mostElements)
+	case len(s.Window) < 2 || len(s.Window) > 3:
+		return fmt.Errorf("a window of %d sides, must be 2 for images or 3 for volumes", len(s.Window))
+	case slices.ContainsFunc(s.Window, func(side int64) bool { return side < 1 || side > 1<<16 }):
+		return fmt.Errorf("a window of %v, sides must be 1 to %d", s.Window, 1<<16)
+	case engine.Elements(s.Window) > mostElements:
+		return fmt.Errorf("a window of %v, must be %d elements at most", s.Window, mostElements)
 	case !(s.Overlap >= 0 && s.Overlap <= 0.75):
 		return fmt.Errorf("windows that overlap by %v, must be 0 to 0.75", s.Overlap)
-	case s.Memory < 0:
-		return fmt.Errorf("memory of %d bytes, must not be negative", s.Memory)
+	case s.MaxMemory < 0:
+		return fmt.Errorf("memory of %d bytes, must not be negative", s.MaxMemory)
 	}
 	return s.Blend.check()
 }
 
-// Shape is that of one batch of windows for an input.
-func (s *Sliding) Shape(input []int64) []int64 {
-	return append([]int64{int64(max(s.Batch, 1)), input[1]}, s.Sides...)
+// BatchShape is that of one batch of windows for an input.
+func (s *Sliding) BatchShape(input []int64) []int64 {
+	return append([]int64{int64(max(s.Batch, 1)), input[1]}, s.Window...)
 }
 
 func refuse(format string, arguments ...any) error {
@@ -77,12 +77,12 @@ func refuse(format string, arguments ...any) error {
 // Run slides over an input of float32 and returns the outputs, which the caller owns. An input that is smaller than the window is
 // surrounded with zeros, and the outputs are of its own sides.
 func (s *Sliding) Run(in engine.Tensor) ([]engine.Tensor, error) {
-	if err := s.Check(); err != nil {
+	if err := s.Validate(); err != nil {
 		return nil, err
 	}
 	switch {
-	case len(in.Shape) != len(s.Sides)+2:
-		return nil, refuse("input %v under a window of %v: it needs a batch, channels and %d sides", in.Shape, s.Sides, len(s.Sides))
+	case len(in.Shape) != len(s.Window)+2:
+		return nil, refuse("input %v under a window of %v: it needs a batch, channels and %d sides", in.Shape, s.Window, len(s.Window))
 	case engine.Elements(in.Shape) == 0:
 		return nil, refuse("input %v has no elements", in.Shape)
 	case in.Float32s() == nil:
@@ -93,8 +93,8 @@ func (s *Sliding) Run(in engine.Tensor) ([]engine.Tensor, error) {
 		s.besides = 0
 		return s.slide(in)
 	}
-	if around := in.Shape[0] * in.Shape[1] * engine.Elements(f.around); around > mostAround || s.Memory > 0 && 4*around > s.Memory {
-		return nil, refuse("input %v with zeros around it for the window %v takes %d MiB (name a smaller window)", in.Shape, s.Sides,
+	if around := in.Shape[0] * in.Shape[1] * engine.Elements(f.around); around > mostAround || s.MaxMemory > 0 && 4*around > s.MaxMemory {
+		return nil, refuse("input %v with zeros around it for the window %v takes %d MiB (name a smaller window)", in.Shape, s.Window,
 			4*around>>20)
 	}
 	s.besides = int64(len(in.Data))
@@ -109,7 +109,7 @@ func (s *Sliding) Run(in engine.Tensor) ([]engine.Tensor, error) {
 func (s *Sliding) slide(in engine.Tensor) ([]engine.Tensor, error) {
 	s.axes = s.axes[:0]
 	windows := int(in.Shape[0])
-	for d, side := range s.Sides {
+	for d, side := range s.Window {
 		a, err := newAxis(in.Shape[d+2], side, s.Overlap, s.Margin, s.Blend)
 		if err != nil {
 			return nil, err
@@ -118,7 +118,7 @@ func (s *Sliding) slide(in engine.Tensor) ([]engine.Tensor, error) {
 		windows *= len(a.starts)
 	}
 	s.outputs = nil
-	batch := engine.Tensor{Name: in.Name, Type: engine.Float32, Shape: s.Shape(in.Shape)}
+	batch := engine.Tensor{Name: in.Name, Type: engine.Float32, Shape: s.BatchShape(in.Shape)}
 	batch.Data = make([]byte, 4*engine.Elements(batch.Shape))
 	s.batch = []engine.Tensor{batch}
 	places := make([]place, 0, batch.Shape[0])
@@ -182,9 +182,9 @@ func (s *Sliding) begin(in *engine.Tensor, result *engine.Result) error {
 			return refuse("output %q is %v %v: what slides gives float32 with the input's dimensions", out.Name, out.Type, out.Shape)
 		}
 		shape, scales := []int64{in.Shape[0], out.Shape[1]}, []int64{}
-		for d, side := range s.Sides {
+		for d, side := range s.Window {
 			if out.Shape[d+2] < side || out.Shape[d+2]%side != 0 {
-				return refuse("output %q is %v for a window of %v: sides must be the same or whole multiples", out.Name, out.Shape, s.Sides)
+				return refuse("output %q is %v for a window of %v: sides must be the same or whole multiples", out.Name, out.Shape, s.Window)
 			}
 			scales = append(scales, out.Shape[d+2]/side)
 			shape = append(shape, in.Shape[d+2]*scales[d])
@@ -193,8 +193,8 @@ func (s *Sliding) begin(in *engine.Tensor, result *engine.Result) error {
 		if s.besides > 0 { // the output is cut
 			need += 4 * engine.Elements(shape)
 		}
-		if s.Memory > 0 && need > s.Memory {
-			return refuse("input and outputs take %d MiB, the bound is %d (raise --memory, or cut the input)", need>>20, s.Memory>>20)
+		if s.MaxMemory > 0 && need > s.MaxMemory {
+			return refuse("input and outputs take %d MiB, the bound is %d (raise --memory, or cut the input)", need>>20, s.MaxMemory>>20)
 		}
 		s.outputs = append(s.outputs, engine.Tensor{Name: out.Name, Type: engine.Float32, Shape: shape})
 		s.scales = append(s.scales, scales)
@@ -208,7 +208,7 @@ func (s *Sliding) begin(in *engine.Tensor, result *engine.Result) error {
 // window is the shape of an output for one window.
 func (s *Sliding) window(output int) []int64 {
 	shape := []int64{s.outputs[output].Shape[1]}
-	for d, side := range s.Sides {
+	for d, side := range s.Window {
 		shape = append(shape, side*s.scales[output][d])
 	}
 	return shape
@@ -234,11 +234,11 @@ func rows(sizes, sides, start []int64, each func(inTensor, inBlock, outer, middl
 func (s *Sliding) cut(in *engine.Tensor, p place, at int) {
 	from, to := in.Float32s(), s.batch[0].Float32s()
 	sizes, start := in.Shape[2:], s.start(p, nil)
-	whole, block := engine.Elements(sizes), engine.Elements(s.Sides)
-	width := s.Sides[len(s.Sides)-1]
+	whole, block := engine.Elements(sizes), engine.Elements(s.Window)
+	width := s.Window[len(s.Window)-1]
 	for c := range in.Shape[1] {
 		source, target := (p.item*in.Shape[1]+c)*whole, (int64(at)*in.Shape[1]+c)*block
-		rows(sizes, s.Sides, start, func(inTensor, inBlock, _, _ int64) {
+		rows(sizes, s.Window, start, func(inTensor, inBlock, _, _ int64) {
 			copy(to[target+inBlock:target+inBlock+width], from[source+inTensor:source+inTensor+width])
 		})
 	}

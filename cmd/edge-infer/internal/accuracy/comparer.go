@@ -42,13 +42,13 @@ func (c *Comparer) Run(side quantize.Side, p predict.Predictor) quantize.Run {
 		}
 		result, err := p.Wait(0)
 		if err == nil {
-			err = result.Images[0].Err
+			err = result.Results[0].Err
 		}
 		if err != nil {
 			return err
 		}
 		c.times = append(c.times, time.Duration(result.Timing.Inference))
-		c.Add(side, i, slices.Clone(result.Images[0].Detections))
+		c.Add(side, i, slices.Clone(result.Results[0].Detections))
 		return nil
 	}
 }

@@ -55,13 +55,13 @@ func (m *mapNetwork) add(seen *postprocess.DenseMap, timing engine.Timing, frame
 }
 
 // look has the network say something of an image that another one has seen.
-func (m *mapNetwork) look(frame *capture.Frame) (*predict.Result, error) {
+func (m *mapNetwork) look(frame *capture.Frame) (*predict.BatchResult, error) {
 	if err := m.predictor.Submit(0, []engine.Image{frame.Image()}); err != nil {
 		return nil, err
 	}
 	result, err := m.predictor.Wait(0)
 	if err == nil {
-		err = result.Images[0].Err
+		err = result.Results[0].Err
 	}
 	return result, err
 }
@@ -160,7 +160,7 @@ func (v *Validate) eachMap(
 	defer step.Close()
 	seen := 0
 	files := &media.Run{Predictors: []predict.Predictor{candidate.predictor}, Each: func(_ string, number int, frame *capture.Frame,
-		img *predict.Image, timing engine.Timing,
+		img *predict.Result, timing engine.Timing,
 	) (err error) {
 		if number > 0 {
 			return errors.New("is not a single image")
@@ -177,8 +177,8 @@ func (v *Validate) eachMap(
 			if err != nil {
 				return fmt.Errorf("reference: %w", err)
 			}
-			reference.add(other.Images[0].Map, other.Timing, frame, labels)
-			agreement.Add(img.Map, other.Images[0].Map, frame.Width, frame.Height)
+			reference.add(other.Results[0].Map, other.Timing, frame, labels)
+			agreement.Add(img.Map, other.Results[0].Map, frame.Width, frame.Height)
 		}
 		seen++
 		step.Count(seen, len(paths))

@@ -154,12 +154,12 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		dataset = nil
 	}
 	report := &Report{Version: 1, Convention: v.counted, Measurement: *candidate, Images: len(paths)}
-	if look := &v.Config.Look; look.Tile > 0 {
+	if look := &v.Config.Inference; look.Tile > 0 {
 		report.Tiles = &Tiles{look.Tile, look.Overlap}
 	}
-	report.Augment = v.Config.Look.Augment
+	report.Augment = v.Config.Inference.Augment
 	if dataset != nil {
-		if err := dataset.Relabel(labels, v.Config.Detect.Labels); err != nil {
+		if err := dataset.Relabel(labels, v.Config.Detect.Classes); err != nil {
 			return nil, err
 		}
 		report.score(dataset, seen, labels, &v.Config.Detect)
@@ -319,19 +319,19 @@ type opened struct {
 func (v *Validate) open(ctx context.Context, c config.Config, paths []string, other *Measurement) (*opened, error) {
 	options := network.Options(&c, postprocess.EvaluationMinScore, v.Logger)
 	v.counted.decode(&options.Decoding)
-	options.Decoding.Top, options.Decoding.Always = 5, true // top-5 is measured, however unlikely they are
-	options.Build = network.Builder{Progress: v.Progress}.Build
+	options.Decoding.TopK, options.Decoding.TopAlways = 5, true // top-5 is measured, however unlikely they are
+	options.Build = network.PlanBuilder{Progress: v.Progress}.Build
 	if v.look == nil {
-		v.look = sync.OnceValue(func() []engine.Size { return aspect.Files(ctx, paths, v.Config.Look.Tile) })
+		v.look = sync.OnceValue(func() []engine.Size { return aspect.ProbeFiles(ctx, paths, v.Config.Inference.Tile) })
 	}
-	options.Look = v.look
+	options.ProbeSizes = v.look
 	if err := options.Load(); err != nil {
 		return nil, err
 	}
 	if other != nil && options.Sources != nil { // it sees what the other one saw, which may be a plan of another shape
 		options.Width, options.Height = other.width, other.height
 	}
-	sight := network.Sight{Look: c.Look}
+	sight := network.PredictorBuilder{Inference: c.Inference}
 	predictor, err := sight.Open(ctx, options)
 	if err != nil {
 		return nil, err
@@ -372,7 +372,7 @@ func (v *Validate) detect(ctx context.Context, o *opened, paths []string, datase
 	seen := make([][]postprocess.Detection, 0, len(paths))
 	var times clocks
 	files := &media.Run{Predictors: []predict.Predictor{o.predictor}, Each: func(_ string, number int, frame *capture.Frame,
-		img *predict.Image, timing engine.Timing,
+		img *predict.Result, timing engine.Timing,
 	) error {
 		if number > 0 {
 			return errors.New("is not a single image")

@@ -72,7 +72,7 @@ func TestBatchesThatCannotBeFilled(t *testing.T) {
 // forgetful loses every second request.
 type forgetful struct {
 	predict.Predictor
-	results [1]predict.Result
+	results [1]predict.BatchResult
 	asked   int
 }
 
@@ -80,14 +80,14 @@ func (*forgetful) Model() predict.Model { return predict.Model{Model: engine.Mod
 func (*forgetful) Slots() int           { return 1 }
 
 func (f *forgetful) Submit(_ int, images []engine.Image) error {
-	f.results[0].Images = make([]predict.Image, len(images))
+	f.results[0].Results = make([]predict.Result, len(images))
 	if f.asked++; f.asked%2 == 0 {
 		return errors.New("out of memory")
 	}
 	return nil
 }
 
-func (f *forgetful) Wait(int) (*predict.Result, error) { return &f.results[0], nil }
+func (f *forgetful) Wait(int) (*predict.BatchResult, error) { return &f.results[0], nil }
 
 func TestLostRequestsAreAnError(t *testing.T) {
 	b := newTestBench()

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// DeviceKey is the setting whose default is the host's name.
-const DeviceKey = "device"
+// NameKey is the setting whose default is the host's name.
+const NameKey = "device"
 
 // Setting is what documents tell of one setting.
 type Setting struct {
@@ -35,7 +35,7 @@ type ListSetting struct {
 func Settings() ([]Setting, error) {
 	c := Default()
 	flags := pflag.NewFlagSet("settings", pflag.ContinueOnError)
-	Flags(c, flags, Everything())
+	Flags(c, flags, AllSections())
 	var all []Setting
 	for _, s := range settings(c) {
 		value, err := inYAML(flags.Lookup(s.flag).Value)

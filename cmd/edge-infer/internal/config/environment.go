@@ -25,7 +25,7 @@ func variable(flag string) string {
 // applyEnvironment sets what EDGE_INFER_* variables say.
 func (l *layers) applyEnvironment() {
 	flags := pflag.NewFlagSet("environment", pflag.ContinueOnError)
-	Flags(l.Config, flags, Everything())
+	Flags(l.Config, flags, AllSections())
 	for _, s := range settings(l.Config) {
 		name := s.variable()
 		value, set := l.lookup(name)

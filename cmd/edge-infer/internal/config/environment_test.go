@@ -35,16 +35,16 @@ func TestFormerNames(t *testing.T) {
 		return c, FormerFlags(around)
 	}
 	c, said := load(nil, "--name", "gate", "--device", "1,2")
-	require.Equal(t, "gate", c.Device)
-	require.Equal(t, "1,2", c.Engine.Device)
+	require.Equal(t, "gate", c.Name)
+	require.Equal(t, "1,2", c.Engine.GPU)
 	require.Equal(t, []string{"--device is called --gpu now", "--name is called --device-name now"}, said)
 	c, said = load(map[string]string{"EDGE_INFER_NAME": "yard", "EDGE_INFER_DEVICE": "3"}, "--gpu", "1")
-	require.Equal(t, "yard", c.Device)
-	require.Equal(t, "1", c.Engine.Device)
+	require.Equal(t, "yard", c.Name)
+	require.Equal(t, "1", c.Engine.GPU)
 	require.Empty(t, said)
 	c, _ = load(map[string]string{
 		"EDGE_INFER_DEVICE_NAME": "gate", "EDGE_INFER_NAME": "yard", "EDGE_INFER_GPU": "2", "EDGE_INFER_DEVICE": "3",
 	})
-	require.Equal(t, "gate", c.Device)
-	require.Equal(t, "2", c.Engine.Device)
+	require.Equal(t, "gate", c.Name)
+	require.Equal(t, "2", c.Engine.GPU)
 }

@@ -17,8 +17,8 @@ func (s *setting) former() string {
 	return ""
 }
 
-// Formerly lets a flag be given by the name that it had once, which help does not show.
-func Formerly(flags *pflag.FlagSet, once, now string) {
+// AddFormerFlag lets a flag be given by the name that it had once, which help does not show.
+func AddFormerFlag(flags *pflag.FlagSet, once, now string) {
 	flag := flags.Lookup(now)
 	flags.AddFlag(&pflag.Flag{Name: once, Usage: "see --" + now, Hidden: true, Value: &renamed{flag.Value, flag}})
 }

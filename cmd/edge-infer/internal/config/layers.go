@@ -149,9 +149,9 @@ func (l *layers) err() error {
 }
 
 // mistakes are those in the order of the sources and their lines.
-func (l *layers) mistakes() Mistakes {
+func (l *layers) mistakes() Errors {
 	slices.SortStableFunc(l.found, func(a, b located) int { return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.line, b.line)) })
-	all := make(Mistakes, len(l.found))
+	all := make(Errors, len(l.found))
 	for i, m := range l.found {
 		all[i] = m.error
 		if m.name != "" {

@@ -9,11 +9,11 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/form"
 )
 
-// Mistakes are all that is wrong with a configuration. Each tells its file and line, its variable or its flag.
-type Mistakes []error
+// Errors are all that is wrong with a configuration. Each tells its file and line, its variable or its flag.
+type Errors []error
 
 // Error tells the first one, on one line.
-func (m Mistakes) Error() string {
+func (m Errors) Error() string {
 	if more := len(m) - 1; more > 0 {
 		return fmt.Sprintf("%v (and %d more: edge-infer config check tells all)", m[0], more)
 	}
@@ -21,7 +21,7 @@ func (m Mistakes) Error() string {
 }
 
 // Unwrap gives them.
-func (m Mistakes) Unwrap() []error { return m }
+func (m Errors) Unwrap() []error { return m }
 
 // told says what of a file does not fit the configuration in form.
 func told(m *form.Misfit) error {

@@ -49,7 +49,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 // nothing is an environment without variables.
 func nothing(string) (string, bool) { return "", false }
 
-// Mistakes of every kind and of every source are told together, in the order of the files and their lines, then of the environment and the
+// Errors of every kind and of every source are told together, in the order of the files and their lines, then of the environment and the
 // flags. What only follows from one of them is not told.
 func TestMistakesOfEveryKindAndSource(t *testing.T) {
 	dir := t.TempDir()

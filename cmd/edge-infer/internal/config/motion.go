@@ -6,14 +6,14 @@ import "cmp"
 type Motion struct {
 	Enabled     bool    `yaml:"enabled"`
 	Sensitivity float64 `yaml:"sensitivity"`
-	FloorRate   float64 `yaml:"floor_rate"` // inferences a second while nothing moves
+	MinRate     float64 `yaml:"floor_rate"` // inferences a second while nothing moves
 }
 
 // CameraMotion are one camera's own settings; a sensitivity or floor rate of 0 is that of all cameras.
 type CameraMotion struct {
 	Enabled     bool    `yaml:"enabled"`
 	Sensitivity float64 `yaml:"sensitivity,omitempty"`
-	FloorRate   float64 `yaml:"floor_rate,omitempty"`
+	MinRate     float64 `yaml:"floor_rate,omitempty"`
 	ROI         *Area   `yaml:"roi,omitempty"` // where motion counts
 }
 
@@ -27,7 +27,7 @@ type Area struct {
 
 const (
 	defaultSensitivity = 0.5
-	defaultFloorRate   = 1
+	defaultMinRate     = 1
 )
 
 func (m *Motion) settings() []setting {
@@ -41,7 +41,7 @@ func (m *Motion) settings() []setting {
 			"how little counts as motion: up to 1, which a bird moves",
 		},
 		{
-			"motion.floor_rate", "motion-floor", number(&m.FloorRate), within(&m.FloorRate, 0.01, 1000),
+			"motion.floor_rate", "motion-floor", number(&m.MinRate), within(&m.MinRate, 0.01, 1000),
 			"inferences a second while nothing moves",
 		},
 	}
@@ -53,7 +53,7 @@ func (c *Config) MotionOf(camera *Camera) CameraMotion {
 	if camera.Motion != nil {
 		all = *camera.Motion
 	}
-	all.Sensitivity, all.FloorRate = cmp.Or(all.Sensitivity, c.Motion.Sensitivity), cmp.Or(all.FloorRate, c.Motion.FloorRate)
+	all.Sensitivity, all.MinRate = cmp.Or(all.Sensitivity, c.Motion.Sensitivity), cmp.Or(all.MinRate, c.Motion.MinRate)
 	return all
 }
 

@@ -24,7 +24,7 @@ func (s *Sources) Origins() ([]Origin, error) {
 		return nil, UsageError{err}
 	}
 	flags := pflag.NewFlagSet("origins", pflag.ContinueOnError)
-	Flags(l.Config, flags, Everything())
+	Flags(l.Config, flags, AllSections())
 	var all []Origin
 	for _, setting := range settings(l.Config) {
 		all = append(all, Origin{setting.key, capture.Redact(flags.Lookup(setting.flag).Value.String()), l.at.from(setting.key)})

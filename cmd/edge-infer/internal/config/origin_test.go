@@ -15,7 +15,7 @@ func TestOrigins(t *testing.T) {
 		"detect: {max: 7, iou: 0.6, confidence: 0.7}\nmqtt:\n  user: ${SECRET}\ncameras:\n  - {name: gate, uri: \"rtsp://me:pw@host/\"}\n")
 	environment := map[string]string{"SECRET": "hidden", "EDGE_INFER_IOU": "0.5", "EDGE_INFER_CONF": "0.1"}
 	s := Sources{
-		Scope: Everything(), File: file,
+		Scope: AllSections(), File: file,
 		Environment: func(name string) (string, bool) { value, set := environment[name]; return value, set },
 	}
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)

@@ -10,20 +10,22 @@ import (
 // them.
 type Scope []string
 
-// Everything is what run and doctor use.
-func Everything() Scope { return nil }
+// AllSections is what run and doctor use.
+func AllSections() Scope { return nil }
 
-// Network is what commands use that run the model without cameras, a broker or a page.
-func Network() Scope { return Scope{"model", "engine", "remote", "detect", "log", "log_format"} }
+// NetworkSections is what commands use that run the model without cameras, a broker or a page.
+func NetworkSections() Scope {
+	return Scope{"model", "engine", "remote", "detect", "log", "log_format"}
+}
 
-// Images is what commands use beside that show them images.
-func Images() Scope { return append(Network(), "look") }
+// ImageSections is what commands use beside that show them images.
+func ImageSections() Scope { return append(NetworkSections(), "look") }
 
-// Backends are the sections of a command that only looks at what could run a network.
-func Backends() Scope { return Scope{"engine", "remote"} }
+// BackendSections are the sections of a command that only looks at what could run a network.
+func BackendSections() Scope { return Scope{"engine", "remote"} }
 
-// Broker is what commands use that speak to the broker alone.
-func Broker() Scope { return Scope{"device", "mqtt", "log", "log_format"} }
+// BrokerSections is what commands use that speak to the broker alone.
+func BrokerSections() Scope { return Scope{"device", "mqtt", "log", "log_format"} }
 
 func (s Scope) has(section string) bool { return s == nil || slices.Contains(s, section) }
 
@@ -34,7 +36,7 @@ func Flags(c *Config, flags *pflag.FlagSet, scope Scope) {
 			s.bind(flags, s.flag, s.help)
 			_ = flags.SetAnnotation(s.flag, sectionAnnotation, []string{s.group()}) // the flag exists
 			if s.former() != "" {
-				Formerly(flags, s.former(), s.flag)
+				AddFormerFlag(flags, s.former(), s.flag)
 			}
 		}
 	}

@@ -71,7 +71,7 @@ func (s *Sources) Load() (*Config, error) {
 
 // Check gives the settings with every mistake that can be told without opening anything, in the order of the files' lines, then of the
 // environment and the flags.
-func (s *Sources) Check() (*Config, Mistakes) {
+func (s *Sources) Check() (*Config, Errors) {
 	l := s.read()
 	l.check(s.Scope)
 	return l.Config, l.mistakes()

@@ -33,8 +33,8 @@ func section(key string) string {
 // tables of their own.
 func settings(c *Config) []setting {
 	return slices.Concat(
-		[]setting{{DeviceKey, "device-name", text(&c.Device), topic(&c.Device), "device name in MQTT topics"}},
-		c.Model.settings(), c.Engine.settings(), c.Remote.settings(), c.Detect.settings(), lookSettings(&c.Look), c.MQTT.settings(),
+		[]setting{{NameKey, "device-name", text(&c.Name), topic(&c.Name), "device name in MQTT topics"}},
+		c.Model.settings(), c.Engine.settings(), c.Remote.settings(), c.Detect.settings(), inferenceSettings(&c.Inference), c.MQTT.settings(),
 		c.History.settings(), c.Snapshots.settings(), c.Web.settings(), c.Motion.settings(), c.Thermal.settings(), runtimeSettings(&c.Runtime),
 		[]setting{
 			{"log", "log", text(&c.Log), oneOf(&c.Log, "debug", "info", "warn", "error"), "debug, info, warn or error"},
@@ -82,7 +82,7 @@ func (e *Engine) settings() []setting {
 			"auto, fp32, fp16 or int8",
 		},
 		{
-			"engine.device", "gpu", text(&e.Device), e.checkDevice,
+			"engine.device", "gpu", text(&e.GPU), e.checkGPU,
 			"GPU number; several separated by commas, or all: run spreads the cameras over them",
 		},
 		{"engine.threads", "threads", whole(&e.Threads), within(&e.Threads, 0, 1024), "CPU threads of one inference; 0: one per core"},
@@ -133,12 +133,12 @@ func (d *Detect) settings() []setting {
 	return []setting{
 		{"detect.confidence", "conf", number(&d.Confidence), openShare(&d.Confidence), "lowest score of a detection, 0 to 1"},
 		{"detect.iou", "iou", number(&d.IoU), share(&d.IoU), "boxes of one class that overlap more than this are one, 0 to 1"},
-		{"detect.max", "max-detections", whole(&d.Max), within(&d.Max, 1, 30000), "most detections in one frame"},
+		{"detect.max", "max-detections", whole(&d.MaxDetections), within(&d.MaxDetections, 1, 30000), "most detections in one frame"},
 		{
 			"detect.top", "top", whole(&d.Top), within(&d.Top, 1, 1000),
 			"most classes that a classifier reports of an image; infer shows them whatever they score",
 		},
-		{"detect.labels", "only", list(&d.Labels), nil, "labels to report, separated by commas; empty: all"},
+		{"detect.labels", "only", list(&d.Classes), nil, "labels to report, separated by commas; empty: all"},
 		{"detect.track", "track", yes(&d.Track), nil, "follow objects from frame to frame; zones, lines and events need it"},
 		{
 			"detect.profile", "profile", text(&d.Profile), oneOf(&d.Profile, track.Profiles()...),
@@ -224,7 +224,7 @@ func (w *Web) settings() []setting {
 		{"web.password_file", "web-password-file", text(&w.PasswordFile), nil, "file with that user's password"},
 		{"web.certificate", "web-certificate", text(&w.Certificate), nil, "PEM file of the page's certificate, for https"},
 		{"web.key", "web-key", text(&w.Key), nil, "PEM file of its key"},
-		{"web.image_rate", "web-image-rate", whole(&w.ImageRate), within(&w.ImageRate, 1, 48), "most images a second of each camera"},
+		{"web.image_rate", "web-image-rate", whole(&w.FrameRate), within(&w.FrameRate, 1, 48), "most images a second of each camera"},
 		{"web.profiling", "web-profiling", yes(&w.Profiling), nil, "serve Go's profiles at /debug/pprof/"},
 	}
 }

@@ -87,7 +87,7 @@ func (b *Build) Flags(flags *pflag.FlagSet) {
 	flags.IntVar(&b.Level, "opt-level", -1, "effort of the builder, 0 to 5; -1 for the release's own")
 	flags.IntVar(&b.DLA, "dla", -1, "build for this DLA core, with the GPU as fallback; -1 for the GPU alone")
 	flags.IntVar(&b.Device, "gpu", 0, "number of the GPU")
-	config.Formerly(flags, "device", "gpu")
+	config.AddFormerFlag(flags, "device", "gpu")
 	flags.StringVar(&b.Library, "library", "", "TensorRT library or its directory, instead of searching")
 	flags.StringArrayVar(&b.Plugins, "plugin", nil,
 		"TensorRT plugin: a shared object with the operators of the model that TensorRT lacks; may be given several times")

@@ -38,7 +38,7 @@ func (b *Build) attempt(ctx context.Context, o tensorrt.BuildOptions, stage stri
 	if err := separate(b.source.model, &o); err != nil {
 		return nil, err
 	}
-	plan, err := network.Builder{Progress: b.Progress}.BuildTo(ctx, o, staged, tensorrt.Cache{Dir: dir})
+	plan, err := network.PlanBuilder{Progress: b.Progress}.BuildTo(ctx, o, staged, tensorrt.Cache{Dir: dir})
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("build: cancelled: %w", context.Cause(ctx))
 	}

@@ -74,7 +74,7 @@ func read(model string, meaning *Meaning) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := predict.Options{Model: model, LabelsFile: meaning.Labels, Find: catalogue.Find, Options: said}
+	options := predict.Options{Model: model, LabelsFile: meaning.Labels, ResolveModel: catalogue.Find, Options: said}
 	options.Decoding.Layout = head.Layout(meaning.Layout)
 	if err := options.Load(); err != nil {
 		return nil, err

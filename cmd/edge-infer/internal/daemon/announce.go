@@ -16,7 +16,7 @@ func (r *run) announce() error {
 	if client == nil {
 		return nil
 	}
-	announcement := &homeassistant.Announcement{Version: r.Release, Labels: r.config.MQTT.DiscoveryLabels}
+	announcement := &homeassistant.Announcement{Version: r.Version, Labels: r.config.MQTT.DiscoveryLabels}
 	announcement.Manufacturer, announcement.Model = hardware(r.Root)
 	if r.outputs.web != nil {
 		announcement.URL = reachable(r.outputs.web.URL())
@@ -28,23 +28,23 @@ func (r *run) announce() error {
 		settings, _ := r.devices.Settings(camera.Name)
 		if client.Controller != nil {
 			client.Settings(camera.Name, mqtt.Settings{
-				Detect: settings.Detect, Threshold: float64(settings.Threshold), Interval: settings.Interval, Labels: settings.Labels,
+				Detect: settings.Detect, Threshold: float64(settings.Confidence), Interval: settings.Interval, Labels: settings.Classes,
 			})
 		}
 		announced := homeassistant.Camera{Name: camera.Name}
-		if camera.Follower != nil {
-			announced.Labels = camera.Follower.Labels
-			if only := r.config.Detect.Labels; len(only) > 0 && !r.hasOwnModel(camera.Name) {
+		if camera.Tracker != nil {
+			announced.Labels = camera.Tracker.Labels
+			if only := r.config.Detect.Classes; len(only) > 0 && !r.hasOwnModel(camera.Name) {
 				announced.Labels = only
 			}
-			for _, z := range camera.Follower.Config.Zones {
+			for _, z := range camera.Tracker.Config.Zones {
 				announced.Zones = append(announced.Zones, z.Name)
 			}
-			for _, l := range camera.Follower.Config.Lines {
+			for _, l := range camera.Tracker.Config.Lines {
 				announced.Lines = append(announced.Lines, l.Name)
 			}
 		}
-		if survey := camera.Survey; survey != nil {
+		if survey := camera.MapStats; survey != nil {
 			for _, z := range survey.Config.Zones {
 				announced.Zones = append(announced.Zones, z.Name)
 			}

@@ -22,14 +22,14 @@ func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera.Camer
 	if err != nil {
 		return nil, err
 	}
-	r.process.Capture.Expect(len(r.config.Cameras))
+	r.process.Capture.SetCameraCount(len(r.config.Cameras))
 	captured, at := running, r.devices.At(running)
 	if captured == nil {
 		at = r.devices.Choose(network.ViewOf(r.config, &c))
 		captured = &capture.Camera{
 			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify.Signal, Logger: r.logger,
 			Lossless: r.readOnce(uri), Once: r.finite(), MaxPixels: c.MaxPixels, OnChange: r.cameraChanged,
-			Gate: new(motion.Gate), SetupThread: r.process.Capture.Enter,
+			Gate: new(motion.Gate), SetupThread: r.process.Capture.SetupCaptureThread,
 		}
 		if r.Loop {
 			captured.AtEnd = capture.Loop
@@ -43,21 +43,21 @@ func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera.Camer
 	moving := r.config.MotionOf(&c)
 	captured.Gate.(*motion.Gate).Set(gate(&moving))
 	place := pipeline.Camera{
-		Name: c.Name, Source: captured, Interval: c.Interval, Lossless: captured.Lossless, Follower: follower,
-		Reported: float32(network.Confidence(r.config, &c)),
-		Share:    pipeline.Share{Rate: c.Rate, Priority: c.Priority, Deadline: c.Deadline},
+		Name: c.Name, Source: captured, Interval: c.Interval, Lossless: captured.Lossless, Tracker: follower,
+		Confidence: float32(network.Confidence(r.config, &c)),
+		Scheduling: pipeline.Scheduling{Rate: c.Rate, Priority: c.Priority, Deadline: c.Deadline},
 	}
 	if model := at.Running().Model(); model.Recognised.Task.Maps() {
 		if err := c.Analytics.Validate(zone.Names{Labels: model.Metadata.Labels}); err != nil {
 			return nil, err
 		}
-		place.Survey = &zone.MapStats{Config: c.Analytics, Depth: model.Recognised.Task == engine.Depth}
-		if !place.Survey.Depth {
-			place.Survey.Labels = model.Metadata.Labels
+		place.MapStats = &zone.MapStats{Config: c.Analytics, Depth: model.Recognised.Task == engine.Depth}
+		if !place.MapStats.Depth {
+			place.MapStats.Labels = model.Metadata.Labels
 		}
 	}
 	if moving.Enabled {
-		place.Floor = moving.FloorRate
+		place.MinRate = moving.MinRate
 	}
 	if c.ROI != nil {
 		place.Region = pipeline.Region(*c.ROI)
@@ -118,20 +118,20 @@ func (r *run) tellDemo(model string, uri capture.URI) {
 }
 
 // newFollower makes what tracks the camera's objects; nil where nothing is tracked.
-func (r *run) newFollower(c config.Camera, uri capture.URI, at *device.Device) (*pipeline.Follower, error) {
+func (r *run) newFollower(c config.Camera, uri capture.URI, at *device.Device) (*pipeline.Tracker, error) {
 	model := at.Running().Model()
 	r.tellDemo(model.Path, uri)
 	if !r.config.Detect.Track || !model.Recognised.Task.FindsObjects() {
 		return nil, nil
 	}
-	follower := &pipeline.Follower{
-		Config: c.Analytics, Labels: model.Metadata.Labels, Points: model.Recognised.PointNames(),
-		Reported: float32(network.Confidence(r.config, &c)),
-		Profile:  track.Profile(network.Profile(r.config, &c)),
+	follower := &pipeline.Tracker{
+		Config: c.Analytics, Labels: model.Metadata.Labels, Keypoints: model.Recognised.KeypointNames(),
+		Confidence: float32(network.Confidence(r.config, &c)),
+		Profile:    track.Profile(network.Profile(r.config, &c)),
 	}
 	if r.cascade != nil {
 		if looks := r.cascade.Embedder(); looks != nil {
-			follower.Recall, follower.Alike = looks.Recall, looks.Reported
+			follower.MaxLostAge, follower.AppearanceThreshold = looks.MaxLostAge, looks.Confidence
 		}
 	}
 	if uri.Kind == capture.Demo && len(c.Analytics.Lines) == 0 && c.Analytics.Width == 0 {

@@ -19,13 +19,13 @@ func (r *run) openCascade(ctx context.Context, steps progress.Reporter) error {
 	if !model.Recognised.Task.FindsObjects() {
 		return config.Usagef("cascade: model %s says what whole images show and finds nothing to look at", model.Path)
 	}
-	stages, err := network.Stages(ctx, r.config, steps, true, r.logger)
+	stages, err := network.OpenCascade(ctx, r.config, steps, true, r.logger)
 	if err != nil {
 		return err
 	}
-	attendant := &cascade.Attendant{Stages: stages, Labels: model.Metadata.Labels, Logger: r.logger}
+	attendant := &cascade.Secondary{Stages: stages, Labels: model.Metadata.Labels, Logger: r.logger}
 	if err := attendant.Open(); err != nil {
-		return config.UsageError{Err: errors.Join(err, network.CloseStages(stages))}
+		return config.UsageError{Err: errors.Join(err, network.CloseCascade(stages))}
 	}
 	r.cascade = attendant
 	return nil

@@ -22,7 +22,7 @@ func (c controller) SetDetect(camera string, on bool) error {
 }
 
 func (c controller) SetThreshold(camera string, threshold float64) error {
-	return c.run.devices.Change(camera, func(s *pipeline.Settings) { s.Threshold = float32(threshold) })
+	return c.run.devices.Change(camera, func(s *pipeline.Settings) { s.Confidence = float32(threshold) })
 }
 
 func (c controller) SetInterval(camera string, frames int) error {
@@ -30,7 +30,7 @@ func (c controller) SetInterval(camera string, frames int) error {
 }
 
 func (c controller) SetLabels(camera string, labels []string) error {
-	return c.run.devices.Change(camera, func(s *pipeline.Settings) { s.Labels = labels })
+	return c.run.devices.Change(camera, func(s *pipeline.Settings) { s.Classes = labels })
 }
 
 func (c controller) Snapshot(camera string) error { return c.run.outputs.snapshots.Request(camera) }
@@ -52,9 +52,9 @@ func (r *run) applyRemote(cameras []pipeline.Camera) {
 	for _, camera := range cameras {
 		remote := client.Remote(camera.Name)
 		err := r.devices.Change(camera.Name, func(s *pipeline.Settings) {
-			settings := mqtt.Settings{Detect: s.Detect, Threshold: float64(s.Threshold), Interval: s.Interval, Labels: s.Labels}
+			settings := mqtt.Settings{Detect: s.Detect, Threshold: float64(s.Confidence), Interval: s.Interval, Labels: s.Classes}
 			settings.Apply(remote)
-			s.Detect, s.Threshold, s.Interval, s.Labels = settings.Detect, float32(settings.Threshold), settings.Interval, settings.Labels
+			s.Detect, s.Confidence, s.Interval, s.Classes = settings.Detect, float32(settings.Threshold), settings.Interval, settings.Labels
 		})
 		if err != nil { // of another model, perhaps
 			r.logger.Warn("remote settings do not fit any more, those of the configuration are in force", "camera", camera.Name, "error", err)

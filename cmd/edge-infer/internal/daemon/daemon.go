@@ -43,7 +43,7 @@ type Daemon struct {
 	Loop     bool           // files start again at their end, in their own time
 	JSON     bool           // detections go to Stdout as JSON lines, statistics as the last one
 	Root     string         // put before the paths of sysfs, procfs and the like
-	Release  string         // version of the program
+	Version  string         // version of the program
 
 	Stdout, Stderr io.Writer
 }
@@ -100,7 +100,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		defer cancel()
 	}
 	r := &run{
-		Daemon: d, config: c, device: c.Device, started: time.Now(), asked: make(chan struct{}, 1),
+		Daemon: d, config: c, device: c.Name, started: time.Now(), asked: make(chan struct{}, 1),
 		changed: make(chan struct{}, 1), read: read,
 	}
 	r.out = report.NewOutput(d.Stdout)
@@ -134,7 +134,7 @@ type run struct {
 	logger  *slog.Logger
 	cancel  context.CancelCauseFunc // ends it
 	ending  context.Context         // ends with it
-	process *process.Choice
+	process *process.Runtime
 	service systemd.Service
 	out     *report.Output   // Stdout
 	screen  *terminal.Screen // writes to out
@@ -142,7 +142,7 @@ type run struct {
 
 	cameras camera.Set
 	devices device.Set
-	cascade *cascade.Attendant // nil for none
+	cascade *cascade.Secondary // nil for none
 	outputs outputs
 	upgrade device.Upgrade
 	verdict atomic.Pointer[quantize.Verdict] // on what runs, nil for none
@@ -157,7 +157,7 @@ type run struct {
 	config   *config.Config // in force
 
 	// Watch goroutine only, once the network is open.
-	images *aspect.Memory // how large those of the cameras are
+	images *aspect.Cache // how large those of the cameras are
 	// Watch goroutine only.
 	throttle throttle // but for its limits
 	sensors  sensors  // that Home Assistant knows
@@ -229,7 +229,7 @@ func (r *run) open(ctx context.Context) error {
 	defer starting.Watch()()
 	r.images = aspect.Open(r.config.State)
 	r.devices.Look = func(view *config.Config) []engine.Size { return r.images.Sizes(ctx, aspectCameras(view), r.logger) }
-	r.devices.Thread = r.process.Capture.EnterLoop
+	r.devices.Thread = r.process.Capture.SetupLoopThread
 	err := r.devices.Open(ctx, r.config, starting.Begin, r.logger)
 	if err == nil {
 		err = r.openCascade(ctx, starting.Begin)

@@ -22,7 +22,7 @@ func (r *run) rememberImages() {
 	for _, c := range r.cameras.All() {
 		stats := c.Capture.Stats()
 		camera := aspect.Camera{Name: c.Config.Name, URI: c.Config.URI}
-		news = r.images.Note(camera, engine.Size{Width: stats.Width, Height: stats.Height}) || news
+		news = r.images.Update(camera, engine.Size{Width: stats.Width, Height: stats.Height}) || news
 	}
 	if !news {
 		return

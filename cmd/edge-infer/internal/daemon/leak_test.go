@@ -261,7 +261,7 @@ func TestMemoryGoesBack(t *testing.T) {
 		return count
 	}
 	again := func(before int) {
-		for deadline := time.Now().Add(programtest.Patience + process.Settling); given() <= before; time.Sleep(time.Second) {
+		for deadline := time.Now().Add(programtest.Patience + process.SettleTime); given() <= before; time.Sleep(time.Second) {
 			require.True(t, time.Now().Before(deadline), "%s", r.Stderr)
 		}
 	}

@@ -132,7 +132,7 @@ func (r *run) server() (*web.Server, error) {
 	}
 	return &web.Server{
 		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
-		Directory: r.config.State, Logger: r.logger, ImageRate: w.ImageRate,
+		Directory: r.config.State, Logger: r.logger, FrameRate: w.FrameRate,
 	}, nil
 }
 
@@ -173,7 +173,7 @@ func (o *outputs) sinks(r *run) []pipeline.Sink {
 	detect := &r.config.Detect
 	sinks = append(sinks, &sink.Publisher{
 		Client: o.client, JSON: o.lines, Masks: report.MaskForm(detect.Masks), Maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit},
-		Module: payload.AnalyticsModule{ID: cmp.Or(r.config.Model.Path, "demo"), Version: r.Release},
+		Module: payload.AnalyticsModule{ID: cmp.Or(r.config.Model.Path, "demo"), Version: r.Version},
 	})
 	if o.web != nil {
 		sinks = append(sinks, o.web)

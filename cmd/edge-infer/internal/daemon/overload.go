@@ -84,7 +84,7 @@ func (r *run) demands() map[string]demand {
 			continue
 		}
 		all[c.Config.Name] = demand{
-			captured: captured.Captured, displaced: captured.Dropped, done: total.Inferred + total.Gated,
+			captured: captured.Captured, displaced: captured.Dropped, done: total.Inferred + total.DroppedMotion,
 			rate: c.Place.Rate / float64(max(total.Slowdown, 1)), interval: settings.Interval * max(total.Slowdown, 1),
 		}
 	}

@@ -16,7 +16,7 @@ func (p page) Status() web.Status {
 	r := p.run
 	model := r.devices.Model()
 	status := web.Status{
-		Device: r.device, Version: r.Release, Started: r.started,
+		Device: r.device, Version: r.Version, Started: r.started,
 		Engine: web.Engine{
 			Backend: model.Backend, Version: model.BackendVersion, Reason: model.Reason, Device: model.Device, Model: model.Path,
 			Task: string(model.Recognised.Task), Head: model.Recognised.String(), Precision: string(model.Precision), Width: model.Width,
@@ -28,7 +28,7 @@ func (p page) Status() web.Status {
 	status.Stages = web.Stages(r.devices.Clocks.Totals())
 	status.Operation = r.operation()
 	status.Runtime = web.Runtime{
-		Processors: r.process.Processors, GC: r.process.GC, MemoryLimit: r.process.Limit(), Capture: r.process.Capture.State(),
+		Processors: r.process.Processors, GC: r.process.GC, MemoryLimit: r.process.LimitText(), Capture: r.process.Capture.State(),
 	}
 	if servers := r.devices.Servers(); servers != nil {
 		status.Engine.Reason += servers.Trouble()
@@ -55,10 +55,10 @@ func (p page) Status() web.Status {
 		}
 		if at := r.devices.Of(c.Config.Name); at != nil {
 			m := at.Running().Model()
-			camera.Labels, camera.Points = m.Metadata.Labels, m.Recognised.PointNames()
+			camera.Labels, camera.Points = m.Metadata.Labels, m.Recognised.KeypointNames()
 		}
-		if c.Place.Follower != nil {
-			camera.Tracked, camera.Analytics = true, c.Place.Follower.Config
+		if c.Place.Tracker != nil {
+			camera.Tracked, camera.Analytics = true, c.Place.Tracker.Config
 		}
 		status.Cameras = append(status.Cameras, camera)
 	}

@@ -30,7 +30,7 @@ const filePause = 2 * time.Second
 func (r *run) reloads(ctx context.Context, hangup <-chan os.Signal) {
 	ticker := time.NewTicker(filePause)
 	defer ticker.Stop()
-	settled := time.NewTimer(process.Settling)
+	settled := time.NewTimer(process.SettleTime)
 	defer settled.Stop()
 	written := r.read // the files at the last look: one that is still being written is left alone
 	for {
@@ -38,7 +38,7 @@ func (r *run) reloads(ctx context.Context, hangup <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-settled.C:
-			process.GiveBack()
+			process.ReleaseMemory()
 			continue
 		case <-hangup:
 		case <-r.asked:
@@ -55,7 +55,7 @@ func (r *run) reloads(ctx context.Context, hangup <-chan os.Signal) {
 		if r.reload(ctx) {
 			return
 		}
-		settled.Reset(process.Settling)
+		settled.Reset(process.SettleTime)
 		_ = r.service.Ready()
 	}
 }
@@ -151,7 +151,7 @@ func (r *run) names(view *config.Config) zone.Names {
 	if m == nil {
 		return zone.Names{}
 	}
-	return zone.Names{Labels: m.Metadata.Labels, Keypoints: m.Recognised.PointNames()}
+	return zone.Names{Labels: m.Metadata.Labels, Keypoints: m.Recognised.KeypointNames()}
 }
 
 // restartPause is the shortest time between two restarts that are asked for from afar.
@@ -185,7 +185,7 @@ func (r *run) rearrange(ctx context.Context, was *config.Config) (kept int, err 
 		}
 	}
 	kept, err = r.cameras.Change(r.config.Cameras, anew, func(places []pipeline.Camera) error {
-		err := r.devices.Arrange(ctx, pipeline.Arrangement{Cameras: places, Reported: float32(r.config.Detect.Confidence)})
+		err := r.devices.Arrange(ctx, pipeline.Arrangement{Cameras: places, Confidence: float32(r.config.Detect.Confidence)})
 		if err == nil { // before a camera that is new to the loop has an image
 			r.forgetRemote(was)
 			r.applyRemote(places)
@@ -205,7 +205,7 @@ func restartPart(c *config.Config) config.Config {
 	part.Cameras, part.Motion, part.Thermal, part.Log = nil, config.Motion{}, config.Thermal{}, ""
 	part.Detect = config.Detect{Track: c.Detect.Track}
 	for _, view := range network.Views(c) {
-		part.Cameras = append(part.Cameras, config.Camera{Name: fmt.Sprintf("%+v %+v %v", view.Model, view.Look, device.Decoded(view))})
+		part.Cameras = append(part.Cameras, config.Camera{Name: fmt.Sprintf("%+v %+v %v", view.Model, view.Inference, device.Decoded(view))})
 	}
 	slices.SortFunc(part.Cameras, func(a, b config.Camera) int { return strings.Compare(a.Name, b.Name) })
 	return part

@@ -19,7 +19,7 @@ import (
 func (r *run) status() *payload.Status {
 	model := r.devices.Model()
 	status := &payload.Status{
-		Version: r.Release, Started: r.started, Backend: model.Backend, Reason: model.Reason, Hardware: model.Device, Model: model.Path,
+		Version: r.Version, Started: r.started, Backend: model.Backend, Reason: model.Reason, Hardware: model.Device, Model: model.Path,
 		Head: model.Recognised.String(), Precision: string(model.Precision), Accuracy: accuracyStatus(r.verdict.Load()),
 		Runtime: payload.Runtime{
 			Processors: r.process.Processors, GC: r.process.GC, MemoryLimit: r.process.MemoryLimit, Capture: r.process.Capture.State(),
@@ -84,8 +84,8 @@ func (r *run) publishStats(stats []pipeline.CameraStats) {
 	for i := range stats {
 		camera := r.cameras.Captured(stats[i].Camera)
 		message.Cameras = append(message.Cameras, payload.CameraStats{
-			Name: camera.Name, Captured: camera.FPS, Inferred: stats[i].FPS, Displaced: max(0, camera.FPS-stats[i].FPS-stats[i].GatedFPS),
-			Gated: stats[i].GatedFPS, Late: stats[i].Late, Slowdown: stats[i].Slowdown,
+			Name: camera.Name, Captured: camera.FPS, Inferred: stats[i].FPS, Displaced: max(0, camera.FPS-stats[i].FPS-stats[i].DroppedMotionFPS),
+			Gated: stats[i].DroppedMotionFPS, Late: stats[i].DroppedDeadline, Slowdown: stats[i].Slowdown,
 			LatencyP50: stats[i].P50, LatencyP99: stats[i].P99,
 		})
 	}

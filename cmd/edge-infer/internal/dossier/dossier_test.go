@@ -42,7 +42,7 @@ remote: {password_file: `+server+`, user: "${SERVER_USER}"}
 			}[name]
 			return value, set
 		},
-		Scope: config.Everything(),
+		Scope: config.AllSections(),
 	}
 	c, err := settings.Load()
 	require.NoError(t, err)

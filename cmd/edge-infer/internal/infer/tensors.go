@@ -84,7 +84,7 @@ func (r *Tensors) compute(ctx context.Context, each func(*engine.Model, *engine.
 		return err
 	}
 	options := network.Options(r.Config, r.Config.Detect.Confidence, r.Logger)
-	options.Build, options.Arrays = network.Builder{Progress: r.Progress}.Build, true
+	options.Build, options.TensorInputs = network.PlanBuilder{Progress: r.Progress}.Build, true
 	if err := options.Load(); err != nil {
 		return err
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Devices are the GPUs that the configuration names. One alone may be missing, because another backend can take its place; several are
+// GPUs are the GPUs that the configuration names. One alone may be missing, because another backend can take its place; several are
 // only what was meant when all of them are there.
-func Devices(c *config.Config) ([]int, error) {
-	numbers, all := c.Engine.Devices()
+func GPUs(c *config.Config) ([]int, error) {
+	numbers, all := c.Engine.GPUs()
 	if !all && len(numbers) == 1 {
 		return numbers, nil
 	}
@@ -33,16 +33,16 @@ func Devices(c *config.Config) ([]int, error) {
 	}
 	for _, number := range numbers {
 		if there := len(report.Devices); number >= there {
-			return nil, fmt.Errorf("--gpu %s: there is no GPU %d, this machine has %d (edge-infer devices lists them)", c.Engine.Device,
+			return nil, fmt.Errorf("--gpu %s: there is no GPU %d, this machine has %d (edge-infer devices lists them)", c.Engine.GPU,
 				number, there)
 		}
 	}
 	return numbers, nil
 }
 
-// OpenEach opens a predictor on each GPU that the configuration names, one where it names none. The caller closes them.
-func (s *Sight) OpenEach(ctx context.Context, c *config.Config, options predict.Options) ([]predict.Predictor, error) {
-	numbers, err := Devices(c)
+// OpenPerGPU opens a predictor on each GPU that the configuration names, one where it names none. The caller closes them.
+func (s *PredictorBuilder) OpenPerGPU(ctx context.Context, c *config.Config, options predict.Options) ([]predict.Predictor, error) {
+	numbers, err := GPUs(c)
 	if err != nil {
 		return nil, err
 	}

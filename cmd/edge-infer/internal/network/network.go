@@ -20,10 +20,10 @@ func Options(c *config.Config, decoded float64, logger *slog.Logger) predict.Opt
 	images, _ := c.Model.Images() // a checked configuration has no mistake here
 	height, width, _ := c.Model.Sides()
 	return predict.Options{
-		Model: c.Model.Path, LabelsFile: c.Model.Labels, Find: catalogue.Find, Backend: backend(c), Decoding: Decoding(c, decoded),
+		Model: c.Model.Path, LabelsFile: c.Model.Labels, ResolveModel: catalogue.Find, Backend: backend(c), Decoding: Decoding(c, decoded),
 		Log: logger,
 		Options: engine.Options{
-			Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.FirstDevice(), Threads: c.Engine.Threads,
+			Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.FirstGPU(), Threads: c.Engine.Threads,
 			MaxBatch: cmp.Or(c.Engine.Batch, 1),
 			Library:  c.Engine.Library, Plugins: c.Engine.Plugins,
 			Metadata: engine.Metadata{Preprocess: images, Activation: c.Model.Acts()}, Width: width, Height: height,
@@ -55,7 +55,7 @@ func remote(c *config.Remote) engine.Remote {
 // Decoding is c's, with that decoded threshold.
 func Decoding(c *config.Config, decoded float64) predict.Decoding {
 	return predict.Decoding{
-		Layout: head.Layout(c.Model.Layout), Threshold: float32(decoded), IoU: float32(c.Detect.IoU), Limit: c.Detect.Max,
-		Labels: c.Detect.Labels, Top: c.Detect.Top,
+		Layout: head.Layout(c.Model.Layout), MinScore: float32(decoded), IoU: float32(c.Detect.IoU), Limit: c.Detect.MaxDetections,
+		Classes: c.Detect.Classes, TopK: c.Detect.Top,
 	}
 }

@@ -38,12 +38,12 @@ func ViewOf(c *config.Config, camera *config.Camera) *config.Config {
 
 // Same reports whether images are looked at in the same way with two of Views.
 func Same(a, b *config.Config) bool {
-	return reflect.DeepEqual(a.Model, b.Model) && reflect.DeepEqual(a.Look, b.Look)
+	return reflect.DeepEqual(a.Model, b.Model) && reflect.DeepEqual(a.Inference, b.Inference)
 }
 
 // Alike reports whether two of Views are looked at by the same networks, in tiles or not.
 func Alike(a, b *config.Config) bool {
-	one, other := a.Look, b.Look
+	one, other := a.Inference, b.Inference
 	one.Tile, one.Overlap, other.Tile, other.Overlap = 0, 0, 0, 0
 	return reflect.DeepEqual(a.Model, b.Model) && reflect.DeepEqual(one, other)
 }
@@ -54,16 +54,16 @@ func view(c *config.Config, camera *config.Camera) *config.Config {
 	own := *c
 	own.Cameras, own.Detect.Confidence = []config.Camera{*camera}, Confidence(c, camera)
 	if camera.Tile != nil {
-		own.Look.Tile = *camera.Tile
+		own.Inference.Tile = *camera.Tile
 	}
 	if camera.Overlap != nil {
-		own.Look.Overlap = *camera.Overlap
+		own.Inference.Overlap = *camera.Overlap
 	}
-	if own.Look.Tile == 0 {
-		own.Look.Overlap = 0 // of nothing
+	if own.Inference.Tile == 0 {
+		own.Inference.Overlap = 0 // of nothing
 	}
 	if camera.Model != nil {
-		own.Model, own.Detect.Labels, own.Look.Ensemble, own.Look.Weights = *camera.Model, nil, nil, nil
+		own.Model, own.Detect.Classes, own.Inference.Ensemble, own.Inference.Weights = *camera.Model, nil, nil, nil
 	}
 	return &own
 }
@@ -90,7 +90,7 @@ func Files(c *config.Config) (paths []string) {
 		}
 	}
 	add(c.Model.Path, c.Model.Labels)
-	for _, model := range c.Look.Ensemble {
+	for _, model := range c.Inference.Ensemble {
 		add(model, "")
 	}
 	for i := range c.Cascade {

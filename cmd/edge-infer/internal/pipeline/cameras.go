@@ -9,8 +9,8 @@ import (
 
 // Arrangement is what the frame loop can be told anew while it runs.
 type Arrangement struct {
-	Cameras  []Camera
-	Reported float32 // as in Pipeline
+	Cameras    []Camera
+	Confidence float32 // as in Pipeline
 }
 
 // cameraChange is an arrangement that waits to be taken over.
@@ -25,7 +25,7 @@ type cameraChange struct {
 func (p *Pipeline) Arrange(ctx context.Context, a Arrangement) error {
 	done := make(chan struct{})
 	p.cameras.Store(&cameraChange{a, done})
-	p.Notify.Signal()
+	p.Wakeup.Signal()
 	select {
 	case <-done:
 		return nil
@@ -37,10 +37,10 @@ func (p *Pipeline) Arrange(ctx context.Context, a Arrangement) error {
 // rearrange puts a change in place. Nothing is in flight.
 func (p *Pipeline) rearrange(change *cameraChange) {
 	old := *p.lanes.Load()
-	lanes := p.arrange(old, change.Cameras, change.Reported)
-	p.Reported = change.Reported
+	lanes := p.arrange(old, change.Cameras, change.Confidence)
+	p.Confidence = change.Confidence
 	for _, camera := range old {
-		if !slices.ContainsFunc(lanes, func(l *lane) bool { return l.Name == camera.Name && l.Follower == camera.Follower }) {
+		if !slices.ContainsFunc(lanes, func(l *lane) bool { return l.Name == camera.Name && l.Tracker == camera.Tracker }) {
 			p.end(camera)
 		}
 	}
@@ -56,25 +56,25 @@ func (p *Pipeline) arrange(old []*lane, cameras []Camera, reported float32) []*l
 		if same < 0 {
 			lanes[i] = &lane{Camera: camera, meter: newMeter(), settings: new(atomic.Pointer[Settings]), left: new(atomic.Int64)}
 			lanes[i].settings.Store(&Settings{
-				Detect: true, Threshold: cmp.Or(camera.Reported, reported), Interval: max(camera.Interval, 1),
+				Detect: true, Confidence: cmp.Or(camera.Confidence, reported), Interval: max(camera.Interval, 1),
 			})
 			continue
 		}
 		before := old[same]
 		lanes[i] = before
-		if camera == before.Camera && reported == p.Reported {
+		if camera == before.Camera && reported == p.Confidence {
 			continue
 		}
 		lanes[i] = &lane{Camera: camera, meter: before.meter, settings: before.settings, left: before.left, turn: before.turn}
 		lanes[i].adjust(func(s *Settings) {
-			if now := cmp.Or(camera.Reported, reported); now != cmp.Or(before.Reported, p.Reported) {
-				s.Threshold = now
+			if now := cmp.Or(camera.Confidence, reported); now != cmp.Or(before.Confidence, p.Confidence) {
+				s.Confidence = now
 			}
 			if camera.Interval != before.Interval {
 				s.Interval = max(camera.Interval, 1)
 			}
 		})
 	}
-	p.Turn.weigh(lanes)
+	p.DeviceShare.weigh(lanes)
 	return lanes
 }

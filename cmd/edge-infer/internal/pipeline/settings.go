@@ -11,19 +11,19 @@ import (
 type Settings struct {
 	// Detect off leaves the camera's frames without inference.
 	Detect bool
-	// Threshold is the camera's reported threshold; the decoded one is the lowest that works.
-	Threshold float32
+	// Confidence is the camera's reported threshold; the decoded one is the lowest that works.
+	Confidence float32
 	// Interval runs the network on every Interval-th frame, 1 or more.
 	Interval int
-	// Labels are the labels reported, all when nil.
-	Labels []string
+	// Classes are the labels reported, all when nil.
+	Classes []string
 
 	classes []bool // by class number, nil for all
 }
 
 // wants reports whether a detection is one that the settings let through.
 func (s *Settings) wants(d *postprocess.Detection) bool {
-	return d.Score >= s.Threshold && s.wantsClass(d.Class)
+	return d.Score >= s.Confidence && s.wantsClass(d.Class)
 }
 
 func (s *Settings) wantsClass(class int) bool {
@@ -82,15 +82,15 @@ func (p *Pipeline) complete(s *Settings) error {
 	switch {
 	case s.Interval < 1:
 		return fmt.Errorf("interval %d is less than 1", s.Interval)
-	case !(s.Threshold >= p.Decoded && s.Threshold <= 1):
-		return fmt.Errorf("threshold %.3g is not between %.3g and 1", s.Threshold, p.Decoded)
+	case !(s.Confidence >= p.MinScore && s.Confidence <= 1):
+		return fmt.Errorf("threshold %.3g is not between %.3g and 1", s.Confidence, p.MinScore)
 	}
 	s.classes = nil
-	if s.Labels == nil {
+	if s.Classes == nil {
 		return nil
 	}
 	s.classes = make([]bool, len(p.Labels))
-	for _, label := range s.Labels {
+	for _, label := range s.Classes {
 		class := slices.Index(p.Labels, label)
 		if class < 0 {
 			return fmt.Errorf("label %q is not one of the model's", label)

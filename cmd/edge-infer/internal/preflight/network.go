@@ -32,7 +32,7 @@ type request struct {
 	Engine  config.Engine    `json:"engine"`
 	Remote  config.Remote    `json:"remote"`
 	Detect  config.Detect    `json:"detect"`
-	Look    look.Look        `json:"look"`
+	Look    look.Inference   `json:"look"`
 	Cascade []config.Cascade `json:"cascade,omitempty"`
 	Views   []looked         `json:"views"`
 	Cameras []config.Camera  `json:"cameras"` // whose addresses stay here
@@ -40,8 +40,8 @@ type request struct {
 
 // looked is what decides how the cameras of a view are looked at.
 type looked struct {
-	Model config.Model `json:"model"`
-	Look  look.Look    `json:"look"`
+	Model config.Model   `json:"model"`
+	Look  look.Inference `json:"look"`
 }
 
 // network opens the network in a process of its own and closes it again.
@@ -68,7 +68,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	var r request
 	return isolate.Serve(ctx, in, out, &r, func(ctx context.Context, _ []byte, answer func(any)) error {
 		c := config.Default()
-		c.Model, c.Engine, c.Remote, c.Detect, c.Look, c.Cascade, c.Cameras = r.Model, r.Engine, r.Remote, r.Detect, r.Look, r.Cascade, r.Cameras
+		c.Model, c.Engine, c.Remote, c.Detect, c.Inference, c.Cascade, c.Cameras = r.Model, r.Engine, r.Remote, r.Detect, r.Look, r.Cascade, r.Cameras
 		for i, view := range open.Views(c) {
 			if i > 0 {
 				view.Cascade = nil // it looks at what the first one finds
@@ -92,9 +92,9 @@ func tryView(ctx context.Context, c *config.Config) (names zone.Names, err error
 	if err := options.Load(); err != nil {
 		return names, err
 	}
-	sight := open.Sight{Look: c.Look}
+	sight := open.PredictorBuilder{Inference: c.Inference}
 	n, err := sight.Open(ctx, options)
-	if errors.Is(err, tensorrt.ErrNoPlan) || err != nil && c.Engine.Backend == config.Auto && options.LacksPlan() {
+	if errors.Is(err, tensorrt.ErrNoPlan) || err != nil && c.Engine.Backend == config.Auto && options.NeedsPlan() {
 		recognised, err := options.Recognise()
 		if err != nil && !errors.Is(err, predict.ErrSetting) {
 			return names, nil // TensorRT may know what the file does not say
@@ -104,7 +104,7 @@ func tryView(ctx context.Context, c *config.Config) (names zone.Names, err error
 	if err != nil {
 		return names, err
 	}
-	p, err := open.Chain(ctx, n, c, nil, options.Log)
+	p, err := open.WithCascade(ctx, n, c, nil, options.Log)
 	if err != nil && !errors.Is(err, tensorrt.ErrNoPlan) {
 		return names, errors.Join(err, n.Close())
 	}
@@ -117,7 +117,7 @@ func namesOf(c *config.Config, m *predict.Model) zone.Names {
 	if !c.Detect.Track || !m.Recognised.Task.FindsObjects() {
 		return zone.Names{}
 	}
-	return zone.Names{Labels: m.Metadata.Labels, Keypoints: m.Recognised.PointNames()}
+	return zone.Names{Labels: m.Metadata.Labels, Keypoints: m.Recognised.KeypointNames()}
 }
 
 // zones finds zones, lines and filters that do not fit the names; without labels nothing can be said of them.

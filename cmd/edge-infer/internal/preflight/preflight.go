@@ -42,9 +42,9 @@ func (c *Check) Run(ctx context.Context) (mistakes []error) {
 
 // networks is what decides whether the networks can be opened.
 func networks(c *config.Config) request {
-	r := request{Model: c.Model, Engine: c.Engine, Remote: c.Remote, Detect: c.Detect, Look: c.Look, Cascade: c.Cascade}
+	r := request{Model: c.Model, Engine: c.Engine, Remote: c.Remote, Detect: c.Detect, Look: c.Inference, Cascade: c.Cascade}
 	for _, view := range open.Views(c) {
-		r.Views = append(r.Views, looked{Model: view.Model, Look: view.Look})
+		r.Views = append(r.Views, looked{Model: view.Model, Look: view.Inference})
 	}
 	return r
 }

@@ -20,13 +20,13 @@ type Machine struct {
 	Jetson  *cuda.Jetson `json:"jetson,omitempty"`
 	GPUs    []GPU        `json:"gpus"`
 	// NoGPU and Hint say why no GPU can be used.
-	NoGPU    string              `json:"no_gpu,omitempty"`
-	Hint     string              `json:"hint,omitempty"`
-	TensorRT []Library           `json:"tensorrt"`
-	Refused  []tensorrt.Attempt  `json:"tensorrt_refused,omitempty"`
-	Backends []auto.Backend      `json:"backends"`
-	Servers  []network.Server    `json:"servers,omitempty"`
-	Cameras  []source.DeviceInfo `json:"cameras"`
+	NoGPU    string                `json:"no_gpu,omitempty"`
+	Hint     string                `json:"hint,omitempty"`
+	TensorRT []Library             `json:"tensorrt"`
+	Refused  []tensorrt.Attempt    `json:"tensorrt_refused,omitempty"`
+	Backends []auto.Backend        `json:"backends"`
+	Servers  []network.ServerProbe `json:"servers,omitempty"`
+	Cameras  []source.DeviceInfo   `json:"cameras"`
 }
 
 // GPU is one of them, and how images and tensors reach it.

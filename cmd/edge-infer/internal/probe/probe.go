@@ -46,7 +46,7 @@ func (p *Probe) Run(ctx context.Context) (*Machine, error) {
 		return nil, err
 	}
 	p.process = isolate.Process{Program: []string{program, Command}, Timeout: limit}
-	servers := make(chan []network.Server, 1)
+	servers := make(chan []network.ServerProbe, 1)
 	go func() { servers <- p.servers(ctx) }()
 	driver := make(chan cuda.Report, 1)
 	go func() { driver <- p.gpus(ctx) }()
@@ -64,13 +64,13 @@ func (p *Probe) Run(ctx context.Context) (*Machine, error) {
 }
 
 // servers are those of the configuration.
-func (p *Probe) servers(ctx context.Context) []network.Server {
+func (p *Probe) servers(ctx context.Context) []network.ServerProbe {
 	if p.Config == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return network.Servers(ctx, p.Config)
+	return network.ProbeServers(ctx, p.Config)
 }
 
 // gpus is what the driver says.

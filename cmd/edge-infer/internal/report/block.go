@@ -60,7 +60,7 @@ type happening struct {
 }
 
 // frame takes over what a frame gave.
-func (b *board) frame(in *pipeline.Inferred) {
+func (b *board) frame(in *pipeline.Result) {
 	b.labels = in.Labels
 	clear(b.seen)
 	for i := range in.Detections {
@@ -71,16 +71,16 @@ func (b *board) frame(in *pipeline.Inferred) {
 		b.seen[class]++
 	}
 	b.places = b.places[:0]
-	if in.Follower == nil {
+	if in.Tracker == nil {
 		return
 	}
-	for i := range in.Follower.Config.Lines {
-		count := in.Follower.LineCount(i)
-		b.places = append(b.places, place{name: in.Follower.Config.Lines[i].Name, line: true, in: sum(count.In), out: sum(count.Out)})
+	for i := range in.Tracker.Config.Lines {
+		count := in.Tracker.LineCount(i)
+		b.places = append(b.places, place{name: in.Tracker.Config.Lines[i].Name, line: true, in: sum(count.In), out: sum(count.Out)})
 	}
-	for i := range in.Follower.Config.Zones {
-		count := in.Follower.ZoneCount(i)
-		b.places = append(b.places, place{name: in.Follower.Config.Zones[i].Name, present: sum(count.Occupied)})
+	for i := range in.Tracker.Config.Zones {
+		count := in.Tracker.ZoneCount(i)
+		b.places = append(b.places, place{name: in.Tracker.Config.Zones[i].Name, present: sum(count.Occupied)})
 	}
 }
 

@@ -35,7 +35,7 @@ func running() *State {
 	s.Cameras = []CameraState{
 		{
 			pipeline.CameraStats{
-				Camera: "belt", FPS: 29.84, P50: 16100 * time.Microsecond, P99: 101200 * time.Microsecond, Inferred: 800, Failed: 1,
+				Camera: "belt", FPS: 29.84, P50: 16100 * time.Microsecond, P99: 101200 * time.Microsecond, Inferred: 800, DroppedError: 1,
 			},
 			capture.Stats{State: capture.Running, Dropped: 35, Damaged: 2, Width: 1280, Height: 720},
 		},
@@ -119,8 +119,8 @@ func TestNamesAreCutToTheirColumn(t *testing.T) {
 func TestFramesReachTheBlock(t *testing.T) {
 	shown := &Terminal{boards: map[string]*board{}, recent: make([]happening, 0, mostRecent)}
 	in := frame(time.Now(), 0, 1, 1)
-	in.Follower = &pipeline.Follower{Config: zone.Config{Lines: []zone.Line{{Name: "exit"}}}}
-	in.Happened = &zone.Result{Events: []zone.Event{
+	in.Tracker = &pipeline.Tracker{Config: zone.Config{Lines: []zone.Line{{Name: "exit"}}}}
+	in.Events = &zone.Result{Events: []zone.Event{
 		{Kind: zone.New, Object: &zone.Object{Track: 3, Detection: postprocess.Detection{Class: 1}}},
 		{Kind: zone.Cross, Line: 0, Direction: "in", Object: &zone.Object{Track: 3, Detection: postprocess.Detection{Class: 1}}},
 		{Kind: zone.Update, Object: &zone.Object{Track: 3, Detection: postprocess.Detection{Class: 1}}},

@@ -32,7 +32,7 @@ var figures = []figure{
 	{"fps", false, func(c *CameraState) string { return fmt.Sprintf("%.1f", c.FPS) }},
 	{"p50 ms", false, func(c *CameraState) string { return fmt.Sprintf("%.1f", inMilliseconds(c.P50)) }},
 	{"p99 ms", false, func(c *CameraState) string { return fmt.Sprintf("%.1f", inMilliseconds(c.P99)) }},
-	{"lost", false, func(c *CameraState) string { return fmt.Sprint(c.Failed + c.Capture.Damaged) }},
+	{"lost", false, func(c *CameraState) string { return fmt.Sprint(c.DroppedError + c.Capture.Damaged) }},
 	{"displaced", true, func(c *CameraState) string { return fmt.Sprint(c.Capture.Dropped) }},
 	{"frames", true, func(c *CameraState) string { return fmt.Sprint(c.Inferred) }},
 	{"detections", true, func(c *CameraState) string { return fmt.Sprint(c.Detections) }},

@@ -47,8 +47,8 @@ func TestAWriterThatFailsIsReported(t *testing.T) {
 	require.EqualError(t, lines.Close(), "pipe closed")
 }
 
-func frame(at time.Time, classes ...int) *pipeline.Inferred {
-	in := &pipeline.Inferred{Camera: "gate", Seq: 7, Time: at, Labels: []string{"bolt", "nut"}}
+func frame(at time.Time, classes ...int) *pipeline.Result {
+	in := &pipeline.Result{Camera: "gate", Seq: 7, Time: at, Labels: []string{"bolt", "nut"}}
 	for _, class := range classes {
 		in.Detections = append(in.Detections, postprocess.Detection{
 			Box: postprocess.Box{X1: 1, Y1: 2.6, X2: 30, Y2: 40}, Score: 0.914, Class: class,

@@ -37,12 +37,12 @@ func (s *Summary) Print(out io.Writer) error {
 	for i := range s.Cameras {
 		c := &s.Cameras[i]
 		text = fmt.Appendf(text, "%s: %d frames, %.1f a second, %d displaced by newer ones, %d lost",
-			c.Camera, c.Inferred, c.FPS, c.Displaced, c.Failed+c.Damaged)
-		if c.Gated > 0 {
-			text = fmt.Appendf(text, ", %d still", c.Gated)
+			c.Camera, c.Inferred, c.FPS, c.Displaced, c.DroppedError+c.Damaged)
+		if c.DroppedMotion > 0 {
+			text = fmt.Appendf(text, ", %d still", c.DroppedMotion)
 		}
-		if c.Late > 0 {
-			text = fmt.Appendf(text, ", %d late", c.Late)
+		if c.DroppedDeadline > 0 {
+			text = fmt.Appendf(text, ", %d late", c.DroppedDeadline)
 		}
 		text = append(text, "; "...)
 		if c.Inferred > 0 {

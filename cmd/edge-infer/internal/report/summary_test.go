@@ -16,11 +16,11 @@ func TestSummary(t *testing.T) {
 	s.Cameras = []CameraSummary{
 		{
 			CameraStats: pipeline.CameraStats{
-				Camera: "gate", Inferred: 800, FPS: 26.66, Failed: 2, Detections: 40, P50: 12340 * time.Microsecond, P99: 20 * time.Millisecond,
+				Camera: "gate", Inferred: 800, FPS: 26.66, DroppedError: 2, Detections: 40, P50: 12340 * time.Microsecond, P99: 20 * time.Millisecond,
 			},
 			Displaced: 5, Damaged: 1,
 		},
-		{CameraStats: pipeline.CameraStats{Camera: "yard", Gated: 70, Late: 3}},
+		{CameraStats: pipeline.CameraStats{Camera: "yard", DroppedMotion: 70, DroppedDeadline: 3}},
 	}
 	require.NoError(t, s.Print(&out))
 	require.Equal(t, "ran 30s\n"+

@@ -44,7 +44,7 @@ func NewTerminal(screen *terminal.Screen) *Terminal {
 }
 
 // Frame implements pipeline.Sink.
-func (t *Terminal) Frame(in *pipeline.Inferred) {
+func (t *Terminal) Frame(in *pipeline.Result) {
 	if t.screen.Live() {
 		t.note(in)
 		return
@@ -65,7 +65,7 @@ func (t *Terminal) Frame(in *pipeline.Inferred) {
 }
 
 // note keeps what the block shows of a frame. It does not allocate once a camera is known.
-func (t *Terminal) note(in *pipeline.Inferred) {
+func (t *Terminal) note(in *pipeline.Result) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	b := t.boards[in.Camera]
@@ -74,17 +74,17 @@ func (t *Terminal) note(in *pipeline.Inferred) {
 		t.boards[in.Camera] = b
 	}
 	b.frame(in)
-	if in.Happened == nil {
+	if in.Events == nil {
 		return
 	}
-	for i := range in.Happened.Events {
-		e := &in.Happened.Events[i]
+	for i := range in.Events.Events {
+		e := &in.Events.Events[i]
 		place := ""
 		switch e.Kind {
 		case zone.Cross:
-			place = in.Follower.Config.Lines[e.Line].Name
+			place = in.Tracker.Config.Lines[e.Line].Name
 		case zone.Enter, zone.Leave, zone.Loiter:
-			place = in.Follower.Config.Zones[e.Zone].Name
+			place = in.Tracker.Config.Zones[e.Zone].Name
 		case zone.New:
 			if len(b.places) > 0 { // what happens at them is what the camera is for
 				continue
@@ -103,19 +103,19 @@ func (t *Terminal) note(in *pipeline.Inferred) {
 }
 
 // crossings shows who crossed which line, with the line's count of that label.
-func (t *Terminal) crossings(in *pipeline.Inferred) {
-	if in.Happened == nil {
+func (t *Terminal) crossings(in *pipeline.Result) {
+	if in.Events == nil {
 		return
 	}
-	for i := range in.Happened.Events {
-		e := &in.Happened.Events[i]
+	for i := range in.Events.Events {
+		e := &in.Events.Events[i]
 		if e.Kind != zone.Cross {
 			continue
 		}
-		count := in.Follower.LineCount(e.Line)
+		count := in.Tracker.LineCount(e.Line)
 		t.lines.Add(false, func(line []byte) []byte {
 			line = in.Time.AppendFormat(line, "15:04:05.000 ")
-			return fmt.Appendf(line, "%s line %s: %s %d crosses %s, now %d in %d out\n", in.Camera, in.Follower.Config.Lines[e.Line].Name,
+			return fmt.Appendf(line, "%s line %s: %s %d crosses %s, now %d in %d out\n", in.Camera, in.Tracker.Config.Lines[e.Line].Name,
 				postprocess.Label(in.Labels, e.Object.Class), e.Object.Track, e.Direction, count.In[e.Object.Class], count.Out[e.Object.Class])
 		})
 	}

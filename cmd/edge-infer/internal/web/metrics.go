@@ -128,10 +128,10 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		gauge(c.fps, camera.FPS, name)
 		counter(c.inferred, frames.Inferred, name)
 		counter(c.skipped, frames.Skipped, name)
-		counter(c.gated, frames.Gated, name)
-		counter(c.late, frames.Late, name)
+		counter(c.gated, frames.DroppedMotion, name)
+		counter(c.late, frames.DroppedDeadline, name)
 		gauge(c.slowdown, float64(max(frames.Slowdown, 1)), name)
-		counter(c.failed, frames.Failed, name)
+		counter(c.failed, frames.DroppedError, name)
 		counter(c.detections, frames.Detections, name)
 		out <- histogram(c.latency, &frames.Latency, readable([]string{name})[0])
 	}

@@ -167,7 +167,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, _ *http.Request) {
 	uneditable := s.uneditable(time.Now())
 	status := shown{
 		Status: s.status(), Now: time.Now(), Editable: uneditable == "", Uneditable: uneditable, Login: s.access.Required(),
-		Snapshots: s.Snapshot != nil, ImageRate: s.ImageRate,
+		Snapshots: s.Snapshot != nil, ImageRate: s.FrameRate,
 	}
 	status.InferenceMS = milliseconds(status.Engine.Inference)
 	for i := range status.Cameras {

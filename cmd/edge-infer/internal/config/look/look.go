@@ -9,13 +9,13 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/tile"
 )
 
-// Look is how an image is shown to networks, and to how many.
-type Look struct {
+// Inference is how an image is shown to networks, and to how many.
+type Inference struct {
 	// Tile is the side in pixels of the parts that a large image is cut into, 0 for none; Overlap is the share of it that neighbours see
 	// too.
-	Tile    int     `yaml:"tile"`
-	Overlap float64 `yaml:"overlap"`
-	Merge   string  `yaml:"merge"` // of what tiles see
+	Tile      int     `yaml:"tile"`
+	Overlap   float64 `yaml:"overlap"`
+	TileMerge string  `yaml:"merge"` // of what tiles see
 	// Ensemble are networks that look beside the model, Weights those of all of them, the model first.
 	Ensemble []string  `yaml:"ensemble"`
 	Weights  []float64 `yaml:"weights"`
@@ -26,26 +26,26 @@ type Look struct {
 }
 
 // Default is one network that sees an image whole.
-func Default() Look {
-	return Look{Overlap: 0.2, Merge: string(fuse.Best), Fusion: string(fuse.Boxes), FusionIoU: fuse.DefaultIoU}
+func Default() Inference {
+	return Inference{Overlap: 0.2, TileMerge: string(fuse.NMS), Fusion: string(fuse.WeightedBoxes), FusionIoU: fuse.DefaultIoU}
 }
 
 // Plain reports whether an image is seen once, whole, by one network.
-func (l *Look) Plain() bool { return l.Tile == 0 && len(l.Ensemble) == 0 && len(l.Augment) == 0 }
+func (l *Inference) Plain() bool { return l.Tile == 0 && len(l.Ensemble) == 0 && len(l.Augment) == 0 }
 
-// CheckTile finds what is wrong with Tile, as the others do with theirs.
-func (l *Look) CheckTile() error {
+// ValidateTile finds what is wrong with Tile, as the others do with theirs.
+func (l *Inference) ValidateTile() error {
 	if l.Tile == 0 {
 		return nil
 	}
-	return tile.Check(l.Tile, 0)
+	return tile.Validate(l.Tile, 0)
 }
 
-// CheckOverlap is of Overlap.
-func (l *Look) CheckOverlap() error { return tile.Check(tile.LeastSide, l.Overlap) }
+// ValidateOverlap is of Overlap.
+func (l *Inference) ValidateOverlap() error { return tile.Validate(tile.MinSide, l.Overlap) }
 
-// CheckWeights is of Weights.
-func (l *Look) CheckWeights() error {
+// ValidateWeights is of Weights.
+func (l *Inference) ValidateWeights() error {
 	if len(l.Weights) > 0 && len(l.Ensemble) == 0 {
 		return errors.New("they are those of the networks of --ensemble")
 	}
@@ -55,7 +55,7 @@ func (l *Look) CheckWeights() error {
 }
 
 // Fuser puts together what the networks of the ensemble find.
-func (l *Look) Fuser() fuse.Fuser {
+func (l *Inference) Fuser() fuse.Fuser {
 	f := fuse.Fuser{Method: fuse.Method(l.Fusion), IoU: float32(l.FusionIoU)}
 	for _, w := range l.Weights {
 		f.Weights = append(f.Weights, float32(w))
@@ -63,16 +63,16 @@ func (l *Look) Fuser() fuse.Fuser {
 	return f
 }
 
-// CheckAugment is of Augment.
-func (l *Look) CheckAugment() error {
-	_, err := l.Looks()
+// ValidateAugment is of Augment.
+func (l *Inference) ValidateAugment() error {
+	_, err := l.Views()
 	return err
 }
 
-// Looks reads Augment.
-func (l *Look) Looks() (all []augment.Look, err error) {
+// Views reads Augment.
+func (l *Inference) Views() (all []augment.View, err error) {
 	for _, text := range l.Augment {
-		one, err := augment.Parse(text)
+		one, err := augment.ParseView(text)
 		if err != nil {
 			return nil, err
 		}

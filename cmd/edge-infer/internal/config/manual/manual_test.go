@@ -72,8 +72,8 @@ func TestDefaultFile(t *testing.T) {
 		return c
 	}
 	want := config.Default()
-	want.Detect.Labels, want.MQTT.DiscoveryLabels = []string{}, []string{}
-	want.Look.Ensemble, want.Look.Weights, want.Look.Augment = []string{}, []float64{}, []string{}
+	want.Detect.Classes, want.MQTT.DiscoveryLabels = []string{}, []string{}
+	want.Inference.Ensemble, want.Inference.Weights, want.Inference.Augment = []string{}, []float64{}, []string{}
 	require.Equal(t, want, read(file))
 
 	example := func(list string) *config.Config {
@@ -85,7 +85,7 @@ func TestDefaultFile(t *testing.T) {
 	}
 	require.Equal(t, []config.Cascade{{
 		Name: "colour", Model: "colour.onnx", Labels: "colours.txt", Layout: "auto", On: []string{"car", "truck"},
-		MinSize: cascade.DefaultMinSize, Margin: 0.1, Every: cascade.DefaultEvery, Votes: cascade.DefaultVotes, Confidence: 0.5,
+		MinSize: cascade.DefaultMinSize, Margin: 0.1, Every: cascade.DefaultInterval, Votes: cascade.DefaultVotes, Confidence: 0.5,
 		Batch: config.DefaultCascadeBatch, Remember: track.DefaultMaxLostAge,
 	}}, example("cascade").Cascade)
 	c := example("cameras")
@@ -98,11 +98,11 @@ func TestDefaultFile(t *testing.T) {
 	require.Equal(t, map[string]float32{"person": 0.5}, camera.Analytics.Objects.Score)
 	require.Equal(t, zone.DefaultSnapshotEvery, camera.Analytics.Objects.SnapshotEvery)
 	camera.Analytics = zone.Config{}
-	roi, side, overlap := &config.Area{Y: 0.4, Width: 1, Height: 0.6}, 640, want.Look.Overlap
+	roi, side, overlap := &config.Area{Y: 0.4, Width: 1, Height: 0.6}, 640, want.Inference.Overlap
 	require.Equal(t, config.Camera{
 		Name: "gate", URI: "rtsp://192.0.2.10/stream", Interval: 1, Stall: 5 * time.Second, MaxPixels: capture.DefaultMaxPixels, Priority: 1,
 		ROI: roi, Tile: &side, Overlap: &overlap, Confidence: 0.4, Profile: "ptz",
-		Motion: &config.CameraMotion{Enabled: true, Sensitivity: want.Motion.Sensitivity, FloorRate: want.Motion.FloorRate, ROI: roi},
+		Motion: &config.CameraMotion{Enabled: true, Sensitivity: want.Motion.Sensitivity, MinRate: want.Motion.MinRate, ROI: roi},
 		Model: &config.Model{
 			Path: "helmets.onnx", Labels: "helmets.txt", Layout: config.Auto, Preprocess: "torchvision", Size: "640", Activation: config.Auto,
 		},

@@ -40,7 +40,7 @@ func Reference() (string, error) {
 	page.WriteString(referenceHead + "## Settings\n\n| key | default | meaning | flag, variable |\n|---|---|---|---|\n")
 	for _, s := range all {
 		value := s.Default
-		if s.Key == config.DeviceKey {
+		if s.Key == config.NameKey {
 			value = "the host's name"
 		}
 		fmt.Fprintf(&page, "| `%s` | %s | %s | `--%s`, `%s` |\n", s.Key, value, cell(s.Help), s.Flag, s.Variable)

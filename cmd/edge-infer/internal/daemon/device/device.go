@@ -70,10 +70,10 @@ func (d *Device) Fit(sizes []engine.Size) (shape engine.Size, fits bool) {
 // Sees says what looks at the device's cameras.
 func (d *Device) Sees() string {
 	text := d.Running().Model().Path
-	if tile := d.view.Look.Tile; tile > 0 {
+	if tile := d.view.Inference.Tile; tile > 0 {
 		text += fmt.Sprintf(" in tiles of %d", tile)
 	}
-	if looks := d.view.Look.Augment; len(looks) > 0 {
+	if looks := d.view.Inference.Augment; len(looks) > 0 {
 		text += " with " + strings.Join(looks, ", ")
 	}
 	return text

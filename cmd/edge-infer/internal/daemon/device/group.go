@@ -20,7 +20,7 @@ type group struct {
 	quick   bool            // they began with a plan of little effort
 
 	mu   sync.Mutex
-	left map[opening][]*predict.Part // of networks that some have opened for the others
+	left map[opening][]*predict.SlotGroup // of networks that some have opened for the others
 }
 
 // opening is what a network was opened for.
@@ -41,7 +41,7 @@ func join(groups []*group, p *prepared) []*group {
 		g.views = append(g.views, p)
 		g.options.MaxBatch = max(g.options.MaxBatch, p.each[0].MaxBatch)
 		g.options.Frugal = g.options.Frugal && p.each[0].Frugal
-		g.options.Decoding.Threshold = min(g.options.Decoding.Threshold, p.each[0].Decoding.Threshold)
+		g.options.Decoding.MinScore = min(g.options.Decoding.MinScore, p.each[0].Decoding.MinScore)
 		return groups
 	}
 	return append(groups, &group{views: []*prepared{p}, options: p.each[0]})
@@ -50,13 +50,13 @@ func join(groups []*group, p *prepared) []*group {
 // shares reports whether the view may have its networks in common with another one: it is on one device, and its networks' size does not
 // depend on what is seen.
 func (p *prepared) shares() bool {
-	return len(p.each) == 1 && p.options.Sources == nil && !p.options.Remotely()
+	return len(p.each) == 1 && p.options.Sources == nil && !p.options.IsRemote()
 }
 
 // of are the options of a device of the group.
 func (g *group) of(own predict.Options) predict.Options {
 	if len(g.views) > 1 {
-		own.MaxBatch, own.Frugal, own.Decoding.Threshold = g.options.MaxBatch, g.options.Frugal, g.options.Decoding.Threshold
+		own.MaxBatch, own.Frugal, own.Decoding.MinScore = g.options.MaxBatch, g.options.Frugal, g.options.Decoding.MinScore
 	}
 	return own
 }
@@ -65,7 +65,7 @@ func (g *group) of(own predict.Options) predict.Options {
 func (g *group) each(open opener) func(context.Context, predict.Options) (predict.Predictor, error) {
 	return func(ctx context.Context, options predict.Options) (predict.Predictor, error) {
 		if len(g.views) == 1 {
-			return network.Opened(open(ctx, options))
+			return network.AsPredictor(open(ctx, options))
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -79,12 +79,12 @@ func (g *group) each(open opener) func(context.Context, predict.Options) (predic
 		if err != nil {
 			return nil, err
 		}
-		parts, err := predict.Divide(n, len(g.views))
+		parts, err := predict.SplitSlots(n, len(g.views))
 		if err != nil {
 			return nil, errors.Join(err, n.Close())
 		}
 		if g.left == nil {
-			g.left = map[opening][]*predict.Part{}
+			g.left = map[opening][]*predict.SlotGroup{}
 		}
 		g.left[key] = parts[1:]
 		return parts[0], nil

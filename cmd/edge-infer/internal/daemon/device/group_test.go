@@ -36,7 +36,7 @@ func TestTiledAndUntiledCamerasShareANetwork(t *testing.T) {
 	require.Len(t, s.All, 4)
 	require.Equal(t, 2, engines(s), "a model of a camera's own is opened for it, even where it is the same")
 	for _, d := range s.All {
-		require.NotNil(t, d.Turn, "they take turns")
+		require.NotNil(t, d.DeviceShare, "they take turns")
 	}
 	require.Equal(t, slotsOfOne, s.All[0].Running().Slots())
 	require.Equal(t, 1, s.All[1].Running().Slots(), "tiles of an image fill both")

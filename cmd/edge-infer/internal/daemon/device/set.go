@@ -27,7 +27,7 @@ type Set struct {
 	All  []*Device // set by Open, before the first camera
 	open bool      // the frame loops may run
 	// Clocks are those of all frame loops, set by Open.
-	Clocks *stage.Clocks
+	Clocks *stage.Times
 	// Look finds out how large the images of the cameras are, for a network that leaves its size open.
 	Look func(view *config.Config) []engine.Size
 
@@ -43,7 +43,7 @@ type Set struct {
 // Decoded is the decoded threshold: less than the reported one when objects are tracked.
 func Decoded(c *config.Config) float64 {
 	if c.Detect.Track {
-		return pipeline.Decoded(c.Detect.Confidence)
+		return pipeline.MinScore(c.Detect.Confidence)
 	}
 	return c.Detect.Confidence
 }
@@ -83,16 +83,16 @@ type prepared struct {
 func (s *Set) prepare(c *config.Config, first int, steps progress.Reporter, logger *slog.Logger) (*prepared, error) {
 	p := &prepared{view: c}
 	options := network.Options(c, Decoded(c), logger)
-	options.Build, options.Yielding = network.Builder{Progress: steps}.Build, c.Engine.Backend == config.Auto
-	options.Look = func() []engine.Size {
-		if side := c.Look.Tile; side > 0 {
+	options.Build, options.ReserveCPU = network.PlanBuilder{Progress: steps}.Build, c.Engine.Backend == config.Auto
+	options.ProbeSizes = func() []engine.Size {
+		if side := c.Inference.Tile; side > 0 {
 			return []engine.Size{{Width: side, Height: side}}
 		}
 		sizes := s.Look(c)
 		p.fitted = sizes != nil
 		return sizes
 	}
-	options.Lossy = true // what servers do not do in time is gone: a newer frame is there
+	options.PerImageErrors = true // what servers do not do in time is gone: a newer frame is there
 	if c.Remote.Fallback == config.Local {
 		options.Standby = config.Auto
 	}
@@ -110,7 +110,7 @@ func (s *Set) openView(ctx context.Context, g *group, view *prepared, steps prog
 	c := view.view
 	for _, own := range view.each {
 		d := &Device{view: c, group: g, options: g.of(own), Notify: new(capture.Wakeup)}
-		sight := network.Sight{Look: c.Look, Each: g.each(func(ctx context.Context, options predict.Options) (*predict.Network, error) {
+		sight := network.PredictorBuilder{Inference: c.Inference, OpenNetwork: g.each(func(ctx context.Context, options predict.Options) (*predict.Network, error) {
 			n, quick, err := openFirst(ctx, options, steps, logger)
 			g.quick = g.quick || quick
 			return n, err
@@ -125,8 +125,8 @@ func (s *Set) openView(ctx context.Context, g *group, view *prepared, steps prog
 		d.Use(p)
 		d.fitted, d.quick = view.fitted, g.quick
 		d.Pipeline = &pipeline.Pipeline{
-			Predictor: p, Labels: p.Model().Metadata.Labels, Notify: d.Notify, Thread: s.Thread, Logger: logger, Clocks: s.Clocks,
-			Reported: float32(c.Detect.Confidence), Decoded: float32(Decoded(c)),
+			Predictor: p, Labels: p.Model().Metadata.Labels, Wakeup: d.Notify, SetupThread: s.Thread, Logger: logger, Stages: s.Clocks,
+			Confidence: float32(c.Detect.Confidence), MinScore: float32(Decoded(c)),
 		}
 		s.All = append(s.All, d)
 	}
@@ -143,9 +143,9 @@ func (s *Set) share() {
 		if len(all) < 2 {
 			continue
 		}
-		turns := new(pipeline.Turns)
+		turns := new(pipeline.SharedDevice)
 		for _, d := range all {
-			d.Turn = turns.Join()
+			d.DeviceShare = turns.Join()
 		}
 	}
 }
@@ -257,7 +257,7 @@ func (s *Set) Tune(next, was *config.Config) error {
 func (s *Set) Arrange(ctx context.Context, a pipeline.Arrangement) error {
 	parts := s.cut(a.Cameras)
 	for _, d := range s.All {
-		if err := d.Pipeline.Arrange(ctx, pipeline.Arrangement{Cameras: parts[d], Reported: a.Reported}); err != nil {
+		if err := d.Pipeline.Arrange(ctx, pipeline.Arrangement{Cameras: parts[d], Confidence: a.Confidence}); err != nil {
 			return err
 		}
 	}
@@ -275,7 +275,7 @@ func (s *Set) Change(camera string, change func(*pipeline.Settings)) error {
 // Left ends what a camera showed.
 func (s *Set) Left(camera string) {
 	if d := s.Of(camera); d != nil {
-		d.Left(camera)
+		d.EndObjects(camera)
 	}
 }
 
@@ -290,7 +290,7 @@ func (s *Set) Settings(camera string) (pipeline.Settings, bool) {
 // Slow multiplies the interval of every camera.
 func (s *Set) Slow(factor int) {
 	for _, d := range s.All {
-		d.Slow(factor)
+		d.SetSlowdown(factor)
 	}
 }
 
@@ -408,8 +408,8 @@ func (s *Set) FrameMemory() (bytes int64) {
 // Upgradable reports whether TensorRT could take over somewhere if its plan were built.
 func (s *Set) Upgradable() bool {
 	return slices.ContainsFunc(s.All, func(d *Device) bool {
-		sight := network.Sight{Look: d.view.Look}
-		return d.quick || !d.onTensorRT() && sight.LacksPlan(&d.options)
+		sight := network.PredictorBuilder{Inference: d.view.Inference}
+		return d.quick || !d.onTensorRT() && sight.NeedsPlan(&d.options)
 	})
 }
 

@@ -24,19 +24,19 @@ func TestDeviceNumbers(t *testing.T) {
 	}
 	c := config.Default()
 	for device, want := range map[string][]int{"0": {0}, "7": {7}, "1, 0": {1, 0}, "all": {0, 1}} {
-		c.Engine.Device = device
-		numbers, err := network.Devices(c)
+		c.Engine.GPU = device
+		numbers, err := network.GPUs(c)
 		require.NoError(t, err)
 		assert.Equal(t, want, numbers)
 	}
-	c.Engine.Device = "0,2"
-	_, err := network.Devices(c)
+	c.Engine.GPU = "0,2"
+	_, err := network.GPUs(c)
 	require.EqualError(t, err, "--gpu 0,2: there is no GPU 2, this machine has 2 (edge-infer devices lists them)")
 	t.Setenv("FAKE_CUDA", "devices=0")
-	_, err = network.Devices(c)
+	_, err = network.GPUs(c)
 	require.ErrorIs(t, err, engine.ErrUnavailable)
-	c.Engine.Device = "all"
-	numbers, err := network.Devices(c)
+	c.Engine.GPU = "all"
+	numbers, err := network.GPUs(c)
 	require.NoError(t, err, "automatic choice finds another backend")
 	assert.Equal(t, []int{0}, numbers)
 }

@@ -16,7 +16,7 @@ const tiledBatch = 8
 
 // spread cuts options into those of each device of a view, which begins on the one of that number. No device is without a camera.
 func spread(options predict.Options, c *config.Config, first int, logger *slog.Logger) ([]predict.Options, error) {
-	numbers, err := network.Devices(c)
+	numbers, err := network.GPUs(c)
 	if err != nil {
 		return nil, err
 	}
@@ -27,10 +27,10 @@ func spread(options predict.Options, c *config.Config, first int, logger *slog.L
 	}
 	n := len(numbers)
 	options.MaxBatch = (cameras + n - 1) / n
-	if c.Look.Tile > 0 {
+	if c.Inference.Tile > 0 {
 		options.MaxBatch = max(options.MaxBatch, tiledBatch)
 	}
-	options.Frugal = c.Engine.Batch == 0 && c.Look.Tile == 0
+	options.Frugal = c.Engine.Batch == 0 && c.Inference.Tile == 0
 	options.MaxBatch = cmp.Or(c.Engine.Batch, options.MaxBatch)
 	if n > 1 && options.Threads == 0 { // should the engines turn out to be the CPU's
 		options.Threads = max(1, runtime.NumCPU()/n)

@@ -21,8 +21,8 @@ type eventCopy struct {
 	dwell                     time.Duration
 }
 
-func copyEvent(in *pipeline.Inferred, e *zone.Event) eventCopy {
-	o, config := e.Object, &in.Follower.Config
+func copyEvent(in *pipeline.Result, e *zone.Event) eventCopy {
+	o, config := e.Object, &in.Tracker.Config
 	to := eventCopy{
 		camera: in.Camera, label: postprocess.Label(in.Labels, o.Class), kind: e.Kind, direction: e.Direction, seq: e.Seq, track: o.Track,
 		time: e.Time, start: o.Start, score: o.TopScore, box: o.Box, dwell: e.Dwell,

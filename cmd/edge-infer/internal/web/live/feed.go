@@ -19,7 +19,7 @@ import (
 type Feed struct {
 	// ImageRate is how many images a second of each camera are shown at most, less of many cameras; ImageWidth is their width in pixels
 	// at most.
-	ImageRate, ImageWidth int
+	FrameRate, ImageWidth int
 	// Viewers is how many streams are served at a time.
 	Viewers int
 	// Write is how long a viewer may take over one piece of a stream; one that needs longer is dropped. After Heartbeat of silence something
@@ -85,8 +85,8 @@ func (f *Feed) Stats() Stats {
 
 // Frame implements pipeline.Sink. With nobody looking it costs an atomic load. Otherwise it copies: the detections of every frame, the
 // pixels of a few a second. Who is behind misses frames; nobody is waited for.
-func (f *Feed) Frame(in *pipeline.Inferred) {
-	if in.Happened != nil && len(in.Happened.Events) > 0 {
+func (f *Feed) Frame(in *pipeline.Result) {
+	if in.Events != nil && len(in.Events.Events) > 0 {
 		f.recorder.note(in)
 	}
 	watched := f.watched.Load()
@@ -157,6 +157,6 @@ func (f *Feed) tell() {
 	}
 	f.watched.Store(&subscriptions{
 		detections: f.detectionViewers > 0, previews: maps.Clone(f.previews),
-		pause: max(time.Second/time.Duration(f.ImageRate), time.Duration(len(f.previews))*time.Second/imagesAtOnce),
+		pause: max(time.Second/time.Duration(f.FrameRate), time.Duration(len(f.previews))*time.Second/imagesAtOnce),
 	})
 }

@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func opened() *Feed {
-	f := &Feed{ImageRate: 12, ImageWidth: 960, Viewers: 16, Logger: slog.New(slog.DiscardHandler)}
+	f := &Feed{FrameRate: 12, ImageWidth: 960, Viewers: 16, Logger: slog.New(slog.DiscardHandler)}
 	f.Open()
 	return f
 }
@@ -67,7 +67,7 @@ func TestImagesComeAtTheRateThatIsSet(t *testing.T) {
 		{1, 1, 1}, {12, 4, 12}, {30, 1, 30}, {30, 8, 6}, {imagesAtOnce, 1, imagesAtOnce},
 	} {
 		f := opened()
-		f.ImageRate = test.rate
+		f.FrameRate = test.rate
 		var names []string
 		for i := range test.cameras {
 			names = append(names, fmt.Sprint("cam", i))

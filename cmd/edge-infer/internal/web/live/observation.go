@@ -53,7 +53,7 @@ type lineCount struct {
 }
 
 // copy allocates nothing once it has seen the largest frame. Frame goroutine only.
-func (o *observation) copy(in *pipeline.Inferred) {
+func (o *observation) copy(in *pipeline.Result) {
 	o.camera, o.seq, o.time, o.width, o.height, o.latency = in.Camera, in.Seq, in.Time, in.Width, in.Height, in.Latency
 	o.details.Begin()
 	o.detections, o.speeds, o.lost = o.detections[:0], o.speeds[:0], o.lost[:0]
@@ -74,29 +74,29 @@ func (o *observation) copy(in *pipeline.Inferred) {
 		}
 	}
 	if o.said = nil; in.Map != nil {
-		o.said = o.maps.Of(in.Map, in.Survey, in.Labels, in.Width, in.Height)
-		o.grid.Cells, o.grid.Width, o.grid.Height = o.maps.Cells(o.grid.Cells[:0], in.Map, in.Survey, gridSide, in.Width, in.Height)
+		o.said = o.maps.Of(in.Map, in.MapStats, in.Labels, in.Width, in.Height)
+		o.grid.Cells, o.grid.Width, o.grid.Height = o.maps.Cells(o.grid.Cells[:0], in.Map, in.MapStats, gridSide, in.Width, in.Height)
 	}
 	o.zones, o.lines = o.zones[:0], o.lines[:0]
-	if in.Follower == nil {
+	if in.Tracker == nil {
 		return
 	}
-	for i := range in.Follower.Config.Zones {
-		count := in.Follower.ZoneCount(i)
-		o.zones = append(o.zones, zoneCount{in.Follower.Config.Zones[i].Name, sum(count.Occupied), sum(count.Entered)})
+	for i := range in.Tracker.Config.Zones {
+		count := in.Tracker.ZoneCount(i)
+		o.zones = append(o.zones, zoneCount{in.Tracker.Config.Zones[i].Name, sum(count.Occupied), sum(count.Entered)})
 	}
-	for i := range in.Follower.Config.Lines {
-		count := in.Follower.LineCount(i)
-		o.lines = append(o.lines, lineCount{in.Follower.Config.Lines[i].Name, sum(count.In), sum(count.Out)})
+	for i := range in.Tracker.Config.Lines {
+		count := in.Tracker.LineCount(i)
+		o.lines = append(o.lines, lineCount{in.Tracker.Config.Lines[i].Name, sum(count.In), sum(count.Out)})
 	}
 }
 
 // speed is an object's in metres a second, below 0 where it is not known.
-func speed(in *pipeline.Inferred, track uint64) float64 {
-	if in.Follower == nil || in.Follower.Config.Ground == nil || track == 0 {
+func speed(in *pipeline.Result, track uint64) float64 {
+	if in.Tracker == nil || in.Tracker.Config.Ground == nil || track == 0 {
 		return -1
 	}
-	if object := in.Follower.Object(track); object != nil {
+	if object := in.Tracker.Object(track); object != nil {
 		return object.Speed
 	}
 	return -1

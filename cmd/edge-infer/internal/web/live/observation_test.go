@@ -22,7 +22,7 @@ func TestTheFrameMessageShowsMasksPointsAndTurnedBoxes(t *testing.T) {
 		Oriented: &postprocess.OrientedBox{X: 20, Y: 20, Width: 8, Height: 4},
 	}
 	detection := postprocess.Detection{Box: postprocess.Box{X1: 10, Y1: 10, X2: 30, Y2: 30}, Score: 0.9, Detail: detail}
-	in := &pipeline.Inferred{
+	in := &pipeline.Result{
 		Camera: "gate", Width: 64, Height: 48, Labels: []string{"person"}, Detections: []postprocess.Detection{detection, {Score: 0.5}},
 		Tracks: []postprocess.Track{{ID: 1, Detection: detection}},
 	}
@@ -47,7 +47,7 @@ func TestTheFrameMessageShowsMaps(t *testing.T) {
 	half := zone.Zone{Name: "right", Points: []zone.Point{{X: .5}, {X: 1}, {X: 1, Y: 1}, {X: .5, Y: 1}}}
 	survey := &zone.MapStats{Config: zone.Config{Zones: []zone.Zone{half}}}
 	m := &postprocess.DenseMap{Width: 2, Height: 1, StepX: 1. / 32, StepY: 1. / 48, X: -.484375, Classes: []uint8{0, postprocess.NoClass}}
-	in := &pipeline.Inferred{Camera: "gate", Width: 64, Height: 48, Labels: []string{"road"}, Map: m, Survey: survey}
+	in := &pipeline.Result{Camera: "gate", Width: 64, Height: 48, Labels: []string{"road"}, Map: m, MapStats: survey}
 	survey.Measure(m, 64, 48)
 	var o observation
 	o.copy(in)
@@ -67,14 +67,14 @@ func TestTheFrameMessageShowsMaps(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"unit":"relative","min":1,"median":1,"max":5,"zones":{"right":{"min":5,"median":5,"max":5}}}`, string(text))
 	require.Equal(t, []uint8{1, 255}, []uint8{o.message().Map.Cells[0], o.message().Map.Cells[gridSide-1]})
-	o.copy(&pipeline.Inferred{Camera: "gate", Width: 64, Height: 48})
+	o.copy(&pipeline.Result{Camera: "gate", Width: 64, Height: 48})
 	require.Nil(t, o.message().Map)
 }
 
 func TestNumbersThatJSONHasNot(t *testing.T) {
 	zero := float32(0)
 	var o observation
-	o.copy(&pipeline.Inferred{Detections: []postprocess.Detection{{Score: zero / zero, Class: 9, Box: postprocess.Box{X1: 1 / zero}}}})
+	o.copy(&pipeline.Result{Detections: []postprocess.Detection{{Score: zero / zero, Class: 9, Box: postprocess.Box{X1: 1 / zero}}}})
 	data, err := json.Marshal(o.message())
 	require.NoError(t, err)
 	require.Contains(t, string(data), `"detections":[{"label":"class 9","class":9,"score":0,"box":[0,0,0,0]}]`)

@@ -59,7 +59,7 @@ func (f *Feed) startPreview(camera string) *preview {
 }
 
 // take copies the frame's pixels when an image is due and the encoder is not reading the previous one. Frame goroutine only.
-func (p *preview) take(in *pipeline.Inferred, pause time.Duration) {
+func (p *preview) take(in *pipeline.Result, pause time.Duration) {
 	if in.Captured < p.due {
 		return
 	}

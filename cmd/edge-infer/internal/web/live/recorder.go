@@ -49,7 +49,7 @@ func newRecorder() *recorder {
 }
 
 // observe copies a frame's detections. Frame goroutine only.
-func (r *recorder) observe(in *pipeline.Inferred) {
+func (r *recorder) observe(in *pipeline.Result) {
 	select {
 	case next := <-r.free:
 		next.copy(in)
@@ -60,10 +60,10 @@ func (r *recorder) observe(in *pipeline.Inferred) {
 }
 
 // note copies a frame's events. Frame goroutine only.
-func (r *recorder) note(in *pipeline.Inferred) {
-	for i := range in.Happened.Events {
+func (r *recorder) note(in *pipeline.Result) {
+	for i := range in.Events.Events {
 		select {
-		case r.happened <- copyEvent(in, &in.Happened.Events[i]):
+		case r.happened <- copyEvent(in, &in.Events.Events[i]):
 		default:
 			r.lost.Add(1)
 		}
