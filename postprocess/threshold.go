@@ -2,7 +2,7 @@ package postprocess
 
 // Thresholds of scores have these names throughout the project:
 //
-//   - reported: the lowest score of what a user sees, in a message, an image or an event. It is what --conf and the settings name.
+//   - reported: the lowest score of what a user sees, in a message, an image or an event. It is what --confidence and the settings name.
 //   - decoded: the lowest score that leaves the decoder. It is the reported one unless something in between uses weaker detections: a
 //     tracker, or average precision.
 //   - tracked, high and low: from the high one on a detection may begin a track, from the low one on it may carry one on. The high one is the

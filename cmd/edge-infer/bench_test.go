@@ -21,7 +21,7 @@ func TestCommandsOnOneGPURefuseSeveral(t *testing.T) {
 		args, want string
 	}{
 		{
-			"bench --gpu all", `engine.device "all": bench uses one GPU, name it as in --gpu 0; run spreads its cameras over several; see edge-infer bench --help`,
+			"bench --gpu all", `engine.gpu "all": bench uses one GPU, name it as in --gpu 0; run spreads its cameras over several; see edge-infer bench --help`,
 		},
 		{
 			"bench --what loop --engine onnxruntime=cpu --model " + model, "model " + model +

@@ -80,7 +80,7 @@ func TestBuild(t *testing.T) {
 			calibration, heldOut := programtest.Scenes(t, 1, 7), programtest.Scenes(t, 3, 99)
 			before, err := os.ReadFile(out)
 			require.NoError(t, err)
-			refused, text, err := buildOf(t, environment, model, "--calibration", calibration, "--data", heldOut, "-o", out)
+			refused, text, err := buildOf(t, environment, model, "--images", calibration, "--data", heldOut, "-o", out)
 			require.Error(t, err)
 			assert.Contains(t, text, "edge-infer: the gate refused every plan and none was kept: INT8: mAP50-95 fell by 0.")
 			assert.Empty(t, refused.Plan)
@@ -107,16 +107,16 @@ func TestBuild(t *testing.T) {
 				_, plan := planText(t, out)
 				return result, plan
 			}
-			result, plan = int8("--calibration", calibration, "--calibration-count", "1", "--calibration-cache", ranges)
+			result, plan = int8("--images", calibration, "--count", "1", "--calibration-cache", ranges)
 			written, err := quantize.ReadCache(ranges)
 			require.NoError(t, err)
 			assert.Equal(t, 1, written.Count, "as quantize keeps them")
 			if typed {
 				assert.NotContains(t, plan, "int8")
-				_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", calibration, "--method", "tensorrt-minmax",
+				_, text, err = buildOf(t, environment, model, "--precision", "int8", "--images", calibration, "--method", "tensorrt-minmax",
 					"-o", out)
 				require.Error(t, err)
-				assert.Equal(t, "edge-infer: TensorRT 11.1.0.30 has no calibrators for --calibration-method tensorrt-minmax (choose one of [minmax percentile entropy mse])", text)
+				assert.Equal(t, "edge-infer: TensorRT 11.1.0.30 has no calibrators for --method tensorrt-minmax (choose one of [minmax percentile entropy mse])", text)
 				return
 			}
 			tables := map[quantize.Method]string{}
@@ -141,7 +141,7 @@ func TestBuild(t *testing.T) {
 			more, table := programtest.Scenes(t, 5, 8), filepath.Join(dir, "table")
 			for method, algorithm := range map[string]string{"tensorrt-minmax": "3", "tensorrt-entropy": "2"} {
 				require.NoError(t, os.RemoveAll(table))
-				own := []string{"--batch", "1,4,8", "--calibration", more, "--calibration-batch", "2", "--calibration-cache", table, "--method", method}
+				own := []string{"--batch", "1,4,8", "--images", more, "--calibration-batch", "2", "--calibration-cache", table, "--method", method}
 				_, plan = int8(own...)
 				assert.Contains(t, plan, "note calibration algorithm "+algorithm+" batch 2 batches 2 ")
 				assert.Contains(t, plan, "range images 1 4 3 416 416\n")
@@ -152,17 +152,17 @@ func TestBuild(t *testing.T) {
 					assert.Contains(t, plan, "note calibration algorithm "+algorithm+" cache "+strings.ReplaceAll(string(kept), "\n", "|"))
 				}
 			}
-			_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", more, "--calibration-cache", ranges, "--method",
+			_, text, err = buildOf(t, environment, model, "--precision", "int8", "--images", more, "--calibration-cache", ranges, "--method",
 				"tensorrt-minmax", "-o", out)
 			require.Error(t, err)
-			assert.Equal(t, "edge-infer: calibration cache "+ranges+" holds ranges that ONNX Runtime measured, which --calibration-method tensorrt-minmax does not use"+
+			assert.Equal(t, "edge-infer: calibration cache "+ranges+" holds ranges that ONNX Runtime measured, which --method tensorrt-minmax does not use"+
 				" (name another file, or another method)", text)
 
 			// Without ONNX Runtime, TensorRT's own calibrator is better than nothing, but nothing of it is kept for later.
 			none := filepath.Join(dir, "none")
 			for method, algorithm := range map[string]string{"mse": "3", "entropy": "2"} {
 				c := programtest.CommandWith(t, append(environment, "EDGE_INFER_ONNXRUNTIME=/none"), "build", model, "--precision", "int8",
-					"--calibration", more,
+					"--images", more,
 					"--calibration-cache", none, "--method", method, "-o", out)
 				output, err := c.CombinedOutput()
 				require.NoError(t, err, string(output))
@@ -174,7 +174,7 @@ func TestBuild(t *testing.T) {
 			}
 
 			// The other route.
-			result, plan = int8("--qdq", "--calibration", more, "--count", "3")
+			result, plan = int8("--qdq", "--images", more, "--count", "3")
 			assert.Empty(t, result.Unquantized)
 			assert.NotContains(t, plan, "calibration")
 			assert.Contains(t, plan, "note flag 1\n", "INT8 all the same")
@@ -235,7 +235,7 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 	programtest.WriteImage(t, filepath.Join(images, "grey.png"), color.Gray{Y: 99})
 	out, heldOut := filepath.Join(t.TempDir(), "fragile.plan"), filepath.Join(programtest.Scenes(t, 2, 99), "images")
 	for name, route := range map[string][]string{"calibrators": nil, "Q/DQ": {"--qdq"}} {
-		result, text, err := buildOf(t, environment, append([]string{model, "--calibration", images, "--data", heldOut, "-o", out},
+		result, text, err := buildOf(t, environment, append([]string{model, "--images", images, "--data", heldOut, "-o", out},
 			route...)...)
 		require.NoError(t, err, "%s: %s", name, text)
 		assert.Equal(t, engine.FP16, result.Precision, name)
@@ -258,7 +258,7 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 	require.Error(t, err)
 	assert.Contains(t, text, "match rate 0.0000 is under 0.5000")
 	assert.Len(t, result.Refused, 1)
-	_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", images, "--data", heldOut, "-o",
+	_, text, err = buildOf(t, environment, model, "--precision", "int8", "--images", images, "--data", heldOut, "-o",
 		filepath.Join(t.TempDir(), "none.plan"))
 	require.Error(t, err)
 	assert.Contains(t, text, "the gate refused every plan and none was kept: INT8: match rate ")
@@ -333,12 +333,12 @@ func TestBuildMistakes(t *testing.T) {
 	}{
 		{"plan", "", planFile, "is an engine plan already (name the ONNX file that it came from)"},
 		{
-			"no calibration", "", model + " --precision int8", "int8 needs calibration images (give --calibration DIR, or a model with Q/DQ nodes",
+			"no calibration", "", model + " --precision int8", "int8 needs calibration images (give --images DIR, or a model with Q/DQ nodes",
 		},
-		{"empty calibration", "", model + " --precision int8 --calibration " + empty, "none in"},
+		{"empty calibration", "", model + " --precision int8 --images " + empty, "none in"},
 		{
 			"no table", "", model + " --precision int8 --calibration-cache /none",
-			"calibration cache /none: no such file (give --calibration DIR to write it)",
+			"calibration cache /none: no such file (give --images DIR to write it)",
 		},
 		{
 			"garbage table", "", model + " --precision int8 --calibration-cache " + garbage,
@@ -349,11 +349,11 @@ func TestBuildMistakes(t *testing.T) {
 			"was measured on another model (remove the file to calibrate again)",
 		},
 		{
-			"few images", "", model + " --precision int8 --batch 1,4,4 --method tensorrt-entropy --calibration " + images,
+			"few images", "", model + " --precision int8 --batch 1,4,4 --method tensorrt-entropy --images " + images,
 			"2 calibration images do not fill one batch of 4 (add images, or lower --calibration-batch)",
 		},
 		{
-			"overlap", "", model + " --calibration " + images + " --data " + images,
+			"overlap", "", model + " --images " + images + " --data " + images,
 			"2 of the 2 images that the gate would judge on are calibration images",
 		},
 		{"shape", "", model + " --shape other=1x3", "--shape other: the model has no such input (it has images)"},
@@ -393,7 +393,7 @@ func TestBuildSearches(t *testing.T) {
 	images, dir := t.TempDir(), t.TempDir()
 	programtest.WriteImage(t, filepath.Join(images, "grey.png"), color.Gray{Y: 99})
 	out, heldOut := filepath.Join(dir, "mended.plan"), filepath.Join(programtest.Scenes(t, 2, 99), "images")
-	arguments := []string{model, "--precision", "int8", "--calibration", images, "--data", heldOut, "--layer-loss", "0", "-o", out}
+	arguments := []string{model, "--precision", "int8", "--images", images, "--data", heldOut, "--layer-loss", "0", "-o", out}
 	_, text, err := buildOf(t, environment, arguments...)
 	require.Error(t, err)
 	assert.Contains(t, text, "the gate refused every plan and none was kept: INT8: match rate ")
@@ -427,7 +427,7 @@ func TestBuildSearchEndsWithNodes(t *testing.T) {
 	model := spoilt(t, "ranged")
 	images, out := t.TempDir(), filepath.Join(t.TempDir(), "nodes.plan")
 	programtest.WriteImage(t, filepath.Join(images, "grey.png"), color.Gray{Y: 99})
-	result, text, err := buildOf(t, environment, model, "--precision", "int8", "--calibration", images, "--search",
+	result, text, err := buildOf(t, environment, model, "--precision", "int8", "--images", images, "--search",
 		"--data", filepath.Join(programtest.Scenes(t, 2, 99), "images"), "-o", out)
 	require.NoError(t, err, text)
 	last := len(result.Search) - 1

@@ -21,7 +21,7 @@ func publishedFor(t *testing.T, flags ...string) <-chan string {
 	programtest.Mosquitto(t, port)
 	lines := programtest.Subscribe(t, port, "#")
 	camera := []string{
-		"--camera", "belt=demo?width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--device-name", "gate", "--json",
+		"--camera", "belt=demo?width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--name", "gate", "--json",
 	}
 	p := programtest.Start(t, append(camera, flags...)...)
 	p.Discard()

@@ -33,7 +33,7 @@ func newForget(stdout io.Writer) *cobra.Command {
 		Long: `Connects to the broker that --mqtt or the configuration names and clears every retained message of the device and its Home Assistant
 discovery. Stop the device's daemon first, or it publishes them again.
 
-  edge-infer config forget-discovery --mqtt tcp://broker:1883 --device-name gate`,
+  edge-infer config forget-discovery --mqtt tcp://broker:1883 --name gate`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := settings.Load()
 			if err != nil {

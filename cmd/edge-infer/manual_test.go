@@ -66,6 +66,6 @@ func TestManual(t *testing.T) {
 	for _, page := range []string{"edge-infer.1", "edge-infer-run.1"} {
 		text, err := os.ReadFile(filepath.Join(dir, "share", "man", "man1", page))
 		require.NoError(t, err)
-		require.NotContains(t, string(text), `--device-name="`+host+`"`)
+		require.NotContains(t, string(text), `--name="`+host+`"`)
 	}
 }

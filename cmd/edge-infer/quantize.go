@@ -48,6 +48,5 @@ that does not match is not written. The verdict goes to OUT.onnx` + accuracy.Ver
 	q.Flags(flags)
 	flags.StringVar(&file, "report", "", "JSON file for all that was found, layer by layer; written for a refused model too")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
-	flags.SetNormalizeFunc(synonyms(map[string]string{"calibration-count": "count", "calibration-method": "method"}))
 	return command
 }

@@ -57,7 +57,7 @@ func TestValidateAgainstAnotherModel(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(itself), `"match_rate":1}`, "a converted file may be named as the reference")
 
-	output, err := programtest.Command(t, "validate", "--data", data, "--conf", "0.9999", "--reference", "onnxruntime", "--gate",
+	output, err := programtest.Command(t, "validate", "--data", data, "--confidence", "0.9999", "--reference", "onnxruntime", "--gate",
 		"0.98").CombinedOutput()
 	require.Error(t, err)
 	assert.Regexp(t, `edge-infer: the gate refused model demo: the reference found \d+ boxes in 6 images, fewer than 20 prove nothing`,

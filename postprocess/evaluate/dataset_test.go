@@ -62,7 +62,7 @@ func TestReadCOCO(t *testing.T) {
 	}, dataset)
 
 	assert.EqualError(t, dataset.Relabel([]string{"nut", "washer"}, nil),
-		`dataset has objects labelled "bolt", which the model does not know (its labels: nut, washer; --only counts no others than those it names)`)
+		`dataset has objects labelled "bolt", which the model does not know (its labels: nut, washer; --classes counts no others than those it names)`)
 	assert.EqualError(t, dataset.Relabel(nil, nil),
 		"the model has no labels to find those of the dataset by (name a file with them, one a line)")
 	dataset, err = ReadDataset(dir, "")

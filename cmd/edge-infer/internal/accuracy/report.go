@@ -194,7 +194,7 @@ func (r *Report) Print(out io.Writer) error {
 		}
 	}
 	if r.Best != nil {
-		fmt.Fprintf(table, "best mean F1 %.4f at --conf %.2f\n", r.Best.F1, r.Best.Confidence)
+		fmt.Fprintf(table, "best mean F1 %.4f at --confidence %.2f\n", r.Best.F1, r.Best.Confidence)
 	}
 	if r.Reference != nil {
 		fmt.Fprintf(table, "reference %s\n", r.Reference)

@@ -51,8 +51,8 @@ func (g *gpu) all() []plan {
 		{"demo-fp16", 1, []string{"--precision", "fp16", "--opt-level", "0"}},
 		{"yolov8n-half", 16, []string{halfOf(g.model), "--precision", "fp16", "--opt-level", level}},
 		{"yolov8n-int8", 16, []string{
-			g.model, "--precision", "int8", "--opt-level", level, "--calibration", filepath.Join(g.work, "scenes"), "--calibration-count", "16",
-			"--calibration-method", "tensorrt-minmax", "--layer-loss", "0",
+			g.model, "--precision", "int8", "--opt-level", level, "--images", filepath.Join(g.work, "scenes"), "--count", "16",
+			"--method", "tensorrt-minmax", "--layer-loss", "0",
 		}},
 	}
 }

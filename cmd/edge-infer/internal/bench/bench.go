@@ -65,7 +65,6 @@ func (b *Bench) Flags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&b.What, "what", nil, "engine, transfers, loop or all, several separated by commas (default loop)")
 	flags.StringSliceVar(&b.Drives, "drive", nil, "closed, flat-out or paced, or several of them (default flat-out; paced with --rate)")
 	flags.IntSliceVar(&b.Batches, "batch", []int{1}, "images in one inference, one run for each")
-	config.AddFormerFlag(flags, "batches", "batch")
 	flags.Var(&b.Duration, "duration", "length of each run: a time, or frames like 24576x")
 	flags.Var(&b.Warmup, "warmup", "before measuring: a time, or frames like 200x")
 	flags.IntVar(&b.Cameras, "cameras", 1, "cameras that give images; without --rate as many as fill a batch")

@@ -15,13 +15,13 @@ import (
 
 // Config is everything that a run can be told. Default gives the built-in values.
 type Config struct {
-	Name      string           `yaml:"device"`
+	Name      string           `yaml:"name"`
 	Cameras   []Camera         `yaml:"cameras"`
 	Model     Model            `yaml:"model"`
 	Engine    Engine           `yaml:"engine"`
 	Remote    Remote           `yaml:"remote"`
 	Detect    Detect           `yaml:"detect"`
-	Inference look.Inference   `yaml:"look"`
+	Inference look.Inference   `yaml:"inference"`
 	Cascade   []Cascade        `yaml:"cascade"`
 	MQTT      MQTT             `yaml:"mqtt"`
 	History   History          `yaml:"history"`
@@ -83,7 +83,7 @@ type Model struct {
 type Engine struct {
 	Backend   string `yaml:"backend"`
 	Precision string `yaml:"precision"`
-	GPU       string `yaml:"device"` // see Devices
+	GPU       string `yaml:"gpu"` // see GPUs
 	Threads   int    `yaml:"threads"`
 	Batch     int    `yaml:"batch"`
 	Library   string `yaml:"library"`
@@ -111,9 +111,9 @@ type Remote struct {
 type Detect struct {
 	Confidence    float64  `yaml:"confidence"`
 	IoU           float64  `yaml:"iou"`
-	MaxDetections int      `yaml:"max"`
+	MaxDetections int      `yaml:"max_detections"`
 	Top           int      `yaml:"top"`
-	Classes       []string `yaml:"labels"`
+	Classes       []string `yaml:"classes"`
 	Track         bool     `yaml:"track"`
 	Profile       string   `yaml:"profile"`
 	Masks         string   `yaml:"masks"`
@@ -162,7 +162,7 @@ type Web struct {
 	PasswordFile string `yaml:"password_file"`
 	Certificate  string `yaml:"certificate"`
 	Key          string `yaml:"key"`
-	FrameRate    int    `yaml:"image_rate"`
+	FrameRate    int    `yaml:"frame_rate"`
 	Profiling    bool   `yaml:"profiling"`
 }
 

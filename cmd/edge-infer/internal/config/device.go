@@ -27,7 +27,7 @@ func (e *Engine) FirstGPU() int {
 // OneDevice is a UsageError where several GPUs are named for a command that uses one.
 func (e *Engine) OneDevice(command string) error {
 	if numbers, all := e.GPUs(); all || len(numbers) > 1 {
-		return Usagef("engine.device %q: %s uses one GPU, name it as in --gpu 0; run spreads its cameras over several", e.GPU, command)
+		return Usagef("engine.gpu %q: %s uses one GPU, name it as in --gpu 0; run spreads its cameras over several", e.GPU, command)
 	}
 	return nil
 }

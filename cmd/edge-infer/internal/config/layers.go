@@ -60,7 +60,7 @@ func (l location) String() string {
 	return fmt.Sprintf("config %s line %d", l.name, l.line)
 }
 
-// places are those of every key that a source has, by its path in the whole configuration as in detect.max or cameras[3].uri.
+// places are those of every key that a source has, by its path in the whole configuration as in detect.max_detections or cameras[3].uri.
 type places map[string]location
 
 // of is the place of a key, or that of what it would be in; nothing for one of which no source speaks.

@@ -24,7 +24,7 @@ func TestReferences(t *testing.T) {
 	s := Sources{
 		Scope: AllSections(),
 		File: write(t, filepath.Join(dir, "edge-infer.yaml"), `
-device: plain-$${HOME}-${GATE_USER}
+name: plain-$${HOME}-${GATE_USER}
 mqtt: {url: "${BROKER}", user: "${file:`+secret+`}"}
 cameras:
   - {name: gate, uri: "rtsp://${GATE_USER}:${file:`+secret+`}@192.0.2.1/stream"}
@@ -43,7 +43,7 @@ cameras:
 func TestReferencesToNothing(t *testing.T) {
 	dir := t.TempDir()
 	empty := write(t, filepath.Join(dir, "empty"), "\n")
-	path := write(t, filepath.Join(dir, "edge-infer.yaml"), "device: ${NOBODY_SET_THIS}\nmqtt:\n  user: ${file:"+empty+
+	path := write(t, filepath.Join(dir, "edge-infer.yaml"), "name: ${NOBODY_SET_THIS}\nmqtt:\n  user: ${file:"+empty+
 		"}\n  ca: ${file:/nowhere/ca}\n")
 	_, mistakes := (&Sources{File: path}).Check()
 	var told []string
@@ -51,7 +51,7 @@ func TestReferencesToNothing(t *testing.T) {
 		told = append(told, mistake.Error())
 	}
 	assert.Equal(t, []string{
-		"config " + path + " line 1: device: ${NOBODY_SET_THIS}: there is no such environment variable " +
+		"config " + path + " line 1: name: ${NOBODY_SET_THIS}: there is no such environment variable " +
 			"(set it, or write ${file:PATH}, or $${ for a plain ${)",
 		"config " + path + " line 3: mqtt.user: ${file:" + empty + "}: the file is empty",
 		"config " + path + " line 4: mqtt.ca: ${file:/nowhere/ca}: no such file or directory (name a file that this user can read)",
@@ -63,9 +63,9 @@ func TestReferencesToNothing(t *testing.T) {
 func TestFragments(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "odd[name]*")
 	s := Sources{Scope: AllSections(), File: write(t, filepath.Join(dir, "edge-infer.yaml"),
-		"log: debug\ndetect: {max: 10, confidence: 0.5}\ncameras:\n  - {name: gate, uri: demo}\n")}
-	write(t, filepath.Join(dir, "conf.d", "20-yard.yaml"), "detect: {max: 30}\ncameras:\n  - {name: yard, uri: demo}\n")
-	second := write(t, filepath.Join(dir, "conf.d", "10-door.yaml"), "detect: {max: 20}\ncameras:\n  - {name: door, uri: demo}\n")
+		"log: debug\ndetect: {max_detections: 10, confidence: 0.5}\ncameras:\n  - {name: gate, uri: demo}\n")}
+	write(t, filepath.Join(dir, "conf.d", "20-yard.yaml"), "detect: {max_detections: 30}\ncameras:\n  - {name: yard, uri: demo}\n")
+	second := write(t, filepath.Join(dir, "conf.d", "10-door.yaml"), "detect: {max_detections: 20}\ncameras:\n  - {name: door, uri: demo}\n")
 	write(t, filepath.Join(dir, "conf.d", "notes.txt"), "no settings")
 	c, err := s.Load()
 	require.NoError(t, err)

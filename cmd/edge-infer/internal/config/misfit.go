@@ -27,9 +27,12 @@ func (m Errors) Unwrap() []error { return m }
 func told(m *form.Misfit) error {
 	switch {
 	case m.Want != "":
-		return fmt.Errorf("%s %w%s", m.Key, must(m.Value, "must be "+m.Want), migratable(m.Key))
+		return fmt.Errorf("%s %w%s", m.Key, must(m.Value, "must be "+m.Want), migrateHint(m.Key))
 	case m.First != 0:
 		return fmt.Errorf("%s is set already on line %d: keep one of them", m.Key, m.First)
+	}
+	if hint := migrateHint(m.Key); hint != "" {
+		return fmt.Errorf("unknown key %q%s", m.Unknown, hint)
 	}
 	return fmt.Errorf("unknown key %q%s", m.Unknown, m.Hint())
 }

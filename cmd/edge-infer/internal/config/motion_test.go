@@ -28,7 +28,7 @@ func TestMistakesOfCameras(t *testing.T) {
 		{func(c *Camera) { c.ROI = &Area{X: 0.6, Width: 0.5, Height: 1} }, `cameras[0].roi "{0.6 0 0.5 1}" ` + area},
 		{func(c *Camera) { c.ROI = &Area{} }, `cameras[0].roi "{0 0 0 0}" ` + area},
 		{func(c *Camera) { c.Motion = &CameraMotion{Sensitivity: 2} }, `cameras[0].motion.sensitivity "2" must be over 0 and at most 1`},
-		{func(c *Camera) { c.Motion = &CameraMotion{MinRate: -1} }, `cameras[0].motion.floor_rate "-1" must be 0.01 to 1000`},
+		{func(c *Camera) { c.Motion = &CameraMotion{MinRate: -1} }, `cameras[0].motion.min_rate "-1" must be 0.01 to 1000`},
 		{func(c *Camera) { c.Motion = &CameraMotion{ROI: &Area{X: -1, Width: 1, Height: 1}} }, `cameras[0].motion.roi "{-1 0 1 1}" ` + area},
 	} {
 		c := Default()

@@ -128,6 +128,9 @@ func (s *Sources) applyFlags(l *layers) {
 	overlay := pflag.NewFlagSet("given", pflag.ContinueOnError)
 	Flags(l.Config, overlay, s.Scope)
 	for _, setting := range settings(l.Config) {
+		if setting.flag == "" {
+			continue
+		}
 		flag, now := s.given.Lookup(setting.flag), overlay.Lookup(setting.flag)
 		if flag == nil || now == nil || !flag.Changed { // Changed is the flag's, not of the set that it was parsed in
 			continue

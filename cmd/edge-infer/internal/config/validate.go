@@ -147,7 +147,7 @@ func (c *Camera) check(e *element, seen map[string]bool) {
 	e.add("analytics.ground", c.Analytics.ValidateGround())
 	if m := c.Motion; m != nil {
 		e.must(m.Sensitivity >= 0 && m.Sensitivity <= 1, "motion.sensitivity", m.Sensitivity, "must be over 0 and at most 1")
-		e.must(m.MinRate == 0 || m.MinRate >= 0.01 && m.MinRate <= 1000, "motion.floor_rate", m.MinRate, "must be 0.01 to 1000")
+		e.must(m.MinRate == 0 || m.MinRate >= 0.01 && m.MinRate <= 1000, "motion.min_rate", m.MinRate, "must be 0.01 to 1000")
 		e.add("motion.roi", m.ROI.mistake())
 	}
 }

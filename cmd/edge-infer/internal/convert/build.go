@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
@@ -69,15 +68,15 @@ func (b *Build) Flags(flags *pflag.FlagSet) {
 		"NAME=MIN,OPT,MAX of an input, like images=1x3x640x640,4x3x640x640,8x3x640x640; may be given several times")
 	flags.StringVar(&b.Workspace, "workspace", "", "most scratch memory of a layer, like 1GiB")
 	b.Meaning.flags(flags)
-	flags.StringVar(&b.Images, "calibration", "", "directory of images that INT8 is calibrated on")
-	flags.IntVar(&b.Count, "calibration-count", 200, "number of calibration images, drawn with --seed; 0 for all")
+	flags.StringVar(&b.Images, "images", "", "directory of calibration images for INT8, subdirectories included")
+	flags.IntVar(&b.Count, "count", 200, "number of calibration images, drawn with --seed; 0 for all")
 	flags.Uint64Var(&b.Seed, "seed", 1, "which images are drawn")
 	flags.IntVar(&b.CalibrationBatch, "calibration-batch", 0,
 		"calibration images that run at once, for a model that leaves its batch open; "+
 			"0 for one, in TensorRT's own calibrators for what the plan is tuned for")
 	flags.StringVar(&b.Cache, "calibration-cache", "",
 		"file that keeps the measured ranges, as that of quantize; a table of TensorRT of any release is read too")
-	flags.StringVar(&b.Method, "calibration-method", string(quantize.DefaultMethod),
+	flags.StringVar(&b.Method, "method", string(quantize.DefaultMethod),
 		"how INT8 ranges are chosen: minmax, percentile, entropy or mse of what ONNX Runtime measures; "+TensorRTEntropy+" or "+TensorRTMinMax+
 			" leave the choice to TensorRT's own calibrators, which lose more accuracy")
 	flags.BoolVar(&b.QDQ, "qdq", false, "put Q/DQ nodes into the model for INT8 also where TensorRT has calibrators")
@@ -87,7 +86,6 @@ func (b *Build) Flags(flags *pflag.FlagSet) {
 	flags.IntVar(&b.Level, "opt-level", -1, "effort of the builder, 0 to 5; -1 for the release's own")
 	flags.IntVar(&b.DLA, "dla", -1, "build for this DLA core, with the GPU as fallback; -1 for the GPU alone")
 	flags.IntVar(&b.Device, "gpu", 0, "number of the GPU")
-	config.AddFormerFlag(flags, "device", "gpu")
 	flags.StringVar(&b.Library, "library", "", "TensorRT library or its directory, instead of searching")
 	flags.StringArrayVar(&b.Plugins, "plugin", nil,
 		"TensorRT plugin: a shared object with the operators of the model that TensorRT lacks; may be given several times")

@@ -20,12 +20,12 @@ func (b *Build) Check() error {
 	case !slices.Contains([]engine.Precision{engine.Auto, engine.FP32, engine.FP16, engine.INT8}, precision):
 		return config.Usagef("--precision %q must be auto, fp32, fp16 or int8", b.Precision)
 	case !slices.Contains(quantize.Methods(), quantize.Method(b.Method)) && !byTensorRT(b.Method):
-		return config.Usagef("--calibration-method %q must be one of %v, %s or %s", b.Method, quantize.Methods(), TensorRTEntropy, TensorRTMinMax)
+		return config.Usagef("--method %q must be one of %v, %s or %s", b.Method, quantize.Methods(), TensorRTEntropy, TensorRTMinMax)
 	case byTensorRT(b.Method) && (b.QDQ || b.Typed):
-		return config.Usagef("--calibration-method %s is for TensorRT's calibrators, not for Q/DQ nodes (choose one of %v)", b.Method,
+		return config.Usagef("--method %s is for TensorRT's calibrators, not for Q/DQ nodes (choose one of %v)", b.Method,
 			quantize.Methods())
 	case b.Count < 0:
-		return config.Usagef("--calibration-count must not be negative")
+		return config.Usagef("--count must not be negative")
 	case b.CalibrationBatch < 0:
 		return config.Usagef("--calibration-batch must not be negative")
 	case !(b.LayerLoss >= 0):
@@ -37,13 +37,13 @@ func (b *Build) Check() error {
 	case b.Device < 0:
 		return config.Usagef("--gpu must not be negative")
 	case calibrates && (precision == engine.FP32 || precision == engine.FP16):
-		return config.Usagef("--calibration is for --precision int8 or auto")
+		return config.Usagef("--images is for --precision int8 or auto")
 	case calibrates && precision == engine.Auto && b.Data == "" && !b.Limits.Off():
 		return config.Usagef("--precision auto takes INT8 only if the gate lets it pass: give --data DIR, or --gate 0 to go without")
 	case b.Data == "" && (limits && !b.Limits.Off() || b.ReferenceModel != ""):
 		return config.Usagef("the gate needs --data DIR with images")
 	case b.Search && (!b.judged() || b.Images == "" || b.QDQ || b.Typed || byTensorRT(b.Method)):
-		return config.Usagef("--search measures layers on --calibration DIR for TensorRT's calibrators and needs a gate with --data DIR " +
+		return config.Usagef("--search measures layers on --images DIR for TensorRT's calibrators and needs a gate with --data DIR " +
 			"(edge-infer quantize --search is for Q/DQ nodes)")
 	case b.Data != "" && b.asked.Batch.Min > 1:
 		return config.Usagef("the gate runs one image at a time: --batch must begin at 1")

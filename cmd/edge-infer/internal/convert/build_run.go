@@ -93,7 +93,7 @@ func (b *Build) open() (reference *source, err error) {
 // fitVersion compares what is asked for with the TensorRT that is there.
 func (b *Build) fitVersion() error {
 	if byTensorRT(b.Method) && b.typedOnly() {
-		return fmt.Errorf("TensorRT %s has no calibrators for --calibration-method %s (choose one of %v)", b.version, b.Method,
+		return fmt.Errorf("TensorRT %s has no calibrators for --method %s (choose one of %v)", b.version, b.Method,
 			quantize.Methods())
 	}
 	if b.Search && b.typedOnly() {

@@ -77,7 +77,7 @@ func (s *SearchStep) String() string {
 // last.
 func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate *accuracy.Gate, report *BuildReport) (*attempt, error) {
 	if b.known == nil {
-		return nil, fmt.Errorf("--search measures layers on images (give --calibration DIR, with a --calibration-method of %v)",
+		return nil, fmt.Errorf("--search measures layers on images (give --images DIR, with a --method of %v)",
 			quantize.Methods())
 	}
 	ranking := slices.DeleteFunc(slices.Clone(b.known.sensitivity), func(l quantize.LayerError) bool { return l.Excluded })

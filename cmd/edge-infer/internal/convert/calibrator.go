@@ -21,7 +21,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
-// What --calibration-method calls the algorithms of TensorRT's own calibrators, beside the methods of package quantize.
+// What --method calls the algorithms of TensorRT's own calibrators, beside the methods of package quantize.
 const (
 	TensorRTEntropy = "tensorrt-entropy"
 	TensorRTMinMax  = "tensorrt-minmax"
@@ -56,9 +56,9 @@ func (c *calibrator) prepare(ctx context.Context, model *onnx.Model, o *tensorrt
 	case bytes.HasPrefix(known, []byte("TRT-")):
 		return c.give(o, withRelease(known, version.Number))
 	case known == nil && len(c.files) == 0:
-		return fmt.Errorf("calibration cache %s: no such file (give --calibration DIR to write it)", c.cache)
+		return fmt.Errorf("calibration cache %s: no such file (give --images DIR to write it)", c.cache)
 	case byTensorRT(c.method) && known != nil:
-		return fmt.Errorf("calibration cache %s holds ranges that ONNX Runtime measured, which --calibration-method %s does not use "+
+		return fmt.Errorf("calibration cache %s holds ranges that ONNX Runtime measured, which --method %s does not use "+
 			"(name another file, or another method)", c.cache, c.method)
 	case byTensorRT(c.method):
 		o.Calibration.Cache = c.cache
@@ -146,7 +146,7 @@ func (c *calibrator) ranges(ctx context.Context, model *onnx.Model, known []byte
 	}
 	if fits, err := cache.Fits(measured, nil, quantize.AllTensors(prepared)); err != nil || !fits {
 		return nil, nil, errors.Join(err,
-			fmt.Errorf("calibration cache %s has only the ranges that Q/DQ nodes need (give --calibration DIR to measure all)", c.cache))
+			fmt.Errorf("calibration cache %s has only the ranges that Q/DQ nodes need (give --images DIR to measure all)", c.cache))
 	}
 	return cache.Ranges, c.unquantized, nil
 }

@@ -142,7 +142,7 @@ func TestCalibrationTableFromQuantize(t *testing.T) {
 	var o tensorrt.BuildOptions
 	measure("images")
 	require.EqualError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}),
-		"calibration cache "+path+" has only the ranges that Q/DQ nodes need (give --calibration DIR to measure all)")
+		"calibration cache "+path+" has only the ranges that Q/DQ nodes need (give --images DIR to measure all)")
 	cache := measure(quantize.AllTensors(prepared)...)
 	require.NoError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}))
 	assert.Empty(t, o.Calibration.Batches)

@@ -165,4 +165,4 @@ func checkOutput(output, model string) error {
 }
 
 var errNoImages = errors.New("int8 needs calibration images " +
-	"(give --calibration DIR, or a model with Q/DQ nodes as edge-infer quantize writes it)")
+	"(give --images DIR, or a model with Q/DQ nodes as edge-infer quantize writes it)")

@@ -22,7 +22,7 @@ func TestThePageAsksForUserAndPassword(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("correct horse\n"), 0o600))
 	p := programtest.StartWith(t, []string{"EDGE_INFER_WEB_USER=operator"}, "--camera", "demo?width=320&height=240", "--mqtt", "off", "--web",
 		"127.0.0.1:0",
-		"--web-password-file", file, "--web-image-rate", "5")
+		"--web-password-file", file, "--web-frame-rate", "5")
 	page := p.PrintedAfter("web page at ")
 
 	code, _ := programtest.Get(t, programtest.Visitor(t), page+"api/status")

@@ -20,7 +20,7 @@ func TestWhatIsSwitchedOffStaysOff(t *testing.T) {
 	programtest.Mosquitto(t, port)
 	state := []string{"XDG_STATE_HOME=" + t.TempDir()}
 	arguments := []string{
-		"--camera", "belt=demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate", "--json",
+		"--camera", "belt=demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate", "--json",
 	}
 	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
 	p := programtest.StartWith(t, state, arguments...)
@@ -52,7 +52,7 @@ func TestAReloadKeepsWhatIsSwitchedOff(t *testing.T) {
 	programtest.Mosquitto(t, port)
 	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
 	write := func(uri string, interval int) {
-		text := fmt.Sprintf("device: gate\nmqtt: {url: 'tcp://127.0.0.1:%d'}\ncameras: [{name: belt, uri: '%s', interval: %d}]\n", port, uri,
+		text := fmt.Sprintf("name: gate\nmqtt: {url: 'tcp://127.0.0.1:%d'}\ncameras: [{name: belt, uri: '%s', interval: %d}]\n", port, uri,
 			interval)
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
@@ -87,7 +87,7 @@ func TestACameraThatIsAwayIsSaidToBe(t *testing.T) {
 	received := programtest.Subscribe(t, port, "edge-infer/gate/+/available")
 	address := fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
 	stop, _ := mjpeg(t, address)
-	p := programtest.Start(t, "--camera", "front=http://"+address+"/", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate",
+	p := programtest.Start(t, "--camera", "front=http://"+address+"/", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate",
 		"--json")
 	programtest.Until(t, received, "front/available online")
 	stop()

@@ -27,7 +27,7 @@ func TestRemoteRestartsAreFew(t *testing.T) {
 	port := programtest.FreePort(t)
 	programtest.Mosquitto(t, port)
 	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
-	p := programtest.Start(t, "--camera", "demo?fps=5&width=320&height=240", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--device-name",
+	p := programtest.Start(t, "--camera", "demo?fps=5&width=320&height=240", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--name",
 		"gate", "--json")
 	programtest.Until(t, received, "gate/available online")
 	programtest.Until(t, received, "cam0/detections")
@@ -80,7 +80,7 @@ func TestAnOutputThatCannotBeOpenedIsTheError(t *testing.T) {
 		{"--snapshots " + file, "snapshots: "},
 		{fmt.Sprintf("--mqtt embedded --mqtt-listen 127.0.0.1:%d", taken), "address already in use"},
 	} {
-		arguments := append([]string{"--camera", "demo", "--json", "--device-name", "gate", "--mqtt", fmt.Sprintf("127.0.0.1:%d", taken)},
+		arguments := append([]string{"--camera", "demo", "--json", "--name", "gate", "--mqtt", fmt.Sprintf("127.0.0.1:%d", taken)},
 			strings.Fields(test.flags)...)
 		c := programtest.Command(t, arguments...)
 		output, err := c.CombinedOutput()
@@ -103,7 +103,7 @@ func TestWhatIsOpenIsClosedBesideWhatCannotBe(t *testing.T) {
 	defer taken.Close()
 	dir, broker := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
 	path, queue := filepath.Join(dir, "edge-infer.yaml"), filepath.Join(dir, "spool")
-	text := fmt.Sprintf("device: gate\nmqtt: {url: embedded, listen: '%s', spool: %s}\nweb: {listen: '%s'}\n", broker, queue, taken.Addr()) +
+	text := fmt.Sprintf("name: gate\nmqtt: {url: embedded, listen: '%s', spool: %s}\nweb: {listen: '%s'}\n", broker, queue, taken.Addr()) +
 		"engine: {backend: onnxruntime=cpu}\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=5'}]\n"
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	for _, asJSON := range []bool{false, true} {

@@ -21,7 +21,7 @@ func TestTheExitCodeSaysWhetherEventsAreLost(t *testing.T) {
 		lost bool
 	}{{port, false}, {programtest.FreePort(t), true}} {
 		p := programtest.Start(t, "--camera", "demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("127.0.0.1:%d", test.port),
-			"--device-name", "gate", "--json",
+			"--name", "gate", "--json",
 			"--mqtt-spool", "/dev/null/spool")
 		for range 60 { // parts appear and are gone
 			_, more := p.Frame()

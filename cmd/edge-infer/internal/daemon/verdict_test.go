@@ -80,7 +80,7 @@ func TestVerdictReachesTheBroker(t *testing.T) {
 	programtest.Mosquitto(t, port)
 	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
 	p := programtest.StartWith(t, environment, "--camera", "demo?width=640&height=360", "--model", plan, "--engine", "tensorrt",
-		"--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--device-name", "gate", "--json")
+		"--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--name", "gate", "--json")
 	before := programtest.Until(t, received,
 		`"accuracy":{"precision":"fp16","passed":true,"match_rate":1.0000,"boxes":20,"flipped":0,"images":3,"time":"2026-11-21T05:06:07.000000Z",`+
 			`"refused":[{"precision":"int8","reason":"match rate 0.4000 is under 0.9800"}]}`)

@@ -15,7 +15,7 @@ type Inference struct {
 	// too.
 	Tile      int     `yaml:"tile"`
 	Overlap   float64 `yaml:"overlap"`
-	TileMerge string  `yaml:"merge"` // of what tiles see
+	TileMerge string  `yaml:"tile_merge"`
 	// Ensemble are networks that look beside the model, Weights those of all of them, the model first.
 	Ensemble []string  `yaml:"ensemble"`
 	Weights  []float64 `yaml:"weights"`

@@ -44,7 +44,7 @@ func TestSchema(t *testing.T) {
 		require.NoError(t, err)
 		return schema.Validate(value)
 	}
-	file, err := manual.DefaultFile()
+	file, err := manual.DefaultFile(true)
 	require.NoError(t, err)
 	require.NoError(t, validate(file))
 	for _, list := range config.Lists() {
@@ -53,7 +53,7 @@ func TestSchema(t *testing.T) {
 		example, _, _ = strings.Cut(example, "\n\n")
 		require.NoError(t, validate(list.Key+":\n"+strings.ReplaceAll("\n"+example, "\n# ", "\n")))
 	}
-	for _, wrong := range []string{"nonsense: 1", "detect: {max: many}", "cameras: {name: gate}", "mqtt: {control: {}}"} {
+	for _, wrong := range []string{"nonsense: 1", "detect: {max_detections: many}", "cameras: {name: gate}", "mqtt: {control: {}}"} {
 		path := filepath.Join(t.TempDir(), "f.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(wrong), 0o600))
 		_, mistakes := (&config.Sources{File: path}).Check()
@@ -64,7 +64,7 @@ func TestSchema(t *testing.T) {
 
 // The default file says every default; its comments are examples of a camera and of a cascade.
 func TestDefaultFile(t *testing.T) {
-	file, err := manual.DefaultFile()
+	file, err := manual.DefaultFile(true)
 	require.NoError(t, err)
 	read := func(file string) *config.Config {
 		c := new(config.Config)
@@ -107,6 +107,25 @@ func TestDefaultFile(t *testing.T) {
 			Path: "helmets.onnx", Labels: "helmets.txt", Layout: config.Auto, Preprocess: "torchvision", Size: "640", Activation: config.Auto,
 		},
 	}, camera)
+}
+
+// The short file contains about 40 settings with their defaults, and is valid.
+func TestShortDefaultFile(t *testing.T) {
+	file, err := manual.DefaultFile(false)
+	require.NoError(t, err)
+	c := config.Default()
+	require.NoError(t, yaml.UnmarshalWithOptions([]byte(file), c, yaml.Strict()), file)
+	count := 0
+	for line := range strings.Lines(file) {
+		if key := strings.TrimSpace(line); !strings.HasPrefix(key, "#") && strings.Contains(key, ": ") {
+			count++
+		}
+	}
+	require.InDelta(t, 38, count, 8)
+	for _, section := range []string{"runtime:", "thermal:", "history:"} {
+		require.NotContains(t, file, "\n"+section)
+	}
+	require.Contains(t, file, "config defaults --all")
 }
 
 // The documentation of the settings is the present one.
