@@ -26,6 +26,8 @@ type Controller interface {
 	SetThreshold(camera string, threshold float64) error // 0 to 1
 	SetInterval(camera string, frames int) error         // infer every frames-th frame, 1 to 1000
 	SetLabels(camera string, labels []string) error      // nil: all labels
+	// Withdraw puts the configured value of a control in force again and returns the values that are in force then.
+	Withdraw(camera, control string) (Settings, error)
 	Snapshot(camera string) error
 	Reload() error
 	Restart() error
@@ -85,6 +87,14 @@ func joinLabels(labels []string) string {
 
 // carryOut calls the controller, keeps what it has set, and publishes the value that is now in force.
 func (c *Client) carryOut(cmd command.Command) error {
+	if cmd.Withdraw {
+		settings, err := c.Controller.Withdraw(cmd.Camera, cmd.Control)
+		if err == nil {
+			c.ForgetRemote(cmd.Camera, cmd.Control)
+			c.Settings(cmd.Camera, settings)
+		}
+		return err
+	}
 	var err error
 	value := ""
 	switch cmd.Control {

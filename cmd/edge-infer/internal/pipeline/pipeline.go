@@ -44,11 +44,10 @@ type Predictor interface {
 type Camera struct {
 	Name   string
 	Source Source
-	// Interval runs the network on every Interval-th frame; 0 and 1 mean every frame. Pipeline.Change changes it later.
-	Interval int
 	Scheduling
-	// Confidence is the camera's reported threshold, the pipeline's when 0.
-	Confidence float32
+	// Settings are in force for the camera until SetSettings or Arrange replaces them; nil is every class of every frame with the
+	// pipeline's Confidence.
+	Settings *Settings
 	// Region is the part of its images that the predictor is given; detections are in pixels of the whole image all the same.
 	Region Region
 	// Lossless says that the camera waits until its frames are taken.
@@ -63,7 +62,7 @@ type Camera struct {
 type lane struct {
 	Camera
 	meter    *meter
-	settings *atomic.Pointer[Settings] // shared with the lane that this one replaces, as is left
+	settings *atomic.Pointer[Settings]
 	left     *atomic.Int64             // when the camera's images stopped, CLOCK_MONOTONIC, until that is seen to; else 0
 	suspect  bool                      // the engine has refused its newest image: the next one goes alone; frame goroutine only
 	turn     turn
@@ -92,7 +91,7 @@ type Pipeline struct {
 	lanes       atomic.Pointer[[]*lane]
 	slowdown    atomic.Int32 // multiplies the time between two frames of every camera; 0 is 1
 	relief      atomic.Int32 // the schedule's, of cameras without a deadline
-	cameras     atomic.Pointer[cameraChange]
+	cameras     atomic.Pointer[arrangement]
 	started     time.Time
 	first       atomic.Int64 // nanoseconds from Open to the first inferred frame
 	replacement atomic.Pointer[replacement]
@@ -179,8 +178,12 @@ func (p *Pipeline) Open() error {
 		p.Wakeup = new(capture.Wakeup)
 	}
 	p.DeviceShare.tell(p.Wakeup)
-	lanes := p.arrange(nil, p.Cameras, p.Confidence)
+	lanes, err := p.arrange(nil, p.Cameras)
+	if err != nil {
+		return err
+	}
 	p.lanes.Store(&lanes)
+	p.DeviceShare.weigh(lanes)
 	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
 	p.schedule = schedule{now: capture.Monotonic}
 	p.inferred.Labels, p.inferred.Stages = p.Labels, p.Stages
