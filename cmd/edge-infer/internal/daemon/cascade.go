@@ -6,6 +6,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
@@ -28,6 +29,7 @@ func (r *run) openCascade(ctx context.Context, steps progress.Reporter) error {
 		return config.UsageError{Err: errors.Join(err, network.CloseCascade(stages))}
 	}
 	r.cascade = attendant
+	r.devices.Secondary = &pipeline.SecondaryStage{Networks: attendant, Labels: attendant.Labels}
 	return nil
 }
 

@@ -161,12 +161,9 @@ func (r *run) greet() {
 	}
 }
 
-// sinks are the outputs in the order in which they get a frame.
+// sinks returns the outputs that take results.
 func (o *outputs) sinks(r *run) []pipeline.Sink {
 	var sinks []pipeline.Sink
-	if r.cascade != nil {
-		sinks = append(sinks, &sink.Cascade{Attendant: r.cascade})
-	}
 	if o.terminal != nil {
 		sinks = append(sinks, o.terminal)
 	}

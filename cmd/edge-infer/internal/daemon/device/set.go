@@ -34,6 +34,9 @@ type Set struct {
 	// SetupThread is as in pipeline.Pipeline.
 	SetupThread func() (review func())
 
+	// Secondary is as in pipeline.Pipeline.
+	Secondary *pipeline.SecondaryStage
+
 	engines []*sharedEngines // set by Open
 
 	mu     sync.Mutex
@@ -205,7 +208,9 @@ func (s *Set) Ready(cameras []pipeline.Camera, sinks []pipeline.Sink) error {
 	}
 	parts := s.cut(cameras)
 	for _, d := range s.All {
-		d.Cameras, d.Sinks = parts[d], sinks
+		d.Cameras = parts[d]
+		d.Sinks = sinks
+		d.Secondary = s.Secondary
 		if err := d.Pipeline.Open(); err != nil {
 			return err
 		}
