@@ -20,7 +20,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: deps-build deps-test deps-lint alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check package package-check
+.PHONY: deps-build deps-test deps-lint test-race test-load alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -46,11 +46,18 @@ build: deps-build ## build bin/edge-infer
 demo: build ## build, then detect parts on the demo conveyor belt with an embedded MQTT broker
 	bin/edge-infer --camera demo $(DEMO_FLAGS)
 
-test: deps-test ## install what is missing and run every test
+test: deps-test ## install what is missing and run every test; under 10 minutes on two idle cores
 	@$(MAKE) -s $(deps)/lib/libcuda.a
 	go vet ./...
-	go test -race -timeout 20m ./...
-	go test -run NoAllocations ./cmd/edge-infer/... ./postprocess/predict
+	go test -timeout 30m ./...
+
+test-race: deps-test ## every test with the race detector, about 13 minutes on two idle cores
+	@$(MAKE) -s $(deps)/lib/libcuda.a
+	go test -race -timeout 40m ./...
+
+test-load: deps-test ## the tests TEST_LOAD_RUNS (20) times next to six busy loops and a build; prints how many passed and the longest
+	@$(MAKE) -s $(deps)/lib/libcuda.a
+	@cross/test-load $(or $(TEST_LOAD_RUNS),20)
 
 check-demo: build ## run the demo headless for 20 s and check what it printed
 	bin/edge-infer --camera demo --mqtt-listen 127.0.0.1:0 --duration 20s --json | cross/check-demo

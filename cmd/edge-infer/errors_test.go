@@ -53,7 +53,7 @@ func TestMistakes(t *testing.T) {
 		status int
 		want   []string // parts of the one line
 	}{
-		{"nothing", "", 2, []string{"no camera: give --camera 0 for the first one, or --camera demo"}},
+		{"nothing", "", 2, []string{"no camera: use --camera 0 for the first one, or --camera demo"}},
 		{"wrong flag", "--camra demo", 2, []string{"unknown flag: --camra, did you mean --camera?"}},
 		{"wrong command", "rum", 2, []string{`unknown command "rum", did you mean run?`}},
 		{"not a number", "--camera demo --confidence high", 2, []string{`"high"`, "--confidence"}},
@@ -158,9 +158,9 @@ func TestMistakes(t *testing.T) {
 		},
 		{"quantize into a directory", "quantize --images x -o " + dir, 1, []string{"is a directory (name the file to write with -o)"}},
 		{"quantize over itself", "quantize " + truncated + " --images x -o " + truncated, 1, []string{"would replace the model itself"}},
-		{"infer odd tile", "infer x.jpg --tile 641", 2, []string{"look.tile: tiles of 641 pixels, must be an even number from 32 to 32768"}},
+		{"infer odd tile", "infer x.jpg --tile 641", 2, []string{"inference.tile: tiles of 641 pixels, must be an even number from 32 to 32768"}},
 		{"infer tiled tensors", "infer --input x.npy --tile 640", 2, []string{"--ensemble and --augment are for images, not for --input"}},
-		{"validate overlap", "validate --data x --tile 640 --overlap 1", 2, []string{"look.overlap: tiles that overlap by 1, must be 0 to 0.75"}},
+		{"validate overlap", "validate --data x --tile 640 --overlap 1", 2, []string{"inference.overlap: tiles that overlap by 1, must be 0 to 0.75"}},
 		{"build two models", "build a b", 2, []string{"build takes one model, not 2"}},
 		{"build precision", "build --precision int4", 2, []string{`--precision "int4" must be auto, fp32, fp16 or int8`}},
 		{"build batch", "build --batch 1,2", 2, []string{`--batch "1,2" must be MIN,OPT,MAX like 1,4,8, or one number`}},
