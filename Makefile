@@ -69,6 +69,7 @@ lint: deps-lint ## golangci-lint, clang-format, shellcheck, hadolint, generated 
 	shellcheck $$(git ls-files -co --exclude-standard | xargs grep -lE '^#!.*(bash|/sh)')
 	$(deps)/hadolint/bin/hadolint cross/docker/Dockerfile
 	@$(MAKE) -s ptx-check
+	go test -count=1 -run '^(TestRetiredWords|TestFunctionsAreShort)$$' ./cmd/edge-infer
 
 vulncheck: ## look up the linked modules' known vulnerabilities; needs the network, so not in CI
 	@$(MAKE) -s $(deps)/lib/libcuda.a $(tools)/govulncheck-$(GOVULNCHECK_VERSION)
