@@ -14,9 +14,9 @@ type Wakeup struct{ state atomic.Uint32 }
 
 // The states of a bell.
 const (
-	silent uint32 = iota
-	rung          // since the last Wait
-	awaited
+	idle uint32 = iota
+	signalled          // since the last Wait
+	waiting
 )
 
 // Of futex(2), private to this process.
@@ -27,17 +27,17 @@ const (
 
 // Signal has the next or the current Wait return. It never blocks, and any goroutine may call it; rings that nobody waited for are one.
 func (b *Wakeup) Signal() {
-	if b.state.Swap(rung) == awaited {
+	if b.state.Swap(signalled) == waiting {
 		_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, b.address(), futexWake, 1, 0, 0, 0) // nobody there is no error
 	}
 }
 
 // Wait returns when the bell has been rung since the last Wait. One goroutine at a time calls it; its thread is blocked.
 func (b *Wakeup) Wait() {
-	for !b.state.CompareAndSwap(rung, silent) {
-		b.state.CompareAndSwap(silent, awaited)
+	for !b.state.CompareAndSwap(signalled, idle) {
+		b.state.CompareAndSwap(idle, waiting)
 		// It returns at once when the state is another one, and early after a signal.
-		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, b.address(), futexWait, uintptr(awaited), 0, 0, 0)
+		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, b.address(), futexWait, uintptr(waiting), 0, 0, 0)
 	}
 }
 

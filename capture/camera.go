@@ -28,11 +28,11 @@ const (
 )
 
 const (
-	// settled is how long images must have come before trouble is over: the next loss is then news again, and the first try after it comes
+	// stableAfter is how long images must have come before trouble is over: the next loss is then news again, and the first try after it comes
 	// soon.
-	settled = 30 * time.Second
-	// maxPatience is how many times OpenTimeout a source gets to give its first image, after it has not done so in less.
-	maxPatience = 8
+	stableAfter = 30 * time.Second
+	// maxOpenFactor is how many times OpenTimeout a source gets to give its first image, after it has not done so in less.
+	maxOpenFactor = 8
 	// defaultRate paces a source that does not say how fast it is, in frames a second.
 	defaultRate = 25
 )
@@ -50,7 +50,7 @@ type Camera struct {
 	// MaxPixels is how many pixels an image may have, see Options. The frames take up to Buffers times 3 bytes of each.
 	MaxPixels int
 	// StallTimeout is the time without a good image after which the source is given up. OpenTimeout is the same for the first image; it
-	// doubles up to maxPatience times while the source gives none, for there are slow ones.
+	// doubles up to maxOpenFactor times while the source gives none, for there are slow ones.
 	StallTimeout, OpenTimeout time.Duration
 	// Retry bounds the pause before another try, half a second to half a minute when it is not set; DeniedRetry that after user name or
 	// password were missing or refused, 2 to 30 minutes: cameras lock accounts after a few wrong passwords.
@@ -80,33 +80,33 @@ type Camera struct {
 
 	once     sync.Once
 	pool     Pool
-	freed    <-chan struct{}
+	released    <-chan struct{}
 	mailbox  Mailbox
 	taken    chan struct{} // holds a token after Take, when Lossless
-	hanging  chan struct{} // holds a token for every session that has not returned
+	sessions  chan struct{} // holds a token for every session that has not returned
 	finished chan struct{} // closed when Run returns
 
-	journal journal // Run's goroutine only
-	told    Stats   // what Changed has heard; Run's goroutine only
+	log healthLog // Run's goroutine only
+	reported    Stats   // what Changed has heard; Run's goroutine only
 
 	mu     sync.Mutex
 	stop   context.CancelFunc // set while Run is running
 	closed bool
 	next   uint64 // sequence number
 	stats  Stats
-	lost   uint64    // captured without a free buffer
+	noBuffer   uint64    // captured without a free buffer
 	period float64   // smoothed time between frames in nanoseconds
-	last   int64     // when the newest frame came, CLOCK_MONOTONIC
-	shown  time.Time // the newest frame's own time
+	lastCaptured   int64     // when the newest frame came, CLOCK_MONOTONIC
+	lastTime  time.Time // the newest frame's own time
 }
 
 func (c *Camera) prepare() {
 	c.once.Do(func() {
 		c.pool.Alloc, c.pool.Buffers = c.Alloc, c.Buffers
-		c.freed = c.pool.Released()
+		c.released = c.pool.Released()
 		c.mailbox.Notify = c.Notify
 		c.taken = make(chan struct{}, 1)
-		c.hanging = make(chan struct{}, maxHanging)
+		c.sessions = make(chan struct{}, maxSessions)
 		if c.StallTimeout <= 0 {
 			c.StallTimeout = DefaultStallTimeout
 		}
@@ -118,7 +118,7 @@ func (c *Camera) prepare() {
 		if c.Logger == nil {
 			c.Logger = slog.Default()
 		}
-		c.journal = journal{logger: c.Logger, camera: c.Name}
+		c.log = healthLog{logger: c.Logger, camera: c.Name}
 		c.stats = Stats{Name: c.Name, URI: Redact(c.URI), State: Connecting, Since: time.Now()}
 	})
 }
@@ -135,13 +135,13 @@ func (c *Camera) Run(ctx context.Context) error {
 	err := c.run(ctx)
 	c.mu.Lock()
 	if c.stats.Reason = ""; err == nil {
-		c.enter(Ended)
+		c.setState(Ended)
 	} else {
-		c.enter(Failed)
+		c.setState(Failed)
 		c.stats.Reason = reason(err)
 	}
 	c.mu.Unlock()
-	c.announce()
+	c.publishState()
 	if c.Notify != nil {
 		c.Notify()
 	}
@@ -164,14 +164,14 @@ func (c *Camera) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var tries tries
+	var retries retries
 	for again := false; ; {
-		c.opening(again)
-		s, err := c.connect(ctx, u, tries.patience(c.OpenTimeout))
+		c.markOpening(again)
+		s, err := c.runSession(ctx, u, retries.openTimeout(c.OpenTimeout))
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the end was asked for, whatever came of the connection
-		case errors.Is(err, io.EOF) && s.running():
+		case errors.Is(err, io.EOF) && s.hasImage():
 			if c.AtEnd != Loop && !u.Loop {
 				return nil
 			}
@@ -183,8 +183,8 @@ func (c *Camera) run(ctx context.Context) error {
 		if c.Once || errors.Is(err, ErrURI) {
 			return err
 		}
-		pause := tries.pause(c, s, err)
-		c.failed(err, pause)
+		pause := retries.pause(c, s, err)
+		c.markFailed(err, pause)
 		if !sleep(ctx, pause) {
 			return nil
 		}
@@ -192,31 +192,31 @@ func (c *Camera) run(ctx context.Context) error {
 	}
 }
 
-// tries counts what has gone wrong in a row.
-type tries struct {
+// retries counts what has gone wrong in a row.
+type retries struct {
 	failures, denials int
 	slow              int // openings that took too long
 }
 
 // pause counts a session that has failed and says how long to wait.
-func (t *tries) pause(c *Camera, s *session, err error) time.Duration {
-	if s.settled() {
-		*t = tries{}
+func (t *retries) pause(c *Camera, s *session, err error) time.Duration {
+	if s.stable() {
+		*t = retries{}
 	}
 	switch {
 	case errors.Is(err, ErrDenied):
 		t.denials++
 		return c.DeniedRetry.After(t.denials - 1)
-	case errors.Is(err, ErrStalled) && !s.running():
+	case errors.Is(err, ErrStalled) && !s.hasImage():
 		t.slow++
 	}
 	t.failures++
 	return c.Retry.After(t.failures - 1)
 }
 
-// patience is how long the next source may take to give its first image.
-func (t *tries) patience(first time.Duration) time.Duration {
-	return first * time.Duration(min(1<<min(t.slow, 8), maxPatience))
+// openTimeout is how long the next source may take to give its first image.
+func (t *retries) openTimeout(first time.Duration) time.Duration {
+	return first * time.Duration(min(1<<min(t.slow, 8), maxOpenFactor))
 }
 
 // sleep waits and reports whether the context has lasted.
@@ -236,7 +236,7 @@ func (c *Camera) Take() (Frame, bool) {
 	c.prepare()
 	f, ok := c.mailbox.Take()
 	if ok {
-		signal(c.taken)
+		notify(c.taken)
 	}
 	return f, ok
 }

@@ -9,7 +9,7 @@ type Mailbox struct {
 	Notify func()
 
 	newest    atomic.Pointer[buffer]
-	displaced atomic.Uint64
+	dropped atomic.Uint64
 }
 
 // Put leaves the frame for the consumer. An older one that is still there is released and counted.
@@ -20,7 +20,7 @@ func (m *Mailbox) Put(f Frame) {
 	}
 	b.frame = f
 	if old := m.newest.Swap(b); old != nil {
-		m.displaced.Add(1)
+		m.dropped.Add(1)
 		old.frame.Release()
 	}
 	if m.Notify != nil {
@@ -44,11 +44,11 @@ func (m *Mailbox) Full() bool { return m.newest.Load() != nil }
 func (m *Mailbox) Drop() bool {
 	f, ok := m.Take()
 	if ok {
-		m.displaced.Add(1)
+		m.dropped.Add(1)
 		f.Release()
 	}
 	return ok
 }
 
 // Dropped counts the frames that no consumer took.
-func (m *Mailbox) Dropped() uint64 { return m.displaced.Load() }
+func (m *Mailbox) Dropped() uint64 { return m.dropped.Load() }

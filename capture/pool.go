@@ -14,9 +14,9 @@ import (
 const DefaultBuffers = 4
 
 const (
-	// wasteful is how many times the memory of an image its buffer may take for more than maxSpare images in a row.
-	wasteful = 4
-	maxSpare = 250
+	// maxOversize is how many times the memory of an image its buffer may take for more than maxOversized images in a row.
+	maxOversize = 4
+	maxOversized = 250
 )
 
 // ErrNoBuffer says that every buffer of a pool is lent.
@@ -40,12 +40,12 @@ type Pool struct {
 	mu     sync.Mutex
 	free   []*buffer
 	size   int    // bytes of a buffer
-	spare  int    // images in a row that needed little of a buffer
-	sizes  uint64 // how often the size has changed
-	made   int    // buffers of the present size, lent ones included
+	oversized  int    // images in a row that needed little of a buffer
+	generation  uint64 // how often the size has changed
+	allocated   int    // buffers of the present size, lent ones included
 	lent   int    // buffers of any size
 	closed bool
-	freed  chan struct{} // holds a token after a release
+	released  chan struct{} // holds a token after a release
 }
 
 // buffer is memory with the frame that it holds at the moment.
@@ -53,7 +53,7 @@ type buffer struct {
 	pool  *Pool
 	data  []byte
 	free  func()
-	sizes uint64        // the pool's when the buffer was made
+	generation uint64        // the pool's when the buffer was made
 	lease atomic.Uint64 // odd while lent
 	frame Frame         // what waits in a mailbox
 	truth []Object      // memory for Frame.Truth
@@ -63,7 +63,7 @@ type buffer struct {
 func (p *Pool) Frame(format engine.PixelFormat, width, height int) (Frame, error) {
 	stride := format.RowBytes(width)
 	size := stride * format.Rows(height)
-	b, err := p.take(size)
+	b, err := p.acquire(size)
 	if err != nil {
 		return Frame{}, err
 	}
@@ -73,21 +73,21 @@ func (p *Pool) Frame(format engine.PixelFormat, width, height int) (Frame, error
 	}, nil
 }
 
-func (p *Pool) take(size int) (*buffer, error) {
+func (p *Pool) acquire(size int) (*buffer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, errPoolClosed
 	}
-	if size >= p.size/wasteful {
-		p.spare = 0
+	if size >= p.size/maxOversize {
+		p.oversized = 0
 	} else {
-		p.spare++
+		p.oversized++
 	}
-	if size > p.size || p.spare > maxSpare {
-		p.drop()
-		p.size, p.made, p.spare = size, 0, 0
-		p.sizes++
+	if size > p.size || p.oversized > maxOversized {
+		p.freeIdle()
+		p.size, p.allocated, p.oversized = size, 0, 0
+		p.generation++
 	}
 	if last := len(p.free) - 1; last >= 0 {
 		b := p.free[last]
@@ -95,7 +95,7 @@ func (p *Pool) take(size int) (*buffer, error) {
 		p.lent++
 		return b, nil
 	}
-	if p.made >= p.limit() {
+	if p.allocated >= p.limit() {
 		return nil, ErrNoBuffer
 	}
 	alloc := p.Alloc
@@ -106,9 +106,9 @@ func (p *Pool) take(size int) (*buffer, error) {
 	if err != nil {
 		return nil, &Error{Op: "allocate", Kind: ErrMemory, Message: "no memory for a frame", Err: err}
 	}
-	p.made++
+	p.allocated++
 	p.lent++
-	return &buffer{pool: p, data: data[:p.size:p.size], free: free, sizes: p.sizes}, nil
+	return &buffer{pool: p, data: data[:p.size:p.size], free: free, generation: p.generation}, nil
 }
 
 // Lent is how many buffers are out.
@@ -125,8 +125,8 @@ func (p *Pool) limit() int {
 	return DefaultBuffers
 }
 
-// drop frees the buffers that nobody holds. The lock is held.
-func (p *Pool) drop() {
+// freeIdle frees the buffers that nobody holds. The lock is held.
+func (p *Pool) freeIdle() {
 	for i, b := range p.free {
 		b.discard()
 		p.free[i] = nil
@@ -138,24 +138,24 @@ func (p *Pool) drop() {
 func (p *Pool) Reallocate() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.drop()
-	p.size, p.made, p.spare = 0, 0, 0
-	p.sizes++
+	p.freeIdle()
+	p.size, p.allocated, p.oversized = 0, 0, 0
+	p.generation++
 }
 
 // Released gets a token after every release; it serves one waiter.
 func (p *Pool) Released() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.token()
+	return p.releasedChan()
 }
 
-// token returns the channel for Freed. The lock is held.
-func (p *Pool) token() chan struct{} {
-	if p.freed == nil {
-		p.freed = make(chan struct{}, 1)
+// releasedChan returns the channel for Freed. The lock is held.
+func (p *Pool) releasedChan() chan struct{} {
+	if p.released == nil {
+		p.released = make(chan struct{}, 1)
 	}
-	return p.freed
+	return p.released
 }
 
 // Close frees every buffer, those that are lent as soon as they are released. It is idempotent.
@@ -163,7 +163,7 @@ func (p *Pool) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	p.drop()
+	p.freeIdle()
 	return nil
 }
 
@@ -177,14 +177,14 @@ func (b *buffer) release(lease uint64) {
 	p := b.pool
 	p.mu.Lock()
 	p.lent--
-	if p.closed || b.sizes != p.sizes {
+	if p.closed || b.generation != p.generation {
 		b.discard()
 	} else {
 		p.free = append(p.free, b)
 	}
-	freed := p.token()
+	freed := p.releasedChan()
 	p.mu.Unlock()
-	signal(freed)
+	notify(freed)
 }
 
 func (b *buffer) discard() {
@@ -194,8 +194,8 @@ func (b *buffer) discard() {
 	b.data, b.free = nil, nil
 }
 
-// signal leaves a token in a channel of capacity 1 and never waits.
-func signal(c chan<- struct{}) {
+// notify leaves a token in a channel of capacity 1 and never waits.
+func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

@@ -55,33 +55,33 @@ func (c *Camera) Stats() Stats {
 	defer c.mu.Unlock()
 	s := c.stats
 	s.Pending, s.Lent = pending, c.pool.Lent()
-	s.Dropped = c.mailbox.Dropped() + c.lost
+	s.Dropped = c.mailbox.Dropped() + c.noBuffer
 	if c.period > 0 {
 		// A camera that has fallen silent is as slow as its silence is long.
-		s.FPS = float64(time.Second) / max(c.period, float64(Monotonic()-c.last)-c.period)
+		s.FPS = float64(time.Second) / max(c.period, float64(Monotonic()-c.lastCaptured)-c.period)
 	}
 	return s
 }
 
-// enter begins a state, if it is another one. The lock is held.
-func (c *Camera) enter(state State) {
+// setState begins a state, if it is another one. The lock is held.
+func (c *Camera) setState(state State) {
 	if c.stats.State != state {
 		c.stats.State, c.stats.Since = state, time.Now()
 	}
 	c.stats.NextTry = time.Time{}
 }
 
-// announce tells Changed of a new state, or of images of another form. It belongs to Run's goroutine.
-func (c *Camera) announce() {
+// publishState tells Changed of a new state, or of images of another form. It belongs to Run's goroutine.
+func (c *Camera) publishState() {
 	now := c.Stats()
 	if now.State == Running {
-		c.journal.running()
+		c.log.running()
 	}
-	c.journal.damaged(now.Damaged, now.LastDamage)
-	if !now.Changed(&c.told) {
+	c.log.damaged(now.Damaged, now.LastDamage)
+	if !now.Changed(&c.reported) {
 		return
 	}
-	c.told = now
+	c.reported = now
 	if c.OnChange != nil {
 		c.OnChange(now)
 	}
@@ -93,88 +93,88 @@ func (s *Stats) Changed(before *Stats) bool {
 		s.Width != before.Width || s.Height != before.Height || s.Format != before.Format
 }
 
-// opening notes that the source is opened. A video that begins again goes on running.
-func (c *Camera) opening(again bool) {
+// markOpening notes that the source is opened. A video that begins again goes on running.
+func (c *Camera) markOpening(again bool) {
 	c.mu.Lock()
 	if again {
 		c.stats.Reconnects++
 	}
 	if c.stats.State != Running {
 		c.stats.Tries++
-		c.enter(Connecting)
+		c.setState(Connecting)
 	}
 	c.mu.Unlock()
-	c.announce()
+	c.publishState()
 }
 
-// trouble begins a state in which no images come.
-func (c *Camera) trouble(state State, err error) {
+// setFailing begins a state in which no images come.
+func (c *Camera) setFailing(state State, err error) {
 	c.mu.Lock()
-	c.enter(state)
+	c.setState(state)
 	c.stats.Reason = reason(err)
 	c.mu.Unlock()
-	c.announce()
+	c.publishState()
 }
 
-// failed notes a try that is over, and the pause until the next.
-func (c *Camera) failed(err error, pause time.Duration) {
+// markFailed notes a try that is over, and the pause until the next.
+func (c *Camera) markFailed(err error, pause time.Duration) {
 	c.mu.Lock()
 	state := Waiting
 	if c.stats.Tries == 0 { // there were images
 		state = Lost
 	}
-	c.enter(state)
+	c.setState(state)
 	c.stats.Reason = reason(err)
 	c.stats.NextTry = time.Now().Add(pause)
 	c.mu.Unlock()
-	c.announce()
-	c.journal.failed(state, err, pause)
+	c.publishState()
+	c.log.failed(state, err, pause)
 }
 
-// newest is the video's time of the newest frame.
-func (c *Camera) newest() time.Time {
+// lastFrameTime is the video's time of the newest frame.
+func (c *Camera) lastFrameTime() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.shown
+	return c.lastTime
 }
 
-// smoothing is the weight of the newest interval in the measured rate.
-const smoothing = 0.1
+// rateSmoothing is the weight of the newest interval in the measured rate.
+const rateSmoothing = 0.1
 
-// count numbers a frame and adds it to the statistics. The lock is held.
-func (c *Camera) count(f *Frame) {
+// countFrame numbers a frame and adds it to the statistics. The lock is held.
+func (c *Camera) countFrame(f *Frame) {
 	f.Seq = c.next
 	c.next++
 	c.stats.Captured++
-	c.alive()
+	c.markRunning()
 	c.stats.Width, c.stats.Height, c.stats.Format = f.Width, f.Height, f.Format
-	c.shown = f.Time
-	if c.last != 0 {
-		interval := float64(f.Captured - c.last)
+	c.lastTime = f.Time
+	if c.lastCaptured != 0 {
+		interval := float64(f.Captured - c.lastCaptured)
 		if c.period == 0 || interval > 10*c.period {
 			c.period = interval
 		}
-		c.period += smoothing * (interval - c.period)
+		c.period += rateSmoothing * (interval - c.period)
 	}
-	c.last = f.Captured
+	c.lastCaptured = f.Captured
 }
 
-// alive notes a good image. The lock is held.
-func (c *Camera) alive() {
-	c.enter(Running)
+// markRunning notes a good image. The lock is held.
+func (c *Camera) markRunning() {
+	c.setState(Running)
 	c.stats.Reason, c.stats.Tries, c.stats.LastImage = "", 0, time.Now()
 }
 
-// missed counts an image that found every buffer in use. The lock is held.
-func (c *Camera) missed() {
+// countDropped counts an image that found every buffer in use. The lock is held.
+func (c *Camera) countDropped() {
 	c.next++
 	c.stats.Captured++
-	c.lost++
-	c.alive()
+	c.noBuffer++
+	c.markRunning()
 }
 
-// damaged counts an image that is none. The lock is held.
-func (c *Camera) damaged(why string) {
+// countDamaged counts an image that is none. The lock is held.
+func (c *Camera) countDamaged(why string) {
 	c.stats.Damaged++
 	c.stats.LastDamage = why
 }

@@ -22,7 +22,7 @@ type Tracer struct {
 	simple   [][]Point
 }
 
-const mostCorners = 128
+const defaultMaxCorners = 128
 
 // Outlines are those of the parts that the mask has, largest first, each closed from its last corner to its first, in pixels where 0, 0 is
 // the outer corner of the first one. Holes have none. They are valid until the next call.
@@ -41,7 +41,7 @@ func (t *Tracer) Outlines(m *Mask) [][]Point {
 			}
 		}
 	}
-	slices.SortStableFunc(t.outlines, func(a, b []Point) int { return cmp.Compare(surface(b), surface(a)) })
+	slices.SortStableFunc(t.outlines, func(a, b []Point) int { return cmp.Compare(signedArea(b), signedArea(a)) })
 	return t.simplify()
 }
 
@@ -105,7 +105,7 @@ func (t *Tracer) trace(m *Mask, column, row int) {
 			break
 		}
 	}
-	if outline := t.points[first:len(t.points):len(t.points)]; surface(outline) > 0 {
+	if outline := t.points[first:len(t.points):len(t.points)]; signedArea(outline) > 0 {
 		t.outlines = append(t.outlines, outline)
 	} else {
 		t.points = t.points[:first]
@@ -155,8 +155,8 @@ func (m *Mask) crossing(a, b [2]int) Point {
 	}
 }
 
-// surface is the area within a closed line that runs clockwise on the image, negative for one that runs the other way.
-func surface(line []Point) float64 {
+// signedArea is the area within a closed line that runs clockwise on the image, negative for one that runs the other way.
+func signedArea(line []Point) float64 {
 	sum := 0.0
 	for i := range line {
 		a, b := line[i], line[(i+1)%len(line)]
@@ -169,7 +169,7 @@ func surface(line []Point) float64 {
 func (t *Tracer) simplify() [][]Point {
 	most := t.MaxCorners
 	if most < 3 {
-		most = mostCorners
+		most = defaultMaxCorners
 	}
 	for tolerance := 0.5; ; tolerance *= 2 {
 		t.flat, t.simple = t.flat[:0], t.simple[:0]
@@ -205,7 +205,7 @@ func (t *Tracer) reduce(outline []Point, tolerance float64) {
 		a, b := outline[piece[0]], outline[piece[1]%len(outline)]
 		far, distance := 0, tolerance
 		for i := piece[0] + 1; i < piece[1]; i++ {
-			if d := fromLine(outline[i], a, b); d > distance {
+			if d := lineDistance(outline[i], a, b); d > distance {
 				far, distance = i, d
 			}
 		}
@@ -221,8 +221,8 @@ func (t *Tracer) reduce(outline []Point, tolerance float64) {
 	}
 }
 
-// fromLine is the distance of a point from the line through two others, or from the point that both are.
-func fromLine(p, a, b Point) float64 {
+// lineDistance is the distance of a point from the line through two others, or from the point that both are.
+func lineDistance(p, a, b Point) float64 {
 	dx, dy := float64(b.X-a.X), float64(b.Y-a.Y)
 	px, py := float64(p.X-a.X), float64(p.Y-a.Y)
 	if length := math.Hypot(dx, dy); length > 0 {

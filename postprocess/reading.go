@@ -48,14 +48,14 @@ func (r *PixelStats) depths(m *DenseMap, part []Span) {
 	for _, s := range part {
 		for _, depth := range m.Depths[s.From:s.To] {
 			if depth-depth == 0 {
-				r.keys = append(r.keys, ordered(depth))
+				r.keys = append(r.keys, sortKey(depth))
 			}
 		}
 	}
 	if r.Known = len(r.keys); r.Known == 0 {
 		return
 	}
-	r.Low, r.High = disordered(slices.Min(r.keys)), disordered(slices.Max(r.keys))
+	r.Low, r.High = fromSortKey(slices.Min(r.keys)), fromSortKey(slices.Max(r.keys))
 	keys, rank, found := r.keys, uint32(r.Known-1)/2, uint32(0)
 	for shift := 24; shift >= 0; shift -= 8 { // the key's digits one after the other, among keys that begin with those before
 		clear(r.counts[:])
@@ -76,11 +76,11 @@ func (r *PixelStats) depths(m *DenseMap, part []Span) {
 		}
 		keys = keys[:kept]
 	}
-	r.Median = disordered(found)
+	r.Median = fromSortKey(found)
 }
 
-// ordered is a number whose order among such is that of the depths; disordered takes it back.
-func ordered(depth float32) uint32 {
+// sortKey is a number whose order among such is that of the depths; disordered takes it back.
+func sortKey(depth float32) uint32 {
 	bits := math.Float32bits(depth)
 	if bits>>31 != 0 {
 		return ^bits
@@ -88,7 +88,7 @@ func ordered(depth float32) uint32 {
 	return bits | 1<<31
 }
 
-func disordered(key uint32) float32 {
+func fromSortKey(key uint32) float32 {
 	if key>>31 != 0 {
 		return math.Float32frombits(key &^ (1 << 31))
 	}

@@ -7,11 +7,11 @@ import (
 
 // fit finds the affine map that most corners go with, by least squares whose weights fall with how far a corner is off (Geman and McClure).
 func fit(corners []corner) (Affine, bool) {
-	if len(corners) < fewest {
+	if len(corners) < minCorners {
 		return Affine{}, false
 	}
-	m := Affine{A: 1, E: 1, C: middle(corners, func(k *corner) float64 { return k.toX - k.x })}
-	m.F = middle(corners, func(k *corner) float64 { return k.toY - k.y })
+	m := Affine{A: 1, E: 1, C: median(corners, func(k *corner) float64 { return k.toX - k.x })}
+	m.F = median(corners, func(k *corner) float64 { return k.toY - k.y })
 	const rounds, sharpest = 10, 0.2 // small pixels
 	scale := 3.0
 	for range rounds {
@@ -33,7 +33,7 @@ func fit(corners []corner) (Affine, bool) {
 			with++
 		}
 	}
-	return m, with >= fewest && float64(with) >= agreeing*float64(len(corners))
+	return m, with >= minCorners && float64(with) >= minAgreement*float64(len(corners))
 }
 
 // off is how far a corner is from where the map takes it.
@@ -41,8 +41,8 @@ func (m *Affine) off(k *corner) float64 {
 	return math.Hypot(m.A*k.x+m.B*k.y+m.C-k.toX, m.D*k.x+m.E*k.y+m.F-k.toY)
 }
 
-// middle is a median. It uses the corners' off.
-func middle(corners []corner, value func(*corner) float64) float64 {
+// median is a median. It uses the corners' off.
+func median(corners []corner, value func(*corner) float64) float64 {
 	for i := range corners {
 		corners[i].off = value(&corners[i])
 	}

@@ -18,21 +18,21 @@ type Box struct{ X1, Y1, X2, Y2 float32 }
 // goroutine uses it. It allocates when images of another size or format come.
 type Estimator struct {
 	reducer     thumb.Reducer
-	now, before pyramid
+	current, previous pyramid
 	corners     []corner
-	begun       bool
+	hasPrevious       bool
 }
 
 const (
-	longest   = 240 // pixels of the small image's longer side
+	longestSide   = 240 // pixels of the small image's longer side
 	levels    = 3
 	radius    = 3  // of the window around a corner
 	cell      = 20 // side of the square in which at most one corner is followed
 	margin    = radius + 2
-	leastEdge = 3.0  // least eigenvalue of a corner's gradients, squared grey values of a pixel
-	fewest    = 8    // corners that a map is fitted to
-	agreeing  = 0.35 // share of the corners that must go with it
-	steps     = 8    // of Lucas and Kanade on each level
+	minEigenvalue = 3.0  // least eigenvalue of a corner's gradients, squared grey values of a pixel
+	minCorners    = 8    // corners that a map is fitted to
+	minAgreement  = 0.35 // share of the corners that must go with it
+	maxIterations     = 8    // of Lucas and Kanade on each level
 )
 
 // level is one image of a pyramid.
@@ -50,17 +50,17 @@ type corner struct{ x, y, toX, toY, weight, off float64 }
 // Moved gives the map from the image of the last call to this one; what lies in the boxes, of the image before, is no part of what
 // stands still. It reports false for the first image, where too few corners are found, and where they do not agree.
 func (c *Estimator) Estimate(image *engine.Image, moving []Box) (Affine, bool) {
-	c.reducer.LongestSide = longest
+	c.reducer.LongestSide = longestSide
 	small, err := c.reducer.Reduce(image)
 	if err != nil {
-		c.begun = false
+		c.hasPrevious = false
 		return Affine{}, false
 	}
-	c.now, c.before = c.before, c.now
-	c.now.fill(small)
-	same := c.begun && c.now[0].width == c.before[0].width && c.now[0].height == c.before[0].height
-	c.begun = true
-	if !same || c.now[levels-1].width <= 2*margin || c.now[levels-1].height <= 2*margin {
+	c.current, c.previous = c.previous, c.current
+	c.current.fill(small)
+	same := c.hasPrevious && c.current[0].width == c.previous[0].width && c.current[0].height == c.previous[0].height
+	c.hasPrevious = true
+	if !same || c.current[levels-1].width <= 2*margin || c.current[levels-1].height <= 2*margin {
 		return Affine{}, false
 	}
 	c.find(small, moving)
@@ -84,7 +84,7 @@ func (c *Estimator) Estimate(image *engine.Image, moving []Box) (Affine, bool) {
 }
 
 // Reset forgets the last image: the next is a first one.
-func (c *Estimator) Reset() { c.begun = false }
+func (c *Estimator) Reset() { c.hasPrevious = false }
 
 func (p *pyramid) fill(small *thumb.Thumbnail) {
 	p[0].size(small.Width, small.Height)
@@ -128,11 +128,11 @@ func (l *level) sample(x, y float64, reach int, to []float32) {
 // find takes the best corner of each cell (Shi and Tomasi, 1994) that lies in no box.
 func (c *Estimator) find(small *thumb.Thumbnail, moving []Box) {
 	const stride = 4
-	l := &c.before[0]
+	l := &c.previous[0]
 	c.corners = c.corners[:0]
 	for top := margin; top < l.height-margin; top += cell {
 		for left := margin; left < l.width-margin; left += cell {
-			best := corner{weight: leastEdge}
+			best := corner{weight: minEigenvalue}
 			for y := top; y < min(top+cell, l.height-margin); y += stride {
 				for x := left; x < min(left+cell, l.width-margin); x += stride {
 					if inside(small, moving, x, y) {
@@ -187,7 +187,7 @@ func (c *Estimator) follow(k *corner) bool {
 		// The centre of a pixel is that of four on the level below.
 		x, y := (k.x+0.5)*scale-0.5, (k.y+0.5)*scale-0.5
 		var ok bool
-		if dx, dy, ok = lucasKanade(&c.before[i], &c.now[i], x, y, dx, dy); !ok && i == 0 {
+		if dx, dy, ok = lucasKanade(&c.previous[i], &c.current[i], x, y, dx, dy); !ok && i == 0 {
 			return false
 		}
 	}
@@ -222,7 +222,7 @@ func lucasKanade(before, now *level, x, y, dx, dy float64) (float64, float64, bo
 	}
 	toX, toY := dx, dy
 	var difference float32
-	for range steps {
+	for range maxIterations {
 		if !now.holds(x+toX, y+toY) {
 			return dx, dy, false
 		}

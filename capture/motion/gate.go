@@ -22,9 +22,9 @@ type Settings struct {
 // DefaultSensitivity is in the middle.
 const DefaultSensitivity = 0.5
 
-// linger is how long images still count as moving after the last motion: what came to rest is looked at once more, and an image that
+// holdTime is how long images still count as moving after the last motion: what came to rest is looked at once more, and an image that
 // nobody took leaves word of what moved in it.
-const linger = time.Second
+const holdTime = time.Second
 
 // Gate watches one camera. It keeps a background of small grey images, the running mean of every pixel, and how much each pixel flickers
 // by itself. What differs from the background by several times that, in several pixels close together, is motion. Settings may be changed
@@ -36,24 +36,24 @@ type Gate struct {
 	reducer    thumb.Reducer
 	background []uint16 // grey values times 256
 	flicker    []uint16 // mean difference from the background, times 256
-	cells      []uint8  // pixels that differ, of each cell of cellSide*cellSide
+	changedPixels      []uint8  // pixels that differ, of each cell of cellSide*cellSide
 	used       Settings // that the background was made with
 	width      int
 	learned    int   // images that the background is made of, up to settled
-	moved      int64 // when something moved last
+	lastMotion      int64 // when something moved last
 }
 
 const (
 	cellSide = 4
-	// settled is how many images make a background: before, everything counts as moving.
-	settled = 10
+	// warmUpImages is how many images make a background: before, everything counts as moving.
+	warmUpImages = 10
 	// The background follows a pixel by 1/16 of each difference that is flicker and by 1/64 of one that is not: what stays long enough
 	// belongs to it. The flicker is learnt more slowly.
 	followStill, followMoved, followFlicker = 4, 6, 5
-	// leastFlicker is what every pixel is taken to flicker at least, mostFlicker at most: a bush in the wind, not a road.
-	leastFlicker, mostFlicker = 1 << 8, 24 << 8
-	// flooded is the share of differing pixels, in percent, from which the light has changed: the background begins anew.
-	flooded = 60
+	// minFlicker is what every pixel is taken to flicker at least, maxFlicker at most: a bush in the wind, not a road.
+	minFlicker, maxFlicker = 1 << 8, 24 << 8
+	// lightChangePercent is the share of differing pixels, in percent, from which the light has changed: the background begins anew.
+	lightChangePercent = 60
 )
 
 // Set changes what counts as motion, from the next image on.
@@ -74,10 +74,10 @@ func (g *Gate) Still(image engine.Image, at int64) bool {
 		g.begin(small)
 		g.used = *s
 	}
-	if g.look(small, s.Sensitivity) {
-		g.moved = at
+	if g.detect(small, s.Sensitivity) {
+		g.lastMotion = at
 	}
-	return at-g.moved > int64(linger)
+	return at-g.lastMotion > int64(holdTime)
 }
 
 // reduce makes the small image of the part that is looked at.
@@ -112,25 +112,25 @@ func (g *Gate) begin(small *thumb.Thumbnail) {
 	g.width = small.Width
 	if len(g.background) != len(small.Pix) {
 		g.background, g.flicker = make([]uint16, len(small.Pix)), make([]uint16, len(small.Pix))
-		g.cells = make([]uint8, (small.Width/cellSide+2)*(small.Height/cellSide+2))
+		g.changedPixels = make([]uint8, (small.Width/cellSide+2)*(small.Height/cellSide+2))
 	}
 	for i, value := range small.Pix {
-		g.background[i], g.flicker[i] = uint16(value)<<8, 2*leastFlicker
+		g.background[i], g.flicker[i] = uint16(value)<<8, 2*minFlicker
 	}
 	g.learned = 0
 }
 
-// look compares an image with the background, which learns from it, and says whether something moves.
-func (g *Gate) look(small *thumb.Thumbnail, sensitivity float64) bool {
+// detect compares an image with the background, which learns from it, and says whether something moves.
+func (g *Gate) detect(small *thumb.Thumbnail, sensitivity float64) bool {
 	// From 8 times the flicker and 12 pixels at sensitivity 0 to 3 times and 2 pixels at 1.
 	times, enough := uint32(8.5-5*sensitivity), 12-int(10*sensitivity)
-	clear(g.cells)
+	clear(g.changedPixels)
 	across := small.Width/cellSide + 2 // one that stays empty, so that a square does not reach around
 	differ := 0
 	for y := range small.Height {
 		row := small.Pix[y*small.Width:][:small.Width]
 		background, flicker := g.background[y*small.Width:][:len(row)], g.flicker[y*small.Width:][:len(row)]
-		cells := g.cells[y/cellSide*across:][:across]
+		cells := g.changedPixels[y/cellSide*across:][:across]
 		for x, value := range row {
 			was, usual := int32(background[x]), uint32(flicker[x])
 			difference := int32(value)<<8 - was
@@ -143,18 +143,18 @@ func (g *Gate) look(small *thumb.Thumbnail, sensitivity float64) bool {
 				differ++
 				background[x] = uint16(was + difference>>followMoved)
 				// Flicker grows where a pixel keeps changing, at a bounded pace: one pass of an object must not blind the place.
-				flicker[x] = uint16(min(mostFlicker, usual+usual>>7+1))
+				flicker[x] = uint16(min(maxFlicker, usual+usual>>7+1))
 				continue
 			}
 			background[x] = uint16(was + difference>>followStill)
-			flicker[x] = uint16(max(leastFlicker, int32(usual)+(int32(size)-int32(usual))>>followFlicker))
+			flicker[x] = uint16(max(minFlicker, int32(usual)+(int32(size)-int32(usual))>>followFlicker))
 		}
 	}
-	if 100*differ > flooded*len(small.Pix) {
+	if 100*differ > lightChangePercent*len(small.Pix) {
 		g.begin(small)
 		return true
 	}
-	if g.learned < settled {
+	if g.learned < warmUpImages {
 		g.learned++
 		return true
 	}
@@ -163,8 +163,8 @@ func (g *Gate) look(small *thumb.Thumbnail, sensitivity float64) bool {
 
 // gathered says whether enough pixels differ in one square of two by two cells, which no small object falls between.
 func (g *Gate) gathered(across, enough int) bool {
-	for i := 0; i+across+1 < len(g.cells); i++ {
-		if int(g.cells[i])+int(g.cells[i+1])+int(g.cells[i+across])+int(g.cells[i+across+1]) >= enough {
+	for i := 0; i+across+1 < len(g.changedPixels); i++ {
+		if int(g.changedPixels[i])+int(g.changedPixels[i+1])+int(g.changedPixels[i+across])+int(g.changedPixels[i+across+1]) >= enough {
 			return true
 		}
 	}

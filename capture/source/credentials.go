@@ -28,9 +28,9 @@ func credentialsOf(address *url.URL) (c credentials, ok bool) {
 	return c, true
 }
 
-// answer is the Authorization header for a server that wants one: digest where it offers that, else the password itself. It is empty for a
+// authorization is the Authorization header for a server that wants one: digest where it offers that, else the password itself. It is empty for a
 // server that wants what is not known here.
-func (c credentials) answer(challenges http.Header, method, uri string) string {
+func (c credentials) authorization(challenges http.Header, method, uri string) string {
 	if challenge, err := digest.FindChallenge(challenges); err == nil {
 		made, err := digest.Digest(challenge, digest.Options{Method: method, URI: uri, Username: c.user, Password: c.password, Count: 1})
 		if err == nil {

@@ -42,13 +42,13 @@ type DeviceFormat struct {
 // Devices lists /dev/video*, in the order of their numbers.
 func Devices() []DeviceInfo { return devices("/dev", "/sys/class/video4linux", queryDevice) }
 
-// deviceAnswer is what a driver says of a device.
-type deviceAnswer struct {
+// capabilityReply is what a driver says of a device.
+type capabilityReply struct {
 	capabilities []byte // struct v4l2_capability
 	formats      []DeviceFormat
 }
 
-func devices(dev, sysfs string, query func(path string) (deviceAnswer, error)) []DeviceInfo {
+func devices(dev, sysfs string, query func(path string) (capabilityReply, error)) []DeviceInfo {
 	paths, _ := filepath.Glob(filepath.Join(dev, "video[0-9]*"))
 	slices.SortFunc(paths, func(a, b string) int { return deviceNumber(a) - deviceNumber(b) })
 	found := make([]DeviceInfo, 0, len(paths))
@@ -62,9 +62,9 @@ func devices(dev, sysfs string, query func(path string) (deviceAnswer, error)) [
 		}
 		answer, err := query(path)
 		if err != nil {
-			info.Error = cause(err).Error()
+			info.Error = withoutPath(err).Error()
 		} else {
-			info.read(answer.capabilities)
+			info.parseCapabilities(answer.capabilities)
 			info.Formats = answer.formats
 		}
 		found = append(found, info)
@@ -95,23 +95,23 @@ const (
 	capDeviceCaps         = 0x80000000 // device_caps is filled in
 )
 
-func queryDevice(path string) (deviceAnswer, error) {
+func queryDevice(path string) (capabilityReply, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return deviceAnswer{}, err
+		return capabilityReply{}, err
 	}
 	defer unix.Close(fd)
-	ask := func(request uintptr, data []byte) error {
+	ioctl := func(request uintptr, data []byte) error {
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(&data[0]))); errno != 0 {
 			return errno
 		}
 		return nil
 	}
 	capabilities := make([]byte, capabilitySize)
-	if err := ask(queryCapability, capabilities); err != nil {
-		return deviceAnswer{}, err
+	if err := ioctl(queryCapability, capabilities); err != nil {
+		return capabilityReply{}, err
 	}
-	return deviceAnswer{capabilities, deviceFormats(ask)}, nil
+	return capabilityReply{capabilities, deviceFormats(ioctl)}, nil
 }
 
 // struct v4l2_fmtdesc, VIDIOC_ENUM_FMT, struct v4l2_frmsizeenum and VIDIOC_ENUM_FRAMESIZES of linux/videodev2.h. Sizes are either a list,
@@ -131,18 +131,18 @@ const (
 )
 
 // deviceFormats lists the formats; a driver that does not tell them has none.
-func deviceFormats(ask func(request uintptr, data []byte) error) []DeviceFormat {
+func deviceFormats(ioctl func(request uintptr, data []byte) error) []DeviceFormat {
 	var formats []DeviceFormat
 	for _, stream := range [...]uint32{streamCapture, streamCaptureMplane} {
 		for index := range uint32(maxEntries) {
 			description := make([]byte, formatSize)
 			binary.NativeEndian.PutUint32(description, index)
 			binary.NativeEndian.PutUint32(description[4:], stream)
-			if ask(enumerateFormats, description) != nil {
+			if ioctl(enumerateFormats, description) != nil {
 				break
 			}
 			code := description[formatCodeOffset : formatCodeOffset+4]
-			width, height := largestImage(ask, binary.NativeEndian.Uint32(code))
+			width, height := largestImage(ioctl, binary.NativeEndian.Uint32(code))
 			formats = append(formats, DeviceFormat{Code: formatCode(code), Width: width, Height: height})
 		}
 	}
@@ -159,12 +159,12 @@ func formatCode(code []byte) string {
 	}, string(code))
 }
 
-func largestImage(ask func(request uintptr, data []byte) error, code uint32) (width, height int) {
+func largestImage(ioctl func(request uintptr, data []byte) error, code uint32) (width, height int) {
 	for index := range uint32(maxEntries) {
 		size := make([]byte, imageSize)
 		binary.NativeEndian.PutUint32(size, index)
 		binary.NativeEndian.PutUint32(size[4:], code)
-		if ask(enumerateImages, size) != nil {
+		if ioctl(enumerateImages, size) != nil {
 			break
 		}
 		field := func(offset int) int { return int(binary.NativeEndian.Uint32(size[offset:])) }
@@ -178,8 +178,8 @@ func largestImage(ask func(request uintptr, data []byte) error, code uint32) (wi
 	return width, height
 }
 
-// read takes over what the driver answered.
-func (d *DeviceInfo) read(answer []byte) {
+// parseCapabilities takes over what the driver answered.
+func (d *DeviceInfo) parseCapabilities(answer []byte) {
 	if len(answer) != capabilitySize {
 		return
 	}
@@ -214,9 +214,9 @@ func checkDevice(u capture.URI) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return u.NewError("open", capture.ErrNotFound, "no such camera", deviceHint(Devices()), nil)
 	case errors.Is(err, fs.ErrPermission):
-		return u.NewError("open", capture.ErrUnavailable, "", "add the user to the group 'video'", cause(err))
+		return u.NewError("open", capture.ErrUnavailable, "", "add the user to the group 'video'", withoutPath(err))
 	case err != nil:
-		return u.NewError("open", capture.ErrUnavailable, "", deviceHint(Devices()), cause(err))
+		return u.NewError("open", capture.ErrUnavailable, "", deviceHint(Devices()), withoutPath(err))
 	}
 	return file.Close()
 }
@@ -243,7 +243,7 @@ func (v *video) configure() {
 		set(gocv.VideoCaptureFOURCC, v.capture.ToCodec("YUYV"))
 		// The letterbox reads YUYV, so OpenCV need not convert.
 		set(gocv.VideoCaptureConvertRGB, 0)
-		v.decoder.img = func(f form) (engine.PixelFormat, size, error) {
+		v.decoder.interpret = func(f matLayout) (engine.PixelFormat, size, error) {
 			if f.pixel == gocv.MatTypeCV8UC2 {
 				return engine.YUYV, size{f.columns, f.rows}, nil
 			}
@@ -270,6 +270,6 @@ func (v *video) configure() {
 		set(gocv.VideoCaptureConvertRGB, 0)
 		raw := gocv.NewMat()
 		v.raw = &raw
-		v.encoded.decoder.limit = v.decoder.limit
+		v.compressed.decoder.limit = v.decoder.limit
 	}
 }

@@ -30,7 +30,7 @@ func openFile(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, u.NewError("open", capture.ErrNotFound, "no such file", parametersHint(u.Address), nil)
 	case err != nil:
-		return nil, u.NewError("open", capture.ErrUnavailable, "", "", cause(err))
+		return nil, u.NewError("open", capture.ErrUnavailable, "", "", withoutPath(err))
 	case info.IsDir():
 		return openDirectory(ctx, u, options)
 	case options.EveryFrame && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0: // nobody is there to give it up when opening it hangs
@@ -40,7 +40,7 @@ func openFile(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	}
 	file, err := os.Open(u.Address)
 	if err != nil {
-		return nil, u.NewError("open", capture.ErrUnavailable, "", "", cause(err))
+		return nil, u.NewError("open", capture.ErrUnavailable, "", "", withoutPath(err))
 	}
 	_ = file.Close()
 	if IsImage(u.Address) {
@@ -76,8 +76,8 @@ func openFile(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	return v, nil
 }
 
-// cause leaves the path out of an error, because the message names it already.
-func cause(err error) error {
+// withoutPath leaves the path out of an error, because the message names it already.
+func withoutPath(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return path.Err

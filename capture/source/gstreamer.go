@@ -38,8 +38,8 @@ func FindPlugin(file string) string {
 	return ""
 }
 
-// sink ends a pipeline. The frames of a live source that nobody takes in time are replaced inside GStreamer, unless each one is asked for.
-func sink(every, sync bool) string {
+// appsink ends a pipeline. The frames of a live source that nobody takes in time are replaced inside GStreamer, unless each one is asked for.
+func appsink(every, sync bool) string {
 	return fmt.Sprintf("appsink max-buffers=%d drop=%t sync=%t", map[bool]int{true: 4, false: 1}[every], !every, sync)
 }
 
@@ -60,7 +60,7 @@ func toNV12(jetson bool) string {
 func rtspPipeline(address string, every, jetson bool) string {
 	// A track of sound beside the image would stop decodebin from linking, hence media=video.
 	return "rtspsrc location=" + quote(address) + " protocols=tcp latency=100 ! application/x-rtp,media=video ! decodebin ! " +
-		toNV12(jetson) + " ! " + sink(every, false)
+		toNV12(jetson) + " ! " + appsink(every, false)
 }
 
 func csiPipeline(u capture.URI, every bool) string {
@@ -78,7 +78,7 @@ func csiPipeline(u capture.URI, every bool) string {
 	const pipeline = "nvarguscamerasrc sensor-id=%s%s ! video/x-raw(memory:NVMM),width=%d,height=%d,framerate=%s,format=NV12 ! " +
 		"nvvidconv flip-method=%d ! video/x-raw,format=NV12 ! %s"
 	return fmt.Sprintf(pipeline,
-		u.Address, mode, width, height, fraction(fps), u.Flip, sink(every, false))
+		u.Address, mode, width, height, fraction(fps), u.Flip, appsink(every, false))
 }
 
 // fraction writes a rate as GStreamer does, to a thousandth.
@@ -98,10 +98,10 @@ func openGStreamer(u capture.URI, pipeline string, options settings) (*video, er
 	declared := declaredFormat(pipeline)
 	height := int(v.capture.Get(gocv.VideoCaptureFrameHeight)) // of the first image, also when later ones have another
 	grey := declared == "GRAY8"
-	v.decoder.img = func(f form) (engine.PixelFormat, size, error) {
+	v.decoder.interpret = func(f matLayout) (engine.PixelFormat, size, error) {
 		// OpenCV asks a pipeline for BGR or grey, and for other formats only where it gives neither.
 		grey = grey || f.pixel == gocv.MatTypeCV8UC3 || f.rows == height
-		return pipelineImage(f, declared, grey)
+		return interpretPipeline(f, declared, grey)
 	}
 	return v, nil
 }
@@ -117,9 +117,9 @@ func declaredFormat(pipeline string) string {
 	return all[len(all)-1][1]
 }
 
-// pipelineImage says what an appsink's matrix is. OpenCV gives the same form to several formats, so that the pipeline has to say which
+// interpretPipeline says what an appsink's matrix is. OpenCV gives the same form to several formats, so that the pipeline has to say which
 // one; without a word from it GStreamer agrees with OpenCV on BGR or grey.
-func pipelineImage(f form, declared string, grey bool) (engine.PixelFormat, size, error) {
+func interpretPipeline(f matLayout, declared string, grey bool) (engine.PixelFormat, size, error) {
 	whole := size{f.columns, f.rows}
 	switch {
 	case f.pixel == gocv.MatTypeCV8UC3:
@@ -149,7 +149,7 @@ func openPipeline(u capture.URI, options settings) (capture.Source, error) {
 	pipeline := u.Address
 	if !strings.Contains(pipeline, "appsink") {
 		// The pipeline's own clock paces it, as with gst-launch-1.0.
-		pipeline += " ! " + sink(options.EveryFrame, true)
+		pipeline += " ! " + appsink(options.EveryFrame, true)
 	}
 	v, err := openGStreamer(u, pipeline, options)
 	if err != nil {

@@ -28,7 +28,7 @@ type mjpeg struct {
 	timer   *time.Timer // cancels when no image comes in time
 
 	parts multipart
-	img   img
+	image   encodedImage
 	seq   uint64
 }
 
@@ -47,14 +47,14 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 		DisableKeepAlives:      true,
 	}
 	m := &mjpeg{uri: u, options: options, ctx: ctx, cancel: cancel, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}
-	m.img.decoder.limit = sizeLimit(options.MaxPixels)
+	m.image.decoder.limit = sizeLimit(options.MaxPixels)
 	m.timer = time.AfterFunc(options.OpenTimeout+options.ReadTimeout, func() { cancel(errReadTimeout) })
-	response, err := m.ask()
+	response, err := m.request()
 	var file bool // which has an end
 	if err == nil {
 		file = options.EveryFrame && response.ContentLength > 0
 		var stream bool
-		if stream, err = m.recognize(response); stream {
+		if stream, err = m.inspect(response); stream {
 			return m, nil
 		}
 	}
@@ -82,8 +82,8 @@ func checkRedirect(_ *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// ask asks the server for its stream, once without credentials and once more with them if it wants them. The answer is 200 OK.
-func (m *mjpeg) ask() (*http.Response, error) {
+// request asks the server for its stream, once without credentials and once more with them if it wants them. The answer is 200 OK.
+func (m *mjpeg) request() (*http.Response, error) {
 	start, err := url.Parse(m.uri.Address)
 	if err != nil {
 		return nil, m.uri.NewError("open", capture.ErrURI, "not a valid URL", "", nil)
@@ -99,7 +99,7 @@ func (m *mjpeg) ask() (*http.Response, error) {
 	asked := given && sameHost(target, start)
 	// Some forbid instead of asking who it is.
 	if asked && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden) {
-		authorization := login.answer(response.Header, http.MethodGet, target.RequestURI())
+		authorization := login.authorization(response.Header, http.MethodGet, target.RequestURI())
 		if authorization == "" {
 			return nil, m.uri.NewError("open", capture.ErrUnavailable, "the camera wants to know who asks in a way that is not known here", "", nil)
 		}
@@ -137,8 +137,8 @@ func (m *mjpeg) get(target *url.URL, authorization string) (*http.Response, erro
 	return response, nil
 }
 
-// recognize looks at what the server sends; stream is false for a video, which OpenCV may be able to read.
-func (m *mjpeg) recognize(response *http.Response) (stream bool, err error) {
+// inspect looks at what the server sends; stream is false for a video, which OpenCV may be able to read.
+func (m *mjpeg) inspect(response *http.Response) (stream bool, err error) {
 	kind, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	switch {
 	case strings.HasPrefix(kind, "multipart/"):
@@ -160,7 +160,7 @@ func (m *mjpeg) reason(err error) error {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	return plain(err)
+	return networkError(err)
 }
 
 func (m *mjpeg) Live() bool   { return true }
@@ -171,14 +171,14 @@ func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 	if m.ctx.Err() == nil {
 		m.timer.Reset(m.options.ReadTimeout)
 	}
-	err := m.parts.next(&m.img)
+	err := m.parts.next(&m.image)
 	m.timer.Stop()
 	switch {
 	case errors.Is(context.Cause(m.ctx), errReadTimeout):
 		return capture.Frame{}, m.uri.NewError("read", capture.ErrStalled, "no image for "+m.options.ReadTimeout.String(), "", nil)
 	case errors.Is(err, io.EOF) && m.ctx.Err() == nil:
 		return capture.Frame{}, m.uri.NewError("read", capture.ErrUnavailable, "the stream ended", "", nil)
-	case errors.Is(err, errBare):
+	case errors.Is(err, errNoBoundary):
 		return capture.Frame{}, m.uri.NewError("read", capture.ErrFormat, "the server sends images without the boundaries that it announces",
 			"use another of the camera's addresses, or gst:souphttpsrc location=ADDRESS ! jpegparse ! jpegdec ! videoconvert ! appsink", nil)
 	case errors.Is(err, errMalformed):
@@ -189,12 +189,12 @@ func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 	captured, now := capture.Monotonic(), time.Now()
 	seq := m.seq
 	m.seq++
-	if cutJPEG(m.img.encoded) {
+	if truncatedJPEG(m.image.data) {
 		return capture.Frame{}, m.uri.NewError("read", capture.ErrImage, "only a part of the image came", "", nil)
 	}
-	f, err := m.img.decode(lend)
+	f, err := m.image.decode(lend)
 	if err != nil {
-		return capture.Frame{}, named(m.uri, err)
+		return capture.Frame{}, withURI(m.uri, err)
 	}
 	f.Seq, f.Captured, f.Time = seq, captured, now
 	return f, nil
@@ -208,6 +208,6 @@ func (m *mjpeg) Close() error {
 		_ = m.body.Close()
 	}
 	m.client.CloseIdleConnections()
-	m.img.decoder.forget()
+	m.image.decoder.closeMats()
 	return nil
 }

@@ -17,8 +17,8 @@ var errRedirects = errors.New("the server redirects in a circle, or more than 5 
 // sameHost reports whether what is meant for one address, such as a password, may go to the other.
 func sameHost(a, b *url.URL) bool { return a.Hostname() == b.Hostname() }
 
-// plain leaves addresses and ports out of a network error: the camera's is known, and the port of this side changes with every try.
-func plain(err error) error {
+// networkError leaves addresses and ports out of a network error: the camera's is known, and the port of this side changes with every try.
+func networkError(err error) error {
 	var number syscall.Errno
 	var lookup *net.DNSError
 	var connection *net.OpError

@@ -53,15 +53,15 @@ func describe(ctx context.Context, u capture.URI, timeout time.Duration) (string
 	login, given := credentialsOf(start)
 	for at, hops := start, 0; hops <= maxRedirects; hops++ {
 		given := given && sameHost(at, start)
-		reply, err := askRTSP(ctx, at, login, given)
+		reply, err := describeRTSP(ctx, at, login, given)
 		switch {
 		case ctx.Err() != nil:
 			return "", u.NewError("open", capture.ErrUnavailable, "the server does not answer", "check that the camera is on", nil)
 		case errors.Is(err, errNotRTSP):
 			return "", u.NewError("open", capture.ErrUnavailable, "", "check that this is an RTSP server", err)
 		case err != nil:
-			return "", u.NewError("open", capture.ErrUnavailable, "", "check the address and that the camera is on", plain(err))
-		case reply.code == 401 && reply.unknown:
+			return "", u.NewError("open", capture.ErrUnavailable, "", "check the address and that the camera is on", networkError(err))
+		case reply.code == 401 && reply.unsupportedAuth:
 			return decoderAddress(at, start), nil // FFmpeg may know how
 		case reply.code == 401 || reply.code == 403:
 			return "", denied(u, given, reply.status())
@@ -101,15 +101,15 @@ type rtspReply struct {
 	code    int
 	reason  string
 	header  http.Header
-	unknown bool // it wants to know who asks in a way that is not known here
+	unsupportedAuth bool // it wants to know who asks in a way that is not known here
 }
 
 func (r rtspReply) status() string { return strings.TrimSpace(strconv.Itoa(r.code) + " " + r.reason) }
 
 var errNotRTSP = errors.New("the answer is not RTSP")
 
-// askRTSP asks the server at an address for its stream, once without credentials and once more with them if it wants them.
-func askRTSP(ctx context.Context, address *url.URL, login credentials, given bool) (rtspReply, error) {
+// describeRTSP asks the server at an address for its stream, once without credentials and once more with them if it wants them.
+func describeRTSP(ctx context.Context, address *url.URL, login credentials, given bool) (rtspReply, error) {
 	target := *address
 	target.User = nil
 	connection, err := dialRTSP(ctx, &target)
@@ -121,9 +121,9 @@ func askRTSP(ctx context.Context, address *url.URL, login credentials, given boo
 	if err != nil || reply.code != 401 || !given {
 		return reply, err
 	}
-	authorization := login.answer(reply.header, "DESCRIBE", target.String())
+	authorization := login.authorization(reply.header, "DESCRIBE", target.String())
 	if authorization == "" {
-		reply.unknown = true
+		reply.unsupportedAuth = true
 		return reply, nil
 	}
 	// A challenge may be good for the one connection only. A server that has closed it gave one that is good for another.

@@ -37,7 +37,7 @@ func (l sizeLimit) check(s size, format engine.PixelFormat) error {
 
 var (
 	errNotImage = errors.New("not an image that OpenCV can read")
-	errCut      = errors.New("the image's header is cut off")
+	errTruncatedHeader      = errors.New("the image's header is cut off")
 	errPartial  = errors.New("the file ends before its image does")
 )
 
@@ -75,8 +75,8 @@ const (
 	frameHeader = 8 // bytes from a frame's marker to the end of its width
 )
 
-// cutJPEG says whether a JPEG ends before its image does. OpenCV reads such a one, and what is missing is grey.
-func cutJPEG(data []byte) bool {
+// truncatedJPEG says whether a JPEG ends before its image does. OpenCV reads such a one, and what is missing is grey.
+func truncatedJPEG(data []byte) bool {
 	if !bytes.HasPrefix(data, []byte{0xFF, markerSOI}) {
 		return false
 	}
@@ -99,12 +99,12 @@ func jpegFrame(data []byte) (int, error) {
 	for at := 2; ; {
 		skip := bytes.IndexByte(data[at:], 0xFF)
 		if skip < 0 {
-			return 0, errCut
+			return 0, errTruncatedHeader
 		}
 		for at += skip; at < len(data) && data[at] == 0xFF; at++ { // a marker may be preceded by any number of these
 		}
 		if at+2 >= len(data) {
-			return 0, errCut
+			return 0, errTruncatedHeader
 		}
 		marker := data[at]
 		switch {
@@ -115,20 +115,20 @@ func jpegFrame(data []byte) (int, error) {
 			return 0, errNotImage
 		case marker >= markerSOF0 && marker < markerRST0 && marker != markerDHT && marker != markerJPG && marker != markerDAC:
 			if len(data) < at+frameHeader {
-				return 0, errCut
+				return 0, errTruncatedHeader
 			}
 			return at, nil
 		}
 		length := int(binary.BigEndian.Uint16(data[at+1:]))
 		if at += 1 + length; length < 2 || at > len(data) {
-			return 0, errCut
+			return 0, errTruncatedHeader
 		}
 	}
 }
 
 func pngSize(data []byte) (size, error) {
 	if len(data) < 24 {
-		return size{}, errCut
+		return size{}, errTruncatedHeader
 	}
 	if string(data[12:16]) != "IHDR" {
 		return size{}, errNotImage
@@ -140,7 +140,7 @@ func bmpSize(data []byte) (size, error) {
 	little := binary.LittleEndian
 	switch {
 	case len(data) < 26:
-		return size{}, errCut
+		return size{}, errTruncatedHeader
 	case little.Uint32(data[14:]) == 12: // of OS/2
 		return size{int(little.Uint16(data[18:])), int(little.Uint16(data[20:]))}, nil
 	}
@@ -150,7 +150,7 @@ func bmpSize(data []byte) (size, error) {
 
 func webpSize(data []byte) (size, error) {
 	if len(data) < 30 {
-		return size{}, errCut
+		return size{}, errTruncatedHeader
 	}
 	little := binary.LittleEndian
 	switch string(data[12:16]) {
@@ -180,21 +180,21 @@ func tiffSize(data []byte) (size, error) {
 		order = binary.BigEndian
 	}
 	if len(data) < 8 {
-		return size{}, errCut
+		return size{}, errTruncatedHeader
 	}
 	if order.Uint16(data[2:]) != 42 {
 		return size{}, errNotImage
 	}
 	directory := int(order.Uint32(data[4:]))
 	if directory < 8 || directory+2 > len(data) {
-		return size{}, errCut
+		return size{}, errTruncatedHeader
 	}
 	var s size
 	entries := int(order.Uint16(data[directory:]))
 	for i := range entries {
 		at := directory + 2 + 12*i
 		if at+12 > len(data) {
-			return size{}, errCut
+			return size{}, errTruncatedHeader
 		}
 		side := &s.width
 		switch order.Uint16(data[at:]) {

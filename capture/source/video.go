@@ -30,15 +30,15 @@ type video struct {
 	uri      capture.URI
 	live     bool
 	fps      float64
-	patience time.Duration // of the backend, with an image that does not come
-	late     int64         // when it had last waited for about that long, CLOCK_MONOTONIC
+	readTimeout time.Duration // of the backend, with an image that does not come
+	timedOutAt     int64         // when it had last waited for about that long, CLOCK_MONOTONIC
 	capture  *gocv.VideoCapture
 	decoder  decoder
 	raw      *gocv.Mat // the encoded image of a device that compresses; nil for any other
-	encoded  img       // a copy of that
+	compressed  encodedImage       // a copy of that
 	seq      uint64
-	held     bool          // an image is grabbed already
-	reached  time.Duration // in a video
+	grabbed     bool          // an image is grabbed already
+	position  time.Duration // in a video
 }
 
 // openVideo opens address with one of OpenCV's backends, as a live source of BGR images.
@@ -61,14 +61,14 @@ func openVideo(u capture.URI, address string, api gocv.VideoCaptureAPI, options 
 		// gocv's text quotes the address with its credentials and says nothing else.
 		return nil, u.NewError("open", capture.ErrUnavailable, gocv.VideoRegistry.GetBackendName(api)+" cannot open it", "", nil)
 	}
-	v := &video{uri: u, live: true, capture: opened, patience: options.ReadTimeout}
+	v := &video{uri: u, live: true, capture: opened, readTimeout: options.ReadTimeout}
 	if fps := opened.Get(gocv.VideoCaptureFPS); fps > 0 && fps <= capture.MaxRate {
 		v.fps = fps
 	}
-	v.decoder = decoder{into: opened.Retrieve, img: colourImage, limit: sizeLimit(options.MaxPixels)}
-	told := size{int(opened.Get(gocv.VideoCaptureFrameWidth)), int(opened.Get(gocv.VideoCaptureFrameHeight))}
-	if told.width > 0 && told.height > 0 {
-		if err := v.decoder.limit.check(told, engine.BGR); err != nil {
+	v.decoder = decoder{decode: opened.Retrieve, interpret: interpretColour, limit: sizeLimit(options.MaxPixels)}
+	declared := size{int(opened.Get(gocv.VideoCaptureFrameWidth)), int(opened.Get(gocv.VideoCaptureFrameHeight))}
+	if declared.width > 0 && declared.height > 0 {
+		if err := v.decoder.limit.check(declared, engine.BGR); err != nil {
 			_ = v.Close()
 			var refused *capture.Error
 			if errors.As(err, &refused) {
@@ -88,16 +88,16 @@ func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
 	if v.capture == nil {
 		return capture.Frame{}, io.EOF
 	}
-	asked := capture.Monotonic()
-	grabbed := v.held || grab(v.capture)
-	v.held = false
+	started := capture.Monotonic()
+	grabbed := v.grabbed || grab(v.capture)
+	v.grabbed = false
 	captured, now := capture.Monotonic(), time.Now()
-	if captured-asked >= int64(v.patience)*9/10 {
-		v.late = captured
+	if captured-started >= int64(v.readTimeout)*9/10 {
+		v.timedOutAt = captured
 	}
 	if !grabbed {
-		if v.held = v.goesOn(); !v.held {
-			return capture.Frame{}, v.end()
+		if v.grabbed = v.skipDamaged(); !v.grabbed {
+			return capture.Frame{}, v.endError()
 		}
 		return capture.Frame{}, v.uri.NewError("read", capture.ErrImage, "damaged images are left out", "", nil)
 	}
@@ -108,12 +108,12 @@ func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
 		return capture.Frame{}, v.uri.NewError("read", capture.ErrImage, "not an image that OpenCV can read", "", nil)
 	}
 	if err != nil {
-		return capture.Frame{}, named(v.uri, err)
+		return capture.Frame{}, withURI(v.uri, err)
 	}
 	f.Seq, f.Captured, f.Time = seq, captured, now
 	if !v.live {
-		f.Position, f.FPS = v.position(seq), v.fps
-		v.reached = max(v.reached, f.Position)
+		f.Position, f.FPS = v.frameTime(seq), v.fps
+		v.position = max(v.position, f.Position)
 	}
 	return f, nil
 }
@@ -121,7 +121,7 @@ func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
 // decode puts the image that was grabbed into a lent buffer.
 func (v *video) decode(lend capture.Lender) (capture.Frame, error) {
 	if v.raw == nil {
-		return v.decoder.decode(lend)
+		return v.decoder.read(lend)
 	}
 	if !v.capture.Retrieve(v.raw) {
 		return capture.Frame{}, errNoImage
@@ -130,12 +130,12 @@ func (v *video) decode(lend capture.Lender) (capture.Frame, error) {
 	if err != nil {
 		return capture.Frame{}, errNoImage
 	}
-	v.encoded.encoded = append(v.encoded.encoded[:0], data...)
-	return v.encoded.decode(lend)
+	v.compressed.data = append(v.compressed.data[:0], data...)
+	return v.compressed.decode(lend)
 }
 
-// position is when the video shows the image that was decoded last: by its own time stamp, else by its number.
-func (v *video) position(seq uint64) time.Duration {
+// frameTime is when the video shows the image that was decoded last: by its own time stamp, else by its number.
+func (v *video) frameTime(seq uint64) time.Duration {
 	if milliseconds := v.capture.Get(gocv.VideoCapturePosMsec); milliseconds > 0 {
 		return time.Duration(milliseconds * float64(time.Millisecond))
 	}
@@ -148,8 +148,8 @@ func (v *video) position(seq uint64) time.Duration {
 // maxDamaged is how many damaged images in a row are not taken for the end of a video.
 const maxDamaged = 256
 
-// goesOn looks for an image of a video behind one that could not be read: OpenCV's FFmpeg tells a damaged one as it tells the end.
-func (v *video) goesOn() bool {
+// skipDamaged looks for an image of a video behind one that could not be read: OpenCV's FFmpeg tells a damaged one as it tells the end.
+func (v *video) skipDamaged() bool {
 	if v.live || v.seq == 0 {
 		return false
 	}
@@ -158,7 +158,7 @@ func (v *video) goesOn() bool {
 		if grab(v.capture) {
 			return true
 		}
-		if capture.Monotonic()-began > int64(v.patience) { // of a server that is gone
+		if capture.Monotonic()-began > int64(v.readTimeout) { // of a server that is gone
 			break
 		}
 	}
@@ -168,21 +168,21 @@ func (v *video) goesOn() bool {
 // Progress implements capture.Video.
 func (v *video) Progress() (reached, told time.Duration) {
 	if v.capture == nil || v.fps == 0 {
-		return v.reached, 0
+		return v.position, 0
 	}
 	seconds := v.capture.Get(gocv.VideoCaptureFrameCount) / v.fps
 	const longest = 1e6 // more is what FFmpeg makes of nothing
 	if seconds > 0 && seconds < longest {
 		told = time.Duration(seconds * float64(time.Second))
 	}
-	return v.reached, told
+	return v.position, told
 }
 
-// end is what the absence of an image means. FFmpeg that has waited in vain first gives the images that it still holds.
-func (v *video) end() error {
+// endError is what the absence of an image means. FFmpeg that has waited in vain first gives the images that it still holds.
+func (v *video) endError() error {
 	switch {
-	case v.live && v.late != 0 && capture.Monotonic()-v.late < int64(time.Second):
-		return v.uri.NewError("read", capture.ErrStalled, "no image for "+v.patience.String(), "", nil)
+	case v.live && v.timedOutAt != 0 && capture.Monotonic()-v.timedOutAt < int64(time.Second):
+		return v.uri.NewError("read", capture.ErrStalled, "no image for "+v.readTimeout.String(), "", nil)
 	case v.seq == 0 && !v.live && v.uri.Kind == capture.HTTP:
 		return v.uri.NewError("read", capture.ErrUnavailable, "it opened but gave no image",
 			"download it first: the server may give whole files only, and this one has its index at the end", nil)
@@ -196,8 +196,8 @@ func (v *video) end() error {
 
 // Close implements Source.
 func (v *video) Close() error {
-	v.decoder.forget()
-	v.encoded.decoder.forget()
+	v.decoder.closeMats()
+	v.compressed.decoder.closeMats()
 	if v.raw != nil {
 		_ = v.raw.Close()
 		v.raw = nil
@@ -210,8 +210,8 @@ func (v *video) Close() error {
 	return opened.Close()
 }
 
-// named puts the camera's name into an error of the decoder.
-func named(u capture.URI, err error) error {
+// withURI puts the camera's name into an error of the decoder.
+func withURI(u capture.URI, err error) error {
 	var typed *capture.Error
 	if errors.As(err, &typed) && typed.URI == "" {
 		named := *typed

@@ -27,7 +27,7 @@ type Reducer struct {
 	Samples int
 
 	img     Thumbnail
-	of      engine.Image // that columns and rows were made for; without its memory
+	source      engine.Image // that columns and rows were made for; without its memory
 	columns []int32      // byte offsets in a source row of the samples, left to right
 	rows    []int32      // source rows of the samples, top to bottom
 	sums    []uint32     // of one row of the image
@@ -39,7 +39,7 @@ func (r *Reducer) Reduce(image *engine.Image) (*Thumbnail, error) {
 	if err := image.Check(); err != nil {
 		return nil, err
 	}
-	if image.Width != r.of.Width || image.Height != r.of.Height || image.Format != r.of.Format {
+	if image.Width != r.source.Width || image.Height != r.source.Height || image.Format != r.source.Format {
 		r.prepare(image)
 	}
 	samples := r.samples()
@@ -127,18 +127,18 @@ func (r *Reducer) prepare(image *engine.Image) {
 		width, height = max(1, (width*longest+most/2)/most), max(1, (height*longest+most/2)/most)
 	}
 	step := map[engine.PixelFormat]int{engine.BGR: 3, engine.BGRx: 4, engine.YUYV: 2}[image.Format]
-	r.columns, r.rows = places(width*samples, image.Width, max(step, 1)), places(height*samples, image.Height, 1)
+	r.columns, r.rows = samplePositions(width*samples, image.Width, max(step, 1)), samplePositions(height*samples, image.Height, 1)
 	r.sums = make([]uint32, width)
 	r.img = Thumbnail{
 		Pix: make([]byte, width*height), Width: width, Height: height,
 		ScaleX: float64(image.Width) / float64(width), ScaleY: float64(image.Height) / float64(height),
 	}
-	r.of = *image
-	r.of.Data = nil
+	r.source = *image
+	r.source.Data = nil
 }
 
-// places spreads samples evenly over the pixels of a side, each in the middle of its share; step is the bytes from one pixel to the next.
-func places(samples, pixels, step int) []int32 {
+// samplePositions spreads samples evenly over the pixels of a side, each in the middle of its share; step is the bytes from one pixel to the next.
+func samplePositions(samples, pixels, step int) []int32 {
 	all := make([]int32, samples)
 	for i := range all {
 		all[i] = int32((2*i+1)*pixels/(2*samples)) * int32(step)

@@ -7,11 +7,11 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// visible is the lowest score of a keypoint that is painted.
-const visible = 0.5
+// minKeypointScore is the lowest score of a keypoint that is painted.
+const minKeypointScore = 0.5
 
-// roomy is how many lines of letters an object is high whose points get their names.
-const roomy = 8
+// minNamedLines is how many lines of letters an object is high whose points get their names.
+const minNamedLines = 8
 
 // maskAlpha is how much of a mask's pixels is its colour, of 255.
 const maskAlpha = 110
@@ -37,8 +37,8 @@ func (p *Painter) mask(img *Image, m *postprocess.Mask, c color.RGBA) {
 	}
 }
 
-// turned paints the border of an oriented box.
-func (img *Image) turned(o *postprocess.OrientedBox, thickness float32, c color.RGBA) {
+// oriented paints the border of an oriented box.
+func (img *Image) oriented(o *postprocess.OrientedBox, thickness float32, c color.RGBA) {
 	corners := o.Corners()
 	for i := range corners {
 		img.stroke(Point(corners[i]), Point(corners[(i+1)%len(corners)]), thickness, c)
@@ -51,13 +51,13 @@ func (img *Image) keypoints(detail *postprocess.Detail, thickness float32, c col
 	if detail.IsPerson() {
 		for _, limb := range limbs {
 			a, b := &points[limb[0]], &points[limb[1]]
-			if a.Score >= visible && b.Score >= visible {
+			if a.Score >= minKeypointScore && b.Score >= minKeypointScore {
 				img.stroke(Point{a.X, a.Y}, Point{b.X, b.Y}, thickness, c)
 			}
 		}
 	}
 	for i := range points {
-		if k := &points[i]; k.Score >= visible {
+		if k := &points[i]; k.Score >= minKeypointScore {
 			img.stroke(Point{k.X, k.Y}, Point{k.X, k.Y}, 2.5*thickness, ink(c))
 			img.stroke(Point{k.X, k.Y}, Point{k.X, k.Y}, 1.5*thickness, c)
 		}
@@ -77,14 +77,14 @@ func (p *Painter) object(img *Image, face *typeface, f *postprocess.Detection, b
 		p.mask(img, detail.Mask, c)
 	}
 	if detail.Oriented != nil {
-		img.turned(detail.Oriented, float32(width), c)
+		img.oriented(detail.Oriented, float32(width), c)
 	} else {
 		img.frame(box, width, c)
 	}
 	img.keypoints(detail, float32(width), c)
-	if s := detail.Skeleton; s != nil && !s.Person && len(s.Names) == len(detail.Keypoints) && box.Dy() >= roomy*face.height() {
+	if s := detail.Skeleton; s != nil && !s.Person && len(s.Names) == len(detail.Keypoints) && box.Dy() >= minNamedLines*face.height() {
 		for i := range detail.Keypoints {
-			if k := &detail.Keypoints[i]; k.Score >= visible {
+			if k := &detail.Keypoints[i]; k.Score >= minKeypointScore {
 				p.text = append(p.text[:0], s.Names[i]...)
 				p.note(img, face, pixel(k.X)+2*width, pixel(k.Y)+face.height()/2, c)
 			}

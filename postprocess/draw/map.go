@@ -11,12 +11,12 @@ import (
 // mapAlpha is how much of a pixel is the colour of its place in a map, of 255.
 const mapAlpha = 130
 
-// mostNoted is how many classes a legend names.
-const mostNoted = 12
+// maxLegend is how many classes a legend names.
+const maxLegend = 12
 
 // Map tints every place of the image by its class, or by its depth between the least and the largest of them, and paints a legend of what
 // the reading of the whole map says. What the map says nothing of is left as it is.
-func (p *Painter) Map(img Image, m *postprocess.DenseMap, reading *postprocess.PixelStats) error {
+func (p *Painter) Map(img Image, m *postprocess.DenseMap, stats *postprocess.PixelStats) error {
 	if err := img.Validate(); err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (p *Painter) Map(img Image, m *postprocess.DenseMap, reading *postprocess.P
 			colours[i] = Colormap(float32(i) / 255)
 		}
 	}
-	span := max(reading.High-reading.Low, math.SmallestNonzeroFloat32)
+	span := max(stats.High-stats.Low, math.SmallestNonzeroFloat32)
 	for y := range img.Height {
 		for x := range img.Width {
 			if !m.Contains(x, y) {
@@ -43,23 +43,23 @@ func (p *Painter) Map(img Image, m *postprocess.DenseMap, reading *postprocess.P
 					img.blend(x, y, colours[class], mapAlpha)
 				}
 			} else if depth := m.Depths[cell]; depth-depth == 0 {
-				img.blend(x, y, colours[uint8(255*min(max((depth-reading.Low)/span, 0), 1))], mapAlpha)
+				img.blend(x, y, colours[uint8(255*min(max((depth-stats.Low)/span, 0), 1))], mapAlpha)
 			}
 		}
 	}
 	if m.Depths == nil {
-		p.classes(&img, face, reading)
-	} else if reading.Known > 0 {
-		p.depths(&img, face, reading)
+		p.classes(&img, face, stats)
+	} else if stats.Known > 0 {
+		p.depths(&img, face, stats)
 	}
 	return nil
 }
 
 // classes notes the largest shares from the upper left corner down.
-func (p *Painter) classes(img *Image, face *typeface, reading *postprocess.PixelStats) {
+func (p *Painter) classes(img *Image, face *typeface, stats *postprocess.PixelStats) {
 	height := face.ascent + face.descent
-	shares := reading.Shares
-	for line := 1; line <= min(mostNoted, img.Height/height); line++ {
+	shares := stats.Shares
+	for line := 1; line <= min(maxLegend, img.Height/height); line++ {
 		largest := 0
 		for class := range shares {
 			if shares[class] > shares[largest] {
@@ -77,12 +77,12 @@ func (p *Painter) classes(img *Image, face *typeface, reading *postprocess.Pixel
 }
 
 // depths notes the least, median and largest.
-func (p *Painter) depths(img *Image, face *typeface, reading *postprocess.PixelStats) {
+func (p *Painter) depths(img *Image, face *typeface, stats *postprocess.PixelStats) {
 	height := face.ascent + face.descent
-	span := max(reading.High-reading.Low, math.SmallestNonzeroFloat32)
-	for line, depth := range [...]float32{reading.Low, reading.Median, reading.High} {
+	span := max(stats.High-stats.Low, math.SmallestNonzeroFloat32)
+	for line, depth := range [...]float32{stats.Low, stats.Median, stats.High} {
 		p.text = strconv.AppendFloat(p.text[:0], float64(depth), 'g', 4, 32)
-		p.note(img, face, 0, (line+1)*height, Colormap((depth-reading.Low)/span))
+		p.note(img, face, 0, (line+1)*height, Colormap((depth-stats.Low)/span))
 	}
 }
 

@@ -24,7 +24,7 @@ type Truth struct {
 	// Area is that of the object itself in square pixels, 0 where the labels do not say.
 	Area float64
 
-	drawn drawn
+	relative relativeLabel
 }
 
 const (
@@ -126,7 +126,7 @@ func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Detec
 		}
 	}
 	slices.SortStableFunc(a.best, func(i, j int) int { return cmp.Compare(detections[j].Score, detections[i].Score) })
-	a.best = a.best[:min(len(a.best), a.Similarity.most())]
+	a.best = a.best[:min(len(a.best), a.Similarity.maxDetections())]
 	for t := range thresholds {
 		a.matched[t] = append(a.matched[t][:0], make([]bool, len(a.truths))...)
 	}
@@ -137,7 +137,7 @@ func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Detec
 			a.overlap = append(a.overlap, a.Similarity.overlap(&detections[i], &truths[at], &a.runs))
 		}
 		for t := range thresholds {
-			hit, ignored := a.take(t, truths)
+			hit, ignored := a.matchBest(t, truths)
 			if hit {
 				found.hit |= 1 << t
 			}
@@ -149,8 +149,8 @@ func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Detec
 	}
 }
 
-// take gives the detection whose overlaps are known the best object that is still free at one threshold.
-func (a *Accuracy) take(t int, truths []Truth) (hit, ignored bool) {
+// matchBest gives the detection whose overlaps are known the best object that is still free at one threshold.
+func (a *Accuracy) matchBest(t int, truths []Truth) (hit, ignored bool) {
 	chosen, overlap := -1, 0.5+0.05*float64(t)
 	for at, i := range a.truths {
 		truth := &truths[i]

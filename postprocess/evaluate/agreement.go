@@ -78,8 +78,8 @@ func (a *Agreement) Add(reference, candidate []postprocess.Detection) {
 	}, func(x, y *postprocess.Detection) bool { return x.Class == y.Class })
 	a.match(reference, candidate, func(*postprocess.Detection, *postprocess.Detection, float32) { r.Flipped++ },
 		func(*postprocess.Detection, *postprocess.Detection) bool { return true })
-	r.Missing += a.lonely(reference, a.used[0])
-	r.Extra += a.lonely(candidate, a.used[1])
+	r.Missing += a.unpaired(reference, a.used[0])
+	r.Extra += a.unpaired(candidate, a.used[1])
 }
 
 // match pairs what is still free on both sides, largest overlap first.
@@ -110,8 +110,8 @@ func (a *Agreement) match(reference, candidate []postprocess.Detection, found fu
 	}
 }
 
-// lonely counts the boxes without a partner that no margin excuses.
-func (a *Agreement) lonely(detections []postprocess.Detection, used []bool) int {
+// unpaired counts the boxes without a partner that no margin excuses.
+func (a *Agreement) unpaired(detections []postprocess.Detection, used []bool) int {
 	count := 0
 	for i := range detections {
 		switch {

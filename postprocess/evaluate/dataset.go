@@ -258,8 +258,8 @@ func spelling(label string) string {
 	return plain
 }
 
-// gives are the keypoints of every class in words.
-func gives(network [][]string) string {
+// formatKeypoints are the keypoints of every class in words.
+func formatKeypoints(network [][]string) string {
 	var all []string
 	for _, names := range network {
 		if text := abridged(names); text != "" && !slices.Contains(all, text) {
@@ -280,7 +280,7 @@ func (d *Dataset) CheckKeypoints(network [][]string) error {
 		same := func(names []string) bool { return names == nil || slices.Equal(names, labelled) }
 		if len(network) > 0 && !slices.ContainsFunc(network, same) {
 			return fmt.Errorf("the dataset labels keypoints %s, the network gives %s (they must be the same, in the same order)",
-				abridged(labelled), gives(network))
+				abridged(labelled), formatKeypoints(network))
 		}
 	}
 	return nil

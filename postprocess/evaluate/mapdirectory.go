@@ -31,7 +31,7 @@ func FindLabelMaps(dir, split string) ([]LabelledImage, error) {
 			if !exists(from) || !exists(to) {
 				continue
 			}
-			if names := subfolders(from); len(imageFiles(from)) == 0 && len(names) > 0 {
+			if names := subdirs(from); len(imageFiles(from)) == 0 && len(names) > 0 {
 				at, err := choose(names, split)
 				if err != nil || at < 0 {
 					return nil, err
@@ -53,7 +53,7 @@ func pairs(images, labels string) (all []LabelledImage) {
 			all = append(all, LabelledImage{file, found})
 		}
 	}
-	for _, name := range subfolders(images) {
+	for _, name := range subdirs(images) {
 		all = append(all, pairs(filepath.Join(images, name), filepath.Join(labels, name))...)
 	}
 	return all

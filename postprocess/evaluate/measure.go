@@ -37,12 +37,12 @@ func (m Similarity) String() string {
 	return [...]string{"boxes by IoU", "masks by IoU", "keypoints by OKS", "oriented boxes by probabilistic IoU"}[m]
 }
 
-// mostPoses is how many of the best detections of a class count on an image where keypoints are compared, as in COCO.
-const mostPoses = 20
+// maxPoses is how many of the best detections of a class count on an image where keypoints are compared, as in COCO.
+const maxPoses = 20
 
-func (m Similarity) most() int {
+func (m Similarity) maxDetections() int {
 	if m == ByKeypoints {
-		return mostPoses
+		return maxPoses
 	}
 	return maxDetections
 }
@@ -99,7 +99,7 @@ func (m Similarity) overlap(d *postprocess.Detection, t *Truth, runs *postproces
 		}
 		return runs.IoU(t.Mask.Runs(), t.Crowd)
 	case ByKeypoints:
-		return similarity(d.Detail.Keypoints, t)
+		return keypointSimilarity(d.Detail.Keypoints, t)
 	}
 	if d.Detail.Oriented == nil {
 		return 0
@@ -135,17 +135,17 @@ func visible(points []postprocess.Keypoint) (count int) {
 	return count
 }
 
-// ofBox is the share of its box that an object without an area is taken to fill, as Ultralytics does.
-const ofBox = 0.53
+// boxFill is the share of its box that an object without an area is taken to fill, as Ultralytics does.
+const boxFill = 0.53
 
-// similarity is COCO's object keypoint similarity. Of an object none of whose points is labelled the distance from twice its box counts.
-func similarity(points []postprocess.Keypoint, t *Truth) float64 {
+// keypointSimilarity is COCO's object keypoint keypointSimilarity. Of an object none of whose points is labelled the distance from twice its box counts.
+func keypointSimilarity(points []postprocess.Keypoint, t *Truth) float64 {
 	if len(points) != len(t.Keypoints) || len(points) == 0 {
 		return 0
 	}
 	scale := t.Area
 	if scale == 0 {
-		scale = ofBox * area(t.Box)
+		scale = boxFill * area(t.Box)
 	}
 	scale += math.Nextafter(1, 2) - 1
 	labelled, sum := visible(t.Keypoints), 0.0

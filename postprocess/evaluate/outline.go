@@ -6,8 +6,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// drawn is what a line of a label file says of an object beside its box, in shares of the image's sides.
-type drawn struct {
+// relativeLabel is what a line of a label file says of an object beside its box, in shares of the image's sides.
+type relativeLabel struct {
 	outline []float64 // x, y, x, y and so on
 	points  []float64 // numbers of the keypoints
 	each    int       // of these numbers belong to a keypoint
@@ -15,7 +15,7 @@ type drawn struct {
 
 // place makes of it what it is on an image of that size. An outline of four corners may be an oriented box as well.
 func (t *Truth) place(width, height int) {
-	d := &t.drawn
+	d := &t.relative
 	if d.outline != nil {
 		corners := make([]float64, len(d.outline))
 		for i := 0; i < len(corners); i += 2 {

@@ -70,13 +70,13 @@ func (o *outline) draw(polygon []float64) {
 			}
 			var at [2]int
 			at[long], at[1-long] = low[long]+t, int(math.Floor(float64(low[1-long])+slope*float64(t)+0.5))
-			o.reach(at, i == 0 && step == 0)
+			o.visit(at, i == 0 && step == 0)
 		}
 	}
 }
 
-// reach goes on to a place, and notes it when the middle of a column lies between it and the last one.
-func (o *outline) reach(at [2]int, first bool) {
+// visit goes on to a place, and notes it when the middle of a column lies between it and the last one.
+func (o *outline) visit(at [2]int, first bool) {
 	left := min(at[0], o.last[0])
 	if !first && at[0] != o.last[0] && left >= 0 && left%fine == fine/2 && left/fine < o.width {
 		row := (max(min(at[1], o.last[1]), 0) + fine/2) / fine

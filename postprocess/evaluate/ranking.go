@@ -38,7 +38,7 @@ func readDirs(dir, split string) (*Dataset, error) {
 	classes := classDirs(dir)
 	if len(classes) < 2 {
 		var splits []string
-		for _, name := range subfolders(dir) {
+		for _, name := range subdirs(dir) {
 			if len(classDirs(filepath.Join(dir, name))) >= 2 {
 				splits = append(splits, name)
 			}
@@ -64,8 +64,8 @@ func readDirs(dir, split string) (*Dataset, error) {
 	return d, nil
 }
 
-// subfolders are the names of the directories in one, sorted.
-func subfolders(dir string) (names []string) {
+// subdirs are the names of the directories in one, sorted.
+func subdirs(dir string) (names []string) {
 	entries, _ := os.ReadDir(dir) // what cannot be read has none
 	for _, entry := range entries {
 		if isDir(filepath.Join(dir, entry.Name())) && !strings.HasPrefix(entry.Name(), ".") {
@@ -77,7 +77,7 @@ func subfolders(dir string) (names []string) {
 
 // classDirs are those of them that hold images and nothing that labels them. Directories called images belong to detectors.
 func classDirs(dir string) (names []string) {
-	for _, name := range subfolders(dir) {
+	for _, name := range subdirs(dir) {
 		if name == "images" || name == "labels" {
 			return nil
 		}

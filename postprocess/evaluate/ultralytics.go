@@ -135,13 +135,13 @@ func readUltralytics(path, split string) (*Dataset, error) {
 		return nil, err
 	}
 	parts := map[string]entries{"train": d.Train, "val": d.Val, "test": d.Test}
-	var there []string
+	var present []string
 	for _, name := range preferred() {
 		if len(parts[name]) > 0 {
-			there = append(there, name)
+			present = append(present, name)
 		}
 	}
-	chosen, err := choose(there, split)
+	chosen, err := choose(present, split)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -153,10 +153,10 @@ func readUltralytics(path, split string) (*Dataset, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	dataset := &Dataset{Labels: d.Names, Keypoints: d.pointNames()}
-	for _, entry := range parts[there[chosen]] {
+	for _, entry := range parts[present[chosen]] {
 		images, err := d.images(filepath.Dir(path), entry)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", path, there[chosen], err)
+			return nil, fmt.Errorf("%s: %s: %w", path, present[chosen], err)
 		}
 		dataset.Images = append(dataset.Images, images...)
 	}

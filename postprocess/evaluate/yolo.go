@@ -207,11 +207,11 @@ func (f lineFormat) truth(shares []float64, width, height int) Truth {
 	var t Truth
 	if f.keypoints {
 		if len(shares) > 4 {
-			t.drawn.points, t.drawn.each, t.Deviations = shares[4:], f.each, f.deviations
+			t.relative.points, t.relative.each, t.Deviations = shares[4:], f.each, f.deviations
 		}
 		shares = shares[:4]
 	} else if len(shares) > 4 {
-		t.drawn.outline = shares
+		t.relative.outline = shares
 	}
 	t.Box = bounds(shares, float64(width), float64(height))
 	t.place(width, height)

@@ -76,14 +76,14 @@ func (c *COCO) Write(p *Image) error {
 		if err != nil {
 			return fmt.Errorf("write results: %w", err)
 		}
-		if err := c.add(line); err != nil {
+		if err := c.append(line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *COCO) add(line []byte) error {
+func (c *COCO) append(line []byte) error {
 	if c.out == nil {
 		c.out = bufio.NewWriter(c.Writer)
 	}

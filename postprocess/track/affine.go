@@ -16,31 +16,31 @@ func (m *Affine) direction(x, y float32) (float32, float32) {
 // Move tells how what stands still went from the image of the last Update to that of the next, because the camera turned or shook: what
 // is known of the objects goes with it, as in BoT-SORT (Aharon et al., 2022). Call it before Update. Boxes stay upright.
 func (t *Tracker) CompensateMotion(m Affine) {
-	t.told = true
+	t.motionKnown = true
 	for i := range t.objects {
 		o := &t.objects[i]
-		o.motion.move(&m)
-		o.behind.move(&m)
-		o.whole.vx, o.whole.vy = m.direction(o.whole.vx, o.whole.vy)
-		o.whole.width *= float32(m.A)
-		o.whole.height *= float32(m.E)
-		o.looks.move(&m)
-		o.doubts.move(&m)
+		o.motion.transform(&m)
+		o.occluded.transform(&m)
+		o.unoccluded.vx, o.unoccluded.vy = m.direction(o.unoccluded.vx, o.unoccluded.vy)
+		o.unoccluded.width *= float32(m.A)
+		o.unoccluded.height *= float32(m.E)
+		o.appearance.transform(&m)
+		o.mismatch.transform(&m)
 	}
-	for i := range t.gone {
-		g := &t.gone[i]
-		g.looks.move(&m)
+	for i := range t.ended {
+		g := &t.ended[i]
+		g.appearance.transform(&m)
 		g.VX, g.VY = m.direction(g.VX, g.VY)
 	}
 }
 
-// move takes along where an object was looked at last.
-func (l *looks) move(m *Affine) {
+// transform takes along where an object was looked at last.
+func (l *appearance) transform(m *Affine) {
 	l.box.X1, l.box.Y1 = m.point(l.box.X1, l.box.Y1)
 	l.box.X2, l.box.Y2 = m.point(l.box.X2, l.box.Y2)
 }
 
-func (q *motion) move(m *Affine) {
+func (q *kalmanBox) transform(m *Affine) {
 	q.x.position, q.y.position = m.point(q.x.position, q.y.position)
 	q.x.velocity, q.y.velocity = m.direction(q.x.velocity, q.y.velocity)
 	q.width.position, q.width.velocity = float32(m.A)*q.width.position, float32(m.A)*q.width.velocity

@@ -24,25 +24,25 @@ const measurementNoise = 0.07
 // GIAOTracker (Du et al., 2021). Boxes of what is half hidden stray.
 const scoreNoise = 3
 
-// axis is a Kalman filter over one coordinate and its velocity. Position and measurement noise do not couple a box's coordinates, so four
+// kalmanAxis is a Kalman filter over one coordinate and its velocity. Position and measurement noise do not couple a box's coordinates, so four
 // of these are the usual eight-dimensional filter.
-type axis struct {
+type kalmanAxis struct {
 	position, velocity      float32 // pixels, pixels a step
 	variance, covariance, w float32 // of the position, between both, of the velocity
 }
 
-func (a *axis) start(position, side float32) {
-	*a = axis{position: position, variance: square(2 * positionNoise * side), w: square(10 * velocityNoise * side)}
+func (a *kalmanAxis) start(position, side float32) {
+	*a = kalmanAxis{position: position, variance: square(2 * positionNoise * side), w: square(10 * velocityNoise * side)}
 }
 
-func (a *axis) predict(steps, side float32) {
+func (a *kalmanAxis) predict(steps, side float32) {
 	a.position += a.velocity * steps
 	a.variance += steps*(2*a.covariance+steps*a.w) + steps*square(positionNoise*side)
 	a.covariance += steps * a.w
 	a.w += steps * square(velocityNoise*side)
 }
 
-func (a *axis) update(measured, side float32) {
+func (a *kalmanAxis) update(measured, side float32) {
 	total := a.variance + square(measurementNoise*side)
 	if total <= 0 {
 		return
@@ -58,12 +58,12 @@ func (a *axis) update(measured, side float32) {
 
 func square(v float32) float32 { return v * v }
 
-// motion estimates where a box is and where it goes.
-type motion struct {
-	x, y, width, height axis // centre and sides
+// kalmanBox estimates where a box is and where it goes.
+type kalmanBox struct {
+	x, y, width, height kalmanAxis // centre and sides
 }
 
-func (m *motion) start(b postprocess.Box) {
+func (m *kalmanBox) start(b postprocess.Box) {
 	w, h := b.Width(), b.Height()
 	m.x.start((b.X1+b.X2)/2, w)
 	m.y.start((b.Y1+b.Y2)/2, h)
@@ -72,7 +72,7 @@ func (m *motion) start(b postprocess.Box) {
 }
 
 // predict moves the box on. A box that nobody has seen for a while keeps its size.
-func (m *motion) predict(steps float32, lost bool) {
+func (m *kalmanBox) predict(steps float32, lost bool) {
 	if lost {
 		m.width.velocity, m.height.velocity = 0, 0
 	}
@@ -85,7 +85,7 @@ func (m *motion) predict(steps float32, lost bool) {
 }
 
 // update takes a detection with its score.
-func (m *motion) update(b postprocess.Box, score float32) {
+func (m *kalmanBox) update(b postprocess.Box, score float32) {
 	noise := 1 + scoreNoise*max(0, 1-score)
 	w, h := noise*m.width.position, noise*m.height.position
 	m.x.update((b.X1+b.X2)/2, w)
@@ -94,21 +94,21 @@ func (m *motion) update(b postprocess.Box, score float32) {
 	m.height.update(b.Height(), h)
 }
 
-// unsure is the standard deviation of the predicted centre beyond the noise of a frame, in pixels.
-func (m *motion) unsure() (x, y float32) {
-	return m.x.unsure(m.width.position), m.y.unsure(m.height.position)
+// uncertainty is the standard deviation of the predicted centre beyond the noise of a frame, in pixels.
+func (m *kalmanBox) uncertainty() (x, y float32) {
+	return m.x.uncertainty(m.width.position), m.y.uncertainty(m.height.position)
 }
 
-func (a *axis) unsure(side float32) float32 {
+func (a *kalmanAxis) uncertainty(side float32) float32 {
 	return max(0, float32(math.Sqrt(float64(a.variance)))-positionNoise*side)
 }
 
-func (m *motion) shift(x, y float32) {
+func (m *kalmanBox) shift(x, y float32) {
 	m.x.position += x
 	m.y.position += y
 }
 
-func (m *motion) box() postprocess.Box {
+func (m *kalmanBox) box() postprocess.Box {
 	x, y, w, h := m.x.position, m.y.position, m.width.position/2, m.height.position/2
 	return postprocess.Box{X1: x - w, Y1: y - h, X2: x + w, Y2: y + h}
 }

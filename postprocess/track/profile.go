@@ -16,13 +16,13 @@ const (
 // Profiles are all, the usual one first.
 func Profiles() []string { return []string{string(Static), string(PTZ), string(LowRate)} }
 
-// lowRateReach is the Reach of LowRate.
-const lowRateReach = 2
+// lowRateBufferScale is the Reach of LowRate.
+const lowRateBufferScale = 2
 
 // BufferScale is what Tracker's should be.
 func (p Profile) BufferScale() float32 {
 	if p == LowRate {
-		return lowRateReach
+		return lowRateBufferScale
 	}
 	return DefaultBufferScale
 }

@@ -62,28 +62,28 @@ type Tracker struct {
 
 	// Set by Open, then the goroutine that calls Update.
 	next    uint64
-	begun   bool
+	started   bool
 	at      time.Time
 	objects []object
 	tracks  []postprocess.Track
-	told    bool // how the camera moved since the last Update
-	gone    []gone
-	numbers int         // of a vector; 0 while nobody looks
-	means   [][]float32 // memory of looks that nobody needs
+	motionKnown    bool // how the camera moved since the last Update
+	ended    []endedTrack
+	embeddingSize int         // of a vector; 0 while nobody looks
+	freeMeans   [][]float32 // memoryRate of looks that nobody needs
 
 	// Scratch of one Update.
-	high, low, left []int // numbers of detections
-	pool, rest      []int // numbers of objects
-	taken           []bool
+	high, low, unmatched []int // numbers of detections
+	candidates, remaining      []int // numbers of objects
+	matched           []bool
 	weights         []float64
 	solver          assignment.Solver
 	shiftX, shiftY  []float32
 }
 
-// votes is how many classes one object's votes are counted for; more than three is noise.
-const votes = 4
+// maxVotes is how many classes one object's maxVotes are counted for; more than three is noise.
+const maxVotes = 4
 
-type ballot struct {
+type classVote struct {
 	class  int
 	weight float32
 }
@@ -91,17 +91,17 @@ type ballot struct {
 // object is a track with what the tracker alone needs.
 type object struct {
 	postprocess.Track
-	motion    motion
-	whole     whole
-	behind    motion // of a lost object if it is behind something: with the size and speed of the whole
+	motion    kalmanBox
+	unoccluded     shapeMemory
+	occluded    kalmanBox // of a lost object if it is behind something: with the size and speed of the whole
 	predicted postprocess.Box
-	ballots   [votes]ballot
-	keep      time.Duration
+	votes   [maxVotes]classVote
+	maxLost      time.Duration
 	confirmed bool
-	looks     looks
-	doubts    looks // what it looked like since it last looked like itself
-	held      bool  // told as Tentative until it is known who it is
-	recalled  bool  // it is one that was there before
+	appearance     appearance
+	mismatch    appearance // what it looked like since it last looked like itself
+	undecided      bool  // told as Tentative until it is known who it is
+	reidentified  bool  // it is one that was there before
 }
 
 // Open checks the configuration and forgets everything; ids start again.
@@ -149,13 +149,13 @@ func (t *Tracker) Open() error {
 			return fmt.Errorf("open tracker: gate of class %d has a value out of range: %+v", class, gate)
 		}
 	}
-	t.next, t.begun, t.told, t.at = 0, false, false, time.Time{}
+	t.next, t.started, t.motionKnown, t.at = 0, false, false, time.Time{}
 	t.objects, t.tracks = t.objects[:0], t.tracks[:0]
-	t.forgetLooks()
+	t.resetAppearance()
 	return nil
 }
 
-func (t *Tracker) gate(class int) ClassSettings {
+func (t *Tracker) classSettings(class int) ClassSettings {
 	gate := t.Classes[class]
 	if gate.HighThreshold == 0 {
 		gate.HighThreshold = t.HighThreshold
@@ -173,46 +173,46 @@ func (t *Tracker) gate(class int) ClassSettings {
 // those that just ended; a tentative one that was not confirmed goes without a word. The result is valid until the next call. A time that
 // does not advance counts as the time before.
 func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []postprocess.Track {
-	t.forget()
-	t.advance(at)
-	t.sort(detections)
-	t.pool = t.pool[:0]
+	t.removeEnded()
+	t.predictAll(at)
+	t.splitByScore(detections)
+	t.candidates = t.candidates[:0]
 	for i := range t.objects {
 		if state := t.objects[i].State; state == postprocess.Active || state == postprocess.Lost {
-			t.pool = append(t.pool, i)
+			t.candidates = append(t.candidates, i)
 		}
 	}
-	t.match(detections, t.pool, t.high, firstOverlap, true)
-	if !t.told {
-		t.followCamera()
+	t.associate(detections, t.candidates, t.high, firstOverlap, true)
+	if !t.motionKnown {
+		t.compensateJump()
 	}
-	t.told = false
+	t.motionKnown = false
 
-	t.rest = t.rest[:0]
-	for _, i := range t.pool {
+	t.remaining = t.remaining[:0]
+	for _, i := range t.candidates {
 		if t.objects[i].Index < 0 {
-			t.rest = append(t.rest, i)
+			t.remaining = append(t.remaining, i)
 		}
 	}
-	t.match(detections, t.rest, t.low, secondOverlap, false)
+	t.associate(detections, t.remaining, t.low, secondOverlap, false)
 
-	t.rest = t.rest[:0]
+	t.remaining = t.remaining[:0]
 	for i := range t.objects {
 		if t.objects[i].State == postprocess.Tentative {
-			t.rest = append(t.rest, i)
+			t.remaining = append(t.remaining, i)
 		}
 	}
-	t.match(detections, t.rest, t.free(t.high), tentativeOverlap, true)
-	t.settle()
-	t.reappear(detections)
-	for _, i := range t.free(t.high) {
-		if detections[i].Score >= t.gate(detections[i].Class).NewTrackThreshold {
+	t.associate(detections, t.remaining, t.unmatchedOf(t.high), tentativeOverlap, true)
+	t.resolveUnmatched()
+	t.matchOccluded(detections)
+	for _, i := range t.unmatchedOf(t.high) {
+		if detections[i].Score >= t.classSettings(detections[i].Class).NewTrackThreshold {
 			t.start(&detections[i], i)
 		}
 	}
-	t.begun = true
-	if t.numbers > 0 {
-		t.recall()
+	t.started = true
+	if t.embeddingSize > 0 {
+		t.reidentify()
 	}
 	return t.report()
 }
@@ -220,40 +220,40 @@ func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []pos
 // Predict moves the tracks on to a frame that was not looked at and returns them as Update does, with predicted boxes. States stay as
 // they are: a frame that was not looked at loses nobody.
 func (t *Tracker) Predict(at time.Time) []postprocess.Track {
-	t.forget()
-	t.advance(at)
+	t.removeEnded()
+	t.predictAll(at)
 	return t.report()
 }
 
 // Reset forgets every object, as when the images have stopped; ids go on.
 func (t *Tracker) Reset() {
-	t.objects, t.tracks, t.begun = t.objects[:0], t.tracks[:0], false
-	t.forgetLooks()
+	t.objects, t.tracks, t.started = t.objects[:0], t.tracks[:0], false
+	t.resetAppearance()
 }
 
-// forget drops the tracks that the last result reported as ended, but for what they looked like.
-func (t *Tracker) forget() {
+// removeEnded drops the tracks that the last result reported as ended, but for what they looked like.
+func (t *Tracker) removeEnded() {
 	for i := range t.objects {
 		o := &t.objects[i]
 		if o.State != postprocess.Ended {
 			continue
 		}
-		if o.looks.known() && o.confirmed && !o.held {
-			t.remember(&o.Track, &o.looks)
+		if o.appearance.valid() && o.confirmed && !o.undecided {
+			t.addEnded(&o.Track, &o.appearance)
 		}
-		t.release(&o.looks)
-		t.release(&o.doubts)
+		t.releaseAppearance(&o.appearance)
+		t.releaseAppearance(&o.mismatch)
 	}
 	t.objects = slices.DeleteFunc(t.objects, func(o object) bool { return o.State == postprocess.Ended })
 }
 
-// advance predicts every object at that time.
-func (t *Tracker) advance(at time.Time) {
+// predictAll predicts every object at that time.
+func (t *Tracker) predictAll(at time.Time) {
 	steps := float32(0)
-	if t.begun && at.After(t.at) {
+	if t.started && at.After(t.at) {
 		steps = float32(at.Sub(t.at).Seconds() / step)
 	}
-	if !t.begun || at.After(t.at) {
+	if !t.started || at.After(t.at) {
 		t.at = at
 	}
 	for i := range t.objects {
@@ -261,28 +261,28 @@ func (t *Tracker) advance(at time.Time) {
 		o.Index, o.Detail = -1, nil
 		o.motion.predict(steps, o.State == postprocess.Lost)
 		if o.State == postprocess.Lost {
-			o.behind.predict(steps, true)
+			o.occluded.predict(steps, true)
 		}
 		o.predicted = o.motion.box()
 		o.Box = o.predicted
-		if t.at.Sub(o.Last) > o.keep || (o.State == postprocess.Lost && t.outside(&o.motion)) {
+		if t.at.Sub(o.Last) > o.maxLost || (o.State == postprocess.Lost && t.outsideImage(&o.motion)) {
 			o.State = postprocess.Ended
 		}
 	}
 }
 
-// outside reports whether a predicted centre is off the image.
-func (t *Tracker) outside(m *motion) bool {
+// outsideImage reports whether a predicted centre is off the image.
+func (t *Tracker) outsideImage(m *kalmanBox) bool {
 	if t.Width == 0 || t.Height == 0 {
 		return false
 	}
 	return m.x.position < 0 || m.y.position < 0 || m.x.position > float32(t.Width) || m.y.position > float32(t.Height)
 }
 
-// see takes a detection as the object's.
-func (o *object) see(d *postprocess.Detection, index int, at time.Time) {
+// match takes a detection as the object's.
+func (o *object) match(d *postprocess.Detection, index int, at time.Time) {
 	o.motion.update(d.Box, d.Score)
-	o.whole.see(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
+	o.unoccluded.update(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
 	o.Box, o.Score, o.Detail, o.Index, o.State, o.Last = d.Box, d.Score, d.Detail, index, postprocess.Active, at
 	o.Hits++
 	o.confirmed = true
@@ -292,31 +292,31 @@ func (o *object) see(d *postprocess.Detection, index int, at time.Time) {
 // vote counts a class by its scores. A class that finds no room takes the place of the weakest.
 func (o *object) vote(class int, score float32) {
 	weakest := 0
-	for i := range o.ballots {
-		if o.ballots[i].weight > 0 && o.ballots[i].class == class {
+	for i := range o.votes {
+		if o.votes[i].weight > 0 && o.votes[i].class == class {
 			weakest = i
 			break
 		}
-		if o.ballots[i].weight < o.ballots[weakest].weight {
+		if o.votes[i].weight < o.votes[weakest].weight {
 			weakest = i
 		}
 	}
-	b := &o.ballots[weakest]
+	b := &o.votes[weakest]
 	if b.class != class {
-		*b = ballot{class: class}
+		*b = classVote{class: class}
 	}
 	b.weight += score
 	best := b
-	for i := range o.ballots {
-		if o.ballots[i].class == o.Class && o.ballots[i].weight >= best.weight {
-			best = &o.ballots[i]
+	for i := range o.votes {
+		if o.votes[i].class == o.Class && o.votes[i].weight >= best.weight {
+			best = &o.votes[i]
 		}
 	}
 	o.Class = best.class
 }
 
-// settle decides what becomes of the objects without a detection.
-func (t *Tracker) settle() {
+// resolveUnmatched decides what becomes of the objects without a detection.
+func (t *Tracker) resolveUnmatched() {
 	for i := range t.objects {
 		o := &t.objects[i]
 		switch {
@@ -324,9 +324,9 @@ func (t *Tracker) settle() {
 		case o.State == postprocess.Tentative:
 			o.State = postprocess.Ended
 		case o.State == postprocess.Active:
-			o.State, o.held = postprocess.Lost, false
-			o.behind = o.motion
-			o.whole.restore(&o.behind)
+			o.State, o.undecided = postprocess.Lost, false
+			o.occluded = o.motion
+			o.unoccluded.restore(&o.occluded)
 		}
 	}
 	// An object that was found again beside its own lost track is one object: the longer history stays.
@@ -343,7 +343,7 @@ func (t *Tracker) settle() {
 				a, b = b, a
 			}
 			a.State = postprocess.Ended
-			t.release(&a.looks) // it is still there
+			t.releaseAppearance(&a.appearance) // it is still there
 			break
 		}
 	}
@@ -352,20 +352,20 @@ func (t *Tracker) settle() {
 func (t *Tracker) start(d *postprocess.Detection, index int) {
 	t.next++
 	state := postprocess.Tentative
-	if !t.begun {
+	if !t.started {
 		// What is there when the tracker starts needs no second look.
 		state = postprocess.Active
 	}
 	t.objects = append(t.objects, object{
 		Track:     postprocess.Track{ID: t.next, Detection: *d, State: state, Index: index, Hits: 1, First: t.at, Last: t.at},
-		keep:      t.gate(d.Class).TrackBuffer,
-		confirmed: !t.begun,
-		held:      t.numbers > 0 && t.recallable(),
+		maxLost:      t.classSettings(d.Class).TrackBuffer,
+		confirmed: !t.started,
+		undecided:      t.embeddingSize > 0 && t.canReidentify(),
 	})
 	o := &t.objects[len(t.objects)-1]
 	o.motion.start(d.Box)
-	o.whole.start(d.Box)
-	o.ballots[0] = ballot{d.Class, d.Score}
+	o.unoccluded.start(d.Box)
+	o.votes[0] = classVote{d.Class, d.Score}
 }
 
 func (t *Tracker) report() []postprocess.Track {
@@ -377,7 +377,7 @@ func (t *Tracker) report() []postprocess.Track {
 		}
 		o.VX, o.VY = o.motion.x.velocity/step, o.motion.y.velocity/step
 		t.tracks = append(t.tracks, o.Track)
-		if o.held && o.State == postprocess.Active {
+		if o.undecided && o.State == postprocess.Active {
 			t.tracks[len(t.tracks)-1].State = postprocess.Tentative
 		}
 	}

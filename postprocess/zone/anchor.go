@@ -28,11 +28,11 @@ func (a Anchor) isPoint(keypoints []string) bool {
 		slices.Contains(keypoints, string(a))
 }
 
-// extended reports whether the anchor is no point.
-func (a Anchor) extended() bool { return a == BoxArea || a == MaskArea }
+// isArea reports whether the anchor is no point.
+func (a Anchor) isArea() bool { return a == BoxArea || a == MaskArea }
 
-// of is the anchor's place on a box.
-func (a Anchor) of(b postprocess.Box) Point {
+// onBox is the anchor's place on a box.
+func (a Anchor) onBox(b postprocess.Box) Point {
 	p := Point{(float64(b.X1) + float64(b.X2)) / 2, float64(b.Y2)}
 	switch a {
 	case Centre:
@@ -43,16 +43,16 @@ func (a Anchor) of(b postprocess.Box) Point {
 	return p
 }
 
-// at is the point that stands for the object that is seen so. A keypoint that is not seen has the place of Bottom.
-func (o *record) at(anchor Anchor, f *postprocess.Detection) Point {
+// anchorPoint is the point that stands for the object that is seen so. A keypoint that is not seen has the place of Bottom.
+func (o *objectState) anchorPoint(anchor Anchor, f *postprocess.Detection) Point {
 	switch anchor {
 	case Feet:
 		return o.feet
 	case Bottom, Centre, Top:
-		return anchor.of(f.Box)
+		return anchor.onBox(f.Box)
 	}
-	if k, there := f.Detail.Keypoint(string(anchor)); there && k.Score >= leastOfPoint {
+	if k, there := f.Detail.Keypoint(string(anchor)); there && k.Score >= minKeypointScore {
 		return Point{float64(k.X), float64(k.Y)}
 	}
-	return anchor.of(f.Box)
+	return anchor.onBox(f.Box)
 }

@@ -198,11 +198,11 @@ func (c *Config) checkZone(z *Zone, names Names) error {
 		return err
 	}
 	switch {
-	case !z.Anchor.extended() && !z.Anchor.isPoint(names.Keypoints):
+	case !z.Anchor.isArea() && !z.Anchor.isPoint(names.Keypoints):
 		return fmt.Errorf("anchor %q is not bottom, centre, top, feet, box, mask or a keypoint like %s", z.Anchor, example(names.Keypoints))
 	case !(z.Share >= 0 && z.Share <= 1):
 		return fmt.Errorf("share %v is not between 0 and 1", z.Share)
-	case z.Share > 0 && !z.Anchor.extended():
+	case z.Share > 0 && !z.Anchor.isArea():
 		return fmt.Errorf("share %v is of the anchors box and mask", z.Share)
 	case z.Inertia < 0 || z.Inertia > 1000:
 		return fmt.Errorf("inertia %d is not between 0 and 1000", z.Inertia)
@@ -275,7 +275,7 @@ func (c *Config) checkOutline(points []Point) error {
 		}
 	}
 	outline := polygon(points)
-	if one, two, tangled := outline.tangle(); tangled {
+	if one, two, crossing := outline.selfIntersection(); crossing {
 		return fmt.Errorf("edges %d and %d cross", one, two)
 	}
 	if outline.area() == 0 {

@@ -36,7 +36,7 @@ type LineCount struct{ In, Out []int }
 // counts keeps the present numbers and those that were reported last, in one row per counter.
 type counts struct {
 	classes, zones, lines int
-	now, told             []int
+	current, reported             []int
 	visits                []int
 	dwell                 []time.Duration
 }
@@ -44,18 +44,18 @@ type counts struct {
 func (c *counts) open(classes, zones, lines int) {
 	*c = counts{classes: classes, zones: zones, lines: lines}
 	rows := 1 + 2*zones + 2*lines
-	c.now, c.told = make([]int, rows*classes), make([]int, rows*classes)
+	c.current, c.reported = make([]int, rows*classes), make([]int, rows*classes)
 	c.visits, c.dwell = make([]int, zones), make([]time.Duration, zones)
 }
 
 // The rows: present, then occupied and entered of each zone, then in and out of each line.
-func (c *counts) row(i int) []int    { return c.now[i*c.classes : (i+1)*c.classes] }
+func (c *counts) row(i int) []int    { return c.current[i*c.classes : (i+1)*c.classes] }
 func (c *counts) occupied(z int) int { return 1 + 2*z }
 func (c *counts) inward(l int) int   { return 1 + 2*c.zones + 2*l }
 
 func (c *counts) add(row, class int) {
 	if class >= 0 && class < c.classes {
-		c.now[row*c.classes+class]++
+		c.current[row*c.classes+class]++
 	}
 }
 
@@ -103,11 +103,11 @@ func (c *counts) report(a *Analytics) {
 			c.add(c.occupied(z), o.Class)
 		}
 	}
-	for i, value := range c.now {
-		if value == c.told[i] {
+	for i, value := range c.current {
+		if value == c.reported[i] {
 			continue
 		}
-		c.told[i] = value
+		c.reported[i] = value
 		row, class := i/c.classes, i%c.classes
 		change := Change{Counter: Present, Index: -1, Class: class, Value: value}
 		switch at := row - 1; {
@@ -123,7 +123,7 @@ func (c *counts) report(a *Analytics) {
 }
 
 // ReportAll makes the next Update report every counter that is not 0, for a broker that has lost its retained messages.
-func (a *Analytics) ReportAll() { clear(a.counts.told) }
+func (a *Analytics) ReportAll() { clear(a.counts.reported) }
 
 // Reset sets the counts of lines and of entries back to 0; the next Update reports it.
 func (a *Analytics) Reset() { a.counts.reset() }

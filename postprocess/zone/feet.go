@@ -10,7 +10,7 @@ import (
 const (
 	leftAnkle    = 15
 	rightAnkle   = 16
-	leastOfPoint = 0.5
+	minKeypointScore = 0.5
 )
 
 // feet is where an object touches the ground by what its network says of it: the middle of a person's ankles, or the one that is seen, or
@@ -21,12 +21,12 @@ func (a *Analytics) feet(f *postprocess.Detection) Point {
 			return p
 		}
 		if d.Mask != nil {
-			if p, there := a.lowest(d.Mask); there {
+			if p, there := a.lowestPoint(d.Mask); there {
 				return p
 			}
 		}
 	}
-	return Bottom.of(f.Box)
+	return Bottom.onBox(f.Box)
 }
 
 func ankles(d *postprocess.Detail) (p Point, seen bool) {
@@ -35,7 +35,7 @@ func ankles(d *postprocess.Detail) (p Point, seen bool) {
 	}
 	count := 0.0
 	for _, k := range d.Keypoints[leftAnkle : rightAnkle+1] {
-		if k.Score >= leastOfPoint {
+		if k.Score >= minKeypointScore {
 			p.X, p.Y, count = p.X+float64(k.X), p.Y+float64(k.Y), count+1
 		}
 	}
@@ -45,8 +45,8 @@ func ankles(d *postprocess.Detail) (p Point, seen bool) {
 	return Point{p.X / count, p.Y / count}, true
 }
 
-// lowest is the middle of the lowest row of pixels of a mask.
-func (a *Analytics) lowest(m *postprocess.Mask) (Point, bool) {
+// lowestPoint is the middle of the lowest row of pixels of a mask.
+func (a *Analytics) lowestPoint(m *postprocess.Mask) (Point, bool) {
 	bounds := m.Bounds.Intersect(image.Rect(0, 0, a.Width, a.Height))
 	if bounds.Empty() {
 		return Point{}, false

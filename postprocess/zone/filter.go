@@ -97,7 +97,7 @@ func (a *Analytics) Filter(detections []postprocess.Detection) []postprocess.Det
 		} else if len(a.Config.Filter.Labels) > 0 {
 			continue
 		}
-		if a.masked(Bottom.of(d.Box)) {
+		if a.masked(Bottom.onBox(d.Box)) {
 			continue
 		}
 		kept = append(kept, *d)

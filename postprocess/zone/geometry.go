@@ -52,8 +52,8 @@ func (g polygon) convex() bool {
 	return left != right
 }
 
-// tangle returns two edges that touch though they are not neighbours, or neighbours that lie on each other, numbered from 1.
-func (g polygon) tangle() (first, second int, tangled bool) {
+// selfIntersection returns two edges that touch though they are not neighbours, or neighbours that lie on each other, numbered from 1.
+func (g polygon) selfIntersection() (first, second int, crossing bool) {
 	n := len(g)
 	for i := range n {
 		for j := i + 1; j < n; j++ {
@@ -61,14 +61,14 @@ func (g polygon) tangle() (first, second int, tangled bool) {
 			switch {
 			case j == i+1:
 				// The shared corner is no crossing, running back over the edge is.
-				if back(a, b, d) {
+				if foldsBack(a, b, d) {
 					return i + 1, j + 1, true
 				}
 			case i == 0 && j == n-1:
-				if back(c, d, b) {
+				if foldsBack(c, d, b) {
 					return i + 1, j + 1, true
 				}
-			case touch(a, b, c, d):
+			case intersect(a, b, c, d):
 				return i + 1, j + 1, true
 			}
 		}
@@ -76,23 +76,23 @@ func (g polygon) tangle() (first, second int, tangled bool) {
 	return 0, 0, false
 }
 
-// back reports whether the way from a to b turns round at b on its way to c.
-func back(a, b, c Point) bool {
+// foldsBack reports whether the way from a to b turns round at b on its way to c.
+func foldsBack(a, b, c Point) bool {
 	one, two := b.minus(a), c.minus(b)
 	return one.cross(two) == 0 && one.dot(two) <= 0
 }
 
-// touch reports whether the segments a-b and c-d have a point in common.
-func touch(a, b, c, d Point) bool {
+// intersect reports whether the segments a-b and c-d have a point in common.
+func intersect(a, b, c, d Point) bool {
 	o1, o2 := b.minus(a).cross(c.minus(a)), b.minus(a).cross(d.minus(a))
 	o3, o4 := d.minus(c).cross(a.minus(c)), d.minus(c).cross(b.minus(c))
 	if ((o1 > 0 && o2 < 0) || (o1 < 0 && o2 > 0)) && ((o3 > 0 && o4 < 0) || (o3 < 0 && o4 > 0)) {
 		return true
 	}
-	return o1 == 0 && within(a, b, c) || o2 == 0 && within(a, b, d) || o3 == 0 && within(c, d, a) || o4 == 0 && within(c, d, b)
+	return o1 == 0 && onSegment(a, b, c) || o2 == 0 && onSegment(a, b, d) || o3 == 0 && onSegment(c, d, a) || o4 == 0 && onSegment(c, d, b)
 }
 
-// within reports whether p, which lies on the straight through a and b, lies between them.
-func within(a, b, p Point) bool {
+// onSegment reports whether p, which lies on the straight through a and b, lies between them.
+func onSegment(a, b, p Point) bool {
 	return min(a.X, b.X) <= p.X && p.X <= max(a.X, b.X) && min(a.Y, b.Y) <= p.Y && p.Y <= max(a.Y, b.Y)
 }

@@ -107,8 +107,8 @@ func newPlane(corners polygon, width, length float64) (*plane, error) {
 	return p, nil
 }
 
-// at is the place on the ground in metres; ok is false at and above the horizon.
-func (p *plane) at(q Point) (place Point, ok bool) {
+// toGround is the place on the ground in metres; ok is false at and above the horizon.
+func (p *plane) toGround(q Point) (place Point, ok bool) {
 	w := p[6]*q.X + p[7]*q.Y + 1
 	if w <= 1e-6 {
 		return Point{}, false

@@ -44,7 +44,7 @@ type Object struct {
 func (o *Object) Duration() time.Duration { return o.LastSeen.Sub(o.Start) }
 
 // AppendID appends the object's identity: the Unix time of its start in seconds with six decimals, "-", and the track number. It is the
-// same in every event of the object and differs from every other object's of the camera, also after a restart.
+// sameGrid in every event of the object and differs from every other object's of the camera, also after a restart.
 func (o *Object) AppendID(dst []byte) []byte {
 	micros := o.Start.UnixMicro()
 	dst = strconv.AppendInt(dst, micros/1e6, 10)
@@ -59,9 +59,9 @@ func (o *Object) AppendID(dst []byte) []byte {
 // ID is AppendID as a string.
 func (o *Object) ID() string { return string(o.AppendID(nil)) }
 
-// walk adds a point to the path when it is far enough from the last one.
-func (o *Object) walk(p Point, far float64) {
-	if n := len(o.Path); n > 0 && o.Path[n-1].distance(p) < far {
+// extendPath adds a point to the path when it is far enough from the last one.
+func (o *Object) extendPath(p Point, step float64) {
+	if n := len(o.Path); n > 0 && o.Path[n-1].distance(p) < step {
 		return
 	}
 	if len(o.Path) == maxPath {

@@ -13,11 +13,11 @@ type MapAgreement struct {
 
 	images          int
 	all             Segmentation
-	least           float64 // share of alike pixels in an image
+	sameMin           float64 // share of alike pixels in an image
 	pixels, missing int64   // of depths: those that the reference has, and of them those that the other one has not
 	near            int64
 	error, size     float64 // sums over the pixels that both have
-	most            float64
+	maxError            float64
 }
 
 // Add takes both maps of an image of that size; nil where a network gave none. An image of which the reference says nothing does not
@@ -40,8 +40,8 @@ func (a *MapAgreement) Add(candidate, reference *postprocess.DenseMap, width, he
 	}
 	one := Segmentation{Classes: a.Classes}
 	one.Add(candidate, width, height, labels)
-	if share := one.Result().Accuracy; a.images == 1 || share < a.least {
-		a.least = share
+	if share := one.Result().Accuracy; a.images == 1 || share < a.sameMin {
+		a.sameMin = share
 	}
 	if a.all.confusion == nil {
 		a.all = one
@@ -68,7 +68,7 @@ func (a *MapAgreement) depths(candidate, reference *postprocess.DenseMap, width,
 				continue
 			}
 			off := math.Abs(got - want)
-			a.error, a.size, a.most = a.error+off, a.size+math.Abs(want), max(a.most, off)
+			a.error, a.size, a.maxError = a.error+off, a.size+math.Abs(want), max(a.maxError, off)
 			if got == want || got > 0 && want > 0 && max(got/want, want/got) < 1.25 {
 				a.near++
 			}
@@ -96,7 +96,7 @@ type MapAgreementResult struct {
 // Result is what all images come to.
 func (a *MapAgreement) Result() MapAgreementResult {
 	places := a.all.Result()
-	r := MapAgreementResult{Images: a.images, Same: places.Accuracy, SameMin: a.least, MeanIoU: places.MeanIoU, MaxError: a.most}
+	r := MapAgreementResult{Images: a.images, Same: places.Accuracy, SameMin: a.sameMin, MeanIoU: places.MeanIoU, MaxError: a.maxError}
 	if a.pixels > 0 {
 		r.Delta125, r.Missing = float64(a.near)/float64(a.pixels), float64(a.missing)/float64(a.pixels)
 	}

@@ -21,8 +21,8 @@ type LabelMap struct {
 	Numbers       []float32
 }
 
-// mostPixels bounds a map that a file claims to hold.
-const mostPixels = 1 << 26
+// maxPixels bounds a map that a file claims to hold.
+const maxPixels = 1 << 26
 
 // ReadLabelMap reads a grey PNG of 8 or 16 bits, one with a palette, whose numbers count, or an NPY file of two dimensions.
 func ReadLabelMap(path string) (*LabelMap, error) {
@@ -45,7 +45,7 @@ func parseLabelMap(data []byte) (*LabelMap, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("is neither PNG nor NPY: %w", err)
-	case size.Width < 1 || size.Height < 1 || size.Width > mostPixels/size.Height:
+	case size.Width < 1 || size.Height < 1 || size.Width > maxPixels/size.Height:
 		return nil, fmt.Errorf("is %dx%d, which is too large", size.Width, size.Height)
 	}
 	decoded, err := png.Decode(bytes.NewReader(data))
@@ -82,7 +82,7 @@ func parseArray(data []byte) (*LabelMap, error) {
 		at := slices.Index(shape, 1)
 		shape = slices.Concat(shape[:at], shape[at+1:])
 	}
-	if len(shape) != 2 || shape[0] < 1 || shape[1] < 1 || shape[0] > mostPixels/shape[1] {
+	if len(shape) != 2 || shape[0] < 1 || shape[1] < 1 || shape[0] > maxPixels/shape[1] {
 		return nil, fmt.Errorf("has the shape %v: a map of labels has rows and columns", t.Shape)
 	}
 	if t.Type != engine.Float32 && t.Type != engine.Uint8 {

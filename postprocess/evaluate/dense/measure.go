@@ -92,7 +92,7 @@ func (p *Segmentation) Result() (r SegmentationResult) {
 
 // Depth measures depth by the protocol of Eigen, Puhrsch and Fergus, "Depth map prediction from a single image using a multi-scale deep
 // network", 2014: each image for itself, then the mean over images, as Depth Anything and Ultralytics have it. Pixels count whose
-// labelled depth lies between leastDepth and Most; what is seen there is cut to these.
+// labelled depth lies between minDepth and Most; what is seen there is cut to these.
 type Depth struct {
 	// Scale is how many of the labels' numbers are a metre, 0 for 1.
 	Scale float64
@@ -105,10 +105,10 @@ type Depth struct {
 	error, rmse, delta float64
 }
 
-// leastDepth and leastPixels are Depth Anything's: the least depth that counts in metres, and how many pixels with one an image needs.
+// minDepth and minPixels are Depth Anything's: the least depth that counts in metres, and how many pixels with one an image needs.
 const (
-	leastDepth  = .001
-	leastPixels = 10
+	minDepth  = .001
+	minPixels = 10
 )
 
 // Add takes the map of an image of that size, nil where the network gave none, and its labels. Between the cells of a map depths are
@@ -122,7 +122,7 @@ func (d *Depth) Add(m *postprocess.DenseMap, width, height int, labels *LabelMap
 	for y := range labels.Height {
 		for x := range labels.Width {
 			truth := float64(labels.Numbers[y*labels.Width+x]) / scale
-			if !(truth > leastDepth && truth < d.MaxDepth) {
+			if !(truth > minDepth && truth < d.MaxDepth) {
 				continue
 			}
 			depth := float32(math.NaN())
@@ -132,11 +132,11 @@ func (d *Depth) Add(m *postprocess.DenseMap, width, height int, labels *LabelMap
 			}
 			truths, seen = append(truths, float32(truth)), append(seen, depth)
 			if depth-depth == 0 {
-				known, finite = append(known, float32(truth)), append(finite, max(depth, leastDepth))
+				known, finite = append(known, float32(truth)), append(finite, max(depth, minDepth))
 			}
 		}
 	}
-	if len(truths) < leastPixels {
+	if len(truths) < minPixels {
 		return
 	}
 	factor := float32(1)
@@ -151,7 +151,7 @@ func (d *Depth) Add(m *postprocess.DenseMap, width, height int, labels *LabelMap
 		case math.IsNaN(got):
 			got = d.MaxDepth
 		default:
-			got = min(max(got, leastDepth), d.MaxDepth)
+			got = min(max(got, minDepth), d.MaxDepth)
 		}
 		relative += math.Abs(got-truth) / truth
 		square += (got - truth) * (got - truth)

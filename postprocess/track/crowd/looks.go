@@ -10,45 +10,45 @@ import (
 // The vectors of the simulated network are as an OSNet x0.25 gives them for the people of PETS09-S2L1: two images of one person have a
 // cosine of .93 from one frame to the next, .84 after two seconds and .75 in the long run, two persons .44, and one pair of a hundred .67.
 const (
-	numbers  = 32
-	common   = 0.44 // of the cosine, what all people share
-	own      = 0.55 // of the rest, what stays
-	posture  = 0.32 // and what changes slowly: how somebody is turned, and in which light
-	postures = 3.0  // seconds
+	embeddingSize  = 32
+	sharedPart   = 0.44 // of the cosine, what all people share
+	identityPart      = 0.55 // of the rest, what stays
+	posturePart  = 0.32 // and what changes slowly: how somebody is turned, and in which light
+	postureTime = 3.0  // seconds
 )
 
-// looker gives everybody a vector.
-type looker struct {
+// embedder gives everybody a vector.
+type embedder struct {
 	random   *rand.Rand
 	everyone []float64
-	thing    []float64 // what hides people and is none
-	people   []look
+	background    []float64 // what hides people and is none
+	people   []identity
 	at       float64
 }
 
-type look struct{ own, posture []float64 }
+type identity struct{ own, posture []float64 }
 
-func newLooker(seed uint64, people int) *looker {
-	l := &looker{random: rand.New(rand.NewPCG(seed, 99))}
-	l.everyone, l.thing = l.direction(), l.direction()
+func newEmbedder(seed uint64, people int) *embedder {
+	l := &embedder{random: rand.New(rand.NewPCG(seed, 99))}
+	l.everyone, l.background = l.direction(), l.direction()
 	for range people {
-		l.people = append(l.people, look{l.direction(), l.direction()})
+		l.people = append(l.people, identity{l.direction(), l.direction()})
 	}
 	return l
 }
 
 // direction is a vector of about length 1 that points anywhere.
-func (l *looker) direction() []float64 {
-	v := make([]float64, numbers)
+func (l *embedder) direction() []float64 {
+	v := make([]float64, embeddingSize)
 	for i := range v {
-		v[i] = l.random.NormFloat64() / math.Sqrt(numbers)
+		v[i] = l.random.NormFloat64() / math.Sqrt(embeddingSize)
 	}
 	return v
 }
 
-// look sets what figures look like at a time. Of somebody who is half hidden the vector shows as much of who or what hides him.
-func (l *looker) look(at float64, all []figure) {
-	left := math.Exp((l.at - at) / postures)
+// update sets what figures look like at a time. Of somebody who is half hidden the vector shows as much of who or what hides him.
+func (l *embedder) update(at float64, all []figure) {
+	left := math.Exp((l.at - at) / postureTime)
 	l.at = at
 	for i := range l.people {
 		p, fresh := l.people[i].posture, l.direction()
@@ -59,12 +59,12 @@ func (l *looker) look(at float64, all []figure) {
 	for i := range all {
 		f := &all[i]
 		seen, noise := l.person(f.ID), l.direction()
-		before := l.thing
-		if o := hider(f, all); o != nil {
+		before := l.background
+		if o := occluder(f, all); o != nil {
 			before = l.person(o.ID)
 		}
 		for k := range seen {
-			seen[k] += math.Sqrt((1-common)*(1-own-posture)) * noise[k]
+			seen[k] += math.Sqrt((1-sharedPart)*(1-identityPart-posturePart)) * noise[k]
 			seen[k] = f.Visible*seen[k] + (1-f.Visible)*before[k]
 		}
 		f.detail = &postprocess.Detail{Embedding: unit(seen)}
@@ -72,17 +72,17 @@ func (l *looker) look(at float64, all []figure) {
 }
 
 // person is what somebody looks like without noise.
-func (l *looker) person(id int) []float64 {
-	v := make([]float64, numbers)
+func (l *embedder) person(id int) []float64 {
+	v := make([]float64, embeddingSize)
 	p := &l.people[id-1]
 	for k := range v {
-		v[k] = math.Sqrt(common)*l.everyone[k] + math.Sqrt((1-common)*own)*p.own[k] + math.Sqrt((1-common)*posture)*p.posture[k]
+		v[k] = math.Sqrt(sharedPart)*l.everyone[k] + math.Sqrt((1-sharedPart)*identityPart)*p.own[k] + math.Sqrt((1-sharedPart)*posturePart)*p.posture[k]
 	}
 	return v
 }
 
-// hider is who hides most of a figure, nil for nobody.
-func hider(f *figure, all []figure) *figure {
+// occluder is who hides most of a figure, nil for nobody.
+func occluder(f *figure, all []figure) *figure {
 	var most *figure
 	best := float32(0)
 	for i := range all {
