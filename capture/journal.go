@@ -8,31 +8,31 @@ import (
 )
 
 const (
-	// minLogInterval and maxLogInterval bound the growing pauses between log lines about a trouble that the log has named already.
+	// minLogInterval and maxLogInterval bound the growing intervals between log lines about the same outage.
 	minLogInterval = 10 * time.Minute
-	maxLogInterval  = 24 * time.Hour
-	// maxReasons bounds how many reasons of one trouble are logged.
+	maxLogInterval = 24 * time.Hour
+	// maxReasons bounds the distinct reasons logged per outage.
 	maxReasons = 8
 )
 
-// healthLog writes a camera's troubles into the log: each reason once, the recovery once, and a summary now and then if it lasts. It belongs
-// to one goroutine.
+// healthLog logs the outages of a camera: each reason once, the recovery once, and a summary at growing intervals. It belongs to one
+// goroutine.
 type healthLog struct {
 	logger *slog.Logger
 	camera string
 
-	reasons  []string  // of this trouble, that the log names
-	since    time.Time // the trouble
-	failures int       // of this trouble
-	offline     bool      // the log's last word is that the camera is away
-	recoveredAt     time.Time // when images came again; zero while there are none
-	throttle   logThrottle
+	reasons     []string  // logged in this outage, normalized
+	since       time.Time // start of the outage
+	failures    int       // in this outage
+	offline     bool      // the last log line reported an outage
+	recoveredAt time.Time // when images arrived again; zero while there are none
+	throttle    logThrottle
 
-	damagedLogged uint64 // damaged ones that the log tells of
+	damagedLogged  uint64 // damaged images reported so far
 	damageThrottle logThrottle
 }
 
-// failed hears of a try that is over: Lost or Waiting.
+// failed logs a failed attempt; state is Lost or Waiting.
 func (j *healthLog) failed(state State, err error, pause time.Duration) {
 	j.expire()
 	j.recoveredAt = time.Time{}
@@ -60,7 +60,7 @@ func (j *healthLog) failed(state State, err error, pause time.Duration) {
 	j.offline = true
 }
 
-// running hears, again and again, that images come.
+// running is called repeatedly while images arrive.
 func (j *healthLog) running() {
 	if j.recoveredAt.IsZero() {
 		j.recoveredAt = time.Now()
@@ -72,14 +72,14 @@ func (j *healthLog) running() {
 	j.expire()
 }
 
-// expire ends a trouble that is over.
+// expire forgets an outage once the camera has been stable.
 func (j *healthLog) expire() {
 	if !j.recoveredAt.IsZero() && time.Since(j.recoveredAt) >= stableAfter {
 		j.reasons, j.failures = j.reasons[:0], 0
 	}
 }
 
-// damaged hears how many images were damaged until now, and what was wrong with the last one.
+// damaged logs new damaged images; images is their total and reason that of the last one.
 func (j *healthLog) damaged(images uint64, reason string) {
 	if images == j.damagedLogged || !j.damageThrottle.due() {
 		return
@@ -88,16 +88,16 @@ func (j *healthLog) damaged(images uint64, reason string) {
 	j.damagedLogged = images
 }
 
-// logThrottle says when to write the next line about something that lasts.
+// logThrottle limits how often a lasting condition is logged.
 type logThrottle struct {
 	last  time.Time
 	pause time.Duration
 }
 
-// start starts the pauses after a line.
+// start begins the intervals after a log line.
 func (s *logThrottle) start() { s.last, s.pause = time.Now(), minLogInterval }
 
-// due reports whether a line may be written now; the pause until the next one then doubles.
+// due reports whether a line may be logged now; the interval then doubles.
 func (s *logThrottle) due() bool {
 	switch {
 	case s.last.IsZero():
@@ -110,8 +110,8 @@ func (s *logThrottle) due() bool {
 	return true
 }
 
-// variablePart is what may differ between two tellings of one reason: addresses, ports, times, counts and sizes.
+// variablePart matches what may differ between two reports of the same reason: addresses, ports, times, counts and sizes.
 var variablePart = regexp.MustCompile(`\[[^\]\s]*\]|(\d+([.:]\d+)*(ms|µs|ns|s|m|h)?)+`)
 
-// normalize is a reason without what changes from try to try.
+// normalize returns a reason without its variable parts.
 func normalize(reason string) string { return variablePart.ReplaceAllLiteralString(reason, "#") }

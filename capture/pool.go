@@ -10,56 +10,56 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// DefaultBuffers is enough for one frame being written, one waiting and two with the engine.
+// DefaultBuffers allows one frame being written, one waiting and two in the engine.
 const DefaultBuffers = 4
 
 const (
-	// maxOversize is how many times the memory of an image its buffer may take for more than maxOversized images in a row.
-	maxOversize = 4
+	// A pool shrinks after more than maxOversized consecutive images whose buffers were maxOversize times too large.
+	maxOversize  = 4
 	maxOversized = 250
 )
 
-// ErrNoBuffer says that every buffer of a pool is lent.
+// ErrNoBuffer reports that all buffers of a pool are lent.
 var ErrNoBuffer = errors.New("every frame buffer is in use")
 
 var errPoolClosed = errors.New("frame pool is closed")
 
-// Alloc gives memory for one buffer and the function that frees it, which is called once. The memory must not be the Go heap's, because
+// Alloc returns memory for one buffer and the function that frees it, which is called once. The memory must not be on the Go heap, because
 // OpenCV keeps its address.
 type Alloc func(size int) (data []byte, free func(), err error)
 
-// Pool lends a fixed number of equally large buffers. They become larger when an image needs that, and smaller when a long row of images
-// does not need them: images that alternate between sizes cost no memory anew, which of a GPU's kind is slow to get and stops the GPU.
-// The zero value is ready; all methods are safe for concurrent use.
+// Pool lends a fixed number of buffers of equal size. They grow when an image needs it and shrink only after many smaller images, so that
+// images of alternating sizes cause no new allocations, which are slow on a GPU and block it. The zero value is ready; all methods are safe
+// for concurrent use.
 type Pool struct {
-	// Alloc is where the memory comes from; nil means page-aligned memory outside the Go heap.
+	// Alloc provides the memory, page-aligned memory outside the Go heap when nil.
 	Alloc Alloc
-	// Buffers is how many there are, DefaultBuffers when 0.
+	// Buffers is the number of buffers, DefaultBuffers when 0.
 	Buffers int
 
-	mu     sync.Mutex
-	free   []*buffer
-	size   int    // bytes of a buffer
-	oversized  int    // images in a row that needed little of a buffer
-	generation  uint64 // how often the size has changed
-	allocated   int    // buffers of the present size, lent ones included
-	lent   int    // buffers of any size
-	closed bool
-	released  chan struct{} // holds a token after a release
+	mu         sync.Mutex
+	free       []*buffer
+	size       int    // bytes per buffer
+	oversized  int    // consecutive images that needed little of a buffer
+	generation uint64 // incremented when the size changes
+	allocated  int    // buffers of this generation, lent ones included
+	lent       int    // buffers of any generation
+	closed     bool
+	released   chan struct{} // holds a token after a release
 }
 
-// buffer is memory with the frame that it holds at the moment.
+// buffer is memory with the frame that it currently holds.
 type buffer struct {
-	pool  *Pool
-	data  []byte
-	free  func()
-	generation uint64        // the pool's when the buffer was made
-	lease atomic.Uint64 // odd while lent
-	frame Frame         // what waits in a mailbox
-	truth []Object      // memory for Frame.Truth
+	pool       *Pool
+	data       []byte
+	free       func()
+	generation uint64        // of the pool at allocation
+	lease      atomic.Uint64 // odd while lent
+	frame      Frame         // the frame in a mailbox
+	truth      []Object      // memory for Frame.Truth
 }
 
-// Frame lends a buffer for an image of that format and size in pixels, rows without padding. When none is free it returns ErrNoBuffer.
+// Frame lends a buffer for an image of the given format and size in pixels, rows without padding. It returns ErrNoBuffer if none is free.
 func (p *Pool) Frame(format engine.PixelFormat, width, height int) (Frame, error) {
 	stride := format.RowBytes(width)
 	size := stride * format.Rows(height)
@@ -111,7 +111,7 @@ func (p *Pool) acquire(size int) (*buffer, error) {
 	return &buffer{pool: p, data: data[:p.size:p.size], free: free, generation: p.generation}, nil
 }
 
-// Lent is how many buffers are out.
+// Lent returns the number of lent buffers.
 func (p *Pool) Lent() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +125,7 @@ func (p *Pool) limit() int {
 	return DefaultBuffers
 }
 
-// freeIdle frees the buffers that nobody holds. The lock is held.
+// freeIdle frees the buffers that are not lent. The lock is held.
 func (p *Pool) freeIdle() {
 	for i, b := range p.free {
 		b.discard()
@@ -134,7 +134,7 @@ func (p *Pool) freeIdle() {
 	p.free = p.free[:0]
 }
 
-// Reallocate gives the memory up and gets new from Alloc with the next frame; buffers that are lent are freed when they are released.
+// Reallocate frees the buffers and allocates new ones from Alloc with the next frame; lent buffers are freed when they are released.
 func (p *Pool) Reallocate() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,14 +143,14 @@ func (p *Pool) Reallocate() {
 	p.generation++
 }
 
-// Released gets a token after every release; it serves one waiter.
+// Released receives a token after every release; it serves one receiver.
 func (p *Pool) Released() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.releasedChan()
 }
 
-// releasedChan returns the channel for Freed. The lock is held.
+// releasedChan returns the channel of Released. The lock is held.
 func (p *Pool) releasedChan() chan struct{} {
 	if p.released == nil {
 		p.released = make(chan struct{}, 1)
@@ -158,7 +158,7 @@ func (p *Pool) releasedChan() chan struct{} {
 	return p.released
 }
 
-// Close frees every buffer, those that are lent as soon as they are released. It is idempotent.
+// Close frees every buffer, lent ones when they are released. It is idempotent.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,7 +194,7 @@ func (b *buffer) discard() {
 	b.data, b.free = nil, nil
 }
 
-// notify leaves a token in a channel of capacity 1 and never waits.
+// notify puts a token into a channel of capacity 1 without blocking.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -202,7 +202,7 @@ func notify(c chan<- struct{}) {
 	}
 }
 
-// allocPages gives zeroed, page-aligned memory of the process' own.
+// allocPages returns zeroed, page-aligned memory outside the Go heap.
 func allocPages(size int) ([]byte, func(), error) {
 	data, err := unix.Mmap(-1, 0, max(size, 1), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {

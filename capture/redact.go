@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// secret matches name=value in a query or a pipeline where the name says that the value is to be kept.
+// secret matches name=value in a query or a pipeline if the name suggests a secret.
 var secret = regexp.MustCompile(
 	`(?i)([a-z0-9_-]*(?:pass|passwd|password|pwd|pw|token|secret|key|auth|signature|sig|user-id|username|user)=)` +
 		`("[^"]*"|'[^']*'|[^\s&"'!]*)`)
@@ -34,8 +34,8 @@ func Redact(uri string) string {
 	return secret.ReplaceAllString(out.String(), "${1}***")
 }
 
-// redactUser replaces what stands before the @ of an address. A user name or password may hold '/', '?' or '#' that nobody encoded; then
-// what looks like the port is not a number, or a colon comes later. Rather too much is hidden than too little.
+// redactUser replaces the user info before the @ of an address. A user name or password may contain an unencoded '/', '?' or '#'; then what
+// looks like the port is not a number, or a colon follows later. When in doubt, more is hidden.
 func redactUser(address string) string {
 	end := strings.IndexAny(address, "/?#")
 	if end < 0 {

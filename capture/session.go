@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// session is one life of a camera's source, from open to failure. Everything runs in its own goroutine, which may hang inside OpenCV.
+// session is one connection to a camera's source, from open to failure. It runs in its own goroutine, which may hang inside OpenCV.
 type session struct {
 	camera      *Camera
 	uri         URI
@@ -18,26 +18,28 @@ type session struct {
 	openTimeout time.Duration
 	done        chan error
 
-	started, lastTime time.Time // of the video, and of its newest image
+	started, lastTime time.Time // wall-clock start of the video and time of its newest frame
 
-	// Read by the camera's goroutine.
-	progress    atomic.Uint64          // signs of life
-	blocked atomic.Bool            // the source waits for somebody else
-	first   atomic.Int64           // when the first image came, CLOCK_MONOTONIC; 0 before
-	damage  atomic.Pointer[string] // what is wrong with the images that came since the last good one
+	// Read by the camera's goroutine:
+	progress atomic.Uint64          // signs of life
+	blocked  atomic.Bool            // the source waits for its consumer
+	first    atomic.Int64           // when the first image arrived, CLOCK_MONOTONIC; 0 before
+	damage   atomic.Pointer[string] // why the images since the last good one were damaged
 
-	abandoned bool // guarded by camera.mu: the camera has gone on without this session
+	abandoned bool // guarded by camera.mu: the camera has moved on without this session
 }
 
 var errAbandoned = errors.New("the camera has gone on")
 
-// hasImage reports whether there has been an image.
+// hasImage reports whether an image has arrived.
 func (s *session) hasImage() bool { return s.first.Load() != 0 }
 
-// stableAfter reports whether images have come for long enough that another try need not wait.
-func (s *session) stable() bool { return s.hasImage() && Monotonic()-s.first.Load() >= int64(stableAfter) }
+// stable reports whether images have arrived long enough that a retry need not wait.
+func (s *session) stable() bool {
+	return s.hasImage() && Monotonic()-s.first.Load() >= int64(stableAfter)
+}
 
-// stallError is the error of a session that shows no life.
+// stallError returns the error of a session without progress.
 func (s *session) stallError(limit time.Duration) error {
 	which := "image"
 	if !s.hasImage() {
@@ -59,7 +61,7 @@ func (s *session) run() error {
 	}
 	defer source.Close()
 	if c.SetupThread != nil && source.Live() {
-		runtime.LockOSThread() // for good: the thread ends with this goroutine, and nobody inherits what it was given
+		runtime.LockOSThread() // never unlocked: the thread exits with this goroutine, and its settings with it
 		c.SetupThread()
 	}
 	p := pacer{session: s}
@@ -81,7 +83,7 @@ func (s *session) run() error {
 			err = s.dropped()
 		case errors.Is(err, ErrImage):
 			if err = s.damaged(err); !source.Live() {
-				s.progress.Add(1) // it gets on, to its end
+				s.progress.Add(1) // a file makes progress despite damaged images
 			}
 		case err == nil:
 			if c.Lossless && !source.Live() {
@@ -95,8 +97,7 @@ func (s *session) run() error {
 	}
 }
 
-// filmed is the video's time of a frame: that of its beginning, which is now, and its position. It never goes back, also when a video begins
-// again.
+// videoTime is the start of the video, taken as now, plus the frame's position. It never goes backwards, not even when a video restarts.
 func (s *session) videoTime(f *Frame) time.Time {
 	if s.started.IsZero() {
 		s.started = f.Time
@@ -106,7 +107,7 @@ func (s *session) videoTime(f *Frame) time.Time {
 		s.lastTime = s.started
 	}
 	if f.Position == 0 && f.Seq > 0 {
-		return f.Time // there is no other time
+		return f.Time // no position known
 	}
 	if at := s.started.Add(f.Position); at.After(s.lastTime) {
 		s.lastTime = at
@@ -114,7 +115,7 @@ func (s *session) videoTime(f *Frame) time.Time {
 	return s.lastTime
 }
 
-// Frame is the Lender of the source. When all buffers are out, the frame that waits for the consumer gives up its own.
+// Frame implements Lender for the source. When all buffers are lent, the frame waiting for the consumer is dropped.
 func (s *session) Frame(format engine.PixelFormat, width, height int) (Frame, error) {
 	c := s.camera
 	for {
@@ -135,7 +136,7 @@ func (s *session) Frame(format engine.PixelFormat, width, height int) (Frame, er
 	}
 }
 
-// waitFor waits for somebody else than the source; false when the context has ended.
+// waitFor waits for the consumer; it returns false when the context has ended.
 func (s *session) waitFor(signal <-chan struct{}) bool {
 	defer s.blocked.Store(s.blocked.Swap(true))
 	select {
@@ -169,7 +170,7 @@ func (s *session) deliver(f Frame) error {
 	return nil
 }
 
-// dropped counts an image that found every buffer in use.
+// dropped counts an image for which no buffer was free.
 func (s *session) dropped() error {
 	c := s.camera
 	c.mu.Lock()
@@ -182,7 +183,7 @@ func (s *session) dropped() error {
 	return nil
 }
 
-// damaged counts an image that is none.
+// damaged counts an image that could not be decoded.
 func (s *session) damaged(err error) error {
 	why := reason(err)
 	s.damage.Store(&why)
@@ -196,7 +197,7 @@ func (s *session) damaged(err error) error {
 	return nil
 }
 
-// markGood notes a good image.
+// markGood records a good image.
 func (s *session) markGood() {
 	if !s.hasImage() {
 		s.first.Store(Monotonic())
@@ -205,19 +206,19 @@ func (s *session) markGood() {
 	s.progress.Add(1)
 }
 
-// pacer holds a source to a rate.
+// pacer limits a source to a rate.
 type pacer struct {
 	session *session
-	rate    float64 // frames a second, 0 for as fast as it goes
-	start   int64   // CLOCK_MONOTONIC of the frame that frames counts from
+	rate    float64 // frames per second, 0 for no limit
+	start   int64   // CLOCK_MONOTONIC of frame 0 of the schedule
 	frames  int64
 	timer   *time.Timer
 }
 
-// maxLag is how late a frame may be before the schedule starts anew, in nanoseconds.
+// maxLag is the delay in nanoseconds after which the schedule restarts.
 const maxLag = int64(time.Second)
 
-// wait returns when the next frame is due; false when the context has ended.
+// wait returns when the next frame is due, or false when the context has ended.
 func (p *pacer) wait() bool {
 	if p.rate <= 0 {
 		return p.session.ctx.Err() == nil

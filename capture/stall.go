@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// cancelGrace is how long a source may take to react to being cancelled before it is left behind.
+	// cancelGrace is how long a source may take to react to cancellation before it is abandoned.
 	cancelGrace = 500 * time.Millisecond
-	// maxSessions bounds the captures that hang inside OpenCV at one time; the camera then waits for one of them to come back.
+	// maxSessions bounds the captures that hang inside OpenCV at the same time; the camera then waits for one to return.
 	maxSessions = 8
 )
 
-// stallTimer adds up how long a session has shown no sign of life. Only time in which this process could have noticed one counts: not the time
-// in which it was stopped itself, nor that in which the source waits for somebody else.
+// stallTimer measures how long a session has made no progress. Time during which this process was suspended, or the source waited for its
+// consumer, does not count.
 type stallTimer struct {
-	progress  uint64 // the session's at the last look
-	checked  int64  // CLOCK_MONOTONIC of that
-	total time.Duration
+	progress uint64 // of the session at the last check
+	checked  int64  // CLOCK_MONOTONIC of the last check
+	total    time.Duration
 }
 
 func (q *stallTimer) update(s *session, interval time.Duration) time.Duration {
@@ -33,8 +33,8 @@ func (q *stallTimer) update(s *session, interval time.Duration) time.Duration {
 	return q.total
 }
 
-// connect runs one session and watches over it. It returns in bounded time after the context has ended or the source has stalled, with
-// or without the goroutine that is inside OpenCV.
+// runSession runs and supervises one session. It returns in bounded time after the context has ended or the source has stalled, even if its
+// goroutine hangs inside OpenCV.
 func (c *Camera) runSession(ctx context.Context, u URI, openTimeout time.Duration) (*session, error) {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -42,7 +42,7 @@ func (c *Camera) runSession(ctx context.Context, u URI, openTimeout time.Duratio
 	if !c.acquireSession(ctx, u) {
 		return s, ctx.Err()
 	}
-	s.blocked.Store(u.Kind == Demo) // drawn by this process: if it is slow, so is everything here
+	s.blocked.Store(u.Kind == Demo) // rendered by this process: never stalled
 	go func() {
 		s.done <- s.run()
 		<-c.sessions
@@ -77,7 +77,7 @@ func (c *Camera) runSession(ctx context.Context, u URI, openTimeout time.Duratio
 	}
 }
 
-// acquireSession waits until no more than maxSessions captures hang; false when the context has ended.
+// acquireSession waits until fewer than maxSessions captures hang; false when the context has ended.
 func (c *Camera) acquireSession(ctx context.Context, u URI) bool {
 	select {
 	case c.sessions <- struct{}{}:
@@ -95,7 +95,7 @@ func (c *Camera) acquireSession(ctx context.Context, u URI) bool {
 	}
 }
 
-// abandon waits a moment for a cancelled session and then does without it: nothing that it may still deliver counts any more.
+// abandon waits briefly for a cancelled session and then ignores everything that it may still deliver.
 func (c *Camera) abandon(s *session) {
 	timer := time.NewTimer(cancelGrace)
 	defer timer.Stop()

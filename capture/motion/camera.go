@@ -7,32 +7,32 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Affine takes a point of one image to its place on the next: x' = A*x + B*y + C, y' = D*x + E*y + F, in source pixels.
+// Affine maps a point of one image to the next: x' = A*x + B*y + C, y' = D*x + E*y + F, in source pixels.
 type Affine struct{ A, B, C, D, E, F float64 }
 
-// Box is a part of an image in source pixels.
+// Box is a rectangle in source pixels.
 type Box struct{ X1, Y1, X2, Y2 float32 }
 
-// Estimator finds how the camera of a stream moved from one image to the next. It follows corners of small grey images by the pyramidal
-// method of Lucas and Kanade (Bouguet, 2000) and fits an affine map from which single corners may stray. The zero value is ready; one
-// goroutine uses it. It allocates when images of another size or format come.
+// Estimator estimates camera motion between consecutive images. It tracks corners of thumbnails by the pyramidal method of Lucas and Kanade
+// (Bouguet, 2000) and fits an affine map that is robust against outliers. The zero value is ready; one goroutine may use it. It allocates
+// when the image size or format changes.
 type Estimator struct {
-	reducer     thumb.Reducer
+	reducer           thumb.Reducer
 	current, previous pyramid
-	corners     []corner
+	corners           []corner
 	hasPrevious       bool
 }
 
 const (
-	longestSide   = 240 // pixels of the small image's longer side
-	levels    = 3
-	radius    = 3  // of the window around a corner
-	cell      = 20 // side of the square in which at most one corner is followed
-	margin    = radius + 2
-	minEigenvalue = 3.0  // least eigenvalue of a corner's gradients, squared grey values of a pixel
-	minCorners    = 8    // corners that a map is fitted to
-	minAgreement  = 0.35 // share of the corners that must go with it
-	maxIterations     = 8    // of Lucas and Kanade on each level
+	longestSide   = 240 // longer side of the thumbnail in pixels
+	levels        = 3
+	radius        = 3  // of the window around a corner
+	cell          = 20 // side of the square that holds at most one corner
+	margin        = radius + 2
+	minEigenvalue = 3.0  // minimum eigenvalue of a corner's gradients, squared grey values per pixel
+	minCorners    = 8    // minimum number of corners for a fit
+	minAgreement  = 0.35 // minimum share of corners that agree with the fit
+	maxIterations = 8    // iterations of Lucas and Kanade per level
 )
 
 // level is one image of a pyramid.
@@ -41,14 +41,14 @@ type level struct {
 	width, height int
 }
 
-// pyramid has half the sides from level to level.
+// pyramid halves the sides from level to level.
 type pyramid [levels]level
 
-// corner is a place of the image before and where it went, in small pixels.
+// corner is a point of the previous image and its position in the current one, in thumbnail pixels.
 type corner struct{ x, y, toX, toY, weight, off float64 }
 
-// Moved gives the map from the image of the last call to this one; what lies in the boxes, of the image before, is no part of what
-// stands still. It reports false for the first image, where too few corners are found, and where they do not agree.
+// Estimate returns the map from the previous image to this one, ignoring what lies in the boxes of moving objects in the previous image. It
+// reports false for the first image, and if too few corners are found or agree.
 func (c *Estimator) Estimate(image *engine.Image, moving []Box) (Affine, bool) {
 	c.reducer.LongestSide = longestSide
 	small, err := c.reducer.Reduce(image)
@@ -75,7 +75,7 @@ func (c *Estimator) Estimate(image *engine.Image, moving []Box) (Affine, bool) {
 	if !ok {
 		return Affine{}, false
 	}
-	// From the centres of small pixels to source pixels.
+	// From the centres of thumbnail pixels to source pixels.
 	sx, sy := small.ScaleX, small.ScaleY
 	m.B, m.D = m.B*sx/sy, m.D*sy/sx
 	m.C = (m.C+0.5)*sx - m.A*0.5*sx - m.B*0.5*sy
@@ -83,7 +83,7 @@ func (c *Estimator) Estimate(image *engine.Image, moving []Box) (Affine, bool) {
 	return m, true
 }
 
-// Reset forgets the last image: the next is a first one.
+// Reset forgets the previous image.
 func (c *Estimator) Reset() { c.hasPrevious = false }
 
 func (p *pyramid) fill(small *thumb.Thumbnail) {
@@ -109,7 +109,7 @@ func (l *level) size(width, height int) {
 	}
 }
 
-// sample interpolates the square of that many pixels around a place, row after row. All of it must be in the image.
+// sample interpolates the square of pixels around a position, row by row. All of it must be in the image.
 func (l *level) sample(x, y float64, reach int, to []float32) {
 	i, j := int(x), int(y)
 	a, b := float32(x-float64(i)), float32(y-float64(j))
@@ -125,7 +125,7 @@ func (l *level) sample(x, y float64, reach int, to []float32) {
 	}
 }
 
-// find takes the best corner of each cell (Shi and Tomasi, 1994) that lies in no box.
+// find selects the best corner of each cell outside the boxes (Shi and Tomasi, 1994).
 func (c *Estimator) find(small *thumb.Thumbnail, moving []Box) {
 	const stride = 4
 	l := &c.previous[0]
@@ -150,7 +150,7 @@ func (c *Estimator) find(small *thumb.Thumbnail, moving []Box) {
 	}
 }
 
-// inside reports whether the window around a small pixel touches what moves by itself.
+// inside reports whether the window around a thumbnail pixel touches a box.
 func inside(small *thumb.Thumbnail, moving []Box, x, y int) bool {
 	px, py := (float64(x)+0.5)*small.ScaleX, (float64(y)+0.5)*small.ScaleY
 	wx, wy := radius*small.ScaleX, radius*small.ScaleY
@@ -163,7 +163,7 @@ func inside(small *thumb.Thumbnail, moving []Box, x, y int) bool {
 	return false
 }
 
-// edges is the smaller eigenvalue of the gradients around a pixel, for each pixel.
+// edges returns the smaller eigenvalue of the gradients around a pixel, per pixel.
 func (l *level) edges(x, y int) float64 {
 	var xx, xy, yy float32
 	for j := y - radius; j <= y+radius; j++ {
@@ -178,13 +178,13 @@ func (l *level) edges(x, y int) float64 {
 	return (half - math.Sqrt(difference*difference+float64(xy)*float64(xy))) / area
 }
 
-// follow finds where a corner went, from the smallest images to the largest.
+// follow tracks a corner from the coarsest level to the finest.
 func (c *Estimator) follow(k *corner) bool {
 	var dx, dy float64
 	for i := levels - 1; i >= 0; i-- {
 		dx, dy = 2*dx, 2*dy
 		scale := math.Ldexp(1, -i)
-		// The centre of a pixel is that of four on the level below.
+		// A pixel's centre is the centre of four pixels on the finer level.
 		x, y := (k.x+0.5)*scale-0.5, (k.y+0.5)*scale-0.5
 		var ok bool
 		if dx, dy, ok = lucasKanade(&c.previous[i], &c.current[i], x, y, dx, dy); !ok && i == 0 {
@@ -195,8 +195,8 @@ func (c *Estimator) follow(k *corner) bool {
 	return true
 }
 
-// lucasKanade betters a guess of how far the window around a place went. Places whose window leaves an image, that lack texture and that
-// do not look alike in the end are reported false, with the guess.
+// lucasKanade refines an estimate of how far the window around a position moved. It returns false and the given estimate if the window
+// leaves an image, lacks texture or does not match in the end.
 func lucasKanade(before, now *level, x, y, dx, dy float64) (float64, float64, bool) {
 	const side = 2*radius + 1
 	if !before.holds(x, y) {
@@ -239,11 +239,11 @@ func lucasKanade(before, now *level, x, y, dx, dy float64) (float64, float64, bo
 			break
 		}
 	}
-	const unlike = 16 // grey values a pixel
+	const unlike = 16 // grey values per pixel
 	return toX, toY, difference < unlike*side*side
 }
 
-// holds reports whether the window around a place, and a pixel more, is in the image.
+// holds reports whether the window around a position plus one pixel is in the image.
 func (l *level) holds(x, y float64) bool {
 	return x >= radius+1 && y >= radius+1 && x < float64(l.width-radius-3) && y < float64(l.height-radius-3)
 }

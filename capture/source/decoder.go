@@ -10,23 +10,23 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// errNoImage is a decoder's word that OpenCV gave nothing.
+// errNoImage reports that OpenCV delivered no image.
 var errNoImage = errors.New("no image")
 
-// decoder lets OpenCV write into lent buffers, through one cv::Mat over each buffer, made when the buffer is first seen.
+// decoder lets OpenCV write into lent buffers through one cv::Mat per buffer, created when the buffer is first used.
 type decoder struct {
 	// decode decodes the current image and reports whether there was one.
 	decode func(mat *gocv.Mat) bool
-	// image says what an OpenCV matrix of that form is.
-	interpret   func(layout matLayout) (format engine.PixelFormat, size size, err error)
-	limit sizeLimit
+	// interpret returns pixel format and size of an image with the given matrix layout.
+	interpret func(layout matLayout) (format engine.PixelFormat, size size, err error)
+	limit     sizeLimit
 
-	layout   matLayout // of the last image; zero before the first
-	format engine.PixelFormat
-	size   size
-	mats   []gocv.Mat
-	buffers   []*byte // what each of over lies over
-	ownMat    *gocv.Mat
+	layout  matLayout // of the last image; zero before the first
+	format  engine.PixelFormat
+	size    size
+	mats    []gocv.Mat
+	buffers []*byte // memory of each of mats
+	ownMat  *gocv.Mat
 }
 
 // matLayout is how OpenCV describes an image's memory.
@@ -35,11 +35,11 @@ type matLayout struct {
 	pixel         gocv.MatType
 }
 
-// maxMats bounds the list of matrices for a caller that lends from ever new pools.
+// maxMats bounds the list of matrices if the caller lends from ever new pools.
 const maxMats = 64
 
-// decode puts the current image into a lent buffer. An image of the same form as the last one is written there by OpenCV; any other goes
-// to memory of OpenCV's own, because its size is not known beforehand, and is copied once.
+// read decodes the current image into a lent buffer. OpenCV writes an image with the layout of the last one directly into the buffer; for
+// any other it allocates memory, because the size is not known beforehand, and the image is copied once.
 func (d *decoder) read(lend capture.Lender) (capture.Frame, error) {
 	if d.layout == (matLayout{}) {
 		if !d.decode(d.ensureOwnMat()) {
@@ -57,7 +57,7 @@ func (d *decoder) read(lend capture.Lender) (capture.Frame, error) {
 		return capture.Frame{}, err
 	}
 	if !d.decode(mat) {
-		d.unwrap(f) // OpenCV lets go of the memory when it has no image
+		d.unwrap(f) // OpenCV releases the memory if there is no image
 		f.Release()
 		return capture.Frame{}, errNoImage
 	}
@@ -68,14 +68,14 @@ func (d *decoder) read(lend capture.Lender) (capture.Frame, error) {
 	return d.copy(lend, mat)
 }
 
-// copy takes an image out of OpenCV's memory and remembers its form for the next one.
+// copy copies an image from OpenCV's memory and remembers its layout for the next one.
 func (d *decoder) copy(lend capture.Lender, mat *gocv.Mat) (capture.Frame, error) {
 	data, err := mat.DataPtrUint8()
 	if err != nil || len(data) == 0 {
 		return capture.Frame{}, errNoImage
 	}
 	seen := matLayout{mat.Rows(), mat.Cols(), mat.Type()}
-	defer d.closeMats() // before the next image; mat is one of those
+	defer d.closeMats() // before the next image; closes mat too
 	d.layout = matLayout{}
 	format, size, err := d.interpret(seen)
 	if err == nil {
@@ -130,7 +130,7 @@ func (d *decoder) unwrap(f capture.Frame) {
 	}
 }
 
-// closeMats drops every matrix, with the images that OpenCV moved to memory of its own.
+// closeMats closes every matrix, and with it the images that OpenCV moved to its own memory.
 func (d *decoder) closeMats() {
 	for i := range d.mats {
 		_ = d.mats[i].Close()
@@ -142,13 +142,13 @@ func (d *decoder) closeMats() {
 	}
 }
 
-// sharesMemory reports whether the matrix' pixels are the frame's buffer.
+// sharesMemory reports whether the matrix still uses the frame's buffer.
 func sharesMemory(mat *gocv.Mat, f capture.Frame) bool {
 	data, err := mat.DataPtrUint8()
 	return err == nil && len(data) > 0 && unsafe.SliceData(data) == unsafe.SliceData(f.Data)
 }
 
-// interpretColour is the meaning of a matrix that OpenCV made itself: BGR or grey.
+// interpretColour interprets a matrix allocated by OpenCV: BGR or grey.
 func interpretColour(f matLayout) (engine.PixelFormat, size, error) {
 	switch f.pixel {
 	case gocv.MatTypeCV8UC3:

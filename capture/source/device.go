@@ -20,29 +20,29 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// DeviceInfo is one V4L2 device of this machine.
+// DeviceInfo describes a V4L2 device of this machine.
 type DeviceInfo struct {
 	Path string `json:"path"` // /dev/video0
-	Name string `json:"name"` // as the driver tells it; "" when sysfs is silent
-	// Captures reports whether the device gives images; a camera often has a second node for metadata. It is true when the device
-	// cannot be asked, and Error says why not.
+	Name string `json:"name"` // from the driver; "" if sysfs has none
+	// Captures reports whether the device delivers images; many cameras have a second node for metadata. It is true if the device cannot be
+	// queried; Error is then the reason.
 	Captures bool `json:"captures"`
-	// Formats are the pixel formats that it offers, with the largest image of each.
+	// Formats lists the pixel formats with the largest image of each.
 	Formats []DeviceFormat `json:"formats,omitempty"`
 	Error   string         `json:"error,omitempty"`
 }
 
 // DeviceFormat is one pixel format of a V4L2 device.
 type DeviceFormat struct {
-	Code   string `json:"code"` // V4L2's four letters: YUYV, MJPG
+	Code   string `json:"code"` // V4L2's FourCC: YUYV, MJPG
 	Width  int    `json:"width"`
 	Height int    `json:"height"`
 }
 
-// Devices lists /dev/video*, in the order of their numbers.
+// Devices lists /dev/video* in numerical order.
 func Devices() []DeviceInfo { return devices("/dev", "/sys/class/video4linux", queryDevice) }
 
-// capabilityReply is what a driver says of a device.
+// capabilityReply is a driver's answer to capability queries.
 type capabilityReply struct {
 	capabilities []byte // struct v4l2_capability
 	formats      []DeviceFormat
@@ -130,7 +130,7 @@ const (
 	maxEntries = 256 // a driver whose lists do not end is broken
 )
 
-// deviceFormats lists the formats; a driver that does not tell them has none.
+// deviceFormats lists the formats, none if the driver does not report them.
 func deviceFormats(ioctl func(request uintptr, data []byte) error) []DeviceFormat {
 	var formats []DeviceFormat
 	for _, stream := range [...]uint32{streamCapture, streamCaptureMplane} {
@@ -149,7 +149,7 @@ func deviceFormats(ioctl func(request uintptr, data []byte) error) []DeviceForma
 	return formats
 }
 
-// formatCode keeps what a person can read of the four letters.
+// formatCode returns the printable characters of a FourCC.
 func formatCode(code []byte) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {
@@ -169,7 +169,7 @@ func largestImage(ioctl func(request uintptr, data []byte) error, code uint32) (
 		}
 		field := func(offset int) int { return int(binary.NativeEndian.Uint32(size[offset:])) }
 		if field(8) != discreteImage {
-			return field(16), field(28) // of the range from 12 and 24 on
+			return field(16), field(28) // maximum of the range that starts at 12 and 24
 		}
 		if w, h := field(12), field(16); w*h > width*height {
 			width, height = w, h
@@ -178,7 +178,7 @@ func largestImage(ioctl func(request uintptr, data []byte) error, code uint32) (
 	return width, height
 }
 
-// parseCapabilities takes over what the driver answered.
+// parseCapabilities takes name and capabilities from a struct v4l2_capability.
 func (d *DeviceInfo) parseCapabilities(answer []byte) {
 	if len(answer) != capabilitySize {
 		return
@@ -207,7 +207,7 @@ func openDevice(u capture.URI, options settings) (capture.Source, error) {
 	return v, nil
 }
 
-// checkDevice says in words of V4L2 what OpenCV would only call a failure.
+// checkDevice reports errors that OpenCV would only report as a failure to open.
 func checkDevice(u capture.URI) error {
 	file, err := os.OpenFile(u.Address, os.O_RDWR|unix.O_NONBLOCK, 0)
 	switch {
@@ -221,7 +221,7 @@ func checkDevice(u capture.URI) error {
 	return file.Close()
 }
 
-// deviceHint names the cameras that there are.
+// deviceHint lists the available cameras.
 func deviceHint(all []DeviceInfo) string {
 	var names []string
 	for _, device := range all {
@@ -235,7 +235,7 @@ func deviceHint(all []DeviceInfo) string {
 	return fmt.Sprintf("there is %s; without a camera, use --camera demo", strings.Join(names, ", "))
 }
 
-// configure asks the driver for what the URI wants. The driver takes the nearest mode that it has.
+// configure requests the URI's mode. The driver selects the nearest one that it supports.
 func (v *video) configure() {
 	set := v.capture.Set
 	switch v.uri.Encoding {
@@ -261,12 +261,12 @@ func (v *video) configure() {
 	if v.uri.FPS > 0 {
 		set(gocv.VideoCaptureFPS, v.uri.FPS)
 	}
-	set(gocv.VideoCaptureBufferSize, 2) // the driver's queue; its older images would only add delay
+	set(gocv.VideoCaptureBufferSize, 2) // the driver's queue; older images would only add delay
 	if fps := v.capture.Get(gocv.VideoCaptureFPS); fps > 0 && fps <= capture.MaxRate {
 		v.fps = fps
 	}
 	if code := v.capture.Get(gocv.VideoCaptureFOURCC); code == v.capture.ToCodec("MJPG") || code == v.capture.ToCodec("JPEG") {
-		// OpenCV would show the image before instead of one that it cannot decode, and would decode one of any size.
+		// OpenCV would repeat the previous image for one that it cannot decode, and would decode images of any size.
 		set(gocv.VideoCaptureConvertRGB, 0)
 		raw := gocv.NewMat()
 		v.raw = &raw

@@ -25,10 +25,10 @@ type mjpeg struct {
 	ctx     context.Context
 	body    io.ReadCloser
 	client  *http.Client
-	timer   *time.Timer // cancels when no image comes in time
+	timer   *time.Timer // cancels if no image arrives in time
 
 	parts multipart
-	image   encodedImage
+	image encodedImage
 	seq   uint64
 }
 
@@ -50,7 +50,7 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	m.image.decoder.limit = sizeLimit(options.MaxPixels)
 	m.timer = time.AfterFunc(options.OpenTimeout+options.ReadTimeout, func() { cancel(errReadTimeout) })
 	response, err := m.request()
-	var file bool // which has an end
+	var file bool // finite
 	if err == nil {
 		file = options.EveryFrame && response.ContentLength > 0
 		var stream bool
@@ -74,7 +74,7 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	return v, nil
 }
 
-// checkRedirect bounds the redirects of one request.
+// checkRedirect bounds the redirects of a request.
 func checkRedirect(_ *http.Request, before []*http.Request) error {
 	if len(before) > maxRedirects {
 		return errRedirects
@@ -82,7 +82,7 @@ func checkRedirect(_ *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// request asks the server for its stream, once without credentials and once more with them if it wants them. The answer is 200 OK.
+// request requests the stream, first without credentials and again with them if the server wants them. The response is 200 OK.
 func (m *mjpeg) request() (*http.Response, error) {
 	start, err := url.Parse(m.uri.Address)
 	if err != nil {
@@ -95,9 +95,9 @@ func (m *mjpeg) request() (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	target := response.Request.URL // where redirects have led to
+	target := response.Request.URL // after redirects
 	asked := given && sameHost(target, start)
-	// Some forbid instead of asking who it is.
+	// Some servers answer 403 instead of 401.
 	if asked && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden) {
 		authorization := login.authorization(response.Header, http.MethodGet, target.RequestURI())
 		if authorization == "" {
@@ -117,7 +117,7 @@ func (m *mjpeg) request() (*http.Response, error) {
 	return nil, m.uri.NewError("open", capture.ErrUnavailable, "the server answers "+response.Status, "check the path", nil)
 }
 
-// get sends one request. The body is the source's to close.
+// get sends one request. The source closes the body.
 func (m *mjpeg) get(target *url.URL, authorization string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(m.ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
@@ -137,7 +137,7 @@ func (m *mjpeg) get(target *url.URL, authorization string) (*http.Response, erro
 	return response, nil
 }
 
-// inspect looks at what the server sends; stream is false for a video, which OpenCV may be able to read.
+// inspect checks the content type; stream is false for a video, which OpenCV may be able to read.
 func (m *mjpeg) inspect(response *http.Response) (stream bool, err error) {
 	kind, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	switch {
@@ -151,7 +151,7 @@ func (m *mjpeg) inspect(response *http.Response) (stream bool, err error) {
 	return false, nil
 }
 
-// reason leaves URL, addresses and ports out of an error of net/http and tells a time-out from a cancelled context.
+// reason returns an error of net/http without URL, addresses and ports, and distinguishes a timeout from a cancelled context.
 func (m *mjpeg) reason(err error) error {
 	if cause := context.Cause(m.ctx); cause != nil {
 		return cause
@@ -166,7 +166,7 @@ func (m *mjpeg) reason(err error) error {
 func (m *mjpeg) Live() bool   { return true }
 func (m *mjpeg) FPS() float64 { return 0 }
 
-// Next implements Source.
+// Next implements capture.Source.
 func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 	if m.ctx.Err() == nil {
 		m.timer.Reset(m.options.ReadTimeout)
@@ -200,7 +200,7 @@ func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 	return f, nil
 }
 
-// Close implements Source.
+// Close implements capture.Source.
 func (m *mjpeg) Close() error {
 	m.timer.Stop()
 	m.cancel(nil)

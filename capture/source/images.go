@@ -16,8 +16,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// maxImageBytes bounds the encoded size in bytes of one image, and maxLargeImageBytes that of a file where more pixels are allowed than cameras
-// have: OpenCV counts an image's bytes in an int.
+// maxImageBytes bounds the encoded size of an image in bytes, and maxLargeImageBytes that of a file if MaxPixels was raised; OpenCV counts
+// bytes in an int.
 const (
 	maxImageBytes      = 64 << 20
 	maxLargeImageBytes = 1<<31 - 1
@@ -34,11 +34,11 @@ type images struct {
 	uri   capture.URI
 	files []string
 
-	next int
-	image  encodedImage
+	next  int
+	image encodedImage
 }
 
-// openDirectory lists a directory's images in the order of their names.
+// openDirectory opens a directory's images in the order of their names.
 func openDirectory(ctx context.Context, u capture.URI, options settings) (capture.Source, error) {
 	entries, err := os.ReadDir(u.Address)
 	if err != nil {
@@ -66,7 +66,7 @@ func newImages(ctx context.Context, u capture.URI, files []string, options setti
 func (p *images) Live() bool   { return false }
 func (p *images) FPS() float64 { return p.uri.FPS }
 
-// Next implements Source. A file that is no image is an error that names it.
+// Next implements capture.Source. A file that is not an image is an error with its name.
 func (p *images) Next(lend capture.Lender) (capture.Frame, error) {
 	if err := p.ctx.Err(); err != nil {
 		return capture.Frame{}, err
@@ -93,17 +93,17 @@ func (p *images) Next(lend capture.Lender) (capture.Frame, error) {
 	return f, nil
 }
 
-// Close implements Source.
+// Close implements capture.Source.
 func (p *images) Close() error {
 	p.next = len(p.files)
 	p.image.decoder.closeMats()
 	return nil
 }
 
-// image is an encoded image in memory that is used again for the next one.
+// encodedImage is an encoded image in reused memory.
 type encodedImage struct {
-	large   bool // may have maxLargeImageBytes bytes
-	data []byte
+	large   bool // up to maxLargeImageBytes
+	data    []byte
 	decoder decoder
 }
 
@@ -121,7 +121,7 @@ func (p *encodedImage) load(path string) error {
 	return p.fill(file, info.Size())
 }
 
-// fill reads size bytes, into memory that grows with what arrives, whatever was announced.
+// fill reads size bytes into memory that grows with the data received, not with the announced size.
 func (p *encodedImage) fill(r io.Reader, size int64) error {
 	switch {
 	case size > maxLargeImageBytes:
@@ -144,7 +144,7 @@ func (p *encodedImage) fill(r io.Reader, size int64) error {
 	return nil
 }
 
-// decode looks at the header before there is memory for the image. What is wrong with the image is an *Error of kind ErrImage.
+// decode checks the header before memory for the image is allocated. The errors of invalid images are *Error of kind ErrImage.
 func (p *encodedImage) decode(lend capture.Lender) (capture.Frame, error) {
 	if p.decoder.decode == nil {
 		p.decoder.decode, p.decoder.interpret = p.decodeInto, interpretColour
@@ -163,8 +163,8 @@ func (p *encodedImage) decode(lend capture.Lender) (capture.Frame, error) {
 	return capture.Frame{}, &capture.Error{Op: "read", Kind: capture.ErrImage, Err: err}
 }
 
-// decodeSentinel is what the first bytes of a matrix hold before decoding. OpenCV returns no result, and leaves the matrix as it was when it does
-// not understand the image's header: the last image of that buffer would pass as a new one.
+// decodeSentinel fills the start of a matrix before decoding. OpenCV reports no error and leaves the matrix unchanged if it does not
+// understand an image's header: the previous image in that buffer would pass as a new one.
 var decodeSentinel = [16]byte{0xA5, 0x5A, 0xC3, 0x3C, 0x96, 0x69, 0xF0, 0x0F, 0x5A, 0xA5, 0x3C, 0xC3, 0x69, 0x96, 0x0F, 0xF0}
 
 func (p *encodedImage) decodeInto(mat *gocv.Mat) bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// backend is who reads and decodes a stream for OpenCV.
+// backend is the library that reads and decodes a stream for OpenCV.
 type backend string
 
 const (
@@ -19,7 +19,7 @@ const (
 	gstreamer backend = "gstreamer"
 )
 
-// OpenCV's numbers for its time-outs, which gocv does not name. Only the FFmpeg backend knows them; the others refuse to open.
+// OpenCV's numbers of its timeouts, which gocv does not define. Only the FFmpeg backend supports them; others refuse to open.
 const (
 	propertyOpenTimeout = 53 // ms
 	propertyReadTimeout = 54 // ms
@@ -27,18 +27,18 @@ const (
 
 // video is a cv::VideoCapture: a file, a stream, a device or a pipeline.
 type video struct {
-	uri      capture.URI
-	live     bool
-	fps      float64
-	readTimeout time.Duration // of the backend, with an image that does not come
-	timedOutAt     int64         // when it had last waited for about that long, CLOCK_MONOTONIC
-	capture  *gocv.VideoCapture
-	decoder  decoder
-	raw      *gocv.Mat // the encoded image of a device that compresses; nil for any other
-	compressed  encodedImage       // a copy of that
-	seq      uint64
-	grabbed     bool          // an image is grabbed already
-	position  time.Duration // in a video
+	uri         capture.URI
+	live        bool
+	fps         float64
+	readTimeout time.Duration // read timeout of the backend
+	timedOutAt  int64         // when a read last took about readTimeout, CLOCK_MONOTONIC
+	capture     *gocv.VideoCapture
+	decoder     decoder
+	raw         *gocv.Mat    // the encoded image of a device that compresses; nil for others
+	compressed  encodedImage // copy of raw
+	seq         uint64
+	grabbed     bool          // an image has been grabbed already
+	position    time.Duration // of the newest image of a file
 }
 
 // openVideo opens address with one of OpenCV's backends, as a live source of BGR images.
@@ -58,7 +58,7 @@ func openVideo(u capture.URI, address string, api gocv.VideoCaptureAPI, options 
 	}
 	if err != nil || !opened.IsOpened() {
 		_ = opened.Close()
-		// gocv's text quotes the address with its credentials and says nothing else.
+		// gocv's message quotes the address with its credentials and adds nothing.
 		return nil, u.NewError("open", capture.ErrUnavailable, gocv.VideoRegistry.GetBackendName(api)+" cannot open it", "", nil)
 	}
 	v := &video{uri: u, live: true, capture: opened, readTimeout: options.ReadTimeout}
@@ -83,7 +83,7 @@ func openVideo(u capture.URI, address string, api gocv.VideoCaptureAPI, options 
 func (v *video) Live() bool   { return v.live }
 func (v *video) FPS() float64 { return v.fps }
 
-// Next implements Source.
+// Next implements capture.Source.
 func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
 	if v.capture == nil {
 		return capture.Frame{}, io.EOF
@@ -118,7 +118,7 @@ func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
 	return f, nil
 }
 
-// decode puts the image that was grabbed into a lent buffer.
+// decode decodes the grabbed image into a lent buffer.
 func (v *video) decode(lend capture.Lender) (capture.Frame, error) {
 	if v.raw == nil {
 		return v.decoder.read(lend)
@@ -134,7 +134,7 @@ func (v *video) decode(lend capture.Lender) (capture.Frame, error) {
 	return v.compressed.decode(lend)
 }
 
-// frameTime is when the video shows the image that was decoded last: by its own time stamp, else by its number.
+// frameTime returns the position of the last decoded image in the video, by its time stamp or else by its number.
 func (v *video) frameTime(seq uint64) time.Duration {
 	if milliseconds := v.capture.Get(gocv.VideoCapturePosMsec); milliseconds > 0 {
 		return time.Duration(milliseconds * float64(time.Millisecond))
@@ -145,10 +145,10 @@ func (v *video) frameTime(seq uint64) time.Duration {
 	return time.Duration(float64(seq) / v.fps * float64(time.Second))
 }
 
-// maxDamaged is how many damaged images in a row are not taken for the end of a video.
+// maxDamaged is how many consecutive damaged images are tolerated before the video counts as ended.
 const maxDamaged = 256
 
-// skipDamaged looks for an image of a video behind one that could not be read: OpenCV's FFmpeg tells a damaged one as it tells the end.
+// skipDamaged searches for an image after one that could not be read: OpenCV's FFmpeg backend reports a damaged image like the end.
 func (v *video) skipDamaged() bool {
 	if v.live || v.seq == 0 {
 		return false
@@ -158,7 +158,7 @@ func (v *video) skipDamaged() bool {
 		if grab(v.capture) {
 			return true
 		}
-		if capture.Monotonic()-began > int64(v.readTimeout) { // of a server that is gone
+		if capture.Monotonic()-began > int64(v.readTimeout) { // the server is gone
 			break
 		}
 	}
@@ -171,14 +171,14 @@ func (v *video) Progress() (reached, told time.Duration) {
 		return v.position, 0
 	}
 	seconds := v.capture.Get(gocv.VideoCaptureFrameCount) / v.fps
-	const longest = 1e6 // more is what FFmpeg makes of nothing
+	const longest = 1e6 // FFmpeg reports larger values for an unknown length
 	if seconds > 0 && seconds < longest {
 		told = time.Duration(seconds * float64(time.Second))
 	}
 	return v.position, told
 }
 
-// endError is what the absence of an image means. FFmpeg that has waited in vain first gives the images that it still holds.
+// endError returns the meaning of a missing image. After a timeout FFmpeg first returns the images that it still holds.
 func (v *video) endError() error {
 	switch {
 	case v.live && v.timedOutAt != 0 && capture.Monotonic()-v.timedOutAt < int64(time.Second):
@@ -194,7 +194,7 @@ func (v *video) endError() error {
 	return io.EOF
 }
 
-// Close implements Source.
+// Close implements capture.Source.
 func (v *video) Close() error {
 	v.decoder.closeMats()
 	v.compressed.decoder.closeMats()
@@ -210,7 +210,7 @@ func (v *video) Close() error {
 	return opened.Close()
 }
 
-// withURI puts the camera's name into an error of the decoder.
+// withURI adds the camera's URI to an error of the decoder.
 func withURI(u capture.URI, err error) error {
 	var typed *capture.Error
 	if errors.As(err, &typed) && typed.URI == "" {

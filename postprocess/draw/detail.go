@@ -7,13 +7,13 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// minKeypointScore is the lowest score of a keypoint that is painted.
+// minKeypointScore is the minimum score of a painted keypoint.
 const minKeypointScore = 0.5
 
-// minNamedLines is how many lines of letters an object is high whose points get their names.
+// minNamedLines is the minimum height of an object in lines of text for keypoint names.
 const minNamedLines = 8
 
-// maskAlpha is how much of a mask's pixels is its colour, of 255.
+// maskAlpha is the opacity of masks, of 255.
 const maskAlpha = 110
 
 // limbs join the 17 keypoints of COCO's people: nose, eyes, ears, shoulders, elbows, wrists, hips, knees and ankles, the left one first.
@@ -23,10 +23,10 @@ var limbs = [...][2]int{
 	{5, 11}, {6, 12}, {11, 12}, {11, 13}, {13, 15}, {12, 14}, {14, 16}, // legs
 }
 
-// mask tints the pixels that belong to an object.
+// mask tints the pixels of an object.
 func (p *Painter) mask(img *Image, m *postprocess.Mask, c color.RGBA) {
 	p.runs = m.AppendRuns(p.runs[:0], img.Width, img.Height)
-	at := 0 // pixels in columns
+	at := 0 // pixel index, column by column
 	for i, length := range p.runs {
 		if i&1 == 1 {
 			for pixel := at; pixel < at+int(length); pixel++ {
@@ -45,7 +45,7 @@ func (img *Image) oriented(o *postprocess.OrientedBox, thickness float32, c colo
 	}
 }
 
-// keypoints paints the points of an object, and the limbs of a person.
+// keypoints paints the keypoints of an object, and the limbs of a person.
 func (img *Image) keypoints(detail *postprocess.Detail, thickness float32, c color.RGBA) {
 	points := detail.Keypoints
 	if detail.IsPerson() {
@@ -64,8 +64,7 @@ func (img *Image) keypoints(detail *postprocess.Detail, thickness float32, c col
 	}
 }
 
-// object paints a detection: its mask, its box or the turned one, and its points, with their names where they are no person's and there is
-// room.
+// object paints a detection: its mask, its box or oriented box, and its keypoints, with their names if it is not a person and large enough.
 func (p *Painter) object(img *Image, face *typeface, f *postprocess.Detection, box image.Rectangle, c color.RGBA) {
 	width := thickness(img.Height)
 	detail := f.Detail

@@ -8,14 +8,14 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// mapAlpha is how much of a pixel is the colour of its place in a map, of 255.
+// mapAlpha is the opacity of maps, of 255.
 const mapAlpha = 130
 
-// maxLegend is how many classes a legend names.
+// maxLegend bounds the classes in a legend.
 const maxLegend = 12
 
-// Map tints every place of the image by its class, or by its depth between the least and the largest of them, and paints a legend of what
-// the reading of the whole map says. What the map says nothing of is left as it is.
+// Map tints every pixel by its class, or by its depth relative to the range of depths, and paints a legend with the statistics of the whole
+// map. Pixels without a value are not changed.
 func (p *Painter) Map(img Image, m *postprocess.DenseMap, stats *postprocess.PixelStats) error {
 	if err := img.Validate(); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (p *Painter) Map(img Image, m *postprocess.DenseMap, stats *postprocess.Pix
 	return nil
 }
 
-// classes notes the largest shares from the upper left corner down.
+// classes paints a legend of the largest shares, downwards from the upper left corner.
 func (p *Painter) classes(img *Image, face *typeface, stats *postprocess.PixelStats) {
 	height := face.ascent + face.descent
 	shares := stats.Shares
@@ -76,7 +76,7 @@ func (p *Painter) classes(img *Image, face *typeface, stats *postprocess.PixelSt
 	}
 }
 
-// depths notes the least, median and largest.
+// depths paints a legend of minimum, median and maximum.
 func (p *Painter) depths(img *Image, face *typeface, stats *postprocess.PixelStats) {
 	height := face.ascent + face.descent
 	span := max(stats.High-stats.Low, math.SmallestNonzeroFloat32)
@@ -86,8 +86,8 @@ func (p *Painter) depths(img *Image, face *typeface, stats *postprocess.PixelSta
 	}
 }
 
-// Colormap is the colour of a share, 0 to 1: from dark violet by green to bright yellow, in steps that look equally large. Lightness and hue
-// grow evenly in OKLab (Ottosson, "A perceptual color space for image processing", 2020).
+// Colormap returns the colour of a value from 0 to 1, from dark violet through green to bright yellow. Lightness and hue are linear in
+// OKLab (Ottosson, "A perceptual color space for image processing", 2020).
 func Colormap(share float32) color.RGBA {
 	t := float64(share)
 	lightness, chroma, hue := .25+.65*t, .12, (300-200*t)*math.Pi/180
@@ -103,7 +103,7 @@ func Colormap(share float32) color.RGBA {
 	}
 }
 
-// level is linear light as sRGB has it.
+// level converts linear light to sRGB.
 func level(light float64) uint8 {
 	light = min(max(light, 0), 1)
 	if light <= .0031308 {

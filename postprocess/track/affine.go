@@ -2,7 +2,7 @@ package track
 
 import "github.com/edge-infer/edge-infer/postprocess"
 
-// Affine takes a point of one image to its place on another: x' = A*x + B*y + C, y' = D*x + E*y + F, in pixels.
+// Affine maps a point of one image to another: x' = A*x + B*y + C, y' = D*x + E*y + F, in pixels.
 type Affine struct{ A, B, C, D, E, F float64 }
 
 func (m *Affine) point(x, y float32) (float32, float32) {
@@ -13,8 +13,8 @@ func (m *Affine) direction(x, y float32) (float32, float32) {
 	return float32(m.A*float64(x) + m.B*float64(y)), float32(m.D*float64(x) + m.E*float64(y))
 }
 
-// Move tells how what stands still went from the image of the last Update to that of the next, because the camera turned or shook: what
-// is known of the objects goes with it, as in BoT-SORT (Aharon et al., 2022). Call it before Update. Boxes stay upright.
+// CompensateMotion applies the motion of the background between the images of the last and the next Update, when the camera has turned or
+// shaken: all tracks are transformed, as in BoT-SORT (Aharon et al., 2022). Call it before Update. Boxes stay upright.
 func (t *Tracker) CompensateMotion(m Affine) {
 	t.motionKnown = true
 	for i := range t.objects {
@@ -34,7 +34,7 @@ func (t *Tracker) CompensateMotion(m Affine) {
 	}
 }
 
-// transform takes along where an object was looked at last.
+// transform moves the box of the last embedding.
 func (l *appearance) transform(m *Affine) {
 	l.box.X1, l.box.Y1 = m.point(l.box.X1, l.box.Y1)
 	l.box.X2, l.box.Y2 = m.point(l.box.X2, l.box.Y2)
@@ -47,7 +47,7 @@ func (q *kalmanBox) transform(m *Affine) {
 	q.height.position, q.height.velocity = float32(m.E)*q.height.position, float32(m.E)*q.height.velocity
 }
 
-// widened adds to every side.
+// widened enlarges a box by x and y on every side.
 func widened(b postprocess.Box, x, y float32) postprocess.Box {
 	return postprocess.Box{X1: b.X1 - x, Y1: b.Y1 - y, X2: b.X2 + x, Y2: b.Y2 + y}
 }

@@ -9,61 +9,62 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// What Open puts where a Tracker's field is zero. Alike lies between the cosines that an OSNet gives for two images of one person and for
-// those of two persons.
+// Defaults of Tracker's fields. DefaultAppearanceThreshold lies between OSNet's cosine similarities of two images of the same person and of
+// different persons.
 const (
 	DefaultMaxLostAge          = 30 * time.Second
 	DefaultAppearanceThreshold = 0.7
 )
 
-// maxEnded bounds how many objects that have gone are remembered; for one more the first of them is forgotten.
+// maxEnded bounds the ended tracks kept for re-identification; the oldest is dropped.
 const maxEnded = 64
 
-// tentativeTimeout is how long a new object may wait for a look at it before it counts as one that was never there.
+// tentativeTimeout is how long a new track waits for its first embedding before it counts as new.
 const tentativeTimeout = 500 * time.Millisecond
 
-// How long the memory of looks reaches, in seconds; for how long an object may not look like itself before it is another one; and for how
-// long a new one may still turn out to be one that was there before.
+// embeddingWindow is the time constant of the moving average of embeddings in seconds. mismatchTimeout is how long embeddings may differ
+// from a track's appearance before the track becomes another object. newTrackAge is the age up to which a new track can still be
+// re-identified as an earlier one.
 const (
 	embeddingWindow = 5.0
-	mismatchTimeout  = 300 * time.Millisecond
+	mismatchTimeout = 300 * time.Millisecond
 	newTrackAge     = time.Second
 )
 
-// minEmbeddingWeight is how much of a score a look counts at the score that just starts a track; it rises with the score.
+// minEmbeddingWeight is the weight of an embedding at NewTrackThreshold; it rises with the score.
 const minEmbeddingWeight = 0.05
 
-// appearance are what an object looks like: the mean of its vectors, of length 1, those weighing more that show more of it and are newer.
+// appearance is the moving average of an object's embeddings, of length 1, weighted by score and age.
 type appearance struct {
 	mean   []float32
-	weight float64         // of all vectors, up to what is remembered
-	at     time.Time       // of the last look
-	box    postprocess.Box // then
+	weight float64         // sum of the embeddings' weights
+	at     time.Time       // time of the last embedding
+	box    postprocess.Box // box of the last embedding
 }
 
 func (l *appearance) valid() bool { return l.weight > 0 }
 
-// ended is an object that may come back, as of its last detection.
+// endedTrack is an ended track that can be re-identified, as of its last detection.
 type endedTrack struct {
 	postprocess.Track
 	appearance appearance
 }
 
-// Appear tells how a track of the last result looks: a vector of length 1 from a network that embeds, which points the same way for all
-// images of one object. Call it between two Updates; looks may be seldom and late, and those of every frame do no harm. One at a box
-// whose score would start no track is left out, as it shows what hides the object too.
+// UpdateEmbedding adds a unit-length embedding to a track of the last result; embeddings of the same object must be similar. Call it
+// between two Updates. Embeddings may arrive late and for any subset of frames. Those of boxes below NewTrackThreshold are ignored, because
+// they also show the occluding object.
 //
-// Looks decide two things. A new track that could be one of those that are lost, or ended up to Recall ago, is Tentative until it was
-// looked at, for half a second at most; if in its first second it looks like one of those that could have come that far, it goes on with
-// the number, First and Hits of that one. And a track that has not looked like itself for a while is another object, which motion took for
-// it: it gets a new number, or that of whom it looks like, and who it was before may come back. What does not look like an object is not
-// learned.
+// Embeddings have two effects. A new track that could continue one that is lost, or ended up to MaxLostAge ago, is Tentative until its
+// first embedding, for half a second at most. If it is similar to such a track in its first second, and could have come that far, it
+// continues its ID, First and Hits. And a track whose embeddings have not matched its appearance for a while is another object that motion
+// confused with it: it gets a new ID, or that of the track that it resembles, and the previous object may be re-identified later.
+// Embeddings that do not match are not averaged.
 func (t *Tracker) UpdateEmbedding(track uint64, vector []float32) {
 	i, known := slices.BinarySearchFunc(t.objects, track, func(o object, id uint64) int { return cmp.Compare(o.ID, id) })
 	if !known || len(vector) == 0 || t.objects[i].Score < t.classSettings(t.objects[i].Class).NewTrackThreshold {
 		return
 	}
-	if len(vector) != t.embeddingSize { // of another network
+	if len(vector) != t.embeddingSize { // from another network
 		t.resetAppearance()
 		t.embeddingSize = len(vector)
 	}
@@ -82,17 +83,17 @@ func (t *Tracker) UpdateEmbedding(track uint64, vector []float32) {
 	}
 }
 
-// isNew reports whether an object may still be one that was there before.
+// isNew reports whether an object may still continue an earlier track.
 func (t *Tracker) isNew(o *object) bool { return !o.reidentified && t.at.Sub(o.First) < newTrackAge }
 
-// see takes a look at an object into a mean. A look weighs by its score and, once there are many, by the time since the one before: how
-// often an object is looked at does not matter.
+// updateAppearance adds an embedding to a moving average. Its weight depends on the score and, after many embeddings, on the time since the
+// previous one: the rate of embeddings does not matter.
 func (t *Tracker) updateAppearance(l *appearance, o *object, vector []float32) {
 	least := t.classSettings(o.Class).NewTrackThreshold
 	weight := float64((o.Score - least + minEmbeddingWeight) / (1 - least + minEmbeddingWeight))
 	share := float32(1)
 	if l.valid() {
-		passed := min(t.at.Sub(l.at).Seconds(), 1) // a gap teaches nothing
+		passed := min(t.at.Sub(l.at).Seconds(), 1) // longer gaps count as 1 s
 		share = float32(max(weight/(l.weight+weight), 1-math.Exp(-weight*passed/embeddingWindow)))
 	} else {
 		l.mean = t.newMean()
@@ -108,7 +109,7 @@ func (t *Tracker) updateAppearance(l *appearance, o *object, vector []float32) {
 	}
 }
 
-// splitIdentity makes an object the one that it looks like now; who it was before is gone.
+// splitIdentity gives an object a new ID with its mismatching embeddings; the previous identity has ended.
 func (t *Tracker) splitIdentity(i int) {
 	o := t.objects[i]
 	before := o.Track
@@ -117,10 +118,10 @@ func (t *Tracker) splitIdentity(i int) {
 	t.next++
 	o.ID, o.First, o.Hits, o.undecided, o.reidentified = t.next, t.at, 1, true, false
 	o.appearance, o.mismatch = o.mismatch, appearance{}
-	t.objects = append(slices.Delete(t.objects, i, i+1), o) // the highest number is the last
+	t.objects = append(slices.Delete(t.objects, i, i+1), o) // the highest ID is last
 }
 
-// newMean is memory for a mean, all 0.
+// newMean returns memory for a moving average, all 0.
 func (t *Tracker) newMean() []float32 {
 	if len(t.freeMeans) == 0 {
 		return make([]float32, t.embeddingSize)
@@ -131,7 +132,7 @@ func (t *Tracker) newMean() []float32 {
 	return mean
 }
 
-// releaseAppearance gives the memory of looks back.
+// releaseAppearance returns the memory of an appearance.
 func (t *Tracker) releaseAppearance(l *appearance) {
 	if l.valid() {
 		t.freeMeans = append(t.freeMeans, l.mean)
@@ -139,7 +140,7 @@ func (t *Tracker) releaseAppearance(l *appearance) {
 	*l = appearance{}
 }
 
-// resetAppearance forgets what everybody looked like.
+// resetAppearance removes all embeddings.
 func (t *Tracker) resetAppearance() {
 	for i := range t.objects {
 		t.objects[i].appearance, t.objects[i].mismatch = appearance{}, appearance{}
@@ -147,7 +148,7 @@ func (t *Tracker) resetAppearance() {
 	t.ended, t.freeMeans, t.embeddingSize = nil, nil, 0
 }
 
-// addEnded keeps one that is gone, and takes its looks.
+// addEnded keeps an ended track for re-identification and takes its appearance.
 func (t *Tracker) addEnded(track *postprocess.Track, l *appearance) {
 	if len(t.ended) == maxEnded {
 		t.dropEnded(0)
@@ -156,18 +157,18 @@ func (t *Tracker) addEnded(track *postprocess.Track, l *appearance) {
 	*l = appearance{}
 }
 
-// dropEnded forgets one of those that are gone.
+// dropEnded drops an ended track.
 func (t *Tracker) dropEnded(i int) {
 	t.releaseAppearance(&t.ended[i].appearance)
 	t.ended = slices.Delete(t.ended, i, i+1)
 }
 
-// canReidentify reports whether a new object could be one that was there before.
+// canReidentify reports whether a new object could continue an earlier track.
 func (t *Tracker) canReidentify() bool {
 	return len(t.ended) > 0 || slices.ContainsFunc(t.objects, func(o object) bool { return o.State == postprocess.Lost && o.appearance.valid() })
 }
 
-// reidentify settles who the new objects are, those first that look most alike.
+// reidentify continues earlier tracks with new objects, the most similar pair first.
 func (t *Tracker) reidentify() {
 	for i := len(t.ended) - 1; i >= 0; i-- {
 		if t.at.Sub(t.ended[i].Last) > t.MaxLostAge {
@@ -184,7 +185,7 @@ func (t *Tracker) reidentify() {
 	}
 }
 
-// reidentifyOne gives one new object the number of whom it looks like.
+// reidentifyOne continues one earlier track with the most similar new object.
 func (t *Tracker) reidentifyOne() bool {
 	best, found, lost, ended := t.AppearanceThreshold, -1, -1, -1
 	for i := range t.objects {
@@ -215,7 +216,7 @@ func (t *Tracker) reidentifyOne() bool {
 		number := o.ID
 		o.resume(&other.Track, &other.appearance)
 		t.releaseAppearance(&other.appearance)
-		other.ID, other.State, other.confirmed = number, postprocess.Ended, false // goes without a word
+		other.ID, other.State, other.confirmed = number, postprocess.Ended, false // ends without being reported
 	default:
 		t.objects[found].resume(&t.ended[ended].Track, &t.ended[ended].appearance)
 		t.dropEnded(ended)
@@ -224,13 +225,13 @@ func (t *Tracker) reidentifyOne() bool {
 	return true
 }
 
-// follows reports whether one that was there before can have come to where this one is. Who stood still goes no farther than its longer
-// side in a second.
+// reachableFrom reports whether the object can have come from the position of an earlier track. At rest it moves at most its longer side
+// per second.
 func (o *object) reachableFrom(before *postprocess.Track, remembered *appearance) bool {
 	if o.Class != before.Class {
 		return false
 	}
-	const slack, pace = 0.5, 1.0 // sides, sides a second
+	const slack, pace = 0.5, 1.0 // box sides, box sides per second
 	a, b := &o.appearance.box, &remembered.box
 	side := float64(max(a.Width(), a.Height(), b.Width(), b.Height()))
 	way := math.Hypot(float64(a.X1+a.X2-b.X1-b.X2), float64(a.Y1+a.Y2-b.Y1-b.Y2)) / 2
@@ -238,14 +239,14 @@ func (o *object) reachableFrom(before *postprocess.Track, remembered *appearance
 	return way <= slack*side+speed*o.appearance.at.Sub(remembered.at).Seconds()
 }
 
-// resume makes a new object the one that it was before, whose longer memory of looks stays.
+// resume continues an earlier track with the new object and keeps the earlier, longer average of embeddings.
 func (o *object) resume(before *postprocess.Track, remembered *appearance) {
 	o.ID, o.First, o.Hits, o.undecided = before.ID, before.First, before.Hits+o.Hits, false
 	o.reidentified = true
 	o.appearance, *remembered = *remembered, o.appearance
 }
 
-// cosine is that of the angle between two vectors of length 1.
+// cosine returns the cosine similarity of two vectors of length 1.
 func cosine(a, b []float32) float32 {
 	sum := float32(0)
 	for i, v := range a {

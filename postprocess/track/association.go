@@ -6,19 +6,19 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// What two boxes must share to be the same object. Scores weigh in where detections compete for new and well-seen tracks.
+// Minimum overlaps of a match. Scores are multiplied in where detections compete for new and recently matched tracks.
 const (
-	firstOverlap     = 0.2
-	secondOverlap    = 0.15
-	tentativeOverlap = 0.3
-	withinOverlap    = 0.5
-	duplicateOverlap = 0.95
-	crossClassOverlap        = 0.75 // two detections of different classes that share this much are one object
-	sideTolerance          = 0.35 // difference of a side
-	otherClassWeight       = 0.5  // weight of a detection of another class
+	firstOverlap      = 0.2
+	secondOverlap     = 0.15
+	tentativeOverlap  = 0.3
+	withinOverlap     = 0.5
+	duplicateOverlap  = 0.95
+	crossClassOverlap = 0.75 // two detections of different classes that overlap this much are one object
+	sideTolerance     = 0.35 // relative difference of a side
+	otherClassWeight  = 0.5  // weight of a detection of another class
 )
 
-// splitByScore splits the detections by their score. Broken ones are left out, and so are second guesses at the class of an object.
+// splitByScore splits the detections by score, without invalid ones and duplicates in another class.
 func (t *Tracker) splitByScore(detections []postprocess.Detection) {
 	t.high, t.low = t.high[:0], t.low[:0]
 	t.matched = t.matched[:0]
@@ -40,8 +40,8 @@ func (t *Tracker) splitByScore(detections []postprocess.Detection) {
 	}
 }
 
-// duplicateOfOtherClass reports whether another class has the same box with a higher score, as detectors give for objects that they cannot tell
-// apart; suppression by class keeps both.
+// duplicateOfOtherClass reports whether another class has the same box with a higher score: class-wise suppression keeps both if a detector
+// is undecided.
 func duplicateOfOtherClass(detections []postprocess.Detection, i int) bool {
 	d := &detections[i]
 	reach := (1 - crossClassOverlap) / crossClassOverlap * d.Width()
@@ -57,7 +57,7 @@ func duplicateOfOtherClass(detections []postprocess.Detection, i int) bool {
 	return false
 }
 
-// unmatchedOf lists the detections that no track has taken.
+// unmatchedOf returns the detections without a track.
 func (t *Tracker) unmatchedOf(detections []int) []int {
 	t.unmatched = t.unmatched[:0]
 	for _, i := range detections {
@@ -68,7 +68,7 @@ func (t *Tracker) unmatchedOf(detections []int) []int {
 	return t.unmatched
 }
 
-// associate pairs objects with detections so that the overlaps beyond the limit add up to the most.
+// associate pairs objects with detections so that the sum of the overlaps beyond the limit is maximal.
 func (t *Tracker) associate(detections []postprocess.Detection, objects, candidates []int, limit float32, scored bool) {
 	if len(objects) == 0 || len(candidates) == 0 {
 		return
@@ -81,7 +81,7 @@ func (t *Tracker) associate(detections []postprocess.Detection, objects, candida
 		place := widened(o.predicted, x, y)
 		for _, j := range candidates {
 			d := &detections[j]
-			// Most pairs lie far apart; a pair without a positive weight is never made.
+			// Most pairs are far apart; a pair without a positive weight is never made.
 			if d.X1-x >= place.X2 || d.X2+x <= place.X1 || d.Y1-y >= place.Y2 || d.Y2+y <= place.Y1 {
 				t.weights = append(t.weights, 0)
 				continue
@@ -109,8 +109,8 @@ func (t *Tracker) associate(detections []postprocess.Detection, objects, candida
 	}
 }
 
-// reappear gives detections that no track took to lost objects that are coming out from behind something: the visible part lies within the
-// place of the whole.
+// matchOccluded matches remaining detections with lost objects that reappear from behind an obstacle: the visible part lies within the
+// predicted whole.
 func (t *Tracker) matchOccluded(detections []postprocess.Detection) {
 	t.remaining = t.remaining[:0]
 	for i := range t.objects {
@@ -131,7 +131,7 @@ func (t *Tracker) matchOccluded(detections []postprocess.Detection) {
 			weight := within(d.Box, place) - withinOverlap
 			if d.Class != o.Class {
 				weight *= otherClassWeight
-				// Half an object is easily taken for another class, but what hides it leaves one of its sides.
+				// Half an object is easily misclassified, but an obstacle leaves one of its sides.
 				likeWidth := abs(d.Width()-place.Width()) < sideTolerance*place.Width()
 				likeHeight := abs(d.Height()-place.Height()) < sideTolerance*place.Height()
 				if t.StrictClasses || (!likeWidth && !likeHeight) {
@@ -151,7 +151,7 @@ func (t *Tracker) matchOccluded(detections []postprocess.Detection) {
 	}
 }
 
-// within is the share of a box that lies in another one.
+// within returns the share of a box inside another one.
 func within(b, place postprocess.Box) float32 {
 	width := min(b.X2, place.X2) - max(b.X1, place.X1)
 	height := min(b.Y2, place.Y2) - max(b.Y1, place.Y1)

@@ -2,7 +2,7 @@ package track
 
 import "slices"
 
-// compensateJump moves the tracks without a detection by as much as the others jumped, when those agree.
+// compensateJump moves the unmatched tracks by the displacement of the others if those agree.
 func (t *Tracker) compensateJump() {
 	const agreeing = 3
 	t.shiftX, t.shiftY = t.shiftX[:0], t.shiftY[:0]
@@ -21,7 +21,7 @@ func (t *Tracker) compensateJump() {
 	side /= float32(2 * n)
 	x, spreadX := medianSpread(t.shiftX)
 	y, spreadY := medianSpread(t.shiftY)
-	// A jump is a movement well over the detector's noise, in which at least half of the objects take part alike.
+	// A jump is well above the detector's noise and shared by at least half of the objects.
 	const noise = 0.05
 	if length := abs(x) + abs(y); length < noise*side || spreadX+spreadY > length {
 		return
@@ -35,7 +35,7 @@ func (t *Tracker) compensateJump() {
 	}
 }
 
-// medianSpread returns the median and the distance between the quartiles.
+// medianSpread returns the median and the interquartile range.
 func medianSpread(values []float32) (median, spread float32) {
 	slices.Sort(values)
 	n := len(values)

@@ -6,29 +6,29 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// step is the time unit of the noise figures below: the frame of a 30 Hz camera, in seconds.
+// step is the time unit of the noise constants: the frame of a 30 Hz camera, in seconds.
 const step = 1.0 / 30
 
-// Noise of the constant-velocity model as shares of the box's side, the figures that SORT and ByteTrack use: a position strays by a
-// twentieth and a velocity by 1/160 of the side in a frame.
+// Noise of the constant-velocity model per step as shares of the box's side: 1/20 for positions and 1/160 for velocities, as in SORT and
+// ByteTrack.
 const (
 	positionNoise = 1.0 / 20
 	velocityNoise = 1.0 / 160
 )
 
-// measurementNoise is how far a detection strays from the box, as a share of its side. It is more than SORT's twentieth, which detectors
-// pass on real videos.
+// measurementNoise is the noise of detections as a share of the box's side. It is more than SORT's 1/20, which detectors exceed on real
+// videos.
 const measurementNoise = 0.07
 
-// scoreNoise is how much noisier a measurement is for every bit that its score lacks of 1, after the noise scale adaptive filter of
-// GIAOTracker (Du et al., 2021). Boxes of what is half hidden stray.
+// scoreNoise scales the measurement noise with 1 - score, after the noise scale adaptive (NSA) Kalman filter of GIAOTracker (Du et al.,
+// 2021): boxes of partly hidden objects are less accurate.
 const scoreNoise = 3
 
-// kalmanAxis is a Kalman filter over one coordinate and its velocity. Position and measurement noise do not couple a box's coordinates, so four
-// of these are the usual eight-dimensional filter.
+// kalmanAxis is a Kalman filter over one coordinate and its velocity. The noise does not couple a box's coordinates, so four of these are
+// equivalent to the usual eight-dimensional filter.
 type kalmanAxis struct {
-	position, velocity      float32 // pixels, pixels a step
-	variance, covariance, w float32 // of the position, between both, of the velocity
+	position, velocity      float32 // pixels, pixels per step
+	variance, covariance, w float32 // of the position, of both, of the velocity
 }
 
 func (a *kalmanAxis) start(position, side float32) {
@@ -58,7 +58,7 @@ func (a *kalmanAxis) update(measured, side float32) {
 
 func square(v float32) float32 { return v * v }
 
-// kalmanBox estimates where a box is and where it goes.
+// kalmanBox estimates position, size and velocity of a box.
 type kalmanBox struct {
 	x, y, width, height kalmanAxis // centre and sides
 }
@@ -71,7 +71,7 @@ func (m *kalmanBox) start(b postprocess.Box) {
 	m.height.start(h, h)
 }
 
-// predict moves the box on. A box that nobody has seen for a while keeps its size.
+// predict advances the box. A lost box keeps its size.
 func (m *kalmanBox) predict(steps float32, lost bool) {
 	if lost {
 		m.width.velocity, m.height.velocity = 0, 0
@@ -84,7 +84,7 @@ func (m *kalmanBox) predict(steps float32, lost bool) {
 	m.width.position, m.height.position = max(m.width.position, 1), max(m.height.position, 1)
 }
 
-// update takes a detection with its score.
+// update corrects the estimate with a detection and its score.
 func (m *kalmanBox) update(b postprocess.Box, score float32) {
 	noise := 1 + scoreNoise*max(0, 1-score)
 	w, h := noise*m.width.position, noise*m.height.position
@@ -94,7 +94,7 @@ func (m *kalmanBox) update(b postprocess.Box, score float32) {
 	m.height.update(b.Height(), h)
 }
 
-// uncertainty is the standard deviation of the predicted centre beyond the noise of a frame, in pixels.
+// uncertainty returns the standard deviation of the predicted centre beyond the noise of one frame, in pixels.
 func (m *kalmanBox) uncertainty() (x, y float32) {
 	return m.x.uncertainty(m.width.position), m.y.uncertainty(m.height.position)
 }

@@ -6,27 +6,29 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// shapeMemory remembers what an object was like while all of it could be seen. Something that goes behind a post shrinks on one side, its centre
-// slows down and its filter believes that; the memory of its size and speed says where it will come out again.
+// shapeMemory remembers size and speed of an object while it was fully visible. When an object disappears behind a post, its box shrinks on
+// one side and the filter's centre slows down; the remembered size and speed predict where it reappears.
 type shapeMemory struct {
 	width, height float32
-	vx, vy        float32 // pixels a step
-	speedKnown         bool    // a speed has been learned
+	vx, vy        float32 // pixels per step
+	speedKnown    bool    // a speed has been learned
 	shrunk        float32 // steps for which the object has been smaller than remembered
 }
 
-// How the memory follows: in about ten steps, and only what differs by less than these shares of a side. An object that stays smaller for
-// relearnSteps steps has really become smaller.
+// The memory follows within about ten steps, and only changes below these shares of a side. An object that stays smaller for relearnSteps
+// has really become smaller.
 const (
-	memoryRate  = 0.1
-	steadyTolerance  = 0.05
+	memoryRate      = 0.1
+	steadyTolerance = 0.05
 	shrinkTolerance = 0.1
-	relearnSteps = 60
+	relearnSteps    = 60
 )
 
-func (w *shapeMemory) start(b postprocess.Box) { *w = shapeMemory{width: b.Width(), height: b.Height()} }
+func (w *shapeMemory) start(b postprocess.Box) {
+	*w = shapeMemory{width: b.Width(), height: b.Height()}
+}
 
-// update learns from a detection after the filter has taken it.
+// update learns from a detection after the filter was updated.
 func (w *shapeMemory) update(b postprocess.Box, m *kalmanBox, steps float32) {
 	width, height := b.Width(), b.Height()
 	rate := float32(1 - math.Exp(-memoryRate*float64(steps)))
@@ -48,7 +50,7 @@ func (w *shapeMemory) update(b postprocess.Box, m *kalmanBox, steps float32) {
 	w.height += growth(height, w.height, rate) * (height - w.height)
 }
 
-// growth is the rate at which a side follows: what comes into view is believed faster than what goes out of it.
+// growth returns the rate at which a side follows: growing is trusted more than shrinking.
 func growth(now, remembered, rate float32) float32 {
 	const faster = 3
 	if now > remembered {
@@ -57,7 +59,7 @@ func growth(now, remembered, rate float32) float32 {
 	return rate
 }
 
-// restore gives the filter of an object that was just lost the remembered size and speed.
+// restore gives the filter of a newly lost object the remembered size and speed.
 func (w *shapeMemory) restore(m *kalmanBox) {
 	if !w.speedKnown {
 		return
@@ -66,7 +68,7 @@ func (w *shapeMemory) restore(m *kalmanBox) {
 	restoreAxis(&m.y, &m.height, w.height, w.vy)
 }
 
-// restoreAxis keeps the edge that moved as the object did: the other one is where it was cut off.
+// restoreAxis keeps the edge that moved at the remembered speed; the other one was cut off by the obstacle.
 func restoreAxis(centre, side *kalmanAxis, length, velocity float32) {
 	if missing := length - side.position; missing > shrinkTolerance*length {
 		low, high := centre.velocity-side.velocity/2, centre.velocity+side.velocity/2

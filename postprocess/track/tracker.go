@@ -1,4 +1,4 @@
-// Package track follows objects from frame to frame: it gives every detection of the same object the same number.
+// Package track follows objects from frame to frame: detections of the same object get the same ID.
 package track
 
 import (
@@ -10,16 +10,16 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/internal/assignment"
 )
 
-// ClassSettings is what one class needs to be tracked; zero fields take the tracker's.
+// ClassSettings are the settings of one class; zero fields use the tracker's.
 type ClassSettings struct {
-	// HighScore, NewScore and Keep are Tracker's, for this class.
+	// HighThreshold, NewTrackThreshold and TrackBuffer are those of Tracker, for this class.
 	HighThreshold, NewTrackThreshold float32
 	TrackBuffer                      time.Duration
-	// MinWidth and MinHeight are the smallest box that is looked at, in pixels.
+	// MinWidth and MinHeight are the minimum size of a box in pixels; smaller detections are ignored.
 	MinWidth, MinHeight float32
 }
 
-// What Open puts where a Tracker's field is zero.
+// Defaults of Tracker's fields.
 const (
 	DefaultHighThreshold = 0.25
 	DefaultLowThreshold  = 0.1
@@ -27,60 +27,61 @@ const (
 	DefaultBufferScale   = 1.0
 )
 
-// Tracker matches in two stages, as ByteTrack does (Zhang et al., 2022): detections with a high score first, to the predicted boxes of all
-// tracks; those with a low score may then go on with tracks that are still without one, which carries objects through occlusion. A Kalman
-// filter with constant velocity over centre, width and height predicts, as in BoT-SORT (Aharon et al., 2022); it works in time, not in
-// frames, so that dropped frames and changing rates do no harm, and it believes a detection less the lower its score. Boxes are compared
-// after both were widened by as much as the prediction is unsure. Move tells of the camera's own motion; without it, when most objects jump
-// the same way the camera moved, and tracks without a detection are moved along.
+// Tracker associates detections with tracks in two stages, as ByteTrack does (Zhang et al., 2022): detections with a high score are matched
+// first, with the predicted boxes of all tracks; those with a low score may then continue the remaining tracks, which carries objects
+// through occlusion. Boxes are predicted by a Kalman filter with constant velocity over centre, width and height, as in BoT-SORT (Aharon et
+// al., 2022). It works in seconds, not frames, so that dropped frames and changing rates do not matter, and trusts a detection less the
+// lower its score. Before boxes are compared, both are enlarged by the uncertainty of the prediction. CompensateMotion reports the camera's
+// own motion; without it, a jump of most objects in the same direction counts as camera motion and also moves the unmatched tracks.
 //
-// Feed it everything down to LowScore: a decoder that cuts at a higher score takes away the second chance.
+// The detections must include scores down to LowThreshold; a decoder with a higher threshold disables the second stage.
 //
 // Set the fields, call Open, then Update or Predict for each frame in order of time, from one goroutine. It allocates nothing once it has
 // seen the largest number of objects.
 type Tracker struct {
-	// HighScore is the lowest score of the first matching, LowScore of the second; NewScore is what a detection needs to start a track,
-	// 0 for a tenth more than HighScore.
+	// HighThreshold is the minimum score in the first stage, LowThreshold in the second. NewTrackThreshold is the minimum score of a new
+	// track, HighThreshold + 0.1 when 0.
 	HighThreshold, LowThreshold, NewTrackThreshold float32
-	// TrackBuffer is how long a track may be lost before it ends, 0 for a second.
+	// TrackBuffer is how long a track may be lost before it ends, a second when 0 (ByteTrack's track_buffer).
 	TrackBuffer time.Duration
-	// Width and Height are the image's, in pixels: a lost track ends when its predicted centre leaves the image. 0 means unknown. They
-	// may be set between two frames.
+	// Width and Height are the image size in pixels: a lost track ends when its predicted centre leaves the image. 0 means unknown. They
+	// may change between two frames.
 	Width, Height int
-	// Reach is by how many standard deviations of a predicted place boxes are widened before they are compared (buffered IoU, Yang et al.,
-	// 2023), 0 for DefaultBufferScale. Few images a second want more of it.
+	// BufferScale is the number of standard deviations of the predicted position by which boxes are enlarged before they are compared
+	// (buffered IoU, Yang et al., 2023), DefaultBufferScale when 0. Low frame rates need more.
 	BufferScale float32
-	// StrictClasses never matches a detection to a track of another class. Without it another class only counts half, so that a
-	// detector that wavers between two classes does not break the track.
+	// StrictClasses only matches detections and tracks of the same class. Otherwise another class halves the overlap, so that a detector
+	// that alternates between two classes does not break a track.
 	StrictClasses bool
-	// Classes are exceptions by class.
+	// Classes holds exceptions by class.
 	Classes map[int]ClassSettings
-	// Recall is how long an object that was lost may be known again by how it appears, 0 for DefaultMaxLostAge; Alike the cosine of two vectors
-	// from which they are of one object, 0 for DefaultAppearanceThreshold. Both matter where Appear is called.
+	// MaxLostAge is how long a lost object can be re-identified by its appearance, DefaultMaxLostAge when 0. AppearanceThreshold is the
+	// minimum cosine similarity of two embeddings of one object, DefaultAppearanceThreshold when 0. Both apply if UpdateEmbedding is
+	// called.
 	MaxLostAge          time.Duration
 	AppearanceThreshold float32
 
-	// Set by Open, then the goroutine that calls Update.
-	next    uint64
-	started   bool
-	at      time.Time
-	objects []object
-	tracks  []postprocess.Track
-	motionKnown    bool // how the camera moved since the last Update
-	ended    []endedTrack
-	embeddingSize int         // of a vector; 0 while nobody looks
-	freeMeans   [][]float32 // memoryRate of looks that nobody needs
+	// Set by Open, then used by the goroutine that calls Update.
+	next          uint64
+	started       bool
+	at            time.Time
+	objects       []object
+	tracks        []postprocess.Track
+	motionKnown   bool // CompensateMotion was called since the last Update
+	ended         []endedTrack
+	embeddingSize int         // 0 while there are no embeddings
+	freeMeans     [][]float32 // unused memory of embeddings
 
-	// Scratch of one Update.
-	high, low, unmatched []int // numbers of detections
-	candidates, remaining      []int // numbers of objects
-	matched           []bool
-	weights         []float64
-	solver          assignment.Solver
-	shiftX, shiftY  []float32
+	// Scratch memory of Update.
+	high, low, unmatched  []int // numbers of detections
+	candidates, remaining []int // indices of objects
+	matched               []bool
+	weights               []float64
+	solver                assignment.Solver
+	shiftX, shiftY        []float32
 }
 
-// maxVotes is how many classes one object's maxVotes are counted for; more than three is noise.
+// maxVotes bounds the classes counted per object; more than three are noise.
 const maxVotes = 4
 
 type classVote struct {
@@ -88,23 +89,23 @@ type classVote struct {
 	weight float32
 }
 
-// object is a track with what the tracker alone needs.
+// object is a track with the tracker's private state.
 type object struct {
 	postprocess.Track
-	motion    kalmanBox
-	unoccluded     shapeMemory
-	occluded    kalmanBox // of a lost object if it is behind something: with the size and speed of the whole
-	predicted postprocess.Box
-	votes   [maxVotes]classVote
+	motion       kalmanBox
+	unoccluded   shapeMemory
+	occluded     kalmanBox // of a lost object, assuming it is occluded: size and speed before the occlusion
+	predicted    postprocess.Box
+	votes        [maxVotes]classVote
 	maxLost      time.Duration
-	confirmed bool
-	appearance     appearance
-	mismatch    appearance // what it looked like since it last looked like itself
-	undecided      bool  // told as Tentative until it is known who it is
-	reidentified  bool  // it is one that was there before
+	confirmed    bool
+	appearance   appearance
+	mismatch     appearance // embeddings since the last one that matched appearance
+	undecided    bool       // reported as Tentative until re-identification is decided
+	reidentified bool       // it continues an earlier track
 }
 
-// Open checks the configuration and forgets everything; ids start again.
+// Open validates the configuration and removes all tracks; IDs restart at 1.
 func (t *Tracker) Open() error {
 	if t.HighThreshold == 0 {
 		t.HighThreshold = DefaultHighThreshold
@@ -169,9 +170,9 @@ func (t *Tracker) classSettings(class int) ClassSettings {
 	return gate
 }
 
-// Update takes the detections of a frame captured at that time and returns the tracks, oldest first: active, tentative and lost ones, and
-// those that just ended; a tentative one that was not confirmed goes without a word. The result is valid until the next call. A time that
-// does not advance counts as the time before.
+// Update matches the detections of a frame captured at a time and returns the tracks, oldest first: active, tentative, lost and just ended
+// ones. Tentative tracks that were not confirmed are dropped silently. The result is valid until the next call. A time that does not
+// advance counts as the previous one.
 func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []postprocess.Track {
 	t.removeEnded()
 	t.predictAll(at)
@@ -217,21 +218,21 @@ func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []pos
 	return t.report()
 }
 
-// Predict moves the tracks on to a frame that was not looked at and returns them as Update does, with predicted boxes. States stay as
-// they are: a frame that was not looked at loses nobody.
+// Predict advances the tracks to a frame without detections and returns them like Update, with predicted boxes. States do not change: a
+// frame that was not processed makes no track lost.
 func (t *Tracker) Predict(at time.Time) []postprocess.Track {
 	t.removeEnded()
 	t.predictAll(at)
 	return t.report()
 }
 
-// Reset forgets every object, as when the images have stopped; ids go on.
+// Reset removes all tracks, after the images have stopped; IDs continue.
 func (t *Tracker) Reset() {
 	t.objects, t.tracks, t.started = t.objects[:0], t.tracks[:0], false
 	t.resetAppearance()
 }
 
-// removeEnded drops the tracks that the last result reported as ended, but for what they looked like.
+// removeEnded removes the tracks reported as ended but keeps their appearance.
 func (t *Tracker) removeEnded() {
 	for i := range t.objects {
 		o := &t.objects[i]
@@ -247,7 +248,7 @@ func (t *Tracker) removeEnded() {
 	t.objects = slices.DeleteFunc(t.objects, func(o object) bool { return o.State == postprocess.Ended })
 }
 
-// predictAll predicts every object at that time.
+// predictAll predicts every object at a time.
 func (t *Tracker) predictAll(at time.Time) {
 	steps := float32(0)
 	if t.started && at.After(t.at) {
@@ -271,7 +272,7 @@ func (t *Tracker) predictAll(at time.Time) {
 	}
 }
 
-// outsideImage reports whether a predicted centre is off the image.
+// outsideImage reports whether a predicted centre is outside the image.
 func (t *Tracker) outsideImage(m *kalmanBox) bool {
 	if t.Width == 0 || t.Height == 0 {
 		return false
@@ -279,7 +280,7 @@ func (t *Tracker) outsideImage(m *kalmanBox) bool {
 	return m.x.position < 0 || m.y.position < 0 || m.x.position > float32(t.Width) || m.y.position > float32(t.Height)
 }
 
-// match takes a detection as the object's.
+// match updates the object with a detection.
 func (o *object) match(d *postprocess.Detection, index int, at time.Time) {
 	o.motion.update(d.Box, d.Score)
 	o.unoccluded.update(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
@@ -289,7 +290,7 @@ func (o *object) match(d *postprocess.Detection, index int, at time.Time) {
 	o.vote(d.Class, d.Score)
 }
 
-// vote counts a class by its scores. A class that finds no room takes the place of the weakest.
+// vote adds a score to the votes of a class. A new class replaces the one with the fewest votes.
 func (o *object) vote(class int, score float32) {
 	weakest := 0
 	for i := range o.votes {
@@ -315,7 +316,7 @@ func (o *object) vote(class int, score float32) {
 	o.Class = best.class
 }
 
-// resolveUnmatched decides what becomes of the objects without a detection.
+// resolveUnmatched updates the state of objects without a detection.
 func (t *Tracker) resolveUnmatched() {
 	for i := range t.objects {
 		o := &t.objects[i]
@@ -329,7 +330,7 @@ func (t *Tracker) resolveUnmatched() {
 			o.unoccluded.restore(&o.occluded)
 		}
 	}
-	// An object that was found again beside its own lost track is one object: the longer history stays.
+	// An object that was detected again next to its own lost track is one object: the longer track stays.
 	for i := range t.objects {
 		if t.objects[i].State != postprocess.Lost {
 			continue
@@ -343,7 +344,7 @@ func (t *Tracker) resolveUnmatched() {
 				a, b = b, a
 			}
 			a.State = postprocess.Ended
-			t.releaseAppearance(&a.appearance) // it is still there
+			t.releaseAppearance(&a.appearance) // the object is still tracked
 			break
 		}
 	}
@@ -353,14 +354,14 @@ func (t *Tracker) start(d *postprocess.Detection, index int) {
 	t.next++
 	state := postprocess.Tentative
 	if !t.started {
-		// What is there when the tracker starts needs no second look.
+		// Objects in the first frame need no confirmation.
 		state = postprocess.Active
 	}
 	t.objects = append(t.objects, object{
 		Track:     postprocess.Track{ID: t.next, Detection: *d, State: state, Index: index, Hits: 1, First: t.at, Last: t.at},
-		maxLost:      t.classSettings(d.Class).TrackBuffer,
+		maxLost:   t.classSettings(d.Class).TrackBuffer,
 		confirmed: !t.started,
-		undecided:      t.embeddingSize > 0 && t.canReidentify(),
+		undecided: t.embeddingSize > 0 && t.canReidentify(),
 	})
 	o := &t.objects[len(t.objects)-1]
 	o.motion.start(d.Box)

@@ -10,71 +10,71 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Analytics follows the tracks of one camera. Set the fields, call Open, then Update once per frame in order of time and Finish at the end,
-// from one goroutine. It allocates nothing once it has seen the largest number of objects.
+// Analytics processes the tracks of one camera. Set the fields, call Open, then Update once per frame in order of time and Finish at the
+// end, all from one goroutine. It allocates nothing once it has seen the largest number of objects.
 type Analytics struct {
 	Config    Config
-	Labels    []string // the model's, by class
-	Keypoints []string // names of the model's keypoints
-	// Width and Height are the source image's in pixels.
+	Labels    []string // class names of the model
+	Keypoints []string // keypoint names of the model
+	// Width and Height are the size of the source image in pixels.
 	Width, Height int
 
 	// Set by Open.
-	zones      []area
-	lines      []countingLine
-	masks      []polygon
-	limits     []classLimits
-	plane      *plane
-	scores     []float32 // by class
+	zones           []area
+	lines           []countingLine
+	masks           []polygon
+	limits          []classLimits
+	plane           *plane
+	scores          []float32 // minimum median score by class
 	stationaryAfter time.Duration
-	snapshotEvery  time.Duration
-	pathStep        float64 // pixels between two points of a path
+	snapshotEvery   time.Duration
+	pathStep        float64 // minimum distance between two points of a path in pixels
 
-	// The goroutine that calls Update.
-	objects []*objectState // sorted by track
-	merged  []*objectState // the other half of the double buffer
-	free   []*objectState
-	ended   []*objectState
-	day     int
-	counts  counts
-	result  Result
-	needFeet  bool // a zone or line asks for them
-	runs    postprocess.Runs
+	// Used by the goroutine that calls Update.
+	objects  []*objectState // sorted by track
+	merged   []*objectState // second half of the double buffer
+	free     []*objectState
+	ended    []*objectState
+	day      int
+	counts   counts
+	result   Result
+	needFeet bool // a zone or line uses the anchor Feet
+	runs     postprocess.Runs
 
-	clipped       [2]polygon
+	clipped   [2]polygon
 	crossings []float64
 }
 
-// Result is what one frame brought. It is valid until the next call.
+// Result is the outcome of one frame. It is valid until the next call.
 type Result struct {
-	// Events in the order in which they happened.
+	// Events are in order of occurrence.
 	Events []Event
-	// Changes are the counters whose value is not the one of the call before; after Open, and after Recount, all that are not 0.
+	// Changes lists the counters that differ from the previous call; after Open and ReportAll, all that are not 0.
 	Changes []Change
-	// Snapshots are the objects whose best view is this frame: encode it now, before the frame is gone.
+	// Snapshots lists the objects whose best view is this frame, to be encoded while the frame is available.
 	Snapshots []*Object
 }
 
-// objectState is an object with what analytics alone needs.
+// objectState is an object with the private state of Analytics.
 type objectState struct {
 	Object
-	announced bool
-	changed     bool
-	lastUpdate   time.Time
-	scores    history
-	stays     []stay
-	sides     []side
-	restPoint      Point // where it stands still
-	restSize  float64
-	groundTime  time.Time // when it last moved
-	measured  time.Time
-	groundPoint    Point // in metres, and on the image: where it was when it last moved
-	groundPixel      Point
-	measuredSeconds   float64
-	feet      Point
+	announced       bool
+	changed         bool
+	lastUpdate      time.Time
+	scores          history
+	stays           []stay
+	sides           []side
+	restPoint       Point // where it stopped
+	restSize        float64
+	groundTime      time.Time // time of groundPoint and groundPixel
+	measured        time.Time
+	groundPoint     Point // position when it last moved, in metres and on the image
+	groundPixel     Point
+	measuredSeconds float64
+	feet            Point
 }
 
-// Open checks the configuration and starts over with counts of 0.
+// Open validates the configuration and starts with counts of 0.
 func (a *Analytics) Open() error {
 	if err := a.Config.Validate(Names{a.Labels, a.Keypoints}); err != nil {
 		return fmt.Errorf("open analytics: %w", err)
@@ -98,7 +98,8 @@ func (a *Analytics) Open() error {
 	return nil
 }
 
-// Resize goes on with images of another size, as after a camera changed its mode. Counts and objects stay; call it between two Updates.
+// Resize continues with images of another size, after a camera has changed its mode. Counts and objects are kept; call it between two
+// Updates.
 func (a *Analytics) Resize(width, height int) error {
 	before := [2]int{a.Width, a.Height}
 	a.Width, a.Height = width, height
@@ -106,7 +107,7 @@ func (a *Analytics) Resize(width, height int) error {
 		a.Width, a.Height = before[0], before[1]
 		return fmt.Errorf("resize analytics: %w", err)
 	}
-	// Where objects were on the old image says nothing about the new one.
+	// Positions on the old image are not comparable with the new one.
 	for _, o := range a.objects {
 		for i := range o.sides {
 			o.sides[i] = side{counted: o.sides[i].counted, pending: o.sides[i].pending}
@@ -116,13 +117,13 @@ func (a *Analytics) Resize(width, height int) error {
 	return nil
 }
 
-// anchorOf is the anchor of a zone or line.
+// anchorOf returns the anchor of a zone or line.
 func (a *Analytics) anchorOf(own, fallback Anchor) Anchor {
 	a.needFeet = a.needFeet || own == Feet
 	return orElse(own, fallback)
 }
 
-// layOut puts the configured shapes on the image.
+// layOut converts the configured shapes to image pixels.
 func (a *Analytics) layOut() error {
 	if a.Width < 1 || a.Height < 1 {
 		return fmt.Errorf("image of %dx%d", a.Width, a.Height)
@@ -163,8 +164,8 @@ func (a *Analytics) layOut() error {
 	return nil
 }
 
-// Update takes the tracks of a frame, sorted by rising id as the tracker returns them; seq and at are the frame's. Tracks that are missing
-// are over.
+// Update processes the tracks of a frame, sorted by ascending ID as the tracker returns them; seq and at are the frame's. Objects without a
+// track have ended.
 func (a *Analytics) Update(seq uint64, at time.Time, tracks []postprocess.Track) *Result {
 	a.beginFrame(at)
 	known := a.objects
@@ -199,7 +200,7 @@ func (a *Analytics) Update(seq uint64, at time.Time, tracks []postprocess.Track)
 	return &a.result
 }
 
-// Finish ends all objects, for the end of a source or of the program.
+// Finish ends all objects, at the end of a source or of the program.
 func (a *Analytics) Finish(seq uint64, at time.Time) *Result {
 	a.beginFrame(at)
 	for _, o := range a.objects {
@@ -248,7 +249,7 @@ func (a *Analytics) newObject(track *postprocess.Track) *objectState {
 	return o
 }
 
-// updateObject takes an object to the present. Only detections say where an object is: a prediction could run past a line or out of a zone.
+// updateObject updates an object from its track. Only detections move an object: a prediction could overrun a line or leave a zone.
 func (a *Analytics) updateObject(o *objectState, track *postprocess.Track, seq uint64, at time.Time) {
 	o.VX, o.VY = track.VX, track.VY
 	if o.Class != track.Class {
@@ -259,7 +260,7 @@ func (a *Analytics) updateObject(o *objectState, track *postprocess.Track, seq u
 		if a.needFeet {
 			o.feet = a.feet(&track.Detection)
 		}
-		o.Detail = nil // it belongs to the frame
+		o.Detail = nil // Detail belongs to the frame
 		o.scores.add(track.Score)
 		o.TopScore, o.MedianScore = max(o.TopScore, track.Score), o.scores.median()
 		foot := Bottom.onBox(track.Box)
@@ -283,7 +284,7 @@ func (a *Analytics) updateObject(o *objectState, track *postprocess.Track, seq u
 	if !o.announced {
 		return
 	}
-	// Changes wait until the last update is half a second old, so that a flickering object does not flood the subscribers.
+	// Updates are at least half a second apart, so that a flickering object does not flood subscribers.
 	const pause = 500 * time.Millisecond
 	since := at.Sub(o.lastUpdate)
 	if (o.changed && since >= pause) || (a.Config.Objects.Update > 0 && since >= a.Config.Objects.Update) {
@@ -292,7 +293,7 @@ func (a *Analytics) updateObject(o *objectState, track *postprocess.Track, seq u
 	}
 }
 
-// Object is the object of a track, nil for none that is reported. It is valid until the next Update.
+// Object returns the object of a track, nil if it is not reported. It is valid until the next Update.
 func (a *Analytics) Object(track uint64) *Object {
 	at, known := slices.BinarySearchFunc(a.objects, track, func(o *objectState, id uint64) int { return cmp.Compare(o.Track, id) })
 	if !known || !a.objects[at].announced {
@@ -301,7 +302,7 @@ func (a *Analytics) Object(track uint64) *Object {
 	return &a.objects[at].Object
 }
 
-// MarkChanged has an object's next update tell that more is known of it. Nothing happens for one that is not reported.
+// MarkChanged makes the next update event of the object carry its new attributes. Objects that are not reported are ignored.
 func (a *Analytics) MarkChanged(track uint64) {
 	at, known := slices.BinarySearchFunc(a.objects, track, func(o *objectState, id uint64) int { return cmp.Compare(o.Track, id) })
 	if known {
@@ -318,7 +319,7 @@ func (a *Analytics) minScore(class int) float32 {
 
 func (a *Analytics) emit(e Event) { a.result.Events = append(a.result.Events, e) }
 
-// updateStationary decides whether the object stays in its place: within a tenth of its size around where it stopped.
+// updateStationary decides whether the object is stationary: within a tenth of its size around where it stopped.
 func (a *Analytics) updateStationary(o *objectState, foot Point, at time.Time) {
 	size := max(float64(o.Width()+o.Height())/2, o.restSize)
 	if o.restSize == 0 || o.restPoint.distance(foot) > max(0.1*size, 2) {
@@ -333,7 +334,7 @@ func (a *Analytics) updateStationary(o *objectState, foot Point, at time.Time) {
 	}
 }
 
-// updateSpeed takes speed, direction and way over steps long enough that the detector's noise does not matter.
+// updateSpeed measures speed, direction and distance over steps long enough to outweigh the detector's noise.
 func (a *Analytics) updateSpeed(o *objectState, foot Point, at time.Time) {
 	const (
 		pace  = 500 * time.Millisecond
@@ -357,7 +358,7 @@ func (a *Analytics) updateSpeed(o *objectState, foot Point, at time.Time) {
 	o.measured = at
 	o.measuredSeconds += elapsed.Seconds()
 	took := at.Sub(o.groundTime)
-	// Boxes tremble: an object is where it was until it has moved a twentieth of its size, or noise would add up to a way.
+	// Boxes jitter: an object has moved once it is a twentieth of its size away, otherwise noise would add up to a distance.
 	switch {
 	case o.groundPixel.distance(foot) >= max(1, float64(o.Width()+o.Height())/2/20):
 		way := ground.minus(o.groundPoint)
@@ -367,12 +368,12 @@ func (a *Analytics) updateSpeed(o *objectState, foot Point, at time.Time) {
 		o.Heading = math.Mod(math.Atan2(way.Y, way.X)*180/math.Pi+360, 360)
 		o.groundPoint, o.groundPixel, o.groundTime = ground, foot, at
 	case took >= still:
-		o.Speed, o.groundTime = 0, at.Add(-still) // its next step is one of now
+		o.Speed, o.groundTime = 0, at.Add(-still) // the next step starts now
 	}
 	o.MeanSpeed = o.Distance / o.measuredSeconds
 }
 
-// endObject ends an object. One that was never announced goes without a word.
+// endObject ends an object. Without a New event there is no End event.
 func (a *Analytics) endObject(o *objectState, seq uint64, at time.Time) {
 	if o.announced {
 		for len(o.Zones) > 0 {

@@ -7,27 +7,27 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// area is a zone on the image.
+// area is a zone in image pixels.
 type area struct {
-	outline polygon
-	anchor  Anchor
-	minShare   float64
-	bounds  postprocess.Box // of outline
-	classes []bool
-	inertia int
-	minTime time.Duration
-	loiter  time.Duration
+	outline  polygon
+	anchor   Anchor
+	minShare float64
+	bounds   postprocess.Box // of outline
+	classes  []bool
+	inertia  int
+	minTime  time.Duration
+	loiter   time.Duration
 }
 
-// stay is an object's relation to a zone.
+// stay is an object's state in a zone.
 type stay struct {
-	inside   bool // after inertia and minimum time
-	loitered bool
-	disagreeing    int       // detections in a row that differ from inside
-	since    time.Time // of the first of them, then of the entry
+	inside      bool // after Inertia and MinTime
+	loitered    bool
+	disagreeing int       // consecutive detections that differ from inside
+	since       time.Time // time of the first of them, then of the entry
 }
 
-// updateZone updates an object's relation to a zone.
+// updateZone updates an object's state in a zone.
 func (a *Analytics) updateZone(o *objectState, zone int, f *postprocess.Detection, seq uint64, at time.Time) {
 	z, p := &a.zones[zone], &o.stays[zone]
 	inside := has(z.classes, o.Class) && a.inside(o, z, f)

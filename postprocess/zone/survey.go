@@ -15,7 +15,7 @@ type MapStats struct {
 	Labels []string
 	Depth  bool
 
-	stats      []postprocess.PixelStats // of the whole image, then of each zone
+	stats         []postprocess.PixelStats // of the whole image, then of each zone
 	spans         [][]postprocess.Span     // by reading
 	width, height int                      // of the image that parts are for
 	grid          postprocess.DenseMap     // that parts are of, without its cells

@@ -6,22 +6,21 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// MapAgreement compares what two networks say of the same images, pixel by pixel, the second one being the reference. Classes, of which
-// there are so many, are compared for maps of classes, and depths in the networks' own unit for maps of depths.
+// MapAgreement compares the segmentation or depth maps of two networks on the same images, pixel by pixel. The second one is the reference.
+// Classes is the number of classes of segmentation maps; depths are in the networks' unit.
 type MapAgreement struct {
 	Classes int
 
 	images          int
 	all             Segmentation
-	sameMin           float64 // share of alike pixels in an image
-	pixels, missing int64   // of depths: those that the reference has, and of them those that the other one has not
+	sameMin         float64 // lowest share of equal pixels in an image
+	pixels, missing int64   // depth pixels of the reference, and those that the candidate lacks
 	near            int64
 	error, size     float64 // sums over the pixels that both have
-	maxError            float64
+	maxError        float64
 }
 
-// Add takes both maps of an image of that size; nil where a network gave none. An image of which the reference says nothing does not
-// count.
+// Add compares the maps of an image of the given size; nil if a network returned none. Images without a reference do not count.
 func (a *MapAgreement) Add(candidate, reference *postprocess.DenseMap, width, height int) {
 	if reference == nil {
 		return
@@ -76,12 +75,12 @@ func (a *MapAgreement) depths(candidate, reference *postprocess.DenseMap, width,
 	}
 }
 
-// MapAgreementResult is how far two networks say the same. Of classes Same is the share of the reference's pixels that have the same class,
-// Least that of the image with the fewest, and MeanIoU that of Places with the reference for labels. Of depths MeanError and MaxError
-// are absolute and in the networks' own unit, Relative is the mean error over the reference's mean absolute depth, Delta125 the share of
-// the reference's pixels that are less than a quarter off, and Missing the share of those that the candidate has no finite depth for.
+// MapAgreementResult is the agreement of two networks. For segmentation maps, Same is the share of the reference's pixels with the same
+// class, SameMin that of the worst image, and MeanIoU that of Segmentation with the reference as labels. For depth maps, MeanError and
+// MaxError are absolute in the networks' unit, Relative is the mean error over the reference's mean absolute depth, Delta125 the share of
+// the reference's pixels within a factor of 1.25, and Missing the share for which the candidate has no finite depth.
 type MapAgreementResult struct {
-	Images  int     `json:"images"` // of which the reference says something
+	Images  int     `json:"images"` // images with a reference
 	Same    float64 `json:"same,omitempty"`
 	SameMin float64 `json:"same_least,omitempty"`
 	MeanIoU float64 `json:"miou,omitempty"`
@@ -93,7 +92,7 @@ type MapAgreementResult struct {
 	Missing   float64 `json:"missing,omitempty"`
 }
 
-// Result is what all images come to.
+// Result returns the agreement over all images.
 func (a *MapAgreement) Result() MapAgreementResult {
 	places := a.all.Result()
 	r := MapAgreementResult{Images: a.images, Same: places.Accuracy, SameMin: a.sameMin, MeanIoU: places.MeanIoU, MaxError: a.maxError}

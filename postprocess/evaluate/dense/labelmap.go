@@ -15,16 +15,16 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// LabelMap is what a file of labels says of every place: numbers row after row. Of depths 0 stands for what is not known.
+// LabelMap holds the labels of a segmentation or depth dataset: a number per pixel, row by row. In depth maps 0 means unknown.
 type LabelMap struct {
 	Width, Height int
 	Numbers       []float32
 }
 
-// maxPixels bounds a map that a file claims to hold.
+// maxPixels bounds the size that a file may declare.
 const maxPixels = 1 << 26
 
-// ReadLabelMap reads a grey PNG of 8 or 16 bits, one with a palette, whose numbers count, or an NPY file of two dimensions.
+// ReadLabelMap reads a grey PNG of 8 or 16 bits, a PNG with a palette, whose indices are used, or a two-dimensional NPY file.
 func ReadLabelMap(path string) (*LabelMap, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -78,7 +78,7 @@ func parseArray(data []byte) (*LabelMap, error) {
 		return nil, err
 	}
 	shape := t.Shape
-	for len(shape) > 2 && slices.Contains(shape, 1) { // a batch or a channel
+	for len(shape) > 2 && slices.Contains(shape, 1) { // batch or channel
 		at := slices.Index(shape, 1)
 		shape = slices.Concat(shape[:at], shape[at+1:])
 	}

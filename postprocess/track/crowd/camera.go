@@ -105,7 +105,9 @@ type cameraMount struct {
 	swing, swingPace [3]float64 // yaw, pitch, roll in the wind
 }
 
-func newMount(random *rand.Rand, s Scene) *cameraMount { return &cameraMount{random: random, scene: s, holds: 1} }
+func newMount(random *rand.Rand, s Scene) *cameraMount {
+	return &cameraMount{random: random, scene: s, holds: 1}
+}
 
 func (m *cameraMount) step() {
 	const (

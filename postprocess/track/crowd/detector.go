@@ -15,10 +15,10 @@ const MinScore = 0.1
 // detector finds figures as networks do: the less of somebody can be seen, the lower the score, the noisier the box and the more it shrinks
 // to what can be seen; of two boxes that share much one is suppressed; and faults last for some frames.
 type detector struct {
-	random *rand.Rand
-	night  bool
-	bias  []float64 // of each person: how well it is found just now, standard normal and slowly changing
-	ghosts []ghost
+	random      *rand.Rand
+	night       bool
+	bias        []float64 // of each person: how well it is found just now, standard normal and slowly changing
+	ghosts      []ghost
 	ghostDetail *postprocess.Detail // of a ghost
 }
 
@@ -38,8 +38,8 @@ func newDetector(random *rand.Rand, night bool, people int) *detector {
 }
 
 const (
-	biasPersistence    = 0.85 // how much of a mood is left in the next frame
-	nmsThreshold = 0.7  // IoU of two boxes of which one goes
+	biasPersistence = 0.85 // how much of a mood is left in the next frame
+	nmsThreshold    = 0.7  // IoU of two boxes of which one goes
 )
 
 func (d *detector) detect(all []figure) []postprocess.Detection {

@@ -10,20 +10,20 @@ import (
 // The vectors of the simulated network are as an OSNet x0.25 gives them for the people of PETS09-S2L1: two images of one person have a
 // cosine of .93 from one frame to the next, .84 after two seconds and .75 in the long run, two persons .44, and one pair of a hundred .67.
 const (
-	embeddingSize  = 32
-	sharedPart   = 0.44 // of the cosine, what all people share
-	identityPart      = 0.55 // of the rest, what stays
-	posturePart  = 0.32 // and what changes slowly: how somebody is turned, and in which light
-	postureTime = 3.0  // seconds
+	embeddingSize = 32
+	sharedPart    = 0.44 // of the cosine, what all people share
+	identityPart  = 0.55 // of the rest, what stays
+	posturePart   = 0.32 // and what changes slowly: how somebody is turned, and in which light
+	postureTime   = 3.0  // seconds
 )
 
 // embedder gives everybody a vector.
 type embedder struct {
-	random   *rand.Rand
-	everyone []float64
-	background    []float64 // what hides people and is none
-	people   []identity
-	at       float64
+	random     *rand.Rand
+	everyone   []float64
+	background []float64 // what hides people and is none
+	people     []identity
+	at         float64
 }
 
 type identity struct{ own, posture []float64 }
