@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/edge-infer/edge-infer/capture/thumb"
 	"github.com/edge-infer/edge-infer/engine"
 )
 
@@ -34,7 +33,7 @@ type Gate struct {
 	settings atomic.Pointer[Settings]
 
 	// Still's goroutine only.
-	reducer       thumb.Reducer
+	reducer       Reducer
 	background    []uint16 // grey values times 256
 	flicker       []uint16 // mean absolute difference from the background, times 256
 	changedPixels []uint8  // number of differing pixels in each cell of cellSide*cellSide
@@ -82,7 +81,7 @@ func (g *Gate) Still(image engine.Image, at int64) bool {
 }
 
 // reduce returns the thumbnail of the analysed part.
-func (g *Gate) reduce(image *engine.Image, s *Settings) (*thumb.Thumbnail, error) {
+func (g *Gate) reduce(image *engine.Image, s *Settings) (*Thumbnail, error) {
 	if err := image.Check(); err != nil {
 		return nil, err
 	}
@@ -109,7 +108,7 @@ func luma(image *engine.Image) engine.Image {
 }
 
 // begin starts a new background from an image.
-func (g *Gate) begin(small *thumb.Thumbnail) {
+func (g *Gate) begin(small *Thumbnail) {
 	g.width = small.Width
 	if len(g.background) != len(small.Pix) {
 		g.background, g.flicker = make([]uint16, len(small.Pix)), make([]uint16, len(small.Pix))
@@ -122,7 +121,7 @@ func (g *Gate) begin(small *thumb.Thumbnail) {
 }
 
 // detect compares an image with the background, updates the background and reports motion.
-func (g *Gate) detect(small *thumb.Thumbnail, sensitivity float64) bool {
+func (g *Gate) detect(small *Thumbnail, sensitivity float64) bool {
 	// From 8 times the flicker and 12 pixels at sensitivity 0 to 3 times and 2 pixels at 1.
 	times, enough := uint32(8.5-5*sensitivity), 12-int(10*sensitivity)
 	clear(g.changedPixels)

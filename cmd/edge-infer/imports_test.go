@@ -21,10 +21,9 @@ const (
 // command, and an indented line goes on with the one before. The command itself may import everything.
 const table = `
 capture: capture/scene engine engine/backoff
-capture/motion: capture/thumb engine
+capture/motion: engine
 capture/scene:
 capture/source: capture capture/scene engine
-capture/thumb: engine
 cross:
 engine:
 engine/*: engine engine/atomicfile engine/cuda engine/onnx engine/preprocess

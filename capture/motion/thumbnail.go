@@ -1,6 +1,4 @@
-// Package thumb makes small grey images of frames, for what looks at every frame and must cost next to nothing: does anything move, has
-// the camera been moved.
-package thumb
+package motion
 
 import "github.com/edge-infer/edge-infer/engine"
 

@@ -3,7 +3,6 @@ package motion
 import (
 	"math"
 
-	"github.com/edge-infer/edge-infer/capture/thumb"
 	"github.com/edge-infer/edge-infer/engine"
 )
 
@@ -17,7 +16,7 @@ type Box struct{ X1, Y1, X2, Y2 float32 }
 // (Bouguet, 2000) and fits an affine map that is robust against outliers. The zero value is ready; one goroutine may use it. It allocates
 // when the image size or format changes.
 type Estimator struct {
-	reducer           thumb.Reducer
+	reducer           Reducer
 	current, previous pyramid
 	corners           []corner
 	hasPrevious       bool
@@ -86,7 +85,7 @@ func (c *Estimator) Estimate(image *engine.Image, moving []Box) (Affine, bool) {
 // Reset forgets the previous image.
 func (c *Estimator) Reset() { c.hasPrevious = false }
 
-func (p *pyramid) fill(small *thumb.Thumbnail) {
+func (p *pyramid) fill(small *Thumbnail) {
 	p[0].size(small.Width, small.Height)
 	for i, v := range small.Pix {
 		p[0].pix[i] = float32(v)
@@ -126,7 +125,7 @@ func (l *level) sample(x, y float64, reach int, to []float32) {
 }
 
 // find selects the best corner of each cell outside the boxes (Shi and Tomasi, 1994).
-func (c *Estimator) find(small *thumb.Thumbnail, moving []Box) {
+func (c *Estimator) find(small *Thumbnail, moving []Box) {
 	const stride = 4
 	l := &c.previous[0]
 	c.corners = c.corners[:0]
@@ -151,7 +150,7 @@ func (c *Estimator) find(small *thumb.Thumbnail, moving []Box) {
 }
 
 // inside reports whether the window around a thumbnail pixel touches a box.
-func inside(small *thumb.Thumbnail, moving []Box, x, y int) bool {
+func inside(small *Thumbnail, moving []Box, x, y int) bool {
 	px, py := (float64(x)+0.5)*small.ScaleX, (float64(y)+0.5)*small.ScaleY
 	wx, wy := radius*small.ScaleX, radius*small.ScaleY
 	for i := range moving {

@@ -1,5 +1,4 @@
-// Package dense measures networks that say something of every place of an image, its class or its depth, against labels that do.
-package dense
+package evaluate
 
 import (
 	"bytes"
