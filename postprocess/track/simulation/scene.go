@@ -1,5 +1,5 @@
-// Package crowd simulates pedestrians in front of a surveillance camera and a detector that sees them imperfectly, to measure trackers by.
-package crowd
+// Package simulation simulates pedestrians in front of a surveillance camera and a detector that sees them imperfectly, to measure trackers by.
+package simulation
 
 import (
 	"cmp"
