@@ -91,9 +91,9 @@ track-bench: build ## the tracker beside those of PyPI's `trackers`, and of `box
 	@[ -d $(deps)/trackers ] || python3 -m venv $(deps)/trackers
 	@$(deps)/trackers/bin/pip install -q --disable-pip-version-check trackers==$(TRACKERS_VERSION) trackeval==$(TRACKEVAL_VERSION) \
 		$(if $(BOXMOT),boxmot==$(BOXMOT_VERSION))
-	$(deps)/trackers/bin/python postprocess/track/peers/videos.py bin/edge-infer $(deps)/videos bin/videos
-	go run ./postprocess/track/peers -out bin/track-bench -videos bin/videos $(TRACK_FLAGS)
-	$(deps)/trackers/bin/python postprocess/track/peers/peers.py bin/track-bench
+	$(deps)/trackers/bin/python cmd/track-benchmark/sequences.py bin/edge-infer $(deps)/videos bin/videos
+	go run ./cmd/track-benchmark -out bin/track-bench -videos bin/videos $(TRACK_FLAGS)
+	$(deps)/trackers/bin/python cmd/track-benchmark/compare.py bin/track-bench
 
 soak: build ## the program for SOAK_TIME (10m) with four cameras and a real broker: late frames, fairness, memory, leaks, faults
 	@cross/deps test

@@ -1,14 +1,12 @@
-// Package thumb makes small grey images of frames, for what looks at every frame and must cost next to nothing: does anything move, has
-// the camera been moved.
-package thumb
+package motion
 
 import "github.com/edge-infer/edge-infer/engine"
 
 // Thumbnail is a small grey image of a frame. It belongs to its Reducer and is valid until the next Reduce.
 type Thumbnail struct {
-	Pix           []byte // Width*Height grey values, row after row without padding
+	Pix           []byte // Width*Height grey values, row by row without padding
 	Width, Height int
-	// ScaleX and ScaleY are source pixels per pixel: pixel (x, y) stands for the source's from (x*ScaleX, y*ScaleY) on, up to the next one's.
+	// ScaleX and ScaleY are source pixels per thumbnail pixel: pixel (x, y) covers the source from (x*ScaleX, y*ScaleY) to the next one.
 	ScaleX, ScaleY float64
 }
 
@@ -18,33 +16,33 @@ const (
 	DefaultSamples     = 2
 )
 
-// Reducer makes the small images of one camera. Each pixel is the mean of a few source pixels spread over its area, so that the memory of
-// a frame is read in part only. The zero value is ready; one goroutine uses it. It allocates when images of another size or format come.
+// Reducer makes thumbnails of one camera. Each pixel is the mean of a few source pixels spread over its area, so that only part of a
+// frame's memory is read. The zero value is ready; one goroutine may use it. It allocates when the image size or format changes.
 type Reducer struct {
-	// LongestSide is the longer side of the small images, DefaultLongestSide when 0. A source that is smaller keeps its size.
+	// LongestSide is the longer side of the thumbnails, DefaultLongestSide when 0. Smaller sources keep their size.
 	LongestSide int
-	// Samples is how many source pixels in each direction a pixel is the mean of, DefaultSamples when 0. 1 is the fastest and the noisiest.
+	// Samples is the number of source pixels per direction and thumbnail pixel, DefaultSamples when 0. 1 is the fastest and the noisiest.
 	Samples int
 
 	img     Thumbnail
-	of      engine.Image // that columns and rows were made for; without its memory
-	columns []int32      // byte offsets in a source row of the samples, left to right
+	source  engine.Image // image that columns and rows are for, without its memory
+	columns []int32      // byte offsets of the samples in a source row, left to right
 	rows    []int32      // source rows of the samples, top to bottom
-	sums    []uint32     // of one row of the image
+	sums    []uint32     // of one row of the thumbnail
 }
 
-// Reduce gives the small image of a frame of any format. Colours weigh as blue 1, green 2, red 1; luma samples are taken as they are. The
-// error is that of engine.Image.Check.
+// Reduce returns the thumbnail of a frame of any format. Colours weigh blue 1, green 2, red 1; luma samples are used as they are. The error
+// is that of engine.Image.Check.
 func (r *Reducer) Reduce(image *engine.Image) (*Thumbnail, error) {
 	if err := image.Check(); err != nil {
 		return nil, err
 	}
-	if image.Width != r.of.Width || image.Height != r.of.Height || image.Format != r.of.Format {
+	if image.Width != r.source.Width || image.Height != r.source.Height || image.Format != r.source.Format {
 		r.prepare(image)
 	}
 	samples := r.samples()
 	colour := image.Format == engine.BGR || image.Format == engine.BGRx
-	// A sum is of samples*samples values, four times that with colours: a product with 2^24/count stays below 2^32.
+	// A sum has samples*samples values, four times as many with colours: its product with 2^24/count is below 2^32.
 	count := uint32(samples * samples)
 	if colour {
 		count *= 4
@@ -71,7 +69,7 @@ func (r *Reducer) Reduce(image *engine.Image) (*Thumbnail, error) {
 
 func (r *Reducer) addColours(row []byte, samples int) {
 	columns, sums := r.columns, r.sums
-	if samples == 2 { // the usual case, without a loop in the loop
+	if samples == 2 { // the usual case, without an inner loop
 		columns = columns[:2*len(sums)]
 		for x := range sums {
 			a, b := (*[3]byte)(row[columns[2*x]:]), (*[3]byte)(row[columns[2*x+1]:])
@@ -116,7 +114,7 @@ func (r *Reducer) samples() int {
 	return DefaultSamples
 }
 
-// prepare makes the small image and the places of the samples for images like image.
+// prepare allocates the thumbnail and the sample positions for images like image.
 func (r *Reducer) prepare(image *engine.Image) {
 	longest, samples := r.LongestSide, r.samples()
 	if longest <= 0 {
@@ -127,18 +125,18 @@ func (r *Reducer) prepare(image *engine.Image) {
 		width, height = max(1, (width*longest+most/2)/most), max(1, (height*longest+most/2)/most)
 	}
 	step := map[engine.PixelFormat]int{engine.BGR: 3, engine.BGRx: 4, engine.YUYV: 2}[image.Format]
-	r.columns, r.rows = places(width*samples, image.Width, max(step, 1)), places(height*samples, image.Height, 1)
+	r.columns, r.rows = samplePositions(width*samples, image.Width, max(step, 1)), samplePositions(height*samples, image.Height, 1)
 	r.sums = make([]uint32, width)
 	r.img = Thumbnail{
 		Pix: make([]byte, width*height), Width: width, Height: height,
 		ScaleX: float64(image.Width) / float64(width), ScaleY: float64(image.Height) / float64(height),
 	}
-	r.of = *image
-	r.of.Data = nil
+	r.source = *image
+	r.source.Data = nil
 }
 
-// places spreads samples evenly over the pixels of a side, each in the middle of its share; step is the bytes from one pixel to the next.
-func places(samples, pixels, step int) []int32 {
+// samplePositions spreads samples evenly over the pixels of a side, each in the middle of its share; step is the number of bytes per pixel.
+func samplePositions(samples, pixels, step int) []int32 {
 	all := make([]int32, samples)
 	for i := range all {
 		all[i] = int32((2*i+1)*pixels/(2*samples)) * int32(step)

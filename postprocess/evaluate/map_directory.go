@@ -6,23 +6,22 @@ import (
 	"strings"
 )
 
-// LabelledImage is an image and the file that says something of every place of it: a class number or a depth for each pixel.
+// LabelledImage is an image and the file with its label map: a class number or a depth per pixel.
 type LabelledImage struct{ Image, LabelMap string }
 
-// mapDirs are where datasets have their images, and where the labels of these lie.
+// mapDirs returns the usual directories of images and of their label maps.
 func mapDirs() (images, labels []string) {
 	return []string{"images", "JPEGImages", "leftImg8bit"},
 		[]string{"masks", "labels", "annotations", "SegmentationClass", "gtFine", "depth", "depths"}
 }
 
-// mapEndings are what the names of an image and of its labels end in, before the suffix: those of Cityscapes beside nothing.
+// mapEndings returns the endings of image and label map names: none, or those of Cityscapes.
 func mapEndings() (images, labels []string) {
 	return []string{"", "_leftImg8bit"}, []string{"", "_gtFine_labelTrainIds", "_leftImg8bit"}
 }
 
-// FindLabelMaps lists the images of a directory that have a map of labels: a PNG or NPY file for each image, of the same name, in a directory
-// beside that of the images, as Ultralytics, ADE20K, Cityscapes and Pascal VOC have them. split is as for ReadDataset. It is nil where a
-// directory has no such labels; images without one are left out.
+// FindLabelMaps lists the images of a directory that have a label map: a PNG or NPY file of the same name in a directory next to that of
+// the images, as in Ultralytics, ADE20K, Cityscapes and Pascal VOC. split is as for ReadDataset. It returns nil if there are no label maps.
 func FindLabelMaps(dir, split string) ([]LabelledImage, error) {
 	imageDirs, labelDirs := mapDirs()
 	for _, images := range imageDirs {
@@ -31,7 +30,7 @@ func FindLabelMaps(dir, split string) ([]LabelledImage, error) {
 			if !exists(from) || !exists(to) {
 				continue
 			}
-			if names := subfolders(from); len(imageFiles(from)) == 0 && len(names) > 0 {
+			if names := subdirs(from); len(imageFiles(from)) == 0 && len(names) > 0 {
 				at, err := choose(names, split)
 				if err != nil || at < 0 {
 					return nil, err
@@ -46,14 +45,14 @@ func FindLabelMaps(dir, split string) ([]LabelledImage, error) {
 	return nil, nil
 }
 
-// pairs looks into directories and those in them, which Cityscapes has for its towns.
+// pairs searches directories and their subdirectories, which Cityscapes has for its cities.
 func pairs(images, labels string) (all []LabelledImage) {
 	for _, file := range imageFiles(images) {
 		if found := labelsOf(file, labels); found != "" {
 			all = append(all, LabelledImage{file, found})
 		}
 	}
-	for _, name := range subfolders(images) {
+	for _, name := range subdirs(images) {
 		all = append(all, pairs(filepath.Join(images, name), filepath.Join(labels, name))...)
 	}
 	return all

@@ -3,36 +3,35 @@ package motion
 import (
 	"math"
 
-	"github.com/edge-infer/edge-infer/capture/thumb"
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Affine takes a point of one image to its place on the next: x' = A*x + B*y + C, y' = D*x + E*y + F, in source pixels.
+// Affine maps a point of one image to the next: x' = A*x + B*y + C, y' = D*x + E*y + F, in source pixels.
 type Affine struct{ A, B, C, D, E, F float64 }
 
-// Box is a part of an image in source pixels.
+// Box is a rectangle in source pixels.
 type Box struct{ X1, Y1, X2, Y2 float32 }
 
-// Estimator finds how the camera of a stream moved from one image to the next. It follows corners of small grey images by the pyramidal
-// method of Lucas and Kanade (Bouguet, 2000) and fits an affine map from which single corners may stray. The zero value is ready; one
-// goroutine uses it. It allocates when images of another size or format come.
+// Estimator estimates camera motion between consecutive images. It tracks corners of thumbnails by the pyramidal method of Lucas and Kanade
+// (Bouguet, 2000) and fits an affine map that is robust against outliers. The zero value is ready; one goroutine may use it. It allocates
+// when the image size or format changes.
 type Estimator struct {
-	reducer     thumb.Reducer
-	now, before pyramid
-	corners     []corner
-	begun       bool
+	reducer           Reducer
+	current, previous pyramid
+	corners           []corner
+	hasPrevious       bool
 }
 
 const (
-	longest   = 240 // pixels of the small image's longer side
-	levels    = 3
-	radius    = 3  // of the window around a corner
-	cell      = 20 // side of the square in which at most one corner is followed
-	margin    = radius + 2
-	leastEdge = 3.0  // least eigenvalue of a corner's gradients, squared grey values of a pixel
-	fewest    = 8    // corners that a map is fitted to
-	agreeing  = 0.35 // share of the corners that must go with it
-	steps     = 8    // of Lucas and Kanade on each level
+	longestSide   = 240 // longer side of the thumbnail in pixels
+	levels        = 3
+	radius        = 3  // of the window around a corner
+	cell          = 20 // side of the square that holds at most one corner
+	margin        = radius + 2
+	minEigenvalue = 3.0  // minimum eigenvalue of a corner's gradients, squared grey values per pixel
+	minCorners    = 8    // minimum number of corners for a fit
+	minAgreement  = 0.35 // minimum share of corners that agree with the fit
+	maxIterations = 8    // iterations of Lucas and Kanade per level
 )
 
 // level is one image of a pyramid.
@@ -41,26 +40,26 @@ type level struct {
 	width, height int
 }
 
-// pyramid has half the sides from level to level.
+// pyramid halves the sides from level to level.
 type pyramid [levels]level
 
-// corner is a place of the image before and where it went, in small pixels.
+// corner is a point of the previous image and its position in the current one, in thumbnail pixels.
 type corner struct{ x, y, toX, toY, weight, off float64 }
 
-// Moved gives the map from the image of the last call to this one; what lies in the boxes, of the image before, is no part of what
-// stands still. It reports false for the first image, where too few corners are found, and where they do not agree.
+// Estimate returns the map from the previous image to this one, ignoring what lies in the boxes of moving objects in the previous image. It
+// reports false for the first image, and if too few corners are found or agree.
 func (c *Estimator) Estimate(image *engine.Image, moving []Box) (Affine, bool) {
-	c.reducer.LongestSide = longest
+	c.reducer.LongestSide = longestSide
 	small, err := c.reducer.Reduce(image)
 	if err != nil {
-		c.begun = false
+		c.hasPrevious = false
 		return Affine{}, false
 	}
-	c.now, c.before = c.before, c.now
-	c.now.fill(small)
-	same := c.begun && c.now[0].width == c.before[0].width && c.now[0].height == c.before[0].height
-	c.begun = true
-	if !same || c.now[levels-1].width <= 2*margin || c.now[levels-1].height <= 2*margin {
+	c.current, c.previous = c.previous, c.current
+	c.current.fill(small)
+	same := c.hasPrevious && c.current[0].width == c.previous[0].width && c.current[0].height == c.previous[0].height
+	c.hasPrevious = true
+	if !same || c.current[levels-1].width <= 2*margin || c.current[levels-1].height <= 2*margin {
 		return Affine{}, false
 	}
 	c.find(small, moving)
@@ -75,7 +74,7 @@ func (c *Estimator) Estimate(image *engine.Image, moving []Box) (Affine, bool) {
 	if !ok {
 		return Affine{}, false
 	}
-	// From the centres of small pixels to source pixels.
+	// From the centres of thumbnail pixels to source pixels.
 	sx, sy := small.ScaleX, small.ScaleY
 	m.B, m.D = m.B*sx/sy, m.D*sy/sx
 	m.C = (m.C+0.5)*sx - m.A*0.5*sx - m.B*0.5*sy
@@ -83,10 +82,10 @@ func (c *Estimator) Estimate(image *engine.Image, moving []Box) (Affine, bool) {
 	return m, true
 }
 
-// Reset forgets the last image: the next is a first one.
-func (c *Estimator) Reset() { c.begun = false }
+// Reset forgets the previous image.
+func (c *Estimator) Reset() { c.hasPrevious = false }
 
-func (p *pyramid) fill(small *thumb.Thumbnail) {
+func (p *pyramid) fill(small *Thumbnail) {
 	p[0].size(small.Width, small.Height)
 	for i, v := range small.Pix {
 		p[0].pix[i] = float32(v)
@@ -109,7 +108,7 @@ func (l *level) size(width, height int) {
 	}
 }
 
-// sample interpolates the square of that many pixels around a place, row after row. All of it must be in the image.
+// sample interpolates the square of pixels around a position, row by row. All of it must be in the image.
 func (l *level) sample(x, y float64, reach int, to []float32) {
 	i, j := int(x), int(y)
 	a, b := float32(x-float64(i)), float32(y-float64(j))
@@ -125,14 +124,14 @@ func (l *level) sample(x, y float64, reach int, to []float32) {
 	}
 }
 
-// find takes the best corner of each cell (Shi and Tomasi, 1994) that lies in no box.
-func (c *Estimator) find(small *thumb.Thumbnail, moving []Box) {
+// find selects the best corner of each cell outside the boxes (Shi and Tomasi, 1994).
+func (c *Estimator) find(small *Thumbnail, moving []Box) {
 	const stride = 4
-	l := &c.before[0]
+	l := &c.previous[0]
 	c.corners = c.corners[:0]
 	for top := margin; top < l.height-margin; top += cell {
 		for left := margin; left < l.width-margin; left += cell {
-			best := corner{weight: leastEdge}
+			best := corner{weight: minEigenvalue}
 			for y := top; y < min(top+cell, l.height-margin); y += stride {
 				for x := left; x < min(left+cell, l.width-margin); x += stride {
 					if inside(small, moving, x, y) {
@@ -150,8 +149,8 @@ func (c *Estimator) find(small *thumb.Thumbnail, moving []Box) {
 	}
 }
 
-// inside reports whether the window around a small pixel touches what moves by itself.
-func inside(small *thumb.Thumbnail, moving []Box, x, y int) bool {
+// inside reports whether the window around a thumbnail pixel touches a box.
+func inside(small *Thumbnail, moving []Box, x, y int) bool {
 	px, py := (float64(x)+0.5)*small.ScaleX, (float64(y)+0.5)*small.ScaleY
 	wx, wy := radius*small.ScaleX, radius*small.ScaleY
 	for i := range moving {
@@ -163,7 +162,7 @@ func inside(small *thumb.Thumbnail, moving []Box, x, y int) bool {
 	return false
 }
 
-// edges is the smaller eigenvalue of the gradients around a pixel, for each pixel.
+// edges returns the smaller eigenvalue of the gradients around a pixel, per pixel.
 func (l *level) edges(x, y int) float64 {
 	var xx, xy, yy float32
 	for j := y - radius; j <= y+radius; j++ {
@@ -178,16 +177,16 @@ func (l *level) edges(x, y int) float64 {
 	return (half - math.Sqrt(difference*difference+float64(xy)*float64(xy))) / area
 }
 
-// follow finds where a corner went, from the smallest images to the largest.
+// follow tracks a corner from the coarsest level to the finest.
 func (c *Estimator) follow(k *corner) bool {
 	var dx, dy float64
 	for i := levels - 1; i >= 0; i-- {
 		dx, dy = 2*dx, 2*dy
 		scale := math.Ldexp(1, -i)
-		// The centre of a pixel is that of four on the level below.
+		// A pixel's centre is the centre of four pixels on the finer level.
 		x, y := (k.x+0.5)*scale-0.5, (k.y+0.5)*scale-0.5
 		var ok bool
-		if dx, dy, ok = lucasKanade(&c.before[i], &c.now[i], x, y, dx, dy); !ok && i == 0 {
+		if dx, dy, ok = lucasKanade(&c.previous[i], &c.current[i], x, y, dx, dy); !ok && i == 0 {
 			return false
 		}
 	}
@@ -195,8 +194,8 @@ func (c *Estimator) follow(k *corner) bool {
 	return true
 }
 
-// lucasKanade betters a guess of how far the window around a place went. Places whose window leaves an image, that lack texture and that
-// do not look alike in the end are reported false, with the guess.
+// lucasKanade refines an estimate of how far the window around a position moved. It returns false and the given estimate if the window
+// leaves an image, lacks texture or does not match in the end.
 func lucasKanade(before, now *level, x, y, dx, dy float64) (float64, float64, bool) {
 	const side = 2*radius + 1
 	if !before.holds(x, y) {
@@ -222,7 +221,7 @@ func lucasKanade(before, now *level, x, y, dx, dy float64) (float64, float64, bo
 	}
 	toX, toY := dx, dy
 	var difference float32
-	for range steps {
+	for range maxIterations {
 		if !now.holds(x+toX, y+toY) {
 			return dx, dy, false
 		}
@@ -239,11 +238,11 @@ func lucasKanade(before, now *level, x, y, dx, dy float64) (float64, float64, bo
 			break
 		}
 	}
-	const unlike = 16 // grey values a pixel
+	const unlike = 16 // grey values per pixel
 	return toX, toY, difference < unlike*side*side
 }
 
-// holds reports whether the window around a place, and a pixel more, is in the image.
+// holds reports whether the window around a position plus one pixel is in the image.
 func (l *level) holds(x, y float64) bool {
 	return x >= radius+1 && y >= radius+1 && x < float64(l.width-radius-3) && y < float64(l.height-radius-3)
 }

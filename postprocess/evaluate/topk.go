@@ -9,10 +9,10 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// TopK counts how often a classifier's best class, and any of its best five, is the image's. The zero value is ready.
+// TopK counts how often a classifier's best class, and any of its best five, is correct. The zero value is ready.
 type TopK struct{ images, first, five int }
 
-// Add takes what was found in an image of that class, best first.
+// Add adds the classification of an image of that class, best first.
 func (r *TopK) Add(class int, detections []postprocess.Detection) {
 	r.images++
 	at := slices.IndexFunc(detections, func(f postprocess.Detection) bool { return f.Class == class })
@@ -24,7 +24,7 @@ func (r *TopK) Add(class int, detections []postprocess.Detection) {
 	}
 }
 
-// Accuracy are the top-1 and top-5 accuracies, 0 to 1.
+// Accuracy returns the top-1 and top-5 accuracies, 0 to 1.
 func (r *TopK) Accuracy() (first, five float64) {
 	if r.images == 0 {
 		return 0, 0
@@ -32,13 +32,13 @@ func (r *TopK) Accuracy() (first, five float64) {
 	return float64(r.first) / float64(r.images), float64(r.five) / float64(r.images)
 }
 
-// readDirs reads images for classifiers: a directory for each class, below that of the split where there are splits. It is nil for
-// directories that hold something else.
+// readDirs reads a classification dataset: a directory per class, below that of the split if there are splits. It returns nil for other
+// directories.
 func readDirs(dir, split string) (*Dataset, error) {
 	classes := classDirs(dir)
 	if len(classes) < 2 {
 		var splits []string
-		for _, name := range subfolders(dir) {
+		for _, name := range subdirs(dir) {
 			if len(classDirs(filepath.Join(dir, name))) >= 2 {
 				splits = append(splits, name)
 			}
@@ -64,9 +64,9 @@ func readDirs(dir, split string) (*Dataset, error) {
 	return d, nil
 }
 
-// subfolders are the names of the directories in one, sorted.
-func subfolders(dir string) (names []string) {
-	entries, _ := os.ReadDir(dir) // what cannot be read has none
+// subdirs returns the names of subdirectories in order.
+func subdirs(dir string) (names []string) {
+	entries, _ := os.ReadDir(dir) // unreadable directories count as empty
 	for _, entry := range entries {
 		if isDir(filepath.Join(dir, entry.Name())) && !strings.HasPrefix(entry.Name(), ".") {
 			names = append(names, entry.Name())
@@ -75,9 +75,9 @@ func subfolders(dir string) (names []string) {
 	return names
 }
 
-// classDirs are those of them that hold images and nothing that labels them. Directories called images belong to detectors.
+// classDirs returns the subdirectories that contain images but no labels; images/ and labels/ belong to detection datasets.
 func classDirs(dir string) (names []string) {
-	for _, name := range subfolders(dir) {
+	for _, name := range subdirs(dir) {
 		if name == "images" || name == "labels" {
 			return nil
 		}

@@ -1,4 +1,4 @@
-package dense
+package evaluate
 
 import (
 	"math"
@@ -6,22 +6,21 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// MapAgreement compares what two networks say of the same images, pixel by pixel, the second one being the reference. Classes, of which
-// there are so many, are compared for maps of classes, and depths in the networks' own unit for maps of depths.
+// MapAgreement compares the segmentation or depth maps of two networks on the same images, pixel by pixel. The second one is the reference.
+// Classes is the number of classes of segmentation maps; depths are in the networks' unit.
 type MapAgreement struct {
 	Classes int
 
 	images          int
 	all             Segmentation
-	least           float64 // share of alike pixels in an image
-	pixels, missing int64   // of depths: those that the reference has, and of them those that the other one has not
+	sameMin         float64 // lowest share of equal pixels in an image
+	pixels, missing int64   // depth pixels of the reference, and those that the candidate lacks
 	near            int64
 	error, size     float64 // sums over the pixels that both have
-	most            float64
+	maxError        float64
 }
 
-// Add takes both maps of an image of that size; nil where a network gave none. An image of which the reference says nothing does not
-// count.
+// Add compares the maps of an image of the given size; nil if a network returned none. Images without a reference do not count.
 func (a *MapAgreement) Add(candidate, reference *postprocess.DenseMap, width, height int) {
 	if reference == nil {
 		return
@@ -40,8 +39,8 @@ func (a *MapAgreement) Add(candidate, reference *postprocess.DenseMap, width, he
 	}
 	one := Segmentation{Classes: a.Classes}
 	one.Add(candidate, width, height, labels)
-	if share := one.Result().Accuracy; a.images == 1 || share < a.least {
-		a.least = share
+	if share := one.Result().Accuracy; a.images == 1 || share < a.sameMin {
+		a.sameMin = share
 	}
 	if a.all.confusion == nil {
 		a.all = one
@@ -68,7 +67,7 @@ func (a *MapAgreement) depths(candidate, reference *postprocess.DenseMap, width,
 				continue
 			}
 			off := math.Abs(got - want)
-			a.error, a.size, a.most = a.error+off, a.size+math.Abs(want), max(a.most, off)
+			a.error, a.size, a.maxError = a.error+off, a.size+math.Abs(want), max(a.maxError, off)
 			if got == want || got > 0 && want > 0 && max(got/want, want/got) < 1.25 {
 				a.near++
 			}
@@ -76,12 +75,12 @@ func (a *MapAgreement) depths(candidate, reference *postprocess.DenseMap, width,
 	}
 }
 
-// MapAgreementResult is how far two networks say the same. Of classes Same is the share of the reference's pixels that have the same class,
-// Least that of the image with the fewest, and MeanIoU that of Places with the reference for labels. Of depths MeanError and MaxError
-// are absolute and in the networks' own unit, Relative is the mean error over the reference's mean absolute depth, Delta125 the share of
-// the reference's pixels that are less than a quarter off, and Missing the share of those that the candidate has no finite depth for.
+// MapAgreementResult is the agreement of two networks. For segmentation maps, Same is the share of the reference's pixels with the same
+// class, SameMin that of the worst image, and MeanIoU that of Segmentation with the reference as labels. For depth maps, MeanError and
+// MaxError are absolute in the networks' unit, Relative is the mean error over the reference's mean absolute depth, Delta125 the share of
+// the reference's pixels within a factor of 1.25, and Missing the share for which the candidate has no finite depth.
 type MapAgreementResult struct {
-	Images  int     `json:"images"` // of which the reference says something
+	Images  int     `json:"images"` // images with a reference
 	Same    float64 `json:"same,omitempty"`
 	SameMin float64 `json:"same_least,omitempty"`
 	MeanIoU float64 `json:"miou,omitempty"`
@@ -93,10 +92,10 @@ type MapAgreementResult struct {
 	Missing   float64 `json:"missing,omitempty"`
 }
 
-// Result is what all images come to.
+// Result returns the agreement over all images.
 func (a *MapAgreement) Result() MapAgreementResult {
 	places := a.all.Result()
-	r := MapAgreementResult{Images: a.images, Same: places.Accuracy, SameMin: a.least, MeanIoU: places.MeanIoU, MaxError: a.most}
+	r := MapAgreementResult{Images: a.images, Same: places.Accuracy, SameMin: a.sameMin, MeanIoU: places.MeanIoU, MaxError: a.maxError}
 	if a.pixels > 0 {
 		r.Delta125, r.Missing = float64(a.near)/float64(a.pixels), float64(a.missing)/float64(a.pixels)
 	}

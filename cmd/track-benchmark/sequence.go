@@ -17,25 +17,25 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/postprocess"
-	"github.com/edge-infer/edge-infer/postprocess/track/crowd"
+	"github.com/edge-infer/edge-infer/postprocess/track/simulation"
 )
 
-// video is one sequence of images: a simulated scene's, or one of real people in the form of the MOTChallenge.
-type video struct {
+// sequence is one video: a simulated scene, or real people in the format of the MOTChallenge.
+type sequence struct {
 	name, scene   string
 	rate          float64
 	width, height int
-	moving        bool // the camera does
-	frames        []crowd.Frame
+	moving        bool // the camera moves
+	frames        []simulation.Frame
 }
 
-// simulated are the videos of all scenes. With exact they have the camera's motion as the scene has it, else images to measure it on.
-func simulated(seeds uint64, exact bool, do func(video) error) error {
-	for _, scene := range slices.Concat(crowd.Scenes(), crowd.OcclusionScenes()) {
+// simulated generates the sequences of all scenes, with exact camera motion or with images to measure it on.
+func simulated(seeds uint64, exact bool, do func(sequence) error) error {
+	for _, scene := range slices.Concat(simulation.Scenes(), simulation.OcclusionScenes()) {
 		moving := scene.Pan || scene.Shake
 		scene.Painted = moving && !exact
 		for seed := uint64(1); seed <= seeds; seed++ {
-			f := video{fmt.Sprintf("%s-%d", scene.Name, seed), scene.Name, scene.Rate, crowd.Width, crowd.Height, moving, scene.Video(seed)}
+			f := sequence{fmt.Sprintf("%s-%d", scene.Name, seed), scene.Name, scene.Rate, simulation.Width, simulation.Height, moving, scene.Video(seed)}
 			if err := do(f); err != nil {
 				return err
 			}
@@ -44,8 +44,9 @@ func simulated(seeds uint64, exact bool, do func(video) error) error {
 	return nil
 }
 
-// real are the videos of a directory, as videos.py leaves them: NAME/seqinfo.ini, NAME/gt/gt.txt, NAME/det.txt. Their cameras stand still.
-func real(dir string, do func(video) error) error {
+// recorded reads the sequences of a directory, as written by sequences.py: NAME/seqinfo.ini, NAME/gt/gt.txt, NAME/det.txt. Their cameras
+// are fixed.
+func recorded(dir string, do func(sequence) error) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -54,47 +55,48 @@ func real(dir string, do func(video) error) error {
 		if !entry.IsDir() {
 			continue
 		}
-		f, err := readVideo(filepath.Join(dir, entry.Name()))
+		f, err := readSequence(filepath.Join(dir, entry.Name()))
 		if err == nil {
 			err = do(f)
 		}
 		if err != nil {
-			return fmt.Errorf("video %s: %w", entry.Name(), err)
+			return fmt.Errorf("sequence %s: %w", entry.Name(), err)
 		}
 	}
 	return nil
 }
 
-func readVideo(dir string) (video, error) {
-	f := video{name: filepath.Base(dir), scene: filepath.Base(dir)}
-	if err := f.readInformation(filepath.Join(dir, "seqinfo.ini")); err != nil {
+func readSequence(dir string) (sequence, error) {
+	f := sequence{name: filepath.Base(dir), scene: filepath.Base(dir)}
+	if err := f.readInfo(filepath.Join(dir, "seqinfo.ini")); err != nil {
 		return f, err
 	}
 	for i := range f.frames {
-		f.frames[i] = crowd.Frame{At: time.Duration(float64(i) / f.rate * float64(time.Second)), Camera: still}
+		f.frames[i] = simulation.Frame{At: time.Duration(float64(i) / f.rate * float64(time.Second)), Camera: still}
 	}
-	err := readRows(filepath.Join(dir, "gt", "gt.txt"), f.frames, func(frame *crowd.Frame, id int, box postprocess.Box, _ float64) {
-		frame.Truth = append(frame.Truth, crowd.Person{ID: id, Box: box, Visible: 1})
+	err := readRows(filepath.Join(dir, "gt", "gt.txt"), f.frames, func(frame *simulation.Frame, id int, box postprocess.Box, _ float64) {
+		frame.Truth = append(frame.Truth, simulation.Person{ID: id, Box: box, Visible: 1})
 	})
 	if err != nil {
 		return f, err
 	}
-	looks, err := readLooks(filepath.Join(dir, "looks.txt"))
+	embeddings, err := readEmbeddings(filepath.Join(dir, "embeddings.txt"))
 	if err != nil {
 		return f, err
 	}
-	return f, readRows(filepath.Join(dir, "det.txt"), f.frames, func(frame *crowd.Frame, _ int, box postprocess.Box, score float64) {
+	return f, readRows(filepath.Join(dir, "det.txt"), f.frames, func(frame *simulation.Frame, _ int, box postprocess.Box, score float64) {
 		found := postprocess.Detection{Box: box, Score: float32(score)}
-		if len(looks) > 0 {
-			found.Detail, looks = looks[0], looks[1:]
+		if len(embeddings) > 0 {
+			found.Detail = embeddings[0]
+			embeddings = embeddings[1:]
 		}
 		frame.Detections = append(frame.Detections, found)
 	})
 }
 
-// readLooks takes the vectors of a video's boxes, as infer --json has them, one a line and an empty line where there is none. A video may
-// have no such file.
-func readLooks(path string) (all []*postprocess.Detail, err error) {
+// readEmbeddings reads the embeddings of a sequence's boxes as printed by infer --json, one per line, with empty lines for boxes without
+// one. The file is optional.
+func readEmbeddings(path string) (all []*postprocess.Detail, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -116,8 +118,8 @@ func readLooks(path string) (all []*postprocess.Detail, err error) {
 	return all, err
 }
 
-// readInformation takes the rate, the number of images and their size.
-func (f *video) readInformation(path string) error {
+// readInfo reads the frame rate, the number of frames and their size.
+func (f *sequence) readInfo(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -143,12 +145,12 @@ func (f *video) readInformation(path string) error {
 	if !(f.rate > 0) || frames < 1 || frames > 1_000_000 || f.width < 1 || f.height < 1 {
 		return errors.New("seqinfo.ini needs frameRate, seqLength, imWidth and imHeight")
 	}
-	f.frames = make([]crowd.Frame, frames)
+	f.frames = make([]simulation.Frame, frames)
 	return nil
 }
 
-// readRows takes the rows of a file of the MOTChallenge to their frames.
-func readRows(path string, frames []crowd.Frame, take func(frame *crowd.Frame, id int, box postprocess.Box, score float64)) error {
+// readRows passes the rows of a MOTChallenge file to their frames.
+func readRows(path string, frames []simulation.Frame, take func(frame *simulation.Frame, id int, box postprocess.Box, score float64)) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -165,7 +167,7 @@ func readRows(path string, frames []crowd.Frame, take func(frame *crowd.Frame, i
 		}
 		var v [7]float64
 		if len(row) < len(v) {
-			return fmt.Errorf("%s: a row of %d columns", path, len(row))
+			return fmt.Errorf("%s: row with %d columns", path, len(row))
 		}
 		for i := range v {
 			if v[i], err = strconv.ParseFloat(row[i], 64); err != nil {
@@ -174,7 +176,7 @@ func readRows(path string, frames []crowd.Frame, take func(frame *crowd.Frame, i
 		}
 		frame := int(v[0]) - 1
 		if frame < 0 || frame >= len(frames) {
-			return fmt.Errorf("%s: image %d of %d", path, frame+1, len(frames))
+			return fmt.Errorf("%s: frame %d of %d", path, frame+1, len(frames))
 		}
 		left, top := float32(v[2]), float32(v[3])
 		take(&frames[frame], int(v[1]), postprocess.Box{X1: left, Y1: top, X2: left + float32(v[4]), Y2: top + float32(v[5])}, v[6])

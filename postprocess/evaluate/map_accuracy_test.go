@@ -1,4 +1,4 @@
-package dense
+package evaluate
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-func TestPlacesByHand(t *testing.T) {
+func TestSegmentationByHand(t *testing.T) {
 	// Four cells over an image of 4x2: the upper row is of classes 0 and 1, the lower of 2 and none.
 	m := &postprocess.DenseMap{Width: 2, Height: 2, StepX: .5, StepY: 1, X: -.25, Classes: []uint8{0, 1, 2, postprocess.NoClass}}
 	p := Segmentation{Classes: 3}
@@ -38,7 +38,7 @@ func TestPlacesByHand(t *testing.T) {
 	assert.Equal(t, SegmentationResult{}, (&Segmentation{Classes: 3}).Result())
 }
 
-func TestDepthsByHand(t *testing.T) {
+func TestDepthByHand(t *testing.T) {
 	numbers := make([]float32, 16)
 	depths := make([]float32, 16)
 	for i := range numbers {

@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
 	"github.com/edge-infer/edge-infer/postprocess/track"
-	"github.com/edge-infer/edge-infer/postprocess/track/crowd"
+	"github.com/edge-infer/edge-infer/postprocess/track/simulation"
 )
 
 var (
@@ -25,7 +25,7 @@ func TestCrowds(t *testing.T) {
 	least := map[string]float64{
 		"crowd26": 0.86, "crowd40": 0.81, "lowrate": 0.86, "pan": 0.85, "shake": 0.85, "pillars": 0.73, "night": 0.78,
 	}
-	for _, scene := range crowd.Scenes() {
+	for _, scene := range simulation.Scenes() {
 		t.Run(scene.Name, func(t *testing.T) {
 			var hota, idf1, mota float64
 			for seed := *firstVideo; seed < *firstVideo+*videos; seed++ {
@@ -45,7 +45,7 @@ func TestCrowds(t *testing.T) {
 // TestGaps holds the tracker to what looks at the objects are worth where they are hidden for long, twice a second and in every frame.
 func TestGaps(t *testing.T) {
 	gain := map[string]float64{"walls": 0.1, "walls40": 0.03} // of so many fewer come back in a short video
-	for _, scene := range crowd.OcclusionScenes() {
+	for _, scene := range simulation.OcclusionScenes() {
 		t.Run(scene.Name, func(t *testing.T) {
 			if *videoLength > 0 {
 				scene.Length = 3 * *videoLength // or nobody would be back
@@ -70,10 +70,10 @@ func TestGaps(t *testing.T) {
 
 // follow scores what the tracker shows of a video. With every, each object is looked at so often, and the tracker hears of it before the
 // next frame.
-func follow(t *testing.T, scene crowd.Scene, seed uint64, every time.Duration) evaluate.TrackingResult {
+func follow(t *testing.T, scene simulation.Scene, seed uint64, every time.Duration) evaluate.TrackingResult {
 	t.Helper()
 	due := map[uint64]time.Time{}
-	tracker := &track.Tracker{HighThreshold: 0.5, LowThreshold: crowd.MinScore, NewTrackThreshold: 0.6, Width: crowd.Width, Height: crowd.Height}
+	tracker := &track.Tracker{HighThreshold: 0.5, LowThreshold: simulation.MinScore, NewTrackThreshold: 0.6, Width: simulation.Width, Height: simulation.Height}
 	if scene.Rate < 10 {
 		tracker.BufferScale = track.LowRate.BufferScale()
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Similarity says by what a detection is held against a labelled object.
+// Similarity is the measure by which detections are compared with labelled objects.
 type Similarity uint8
 
-// The measures: the IoU of boxes, the IoU of masks pixel by pixel, object keypoint similarity, all three as COCO has them, and the
-// probabilistic IoU of oriented boxes as Ultralytics has it.
+// The measures: IoU of boxes, IoU of masks by pixel and object keypoint similarity as in COCO, and probabilistic IoU of oriented boxes as
+// in Ultralytics.
 const (
 	ByBox Similarity = iota
 	ByMask
@@ -19,7 +19,7 @@ const (
 	ByOriented
 )
 
-// SimilarityOf is the measure of a task.
+// SimilarityOf returns the measure of a task.
 func SimilarityOf(task engine.Task) Similarity {
 	switch task {
 	case engine.Segment:
@@ -32,22 +32,22 @@ func SimilarityOf(task engine.Task) Similarity {
 	return ByBox
 }
 
-// String names it.
+// String returns a description.
 func (m Similarity) String() string {
 	return [...]string{"boxes by IoU", "masks by IoU", "keypoints by OKS", "oriented boxes by probabilistic IoU"}[m]
 }
 
-// mostPoses is how many of the best detections of a class count on an image where keypoints are compared, as in COCO.
-const mostPoses = 20
+// maxPoses is COCO's limit of detections per class and image for keypoints.
+const maxPoses = 20
 
-func (m Similarity) most() int {
+func (m Similarity) maxDetections() int {
 	if m == ByKeypoints {
-		return mostPoses
+		return maxPoses
 	}
 	return maxDetections
 }
 
-// LabelledImage reports whether the truth says what the measure needs.
+// Labelled reports whether the object has the labels that the measure needs.
 func (m Similarity) Labelled(t *Truth) bool {
 	switch m {
 	case ByMask:
@@ -60,7 +60,7 @@ func (m Similarity) Labelled(t *Truth) bool {
 	return true
 }
 
-// ignores reports whether detections of the truth count neither for nor against.
+// ignores reports whether detections of the object do not count.
 func (m Similarity) ignores(t *Truth) bool {
 	return t.Crowd || m == ByKeypoints && visible(t.Keypoints) == 0
 }
@@ -70,10 +70,10 @@ type Region struct {
 	Width, Height int
 
 	runs     postprocess.Runs
-	polygons [][]float64 // that runs are drawn of when they are asked for
+	polygons [][]float64 // source of runs, filled on demand
 }
 
-// Runs are the pixels of the region. The first call draws what was labelled by its outline.
+// Runs returns the pixels of the region. The first call fills the labelled outline.
 func (r *Region) Runs() postprocess.Runs {
 	if r.runs == nil {
 		r.runs, r.polygons = fill(r.polygons, r.Width, r.Height), nil
@@ -81,7 +81,7 @@ func (r *Region) Runs() postprocess.Runs {
 	return r.runs
 }
 
-// overlap is how well a detection fits an object, 0 to 1. runs is the detection's mask where it has been drawn already.
+// overlap returns the similarity of a detection and an object, 0 to 1. runs caches the detection's rasterized mask.
 func (m Similarity) overlap(d *postprocess.Detection, t *Truth, runs *postprocess.Runs) float64 {
 	if m == ByBox {
 		return overlapOf(d.Box, t)
@@ -99,7 +99,7 @@ func (m Similarity) overlap(d *postprocess.Detection, t *Truth, runs *postproces
 		}
 		return runs.IoU(t.Mask.Runs(), t.Crowd)
 	case ByKeypoints:
-		return similarity(d.Detail.Keypoints, t)
+		return keypointSimilarity(d.Detail.Keypoints, t)
 	}
 	if d.Detail.Oriented == nil {
 		return 0
@@ -108,13 +108,12 @@ func (m Similarity) overlap(d *postprocess.Detection, t *Truth, runs *postproces
 	return a.ProbIoU(&b)
 }
 
-// cocoDeviations are how far people place each of COCO's 17 keypoints apart, in shares of the object's scale.
+// cocoDeviations are the OKS sigmas of COCO's 17 keypoints, in shares of the object's scale.
 var cocoDeviations = [...]float64{
 	0.026, 0.025, 0.025, 0.035, 0.035, 0.079, 0.079, 0.072, 0.072, 0.062, 0.062, 0.107, 0.107, 0.087, 0.087, 0.089, 0.089,
 }
 
-// deviation is that of a point. Where the labels say none, so many as COCO has are taken for its own, and others have one for all, as
-// Ultralytics does it.
+// deviation returns the sigma of a keypoint. Without labelled sigmas, 17 keypoints use COCO's and others 1/n, as in Ultralytics.
 func (t *Truth) deviation(point int) float64 {
 	switch of := len(t.Keypoints); {
 	case len(t.Deviations) == of:
@@ -135,17 +134,17 @@ func visible(points []postprocess.Keypoint) (count int) {
 	return count
 }
 
-// ofBox is the share of its box that an object without an area is taken to fill, as Ultralytics does.
-const ofBox = 0.53
+// boxFill is the share of its box that an object without a labelled area fills, as in Ultralytics.
+const boxFill = 0.53
 
-// similarity is COCO's object keypoint similarity. Of an object none of whose points is labelled the distance from twice its box counts.
-func similarity(points []postprocess.Keypoint, t *Truth) float64 {
+// keypointSimilarity is COCO's object keypoint similarity (OKS). If no keypoint is labelled, the distance from twice the box counts.
+func keypointSimilarity(points []postprocess.Keypoint, t *Truth) float64 {
 	if len(points) != len(t.Keypoints) || len(points) == 0 {
 		return 0
 	}
 	scale := t.Area
 	if scale == 0 {
-		scale = ofBox * area(t.Box)
+		scale = boxFill * area(t.Box)
 	}
 	scale += math.Nextafter(1, 2) - 1
 	labelled, sum := visible(t.Keypoints), 0.0

@@ -1,4 +1,4 @@
-package dense
+package evaluate
 
 import (
 	"math"
@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-func TestAgreementOfClassesByHand(t *testing.T) {
+func TestMapAgreementOfClassesByHand(t *testing.T) {
 	reference := &postprocess.DenseMap{Width: 4, Height: 1, StepX: 1, StepY: 1, Classes: []uint8{0, 1, 1, postprocess.NoClass}}
 	// Half as fine: both of a pair of pixels have the class of their cell.
 	candidate := &postprocess.DenseMap{Width: 2, Height: 1, StepX: .5, StepY: 1, X: -.25, Classes: []uint8{0, 1}}
@@ -28,7 +28,7 @@ func TestAgreementOfClassesByHand(t *testing.T) {
 	assert.Equal(t, MapAgreementResult{}, new(MapAgreement).Result())
 }
 
-func TestAgreementOfDepthsByHand(t *testing.T) {
+func TestMapAgreementOfDepthsByHand(t *testing.T) {
 	nan := float32(math.NaN())
 	of := func(depths ...float32) *postprocess.DenseMap {
 		return &postprocess.DenseMap{Width: len(depths), Height: 1, StepX: 1, StepY: 1, Depths: depths}

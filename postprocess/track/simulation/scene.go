@@ -1,5 +1,5 @@
-// Package crowd simulates pedestrians in front of a surveillance camera and a detector that sees them imperfectly, to measure trackers by.
-package crowd
+// Package simulation simulates pedestrians in front of a surveillance camera and a detector that sees them imperfectly, to measure trackers by.
+package simulation
 
 import (
 	"cmp"
@@ -69,8 +69,8 @@ type Frame struct {
 	Image []byte
 }
 
-// leastVisible is the share of a person from which the truth knows of it.
-const leastVisible = 0.1
+// minVisible is the share of a person from which the truth knows of it.
+const minVisible = 0.1
 
 // Video plays a scene. The camera's motion is the true one.
 func (s Scene) Video(seed uint64) []Frame {
@@ -83,10 +83,10 @@ func (s Scene) Video(seed uint64) []Frame {
 	if s.Painted {
 		painter = newPainter(seed)
 	}
-	var looker *looker
+	var looker *embedder
 	if s.Embeddings {
-		looker = newLooker(seed, s.People)
-		detector.nobody = &postprocess.Detail{Embedding: unit(looker.thing)}
+		looker = newEmbedder(seed, s.People)
+		detector.ghostDetail = &postprocess.Detail{Embedding: unit(looker.background)}
 	}
 	before := pose.camera()
 	for range cap(frames) {
@@ -98,17 +98,17 @@ func (s Scene) Video(seed uint64) []Frame {
 			pose.step()
 		}
 		now := pose.camera()
-		frame := Frame{At: time.Duration(at * float64(time.Second)), Camera: now.since(before)}
-		all := s.look(&now, square)
+		frame := Frame{At: time.Duration(at * float64(time.Second)), Camera: now.motionSince(before)}
+		all := s.project(&now, square)
 		if looker != nil {
-			looker.look(at, all)
+			looker.update(at, all)
 		}
 		frame.Detections = detector.detect(all)
 		if painter != nil {
 			frame.Image = painter.paint(&now, all, s.Night)
 		}
 		for _, p := range all {
-			if p.Visible >= leastVisible {
+			if p.Visible >= minVisible {
 				frame.Truth = append(frame.Truth, p.Person)
 			}
 		}
@@ -126,19 +126,19 @@ type figure struct {
 	detail      *postprocess.Detail
 }
 
-// look projects the people and finds what can be seen of each.
-func (s Scene) look(c *camera, q *square) []figure {
+// identity projects the people and finds what can be seen of each.
+func (s Scene) project(c *camera, q *square) []figure {
 	var all []figure
 	for i := range q.walkers {
 		w := &q.walkers[i]
-		if box, depth, ok := c.project(w.x, w.z, w.width(q.at), w.height); ok {
+		if box, depth, ok := c.projectBox(w.x, w.z, w.width(q.at), w.height); ok {
 			all = append(all, figure{Person: Person{ID: i + 1}, whole: box, depth: depth})
 		}
 	}
 	pillars := make([]figure, 0, s.Pillars)
 	for i := range s.Pillars {
 		x, z := float64(i-s.Pillars/2)*2.6, 9+float64(i%2)
-		if box, depth, ok := c.project(x, z, cmp.Or(s.PillarWidth, 0.7), 5); ok {
+		if box, depth, ok := c.projectBox(x, z, cmp.Or(s.PillarWidth, 0.7), 5); ok {
 			pillars = append(pillars, figure{whole: box, depth: depth})
 		}
 	}
@@ -146,7 +146,7 @@ func (s Scene) look(c *camera, q *square) []figure {
 	for i := range all {
 		f := all[i]
 		f.Visible, f.seen = visible(&f, all, pillars)
-		f.Box = cut(f.whole)
+		f.Box = clip(f.whole)
 		if f.Box.Width() > 8 && f.Box.Height() > 16 {
 			seen = append(seen, f)
 		}
@@ -186,6 +186,6 @@ func hidden(f *figure, others []figure, x, y float32, share float32) bool {
 	return false
 }
 
-func cut(b postprocess.Box) postprocess.Box {
+func clip(b postprocess.Box) postprocess.Box {
 	return postprocess.Box{X1: max(b.X1, 0), Y1: max(b.Y1, 0), X2: min(b.X2, Width), Y2: min(b.Y2, Height)}
 }

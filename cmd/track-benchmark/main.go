@@ -1,6 +1,6 @@
-// Command peers writes what trackers are compared on, simulated scenes and videos of real people, in the form of the MOTChallenge, and this
-// project's tracks of them. Where the camera moves, its motion is measured on painted images. peers.py beside it has other projects'
-// trackers follow the same boxes at the same thresholds and scores them all; `make track-bench` runs both.
+// Command track-benchmark writes the sequences on which trackers are compared, simulated scenes and videos of real people, in the format of
+// the MOTChallenge, together with this project's tracks. If the camera moves, its motion is measured on rendered images. compare.py runs the
+// trackers of other projects on the same boxes with the same thresholds and scores all of them; `make track-bench` runs both.
 package main
 
 import (
@@ -20,77 +20,77 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/track"
-	"github.com/edge-infer/edge-infer/postprocess/track/crowd"
+	"github.com/edge-infer/edge-infer/postprocess/track/simulation"
 )
 
-// thresholds are the same for everybody.
+// thresholds are common to all trackers.
 type thresholds struct {
-	High float64 `json:"high"` // score of the first matching
-	Low  float64 `json:"low"`  // and of the second
-	New  float64 `json:"new"`  // that a new track needs
-	Keep float64 `json:"keep"` // seconds that a lost track is kept
-	// Looks is how many seconds pass between two looks at an object, where the video has vectors.
-	Looks float64 `json:"looks"`
-	// Recall is for how many seconds one that was lost may be known again by its looks.
-	Recall float64 `json:"recall"`
+	High float64 `json:"high"` // minimum score of the first stage
+	Low  float64 `json:"low"`  // minimum score of the second stage
+	New  float64 `json:"new"`  // minimum score of a new track
+	Keep float64 `json:"keep"` // track buffer in seconds
+	// EmbeddingInterval is the time between two embeddings of an object in seconds, if the sequence has embeddings.
+	EmbeddingInterval float64 `json:"embedding_interval"`
+	// MaxLostAge is how long a lost object can be re-identified, in seconds.
+	MaxLostAge float64 `json:"max_lost_age"`
 }
 
-// Where the tracks lie, without looks at the objects and with them.
+// Names of this project's trackers, without and with embeddings.
 const (
-	plain   = "edge-infer"
-	looking = "edge-infer with looks"
+	plain          = "edge-infer"
+	withEmbeddings = "edge-infer with embeddings"
 )
 
-// sequence is one video.
-type sequence struct {
+// summary describes a sequence for compare.py.
+type summary struct {
 	Name   string  `json:"name"`
 	Scene  string  `json:"scene"`
 	Rate   float64 `json:"rate"`
 	Size   [2]int  `json:"size"` // width and height
 	Frames int     `json:"frames"`
-	Moving bool    `json:"moving"` // the camera does
-	// Microseconds is what this project's tracker took for a frame, without looks and with them.
+	Moving bool    `json:"moving"` // the camera moves
+	// Microseconds is the mean time of this project's trackers per frame.
 	Microseconds map[string]float64 `json:"microseconds"`
 }
 
 func main() {
 	out := flag.String("out", "", "directory to write to")
-	videos := flag.String("videos", "", "directory with videos of real people, as videos.py leaves them")
-	seeds := flag.Uint64("seeds", 2, "videos of each scene")
-	exact := flag.Bool("exact", false, "give the camera's motion as the scene has it, instead of measuring it on painted images")
+	videos := flag.String("videos", "", "directory of sequences of real people, as written by sequences.py")
+	seeds := flag.Uint64("seeds", 2, "sequences per scene")
+	exact := flag.Bool("exact", false, "use the true camera motion instead of measuring it on rendered images")
 	var limits thresholds
-	flag.Float64Var(&limits.High, "high", 0.5, "score of the first matching")
-	flag.Float64Var(&limits.Low, "low", crowd.MinScore, "score of the second matching")
-	flag.Float64Var(&limits.New, "new", 0.6, "score of a new track")
-	flag.Float64Var(&limits.Keep, "keep", 1, "seconds that a lost track is kept")
-	flag.Float64Var(&limits.Looks, "looks", 0.5, "seconds between two looks at an object")
-	flag.Float64Var(&limits.Recall, "recall", track.DefaultMaxLostAge.Seconds(), "seconds for which looks are remembered")
+	flag.Float64Var(&limits.High, "high", 0.5, "minimum score of the first stage")
+	flag.Float64Var(&limits.Low, "low", simulation.MinScore, "minimum score of the second stage")
+	flag.Float64Var(&limits.New, "new", 0.6, "minimum score of a new track")
+	flag.Float64Var(&limits.Keep, "keep", 1, "track buffer in seconds")
+	flag.Float64Var(&limits.EmbeddingInterval, "embedding-interval", 0.5, "seconds between two embeddings of an object")
+	flag.Float64Var(&limits.MaxLostAge, "max-lost-age", track.DefaultMaxLostAge.Seconds(), "seconds for which a lost object can be re-identified")
 	flag.Parse()
 	if err := run(*out, *videos, *seeds, *exact, limits); err != nil {
-		fmt.Fprintln(os.Stderr, "peers:", err)
+		fmt.Fprintln(os.Stderr, "track-benchmark:", err)
 		os.Exit(1)
 	}
 }
 
 func run(out, videos string, seeds uint64, exact bool, limits thresholds) error {
 	if out == "" {
-		return fmt.Errorf("-out says which directory to write to")
+		return errors.New("-out is required: the directory to write to")
 	}
 	var list struct {
 		thresholds
-		Sequences []sequence `json:"sequences"`
+		Sequences []summary `json:"sequences"`
 	}
 	list.thresholds = limits
-	each := func(f video) error {
+	each := func(f sequence) error {
 		spent := map[string]float64{}
 		var errs []error
-		for _, name := range []string{plain, looking} {
-			took, err := follow(filepath.Join(out, "trackers", name, "data", f.name+".txt"), f, limits, name == looking)
+		for _, name := range []string{plain, withEmbeddings} {
+			took, err := follow(filepath.Join(out, "trackers", name, "data", f.name+".txt"), f, limits, name == withEmbeddings)
 			spent[name] = took
 			errs = append(errs, err)
 		}
 		err := errors.Join(append(errs, describe(filepath.Join(out, "videos", f.name), f.frames))...)
-		list.Sequences = append(list.Sequences, sequence{
+		list.Sequences = append(list.Sequences, summary{
 			Name: f.name, Scene: f.scene, Rate: f.rate, Size: [2]int{f.width, f.height}, Frames: len(f.frames), Moving: f.moving,
 			Microseconds: spent,
 		})
@@ -100,7 +100,7 @@ func run(out, videos string, seeds uint64, exact bool, limits thresholds) error 
 		return err
 	}
 	if videos != "" {
-		if err := real(videos, each); err != nil {
+		if err := recorded(videos, each); err != nil {
 			return err
 		}
 	}
@@ -111,33 +111,33 @@ func run(out, videos string, seeds uint64, exact bool, limits thresholds) error 
 	return os.WriteFile(filepath.Join(out, "videos.json"), text, 0o644)
 }
 
-// still is the motion of a camera that stays where it is.
+// still is the motion of a fixed camera.
 var still = track.Affine{A: 1, E: 1}
 
-// moved measures the camera's motion on a small image, apart from where the last tracks were. It gives it in pixels of the boxes.
-func moved(camera *motion.Estimator, img []byte, tracks []postprocess.Track) (track.Affine, bool) {
-	const small = crowd.Width / crowd.ImageWidth
+// estimateMotion measures the camera's motion on a small image, ignoring the last tracks, and returns it in pixels of the boxes.
+func estimateMotion(camera *motion.Estimator, img []byte, tracks []postprocess.Track) (track.Affine, bool) {
+	const small = simulation.Width / simulation.ImageWidth
 	var boxes []motion.Box
 	for i := range tracks {
 		b := &tracks[i].Box
 		boxes = append(boxes, motion.Box{X1: b.X1 / small, Y1: b.Y1 / small, X2: b.X2 / small, Y2: b.Y2 / small})
 	}
 	image := engine.Image{
-		Data: img, Width: crowd.ImageWidth, Height: crowd.ImageHeight, Stride: crowd.ImageWidth, Format: engine.GRAY8,
+		Data: img, Width: simulation.ImageWidth, Height: simulation.ImageHeight, Stride: simulation.ImageWidth, Format: engine.GRAY8,
 	}
 	m, ok := camera.Estimate(&image, boxes)
 	m.C, m.F = m.C*small, m.F*small
 	return track.Affine(m), ok
 }
 
-// follow writes the tracks of a video and gives the microseconds that a frame took. It puts the camera's measured motion into the frames.
-// With looks the tracker hears between two frames what objects look like.
-func follow(path string, f video, limits thresholds, looks bool) (float64, error) {
+// follow writes the tracks of a sequence and returns the microseconds per frame. It stores the measured camera motion in the frames. With
+// embeddings the tracker receives embeddings between frames.
+func follow(path string, f sequence, limits thresholds, embeddings bool) (float64, error) {
 	frames := f.frames
 	tracker := track.Tracker{
 		HighThreshold: float32(limits.High), LowThreshold: float32(limits.Low), NewTrackThreshold: float32(limits.New),
 		TrackBuffer: time.Duration(limits.Keep * float64(time.Second)), Width: f.width, Height: f.height,
-		MaxLostAge: time.Duration(limits.Recall * float64(time.Second)),
+		MaxLostAge: time.Duration(limits.MaxLostAge * float64(time.Second)),
 	}
 	if f.rate < 10 {
 		tracker.BufferScale = track.LowRate.BufferScale()
@@ -146,7 +146,7 @@ func follow(path string, f video, limits thresholds, looks bool) (float64, error
 		return 0, err
 	}
 	var spent time.Duration
-	due := map[uint64]time.Duration{} // of the next look
+	due := map[uint64]time.Duration{} // time of the next embedding
 	var camera motion.Estimator
 	var tracks []postprocess.Track
 	err := write(path, func(w io.Writer) {
@@ -154,7 +154,7 @@ func follow(path string, f video, limits thresholds, looks bool) (float64, error
 		for n, frame := range frames {
 			if frame.Image != nil {
 				frames[n].Camera = still
-				if m, ok := moved(&camera, frame.Image, tracks); ok {
+				if m, ok := estimateMotion(&camera, frame.Image, tracks); ok {
 					tracker.CompensateMotion(m)
 					frames[n].Camera = m
 				}
@@ -170,17 +170,17 @@ func follow(path string, f video, limits thresholds, looks bool) (float64, error
 					row(w, n, int(tr.ID), tr.Box, float64(tr.Score), 1)
 				}
 			}
-			if looks {
-				spent += look(&tracker, &frames[n], tracks, due, limits.Looks)
+			if embeddings {
+				spent += updateEmbeddings(&tracker, &frames[n], tracks, due, limits.EmbeddingInterval)
 			}
 		}
 	})
 	return float64(spent.Microseconds()) / float64(len(frames)), err
 }
 
-// look tells the tracker how those of its tracks look that were not looked at for a while, and gives the time that it took.
-func look(
-	tracker *track.Tracker, frame *crowd.Frame, tracks []postprocess.Track, due map[uint64]time.Duration, every float64,
+// updateEmbeddings passes the embeddings that are due to the tracker and returns the time that it took.
+func updateEmbeddings(
+	tracker *track.Tracker, frame *simulation.Frame, tracks []postprocess.Track, due map[uint64]time.Duration, interval float64,
 ) time.Duration {
 	began := time.Now()
 	for i := range tracks {
@@ -189,15 +189,15 @@ func look(
 			continue
 		}
 		if detail := frame.Detections[tr.Index].Detail; detail != nil {
-			due[tr.ID] = frame.At + time.Duration(every*float64(time.Second))
+			due[tr.ID] = frame.At + time.Duration(interval*float64(time.Second))
 			tracker.UpdateEmbedding(tr.ID, detail.Embedding)
 		}
 	}
 	return time.Since(began)
 }
 
-// describe writes the truth, the detections with their vectors, and the camera's motion of a video.
-func describe(dir string, frames []crowd.Frame) error {
+// describe writes ground truth, detections, embeddings and camera motion of a sequence.
+func describe(dir string, frames []simulation.Frame) error {
 	err := write(filepath.Join(dir, "gt", "gt.txt"), func(w io.Writer) {
 		for n, frame := range frames {
 			for _, p := range frame.Truth {
@@ -218,7 +218,7 @@ func describe(dir string, frames []crowd.Frame) error {
 	if err != nil {
 		return err
 	}
-	if err := write(filepath.Join(dir, "looks.f16"), func(w io.Writer) { embeddings(w, frames) }); err != nil {
+	if err := write(filepath.Join(dir, "embeddings.f16"), func(w io.Writer) { writeEmbeddings(w, frames) }); err != nil {
 		return err
 	}
 	return write(filepath.Join(dir, "camera.txt"), func(w io.Writer) {
@@ -229,9 +229,9 @@ func describe(dir string, frames []crowd.Frame) error {
 	})
 }
 
-// embeddings writes the vectors of the detections, one after the other, as numbers of 16 bits, little endian. A detection without a vector
-// has zeros; a video without any gives nothing.
-func embeddings(w io.Writer, frames []crowd.Frame) {
+// writeEmbeddings writes the embeddings of the detections as little-endian 16-bit floats, zeros for a detection without one, and nothing
+// for a sequence without any.
+func writeEmbeddings(w io.Writer, frames []simulation.Frame) {
 	var none []float32
 	for _, frame := range frames {
 		for _, f := range frame.Detections {
@@ -251,17 +251,17 @@ func embeddings(w io.Writer, frames []crowd.Frame) {
 			for _, v := range vector {
 				bytes = binary.LittleEndian.AppendUint16(bytes, onnx.ToHalf(v))
 			}
-			_, _ = w.Write(bytes) // the buffer keeps an error until it is flushed
+			_, _ = w.Write(bytes) // Flush returns the error
 		}
 	}
 }
 
-// row is a line of the MOTChallenge: frame, identity, left, top, width, height, score, class, visible share.
+// row writes a line of the MOTChallenge: frame, identity, left, top, width, height, score, class, visibility.
 func row(w io.Writer, frame, id int, b postprocess.Box, score, visible float64) {
 	fmt.Fprintf(w, "%d,%d,%.2f,%.2f,%.2f,%.2f,%.4f,1,%.3f\n", frame+1, id, b.X1, b.Y1, b.Width(), b.Height(), score, visible)
 }
 
-// write makes a file and its directories; an error of a write is kept by the buffer until it is flushed.
+// write creates a file and its directories. Errors of fill are returned by Flush.
 func write(path string, fill func(io.Writer)) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package dense
+package evaluate
 
 import (
 	"math"
@@ -10,15 +10,15 @@ import (
 // IgnoredClass is the class number of labels that do not count.
 const IgnoredClass = 255
 
-// Segmentation measures semantic segmentation: every pixel of the labels is compared with the cell of the map that it lies in. Set Classes, which
-// is how many there are, and First, the number that labels have for class 0; the zero value of First is 0.
+// Segmentation measures semantic segmentation: every labelled pixel is compared with the cell of the map that contains it. Classes is the
+// number of classes, FirstClass the label of class 0.
 type Segmentation struct {
 	Classes, FirstClass int
 
-	confusion []int64 // pixels by labelled class, then by that of the map; the last column is of no class
+	confusion []int64 // pixels by labelled and predicted class; the last column is "no class"
 }
 
-// Add takes the map of an image of that size, nil where the network gave none, and its labels.
+// Add compares the map of an image of the given size, nil if the network returned none, with its labels.
 func (p *Segmentation) Add(m *postprocess.DenseMap, width, height int, labels *LabelMap) {
 	if p.confusion == nil {
 		p.confusion = make([]int64, p.Classes*(p.Classes+1))
@@ -41,22 +41,22 @@ func (p *Segmentation) Add(m *postprocess.DenseMap, width, height int, labels *L
 	}
 }
 
-// SegmentationResult is how well a map fits. MeanIoU is the mean over the classes that are labelled anywhere; Accuracy is the share of the
-// labelled pixels that are right.
+// SegmentationResult holds the scores of segmentation maps. MeanIoU is the mean over the labelled classes; Accuracy is the share of correct
+// pixels.
 type SegmentationResult struct {
 	MeanIoU, Accuracy float64
 	Pixels            int64
-	Classes           []ClassSegmentation // those that are labelled
+	Classes           []ClassSegmentation // labelled classes only
 }
 
-// ClassSegmentation is how well a map fits one class.
+// ClassSegmentation holds the scores of one class.
 type ClassSegmentation struct {
 	Class         int
 	Pixels        int64
 	IoU, Accuracy float64
 }
 
-// Result is what all images come to.
+// Result returns the scores over all images.
 func (p *Segmentation) Result() (r SegmentationResult) {
 	columns := p.Classes + 1
 	right := int64(0)
@@ -90,29 +90,29 @@ func (p *Segmentation) Result() (r SegmentationResult) {
 	return r
 }
 
-// Depth measures depth by the protocol of Eigen, Puhrsch and Fergus, "Depth map prediction from a single image using a multi-scale deep
-// network", 2014: each image for itself, then the mean over images, as Depth Anything and Ultralytics have it. Pixels count whose
-// labelled depth lies between leastDepth and Most; what is seen there is cut to these.
+// Depth measures depth maps by the protocol of Eigen, Puhrsch and Fergus, "Depth map prediction from a single image using a multi-scale
+// deep network", 2014, per image and then averaged over images, as Depth Anything and Ultralytics do. Pixels with a labelled depth between
+// minDepth and MaxDepth count; predictions are clamped to this range.
 type Depth struct {
-	// Scale is how many of the labels' numbers are a metre, 0 for 1.
+	// Scale is the label value of one metre, 0 for 1.
 	Scale float64
-	// MaxDepth is the largest depth that counts in metres.
+	// MaxDepth is the largest labelled depth that counts, in metres.
 	MaxDepth float64
-	// Align multiplies what is seen on an image so that its median is that of the labels: for depths without a scale.
+	// Align scales the predictions of an image to the median of its labels, for networks of relative depth.
 	Align bool
 
 	images             int
 	error, rmse, delta float64
 }
 
-// leastDepth and leastPixels are Depth Anything's: the least depth that counts in metres, and how many pixels with one an image needs.
+// minDepth in metres and minPixels, the labelled pixels that an image needs, are those of Depth Anything.
 const (
-	leastDepth  = .001
-	leastPixels = 10
+	minDepth  = .001
+	minPixels = 10
 )
 
-// Add takes the map of an image of that size, nil where the network gave none, and its labels. Between the cells of a map depths are
-// interpolated.
+// Add compares the map of an image of the given size, nil if the network returned none, with its labels. Depths are interpolated between
+// the cells.
 func (d *Depth) Add(m *postprocess.DenseMap, width, height int, labels *LabelMap) {
 	scale := d.Scale
 	if scale == 0 {
@@ -122,7 +122,7 @@ func (d *Depth) Add(m *postprocess.DenseMap, width, height int, labels *LabelMap
 	for y := range labels.Height {
 		for x := range labels.Width {
 			truth := float64(labels.Numbers[y*labels.Width+x]) / scale
-			if !(truth > leastDepth && truth < d.MaxDepth) {
+			if !(truth > minDepth && truth < d.MaxDepth) {
 				continue
 			}
 			depth := float32(math.NaN())
@@ -132,11 +132,11 @@ func (d *Depth) Add(m *postprocess.DenseMap, width, height int, labels *LabelMap
 			}
 			truths, seen = append(truths, float32(truth)), append(seen, depth)
 			if depth-depth == 0 {
-				known, finite = append(known, float32(truth)), append(finite, max(depth, leastDepth))
+				known, finite = append(known, float32(truth)), append(finite, max(depth, minDepth))
 			}
 		}
 	}
-	if len(truths) < leastPixels {
+	if len(truths) < minPixels {
 		return
 	}
 	factor := float32(1)
@@ -151,7 +151,7 @@ func (d *Depth) Add(m *postprocess.DenseMap, width, height int, labels *LabelMap
 		case math.IsNaN(got):
 			got = d.MaxDepth
 		default:
-			got = min(max(got, leastDepth), d.MaxDepth)
+			got = min(max(got, minDepth), d.MaxDepth)
 		}
 		relative += math.Abs(got-truth) / truth
 		square += (got - truth) * (got - truth)
@@ -166,20 +166,19 @@ func (d *Depth) Add(m *postprocess.DenseMap, width, height int, labels *LabelMap
 	d.delta += float64(near) / count
 }
 
-// DepthResult is how well depths fit: mean relative error, root of the mean square error in metres, and the share of pixels that are less
-// than a quarter off.
+// DepthResult holds the mean relative error, the root mean square error in metres, and the share of pixels within a factor of 1.25.
 type DepthResult struct {
 	Images                 int
 	AbsRel, RMSE, Delta125 float64
 }
 
-// Result is the mean over the images that had enough labels.
+// Result returns the mean over the images with enough labels.
 func (d *Depth) Result() DepthResult {
 	count := float64(max(d.images, 1))
 	return DepthResult{d.images, d.error / count, d.rmse / count, d.delta / count}
 }
 
-// lowerMedian sorts the numbers.
+// lowerMedian sorts the numbers and returns their lower median.
 func lowerMedian(numbers []float32) float32 {
 	slices.Sort(numbers)
 	return numbers[(len(numbers)-1)/2]

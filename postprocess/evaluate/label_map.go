@@ -1,5 +1,4 @@
-// Package dense measures networks that say something of every place of an image, its class or its depth, against labels that do.
-package dense
+package evaluate
 
 import (
 	"bytes"
@@ -15,16 +14,16 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// LabelMap is what a file of labels says of every place: numbers row after row. Of depths 0 stands for what is not known.
+// LabelMap holds the labels of a segmentation or depth dataset: a number per pixel, row by row. In depth maps 0 means unknown.
 type LabelMap struct {
 	Width, Height int
 	Numbers       []float32
 }
 
-// mostPixels bounds a map that a file claims to hold.
-const mostPixels = 1 << 26
+// maxPixels bounds the size that a file may declare.
+const maxPixels = 1 << 26
 
-// ReadLabelMap reads a grey PNG of 8 or 16 bits, one with a palette, whose numbers count, or an NPY file of two dimensions.
+// ReadLabelMap reads a grey PNG of 8 or 16 bits, a PNG with a palette, whose indices are used, or a two-dimensional NPY file.
 func ReadLabelMap(path string) (*LabelMap, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -45,7 +44,7 @@ func parseLabelMap(data []byte) (*LabelMap, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("is neither PNG nor NPY: %w", err)
-	case size.Width < 1 || size.Height < 1 || size.Width > mostPixels/size.Height:
+	case size.Width < 1 || size.Height < 1 || size.Width > maxPixels/size.Height:
 		return nil, fmt.Errorf("is %dx%d, which is too large", size.Width, size.Height)
 	}
 	decoded, err := png.Decode(bytes.NewReader(data))
@@ -78,11 +77,11 @@ func parseArray(data []byte) (*LabelMap, error) {
 		return nil, err
 	}
 	shape := t.Shape
-	for len(shape) > 2 && slices.Contains(shape, 1) { // a batch or a channel
+	for len(shape) > 2 && slices.Contains(shape, 1) { // batch or channel
 		at := slices.Index(shape, 1)
 		shape = slices.Concat(shape[:at], shape[at+1:])
 	}
-	if len(shape) != 2 || shape[0] < 1 || shape[1] < 1 || shape[0] > mostPixels/shape[1] {
+	if len(shape) != 2 || shape[0] < 1 || shape[1] < 1 || shape[0] > maxPixels/shape[1] {
 		return nil, fmt.Errorf("has the shape %v: a map of labels has rows and columns", t.Shape)
 	}
 	if t.Type != engine.Float32 && t.Type != engine.Uint8 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// findCOCO finds the annotation file of a dataset's directory; empty when there is none.
+// findCOCO returns the annotation file of a dataset's directory, "" if there is none.
 func findCOCO(dir, split string) (string, error) {
 	for _, name := range []string{"annotations.json", "_annotations.coco.json"} {
 		if path := filepath.Join(dir, name); exists(path) {
@@ -40,22 +40,22 @@ func findCOCO(dir, split string) (string, error) {
 	return files[chosen], nil
 }
 
-// How COCO names its files, before the part of the dataset: of all objects, and of people with keypoints.
+// Prefixes of COCO's files of all objects, and of people with keypoints.
 const allFile, keypointFile = "instances_", "person_keypoints_"
 
-// escapePattern makes a path mean itself to filepath.Glob.
+// escapePattern escapes a path for filepath.Glob.
 func escapePattern(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// partOf is the part of a dataset that an annotation file is for: val2017 of instances_val2017.json and person_keypoints_val2017.json.
+// partOf returns the split of an annotation file: val2017 for instances_val2017.json and person_keypoints_val2017.json.
 func partOf(file string) string {
 	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	_, part, _ := strings.Cut(strings.TrimPrefix(name, "person_"), "_")
 	return part
 }
 
-// readCOCO reads an annotation file and finds its images.
+// readCOCO reads an annotation file and locates its images.
 func readCOCO(path string) (*Dataset, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -76,7 +76,7 @@ func readCOCO(path string) (*Dataset, error) {
 			continue
 		}
 		p.Path = filepath.Join(dirs[at], p.Path)
-		dirs[0], dirs[at] = dirs[at], dirs[0] // the next one is there too, as a rule
+		dirs[0], dirs[at] = dirs[at], dirs[0] // usually the next image is there too
 	}
 	if missing > 0 {
 		return nil, fmt.Errorf("%d of the %d images of %s are not there, such as %s, in none of %s (are these the labels of other images?)",
@@ -85,8 +85,8 @@ func readCOCO(path string) (*Dataset, error) {
 	return dataset, nil
 }
 
-// imageDirs are where the images of an annotation file may be: beside it or beside its directory, by themselves, in images/, or in a
-// directory named after the part of the dataset.
+// imageDirs returns the possible image directories of an annotation file: next to it or to its directory, images/, or a directory named
+// after the split.
 func imageDirs(file string) (dirs []string) {
 	dir := filepath.Dir(file)
 	roots := []string{dir}

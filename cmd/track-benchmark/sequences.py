@@ -1,8 +1,8 @@
-"""Gathers videos of real pedestrians in the form of the MOTChallenge: python3 videos.py EDGE-INFER CACHE FOLDER.
+"""Collects videos of real pedestrians in the format of the MOTChallenge: python3 sequences.py EDGE-INFER CACHE DIRECTORY.
 
-PETS09-S2L1 is the video that OpenCV's examples have as vtest.avi (University of Reading, PETS 2009; annotated by A. Milan); its boxes are found by
-EDGE-INFER with YOLOX-nano, and their vectors with an OSNet x0.25 trained on MSMT17 (Zhou et al., 2019). TUD-Campus and TUD-Stadtmitte (Andriluka
-et al., 2008) come with the Faster R-CNN boxes that SORT was published with and, without their images, have no vectors. What is in the directory CACHE already is not fetched again.
+PETS09-S2L1 is OpenCV's example video vtest.avi (University of Reading, PETS 2009; annotated by A. Milan). EDGE-INFER detects its people with
+YOLOX-nano and computes embeddings with an OSNet x0.25 trained on MSMT17 (Zhou et al., 2019). TUD-Campus and TUD-Stadtmitte (Andriluka et al.,
+2008) come with the Faster R-CNN boxes that SORT was published with and, without images, have no embeddings. Files in CACHE are not downloaded again.
 """
 
 import hashlib
@@ -15,14 +15,14 @@ import urllib.request
 import xml.etree.ElementTree
 import zipfile
 
-LOWEST = 0.1  # score of a box
+MIN_SCORE = 0.1
 SORT = "https://github.com/abewley/sort/raw/2236dff5019565958b84df7d871d41cc1db58ac7/data/train/{}/det/det.txt"
 OSNET = "https://github.com/akshaydhame2001/YOLOv8_Tracking_TensorRT/raw/9a5b6fbdf36285fd5b384532f6c2ecd15a675ca2/osnet_x0_25_msmt17.onnx"
 PETS = "https://github.com/crowdbotp/OpenTraj/raw/97ec1d5e1b579f26febeaa9083705952deac338a/datasets/PETS-2009/data/annotations/PETS2009-S2L1.xml"
-# Whoever leaves PETS09-S2L1 and comes back has another identity in its truth. These are of one person, as one sees on the images; the video
-# PETS09-S2L1-people has them so.
+# The ground truth of PETS09-S2L1 gives people who leave and return another identity. These pairs are the same person in the images;
+# PETS09-S2L1-people merges them.
 SAME = {19: 1, 13: 2, 11: 3, 12: 4, 9: 5, 10: 6, 14: 8, 15: 8, 18: 8}
-FILMS = {  # images a second, images, width, height
+SEQUENCES = {  # fps, frames, width, height
     "PETS09-S2L1": (7, 795, 768, 576),
     "PETS09-S2L1-people": (7, 795, 768, 576),
     "TUD-Campus": (25, 71, 640, 480),
@@ -43,39 +43,39 @@ HASHES = {
 
 
 def cached(cache, name, fetch):
-    """The file of that name, which fetch writes into a directory where it is not there yet."""
+    """Returns the cached file; if it is missing, fetch writes it into a directory."""
     path = cache / name
     if not path.exists():
-        print("videos: fetching", name, file=sys.stderr)
+        print("sequences: downloading", name, file=sys.stderr)
         with tempfile.TemporaryDirectory(dir=cache) as work:
             fetch(pathlib.Path(work))
             next(pathlib.Path(work).rglob(name)).rename(path)
     if hashlib.sha256(path.read_bytes()).hexdigest() != HASHES[name]:
-        sys.exit(f"videos: {path} is not the file that the figures were measured with; remove it")
+        sys.exit(f"sequences: {path} has another hash than the file used for the published figures; remove it")
     return path
 
 
 def download(url, name):
-    """A fetch for cached."""
+    """Returns a fetch function for cached."""
     return lambda work: urllib.request.urlretrieve(url, work / name)
 
 
 def debian(work):
-    """Fetches vtest.avi as cached wants it."""
+    """Downloads vtest.avi, for cached."""
     subprocess.run(["apt-get", "download", "-qq", "opencv-doc"], cwd=work, check=True)
     subprocess.run(["dpkg-deb", "-x", next(work.glob("*.deb")), work], check=True)
 
 
 def wheel(work):
-    """Fetches motmetrics, which brings the truth of two videos."""
+    """Downloads motmetrics, which contains the ground truth of two sequences."""
     subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--disable-pip-version-check", "motmetrics==1.4.0"],
                    cwd=work, check=True)
 
 
 def write(directory, name, truth, found):
-    """One video. A row of truth is frame from 1, identity, left, top, width, height; of boxes the same with a score in place of the identity, and
-    behind it the vector where there are any."""
-    rate, frames, width, height = FILMS[name]
+    """Writes one sequence. A row of truth is frame from 1, identity, left, top, width, height; a row of boxes has a score instead of the identity,
+    and the embedding at the end if there is one."""
+    rate, frames, width, height = SEQUENCES[name]
     (directory / name / "gt").mkdir(parents=True, exist_ok=True)
     (directory / name / "seqinfo.ini").write_text(
         f"[Sequence]\nname={name}\nframeRate={rate}\nseqLength={frames}\nimWidth={width}\nimHeight={height}\n")
@@ -83,16 +83,16 @@ def write(directory, name, truth, found):
         for frame, number, *box in truth:
             out.write(f"{frame},{number}," + ",".join(f"{v:.2f}" for v in box) + ",1,1,1\n")
     with (directory / name / "det.txt").open("w") as out:
-        looks = []
+        embeddings = []
         for frame, score, *box in found:
-            looks += box[4:]
+            embeddings += box[4:]
             out.write(f"{frame},-1," + ",".join(f"{v:.2f}" for v in box[:4]) + f",{score:.4f},1,1\n")
-    if looks:
-        (directory / name / "looks.txt").write_text("\n".join(looks) + "\n")
+    if embeddings:
+        (directory / name / "embeddings.txt").write_text("\n".join(embeddings) + "\n")
 
 
 def annotated(path):
-    """The truth of an annotation in Milan's form; it counts images from 0 and gives centres."""
+    """Yields the ground truth of an annotation in Milan's format, which counts frames from 0 and has box centres."""
     for frame in xml.etree.ElementTree.parse(path).getroot().iter("frame"):
         for seen in frame.iter("object"):
             x, y, w, h = (float(seen.find("box").get(key)) for key in ("xc", "yc", "w", "h"))
@@ -100,11 +100,11 @@ def annotated(path):
 
 
 def detected(program, video, osnet):
-    """The people that the program sees in a video, with their vectors."""
+    """Yields the people detected in a video, with their embeddings."""
     osnet.with_suffix(".preprocess.yaml").write_text(SCALING)
     settings = osnet.with_suffix(".yaml")
     settings.write_text(CASCADE.format(osnet.resolve()))
-    ran = subprocess.run([program, "infer", "--model", "yolox-nano", "--confidence", str(LOWEST), "--classes", "person", "--config", settings, "--json", video],
+    ran = subprocess.run([program, "infer", "--model", "yolox-nano", "--confidence", str(MIN_SCORE), "--classes", "person", "--config", settings, "--json", video],
                          check=True, stdout=subprocess.PIPE, text=True)
     for line in map(json.loads, ran.stdout.splitlines()):
         for d in line["detections"]:
@@ -113,7 +113,7 @@ def detected(program, video, osnet):
 
 
 def rows(text, columns):
-    """The named columns of each row of a MOTChallenge file."""
+    """Yields the given columns of each row of a MOTChallenge file."""
     for line in text.splitlines():
         values = [float(v) for v in line.split(",")]
         yield int(values[0]), *(values[c] for c in columns)

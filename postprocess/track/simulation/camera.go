@@ -1,4 +1,4 @@
-package crowd
+package simulation
 
 import (
 	"math"
@@ -32,8 +32,8 @@ func newCamera(yaw, pitch, roll float64) camera {
 	return c
 }
 
-// see projects a direction; y is down.
-func (c *camera) see(x, y, z float64) (u, v, depth float64) {
+// project projects a direction; y is down.
+func (c *camera) project(x, y, z float64) (u, v, depth float64) {
 	depth = c.rows[2][0]*x + c.rows[2][1]*y + c.rows[2][2]*z
 	u = Width/2 + focal*(c.rows[0][0]*x+c.rows[0][1]*y+c.rows[0][2]*z)/depth
 	v = Height/2 + focal*(c.rows[1][0]*x+c.rows[1][1]*y+c.rows[1][2]*z)/depth
@@ -48,10 +48,10 @@ func (c *camera) ray(u, v float64) (x, y, z float64) {
 		a*c.rows[0][2] + b*c.rows[1][2] + c.rows[2][2]
 }
 
-// project gives the box of something upright that stands on the ground.
-func (c *camera) project(x, z, width, height float64) (postprocess.Box, float64, bool) {
-	u, foot, depth := c.see(x, mast, z)
-	_, head, _ := c.see(x, mast-height, z)
+// projectBox gives the box of something upright that stands on the ground.
+func (c *camera) projectBox(x, z, width, height float64) (postprocess.Box, float64, bool) {
+	u, foot, depth := c.project(x, mast, z)
+	_, head, _ := c.project(x, mast-height, z)
 	if depth < 1 {
 		return postprocess.Box{}, 0, false
 	}
@@ -60,13 +60,13 @@ func (c *camera) project(x, z, width, height float64) (postprocess.Box, float64,
 	return box, depth, box.X2 > 0 && box.Y2 > 0 && box.X1 < Width && box.Y1 < Height
 }
 
-// since fits the affine map that comes closest to the turn between two cameras, over the lower three quarters of the image.
-func (c *camera) since(before camera) track.Affine {
+// motionSince fits the affine map that comes closest to the turn between two cameras, over the lower three quarters of the image.
+func (c *camera) motionSince(before camera) track.Affine {
 	var n, sx, sy, sxx, sxy, syy float64
 	var u, ux, uy, v, vx, vy float64
 	for y := float64(Height / 4); y <= Height; y += Height / 8 {
 		for x := 0.0; x <= Width; x += Width / 8 {
-			a, b, _ := c.see(before.ray(x, y))
+			a, b, _ := c.project(before.ray(x, y))
 			n, sx, sy, sxx, sxy, syy = n+1, sx+x, sy+y, sxx+x*x, sxy+x*y, syy+y*y
 			u, ux, uy = u+a, ux+a*x, uy+a*y
 			v, vx, vy = v+b, vx+b*x, vy+b*y
@@ -95,8 +95,8 @@ func determinant(m [3][3]float64) float64 {
 		m[0][2]*(m[1][0]*m[2][1]-m[1][1]*m[2][0])
 }
 
-// mount moves the camera.
-type mount struct {
+// cameraMount moves the camera.
+type cameraMount struct {
 	random           *rand.Rand
 	scene            Scene
 	at               float64
@@ -105,9 +105,11 @@ type mount struct {
 	swing, swingPace [3]float64 // yaw, pitch, roll in the wind
 }
 
-func newMount(random *rand.Rand, s Scene) *mount { return &mount{random: random, scene: s, holds: 1} }
+func newMount(random *rand.Rand, s Scene) *cameraMount {
+	return &cameraMount{random: random, scene: s, holds: 1}
+}
 
-func (m *mount) step() {
+func (m *cameraMount) step() {
 	const (
 		fastest, ramp = 0.35, 1.2 // radians a second, a second squared
 		reach         = 0.3       // radians to either side
@@ -139,6 +141,6 @@ func (m *mount) step() {
 // square4Hz is the stiffness of a pendulum that swings four times a second.
 const square4Hz = (2 * math.Pi * 4) * (2 * math.Pi * 4)
 
-func (m *mount) camera() camera {
+func (m *cameraMount) camera() camera {
 	return newCamera(m.yaw+m.swing[0], m.swing[1], m.swing[2])
 }

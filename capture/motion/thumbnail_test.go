@@ -1,4 +1,4 @@
-package thumb_test
+package motion_test
 
 import (
 	"fmt"
@@ -7,9 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
-	"github.com/edge-infer/edge-infer/capture/thumb"
+	"github.com/edge-infer/edge-infer/capture/motion"
 	"github.com/edge-infer/edge-infer/engine"
 )
 
@@ -42,12 +41,12 @@ func drawn(format engine.PixelFormat, width, height int, shade func(x, y int) by
 	return im
 }
 
-func TestEveryFormatGivesTheSameImage(t *testing.T) {
+func TestThumbnailsOfAllFormatsAreEqual(t *testing.T) {
 	shade := func(x, y int) byte { return byte(x*160/1280 + y*90/720) }
 	for _, format := range formats {
 		t.Run(format.String(), func(t *testing.T) {
 			im := drawn(format, 1280, 720, shade)
-			small, err := new(thumb.Reducer).Reduce(&im)
+			small, err := new(motion.Reducer).Reduce(&im)
 			require.NoError(t, err)
 			require.Equal(t, []int{160, 90, 160 * 90}, []int{small.Width, small.Height, len(small.Pix)})
 			assert.InDelta(t, 8, small.ScaleX, 1e-9)
@@ -61,12 +60,12 @@ func TestEveryFormatGivesTheSameImage(t *testing.T) {
 	}
 }
 
-func TestExtremesStayWhatTheyAre(t *testing.T) {
+func TestThumbnailKeepsBlackAndWhite(t *testing.T) {
 	for _, format := range formats {
 		for _, value := range []byte{0, 1, 127, 254, 255} {
 			for samples := 1; samples <= 5; samples++ {
 				im := drawn(format, 334, 202, func(int, int) byte { return value })
-				small, err := (&thumb.Reducer{Samples: samples, LongestSide: 40}).Reduce(&im)
+				small, err := (&motion.Reducer{Samples: samples, LongestSide: 40}).Reduce(&im)
 				require.NoError(t, err)
 				for _, pixel := range small.Pix {
 					require.Equal(t, value, pixel, "%v with %d samples", format, samples)
@@ -76,7 +75,7 @@ func TestExtremesStayWhatTheyAre(t *testing.T) {
 	}
 }
 
-func TestSizes(t *testing.T) {
+func TestThumbnailSizes(t *testing.T) {
 	for _, c := range []struct{ width, height, longest, wantWidth, wantHeight int }{
 		{1920, 1080, 0, 160, 90},
 		{1080, 1920, 0, 90, 160},
@@ -86,14 +85,14 @@ func TestSizes(t *testing.T) {
 		{32768, 2, 160, 160, 1},
 	} {
 		im := drawn(engine.GRAY8, c.width, c.height, func(int, int) byte { return 9 })
-		small, err := (&thumb.Reducer{LongestSide: c.longest}).Reduce(&im)
+		small, err := (&motion.Reducer{LongestSide: c.longest}).Reduce(&im)
 		require.NoError(t, err)
 		assert.Equal(t, []int{c.wantWidth, c.wantHeight}, []int{small.Width, small.Height}, fmt.Sprint(c))
 	}
 }
 
-func TestASourceThatChangesIsFollowed(t *testing.T) {
-	var r thumb.Reducer
+func TestReducerFollowsChangedSources(t *testing.T) {
+	var r motion.Reducer
 	for i, format := range formats {
 		im := drawn(format, 320+32*i, 240, func(int, int) byte { return byte(i) })
 		small, err := r.Reduce(&im)
@@ -103,17 +102,17 @@ func TestASourceThatChangesIsFollowed(t *testing.T) {
 	}
 }
 
-func TestAImageThatDoesNotFitItsMemoryIsRefused(t *testing.T) {
+func TestReduceRefusesInvalidImages(t *testing.T) {
 	im := drawn(engine.BGR, 64, 48, func(int, int) byte { return 1 })
 	im.Data = im.Data[:100]
-	_, err := new(thumb.Reducer).Reduce(&im)
+	_, err := new(motion.Reducer).Reduce(&im)
 	require.ErrorIs(t, err, engine.ErrShape)
 }
 
-func TestNoAllocations(t *testing.T) {
+func TestReduceNoAllocations(t *testing.T) {
 	for _, format := range formats {
 		im := drawn(format, 1920, 1080, func(x, y int) byte { return byte(x ^ y) })
-		var r thumb.Reducer
+		var r motion.Reducer
 		assert.Zero(t, testing.AllocsPerRun(10, func() { _, _ = r.Reduce(&im) }), format)
 	}
 }
@@ -124,20 +123,13 @@ func FuzzReduce(f *testing.F) {
 	f.Fuzz(func(t *testing.T, format uint8, width, height, stride, bytes, longest, samples int) {
 		im := engine.Image{Width: width, Height: height, Stride: stride, Format: engine.PixelFormat(format)}
 		im.Data = make([]byte, min(max(bytes, 0), 1<<20))
-		small, err := (&thumb.Reducer{LongestSide: min(longest, 4096), Samples: samples}).Reduce(&im)
+		small, err := (&motion.Reducer{LongestSide: min(longest, 4096), Samples: samples}).Reduce(&im)
 		if err != nil {
 			require.Error(t, im.Check())
 			return
 		}
 		require.Len(t, small.Pix, small.Width*small.Height)
 	})
-}
-
-// used is the processor time of this thread in nanoseconds, which says what an image costs on a loaded machine too.
-func used(b *testing.B) int64 {
-	var spent unix.Timespec
-	require.NoError(b, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &spent))
-	return spent.Nano()
 }
 
 func BenchmarkReduce1080p(b *testing.B) {
@@ -148,14 +140,14 @@ func BenchmarkReduce1080p(b *testing.B) {
 				for i := range frames {
 					frames[i] = drawn(format, 1920, 1080, func(x, y int) byte { return byte(x + y + i) })
 				}
-				r := thumb.Reducer{Samples: samples}
+				r := motion.Reducer{Samples: samples}
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
-				before := used(b)
+				before := cpuTime(b)
 				for i := 0; b.Loop(); i++ {
 					_, _ = r.Reduce(&frames[i%len(frames)])
 				}
-				b.ReportMetric(float64(used(b)-before)/float64(b.N)/1e3, "cpu-us/op")
+				b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N)/1e3, "cpu-us/op")
 			})
 		}
 	}

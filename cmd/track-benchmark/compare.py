@@ -1,9 +1,9 @@
-"""Follows the videos that main.go wrote with the trackers of `trackers`, and of `boxmot` where it is installed, and scores all by TrackEval:
-python3 peers.py FOLDER [--json FILE].
+"""Runs the trackers of `trackers`, and of `boxmot` if installed, on the sequences written by main.go, and scores all with TrackEval:
+python3 compare.py DIRECTORY [--json FILE].
 
-Everybody gets the same boxes and thresholds; a track is reported on its second detection, and lost ones are kept equally long. Where the camera
-moves, the BoT-SORTs are given the motion that this project's tracker had, in place of what they would find in the images by themselves. `supervision`
-has no tracker of its own any more: `trackers` is where it went.
+All trackers get the same boxes and thresholds; a track is reported on its second detection, and lost tracks are kept equally long. If the camera
+moves, the BoT-SORTs get the camera motion of this project's tracker instead of estimating it from images. `supervision` has moved its trackers to
+`trackers`.
 """
 
 import argparse
@@ -27,8 +27,8 @@ except ImportError:
     boxmot = None
 
 
-def peers(limits, rate):
-    """The other trackers, ready for a video of that rate. `trackers` counts lost_track_buffer in frames of 30 a second."""
+def trackers_for(limits, rate):
+    """The trackers of `trackers` for a frame rate. They count lost_track_buffer in frames at 30 fps."""
     kept = dict(lost_track_buffer=round(30 * limits["keep"]), frame_rate=rate, minimum_consecutive_frames=2)
     scores = dict(high_conf_det_threshold=limits["high"])
     new = dict(track_activation_threshold=limits["new"])
@@ -42,7 +42,7 @@ def peers(limits, rate):
 
 
 class BoxMOT:
-    """A tracker of boxmot, called as those of `trackers` are. It wants an image of the video's size, and looks at none."""
+    """Adapts a tracker of boxmot to the interface of `trackers`. It needs an image of the right size but does not use it."""
 
     def __init__(self, tracker, size):
         self.tracker, self.image = tracker, np.zeros((*size[::-1], 3), np.uint8)
@@ -50,24 +50,24 @@ class BoxMOT:
     def update(self, found, frame=None):
         boxes = np.column_stack([found.xyxy, found.confidence, np.zeros(len(found))]).astype(np.float32)
         if self.tracker.use_embeddings:
-            return self.updated_with_looks(boxes, found.data["looks"])
+            return self.update_with_embeddings(boxes, found.data["embeddings"])
         tracks = np.asarray(self.tracker.update(boxes, self.image), np.float32).reshape(-1, 8)
         return supervision.Detections(xyxy=tracks[:, :4], confidence=tracks[:, 5], tracker_id=tracks[:, 4].astype(int))
 
-    def updated_with_looks(self, boxes, looks):
-        """Only its own kind of boxes can have vectors."""
+    def update_with_embeddings(self, boxes, embeddings):
+        """Embeddings need boxmot's own structures."""
         kinds = boxmot.structures
         given = kinds.Detections(geometry=kinds.Boxes(torch.from_numpy(boxes[:, :4].copy())), scores=torch.from_numpy(boxes[:, 4].copy()),
-                                 class_ids=torch.zeros(len(boxes), dtype=torch.int64), sample_id="frame", embeddings=torch.from_numpy(looks))
+                                 class_ids=torch.zeros(len(boxes), dtype=torch.int64), sample_id="frame", embeddings=torch.from_numpy(embeddings))
         tracks = self.tracker.update(given, self.image)
         return supervision.Detections(xyxy=tracks.geometry.values.numpy(), confidence=tracks.scores.numpy(),
                                       tracker_id=tracks.track_ids.numpy())
 
 
-def boxmots(limits, rate, size, looks):
-    """The trackers of boxmot, where it is installed: those of its trackers that need no network of their own. Where the video has looks, its
-    BoT-SORT is also given the vectors of every box in every frame: once as published, where looks decide only between boxes that overlap, and
-    once without that bound and with lost tracks kept as long as this project's tracker remembers."""
+def boxmots(limits, rate, size, embeddings):
+    """The trackers of boxmot that need no network, if it is installed. If the sequence has embeddings, its BoT-SORT also runs with the embeddings
+    of every box in every frame: once as published, where embeddings only decide between overlapping boxes, and once without that limit and with
+    a track buffer of max_lost_age."""
     if boxmot is None:
         return {}
     kept = round(limits["keep"] * rate)
@@ -75,21 +75,22 @@ def boxmots(limits, rate, size, looks):
     byte = boxmot.ByteTrack(min_conf=limits["low"], track_thresh=limits["high"], track_buffer=kept, frame_rate=30)
     byte.det_thresh = limits["new"]  # it starts tracks at this score
 
-    def bot(buffer=kept, looks=False, **more):
+    def bot(buffer=kept, embeddings=False, **more):
         return BoxMOT(boxmot.BotSort(track_high_thresh=limits["high"], track_low_thresh=limits["low"], new_track_thresh=limits["new"],
-                                     track_buffer=buffer, frame_rate=30, use_embeddings=looks, use_cmc=False, **more), size)
+                                     track_buffer=buffer, frame_rate=30, use_embeddings=embeddings, use_cmc=False, **more), size)
 
     return {
         "boxmot ByteTrack": BoxMOT(byte, size),
         "boxmot BoT-SORT": bot(),
-        "boxmot BoT-SORT with looks": bot(looks=looks),
-        "boxmot BoT-SORT with looks, anywhere": bot(round(limits["recall"] * rate), looks, proximity_thresh=1.0) if looks else bot(),
+        "boxmot BoT-SORT with embeddings": bot(embeddings=embeddings),
+        "boxmot BoT-SORT with embeddings, anywhere":
+            bot(round(limits["max_lost_age"] * rate), embeddings, proximity_thresh=1.0) if embeddings else bot(),
         "boxmot OC-SORT": BoxMOT(boxmot.OcSort(min_conf=limits["low"], use_byte=True, **whole), size),
     }
 
 
 class GivenMotion:
-    """Stands where a BoT-SORT looks for the camera's motion in images."""
+    """Replaces BoT-SORT's camera motion estimation."""
 
     def __init__(self, motions):
         self.motions = iter(motions)
@@ -100,36 +101,36 @@ class GivenMotion:
     apply = estimate
 
 
-def vectors(directory, boxes):
-    """What the boxes of a video look like, a row each, or None. A box without a vector gets one that resembles nothing."""
-    numbers = np.fromfile(directory / "looks.f16", "<f2").astype(np.float32)
+def read_embeddings(directory, boxes):
+    """The embeddings of a sequence's boxes, one per row, or None. A box without one gets a random embedding."""
+    numbers = np.fromfile(directory / "embeddings.f16", "<f2").astype(np.float32)
     if len(numbers) == 0:
         return None
-    looks = numbers.reshape(boxes, -1)
-    unknown = ~looks.any(1)
-    looks[unknown] = np.random.default_rng(1).normal(size=(unknown.sum(), looks.shape[1]))
-    return looks
+    embeddings = numbers.reshape(boxes, -1)
+    unknown = ~embeddings.any(1)
+    embeddings[unknown] = np.random.default_rng(1).normal(size=(unknown.sum(), embeddings.shape[1]))
+    return embeddings
 
 
 def detections(directory, frames):
-    """The boxes of each frame, with their vectors where the video has them."""
+    """The boxes of each frame, with embeddings if there are any."""
     rows = np.loadtxt(directory / "det.txt", delimiter=",", ndmin=2)
-    looks = vectors(directory, len(rows))
+    embeddings = read_embeddings(directory, len(rows))
     for frame in range(1, frames + 1):
         now = rows[:, 0] == frame
         found = rows[now]
         left, top, width, height = found[:, 2:6].T
         yield supervision.Detections(xyxy=np.stack([left, top, left + width, top + height], 1), confidence=found[:, 6],
-                                     data={} if looks is None else {"looks": looks[now]})
+                                     data={} if embeddings is None else {"embeddings": embeddings[now]})
 
 
 def follow(tracker, video, directory, path):
-    """Writes the tracks of a video and returns the microseconds that a frame took."""
+    """Writes the tracks of a sequence and returns the microseconds per frame."""
     image = None
     compensating = getattr(tracker, "tracker", tracker)
     if video["moving"] and hasattr(compensating, "cmc"):
         compensating.cmc = GivenMotion(np.loadtxt(directory / "camera.txt").reshape(-1, 2, 3))
-        image = np.zeros((1, 1, 3), np.uint8)  # not looked at
+        image = np.zeros((1, 1, 3), np.uint8)  # not used
     spent = 0.0
     with path.open("w") as out:
         for frame, found in enumerate(detections(directory, video["frames"]), 1):
@@ -146,7 +147,7 @@ def follow(tracker, video, directory, path):
 
 
 def score(directory, videos, names):
-    """HOTA, IDF1, MOTA and changes of identity of each tracker on each video."""
+    """HOTA, IDF1, MOTA and identity switches of each tracker on each sequence."""
     evaluator = trackeval.Evaluator(dict(PRINT_RESULTS=False, PRINT_CONFIG=False, TIME_PROGRESS=False, OUTPUT_SUMMARY=False,
                                          OUTPUT_DETAILED=False, PLOT_CURVES=False, OUTPUT_EMPTY_CLASSES=False))
     dataset = trackeval.datasets.MotChallenge2DBox(dict(
@@ -170,14 +171,14 @@ def main():
     arguments.add_argument("directory", type=pathlib.Path)
     arguments.add_argument("--json", type=pathlib.Path)
     arguments = arguments.parse_args()
-    told = json.loads((arguments.directory / "videos.json").read_text())
-    videos = told["sequences"]
+    limits = json.loads((arguments.directory / "videos.json").read_text())
+    videos = limits["sequences"]
     spent = collections.defaultdict(list)
     for video in videos:
         for name, took in video["microseconds"].items():
             spent[name].append(took)
-        looks = (arguments.directory / "videos" / video["name"] / "looks.f16").stat().st_size > 0
-        followers = peers(told, video["rate"]) | boxmots(told, video["rate"], video["size"], looks)
+        embeddings = (arguments.directory / "videos" / video["name"] / "embeddings.f16").stat().st_size > 0
+        followers = trackers_for(limits, video["rate"]) | boxmots(limits, video["rate"], video["size"], embeddings)
         for name, tracker in followers.items():
             path = arguments.directory / "trackers" / name / "data" / (video["name"] + ".txt")
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -195,7 +196,7 @@ def main():
             best = min(mean) if measure == "IDSW" else max(mean)
             print(f"| {scene} | " + " | ".join(
                 (f"**{v:.3f}**" if v == best else f"{v:.3f}") if measure != "IDSW" else f"{v:.0f}" for v in mean) + " |")
-    print("\n| us a frame | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
+    print("\n| us per frame | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
     print("| mean | " + " | ".join(f"{np.mean(spent[name]):.0f}" for name in names) + " |")
     if arguments.json:
         arguments.json.write_text(json.dumps(dict(scenes=means, microseconds={n: float(np.mean(spent[n])) for n in names}), indent=1))

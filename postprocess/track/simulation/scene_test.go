@@ -1,4 +1,4 @@
-package crowd
+package simulation
 
 import (
 	"testing"
@@ -29,7 +29,7 @@ func TestVideosAreWhatTheySay(t *testing.T) {
 			for _, p := range frame.Truth {
 				require.Positive(t, p.Box.Area())
 				require.True(t, p.Box.X1 >= 0 && p.Box.Y1 >= 0 && p.Box.X2 <= Width && p.Box.Y2 <= Height, "%+v", p)
-				require.True(t, p.Visible >= leastVisible && p.Visible <= 1, "%+v", p)
+				require.True(t, p.Visible >= minVisible && p.Visible <= 1, "%+v", p)
 				if p.Visible < 0.5 {
 					sum.hidden++
 				}
@@ -63,12 +63,12 @@ func TestVideosAreWhatTheySay(t *testing.T) {
 // TestTheCamerasMotionIsThatOfTheImage follows directions through the turn of a camera.
 func TestTheCamerasMotionIsThatOfTheImage(t *testing.T) {
 	before, after := newCamera(0.1, 0.01, 0), newCamera(0.112, 0.005, 0.01)
-	m := after.since(before)
+	m := after.motionSince(before)
 	for _, p := range [][2]float64{{300, 400}, {960, 540}, {1700, 1000}} {
-		x, y, _ := after.see(before.ray(p[0], p[1]))
+		x, y, _ := after.project(before.ray(p[0], p[1]))
 		require.InDelta(t, x, m.A*p[0]+m.B*p[1]+m.C, 4)
 		require.InDelta(t, y, m.D*p[0]+m.E*p[1]+m.F, 4)
 	}
-	still := before.since(before)
+	still := before.motionSince(before)
 	require.InDeltaSlice(t, []float64{1, 0, 0, 0, 1, 0}, []float64{still.A, still.B, still.C, still.D, still.E, still.F}, 1e-6)
 }
