@@ -121,7 +121,7 @@ func TestBuild(t *testing.T) {
 			}
 			tables := map[quantize.Method]string{}
 			for _, method := range quantize.Methods() {
-				table, err := written.TensorRT(8602, method)
+				table, err := written.FormatTensorRT(8602, method)
 				require.NoError(t, err)
 				tables[method] = fmt.Sprintf("note calibration algorithm %s cache %s\n",
 					map[bool]string{true: "2", false: "3"}[method == quantize.Entropy],
@@ -404,7 +404,7 @@ func TestBuildSearches(t *testing.T) {
 	assert.Empty(t, result.Refused)
 	require.Len(t, result.Search, 3)
 	for i, step := range result.Search {
-		assert.Len(t, step.LeftOut, i)
+		assert.Len(t, step.Excluded, i)
 		assert.Equal(t, i == 2, step.Verdict.Passed)
 		assert.Positive(t, step.Network)
 	}

@@ -55,7 +55,7 @@ func newModelPull(stdout, stderr io.Writer) *cobra.Command {
 		Use: "pull NAME|URL|FILE", Short: "Fetch a network, check its hash and keep it", Args: oneModel,
 		Long: `Fetches a network of the catalogue, or any whose hash --sha256 gives. What came of an interrupted download is gone on from.`,
 		RunE: func(command *cobra.Command, args []string) (err error) {
-			p.From = args[0]
+			p.Source = args[0]
 			if p.Store, err = catalogue.Open(); err != nil {
 				return err
 			}

@@ -15,11 +15,11 @@ func (m *Model) FoldBatchNorm() (int, error) {
 	x := NewIndex(g)
 	gone := make(map[*NodeProto]bool)
 	for _, norm := range g.Node {
-		if norm.GetOpType() != "BatchNormalization" || !norm.Standard() || norm.IntOr("training_mode", 0) != 0 || len(norm.Output) != 1 {
+		if norm.GetOpType() != "BatchNormalization" || !norm.IsStandard() || norm.IntOr("training_mode", 0) != 0 || len(norm.Output) != 1 {
 			continue
 		}
 		conv := x.Producer[norm.In(0)]
-		if conv == nil || !conv.Standard() || gone[conv] || x.Sole(norm.In(0)) != norm {
+		if conv == nil || !conv.IsStandard() || gone[conv] || x.SoleReader(norm.In(0)) != norm {
 			continue
 		}
 		if op := conv.GetOpType(); op != "Conv" && op != "ConvTranspose" {
@@ -121,7 +121,7 @@ func own(g *GraphProto, x *Index, t *TensorProto, values []float32, dims []int64
 		t.SetFloats(values)
 		return t.GetName()
 	}
-	name := x.Unused(t.GetName() + "_folded")
+	name := x.UniqueName(t.GetName() + "_folded")
 	fresh := NewFloats(name, values, dims...)
 	g.Initializer = append(g.Initializer, fresh)
 	x.Initializer[name] = fresh

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Unknown is a dimension that depends on what the model is given.
-const Unknown = -1
+// UnknownDim is a dimension that depends on what the model is given.
+const UnknownDim = -1
 
 // Value is what is known of a tensor before the model runs.
 type Value struct {
@@ -36,7 +36,7 @@ func (v Value) String() string {
 		if i > 0 {
 			text += ","
 		}
-		if d == Unknown {
+		if d == UnknownDim {
 			text += "?"
 		} else {
 			text += fmt.Sprint(d)
@@ -99,7 +99,7 @@ func described(v *ValueInfoProto) Value {
 	if tensor.GetShape() != nil {
 		value.Shape = make([]int64, 0, len(tensor.Shape.Dim))
 		for _, d := range tensor.Shape.Dim {
-			size := int64(Unknown)
+			size := int64(UnknownDim)
 			if set, ok := d.Value.(*TensorShapeProto_Dimension_DimValue); ok && set.DimValue >= 0 {
 				size = set.DimValue
 			}
@@ -127,7 +127,7 @@ func (v Value) bounded() Value {
 	}
 	for i, d := range v.Shape {
 		if d < 0 || d > maxSize {
-			v.Shape[i] = Unknown
+			v.Shape[i] = UnknownDim
 		}
 	}
 	if len(v.numbers) > maxNumbers {
@@ -145,7 +145,7 @@ func (v Value) complete(hint Value) Value {
 		v.Shape = hint.Shape
 	} else if len(v.Shape) == len(hint.Shape) {
 		for i, d := range v.Shape {
-			if d == Unknown {
+			if d == UnknownDim {
 				v.Shape[i] = hint.Shape[i]
 			}
 		}
@@ -165,7 +165,7 @@ func (f *inference) in(n *NodeProto, i int) Value { return f.values[n.In(i)] }
 
 // list is an integer list that newer operators take as input 1 and older ones as an attribute; nil when it is not known or not given.
 func (f *inference) list(n *NodeProto, attribute string) []int64 {
-	if a := n.Find(attribute); a != nil {
+	if a := n.FindAttribute(attribute); a != nil {
 		return a.Ints
 	}
 	return f.fixed(n, 1)
@@ -184,7 +184,7 @@ func (f *inference) fixed(n *NodeProto, i int) []int64 {
 
 // infer returns what is known of the node's outputs.
 func (f *inference) infer(n *NodeProto) []Value {
-	if !n.Standard() {
+	if !n.IsStandard() {
 		return nil
 	}
 	rule, known := rules[n.GetOpType()]
@@ -206,7 +206,7 @@ func axis(a int64, rank int) (int, bool) {
 func open(rank int) []int64 {
 	shape := make([]int64, rank)
 	for i := range shape {
-		shape[i] = Unknown
+		shape[i] = UnknownDim
 	}
 	return shape
 }
@@ -223,11 +223,11 @@ func copied(shape []int64) []int64 {
 func product(shape []int64) int64 {
 	n := int64(1)
 	for _, d := range shape {
-		if d == Unknown {
-			return Unknown
+		if d == UnknownDim {
+			return UnknownDim
 		}
 		if d > 0 && n > maxSize/d {
-			return Unknown
+			return UnknownDim
 		}
 		n *= d
 	}
@@ -248,11 +248,11 @@ func broadcast(a, b []int64) []int64 {
 		switch {
 		case *to == 1:
 			*to = b[i]
-		case *to == Unknown && b[i] > 1:
+		case *to == UnknownDim && b[i] > 1:
 			*to = b[i]
-		case b[i] == Unknown && *to > 1, b[i] == 1, b[i] == *to:
+		case b[i] == UnknownDim && *to > 1, b[i] == 1, b[i] == *to:
 		default:
-			*to = Unknown
+			*to = UnknownDim
 		}
 	}
 	return shape

@@ -27,8 +27,8 @@ func String(name, value string) *AttributeProto {
 	return &AttributeProto{Name: &name, S: []byte(value), Type: AttributeProto_STRING.Enum()}
 }
 
-// Find returns the attribute of that name, nil when the node has none.
-func (n *NodeProto) Find(name string) *AttributeProto {
+// FindAttribute returns the attribute of that name, nil when the node has none.
+func (n *NodeProto) FindAttribute(name string) *AttributeProto {
 	for _, a := range n.GetAttribute() {
 		if a.GetName() == name {
 			return a
@@ -37,8 +37,8 @@ func (n *NodeProto) Find(name string) *AttributeProto {
 	return nil
 }
 
-// Remove takes the attribute of that name off the node.
-func (n *NodeProto) Remove(name string) {
+// RemoveAttribute takes the attribute of that name off the node.
+func (n *NodeProto) RemoveAttribute(name string) {
 	kept := n.Attribute[:0]
 	for _, a := range n.Attribute {
 		if a.GetName() != name {
@@ -50,7 +50,7 @@ func (n *NodeProto) Remove(name string) {
 
 // IntOr returns the integer attribute of that name, or otherwise when it is absent.
 func (n *NodeProto) IntOr(name string, otherwise int64) int64 {
-	if a := n.Find(name); a != nil {
+	if a := n.FindAttribute(name); a != nil {
 		return a.GetI()
 	}
 	return otherwise
@@ -58,7 +58,7 @@ func (n *NodeProto) IntOr(name string, otherwise int64) int64 {
 
 // FloatOr returns the number attribute of that name, or otherwise when it is absent.
 func (n *NodeProto) FloatOr(name string, otherwise float32) float32 {
-	if a := n.Find(name); a != nil {
+	if a := n.FindAttribute(name); a != nil {
 		return a.GetF()
 	}
 	return otherwise
@@ -80,8 +80,8 @@ func (n *NodeProto) Out(i int) string {
 	return ""
 }
 
-// Standard reports whether the node's operator is one of ONNX itself and not of an extension.
-func (n *NodeProto) Standard() bool { return n.GetDomain() == "" || n.GetDomain() == "ai.onnx" }
+// IsStandard reports whether the node's operator is one of ONNX itself and not of an extension.
+func (n *NodeProto) IsStandard() bool { return n.GetDomain() == "" || n.GetDomain() == "ai.onnx" }
 
 // Subgraphs are the graphs that the node holds as attributes (If, Loop, Scan).
 func (n *NodeProto) Subgraphs() []*GraphProto {
@@ -95,8 +95,8 @@ func (n *NodeProto) Subgraphs() []*GraphProto {
 	return graphs
 }
 
-// Reads lists every tensor that the node reads: its inputs and what its subgraphs take from outside.
-func (n *NodeProto) Reads() []string {
+// AllInputs lists every tensor that the node reads: its inputs and what its subgraphs take from outside.
+func (n *NodeProto) AllInputs() []string {
 	reads := make([]string, 0, len(n.Input))
 	for _, name := range n.Input {
 		if name != "" {
@@ -119,7 +119,7 @@ func captures(g *GraphProto) []string {
 	}
 	var outside []string
 	for _, n := range g.Node {
-		for _, name := range n.Reads() {
+		for _, name := range n.AllInputs() {
 			if !own[name] {
 				outside = append(outside, name)
 			}
@@ -168,7 +168,7 @@ func NewIndex(g *GraphProto) *Index {
 				x.Producer[name], x.taken[name] = n, true
 			}
 		}
-		for _, name := range n.Reads() {
+		for _, name := range n.AllInputs() {
 			x.Readers[name] = append(x.Readers[name], n)
 		}
 	}
@@ -184,7 +184,7 @@ func (x *Index) Constant(name string) *TensorProto {
 		return t
 	}
 	n := x.Producer[name]
-	if n == nil || n.GetOpType() != "Constant" || !n.Standard() {
+	if n == nil || n.GetOpType() != "Constant" || !n.IsStandard() {
 		return nil
 	}
 	for _, a := range n.Attribute {
@@ -204,16 +204,16 @@ func (x *Index) Constant(name string) *TensorProto {
 	return nil
 }
 
-// Sole returns the only reader of a tensor that is no output of the graph, nil when there are more or none.
-func (x *Index) Sole(name string) *NodeProto {
+// SoleReader returns the only reader of a tensor that is no output of the graph, nil when there are more or none.
+func (x *Index) SoleReader(name string) *NodeProto {
 	if x.Outputs[name] || len(x.Readers[name]) != 1 {
 		return nil
 	}
 	return x.Readers[name][0]
 }
 
-// Unused returns name, with underscores added until no tensor has it, and reserves it.
-func (x *Index) Unused(name string) string {
+// UniqueName returns name, with underscores added until no tensor has it, and reserves it.
+func (x *Index) UniqueName(name string) string {
 	for x.taken[name] {
 		name += "_"
 	}

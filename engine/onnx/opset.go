@@ -25,7 +25,7 @@ func (m *Model) RaiseOpset(to int) error {
 	}
 	x := NewIndex(m.Proto.Graph)
 	for _, n := range m.Proto.Graph.Node {
-		if !n.Standard() {
+		if !n.IsStandard() {
 			continue
 		}
 		if len(n.Subgraphs()) > 0 {
@@ -74,7 +74,7 @@ func (m *Model) raise(n *NodeProto, x *Index, from, to int) error {
 		if crosses(13) {
 			m.attributeToInput(n, x, "split", 1)
 		}
-		if crosses(18) && n.In(1) == "" && n.Find("num_outputs") == nil {
+		if crosses(18) && n.In(1) == "" && n.FindAttribute("num_outputs") == nil {
 			n.Attribute = append(n.Attribute, Int("num_outputs", int64(len(n.Output))))
 		}
 	case "Softmax", "LogSoftmax", "Hardmax":
@@ -84,7 +84,7 @@ func (m *Model) raise(n *NodeProto, x *Index, from, to int) error {
 			if rank := m.rankOf(n.In(0)); at != -1 && at != rank-1 {
 				return m.refuse(to, "node %q (%s) over axis %d changes its meaning in opset 13", n.GetName(), n.GetOpType(), at)
 			}
-			n.Remove("axis")
+			n.RemoveAttribute("axis")
 			n.Attribute = append(n.Attribute, Int("axis", -1))
 		}
 	case "Upsample", "Scatter":
@@ -97,15 +97,15 @@ func (m *Model) raise(n *NodeProto, x *Index, from, to int) error {
 func (m *Model) rankOf(name string) int64 { return int64(len(m.Infer(nil)[name].Shape)) }
 
 func (m *Model) attributeToInput(n *NodeProto, x *Index, attribute string, at int) {
-	a := n.Find(attribute)
+	a := n.FindAttribute(attribute)
 	if a == nil {
 		return
 	}
-	name := x.Unused(n.Out(0) + "_" + attribute)
+	name := x.UniqueName(n.Out(0) + "_" + attribute)
 	m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, NewInts(name, a.Ints, int64(len(a.Ints))))
 	for len(n.Input) < at {
 		n.Input = append(n.Input, "")
 	}
 	n.Input = append(n.Input[:at:at], name)
-	n.Remove(attribute)
+	n.RemoveAttribute(attribute)
 }

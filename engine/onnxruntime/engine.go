@@ -284,7 +284,7 @@ func remedy(file *onnx.Model, said string) string {
 		return "put " + strings.Join(external, " and ") + " whole beside the model, its weights lie there"
 	}
 	for _, node := range file.Proto.Graph.Node {
-		if !node.Standard() {
+		if !node.IsStandard() {
 			return fmt.Sprintf("it uses operator %s of %s; export it with standard operators only", node.GetOpType(), node.GetDomain())
 		}
 	}

@@ -64,10 +64,10 @@ func (r *rewriting) activation(name string) string {
 		return other
 	}
 	if r.zero == "" {
-		r.zero = r.index.Unused("int8_zero_point")
+		r.zero = r.index.UniqueName("int8_zero_point")
 		r.graph.Initializer = append(r.graph.Initializer, onnx.NewInt8s(r.zero, []int8{0}))
 	}
-	scale := r.index.Unused(name + "_scale")
+	scale := r.index.UniqueName(name + "_scale")
 	r.graph.Initializer = append(r.graph.Initializer, onnx.NewFloats(scale, []float32{Scale(r.limits[name])}))
 	r.done[name] = r.pair(name, scale, r.zero)
 	return r.done[name]
@@ -75,7 +75,7 @@ func (r *rewriting) activation(name string) string {
 
 // pair adds QuantizeLinear and DequantizeLinear and returns what they give.
 func (r *rewriting) pair(name, scale, zero string, attributes ...*onnx.AttributeProto) string {
-	quantized, back := r.index.Unused(name+"_quantized"), r.index.Unused(name+"_dequantized")
+	quantized, back := r.index.UniqueName(name+"_quantized"), r.index.UniqueName(name+"_dequantized")
 	r.nodes = append(
 		r.nodes,
 		onnx.NewNode("QuantizeLinear", name+"_QuantizeLinear", []string{name, scale, zero}, []string{quantized}, attributes...),
@@ -102,14 +102,14 @@ func (r *rewriting) weights(n *onnx.NodeProto, t *onnx.TensorProto, name string)
 		dims = []int64{int64(len(scales))}
 		attributes = append(attributes, onnx.Int("axis", int64(axis)))
 	}
-	scale, zero := r.index.Unused(name+"_scale"), r.index.Unused(name+"_zero_point")
+	scale, zero := r.index.UniqueName(name+"_scale"), r.index.UniqueName(name+"_zero_point")
 	r.graph.Initializer = append(r.graph.Initializer, onnx.NewFloats(scale, scales, dims...),
 		onnx.NewInt8s(zero, make([]int8, len(scales)), dims...))
 	if !r.options.StoreInt8 {
 		r.done[name] = r.pair(name, scale, zero, attributes...)
 		return r.done[name], nil
 	}
-	stored, back := r.index.Unused(name+"_quantized"), r.index.Unused(name+"_dequantized")
+	stored, back := r.index.UniqueName(name+"_quantized"), r.index.UniqueName(name+"_dequantized")
 	r.graph.Initializer = append(r.graph.Initializer, onnx.NewInt8s(stored, rounded(values, layout, scales), t.Dims...))
 	r.nodes = append(r.nodes,
 		onnx.NewNode("DequantizeLinear", name+"_DequantizeLinear", []string{stored, scale, zero}, []string{back}, attributes...))

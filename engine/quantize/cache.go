@@ -119,7 +119,7 @@ func writeFile(path string, data []byte) error {
 
 // TensorRT writes the cache as text for the calibrators of TensorRT up to 10: a header with its version, such as 8503 or 100600, and one
 // line for each tensor with the bits of its scale. Entropy is for IInt8EntropyCalibrator2, every other method for IInt8MinMaxCalibrator.
-func (c *Cache) TensorRT(version int, method Method) ([]byte, error) {
+func (c *Cache) FormatTensorRT(version int, method Method) ([]byte, error) {
 	header := "MinMaxCalibration"
 	if method == Entropy {
 		header = "EntropyCalibration2"

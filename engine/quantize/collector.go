@@ -27,8 +27,8 @@ type Collector struct {
 	Batch int
 	// Percentile in percent, DefaultPercentile when 0.
 	Percentile float64
-	// Memory bounds the tensors that are kept of one run, in bytes, 512 MiB when 0. A model with more runs several times over the samples.
-	Memory int64
+	// MaxMemory bounds the tensors that are kept of one run, in bytes, 512 MiB when 0. A model with more runs several times over the samples.
+	MaxMemory int64
 	// Progress, when not nil, is told after each sample how many of how many runs are done.
 	Progress func(done, total int)
 }
@@ -101,7 +101,7 @@ func (c *Collector) percentile() float64 {
 
 // Cached returns the calibration cache at path when it fits the collector's model, samples, tensors and percentile, and otherwise runs and
 // saves it there. A cache that cannot be read is an error, not a reason to overwrite it.
-func (c *Collector) Cached(ctx context.Context, path string) (cache *Cache, reused bool, err error) {
+func (c *Collector) RunCached(ctx context.Context, path string) (cache *Cache, reused bool, err error) {
 	cache, err = ReadCache(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -135,7 +135,7 @@ func hashBytes(data []byte) string {
 
 // groups divides the tensors so that each group fits the memory; one that alone does not is a group of its own.
 func (c *Collector) groups() [][]string {
-	budget := c.Memory
+	budget := c.MaxMemory
 	if budget == 0 {
 		budget = 512 << 20
 	}
@@ -248,7 +248,7 @@ func Expose(m *onnx.Model, tensors []string) (exposed *onnx.Model, inputs map[st
 		}
 		out := name
 		if x.Producer[name] == nil {
-			out = x.Unused(name + "_seen")
+			out = x.UniqueName(name + "_seen")
 			inputs[out] = name
 			g.Node = append(g.Node, onnx.NewNode("Identity", out, []string{name}, []string{out}))
 		}

@@ -144,7 +144,7 @@ func TestCollectorInLittleMemory(t *testing.T) {
 	require.NoError(t, err)
 	runs := 0
 	little := quantize.Collector{
-		Model: prepared, Tensors: p.Tensors, Samples: patches{count: 3}, Memory: 64 << 10,
+		Model: prepared, Tensors: p.Tensors, Samples: patches{count: 3}, MaxMemory: 64 << 10,
 		Open: func(model []byte) (quantize.Runner, error) {
 			runs++
 			return open(model)
@@ -161,7 +161,7 @@ func TestCollectorReusesItsCache(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calibration.json")
 	collector := quantize.Collector{Model: prepared, Tensors: p.Tensors, Open: open, Samples: patches{count: 2}}
 	run := func() (*quantize.Cache, bool) {
-		cache, reused, err := collector.Cached(context.Background(), path)
+		cache, reused, err := collector.RunCached(context.Background(), path)
 		require.NoError(t, err)
 		return cache, reused
 	}
@@ -183,7 +183,7 @@ func TestCollectorReusesItsCache(t *testing.T) {
 	assert.False(t, reused, "another model")
 
 	require.NoError(t, os.WriteFile(path, []byte("precious notes"), 0o600))
-	_, _, err := collector.Cached(context.Background(), path)
+	_, _, err := collector.RunCached(context.Background(), path)
 	assert.EqualError(t, err,
 		path+": quantize calibration cache: neither JSON nor a TensorRT calibration cache (remove the file to calibrate again)")
 	kept, err := os.ReadFile(path)
@@ -201,7 +201,7 @@ func TestAllTensorsForTensorRT(t *testing.T) {
 	collector := quantize.Collector{Model: prepared, Tensors: tensors, Open: open, Samples: patches{count: 2}}
 	cache, err := collector.Run(context.Background())
 	require.NoError(t, err)
-	text, err := cache.TensorRT(100600, quantize.MinMax)
+	text, err := cache.FormatTensorRT(100600, quantize.MinMax)
 	require.NoError(t, err)
 	back, err := quantize.ParseCache(text)
 	require.NoError(t, err)

@@ -45,7 +45,7 @@ func convert(t *testing.T, m *onnx.Model, variant int) {
 	_ = raised.RaiseOpset(19) // whether it can be raised does not matter
 	check(t, raised)
 	half := m.Clone()
-	if _, err := quantize.ToHalf(half, quantize.HalfOptions{ConvertIO: variant%2 == 0, ConvertTail: true}); err == nil {
+	if _, err := quantize.ConvertFP16(half, quantize.FP16Options{ConvertIO: variant%2 == 0, ConvertTail: true}); err == nil {
 		check(t, half)
 	}
 	prepared, err := quantize.Prepare(m)

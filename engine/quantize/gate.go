@@ -19,8 +19,8 @@ const (
 	Candidate
 )
 
-// Run takes sample i through one side and remembers what that finds; an earlier answer for the sample is replaced.
-type Run func(i int, sample Sample) error
+// RunSample takes sample i through one side and remembers what that finds; an earlier answer for the sample is replaced.
+type RunSample func(i int, sample Sample) error
 
 // Comparison is how far the candidate's detections are from the reference's.
 type Comparison struct {
@@ -76,9 +76,9 @@ type Gate struct {
 
 // What Gate takes where its fields are zero, and how many boxes of the reference a verdict needs.
 const (
-	DefaultMatchRate = 0.97
-	DefaultMaxLoss   = 0.01
-	LeastBoxes       = 20
+	DefaultMatchRate  = 0.97
+	DefaultMaxLoss    = 0.01
+	MinReferenceBoxes = 20
 )
 
 // leastAccuracy is the mAP50-95 of a reference under which its loss says nothing.
@@ -109,8 +109,8 @@ type Refusal struct {
 	Reasons   []string         `json:"reasons"`
 }
 
-// Refer runs the reference over the samples; Judge compares with it.
-func (g *Gate) Refer(ctx context.Context, reference Run) error {
+// RunReference runs the reference over the samples; Judge compares with it.
+func (g *Gate) RunReference(ctx context.Context, reference RunSample) error {
 	if _, err := g.run(ctx, reference); err != nil {
 		return fmt.Errorf("gate reference: %w", err)
 	}
@@ -119,7 +119,7 @@ func (g *Gate) Refer(ctx context.Context, reference Run) error {
 }
 
 // Judge runs a candidate over the samples and compares it with the reference. Refusal is a verdict, not an error.
-func (g *Gate) Judge(ctx context.Context, candidate Run) (*Verdict, error) {
+func (g *Gate) Judge(ctx context.Context, candidate RunSample) (*Verdict, error) {
 	if !g.referred {
 		return nil, fmt.Errorf("gate: the reference has not run")
 	}
@@ -153,10 +153,10 @@ func (g *Gate) Decide(skipped []string) (*Verdict, error) {
 // decide fills Passed and Reasons.
 func (v *Verdict) decide() {
 	c := &v.Comparison
-	if c.Reference < LeastBoxes {
+	if c.Reference < MinReferenceBoxes {
 		v.Reasons = append(v.Reasons, fmt.Sprintf(
 			"the reference found %d boxes in %d images, fewer than %d prove nothing: use images of what the model detects",
-			c.Reference, c.Images, LeastBoxes))
+			c.Reference, c.Images, MinReferenceBoxes))
 	}
 	if c.Loss != nil {
 		v.Reasons = append(v.Reasons, v.weighLoss()...)
@@ -190,8 +190,8 @@ func (v *Verdict) Save(path string) error {
 	return writeFile(path, append(data, '\n'))
 }
 
-// Of makes the verdict that of a file.
-func (v *Verdict) Of(file []byte, precision engine.Precision) {
+// SetModel makes the verdict that of a file.
+func (v *Verdict) SetModel(file []byte, precision engine.Precision) {
 	v.File, v.Precision = hashBytes(file), precision
 }
 
@@ -212,7 +212,7 @@ func ReadVerdict(path string, file []byte) (*Verdict, error) {
 }
 
 // run takes the samples through one side.
-func (g *Gate) run(ctx context.Context, side Run) (skipped []string, err error) {
+func (g *Gate) run(ctx context.Context, side RunSample) (skipped []string, err error) {
 	done := 0
 	return each(g.Samples, func(i int, s Sample) error {
 		if err := ctx.Err(); err != nil {

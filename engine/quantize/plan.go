@@ -13,8 +13,8 @@ type Options struct {
 	Method Method // DefaultMethod when empty
 	// Exclude lists layers that stay in floating point: names, patterns with * and ?, or operators.
 	Exclude []string
-	// Fragile lists the layers that stay in floating point because a measurement says so; Search.Fragile finds them.
-	Fragile []string
+	// Sensitive lists the layers that stay in floating point because a measurement says so; Search.SensitiveLayers finds them.
+	Sensitive []string
 	// Only, when it is not empty, quantizes nothing but the layers it lists.
 	Only []string
 	// QuantizeHead also quantizes the last layers before the decoding, which a detector's accuracy usually does not survive.
@@ -24,8 +24,8 @@ type Options struct {
 	// SeparateScales gives every tensor its own scale. Otherwise the inputs and the result of a Concat, and what data movement joins to them,
 	// share one, so that TensorRT needs no kernel to convert between them.
 	SeparateScales bool
-	// WholeResidual leaves the identity branch of a residual Add in floating point.
-	WholeResidual bool
+	// FloatResiduals leaves the identity branch of a residual Add in floating point.
+	FloatResiduals bool
 	// StoreInt8 stores weights as INT8 with a DequantizeLinear only: a quarter of the file. Otherwise they stay FP32 under a pair of
 	// QuantizeLinear and DequantizeLinear, which TensorRT 8 prefers.
 	StoreInt8 bool
@@ -105,7 +105,7 @@ func NewPlan(m *onnx.Model, options Options) (*Plan, error) {
 	if len(p.Layers) == 0 {
 		return nil, unsupported("int8", "the model has no Conv, ConvTranspose, Gemm or MatMul to quantize", "")
 	}
-	if !options.WholeResidual {
+	if !options.FloatResiduals {
 		p.findResiduals(quantized)
 	}
 	p.share()
@@ -212,7 +212,7 @@ func (p *Plan) refuse(n *onnx.NodeProto) string {
 
 // fragile reports whether a measurement says that the layer must not be quantized.
 func (p *Plan) fragile(n *onnx.NodeProto) bool {
-	return slices.Contains(p.options.Fragile, nodeName(n))
+	return slices.Contains(p.options.Sensitive, nodeName(n))
 }
 
 // vector reports whether a matrix product has one row or one column, which INT8 does not make faster.
@@ -230,8 +230,8 @@ func (p *Plan) groupedResidual(n *onnx.NodeProto) bool {
 	if n.GetOpType() != "Conv" || n.IntOr("group", 1) == 1 {
 		return false
 	}
-	reader := p.index.Sole(n.Out(0))
-	return reader != nil && reader.GetOpType() == "Add" && reader.Standard()
+	reader := p.index.SoleReader(n.Out(0))
+	return reader != nil && reader.GetOpType() == "Add" && reader.IsStandard()
 }
 
 // narrow says why TensorRT would run a convolution faster in FP16: fewer channels than a tensor core takes at once. The limits are those of
@@ -260,7 +260,7 @@ func (p *Plan) findResiduals(quantized map[*onnx.NodeProto]bool) {
 		position[n] = i
 	}
 	for _, n := range p.graph.Node {
-		if n.GetOpType() != "Add" || !n.Standard() || len(n.Input) != 2 || p.tail[n] || n.Input[0] == n.Input[1] {
+		if n.GetOpType() != "Add" || !n.IsStandard() || len(n.Input) != 2 || p.tail[n] || n.Input[0] == n.Input[1] {
 			continue
 		}
 		if p.index.Constant(n.Input[0]) != nil || p.index.Constant(n.Input[1]) != nil || !p.float(n.Input[0]) || !p.float(n.Input[1]) {
@@ -290,7 +290,7 @@ func (p *Plan) findResiduals(quantized map[*onnx.NodeProto]bool) {
 // convolutionBefore is the convolution whose result, through an activation at most, only reader reads as name; nil when there is none.
 func (p *Plan) convolutionBefore(name string, reader *onnx.NodeProto) *onnx.NodeProto {
 	n := p.index.Producer[name]
-	if n == nil || p.index.Sole(name) != reader {
+	if n == nil || p.index.SoleReader(name) != reader {
 		return nil
 	}
 	switch n.GetOpType() {
@@ -298,7 +298,7 @@ func (p *Plan) convolutionBefore(name string, reader *onnx.NodeProto) *onnx.Node
 		return n
 	case "Relu", "LeakyRelu", "Clip", "HardSwish", "PRelu", "Swish":
 		before := p.index.Producer[n.In(0)]
-		if before != nil && before.GetOpType() == "Conv" && p.index.Sole(n.In(0)) == n {
+		if before != nil && before.GetOpType() == "Conv" && p.index.SoleReader(n.In(0)) == n {
 			return before
 		}
 	case "Mul":
@@ -321,7 +321,7 @@ func (p *Plan) share() {
 		return
 	}
 	for _, n := range p.graph.Node {
-		if p.tail[n] || !n.Standard() {
+		if p.tail[n] || !n.IsStandard() {
 			continue
 		}
 		joined := []string{n.In(0)}

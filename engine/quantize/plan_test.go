@@ -145,7 +145,7 @@ func TestPlacement(t *testing.T) {
 			for _, s := range scale {
 				assert.Positive(t, s)
 			}
-			assert.Equal(t, n.Find("axis") != nil, len(x.Initializer[n.In(1)].Dims) == 1, "one scale per channel goes with an axis")
+			assert.Equal(t, n.FindAttribute("axis") != nil, len(x.Initializer[n.In(1)].Dims) == 1, "one scale per channel goes with an axis")
 		}
 		want := map[string]int{"v8": 6, "v11": 13, "stored": 13}[name]
 		assert.Equal(t, want, adds, "%s: residual branches", name)
@@ -242,7 +242,7 @@ func TestWeightsListedAsInputs(t *testing.T) {
 	int8, err := p.Apply(uniform(p, 4))
 	require.NoError(t, err)
 	half := old()
-	_, err = quantize.ToHalf(half, quantize.HalfOptions{})
+	_, err = quantize.ConvertFP16(half, quantize.FP16Options{})
 	require.NoError(t, err)
 	for _, m := range []*onnx.Model{int8, half} {
 		inputs, err := m.Inputs()

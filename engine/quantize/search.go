@@ -36,8 +36,8 @@ type LayerError struct {
 	Excluded bool `json:"excluded"`
 }
 
-// Found is the outcome of a search.
-type Found struct {
+// SearchResult is the outcome of a search.
+type SearchResult struct {
 	Model   *onnx.Model `json:"-"`
 	Plan    *Plan       `json:"-"`
 	Verdict *Verdict    `json:"verdict"`
@@ -49,7 +49,7 @@ type Found struct {
 
 // Run judges the whole plan and then, while the gate refuses, excludes the fewest of the worst layers with which it passes. When even that
 // fails the last verdict comes back with Passed false.
-func (s *Search) Run(ctx context.Context) (*Found, error) {
+func (s *Search) Run(ctx context.Context) (*SearchResult, error) {
 	found, err := s.try(ctx, nil)
 	if err != nil || found.Verdict.Passed {
 		return found, err
@@ -59,7 +59,7 @@ func (s *Search) Run(ctx context.Context) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	count, passed, err := Fewest(len(layers), func(count int) (bool, error) {
+	count, passed, err := FewestExclusions(len(layers), func(count int) (bool, error) {
 		next, err := s.try(ctx, layers[:count])
 		if err != nil {
 			return false, err
@@ -82,9 +82,9 @@ func (s *Search) Run(ctx context.Context) (*Found, error) {
 	return found, nil
 }
 
-// Fewest finds how few of a ranking of so many layers, the worst of them, must be left out for a test to pass: it tries twice as many each
+// FewestExclusions finds how few of a ranking of so many layers, the worst of them, must be left out for a test to pass: it tries twice as many each
 // time, never all, and then halves what lies between. The last count that passed is that of the result.
-func Fewest(layers int, passes func(count int) (bool, error)) (count int, passed bool, err error) {
+func FewestExclusions(layers int, passes func(count int) (bool, error)) (count int, passed bool, err error) {
 	failing, passing := 0, 0
 	for try := min(1, layers-1); try > failing; try = min(2*try, layers-1) {
 		if passed, err = passes(try); err != nil {
@@ -112,7 +112,7 @@ func Fewest(layers int, passes func(count int) (bool, error)) (count int, passed
 }
 
 // try quantizes the model without the given layers and judges it.
-func (s *Search) try(ctx context.Context, without []LayerError) (*Found, error) {
+func (s *Search) try(ctx context.Context, without []LayerError) (*SearchResult, error) {
 	options := s.Options
 	options.Exclude = slices.Clone(options.Exclude)
 	for i := range without {
@@ -131,7 +131,7 @@ func (s *Search) try(ctx context.Context, without []LayerError) (*Found, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Found{Model: m, Plan: plan, Verdict: verdict, Judged: 1}, nil
+	return &SearchResult{Model: m, Plan: plan, Verdict: verdict, Judged: 1}, nil
 }
 
 func (s *Search) tell(format string, arguments ...any) {
@@ -157,7 +157,7 @@ func (s *Search) Sensitivity(ctx context.Context) ([]LayerError, error) {
 			continue
 		}
 		options := s.Options
-		options.Only, options.WholeResidual = []string{l.Name}, true
+		options.Only, options.FloatResiduals = []string{l.Name}, true
 		alone, err := NewPlan(s.Model, options)
 		if err != nil {
 			return nil, err
@@ -183,7 +183,7 @@ const DefaultLayerLoss = 0.0002
 
 // Fragile measures every layer of the plan alone, worst first, and marks those as excluded that lose more than limit of the head's outputs
 // on average: they are few as a rule, and what they lose no calibration brings back.
-func (s *Search) Fragile(ctx context.Context, limit float64) (layers []LayerError, err error) {
+func (s *Search) SensitiveLayers(ctx context.Context, limit float64) (layers []LayerError, err error) {
 	plan, err := NewPlan(s.Model, s.Options)
 	if err != nil {
 		return nil, err

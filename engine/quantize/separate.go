@@ -6,12 +6,12 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// Separate returns a copy of the model that computes the same numbers, in which the SiLU of each of these layers' results has another shape
+// SeparateActivations returns a copy of the model that computes the same numbers, in which the SiLU of each of these layers' results has another shape
 // than the layer: [N, C, H*W, 1] between two Reshapes, which move nothing. In a network with a calibrator TensorRT 8.6 and 10.6 put a
 // convolution and its SiLU into one kernel that exists in INT8 alone, whatever precision the two are asked to have; across a change of
 // shape they do not, and the layer runs in FP16. Results that no SiLU reads stay as they are; separated counts the others, and without any
 // the model itself comes back.
-func Separate(m *onnx.Model, results []string) (made *onnx.Model, separated int) {
+func SeparateActivations(m *onnx.Model, results []string) (made *onnx.Model, separated int) {
 	made = m.Clone()
 	g := made.Proto.Graph
 	s := &separation{graph: g, index: onnx.NewIndex(g), values: made.Infer(nil), sigmoids: make(map[*onnx.NodeProto]string)}
@@ -58,7 +58,7 @@ type separation struct {
 
 // normed is the result after the normalization that follows a layer in a network as it left training; TensorRT takes both as one.
 func (s *separation) normed(x string) string {
-	if readers := s.index.Readers[x]; len(readers) == 1 && readers[0].Standard() && readers[0].GetOpType() == "BatchNormalization" &&
+	if readers := s.index.Readers[x]; len(readers) == 1 && readers[0].IsStandard() && readers[0].GetOpType() == "BatchNormalization" &&
 		readers[0].In(0) == x && !s.index.Outputs[x] {
 		return readers[0].Out(0)
 	}
@@ -73,7 +73,7 @@ func (s *separation) silu(x string) (sigmoid, product *onnx.NodeProto) {
 	}
 	for i, n := range readers {
 		other := readers[1-i]
-		if !n.Standard() || n.GetOpType() != "Sigmoid" || !other.Standard() || other.GetOpType() != "Mul" {
+		if !n.IsStandard() || n.GetOpType() != "Sigmoid" || !other.IsStandard() || other.GetOpType() != "Mul" {
 			continue
 		}
 		y := n.Out(0)
@@ -98,7 +98,7 @@ func (s *separation) enter(x string) {
 	if shape[2] > 0 && shape[3] > 0 {
 		pixels = shape[2] * shape[3]
 	}
-	s.flat[x] = s.index.Unused(x + "_flat")
+	s.flat[x] = s.index.UniqueName(x + "_flat")
 	s.reshape(x, s.flat[x], s.constant(x+"_flat_shape", 0, 0, pixels, 1))
 }
 
@@ -110,13 +110,13 @@ func (s *separation) leave(product *onnx.NodeProto, x string) {
 		}
 	}
 	result := product.Out(0)
-	product.Output[0] = s.index.Unused(result + "_flat")
+	product.Output[0] = s.index.UniqueName(result + "_flat")
 	s.nodes = append(s.nodes, product)
 	var back string
 	if shape := s.values[x].Shape; shape[2] > 0 && shape[3] > 0 {
 		back = s.constant(x+"_shape", 0, 0, shape[2], shape[3])
 	} else { // open sides
-		back = s.index.Unused(x + "_shape")
+		back = s.index.UniqueName(x + "_shape")
 		s.nodes = append(s.nodes, onnx.NewNode("Shape", back, []string{x}, []string{back}))
 	}
 	s.reshape(product.Output[0], result, back)
@@ -124,7 +124,7 @@ func (s *separation) leave(product *onnx.NodeProto, x string) {
 
 // constant adds the shape that a Reshape is given; 0 keeps a dimension.
 func (s *separation) constant(name string, dims ...int64) string {
-	name = s.index.Unused(name)
+	name = s.index.UniqueName(name)
 	s.graph.Initializer = append(s.graph.Initializer, onnx.NewInts(name, dims, int64(len(dims))))
 	return name
 }

@@ -21,7 +21,7 @@ func TestSeparateChangesNoNumber(t *testing.T) {
 			require.NoError(t, err)
 			p, err := quantize.NewPlan(m, quantize.Options{Exclude: []string{"/model.1/conv/Conv", "/model.2/cv*/conv/Conv"}})
 			require.NoError(t, err)
-			made, separated := quantize.Separate(m, p.Unquantized())
+			made, separated := quantize.SeparateActivations(m, p.Unquantized())
 			assert.Equal(t, 3, separated, "the heads' last layers have no activation")
 			after, err := m.Bytes()
 			require.NoError(t, err)
@@ -52,7 +52,7 @@ func openSides() (m *onnx.Model, layer string) {
 // Open sides are asked of the layer's result.
 func TestSeparateWithOpenSides(t *testing.T) {
 	m, layer := openSides()
-	made, separated := quantize.Separate(m, []string{layer})
+	made, separated := quantize.SeparateActivations(m, []string{layer})
 	assert.Equal(t, 1, separated)
 	input := make([]float32, 2*5*7)
 	for i := range input {
@@ -66,13 +66,13 @@ func TestSeparateLeavesTheRest(t *testing.T) {
 	m, layer := openSides()
 	for _, name := range []string{"x", "none", "z"} {
 		t.Run(name, func(t *testing.T) {
-			made, separated := quantize.Separate(m, []string{name})
+			made, separated := quantize.SeparateActivations(m, []string{name})
 			assert.Zero(t, separated)
 			assert.Same(t, m, made)
 		})
 	}
 	g := m.Proto.Graph
 	g.Output = append(g.Output, onnx.NewValueInfo(layer, onnx.TensorProto_FLOAT, []int64{-1, 2, -1, -1}))
-	_, separated := quantize.Separate(m, []string{layer})
+	_, separated := quantize.SeparateActivations(m, []string{layer})
 	assert.Zero(t, separated)
 }

@@ -8,7 +8,7 @@ import (
 
 // heavy are the operators that are worth quantizing: nearly all arithmetic of a detector is theirs.
 func heavy(n *onnx.NodeProto) bool {
-	if !n.Standard() {
+	if !n.IsStandard() {
 		return false
 	}
 	switch n.GetOpType() {
@@ -58,7 +58,7 @@ func newStructure(m *onnx.Model) *structure {
 			continue
 		}
 		s.tail[n] = true
-		walk = append(walk, n.Reads()...)
+		walk = append(walk, n.AllInputs()...)
 	}
 	return s
 }

@@ -43,8 +43,8 @@ type BuildOptions struct {
 	Shapes        []ShapeRange `json:"shapes,omitempty"`
 	// Workspace is the most scratch memory in bytes that a layer may use.
 	Workspace int64 `json:"workspace,omitempty"`
-	// Level is the builder's optimization level, 0 (fastest build) to 5; nil for the release's own. Before 8.6 it is ignored.
-	Level *int `json:"level,omitempty"`
+	// OptimizationLevel is the builder's optimization level, 0 (fastest build) to 5; nil for the release's own. Before 8.6 it is ignored.
+	OptimizationLevel *int `json:"level,omitempty"`
 	// DLA is the core to build for, with the GPU as fallback; nil for the GPU alone.
 	DLA *int `json:"dla,omitempty"`
 	// VersionCompatible plans run on newer releases of the same family, HardwareCompatible ones on Ampere and newer GPUs.
@@ -146,8 +146,8 @@ func (o *BuildOptions) key(version Version, facts cuda.Facts, plugins []PluginFa
 	for _, p := range plugins {
 		build.Plugins = append(build.Plugins, p.SHA256)
 	}
-	if o.Level != nil {
-		build.Level = *o.Level
+	if o.OptimizationLevel != nil {
+		build.Level = *o.OptimizationLevel
 	}
 	if o.DLA != nil {
 		build.DLA = *o.DLA

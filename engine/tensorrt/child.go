@@ -16,10 +16,10 @@ import (
 	"github.com/edge-infer/edge-infer/engine/isolate"
 )
 
-// Child builds plans in a process of its own, so that the kernel's out-of-memory killer, a crash of the library and the memory that a build
+// BuildProcess builds plans in a process of its own, so that the kernel's out-of-memory killer, a crash of the library and the memory that a build
 // leaves behind do not reach this one. The process is this program with a hidden command that calls ServeBuild. The model travels behind
 // the request; progress and log lines come back while it works, then a plan or an error. The plan itself is a file, written in one step.
-type Child struct {
+type BuildProcess struct {
 	// Command is the program and its arguments, as a rule os.Executable() and "build-plan".
 	Command []string
 	// Environment is added to this process' own, for example CUDA_MODULE_LOADING=LAZY.
@@ -81,7 +81,7 @@ var kindNames = [...]struct {
 
 // Build builds a plan in a child process. The plan goes to output, or into the cache when output is empty; progress may be nil and is
 // called from Build's goroutine. Cancelling the context stops the child.
-func (c Child) Build(ctx context.Context, options BuildOptions, output string, cache Cache, progress func(Progress)) (*BuiltPlan, error) {
+func (c BuildProcess) Build(ctx context.Context, options BuildOptions, output string, cache Cache, progress func(Progress)) (*BuiltPlan, error) {
 	r := request{Options: options, Output: output, Cache: cache.Dir}
 	if options.Log != nil {
 		r.Debug = options.Log.Enabled(ctx, slog.LevelDebug)

@@ -135,7 +135,7 @@ func (e *Engine) deserialize(o *Options, build *BuildOptions, facts PlanFacts, p
 	var info C.ei_engine_info
 	var ee C.ei_error
 	code := C.ei_engine_open(e.library.handle, C.ei_cuda_context(e.device.Context()), unsafe.Pointer(&plan[0]), C.size_t(len(plan)),
-		C.int(o.Profile), C.int(dla), flag(o.HostCode), &e.handle, &info, &ee)
+		C.int(o.Profile), C.int(dla), flag(o.AllowHostCode), &e.handle, &info, &ee)
 	if code == C.EI_PLAN {
 		return e.mismatch(facts, &ee)
 	}

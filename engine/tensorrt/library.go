@@ -45,8 +45,8 @@ func (v Version) String() string {
 	return text
 }
 
-// HasLevels reports whether the release's builder has optimization levels.
-func (v Version) HasLevels() bool { return v.Number >= 8600 }
+// HasOptimizationLevels reports whether the release's builder has optimization levels.
+func (v Version) HasOptimizationLevels() bool { return v.Number >= 8600 }
 
 // Library is a loaded TensorRT. It stays loaded until the process ends; its methods may be called from any goroutine.
 type Library struct {
@@ -56,13 +56,13 @@ type Library struct {
 	// the plugins are; Missing then says why, in the loader's words.
 	Builder, Parser, Plugin bool
 	ParserPath, PluginPath  string
-	Missing                 string
+	MissingReason           string
 
 	handle *C.ei_library
 }
 
-// Attempt is a library that was tried and not taken.
-type Attempt struct {
+// RejectedLibrary is a library that was tried and not taken.
+type RejectedLibrary struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
 }
@@ -88,18 +88,18 @@ func OpenLibrary(options LibraryOptions) (*Library, error) {
 
 // Search is OpenLibrary for who wants to know of every library that was tried before the one that was taken. The library is nil when none
 // was.
-func Search(options LibraryOptions) (*Library, []Attempt) {
+func Search(options LibraryOptions) (*Library, []RejectedLibrary) {
 	return search(options, searchPaths(options.Path, os.Getenv))
 }
 
-func search(options LibraryOptions, paths []string) (*Library, []Attempt) {
-	var attempts []Attempt
+func search(options LibraryOptions, paths []string) (*Library, []RejectedLibrary) {
+	var attempts []RejectedLibrary
 	for _, path := range paths {
 		library, err := load(path, options)
 		if err == nil {
 			return library, attempts
 		}
-		attempts = append(attempts, Attempt{Path: path, Reason: reason(err)})
+		attempts = append(attempts, RejectedLibrary{Path: path, Reason: reason(err)})
 	}
 	return nil, attempts
 }
@@ -116,12 +116,12 @@ func reason(err error) string {
 func SearchPaths(options LibraryOptions) []string { return searchPaths(options.Path, os.Getenv) }
 
 // Load loads the library of one path of SearchPaths. attempt holds the reason when it cannot be taken.
-func Load(path string, options LibraryOptions) (library *Library, attempt Attempt) {
+func Load(path string, options LibraryOptions) (library *Library, attempt RejectedLibrary) {
 	library, err := load(path, options)
 	if err != nil {
-		return nil, Attempt{Path: path, Reason: reason(err)}
+		return nil, RejectedLibrary{Path: path, Reason: reason(err)}
 	}
-	return library, Attempt{}
+	return library, RejectedLibrary{}
 }
 
 // names are tried newest first; the unversioned one exists where the development package is installed.
@@ -225,7 +225,7 @@ func load(path string, options LibraryOptions) (*Library, error) {
 	}
 	l.Path, l.ParserPath, l.PluginPath = C.GoString(&version.path[0]), C.GoString(&version.parser_path[0]), C.GoString(&version.plugin_path[0])
 	l.Builder, l.Parser, l.Plugin = version.builder != 0, version.parser != 0, version.plugin != 0
-	l.Missing = C.GoString(why)
+	l.MissingReason = C.GoString(why)
 	return l, nil
 }
 

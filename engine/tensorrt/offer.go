@@ -8,20 +8,20 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-// Offer is what a release of TensorRT has to offer on a device.
-type Offer struct {
+// Capabilities is what a release of TensorRT has to offer on a device.
+type Capabilities struct {
 	// Precisions are FP32 and those that the device has faster arithmetic for: fp16, int8, bf16, fp8, fp4.
 	Precisions []string `json:"precisions"`
 	// DLACores counts the deep learning accelerators; -1 when nobody was asked.
 	DLACores int `json:"dla_cores"`
-	// Builder says that the builder itself was asked about FP16 and INT8, instead of the compute capability.
-	Builder bool `json:"asked_builder"`
+	// FromBuilder says that the builder itself was asked about FP16 and INT8, instead of the compute capability.
+	FromBuilder bool `json:"asked_builder"`
 }
 
-// Expect tells from release and compute capability what a device should offer, without a context on it. Source: the hardware and precision
+// ExpectedCapabilities tells from release and compute capability what a device should offer, without a context on it. Source: the hardware and precision
 // table of NVIDIA's TensorRT support matrix.
-func Expect(version Version, device cuda.Facts) Offer {
-	offer := Offer{DLACores: -1}
+func ExpectedCapabilities(version Version, device cuda.Facts) Capabilities {
+	offer := Capabilities{DLACores: -1}
 	if !device.Integrated {
 		offer.DLACores = 0 // they belong to Tegra
 	}
@@ -32,16 +32,16 @@ func Expect(version Version, device cuda.Facts) Offer {
 
 // Describe asks a release what it offers on a device. Asking the builder too takes seconds and hundreds of megabytes of memory for its
 // kernels.
-func (l *Library) Describe(device *cuda.Device, builder bool) (Offer, error) {
+func (l *Library) Capabilities(device *cuda.Device, builder bool) (Capabilities, error) {
 	var c C.ei_offer
 	var e C.ei_error
 	if C.ei_library_describe(l.handle, C.ei_cuda_context(device.Context()), flag(builder), &c, &e) != 0 {
-		return Offer{}, failure("describe", &e)
+		return Capabilities{}, failure("describe", &e)
 	}
-	offer := Expect(l.Version, device.Facts())
+	offer := ExpectedCapabilities(l.Version, device.Facts())
 	offer.DLACores = int(c.dla_cores)
 	if c.asked_builder != 0 {
-		offer.Builder = true
+		offer.FromBuilder = true
 		offer.Precisions = list(l.Version, capability(device.Facts()), c.fast_fp16 != 0, c.fast_int8 != 0)
 	}
 	return offer, nil

@@ -63,8 +63,8 @@ type Options struct {
 	NoGraph bool
 	// Wait chooses between latency and CPU time.
 	Wait WaitMode
-	// HostCode lets version-compatible plans run the code that they carry. Leave it off for plans from elsewhere.
-	HostCode bool
+	// AllowHostCode lets version-compatible plans run the code that they carry. Leave it off for plans from elsewhere.
+	AllowHostCode bool
 	// Log gets what was chosen and why, and TensorRT's messages; nil for slog.Default.
 	Log *slog.Logger
 }

@@ -15,8 +15,8 @@ import (
 // Layer is one layer of a plan, as TensorRT fused and placed it.
 type Layer struct {
 	Name string `json:"name"`
-	// Kind is TensorRT's name of the layer's type.
-	Kind string `json:"kind,omitempty"`
+	// Type is TensorRT's name of the layer's type.
+	Type string `json:"kind,omitempty"`
 	// Precision is the type of the layer's first input, which is what a convolution computes in: int8, fp16, fp32, bf16, fp8, int32 and so on;
 	// empty when the plan does not say.
 	Precision string `json:"precision,omitempty"`
@@ -72,7 +72,7 @@ func readLayers(text []byte) ([]Layer, error) {
 			if err := json.Unmarshal(raw, &in); err != nil {
 				return nil, fmt.Errorf("layer description: %w", err)
 			}
-			layer.Name, layer.Kind = in.Name, in.LayerType
+			layer.Name, layer.Type = in.Name, in.LayerType
 		}
 		for _, t := range append(in.Inputs, in.Outputs...) {
 			if layer.Precision = precisionOf(t.Datatype + " " + t.Format); layer.Precision != "" {

@@ -44,13 +44,13 @@ func readTrusted(path string) ([]byte, error) {
 	return io.ReadAll(file)
 }
 
-// CheckNamed looks at a plan that somebody has named. One that everybody may write, or put in its place, is not run. The warning, empty for
+// CheckPlanFile looks at a plan that somebody has named. One that everybody may write, or put in its place, is not run. The warning, empty for
 // none, is of one that another user may change: somebody may want that.
-func CheckNamed(path string) (warning string, err error) {
+func CheckPlanFile(path string) (warning string, err error) {
 	return checkNamed("engine plan", path, "build the plan again")
 }
 
-// checkNamed is CheckNamed for any kind of file that is code; renewal is how to get one that can be trusted.
+// checkNamed is CheckPlanFile for any kind of file that is code; renewal is how to get one that can be trusted.
 func checkNamed(kind, path, renewal string) (warning string, err error) {
 	dir := filepath.Dir(path)
 	for _, each := range []string{path, dir} {
@@ -72,8 +72,8 @@ func checkNamed(kind, path, renewal string) (warning string, err error) {
 	return warning, nil
 }
 
-// Trusted says why plans of the cache are not run, nil when they are or when there is no directory yet.
-func (c Cache) Trusted() error {
+// CheckTrusted says why plans of the cache are not run, nil when they are or when there is no directory yet.
+func (c Cache) CheckTrusted() error {
 	dir, err := c.dir()
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ type Listing struct {
 // Item is a network of a Listing. Of one that is not of the catalogue only the name is known.
 type Item struct {
 	Entry
-	Here bool `json:"here"`
+	Installed bool `json:"here"`
 }
 
 // List lists them, those of the catalogue first.
@@ -46,7 +46,7 @@ func (l *Listing) Print(out io.Writer) error {
 	fmt.Fprintln(table, "NAME\tTASK\tINPUT\tSIZE\tLICENCE\tACCURACY\tHERE")
 	for _, m := range l.Models {
 		here, size := "-", "-"
-		if m.Here {
+		if m.Installed {
 			here = "yes"
 		}
 		if m.Bytes > 0 {
@@ -66,9 +66,9 @@ func orDash(text string) string {
 }
 
 // Print says what was fetched, and how it is run.
-func (r *Result) Print(out io.Writer) error {
+func (r *PullResult) Print(out io.Writer) error {
 	was := "fetched and checked"
-	if r.Was {
+	if r.AlreadyPresent {
 		was = "is here already"
 	}
 	_, err := fmt.Fprintf(out, "%s %s: %s\nrun it with --model %s\n", r.Name, was, r.Path, r.Name)

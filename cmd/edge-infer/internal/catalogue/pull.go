@@ -20,24 +20,24 @@ import (
 // Pull fetches a network into the store: one of the catalogue by its name, or any by its address or file with its hash.
 type Pull struct {
 	Store Store
-	// From is a name of the catalogue, an address or a file; SHA256 the hash that it must have, which the catalogue knows of its own.
-	From, SHA256 string
+	// Source is a name of the catalogue, an address or a file; SHA256 the hash that it must have, which the catalogue knows of its own.
+	Source, SHA256 string
 	// Name is what it is called here; the catalogue's name, or that of the file, when empty.
 	Name string
 	// Progress hears how many KiB have come.
 	Progress progress.Reporter
-	// Patience is how long nothing may come; a minute when 0.
-	Patience time.Duration
+	// StallTimeout is how long nothing may come; a minute when 0.
+	StallTimeout time.Duration
 	// Client fetches; http.DefaultClient when nil.
 	Client *http.Client
 }
 
-// Result says what was fetched.
-type Result struct {
+// PullResult says what was fetched.
+type PullResult struct {
 	Entry
 	Path string `json:"path"`
-	// Was says that it was here already.
-	Was bool `json:"was"`
+	// AlreadyPresent says that it was here already.
+	AlreadyPresent bool `json:"was"`
 }
 
 // mostBytes bounds what is fetched of something whose size nobody knows.
@@ -46,14 +46,14 @@ const mostBytes = 4 << 30
 var hashForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Run fetches it. What came of an interrupted download stays, and the next one goes on from there.
-func (p *Pull) Run(ctx context.Context) (*Result, error) {
+func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 	e, err := p.entry()
 	if err != nil {
 		return nil, err
 	}
-	result := &Result{Entry: e, Path: p.Store.Path(e.Name)}
+	result := &PullResult{Entry: e, Path: p.Store.Path(e.Name)}
 	if have, err := hashOf(result.Path); err == nil && have == e.SHA256 {
-		result.Was = true
+		result.AlreadyPresent = true
 		return result, nil
 	}
 	if err := os.MkdirAll(p.Store.Dir, 0o755); err != nil {
@@ -86,11 +86,11 @@ func (p *Pull) Run(ctx context.Context) (*Result, error) {
 // entry is what is to be fetched. Something with the hash of a network of the catalogue is that network, wherever it comes from.
 func (p *Pull) entry() (Entry, error) {
 	hash := strings.ToLower(p.SHA256)
-	_, err := os.Stat(p.From)
-	if !isAddress(p.From) && err != nil {
-		e, lookup := Lookup(p.From)
+	_, err := os.Stat(p.Source)
+	if !isAddress(p.Source) && err != nil {
+		e, lookup := Lookup(p.Source)
 		switch {
-		case lookup != nil && strings.ContainsAny(p.From, "./\\"):
+		case lookup != nil && strings.ContainsAny(p.Source, "./\\"):
 			return Entry{}, fmt.Errorf("model: %w", err)
 		case lookup != nil:
 			return Entry{}, lookup
@@ -101,17 +101,17 @@ func (p *Pull) entry() (Entry, error) {
 	}
 	if !hashForm.MatchString(hash) {
 		return Entry{}, fmt.Errorf("model %s: --sha256 %q is no hash of 64 hexadecimal digits, and without one nobody knows what file this is "+
-			"(its publisher names it, or sha256sum FILE)", p.From, p.SHA256)
+			"(its publisher names it, or sha256sum FILE)", p.Source, p.SHA256)
 	}
 	e := Entry{SHA256: hash, Name: p.Name}
 	all := Entries()
 	if at := slices.IndexFunc(all, func(e Entry) bool { return e.SHA256 == hash }); at >= 0 {
 		e = all[at]
 	}
-	e.URL = p.From
+	e.URL = p.Source
 	if e.Name == "" {
-		base := filepath.Base(p.From)
-		if address, err := url.Parse(p.From); err == nil && isAddress(p.From) {
+		base := filepath.Base(p.Source)
+		if address, err := url.Parse(p.Source); err == nil && isAddress(p.Source) {
 			base = filepath.Base(address.Path)
 		}
 		e.Name = strings.TrimSuffix(base, filepath.Ext(base))
@@ -153,7 +153,7 @@ func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	patience := p.Patience
+	patience := p.StallTimeout
 	if patience == 0 {
 		patience = time.Minute
 	}

@@ -46,9 +46,9 @@ func (s Store) Has(name string) bool {
 	return err == nil
 }
 
-// Find takes a model as a user names it to its file, and to a labels file where it has one: a file that is there, else a network that was
+// Resolve takes a model as a user names it to its file, and to a labels file where it has one: a file that is there, else a network that was
 // fetched. What is neither stays as it is, but for a network of the catalogue, whose error says how to get it.
-func Find(model string) (path, labels string, err error) {
+func Resolve(model string) (path, labels string, err error) {
 	if model == "" || strings.ContainsRune(model, filepath.Separator) {
 		return model, "", nil
 	}

@@ -14,16 +14,16 @@ import (
 
 // Build writes a TensorRT engine plan and proves its accuracy.
 type Build struct {
-	Model     string   // ONNX file; empty for the demo model
-	Meaning            // of the model
-	Precision string   // auto, fp32, fp16 or int8
-	Output    string   // plan file; empty for the cache
-	Batch     string   // MIN,OPT,MAX or the most
-	Shapes    []string // NAME=MIN,OPT,MAX each
-	Workspace string   // like 1GiB; empty for TensorRT's own
-	Images    string   // directory of calibration images
-	Count     int      // calibration images; 0 for all
-	Seed      uint64   // which images are drawn
+	Model        string   // ONNX file; empty for the demo model
+	ModelOptions          // of the model
+	Precision    string   // auto, fp32, fp16 or int8
+	Output       string   // plan file; empty for the cache
+	Batch        string   // MIN,OPT,MAX or the most
+	Shapes       []string // NAME=MIN,OPT,MAX each
+	Workspace    string   // like 1GiB; empty for TensorRT's own
+	Images       string   // directory of calibration images
+	Count        int      // calibration images; 0 for all
+	Seed         uint64   // which images are drawn
 	// Calibration images that run at once; 0 for one, in TensorRT's own calibrators for what the plan is tuned for.
 	CalibrationBatch   int
 	Cache              string   // file that keeps the measured ranges
@@ -31,15 +31,15 @@ type Build struct {
 	QDQ                bool     // Q/DQ nodes also where TensorRT has calibrators
 	Exclude            []string // layers that INT8 leaves in floating point
 	LayerLoss          float64  // of the head's outputs, from which on a layer stays out of INT8
-	Level              int      // of the builder's effort; -1 for the release's own
+	OptimizationLevel  int      // of the builder's effort; -1 for the release's own
 	DLA                int      // core; -1 for the GPU alone
-	Device             int      // GPU
+	GPU                int      // GPU
 	Library            string   // TensorRT's, instead of searching
 	Plugins            []string // shared objects with operators of the model's own
-	Timings            string   // file of kernel timings, instead of one in the cache
+	TimingCache        string   // file of kernel timings, instead of one in the cache
 	VersionCompatible  bool
 	HardwareCompatible bool
-	Typed              bool   // every type is the model's
+	StronglyTyped      bool   // every type is the model's
 	Data               string // directory that the gate judges on
 	Limits             accuracy.Limits
 	ReferenceModel     string // that the gate compares with, instead of the model itself
@@ -48,8 +48,8 @@ type Build struct {
 	Logger   *slog.Logger
 	Progress progress.Reporter
 
-	given *pflag.FlagSet        // the command line; nil without one
-	asked tensorrt.BuildOptions // what the fields say, without the model; set by Check
+	given        *pflag.FlagSet        // the command line; nil without one
+	buildOptions tensorrt.BuildOptions // what the fields say, without the model; set by Check
 
 	// Set by Run.
 	version tensorrt.Version
@@ -67,7 +67,7 @@ func (b *Build) Flags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&b.Shapes, "shape", nil,
 		"NAME=MIN,OPT,MAX of an input, like images=1x3x640x640,4x3x640x640,8x3x640x640; may be given several times")
 	flags.StringVar(&b.Workspace, "workspace", "", "most scratch memory of a layer, like 1GiB")
-	b.Meaning.flags(flags)
+	b.ModelOptions.flags(flags)
 	flags.StringVar(&b.Images, "images", "", "directory of calibration images for INT8, subdirectories included")
 	flags.IntVar(&b.Count, "count", 200, "number of calibration images, drawn with --seed; 0 for all")
 	flags.Uint64Var(&b.Seed, "seed", 1, "which images are drawn")
@@ -83,16 +83,16 @@ func (b *Build) Flags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&b.Exclude, "exclude", nil,
 		"layers that INT8 leaves in floating point beside a detector's last ones: names, patterns with * and ?, or operators")
 	flags.Float64Var(&b.LayerLoss, "layer-loss", quantize.DefaultLayerLoss, layerLossHelp)
-	flags.IntVar(&b.Level, "opt-level", -1, "effort of the builder, 0 to 5; -1 for the release's own")
+	flags.IntVar(&b.OptimizationLevel, "opt-level", -1, "effort of the builder, 0 to 5; -1 for the release's own")
 	flags.IntVar(&b.DLA, "dla", -1, "build for this DLA core, with the GPU as fallback; -1 for the GPU alone")
-	flags.IntVar(&b.Device, "gpu", 0, "number of the GPU")
+	flags.IntVar(&b.GPU, "gpu", 0, "number of the GPU")
 	flags.StringVar(&b.Library, "library", "", "TensorRT library or its directory, instead of searching")
 	flags.StringArrayVar(&b.Plugins, "plugin", nil,
 		"TensorRT plugin: a shared object with the operators of the model that TensorRT lacks; may be given several times")
-	flags.StringVar(&b.Timings, "timing-cache", "", "file of kernel timings that makes later builds faster, instead of one in the cache")
+	flags.StringVar(&b.TimingCache, "timing-cache", "", "file of kernel timings that makes later builds faster, instead of one in the cache")
 	flags.BoolVar(&b.VersionCompatible, "version-compatible", false, "make a plan that newer releases of TensorRT run too")
 	flags.BoolVar(&b.HardwareCompatible, "hardware-compatible", false, "make a plan that Ampere and all newer GPUs run")
-	flags.BoolVar(&b.Typed, "strongly-typed", false, "take every type from the model, as TensorRT 11 always does")
+	flags.BoolVar(&b.StronglyTyped, "strongly-typed", false, "take every type from the model, as TensorRT 11 always does")
 	flags.StringVar(&b.Data, "data", "", "directory of images that the gate judges on, with labels if possible")
 	b.Limits.Flags(flags, quantize.DefaultMatchRate)
 	flags.StringVar(&b.ReferenceModel, "reference-model", "",

@@ -70,17 +70,17 @@ func (b *Build) Run(ctx context.Context) (*BuildReport, error) {
 
 // open reads the model, and what the gate compares with.
 func (b *Build) open() (reference *source, err error) {
-	if b.source, err = read(b.Model, &b.Meaning); err != nil {
+	if b.source, err = read(b.Model, &b.ModelOptions); err != nil {
 		return nil, err
 	}
-	b.asked.Model, b.asked.Path, b.asked.Metadata = b.source.Bytes, b.source.Path, b.source.Metadata // as run would build it
-	b.asked.Width, b.asked.Height = b.source.Width, b.source.Height
+	b.buildOptions.Model, b.buildOptions.Path, b.buildOptions.Metadata = b.source.Bytes, b.source.Path, b.source.Metadata // as run would build it
+	b.buildOptions.Width, b.buildOptions.Height = b.source.Width, b.source.Height
 	if err := b.source.parse(); err != nil {
 		return nil, err
 	}
 	reference = b.source
 	if b.ReferenceModel != "" {
-		if reference, err = read(b.ReferenceModel, &b.Meaning); err != nil {
+		if reference, err = read(b.ReferenceModel, &b.ModelOptions); err != nil {
 			return nil, err
 		}
 		if err := reference.parse(); err != nil {
@@ -120,12 +120,12 @@ func (b *Build) checkShapes() error {
 		names = append(names, inputs[i].Name)
 		open = open || len(inputs[i].Shape) > 0 && inputs[i].Shape[0] < 0
 	}
-	for i := range b.asked.Shapes {
-		if name := b.asked.Shapes[i].Name; !slices.Contains(names, name) {
+	for i := range b.buildOptions.Shapes {
+		if name := b.buildOptions.Shapes[i].Name; !slices.Contains(names, name) {
 			return fmt.Errorf("--shape %s: the model has no such input (it has %s)", name, strings.Join(names, ", "))
 		}
 	}
-	if b.asked.Batch.Max > 1 && !open {
+	if b.buildOptions.Batch.Max > 1 && !open {
 		return fmt.Errorf("--batch %s: the model fixes its batch (leave --batch away, or export the model with a dynamic batch)", b.Batch)
 	}
 	return nil
@@ -148,12 +148,12 @@ func (b *Build) dir() (string, error) {
 
 // findMachine opens the GPU and TensorRT before any work that would be in vain without them.
 func (b *Build) findMachine() error {
-	device, err := cuda.Open(b.Device)
+	device, err := cuda.Open(b.GPU)
 	if err != nil {
 		return err
 	}
 	defer device.Close()
-	library, err := tensorrt.OpenLibrary(b.asked.Library)
+	library, err := tensorrt.OpenLibrary(b.buildOptions.Library)
 	if err != nil {
 		return err
 	}
@@ -161,8 +161,8 @@ func (b *Build) findMachine() error {
 		return err
 	}
 	b.version = library.Version
-	if b.asked.TimingCache == "" {
-		b.asked.TimingCache, err = tensorrt.Cache{}.TimingFile(library.Version, device.Facts())
+	if b.buildOptions.TimingCache == "" {
+		b.buildOptions.TimingCache, err = tensorrt.Cache{}.TimingFile(library.Version, device.Facts())
 	}
 	return err
 }
@@ -189,7 +189,7 @@ func (b *Build) quantizedAlready() bool {
 }
 
 // typedOnly reports that the model alone says in which precision it computes.
-func (b *Build) typedOnly() bool { return b.Typed || b.version.Major >= 11 }
+func (b *Build) typedOnly() bool { return b.StronglyTyped || b.version.Major >= 11 }
 
 // candidates are the precisions to try, best first. Auto itself leaves the choice to TensorRT.
 func (b *Build) candidates() []engine.Precision {
@@ -214,7 +214,7 @@ func (b *Build) try(ctx context.Context, precision engine.Precision, dir string,
 		return false, fmt.Errorf("build: %w", err)
 	}
 	defer os.RemoveAll(stage)
-	o := b.asked
+	o := b.buildOptions
 	if o.Precision = precision; b.typedOnly() {
 		o.Precision = engine.Auto
 	}
@@ -337,15 +337,15 @@ func (b *Build) judge(ctx context.Context, gate *accuracy.Gate, path string) (*q
 		return nil, fmt.Errorf("build: %w", err)
 	}
 	candidate, err := tensorrt.Options{
-		Options:  engine.Options{Path: path, Bytes: file, Device: b.Device, Library: b.Library, Plugins: b.Plugins, Slots: 1},
-		HostCode: b.VersionCompatible, Log: b.Logger,
+		Options:       engine.Options{Path: path, Bytes: file, Device: b.GPU, Library: b.Library, Plugins: b.Plugins, Slots: 1},
+		AllowHostCode: b.VersionCompatible, Log: b.Logger,
 	}.Open()
 	if err != nil {
 		return nil, err
 	}
 	verdict, err := gate.Judge(ctx, candidate)
 	if err == nil {
-		verdict.Of(file, candidate.Model().Precision)
+		verdict.SetModel(file, candidate.Model().Precision)
 	}
 	return verdict, err
 }

@@ -57,11 +57,11 @@ func (b *Build) attempt(ctx context.Context, o tensorrt.BuildOptions, stage stri
 
 // SearchStep is a plan of a search.
 type SearchStep struct {
-	// LeftOut are the layers that it leaves out of INT8 beside those that every plan does, the worst first.
-	LeftOut []string          `json:"left_out"`
-	QDQ     bool              `json:"qdq,omitempty"` // by Q/DQ nodes instead of ranges
-	Verdict *quantize.Verdict `json:"verdict"`
-	Network float64           `json:"network_p50_ms"`
+	// Excluded are the layers that it leaves out of INT8 beside those that every plan does, the worst first.
+	Excluded []string          `json:"left_out"`
+	QDQ      bool              `json:"qdq,omitempty"` // by Q/DQ nodes instead of ranges
+	Verdict  *quantize.Verdict `json:"verdict"`
+	Network  float64           `json:"network_p50_ms"`
 }
 
 // String says what it came to.
@@ -69,7 +69,7 @@ func (s *SearchStep) String() string {
 	if s.QDQ {
 		return fmt.Sprintf("INT8 by Q/DQ nodes, network p50 %.3f ms: gate %s", s.Network, accuracy.Text(s.Verdict))
 	}
-	return fmt.Sprintf("INT8 without %d more layers, network p50 %.3f ms: gate %s", len(s.LeftOut), s.Network, accuracy.Text(s.Verdict))
+	return fmt.Sprintf("INT8 without %d more layers, network p50 %.3f ms: gate %s", len(s.Excluded), s.Network, accuracy.Text(s.Verdict))
 }
 
 // search leaves the worst layers out of INT8, as few as it takes for the gate to pass, and takes Q/DQ nodes where that does not help: a
@@ -87,13 +87,13 @@ func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate
 		b.Logger.Info("search", "found", report.Search[len(report.Search)-1].String())
 	}
 	step(refused, false)
-	_, _, err := quantize.Fewest(len(ranking), func(count int) (bool, error) {
+	_, _, err := quantize.FewestExclusions(len(ranking), func(count int) (bool, error) {
 		var leftOut []string
 		for _, layer := range ranking[:count] {
 			leftOut = append(leftOut, layer.Name)
 		}
 		options := b.known.options
-		options.Fragile = append(slices.Clone(options.Fragile), leftOut...)
+		options.Sensitive = append(slices.Clone(options.Sensitive), leftOut...)
 		plan, err := quantize.NewPlan(b.source.model, options)
 		if err != nil {
 			return false, err
@@ -113,7 +113,7 @@ func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate
 	if err != nil || !found.refused() {
 		return found, err
 	}
-	o := b.asked
+	o := b.buildOptions
 	o.Precision = engine.INT8
 	made, err := b.known.plan.Apply(b.known.ranges)
 	if err != nil {

@@ -75,7 +75,7 @@ func (c *calibrator) prepare(ctx context.Context, model *onnx.Model, o *tensorrt
 		return err
 	}
 	o.Calibration.Unquantized = unquantized
-	text, err := (&quantize.Cache{Ranges: ranges}).TensorRT(version.Number, quantize.Method(c.method))
+	text, err := (&quantize.Cache{Ranges: ranges}).FormatTensorRT(version.Number, quantize.Method(c.method))
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (c *calibrator) give(o *tensorrt.BuildOptions, table []byte) error {
 
 // separate gives the build the model in the form that lets the layers that stay in floating point do so.
 func separate(model *onnx.Model, o *tensorrt.BuildOptions) (err error) {
-	if made, separated := quantize.Separate(model, o.Calibration.Unquantized); separated > 0 {
+	if made, separated := quantize.SeparateActivations(model, o.Calibration.Unquantized); separated > 0 {
 		o.Model, err = made.Bytes()
 	}
 	return err

@@ -148,7 +148,7 @@ func TestCalibrationTableFromQuantize(t *testing.T) {
 	assert.Empty(t, o.Calibration.Batches)
 	text, err := os.ReadFile(o.Calibration.Cache)
 	require.NoError(t, err)
-	want, err := cache.TensorRT(8503, quantize.MinMax)
+	want, err := cache.FormatTensorRT(8503, quantize.MinMax)
 	require.NoError(t, err)
 	assert.Equal(t, string(want), string(text))
 	assert.Regexp(t, `^TRT-8503-MinMaxCalibration\n(\S+: [0-9a-f]{8}\n)+$`, string(text))

@@ -41,7 +41,7 @@ type Calibration struct {
 
 // options are those of package quantize for INT8.
 func (c *conversion) options() quantize.Options {
-	return quantize.Options{Method: c.method, Exclude: c.exclude, Fragile: c.fragile, StoreInt8: c.compact}
+	return quantize.Options{Method: c.method, Exclude: c.exclude, Sensitive: c.fragile, StoreInt8: c.compact}
 }
 
 // open opens models on the CPU, for up to batch images at a time.
@@ -74,7 +74,7 @@ func (c *conversion) measure(ctx context.Context, model *onnx.Model, tensors, fi
 	if c.cache == "" {
 		cache, err = collector.Run(ctx)
 	} else {
-		cache, calibration.Reused, err = collector.Cached(ctx, c.cache)
+		cache, calibration.Reused, err = collector.RunCached(ctx, c.cache)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -110,15 +110,15 @@ func (c *conversion) remember(model *onnx.Model, tensors []string) (quantize.Ran
 // half converts to FP16. Calibration images, where there are some, show which tensors it cannot hold.
 func (c *conversion) half(
 	ctx context.Context, model *onnx.Model, files []string,
-) (made *onnx.Model, report *quantize.HalfReport, calibration *Calibration, err error) {
-	options := quantize.HalfOptions{Keep: c.exclude}
+) (made *onnx.Model, report *quantize.FP16Report, calibration *Calibration, err error) {
+	options := quantize.FP16Options{Exclude: c.exclude}
 	if len(files) > 0 {
 		if options.Ranges, calibration, err = c.measure(ctx, model, quantize.AllTensors(model), files); err != nil {
 			return nil, nil, nil, err
 		}
 	}
 	made = model.Clone()
-	report, err = quantize.ToHalf(made, options)
+	report, err = quantize.ConvertFP16(made, options)
 	return made, report, calibration, err
 }
 
@@ -178,7 +178,7 @@ func (c *conversion) findFragile(ctx context.Context, known *ranges, files []str
 	if limit == 0 {
 		limit = math.Inf(1)
 	}
-	if known.sensitivity, err = search.Fragile(ctx, limit); err != nil {
+	if known.sensitivity, err = search.SensitiveLayers(ctx, limit); err != nil {
 		return err
 	}
 	for _, layer := range known.sensitivity {

@@ -29,8 +29,8 @@ type source struct {
 	model      *onnx.Model       // set by parse
 }
 
-// Meaning is what a model's file leaves to whoever converts it, in the words of the configuration.
-type Meaning struct {
+// ModelOptions is what a model's file leaves to whoever converts it, in the words of the configuration.
+type ModelOptions struct {
 	Labels     string // file with one class name a line, instead of the model's own
 	Layout     string // meaning of the outputs, for the gate, where it is not to be recognised
 	Preprocess string // how images get into the model, instead of what its file says
@@ -38,7 +38,7 @@ type Meaning struct {
 	Activation string // a classifier's last function: auto, softmax or sigmoid
 }
 
-func (m *Meaning) flags(flags *pflag.FlagSet) {
+func (m *ModelOptions) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&m.Labels, "labels", "", "file with one class name per line, instead of the model's own")
 	flags.StringVar(&m.Layout, "layout", head.Layouts()[0], "meaning of the outputs, for the gate, as run has it: "+
 		strings.Join(head.Layouts(), ", "))
@@ -50,7 +50,7 @@ func (m *Meaning) flags(flags *pflag.FlagSet) {
 }
 
 // options are what is said, but for the labels.
-func (m *Meaning) options() (said engine.Options, err error) {
+func (m *ModelOptions) options() (said engine.Options, err error) {
 	if _, err = head.ParseLayout(m.Layout); err != nil {
 		return said, config.Usagef("--layout: %v", err)
 	}
@@ -69,12 +69,12 @@ func (m *Meaning) options() (said engine.Options, err error) {
 }
 
 // read reads a model, the demo model where none is named, with what is said of it.
-func read(model string, meaning *Meaning) (*source, error) {
+func read(model string, meaning *ModelOptions) (*source, error) {
 	said, err := meaning.options()
 	if err != nil {
 		return nil, err
 	}
-	options := predict.Options{Model: model, LabelsFile: meaning.Labels, ResolveModel: catalogue.Find, Options: said}
+	options := predict.Options{Model: model, LabelsFile: meaning.Labels, ResolveModel: catalogue.Resolve, Options: said}
 	options.Decoding.Layout = head.Layout(meaning.Layout)
 	if err := options.Load(); err != nil {
 		return nil, err

@@ -32,24 +32,24 @@ const (
 
 // Quantize writes an INT8 or FP16 model that detects as well as the original.
 type Quantize struct {
-	Model      string // ONNX file; empty for the demo model
-	Meaning           // of the model
-	Images     string // directory of calibration images
-	Output     string // ONNX file
-	To         string // int8 or fp16
-	Method     string // how INT8 ranges are chosen
-	Percentile float64
-	Count      int    // calibration images; 0 for as many as are worth it
-	Seed       uint64 // which images are drawn
-	Batch      int    // calibration images that run at once
-	Cache      string // file that keeps the measured ranges; empty for none
-	Table      string // file for the ranges as TensorRT's own calibration table; empty for none
-	Exclude    []string
-	LayerLoss  float64 // of the head's outputs, from which on a layer stays in floating point
-	Compact    bool    // INT8 weights are stored as such
-	Search     bool    // layers are left in floating point until the gate passes
-	Data       string  // directory that the gate judges on; empty for the images of Images that are not calibrated on
-	Limits     accuracy.Limits
+	Model            string // ONNX file; empty for the demo model
+	ModelOptions            // of the model
+	Images           string // directory of calibration images
+	Output           string // ONNX file
+	Precision        string // int8 or fp16
+	Method           string // how INT8 ranges are chosen
+	Percentile       float64
+	Count            int    // calibration images; 0 for as many as are worth it
+	Seed             uint64 // which images are drawn
+	CalibrationBatch int    // calibration images that run at once
+	Cache            string // file that keeps the measured ranges; empty for none
+	CalibrationTable string // file for the ranges as TensorRT's own calibration table; empty for none
+	Exclude          []string
+	LayerLoss        float64 // of the head's outputs, from which on a layer stays in floating point
+	Int8Weights      bool    // INT8 weights are stored as such
+	Search           bool    // layers are left in floating point until the gate passes
+	Data             string  // directory that the gate judges on; empty for the images of Images that are not calibrated on
+	Limits           accuracy.Limits
 
 	Logger   *slog.Logger
 	Progress progress.Reporter
@@ -62,21 +62,21 @@ const layerLossHelp = "share of the head's outputs that a layer alone may lose i
 // Flags are the job's place on a command line.
 func (q *Quantize) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&q.Images, "images", "", "directory of calibration images, subdirectories included")
-	q.Meaning.flags(flags)
+	q.ModelOptions.flags(flags)
 	flags.StringVarP(&q.Output, "output", "o", "", "ONNX file to write")
-	flags.StringVar(&q.To, "to", string(engine.INT8), "int8 or fp16")
+	flags.StringVar(&q.Precision, "to", string(engine.INT8), "int8 or fp16")
 	flags.StringVar(&q.Method, "method", string(quantize.DefaultMethod), "how INT8 ranges are chosen: minmax, percentile, entropy or mse")
 	flags.Float64Var(&q.Percentile, "percentile", quantize.DefaultPercentile, "share of the values that --method percentile keeps, in percent")
 	flags.IntVar(&q.Count, "count", 0,
 		fmt.Sprintf("number of calibration images, drawn with --seed; 0 for up to %d, a fifth held out without --data", calibrationImages))
 	flags.Uint64Var(&q.Seed, "seed", 1, "which images are drawn")
-	flags.IntVar(&q.Batch, "calibration-batch", 1, "calibration images that run at once, for a model that leaves its batch open")
+	flags.IntVar(&q.CalibrationBatch, "calibration-batch", 1, "calibration images that run at once, for a model that leaves its batch open")
 	flags.StringVar(&q.Cache, "calibration-cache", "", "file that keeps the measured ranges; a table of TensorRT is read too")
-	flags.StringVar(&q.Table, "calibration-table", "",
+	flags.StringVar(&q.CalibrationTable, "calibration-table", "",
 		"file for the ranges as TensorRT's own calibration table, which its calibrators and trtexec --calib read")
 	flags.StringSliceVar(&q.Exclude, "exclude", nil, "layers that stay in floating point: names, patterns with * and ?, or operators")
 	flags.Float64Var(&q.LayerLoss, "layer-loss", quantize.DefaultLayerLoss, layerLossHelp)
-	flags.BoolVar(&q.Compact, "compact", false, "store INT8 weights as such, a quarter of the size; TensorRT 8 prefers the other form")
+	flags.BoolVar(&q.Int8Weights, "compact", false, "store INT8 weights as such, a quarter of the size; TensorRT 8 prefers the other form")
 	flags.BoolVar(&q.Search, "search", false, "leave the layers in floating point that cost the most until the gate passes")
 	flags.StringVar(&q.Data, "data", "", "directory of images that the gate judges on, with labels if possible")
 	q.Limits.Flags(flags, quantize.DefaultMatchRate)
@@ -84,12 +84,12 @@ func (q *Quantize) Flags(flags *pflag.FlagSet) {
 
 // Check finds what is wrong with the inputs alone.
 func (q *Quantize) Check() error {
-	half := q.To == string(engine.FP16)
+	half := q.Precision == string(engine.FP16)
 	switch {
 	case q.Output == "":
 		return config.Usagef("quantize needs -o OUT.onnx")
-	case !half && q.To != string(engine.INT8):
-		return config.Usagef("--to %q must be int8 or fp16", q.To)
+	case !half && q.Precision != string(engine.INT8):
+		return config.Usagef("--to %q must be int8 or fp16", q.Precision)
 	case q.Images == "" && !half && (q.Cache == "" || !q.Limits.Off() && q.Data == "" || q.Search):
 		return config.Usagef("quantize needs --images DIR with calibration images")
 	case q.Images == "" && q.Data == "" && !q.Limits.Off():
@@ -102,9 +102,9 @@ func (q *Quantize) Check() error {
 		return config.Usagef("--count must not be negative")
 	case !(q.LayerLoss >= 0):
 		return config.Usagef("--layer-loss %v must not be negative", q.LayerLoss)
-	case q.Batch < 1:
-		return config.Usagef("--calibration-batch %d must be at least 1", q.Batch)
-	case q.Table != "" && half:
+	case q.CalibrationBatch < 1:
+		return config.Usagef("--calibration-batch %d must be at least 1", q.CalibrationBatch)
+	case q.CalibrationTable != "" && half:
 		return config.Usagef("--calibration-table is for --to int8")
 	case q.Search && (half || q.Limits.Off()):
 		return config.Usagef("--search is for --to int8 with a gate")
@@ -118,11 +118,11 @@ func (q *Quantize) Check() error {
 // Run converts, judges and writes. A refusal is an error that comes with what was found; nothing is written then.
 func (q *Quantize) Run(ctx context.Context) (*QuantizeReport, error) {
 	started := time.Now()
-	source, err := read(q.Model, &q.Meaning)
+	source, err := read(q.Model, &q.ModelOptions)
 	if err != nil {
 		return nil, err
 	}
-	for _, output := range []string{q.Output, q.Table} {
+	for _, output := range []string{q.Output, q.CalibrationTable} {
 		if output == "" {
 			continue
 		}
@@ -137,7 +137,7 @@ func (q *Quantize) Run(ctx context.Context) (*QuantizeReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := &QuantizeReport{Version: 1, Model: source.Path, Precision: engine.Precision(q.To), ModelBytes: len(source.Bytes)}
+	report := &QuantizeReport{Version: 1, Model: source.Path, Precision: engine.Precision(q.Precision), ModelBytes: len(source.Bytes)}
 	var gate *accuracy.Gate
 	if !q.Limits.Off() {
 		gate = accuracy.NewGate(heldOut, q.Limits, q.Progress)
@@ -148,8 +148,8 @@ func (q *Quantize) Run(ctx context.Context) (*QuantizeReport, error) {
 		}
 	}
 	c := &conversion{
-		name: source.Path, method: quantize.Method(q.Method), percentile: q.Percentile, cache: q.Cache, exclude: q.Exclude, compact: q.Compact,
-		layerLoss: q.LayerLoss, batch: q.Batch, progress: q.Progress,
+		name: source.Path, method: quantize.Method(q.Method), percentile: q.Percentile, cache: q.Cache, exclude: q.Exclude, compact: q.Int8Weights,
+		layerLoss: q.LayerLoss, batch: q.CalibrationBatch, progress: q.Progress,
 	}
 	var made *onnx.Model
 	if report.Precision == engine.FP16 {
@@ -191,7 +191,7 @@ func (q *Quantize) judge(ctx context.Context, made *onnx.Model, gate *accuracy.G
 		return nil, err
 	}
 	if report.Verdict != nil {
-		report.Verdict.Of(data, report.Precision)
+		report.Verdict.SetModel(data, report.Precision)
 	}
 	return data, nil
 }
@@ -202,8 +202,8 @@ func (q *Quantize) write(made *onnx.Model, report *QuantizeReport) error {
 		return err
 	}
 	report.Output = q.Output
-	if q.Table != "" {
-		if err := atomicfile.Write(q.Table, report.table, 0o644); err != nil {
+	if q.CalibrationTable != "" {
+		if err := atomicfile.Write(q.CalibrationTable, report.table, 0o644); err != nil {
 			return fmt.Errorf("calibration table: %w", err)
 		}
 	}
@@ -254,13 +254,13 @@ func (q *Quantize) images() (calibration, heldOut []string, dataset *evaluate.Da
 func (q *Quantize) int8(
 	ctx context.Context, c *conversion, model *onnx.Model, files []string, gate *accuracy.Gate, report *QuantizeReport,
 ) (*onnx.Model, error) {
-	known, err := c.calibrate(ctx, model, files, q.Table != "")
+	known, err := c.calibrate(ctx, model, files, q.CalibrationTable != "")
 	if err != nil {
 		return nil, err
 	}
 	report.Method, report.Calibration, report.Sensitivity = c.method, known.calibration, known.sensitivity
-	if q.Table != "" {
-		if report.table, err = (&quantize.Cache{Ranges: known.ranges}).TensorRT(tableVersion, c.method); err != nil {
+	if q.CalibrationTable != "" {
+		if report.table, err = (&quantize.Cache{Ranges: known.ranges}).FormatTensorRT(tableVersion, c.method); err != nil {
 			return nil, err
 		}
 	}

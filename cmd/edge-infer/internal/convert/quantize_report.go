@@ -24,7 +24,7 @@ type QuantizeReport struct {
 	Calibration  *Calibration          `json:"calibration,omitempty"`
 	Layers       []quantize.Layer      `json:"layers,omitempty"`      // of INT8
 	Sensitivity  []quantize.LayerError `json:"sensitivity,omitempty"` // of a search, worst first
-	Half         *quantize.HalfReport  `json:"half,omitempty"`        // of FP16
+	Half         *quantize.FP16Report  `json:"half,omitempty"`        // of FP16
 	ModelsJudged int                   `json:"models_judged"`
 	Verdict      *quantize.Verdict     `json:"verdict,omitempty"`
 	Seconds      float64               `json:"seconds"`
@@ -39,7 +39,7 @@ func (r *QuantizeReport) refusal(q *Quantize) error {
 		remedy = "keep layers in float32 with --exclude, or use the model as it is"
 	}
 	return fmt.Errorf("%s was not written, the gate refused the %s model: %s (%s)",
-		q.Output, strings.ToUpper(q.To), strings.Join(r.Verdict.Reasons, ", "), remedy)
+		q.Output, strings.ToUpper(q.Precision), strings.Join(r.Verdict.Reasons, ", "), remedy)
 }
 
 // Save writes all that was found, layer by layer.
@@ -58,7 +58,7 @@ func (r *QuantizeReport) Save(path string) error {
 func (r *QuantizeReport) Print(out io.Writer) error {
 	text := fmt.Sprintf("%s in %s", r.Model, strings.ToUpper(string(r.Precision)))
 	if r.Half != nil {
-		text += fmt.Sprintf(": %d nodes in float16, %d in float32", r.Half.Half, len(r.Half.Full))
+		text += fmt.Sprintf(": %d nodes in float16, %d in float32", r.Half.Converted, len(r.Half.KeptFP32))
 	} else {
 		quantizedLayers := 0
 		for i := range r.Layers {

@@ -26,7 +26,7 @@ func TestQuantizeStops(t *testing.T) {
 	images, dir := programtest.Scenes(t, 2, 7), t.TempDir()
 	for matchRate, want := range map[float64]string{0: "calibrate: context canceled", 1: "gate reference: context canceled"} {
 		q := &Quantize{
-			Images: images, To: "int8", Method: "minmax", Count: 1, Cache: filepath.Join(dir, "ranges.json"),
+			Images: images, Precision: "int8", Method: "minmax", Count: 1, Cache: filepath.Join(dir, "ranges.json"),
 			Output: filepath.Join(dir, "out.onnx"),
 			Limits: accuracy.Limits{MatchRate: matchRate},
 		}
@@ -46,7 +46,7 @@ func TestQuantizeFollowsThePreprocess(t *testing.T) {
 	model := filepath.Join(dir, "parts.onnx")
 	require.NoError(t, os.WriteFile(model, demo.Model(), 0o600))
 	q := &Quantize{
-		Model: model, Images: images, To: "int8", Method: "minmax", Count: 2,
+		Model: model, Images: images, Precision: "int8", Method: "minmax", Count: 2,
 		Cache: filepath.Join(dir, "ranges.json"), Output: filepath.Join(dir, "out.onnx"),
 	}
 	for _, test := range []struct {
@@ -87,8 +87,8 @@ func TestQuantizeKeepsTheSides(t *testing.T) {
 	model := filepath.Join(dir, "free.onnx")
 	require.NoError(t, os.WriteFile(model, enginetest.Network(t, "image_free").Bytes, 0o600))
 	q := &Quantize{
-		Model: model, Meaning: Meaning{Size: "64x128"}, Images: programtest.Scenes(t, 2, 7), To: "fp16", Method: "minmax", Count: 2,
-		Percentile: 99.9, Batch: 1, Output: filepath.Join(dir, "out.onnx"),
+		Model: model, ModelOptions: ModelOptions{Size: "64x128"}, Images: programtest.Scenes(t, 2, 7), Precision: "fp16", Method: "minmax", Count: 2,
+		Percentile: 99.9, CalibrationBatch: 1, Output: filepath.Join(dir, "out.onnx"),
 	}
 	_, err := q.Run(t.Context())
 	require.NoError(t, err)
@@ -102,12 +102,12 @@ func TestQuantizeKeepsTheSides(t *testing.T) {
 	_, err = q.Run(t.Context())
 	require.EqualError(t, err, "model demo takes images of 416x416 alone, not 64x128 (leave --imgsz away)")
 	q.Limits.MaxLoss = .01
-	for meaning, want := range map[Meaning]string{
+	for meaning, want := range map[ModelOptions]string{
 		{Size: "64by128"}: `--imgsz`, {Preprocess: "yolo"}: `--preprocess: `,
 	} {
-		q.Meaning = meaning
+		q.ModelOptions = meaning
 		require.ErrorContains(t, q.Check(), want)
-		b := &Build{Meaning: meaning, Precision: "fp32", Batch: "1", Method: q.Method}
+		b := &Build{ModelOptions: meaning, Precision: "fp32", Batch: "1", Method: q.Method}
 		require.ErrorContains(t, b.Check(), want)
 	}
 }
@@ -118,7 +118,7 @@ func TestQuantizeKeepsTheLabels(t *testing.T) {
 	dir := t.TempDir()
 	labels := filepath.Join(dir, "labels.txt")
 	require.NoError(t, os.WriteFile(labels, []byte("one\ntwo\nit's three\nfour\nfive\nsix\n"), 0o600))
-	q := &Quantize{Meaning: Meaning{Labels: labels}, To: "fp16", Method: "mse", Output: filepath.Join(dir, "out.onnx")}
+	q := &Quantize{ModelOptions: ModelOptions{Labels: labels}, Precision: "fp16", Method: "mse", Output: filepath.Join(dir, "out.onnx")}
 	_, err := q.Run(t.Context())
 	require.NoError(t, err)
 	made, err := onnx.Read(q.Output)
