@@ -134,7 +134,7 @@ func (e *Engine) describe(file *onnx.Model, options engine.Options) error {
 	if options.Precision != "" && options.Precision != engine.Auto && options.Precision != precision {
 		hint := "take the file that it was made from"
 		if options.Precision != engine.FP32 {
-			hint = fmt.Sprintf("run edge-infer quantize %s --to %s and use its output", filepath.Base(options.Path), options.Precision)
+			hint = fmt.Sprintf("run edge-infer quantize %s --precision %s and use its output", filepath.Base(options.Path), options.Precision)
 		}
 		return &engine.Error{
 			Kind:    engine.ErrUnsupported,

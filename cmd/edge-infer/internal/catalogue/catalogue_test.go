@@ -44,7 +44,7 @@ func TestEntriesAreComplete(t *testing.T) {
 	}
 }
 
-// publisher serves one file, as far as it lets.
+// publisher is a server with one file.
 type publisher struct {
 	*httptest.Server
 	data   []byte
@@ -163,7 +163,7 @@ func TestPullRefuses(t *testing.T) {
 	}
 }
 
-// A network is found by its name, with its labels and its way of taking images, once it was fetched.
+// A downloaded model is resolved by its name, with its labels and preprocessing.
 func TestNetworksAreFoundByName(t *testing.T) {
 	t.Setenv("CACHE_DIRECTORY", t.TempDir())
 	t.Chdir(t.TempDir())
@@ -208,7 +208,7 @@ func TestNetworksAreFoundByName(t *testing.T) {
 	require.Error(t, store.Remove("../yolox-s"))
 }
 
-// A file with the hash of a network of the catalogue is that network, whatever it is called.
+// A file with the hash of a catalogue entry is that model, whatever its name.
 func TestFilesAreKnownByTheirHash(t *testing.T) {
 	p := &Pull{Source: filepath.Join(t.TempDir(), "downloaded.onnx"), SHA256: strings.ToUpper(Entries()[0].SHA256)}
 	require.NoError(t, os.WriteFile(p.Source, nil, 0o600))

@@ -7,20 +7,20 @@ import (
 	"text/tabwriter"
 )
 
-// Listing is the catalogue and what of it, and beside it, is on this machine.
+// Listing is the catalogue and the models installed on this machine.
 type Listing struct {
 	Version int    `json:"v"`
 	Dir     string `json:"directory"`
 	Models  []Item `json:"models"`
 }
 
-// Item is a network of a Listing. Of one that is not of the catalogue only the name is known.
+// Item is a model of a Listing. If it is not in the catalogue, only its name is known.
 type Item struct {
 	Entry
 	Installed bool `json:"here"`
 }
 
-// List lists them, those of the catalogue first.
+// List returns the models of the catalogue, then the other installed ones.
 func (s Store) List() (*Listing, error) {
 	here, err := s.Names()
 	if err != nil {
@@ -40,7 +40,7 @@ func (s Store) List() (*Listing, error) {
 	return l, nil
 }
 
-// Print writes a line for each.
+// Print writes the listing as a table.
 func (l *Listing) Print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tTASK\tINPUT\tSIZE\tLICENCE\tACCURACY\tHERE")
@@ -65,7 +65,7 @@ func orDash(text string) string {
 	return text
 }
 
-// Print says what was fetched, and how it is run.
+// Print writes the result as text.
 func (r *PullResult) Print(out io.Writer) error {
 	was := "fetched and checked"
 	if r.AlreadyPresent {
@@ -75,7 +75,7 @@ func (r *PullResult) Print(out io.Writer) error {
 	return err
 }
 
-// Print says all of it, a line for each.
+// Print writes the entry as text.
 func (e *Entry) Print(out io.Writer) error {
 	for _, line := range []struct{ name, value string }{
 		{"name", e.Name},

@@ -17,35 +17,35 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 )
 
-// Pull fetches a network into the store: one of the catalogue by its name, or any by its address or file with its hash.
+// Pull downloads a model into the store: a model of the catalogue by its name, or any model by its URL or file and its hash.
 type Pull struct {
 	Store Store
-	// Source is a name of the catalogue, an address or a file; SHA256 the hash that it must have, which the catalogue knows of its own.
+	// Source is a name of the catalogue, a URL or a file; SHA256 is the file's hash, not needed for a model of the catalogue.
 	Source, SHA256 string
-	// Name is what it is called here; the catalogue's name, or that of the file, when empty.
+	// Name is the model's name in the store; by default the catalogue's name, or the file's.
 	Name string
-	// Progress hears how many KiB have come.
+	// Progress receives the number of KiB read.
 	Progress progress.Reporter
-	// StallTimeout is how long nothing may come; a minute when 0.
+	// StallTimeout is the longest time without data; a minute if 0.
 	StallTimeout time.Duration
-	// Client fetches; http.DefaultClient when nil.
+	// Client performs the requests; http.DefaultClient if nil.
 	Client *http.Client
 }
 
-// PullResult says what was fetched.
+// PullResult is a downloaded model.
 type PullResult struct {
 	Entry
 	Path string `json:"path"`
-	// AlreadyPresent says that it was here already.
+	// AlreadyPresent is set if the model had been downloaded before.
 	AlreadyPresent bool `json:"was"`
 }
 
-// mostBytes bounds what is fetched of something whose size nobody knows.
+// mostBytes limits downloads of unknown size.
 const mostBytes = 4 << 30
 
 var hashForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Run fetches it. What came of an interrupted download stays, and the next one goes on from there.
+// Run downloads the model. It resumes an interrupted download.
 func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 	e, err := p.entry()
 	if err != nil {
@@ -83,7 +83,7 @@ func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 	return result, nil
 }
 
-// entry is what is to be fetched. Something with the hash of a network of the catalogue is that network, wherever it comes from.
+// entry returns the model to download. A file with the hash of a catalogue entry is that model, whatever its source.
 func (p *Pull) entry() (Entry, error) {
 	hash := strings.ToLower(p.SHA256)
 	_, err := os.Stat(p.Source)
@@ -137,7 +137,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, target.Close())
 }
 
-// download appends to part what it lacks of the network.
+// download appends the missing part of the model to the file part.
 func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
 	file, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -164,7 +164,7 @@ func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
 		return cause(ctx, err)
 	}
 	defer response.Body.Close()
-	if from != have { // the server begins anew
+	if from != have { // the server starts over
 		if err := file.Truncate(from); err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
 	return file.Sync()
 }
 
-// request asks for what comes after have bytes, and says from where on it comes.
+// request requests the content from byte have on and returns the offset at which the response starts.
 func (p *Pull) request(ctx context.Context, address string, have int64) (*http.Response, int64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
@@ -220,26 +220,26 @@ func (p *Pull) request(ctx context.Context, address string, have int64) (*http.R
 		return response, 0, nil
 	case response.StatusCode == http.StatusPartialContent && strings.HasPrefix(response.Header.Get("Content-Range"), begin):
 		return response, have, nil
-	case have > 0: // what is there is longer than the file, or the server cannot go on: once more from the start
-		_ = response.Body.Close() // nothing of it is wanted
+	case have > 0: // part is longer than the file, or the server does not support ranges
+		_ = response.Body.Close() // discarded
 		return p.request(ctx, address, 0)
 	}
-	_ = response.Body.Close() // nothing of it is wanted
+	_ = response.Body.Close() // discarded
 	return nil, 0, fmt.Errorf("the server answers %s", response.Status)
 }
 
-// cause says why a context ended an operation, where it did.
+// cause returns the reason why a context was cancelled, or the error itself.
 func cause(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil {
 		return why
 	}
-	if asked, ok := errors.AsType[*url.Error](err); ok { // which names the address again
+	if asked, ok := errors.AsType[*url.Error](err); ok { // it repeats the URL
 		return asked.Err
 	}
 	return err
 }
 
-// listener tells how much was read.
+// listener reports the number of bytes read.
 type listener struct {
 	from  io.Reader
 	count int64

@@ -25,8 +25,10 @@ func TestVerdictOnWhatRuns(t *testing.T) {
 	t.Parallel()
 	data, half := programtest.Scenes(t, 6, 99), filepath.Join(t.TempDir(), "half.onnx")
 	q := &convert.Quantize{
-		Precision: "fp16", Data: data, Output: half, Method: string(quantize.DefaultMethod), Percentile: quantize.DefaultPercentile, CalibrationBatch: 1,
-		Limits: accuracy.Limits{MatchRate: quantize.DefaultMatchRate, MaxLoss: quantize.DefaultMaxLoss},
+		Precision: "fp16", Output: half, INT8Options: convert.INT8Options{
+			Data: data, Method: string(quantize.DefaultMethod), Percentile: quantize.DefaultPercentile,
+			Limits: accuracy.Limits{MatchRate: quantize.DefaultMatchRate, MaxLoss: quantize.DefaultMaxLoss},
+		},
 	}
 	require.NoError(t, q.Check())
 	_, err := q.Run(t.Context())
