@@ -22,13 +22,13 @@ func submit(t *testing.T, e quantize.Runner, s quantize.Sample) []float32 {
 	return append([]float32{}, result.Outputs[0].Float32s()...)
 }
 
-// answers is a prepared comparison that remembers what it was shown.
+// answers is a prepared comparison that records the samples.
 type answers struct {
 	comparison quantize.Comparison
 	seen       [2]map[int]float32
 }
 
-// run has an engine be one side.
+// run runs an engine as one side.
 func (a *answers) run(t *testing.T, side quantize.Side, e quantize.Runner) quantize.RunSample {
 	a.seen[side] = map[int]float32{}
 	return func(i int, s quantize.Sample) error {

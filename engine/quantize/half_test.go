@@ -16,7 +16,7 @@ import (
 // side is the width and height of the networks' input in pixels.
 const side = 64
 
-// image is a random network input.
+// image returns a random network input.
 func img() []float32 {
 	random := rand.New(rand.NewPCG(7, 7))
 	values := make([]float32, 3*side*side)
@@ -26,7 +26,7 @@ func img() []float32 {
 	return values
 }
 
-// apart is the largest difference of two lists.
+// apart returns the largest difference between two lists.
 func apart(t *testing.T, a, b []float32) (largest float64) {
 	t.Helper()
 	require.Len(t, b, len(a))
@@ -63,7 +63,7 @@ func TestHalfOfPublishedNetworks(t *testing.T) {
 	}
 }
 
-// The choice of the best boxes stays in float32: indices beyond 2048 do not fit float16.
+// TopK of the boxes stays in float32: indices beyond 2048 do not fit float16.
 func TestHalfOfEndToEndNetwork(t *testing.T) {
 	m := yolo(testnet.YOLO{Wide: 8}).V10()
 	want := run(t, m, img(), 1, 3, side, side)["output0"]
@@ -125,7 +125,7 @@ func TestHalfReportsWhatItLoses(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []quantize.FP16Tensor{{Name: "w", Elements: 5, Underflows: 2, Subnormals: 1, Largest: 0.5}}, report.Tensors)
 
-	// Weights that float16 cannot hold keep their layer in float32 instead of being cut.
+	// Weights beyond float16 keep their layer in float32 instead of being clipped.
 	m = small([]float32{70000, 1}, nil)
 	report, err = quantize.ConvertFP16(m, quantize.FP16Options{})
 	require.NoError(t, err)
@@ -143,8 +143,7 @@ func TestHalfReportsWhatItLoses(t *testing.T) {
 	assert.EqualError(t, err, `quantize fp16: "nowhere" names no node of the model (give a node's name, a pattern such as /model.22/*/conv/Conv, or an operator such as MatMul)`)
 }
 
-// Sizes that a network computes from its input's shape stay exact, a Resize's scales stay float32, and an output that float16 nodes read
-// keeps its name.
+// Sizes computed from the input's shape stay exact, a Resize's scales stay float32, and an output that float16 nodes read keeps its name.
 func TestHalfKeepsTypesThatOperatorsFix(t *testing.T) {
 	m := small([]float32{1, 2}, func(b *testnet.Builder, x string) string {
 		shape := b.Node("Shape", "shape", []string{x})
@@ -173,7 +172,7 @@ func TestHalfKeepsTypesThatOperatorsFix(t *testing.T) {
 	}
 }
 
-// INT8 with float16 between: the one file that a strongly typed TensorRT needs.
+// INT8 with float16 in between: the file that a strongly typed TensorRT needs.
 func TestHalfOfQuantizedModel(t *testing.T) {
 	m := yolo(testnet.YOLO{}).V8()
 	_, p := plan(t, m, quantize.Options{Method: quantize.MinMax})
@@ -204,7 +203,7 @@ func TestHalfOfQuantizedModel(t *testing.T) {
 	}
 }
 
-// nodeBefore is the name of the node that gives a tensor.
+// nodeBefore returns the name of the node that produces a tensor.
 func nodeBefore(m *onnx.Model, tensor string) string {
 	return onnx.NewIndex(m.Proto.Graph).Producer[tensor].GetName()
 }

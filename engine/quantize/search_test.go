@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fragile is a chain of convolutions of which the ones in bad read a tensor with one enormous channel that they ignore: with one scale for
-// the tensor everything else rounds to 0.
+// fragile returns a chain of convolutions of which those in bad read a tensor with one enormous channel that they ignore: with one scale
+// for the tensor all other values round to 0.
 func fragile(layers int, bad ...int) *onnx.Model {
 	b := testnet.NewBuilder(11)
 	x := b.Input("images", 1, 3, 32, 32)
@@ -81,7 +81,7 @@ func search(t *testing.T, m *onnx.Model, limit float64) (*quantize.Search, *int)
 	}, judged
 }
 
-// The search leaves exactly the layers in floating point that INT8 breaks.
+// The search excludes exactly the layers that INT8 breaks.
 func TestSearchFindsFragileLayers(t *testing.T) {
 	s, judged := search(t, fragile(9, 2, 4, 7), 0.05)
 	found, err := s.Run(context.Background())
@@ -128,7 +128,7 @@ func TestSearchGivesUp(t *testing.T) {
 	assert.EqualError(t, err, "device lost")
 }
 
-// Layers that lose too much alone stay in floating point without a gate, and calibrators are told of them.
+// Layers with a large error alone are excluded without a gate, also for calibrators.
 func TestFragileLayersStayInFloatingPoint(t *testing.T) {
 	s, _ := search(t, fragile(9, 2, 4, 7), 0.05)
 	layers, err := s.SensitiveLayers(t.Context(), quantize.DefaultLayerLoss*50)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A model whose fragile layers stand apart from their activations gives the same numbers under the same names, with fixed and with open
-// sizes, and only those layers change.
+// A model with separated activations computes the same values under the same names, with fixed and dynamic sizes, and only these layers
+// change.
 func TestSeparateChangesNoNumber(t *testing.T) {
 	for name, y := range map[string]testnet.YOLO{"fixed": {}, "open batch": {Dynamic: true}, "with norms": {Norms: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestSeparateChangesNoNumber(t *testing.T) {
 	}
 }
 
-// openSides is a convolution and its SiLU for images of any size, and the name of the convolution's result.
+// openSides returns a convolution with SiLU for images of any size, and the name of the convolution's output.
 func openSides() (m *onnx.Model, layer string) {
 	b := testnet.NewBuilder(1)
 	layer = b.Conv("/conv", b.Input("x", 1, 2, -1, -1), testnet.Convolution{In: 2, Out: 2, Kernel: 3})
@@ -49,7 +49,7 @@ func openSides() (m *onnx.Model, layer string) {
 	return b.Model(17), layer
 }
 
-// Open sides are asked of the layer's result.
+// With dynamic sides the shape is read from the layer's output.
 func TestSeparateWithOpenSides(t *testing.T) {
 	m, layer := openSides()
 	made, separated := quantize.SeparateActivations(m, []string{layer})
@@ -61,7 +61,7 @@ func TestSeparateWithOpenSides(t *testing.T) {
 	assert.Equal(t, run(t, m, input, 1, 2, 5, 7), run(t, made, input, 1, 2, 5, 7))
 }
 
-// Without a SiLU the model itself comes back: a ReLU that follows, a result that something else reads too or that leaves the network.
+// Without a SiLU the model itself is returned: after a ReLU, or if something else reads the output or it is an output of the network.
 func TestSeparateLeavesTheRest(t *testing.T) {
 	m, layer := openSides()
 	for _, name := range []string{"x", "none", "z"} {
