@@ -1,9 +1,9 @@
 package onnx
 
-// rule computes what is known of a node's outputs.
+// rule infers the outputs of a node.
 type rule func(f *inference, n *NodeProto) []Value
 
-// rules are the operators that detectors, classifiers and their pre- and post-processing use.
+// rules are the operators of detectors, classifiers and their pre- and post-processing.
 var rules = ruleTable()
 
 func ruleTable() map[string]rule {
@@ -63,7 +63,7 @@ func elementwise(f *inference, n *NodeProto) []Value {
 	return []Value{result}
 }
 
-// arithmetic follows shape calculations on lists of one length, or a list and a single number.
+// arithmetic evaluates shape calculations on lists of the same length, or on a list and a scalar.
 func arithmetic(op string, a, b Value) []int64 {
 	if a.numbers == nil || b.numbers == nil || len(a.Shape) > 1 || len(b.Shape) > 1 {
 		return nil
@@ -172,7 +172,7 @@ func shapeOf(f *inference, n *NodeProto) []Value {
 	return []Value{{Type: TensorProto_INT64, Shape: []int64{int64(len(numbers))}, numbers: numbers}}
 }
 
-// clip turns a negative position around and moves it into 0 to length.
+// clip resolves a negative index and limits it to 0..length.
 func clip(at int64, length int) int64 {
 	if at < 0 {
 		at += int64(length)

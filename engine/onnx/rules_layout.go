@@ -2,7 +2,7 @@ package onnx
 
 import "math"
 
-// The operators that move data without changing it.
+// Operators that move data without changing it.
 
 func concat(f *inference, n *NodeProto) []Value {
 	result := Value{Type: f.in(n, 0).Type, Shape: copied(f.in(n, 0).Shape)}
@@ -112,7 +112,7 @@ func slice(f *inference, n *NodeProto) []Value {
 	return []Value{result}
 }
 
-// sliced is the first element and the number of elements of start:end:step.
+// sliced returns the first element and the number of elements of start:end:step.
 func sliced(size, start, end, step int64) (first, count int64) {
 	if step == 0 || step == math.MinInt64 || size == 0 {
 		return 0, 0
@@ -268,7 +268,7 @@ func reshape(f *inference, n *NodeProto) []Value {
 	return []Value{result}
 }
 
-// remaining is the size of the dimension rest that makes the products of both shapes equal. Open dimensions that both have cancel.
+// remaining returns the size of dimension rest for which the products of both shapes are equal. Unknown dimensions in both shapes cancel.
 func remaining(from, to []int64, rest int) int64 {
 	open, want := 0, product(without(from))
 	for _, d := range from {
@@ -289,7 +289,7 @@ func remaining(from, to []int64, rest int) int64 {
 	return want / have
 }
 
-// without leaves the open dimensions out.
+// without returns the known dimensions.
 func without(shape []int64) []int64 {
 	known := make([]int64, 0, len(shape))
 	for _, d := range shape {

@@ -2,7 +2,7 @@ package onnx
 
 import "math"
 
-// The operators that look at a window of the image, and those that resize it.
+// Operators with a sliding window, and those that resize the image.
 
 func conv(f *inference, n *NodeProto) []Value {
 	x, w := f.in(n, 0), f.in(n, 1)
@@ -24,7 +24,7 @@ func pool(f *inference, n *NodeProto) []Value {
 	return results
 }
 
-// windows is how many positions a sliding window takes along each side.
+// windows returns the number of positions of a sliding window along each side.
 func windows(n *NodeProto, sides, kernel []int64, up bool) []int64 {
 	strides, dilations, pads := n.FindAttribute("strides").GetInts(), n.FindAttribute("dilations").GetInts(), n.FindAttribute("pads").GetInts()
 	auto := string(n.FindAttribute("auto_pad").GetS())
@@ -129,7 +129,7 @@ func resize(f *inference, n *NodeProto) []Value {
 	return []Value{result}
 }
 
-// scales are the factors of a Resize or Upsample when they are constants.
+// scales returns the factors of a Resize or Upsample if they are constants.
 func (f *inference) scales(n *NodeProto) []float32 {
 	if a := n.FindAttribute("scales"); a != nil {
 		return a.Floats
