@@ -54,7 +54,7 @@ func newModelPull(stdout, stderr io.Writer) *cobra.Command {
 		Use: "pull NAME|URL|FILE", Short: "Download a model and verify its hash", Args: oneModel,
 		Long: `Downloads a model of the catalogue, or any model whose hash --sha256 gives. An interrupted download is resumed.`,
 		RunE: func(command *cobra.Command, args []string) (err error) {
-			p.From = args[0]
+			p.Source = args[0]
 			if p.Store, err = catalogue.Open(); err != nil {
 				return err
 			}

@@ -49,7 +49,7 @@ func openStage(ctx context.Context, c *config.Config, asked *config.Cascade, ste
 		return stage, err
 	}
 	options := predict.Options{
-		Model: asked.Model, LabelsFile: asked.Labels, ResolveModel: catalogue.Find, Backend: c.Engine.Backend, Log: logger,
+		Model: asked.Model, LabelsFile: asked.Labels, ResolveModel: catalogue.Resolve, Backend: c.Engine.Backend, Log: logger,
 		Decoding: predict.Decoding{Layout: layout},
 		Options: engine.Options{
 			Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.FirstGPU(), Threads: c.Engine.Threads, Slots: 1,

@@ -20,7 +20,7 @@ func Options(c *config.Config, decoded float64, logger *slog.Logger) predict.Opt
 	images, _ := c.Model.Images() // a checked configuration has no mistake here
 	height, width, _ := c.Model.Sides()
 	return predict.Options{
-		Model: c.Model.Path, LabelsFile: c.Model.Labels, ResolveModel: catalogue.Find, Backend: backend(c), Decoding: Decoding(c, decoded),
+		Model: c.Model.Path, LabelsFile: c.Model.Labels, ResolveModel: catalogue.Resolve, Backend: backend(c), Decoding: Decoding(c, decoded),
 		Log: logger,
 		Options: engine.Options{
 			Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.FirstGPU(), Threads: c.Engine.Threads,
